@@ -1,0 +1,37 @@
+// Element types of tensors.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace tenon {
+
+/// The element types, in the order of the graph buffer. float16 and bfloat16 are storage: arithmetic on them is float32.
+/// Complex numbers occur only in opaque calls.
+enum class DType : std::uint8_t { b8, u8, i8, i16, i32, i64, f16, bf16, f32, f64, c64, c128 };
+
+inline constexpr std::size_t kDTypeCount = 12;
+
+/// Bytes of one element.
+std::size_t size_of(DType dtype);
+
+/// The name in the text form: "bool", "u8", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "c64", "c128".
+std::string_view name_of(DType dtype);
+
+/// The dtype of a name in the text form; nothing when the name is none.
+std::optional<DType> dtype_named(std::string_view name);
+
+constexpr bool is_bool(DType t) { return t == DType::b8; }
+constexpr bool is_signed_int(DType t) { return t >= DType::i8 && t <= DType::i64; }
+/// True for the signed and unsigned integers; bool is none.
+constexpr bool is_int(DType t) { return t >= DType::u8 && t <= DType::i64; }
+constexpr bool is_float(DType t) { return t >= DType::f16 && t <= DType::f64; }
+constexpr bool is_complex(DType t) { return t >= DType::c64; }
+/// True for the floats that are storage only.
+constexpr bool is_reduced_float(DType t) { return t == DType::f16 || t == DType::bf16; }
+/// The type in which arithmetic on `t` happens: float32 for float16 and bfloat16, else `t`.
+constexpr DType compute_type(DType t) { return is_reduced_float(t) ? DType::f32 : t; }
+
+}  // namespace tenon

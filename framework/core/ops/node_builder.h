@@ -1,0 +1,37 @@
+// Builds nodes whose result types come from the catalogue.
+#pragma once
+
+#include <initializer_list>
+#include <string_view>
+#include <vector>
+
+#include "core/ir/graph.h"
+#include "core/ops/op.h"
+
+namespace tenon::ops {
+
+/// Appends nodes to a graph (or inserts them before a given node). The location set with `at` is given to every node.
+class NodeBuilder {
+ public:
+  explicit NodeBuilder(ir::Graph& graph, std::optional<ir::NodeId> before = {}) : graph_(graph), before_(before) {}
+
+  ir::Graph& graph() { return graph_; }
+  void at(ir::Location location) { location_ = std::move(location); }
+
+  /// Makes a node of a catalogue op. Throws (invalid_argument) with the op's own message when the operands do not fit,
+  /// (not_found) for an unknown op.
+  std::vector<ir::ValueId> call(std::string_view op, std::vector<ir::ValueId> operands, ir::Attributes attributes = {});
+  /// The same, for ops with one result.
+  ir::ValueId one(std::string_view op, std::vector<ir::ValueId> operands, ir::Attributes attributes = {});
+
+  ir::ValueId literal(ir::Literal value) { return graph_.add_literal(std::move(value)); }
+  /// A cast, or the value itself when it has that dtype.
+  ir::ValueId cast(ir::ValueId value, DType dtype);
+
+ private:
+  ir::Graph& graph_;
+  std::optional<ir::NodeId> before_;
+  ir::Location location_;
+};
+
+}  // namespace tenon::ops

@@ -1,0 +1,121 @@
+// An op of the catalogue: everything that is known of it, in one entry.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/ir/graph.h"
+#include "core/ops/loop_body.h"
+
+namespace tenon::ops {
+
+struct Traits {
+  bool random = false;     // ordered by a token; never merged, reordered, duplicated, or removed
+  bool may_raise = false;  // the values of operands decide whether it fails (an index out of range)
+  bool opaque = false;     // runs foreign code; ordered by a token
+  bool control = false;    // has regions that the host may run
+};
+
+/// How operands of different dtypes become one (torch's categories, or NumPy 2's rules, by the flavour of the call), before the
+/// node is made. Nodes themselves have operands of one dtype (literals excepted): casts are explicit.
+enum class Promotion : std::uint8_t {
+  none,        // operands stay as they are
+  common,      // to the common dtype
+  common_float,  // to the common dtype; integers and bool to the default float
+};
+
+/// What an op is asked about: operand types and values, and attributes. `operand_literal` is null for what is no literal.
+class OpQuery {
+ public:
+  OpQuery(const ir::Graph& graph, std::span<const ir::ValueId> operands, const ir::Attributes& attributes)
+      : graph_(graph), operands_(operands), attributes_(attributes) {}
+
+  const ir::Graph& graph() const { return graph_; }
+  std::size_t operand_count() const { return operands_.size(); }
+  std::span<const ir::ValueId> operands() const { return operands_; }
+  const ir::Type& type(std::size_t operand) const { return graph_.type(operands_[operand]); }
+  const ir::Literal* literal(std::size_t operand) const;
+  const ir::Attributes& attributes() const { return attributes_; }
+
+  /// Attributes by name; each throws (internal) when the attribute is absent or of another kind, unless a default is given.
+  const ir::Attribute* find(std::string_view name) const;
+  ir::Dim integer(std::string_view name) const;
+  std::int64_t constant_integer(std::string_view name) const;
+  std::vector<ir::Dim> integers(std::string_view name) const;
+  bool flag(std::string_view name, bool otherwise = false) const;
+  double number(std::string_view name) const;
+  DType dtype(std::string_view name) const;
+  std::string text(std::string_view name) const;
+
+ private:
+  const ir::Graph& graph_;
+  std::span<const ir::ValueId> operands_;
+  const ir::Attributes& attributes_;
+};
+
+class NodeBuilder;  // builds nodes with inferred types: ops/node_builder.h
+struct Sample;      // one conformance case: ops/sample.h
+
+/// A name in another library, with its own signature where that differs: {"numpy.sum", "(a, axis=None, dtype=None, keepdims=False)"}.
+/// A parameter of the signature maps to the parameter of the op's schema with the same name, unless renamed: "(a -> self, axis -> dim)".
+struct Alias {
+  std::string name;
+  std::string signature;
+};
+
+/// A view of a tensor in host memory, as the reference kernels see it: strides in elements, `data` at the first element.
+struct TensorView {
+  void* data = nullptr;
+  DType dtype = DType::f32;
+  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> strides;
+};
+
+/// What a written-out reference kernel gets. `outputs` are allocated by the caller, unless their size depends on data: then
+/// `allocate(i, shape)` gives the memory of output i.
+struct KernelCall {
+  std::span<const TensorView> inputs;
+  std::span<TensorView> outputs;
+  const OpQuery& query;
+  std::span<const std::int64_t> symbols;  // by SymbolId
+  std::function<TensorView&(std::size_t, std::vector<std::int64_t>)> allocate;
+};
+
+struct Op {
+  std::string name;
+  /// Parameters as in ATen's schema language: tensors are operands; what follows `*` or is no Tensor is an attribute.
+  std::string schema;
+  std::vector<Alias> aliases;
+  Traits traits;
+  Promotion promotion = Promotion::none;
+
+  /// Gives the result types, or says what is wrong with the operands. One function: it also validates.
+  std::function<Result<std::vector<ir::Type>>(const OpQuery&)> infer;
+
+  // The meaning: exactly one of the next five.
+  /// Pointwise: operands are broadcast to the result's shape. Takes the operands as scalars of their compute type.
+  std::function<Scalar(Scalars&, std::span<const Scalar>, const OpQuery&)> body;
+  /// A loop nest with computed loads and an optional reduction.
+  std::function<LoopBody(const OpQuery&)> loop;
+  std::function<ScatterBody(const OpQuery&)> scatter;
+  /// Nodes of simpler ops that give the same results.
+  std::function<std::vector<ir::ValueId>(NodeBuilder&, const OpQuery&)> decompose;
+  /// A kernel written out, for what no loop nest says (sizes that depend on data, sorting).
+  std::function<void(KernelCall&)> kernel;
+
+  /// Gradients of the operands as nodes, from nodes; absent where derived from `body`, or where `no_grad_reason` says why not.
+  std::function<std::vector<ir::ValueId>(NodeBuilder&, const OpQuery&, std::span<const ir::ValueId> results,
+                                         std::span<const ir::ValueId> result_grads)>
+      grad;
+  std::string no_grad_reason;
+
+  /// The conformance cases.
+  std::function<std::vector<Sample>()> samples;
+};
+
+}  // namespace tenon::ops

@@ -1,0 +1,117 @@
+/*
+ * The API of libtenon for whoever drives it: the `tenon` command, C and C++ programs, the Python package.
+ * C++ users include tenon/embed.hpp, which wraps this.
+ *
+ * Functions that can fail return a TenonCode; `tenon_last_error` then tells more, on the same thread, until the next failure.
+ * Strings that are given out as `char**` belong to the caller: `tenon_free`. Everything may be called from any thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "core/abi/plugin.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TENON_API __attribute__((visibility("default")))
+
+typedef struct TenonFailure {
+  int32_t code;
+  int32_t phase;       /* TenonPhase */
+  const char* plugin;  /* "" when none is concerned */
+  uint32_t node;
+  const char* text;
+} TenonFailure;
+
+TENON_API const TenonFailure* tenon_last_error(void);
+TENON_API void tenon_free(void* memory);
+TENON_API const char* tenon_version(void);
+
+/* ---- session: configuration, plugins, events ---- */
+typedef struct TenonSession TenonSession;
+
+typedef struct TenonSessionOptions {
+  size_t struct_size;
+  const char* config_file;      /* null: the search order of tenon.toml */
+  const char* const* overrides; /* "section.key=value", highest precedence */
+  size_t override_count;
+} TenonSessionOptions;
+
+TENON_API int32_t tenon_session_create(const TenonSessionOptions* options, TenonSession** session);
+TENON_API void tenon_session_release(TenonSession* session);
+/* A JSON document: what is "plugins", "flags", "passes", "config", "statistics". */
+TENON_API int32_t tenon_session_query(TenonSession* session, const char* what, char** json);
+
+/* Adds a plugin that lives in this process (the Python package's own backends). `plugin` must stay valid. */
+TENON_API int32_t tenon_session_register(TenonSession* session, const TenonPlugin* plugin);
+
+/* Events are JSON objects with a "kind" ("compile", "claim", "fallback", "pass", "plugin_refused", …). One callback a session; it
+   runs on the thread where the event happens and must not call back into the session. */
+TENON_API void tenon_session_on_event(TenonSession* session, void (*callback)(void* context, const char* json), void* context);
+/* Switches logs by name, as TENON_LOGS does ("passes,fusion,kernel_code"); replaces the current set. */
+TENON_API int32_t tenon_session_set_logs(TenonSession* session, const char* names);
+
+/* ---- compile ---- */
+typedef struct TenonProgram TenonProgram;
+
+typedef struct TenonCompileRequest {
+  size_t struct_size;
+  TenonGraph graph;
+  const char* const* backends; /* in order of preference; none: the configuration's */
+  size_t backend_count;
+  const char* const* pipeline; /* passes; null: the configuration's */
+  size_t pipeline_count;
+  const char* options; /* JSON object, or null */
+  /* Called when the program no longer needs the constants' memory. May be null. */
+  void (*release_constants)(void* context);
+  void* context;
+} TenonCompileRequest;
+
+/* The graph and the request are copied; the constants' memory is not. */
+TENON_API int32_t tenon_compile(TenonSession* session, const TenonCompileRequest* request, TenonProgram** program);
+TENON_API void tenon_program_retain(TenonProgram* program);
+TENON_API void tenon_program_release(TenonProgram* program);
+/* JSON: steps with backend, nodes and milliseconds of compile; passes with time and changes; arena bytes. */
+TENON_API int32_t tenon_program_query(TenonProgram* program, const char* what, char** json);
+
+/* ---- run: the fast road. Inputs and outputs are in the order of the submitted graph. ---- */
+typedef struct TenonRunArgs {
+  size_t struct_size;
+  const void* const* inputs; /* first elements; layouts as the graph's input types say, guarded by the driver */
+  const int64_t* symbols;    /* every symbol of the graph that an input defines, by SymbolId; others are ignored */
+  void* const* outputs;      /* memory for each output of kind result, update, saved, row-major unless its type says otherwise;
+                                null where the size depends on data */
+  void* stream;
+  /* Memory for outputs whose size depends on data; required if there are any. */
+  void* (*allocate_output)(void* context, uint32_t index, const int64_t* sizes, size_t rank);
+  void* context;
+} TenonRunArgs;
+
+/* Runs the program. Concurrent runs of one program are fine. On failure no update has been written. */
+TENON_API int32_t tenon_program_run(TenonProgram* program, const TenonRunArgs* args);
+
+/* Computes the sizes of the outputs from the symbols: `sizes` takes the dimensions of all outputs one after the other (as many as
+   the graph's output types have); -1 for one that depends on data. */
+TENON_API int32_t tenon_program_bind(TenonProgram* program, const int64_t* symbols, int64_t* sizes);
+
+/* ---- run: the convenient road ---- */
+/* Checks dtypes, shapes and layouts of the inputs, finds the symbols, allocates the outputs, runs, writes updates into their inputs.
+   `outputs` takes one owned tensor for each output of kind result. Inputs of another layout are copied. */
+TENON_API int32_t tenon_program_call(TenonProgram* program, const DLTensor* const* inputs, size_t input_count,
+                                     DLManagedTensorVersioned** outputs, size_t output_count);
+
+/* Finds the frontend that reads the file (by the suffixes in manifests) and gives its graph. */
+typedef struct TenonCapturedGraph TenonCapturedGraph;
+TENON_API int32_t tenon_capture_file(TenonSession* session, const char* path, const char* options, TenonCapturedGraph** graph);
+TENON_API const TenonGraph* tenon_captured_graph(const TenonCapturedGraph* graph);
+TENON_API void tenon_captured_release(TenonCapturedGraph* graph);
+
+/* The process's threads, for a driver's own loops. */
+TENON_API void tenon_parallel_for(int64_t begin, int64_t end, int64_t grain, void (*body)(void* context, int64_t first, int64_t last),
+                                  void* context);
+
+#ifdef __cplusplus
+}
+#endif
