@@ -26,6 +26,14 @@ using SymbolId = Index<struct SymbolTag>;
 using RegionId = Index<struct RegionTag>;
 using ConstantId = Index<struct ConstantTag>;
 
+namespace ir {
+using tenon::ConstantId;
+using tenon::NodeId;
+using tenon::RegionId;
+using tenon::SymbolId;
+using tenon::ValueId;
+}  // namespace ir
+
 }  // namespace tenon
 
 template <class Tag>
