@@ -1,0 +1,57 @@
+// What the evaluator needs of whoever records tensor operations. It knows no op and no tensor library itself.
+#pragma once
+
+#include "python/evaluator/graph_break.h"
+#include "python/guards/guard_set.h"
+
+namespace tenon::python {
+
+/// Makes stand-ins for tensors and arrays, and records what is done to them. One object a capture.
+///
+/// Operations reach it in two ways: the evaluator runs operators, methods and attribute reads on a stand-in for real, and the
+/// stand-in's own slots (`__torch_function__`, `__array_ufunc__`, …) come here; and calls of functions that `takes` accepts are handed
+/// over by `call`, whether or not an argument is a stand-in (creation functions).
+class Recorder {
+ public:
+  enum class Role : std::uint8_t {
+    other,     // an ordinary Python object
+    stand_in,  // one of ours
+    tensor,    // a real tensor or array: replaced by a stand-in whenever the program reads one
+    scalar,    // a NumPy scalar: replaced when read from something older than the call; one made during capture is a constant
+  };
+
+  /// Where the program is, for locations of nodes and messages. Set before every call that may record.
+  struct Position {
+    PyCodeObject* code = nullptr;
+    int byte_offset = 0;
+  };
+  Position position;
+
+  virtual ~Recorder() = default;
+
+  /// The role of objects of exactly this type. Asked once a type and capture.
+  virtual Role role(PyTypeObject* type) = 0;
+
+  /// Makes the stand-in for a real object that was there before the call, and adds the guards on its metadata (a ValueCheck at
+  /// `source`; `guards.add_distinct(source)` where aliasing matters). Asked once an object; a second source of the same object is
+  /// guarded by the evaluator. Throws GraphBreak for what cannot go into a graph.
+  virtual Ref input(PyObject* real, SourceId source, GuardSet& guards) = 0;
+
+  /// The type that the program must see: `type(x)`, `x.__class__`, `isinstance`.
+  virtual PyTypeObject* apparent_type(PyObject* stand_in) = 0;
+
+  /// Whether a call of this object (a function, C function, ufunc, class) is an operation to record, without looking inside.
+  virtual bool takes(PyObject* callable) = 0;
+
+  /// Records (or answers, as for `torch.is_tensor`) such a call. `kwargs` is a dict or null. Throws GraphBreak, or PythonError with the
+  /// library's own exception set.
+  virtual Ref call(PyObject* callable, PyObject* args, PyObject* kwargs) = 0;
+
+  /// The number of the graph output that carries this stand-in's value; the same number when asked again.
+  virtual std::uint32_t output(PyObject* stand_in) = 0;
+
+  /// The input source when the stand-in is an input itself (so that identity is kept), else none.
+  virtual SourceId input_source(PyObject* stand_in) = 0;
+};
+
+}  // namespace tenon::python

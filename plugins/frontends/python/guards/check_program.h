@@ -1,0 +1,57 @@
+// The guards of a segment as a linear program over the arguments of a call: the check that every compiled call starts with.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "python/guards/guard_set.h"
+
+namespace tenon::python {
+
+/// The values of one call as vectorcall gives them: positional ones, then keywords.
+struct CallArguments {
+  PyObject* const* values = nullptr;
+  std::size_t positional = 0;
+  PyObject* keyword_names = nullptr;  // tuple of str, or null
+
+  std::size_t keyword_count() const { return keyword_names ? static_cast<std::size_t>(PyTuple_GET_SIZE(keyword_names)) : 0; }
+  std::size_t count() const { return positional + keyword_count(); }
+};
+
+/// Names the guard that failed: where, what was expected, what is there now.
+struct GuardFailure {
+  std::string source;
+  std::string guard;
+  std::string expected;
+  std::string found;
+};
+
+/// Fetches each source once, in an order in which parents come first, and checks what hangs on it before going on.
+/// Runs no Python code and allocates nothing while everything holds. The GIL must be held.
+class CheckProgram {
+ public:
+  CheckProgram(SourceTable sources, const GuardSet& guards, const CallArguments& captured, std::span<const SourceId> wanted);
+  CheckProgram(CheckProgram&&) noexcept;
+  CheckProgram& operator=(CheckProgram&&) noexcept;
+  ~CheckProgram();
+
+  /// Whether all guards hold for this call. Afterwards `values()` holds the objects found (borrowed).
+  bool check(const CallArguments& call) noexcept;
+
+  /// Where the value of a source that was `wanted` is found in `values()`.
+  std::uint32_t slot(SourceId source) const;
+  PyObject* const* values() const;
+
+  /// Evaluates the guards one by one in the slow way and names the first that fails.
+  std::optional<GuardFailure> explain(const CallArguments& call);
+
+  /// All guards in words.
+  std::vector<std::string> describe() const;
+  std::size_t guard_count() const;
+
+ private:
+  struct Body;
+  std::unique_ptr<Body> body_;
+};
+
+}  // namespace tenon::python

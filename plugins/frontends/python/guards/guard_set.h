@@ -1,0 +1,79 @@
+// The guards of one capture: what must hold, at which source, for the segment to be valid.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "python/guards/source.h"
+
+namespace tenon::python {
+
+enum class GuardKind : std::uint8_t {
+  type_is,         // type(value) is expected
+  identity,        // value is expected
+  constant,        // same type and equal value; floats by their bits
+  length,          // len of a list, tuple, dict, set or deque
+  dict_keys,       // the same keys in the same order (expected: tuple)
+  key_missing,     // expected is not a key of the dict
+  key_present,     // expected is a key of the dict
+  set_items,       // a set equal to expected (whose items are constants or identities)
+  same_object,     // value is the value of another source
+  function_parts,  // expected: (code, defaults or None, kwdefaults or None), by identity
+  type_attribute,  // `key` as the type finds it along its bases is expected, or missing (expected empty)
+  cell_empty,      // the cell has no contents
+  value_check,     // a check that someone else supplies: tensor metadata
+  distinct,        // the values of `others` are pairwise different objects
+};
+
+/// A check on one object that another part of the frontend supplies (the metadata of a tensor or array).
+class ValueCheck {
+ public:
+  virtual ~ValueCheck() = default;
+  /// Runs on every call: no allocation, no Python code, no exception set.
+  virtual bool holds(PyObject* value) const noexcept = 0;
+  /// Says what was expected and what is found: {"float32[3, 4]", "float32[5, 4]"}.
+  virtual std::pair<std::string, std::string> difference(PyObject* value) const = 0;
+};
+
+struct Guard {
+  GuardKind kind;
+  SourceId source;
+  Ref expected;
+  Ref key;                   // type_attribute: the name
+  std::int64_t number = 0;   // length
+  SourceId other;            // same_object
+  std::vector<SourceId> others;  // distinct
+  std::shared_ptr<ValueCheck> check;
+};
+
+/// Collects guards, each once.
+class GuardSet {
+ public:
+  explicit GuardSet(SourceTable& sources) : sources_(sources) {}
+
+  SourceTable& sources() { return sources_; }
+  const SourceTable& sources() const { return sources_; }
+  const std::vector<Guard>& all() const { return guards_; }
+
+  void add(GuardKind kind, SourceId source, PyObject* expected = nullptr);
+  void add_length(SourceId source, std::int64_t length);
+  void add_same_object(SourceId source, SourceId other);
+  void add_type_attribute(PyTypeObject* type, PyObject* name, PyObject* value);
+  void add_value_check(SourceId source, std::shared_ptr<ValueCheck> check);
+  /// The objects at all sources given so far to this function must be pairwise different: one guard for all.
+  void add_distinct(SourceId source) { distinct_.push_back(source); }
+  const std::vector<SourceId>& distinct() const { return distinct_; }
+
+  /// Says what a guard demands, in words: `x.scale == 3`.
+  std::string describe(const Guard& guard) const;
+
+ private:
+  SourceTable& sources_;
+  std::vector<Guard> guards_;
+  std::vector<SourceId> distinct_;
+  std::unordered_set<std::uint64_t> seen_;
+};
+
+}  // namespace tenon::python

@@ -1,0 +1,90 @@
+// Sources: the paths by which a later call finds again what a capture read.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "python/heap/ref.h"
+
+namespace tenon::python {
+
+enum class SourceKind : std::uint8_t {
+  constant,           // the object itself: the compiled callable, and everything that is guarded by identity
+  argument,           // the call's value number `index`: positional ones, then keywords in the order of their names
+  instance_dict,      // parent.__dict__
+  dict_item,          // parent[key], past any override
+  list_item,          // parent[index]
+  tuple_item,         // parent[index]
+  sequence_item,      // parent[index] through the sequence protocol (deque)
+  member,             // what the C descriptor `key` gives for the parent
+  attribute,          // getattr(parent, key); only where that runs no Python code
+  type_attribute,     // the attribute `key` as the type `parent` finds it along its bases, unbound
+  function_defaults,  // parent.__defaults__
+  function_kwdefaults,
+  function_closure,   // a tuple of cells
+  cell_contents,
+  method_function,    // parent.__func__
+  method_self,        // parent.__self__, of a Python method or of a bound C function
+  weak_target,        // parent()
+};
+
+/// Names a source; 0 is none.
+struct SourceId {
+  std::uint32_t value = 0;
+  explicit operator bool() const { return value != 0; }
+  friend bool operator==(SourceId, SourceId) = default;
+};
+
+struct Source {
+  SourceKind kind;
+  SourceId parent;
+  std::int64_t index = 0;  // argument and item positions
+  Ref key;                 // constant: the object; dict_item, attribute, type_attribute: the key; member: the descriptor
+};
+
+/// All sources of one capture, each path once. A parent always comes before its children.
+class SourceTable {
+ public:
+  SourceTable();
+
+  SourceId constant(PyObject* object);
+  SourceId argument(std::int64_t index);
+  /// A path below `parent` that needs no key.
+  SourceId part(SourceKind kind, SourceId parent);
+  SourceId item(SourceKind kind, SourceId parent, std::int64_t index);
+  /// A path with a key. Keys are one when they are the same object, or equal strings, or equal numbers of one type.
+  SourceId keyed(SourceKind kind, SourceId parent, PyObject* key);
+
+  const Source& operator[](SourceId id) const { return sources_[id.value]; }
+  std::size_t size() const { return sources_.size(); }
+
+  /// Whether the path starts at an argument (its objects differ from call to call), not at a constant.
+  bool from_argument(SourceId id) const;
+
+  /// Names for the arguments in messages ("x"), by index; others print as `arg[2]`.
+  void name_arguments(std::vector<std::string> names) { argument_names_ = std::move(names); }
+  /// Writes the path as a Python expression: `self.layers["conv"].weight`.
+  std::string describe(SourceId id) const;
+
+ private:
+  struct Shape {
+    SourceKind kind;
+    std::uint32_t parent;
+    std::int64_t index;
+    friend bool operator==(const Shape&, const Shape&) = default;
+  };
+  struct ShapeHash {
+    std::size_t operator()(const Shape& shape) const;
+  };
+  SourceId intern(Source source, const Shape& shape);
+  std::int64_t key_number(PyObject* key);
+
+  std::vector<Source> sources_;
+  std::unordered_map<Shape, std::uint32_t, ShapeHash> ids_;
+  Ref key_numbers_;  // dict: (type, key) or identity -> number, so that equal keys are one
+  std::vector<std::string> argument_names_;
+};
+
+}  // namespace tenon::python
