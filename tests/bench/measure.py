@@ -1,0 +1,40 @@
+"""Times several ways of running one program, interleaved, so that a machine that drifts drifts for all of them."""
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+
+def first_call_ms(fn: Callable, args: tuple) -> float:
+    """Milliseconds of one call: for a compiled function that has not run, the compile."""
+    start = time.perf_counter()
+    fn(*args)
+    return (time.perf_counter() - start) * 1e3
+
+
+def interleaved_ms(ways: dict[str, Callable], args: tuple, seconds: float) -> dict[str, float]:
+    """Median milliseconds a call of each way, called in turn for about `seconds` in all, in blocks that last at least 0.2 ms."""
+    blocks = {name: _block_length(fn, args) for name, fn in ways.items()}
+    samples: dict[str, list[float]] = {name: [] for name in ways}
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or len(next(iter(samples.values()))) < 5:
+        for name, fn in ways.items():
+            start = time.perf_counter()
+            for _ in range(blocks[name]):
+                fn(*args)
+            samples[name].append((time.perf_counter() - start) * 1e3 / blocks[name])
+    return {name: statistics.median(values) for name, values in samples.items()}
+
+
+def _block_length(fn: Callable, args: tuple) -> int:
+    fn(*args)
+    return max(1, int(0.2 / max(first_call_ms(fn, args), 1e-4)))
+
+
+def largest_error(result, judge) -> float:
+    """Largest absolute difference from the float64 result, relative to the largest magnitude of that result."""
+    got, want = np.asarray(result, dtype=np.float64), np.asarray(judge, dtype=np.float64)
+    return float(np.max(np.abs(got - want)) / max(np.max(np.abs(want)), 1e-300)) if want.size else 0.0
