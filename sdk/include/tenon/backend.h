@@ -8,11 +8,9 @@
 
 #include "core/abi/graph_view.h"
 #include "core/abi/plugin.h"
+#include "tenon/host_services.h"
 
 namespace tenon {
-
-/// The host's services, for a plugin.
-class HostServices;  // tenon/host_services.h: log, allocate, parallel_for, thread_count, cancelled, read_constant
 
 /// Collects the groups of nodes that a backend wants.
 class Claims {
@@ -20,9 +18,10 @@ class Claims {
   explicit Claims(const TenonClaims* claims) : claims_(claims) {}
   /// Claims one group; it becomes one artefact.
   void claim(std::span<const std::uint32_t> nodes) { claims_->claim(claims_->self, nodes.data(), nodes.size()); }
-  /// Says why a node is not claimed.
+  /// Says why a node is not claimed: a reason code ("op", "dtype", "rank", "layout", "device", "shape"; docs/plugins.md lists them)
+  /// and a sentence. A node that is neither claimed nor refused counts as refused for "unstated".
   void refuse(std::uint32_t node, const char* reason, const std::string& text) {
-    claims_->refuse(claims_->self, node, reason, text.c_str());
+    if (claims_->refuse) claims_->refuse(claims_->self, node, reason, text.c_str());
   }
 
  private:
@@ -33,22 +32,31 @@ class Claims {
 class Artefact {
  public:
   virtual ~Artefact() = default;
-  /// Runs. Throw to fail. Must be safe on several threads if the backend says execute_reentrant.
+  /// Runs. Throw to fail. Safe on several threads at once if the backend says TENON_EXECUTE_REENTRANT.
   virtual void execute(const TenonExecuteArgs& args) = 0;
+  /// Scratch memory that one run needs, for these values of the group's symbols.
   virtual std::size_t workspace_bytes(std::span<const std::int64_t> /*symbols*/) { return 0; }
+  /// Conditions on symbols under which the artefact is right. Asked once, after compile.
   virtual std::vector<TenonAssumption> assumptions() const { return {}; }
+  /// Outputs that may share memory with an input. Asked once, after compile.
   virtual std::vector<TenonAliasPermit> aliases() const { return {}; }
+  /// Bytes from which the backend's `load` makes an equal artefact in another process. Asked only if the backend has `load`.
+  virtual std::string serialise() const { return {}; }
 };
 
-/// A backend. One object a session and set of options; made when the backend is first used.
+/// A backend. One object a session and set of options; made when the backend is first used. A class may have a constructor that takes
+/// (HostServices, std::string options) or (HostServices); options are a JSON object. It may shadow kFlags and kDevices, and may have
+/// `std::unique_ptr<Artefact> load(std::string_view bytes)`: then its artefacts are stored.
 class Backend {
  public:
-  static constexpr std::uint32_t kFlags = 0;  // TENON_DYNAMIC_SHAPES and the like; shadow it in the class
+  static constexpr std::uint32_t kFlags = 0;  // TENON_DYNAMIC_SHAPES and the like
+  static constexpr DLDevice kDevices[] = {{kDLCPU, 0}};
 
   virtual ~Backend() = default;
   /// Claims groups of nodes of `graph`. Claiming nothing is legal.
   virtual void claim(const GraphView& graph, Claims& claims) = 0;
-  /// Compiles a group that was claimed: `graph` holds the group alone. `options` is a JSON object.
+  /// Compiles a group that was claimed: `graph` holds the group alone. `constants` stay where they are until the artefact is gone.
+  /// `options` is a JSON object.
   virtual std::unique_ptr<Artefact> compile(const GraphView& graph, std::span<const DLTensor* const> constants,
                                             const std::string& options) = 0;
 };
