@@ -62,7 +62,11 @@ typedef struct TenonHost {
   int32_t level;  /* least TenonLevel that is not dropped */
   void* self;     /* first argument of every function below */
 
-  void (*log)(void* self, int32_t level, const char* text);
+  /* Writes to the log of that category (a name of TENON_LOGS: "kernel_code", "fusion", ...; null: "plugins"). Shown when the
+     category is switched on; warnings and errors always. */
+  void (*log)(void* self, int32_t level, const char* category, const char* text);
+  /* Non-zero when that category is switched on: for text that is dear to make. */
+  int32_t (*log_enabled)(void* self, const char* category);
   /* Says why the current call of this thread will return a failure. Copied at once. `node` or TENON_NO_NODE. */
   void (*report)(void* self, int32_t code, uint32_t node, const char* text);
   /* 64-byte aligned host memory; null when there is none. */

@@ -1,0 +1,64 @@
+// The logs that people switch on by name (TENON_LOGS=passes,fusion) and that go to stderr.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/abi/plugin.h"
+
+namespace tenon::host {
+
+struct LogName {
+  const char* name;
+  const char* meaning;
+};
+
+/// Every log there is; its position is its bit.
+inline constexpr std::array<LogName, 13> kLogNames = {{
+    {"graph_code", "each captured graph, as code"},
+    {"graph_breaks", "where and why a capture ended early"},
+    {"recompiles", "which guard failed, with the old and the new value"},
+    {"guards", "the guards of each capture"},
+    {"passes", "each pass: time and changes"},
+    {"claims", "which backend takes which nodes, and why others were refused"},
+    {"fusion", "what a backend fused, and why not more"},
+    {"kernel_code", "the code that a backend generates"},
+    {"compile", "each compiled group: backend, nodes, time"},
+    {"fallbacks", "whatever ran elsewhere than wished: next backend, eager call"},
+    {"plugins", "discovery, probing and loading of plugins"},
+    {"cache", "hits and misses of the store on disk"},
+    {"runtime", "plans, arenas and memory"},
+}};
+
+/// The logs of one session. Thread-safe; asking whether a log is on is one atomic load.
+class Log {
+ public:
+  Log();
+  ~Log();
+
+  /// Switches on exactly the logs named in a comma-separated list ("all" for every one). Throws (invalid_argument) for an unknown
+  /// name, with the nearest right one.
+  void set(std::string_view names);
+  /// The names that are on.
+  std::vector<std::string> names() const;
+
+  /// Whether that log is on. An unknown name is off.
+  bool wants(std::string_view name) const;
+  /// Writes a text that may have several lines; `origin` is the plugin that says it, or empty. Below a warning it is dropped
+  /// unless the log is on; warnings and errors are always shown.
+  void write(TenonLevel level, std::string_view name, std::string_view origin, std::string_view text);
+
+ private:
+  struct Sink;
+  std::atomic<std::uint32_t> on_{0};
+  std::once_flag sink_once_;
+  std::unique_ptr<Sink> sink_;
+};
+
+}  // namespace tenon::host
