@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/abi/bytes.h"
 #include "core/abi/dlpack.h"
 
 #ifdef __cplusplus
@@ -49,11 +50,6 @@ typedef enum TenonPhase {
 } TenonPhase;
 
 #define TENON_NO_NODE 0xffffffffu
-
-typedef struct TenonBytes {
-  const uint8_t* data;
-  size_t size;
-} TenonBytes;
 
 /* ---- what the host gives every plugin; valid for the life of the process ---- */
 typedef struct TenonHost {

@@ -1,4 +1,4 @@
-// Element types of tensors.
+// Element types of tensors. Header-only: plugins that link nothing read graphs with it.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,27 @@ enum class DType : std::uint8_t { b8, u8, i8, i16, i32, i64, f16, bf16, f32, f64
 
 inline constexpr std::size_t kDTypeCount = 12;
 
+namespace detail {
+struct DTypeRow {
+  std::string_view name;
+  std::size_t bytes;
+};
+inline constexpr DTypeRow kDTypeRows[kDTypeCount] = {{"bool", 1}, {"u8", 1},   {"i8", 1},  {"i16", 2}, {"i32", 4}, {"i64", 8},
+                                                     {"f16", 2},  {"bf16", 2}, {"f32", 4}, {"f64", 8}, {"c64", 8}, {"c128", 16}};
+}  // namespace detail
+
 /// Bytes of one element.
-std::size_t size_of(DType dtype);
+constexpr std::size_t size_of(DType dtype) { return detail::kDTypeRows[static_cast<std::size_t>(dtype)].bytes; }
 
 /// The name in the text form: "bool", "u8", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "c64", "c128".
-std::string_view name_of(DType dtype);
+constexpr std::string_view name_of(DType dtype) { return detail::kDTypeRows[static_cast<std::size_t>(dtype)].name; }
 
 /// The dtype of a name in the text form; nothing when the name is none.
-std::optional<DType> dtype_named(std::string_view name);
+constexpr std::optional<DType> dtype_named(std::string_view name) {
+  for (std::size_t i = 0; i < kDTypeCount; ++i)
+    if (detail::kDTypeRows[i].name == name) return static_cast<DType>(i);
+  return std::nullopt;
+}
 
 constexpr bool is_bool(DType t) { return t == DType::b8; }
 constexpr bool is_signed_int(DType t) { return t >= DType::i8 && t <= DType::i64; }
