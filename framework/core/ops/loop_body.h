@@ -21,6 +21,8 @@ struct Reducer {
 /// For every point of the outer loops (one a dimension of the results, in order) runs `element`; with a reducer the inner
 /// `reduced` loops run for every such point, `element` gives accumulators, and `finish` gives the results.
 /// `loop_index i` in `element` is the i-th loop, outer loops first. Loads are of the node's operands, by logical index.
+/// A load whose index depends on another load (an op that may_raise) is checked against the operand's shape; outside it the call
+/// fails with "index I is out of bounds for dimension D with size N". Where a mask is false nothing is checked.
 /// Operands of a reduced float are loaded as float32; results of a reduced float are rounded when stored.
 struct LoopBody {
   std::vector<ir::Dim> extents;  // outer loops, then reduced loops
@@ -33,7 +35,7 @@ struct LoopBody {
 
 /// A scatter: the result starts as a copy of operand `base`; then for every point of `extents`, in order, the element at
 /// `target` becomes combine(old, value). `target` gives one index a dimension of the result, then one value.
-/// Points whose target is out of range are an error that `check` finds before anything is written.
+/// A target out of range fails the call, as for a LoopBody's loads.
 struct ScatterBody {
   std::size_t base = 0;
   std::vector<ir::Dim> extents;

@@ -4,12 +4,18 @@ namespace tenon::ops {
 namespace {
 
 template <class T>
-const T& attribute_as(const OpQuery& query, std::string_view name, const char* kind) {
+const T* attribute_as(const OpQuery& query, std::string_view name, const char* kind) {
   const ir::Attribute* a = query.find(name);
-  TENON_CHECK(a, "attribute '{}' is missing", name);
+  if (!a) return nullptr;
   const T* value = std::get_if<T>(a);
-  TENON_CHECK(value, "attribute '{}' is no {}", name, kind);
-  return *value;
+  TENON_USER_CHECK(value, "attribute '{}' must be {}", name, kind);
+  return value;
+}
+
+template <class T>
+T value_or(const T* value, const std::optional<T>& otherwise, std::string_view name) {
+  TENON_USER_CHECK(value || otherwise, "attribute '{}' is missing", name);
+  return value ? *value : *otherwise;
 }
 
 }  // namespace
@@ -21,31 +27,44 @@ const ir::Literal* OpQuery::literal(std::size_t operand) const {
 
 const ir::Attribute* OpQuery::find(std::string_view name) const {
   for (const ir::NamedAttribute& a : attributes_)
-    if (a.name == name) return &a.value;
+    if (a.name == name) return a.value.index() == 0 ? nullptr : &a.value;
   return nullptr;
 }
 
-ir::Dim OpQuery::integer(std::string_view name) const { return attribute_as<ir::Dim>(*this, name, "integer"); }
+ir::Dim OpQuery::integer(std::string_view name, std::optional<ir::Dim> otherwise) const {
+  return value_or(attribute_as<ir::Dim>(*this, name, "an integer"), otherwise, name);
+}
 
-std::int64_t OpQuery::constant_integer(std::string_view name) const { return integer(name).constant(); }
+std::int64_t OpQuery::constant_integer(std::string_view name, std::optional<std::int64_t> otherwise) const {
+  const ir::Dim value = integer(name, otherwise ? std::optional<ir::Dim>(*otherwise) : std::nullopt);
+  TENON_USER_CHECK(value.is_constant(), "attribute '{}' must be a constant", name);
+  return value.constant();
+}
 
 std::vector<ir::Dim> OpQuery::integers(std::string_view name) const {
-  return attribute_as<std::vector<ir::Dim>>(*this, name, "list of integers");
+  if (const ir::Attribute* a = find(name))
+    if (const ir::Dim* single = std::get_if<ir::Dim>(a)) return {*single};
+  return value_or(attribute_as<std::vector<ir::Dim>>(*this, name, "a list of integers"), {}, name);
 }
 
 bool OpQuery::flag(std::string_view name, bool otherwise) const {
-  return find(name) ? attribute_as<bool>(*this, name, "bool") : otherwise;
+  return value_or(attribute_as<bool>(*this, name, "true or false"), std::optional<bool>(otherwise), name);
 }
 
-double OpQuery::number(std::string_view name) const {
-  const ir::Attribute* a = find(name);
-  if (a)
-    if (const ir::Dim* d = std::get_if<ir::Dim>(a)) return static_cast<double>(d->constant());
-  return attribute_as<double>(*this, name, "number");
+double OpQuery::number(std::string_view name, std::optional<double> otherwise) const {
+  if (const ir::Attribute* a = find(name)) {
+    if (const bool* flag = std::get_if<bool>(a)) return *flag;
+    if (std::get_if<ir::Dim>(a)) return static_cast<double>(constant_integer(name));
+  }
+  return value_or(attribute_as<double>(*this, name, "a number"), otherwise, name);
 }
 
-DType OpQuery::dtype(std::string_view name) const { return attribute_as<DType>(*this, name, "dtype"); }
+DType OpQuery::dtype(std::string_view name, std::optional<DType> otherwise) const {
+  return value_or(attribute_as<DType>(*this, name, "a dtype"), otherwise, name);
+}
 
-std::string OpQuery::text(std::string_view name) const { return attribute_as<std::string>(*this, name, "string"); }
+std::string OpQuery::text(std::string_view name, std::optional<std::string> otherwise) const {
+  return value_or(attribute_as<std::string>(*this, name, "a string"), otherwise, name);
+}
 
 }  // namespace tenon::ops

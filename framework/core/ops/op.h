@@ -42,15 +42,16 @@ class OpQuery {
   const ir::Literal* literal(std::size_t operand) const;
   const ir::Attributes& attributes() const { return attributes_; }
 
-  /// Attributes by name; each throws (internal) when the attribute is absent or of another kind, unless a default is given.
+  /// Attributes by name. Absent and None are the same; each throws (invalid_argument) when the attribute is absent and no default
+  /// is given, or of another kind.
   const ir::Attribute* find(std::string_view name) const;
-  ir::Dim integer(std::string_view name) const;
-  std::int64_t constant_integer(std::string_view name) const;
+  ir::Dim integer(std::string_view name, std::optional<ir::Dim> otherwise = {}) const;
+  std::int64_t constant_integer(std::string_view name, std::optional<std::int64_t> otherwise = {}) const;
   std::vector<ir::Dim> integers(std::string_view name) const;
   bool flag(std::string_view name, bool otherwise = false) const;
-  double number(std::string_view name) const;
-  DType dtype(std::string_view name) const;
-  std::string text(std::string_view name) const;
+  double number(std::string_view name, std::optional<double> otherwise = {}) const;
+  DType dtype(std::string_view name, std::optional<DType> otherwise = {}) const;
+  std::string text(std::string_view name, std::optional<std::string> otherwise = {}) const;
 
  private:
   const ir::Graph& graph_;
@@ -58,14 +59,19 @@ class OpQuery {
   const ir::Attributes& attributes_;
 };
 
-class NodeBuilder;  // builds nodes with inferred types: ops/node_builder.h
-struct Sample;      // one conformance case: ops/sample.h
+class NodeBuilder;       // builds nodes with inferred types: ops/node_builder.h
+class ForeignArguments;  // the bound arguments of a foreign call: ops/foreign_call.h
+struct Sample;           // one conformance case: ops/sample.h
 
 /// A name in another library, with its own signature where that differs: {"numpy.sum", "(a, axis=None, dtype=None, keepdims=False)"}.
 /// A parameter of the signature maps to the parameter of the op's schema with the same name, unless renamed: "(a -> self, axis -> dim)".
+///   Signatures are Python's: defaults are literals, `*sizes` collects (or takes one list), `*` starts keyword-only parameters.
+/// A parameter that is mapped to nothing is refused unless it has its default. `adapt` makes the nodes itself, from the bound arguments,
+/// where the foreign call is no plain renaming.
 struct Alias {
   std::string name;
   std::string signature;
+  std::function<std::vector<ir::ValueId>(ForeignArguments&)> adapt;
 };
 
 /// A view of a tensor in host memory, as the reference kernels see it: strides in elements, `data` at the first element.

@@ -21,23 +21,25 @@ enum class Primitive : std::uint8_t {
   load,          // payload: which operand; arguments: one i64 index a dimension; optional mask and alternative value
   // arithmetic
   add, sub, mul, div,        // div is of floats
-  floor_div, trunc_div, remainder,  // integers and floats; remainder has the sign of the divisor (Python, torch); integer division by 0 is the caller's to exclude
+  floor_div, trunc_div, remainder,  // integers and floats; remainder has the sign of the divisor (Python, torch); integer division by 0 gives 0, MIN / -1 wraps
   fmod,                      // has the sign of the dividend (C)
-  neg, abs, sign, minimum, maximum,  // minimum, maximum hand NaN on
+  neg, abs, sign, minimum, maximum,  // sign of NaN is 0; minimum, maximum hand NaN on
   fma,
   // rounding
   floor, ceil, trunc, round,  // round: half to even
   // exponential and trigonometric functions, of floats
-  sqrt, rsqrt, exp, exp2, expm1, log, log2, log10, log1p, pow,
+  sqrt, rsqrt, exp, exp2, expm1, log, log2, log10, log1p, pow,  // pow of integers wraps; a negative exponent gives 1/x truncated
   sin, cos, tan, asin, acos, atan, atan2, sinh, cosh, tanh, asinh, acosh, atanh, erf, erfc, lgamma,
   // comparison (bool)
   eq, ne, lt, le, gt, ge, isnan,
   // logic of bools, bits of integers
   logical_and, logical_or, logical_xor, logical_not,
-  bitwise_and, bitwise_or, bitwise_xor, bitwise_not, shift_left, shift_right,
+  bitwise_and, bitwise_or, bitwise_xor, bitwise_not,
+  shift_left, shift_right,  // by the width or more, or by a negative count: 0, or the sign's fill
   // choice and conversion
   select,        // (bool, a, b)
-  convert,       // to the instruction's dtype; float to integer truncates, out of range is as C on the machine; to bool: != 0
+  convert,       // to the instruction's dtype; integers wrap; to bool: != 0. Float to i64 truncates, NaN and out of range give the least i64;
+                 // float to narrower integers goes through i32 in the same way, then wraps
   bit_cast,
 };
 
@@ -95,11 +97,18 @@ class Scalars {
   Scalar mul(Scalar a, Scalar b) { return binary(Primitive::mul, a, b); }
   Scalar div(Scalar a, Scalar b) { return binary(Primitive::div, a, b); }
   Scalar neg(Scalar a) { return unary(Primitive::neg, a); }
+  Scalar abs(Scalar a) { return unary(Primitive::abs, a); }
   Scalar exp(Scalar a) { return unary(Primitive::exp, a); }
   Scalar log(Scalar a) { return unary(Primitive::log, a); }
   Scalar tanh(Scalar a) { return unary(Primitive::tanh, a); }
   Scalar sqrt(Scalar a) { return unary(Primitive::sqrt, a); }
   Scalar lt(Scalar a, Scalar b) { return binary(Primitive::lt, a, b); }
+  Scalar le(Scalar a, Scalar b) { return binary(Primitive::le, a, b); }
+  Scalar gt(Scalar a, Scalar b) { return binary(Primitive::gt, a, b); }
+  Scalar ge(Scalar a, Scalar b) { return binary(Primitive::ge, a, b); }
+  Scalar minimum(Scalar a, Scalar b) { return binary(Primitive::minimum, a, b); }
+  Scalar maximum(Scalar a, Scalar b) { return binary(Primitive::maximum, a, b); }
+  Scalar isnan(Scalar a) { return unary(Primitive::isnan, a); }
   Scalar eq(Scalar a, Scalar b) { return binary(Primitive::eq, a, b); }
   Scalar logical_and(Scalar a, Scalar b) { return binary(Primitive::logical_and, a, b); }
   Scalar logical_or(Scalar a, Scalar b) { return binary(Primitive::logical_or, a, b); }

@@ -1,0 +1,109 @@
+#include "core/ops/infer.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace tenon::ops::infer {
+
+using ir::Dim;
+using ir::Shape;
+
+std::string text(const ir::Graph& graph, const Dim& dim) {
+  return dim.to_string([&](SymbolId id) { return id.value < graph.symbols().size() ? graph.symbols()[id.value].name : "?"; });
+}
+
+std::string text(const ir::Graph& graph, std::span<const Dim> shape) {
+  std::string s = "[";
+  for (const Dim& d : shape) s += (s.size() > 1 ? ", " : "") + text(graph, d);
+  return s + "]";
+}
+
+Dim broadcast(const ir::Graph& graph, const Dim& a, const Dim& b) {
+  if (a == b || b == Dim(1)) return a;
+  if (a == Dim(1)) return b;
+  require_equal(graph, a, b, "broadcast dimensions");
+  return a;
+}
+
+void require_equal(const ir::Graph& graph, const Dim& a, const Dim& b, std::string_view what) {
+  if (a == b) return;
+  if ((a - b).is_constant())
+    throw Exception(error(Code::invalid_argument, "{} differ: {} and {}", what, text(graph, a), text(graph, b)));
+  throw Exception(error(Code::unsupported, "{} cannot be proven equal: {} and {}", what, text(graph, a), text(graph, b)));
+}
+
+Shape broadcast(const ir::Graph& graph, std::span<const Dim> a, std::span<const Dim> b) {
+  if (a.size() < b.size()) std::swap(a, b);
+  Shape shape(a.begin(), a.end());
+  const std::size_t lead = a.size() - b.size();
+  try {
+    for (std::size_t i = 0; i < b.size(); ++i) shape[lead + i] = broadcast(graph, a[lead + i], b[i]);
+  } catch (const Exception& e) {
+    throw Exception(error(e.code(), "shapes {} and {} do not broadcast: {}", text(graph, a), text(graph, b), e.what()));
+  }
+  return shape;
+}
+
+std::int64_t wrap_dim(std::int64_t dim, std::size_t rank) {
+  const auto bound = static_cast<std::int64_t>(std::max<std::size_t>(rank, 1));
+  TENON_USER_CHECK(dim >= -bound && dim < bound, "dimension {} is out of range: a tensor of {} dimensions takes {} to {}", dim, rank, -bound,
+                   bound - 1);
+  return dim < 0 ? dim + bound : dim;
+}
+
+std::vector<std::size_t> wrapped_dims(const OpQuery& q, std::size_t rank, std::string_view name) {
+  std::vector<std::size_t> dims;
+  if (q.find(name))
+    for (const Dim& d : q.integers(name)) {
+      TENON_USER_CHECK(d.is_constant(), "attribute '{}' must be constant", name);
+      dims.push_back(static_cast<std::size_t>(wrap_dim(d.constant(), rank)));
+    }
+  if (dims.empty()) {
+    dims.resize(rank);
+    std::iota(dims.begin(), dims.end(), 0);
+  }
+  if (rank == 0) return {};
+  std::sort(dims.begin(), dims.end());
+  TENON_USER_CHECK(std::adjacent_find(dims.begin(), dims.end()) == dims.end(), "dimension {} appears twice in '{}'",
+                   *std::adjacent_find(dims.begin(), dims.end()), name);
+  return dims;
+}
+
+void require_operands(const OpQuery& q, std::size_t least, std::size_t most) {
+  const std::size_t n = q.operand_count();
+  TENON_USER_CHECK(n >= least && n <= most, "takes {} operands, {} given", least == most ? std::to_string(least) : fmt::format("{} to {}", least, most), n);
+  for (std::size_t i = 0; i < n; ++i) TENON_USER_CHECK(q.type(i).is_tensor(), "operand {} is a token, not a tensor", i);
+}
+
+DType shared_dtype(const OpQuery& q, std::size_t first) {
+  std::optional<DType> dtype;
+  for (std::size_t i = first; i < q.operand_count(); ++i) {
+    if (q.literal(i)) continue;
+    if (!dtype) dtype = q.type(i).dtype;
+    TENON_USER_CHECK(*dtype == q.type(i).dtype, "operands have different dtypes: {} and {}; cast with _to_copy", name_of(*dtype),
+                     name_of(q.type(i).dtype));
+  }
+  if (!dtype) {
+    TENON_USER_CHECK(first < q.operand_count(), "takes a tensor, none given");
+    dtype = q.type(first).dtype;
+  }
+  TENON_USER_CHECK(!is_complex(*dtype), "complex operands ({}) are not supported", name_of(*dtype));
+  return *dtype;
+}
+
+Shape broadcast_operands(const OpQuery& q, std::size_t first) {
+  Shape shape;
+  for (std::size_t i = first; i < q.operand_count(); ++i)
+    if (!q.literal(i)) shape = broadcast(q.graph(), shape, q.type(i).shape);
+  return shape;
+}
+
+ir::Device device(const OpQuery& q) {
+  for (std::size_t i = 0; i < q.operand_count(); ++i)
+    if (!q.literal(i)) return q.type(i).device;
+  return {};
+}
+
+Types one(const OpQuery& q, DType dtype, Shape shape) { return {ir::Type::tensor(dtype, std::move(shape), device(q))}; }
+
+}  // namespace tenon::ops::infer
