@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 import tenon
-from tests.bench import crossing, measure, workloads
+from demo import measure
+from tests.bench import crossing, workloads
 
 
 def run_workload(work: workloads.Workload, seconds: float, peer: bool) -> dict:

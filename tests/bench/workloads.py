@@ -9,7 +9,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from demo import digits, photo
+from demo import digits, measure, photo
 
 
 @dataclasses.dataclass
@@ -49,24 +49,9 @@ def _photo(height: int, width: int) -> Workload:
     picture = np.random.default_rng(0).integers(0, 256, (height, width, 3), dtype=np.uint8)
 
     def judge(given: np.ndarray) -> np.ndarray:
-        return _in_float64(photo.develop)(given)
+        return measure.in_float64(photo.develop)(given)
 
     return Workload(f"photo.develop {height}×{width}", photo.develop, (picture,), "numpy", judge)
-
-
-def _in_float64(fn: Callable) -> Callable:
-    """The same NumPy function with float32 read as float64."""
-
-    def run(*args):
-        namespace = dict(fn.__globals__)
-        wide = type("numpy in float64", (), {"__getattr__": lambda _, name: np.float64 if name == "float32" else getattr(np, name)})()
-        namespace["np"] = wide
-        for name, value in list(namespace.items()):
-            if callable(value) and getattr(value, "__globals__", None) is fn.__globals__:
-                namespace[name] = type(fn)(value.__code__, namespace, name, value.__defaults__, value.__closure__)
-        return namespace[fn.__name__](*args)
-
-    return run
 
 
 def _digits(batch: int) -> Workload:

@@ -38,3 +38,18 @@ def largest_error(result, judge) -> float:
     """Largest absolute difference from the float64 result, relative to the largest magnitude of that result."""
     got, want = np.asarray(result, dtype=np.float64), np.asarray(judge, dtype=np.float64)
     return float(np.max(np.abs(got - want)) / max(np.max(np.abs(want)), 1e-300)) if want.size else 0.0
+
+
+def in_float64(fn: Callable) -> Callable:
+    """The same NumPy function with float32 read as float64."""
+
+    def run(*args):
+        namespace = dict(fn.__globals__)
+        wide = type("numpy in float64", (), {"__getattr__": lambda _, name: np.float64 if name == "float32" else getattr(np, name)})()
+        namespace["np"] = wide
+        for name, value in list(namespace.items()):
+            if callable(value) and getattr(value, "__globals__", None) is fn.__globals__:
+                namespace[name] = type(fn)(value.__code__, namespace, name, value.__defaults__, value.__closure__)
+        return namespace[fn.__name__](*args)
+
+    return run

@@ -1,0 +1,1 @@
+"""The demo: real programs through Tenon. Run it with ``./scripts/demo``."""
