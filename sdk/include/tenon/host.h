@@ -41,8 +41,11 @@ typedef struct TenonSessionOptions {
 
 TENON_API int32_t tenon_session_create(const TenonSessionOptions* options, TenonSession** session);
 TENON_API void tenon_session_release(TenonSession* session);
-/* A JSON document: what is "plugins", "flags", "passes", "config", "statistics". */
+/* A JSON document: what is "plugins", "plugin:NAME", "flags", "passes", "config", or "statistics": event counts, the memory pool,
+   and for each backend {nodes, steps, compile_ms, runs, run_ms, timed_runs} since the last reset. A run is timed when the plan
+   touches at least 256 KB or the flag "profile" is on: reading the clock would cost a small plan more than its bookkeeping. */
 TENON_API int32_t tenon_session_query(TenonSession* session, const char* what, char** json);
+TENON_API void tenon_session_reset_statistics(TenonSession* session);
 
 /* Adds a plugin that lives in this process (the Python package's own backends). `plugin` must stay valid. */
 TENON_API int32_t tenon_session_register(TenonSession* session, const TenonPlugin* plugin);
@@ -63,7 +66,9 @@ typedef struct TenonCompileRequest {
   size_t backend_count;
   const char* const* pipeline; /* passes; null: the configuration's */
   size_t pipeline_count;
-  const char* options; /* JSON object, or null */
+  /* JSON object, or null. A member named like a backend (an object) goes to that backend's `create`; "sizes" ({"s0": 64, ...}) tells
+     backends without dynamic shapes what to expect; the rest goes to `compile` of each. */
+  const char* options;
   /* Called when the program no longer needs the constants' memory. May be null. */
   void (*release_constants)(void* context);
   void* context;
@@ -73,7 +78,8 @@ typedef struct TenonCompileRequest {
 TENON_API int32_t tenon_compile(TenonSession* session, const TenonCompileRequest* request, TenonProgram** program);
 TENON_API void tenon_program_retain(TenonProgram* program);
 TENON_API void tenon_program_release(TenonProgram* program);
-/* JSON: steps with backend, nodes and milliseconds of compile; passes with time and changes; arena bytes. */
+/* JSON: what is "plan": steps with backend, nodes and milliseconds of compile, arena bytes, conversions; "passes": time and changes
+   of each; "graph": the text of the graph after passes. */
 TENON_API int32_t tenon_program_query(TenonProgram* program, const char* what, char** json);
 
 /* ---- run: the fast road. Inputs and outputs are in the order of the submitted graph. ---- */
@@ -107,6 +113,26 @@ typedef struct TenonCapturedGraph TenonCapturedGraph;
 TENON_API int32_t tenon_capture_file(TenonSession* session, const char* path, const char* options, TenonCapturedGraph** graph);
 TENON_API const TenonGraph* tenon_captured_graph(const TenonCapturedGraph* graph);
 TENON_API void tenon_captured_release(TenonCapturedGraph* graph);
+
+/* Runs the named passes over a graph without compiling it. `names` null: the configuration's pipeline. */
+TENON_API int32_t tenon_passes_run(TenonSession* session, const TenonGraph* graph, const char* const* names, size_t count,
+                                   TenonCapturedGraph** result);
+
+/* ---- page-warm memory: freed blocks keep their pages, bounded by the flag "pool_bytes" ---- */
+/* At least `bytes`, 64-byte aligned (4096 from 1 MB on), uninitialised; null when there is none. */
+TENON_API void* tenon_pool_allocate(size_t bytes);
+/* Takes back what tenon_pool_allocate gave for the same `bytes`. From any thread; null is ignored. */
+TENON_API void tenon_pool_release(void* memory, size_t bytes);
+/* Returns all idle memory to the system. */
+TENON_API void tenon_pool_trim(void);
+
+typedef struct TenonPoolStatistics {
+  size_t struct_size; /* set by the caller */
+  uint64_t used_bytes, idle_bytes;
+  uint64_t allocations, reuses; /* since the start */
+  uint64_t mapped_bytes;        /* asked of the system since the start */
+} TenonPoolStatistics;
+TENON_API void tenon_pool_statistics(TenonPoolStatistics* statistics);
 
 /* The process's threads, for a driver's own loops. */
 TENON_API void tenon_parallel_for(int64_t begin, int64_t end, int64_t grain, void (*body)(void* context, int64_t first, int64_t last),

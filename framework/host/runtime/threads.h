@@ -1,0 +1,29 @@
+// The process's threads: one TBB arena behind every parallel loop of the host and of the plugins.
+#pragma once
+
+#include <cstdint>
+
+namespace tenon::host {
+
+using LoopBody = void (*)(void* context, std::int64_t first, std::int64_t last);
+
+/// Runs body(context, first, last) over disjoint parts of [begin, end), each of at least `grain` iterations (the last may be
+/// smaller), on the process's threads and the calling one; returns when all have run. May be called from inside itself and from
+/// several threads. The body must not throw. A range of at most one grain runs inline.
+void parallel_for(std::int64_t begin, std::int64_t end, std::int64_t grain, LoopBody body, void* context);
+
+/// Threads that a loop may use, the caller included.
+int thread_count();
+
+/// Sets the number of threads; 0 means as many as the machine has (as this process may use). Loops that run keep what they have.
+void set_thread_count(int count);
+
+/// Parallel loop over a callable: body(first, last).
+template <class Body>
+void parallel_loop(std::int64_t begin, std::int64_t end, std::int64_t grain, const Body& body) {
+  parallel_for(
+      begin, end, grain, [](void* context, std::int64_t first, std::int64_t last) { (*static_cast<const Body*>(context))(first, last); },
+      const_cast<Body*>(&body));
+}
+
+}  // namespace tenon::host
