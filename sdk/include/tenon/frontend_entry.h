@@ -3,7 +3,7 @@
 
 #include <concepts>
 
-#include "core/abi/graph_buffer.h"
+#include "core/ir/buffer.h"
 #include "tenon/entry_guard.h"
 #include "tenon/frontend.h"
 #include "tenon/owned_constant.h"
@@ -21,10 +21,10 @@ std::unique_ptr<F> make_frontend(HostServices host, const char* options) {
 }
 
 inline void give_captured(const ir::Graph& graph, const TenonFrontendResult& result) {
-  const GraphBuffer written = write_graph(graph);
+  const std::vector<std::uint8_t> buffer = ir::write_buffer(graph);
   OutgoingTensors constants;
-  for (ConstantId constant : written.constants) constants.add(graph.constants()[constant.value]);
-  result.graph(result.self, {written.bytes.data(), written.bytes.size()}, constants.data(), constants.size());
+  for (const ir::Constant& constant : graph.constants()) constants.add(constant);
+  result.graph(result.self, {buffer.data(), buffer.size()}, constants.data(), constants.size());
   constants.handed_over();
 }
 

@@ -33,9 +33,12 @@ class HostServices {
  public:
   explicit HostServices(const TenonHost* host) : host_(host) {}
 
-  /// Says whether a message of that level is shown, so that a plugin can skip making it.
-  bool shows(TenonLevel level) const { return level >= host_->level; }
-  void log(TenonLevel level, const std::string& text) const { host_->log(host_->self, level, text.c_str()); }
+  /// Logs a text. `category` names the log of TENON_LOGS that it belongs to ("kernel_code", "fusion"); null is "plugins".
+  void log(TenonLevel level, const std::string& text, const char* category = nullptr) const {
+    host_->log(host_->self, level, category, text.c_str());
+  }
+  /// Says whether anyone reads that log, so that a plugin can skip making a text that is dear.
+  bool log_enabled(const char* category) const { return host_->log_enabled(host_->self, category) != 0; }
 
   /// 64-byte aligned memory; throws std::bad_alloc when there is none. Give it back with `deallocate`.
   void* allocate(std::size_t bytes) const {

@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "core/abi/graph_buffer.h"
+#include "core/ir/buffer.h"
 #include "tenon/entry_guard.h"
 #include "tenon/owned_constant.h"
 #include "tenon/pass.h"
@@ -28,25 +28,25 @@ struct PassList {
   }
 };
 
-/// Gives a rewritten graph to the host. New constants follow the ones that the graph came with.
-inline void give_graph(const ir::Graph& graph, const TenonGraph& original, const TenonPassResult& result) {
-  const GraphBuffer written = write_graph(graph);
+/// Gives a rewritten graph to the host: its buffer, and for each of its constants where the bytes come from.
+inline void give_graph(ir::Graph& graph, const TenonGraph& original, const TenonPassResult& result) {
+  const std::vector<ConstantId> kept = graph.drop_unused_constants();
+  const std::vector<std::uint8_t> buffer = ir::write_buffer(graph);
   std::vector<std::uint32_t> sources;
   OutgoingTensors fresh;
-  for (ConstantId constant : written.constants) {
-    const bool is_old = constant.value < original.constant_count;
-    sources.push_back(is_old ? constant.value : ~0u);
-    if (!is_old) fresh.add(graph.constants()[constant.value]);
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    const bool is_old = kept[i].value < original.constant_count;
+    sources.push_back(is_old ? kept[i].value : ~0u);
+    if (!is_old) fresh.add(graph.constants()[i]);
   }
-  const bool same = written.bytes.size() == original.buffer.size && std::equal(written.bytes.begin(), written.bytes.end(), original.buffer.data);
-  if (same && fresh.size() == 0) return;
-  result.graph(result.self, {written.bytes.data(), written.bytes.size()}, sources.data(), sources.size(), fresh.data(), fresh.size());
+  if (fresh.size() == 0 && std::ranges::equal(buffer, std::span(original.buffer.data, original.buffer.size))) return;
+  result.graph(result.self, {buffer.data(), buffer.size()}, sources.data(), sources.size(), fresh.data(), fresh.size());
   fresh.handed_over();
 }
 
 inline void run_passes(const PassList& list, const TenonHost* host, std::span<const char* const> names, const TenonGraph& original,
                        const char* options, const TenonPassResult& result) {
-  ir::Graph graph = read_graph(original.buffer, {original.constants, original.constant_count}).value();
+  ir::Graph graph = ir::read_buffer(original.buffer, {original.constants, original.constant_count}).value();
   const PassContext context{HostServices(host), options ? options : "{}"};
   for (const char* name : names) {
     try {
