@@ -1,0 +1,28 @@
+"""Every Python snippet of the README and of docs/ runs; those of one page share a namespace, as a reader would type them."""
+import pathlib
+import re
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_python_snippets_run(page, monkeypatch, tmp_path):
+    snippets = re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
+    if any("torch" in s for s in snippets):
+        pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    namespace: dict = {"__name__": "__snippet__"}
+    for number, snippet in enumerate(snippets):
+        source = tmp_path / f"{page.stem}_{number}.py"
+        source.write_text(snippet)
+        exec(compile(snippet, str(source), "exec"), namespace)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
