@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <filesystem>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -46,7 +45,7 @@ struct Config {
   std::vector<std::string> select_plugins = {"*"};
   std::vector<std::string> disable_plugins;
   bool probe = true;
-  double probe_seconds = 10;
+  double probe_seconds = 5;
   // [runtime]
   int threads = 0;
   std::size_t pool_bytes = std::size_t{1} << 30;
@@ -60,7 +59,7 @@ struct Config {
   /// Directories of TENON_PLUGIN_PATH; they rank before `plugin_paths`.
   std::vector<std::string> environment_plugin_paths;
   /// The configuration file that was read; empty for none.
-  std::filesystem::path file;
+  std::string file;
   /// Sections that are no settings of the host: one a plugin.
   std::map<std::string, PluginSection> sections;
   /// Where each setting came from, by key; defaults are absent.

@@ -14,10 +14,11 @@ struct Flag {
   using Member = std::variant<bool Config::*, int Config::*, std::size_t Config::*, double Config::*, std::string Config::*,
                               std::vector<std::string> Config::*>;
 
-  const char* key;          // in tenon.toml and in overrides: "section.name"
+  const char* key;          // in tenon.toml and in overrides: "section.name"; without a section: an argument only
   const char* environment;  // "" for none
   Member member;
   const char* meaning;
+  bool path = false;  // one written in a file is relative to that file
 
   std::string section() const;
   std::string name() const;
