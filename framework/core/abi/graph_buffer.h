@@ -31,6 +31,7 @@ extern "C" {
 #define TENON_MAX_RANK 64u
 #define TENON_MAX_REGION_DEPTH 32u
 #define TENON_MAX_EXPRESSION_SIZE 1024u /* leaves and operations of one expression, shared ones counted each time */
+#define TENON_MAX_TEXT 0x10000000u         /* bytes of all strings of a part, counted as often as records refer to them */
 
 typedef struct TenonBufferHeader {
   uint64_t magic;
