@@ -34,9 +34,9 @@ class CompileScope {
   /// Indices of the constants that were read so far, sorted.
   std::vector<std::uint32_t> constants_read() const;
 
- private:
-  friend struct CallState;
   struct State;
+
+ private:
   std::unique_ptr<State> state_;
 };
 

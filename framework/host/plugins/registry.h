@@ -56,11 +56,12 @@ class Registry {
   /// file and line, with the nearest right word.
   void check(const Config& config) const;
 
-  /// All plugins as an array of objects: name, kind, state, path, reason, ... Loads nothing.
+  /// {"plugins": [{name, kind, state, path, reason, ...}], "directories": [...]}. Loads nothing.
   nlohmann::json describe() const;
-  /// One plugin, with every decision that was made about it; loads it first. Throws (not_found) for an unknown name.
+  /// {"plugins": [...]} with the plugins of that name (of different kinds, or duplicates), and every decision that was made about
+  /// each; loads them first. Throws (not_found) for an unknown name.
   nlohmann::json describe_one(std::string_view name);
-  /// The passes: name, plugin, one line of documentation where the plugin is loaded.
+  /// The passes of all usable plugins: name, plugin, meaning. Loads them.
   nlohmann::json describe_passes();
 
  private:

@@ -1,0 +1,176 @@
+#include "host/plugins/host_table.h"
+
+#include <cstdlib>
+#include <mutex>
+
+#include "host/diagnostics/events.h"
+#include "host/plugins/byte_store.h"
+#include "host/plugins/call_state.h"
+#include "host/runtime/memory_pool.h"
+#include "host/runtime/threads.h"
+
+namespace tenon::host {
+
+struct PluginIdentity::State {
+  std::string name;
+  std::mutex mutex;  // guards the two below against the end of their session
+  Events* events = nullptr;
+  ByteStore* store = nullptr;
+};
+
+namespace {
+
+using State = PluginIdentity::State;
+
+State& state_of(void* self) { return *static_cast<State*>(self); }
+
+const char* log_name(const char* category) { return category && *category ? category : "plugins"; }
+
+void log(void* self, std::int32_t level, const char* category, const char* text) {
+  State& state = state_of(self);
+  const auto known = static_cast<TenonLevel>(std::clamp<std::int32_t>(level, TENON_DEBUG, TENON_ERROR));
+  const std::lock_guard lock(state.mutex);
+  if (state.events) {
+    state.events->log(known, log_name(category), state.name, text ? text : "");
+  } else {
+    Log().write(known, log_name(category), state.name, text ? text : "");
+  }
+}
+
+std::int32_t log_enabled(void* self, const char* category) {
+  State& state = state_of(self);
+  const std::lock_guard lock(state.mutex);
+  return state.events && state.events->wants(log_name(category));
+}
+
+void report(void*, std::int32_t code, std::uint32_t node, const char* text) {
+  ReportSlot& slot = CallState::current().slot();
+  const std::lock_guard lock(slot.mutex);
+  // The first report tells the cause; what follows is said on the way out.
+  if (!slot.report) slot.report = Report{code, node, text ? text : ""};
+}
+
+void* allocate(void*, std::size_t bytes) { return pool_allocate_sized(bytes); }
+void deallocate(void*, void* memory) { pool_release_sized(memory); }
+
+/// The caller's state goes with the loop: a worker reads constants and reports for the call that it works for.
+struct CarriedLoop {
+  void (*body)(void*, std::int64_t, std::int64_t);
+  void* context;
+  CallState state;
+
+  static void run(void* self, std::int64_t first, std::int64_t last) {
+    const auto& loop = *static_cast<const CarriedLoop*>(self);
+    const CallState before = std::exchange(CallState::current(), loop.state);
+    loop.body(loop.context, first, last);
+    CallState::current() = before;
+  }
+};
+
+void parallel_for(void*, std::int64_t begin, std::int64_t end, std::int64_t grain, void (*body)(void*, std::int64_t, std::int64_t), void* context) {
+  CallState& current = CallState::current();
+  CarriedLoop loop{body, context, {current.compile, &current.slot()}};
+  host::parallel_for(begin, end, grain, &CarriedLoop::run, &loop);
+}
+
+std::int32_t thread_count(void*) { return host::thread_count(); }
+
+std::int32_t cancelled(void*) {
+  const CompileScope::State* compile = CallState::current().compile;
+  return compile && compile->cancelled && compile->cancelled->load(std::memory_order_relaxed);
+}
+
+const DLTensor* read_constant(void*, std::uint32_t index) {
+  CompileScope::State* compile = CallState::current().compile;
+  if (!compile || index >= compile->graph.constant_count) return nullptr;
+  const std::lock_guard lock(compile->mutex);
+  auto& read = compile->constants_read;
+  if (std::find(read.begin(), read.end(), index) == read.end()) read.push_back(index);
+  return compile->graph.constants[index];
+}
+
+/// Keys of different plugins are kept apart.
+std::string store_key(const State& state, TenonBytes key) {
+  return state.name + '\0' + std::string(reinterpret_cast<const char*>(key.data), key.size);
+}
+
+std::int32_t cache_get(void* self, TenonBytes key, void (*sink)(void*, TenonBytes), void* context) {
+  State& state = state_of(self);
+  std::optional<std::string> value;
+  {
+    const std::lock_guard lock(state.mutex);
+    if (state.store) value = state.store->get(store_key(state, key));
+  }
+  if (!value) return TENON_NOT_FOUND;
+  sink(context, {reinterpret_cast<const std::uint8_t*>(value->data()), value->size()});
+  return TENON_OK;
+}
+
+std::int32_t cache_put(void* self, TenonBytes key, TenonBytes value) {
+  State& state = state_of(self);
+  const std::lock_guard lock(state.mutex);
+  if (!state.store) return TENON_UNSUPPORTED;
+  const bool stored = state.store->put(store_key(state, key), {reinterpret_cast<const char*>(value.data), value.size});
+  return stored ? TENON_OK : TENON_UNSUPPORTED;
+}
+
+const void* feature(void*, const char*) { return nullptr; }
+
+/// No exception of the host may unwind into a plugin: a lack of memory or of disk becomes the call's failure value.
+template <auto function, auto failure>
+struct Guarded;
+
+template <class R, class... Args, R (*function)(void*, Args...), auto failure>
+struct Guarded<function, failure> {
+  static R call(void* self, Args... args) noexcept {
+    try {
+      return function(self, args...);
+    } catch (...) {
+      return static_cast<R>(failure);
+    }
+  }
+};
+
+template <auto function, auto failure = 0>
+constexpr auto guarded = &Guarded<function, failure>::call;
+
+}  // namespace
+
+PluginIdentity::PluginIdentity(std::string name, Events* events, ByteStore* store) : state_(std::make_unique<State>()) {
+  state_->name = std::move(name);
+  state_->events = events;
+  state_->store = store;
+}
+
+PluginIdentity::~PluginIdentity() = default;
+
+const std::string& PluginIdentity::name() const { return state_->name; }
+
+void PluginIdentity::detach() {
+  const std::lock_guard lock(state_->mutex);
+  state_->events = nullptr;
+  state_->store = nullptr;
+}
+
+const TenonHost* make_host_table(PluginIdentity& identity, std::uint32_t abi) {
+  auto* const table = new TenonHost{};
+  table->struct_size = sizeof(TenonHost);
+  table->abi = abi;
+  table->level = TENON_DEBUG;
+  table->self = &identity.state();
+  table->log = guarded<log>;
+  table->log_enabled = guarded<log_enabled>;
+  table->report = guarded<report>;
+  table->allocate = guarded<allocate, nullptr>;
+  table->deallocate = guarded<deallocate>;
+  table->parallel_for = parallel_for;
+  table->thread_count = thread_count;
+  table->cancelled = cancelled;
+  table->read_constant = guarded<read_constant, nullptr>;
+  table->cache_get = guarded<cache_get, TENON_INTERNAL>;
+  table->cache_put = guarded<cache_put, TENON_INTERNAL>;
+  table->feature = feature;
+  return table;
+}
+
+}  // namespace tenon::host

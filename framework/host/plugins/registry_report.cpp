@@ -1,0 +1,211 @@
+// What the registry says about its plugins: lists, reasons, and errors about names.
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "host/diagnostics/suggestion.h"
+#include "host/driver/flags.h"
+#include "host/plugins/installation.h"
+#include "host/plugins/registry_state.h"
+
+namespace tenon::host {
+namespace {
+
+using nlohmann::json;
+
+json device_list(const TenonBackend& backend) {
+  json result = json::array();
+  for (std::size_t i = 0; i < backend.device_count; ++i)
+    result.push_back(fmt::format("{}:{}", backend.devices[i].device_type == kDLCPU ? "cpu" : backend.devices[i].device_type == kDLCUDA ? "cuda" : "device",
+                                 backend.devices[i].device_id));
+  return result;
+}
+
+json flag_list(std::uint32_t flags) {
+  constexpr std::pair<std::uint32_t, const char*> names[] = {{TENON_DYNAMIC_SHAPES, "dynamic_shapes"},       {TENON_COMPILE_REENTRANT, "compile_reentrant"},
+                                                             {TENON_EXECUTE_REENTRANT, "execute_reentrant"}, {TENON_STRIDED_INPUTS, "strided_inputs"},
+                                                             {TENON_CALLING_THREAD, "calling_thread"}};
+  json result = json::array();
+  for (const auto& [bit, name] : names)
+    if (flags & bit) result.push_back(name);
+  return result;
+}
+
+json description_of(const Entry& entry) {
+  const Candidate& candidate = *entry.candidate;
+  const Manifest& manifest = candidate.manifest;
+  json result = {{"name", manifest.name},       {"kind", manifest.kind ? kind_name(*manifest.kind) : "unknown"}, {"state", state_name(candidate.state)},
+                 {"source", candidate.source},  {"path", candidate.path()},                                     {"version", manifest.version},
+                 {"description", manifest.description}};
+  if (!manifest.passes.empty()) result["passes"] = manifest.passes;
+  if (!manifest.suffixes.empty()) result["suffixes"] = manifest.suffixes;
+  if (!manifest.program.empty()) result["program"] = manifest.program;
+  if (!manifest.provides.empty()) result["provides"] = manifest.provides;
+  if (!candidate.refusal.reason.empty()) {
+    result["reason"] = candidate.refusal.reason;
+    result["text"] = candidate.refusal.text;
+  }
+  if (entry.plugin) {
+    result["build_id"] = entry.plugin->build_id;
+    result["abi"] = entry.plugin->descriptor->abi;
+    if (manifest.description.empty()) result["description"] = entry.plugin->descriptor->description;
+    if (const TenonBackend* backend = entry.plugin->descriptor->backend) {
+      result["devices"] = device_list(*backend);
+      result["flags"] = flag_list(backend->flags);
+    }
+  }
+  return result;
+}
+
+/// The refusals of plugins that would have answered; empty when there are none.
+template <class Wanted>
+std::string refusals(const std::vector<Entry>& entries, const Wanted& wanted) {
+  std::string text;
+  for (const Entry& entry : entries) {
+    const Candidate& candidate = *entry.candidate;
+    if (candidate.refusal.reason.empty() || !wanted(candidate.manifest)) continue;
+    if (!text.empty()) text += "; ";
+    text += fmt::format("plugin '{}' is not used ({}): it {}: {}", candidate.manifest.name, candidate.refusal.reason, candidate.refusal.text,
+                        candidate.path().empty() ? candidate.directory : candidate.path());
+  }
+  return text;
+}
+
+bool contains(const std::vector<std::string>& words, std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); }
+
+bool is_pattern(const std::string& text) { return text.find_first_of("*?[") != std::string::npos; }
+
+[[noreturn]] void throw_unknown(const Origin& origin, const char* what, std::string_view name, const std::vector<std::string>& known, const std::string& more) {
+  throw Exception(Code::invalid_argument, fmt::format("{}: unknown {} '{}'{}{}", origin.text, what, name, suggestion_text(name, known), more));
+}
+
+}  // namespace
+
+std::string Registry::why_no_backend(std::string_view name) const {
+  const std::lock_guard lock(state_->mutex);
+  const std::string refused = refusals(state_->entries, [&](const Manifest& m) { return m.name == name && (!m.kind || m.kind == TENON_KIND_BACKEND); });
+  if (!refused.empty()) return refused;
+  for (const Entry& entry : state_->entries) {
+    const Manifest& manifest = entry.candidate->manifest;
+    if (manifest.name == name && manifest.kind) return fmt::format("plugin '{}' is no backend, its kind is {}", name, kind_name(*manifest.kind));
+    if (contains(manifest.provides, name)) return fmt::format("backend '{}' exists only in a program of the driver '{}'", name, manifest.name);
+  }
+  return fmt::format("unknown backend '{}'{}{}", name, suggestion_text(name, state_->names(TENON_KIND_BACKEND)), state_->refused_directories());
+}
+
+std::string Registry::why_no_pass(std::string_view name) const {
+  const std::lock_guard lock(state_->mutex);
+  const std::string refused = refusals(state_->entries, [&](const Manifest& m) { return contains(m.passes, name); });
+  if (!refused.empty()) return fmt::format("pass '{}' is not there: {}", name, refused);
+  return fmt::format("unknown pass '{}'{}{}", name, suggestion_text(name, state_->passes()), state_->refused_directories());
+}
+
+std::string Registry::why_no_frontend(std::string_view path) const {
+  const std::lock_guard lock(state_->mutex);
+  const auto reads = [&](const Manifest& m) {
+    return std::any_of(m.suffixes.begin(), m.suffixes.end(), [&](const std::string& s) { return path.size() >= s.size() && path.substr(path.size() - s.size()) == s; });
+  };
+  const std::string refused = refusals(state_->entries, reads);
+  if (!refused.empty()) return fmt::format("no frontend reads '{}': {}", path, refused);
+  std::vector<std::string> suffixes;
+  for (const Entry& entry : state_->entries)
+    suffixes.insert(suffixes.end(), entry.candidate->manifest.suffixes.begin(), entry.candidate->manifest.suffixes.end());
+  return fmt::format("no frontend reads '{}'; known endings: {}{}", path, suffixes.empty() ? "none" : joined(suffixes), state_->refused_directories());
+}
+
+void Registry::check(const Config& config) const {
+  const std::lock_guard lock(state_->mutex);
+  // The shipped defaults name plugins of this package that a smaller installation may lack; what is missing is told when it is used.
+  const std::string& defaults = installation().defaults_file;
+  const auto shipped = [&](const Origin& origin) { return !defaults.empty() && origin.text.rfind(defaults + ":", 0) == 0; };
+  // A name that a plugin had before it was refused is no unknown word: why it is not there is told when it is used.
+  std::vector<std::string> backends = state_->names(TENON_KIND_BACKEND);
+  std::vector<std::string> passes = state_->passes();
+  std::vector<std::string> sections;
+  bool all_known = true;
+  for (const Entry& entry : state_->entries) {
+    const Candidate& candidate = *entry.candidate;
+    sections.push_back(candidate.manifest.name);
+    sections.insert(sections.end(), candidate.manifest.provides.begin(), candidate.manifest.provides.end());
+    all_known &= candidate.manifest.kind.has_value();
+  }
+  const std::string more = state_->refused_directories();
+  const auto refused = [&](std::string_view name) {
+    return std::any_of(state_->entries.begin(), state_->entries.end(), [&](const Entry& e) {
+      return !e.candidate->refusal.reason.empty() && (e.candidate->manifest.name == name || contains(e.candidate->manifest.passes, name));
+    });
+  };
+  const auto check_name = [&](const char* key, const char* what, const std::string& name, const std::vector<std::string>& known) {
+    const Origin origin = config.origin_of(key);
+    if (!name.empty() && !shipped(origin) && !contains(known, name) && !refused(name)) throw_unknown(origin, what, name, known, more);
+  };
+  for (const std::string& name : config.backends) check_name("compile.backends", "backend", name, backends);
+  check_name("compile.fallback", "backend", config.fallback_backend, backends);
+  if (all_known) {
+    for (const std::string& name : config.pipeline) check_name("passes.pipeline", "pass", name, passes);
+    for (const std::string& name : config.disabled_passes)
+      if (!is_pattern(name)) check_name("passes.disable", "pass", name, passes);
+  }
+  for (const auto& [name, section] : config.sections) {
+    if (!contains(sections, name)) {
+      for (const Flag& flag : all_flags())
+        if (!flag.section().empty() && !contains(sections, flag.section())) sections.push_back(flag.section());
+      throw_unknown(section.origin, "section", name, sections, more);
+    }
+    for (const Entry& entry : state_->entries) {
+      const auto& options = entry.candidate->manifest.options;
+      if (entry.candidate->manifest.name != name || !options) continue;
+      std::vector<std::string> keys;
+      for (const auto& [key, type] : *options) keys.push_back(key);
+      for (const auto& [key, given] : section.entries)
+        if (!options->count(key)) throw_unknown(given.origin, fmt::format("key in [{}]", name).c_str(), key, keys, "");
+    }
+  }
+}
+
+json Registry::describe() const {
+  const std::lock_guard lock(state_->mutex);
+  json plugins = json::array();
+  for (const Entry& entry : state_->entries) plugins.push_back(description_of(entry));
+  json directories = json::array();
+  for (const SearchedDirectory& directory : state_->directories) {
+    json row = {{"path", directory.path}, {"source", directory.source}, {"state", directory.refusal ? "refused" : "searched"}};
+    if (directory.refusal) row.update({{"reason", directory.refusal->reason}, {"text", directory.refusal->text}});
+    directories.push_back(std::move(row));
+  }
+  return {{"plugins", plugins}, {"directories", directories}};
+}
+
+json Registry::describe_one(std::string_view name) {
+  const std::lock_guard lock(state_->mutex);
+  json plugins = json::array();
+  std::vector<std::string> known;
+  for (Entry& entry : state_->entries) {
+    known.push_back(entry.candidate->manifest.name);
+    if (known.back() != name) continue;
+    if (!entry.candidate->manifest.library.empty()) state_->load(entry);
+    json description = description_of(entry);
+    description["decisions"] = entry.candidate->decisions;
+    plugins.push_back(std::move(description));
+  }
+  if (plugins.empty())
+    throw Exception(Code::not_found, fmt::format("unknown plugin '{}'{}{}", name, suggestion_text(name, known), state_->refused_directories()));
+  return {{"plugins", plugins}};
+}
+
+json Registry::describe_passes() {
+  const std::lock_guard lock(state_->mutex);
+  json result = json::array();
+  for (Entry& entry : state_->entries) {
+    if (entry.candidate->manifest.kind && entry.candidate->manifest.kind != TENON_KIND_PASSES) continue;
+    const Plugin* plugin = state_->load(entry);
+    if (!plugin || plugin->kind != TENON_KIND_PASSES) continue;
+    const TenonPassTable& table = *plugin->descriptor->passes;
+    for (std::size_t i = 0; i < table.count; ++i) result.push_back({{"name", table.names[i]}, {"plugin", plugin->name}, {"meaning", table.docs[i]}});
+  }
+  return result;
+}
+
+}  // namespace tenon::host

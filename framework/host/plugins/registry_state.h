@@ -1,0 +1,49 @@
+// The inside of the registry, shared by the files that implement it.
+#pragma once
+
+#include <functional>
+#include <mutex>
+
+#include "host/plugins/byte_store.h"
+#include "host/plugins/discovery.h"
+#include "host/plugins/host_table.h"
+#include "host/plugins/registry.h"
+#include "host/plugins/verdict_store.h"
+
+namespace tenon::host {
+
+/// A candidate with what becomes of it.
+struct Entry {
+  std::unique_ptr<Candidate> candidate;
+  std::unique_ptr<Plugin> plugin;  // once it is loaded
+  PluginIdentity* identity = nullptr;
+};
+
+struct Registry::State {
+  State(const Config& config, Events& events);
+  ~State();
+
+  Config config;
+  Events& events;
+  ByteStore store;
+  VerdictStore verdicts;
+  mutable std::mutex mutex;  // guards everything below
+  std::vector<Entry> entries;
+  std::vector<SearchedDirectory> directories;
+
+  /// Loads the entry unless that was tried before; null when it is refused or disabled.
+  const Plugin* load(Entry& entry);
+  const Plugin* first_loaded(const std::function<bool(const Candidate&)>& wanted, TenonKind kind);
+  const Plugin* make_plugin(Entry& entry, const TenonPlugin* descriptor, std::string path);
+
+  std::vector<std::string> names(TenonKind kind) const;
+  std::vector<std::string> passes() const;
+  /// What to add to a message about something that is not there: the directories that were refused.
+  std::string refused_directories() const;
+
+ private:
+  void load_or_throw(Entry& entry);
+  void probe(Candidate& candidate, int fd);
+};
+
+}  // namespace tenon::host

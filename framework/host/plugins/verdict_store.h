@@ -1,0 +1,40 @@
+// Remembers what the probe said of a library, by the library's content.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "host/plugins/file.h"
+#include "host/plugins/manifest.h"
+#include "host/plugins/private_folder.h"
+#include "host/plugins/probe.h"
+#include "host/plugins/refusal.h"
+
+namespace tenon::host {
+
+/// A verdict of earlier: usable, or refused.
+struct StoredVerdict {
+  std::optional<ProbeVerdict> usable;
+  Refusal refusal;
+};
+
+/// Verdicts in the user's cache directory. That a library is usable is believed until library, probe or Tenon change; that it is
+/// not only for ten minutes, since its reason may lie outside of it (a library that it needs, a busy machine).
+class VerdictStore {
+ public:
+  /// `folder` may be empty: then nothing is remembered. `probe_program` is part of every key.
+  VerdictStore(const std::string& folder, const std::string& probe_program);
+
+  /// The content hash of an open library; the file is only read when its identity (inode, size, times) is not known.
+  std::string content_hash(int fd);
+  std::optional<StoredVerdict> find(const std::string& content_hash, const Manifest& manifest) const;
+  void store(const std::string& content_hash, const Manifest& manifest, const StoredVerdict& verdict) const;
+
+ private:
+  std::string file_name(const std::string& content_hash, const Manifest& manifest) const;
+
+  PrivateFolder folder_;
+  std::string host_identity_;
+};
+
+}  // namespace tenon::host
