@@ -1,0 +1,36 @@
+"""Tenon: a JIT compiler for tensor programs.
+
+``tenon.compile`` turns a PyTorch or NumPy function or module into a faster one that gives what eager execution gives. PyTorch is
+used when it is imported; the package itself needs NumPy only.
+"""
+from tenon._backends import backends, plugins, register_backend
+from tenon._compile import compile
+from tenon._control import cond, disable, graph_break, is_compiling
+from tenon._diagnostics import reset, set_logs, stats
+from tenon._errors import CompileError, ConfigError, Error, GraphBreakError, PluginError
+from tenon._explain import Explanation, explain
+from tenon._graph import Graph
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CompileError",
+    "ConfigError",
+    "Error",
+    "Explanation",
+    "Graph",
+    "GraphBreakError",
+    "PluginError",
+    "backends",
+    "compile",
+    "cond",
+    "disable",
+    "explain",
+    "graph_break",
+    "is_compiling",
+    "plugins",
+    "register_backend",
+    "reset",
+    "set_logs",
+    "stats",
+]

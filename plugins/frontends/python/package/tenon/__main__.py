@@ -1,0 +1,130 @@
+"""``python -m tenon run|explain FILE.py:FUNCTION``: what the command ``tenon`` starts for Python programs."""
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import inspect
+import json
+import pathlib
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+import tenon
+
+
+class UsageError(Exception):
+    """The command line asks for something that is not there."""
+
+
+def load(target: str) -> tuple[ModuleType, Callable]:
+    """Imports FILE.py and gives the module and the function that FILE.py:FUNCTION names."""
+    path, _, name = target.rpartition(":")
+    file = pathlib.Path(path)
+    if not path or not file.is_file():
+        raise UsageError(f"{target}: expected FILE.py:FUNCTION with an existing file")
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[file.stem] = module
+    sys.path.insert(0, str(file.parent.resolve()))
+    spec.loader.exec_module(module)
+    if not callable(getattr(module, name, None)):
+        known = ", ".join(n for n, v in vars(module).items() if inspect.isfunction(v) and v.__module__ == module.__name__)
+        raise UsageError(f"{path} has no function {name!r}; it has: {known or 'none'}")
+    return module, getattr(module, name)
+
+
+def arguments(module: ModuleType, fn: Callable, given: list[str]) -> dict[str, Any]:
+    """The function's arguments by name, from NAME=file.npy; torch tensors where the module uses torch."""
+    found = {}
+    parameters = inspect.signature(fn).parameters
+    for item in given:
+        name, separator, path = item.partition("=")
+        if not separator or name not in parameters:
+            raise UsageError(f"--input {item}: expected NAME=file.npy with a name among {', '.join(parameters)}")
+        try:
+            array = np.load(path)
+        except (OSError, ValueError) as error:
+            raise UsageError(f"--input {item}: {error}") from None
+        found[name] = module.torch.from_numpy(array) if hasattr(module, "torch") else array
+    missing = [n for n, p in parameters.items() if p.default is p.empty and n not in found and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    if missing:
+        raise UsageError(f"no --input for {', '.join(missing)}")
+    return found
+
+
+def outputs(result: Any) -> list[np.ndarray]:
+    """The tensors of a result as arrays."""
+    flat = result if isinstance(result, (list, tuple)) else [result]
+    return [np.asarray(value) for value in flat]
+
+
+def run(options: argparse.Namespace) -> dict[str, Any]:
+    """Compiles and runs the function, and writes what was asked for."""
+    module, fn = load(options.target)
+    plain = getattr(fn, "__wrapped__", fn)
+    backend = options.backend.split(",") if options.backend else None
+    result = outputs(tenon.compile(plain, backend=backend)(**arguments(module, plain, options.input)))
+    for index, item in enumerate(options.output):
+        name, separator, path = item.partition("=")
+        if not separator:
+            raise UsageError(f"--output {item}: expected NAME=file.npy")
+        position = int(name) if name.isdigit() else index
+        if position >= len(result):
+            raise UsageError(f"--output {item}: there are {len(result)} outputs")
+        np.save(path, result[position])
+    return {
+        "outputs": [{"dtype": str(array.dtype), "shape": list(array.shape)} for array in result],
+        "statistics": tenon.stats(),
+    }
+
+
+def explain(options: argparse.Namespace) -> dict[str, Any]:
+    """Captures the function and reports."""
+    module, fn = load(options.target)
+    plain = getattr(fn, "__wrapped__", fn)
+    report = tenon.explain(plain)(**arguments(module, plain, options.input))
+    if not options.json:
+        print(report)
+    return {
+        "graph_count": report.graph_count,
+        "graph_break_count": report.graph_break_count,
+        "ops_per_graph": report.ops_per_graph,
+        "break_reasons": [str(reason) for reason in report.break_reasons],
+        "guards": report.guards,
+        "compile_times": report.compile_times,
+    }
+
+
+def main() -> int:
+    """Returns the exit status: 0, 1 (the work failed) or 2 (bad usage)."""
+    parser = argparse.ArgumentParser(prog="tenon")
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, action in (("run", run), ("explain", explain)):
+        command = commands.add_parser(name)
+        command.set_defaults(action=action)
+        command.add_argument("target", metavar="FILE.py:FUNCTION")
+        command.add_argument("--input", action="append", default=[], metavar="NAME=file.npy")
+        command.add_argument("--json", action="store_true")
+        if name == "run":
+            command.add_argument("--backend", default="")
+            command.add_argument("--output", action="append", default=[], metavar="NAME=file.npy")
+    options = parser.parse_args()
+    try:
+        report = options.action(options)
+    except (UsageError, tenon.ConfigError) as error:
+        print(f"tenon: {error}", file=sys.stderr)
+        return 2
+    except Exception as error:
+        print(f"tenon: {type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    if options.json or options.command == "run":
+        print(json.dumps(report, indent=None if options.json else 1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,56 @@
+"""Backends by name: plugins, and Python functions that were registered."""
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from tenon import _tenon
+from tenon._errors import ConfigError
+
+_registered: dict[str, Callable] = {}
+
+
+def register_backend(name: str, fn: Callable) -> None:
+    """Makes ``fn(graph, example_inputs) -> callable`` available as ``backend=name``.
+
+    Raises
+    ------
+    ConfigError
+        If the name is taken by a plugin.
+    """
+    if name in {plugin["name"] for plugin in plugins() if plugin["kind"] == "backend"}:
+        raise ConfigError(f"the backend name {name!r} is taken by a plugin")
+    _registered[name] = fn
+
+
+def backends() -> list[str]:
+    """The names that ``backend=`` takes."""
+    usable = [p["name"] for p in plugins() if p["kind"] == "backend" and not p.get("refusal")]
+    return sorted({*usable, *_registered})
+
+
+def plugins() -> list[dict[str, Any]]:
+    """What was found: name, kind, version, path, and for what is not usable, why."""
+    found = json.loads(_tenon.query("plugins"))
+    return found["plugins"] if isinstance(found, dict) else found
+
+
+def resolve(backend: str | list[str] | tuple[str, ...] | Callable | None) -> tuple[tuple[str, ...] | None, Callable | None, str]:
+    """Splits what the user gave into (plugin names, Python callable, name for messages); one of the first two is None."""
+    if backend is None:
+        return None, None, ""
+    if isinstance(backend, str):
+        if backend in _registered:
+            return None, _registered[backend], backend
+        return (backend,), None, backend
+    if isinstance(backend, (list, tuple)):
+        if not backend or not all(isinstance(name, str) for name in backend):
+            raise ConfigError(f"a list of backends must hold names, got {backend!r}")
+        mine = [name for name in backend if name in _registered]
+        if mine:
+            raise ConfigError(f"{mine[0]!r} is a Python function: it gets the whole graph and cannot be one of a list")
+        return tuple(backend), None, ", ".join(backend)
+    if callable(backend):
+        return None, backend, getattr(backend, "__name__", type(backend).__name__)
+    raise ConfigError(f"backend must be a name, a list of names or a callable, got {backend!r}")

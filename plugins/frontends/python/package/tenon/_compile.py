@@ -1,0 +1,95 @@
+"""The one function that most users need."""
+from __future__ import annotations
+
+import difflib
+import functools
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from tenon import _tenon
+from tenon._backends import resolve
+from tenon._errors import ConfigError
+from tenon._graph import python_backend
+
+MODES = ("default", "reduce-overhead", "max-autotune")
+
+
+def compile(
+    fn_or_module: Any = None,
+    *,
+    backend: str | list[str] | Callable | None = None,
+    mode: str | None = None,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    options: dict[str, Any] | None = None,
+    disable: bool = False,
+) -> Any:
+    """Compiles a function, method, callable object or ``torch.nn.Module``; also a decorator, bare or with arguments.
+
+    Parameters
+    ----------
+    fn_or_module
+        What to compile. The result is called like it and gives what it gives. A module stays a module.
+    backend
+        A name, a list of names in order of preference, or ``fn(graph: tenon.Graph, example_inputs) -> callable``.
+        None: what the configuration says.
+    mode
+        ``"default"``, ``"reduce-overhead"`` or ``"max-autotune"``.
+    fullgraph
+        Raise :class:`GraphBreakError` where the program cannot be captured as one graph, instead of running that call eagerly.
+    dynamic
+        Whether sizes are symbolic: True from the start, False never, None when they change.
+    options
+        Options of the backend and the compiler, as JSON values.
+    disable
+        Give back ``fn_or_module`` itself.
+
+    Raises
+    ------
+    ConfigError
+        For a name or value that is none that is allowed.
+    """
+    if fn_or_module is None:
+        return functools.partial(
+            compile, backend=backend, mode=mode, fullgraph=fullgraph, dynamic=dynamic, options=options, disable=disable
+        )
+    if disable:
+        return fn_or_module
+    settings = settings_of(backend, mode, fullgraph, dynamic, options)
+    if "torch" in sys.modules and isinstance(fn_or_module, sys.modules["torch"].nn.Module):
+        from tenon._module import optimized_module
+
+        return optimized_module(fn_or_module, settings)
+    return compiled_function(fn_or_module, settings)
+
+
+def settings_of(backend, mode, fullgraph, dynamic, options) -> dict[str, Any]:
+    """Checks the arguments of :func:`compile` and puts them into the form of the extension module."""
+    if mode is not None and mode not in MODES:
+        near = difflib.get_close_matches(str(mode), MODES, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ConfigError(f"mode {mode!r} is none of {', '.join(map(repr, MODES))}{hint}")
+    if options is not None and not isinstance(options, dict):
+        raise ConfigError(f"options must be a dict, got {type(options).__name__}")
+    names, function, label = resolve(backend)
+    try:
+        text = json.dumps({**({"mode": mode} if mode else {}), **(options or {})})
+    except TypeError as error:
+        raise ConfigError(f"options must hold JSON values: {error}") from None
+    return {
+        "backends": names,
+        "callable": functools.partial(python_backend, function) if function else None,
+        "name": label,
+        "fullgraph": bool(fullgraph),
+        "dynamic": dynamic,
+        "options": text,
+    }
+
+
+def compiled_function(fn: Callable, settings: dict[str, Any]) -> Callable:
+    """Wraps a callable, with the name and documentation of what it wraps."""
+    if not callable(fn):
+        raise ConfigError(f"tenon.compile takes a function, a callable object or a module, got {type(fn).__name__}")
+    return functools.update_wrapper(_tenon.CompiledFunction(fn, settings), fn)

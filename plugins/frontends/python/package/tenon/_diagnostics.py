@@ -1,0 +1,42 @@
+"""Counters, logs, and forgetting."""
+from __future__ import annotations
+
+from typing import Any
+
+from tenon import _render, _tenon
+
+_tenon.set_renderer(_render.traced)
+
+
+def stats() -> dict[str, Any]:
+    """Counts since the last :func:`reset`.
+
+    Returns
+    -------
+    dict
+        ``graphs``, ``graph_breaks``, ``recompiles``, ``calls``, ``eager_fallbacks`` as ints, and ``backends``: for each backend that ran,
+        ``nodes``, ``run_ms`` and ``compile_ms``.
+    """
+    return _tenon.stats()
+
+
+def reset() -> None:
+    """Forgets all compiled code and statistics."""
+    _tenon.reset()
+
+
+def set_logs(
+    *,
+    graph_code: bool = False,
+    graph_breaks: bool = False,
+    recompiles: bool = False,
+    guards: bool = False,
+    passes: bool = False,
+    kernel_code: bool = False,
+    fusion: bool = False,
+    claims: bool = False,
+    plugins: bool = False,
+) -> None:
+    """Chooses what is logged to stderr, in place of what was chosen before. The environment variable TENON_LOGS=a,b does the same."""
+    chosen = {name: on for name, on in locals().items()}
+    _tenon.set_logs(",".join(name for name, on in chosen.items() if on))

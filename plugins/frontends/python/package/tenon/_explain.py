@@ -1,0 +1,88 @@
+"""What was captured, where it broke, and what it cost."""
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from tenon import _tenon
+from tenon._compile import settings_of
+from tenon._graph import Graph
+
+
+@dataclasses.dataclass(frozen=True)
+class Frame:
+    """One entry of the user's stack."""
+
+    filename: str
+    lineno: int
+    name: str
+    line: str
+
+
+@dataclasses.dataclass(frozen=True)
+class BreakReason:
+    """Why a graph ended: in words, what to do about it, and the user's stack, innermost last."""
+
+    reason: str
+    hint: str
+    user_stack: list[Frame]
+
+    def __str__(self) -> str:
+        where = self.user_stack[-1] if self.user_stack else None
+        place = f'\n    File "{where.filename}", line {where.lineno}, in {where.name}\n      {where.line}' if where else ""
+        return f"{self.reason}{place}\n    {self.hint}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Explanation:
+    """The report of :func:`explain`; ``str()`` of it is for people."""
+
+    graphs: list[Graph]
+    break_reasons: list[BreakReason]
+    guards: list[str]
+    compile_times: dict[str, float]  # seconds by phase
+    result: Any
+
+    @property
+    def graph_count(self) -> int:
+        """Graphs with at least one op."""
+        return len(self.graphs)
+
+    @property
+    def graph_break_count(self) -> int:
+        """Places where a graph ended before the program did."""
+        return len(self.break_reasons)
+
+    @property
+    def ops_per_graph(self) -> list[list[str]]:
+        """The names of the ops of each graph, as captured."""
+        return [graph.op_names for graph in self.graphs]
+
+    @property
+    def op_count(self) -> int:
+        """Ops of all graphs, as captured."""
+        return sum(len(ops) for ops in self.ops_per_graph)
+
+    def __str__(self) -> str:
+        parts = [f"Graph Count: {self.graph_count}", f"Graph Break Count: {self.graph_break_count}", f"Op Count: {self.op_count}"]
+        parts += [f"Break {i + 1}: {reason}" for i, reason in enumerate(self.break_reasons)]
+        parts += [f"Graph {i + 1}:\n{graph.code()}" for i, graph in enumerate(self.graphs)]
+        parts.append("Guards:\n" + "\n".join(f"  {guard}" for guard in self.guards))
+        parts.append("Compile times: " + ", ".join(f"{phase} {seconds * 1e3:.2f} ms" for phase, seconds in self.compile_times.items()))
+        return "\n".join(parts)
+
+
+def explain(fn: Callable, **options: Any) -> Callable[..., Explanation]:
+    """Gives a function that takes the arguments of `fn`, captures and runs it once, and reports. `options` are those of ``compile``."""
+    settings = settings_of(options.pop("backend", None), options.pop("mode", None), False, options.pop("dynamic", None), options.pop("options", None))
+    if options:
+        raise TypeError(f"explain() got an unexpected keyword argument {next(iter(options))!r}")
+
+    def report(*args: Any, **kwargs: Any) -> Explanation:
+        found = _tenon.explain_capture(getattr(fn, "__wrapped__", fn), args, kwargs, settings)
+        breaks = [BreakReason(b["reason"], b["hint"], [Frame(*frame) for frame in b["stack"]]) for b in found["breaks"]]
+        graphs = [Graph(traced) for traced in found["graphs"]]
+        return Explanation(graphs, breaks, list(found["guards"]), dict(found["compile_times"]), found["result"])
+
+    return report

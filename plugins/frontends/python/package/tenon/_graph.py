@@ -1,0 +1,114 @@
+"""The graph as captured, before any pass: what a backend written in Python gets."""
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tenon import _render, _tenon
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Graph:
+    """A captured graph.
+
+    Calls are those that the program made, in order, on named values. Inputs and outputs are flat.
+    """
+
+    def __init__(self, traced: _tenon.TracedGraph) -> None:
+        self._traced = traced
+
+    @property
+    def name(self) -> str:
+        """The function that was captured."""
+        return self._traced.name
+
+    @property
+    def op_names(self) -> list[str]:
+        """The callables in the order of the calls, as ``torch.sin``."""
+        return list(self._traced.op_names)
+
+    def code(self) -> str:
+        """The graph as Python code, with types and the user's lines."""
+        return _render.code(self._traced)
+
+    def print_tabular(self) -> None:
+        """Prints a table with the columns opcode, name, target, args, kwargs to ``sys.stdout``."""
+        print(_render.table(self._traced))
+
+    def tir(self) -> str:
+        """The graph in Tenon's text form."""
+        return self._traced.text()
+
+    def forward(self, *inputs: Any) -> tuple:
+        """Runs the calls one after the other, unoptimised. Gives the outputs, then the values of the updates."""
+        values = {name: value for (name, *_), value in zip(self._traced.inputs, inputs, strict=True)}
+        for results, target, args, kwargs, *_ in self._traced.calls:
+            given = target(*_replace(args, values), **_replace(kwargs, values))
+            _bind(results, given, values)
+        leaving = [*self._traced.outputs, *(value for _, value in self._traced.updates)]
+        return tuple(_replace(leaving, values))
+
+    def to_fx(self) -> torch.fx.GraphModule:
+        """The graph as a ``torch.fx.GraphModule``, for backends written for ``torch.compile``."""
+        import torch
+
+        graph = torch.fx.Graph()
+        values: dict[str, Any] = {name: graph.placeholder(name) for name, *_ in self._traced.inputs}
+        for results, target, args, kwargs, *_ in self._traced.calls:
+            node = graph.call_function(_fx_target(target), tuple(_replace(args, values)), _replace(kwargs, values))
+            _bind_fx(graph, results, node, values)
+        leaving = [*self._traced.outputs, *(value for _, value in self._traced.updates)]
+        graph.output(tuple(_replace(leaving, values)))
+        return torch.fx.GraphModule(torch.nn.Module(), graph)
+
+    def __repr__(self) -> str:
+        return f"<tenon.Graph {self.name}: {len(self._traced.calls)} calls>"
+
+    __str__ = code
+
+
+def python_backend(backend: Callable, traced: _tenon.TracedGraph, example_inputs: list) -> Callable:
+    """Asks a backend that is a Python function for the callable that runs the graph."""
+    return backend(Graph(traced), example_inputs)
+
+
+def _replace(structure: Any, values: dict[str, Any]) -> Any:
+    """The same nested structure with each reference replaced by its value."""
+    if isinstance(structure, _tenon.ValueRef):
+        return values[structure.name]
+    if isinstance(structure, dict):
+        return {key: _replace(value, values) for key, value in structure.items()}
+    if isinstance(structure, slice):
+        return slice(_replace(structure.start, values), _replace(structure.stop, values), _replace(structure.step, values))
+    if type(structure) in (list, tuple):
+        return type(structure)(_replace(item, values) for item in structure)
+    return structure
+
+
+def _bind(results: Any, given: Any, values: dict[str, Any]) -> None:
+    """Names what a call gave."""
+    if isinstance(results, _tenon.ValueRef):
+        values[results.name] = given
+    elif isinstance(results, (list, tuple)):
+        for one, value in zip(results, given, strict=True):
+            _bind(one, value, values)
+
+
+def _bind_fx(graph: torch.fx.Graph, results: Any, node: Any, values: dict[str, Any]) -> None:
+    """Names what a call node gives; parts of a tuple become ``getitem`` nodes."""
+    if isinstance(results, _tenon.ValueRef):
+        values[results.name] = node
+    elif isinstance(results, (list, tuple)):
+        for index, one in enumerate(results):
+            _bind_fx(graph, one, graph.call_function(operator.getitem, (node, index)), values)
+
+
+def _fx_target(target: Callable) -> Callable:
+    """Operators for the special methods that fx knows only as operators."""
+    name = getattr(target, "__name__", "")
+    if name.startswith("__") and name.endswith("__") and hasattr(operator, name):
+        return getattr(operator, name.strip("_"), getattr(operator, name))
+    return target

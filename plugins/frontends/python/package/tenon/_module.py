@@ -1,0 +1,50 @@
+"""Compiled modules: the module itself, with another ``__call__``."""
+from __future__ import annotations
+
+import copy
+import functools
+from typing import Any
+
+import torch
+
+from tenon import _tenon
+
+
+def optimized_module(module: torch.nn.Module, settings: dict[str, Any]) -> torch.nn.Module:
+    """Gives a module that shares everything with `module` (parameters, hooks, mode, attributes) and runs compiled."""
+    wrapper = object.__new__(_class_for(type(module)))
+    object.__setattr__(wrapper, "__dict__", module.__dict__)
+    object.__setattr__(wrapper, "_tenon_module", module)
+    object.__setattr__(wrapper, "_tenon_settings", settings)
+    object.__setattr__(wrapper, "_tenon_call", _tenon.CompiledFunction(module, settings))
+    return wrapper
+
+
+@functools.cache
+def _class_for(module_class: type) -> type:
+    """A subclass whose instances share the ``__dict__`` of the module that they wrap; what is Tenon's lies in slots."""
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        return self._tenon_call(*args, **kwargs)
+
+    def reduce(self, protocol: int) -> tuple:
+        return _itself, (self._tenon_module,)
+
+    def deep_copy(self, memo: dict) -> torch.nn.Module:
+        return optimized_module(copy.deepcopy(self._tenon_module, memo), self._tenon_settings)
+
+    members = {
+        "__slots__": ("_tenon_module", "_tenon_settings", "_tenon_call"),
+        "__module__": module_class.__module__,
+        "__doc__": module_class.__doc__,
+        "__call__": call,
+        "__reduce_ex__": reduce,
+        "__deepcopy__": deep_copy,
+        "__wrapped__": property(lambda self: self._tenon_module),
+    }
+    return type(module_class)(f"Compiled{module_class.__name__}", (module_class,), members)
+
+
+def _itself(module: torch.nn.Module) -> torch.nn.Module:
+    """What a pickled compiled module is loaded as: the plain one."""
+    return module
