@@ -120,12 +120,14 @@ class Reader {
       attributes[k] = {std::string(s_.strings[a.name]), attribute(a)};
     }
     std::vector<Type> types(n.result_count);
-    for (std::uint32_t k = 0; k < n.result_count; ++k) types[k] = type_of(n.first_result + k);
+    std::vector<std::string> names(n.result_count);
+    for (std::uint32_t k = 0; k < n.result_count; ++k) {
+      types[k] = type_of(n.first_result + k);
+      names[k] = name_of_value(n.first_result + k);
+    }
     std::vector<RegionId> regions(n.region_count);
     for (std::uint32_t k = 0; k < n.region_count; ++k) regions[k] = g.add_region(std::move(graphs_[n.first_region + k]));
-    const NodeId node = g.add_node(std::string(s_.strings[n.op]), std::move(operands), std::move(attributes), std::move(types), location(id), std::move(regions));
-    for (std::uint32_t k = 0; k < n.result_count; ++k)
-      if (std::string name = name_of_value(n.first_result + k); !name.empty()) g.set_name(g.node(node).results[k], std::move(name));
+    g.add_node(std::string(s_.strings[n.op]), std::move(operands), std::move(attributes), std::move(types), location(id), std::move(regions), {}, names);
   }
 
   const Type& type_of(std::uint32_t value) const { return types_[s_.values[value].type]; }

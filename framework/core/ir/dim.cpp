@@ -228,15 +228,17 @@ std::string Dim::to_string(const std::function<std::string(SymbolId)>& symbol_na
   for (const DimTerm& t : terms()) {
     std::string product;
     for (const DimAtom& a : t.atoms) product += (product.empty() ? "" : "*") + atom_text(a, symbol_name);
-    const bool negative = t.coefficient < 0;
-    const std::uint64_t magnitude = negative ? 0 - static_cast<std::uint64_t>(t.coefficient) : static_cast<std::uint64_t>(t.coefficient);
+    // The least integer has no magnitude that could be read back: it keeps its sign.
+    const bool negative = t.coefficient < 0 && t.coefficient != INT64_MIN;
+    const std::int64_t magnitude = negative ? -t.coefficient : t.coefficient;
     if (magnitude != 1) product += fmt::format("*{}", magnitude);
     text += text.empty() ? (negative ? "-" : "") : (negative ? " - " : " + ");
     text += product;
   }
   if (text.empty()) return std::to_string(constant_);
   if (constant_ > 0) text += fmt::format(" + {}", constant_);
-  if (constant_ < 0) text += fmt::format(" - {}", 0 - static_cast<std::uint64_t>(constant_));
+  if (constant_ == INT64_MIN) text += fmt::format(" + {}", constant_);
+  else if (constant_ < 0) text += fmt::format(" - {}", -constant_);
   return text;
 }
 

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "core/base/error.h"
+#include "core/ir/names.h"
 
 namespace tenon::ir {
 namespace {
@@ -19,10 +20,22 @@ Type literal_type(const Literal& literal) {
 
 }  // namespace
 
-/// Names in use, and the next number to try for each stem.
+/// Names in use, and the next number to try for each stem; of values, symbols and constants apart.
 struct Graph::Names {
-  std::unordered_set<std::string> taken;
-  std::unordered_map<std::string, int> next;
+  struct Space {
+    std::unordered_set<std::string> taken;
+    std::unordered_map<std::string, int> next;
+
+    std::string unique(std::string wish) {
+      if (taken.insert(wish).second) return wish;
+      int& number = next[wish];
+      for (;;) {
+        std::string name = fmt::format("{}_{}", wish, ++number);
+        if (taken.insert(name).second) return name;
+      }
+    }
+  };
+  Space values, symbols, constants;
 };
 
 const Attribute* Node::attribute(std::string_view wanted) const {
@@ -60,14 +73,16 @@ std::vector<std::vector<NodeId>> Graph::users() const {
 
 SymbolId Graph::add_symbol(SymbolInfo info) {
   const SymbolId id(symbols_.size());
-  if (info.name.empty()) info.name = fmt::format("s{}", id.value);
+  std::string wish = info.name.empty() ? fmt::format("s{}", id.value) : as_name(info.name);
+  if (is_reserved(wish)) wish += "_";
+  info.name = names_->symbols.unique(std::move(wish));
   symbols_.push_back(std::move(info));
   return id;
 }
 
 ConstantId Graph::add_constant(Constant constant) {
   const ConstantId id(constants_.size());
-  if (constant.name.empty()) constant.name = fmt::format("c{}", id.value);
+  constant.name = names_->constants.unique(constant.name.empty() ? fmt::format("c{}", id.value) : std::move(constant.name));
   constants_.push_back(std::move(constant));
   return id;
 }
@@ -94,13 +109,15 @@ RegionId Graph::add_region(Graph graph) {
 }
 
 NodeId Graph::add_node(std::string op, std::vector<ValueId> operands, Attributes attributes, std::vector<Type> result_types,
-                       Location location, std::vector<RegionId> regions, std::optional<NodeId> before) {
+                       Location location, std::vector<RegionId> regions, std::optional<NodeId> before,
+                       std::span<const std::string> names) {
   const NodeId id(nodes_.size());
   std::sort(attributes.begin(), attributes.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   std::vector<ValueId> results;
   for (std::uint32_t i = 0; i < result_types.size(); ++i) {
     results.emplace_back(values_.size());
-    values_.push_back({ValueKind::result, std::move(result_types[i]), id, i, false, unique_name(op)});
+    const std::string& wish = i < names.size() && !names[i].empty() ? names[i] : op;
+    values_.push_back({ValueKind::result, std::move(result_types[i]), id, i, false, unique_name(wish)});
   }
   nodes_.push_back({std::move(op), std::move(operands), std::move(attributes), std::move(results), std::move(regions), std::move(location)});
   order_.insert(before ? std::find(order_.begin(), order_.end(), *before) : order_.end(), id);
@@ -110,7 +127,7 @@ NodeId Graph::add_node(std::string op, std::vector<ValueId> operands, Attributes
 void Graph::set_name(ValueId value, std::string wish) {
   Value& v = values_[value.value];
   if (v.name == wish) return;
-  names_->taken.erase(v.name);
+  names_->values.taken.erase(v.name);
   v.name = unique_name(wish);
 }
 
@@ -126,21 +143,46 @@ void Graph::erase_nodes(std::span<const NodeId> ids) {
   std::vector<bool> gone(nodes_.size(), false);
   for (NodeId n : ids) {
     gone[n.value] = true;
-    for (ValueId r : nodes_[n.value].results) names_->taken.erase(values_[r.value].name);
+    for (ValueId r : nodes_[n.value].results) names_->values.taken.erase(values_[r.value].name);
   }
   std::erase_if(order_, [&](NodeId n) { return gone[n.value]; });
 }
 
-std::string Graph::unique_name(std::string_view wish) {
-  std::string stem;
-  for (char c : wish) stem += std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' ? c : '_';
-  if (stem.empty() || std::isdigit(static_cast<unsigned char>(stem[0])) || stem[0] == '.') stem.insert(0, "v");
-  if (names_->taken.insert(stem).second) return stem;
-  int& next = names_->next[stem];
-  for (;;) {
-    std::string name = fmt::format("{}_{}", stem, ++next);
-    if (names_->taken.insert(name).second) return name;
+namespace {
+
+/// Calls `visit` for the attribute `index` of each node `constant`, in regions too.
+template <class Visit>
+void for_each_constant_index(Graph& graph, Visit&& visit) {
+  for (NodeId n : graph.nodes()) {
+    Node& node = graph.mutable_node(n);
+    for (RegionId r : node.regions) for_each_constant_index(graph.mutable_region(r), visit);
+    if (node.op != "constant") continue;
+    for (NamedAttribute& a : node.attributes)
+      if (Dim* index = std::get_if<Dim>(&a.value); a.name == "index" && index) visit(*index);
   }
 }
+
+}  // namespace
+
+std::vector<ConstantId> Graph::drop_unused_constants() {
+  std::vector<std::int64_t> numbers(constants_.size(), -1);
+  for_each_constant_index(*this, [&](Dim& index) { numbers.at(static_cast<std::size_t>(index.constant())) = 0; });
+  std::vector<ConstantId> kept;
+  std::vector<Constant> constants;
+  for (std::size_t i = 0; i < constants_.size(); ++i) {
+    if (numbers[i] < 0) {
+      names_->constants.taken.erase(constants_[i].name);
+      continue;
+    }
+    numbers[i] = static_cast<std::int64_t>(kept.size());
+    kept.emplace_back(i);
+    constants.push_back(std::move(constants_[i]));
+  }
+  constants_ = std::move(constants);
+  for_each_constant_index(*this, [&](Dim& index) { index = numbers[static_cast<std::size_t>(index.constant())]; });
+  return kept;
+}
+
+std::string Graph::unique_name(std::string_view wish) { return names_->values.unique(as_name(wish)); }
 
 }  // namespace tenon::ir

@@ -116,15 +116,17 @@ class Graph {
   std::vector<std::vector<NodeId>> users() const;
 
   // ---- writing
+  /// Symbols and constants get a name where they have none; names that are taken, or that the text form cannot have, are changed.
   SymbolId add_symbol(SymbolInfo info);
   ConstantId add_constant(Constant constant);
   ValueId add_input(Type type, std::string name = {});
   ValueId add_literal(Literal literal);
   RegionId add_region(Graph graph);
-  /// Appends a node (or inserts it before `before`) with results of the given types. Names that are empty or taken are made
-  /// unique. Attributes need not be sorted.
+  /// Appends a node (or inserts it before `before`) with results of the given types. `names`: of the results, made unique; those
+  /// that are empty or not given come from the op. Attributes need not be sorted.
   NodeId add_node(std::string op, std::vector<ValueId> operands, Attributes attributes, std::vector<Type> result_types,
-                  Location location = {}, std::vector<RegionId> regions = {}, std::optional<NodeId> before = {});
+                  Location location = {}, std::vector<RegionId> regions = {}, std::optional<NodeId> before = {},
+                  std::span<const std::string> names = {});
   void add_output(Output output) { outputs_.push_back(output); }
   void set_outputs(std::vector<Output> outputs) { outputs_ = std::move(outputs); }
   void set_name(ValueId value, std::string name);
@@ -136,6 +138,8 @@ class Graph {
   void replace_uses(ValueId from, ValueId to);
   /// Removes nodes whose results nothing reads.
   void erase_nodes(std::span<const NodeId> ids);
+  /// Removes the constants that no node reads, here and in regions, and renumbers the others. Gives their old ids, in order.
+  std::vector<ConstantId> drop_unused_constants();
 
  private:
   std::string unique_name(std::string_view wish);

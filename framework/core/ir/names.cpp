@@ -1,0 +1,39 @@
+#include "core/ir/names.h"
+
+#include <algorithm>
+#include <array>
+
+#include "core/base/dtype.h"
+
+namespace tenon::ir {
+namespace {
+
+// Not <cctype>: names do not depend on the locale.
+bool is_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool is_inner(char c) { return is_start(c) || (c >= '0' && c <= '9') || c == '.'; }
+
+}  // namespace
+
+bool is_name(std::string_view text) {
+  return !text.empty() && is_start(text[0]) && std::all_of(text.begin(), text.end(), is_inner);
+}
+
+bool is_op_name(std::string_view text) {
+  for (std::size_t colons; (colons = text.find("::")) != std::string_view::npos; text.remove_prefix(colons + 2))
+    if (!is_name(text.substr(0, colons))) return false;
+  return is_name(text);
+}
+
+bool is_reserved(std::string_view text) {
+  static constexpr std::array<std::string_view, 11> kWords{"none", "true", "false", "inf", "nan", "token", "on", "floor_div", "mod", "min", "max"};
+  return dtype_named(text) || std::find(kWords.begin(), kWords.end(), text) != kWords.end();
+}
+
+std::string as_name(std::string_view wish) {
+  std::string name;
+  for (char c : wish) name += is_inner(c) ? c : '_';
+  if (name.empty() || !is_start(name[0])) name.insert(0, "v");
+  return name;
+}
+
+}  // namespace tenon::ir
