@@ -1,0 +1,83 @@
+// tenon-probe: loads one plugin and tries it, so that the host learns of a bad one without being harmed. The host starts it; see
+// host/plugins/probe_protocol.h for what is said.
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+
+#include "answer.h"
+#include "host/plugins/library.h"
+#include "host/plugins/probe_protocol.h"
+#include "host/plugins/refusal.h"
+#include "sample_graphs.h"
+#include "trial.h"
+
+namespace {
+
+using namespace tenon;
+
+void limit(int resource, rlim_t value) {
+  rlimit now{};
+  if (getrlimit(resource, &now) != 0) return;
+  now.rlim_cur = now.rlim_max == RLIM_INFINITY ? value : std::min(value, now.rlim_max);
+  setrlimit(resource, &now);
+}
+
+/// No core files, a stack that has an end, and half of the machine's memory at most.
+void limit_process() {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  limit(RLIMIT_CORE, 0);
+  limit(RLIMIT_STACK, rlim_t{8} << 20);
+  const auto memory = static_cast<rlim_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
+  // The shadow memory of a sanitizer counts as data.
+  if (!*TENON_SANITIZER) limit(RLIMIT_DATA, std::min<rlim_t>(rlim_t{8} << 30, memory / 2));
+}
+
+std::optional<TenonKind> kind_named(const std::string& name) {
+  for (const TenonKind kind : {TENON_KIND_FRONTEND, TENON_KIND_PASSES, TENON_KIND_BACKEND})
+    if (name == host::kind_name(kind)) return kind;
+  return std::nullopt;
+}
+
+host::Manifest manifest_of(char** arguments) {
+  host::Manifest manifest;
+  manifest.name = arguments[2];
+  manifest.kind = kind_named(arguments[3]);
+  manifest.library = arguments[4];
+  return manifest;
+}
+
+std::vector<std::string> passes_of(const TenonPlugin& plugin) {
+  if (!plugin.passes) return {};
+  return {plugin.passes->names, plugin.passes->names + plugin.passes->count};
+}
+
+[[noreturn]] void run(const host::Manifest& manifest) {
+  try {
+    const TenonPlugin* plugin = host::load_library(host::Descriptor(host::kProbeLibrary), manifest, probe::enter_step);
+    probe::try_plugin(*plugin, probe::sample_graphs());
+    probe::accept(host::kind_name(static_cast<TenonKind>(plugin->kind)), passes_of(*plugin));
+  } catch (const host::Refused& refused) {
+    probe::refuse(refused.refusal().reason, refused.refusal().text);
+  }
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count != 5) {
+    std::fputs("tenon-probe is started by libtenon to try a plugin; see `tenon plugins why`\n", stderr);
+    return 2;
+  }
+  // What the plugin starts must not keep the host waiting.
+  fcntl(host::kProbeLibrary, F_SETFD, FD_CLOEXEC);
+  fcntl(host::kProbeAnswer, F_SETFD, FD_CLOEXEC);
+  limit_process();
+  probe::begin_answer(arguments[1]);
+  probe::report_deaths();
+  run(manifest_of(arguments));
+}

@@ -1,0 +1,73 @@
+#include "trial.h"
+
+#include "answer.h"
+#include "core/ir/buffer.h"
+#include "host/plugins/host_table.h"
+#include "host/plugins/plugin_call.h"
+#include "host/plugins/refusal.h"
+
+namespace tenon::probe {
+namespace {
+
+using host::Refused;
+
+/// An exception that leaves the C function is the plugin's defect, whatever it says.
+template <class Call>
+std::int32_t guarded(const std::string& step, const Call& call) {
+  enter_step(step.c_str());
+  try {
+    return call();
+  } catch (const std::exception& thrown) {
+    throw Refused("threw", "let an exception out of the step \"{}\": {}", step, thrown.what());
+  } catch (...) {
+    throw Refused("threw", "let something that is no std::exception out of the step \"{}\"", step);
+  }
+}
+
+std::vector<std::vector<std::uint8_t>> buffers_of(const std::vector<ir::Graph>& graphs) {
+  std::vector<std::vector<std::uint8_t>> buffers;
+  for (const ir::Graph& graph : graphs) buffers.push_back(ir::write_buffer(graph));
+  return buffers;
+}
+
+const TenonClaims kNoClaims = {sizeof(TenonClaims), nullptr, [](void*, const std::uint32_t*, std::size_t) {},
+                               [](void*, std::uint32_t, const char*, const char*) {}};
+
+void try_backend(const TenonBackend& backend, const TenonHost* host, const std::vector<std::vector<std::uint8_t>>& buffers) {
+  void* self = nullptr;
+  if (guarded("create", [&] { return backend.create(host, "{}", &self); }) != TENON_OK) {
+    const auto report = host::take_report();
+    throw Refused("call_failed", "cannot be created: {}", report ? report->text : "it gives no reason");
+  }
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    const TenonGraph graph{sizeof graph, ir::bytes_of(buffers[i]), nullptr, 0};
+    guarded(fmt::format("claim {}", i), [&] { return backend.claim(self, &graph, &kNoClaims); });
+    host::take_report();
+  }
+  guarded("destroy", [&] { return backend.destroy(self), 0; });
+}
+
+const TenonPassResult kNoResult = {sizeof(TenonPassResult), nullptr,
+                                   [](void*, TenonBytes, const std::uint32_t*, std::size_t, DLManagedTensorVersioned* const*, std::size_t) {}};
+
+void try_passes(const TenonPassTable& passes, const TenonHost* host, const std::vector<std::vector<std::uint8_t>>& buffers) {
+  for (std::size_t pass = 0; pass < passes.count; ++pass) {
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      const TenonGraph graph{sizeof graph, ir::bytes_of(buffers[i]), nullptr, 0};
+      guarded(fmt::format("pass {} on sample graph {}", passes.names[pass], i), [&] { return passes.run(host, &passes.names[pass], 1, &graph, "{}", &kNoResult); });
+      host::take_report();
+    }
+  }
+}
+
+}  // namespace
+
+void try_plugin(const TenonPlugin& plugin, const std::vector<ir::Graph>& graphs) {
+  static host::PluginIdentity identity(plugin.name, nullptr, nullptr);
+  const TenonHost* host = host::make_host_table(identity, plugin.abi);
+  const auto buffers = buffers_of(graphs);
+  if (plugin.backend) try_backend(*plugin.backend, host, buffers);
+  if (plugin.passes) try_passes(*plugin.passes, host, buffers);
+}
+
+}  // namespace tenon::probe

@@ -1,0 +1,3 @@
+#include "plugin_parts.h"
+
+ENTRY("bad_magic", plugin.magic = 0x1234)

@@ -1,0 +1,3 @@
+#include "plugin_parts.h"
+
+ENTRY("no_table", plugin.backend = nullptr)

@@ -1,0 +1,3 @@
+#include "plugin_parts.h"
+
+ENTRY("null_function", parts::backend.claim = nullptr)

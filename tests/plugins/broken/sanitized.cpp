@@ -1,0 +1,3 @@
+#include "plugin_parts.h"
+
+ENTRY("sanitized", plugin.sanitizer = "memory")

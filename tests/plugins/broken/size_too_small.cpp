@@ -1,0 +1,3 @@
+#include "plugin_parts.h"
+
+ENTRY("size_too_small", plugin.struct_size = 24)

@@ -1,0 +1,3 @@
+#include "plugin_parts.h"
+
+ENTRY("table_too_small", parts::backend.struct_size = 16)

@@ -1,0 +1,11 @@
+#include "deaths.h"
+#include "plugin_parts.h"
+
+namespace {
+std::int32_t claim(void*, const TenonGraph*, const TenonClaims*) {
+  deaths::throw_exception();
+  return TENON_OK;
+}
+}  // namespace
+
+ENTRY("throw_exception_claiming", parts::backend.claim = claim)

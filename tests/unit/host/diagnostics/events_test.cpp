@@ -1,0 +1,50 @@
+#include "host/diagnostics/events.h"
+
+#include <nlohmann/json.hpp>
+
+#include "catch.h"
+#include "core/base/error.h"
+#include "host/diagnostics/suggestion.h"
+
+using namespace tenon;
+using namespace tenon::host;
+
+TEST_CASE("events are counted by kind and handed to the callback") {
+  Events events;
+  std::vector<nlohmann::json> seen;
+  events.set_callback([](void* context, const char* json) { static_cast<std::vector<nlohmann::json>*>(context)->push_back(nlohmann::json::parse(json)); }, &seen);
+  events.emit({{"kind", "compile"}, {"nodes", 3}});
+  events.emit({{"kind", "compile"}, {"nodes", 4}});
+  events.emit({{"kind", "fallback"}, {"text", "a \"quoted\" text"}});
+  events.count("calls", 5);
+  CHECK(seen.size() == 3);
+  CHECK(seen[1]["nodes"] == 4);
+  CHECK(events.counts() == nlohmann::json{{"compile", 2}, {"fallback", 1}, {"calls", 5}});
+  events.reset_counts();
+  CHECK(events.counts().empty());
+}
+
+TEST_CASE("logs are switched by name, and an unknown name is an error with a suggestion") {
+  Log log;
+  CHECK_FALSE(log.wants("passes"));
+  log.set("passes, kernel_code");
+  CHECK(log.wants("passes"));
+  CHECK(log.wants("kernel_code"));
+  CHECK_FALSE(log.wants("guards"));
+  CHECK_FALSE(log.wants("no such log"));
+  log.set("all");
+  CHECK(log.names().size() == kLogNames.size());
+  log.set("");
+  CHECK(log.names().empty());
+  CHECK_THROWS_WITH(log.set("kernel-cod"), Catch::Contains("unknown log 'kernel-cod'; did you mean 'kernel_code'?"));
+}
+
+TEST_CASE("the nearest word is found, and only a near one") {
+  const std::vector<std::string> known = {"llvm", "reference", "printer"};
+  CHECK(nearest_word("lvm", known) == "llvm");
+  CHECK(nearest_word("lvlm", known) == "llvm");
+  CHECK(nearest_word("Reference", known) == "reference");
+  CHECK(nearest_word("refernce", known) == "reference");
+  CHECK(nearest_word("cuda", known).empty());
+  CHECK(nearest_word("", known).empty());
+}
