@@ -1,0 +1,32 @@
+// The extension module tenon._tenon.
+#include "python/module/module.h"
+
+namespace tenon::python {
+namespace {
+
+int execute(PyObject* module) { return add_tensor_types(module) ? 0 : -1; }
+
+PyModuleDef_Slot kSlots[] = {
+    {Py_mod_exec, reinterpret_cast<void*>(execute)},
+#ifdef Py_mod_multiple_interpreters
+    {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
+#endif
+    {0, nullptr},
+};
+
+PyModuleDef kModule = {
+    .m_base = PyModuleDef_HEAD_INIT,
+    .m_name = "tenon._tenon",
+    .m_doc = "The native part of Tenon's Python frontend.",
+    .m_size = 0,
+    .m_methods = nullptr,
+    .m_slots = kSlots,
+    .m_traverse = nullptr,
+    .m_clear = nullptr,
+    .m_free = nullptr,
+};
+
+}  // namespace
+}  // namespace tenon::python
+
+PyMODINIT_FUNC PyInit__tenon() { return PyModuleDef_Init(&tenon::python::kModule); }

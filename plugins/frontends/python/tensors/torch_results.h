@@ -1,0 +1,27 @@
+// Makes the torch tensors that a compiled call returns.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "python/heap/ref.h"
+#include "python/tensors/torch_library.h"
+
+namespace tenon::python {
+
+/// Makes an ordinary, resizable CPU tensor in page-warm memory of Tenon's pool; `data` gets its first element. Where torch's layout
+/// is not the one known, torch.empty_strided makes it. Null with an exception set when there is no memory.
+PyObject* new_torch_tensor(const TorchLibrary& torch, DType dtype, std::span<const std::int64_t> sizes,
+                           std::span<const std::int64_t> strides, void*& data);
+
+/// A view of another tensor's storage: sizes, strides and offset (from the storage's start) in elements.
+Ref torch_view(const TorchLibrary& torch, PyObject* base, std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides,
+               std::int64_t storage_offset);
+
+/// Checks that a tensor made in pool memory cannot be told from one of torch's own.
+bool results_are_ordinary(const TorchLibrary& torch);
+
+/// A tuple of Python ints.
+Ref integer_tuple(std::span<const std::int64_t> values);
+
+}  // namespace tenon::python
