@@ -1,0 +1,22 @@
+// Makes the NumPy arrays and scalars that a compiled call returns.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "python/heap/ref.h"
+#include "python/tensors/numpy_api.h"
+
+namespace tenon::python {
+
+/// Makes a writeable array in page-warm memory of Tenon's pool, which the array's `base` owns; `data` gets its first element.
+/// Strides in elements. Null with an exception set when there is no memory.
+PyObject* new_array(DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, void*& data);
+
+/// A NumPy scalar (numpy.float32 and the like) with the value at `data`.
+PyObject* new_array_scalar(DType dtype, const void* data);
+
+/// A view of an array: strides and offset in elements, from the array's first element.
+Ref array_view(PyObject* base, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, std::int64_t offset, bool writeable);
+
+}  // namespace tenon::python

@@ -1,0 +1,131 @@
+#include "python/tensors/call_results.h"
+
+#include <cstring>
+#include <unordered_set>
+
+#include "core/ops/catalog.h"
+#include "python/evaluator/graph_break.h"
+#include "python/tensors/array_results.h"
+#include "python/tensors/numpy_api.h"
+#include "python/tensors/torch_library.h"
+
+namespace tenon::python {
+namespace {
+
+/// One load without a mask, at any index, and its value is the result.
+bool is_a_move(const ir::Graph& graph, ir::NodeId id) {
+  auto loop = ops::loop_of(graph, id);
+  if (!loop) return true;  // not known: let the library say
+  if (loop->reducer || loop->element.results.size() != 1) return false;
+  const ops::Instruction& last = loop->element.instructions[loop->element.results.front()];
+  return last.op == ops::Primitive::load && !last.masked;
+}
+
+// NumPy functions that give a 0-d array, not a scalar, where the shape is ().
+const std::unordered_set<std::string_view> kGivesArrays = {"where", "full", "zeros", "ones", "empty", "zeros_like", "ones_like", "full_like",
+                                                           "empty_like", "array", "asarray", "copy", "astype", "ascontiguousarray", "asanyarray"};
+
+float half_to_float(std::uint16_t bits) {
+  const std::uint32_t sign = (bits & 0x8000u) << 16, exponent = (bits >> 10) & 0x1f, fraction = bits & 0x3ff;
+  if (exponent == 0) return (sign ? -1.0f : 1.0f) * static_cast<float>(fraction) * 0x1p-24f;
+  const std::uint32_t out = exponent == 31 ? sign | 0x7f800000u | (fraction << 13) : sign | ((exponent + 112) << 23) | (fraction << 13);
+  float value;
+  std::memcpy(&value, &out, sizeof value);
+  return value;
+}
+
+template <class T>
+T read(const void* data) {
+  T value;
+  std::memcpy(&value, data, sizeof value);
+  return value;
+}
+
+}  // namespace
+
+bool only_moves_elements(const ir::Graph& graph, std::size_t first) {
+  for (std::size_t i = first; i < graph.nodes().size(); ++i)
+    if (!is_a_move(graph, graph.nodes()[i])) return false;
+  return true;
+}
+
+bool kwargs_name_a_layout(PyObject* kwargs) {
+  return kwargs && (PyDict_GetItemString(kwargs, "memory_format") || PyDict_GetItemString(kwargs, "order"));
+}
+
+void set_result_type(TensorSpec& spec, const ForeignFunction& function, bool all_scalars) {
+  if (function.flavour == ops::Flavour::torch) {
+    spec.kind = TensorKind::torch;
+    spec.type = reinterpret_cast<PyTypeObject*>(known_torch_library()->tensor.get());
+    return;
+  }
+  const std::string_view name = std::string_view(function.name).substr(function.name.rfind('.') + 1);
+  const bool scalar = spec.shape.empty() && (all_scalars ? name != "where" : !kGivesArrays.contains(name));
+  spec.kind = scalar ? TensorKind::scalar : TensorKind::array;
+  spec.type = &PyArray_Type;
+  if (!scalar) return;
+  Ref descriptor = Ref::steal(reinterpret_cast<PyObject*>(PyArray_DescrFromType(numpy_type(spec.dtype))));
+  spec.type = reinterpret_cast<PyArray_Descr*>(descriptor.get())->typeobj;
+}
+
+Ref call_quietly(PyObject* callable, PyObject* args, PyObject* kwargs, ops::Flavour flavour) {
+  if (flavour == ops::Flavour::torch) return checked(PyObject_Call(callable, args, kwargs));
+  Ref numpy = checked(PyImport_ImportModule("numpy"));
+  Ref settings = checked(Py_BuildValue("{ss}", "all", "ignore"));
+  Ref errstate = checked(PyObject_GetAttrString(numpy.get(), "errstate"));
+  Ref quiet = checked(PyObject_VectorcallDict(errstate.get(), nullptr, 0, settings.get()));
+  checked(PyObject_CallMethod(quiet.get(), "__enter__", nullptr));
+  PyObject* answer = PyObject_Call(callable, args, kwargs);
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  Ref left = Ref::steal(PyObject_CallMethod(quiet.get(), "__exit__", "OOO", Py_None, Py_None, Py_None));
+  PyErr_Restore(type, value, traceback);
+  return checked(answer);
+}
+
+std::shared_ptr<std::vector<unsigned char>> row_major_bytes(const TensorSpec& spec, PyObject* object) {
+  auto bytes = std::make_shared<std::vector<unsigned char>>();
+  std::size_t count = 1;
+  for (std::int64_t extent : spec.shape) count *= static_cast<std::size_t>(extent);
+  const std::size_t item = size_of(spec.dtype);
+  bytes->resize(count * item);
+  alignas(16) unsigned char scratch[16];
+  const auto* data = static_cast<const unsigned char*>(data_of(spec, object, scratch));
+  std::vector<std::int64_t> position(spec.shape.size(), 0);
+  for (std::size_t i = 0; i < count; ++i) {
+    std::int64_t offset = 0;
+    for (std::size_t d = 0; d < position.size(); ++d) offset += position[d] * spec.strides[d];
+    std::memcpy(bytes->data() + i * item, data + offset * static_cast<std::int64_t>(item), item);
+    for (std::size_t d = position.size(); d-- > 0;) {
+      if (++position[d] < spec.shape[d]) break;
+      position[d] = 0;
+    }
+  }
+  return bytes;
+}
+
+ir::Literal literal_of(DType dtype, const void* data) {
+  switch (dtype) {
+    case DType::b8: return read<bool>(data);
+    case DType::u8: return ir::Dim(read<std::uint8_t>(data));
+    case DType::i8: return ir::Dim(read<std::int8_t>(data));
+    case DType::i16: return ir::Dim(read<std::int16_t>(data));
+    case DType::i32: return ir::Dim(read<std::int32_t>(data));
+    case DType::i64: return ir::Dim(read<std::int64_t>(data));
+    case DType::f16: return static_cast<double>(half_to_float(read<std::uint16_t>(data)));
+    case DType::f32: return static_cast<double>(read<float>(data));
+    case DType::f64: return read<double>(data);
+    default: throw GraphBreak("a number of a dtype that graphs do not carry");
+  }
+}
+
+void name_results(ir::Graph& graph, std::size_t first, std::string_view function) {
+  std::string name(function.substr(function.rfind('.') + 1));
+  while (!name.empty() && name.back() == '_') name.pop_back();
+  while (!name.empty() && name.front() == '_') name.erase(0, 1);
+  if (name.empty() || graph.nodes().size() == first) return;
+  const ir::Node& last = graph.node(graph.nodes().back());
+  if (last.results.size() == 1) graph.set_name(last.results.front(), name);
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,39 @@
+// What the recorder asks about one recorded call: its nodes, its result's type, its values.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "core/ir/graph.h"
+#include "python/heap/ref.h"
+#include "python/tensors/foreign_names.h"
+#include "python/tensors/tensor_spec.h"
+
+namespace tenon::python {
+
+/// Arrays that a program makes without tensors and that go into the graph by value: at most this many bytes.
+inline constexpr std::size_t kLargestConstant = std::size_t{1} << 24;
+
+/// Whether every node from `first` on does nothing but give elements of one operand in another order: its result may be a view.
+bool only_moves_elements(const ir::Graph& graph, std::size_t first);
+
+/// Whether a keyword asks for a memory layout.
+bool kwargs_name_a_layout(PyObject* kwargs);
+
+/// Sets kind and Python type of a fresh result: torch.Tensor, numpy.ndarray, or a NumPy scalar for most 0-d results of NumPy.
+void set_result_type(TensorSpec& spec, const ForeignFunction& function, bool all_scalars);
+
+/// Calls a library function on twins, without warnings about the zeros in them.
+Ref call_quietly(PyObject* callable, PyObject* args, PyObject* kwargs, ops::Flavour flavour);
+
+/// The elements of a tensor or array, copied in row-major order.
+std::shared_ptr<std::vector<unsigned char>> row_major_bytes(const TensorSpec& spec, PyObject* object);
+
+/// The number at `data`, as a literal of the graph.
+ir::Literal literal_of(DType dtype, const void* data);
+
+/// Names the results of the nodes of a call after it: "sin", "sin_1".
+void name_results(ir::Graph& graph, std::size_t first, std::string_view function);
+
+}  // namespace tenon::python

@@ -1,0 +1,222 @@
+#include "python/tensors/foreign_names.h"
+
+#include <cstring>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "python/evaluator/graph_break.h"
+#include "python/tensors/array_stand_in.h"
+#include "python/tensors/numpy_api.h"
+#include "python/tensors/torch_library.h"
+
+namespace tenon::python {
+namespace {
+
+// What only reads metadata, by its last name, in either library.
+const std::unordered_set<std::string_view> kMetadata = {
+    "shape", "dtype", "device", "ndim", "layout", "is_cuda", "is_cpu", "is_meta", "is_mps", "is_xpu", "requires_grad", "is_leaf", "itemsize",
+    "nbytes", "is_quantized", "is_sparse", "is_sparse_csr", "is_mkldnn", "is_nested", "names", "size", "stride", "dim", "ndimension", "numel",
+    "nelement", "element_size", "is_floating_point", "is_complex", "is_contiguous", "is_signed", "get_device", "storage_offset",
+    "is_same_size", "is_conj", "is_neg", "is_inference", "__len__", "is_tensor", "result_type", "can_cast", "promote_types", "broadcast_shapes",
+    "strides", "flags", "iscomplexobj", "isrealobj", "isscalar", "issubdtype", "is_distributed", "is_vulkan", "is_maia", "is_mtia", "is_ipu"};
+
+// What reads elements: the result is no tensor, and depends on the data.
+const std::unordered_set<std::string_view> kData = {"item",     "tolist",    "__bool__",   "__float__",  "__int__",    "__index__",   "__complex__",
+                                                    "equal",    "allclose",  "is_nonzero", "array_equal", "numpy",     "__array__",   "data_ptr",
+                                                    "nonzero",  "unique",    "__repr__",   "__str__",    "__format__", "__contains__", "array2string",
+                                                    "tobytes",  "untyped_storage", "storage", "__reduce_ex__", "__deepcopy__"};
+
+std::string text_attribute(PyObject* object, const char* name) {
+  Ref value = Ref::steal(PyObject_GetAttrString(object, name));
+  if (!value || !PyUnicode_Check(value.get())) {
+    PyErr_Clear();
+    return {};
+  }
+  const char* text = PyUnicode_AsUTF8(value.get());
+  return text ? text : "";
+}
+
+bool starts_with(std::string_view text, std::string_view prefix) { return text.substr(0, prefix.size()) == prefix; }
+
+bool is_module_of(std::string_view module, std::string_view package) {
+  return module == package || (starts_with(module, package) && module[package.size()] == '.');
+}
+
+/// Whether a type is torch.Tensor or a base of it that is torch's own.
+bool is_tensor_class(const TorchLibrary& torch, PyObject* type) {
+  return PyType_Check(type) && type != reinterpret_cast<PyObject*>(&PyBaseObject_Type) &&
+         PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(torch.tensor.get()), reinterpret_cast<PyTypeObject*>(type));
+}
+
+/// The candidates of a torch callable's public name, most specific first.
+std::vector<std::string> torch_names(const TorchLibrary& torch, PyObject* callable) {
+  Ref owner = Ref::steal(PyObject_GetAttrString(callable, "__objclass__"));
+  if (!owner) PyErr_Clear();
+  std::string name = text_attribute(callable, "__name__");
+  if (name == "__get__") {  // the getter of an attribute: torch.Tensor.shape.__get__
+    Ref descriptor = Ref::steal(PyObject_GetAttrString(callable, "__self__"));
+    if (!descriptor) PyErr_Clear();
+    owner = descriptor ? Ref::steal(PyObject_GetAttrString(descriptor.get(), "__objclass__")) : Ref();
+    if (!owner) PyErr_Clear();
+    if (!owner || !is_tensor_class(torch, owner.get())) return {};
+    return {"torch.Tensor." + text_attribute(descriptor.get(), "__name__")};
+  }
+  if (owner && is_tensor_class(torch, owner.get())) return {"torch.Tensor." + name};
+  const std::string qualified = text_attribute(callable, "__qualname__");
+  const std::string module = text_attribute(callable, "__module__");
+  if (starts_with(qualified, "Tensor.") || starts_with(qualified, "TensorBase."))
+    return module == "torch._tensor" || is_module_of(module, "torch") ? std::vector<std::string>{"torch.Tensor." + name} : std::vector<std::string>{};
+  if (module == "torch._C._nn" || module == "torch.nn.functional") return {"torch.nn.functional." + name, "torch." + name};
+  const std::pair<std::string_view, std::string_view> prefixes[] = {
+      {"torch._C._special", "special"}, {"torch._C._linalg", "linalg"}, {"torch._C._fft", "fft"}};
+  for (auto [internal, part] : prefixes)
+    if (module == internal) {
+      std::string_view short_name = name;
+      if (starts_with(short_name, part)) short_name.remove_prefix(part.size() + 1);
+      return {fmt::format("torch.{}.{}", part, short_name), "torch." + name};
+    }
+  if (PyCFunction_Check(callable)) {
+    if (module == "torch" || is_module_of(module, "torch._C")) return {"torch." + name};
+    return {};
+  }
+  if (module == "torch.functional" || module == "torch") return {"torch." + name};
+  return {};
+}
+
+/// The candidates of a NumPy callable's public name.
+std::vector<std::string> numpy_names(PyObject* callable) {
+  if (Py_TYPE(callable) == &_PyMethodWrapper_Type) {  // the getter of an attribute: ndarray.T.__get__
+    Ref descriptor = checked(PyObject_GetAttrString(callable, "__self__"));
+    Ref owner = Ref::steal(PyObject_GetAttrString(descriptor.get(), "__objclass__"));
+    if (!owner) PyErr_Clear();
+    if (!owner.is(reinterpret_cast<PyObject*>(&PyArray_Type))) return {};
+    return {"numpy.ndarray." + text_attribute(descriptor.get(), "__name__")};
+  }
+  if (PyCFunction_Check(callable)) {  // a method of a ufunc: numpy.add.reduce
+    PyObject* self = PyCFunction_GET_SELF(callable);
+    if (self && PyObject_TypeCheck(self, &PyUFunc_Type)) return {"numpy." + text_attribute(self, "__name__") + "." + text_attribute(callable, "__name__")};
+  }
+  const std::string name = text_attribute(callable, "__name__");
+  if (PyObject_TypeCheck(callable, &PyUFunc_Type)) return {"numpy." + name};
+  Ref owner = Ref::steal(PyObject_GetAttrString(callable, "__objclass__"));
+  if (!owner) PyErr_Clear();
+  if (owner && (owner.is(reinterpret_cast<PyObject*>(&PyArray_Type)) || owner.is(reinterpret_cast<PyObject*>(&PyGenericArrType_Type)) ||
+                owner.is(reinterpret_cast<PyObject*>(array_stand_in_type()))))
+    return {"numpy.ndarray." + name, "numpy." + name};
+  if (PyType_Check(callable)) {
+    if (PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(callable), &PyGenericArrType_Type)) return {"numpy." + name};
+    return {};
+  }
+  const std::string module = text_attribute(callable, "__module__");
+  const bool dispatched = std::strcmp(Py_TYPE(callable)->tp_name, "numpy._ArrayFunctionDispatcher") == 0;
+  const bool native = PyCFunction_Check(callable) && is_module_of(module, "numpy") && !is_module_of(module, "numpy.random");
+  if (!dispatched && !native) return {};
+  if (is_module_of(module, "numpy.linalg")) return {"numpy.linalg." + name};
+  if (is_module_of(module, "numpy.fft")) return {"numpy.fft." + name};
+  return {"numpy." + name};
+}
+
+/// Asks ATen's schemas whether a function of that name may give back memory of an argument, and whether it writes into one. What ATen
+/// does not know by that name (`float`, `T`, `reshape_as`) may do the first.
+void read_schemas(const TorchLibrary& torch, ForeignFunction& function) {
+  std::string name = function.name.substr(function.name.rfind('.') + 1);
+  if (name.size() > 4 && starts_with(name, "__i") && name.find("__", 3) != std::string::npos) function.writes = !starts_with(name, "__in");
+  if (name == "__setitem__" || (name.size() > 1 && name.back() == '_' && name[name.size() - 2] != '_')) function.writes = true;
+  if (function.op && function.op->body && !function.writes && starts_with(name, "__")) return;  // operators of pointwise ops
+  function.may_alias = true;
+  Ref native = checked(PyObject_GetAttrString(torch.module.get(), "_C"));
+  Ref schemas = Ref::steal(PyObject_CallMethod(native.get(), "_jit_get_schemas_for_operator", "s", ("aten::" + name).c_str()));
+  if (!schemas) {
+    PyErr_Clear();
+    return;
+  }
+  const Py_ssize_t count = PyList_GET_SIZE(schemas.get());
+  bool aliases = count == 0;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    Ref text = checked(PyObject_Str(PyList_GET_ITEM(schemas.get(), i)));
+    std::string_view schema = PyUnicode_AsUTF8(text.get());
+    if (schema.find("out)") != std::string_view::npos || schema.find("*, Tensor(a!)") != std::string_view::npos) continue;  // the out= variants
+    const std::string_view results = schema.substr(schema.rfind("->"));
+    aliases |= results.find('(', results.find("Tensor")) != std::string_view::npos && results.find("Tensor(") != std::string_view::npos;
+  }
+  function.may_alias = aliases;
+}
+
+ForeignFunction classify(std::vector<std::string> names, ops::Flavour flavour) {
+  ForeignFunction function;
+  function.flavour = flavour;
+  if (names.empty()) return function;
+  function.name = names.front();
+  const std::string_view last = std::string_view(function.name).substr(function.name.rfind('.') + 1);
+  if (kMetadata.contains(last)) {
+    function.kind = CallClass::metadata;
+    return function;
+  }
+  for (const std::string& name : names)
+    if (auto match = ops::find_alias(name); match.op) {
+      function.kind = CallClass::operation;
+      function.name = name;
+      function.op = match.op;
+      return function;
+    }
+  function.kind = kData.contains(last) ? CallClass::data : CallClass::missing;
+  return function;
+}
+
+/// In-place variants have no alias of their own: `add_` is found as `add`.
+ForeignFunction classify_torch(const TorchLibrary& torch, PyObject* callable) {
+  ForeignFunction function = classify(torch_names(torch, callable), ops::Flavour::torch);
+  if (function.kind == CallClass::missing && function.name.back() == '_')
+    if (auto match = ops::find_alias(function.name.substr(0, function.name.size() - 1)); match.op) {
+      function.kind = CallClass::operation;
+      function.op = match.op;
+    }
+  if (function.kind != CallClass::unknown && function.kind != CallClass::metadata) read_schemas(torch, function);
+  return function;
+}
+
+ForeignFunction describe(PyObject* callable) {
+  const TorchLibrary* torch = torch_library();
+  if (torch) {
+    ForeignFunction function = classify_torch(*torch, callable);
+    if (function.kind != CallClass::unknown) return function;
+  }
+  ForeignFunction function = classify(numpy_names(callable), ops::Flavour::numpy);
+  function.ufunc = PyObject_TypeCheck(callable, &PyUFunc_Type);
+  return function;
+}
+
+/// What identifies a callable for good: getters are new wrapper objects each time, around one descriptor.
+Ref identity_of(PyObject* callable) {
+  if (Py_TYPE(callable) != &_PyMethodWrapper_Type) return Ref::borrow(callable);
+  return checked(PyObject_GetAttrString(callable, "__self__"));
+}
+
+bool belongs_to_a_library(PyFunctionObject* function) {
+  if (!function->func_module || !PyUnicode_Check(function->func_module)) return false;
+  const char* module = PyUnicode_AsUTF8(function->func_module);
+  return module && (is_module_of(module, "torch") || is_module_of(module, "numpy"));
+}
+
+struct Known {
+  Ref callable;  // keeps the address taken
+  ForeignFunction function;
+};
+
+}  // namespace
+
+const ForeignFunction& foreign_function(PyObject* callable) {
+  callable = unwrapped_array_method(callable);
+  static const ForeignFunction nothing;
+  static auto* known = new std::unordered_map<PyObject*, Known>();  // holds torch's and NumPy's own functions only
+  if (PyFunction_Check(callable) && !belongs_to_a_library(reinterpret_cast<PyFunctionObject*>(callable))) return nothing;
+  Ref key = identity_of(callable);
+  auto found = known->find(key.get());
+  if (found != known->end()) return found->second.function;
+  ForeignFunction function = describe(callable);
+  if (function.kind == CallClass::unknown) return nothing;
+  return known->emplace(key.get(), Known{key, std::move(function)}).first->second.function;
+}
+
+}  // namespace tenon::python

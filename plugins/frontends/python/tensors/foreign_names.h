@@ -1,0 +1,34 @@
+// What a callable of torch or NumPy is called, and how it is recorded.
+#pragma once
+
+#include <string>
+
+#include "core/ops/catalog.h"
+#include "core/ops/foreign_call.h"
+#include "python/heap/ref.h"
+
+namespace tenon::python {
+
+/// How a call of a library's function is treated.
+enum class CallClass : std::uint8_t {
+  unknown,    // not an operation of torch or NumPy that is known
+  operation,  // the catalogue has an alias for it
+  metadata,   // reads shapes, dtypes and the like; the answer is a constant under the guards
+  data,       // reads elements (item, tolist, bool): ends the graph
+  missing,    // torch's or NumPy's, but the catalogue has no op for it
+};
+
+struct ForeignFunction {
+  CallClass kind = CallClass::unknown;
+  ops::Flavour flavour = ops::Flavour::torch;
+  std::string name;             // the alias: "torch.Tensor.add", "numpy.sqrt"
+  const ops::Op* op = nullptr;
+  bool may_alias = false;       // a result may share memory with an argument, or be one
+  bool writes = false;          // changes an argument in place
+  bool ufunc = false;
+};
+
+/// Finds out about a callable; the answer is kept for the life of the process. The GIL must be held.
+const ForeignFunction& foreign_function(PyObject* callable);
+
+}  // namespace tenon::python

@@ -1,0 +1,166 @@
+#include "python/tensors/strides.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+
+namespace tenon::python {
+namespace {
+
+/// The operand's strides over the result's dimensions: 0 where it is broadcast.
+Extents broadcast_strides(const Operand& operand, std::span<const std::int64_t> shape, bool zero_for_size_one) {
+  Extents strides(shape.size(), 0);
+  const std::size_t offset = shape.size() - operand.shape.size();
+  for (std::size_t i = 0; i < operand.shape.size(); ++i)
+    if (operand.shape[i] != 1 || (!zero_for_size_one && shape[offset + i] == 1)) strides[offset + i] = operand.strides[i];
+  return strides;
+}
+
+/// Dense strides with the dimensions of `order` from fastest to slowest.
+Extents dense_strides(std::span<const std::int64_t> shape, std::span<const std::size_t> order) {
+  Extents strides(shape.size(), 1);
+  std::int64_t next = 1;
+  for (std::size_t dim : order) {
+    strides[dim] = next;
+    next *= std::max<std::int64_t>(shape[dim], 1);
+  }
+  return strides;
+}
+
+/// The last dimension first: the order of row-major memory, fastest first.
+std::vector<std::size_t> reversed_dimensions(std::size_t rank) {
+  std::vector<std::size_t> order(rank);
+  std::iota(order.rbegin(), order.rend(), std::size_t{0});
+  return order;
+}
+
+bool is_channels_last(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides) {
+  if (shape.size() != 4 && shape.size() != 5) return false;
+  std::int64_t expected = 1;
+  std::vector<std::size_t> order{1};
+  for (std::size_t i = shape.size(); i-- > 2;) order.push_back(i);
+  order.push_back(0);
+  for (std::size_t dim : order) {
+    if (shape[dim] == 1) continue;
+    if (strides[dim] != expected) return false;
+    expected *= shape[dim];
+  }
+  return true;
+}
+
+Extents channels_last(std::span<const std::int64_t> shape) {
+  std::vector<std::size_t> order{1};
+  for (std::size_t i = shape.size(); i-- > 2;) order.push_back(i);
+  order.push_back(0);
+  return dense_strides(shape, order);
+}
+
+bool equal(std::span<const std::int64_t> a, std::span<const std::int64_t> b) { return std::ranges::equal(a, b); }
+
+/// TensorIterator::fast_set_up: what happens when all operands have the result's shape and one layout.
+std::optional<Extents> fast_strides(std::span<const std::int64_t> shape, std::span<const Operand> operands) {
+  auto all = [&](auto holds) { return std::ranges::all_of(operands, holds); };
+  if (!all([&](const Operand& o) { return equal(o.shape, shape); })) return std::nullopt;
+  if (all([](const Operand& o) { return is_row_major(o.shape, o.strides); })) return row_major(shape);
+  if (all([](const Operand& o) { return is_channels_last(o.shape, o.strides); })) return channels_last(shape);
+  const Operand& first = operands.front();
+  if (all([&](const Operand& o) { return equal(o.strides, first.strides) && !memory_order(o.shape, o.strides).empty(); }))
+    return Extents(first.strides.begin(), first.strides.end());
+  return std::nullopt;
+}
+
+/// 1 when dimension a should come after b in memory order (fastest first), -1 before, 0 when the operands do not say.
+int compare_torch(std::size_t a, std::size_t b, std::span<const std::int64_t> shape, std::span<const Extents> strides) {
+  for (const Extents& s : strides) {
+    if (s[a] == 0 || s[b] == 0) continue;
+    if (s[a] != s[b]) return s[a] < s[b] ? -1 : 1;
+    if (shape[a] > shape[b]) return 1;
+  }
+  return 0;
+}
+
+/// 1 when b should come before a in NumPy's order, -1 when not, 0 when the operands do not say. Where they disagree, C order wins.
+int compare_numpy(std::size_t a, std::size_t b, std::span<const Extents> strides) {
+  bool ambiguous = true, swap = false;
+  for (const Extents& s : strides) {
+    if (s[a] == 0 || s[b] == 0) continue;
+    if (std::abs(s[b]) <= std::abs(s[a])) {
+      swap = false;
+    } else if (ambiguous) {
+      swap = true;
+    }
+    ambiguous = false;
+  }
+  return ambiguous ? 0 : swap ? 1 : -1;
+}
+
+}  // namespace
+
+Extents row_major(std::span<const std::int64_t> shape) { return dense_strides(shape, reversed_dimensions(shape.size())); }
+
+bool is_row_major(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides) {
+  if (std::ranges::any_of(shape, [](std::int64_t n) { return n == 0; })) return true;
+  std::int64_t expected = 1;
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    if (shape[i] == 1) continue;
+    if (strides[i] != expected) return false;
+    expected *= shape[i];
+  }
+  return true;
+}
+
+Extents torch_pointwise_strides(std::span<const std::int64_t> shape, std::span<const Operand> operands) {
+  if (operands.empty() || shape.size() < 2) return row_major(shape);
+  if (auto fast = fast_strides(shape, operands)) return *fast;
+  std::vector<Extents> strides;
+  for (const Operand& operand : operands) strides.push_back(broadcast_strides(operand, shape, false));
+  std::vector<std::size_t> order = reversed_dimensions(shape.size());
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    std::size_t moving = i;
+    for (std::size_t other = i; other-- > 0;) {
+      const int comparison = compare_torch(order[other], order[moving], shape, strides);
+      if (comparison < 0) break;
+      if (comparison > 0) {
+        std::swap(order[other], order[moving]);
+        moving = other;
+      }
+    }
+  }
+  return dense_strides(shape, order);
+}
+
+Extents numpy_pointwise_strides(std::span<const std::int64_t> shape, std::span<const Operand> operands) {
+  std::vector<Extents> strides;
+  for (const Operand& operand : operands) strides.push_back(broadcast_strides(operand, shape, true));
+  std::vector<std::size_t> order = reversed_dimensions(shape.size());
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    const std::size_t moving = order[i];
+    std::size_t position = i;
+    for (std::size_t other = i; other-- > 0;) {
+      const int comparison = compare_numpy(moving, order[other], strides);
+      if (comparison < 0) break;
+      if (comparison > 0) position = other;
+    }
+    std::rotate(order.begin() + static_cast<std::ptrdiff_t>(position), order.begin() + static_cast<std::ptrdiff_t>(i),
+                order.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+  }
+  return dense_strides(shape, order);
+}
+
+std::vector<std::int64_t> memory_order(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides) {
+  std::vector<std::int64_t> order(shape.size());
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  // Dimensions of size 1 may lie anywhere: outermost.
+  auto step = [&](std::int64_t dim) { return shape[static_cast<std::size_t>(dim)] == 1 ? INT64_MAX : strides[static_cast<std::size_t>(dim)]; };
+  std::ranges::stable_sort(order, [&](std::int64_t a, std::int64_t b) { return step(a) > step(b); });
+  std::int64_t expected = 1;
+  for (std::size_t k = order.size(); k-- > 0;) {
+    const auto dim = static_cast<std::size_t>(order[k]);
+    if (shape[dim] == 1) continue;
+    if (strides[dim] != expected) return {};
+    expected *= shape[dim];
+  }
+  return order;
+}
+
+}  // namespace tenon::python

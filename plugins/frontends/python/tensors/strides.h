@@ -1,0 +1,34 @@
+// Which strides a result has in eager execution.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace tenon::python {
+
+using Extents = std::vector<std::int64_t>;
+
+/// Row-major strides, in elements; a dimension of size 0 counts as 1.
+Extents row_major(std::span<const std::int64_t> shape);
+/// Whether the elements lie in row-major order without gaps. Strides of dimensions of size 1, and of empty tensors, do not matter.
+bool is_row_major(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides);
+
+/// One operand of a pointwise operation, before broadcasting.
+struct Operand {
+  std::span<const std::int64_t> shape;
+  std::span<const std::int64_t> strides;
+};
+
+/// The strides of the result of a pointwise torch operation: TensorIterator's rule (aten/src/ATen/TensorIterator.cpp, reorder_dimensions
+/// and compute_fast_setup_type): the operands' own strides where all agree and are dense, else dimensions sorted by the operands' strides.
+Extents torch_pointwise_strides(std::span<const std::int64_t> shape, std::span<const Operand> operands);
+
+/// The strides of the result of a NumPy ufunc with order='K' (numpy/_core/src/multiarray/nditer_constr.c, npyiter_find_best_axis_ordering).
+Extents numpy_pointwise_strides(std::span<const std::int64_t> shape, std::span<const Operand> operands);
+
+/// The order of dimensions, outermost first, in which a dense tensor lies in memory; empty when it has gaps or overlaps.
+std::vector<std::int64_t> memory_order(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides);
+
+}  // namespace tenon::python

@@ -1,0 +1,208 @@
+#include "python/tensors/tensor_spec.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstring>
+
+#include "python/evaluator/graph_break.h"
+#include "python/tensors/numpy_api.h"
+#include "python/tensors/strides.h"
+#include "python/tensors/torch_layout.h"
+#include "python/tensors/torch_library.h"
+
+namespace tenon::python {
+namespace {
+
+using Refusal = std::string;
+
+// ---- torch
+
+std::vector<std::int64_t> integers(PyObject* tuple) {
+  std::vector<std::int64_t> values;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) values.push_back(PyLong_AsLongLong(PyTuple_GET_ITEM(tuple, i)));
+  return values;
+}
+
+bool flag(PyObject* tensor, const char* method) {
+  Ref answer = checked(PyObject_CallMethod(tensor, method, nullptr));
+  return answer.is(Py_True);
+}
+
+Ref attribute(PyObject* object, const char* name) { return checked(PyObject_GetAttrString(object, name)); }
+
+/// Why a tensor is not one that a graph takes; empty when it is.
+Refusal odd_torch(const TorchLibrary& torch, PyObject* tensor) {
+  PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(tensor));
+  if (type != torch.tensor.get() && type != torch.parameter.get())
+    return fmt::format("a tensor of the subclass {}", Py_TYPE(tensor)->tp_name);
+  Ref device = attribute(attribute(tensor, "device").get(), "type");
+  if (const char* name = PyUnicode_AsUTF8(device.get()); name && std::strcmp(name, "cpu") != 0)
+    return fmt::format("a tensor on device '{}'; the loaded backends run on 'cpu'", name);
+  if (!attribute(tensor, "layout").is(torch.strided.get())) return "a sparse tensor";
+  if (attribute(tensor, "is_quantized").is(Py_True)) return "a quantized tensor";
+  if (flag(tensor, "is_conj")) return "a lazily conjugated tensor";
+  if (flag(tensor, "is_neg")) return "a lazily negated tensor";
+  auto dtype = torch.dtype_of(attribute(tensor, "dtype").get());
+  if (!dtype) return "a tensor of a dtype that graphs do not carry";
+  if (is_complex(*dtype)) return "a complex tensor";
+  if (torch.direct_fields) {
+    void* impl = layout::impl(tensor);
+    if (layout::has_tangent(impl)) return "a tensor with a forward-mode tangent";
+    const std::uint64_t keys = layout::key_set(impl);
+    if (layout::custom_sizes(impl) || (keys != torch.plain_keys && keys != torch.inference_keys)) return "a tensor with an unusual dispatch key set";
+  }
+  return {};
+}
+
+std::variant<TensorSpec, Refusal> read_torch(const TorchLibrary& torch, PyObject* tensor) {
+  if (Refusal odd = odd_torch(torch, tensor); !odd.empty()) return odd;
+  TensorSpec spec;
+  spec.kind = TensorKind::torch;
+  spec.type = Py_TYPE(tensor);
+  spec.dtype = *torch.dtype_of(attribute(tensor, "dtype").get());
+  spec.requires_grad = attribute(tensor, "requires_grad").is(Py_True);
+  spec.shape = integers(attribute(tensor, "shape").get());
+  spec.strides = integers(checked(PyObject_CallMethod(tensor, "stride", nullptr)).get());
+  if (torch.direct_fields) {
+    spec.key_set = layout::key_set(layout::impl(tensor));
+    spec.dtype_device = layout::dtype_device(layout::impl(tensor));
+  }
+  return spec;
+}
+
+bool matches_torch_slowly(const TensorSpec& spec, PyObject* object) noexcept {
+  const TorchLibrary* torch = known_torch_library();
+  try {
+    auto now = read_torch(*torch, object);
+    const auto* found = std::get_if<TensorSpec>(&now);
+    return found && found->dtype == spec.dtype && found->shape == spec.shape && found->strides == spec.strides &&
+           found->requires_grad == spec.requires_grad;
+  } catch (const std::exception&) {
+    PyErr_Clear();
+    return false;
+  }
+}
+
+bool matches_torch(const TensorSpec& spec, PyObject* object) noexcept {
+  if (Py_TYPE(object) != spec.type) return false;
+  if (!spec.key_set) return matches_torch_slowly(spec, object);
+  void* impl = layout::impl(object);
+  if (layout::key_set(impl) != spec.key_set || layout::dtype_device(impl) != spec.dtype_device || layout::rank(impl) != spec.shape.size() ||
+      layout::custom_sizes(impl))
+    return false;
+  const std::int64_t *sizes = layout::sizes(impl), *strides = layout::strides(impl);
+  std::uint64_t difference = 0;
+  for (std::size_t i = 0; i < spec.shape.size(); ++i)
+    difference |= static_cast<std::uint64_t>((sizes[i] ^ spec.shape[i]) | (strides[i] ^ spec.strides[i]));
+  return difference == 0 && layout::requires_grad(impl) == spec.requires_grad && !layout::has_tangent(impl);
+}
+
+// ---- NumPy
+
+std::variant<TensorSpec, Refusal> read_array(PyObject* object) {
+  if (Py_TYPE(object) != &PyArray_Type) return fmt::format("an array of the subclass {}", Py_TYPE(object)->tp_name);
+  auto* array = reinterpret_cast<PyArrayObject*>(object);
+  auto dtype = dtype_of_numpy(PyArray_TYPE(array));
+  if (!dtype || is_complex(*dtype)) {
+    Ref name = checked(PyObject_Str(reinterpret_cast<PyObject*>(PyArray_DESCR(array))));
+    return fmt::format("an array of dtype {}", PyUnicode_AsUTF8(name.get()));
+  }
+  if (PyArray_ISBYTESWAPPED(array)) return "a byte-swapped array";
+  if (!PyArray_ISALIGNED(array)) return "an unaligned array";
+  TensorSpec spec;
+  spec.kind = TensorKind::array;
+  spec.type = Py_TYPE(object);
+  spec.dtype = *dtype;
+  spec.writeable = PyArray_ISWRITEABLE(array);
+  const auto item_bytes = static_cast<std::int64_t>(size_of(*dtype));
+  for (int i = 0; i < PyArray_NDIM(array); ++i) {
+    if (PyArray_STRIDE(array, i) % item_bytes != 0) return "an array whose strides are no multiple of its element size";
+    spec.shape.push_back(PyArray_DIM(array, i));
+    spec.strides.push_back(PyArray_STRIDE(array, i) / item_bytes);
+  }
+  return spec;
+}
+
+bool matches_array(const TensorSpec& spec, PyObject* object) noexcept {
+  if (Py_TYPE(object) != spec.type) return false;
+  auto* array = reinterpret_cast<PyArrayObject*>(object);
+  const auto item_bytes = static_cast<std::int64_t>(size_of(spec.dtype));
+  if (dtype_of_numpy(PyArray_TYPE(array)) != spec.dtype || PyArray_NDIM(array) != static_cast<int>(spec.shape.size()) ||
+      !PyArray_ISALIGNED(array) || PyArray_ISBYTESWAPPED(array) || PyArray_ISWRITEABLE(array) != spec.writeable)
+    return false;
+  for (std::size_t i = 0; i < spec.shape.size(); ++i)
+    if (PyArray_DIM(array, static_cast<int>(i)) != spec.shape[i] ||
+        PyArray_STRIDE(array, static_cast<int>(i)) != spec.strides[i] * item_bytes)
+      return false;
+  return true;
+}
+
+std::variant<TensorSpec, Refusal> read_scalar(PyObject* object) {
+  Ref descriptor = checked(reinterpret_cast<PyObject*>(PyArray_DescrFromScalar(object)));
+  auto* descr = reinterpret_cast<PyArray_Descr*>(descriptor.get());
+  auto dtype = dtype_of_numpy(descr->type_num);
+  if (!dtype || is_complex(*dtype)) return fmt::format("a NumPy scalar of type {}", Py_TYPE(object)->tp_name);
+  Ref exact = checked(PyArray_Scalar(std::vector<char>(16).data(), descr, nullptr));
+  if (exact.type() != Py_TYPE(object)) return fmt::format("a NumPy scalar of type {}", Py_TYPE(object)->tp_name);
+  TensorSpec spec;
+  spec.kind = TensorKind::scalar;
+  spec.type = Py_TYPE(object);
+  spec.dtype = *dtype;
+  return spec;
+}
+
+}  // namespace
+
+std::string TensorSpec::describe() const {
+  std::string text = fmt::format("{}[{}]", name_of(dtype), fmt::join(shape, ", "));
+  if (!is_row_major(shape, strides)) text += fmt::format(" with strides [{}]", fmt::join(strides, ", "));
+  if (kind == TensorKind::torch && requires_grad) text += " requiring grad";
+  if (kind == TensorKind::array && !writeable) text += " read-only";
+  return text;
+}
+
+std::variant<TensorSpec, std::string> read_spec(PyObject* object) {
+  if (PyArray_Check(object)) return read_array(object);
+  if (PyArray_CheckScalar(object)) return read_scalar(object);
+  const TorchLibrary* torch = torch_library();
+  if (torch && torch->is_tensor(object)) return read_torch(*torch, object);
+  return fmt::format("an object of type {}", Py_TYPE(object)->tp_name);
+}
+
+bool matches(const TensorSpec& spec, PyObject* object) noexcept {
+  switch (spec.kind) {
+    case TensorKind::torch: return matches_torch(spec, object);
+    case TensorKind::array: return matches_array(spec, object);
+    case TensorKind::scalar: return Py_TYPE(object) == spec.type;
+  }
+  return false;
+}
+
+const void* data_of(const TensorSpec& spec, PyObject* object, void* scratch) noexcept {
+  switch (spec.kind) {
+    case TensorKind::torch: {
+      if (spec.key_set) return layout::data(layout::impl(object), size_of(spec.dtype));
+      Ref address = Ref::steal(PyObject_CallMethod(object, "data_ptr", nullptr));
+      return PyLong_AsVoidPtr(address.get());
+    }
+    case TensorKind::array: return PyArray_DATA(reinterpret_cast<PyArrayObject*>(object));
+    case TensorKind::scalar: PyArray_ScalarAsCtype(object, scratch); return scratch;
+  }
+  return nullptr;
+}
+
+std::pair<std::string, std::string> TensorCheck::difference(PyObject* value) const {
+  try {
+    auto now = read_spec(value);
+    if (const auto* refused = std::get_if<std::string>(&now)) return {x_spec.describe(), *refused};
+    const auto& found = std::get<TensorSpec>(now);
+    if (found.type != x_spec.type) return {x_spec.type->tp_name, found.type->tp_name};
+    return {x_spec.describe(), found.describe()};
+  } catch (const std::exception&) {
+    PyErr_Clear();
+    return {x_spec.describe(), fmt::format("an object of type {}", Py_TYPE(value)->tp_name)};
+  }
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,56 @@
+// What a captured graph assumes of one tensor, array or NumPy scalar that it is given, and the check of it on every call.
+#pragma once
+
+#include <Python.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/base/dtype.h"
+#include "python/guards/guard_set.h"
+
+namespace tenon::python {
+
+/// The kinds of object that carry tensors.
+enum class TensorKind : std::uint8_t { torch, array, scalar };
+
+/// The metadata under which a capture holds.
+struct TensorSpec {
+  TensorKind kind = TensorKind::torch;
+  DType dtype = DType::f32;
+  bool writeable = true;                // array
+  bool requires_grad = false;           // torch
+  PyTypeObject* type = nullptr;         // exact Python type, one that lives as long as the process
+  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> strides;    // in elements
+  std::uint64_t key_set = 0;            // torch with direct fields
+  std::uint32_t dtype_device = 0;       // torch with direct fields
+
+  /// "float32[3, 4]", with strides where they are not row-major.
+  std::string describe() const;
+};
+
+/// Reads the metadata of an object, or says in words why no graph takes it ("a sparse tensor").
+std::variant<TensorSpec, std::string> read_spec(PyObject* object);
+
+/// Whether `object` has that metadata. About 3 ns. Never raises.
+bool matches(const TensorSpec& spec, PyObject* object) noexcept;
+
+/// The first element's address; a scalar's value is copied into `scratch` (16 bytes). `object` must match.
+const void* data_of(const TensorSpec& spec, PyObject* object, void* scratch) noexcept;
+
+/// The guard on one input's metadata.
+class TensorCheck final : public ValueCheck {
+ public:
+  explicit TensorCheck(TensorSpec spec) : x_spec(std::move(spec)) {}
+  bool holds(PyObject* value) const noexcept override { return matches(x_spec, value); }
+  std::pair<std::string, std::string> difference(PyObject* value) const override;
+
+ private:
+  TensorSpec x_spec;
+};
+
+}  // namespace tenon::python

@@ -1,0 +1,96 @@
+#include "python/tensors/twins.h"
+
+#include "python/evaluator/graph_break.h"
+#include "python/tensors/array_results.h"
+#include "python/tensors/strides.h"
+#include "python/tensors/torch_results.h"
+
+namespace tenon::python {
+namespace {
+
+/// Elements before and after the first one that the strides reach.
+struct Span {
+  std::int64_t before = 0, after = 0;
+};
+
+Span span_of(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides) {
+  Span span;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 0) return {};
+    (strides[i] < 0 ? span.before : span.after) += std::abs(strides[i]) * (shape[i] - 1);
+  }
+  return span;
+}
+
+Ref torch_twin(DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides) {
+  const TorchLibrary& torch = *torch_library();
+  Ref kwargs = checked(PyDict_New());
+  checked(PyDict_SetItemString(kwargs.get(), "dtype", torch.dtypes[static_cast<std::size_t>(dtype)].get()));
+  checked(PyDict_SetItemString(kwargs.get(), "device", torch.meta.get()));
+  Ref args = checked(PyTuple_Pack(2, integer_tuple(shape).get(), integer_tuple(strides).get()));
+  return checked(PyObject_Call(torch.empty_strided.get(), args.get(), kwargs.get()));
+}
+
+/// calloc gives untouched pages for all but small sizes, so the zeros cost address space only.
+Ref array_twin(DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, bool writeable) {
+  const Span span = span_of(shape, strides);
+  npy_intp elements = span.before + span.after + 1;
+  Ref storage = checked(PyArray_ZEROS(1, &elements, numpy_type(dtype), 0));
+  return array_view(storage.get(), shape, strides, span.before, writeable);
+}
+
+/// The array at the end of the chain of bases: it owns the memory.
+PyArrayObject* owner_of(PyObject* array) {
+  auto* owner = reinterpret_cast<PyArrayObject*>(array);
+  while (PyArray_BASE(owner) && PyArray_Check(PyArray_BASE(owner))) owner = reinterpret_cast<PyArrayObject*>(PyArray_BASE(owner));
+  return owner;
+}
+
+TensorSpec read_torch_twin(const TorchLibrary& torch, PyObject* twin) {
+  TensorSpec spec;
+  spec.kind = TensorKind::torch;
+  spec.type = reinterpret_cast<PyTypeObject*>(torch.tensor.get());
+  auto attribute = [&](const char* name) { return checked(PyObject_GetAttrString(twin, name)); };
+  if (!attribute("layout").is(torch.strided.get())) throw GraphBreak("an operation that gives a tensor of another layout");
+  auto dtype = torch.dtype_of(attribute("dtype").get());
+  if (!dtype || is_complex(*dtype)) throw GraphBreak("an operation that gives a tensor of a dtype that graphs do not carry");
+  spec.dtype = *dtype;
+  Ref shape = attribute("shape"), strides = checked(PyObject_CallMethod(twin, "stride", nullptr));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape.get()); ++i) {
+    spec.shape.push_back(PyLong_AsLongLong(PyTuple_GET_ITEM(shape.get(), i)));
+    spec.strides.push_back(PyLong_AsLongLong(PyTuple_GET_ITEM(strides.get(), i)));
+  }
+  return spec;
+}
+
+}  // namespace
+
+Ref make_twin(TensorKind kind, DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, bool writeable) {
+  if (kind == TensorKind::torch) return torch_twin(dtype, shape, strides);
+  Ref array = array_twin(dtype, shape, strides, writeable);
+  if (kind == TensorKind::array) return array;
+  return Ref::steal(new_array_scalar(dtype, PyArray_DATA(reinterpret_cast<PyArrayObject*>(array.get()))));
+}
+
+TwinPlace place_of_twin(PyObject* twin) {
+  if (PyArray_Check(twin)) {
+    auto* array = reinterpret_cast<PyArrayObject*>(twin);
+    PyArrayObject* owner = owner_of(twin);
+    return {owner, (static_cast<char*>(PyArray_DATA(array)) - static_cast<char*>(PyArray_DATA(owner))) / PyArray_ITEMSIZE(array)};
+  }
+  if (PyArray_CheckScalar(twin)) return {twin, 0};
+  Ref storage = checked(PyObject_CallMethod(twin, "untyped_storage", nullptr));
+  Ref address = checked(PyObject_GetAttrString(storage.get(), "_cdata"));
+  Ref offset = checked(PyObject_CallMethod(twin, "storage_offset", nullptr));
+  return {PyLong_AsVoidPtr(address.get()), PyLong_AsLongLong(offset.get())};
+}
+
+TensorSpec read_twin(PyObject* twin) {
+  const TorchLibrary* torch = torch_library();
+  if (torch && torch->is_tensor(twin)) return read_torch_twin(*torch, twin);
+  auto spec = read_spec(twin);
+  if (const auto* odd = std::get_if<std::string>(&spec)) throw GraphBreak(fmt::format("an operation that gives {}", *odd));
+  return std::get<TensorSpec>(spec);
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,27 @@
+// Twins: objects with the metadata of a stand-in, on which the library itself answers questions without computing anything.
+//
+// A torch twin is a tensor on the meta device, a NumPy twin an array of untouched zero pages. Views of twins are real views: whether a
+// result shares memory with an argument, and at which offset, is read from them.
+#pragma once
+
+#include "python/heap/ref.h"
+#include "python/tensors/tensor_spec.h"
+#include "python/tensors/torch_library.h"
+
+namespace tenon::python {
+
+/// Where a twin's elements lie.
+struct TwinPlace {
+  const void* storage = nullptr;   // the same for twins that share memory
+  std::int64_t offset = 0;         // elements from the start of the storage
+};
+
+/// Makes a twin with a storage of its own. For strides with gaps or negative steps `offset` is chosen so that all elements lie inside.
+Ref make_twin(TensorKind kind, DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, bool writeable);
+
+TwinPlace place_of_twin(PyObject* twin);
+
+/// The metadata of a result of the library: of a meta tensor, an array or a NumPy scalar. Throws GraphBreak for an odd one.
+TensorSpec read_twin(PyObject* twin);
+
+}  // namespace tenon::python
