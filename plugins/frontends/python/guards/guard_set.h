@@ -20,7 +20,7 @@ enum class GuardKind : std::uint8_t {
   key_present,     // expected is a key of the dict
   set_items,       // a set equal to expected (whose items are constants or identities)
   same_object,     // value is the value of another source
-  function_parts,  // expected: (code, defaults or None, kwdefaults or None), by identity
+  function_parts,  // expected: (code, defaults, kwdefaults, globals) by identity; None for absent, Ellipsis for any
   type_attribute,  // `key` as the type finds it along its bases is expected, or missing (expected empty)
   cell_empty,      // the cell has no contents
   value_check,     // a check that someone else supplies: tensor metadata
@@ -33,8 +33,10 @@ class ValueCheck {
   virtual ~ValueCheck() = default;
   /// Runs on every call: no allocation, no Python code, no exception set.
   virtual bool holds(PyObject* value) const noexcept = 0;
-  /// Says what was expected and what is found: {"float32[3, 4]", "float32[5, 4]"}.
-  virtual std::pair<std::string, std::string> difference(PyObject* value) const = 0;
+  /// What it demands, in words: "float32[3, 4]".
+  virtual std::string expected() const = 0;
+  /// What `value` is instead, in the same words. `value` may be any object.
+  virtual std::string found(PyObject* value) const = 0;
 };
 
 struct Guard {
@@ -61,19 +63,39 @@ class GuardSet {
   void add_length(SourceId source, std::int64_t length);
   void add_same_object(SourceId source, SourceId other);
   void add_type_attribute(PyTypeObject* type, PyObject* name, PyObject* value);
+  /// `parts` is a fresh tuple; `code` tells two guards on one source apart.
+  void add_function_parts(SourceId source, Ref parts, PyObject* code);
   void add_value_check(SourceId source, std::shared_ptr<ValueCheck> check);
   /// The objects at all sources given so far to this function must be pairwise different: one guard for all.
   void add_distinct(SourceId source) { distinct_.push_back(source); }
   const std::vector<SourceId>& distinct() const { return distinct_; }
 
-  /// Says what a guard demands, in words: `x.scale == 3`.
-  std::string describe(const Guard& guard) const;
 
  private:
   SourceTable& sources_;
   std::vector<Guard> guards_;
   std::vector<SourceId> distinct_;
-  std::unordered_set<std::uint64_t> seen_;
+  /// What makes two guards one. Two checks on one source that differ in what they expect are a contradiction, not one guard, so
+  /// `expected` takes part.
+  struct Identity {
+    GuardKind kind;
+    std::uint64_t place;     // source, or type
+    std::uint64_t detail;    // other source, length, or key
+    std::uint64_t expected;  // address
+    friend bool operator==(const Identity&, const Identity&) = default;
+  };
+  struct IdentityHash {
+    std::size_t operator()(const Identity& identity) const;
+  };
+  bool is_new(const Identity& identity) { return seen_.insert(identity).second; }
+
+  std::unordered_set<Identity, IdentityHash> seen_;
 };
+
+/// Says what a guard demands, in words: `x.scale == 3`.
+std::string describe(const SourceTable& sources, const Guard& guard);
+
+/// Whether two constants are the same for a program: same type and value, floats by their bits.
+bool same_constant(PyObject* a, PyObject* b) noexcept;
 
 }  // namespace tenon::python

@@ -19,7 +19,7 @@ class ResultTemplate {
     tuple_subclass,  // named tuples, torch.return_types
     deque, ordered_dict, default_dict,
     instance,  // object.__new__ and its __dict__ and slots
-    cell, function, method, partial,
+      cell, function, method,
   };
   struct Node {
     Kind kind = Kind::constant;

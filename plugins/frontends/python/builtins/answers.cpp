@@ -1,0 +1,82 @@
+#include "python/builtins/answers.h"
+
+#include <array>
+#include <string_view>
+#include <unordered_map>
+
+#include "python/evaluator/evaluator.h"
+#include "python/heap/names.h"
+
+namespace tenon::python {
+namespace {
+
+constexpr FunctionRule kDisabled = {.reason = "a function marked with tenon.disable is called"};
+constexpr FunctionRule kGraphBreak = {.reason = "tenon.graph_break() is called"};
+constexpr FunctionRule kIsCompiling = {.answers_is_compiling = true};
+constexpr FunctionRule kFalse = {.handler = [](Evaluator&, Arguments) -> std::optional<Ref> { return Ref::borrow(Py_False); }};
+
+bool marked(PyObject* function, const char* name) {
+  PyObject* dict = reinterpret_cast<PyFunctionObject*>(function)->func_dict;
+  return dict != nullptr && PyDict_GetItemString(dict, name) != nullptr;
+}
+
+struct Named {
+  const char *module, *name;
+  const FunctionRule* rule;
+};
+/// Questions about being traced by somebody else's compiler are answered no, about being compiled yes (by option).
+constexpr std::array<Named, 9> kNamed = {{
+    {"torch.compiler", "is_compiling", &kIsCompiling},
+    {"torch.compiler", "is_dynamo_compiling", &kIsCompiling},
+    {"torch._dynamo.external_utils", "is_compiling", &kIsCompiling},
+    {"torch._utils", "is_compiling", &kIsCompiling},
+    {"torch.compiler", "is_exporting", &kFalse},
+    {"torch._jit_internal", "is_scripting", &kFalse},
+    {"torch._jit_internal", "is_tracing", &kFalse},
+    {"torch.jit._trace", "is_tracing", &kFalse},
+    {"torch.overrides", "has_torch_function", &kFalse},
+}};
+
+const FunctionRule* named_rule(PyObject* function) {
+  auto* parts = reinterpret_cast<PyFunctionObject*>(function);
+  if (parts->func_module == nullptr || !PyUnicode_Check(parts->func_module)) return nullptr;
+  const char* module = PyUnicode_AsUTF8(parts->func_module);
+  if (module == nullptr || std::string_view(module).substr(0, 5) != "torch") return nullptr;
+  for (const Named& named : kNamed)
+    if (std::string_view(module) == named.module && PyUnicode_CompareWithASCIIString(parts->func_name, named.name) == 0) return named.rule;
+  return nullptr;
+}
+
+}  // namespace
+
+const FunctionRule* rule_of_function(PyObject* function) {
+  if (marked(function, "_tenon_disabled")) return &kDisabled;
+  if (marked(function, "_tenon_graph_break")) return &kGraphBreak;
+  if (marked(function, "_tenon_is_compiling")) return &kIsCompiling;
+  return named_rule(function);
+}
+
+const char* module_that_breaks(PyObject* globals) {
+  PyObject* name = PyDict_GetItemWithError(globals, names().__name__);
+  const char* text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
+  if (text == nullptr) {
+    PyErr_Clear();
+    return nullptr;
+  }
+  struct Module {
+    std::string_view name;
+    const char* reason;
+  };
+  static constexpr std::array<Module, 8> kModules = {{
+      {"logging", "a call into logging"}, {"warnings", "a warning is issued"}, {"importlib", "a call into importlib"},
+      {"inspect", "a call into inspect"}, {"threading", "a call into threading"}, {"random", "a call into random"},
+      {"traceback", "a call into traceback"}, {"subprocess", "a call into subprocess"},
+  }};
+  const std::string_view module = text;
+  for (const Module& each : kModules)
+    if (module == each.name || (module.size() > each.name.size() && module.substr(0, each.name.size()) == each.name && module[each.name.size()] == '.'))
+      return each.reason;
+  return nullptr;
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,146 @@
+// Runs C functions by their class in the table.
+#include <fmt/format.h>
+
+#include "python/builtins/handlers.h"
+#include "python/builtins/table.h"
+#include "python/compat/object_layout.h"
+#include "python/evaluator/evaluator.h"
+#include "python/evaluator/generator.h"
+#include "python/heap/names.h"
+
+namespace tenon::python {
+namespace {
+
+std::string name_of(PyObject* callable) {
+  Ref name = Ref::steal(PyObject_GetAttr(callable, names().__qualname__));
+  const char* chars = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
+  if (chars == nullptr) PyErr_Clear();
+  return chars ? chars : Py_TYPE(callable)->tp_name;
+}
+
+/// The object a bound C function belongs to, or null for plain functions and descriptors.
+PyObject* self_of(PyObject* callable) {
+  if (PyCFunction_Check(callable)) return PyCFunction_GET_SELF(callable);
+  if (Py_TYPE(callable) == compat::method_wrapper_type()) {
+    Ref self = Ref::steal(PyObject_GetAttr(callable, names().__self__));
+    if (!self) PyErr_Clear();
+    return self.get();  // the wrapper holds it
+  }
+  return nullptr;
+}
+
+bool is_descriptor(PyObject* callable) {
+  return Py_TYPE(callable) == &PyMethodDescr_Type || Py_TYPE(callable) == &PyWrapperDescr_Type;
+}
+
+/// The unbound form of a bound C function of a built-in type, under which the table lists it.
+PyObject* unbound_form(PyObject* self, PyObject* name) {
+  PyObject* found = compat::type_lookup(Py_TYPE(self), name);
+  return found != nullptr && is_descriptor(found) ? found : nullptr;
+}
+
+bool iterates_its_arguments(const Builtin& builtin) { return builtin.kind != BuiltinClass::special; }
+
+/// Python-level iterators must be made by the evaluator before C code asks for them.
+void prepare_iterables(Evaluator& evaluator, Arguments& arguments) {
+  for (Ref& value : arguments.values) {
+    const TypeTraits& traits = evaluator.heap().traits(value.get());
+    if (!traits.python_class || traits.identity || traits.role != Recorder::Role::other) continue;
+    PyObject* method = evaluator.heap().type_attribute(Py_TYPE(value.get()), names().__iter__);
+    if (!is_python_function(method)) continue;
+    Ref items = evaluator.heap().born(checked(PyList_New(0)));
+    for (const Ref& item : evaluator.items_of(value.get())) checked(PyList_Append(items.get(), item.get()));
+    value = std::move(items);
+  }
+}
+
+}  // namespace
+
+std::optional<Ref> run_listed(Evaluator& evaluator, PyObject* callable, const Builtin& builtin, Arguments& arguments) {
+  Heap& heap = evaluator.heap();
+  if (iterates_its_arguments(builtin)) prepare_iterables(evaluator, arguments);
+  for (Ref& value : arguments.values) {
+    heap.expose(value.get());
+    // Elements must be what the program sees before C code compares or adds them.
+    if (builtin.kind != BuiltinClass::structural) value = heap.substitute(value.get());
+    if (builtin.kind == BuiltinClass::element_calling) evaluator.require_plain(value.get());
+    if (builtin.kind == BuiltinClass::callback) value = callback_for(evaluator, value.get());
+  }
+  return heap.adopt(evaluator.call_real(callable, arguments));
+}
+
+std::optional<Ref> Evaluator::call_builtin(PyObject* callable, Arguments arguments, Completion) {
+  if (const Builtin* builtin = find_builtin(callable)) {
+    if (builtin->handler == nullptr) return run_listed(*this, callable, *builtin, arguments);
+    if (std::optional<Ref> result = builtin->handler(*this, arguments)) return result;
+    return heap_.adopt(call_real(callable, arguments));
+  }
+  PyObject* self = self_of(callable);
+  if (recorder_takes(callable)) return call_recorder(callable, arguments);
+  if (self == nullptr && is_descriptor(callable)) {
+    if (arguments.values.empty()) throw GraphBreak(fmt::format("{} without its object", name_of(callable)));
+    Ref owner = arguments.values.front();
+    if (is_stand_in(owner.get())) return call_recorder(callable, arguments);
+    arguments.values.erase(arguments.values.begin());
+    Ref bound = checked(Py_TYPE(callable)->tp_descr_get(callable, owner.get(), reinterpret_cast<PyObject*>(Py_TYPE(owner.get()))));
+    return call_method(bound.get(), owner.get(), std::move(arguments));
+  }
+  if (self == nullptr || PyModule_Check(self)) throw GraphBreak(fmt::format("a call of the C function {}", name_of(callable)));
+  return call_method(callable, self, std::move(arguments));
+}
+
+std::optional<Ref> Evaluator::call_method(PyObject* callable, PyObject* self, Arguments arguments) {
+  Ref name = checked(PyObject_GetAttr(callable, names().__name__));
+  const TypeTraits& traits = heap_.traits(self);
+  if (traits.role == Recorder::Role::stand_in) {
+    for (Ref& value : arguments.values) {
+      heap_.expose(value.get());
+      value = heap_.substitute(value.get());
+    }
+    return heap_.adopt(call_real(callable, arguments));
+  }
+  if (is_evaluated_generator(self)) return heap_.adopt(call_real(callable, arguments));
+  if (PyObject* unbound = unbound_form(self, name.get())) {
+    if (const Builtin* builtin = find_builtin(unbound); builtin != nullptr && builtin->handler != nullptr) {
+      arguments.values.insert(arguments.values.begin(), Ref::borrow(self));
+      return builtin->handler(*this, arguments);
+    }
+  }
+  if (PyType_Check(self)) {
+    static const Builtin plain = {BuiltinClass::element_calling};
+    const bool built_in = !PyType_HasFeature(reinterpret_cast<PyTypeObject*>(self), Py_TPFLAGS_HEAPTYPE);
+    if (name.is(names().__new__) && !built_in) throw GraphBreak(fmt::format("a call of {}", name_of(callable)));
+    if (built_in && self != reinterpret_cast<PyObject*>(&PyType_Type)) return run_listed(*this, callable, plain, arguments);
+    throw GraphBreak(fmt::format("a call of the C method {}", name_of(callable)));
+  }
+  static const Builtin reading = {BuiltinClass::element_calling};
+  if (traits.atom) return run_listed(*this, callable, reading, arguments);
+  if (traits.container != Container::none) {
+    for (const Ref& value : arguments.values) {
+      heap_.expose(value.get());
+      if (PyDict_Check(self) || PyAnySet_Check(self)) require_plain(value.get());
+    }
+    if (is_mutating_method(self, name.get())) {
+      heap_.require_writable(self, fmt::format("{}(): a change", PyUnicode_AsUTF8(name.get())).c_str());
+      prepare_iterables(*this, arguments);
+      for (Ref& value : arguments.values)
+        if (PyFunction_Check(value.get()) && PyUnicode_CompareWithASCIIString(name.get(), "sort") == 0) value = callback_for(*this, value.get());
+      return heap_.adopt(call_real(callable, arguments));
+    }
+    heap_.expose(self);
+    static const Builtin structural = {BuiltinClass::structural};
+    const bool views = PyDict_Check(self);
+    if (!views) require_plain(self);
+    return run_listed(*this, callable, structural, arguments);
+  }
+  if (PyExceptionInstance_Check(self) && heap_.is_born(self)) return heap_.adopt(call_real(callable, arguments));
+  const bool view = PyDictViewSet_Check(self) || PyDictValues_Check(self);
+  if ((view || traits.iterator || PySlice_Check(self) || Py_TYPE(self) == library_types().mapping_proxy) && heap_.is_born(self)) return run_listed(*this, callable, reading, arguments);
+  if (name.is(names().__init__) && traits.python_class && find_builtin(callable) == nullptr) {
+    heap_.require_writable(self, "__init__");
+    return run_listed(*this, callable, reading, arguments);
+  }
+  throw GraphBreak(fmt::format("a call of the C method {}", name_of(callable)));
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,45 @@
+// Built-in functions that need the evaluator itself: they read attributes, ask for types, iterate, or look at library state.
+#pragma once
+
+#include <optional>
+
+#include "python/heap/ref.h"
+
+namespace tenon::python {
+
+class Evaluator;
+struct Arguments;
+using Handled = std::optional<Ref>;
+
+Handled builtin_len(Evaluator&, Arguments&);
+Handled builtin_isinstance(Evaluator&, Arguments&);
+Handled builtin_issubclass(Evaluator&, Arguments&);
+Handled builtin_getattr(Evaluator&, Arguments&);
+Handled builtin_hasattr(Evaluator&, Arguments&);
+Handled builtin_setattr(Evaluator&, Arguments&);
+Handled builtin_iter(Evaluator&, Arguments&);
+Handled builtin_next(Evaluator&, Arguments&);
+Handled builtin_type(Evaluator&, Arguments&);
+Handled builtin_str(Evaluator&, Arguments&);
+Handled builtin_repr(Evaluator&, Arguments&);
+Handled builtin_bool(Evaluator&, Arguments&);
+Handled builtin_super(Evaluator&, Arguments&);
+Handled builtin_vars(Evaluator&, Arguments&);
+Handled object_new(Evaluator&, Arguments&);
+Handled object_init(Evaluator&, Arguments&);
+Handled object_getattribute(Evaluator&, Arguments&);
+Handled object_setattr(Evaluator&, Arguments&);
+Handled list_append(Evaluator&, Arguments&);
+Handled dict_get(Evaluator&, Arguments&);
+Handled dict_getitem(Evaluator&, Arguments&);
+Handled dict_contains(Evaluator&, Arguments&);
+
+/// Nothing overrides torch functions for the program, and nothing traces it.
+Handled answer_false(Evaluator&, Arguments&);
+Handled answer_none(Evaluator&, Arguments&);
+/// Reads library state that the entry of every compiled call guards (grad mode, autocast, default dtype).
+Handled state_read(Evaluator&, Arguments&);
+/// Changes grad mode for real while the capture lasts.
+Handled set_grad_enabled(Evaluator&, Arguments&);
+
+}  // namespace tenon::python

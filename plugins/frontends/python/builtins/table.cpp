@@ -1,0 +1,175 @@
+#include "python/builtins/table.h"
+
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "python/builtins/handlers.h"
+#include "python/compat/object_layout.h"
+#include "python/evaluator/evaluator.h"
+#include "python/heap/names.h"
+
+namespace tenon::python {
+namespace {
+
+struct Listed {
+  const char* module;
+  BuiltinClass kind;
+  const char* names;  // separated by blanks; "Type.method" for methods
+};
+
+constexpr Listed kListed[] = {
+    {"builtins", BuiltinClass::structural, "list tuple dict zip enumerate reversed slice range object callable property staticmethod classmethod"},
+    {"builtins", BuiltinClass::element_calling,
+     "set frozenset int float complex bool bytes abs divmod pow sum round any all ord chr hash bin hex oct ascii format"},
+    {"builtins", BuiltinClass::callback, "map filter sorted min max"},
+    {"builtins", BuiltinClass::structural, "dict.fromkeys str.maketrans bytes.fromhex int.from_bytes float.fromhex tuple.__new__ list.__new__ dict.__new__ set.__new__ frozenset.__new__ int.__new__ float.__new__ str.__new__ BaseException.__new__ BaseException.__init__ list.__init__ dict.__init__ set.__init__"},
+    {"collections", BuiltinClass::structural, "deque OrderedDict defaultdict"},
+    {"functools", BuiltinClass::structural, "partial"},
+    {"functools", BuiltinClass::callback, "reduce"},
+    {"types", BuiltinClass::structural, "MappingProxyType SimpleNamespace"},
+    {"itertools", BuiltinClass::structural, "chain count cycle repeat islice product zip_longest permutations combinations pairwise compress chain.from_iterable"},
+    {"itertools", BuiltinClass::callback, "accumulate starmap takewhile dropwhile filterfalse groupby"},
+    {"operator", BuiltinClass::element_calling,
+     "add sub mul truediv floordiv mod neg pos abs inv invert not_ truth lt le eq ne gt ge and_ or_ xor lshift rshift matmul pow index getitem contains concat is_ is_not length_hint itemgetter"},
+    {"math", BuiltinClass::element_calling,
+     "sqrt exp log log2 log10 log1p expm1 sin cos tan asin acos atan atan2 sinh cosh tanh floor ceil trunc fabs fmod hypot pow isnan isinf isfinite isclose prod gcd lcm comb factorial copysign degrees radians erf erfc gamma lgamma frexp ldexp modf remainder dist fsum isqrt perm asinh acosh atanh cbrt exp2 nextafter ulp sumprod fma"},
+};
+
+struct Special {
+  const char *module, *name;
+  std::optional<Ref> (*handler)(Evaluator&, Arguments&);
+};
+
+constexpr Special kSpecial[] = {
+    {"builtins", "len", builtin_len},
+    {"builtins", "isinstance", builtin_isinstance},
+    {"builtins", "issubclass", builtin_issubclass},
+    {"builtins", "getattr", builtin_getattr},
+    {"builtins", "hasattr", builtin_hasattr},
+    {"builtins", "setattr", builtin_setattr},
+    {"builtins", "iter", builtin_iter},
+    {"builtins", "next", builtin_next},
+    {"builtins", "type", builtin_type},
+    {"builtins", "str", builtin_str},
+    {"builtins", "repr", builtin_repr},
+    {"builtins", "bool", builtin_bool},
+    {"builtins", "super", builtin_super},
+    {"builtins", "vars", builtin_vars},
+    {"builtins", "object.__new__", object_new},
+    {"builtins", "object.__init__", object_init},
+    {"builtins", "object.__getattribute__", object_getattribute},
+    {"builtins", "object.__setattr__", object_setattr},
+    {"builtins", "list.append", list_append},
+    {"builtins", "dict.get", dict_get},
+    {"builtins", "dict.__getitem__", dict_getitem},
+    {"builtins", "dict.__contains__", dict_contains},
+};
+
+constexpr Special kTorch[] = {
+    {"torch._C", "_has_torch_function", answer_false},
+    {"torch._C", "_has_torch_function_unary", answer_false},
+    {"torch._C", "_has_torch_function_variadic", answer_false},
+    {"torch._C", "_get_tracing_state", answer_none},
+    {"torch._C", "_log_api_usage_once", answer_none},
+    {"torch._C", "_is_tracing", answer_false},
+    {"torch._C", "is_grad_enabled", state_read},
+    {"torch._C", "is_inference_mode_enabled", state_read},
+    {"torch._C", "is_autocast_enabled", state_read},
+    {"torch._C", "is_autocast_cpu_enabled", state_read},
+    {"torch._C", "is_anomaly_enabled", state_read},
+    {"torch._C", "get_default_dtype", state_read},
+    {"torch._C", "_get_cudnn_enabled", state_read},
+    {"torch._C", "_is_torch_function_enabled", state_read},
+    {"torch._C", "_are_functorch_transforms_active", state_read},
+    {"torch._C", "_functorch._are_functorch_transforms_active", state_read},
+    {"torch._C", "_set_grad_enabled", set_grad_enabled},
+};
+
+using Table = std::unordered_map<PyObject*, Builtin>;
+
+/// The object at a dotted path below a module, or empty when this version has none.
+Ref at_path(PyObject* module, std::string_view path) {
+  Ref object = Ref::borrow(module);
+  while (object && !path.empty()) {
+    const std::size_t dot = path.find('.');
+    Ref name = checked(PyUnicode_FromStringAndSize(path.data(), static_cast<Py_ssize_t>(std::min(dot, path.size()))));
+    path = dot == std::string_view::npos ? std::string_view{} : path.substr(dot + 1);
+    object = Ref::steal(PyObject_GetAttr(object.get(), name.get()));
+  }
+  if (!object) PyErr_Clear();
+  return object;
+}
+
+void put(Table& table, const char* module, std::string_view name, Builtin entry) {
+  Ref imported = checked(PyImport_ImportModule(module));
+  // Kept for the life of the process, so that an address in the table stays this function's.
+  if (Ref object = at_path(imported.get(), name)) table[object.release()] = entry;
+}
+
+Table make_table() {
+  Table table;
+  for (const Listed& listed : kListed) {
+    std::string_view rest = listed.names;
+    while (!rest.empty()) {
+      const std::size_t blank = rest.find(' ');
+      put(table, listed.module, rest.substr(0, blank), {listed.kind});
+      rest = blank == std::string_view::npos ? std::string_view{} : rest.substr(blank + 1);
+    }
+  }
+  for (const Special& special : kSpecial) put(table, special.module, special.name, {BuiltinClass::special, special.handler});
+  return table;
+}
+
+bool is_imported(const char* module) { return PyDict_GetItemString(PyImport_GetModuleDict(), module) != nullptr; }
+
+bool name_is_one_of(PyObject* name, std::string_view names) {
+  const char* chars = PyUnicode_AsUTF8(name);
+  const std::string wanted = std::string(" ") + (chars ? chars : "") + " ";
+  return names.find(wanted) != std::string_view::npos;
+}
+
+}  // namespace
+
+const Builtin* find_builtin(PyObject* callable) {
+  static Table* const table = new Table(make_table());
+  static bool torch_added = false;
+  if (!torch_added && is_imported("torch._C")) {
+    torch_added = true;
+    for (const Special& special : kTorch) put(*table, special.module, special.name, {BuiltinClass::special, special.handler});
+  }
+  const auto found = table->find(callable);
+  return found == table->end() ? nullptr : &found->second;
+}
+
+bool is_builtin_callable(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  return PyCFunction_Check(object) || type == &PyMethodDescr_Type || type == &PyWrapperDescr_Type || type == &PyClassMethodDescr_Type || type == compat::method_wrapper_type();
+}
+
+bool is_pure_callable(PyTypeObject* type) {
+  const std::string_view name = type->tp_name;
+  return name == "operator.itemgetter";
+}
+
+bool is_mutating_method(PyObject* self, PyObject* name) {
+  if (PyList_Check(self))
+    return name_is_one_of(name, " append extend insert pop remove clear sort reverse __setitem__ __delitem__ __iadd__ __imul__ __init__ ");
+  if (PyDict_Check(self))
+    return name_is_one_of(name, " update setdefault pop popitem clear move_to_end __setitem__ __delitem__ __ior__ __init__ ");
+  if (PyAnySet_Check(self))
+    return name_is_one_of(name, " add discard remove pop clear update difference_update intersection_update symmetric_difference_update __ior__ __iand__ __isub__ __ixor__ __init__ ");
+  if (PyType_IsSubtype(Py_TYPE(self), library_types().deque))
+    return name_is_one_of(name, " append appendleft pop popleft extend extendleft clear rotate remove insert reverse __setitem__ __delitem__ __iadd__ __imul__ __init__ ");
+  return false;
+}
+
+PyObject* compiled_function_inside(PyObject* callable) {
+  const std::string_view type = Py_TYPE(callable)->tp_name;
+  if (type.find("tenon.") != 0) return nullptr;
+  Ref wrapped = Ref::steal(PyObject_GetAttr(callable, names().__wrapped__));
+  if (!wrapped) PyErr_Clear();
+  return wrapped.get();  // the compiled function keeps it
+}
+
+}  // namespace tenon::python

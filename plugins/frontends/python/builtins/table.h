@@ -1,0 +1,44 @@
+// C functions by class: what each reads, changes and calls back decides how the evaluator may run it.
+#pragma once
+
+#include <optional>
+
+#include "python/heap/ref.h"
+
+namespace tenon::python {
+
+class Evaluator;
+struct Arguments;
+
+enum class BuiltinClass : std::uint8_t {
+  structural,        // touches no method of an element: list, zip, enumerate, dict views
+  element_calling,   // calls elements' ==, hash, <, +, str, …: breaks when one is written in Python
+  callback,          // calls functions given to it: they run in the evaluator
+  special,           // has a handler
+};
+
+struct Builtin {
+  BuiltinClass kind;
+  /// The result, or empty when a frame was pushed.
+  std::optional<Ref> (*handler)(Evaluator&, Arguments&) = nullptr;
+};
+
+/// The entry of a C function, class or descriptor, or null when it is not in the table (then it is foreign, and breaks).
+const Builtin* find_builtin(PyObject* callable);
+
+/// Whether the object is a C function, bound or not, or a descriptor of one.
+bool is_builtin_callable(PyObject* object);
+
+/// Whether calling an instance of this C type has no effect and calls no Python code by itself (operator.itemgetter, …).
+bool is_pure_callable(PyTypeObject* type);
+
+/// Whether a method of a built-in container changes it.
+bool is_mutating_method(PyObject* self, PyObject* name);
+
+/// The plain function inside a compiled one, borrowed, or null: calling a compiled function in a capture calls what it wraps.
+PyObject* compiled_function_inside(PyObject* callable);
+
+/// A callable for C code that runs a Python function in the evaluator. Anything else is given back as it is.
+Ref callback_for(Evaluator& evaluator, PyObject* function);
+
+}  // namespace tenon::python

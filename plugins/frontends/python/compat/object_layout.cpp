@@ -1,0 +1,73 @@
+#include "python/compat/object_layout.h"
+
+namespace tenon::python::compat {
+
+PyObject* instance_dict(PyObject* object) {
+  PyObject** place = _PyObject_GetDictPtr(object);
+  if (place == nullptr) return nullptr;
+  if (*place == nullptr) {
+    Ref made = Ref::steal(PyObject_GenericGetDict(object, nullptr));
+    if (!made) PyErr_Clear();
+    place = _PyObject_GetDictPtr(object);
+  }
+  return place ? *place : nullptr;
+}
+
+Ref take_exception() {
+#if PY_VERSION_HEX >= 0x030C0000
+  return Ref::steal(PyErr_GetRaisedException());
+#else
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  if (value != nullptr && traceback != nullptr) PyException_SetTraceback(value, traceback);
+  Py_XDECREF(type);
+  Py_XDECREF(traceback);
+  return Ref::steal(value);
+#endif
+}
+
+void set_exception(Ref exception) {
+#if PY_VERSION_HEX >= 0x030C0000
+  PyErr_SetRaisedException(exception.release());
+#else
+  PyObject* value = exception.release();
+  PyErr_Restore(Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(value))), value, PyException_GetTraceback(value));
+#endif
+}
+
+Ref handled_exception() {
+  Ref exception = Ref::steal(PyErr_GetHandledException());
+  return exception.is(Py_None) ? Ref() : exception;
+}
+
+void set_handled_exception(PyObject* exception_or_null) { PyErr_SetHandledException(exception_or_null); }
+
+PyObject* type_dict(PyTypeObject* type) {
+#if PY_VERSION_HEX >= 0x030C0000
+  PyObject* dict = PyType_GetDict(type);
+  Py_XDECREF(dict);  // the type keeps it
+  return dict;
+#else
+  return type->tp_dict;
+#endif
+}
+
+PyTypeObject* method_wrapper_type() {
+  static PyTypeObject* const type = [] {
+    Ref method = Ref::steal(PyObject_GetAttrString(Py_None, "__repr__"));
+    return method.type();
+  }();
+  return type;
+}
+
+bool has_next(PyTypeObject* type) {
+#if PY_VERSION_HEX < 0x030D0000
+  if (type->tp_iternext == &_PyObject_NextNotImplemented) return false;  // hidden from 3.13 on
+#endif
+  return type->tp_iternext != nullptr;
+}
+
+PyObject* local_names(PyCodeObject* code) { return code->co_localsplusnames; }
+
+}  // namespace tenon::python::compat

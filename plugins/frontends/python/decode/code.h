@@ -1,0 +1,40 @@
+// Code objects decoded to the evaluator's instruction set.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "python/decode/opcode.h"
+#include "python/heap/ref.h"
+
+namespace tenon::python {
+
+/// A range of instructions with a handler.
+struct Handler {
+  std::int32_t begin, end;  // instructions
+  std::int32_t target;
+  std::int32_t depth;   // stack entries to keep
+  bool push_lasti;      // the handler wants the offset of the failing instruction below the exception
+};
+
+struct DecodedCode {
+  Ref object;  // the code object
+  std::vector<Instruction> instructions;
+  std::vector<Handler> handlers;  // sorted by begin
+
+  PyCodeObject* code() const { return reinterpret_cast<PyCodeObject*>(object.get()); }
+  PyObject* name(int index) const { return PyTuple_GET_ITEM(code()->co_names, index); }
+  PyObject* constant(int index) const { return PyTuple_GET_ITEM(code()->co_consts, index); }
+  PyObject* local_name(int slot) const { return PyTuple_GET_ITEM(code()->co_localsplusnames, slot); }
+  int local_count() const { return code()->co_nlocalsplus; }
+  /// The innermost handler of an instruction, or null.
+  const Handler* handler_of(int instruction) const;
+};
+
+/// Decodes a code object; the result is kept and shared until `forget_decoded_code`.
+const DecodedCode& decoded(PyCodeObject* code);
+
+/// Drops all decoded code that no capture uses at the moment (none may be running).
+void forget_decoded_code();
+
+}  // namespace tenon::python

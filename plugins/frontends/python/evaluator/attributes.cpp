@@ -1,0 +1,293 @@
+// Attribute reads and writes by the rules of object.__getattribute__, with user code on the way evaluated and every read guarded.
+#include <fmt/format.h>
+
+#include "python/compat/object_layout.h"
+#include "python/evaluator/evaluator.h"
+#include "python/heap/names.h"
+
+namespace tenon::python {
+namespace {
+
+bool is_data_descriptor(PyObject* found) { return Py_TYPE(found)->tp_descr_set != nullptr; }
+
+/// Turns a failed read into "not there", when that is what the exception says.
+template <class Read>
+std::optional<Ref> unless_missing(Read read) {
+  try {
+    return read();
+  } catch (const PythonError&) {
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) throw;
+    PyErr_Clear();
+    return std::nullopt;
+  }
+}
+
+bool is_one_of(PyObject* name, std::initializer_list<const char*> texts) {
+  for (const char* text : texts)
+    if (PyUnicode_CompareWithASCIIString(name, text) == 0) return true;
+  return false;
+}
+
+std::string text_of(PyObject* name) {
+  const char* text = PyUnicode_AsUTF8(name);
+  return text ? text : "?";
+}
+
+}  // namespace
+
+Ref Evaluator::load_attribute(PyObject* owner, PyObject* name) {
+  if (std::optional<Ref> found = find_attribute(owner, name)) return std::move(*found);
+  // The object's own words, for programs that look at the message.
+  if (PyModule_Check(owner)) PyErr_Format(PyExc_AttributeError, "module '%s' has no attribute '%U'", PyModule_GetName(owner), name);
+  else if (PyType_Check(owner)) PyErr_Format(PyExc_AttributeError, "type object '%.100s' has no attribute '%U'", reinterpret_cast<PyTypeObject*>(owner)->tp_name, name);
+  else PyErr_Format(PyExc_AttributeError, "'%.100s' object has no attribute '%U'", visible_type(owner)->tp_name, name);
+  throw PythonError();
+}
+
+std::optional<Ref> Evaluator::find_attribute(PyObject* owner, PyObject* name) {
+  PyTypeObject* type = Py_TYPE(owner);
+  const TypeTraits& traits = heap_.traits(type);
+  if (traits.role == Recorder::Role::stand_in) {
+    if (name == names().__class__) return Ref::borrow(reinterpret_cast<PyObject*>(recorder_.apparent_type(owner)));
+    mark_position();
+    return unless_missing([&] { return heap_.adopt(checked(PyObject_GetAttr(owner, name))); });
+  }
+  if (traits.atom) return unless_missing([&] { return heap_.adopt(checked(PyObject_GetAttr(owner, name))); });
+  if (PyModule_Check(owner)) return unless_missing([&] { return attribute_of_module(owner, name); });
+  if (PyType_Check(owner)) return unless_missing([&] { return attribute_of_type(reinterpret_cast<PyTypeObject*>(owner), name); });
+  if (type == &PySuper_Type) return unless_missing([&] { return super_attribute(owner, name); });
+  if (PyFunction_Check(owner)) return unless_missing([&] { return attribute_of_function(owner, name); });
+  if (PyMethod_Check(owner)) return unless_missing([&] { return attribute_of_method(owner, name); });
+
+  if (type->tp_getattro != PyObject_GenericGetAttr) {
+    PyObject* getattribute = heap_.type_attribute(type, names().__getattribute__);
+    if (is_python_function(getattribute)) {
+      if (std::optional<Ref> found = unless_missing([&] { return call_now(getattribute, {owner, name}); })) return found;
+      PyObject* fallback = heap_.type_attribute(type, names().__getattr__);
+      if (!is_python_function(fallback)) return std::nullopt;
+      return unless_missing([&] { return call_now(fallback, {owner, name}); });
+    }
+    // `__getattr__` alone gives a type this slot, too; everything else is C code that may read anything.
+    const bool only_getattr = traits.python_class && getattribute == compat::type_lookup(&PyBaseObject_Type, names().__getattribute__);
+    if (!only_getattr) {
+      if (heap_.source_of(owner)) throw GraphBreak(fmt::format("attribute '{}' of a {}, which looks it up in C code", text_of(name), type->tp_name));
+      return unless_missing([&] { return heap_.adopt(checked(PyObject_GetAttr(owner, name))); });
+    }
+  }
+  if (std::optional<Ref> found = unless_missing([&] { return generic_attribute(owner, name); })) return found;
+  PyObject* fallback = heap_.type_attribute(type, names().__getattr__);
+  if (fallback == nullptr) return std::nullopt;
+  if (!is_python_function(fallback)) throw GraphBreak(fmt::format("attribute '{}' of a {}: its __getattr__ is C code", text_of(name), type->tp_name));
+  return unless_missing([&] { return call_now(fallback, {owner, name}); });
+}
+
+Ref Evaluator::generic_attribute(PyObject* owner, PyObject* name) {
+  PyTypeObject* type = Py_TYPE(owner);
+  if (name == names().__class__) return Ref::borrow(reinterpret_cast<PyObject*>(type));
+  PyObject* found = heap_.type_attribute(type, name);
+  if (found != nullptr && is_data_descriptor(found)) return data_descriptor(found, owner, type, name);
+  if (PyObject* dict = heap_.attributes_of(owner))
+    if (Ref value = heap_.dict_item(dict, name)) return value;
+  if (found != nullptr) return bind_descriptor(found, owner, type, name);
+  PyErr_Format(PyExc_AttributeError, "'%.100s' object has no attribute '%U'", type->tp_name, name);
+  throw PythonError();
+}
+
+Ref Evaluator::data_descriptor(PyObject* found, PyObject* owner, PyTypeObject* type, PyObject* name) {
+  if (PyObject_TypeCheck(found, &PyProperty_Type)) {
+    Ref getter = checked(PyObject_GetAttr(found, names().fget));
+    if (getter.is(Py_None)) throw GraphBreak(fmt::format("the property '{}' cannot be read", text_of(name)));
+    heap_.make_known(getter.get(), heap_.sources().constant(getter.get()));
+    return call_now(getter.get(), {owner});
+  }
+  PyObject* getter = heap_.type_attribute(Py_TYPE(found), names().__get__);
+  if (is_python_function(getter)) {
+    heap_.make_known(found, heap_.sources().keyed(SourceKind::type_attribute, heap_.sources().constant(reinterpret_cast<PyObject*>(type)), name));
+    return call_now(getter, {found, owner, reinterpret_cast<PyObject*>(type)});
+  }
+  if (getter == nullptr) throw GraphBreak(fmt::format("attribute '{}' has a setter and no getter", text_of(name)));
+  if (name == names().__dict__) {
+    if (PyObject* dict = heap_.attributes_of(owner)) return heap_.source_of(dict) ? Ref::borrow(dict) : heap_.adopt(Ref::borrow(dict));
+  }
+  Ref value = checked(Py_TYPE(found)->tp_descr_get(found, owner, reinterpret_cast<PyObject*>(type)));
+  const SourceId source = heap_.source_of(owner);
+  return source ? heap_.enter(heap_.sources().keyed(SourceKind::member, source, found), value.get()) : heap_.adopt(std::move(value));
+}
+
+Ref Evaluator::bind_descriptor(PyObject* found, PyObject* owner, PyTypeObject* type, PyObject* name) {
+  PyObject* type_object = reinterpret_cast<PyObject*>(type);
+  const auto definition = [&](Ref part) {
+    heap_.make_known(part.get(), heap_.sources().constant(part.get()));
+    return part;
+  };
+  if (PyFunction_Check(found)) {
+    if (!heap_.is_born(found)) definition(Ref::borrow(found));
+    return owner ? heap_.born(checked(PyMethod_New(found, owner))) : Ref::borrow(found);
+  }
+  if (Py_TYPE(found) == &PyStaticMethod_Type) return definition(checked(PyObject_GetAttr(found, names().dunder_func)));
+  if (Py_TYPE(found) == &PyClassMethod_Type) {
+    Ref function = definition(checked(PyObject_GetAttr(found, names().dunder_func)));
+    return heap_.born(checked(PyMethod_New(function.get(), type_object)));
+  }
+  if (owner == nullptr && PyObject_TypeCheck(found, &PyProperty_Type)) return definition(Ref::borrow(found));
+  const bool changeable = heap_.traits(type).python_class && !heap_.is_born(type_object);
+  const SourceId place = changeable ? heap_.sources().keyed(SourceKind::type_attribute, heap_.sources().constant(type_object), name) : SourceId{};
+  if (Py_TYPE(found)->tp_descr_get != nullptr) {
+    PyObject* getter = heap_.type_attribute(Py_TYPE(found), names().__get__);
+    if (is_python_function(getter)) {
+      if (place) heap_.make_known(found, place);
+      return call_now(getter, {found, owner ? owner : Py_None, type_object});
+    }
+    return heap_.adopt(checked(Py_TYPE(found)->tp_descr_get(found, owner, type_object)));
+  }
+  return place ? heap_.enter(place, found) : heap_.adopt(Ref::borrow(found));
+}
+
+Ref Evaluator::attribute_of_module(PyObject* module, PyObject* name) {
+  PyObject* dict = heap_.attributes_of(module);
+  if (name == names().__dict__) return Ref::borrow(dict);
+  if (Ref value = heap_.dict_item(dict, name)) return value;
+  // PEP 562, or a module of a class of its own: what it gives is taken as fixed for as long as it gives the same.
+  Ref value = checked(PyObject_GetAttr(module, name));
+  return heap_.enter(heap_.sources().keyed(SourceKind::attribute, heap_.sources().constant(module), name), value.get());
+}
+
+Ref Evaluator::attribute_of_type(PyTypeObject* type, PyObject* name) {
+  PyObject* type_object = reinterpret_cast<PyObject*>(type);
+  PyTypeObject* meta = Py_TYPE(type);
+  if (name == names().__class__) return Ref::borrow(reinterpret_cast<PyObject*>(meta));
+  PyObject* of_meta = compat::type_lookup(meta, name);
+  if (of_meta != nullptr && is_data_descriptor(of_meta)) {
+    if (PyObject_TypeCheck(of_meta, &PyProperty_Type)) return data_descriptor(of_meta, type_object, meta, name);
+    if (is_one_of(name, {"__abstractmethods__", "__annotations__"})) throw GraphBreak(fmt::format("'{}' of a class", text_of(name)));
+    return heap_.adopt(checked(PyObject_GetAttr(type_object, name)));
+  }
+  PyObject* found = heap_.type_attribute(type, name);
+  if (found != nullptr && PyType_IsSubtype(meta, library_types().enum_meta)) {
+    Ref value = checked(PyObject_GetAttr(type_object, name));
+    if (Py_TYPE(value.get()) == type) return value;  // a member: guarded through the type's attribute
+  }
+  if (found != nullptr) return bind_descriptor(found, nullptr, type, name);
+  if (of_meta != nullptr) {
+    if (PyFunction_Check(of_meta)) return bind_descriptor(of_meta, type_object, meta, name);
+    return heap_.adopt(checked(PyObject_GetAttr(type_object, name)));
+  }
+  if (PyType_IsSubtype(meta, library_types().enum_meta)) {
+    Ref value = checked(PyObject_GetAttr(type_object, name));  // 3.11 finds members in EnumMeta.__getattr__
+    return heap_.enter(heap_.sources().constant(value.get()), value.get());
+  }
+  PyObject* fallback = heap_.type_attribute(meta, names().__getattr__);
+  if (is_python_function(fallback)) return call_now(fallback, {type_object, name});
+  PyErr_Format(PyExc_AttributeError, "type object '%.100s' has no attribute '%U'", type->tp_name, name);
+  throw PythonError();
+}
+
+Ref Evaluator::attribute_of_function(PyObject* function, PyObject* name) {
+  const SourceId source = heap_.source_of(function);
+  if (name == names().__dict__) {
+    PyObject* dict = heap_.attributes_of(function);
+    if (dict == nullptr) throw GraphBreak("the __dict__ of a function that cannot have one");
+    return heap_.source_of(dict) ? Ref::borrow(dict) : heap_.adopt(Ref::borrow(dict));
+  }
+  if (PyObject* dict = heap_.attributes_of(function))
+    if (Ref value = heap_.dict_item(dict, name)) return value;
+  Ref value = checked(PyObject_GetAttr(function, name));
+  if (!source) return heap_.adopt(std::move(value));
+  if (PyCFunction_Check(value.get()) || Py_TYPE(value.get()) == compat::method_wrapper_type()) return heap_.adopt(std::move(value));
+  return heap_.enter(heap_.sources().keyed(SourceKind::attribute, source, name), value.get());
+}
+
+Ref Evaluator::attribute_of_method(PyObject* method, PyObject* name) {
+  if (name == names().dunder_func) return heap_.part(SourceKind::method_function, method, PyMethod_GET_FUNCTION(method));
+  if (name == names().__self__) return heap_.part(SourceKind::method_self, method, PyMethod_GET_SELF(method));
+  Ref function = heap_.part(SourceKind::method_function, method, PyMethod_GET_FUNCTION(method));
+  return load_attribute(function.get(), name);
+}
+
+Ref Evaluator::super_attribute(PyObject* super_object, PyObject* name) {
+  // The same walk as super's own, so that the functions found can be evaluated.
+  Ref start = checked(PyObject_GetAttrString(super_object, "__thisclass__"));
+  Ref self = checked(PyObject_GetAttrString(super_object, "__self__"));
+  Ref self_class = checked(PyObject_GetAttrString(super_object, "__self_class__"));
+  auto* type = reinterpret_cast<PyTypeObject*>(self_class.get());
+  PyObject* order = type->tp_mro;
+  Py_ssize_t at = 0;
+  const Py_ssize_t count = PyTuple_GET_SIZE(order);
+  while (at < count && PyTuple_GET_ITEM(order, at) != start.get()) ++at;
+  for (++at; at < count; ++at) {
+    auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(order, at));
+    PyObject* found = PyDict_GetItemWithError(compat::type_dict(base), name);
+    if (found == nullptr) continue;
+    heap_.type_attribute(base, name);
+    PyObject* owner = self.is(self_class.get()) ? nullptr : self.get();
+    if (owner != nullptr && is_data_descriptor(found)) return data_descriptor(found, owner, type, name);
+    if (Py_TYPE(found) == &PyClassMethod_Type) {
+      Ref function = checked(PyObject_GetAttr(found, names().dunder_func));
+      heap_.make_known(function.get(), heap_.sources().constant(function.get()));
+      return heap_.born(checked(PyMethod_New(function.get(), self_class.get())));
+    }
+    return bind_descriptor(found, owner, base, name);
+  }
+  return heap_.adopt(checked(PyObject_GetAttr(super_object, name)));
+}
+
+void Evaluator::op_load_super_attr(Frame& f, const Instruction& i) {
+  Ref self = pop(), type = pop(), callable = pop();
+  if (!callable.is(reinterpret_cast<PyObject*>(&PySuper_Type))) throw GraphBreak("'super' has been replaced");
+  Arguments arguments;
+  arguments.values = {type, self};
+  Ref object = heap_.born(call_real(callable.get(), arguments));
+  PyObject* name = f.code->name(i.arg);
+  if (i.flags & kPushNullBefore) f.stack.emplace_back();
+  push(super_attribute(object.get(), name));
+  if (i.flags & kPushNullAfter) f.stack.emplace_back();
+}
+
+void Evaluator::delete_attribute(PyObject* owner, PyObject* name) {
+  if (is_stand_in(owner)) throw GraphBreak(fmt::format("attribute '{}' of a tensor is deleted", text_of(name)));
+  PyObject* method = heap_.type_attribute(Py_TYPE(owner), names().__delattr__);
+  if (is_python_function(method)) {
+    call_now(method, {owner, name});
+    return;
+  }
+  PyObject* found = heap_.type_attribute(Py_TYPE(owner), name);
+  if (found != nullptr && is_data_descriptor(found)) throw GraphBreak(fmt::format("'del' of the attribute '{}', which has a descriptor", text_of(name)));
+  heap_.require_writable(owner, "'del' of an attribute");
+  checked(PyObject_DelAttr(owner, name));
+}
+
+void Evaluator::store_attribute(PyObject* owner, PyObject* name, PyObject* value) {
+  PyTypeObject* type = Py_TYPE(owner);
+  if (is_stand_in(owner)) throw GraphBreak(fmt::format("attribute '{}' of a tensor is assigned", text_of(name)));
+  PyObject* setter = heap_.type_attribute(type, names().__setattr__);
+  if (is_python_function(setter)) {
+    call_now(setter, {owner, name, value});
+    return;
+  }
+  generic_store_attribute(owner, name, value);
+}
+
+void Evaluator::generic_store_attribute(PyObject* owner, PyObject* name, PyObject* value) {
+  PyTypeObject* type = Py_TYPE(owner);
+  PyObject* found = heap_.type_attribute(type, name);
+  if (found != nullptr && is_data_descriptor(found)) {
+    if (PyObject_TypeCheck(found, &PyProperty_Type)) {
+      Ref setter = checked(PyObject_GetAttr(found, names().fset));
+      if (setter.is(Py_None)) throw GraphBreak(fmt::format("the property '{}' cannot be set", text_of(name)));
+      heap_.make_known(setter.get(), heap_.sources().constant(setter.get()));
+      call_now(setter.get(), {owner, value});
+      return;
+    }
+    PyObject* setter = heap_.type_attribute(Py_TYPE(found), names().__set__);
+    if (is_python_function(setter)) {
+      call_now(setter, {found, owner, value});
+      return;
+    }
+  }
+  heap_.require_writable(owner, fmt::format("assignment to '{}'", text_of(name)).c_str());
+  // Past a __setattr__ of its class: whoever wanted that has called it already.
+  const auto store = heap_.traits(type).python_class && !PyType_Check(owner) ? PyObject_GenericSetAttr : type->tp_setattro;
+  checked(store(owner, name, value));
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,207 @@
+// Containers, strings and slices: built, extended, unpacked, matched.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "python/compat/object_layout.h"
+#include "python/evaluator/evaluator.h"
+#include "python/heap/names.h"
+
+namespace tenon::python {
+namespace {
+
+Ref tuple_of(std::vector<Ref> items) {
+  Ref tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
+  for (std::size_t at = 0; at < items.size(); ++at) PyTuple_SET_ITEM(tuple.get(), at, items[at].release());
+  return tuple;
+}
+
+Ref list_of(std::vector<Ref> items) {
+  Ref list = checked(PyList_New(static_cast<Py_ssize_t>(items.size())));
+  for (std::size_t at = 0; at < items.size(); ++at) PyList_SET_ITEM(list.get(), at, items[at].release());
+  return list;
+}
+
+[[noreturn]] void raise_unpack(const char* text, Py_ssize_t wanted, Py_ssize_t found) {
+  PyErr_Format(PyExc_ValueError, text, wanted, found);
+  throw PythonError();
+}
+
+}  // namespace
+
+void Evaluator::op_build(Frame& f, const Instruction& i) {
+  switch (i.op) {
+    case Op::build_tuple: push(heap_.born(tuple_of(pop_many(i.arg)))); return;
+    case Op::build_list: push(heap_.born(list_of(pop_many(i.arg)))); return;
+    case Op::build_slice: {
+      Ref step = i.arg == 3 ? pop() : Ref();
+      Ref stop = pop(), start = pop();
+      push(heap_.born(checked(PySlice_New(start.get(), stop.get(), step.get()))));
+      return;
+    }
+    case Op::build_string: {
+      std::vector<Ref> parts = pop_many(i.arg);
+      Ref list = list_of(std::move(parts)), empty = checked(PyUnicode_FromString(""));
+      push(checked(PyUnicode_Join(empty.get(), list.get())));
+      return;
+    }
+    case Op::build_set: {
+      std::vector<Ref> items = pop_many(i.arg);
+      Ref set = heap_.born(checked(PySet_New(nullptr)));
+      for (const Ref& item : items) {
+        require_plain(item.get());
+        checked(PySet_Add(set.get(), item.get()));
+      }
+      push(std::move(set));
+      return;
+    }
+    default: break;
+  }
+  Ref keys = i.op == Op::build_const_key_map ? pop() : Ref();
+  std::vector<Ref> items = pop_many(keys ? i.arg : 2 * i.arg);
+  Ref dict = heap_.born(checked(PyDict_New()));
+  for (int at = 0; at < i.arg; ++at) {
+    PyObject* key = keys ? PyTuple_GET_ITEM(keys.get(), at) : items[2 * at].get();
+    require_plain(key);
+    checked(PyDict_SetItem(dict.get(), key, (keys ? items[at] : items[2 * at + 1]).get()));
+  }
+  (void)f;
+  push(std::move(dict));
+}
+
+void Evaluator::op_extend(Frame& f, const Instruction& i) {
+  if (i.op == Op::list_to_tuple) {
+    Ref list = pop();
+    push(heap_.born(checked(PyList_AsTuple(list.get()))));
+    return;
+  }
+  if (i.op == Op::map_add) {
+    Ref value = pop(), key = pop();
+    require_plain(key.get());
+    checked(PyDict_SetItem(peek(i.arg), key.get(), value.get()));
+    return;
+  }
+  Ref value = pop();
+  PyObject* target = peek(i.arg);
+  switch (i.op) {
+    case Op::list_append: checked(PyList_Append(target, value.get())); return;
+    case Op::set_add:
+      require_plain(value.get());
+      checked(PySet_Add(target, value.get()));
+      return;
+    case Op::list_extend:
+      for (const Ref& item : items_of(value.get())) checked(PyList_Append(target, item.get()));
+      return;
+    case Op::set_update:
+      for (const Ref& item : items_of(value.get())) {
+        require_plain(item.get());
+        checked(PySet_Add(target, item.get()));
+      }
+      return;
+    default: break;
+  }
+  (void)f;
+  if (heap_.traits(value.get()).container != Container::dict) throw GraphBreak(fmt::format("'**' of a {}", Py_TYPE(value.get())->tp_name));
+  heap_.expose(value.get());
+  Ref seen = heap_.substitute(value.get());
+  checked(i.op == Op::dict_merge ? PyDict_Merge(target, seen.get(), 2) : PyDict_Update(target, seen.get()));
+}
+
+void Evaluator::op_unpack(Frame&, const Instruction& i) {
+  Ref value = pop();
+  std::vector<Ref> items = items_of(value.get());
+  const auto found = static_cast<Py_ssize_t>(items.size());
+  if (i.op == Op::unpack_sequence) {
+    if (found < i.arg) raise_unpack("not enough values to unpack (expected %zd, got %zd)", i.arg, found);
+    if (found > i.arg) raise_unpack("too many values to unpack (expected %zd)", i.arg, found);
+    for (std::size_t at = items.size(); at-- > 0;) push(std::move(items[at]));
+    return;
+  }
+  const int before = i.arg & 0xFF, after = i.arg >> 8;
+  if (found < before + after) raise_unpack("not enough values to unpack (expected at least %zd, got %zd)", before + after, found);
+  for (int at = 0; at < after; ++at) push(std::move(items[found - 1 - at]));
+  push(heap_.born(list_of({std::make_move_iterator(items.begin() + before), std::make_move_iterator(items.end() - after)})));
+  for (int at = before; at-- > 0;) push(std::move(items[at]));
+}
+
+void Evaluator::op_format(Frame&, const Instruction& i) {
+  // FORMAT_VALUE: two bits of conversion (0 none, 1 str, 2 repr, 3 ascii), bit 2 for a format specification on the stack.
+  const bool has_spec = i.op == Op::format_with_spec || (i.op == Op::format_value && (i.arg & 4));
+  const int conversion = i.op == Op::format_value ? i.arg & 3 : i.op == Op::convert_value ? i.arg : 0;
+  Ref spec = has_spec ? pop() : Ref();
+  Ref value = pop();
+  if (conversion == 1) value = to_string(value.get(), names().__str__);
+  if (conversion == 2) value = to_string(value.get(), names().__repr__);
+  if (conversion == 3) throw GraphBreak("the conversion !a of an f-string");
+  if (i.op == Op::convert_value) {
+    push(std::move(value));
+    return;
+  }
+  const TypeTraits& traits = heap_.traits(value.get());
+  if (traits.role == Recorder::Role::stand_in) throw GraphBreak("the values of a tensor are turned into text");
+  PyObject* method = traits.python_class ? heap_.type_attribute(Py_TYPE(value.get()), names().__format__) : nullptr;
+  if (is_python_function(method)) {
+    Ref empty = spec ? spec : checked(PyUnicode_FromString(""));
+    push(call_now(method, {value.get(), empty.get()}));
+    return;
+  }
+  if (!traits.atom && !spec) {
+    push(to_string(value.get(), names().__str__));
+    return;
+  }
+  heap_.expose(value.get());
+  require_plain(value.get());
+  push(checked(PyObject_Format(value.get(), spec.get())));
+}
+
+void Evaluator::op_match(Frame&, const Instruction& i) {
+  switch (i.op) {
+    case Op::get_len: push(checked(PyLong_FromSsize_t(length(peek(1))))); return;
+    case Op::match_mapping: push(Ref::borrow(PyType_HasFeature(Py_TYPE(peek(1)), Py_TPFLAGS_MAPPING) ? Py_True : Py_False)); return;
+    case Op::match_sequence: push(Ref::borrow(PyType_HasFeature(Py_TYPE(peek(1)), Py_TPFLAGS_SEQUENCE) && !is_stand_in(peek(1)) ? Py_True : Py_False)); return;
+    default: break;
+  }
+  if (i.op == Op::match_keys) {
+    PyObject *keys = peek(1), *subject = peek(2);
+    if (heap_.traits(subject).container != Container::dict) throw GraphBreak("a mapping pattern over a class of its own");
+    std::vector<Ref> values;
+    for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(keys); ++at) {
+      Ref value = heap_.dict_item(subject, PyTuple_GET_ITEM(keys, at));
+      if (!value) {
+        push(Ref::borrow(Py_None));
+        return;
+      }
+      values.push_back(std::move(value));
+    }
+    push(heap_.born(tuple_of(std::move(values))));
+    return;
+  }
+  // match_class: subject, type, keyword names.
+  Ref keyword_names = pop(), type = pop(), subject = pop();
+  if (!PyType_Check(type.get())) throw GraphBreak("a class pattern over something that is no class");
+  if (!PyType_IsSubtype(visible_type(subject.get()), reinterpret_cast<PyTypeObject*>(type.get()))) {
+    push(Ref::borrow(Py_None));
+    return;
+  }
+  std::vector<Ref> values;
+  if (i.arg > 0) {
+    std::optional<Ref> names_of_type = find_attribute(type.get(), names().__match_args__);
+    if (!names_of_type) {
+      if (i.arg > 1) throw GraphBreak("a class pattern with too many positional parts");
+      values.push_back(subject);
+    } else {
+      for (int at = 0; at < i.arg; ++at) values.push_back(load_attribute(subject.get(), PyTuple_GET_ITEM(names_of_type->get(), at)));
+    }
+  }
+  for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(keyword_names.get()); ++at) {
+    std::optional<Ref> value = find_attribute(subject.get(), PyTuple_GET_ITEM(keyword_names.get(), at));
+    if (!value) {
+      push(Ref::borrow(Py_None));
+      return;
+    }
+    values.push_back(std::move(*value));
+  }
+  push(heap_.born(tuple_of(std::move(values))));
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,176 @@
+// Calls: what the callable is decides who runs it.
+#include <fmt/format.h>
+
+#include "python/builtins/table.h"
+#include "python/compat/object_layout.h"
+#include "python/evaluator/evaluator.h"
+#include "python/evaluator/generator.h"
+#include "python/heap/names.h"
+
+namespace tenon::python {
+namespace {
+
+Ref positional_tuple(const Arguments& arguments) {
+  Ref tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(arguments.positional())));
+  for (std::size_t at = 0; at < arguments.positional(); ++at) PyTuple_SET_ITEM(tuple.get(), at, Ref(arguments.values[at]).release());
+  return tuple;
+}
+
+Ref named_dict(const Arguments& arguments) {
+  if (arguments.named() == 0) return {};
+  Ref dict = checked(PyDict_New());
+  for (std::size_t at = 0; at < arguments.named(); ++at)
+    checked(PyDict_SetItem(dict.get(), PyTuple_GET_ITEM(arguments.names.get(), at), arguments.values[arguments.positional() + at].get()));
+  return dict;
+}
+
+}  // namespace
+
+void Evaluator::mark_position() {
+  if (frames_.empty()) return;
+  const Frame& f = *frames_.back();
+  recorder_.position = {f.code->code(), 2 * f.instruction().unit};
+}
+
+bool Evaluator::recorder_takes(PyObject* callable) {
+  auto [entry, fresh] = takes_.try_emplace(callable, false);
+  if (fresh && !heap_.is_born(callable)) entry->second = recorder_.takes(callable);
+  return entry->second;
+}
+
+Ref Evaluator::call_real(PyObject* callable, const Arguments& arguments) {
+  mark_position();
+  std::vector<PyObject*> values;
+  values.reserve(arguments.values.size() + 1);
+  values.push_back(nullptr);  // room for a self, which vectorcall may use
+  for (const Ref& value : arguments.values) values.push_back(value.get());
+  return checked(PyObject_Vectorcall(callable, values.data() + 1, arguments.positional() | PY_VECTORCALL_ARGUMENTS_OFFSET, arguments.names.get()));
+}
+
+Ref Evaluator::call_recorder(PyObject* callable, const Arguments& arguments) {
+  Arguments seen;
+  seen.names = arguments.names;
+  for (const Ref& value : arguments.values) {
+    Ref given = value;
+    if (is_evaluated_generator(value.get()) || heap_.traits(value.get()).iterator) {
+      given = checked(PyList_New(0));
+      for (const Ref& item : items_of(value.get())) checked(PyList_Append(given.get(), item.get()));
+    }
+    heap_.expose(given.get());
+    seen.values.push_back(heap_.substitute(given.get()));
+  }
+  mark_position();
+  try {
+    return heap_.adopt(recorder_.call(callable, positional_tuple(seen).get(), named_dict(seen).get()));
+  } catch (const PythonError&) {
+    // What the operation itself would raise may differ from what the stand-in raises: let the real one decide.
+    Ref exception = compat::take_exception();
+    Ref text = Ref::steal(PyObject_Str(exception.get()));
+    const char* chars = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+    if (chars == nullptr) PyErr_Clear();
+    throw GraphBreak(fmt::format("an operation raises {}: {}", Py_TYPE(exception.get())->tp_name, chars ? chars : ""));
+  }
+}
+
+std::optional<Ref> Evaluator::call(PyObject* callable, Arguments arguments, Completion completion) {
+  if (PyFunction_Check(callable)) return call_function(callable, std::move(arguments), completion);
+  if (PyMethod_Check(callable)) {
+    Ref function = heap_.part(SourceKind::method_function, callable, PyMethod_GET_FUNCTION(callable));
+    Ref self = heap_.part(SourceKind::method_self, callable, PyMethod_GET_SELF(callable));
+    if (is_stand_in(self.get()) && !recorder_takes(function.get())) {
+      // A Python method of a tensor class: it finds the stand-in's own hooks.
+      for (Ref& value : arguments.values) {
+        heap_.expose(value.get());
+        value = heap_.substitute(value.get());
+      }
+      Ref bound = checked(PyMethod_New(function.get(), self.get()));
+      return heap_.adopt(call_real(bound.get(), arguments));
+    }
+    arguments.values.insert(arguments.values.begin(), std::move(self));
+    return call(function.get(), std::move(arguments), completion);
+  }
+  if (PyType_Check(callable)) return construct(reinterpret_cast<PyTypeObject*>(callable), std::move(arguments), completion);
+  PyTypeObject* type = Py_TYPE(callable);
+  if (type == library_types().partial) {
+    Ref function = load_attribute(callable, names().func);
+    Ref first = load_attribute(callable, names().args), named = load_attribute(callable, names().keywords);
+    Arguments all;
+    for (Ref& item : items_of(first.get())) all.values.push_back(std::move(item));
+    for (std::size_t at = 0; at < arguments.positional(); ++at) all.values.push_back(arguments.values[at]);
+    heap_.expose(named.get());
+    Ref merged = checked(PyDict_Copy(named.get()));
+    for (std::size_t at = 0; at < arguments.named(); ++at)
+      checked(PyDict_SetItem(merged.get(), PyTuple_GET_ITEM(arguments.names.get(), at), arguments.values[arguments.positional() + at].get()));
+    Ref keys = checked(PySequence_Tuple(merged.get()));
+    for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(keys.get()); ++at)
+      all.values.push_back(heap_.adopt(Ref::borrow(PyDict_GetItem(merged.get(), PyTuple_GET_ITEM(keys.get(), at)))));
+    if (PyTuple_GET_SIZE(keys.get()) > 0) all.names = std::move(keys);
+    return call(function.get(), std::move(all), completion);
+  }
+  if (type == library_types().lru_cache) {
+    // The cache is not part of the program's meaning: the function below is evaluated.
+    Ref function = checked(PyObject_GetAttr(callable, names().__wrapped__));
+    heap_.make_known(function.get(), heap_.sources().constant(function.get()));
+    return call(function.get(), std::move(arguments), completion);
+  }
+  if (PyObject* wrapped = compiled_function_inside(callable)) return call(wrapped, std::move(arguments), completion);
+  if (is_builtin_callable(callable)) return call_builtin(callable, std::move(arguments), completion);
+  if (recorder_takes(callable)) return call_recorder(callable, arguments);
+  PyObject* method = heap_.type_attribute(type, names().__call__);
+  if (is_python_function(method)) {
+    arguments.values.insert(arguments.values.begin(), Ref::borrow(callable));
+    return call(method, std::move(arguments), completion);
+  }
+  if (PyWeakref_CheckRef(callable)) {
+    PyObject* target = PyWeakref_GET_OBJECT(callable);
+    if (target == Py_None) throw GraphBreak("a dead weak reference");
+    return heap_.part(SourceKind::weak_target, callable, target);
+  }
+  if (heap_.is_born(callable) && is_pure_callable(type)) {
+    for (const Ref& value : arguments.values) {
+      heap_.expose(value.get());
+      require_plain(value.get());
+    }
+    return heap_.adopt(call_real(callable, arguments));
+  }
+  throw GraphBreak(fmt::format("a call of a {}", type->tp_name));
+}
+
+void Evaluator::op_call(Frame& f, int count, Ref given_names) {
+  Arguments arguments;
+  arguments.names = given_names && PyTuple_GET_SIZE(given_names.get()) > 0 ? std::move(given_names) : Ref();
+  arguments.values = pop_many(count);
+  // Below the arguments: callable and self in either order, with a null where there is no self.
+  Slot upper = pop_slot(), lower = pop_slot();
+  Ref callable;
+  if (!lower.object) {
+    callable = force(std::move(upper));
+  } else if (!upper.object) {
+    callable = force(std::move(lower));
+  } else {
+    callable = force(std::move(lower));
+    arguments.values.insert(arguments.values.begin(), force(std::move(upper)));
+  }
+  (void)f;
+  if (std::optional<Ref> result = call(callable.get(), std::move(arguments))) push(std::move(*result));
+}
+
+void Evaluator::op_call_function_ex(Frame& f, const Instruction& i) {
+  Ref named = i.arg & 1 ? pop() : Ref();
+  Ref positional = pop();
+  Slot upper = pop_slot(), lower = pop_slot();
+  Ref callable = force(upper.object ? std::move(upper) : std::move(lower));
+  Arguments arguments;
+  arguments.values = items_of(positional.get());
+  if (named) {
+    if (heap_.traits(named.get()).container != Container::dict) throw GraphBreak(fmt::format("'**' of a {}", Py_TYPE(named.get())->tp_name));
+    heap_.expose(named.get());
+    Ref keys = checked(PySequence_Tuple(named.get()));
+    for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(keys.get()); ++at) arguments.values.push_back(heap_.dict_item(named.get(), PyTuple_GET_ITEM(keys.get(), at)));
+    if (PyTuple_GET_SIZE(keys.get()) > 0) arguments.names = std::move(keys);
+  }
+  (void)f;
+  if (std::optional<Ref> result = call(callable.get(), std::move(arguments))) push(std::move(*result));
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,148 @@
+#include "python/evaluator/capture.h"
+
+#include <fmt/format.h>
+
+#include "python/compat/object_layout.h"
+#include "python/evaluator/evaluator.h"
+#include "python/heap/snapshot.h"
+
+namespace tenon::python {
+namespace {
+
+thread_local Evaluator* active_evaluator = nullptr;
+
+/// Makes an evaluator the one that callbacks find, and puts back what was being handled before.
+class Activation {
+ public:
+  explicit Activation(Evaluator* evaluator) : previous_(std::exchange(active_evaluator, evaluator)), handled_(compat::handled_exception()) {}
+  ~Activation() {
+    active_evaluator = previous_;
+    compat::set_handled_exception(handled_.get());
+  }
+
+ private:
+  Evaluator* previous_;
+  Ref handled_;
+};
+
+std::string text_or_empty(PyObject* string) {
+  const char* chars = string && PyUnicode_Check(string) ? PyUnicode_AsUTF8(string) : nullptr;
+  if (chars == nullptr) PyErr_Clear();
+  return chars ? chars : "";
+}
+
+std::string source_line(PyObject* file, int line) {
+  Ref linecache = Ref::steal(PyImport_ImportModule("linecache"));
+  Ref text = linecache ? Ref::steal(PyObject_CallMethod(linecache.get(), "getline", "Oi", file, line)) : Ref();
+  if (!text) {
+    PyErr_Clear();
+    return {};
+  }
+  std::string result = text_or_empty(text.get());
+  const std::size_t first = result.find_first_not_of(" \t");
+  const std::size_t last = result.find_last_not_of(" \t\r\n");
+  return first == std::string::npos ? std::string() : result.substr(first, last - first + 1);
+}
+
+CaptureBreak::Entry entry_of(const Frame& frame) {
+  PyCodeObject* code = frame.code->code();
+  const int line = PyCode_Addr2Line(code, 2 * frame.instruction().unit);
+  return {text_or_empty(code->co_filename), line, text_or_empty(code->co_name), source_line(code->co_filename, line)};
+}
+
+CaptureBreak break_at(const Evaluator& evaluator, const GraphBreak& graph_break) {
+  CaptureBreak result;
+  result.reason = graph_break.reason();
+  result.hint = graph_break.hint();
+  for (const auto& frame : evaluator.frames()) result.stack.push_back(entry_of(*frame));
+  if (!result.stack.empty()) {
+    const CaptureBreak::Entry& place = result.stack.back();
+    result.file = place.file;
+    result.line = place.line;
+    result.function = place.function;
+    result.code = place.code;
+  }
+  return result;
+}
+
+/// The names under which the arguments appear in messages: the function's parameters, as far as they are plain.
+std::vector<std::string> argument_names(PyObject* callable, const CallArguments& call) {
+  std::size_t skip = 0;
+  Ref function = Ref::borrow(callable);
+  if (PyMethod_Check(callable)) {
+    function = Ref::borrow(PyMethod_GET_FUNCTION(callable));
+    skip = 1;
+  } else if (!PyFunction_Check(callable)) {
+    PyTypeObject* type = Py_TYPE(callable);
+    Ref name = Ref::steal(PyUnicode_InternFromString("forward"));
+    PyObject* found = compat::type_lookup(type, name.get());
+    Ref call_name = Ref::steal(PyUnicode_InternFromString("__call__"));
+    if (!is_python_function(found)) found = compat::type_lookup(type, call_name.get());
+    if (!is_python_function(found)) return {};
+    function = Ref::borrow(found);
+    skip = 1;
+  }
+  if (!PyFunction_Check(function.get())) return {};
+  auto* code = reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(function.get())->func_code);
+  std::vector<std::string> names;
+  for (std::size_t at = 0; at < call.positional; ++at) {
+    const std::size_t parameter = at + skip;
+    const bool named = parameter < static_cast<std::size_t>(code->co_argcount);
+    names.push_back(named ? text_or_empty(PyTuple_GET_ITEM(code->co_localsplusnames, parameter)) : fmt::format("arg[{}]", at));
+  }
+  for (std::size_t at = 0; at < call.keyword_count(); ++at) names.push_back(text_or_empty(PyTuple_GET_ITEM(call.keyword_names, at)));
+  return names;
+}
+
+/// The call as it reaches the evaluator: arguments whose reads are guarded when the program consumes them.
+Ref evaluate(Evaluator& evaluator, PyObject* callable, const CallArguments& call) {
+  Heap& heap = evaluator.heap();
+  heap.make_known(callable, heap.sources().constant(callable));
+  Arguments arguments;
+  arguments.names = Ref::borrow(call.keyword_count() > 0 ? call.keyword_names : nullptr);
+  for (std::size_t at = 0; at < call.count(); ++at)
+    arguments.values.push_back(heap.enter(heap.sources().argument(static_cast<std::int64_t>(at)), call.values[at]));
+  return evaluator.call_now(callable, std::move(arguments));
+}
+
+}  // namespace
+
+Evaluator* current_evaluator() { return active_evaluator; }
+
+std::variant<Segment, CaptureBreak> capture(PyObject* callable, const CallArguments& call, Recorder& recorder, const CaptureOptions& options) {
+  SourceTable sources;
+  sources.name_arguments(argument_names(callable, call));
+  GuardSet guards(sources);
+  Heap heap(recorder, guards);
+  Evaluator evaluator(recorder, heap, options);
+  ResultTemplate result;
+  try {
+    Activation activation(&evaluator);
+    Ref value = evaluate(evaluator, callable, call);
+    result = snapshot(heap, recorder, value.get());
+    heap.rollback();
+  } catch (const GraphBreak& graph_break) {
+    heap.rollback();
+    PyErr_Clear();
+    return break_at(evaluator, graph_break);
+  } catch (const PythonError&) {
+    heap.rollback();
+    Ref exception = compat::take_exception();
+    return break_at(evaluator, GraphBreak(fmt::format("the call raises {}", Py_TYPE(exception.get())->tp_name)));
+  }
+  std::vector<SourceId> wanted = heap.inputs();
+  wanted.insert(wanted.end(), result.sources.begin(), result.sources.end());
+  const std::vector<SourceId> inputs = heap.inputs();
+  const std::size_t instructions = evaluator.instructions();
+  Segment segment{CheckProgram(std::move(sources), guards, call, wanted), std::move(result), {}, instructions};
+  for (SourceId input : inputs) segment.input_slots.push_back(segment.guards.slot(input));
+  segment.result.bind(segment.guards);
+  if (options.self_check) {
+    if (std::optional<GuardFailure> failure = segment.guards.explain(call))
+      return break_at(evaluator, GraphBreak(fmt::format("internal: the guard '{}' on {} does not hold right after the capture (expected {}, found {})",
+                                                        failure->guard, failure->source, failure->expected, failure->found)));
+  }
+  return segment;
+}
+
+}  // namespace tenon::python

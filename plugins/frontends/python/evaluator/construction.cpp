@@ -1,0 +1,99 @@
+// Calls of classes.
+#include <fmt/format.h>
+
+#include "python/builtins/table.h"
+#include "python/compat/object_layout.h"
+#include "python/evaluator/evaluator.h"
+#include "python/heap/names.h"
+
+namespace tenon::python {
+namespace {
+
+PyObject* as_object(PyTypeObject* type) { return reinterpret_cast<PyObject*>(type); }
+
+Ref tuple_of(const Arguments& arguments, std::size_t first) {
+  Ref tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(arguments.positional() - first)));
+  for (std::size_t at = first; at < arguments.positional(); ++at) PyTuple_SET_ITEM(tuple.get(), at - first, Ref(arguments.values[at]).release());
+  return tuple;
+}
+
+bool all_plain_numbers(Heap& heap, const Arguments& arguments) {
+  for (const Ref& value : arguments.values)
+    if (!heap.traits(value.get()).atom && heap.traits(value.get()).role != Recorder::Role::scalar) return false;
+  return true;
+}
+
+/// `__new__` as the class finds it, out of its staticmethod.
+Ref new_of(Evaluator& evaluator, PyTypeObject* type) {
+  PyObject* found = evaluator.heap().type_attribute(type, names().__new__);
+  if (found == nullptr) return {};
+  if (Py_TYPE(found) == &PyStaticMethod_Type) return checked(PyObject_GetAttr(found, names().dunder_func));
+  return Ref::borrow(found);
+}
+
+}  // namespace
+
+std::optional<Ref> Evaluator::construct(PyTypeObject* type, Arguments arguments, Completion completion) {
+  if (const Builtin* builtin = find_builtin(as_object(type))) {
+    (void)builtin;
+    return call_builtin(as_object(type), std::move(arguments), completion);
+  }
+  const TypeTraits& instances = heap_.traits(type);
+  if (instances.role == Recorder::Role::scalar && all_plain_numbers(heap_, arguments)) return call_real(as_object(type), arguments);
+  if (recorder_takes(as_object(type))) return call_recorder(as_object(type), arguments);
+  if (instances.atom && all_plain_numbers(heap_, arguments)) return call_real(as_object(type), arguments);
+  PyObject* finalizer = heap_.type_attribute(type, names().__del__);
+  if (finalizer != nullptr) throw GraphBreak(fmt::format("a {} is made, whose class has a __del__", type->tp_name));
+
+  PyObject* meta_call = compat::type_lookup(Py_TYPE(type), names().__call__);
+  if (PyType_IsSubtype(Py_TYPE(type), library_types().enum_meta)) {
+    if (arguments.values.size() != 1 || !heap_.traits(arguments[0]).atom) throw GraphBreak("an enumeration is made");
+    return heap_.adopt(call_real(as_object(type), arguments));
+  }
+  if (is_python_function(meta_call)) {
+    heap_.make_known(meta_call, heap_.sources().constant(meta_call));
+    arguments.values.insert(arguments.values.begin(), Ref::borrow(as_object(type)));
+    return call(meta_call, std::move(arguments), completion);
+  }
+
+  Ref maker = new_of(*this, type);
+  PyObject* init = heap_.type_attribute(type, names().__init__);
+  const bool is_exception = PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException));
+  Ref object;
+  if (is_python_function(maker.get())) {
+    Arguments given = arguments;
+    given.values.insert(given.values.begin(), Ref::borrow(as_object(type)));
+    if (!heap_.is_born(maker.get())) heap_.make_known(maker.get(), heap_.sources().constant(maker.get()));
+    object = call_now(maker.get(), std::move(given));
+    if (!PyType_IsSubtype(Py_TYPE(object.get()), type)) return object;
+  } else if (type->tp_new == PyBaseObject_Type.tp_new) {
+    if (PyType_HasFeature(type, Py_TPFLAGS_IS_ABSTRACT)) throw GraphBreak("an abstract class is instantiated");
+    Ref nothing = checked(PyTuple_New(0));
+    object = heap_.born(checked(type->tp_new(type, nothing.get(), nullptr)));
+  } else if (is_exception || instances.container != Container::none) {
+    for (const Ref& value : arguments.values) heap_.expose(value.get());
+    const bool takes_arguments = is_exception || instances.container == Container::tuple || instances.container == Container::frozen_set;
+    Ref given = takes_arguments ? tuple_of(arguments, 0) : checked(PyTuple_New(0));
+    object = heap_.born(checked(type->tp_new(type, given.get(), nullptr)));
+  } else {
+    throw GraphBreak(fmt::format("a {} is made", type->tp_name));
+  }
+  if (init == nullptr || init == compat::type_lookup(&PyBaseObject_Type, names().__init__)) return object;
+  arguments.values.insert(arguments.values.begin(), object);
+  if (!is_python_function(init)) {
+    for (Ref& value : arguments.values) heap_.expose(value.get());
+    call_real(init, arguments);
+    return object;
+  }
+  if (completion != Completion::push) {
+    call_now(init, std::move(arguments));
+    return object;
+  }
+  if (!heap_.is_born(init)) heap_.make_known(init, heap_.sources().constant(init));
+  std::optional<Ref> done = call_function(init, std::move(arguments), Completion::push_object);
+  if (done) return object;
+  frame().completion_object = std::move(object);
+  return std::nullopt;
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,194 @@
+// The evaluator: runs bytecode over real Python objects, with stand-ins for tensors. One object a capture.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "python/evaluator/capture.h"
+#include "python/evaluator/frame.h"
+#include "python/heap/heap.h"
+
+namespace tenon::python {
+
+/// The arguments of a call: positional ones, then those given by name.
+struct Arguments {
+  std::vector<Ref> values;
+  Ref names;  // tuple of str, or empty
+
+  std::size_t named() const { return names ? static_cast<std::size_t>(PyTuple_GET_SIZE(names.get())) : 0; }
+  std::size_t positional() const { return values.size() - named(); }
+  PyObject* operator[](std::size_t index) const { return values[index].get(); }
+};
+
+/// Families of opcodes are member functions in files of their own: names.cpp, attributes.cpp, items.cpp, operators.cpp, building.cpp,
+/// iteration.cpp, calls.cpp, construction.cpp, functions.cpp, exceptions.cpp, generators.cpp; run.cpp holds the loop.
+/// A member that needs user code run first runs it to its end in a nested loop, except a plain call, which pushes a frame.
+class Evaluator {
+ public:
+  Evaluator(Recorder& recorder, Heap& heap, const CaptureOptions& options) : recorder_(recorder), heap_(heap), options_(options) {}
+
+  Heap& heap() { return heap_; }
+  Recorder& recorder() { return recorder_; }
+  const CaptureOptions& options() const { return options_; }
+  const std::vector<std::unique_ptr<Frame>>& frames() const { return frames_; }
+  Frame& frame() { return *frames_.back(); }
+  std::size_t instructions() const { return instructions_; }
+
+  // ---- run.cpp
+  /// Runs until the frame at depth `base` has returned, and gives its result.
+  Ref run(std::size_t base);
+  /// Calls and runs to the end.
+  Ref call_now(PyObject* callable, Arguments arguments);
+  Ref call_now(PyObject* callable, std::initializer_list<PyObject*> arguments);
+
+  // ---- calls.cpp
+  /// Calls; empty when a frame was pushed whose result comes later, by its completion.
+  std::optional<Ref> call(PyObject* callable, Arguments arguments, Completion completion = Completion::push);
+  /// Runs C code for real. The arguments must have been exposed as far as it reads them.
+  Ref call_real(PyObject* callable, const Arguments& arguments);
+  /// Lets the recorder record the call.
+  Ref call_recorder(PyObject* callable, const Arguments& arguments);
+  void mark_position();
+
+  // ---- attributes.cpp
+  Ref load_attribute(PyObject* owner, PyObject* name);
+  /// Empty instead of an AttributeError.
+  std::optional<Ref> find_attribute(PyObject* owner, PyObject* name);
+  /// object.__getattribute__(owner, name), which a `__getattribute__` written in Python falls back to.
+  Ref generic_attribute(PyObject* owner, PyObject* name);
+  void store_attribute(PyObject* owner, PyObject* name, PyObject* value);
+  void delete_attribute(PyObject* owner, PyObject* name);
+  void generic_store_attribute(PyObject* owner, PyObject* name, PyObject* value);
+
+  // ---- items.cpp
+  Ref load_item(PyObject* container, PyObject* key);
+  void store_item(PyObject* container, PyObject* key, PyObject* value);
+  bool contains(PyObject* container, PyObject* item);
+
+  // ---- operators.cpp
+  bool truth(PyObject* value);
+  Ref binary(int operation, PyObject* left, PyObject* right);
+  Ref compare(int operation, PyObject* left, PyObject* right);
+  Py_ssize_t length(PyObject* value);
+  Ref to_string(PyObject* value, PyObject* method_name);
+
+  // ---- iteration.cpp
+  Ref iterator_of(PyObject* iterable);
+  /// Empty at the end.
+  Ref next_of(PyObject* iterator);
+  std::vector<Ref> items_of(PyObject* iterable);
+
+  /// Breaks when C code would run Python methods of this object behind the evaluator's back.
+  void require_no_python_methods(PyObject* value, std::span<PyObject* const> method_names, int depth = 0);
+  void require_plain(PyObject* value, int depth = 0);
+
+  bool is_stand_in(PyObject* object) { return heap_.is_stand_in(object); }
+  /// The type that the program must see.
+  PyTypeObject* visible_type(PyObject* object) { return is_stand_in(object) ? recorder_.apparent_type(object) : Py_TYPE(object); }
+
+  // ---- functions.cpp
+  void push_frame(std::unique_ptr<Frame> frame);
+  std::optional<Ref> call_function(PyObject* function, Arguments arguments, Completion completion);
+  /// The frame of a call whose arguments are bound to the function's parameters.
+  std::unique_ptr<Frame> bind(PyObject* function, Arguments arguments);
+
+  // ---- generators.cpp
+  /// Resumes an evaluated generator with a value; empty when it has finished, with its result in `result`.
+  Ref resume_generator(PyObject* generator, Ref value, Ref* result = nullptr);
+  Ref throw_into_generator(PyObject* generator, Ref exception, Ref* result = nullptr);
+
+  // ---- construction.cpp
+  std::optional<Ref> construct(PyTypeObject* type, Arguments arguments, Completion completion);
+
+ private:
+  friend struct NestedRun;
+
+  // ---- run.cpp
+  void step();
+  void unwind();
+  bool somebody_handles(std::size_t base) const;
+  void finish(Ref result);
+  void dispatch_names(Frame& f, const Instruction& i);
+
+  // ---- stack
+  void push(Ref object) { frame().stack.push_back({std::move(object), {}}); }
+  Ref force(Slot slot) {
+    if (!slot.pending) return std::move(slot.object);
+    return heap_.enter(slot.pending, slot.object.get());
+  }
+  Slot pop_slot() {
+    Slot slot = std::move(frame().stack.back());
+    frame().stack.pop_back();
+    return slot;
+  }
+  Ref pop() { return force(pop_slot()); }
+  /// The object `depth` entries below the top (1 is the top), guarded, left where it is.
+  PyObject* peek(int depth) {
+    Slot& slot = frame().stack[frame().stack.size() - depth];
+    if (slot.pending) slot = {heap_.enter(slot.pending, slot.object.get()), {}};
+    return slot.object.get();
+  }
+  std::vector<Ref> pop_many(int count);
+
+  // ---- families, one function an opcode
+  void op_load_fast(Frame& f, const Instruction& i);
+  void op_make_cell(Frame& f, const Instruction& i);
+  void op_load_closure(Frame& f, const Instruction& i);
+  PyObject* cell_at(Frame& f, int slot);
+  Ref load_cell(Frame& f, int slot);
+  void op_store_deref(Frame& f, const Instruction& i);
+  void op_delete_deref(Frame& f, const Instruction& i);
+  Ref load_global(Frame& f, PyObject* name);
+  Ref load_name(Frame& f, PyObject* name);
+  void op_import_name(Frame& f, const Instruction& i);
+  void op_import_from(Frame& f, const Instruction& i);
+  void op_load_super_attr(Frame& f, const Instruction& i);
+  Ref super_attribute(PyObject* super_object, PyObject* name);
+  void op_build(Frame& f, const Instruction& i);
+  void op_extend(Frame& f, const Instruction& i);
+  void op_unpack(Frame& f, const Instruction& i);
+  void op_format(Frame& f, const Instruction& i);
+  void op_match(Frame& f, const Instruction& i);
+  void op_slice(Frame& f, const Instruction& i);
+  void op_unary(Frame& f, const Instruction& i);
+  void op_is(Frame& f, const Instruction& i);
+  void op_jump_if(Frame& f, const Instruction& i);
+  void op_for_iter(Frame& f, const Instruction& i);
+  void op_call(Frame& f, int count, Ref names);
+  void op_call_function_ex(Frame& f, const Instruction& i);
+  void op_make_function(Frame& f, const Instruction& i);
+  void op_set_function_attribute(Frame& f, const Instruction& i);
+  void op_exception(Frame& f, const Instruction& i);
+  void op_raise(Frame& f, const Instruction& i);
+  void op_before_with(Frame& f);
+  void op_return_generator(Frame& f);
+  void op_yield(Frame& f);
+  void op_send(Frame& f, const Instruction& i);
+
+  Ref attribute_of_module(PyObject* module, PyObject* name);
+  Ref attribute_of_type(PyTypeObject* type, PyObject* name);
+  Ref attribute_of_function(PyObject* function, PyObject* name);
+  Ref attribute_of_method(PyObject* method, PyObject* name);
+  Ref bind_descriptor(PyObject* found, PyObject* owner, PyTypeObject* type, PyObject* name);
+  Ref data_descriptor(PyObject* found, PyObject* owner, PyTypeObject* type, PyObject* name);
+
+  std::optional<Ref> call_builtin(PyObject* callable, Arguments arguments, Completion completion);
+  std::optional<Ref> call_method(PyObject* callable, PyObject* self, Arguments arguments);
+  std::optional<Ref> python_operator(PyObject* left, PyObject* right, PyObject* name, PyObject* reflected, bool* tried);
+
+  Recorder& recorder_;
+  Heap& heap_;
+  const CaptureOptions& options_;
+  std::vector<std::unique_ptr<Frame>> frames_;
+  std::vector<Ref> stopped_;  // results of nested runs
+  std::unordered_map<PyObject*, bool> takes_;
+  std::size_t instructions_ = 0;
+  int nested_ = 0;
+
+  bool recorder_takes(PyObject* callable);
+};
+
+/// The evaluator of the capture that runs on this thread, or null. Callbacks from C code find it here.
+Evaluator* current_evaluator();
+
+}  // namespace tenon::python

@@ -1,0 +1,85 @@
+// Raising, handling and `with`.
+#include <fmt/format.h>
+
+#include "python/compat/object_layout.h"
+#include "python/evaluator/evaluator.h"
+#include "python/heap/names.h"
+
+namespace tenon::python {
+
+void Evaluator::op_exception(Frame& f, const Instruction& i) {
+  switch (i.op) {
+    case Op::push_exc_info: {
+      Ref exception = pop();
+      Ref previous = compat::handled_exception();
+      push(previous ? std::move(previous) : Ref::borrow(Py_None));
+      compat::set_handled_exception(exception.get());
+      push(std::move(exception));
+      return;
+    }
+    case Op::pop_except: {
+      Ref previous = pop();
+      compat::set_handled_exception(previous.is(Py_None) ? nullptr : previous.get());
+      return;
+    }
+    case Op::check_exc_match: {
+      Ref classes = pop();
+      const bool is_class = PyType_Check(classes.get()) || heap_.traits(classes.get()).container == Container::tuple;
+      if (!is_class) throw GraphBreak("'except' with something that is no class");
+      heap_.expose(classes.get());
+      push(Ref::borrow(PyErr_GivenExceptionMatches(peek(1), classes.get()) ? Py_True : Py_False));
+      return;
+    }
+    case Op::reraise: compat::set_exception(pop()); throw PythonError();
+    case Op::with_except_start: {
+      Ref exception = Ref::borrow(peek(1)), exit = Ref::borrow(peek(4));
+      Ref traceback = Ref::steal(PyException_GetTraceback(exception.get()));
+      push(call_now(exit.get(), {reinterpret_cast<PyObject*>(Py_TYPE(exception.get())), exception.get(), traceback ? traceback.get() : Py_None}));
+      return;
+    }
+    default: break;
+  }
+  // stop_iteration_error: 3.12 and later wrap generator bodies in a handler of their own.
+  Ref exception = pop();
+  (void)f;
+  if (PyErr_GivenExceptionMatches(exception.get(), PyExc_StopIteration)) throw GraphBreak("StopIteration leaves a generator");
+  push(std::move(exception));
+}
+
+void Evaluator::op_raise(Frame&, const Instruction& i) {
+  if (i.arg == 0) {
+    Ref handled = compat::handled_exception();
+    if (!handled) throw GraphBreak("'raise' without an exception");
+    compat::set_exception(std::move(handled));
+    throw PythonError();
+  }
+  Ref cause = i.arg == 2 ? pop() : Ref();
+  Ref exception = pop();
+  const auto instance = [&](Ref value) { return PyExceptionClass_Check(value.get()) ? call_now(value.get(), {}) : value; };
+  exception = instance(std::move(exception));
+  if (!PyExceptionInstance_Check(exception.get())) throw GraphBreak("'raise' of something that is no exception");
+  if (cause) {
+    cause = cause.is(Py_None) ? Ref() : instance(std::move(cause));
+    if (!heap_.is_born(exception.get())) throw GraphBreak("an exception that is older than the call is raised with a cause");
+    PyException_SetCause(exception.get(), cause.release());
+  }
+  // As raised from here, so that the context is what is being handled.
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.get())), exception.get());
+  throw PythonError();
+}
+
+void Evaluator::op_before_with(Frame&) {
+  Ref manager = pop();
+  PyTypeObject* type = Py_TYPE(manager.get());
+  PyObject* enter = heap_.type_attribute(type, names().__enter__);
+  PyObject* exit = heap_.type_attribute(type, names().__exit__);
+  if (!is_python_function(enter) || !is_python_function(exit)) throw GraphBreak(fmt::format("'with' a {}", type->tp_name));
+  for (PyObject* method : {enter, exit})
+    if (!heap_.is_born(method)) heap_.make_known(method, heap_.sources().constant(method));
+  push(heap_.born(checked(PyMethod_New(exit, manager.get()))));
+  Arguments arguments;
+  arguments.values.push_back(manager);
+  if (std::optional<Ref> result = call(enter, std::move(arguments))) push(std::move(*result));
+}
+
+}  // namespace tenon::python

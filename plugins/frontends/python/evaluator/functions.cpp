@@ -1,0 +1,203 @@
+// Python functions: made by the program, and called by pushing a frame with their arguments bound.
+#include <fmt/format.h>
+
+#include "python/builtins/answers.h"
+#include "python/evaluator/evaluator.h"
+#include "python/heap/names.h"
+
+namespace tenon::python {
+namespace {
+
+PyFunctionObject* as_function(PyObject* object) { return reinterpret_cast<PyFunctionObject*>(object); }
+
+Ref builtins_of(PyObject* globals) {
+  PyObject* found = PyDict_GetItemWithError(globals, names().__builtins__);
+  if (found == nullptr) return Ref::borrow(PyEval_GetBuiltins());
+  return Ref::borrow(PyModule_Check(found) ? PyModule_GetDict(found) : found);
+}
+
+/// The arguments given by position or name, matched with a code object's parameters.
+class Binding {
+ public:
+  Binding(Evaluator& evaluator, PyObject* function, Frame& frame)
+      : evaluator_(evaluator), function_(function), frame_(frame), code_(frame.code->code()),
+        positional_(code_->co_argcount), named_only_(code_->co_kwonlyargcount) {}
+
+  void run(const Arguments& arguments) {
+    take_positional(arguments);
+    take_named(arguments);
+    take_defaults();
+  }
+
+ private:
+  [[noreturn]] void wrong(const char* what) {
+    throw GraphBreak(fmt::format("a call of {} with {}", PyUnicode_AsUTF8(as_function(function_)->func_qualname), what));
+  }
+  void set(int slot, Ref value) { frame_.locals[slot] = {std::move(value), {}}; }
+  bool has_extra_positional() const { return (code_->co_flags & CO_VARARGS) != 0; }
+  bool has_extra_named() const { return (code_->co_flags & CO_VARKEYWORDS) != 0; }
+
+  void take_positional(const Arguments& arguments) {
+    const auto given = static_cast<int>(arguments.positional());
+    for (int at = 0; at < std::min(given, positional_); ++at) set(at, arguments.values[at]);
+    if (!has_extra_positional()) {
+      if (given > positional_) wrong("too many arguments");
+      return;
+    }
+    const int extra = std::max(0, given - positional_);
+    Ref rest = evaluator_.heap().born(checked(PyTuple_New(extra)));
+    for (int at = 0; at < extra; ++at) PyTuple_SET_ITEM(rest.get(), at, Ref(arguments.values[positional_ + at]).release());
+    set(positional_ + named_only_, std::move(rest));
+  }
+
+  int parameter(PyObject* name) const {
+    for (int at = code_->co_posonlyargcount; at < positional_ + named_only_; ++at) {
+      PyObject* each = frame_.code->local_name(at);
+      if (each == name || PyUnicode_Compare(each, name) == 0) return at;
+    }
+    return -1;
+  }
+
+  void take_named(const Arguments& arguments) {
+    Ref rest = has_extra_named() ? evaluator_.heap().born(checked(PyDict_New())) : Ref();
+    for (std::size_t at = 0; at < arguments.named(); ++at) {
+      PyObject* name = PyTuple_GET_ITEM(arguments.names.get(), at);
+      const Ref& value = arguments.values[arguments.positional() + at];
+      const int slot = parameter(name);
+      if (slot >= 0) {
+        if (frame_.locals[slot].object) wrong("an argument given twice");
+        set(slot, value);
+      } else if (rest) {
+        checked(PyDict_SetItem(rest.get(), name, value.get()));
+      } else {
+        wrong("an unknown argument name");
+      }
+    }
+    if (rest) set(positional_ + named_only_ + (has_extra_positional() ? 1 : 0), std::move(rest));
+  }
+
+  void take_defaults() {
+    PyObject* defaults = as_function(function_)->func_defaults;
+    PyObject* by_name = as_function(function_)->func_kwdefaults;
+    const int count = defaults ? static_cast<int>(PyTuple_GET_SIZE(defaults)) : 0;
+    for (int at = 0; at < positional_ + named_only_; ++at) {
+      if (frame_.locals[at].object) continue;
+      const int nth = at - (positional_ - count);
+      if (at < positional_ && nth >= 0) {
+        make_part_known(defaults, SourceKind::function_defaults);
+        set(at, evaluator_.heap().sequence_item(defaults, nth));
+      } else if (Ref value = at >= positional_ && by_name ? named_default(by_name, at) : Ref()) {
+        set(at, std::move(value));
+      } else {
+        wrong("too few arguments");
+      }
+    }
+  }
+
+  Ref named_default(PyObject* by_name, int at) {
+    make_part_known(by_name, SourceKind::function_kwdefaults);
+    return evaluator_.heap().dict_item(by_name, frame_.code->local_name(at));
+  }
+
+  void make_part_known(PyObject* part, SourceKind kind) {
+    Heap& heap = evaluator_.heap();
+    if (const SourceId source = heap.source_of(function_)) heap.make_known(part, heap.sources().part(kind, source));
+  }
+
+  Evaluator& evaluator_;
+  PyObject* function_;
+  Frame& frame_;
+  PyCodeObject* code_;
+  int positional_, named_only_;
+};
+
+/// What a function object is made of, for the guard on it. Reached through an argument it may be a fresh closure of the same code:
+/// its defaults are then read through it, not compared.
+void guard_function(Heap& heap, PyObject* function) {
+  const SourceId source = heap.source_of(function);
+  if (!source) return;
+  PyFunctionObject* parts = as_function(function);
+  const bool fixed = !heap.sources().from_argument(source);
+  const auto part = [&](PyObject* value) { return value == nullptr ? Py_None : fixed ? value : Py_Ellipsis; };
+  Ref expected = checked(PyTuple_Pack(4, parts->func_code, part(parts->func_defaults), part(parts->func_kwdefaults), parts->func_globals));
+  heap.guards().add_function_parts(source, std::move(expected), parts->func_code);
+  if (!fixed && parts->func_defaults) {
+    heap.make_known(parts->func_defaults, heap.sources().part(SourceKind::function_defaults, source));
+    heap.length(parts->func_defaults);
+  }
+}
+
+void make_cells_known(Heap& heap, PyObject* function) {
+  PyObject* closure = as_function(function)->func_closure;
+  const SourceId source = heap.source_of(function);
+  if (closure == nullptr || !source) return;
+  const SourceId all = heap.sources().part(SourceKind::function_closure, source);
+  for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(closure); ++at) {
+    PyObject* cell = PyTuple_GET_ITEM(closure, at);
+    const SourceId here = heap.sources().item(SourceKind::tuple_item, all, at);
+    const SourceId known = heap.source_of(cell);
+    if (known && !(known == here) && heap.sources().from_argument(here)) heap.guards().add_same_object(here, known);
+    heap.make_known(cell, here);
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Frame> Evaluator::bind(PyObject* function, Arguments arguments) {
+  PyFunctionObject* parts = as_function(function);
+  auto frame = std::make_unique<Frame>();
+  frame->code = &decoded(reinterpret_cast<PyCodeObject*>(parts->func_code));
+  frame->code_object = Ref::borrow(parts->func_code);
+  frame->globals = Ref::borrow(parts->func_globals);
+  frame->builtins = builtins_of(parts->func_globals);
+  frame->closure = Ref::borrow(parts->func_closure);
+  frame->locals.resize(frame->code->local_count());
+  frame->stack.reserve(frame->code->code()->co_stacksize);
+  Binding(*this, function, *frame).run(arguments);
+  return frame;
+}
+
+std::optional<Ref> Evaluator::call_function(PyObject* function, Arguments arguments, Completion completion) {
+  if (const FunctionRule* rule = rule_of_function(function)) {
+    if (rule->reason != nullptr) throw GraphBreak(rule->reason, rule->hint);
+    if (rule->answers_is_compiling) return Ref::borrow(options_.is_compiling ? Py_True : Py_False);
+    if (rule->handler != nullptr) return rule->handler(*this, std::move(arguments));
+  }
+  if (recorder_takes(function)) return call_recorder(function, arguments);
+  PyFunctionObject* parts = as_function(function);
+  if (heap_.source_of(function) == SourceId{} && !heap_.is_born(function)) heap_.make_known(function, heap_.sources().constant(function));
+  if (const char* reason = module_that_breaks(parts->func_globals)) throw GraphBreak(reason);
+  if (reinterpret_cast<PyCodeObject*>(parts->func_code)->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR)) throw GraphBreak("a coroutine is called");
+  guard_function(heap_, function);
+  make_cells_known(heap_, function);
+  std::unique_ptr<Frame> frame = bind(function, std::move(arguments));
+  frame->completion = completion;
+  push_frame(std::move(frame));
+  return std::nullopt;
+}
+
+void Evaluator::op_make_function(Frame& f, const Instruction& i) {
+  Ref code = pop();
+  // The flags of 3.11 and 3.12; 3.13 sets the parts by instructions of their own, and its argument is 0.
+  Ref closure = i.arg & 8 ? pop() : Ref();
+  Ref annotations = i.arg & 4 ? pop() : Ref();
+  Ref by_name = i.arg & 2 ? pop() : Ref();
+  Ref defaults = i.arg & 1 ? pop() : Ref();
+  Ref function = heap_.born(checked(PyFunction_New(code.get(), f.globals.get())));
+  if (closure) checked(PyFunction_SetClosure(function.get(), closure.get()));
+  if (by_name) checked(PyFunction_SetKwDefaults(function.get(), by_name.get()));
+  if (defaults) checked(PyFunction_SetDefaults(function.get(), defaults.get()));
+  if (annotations) as_function(function.get())->func_annotations = annotations.release();
+  push(std::move(function));
+}
+
+void Evaluator::op_set_function_attribute(Frame&, const Instruction& i) {
+  Ref function = pop(), value = pop();
+  if (i.arg == 8) checked(PyFunction_SetClosure(function.get(), value.get()));
+  else if (i.arg == 4) as_function(function.get())->func_annotations = value.release();
+  else if (i.arg == 2) checked(PyFunction_SetKwDefaults(function.get(), value.get()));
+  else checked(PyFunction_SetDefaults(function.get(), value.get()));
+  push(std::move(function));
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,223 @@
+#include "python/evaluator/generator.h"
+
+#include <new>
+
+#include "python/compat/object_layout.h"
+#include "python/evaluator/evaluator.h"
+
+namespace tenon::python {
+namespace {
+
+struct Generator {
+  PyObject_HEAD
+  std::unique_ptr<Frame> frame;
+};
+
+Generator* self_of(PyObject* object) { return reinterpret_cast<Generator*>(object); }
+
+/// Runs `body` for C code that called into the generator: exceptions and breaks leave as Python exceptions.
+template <class Body>
+PyObject* guarded(Body body) {
+  Evaluator* evaluator = current_evaluator();
+  if (evaluator == nullptr) {
+    PyErr_SetString(PyExc_RuntimeError, "a generator of a capture is used after the capture");
+    return nullptr;
+  }
+  try {
+    return body(*evaluator);
+  } catch (const GraphBreak& graph_break) {
+    set_break_signal(graph_break);
+  } catch (const PythonError&) {
+  }
+  return nullptr;
+}
+
+PyObject* stop(Ref result) {
+  if (result && !result.is(Py_None)) {
+    Ref exception = Ref::steal(PyObject_CallOneArg(PyExc_StopIteration, result.get()));
+    if (exception) PyErr_SetObject(PyExc_StopIteration, exception.get());
+  } else {
+    PyErr_SetNone(PyExc_StopIteration);
+  }
+  return nullptr;
+}
+
+PyObject* iternext(PyObject* self) {
+  return guarded([&](Evaluator& evaluator) -> PyObject* {
+    Ref result;
+    Ref value = evaluator.resume_generator(self, Ref::borrow(Py_None), &result);
+    return value ? value.release() : (result && !result.is(Py_None) ? stop(std::move(result)) : nullptr);
+  });
+}
+
+PyObject* send(PyObject* self, PyObject* sent) {
+  return guarded([&](Evaluator& evaluator) -> PyObject* {
+    Ref result;
+    Ref value = evaluator.resume_generator(self, Ref::borrow(sent), &result);
+    return value ? value.release() : stop(std::move(result));
+  });
+}
+
+Ref exception_of(PyObject* const* args, Py_ssize_t count) {
+  PyObject* given = count > 1 && args[1] != Py_None ? args[1] : args[0];
+  if (PyExceptionInstance_Check(given)) return Ref::borrow(given);
+  return checked(count > 1 && args[1] != Py_None ? PyObject_CallOneArg(args[0], args[1]) : PyObject_CallNoArgs(args[0]));
+}
+
+PyObject* throw_in(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  return guarded([&](Evaluator& evaluator) -> PyObject* {
+    Ref result;
+    Ref value = evaluator.throw_into_generator(self, exception_of(args, count), &result);
+    return value ? value.release() : stop(std::move(result));
+  });
+}
+
+PyObject* close(PyObject* self, PyObject*) {
+  return guarded([&](Evaluator& evaluator) -> PyObject* {
+    if (!self_of(self)->frame) Py_RETURN_NONE;
+    if (self_of(self)->frame->current == 0 && self_of(self)->frame->stack.empty()) {
+      self_of(self)->frame.reset();
+      Py_RETURN_NONE;
+    }
+    try {
+      Ref exit = checked(PyObject_CallNoArgs(PyExc_GeneratorExit));
+      if (evaluator.throw_into_generator(self, exit)) {
+        PyErr_SetString(PyExc_RuntimeError, "generator ignored GeneratorExit");
+        throw PythonError();
+      }
+    } catch (const PythonError&) {
+      if (!PyErr_ExceptionMatches(PyExc_GeneratorExit) && !PyErr_ExceptionMatches(PyExc_StopIteration)) throw;
+      PyErr_Clear();
+    }
+    Py_RETURN_NONE;
+  });
+}
+
+void deallocate(PyObject* self) {
+  self_of(self)->frame.~unique_ptr<Frame>();
+  Py_TYPE(self)->tp_free(self);
+}
+
+PyMethodDef kMethods[] = {
+    {"send", send, METH_O, nullptr},
+    {"throw", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(throw_in)), METH_FASTCALL, nullptr},
+    {"close", close, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyTypeObject* generator_type() {
+  static PyTypeObject type = [] {
+    PyTypeObject made = {PyVarObject_HEAD_INIT(nullptr, 0)};
+    made.tp_name = "tenon.evaluated_generator";
+    made.tp_basicsize = sizeof(Generator);
+    made.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+    made.tp_iter = PyObject_SelfIter;
+    made.tp_iternext = iternext;
+    made.tp_methods = kMethods;
+    made.tp_dealloc = deallocate;
+    return made;
+  }();
+  static const int ready = PyType_Ready(&type);
+  checked(ready);
+  return &type;
+}
+
+}  // namespace
+
+bool is_evaluated_generator(PyObject* object) { return Py_TYPE(object) == generator_type(); }
+
+Ref make_generator(std::unique_ptr<Frame> frame) {
+  PyTypeObject* type = generator_type();
+  Ref object = checked(type->tp_alloc(type, 0));
+  new (&self_of(object.get())->frame) std::unique_ptr<Frame>(std::move(frame));
+  return object;
+}
+
+std::unique_ptr<Frame>& generator_frame(PyObject* generator) { return self_of(generator)->frame; }
+
+// ---- the evaluator's side
+
+void Evaluator::op_return_generator(Frame& f) {
+  if (f.code->code()->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR)) throw GraphBreak("a coroutine");
+  std::unique_ptr<Frame> frame = std::move(frames_.back());
+  frames_.pop_back();
+  const Completion completion = frame->completion;
+  Ref generator = heap_.born(make_generator(std::move(frame)));
+  if (completion == Completion::stop) stopped_.push_back(std::move(generator));
+  else if (completion == Completion::push) push(std::move(generator));
+  else throw GraphBreak("a constructor that is a generator");
+}
+
+void Evaluator::op_yield(Frame& f) {
+  Ref value = pop();
+  std::unique_ptr<Frame> frame = std::move(frames_.back());
+  frames_.pop_back();
+  PyObject* generator = f.generator;
+  if (generator == nullptr) throw GraphBreak("a generator function is the compiled function");
+  generator_frame(generator) = std::move(frame);
+  stopped_.push_back(std::move(value));
+}
+
+Ref Evaluator::resume_generator(PyObject* generator, Ref value, Ref* result) {
+  std::unique_ptr<Frame> frame = std::move(generator_frame(generator));
+  if (!frame) return {};
+  Frame& f = *frame;
+  Ref keep = Ref::borrow(generator);
+  f.generator = generator;
+  f.completion = Completion::stop;
+  const std::size_t base = frames_.size();
+  push_frame(std::move(frame));
+  f.stack.push_back({std::move(value), {}});
+  Ref outer = compat::handled_exception();
+  struct Restore {
+    Ref& exception;
+    ~Restore() { compat::set_handled_exception(exception.get()); }
+  } restore{outer};
+  Ref given;
+  try {
+    given = run(base);
+  } catch (const PythonError&) {
+    if (!PyErr_ExceptionMatches(PyExc_StopIteration)) throw;
+    throw GraphBreak("StopIteration leaves a generator");
+  }
+  if (generator_frame(generator)) return given;  // it yielded
+  if (result != nullptr) *result = std::move(given);
+  return {};
+}
+
+Ref Evaluator::throw_into_generator(PyObject* generator, Ref exception, Ref* result) {
+  std::unique_ptr<Frame>& suspended = generator_frame(generator);
+  if (!suspended) {
+    compat::set_exception(std::move(exception));
+    throw PythonError();
+  }
+  Frame& f = *suspended;
+  const Handler* handler = f.code->handler_of(f.current);
+  if (handler == nullptr) {
+    suspended.reset();
+    compat::set_exception(std::move(exception));
+    throw PythonError();
+  }
+  // As unwinding would: the handler starts with the exception on its stack, and no sent value below it.
+  f.stack.resize(handler->depth);
+  if (handler->push_lasti) f.stack.push_back({checked(PyLong_FromLong(f.current)), {}});
+  f.next = handler->target;
+  return resume_generator(generator, heap_.born(exception), result);
+}
+
+void Evaluator::op_send(Frame& f, const Instruction& i) {
+  Ref value = pop();
+  Ref receiver = Ref::borrow(peek(1));
+  Ref result, given;
+  if (is_evaluated_generator(receiver.get())) given = resume_generator(receiver.get(), std::move(value), &result);
+  else if (value.is(Py_None)) given = next_of(receiver.get());
+  else throw GraphBreak("a value is sent through 'yield from'");
+  if (given) {
+    push(std::move(given));
+    return;
+  }
+  if (!(i.flags & kKeepReceiver)) f.stack.pop_back();
+  push(result ? std::move(result) : Ref::borrow(Py_None));
+  f.next = i.target;
+}
+
+}  // namespace tenon::python

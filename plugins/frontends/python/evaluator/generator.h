@@ -1,0 +1,16 @@
+// Generators whose frames the evaluator runs: objects that C code can iterate.
+#pragma once
+
+#include "python/evaluator/frame.h"
+
+namespace tenon::python {
+
+bool is_evaluated_generator(PyObject* object);
+
+/// Makes the object for a frame that has just started.
+Ref make_generator(std::unique_ptr<Frame> frame);
+
+/// The suspended frame, or null while it runs and when it has finished.
+std::unique_ptr<Frame>& generator_frame(PyObject* generator);
+
+}  // namespace tenon::python

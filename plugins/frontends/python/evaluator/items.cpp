@@ -1,0 +1,140 @@
+// Subscripts, slices and membership.
+#include <fmt/format.h>
+
+#include "python/compat/object_layout.h"
+#include "python/evaluator/evaluator.h"
+#include "python/heap/names.h"
+
+namespace tenon::python {
+namespace {
+
+/// An index into a sequence of that length, counted from its start, or an IndexError with the type's own words.
+Py_ssize_t in_range(PyObject* sequence, PyObject* key, Py_ssize_t length) {
+  Py_ssize_t index = PyNumber_AsSsize_t(key, PyExc_IndexError);
+  if (index == -1 && PyErr_Occurred()) throw_python_error();
+  if (index < 0) index += length;
+  if (index >= 0 && index < length) return index;
+  PyErr_Format(PyExc_IndexError, "%s index out of range", PyTuple_Check(sequence) ? "tuple" : PyList_Check(sequence) ? "list" : "deque");
+  throw PythonError();
+}
+
+}  // namespace
+
+Ref Evaluator::load_item(PyObject* container, PyObject* key) {
+  const TypeTraits& traits = heap_.traits(container);
+  if (traits.role == Recorder::Role::stand_in) {
+    heap_.expose(key);
+    Ref index = heap_.substitute(key);
+    mark_position();
+    return heap_.adopt(checked(PyObject_GetItem(container, index.get())));
+  }
+  if (PyType_Check(container)) {
+    if (PyType_IsSubtype(Py_TYPE(container), library_types().enum_meta)) {
+      Ref member = checked(PyObject_GetItem(container, key));
+      return heap_.enter(heap_.sources().constant(member.get()), member.get());
+    }
+    return heap_.adopt(checked(PyObject_GetItem(container, key)));  // list[int]
+  }
+  PyObject* method = heap_.type_attribute(Py_TYPE(container), names().__getitem__);
+  if (is_python_function(method)) return call_now(method, {container, key});
+  if (traits.atom) return heap_.adopt(checked(PyObject_GetItem(container, key)));
+  require_plain(key);
+  switch (traits.container) {
+    case Container::dict: {
+      if (Ref value = heap_.dict_item(container, key)) return value;
+      PyObject* missing = heap_.type_attribute(Py_TYPE(container), names().__missing__);
+      if (is_python_function(missing)) return call_now(missing, {container, key});
+      if (missing != nullptr) {
+        heap_.require_writable(container, "the insertion of a default");
+        Ref factory = checked(PyObject_GetAttr(container, names().default_factory));
+        if (!factory.is(Py_None)) {
+          Ref value = call_now(factory.get(), {});
+          checked(PyObject_SetItem(container, key, value.get()));
+          return value;
+        }
+      }
+      PyErr_SetObject(PyExc_KeyError, key);
+      throw PythonError();
+    }
+    case Container::list:
+    case Container::tuple:
+    case Container::deque:
+      if (PySlice_Check(key)) {
+        heap_.expose(container);
+        return heap_.adopt(checked(PyObject_GetItem(container, key)));
+      }
+      if (PyIndex_Check(key) && !is_stand_in(key)) return heap_.sequence_item(container, in_range(container, key, heap_.length(container)));
+      mark_position();
+      return heap_.adopt(checked(PyObject_GetItem(container, key)));
+    default: break;
+  }
+  if (Py_TYPE(container) == library_types().mapping_proxy && !heap_.source_of(container)) return heap_.adopt(checked(PyObject_GetItem(container, key)));
+  throw GraphBreak(fmt::format("a subscript of a {}", Py_TYPE(container)->tp_name));
+}
+
+void Evaluator::store_item(PyObject* container, PyObject* key, PyObject* value) {
+  const TypeTraits& traits = heap_.traits(container);
+  if (traits.role == Recorder::Role::stand_in) {
+    if (value == nullptr) throw GraphBreak("'del' of a part of a tensor");
+    heap_.expose(key);
+    Ref index = heap_.substitute(key), given = heap_.substitute(value);
+    mark_position();
+    checked(PyObject_SetItem(container, index.get(), given.get()));
+    return;
+  }
+  PyObject* method = heap_.type_attribute(Py_TYPE(container), value ? names().__setitem__ : names().__delitem__);
+  if (is_python_function(method)) {
+    if (value) call_now(method, {container, key, value});
+    else call_now(method, {container, key});
+    return;
+  }
+  if (traits.container == Container::none) throw GraphBreak(fmt::format("assignment to an item of a {}", Py_TYPE(container)->tp_name));
+  require_plain(key);
+  heap_.require_writable(container, value ? "assignment to an item" : "'del' of an item");
+  if (value) heap_.expose(value);
+  checked(value ? PyObject_SetItem(container, key, value) : PyObject_DelItem(container, key));
+}
+
+bool Evaluator::contains(PyObject* container, PyObject* item) {
+  const TypeTraits& traits = heap_.traits(container);
+  if (traits.role == Recorder::Role::stand_in) throw GraphBreak("'in' looks at the values of a tensor");
+  PyObject* method = heap_.type_attribute(Py_TYPE(container), names().__contains__);
+  if (is_python_function(method)) return truth(call_now(method, {container, item}).get());
+  require_plain(item);
+  if (traits.container == Container::dict) {
+    if (is_stand_in(item)) throw GraphBreak("a tensor is looked up in a dict");
+    return heap_.dict_contains(container, item);
+  }
+  if (is_stand_in(item)) {
+    // Identity first, as Python does; comparing would need the values.
+    if (traits.container == Container::list || traits.container == Container::tuple) {
+      heap_.expose(container);
+      Ref seen = heap_.substitute(container);
+      for (Py_ssize_t at = 0; at < PySequence_Fast_GET_SIZE(seen.get()); ++at) {
+        PyObject* each = PySequence_Fast_GET_ITEM(seen.get(), at);
+        if (each == item) return true;
+        if (is_stand_in(each)) break;
+      }
+    }
+    throw GraphBreak("a tensor is compared with the items of a container");
+  }
+  heap_.expose(container);
+  require_plain(container);
+  const bool known_type = traits.atom || traits.container != Container::none || PyType_IsSubtype(Py_TYPE(container), library_types().enum_meta) ||
+                          PyDictViewSet_Check(container) || PyDictValues_Check(container) || heap_.is_born(container);
+  if (!known_type) throw GraphBreak(fmt::format("'in' a {}", Py_TYPE(container)->tp_name));
+  return checked(PySequence_Contains(container, item)) != 0;
+}
+
+void Evaluator::op_slice(Frame&, const Instruction& i) {
+  Ref stop = pop(), start = pop(), container = pop();
+  Ref slice = heap_.born(checked(PySlice_New(start.get(), stop.get(), nullptr)));
+  if (i.op == Op::binary_slice) {
+    push(load_item(container.get(), slice.get()));
+    return;
+  }
+  Ref value = pop();
+  store_item(container.get(), slice.get(), value.get());
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,150 @@
+// Locals, cells, globals, class namespaces and imports.
+#include <fmt/format.h>
+
+#include "python/compat/object_layout.h"
+#include "python/evaluator/evaluator.h"
+#include "python/heap/names.h"
+
+namespace tenon::python {
+namespace {
+
+[[noreturn]] void raise_name_error(PyObject* type, const char* format, PyObject* name) {
+  PyErr_Format(type, format, name);
+  throw PythonError();
+}
+
+}  // namespace
+
+void Evaluator::dispatch_names(Frame& f, const Instruction& i) {
+  switch (i.op) {
+    case Op::make_cell: op_make_cell(f, i); return;
+    case Op::copy_free_vars: {
+      const int first = f.code->local_count() - i.arg;
+      for (int n = 0; n < i.arg; ++n) f.locals[first + n] = {Ref::borrow(PyTuple_GET_ITEM(f.closure.get(), n)), {}};
+      return;
+    }
+    case Op::load_closure: push(Ref::borrow(cell_at(f, i.arg))); return;
+    case Op::load_deref: push(load_cell(f, i.arg)); return;
+    case Op::store_deref: op_store_deref(f, i); return;
+    case Op::delete_deref: op_delete_deref(f, i); return;
+    case Op::load_class_deref:
+    case Op::load_from_dict_or_deref: {
+      Ref space = i.op == Op::load_class_deref ? f.class_namespace : pop();
+      PyObject* value = space ? PyDict_GetItemWithError(space.get(), f.code->local_name(i.arg)) : nullptr;
+      push(value ? Ref::borrow(value) : load_cell(f, i.arg));
+      return;
+    }
+    case Op::load_global: {
+      if (i.flags & kPushNullBefore) f.stack.emplace_back();
+      push(load_global(f, f.code->name(i.arg)));
+      if (i.flags & kPushNullAfter) f.stack.emplace_back();
+      return;
+    }
+    case Op::load_name: push(load_name(f, f.code->name(i.arg))); return;
+    case Op::load_from_dict_or_globals: {
+      Ref space = pop();
+      PyObject* value = PyDict_GetItemWithError(space.get(), f.code->name(i.arg));
+      push(value ? Ref::borrow(value) : load_global(f, f.code->name(i.arg)));
+      return;
+    }
+    case Op::load_locals: push(f.class_namespace); return;
+    case Op::store_name: {
+      if (!f.class_namespace) throw GraphBreak("a name is stored outside of a function");
+      Ref value = pop();
+      checked(PyDict_SetItem(f.class_namespace.get(), f.code->name(i.arg), value.get()));
+      return;
+    }
+    case Op::store_global: {
+      PyObject* name = f.code->name(i.arg);
+      throw GraphBreak(fmt::format("the global '{}' is assigned", PyUnicode_AsUTF8(name)), "return the new value instead of storing it");
+    }
+    case Op::delete_name:
+    case Op::delete_global: throw GraphBreak("a name is deleted");
+    case Op::load_build_class: push(load_global(f, names().__build_class__)); return;
+    case Op::setup_annotations: throw GraphBreak("annotations in a class body");
+    case Op::load_assertion_error: push(Ref::borrow(PyExc_AssertionError)); return;
+    case Op::import_name: op_import_name(f, i); return;
+    case Op::import_from: op_import_from(f, i); return;
+    default: throw GraphBreak(fmt::format("instruction {} is not evaluated", static_cast<int>(i.op)));
+  }
+}
+
+void Evaluator::op_load_fast(Frame& f, const Instruction& i) {
+  const Slot& slot = f.locals[i.arg];
+  if (!slot.object)
+    raise_name_error(PyExc_UnboundLocalError, "cannot access local variable '%U' where it is not associated with a value", f.code->local_name(i.arg));
+  f.stack.push_back(slot);
+}
+
+void Evaluator::op_make_cell(Frame& f, const Instruction& i) {
+  Slot& slot = f.locals[i.arg];
+  Ref value = slot.object ? force(slot) : Ref();
+  slot = {heap_.born(checked(PyCell_New(value.get()))), {}};
+}
+
+PyObject* Evaluator::cell_at(Frame& f, int slot) { return f.locals[slot].object.get(); }
+
+Ref Evaluator::load_cell(Frame& f, int slot) {
+  PyObject* cell = cell_at(f, slot);
+  PyObject* value = PyCell_GET(cell);
+  const SourceId source = heap_.source_of(cell);
+  if (value == nullptr) {
+    if (source) heap_.guards().add(GuardKind::cell_empty, source);
+    raise_name_error(PyExc_NameError, "cannot access free variable '%U' where it is not associated with a value in enclosing scope", f.code->local_name(slot));
+  }
+  return heap_.part(SourceKind::cell_contents, cell, value);
+}
+
+void Evaluator::op_store_deref(Frame& f, const Instruction& i) {
+  Ref value = pop();
+  PyObject* cell = cell_at(f, i.arg);
+  heap_.require_writable(cell, "assignment to a variable of an enclosing function");
+  checked(PyCell_Set(cell, value.get()));
+}
+
+void Evaluator::op_delete_deref(Frame& f, const Instruction& i) {
+  PyObject* cell = cell_at(f, i.arg);
+  heap_.require_writable(cell, "deletion of a variable of an enclosing function");
+  checked(PyCell_Set(cell, nullptr));
+}
+
+Ref Evaluator::load_global(Frame& f, PyObject* name) {
+  heap_.make_known(f.globals.get(), heap_.sources().constant(f.globals.get()));
+  if (Ref value = heap_.dict_item(f.globals.get(), name)) return value;
+  heap_.make_known(f.builtins.get(), heap_.sources().constant(f.builtins.get()));
+  if (Ref value = heap_.dict_item(f.builtins.get(), name)) return value;
+  raise_name_error(PyExc_NameError, "name '%U' is not defined", name);
+}
+
+Ref Evaluator::load_name(Frame& f, PyObject* name) {
+  if (f.class_namespace)
+    if (PyObject* value = PyDict_GetItemWithError(f.class_namespace.get(), name)) return Ref::borrow(value);
+  return load_global(f, name);
+}
+
+void Evaluator::op_import_name(Frame& f, const Instruction& i) {
+  Ref from_list = pop(), level = pop();
+  PyObject* name = f.code->name(i.arg);
+  PyObject* modules = PyImport_GetModuleDict();
+  if (PyLong_AsLong(level.get()) != 0) throw GraphBreak("a relative import");
+  heap_.make_known(modules, heap_.sources().constant(modules));
+  if (from_list.is(Py_None)) {
+    const std::string full = PyUnicode_AsUTF8(name);
+    if (!heap_.dict_item(modules, name)) throw GraphBreak(fmt::format("'{}' is imported for the first time", full));
+    Ref top = checked(PyUnicode_FromString(full.substr(0, full.find('.')).c_str()));
+    push(heap_.dict_item(modules, top.get()));
+    return;
+  }
+  Ref module = heap_.dict_item(modules, name);
+  if (!module) throw GraphBreak(fmt::format("'{}' is imported for the first time", PyUnicode_AsUTF8(name)));
+  push(std::move(module));
+}
+
+void Evaluator::op_import_from(Frame& f, const Instruction& i) {
+  Ref module = Ref::borrow(peek(1));
+  std::optional<Ref> found = find_attribute(module.get(), f.code->name(i.arg));
+  if (!found) throw GraphBreak("a submodule is imported for the first time");
+  push(std::move(*found));
+}
+
+}  // namespace tenon::python

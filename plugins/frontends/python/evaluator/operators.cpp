@@ -1,0 +1,242 @@
+// Truth, arithmetic, comparison and identity.
+#include <fmt/format.h>
+
+#include <array>
+
+#include "python/compat/object_layout.h"
+#include "python/evaluator/evaluator.h"
+#include "python/heap/names.h"
+
+namespace tenon::python {
+namespace {
+
+using Binary = PyObject* (*)(PyObject*, PyObject*);
+
+PyObject* power(PyObject* a, PyObject* b) { return PyNumber_Power(a, b, Py_None); }
+PyObject* in_place_power(PyObject* a, PyObject* b) { return PyNumber_InPlacePower(a, b, Py_None); }
+
+/// In the order of CPython's NB_ constants: the plain operators, then the in-place ones.
+constexpr int kPlainOperators = 13;
+constexpr std::array<Binary, 26> kOperators = {
+    PyNumber_Add, PyNumber_And, PyNumber_FloorDivide, PyNumber_Lshift, PyNumber_MatrixMultiply, PyNumber_Multiply, PyNumber_Remainder,
+    PyNumber_Or, power, PyNumber_Rshift, PyNumber_Subtract, PyNumber_TrueDivide, PyNumber_Xor,
+    PyNumber_InPlaceAdd, PyNumber_InPlaceAnd, PyNumber_InPlaceFloorDivide, PyNumber_InPlaceLshift, PyNumber_InPlaceMatrixMultiply,
+    PyNumber_InPlaceMultiply, PyNumber_InPlaceRemainder, PyNumber_InPlaceOr, in_place_power, PyNumber_InPlaceRshift,
+    PyNumber_InPlaceSubtract, PyNumber_InPlaceTrueDivide, PyNumber_InPlaceXor};
+
+struct OperatorNames {
+  PyObject *plain, *reflected, *in_place;
+};
+OperatorNames operator_names(int operation) {
+  const Names& n = names();
+  const std::array<OperatorNames, kPlainOperators> all = {{
+      {n.__add__, n.__radd__, n.__iadd__}, {n.__and__, n.__rand__, n.__iand__}, {n.__floordiv__, n.__rfloordiv__, n.__ifloordiv__},
+      {n.__lshift__, n.__rlshift__, n.__ilshift__}, {n.__matmul__, n.__rmatmul__, n.__imatmul__}, {n.__mul__, n.__rmul__, n.__imul__},
+      {n.__mod__, n.__rmod__, n.__imod__}, {n.__or__, n.__ror__, n.__ior__}, {n.__pow__, n.__rpow__, n.__ipow__},
+      {n.__rshift__, n.__rrshift__, n.__irshift__}, {n.__sub__, n.__rsub__, n.__isub__}, {n.__truediv__, n.__rtruediv__, n.__itruediv__},
+      {n.__xor__, n.__rxor__, n.__ixor__}}};
+  return all[operation % kPlainOperators];
+}
+
+constexpr std::array<const char*, kPlainOperators> kSigns = {"+", "&", "//", "<<", "@", "*", "%", "|", "**", ">>", "-", "/", "^"};
+
+struct ComparisonNames {
+  PyObject *name, *reflected;
+};
+ComparisonNames comparison_names(int operation) {
+  const Names& n = names();
+  const std::array<ComparisonNames, 6> all = {{{n.__lt__, n.__gt__}, {n.__le__, n.__ge__}, {n.__eq__, n.__eq__}, {n.__ne__, n.__ne__}, {n.__gt__, n.__lt__}, {n.__ge__, n.__le__}}};
+  return all[operation];
+}
+
+}  // namespace
+
+bool Evaluator::truth(PyObject* value) {
+  if (value == Py_True) return true;
+  if (value == Py_False || value == Py_None) return false;
+  const TypeTraits& traits = heap_.traits(value);
+  if (traits.role == Recorder::Role::stand_in)
+    throw GraphBreak("a branch depends on the values of a tensor (data-dependent control flow)",
+                     "keep both branches in the graph with tenon.cond(pred, true_fn, false_fn, operands), or with torch.where / np.where");
+  if (traits.atom || traits.role == Recorder::Role::scalar || traits.identity) return checked(PyObject_IsTrue(value)) != 0;
+  if (traits.python_class) {
+    PyObject* method = heap_.type_attribute(Py_TYPE(value), names().__bool__);
+    if (is_python_function(method)) return truth(call_now(method, {value}).get());
+    if (method == nullptr) {
+      method = heap_.type_attribute(Py_TYPE(value), names().__len__);
+      if (is_python_function(method)) return truth(call_now(method, {value}).get());
+      if (method == nullptr) return true;
+    }
+  }
+  if (traits.container != Container::none) return heap_.length(value) != 0;
+  if (PyMethod_Check(value) || PyFunction_Check(value) || PyCFunction_Check(value) || heap_.is_born(value)) return checked(PyObject_IsTrue(value)) != 0;
+  if (Py_TYPE(value)->tp_as_number == nullptr && Py_TYPE(value)->tp_as_sequence == nullptr && Py_TYPE(value)->tp_as_mapping == nullptr) return true;
+  throw GraphBreak(fmt::format("the truth of a {}", Py_TYPE(value)->tp_name));
+}
+
+std::optional<Ref> Evaluator::python_operator(PyObject* left, PyObject* right, PyObject* name, PyObject* reflected, bool* tried) {
+  struct Candidate {
+    PyObject *self, *name, *other;
+  };
+  std::array<Candidate, 2> candidates = {{{left, name, right}, {right, reflected, left}}};
+  if (Py_TYPE(right) != Py_TYPE(left) && PyType_IsSubtype(Py_TYPE(right), Py_TYPE(left))) std::swap(candidates[0], candidates[1]);
+  for (const Candidate& candidate : candidates) {
+    if (candidate.name == nullptr) continue;
+    const TypeTraits& traits = heap_.traits(candidate.self);
+    if (!traits.python_class || traits.role != Recorder::Role::other) continue;
+    PyObject* method = heap_.type_attribute(Py_TYPE(candidate.self), candidate.name);
+    if (!is_python_function(method)) continue;
+    *tried = true;
+    Ref result = call_now(method, {candidate.self, candidate.other});
+    if (!result.is(Py_NotImplemented)) return result;
+  }
+  return std::nullopt;
+}
+
+Ref Evaluator::binary(int operation, PyObject* left, PyObject* right) {
+  const TypeTraits& a = heap_.traits(left);
+  const TypeTraits b = heap_.traits(right);
+  if (a.atom && b.atom) return heap_.adopt(checked(kOperators[operation](left, right)));
+  const OperatorNames names = operator_names(operation);
+  bool tried = false;
+  if (operation >= kPlainOperators && heap_.traits(left).python_class)
+    if (std::optional<Ref> result = python_operator(left, right, names.in_place, nullptr, &tried)) return std::move(*result);
+  if (std::optional<Ref> result = python_operator(left, right, names.plain, names.reflected, &tried)) return std::move(*result);
+  const bool stand_in = is_stand_in(left) || is_stand_in(right);
+  if (tried && !stand_in) {
+    PyErr_Format(PyExc_TypeError, "unsupported operand type(s) for %s%s: '%.100s' and '%.100s'", kSigns[operation % kPlainOperators],
+                 operation >= kPlainOperators ? "=" : "", Py_TYPE(left)->tp_name, Py_TYPE(right)->tp_name);
+    throw PythonError();
+  }
+  heap_.expose(left);
+  heap_.expose(right);
+  require_plain(left);
+  require_plain(right);
+  if (stand_in) {
+    Ref x = heap_.substitute(left), y = heap_.substitute(right);
+    mark_position();
+    return heap_.adopt(checked(kOperators[operation](x.get(), y.get())));
+  }
+  const Container container = heap_.traits(left).container;
+  const bool changes = operation >= kPlainOperators && container != Container::none && container != Container::tuple && container != Container::frozen_set;
+  if (changes) heap_.require_writable(left, "an in-place operator");
+  return heap_.adopt(checked(kOperators[operation](left, right)));
+}
+
+Ref Evaluator::compare(int operation, PyObject* left, PyObject* right) {
+  const TypeTraits& a = heap_.traits(left);
+  const TypeTraits b = heap_.traits(right);
+  if (a.atom && b.atom) return heap_.adopt(checked(PyObject_RichCompare(left, right, operation)));
+  const ComparisonNames names = comparison_names(operation);
+  bool tried = false;
+  if (std::optional<Ref> result = python_operator(left, right, names.name, names.reflected, &tried)) return std::move(*result);
+  const bool stand_in = is_stand_in(left) || is_stand_in(right);
+  if (tried && !stand_in) {
+    if (operation == Py_EQ || operation == Py_NE) return Ref::borrow((left == right) == (operation == Py_EQ) ? Py_True : Py_False);
+    PyErr_Format(PyExc_TypeError, "operands of types '%.100s' and '%.100s' cannot be ordered", Py_TYPE(left)->tp_name, Py_TYPE(right)->tp_name);
+    throw PythonError();
+  }
+  heap_.expose(left);
+  heap_.expose(right);
+  require_plain(left);
+  require_plain(right);
+  Ref x = heap_.substitute(left), y = heap_.substitute(right);
+  mark_position();
+  return heap_.adopt(checked(PyObject_RichCompare(x.get(), y.get(), operation)));
+}
+
+void Evaluator::op_is(Frame&, const Instruction& i) {
+  Ref right = pop(), left = pop();
+  push(Ref::borrow((left.get() == right.get()) != (i.arg != 0) ? Py_True : Py_False));
+}
+
+void Evaluator::op_unary(Frame&, const Instruction& i) {
+  Ref value = pop();
+  if (i.op == Op::unary_not) {
+    push(Ref::borrow(truth(value.get()) ? Py_False : Py_True));
+    return;
+  }
+  const Names& n = names();
+  PyObject* name = i.op == Op::unary_negative ? n.__neg__ : i.op == Op::unary_positive ? n.__pos__ : n.__invert__;
+  PyObject* method = heap_.traits(value.get()).atom ? nullptr : heap_.type_attribute(Py_TYPE(value.get()), name);
+  if (is_python_function(method) && !is_stand_in(value.get())) {
+    push(call_now(method, {value.get()}));
+    return;
+  }
+  const auto operation = i.op == Op::unary_negative ? PyNumber_Negative : i.op == Op::unary_positive ? PyNumber_Positive : PyNumber_Invert;
+  mark_position();
+  push(heap_.adopt(checked(operation(value.get()))));
+}
+
+Py_ssize_t Evaluator::length(PyObject* value) {
+  const TypeTraits& traits = heap_.traits(value);
+  if (traits.role == Recorder::Role::stand_in || traits.atom) {
+    mark_position();
+    return checked(PyObject_Size(value));
+  }
+  PyObject* method = heap_.type_attribute(Py_TYPE(value), names().__len__);
+  if (is_python_function(method)) {
+    Ref result = call_now(method, {value});
+    return checked(PyLong_AsSsize_t(result.get()));
+  }
+  if (traits.container != Container::none) return heap_.length(value);
+  if (heap_.source_of(value)) throw GraphBreak(fmt::format("len() of a {}", Py_TYPE(value)->tp_name));
+  return checked(PyObject_Size(value));
+}
+
+Ref Evaluator::to_string(PyObject* value, PyObject* method_name) {
+  const TypeTraits& traits = heap_.traits(value);
+  if (traits.role == Recorder::Role::stand_in) throw GraphBreak("the values of a tensor are turned into text");
+  if (traits.python_class && !traits.identity) {
+    PyObject* method = heap_.type_attribute(Py_TYPE(value), method_name);
+    if (method_name == names().__str__ && !is_python_function(method) && !PyExceptionInstance_Check(value)) method = heap_.type_attribute(Py_TYPE(value), names().__repr__);
+    if (is_python_function(method)) return call_now(method, {value});
+    if (heap_.source_of(value) && traits.container == Container::none) throw GraphBreak(fmt::format("the text of a {}", Py_TYPE(value)->tp_name));
+  }
+  heap_.expose(value);
+  require_plain(value);
+  return checked(method_name == names().__repr__ ? PyObject_Repr(value) : PyObject_Str(value));
+}
+
+void Evaluator::require_plain(PyObject* value, int depth) {
+  const Names& n = names();
+  PyObject* const methods[] = {n.__eq__, n.__hash__, n.__lt__, n.__iter__, n.__len__, n.__getitem__, n.__next__, n.__bool__, n.__index__, n.__int__, n.__float__, n.__add__, n.__radd__, n.__contains__, n.__repr__, n.__str__, n.__format__};
+  require_no_python_methods(value, methods, depth);
+}
+
+void Evaluator::require_no_python_methods(PyObject* value, std::span<PyObject* const> method_names, int depth) {
+  const TypeTraits& traits = heap_.traits(value);
+  if (traits.atom || traits.identity || traits.role != Recorder::Role::other) return;
+  if (traits.python_class && !PyExceptionInstance_Check(value)) {
+    for (PyObject* name : method_names) {
+      if (traits.container != Container::none && (name == names().__repr__ || name == names().__str__)) continue;
+      if (is_python_function(heap_.type_attribute(Py_TYPE(value), name)))
+        throw GraphBreak(fmt::format("C code would call {}.{}", Py_TYPE(value)->tp_name, PyUnicode_AsUTF8(name)));
+    }
+  }
+  if (depth >= 4) return;
+  if (traits.container == Container::list || traits.container == Container::tuple)
+    for (Py_ssize_t at = 0; at < PySequence_Fast_GET_SIZE(value); ++at) require_no_python_methods(PySequence_Fast_GET_ITEM(value, at), method_names, depth + 1);
+  if (traits.container == Container::dict) {
+    Py_ssize_t position = 0;
+    PyObject *key, *item;
+    while (PyDict_Next(value, &position, &key, &item)) require_no_python_methods(item, method_names, depth + 1);
+  }
+}
+
+void Evaluator::op_jump_if(Frame& f, const Instruction& i) {
+  Ref value = pop();
+  bool jump = false;
+  switch (i.op) {
+    case Op::pop_jump_if_none: jump = value.is(Py_None); break;
+    case Op::pop_jump_if_not_none: jump = !value.is(Py_None); break;
+    case Op::pop_jump_if_true:
+    case Op::jump_if_true_or_pop: jump = truth(value.get()); break;
+    default: jump = !truth(value.get()); break;
+  }
+  const bool keeps = i.op == Op::jump_if_true_or_pop || i.op == Op::jump_if_false_or_pop;
+  if (jump && keeps) push(std::move(value));
+  if (jump) f.next = i.target;
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,284 @@
+// The loop: one instruction after the other, and the search for a handler when one raises.
+#include <fmt/format.h>
+
+#include "python/compat/object_layout.h"
+#include "python/evaluator/evaluator.h"
+
+namespace tenon::python {
+namespace {
+
+constexpr std::size_t kDeepestChain = 400;  // frames; a recursion deeper than this is left to Python
+constexpr int kDeepestNesting = 60;         // runs of the loop within each other
+
+std::string type_and_text(PyObject* exception) {
+  Ref text = Ref::steal(PyObject_Str(exception));
+  const char* chars = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  if (chars == nullptr) PyErr_Clear();
+  return fmt::format("{}: {}", Py_TYPE(exception)->tp_name, chars ? chars : "");
+}
+
+}  // namespace
+
+/// Counts how deep the loop is nested, and drops the frames that an error or a break left behind.
+struct NestedRun {
+  Evaluator& evaluator;
+  std::size_t base;
+  NestedRun(Evaluator& evaluator, std::size_t base) : evaluator(evaluator), base(base) {
+    if (++evaluator.nested_ > kDeepestNesting) {
+      --evaluator.nested_;
+      throw GraphBreak("calls from C code nested too deeply");
+    }
+  }
+  ~NestedRun() { --evaluator.nested_; }
+};
+
+void Evaluator::push_frame(std::unique_ptr<Frame> frame) {
+  if (frames_.size() >= kDeepestChain) throw GraphBreak("a recursion deeper than the evaluator follows");
+  frames_.push_back(std::move(frame));
+}
+
+Ref Evaluator::run(std::size_t base) {
+  NestedRun nested(*this, base);
+  const std::size_t results = stopped_.size();
+  while (stopped_.size() == results) {
+    try {
+      while (stopped_.size() == results) step();
+    } catch (const PythonError&) {
+      if (!somebody_handles(base)) {
+        Ref exception = compat::take_exception();
+        if (base > 0) {  // whoever started this run may handle it
+          while (frames_.size() > base) frames_.pop_back();
+          compat::set_exception(std::move(exception));
+          throw;
+        }
+        throw GraphBreak(fmt::format("the call raises {}", type_and_text(exception.get())), "");
+      }
+      unwind();
+    }
+  }
+  Ref result = std::move(stopped_.back());
+  stopped_.pop_back();
+  return result;
+}
+
+bool Evaluator::somebody_handles(std::size_t base) const {
+  for (std::size_t depth = frames_.size(); depth > base; --depth) {
+    const Frame& frame = *frames_[depth - 1];
+    if (frame.code->handler_of(frame.current) != nullptr) return true;
+  }
+  return false;
+}
+
+/// Gives the exception that is set to the innermost handler. There is one.
+void Evaluator::unwind() {
+  Ref exception = compat::take_exception();
+  while (true) {
+    Frame& f = frame();
+    if (const Handler* handler = f.code->handler_of(f.current)) {
+      f.stack.resize(handler->depth);
+      if (handler->push_lasti) push(checked(PyLong_FromLong(f.current)));
+      push(heap_.born(exception));
+      f.keyword_names = {};
+      f.next = handler->target;
+      return;
+    }
+    frames_.pop_back();
+  }
+}
+
+Ref Evaluator::call_now(PyObject* callable, Arguments arguments) {
+  const std::size_t base = frames_.size();
+  if (std::optional<Ref> result = call(callable, std::move(arguments), Completion::stop)) return std::move(*result);
+  return run(base);
+}
+
+Ref Evaluator::call_now(PyObject* callable, std::initializer_list<PyObject*> objects) {
+  Arguments arguments;
+  for (PyObject* object : objects) arguments.values.push_back(Ref::borrow(object));
+  return call_now(callable, std::move(arguments));
+}
+
+/// The innermost frame returns.
+void Evaluator::finish(Ref result) {
+  std::unique_ptr<Frame> done = std::move(frames_.back());
+  frames_.pop_back();
+  switch (done->completion) {
+    case Completion::push: push(std::move(result)); break;
+    case Completion::discard: break;
+    case Completion::push_object: push(std::move(done->completion_object)); break;
+    case Completion::stop: stopped_.push_back(std::move(result)); break;
+  }
+}
+
+std::vector<Ref> Evaluator::pop_many(int count) {
+  std::vector<Ref> objects(count);
+  for (int i = count; i-- > 0;) objects[i] = pop();
+  return objects;
+}
+
+void Evaluator::step() {
+  Frame& f = frame();
+  f.current = f.next++;
+  ++instructions_;
+  const Instruction& i = f.code->instructions[f.current];
+  switch (i.op) {
+    case Op::unsupported: throw GraphBreak(fmt::format("bytecode instruction number {} is not evaluated", i.arg));
+    case Op::nop: return;
+    case Op::pop_top: f.stack.pop_back(); return;
+    case Op::push_null: f.stack.emplace_back(); return;
+    case Op::copy: f.stack.push_back(f.stack[f.stack.size() - i.arg]); return;
+    case Op::swap: std::swap(f.stack.back(), f.stack[f.stack.size() - i.arg]); return;
+    case Op::end_for: f.stack.pop_back(); return;
+    case Op::end_send: f.stack.erase(f.stack.end() - 2); return;
+    case Op::load_const: push(Ref::borrow(f.code->constant(i.arg))); return;
+    case Op::load_fast: op_load_fast(f, i); return;
+    case Op::load_fast_and_clear: f.stack.push_back(std::exchange(f.locals[i.arg], {})); return;
+    case Op::store_fast: f.locals[i.arg] = pop_slot(); return;
+    case Op::delete_fast:
+      if (!f.locals[i.arg].object) throw GraphBreak("an unbound local is deleted");
+      f.locals[i.arg] = {};
+      return;
+    case Op::to_bool: {
+      Ref value = pop();
+      push(Ref::borrow(truth(value.get()) ? Py_True : Py_False));
+      return;
+    }
+    case Op::binary_op: {
+      Ref right = pop(), left = pop();
+      push(binary(i.arg, left.get(), right.get()));
+      return;
+    }
+    case Op::compare_op: {
+      Ref right = pop(), left = pop();
+      Ref result = compare(i.arg, left.get(), right.get());
+      if (i.flags & kCompareToBool) result = Ref::borrow(truth(result.get()) ? Py_True : Py_False);
+      push(std::move(result));
+      return;
+    }
+    case Op::is_op: op_is(f, i); return;
+    case Op::contains_op: {
+      Ref container = pop(), item = pop();
+      push(Ref::borrow(contains(container.get(), item.get()) != (i.arg != 0) ? Py_True : Py_False));
+      return;
+    }
+    case Op::unary_negative:
+    case Op::unary_positive:
+    case Op::unary_invert:
+    case Op::unary_not: op_unary(f, i); return;
+    case Op::load_attr: {
+      Ref owner = pop();
+      push(load_attribute(owner.get(), f.code->name(i.arg)));
+      return;
+    }
+    case Op::load_method: {
+      Ref owner = pop();
+      if (!(i.flags & kSelfAfter)) f.stack.emplace_back();
+      push(load_attribute(owner.get(), f.code->name(i.arg)));
+      if (i.flags & kSelfAfter) f.stack.emplace_back();
+      return;
+    }
+    case Op::load_super_attr: op_load_super_attr(f, i); return;
+    case Op::store_attr: {
+      Ref owner = pop(), value = pop();
+      store_attribute(owner.get(), f.code->name(i.arg), value.get());
+      return;
+    }
+    case Op::binary_subscr: {
+      Ref key = pop(), container = pop();
+      push(load_item(container.get(), key.get()));
+      return;
+    }
+    case Op::store_subscr: {
+      Ref key = pop(), container = pop(), value = pop();
+      store_item(container.get(), key.get(), value.get());
+      return;
+    }
+    case Op::binary_slice:
+    case Op::store_slice: op_slice(f, i); return;
+    case Op::jump: f.next = i.target; return;
+    case Op::pop_jump_if_true:
+    case Op::pop_jump_if_false:
+    case Op::pop_jump_if_none:
+    case Op::pop_jump_if_not_none:
+    case Op::jump_if_true_or_pop:
+    case Op::jump_if_false_or_pop: op_jump_if(f, i); return;
+    case Op::get_iter: {
+      Ref iterable = pop();
+      push(iterator_of(iterable.get()));
+      return;
+    }
+    case Op::for_iter: op_for_iter(f, i); return;
+    case Op::kw_names: f.keyword_names = Ref::borrow(f.code->constant(i.arg)); return;
+    case Op::call: op_call(f, i.arg, std::exchange(f.keyword_names, {})); return;
+    case Op::call_kw: {
+      Ref given = pop();
+      op_call(f, i.arg, std::move(given));
+      return;
+    }
+    case Op::call_function_ex: op_call_function_ex(f, i); return;
+    case Op::make_function: op_make_function(f, i); return;
+    case Op::set_function_attribute: op_set_function_attribute(f, i); return;
+    case Op::return_value: {
+      Ref result = pop();
+      finish(std::move(result));
+      return;
+    }
+    case Op::return_const: finish(Ref::borrow(f.code->constant(i.arg))); return;
+    case Op::return_generator: op_return_generator(f); return;
+    case Op::yield_value: op_yield(f); return;
+    case Op::send: op_send(f, i); return;
+    case Op::get_yield_from_iter: {
+      Ref iterable = pop();
+      push(iterator_of(iterable.get()));
+      return;
+    }
+    case Op::build_tuple:
+    case Op::build_list:
+    case Op::build_set:
+    case Op::build_map:
+    case Op::build_const_key_map:
+    case Op::build_string:
+    case Op::build_slice: op_build(f, i); return;
+    case Op::list_append:
+    case Op::set_add:
+    case Op::map_add:
+    case Op::list_extend:
+    case Op::set_update:
+    case Op::dict_update:
+    case Op::dict_merge:
+    case Op::list_to_tuple: op_extend(f, i); return;
+    case Op::unpack_sequence:
+    case Op::unpack_ex: op_unpack(f, i); return;
+    case Op::format_value:
+    case Op::format_simple:
+    case Op::format_with_spec:
+    case Op::convert_value: op_format(f, i); return;
+    case Op::get_len:
+    case Op::match_mapping:
+    case Op::match_sequence:
+    case Op::match_keys:
+    case Op::match_class: op_match(f, i); return;
+    case Op::push_exc_info:
+    case Op::pop_except:
+    case Op::check_exc_match:
+    case Op::reraise:
+    case Op::with_except_start:
+    case Op::stop_iteration_error: op_exception(f, i); return;
+    case Op::raise_varargs: op_raise(f, i); return;
+    case Op::before_with: op_before_with(f); return;
+    case Op::cleanup_throw: throw GraphBreak("an exception thrown through 'yield from'");
+    case Op::delete_attr: {
+      Ref owner = pop();
+      delete_attribute(owner.get(), f.code->name(i.arg));
+      return;
+    }
+    case Op::delete_subscr: {
+      Ref key = pop(), container = pop();
+      store_item(container.get(), key.get(), nullptr);
+      return;
+    }
+    default: dispatch_names(f, i); return;
+  }
+}
+
+}  // namespace tenon::python

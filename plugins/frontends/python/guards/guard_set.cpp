@@ -1,0 +1,109 @@
+#include "python/guards/guard_set.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+namespace tenon::python {
+namespace {
+
+std::uint64_t address(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
+
+std::string shown(PyObject* object) {
+  if (object == nullptr) return "nothing";
+  Ref text = Ref::steal(PyObject_Repr(object));
+  const char* chars = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  if (chars == nullptr) {
+    PyErr_Clear();
+    return fmt::format("<{}>", Py_TYPE(object)->tp_name);
+  }
+  return chars;
+}
+
+bool same_float(double a, double b) { return std::memcmp(&a, &b, sizeof a) == 0; }
+
+}  // namespace
+
+bool same_constant(PyObject* a, PyObject* b) noexcept {
+  if (a == b) return true;
+  if (Py_TYPE(a) != Py_TYPE(b)) return false;
+  if (PyFloat_CheckExact(a)) return same_float(PyFloat_AS_DOUBLE(a), PyFloat_AS_DOUBLE(b));
+  if (PyComplex_CheckExact(a)) {
+    const Py_complex x = PyComplex_AsCComplex(a), y = PyComplex_AsCComplex(b);
+    return same_float(x.real, y.real) && same_float(x.imag, y.imag);
+  }
+  if (PyTuple_Check(a)) {
+    const Py_ssize_t size = PyTuple_GET_SIZE(a);
+    if (size != PyTuple_GET_SIZE(b)) return false;
+    for (Py_ssize_t i = 0; i < size; ++i)
+      if (!same_constant(PyTuple_GET_ITEM(a, i), PyTuple_GET_ITEM(b, i))) return false;
+    return true;
+  }
+  const int equal = PyObject_RichCompareBool(a, b, Py_EQ);
+  if (equal < 0) PyErr_Clear();
+  return equal == 1;
+}
+
+std::size_t GuardSet::IdentityHash::operator()(const Identity& identity) const {
+  std::uint64_t hash = static_cast<std::uint64_t>(identity.kind) + 1;
+  for (std::uint64_t part : {identity.place, identity.detail, identity.expected}) hash = (hash ^ part) * 0x9E3779B97F4A7C15u, hash ^= hash >> 31;
+  return hash;
+}
+
+void GuardSet::add(GuardKind kind, SourceId source, PyObject* expected) {
+  // Two reads of one source in one capture see one object; a constant needs no second guard even when the objects differ.
+  const std::uint64_t detail = kind == GuardKind::constant ? 0 : address(expected);
+  if (!is_new({kind, source.value, 0, detail})) return;
+  guards_.push_back({.kind = kind, .source = source, .expected = Ref::borrow(expected), .key = {}, .other = {}, .others = {}, .check = {}});
+}
+
+void GuardSet::add_length(SourceId source, std::int64_t length) {
+  if (!is_new({GuardKind::length, source.value, static_cast<std::uint64_t>(length), 0})) return;
+  guards_.push_back({.kind = GuardKind::length, .source = source, .expected = {}, .key = {}, .number = length, .other = {}, .others = {}, .check = {}});
+}
+
+void GuardSet::add_same_object(SourceId source, SourceId other) {
+  if (!is_new({GuardKind::same_object, source.value, other.value, 0})) return;
+  guards_.push_back({.kind = GuardKind::same_object, .source = source, .expected = {}, .key = {}, .other = other, .others = {}, .check = {}});
+}
+
+void GuardSet::add_type_attribute(PyTypeObject* type, PyObject* name, PyObject* value) {
+  if (!is_new({GuardKind::type_attribute, address(type), address(name), address(value)})) return;
+  const SourceId source = sources_.constant(reinterpret_cast<PyObject*>(type));
+  guards_.push_back({.kind = GuardKind::type_attribute, .source = source, .expected = Ref::borrow(value), .key = Ref::borrow(name), .other = {}, .others = {}, .check = {}});
+}
+
+void GuardSet::add_function_parts(SourceId source, Ref parts, PyObject* code) {
+  if (!is_new({GuardKind::function_parts, source.value, address(code), 0})) return;
+  guards_.push_back({.kind = GuardKind::function_parts, .source = source, .expected = std::move(parts), .key = {}, .other = {}, .others = {}, .check = {}});
+}
+
+void GuardSet::add_value_check(SourceId source, std::shared_ptr<ValueCheck> check) {
+  guards_.push_back({.kind = GuardKind::value_check, .source = source, .expected = {}, .key = {}, .other = {}, .others = {}, .check = std::move(check)});
+}
+
+std::string describe(const SourceTable& sources, const Guard& guard) {
+  const std::string path = sources.describe(guard.source);
+  switch (guard.kind) {
+    case GuardKind::type_is:
+      return fmt::format("type({}) is {}", path, reinterpret_cast<PyTypeObject*>(guard.expected.get())->tp_name);
+    case GuardKind::identity: return fmt::format("{} is {}", path, shown(guard.expected.get()));
+    case GuardKind::constant: return fmt::format("{} == {}", path, shown(guard.expected.get()));
+    case GuardKind::length: return fmt::format("len({}) == {}", path, guard.number);
+    case GuardKind::dict_keys: return fmt::format("tuple({}) == {}", path, shown(guard.expected.get()));
+    case GuardKind::key_missing: return fmt::format("{} not in {}", shown(guard.expected.get()), path);
+    case GuardKind::key_present: return fmt::format("{} in {}", shown(guard.expected.get()), path);
+    case GuardKind::set_items: return fmt::format("{} == {}", path, shown(guard.expected.get()));
+    case GuardKind::same_object: return fmt::format("{} is {}", path, sources.describe(guard.other));
+    case GuardKind::function_parts: return fmt::format("{} has the same code and defaults", path);
+    case GuardKind::type_attribute:
+      return guard.expected ? fmt::format("{}.{} is {}", path, shown(guard.key.get()), shown(guard.expected.get()))
+                            : fmt::format("{} has no {}", path, shown(guard.key.get()));
+    case GuardKind::cell_empty: return fmt::format("{} is empty", path);
+    case GuardKind::value_check: return fmt::format("{} is {}", path, guard.check->expected());
+    case GuardKind::distinct: return fmt::format("{} tensors and arrays are different objects", guard.others.size());
+  }
+  return path;
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,138 @@
+#include "python/guards/source.h"
+
+#include <fmt/format.h>
+
+#include "python/evaluator/graph_break.h"
+
+namespace tenon::python {
+namespace {
+
+std::string repr_of(PyObject* object) {
+  Ref text = Ref::steal(PyObject_Repr(object));
+  const char* chars = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  if (chars == nullptr) {
+    PyErr_Clear();
+    return fmt::format("<{}>", Py_TYPE(object)->tp_name);
+  }
+  return chars;
+}
+
+std::string name_of(PyObject* object) {
+  if (PyModule_Check(object)) {
+    const char* name = PyModule_GetName(object);
+    if (name == nullptr) PyErr_Clear();
+    return name ? name : "<module>";
+  }
+  if (PyType_Check(object)) return reinterpret_cast<PyTypeObject*>(object)->tp_name;
+  if (PyFunction_Check(object)) {
+    const char* name = PyUnicode_AsUTF8(reinterpret_cast<PyFunctionObject*>(object)->func_qualname);
+    if (name == nullptr) PyErr_Clear();
+    return name ? name : "<function>";
+  }
+  return fmt::format("<{}>", Py_TYPE(object)->tp_name);
+}
+
+std::string text_of(PyObject* string) {
+  const char* chars = PyUnicode_Check(string) ? PyUnicode_AsUTF8(string) : nullptr;
+  if (chars == nullptr) {
+    PyErr_Clear();
+    return repr_of(string);
+  }
+  return chars;
+}
+
+/// Whether two keys of this type may be compared by value: what has no identity of its own.
+bool compares_by_value(PyObject* key) {
+  return PyUnicode_CheckExact(key) || PyLong_CheckExact(key) || PyBytes_CheckExact(key);
+}
+
+}  // namespace
+
+SourceTable::SourceTable() : key_numbers_(checked(PyDict_New())) { sources_.push_back({SourceKind::constant, {}, 0, {}}); }
+
+std::size_t SourceTable::ShapeHash::operator()(const Shape& shape) const {
+  std::uint64_t hash = static_cast<std::uint64_t>(shape.kind) * 0x9E3779B97F4A7C15u;
+  hash = (hash ^ shape.parent) * 0xC2B2AE3D27D4EB4Fu;
+  hash = (hash ^ static_cast<std::uint64_t>(shape.index)) * 0x165667B19E3779F9u;
+  return hash ^ (hash >> 29);
+}
+
+SourceId SourceTable::intern(Source source, const Shape& shape) {
+  auto [entry, fresh] = ids_.try_emplace(shape, static_cast<std::uint32_t>(sources_.size()));
+  if (fresh) sources_.push_back(std::move(source));
+  return {entry->second};
+}
+
+std::int64_t SourceTable::key_number(PyObject* key) {
+  if (!compares_by_value(key)) return static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(key));
+  Ref typed = PyUnicode_CheckExact(key) ? Ref::borrow(key)
+                                        : checked(PyTuple_Pack(2, reinterpret_cast<PyObject*>(Py_TYPE(key)), key));
+  if (PyObject* number = PyDict_GetItemWithError(key_numbers_.get(), typed.get())) return PyLong_AsLongLong(number);
+  if (PyErr_Occurred()) throw_python_error();
+  // Odd, so that it can never be the address of an object.
+  const std::int64_t number = 2 * static_cast<std::int64_t>(PyDict_GET_SIZE(key_numbers_.get())) + 1;
+  checked(PyDict_SetItem(key_numbers_.get(), typed.get(), checked(PyLong_FromLongLong(number)).get()));
+  return number;
+}
+
+SourceId SourceTable::constant(PyObject* object) {
+  return intern({SourceKind::constant, {}, 0, Ref::borrow(object)},
+                {SourceKind::constant, 0, static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(object))});
+}
+
+SourceId SourceTable::argument(std::int64_t index) {
+  return intern({SourceKind::argument, {}, index, {}}, {SourceKind::argument, 0, index});
+}
+
+SourceId SourceTable::part(SourceKind kind, SourceId parent) {
+  return intern({kind, parent, 0, {}}, {kind, parent.value, 0});
+}
+
+SourceId SourceTable::item(SourceKind kind, SourceId parent, std::int64_t index) {
+  return intern({kind, parent, index, {}}, {kind, parent.value, index});
+}
+
+SourceId SourceTable::keyed(SourceKind kind, SourceId parent, PyObject* key) {
+  return intern({kind, parent, 0, Ref::borrow(key)}, {kind, parent.value, key_number(key)});
+}
+
+bool SourceTable::from_argument(SourceId id) const {
+  while (sources_[id.value].parent) id = sources_[id.value].parent;
+  return sources_[id.value].kind == SourceKind::argument;
+}
+
+std::string SourceTable::describe(SourceId id) const {
+  const Source& source = sources_[id.value];
+  const auto parent = [&] { return describe(source.parent); };
+  switch (source.kind) {
+    case SourceKind::constant: return name_of(source.key.get());
+    case SourceKind::argument:
+      return static_cast<std::size_t>(source.index) < argument_names_.size() ? argument_names_[source.index]
+                                                                             : fmt::format("arg[{}]", source.index);
+    case SourceKind::instance_dict: return parent() + ".__dict__";
+    case SourceKind::dict_item:
+      if (sources_[source.parent.value].kind == SourceKind::instance_dict && PyUnicode_Check(source.key.get()))
+        return fmt::format("{}.{}", describe(sources_[source.parent.value].parent), text_of(source.key.get()));
+      return fmt::format("{}[{}]", parent(), repr_of(source.key.get()));
+    case SourceKind::list_item:
+    case SourceKind::tuple_item:
+    case SourceKind::sequence_item: return fmt::format("{}[{}]", parent(), source.index);
+    case SourceKind::member: {
+      Ref name = Ref::steal(PyObject_GetAttrString(source.key.get(), "__name__"));
+      if (!name) PyErr_Clear();
+      return fmt::format("{}.{}", parent(), name ? text_of(name.get()) : "?");
+    }
+    case SourceKind::attribute:
+    case SourceKind::type_attribute: return fmt::format("{}.{}", parent(), text_of(source.key.get()));
+    case SourceKind::function_defaults: return parent() + ".__defaults__";
+    case SourceKind::function_kwdefaults: return parent() + ".__kwdefaults__";
+    case SourceKind::function_closure: return parent() + ".__closure__";
+    case SourceKind::cell_contents: return parent() + ".cell_contents";
+    case SourceKind::method_function: return parent() + ".__func__";
+    case SourceKind::method_self: return parent() + ".__self__";
+    case SourceKind::weak_target: return parent() + "()";
+  }
+  return "?";
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,258 @@
+#include "python/heap/heap.h"
+
+#include <fmt/format.h>
+
+#include "python/compat/object_layout.h"
+#include "python/heap/names.h"
+
+namespace tenon::python {
+namespace {
+
+constexpr int kDeepest = 8;  // levels of nesting that `expose` and `substitute` follow
+
+bool is_key_by_value(const TypeTraits& traits) { return traits.atom || traits.identity; }
+
+/// Whether a bound C function belongs to a definition (module, type) rather than to a value of the program.
+bool is_definition(PyObject* self) { return self == nullptr || PyModule_Check(self) || PyType_Check(self); }
+
+}  // namespace
+
+SourceId Heap::source_of(PyObject* object) const {
+  const auto found = known_.find(object);
+  return found == known_.end() ? SourceId{} : found->second.source;
+}
+
+void Heap::make_known(PyObject* object, SourceId source) { known_.try_emplace(object, Known{Ref::borrow(object), source, {}}); }
+
+Ref Heap::enter(SourceId source, PyObject* object) {
+  const TypeTraits& traits = types_.of(object);
+  if (traits.role == Recorder::Role::stand_in) return Ref::borrow(object);
+  if (traits.atom) {
+    guards_.add(GuardKind::constant, source, object);
+    return Ref::borrow(object);
+  }
+  if (const auto found = known_.find(object); found != known_.end()) return enter_known(source, found->second);
+  if (traits.role != Recorder::Role::other) return enter_tensor(source, object);
+  if (PyFunction_Check(object) && sources().from_argument(source)) {
+    enter_function(source, object);
+  } else if (PyCFunction_Check(object) && !is_definition(PyCFunction_GET_SELF(object))) {
+    enter_bound_builtin(source, object);
+  } else if (traits.identity) {
+    guards_.add(GuardKind::identity, source, object);
+    make_known(object, sources().constant(object));
+  } else {
+    if (sources()[source].kind != SourceKind::constant) guards_.add(GuardKind::type_is, source, reinterpret_cast<PyObject*>(Py_TYPE(object)));
+    make_known(object, source);
+  }
+  return Ref::borrow(object);
+}
+
+Ref Heap::enter_known(SourceId source, const Known& known) {
+  if (!(source == known.source)) {
+    if (sources()[known.source].kind == SourceKind::constant) guards_.add(GuardKind::identity, source, known.object.get());
+    else if (sources()[source].kind == SourceKind::constant) guards_.add(GuardKind::identity, known.source, known.object.get());
+    else guards_.add_same_object(source, known.source);
+  }
+  return known.stand_in ? known.stand_in : known.object;
+}
+
+Ref Heap::enter_tensor(SourceId source, PyObject* object) {
+  Ref stand_in = recorder_.input(object, source, guards_);
+  inputs_.push_back(source);
+  known_.emplace(object, Known{Ref::borrow(object), source, stand_in});
+  return stand_in;
+}
+
+void Heap::enter_function(SourceId source, PyObject* object) {
+  // A fresh lambda of the same code must hit: everything it holds is reached through its source.
+  guards_.add(GuardKind::type_is, source, reinterpret_cast<PyObject*>(Py_TYPE(object)));
+  make_known(object, source);
+}
+
+void Heap::enter_bound_builtin(SourceId source, PyObject* object) {
+  guards_.add(GuardKind::type_is, source, reinterpret_cast<PyObject*>(Py_TYPE(object)));
+  make_known(object, source);
+  enter(sources().part(SourceKind::method_self, source), PyCFunction_GET_SELF(object));
+  Ref name = checked(PyObject_GetAttr(object, names().__name__));
+  guards_.add(GuardKind::constant, sources().keyed(SourceKind::attribute, source, names().__name__), name.get());
+}
+
+Ref Heap::adopt(Ref value) {
+  PyObject* object = value.get();
+  const TypeTraits& traits = types_.of(object);
+  if (traits.atom || traits.role == Recorder::Role::stand_in) return value;
+  if (traits.role == Recorder::Role::tensor) {
+    const auto found = known_.find(object);
+    if (found == known_.end()) throw GraphBreak(fmt::format("a {} of unknown origin", Py_TYPE(object)->tp_name), "return it from an operation, or pass it as an argument");
+    return found->second.stand_in ? found->second.stand_in : found->second.object;
+  }
+  if (traits.role == Recorder::Role::scalar) {
+    const auto found = known_.find(object);
+    return found != known_.end() ? found->second.stand_in : value;
+  }
+  if (known_.count(object) == 0) born_.insert(object);
+  return value;
+}
+
+Ref Heap::dict_item(PyObject* dict, PyObject* key) {
+  PyObject* value = PyDict_GetItemWithError(dict, key);
+  if (value == nullptr && PyErr_Occurred()) throw_python_error();
+  const SourceId source = source_of(dict);
+  if (!source) return value ? adopt(Ref::borrow(value)) : Ref();
+  if (value == nullptr) {
+    guards_.add(GuardKind::key_missing, source, key);
+    return {};
+  }
+  return enter(sources().keyed(SourceKind::dict_item, source, key), value);
+}
+
+bool Heap::dict_contains(PyObject* dict, PyObject* key) {
+  const bool present = checked(PyDict_Contains(dict, key)) != 0;
+  if (const SourceId source = source_of(dict)) guards_.add(present ? GuardKind::key_present : GuardKind::key_missing, source, key);
+  return present;
+}
+
+Ref Heap::sequence_item(PyObject* sequence, Py_ssize_t index) {
+  const SourceId source = source_of(sequence);
+  if (PyTuple_Check(sequence)) {
+    PyObject* item = PyTuple_GET_ITEM(sequence, index);
+    return source ? enter(sources().item(SourceKind::tuple_item, source, index), item) : adopt(Ref::borrow(item));
+  }
+  if (PyList_Check(sequence)) {
+    PyObject* item = PyList_GET_ITEM(sequence, index);
+    return source ? enter(sources().item(SourceKind::list_item, source, index), item) : adopt(Ref::borrow(item));
+  }
+  Ref item = checked(PySequence_GetItem(sequence, index));
+  return source ? enter(sources().item(SourceKind::sequence_item, source, index), item.get()) : adopt(std::move(item));
+}
+
+Py_ssize_t Heap::length(PyObject* container) {
+  const Py_ssize_t size = PyDict_Check(container) ? PyDict_GET_SIZE(container) : checked(PyObject_Size(container));
+  if (const SourceId source = source_of(container)) guards_.add_length(source, size);
+  return size;
+}
+
+PyObject* Heap::attributes_of(PyObject* object) {
+  PyObject* dict = compat::instance_dict(object);
+  if (dict == nullptr) return nullptr;
+  if (const SourceId source = source_of(object)) make_known(dict, sources().part(SourceKind::instance_dict, source));
+  return dict;
+}
+
+PyObject* Heap::type_attribute(PyTypeObject* type, PyObject* name) {
+  PyObject* found = compat::type_lookup(type, name);
+  // Built-in types cannot be changed; a class made in this capture is not there at the next call.
+  if (types_.of(type).python_class && !is_born(reinterpret_cast<PyObject*>(type))) guards_.add_type_attribute(type, name, found);
+  return found;
+}
+
+Ref Heap::part(SourceKind kind, PyObject* owner, PyObject* value) {
+  const SourceId source = source_of(owner);
+  if (!source) return adopt(Ref::borrow(value));
+  return enter(sources().part(kind, source), value);
+}
+
+void Heap::expose(PyObject* object, int depth) {
+  const TypeTraits& traits = types_.of(object);
+  if (traits.atom || traits.identity || traits.role != Recorder::Role::other) return;
+  const SourceId source = source_of(object);
+  if (traits.container == Container::none) {
+    if (source && traits.iterator) throw GraphBreak("an iterator from before the call is read by C code");
+    return;
+  }
+  if (!exposed_.insert(object).second && source) return;
+  if (source) expose_known(object, source, traits);
+  if (depth >= kDeepest) throw GraphBreak("containers nested too deeply for C code to read them under guard");
+  switch (traits.container) {
+    case Container::dict: {
+      Py_ssize_t position = 0;
+      PyObject *key, *value;
+      while (PyDict_Next(object, &position, &key, &value)) {
+        expose(key, depth + 1);
+        expose(value, depth + 1);
+      }
+      break;
+    }
+    case Container::list:
+      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(object); ++i) expose(PyList_GET_ITEM(object, i), depth + 1);
+      break;
+    case Container::tuple:
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i) expose(PyTuple_GET_ITEM(object, i), depth + 1);
+      break;
+    default: break;
+  }
+}
+
+void Heap::expose_known(PyObject* object, SourceId source, const TypeTraits& traits) {
+  switch (traits.container) {
+    case Container::dict: {
+      Ref keys = checked(PySequence_Tuple(object));
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys.get()); ++i)
+        if (!is_key_by_value(types_.of(PyTuple_GET_ITEM(keys.get(), i)))) throw GraphBreak("a dict whose keys are objects is read as a whole");
+      guards_.add(GuardKind::dict_keys, source, keys.get());
+      Py_ssize_t position = 0;
+      PyObject *key, *value;
+      while (PyDict_Next(object, &position, &key, &value)) enter(sources().keyed(SourceKind::dict_item, source, key), value);
+      break;
+    }
+    case Container::set:
+    case Container::frozen_set: {
+      Ref copy = checked(PyFrozenSet_New(object));
+      Ref iterator = checked(PyObject_GetIter(copy.get()));
+      while (Ref item = Ref::steal(PyIter_Next(iterator.get())))
+        if (!is_key_by_value(types_.of(item.get()))) throw GraphBreak("a set of objects is read as a whole");
+      guards_.add(GuardKind::set_items, source, copy.get());
+      break;
+    }
+    default: {
+      const Py_ssize_t size = length(object);
+      for (Py_ssize_t i = 0; i < size; ++i) sequence_item(object, i);
+    }
+  }
+}
+
+Ref Heap::substitute(PyObject* object, int depth) {
+  const TypeTraits& traits = types_.of(object);
+  if (traits.role == Recorder::Role::tensor || traits.role == Recorder::Role::scalar) return adopt(Ref::borrow(object));
+  if (!traits.exact || depth >= kDeepest) return Ref::borrow(object);
+  if (traits.container == Container::dict) {
+    Ref copy = checked(PyDict_New());
+    bool changed = false;
+    Py_ssize_t position = 0;
+    PyObject *key, *value;
+    while (PyDict_Next(object, &position, &key, &value)) {
+      Ref replaced = substitute(value, depth + 1);
+      changed |= !replaced.is(value);
+      checked(PyDict_SetItem(copy.get(), key, replaced.get()));
+    }
+    return changed ? copy : Ref::borrow(object);
+  }
+  if (traits.container != Container::list && traits.container != Container::tuple) return Ref::borrow(object);
+  const Py_ssize_t size = PySequence_Fast_GET_SIZE(object);
+  const bool is_list = traits.container == Container::list;
+  Ref copy = checked(is_list ? PyList_New(size) : PyTuple_New(size));
+  bool changed = false;
+  for (Py_ssize_t i = 0; i < size; ++i) {
+    Ref replaced = substitute(PySequence_Fast_GET_ITEM(object, i), depth + 1);
+    changed |= !replaced.is(PySequence_Fast_GET_ITEM(object, i));
+    if (is_list) PyList_SET_ITEM(copy.get(), i, replaced.release());
+    else PyTuple_SET_ITEM(copy.get(), i, replaced.release());
+  }
+  return changed ? copy : Ref::borrow(object);
+}
+
+void Heap::require_writable(PyObject* object, const char* what) {
+  if (is_born(object) && !source_of(object)) return;
+  throw GraphBreak(fmt::format("{} of a {} that is older than the call", what, Py_TYPE(object)->tp_name),
+                   "return the new value instead of storing it");
+}
+
+void Heap::rollback() {
+  while (!undo_.empty()) {
+    auto undo = std::move(undo_.back());
+    undo_.pop_back();
+    undo();
+  }
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,90 @@
+#include "python/heap/type_traits.h"
+
+#include <string_view>
+
+#include "python/compat/object_layout.h"
+
+namespace tenon::python {
+namespace {
+
+PyTypeObject* imported(const char* module, const char* name) {
+  Ref from = checked(PyImport_ImportModule(module));
+  // Lives as long as the module: for the life of the interpreter.
+  return reinterpret_cast<PyTypeObject*>(checked(PyObject_GetAttrString(from.get(), name)).release());
+}
+
+bool is_any(PyTypeObject* type, std::initializer_list<PyTypeObject*> types) {
+  for (PyTypeObject* each : types)
+    if (type == each) return true;
+  return false;
+}
+
+/// Values of libraries that behave like numbers: static types, which no Python class can imitate.
+bool is_library_atom(PyTypeObject* type) {
+  const std::string_view meta = Py_TYPE(type)->tp_name;
+  if (meta == "numpy._DTypeMeta") return true;
+  if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) return false;
+  const std::string_view name = type->tp_name;
+  for (std::string_view atom : {"torch.dtype", "torch.device", "torch.layout", "torch.memory_format", "torch.qscheme", "torch.Size"})
+    if (name == atom) return true;
+  return false;
+}
+
+bool is_atom(PyTypeObject* type) {
+  return is_any(type, {&PyLong_Type, &PyFloat_Type, &PyUnicode_Type, &PyBool_Type, Py_TYPE(Py_None), &PyBytes_Type, &PyComplex_Type,
+                       Py_TYPE(Py_Ellipsis), Py_TYPE(Py_NotImplemented), &PyRange_Type}) ||
+         is_library_atom(type);
+}
+
+bool is_identity(PyTypeObject* type) {
+  if (PyType_IsSubtype(type, &PyType_Type) || PyType_IsSubtype(type, &PyModule_Type)) return true;
+  if (PyType_IsSubtype(Py_TYPE(type), library_types().enum_meta)) return true;
+  if (is_any(type, {&PyFunction_Type, &PyCFunction_Type, &PyCode_Type, &PyMethodDescr_Type, &PyWrapperDescr_Type, &PyClassMethodDescr_Type,
+                    &PyGetSetDescr_Type, &PyMemberDescr_Type, &PyProperty_Type, &PyStaticMethod_Type, &PyClassMethod_Type, library_types().lru_cache}))
+    return true;
+  const std::string_view name = type->tp_name;
+  return name == "numpy.ufunc" || name == "numpy._ArrayFunctionDispatcher" || name == "OpOverload" || name == "OpOverloadPacket" ||
+         name == "builtin_function_or_method" || name == "types.GenericAlias" || name == "object";
+}
+
+Container container_of(PyTypeObject* type) {
+  if (PyType_FastSubclass(type, Py_TPFLAGS_LIST_SUBCLASS)) return Container::list;
+  if (PyType_FastSubclass(type, Py_TPFLAGS_TUPLE_SUBCLASS)) return Container::tuple;
+  if (PyType_FastSubclass(type, Py_TPFLAGS_DICT_SUBCLASS)) return Container::dict;
+  if (PyType_IsSubtype(type, &PySet_Type)) return Container::set;
+  if (PyType_IsSubtype(type, &PyFrozenSet_Type)) return Container::frozen_set;
+  if (PyType_IsSubtype(type, library_types().deque)) return Container::deque;
+  return Container::none;
+}
+
+bool is_exact(PyTypeObject* type) {
+  return is_any(type, {&PyList_Type, &PyTuple_Type, &PyDict_Type, &PySet_Type, &PyFrozenSet_Type, library_types().deque,
+                       library_types().ordered_dict, library_types().default_dict});
+}
+
+}  // namespace
+
+const LibraryTypes& library_types() {
+  static const LibraryTypes types = {
+      imported("collections", "deque"), imported("collections", "OrderedDict"), imported("collections", "defaultdict"),
+      imported("functools", "partial"), imported("enum", "EnumMeta"),           imported("types", "MappingProxyType"),
+      imported("functools", "_lru_cache_wrapper"), &PyCell_Type,
+  };
+  return types;
+}
+
+const TypeTraits& TypeTable::of(PyTypeObject* type) {
+  auto [entry, fresh] = known_.try_emplace(type);
+  TypeTraits& traits = entry->second;
+  if (!fresh) return traits;
+  traits.atom = is_atom(type);
+  traits.container = container_of(type);
+  traits.exact = traits.container != Container::none && is_exact(type);
+  traits.python_class = PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE);
+  if (!traits.atom) traits.role = recorder_.role(type);
+  traits.identity = !traits.atom && traits.role == Recorder::Role::other && is_identity(type);
+  traits.iterator = !traits.atom && !traits.python_class && compat::has_next(type);
+  return traits;
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,43 @@
+// What the evaluator must know of an object's type before it lets a program touch the object.
+#pragma once
+
+#include <unordered_map>
+
+#include "python/evaluator/recorder.h"
+
+namespace tenon::python {
+
+enum class Container : std::uint8_t { none, list, tuple, dict, set, frozen_set, deque };
+
+struct TypeTraits {
+  bool atom = false;      // immutable, without parts, compared by value: int, str, None, dtype, …
+  bool identity = false;  // immutable as far as programs go, or a definition: guarded by identity (functions, types, modules, …)
+  bool iterator = false;  // a C iterator: advancing one that is older than the call breaks
+  Container container = Container::none;
+  bool exact = false;     // exactly the built-in container, not a subclass
+  bool python_class = false;  // made by a class statement
+  Recorder::Role role = Recorder::Role::other;
+};
+
+/// Answers per type, remembered for one capture.
+class TypeTable {
+ public:
+  explicit TypeTable(Recorder& recorder) : recorder_(recorder) {}
+  const TypeTraits& of(PyTypeObject* type);
+  const TypeTraits& of(PyObject* object) { return of(Py_TYPE(object)); }
+
+ private:
+  Recorder& recorder_;
+  std::unordered_map<PyTypeObject*, TypeTraits> known_;
+};
+
+/// `collections.deque`, `OrderedDict`, `defaultdict`, `functools.partial`: types that C Python exports only by import.
+struct LibraryTypes {
+  PyTypeObject *deque, *ordered_dict, *default_dict, *partial, *enum_meta, *mapping_proxy, *lru_cache, *cell;
+};
+const LibraryTypes& library_types();
+
+/// Whether an attribute found on a type is a Python function (so that C code calling it would run the user's bytecode).
+inline bool is_python_function(PyObject* found) { return found != nullptr && PyFunction_Check(found); }
+
+}  // namespace tenon::python
