@@ -70,7 +70,7 @@ enum class OutputKind : std::uint8_t {
 struct Output {
   ValueId value;
   OutputKind kind = OutputKind::result;
-  ValueId target;  // update: the input that takes the value
+  ValueId target = {};  // update: the input that takes the value
   friend bool operator==(const Output&, const Output&) = default;
 };
 

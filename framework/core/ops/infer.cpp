@@ -44,6 +44,60 @@ Shape broadcast(const ir::Graph& graph, std::span<const Dim> a, std::span<const 
   return shape;
 }
 
+namespace {
+
+std::int64_t saturate(__int128 v) { return v > INT64_MAX ? INT64_MAX : v < INT64_MIN ? INT64_MIN : static_cast<std::int64_t>(v); }
+
+/// Products with an infinite end stay infinite.
+std::int64_t saturated_product(std::int64_t a, std::int64_t b) { return saturate(static_cast<__int128>(a) * b); }
+
+Interval product(Interval a, Interval b) {
+  const std::int64_t ends[] = {saturated_product(a.least, b.least), saturated_product(a.least, b.most), saturated_product(a.most, b.least),
+                               saturated_product(a.most, b.most)};
+  return {*std::min_element(ends, ends + 4), *std::max_element(ends, ends + 4)};
+}
+
+Interval sum(Interval a, Interval b) { return {saturate(static_cast<__int128>(a.least) + b.least), saturate(static_cast<__int128>(a.most) + b.most)}; }
+
+Interval atom_range(const ir::Graph& graph, const ir::DimAtom& atom) {
+  if (atom.op == ir::DimOp::symbol) {
+    if (atom.symbol.value >= graph.symbols().size()) return {0, INT64_MAX};
+    const ir::SymbolInfo& info = graph.symbols()[atom.symbol.value];
+    return {info.min, info.max};
+  }
+  const Interval a = range(graph, atom.operands[0]), b = range(graph, atom.operands[1]);
+  switch (atom.op) {
+    case ir::DimOp::min: return {std::min(a.least, b.least), std::min(a.most, b.most)};
+    case ir::DimOp::max: return {std::max(a.least, b.least), std::max(a.most, b.most)};
+    case ir::DimOp::mod: return b.least > 0 ? Interval{0, b.most - 1} : Interval{INT64_MIN, INT64_MAX};
+    default: break;
+  }
+  if (b.least <= 0) return {INT64_MIN, INT64_MAX};
+  const auto divided = [](std::int64_t x, std::int64_t y) { return x >= 0 ? x / y : -((-(x + 1)) / y) - 1; };
+  return {a.least >= 0 ? divided(a.least, b.most) : divided(a.least, b.least), a.most >= 0 ? divided(a.most, b.least) : divided(a.most, b.most)};
+}
+
+}  // namespace
+
+Interval range(const ir::Graph& graph, const Dim& dim) {
+  Interval total{dim.offset(), dim.offset()};
+  for (const ir::DimTerm& term : dim.terms()) {
+    Interval part{term.coefficient, term.coefficient};
+    for (const ir::DimAtom& atom : term.atoms) part = product(part, atom_range(graph, atom));
+    total = sum(total, part);
+  }
+  return total;
+}
+
+Dim clamped(const ir::Graph& graph, const Dim& dim, const Dim& least, const Dim& most) {
+  Dim d = dim;
+  if (const Interval over = range(graph, d - least); over.least < 0) d = over.most <= 0 ? least : max(d, least);
+  if (const Interval room = range(graph, most - d); room.least < 0) d = room.most <= 0 ? most : min(d, most);
+  return d;
+}
+
+Dim fresh_symbol(const OpQuery& q, std::size_t k) { return Dim::symbol(SymbolId(q.graph().symbols().size() + k)); }
+
 std::int64_t wrap_dim(std::int64_t dim, std::size_t rank) {
   const auto bound = static_cast<std::int64_t>(std::max<std::size_t>(rank, 1));
   TENON_USER_CHECK(dim >= -bound && dim < bound, "dimension {} is out of range: a tensor of {} dimensions takes {} to {}", dim, rank, -bound,

@@ -18,6 +18,16 @@ ir::Shape broadcast(const ir::Graph& graph, std::span<const ir::Dim> a, std::spa
 /// Throws as `broadcast` does unless the dimensions are equal.
 void require_equal(const ir::Graph& graph, const ir::Dim& a, const ir::Dim& b, std::string_view what);
 
+/// What a dimension can be, given the ranges of the symbols; saturated at the ends of int64.
+struct Interval {
+  std::int64_t least = 0, most = 0;
+};
+Interval range(const ir::Graph& graph, const ir::Dim& dim);
+/// min(max(dim, least), most), without the parts that the ranges of the symbols make idle.
+ir::Dim clamped(const ir::Graph& graph, const ir::Dim& dim, const ir::Dim& least, const ir::Dim& most);
+/// The k-th new symbol that a node defines because its size depends on data. The builder adds it to the graph.
+ir::Dim fresh_symbol(const OpQuery& q, std::size_t k = 0);
+
 /// A dimension index in [-rank, rank) as one in [0, rank). A 0-d tensor takes 0 and -1.
 std::int64_t wrap_dim(std::int64_t dim, std::size_t rank);
 /// The attribute `name` as wrapped, sorted, distinct dimensions; absent or empty means all.

@@ -28,7 +28,7 @@ struct LoopBody {
   std::vector<ir::Dim> extents;  // outer loops, then reduced loops
   std::size_t reduced = 0;
   ScalarProgram element;
-  std::optional<Reducer> reducer;
+  std::optional<Reducer> reducer = {};
 
   std::size_t outer() const { return extents.size() - reduced; }
 };

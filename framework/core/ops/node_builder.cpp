@@ -1,14 +1,28 @@
 #include "core/ops/node_builder.h"
 
+#include <algorithm>
+
 #include "core/ops/catalog.h"
 
 namespace tenon::ops {
+namespace {
+
+/// Inference names sizes that depend on data by symbols that the graph does not have yet.
+void add_fresh_symbols(ir::Graph& graph, const std::vector<ir::Type>& types) {
+  std::size_t needed = graph.symbols().size();
+  for (const ir::Type& type : types)
+    for (const ir::Dim& d : type.shape) d.for_each_symbol([&](SymbolId s) { needed = std::max<std::size_t>(needed, s.value + 1); });
+  while (graph.symbols().size() < needed) graph.add_symbol({.name = fmt::format("u{}", graph.symbols().size())});
+}
+
+}  // namespace
 
 std::vector<ir::ValueId> NodeBuilder::call(std::string_view name, std::vector<ir::ValueId> operands, ir::Attributes attributes) {
   const Op* op = find_op(name);
   if (!op) throw Exception(error(Code::not_found, "unknown op '{}'", name));
   auto types = op->infer(OpQuery(graph_, operands, attributes));
   if (!types) throw Exception(error(types.error().code, "{}: {}", name, types.error().message));
+  add_fresh_symbols(graph_, *types);
   const ir::NodeId node =
       graph_.add_node(std::string(name), std::move(operands), std::move(attributes), std::move(*types), location_, {}, before_);
   return graph_.node(node).results;
@@ -21,7 +35,7 @@ ir::ValueId NodeBuilder::one(std::string_view op, std::vector<ir::ValueId> opera
 }
 
 ir::ValueId NodeBuilder::cast(ir::ValueId value, DType dtype) {
-  if (graph_.type(value).dtype == dtype) return value;
+  if (graph_.type(value).dtype == dtype || graph_.value(value).kind == ir::ValueKind::literal) return value;
   return one("_to_copy", {value}, {{"dtype", dtype}});
 }
 

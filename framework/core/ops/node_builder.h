@@ -25,7 +25,7 @@ class NodeBuilder {
   ir::ValueId one(std::string_view op, std::vector<ir::ValueId> operands, ir::Attributes attributes = {});
 
   ir::ValueId literal(ir::Literal value) { return graph_.add_literal(std::move(value)); }
-  /// A cast, or the value itself when it has that dtype.
+  /// A cast, or the value itself when it has that dtype or is a literal (those are weak).
   ir::ValueId cast(ir::ValueId value, DType dtype);
 
  private:

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -62,12 +63,5 @@ void run_node(const ir::Graph& graph, ir::NodeId node, const NodeRun& run);
 /// those that no input binds. Gives the values of all outputs in order, updates too.
 std::vector<HostTensor> evaluate(const ir::Graph& graph, std::span<const TensorView> inputs, Precision precision = Precision::native,
                                  std::span<const std::int64_t> symbols = {});
-
-/// Replaces a node by nodes of simpler ops: by its decomposition, else by its body as nodes of the primitive ops.
-/// False when the op has neither. The node is erased; users read the new values.
-bool expand_node(ir::Graph& graph, ir::NodeId node);
-
-/// The body of a pointwise node as nodes of the primitives' ops, made with `builder`. Throws (internal) when the op has no body.
-std::vector<ir::ValueId> expand_body(NodeBuilder& builder, ir::NodeId node);
 
 }  // namespace tenon::ops

@@ -26,18 +26,18 @@ enum class Fill : std::uint8_t {
 /// One operand: a literal, or a tensor whose memory may be strided.
 struct SampleOperand {
   DType dtype = DType::f32;
-  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> shape = {};
   Fill fill = Fill::normal;
   std::int64_t bound = 0;                            // for the index fills
-  std::optional<std::vector<std::int64_t>> strides;  // in elements; negative and zero are legal
-  std::optional<ir::Literal> literal;
+  std::optional<std::vector<std::int64_t>> strides = {};  // in elements; negative and zero are legal
+  std::optional<ir::Literal> literal = {};
 };
 
 /// One case of one op. The op's name is not in it: the catalogue entry that made it knows.
 struct Sample {
   std::string name;  // what is special about it: "broadcast", "zero_size"
-  std::vector<SampleOperand> operands;
-  ir::Attributes attributes;
+  std::vector<SampleOperand> operands = {};
+  ir::Attributes attributes = {};
   double tolerance = 1;  // factor on the tolerance of the dtype, for ops that are ill conditioned
 };
 

@@ -64,10 +64,10 @@ struct Instruction {
 
 /// A straight-line program in SSA form: register i is the result of instruction i.
 struct ScalarProgram {
-  std::vector<Instruction> instructions;
-  std::vector<std::uint32_t> indices;  // registers that index loads
+  std::vector<Instruction> instructions = {};
+  std::vector<std::uint32_t> indices = {};  // registers that index loads
   std::vector<ir::Dim> dims;           // for `extent`
-  std::vector<std::uint32_t> results;  // registers
+  std::vector<std::uint32_t> results = {};  // registers
 };
 
 /// Records a ScalarProgram. Equal instructions are recorded once; constants are folded by nobody here.

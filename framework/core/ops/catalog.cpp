@@ -1,0 +1,59 @@
+#include "core/ops/catalog.h"
+
+#include <unordered_map>
+
+#include "core/ops/families/family.h"
+
+namespace tenon::ops {
+namespace {
+
+/// Inference says what is wrong by throwing; callers get a Result.
+void catch_errors(Op& op) {
+  op.infer = [inner = std::move(op.infer)](const OpQuery& q) -> Result<infer::Types> {
+    try {
+      return inner(q);
+    } catch (const Exception& e) {
+      return e.error();
+    }
+  };
+}
+
+struct Catalogue {
+  std::vector<Op> ops;
+  std::unordered_map<std::string_view, const Op*> by_name;
+  std::unordered_map<std::string_view, AliasMatch> by_alias;
+
+  Catalogue() {
+    for (Family (*family)() : {arithmetic_ops, comparison_ops, rounding_ops, transcendental_ops, activation_ops, choice_ops, creation_ops,
+                               reduction_ops, norm_ops, movement_ops, joining_ops, padding_ops, matrix_ops})
+      for (Op& op : family()) ops.push_back(std::move(op));
+    for (Op& op : ops) {
+      catch_errors(op);
+      TENON_CHECK(by_name.emplace(op.name, &op).second, "two ops are called {}", op.name);
+      for (const Alias& alias : op.aliases) by_alias.emplace(alias.name, AliasMatch{&op, &alias});
+    }
+  }
+};
+
+const Catalogue& catalogue() {
+  static const auto* instance = new Catalogue;  // never destroyed: plugins may look ops up while the process exits
+  return *instance;
+}
+
+}  // namespace
+
+std::span<const Op> all_ops() { return catalogue().ops; }
+
+const Op* find_op(std::string_view name) {
+  const auto& ops = catalogue().by_name;
+  const auto it = ops.find(name);
+  return it == ops.end() ? nullptr : it->second;
+}
+
+AliasMatch find_alias(std::string_view name) {
+  const auto& aliases = catalogue().by_alias;
+  const auto it = aliases.find(name);
+  return it == aliases.end() ? AliasMatch{} : it->second;
+}
+
+}  // namespace tenon::ops

@@ -1,0 +1,149 @@
+#include "core/ops/expand.h"
+
+#include <bit>
+
+#include "core/ops/catalog.h"
+
+namespace tenon::ops {
+namespace {
+
+/// Bodies become nodes one instruction at a time; values are tensors of the result's shape, or literals.
+class BodyExpansion {
+ public:
+  BodyExpansion(NodeBuilder& builder, const ir::Node& node, const Op& op) : x_builder(builder), x_node(node), x_op(op) {}
+
+  ir::ValueId run() {
+    Scalars s;
+    const ir::Graph& graph = x_builder.graph();
+    const OpQuery query(graph, x_node.operands, x_node.attributes);
+    std::vector<Scalar> arguments;
+    DType dtype = DType::b8;
+    for (std::size_t i = 0; i < query.operand_count(); ++i)
+      if (!query.literal(i) && is_bool(dtype)) dtype = compute_type(query.type(i).dtype);
+    for (std::size_t i = 0; i < query.operand_count(); ++i)
+      arguments.push_back(s.parameter(i, query.literal(i) ? dtype : compute_type(query.type(i).dtype)));
+    s.result(x_op.body(s, arguments, query));
+    const ScalarProgram program = s.take();
+    for (const Instruction& i : program.instructions) x_values.push_back(value_of(program, i));
+    const DType result = graph.type(x_node.results[0]).dtype;
+    ir::ValueId value = x_values[program.results[0]];
+    return materialise(x_builder.cast(value, result), result);
+  }
+
+ private:
+  ir::ValueId value_of(const ScalarProgram& program, const Instruction& i) {
+    switch (i.op) {
+      case Primitive::constant: return x_builder.literal(constant(i));
+      case Primitive::extent: return x_builder.literal(program.dims[i.payload]);
+      case Primitive::parameter: return parameter(i);
+      case Primitive::convert: return x_builder.cast(materialise(x_values[i.args[0]], program.instructions[i.args[0]].dtype), i.dtype);
+      case Primitive::bit_cast: return x_builder.one("bit_cast", {materialise(x_values[i.args[0]], program.instructions[i.args[0]].dtype)}, {{"dtype", i.dtype}});
+      default: return operation(program, i);
+    }
+  }
+
+  static ir::Literal constant(const Instruction& i) {
+    if (i.dtype == DType::f64) return std::bit_cast<double>(i.payload);
+    if (i.dtype == DType::f32) return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(i.payload)));
+    if (i.dtype == DType::b8) return i.payload != 0;
+    return ir::Dim(static_cast<std::int64_t>(i.payload));
+  }
+
+  ir::ValueId parameter(const Instruction& i) {
+    const ir::ValueId operand = x_node.operands[i.payload];
+    return x_builder.graph().value(operand).kind == ir::ValueKind::literal ? operand : x_builder.cast(operand, i.dtype);
+  }
+
+  ir::ValueId operation(const ScalarProgram& program, const Instruction& i) {
+    static constexpr std::size_t kArity[] = {1, 2, 3};
+    std::size_t arity = kArity[0];
+    const Op* op = find_op(op_of(i.op));
+    TENON_CHECK(op, "no op for the primitive {}", name_of(i.op));
+    arity = std::min<std::size_t>(3, count_tensors(op->schema));
+    std::vector<ir::ValueId> operands;
+    bool any_tensor = false;
+    for (std::size_t k = 0; k < arity; ++k) {
+      operands.push_back(x_values[i.args[k]]);
+      any_tensor |= !is_literal(operands.back()) && !(i.op == Primitive::select && k == 0);
+    }
+    // Literals are weak: without a tensor beside them their dtype would be lost.
+    if (!any_tensor) {
+      const std::size_t first = i.op == Primitive::select ? 1 : 0;
+      operands[first] = materialise(operands[first], program.instructions[i.args[first]].dtype);
+    }
+    if (i.op == Primitive::select) operands[0] = materialise(operands[0], DType::b8);
+    return x_builder.one(op->name, std::move(operands));
+  }
+
+  static std::size_t count_tensors(std::string_view schema) {
+    std::size_t n = 0;
+    for (std::size_t at = schema.find("Tensor "); at != std::string_view::npos && at < schema.find("->"); at = schema.find("Tensor ", at + 1)) ++n;
+    return n;
+  }
+
+  bool is_literal(ir::ValueId v) const { return x_builder.graph().value(v).kind == ir::ValueKind::literal; }
+
+  ir::ValueId materialise(ir::ValueId v, DType dtype) {
+    return is_literal(v) ? x_builder.one("full", {v}, {{"dtype", dtype}, {"size", x_builder.graph().type(x_node.results[0]).shape}}) : v;
+  }
+
+  NodeBuilder& x_builder;
+  const ir::Node x_node;
+  const Op& x_op;
+  std::vector<ir::ValueId> x_values;
+};
+
+}  // namespace
+
+std::string_view op_of(Primitive p) {
+  if (p <= Primitive::load) return {};
+  switch (p) {
+    case Primitive::select: return "where";
+    case Primitive::convert: return "_to_copy";
+    case Primitive::floor_div: return "floor_divide";
+    case Primitive::trunc_div: return "trunc_divide";
+    default: return name_of(p);
+  }
+}
+
+ir::Graph decomposition(const ir::Graph& graph, ir::NodeId id) {
+  const ir::Node& node = graph.node(id);
+  const Op* op = find_op(node.op);
+  TENON_CHECK(op && op->decompose, "the op {} has no decomposition", node.op);
+  ir::Graph simpler;
+  simpler.name = node.op;
+  for (const ir::SymbolInfo& s : graph.symbols()) simpler.add_symbol(s);
+  std::vector<ir::ValueId> operands;
+  for (ir::ValueId v : node.operands) {
+    const ir::Value& value = graph.value(v);
+    operands.push_back(value.kind == ir::ValueKind::literal ? simpler.add_literal(value.literal) : simpler.add_input(value.type, value.name));
+  }
+  NodeBuilder builder(simpler);
+  builder.at(node.location);
+  const OpQuery query(simpler, operands, node.attributes);
+  for (ir::ValueId result : op->decompose(builder, query)) simpler.add_output({.value = result});
+  return simpler;
+}
+
+ir::ValueId expand_body(NodeBuilder& builder, ir::NodeId id) {
+  const ir::Node& node = builder.graph().node(id);
+  const Op* op = find_op(node.op);
+  TENON_CHECK(op && op->body, "the op {} has no scalar body", node.op);
+  return BodyExpansion(builder, node, *op).run();
+}
+
+bool expand_node(ir::Graph& graph, ir::NodeId id) {
+  const ir::Node node = graph.node(id);
+  const Op* op = find_op(node.op);
+  if (!op || (!op->decompose && !op->body)) return false;
+  NodeBuilder builder(graph, id);
+  builder.at(node.location);
+  std::vector<ir::ValueId> values;
+  if (op->decompose) values = op->decompose(builder, OpQuery(graph, node.operands, node.attributes));
+  else values = {expand_body(builder, id)};
+  for (std::size_t k = 0; k < values.size(); ++k) graph.replace_uses(node.results[k], values[k]);
+  graph.erase_nodes(std::array{id});
+  return true;
+}
+
+}  // namespace tenon::ops

@@ -1,0 +1,146 @@
+// Activation functions of neural networks, as torch.nn.functional defines them.
+#include <cmath>
+#include <numbers>
+
+#include "core/ops/families/pointwise.h"
+
+namespace tenon::ops {
+namespace {
+
+/// torch.nn.functional's name, with the in-place switch that is refused when set.
+std::vector<Alias> functional(std::string_view name, std::string signature = "(input -> self, inplace=False)") {
+  return {{fmt::format("torch.nn.functional.{}", name), std::move(signature), {}}};
+}
+
+Scalar relu(Scalars& s, Scalar x) { return s.maximum(x, s.like(x, 0)); }
+Scalar clamp(Scalars& s, Scalar x, double low, double high) { return s.minimum(s.maximum(x, s.like(x, low)), s.like(x, high)); }
+Scalar sigmoid(Scalars& s, Scalar x) { return s.div(s.like(x, 1), s.add(s.like(x, 1), s.exp(s.neg(x)))); }
+Scalar softplus(Scalars& s, Scalar x) { return s.unary(Primitive::log1p, s.exp(x)); }
+
+Op activation(std::string name, std::string attributes, Body body, std::vector<Alias> aliases, ir::Attributes sample = {}) {
+  Op op = pointwise(std::move(name), fmt::format("(Tensor self{}) -> Tensor", attributes), Domain::floats, Promotion::none, std::move(body), std::move(aliases));
+  op.samples = [sample] {
+    auto all = pointwise_samples(1, Domain::floats);
+    if (!sample.empty())
+      for (Sample& s : pointwise_samples(1, Domain::floats, Fill::normal, sample)) all.push_back(std::move(s));
+    return all;
+  };
+  return op;
+}
+
+/// The exponential linear unit: scale * (x > 0 ? x : alpha * (exp(x * input_scale) - 1)).
+Scalar elu(Scalars& s, Scalar x, double alpha, double scale, double input_scale) {
+  const Scalar zero = s.like(x, 0);
+  const Scalar inner = input_scale == 1 ? x : s.mul(x, s.like(x, input_scale));
+  // The branch that is not taken is kept from overflowing, so that it sets no floating-point flag.
+  const Scalar negative = s.mul(s.unary(Primitive::expm1, s.minimum(inner, zero)), s.like(x, alpha * scale));
+  const Scalar positive = scale == 1 ? x : s.mul(x, s.like(x, scale));
+  return s.select(s.gt(x, zero), positive, negative);
+}
+
+Scalar gelu_body(Scalars& s, Args a, const OpQuery& q) {
+  const Scalar x = a[0], half_x = s.mul(x, s.like(x, 0.5)), one = s.like(x, 1);
+  const std::string form = q.text("approximate", "none");
+  if (form == "none") return s.mul(half_x, s.add(one, s.unary(Primitive::erf, s.mul(x, s.like(x, std::numbers::sqrt2 / 2)))));
+  TENON_USER_CHECK(form == "tanh", "approximate must be 'none' or 'tanh', not '{}'", form);
+  const Scalar cube = s.mul(s.mul(x, x), x);
+  const Scalar inner = s.mul(s.like(x, std::numbers::sqrt2 * std::numbers::inv_sqrtpi), s.add(x, s.mul(s.like(x, 0.044715), cube)));
+  return s.mul(half_x, s.add(one, s.tanh(inner)));
+}
+
+Scalar softplus_body(Scalars& s, Args a, const OpQuery& q) {
+  const Scalar x = a[0];
+  const double beta = q.number("beta", 1), threshold = q.number("threshold", 20);
+  const Scalar scaled = s.mul(x, s.like(x, beta));
+  return s.select(s.gt(scaled, s.like(x, threshold)), x, s.div(softplus(s, s.minimum(scaled, s.like(x, threshold))), s.like(x, beta)));
+}
+
+/// x * tanh(softplus(x)); beyond 20 softplus is x.
+Scalar mish_body(Scalars& s, Args a, const OpQuery&) {
+  const Scalar x = a[0], limit = s.like(x, 20);
+  const Scalar plus = s.select(s.gt(x, limit), x, softplus(s, s.minimum(x, limit)));
+  return s.mul(x, s.tanh(plus));
+}
+
+Scalar log_sigmoid_body(Scalars& s, Args a, const OpQuery&) {
+  return s.sub(s.minimum(a[0], s.like(a[0], 0)), softplus(s, s.neg(s.abs(a[0]))));
+}
+
+Family piecewise_linear() {
+  Op relu_op = pointwise("relu", "(Tensor self) -> Tensor", Domain::numbers, Promotion::none,
+                         [](Scalars& s, Args a, const OpQuery&) { return relu(s, a[0]); }, torch_names("relu") + functional("relu"));
+  return {
+      std::move(relu_op),
+      activation("relu6", "", [](Scalars& s, Args a, const OpQuery&) { return clamp(s, a[0], 0, 6); }, functional("relu6")),
+      activation("hardtanh", ", Scalar min_val=-1, Scalar max_val=1",
+                 [](Scalars& s, Args a, const OpQuery& q) { return clamp(s, a[0], q.number("min_val", -1), q.number("max_val", 1)); },
+                 functional("hardtanh", "(input -> self, min_val=-1.0, max_val=1.0, inplace=False)"), {{"max_val", 3.0}, {"min_val", -2.0}}),
+      activation("leaky_relu", ", Scalar negative_slope=0.01",
+                 [](Scalars& s, Args a, const OpQuery& q) {
+                   return s.select(s.gt(a[0], s.like(a[0], 0)), a[0], s.mul(a[0], s.like(a[0], q.number("negative_slope", 0.01))));
+                 },
+                 functional("leaky_relu", "(input -> self, negative_slope=0.01, inplace=False)"), {{"negative_slope", 0.2}}),
+      activation("hardsigmoid", "",
+                 [](Scalars& s, Args a, const OpQuery&) { return s.div(clamp(s, s.add(a[0], s.like(a[0], 3)), 0, 6), s.like(a[0], 6)); },
+                 functional("hardsigmoid")),
+      activation("hardswish", "",
+                 [](Scalars& s, Args a, const OpQuery&) {
+                   return s.div(s.mul(a[0], clamp(s, s.add(a[0], s.like(a[0], 3)), 0, 6)), s.like(a[0], 6));
+                 },
+                 functional("hardswish")),
+      activation("threshold", ", Scalar threshold=0, Scalar value=0",
+                 [](Scalars& s, Args a, const OpQuery& q) {
+                   return s.select(s.le(a[0], s.like(a[0], q.number("threshold", 0))), s.like(a[0], q.number("value", 0)), a[0]);
+                 },
+                 functional("threshold", "(input -> self, threshold, value, inplace=False)") + names({"torch.threshold"}), {{"threshold", 0.5}, {"value", 7.0}}),
+      activation("hardshrink", ", Scalar lambd=0.5",
+                 [](Scalars& s, Args a, const OpQuery& q) {
+                   return s.select(s.le(s.abs(a[0]), s.like(a[0], q.number("lambd", 0.5))), s.like(a[0], 0), a[0]);
+                 },
+                 functional("hardshrink", "(input -> self, lambd=0.5)") + torch_names("hardshrink")),
+      activation("softshrink", ", Scalar lambd=0.5",
+                 [](Scalars& s, Args a, const OpQuery& q) {
+                   const Scalar lambda = s.like(a[0], q.number("lambd", 0.5));
+                   return s.select(s.gt(a[0], lambda), s.sub(a[0], lambda),
+                                   s.select(s.lt(a[0], s.neg(lambda)), s.add(a[0], lambda), s.mul(a[0], s.like(a[0], 0))));
+                 },
+                 functional("softshrink", "(input -> self, lambd=0.5)")),
+  };
+}
+
+Family smooth() {
+  const std::string alpha_signature = "(input -> self, alpha=1.0, inplace=False)";
+  return {
+      unary_float("sigmoid", [](Scalars& s, Args a, const OpQuery&) { return sigmoid(s, a[0]); },
+                  torch_names("sigmoid") + functional("sigmoid", "(input -> self)") + names({"torch.special.expit"})),
+      activation("silu", "", [](Scalars& s, Args a, const OpQuery&) { return s.div(a[0], s.add(s.like(a[0], 1), s.exp(s.neg(a[0])))); }, functional("silu")),
+      activation("gelu", ", *, str approximate='none'", gelu_body, functional("gelu", "(input -> self, *, approximate='none')"),
+                 {{"approximate", std::string("tanh")}}),
+      activation("elu", ", Scalar alpha=1, Scalar scale=1, Scalar input_scale=1",
+                 [](Scalars& s, Args a, const OpQuery& q) { return elu(s, a[0], q.number("alpha", 1), q.number("scale", 1), q.number("input_scale", 1)); },
+                 functional("elu", alpha_signature), {{"alpha", 0.7}, {"input_scale", 1.5}, {"scale", 1.1}}),
+      // Klambauer et al., Self-Normalizing Neural Networks, 2017: the constants to float64 precision, as in ATen.
+      activation("selu", "", [](Scalars& s, Args a, const OpQuery&) { return elu(s, a[0], 1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1); },
+                 torch_names("selu") + functional("selu")),
+      activation("celu", ", Scalar alpha=1",
+                 [](Scalars& s, Args a, const OpQuery& q) { return elu(s, a[0], q.number("alpha", 1), 1, 1 / q.number("alpha", 1)); },
+                 torch_names("celu") + functional("celu", alpha_signature), {{"alpha", 1.3}}),
+      activation("softplus", ", Scalar beta=1, Scalar threshold=20", softplus_body, functional("softplus", "(input -> self, beta=1, threshold=20)"),
+                 {{"beta", 2.0}, {"threshold", 3.0}}),
+      activation("mish", "", mish_body, functional("mish")),
+      activation("logsigmoid", "", log_sigmoid_body, functional("logsigmoid", "(input -> self)")),
+      activation("softsign", "", [](Scalars& s, Args a, const OpQuery&) { return s.div(a[0], s.add(s.like(a[0], 1), s.abs(a[0]))); },
+                 functional("softsign", "(input -> self)")),
+      activation("tanhshrink", "", [](Scalars& s, Args a, const OpQuery&) { return s.sub(a[0], s.tanh(a[0])); }, functional("tanhshrink", "(input -> self)")),
+  };
+}
+
+}  // namespace
+
+Family activation_ops() {
+  Family all = piecewise_linear();
+  for (Op& op : smooth()) all.push_back(std::move(op));
+  return all;
+}
+
+}  // namespace tenon::ops

@@ -1,0 +1,287 @@
+// Sums, products, quotients and powers.
+#include <cmath>
+
+#include "core/ops/families/pointwise.h"
+
+namespace tenon::ops {
+namespace {
+
+/// torch's `alpha`: other is scaled before it is added.
+Values with_alpha(ForeignArguments& a, std::string_view op, std::string_view self, std::string_view other) {
+  ir::ValueId y = a.value(other);
+  if (a.given("alpha")) {
+    const ForeignArgument& alpha = a["alpha"];
+    const bool one = (alpha.as<ir::Dim>() && *alpha.as<ir::Dim>() == ir::Dim(1)) || (alpha.as<double>() && *alpha.as<double>() == 1);
+    if (!one) {
+      // The scaled operand takes part in promotion with its own dtype, so the scaling happens in the common dtype.
+      std::vector<ir::ValueId> both{a.value(self), y};
+      const DType common = a.promoted(both, Promotion::common);
+      if (alpha.as<double>() && !is_float(common)) throw Exception(Code::invalid_argument, "For integral input tensors, argument alpha must not be a floating point number.");
+      y = a.one("mul", {a.graph().value(y).kind == ir::ValueKind::literal ? a.tensor(y) : a.builder().cast(y, common), a.value("alpha")});
+    }
+  }
+  return a.call(op, {a.value(self), y});
+}
+
+Adapt alpha_of(std::string op) {
+  return [op](ForeignArguments& a) { return with_alpha(a, op, "self", "other"); };
+}
+
+/// Division that gives floats: NumPy's true_divide gives float64 for all integers.
+Values true_divide(ForeignArguments& a) {
+  std::vector<ir::ValueId> xy{a.value("self"), a.value("other")};
+  if (a.numpy()) {
+    DType t = a.promoted(xy, Promotion::common);
+    if (a.given("dtype")) t = *a.dtype("dtype");
+    if (!is_float(t)) t = DType::f64;
+    for (ir::ValueId& v : xy)
+      if (a.graph().value(v).kind != ir::ValueKind::literal) v = a.builder().cast(v, t);
+    return a.call("div", xy);
+  }
+  const std::string mode = a.text("rounding_mode", "");
+  if (mode == "floor") return a.call("floor_divide", xy);
+  if (mode == "trunc") return a.call("trunc_divide", xy);
+  TENON_USER_CHECK(mode.empty(), "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{}'", mode);
+  return a.call("div", xy);
+}
+
+bool is_zero(const ForeignArgument& x) {
+  if (const auto* d = x.as<ir::Dim>()) return *d == ir::Dim(0);
+  return x.as<bool>() && !*x.as<bool>();
+}
+
+/// Integer division: torch raises for a zero divisor, NumPy gives 0 (and computes bools as int8).
+Adapt integer_division(std::string op) {
+  return [op](ForeignArguments& a) -> Values {
+    std::vector<ir::ValueId> xy{a.value("self"), a.value("other")};
+    DType t = a.promoted(xy, Promotion::common);
+    if (a.numpy()) {
+      if (a.given("dtype")) t = *a.dtype("dtype");
+      if (is_bool(t)) t = DType::i8;
+      for (ir::ValueId& v : xy)
+        if (a.graph().value(v).kind != ir::ValueKind::literal) v = a.builder().cast(v, t);
+      return a.call(op, xy);
+    }
+    if (is_int(t)) {
+      if (is_zero(a["other"])) throw Exception(Code::invalid_argument, "ZeroDivisionError");
+      if (a.is_tensor("other")) xy[1] = a.builder().one("nonzero_divisor", {a.builder().cast(xy[1], t)});
+      const ir::Literal* l = a.graph().value(xy[1]).kind == ir::ValueKind::literal ? &a.graph().value(xy[1]).literal : nullptr;
+      if (l && std::get_if<ir::Dim>(l) && !std::get_if<ir::Dim>(l)->is_constant())
+        xy[1] = a.builder().one("nonzero_divisor", {a.builder().cast(a.tensor(xy[1]), t)});
+    }
+    return a.call(op, xy);
+  };
+}
+
+Values power(ForeignArguments& a) {
+  std::vector<ir::ValueId> xy{a.value("self"), a.value("other")};
+  DType t = a.promoted(xy, Promotion::common);
+  if (a.numpy()) {
+    if (a.given("dtype")) t = *a.dtype("dtype");
+    if (is_bool(t)) t = DType::i8;
+    for (ir::ValueId& v : xy)
+      if (a.graph().value(v).kind != ir::ValueKind::literal) v = a.builder().cast(v, t);
+  }
+  if (!is_float(t)) {
+    const ir::Value& y = a.graph().value(xy[1]);
+    const ir::Dim* d = y.kind == ir::ValueKind::literal ? std::get_if<ir::Dim>(&y.literal) : nullptr;
+    if (d && d->is_constant() && d->constant() < 0) throw Exception(Code::invalid_argument, "Integers to negative integer powers are not allowed.");
+    if (a.numpy() && (!d || !d->is_constant()))
+      throw Exception(Code::unsupported, "integer powers with exponents that are not known constants: NumPy raises for negative ones");
+  }
+  return a.call("pow", xy);
+}
+
+Scalar power_body(Scalars& s, Args a, const OpQuery& q) {
+  const Scalar x = a[0];
+  double exponent = NAN;
+  if (const ir::Literal* l = q.literal(1)) {
+    if (const double* v = std::get_if<double>(l)) exponent = *v;
+    if (const ir::Dim* d = std::get_if<ir::Dim>(l); d && d->is_constant()) exponent = static_cast<double>(d->constant());
+  }
+  if (exponent == 1) return x;
+  if (exponent == 2) return s.mul(x, x);
+  if (exponent == 3) return s.mul(s.mul(x, x), x);
+  if (is_float(x.dtype)) {
+    if (exponent == 0.5) return s.sqrt(x);
+    if (exponent == -1) return s.div(s.like(x, 1), x);
+  }
+  return s.binary(Primitive::pow, x, a[1]);
+}
+
+/// Python's floor division of floats (CPython `float_floor_div`; torch `div_floor_floating`): not floor(a / b), which rounds up.
+Scalar floor_divide_body(Scalars& s, Args a, const OpQuery&) {
+  const Scalar x = a[0], y = a[1];
+  if (!is_float(x.dtype)) return s.binary(Primitive::floor_div, x, y);
+  const Scalar zero = s.like(x, 0), one = s.like(x, 1);
+  const Scalar mod = s.binary(Primitive::fmod, x, y);
+  const Scalar opposite = s.binary(Primitive::logical_xor, s.lt(y, zero), s.lt(mod, zero));
+  const Scalar adjust = s.logical_and(s.binary(Primitive::ne, mod, zero), opposite);
+  Scalar quotient = s.div(s.sub(x, mod), y);
+  quotient = s.select(adjust, s.sub(quotient, one), quotient);
+  Scalar floored = s.unary(Primitive::floor, quotient);
+  floored = s.select(s.gt(s.sub(quotient, floored), s.like(x, 0.5)), s.add(floored, one), floored);
+  const Scalar exact = s.div(x, y);
+  floored = s.select(s.eq(quotient, zero), copy_sign(s, zero, exact), floored);
+  return s.select(s.eq(y, zero), exact, floored);
+}
+
+Scalar remainder_body(Scalars& s, Args a, const OpQuery&) {
+  const Scalar x = a[0], y = a[1];
+  if (!is_float(x.dtype)) return s.binary(Primitive::remainder, x, y);
+  const Scalar zero = s.like(x, 0);
+  const Scalar mod = s.binary(Primitive::fmod, x, y);
+  const Scalar opposite = s.binary(Primitive::logical_xor, s.lt(y, zero), s.lt(mod, zero));
+  return s.select(s.logical_and(s.binary(Primitive::ne, mod, zero), opposite), s.add(mod, y), mod);
+}
+
+Scalar trunc_divide_body(Scalars& s, Args a, const OpQuery&) {
+  if (!is_float(a[0].dtype)) return s.binary(Primitive::trunc_div, a[0], a[1]);
+  return s.unary(Primitive::trunc, s.div(a[0], a[1]));
+}
+
+/// sqrt(a*a + b*b) without overflow; infinite when either is, even beside nan (C99 F.10.4.3).
+Scalar hypot_body(Scalars& s, Args a, const OpQuery&) {
+  const Scalar x = s.abs(a[0]), y = s.abs(a[1]);
+  const Scalar large = s.maximum(x, y), small = s.minimum(x, y);
+  const Scalar infinity = s.like(x, INFINITY), zero = s.like(x, 0);
+  const Scalar ratio = s.div(small, large);
+  Scalar r = s.mul(large, s.sqrt(s.add(s.like(x, 1), s.mul(ratio, ratio))));
+  r = s.select(s.eq(large, zero), zero, r);
+  return s.select(s.logical_or(s.eq(x, infinity), s.eq(y, infinity)), infinity, r);
+}
+
+Scalar lerp_body(Scalars& s, Args a, const OpQuery&) {
+  const Scalar difference = s.sub(a[1], a[0]), weight = a[2];
+  const Scalar near_start = s.add(a[0], s.mul(weight, difference));
+  const Scalar near_end = s.sub(a[1], s.mul(difference, s.sub(s.like(weight, 1), weight)));
+  return s.select(s.lt(s.abs(weight), s.like(weight, 0.5)), near_start, near_end);
+}
+
+Scalar scaled(Scalars& s, Scalar x, const OpQuery& q) {
+  const double value = q.number("value", 1);
+  return value == 1 ? x : s.mul(s.like(x, value), x);
+}
+
+/// NumPy's `sign` and `absolute` of bool, `positive` and the like: a copy.
+Values copied(ForeignArguments& a) { return a.call("clone", {a.value("self")}); }
+
+/// The operator methods of both libraries: __add__, __radd__ (operands change places) and __iadd__.
+std::vector<Alias> operators(std::string_view word, const Adapt& adapt = {}) {
+  std::vector<Alias> aliases;
+  for (const char* type : {"torch.Tensor", "numpy.ndarray"}) {
+    aliases.push_back({fmt::format("{}.__{}__", type, word), "(self, other)", adapt});
+    aliases.push_back({fmt::format("{}.__r{}__", type, word), "(self -> other, other -> self)", adapt});
+  }
+  return aliases;
+}
+
+constexpr const char* kAlpha = "(self, other, *, alpha=1)";
+
+Family sums_and_products() {
+  return {
+      binary("add", Domain::any,
+             [](Scalars& s, Args a, const OpQuery&) { return is_bool(a[0].dtype) ? s.logical_or(a[0], a[1]) : s.add(a[0], a[1]); },
+             torch_names("add", kAlpha, alpha_of("add")) + ufunc2({"add"}) + operators("add")),
+      binary("sub", Domain::numbers, [](Scalars& s, Args a, const OpQuery&) { return s.sub(a[0], a[1]); },
+             torch_names("sub", kAlpha, alpha_of("sub")) + torch_names("subtract", kAlpha, alpha_of("sub")) +
+                 names({"torch.rsub"}, "(self -> other, other -> self)") + ufunc2({"subtract"}) + operators("sub")),
+      binary("mul", Domain::any,
+             [](Scalars& s, Args a, const OpQuery&) { return is_bool(a[0].dtype) ? s.logical_and(a[0], a[1]) : s.mul(a[0], a[1]); },
+             torch_names("mul") + torch_names("multiply") + ufunc2({"multiply"}) + operators("mul")),
+      binary_float("div", [](Scalars& s, Args a, const OpQuery&) { return s.div(a[0], a[1]); },
+                   torch_names("div", "(self, other, *, rounding_mode=None)", true_divide) +
+                       torch_names("divide", "(self, other, *, rounding_mode=None)", true_divide) +
+                       torch_names("true_divide", "(self, other, *, rounding_mode=None)", true_divide) +
+                       ufunc2({"divide", "true_divide"}, true_divide) + operators("truediv", true_divide)),
+      binary("floor_divide", Domain::numbers, floor_divide_body,
+             torch_names("floor_divide", {}, integer_division("floor_divide")) + ufunc2({"floor_divide"}, integer_division("floor_divide")) +
+                 operators("floordiv", integer_division("floor_divide"))),
+      binary("trunc_divide", Domain::numbers, trunc_divide_body, {}),
+      binary("remainder", Domain::numbers, remainder_body,
+             torch_names("remainder", {}, integer_division("remainder")) +
+                 ufunc2({"remainder", "mod"}, integer_division("remainder")) + operators("mod", integer_division("remainder"))),
+      binary("fmod", Domain::numbers, [](Scalars& s, Args a, const OpQuery&) { return s.binary(Primitive::fmod, a[0], a[1]); },
+             torch_names("fmod", {}, integer_division("fmod")) + ufunc2({"fmod"}, integer_division("fmod"))),
+      binary("pow", Domain::numbers, power_body,
+             names({"torch.pow", "torch.Tensor.pow"}, "(self, exponent -> other)", power) + ufunc2({"power", "pow"}, power) +
+                 operators("pow", power)),
+      binary("maximum", Domain::any, [](Scalars& s, Args a, const OpQuery&) { return s.maximum(a[0], a[1]); },
+             torch_names("maximum") + ufunc2({"maximum"})),
+      binary("minimum", Domain::any, [](Scalars& s, Args a, const OpQuery&) { return s.minimum(a[0], a[1]); },
+             torch_names("minimum") + ufunc2({"minimum"})),
+      binary("fmax", Domain::any,
+             [](Scalars& s, Args a, const OpQuery&) {
+               if (!is_float(a[0].dtype)) return s.maximum(a[0], a[1]);
+               return s.select(s.isnan(a[0]), a[1], s.select(s.isnan(a[1]), a[0], s.maximum(a[0], a[1])));
+             },
+             torch_names("fmax") + ufunc2({"fmax"})),
+      binary("fmin", Domain::any,
+             [](Scalars& s, Args a, const OpQuery&) {
+               if (!is_float(a[0].dtype)) return s.minimum(a[0], a[1]);
+               return s.select(s.isnan(a[0]), a[1], s.select(s.isnan(a[1]), a[0], s.minimum(a[0], a[1])));
+             },
+             torch_names("fmin") + ufunc2({"fmin"})),
+      binary_float("hypot", hypot_body, torch_names("hypot") + ufunc2({"hypot"})),
+      binary_float("copysign", [](Scalars& s, Args a, const OpQuery&) { return copy_sign(s, a[0], a[1]); },
+                   torch_names("copysign") + ufunc2({"copysign"})),
+  };
+}
+
+Family one_operand() {
+  const auto same = [](Scalars&, Args a, const OpQuery&) { return a[0]; };
+  return {
+      unary("neg", Domain::numbers, [](Scalars& s, Args a, const OpQuery&) { return s.neg(a[0]); },
+            torch_names("neg") + torch_names("negative") + names({"torch.Tensor.__neg__", "numpy.ndarray.__neg__"}) + ufunc1({"negative"})),
+      unary("abs", Domain::numbers, [](Scalars& s, Args a, const OpQuery&) { return s.abs(a[0]); },
+            torch_names("abs") + torch_names("absolute") + names({"torch.Tensor.__abs__", "numpy.ndarray.__abs__"}) +
+                ufunc1({"absolute", "abs", "fabs"}, [](ForeignArguments& a) -> Values {
+                  const DType t = a.type(a.value("self")).dtype;
+                  return is_bool(t) ? copied(a) : a.call("abs", {a.value("self")});
+                })),
+      unary("sign", Domain::any,
+            [](Scalars& s, Args a, const OpQuery&) { return is_bool(a[0].dtype) ? a[0] : s.unary(Primitive::sign, a[0]); },
+            torch_names("sign") + torch_names("sgn") + ufunc1({"sign"}, [](ForeignArguments& a) -> Values {
+              const ir::ValueId x = a.value("self");
+              const ir::ValueId sign = a.one("sign", {x});
+              if (!is_float(a.type(x).dtype)) return {sign};
+              return a.call("where", {a.one("isnan", {x}), x, sign});  // NumPy hands nan on
+            })),
+      unary("square", Domain::numbers, [](Scalars& s, Args a, const OpQuery&) { return s.mul(a[0], a[0]); },
+            torch_names("square") + ufunc1({"square"})),
+      unary("clone", Domain::any, same,
+            names({"torch.clone", "torch.Tensor.clone"}, "(self, *, memory_format=None)") +
+                names({"torch.positive", "torch.Tensor.positive", "torch.Tensor.__pos__", "numpy.ndarray.__pos__"}) + ufunc1({"positive"}) +
+                names({"numpy.copy"}, "(a -> self, order='K', subok=False)") + names({"numpy.ndarray.copy"}, "(self, order='C')")),
+      unary_float("reciprocal", [](Scalars& s, Args a, const OpQuery&) { return s.div(s.like(a[0], 1), a[0]); },
+                  torch_names("reciprocal") + ufunc1({"reciprocal"}, [](ForeignArguments& a) -> Values {
+                    if (!is_float(a.type(a.value("self")).dtype)) throw Exception(Code::unsupported, "numpy.reciprocal of integers");
+                    return a.call("reciprocal", {a.value("self")});
+                  })),
+  };
+}
+
+Family combinations() {
+  return {
+      with_samples(pointwise("lerp", "(Tensor self, Tensor end, Tensor weight) -> Tensor", Domain::floats, Promotion::common, lerp_body, torch_names("lerp")),
+                   [] { return pointwise_samples(3, Domain::floats, Fill::unit); }),
+      pointwise("addcmul", "(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", Domain::numbers, Promotion::common,
+                [](Scalars& s, Args a, const OpQuery& q) { return s.add(a[0], s.mul(scaled(s, a[1], q), a[2])); }, torch_names("addcmul")),
+      with_samples(pointwise("addcdiv", "(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", Domain::floats, Promotion::common_float,
+                             [](Scalars& s, Args a, const OpQuery& q) { return s.add(a[0], s.div(scaled(s, a[1], q), a[2])); }, torch_names("addcdiv")),
+                   [] { return pointwise_samples(3, Domain::floats, Fill::nonzero); }),
+      pointwise("fma", "(Tensor a, Tensor b, Tensor c) -> Tensor", Domain::floats, Promotion::common,
+                [](Scalars& s, Args a, const OpQuery&) { return s.fma(a[0], a[1], a[2]); }, {}),
+  };
+}
+
+}  // namespace
+
+Family arithmetic_ops() {
+  Family all = sums_and_products();
+  for (Op& op : one_operand()) all.push_back(std::move(op));
+  for (Op& op : combinations()) all.push_back(std::move(op));
+  return all;
+}
+
+}  // namespace tenon::ops

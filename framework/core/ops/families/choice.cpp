@@ -1,0 +1,74 @@
+// Choosing between values element by element.
+#include "core/ops/families/pointwise.h"
+
+namespace tenon::ops {
+namespace {
+
+Result<infer::Types> infer_where(const OpQuery& q) {
+  infer::require_operands(q, 3, 3);
+  TENON_USER_CHECK(is_bool(q.type(0).dtype), "the condition must be bool, not {}", name_of(q.type(0).dtype));
+  const DType dtype = infer::shared_dtype(q, 1);
+  return infer::one(q, dtype, infer::broadcast_operands(q));
+}
+
+std::vector<Sample> where_samples() {
+  std::vector<Sample> samples = pointwise_samples(3, Domain::any);
+  for (Sample& s : samples) {
+    s.operands[0].dtype = DType::b8;
+    s.operands[0].fill = Fill::normal;
+  }
+  return samples;
+}
+
+/// torch: a literal beside a literal has the default dtype of its kind; NumPy: where(c, 1.0, 2) is float64.
+Values where_adapt(ForeignArguments& a) {
+  if (!a.given("self") && !a.given("other")) {
+    // The indices of true elements: one tensor a dimension.
+    a.container = Container::tuple;
+    const ir::ValueId found = a.one("nonzero", {a.tensor(a.value("condition"))});
+    return a.call("unbind", {found}, {{"dim", ir::Dim(1)}});
+  }
+  std::vector<ir::ValueId> ab{a.value("self"), a.value("other")};
+  const auto literal = [&](ir::ValueId v) { return a.graph().value(v).kind == ir::ValueKind::literal; };
+  if (literal(ab[0]) && literal(ab[1])) {
+    const DType t = a.promoted(ab, Promotion::common);
+    ab[0] = a.builder().cast(a.tensor(ab[0]), t);
+  }
+  a.promote(ab, Promotion::common);
+  ir::ValueId condition = a.tensor(a.value("condition"));
+  const DType given = a.type(condition).dtype;
+  if (!is_bool(given)) {
+    TENON_USER_CHECK(a.numpy() || given == DType::u8, "where expected condition to be a boolean tensor, but got a tensor with dtype {}", name_of(given));
+    condition = a.builder().cast(condition, DType::b8);
+  }
+  return a.call("where", {condition, ab[0], ab[1]});
+}
+
+/// The value takes self's dtype, as in ATen.
+Values masked_fill_adapt(ForeignArguments& a) {
+  const ir::ValueId self = a.value("self");
+  ir::ValueId value = a.value("value");
+  const DType dtype = a.type(self).dtype;
+  const ir::Value& v = a.graph().value(value);
+  if (v.kind != ir::ValueKind::literal) value = a.builder().cast(value, dtype);
+  else if (std::holds_alternative<double>(v.literal) && !is_float(dtype))
+    throw Exception(error(Code::invalid_argument, "value cannot be converted to type {} without overflow", name_of(dtype)));
+  const ir::ValueId mask = a.value("mask");
+  TENON_USER_CHECK(is_bool(a.type(mask).dtype), "masked_fill only supports boolean masks, but got mask with dtype {}", name_of(a.type(mask).dtype));
+  return a.call("where", {mask, value, self});
+}
+
+}  // namespace
+
+Family choice_ops() {
+  Op where = pointwise("where", "(Tensor condition, Tensor self, Tensor other) -> Tensor", Domain::any, Promotion::none,
+                       [](Scalars& s, Args a, const OpQuery&) { return s.select(a[0], a[1], a[2]); },
+                       names({"torch.where", "numpy.where"}, "(condition, x -> self = None, y -> other = None)", where_adapt) +
+                           names({"torch.Tensor.where"}, "(self, condition, other)", where_adapt) +
+                           names({"torch.masked_fill", "torch.Tensor.masked_fill"}, "(self, mask, value)", masked_fill_adapt));
+  where.infer = infer_where;
+  where.samples = where_samples;
+  return {std::move(where)};
+}
+
+}  // namespace tenon::ops

@@ -1,0 +1,348 @@
+// Tensors made from nothing but numbers: filled, counted, triangular.
+#include <cmath>
+
+#include "core/ops/families/family.h"
+#include "core/ops/families/index_math.h"
+
+#include <cstring>
+
+namespace tenon::ops {
+namespace {
+
+using ir::Dim;
+using ir::Shape;
+
+Shape size_of_result(const OpQuery& q) {
+  const auto size = q.integers("size");
+  for (const Dim& d : size) TENON_USER_CHECK(!d.is_constant() || d.constant() >= 0, "negative dimension {} in size", d.constant());
+  return size;
+}
+
+ir::Type result_of(const OpQuery& q) { return ir::Type::tensor(q.dtype("dtype"), size_of_result(q), infer::device(q)); }
+
+/// An attribute that is an integer or a float, as a scalar of float64 or int64.
+Scalar number_scalar(Scalars& s, const OpQuery& q, std::string_view name, double otherwise, DType dtype) {
+  if (const ir::Attribute* a = q.find(name))
+    if (const Dim* d = std::get_if<Dim>(a)) return s.convert(s.extent(*d), dtype);
+  return s.constant(dtype, q.number(name, otherwise));
+}
+
+// ---- full
+
+LoopBody full_loop(const OpQuery& q) {
+  return elementwise(size_of_result(q), [&](Scalars& s) {
+    const DType dtype = compute_type(q.dtype("dtype"));
+    if (!q.literal(0)) return s.convert(s.load(0, q.type(0).dtype, {}), dtype);
+    const ir::Literal& l = *q.literal(0);
+    if (const bool* b = std::get_if<bool>(&l)) return s.constant(dtype, std::int64_t{*b});
+    if (const double* d = std::get_if<double>(&l)) return s.constant(dtype, *d);
+    return s.convert(s.extent(std::get<Dim>(l)), dtype);
+  });
+}
+
+/// The dtype that a library gives a Python number: torch has a default float, NumPy has float64.
+DType dtype_of_number(ForeignArguments& a, const ForeignArgument& x) {
+  if (x.as<bool>()) return DType::b8;
+  if (x.as<Dim>()) return DType::i64;
+  if (const ir::ValueId* v = x.as<ir::ValueId>()) return a.type(*v).dtype;
+  return a.default_float();
+}
+
+Values make_full(ForeignArguments& a, std::vector<Dim> size, ForeignArgument value, std::optional<DType> dtype) {
+  const DType t = dtype.value_or(dtype_of_number(a, value));
+  if (is_complex(t)) throw Exception(Code::unsupported, "complex tensors");
+  return {a.builder().one("full", {a.to_value(value)}, {{"dtype", t}, {"size", std::move(size)}})};
+}
+
+/// torch.full, numpy.full.
+Values full_adapt(ForeignArguments& a) {
+  a.refuse({"device", "requires_grad"});
+  return make_full(a, a.integers("size"), a["fill_value"], a.dtype("dtype"));
+}
+
+Adapt filled(std::int64_t value) {
+  return [value](ForeignArguments& a) {
+    a.refuse({"device", "requires_grad"});
+    return make_full(a, a.integers("size"), {Dim(value)}, a.dtype("dtype").value_or(a.default_float()));
+  };
+}
+
+Adapt filled_like(std::optional<std::int64_t> value) {
+  return [value](ForeignArguments& a) {
+    a.refuse({"device", "requires_grad"});
+    const ir::Type type = a.type(a.value("self"));
+    const auto size = a.given("shape") ? a.integers("shape") : type.shape;
+    return make_full(a, size, value ? ForeignArgument{Dim(*value)} : a["fill_value"], a.dtype("dtype").value_or(type.dtype));
+  };
+}
+
+Adapt new_filled(std::optional<std::int64_t> value) {
+  return [value](ForeignArguments& a) {
+    a.refuse({"device", "requires_grad"});
+    return make_full(a, a.integers("size"), value ? ForeignArgument{Dim(*value)} : a["fill_value"], a.dtype("dtype").value_or(a.type(a.value("self")).dtype));
+  };
+}
+
+/// torch.tensor, numpy.array and the like, of numbers, tensors and nested lists of them.
+ir::ValueId tensor_of(ForeignArguments& a, const ForeignArgument& x) {
+  const ForeignList* list = x.as<ForeignList>();
+  if (!list) return a.tensor(a.to_value(x));
+  if (list->empty()) return a.builder().one("full", {a.to_value({Dim(0)})}, {{"dtype", a.default_float()}, {"size", std::vector<Dim>{0}}});
+  Values parts;
+  for (const ForeignArgument& part : *list) parts.push_back(tensor_of(a, part));
+  a.promote(parts, Promotion::common);
+  return a.one("stack", std::move(parts), {{"dim", Dim(0)}});
+}
+
+Values tensor_adapt(ForeignArguments& a) {
+  a.refuse({"device", "requires_grad"});
+  ir::ValueId x = tensor_of(a, a["data"]);
+  if (const auto dtype = a.dtype("dtype")) x = a.builder().cast(x, *dtype);
+  if (a["data"].as<ir::ValueId>() && a.flag("copy", false)) x = a.one("clone", {x});
+  return {x};
+}
+
+std::vector<Alias> full_names() {
+  const std::string torch = "*, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False)";
+  const std::string like = "memory_format=None, " + torch.substr(3);
+  return names({"torch.full"}, "(size, fill_value, " + torch, full_adapt) + names({"torch.zeros"}, "(*size, " + torch.substr(3), filled(0)) +
+         names({"torch.ones"}, "(*size, " + torch.substr(3), filled(1)) +
+         names({"torch.zeros_like"}, "(self, *, " + like, filled_like(0)) + names({"torch.ones_like"}, "(self, *, " + like, filled_like(1)) +
+         names({"torch.full_like"}, "(self, fill_value, *, " + like, filled_like({})) +
+         names({"torch.Tensor.new_zeros"}, "(self, *size, " + torch.substr(3), new_filled(0)) +
+         names({"torch.Tensor.new_ones"}, "(self, *size, " + torch.substr(3), new_filled(1)) +
+         names({"torch.Tensor.new_full"}, "(self, size, fill_value, " + torch, new_filled({})) +
+         names({"torch.tensor", "torch.as_tensor", "torch.scalar_tensor"}, "(data, dtype=None, device=None, requires_grad=False, pin_memory=False)", tensor_adapt) +
+         names({"numpy.array", "numpy.asarray", "numpy.ascontiguousarray"}, "(a -> data, dtype=None, order=None, *, copy=None, subok=False, ndmin=0, device=None, like=None)", tensor_adapt) +
+         names({"numpy.full"}, "(shape -> size, fill_value, dtype=None, order='C', *, device=None, like=None)", full_adapt) +
+         names({"numpy.zeros", "numpy.empty"}, "(shape -> size, dtype=None, order='C', *, device=None, like=None)", filled(0)) +
+         names({"numpy.ones"}, "(shape -> size, dtype=None, order='C', *, device=None, like=None)", filled(1)) +
+         names({"numpy.zeros_like", "numpy.empty_like"}, "(a -> self, dtype=None, order='K', subok=True, shape=None, *, device=None)", filled_like(0)) +
+         names({"numpy.ones_like"}, "(a -> self, dtype=None, order='K', subok=True, shape=None, *, device=None)", filled_like(1)) +
+         names({"numpy.full_like"}, "(a -> self, fill_value, dtype=None, order='K', subok=True, shape=None, *, device=None)", filled_like({}));
+}
+
+Op full_op() {
+  Op op;
+  op.name = "full";
+  op.schema = "(Tensor fill_value, int[] size, *, ScalarType dtype) -> Tensor";
+  op.aliases = full_names();
+  op.infer = [](const OpQuery& q) -> Result<infer::Types> {
+    infer::require_operands(q, 1, 1);
+    TENON_USER_CHECK(q.type(0).rank() == 0, "the value must be a number or a 0-d tensor");
+    return infer::Types{result_of(q)};
+  };
+  op.loop = full_loop;
+  op.samples = [] {
+    std::vector<Sample> all;
+    for (DType t : {DType::b8, DType::u8, DType::i32, DType::i64, DType::f16, DType::f32, DType::f64})
+      all.push_back({.name = std::string(name_of(t)), .operands = {{.literal = ir::Literal(Dim(3))}}, .attributes = {{"dtype", t}, {"size", std::vector<Dim>{2, 5}}}});
+    all.push_back({.name = "scalar", .operands = {{.literal = ir::Literal(2.5)}}, .attributes = {{"dtype", DType::f32}, {"size", std::vector<Dim>{}}}});
+    all.push_back({.name = "from_tensor", .operands = {{.shape = {}}}, .attributes = {{"dtype", DType::f64}, {"size", std::vector<Dim>{3, 0}}}});
+    all.push_back({.name = "cast_from_tensor", .operands = {{.shape = {}}}, .attributes = {{"dtype", DType::i32}, {"size", std::vector<Dim>{4}}}});
+    return all;
+  };
+  return op;
+}
+
+// ---- arange, linspace
+
+Dim count_of(const OpQuery& q) {
+  const auto integer = [&](std::string_view name) { return q.find(name) == nullptr || std::holds_alternative<Dim>(*q.find(name)); };
+  if (integer("start") && integer("end") && integer("step")) {
+    const Dim start = q.integer("start", Dim(0)), end = q.integer("end");
+    const std::int64_t step = q.constant_integer("step", 1);
+    TENON_USER_CHECK(step != 0, "step must be nonzero");
+    const Dim count = step > 0 ? floor_div(end - start + Dim(step - 1), Dim(step)) : floor_div(start - end + Dim(-step - 1), Dim(-step));
+    return max(count, Dim(0));
+  }
+  const double step = q.number("step", 1);
+  TENON_USER_CHECK(step != 0, "step must be nonzero");
+  return Dim(std::max<std::int64_t>(0, static_cast<std::int64_t>(std::ceil((q.number("end") - q.number("start", 0)) / step))));
+}
+
+LoopBody arange_loop(const OpQuery& q) {
+  return elementwise({count_of(q)}, [&](Scalars& s) {
+    const DType result = compute_type(q.dtype("dtype"));
+    const DType steps = is_float(result) ? DType::f64 : DType::i64;
+    const Scalar offset = s.mul(s.convert(s.loop_index(0), steps), number_scalar(s, q, "step", 1, steps));
+    return s.convert(s.add(number_scalar(s, q, "start", 0, steps), offset), result);
+  });
+}
+
+ir::Attribute number_attribute(const ForeignArgument& x, ir::Attribute otherwise) {
+  if (x.is_none()) return otherwise;
+  if (const bool* b = x.as<bool>()) return Dim(*b);
+  if (const Dim* d = x.as<Dim>()) return *d;
+  if (const double* d = x.as<double>()) return *d;
+  throw Exception(Code::unsupported, "a tensor where a number is expected");
+}
+
+Values arange_adapt(ForeignArguments& a) {
+  a.refuse({"device", "requires_grad"});
+  const bool one = !a.given("end");
+  ir::Attribute start = one ? ir::Attribute(Dim(0)) : number_attribute(a["start"], Dim(0));
+  ir::Attribute end = number_attribute(one ? a["start"] : a["end"], Dim(0)), step = number_attribute(a["step"], Dim(1));
+  bool integers = true;
+  for (const ir::Attribute* x : {&start, &end, &step}) integers &= std::holds_alternative<Dim>(*x);
+  const DType dtype = a.dtype("dtype").value_or(integers ? DType::i64 : a.default_float());
+  if (a.numpy() && !integers) {  // NumPy steps by the difference of its first two elements
+    const auto number = [](const ir::Attribute& x) { return std::holds_alternative<double>(x) ? std::get<double>(x) : static_cast<double>(std::get<Dim>(x).constant()); };
+    const double first = number(start), count = std::ceil((number(end) - first) / number(step)), stride = (first + number(step)) - first;
+    step = stride;
+    end = first + (count - 0.5) * stride;
+  }
+  return a.call("arange", {}, {{"dtype", dtype}, {"end", end}, {"start", start}, {"step", step}});
+}
+
+Op arange_op() {
+  Op op;
+  op.name = "arange";
+  op.schema = "(Scalar start, Scalar end, Scalar step=1, *, ScalarType dtype) -> Tensor";
+  op.aliases = names({"torch.arange"}, "(start, end=None, step=None, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False)", arange_adapt) +
+               names({"numpy.arange"}, "(start, stop -> end = None, step=None, dtype=None, *, device=None, like=None)", arange_adapt);
+  op.infer = [](const OpQuery& q) -> Result<infer::Types> { return infer::one(q, q.dtype("dtype"), {count_of(q)}); };
+  op.loop = arange_loop;
+  op.samples = [] {
+    const auto sample = [](std::string name, ir::Attribute start, ir::Attribute end, ir::Attribute step, DType t) {
+      return Sample{.name = std::move(name), .attributes = {{"dtype", t}, {"end", end}, {"start", start}, {"step", step}}};
+    };
+    return std::vector<Sample>{sample("count", Dim(0), Dim(7), Dim(1), DType::i64), sample("steps", Dim(3), Dim(20), Dim(4), DType::i32),
+                               sample("down", Dim(9), Dim(-2), Dim(-3), DType::i64), sample("empty", Dim(3), Dim(1), Dim(1), DType::f32),
+                               sample("fractions", 0.5, 3.0, 0.25, DType::f32), sample("float64", -1.0, 1.0, 0.1, DType::f64)};
+  };
+  return op;
+}
+
+/// ATen's linspace: counts from both ends, so that it is symmetric and hits `end`.
+LoopBody linspace_loop(const OpQuery& q) {
+  const Dim steps = q.integer("steps");
+  return elementwise({steps}, [&](Scalars& s) {
+    const Scalar start = s.constant(DType::f64, q.number("start")), end = s.constant(DType::f64, q.number("end"));
+    const Scalar i = s.loop_index(0), count = s.extent(steps);
+    const Scalar gaps = s.convert(s.maximum(s.sub(count, s.extent(1)), s.extent(1)), DType::f64);
+    const Scalar step = s.div(s.sub(end, start), gaps);
+    const Scalar forward = s.add(start, s.mul(step, s.convert(i, DType::f64)));
+    const Scalar backward = s.sub(end, s.mul(step, s.convert(s.sub(s.sub(count, i), s.extent(1)), DType::f64)));
+    const Scalar lower_half = s.logical_or(s.lt(i, s.binary(Primitive::floor_div, count, s.extent(2))), s.eq(count, s.extent(1)));
+    return s.convert(s.select(lower_half, forward, backward), compute_type(q.dtype("dtype")));
+  });
+}
+
+Values linspace_adapt(ForeignArguments& a) {
+  a.refuse({"device", "requires_grad", "retstep"});
+  if (a.is_tensor("start") || a.is_tensor("end")) throw Exception(Code::unsupported, "linspace between tensors");
+  const double start = a.number("start", 0);
+  double end = a.number("end", 0);
+  const Dim steps = a.integer("steps", Dim(50));
+  if (!a.flag("endpoint", true)) end -= (end - start) / static_cast<double>(steps.constant());
+  return a.call("linspace", {}, {{"dtype", a.dtype("dtype").value_or(a.default_float())}, {"end", end}, {"start", start}, {"steps", steps}});
+}
+
+Op linspace_op() {
+  Op op;
+  op.name = "linspace";
+  op.schema = "(float start, float end, int steps, *, ScalarType dtype) -> Tensor";
+  op.aliases = names({"torch.linspace"}, "(start, end, steps, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False)", linspace_adapt) +
+               names({"numpy.linspace"}, "(start, stop -> end, num -> steps = 50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None)", linspace_adapt);
+  op.infer = [](const OpQuery& q) -> Result<infer::Types> { return infer::one(q, q.dtype("dtype"), {q.integer("steps")}); };
+  op.loop = linspace_loop;
+  op.samples = [] {
+    std::vector<Sample> all;
+    for (std::int64_t steps : {0, 1, 2, 11})
+      all.push_back({.name = fmt::format("{}_steps", steps), .attributes = {{"dtype", DType::f32}, {"end", 4.5}, {"start", -1.5}, {"steps", Dim(steps)}}});
+    return all;
+  };
+  return op;
+}
+
+// ---- eye, triangles
+
+Op eye_op() {
+  Op op;
+  op.name = "eye";
+  op.schema = "(int n, int m, int k=0, *, ScalarType dtype) -> Tensor";
+  const Adapt adapt = [](ForeignArguments& a) {
+    a.refuse({"device", "requires_grad"});
+    const Dim n = a.integer("n");
+    return a.call("eye", {}, {{"dtype", a.dtype("dtype").value_or(a.default_float())}, {"k", a.integer("k", Dim(0))}, {"m", a.integer("m", n)}, {"n", n}});
+  };
+  op.aliases = names({"torch.eye"}, "(n, m=None, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False)", adapt) +
+               names({"numpy.eye"}, "(N -> n, M -> m = None, k=0, dtype=None, order='C', *, device=None, like=None)", adapt) +
+               names({"numpy.identity"}, "(n, dtype=None, *, like=None)", adapt);
+  op.infer = [](const OpQuery& q) -> Result<infer::Types> { return infer::one(q, q.dtype("dtype"), {q.integer("n"), q.integer("m")}); };
+  op.loop = [](const OpQuery& q) {
+    return elementwise({q.integer("n"), q.integer("m")}, [&](Scalars& s) {
+      const Scalar on_diagonal = s.eq(IndexMath(s).add(s.loop_index(0), q.integer("k", Dim(0))), s.loop_index(1));
+      return s.convert(on_diagonal, compute_type(q.dtype("dtype")));
+    });
+  };
+  op.samples = [] {
+    return std::vector<Sample>{{.name = "square", .attributes = {{"dtype", DType::f32}, {"k", Dim(0)}, {"m", Dim(4)}, {"n", Dim(4)}}},
+                               {.name = "wide", .attributes = {{"dtype", DType::i64}, {"k", Dim(1)}, {"m", Dim(5)}, {"n", Dim(3)}}}};
+  };
+  return op;
+}
+
+/// Keeps one triangle of the last two dimensions: columns minus rows at most (tril) or at least (triu) the diagonal.
+Op triangle(std::string name, Primitive keeps) {
+  Op op;
+  op.schema = "(Tensor self, int diagonal=0) -> Tensor";
+  op.aliases = torch_names(name) + names({"numpy." + name}, "(m -> self, k -> diagonal = 0)");
+  op.name = std::move(name);
+  op.infer = [](const OpQuery& q) -> Result<infer::Types> {
+    infer::require_operands(q, 1, 1);
+    TENON_USER_CHECK(q.type(0).rank() >= 2, "takes a tensor of at least 2 dimensions, not {}", q.type(0).rank());
+    return infer::one(q, q.type(0).dtype, q.type(0).shape);
+  };
+  op.loop = [keeps](const OpQuery& q) {
+    const std::size_t rank = q.type(0).rank();
+    return elementwise(q.type(0).shape, [&](Scalars& s) {
+      const auto at = IndexMath(s).loops(rank);
+      const Scalar kept = s.binary(keeps, s.sub(at[rank - 1], at[rank - 2]), s.extent(q.integer("diagonal", Dim(0))));
+      const DType dtype = compute_type(q.type(0).dtype);
+      return s.select(kept, s.load(0, dtype, at), s.constant(dtype, std::int64_t{0}));
+    });
+  };
+  op.samples = [] {
+    std::vector<Sample> all;
+    for (std::int64_t k : {-2, 0, 1})
+      for (DType t : {DType::f32, DType::i64, DType::b8})
+        all.push_back({.name = fmt::format("{}_{}", name_of(t), k), .operands = {{.dtype = t, .shape = {2, 4, 5}}}, .attributes = {{"diagonal", Dim(k)}}});
+    return all;
+  };
+  return op;
+}
+
+/// The bytes of a constant of the graph. Hosts bind constants directly; this is for whoever runs node by node.
+Op constant_op() {
+  Op op;
+  op.name = "constant";
+  op.schema = "(int index) -> Tensor";
+  op.infer = [](const OpQuery& q) -> Result<infer::Types> {
+    const auto index = static_cast<std::size_t>(q.constant_integer("index"));
+    TENON_USER_CHECK(index < q.graph().constants().size(), "there is no constant {}", index);
+    return infer::Types{q.graph().constants()[index].type};
+  };
+  op.kernel = [](KernelCall& call) {
+    const ir::Constant& constant = call.query.graph().constants()[static_cast<std::size_t>(call.query.constant_integer("index"))];
+    TensorView& out = call.outputs[0];
+    if (std::ranges::find(out.shape, 0) != out.shape.end()) return;
+    TENON_USER_CHECK(constant.data, "the bytes of constant '{}' are not there", constant.name);
+    std::size_t bytes = size_of(constant.type.dtype);
+    for (std::int64_t n : out.shape) bytes *= static_cast<std::size_t>(n);
+    if (out.dtype == constant.type.dtype) std::memcpy(out.data, constant.data, bytes);
+    else throw Exception(Code::unsupported, "a constant in another precision");
+  };
+  op.no_grad_reason = "it has no operands";
+  op.samples = [] { return std::vector<Sample>{}; };
+  return op;
+}
+
+}  // namespace
+
+Family creation_ops() {
+  return {constant_op(), full_op(), arange_op(), linspace_op(), eye_op(), triangle("tril", Primitive::le), triangle("triu", Primitive::ge)};
+}
+
+}  // namespace tenon::ops

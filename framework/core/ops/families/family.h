@@ -1,0 +1,50 @@
+// The families of ops. Each function gives the entries of one file here; catalog.cpp concatenates them.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/ops/catalog.h"
+#include "core/ops/foreign_call.h"
+#include "core/ops/infer.h"
+#include "core/ops/node_builder.h"
+#include "core/ops/sample.h"
+
+namespace tenon::ops {
+
+using Family = std::vector<Op>;
+
+Family arithmetic_ops();
+Family comparison_ops();
+Family rounding_ops();
+Family transcendental_ops();
+Family activation_ops();
+Family choice_ops();
+Family creation_ops();
+Family reduction_ops();
+Family norm_ops();
+Family movement_ops();
+Family joining_ops();
+Family padding_ops();
+Family matrix_ops();
+Family indexing_ops();
+Family scatter_ops();
+Family subscript_ops();
+Family normalisation_ops();
+Family data_dependent_ops();
+Family scan_ops();
+
+using Values = std::vector<ir::ValueId>;
+using Adapt = std::function<Values(ForeignArguments&)>;
+
+/// Aliases under which torch knows a function that is also a tensor method; an empty signature is the op's schema.
+std::vector<Alias> torch_names(std::string_view name, std::string signature = {}, Adapt adapt = {});
+/// One alias a name, all with the same signature.
+std::vector<Alias> names(std::initializer_list<std::string_view> names, std::string signature = {}, Adapt adapt = {});
+/// NumPy's names of ufuncs of one or two operands.
+std::vector<Alias> ufunc1(std::initializer_list<std::string_view> names, Adapt adapt = {});
+std::vector<Alias> ufunc2(std::initializer_list<std::string_view> names, Adapt adapt = {});
+std::vector<Alias> operator+(std::vector<Alias> a, std::vector<Alias> b);
+
+}  // namespace tenon::ops

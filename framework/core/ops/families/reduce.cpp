@@ -1,0 +1,90 @@
+#include "core/ops/families/reduce.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace tenon::ops {
+
+using ir::Dim;
+
+ReductionShape::ReductionShape(const OpQuery& q) : count(1) {
+  const ir::Shape& shape = q.type(0).shape;
+  reduced = infer::wrapped_dims(q, shape.size());
+  const bool keep = q.flag("keepdim");
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    const bool gone = std::ranges::binary_search(reduced, d);
+    if (!gone) result.push_back(shape[d]);
+    else if (keep) result.push_back(Dim(1));
+  }
+  extents = result;
+  for (std::size_t d : reduced) {
+    extents.push_back(shape[d]);
+    count = count * shape[d];
+  }
+}
+
+std::vector<Scalar> ReductionShape::operand_index(Scalars& s, const OpQuery& q) const {
+  const bool keep = q.flag("keepdim");
+  std::vector<Scalar> index;
+  std::size_t outer = 0, inner = result.size();
+  for (std::size_t d = 0; d < q.type(0).rank(); ++d) {
+    const bool gone = std::ranges::binary_search(reduced, d);
+    index.push_back(s.loop_index(gone ? inner++ : outer));
+    if (!gone || keep) ++outer;
+  }
+  return index;
+}
+
+Reducer simple_reducer(DType dtype, double identity, Primitive combine, const std::function<Scalar(Scalars&, Scalar)>& finish) {
+  Scalars init, both, last;
+  init.result(init.constant(dtype, identity));
+  both.result(both.binary(combine, both.parameter(0, dtype), both.parameter(1, dtype)));
+  const Scalar total = last.parameter(0, dtype);
+  last.result(finish ? finish(last, total) : total);
+  return {.accumulators = {dtype}, .init = init.take(), .combine = both.take(), .finish = last.take()};
+}
+
+std::vector<Sample> reduction_samples(std::vector<DType> dtypes, Fill fill, ir::Attributes attributes, bool zero_size) {
+  std::vector<Sample> all;
+  const auto add = [&](std::string name, DType t, std::vector<std::int64_t> shape, std::vector<Dim> dims, bool keep) -> SampleOperand& {
+    ir::Attributes set = attributes;
+    set.push_back({"dim", dims});
+    set.push_back({"keepdim", keep});
+    all.push_back({.name = std::move(name), .operands = {{.dtype = t, .shape = std::move(shape), .fill = fill}}, .attributes = std::move(set)});
+    return all.back().operands[0];
+  };
+  for (DType t : dtypes) {
+    add(fmt::format("last_{}", name_of(t)), t, {3, 4, 5}, {2}, false);
+    add(fmt::format("all_{}", name_of(t)), t, {3, 4, 5}, {0, 1, 2}, false);
+  }
+  const DType t = dtypes.back();
+  add("first_keepdim", t, {4, 7}, {0}, true);
+  add("middle", t, {3, 6, 2}, {1}, false);
+  add("outer_two", t, {5, 3, 4}, {0, 2}, false);
+  add("long", t, {2, 1500}, {1}, false);
+  add("many_results", t, {70, 9}, {1}, true);
+  add("scalar", t, {}, {}, false);
+  add("size_one", t, {1, 3}, {0}, false);
+  if (zero_size) add("of_nothing", t, {0, 3}, {0}, false);
+  add("no_results", t, {0, 3}, {1}, false);
+  add("strided", t, {6, 5}, {1}, false).strides = {{1, 6}};
+  add("reversed", t, {6, 5}, {0}, false).strides = {{-5, -1}};
+  return all;
+}
+
+ir::Attributes reduction_attributes(ForeignArguments& a, ir::ValueId x) {
+  return {{"dim", a.dims("dim", a.type(x).rank())}, {"keepdim", a.flag("keepdim")}};
+}
+
+std::vector<Alias> reduction_names(std::string_view torch, std::string_view numpy, Adapt adapt, std::string_view torch_extra, std::string_view numpy_extra) {
+  std::vector<Alias> aliases;
+  if (!torch.empty()) aliases = torch_names(torch, fmt::format("(self, dim=None, keepdim=False, *, dtype=None{}, out=None)", torch_extra), adapt);
+  if (!numpy.empty()) {
+    const std::string rest = fmt::format("dim = None, dtype=None, out=None{}, keepdims -> keepdim = False, initial=None, where=True)", numpy_extra);
+    aliases = std::move(aliases) + names({fmt::format("numpy.{}", numpy)}, "(a -> self, axis -> " + rest, adapt) +
+              names({fmt::format("numpy.ndarray.{}", numpy)}, "(self, axis -> " + rest, adapt);
+  }
+  return aliases;
+}
+
+}  // namespace tenon::ops

@@ -1,0 +1,34 @@
+// What reductions share: their shapes, their loop nests, and the foreign ways to name the reduced dimensions.
+#pragma once
+
+#include "core/ops/families/family.h"
+#include "core/ops/families/index_math.h"
+
+namespace tenon::ops {
+
+/// The dimensions, extents and indices of a reduction of operand 0 over the attributes `dim` and `keepdim`.
+struct ReductionShape {
+  std::vector<std::size_t> reduced;  // dimensions of the operand, sorted
+  ir::Shape result;
+  ir::Shape extents;  // of the loops: the result's, then the reduced ones
+  ir::Dim count;      // elements of one reduction
+
+  explicit ReductionShape(const OpQuery& q);
+  /// The index into the operand at the point of the loops.
+  std::vector<Scalar> operand_index(Scalars& s, const OpQuery& q) const;
+  Scalar load(Scalars& s, const OpQuery& q) const { return s.load(0, q.type(0).dtype, operand_index(s, q)); }
+};
+
+/// A reducer of one accumulator: `identity`, a combining primitive, and what is done at the end.
+Reducer simple_reducer(DType dtype, double identity, Primitive combine, const std::function<Scalar(Scalars&, Scalar)>& finish = {});
+
+/// Every set of reduced dimensions that matters, with and without keepdim: cases for the op's samples.
+std::vector<Sample> reduction_samples(std::vector<DType> dtypes, Fill fill = Fill::normal, ir::Attributes attributes = {}, bool zero_size = true);
+
+/// {"dim", ...} and {"keepdim", ...} from the bound arguments `dim` and `keepdim`.
+ir::Attributes reduction_attributes(ForeignArguments& a, ir::ValueId x);
+
+/// Foreign names of a reduction: torch function and method (with `extra` parameters), NumPy function and method.
+std::vector<Alias> reduction_names(std::string_view torch, std::string_view numpy, Adapt adapt, std::string_view torch_extra = "", std::string_view numpy_extra = "");
+
+}  // namespace tenon::ops

@@ -1,0 +1,94 @@
+// Exponentials, logarithms, trigonometric and hyperbolic functions.
+#include <cmath>
+#include <numbers>
+
+#include "core/ops/families/pointwise.h"
+
+namespace tenon::ops {
+namespace {
+
+std::vector<Alias> both(std::string_view name) { return torch_names(name) + ufunc1({name}); }
+
+/// A function that NumPy calls arcX and torch calls both aX and arcX.
+std::vector<Alias> inverse_names(std::string_view short_name, std::string_view long_name) {
+  return torch_names(short_name) + torch_names(long_name) + ufunc1({long_name, short_name});
+}
+
+Scalar scaled(Scalars& s, Scalar x, double factor) { return s.mul(x, s.like(x, factor)); }
+
+/// log(exp(a) + exp(b)) around the larger of the two; equal infinities stay.
+Scalar log_add(Scalars& s, Scalar a, Scalar b, Primitive exp, double per_natural) {
+  const Scalar difference = s.neg(s.abs(s.sub(a, b)));
+  const Scalar log1p = s.unary(Primitive::log1p, s.unary(exp, difference));
+  const Scalar sum = s.add(s.maximum(a, b), per_natural == 1 ? log1p : scaled(s, log1p, per_natural));
+  return s.select(s.logical_and(s.eq(a, b), s.eq(s.abs(a), s.like(a, INFINITY))), a, sum);
+}
+
+Scalar xlogy_body(Scalars& s, Args a, const OpQuery&) {
+  const Scalar zero = s.like(a[0], 0);
+  return s.select(s.isnan(a[1]), a[1], s.select(s.eq(a[0], zero), zero, s.mul(a[0], s.log(a[1]))));
+}
+
+Scalar sinc_body(Scalars& s, Args a, const OpQuery&) {
+  const Scalar x = scaled(s, a[0], std::numbers::pi);
+  return s.select(s.eq(a[0], s.like(x, 0)), s.like(x, 1), s.div(s.unary(Primitive::sin, x), x));
+}
+
+Family exponentials() {
+  return {
+      unary_float("sqrt", Primitive::sqrt, both("sqrt"), Fill::positive),
+      unary_float("rsqrt", Primitive::rsqrt, torch_names("rsqrt"), Fill::positive),
+      unary_float("exp", Primitive::exp, both("exp")),
+      unary_float("exp2", Primitive::exp2, both("exp2") + names({"torch.special.exp2"})),
+      unary_float("expm1", Primitive::expm1, both("expm1") + names({"torch.special.expm1"})),
+      unary_float("log", Primitive::log, both("log"), Fill::positive),
+      unary_float("log2", Primitive::log2, both("log2"), Fill::positive),
+      unary_float("log10", Primitive::log10, both("log10"), Fill::positive),
+      unary_float("log1p", Primitive::log1p, both("log1p") + names({"torch.special.log1p"}), Fill::positive),
+      binary_float("logaddexp", [](Scalars& s, Args a, const OpQuery&) { return log_add(s, a[0], a[1], Primitive::exp, 1); },
+                   torch_names("logaddexp") + ufunc2({"logaddexp"})),
+      binary_float("logaddexp2",
+                   [](Scalars& s, Args a, const OpQuery&) { return log_add(s, a[0], a[1], Primitive::exp2, std::numbers::log2e); },
+                   torch_names("logaddexp2") + ufunc2({"logaddexp2"})),
+      binary_float("xlogy", xlogy_body, torch_names("xlogy") + names({"torch.special.xlogy"})),
+      unary_float("logit", [](Scalars& s, Args a, const OpQuery&) { return s.log(s.div(a[0], s.sub(s.like(a[0], 1), a[0]))); },
+                  torch_names("logit") + names({"torch.special.logit"}), Fill::probability),
+  };
+}
+
+Family trigonometry() {
+  return {
+      unary_float("sin", Primitive::sin, both("sin")),
+      unary_float("cos", Primitive::cos, both("cos")),
+      unary_float("tan", Primitive::tan, both("tan"), Fill::unit),
+      unary_float("asin", Primitive::asin, inverse_names("asin", "arcsin"), Fill::unit),
+      unary_float("acos", Primitive::acos, inverse_names("acos", "arccos"), Fill::unit),
+      unary_float("atan", Primitive::atan, inverse_names("atan", "arctan")),
+      unary_float("sinh", Primitive::sinh, both("sinh")),
+      unary_float("cosh", Primitive::cosh, both("cosh")),
+      unary_float("tanh", Primitive::tanh, both("tanh") + names({"torch.nn.functional.tanh"})),
+      unary_float("asinh", Primitive::asinh, inverse_names("asinh", "arcsinh")),
+      unary_float("acosh", [](Scalars& s, Args a, const OpQuery&) { return s.unary(Primitive::acosh, a[0]); }, inverse_names("acosh", "arccosh"), Fill::positive),
+      unary_float("atanh", Primitive::atanh, inverse_names("atanh", "arctanh"), Fill::unit),
+      binary_float("atan2", [](Scalars& s, Args a, const OpQuery&) { return s.binary(Primitive::atan2, a[0], a[1]); },
+                   torch_names("atan2") + torch_names("arctan2") + ufunc2({"arctan2", "atan2"})),
+      unary_float("deg2rad", [](Scalars& s, Args a, const OpQuery&) { return scaled(s, a[0], std::numbers::pi / 180); },
+                  torch_names("deg2rad") + ufunc1({"deg2rad", "radians"})),
+      unary_float("rad2deg", [](Scalars& s, Args a, const OpQuery&) { return scaled(s, a[0], 180 / std::numbers::pi); },
+                  torch_names("rad2deg") + ufunc1({"rad2deg", "degrees"})),
+      unary_float("sinc", sinc_body, torch_names("sinc") + names({"torch.special.sinc"}) + names({"numpy.sinc"}, "(x -> self)")),
+      unary_float("erf", Primitive::erf, torch_names("erf") + names({"torch.special.erf"})),
+      unary_float("erfc", Primitive::erfc, torch_names("erfc") + names({"torch.special.erfc"})),
+      unary_float("lgamma", Primitive::lgamma, torch_names("lgamma") + names({"torch.special.gammaln"}), Fill::positive),
+  };
+}
+
+}  // namespace
+
+Family transcendental_ops() {
+  Family all = exponentials();
+  for (Op& op : trigonometry()) all.push_back(std::move(op));
+  return all;
+}
+
+}  // namespace tenon::ops

@@ -1,0 +1,159 @@
+#include "core/ops/reference.h"
+
+#include <cstdlib>
+#include <numeric>
+
+#include "core/ops/catalog.h"
+#include "core/ops/expand.h"
+#include "core/ops/infer.h"
+#include "core/ops/reference/loops.h"
+
+namespace tenon::ops {
+namespace {
+
+std::vector<std::int64_t> row_major(std::span<const std::int64_t> shape) {
+  std::vector<std::int64_t> strides(shape.size());
+  std::int64_t stride = 1;
+  for (std::size_t i = shape.size(); i-- > 0; stride *= std::max<std::int64_t>(shape[i], 1)) strides[i] = stride;
+  return strides;
+}
+
+DType stored_dtype(DType dtype, Precision precision) { return precision == Precision::judge && is_float(dtype) ? DType::f64 : dtype; }
+
+void run_kernel(const Op& op, const OpQuery& query, const NodeRun& run) {
+  KernelCall call{run.inputs, run.outputs, query, run.symbols, run.allocate};
+  op.kernel(call);
+}
+
+/// The values of a graph while it runs.
+class Evaluation {
+ public:
+  Evaluation(const ir::Graph& graph, Precision precision, std::span<const std::int64_t> symbols)
+      : x_graph(graph), x_precision(precision), x_symbols(graph.symbols().size(), kUnbound), x_owned(graph.value_capacity()), x_views(graph.value_capacity()) {
+    std::copy_n(symbols.begin(), std::min(symbols.size(), x_symbols.size()), x_symbols.begin());
+  }
+
+  void bind_input(ir::ValueId id, const TensorView& view) {
+    bind_shape(x_graph.type(id), view.shape);
+    x_views[id.value] = view;
+  }
+
+  void check_symbols() const {
+    for (ir::ValueId id : x_graph.inputs()) {
+      const ir::Type& type = x_graph.type(id);
+      for (std::size_t d = 0; d < type.rank(); ++d)
+        TENON_USER_CHECK(type.shape[d].evaluate(x_symbols) == x_views[id.value].shape[d], "input {} has size {} in dimension {}, not {}",
+                         x_graph.value(id).name, x_views[id.value].shape[d], d, infer::text(x_graph, type.shape[d]));
+    }
+  }
+
+  void run(ir::NodeId id) {
+    const ir::Node& node = x_graph.node(id);
+    std::vector<TensorView> inputs, outputs;
+    for (ir::ValueId operand : node.operands) inputs.push_back(x_views[operand.value]);
+    for (ir::ValueId result : node.results) outputs.push_back(allocate(result));
+    NodeRun run{.inputs = inputs, .outputs = outputs, .symbols = x_symbols, .allocate = {}, .precision = x_precision};
+    run.allocate = [&](std::size_t k, std::vector<std::int64_t> shape) -> TensorView& {
+      const ir::ValueId result = node.results[k];
+      bind_shape(x_graph.type(result), shape);
+      return outputs[k] = own(result, std::move(shape));
+    };
+    run_node(x_graph, id, run);
+  }
+
+  HostTensor take(ir::ValueId id) {
+    const TensorView& view = x_views[id.value];
+    HostTensor copy(stored_dtype(view.dtype, x_precision), view.shape);
+    TensorView target = copy.view();
+    reference::copy_tensor(view, target);
+    return copy;
+  }
+
+ private:
+  static constexpr std::int64_t kUnbound = INT64_MIN;
+
+  void bind_shape(const ir::Type& type, std::span<const std::int64_t> shape) {
+    TENON_USER_CHECK(type.rank() == shape.size(), "a tensor of {} dimensions for a value of {}", shape.size(), type.rank());
+    for (std::size_t d = 0; d < shape.size(); ++d)
+      if (const SymbolId s = type.shape[d].as_symbol(); s && x_symbols[s.value] == kUnbound) x_symbols[s.value] = shape[d];
+  }
+
+  bool is_bound(const ir::Type& type) const {
+    bool bound = true;
+    for (const ir::Dim& d : type.shape) d.for_each_symbol([&](SymbolId s) { bound &= x_symbols[s.value] != kUnbound; });
+    return bound;
+  }
+
+  TensorView own(ir::ValueId id, std::vector<std::int64_t> shape) {
+    x_owned[id.value] = HostTensor(stored_dtype(x_graph.type(id).dtype, x_precision), std::move(shape));
+    return x_views[id.value] = x_owned[id.value].view();
+  }
+
+  TensorView allocate(ir::ValueId id) {
+    const ir::Type& type = x_graph.type(id);
+    if (!type.is_tensor() || !is_bound(type)) return {};
+    std::vector<std::int64_t> shape;
+    for (const ir::Dim& d : type.shape) shape.push_back(d.evaluate(x_symbols));
+    return own(id, std::move(shape));
+  }
+
+  const ir::Graph& x_graph;
+  Precision x_precision;
+  std::vector<std::int64_t> x_symbols;
+  std::vector<HostTensor> x_owned;
+  std::vector<TensorView> x_views;
+};
+
+/// Runs the decomposition of a node as a graph of its own.
+void run_decomposed(const ir::Graph& graph, ir::NodeId node, const NodeRun& run) {
+  const ir::Graph simpler = decomposition(graph, node);
+  std::vector<TensorView> inputs;
+  for (std::size_t i = 0; i < run.inputs.size(); ++i)
+    if (graph.value(graph.node(node).operands[i]).kind != ir::ValueKind::literal) inputs.push_back(run.inputs[i]);
+  auto results = evaluate(simpler, inputs, run.precision, run.symbols);
+  for (std::size_t k = 0; k < results.size(); ++k) {
+    if (!run.outputs[k].data && results[k].element_count() != 0) run.allocate(k, results[k].shape);
+    reference::copy_tensor(results[k].view(), run.outputs[k]);
+  }
+}
+
+}  // namespace
+
+HostTensor::HostTensor(DType dtype, std::vector<std::int64_t> shape) : dtype(dtype), shape(std::move(shape)) {
+  const std::size_t bytes = (byte_count() + 63) / 64 * 64 + 64;
+  void* memory = std::aligned_alloc(64, bytes);
+  if (!memory) throw Exception(error(Code::out_of_memory, "no memory for a tensor of {} bytes", bytes));
+  std::fill_n(static_cast<std::byte*>(memory), bytes, std::byte{0});
+  x_data.reset(memory);
+}
+
+void HostTensor::Release::operator()(void* p) const { std::free(p); }
+
+std::int64_t HostTensor::element_count() const { return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>()); }
+
+TensorView HostTensor::view() const { return {x_data.get(), dtype, shape, row_major(shape)}; }
+
+void run_node(const ir::Graph& graph, ir::NodeId id, const NodeRun& run) {
+  const ir::Node& node = graph.node(id);
+  const Op* op = find_op(node.op);
+  if (!op) throw Exception(error(Code::unsupported, "the reference does not know the op '{}'", node.op));
+  const OpQuery query(graph, node.operands, node.attributes);
+  if (op->kernel) return run_kernel(*op, query, run);
+  if (op->scatter) return reference::run_scatter(op->scatter(query), run);
+  if (const auto loop = loop_of(graph, id)) return reference::run_loop(*loop, run);
+  if (op->decompose) return run_decomposed(graph, id, run);
+  throw Exception(error(Code::unsupported, "the reference does not run '{}'", node.op));
+}
+
+std::vector<HostTensor> evaluate(const ir::Graph& graph, std::span<const TensorView> inputs, Precision precision, std::span<const std::int64_t> symbols) {
+  TENON_USER_CHECK(inputs.size() == graph.inputs().size(), "the graph takes {} inputs, {} given", graph.inputs().size(), inputs.size());
+  Evaluation evaluation(graph, precision, symbols);
+  for (std::size_t i = 0; i < inputs.size(); ++i) evaluation.bind_input(graph.inputs()[i], inputs[i]);
+  evaluation.check_symbols();
+  for (ir::NodeId id : graph.nodes()) evaluation.run(id);
+  std::vector<HostTensor> results;
+  for (const ir::Output& output : graph.outputs()) results.push_back(evaluation.take(output.value));
+  return results;
+}
+
+}  // namespace tenon::ops

@@ -1,0 +1,49 @@
+// A scalar program made ready to run over lanes: registers allocated, constants filled in, operands attached.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/ops/op.h"
+
+namespace tenon::ops::reference {
+
+/// The same program with every float computed in float64. Loads and parameters of float32 become float64.
+ScalarProgram widened(const ScalarProgram& program);
+
+class Program {
+ public:
+  /// `operands` must outlive the program; they are what loads read.
+  Program(ScalarProgram program, std::span<const TensorView> operands, std::span<const std::int64_t> symbols, std::size_t lanes);
+
+  std::size_t lanes() const { return x_lanes; }
+  /// The lanes of a loop's index, or null when the program does not use it. The caller fills them before `run`.
+  std::int64_t* loop_index(std::size_t loop) const { return loop < x_loops.size() ? static_cast<std::int64_t*>(x_loops[loop]) : nullptr; }
+  /// The register of a parameter, or null when the program does not use it.
+  void* parameter(std::size_t index) const { return index < x_parameters.size() ? x_parameters[index] : nullptr; }
+  /// Runs the first `n` lanes. Throws (invalid_argument) when a load's index is out of bounds.
+  void run(std::size_t n);
+
+  std::size_t result_count() const { return x_program.results.size(); }
+  const void* result(std::size_t index) const { return x_registers[x_program.results[index]]; }
+  DType result_dtype(std::size_t index) const { return x_program.instructions[x_program.results[index]].dtype; }
+  /// The parameter whose value result `index` is, unchanged; or -1.
+  int result_is_parameter(std::size_t index) const;
+
+ private:
+  void place_leaves(std::span<const std::int64_t> symbols);
+  void load(const Instruction& i, void* result, std::size_t n);
+  void masked_load(const Instruction& i, void* result, std::size_t n);
+  void offset_lanes(const Instruction& i, const TensorView& view, const std::uint8_t* mask, std::size_t n);
+
+  ScalarProgram x_program;
+  std::span<const TensorView> x_operands;
+  std::size_t x_lanes;
+  std::unique_ptr<std::byte[]> x_memory;
+  std::vector<void*> x_registers;
+  std::vector<void*> x_loops, x_parameters;
+  std::vector<std::int64_t> x_offsets;
+};
+
+}  // namespace tenon::ops::reference
