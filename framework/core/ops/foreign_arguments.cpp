@@ -1,0 +1,182 @@
+#include "core/ops/foreign_call.h"
+#include "core/ops/catalog.h"
+#include "core/ops/infer.h"
+#include "core/ops/promotion.h"
+
+namespace tenon::ops {
+namespace {
+
+bool is_literal(const ir::Graph& graph, ir::ValueId v) { return graph.value(v).kind == ir::ValueKind::literal; }
+
+/// A 0-d integer tensor is no number: its value is not known here.
+[[noreturn]] void refuse_kind(std::string_view parameter, const char* wanted) {
+  throw Exception(error(Code::unsupported, "argument '{}' is no {}", parameter, wanted));
+}
+
+}  // namespace
+
+void ForeignArguments::bind(std::string parameter, ForeignArgument argument) {
+  for (auto& [name, value] : x_arguments)
+    if (name == parameter) {
+      value = std::move(argument);
+      return;
+    }
+  x_arguments.emplace_back(std::move(parameter), std::move(argument));
+}
+
+const ForeignArgument& ForeignArguments::operator[](std::string_view parameter) const {
+  static const ForeignArgument none;
+  for (const auto& [name, value] : x_arguments)
+    if (name == parameter) return value;
+  return none;
+}
+
+void ForeignArguments::refuse(std::initializer_list<std::string_view> parameters) const {
+  for (std::string_view p : parameters) {
+    const ForeignArgument& a = (*this)[p];
+    const bool* flag = a.as<bool>();
+    const std::string* word = a.as<std::string>();
+    const bool harmless = a.is_none() || (flag && *flag == (p == "where")) || (word && (*word == "cpu" || *word == "same_kind" || *word == "unsafe" || *word == "even"));
+    if (!harmless) throw Exception(error(Code::unsupported, "argument '{}' of {}", p, x_call.name));
+  }
+}
+
+ir::ValueId ForeignArguments::to_value(const ForeignArgument& a) {
+  if (const auto* v = a.as<ir::ValueId>()) return *v;
+  if (const auto* b = a.as<bool>()) return x_builder.literal(*b);
+  if (const auto* d = a.as<ir::Dim>()) return x_builder.literal(*d);
+  if (const auto* d = a.as<double>()) return x_builder.literal(*d);
+  throw Exception(error(Code::unsupported, "{} with an argument that is neither a tensor nor a number", x_call.name));
+}
+
+ir::ValueId ForeignArguments::value(std::string_view parameter) { return to_value((*this)[parameter]); }
+
+std::vector<ir::ValueId> ForeignArguments::values(std::string_view parameter) {
+  const auto* list = (*this)[parameter].as<ForeignList>();
+  if (!list) refuse_kind(parameter, "list of tensors");
+  std::vector<ir::ValueId> all;
+  for (const ForeignArgument& a : *list) all.push_back(to_value(a));
+  return all;
+}
+
+ir::Dim ForeignArguments::integer(std::string_view parameter) const {
+  const ForeignArgument& a = (*this)[parameter];
+  if (const auto* d = a.as<ir::Dim>()) return *d;
+  if (const auto* b = a.as<bool>()) return ir::Dim(*b);
+  refuse_kind(parameter, "integer");
+}
+
+ir::Dim ForeignArguments::integer(std::string_view parameter, ir::Dim otherwise) const { return given(parameter) ? integer(parameter) : otherwise; }
+
+std::int64_t ForeignArguments::constant(std::string_view parameter) const {
+  const ir::Dim d = integer(parameter);
+  if (!d.is_constant()) refuse_kind(parameter, "known constant");
+  return d.constant();
+}
+
+std::vector<ir::Dim> ForeignArguments::integers(std::string_view parameter) const {
+  const auto* list = (*this)[parameter].as<ForeignList>();
+  if (!list) return {integer(parameter)};
+  std::vector<ir::Dim> all;
+  for (const ForeignArgument& a : *list) {
+    const auto* d = a.as<ir::Dim>();
+    if (!d) refuse_kind(parameter, "list of integers");
+    all.push_back(*d);
+  }
+  return all;
+}
+
+bool ForeignArguments::flag(std::string_view parameter, bool otherwise) const {
+  const ForeignArgument& a = (*this)[parameter];
+  if (a.is_none()) return otherwise;
+  if (const auto* b = a.as<bool>()) return *b;
+  if (const auto* d = a.as<ir::Dim>(); d && d->is_constant()) return d->constant() != 0;
+  refuse_kind(parameter, "bool");
+}
+
+double ForeignArguments::number(std::string_view parameter, double otherwise) const {
+  const ForeignArgument& a = (*this)[parameter];
+  if (a.is_none()) return otherwise;
+  if (const auto* d = a.as<double>()) return *d;
+  if (const auto* b = a.as<bool>()) return *b;
+  if (const auto* d = a.as<ir::Dim>(); d && d->is_constant()) return static_cast<double>(d->constant());
+  refuse_kind(parameter, "known number");
+}
+
+std::string ForeignArguments::text(std::string_view parameter, std::string otherwise) const {
+  const ForeignArgument& a = (*this)[parameter];
+  if (a.is_none()) return otherwise;
+  if (const auto* s = a.as<std::string>()) return *s;
+  refuse_kind(parameter, "string");
+}
+
+std::optional<DType> ForeignArguments::dtype(std::string_view parameter) const {
+  const ForeignArgument& a = (*this)[parameter];
+  if (a.is_none()) return std::nullopt;
+  if (const auto* t = a.as<DType>()) {
+    if (is_complex(*t)) throw Exception(Code::unsupported, "complex dtypes");
+    return *t;
+  }
+  refuse_kind(parameter, "dtype");
+}
+
+std::vector<ir::Dim> ForeignArguments::dims(std::string_view parameter, std::size_t rank) const {
+  const bool none = !given(parameter);
+  std::vector<ir::Dim> all = none ? std::vector<ir::Dim>{} : integers(parameter);
+  if (!none && all.empty() && numpy()) throw Exception(Code::unsupported, "an empty tuple of axes");
+  if (all.empty())
+    for (std::size_t d = 0; d < rank; ++d) all.emplace_back(static_cast<std::int64_t>(d));
+  for (ir::Dim& d : all) {
+    if (!d.is_constant()) refuse_kind(parameter, "known dimension");
+    d = infer::wrap_dim(d.constant(), rank);
+  }
+  if (rank == 0) return {};
+  return all;
+}
+
+std::int64_t ForeignArguments::dim(std::string_view parameter, std::size_t rank) const { return infer::wrap_dim(constant(parameter), rank); }
+
+DType ForeignArguments::promoted(std::span<const ir::ValueId> values, Promotion promotion) {
+  std::vector<PromotionOperand> operands;
+  for (ir::ValueId v : values) operands.push_back({type(v).dtype, is_literal(graph(), v), type(v).rank() == 0});
+  const DType common = ops::promote(flavour(), operands, x_call.default_float);
+  return promotion == Promotion::common_float ? float_for(flavour(), common, x_call.default_float) : common;
+}
+
+void ForeignArguments::promote(std::span<ir::ValueId> values, Promotion promotion) {
+  if (promotion == Promotion::none || values.empty()) return;
+  const DType common = promoted(values, promotion);
+  bool any_tensor = false;
+  for (ir::ValueId& v : values) {
+    if (is_literal(graph(), v)) {
+      const auto* d = std::get_if<ir::Dim>(&graph().value(v).literal);
+      if (d && d->is_constant() && !represents(common, d->constant()))
+        throw Exception(error(Code::unsupported, "the number {} is no value of {}", d->constant(), name_of(common)));
+      continue;
+    }
+    any_tensor = true;
+    v = x_builder.cast(v, common);
+  }
+  if (!any_tensor) values[0] = x_builder.cast(tensor(values[0]), common);
+}
+
+std::vector<ir::ValueId> ForeignArguments::call(std::string_view op, std::vector<ir::ValueId> operands, ir::Attributes attributes) {
+  const Op* entry = find_op(op);
+  if (!entry) throw Exception(error(Code::unsupported, "there is no op '{}'", op));
+  promote(operands, entry->promotion);
+  return x_builder.call(op, std::move(operands), std::move(attributes));
+}
+
+ir::ValueId ForeignArguments::one(std::string_view op, std::vector<ir::ValueId> operands, ir::Attributes attributes) {
+  const auto results = call(op, std::move(operands), std::move(attributes));
+  TENON_CHECK(results.size() == 1, "{} has {} results, not one", op, results.size());
+  return results[0];
+}
+
+ir::ValueId ForeignArguments::tensor(ir::ValueId v) {
+  if (!is_literal(graph(), v)) return v;
+  const DType kind = type(v).dtype;
+  return x_builder.one("full", {v}, {{"dtype", is_float(kind) ? default_float() : kind}, {"size", std::vector<ir::Dim>{}}});
+}
+
+}  // namespace tenon::ops
