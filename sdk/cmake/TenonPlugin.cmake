@@ -6,12 +6,14 @@
 # installs both. KIND is backend, passes or frontend. CORE compiles Tenon's core (graph, op catalogue, rewriting) with this project's
 # compiler, once a project, and links it. PASSES are the passes of a library of passes (left out: one, named like the plugin), SUFFIXES
 # those of the files that a frontend reads. OPTIONS is a file with a JSON object that gives, for each key that the plugin takes in its
-# section of tenon.toml, {"type": ..., "default": ..., "meaning": ...}. The build fails when the library exports anything but its entry.
+# section of tenon.toml, {"type": ..., "default": ..., "meaning": ...}. VERSION, by default the project's, is TENON_PLUGIN_VERSION in
+# the sources. The build fails when the library exports anything but its entry.
 # The same function serves Tenon's own plugins.
 
 function(tenon_add_plugin name kind)
   cmake_parse_arguments(PARSE_ARGV 2 plugin "CORE" "VERSION;DESCRIPTION;OPTIONS" "SOURCES;PASSES;SUFFIXES;LIBRARIES")
   tenon_check_plugin_arguments()
+  tenon_choose_version()
 
   add_library(${name} MODULE ${plugin_SOURCES})
   set_target_properties(${name} PROPERTIES
@@ -20,7 +22,8 @@ function(tenon_add_plugin name kind)
     CXX_VISIBILITY_PRESET hidden C_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
     LINK_DEPENDS ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/plugin_exports.map)
   target_compile_features(${name} PRIVATE cxx_std_20)
-  target_link_libraries(${name} PRIVATE Tenon::sdk ${plugin_LIBRARIES})
+  target_compile_definitions(${name} PRIVATE TENON_PLUGIN_VERSION="${plugin_VERSION}")
+  target_link_libraries(${name} PRIVATE TenonSDK::sdk ${plugin_LIBRARIES})
   if(plugin_CORE)
     tenon_core_for_plugins()
     target_link_libraries(${name} PRIVATE tenon_core)
@@ -48,6 +51,16 @@ macro(tenon_check_plugin_arguments)
   endif()
 endmacro()
 
+# The version that was given, or the project's.
+macro(tenon_choose_version)
+  if(NOT plugin_VERSION)
+    set(plugin_VERSION ${PROJECT_VERSION})
+  endif()
+  if(NOT plugin_VERSION)
+    set(plugin_VERSION 0)
+  endif()
+endmacro()
+
 # Hides everything but the entry, and lets the linker refuse what is not defined. Sanitizers leave their runtime undefined in libraries.
 function(tenon_restrict_exports target)
   target_link_options(${target} PRIVATE
@@ -60,7 +73,7 @@ endfunction()
 
 # Gives the version range of the plugin contract that the SDK's header describes.
 function(tenon_abi_range oldest newest)
-  get_target_property(folders Tenon::sdk INTERFACE_INCLUDE_DIRECTORIES)
+  get_target_property(folders TenonSDK::sdk INTERFACE_INCLUDE_DIRECTORIES)
   find_file(TENON_PLUGIN_HEADER core/abi/plugin.h PATHS ${folders} REQUIRED NO_DEFAULT_PATH NO_CACHE)
   foreach(end IN ITEMS OLDEST NEWEST)
     file(STRINGS ${TENON_PLUGIN_HEADER} line REGEX "define TENON_ABI_${end} ")
@@ -84,12 +97,6 @@ endfunction()
 # Writes the manifest's fixed part now; finish_plugin.cmake completes it with the facts about the linked library.
 function(tenon_write_manifest target kind)
   tenon_abi_range(oldest newest)
-  if(NOT plugin_VERSION)
-    set(plugin_VERSION ${PROJECT_VERSION})
-    if(NOT plugin_VERSION)
-      set(plugin_VERSION 0)
-    endif()
-  endif()
   string(REPLACE "\\" "\\\\" description "${plugin_DESCRIPTION}")
   string(REPLACE "\"" "\\\"" description "${description}")
   set(manifest [[
@@ -139,6 +146,6 @@ function(tenon_core_for_plugins)
   set_target_properties(tenon_core PROPERTIES
     POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON CXX_EXTENSIONS OFF)
   target_compile_features(tenon_core PUBLIC cxx_std_20)
-  target_link_libraries(tenon_core PUBLIC Tenon::sdk fmt::fmt-header-only)
+  target_link_libraries(tenon_core PUBLIC TenonSDK::sdk fmt::fmt-header-only)
   target_precompile_headers(tenon_core PRIVATE <fmt/format.h> <functional> <memory> <string> <unordered_map> <vector>)
 endfunction()

@@ -14,10 +14,13 @@ namespace tenon::ir {
 
 struct DimTerm;
 struct DimAtom;
+struct DimTerms;
 
 /// An integer expression over the symbols of a graph, immutable and cheap to copy; a constant holds no memory.
 /// Expressions are kept as a sum of products (constant + sum of coefficient * product of atoms) in a fixed order, so equal
 /// polynomials compare equal. An atom is a symbol or one of floor_div, mod, min, max of two expressions.
+/// Building an expression throws (invalid_argument) when a coefficient overflows or when it becomes larger than
+/// TENON_MAX_EXPRESSION_SIZE leaves and operations.
 class Dim {
  public:
   Dim() = default;
@@ -40,7 +43,8 @@ class Dim {
   Dim operator-() const { return Dim(0) - *this; }
   friend bool operator==(const Dim& a, const Dim& b);
 
-  /// Python's floor division and modulo. A constant divisor of 0 throws (invalid_argument).
+  /// Python's floor division and modulo. A constant divisor of 0 throws (invalid_argument). What a symbolic divisor divides exactly
+  /// is simplified (s0*s1 by s1 is s0), so that a divisor that turns out to be 0 is then not noticed.
   friend Dim floor_div(const Dim& a, const Dim& b);
   friend Dim mod(const Dim& a, const Dim& b);
   friend Dim min(const Dim& a, const Dim& b);
@@ -63,7 +67,7 @@ class Dim {
  private:
   friend struct DimArithmetic;
   std::int64_t constant_ = 0;
-  std::shared_ptr<const std::vector<DimTerm>> terms_;
+  std::shared_ptr<const DimTerms> terms_;
 };
 
 enum class DimOp : std::uint8_t { symbol, floor_div, mod, min, max };
@@ -80,6 +84,13 @@ struct DimAtom {
 struct DimTerm {
   std::int64_t coefficient = 1;
   std::vector<DimAtom> atoms;
+};
+
+/// The terms of an expression, with what is computed once.
+struct DimTerms {
+  std::vector<DimTerm> terms;
+  std::size_t size = 0;  // leaves and operations, without the constant summand
+  std::size_t hash = 0;
 };
 
 using Shape = std::vector<Dim>;

@@ -4,19 +4,11 @@
 #include <memory>
 #include <vector>
 
+#include "core/abi/dlpack_types.h"
 #include "core/ir/graph.h"
 #include "tenon/host_services.h"
 
 namespace tenon::detail {
-
-inline DLDataType dlpack_type(DType dtype) {
-  const auto bits = static_cast<std::uint8_t>(size_of(dtype) * 8);
-  if (is_bool(dtype)) return {kDLBool, bits, 1};
-  if (dtype == DType::bf16) return {kDLBfloat, bits, 1};
-  if (is_complex(dtype)) return {kDLComplex, bits, 1};
-  if (is_float(dtype)) return {kDLFloat, bits, 1};
-  return {static_cast<std::uint8_t>(dtype == DType::u8 ? kDLUInt : kDLInt), bits, 1};
-}
 
 /// A constant that travels to the host: it owns the bytes until the host calls the deleter.
 struct OwnedConstant {

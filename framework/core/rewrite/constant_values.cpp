@@ -1,0 +1,96 @@
+#include "core/rewrite/constant_values.h"
+
+#include <algorithm>
+
+#include "core/rewrite/rewriter.h"
+
+namespace tenon::rewrite {
+namespace {
+
+constexpr std::string_view kConstantOp = "constant";  // the structural node that reads a constant
+
+bool is_static(const ir::Type& type) {
+  return type.is_tensor() && !type.strides && std::ranges::all_of(type.shape, [](const ir::Dim& d) { return d.is_constant(); });
+}
+
+std::vector<std::int64_t> static_shape(const ir::Type& type) {
+  std::vector<std::int64_t> shape;
+  for (const ir::Dim& d : type.shape) shape.push_back(d.constant());
+  return shape;
+}
+
+std::vector<std::int64_t> row_major(const ir::Type& type) {
+  std::vector<std::int64_t> strides;
+  for (const ir::Dim& d : ir::row_major_strides(type.shape)) strides.push_back(d.constant());
+  return strides;
+}
+
+bool may_be_evaluated(const ir::Graph& graph, const ir::Node& node, std::size_t most_bytes) {
+  if (!node.regions.empty() || node.operands.empty() || !is_pure(graph, node)) return false;
+  return std::ranges::all_of(node.results, [&](ValueId result) {
+    const ir::Type& type = graph.type(result);
+    return is_static(type) && type.element_count().constant() * static_cast<std::int64_t>(size_of(type.dtype)) <= static_cast<std::int64_t>(most_bytes);
+  });
+}
+
+/// One view an operand; nothing when one is neither literal nor constant, or none is a constant.
+std::optional<std::vector<ops::TensorView>> constant_operands(const ir::Graph& graph, const ir::Node& node) {
+  std::vector<ops::TensorView> views;
+  bool any_tensor = false;
+  for (ValueId operand : node.operands) {
+    ops::TensorView& view = views.emplace_back();
+    if (graph.value(operand).kind == ir::ValueKind::literal) {
+      const ir::Dim* integer = std::get_if<ir::Dim>(&graph.value(operand).literal);
+      if (integer && !integer->is_constant()) return {};
+      continue;
+    }
+    const ir::Constant* constant = constant_of(graph, operand);
+    if (!constant || !is_static(constant->type)) return {};
+    view = {const_cast<void*>(constant->data), constant->type.dtype, static_shape(constant->type), row_major(constant->type)};
+    any_tensor = true;
+  }
+  if (!any_tensor) return {};
+  return views;
+}
+
+}  // namespace
+
+const ir::Constant* constant_of(const ir::Graph& graph, ValueId value) {
+  const ir::Value& v = graph.value(value);
+  if (v.kind != ir::ValueKind::result || graph.node(v.node).op != kConstantOp) return nullptr;
+  const ir::Attribute* index = graph.node(v.node).attribute("index");
+  const ir::Constant& constant = graph.constants()[static_cast<std::size_t>(std::get<ir::Dim>(*index).constant())];
+  return constant.data ? &constant : nullptr;
+}
+
+std::optional<std::vector<ops::HostTensor>> evaluate_node(const ir::Graph& graph, NodeId id, std::size_t most_bytes) {
+  const ir::Node& node = graph.node(id);
+  if (!may_be_evaluated(graph, node, most_bytes)) return {};
+  const auto inputs = constant_operands(graph, node);
+  if (!inputs) return {};
+
+  std::vector<ops::HostTensor> results;
+  std::vector<ops::TensorView> outputs;
+  for (ValueId result : node.results) results.emplace_back(graph.type(result).dtype, static_shape(graph.type(result)));
+  for (const ops::HostTensor& result : results) outputs.push_back(result.view());
+  try {
+    ops::NodeRun run;
+    run.inputs = *inputs;
+    run.outputs = outputs;
+    ops::run_node(graph, id, run);
+  } catch (const Exception& failure) {
+    if (failure.code() == Code::invalid_argument || failure.code() == Code::unsupported) return {};
+    throw;
+  }
+  return results;
+}
+
+ValueId add_constant_node(ir::Graph& graph, NodeId before, const ir::Type& type, ops::HostTensor tensor) {
+  auto owner = std::make_shared<const ops::HostTensor>(std::move(tensor));
+  const void* data = owner->data();
+  const ConstantId constant = graph.add_constant({type, data, std::move(owner), {}});
+  const NodeId node = graph.add_node(std::string(kConstantOp), {}, {{"index", ir::Dim(constant.value)}}, {type}, graph.node(before).location, {}, before);
+  return graph.node(node).results[0];
+}
+
+}  // namespace tenon::rewrite

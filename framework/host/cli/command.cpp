@@ -1,0 +1,111 @@
+#include "command.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+namespace tenon::cli {
+
+void add_json(CLI::App& app, Command& command) { app.add_flag("--json", command.json, "print JSON"); }
+
+Session::Session(const Command& command) {
+  std::vector<std::string> settings = command.settings;
+  if (!command.logs.empty()) settings.push_back("diagnostics.logs=" + command.logs);
+  std::vector<const char*> overrides;
+  for (const std::string& setting : settings) overrides.push_back(setting.c_str());
+  const TenonSessionOptions options{sizeof options, command.config.empty() ? nullptr : command.config.c_str(), overrides.data(), overrides.size()};
+  const std::int32_t code = tenon_session_create(&options, &session_);
+  if (code == TENON_INVALID_ARGUMENT || code == TENON_NOT_FOUND) throw CommandError(kBadUsage, last_error_text());
+  check(code);
+}
+
+nlohmann::json Session::query(const std::string& what) const {
+  char* text = nullptr;
+  const std::int32_t code = tenon_session_query(session_, what.c_str(), &text);
+  if (code == TENON_NOT_FOUND) throw CommandError(kBadUsage, last_error_text());
+  check(code);
+  const nlohmann::json result = nlohmann::json::parse(text);
+  tenon_free(text);
+  return result;
+}
+
+std::string last_error_text() {
+  const TenonFailure* failure = tenon_last_error();
+  if (!failure) return "the host gives no reason";
+  const std::string plugin = failure->plugin ? failure->plugin : "";
+  return plugin.empty() ? failure->text : fmt::format("{}: {}", plugin, failure->text);
+}
+
+void check(std::int32_t code) {
+  if (code != TENON_OK) throw CommandError(kFailed, last_error_text());
+}
+
+std::vector<std::string> words_of(const std::string& list) {
+  std::vector<std::string> words;
+  std::string word;
+  for (const char c : list + ",") {
+    if (c != ',') {
+      if (c != ' ') word += c;
+    } else if (!word.empty()) {
+      words.push_back(std::move(word));
+      word.clear();
+    }
+  }
+  return words;
+}
+
+void print_table(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) line += fmt::format("{:<{}}", row[i], i + 1 < row.size() ? widths[i] + 2 : 0);
+    fmt::print("{}\n", line);
+  }
+}
+
+std::pair<std::string, std::string> split_target(const std::string& target) {
+  const std::size_t colon = target.rfind(':');
+  if (colon == std::string::npos || target.find('/', colon) != std::string::npos) return {target, ""};
+  return {target.substr(0, colon), target.substr(colon + 1)};
+}
+
+void check_file(const std::string& path) {
+  if (::access(path.c_str(), R_OK) != 0) throw CommandError(kBadUsage, fmt::format("cannot read {}: {}", path, std::strerror(errno)));
+}
+
+void run_driver(const Session& session, const std::string& path, const std::vector<std::string>& arguments) {
+  const nlohmann::json all = session.query("plugins");
+  for (const nlohmann::json& plugin : all["plugins"]) {
+    const auto suffixes = plugin.value("suffixes", std::vector<std::string>());
+    const auto reads = [&](const std::string& suffix) { return std::filesystem::path(path).filename().string().ends_with(suffix); };
+    if (plugin["state"] != "found" || !plugin.contains("program") || std::none_of(suffixes.begin(), suffixes.end(), reads)) continue;
+    std::vector<std::string> words = plugin["program"].get<std::vector<std::string>>();
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    execute(words);
+  }
+}
+
+std::string program_beside(const std::string& name) {
+  std::error_code problem;
+  const std::filesystem::path path = std::filesystem::canonical("/proc/self/exe", problem).parent_path() / name;
+  return !problem && ::access(path.c_str(), X_OK) == 0 ? path.string() : std::string();
+}
+
+void execute(const std::vector<std::string>& words) {
+  std::vector<char*> arguments;
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  std::fflush(nullptr);
+  ::execvp(arguments[0], arguments.data());
+  throw CommandError(kFailed, fmt::format("cannot start {}: {}", words[0], std::strerror(errno)));
+}
+
+}  // namespace tenon::cli

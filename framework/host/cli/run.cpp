@@ -1,0 +1,236 @@
+// tenon run TARGET
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include "captured.h"
+#include "command.h"
+#include "host/diagnostics/suggestion.h"
+#include "npy.h"
+#include "run_inputs.h"
+
+namespace tenon::cli {
+namespace {
+
+using nlohmann::json;
+
+struct RunOptions {
+  std::string target;
+  std::string backends;
+  std::vector<std::string> inputs, outputs, sizes;
+  std::uint64_t seed = 0;
+  int repeat = 1;
+};
+
+/// A program compiled from a captured graph, which must outlive it: the constants' memory is the graph's.
+class Program {
+ public:
+  Program(const Session& session, const Captured& captured) {
+    TenonCompileRequest request{};
+    request.struct_size = sizeof request;
+    request.graph = captured.buffer();
+    check(tenon_compile(session.get(), &request, &program_));
+  }
+  ~Program() { tenon_program_release(program_); }
+  Program(const Program&) = delete;
+
+  /// The results, in order. Updates are written into `inputs`.
+  std::vector<Array> call(std::vector<Array>& inputs, std::size_t output_count) const {
+    std::vector<DLTensor> tensors;
+    for (Array& input : inputs) tensors.push_back(input.tensor());
+    std::vector<const DLTensor*> pointers;
+    for (const DLTensor& tensor : tensors) pointers.push_back(&tensor);
+    std::vector<DLManagedTensorVersioned*> outputs(output_count);
+    check(tenon_program_call(program_, pointers.data(), pointers.size(), outputs.data(), outputs.size()));
+    std::vector<Array> results;
+    for (DLManagedTensorVersioned* output : outputs) {
+      results.push_back(copy_of(output->dl_tensor));
+      if (output->deleter) output->deleter(output);
+    }
+    return results;
+  }
+
+  json query(const char* what) const {
+    char* text = nullptr;
+    check(tenon_program_query(program_, what, &text));
+    const json result = json::parse(text);
+    tenon_free(text);
+    return result;
+  }
+
+ private:
+  TenonProgram* program_ = nullptr;
+};
+
+/// What comes out, under its name: a result, or an input that was updated.
+struct NamedArray {
+  std::string name;
+  const char* kind;
+  const Array* array;
+};
+
+std::vector<NamedArray> name_outputs(const ir::Graph& graph, const std::vector<Array>& results, const std::vector<Array>& inputs) {
+  std::vector<NamedArray> named;
+  std::size_t next = 0;
+  for (const ir::Output& output : graph.outputs()) {
+    if (output.kind == ir::OutputKind::result) named.push_back({graph.value(output.value).name, "result", &results[next++]});
+    if (output.kind == ir::OutputKind::update) named.push_back({graph.value(output.target).name, "update", &inputs[graph.value(output.target).index]});
+  }
+  return named;
+}
+
+std::size_t result_count(const ir::Graph& graph) {
+  std::size_t count = 0;
+  for (const ir::Output& output : graph.outputs()) count += output.kind == ir::OutputKind::result;
+  return count;
+}
+
+json number_json(double value) {
+  if (std::isfinite(value)) return value;
+  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
+
+json summary_of(const NamedArray& output) {
+  const Array& array = *output.array;
+  const std::int64_t count = array.element_count();
+  double low = std::numeric_limits<double>::infinity(), high = -low, sum = 0;
+  json first = json::array();
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double value = array.number(i);
+    low = std::fmin(low, value), high = std::fmax(high, value), sum += value;
+    if (i < 6) first.push_back(number_json(value));
+  }
+  json summary = {{"name", output.name}, {"kind", output.kind}, {"dtype", std::string(name_of(array.dtype))}, {"shape", array.shape}, {"first", first}};
+  if (count > 0) summary.update({{"min", number_json(low)}, {"max", number_json(high)}, {"mean", number_json(sum / static_cast<double>(count))}});
+  return summary;
+}
+
+std::string number_text(const json& value) { return value.is_number() ? fmt::format("{:.6g}", value.get<double>()) : value.get<std::string>(); }
+
+void print_outputs(const json& outputs) {
+  std::vector<std::vector<std::string>> rows = {{"OUTPUT", "TYPE", "MIN", "MAX", "MEAN", "FIRST"}};
+  for (const json& output : outputs) {
+    std::string first, shape;
+    for (const json& value : output["first"]) first += (first.empty() ? "" : " ") + number_text(value);
+    for (const json& size : output["shape"]) shape += (shape.empty() ? "" : ", ") + size.dump();
+    const auto number = [&](const char* key) { return output.contains(key) ? number_text(output[key]) : std::string("-"); };
+    rows.push_back({output["name"].get<std::string>(), fmt::format("{}[{}]", output["dtype"].get<std::string>(), shape), number("min"), number("max"),
+                    number("mean"), first});
+  }
+  print_table(rows);
+}
+
+/// Writes the outputs that were asked for.
+void write_outputs(const std::vector<NamedArray>& outputs, const std::vector<std::string>& wanted) {
+  std::vector<std::string> names;
+  for (const NamedArray& output : outputs) names.push_back(output.name);
+  for (const std::string& text : wanted) {
+    const auto [name, path] = split_assignment("--output", text);
+    const auto found = std::find(names.begin(), names.end(), name);
+    write_npy(path, *outputs[static_cast<std::size_t>(found - names.begin())].array);
+  }
+}
+
+/// Before anything is compiled: names that the graph does not have are an error of usage.
+void check_output_names(const ir::Graph& graph, const std::vector<std::string>& wanted) {
+  std::vector<std::string> names;
+  for (const ir::Output& output : graph.outputs())
+    if (output.kind != ir::OutputKind::saved) names.push_back(graph.value(output.kind == ir::OutputKind::update ? output.target : output.value).name);
+  for (const std::string& text : wanted) {
+    const std::string name = split_assignment("--output", text).first;
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      throw CommandError(kBadUsage, fmt::format("--output: the graph has no output '{}'{}", name, host::suggestion_text(name, names)));
+  }
+}
+
+GivenInputs given_inputs(const RunOptions& options) {
+  GivenInputs given;
+  given.seed = options.seed;
+  for (const std::string& text : options.inputs) given.files.insert(split_assignment("--input", text));
+  for (const std::string& text : options.sizes) {
+    const auto [name, value] = split_assignment("--size", text);
+    std::size_t end = 0;
+    std::int64_t size = -1;
+    try {
+      size = std::stoll(value, &end);
+    } catch (const std::exception&) {
+      end = 0;
+    }
+    if (end != value.size() || size < 0) throw CommandError(kBadUsage, fmt::format("--size: a size is a number that is not negative, not: {}", text));
+    given.sizes[name] = size;
+  }
+  return given;
+}
+
+/// The same command line for a driver's program.
+std::vector<std::string> driver_arguments(const Command& command, const RunOptions& options) {
+  std::vector<std::string> words = {"run", options.target};
+  const auto add = [&](const char* flag, const std::string& value) {
+    if (!value.empty()) words.insert(words.end(), {flag, value});
+  };
+  add("--config", command.config);
+  add("--backend", options.backends);
+  for (const std::string& input : options.inputs) add("--input", input);
+  for (const std::string& output : options.outputs) add("--output", output);
+  for (const std::string& size : options.sizes) add("--size", size);
+  add("--seed", std::to_string(options.seed));
+  if (command.json) words.push_back("--json");
+  return words;
+}
+
+int run_graph(const Command& command, const Session& session, const RunOptions& options) {
+  const GivenInputs given = given_inputs(options);
+  const Captured captured = capture(session, options.target);
+  const ir::Graph graph = captured.graph();
+  check_output_names(graph, options.outputs);
+  std::vector<Array> inputs = make_inputs(graph, given);
+  const Program program(session, captured);
+  std::vector<Array> results;
+  double best = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < options.repeat; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    results = program.call(inputs, result_count(graph));
+    best = std::min(best, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+  }
+  const std::vector<NamedArray> outputs = name_outputs(graph, results, inputs);
+  write_outputs(outputs, options.outputs);
+  json summaries = json::array();
+  for (const NamedArray& output : outputs) summaries.push_back(summary_of(output));
+  if (command.json) {
+    fmt::print("{}\n", json{{"outputs", summaries}, {"milliseconds", best}, {"plan", program.query("plan")}}.dump(2));
+  } else {
+    print_outputs(summaries);
+  }
+  return kDone;
+}
+
+int run(Command& command, const RunOptions& options) {
+  // As a setting, so that an unknown backend is an error of usage with the nearest right name.
+  if (!options.backends.empty()) command.settings.push_back("compile.backends=" + options.backends);
+  const auto [path, function] = split_target(options.target);
+  check_file(path);
+  const Session session(command);
+  run_driver(session, path, driver_arguments(command, options));
+  if (!function.empty()) throw CommandError(kBadUsage, fmt::format("no driver runs functions of such files: {}", path));
+  return run_graph(command, session, options);
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Command& command) {
+  CLI::App* run_app = app.add_subcommand("run", "runs a graph, or a function of a program, on files or random input")->fallthrough();
+  static RunOptions options;
+  run_app->add_option("TARGET", options.target, "graph.tir, or file.py:function")->required();
+  run_app->add_option("--backend", options.backends, "backends in order of preference, separated by commas")->type_name("NAMES");
+  run_app->add_option("--input", options.inputs, "the value of an input; the others are random")->type_name("NAME=FILE.npy");
+  run_app->add_option("--output", options.outputs, "where an output is written")->type_name("NAME=FILE.npy");
+  run_app->add_option("--size", options.sizes, "the value of a symbolic size")->type_name("NAME=NUMBER");
+  run_app->add_option("--seed", options.seed, "of random inputs")->type_name("NUMBER");
+  run_app->add_option("--repeat", options.repeat, "calls; the time of the fastest is reported")->check(CLI::PositiveNumber)->type_name("NUMBER");
+  add_json(*run_app, command);
+  run_app->callback([&] { command.action = [&] { return run(command, options); }; });
+}
+
+}  // namespace tenon::cli
