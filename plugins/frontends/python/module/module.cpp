@@ -4,7 +4,7 @@
 namespace tenon::python {
 namespace {
 
-int execute(PyObject* module) { return add_tensor_types(module) ? 0 : -1; }
+int execute(PyObject* module) { return add_tensor_types(module) && add_call_types(module) ? 0 : -1; }
 
 PyModuleDef_Slot kSlots[] = {
     {Py_mod_exec, reinterpret_cast<void*>(execute)},

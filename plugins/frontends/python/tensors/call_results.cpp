@@ -104,6 +104,12 @@ std::shared_ptr<std::vector<unsigned char>> row_major_bytes(const TensorSpec& sp
   return bytes;
 }
 
+Ref copying_function(TensorKind kind) {
+  const bool torch = kind == TensorKind::torch;
+  Ref module = torch ? torch_library()->module : checked(PyImport_ImportModule("numpy"));
+  return checked(PyObject_GetAttrString(module.get(), torch ? "clone" : "copy"));
+}
+
 ir::Literal literal_of(DType dtype, const void* data) {
   switch (dtype) {
     case DType::b8: return read<bool>(data);

@@ -30,6 +30,9 @@ Ref call_quietly(PyObject* callable, PyObject* args, PyObject* kwargs, ops::Flav
 /// The elements of a tensor or array, copied in row-major order.
 std::shared_ptr<std::vector<unsigned char>> row_major_bytes(const TensorSpec& spec, PyObject* object);
 
+/// torch.clone or numpy.copy.
+Ref copying_function(TensorKind kind);
+
 /// The number at `data`, as a literal of the graph.
 ir::Literal literal_of(DType dtype, const void* data);
 

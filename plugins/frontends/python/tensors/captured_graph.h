@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "core/ir/graph.h"
@@ -39,6 +40,7 @@ struct Trace {
   std::vector<Ref> inputs;   // stand-ins, by graph input
   std::vector<TracedCall> calls;
   std::vector<Ref> outputs;  // stand-ins, by graph output
+  std::unordered_map<PyObject*, std::string> types;  // of each stand-in, as text: "f32[3, 3]"
 };
 
 /// The result of a capture, without its guards.

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "core/ir/printer.h"
 #include "python/tensors/array_results.h"
 #include "python/tensors/array_stand_in.h"
 #include "python/tensors/call_results.h"
@@ -384,10 +385,11 @@ Ref TensorRecorder::constant(PyObject* array) {
   const TensorSpec made = spec;
   const Index index = add_fresh(spec.kind, x_graph.node(node).results.front(), made);
   TracedCall call;
-  call.callable = Ref::borrow(reinterpret_cast<PyObject*>(Py_TYPE(array)));
-  call.args = Ref::borrow(array);
+  call.callable = copying_function(spec.kind);
+  call.args = checked(PyTuple_Pack(1, array));
   call.result = x_stand_ins[index].object;
   x_trace.calls.push_back(std::move(call));
+  x_op_names.push_back(spec.kind == TensorKind::torch ? "torch.clone" : "numpy.copy");
   return x_stand_ins[index].object;
 }
 
@@ -511,6 +513,7 @@ CapturedGraph TensorRecorder::finish() {
   CapturedGraph captured;
   for (Index index : x_outputs) captured.outputs.push_back(tensor_output(index, captured));
   for (Index index : x_inputs) x_trace.inputs.push_back(x_stand_ins[index].object);
+  for (const StandIn& s : x_stand_ins) x_trace.types[s.object.get()] = ir::print_type(x_graph, x_graph.type(s.value));
   captured.inputs = std::move(x_input_specs);
   captured.graph = std::move(x_graph);
   captured.trace = std::move(x_trace);

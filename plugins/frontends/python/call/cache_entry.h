@@ -1,0 +1,71 @@
+// One compiled segment of a function: its guards, its program, and how its results are made.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "python/call/program.h"
+#include "python/evaluator/capture.h"
+#include "python/tensors/captured_graph.h"
+#include "python/tensors/torch_state.h"
+
+namespace tenon::python {
+
+/// How one run ended.
+enum class RunStatus : std::uint8_t {
+  done,
+  raised,    // a Python exception is set, and is the program's own
+  refused,   // the graph could not run on these values (an index out of range): run the call as plain Python
+};
+
+/// An entry of a function's cache. Entries are shared by the cache and the calls that run them; the count changes under the GIL only.
+class CacheEntry {
+ public:
+  CacheEntry(TorchState state, Segment segment, CapturedGraph captured);
+  CacheEntry(const CacheEntry&) = delete;
+  CacheEntry& operator=(const CacheEntry&) = delete;
+
+  /// Compiles the graph, if there is anything to run. `inputs`: this call's objects. False with an exception set.
+  bool compile(const Settings& settings, const std::string& name);
+
+  /// Whether the entry holds for this call. Never raises.
+  bool matches(const TorchState& state, const CallArguments& call) noexcept { return x_state == state && x_segment.guards.check(call); }
+
+  /// Runs the entry right after it matched.
+  RunStatus run(Ref& result);
+
+  const TorchState& state() const { return x_state; }
+  Segment& segment() { return x_segment; }
+  const CapturedGraph& captured() const { return x_captured; }
+  /// Ops in the graph as captured; without any there is no graph.
+  std::size_t op_count() const { return x_op_count; }
+  /// Forgets what only callers of explain and backends written in Python need.
+  void drop_trace() { x_captured.trace = {}; }
+
+  void retain() { ++x_users; }
+  void release() {
+    if (--x_users == 0) delete this;
+  }
+
+ private:
+  struct Frame;
+  ~CacheEntry() = default;
+
+  RunStatus run_native(Frame& frame);
+  RunStatus run_callable(Frame& frame);
+  bool make_outputs(Frame& frame);
+  bool finish_tensors(Frame& frame);
+
+  TorchState x_state;
+  Segment x_segment;
+  CapturedGraph x_captured;
+  Program x_program;
+  std::vector<std::uint32_t> x_result_slots;  // of the guards' values that the result is built from; the template is numbered by it
+  std::size_t x_op_count = 0;
+  std::size_t x_output_count = 0;
+  std::size_t x_users = 1;
+  bool x_runs = false;          // there are graph outputs to compute
+  bool x_release_gil = false;   // the plan is long enough
+};
+
+}  // namespace tenon::python

@@ -1,0 +1,195 @@
+#include "python/call/function_cache.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "python/call/capture_run.h"
+#include "python/call/errors.h"
+#include "python/call/session.h"
+#include "python/call/traced_graph.h"
+#include "python/evaluator/graph_break.h"
+#include "python/tensors/torch_library.h"
+
+namespace tenon::python {
+namespace {
+
+std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) { return (hash ^ value) * 0x9e3779b97f4a7c15ull + (hash >> 29); }
+
+std::uint64_t spec_key(const TensorSpec& spec) {
+  std::uint64_t key = mixed(static_cast<std::uint64_t>(spec.dtype), spec.requires_grad);
+  for (std::int64_t extent : spec.shape) key = mixed(key, static_cast<std::uint64_t>(extent));
+  return key;
+}
+
+/// What a broken capture is remembered by: the state, and types and shapes of the arguments. Coarser than guards: a call that would now be
+/// captured may stay eager, which is slow, counted, and right.
+std::uint64_t call_key(const TorchState& state, const CallArguments& call) {
+  std::uint64_t key = mixed(state.included ^ state.excluded, state.autograd);
+  for (std::size_t i = 0; i < call.count(); ++i) {
+    key = mixed(key, reinterpret_cast<std::uint64_t>(Py_TYPE(call.values[i])));
+    try {
+      auto spec = read_spec(call.values[i]);
+      if (const auto* found = std::get_if<TensorSpec>(&spec)) key = mixed(key, spec_key(*found));
+    } catch (const PythonError&) {
+      PyErr_Clear();
+    }
+  }
+  return key;
+}
+
+Ref g_renderer;  // of the package, until the process ends
+
+}  // namespace
+
+void take_renderer(Ref renderer) { g_renderer = std::move(renderer); }
+
+Ref render(PyObject* traced) {
+  if (!g_renderer) return checked(PyObject_CallMethod(traced, "text", nullptr));
+  return Ref::steal(PyObject_CallOneArg(g_renderer.get(), traced));
+}
+
+FunctionCache::FunctionCache(Ref callable, Settings settings)
+    : x_callable(std::move(callable)), x_settings(std::move(settings)), x_name(name_of_callable(x_callable.get())) {}
+
+void FunctionCache::clear() {
+  std::vector<CacheEntry*> entries = std::move(x_entries);
+  x_entries.clear();
+  x_broken.clear();
+  x_reported.clear();
+  x_limit_reported = false;
+  for (CacheEntry* entry : entries) entry->release();
+}
+
+PyObject* FunctionCache::call(PyObject* const* values, std::size_t nargsf, PyObject* keyword_names) {
+  counters().calls.fetch_add(1, std::memory_order_relaxed);
+  const CallArguments call{values, static_cast<std::size_t>(PyVectorcall_NARGS(nargsf)), keyword_names};
+  const std::optional<TorchState> state = torch_state();
+  if (state) [[likely]] {
+    for (std::size_t i = 0; i < x_entries.size(); ++i) {
+      CacheEntry* entry = x_entries[i];
+      if (!entry->matches(*state, call)) continue;
+      if (i > 0) std::rotate(x_entries.begin(), x_entries.begin() + static_cast<std::ptrdiff_t>(i), x_entries.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+      return run(entry, call);
+    }
+  }
+  return miss(call);
+}
+
+PyObject* FunctionCache::run(CacheEntry* entry, const CallArguments& call) {
+  entry->retain();  // a reset on another thread must not take it away
+  Ref result;
+  const RunStatus status = entry->run(result);
+  entry->release();
+  if (status == RunStatus::done) return result.release();
+  if (status == RunStatus::raised) return nullptr;
+  if (logs().fallbacks || logs().graph_breaks) {
+    const TenonFailure* failure = tenon_last_error();
+    log_line(fmt::format("tenon: {} runs this call eagerly: {}", x_name, failure && failure->text ? failure->text : "the graph could not run"));
+  }
+  return eagerly(call);
+}
+
+PyObject* FunctionCache::eagerly(const CallArguments& call) {
+  counters().eager_fallbacks.fetch_add(1, std::memory_order_relaxed);
+  return PyObject_Vectorcall(x_callable.get(), call.values, call.positional, call.keyword_names);
+}
+
+PyObject* FunctionCache::miss(const CallArguments& call) {
+  torch_library();  // torch may have been imported since
+  const std::optional<TorchState> now = torch_state();
+  CaptureBreak why;
+  why.reason = refusal(now);
+  if (!why.reason.empty()) return broken(why, call, 0);
+  const std::uint64_t key = call_key(*now, call);
+  if (x_broken.contains(key) && !x_settings.fullgraph) return eagerly(call);
+  if (limit_reached()) return eagerly(call);
+  if (!x_entries.empty()) report_recompile(*now, call);
+  auto captured = capture_call(x_callable.get(), call, *now);
+  if (const auto* stopped = std::get_if<CaptureBreak>(&captured)) return broken(*stopped, call, key);
+  CacheEntry* entry = std::get<CacheEntry*>(captured);
+  report_capture(*entry);
+  if (!entry->matches(*now, call)) {  // finds the inputs of this call; the capture itself has checked that it holds
+    entry->release();
+    why.reason = "the guards of the capture do not hold right after it (a defect of Tenon)";
+    return broken(why, call, key);
+  }
+  if (!entry->compile(x_settings, x_name)) {
+    entry->release();
+    return failed_to_compile(call);
+  }
+  if (!x_settings.callable) entry->drop_trace();
+  if (entry->op_count() > 0) counters().graphs.fetch_add(1, std::memory_order_relaxed);
+  x_entries.insert(x_entries.begin(), entry);
+  if (!entry->matches(*now, call)) return eagerly(call);  // compiling gave other threads time to change what was read
+  return run(entry, call);
+}
+
+bool FunctionCache::limit_reached() {
+  if (x_entries.size() < x_settings.recompile_limit) return false;
+  if (!x_limit_reported) {
+    x_limit_reported = true;
+    log_line(fmt::format("tenon: recompile limit of {} reached for {}: further variants run eagerly. TENON_LOGS=recompiles shows which guards fail",
+                         x_settings.recompile_limit, x_name));
+  }
+  return true;
+}
+
+void FunctionCache::report_recompile(const TorchState& state, const CallArguments& call) {
+  counters().recompiles.fetch_add(1, std::memory_order_relaxed);
+  if (!logs().recompiles) return;
+  CacheEntry& latest = *x_entries.front();
+  if (!(latest.state() == state)) {
+    log_line(fmt::format("tenon: recompiling {}: torch's global state changed (grad mode, inference mode, default dtype)", x_name));
+    return;
+  }
+  auto failure = latest.segment().guards.explain(call);
+  if (!failure) return;
+  log_line(fmt::format("tenon: recompiling {}: {}: {} was {}, is {}", x_name, failure->guard, failure->source, failure->expected, failure->found));
+}
+
+void FunctionCache::report_capture(CacheEntry& entry) {
+  try {
+    if (logs().graph_code && entry.op_count() > 0) {
+      Ref traced = make_traced_graph(entry.captured(), x_name);
+      Ref text = checked(render(traced.get()).release());
+      log_line(PyUnicode_AsUTF8(text.get()));
+    }
+    if (logs().guards)
+      for (const std::string& guard : entry.segment().guards.describe()) log_line(fmt::format("tenon: guard of {}: {}", x_name, guard));
+  } catch (const std::exception&) {
+    PyErr_WriteUnraisable(x_callable.get());
+  }
+}
+
+PyObject* FunctionCache::broken(const CaptureBreak& why, const CallArguments& call, std::uint64_t key) {
+  counters().graph_breaks.fetch_add(1, std::memory_order_relaxed);
+  const std::string message = break_message(why, x_name);
+  if (x_settings.fullgraph) {
+    set_error(ErrorClass::graph_break, message);
+    return nullptr;
+  }
+  if (key) x_broken.insert(key);
+  if (logs().graph_breaks && x_reported.insert(message).second) log_line(fmt::format("tenon: graph break: {}\n  The call runs eagerly.", message));
+  return eagerly(call);
+}
+
+/// What the user asked for wrongly, or their own backend's failure, is theirs to see; a failure of ours is an event and an eager call.
+PyObject* FunctionCache::failed_to_compile(const CallArguments& call) {
+  const TenonFailure* failure = x_settings.callable ? nullptr : tenon_last_error();
+  const bool theirs = x_settings.callable || x_settings.fullgraph || !PyErr_Occurred() ||
+                      (failure && (failure->code == TENON_INVALID_ARGUMENT || failure->code == TENON_NOT_FOUND));
+  if (theirs && PyErr_Occurred()) return nullptr;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  Ref text = value ? Ref::steal(PyObject_Str(value)) : Ref();
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(traceback);
+  PyErr_Clear();
+  const std::string message = fmt::format("tenon: {} runs eagerly: {}", x_name, text ? PyUnicode_AsUTF8(text.get()) : "it could not be compiled");
+  if (x_reported.insert(message).second) log_line(message);
+  return eagerly(call);
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,194 @@
+// The functions of the extension module.
+#include <chrono>
+
+#include "python/call/capture_run.h"
+#include "python/call/compiled_function.h"
+#include "python/call/errors.h"
+#include "python/call/function_cache.h"
+#include "python/call/session.h"
+#include "python/call/traced_graph.h"
+#include "python/evaluator/graph_break.h"
+#include "python/module/module.h"
+#include "python/tensors/torch_library.h"
+
+namespace tenon::python {
+namespace {
+
+PyObject* take_errors(PyObject*, PyObject* args) {
+  PyObject* given[5];
+  if (!PyArg_ParseTuple(args, "OOOOO:set_error_classes", &given[0], &given[1], &given[2], &given[3], &given[4])) return nullptr;
+  Ref classes[5];
+  for (int i = 0; i < 5; ++i) classes[i] = Ref::borrow(given[i]);
+  take_error_classes(classes);
+  Py_RETURN_NONE;
+}
+
+PyObject* take_render(PyObject*, PyObject* renderer) {
+  take_renderer(Ref::borrow(renderer));
+  Py_RETURN_NONE;
+}
+
+void set_count(PyObject* dict, const char* name, const std::atomic<std::int64_t>& value) {
+  checked(PyDict_SetItemString(dict, name, checked(PyLong_FromLongLong(value.load())).get()));
+}
+
+PyObject* stats(PyObject*, PyObject*) {
+  try {
+    Ref dict = checked(PyDict_New());
+    const Counters& c = counters();
+    set_count(dict.get(), "graphs", c.graphs);
+    set_count(dict.get(), "graph_breaks", c.graph_breaks);
+    set_count(dict.get(), "recompiles", c.recompiles);
+    set_count(dict.get(), "calls", c.calls);
+    set_count(dict.get(), "eager_fallbacks", c.eager_fallbacks);
+    Ref host = query("statistics");
+    if (!host) return nullptr;
+    Ref backends = PyMapping_HasKeyString(host.get(), "backends") ? checked(PyMapping_GetItemString(host.get(), "backends")) : checked(PyDict_New());
+    checked(PyDict_SetItemString(dict.get(), "backends", backends.get()));
+    checked(PyDict_SetItemString(dict.get(), "host", host.get()));
+    return dict.release();
+  } catch (const PythonError&) {
+    return nullptr;
+  }
+}
+
+PyObject* reset(PyObject*, PyObject*) {
+  clear_all_caches();
+  Counters& c = counters();
+  for (auto* counter : {&c.graphs, &c.graph_breaks, &c.recompiles, &c.calls, &c.eager_fallbacks}) counter->store(0);
+  TenonSession* host = session();
+  if (!host) return nullptr;
+  tenon_session_reset_statistics(host);
+  Py_RETURN_NONE;
+}
+
+PyObject* set_log_names(PyObject*, PyObject* names) {
+  const char* text = PyUnicode_AsUTF8(names);
+  if (!text || !set_logs(text)) return nullptr;
+  Py_RETURN_NONE;
+}
+
+PyObject* query_host(PyObject*, PyObject* what) {
+  const char* text = PyUnicode_AsUTF8(what);
+  return text ? query_text(text).release() : nullptr;
+}
+
+// ---- explain
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// The values of a call as the vectorcall protocol has them.
+struct FlatCall {
+  FlatCall(PyObject* args, PyObject* kwargs) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) values.push_back(PyTuple_GET_ITEM(args, i));
+    const std::size_t positional = values.size();
+    if (PyDict_GET_SIZE(kwargs) > 0) {
+      names = checked(PyTuple_New(PyDict_GET_SIZE(kwargs)));
+      PyObject *key = nullptr, *value = nullptr;
+      Py_ssize_t position = 0;
+      for (Py_ssize_t i = 0; PyDict_Next(kwargs, &position, &key, &value); ++i) {
+        PyTuple_SET_ITEM(names.get(), i, Py_NewRef(key));
+        values.push_back(value);
+      }
+    }
+    arguments = {values.data(), positional, names.get()};
+  }
+  std::vector<PyObject*> values;
+  Ref names;
+  CallArguments arguments;
+};
+
+Ref break_dict(const CaptureBreak& broken) {
+  Ref stack = checked(PyList_New(0));
+  for (const CaptureBreak::Entry& e : broken.stack)
+    checked(PyList_Append(stack.get(), checked(Py_BuildValue("(siss)", e.file.c_str(), e.line, e.function.c_str(), e.code.c_str())).get()));
+  return checked(Py_BuildValue("{sssssO}", "reason", broken.reason.c_str(), "hint", broken.hint.c_str(), "stack", stack.get()));
+}
+
+struct Report {
+  Ref graphs = checked(PyList_New(0)), breaks = checked(PyList_New(0)), guards = checked(PyList_New(0)), times = checked(PyDict_New());
+  Ref result;
+
+  void time(const char* phase, double seconds) { checked(PyDict_SetItemString(times.get(), phase, checked(PyFloat_FromDouble(seconds)).get())); }
+  Ref dict() const {
+    return checked(Py_BuildValue("{sOsOsOsOsO}", "graphs", graphs.get(), "breaks", breaks.get(), "guards", guards.get(), "compile_times",
+                                 times.get(), "result", result.get()));
+  }
+};
+
+/// Fills the report from a capture that gave an entry, and runs it. The entry is released by the caller.
+bool report_entry(Report& report, CacheEntry& entry, const Settings& settings, const std::string& name, const CallArguments& call) {
+  if (entry.op_count() > 0) checked(PyList_Append(report.graphs.get(), make_traced_graph(entry.captured(), name).get()));
+  for (const std::string& guard : entry.segment().guards.describe())
+    checked(PyList_Append(report.guards.get(), checked(PyUnicode_FromString(guard.c_str())).get()));
+  if (!entry.matches(entry.state(), call)) return false;
+  const auto start = std::chrono::steady_clock::now();
+  if (!entry.compile(settings, name)) throw PythonError();
+  report.time("compile", seconds_since(start));
+  if (!entry.matches(entry.state(), call)) return false;
+  const RunStatus status = entry.run(report.result);
+  if (status == RunStatus::raised) throw PythonError();
+  return status == RunStatus::done;
+}
+
+Ref explain(PyObject* callable, PyObject* args, PyObject* kwargs, const Settings& settings) {
+  FlatCall flat(args, kwargs);
+  Report report;
+  torch_library();
+  const std::optional<TorchState> state = torch_state();
+  CaptureBreak broken;
+  broken.reason = refusal(state);
+  bool ran = false;
+  if (broken.reason.empty()) {
+    const auto start = std::chrono::steady_clock::now();
+    auto captured = capture_call(callable, flat.arguments, *state);
+    report.time("capture", seconds_since(start));
+    if (auto* entry = std::get_if<CacheEntry*>(&captured)) {
+      struct Release {
+        CacheEntry* entry;
+        ~Release() { entry->release(); }
+      } release{*entry};
+      ran = report_entry(report, **entry, settings, name_of_callable(callable), flat.arguments);
+    } else {
+      broken = std::get<CaptureBreak>(captured);
+    }
+  }
+  if (!broken.reason.empty()) checked(PyList_Append(report.breaks.get(), break_dict(broken).get()));
+  if (!ran) report.result = checked(PyObject_Call(callable, args, kwargs));
+  return report.dict();
+}
+
+PyObject* explain_capture(PyObject*, PyObject* args) {
+  PyObject *callable = nullptr, *values = nullptr, *keywords = nullptr, *dict = nullptr;
+  if (!PyArg_ParseTuple(args, "OO!O!O:explain_capture", &callable, &PyTuple_Type, &values, &PyDict_Type, &keywords, &dict)) return nullptr;
+  auto settings = read_settings(dict);
+  if (!settings) return nullptr;
+  try {
+    return explain(callable, values, keywords, *settings).release();
+  } catch (const PythonError&) {
+  } catch (const std::exception& failure) {
+    set_error(ErrorClass::error, failure.what());
+  }
+  return nullptr;
+}
+
+PyMethodDef kFunctions[] = {
+    {"set_error_classes", take_errors, METH_VARARGS, "Takes over the exception classes of the package."},
+    {"set_renderer", take_render, METH_O, "Takes over the function that turns a TracedGraph into the text of the log graph_code."},
+    {"stats", stats, METH_NOARGS, "Counters since the last reset."},
+    {"reset", reset, METH_NOARGS, "Forgets compiled code and counters."},
+    {"set_logs", set_log_names, METH_O, "Switches logs: names separated by commas."},
+    {"query", query_host, METH_O, "A JSON document of the session."},
+    {"explain_capture", explain_capture, METH_VARARGS, "Captures and runs a call once and reports."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+bool add_call_types(PyObject* module) {
+  return add_compiled_function_type(module) && add_traced_graph_types(module) && PyModule_AddFunctions(module, kFunctions) == 0;
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,39 @@
+// A captured graph made runnable: by libtenon, or by a backend that is a Python function.
+#pragma once
+
+#include <optional>
+
+#include "python/call/settings.h"
+#include "python/tensors/captured_graph.h"
+#include "tenon/host.h"
+
+namespace tenon::python {
+
+/// Owns one of the two kinds of compiled graph.
+class Program {
+ public:
+  Program() = default;
+  Program(Program&& other) noexcept;
+  Program& operator=(Program&& other) noexcept;
+  ~Program();
+
+  TenonProgram* native() const { return x_native; }
+  PyObject* callable() const { return x_callable.get(); }
+
+ private:
+  friend std::optional<Program> compile_natively(const CapturedGraph&, const Settings&);
+  friend std::optional<Program> compile_with_callable(const CapturedGraph&, const Settings&, const std::string&, PyObject* const*);
+  TenonProgram* x_native = nullptr;
+  Ref x_callable;
+};
+
+/// Compiles with the backends that the settings or the configuration name. Results that eager execution lays out in another order than
+/// row-major are written in that order. Nothing, with an exception set, on failure. Releases the GIL meanwhile.
+std::optional<Program> compile_natively(const CapturedGraph& captured, const Settings& settings);
+
+/// Asks the Python function of the settings. `inputs`: the objects of this call, by graph input. A failure of the function becomes a
+/// CompileError that names it and has the failure as its cause.
+std::optional<Program> compile_with_callable(const CapturedGraph& captured, const Settings& settings, const std::string& name,
+                                             PyObject* const* inputs);
+
+}  // namespace tenon::python

@@ -1,0 +1,43 @@
+// The process's session with libtenon, its counters and logs.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "python/heap/ref.h"
+#include "tenon/host.h"
+
+namespace tenon::python {
+
+/// The session, made on first use. Null with an exception set when the configuration is wrong.
+TenonSession* session();
+
+/// What `tenon.stats()` counts, since the last reset.
+struct Counters {
+  std::atomic<std::int64_t> graphs{0};           // compiled graphs with at least one op
+  std::atomic<std::int64_t> graph_breaks{0};     // captures that ended before the program did
+  std::atomic<std::int64_t> recompiles{0};       // captures of a function that had been captured before
+  std::atomic<std::int64_t> calls{0};            // calls of compiled functions
+  std::atomic<std::int64_t> eager_fallbacks{0};  // calls that ran as plain Python
+};
+Counters& counters();
+
+/// The logs of the frontend that are on.
+struct Logs {
+  bool graph_code = false, graph_breaks = false, recompiles = false, guards = false, fallbacks = false;
+};
+const Logs& logs();
+/// Switches logs, the host's too. False with an exception set for an unknown name.
+bool set_logs(const std::string& names);
+
+/// Writes lines to stderr, through Python's sys.stderr so that redirections hold.
+void log_line(std::string_view text);
+
+/// A JSON document of the session as Python objects; empty with an exception set when it fails.
+Ref query(const char* what);
+/// The same as text.
+Ref query_text(const char* what);
+
+}  // namespace tenon::python
