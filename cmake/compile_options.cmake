@@ -4,6 +4,13 @@ if(TENON_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${TENON_CCACHE})
 endif()
 
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+
+# GCC 12 and 13 report overlaps and bounds inside std::string and std::vector that cannot happen (GCC bugs 105651, 105329, 107852).
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options(-Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds)
+endif()
+
 add_compile_options(-Wall -Wextra -fvisibility=hidden -fvisibility-inlines-hidden -fdiagnostics-color=always)
 
 if(TENON_SANITIZE STREQUAL "address")
