@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/abi/dlpack_types.h"
@@ -15,12 +16,15 @@ namespace {
 /// Bytes of a shape. Sizes of a file are not to be trusted.
 std::size_t bytes_of(DType dtype, const std::vector<std::int64_t>& shape) {
   std::uint64_t bytes = size_of(dtype);
+  bool empty = false;
   for (const std::int64_t size : shape) {
     TENON_USER_CHECK(size >= 0, "a size must not be negative: {}", size);
-    TENON_USER_CHECK(!__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(size), &bytes) && bytes < (std::uint64_t{1} << 46),
+    empty |= size == 0;
+    // A size of 0 counts as 1: strides are computed from the other sizes.
+    TENON_USER_CHECK(!__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(std::max<std::int64_t>(size, 1)), &bytes) && bytes < (std::uint64_t{1} << 46),
                      "the array is too large: {}[{}]", name_of(dtype), fmt::join(shape, ", "));
   }
-  return bytes;
+  return empty ? 0 : bytes;
 }
 
 std::vector<std::int64_t> row_major(const std::vector<std::int64_t>& shape) {
