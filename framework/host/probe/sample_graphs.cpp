@@ -1,5 +1,10 @@
 #include "sample_graphs.h"
 
+#include <algorithm>
+
+#include "core/ops/catalog.h"
+#include "core/ops/sample.h"
+
 namespace tenon::probe {
 namespace {
 
@@ -27,6 +32,20 @@ ir::Graph with_symbols() {
   return of_unknown_op({n, n * ir::Dim(2) + ir::Dim(1)}, std::move(graph));
 }
 
+/// How many ops of the catalogue are tried: enough for each family, and quick.
+constexpr std::size_t kOps = 12;
+
+/// The first sample of every n-th op.
+void add_catalogue_samples(std::vector<ir::Graph>& graphs) {
+  const auto ops = ops::all_ops();
+  const std::size_t step = std::max<std::size_t>(1, ops.size() / kOps);
+  for (std::size_t i = 0; i < ops.size(); i += step) {
+    if (!ops[i].samples) continue;
+    const std::vector<ops::Sample> samples = ops::samples_of(ops[i]);
+    if (!samples.empty()) graphs.push_back(ops::sample_graph(ops[i], samples.front()));
+  }
+}
+
 }  // namespace
 
 std::vector<ir::Graph> sample_graphs() {
@@ -34,6 +53,7 @@ std::vector<ir::Graph> sample_graphs() {
   graphs.push_back(without_nodes());
   graphs.push_back(of_unknown_op({4, 5}, ir::Graph()));
   graphs.push_back(with_symbols());
+  add_catalogue_samples(graphs);
   return graphs;
 }
 
