@@ -4,7 +4,7 @@
 // What it demands, beside ids that exist and kinds that are known:
 //  - ranges of consecutive records follow each other and use up the section they point into (no byte is read twice);
 //  - an expression uses earlier expressions only, and is no larger than TENON_MAX_EXPRESSION_SIZE when written out;
-//  - constant dimensions are not negative; ranks, and the nesting of regions, are within their limits;
+//  - constant dimensions are not negative, and the bytes of a tensor can be counted in 63 bits; a token has no dimensions, dtype or device; ranks, and the nesting of regions, are within their limits;
 //  - values of a region are its inputs, the results of its nodes in order, its literals; an operand is defined before its use;
 //  - a region other than 0 belongs to exactly one node, of an earlier region;
 //  - attributes are sorted by name, each name once; names of ops and attributes have 1 to 255 bytes; the strings that records refer
@@ -81,17 +81,29 @@ class SemanticVerifier : public PartVerifier {
       if (t.kind >= TENON_TYPE_KINDS || t.dtype >= TENON_DTYPES || t.has_strides > 1)
         return fail(TENON_SECTION_TYPES, i, "an unknown kind, dtype or layout");
       if (t.rank > TENON_MAX_RANK) return fail(TENON_SECTION_TYPES, i, "rank " + number(t.rank) + " is too large");
-      if (t.kind == TENON_TYPE_TOKEN && (t.rank != 0 || t.has_strides)) return fail(TENON_SECTION_TYPES, i, "a token has no dimensions");
+      if (t.device_kind == 0) return fail(TENON_SECTION_TYPES, i, "device kind 0 is unknown");
+      if (t.kind == TENON_TYPE_TOKEN && (t.rank != 0 || t.has_strides || t.dtype != 0 || t.device_kind != 1 || t.device_index != 0))
+        return fail(TENON_SECTION_TYPES, i, "a token has dimensions, a dtype or a device");
       if (!follows(t.first_dim, t.rank << t.has_strides, next, s_.dims.size()))
         return fail(TENON_SECTION_TYPES, i, "its dimensions do not follow those of the type before it");
-      for (std::uint32_t k = 0; k < t.rank; ++k)
-        if (s_.dims[t.first_dim + k].expression == TENON_NONE && s_.dims[t.first_dim + k].value < 0)
-          return fail(TENON_SECTION_DIMS, t.first_dim + k, "a dimension is negative");
+      if (!check_sizes(i, t)) return false;
     }
     for (std::uint32_t i = 0; i < s_.dims.size(); ++i)
       if (!within_or_none(s_.dims[i].expression, s_.expressions.size()))
         return fail(TENON_SECTION_DIMS, i, "there is no expression " + number(s_.dims[i].expression));
     return next == s_.dims.size() || fail("section dims: not all of it is used");
+  }
+
+  /// Constant dimensions are not negative, and their product (0 counts as 1) leaves a count of bytes that fits in 63 bits.
+  bool check_sizes(std::uint32_t i, const TenonType& t) {
+    std::int64_t bytes = t.kind == TENON_TYPE_TENSOR ? static_cast<std::int64_t>(size_of(static_cast<DType>(t.dtype))) : 1;
+    for (std::uint32_t k = 0; k < t.rank; ++k) {
+      const TenonDim& d = s_.dims[t.first_dim + k];
+      if (d.expression != TENON_NONE) continue;
+      if (d.value < 0) return fail(TENON_SECTION_DIMS, t.first_dim + k, "a dimension is negative");
+      if (d.value > 0 && __builtin_mul_overflow(bytes, d.value, &bytes)) return fail(TENON_SECTION_TYPES, i, "its bytes cannot be counted in 63 bits");
+    }
+    return true;
   }
 
   bool check_constants() {

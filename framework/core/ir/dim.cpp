@@ -375,6 +375,13 @@ Dim product(std::span<const Dim> dims) {
   return total;
 }
 
+bool bytes_are_countable(std::span<const Dim> dims, std::size_t element_bytes) {
+  auto bytes = static_cast<std::int64_t>(element_bytes);
+  for (const Dim& d : dims)
+    if (d.is_constant() && d.constant() > 0 && __builtin_mul_overflow(bytes, d.constant(), &bytes)) return false;
+  return true;
+}
+
 Shape row_major_strides(std::span<const Dim> shape) {
   Shape strides(shape.size());
   Dim step = 1;

@@ -97,6 +97,8 @@ using Shape = std::vector<Dim>;
 
 /// The product of all dimensions: the number of elements.
 Dim product(std::span<const Dim> dims);
+/// Whether elements of that many bytes can be counted in 63 bits, as far as the constant dimensions say; a dimension of 0 counts as 1.
+bool bytes_are_countable(std::span<const Dim> dims, std::size_t element_bytes);
 /// Row-major strides, in elements, of a shape. A dimension of size 0 counts as 1, as in ATen.
 Shape row_major_strides(std::span<const Dim> shape);
 

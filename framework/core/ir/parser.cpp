@@ -433,6 +433,7 @@ class Parser {
     Type type = Type::tensor(*dtype, {});
     list_until(']', [&] { type.shape.push_back(parse_size()); });
     if (type.rank() > TENON_MAX_RANK) lexer_.fail(offset, fmt::format("{} dimensions are more than {}", type.rank(), TENON_MAX_RANK));
+    if (!bytes_are_countable(type.shape, size_of(type.dtype))) lexer_.fail(offset, "the bytes of this tensor cannot be counted in 63 bits");
     if (at('{')) {
       const std::size_t strides = token_.offset;
       advance();

@@ -5,8 +5,8 @@
 //  3. An operand is an input, a literal, or a result of a node that comes earlier in the same graph.
 //  4. Inputs and results have names; names of values are unique in their graph, and well-formed. Literals have the type of their
 //     number: bool[], i64[] or f64[].
-//  5. Types: at most 64 dimensions; a constant dimension is not negative; as many strides as dimensions, if any are stated; a token
-//     has neither. Sizes, strides, attributes and literals mention only symbols of the outermost graph.
+//  5. Types: at most 64 dimensions; a constant dimension is not negative; bytes can be counted in 63 bits; as many strides as dimensions, if any are stated; a token
+//     has no dimensions, dtype or device. Sizes, strides, attributes and literals mention only symbols of the outermost graph.
 //  6. Ops and attributes have well-formed names of at most 255 bytes; attributes are sorted by name, each name once.
 //  7. Symbols have unique names that are no reserved words, and a range that is not empty.
 //  8. Constants are row-major tensors of constant size. A node `constant` has one result, no operands, and an integer attribute
@@ -152,10 +152,11 @@ class Verifier {
 
   void check_type_5(const Type& t, const std::string& of) {
     if (!t.is_tensor()) {
-      if (!t.shape.empty() || t.strides) report(of + ": a token has dimensions or strides (5)");
+      if (t != Type::token()) report(of + ": a token has dimensions, a dtype or a device (5)");
       return;
     }
     if (t.rank() > TENON_MAX_RANK) report(fmt::format("{}: {} dimensions are more than {} (5)", of, t.rank(), TENON_MAX_RANK));
+    if (!bytes_are_countable(t.shape, size_of(t.dtype))) report(of + ": its bytes cannot be counted in 63 bits (5)");
     if (t.strides && t.strides->size() != t.rank()) report(fmt::format("{}: {} strides for {} dimensions (5)", of, t.strides->size(), t.rank()));
     for (const Dim& d : t.shape) {
       if (d.is_constant() && d.constant() < 0) report(fmt::format("{}: the dimension {} is negative (5)", of, d.constant()));
@@ -195,6 +196,7 @@ class Verifier {
 
   void check_constants_8() {
     for (const Constant& c : root_.constants()) {
+      check_type_5(c.type, "constant @" + c.name);
       const bool is_static = std::all_of(c.type.shape.begin(), c.type.shape.end(), [](const Dim& d) { return d.is_constant() && d.constant() >= 0; });
       if (!c.type.is_tensor() || !is_static || c.type.strides || c.type.rank() > TENON_MAX_RANK)
         report(fmt::format("constant @{} is no row-major tensor of constant size (8)", c.name));
