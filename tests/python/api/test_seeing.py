@@ -1,0 +1,91 @@
+"""Logs, graphs as text, explain, graph breaks. NumPy only."""
+import numpy as np
+import pytest
+
+import tenon
+
+A = np.arange(6.0).reshape(2, 3)
+
+
+def wave(a, b):
+    c = np.sin(a)
+    d = np.cos(b)
+    return c + d
+
+
+def branch(a):
+    b = a * 2
+    if b.sum() > 0:
+        return b
+    return -b
+
+
+def test_graph_code_log(capfd):
+    tenon.set_logs(graph_code=True)
+    tenon.compile(wave)(A, A + 1)
+    text = capfd.readouterr().err
+    for part in ("TRACED GRAPH", "numpy.sin", "f64[2, 3]", "c = np.sin(a)", "test_seeing.py"):
+        assert part in text, text
+
+
+def test_graph_as_table(capsys):
+    def backend(graph, example_inputs):
+        graph.print_tabular()
+        return graph.forward
+
+    tenon.compile(wave, backend=backend)(A, A + 1)
+    text = capsys.readouterr().out
+    for word in ("opcode", "name", "target", "args", "kwargs", "placeholder", "call_function", "output", "numpy.sin"):
+        assert word in text
+
+
+def test_graph_as_text_form(graphs):
+    tenon.compile(wave, backend=graphs)(A, A + 1)
+    (graph,) = graphs.seen
+    text = graph.tir()
+    assert text.startswith("graph @wave") and "sin(%a)" in text and "%b: f64[2, 3]" in text
+
+
+def test_explain():
+    report = tenon.explain(wave)(A, A + 1)
+    assert (report.graph_count, report.graph_break_count, report.op_count) == (1, 0, 3)
+    assert report.ops_per_graph == [["numpy.sin", "numpy.cos", "numpy.add"]]
+    assert report.guards and set(report.compile_times) == {"capture", "compile"}
+    np.testing.assert_allclose(report.result, wave(A, A + 1))
+    for part in ("Graph Count: 1", "Op Count: 3", "Guards", "Compile"):
+        assert part in str(report)
+
+
+def test_a_break_is_counted_logged_and_right(capfd):
+    tenon.set_logs(graph_breaks=True)
+    compiled = tenon.compile(branch)
+    for a in (A, -A, A):
+        np.testing.assert_allclose(compiled(a), branch(a))
+    text = capfd.readouterr().err
+    assert "if b.sum() > 0:" in text and "branch" in text
+    assert tenon.stats()["graph_breaks"] > 0
+
+
+def test_fullgraph_names_the_line_and_says_what_to_do():
+    with pytest.raises(tenon.GraphBreakError) as error:
+        tenon.compile(branch, fullgraph=True)(A)
+    text = str(error.value)
+    assert "if b.sum() > 0:" in text and __file__ in text and str(branch.__code__.co_firstlineno + 2) in text
+
+
+def test_an_unknown_log_is_refused():
+    from tenon import _tenon
+
+    with pytest.raises(tenon.ConfigError, match="graph_cod"):
+        _tenon.set_logs("graph_cod")
+
+
+def test_the_stub_names_what_the_module_has():
+    import ast
+    import pathlib
+
+    from tenon import _tenon
+
+    stub = ast.parse((pathlib.Path(tenon.__file__).parent / "_tenon.pyi").read_text())
+    named = {node.name for node in stub.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+    assert named == {name for name in dir(_tenon) if not name.startswith("__")}

@@ -1,0 +1,89 @@
+"""What all tests of the package share: a fresh state, and comparison of compiled with plain execution."""
+from __future__ import annotations
+
+import copy
+import dataclasses
+import sys
+
+import numpy as np
+import pytest
+
+import tenon
+
+
+def same(got, want):
+    """Checks that two results agree in type, dtype, shape, strides and values."""
+    assert type(got) is type(want), (type(got), type(want))
+    torch = sys.modules.get("torch")
+    if torch and isinstance(want, torch.Tensor):
+        assert (got.dtype, got.shape, got.device, got.requires_grad) == (want.dtype, want.shape, want.device, want.requires_grad)
+        assert want.numel() == 0 or _strides_agree(got.shape, got.stride(), want.stride()), (got.stride(), want.stride())
+        torch.testing.assert_close(got, want, equal_nan=True)
+    elif isinstance(want, np.ndarray):
+        assert (got.dtype, got.shape, got.flags.writeable) == (want.dtype, want.shape, want.flags.writeable)
+        assert want.size == 0 or _strides_agree(got.shape, got.strides, want.strides), (got.strides, want.strides)
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+    elif isinstance(want, np.generic):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+    elif isinstance(want, dict):
+        assert list(got) == list(want)
+        for key in want:
+            same(got[key], want[key])
+    elif isinstance(want, (list, tuple)):
+        assert len(got) == len(want)
+        for one, other in zip(got, want):
+            same(one, other)
+    elif dataclasses.is_dataclass(want):
+        same(dataclasses.asdict(got), dataclasses.asdict(want))
+    else:
+        assert got == want
+
+
+def _strides_agree(shape, got, want):
+    return all(n == 1 or p == q for n, p, q in zip(shape, got, want))
+
+
+class Graphs:
+    """A backend that keeps the graphs that it gets, and runs them unoptimised."""
+
+    __name__ = "graphs"
+
+    def __init__(self):
+        self.seen = []
+
+    def __call__(self, graph, example_inputs):
+        self.seen.append(graph)
+        return graph.forward
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    """Each test starts without compiled code, counters or logs."""
+    tenon.reset()
+    yield
+    tenon.set_logs()
+
+
+@pytest.fixture
+def check():
+    """Runs a function compiled by the default backend and by a recording one, twice a set of arguments, and compares with plain execution."""
+
+    def run(fn, *calls, fallbacks=0, **options):
+        recorder = Graphs()
+        ways = [tenon.compile(fn, backend=recorder, **options), tenon.compile(fn, **options)]
+        for args in calls:
+            want = fn(*copy.deepcopy(args))
+            for way in ways * 2:
+                same(way(*copy.deepcopy(args)), want)
+        if fallbacks is not None:
+            assert tenon.stats()["eager_fallbacks"] == fallbacks, tenon.stats()
+        return recorder.seen
+
+    run.same = same
+    return run
+
+
+@pytest.fixture
+def graphs():
+    """A recording backend."""
+    return Graphs()

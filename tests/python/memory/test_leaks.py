@@ -1,0 +1,70 @@
+"""Calls and compiles give back what they take."""
+import gc
+import os
+import sys
+
+import numpy as np
+import pytest
+
+import tenon
+
+
+def resident_kilobytes():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
+
+
+def growth(action, warm, count):
+    for _ in range(warm):
+        action()
+    gc.collect()
+    before, blocks = resident_kilobytes(), sys.getallocatedblocks()
+    for _ in range(count):
+        action()
+    gc.collect()
+    return resident_kilobytes() - before, sys.getallocatedblocks() - blocks
+
+
+def test_calls_do_not_grow():
+    compiled, a = tenon.compile(lambda a: (np.sin(a) + 1, a.sum(), a.T)), np.ones((4, 4))
+    kilobytes, blocks = growth(lambda: compiled(a), 2000, 20000)
+    assert blocks < 100 and kilobytes < 2000
+
+
+def test_arguments_are_released():
+    compiled, a = tenon.compile(lambda a: (a, a.T, a + 1)), np.ones((2, 3))
+    compiled(a)
+    before = sys.getrefcount(a)
+    for _ in range(100):
+        compiled(a)
+    assert sys.getrefcount(a) == before
+
+
+def test_compiles_do_not_grow():
+    a = np.ones(3)
+
+    def once():
+        tenon.reset()
+        tenon.compile(lambda a: np.sin(a) * 2, backend="reference")(a)
+
+    kilobytes, blocks = growth(once, 30, 150)
+    assert blocks < 2000 and kilobytes < 8000
+
+
+def test_eager_calls_do_not_grow():
+    def fn(a):
+        return a + 1 if a.sum() > 0 else a
+
+    compiled, a = tenon.compile(fn), np.ones(3)
+    kilobytes, blocks = growth(lambda: compiled(a), 500, 5000)
+    assert blocks < 100 and kilobytes < 2000
+
+
+def test_torch_calls_do_not_grow():
+    torch = pytest.importorskip("torch")
+    compiled, x = tenon.compile(lambda x: (x.sin() + 1, x.t(), x)), torch.ones(4, 4)
+    kilobytes, blocks = growth(lambda: compiled(x), 2000, 20000)
+    assert blocks < 100 and kilobytes < 2000
+    before = sys.getrefcount(x)
+    compiled(x)
+    assert sys.getrefcount(x) == before

@@ -1,0 +1,168 @@
+"""NumPy arrays and scalars through compiled code: types, promotion, layouts, views, refusals."""
+import numpy as np
+import pytest
+
+import tenon
+
+RNG = np.random.default_rng(0)
+
+
+def test_functions_methods_and_operators(check):
+    def fn(a, b):
+        c = np.sqrt(a * a + b * b)
+        return np.where(c > 1, c, np.sin(a)).astype(np.float32), c.mean(axis=0), a.T @ b, np.float64(2) * a
+
+    a, b = RNG.standard_normal((5, 4)), RNG.standard_normal((5, 4))
+    graphs = check(fn, (a, b), (a.astype(np.float32), b.astype(np.float32)), (a[::2], b[::2]))
+    assert 1 <= len(graphs) <= 3
+
+
+def test_promotion_and_integers(check):
+    def fn(i, f):
+        return i / 2, i // 2, i * 1.5, i + f, (i % 3).dtype == i.dtype, np.maximum(i, 2)
+
+    check(fn, (np.arange(6, dtype=np.int32), np.float32(0.5)), (np.arange(6), np.ones(6)))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"])
+def test_dtypes(check, dtype):
+    check(lambda a: (a + a, a * 2, a > 0), (np.array([0, 1, 1, 0]).astype(dtype),))
+
+
+def test_scalar_results_are_numpy_scalars(check):
+    check(lambda a: (a.sum(), a.max(), a[1], np.mean(a), a.sum() + 1), (np.arange(4.0),), (np.arange(4, dtype=np.int32),))
+
+
+def test_zero_dimensional_zero_size_and_one(check):
+    fn = lambda a: np.exp(a) * 2 + 1  # noqa: E731
+    check(fn, (np.array(0.5),), (np.zeros((0, 3)),), (np.zeros((1, 1)),), (np.float32(0.25),))
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda a: a.T,
+        lambda a: a[::-1],
+        lambda a: a[:, ::-2],
+        lambda a: a[1:, 2:],
+        lambda a: np.broadcast_to(a[0], a.shape),
+        lambda a: np.asfortranarray(a),
+        lambda a: a[:, None, :].swapaxes(0, 2),
+    ],
+)
+def test_layouts_of_inputs(check, view):
+    a = RNG.standard_normal((4, 6))
+    check(lambda x: (x + 1, x * x.mean(), np.sqrt(abs(x))), (view(a),))
+
+
+def test_a_read_only_input_is_read(check):
+    a = np.arange(4.0)
+    a.flags.writeable = False
+    check(lambda x: (x + 1, x), (a,))
+
+
+def test_views_of_inputs_are_views():
+    compiled = tenon.compile(lambda a: (a, a.T, a[1:], a.reshape(-1), a + 1), fullgraph=True)
+    a = np.arange(12.0).reshape(3, 4)
+    for _ in range(2):
+        itself, turned, tail, flat, fresh = compiled(a)
+        assert itself is a
+        for view, want in ((turned, a.T), (tail, a[1:]), (flat, a.reshape(-1))):
+            assert np.shares_memory(view, a) and view.strides == want.strides and view.flags.writeable
+            np.testing.assert_array_equal(view, want)
+        assert not np.shares_memory(fresh, a)
+
+
+def test_views_of_results_share_memory():
+    compiled = tenon.compile(lambda a: (lambda b: (b, b.T, b[0]))(a + 1), fullgraph=True)
+    b, turned, row = compiled(np.ones((2, 3)))
+    assert np.shares_memory(b, turned) and np.shares_memory(b, row)
+    b[0, 0] = 7
+    assert turned[0, 0] == 7 and row[0] == 7
+
+
+def test_results_are_not_overwritten_by_the_next_call():
+    compiled = tenon.compile(lambda a: a * 2)
+    results = [compiled(np.full(1000, float(i))) for i in range(20)]
+    for i, result in enumerate(results):
+        assert (result == 2.0 * i).all()
+
+
+def test_an_array_from_outside_is_an_input():
+    table = np.arange(3.0)
+    compiled = tenon.compile(lambda a: a + table, fullgraph=True)
+    np.testing.assert_array_equal(compiled(np.ones(3)), [1, 2, 3])
+    table[:] = 5
+    np.testing.assert_array_equal(compiled(np.ones(3)), [6, 6, 6])
+    assert tenon.stats()["graphs"] == 1
+
+
+class Sub(np.ndarray):
+    pass
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        np.arange(3, dtype=">f8"),
+        np.array([1, "x", None], dtype=object)[:1],
+        np.zeros(3, dtype=[("a", "f4"), ("b", "f4")])["a"],
+        np.zeros(3, dtype=np.complex128),
+        np.zeros(3, dtype=np.uint32),
+        np.zeros(3, dtype=np.longdouble),
+        np.frombuffer(bytes(17), dtype=np.uint8)[1:].view(np.float64),
+        np.zeros(3).view(Sub),
+    ],
+    ids=["byte-swapped", "object", "field", "complex", "uint32", "longdouble", "unaligned", "subclass"],
+)
+def test_odd_arrays_run_eagerly(odd):
+    compiled = tenon.compile(lambda a: a + a)
+    got, want = compiled(odd), odd + odd
+    assert type(got) is type(want) and got.dtype == want.dtype
+    np.testing.assert_array_equal(got, want)
+
+
+def test_a_write_to_an_array_is_seen():
+    def fn(a):
+        a += 1
+        a[0] = 5
+        return a * 2
+
+    compiled = tenon.compile(fn)
+    a, b = np.zeros(3), np.zeros(3)
+    for _ in range(2):
+        np.testing.assert_array_equal(compiled(a), fn(b))
+        np.testing.assert_array_equal(a, b)
+
+
+def test_numpy_errors_are_numpys():
+    def fn(a, b):
+        return a @ b
+
+    compiled = tenon.compile(fn)
+    with pytest.raises(ValueError) as want:
+        fn(np.ones((2, 3)), np.ones((2, 3)))
+    with pytest.raises(ValueError) as got:
+        compiled(np.ones((2, 3)), np.ones((2, 3)))
+    assert str(got.value) == str(want.value)
+
+
+def test_arrays_made_inside(check):
+    def fn(a):
+        return a + np.arange(4) * np.array([1.0, 2.0, 3.0, 4.0]), np.zeros((2, 2)), np.ones_like(a), np.linspace(0, 1, 3)
+
+    check(fn, (np.ones(4),))
+
+
+def test_made_arrays_are_new_each_call():
+    compiled = tenon.compile(lambda a: np.zeros(3) + a, fullgraph=True)
+    first = compiled(np.ones(3))
+    first += 5
+    np.testing.assert_array_equal(compiled(np.ones(3)), np.ones(3))
+
+
+def test_strides_of_results(check):
+    a = RNG.standard_normal((3, 4, 5))
+    for order in ((0, 1, 2), (2, 0, 1), (1, 2, 0), (2, 1, 0)):
+        x = a.transpose(order)
+        check(lambda x: (np.sin(x), x + x.mean(), x * x[:1], np.where(x > 0, x, 0), x.sum(axis=1), x.T + 1), (x,))

@@ -1,0 +1,259 @@
+"""Torch tensors through compiled code: layouts, views, modes, refusals, and results that are ordinary tensors."""
+import copy
+import io
+import pickle
+
+import pytest
+
+import tenon
+
+torch = pytest.importorskip("torch")
+
+
+def foo(x, y):
+    a = torch.sin(x)
+    b = torch.cos(y)
+    return a + b
+
+
+def test_function(check):
+    assert len(check(foo, (torch.randn(10, 10), torch.randn(10, 10)))) == 1
+
+
+def test_new_shape_dtype_and_stride(check):
+    base = torch.randn(6, 6)
+    calls = [(base,), (base[:3],), (base.double(),), (base.t(),), (base[::2],), (torch.zeros(0, 6),), (torch.arange(6).reshape(2, 3),)]
+    check(lambda x: (x * 2).sum(0), *calls)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"])
+def test_dtypes(check, dtype):
+    check(lambda x: (x + 1, x * 2.5, x > 0), (torch.tensor([0, 1, 1, 0]).to(getattr(torch, dtype)),))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: x.t(),
+        lambda x: x[:, ::2],
+        lambda x: x[1:, 1:],
+        lambda x: x[:1].expand(4, 6),
+        lambda x: x.as_strided((3, 3), (1, 1)),
+        lambda x: x.reshape(2, 2, 3, 2).permute(3, 1, 0, 2),
+        lambda x: x.reshape(1, 2, 1, 2, 3, 2, 1).transpose(1, 4),
+        lambda x: x.reshape(2, 3, 2, 2).to(memory_format=torch.channels_last),
+        lambda x: x[0, 0],
+        lambda x: x[:0],
+    ],
+    ids=["transposed", "stepped", "offset", "broadcast", "overlapping", "permuted", "rank 7", "channels last", "0-d", "empty"],
+)
+def test_layouts(check, make):
+    x = make(torch.randn(4, 6))
+    check(lambda x: (x + 1, x * x, torch.relu(x), x.exp() + x[..., :1] if x.ndim else x, torch.where(x > 0, x, -x)), (x,))
+
+
+def test_strides_of_many_pointwise_results(check):
+    g = torch.Generator().manual_seed(1)
+    for order in ((0, 1, 2), (2, 0, 1), (1, 2, 0)):
+        x = torch.randn(3, 4, 5, generator=g).permute(order)
+        y = torch.randn(x.shape, generator=g)
+        check(lambda x, y: (x + y, y + x, x * y[:1], x + 1, x.sum(0), x.amax(1), x.mean((0, 2))), (x, y))
+
+
+def test_what_aliases_in_eager_aliases_here():
+    compiled = tenon.compile(lambda x: (x, x.view(-1), x[1:], x + 1), fullgraph=True)
+    x = torch.randn(4, 4)
+    for _ in range(2):
+        itself, flat, tail, fresh = compiled(x)
+        assert itself is x
+        assert flat.data_ptr() == x.data_ptr() and tail.data_ptr() == x[1:].data_ptr() and tail.storage_offset() == 4
+        assert fresh.data_ptr() != x.data_ptr()
+
+
+def test_operations_that_give_their_argument_keep_identity():
+    compiled = tenon.compile(lambda x: (x.contiguous(), x.float(), x.to(torch.float32), x.contiguous() + 1), fullgraph=True)
+    x = torch.randn(3)
+    a, b, c, _ = compiled(x)
+    assert a is x and b is x and c is x
+
+
+def test_views_of_results_share_storage():
+    compiled = tenon.compile(lambda x: (lambda y: (y, y.t(), y[1]))(x + 1), fullgraph=True)
+    y, turned, row = compiled(torch.ones(2, 3))
+    assert turned.data_ptr() == y.data_ptr() and row.data_ptr() == y[1].data_ptr()
+    y[1, 0] = 9
+    assert turned[0, 1] == 9 and row[0] == 9
+
+
+def test_a_result_is_an_ordinary_tensor():
+    result = tenon.compile(lambda x: x * 2)(torch.ones(4))
+    assert type(result) is torch.Tensor and result.is_leaf and not result.requires_grad and result.untyped_storage().resizable()
+    assert result._version == 0 and result.is_contiguous() and result.untyped_storage().nbytes() == 16
+    assert torch.equal(pickle.loads(pickle.dumps(result)), result) and torch.equal(copy.deepcopy(result), result)
+    buffer = io.BytesIO()
+    torch.save(result, buffer)
+    result.resize_(100)
+    assert torch.equal(result[:4], torch.full((4,), 2.0))
+    grown = tenon.compile(lambda x: x * 2)(torch.ones(4)).requires_grad_()
+    (grown * 3).sum().backward()
+    assert torch.equal(grown.grad, torch.full((4,), 3.0))
+    out = tenon.compile(lambda x: x * 2)(torch.ones(4))
+    assert torch.add(out, 1, out=out) is out and out.numpy()[0] == 3
+
+
+def test_results_are_not_overwritten_by_the_next_call():
+    compiled = tenon.compile(lambda x: x * 2)
+    results = [compiled(torch.full((1000,), float(i))) for i in range(20)]
+    for i, result in enumerate(results):
+        assert torch.equal(result, torch.full((1000,), 2.0 * i))
+
+
+def test_grad_mode_is_guarded(graphs):
+    x = torch.randn(3, requires_grad=True)
+    compiled = tenon.compile(lambda x: x * 2, backend=graphs)
+    with torch.no_grad():
+        assert not compiled(x).requires_grad
+    compiled(x).sum().backward()
+    assert torch.equal(x.grad, torch.full((3,), 2.0))
+    with torch.no_grad():
+        compiled(x)
+    assert len(graphs.seen) == 1
+
+
+def test_an_input_that_requires_grad_names_the_cure():
+    with pytest.raises(tenon.GraphBreakError, match="no_grad"):
+        tenon.compile(lambda x: x * 2, fullgraph=True)(torch.randn(3, requires_grad=True))
+
+
+def test_inference_mode(check):
+    with torch.inference_mode():
+        check(foo, (torch.randn(3), torch.randn(3)))
+        assert tenon.compile(foo)(torch.ones(2), torch.ones(2)).is_inference()
+
+
+def test_modes_run_eagerly():
+    compiled, x = tenon.compile(lambda x: x @ x), torch.randn(4, 4)
+    compiled(x)
+    with torch.autocast("cpu"):
+        assert compiled(x).dtype == torch.bfloat16
+    with torch.device("meta"):
+        assert compiled(x).device.type == "cpu"
+
+    seen = []
+
+    class Mode(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+
+    with Mode():
+        compiled(x)
+    assert seen
+
+
+def test_default_dtype_is_guarded():
+    compiled = tenon.compile(lambda x: x / 2)
+    x = torch.arange(3)
+    assert compiled(x).dtype == torch.float32
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert compiled(x).dtype == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+class Sub(torch.Tensor):
+    pass
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        lambda: torch.eye(3).to_sparse(),
+        lambda: torch.zeros(3, dtype=torch.complex64),
+        lambda: torch._neg_view(torch.ones(3)),
+        lambda: torch.zeros(3, dtype=torch.complex64).conj(),
+        lambda: torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.quint8).dequantize().to(torch.complex128),
+        lambda: torch.ones(3).as_subclass(Sub),
+        lambda: torch.zeros(3, device="meta"),
+    ],
+    ids=["sparse", "complex", "negated", "conjugated", "complex128", "subclass", "meta"],
+)
+def test_odd_tensors_run_eagerly(odd):
+    x = odd()
+    compiled = tenon.compile(lambda x: x + x)
+    got, want = compiled(x), x + x
+    assert type(got) is type(want) and got.dtype == want.dtype and got.device == want.device and got.layout == want.layout
+    if want.device.type == "cpu":
+        assert torch.equal(got.to_dense() if got.is_sparse else got, want.to_dense() if want.is_sparse else want)
+
+
+def test_an_odd_tensor_is_named_under_fullgraph():
+    with pytest.raises(tenon.GraphBreakError, match="sparse"):
+        tenon.compile(lambda x: x + x, fullgraph=True)(torch.eye(3).to_sparse())
+    with pytest.raises(tenon.GraphBreakError, match="meta"):
+        tenon.compile(lambda x: x + x, fullgraph=True)(torch.zeros(3, device="meta"))
+
+
+def test_in_place_writes_are_seen():
+    def fn(x, y):
+        x.add_(1)
+        y[0] = x.sum()
+        return x * 2
+
+    compiled = tenon.compile(fn)
+    a, b = [torch.zeros(3), torch.zeros(2)], [torch.zeros(3), torch.zeros(2)]
+    for _ in range(2):
+        assert torch.equal(compiled(*a), fn(*b))
+        assert torch.equal(a[0], b[0]) and torch.equal(a[1], b[1])
+
+
+def test_shape_errors_are_eagers():
+    def fn(x, y):
+        return (x + 1) @ y
+
+    with pytest.raises(RuntimeError) as want:
+        fn(torch.zeros(2, 3), torch.zeros(2, 3))
+    with pytest.raises(RuntimeError) as got:
+        tenon.compile(fn)(torch.zeros(2, 3), torch.zeros(2, 3))
+    assert str(got.value) == str(want.value)
+
+
+def test_a_tensor_from_outside_is_an_input():
+    table = torch.arange(3.0)
+    compiled = tenon.compile(lambda x: x + table, fullgraph=True)
+    assert torch.equal(compiled(torch.ones(3)), torch.tensor([1.0, 2.0, 3.0]))
+    table.fill_(5)
+    assert torch.equal(compiled(torch.ones(3)), torch.full((3,), 6.0))
+    assert tenon.stats()["graphs"] == 1
+
+
+def test_metadata_reads(check):
+    def fn(x):
+        n, m = x.shape
+        return x * n + m + x.ndim + x.size(0) + x.numel(), x.dtype, x.device, x.is_contiguous(), x.stride(), len(x), torch.is_tensor(x)
+
+    check(fn, (torch.randn(3, 4),), (torch.randn(2, 5).t(),))
+
+
+def test_several_results(check):
+    def fn(x):
+        values, indices = x.max(1)
+        a, b = x.split(2, 1)
+        return values, indices, a + 1, b, x.unbind(0)[0], torch.var_mean(x, 1)
+
+    check(fn, (torch.randn(3, 4),))
+
+
+def test_graph_as_fx_module():
+    seen = []
+
+    def backend(graph, example_inputs):
+        module = graph.to_fx()
+        assert isinstance(module, torch.fx.GraphModule)
+        seen.append([n.target for n in module.graph.nodes if n.op == "call_function"])
+        return module.forward
+
+    x = torch.randn(4)
+    assert torch.equal(tenon.compile(foo, backend=backend)(x, x), foo(x, x))
+    assert len(seen[0]) == 3
