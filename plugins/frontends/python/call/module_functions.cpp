@@ -7,6 +7,7 @@
 #include "python/call/function_cache.h"
 #include "python/call/session.h"
 #include "python/call/traced_graph.h"
+#include "python/decode/code.h"
 #include "python/evaluator/graph_break.h"
 #include "python/module/module.h"
 #include "python/tensors/torch_library.h"
@@ -54,6 +55,7 @@ PyObject* stats(PyObject*, PyObject*) {
 
 PyObject* reset(PyObject*, PyObject*) {
   clear_all_caches();
+  forget_decoded_code();
   Counters& c = counters();
   for (auto* counter : {&c.graphs, &c.graph_breaks, &c.recompiles, &c.calls, &c.eager_fallbacks}) counter->store(0);
   TenonSession* host = session();
