@@ -149,3 +149,10 @@ function(tenon_core_for_plugins)
   target_link_libraries(tenon_core PUBLIC TenonSDK::sdk fmt::fmt-header-only)
   target_precompile_headers(tenon_core PRIVATE <fmt/format.h> <functional> <memory> <string> <unordered_map> <vector>)
 endfunction()
+
+# tenon_embed(TARGET): lets a program use tenon/embed.hpp. Links libtenon, and Tenon's core compiled with this project's compiler.
+function(tenon_embed target)
+  tenon_core_for_plugins()
+  target_compile_features(${target} PRIVATE cxx_std_20)
+  target_link_libraries(${target} PRIVATE tenon_core TenonSDK::tenon)
+endfunction()
