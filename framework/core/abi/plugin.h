@@ -152,7 +152,8 @@ enum {
   TENON_COMPILE_REENTRANT = 1u << 1,   /* claim and compile may run on several threads at once */
   TENON_EXECUTE_REENTRANT = 1u << 2,   /* execute of one artefact may */
   TENON_STRIDED_INPUTS = 1u << 3,      /* takes inputs of any layout that their types state; else the host copies to row-major */
-  TENON_CALLING_THREAD = 1u << 4       /* execute must run on the thread that called the program */
+  TENON_CALLING_THREAD = 1u << 4,      /* execute must run on the thread that called the program */
+  TENON_ASK_ONCE = 1u << 5             /* claims on the graph as it is only, never again on one with composite nodes expanded */
 };
 
 typedef struct TenonBackend {

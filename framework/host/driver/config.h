@@ -49,6 +49,7 @@ struct Config {
   // [runtime]
   int threads = 0;
   std::size_t pool_bytes = std::size_t{1} << 30;
+  bool profile = false;
   // [cache]
   bool cache = true;
   std::string cache_directory;

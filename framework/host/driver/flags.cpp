@@ -30,6 +30,7 @@ const std::array kFlags = {
     Flag{"plugins.probe_seconds", "TENON_PROBE_SECONDS", &Config::probe_seconds, "how long the helper process may take"},
     Flag{"runtime.threads", "TENON_THREADS", &Config::threads, "threads that run kernels; 0: as many as the machine has"},
     Flag{"runtime.pool_bytes", "TENON_POOL_BYTES", &Config::pool_bytes, "memory that is kept for reuse between calls"},
+    Flag{"runtime.profile", "TENON_PROFILE", &Config::profile, "time every step of every run, small ones too"},
     Flag{"cache.enabled", "TENON_CACHE", &Config::cache, "keep compiled code and probe verdicts on disk"},
     Flag{"cache.directory", "TENON_CACHE_DIR", &Config::cache_directory, "where; empty: in the user's cache directory", true},
     Flag{"cache.bytes", "TENON_CACHE_BYTES", &Config::cache_bytes, "how much of compiled code is kept on disk"},

@@ -45,7 +45,7 @@ void before_fork() {
   t.mutex.lock();
   t.stopped_for_fork = true;
   if (!t.handle) return;
-  t.arena.store(nullptr);
+  if (tbb::task_arena* arena = t.arena.exchange(nullptr)) arena->terminate();  // an arena keeps the threads
   t.stopped_for_fork = tbb::finalize(t.handle, std::nothrow);
 }
 

@@ -56,6 +56,11 @@ TENON_API void tenon_session_on_event(TenonSession* session, void (*callback)(vo
 /* Switches logs by name, as TENON_LOGS does ("passes,fusion,kernel_code"); replaces the current set. */
 TENON_API int32_t tenon_session_set_logs(TenonSession* session, const char* names);
 
+/* For drivers: whether a log is on, a line for a log, an event of the driver's own (a JSON object with a "kind"). */
+TENON_API int32_t tenon_session_log_enabled(TenonSession* session, const char* category);
+TENON_API void tenon_session_log(TenonSession* session, int32_t level, const char* category, const char* text);
+TENON_API int32_t tenon_session_emit(TenonSession* session, const char* event_json);
+
 /* ---- compile ---- */
 typedef struct TenonProgram TenonProgram;
 
@@ -74,7 +79,7 @@ typedef struct TenonCompileRequest {
   void* context;
 } TenonCompileRequest;
 
-/* The graph and the request are copied; the constants' memory is not. */
+/* The graph and the request are copied; the constants' memory is not. When compiling fails `release_constants` is not called. */
 TENON_API int32_t tenon_compile(TenonSession* session, const TenonCompileRequest* request, TenonProgram** program);
 TENON_API void tenon_program_retain(TenonProgram* program);
 TENON_API void tenon_program_release(TenonProgram* program);
@@ -88,9 +93,11 @@ typedef struct TenonRunArgs {
   const void* const* inputs; /* first elements; layouts as the graph's input types say, guarded by the driver */
   const int64_t* symbols;    /* every symbol of the graph that an input defines, by SymbolId; others are ignored */
   void* const* outputs;      /* memory for each output of kind result, update, saved, row-major unless its type says otherwise;
-                                null where the size depends on data */
+                                null where the size depends on data. An update's memory may be that of its target input (then the
+                                layouts are equal); apart from that no output overlaps an input or another output */
   void* stream;
-  /* Memory for outputs whose size depends on data; required if there are any. */
+  /* Memory for outputs whose size depends on data; required if there are any. Called again for the same output when a backend
+     failed after it had asked. */
   void* (*allocate_output)(void* context, uint32_t index, const int64_t* sizes, size_t rank);
   void* context;
 } TenonRunArgs;

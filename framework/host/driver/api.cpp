@@ -1,0 +1,161 @@
+// The functions of tenon/host.h: each guards, checks its pointers, and hands on.
+#include <nlohmann/json.hpp>
+
+#include "host/driver/captured_graph.h"
+#include "host/driver/entry_guard.h"
+#include "host/driver/program.h"
+#include "host/driver/tensor_road.h"
+#include "host/runtime/memory_pool.h"
+#include "host/runtime/threads.h"
+
+#ifndef TENON_VERSION
+#define TENON_VERSION "0"
+#endif
+
+using namespace tenon::host;
+
+namespace {
+
+Session& session_of(TenonSession* session) {
+  TENON_USER_CHECK(session, "the session is null");
+  return *session->session;
+}
+
+TenonProgram& program_of(TenonProgram* program) {
+  TENON_USER_CHECK(program, "the program is null");
+  return *program;
+}
+
+std::vector<std::string> names_of(Session& session, const char* const* names, std::size_t count) {
+  return names ? std::vector<std::string>(names, names + count) : session.config.pipeline;
+}
+
+void give_json(const nlohmann::json& document, char** json) {
+  TENON_USER_CHECK(json, "the place for the answer is null");
+  *json = copy_for_caller(document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+void call(TenonProgram& program, const DLTensor* const* inputs, std::size_t input_count, DLManagedTensorVersioned** outputs, std::size_t output_count) {
+  std::size_t results = 0;
+  for (const tenon::ir::Output& output : program.graph().outputs()) results += output.kind == tenon::ir::OutputKind::result;
+  TENON_USER_CHECK(output_count == results, "the program gives {} results; there is room for {}", results, output_count);
+  TensorCall tensors(program.plan(), {inputs, input_count});
+  tensors.run();
+  tensors.take_outputs({outputs, output_count});
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* tenon_version(void) { return TENON_VERSION; }
+
+int32_t tenon_session_create(const TenonSessionOptions* options, TenonSession** session) {
+  return guarded([&] {
+    TENON_USER_CHECK(session, "the place for the session is null");
+    *session = new TenonSession{std::make_shared<Session>(options)};
+  });
+}
+
+void tenon_session_release(TenonSession* session) { delete session; }
+
+int32_t tenon_session_query(TenonSession* session, const char* what, char** json) {
+  return guarded([&] { give_json(session_of(session).query(what ? what : ""), json); });
+}
+
+void tenon_session_reset_statistics(TenonSession* session) {
+  guarded([&] { session_of(session).reset_statistics(); });
+}
+
+int32_t tenon_session_register(TenonSession* session, const TenonPlugin* plugin) {
+  return guarded([&] { session_of(session).registry.add(plugin); });
+}
+
+void tenon_session_on_event(TenonSession* session, void (*callback)(void* context, const char* json), void* context) {
+  guarded([&] { session_of(session).events.set_callback(callback, context); });
+}
+
+int32_t tenon_session_set_logs(TenonSession* session, const char* names) {
+  return guarded([&] { session_of(session).events.set_logs(names ? names : ""); });
+}
+
+int32_t tenon_session_log_enabled(TenonSession* session, const char* category) {
+  return session && category && session->session->events.wants(category) ? 1 : 0;
+}
+
+void tenon_session_log(TenonSession* session, int32_t level, const char* category, const char* text) {
+  guarded([&] { session_of(session).events.log(static_cast<TenonLevel>(level), category ? category : "plugins", {}, text ? text : ""); });
+}
+
+int32_t tenon_session_emit(TenonSession* session, const char* event_json) {
+  return guarded([&] {
+    const nlohmann::json event = nlohmann::json::parse(event_json ? event_json : "", nullptr, false);
+    TENON_USER_CHECK(event.is_object() && event.contains("kind"), "an event is a JSON object with a \"kind\"; given: {}", event_json ? event_json : "null");
+    session_of(session).events.emit(event);
+  });
+}
+
+int32_t tenon_compile(TenonSession* session, const TenonCompileRequest* request, TenonProgram** program) {
+  return guarded([&] {
+    TENON_USER_CHECK(request && program, "the request or the place for the program is null");
+    *program = new TenonProgram(session_of(session).shared_from_this(), *request);
+  });
+}
+
+void tenon_program_retain(TenonProgram* program) {
+  if (program) program->users.fetch_add(1, std::memory_order_relaxed);
+}
+
+void tenon_program_release(TenonProgram* program) {
+  if (program && program->users.fetch_sub(1, std::memory_order_acq_rel) == 1) delete program;
+}
+
+int32_t tenon_program_query(TenonProgram* program, const char* what, char** json) {
+  return guarded([&] { give_json(program_of(program).query(what ? what : ""), json); });
+}
+
+int32_t tenon_program_run(TenonProgram* program, const TenonRunArgs* args) {
+  return guarded([&] { program->plan().run(*args); });
+}
+
+int32_t tenon_program_bind(TenonProgram* program, const int64_t* symbols, int64_t* sizes) {
+  return guarded([&] { program_of(program).bind(symbols, sizes); });
+}
+
+int32_t tenon_program_call(TenonProgram* program, const DLTensor* const* inputs, size_t input_count, DLManagedTensorVersioned** outputs, size_t output_count) {
+  return guarded([&] { call(program_of(program), inputs, input_count, outputs, output_count); });
+}
+
+int32_t tenon_capture_file(TenonSession* session, const char* path, const char* options, TenonCapturedGraph** graph) {
+  return guarded([&] {
+    TENON_USER_CHECK(path && graph, "the path or the place for the graph is null");
+    *graph = capture_file(session_of(session).shared_from_this(), path, options).release();
+  });
+}
+
+int32_t tenon_passes_run(TenonSession* session, const TenonGraph* graph, const char* const* names, size_t count, TenonCapturedGraph** result) {
+  return guarded([&] {
+    TENON_USER_CHECK(graph && result, "the graph or the place for the result is null");
+    Session& s = session_of(session);
+    *result = run_passes(s.shared_from_this(), *graph, names_of(s, names, count)).release();
+  });
+}
+
+const TenonGraph* tenon_captured_graph(const TenonCapturedGraph* graph) { return graph ? &graph->graph() : nullptr; }
+void tenon_captured_release(TenonCapturedGraph* graph) { delete graph; }
+
+void* tenon_pool_allocate(size_t bytes) { return pool_allocate(bytes); }
+void tenon_pool_release(void* memory, size_t bytes) { pool_release(memory, bytes); }
+void tenon_pool_trim(void) { pool_trim(); }
+
+void tenon_pool_statistics(TenonPoolStatistics* statistics) {
+  if (!statistics || statistics->struct_size < sizeof *statistics) return;
+  const PoolStatistics s = pool_statistics();
+  *statistics = {sizeof *statistics, s.used_bytes, s.idle_bytes, s.allocations, s.reuses, s.mapped_bytes};
+}
+
+void tenon_parallel_for(int64_t begin, int64_t end, int64_t grain, void (*body)(void* context, int64_t first, int64_t last), void* context) {
+  parallel_for(begin, end, grain, body, context);
+}
+
+}  // extern "C"

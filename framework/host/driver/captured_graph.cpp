@@ -1,0 +1,73 @@
+#include "host/driver/captured_graph.h"
+
+#include "core/ir/buffer.h"
+#include "host/diagnostics/failure.h"
+#include "host/passes/pass_manager.h"
+#include "host/plugins/plugin_call.h"
+
+TenonCapturedGraph::TenonCapturedGraph(std::shared_ptr<tenon::host::Session> session, tenon::ir::Graph graph, std::vector<std::shared_ptr<const void>> constants)
+    : session_(std::move(session)), graph_(std::move(graph)), constants_(std::move(constants)), crossing_(graph_, store_) {}
+
+namespace tenon::host {
+namespace {
+
+/// Receives the graph of a frontend. Called by the plugin: does not throw.
+struct Receiver {
+  std::optional<ir::Graph> graph;
+  std::vector<std::shared_ptr<const void>> constants;
+  std::string defect;
+
+  static void take(void* self, TenonBytes buffer, DLManagedTensorVersioned* const* tensors, std::size_t count) {
+    auto& receiver = *static_cast<Receiver*>(self);
+    try {
+      receiver.read(buffer, {tensors, count});
+    } catch (const std::exception& e) {
+      receiver.defect = e.what();
+    }
+  }
+
+  void read(TenonBytes buffer, std::span<DLManagedTensorVersioned* const> tensors) {
+    std::vector<const DLTensor*> borrowed;
+    for (DLManagedTensorVersioned* tensor : tensors) {
+      constants.emplace_back(tensor, [](const void* memory) {
+        auto* managed = static_cast<DLManagedTensorVersioned*>(const_cast<void*>(memory));
+        if (managed->deleter) managed->deleter(managed);
+      });
+      borrowed.push_back(&tensor->dl_tensor);
+    }
+    std::vector<std::uint64_t> aligned(buffer.size / 8 + 1);
+    if (buffer.size) std::copy_n(buffer.data, buffer.size, reinterpret_cast<std::uint8_t*>(aligned.data()));
+    graph = ir::read_buffer({reinterpret_cast<const std::uint8_t*>(aligned.data()), buffer.size}, borrowed).value();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<TenonCapturedGraph> capture_file(std::shared_ptr<Session> session, const std::string& path, const char* options) {
+  const Plugin* plugin = session->registry.frontend_for(path);
+  if (!plugin) throw Exception(Code::not_found, session->registry.why_no_frontend(path));
+  const TenonFrontend* frontend = plugin->descriptor->frontend;
+  if (!frontend->capture_file) throw Exception(Code::unsupported, fmt::format("the frontend '{}' reads no files", plugin->name));
+  Receiver receiver;
+  const TenonFrontendResult result{sizeof(TenonFrontendResult), &receiver, &Receiver::take};
+  take_report();
+  const std::int32_t code = frontend->capture_file(plugin->table, path.c_str(), options ? options : "{}", &result);
+  if (code != TENON_OK) {
+    const std::optional<Report> report = take_report();
+    const bool known = code > TENON_OK && code <= TENON_INTERNAL;
+    throw Failure(known ? static_cast<Code>(code) : Code::plugin_failed, TENON_PHASE_CAPTURE, plugin->name,
+                  report && !report->text.empty() ? report->text : fmt::format("the frontend '{}' cannot read {} and does not say why", plugin->name, path));
+  }
+  if (!receiver.graph)
+    throw Failure(Code::plugin_failed, TENON_PHASE_CAPTURE, plugin->name,
+                  fmt::format("the frontend '{}' gave {} for {}", plugin->name, receiver.defect.empty() ? "no graph" : "a damaged graph (" + receiver.defect + ")", path));
+  return std::make_unique<TenonCapturedGraph>(std::move(session), std::move(*receiver.graph), std::move(receiver.constants));
+}
+
+std::unique_ptr<TenonCapturedGraph> run_passes(std::shared_ptr<Session> session, const TenonGraph& graph, const std::vector<std::string>& names) {
+  ir::Graph read = ir::read_buffer(graph.buffer, {graph.constants, graph.constant_count}).value();
+  PipelineResult passed = PassManager(session->registry, session->events, session->config).run(std::move(read), names);
+  return std::make_unique<TenonCapturedGraph>(std::move(session), std::move(passed.graph), std::move(passed.constants));
+}
+
+}  // namespace tenon::host

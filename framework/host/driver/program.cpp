@@ -1,0 +1,134 @@
+#include "host/driver/program.h"
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "core/ir/buffer.h"
+#include "core/ir/printer.h"
+
+using nlohmann::json;
+
+namespace tenon::host {
+namespace {
+
+std::vector<std::string> strings(const char* const* items, std::size_t count) { return items ? std::vector<std::string>(items, items + count) : std::vector<std::string>(); }
+
+json options_of(const char* text) {
+  if (!text || !*text) return json::object();
+  json options = json::parse(text, nullptr, false);
+  TENON_USER_CHECK(options.is_object(), "the options of a compile must be a JSON object; given: {}", text);
+  return options;
+}
+
+/// Reads a submitted graph; its constants stay where they are.
+ir::Graph graph_of(const TenonGraph& submitted) {
+  ir::Graph graph = ir::read_buffer(submitted.buffer, {submitted.constants, submitted.constant_count}).value();
+  for (NodeId n : graph.nodes())
+    if (reads_constant(graph.node(n))) {
+      const ir::Constant& constant = graph.constants()[constant_of(graph.node(n)).value];
+      const bool empty = std::any_of(constant.type.shape.begin(), constant.type.shape.end(), [](const ir::Dim& d) { return d == ir::Dim(0); });
+      TENON_USER_CHECK(constant.data || empty, "the graph reads constant @{}, and its bytes were not given", constant.name);
+    }
+  return graph;
+}
+
+/// What to tell backends without dynamic shapes before the first call: the caller's expectation, else something that is not special.
+std::vector<std::int64_t> expected_sizes(const ir::Graph& graph, const json& options) {
+  std::vector<std::int64_t> sizes;
+  for (const ir::SymbolInfo& symbol : graph.symbols()) {
+    const std::int64_t unspecial = 7 + 2 * static_cast<std::int64_t>(sizes.size());
+    sizes.push_back(std::clamp(unspecial, symbol.min, std::max(symbol.min, symbol.max)));
+    const auto given = options.find("sizes");
+    if (given == options.end() || !given->contains(symbol.name)) continue;
+    TENON_USER_CHECK((*given)[symbol.name].is_number_integer(), "options.sizes.{} must be an integer", symbol.name);
+    sizes.back() = (*given)[symbol.name].get<std::int64_t>();
+  }
+  return sizes;
+}
+
+std::shared_ptr<Environment> environment_for(const std::shared_ptr<Session>& session, const TenonCompileRequest& request, const json& options) {
+  auto environment = std::make_shared<Environment>();
+  environment->session = session;
+  environment->events = &session->events;
+  environment->live_plans = &session->live_plans;
+  environment->backends = session->backends(strings(request.backends, request.backend_count), options);
+  environment->options = options.dump();
+  environment->artefact_limit = static_cast<std::size_t>(std::max(1, session->config.artefact_limit));
+  environment->profile = session->config.profile;
+  return environment;
+}
+
+}  // namespace
+}  // namespace tenon::host
+
+using namespace tenon::host;
+
+TenonProgram::TenonProgram(std::shared_ptr<Session> session, const TenonCompileRequest& request) {
+  const auto start = std::chrono::steady_clock::now();
+  const json options = options_of(request.options);
+  environment_ = environment_for(session, request, options);
+  tenon::ir::Graph graph = graph_of(request.graph);
+  const std::vector<std::string> pipeline = request.pipeline ? strings(request.pipeline, request.pipeline_count) : session->config.pipeline;
+  PipelineResult passed = PassManager(session->registry, session->events, session->config).run(std::move(graph), pipeline);
+  passes_ = std::move(passed.records);
+  constants_ = std::move(passed.constants);
+  std::vector<std::int64_t> sizes = expected_sizes(passed.graph, options);
+  plan_ = Plan::compile(environment_, std::move(passed.graph), 0, std::move(sizes));
+
+  const std::vector<tenon::NodeId> definers = defining_nodes(plan_->graph());
+  for (const tenon::ir::Output& output : plan_->graph().outputs())
+    for (const tenon::ir::Dim& dim : plan_->graph().type(output.value).shape) {
+      bool late = false;
+      if (!dim.is_constant()) dim.for_each_symbol([&](tenon::SymbolId s) { late = late || definers[s.value]; });
+      output_sizes_.emplace_back(dim);
+      output_size_late_.push_back(late);
+    }
+  compile_milliseconds_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  release_constants_ = request.release_constants;
+  context_ = request.context;
+}
+
+TenonProgram::~TenonProgram() {
+  plan_.reset();
+  environment_.reset();
+  if (release_constants_) release_constants_(context_);
+}
+
+void TenonProgram::bind(const std::int64_t* symbols, std::int64_t* sizes) const {
+  const std::span<const std::int64_t> values(symbols, plan_->graph().symbols().size());
+  for (std::size_t i = 0; i < output_sizes_.size(); ++i) sizes[i] = output_size_late_[i] ? -1 : output_sizes_[i].evaluate(values);
+}
+
+json TenonProgram::query(const std::string& what) const {
+  if (what == "plan") return describe_plan();
+  if (what == "passes") return to_json(passes_);
+  if (what == "graph") return tenon::ir::print_graph(plan_->graph());
+  throw tenon::Exception(tenon::Code::not_found, fmt::format("nothing is known of a program as '{}'; ask for plan, passes or graph", what));
+}
+
+json TenonProgram::describe_plan() const {
+  json steps = json::array();
+  for (const auto& step : plan_->steps()) {
+    if (step->kind == Step::Kind::copy) {
+      steps.push_back({{"kind", "copy"}, {"value", plan_->values()[step->outputs[0]].name}});
+      continue;
+    }
+    std::map<std::string, int> ops;
+    for (tenon::NodeId n : step->group.nodes)
+      if (!reads_constant(plan_->graph().node(n))) ++ops[plan_->graph().node(n).op];
+    json described = {{"kind", "group"}, {"backend", environment_->backends[step->backend]->name()}, {"nodes", step->node_count}, {"ops", ops}};
+    described["compile_ms"] = step->artefact ? step->artefact->compile_milliseconds() : 0.0;
+    if (!step->artefact) described["by_size"] = !step->has_detour();
+    if (const auto detour = step->detour()) {
+      json instead = json::array();
+      for (const auto& other : detour->steps())
+        if (other->kind == Step::Kind::group) instead.push_back(environment_->backends[other->backend]->name());
+      described["runs_on"] = instead;
+    }
+    steps.push_back(std::move(described));
+  }
+  const Plan::ArenaSizes arena = plan_->arena_sizes();
+  return {{"steps", steps}, {"conversions", plan_->conversions()}, {"compile_ms", compile_milliseconds_},
+          {"arena", {{"bytes", arena.planned}, {"lower_bound", arena.lower_bound}, {"unshared", arena.unshared}}}};
+}

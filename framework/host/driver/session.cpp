@@ -1,0 +1,93 @@
+#include "host/driver/session.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "host/runtime/memory_pool.h"
+#include "host/runtime/threads.h"
+
+namespace tenon::host {
+
+using nlohmann::json;
+
+Session::Session(const TenonSessionOptions* options) : config(Config::load(options)), registry(config, events) {
+  registry.check(config);
+  std::string logs;
+  for (const std::string& name : config.logs) logs += (logs.empty() ? "" : ",") + name;
+  events.set_logs(logs);
+  set_thread_count(config.threads);
+  pool_set_idle_limit(config.pool_bytes);
+}
+
+std::string backend_options(const Config& config, const std::string& name, const json& options) {
+  json merged = json::parse(config.plugin_options(name));
+  if (const auto own = options.find(name); own != options.end() && own->is_object()) merged.update(*own);
+  return merged.dump();
+}
+
+std::vector<std::shared_ptr<BackendInstance>> Session::backends(const std::vector<std::string>& names, const json& options) {
+  const bool wished = !names.empty();
+  std::vector<std::shared_ptr<BackendInstance>> found;
+  for (const std::string& name : wished ? names : config.backends) {
+    if (std::any_of(found.begin(), found.end(), [&](const auto& b) { return b->name() == name; })) continue;
+    const Plugin* plugin = registry.backend(name);
+    if (!plugin && wished) throw Exception(Code::not_found, registry.why_no_backend(name));
+    if (plugin) {
+      found.push_back(instance(*plugin, options));
+      continue;
+    }
+    const std::string text = fmt::format("the configured backend '{}' is left out: {}", name, registry.why_no_backend(name));
+    events.emit({{"kind", "backend_missing"}, {"phase", "load"}, {"backend", name}, {"text", text}});
+    events.warn_once("plugins", text);
+  }
+  const bool there = std::any_of(found.begin(), found.end(), [&](const auto& b) { return b->name() == config.fallback_backend; });
+  if (const Plugin* fallback = there ? nullptr : registry.backend(config.fallback_backend)) found.push_back(instance(*fallback, options));
+  if (found.empty()) throw Exception(Code::not_found, fmt::format("no backend can be had; the fallback: {}", registry.why_no_backend(config.fallback_backend)));
+  return found;
+}
+
+std::shared_ptr<BackendInstance> Session::instance(const Plugin& plugin, const json& options) {
+  const std::string own = backend_options(config, plugin.name, options);
+  std::lock_guard lock(mutex_);
+  std::shared_ptr<BackendInstance>& made = instances_[plugin.name + " " + own];
+  if (made) return made;
+  std::shared_ptr<BackendCounters>& counters = counters_[plugin.name];
+  if (!counters) counters = std::make_shared<BackendCounters>();
+  return made = std::make_shared<BackendInstance>(plugin, own, counters);
+}
+
+json Session::query(const std::string& what) {
+  constexpr std::string_view kPlugin = "plugin:";
+  if (what == "plugins") return registry.describe();
+  if (what.starts_with(kPlugin)) return registry.describe_one(what.substr(kPlugin.size()));
+  if (what == "passes") return registry.describe_passes();
+  if (what == "flags") return config.flags_json();
+  if (what == "config") return config.to_json();
+  if (what == "statistics") return statistics();
+  throw Exception(Code::not_found, fmt::format("nothing is known as '{}'; ask for plugins, plugin:NAME, passes, flags, config or statistics", what));
+}
+
+json Session::statistics() {
+  live_plans.collect();
+  json backends = json::object();
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [name, c] : counters_)
+      backends[name] = {{"nodes", c->nodes.load()},           {"steps", c->steps.load()},
+                        {"runs", c->runs.load()},             {"timed_runs", c->timed_runs.load()},
+                        {"run_ms", static_cast<double>(c->run_nanoseconds.load()) / 1e6}, {"compile_ms", static_cast<double>(c->compile_nanoseconds.load()) / 1e6}};
+  }
+  const PoolStatistics pool = pool_statistics();
+  return {{"backends", backends},
+          {"events", events.counts()},
+          {"pool", {{"used_bytes", pool.used_bytes}, {"idle_bytes", pool.idle_bytes}, {"allocations", pool.allocations}, {"reuses", pool.reuses}, {"mapped_bytes", pool.mapped_bytes}}}};
+}
+
+void Session::reset_statistics() {
+  live_plans.collect();
+  events.reset_counts();
+  std::lock_guard lock(mutex_);
+  for (const auto& [name, counters] : counters_) counters->reset();
+}
+
+}  // namespace tenon::host

@@ -1,0 +1,55 @@
+// A session: configuration, plugins, events, and the backends that have been set up.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "host/diagnostics/events.h"
+#include "host/driver/config.h"
+#include "host/partition/backend_instance.h"
+#include "host/plugins/registry.h"
+#include "host/runtime/environment.h"
+
+namespace tenon::host {
+
+/// What a TenonSession stands for. Shared by the session's handle and by every program that was compiled in it. Thread-safe.
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  /// Reads the configuration and the manifests. Throws for what is wrong in the configuration.
+  explicit Session(const TenonSessionOptions* options);
+
+  Config config;
+  Events events;
+  Registry registry;
+  LivePlans live_plans;
+
+  /// The backends for a compile, in order, the fallback last. `names` are the caller's wish: one that cannot be had is an error. Without
+  /// a wish the configuration's are taken, and one that cannot be had is an event. `options` is the compile's JSON object.
+  std::vector<std::shared_ptr<BackendInstance>> backends(const std::vector<std::string>& names, const nlohmann::json& options);
+
+  /// Answers tenon_session_query.
+  nlohmann::json query(const std::string& what);
+  void reset_statistics();
+
+ private:
+  std::shared_ptr<BackendInstance> instance(const Plugin& plugin, const nlohmann::json& options);
+  nlohmann::json statistics();
+
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<BackendCounters>> counters_;          // by backend
+  std::map<std::string, std::shared_ptr<BackendInstance>> instances_;         // by backend and options
+};
+
+/// The options of a backend: its section of the configuration, overridden by the member of its name in a compile's options.
+std::string backend_options(const Config& config, const std::string& name, const nlohmann::json& options);
+
+}  // namespace tenon::host
+
+/// The handle of the C API.
+struct TenonSession {
+  std::shared_ptr<tenon::host::Session> session;
+};

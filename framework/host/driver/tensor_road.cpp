@@ -1,0 +1,211 @@
+#include "host/driver/tensor_road.h"
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/ir/printer.h"
+#include "host/driver/owned_tensor.h"
+#include "host/partition/crossing.h"
+#include "host/runtime/strided_copy.h"
+
+namespace tenon::host {
+namespace {
+
+std::string words_of(std::span<const std::int64_t> sizes) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < sizes.size(); ++i) text += (i ? ", " : "") + std::to_string(sizes[i]);
+  return text + "]";
+}
+
+std::string name_of_device(DLDevice device) {
+  switch (device.device_type) {
+    case kDLCPU: return "cpu";
+    case kDLCUDA: return fmt::format("cuda:{}", device.device_id);
+    default: return fmt::format("device type {}", static_cast<int>(device.device_type));
+  }
+}
+
+std::span<const std::int64_t> shape_of(const DLTensor& tensor) { return {tensor.shape, static_cast<std::size_t>(tensor.ndim)}; }
+
+std::vector<std::int64_t> strides_of(const DLTensor& tensor) {
+  if (tensor.strides) return {tensor.strides, tensor.strides + tensor.ndim};
+  std::vector<std::int64_t> strides(static_cast<std::size_t>(tensor.ndim));
+  std::int64_t stride = 1;
+  for (std::size_t i = strides.size(); i-- > 0; stride *= tensor.shape[i]) strides[i] = stride;
+  return strides;
+}
+
+std::byte* data_of(const DLTensor& tensor) { return static_cast<std::byte*>(tensor.data) + tensor.byte_offset; }
+
+bool is_empty(std::span<const std::int64_t> sizes) { return std::find(sizes.begin(), sizes.end(), 0) != sizes.end(); }
+
+/// True when both layouts put every element in the same place.
+bool same_layout(std::span<const std::int64_t> sizes, std::span<const std::int64_t> a, std::span<const std::int64_t> b) {
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    if (sizes[i] != 1 && a[i] != b[i]) return is_empty(sizes);
+  return true;
+}
+
+}  // namespace
+
+TensorCall::TensorCall(Plan& plan, std::span<const DLTensor* const> inputs)
+    : plan_(plan), graph_(plan.graph()), inputs_(inputs), symbols_(graph_.symbols().size(), 0), bound_(graph_.symbols().size(), false) {
+  TENON_USER_CHECK(inputs.size() == graph_.inputs().size(), "the program takes {} inputs; given: {}", graph_.inputs().size(), inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) check_input(i);
+  bind_symbols();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    check_sizes(i);
+    place_input(i);
+  }
+  for (const ir::Output& output : graph_.outputs())
+    if (output.kind == ir::OutputKind::update) check_update_target(output);
+}
+
+TensorCall::~TensorCall() {
+  for (DLManagedTensorVersioned* tensor : outputs_)
+    if (tensor) tensor->deleter(tensor);
+}
+
+void TensorCall::check_input(std::size_t position) {
+  const ir::Value& value = graph_.value(graph_.inputs()[position]);
+  TENON_USER_CHECK(inputs_[position], "input %{} is null", value.name);
+  const DLTensor& tensor = *inputs_[position];
+  const auto device = static_cast<DLDeviceType>(value.type.device.kind);
+  if (tensor.device.device_type != device || (device != kDLCPU && tensor.device.device_id != value.type.device.index))
+    throw Exception(Code::unsupported, fmt::format("input %{} is on {}; the program takes it on {}: move it there", value.name, name_of_device(tensor.device),
+                                                   name_of_device({device, value.type.device.index})));
+  const std::optional<DType> dtype = dtype_of(tensor.dtype);
+  if (!dtype) throw Exception(Code::unsupported, fmt::format("input %{} is {}, which Tenon does not know; the program takes {}", value.name, name_of(tensor.dtype), name_of(value.type.dtype)));
+  TENON_USER_CHECK(*dtype == value.type.dtype, "input %{} is {}; the program takes {}", value.name, name_of(*dtype), name_of(value.type.dtype));
+  TENON_USER_CHECK(tensor.ndim == static_cast<std::int32_t>(value.type.rank()), "input %{} has {} dimensions; the program takes {}: {}", value.name, tensor.ndim,
+                   value.type.rank(), ir::print_type(graph_, value.type));
+  for (std::int64_t size : shape_of(tensor)) TENON_USER_CHECK(size >= 0, "input %{} has a negative size: {}", value.name, words_of(shape_of(tensor)));
+  TENON_USER_CHECK(tensor.data || is_empty(shape_of(tensor)), "input %{} has no memory", value.name);
+}
+
+void TensorCall::bind_symbols() {
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    const ir::Type& type = graph_.type(graph_.inputs()[i]);
+    for (std::size_t d = 0; d < type.rank(); ++d) {
+      const SymbolId s = type.shape[d].as_symbol();
+      if (!s || bound_[s.value]) continue;
+      symbols_[s.value] = inputs_[i]->shape[d];
+      bound_[s.value] = true;
+      const ir::SymbolInfo& symbol = graph_.symbols()[s.value];
+      TENON_USER_CHECK(symbols_[s.value] >= symbol.min && symbols_[s.value] <= symbol.max, "dimension {} of input %{} is {}; the program takes {} from {} to {}", d,
+                       graph_.value(graph_.inputs()[i]).name, symbols_[s.value], symbol.name, symbol.min, symbol.max);
+    }
+  }
+}
+
+void TensorCall::check_sizes(std::size_t position) const {
+  const ir::Value& value = graph_.value(graph_.inputs()[position]);
+  for (const ir::Dim& dim : value.type.shape)
+    if (!dim.is_constant())
+      dim.for_each_symbol([&](SymbolId s) {
+        TENON_USER_CHECK(bound_[s.value], "the symbol {} is the size of no input's dimension: use tenon_program_run, which takes symbols", graph_.symbols()[s.value].name);
+      });
+  const std::vector<std::int64_t> expected = evaluated(value.type.shape);
+  const std::span<const std::int64_t> given = shape_of(*inputs_[position]);
+  TENON_USER_CHECK(std::equal(given.begin(), given.end(), expected.begin(), expected.end()), "input %{} has the shape {}; the program takes {}, here {}", value.name,
+                   words_of(given), ir::print_type(graph_, value.type), words_of(expected));
+}
+
+void TensorCall::place_input(std::size_t position) {
+  const DLTensor& tensor = *inputs_[position];
+  const ir::Type& type = graph_.type(graph_.inputs()[position]);
+  const std::size_t element = size_of(type.dtype);
+  const std::vector<std::int64_t> given = strides_of(tensor), wanted = evaluated(type.resolved_strides());
+  const bool aligned = reinterpret_cast<std::uintptr_t>(data_of(tensor)) % std::min<std::size_t>(element, 8) == 0;
+  if (tensor.device.device_type != kDLCPU || (aligned && same_layout(shape_of(tensor), given, wanted))) {
+    input_pointers_.push_back(data_of(tensor));
+    return;
+  }
+  TENON_USER_CHECK(aligned, "input %{} is not aligned to its elements: its address must be a multiple of {}", graph_.value(graph_.inputs()[position]).name, element);
+  // The layout that the program wants may go backwards: the first element then is not the lowest address.
+  std::int64_t lowest = 0, highest = 0;
+  for (std::size_t d = 0; d < wanted.size(); ++d) {
+    const std::int64_t reach = (tensor.shape[d] - 1) * wanted[d];
+    (reach < 0 ? lowest : highest) += reach;
+  }
+  PoolBlock& copy = copies_.emplace_back(is_empty(shape_of(tensor)) ? 0 : static_cast<std::size_t>(highest - lowest + 1) * element);
+  std::byte* first = copy.data() - lowest * static_cast<std::int64_t>(element);
+  strided_copy(first, wanted, data_of(tensor), given, shape_of(tensor), element);
+  input_pointers_.push_back(first);
+}
+
+void TensorCall::check_update_target(const ir::Output& output) const {
+  const ir::Value& target = graph_.value(output.target);
+  const DLTensor& tensor = *inputs_[target.index];
+  TENON_USER_CHECK(!may_overlap_itself(shape_of(tensor), strides_of(tensor)), "input %{} is written to, and its elements share memory (strides {}): copy it first",
+                   target.name, words_of(strides_of(tensor)));
+}
+
+std::vector<std::int64_t> TensorCall::evaluated(std::span<const ir::Dim> dims) const {
+  std::vector<std::int64_t> values;
+  for (const ir::Dim& dim : dims) values.push_back(dim.is_constant() ? dim.constant() : dim.evaluate(symbols_));
+  return values;
+}
+
+void* TensorCall::allocate_output(std::uint32_t position, std::vector<std::int64_t> sizes) {
+  const ir::Type& type = graph_.type(graph_.outputs()[position].value);
+  std::optional<std::vector<std::int64_t>> strides;
+  if (type.strides) strides = evaluated(*type.strides);
+  DLManagedTensorVersioned*& tensor = outputs_[position];
+  if (tensor) tensor->deleter(tensor);  // a backend that failed had asked for it
+  tensor = nullptr;
+  tensor = make_tensor(type.dtype, std::move(sizes), std::move(strides));
+  return tensor->dl_tensor.data;
+}
+
+void TensorCall::allocate_outputs() {
+  outputs_.resize(graph_.outputs().size(), nullptr);
+  output_pointers_.resize(graph_.outputs().size(), nullptr);
+  std::vector<bool> late(graph_.symbols().size(), false);
+  const std::vector<NodeId> definers = defining_nodes(graph_);
+  for (std::size_t s = 0; s < definers.size(); ++s) late[s] = static_cast<bool>(definers[s]);
+  for (std::uint32_t k = 0; k < outputs_.size(); ++k) {
+    const ir::Type& type = graph_.type(graph_.outputs()[k].value);
+    if (!type.is_tensor()) continue;
+    bool depends_on_data = false;
+    visit_symbols(type, [&](SymbolId s) { depends_on_data = depends_on_data || late[s.value]; });
+    if (!depends_on_data) output_pointers_[k] = allocate_output(k, evaluated(type.shape));
+  }
+}
+
+void TensorCall::run() {
+  allocate_outputs();
+  TenonRunArgs args{};
+  args.struct_size = sizeof args;
+  args.inputs = input_pointers_.data();
+  args.symbols = symbols_.data();
+  args.outputs = output_pointers_.data();
+  args.context = this;
+  args.allocate_output = [](void* context, std::uint32_t index, const std::int64_t* sizes, std::size_t rank) -> void* {
+    try {
+      return static_cast<TensorCall*>(context)->allocate_output(index, {sizes, sizes + rank});
+    } catch (const std::exception&) {
+      return nullptr;
+    }
+  };
+  plan_.run(args);
+  write_updates();
+}
+
+void TensorCall::write_updates() {
+  for (std::size_t k = 0; k < outputs_.size(); ++k) {
+    const ir::Output& output = graph_.outputs()[k];
+    if (output.kind != ir::OutputKind::update) continue;
+    const DLTensor& to = *inputs_[graph_.value(output.target).index];
+    const DLTensor& from = outputs_[k]->dl_tensor;
+    strided_copy(data_of(to), strides_of(to), data_of(from), strides_of(from), shape_of(from), size_of(graph_.type(output.value).dtype));
+  }
+}
+
+void TensorCall::take_outputs(std::span<DLManagedTensorVersioned*> outputs) {
+  std::size_t next = 0;
+  for (std::size_t k = 0; k < outputs_.size(); ++k)
+    if (graph_.outputs()[k].kind == ir::OutputKind::result) outputs[next++] = std::exchange(outputs_[k], nullptr);
+}
+
+}  // namespace tenon::host

@@ -1,0 +1,75 @@
+#include "host/partition/assignment.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "host/partition/group_graph.h"
+
+namespace tenon::host {
+namespace {
+
+/// The nodes that nobody has, in the order of the graph, without those that a backend of static shapes cannot take.
+std::vector<NodeId> free_nodes(const Assignment& assignment, const ir::Graph& graph, bool static_shapes) {
+  std::vector<bool> late(graph.symbols().size(), false);  // known only while running
+  if (static_shapes) {
+    const std::vector<NodeId> definers = defining_nodes(graph);
+    for (std::size_t s = 0; s < definers.size(); ++s) late[s] = static_cast<bool>(definers[s]);
+  }
+  std::vector<NodeId> free;
+  for (NodeId n : graph.nodes()) {
+    if (assignment.taken(n) || reads_constant(graph.node(n))) continue;
+    bool possible = true;
+    if (static_shapes) {
+      const auto visit = [&](SymbolId s) { possible = possible && !late[s.value]; };
+      visit_symbols(graph, graph.node(n), visit);
+      for (ValueId v : graph.node(n).operands) visit_symbols(graph.type(v), visit);
+    }
+    if (possible) free.push_back(n);
+  }
+  return free;
+}
+
+/// The sizes to put in for the symbols of a cut graph.
+std::vector<std::int64_t> sizes_for(const GroupGraph& cut, std::span<const std::int64_t> expected) {
+  std::vector<std::int64_t> sizes;
+  for (SymbolId outer : cut.symbols) sizes.push_back(expected[outer.value]);
+  return sizes;
+}
+
+void ask_one(Assignment& assignment, const ir::Graph& graph, const PartitionRequest& request, std::size_t position) {
+  BackendInstance& backend = *request.backends[position];
+  const bool static_shapes = !backend.has(TENON_DYNAMIC_SHAPES) && !graph.symbols().empty();
+  const std::vector<NodeId> free = free_nodes(assignment, graph, static_shapes);
+  if (free.empty()) return;
+
+  const bool whole = !static_shapes && std::none_of(assignment.group_of.begin(), assignment.group_of.end(), [](std::uint32_t g) { return g != Assignment::kNobody; });
+  ClaimAnswer answer;
+  std::vector<NodeId> parent_of;  // by NodeId of the cut graph
+  if (whole) {
+    answer = ask_claims(backend, graph, request.constants, request.events);
+  } else {
+    GroupGraph offered = GroupCutter(graph).cut(free);
+    if (static_shapes) offered.graph = with_sizes(offered.graph, sizes_for(offered, request.expected_sizes));
+    parent_of.resize(offered.graph.node_capacity());
+    for (std::size_t i = 0; i < offered.nodes.size(); ++i) parent_of[offered.graph.nodes()[i].value] = offered.nodes[i];
+    answer = ask_claims(backend, offered.graph, request.constants, request.events);
+  }
+  const auto in_parent = [&](NodeId n) { return whole ? n : parent_of[n.value]; };
+  for (const std::vector<NodeId>& group : answer.groups) {
+    for (NodeId n : group) assignment.group_of[in_parent(n).value] = static_cast<std::uint32_t>(assignment.backend_of.size());
+    assignment.backend_of.push_back(static_cast<std::uint32_t>(position));
+  }
+  for (const Refusal& refusal : answer.refusals)
+    assignment.refusals[in_parent(refusal.node)].push_back(fmt::format("{}: {}{}{}", backend.name(), refusal.reason, refusal.text.empty() ? "" : ", ", refusal.text));
+}
+
+}  // namespace
+
+Assignment unassigned(const ir::Graph& graph) { return {std::vector<std::uint32_t>(graph.node_capacity(), Assignment::kNobody), {}, {}}; }
+
+void ask_backends(Assignment& assignment, const ir::Graph& graph, const PartitionRequest& request, std::size_t first, std::size_t last, bool again) {
+  for (std::size_t position = first; position < last; ++position)
+    if (!again || !request.backends[position]->has(TENON_ASK_ONCE)) ask_one(assignment, graph, request, position);
+}
+
+}  // namespace tenon::host

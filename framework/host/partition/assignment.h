@@ -1,0 +1,31 @@
+// Asks the backends in order, each on what the ones before have left.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "host/partition/claims.h"
+#include "host/partition/partition.h"
+
+namespace tenon::host {
+
+/// Which backend and which of its groups a node went to.
+struct Assignment {
+  static constexpr std::uint32_t kNobody = 0xffffffffu;
+  std::vector<std::uint32_t> group_of;      // by NodeId; kNobody for free nodes and readers of constants
+  std::vector<std::uint32_t> backend_of;    // by group
+  /// By NodeId: what each backend said about a node that it did not take, as "name: reason, text".
+  std::map<NodeId, std::vector<std::string>> refusals;
+
+  bool taken(NodeId n) const { return group_of[n.value] != kNobody; }
+};
+
+/// Asks backends [first, last) of the request for the nodes that are free in `assignment`. With `again`, those that want to be asked
+/// only once are left out.
+void ask_backends(Assignment& assignment, const ir::Graph& graph, const PartitionRequest& request, std::size_t first, std::size_t last, bool again);
+
+/// Nobody has anything yet.
+Assignment unassigned(const ir::Graph& graph);
+
+}  // namespace tenon::host

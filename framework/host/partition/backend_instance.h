@@ -1,0 +1,54 @@
+// A backend in use: its plugin, the object that the plugin made for one set of options, and what keeps two threads out of it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include "core/base/error.h"
+#include "host/plugins/plugin_call.h"
+#include "host/plugins/registry.h"
+
+namespace tenon::host {
+
+/// What a backend did in a session. Added to by every thread that runs programs.
+struct BackendCounters {
+  std::atomic<std::int64_t> nodes{0}, steps{0}, runs{0}, timed_runs{0}, run_nanoseconds{0}, compile_nanoseconds{0};
+  void reset();
+};
+
+/// One object made by a backend's `create`.
+class BackendInstance {
+ public:
+  /// Makes the backend's object. Throws (plugin_failed) with the plugin's words when it cannot be made.
+  BackendInstance(const Plugin& plugin, const std::string& options, std::shared_ptr<BackendCounters> counters);
+  ~BackendInstance();
+  BackendInstance(const BackendInstance&) = delete;
+
+  const std::string& name() const { return plugin_.name; }
+  const Plugin& plugin() const { return plugin_; }
+  const TenonBackend& table() const { return *plugin_.descriptor->backend; }
+  void* self() const { return self_; }
+  bool has(std::uint32_t flag) const { return (table().flags & flag) != 0; }
+  BackendCounters& counters() const { return *counters_; }
+
+  /// Held around claim and compile; empty for a backend whose compile is re-entrant.
+  std::unique_lock<std::mutex> lock_compile();
+  /// The lock that `execute` needs, or null for a backend whose execute is re-entrant.
+  std::mutex* execute_lock() { return has(TENON_EXECUTE_REENTRANT) ? nullptr : &execute_mutex_; }
+
+ private:
+  const Plugin& plugin_;
+  void* self_ = nullptr;
+  std::shared_ptr<BackendCounters> counters_;
+  std::mutex compile_mutex_;
+  std::mutex execute_mutex_;
+};
+
+/// The failure of a call into a plugin as an error: the plugin's own words where it gave some.
+Error plugin_error(std::int32_t code, const std::string& what);
+
+}  // namespace tenon::host

@@ -1,0 +1,32 @@
+// Asks a backend which nodes it wants, and checks the answer.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/ir/graph.h"
+#include "host/diagnostics/events.h"
+#include "host/partition/backend_instance.h"
+#include "host/partition/crossing.h"
+
+namespace tenon::host {
+
+/// Why a backend does not want a node.
+struct Refusal {
+  NodeId node;
+  std::string reason;
+  std::string text;
+};
+
+/// A backend's answer, cleaned: known nodes, each in one group at most, no empty groups.
+struct ClaimAnswer {
+  std::vector<std::vector<NodeId>> groups;
+  std::vector<Refusal> refusals;
+};
+
+/// Asks. What is wrong with the answer (ids that the graph does not have, nodes claimed twice, a failure) is an event that names the
+/// backend, and is dropped; a call that fails counts as claiming nothing.
+ClaimAnswer ask_claims(BackendInstance& backend, const ir::Graph& graph, ConstantStore& constants, Events& events);
+
+}  // namespace tenon::host

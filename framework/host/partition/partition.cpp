@@ -1,0 +1,203 @@
+#include "host/partition/partition.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "host/partition/assignment.h"
+#include "host/partition/convex.h"
+#include "host/partition/expansion.h"
+#include "host/partition/group_graph.h"
+
+namespace tenon::host {
+namespace {
+
+struct Assigned {
+  ir::Graph graph;
+  Assignment assignment;
+};
+
+/// Paths of the nodes that no backend but the last has taken.
+ExpansionChoice untaken(const ExpandedGraph& expanded, const Assignment& assignment) {
+  ExpansionChoice paths;
+  for (NodeId n : expanded.graph.nodes())
+    if (!assignment.taken(n) && !reads_constant(expanded.graph.node(n))) paths.insert(expanded.paths[n.value]);
+  return paths;
+}
+
+/// The expansions that were worth it: something below found a backend.
+ExpansionChoice useful(const ExpandedGraph& expanded, const Assignment& assignment) {
+  ExpansionChoice keep;
+  for (NodeId n : expanded.graph.nodes()) {
+    if (!assignment.taken(n)) continue;
+    ExpansionPath parent = expanded.paths[n.value];
+    for (parent.pop_back(); !parent.empty(); parent.pop_back()) keep.insert(parent);
+  }
+  return keep;
+}
+
+/// Asks all backends but the last, expanding what they refuse until nothing more is to be had that way.
+Assigned assign_preferred(ir::Graph graph, const PartitionRequest& request) {
+  const std::size_t preferred = request.backends.size() - 1;
+  Assignment assignment = unassigned(graph);
+  ask_backends(assignment, graph, request, 0, preferred, false);
+  const bool asks_again = std::any_of(request.backends.begin(), request.backends.end() - 1, [](BackendInstance* b) { return !b->has(TENON_ASK_ONCE); });
+  if (!asks_again) return {std::move(graph), std::move(assignment)};
+
+  ExpandedGraph expanded = expand(graph, {});
+  const Assignment first = assignment;
+  for (;;) {
+    ExpansionChoice choice = expanded.done;
+    choice.merge(untaken(expanded, assignment));
+    if (choice.size() == expanded.done.size()) break;
+    ExpandedGraph deeper = expand(graph, choice);
+    if (deeper.done.size() == expanded.done.size()) break;
+    expanded = std::move(deeper);
+    assignment = unassigned(expanded.graph);
+    ask_backends(assignment, expanded.graph, request, 0, preferred, true);
+  }
+  if (expanded.done.empty()) return {std::move(graph), first};
+  const ExpansionChoice keep = useful(expanded, assignment);
+  if (keep.empty()) return {std::move(graph), first};
+  if (keep.size() != expanded.done.size()) {
+    expanded = expand(graph, keep);
+    assignment = unassigned(expanded.graph);
+    ask_backends(assignment, expanded.graph, request, 0, preferred, true);
+  }
+  return {std::move(expanded.graph), std::move(assignment)};
+}
+
+std::string words_of(const std::vector<std::string>& refusals) {
+  std::string words;
+  for (const std::string& refusal : refusals) words += (words.empty() ? "" : "; ") + refusal;
+  return words.empty() ? "no reason given" : words;
+}
+
+/// Says which ops the last backend takes because nobody else did.
+void tell_fallbacks(const Assigned& assigned, const PartitionRequest& request) {
+  std::map<std::string, std::pair<int, NodeId>> by_op;
+  for (NodeId n : assigned.graph.nodes())
+    if (!assigned.assignment.taken(n) && !reads_constant(assigned.graph.node(n))) {
+      auto& [count, node] = by_op.try_emplace(assigned.graph.node(n).op, 0, n).first->second;
+      ++count;
+    }
+  for (const auto& [op, found] : by_op) {
+    const auto refusals = assigned.assignment.refusals.find(found.second);
+    request.events.emit({{"kind", "fallback"}, {"phase", "claim"}, {"backend", request.backends.back()->name()}, {"op", op}, {"nodes", found.first},
+                         {"text", fmt::format("{} node{} of {} run on '{}': {}", found.first, found.first == 1 ? "" : "s", op, request.backends.back()->name(),
+                                              refusals == assigned.assignment.refusals.end() ? "nobody else claims them" : words_of(refusals->second))}});
+  }
+}
+
+void check_all_taken(const Assigned& assigned) {
+  for (NodeId n : assigned.graph.nodes()) {
+    const ir::Node& node = assigned.graph.node(n);
+    if (assigned.assignment.taken(n) || reads_constant(node)) continue;
+    const auto refusals = assigned.assignment.refusals.find(n);
+    const std::string where = node.location.line ? fmt::format("{}:{}: ", node.location.file, node.location.line) : "";
+    throw Exception(Code::unsupported, fmt::format("{}no backend takes the op {} (node %{}): {}", where, node.op,
+                                                   node.results.empty() ? "?" : assigned.graph.value(node.results[0]).name,
+                                                   refusals == assigned.assignment.refusals.end() ? "nobody claims it" : words_of(refusals->second)));
+  }
+}
+
+/// By NodeId: how many sizes that become known only while running a node waits for, one after the other. Nodes of one group must
+/// agree, so that the sizes are known before the group runs.
+std::vector<std::uint32_t> phases_of(const ir::Graph& graph, const std::vector<NodeId>& definers) {
+  std::vector<std::uint32_t> phase(graph.node_capacity(), 0);
+  if (std::none_of(definers.begin(), definers.end(), [](NodeId n) { return static_cast<bool>(n); })) return phase;
+  for (NodeId n : graph.nodes()) {
+    std::uint32_t& mine = phase[n.value];
+    for (ValueId v : graph.node(n).operands)
+      if (graph.value(v).kind == ir::ValueKind::result) mine = std::max(mine, phase[graph.value(v).node.value]);
+    visit_symbols(graph, graph.node(n), [&](SymbolId s) {
+      if (definers[s.value] && definers[s.value] != n) mine = std::max(mine, phase[definers[s.value].value] + 1);
+    });
+  }
+  return phase;
+}
+
+/// The groups in terms of positions among the nodes that compute, and what depends on what.
+class Grouping {
+ public:
+  explicit Grouping(const Assigned& assigned) : assigned_(assigned), definers_(defining_nodes(assigned.graph)) {
+    position_.resize(assigned.graph.node_capacity());
+    for (NodeId n : assigned.graph.nodes()) {
+      if (reads_constant(assigned.graph.node(n))) continue;
+      position_[n.value] = static_cast<std::uint32_t>(nodes_.size());
+      nodes_.push_back(n);
+    }
+    find_dependences();
+    find_groups();
+  }
+
+  std::vector<PlannedGroup> in_order(const PartitionRequest& request) const {
+    const ConvexGroups convex = make_convex(dependences_, groups_);
+    for (std::uint32_t split : convex.split) tell_split(request, split);
+    std::vector<PlannedGroup> planned;
+    for (std::size_t g = 0; g < convex.groups.size(); ++g) {
+      PlannedGroup group{{}, backends_[convex.origins[g]]};
+      for (std::uint32_t position : convex.groups[g]) group.nodes.push_back(nodes_[position]);
+      planned.push_back(std::move(group));
+    }
+    return planned;
+  }
+
+ private:
+  void find_dependences() {
+    const ir::Graph& graph = assigned_.graph;
+    dependences_.resize(nodes_.size());
+    for (NodeId n : nodes_) {
+      const auto needs = [&](NodeId before) {
+        if (before && before != n && !reads_constant(graph.node(before))) dependences_[position_[before.value]].push_back(position_[n.value]);
+      };
+      for (ValueId v : graph.node(n).operands) needs(graph.value(v).node);
+      if (!definers_.empty()) visit_symbols(graph, graph.node(n), [&](SymbolId s) { needs(definers_[s.value]); });
+    }
+  }
+
+  void find_groups() {
+    const std::vector<std::uint32_t> phases = phases_of(assigned_.graph, definers_);
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> number;  // claimed group and phase
+    for (NodeId n : nodes_) {
+      const std::uint32_t claimed = assigned_.assignment.group_of[n.value];
+      const auto [place, fresh] = number.try_emplace({claimed, phases[n.value]}, groups_.size());
+      if (fresh) {
+        groups_.emplace_back();
+        backends_.push_back(assigned_.assignment.backend_of[claimed]);
+      }
+      groups_[place->second].push_back(position_[n.value]);
+    }
+  }
+
+  void tell_split(const PartitionRequest& request, std::uint32_t group) const {
+    const std::string& backend = request.backends[backends_[group]]->name();
+    const bool fallback = backends_[group] + 1 == request.backends.size();  // takes what is left, in whatever shape that is
+    if (fallback) return;
+    const NodeId first = nodes_[groups_[group].front()];
+    request.events.emit({{"kind", "claim_split"}, {"phase", "claim"}, {"backend", backend}, {"nodes", groups_[group].size()},
+                         {"text", fmt::format("backend '{}' claims a group of {} nodes (first: {}) that nodes of others run through; it was split", backend,
+                                              groups_[group].size(), assigned_.graph.node(first).op)}});
+  }
+
+  const Assigned& assigned_;
+  std::vector<NodeId> definers_;          // by SymbolId
+  std::vector<NodeId> nodes_;             // by position
+  std::vector<std::uint32_t> position_;   // by NodeId
+  Dependences dependences_;
+  std::vector<NodeGroup> groups_;
+  std::vector<std::size_t> backends_;     // by group
+};
+
+}  // namespace
+
+Partition partition(ir::Graph graph, const PartitionRequest& request) {
+  Assigned assigned = assign_preferred(std::move(graph), request);
+  if (request.backends.size() > 1) tell_fallbacks(assigned, request);
+  ask_backends(assigned.assignment, assigned.graph, request, request.backends.size() - 1, request.backends.size(), false);
+  check_all_taken(assigned);
+  std::vector<PlannedGroup> groups = Grouping(assigned).in_order(request);
+  return {std::move(assigned.graph), std::move(groups)};
+}
+
+}  // namespace tenon::host

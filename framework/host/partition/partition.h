@@ -1,0 +1,37 @@
+// Divides a graph among backends: who claims what, in groups that can run one after the other.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/ir/graph.h"
+#include "host/diagnostics/events.h"
+#include "host/partition/backend_instance.h"
+#include "host/partition/crossing.h"
+
+namespace tenon::host {
+
+/// A group of nodes for one backend.
+struct PlannedGroup {
+  std::vector<NodeId> nodes;   // in the order of the graph; readers of constants left out
+  std::size_t backend = 0;     // position in the order of preference
+};
+
+struct Partition {
+  ir::Graph graph;  // the graph given, with composite nodes expanded where only their parts found a backend
+  std::vector<PlannedGroup> groups;  // in an order in which they can run; they hold every node that computes
+};
+
+struct PartitionRequest {
+  std::span<BackendInstance* const> backends;  // in order of preference; the last one takes what the others leave
+  ConstantStore& constants;
+  Events& events;
+  std::span<const std::int64_t> expected_sizes;  // by SymbolId, for backends without dynamic shapes
+};
+
+/// Partitions. Throws (unsupported) when a node is wanted by no backend, naming the node, the user's line, and each backend's reason.
+Partition partition(ir::Graph graph, const PartitionRequest& request);
+
+}  // namespace tenon::host

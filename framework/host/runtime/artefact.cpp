@@ -1,0 +1,76 @@
+#include "host/runtime/artefact.h"
+
+#include <chrono>
+
+namespace tenon::host {
+namespace {
+
+/// What is wrong with a backend's description of its artefact; empty when nothing is.
+std::string defect_of(const TenonArtefact& artefact, const ir::Graph& graph) {
+  if (artefact.assumption_count && !artefact.assumptions) return "it announces assumptions and gives none";
+  for (std::size_t i = 0; i < artefact.assumption_count; ++i) {
+    const TenonAssumption& a = artefact.assumptions[i];
+    if (a.symbol >= graph.symbols().size()) return fmt::format("it assumes something about symbol {}; the group has {}", a.symbol, graph.symbols().size());
+    if (a.multiple_of < 1) return fmt::format("it assumes that a size is a multiple of {}", a.multiple_of);
+  }
+  if (artefact.alias_count && !artefact.aliases) return "it announces aliases and gives none";
+  for (std::size_t i = 0; i < artefact.alias_count; ++i)
+    if (artefact.aliases[i].output >= graph.outputs().size() || artefact.aliases[i].input >= graph.inputs().size())
+      return fmt::format("it lets output {} share memory with input {}; the group has {} outputs and {} inputs", artefact.aliases[i].output,
+                         artefact.aliases[i].input, graph.outputs().size(), graph.inputs().size());
+  return {};
+}
+
+}  // namespace
+
+Artefact::Artefact(std::shared_ptr<BackendInstance> backend)
+    : execute_(backend->table().execute), lock_(backend->execute_lock()), backend_(std::move(backend)) {}
+
+Artefact::~Artefact() {
+  if (self_ && backend_->table().release) backend_->table().release(self_);
+}
+
+Result<std::shared_ptr<Artefact>> Artefact::compile(std::shared_ptr<BackendInstance> backend, const ir::Graph& graph, ConstantStore& constants,
+                                                    const std::string& options, std::span<const std::uint32_t> origins) {
+  if (!backend->table().compile || !backend->table().execute) return error(Code::plugin_failed, "it claims nodes and has no compile or execute");
+  const Crossing crossing(graph, constants, origins);
+  std::shared_ptr<Artefact> made(new Artefact(backend));
+  TenonArtefact artefact{};
+  artefact.struct_size = sizeof artefact;
+  const auto start = std::chrono::steady_clock::now();
+  std::int32_t code;
+  take_report();
+  {
+    const auto lock = backend->lock_compile();
+    const CompileScope scope(crossing.graph(), nullptr);
+    code = backend->table().compile(backend->self(), &crossing.graph(), options.c_str(), &artefact);
+    made->constants_read_ = scope.constants_read();
+  }
+  const auto spent = std::chrono::steady_clock::now() - start;
+  made->compile_milliseconds_ = std::chrono::duration<double, std::milli>(spent).count();
+  if (code != TENON_OK) return plugin_error(code, "compile");
+  made->self_ = artefact.self;
+  if (std::string defect = defect_of(artefact, graph); !defect.empty()) return Error{Code::plugin_failed, std::move(defect)};
+  made->assumptions_.assign(artefact.assumptions, artefact.assumptions + artefact.assumption_count);
+  backend->counters().compile_nanoseconds += std::chrono::duration_cast<std::chrono::nanoseconds>(spent).count();
+  return made;
+}
+
+std::size_t Artefact::workspace_bytes(const std::int64_t* symbols) const {
+  if (!backend_->table().workspace_bytes) return 0;
+  std::size_t bytes = 0;
+  const std::int32_t code = backend_->table().workspace_bytes(self_, symbols, &bytes);
+  if (code == TENON_OK) return bytes;
+  const Error why = plugin_error(code, "workspace_bytes");
+  throw Exception(Code::plugin_failed, fmt::format("backend '{}' cannot say how much workspace it needs: {}", backend_->name(), why.message));
+}
+
+bool holds(const std::vector<TenonAssumption>& assumptions, const std::int64_t* symbols) {
+  for (const TenonAssumption& a : assumptions) {
+    const std::int64_t value = symbols[a.symbol];
+    if (value < a.min || value > a.max || value % a.multiple_of != 0) return false;
+  }
+  return true;
+}
+
+}  // namespace tenon::host

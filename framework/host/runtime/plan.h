@@ -1,0 +1,140 @@
+// What a compiled graph has become: steps over values, each value with a place.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "core/ir/graph.h"
+#include "host/partition/group_graph.h"
+#include "host/runtime/artefact.h"
+#include "host/runtime/environment.h"
+#include "host/runtime/plans_by_size.h"
+#include "host/runtime/size_expression.h"
+#include "tenon/host.h"
+
+namespace tenon::host {
+
+class RunContext;
+
+/// Where the bytes of a value are while a plan runs.
+enum class Place : std::uint8_t {
+  nowhere,   // a token: it orders, and has no bytes
+  input,     // the caller's; `index` among the inputs
+  output,    // the caller's; `index` among the outputs
+  arena,     // planned
+  late,      // allocated while running: its size depends on data
+  constant,  // at `pointer`
+  literal,   // in the run's own storage
+};
+
+struct PlanValue {
+  Place place = Place::nowhere;
+  std::uint32_t index = 0;  // among the inputs or outputs
+  bool late = false;        // the size is known only while running
+  const void* pointer = nullptr;
+  DType dtype = DType::f32;
+  SizeExpressions sizes;
+  std::optional<SizeExpressions> strides;  // none: row-major
+  ir::Literal literal;
+  std::uint32_t first_step = 0;  // that writes it
+  std::uint32_t last_step = 0;   // that touches it
+  std::string name;
+};
+
+/// One step: a group that a backend runs, or a copy between layouts that the host makes.
+struct Step {
+  enum class Kind : std::uint8_t { group, copy };
+  /// A symbol of the plan that becomes known as the size of an output when the step has run.
+  struct Binding {
+    std::uint32_t output, dimension;
+    SymbolId symbol;
+  };
+
+  Kind kind = Kind::group;
+  std::vector<std::uint32_t> inputs, outputs;  // values; a copy has one each
+  std::size_t first_input = 0, first_output = 0;  // positions in a run's table of pointers
+  bool late = false;  // needs sizes or memory that are known only when earlier steps, or this one, have run
+
+  // Of a group:
+  GroupGraph group;
+  std::size_t backend = 0;              // position in the environment's order
+  std::size_t node_count = 0;           // nodes that compute
+  std::shared_ptr<Artefact> artefact;   // null: always runs as another plan
+  std::vector<Binding> bindings;
+  PlansBySize plans_by_size;
+
+  /// The plan that runs instead once the backend has failed, or null.
+  std::shared_ptr<Plan> detour() const;
+  void set_detour(std::shared_ptr<Plan> plan);
+  bool has_detour() const { return has_detour_.load(std::memory_order_acquire); }
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<Plan> detour_;
+  std::atomic<bool> has_detour_{false};
+};
+
+/// Puts a pointer that the caller gives into the table of a run.
+struct Patch {
+  std::uint32_t slot, index;
+};
+
+/// A compiled graph. Its shape never changes; it learns plans for single sizes, and detours around backends that failed.
+class Plan {
+ public:
+  /// Compiles `graph` with the environment's backends from `first_backend` on. Throws when a node finds no backend.
+  /// `expected_sizes` by SymbolId: for backends without dynamic shapes.
+  static std::shared_ptr<Plan> compile(std::shared_ptr<Environment> environment, ir::Graph graph, std::size_t first_backend,
+                                       std::vector<std::int64_t> expected_sizes);
+  ~Plan();
+
+  /// Runs; throws a Failure. Any number of threads may run one plan.
+  void run(const TenonRunArgs& args);
+
+  Environment& environment() const { return *environment_; }
+  const ir::Graph& graph() const { return graph_; }
+  const std::vector<PlanValue>& values() const { return values_; }
+  const std::vector<std::unique_ptr<Step>>& steps() const { return steps_; }
+  /// The value that each output of the graph is written to.
+  const std::vector<std::uint32_t>& output_values() const { return output_values_; }
+  std::size_t conversions() const { return conversions_; }
+
+  /// Adds what the runs have counted since the last time to the counters of the backends.
+  void collect();
+  /// Sizes of the arena of the latest run: planned, the least that any plan needs, and without sharing.
+  struct ArenaSizes {
+    std::size_t planned = 0, lower_bound = 0, unshared = 0;
+  };
+  ArenaSizes arena_sizes() const;
+
+ private:
+  friend class PlanBuilder;
+  friend class RunContext;
+  friend class PlanRun;
+  Plan();
+  RunContext* acquire();
+  void release(RunContext* context);
+
+  std::shared_ptr<Environment> environment_;
+  ir::Graph graph_;
+  std::vector<PlanValue> values_;
+  std::vector<std::unique_ptr<Step>> steps_;
+  std::vector<std::uint32_t> output_values_;
+  std::vector<Patch> input_patches_, output_patches_;
+  std::vector<std::uint32_t> updates_;  // outputs that are written back
+  std::vector<std::uint32_t> update_targets_;  // the position of the input of each
+  std::vector<SymbolId> late_symbols_;
+  std::size_t table_size_ = 0;
+  std::size_t conversions_ = 0;
+
+  std::atomic<RunContext*> spare_{nullptr};  // the context of the last run, for the next
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<RunContext>> contexts_;
+  std::vector<RunContext*> free_;
+};
+
+}  // namespace tenon::host

@@ -1,0 +1,207 @@
+#include "host/runtime/plan_builder.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "host/diagnostics/failure.h"
+
+namespace tenon::host {
+
+bool is_row_major(const ir::Type& type) {
+  if (!type.strides) return true;
+  const ir::Shape expected = ir::row_major_strides(type.shape);
+  for (std::size_t i = 0; i < type.shape.size(); ++i)
+    if (type.shape[i] != ir::Dim(1) && (*type.strides)[i] != expected[i]) return false;
+  return true;
+}
+
+PlanBuilder::PlanBuilder(std::shared_ptr<Environment> environment, std::size_t first_backend, std::vector<std::int64_t> expected_sizes)
+    : environment_(*environment), first_backend_(first_backend), expected_sizes_(std::move(expected_sizes)), plan_(new Plan) {
+  plan_->environment_ = std::move(environment);
+}
+
+std::shared_ptr<Plan> PlanBuilder::build(ir::Graph graph) {
+  for (const ir::Output& output : graph.outputs()) output_types_.push_back(graph.type(output.value));
+  // Between steps everything is row-major; a layout that an output states is made by a copy at the end.
+  for (NodeId n : graph.nodes())
+    for (ValueId r : graph.node(n).results) graph.mutable_value(r).type.strides.reset();
+
+  std::vector<BackendInstance*> backends;
+  for (std::size_t i = first_backend_; i < environment_.backends.size(); ++i) backends.push_back(environment_.backends[i].get());
+  expected_sizes_.resize(graph.symbols().size(), 1);
+  Partition partitioned = partition(std::move(graph), {backends, environment_.constants, *environment_.events, expected_sizes_});
+  plan_->graph_ = std::move(partitioned.graph);
+  const std::vector<NodeId> definers = defining_nodes(plan_->graph_);
+  for (std::size_t s = 0; s < definers.size(); ++s) {
+    late_.push_back(static_cast<bool>(definers[s]));
+    if (definers[s]) plan_->late_symbols_.emplace_back(s);
+  }
+  GroupCutter cutter(plan_->graph_);
+  for (const PlannedGroup& group : partitioned.groups) add_group(group, cutter);
+  add_outputs();
+  finish();
+  return plan_;
+}
+
+std::uint32_t PlanBuilder::add_value(const ir::Type& type, const std::string& name, Place place) {
+  PlanValue value;
+  value.name = name;
+  value.dtype = type.dtype;
+  value.sizes = size_expressions(type.shape);
+  if (!is_row_major(type)) value.strides = size_expressions(*type.strides);
+  visit_symbols(type, [&](SymbolId s) { value.late = value.late || late_[s.value]; });
+  value.place = !type.is_tensor() ? Place::nowhere : place == Place::arena && value.late ? Place::late : place;
+  value.first_step = static_cast<std::uint32_t>(plan_->steps_.size());
+  plan_->values_.push_back(std::move(value));
+  return static_cast<std::uint32_t>(plan_->values_.size() - 1);
+}
+
+std::uint32_t PlanBuilder::value_of(ValueId v) {
+  if (const auto known = values_.find(v); known != values_.end()) return known->second;
+  const ir::Value& value = plan_->graph_.value(v);
+  const auto place = value.kind == ir::ValueKind::input ? Place::input : value.kind == ir::ValueKind::literal ? Place::literal : Place::constant;
+  const std::uint32_t made = add_value(value.type, value.name, place);
+  PlanValue& planned = plan_->values_[made];
+  if (place == Place::input) planned.index = value.index;
+  if (place == Place::literal) planned.literal = value.literal;
+  if (place == Place::constant) planned.pointer = plan_->graph_.constants()[constant_of(plan_->graph_.node(value.node)).value].data;
+  if (const auto* dim = std::get_if<ir::Dim>(&value.literal); dim && place == Place::literal && !dim->is_constant())
+    dim->for_each_symbol([&](SymbolId s) { planned.late = planned.late || late_[s.value]; });
+  return values_[v] = made;
+}
+
+std::uint32_t PlanBuilder::row_major_copy(ValueId v) {
+  if (const auto known = row_major_.find(v); known != row_major_.end()) return known->second;
+  ir::Type type = plan_->graph_.type(v);
+  type.strides.reset();
+  const std::uint32_t copy = add_value(type, plan_->graph_.value(v).name, Place::arena);
+  add_copy(value_of(v), copy);
+  ++plan_->conversions_;
+  return row_major_[v] = copy;
+}
+
+void PlanBuilder::add_copy(std::uint32_t from, std::uint32_t to) {
+  auto step = std::make_unique<Step>();
+  step->kind = Step::Kind::copy;
+  step->inputs = {from};
+  step->outputs = {to};
+  plan_->values_[to].first_step = static_cast<std::uint32_t>(plan_->steps_.size());
+  plan_->steps_.push_back(std::move(step));
+}
+
+void PlanBuilder::add_group(const PlannedGroup& planned, GroupCutter& cutter) {
+  auto step = std::make_unique<Step>();
+  step->group = cutter.cut(planned.nodes);
+  step->backend = first_backend_ + planned.backend;
+  step->node_count = planned.nodes.size();
+  const bool strided = environment_.backends[step->backend]->has(TENON_STRIDED_INPUTS);
+  for (std::size_t i = 0; i < step->group.inputs.size(); ++i) {
+    const ValueId v = step->group.inputs[i];
+    const bool convert = !strided && !is_row_major(plan_->graph_.type(v));
+    step->inputs.push_back(convert ? row_major_copy(v) : value_of(v));
+    if (convert) step->group.graph.mutable_value(step->group.graph.inputs()[i]).type.strides.reset();
+  }
+  for (ValueId v : step->group.outputs) {
+    step->outputs.push_back(add_value(plan_->graph_.type(v), plan_->graph_.value(v).name, Place::arena));
+    values_[v] = step->outputs.back();
+  }
+  bind_symbols(*step);
+  compile(*step);
+  plan_->steps_.push_back(std::move(step));
+}
+
+void PlanBuilder::bind_symbols(Step& step) {
+  std::vector<bool> bound(late_.size(), false);
+  for (std::size_t o = 0; o < step.group.outputs.size(); ++o) {
+    const ir::Shape& shape = plan_->graph_.type(step.group.outputs[o]).shape;
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      const SymbolId s = shape[d].as_symbol();
+      if (!s || !late_[s.value] || bound[s.value]) continue;
+      // Bound here only if no input has it already.
+      bool known = false;
+      for (ValueId v : step.group.inputs) visit_symbols(plan_->graph_.type(v), [&](SymbolId t) { known = known || t == s; });
+      bound[s.value] = true;
+      if (!known) step.bindings.push_back({static_cast<std::uint32_t>(o), static_cast<std::uint32_t>(d), s});
+    }
+  }
+}
+
+void PlanBuilder::compile(Step& step) {
+  BackendInstance& backend = *environment_.backends[step.backend];
+  if (!backend.has(TENON_DYNAMIC_SHAPES) && !step.group.symbols.empty()) return;  // compiled for the sizes of each call
+  std::vector<std::uint32_t> origins(step.group.graph.node_capacity(), TENON_NO_NODE);
+  for (std::size_t i = 0; i < step.group.nodes.size(); ++i) origins[step.group.graph.nodes()[i].value] = step.group.nodes[i].value;
+  auto made = Artefact::compile(environment_.backends[step.backend], step.group.graph, environment_.constants, environment_.options, origins);
+  if (!made) return use_next_backend(step, made.error());
+  step.artefact = *std::move(made);
+  backend.counters().nodes += static_cast<std::int64_t>(step.node_count);
+  backend.counters().steps += 1;
+  environment_.events->emit({{"kind", "compile"}, {"phase", "compile"}, {"backend", backend.name()}, {"nodes", step.node_count},
+                             {"milliseconds", step.artefact->compile_milliseconds()}});
+}
+
+void PlanBuilder::use_next_backend(Step& step, const Error& why) {
+  const std::string& name = environment_.backends[step.backend]->name();
+  const std::string text = fmt::format("backend '{}' cannot compile {} node{} that it claimed: {}", name, step.node_count, step.node_count == 1 ? "" : "s", why.message);
+  environment_.events->emit({{"kind", "compile_failed"}, {"phase", "compile"}, {"backend", name}, {"nodes", step.node_count}, {"code", code_name(why.code)}, {"text", text}});
+  if (step.backend + 1 == environment_.backends.size()) throw Failure(why.code, TENON_PHASE_COMPILE, name, text);
+  std::vector<std::int64_t> sizes;
+  for (SymbolId s : step.group.symbols) sizes.push_back(expected_sizes_[s.value]);
+  step.set_detour(Plan::compile(plan_->environment_, step.group.graph.clone(), step.backend + 1, std::move(sizes)));
+}
+
+void PlanBuilder::add_outputs() {
+  for (std::uint32_t k = 0; k < output_types_.size(); ++k) add_output(k);
+}
+
+void PlanBuilder::add_output(std::uint32_t position) {
+  const ir::Output& output = plan_->graph_.outputs()[position];
+  if (output.kind == ir::OutputKind::update) {
+    plan_->updates_.push_back(position);
+    plan_->update_targets_.push_back(plan_->graph_.value(output.target).index);
+  }
+  const std::uint32_t computed = value_of(output.value);
+  PlanValue& value = plan_->values_[computed];
+  const bool free = value.place == Place::arena || value.place == Place::late;
+  if (value.place == Place::nowhere) {
+    plan_->output_values_.push_back(computed);
+  } else if (free && is_row_major(output_types_[position])) {
+    value.place = Place::output;
+    value.index = position;
+    plan_->output_values_.push_back(computed);
+  } else {
+    const std::uint32_t copy = add_value(output_types_[position], value.name, Place::output);
+    plan_->values_[copy].index = position;
+    add_copy(computed, copy);
+    plan_->output_values_.push_back(copy);
+  }
+}
+
+void PlanBuilder::finish() {
+  Plan& plan = *plan_;
+  for (std::uint32_t s = 0; s < plan.steps_.size(); ++s) {
+    Step& step = *plan.steps_[s];
+    step.first_input = plan.table_size_;
+    step.first_output = step.first_input + step.inputs.size();
+    plan.table_size_ = step.first_output + step.outputs.size();
+    step.late = !step.bindings.empty();
+    for (SymbolId symbol : step.group.symbols) step.late = step.late || late_[symbol.value];
+    const auto touch = [&](std::uint32_t v, std::size_t slot) {
+      PlanValue& value = plan.values_[v];
+      value.last_step = s;
+      step.late = step.late || value.late;
+      if (value.place == Place::input) plan.input_patches_.push_back({static_cast<std::uint32_t>(slot), value.index});
+      if (value.place == Place::output) plan.output_patches_.push_back({static_cast<std::uint32_t>(slot), value.index});
+    };
+    for (std::size_t i = 0; i < step.inputs.size(); ++i) touch(step.inputs[i], step.first_input + i);
+    for (std::size_t i = 0; i < step.outputs.size(); ++i) touch(step.outputs[i], step.first_output + i);
+  }
+  environment_.live_plans->add(plan_.get());
+}
+
+std::shared_ptr<Plan> Plan::compile(std::shared_ptr<Environment> environment, ir::Graph graph, std::size_t first_backend,
+                                    std::vector<std::int64_t> expected_sizes) {
+  return PlanBuilder(std::move(environment), first_backend, std::move(expected_sizes)).build(std::move(graph));
+}
+
+}  // namespace tenon::host

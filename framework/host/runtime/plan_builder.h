@@ -1,0 +1,45 @@
+// From a partition to a plan: values get places, groups are compiled, copies are put in where layouts differ.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "host/partition/partition.h"
+#include "host/runtime/plan.h"
+
+namespace tenon::host {
+
+/// True when a type's layout is row-major for all sizes that its symbols may have.
+bool is_row_major(const ir::Type& type);
+
+class PlanBuilder {
+ public:
+  PlanBuilder(std::shared_ptr<Environment> environment, std::size_t first_backend, std::vector<std::int64_t> expected_sizes);
+
+  std::shared_ptr<Plan> build(ir::Graph graph);
+
+ private:
+  std::uint32_t add_value(const ir::Type& type, const std::string& name, Place place);
+  std::uint32_t value_of(ValueId v);
+  std::uint32_t row_major_copy(ValueId v);
+  void add_copy(std::uint32_t from, std::uint32_t to);
+  void add_group(const PlannedGroup& planned, GroupCutter& cutter);
+  void bind_symbols(Step& step);
+  void compile(Step& step);
+  void use_next_backend(Step& step, const Error& why);
+  void add_outputs();
+  void add_output(std::uint32_t position);
+  void finish();
+
+  Environment& environment_;
+  std::size_t first_backend_;
+  std::vector<std::int64_t> expected_sizes_;
+  std::shared_ptr<Plan> plan_;
+  std::vector<ir::Type> output_types_;                        // as the graph states them, layouts included
+  std::vector<bool> late_;                                    // by SymbolId
+  std::unordered_map<ValueId, std::uint32_t> values_;         // of the plan, by value of the graph
+  std::unordered_map<ValueId, std::uint32_t> row_major_;      // copies made for backends that take no strides
+};
+
+}  // namespace tenon::host

@@ -1,0 +1,153 @@
+#include "host/runtime/plan_run.h"
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "host/diagnostics/failure.h"
+#include "host/runtime/strided_copy.h"
+
+namespace tenon::host {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+}  // namespace
+
+void PlanRun::steps() {
+  const std::size_t count = plan_.steps().size();
+  for (std::uint32_t s = 0; s < count; ++s) {
+    StepState& state = *context_.steps[s];
+    if (!state.plain || context_.timed) [[unlikely]] {
+      step(s);
+      continue;
+    }
+    state.args.stream = args_.stream;
+    if (const std::int32_t code = plan_.steps()[s]->artefact->execute(state.args); code != TENON_OK || !state.call_state.defect.empty()) [[unlikely]]
+      after_failure(s, code);
+    StepCounts::add(state.counts.runs, 1);
+  }
+}
+
+void PlanRun::step(std::uint32_t s) {
+  const Step& step = *plan_.steps()[s];
+  StepCounts& counts = context_.steps[s]->counts;
+  const auto start = context_.timed ? Clock::now() : Clock::time_point();
+  if (step.late) context_.prepare_late(s);
+  if (step.kind == Step::Kind::copy)
+    copy(s);
+  else
+    group(s);
+  if (step.late) context_.complete_late(s);
+  StepCounts::add(counts.runs, 1);
+  if (!context_.timed) return;
+  StepCounts::add(counts.timed_runs, 1);
+  StepCounts::add(counts.nanoseconds, std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
+}
+
+void PlanRun::copy(std::uint32_t s) {
+  const Step& step = *plan_.steps()[s];
+  const StepState& state = *context_.steps[s];
+  strided_copy(static_cast<std::byte*>(context_.table[step.first_output]), state.to_strides, static_cast<const std::byte*>(context_.table[step.first_input]),
+               state.from_strides, state.sizes, size_of(plan_.values()[step.outputs[0]].dtype));
+}
+
+void PlanRun::group(std::uint32_t s) {
+  StepState& state = *context_.steps[s];
+  if (!state.route) {
+    if (auto detour = plan_.steps()[s]->detour()) state.route = std::move(detour);
+  }
+  if (state.route) return along_route(s, *state.route);
+  state.args.stream = args_.stream;
+  const std::int32_t code = plan_.steps()[s]->artefact->execute(state.args);
+  if (code != TENON_OK || !state.call_state.defect.empty()) after_failure(s, code);
+}
+
+void PlanRun::along_route(std::uint32_t s, Plan& route) {
+  StepState& state = *context_.steps[s];
+  TenonRunArgs args{};
+  args.struct_size = sizeof args;
+  args.inputs = state.args.inputs;
+  args.outputs = state.args.outputs;
+  args.symbols = state.symbols.data();
+  args.stream = args_.stream;
+  args.allocate_output = state.call.allocate_output;
+  args.context = state.call.self;
+  state.call_state.defect.clear();
+  route.run(args);
+}
+
+// The backend's nodes go to the next one. If that succeeds the backend was to blame, and is not asked again; if it fails too, its
+// words count: what fails in the reference fails by the definition of an op.
+void PlanRun::after_failure(std::uint32_t s, std::int32_t code) {
+  Step& step = *plan_.steps()[s];
+  StepState& state = *context_.steps[s];
+  Environment& environment = plan_.environment();
+  const std::string& name = environment.backends[step.backend]->name();
+  Error why = code == TENON_OK ? Error{Code::plugin_failed, state.call_state.defect} : plugin_error(code, "execute");
+  if (code != TENON_OK && !state.call_state.defect.empty()) why.message += " (" + state.call_state.defect + ")";
+  state.call_state.defect.clear();
+  if (step.backend + 1 == environment.backends.size()) throw Failure(why.code, TENON_PHASE_EXECUTE, name, why.message);
+
+  const std::string text = fmt::format("backend '{}' failed to run {} node{}: {}", name, step.node_count, step.node_count == 1 ? "" : "s", why.message);
+  std::shared_ptr<Plan> next = step.detour();
+  if (!next) next = Plan::compile(plan_.environment_, step.group.graph.clone(), step.backend + 1, state.symbols);
+  for (std::size_t i = 0; i < step.outputs.size(); ++i)
+    if (step.late && plan_.values()[step.outputs[i]].late && plan_.values()[step.outputs[i]].place != Place::output) context_.late_values[step.outputs[i]] = {};
+  if (step.late) context_.prepare_late(s);
+  along_route(s, *next);
+  environment.events->emit({{"kind", "execute_failed"}, {"phase", "execute"}, {"backend", name}, {"nodes", step.node_count}, {"code", code_name(why.code)}, {"text", text}});
+  environment.events->warn_once("backends", text);
+  step.set_detour(next);
+  state.route = std::move(next);
+  state.plain = false;
+}
+
+std::shared_ptr<Plan> Step::detour() const {
+  if (!has_detour()) return nullptr;
+  std::lock_guard lock(mutex_);
+  return detour_;
+}
+
+void Step::set_detour(std::shared_ptr<Plan> plan) {
+  std::lock_guard lock(mutex_);
+  if (detour_) return;
+  detour_ = std::move(plan);
+  has_detour_.store(true, std::memory_order_release);
+}
+
+void Plan::run(const TenonRunArgs& args) {
+  RunContext* context = acquire();
+  struct Lease {
+    Plan& plan;
+    RunContext* context;
+    ~Lease() {
+      context->finish();
+      plan.release(context);
+    }
+  } lease{*this, context};
+  context->fit(args.symbols);
+  context->begin(args);
+  PlanRun(*this, *context, args).steps();
+  context->commit_updates();
+}
+
+RunContext* Plan::acquire() {
+  if (RunContext* spare = spare_.exchange(nullptr, std::memory_order_acquire)) return spare;
+  std::lock_guard lock(mutex_);
+  if (!free_.empty()) {
+    RunContext* context = free_.back();
+    free_.pop_back();
+    return context;
+  }
+  contexts_.push_back(std::make_unique<RunContext>(*this));
+  return contexts_.back().get();
+}
+
+void Plan::release(RunContext* context) {
+  RunContext* expected = nullptr;
+  if (spare_.compare_exchange_strong(expected, context, std::memory_order_release, std::memory_order_relaxed)) return;
+  std::lock_guard lock(mutex_);
+  free_.push_back(context);
+}
+
+}  // namespace tenon::host

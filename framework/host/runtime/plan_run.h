@@ -1,0 +1,28 @@
+// One run of a plan, step by step, with what happens when a backend fails in the middle.
+#pragma once
+
+#include <cstdint>
+
+#include "host/runtime/run_context.h"
+
+namespace tenon::host {
+
+class PlanRun {
+ public:
+  PlanRun(Plan& plan, RunContext& context, const TenonRunArgs& args) : plan_(plan), context_(context), args_(args) {}
+
+  void steps();
+
+ private:
+  void step(std::uint32_t s);
+  void group(std::uint32_t s);
+  void copy(std::uint32_t s);
+  void along_route(std::uint32_t s, Plan& route);
+  void after_failure(std::uint32_t s, std::int32_t code);
+
+  Plan& plan_;
+  RunContext& context_;
+  const TenonRunArgs& args_;
+};
+
+}  // namespace tenon::host

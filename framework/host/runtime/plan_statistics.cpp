@@ -1,0 +1,56 @@
+#include "host/runtime/run_context.h"
+
+namespace tenon::host {
+namespace {
+
+std::int64_t since(const std::atomic<std::int64_t>& counter, std::int64_t& collected) {
+  const std::int64_t now = counter.load(std::memory_order_relaxed);
+  const std::int64_t delta = now - collected;
+  collected = now;
+  return delta;
+}
+
+}  // namespace
+
+Plan::Plan() = default;
+
+Plan::~Plan() {
+  if (!environment_) return;
+  environment_->live_plans->remove(this);
+  collect();
+}
+
+void Plan::collect() {
+  std::lock_guard lock(mutex_);
+  for (const auto& context : contexts_)
+    for (std::size_t s = 0; s < steps_.size(); ++s) {
+      if (!steps_[s]->artefact) continue;
+      StepCounts& counts = context->steps[s]->counts;
+      BackendCounters& total = steps_[s]->artefact->backend().counters();
+      total.runs += since(counts.runs, counts.collected_runs);
+      total.timed_runs += since(counts.timed_runs, counts.collected_timed_runs);
+      total.run_nanoseconds += since(counts.nanoseconds, counts.collected_nanoseconds);
+    }
+}
+
+Plan::ArenaSizes Plan::arena_sizes() const {
+  std::lock_guard lock(mutex_);
+  return contexts_.empty() ? ArenaSizes{} : contexts_.back()->arena_sizes;
+}
+
+void LivePlans::add(Plan* plan) {
+  std::lock_guard lock(mutex_);
+  plans_.push_back(plan);
+}
+
+void LivePlans::remove(Plan* plan) {
+  std::lock_guard lock(mutex_);
+  std::erase(plans_, plan);
+}
+
+void LivePlans::collect() {
+  std::lock_guard lock(mutex_);
+  for (Plan* plan : plans_) plan->collect();
+}
+
+}  // namespace tenon::host

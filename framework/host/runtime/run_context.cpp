@@ -1,0 +1,261 @@
+#include "host/runtime/run_context.h"
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "host/diagnostics/failure.h"
+#include "host/runtime/strided_copy.h"
+#include "host/runtime/tensor_call.h"
+
+namespace tenon::host {
+namespace {
+
+constexpr std::size_t kTimedFrom = std::size_t{256} << 10;  // bytes touched by a plan from which reading the clock does not matter
+
+std::vector<std::int64_t> evaluated(const SizeExpressions& sizes, std::span<const std::int64_t> symbols) {
+  std::vector<std::int64_t> values;
+  values.reserve(sizes.size());
+  for (const SizeExpression& size : sizes) values.push_back(size.evaluate(symbols));
+  return values;
+}
+
+/// A literal's bits, in the type that literals have (bool, int64, float64).
+std::uint64_t literal_bits(const ir::Literal& literal, std::span<const std::int64_t> symbols) {
+  if (const auto* flag = std::get_if<bool>(&literal)) return *flag ? 1 : 0;
+  if (const auto* dim = std::get_if<ir::Dim>(&literal)) return static_cast<std::uint64_t>(dim->evaluate(symbols));
+  std::uint64_t bits;
+  std::memcpy(&bits, &std::get<double>(literal), sizeof bits);
+  return bits;
+}
+
+}  // namespace
+
+RunContext::RunContext(Plan& of)
+    : plan(of), symbols(of.graph_.symbols().size(), -1), table(of.table_size_, nullptr), late_values(of.values_.size()),
+      workspace_bytes_(of.steps_.size(), 0), literals_(of.values_.size(), 0) {
+  for (std::uint32_t s = 0; s < plan.steps_.size(); ++s) {
+    const Step& step = *plan.steps_[s];
+    auto state = std::make_unique<StepState>();
+    state->symbols.resize(step.group.symbols.size(), -1);
+    state->call_state = {this, s, {}};
+    state->call = tensor_call(state->call_state);
+    state->args = {sizeof(TenonExecuteArgs), table.data() + step.first_input, table.data() + step.first_output, state->symbols.data(), nullptr, nullptr, &state->call};
+    steps.push_back(std::move(state));
+  }
+}
+
+RunContext::~RunContext() { finish(); }
+
+void RunContext::fit(const std::int64_t* given) {
+  if (fitted_ && (symbols.empty() || (plan.late_symbols_.empty() && std::memcmp(symbols.data(), given, symbols.size() * sizeof *given) == 0))) return;
+  bool same = fitted_;
+  std::vector<bool> late(symbols.size(), false);
+  for (SymbolId s : plan.late_symbols_) late[s.value] = true;
+  for (std::size_t s = 0; s < symbols.size(); ++s) {
+    const std::int64_t value = late[s] ? -1 : given[s];
+    same = same && (late[s] || symbols[s] == value);
+    symbols[s] = value;
+  }
+  if (same) return;
+  fitted_ = false;
+  lay_out();
+  fitted_ = true;
+}
+
+std::vector<std::int64_t> RunContext::sizes_of(const PlanValue& value) const { return evaluated(value.sizes, symbols); }
+
+std::vector<std::int64_t> RunContext::strides_of(const PlanValue& value, const std::vector<std::int64_t>& sizes) const {
+  if (value.strides) return evaluated(*value.strides, symbols);
+  std::vector<std::int64_t> strides(sizes.size());
+  std::int64_t stride = 1;
+  for (std::size_t i = sizes.size(); i-- > 0; stride *= std::max<std::int64_t>(sizes[i], 1)) strides[i] = stride;
+  return strides;
+}
+
+std::size_t RunContext::bytes_of(const PlanValue& value) const {
+  const std::vector<std::int64_t> sizes = sizes_of(value);
+  return extent_bytes(sizes, strides_of(value, sizes), size_of(value.dtype));
+}
+
+void RunContext::lay_out() {
+  for (std::uint32_t s = 0; s < steps.size(); ++s)
+    if (!plan.steps_[s]->late) fit_step(s);
+  std::vector<ArenaRequest> requests;
+  std::vector<std::uint32_t> owners;  // value, or past the values: the workspace of a step
+  std::size_t touched = 0;
+  for (std::uint32_t v = 0; v < plan.values_.size(); ++v) {
+    const PlanValue& value = plan.values_[v];
+    if (value.late || value.place == Place::nowhere) continue;
+    const std::size_t bytes = bytes_of(value);
+    touched += bytes;
+    if (value.place != Place::arena) continue;
+    requests.push_back({bytes, value.first_step, value.last_step});
+    owners.push_back(v);
+  }
+  for (std::uint32_t s = 0; s < steps.size(); ++s) {
+    if (workspace_bytes_[s] == 0) continue;
+    requests.push_back({workspace_bytes_[s], s, s});
+    owners.push_back(static_cast<std::uint32_t>(plan.values_.size()) + s);
+  }
+  timed = plan.environment_->profile || touched >= kTimedFrom;
+  place_values(requests, owners);
+  place_literals();
+}
+
+void RunContext::place_values(std::span<const ArenaRequest> requests, std::span<const std::uint32_t> owners) {
+  const ArenaPlan arena = plan_arena(requests);
+  arena_sizes = {arena.bytes, arena_lower_bound(requests), 0};
+  if (arena.bytes > arena_.size()) arena_ = PoolBlock(arena.bytes);
+  std::vector<const void*> pointers(plan.values_.size(), nullptr);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    arena_sizes.unshared += requests[i].bytes;
+    std::byte* memory = arena_.data() + arena.offsets[i];
+    if (owners[i] < pointers.size())
+      pointers[owners[i]] = memory;
+    else
+      steps[owners[i] - pointers.size()]->args.workspace = memory;
+  }
+  for (std::uint32_t v = 0; v < plan.values_.size(); ++v) {
+    if (plan.values_[v].place == Place::constant) pointers[v] = plan.values_[v].pointer;
+    if (plan.values_[v].place == Place::literal) pointers[v] = &literals_[v];
+  }
+  for (const auto& step : plan.steps_) {
+    for (std::size_t i = 0; i < step->inputs.size(); ++i) table[step->first_input + i] = const_cast<void*>(pointers[step->inputs[i]]);
+    for (std::size_t i = 0; i < step->outputs.size(); ++i) table[step->first_output + i] = const_cast<void*>(pointers[step->outputs[i]]);
+  }
+}
+
+void RunContext::place_literals() {
+  for (std::uint32_t v = 0; v < plan.values_.size(); ++v)
+    if (plan.values_[v].place == Place::literal && !plan.values_[v].late) literals_[v] = literal_bits(plan.values_[v].literal, symbols);
+}
+
+void RunContext::fit_step(std::uint32_t s) {
+  const Step& step = *plan.steps_[s];
+  StepState& state = *steps[s];
+  if (step.kind == Step::Kind::copy) {
+    const PlanValue& to = plan.values_[step.outputs[0]];
+    const PlanValue& from = plan.values_[step.inputs[0]];
+    if (from.place == Place::literal) literals_[step.inputs[0]] = literal_bits(from.literal, symbols);
+    state.sizes = sizes_of(to);
+    state.to_strides = strides_of(to, state.sizes);
+    state.from_strides = strides_of(from, state.sizes);
+    return;
+  }
+  for (std::size_t i = 0; i < state.symbols.size(); ++i) state.symbols[i] = symbols[step.group.symbols[i].value];
+  choose_route(s);
+  workspace_bytes_[s] = state.route ? 0 : step.artefact->workspace_bytes(state.symbols.data());
+  if (workspace_bytes_[s] == 0) state.args.workspace = nullptr;
+}
+
+void RunContext::choose_route(std::uint32_t s) {
+  Step& step = *plan.steps_[s];
+  StepState& state = *steps[s];
+  state.route = step.detour();
+  state.plain = !state.route && step.artefact && !step.late && holds(step.artefact->assumptions(), state.symbols.data());
+  if (state.plain || state.route) return;
+  if (step.artefact && holds(step.artefact->assumptions(), state.symbols.data())) return;
+
+  const BackendInstance& backend = *plan.environment_->backends[step.backend];
+  const PlansBySize::Found found = step.plans_by_size.find_or_make(state.symbols, plan.environment_->artefact_limit, [&] {
+    return Plan::compile(plan.environment_, with_sizes(step.group.graph, state.symbols), step.backend, state.symbols);
+  });
+  state.route = found.plan;
+  Events& events = *plan.environment_->events;
+  if (!found.made) return events.count("compiles_by_size_reused");
+  const char* why = step.artefact ? "what it assumed does not hold for them" : "it takes no symbolic sizes";
+  events.emit({{"kind", "compile_by_size"}, {"phase", "compile"}, {"backend", backend.name()}, {"nodes", step.node_count}, {"sizes", state.symbols}, {"dropped", found.dropped},
+               {"text", fmt::format("backend '{}' compiled {} nodes for the sizes of this call, since {}", backend.name(), step.node_count, why)}});
+}
+
+void RunContext::begin(const TenonRunArgs& args) {
+  call = &args;
+  for (const Patch& p : plan.input_patches_) table[p.slot] = const_cast<void*>(args.inputs[p.index]);
+  for (const Patch& p : plan.output_patches_) table[p.slot] = args.outputs[p.index];
+  if (!plan.updates_.empty()) stage_updates();
+}
+
+// An update may be given the memory of its own target. It is computed beside it, and copied when nothing can fail any more.
+void RunContext::stage_updates() {
+  for (std::size_t u = 0; u < plan.updates_.size(); ++u) {
+    const std::uint32_t position = plan.updates_[u];
+    void* target = call->outputs[position];
+    if (!target || target != call->inputs[plan.update_targets_[u]]) continue;
+    const std::size_t bytes = bytes_of(plan.values_[plan.output_values_[position]]);
+    void* memory = take_memory(bytes);
+    for (const Patch& p : plan.output_patches_)
+      if (p.index == position) table[p.slot] = memory;
+    staged_.push_back({memory, target, bytes});
+  }
+}
+
+void RunContext::commit_updates() {
+  for (const Staged& staged : staged_) std::memcpy(staged.target, staged.memory, staged.bytes);
+}
+
+void* RunContext::take_memory(std::size_t bytes) {
+  void* memory = pool_allocate(bytes);
+  if (!memory) throw Exception(Code::out_of_memory, fmt::format("no memory for {} bytes", bytes));
+  taken_.push_back({memory, bytes, nullptr});
+  return memory;
+}
+
+void RunContext::finish() {
+  for (const LateMemory& late : taken_) {
+    pool_release(late.memory, late.bytes);
+    if (late.tensor && late.tensor->deleter) late.tensor->deleter(late.tensor);
+  }
+  taken_.clear();
+  staged_.clear();
+  call = nullptr;
+}
+
+void* RunContext::allocate_late(std::uint32_t v, std::vector<std::int64_t> sizes) {
+  const PlanValue& value = plan.values_[v];
+  LateValue& late = late_values[v];
+  const std::vector<std::int64_t> strides = strides_of(value, sizes);
+  const std::size_t bytes = extent_bytes(sizes, strides, size_of(value.dtype));
+  if (value.place == Place::output) {
+    if (!call->allocate_output) throw Exception(Code::invalid_argument, fmt::format("the size of output {} depends on data: run needs allocate_output", value.index));
+    late.pointer = call->allocate_output(call->context, value.index, sizes.data(), sizes.size());
+    if (!late.pointer) throw Exception(Code::out_of_memory, fmt::format("the caller gave no memory for output {} ({} bytes)", value.index, bytes));
+  } else {
+    late.pointer = take_memory(bytes);
+  }
+  late.sizes = std::move(sizes);
+  late.sized = true;
+  return late.pointer;
+}
+
+void RunContext::prepare_late(std::uint32_t s) {
+  const Step& step = *plan.steps_[s];
+  StepState& state = *steps[s];
+  for (std::size_t i = 0; i < step.inputs.size(); ++i)
+    if (plan.values_[step.inputs[i]].late && plan.values_[step.inputs[i]].place != Place::literal) table[step.first_input + i] = late_values[step.inputs[i]].pointer;
+  fit_step(s);
+  if (workspace_bytes_[s]) state.args.workspace = take_memory(workspace_bytes_[s]);
+  for (std::size_t i = 0; i < step.outputs.size(); ++i) {
+    const PlanValue& value = plan.values_[step.outputs[i]];
+    if (!value.late) continue;
+    late_values[step.outputs[i]] = {};
+    bool known = true;
+    for (const SizeExpression& size : value.sizes) size.dim().for_each_symbol([&](SymbolId symbol) { known = known && symbols[symbol.value] >= 0; });
+    table[step.first_output + i] = known ? allocate_late(step.outputs[i], sizes_of(value)) : nullptr;
+  }
+}
+
+void RunContext::complete_late(std::uint32_t s) {
+  const Step& step = *plan.steps_[s];
+  const std::string& backend = plan.environment_->backends[step.backend]->name();
+  for (std::uint32_t v : step.outputs)
+    if (plan.values_[v].late && !late_values[v].sized)
+      throw Failure(Code::plugin_failed, TENON_PHASE_EXECUTE, backend, fmt::format("it gave no memory for %{}, whose size depends on data", plan.values_[v].name));
+  for (const Step::Binding& binding : step.bindings)
+    symbols[binding.symbol.value] = late_values[step.outputs[binding.output]].sizes[binding.dimension];
+  for (std::uint32_t v : step.outputs)
+    if (plan.values_[v].late && sizes_of(plan.values_[v]) != late_values[v].sizes)
+      throw Failure(Code::plugin_failed, TENON_PHASE_EXECUTE, backend, fmt::format("the sizes that it gave %{} contradict each other", plan.values_[v].name));
+}
+
+}  // namespace tenon::host

@@ -1,0 +1,122 @@
+// Everything that one run of a plan writes to: pointers, sizes, scratch memory. Kept between runs, so that a run whose sizes are
+// those of the last one computes nothing but pointers.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "host/runtime/arena_plan.h"
+#include "host/runtime/memory_pool.h"
+#include "host/runtime/plan.h"
+
+namespace tenon::host {
+
+/// Counts of one step in one context; written by the thread that runs, read by whoever collects.
+struct StepCounts {
+  std::atomic<std::int64_t> runs{0}, timed_runs{0}, nanoseconds{0};
+  std::int64_t collected_runs = 0, collected_timed_runs = 0, collected_nanoseconds = 0;
+
+  /// Adds without a locked instruction: only one thread writes at a time.
+  static void add(std::atomic<std::int64_t>& counter, std::int64_t n) {
+    counter.store(counter.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  }
+};
+
+class RunContext;
+
+/// What a running artefact's TenonCall refers to.
+struct StepCall {
+  RunContext* run = nullptr;
+  std::uint32_t step = 0;
+  std::string defect;  // what the backend did wrong while running
+};
+
+/// The state of one step.
+struct StepState {
+  TenonExecuteArgs args{};
+  TenonCall call{};
+  StepCall call_state;
+  std::vector<std::int64_t> symbols;  // by SymbolId of the group
+  std::shared_ptr<Plan> route;        // runs instead of the artefact
+  bool plain = false;                 // the artefact runs, and nothing is to be done before or after
+  StepCounts counts;
+  // of a copy
+  std::vector<std::int64_t> sizes, from_strides, to_strides;
+};
+
+/// Memory that was taken while running and goes when the run ends.
+struct LateMemory {
+  void* memory = nullptr;
+  std::size_t bytes = 0;
+  DLManagedTensorVersioned* tensor = nullptr;  // instead, handed over by a backend
+};
+
+class RunContext {
+ public:
+  explicit RunContext(Plan& plan);
+  ~RunContext();
+  RunContext(const RunContext&) = delete;
+
+  /// Makes the context fit the sizes of a call: places values, chooses plans by size. Does nothing when they are those of the last.
+  void fit(const std::int64_t* symbols);
+  /// Puts the caller's pointers in place; `args` is used until `finish`.
+  void begin(const TenonRunArgs& args);
+  /// Frees what the run took.
+  void finish();
+
+  Plan& plan;
+  std::vector<std::int64_t> symbols;  // by SymbolId; -1 for those that are not known yet
+  std::vector<void*> table;
+  std::vector<std::unique_ptr<StepState>> steps;
+  const TenonRunArgs* call = nullptr;
+  bool timed = false;
+  Plan::ArenaSizes arena_sizes;
+
+  // Values of sizes that depend on data, by value of the plan: where they are in this run, and how large.
+  struct LateValue {
+    void* pointer = nullptr;
+    bool sized = false;
+    std::vector<std::int64_t> sizes;
+  };
+  std::vector<LateValue> late_values;
+
+  /// Symbols, plans by size, memory of a step that waits for sizes.
+  void prepare_late(std::uint32_t step);
+  /// After a late step: binds the symbols that it defines. Throws when the backend left something out.
+  void complete_late(std::uint32_t step);
+  /// Gives memory for a value whose sizes are now known: of the caller, or of the pool.
+  void* allocate_late(std::uint32_t value, std::vector<std::int64_t> sizes);
+  void* take_memory(std::size_t bytes);
+  void keep_tensor(DLManagedTensorVersioned* tensor) { taken_.push_back({nullptr, 0, tensor}); }
+
+  std::vector<std::int64_t> sizes_of(const PlanValue& value) const;
+  std::vector<std::int64_t> strides_of(const PlanValue& value, const std::vector<std::int64_t>& sizes) const;
+  std::size_t bytes_of(const PlanValue& value) const;
+
+  /// Writes updates that were computed beside their targets.
+  void commit_updates();
+
+ private:
+  void lay_out();
+  void place_values(std::span<const ArenaRequest> requests, std::span<const std::uint32_t> owners);
+  void place_literals();
+  void fit_step(std::uint32_t step);
+  void choose_route(std::uint32_t step);
+  void stage_updates();
+
+  bool fitted_ = false;
+  PoolBlock arena_;
+  std::vector<std::size_t> workspace_bytes_;  // by step
+  std::vector<std::uint64_t> literals_;       // by value of the plan: the bits of literals
+  std::vector<LateMemory> taken_;
+  struct Staged {
+    void* memory;
+    void* target;
+    std::size_t bytes;
+  };
+  std::vector<Staged> staged_;
+};
+
+}  // namespace tenon::host

@@ -1,0 +1,101 @@
+#include "host/runtime/tensor_call.h"
+
+#include <algorithm>
+
+#include "host/runtime/run_context.h"
+#include "host/runtime/strided_copy.h"
+
+namespace tenon::host {
+namespace {
+
+/// What is wrong with the sizes for an output; empty when nothing is.
+std::string size_defect(const RunContext& run, const PlanValue& value, std::span<const std::int64_t> sizes) {
+  if (sizes.size() != value.sizes.size()) return fmt::format("it gives %{} {} dimensions instead of {}", value.name, sizes.size(), value.sizes.size());
+  for (std::size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] < 0) return fmt::format("it gives dimension {} of %{} the size {}", d, value.name, sizes[d]);
+    bool known = true;
+    if (!value.sizes[d].is_constant()) value.sizes[d].dim().for_each_symbol([&](SymbolId s) { known = known && run.symbols[s.value] >= 0; });
+    if (!known) continue;
+    const std::int64_t expected = value.sizes[d].evaluate(run.symbols);
+    if (sizes[d] != expected) return fmt::format("it gives dimension {} of %{} the size {} instead of {}", d, value.name, sizes[d], expected);
+  }
+  return {};
+}
+
+void* allocate(StepCall& state, std::uint32_t index, const std::int64_t* sizes, std::size_t rank) {
+  RunContext& run = *state.run;
+  const Step& step = *run.plan.steps()[state.step];
+  const auto refuse = [&](std::string why) -> void* {
+    state.defect = std::move(why);
+    return nullptr;
+  };
+  if (index >= step.outputs.size()) return refuse(fmt::format("it asks for memory for output {} of {}", index, step.outputs.size()));
+  const std::uint32_t v = step.outputs[index];
+  const PlanValue& value = run.plan.values()[v];
+  if (!value.late) return refuse(fmt::format("it asks for memory for %{}, whose size is known and whose memory it was given", value.name));
+  if (std::string defect = size_defect(run, value, {sizes, rank}); !defect.empty()) return refuse(std::move(defect));
+  void* memory = run.allocate_late(v, {sizes, sizes + rank});
+  run.table[step.first_output + index] = memory;
+  return memory;
+}
+
+void* allocate_guarded(void* self, std::uint32_t index, const std::int64_t* sizes, std::size_t rank) noexcept {
+  auto& state = *static_cast<StepCall*>(self);
+  try {
+    return allocate(state, index, sizes, rank);
+  } catch (const std::exception& e) {
+    state.defect = e.what();
+    return nullptr;
+  }
+}
+
+/// Takes a tensor as an output. Throws what is wrong with it.
+void take_tensor(StepCall& state, std::uint32_t index, DLManagedTensorVersioned* managed) {
+  RunContext& run = *state.run;
+  const Step& step = *run.plan.steps()[state.step];
+  TENON_USER_CHECK(index < step.outputs.size(), "it hands over output {} of {}", index, step.outputs.size());
+  const std::uint32_t v = step.outputs[index];
+  const PlanValue& value = run.plan.values()[v];
+  const DLTensor& tensor = managed->dl_tensor;
+  TENON_USER_CHECK(dtype_of(tensor.dtype) == value.dtype, "it hands over %{} as {} instead of {}", value.name, name_of(tensor.dtype), name_of(value.dtype));
+  TENON_USER_CHECK(tensor.device.device_type == kDLCPU, "it hands over %{} on a device of type {}", value.name, static_cast<int>(tensor.device.device_type));
+  const std::vector<std::int64_t> sizes(tensor.shape, tensor.shape + tensor.ndim);
+  const std::string defect = size_defect(run, value, sizes);
+  TENON_USER_CHECK(defect.empty(), "{}", defect);
+
+  std::vector<std::int64_t> row_major(sizes.size());
+  std::int64_t stride = 1;
+  for (std::size_t i = sizes.size(); i-- > 0; stride *= std::max<std::int64_t>(sizes[i], 1)) row_major[i] = stride;
+  const std::vector<std::int64_t> strides = tensor.strides ? std::vector<std::int64_t>(tensor.strides, tensor.strides + tensor.ndim) : row_major;
+  auto* data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
+  const bool fits = is_row_major(sizes, strides) && reinterpret_cast<std::uintptr_t>(data) % kArenaAlignment == 0;
+  if (value.place == Place::late && fits) {
+    run.keep_tensor(managed);
+    run.late_values[v] = {data, true, sizes};
+    run.table[step.first_output + index] = data;
+    return;
+  }
+  void*& slot = run.table[step.first_output + index];
+  if (!slot) slot = run.allocate_late(v, sizes);
+  strided_copy(static_cast<std::byte*>(slot), row_major, data, strides, sizes, size_of(value.dtype));
+  if (managed->deleter) managed->deleter(managed);
+}
+
+std::int32_t give_guarded(void* self, std::uint32_t index, DLManagedTensorVersioned* tensor) noexcept {
+  auto& state = *static_cast<StepCall*>(self);
+  try {
+    TENON_USER_CHECK(tensor, "it hands over no tensor as output {}", index);
+    take_tensor(state, index, tensor);
+    return TENON_OK;
+  } catch (const std::exception& e) {
+    state.defect = e.what();
+    if (tensor && tensor->deleter) tensor->deleter(tensor);
+    return TENON_INVALID_ARGUMENT;
+  }
+}
+
+}  // namespace
+
+TenonCall tensor_call(StepCall& state) { return {sizeof(TenonCall), &state, &allocate_guarded, &give_guarded}; }
+
+}  // namespace tenon::host
