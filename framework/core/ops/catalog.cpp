@@ -25,7 +25,8 @@ struct Catalogue {
 
   Catalogue() {
     for (Family (*family)() : {arithmetic_ops, comparison_ops, rounding_ops, transcendental_ops, activation_ops, choice_ops, creation_ops,
-                               reduction_ops, norm_ops, movement_ops, joining_ops, padding_ops, matrix_ops})
+                               reduction_ops, norm_ops, movement_ops, joining_ops, padding_ops, matrix_ops, indexing_ops, scatter_ops,
+                               normalisation_ops, data_dependent_ops, scan_ops})
       for (Op& op : family()) ops.push_back(std::move(op));
     for (Op& op : ops) {
       catch_errors(op);

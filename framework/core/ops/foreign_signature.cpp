@@ -54,7 +54,7 @@ ForeignArgument literal(std::string_view s) {
 
 std::optional<ForeignArgument> split_default(std::string_view& part) {
   const std::size_t equals = part.find('=');
-  if (equals == std::string_view::npos) return std::nullopt;
+  if (equals == std::string_view::npos) return {};
   const std::string_view text = trimmed(part.substr(equals + 1));
   part = trimmed(part.substr(0, equals));
   return literal(text);

@@ -30,13 +30,15 @@ Family padding_ops();
 Family matrix_ops();
 Family indexing_ops();
 Family scatter_ops();
-Family subscript_ops();
 Family normalisation_ops();
 Family data_dependent_ops();
 Family scan_ops();
 
 using Values = std::vector<ir::ValueId>;
 using Adapt = std::function<Values(ForeignArguments&)>;
+
+/// `__getitem__`, `__setitem__` and the methods that overwrite all of a tensor; they belong to the op `index`.
+std::vector<Alias> subscript_names();
 
 /// Aliases under which torch knows a function that is also a tensor method; an empty signature is the op's schema.
 std::vector<Alias> torch_names(std::string_view name, std::string signature = {}, Adapt adapt = {});

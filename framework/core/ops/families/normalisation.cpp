@@ -1,0 +1,277 @@
+// Softmax and the normalisations of networks, made of reductions and pointwise ops. The smaller floats compute in float32.
+#include <numeric>
+
+#include "core/ops/families/move.h"
+
+namespace tenon::ops {
+namespace {
+
+using ir::Dim;
+using ir::Shape;
+
+const std::vector<DType> kFloats{DType::f32, DType::f64, DType::f16, DType::bf16};
+
+void require_float(const OpQuery& q) { TENON_USER_CHECK(is_float(infer::shared_dtype(q)), "takes float tensors, not {}", name_of(q.type(0).dtype)); }
+
+ir::Attributes over(std::vector<Dim> dims, bool keep = true) { return {{"dim", std::move(dims)}, {"keepdim", keep}}; }
+
+ir::Attributes over_as(std::vector<Dim> dims, DType t) { return {{"dim", std::move(dims)}, {"dtype", t}, {"keepdim", true}}; }
+
+// ---- softmax
+
+/// exp(x - max), which cannot overflow, over its sum. The logarithm: x - max - log(sum).
+Values softmax(NodeBuilder& b, const OpQuery& q, bool logarithm) {
+  const DType result = q.type(0).dtype, t = compute_type(result);
+  const std::vector<Dim> dim{Dim(infer::wrap_dim(q.constant_integer("dim"), q.type(0).rank()))};
+  const ir::ValueId x = b.cast(q.operands()[0], t);
+  if (q.type(0).rank() == 0) return {b.one("full", {b.literal(logarithm ? 0.0 : 1.0)}, {{"dtype", result}, {"size", std::vector<Dim>{}}})};
+  if (q.type(0).shape[static_cast<std::size_t>(dim[0].constant())] == Dim(0)) return {q.operands()[0]};
+  const ir::ValueId shifted = b.one("sub", {x, b.one("amax", {x}, over(dim))});
+  const ir::ValueId power = b.one("exp", {shifted});
+  const ir::ValueId total = b.one("sum", {power}, over_as(dim, t));
+  const ir::ValueId y = logarithm ? b.one("sub", {shifted, b.one("log", {total})}) : b.one("div", {power, total});
+  return {b.cast(y, result)};
+}
+
+Adapt softmax_adapt(std::string op, bool negated = false) {
+  return [=](ForeignArguments& a) {
+    ir::ValueId x = a.value("self");
+    if (const auto dtype = a.dtype("dtype")) x = a.builder().cast(x, *dtype);
+    TENON_USER_CHECK(is_float(a.type(x).dtype), "\"softmax_lastdim_kernel_impl\" not implemented for '{}'", name_of(a.type(x).dtype));
+    if (!a.given("dim")) throw Exception(Code::unsupported, "softmax without a dimension");
+    if (negated) x = a.one("neg", {x});
+    return a.call(op, {x}, {{"dim", Dim(a.dim("dim", a.type(x).rank()))}});
+  };
+}
+
+Op softmax_op(std::string name, bool logarithm) {
+  Op op;
+  op.schema = "(Tensor self, int dim) -> Tensor";
+  const Adapt adapt = softmax_adapt(name);
+  op.aliases = torch_names(name, "(self, dim, dtype=None)", adapt) + names({"torch.nn.functional." + name}, "(input -> self, dim=None, _stacklevel=3, dtype=None)", adapt) +
+               names({"torch.special." + name}, "(self, dim, *, dtype=None)", adapt) + names({"torch._" + name}, "(self, dim, half_to_float=False)", adapt);
+  if (!logarithm) op.aliases = op.aliases + names({"torch.nn.functional.softmin"}, "(input -> self, dim=None, _stacklevel=3, dtype=None)", softmax_adapt(name, true));
+  op.name = std::move(name);
+  op.infer = [](const OpQuery& q) -> Result<infer::Types> {
+    infer::require_operands(q, 1, 1);
+    require_float(q);
+    infer::wrap_dim(q.constant_integer("dim"), q.type(0).rank());
+    return infer::one(q, q.type(0).dtype, q.type(0).shape);
+  };
+  op.decompose = [logarithm](NodeBuilder& b, const OpQuery& q) { return softmax(b, q, logarithm); };
+  op.samples = [] {
+    std::vector<Sample> all;
+    for (DType t : kFloats)
+      for (std::int64_t dim : {0, -1})
+        all.push_back({.name = fmt::format("{}_{}", name_of(t), dim), .operands = {{.dtype = t, .shape = {5, 9}}}, .attributes = {{"dim", Dim(dim)}}});
+    all.push_back({.name = "middle", .operands = {{.shape = {2, 7, 3}}}, .attributes = {{"dim", Dim(1)}}});
+    all.push_back({.name = "scalar", .operands = {{.shape = {}}}, .attributes = {{"dim", Dim(0)}}});
+    all.push_back({.name = "nothing", .operands = {{.shape = {3, 0}}}, .attributes = {{"dim", Dim(1)}}});
+    return all;
+  };
+  return op;
+}
+
+// ---- layer_norm, rms_norm
+
+std::vector<Dim> last_dims(std::size_t rank, std::size_t count) {
+  std::vector<Dim> dims;
+  for (std::size_t d = rank - count; d < rank; ++d) dims.emplace_back(static_cast<std::int64_t>(d));
+  return dims;
+}
+
+/// (x - mean) / sqrt(variance + eps) over some dimensions.
+ir::ValueId standardised(NodeBuilder& b, ir::ValueId x, const std::vector<Dim>& dims, double eps) {
+  const DType t = b.graph().type(x).dtype;
+  const ir::ValueId distance = b.one("sub", {x, b.one("mean", {x}, over_as(dims, t))});
+  const ir::ValueId variance = b.one("mean", {b.one("mul", {distance, distance})}, over_as(dims, t));
+  return b.one("mul", {distance, b.one("rsqrt", {b.one("add", {variance, b.literal(eps)})})});
+}
+
+/// x * weight + bias, as far as they are among the operands from `first` on, reshaped to `shape`.
+ir::ValueId affine(NodeBuilder& b, const OpQuery& q, ir::ValueId x, std::size_t first, const Shape& shape) {
+  const DType t = b.graph().type(x).dtype;
+  const auto operand = [&](std::size_t i) { return reshape_to(b, b.cast(q.operands()[i], t), shape); };
+  if (q.operand_count() > first) x = b.one("mul", {x, operand(first)});
+  if (q.operand_count() > first + 1) x = b.one("add", {x, operand(first + 1)});
+  return x;
+}
+
+Result<infer::Types> infer_last_dims(const OpQuery& q) {
+  require_float(q);
+  const auto normalised = q.integers("normalized_shape");
+  const Shape& shape = q.type(0).shape;
+  TENON_USER_CHECK(normalised.size() <= shape.size() && !normalised.empty(), "normalized_shape {} for an input of shape {}", infer::text(q.graph(), normalised), infer::text(q.graph(), shape));
+  for (std::size_t d = 0; d < normalised.size(); ++d)
+    infer::require_equal(q.graph(), normalised[d], shape[shape.size() - normalised.size() + d], "normalized_shape and the input's last dimensions");
+  return infer::one(q, q.type(0).dtype, shape);
+}
+
+/// Operands of a normalisation: the bias without a weight needs a weight of ones.
+Values with_affine(ForeignArguments& a, Values operands, const Shape& shape) {
+  if (a.given("bias") && !a.given("weight"))
+    operands.push_back(a.builder().one("full", {a.builder().literal(1.0)}, {{"dtype", a.type(operands[0]).dtype}, {"size", shape}}));
+  if (a.given("weight")) operands.push_back(a.value("weight"));
+  if (a.given("bias")) operands.push_back(a.value("bias"));
+  return operands;
+}
+
+Op layer_norm_op() {
+  Op op;
+  op.name = "layer_norm";
+  op.schema = "(Tensor input, Tensor? weight=None, Tensor? bias=None, *, int[] normalized_shape, float eps=1e-05) -> Tensor";
+  op.aliases = names({"torch.layer_norm", "torch.nn.functional.layer_norm"}, "(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn_enable=True)", [](ForeignArguments& a) {
+    const auto shape = a.integers("normalized_shape");
+    return a.call("layer_norm", with_affine(a, {a.value("input")}, shape), {{"eps", a.number("eps", 1e-5)}, {"normalized_shape", shape}});
+  });
+  op.infer = [](const OpQuery& q) -> Result<infer::Types> {
+    infer::require_operands(q, 1, 3);
+    return infer_last_dims(q);
+  };
+  op.decompose = [](NodeBuilder& b, const OpQuery& q) -> Values {
+    const DType result = q.type(0).dtype;
+    const auto shape = q.integers("normalized_shape");
+    const ir::ValueId x = standardised(b, b.cast(q.operands()[0], compute_type(result)), last_dims(q.type(0).rank(), shape.size()), q.number("eps", 1e-5));
+    return {b.cast(affine(b, q, x, 1, shape), result)};
+  };
+  op.samples = [] {
+    std::vector<Sample> all;
+    for (DType t : kFloats) {
+      all.push_back({.name = fmt::format("affine_{}", name_of(t)), .operands = {{.dtype = t, .shape = {4, 10}}, {.dtype = t, .shape = {10}}, {.dtype = t, .shape = {10}}}, .attributes = {{"eps", 1e-5}, {"normalized_shape", std::vector<Dim>{10}}}, .tolerance = 4});
+      all.push_back({.name = fmt::format("plain_{}", name_of(t)), .operands = {{.dtype = t, .shape = {3, 4, 5}}}, .attributes = {{"eps", 1e-5}, {"normalized_shape", std::vector<Dim>{4, 5}}}, .tolerance = 4});
+    }
+    return all;
+  };
+  return op;
+}
+
+Op rms_norm_op() {
+  Op op;
+  op.name = "rms_norm";
+  op.schema = "(Tensor input, Tensor? weight=None, *, int[] normalized_shape, float eps) -> Tensor";
+  op.aliases = names({"torch.rms_norm", "torch.nn.functional.rms_norm"}, "(input, normalized_shape, weight=None, eps=None)", [](ForeignArguments& a) {
+    const DType t = a.type(a.value("input")).dtype;
+    // torch's default is the machine epsilon of the dtype it computes in.
+    const double epsilon = t == DType::f64 ? 2.220446049250313e-16 : 1.1920928955078125e-07;
+    if (is_reduced_float(t) && !a.given("eps")) throw Exception(Code::unsupported, "rms_norm of half floats without eps");
+    return a.call("rms_norm", with_affine(a, {a.value("input")}, a.integers("normalized_shape")), {{"eps", a.number("eps", epsilon)}, {"normalized_shape", a.integers("normalized_shape")}});
+  });
+  op.infer = [](const OpQuery& q) -> Result<infer::Types> {
+    infer::require_operands(q, 1, 2);
+    return infer_last_dims(q);
+  };
+  op.decompose = [](NodeBuilder& b, const OpQuery& q) -> Values {
+    const DType result = q.type(0).dtype, t = compute_type(result);
+    const auto shape = q.integers("normalized_shape");
+    const ir::ValueId x = b.cast(q.operands()[0], t);
+    const ir::ValueId power = b.one("mean", {b.one("mul", {x, x})}, over_as(last_dims(q.type(0).rank(), shape.size()), t));
+    const ir::ValueId y = b.one("mul", {x, b.one("rsqrt", {b.one("add", {power, b.literal(q.number("eps"))})})});
+    return {b.cast(affine(b, q, y, 1, shape), result)};
+  };
+  op.samples = [] {
+    std::vector<Sample> all;
+    for (DType t : kFloats)
+      all.push_back({.name = std::string(name_of(t)), .operands = {{.dtype = t, .shape = {4, 10}}, {.dtype = t, .shape = {10}}}, .attributes = {{"eps", 1e-5}, {"normalized_shape", std::vector<Dim>{10}}}, .tolerance = 4});
+    return all;
+  };
+  return op;
+}
+
+// ---- batch_norm, group_norm
+
+/// [C] as a shape that broadcasts against [N, C, …].
+Shape channel_shape(const Shape& input) {
+  Shape shape(input.size() - 1, Dim(1));
+  shape[0] = input[1];
+  return shape;
+}
+
+Values batch_norm_adapt(ForeignArguments& a) {
+  if (a.flag("training")) throw Exception(Code::unsupported, "batch_norm in training");
+  if (!a.given("running_mean") || !a.given("running_var")) throw Exception(Code::unsupported, "batch_norm without running statistics");
+  const ir::ValueId x = a.value("input");
+  Values operands{x, a.value("running_mean"), a.value("running_var")};
+  return a.call("batch_norm", with_affine(a, operands, {a.type(x).shape.at(1)}), {{"eps", a.number("eps", 1e-5)}});
+}
+
+/// Normalises by given statistics: x * scale + shift, with the channels' scale and shift computed first.
+Values batch_norm(NodeBuilder& b, const OpQuery& q) {
+  const DType result = q.type(0).dtype, t = compute_type(result);
+  const auto operand = [&](std::size_t i) { return b.cast(q.operands()[i], t); };
+  ir::ValueId scale = b.one("rsqrt", {b.one("add", {operand(2), b.literal(q.number("eps", 1e-5))})});
+  if (q.operand_count() > 3) scale = b.one("mul", {scale, operand(3)});
+  const ir::ValueId moved = b.one("mul", {operand(1), scale});
+  const ir::ValueId shift = q.operand_count() > 4 ? b.one("sub", {operand(4), moved}) : b.one("neg", {moved});
+  const Shape channels = channel_shape(q.type(0).shape);
+  const ir::ValueId y = b.one("add", {b.one("mul", {operand(0), reshape_to(b, scale, channels)}), reshape_to(b, shift, channels)});
+  return {b.cast(y, result)};
+}
+
+Op batch_norm_op() {
+  Op op;
+  op.name = "batch_norm";
+  op.schema = "(Tensor input, Tensor running_mean, Tensor running_var, Tensor? weight=None, Tensor? bias=None, *, float eps=1e-05) -> Tensor";
+  op.aliases = names({"torch.batch_norm"}, "(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled=False)", batch_norm_adapt) +
+               names({"torch.nn.functional.batch_norm"}, "(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-05)", batch_norm_adapt);
+  op.infer = [](const OpQuery& q) -> Result<infer::Types> {
+    infer::require_operands(q, 3, 5);
+    TENON_USER_CHECK(is_float(q.type(0).dtype) && q.type(0).rank() >= 2, "takes a float tensor of at least 2 dimensions");
+    for (std::size_t i = 1; i < q.operand_count(); ++i) {
+      TENON_USER_CHECK(q.type(i).rank() == 1, "operand {} must have one dimension, not {}", i, q.type(i).rank());
+      infer::require_equal(q.graph(), q.type(i).shape[0], q.type(0).shape[1], "the number of channels");
+    }
+    return infer::one(q, q.type(0).dtype, q.type(0).shape);
+  };
+  op.decompose = batch_norm;
+  op.samples = [] {
+    std::vector<Sample> all;
+    for (DType t : kFloats)
+      all.push_back({.name = fmt::format("affine_{}", name_of(t)), .operands = {{.dtype = t, .shape = {2, 3, 4, 4}}, {.dtype = t, .shape = {3}}, {.dtype = t, .shape = {3}, .fill = Fill::positive}, {.dtype = t, .shape = {3}}, {.dtype = t, .shape = {3}}}, .attributes = {{"eps", 1e-5}}, .tolerance = 8});
+    all.push_back({.name = "plain", .operands = {{.shape = {5, 3}}, {.shape = {3}}, {.shape = {3}, .fill = Fill::positive}}, .attributes = {{"eps", 1e-3}}, .tolerance = 8});
+    return all;
+  };
+  return op;
+}
+
+Op group_norm_op() {
+  Op op;
+  op.name = "group_norm";
+  op.schema = "(Tensor input, Tensor? weight=None, Tensor? bias=None, *, int num_groups, float eps=1e-05) -> Tensor";
+  op.aliases = names({"torch.group_norm", "torch.nn.functional.group_norm"}, "(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabled=True)", [](ForeignArguments& a) {
+    const ir::ValueId x = a.value("input");
+    return a.call("group_norm", with_affine(a, {x}, {a.type(x).shape.at(1)}), {{"eps", a.number("eps", 1e-5)}, {"num_groups", a.integer("num_groups")}});
+  });
+  op.infer = [](const OpQuery& q) -> Result<infer::Types> {
+    infer::require_operands(q, 1, 3);
+    require_float(q);
+    TENON_USER_CHECK(q.type(0).rank() >= 2, "takes a tensor of at least 2 dimensions, not {}", q.type(0).rank());
+    const Dim channels = q.type(0).shape[1];
+    const std::int64_t groups = q.constant_integer("num_groups");
+    TENON_USER_CHECK(groups > 0 && mod(channels, Dim(groups)) == Dim(0), "Expected number of channels in input to be divisible by num_groups, but got {} channels and num_groups={}", infer::text(q.graph(), channels), groups);
+    return infer::one(q, q.type(0).dtype, q.type(0).shape);
+  };
+  op.decompose = [](NodeBuilder& b, const OpQuery& q) -> Values {
+    const DType result = q.type(0).dtype;
+    const Shape shape = q.type(0).shape;  // a copy: making nodes moves the values
+    const Dim groups = q.integer("num_groups");
+    const Dim inner = ir::product(std::span(shape).subspan(2));
+    const ir::ValueId grouped = reshape_to(b, b.cast(q.operands()[0], compute_type(result)), {shape[0], groups, floor_div(shape[1], groups) * inner});
+    const ir::ValueId x = reshape_to(b, standardised(b, grouped, {Dim(2)}, q.number("eps", 1e-5)), shape);
+    return {b.cast(affine(b, q, x, 1, channel_shape(shape)), result)};
+  };
+  op.samples = [] {
+    std::vector<Sample> all;
+    for (DType t : kFloats)
+      all.push_back({.name = std::string(name_of(t)), .operands = {{.dtype = t, .shape = {2, 6, 3, 3}}, {.dtype = t, .shape = {6}}, {.dtype = t, .shape = {6}}}, .attributes = {{"eps", 1e-5}, {"num_groups", Dim(3)}}, .tolerance = 4});
+    return all;
+  };
+  return op;
+}
+
+}  // namespace
+
+Family normalisation_ops() {
+  return {softmax_op("softmax", false), softmax_op("log_softmax", true), layer_norm_op(), rms_norm_op(), batch_norm_op(), group_norm_op()};
+}
+
+}  // namespace tenon::ops

@@ -1,0 +1,248 @@
+// x[…] and x[…] = v of both libraries, made of views, `index`, `index_put` and the scatters of views. No op is declared here.
+#include <algorithm>
+
+#include "core/ops/families/move.h"
+
+namespace tenon::ops {
+namespace {
+
+using ir::Dim;
+using ir::Shape;
+
+/// The index as a list of entries; an importer hands a tuple as a list, and a list inside the subscript as a list in that list.
+ForeignList entries_of(const ForeignArgument& index) {
+  const ForeignList* list = index.as<ForeignList>();
+  return list ? *list : ForeignList{index};
+}
+
+/// How a view was made from its parent, so that a write to it can be carried back.
+struct Step {
+  enum class Kind : std::uint8_t { select, slice, reshape } kind;
+  ir::ValueId parent;
+  std::size_t dim = 0;
+  Dim index;           // select
+  SliceBounds bounds;  // slice
+};
+
+/// A subscript taken apart: the view that its basic entries give, and index tensors for some of the view's dimensions.
+class Subscript {
+ public:
+  Subscript(ForeignArguments& a, ir::ValueId x, const ForeignArgument& index) : x_a(a), x_view(x) {
+    ForeignList entries = entries_of(index);
+    for (ForeignArgument& e : entries) prepare(e);
+    expand_ellipsis(entries);
+    x_advanced = std::ranges::any_of(entries, is_tensor);
+    for (const ForeignArgument& e : entries) apply(e);
+  }
+
+  ir::ValueId view() const { return x_view; }
+  bool advanced() const { return x_advanced; }
+  const std::vector<ir::ValueId>& indices() const { return x_indices; }
+  const std::vector<Dim>& dims() const { return x_dims; }
+  /// The shape of what is read or written.
+  Shape shape() {
+    if (!x_advanced) return x_a.type(x_view).shape;
+    return x_a.type(read()).shape;
+  }
+
+  ir::ValueId read() {
+    if (!x_advanced) return x_view;
+    Values operands{x_view};
+    operands.insert(operands.end(), x_indices.begin(), x_indices.end());
+    return x_a.builder().one("index", std::move(operands), {{"dims", x_dims}});
+  }
+
+  /// The whole tensor after `value`, of the view's shape, has replaced the view.
+  ir::ValueId write_back(ir::ValueId value) {
+    NodeBuilder& b = x_a.builder();
+    for (auto step = x_steps.rbegin(); step != x_steps.rend(); ++step) {
+      const Dim dim(static_cast<std::int64_t>(step->dim));
+      switch (step->kind) {
+        case Step::Kind::reshape: value = reshape_to(b, value, x_a.type(step->parent).shape); break;
+        case Step::Kind::select: value = b.one("select_scatter", {step->parent, value}, {{"dim", dim}, {"index", step->index}}); break;
+        case Step::Kind::slice:
+          if (step->bounds.backward) value = b.one("flip", {value}, {{"dims", std::vector<Dim>{dim}}});
+          value = b.one("slice_scatter", {step->parent, value}, {{"dim", dim}, {"end", step->bounds.end}, {"start", step->bounds.start}, {"step", Dim(step->bounds.step)}});
+          break;
+      }
+    }
+    return value;
+  }
+
+ private:
+  static bool is_tensor(const ForeignArgument& e) { return e.as<ir::ValueId>() != nullptr; }
+
+  bool is_mask(const ForeignArgument& e) { return is_tensor(e) && is_bool(x_a.type(*e.as<ir::ValueId>()).dtype); }
+
+  /// Lists become index tensors; what is not covered is refused.
+  void prepare(ForeignArgument& e) {
+    if (e.as<bool>()) throw Exception(Code::unsupported, "a bool in a subscript");
+    if (e.as<double>() || e.as<std::string>() || e.as<DType>()) throw Exception(Code::invalid_argument, "only integers, slices (`:`), ellipsis (`...`), None and integer or boolean tensors are valid indices");
+    if (const ForeignList* list = e.as<ForeignList>()) {
+      if (list->empty()) throw Exception(Code::unsupported, "an empty list in a subscript");
+      Values parts;
+      for (const ForeignArgument& part : *list) {
+        if (!part.as<Dim>() && !part.as<bool>()) throw Exception(Code::unsupported, "a nested list in a subscript");
+        parts.push_back(x_a.tensor(x_a.to_value(part)));
+      }
+      e.value = x_a.one("stack", std::move(parts), {{"dim", Dim(0)}});
+    }
+    if (is_tensor(e)) {
+      const DType t = x_a.type(*e.as<ir::ValueId>()).dtype;
+      TENON_USER_CHECK(is_int(t) || is_bool(t), "tensors used as indices must be integer or bool tensors, not {}", name_of(t));
+      if (t == DType::u8 && !x_a.numpy()) throw Exception(Code::unsupported, "a uint8 tensor as an index");
+    }
+  }
+
+  std::size_t consumed(const ForeignArgument& e) {
+    if (e.is_none() || e.as<ForeignEllipsis>()) return 0;
+    return is_mask(e) ? x_a.type(*e.as<ir::ValueId>()).rank() : 1;
+  }
+
+  void expand_ellipsis(ForeignList& entries) {
+    std::size_t used = 0;
+    for (const ForeignArgument& e : entries) used += consumed(e);
+    const std::size_t rank = x_a.type(x_view).rank();
+    TENON_USER_CHECK(used <= rank, "too many indices for tensor of dimension {}", rank);
+    const ForeignList all(rank - used, {ForeignSlice{}});
+    const auto ellipsis = std::ranges::find_if(entries, [](const ForeignArgument& e) { return e.as<ForeignEllipsis>() != nullptr; });
+    if (ellipsis == entries.end()) {
+      entries.insert(entries.end(), all.begin(), all.end());
+      return;
+    }
+    const auto at = entries.erase(ellipsis);
+    entries.insert(at, all.begin(), all.end());
+    TENON_USER_CHECK(std::ranges::none_of(entries, [](const ForeignArgument& e) { return e.as<ForeignEllipsis>() != nullptr; }), "an index can only have a single ellipsis ('...')");
+  }
+
+  void apply(const ForeignArgument& e) {
+    NodeBuilder& b = x_a.builder();
+    const Shape shape = x_a.type(x_view).shape;
+    if (e.is_none()) {
+      Shape wider = shape;
+      wider.insert(wider.begin() + static_cast<std::ptrdiff_t>(x_at++), Dim(1));
+      x_steps.push_back({Step::Kind::reshape, x_view, 0, {}, {}});
+      x_view = b.one("reshape", {x_view}, {{"shape", wider}});
+    } else if (const ForeignSlice* slice = e.as<ForeignSlice>()) {
+      const ir::ValueId parent = x_view;
+      x_view = slice_of(b, x_view, x_at, *slice);
+      if (!(x_view == parent)) x_steps.push_back({Step::Kind::slice, parent, x_at, {}, slice_bounds(b.graph(), shape[x_at], *slice)});
+      ++x_at;
+    } else if (const Dim* index = e.as<Dim>()) {
+      apply_number(*index, shape);
+    } else {
+      apply_tensor(e);
+    }
+  }
+
+  /// A number selects; beside index tensors NumPy counts it among them, which decides where their dimensions go.
+  void apply_number(const Dim& index, const Shape& shape) {
+    TENON_USER_CHECK(!index.is_constant() || !shape[x_at].is_constant() || (index.constant() >= -shape[x_at].constant() && index.constant() < shape[x_at].constant()),
+                     "index {} is out of bounds for dimension {} with size {}", infer::text(x_a.graph(), index), x_at, infer::text(x_a.graph(), shape[x_at]));
+    if (x_a.numpy() && x_advanced) {
+      add_index(x_a.builder().literal(index));
+      return;
+    }
+    x_steps.push_back({Step::Kind::select, x_view, x_at, index, {}});
+    x_view = select_of(x_a.builder(), x_view, x_at, index);
+  }
+
+  void apply_tensor(const ForeignArgument& e) {
+    const ir::ValueId index = *e.as<ir::ValueId>();
+    if (!is_mask(e)) {
+      add_index(index);
+      return;
+    }
+    const std::size_t rank = x_a.type(index).rank();
+    if (rank == 0) throw Exception(Code::unsupported, "a 0-d mask");
+    for (std::size_t d = 0; d < rank; ++d)
+      infer::require_equal(x_a.graph(), x_a.type(index).shape[d], x_a.type(x_view).shape[x_at + d], fmt::format("sizes of the mask and of the indexed tensor at dimension {}", d));
+    const ir::ValueId found = x_a.one("nonzero", {index});
+    for (std::size_t d = 0; d < rank; ++d) add_index(select_of(x_a.builder(), found, 1, Dim(static_cast<std::int64_t>(d))));
+  }
+
+  void add_index(ir::ValueId index) {
+    x_indices.push_back(index);
+    x_dims.emplace_back(static_cast<std::int64_t>(x_at++));
+  }
+
+  ForeignArguments& x_a;
+  ir::ValueId x_view;
+  std::size_t x_at = 0;  // the dimension of the view that the next entry speaks of
+  bool x_advanced = false;
+  std::vector<ir::ValueId> x_indices;
+  std::vector<Dim> x_dims;
+  std::vector<Step> x_steps;
+};
+
+Values get_item(ForeignArguments& a) {
+  Subscript subscript(a, a.value("self"), a["index"]);
+  return {subscript.read()};
+}
+
+/// The value in self's dtype; a number becomes a 0-d tensor.
+ir::ValueId written_value(ForeignArguments& a, DType dtype) {
+  const ForeignArgument& given = a["value"];
+  if (given.as<ForeignList>()) throw Exception(Code::unsupported, "assigning a list");
+  const ir::ValueId v = a.value("value");
+  if (a.graph().value(v).kind != ir::ValueKind::literal) return a.builder().cast(v, dtype);
+  return a.builder().one("full", {v}, {{"dtype", dtype}, {"size", std::vector<Dim>{}}});
+}
+
+/// Broadcasts a value to what is written; leading dimensions of size 1 that it has in excess go away.
+ir::ValueId fitted(ForeignArguments& a, ir::ValueId value, const Shape& shape) {
+  Shape own = a.type(value).shape;
+  while (own.size() > shape.size() && own[0] == Dim(1)) own.erase(own.begin());
+  value = reshape_to(a.builder(), value, own);
+  TENON_USER_CHECK(infer::broadcast(a.graph(), shape, own) == shape, "shape mismatch: value tensor of shape {} cannot be broadcast to indexing result of shape {}",
+                   infer::text(a.graph(), own), infer::text(a.graph(), shape));
+  return expand_to(a.builder(), value, shape);
+}
+
+/// x[mask] = number, without looking for the places.
+std::optional<ir::ValueId> write_masked_number(ForeignArguments& a, ir::ValueId self, ir::ValueId value) {
+  const ForeignList entries = entries_of(a["index"]);
+  if (entries.size() != 1 || !entries[0].as<ir::ValueId>() || a.type(value).rank() != 0) return std::nullopt;
+  ir::ValueId mask = *entries[0].as<ir::ValueId>();
+  if (!is_bool(a.type(mask).dtype) || a.type(mask).rank() > a.type(self).rank()) return std::nullopt;
+  Shape shape = a.type(mask).shape;
+  for (std::size_t d = 0; d < shape.size(); ++d) infer::require_equal(a.graph(), shape[d], a.type(self).shape[d], fmt::format("sizes of the mask and of the indexed tensor at dimension {}", d));
+  shape.resize(a.type(self).rank(), Dim(1));
+  mask = reshape_to(a.builder(), mask, shape);
+  return a.builder().one("where", {mask, value, self});
+}
+
+Values set_item(ForeignArguments& a) {
+  const ir::ValueId self = a.value("self");
+  const ir::ValueId value = written_value(a, a.type(self).dtype);
+  if (const auto masked = write_masked_number(a, self, value)) return {*masked};
+  Subscript subscript(a, self, a["index"]);
+  if (!subscript.advanced()) return {subscript.write_back(fitted(a, value, subscript.shape()))};
+  Values operands{subscript.view(), value};
+  const Shape shape = subscript.shape();
+  Shape own = a.type(value).shape;
+  while (own.size() > shape.size() && own[0] == Dim(1)) own.erase(own.begin());
+  operands[1] = reshape_to(a.builder(), value, own);
+  operands.insert(operands.end(), subscript.indices().begin(), subscript.indices().end());
+  const ir::ValueId written = a.builder().one("index_put", std::move(operands), {{"accumulate", false}, {"dims", subscript.dims()}});
+  return {subscript.write_back(written)};
+}
+
+/// fill_, zero_, copy_: the whole of self is written.
+Adapt overwritten(std::optional<std::int64_t> with) {
+  return [with](ForeignArguments& a) -> Values {
+    const ir::Type self = a.type(a.value("self"));
+    if (with) a.bind("value", {Dim(*with)});
+    return {fitted(a, written_value(a, self.dtype), self.shape)};
+  };
+}
+
+}  // namespace
+
+std::vector<Alias> subscript_names() {
+  return names({"torch.Tensor.__getitem__", "numpy.ndarray.__getitem__"}, "(self, index)", get_item) + names({"torch.Tensor.__setitem__", "numpy.ndarray.__setitem__"}, "(self, index, value)", set_item) +
+         names({"torch.Tensor.fill_", "torch.fill", "torch.fill_"}, "(self, value)", overwritten({})) + names({"torch.Tensor.copy_"}, "(self, src -> value, non_blocking=False)", overwritten({})) +
+         names({"torch.Tensor.zero_", "torch.zero_"}, "(self)", overwritten(0)) + names({"numpy.ndarray.fill"}, "(self, value)", overwritten({}));
+}
+
+}  // namespace tenon::ops
