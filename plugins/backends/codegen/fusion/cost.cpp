@@ -1,0 +1,47 @@
+#include "fusion/cost.h"
+
+namespace tenon::codegen {
+
+namespace {
+
+/// Work that storing a value and reading it back costs, in operations.
+constexpr double kStoreAndReload = 24;
+/// Below this, computing an operand again costs about what loading it does.
+constexpr double kCheaperThanLoad = 6;
+/// Elements of a row that stay in a second-level cache while its kernel passes over them again.
+constexpr double kRowInCache = 64 * 1024;
+/// A row that even a kernel without parallel rows may pass over several times.
+constexpr double kTinyRow = 16 * 1024;
+
+bool is_arithmetic(const ops::Instruction& i) { return i.op > ops::Primitive::load && i.dtype != DType::i64; }
+
+}  // namespace
+
+double own_cost(const ops::LoopBody& body) {
+  double cost = 0;
+  for (const ops::Instruction& i : body.element.instructions)
+    if (is_arithmetic(i)) cost += cost_of(i.op, i.dtype);
+  return cost;
+}
+
+bool is_view(const ops::LoopBody& body) {
+  if (body.reducer) return false;
+  for (const ops::Instruction& i : body.element.instructions)
+    if (is_arithmetic(i)) return false;
+  return true;
+}
+
+bool worth_storing(double cost, std::size_t paths) {
+  return paths > 1 && cost * static_cast<double>(paths - 1) > kStoreAndReload;
+}
+
+bool worth_storing_repeated(double cost, double repeats) { return repeats >= 2 && cost >= kCheaperThanLoad; }
+
+bool row_fits(const IndexAlgebra& algebra, std::span<const Loop> outer, std::span<const Loop> inner) {
+  double rows = 1, row = 1;
+  for (const Loop& l : outer) rows *= algebra.estimate(l.extent);
+  for (const Loop& l : inner) row *= algebra.estimate(l.extent);
+  return row <= (rows >= 4 ? kRowInCache : kTinyRow);
+}
+
+}  // namespace tenon::codegen

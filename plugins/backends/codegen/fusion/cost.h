@@ -1,0 +1,39 @@
+// Every decision of fusion that is about cost and not about possibility. All numbers are here.
+#pragma once
+
+#include "fusion/draft.h"
+
+namespace tenon::codegen {
+
+/// What a node costs at one point of its loops, without its operands: an ordinary operation counts 1.
+double own_cost(const ops::LoopBody& body);
+
+/// True when the node only reads its operands at other places (a view, a broadcast, a copy).
+bool is_view(const ops::LoopBody& body);
+
+/// Decides whether a value that several consumers read is computed once into memory. `paths` counts the consumers that cannot share
+/// one computation (readers of the same shape at the same point count as one).
+bool worth_storing(double cost, std::size_t paths);
+
+/// Decides whether an operand that one consumer reads `repeats` times at each point is computed once into memory.
+bool worth_storing_repeated(double cost, double repeats);
+
+/// Decides whether the inner loops of a kernel may run several times for each outer point (reduce, then map): the row must stay in
+/// cache, and enough rows must be left for the threads.
+bool row_fits(const IndexAlgebra& algebra, std::span<const Loop> outer, std::span<const Loop> inner);
+
+/// The most operations of one kernel; more are split, so that registers and compile time stay bounded.
+inline constexpr std::size_t kMaxKernelOperations = 600;
+
+/// The most nodes that one value's expression may take in.
+inline constexpr std::size_t kMaxInlinedNodes = 150;
+
+/// A product of fewer multiplications than this runs as a loop nest, fused with its neighbours.
+inline constexpr double kSmallContraction = 16 * 1024;
+
+/// A reduction of at least this many elements into few results is done in parallel parts.
+inline constexpr double kParallelReduction = 128 * 1024;
+/// The number of those parts: fixed, so that results do not depend on the number of threads.
+inline constexpr std::int64_t kReductionParts = 64;
+
+}  // namespace tenon::codegen

@@ -1,0 +1,321 @@
+#include "fusion/draft.h"
+
+#include <algorithm>
+
+#include "core/base/error.h"
+
+namespace tenon::codegen {
+
+using ops::Instruction;
+using P = ops::Primitive;
+
+namespace {
+
+std::size_t hash_of(NodeId node, std::span<const Dim> index, OpId mask) {
+  std::size_t h = node.value * 0x9e3779b97f4a7c15ull + mask;
+  for (const Dim& d : index) h = h * 31 + d.hash();
+  return h;
+}
+
+}  // namespace
+
+/// One run of a program: its operands, where its loops stand, and the registers so far.
+struct Draft::Frame {
+  const ops::ScalarProgram& program;
+  std::span<const ValueId> operands;
+  std::span<const Dim> loops;
+  OpId mask;
+  std::vector<Register> registers;
+};
+
+std::vector<Dim> Draft::make_loops(std::span<const Dim> extents, std::size_t inner) {
+  std::vector<Dim> index;
+  for (std::size_t i = 0; i < extents.size(); ++i) {
+    if (extents[i] == Dim(1)) {
+      index.push_back(Dim(0));
+      continue;
+    }
+    const SymbolId variable = context_->algebra.new_loop(extents[i]);
+    (i + inner < extents.size() ? outer_ : inner_).push_back({variable, extents[i]});
+    index.push_back(Dim::symbol(variable));
+  }
+  return index;
+}
+
+const Draft::Member* Draft::member(ValueId value) const {
+  for (const Member& m : members_)
+    if (m.value == value) return &m;
+  return nullptr;
+}
+
+std::uint32_t Draft::buffer_of(ValueId value) {
+  for (std::size_t i = 0; i < buffers_.size(); ++i)
+    if (buffers_[i] == value) return static_cast<std::uint32_t>(i);
+  buffers_.push_back(value);
+  return static_cast<std::uint32_t>(buffers_.size() - 1);
+}
+
+OpId Draft::rounded(OpId op, DType storage) {
+  if (!is_reduced_float(storage)) return op;
+  return operations_.primitive(P::convert, storage, op);
+}
+
+void Draft::add_map(NodeId node, std::span<const Dim> index, StageKind kind) {
+  const ir::Node& n = context_->graph.node(node);
+  const auto results = instantiate(context_->bodies[node.value]->element, n.operands, index, kNoOp);
+  for (std::size_t i = 0; i < n.results.size(); ++i) {
+    const OpId op = rounded(results[i], context_->graph.type(n.results[i]).dtype);
+    members_.push_back({n.results[i], {index.begin(), index.end()}, op, kind, 0});
+  }
+  nodes_.push_back(node);
+}
+
+void Draft::add_reduction(NodeId node, std::span<const Dim> index) {
+  const ir::Node& n = context_->graph.node(node);
+  const ops::LoopBody& body = *context_->bodies[node.value];
+  const auto elements = instantiate(body.element, n.operands, index, kNoOp);
+  const std::uint32_t id = static_cast<std::uint32_t>(reductions_.size());
+  reductions_.push_back({*body.reducer, elements});
+  const std::vector<Dim> own(index.begin(), index.begin() + static_cast<std::ptrdiff_t>(body.outer()));
+  for (std::size_t i = 0; i < n.results.size(); ++i) {
+    const DType dtype = context_->graph.type(n.results[i]).dtype;
+    const OpId op = rounded(operations_.reduced(id, static_cast<std::uint32_t>(i), compute_type(dtype)), dtype);
+    members_.push_back({n.results[i], own, op, StageKind::reduce, id});
+  }
+  nodes_.push_back(node);
+}
+
+void Draft::add_copy(ValueId from, ValueId to, std::span<const Dim> index) {
+  members_.push_back({to, {index.begin(), index.end()}, element(from, index), StageKind::row, 0});
+}
+
+void Draft::add_scatter(const ops::ScatterBody& body, NodeId node) {
+  const ir::Node& n = context_->graph.node(node);
+  const ir::Type& type = context_->graph.type(n.results[0]);
+  const auto index = make_loops(body.extents, 0);
+  auto results = instantiate(body.target, n.operands, index, kNoOp);
+  const OpId value = results.back();
+  results.pop_back();
+  Dim offset(0);
+  const auto strides = ir::row_major_strides(type.shape);
+  for (std::size_t d = 0; d < results.size(); ++d) {
+    const Operation& op = operations_[results[d]];
+    Dim position = op.kind == OperationKind::constant ? Dim(static_cast<std::int64_t>(op.payload)) : op.offset;
+    const bool affine = op.kind == OperationKind::constant || op.kind == OperationKind::index;
+    if (!affine) position = Dim::symbol(value_symbol(operations_.checked(results[d], type.shape[d], d, kNoOp)));
+    offset = offset + position * strides[d];
+  }
+  std::vector<Register> parameters{{{}, operations_.old_value(compute_type(type.dtype))}, {{}, value}};
+  Frame frame{body.combine, {}, {}, kNoOp, {}};
+  for (const Instruction& i : body.combine.instructions)
+    frame.registers.push_back(i.op == P::parameter ? parameters[i.payload] : run(frame, i));
+  scatter_store_ = Store{buffer_of(n.results[0]), offset, op_of(frame.registers[body.combine.results[0]])};
+  nodes_.push_back(node);
+}
+
+OpId Draft::op_of(Register& reg) {
+  if (reg.op == kNoOp) reg.op = operations_.index(*reg.dim);
+  return reg.op;
+}
+
+OpId Draft::conjunction(OpId a, OpId b) {
+  if (a == kNoOp) return b;
+  if (b == kNoOp || a == b) return a;
+  return operations_.primitive(P::logical_and, DType::b8, a, b);
+}
+
+std::optional<OpId> Draft::inside(ValueId value, std::span<const Dim> index) {
+  const Member* m = member(value);
+  if (!m) return {};
+  if (!std::equal(index.begin(), index.end(), m->index.begin(), m->index.end()))
+    throw NotFusable("it reads " + context_->graph.value(value).name + " at another point");
+  return m->op;
+}
+
+OpId Draft::memory_load(ValueId value, std::span<const Dim> index, OpId mask, OpId otherwise) {
+  const ir::Type& type = context_->graph.type(value);
+  const auto strides = type.resolved_strides();
+  Dim offset(0);
+  for (std::size_t i = 0; i < index.size(); ++i) offset = offset + index[i] * strides[i];
+  return operations_.load(buffer_of(value), type.dtype, context_->algebra.simplify(offset), mask, otherwise);
+}
+
+OpId Draft::element(ValueId value, std::span<const Dim> index, OpId mask) {
+  if (auto own = inside(value, index)) return *own;
+  const ir::Value& v = context_->graph.value(value);
+  const bool expands = v.kind == ir::ValueKind::result && !context_->in_memory[value.value] && context_->bodies[v.node.value] &&
+                       !context_->bodies[v.node.value]->reducer;
+  if (!expands) {
+    const OpId otherwise = mask == kNoOp ? kNoOp : operations_.constant(compute_type(v.type.dtype), 0);
+    return memory_load(value, index, mask, otherwise);
+  }
+  const std::size_t h = hash_of(v.node, index, mask);
+  auto [first, last] = expansions_.equal_range(h);
+  for (auto it = first; it != last; ++it) {
+    const Expansion& e = it->second;
+    if (e.node == v.node && e.mask == mask && std::equal(index.begin(), index.end(), e.index.begin(), e.index.end()))
+      return e.results[v.index];
+  }
+  const ir::Node& node = context_->graph.node(v.node);
+  auto results = instantiate(context_->bodies[v.node.value]->element, node.operands, index, mask);
+  for (std::size_t i = 0; i < results.size(); ++i) results[i] = rounded(results[i], context_->graph.type(node.results[i]).dtype);
+  expansions_.emplace(h, Expansion{v.node, {index.begin(), index.end()}, mask, results});
+  return results[v.index];
+}
+
+std::vector<OpId> Draft::instantiate(const ops::ScalarProgram& program, std::span<const ValueId> operands, std::span<const Dim> loops,
+                                     OpId mask) {
+  Frame frame{program, operands, loops, mask, {}};
+  frame.registers.reserve(program.instructions.size());
+  for (const Instruction& i : program.instructions) frame.registers.push_back(run(frame, i));
+  std::vector<OpId> results;
+  for (auto r : program.results) results.push_back(op_of(frame.registers[r]));
+  return results;
+}
+
+Draft::Register Draft::run(Frame& frame, const Instruction& i) {
+  switch (i.op) {
+    case P::constant:
+      if (i.dtype == DType::i64) return {Dim(static_cast<std::int64_t>(i.payload)), kNoOp};
+      return {{}, operations_.constant(i.dtype, i.payload)};
+    case P::extent: return {frame.program.dims[i.payload], kNoOp};
+    case P::loop_index: return {frame.loops[i.payload], kNoOp};
+    case P::parameter: throw NotFusable("its body has parameters");
+    case P::load: return load(frame, i);
+    default: return arithmetic(frame, i);
+  }
+}
+
+Draft::Register Draft::arithmetic(Frame& frame, const Instruction& i) {
+  const std::size_t count = arity(i.op);
+  auto argument = [&](std::size_t k) -> Register& { return frame.registers[i.args[k]]; };
+  if (i.op == P::select) {
+    const OpId condition = op_of(argument(0));
+    if (operations_.is_true(condition)) return argument(1);
+    if (operations_.is_false(condition)) return argument(2);
+  }
+  const bool all_indices = count > 0 && argument(0).dim && (count < 2 || argument(1).dim) && count < 3;
+  if (all_indices)
+    if (auto folded = on_indices(i, *argument(0).dim, count > 1 ? *argument(1).dim : Dim(0))) return *folded;
+  OpId args[3] = {kNoOp, kNoOp, kNoOp};
+  for (std::size_t k = 0; k < count; ++k) args[k] = op_of(argument(k));
+  return {{}, operations_.primitive(i.op, i.dtype, args[0], args[1], args[2])};
+}
+
+/// Arithmetic on index expressions stays symbolic; comparisons are decided where the ranges allow.
+std::optional<Draft::Register> Draft::on_indices(const Instruction& i, const Dim& a, const Dim& b) {
+  const IndexAlgebra& algebra = context_->algebra;
+  auto known = [&](bool yes, bool no) -> std::optional<Register> {
+    if (!yes && !no) return {};
+    return Register{{}, operations_.truth(yes)};
+  };
+  auto of_dim = [](Dim d) { return Register{std::move(d), kNoOp}; };
+  const bool may_divide = algebra.always_less_equal(Dim(1), b);
+  const bool both_positive = may_divide && algebra.always_less_equal(Dim(0), a);
+  switch (i.op) {
+    case P::add: return of_dim(a + b);
+    case P::sub: return of_dim(a - b);
+    case P::mul: return of_dim(a * b);
+    case P::neg: return of_dim(-a);
+    case P::minimum:
+      if (algebra.always_less_equal(a, b)) return of_dim(a);
+      return of_dim(algebra.always_less_equal(b, a) ? b : min(a, b));
+    case P::maximum:
+      if (algebra.always_less_equal(a, b)) return of_dim(b);
+      return of_dim(algebra.always_less_equal(b, a) ? a : max(a, b));
+    case P::floor_div: return may_divide ? std::optional(of_dim(algebra.floor_div(a, b))) : std::nullopt;
+    case P::remainder: return may_divide ? std::optional(of_dim(algebra.mod(a, b))) : std::nullopt;
+    case P::trunc_div: return both_positive ? std::optional(of_dim(algebra.floor_div(a, b))) : std::nullopt;
+    case P::fmod: return both_positive ? std::optional(of_dim(algebra.mod(a, b))) : std::nullopt;
+    case P::lt: return known(algebra.always_less(a, b), algebra.always_less_equal(b, a));
+    case P::le: return known(algebra.always_less_equal(a, b), algebra.always_less(b, a));
+    case P::gt: return known(algebra.always_less(b, a), algebra.always_less_equal(a, b));
+    case P::ge: return known(algebra.always_less_equal(b, a), algebra.always_less(a, b));
+    case P::eq: return known(a == b, algebra.always_less(a, b) || algebra.always_less(b, a));
+    case P::ne: return known(algebra.always_less(a, b) || algebra.always_less(b, a), a == b);
+    default: return {};
+  }
+}
+
+Draft::Register Draft::load(Frame& frame, const Instruction& i) {
+  const ValueId operand = frame.operands[i.payload];
+  OpId own_mask = kNoOp, otherwise = kNoOp;
+  if (i.masked) {
+    own_mask = op_of(frame.registers[i.args[0]]);
+    otherwise = op_of(frame.registers[i.args[1]]);
+    if (operations_.is_true(own_mask)) own_mask = kNoOp;
+    if (own_mask != kNoOp && operations_.is_false(own_mask)) return {{}, otherwise};
+  }
+  const OpId mask = conjunction(frame.mask, own_mask);
+  const ir::Type& type = context_->graph.type(operand);
+  std::vector<Dim> index;
+  for (std::uint32_t k = 0; k < i.index_count; ++k) {
+    Register& r = frame.registers[frame.program.indices[i.first_index + k]];
+    index.push_back(r.dim ? *r.dim : Dim::symbol(value_symbol(operations_.checked(r.op, type.shape[k], k, mask))));
+  }
+  const OpId value = element(operand, index, mask);
+  if (own_mask == kNoOp) return {{}, value};
+  return {{}, operations_.primitive(P::select, i.dtype, own_mask, value, otherwise)};
+}
+
+namespace {
+
+/// Reductions that need no other one run in the first pass together.
+void add_to_stage(Kernel& kernel, std::uint32_t reduction) {
+  bool dependent = false;
+  for (OpId e : kernel.reductions[reduction].elements) dependent = dependent || depends_on_reduction(kernel, e);
+  if (dependent || kernel.stages.empty()) kernel.stages.push_back({StageKind::reduce, {}, {}});
+  Stage& stage = dependent ? kernel.stages.back() : kernel.stages.front();
+  if (std::find(stage.reductions.begin(), stage.reductions.end(), reduction) == stage.reductions.end()) stage.reductions.push_back(reduction);
+}
+
+}  // namespace
+
+Kernel Draft::finish(const std::vector<bool>& stored) {
+  for (const Member& m : members_)
+    if (stored[m.value.value]) buffer_of(m.value);
+  Kernel kernel;
+  kernel.outer = outer_;
+  kernel.inner = inner_;
+  kernel.operations = operations_.all();
+  kernel.reductions = reductions_;
+  const ir::Graph& graph = context_->graph;
+  for (ValueId v : buffers_) {
+    const ir::Type& type = graph.type(v);
+    kernel.buffers.push_back({type.dtype, type.element_count() * Dim(static_cast<std::int64_t>(size_of(type.dtype))), false});
+  }
+  auto buffer_number = [&](ValueId v) {
+    for (std::size_t i = 0; i < buffers_.size(); ++i)
+      if (buffers_[i] == v) return static_cast<std::uint32_t>(i);
+    TENON_CHECK(false, "a stored value has no buffer");
+  };
+  auto store_of = [&](const Member& m) {
+    const ir::Type& type = graph.type(m.value);
+    const auto strides = type.resolved_strides();
+    Store store{buffer_number(m.value), Dim(0), m.op};
+    for (std::size_t i = 0; i < m.index.size(); ++i) store.offset = store.offset + m.index[i] * strides[i];
+    kernel.buffers[store.buffer].written = true;
+    return store;
+  };
+  if (scatter_store_) {
+    kernel.scatter = true;
+    kernel.buffers[scatter_store_->buffer].written = true;
+    kernel.stages.push_back({StageKind::row, {}, {*scatter_store_}});
+    return kernel;
+  }
+  std::vector<bool> placed(kernel.reductions.size(), false);
+  Stage rows{StageKind::row, {}, {}}, maps{StageKind::map, {}, {}};
+  for (const Member& m : members_) {
+    const bool store = stored[m.value.value];
+    if (m.kind == StageKind::reduce) {
+      if (!placed[m.reduction]) add_to_stage(kernel, m.reduction);
+      placed[m.reduction] = true;
+    }
+    if (store) (m.kind == StageKind::map ? maps : rows).stores.push_back(store_of(m));
+  }
+  if (!rows.stores.empty()) kernel.stages.push_back(std::move(rows));
+  if (!maps.stores.empty()) kernel.stages.push_back(std::move(maps));
+  return kernel;
+}
+
+}  // namespace tenon::codegen

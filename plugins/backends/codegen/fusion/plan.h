@@ -1,0 +1,75 @@
+// A group of nodes as a sequence of generated kernels, matrix products and library calls over values in memory.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/ir/graph.h"
+#include "loops/kernel.h"
+
+namespace tenon::codegen {
+
+/// Runs a generated kernel. `buffers` names the value behind each buffer of the kernel; values past the graph's own are temporaries.
+/// A scatter is two kernels: one copies the base, one runs over its points in order.
+struct KernelStep {
+  Kernel kernel;
+  std::vector<ValueId> buffers;
+  std::vector<NodeId> nodes;
+};
+
+/// An operand of a matrix product: where it lies, with strides in elements.
+struct MatrixOperand {
+  ValueId value;
+  Dim offset;
+  std::vector<Dim> batch_strides;
+  Dim row_stride, column_stride;
+};
+
+/// c[batch, m, n] = sum over k of a[batch, m, k] * b[batch, k, n]; columns of c are contiguous.
+struct ContractionStep {
+  NodeId node;
+  DType dtype = DType::f32;
+  std::vector<Dim> batch;
+  Dim m, n, k;
+  MatrixOperand a, b;
+  ValueId c;
+  std::vector<Dim> c_batch_strides;
+  Dim c_row_stride;
+};
+
+/// Calls the op's written-out kernel.
+struct LibraryStep {
+  NodeId node;
+};
+
+using Step = std::variant<KernelStep, ContractionStep, LibraryStep>;
+
+/// Memory that a plan needs beside the graph's values.
+struct Temporary {
+  DType dtype = DType::f32;
+  Dim elements;
+};
+
+struct Plan {
+  std::vector<Step> steps;            // in an order in which they may run
+  std::vector<bool> in_memory;        // by ValueId: written to memory by a step
+  std::vector<Temporary> temporaries; // ValueId(graph.value_capacity() + i)
+};
+
+struct PlanOptions {
+  bool fuse = true;          // false: one kernel a node
+  bool matrix_kernels = true;  // false: matrix products run as loop nests
+  unsigned lanes = 16;         // of float32 in a vector register
+  /// Takes one line a decision; may be empty.
+  std::function<void(const std::string&)> log;
+};
+
+/// Replaces nodes that are neither loop nests nor scatters nor library calls by simpler nodes, as far as the catalogue can.
+void decompose_composites(ir::Graph& graph);
+
+/// Plans a graph all of whose nodes have a loop nest, a scatter body, or a kernel of the catalogue.
+Plan make_plan(const ir::Graph& graph, const PlanOptions& options);
+
+}  // namespace tenon::codegen

@@ -1,0 +1,159 @@
+#include "loops/kernel.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+namespace tenon::codegen {
+namespace {
+
+/// Writes a kernel with loop variables renamed in the order of the loops.
+class Writer {
+ public:
+  explicit Writer(const Kernel& kernel) : kernel_(kernel) {
+    for (const Loop& l : kernel.outer) name(l.variable, 'o');
+    for (const Loop& l : kernel.inner) name(l.variable, 'i');
+  }
+
+  std::string text() {
+    out_ += kernel_.scatter ? "scatter kernel\n" : kernel_.lanes_inside ? "kernel with lanes inside\n" : "kernel\n";
+    for (const Loop& l : kernel_.outer) out_ += fmt::format("  outer {} < {}\n", dim(Dim::symbol(l.variable)), dim(l.extent));
+    for (const Loop& l : kernel_.inner) out_ += fmt::format("  inner {} < {}\n", dim(Dim::symbol(l.variable)), dim(l.extent));
+    for (std::size_t i = 0; i < kernel_.buffers.size(); ++i)
+      out_ += fmt::format("  buffer b{}: {}{}\n", i, name_of(kernel_.buffers[i].dtype), kernel_.buffers[i].written ? " written" : "");
+    for (std::size_t i = 0; i < kernel_.operations.size(); ++i) operation(i);
+    for (std::size_t i = 0; i < kernel_.reductions.size(); ++i) reduction(i);
+    for (const Stage& s : kernel_.stages) stage(s);
+    return std::move(out_);
+  }
+
+ private:
+  void name(SymbolId s, char kind) { names_.emplace(s.value, fmt::format("{}{}", kind, names_.size())); }
+
+  std::string dim(const Dim& d) {
+    return d.to_string([&](SymbolId s) {
+      if (is_value(s)) return fmt::format("v{}", s.value - kFirstValue);
+      if (is_graph_symbol(s)) return fmt::format("s{}", s.value);
+      auto found = names_.find(s.value);
+      return found == names_.end() ? fmt::format("l{}", s.value - kFirstLoop) : found->second;
+    });
+  }
+
+  void operation(std::size_t i) {
+    const Operation& op = kernel_.operations[i];
+    out_ += fmt::format("  v{}: {} = ", i, name_of(op.dtype));
+    switch (op.kind) {
+      case OperationKind::primitive: out_ += ops::name_of(op.primitive); break;
+      case OperationKind::constant: out_ += fmt::format("constant 0x{:x}", op.payload); break;
+      case OperationKind::index: out_ += fmt::format("index {}", dim(op.offset)); break;
+      case OperationKind::load: out_ += fmt::format("load b{}[{}]", op.payload, dim(op.offset)); break;
+      case OperationKind::checked: out_ += fmt::format("checked {} < {} in dimension {}", op.args[0], dim(op.offset), op.payload); break;
+      case OperationKind::reduced: out_ += fmt::format("reduced r{}.{}", op.payload >> 16, op.payload & 0xffff); break;
+      case OperationKind::old_value: out_ += "old"; break;
+    }
+    if (op.masked) out_ += " masked";
+    for (OpId a : op.args)
+      if (a != kNoOp) out_ += fmt::format(" v{}", a);
+    out_ += '\n';
+  }
+
+  void program(const char* title, const ops::ScalarProgram& p) {
+    out_ += fmt::format("    {}:", title);
+    for (const auto& i : p.instructions)
+      out_ += fmt::format(" {}.{}({:x} {} {} {})", ops::name_of(i.op), name_of(i.dtype), i.payload, i.args[0], i.args[1], i.args[2]);
+    for (const Dim& d : p.dims) out_ += fmt::format(" dim {}", dim(d));
+    for (auto r : p.results) out_ += fmt::format(" -> {}", r);
+    out_ += '\n';
+  }
+
+  void reduction(std::size_t i) {
+    const Reduction& r = kernel_.reductions[i];
+    out_ += fmt::format("  reduction r{} of", i);
+    for (std::size_t k = 0; k < r.elements.size(); ++k) out_ += fmt::format(" v{}: {}", r.elements[k], name_of(r.reducer.accumulators[k]));
+    out_ += '\n';
+    program("init", r.reducer.init);
+    program("combine", r.reducer.combine);
+    program("finish", r.reducer.finish);
+  }
+
+  void stage(const Stage& s) {
+    static constexpr const char* kNames[] = {"row", "reduce", "map"};
+    out_ += fmt::format("  {}", kNames[static_cast<int>(s.kind)]);
+    for (auto r : s.reductions) out_ += fmt::format(" r{}", r);
+    for (const Store& st : s.stores) out_ += fmt::format(" b{}[{}]=v{}", st.buffer, dim(st.offset), st.value);
+    out_ += '\n';
+  }
+
+  const Kernel& kernel_;
+  std::map<std::uint32_t, std::string> names_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string to_text(const Kernel& kernel) { return Writer(kernel).text(); }
+
+std::size_t arity(ops::Primitive p) {
+  using P = ops::Primitive;
+  if (p <= P::load) return 0;
+  if (p == P::select || p == P::fma) return 3;
+  if (p == P::neg || p == P::abs || p == P::sign || (p >= P::floor && p <= P::lgamma && p != P::pow && p != P::atan2) || p == P::isnan ||
+      p == P::logical_not || p == P::bitwise_not || p == P::convert || p == P::bit_cast)
+    return 1;
+  return 2;
+}
+
+double cost_of(ops::Primitive primitive, DType dtype) {
+  using P = ops::Primitive;
+  if (primitive >= P::exp && primitive <= P::lgamma) return primitive == P::pow || primitive == P::lgamma ? 20 : 8;
+  switch (primitive) {
+    case P::div: case P::sqrt: case P::rsqrt: return dtype == DType::f64 ? 4 : 2;
+    case P::floor_div: case P::trunc_div: case P::remainder: case P::fmod: return is_int(dtype) ? 12 : 6;
+    case P::convert: case P::bit_cast: return 0.5;
+    default: return 1;
+  }
+}
+
+bool depends_on_reduction(const Kernel& kernel, OpId id) {
+  const Operation& op = kernel.operations[id];
+  if (op.kind == OperationKind::reduced) return true;
+  for (OpId a : op.args)
+    if (a != kNoOp && depends_on_reduction(kernel, a)) return true;
+  bool found = false;
+  op.offset.for_each_symbol([&](SymbolId s) { found = found || (is_value(s) && depends_on_reduction(kernel, s.value - kFirstValue)); });
+  return found;
+}
+
+std::int64_t block_size(const Kernel& kernel) { return kernel.inner.empty() ? 4096 : 64; }
+
+Dim unit_count(const Kernel& kernel) {
+  Dim count(1);
+  for (std::size_t i = 0; i < kernel.outer.size(); ++i) {
+    const bool blocked = i + 1 == kernel.outer.size() && kernel.has_lanes() && !kernel.lanes_inside;
+    const Dim block(blocked ? block_size(kernel) : 1);
+    count = count * floor_div(kernel.outer[i].extent + block - Dim(1), block);
+  }
+  return count;
+}
+
+Dim points_per_unit(const Kernel& kernel) {
+  Dim points(kernel.has_lanes() && !kernel.lanes_inside ? block_size(kernel) : 1);
+  if (points == Dim(block_size(kernel)) && !kernel.outer.empty()) points = min(points, kernel.outer.back().extent);
+  for (const Loop& l : kernel.inner) {
+    bool fixed = true;
+    l.extent.for_each_symbol([&](SymbolId s) { fixed &= is_graph_symbol(s); });
+    if (fixed) points = points * l.extent;
+  }
+  return points;
+}
+
+double work_per_point(const Kernel& kernel) {
+  double work = 1;
+  for (const Operation& op : kernel.operations) {
+    if (op.kind == OperationKind::primitive) work += cost_of(op.primitive, op.dtype);
+    if (op.kind == OperationKind::load || op.kind == OperationKind::checked) work += 1;
+  }
+  return work;
+}
+
+}  // namespace tenon::codegen

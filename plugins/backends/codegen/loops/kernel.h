@@ -1,0 +1,111 @@
+// A fused loop nest: what one generated function computes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/ops/loop_body.h"
+#include "loops/index_algebra.h"
+
+namespace tenon::codegen {
+
+/// Refers to an operation of a kernel.
+using OpId = std::uint32_t;
+inline constexpr OpId kNoOp = 0xffffffffu;
+
+enum class OperationKind : std::uint8_t {
+  primitive,  // a scalar primitive of `args`
+  constant,   // `payload` holds the bits
+  index,      // the i64 value of `offset`
+  load,       // buffer `payload` at element `offset`; masked: args[0] is the mask, args[1] the value where it is false
+  checked,    // args[0] if it is in [0, offset), else fails the call and gives 0; payload: dimension; masked: args[1] is the mask
+  reduced,    // result `payload & 0xffff` of reduction `payload >> 16`, at the current point of the outer loops
+  old_value,  // scatter: the element at the target, before
+};
+
+/// One operation on scalars; in straight-line order, like the instructions of a ScalarProgram. dtypes f16 and bf16 are the storage forms.
+struct Operation {
+  OperationKind kind = OperationKind::primitive;
+  ops::Primitive primitive = ops::Primitive::constant;
+  DType dtype = DType::f32;
+  bool masked = false;
+  std::uint64_t payload = 0;
+  OpId args[3] = {kNoOp, kNoOp, kNoOp};
+  Dim offset;
+};
+
+struct Loop {
+  SymbolId variable;
+  Dim extent;  // of inner loops it may depend on outer loop variables
+};
+
+/// Memory that a kernel reads or writes; numbered by first use.
+struct Buffer {
+  DType dtype = DType::f32;
+  Dim bytes;             // of all of it
+  bool written = false;
+};
+
+struct Store {
+  std::uint32_t buffer = 0;
+  Dim offset;
+  OpId value = kNoOp;
+};
+
+/// A reduction over the inner loops: `elements` (one an accumulator) at every point, combined by `reducer`.
+struct Reduction {
+  ops::Reducer reducer;
+  std::vector<OpId> elements;
+};
+
+enum class StageKind : std::uint8_t {
+  row,     // stores once a point of the outer loops
+  reduce,  // runs reductions over the inner loops
+  map,     // stores at every point of the inner loops
+};
+
+struct Stage {
+  StageKind kind = StageKind::row;
+  std::vector<std::uint32_t> reductions;
+  std::vector<Store> stores;
+};
+
+/// For every point of `outer` runs the stages one after the other.
+struct Kernel {
+  std::vector<Loop> outer;
+  std::vector<Loop> inner;
+  std::vector<Operation> operations;
+  std::vector<Reduction> reductions;
+  std::vector<Stage> stages;
+  std::vector<Buffer> buffers;
+  bool scatter = false;  // points run in order on one thread, one lane wide; stores go to their computed targets
+  bool lanes_inside = false;  // lanes run over the last inner loop; else over the last outer one
+
+  bool has_lanes() const { return !scatter && (lanes_inside || !outer.empty()); }
+  SymbolId lane_loop() const { return lanes_inside ? inner.back().variable : outer.back().variable; }
+};
+
+/// True when the operation needs the result of a reduction of the same kernel.
+bool depends_on_reduction(const Kernel& kernel, OpId id);
+
+/// Iterations of the last outer loop that are handed to a thread together, when lanes run over it.
+std::int64_t block_size(const Kernel& kernel);
+/// The range of units that the generated function is called for: points of the outer loops, or blocks of them.
+Dim unit_count(const Kernel& kernel);
+/// Points of the innermost loops in one unit.
+Dim points_per_unit(const Kernel& kernel);
+
+/// The canonical text of a kernel: equal kernels (up to the numbering of loop variables) give equal texts. It is the cache key and
+/// what TENON_LOGS=kernel_code prints above the code.
+std::string to_text(const Kernel& kernel);
+
+/// The number of operands of an arithmetic primitive.
+std::size_t arity(ops::Primitive p);
+
+/// A rough count of scalar work at one point of the innermost loops, with an expensive function counted as eight operations.
+double work_per_point(const Kernel& kernel);
+/// The same for one primitive.
+double cost_of(ops::Primitive primitive, DType dtype);
+
+}  // namespace tenon::codegen

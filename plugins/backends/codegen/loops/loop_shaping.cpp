@@ -1,0 +1,93 @@
+#include "loops/loop_shaping.h"
+
+#include <functional>
+
+namespace tenon::codegen {
+namespace {
+
+/// Calls `visit` for each index expression of the kernel that loop variables may occur in.
+void for_each_index(Kernel& kernel, const std::function<void(Dim&)>& visit) {
+  for (Operation& op : kernel.operations)
+    if (op.kind == OperationKind::load || op.kind == OperationKind::index) visit(op.offset);
+  for (Stage& stage : kernel.stages)
+    for (Store& store : stage.stores) visit(store.offset);
+}
+
+bool steps_as_one(const Dim& index, const Loop& a, const Loop& b) {
+  if (!mentions(index, a.variable) && !mentions(index, b.variable)) return true;
+  const auto in_a = split_affine(index, a.variable), in_b = split_affine(index, b.variable);
+  return in_a && in_b && in_a->coefficient == in_b->coefficient * b.extent;
+}
+
+bool depends_on(const std::vector<Loop>& loops, SymbolId variable) {
+  for (const Loop& l : loops)
+    if (mentions(l.extent, variable)) return true;
+  return false;
+}
+
+/// Merges loop i with loop i + 1 where that changes no access; the merged loop keeps the inner one's variable.
+void merge_contiguous(Kernel& kernel, std::vector<Loop>& loops, IndexAlgebra& algebra) {
+  for (std::size_t i = loops.size(); i-- > 1;) {
+    const Loop a = loops[i - 1], b = loops[i];
+    bool fits = !depends_on(kernel.inner, a.variable) && !depends_on(kernel.inner, b.variable);
+    for_each_index(kernel, [&](Dim& d) { fits = fits && steps_as_one(d, a, b); });
+    if (!fits) continue;
+    for_each_index(kernel, [&](Dim& d) { d = replace_symbol(d, a.variable, Dim(0)); });
+    loops[i].extent = a.extent * b.extent;
+    algebra.set_extent(b.variable, loops[i].extent);
+    loops.erase(loops.begin() + static_cast<std::ptrdiff_t>(i) - 1);
+  }
+}
+
+/// Joins a short last loop of known length with the loop before it, so that lanes are filled.
+void merge_short_last(Kernel& kernel, std::vector<Loop>& loops, IndexAlgebra& algebra, unsigned lanes) {
+  while (loops.size() >= 2 && loops.back().extent.is_constant() && loops.back().extent.constant() < static_cast<std::int64_t>(lanes)) {
+    const Loop a = loops[loops.size() - 2], b = loops.back();
+    if (depends_on(kernel.inner, a.variable) || depends_on(kernel.inner, b.variable)) return;
+    const Dim extent = a.extent * b.extent;
+    const SymbolId merged = algebra.new_loop(extent);
+    const Dim flat = Dim::symbol(merged);
+    const Dim outer = algebra.floor_div(flat, b.extent), inner = algebra.mod(flat, b.extent);
+    for_each_index(kernel, [&](Dim& d) { d = algebra.substitute(algebra.substitute(d, a.variable, outer), b.variable, inner); });
+    loops.pop_back();
+    loops.back() = {merged, extent};
+  }
+}
+
+/// Counts the accesses that are neither contiguous nor fixed along the loop.
+int awkward_accesses(Kernel& kernel, SymbolId variable) {
+  int count = 0;
+  auto look = [&](const Dim& index) {
+    const auto affine = split_affine(index, variable);
+    if (!affine || !(affine->coefficient == Dim(0) || affine->coefficient == Dim(1))) ++count;
+  };
+  for (const Operation& op : kernel.operations)
+    if (op.kind == OperationKind::load) look(op.offset);
+  for (const Stage& stage : kernel.stages)
+    if (stage.kind == StageKind::map)
+      for (const Store& store : stage.stores) look(store.offset);
+  return count;
+}
+
+bool lanes_go_inside(Kernel& kernel, const IndexAlgebra& algebra, unsigned lanes) {
+  if (kernel.inner.empty()) return false;
+  if (kernel.outer.empty()) return true;
+  const int inside = awkward_accesses(kernel, kernel.inner.back().variable);
+  const int outside = awkward_accesses(kernel, kernel.outer.back().variable);
+  if (inside != outside) return inside < outside;
+  return algebra.estimate(kernel.inner.back().extent) >= algebra.estimate(kernel.outer.back().extent) ||
+         algebra.estimate(kernel.outer.back().extent) < lanes;
+}
+
+}  // namespace
+
+void shape_loops(Kernel& kernel, IndexAlgebra& algebra, unsigned lanes) {
+  if (kernel.scatter) return;
+  merge_contiguous(kernel, kernel.inner, algebra);
+  merge_contiguous(kernel, kernel.outer, algebra);
+  kernel.lanes_inside = lanes_go_inside(kernel, algebra, lanes);
+  if (kernel.lanes_inside) merge_short_last(kernel, kernel.inner, algebra, lanes);
+  else if (!kernel.outer.empty()) merge_short_last(kernel, kernel.outer, algebra, lanes);
+}
+
+}  // namespace tenon::codegen

@@ -1,0 +1,219 @@
+// Exponential and trigonometric functions: own polynomials where they are faster and as exact, else glibc's libmvec (at most 4 ulp),
+// else a routine that calls the C library for each lane.
+#include <llvm/IR/Intrinsics.h>
+
+#include <limits>
+#include <string>
+
+#include "core/base/error.h"
+#include "lower/lane_builder.h"
+
+namespace tenon::codegen {
+
+using llvm::Value;
+using P = ops::Primitive;
+
+namespace {
+
+/// The polynomial with the highest coefficient first, by Horner's rule.
+Value* polynomial(LaneBuilder& b, Value* x, std::initializer_list<double> coefficients) {
+  Value* sum = nullptr;
+  for (double c : coefficients) {
+    Value* k = llvm::ConstantFP::get(x->getType(), c);
+    sum = sum ? b.fused_multiply_add(sum, x, k) : k;
+  }
+  return sum;
+}
+
+Value* real(Value* like, double v) { return llvm::ConstantFP::get(like->getType(), v); }
+
+/// Keeps NaN: the comparison is false for it.
+Value* at_most(LaneBuilder& b, Value* x, double limit) { return b.ir.CreateSelect(b.ir.CreateFCmpOGT(x, real(x, limit)), real(x, limit), x); }
+Value* at_least(LaneBuilder& b, Value* x, double limit) { return b.ir.CreateSelect(b.ir.CreateFCmpOLT(x, real(x, limit)), real(x, limit), x); }
+
+llvm::Type* int_type_like(LaneBuilder& b, Value* x) {
+  llvm::Type* element = b.ir.getInt32Ty();
+  if (auto* v = llvm::dyn_cast<llvm::FixedVectorType>(x->getType())) return llvm::FixedVectorType::get(element, v->getNumElements());
+  return element;
+}
+
+Value* int_like(Value* like, std::int64_t v) { return llvm::ConstantInt::get(like->getType(), static_cast<std::uint64_t>(v), true); }
+
+/// 2^n as a float32, for n in [-126, 127].
+Value* power_of_two(LaneBuilder& b, Value* n, llvm::Type* type) {
+  return b.ir.CreateBitCast(b.ir.CreateShl(b.ir.CreateAdd(n, int_like(n, 127)), 23), type);
+}
+
+/// exp in float32, under 1 ulp: x = n ln2 + r, a polynomial of degree 6 on |r| <= ln2/2, scaled in two steps so that subnormal
+/// results and overflow come out right. Coefficients: minimax fit of (exp(r) - 1 - r) / r^2 (Cephes expf).
+Value* exp_f32(LaneBuilder& b, Value* x0) {
+  Value* x = at_least(b, at_most(b, x0, 89.0), -105.0);
+  Value* n = b.ir.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, b.ir.CreateFMul(x, real(x, 1.44269504088896341)));
+  Value* r = b.fused_multiply_add(n, real(n, -0.693359375), x);
+  r = b.fused_multiply_add(n, real(n, 2.12194440e-4), r);
+  Value* p = polynomial(b, r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1});
+  Value* e = b.ir.CreateFAdd(b.fused_multiply_add(p, b.ir.CreateFMul(r, r), r), real(r, 1.0));
+  Value* whole = b.ir.CreateFPToSI(n, int_type_like(b, n));
+  Value* half = b.ir.CreateAShr(whole, int_like(whole, 1));
+  Value* rest = b.ir.CreateSub(whole, half);
+  return b.ir.CreateFMul(b.ir.CreateFMul(e, power_of_two(b, half, e->getType())), power_of_two(b, rest, e->getType()));
+}
+
+/// log in float32, about 1 ulp (Cephes logf): mantissa in [sqrt(1/2), sqrt(2)), a polynomial of degree 9.
+Value* log_f32(LaneBuilder& b, Value* x) {
+  auto& ir = b.ir;
+  Value* subnormal = ir.CreateFCmpOLT(x, real(x, 1.17549435e-38));
+  Value* scaled = ir.CreateSelect(subnormal, ir.CreateFMul(x, real(x, 33554432.0)), x);
+  Value* bits = ir.CreateBitCast(scaled, int_type_like(b, x));
+  Value* shifted = ir.CreateSub(bits, int_like(bits, 0x3f3504f3));  // sqrt(1/2): the exponent now counts from it
+  Value* exponent = ir.CreateAShr(shifted, int_like(bits, 23));
+  Value* mantissa = ir.CreateBitCast(ir.CreateSub(bits, ir.CreateShl(exponent, 23)), x->getType());
+  Value* e = ir.CreateFSub(ir.CreateSIToFP(exponent, x->getType()), ir.CreateSelect(subnormal, real(x, 25.0), real(x, 0.0)));
+  Value* f = ir.CreateFSub(mantissa, real(x, 1.0));
+  Value* z = ir.CreateFMul(f, f);
+  Value* p = polynomial(b, f, {7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1,
+                               2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1});
+  Value* y = ir.CreateFMul(ir.CreateFMul(p, f), z);
+  y = b.fused_multiply_add(e, real(e, -2.12194440e-4), y);
+  y = b.fused_multiply_add(z, real(z, -0.5), y);
+  Value* result = b.fused_multiply_add(e, real(e, 0.693359375), ir.CreateFAdd(f, y));
+  Value* infinite = ir.CreateFCmpOEQ(x, real(x, std::numeric_limits<double>::infinity()));
+  result = ir.CreateSelect(infinite, x, result);
+  result = ir.CreateSelect(ir.CreateFCmpOEQ(x, real(x, 0.0)), real(x, -std::numeric_limits<double>::infinity()), result);
+  Value* invalid = ir.CreateFCmpULT(x, real(x, 0.0));  // or NaN
+  return ir.CreateSelect(invalid, real(x, std::numeric_limits<double>::quiet_NaN()), result);
+}
+
+/// tanh in float32, under 2 ulp: an odd polynomial near 0 (Cephes tanhf), else 1 - 2 / (exp(2|x|) + 1).
+Value* tanh_f32(LaneBuilder& b, Value* x) {
+  auto& ir = b.ir;
+  Value* magnitude = ir.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
+  Value* z = ir.CreateFMul(x, x);
+  Value* p = polynomial(b, z, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1});
+  Value* small = b.fused_multiply_add(ir.CreateFMul(p, z), x, x);
+  Value* e = exp_f32(b, ir.CreateFMul(at_most(b, magnitude, 20.0), real(x, 2.0)));
+  Value* large = ir.CreateFSub(real(x, 1.0), ir.CreateFDiv(real(x, 2.0), ir.CreateFAdd(e, real(x, 1.0))));
+  large = ir.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, large, x);
+  return ir.CreateSelect(ir.CreateFCmpOLT(magnitude, real(x, 0.625)), small, large);
+}
+
+/// The C library's name for a primitive, without the f of float32.
+const char* library_name(P p) {
+  switch (p) {
+    case P::exp: return "exp";
+    case P::exp2: return "exp2";
+    case P::expm1: return "expm1";
+    case P::log: return "log";
+    case P::log2: return "log2";
+    case P::log10: return "log10";
+    case P::log1p: return "log1p";
+    case P::pow: return "pow";
+    case P::sin: return "sin";
+    case P::cos: return "cos";
+    case P::tan: return "tan";
+    case P::asin: return "asin";
+    case P::acos: return "acos";
+    case P::atan: return "atan";
+    case P::atan2: return "atan2";
+    case P::sinh: return "sinh";
+    case P::cosh: return "cosh";
+    case P::tanh: return "tanh";
+    case P::asinh: return "asinh";
+    case P::acosh: return "acosh";
+    case P::atanh: return "atanh";
+    case P::erf: return "erf";
+    case P::erfc: return "erfc";
+    default: return nullptr;
+  }
+}
+
+Value* shuffled(LaneBuilder& b, Value* v, unsigned first, unsigned count) {
+  const unsigned width = llvm::cast<llvm::FixedVectorType>(v->getType())->getNumElements();
+  llvm::SmallVector<int, 64> mask;
+  for (unsigned i = 0; i < count; ++i) mask.push_back(static_cast<int>(std::min(first + i, width - 1)));
+  return b.ir.CreateShuffleVector(v, mask);
+}
+
+/// Applies a function of `width` lanes to a value of any number of lanes; lanes past the end repeat the last one.
+template <class Call>
+Value* in_pieces(LaneBuilder& b, Value* x, Value* y, unsigned width, Call call) {
+  if (!x->getType()->isVectorTy()) {
+    Value* wide_y = y ? b.ir.CreateVectorSplat(width, y) : nullptr;
+    return b.ir.CreateExtractElement(call(b.ir.CreateVectorSplat(width, x), wide_y), std::uint64_t{0});
+  }
+  const unsigned lanes = llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements();
+  llvm::SmallVector<Value*, 8> pieces;
+  for (unsigned first = 0; first < lanes; first += width)
+    pieces.push_back(call(shuffled(b, x, first, width), y ? shuffled(b, y, first, width) : nullptr));
+  if (lanes < width) return shuffled(b, pieces[0], 0, lanes);
+  while (pieces.size() > 1) {
+    llvm::SmallVector<Value*, 8> joined;
+    for (std::size_t i = 0; i + 1 < pieces.size(); i += 2) {
+      const unsigned n = llvm::cast<llvm::FixedVectorType>(pieces[i]->getType())->getNumElements();
+      llvm::SmallVector<int, 64> mask;
+      for (unsigned k = 0; k < 2 * n; ++k) mask.push_back(static_cast<int>(k));
+      joined.push_back(b.ir.CreateShuffleVector(pieces[i], pieces[i + 1], mask));
+    }
+    pieces = std::move(joined);
+  }
+  return pieces[0];
+}
+
+Value* vector_library_call(LaneBuilder& b, P p, Value* x, Value* y) {
+  const bool is_double = x->getType()->getScalarType()->isDoubleTy();
+  const unsigned bytes = b.target().vector_bytes;
+  const unsigned width = bytes / (is_double ? 8 : 4);
+  const char isa = bytes == 64 ? 'e' : bytes == 32 ? 'd' : 'b';
+  const std::string name = std::string("_ZGV") + isa + "N" + std::to_string(width) + (y ? "vv_" : "v_") + library_name(p) + (is_double ? "" : "f");
+  auto* type = llvm::FixedVectorType::get(x->getType()->getScalarType(), width);
+  auto* signature = y ? llvm::FunctionType::get(type, {type, type}, false) : llvm::FunctionType::get(type, {type}, false);
+  llvm::FunctionCallee callee = b.module().getOrInsertFunction(name, signature);
+  return in_pieces(b, x, y, width, [&](Value* px, Value* py) {
+    return py ? b.ir.CreateCall(callee, {px, py}) : b.ir.CreateCall(callee, {px});
+  });
+}
+
+/// Calls routine(result, x, y, count) on the stack.
+Value* routine_call(LaneBuilder& b, P p, Value* x, Value* y) {
+  auto& ir = b.ir;
+  const bool is_double = x->getType()->getScalarType()->isDoubleTy();
+  llvm::Type* pointer = ir.getPtrTy();
+  auto* signature = llvm::FunctionType::get(ir.getVoidTy(), {pointer, pointer, pointer, ir.getInt64Ty()}, false);
+  llvm::FunctionCallee callee = b.module().getOrInsertFunction(routine_name(p, is_double), signature);
+  auto* function = ir.GetInsertBlock()->getParent();
+  llvm::IRBuilder<> entry(&function->getEntryBlock(), function->getEntryBlock().begin());
+  auto slot = [&](Value* v) {
+    llvm::AllocaInst* memory = entry.CreateAlloca(x->getType());
+    memory->setAlignment(llvm::Align(64));
+    if (v) ir.CreateStore(v, memory);
+    return memory;
+  };
+  auto* result = slot(nullptr);
+  auto* from = slot(x);
+  Value* second = y ? static_cast<Value*>(slot(y)) : llvm::ConstantPointerNull::get(ir.getPtrTy());
+  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
+  ir.CreateCall(callee, {result, from, second, ir.getInt64(vector ? vector->getNumElements() : 1)});
+  return ir.CreateLoad(x->getType(), result);
+}
+
+}  // namespace
+
+std::string routine_name(P p, bool is_double) { return std::string("tenon_") + ops::name_of(p) + (is_double ? "_f64" : "_f32"); }
+
+Value* LaneBuilder::fused_multiply_add(Value* a, Value* b, Value* c) {
+  if (target_.has_fma) return ir.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, c});
+  return ir.CreateFAdd(ir.CreateFMul(a, b), c);
+}
+
+Value* emit_function(LaneBuilder& b, P p, Value* x, Value* y) {
+  const bool is_double = x->getType()->getScalarType()->isDoubleTy();
+  if (!is_double) {
+    if (p == P::exp) return exp_f32(b, x);
+    if (p == P::log) return log_f32(b, x);
+    if (p == P::tanh) return tanh_f32(b, x);
+  }
+  if (b.target().vector_functions && library_name(p)) return vector_library_call(b, p, x, y);
+  return routine_call(b, p, x, y);
+}
+
+}  // namespace tenon::codegen

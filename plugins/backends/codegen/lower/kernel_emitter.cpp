@@ -1,0 +1,287 @@
+#include "lower/kernel_emitter.h"
+
+#include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
+
+#include "core/base/error.h"
+#include "lower/kernel_emitter_impl.h"
+
+namespace tenon::codegen {
+
+using llvm::Value;
+using P = ops::Primitive;
+
+void emit_kernel(llvm::Module& module, const Kernel& kernel, const Target& target, const std::string& name) {
+  KernelEmitter(module, kernel, target).emit(name);
+}
+
+void KernelEmitter::declare(const std::string& name) {
+  auto* pointer = ir_.getPtrTy();
+  auto* type = llvm::FunctionType::get(ir_.getVoidTy(), {pointer, pointer, ir_.getInt64Ty(), ir_.getInt64Ty(), pointer}, false);
+  function_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, b_.module());
+  function_->addFnAttr("target-cpu", target_.cpu);
+  function_->addFnAttr("target-features", target_.features);
+  if (target_.vector_bytes == 64) function_->addFnAttr("prefer-vector-width", "512");
+  function_->addFnAttr(llvm::Attribute::NoUnwind);
+  for (unsigned i : {0u, 1u, 4u}) function_->addParamAttr(i, llvm::Attribute::NoAlias);
+}
+
+/// Several vectors at once hide latency where a point is cheap; costly points fill the machine by themselves.
+unsigned KernelEmitter::wide_lanes() const {
+  const double work = work_per_point(kernel_);
+  unsigned factor = work <= 14 ? 4 : work <= 40 ? 2 : 1;
+  for (const Operation& op : kernel_.operations)
+    if (size_of(op.dtype) == 8 && op.kind != OperationKind::index && op.kind != OperationKind::constant) factor = std::min(factor, 2u);
+  return target_.lanes() * factor;
+}
+
+bool KernelEmitter::streams() const {
+  if (kernel_.lanes_inside || kernel_.outer.size() != 1 || !kernel_.inner.empty()) return false;
+  double bytes = 0;
+  for (const Buffer& b : kernel_.buffers)
+    if (b.written) bytes += b.bytes.is_constant() ? static_cast<double>(b.bytes.constant()) : 0;
+  return bytes >= target_.streaming_bytes;
+}
+
+void KernelEmitter::emit(const std::string& name) {
+  declare(name);
+  const bool outside = kernel_.has_lanes() && !kernel_.lanes_inside;
+  for (const Loop& l : kernel_.outer) symbol_depth_[l.variable.value] = 1;
+  if (outside) symbol_depth_[kernel_.outer.back().variable.value] = 2;
+  row_depth_ = outside ? 2 : 1;
+  for (std::size_t i = 0; i < kernel_.inner.size(); ++i) symbol_depth_[kernel_.inner[i].variable.value] = row_depth_ + 1 + i;
+  scopes_.emplace_back();
+  enter(llvm::BasicBlock::Create(ir_.getContext(), "entry", function_));
+  loop(function_->getArg(2), function_->getArg(3), 1, false, SymbolId(), {}, [&](Value* number, Carried) {
+    unit(number);
+    return Carried{};
+  });
+  if (streams()) ir_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
+  ir_.CreateRetVoid();
+}
+
+void KernelEmitter::unit(Value* number) {
+  if (!kernel_.has_lanes() || kernel_.lanes_inside) {
+    decode_unit(number);
+    return stages();
+  }
+  const Loop& lanes = kernel_.outer.back();
+  const std::int64_t block = block_size(kernel_);
+  Value* extent = scalar(lanes.extent);
+  Value* within = number;
+  if (kernel_.outer.size() > 1) {
+    Value* blocks = scalar(floor_div(lanes.extent + Dim(block - 1), Dim(block)));
+    within = ir_.CreateURem(number, blocks);
+    decode_unit(ir_.CreateUDiv(number, blocks));
+  }
+  Value* low = ir_.CreateMul(within, ir_.getInt64(block));
+  Value* high = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateAdd(low, ir_.getInt64(block)), extent);
+  over_lanes(low, high, [&] { stages(); });
+}
+
+/// Finds the outer loop variables of a unit; the last loop is left out when lanes run over it.
+void KernelEmitter::decode_unit(Value* number) {
+  const std::size_t count = kernel_.outer.size() - (kernel_.has_lanes() && !kernel_.lanes_inside ? 1 : 0);
+  for (std::size_t i = count; i-- > 0;) {
+    Value* index = number;
+    if (i > 0) {
+      Value* extent = scalar(kernel_.outer[i].extent);
+      index = ir_.CreateURem(number, extent);
+      number = ir_.CreateUDiv(number, extent);
+    }
+    here().symbols[kernel_.outer[i].variable.value] = index;
+  }
+}
+
+KernelEmitter::Carried KernelEmitter::loop(Value* low, Value* high, std::int64_t step, bool whole_steps, SymbolId variable, Carried initial,
+                                           const CarriedBody& body) {
+  auto& context = ir_.getContext();
+  llvm::BasicBlock* before = ir_.GetInsertBlock();
+  auto* head = llvm::BasicBlock::Create(context, "head", function_);
+  auto* inside = llvm::BasicBlock::Create(context, "body", function_);
+  auto* after = llvm::BasicBlock::Create(context, "after", function_);
+  ir_.CreateBr(head);
+  ir_.SetInsertPoint(head);
+  llvm::PHINode* position = ir_.CreatePHI(ir_.getInt64Ty(), 2);
+  position->addIncoming(low, before);
+  Carried values;
+  for (Value* v : initial) {
+    llvm::PHINode* phi = ir_.CreatePHI(v->getType(), 2);
+    phi->addIncoming(v, before);
+    values.push_back(phi);
+  }
+  Value* last = whole_steps ? ir_.CreateAdd(position, ir_.getInt64(static_cast<std::uint64_t>(step))) : nullptr;
+  Value* more = whole_steps ? ir_.CreateICmpSLE(last, high) : ir_.CreateICmpSLT(position, high);
+  ir_.CreateCondBr(more, inside, after);
+  scopes_.emplace_back();
+  enter(inside);
+  if (variable) here().symbols[variable.value] = position;
+  const Carried next = body(position, values);
+  Value* advanced = ir_.CreateAdd(position, ir_.getInt64(static_cast<std::uint64_t>(step)));
+  llvm::BasicBlock* latch = ir_.GetInsertBlock();
+  ir_.CreateBr(head);
+  position->addIncoming(advanced, latch);
+  for (std::size_t i = 0; i < next.size(); ++i) llvm::cast<llvm::PHINode>(values[i])->addIncoming(next[i], latch);
+  scopes_.pop_back();
+  enter(after);
+  values.push_back(position);
+  return values;
+}
+
+KernelEmitter::Carried KernelEmitter::plain_loop(Value* low, Value* high, std::int64_t step, Carried initial, const CarriedBody& body) {
+  auto& context = ir_.getContext();
+  llvm::BasicBlock* before = ir_.GetInsertBlock();
+  auto* head = llvm::BasicBlock::Create(context, "head", function_);
+  auto* inside = llvm::BasicBlock::Create(context, "body", function_);
+  auto* after = llvm::BasicBlock::Create(context, "after", function_);
+  ir_.CreateBr(head);
+  ir_.SetInsertPoint(head);
+  llvm::PHINode* position = ir_.CreatePHI(ir_.getInt64Ty(), 2);
+  position->addIncoming(low, before);
+  Carried values;
+  for (Value* v : initial) {
+    llvm::PHINode* phi = ir_.CreatePHI(v->getType(), 2);
+    phi->addIncoming(v, before);
+    values.push_back(phi);
+  }
+  ir_.CreateCondBr(ir_.CreateICmpSLT(position, high), inside, after);
+  ir_.SetInsertPoint(inside);
+  const Carried next = body(position, values);
+  Value* advanced = ir_.CreateAdd(position, ir_.getInt64(static_cast<std::uint64_t>(step)));
+  llvm::BasicBlock* latch = ir_.GetInsertBlock();
+  ir_.CreateBr(head);
+  position->addIncoming(advanced, latch);
+  for (std::size_t i = 0; i < next.size(); ++i) llvm::cast<llvm::PHINode>(values[i])->addIncoming(next[i], latch);
+  enter(after);
+  return values;
+}
+
+void KernelEmitter::over_lanes(Value* low, Value* high, const std::function<void()>& body) {
+  const unsigned wide = wide_lanes(), narrow = target_.lanes();
+  const SymbolId lane = kernel_.lane_loop();
+  b_.set_lanes(wide);
+  const Carried end = loop(low, high, wide, true, lane, {}, [&](Value*, Carried) {
+    body();
+    return Carried{};
+  });
+  b_.set_lanes(narrow);
+  loop(end.back(), high, narrow, false, lane, {}, [&](Value* position, Carried) {
+    Value* left = ir_.CreateTrunc(ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateSub(high, position), ir_.getInt64(narrow)), ir_.getInt32Ty());
+    Value* mask = ir_.CreateICmpULT(lane_numbers(ir_.getInt32Ty()), b_.splat(left));
+    tail_mask_ = mask;
+    body();
+    tail_mask_ = nullptr;
+    return Carried{};
+  });
+}
+
+void KernelEmitter::for_inner(std::size_t first, std::size_t last, const std::function<void()>& body) {
+  if (first == last) return body();
+  const Loop& l = kernel_.inner[first];
+  loop(ir_.getInt64(0), scalar(l.extent), 1, false, l.variable, {}, [&](Value*, Carried) {
+    for_inner(first + 1, last, body);
+    return Carried{};
+  });
+}
+
+void KernelEmitter::stages() {
+  for (const Stage& s : kernel_.stages) {
+    if (s.kind == StageKind::reduce) reduce_stage(s);
+    if (s.kind == StageKind::row) row_stage(s);
+    if (s.kind == StageKind::map) map_stage(s);
+  }
+}
+
+void KernelEmitter::row_stage(const Stage& stage) {
+  for (const Store& s : stage.stores) {
+    scatter_ = kernel_.scatter ? &s : nullptr;
+    store(s);
+  }
+}
+
+void KernelEmitter::map_stage(const Stage& stage) {
+  auto body = [&] { row_stage(stage); };
+  if (!kernel_.lanes_inside) return for_inner(0, kernel_.inner.size(), body);
+  for_inner(0, kernel_.inner.size() - 1, [&] { over_lanes(ir_.getInt64(0), scalar(kernel_.inner.back().extent), body); });
+}
+
+Lanes KernelEmitter::value(OpId id) {
+  const Operation& op = kernel_.operations[id];
+  if (op.kind == OperationKind::constant) return b_.constant(op.dtype, op.payload);
+  const std::size_t home = depth_of(id);
+  TENON_CHECK(home <= depth(), "an operation is used outside of its loop");
+  if (auto found = scopes_[home].values.find(id); found != scopes_[home].values.end()) return found->second;
+  for (OpId a : op.args)
+    if (a != kNoOp) value(a);
+  AtScope at(ir_, scopes_[home]);
+  const Lanes result = compute(id);
+  scopes_[home].values[id] = result;
+  return result;
+}
+
+Lanes KernelEmitter::compute(OpId id) {
+  const Operation& op = kernel_.operations[id];
+  switch (op.kind) {
+    case OperationKind::primitive: return primitive(op);
+    case OperationKind::index: {
+      if (varies(op.offset)) return {vector(op.offset), DType::i64, true};
+      return {scalar(op.offset), DType::i64, false};
+    }
+    case OperationKind::load: return load(op);
+    case OperationKind::checked: return checked(op);
+    case OperationKind::old_value: return uniform_load({.kind = OperationKind::load, .dtype = op.dtype, .payload = scatter_->buffer, .offset = scatter_->offset});
+    default: break;
+  }
+  TENON_CHECK(false, "a reduction is read before its stage");
+}
+
+Lanes KernelEmitter::primitive(const Operation& op) {
+  const std::size_t count = arity(op.primitive);
+  if (op.primitive >= P::eq && op.primitive <= P::ge)
+    if (const Lanes known = compare_indices(op); known.value) return known;
+  Lanes args[3];
+  bool varying = false;
+  for (std::size_t i = 0; i < count; ++i) varying |= varies(op.args[i]);
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool condition = op.primitive == P::select && i == 0;
+    args[i] = varying && !condition ? widened(op.args[i]) : value(op.args[i]);
+  }
+  return b_.primitive(op.primitive, op.dtype, {args, count});
+}
+
+/// Compares lane numbers in 32 bits instead of indices in 64.
+Lanes KernelEmitter::compare_indices(const Operation& op) {
+  const Operation& a = kernel_.operations[op.args[0]];
+  const Operation& b = kernel_.operations[op.args[1]];
+  auto index_of = [](const Operation& o) -> std::optional<Dim> {
+    if (o.kind == OperationKind::index) return o.offset;
+    if (o.kind == OperationKind::constant && o.dtype == DType::i64) return Dim(static_cast<std::int64_t>(o.payload));
+    return {};
+  };
+  const auto x = index_of(a), y = index_of(b);
+  Affine affine;
+  if (!x || !y || !kernel_.has_lanes()) return {};
+  const Dim difference = *x - *y;  // coefficient * lane + rest, against 0
+  if (!varies(difference) || !lane_affine(difference, affine) || !(affine.coefficient == Dim(1))) return {};
+  Value* rest = scalar(-difference);  // lane < rest for lane numbers from 0
+  Value* low = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, rest, ir_.getInt64(static_cast<std::uint64_t>(-1)));
+  Value* clamped = ir_.CreateTrunc(ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, low, ir_.getInt64(b_.lanes() + 1)), ir_.getInt32Ty());
+  const Lanes args[] = {{lane_numbers(ir_.getInt32Ty()), DType::i32, true}, {b_.splat(clamped), DType::i32, true}};
+  return b_.primitive(op.primitive, DType::b8, args);
+}
+
+Lanes KernelEmitter::widened(OpId id) {
+  const Lanes v = value(id);
+  if (v.varying) return v;
+  if (llvm::isa<llvm::Constant>(v.value)) return b_.widen(v);
+  Scope& home = scopes_[depth_of(id)];
+  const auto key = std::make_pair(id, b_.lanes());
+  auto found = home.widened.find(key);
+  if (found != home.widened.end()) return {found->second, v.dtype, true};
+  AtScope at(ir_, home);
+  const Lanes wide = b_.widen(v);
+  home.widened[key] = wide.value;
+  return wide;
+}
+
+}  // namespace tenon::codegen

@@ -1,0 +1,109 @@
+// The emitter's state, shared by the files that implement it: loops, index expressions, memory, reductions.
+#pragma once
+
+#include <functional>
+
+#include "lower/kernel_emitter.h"
+#include "lower/scopes.h"
+
+namespace tenon::codegen {
+
+class KernelEmitter {
+ public:
+  KernelEmitter(llvm::Module& module, const Kernel& kernel, const Target& target)
+      : kernel_(kernel), target_(target), b_(module, target), ir_(b_.ir) {}
+
+  void emit(const std::string& name);
+
+ private:
+  using Body = std::function<void(llvm::Value* position)>;
+  using Carried = std::vector<llvm::Value*>;
+  /// A loop body that takes the carried values and gives the next ones.
+  using CarriedBody = std::function<Carried(llvm::Value* position, Carried values)>;
+
+  // ---- shape of the nest (kernel_emitter.cpp)
+  void declare(const std::string& name);
+  unsigned wide_lanes() const;
+  bool streams() const;
+  void unit(llvm::Value* number);
+  void decode_unit(llvm::Value* number);
+  void lane_block(llvm::Value* low, llvm::Value* high);
+  void stages();
+  void map_stage(const Stage& stage);
+  void row_stage(const Stage& stage);
+  /// Runs the last `inner` loop over lanes: whole vectors, then a masked tail.
+  void over_lanes(llvm::Value* low, llvm::Value* high, const std::function<void()>& body);
+  void for_inner(std::size_t first, std::size_t last, const std::function<void()>& body);
+
+  // ---- loops (kernel_emitter.cpp)
+  Carried loop(llvm::Value* low, llvm::Value* high, std::int64_t step, bool whole_steps, SymbolId variable, Carried initial, const CarriedBody& body);
+  /// A loop around loops: what is computed in its body directly is not shared, and hoisted code goes before it.
+  Carried plain_loop(llvm::Value* low, llvm::Value* high, std::int64_t step, Carried initial, const CarriedBody& body);
+  Scope& here() { return scopes_.back(); }
+  void enter(llvm::BasicBlock* block) {
+    here().block = block;
+    ir_.SetInsertPoint(block);
+  }
+  std::size_t depth() const { return scopes_.size() - 1; }
+
+  // ---- index expressions (index_emission.cpp)
+  std::size_t depth_of(const Dim& dim);
+  std::size_t depth_of(SymbolId symbol);
+  std::size_t depth_of(OpId op);
+  bool varies(const Dim& dim);
+  bool varies(OpId op);
+  llvm::Value* scalar(const Dim& dim);
+  llvm::Value* scalar_term(const ir::DimTerm& term);
+  llvm::Value* scalar_atom(const ir::DimAtom& atom);
+  llvm::Value* vector(const Dim& dim);
+  llvm::Value* vector_atom(const ir::DimAtom& atom);
+  llvm::Value* vector_division(const ir::DimAtom& atom);
+  llvm::Value* lane_numbers(llvm::Type* type);
+  bool lane_affine(const Dim& dim, Affine& out);
+
+  // ---- values (kernel_emitter.cpp, memory_emission.cpp)
+  Lanes value(OpId id);
+  Lanes compute(OpId id);
+  Lanes primitive(const Operation& op);
+  Lanes compare_indices(const Operation& op);
+  Lanes widened(OpId id);
+  Lanes load(const Operation& op);
+  Lanes uniform_load(const Operation& op);
+  Lanes contiguous_load(const Operation& op, llvm::Value* mask);
+  Lanes gathered_load(const Operation& op, llvm::Value* mask);
+  Lanes checked(const Operation& op);
+  void store(const Store& store);
+  llvm::Value* buffer(std::uint64_t number);
+  llvm::Value* element_address(std::uint64_t buffer, const Dim& offset);
+  llvm::Value* somewhere_readable();
+
+  // ---- reductions (reduction_emission.cpp)
+  void reduce_stage(const Stage& stage);
+  Carried reduce_inner(const Stage& stage, std::size_t loop, Carried carried, unsigned lanes);
+  Carried reduce_range(const Stage& stage, const Loop& loop, llvm::Value* low, llvm::Value* high, unsigned lanes);
+  Carried reduce_lanes_range(const Stage& stage, const Loop& loop, unsigned lanes);
+  Carried initial(const Stage& stage, bool varying, unsigned lanes);
+  Carried combined(const Stage& stage, const Carried& a, const Carried& b);
+  Carried elements(const Stage& stage);
+  Carried narrowed(const Stage& stage, Carried values, unsigned from, unsigned to);
+  Lanes as_lanes(llvm::Value* v, DType dtype) const { return {v, dtype, v->getType()->isVectorTy()}; }
+  std::vector<DType> accumulator_types(const Stage& stage) const;
+  std::function<llvm::Value*(const Dim&)> extent_values() {
+    return [this](const Dim& d) { return scalar(d); };
+  }
+
+  const Kernel& kernel_;
+  const Target& target_;
+  LaneBuilder b_;
+  llvm::IRBuilder<>& ir_;
+  llvm::Function* function_ = nullptr;
+  std::vector<Scope> scopes_;
+  std::unordered_map<std::uint32_t, std::size_t> symbol_depth_;
+  std::unordered_map<OpId, std::size_t> op_depth_;
+  std::unordered_map<OpId, bool> op_varies_;
+  std::size_t row_depth_ = 1;       // where `reduced` values live
+  llvm::Value* tail_mask_ = nullptr;  // of a tail: lanes that exist; the others repeat lane 0
+  const Store* scatter_ = nullptr;
+};
+
+}  // namespace tenon::codegen

@@ -1,0 +1,184 @@
+// Loads and stores by class of access: one value for all lanes, contiguous, or one address a lane.
+#include <llvm/IR/Intrinsics.h>
+
+#include "core/base/error.h"
+#include "lower/kernel_emitter_impl.h"
+
+namespace tenon::codegen {
+
+using llvm::Value;
+
+Value* KernelEmitter::buffer(std::uint64_t number) {
+  Scope& entry = scopes_[0];
+  const std::uint32_t key = 0xf0000000u + static_cast<std::uint32_t>(number);
+  if (auto found = entry.symbols.find(key); found != entry.symbols.end()) return found->second;
+  AtScope at(ir_, entry);
+  Value* slot = ir_.CreateConstInBoundsGEP1_64(ir_.getPtrTy(), function_->getArg(0), number);
+  return entry.symbols[key] = ir_.CreateLoad(ir_.getPtrTy(), slot);
+}
+
+Value* KernelEmitter::element_address(std::uint64_t number, const Dim& offset) {
+  llvm::Type* type = b_.storage_type(kernel_.buffers[number].dtype);
+  Value* base = buffer(number);
+  const auto split = kernel_.has_lanes() ? split_affine(offset, kernel_.lane_loop()) : std::nullopt;
+  if (split && !varies(split->rest) && !(split->coefficient == Dim(0))) {
+    Value* start = scalar(split->rest);
+    const std::size_t home = depth_of(split->rest);
+    Value* row = nullptr;
+    {
+      AtScope at(ir_, scopes_[home]);
+      row = ir_.CreateGEP(type, base, start);
+    }
+    return ir_.CreateGEP(type, row, scalar(offset - split->rest));
+  }
+  return ir_.CreateGEP(type, base, scalar(offset));
+}
+
+/// Zeroed memory that a load may go to when its mask is false everywhere.
+Value* KernelEmitter::somewhere_readable() {
+  llvm::Module& module = b_.module();
+  if (auto* known = module.getNamedGlobal("tenon_zeros")) return known;
+  auto* type = llvm::ArrayType::get(ir_.getInt64Ty(), 64);
+  auto* zeros = new llvm::GlobalVariable(module, type, true, llvm::GlobalValue::InternalLinkage, llvm::ConstantAggregateZero::get(type), "tenon_zeros");
+  zeros->setAlignment(llvm::Align(64));
+  return zeros;
+}
+
+Lanes KernelEmitter::load(const Operation& op) {
+  const bool varying_mask = op.masked && varies(op.args[0]);
+  if (!varies(op.offset) && !varying_mask) return uniform_load(op);
+  Value* mask = op.masked ? b_.widen(value(op.args[0])).value : nullptr;
+  Affine affine;
+  const bool known = lane_affine(op.offset, affine);
+  if (known && affine.coefficient == Dim(1)) return contiguous_load(op, mask);
+  return gathered_load(op, mask);
+}
+
+Lanes KernelEmitter::uniform_load(const Operation& op) {
+  const DType storage = kernel_.buffers[op.payload].dtype;
+  llvm::Type* type = b_.storage_type(storage);
+  Value* address = element_address(op.payload, op.offset);
+  Lanes mask;
+  if (op.masked) {
+    mask = value(op.args[0]);
+    address = ir_.CreateSelect(mask.value, address, somewhere_readable());
+  }
+  const llvm::Align align(size_of(storage));
+  const Lanes loaded = b_.from_storage(ir_.CreateAlignedLoad(type, address, align), storage, false);
+  return op.masked ? b_.select(mask, loaded, value(op.args[1])) : loaded;
+}
+
+Lanes KernelEmitter::contiguous_load(const Operation& op, Value* mask) {
+  const DType storage = kernel_.buffers[op.payload].dtype;
+  llvm::Type* element = b_.storage_type(storage);
+  llvm::Type* type = b_.widened(element);
+  const llvm::Align align(size_of(storage));
+  Value* address = element_address(op.payload, op.offset);
+  if (op.masked && !varies(op.args[0])) {
+    address = ir_.CreateSelect(value(op.args[0]).value, address, somewhere_readable());
+    if (!tail_mask_) return b_.select(value(op.args[0]), b_.from_storage(ir_.CreateAlignedLoad(type, address, align), storage, true), widened(op.args[1]));
+  }
+  if (!op.masked && !tail_mask_) return b_.from_storage(ir_.CreateAlignedLoad(type, address, align), storage, true);
+  Value* all = tail_mask_ && op.masked ? ir_.CreateAnd(mask, tail_mask_) : tail_mask_ ? tail_mask_ : mask;
+  Value* otherwise = llvm::Constant::getNullValue(type);
+  // Lanes past the end repeat lane 0, so that they raise no floating-point flag that a real lane does not raise.
+  if (!op.masked) otherwise = b_.splat(ir_.CreateAlignedLoad(element, address, align));
+  const Lanes loaded = b_.from_storage(ir_.CreateMaskedLoad(type, address, align, all, otherwise), storage, true);
+  return op.masked ? b_.select({mask, DType::b8, true}, loaded, widened(op.args[1])) : loaded;
+}
+
+Lanes KernelEmitter::gathered_load(const Operation& op, Value* mask) {
+  const DType storage = kernel_.buffers[op.payload].dtype;
+  llvm::Type* element = b_.storage_type(storage);
+  Affine affine;
+  Value* addresses = nullptr;
+  constexpr std::int64_t kNear = std::int64_t{1} << 24;
+  if (lane_affine(op.offset, affine) && affine.coefficient.is_constant() && std::abs(affine.coefficient.constant()) < kNear) {
+    Value* first = element_address(op.payload, op.offset);
+    Value* steps = ir_.CreateMul(lane_numbers(ir_.getInt32Ty()), b_.splat(ir_.getInt32(static_cast<std::uint32_t>(affine.coefficient.constant()))));
+    addresses = ir_.CreateGEP(element, first, ir_.CreateSExt(steps, b_.widened(ir_.getInt64Ty())));
+  } else {
+    Value* index = vector(op.offset);
+    const Dim& bytes = kernel_.buffers[op.payload].bytes;
+    if (bytes.is_constant() && bytes.constant() < (std::int64_t{1} << 31) && size_of(storage) <= 4) {
+      Value* narrow = ir_.CreateTrunc(index, b_.widened(ir_.getInt32Ty()));
+      index = ir_.CreateSExt(narrow, b_.widened(ir_.getInt64Ty()));
+    }
+    addresses = ir_.CreateGEP(element, buffer(op.payload), index);
+  }
+  llvm::Type* type = b_.widened(element);
+  const llvm::Align align(size_of(storage));
+  Value* all = mask ? mask : llvm::Constant::getAllOnesValue(b_.widened(ir_.getInt1Ty()));
+  Value* stored = ir_.CreateMaskedGather(type, addresses, align, all, llvm::Constant::getNullValue(type));
+  const Lanes loaded = b_.from_storage(stored, storage, true);
+  return op.masked ? b_.select({mask, DType::b8, true}, loaded, widened(op.args[1])) : loaded;
+}
+
+/// Where an index is out of range, writes it to the fault record; gives 0 there, so that no stray memory is read.
+Lanes KernelEmitter::checked(const Operation& op) {
+  const Lanes index = value(op.args[0]);
+  Value* size = scalar(op.offset);
+  Value* limit = index.varying ? b_.splat(size) : size;
+  Value* inside = ir_.CreateICmpULT(index.value, limit);
+  if (op.masked) {
+    Lanes mask = value(op.args[1]);
+    if (index.varying) mask = b_.widen(mask);
+    Lanes both = {inside, DType::b8, index.varying};
+    if (mask.varying && !both.varying) both = b_.widen(both);
+    inside = ir_.CreateOr(both.value, ir_.CreateNot(mask.value));
+  }
+  const Lanes wide = inside->getType()->isVectorTy() ? b_.widen(index) : index;
+  Value* zero = llvm::Constant::getNullValue(wide.value->getType());
+  Value* bad = ir_.CreateSelect(inside, zero, wide.value);
+  Value* worst = wide.varying ? ir_.CreateIntMaxReduce(bad, false) : bad;
+  Value* all_inside = wide.varying ? ir_.CreateAndReduce(inside) : inside;
+  auto* record = llvm::StructType::get(ir_.getInt32Ty(), ir_.getInt32Ty(), ir_.getInt64Ty(), ir_.getInt64Ty());
+  Scope& entry = scopes_[0];
+  constexpr std::uint32_t kScratch = 0xffff0000u;
+  if (!entry.symbols.contains(kScratch)) {
+    AtScope at(ir_, entry);
+    entry.symbols[kScratch] = ir_.CreateAlloca(record);
+  }
+  Value* to = ir_.CreateSelect(all_inside, entry.symbols[kScratch], function_->getArg(4));
+  ir_.CreateStore(ir_.getInt32(1), ir_.CreateStructGEP(record, to, 0));
+  ir_.CreateStore(ir_.getInt32(static_cast<std::uint32_t>(op.payload)), ir_.CreateStructGEP(record, to, 1));
+  ir_.CreateStore(worst, ir_.CreateStructGEP(record, to, 2));
+  ir_.CreateStore(size, ir_.CreateStructGEP(record, to, 3));
+  Value* in_range = ir_.CreateICmpULT(wide.value, wide.varying ? b_.splat(size) : size);
+  return {ir_.CreateSelect(in_range, wide.value, zero), DType::i64, wide.varying};
+}
+
+void KernelEmitter::store(const Store& s) {
+  const DType storage = kernel_.buffers[s.buffer].dtype;
+  const llvm::Align align(size_of(storage));
+  Lanes v = value(s.value);
+  if (!varies(s.offset)) {
+    TENON_CHECK(!v.varying, "lanes are stored to one place");
+    ir_.CreateAlignedStore(b_.to_storage(v, storage), element_address(s.buffer, s.offset), align);
+    return;
+  }
+  if (!v.varying) v = widened(s.value);
+  Value* bits = b_.to_storage(v, storage);
+  Affine affine;
+  if (lane_affine(s.offset, affine) && affine.coefficient == Dim(1)) {
+    Value* address = element_address(s.buffer, s.offset);
+    if (tail_mask_) {
+      ir_.CreateMaskedStore(bits, address, align, tail_mask_);
+      return;
+    }
+    const bool stream = streams() && s.offset.as_symbol() == kernel_.lane_loop();
+    const auto bytes = b_.lanes() * size_of(storage);
+    auto* written = ir_.CreateAlignedStore(bits, address, stream ? llvm::Align(std::min<std::size_t>(bytes, 64)) : align);
+    if (stream) {
+      auto* one = llvm::ConstantAsMetadata::get(ir_.getInt32(1));
+      written->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(ir_.getContext(), one));
+    }
+    return;
+  }
+  llvm::Type* element = b_.storage_type(storage);
+  Value* addresses = ir_.CreateGEP(element, buffer(s.buffer), vector(s.offset));
+  Value* mask = tail_mask_ ? tail_mask_ : llvm::Constant::getAllOnesValue(b_.widened(ir_.getInt1Ty()));
+  ir_.CreateMaskedScatter(bits, addresses, align, mask);
+}
+
+}  // namespace tenon::codegen

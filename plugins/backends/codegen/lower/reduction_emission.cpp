@@ -1,0 +1,170 @@
+// Reductions: lanes, then vectors side by side, then blocks, so that a sum of n numbers has an error like a sum of few.
+#include <llvm/IR/Intrinsics.h>
+
+#include "lower/kernel_emitter_impl.h"
+
+namespace tenon::codegen {
+
+using llvm::Value;
+
+namespace {
+
+/// Steps of an innermost loop that one set of accumulators takes before it is added to the next level.
+constexpr std::int64_t kBlockSteps = 128;
+
+}  // namespace
+
+std::vector<DType> KernelEmitter::accumulator_types(const Stage& stage) const {
+  std::vector<DType> types;
+  for (auto r : stage.reductions)
+    for (DType t : kernel_.reductions[r].reducer.accumulators) types.push_back(compute_type(t));
+  return types;
+}
+
+KernelEmitter::Carried KernelEmitter::initial(const Stage& stage, bool varying, unsigned lanes) {
+  b_.set_lanes(lanes);
+  Carried values;
+  for (auto r : stage.reductions)
+    for (const Lanes& v : b_.program(kernel_.reductions[r].reducer.init, {}, extent_values())) values.push_back(varying ? b_.widen(v).value : v.value);
+  return values;
+}
+
+KernelEmitter::Carried KernelEmitter::combined(const Stage& stage, const Carried& a, const Carried& b) {
+  Carried values;
+  const auto types = accumulator_types(stage);
+  std::size_t first = 0;
+  for (auto r : stage.reductions) {
+    const ops::Reducer& reducer = kernel_.reductions[r].reducer;
+    const std::size_t count = reducer.accumulators.size();
+    std::vector<Lanes> parameters;
+    for (const Carried* side : {&a, &b})
+      for (std::size_t i = 0; i < count; ++i) parameters.push_back(as_lanes((*side)[first + i], types[first + i]));
+    for (std::size_t i = 0; const Lanes& v : b_.program(reducer.combine, parameters, extent_values())) {
+      const bool vector = a[first + i]->getType()->isVectorTy();
+      values.push_back(vector ? b_.widen(v).value : v.value);
+      ++i;
+    }
+    first += count;
+  }
+  return values;
+}
+
+KernelEmitter::Carried KernelEmitter::elements(const Stage& stage) {
+  Carried values;
+  for (auto r : stage.reductions)
+    for (OpId e : kernel_.reductions[r].elements) values.push_back(widened(e).value);
+  return values;
+}
+
+KernelEmitter::Carried KernelEmitter::narrowed(const Stage& stage, Carried values, unsigned from, unsigned to) {
+  while (from > to) {
+    const unsigned half = from / 2;
+    llvm::SmallVector<int, 64> low, high;
+    for (unsigned i = 0; i < half; ++i) low.push_back(static_cast<int>(i)), high.push_back(static_cast<int>(half + i));
+    Carried a, b;
+    for (Value* v : values) {
+      a.push_back(half == 1 ? ir_.CreateExtractElement(v, std::uint64_t{0}) : ir_.CreateShuffleVector(v, low));
+      b.push_back(half == 1 ? ir_.CreateExtractElement(v, std::uint64_t{1}) : ir_.CreateShuffleVector(v, high));
+    }
+    b_.set_lanes(half);
+    values = combined(stage, a, b);
+    from = half;
+  }
+  return values;
+}
+
+/// The innermost loop when lanes run over an outer loop: one point after the other.
+KernelEmitter::Carried KernelEmitter::reduce_range(const Stage& stage, const Loop& l, Value* low, Value* high, unsigned lanes) {
+  auto values = loop(low, high, 1, false, l.variable, initial(stage, true, lanes),
+                     [&](Value*, Carried sums) { return combined(stage, sums, elements(stage)); });
+  values.pop_back();
+  return values;
+}
+
+KernelEmitter::Carried KernelEmitter::reduce_lanes_range(const Stage& stage, const Loop& l, unsigned narrow) {
+  const unsigned wide = wide_lanes();
+  const std::int64_t block = wide * kBlockSteps;
+  Value* extent = scalar(l.extent);
+  auto vectors = [&](Value* low, Value* high) {
+    auto values = loop(low, high, wide, true, l.variable, initial(stage, true, wide),
+                       [&](Value*, Carried sums) { return combined(stage, sums, elements(stage)); });
+    values.pop_back();
+    return values;
+  };
+  Value* main_end = ir_.CreateAnd(extent, ir_.getInt64(~std::uint64_t{wide - 1}));
+  Carried total;
+  if (l.extent.is_constant() && l.extent.constant() <= 2 * block) {
+    total = vectors(ir_.getInt64(0), main_end);
+  } else {
+    total = plain_loop(ir_.getInt64(0), main_end, block, initial(stage, true, wide), [&](Value* start, Carried sums) {
+      Value* end = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateAdd(start, ir_.getInt64(static_cast<std::uint64_t>(block))), main_end);
+      const Carried part = vectors(start, end);
+      b_.set_lanes(wide);
+      return combined(stage, sums, part);
+    });
+  }
+  total = narrowed(stage, total, wide, narrow);
+  b_.set_lanes(narrow);
+  auto values = loop(main_end, extent, narrow, false, l.variable, total, [&](Value* position, Carried sums) {
+    Value* left = ir_.CreateTrunc(ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateSub(extent, position), ir_.getInt64(narrow)), ir_.getInt32Ty());
+    Value* mask = ir_.CreateICmpULT(lane_numbers(ir_.getInt32Ty()), b_.splat(left));
+    tail_mask_ = mask;
+    const Carried next = combined(stage, sums, elements(stage));
+    tail_mask_ = nullptr;
+    Carried kept;
+    for (std::size_t i = 0; i < next.size(); ++i) kept.push_back(ir_.CreateSelect(mask, next[i], sums[i]));
+    return kept;
+  });
+  values.pop_back();
+  return values;
+}
+
+KernelEmitter::Carried KernelEmitter::reduce_inner(const Stage& stage, std::size_t number, Carried carried, unsigned lanes) {
+  const Loop& l = kernel_.inner[number];
+  if (number + 1 < kernel_.inner.size()) {
+    auto values = loop(ir_.getInt64(0), scalar(l.extent), 1, false, l.variable, std::move(carried),
+                       [&](Value*, Carried sums) { return reduce_inner(stage, number + 1, std::move(sums), lanes); });
+    values.pop_back();
+    return values;
+  }
+  if (kernel_.lanes_inside) {
+    Carried part = reduce_lanes_range(stage, l, lanes);
+    return kernel_.inner.size() == 1 ? part : combined(stage, carried, part);
+  }
+  Value* extent = scalar(l.extent);
+  if (l.extent.is_constant() && l.extent.constant() <= 2 * kBlockSteps) {
+    if (kernel_.inner.size() == 1) return reduce_range(stage, l, ir_.getInt64(0), extent, lanes);
+    auto values = loop(ir_.getInt64(0), extent, 1, false, l.variable, std::move(carried),
+                       [&](Value*, Carried sums) { return combined(stage, sums, elements(stage)); });
+    values.pop_back();
+    return values;
+  }
+  return plain_loop(ir_.getInt64(0), extent, kBlockSteps, std::move(carried), [&](Value* start, Carried sums) {
+    Value* end = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateAdd(start, ir_.getInt64(kBlockSteps)), extent);
+    return combined(stage, sums, reduce_range(stage, l, start, end, lanes));
+  });
+}
+
+void KernelEmitter::reduce_stage(const Stage& stage) {
+  const unsigned lanes = kernel_.lanes_inside ? target_.lanes() : b_.lanes();
+  Carried values = reduce_inner(stage, 0, initial(stage, true, lanes), lanes);
+  if (kernel_.lanes_inside) values = narrowed(stage, values, lanes, 1);
+  else b_.set_lanes(lanes);
+  const auto types = accumulator_types(stage);
+  std::size_t first = 0;
+  for (auto r : stage.reductions) {
+    const ops::Reducer& reducer = kernel_.reductions[r].reducer;
+    std::vector<Lanes> parameters;
+    for (std::size_t i = 0; i < reducer.accumulators.size(); ++i, ++first) parameters.push_back(as_lanes(values[first], types[first]));
+    const auto results = b_.program(reducer.finish, parameters, extent_values());
+    for (OpId id = 0; id < kernel_.operations.size(); ++id) {
+      const Operation& op = kernel_.operations[id];
+      if (op.kind != OperationKind::reduced || op.payload >> 16 != r) continue;
+      Lanes result = b_.convert(results[op.payload & 0xffff], op.dtype);
+      if (!kernel_.lanes_inside) result = b_.widen(result);
+      scopes_[row_depth_].values[id] = result;
+    }
+  }
+}
+
+}  // namespace tenon::codegen

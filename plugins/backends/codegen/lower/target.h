@@ -1,0 +1,22 @@
+// What the lowering needs to know of the machine.
+#pragma once
+
+#include <string>
+
+namespace tenon::codegen {
+
+struct Target {
+  std::string cpu;       // LLVM's name
+  std::string features;  // LLVM's feature string
+  unsigned vector_bytes = 16;
+  bool has_fma = false;
+  bool has_f16c = false;
+  bool vector_functions = false;  // glibc's libmvec is loaded
+  /// Bytes written by one kernel from which stores go around the cache.
+  double streaming_bytes = 64e6;
+
+  /// Lanes of float32 in a vector register.
+  unsigned lanes() const { return vector_bytes / 4; }
+};
+
+}  // namespace tenon::codegen
