@@ -70,7 +70,7 @@ std::optional<ContractionStep> as_contraction(const FusionContext& context, Node
   if (a.kind != OperationKind::load || b.kind != OperationKind::load || a.masked || b.masked) return {};
 
   const ValueId result = context.graph.node(node).results[0];
-  const auto c_strides = ir::row_major_strides(context.graph.type(result).shape);
+  const auto c_strides = context.graph.type(result).resolved_strides();
   Dim a_rest = a.offset, b_rest = b.offset;
   auto role = [&](const Dim& variable, const Dim& extent, const Dim& c) -> std::optional<LoopRole> {
     if (variable.is_constant()) return LoopRole{Dim(1), Dim(0), Dim(0), c};

@@ -9,6 +9,14 @@ using ir::DimAtom;
 using ir::DimOp;
 using ir::DimTerm;
 
+namespace {
+
+// The members of IndexAlgebra hide these friends of Dim.
+Dim plain_quotient(const Dim& a, const Dim& b) { return floor_div(a, b); }
+Dim plain_remainder(const Dim& a, const Dim& b) { return mod(a, b); }
+
+}  // namespace
+
 Dim atom_of(const DimAtom& atom) {
   switch (atom.op) {
     case DimOp::symbol: return Dim::symbol(atom.symbol);
@@ -80,8 +88,8 @@ IndexAlgebra::Split IndexAlgebra::split_multiple(const Dim& a, const Dim& b) con
   Split split{Dim(0), Dim(0)};
   if (b.is_constant()) {
     const std::int64_t k = b.constant();
-    split.quotient = ir::floor_div(Dim(a.offset()), b);
-    split.rest = ir::mod(Dim(a.offset()), b);
+    split.quotient = plain_quotient(Dim(a.offset()), b);
+    split.rest = plain_remainder(Dim(a.offset()), b);
     for (const DimTerm& term : a.terms()) {
       if (term.coefficient % k == 0) {
         DimTerm quotient = term;
@@ -136,7 +144,7 @@ std::optional<CommonFactor> find_common_factor(const Dim& a, std::int64_t diviso
   for (const DimTerm& candidate : a.terms()) {
     const std::int64_t g = std::gcd(divisor, candidate.coefficient);
     if (g <= 1 || g == divisor) continue;
-    CommonFactor split{g, ir::floor_div(Dim(a.offset()), Dim(g)), ir::mod(Dim(a.offset()), Dim(g))};
+    CommonFactor split{g, plain_quotient(Dim(a.offset()), Dim(g)), plain_remainder(Dim(a.offset()), Dim(g))};
     for (const DimTerm& term : a.terms()) {
       DimTerm t = term;
       if (t.coefficient % g == 0) {
@@ -155,7 +163,7 @@ std::optional<CommonFactor> find_common_factor(const Dim& a, std::int64_t diviso
 
 Dim IndexAlgebra::floor_div(const Dim& a, const Dim& b) const {
   if (b == Dim(1)) return a;
-  if (b.is_constant() && b.constant() <= 0) return ir::floor_div(a, b);
+  if (b.is_constant() && b.constant() <= 0) return plain_quotient(a, b);
   auto [quotient, rest] = split_multiple(a, b);
   if (rest == Dim(0) || in_range(rest, b)) return quotient;
   if (b.is_constant()) {
@@ -167,18 +175,18 @@ Dim IndexAlgebra::floor_div(const Dim& a, const Dim& b) const {
         return quotient + floor_div(inner.operands[0], inner.operands[1] * b);
     }
   }
-  return quotient + ir::floor_div(rest, b);
+  return quotient + plain_quotient(rest, b);
 }
 
 Dim IndexAlgebra::mod(const Dim& a, const Dim& b) const {
   if (b == Dim(1)) return Dim(0);
-  if (b.is_constant() && b.constant() <= 0) return ir::mod(a, b);
+  if (b.is_constant() && b.constant() <= 0) return plain_remainder(a, b);
   auto [quotient, rest] = split_multiple(a, b);
   if (rest == Dim(0) || in_range(rest, b)) return rest;
   if (b.is_constant())
     if (auto common = find_common_factor(rest, b.constant(), [&](const Dim& r, const Dim& g) { return in_range(r, g); }))
       return Dim(common->factor) * mod(common->multiple, Dim(b.constant() / common->factor)) + common->rest;
-  return ir::mod(rest, b);
+  return plain_remainder(rest, b);
 }
 
 Dim IndexAlgebra::simplify(Dim sum) const {

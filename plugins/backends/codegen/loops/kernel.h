@@ -32,7 +32,7 @@ struct Operation {
   bool masked = false;
   std::uint64_t payload = 0;
   OpId args[3] = {kNoOp, kNoOp, kNoOp};
-  Dim offset;
+  Dim offset = Dim();
 };
 
 struct Loop {

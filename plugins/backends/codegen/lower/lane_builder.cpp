@@ -27,7 +27,7 @@ llvm::Type* LaneBuilder::register_type(DType dtype) {
 llvm::Type* LaneBuilder::storage_type(DType dtype) {
   if (dtype == DType::b8) return ir.getInt8Ty();
   if (dtype == DType::bf16) return ir.getInt16Ty();
-  if (dtype == DType::f16) return ir.getHalfTy();
+  if (dtype == DType::f16) return target_.has_f16c ? ir.getHalfTy() : static_cast<llvm::Type*>(ir.getInt16Ty());
   return register_type(dtype);
 }
 
@@ -294,6 +294,37 @@ Value* LaneBuilder::bf16_bits(Value* f32) {
   return ir.CreateTrunc(ir.CreateLShr(chosen, integer_like(bits, 16)), with_width(ir.getInt16Ty(), f32));
 }
 
+/// The exponent is moved by a multiplication, which is exact and makes subnormals normal.
+Value* LaneBuilder::half_from_bits(Value* stored) {
+  Value* bits = ir.CreateZExt(stored, with_width(ir.getInt32Ty(), stored));
+  llvm::Type* real = with_width(ir.getFloatTy(), stored);
+  Value* magnitude = ir.CreateShl(ir.CreateAnd(bits, integer_like(bits, 0x7fff)), 13);
+  Value* scaled = ir.CreateBitCast(magnitude, real);
+  scaled = ir.CreateBitCast(ir.CreateFMul(scaled, number(scaled, 0x1p112)), bits->getType());
+  Value* special = ir.CreateICmpUGE(magnitude, integer_like(bits, 0x0f800000));
+  scaled = ir.CreateSelect(special, ir.CreateOr(magnitude, integer_like(bits, 0x7f800000)), scaled);
+  Value* sign = ir.CreateShl(ir.CreateAnd(bits, integer_like(bits, 0x8000)), 16);
+  return ir.CreateBitCast(ir.CreateOr(scaled, sign), real);
+}
+
+/// As base/float16.h does it for one number.
+Value* LaneBuilder::half_bits(Value* f32) {
+  Value* bits = ir.CreateBitCast(f32, with_width(ir.getInt32Ty(), f32));
+  auto k = [&](std::int64_t v) { return integer_like(bits, v); };
+  Value* magnitude = ir.CreateAnd(bits, k(0x7fffffff));
+  Value* rebased = ir.CreateSub(magnitude, k(112ll << 23));
+  Value* odd = ir.CreateAnd(ir.CreateLShr(rebased, 13), k(1));
+  Value* normal = ir.CreateLShr(ir.CreateAdd(ir.CreateAdd(rebased, k(0xfff)), odd), 13);
+  Value* shifted = ir.CreateFAdd(ir.CreateBitCast(magnitude, f32->getType()), number(f32, 0.5));
+  Value* subnormal = ir.CreateSub(ir.CreateBitCast(shifted, bits->getType()), k(0x3f000000));
+  Value* nan = ir.CreateOr(k(0x7e00), ir.CreateAnd(ir.CreateLShr(magnitude, 13), k(0x3ff)));
+  Value* result = ir.CreateSelect(ir.CreateICmpUGE(magnitude, k(0x38800000)), normal, subnormal);
+  result = ir.CreateSelect(ir.CreateICmpUGE(magnitude, k(0x477ff000)), k(0x7c00), result);
+  result = ir.CreateSelect(ir.CreateICmpUGT(magnitude, k(0x7f800000)), nan, result);
+  result = ir.CreateOr(result, ir.CreateAnd(ir.CreateLShr(bits, 16), k(0x8000)));
+  return ir.CreateTrunc(result, with_width(ir.getInt16Ty(), f32));
+}
+
 Lanes LaneBuilder::round_to_storage(Lanes a, DType storage) {
   Lanes rounded = from_storage(to_storage({a.value, DType::f32, a.varying}, storage), storage, a.varying);
   rounded.dtype = DType::f32;
@@ -302,6 +333,7 @@ Lanes LaneBuilder::round_to_storage(Lanes a, DType storage) {
 
 Lanes LaneBuilder::from_storage(Value* stored, DType storage, bool varying) {
   if (storage == DType::b8) return {ir.CreateICmpNE(stored, integer_like(stored, 0)), DType::b8, varying};
+  if (storage == DType::f16 && !target_.has_f16c) return {half_from_bits(stored), DType::f32, varying};
   if (storage == DType::f16) return {ir.CreateFPExt(stored, with_width(ir.getFloatTy(), stored)), DType::f32, varying};
   if (storage == DType::bf16) {
     Value* wide = ir.CreateShl(ir.CreateZExt(stored, with_width(ir.getInt32Ty(), stored)), 16);
@@ -313,6 +345,7 @@ Lanes LaneBuilder::from_storage(Value* stored, DType storage, bool varying) {
 Value* LaneBuilder::to_storage(Lanes value, DType storage) {
   const Lanes v = convert(value, compute_type(storage));
   if (storage == DType::b8) return ir.CreateZExt(v.value, with_width(ir.getInt8Ty(), v.value));
+  if (storage == DType::f16 && !target_.has_f16c) return half_bits(v.value);
   if (storage == DType::f16) return ir.CreateFPTrunc(v.value, with_width(ir.getHalfTy(), v.value));
   if (storage == DType::bf16) return bf16_bits(v.value);
   return v.value;

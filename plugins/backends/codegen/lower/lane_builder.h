@@ -70,6 +70,8 @@ class LaneBuilder {
   Lanes extreme(bool maximum, Lanes a, Lanes b);
   Lanes round_to_storage(Lanes a, DType storage);
   llvm::Value* bf16_bits(llvm::Value* f32);
+  llvm::Value* half_bits(llvm::Value* f32);
+  llvm::Value* half_from_bits(llvm::Value* stored);
   llvm::Value* float_to_integer(llvm::Value* value, DType from, DType to);
   llvm::Value* number(llvm::Value* like, double value) { return llvm::ConstantFP::get(like->getType(), value); }
   llvm::Value* integer_like(llvm::Value* like, std::int64_t value) { return llvm::ConstantInt::get(like->getType(), static_cast<std::uint64_t>(value), true); }

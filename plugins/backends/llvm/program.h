@@ -1,0 +1,81 @@
+// A compiled group: its plan with code behind every step, and how a call runs it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fusion/plan.h"
+#include "kernel_cache.h"
+#include "matrix_product.h"
+#include "tenon/backend.h"
+
+namespace tenon::llvm_backend {
+
+/// What the user may choose, from the backend's section of the configuration and the options of the compile.
+struct ProgramOptions {
+  bool fuse = true;
+  bool matrix_kernels = true;
+  bool log_fusion = false;
+  bool log_code = false;
+};
+
+/// Runs on many threads at once.
+class Program : public Artefact {
+ public:
+  /// Plans and compiles. `constants` are those of the graph, at addresses that stay.
+  Program(HostServices host, KernelCache& cache, ir::Graph graph, const ProgramOptions& options);
+
+  void execute(const TenonExecuteArgs& args) override;
+  std::size_t workspace_bytes(std::span<const std::int64_t> symbols) override;
+
+  const codegen::Plan& plan() const { return plan_; }
+
+ private:
+  /// Where a value lies during a call.
+  struct Place {
+    enum class Kind : std::uint8_t { none, input, output, workspace, constant } kind = Kind::none;
+    std::uint32_t index = 0;  // input, output: position; workspace: slot
+    const void* address = nullptr;
+  };
+  /// A piece of the workspace that values take turns in.
+  struct Slot {
+    Dim bytes;
+    std::size_t free_after = 0;  // the last step that uses it, while planning
+  };
+  struct Call;
+  struct CompiledKernel {
+    codegen::KernelFunction function = nullptr;
+    Dim units, points;
+    double work = 1;
+    std::vector<Place> buffers;
+    bool ordered = false;
+  };
+
+  void place_values();
+  void place_in_workspace(std::size_t value, const Dim& bytes, std::size_t from, std::size_t to);
+  std::vector<std::size_t> last_uses() const;
+  void compile_kernels(KernelCache& cache, const ProgramOptions& options);
+  std::vector<std::size_t> values_of(const codegen::Step& step, bool written) const;
+  void* address(const Place& place, const Call& call) const;
+  void run_kernel(const CompiledKernel& kernel, const Call& call) const;
+  void run_product(const codegen::ContractionStep& step, const Call& call) const;
+  void run_library(const codegen::LibraryStep& step, const Call& call) const;
+  void copy_outputs(const Call& call) const;
+  bool defines_symbols(ValueId value) const;
+
+  HostServices host_;
+  KernelCache& cache_;
+  ir::Graph graph_;
+  codegen::Plan plan_;
+  std::vector<Place> places_;           // by ValueId; temporaries follow
+  std::vector<Slot> slots_;
+  std::vector<std::size_t> offsets_;    // of slots, when all sizes are constant
+  bool fixed_sizes_ = true;
+  std::size_t fixed_bytes_ = 0;
+  std::vector<CompiledKernel> kernels_;  // by step; empty for other steps
+  std::vector<std::pair<ValueId, std::uint32_t>> copies_;  // outputs that are another value of the group
+  MatrixKernel matrix_f32_, matrix_f64_;
+};
+
+}  // namespace tenon::llvm_backend
