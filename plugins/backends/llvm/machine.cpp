@@ -1,6 +1,7 @@
 #include "machine.h"
 
 #include <dlfcn.h>
+#include <llvm/ADT/StringMap.h>
 #include <llvm/TargetParser/Host.h>
 
 #include <algorithm>

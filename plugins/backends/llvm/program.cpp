@@ -42,7 +42,7 @@ Program::Program(HostServices host, KernelCache& cache, ir::Graph graph, const P
   plan_options.fuse = options.fuse;
   plan_options.matrix_kernels = options.matrix_kernels;
   plan_options.lanes = cache.target().lanes();
-  if (options.log_fusion) plan_options.log = [this](const std::string& line) { host_.log(TENON_INFO, "fusion: " + line); };
+  if (options.log_fusion) plan_options.log = [this](const std::string& line) { host_.log(TENON_INFO, line, "fusion"); };
   plan_ = codegen::make_plan(graph_, plan_options);
   place_values();
   compile_kernels(cache, options);
@@ -126,7 +126,7 @@ void Program::compile_kernels(KernelCache& cache, const ProgramOptions& options)
   for (const codegen::Step& step : plan_.steps)
     if (auto* kernel = std::get_if<KernelStep>(&step)) wanted.push_back(&kernel->kernel);
   std::function<void(const std::string&)> listing;
-  if (options.log_code) listing = [this](const std::string& text) { host_.log(TENON_INFO, text); };
+  if (options.log_code) listing = [this](const std::string& text) { host_.log(TENON_INFO, text, "kernel_code"); };
   const auto functions = cache.kernels(wanted, listing);
   kernels_.resize(plan_.steps.size());
   std::size_t next = 0;

@@ -12,6 +12,8 @@
 
 namespace tenon::llvm_backend {
 
+using ir::Dim;
+
 /// What the user may choose, from the backend's section of the configuration and the options of the compile.
 struct ProgramOptions {
   bool fuse = true;
