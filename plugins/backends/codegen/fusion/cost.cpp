@@ -37,6 +37,10 @@ bool worth_storing(double cost, std::size_t paths) {
 
 bool worth_storing_repeated(double cost, double repeats) { return repeats >= 2 && cost >= kCheaperThanLoad; }
 
+bool rows_are_dot_products(const ContractionStep& product) {
+  return product.m.is_constant() && product.m.constant() <= 4 && product.b.row_stride == Dim(1) && product.a.column_stride == Dim(1);
+}
+
 bool row_fits(const IndexAlgebra& algebra, std::span<const Loop> outer, std::span<const Loop> inner) {
   double rows = 1, row = 1;
   for (const Loop& l : outer) rows *= algebra.estimate(l.extent);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "fusion/draft.h"
+#include "fusion/plan.h"
 
 namespace tenon::codegen {
 
@@ -21,6 +22,9 @@ bool worth_storing_repeated(double cost, double repeats);
 /// Decides whether the inner loops of a kernel may run several times for each outer point (reduce, then map): the row must stay in
 /// cache, and enough rows must be left for the threads.
 bool row_fits(const IndexAlgebra& algebra, std::span<const Loop> outer, std::span<const Loop> inner);
+
+/// True for few rows times a matrix that lies transposed: dot products over contiguous memory need no packing.
+bool rows_are_dot_products(const ContractionStep& product);
 
 /// The most operations of one kernel; more are split, so that registers and compile time stay bounded.
 inline constexpr std::size_t kMaxKernelOperations = 600;

@@ -194,6 +194,7 @@ Draft::Register Draft::arithmetic(Frame& frame, const Instruction& i) {
     if (operations_.is_true(condition)) return argument(1);
     if (operations_.is_false(condition)) return argument(2);
   }
+  if (i.op == P::convert && i.dtype == DType::i64 && argument(0).dim) return argument(0);
   const bool all_indices = count > 0 && argument(0).dim && (count < 2 || argument(1).dim) && count < 3;
   if (all_indices)
     if (auto folded = on_indices(i, *argument(0).dim, count > 1 ? *argument(1).dim : Dim(0))) return *folded;
@@ -261,9 +262,9 @@ Draft::Register Draft::load(Frame& frame, const Instruction& i) {
 namespace {
 
 /// Reductions that need no other one run in the first pass together.
-void add_to_stage(Kernel& kernel, std::uint32_t reduction) {
+void add_to_stage(Kernel& kernel, std::uint32_t reduction, const std::vector<bool>& depends) {
   bool dependent = false;
-  for (OpId e : kernel.reductions[reduction].elements) dependent = dependent || depends_on_reduction(kernel, e);
+  for (OpId e : kernel.reductions[reduction].elements) dependent = dependent || depends[e];
   if (dependent || kernel.stages.empty()) kernel.stages.push_back({StageKind::reduce, {}, {}});
   Stage& stage = dependent ? kernel.stages.back() : kernel.stages.front();
   if (std::find(stage.reductions.begin(), stage.reductions.end(), reduction) == stage.reductions.end()) stage.reductions.push_back(reduction);
@@ -303,12 +304,13 @@ Kernel Draft::finish(const std::vector<bool>& stored) {
     kernel.stages.push_back({StageKind::row, {}, {*scatter_store_}});
     return kernel;
   }
+  const auto depends = reduction_dependents(kernel);
   std::vector<bool> placed(kernel.reductions.size(), false);
   Stage rows{StageKind::row, {}, {}}, maps{StageKind::map, {}, {}};
   for (const Member& m : members_) {
     const bool store = stored[m.value.value];
     if (m.kind == StageKind::reduce) {
-      if (!placed[m.reduction]) add_to_stage(kernel, m.reduction);
+      if (!placed[m.reduction]) add_to_stage(kernel, m.reduction, depends);
       placed[m.reduction] = true;
     }
     if (store) (m.kind == StageKind::map ? maps : rows).stores.push_back(store_of(m));

@@ -15,9 +15,10 @@ bool worth_splitting(const Kernel& kernel, const IndexAlgebra& algebra) {
 bool only_independent_reductions(const Kernel& kernel) {
   for (const Stage& stage : kernel.stages)
     if (stage.kind == StageKind::map) return false;
+  const auto depends = reduction_dependents(kernel);
   for (const Reduction& r : kernel.reductions)
     for (OpId e : r.elements)
-      if (depends_on_reduction(kernel, e)) return false;
+      if (depends[e]) return false;
   return !kernel.reductions.empty();
 }
 

@@ -60,6 +60,7 @@ class Planner {
   // ---- what lives in memory
   void collect_bodies();
   void choose_roots();
+  bool is_large_product(NodeId id) const;
   void mark_contraction_operands(NodeId id);
   ValueId base_through_views(ValueId value) const;
   std::size_t paths_to(NodeId id, const std::vector<std::vector<NodeId>>& users) const;
@@ -126,6 +127,14 @@ void Planner::collect_bodies() {
   }
 }
 
+bool Planner::is_large_product(NodeId id) const {
+  const ops::LoopBody& body = *context_.bodies[id.value];
+  if (!options_.matrix_kernels || !is_sum_of_products(graph_, id, body)) return false;
+  double work = 1;
+  for (const Dim& e : body.extents) work *= algebra_.estimate(e);
+  return work >= kSmallContraction;
+}
+
 ValueId Planner::base_through_views(ValueId value) const {
   for (;;) {
     const ir::Value& v = graph_.value(value);
@@ -138,10 +147,7 @@ ValueId Planner::base_through_views(ValueId value) const {
 
 void Planner::mark_contraction_operands(NodeId id) {
   const auto& body = context_.bodies[id.value];
-  if (!body || !options_.matrix_kernels || !is_sum_of_products(graph_, id, *body)) return;
-  double work = 1;
-  for (const Dim& e : body->extents) work *= algebra_.estimate(e);
-  if (work < kSmallContraction) return;
+  if (!body || !is_large_product(id)) return;
   const auto before = context_.in_memory;
   for (ValueId operand : graph_.node(id).operands) context_.in_memory[base_through_views(operand).value] = true;
   if (as_contraction(context_, id)) return;
@@ -211,6 +217,11 @@ void Planner::choose_roots() {
     if (library)
       for (ValueId operand : node.operands)
         if (graph_.value(operand).kind != ir::ValueKind::literal) keep(operand);
+  }
+  for (NodeId id : graph_.nodes()) {
+    const auto& results = graph_.node(id).results;
+    const bool any = std::any_of(results.begin(), results.end(), [&](ValueId r) { return context_.in_memory[r.value]; });
+    if (any) std::for_each(results.begin(), results.end(), keep);
   }
   for (NodeId id : graph_.nodes()) mark_contraction_operands(id);
   const auto users = graph_.users();
@@ -415,17 +426,15 @@ void Planner::place(NodeId id) {
     return;
   }
   if (!context_.in_memory[node.results[0].value]) return;
-  if (options_.matrix_kernels && is_sum_of_products(graph_, id, *context_.bodies[id.value])) {
-    double work = 1;
-    for (const Dim& e : context_.bodies[id.value]->extents) work *= algebra_.estimate(e);
-    if (work >= kSmallContraction) {
-      if (auto product = as_contraction(context_, id)) {
-        const ValueId reads[] = {product->a.value, product->b.value};
-        PendingStep step;
-        step.fixed = std::move(*product);
-        add_step(std::move(step), reads, node.results);
-        return;
-      }
+  if (is_large_product(id)) {
+    auto product = as_contraction(context_, id);
+    if (product && !rows_are_dot_products(*product)) {
+      log(fmt::format("{} is a matrix product", name_of_node(id)));
+      const ValueId reads[] = {product->a.value, product->b.value};
+      PendingStep step;
+      step.fixed = std::move(*product);
+      add_step(std::move(step), reads, node.results);
+      return;
     }
   }
   place_loop(id);

@@ -163,6 +163,7 @@ std::optional<CommonFactor> find_common_factor(const Dim& a, std::int64_t diviso
 
 Dim IndexAlgebra::floor_div(const Dim& a, const Dim& b) const {
   if (b == Dim(1)) return a;
+  if (b == Dim(0)) return Dim(0);  // the size of an empty dimension: no element is ever asked for
   if (b.is_constant() && b.constant() <= 0) return plain_quotient(a, b);
   auto [quotient, rest] = split_multiple(a, b);
   if (rest == Dim(0) || in_range(rest, b)) return quotient;
@@ -179,7 +180,7 @@ Dim IndexAlgebra::floor_div(const Dim& a, const Dim& b) const {
 }
 
 Dim IndexAlgebra::mod(const Dim& a, const Dim& b) const {
-  if (b == Dim(1)) return Dim(0);
+  if (b == Dim(1) || b == Dim(0)) return Dim(0);
   if (b.is_constant() && b.constant() <= 0) return plain_remainder(a, b);
   auto [quotient, rest] = split_multiple(a, b);
   if (rest == Dim(0) || in_range(rest, b)) return rest;

@@ -114,14 +114,16 @@ double cost_of(ops::Primitive primitive, DType dtype) {
   }
 }
 
-bool depends_on_reduction(const Kernel& kernel, OpId id) {
-  const Operation& op = kernel.operations[id];
-  if (op.kind == OperationKind::reduced) return true;
-  for (OpId a : op.args)
-    if (a != kNoOp && depends_on_reduction(kernel, a)) return true;
-  bool found = false;
-  op.offset.for_each_symbol([&](SymbolId s) { found = found || (is_value(s) && depends_on_reduction(kernel, s.value - kFirstValue)); });
-  return found;
+std::vector<bool> reduction_dependents(const Kernel& kernel) {
+  std::vector<bool> depends(kernel.operations.size(), false);
+  for (std::size_t i = 0; i < depends.size(); ++i) {  // operands come before their uses
+    const Operation& op = kernel.operations[i];
+    bool found = op.kind == OperationKind::reduced;
+    for (OpId a : op.args) found = found || (a != kNoOp && depends[a]);
+    op.offset.for_each_symbol([&](SymbolId s) { found = found || (is_value(s) && depends[s.value - kFirstValue]); });
+    depends[i] = found;
+  }
+  return depends;
 }
 
 std::int64_t block_size(const Kernel& kernel) { return kernel.inner.empty() ? 4096 : 64; }

@@ -86,8 +86,8 @@ struct Kernel {
   SymbolId lane_loop() const { return lanes_inside ? inner.back().variable : outer.back().variable; }
 };
 
-/// True when the operation needs the result of a reduction of the same kernel.
-bool depends_on_reduction(const Kernel& kernel, OpId id);
+/// Which operations need the result of a reduction of the same kernel.
+std::vector<bool> reduction_dependents(const Kernel& kernel);
 
 /// Iterations of the last outer loop that are handed to a thread together, when lanes run over it.
 std::int64_t block_size(const Kernel& kernel);

@@ -41,7 +41,7 @@ void merge_contiguous(Kernel& kernel, std::vector<Loop>& loops, IndexAlgebra& al
 
 /// Joins a short last loop of known length with the loop before it, so that lanes are filled.
 void merge_short_last(Kernel& kernel, std::vector<Loop>& loops, IndexAlgebra& algebra, unsigned lanes) {
-  while (loops.size() >= 2 && loops.back().extent.is_constant() && loops.back().extent.constant() < static_cast<std::int64_t>(lanes)) {
+  while (loops.size() >= 2 && loops.back().extent.is_constant() && loops.back().extent.constant() > 0 && loops.back().extent.constant() < static_cast<std::int64_t>(lanes)) {
     const Loop a = loops[loops.size() - 2], b = loops.back();
     if (depends_on(kernel.inner, a.variable) || depends_on(kernel.inner, b.variable)) return;
     const Dim extent = a.extent * b.extent;

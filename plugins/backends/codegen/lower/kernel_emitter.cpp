@@ -249,25 +249,28 @@ Lanes KernelEmitter::primitive(const Operation& op) {
   return b_.primitive(op.primitive, op.dtype, {args, count});
 }
 
-/// Compares lane numbers in 32 bits instead of indices in 64.
 Lanes KernelEmitter::compare_indices(const Operation& op) {
-  const Operation& a = kernel_.operations[op.args[0]];
-  const Operation& b = kernel_.operations[op.args[1]];
-  auto index_of = [](const Operation& o) -> std::optional<Dim> {
+  auto index_of = [&](OpId id) -> std::optional<Dim> {
+    const Operation& o = kernel_.operations[id];
     if (o.kind == OperationKind::index) return o.offset;
     if (o.kind == OperationKind::constant && o.dtype == DType::i64) return Dim(static_cast<std::int64_t>(o.payload));
     return {};
   };
-  const auto x = index_of(a), y = index_of(b);
-  Affine affine;
+  const auto x = index_of(op.args[0]), y = index_of(op.args[1]);
   if (!x || !y || !kernel_.has_lanes()) return {};
-  const Dim difference = *x - *y;  // coefficient * lane + rest, against 0
-  if (!varies(difference) || !lane_affine(difference, affine) || !(affine.coefficient == Dim(1))) return {};
-  Value* rest = scalar(-difference);  // lane < rest for lane numbers from 0
+  return {compare_lanes(op.primitive, *x - *y), DType::b8, true};
+}
+
+/// Compares a difference of indices with 0: lane numbers in 32 bits instead of indices in 64. Null when the difference does not
+/// step by one a lane.
+Value* KernelEmitter::compare_lanes(P comparison, const Dim& difference) {
+  Affine affine;
+  if (!varies(difference) || !lane_affine(difference, affine) || !(affine.coefficient == Dim(1))) return nullptr;
+  Value* rest = scalar(-difference);  // of lane 0: lane number against it
   Value* low = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, rest, ir_.getInt64(static_cast<std::uint64_t>(-1)));
   Value* clamped = ir_.CreateTrunc(ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, low, ir_.getInt64(b_.lanes() + 1)), ir_.getInt32Ty());
   const Lanes args[] = {{lane_numbers(ir_.getInt32Ty()), DType::i32, true}, {b_.splat(clamped), DType::i32, true}};
-  return b_.primitive(op.primitive, DType::b8, args);
+  return b_.primitive(comparison, DType::b8, args).value;
 }
 
 Lanes KernelEmitter::widened(OpId id) {

@@ -66,11 +66,14 @@ class KernelEmitter {
   Lanes compute(OpId id);
   Lanes primitive(const Operation& op);
   Lanes compare_indices(const Operation& op);
+  llvm::Value* compare_lanes(ops::Primitive comparison, const Dim& difference);
   Lanes widened(OpId id);
   Lanes load(const Operation& op);
   Lanes uniform_load(const Operation& op);
   Lanes contiguous_load(const Operation& op, llvm::Value* mask);
   Lanes gathered_load(const Operation& op, llvm::Value* mask);
+  bool is_clamped(const Dim& index);
+  llvm::Value* clamped_elements(std::uint64_t buffer, const Dim& rest, const Dim& index, llvm::Value* mask);
   Lanes checked(const Operation& op);
   void store(const Store& store);
   llvm::Value* buffer(std::uint64_t number);

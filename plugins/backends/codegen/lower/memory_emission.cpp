@@ -87,8 +87,73 @@ Lanes KernelEmitter::contiguous_load(const Operation& op, Value* mask) {
   return op.masked ? b_.select({mask, DType::b8, true}, loaded, widened(op.args[1])) : loaded;
 }
 
+namespace {
+
+/// An expression as one term that varies over lanes, and the rest; nothing when there are several such terms.
+struct Varying {
+  Dim rest;
+  const ir::DimAtom* atom = nullptr;
+};
+
+template <class Varies>
+std::optional<Varying> single_atom(const Dim& dim, Varies varies) {
+  Varying result{Dim(dim.offset()), nullptr};
+  for (const ir::DimTerm& term : dim.terms()) {
+    if (!varies(term_of(term))) {
+      result.rest = result.rest + term_of(term);
+    } else if (result.atom || term.coefficient != 1 || term.atoms.size() != 1) {
+      return {};
+    } else {
+      result.atom = &term.atoms[0];
+    }
+  }
+  if (!result.atom) return {};
+  return result;
+}
+
+bool is_clamp(const ir::DimAtom& atom) { return atom.op == ir::DimOp::min || atom.op == ir::DimOp::max; }
+
+}  // namespace
+
+/// True for min and max of a contiguous index with limits that are the same in all lanes: the index of a padding by edge values.
+bool KernelEmitter::is_clamped(const Dim& index) {
+  Affine affine;
+  if (lane_affine(index, affine)) return affine.coefficient == Dim(1);
+  const auto part = single_atom(index, [&](const Dim& d) { return varies(d); });
+  if (!part || !is_clamp(*part->atom)) return false;
+  const Dim &a = part->atom->operands[0], &b = part->atom->operands[1];
+  return varies(a) != varies(b) && is_clamped(varies(a) ? a : b);
+}
+
+/// Loads at rest + index: contiguous where no limit applies, else the element at the limit.
+Value* KernelEmitter::clamped_elements(std::uint64_t number, const Dim& rest, const Dim& index, Value* mask) {
+  const DType storage = kernel_.buffers[number].dtype;
+  llvm::Type* element = b_.storage_type(storage);
+  const llvm::Align align(size_of(storage));
+  Affine affine;
+  if (lane_affine(index, affine)) {
+    Value* address = element_address(number, rest + index);
+    Value* all = mask && tail_mask_ ? ir_.CreateAnd(mask, tail_mask_) : mask ? mask : tail_mask_;
+    llvm::Type* type = b_.widened(element);
+    if (!all) return ir_.CreateAlignedLoad(type, address, align);
+    return ir_.CreateMaskedLoad(type, address, align, all, llvm::Constant::getNullValue(type));
+  }
+  const auto part = single_atom(index, [&](const Dim& d) { return varies(d); });
+  const Dim base = rest + part->rest;
+  const bool first_varies = varies(part->atom->operands[0]);
+  const Dim& moving = part->atom->operands[first_varies ? 0 : 1];
+  const Dim& limit = part->atom->operands[first_varies ? 1 : 0];
+  const bool at_most = part->atom->op == ir::DimOp::min;
+  Value* free = compare_lanes(at_most ? ops::Primitive::le : ops::Primitive::ge, moving - limit);
+  if (!free) free = at_most ? ir_.CreateICmpSLE(vector(moving), b_.splat(scalar(limit))) : ir_.CreateICmpSGE(vector(moving), b_.splat(scalar(limit)));
+  Value* edge = b_.splat(ir_.CreateAlignedLoad(element, element_address(number, base + limit), align));
+  Value* inside = clamped_elements(number, base, moving, mask ? ir_.CreateAnd(mask, free) : free);
+  return ir_.CreateSelect(free, inside, edge);
+}
+
 Lanes KernelEmitter::gathered_load(const Operation& op, Value* mask) {
   const DType storage = kernel_.buffers[op.payload].dtype;
+  if (!op.masked && is_clamped(op.offset)) return b_.from_storage(clamped_elements(op.payload, Dim(0), op.offset, nullptr), storage, true);
   llvm::Type* element = b_.storage_type(storage);
   Affine affine;
   Value* addresses = nullptr;

@@ -52,7 +52,7 @@ KernelEmitter::Carried KernelEmitter::combined(const Stage& stage, const Carried
 KernelEmitter::Carried KernelEmitter::elements(const Stage& stage) {
   Carried values;
   for (auto r : stage.reductions)
-    for (OpId e : kernel_.reductions[r].elements) values.push_back(widened(e).value);
+    for (OpId e : kernel_.reductions[r].elements) values.push_back(kernel_.has_lanes() ? widened(e).value : value(e).value);
   return values;
 }
 
@@ -120,6 +120,7 @@ KernelEmitter::Carried KernelEmitter::reduce_lanes_range(const Stage& stage, con
 }
 
 KernelEmitter::Carried KernelEmitter::reduce_inner(const Stage& stage, std::size_t number, Carried carried, unsigned lanes) {
+  if (kernel_.inner.empty()) return combined(stage, carried, elements(stage));
   const Loop& l = kernel_.inner[number];
   if (number + 1 < kernel_.inner.size()) {
     auto values = loop(ir_.getInt64(0), scalar(l.extent), 1, false, l.variable, std::move(carried),
@@ -147,7 +148,7 @@ KernelEmitter::Carried KernelEmitter::reduce_inner(const Stage& stage, std::size
 
 void KernelEmitter::reduce_stage(const Stage& stage) {
   const unsigned lanes = kernel_.lanes_inside ? target_.lanes() : b_.lanes();
-  Carried values = reduce_inner(stage, 0, initial(stage, true, lanes), lanes);
+  Carried values = reduce_inner(stage, 0, initial(stage, kernel_.has_lanes(), lanes), lanes);
   if (kernel_.lanes_inside) values = narrowed(stage, values, lanes, 1);
   else b_.set_lanes(lanes);
   const auto types = accumulator_types(stage);
@@ -161,7 +162,7 @@ void KernelEmitter::reduce_stage(const Stage& stage) {
       const Operation& op = kernel_.operations[id];
       if (op.kind != OperationKind::reduced || op.payload >> 16 != r) continue;
       Lanes result = b_.convert(results[op.payload & 0xffff], op.dtype);
-      if (!kernel_.lanes_inside) result = b_.widen(result);
+      if (kernel_.has_lanes() && !kernel_.lanes_inside) result = b_.widen(result);
       scopes_[row_depth_].values[id] = result;
     }
   }

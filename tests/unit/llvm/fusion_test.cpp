@@ -1,0 +1,141 @@
+// What is fused into how many kernels, and that the results are those of the judge.
+#include <algorithm>
+
+#include "catch.h"
+#include "core/ir/parser.h"
+#include "running.h"
+
+using namespace tenon;
+
+namespace {
+
+ir::Graph parse(std::string_view text) {
+  auto graph = ir::parse_graph(text);
+  if (!graph) throw Exception(graph.error());
+  return std::move(*graph);
+}
+
+/// Runs on tensors of the given shapes (all float32) and compares; gives the number of steps.
+std::size_t check(std::string_view text, std::vector<std::vector<std::int64_t>> shapes, llvm_test::Choice choice = {}) {
+  const ir::Graph graph = parse(text);
+  std::vector<ops::HostTensor> tensors;
+  std::vector<ops::TensorView> views;
+  for (std::size_t i = 0; i < shapes.size(); ++i) tensors.push_back(llvm_test::random_tensor(graph.type(graph.inputs()[i]).dtype, shapes[i], i + 1));
+  for (auto& t : tensors) views.push_back(t.view());
+  const auto d = llvm_test::difference(graph, views, choice, 40);
+  INFO(text);
+  CHECK(d.value_or("") == "");
+  return llvm_test::compile(graph, choice)->plan().steps.size();
+}
+
+}  // namespace
+
+TEST_CASE("a pointwise chain is one kernel", "[fusion]") {
+  const char* text = R"(graph @main (%x: f32[37, 65]) {
+    %a: f32[37, 65] = add(%x, 1)
+    %b: f32[37, 65] = relu(%a)
+    %c: f32[37, 65] = mul(%b, 2)
+    return %c
+  })";
+  CHECK(check(text, {{37, 65}}) == 1);
+  CHECK(check(text, {{37, 65}}, {.fuse = false}) == 3);
+}
+
+TEST_CASE("broadcasts and views are part of a kernel", "[fusion]") {
+  CHECK(check(R"(graph @main (%x: f32[6, 7], %y: f32[7, 6], %b: f32[6]) {
+    %t: f32[7, 6] = permute(%x) {dims = [1, 0]}
+    %s: f32[7, 6] = add(%t, %y)
+    %c: f32[7, 6] = mul(%s, %b)
+    return %c
+  })", {{6, 7}, {7, 6}, {6}}) == 1);
+}
+
+TEST_CASE("softmax runs over a row in one kernel", "[fusion]") {
+  const char* text = R"(graph @main (%x: f32[33, 100]) {
+    %y: f32[33, 100] = softmax(%x) {dim = 1}
+    return %y
+  })";
+  CHECK(check(text, {{33, 100}}) == 1);
+}
+
+TEST_CASE("softmax over the first dimension runs in one kernel", "[fusion]") {
+  const char* text = R"(graph @main (%x: f32[20, 70]) {
+    %y: f32[20, 70] = softmax(%x) {dim = 0}
+    return %y
+  })";
+  CHECK(check(text, {{20, 70}}) == 1);
+}
+
+TEST_CASE("a reduction takes its prologue and epilogue", "[fusion]") {
+  CHECK(check(R"(graph @main (%x: f32[50, 130]) {
+    %e: f32[50, 130] = exp(%x)
+    %s: f32[50] = sum(%e) {dim = [1], keepdim = false}
+    %l: f32[50] = log(%s)
+    return %l
+  })", {{50, 130}}) == 1);
+}
+
+TEST_CASE("a large full reduction is split in parts", "[fusion]") {
+  const char* text = R"(graph @main (%x: f32[700, 700]) {
+    %s: f32[] = sum(%x) {dim = [0, 1], keepdim = false}
+    return %s
+  })";
+  CHECK(check(text, {{700, 700}}) == 2);
+  CHECK(check(text, {{700, 700}}, {.threads = 3}) == 2);
+}
+
+TEST_CASE("a matrix product with bias and relu", "[fusion]") {
+  const char* text = R"(graph @main (%x: f32[70, 90], %w: f32[110, 90], %b: f32[110]) {
+    %t: f32[90, 110] = permute(%w) {dims = [1, 0]}
+    %y: f32[70, 110] = mm(%x, %t)
+    %z: f32[70, 110] = add(%y, %b)
+    %r: f32[70, 110] = relu(%z)
+    return %r
+  })";
+  CHECK(check(text, {{70, 90}, {110, 90}, {110}}) == 2);
+  CHECK(check(text, {{70, 90}, {110, 90}, {110}}, {.matrix_kernels = false}) == 1);
+  CHECK(check(text, {{70, 90}, {110, 90}, {110}}, {.threads = 2}) == 2);
+}
+
+TEST_CASE("a stencil's producer is computed once", "[fusion]") {
+  const char* text = R"(graph @main (%x: f32[40, 50]) {
+    %e: f32[40, 50] = exp(%x)
+    %f: f32[40, 50] = tanh(%e)
+    %a: f32[40, 48] = slice(%f) {dim = 1, start = 0, end = 48, step = 1}
+    %b: f32[40, 48] = slice(%f) {dim = 1, start = 1, end = 49, step = 1}
+    %c: f32[40, 48] = slice(%f) {dim = 1, start = 2, end = 50, step = 1}
+    %s: f32[40, 48] = add(%a, %b)
+    %t: f32[40, 48] = add(%s, %c)
+    return %t
+  })";
+  CHECK(check(text, {{40, 50}}) == 2);
+}
+
+TEST_CASE("one program serves every size", "[dynamic]") {
+  const ir::Graph graph = parse(R"(graph @main [s0: 1..4096, s1: 1..4096] (%x: f32[s0, s1], %y: f32[s1]) {
+    %a: f32[s0, s1] = add(%x, %y)
+    %m: f32[s0, s1] = softmax(%a) {dim = 1}
+    %s: f32[s1] = sum(%m) {dim = [0], keepdim = false}
+    return %m, %s
+  })");
+  const auto program = llvm_test::compile(graph);
+  for (std::int64_t n = 1; n <= 20; ++n) {
+    const auto x = llvm_test::random_tensor(DType::f32, {n * 3, n * n}, 5), y = llvm_test::random_tensor(DType::f32, {n * n}, 6);
+    const ops::TensorView views[] = {x.view(), y.view()};
+    const auto got = llvm_test::run(*program, graph, views);
+    const auto want = ops::evaluate(graph, views, ops::Precision::judge);
+    for (std::size_t i = 0; i < got.size(); ++i) CHECK(ops::first_difference(got[i].view(), want[i].view(), 40).value_or("") == "");
+  }
+}
+
+TEST_CASE("equal kernels compile once", "[cache]") {
+  const ir::Graph graph = parse(R"(graph @main (%x: f32[123]) {
+    %a: f32[123] = sub(%x, 7.5)
+    return %a
+  })");
+  llvm_test::compile(graph, {.log = true});
+  llvm_test::take_log();
+  llvm_test::compile(graph, {.log = true});
+  const auto log = llvm_test::take_log();
+  CHECK(std::none_of(log.begin(), log.end(), [](const std::string& line) { return line.find("define") != std::string::npos; }));
+}

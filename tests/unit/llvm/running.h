@@ -1,0 +1,43 @@
+// Runs graphs on the llvm backend's programs without a host: the services it needs are made here.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/ir/graph.h"
+#include "core/ops/reference.h"
+#include "core/ops/sample.h"
+#include "program.h"
+
+namespace tenon::llvm_test {
+
+/// Services with a pool of `threads` threads (1: everything on the calling thread).
+HostServices services(int threads = 1);
+
+/// The lines that programs logged since the last call.
+std::vector<std::string> take_log();
+
+struct Choice {
+  bool fuse = true;
+  bool matrix_kernels = true;
+  unsigned width = 0;  // bytes of a vector register
+  int threads = 1;
+  bool log = false;
+};
+
+/// Compiles the graph.
+std::unique_ptr<llvm_backend::Program> compile(const ir::Graph& graph, const Choice& choice = {});
+
+/// Compiles and runs; the results are row-major, one an output.
+std::vector<ops::HostTensor> run(const ir::Graph& graph, std::span<const ops::TensorView> inputs, const Choice& choice = {});
+/// Runs a program that was compiled.
+std::vector<ops::HostTensor> run(llvm_backend::Program& program, const ir::Graph& graph, std::span<const ops::TensorView> inputs, int threads = 1);
+
+/// A row-major tensor of the given shape with values from a seed.
+ops::HostTensor random_tensor(DType dtype, std::vector<std::int64_t> shape, std::uint64_t seed, ops::Fill fill = ops::Fill::normal);
+
+/// Runs on the backend and on the judge; gives what differs, or nothing.
+std::optional<std::string> difference(const ir::Graph& graph, std::span<const ops::TensorView> inputs, const Choice& choice = {}, double tolerance = 1);
+
+}  // namespace tenon::llvm_test
