@@ -128,7 +128,9 @@ std::variant<Segment, CaptureBreak> capture(PyObject* callable, const CallArgume
   } catch (const PythonError&) {
     heap.rollback();
     Ref exception = compat::take_exception();
-    return break_at(evaluator, GraphBreak(fmt::format("the call raises {}", Py_TYPE(exception.get())->tp_name)));
+    Ref text = Ref::steal(PyObject_Str(exception.get()));
+    if (!text) PyErr_Clear();
+    return break_at(evaluator, GraphBreak(fmt::format("the call raises {}: {}", Py_TYPE(exception.get())->tp_name, text_or_empty(text.get()))));
   }
   std::vector<SourceId> wanted = heap.inputs();
   wanted.insert(wanted.end(), result.sources.begin(), result.sources.end());

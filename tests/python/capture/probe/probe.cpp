@@ -18,7 +18,7 @@ class PythonRecorder : public Recorder {
 
   Role role(PyTypeObject* type) override {
     if (stand_in_type_.is(reinterpret_cast<PyObject*>(type))) return Role::stand_in;
-    if (tensor_type_.is(reinterpret_cast<PyObject*>(type))) return Role::tensor;
+    if (tensor_type_ && PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(tensor_type_.get()))) return Role::tensor;
     return Role::other;
   }
   Ref input(PyObject* real, SourceId source, GuardSet& guards) override {
