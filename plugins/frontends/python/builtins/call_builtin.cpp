@@ -34,8 +34,14 @@ bool is_descriptor(PyObject* callable) {
 }
 
 /// The unbound form of a bound C function of a built-in type, under which the table lists it.
-PyObject* unbound_form(PyObject* self, PyObject* name) {
-  PyObject* found = compat::type_lookup(Py_TYPE(self), name);
+PyObject* unbound_form(PyObject* callable, PyObject* self, PyObject* name) {
+  PyTypeObject* type = Py_TYPE(self);
+  if (Py_TYPE(callable) == compat::method_wrapper_type()) {  // through super() it may belong to a base
+    Ref defining = Ref::steal(PyObject_GetAttrString(callable, "__objclass__"));
+    if (!defining) PyErr_Clear();
+    else type = reinterpret_cast<PyTypeObject*>(defining.get());
+  }
+  PyObject* found = compat::type_lookup(type, name);
   return found != nullptr && is_descriptor(found) ? found : nullptr;
 }
 
@@ -100,7 +106,7 @@ std::optional<Ref> Evaluator::call_method(PyObject* callable, PyObject* self, Ar
     return heap_.adopt(call_real(callable, arguments));
   }
   if (is_evaluated_generator(self)) return heap_.adopt(call_real(callable, arguments));
-  if (PyObject* unbound = unbound_form(self, name.get())) {
+  if (PyObject* unbound = unbound_form(callable, self, name.get())) {
     if (const Builtin* builtin = find_builtin(unbound); builtin != nullptr && builtin->handler != nullptr) {
       arguments.values.insert(arguments.values.begin(), Ref::borrow(self));
       return builtin->handler(*this, arguments);

@@ -74,7 +74,7 @@ std::optional<Ref> Evaluator::find_attribute(PyObject* owner, PyObject* name) {
       return unless_missing([&] { return heap_.adopt(checked(PyObject_GetAttr(owner, name))); });
     }
   }
-  if (std::optional<Ref> found = unless_missing([&] { return generic_attribute(owner, name); })) return found;
+  if (std::optional<Ref> found = find_generic(owner, name)) return found;
   PyObject* fallback = heap_.type_attribute(type, names().__getattr__);
   if (fallback == nullptr) return std::nullopt;
   if (!is_python_function(fallback)) throw GraphBreak(fmt::format("attribute '{}' of a {}: its __getattr__ is C code", text_of(name), type->tp_name));
@@ -82,15 +82,21 @@ std::optional<Ref> Evaluator::find_attribute(PyObject* owner, PyObject* name) {
 }
 
 Ref Evaluator::generic_attribute(PyObject* owner, PyObject* name) {
+  if (std::optional<Ref> found = find_generic(owner, name)) return std::move(*found);
+  PyErr_Format(PyExc_AttributeError, "'%.100s' object has no attribute '%U'", Py_TYPE(owner)->tp_name, name);
+  throw PythonError();
+}
+
+/// Plain misses, which modules with a `__getattr__` have at every parameter, cost no exception.
+std::optional<Ref> Evaluator::find_generic(PyObject* owner, PyObject* name) {
   PyTypeObject* type = Py_TYPE(owner);
   if (name == names().__class__) return Ref::borrow(reinterpret_cast<PyObject*>(type));
   PyObject* found = heap_.type_attribute(type, name);
-  if (found != nullptr && is_data_descriptor(found)) return data_descriptor(found, owner, type, name);
+  if (found != nullptr && is_data_descriptor(found)) return unless_missing([&] { return data_descriptor(found, owner, type, name); });
   if (PyObject* dict = heap_.attributes_of(owner))
     if (Ref value = heap_.dict_item(dict, name)) return value;
-  if (found != nullptr) return bind_descriptor(found, owner, type, name);
-  PyErr_Format(PyExc_AttributeError, "'%.100s' object has no attribute '%U'", type->tp_name, name);
-  throw PythonError();
+  if (found == nullptr) return std::nullopt;
+  return unless_missing([&] { return bind_descriptor(found, owner, type, name); });
 }
 
 Ref Evaluator::data_descriptor(PyObject* found, PyObject* owner, PyTypeObject* type, PyObject* name) {

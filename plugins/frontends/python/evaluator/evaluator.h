@@ -165,6 +165,7 @@ class Evaluator {
   void op_yield(Frame& f);
   void op_send(Frame& f, const Instruction& i);
 
+  std::optional<Ref> find_generic(PyObject* owner, PyObject* name);
   Ref attribute_of_module(PyObject* module, PyObject* name);
   Ref attribute_of_type(PyTypeObject* type, PyObject* name);
   Ref attribute_of_function(PyObject* function, PyObject* name);

@@ -132,6 +132,7 @@ Ref Evaluator::compare(int operation, PyObject* left, PyObject* right) {
   if (std::optional<Ref> result = python_operator(left, right, names.name, names.reflected, &tried)) return std::move(*result);
   const bool stand_in = is_stand_in(left) || is_stand_in(right);
   if (tried && !stand_in) {
+    if (left != right) heap_.found_different(left, right);
     if (operation == Py_EQ || operation == Py_NE) return Ref::borrow((left == right) == (operation == Py_EQ) ? Py_True : Py_False);
     PyErr_Format(PyExc_TypeError, "operands of types '%.100s' and '%.100s' cannot be ordered", Py_TYPE(left)->tp_name, Py_TYPE(right)->tp_name);
     throw PythonError();
@@ -140,6 +141,7 @@ Ref Evaluator::compare(int operation, PyObject* left, PyObject* right) {
   heap_.expose(right);
   require_plain(left);
   require_plain(right);
+  if (left != right) heap_.found_different(left, right);  // objects without an __eq__ of their own are compared by identity
   Ref x = heap_.substitute(left), y = heap_.substitute(right);
   mark_position();
   return heap_.adopt(checked(PyObject_RichCompare(x.get(), y.get(), operation)));
@@ -147,6 +149,7 @@ Ref Evaluator::compare(int operation, PyObject* left, PyObject* right) {
 
 void Evaluator::op_is(Frame&, const Instruction& i) {
   Ref right = pop(), left = pop();
+  if (!left.is(right.get())) heap_.found_different(left.get(), right.get());
   push(Ref::borrow((left.get() == right.get()) != (i.arg != 0) ? Py_True : Py_False));
 }
 

@@ -13,8 +13,14 @@ namespace {
 constexpr std::uint32_t kNone = ~0u;
 
 enum class Step : std::uint8_t {
-  fetch,      // value of a source into its register; fails when it is not there
-  check,      // one guard on a register
+  fetch,                // value of a source into its register; fails when it is not there
+  fetch_argument,       // the commonest fetches, with all they need in the instruction
+  fetch_instance_dict,
+  fetch_dict_item,
+  check,                // one guard on a register
+  check_type,           // the commonest checks
+  check_identity,
+  check_dict_size,
   dict_gate,  // while the dict's version is the stamped one, all fetches and checks up to `jump` hold: go there
   dict_stamp,
   type_gate,  // the same for the attributes of a type
@@ -24,9 +30,11 @@ enum class Step : std::uint8_t {
 struct Instruction {
   Step step;
   std::uint32_t source = 0;     // also its register
-  std::uint32_t guard = kNone;  // check
-  std::uint32_t jump = 0;       // gates
+  std::uint32_t guard = kNone;  // checks
+  std::uint32_t jump = 0;       // gates: the instruction to go to; fetches: the parent's register
   std::uint32_t stamp = 0;      // gates and stamps: index of the stamp
+  PyObject* object = nullptr;   // key of a dict item; expected type or object (borrowed from the guard or source)
+  std::int64_t number = 0;      // position of an argument; expected size
 };
 
 struct Stamp {
@@ -34,8 +42,16 @@ struct Stamp {
   std::uint64_t version = 0;
 };
 
-/// Whether a guard's truth cannot change while the dict that holds its value has not changed.
-bool pinned_by_container(GuardKind kind) { return kind == GuardKind::identity || kind == GuardKind::constant; }
+/// Whether a guard's truth cannot change while the dict that holds its value has not changed. An object's type can, unless it is a
+/// built-in one.
+bool pinned_by_container(const Guard& guard) {
+  if (guard.kind == GuardKind::type_is) return !PyType_HasFeature(reinterpret_cast<PyTypeObject*>(guard.expected.get()), Py_TPFLAGS_HEAPTYPE);
+  return guard.kind == GuardKind::identity || guard.kind == GuardKind::constant;
+}
+
+bool is_relation(GuardKind kind) {
+  return kind == GuardKind::same_object || kind == GuardKind::different_object || kind == GuardKind::distinct;
+}
 
 bool on_dict_contents(GuardKind kind) {
   return kind == GuardKind::dict_keys || kind == GuardKind::key_missing || kind == GuardKind::key_present;
@@ -107,7 +123,8 @@ struct CheckProgram::Body {
   std::vector<Stamp> stamps;
   std::vector<PyObject*> registers;  // by source; kept between calls, valid while the gate before their fetch holds
   std::vector<Ref> temporaries;      // values that nobody else keeps alive
-  std::vector<PyObject*> distinct;   // scratch
+  std::vector<PyObject*> distinct;       // scratch
+  std::vector<PyObject*> seen_distinct;  // addresses that were pairwise different at the last call
 
   std::vector<std::vector<std::uint32_t>> children;  // by source; only those that are needed
   std::vector<std::vector<std::uint32_t>> on_source;  // guards by source
@@ -148,12 +165,31 @@ struct CheckProgram::Body {
     on_source.clear();
   }
 
-  void emit_check(std::uint32_t guard) { code.push_back({Step::check, guards[guard].source.value, guard, 0, 0}); }
+  void emit_check(std::uint32_t at) {
+    const Guard& guard = guards[at];
+    Instruction check{.step = Step::check, .source = guard.source.value, .guard = at, .object = guard.expected.get(), .number = guard.number};
+    if (guard.kind == GuardKind::type_is) check.step = Step::check_type;
+    if (guard.kind == GuardKind::identity) check.step = Step::check_identity;
+    if (guard.kind == GuardKind::length && is_dict(guard.source)) check.step = Step::check_dict_size;
+    code.push_back(check);
+  }
+
+  /// Whether a guard says that the values of this source are dicts.
+  bool is_dict(SourceId id) const {
+    for (std::uint32_t at : on_source[id.value])
+      if (guards[at].kind == GuardKind::type_is) return PyType_FastSubclass(reinterpret_cast<PyTypeObject*>(guards[at].expected.get()), Py_TPFLAGS_DICT_SUBCLASS);
+    return false;
+  }
 
   void emit_fetch(std::uint32_t id) {
-    code.push_back({Step::fetch, id, kNone, 0, 0});
+    const Source& wanted = source(id);
+    Instruction fetch{.step = Step::fetch, .source = id, .jump = wanted.parent.value, .object = wanted.key.get(), .number = wanted.index};
+    if (wanted.kind == SourceKind::argument) fetch.step = Step::fetch_argument;
+    if (wanted.kind == SourceKind::instance_dict) fetch.step = Step::fetch_instance_dict;
+    if (wanted.kind == SourceKind::dict_item) fetch.step = Step::fetch_dict_item;
+    code.push_back(fetch);
     for (std::uint32_t guard : on_source[id])
-      if (pinned_by_container(guards[guard].kind)) emit_check(guard);
+      if (pinned_by_container(guards[guard])) emit_check(guard);
   }
 
   /// The value of `id` is in its register: its remaining guards, then all that hangs below it.
@@ -163,8 +199,8 @@ struct CheckProgram::Body {
       const GuardKind kind = guards[guard].kind;
       dict_contents |= on_dict_contents(kind);
       type_attributes |= kind == GuardKind::type_attribute;
-      const bool now = !pinned_by_container(kind) && !on_dict_contents(kind) && kind != GuardKind::type_attribute &&
-                       kind != GuardKind::same_object && kind != GuardKind::distinct;
+      const bool now = !pinned_by_container(guards[guard]) && !on_dict_contents(kind) && kind != GuardKind::type_attribute &&
+                       !is_relation(kind);
       if (now) emit_check(guard);
     }
     if (type_attributes) emit_gated(id, Step::type_gate, Step::type_stamp, [&] {
@@ -189,16 +225,16 @@ struct CheckProgram::Body {
     const std::uint32_t number = static_cast<std::uint32_t>(stamps.size());
     const std::size_t first = code.size();
     stamps.emplace_back();
-    code.push_back({gate, id, kNone, 0, number});
+    code.push_back({.step = gate, .source = id, .stamp = number});
     inside();
-    code.push_back({stamp, id, kNone, 0, number});
+    code.push_back({.step = stamp, .source = id, .stamp = number});
     code[first].jump = static_cast<std::uint32_t>(code.size());
   }
 
   /// Guards that compare two sources come when both are known.
   void emit_relations() {
     for (std::uint32_t i = 0; i < guards.size(); ++i)
-      if (guards[i].kind == GuardKind::same_object || guards[i].kind == GuardKind::distinct) emit_check(i);
+      if (is_relation(guards[i].kind)) emit_check(i);
   }
 
   // ---- running
@@ -248,10 +284,17 @@ struct CheckProgram::Body {
   }
 
   bool distinct_holds(const Guard& guard) noexcept {
+    // Mostly the objects of the last call are there again, and were distinct then.
+    bool as_before = seen_distinct.size() == guard.others.size();
+    for (std::size_t at = 0; as_before && at < seen_distinct.size(); ++at) as_before = seen_distinct[at] == registers[guard.others[at].value];
+    if (as_before) return true;
+    seen_distinct.clear();
     distinct.clear();
     for (SourceId id : guard.others) distinct.push_back(registers[id.value]);
     std::sort(distinct.begin(), distinct.end());
-    return std::adjacent_find(distinct.begin(), distinct.end()) == distinct.end();
+    if (std::adjacent_find(distinct.begin(), distinct.end()) != distinct.end()) return false;
+    for (SourceId id : guard.others) seen_distinct.push_back(registers[id.value]);
+    return true;
   }
 
   bool holds(const Guard& guard) noexcept {
@@ -267,6 +310,7 @@ struct CheckProgram::Body {
       case GuardKind::key_present: return PyDict_Check(value) && dict_get(value, expected) != nullptr;
       case GuardKind::set_items: return same_set(value, expected);
       case GuardKind::same_object: return value == registers[guard.other.value];
+      case GuardKind::different_object: return value != registers[guard.other.value];
       case GuardKind::function_parts: return same_function_parts(value, expected);
       case GuardKind::type_attribute: return compat::type_lookup(reinterpret_cast<PyTypeObject*>(value), guard.key.get()) == expected;
       case GuardKind::cell_empty: return PyCell_Check(value) && PyCell_GET(value) == nullptr;
@@ -315,8 +359,26 @@ struct CheckProgram::Body {
         case Step::fetch:
           if ((registers[now.source] = fetch(source(now.source), call)) == nullptr) return at;
           break;
+        case Step::fetch_argument: registers[now.source] = call.values[now.number]; break;
+        case Step::fetch_instance_dict:
+          if ((registers[now.source] = compat::instance_dict(registers[now.jump])) == nullptr) return at;
+          break;
+        case Step::fetch_dict_item: {
+          PyObject* dict = registers[now.jump];
+          if (!PyDict_Check(dict) || (registers[now.source] = dict_get(dict, now.object)) == nullptr) return at;
+          break;
+        }
         case Step::check:
           if (!holds(guards[now.guard])) return at;
+          break;
+        case Step::check_type:
+          if (reinterpret_cast<PyObject*>(Py_TYPE(registers[now.source])) != now.object) return at;
+          break;
+        case Step::check_identity:
+          if (registers[now.source] != now.object) return at;
+          break;
+        case Step::check_dict_size:
+          if (PyDict_GET_SIZE(registers[now.source]) != now.number) return at;
           break;
         case Step::dict_gate:
         case Step::type_gate:
@@ -331,7 +393,7 @@ struct CheckProgram::Body {
   }
 
   GuardFailure failure(const Instruction& at) const {
-    if (at.step == Step::fetch) return {sources.describe({at.source}), "is there", "a value", "nothing"};
+    if (at.guard == kNone) return {sources.describe({at.source}), "is there", "a value", "nothing"};
     const Guard& guard = guards[at.guard];
     PyObject* value = registers[guard.source.value];
     GuardFailure result{sources.describe(guard.source), python::describe(sources, guard), shown(guard.expected.get()), shown(value)};
@@ -351,7 +413,8 @@ struct CheckProgram::Body {
       case GuardKind::type_attribute:
         result.found = shown(compat::type_lookup(reinterpret_cast<PyTypeObject*>(value), guard.key.get()));
         break;
-      case GuardKind::same_object: result.expected = sources.describe(guard.other); break;
+      case GuardKind::same_object:
+      case GuardKind::different_object: result.expected = sources.describe(guard.other); break;
       default: break;
     }
     return result;

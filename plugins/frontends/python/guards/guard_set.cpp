@@ -20,6 +20,13 @@ std::string shown(PyObject* object) {
   return chars;
 }
 
+/// A string without quotes.
+std::string plain(PyObject* name) {
+  const char* chars = PyUnicode_AsUTF8(name);
+  if (chars == nullptr) PyErr_Clear();
+  return chars ? chars : "?";
+}
+
 bool same_float(double a, double b) { return std::memcmp(&a, &b, sizeof a) == 0; }
 
 }  // namespace
@@ -67,6 +74,11 @@ void GuardSet::add_same_object(SourceId source, SourceId other) {
   guards_.push_back({.kind = GuardKind::same_object, .source = source, .expected = {}, .key = {}, .other = other, .others = {}, .check = {}});
 }
 
+void GuardSet::add_different_object(SourceId source, SourceId other) {
+  if (!is_new({GuardKind::different_object, source.value, other.value, 0})) return;
+  guards_.push_back({.kind = GuardKind::different_object, .source = source, .expected = {}, .key = {}, .other = other, .others = {}, .check = {}});
+}
+
 void GuardSet::add_type_attribute(PyTypeObject* type, PyObject* name, PyObject* value) {
   if (!is_new({GuardKind::type_attribute, address(type), address(name), address(value)})) return;
   const SourceId source = sources_.constant(reinterpret_cast<PyObject*>(type));
@@ -95,10 +107,11 @@ std::string describe(const SourceTable& sources, const Guard& guard) {
     case GuardKind::key_present: return fmt::format("{} in {}", shown(guard.expected.get()), path);
     case GuardKind::set_items: return fmt::format("{} == {}", path, shown(guard.expected.get()));
     case GuardKind::same_object: return fmt::format("{} is {}", path, sources.describe(guard.other));
+    case GuardKind::different_object: return fmt::format("{} is not {}", path, sources.describe(guard.other));
     case GuardKind::function_parts: return fmt::format("{} has the same code and defaults", path);
     case GuardKind::type_attribute:
-      return guard.expected ? fmt::format("{}.{} is {}", path, shown(guard.key.get()), shown(guard.expected.get()))
-                            : fmt::format("{} has no {}", path, shown(guard.key.get()));
+      return guard.expected ? fmt::format("{}.{} is {}", path, plain(guard.key.get()), shown(guard.expected.get()))
+                            : fmt::format("{} has no attribute {}", path, plain(guard.key.get()));
     case GuardKind::cell_empty: return fmt::format("{} is empty", path);
     case GuardKind::value_check: return fmt::format("{} is {}", path, guard.check->expected());
     case GuardKind::distinct: return fmt::format("{} tensors and arrays are different objects", guard.others.size());

@@ -20,6 +20,7 @@ enum class GuardKind : std::uint8_t {
   key_present,     // expected is a key of the dict
   set_items,       // a set equal to expected (whose items are constants or identities)
   same_object,     // value is the value of another source
+  different_object,  // value is not the value of another source
   function_parts,  // expected: (code, defaults, kwdefaults, globals) by identity; None for absent, Ellipsis for any
   type_attribute,  // `key` as the type finds it along its bases is expected, or missing (expected empty)
   cell_empty,      // the cell has no contents
@@ -62,6 +63,7 @@ class GuardSet {
   void add(GuardKind kind, SourceId source, PyObject* expected = nullptr);
   void add_length(SourceId source, std::int64_t length);
   void add_same_object(SourceId source, SourceId other);
+  void add_different_object(SourceId source, SourceId other);
   void add_type_attribute(PyTypeObject* type, PyObject* name, PyObject* value);
   /// `parts` is a fresh tuple; `code` tells two guards on one source apart.
   void add_function_parts(SourceId source, Ref parts, PyObject* code);

@@ -64,7 +64,9 @@ SourceId SourceTable::intern(Source source, const Shape& shape) {
 }
 
 std::int64_t SourceTable::key_number(PyObject* key) {
-  if (!compares_by_value(key)) return static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(key));
+  // An interned string is its address; the same text in a string that is not interned makes a second source, which does no harm.
+  const bool interned = PyUnicode_CheckExact(key) && PyUnicode_CHECK_INTERNED(key);
+  if (interned || !compares_by_value(key)) return static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(key));
   Ref typed = PyUnicode_CheckExact(key) ? Ref::borrow(key)
                                         : checked(PyTuple_Pack(2, reinterpret_cast<PyObject*>(Py_TYPE(key)), key));
   if (PyObject* number = PyDict_GetItemWithError(key_numbers_.get(), typed.get())) return PyLong_AsLongLong(number);
@@ -101,6 +103,19 @@ bool SourceTable::from_argument(SourceId id) const {
   return sources_[id.value].kind == SourceKind::argument;
 }
 
+/// The name of the closed-over variable, where the cell belongs to a known function.
+std::string SourceTable::variable_of_cell(SourceId cell) const {
+  const Source& item = sources_[cell.value];
+  const Source& closure = sources_[item.parent.value];
+  const Source& function = sources_[closure.parent.value];
+  if (closure.kind == SourceKind::function_closure && function.kind == SourceKind::constant && PyFunction_Check(function.key.get())) {
+    auto* code = reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(function.key.get())->func_code);
+    const Py_ssize_t first = code->co_nlocalsplus - code->co_nfreevars;
+    return text_of(PyTuple_GET_ITEM(code->co_localsplusnames, first + item.index));
+  }
+  return describe(cell) + ".cell_contents";
+}
+
 std::string SourceTable::describe(SourceId id) const {
   const Source& source = sources_[id.value];
   const auto parent = [&] { return describe(source.parent); };
@@ -113,6 +128,8 @@ std::string SourceTable::describe(SourceId id) const {
     case SourceKind::dict_item:
       if (sources_[source.parent.value].kind == SourceKind::instance_dict && PyUnicode_Check(source.key.get()))
         return fmt::format("{}.{}", describe(sources_[source.parent.value].parent), text_of(source.key.get()));
+      // The globals of a function: their names stand alone, as in the program.
+      if (sources_[source.parent.value].kind == SourceKind::constant && PyUnicode_Check(source.key.get())) return text_of(source.key.get());
       return fmt::format("{}[{}]", parent(), repr_of(source.key.get()));
     case SourceKind::list_item:
     case SourceKind::tuple_item:
@@ -127,7 +144,7 @@ std::string SourceTable::describe(SourceId id) const {
     case SourceKind::function_defaults: return parent() + ".__defaults__";
     case SourceKind::function_kwdefaults: return parent() + ".__kwdefaults__";
     case SourceKind::function_closure: return parent() + ".__closure__";
-    case SourceKind::cell_contents: return parent() + ".cell_contents";
+    case SourceKind::cell_contents: return variable_of_cell(source.parent);
     case SourceKind::method_function: return parent() + ".__func__";
     case SourceKind::method_self: return parent() + ".__self__";
     case SourceKind::weak_target: return parent() + "()";

@@ -80,6 +80,7 @@ class SourceTable {
   };
   SourceId intern(Source source, const Shape& shape);
   std::int64_t key_number(PyObject* key);
+  std::string variable_of_cell(SourceId cell) const;
 
   std::vector<Source> sources_;
   std::unordered_map<Shape, std::uint32_t, ShapeHash> ids_;

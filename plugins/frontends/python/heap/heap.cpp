@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
 #include "python/compat/object_layout.h"
 #include "python/heap/names.h"
 
@@ -12,8 +14,11 @@ constexpr int kDeepest = 8;  // levels of nesting that `expose` and `substitute`
 
 bool is_key_by_value(const TypeTraits& traits) { return traits.atom || traits.identity; }
 
-/// Whether a bound C function belongs to a definition (module, type) rather than to a value of the program.
-bool is_definition(PyObject* self) { return self == nullptr || PyModule_Check(self) || PyType_Check(self); }
+/// Whether a bound C function belongs to a definition (module, type, a binding library's record) rather than to a value of the program.
+bool is_definition(PyObject* self) {
+  return self == nullptr || PyModule_Check(self) || PyType_Check(self) || PyCapsule_CheckExact(self) ||
+         std::string_view(Py_TYPE(self)->tp_name).starts_with("pybind11");
+}
 
 }  // namespace
 
@@ -150,6 +155,13 @@ Ref Heap::part(SourceKind kind, PyObject* owner, PyObject* value) {
   const SourceId source = source_of(owner);
   if (!source) return adopt(Ref::borrow(value));
   return enter(sources().part(kind, source), value);
+}
+
+void Heap::found_different(PyObject* left, PyObject* right) {
+  const SourceId a = source_of(left), b = source_of(right);
+  if (!a || !b || Py_TYPE(left) != Py_TYPE(right)) return;  // types are guarded
+  const bool fixed = sources()[a].kind == SourceKind::constant && sources()[b].kind == SourceKind::constant;
+  if (!fixed) guards_.add_different_object(a, b);
 }
 
 void Heap::expose(PyObject* object, int depth) {

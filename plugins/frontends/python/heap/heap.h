@@ -55,6 +55,9 @@ class Heap {
   /// Makes a container that is part of a known object known too, without counting as a read by the program.
   void make_known(PyObject* object, SourceId source);
 
+  /// The program has seen that two objects are not one.
+  void found_different(PyObject* left, PyObject* right);
+
   /// C code is going to read all of it: guards length or keys and all items, recursively.
   void expose(PyObject* object, int depth = 0);
   /// The same value with stand-ins instead of real tensors inside lists, tuples and dicts: for calls of recorded operations.

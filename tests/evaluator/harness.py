@@ -14,7 +14,7 @@ import pytest
 
 def _load():
     places = [os.environ.get("TENON_EVALUATOR_PROBE", "")]
-    root = pathlib.Path(__file__).parents[3]
+    root = pathlib.Path(__file__).parents[2]
     places += [str(p) for p in (root / "build").glob(f"probe{sys.version_info[0]}{sys.version_info[1]}")]
     places += [str(p) for p in (root / "build").glob("**/evaluator_probe*.so")]
     for place in map(pathlib.Path, filter(None, places)):
