@@ -9,6 +9,8 @@
 #pragma once
 
 #include <bit>
+#include <cstddef>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,14 +33,22 @@ class ViewRange {
 
   class Iterator {
    public:
+    using iterator_category = std::input_iterator_tag;  // items are made on the way
+    using value_type = Item;
+    using difference_type = std::ptrdiff_t;
+    using pointer = void;
+    using reference = Item;
+
+    Iterator() = default;
     Iterator(const ViewRange* range, std::uint32_t i) : range_(range), i_(i) {}
     Item operator*() const { return (*range_)[i_]; }
     Iterator& operator++() { return ++i_, *this; }
+    Iterator operator++(int) { return {range_, i_++}; }
     bool operator==(const Iterator& other) const { return i_ == other.i_; }
 
    private:
-    const ViewRange* range_;
-    std::uint32_t i_;
+    const ViewRange* range_ = nullptr;
+    std::uint32_t i_ = 0;
   };
 
   std::uint32_t size() const { return count_; }

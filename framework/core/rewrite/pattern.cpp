@@ -44,35 +44,46 @@ Pattern Pattern::with_attributes() const {
   return pattern;
 }
 
-bool Pattern::matches(const Rewriter& rewriter, ValueId value, Bindings& bindings) const {
-  if (kind_ != Kind::op) return matches_leaf(rewriter.graph(), value, bindings);
-  const ir::Node* node = rewriter.definition(value);
-  if (!node || node->op != op_ || node->operands.size() != operands_.size() || node->results.size() != 1) return false;
-  if (!with_attributes_ && !node->attributes.empty()) return false;
-  return matches_operands(rewriter, node->operands, false, bindings) ||
-         (commuted_ && matches_operands(rewriter, node->operands, true, bindings));
+std::optional<Bindings> Pattern::match(const Rewriter& rewriter, ValueId value) const {
+  auto all = extend(rewriter, value, {});
+  return all.empty() ? std::nullopt : std::optional(std::move(all[0]));
 }
 
-bool Pattern::matches_leaf(const ir::Graph& graph, ValueId value, Bindings& bindings) const {
+/// All ways to go on from what is bound already, so that an exchange below can still fit what comes after it.
+std::vector<Bindings> Pattern::extend(const Rewriter& rewriter, ValueId value, const Bindings& bound) const {
+  if (kind_ != Kind::op) return extend_leaf(rewriter.graph(), value, bound);
+  const ir::Node* node = rewriter.definition(value);
+  if (!node || node->op != op_ || node->operands.size() != operands_.size() || node->results.size() != 1) return {};
+  if (!with_attributes_ && !node->attributes.empty()) return {};
+
+  std::vector<Bindings> all;
+  for (const bool exchanged : {false, true}) {
+    if (exchanged && !commuted_) break;
+    std::vector<Bindings> ways{bound};
+    for (std::size_t i = 0; i < operands_.size(); ++i) {
+      const ValueId operand = node->operands[exchanged ? operands_.size() - 1 - i : i];
+      std::vector<Bindings> longer;
+      for (const Bindings& way : ways)
+        for (Bindings& extended : operands_[i].extend(rewriter, operand, way)) longer.push_back(std::move(extended));
+      ways = std::move(longer);
+    }
+    all.insert(all.end(), ways.begin(), ways.end());
+  }
+  return all;
+}
+
+std::vector<Bindings> Pattern::extend_leaf(const ir::Graph& graph, ValueId value, Bindings bound) const {
   if (kind_ == Kind::number) {
     const auto found = number_of(graph, value);
-    return found && std::bit_cast<std::uint64_t>(*found) == std::bit_cast<std::uint64_t>(number_);
+    const bool is_it = found && std::bit_cast<std::uint64_t>(*found) == std::bit_cast<std::uint64_t>(number_);
+    if (!is_it) return {};
+    return {std::move(bound)};
   }
-  if (kind_ == Kind::constant && !number_of(graph, value)) return false;
-  if (bindings.size() <= slot_) bindings.resize(slot_ + 1);
-  if (bindings[slot_]) return same_value(graph, bindings[slot_], value);
-  bindings[slot_] = value;
-  return true;
-}
-
-bool Pattern::matches_operands(const Rewriter& rewriter, const std::vector<ValueId>& operands, bool exchanged, Bindings& bindings) const {
-  Bindings attempt = bindings;
-  for (std::size_t i = 0; i < operands_.size(); ++i) {
-    const ValueId operand = operands[exchanged ? operands.size() - 1 - i : i];
-    if (!operands_[i].matches(rewriter, operand, attempt)) return false;
-  }
-  bindings = std::move(attempt);
-  return true;
+  if (kind_ == Kind::constant && !number_of(graph, value)) return {};
+  if (bound.size() <= slot_) bound.resize(slot_ + 1);
+  if (bound[slot_] && !same_value(graph, bound[slot_], value)) return {};
+  bound[slot_] = value;
+  return {std::move(bound)};
 }
 
 std::optional<double> number_of(const ir::Graph& graph, ValueId value) {

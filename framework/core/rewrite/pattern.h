@@ -15,8 +15,8 @@ using Bindings = std::vector<ValueId>;
 /// A tree of nodes that a value is the root of, or not: op("sub", {any(0), number(0)}). Made by the functions below.
 class Pattern {
  public:
-  /// Tries to match `value`, binding slots in `bindings`, which must be empty of its slots.
-  bool matches(const Rewriter& rewriter, ValueId value, Bindings& bindings) const;
+  /// The bindings with which `value` matches, the first of several where operands may be exchanged; nothing when it does not match.
+  std::optional<Bindings> match(const Rewriter& rewriter, ValueId value) const;
   /// The op at the root, or "" for a pattern of one value.
   const std::string& root() const { return op_; }
 
@@ -34,8 +34,8 @@ class Pattern {
  private:
   enum class Kind { any, constant, number, op };
 
-  bool matches_leaf(const ir::Graph& graph, ValueId value, Bindings& bindings) const;
-  bool matches_operands(const Rewriter& rewriter, const std::vector<ValueId>& operands, bool exchanged, Bindings& bindings) const;
+  std::vector<Bindings> extend(const Rewriter& rewriter, ValueId value, const Bindings& bound) const;
+  std::vector<Bindings> extend_leaf(const ir::Graph& graph, ValueId value, Bindings bound) const;
 
   Kind kind_ = Kind::any;
   std::size_t slot_ = 0;

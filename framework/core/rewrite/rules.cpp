@@ -60,10 +60,10 @@ bool apply_first(Rewriter& rewriter, NodeId node, const std::vector<const Rule*>
   if (rewriter.graph().node(node).results.size() != 1) return false;
   const ValueId result = rewriter.graph().node(node).results[0];
   for (const Rule* rule : rules) {
-    Bindings bindings;
-    if (!rule->pattern.matches(rewriter, result, bindings)) continue;
+    auto bindings = rule->pattern.match(rewriter, result);
+    if (!bindings) continue;
     const std::size_t first_new = rewriter.graph().node_capacity();
-    Match match(rewriter, node, std::move(bindings));
+    Match match(rewriter, node, std::move(*bindings));
     const std::optional<ValueId> replacement = rule->replace(match);
     if (!replacement || *replacement == result || !rewriter.can_replace(result, *replacement)) continue;
     rewriter.replace(result, *replacement);

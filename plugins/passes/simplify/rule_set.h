@@ -1,0 +1,24 @@
+// The laws of `simplify`, a file for each kind.
+#pragma once
+
+#include <vector>
+
+#include "core/rewrite/rules.h"
+
+namespace tenon::simplify {
+
+using RuleSet = std::vector<rewrite::Rule>;
+
+/// Sums, products, powers, signs: laws that hold for floats (and, where they take them, integers).
+RuleSet arithmetic_rules();
+/// Laws of wrapping integer arithmetic that do not hold for floats.
+RuleSet integer_rules();
+/// Logic of bools, bits of integers, comparisons, choices.
+RuleSet logic_rules();
+/// Rounding to integers, extremes.
+RuleSet rounding_rules();
+
+/// The replacement of a law whose right side is what slot 0 bound.
+inline std::optional<ValueId> first_slot(rewrite::Match& match) { return match[0]; }
+
+}  // namespace tenon::simplify
