@@ -48,7 +48,7 @@ struct ThreeOps : Backend {
       const auto fits = [&](ValueView v) { return v.is_literal() || v.type().id() == node.type().id(); };
       if (!kFunctions.contains(node.op())) claims.refuse(node.id(), "op", "only add, mul and relu");
       else if (node.type().dtype() != DType::f32) claims.refuse(node.id(), "dtype", "only float32");
-      else if (!node.type().is_static() || !std::all_of(operands.begin(), operands.end(), fits)) claims.refuse(node.id(), "shape", "only one static shape");
+      else if (!node.type().is_static() || !std::ranges::all_of(operands, fits)) claims.refuse(node.id(), "shape", "only one static shape");
       else nodes_by_type[node.type().id()].push_back(node.id());
     }
     for (const auto& [type, nodes] : nodes_by_type) claims.claim(nodes);

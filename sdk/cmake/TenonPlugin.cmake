@@ -1,17 +1,20 @@
 # tenon_add_plugin(NAME KIND SOURCES files...
 #                  [CORE] [VERSION 1.0] [DESCRIPTION "a sentence"] [PASSES names...] [SUFFIXES .abc...] [OPTIONS file.json]
-#                  [LIBRARIES targets...])
+#                  [LIBRARIES targets...] [NOT_INSTALLED])
 #
 # Builds the plugin NAME as the library lib/tenon/plugins/NAME.so of the build folder, with its manifest NAME.json beside it, and
-# installs both. KIND is backend, passes or frontend. CORE compiles Tenon's core (graph, op catalogue, rewriting) with this project's
-# compiler, once a project, and links it. PASSES are the passes of a library of passes (left out: one, named like the plugin), SUFFIXES
-# those of the files that a frontend reads. OPTIONS is a file with a JSON object that gives, for each key that the plugin takes in its
-# section of tenon.toml, {"type": ..., "default": ..., "meaning": ...}. VERSION, by default the project's, is TENON_PLUGIN_VERSION in
-# the sources. The build fails when the library exports anything but its entry.
-# The same function serves Tenon's own plugins.
+# installs both. The build fails when the library exports anything but its entry. The same function serves Tenon's own plugins.
+#
+#   KIND           backend, passes or frontend
+#   CORE           compiles Tenon's core (graph, op catalogue, rewriting) with this project's compiler, once a project, and links it
+#   VERSION        by default the project's; TENON_PLUGIN_VERSION in the sources
+#   PASSES         the passes of a library of passes; left out: one, named like the plugin
+#   SUFFIXES       of the files that a frontend reads
+#   OPTIONS        a file with a JSON object: for each key of the plugin's section of tenon.toml its "type", "default", "meaning"
+#   NOT_INSTALLED  leaves the plugin out of an installation
 
 function(tenon_add_plugin name kind)
-  cmake_parse_arguments(PARSE_ARGV 2 plugin "CORE" "VERSION;DESCRIPTION;OPTIONS" "SOURCES;PASSES;SUFFIXES;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 2 plugin "CORE;NOT_INSTALLED" "VERSION;DESCRIPTION;OPTIONS" "SOURCES;PASSES;SUFFIXES;LIBRARIES")
   tenon_check_plugin_arguments()
   tenon_choose_version()
 
@@ -31,8 +34,10 @@ function(tenon_add_plugin name kind)
   endif()
   tenon_restrict_exports(${name})
   tenon_write_manifest(${name} ${kind})
-  install(TARGETS ${name} LIBRARY DESTINATION lib/tenon/plugins)
-  install(FILES ${CMAKE_BINARY_DIR}/lib/tenon/plugins/${name}.json DESTINATION lib/tenon/plugins)
+  if(NOT plugin_NOT_INSTALLED)
+    install(TARGETS ${name} LIBRARY DESTINATION lib/tenon/plugins)
+    install(FILES $<TARGET_FILE_DIR:${name}>/${name}.json DESTINATION lib/tenon/plugins)
+  endif()
 endfunction()
 
 # What tenon_add_plugin was given, against what it takes.

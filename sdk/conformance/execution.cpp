@@ -1,0 +1,98 @@
+#include "execution.h"
+
+#include <algorithm>
+
+#include "core/abi/dlpack_types.h"
+
+namespace tenon::conformance {
+namespace {
+
+constexpr std::byte kGarbage{0xa5};
+
+std::size_t byte_count(DType dtype, const std::vector<std::int64_t>& shape) {
+  std::size_t bytes = size_of(dtype);
+  for (std::int64_t size : shape) bytes *= static_cast<std::size_t>(size);
+  return bytes;
+}
+
+}  // namespace
+
+Execution::Execution(const CompiledGroup& group, const TestGraph& graph, const std::vector<TestInput>& inputs)
+    : graph_(graph), outputs_(graph.graph().outputs().size()) {
+  const std::vector<std::int64_t> symbols = graph.bind(shapes_of(inputs));
+  prepare_outputs(symbols);
+  GuardedMemory workspace(group.workspace_bytes(symbols));
+  workspace.fill(kGarbage);
+
+  std::vector<const void*> input_pointers;
+  for (const TestInput& input : inputs) input_pointers.push_back(input.view.data);
+  std::vector<void*> output_pointers;
+  for (const TestOutput& output : outputs_) output_pointers.push_back(output.view.data);
+  const TenonCall call{sizeof(TenonCall), this, allocate_output, give_output};
+  group.execute({sizeof(TenonExecuteArgs), input_pointers.data(), output_pointers.data(), symbols.data(), workspace.data(), nullptr, &call});
+  require_untouched(workspace, inputs);
+}
+
+Execution::~Execution() {
+  for (const TestOutput& output : outputs_)
+    if (output.given && output.given->deleter) output.given->deleter(output.given);
+}
+
+void Execution::prepare_outputs(const std::vector<std::int64_t>& symbols) {
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    const ir::Type& type = graph_.graph().type(graph_.graph().outputs()[i].value);
+    outputs_[i].view.dtype = type.dtype;
+    if (auto sizes = sizes_of(type, symbols)) place(i, std::move(*sizes));
+  }
+}
+
+void Execution::place(std::size_t index, std::vector<std::int64_t> shape) {
+  TestOutput& output = outputs_[index];
+  output.memory = std::make_unique<GuardedMemory>(byte_count(output.view.dtype, shape));
+  output.memory->fill(kGarbage);
+  output.view.data = output.memory->data();
+  output.view.strides = row_major_strides(shape);
+  output.view.shape = std::move(shape);
+}
+
+void* Execution::allocate_output(void* self, std::uint32_t index, const std::int64_t* sizes, std::size_t rank) {
+  auto& run = *static_cast<Execution*>(self);
+  if (index >= run.outputs_.size()) return nullptr;
+  run.place(index, {sizes, sizes + rank});
+  return run.outputs_[index].view.data;
+}
+
+std::int32_t Execution::give_output(void* self, std::uint32_t index, DLManagedTensorVersioned* tensor) {
+  auto& run = *static_cast<Execution*>(self);
+  if (index >= run.outputs_.size() || run.outputs_[index].given) return TENON_INVALID_ARGUMENT;
+  const DLTensor& t = tensor->dl_tensor;
+  TestOutput& output = run.outputs_[index];
+  if (dtype_of(t.dtype) != output.view.dtype) return TENON_INVALID_ARGUMENT;
+  output.given = tensor;
+  output.view.data = static_cast<std::byte*>(t.data) + t.byte_offset;
+  output.view.shape.assign(t.shape, t.shape + t.ndim);
+  output.view.strides = t.strides ? std::vector<std::int64_t>(t.strides, t.strides + t.ndim) : row_major_strides(output.view.shape);
+  return TENON_OK;
+}
+
+void Execution::require_untouched(const GuardedMemory& workspace, const std::vector<TestInput>& inputs) const {
+  if (!workspace.intact()) throw BackendFailure("execute wrote outside of its workspace");
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (!inputs[i].unchanged()) throw BackendFailure(fmt::format("execute changed input {}", i));
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    if (!outputs_[i].view.data && !outputs_[i].memory) throw BackendFailure(fmt::format("output {} got no memory", i));
+    if (outputs_[i].memory && !outputs_[i].memory->intact()) throw BackendFailure(fmt::format("execute wrote outside of output {}", i));
+  }
+}
+
+void Execution::require_equal(const std::vector<ops::HostTensor>& expected, double tolerance) const {
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    const ops::TensorView& got = outputs_[i].view;
+    if (got.shape != expected[i].shape)
+      throw BackendFailure(fmt::format("output {} has shape [{}], not [{}]", i, fmt::join(got.shape, ", "), fmt::join(expected[i].shape, ", ")));
+    if (const auto difference = ops::first_difference(got, expected[i].view(), tolerance))
+      throw BackendFailure(fmt::format("output {}: {}", i, *difference));
+  }
+}
+
+}  // namespace tenon::conformance

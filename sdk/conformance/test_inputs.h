@@ -1,0 +1,31 @@
+// The tensors that a case runs on.
+#pragma once
+
+#include <vector>
+
+#include "core/ops/sample.h"
+#include "guarded_memory.h"
+
+namespace tenon::conformance {
+
+struct TestInput {
+  GuardedMemory memory;
+  std::vector<std::byte> original;  // what the memory held before the run
+  ops::TensorView view;
+
+  bool unchanged() const;
+};
+
+struct Placement {
+  bool row_major = false;   // copy strided operands, as a host does for a backend that takes no strides
+  bool misaligned = false;  // first elements are aligned to their element only
+};
+
+/// The inputs for the graph of a sample; equal seeds give equal values.
+std::vector<TestInput> make_inputs(const ops::Sample& sample, std::uint64_t seed, Placement placement);
+
+std::vector<ops::TensorView> views_of(const std::vector<TestInput>& inputs);
+std::vector<std::vector<std::int64_t>> shapes_of(const std::vector<TestInput>& inputs);
+std::vector<std::int64_t> row_major_strides(const std::vector<std::int64_t>& shape);
+
+}  // namespace tenon::conformance

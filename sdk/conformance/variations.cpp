@@ -1,0 +1,193 @@
+#include "variations.h"
+
+#include <array>
+#include <exception>
+#include <thread>
+
+#include "chained_sample.h"
+#include "constant_sample.h"
+#include "execution.h"
+#include "symbolic_sample.h"
+
+namespace tenon::conformance {
+namespace {
+
+constexpr std::uint64_t kSeed = 7;
+constexpr Outcome kNotApplicable{Status::not_applicable, {}};
+
+ir::Graph row_major_graph(const Trial& trial) {
+  ir::Graph graph = ops::sample_graph(trial.op, trial.sample);
+  for (ValueId input : graph.inputs()) graph.mutable_value(input).type.strides.reset();
+  return graph;
+}
+
+/// The graph of a sample as the backend would get it from a host: without strides if it takes none.
+std::unique_ptr<TestGraph> graph_for(const Trial& trial) {
+  const bool takes_strides = trial.backend.has(TENON_STRIDED_INPUTS);
+  return std::make_unique<TestGraph>(takes_strides ? ops::sample_graph(trial.op, trial.sample) : row_major_graph(trial));
+}
+
+std::vector<TestInput> inputs_for(const Trial& trial, std::uint64_t seed, bool misaligned = false) {
+  return make_inputs(trial.sample, seed, {.row_major = !trial.backend.has(TENON_STRIDED_INPUTS), .misaligned = misaligned});
+}
+
+/// Compares a run with the definitions, computed in float64. Where float64 itself is far from the dtype (a sum of infinities that only
+/// overflow makes), what the definitions give in the dtype is right too.
+void judge(const Execution& execution, const ir::Graph& graph, const std::vector<TestInput>& inputs, double tolerance) {
+  const auto views = views_of(inputs);
+  try {
+    execution.require_equal(ops::evaluate(graph, views, ops::Precision::judge), tolerance);
+  } catch (const BackendFailure& difference) {
+    try {
+      execution.require_equal(ops::evaluate(graph, views), tolerance);
+    } catch (const BackendFailure&) {
+      throw difference;
+    }
+  }
+}
+
+void run_and_judge(const Trial& trial, const CompiledGroup& group, const TestGraph& graph, const std::vector<TestInput>& inputs) {
+  judge(Execution(group, graph, inputs), graph.graph(), inputs, trial.sample.tolerance);
+}
+
+/// False where the definitions refuse these values (an index out of range).
+bool is_defined(const ir::Graph& graph, const std::vector<TestInput>& inputs) {
+  try {
+    ops::evaluate(graph, views_of(inputs));
+    return true;
+  } catch (const Exception& refusal) {
+    if (refusal.code() != Code::invalid_argument) throw;
+    return false;
+  }
+}
+
+Outcome plain(const Trial& trial) {
+  const auto graph = graph_for(trial);
+  const ClaimAnswer answer = trial.backend.claim(graph->crossing(), graph->node_count());
+  if (!answer.takes_all(graph->node_count())) return {Status::not_claimed, answer.refusal};
+  run_and_judge(trial, trial.backend.compile(graph->crossing()), *graph, inputs_for(trial, kSeed));
+  return {};
+}
+
+Outcome byte_offset(const Trial& trial) {
+  const auto graph = graph_for(trial);
+  run_and_judge(trial, trial.backend.compile(graph->crossing()), *graph, inputs_for(trial, kSeed, true));
+  return {};
+}
+
+Outcome repeated(const Trial& trial) {
+  const auto graph = graph_for(trial);
+  const CompiledGroup group = trial.backend.compile(graph->crossing());
+  const auto first = inputs_for(trial, kSeed);
+  const auto second = inputs_for(trial, kSeed + 1);
+  for (const auto* inputs : {&first, &second, &first}) run_and_judge(trial, group, *graph, *inputs);
+  return {};
+}
+
+Outcome recompiled(const Trial& trial) {
+  const auto graph = graph_for(trial);
+  auto first = std::make_unique<CompiledGroup>(trial.backend.compile(graph->crossing()));
+  run_and_judge(trial, *first, *graph, inputs_for(trial, kSeed));
+  const CompiledGroup second = trial.backend.compile(graph->crossing());
+  first.reset();
+  run_and_judge(trial, second, *graph, inputs_for(trial, kSeed + 2));
+  return {};
+}
+
+Outcome stored(const Trial& trial) {
+  const auto graph = graph_for(trial);
+  auto original = std::make_unique<CompiledGroup>(trial.backend.compile(graph->crossing()));
+  const auto loaded = trial.backend.reload(*original);
+  if (!loaded) return kNotApplicable;
+  original.reset();
+  run_and_judge(trial, *loaded, *graph, inputs_for(trial, kSeed));
+  return {};
+}
+
+Outcome constant_operand(const Trial& trial) {
+  auto made = with_constant_operand(trial.op, trial.sample, kSeed);
+  if (!made) return kNotApplicable;
+  const TestGraph graph(std::move(made->graph));
+  if (!trial.backend.claim(graph.crossing(), graph.node_count()).takes_all(graph.node_count())) return kNotApplicable;
+  const auto all_inputs = make_inputs(trial.sample, kSeed, {.row_major = true});
+  auto inputs = make_inputs(trial.sample, kSeed, {.row_major = true});
+  inputs.erase(inputs.begin() + static_cast<std::ptrdiff_t>(made->input));
+  const CompiledGroup group = trial.backend.compile(graph.crossing());
+  judge(Execution(group, graph, inputs), row_major_graph(trial), all_inputs, trial.sample.tolerance);
+  return {};
+}
+
+Outcome applied_twice(const Trial& trial) {
+  auto made = chained(trial.op, trial.sample);
+  if (!made) return kNotApplicable;
+  const TestGraph graph(std::move(*made));
+  if (!trial.backend.claim(graph.crossing(), graph.node_count()).takes_all(graph.node_count())) return kNotApplicable;
+  const auto inputs = make_inputs(trial.sample, kSeed, {.row_major = true});
+  if (!is_defined(graph.graph(), inputs)) return kNotApplicable;
+  const CompiledGroup group = trial.backend.compile(graph.crossing());
+  constexpr double kTwoErrors = 4;  // the second node magnifies the error of the first
+  judge(Execution(group, graph, inputs), graph.graph(), inputs, kTwoErrors * trial.sample.tolerance);
+  return {};
+}
+
+Outcome symbols(const Trial& trial) {
+  if (!trial.backend.has(TENON_DYNAMIC_SHAPES)) return kNotApplicable;
+  auto made = with_symbols(trial.op, trial.sample);
+  if (!made) return kNotApplicable;
+  const TestGraph graph(std::move(made->graph));
+  if (!trial.backend.claim(graph.crossing(), graph.node_count()).takes_all(graph.node_count())) return kNotApplicable;
+  const CompiledGroup group = trial.backend.compile(graph.crossing());
+  for (const ops::Sample& sample : made->sizes) {
+    const auto inputs = make_inputs(sample, kSeed, {.row_major = true});
+    if (!group.assumptions_hold(graph.bind(shapes_of(inputs)))) continue;
+    run_and_judge(trial, group, graph, inputs);
+  }
+  return {};
+}
+
+Outcome concurrent(const Trial& trial) {
+  if (!trial.backend.has(TENON_EXECUTE_REENTRANT)) return kNotApplicable;
+  const auto graph = graph_for(trial);
+  const CompiledGroup group = trial.backend.compile(graph->crossing());
+  constexpr int kThreads = 4, kRounds = 6;
+  struct Caller {
+    std::vector<TestInput> inputs;
+    std::vector<std::unique_ptr<Execution>> executions;
+    std::exception_ptr failure;
+  };
+  std::array<Caller, kThreads> callers;
+  for (int t = 0; t < kThreads; ++t) callers[t].inputs = inputs_for(trial, kSeed + 10 + static_cast<std::uint64_t>(t));
+  std::vector<std::thread> threads;
+  for (Caller& caller : callers)
+    threads.emplace_back([&] {
+      try {
+        for (int round = 0; round < kRounds; ++round) caller.executions.push_back(std::make_unique<Execution>(group, *graph, caller.inputs));
+      } catch (...) {
+        caller.failure = std::current_exception();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const Caller& caller : callers) {
+    if (caller.failure) std::rethrow_exception(caller.failure);
+    for (const auto& execution : caller.executions) judge(*execution, graph->graph(), caller.inputs, trial.sample.tolerance);
+  }
+  return {};
+}
+
+constexpr Variation kVariations[] = {
+    {"plain", "the values, shapes and bounds of one run", plain},
+    {"byte_offset", "inputs that are aligned to their element only", byte_offset},
+    {"repeated", "the same artefact on other inputs at other addresses, and back", repeated},
+    {"recompiled", "a second artefact of the same graph after the first is released", recompiled},
+    {"stored", "an artefact that was serialised and loaded", stored},
+    {"constant_operand", "an operand as a constant, whose tensor states a byte offset", constant_operand},
+    {"chained", "the op on its own result, as one group", applied_twice},
+    {"symbols", "symbolic sizes, compiled once and run at several", symbols},
+    {"concurrent", "one artefact on several threads", concurrent},
+};
+
+}  // namespace
+
+std::span<const Variation> variations() { return kVariations; }
+
+}  // namespace tenon::conformance
