@@ -1,0 +1,147 @@
+"""The rules of the house that a command can check. Each test names the rule; what it prints is the list of offenders."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+BUILD = pathlib.Path(os.environ.get("TENON_BUILD", ROOT / "build/release"))
+CODE = {".h", ".cpp", ".hpp"}
+
+
+def tracked(*folders: str, suffixes: set[str] = CODE) -> list[pathlib.Path]:
+    """Files under version control; where there is no repository (an unpacked archive), all files."""
+    listed = subprocess.run(["git", "ls-files", *folders], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode == 0:
+        paths = [ROOT / line for line in listed.stdout.splitlines()]
+    else:
+        paths = [path for folder in folders for path in (ROOT / folder).rglob("*")]
+    return [path for path in paths if path.suffix in suffixes and path.exists()]
+
+
+def offenders(paths: list[pathlib.Path], pattern: str, allowed: str = r"$^") -> list[str]:
+    """Lines that match, as file:line: text."""
+    wrong, right = re.compile(pattern), re.compile(allowed)
+    found = []
+    for path in paths:
+        name = str(path.relative_to(ROOT))
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if wrong.search(line) and not right.search(f"{name}:{line}"):
+                found.append(f"{name}:{number}: {line.strip()}")
+    return found
+
+
+ARROWS = {
+    "framework/core": r'#include ["<](host|plugins|tenon|llvm|tbb|oneapi|boost|dlfcn|Python|cuda)[/.]',
+    "framework/host": r'#include ["<](plugins/|llvm/|Python\.h|cuda)',
+    "sdk": r'#include ["<](host|plugins|llvm|Python|cuda)[/.]',
+    "plugins/passes": r'#include ["<](host|plugins)/|#include ["<]tenon/(host\.h|embed\.hpp)',
+    "plugins/backends": r'#include ["<](host|plugins)/|#include ["<]tenon/(host\.h|embed\.hpp)',
+    "plugins/frontends/text": r'#include ["<](host|plugins)/|#include ["<]tenon/(host\.h|embed\.hpp)',
+    "plugins/frontends/python": r'#include ["<](host|plugins)/',
+}
+
+
+@pytest.mark.parametrize("folder", ARROWS)
+def test_includes_point_one_way(folder):
+    assert offenders(tracked(folder), ARROWS[folder]) == []
+
+
+def test_the_header_of_the_contract_is_c(tmp_path):
+    """plugin.h and graph_buffer.h compile as C11, so that an author needs no C++."""
+    source = tmp_path / "contract.c"
+    source.write_text('#include "core/abi/plugin.h"\n#include "core/abi/graph_buffer.h"\nint main(void) { return TENON_ABI_NEWEST == 0; }\n')
+    done = subprocess.run(["gcc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I", str(ROOT / "framework"), str(source)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_core_has_no_threads():
+    assert offenders(tracked("framework/core"), r"#include <(thread|future|condition_variable)>|\bdlopen\(") == []
+
+
+def op_names() -> set[str]:
+    """The ops of the catalogue, from a run of the conformance kit on a backend that claims nothing."""
+    run = subprocess.run([str(BUILD / "bin/tenon-conformance"), str(BUILD / "lib/tenon/plugins/printer.so"), "--json"], capture_output=True, text=True)
+    return set(json.loads(run.stdout)["by_op"])
+
+
+def test_no_table_of_ops_outside_the_catalogue():
+    """A rule or a fast path names the op that it is about; a file that names many is a table."""
+    ops = op_names()
+    assert len(ops) > 50
+    most = 12
+    tables = {}
+    for path in tracked("framework", "sdk", "plugins/backends", "plugins/passes", "plugins/frontends/text"):
+        name = str(path.relative_to(ROOT))
+        if name.startswith("framework/core/ops/"):
+            continue
+        named = ops & set(re.findall(r'"(\w+)"', path.read_text()))
+        if len(named) > most and not re.search(r"_rules\.cpp$", name):
+            tables[name] = sorted(named)
+    assert tables == {}
+
+
+def test_the_framework_names_no_plugin():
+    names = [path.parent.name for path in (ROOT / "plugins").glob("*/*/CMakeLists.txt")]
+    pattern = '"(' + "|".join(n for n in names if n not in ("text", "codegen")) + ')"'
+    # The fallback backend is a setting whose default is written down once.
+    allowed = r"framework/host/driver/(config|flags)\.(h|cpp):"
+    paths = [p for p in tracked("framework", "sdk") if "template" not in p.parts]
+    # Names of passes and ops coincide with library names ("simplify"); only string literals that are the whole name count.
+    assert offenders(paths, pattern, allowed) == []
+
+
+def test_the_environment_is_read_in_one_place():
+    pattern = r"\b(secure_)?getenv\(|os\.environ"
+    paths = tracked("framework", "sdk", "plugins", suffixes=CODE | {".py"})
+    assert offenders(paths, pattern, r"/(flags?|environment)\.(cpp|h|py):") == []
+
+
+def test_versions_are_told_apart_in_compat_only():
+    assert offenders(tracked("framework", "sdk", "plugins"), r"^\s*#\s*(el)?if.*\b(PY_VERSION|LLVM_VERSION)", r"/compat/") == []
+
+
+def test_every_plugin_exports_one_symbol():
+    libraries = sorted((BUILD / "lib/tenon/plugins").glob("*.so"))
+    assert libraries
+    for library in libraries:
+        listing = subprocess.run(["nm", "-D", "--defined-only", str(library)], check=True, capture_output=True, text=True).stdout
+        assert [line.split()[-1] for line in listing.splitlines()] == ["tenon_plugin_entry"], library.name
+
+
+def test_every_plugin_has_a_manifest():
+    for library in (BUILD / "lib/tenon/plugins").glob("*.so"):
+        manifest = json.loads(library.with_suffix(".json").read_text())
+        assert manifest["name"] == library.stem
+
+
+def test_no_drawer_names():
+    names = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True).stdout.splitlines()
+    assert [n for n in names if re.search(r"(^|[/_])(utils?|helpers?|common|misc)(\.|/)", n, re.I)] == []
+
+
+def test_no_notes_to_self():
+    paths = [p for p in tracked("framework", "sdk", "plugins", "tests", "samples", suffixes=CODE | {".py"}) if p != pathlib.Path(__file__)]
+    assert offenders(paths, r"(?i)(//|#) *(todo|fixme|hack|for now|previously|no longer|new:)") == []
+
+
+def test_every_rule_and_pass_has_a_golden_test():
+    golden = {path.stem for path in (ROOT / "tests/golden").rglob("*.tir")}
+    folders = {path.name for path in (ROOT / "tests/golden").iterdir() if path.is_dir()}
+    for manifest in (BUILD / "lib/tenon/plugins").glob("*.json"):
+        assert set(json.loads(manifest.read_text()).get("passes", [])) <= folders, manifest.name
+    rules = {rule for path in (ROOT / "plugins/passes").rglob("*_rules.cpp") for rule in re.findall(r'\{"(\w+)", (?:op|any|view|cast)', path.read_text())}
+    assert len(rules) > 40
+    assert rules <= golden
+
+
+def test_file_lengths():
+    """A report, not a limit: files over 400 lines, each of which needs a reason or a split."""
+    long = sorted(((len(p.read_text().splitlines()), str(p.relative_to(ROOT))) for p in tracked("framework", "sdk", "plugins", "tests", suffixes=CODE | {".py"})), reverse=True)
+    for lines, name in long:
+        if lines > 400:
+            print(f"{lines:5} {name}")
+    assert all(lines <= 1200 for lines, _ in long)

@@ -1,0 +1,50 @@
+"""What tests of plugins need: the build under test, the installed SDK, and a build out of tree."""
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+from sdk_project import ROOT, OutOfTree
+
+
+@pytest.fixture(scope="session")
+def build() -> pathlib.Path:
+    """The build folder under test."""
+    return pathlib.Path(os.environ.get("TENON_BUILD", ROOT / "build/release"))
+
+
+@pytest.fixture(scope="session")
+def sdk(build, tmp_path_factory) -> pathlib.Path:
+    """The prefix of an installation that holds the SDK alone."""
+    prefix = tmp_path_factory.mktemp("sdk")
+    subprocess.run(["cmake", "--install", str(build), "--prefix", str(prefix), "--component", "sdk"], check=True, capture_output=True)
+    return prefix
+
+
+@pytest.fixture(scope="session")
+def out_of_tree(sdk, tmp_path_factory) -> OutOfTree:
+    return OutOfTree(sdk, tmp_path_factory.mktemp("out_of_tree"))
+
+
+@pytest.fixture(scope="session")
+def conformance(build):
+    """Runs the conformance kit on a library; gives its JSON report."""
+
+    def run(library: pathlib.Path, *options: str) -> dict:
+        done = subprocess.run([str(build / "bin/tenon-conformance"), str(library), "--json", *options], capture_output=True, text=True, timeout=300)
+        assert done.returncode in (0, 1), done.stderr
+        assert done.stdout, done.stderr
+        return json.loads(done.stdout)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def golden(build):
+    """Runs golden files against the passes in a folder; gives the finished process."""
+
+    def run(files: pathlib.Path, plugins: pathlib.Path) -> subprocess.CompletedProcess:
+        return subprocess.run([str(build / "bin/golden_test"), str(files), str(plugins)], capture_output=True, text=True, timeout=300)
+
+    return run

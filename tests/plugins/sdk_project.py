@@ -1,0 +1,49 @@
+"""Projects that know nothing of Tenon's tree but the installed SDK."""
+import pathlib
+import shutil
+import subprocess
+import time
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+class OutOfTree:
+    """Configures and builds projects against one installation of the SDK."""
+
+    def __init__(self, sdk: pathlib.Path, folder: pathlib.Path):
+        self.sdk, self.folder = sdk, folder
+
+    def configure(self, source: pathlib.Path, name: str, *options: str) -> pathlib.Path:
+        """Configures a project and gives its build folder."""
+        target = self.folder / name
+        launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
+        generator = ["-G", "Ninja"] if shutil.which("ninja") else []
+        command = ["cmake", "-S", str(source), "-B", str(target), *generator, f"-DCMAKE_PREFIX_PATH={self.sdk}", "-DCMAKE_BUILD_TYPE=Release", *launcher, *options]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return target
+
+    def build(self, source: pathlib.Path, name: str, *options: str) -> pathlib.Path:
+        """Builds a project and gives the folder of its plugins."""
+        target = self.configure(source, name, *options)
+        start = time.monotonic()
+        done = subprocess.run(["cmake", "--build", str(target)], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout[-6000:] + done.stderr
+        print(f"{name}: built in {time.monotonic() - start:.1f} s")
+        return target / "lib/tenon/plugins"
+
+
+def write_project(folder: pathlib.Path, sources: dict[str, pathlib.Path]) -> pathlib.Path:
+    """Copies plugin folders into a project that finds the SDK and adds each of them, as one author's project would."""
+    folder.mkdir()
+    lines = ["cmake_minimum_required(VERSION 3.25)", "project(out_of_tree VERSION 9.9 LANGUAGES CXX)", "find_package(TenonSDK REQUIRED)"]
+    for name, source in sources.items():
+        shutil.copytree(source, folder / name)
+        lines.append(f"add_subdirectory({name})")
+    (folder / "CMakeLists.txt").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def exported_symbols(library: pathlib.Path) -> list[str]:
+    listing = subprocess.run(["nm", "-D", "--defined-only", str(library)], check=True, capture_output=True, text=True).stdout
+    return [line.split()[-1] for line in listing.splitlines()]

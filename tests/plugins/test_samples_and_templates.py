@@ -1,0 +1,72 @@
+"""The sample plugins and the templates build from the installed package alone, and work."""
+import pathlib
+import shutil
+
+import pytest
+from sdk_project import ROOT, exported_symbols
+
+
+def lines_of(path: pathlib.Path) -> int:
+    return len(path.read_text().splitlines())
+
+
+@pytest.fixture(scope="module")
+def sample_backend(out_of_tree):
+    return out_of_tree.build(ROOT / "samples/04_backend_plugin", "sample_backend")
+
+
+def test_a_complete_backend_is_short():
+    assert lines_of(ROOT / "samples/04_backend_plugin/three_ops.cpp") <= 60
+    assert lines_of(ROOT / "samples/04_backend_plugin/CMakeLists.txt") <= 8
+
+
+def test_sample_backend_exports_its_entry_alone(sample_backend):
+    assert exported_symbols(sample_backend / "three_ops.so") == ["tenon_plugin_entry"]
+
+
+def test_sample_backend_passes_the_conformance_kit(sample_backend, conformance):
+    report = conformance(sample_backend / "three_ops.so")
+    assert report["failures"] == []
+    claimed = {op for op, dtypes in report["by_op"].items() if any(counts["passed"] for counts in dtypes.values())}
+    assert claimed == {"add", "mul", "relu"}
+    assert {"op", "dtype", "shape"} <= set(report["not_claimed_reasons"])
+
+
+def test_template_backend_passes_the_conformance_kit(sdk, out_of_tree, conformance):
+    plugins = out_of_tree.build(sdk / "share/tenon/template/backend", "template_backend")
+    report = conformance(plugins / "my_backend.so", "--filter", "neg,abs")
+    assert report["failures"] == []
+    assert report["by_op"]["neg"]["f32"]["passed"] > 0
+    assert "passed" not in {k for counts in report["by_op"]["abs"].values() for k, n in counts.items() if n}
+
+
+@pytest.mark.parametrize("wrong, message", [("three_ops engine", "the kind must be backend, passes or frontend"), ("Three backend", "must be a lower-case letter")])
+def test_a_wrong_call_is_told_what_is_right(out_of_tree, tmp_path, wrong, message):
+    source = tmp_path / "wrong"
+    shutil.copytree(ROOT / "samples/04_backend_plugin", source)
+    listing = source / "CMakeLists.txt"
+    listing.write_text(listing.read_text().replace("three_ops backend", wrong))
+    with pytest.raises(AssertionError, match=message):
+        out_of_tree.configure(source, wrong.replace(" ", "_"))
+
+
+def test_a_library_without_entry_does_not_build(out_of_tree, tmp_path):
+    source = tmp_path / "no_entry"
+    shutil.copytree(ROOT / "samples/04_backend_plugin", source)
+    code = source / "three_ops.cpp"
+    code.write_text(code.read_text().replace("TENON_BACKEND(", "// TENON_BACKEND("))
+    with pytest.raises(AssertionError, match="has no entry: write TENON_BACKEND"):
+        out_of_tree.build(source, "no_entry")
+
+
+def test_a_second_exported_symbol_does_not_build(out_of_tree, tmp_path):
+    source = tmp_path / "two_symbols"
+    shutil.copytree(ROOT / "samples/04_backend_plugin", source)
+    listing = source / "CMakeLists.txt"
+    # A version script of the author's own, which lets one more symbol out.
+    (source / "more.map").write_text("{ global: tenon_plugin_entry; also_this; };\n")
+    listing.write_text(listing.read_text() + "set_property(TARGET three_ops PROPERTY LINK_OPTIONS LINKER:--version-script=${CMAKE_CURRENT_SOURCE_DIR}/more.map)\n")
+    code = source / "three_ops.cpp"
+    code.write_text(code.read_text() + '\nextern "C" __attribute__((visibility("default"))) int also_this() { return 0; }\n')
+    with pytest.raises(AssertionError, match="may export tenon_plugin_entry only; it exports: .*also_this"):
+        out_of_tree.build(source, "two_symbols")
