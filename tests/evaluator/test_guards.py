@@ -261,3 +261,40 @@ def test_object_with_a_finalizer_breaks():
 def test_guards_are_in_words():
     captured = check(lambda a, n: a * n + LIMIT, x, 2)
     assert "n == 2" in captured.guards and any("LIMIT == 3" in g for g in captured.guards)
+
+
+def test_attributes_set_on_tensors_are_read_and_guarded():
+    tagged = Number(1.0)
+    tagged.tag = 5
+    captured = check(lambda a: (a * getattr(a, "tag", 2), hasattr(a, "other")), tagged)
+    assert not captured.check((Number(1.0),))
+    plain = Number(1.0)
+    captured = check(lambda a: a * getattr(a, "tag", 2), plain)
+    fails_after(captured, (plain,), lambda: setattr(plain, "tag", 1))
+
+
+def test_dropped_generator_with_work_left_breaks():
+    def gen(a):
+        try:
+            yield a
+        finally:
+            SEEN.append(1)
+
+    breaks(lambda a: next(gen(a)), x, reason="generator is dropped")
+
+
+SEEN = []
+
+
+def test_older_exceptions_and_views_break():
+    error, view = KeyError("k"), {"a": 1}.keys()
+
+    def fn(a):
+        try:
+            raise error
+        except KeyError:
+            return a
+
+    breaks(fn, x, reason="older than the call")
+    breaks(lambda a: (a, "a" in view), x)
+    assert error.__traceback__ is None

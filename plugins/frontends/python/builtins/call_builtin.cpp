@@ -139,9 +139,9 @@ std::optional<Ref> Evaluator::call_method(PyObject* callable, PyObject* self, Ar
     if (!views) require_plain(self);
     return run_listed(*this, callable, structural, arguments);
   }
-  if (PyExceptionInstance_Check(self) && heap_.is_born(self)) return heap_.adopt(call_real(callable, arguments));
+  if (PyExceptionInstance_Check(self) && heap_.is_born(self) && !heap_.source_of(self)) return heap_.adopt(call_real(callable, arguments));
   const bool view = PyDictViewSet_Check(self) || PyDictValues_Check(self);
-  if ((view || traits.iterator || PySlice_Check(self) || Py_TYPE(self) == library_types().mapping_proxy) && heap_.is_born(self)) return run_listed(*this, callable, reading, arguments);
+  if ((view || traits.iterator || PySlice_Check(self)) && heap_.is_born(self)) return run_listed(*this, callable, reading, arguments);
   if (name.is(names().__init__) && traits.python_class && find_builtin(callable) == nullptr) {
     heap_.require_writable(self, "__init__");
     return run_listed(*this, callable, reading, arguments);

@@ -21,9 +21,9 @@ struct Listed {
 constexpr Listed kListed[] = {
     {"builtins", BuiltinClass::structural, "list tuple dict zip enumerate reversed slice range object callable property staticmethod classmethod"},
     {"builtins", BuiltinClass::element_calling,
-     "set frozenset int float complex bool bytes abs divmod pow sum round any all ord chr hash bin hex oct ascii format"},
+     "set frozenset int float complex bool bytes abs divmod pow sum round any all ord chr bin hex oct ascii format"},
     {"builtins", BuiltinClass::callback, "map filter sorted min max"},
-    {"builtins", BuiltinClass::structural, "dict.fromkeys str.maketrans bytes.fromhex int.from_bytes float.fromhex tuple.__new__ list.__new__ dict.__new__ set.__new__ frozenset.__new__ int.__new__ float.__new__ str.__new__ BaseException.__new__ BaseException.__init__ list.__init__ dict.__init__ set.__init__"},
+    {"builtins", BuiltinClass::structural, "dict.fromkeys str.maketrans bytes.fromhex int.from_bytes float.fromhex tuple.__new__ list.__new__ dict.__new__ set.__new__ frozenset.__new__ int.__new__ float.__new__ str.__new__ BaseException.__new__"},
     {"collections", BuiltinClass::structural, "deque OrderedDict defaultdict"},
     {"functools", BuiltinClass::structural, "partial"},
     {"functools", BuiltinClass::callback, "reduce"},
@@ -156,7 +156,7 @@ bool is_mutating_method(PyObject* self, PyObject* name) {
   if (PyList_Check(self))
     return name_is_one_of(name, " append extend insert pop remove clear sort reverse __setitem__ __delitem__ __iadd__ __imul__ __init__ ");
   if (PyDict_Check(self))
-    return name_is_one_of(name, " update setdefault pop popitem clear move_to_end __setitem__ __delitem__ __ior__ __init__ ");
+    return name_is_one_of(name, " update setdefault pop popitem clear move_to_end __setitem__ __delitem__ __ior__ __init__ __missing__ ");
   if (PyAnySet_Check(self))
     return name_is_one_of(name, " add discard remove pop clear update difference_update intersection_update symmetric_difference_update __ior__ __iand__ __isub__ __ixor__ __init__ ");
   if (PyType_IsSubtype(Py_TYPE(self), library_types().deque))

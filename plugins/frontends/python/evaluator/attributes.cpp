@@ -50,10 +50,12 @@ std::optional<Ref> Evaluator::find_attribute(PyObject* owner, PyObject* name) {
   if (traits.role == Recorder::Role::stand_in) {
     if (name == names().__class__) return Ref::borrow(reinterpret_cast<PyObject*>(recorder_.apparent_type(owner)));
     mark_position();
-    return unless_missing([&] { return heap_.adopt(checked(PyObject_GetAttr(owner, name))); });
+    if (std::optional<Ref> found = unless_missing([&] { return heap_.adopt(checked(PyObject_GetAttr(owner, name))); })) return found;
+    return attribute_of_real_tensor(owner, name);
   }
   if (traits.atom) return unless_missing([&] { return heap_.adopt(checked(PyObject_GetAttr(owner, name))); });
-  if (PyModule_Check(owner)) return unless_missing([&] { return attribute_of_module(owner, name); });
+  // Modules of a class of their own (torch.backends.cudnn) go the way of any instance.
+  if (PyModule_CheckExact(owner)) return unless_missing([&] { return attribute_of_module(owner, name); });
   if (PyType_Check(owner)) return unless_missing([&] { return attribute_of_type(reinterpret_cast<PyTypeObject*>(owner), name); });
   if (type == &PySuper_Type) return unless_missing([&] { return super_attribute(owner, name); });
   if (PyFunction_Check(owner)) return unless_missing([&] { return attribute_of_function(owner, name); });
@@ -149,13 +151,22 @@ Ref Evaluator::bind_descriptor(PyObject* found, PyObject* owner, PyTypeObject* t
   return place ? heap_.enter(place, found) : heap_.adopt(Ref::borrow(found));
 }
 
+/// Attributes that somebody set on a tensor that is an input: stand-ins do not have them.
+std::optional<Ref> Evaluator::attribute_of_real_tensor(PyObject* stand_in, PyObject* name) {
+  PyObject* real = heap_.real_of(stand_in);
+  PyObject* dict = real ? heap_.attributes_of(real) : nullptr;
+  if (dict == nullptr) return std::nullopt;
+  Ref value = heap_.dict_item(dict, name);
+  return value ? std::optional<Ref>(std::move(value)) : std::nullopt;
+}
+
 Ref Evaluator::attribute_of_module(PyObject* module, PyObject* name) {
   PyObject* dict = heap_.attributes_of(module);
   if (name == names().__dict__) return Ref::borrow(dict);
   if (Ref value = heap_.dict_item(dict, name)) return value;
-  // PEP 562, or a module of a class of its own: what it gives is taken as fixed for as long as it gives the same.
+  // PEP 562: what the module's `__getattr__` gives for a name is taken as fixed while the name stays missing.
   Ref value = checked(PyObject_GetAttr(module, name));
-  return heap_.enter(heap_.sources().keyed(SourceKind::attribute, heap_.sources().constant(module), name), value.get());
+  return heap_.enter(heap_.sources().constant(value.get()), value.get());
 }
 
 Ref Evaluator::attribute_of_type(PyTypeObject* type, PyObject* name) {

@@ -119,6 +119,7 @@ std::variant<Segment, CaptureBreak> capture(PyObject* callable, const CallArgume
   try {
     Activation activation(&evaluator);
     Ref value = evaluate(evaluator, callable, call);
+    if (evaluator.late_failure() != nullptr) throw GraphBreak(evaluator.late_failure());
     result = snapshot(heap, recorder, value.get());
     heap.rollback();
   } catch (const GraphBreak& graph_break) {

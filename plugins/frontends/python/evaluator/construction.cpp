@@ -1,6 +1,8 @@
 // Calls of classes.
 #include <fmt/format.h>
 
+#include <string_view>
+
 #include "python/builtins/table.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
@@ -17,10 +19,21 @@ Ref tuple_of(const Arguments& arguments, std::size_t first) {
   return tuple;
 }
 
+/// Whether all arguments are numbers, strings, dtypes or classes: what such a call gives depends on nothing else.
 bool all_plain_numbers(Heap& heap, const Arguments& arguments) {
   for (const Ref& value : arguments.values)
-    if (!heap.traits(value.get()).atom && heap.traits(value.get()).role != Recorder::Role::scalar) return false;
+    if (!heap.traits(value.get()).atom && heap.traits(value.get()).role != Recorder::Role::scalar && !PyType_Check(value.get())) return false;
   return true;
+}
+
+/// `numpy.finfo` and `iinfo`: tables of constants, made once a dtype and kept in a cache of their class.
+bool is_table_of_constants(PyTypeObject* type) {
+  const std::string_view name = type->tp_name;
+  if (name != "finfo" && name != "iinfo") return false;
+  Ref module = Ref::steal(PyObject_GetAttr(as_object(type), names().__module__));
+  const bool ours = module && PyUnicode_Check(module.get()) && PyUnicode_CompareWithASCIIString(module.get(), "numpy") == 0;
+  PyErr_Clear();
+  return ours;
 }
 
 /// `__new__` as the class finds it, out of its staticmethod.
@@ -42,6 +55,11 @@ std::optional<Ref> Evaluator::construct(PyTypeObject* type, Arguments arguments,
   if (instances.role == Recorder::Role::scalar && all_plain_numbers(heap_, arguments)) return call_real(as_object(type), arguments);
   if (recorder_takes(as_object(type))) return call_recorder(as_object(type), arguments);
   if (instances.atom && all_plain_numbers(heap_, arguments)) return call_real(as_object(type), arguments);
+  if (is_table_of_constants(type) && all_plain_numbers(heap_, arguments)) {
+    Ref table = call_real(as_object(type), arguments);
+    heap_.make_known(table.get(), heap_.sources().constant(table.get()));
+    return table;
+  }
   PyObject* finalizer = heap_.type_attribute(type, names().__del__);
   if (finalizer != nullptr) throw GraphBreak(fmt::format("a {} is made, whose class has a __del__", type->tp_name));
 

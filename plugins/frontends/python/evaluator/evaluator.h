@@ -78,6 +78,10 @@ class Evaluator {
   Ref next_of(PyObject* iterator);
   std::vector<Ref> items_of(PyObject* iterable);
 
+  /// Something happened where no exception can be thrown (a deallocation) that this capture cannot follow: it is discarded at its end.
+  void fail_later(const char* reason) { late_failure_ = reason; }
+  const char* late_failure() const { return late_failure_; }
+
   /// Breaks when C code would run Python methods of this object behind the evaluator's back.
   void require_no_python_methods(PyObject* value, std::span<PyObject* const> method_names, int depth = 0);
   void require_plain(PyObject* value, int depth = 0);
@@ -166,6 +170,7 @@ class Evaluator {
   void op_send(Frame& f, const Instruction& i);
 
   std::optional<Ref> find_generic(PyObject* owner, PyObject* name);
+  std::optional<Ref> attribute_of_real_tensor(PyObject* stand_in, PyObject* name);
   Ref attribute_of_module(PyObject* module, PyObject* name);
   Ref attribute_of_type(PyTypeObject* type, PyObject* name);
   Ref attribute_of_function(PyObject* function, PyObject* name);
@@ -185,6 +190,7 @@ class Evaluator {
   std::unordered_map<PyObject*, bool> takes_;
   std::size_t instructions_ = 0;
   int nested_ = 0;
+  const char* late_failure_ = nullptr;
 
   bool recorder_takes(PyObject* callable);
 };

@@ -58,9 +58,10 @@ void Evaluator::op_raise(Frame&, const Instruction& i) {
   const auto instance = [&](Ref value) { return PyExceptionClass_Check(value.get()) ? call_now(value.get(), {}) : value; };
   exception = instance(std::move(exception));
   if (!PyExceptionInstance_Check(exception.get())) throw GraphBreak("'raise' of something that is no exception");
+  // Raising writes context and traceback into it.
+  if (heap_.source_of(exception.get())) throw GraphBreak("an exception that is older than the call is raised");
   if (cause) {
     cause = cause.is(Py_None) ? Ref() : instance(std::move(cause));
-    if (!heap_.is_born(exception.get())) throw GraphBreak("an exception that is older than the call is raised with a cause");
     PyException_SetCause(exception.get(), cause.release());
   }
   // As raised from here, so that the context is what is being handled.

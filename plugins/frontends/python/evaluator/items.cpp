@@ -68,7 +68,6 @@ Ref Evaluator::load_item(PyObject* container, PyObject* key) {
       return heap_.adopt(checked(PyObject_GetItem(container, key)));
     default: break;
   }
-  if (Py_TYPE(container) == library_types().mapping_proxy && !heap_.source_of(container)) return heap_.adopt(checked(PyObject_GetItem(container, key)));
   throw GraphBreak(fmt::format("a subscript of a {}", Py_TYPE(container)->tp_name));
 }
 
@@ -120,8 +119,9 @@ bool Evaluator::contains(PyObject* container, PyObject* item) {
   }
   heap_.expose(container);
   require_plain(container);
+  const bool view = PyDictViewSet_Check(container) || PyDictValues_Check(container);  // its dict was exposed when it was made
   const bool known_type = traits.atom || traits.container != Container::none || PyType_IsSubtype(Py_TYPE(container), library_types().enum_meta) ||
-                          PyDictViewSet_Check(container) || PyDictValues_Check(container) || heap_.is_born(container);
+                          (heap_.is_born(container) && (view || traits.iterator));
   if (!known_type) throw GraphBreak(fmt::format("'in' a {}", Py_TYPE(container)->tp_name));
   return checked(PySequence_Contains(container, item)) != 0;
 }

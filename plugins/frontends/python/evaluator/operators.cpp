@@ -194,7 +194,8 @@ Ref Evaluator::to_string(PyObject* value, PyObject* method_name) {
     PyObject* method = heap_.type_attribute(Py_TYPE(value), method_name);
     if (method_name == names().__str__ && !is_python_function(method) && !PyExceptionInstance_Check(value)) method = heap_.type_attribute(Py_TYPE(value), names().__repr__);
     if (is_python_function(method)) return call_now(method, {value});
-    if (heap_.source_of(value) && traits.container == Container::none) throw GraphBreak(fmt::format("the text of a {}", Py_TYPE(value)->tp_name));
+    // object's own text holds the address.
+    if (traits.container == Container::none && !PyExceptionInstance_Check(value)) throw GraphBreak(fmt::format("the text of a {}", Py_TYPE(value)->tp_name));
   }
   heap_.expose(value);
   require_plain(value);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "python/compat/object_layout.h"
+#include "python/compat/self_test.h"
 #include "python/evaluator/graph_break.h"
 
 namespace tenon::python {
@@ -119,6 +120,7 @@ struct CheckProgram::Body {
   std::size_t positional = 0;
   Ref keyword_names;
 
+  const bool trust_versions = compat::versions_work();
   std::vector<Instruction> code;
   std::vector<Stamp> stamps;
   std::vector<PyObject*> registers;  // by source; kept between calls, valid while the gate before their fetch holds
@@ -337,6 +339,7 @@ struct CheckProgram::Body {
 
   void set_stamp(const Instruction& at) noexcept {
     PyObject* value = registers[at.source];
+    if (!trust_versions) return;
     if (at.step == Step::type_stamp) {
       const std::uint32_t version = compat::type_version(reinterpret_cast<PyTypeObject*>(value));
       stamps[at.stamp] = version ? Stamp{value, version} : Stamp{};

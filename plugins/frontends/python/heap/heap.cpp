@@ -64,6 +64,7 @@ Ref Heap::enter_known(SourceId source, const Known& known) {
 Ref Heap::enter_tensor(SourceId source, PyObject* object) {
   Ref stand_in = recorder_.input(object, source, guards_);
   inputs_.push_back(source);
+  reals_[stand_in.get()] = object;
   known_.emplace(object, Known{Ref::borrow(object), source, stand_in});
   return stand_in;
 }

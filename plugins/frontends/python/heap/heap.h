@@ -63,6 +63,12 @@ class Heap {
   /// The same value with stand-ins instead of real tensors inside lists, tuples and dicts: for calls of recorded operations.
   Ref substitute(PyObject* object, int depth = 0);
 
+  /// The real tensor and its source behind a stand-in that is an input; null for results of operations.
+  PyObject* real_of(PyObject* stand_in) const {
+    const auto found = reals_.find(stand_in);
+    return found == reals_.end() ? nullptr : found->second;
+  }
+
   // ---- writes
   /// Whether the program may change the object in place: it was born here. Else breaks the graph, naming `what`.
   void require_writable(PyObject* object, const char* what);
@@ -94,6 +100,7 @@ class Heap {
   /// object made later in the same capture, because older objects keep theirs: it is born here too.
   std::unordered_set<PyObject*> born_;
   std::unordered_set<PyObject*> exposed_;
+  std::unordered_map<PyObject*, PyObject*> reals_;  // stand-in -> real; both held by known_
   std::vector<std::function<void()>> undo_;
   std::vector<SourceId> inputs_;
 };

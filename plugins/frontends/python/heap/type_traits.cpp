@@ -25,7 +25,7 @@ bool is_library_atom(PyTypeObject* type) {
   if (meta == "numpy._DTypeMeta") return true;
   if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) return false;
   const std::string_view name = type->tp_name;
-  for (std::string_view atom : {"torch.dtype", "torch.device", "torch.layout", "torch.memory_format", "torch.qscheme", "torch.Size"})
+  for (std::string_view atom : {"torch.dtype", "torch.device", "torch.layout", "torch.memory_format", "torch.qscheme", "torch.Size", "torch.finfo", "torch.iinfo"})
     if (name == atom) return true;
   return false;
 }
@@ -44,7 +44,8 @@ bool is_identity(PyTypeObject* type) {
     return true;
   const std::string_view name = type->tp_name;
   return name == "numpy.ufunc" || name == "numpy._ArrayFunctionDispatcher" || name == "OpOverload" || name == "OpOverloadPacket" ||
-         name == "builtin_function_or_method" || name == "types.GenericAlias" || name == "object";
+         name == "builtin_function_or_method" || name == "types.GenericAlias" || name == "object" ||
+         name == "tenon._tenon.CompiledFunction";
 }
 
 Container container_of(PyTypeObject* type) {
