@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <string>
@@ -10,15 +11,38 @@
 namespace tenon::ir {
 namespace {
 
-std::uint64_t hash_of(std::string_view s) {
-  std::uint64_t h = s.size(), word = 0;
-  for (; s.size() >= 8; s.remove_prefix(8)) {
-    std::memcpy(&word, s.data(), 8);
-    h = mix(h, word);
+std::uint64_t word_at(const char* p) {
+  std::uint64_t word;
+  std::memcpy(&word, p, 8);
+  return word;
+}
+
+/// Up to 7 bytes as one word. Not a memcpy of unknown length: names are short, and this is where writing spends its time.
+std::uint64_t short_word(const char* p, std::size_t n) {
+  std::uint32_t low, high;
+  if (n >= 4) {
+    std::memcpy(&low, p, 4);
+    std::memcpy(&high, p + n - 4, 4);
+    return std::uint64_t{high} << 32 | low;
   }
-  word = 0;
-  std::memcpy(&word, s.data(), s.size());
-  return mix(h, word);
+  if (n == 0) return 0;
+  const auto byte = [p](std::size_t i) { return static_cast<std::uint64_t>(static_cast<unsigned char>(p[i])); };
+  return byte(0) | byte(n / 2) << 8 | byte(n - 1) << 16;
+}
+
+std::uint64_t hash_of(std::string_view s) {
+  if (s.size() < 8) return mix(s.size(), short_word(s.data(), s.size()));
+  std::uint64_t h = s.size();
+  const char* last = s.data() + s.size() - 8;
+  for (const char* p = s.data(); p < last; p += 8) h = mix(h, word_at(p));
+  return mix(h, word_at(last));
+}
+
+bool same_bytes(const char* a, const char* b, std::size_t n) {
+  if (n < 8) return short_word(a, n) == short_word(b, n);
+  for (std::size_t i = 0; i + 8 < n; i += 8)
+    if (word_at(a + i) != word_at(b + i)) return false;
+  return word_at(a + n - 8) == word_at(b + n - 8);
 }
 
 /// Text and string records of one part.
@@ -27,7 +51,7 @@ struct Strings {
   std::vector<TenonString> records;
   RecordTable table;
 
-  std::string_view view(std::uint32_t id) const { return {text.data() + records[id].offset, records[id].size}; }
+  bool is(std::uint32_t id, std::string_view s) const { return records[id].size == s.size() && same_bytes(text.data() + records[id].offset, s.data(), s.size()); }
 
   /// Stores a string that is not expected to occur again.
   std::uint32_t append(std::string_view s) {
@@ -38,7 +62,7 @@ struct Strings {
   }
 
   std::uint32_t intern(std::string_view s) {
-    return table.find_or_make(hash_of(s), [&](std::uint32_t id) { return view(id) == s; }, [&] { return append(s); });
+    return table.find_or_make(hash_of(s), [&](std::uint32_t id) { return is(id, s); }, [&] { return append(s); });
   }
 
   std::uint32_t intern_or_none(std::string_view s) { return s.empty() ? TENON_NONE : intern(s); }
@@ -92,6 +116,7 @@ struct Types {
   std::vector<TenonDim> dims;
   std::vector<const Type*> types;
   RecordTable table;
+  std::uint32_t last = 0;
   Expressions& expressions;
 
   explicit Types(Expressions& e) : expressions(e) {}
@@ -105,8 +130,21 @@ struct Types {
     return h;
   }
 
+  /// Constants are compared here: calls of Dim's own comparison would be half of the work.
+  static bool same(const Shape& a, const Shape& b) {
+    const auto same_dim = [](const Dim& x, const Dim& y) { return x.is_constant() && y.is_constant() ? x.offset() == y.offset() : x == y; };
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_dim);
+  }
+
+  static bool same(const Type& a, const Type& b) {
+    return a.kind == b.kind && a.dtype == b.dtype && a.device == b.device && same(a.shape, b.shape) && a.strides.has_value() == b.strides.has_value() &&
+           (!a.strides || same(*a.strides, *b.strides));
+  }
+
+  /// Neighbours often have the same type.
   std::uint32_t intern(const Type& t) {
-    return table.find_or_make(hash_of(t), [&](std::uint32_t id) { return *types[id] == t; }, [&] { return append(t); });
+    if (!types.empty() && same(*types[last], t)) return last;
+    return last = table.find_or_make(hash_of(t), [&](std::uint32_t id) { return same(*types[id], t); }, [&] { return append(t); });
   }
 
   std::uint32_t append(const Type& t) {
@@ -136,18 +174,19 @@ class Part {
     return bytes;
   }
 
-  void write(std::uint8_t* out, std::uint64_t magic) const {
-    const TenonBufferHeader header{magic, TENON_BUFFER_SCHEMA, sizeof(TenonBufferHeader), static_cast<std::uint32_t>(size()),
-                                   static_cast<std::uint32_t>(sections_.size())};
-    std::memcpy(out, &header, sizeof header);
-    std::uint8_t* entry = out + sizeof header;
-    std::uint64_t offset = sizeof header + sections_.size() * sizeof(TenonBufferSection);
+  /// Appends the part; the vector has room for it.
+  void write(std::vector<std::uint8_t>& out, std::uint64_t magic) const {
+    const std::size_t start = out.size();
+    append(out, TenonBufferHeader{magic, TENON_BUFFER_SCHEMA, sizeof(TenonBufferHeader), static_cast<std::uint32_t>(size()), static_cast<std::uint32_t>(sections_.size())});
+    std::uint64_t offset = sizeof(TenonBufferHeader) + sections_.size() * sizeof(TenonBufferSection);
     for (const Section& s : sections_) {
-      const TenonBufferSection section{static_cast<std::uint32_t>(offset), s.count, s.stride, 0};
-      std::memcpy(entry, &section, sizeof section);
-      entry += sizeof section;
-      if (s.count != 0) std::memcpy(out + offset, s.data, std::size_t{s.count} * s.stride);
+      append(out, TenonBufferSection{static_cast<std::uint32_t>(offset), s.count, s.stride, 0});
       offset = padded(offset + std::uint64_t{s.count} * s.stride);
+    }
+    for (const Section& s : sections_) {
+      const auto* bytes = static_cast<const std::uint8_t*>(s.data);
+      out.insert(out.end(), bytes, bytes + std::size_t{s.count} * s.stride);
+      out.resize(start + padded(out.size() - start));
     }
   }
 
@@ -156,6 +195,11 @@ class Part {
     const void* data;
     std::uint32_t count, stride;
   };
+  template <class Record>
+  static void append(std::vector<std::uint8_t>& out, const Record& record) {
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(&record);
+    out.insert(out.end(), bytes, bytes + sizeof record);
+  }
   static std::uint64_t padded(std::uint64_t bytes) { return (bytes + 7) / 8 * 8; }
   std::vector<Section> sections_;
 };
@@ -325,7 +369,7 @@ class Writer {
 
   std::uint32_t location(const Location& l) {
     if (l.line == 0 && l.file.empty() && l.function.empty() && l.code.empty()) return TENON_NONE;
-    if (last_location_ && l == *last_location_) return last_location_id_;
+    if (last_location_ && l.line == last_location_->line && l == *last_location_) return last_location_id_;
     const TenonLocation record{debug_strings_.intern_or_none(l.file), static_cast<std::uint32_t>(l.line < 0 ? 0 : l.line),
                                debug_strings_.intern_or_none(l.function), debug_strings_.intern_or_none(l.code)};
     const std::uint64_t h = mix(mix(std::uint64_t{record.file} << 32 | record.line, record.function), record.code);
@@ -372,9 +416,10 @@ class Writer {
     const std::uint64_t semantic_size = semantic.size(), debug_size = options_.debug ? debug.size() : 0;
     if (semantic_size > UINT32_MAX || debug_size > UINT32_MAX)
       throw Exception(Code::unsupported, "the graph does not fit into a buffer of 4 GB");
-    std::vector<std::uint8_t> buffer(semantic_size + debug_size);
-    semantic.write(buffer.data(), TENON_BUFFER_MAGIC);
-    if (options_.debug) debug.write(buffer.data() + semantic_size, TENON_BUFFER_DEBUG_MAGIC);
+    std::vector<std::uint8_t> buffer;
+    buffer.reserve(semantic_size + debug_size);
+    semantic.write(buffer, TENON_BUFFER_MAGIC);
+    if (options_.debug) debug.write(buffer, TENON_BUFFER_DEBUG_MAGIC);
     return buffer;
   }
 

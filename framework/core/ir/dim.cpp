@@ -334,7 +334,10 @@ std::string Dim::to_string(const std::function<std::string(SymbolId)>& symbol_na
   std::string text;
   for (const DimTerm& t : terms()) {
     std::string product;
-    for (const DimAtom& a : t.atoms) product += (product.empty() ? "" : "*") + atom_text(a, symbol_name);
+    for (const DimAtom& a : t.atoms) {
+      if (!product.empty()) product += '*';
+      product += atom_text(a, symbol_name);
+    }
     // The least integer has no magnitude that could be read back: it keeps its sign.
     const bool negative = t.coefficient < 0 && t.coefficient != INT64_MIN;
     const std::int64_t magnitude = negative ? -t.coefficient : t.coefficient;

@@ -38,10 +38,9 @@ void Lexer::skip_space() {
   }
 }
 
-/// A name; a dot belongs to it unless another follows (a range `s0..4`).
 std::string_view Lexer::take_name(bool colons) {
   const std::size_t start = position_;
-  while (is_inner(peek()) || (peek() == '.' && peek(1) != '.') || (colons && peek() == ':' && peek(1) == ':' && is_start(peek(2))))
+  while (is_inner(peek()) || peek() == '.' || (colons && peek() == ':' && peek(1) == ':' && is_start(peek(2))))
     position_ += peek() == ':' ? 2 : 1;
   return text_.substr(start, position_ - start);
 }

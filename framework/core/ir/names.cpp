@@ -31,8 +31,9 @@ bool is_reserved(std::string_view text) {
 
 std::string as_name(std::string_view wish) {
   std::string name;
+  name.reserve(wish.size() + 1);
+  if (wish.empty() || !(is_start(wish[0]) || !is_inner(wish[0]))) name += 'v';
   for (char c : wish) name += is_inner(c) ? c : '_';
-  if (name.empty() || !is_start(name[0])) name.insert(0, "v");
   return name;
 }
 
