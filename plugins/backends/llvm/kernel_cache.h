@@ -15,7 +15,7 @@
 
 namespace tenon::llvm_backend {
 
-/// Thread-safe. All kernels that one call asks for and that are new share a module.
+/// Thread-safe. The new kernels of one call share a module, or two.
 class KernelCache {
  public:
   explicit KernelCache(codegen::Target target) : jit_(std::move(target)) {}
@@ -28,6 +28,9 @@ class KernelCache {
   codegen::MicroKernel microkernel(DType dtype);
 
  private:
+  struct Batch;
+  void compile(const Batch& batch, Tier tier, const std::function<void(const std::string&)>& listing);
+
   Jit jit_;
   std::mutex mutex_;
   std::unordered_map<std::string, codegen::KernelFunction> known_;
