@@ -1,23 +1,18 @@
 #include "core/ir/parser.h"
 
-#include <bit>
-#include <charconv>
 #include <cstring>
 #include <limits>
 #include <optional>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "core/abi/graph_buffer.h"
 #include "core/base/float16.h"
-#include "core/ir/lexer.h"
 #include "core/ir/names.h"
+#include "core/ir/token_reader.h"
 #include "core/ir/verifier.h"
 
 namespace tenon::ir {
 namespace {
-
-constexpr int kMaxParentheses = 100;
 
 /// Values of the graph being parsed.
 struct Scope {
@@ -25,9 +20,9 @@ struct Scope {
   std::unordered_map<std::string, ValueId> values;
 };
 
-class Parser {
+class Parser : TokenReader {
  public:
-  explicit Parser(std::string_view text) : lexer_(text) { advance(); }
+  using TokenReader::TokenReader;
 
   Graph parse() {
     Graph g = parse_whole();
@@ -37,50 +32,6 @@ class Parser {
   }
 
  private:
-  // ---- tokens
-
-  void advance() { token_ = lexer_.next(); }
-
-  [[noreturn]] void unexpected(std::string_view expected) const {
-    const std::string found = token_.kind == TokenKind::end ? "the end of the text" : fmt::format("'{}'", token_.spelling.substr(0, 40));
-    lexer_.fail(token_.offset, fmt::format("expected {}, found {}", expected, found));
-  }
-
-  bool at(char c) const { return token_.kind == TokenKind::punctuation && token_.spelling.size() == 1 && token_.spelling[0] == c; }
-  bool at_word(std::string_view word) const { return token_.kind == TokenKind::name && token_.text == word; }
-
-  bool take(char c) {
-    const bool there = at(c);
-    if (there) advance();
-    return there;
-  }
-
-  bool take_word(std::string_view word) {
-    const bool there = at_word(word);
-    if (there) advance();
-    return there;
-  }
-
-  void expect(char c) {
-    if (!take(c)) unexpected(fmt::format("'{}'", c));
-  }
-
-  std::string expect_token(TokenKind kind, std::string_view what) {
-    if (token_.kind != kind) unexpected(what);
-    std::string text = std::move(token_.text);
-    advance();
-    return text;
-  }
-
-  /// `open item, item close`, both ends already decided by the caller: the opening one has been read.
-  template <class Item>
-  void list_until(char close, Item&& item) {
-    if (take(close)) return;
-    do item();
-    while (take(','));
-    expect(close);
-  }
-
   // ---- graphs
 
   /// What the graph itself refuses (sizes that overflow) is reported where it was found.
@@ -287,186 +238,7 @@ class Parser {
     return dims;
   }
 
-  // ---- numbers
-
-  /// A float with its sign, or nothing if no float stands here.
-  std::optional<double> parse_float() {
-    if (!at('-')) return parse_unsigned_float();
-    // A sign is part of a float or of an integer expression: look one token ahead.
-    const Lexer saved_lexer = lexer_;
-    const Token saved_token = token_;
-    advance();
-    if (const std::optional<double> d = parse_unsigned_float()) return -*d;
-    lexer_ = saved_lexer;
-    token_ = saved_token;
-    return std::nullopt;
-  }
-
-  std::optional<double> parse_unsigned_float() {
-    if (take_word("inf")) return std::numeric_limits<double>::infinity();
-    if (take_word("nan")) return parse_nan();
-    if (token_.kind != TokenKind::floating) return std::nullopt;
-    double value = 0;
-    const std::string_view s = token_.spelling;
-    const auto [end, problem] = std::from_chars(s.data(), s.data() + s.size(), value);
-    if (problem == std::errc::result_out_of_range) lexer_.fail(token_.offset, fmt::format("{} is outside the range of float64", s));
-    if (problem != std::errc() || end != s.data() + s.size()) unexpected("a float");
-    advance();
-    return value;
-  }
-
-  double parse_nan() {
-    if (!take('(')) return std::bit_cast<double>(0x7ff8000000000000ull);
-    const std::size_t offset = token_.offset;
-    const auto value = std::bit_cast<double>(parse_unsigned("the bits of a NaN"));
-    if (value == value) lexer_.fail(offset, "these are not the bits of a NaN");
-    expect(')');
-    return value;
-  }
-
-  std::uint64_t parse_unsigned(std::string_view what) {
-    if (token_.kind != TokenKind::integer) unexpected(what);
-    std::string_view s = token_.spelling;
-    const int base = s.substr(0, 2) == "0x" ? 16 : 10;
-    if (base == 16) s.remove_prefix(2);
-    std::uint64_t value = 0;
-    const auto [end, problem] = std::from_chars(s.data(), s.data() + s.size(), value, base);
-    if (problem == std::errc::result_out_of_range) lexer_.fail(token_.offset, fmt::format("{} does not fit in 64 bits", token_.spelling));
-    if (problem != std::errc() || end != s.data() + s.size()) unexpected(what);
-    advance();
-    return value;
-  }
-
-  std::int64_t parse_integer() {
-    const std::size_t offset = token_.offset;
-    const bool negative = take('-');
-    const std::uint64_t magnitude = parse_unsigned("an integer");
-    if (magnitude > static_cast<std::uint64_t>(INT64_MAX) + negative) lexer_.fail(offset, "this integer does not fit in 64 bits");
-    return static_cast<std::int64_t>(negative ? 0 - magnitude : magnitude);
-  }
-
-  // ---- symbolic integers: sums of products
-
-  bool at_dim() const { return token_.kind == TokenKind::integer || token_.kind == TokenKind::name || at('-') || at('('); }
-
-  Dim parse_dim() {
-    const std::size_t offset = token_.offset;
-    if (++parentheses_ > kMaxParentheses) lexer_.fail(offset, "parentheses are nested too deeply");
-    try {
-      Dim sum = parse_product();
-      for (;;) {
-        if (take('+')) sum = sum + parse_product();
-        else if (take('-')) sum = sum - parse_product();
-        else break;
-      }
-      --parentheses_;
-      return sum;
-    } catch (const Exception& e) {
-      if (e.code() == Code::malformed) throw;
-      lexer_.fail(offset, e.what());
-    }
-  }
-
-  Dim parse_product() {
-    Dim product = parse_factor();
-    while (take('*')) product = product * parse_factor();
-    return product;
-  }
-
-  Dim parse_factor() {
-    if (token_.kind == TokenKind::integer) return parse_integer();
-    if (at('-')) {
-      const std::size_t offset = token_.offset;
-      advance();
-      if (token_.kind == TokenKind::integer) return parse_negative(offset);
-      if (++parentheses_ > kMaxParentheses) lexer_.fail(offset, "signs are nested too deeply");
-      const Dim factor = parse_factor();
-      --parentheses_;
-      return -factor;
-    }
-    if (take('(')) {
-      Dim inner = parse_dim();
-      expect(')');
-      return inner;
-    }
-    if (token_.kind != TokenKind::name) unexpected("an integer or a symbol");
-    return parse_symbolic();
-  }
-
-  Dim parse_negative(std::size_t offset) {
-    const std::uint64_t magnitude = parse_unsigned("an integer");
-    if (magnitude > static_cast<std::uint64_t>(INT64_MAX) + 1) lexer_.fail(offset, "this integer does not fit in 64 bits");
-    return static_cast<std::int64_t>(0 - magnitude);
-  }
-
-  Dim parse_symbolic() {
-    const std::size_t offset = token_.offset;
-    const std::string name = expect_token(TokenKind::name, "a symbol");
-    if (at('(')) return parse_function(name, offset);
-    const auto found = symbol_ids_.find(name);
-    if (found == symbol_ids_.end()) lexer_.fail(offset, fmt::format("there is no symbol {}", name));
-    return Dim::symbol(found->second);
-  }
-
-  Dim parse_function(const std::string& name, std::size_t offset) {
-    expect('(');
-    const Dim a = parse_dim();
-    expect(',');
-    const Dim b = parse_dim();
-    expect(')');
-    if (name == "floor_div") return floor_div(a, b);
-    if (name == "mod") return mod(a, b);
-    if (name == "min") return min(a, b);
-    if (name == "max") return max(a, b);
-    lexer_.fail(offset, fmt::format("'{}' is no function of sizes; floor_div, mod, min and max are", name));
-  }
-
-  // ---- types and constants
-
-  Type parse_type() {
-    if (take_word("token")) return Type::token();
-    const std::optional<DType> dtype = token_.kind == TokenKind::name ? dtype_named(token_.text) : std::nullopt;
-    if (!dtype) unexpected("a type, like f32[2, 3]");
-    advance();
-    const std::size_t offset = token_.offset;
-    expect('[');
-    Type type = Type::tensor(*dtype, {});
-    list_until(']', [&] { type.shape.push_back(parse_size()); });
-    if (type.rank() > TENON_MAX_RANK) lexer_.fail(offset, fmt::format("{} dimensions are more than {}", type.rank(), TENON_MAX_RANK));
-    if (!bytes_are_countable(type.shape, size_of(type.dtype))) lexer_.fail(offset, "the bytes of this tensor cannot be counted in 63 bits");
-    if (at('{')) {
-      const std::size_t strides = token_.offset;
-      advance();
-      type.strides.emplace();
-      list_until('}', [&] { type.strides->push_back(parse_dim()); });
-      if (type.strides->size() != type.rank()) lexer_.fail(strides, fmt::format("{} strides for {} dimensions", type.strides->size(), type.rank()));
-    }
-    if (take_word("on")) type.device = parse_device();
-    return type;
-  }
-
-  Dim parse_size() {
-    const std::size_t offset = token_.offset;
-    Dim d = parse_dim();
-    if (d.is_constant() && d.constant() < 0) lexer_.fail(offset, fmt::format("a dimension cannot be {}", d.constant()));
-    return d;
-  }
-
-  Device parse_device() {
-    const std::size_t offset = token_.offset;
-    const std::string name = expect_token(TokenKind::name, "a device, like cuda:0");
-    Device device;
-    unsigned kind = 0;
-    const bool numbered = name.starts_with("device") && std::from_chars(name.data() + 6, name.data() + name.size(), kind).ptr == name.data() + name.size() && kind > 0 && kind < 256;
-    if (name == "cuda") device.kind = DeviceKind::cuda;
-    else if (numbered) device.kind = static_cast<DeviceKind>(kind);
-    else if (name != "cpu") lexer_.fail(offset, fmt::format("'{}' is no device; cpu and cuda are", name));
-    if (!take(':')) return device;
-    const std::int64_t index = parse_integer();
-    if (index < INT32_MIN || index > INT32_MAX) lexer_.fail(offset, "this is no number of a device");
-    device.index = static_cast<std::int32_t>(index);
-    return device;
-  }
+  // ---- constants
 
   void parse_constant() {
     const std::size_t offset = token_.offset;
@@ -513,25 +285,6 @@ class Parser {
     append(bytes, static_cast<T>(value));
   }
 
-  double parse_number() {
-    if (const std::optional<double> d = parse_float()) return *d;
-    return static_cast<double>(parse_integer());
-  }
-
-  /// The decimal number nearest in float32 directly: by way of float64 it would be rounded twice.
-  float parse_float32() {
-    const std::string_view s = token_.spelling;
-    float value = 0;
-    const bool plain = token_.kind == TokenKind::floating && std::from_chars(s.data(), s.data() + s.size(), value).ec == std::errc();
-    if (!plain && at('-')) {
-      advance();
-      return -parse_float32();
-    }
-    if (!plain) return static_cast<float>(parse_number());
-    advance();
-    return value;
-  }
-
   void parse_element(DType dtype, std::vector<char>& bytes) {
     switch (dtype) {
       case DType::b8:
@@ -551,11 +304,7 @@ class Parser {
     }
   }
 
-  Lexer lexer_;
-  Token token_;
-  int parentheses_ = 0;
   std::vector<SymbolInfo> symbols_;
-  std::unordered_map<std::string, SymbolId> symbol_ids_;
   std::vector<Constant> constants_;
 };
 
