@@ -15,6 +15,15 @@ std::size_t byte_count(DType dtype, const std::vector<std::int64_t>& shape) {
   return bytes;
 }
 
+/// True is stored as 1: whoever reads the bytes relies on it.
+void require_canonical_bools(const ops::TensorView& output, std::size_t index) {
+  if (!is_bool(output.dtype) || output.strides != row_major_strides(output.shape)) return;
+  const auto* bytes = static_cast<const std::uint8_t*>(output.data);
+  const auto wrong = std::find_if(bytes, bytes + byte_count(output.dtype, output.shape), [](std::uint8_t b) { return b > 1; });
+  if (wrong != bytes + byte_count(output.dtype, output.shape))
+    throw BackendFailure(fmt::format("output {}: a bool is stored as {}, not as 0 or 1", index, *wrong));
+}
+
 }  // namespace
 
 Execution::Execution(const CompiledGroup& group, const TestGraph& graph, const std::vector<TestInput>& inputs)
@@ -90,6 +99,7 @@ void Execution::require_equal(const std::vector<ops::HostTensor>& expected, doub
     const ops::TensorView& got = outputs_[i].view;
     if (got.shape != expected[i].shape)
       throw BackendFailure(fmt::format("output {} has shape [{}], not [{}]", i, fmt::join(got.shape, ", "), fmt::join(expected[i].shape, ", ")));
+    require_canonical_bools(got, i);
     if (const auto difference = ops::first_difference(got, expected[i].view(), tolerance))
       throw BackendFailure(fmt::format("output {}: {}", i, *difference));
   }

@@ -1,6 +1,6 @@
 #include "group_process.h"
 
-#include <poll.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,6 +23,13 @@ void write_all(int descriptor, const std::string& bytes) {
     if (written <= 0) _exit(3);
     done += static_cast<std::size_t>(written);
   }
+}
+
+/// What a plugin prints is not part of the kit's report.
+void drop_standard_output() {
+  const int nowhere = open("/dev/null", O_WRONLY);
+  dup2(nowhere, STDOUT_FILENO);
+  close(nowhere);
 }
 
 std::string without_separators(std::string text) {
@@ -60,6 +67,7 @@ GroupProcess::GroupProcess(std::string label, const std::function<void(ResultSin
   if (child_ < 0) throw Exception(error(Code::internal, "no process: {}", std::strerror(errno)));
   if (child_ == 0) {
     close(ends[0]);
+    drop_standard_output();
     ResultSink sink(ends[1]);
     cases(sink);
     write_all(ends[1], "e\n");

@@ -7,6 +7,7 @@
 #include "chained_sample.h"
 #include "constant_sample.h"
 #include "execution.h"
+#include "literal_sample.h"
 #include "symbolic_sample.h"
 
 namespace tenon::conformance {
@@ -117,6 +118,29 @@ Outcome constant_operand(const Trial& trial) {
   return {};
 }
 
+Outcome literal_operand(const Trial& trial) {
+  auto made = with_literal_operand(trial.op, trial.sample);
+  if (!made) return kNotApplicable;
+  const TestGraph graph(std::move(made->graph));
+  auto inputs = make_inputs(trial.sample, kSeed, {.row_major = true});
+  inputs.erase(inputs.begin() + static_cast<std::ptrdiff_t>(made->input));
+  if (!is_defined(graph.graph(), inputs)) return kNotApplicable;
+  if (!trial.backend.claim(graph.crossing(), graph.node_count()).takes_all(graph.node_count())) return kNotApplicable;
+  run_and_judge(trial, trial.backend.compile(graph.crossing()), graph, inputs);
+  return {};
+}
+
+Outcome large_unsigned(const Trial& trial) {
+  ops::Sample sample = trial.sample;
+  bool has_any = false;
+  for (ops::SampleOperand& operand : sample.operands) {
+    if (operand.literal || operand.dtype != DType::u8 || operand.fill != ops::Fill::normal) continue;
+    operand.fill = ops::Fill::special;
+    has_any = true;
+  }
+  return has_any ? plain({trial.backend, trial.op, sample}) : kNotApplicable;
+}
+
 Outcome applied_twice(const Trial& trial) {
   auto made = chained(trial.op, trial.sample);
   if (!made) return kNotApplicable;
@@ -181,6 +205,8 @@ constexpr Variation kVariations[] = {
     {"recompiled", "a second artefact of the same graph after the first is released", recompiled},
     {"stored", "an artefact that was serialised and loaded", stored},
     {"constant_operand", "an operand as a constant, whose tensor states a byte offset", constant_operand},
+    {"literal_operand", "an operand as a number of the graph", literal_operand},
+    {"large_unsigned", "unsigned integers above 127", large_unsigned},
     {"chained", "the op on its own result, as one group", applied_twice},
     {"symbols", "symbolic sizes, compiled once and run at several", symbols},
     {"concurrent", "one artefact on several threads", concurrent},

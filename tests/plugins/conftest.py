@@ -5,7 +5,7 @@ import pathlib
 import subprocess
 
 import pytest
-from sdk_project import ROOT, OutOfTree
+from sdk_project import FIRST_PARTY, ROOT, SAMPLES, OutOfTree, write_documented_plugins, write_project
 
 
 @pytest.fixture(scope="session")
@@ -25,6 +25,15 @@ def sdk(build, tmp_path_factory) -> pathlib.Path:
 @pytest.fixture(scope="session")
 def out_of_tree(sdk, tmp_path_factory) -> OutOfTree:
     return OutOfTree(sdk, tmp_path_factory.mktemp("out_of_tree"))
+
+
+@pytest.fixture(scope="session")
+def with_gcc(out_of_tree, tmp_path_factory) -> pathlib.Path:
+    """First-party plugins, samples and the documentation's plugins, built with gcc as one project, so that core is compiled once."""
+    folder = tmp_path_factory.mktemp("gcc")
+    documented = write_documented_plugins(folder / "documented")
+    project = write_project(folder / "project", FIRST_PARTY | SAMPLES | {"documented": documented})
+    return out_of_tree.build(project, "gcc", "-DCMAKE_CXX_COMPILER=g++")
 
 
 @pytest.fixture(scope="session")

@@ -1,10 +1,21 @@
 """Projects that know nothing of Tenon's tree but the installed SDK."""
 import pathlib
+import re
 import shutil
 import subprocess
 import time
 
 ROOT = pathlib.Path(__file__).parents[2]
+
+FIRST_PARTY = {
+    "reference": ROOT / "plugins/backends/reference",
+    "printer": ROOT / "plugins/backends/printer",
+    "canonical": ROOT / "plugins/passes/canonical",
+    "simplify": ROOT / "plugins/passes/simplify",
+    "cleanup": ROOT / "plugins/passes/cleanup",
+    "text": ROOT / "plugins/frontends/text",
+}
+SAMPLES = {"strength": ROOT / "samples/05_pass_plugin", "my_passes": ROOT / "sdk/template/pass"}
 
 
 class OutOfTree:
@@ -18,7 +29,7 @@ class OutOfTree:
         target = self.folder / name
         launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
         generator = ["-G", "Ninja"] if shutil.which("ninja") else []
-        command = ["cmake", "-S", str(source), "-B", str(target), *generator, f"-DCMAKE_PREFIX_PATH={self.sdk}", "-DCMAKE_BUILD_TYPE=Release", *launcher, *options]
+        command = ["cmake", "-S", str(source), "-B", str(target), *generator, f"-DCMAKE_PREFIX_PATH={self.sdk}", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_FLAGS_RELEASE=-O1", *launcher, *options]
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
         return target
@@ -47,3 +58,13 @@ def write_project(folder: pathlib.Path, sources: dict[str, pathlib.Path]) -> pat
 def exported_symbols(library: pathlib.Path) -> list[str]:
     listing = subprocess.run(["nm", "-D", "--defined-only", str(library)], check=True, capture_output=True, text=True).stdout
     return [line.split()[-1] for line in listing.splitlines()]
+
+
+def write_documented_plugins(folder: pathlib.Path) -> pathlib.Path:
+    """The project that the blocks of docs/plugins.md make."""
+    page = (ROOT / "docs/plugins.md").read_text()
+    folder.mkdir()
+    (folder / "CMakeLists.txt").write_text(re.search(r"```cmake\n(.*?)```", page, re.S).group(1))
+    for code in re.findall(r"```cpp\n(.*?)```", page, re.S):
+        (folder / re.match(r"// (\w+\.cpp)\n", code).group(1)).write_text(code)
+    return folder

@@ -6,17 +6,7 @@ import shutil
 import subprocess
 
 import pytest
-from sdk_project import ROOT, exported_symbols, write_project
-
-PLUGINS = {
-    "reference": ROOT / "plugins/backends/reference",
-    "printer": ROOT / "plugins/backends/printer",
-    "canonical": ROOT / "plugins/passes/canonical",
-    "simplify": ROOT / "plugins/passes/simplify",
-    "cleanup": ROOT / "plugins/passes/cleanup",
-    "text": ROOT / "plugins/frontends/text",
-}
-OTHERS = {"strength": ROOT / "samples/05_pass_plugin", "my_passes": ROOT / "sdk/template/pass"}
+from sdk_project import FIRST_PARTY, ROOT, exported_symbols, write_project
 
 
 def static_libcxx_options() -> list[str] | None:
@@ -32,17 +22,11 @@ def static_libcxx_options() -> list[str] | None:
 
 
 @pytest.fixture(scope="module")
-def with_gcc(out_of_tree, tmp_path_factory):
-    project = write_project(tmp_path_factory.mktemp("gcc") / "project", PLUGINS | OTHERS)
-    return out_of_tree.build(project, "gcc", "-DCMAKE_CXX_COMPILER=g++")
-
-
-@pytest.fixture(scope="module")
 def with_clang(out_of_tree, tmp_path_factory):
     options = static_libcxx_options()
     if options is None:
         pytest.skip("no clang with a static libc++")
-    project = write_project(tmp_path_factory.mktemp("clang") / "project", {name: PLUGINS[name] for name in ("reference", "canonical", "simplify", "cleanup", "text")})
+    project = write_project(tmp_path_factory.mktemp("clang") / "project", {name: FIRST_PARTY[name] for name in ("reference", "canonical", "simplify", "cleanup", "text")})
     return out_of_tree.build(project, "clang", *options)
 
 
@@ -53,7 +37,7 @@ def plugins(request):
 
 def test_manifests_are_those_of_the_tree(plugins, build):
     for manifest in sorted(plugins.glob("*.json")):
-        if manifest.stem not in PLUGINS:
+        if manifest.stem not in FIRST_PARTY:
             continue
         ours, theirs = (json.loads((folder / manifest.name).read_text()) for folder in (build / "lib/tenon/plugins", plugins))
         for of_content in ("sha256", "size", "version"):

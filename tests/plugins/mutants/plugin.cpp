@@ -27,7 +27,7 @@ class MutantArtefact : public Artefact {
     Run run{graph_, args, state_, {}, {args.symbols, args.symbols + graph_.symbols().size()}, {}};
     for (std::size_t i = 0; i < graph_.inputs().size(); ++i) run.inputs.push_back(input_view(run, i));
     if (mutant_.before) mutant_.before(run);
-    run.outputs = ops::evaluate(graph_, run.inputs, ops::Precision::native, run.symbols);
+    run.outputs = ops::evaluate(graph_, run.inputs);
     if (mutant_.after) mutant_.after(run);
     for (std::size_t i = 0; i < run.outputs.size(); ++i) write(run, i);
     if (mutant_.written) mutant_.written(run);
