@@ -1,6 +1,8 @@
 #include "core/ops/foreign_signature.h"
 
 #include <charconv>
+#include <locale>
+#include <sstream>
 
 namespace tenon::ops {
 namespace {
@@ -46,9 +48,10 @@ ForeignArgument literal(std::string_view s) {
   if (s.front() == '\'') return {std::string(s.substr(1, s.size() - 2))};
   std::int64_t integer = 0;
   if (const auto [end, code] = std::from_chars(s.data(), s.data() + s.size(), integer); code == std::errc() && end == s.data() + s.size()) return {ir::Dim(integer)};
+  std::istringstream text{std::string(s)};  // libc++ has no std::from_chars for floats before version 20
+  text.imbue(std::locale::classic());
   double number = 0;
-  const auto [end, code] = std::from_chars(s.data(), s.data() + s.size(), number);
-  TENON_CHECK(code == std::errc() && end == s.data() + s.size(), "'{}' is no default value", s);
+  TENON_CHECK(text >> number && text.eof(), "'{}' is no default value", s);
   return {number};
 }
 

@@ -74,7 +74,6 @@ std::vector<Mutant> memory_faults() {
          if (!run.inputs.empty() && elements(run.inputs[0]) > 0) *static_cast<std::uint8_t*>(run.inputs[0].data) ^= 1;
        }},
       {.name = "overruns_its_workspace", .written = [](Run& run) { std::memset(static_cast<std::byte*>(run.args.workspace) + 250, 1, 20); }},
-      {.name = "unsigned_as_signed", .before = on_inputs([](ops::TensorView& view) { if (view.dtype == DType::u8) view.dtype = DType::i8; })},
       {.name = "leaves_output_unwritten", .after = [](Run& run) {
          for (std::size_t i = 0; i < run.outputs.size(); ++i)
            if (run.args.outputs[i] && run.outputs[i].byte_count()) std::memcpy(run.outputs[i].data(), run.args.outputs[i], run.outputs[i].byte_count());

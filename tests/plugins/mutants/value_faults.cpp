@@ -57,6 +57,9 @@ std::vector<Mutant> value_faults() {
       {.name = "int8_saturates", .after = [](Run& run) {
          on_elements<std::int8_t>(run, DType::i8, [](std::int8_t* x, std::int64_t n) { std::replace(x, x + n, std::int8_t{-128}, std::int8_t{-127}); });
        }},
+      {.name = "uint8_saturates_at_127", .after = [](Run& run) {
+         on_elements<std::uint8_t>(run, DType::u8, [](std::uint8_t* x, std::int64_t n) { std::transform(x, x + n, x, [](std::uint8_t v) { return std::min<std::uint8_t>(v, 127); }); });
+       }},
       {.name = "bool_as_255", .after = [](Run& run) {
          on_elements<std::uint8_t>(run, DType::b8, [](std::uint8_t* x, std::int64_t n) { std::replace(x, x + n, std::uint8_t{1}, std::uint8_t{255}); });
        }},
