@@ -73,10 +73,11 @@ def test_no_table_of_ops_outside_the_catalogue():
     ops = op_names()
     assert len(ops) > 50
     most = 12
+    exceptions = {"plugins/backends/codegen/lower/functions.cpp"}  # functions of the C library, by scalar primitive
     tables = {}
     for path in tracked("framework", "sdk", "plugins/backends", "plugins/passes", "plugins/frontends/text"):
         name = str(path.relative_to(ROOT))
-        if name.startswith("framework/core/ops/"):
+        if name.startswith("framework/core/ops/") or name in exceptions:
             continue
         named = ops & set(re.findall(r'"(\w+)"', path.read_text()))
         if len(named) > most and not re.search(r"_rules\.cpp$", name):

@@ -1,9 +1,17 @@
 """The sample plugins and the templates build from the installed package alone, and work."""
 import pathlib
+import re
 import shutil
 
 import pytest
 from sdk_project import ROOT, exported_symbols
+
+
+def refusal(action, *arguments) -> str:
+    """What a build that must fail says, on one line: CMake wraps its messages."""
+    with pytest.raises(AssertionError) as failure:
+        action(*arguments)
+    return " ".join(str(failure.value).split())
 
 
 def lines_of(path: pathlib.Path) -> int:
@@ -46,8 +54,7 @@ def test_a_wrong_call_is_told_what_is_right(out_of_tree, tmp_path, wrong, messag
     shutil.copytree(ROOT / "samples/04_backend_plugin", source)
     listing = source / "CMakeLists.txt"
     listing.write_text(listing.read_text().replace("three_ops backend", wrong))
-    with pytest.raises(AssertionError, match=message):
-        out_of_tree.configure(source, wrong.replace(" ", "_"))
+    assert message in refusal(out_of_tree.configure, source, wrong.replace(" ", "_"))
 
 
 def test_a_library_without_entry_does_not_build(out_of_tree, tmp_path):
@@ -55,8 +62,7 @@ def test_a_library_without_entry_does_not_build(out_of_tree, tmp_path):
     shutil.copytree(ROOT / "samples/04_backend_plugin", source)
     code = source / "three_ops.cpp"
     code.write_text(code.read_text().replace("TENON_BACKEND(", "// TENON_BACKEND("))
-    with pytest.raises(AssertionError, match="has no entry: write TENON_BACKEND"):
-        out_of_tree.build(source, "no_entry")
+    assert "has no entry: write TENON_BACKEND" in refusal(out_of_tree.build, source, "no_entry")
 
 
 def test_a_second_exported_symbol_does_not_build(out_of_tree, tmp_path):
@@ -68,5 +74,4 @@ def test_a_second_exported_symbol_does_not_build(out_of_tree, tmp_path):
     listing.write_text(listing.read_text() + "set_property(TARGET three_ops PROPERTY LINK_OPTIONS LINKER:--version-script=${CMAKE_CURRENT_SOURCE_DIR}/more.map)\n")
     code = source / "three_ops.cpp"
     code.write_text(code.read_text() + '\nextern "C" __attribute__((visibility("default"))) int also_this() { return 0; }\n')
-    with pytest.raises(AssertionError, match="may export tenon_plugin_entry only; it exports: .*also_this"):
-        out_of_tree.build(source, "two_symbols")
+    assert re.search(r"may export tenon_plugin_entry only; it exports: .*also_this", refusal(out_of_tree.build, source, "two_symbols"))
