@@ -30,7 +30,8 @@ class Evaluation {
  public:
   Evaluation(const ir::Graph& graph, Precision precision, std::span<const std::int64_t> symbols)
       : x_graph(graph), x_precision(precision), x_symbols(graph.symbols().size(), kUnbound), x_owned(graph.value_capacity()), x_views(graph.value_capacity()) {
-    std::copy_n(symbols.begin(), std::min(symbols.size(), x_symbols.size()), x_symbols.begin());
+    for (std::size_t s = 0; s < std::min(symbols.size(), x_symbols.size()); ++s)
+      if (symbols[s] >= 0) x_symbols[s] = symbols[s];  // a backend is given -1 for a size that is not known yet
   }
 
   void bind_input(ir::ValueId id, const TensorView& view) {

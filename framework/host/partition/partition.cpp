@@ -73,6 +73,15 @@ std::string words_of(const std::vector<std::string>& refusals) {
   return words.empty() ? "no reason given" : words;
 }
 
+/// Says how many nodes each backend claims.
+void tell_claims(const Assigned& assigned, const PartitionRequest& request) {
+  std::map<std::uint32_t, int> nodes;
+  for (NodeId n : assigned.graph.nodes())
+    if (assigned.assignment.taken(n)) ++nodes[assigned.assignment.backend_of[assigned.assignment.group_of[n.value]]];
+  for (const auto& [backend, count] : nodes)
+    request.events.emit({{"kind", "claim"}, {"phase", "claim"}, {"backend", request.backends[backend]->name()}, {"nodes", count}});
+}
+
 /// Says which ops the last backend takes because nobody else did.
 void tell_fallbacks(const Assigned& assigned, const PartitionRequest& request) {
   std::map<std::string, std::pair<int, NodeId>> by_op;
@@ -196,6 +205,7 @@ Partition partition(ir::Graph graph, const PartitionRequest& request) {
   if (request.backends.size() > 1) tell_fallbacks(assigned, request);
   ask_backends(assigned.assignment, assigned.graph, request, request.backends.size() - 1, request.backends.size(), false);
   check_all_taken(assigned);
+  tell_claims(assigned, request);
   std::vector<PlannedGroup> groups = Grouping(assigned).in_order(request);
   return {std::move(assigned.graph), std::move(groups)};
 }

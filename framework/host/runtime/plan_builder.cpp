@@ -1,6 +1,7 @@
 #include "host/runtime/plan_builder.h"
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "host/diagnostics/failure.h"
@@ -40,7 +41,26 @@ std::shared_ptr<Plan> PlanBuilder::build(ir::Graph graph) {
   for (const PlannedGroup& group : partitioned.groups) add_group(group, cutter);
   add_outputs();
   finish();
+  tell_compiled();
   return plan_;
+}
+
+// One event a backend: a plan may have thousands of groups.
+void PlanBuilder::tell_compiled() const {
+  struct Sum {
+    std::size_t groups = 0, nodes = 0;
+    double milliseconds = 0;
+  };
+  std::map<std::string, Sum> by_backend;
+  for (const auto& step : plan_->steps_) {
+    if (!step->artefact) continue;
+    Sum& sum = by_backend[step->artefact->backend().name()];
+    ++sum.groups;
+    sum.nodes += step->node_count;
+    sum.milliseconds += step->artefact->compile_milliseconds();
+  }
+  for (const auto& [name, sum] : by_backend)
+    environment_.events->emit({{"kind", "compile"}, {"phase", "compile"}, {"backend", name}, {"groups", sum.groups}, {"nodes", sum.nodes}, {"milliseconds", sum.milliseconds}});
 }
 
 std::uint32_t PlanBuilder::add_value(const ir::Type& type, const std::string& name, Place place) {
@@ -136,8 +156,6 @@ void PlanBuilder::compile(Step& step) {
   step.artefact = *std::move(made);
   backend.counters().nodes += static_cast<std::int64_t>(step.node_count);
   backend.counters().steps += 1;
-  environment_.events->emit({{"kind", "compile"}, {"phase", "compile"}, {"backend", backend.name()}, {"nodes", step.node_count},
-                             {"milliseconds", step.artefact->compile_milliseconds()}});
 }
 
 void PlanBuilder::use_next_backend(Step& step, const Error& why) {

@@ -31,6 +31,7 @@ class PlanBuilder {
   void add_outputs();
   void add_output(std::uint32_t position);
   void finish();
+  void tell_compiled() const;
 
   Environment& environment_;
   std::size_t first_backend_;

@@ -11,18 +11,20 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 namespace tenon::host {
 namespace {
 
 namespace tbb = oneapi::tbb;
 
-/// The arena, made on first use and again after a fork. An arena that is replaced is leaked on purpose: a loop on another
-/// thread may still be inside it, and replacing happens a handful of times in a process.
+/// The arena, made on first use and again after a fork. An arena that is replaced is kept: a loop on another thread may still be
+/// inside it, and replacing happens a handful of times in a process.
 struct Threads {
   std::mutex mutex;
   std::atomic<tbb::task_arena*> arena{nullptr};
   std::atomic<int> count{0};  // what is wanted; 0: the machine
+  std::vector<std::unique_ptr<tbb::task_arena>> arenas;  // every one that was made since the last fork
   tbb::task_scheduler_handle handle;
   bool stopped_for_fork = false;
   std::atomic<bool> serial{false};  // a child whose parent could not stop its threads: they do not exist here
@@ -45,7 +47,8 @@ void before_fork() {
   t.mutex.lock();
   t.stopped_for_fork = true;
   if (!t.handle) return;
-  if (tbb::task_arena* arena = t.arena.exchange(nullptr)) arena->terminate();  // an arena keeps the threads
+  t.arena.store(nullptr);
+  for (const auto& arena : t.arenas) arena->terminate();  // an arena keeps the threads
   t.stopped_for_fork = tbb::finalize(t.handle, std::nothrow);
 }
 
@@ -64,9 +67,9 @@ tbb::task_arena& make_arena(Threads& t) {
   if (tbb::task_arena* existing = t.arena.load()) return *existing;
   if (!t.handle) t.handle = tbb::task_scheduler_handle(tbb::attach{});
   // An arena bound to NUMA or core constraints is not wanted: the process's affinity mask already limits it.
-  auto* arena = new tbb::task_arena(t.wanted());
-  t.arena.store(arena, std::memory_order_release);
-  return *arena;
+  tbb::task_arena& arena = *t.arenas.emplace_back(std::make_unique<tbb::task_arena>(t.wanted()));
+  t.arena.store(&arena, std::memory_order_release);
+  return arena;
 }
 
 tbb::task_arena& arena() {

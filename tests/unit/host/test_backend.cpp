@@ -7,6 +7,7 @@
 #include "core/abi/dlpack_types.h"
 #include "core/ir/buffer.h"
 #include "core/ir/parser.h"
+#include "host/driver/session.h"
 
 namespace tenon::test {
 namespace {
@@ -125,12 +126,13 @@ TestBackend::~TestBackend() {
 TestSession::TestSession(std::vector<TestBackend*> backends, std::vector<std::string> overrides) {
   overrides.push_back("compile.backends=[]");
   overrides.push_back("passes.pipeline=[]");
-  overrides.push_back(std::string("compile.fallback=") + backends.back()->plugin()->name);
   std::vector<const char*> texts;
   for (const std::string& text : overrides) texts.push_back(text.c_str());
   const TenonSessionOptions options{sizeof(TenonSessionOptions), nullptr, texts.data(), texts.size()};
   require_ok(tenon_session_create(&options, &session_));
   for (TestBackend* backend : backends) require_ok(tenon_session_register(session_, backend->plugin()));
+  // The configuration is checked when the session is made, before the backends of this process are known.
+  session_->session->config.fallback_backend = backends.back()->plugin()->name;
   tenon_session_on_event(
       session_,
       [](void* self, const char* json) {
@@ -165,6 +167,7 @@ TestProgram::TestProgram(TestSession& session, const ir::Graph& graph, std::vect
   std::vector<std::vector<std::int64_t>> shapes;
   for (const ir::Constant& c : graph.constants()) {
     shapes.push_back(evaluated(c.type.shape, {}));
+    constants_.push_back(c.owner);
     tensors.push_back({const_cast<void*>(c.data), {kDLCPU, 0}, static_cast<std::int32_t>(shapes.back().size()), dlpack_type(c.type.dtype), nullptr, nullptr, 0});
   }
   std::vector<const DLTensor*> constants;

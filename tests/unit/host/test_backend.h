@@ -19,11 +19,11 @@ namespace tenon::test {
 struct Behaviour {
   std::uint32_t flags = TENON_DYNAMIC_SHAPES | TENON_STRIDED_INPUTS | TENON_COMPILE_REENTRANT | TENON_EXECUTE_REENTRANT;
   /// Empty: claims every node, in one group.
-  std::function<std::int32_t(const GraphView&, const TenonClaims&)> claim;
+  std::function<std::int32_t(const GraphView&, const TenonClaims&)> claim = {};
   /// Returns a failure to refuse; may fill assumptions and aliases.
-  std::function<std::int32_t(const GraphView&, TenonArtefact&)> compile;
+  std::function<std::int32_t(const GraphView&, TenonArtefact&)> compile = {};
   /// Runs instead of the evaluation.
-  std::function<std::int32_t(const ir::Graph&, const TenonExecuteArgs&)> execute;
+  std::function<std::int32_t(const ir::Graph&, const TenonExecuteArgs&)> execute = {};
 };
 
 /// A backend of this process. At most kSlots at a time, since a C function cannot carry a closure.
@@ -88,6 +88,7 @@ class TestProgram {
  private:
   TenonProgram* program_ = nullptr;
   std::size_t results_ = 0;
+  std::vector<std::shared_ptr<const void>> constants_;  // the host borrows their bytes
 };
 
 /// Parses text, or fails the test.

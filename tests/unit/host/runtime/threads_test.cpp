@@ -1,5 +1,8 @@
 #include "host/runtime/threads.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <numeric>
 #include <vector>
@@ -58,3 +61,21 @@ TEST_CASE("the number of threads can change", "[threads]") {
   set_thread_count(0);
   CHECK(thread_count() >= 1);
 }
+
+#ifndef __SANITIZE_THREAD__  // its runtime does not support threads in the child of a threaded process
+TEST_CASE("a child after fork has threads of its own", "[threads]") {
+  set_thread_count(2);
+  REQUIRE(sum_in_parallel(100000) == std::int64_t{100000} * 99999 / 2);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    _exit(sum_in_parallel(100000) == std::int64_t{100000} * 99999 / 2 && thread_count() == 2 ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+  CHECK(sum_in_parallel(100000) == std::int64_t{100000} * 99999 / 2);
+  set_thread_count(0);
+}
+#endif

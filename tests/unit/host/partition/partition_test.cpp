@@ -1,0 +1,279 @@
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "../test_backend.h"
+#include "catch.h"
+
+using namespace tenon;
+using namespace tenon::test;
+
+namespace {
+
+/// A random graph of f32[4, 5] arithmetic with reductions and a constant.
+ir::Graph random_graph(std::mt19937& random, int nodes) {
+  std::string text = "graph @random (%a: f32[4, 5], %b: f32[4, 5]) {\n  const @k: f32[5] = [1, 2, -1, 0.5, 3]\n  %v0: f32[5] = constant() {index = @k}\n";
+  std::vector<std::string> wide = {"a", "b"};
+  std::vector<std::string> narrow = {"v0"};
+  const auto pick = [&](const std::vector<std::string>& from) { return "%" + from[random() % from.size()]; };
+  for (int i = 1; i <= nodes; ++i) {
+    const std::string name = "v" + std::to_string(i);
+    switch (random() % 6) {
+      case 0:
+      case 1: text += "  %" + name + ": f32[4, 5] = add(" + pick(wide) + ", " + pick(wide) + ")\n"; break;
+      case 2: text += "  %" + name + ": f32[4, 5] = maximum(" + pick(wide) + ", " + pick(wide) + ")\n"; break;
+      case 3: text += "  %" + name + ": f32[4, 5] = mul(" + pick(wide) + ", " + pick(narrow) + ")\n"; break;
+      case 4: text += "  %" + name + ": f32[4, 5] = tanh(" + pick(wide) + ")\n"; break;
+      default: text += "  %" + name + ": f32[5] = amax(" + pick(wide) + ") {dim = [0], keepdim = false}\n"; narrow.push_back(name); continue;
+    }
+    wide.push_back(name);
+  }
+  return parse(text + "  return " + pick(wide) + ", " + pick(narrow) + ", %" + wide.back() + "\n}\n");
+}
+
+/// Claims a random part of the nodes in random groups: overlapping, not convex, in any order.
+std::function<std::int32_t(const GraphView&, const TenonClaims&)> random_claims(unsigned seed) {
+  return [random = std::mt19937(seed)](const GraphView& graph, const TenonClaims& claims) mutable {
+    for (int group = 0; group < 3; ++group) {
+      std::vector<std::uint32_t> nodes;
+      for (NodeView node : graph.nodes())
+        if (random() % 3 == 0) nodes.push_back(node.id());
+      std::shuffle(nodes.begin(), nodes.end(), random);
+      claims.claim(claims.self, nodes.data(), nodes.size());
+    }
+    return std::int32_t{TENON_OK};
+  };
+}
+
+std::vector<ops::HostTensor> reference(const ir::Graph& graph, const std::vector<ops::HostTensor>& inputs) {
+  std::vector<ops::TensorView> views;
+  for (const ops::HostTensor& input : inputs) views.push_back(input.view());
+  return ops::evaluate(graph, views);
+}
+
+void check_equal(const std::vector<ops::HostTensor>& got, const std::vector<ops::HostTensor>& want) {
+  REQUIRE(got.size() == want.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    REQUIRE(got[i].shape == want[i].shape);
+    REQUIRE(std::memcmp(got[i].data(), want[i].data(), want[i].byte_count()) == 0);
+  }
+}
+
+const char* const kChain = R"(graph @chain (%x: f32[3]) {
+  %a: f32[3] = neg(%x)
+  %b: f32[3] = tanh(%a)
+  %c: f32[3] = add(%a, %b)
+  return %c
+}
+)";
+
+std::vector<ops::HostTensor> chain_inputs() {
+  std::vector<ops::HostTensor> inputs;
+  inputs.push_back(filled(DType::f32, {3}, 1));
+  return inputs;
+}
+
+/// Runs the chain on `bad` before the fallback and gives the texts of the events of a kind.
+std::vector<std::string> run_chain(Behaviour behaviour, const std::string& kind) {
+  TestBackend bad("bad", std::move(behaviour)), good("good");
+  TestSession session({&bad, &good});
+  const ir::Graph graph = parse(kChain);
+  TestProgram program(session, graph, {"bad"});
+  check_equal(program.call(chain_inputs()), reference(graph, chain_inputs()));
+  check_equal(program.call(chain_inputs()), reference(graph, chain_inputs()));
+  return session.events(kind);
+}
+
+void check_named(const std::vector<std::string>& events, const std::string& words) {
+  REQUIRE(!events.empty());
+  const auto event = nlohmann::json::parse(events.front());
+  CHECK(event["backend"] == "bad");
+  CHECK_THAT(event["text"].get<std::string>(), Catch::Matchers::Contains(words));
+}
+
+}  // namespace
+
+TEST_CASE("random claims of three backends give what the reference gives", "[partition]") {
+  const unsigned seed = 4711;
+  INFO("seed " << seed);
+  std::mt19937 random(seed);
+  for (int round = 0; round < 60; ++round) {
+    TestBackend a("a", {.claim = random_claims(random())}), b("b", {.claim = random_claims(random())}), c("c", {.claim = random_claims(random())});
+    b.behaviour.flags &= ~TENON_STRIDED_INPUTS;
+    TestBackend fallback("fallback");
+    TestSession session({&a, &b, &c, &fallback});
+    const ir::Graph graph = random_graph(random, 2 + static_cast<int>(random() % 40));
+    std::vector<ops::HostTensor> inputs;
+    inputs.push_back(filled(DType::f32, {4, 5}, random()));
+    inputs.push_back(filled(DType::f32, {4, 5}, random()));
+    TestProgram program(session, graph, {"a", "b", "c"});
+    check_equal(program.call(inputs), reference(graph, inputs));
+  }
+}
+
+TEST_CASE("nodes go to the first backend that claims them", "[partition]") {
+  const auto only = [](std::string op) {
+    return [op](const GraphView& graph, const TenonClaims& claims) {
+      for (NodeView node : graph.nodes()) {
+        const std::uint32_t id = node.id();
+        if (node.op() == op) claims.claim(claims.self, &id, 1);
+      }
+      return std::int32_t{TENON_OK};
+    };
+  };
+  TestBackend first("first", {.claim = only("tanh")}), second("second"), fallback("fallback");
+  TestSession session({&first, &second, &fallback});
+  const ir::Graph graph = parse(kChain);
+  TestProgram program(session, graph, {"first", "second"});
+  check_equal(program.call(chain_inputs()), reference(graph, chain_inputs()));
+  CHECK(first.executes == 1);
+  CHECK(second.executes == 2);  // before and after tanh
+  CHECK(fallback.claims == 0);
+  const auto plan = nlohmann::json::parse(program.query("plan"));
+  CHECK(plan["steps"].size() == 3);
+  CHECK(plan["steps"][1]["backend"] == "first");
+}
+
+TEST_CASE("a composite that everybody refuses is expanded to what somebody takes", "[partition]") {
+  const auto primitives = [](const GraphView& graph, const TenonClaims& claims) {
+    for (NodeView node : graph.nodes()) {
+      const std::uint32_t id = node.id();
+      if (node.op() == "silu" || node.op() == "softmax")
+        claims.refuse(claims.self, id, "op", "composite");
+      else
+        claims.claim(claims.self, &id, 1);
+    }
+    return std::int32_t{TENON_OK};
+  };
+  TestBackend narrow("narrow", {.claim = primitives}), fallback("fallback");
+  TestSession session({&narrow, &fallback});
+  const ir::Graph graph = parse("graph @g (%x: f32[3]) {\n  %y: f32[3] = silu(%x)\n  return %y\n}\n");
+  TestProgram program(session, graph, {"narrow"});
+  const auto got = program.call(chain_inputs());
+  const auto want = reference(graph, chain_inputs());
+  for (int i = 0; i < 3; ++i) CHECK(std::abs(got[0].as<float>()[i] - want[0].as<float>()[i]) < 1e-6f);
+  CHECK(fallback.executes == 0);
+  CHECK(narrow.executes > 1);
+}
+
+TEST_CASE("a composite is left whole when its parts help nobody", "[partition]") {
+  TestBackend idle("idle", {.claim = [](const GraphView&, const TenonClaims&) { return std::int32_t{TENON_OK}; }}), fallback("fallback");
+  TestSession session({&idle, &fallback});
+  const ir::Graph graph = parse("graph @g (%x: f32[3]) {\n  %y: f32[3] = silu(%x)\n  return %y\n}\n");
+  TestProgram program(session, graph, {"idle"});
+  const auto plan = nlohmann::json::parse(program.query("plan"));
+  CHECK(plan["steps"][0]["ops"] == nlohmann::json({{"silu", 1}}));
+  REQUIRE(session.events("fallback").size() == 1);
+  CHECK(nlohmann::json::parse(session.events("fallback")[0])["op"] == "silu");
+}
+
+TEST_CASE("a claim of an unknown node is named and dropped", "[partition]") {
+  check_named(run_chain({.claim = [](const GraphView&, const TenonClaims& claims) {
+                const std::uint32_t nodes[] = {0, 99};
+                claims.claim(claims.self, nodes, 2);
+                return std::int32_t{TENON_OK};
+              }}, "claim_invalid"), "node 99, which the graph does not have");
+}
+
+TEST_CASE("a node claimed twice is named and kept once", "[partition]") {
+  check_named(run_chain({.claim = [](const GraphView&, const TenonClaims& claims) {
+                const std::uint32_t nodes[] = {1, 1};
+                claims.claim(claims.self, nodes, 2);
+                return std::int32_t{TENON_OK};
+              }}, "claim_invalid"), "twice in one group");
+  check_named(run_chain({.claim = [](const GraphView&, const TenonClaims& claims) {
+                const std::uint32_t nodes[] = {0, 1};
+                claims.claim(claims.self, nodes, 2);
+                claims.claim(claims.self, nodes + 1, 1);
+                return std::int32_t{TENON_OK};
+              }}, "claim_invalid"), "in two groups");
+}
+
+TEST_CASE("a group that is not convex is named and split", "[partition]") {
+  check_named(run_chain({.claim = [](const GraphView&, const TenonClaims& claims) {
+                const std::uint32_t nodes[] = {0, 2};
+                claims.claim(claims.self, nodes, 2);
+                return std::int32_t{TENON_OK};
+              }}, "claim_split"), "it was split");
+}
+
+TEST_CASE("a claim that fails claims nothing", "[partition]") {
+  check_named(run_chain({.claim = [](const GraphView&, const TenonClaims& claims) {
+                const std::uint32_t node = 0;
+                claims.claim(claims.self, &node, 1);
+                return std::int32_t{TENON_PLUGIN_FAILED};
+              }}, "claim_failed"), "failed to claim");
+}
+
+TEST_CASE("a backend that claims and then cannot compile is named", "[partition]") {
+  check_named(run_chain({.compile = [](const GraphView&, TenonArtefact&) { return std::int32_t{TENON_UNSUPPORTED}; }}, "compile_failed"), "cannot compile 3 nodes");
+}
+
+TEST_CASE("an artefact that makes no sense is a failure to compile", "[partition]") {
+  static const TenonAssumption assumption{7, 0, 10, 1};
+  check_named(run_chain({.compile = [](const GraphView&, TenonArtefact& artefact) {
+                artefact.assumptions = &assumption;
+                artefact.assumption_count = 1;
+                return std::int32_t{TENON_OK};
+              }}, "compile_failed"), "symbol 7");
+  static const TenonAliasPermit alias{5, 0};
+  check_named(run_chain({.compile = [](const GraphView&, TenonArtefact& artefact) {
+                artefact.aliases = &alias;
+                artefact.alias_count = 1;
+                return std::int32_t{TENON_OK};
+              }}, "compile_failed"), "output 5");
+}
+
+TEST_CASE("a backend that fails while running is named and not asked again", "[partition]") {
+  int calls = 0;
+  check_named(run_chain({.execute = [&](const ir::Graph&, const TenonExecuteArgs& args) {
+                ++calls;
+                static_cast<float*>(args.outputs[0])[0] = 1e30f;  // half a result
+                return std::int32_t{TENON_PLUGIN_FAILED};
+              }}, "execute_failed"), "failed to run 3 nodes");
+  CHECK(calls == 1);
+  check_named(run_chain({.execute = [&](const ir::Graph&, const TenonExecuteArgs&) { return std::int32_t{4242}; }}, "execute_failed"), "unknown code 4242");
+}
+
+TEST_CASE("asking for memory that is given, or handing over nonsense, is a failure", "[partition]") {
+  check_named(run_chain({.execute = [](const ir::Graph&, const TenonExecuteArgs& args) {
+                const std::int64_t sizes[] = {3};
+                args.call->allocate_output(args.call->self, 0, sizes, 1);
+                return std::int32_t{TENON_OK};
+              }}, "execute_failed"), "whose size is known");
+  check_named(run_chain({.execute = [](const ir::Graph&, const TenonExecuteArgs& args) {
+                const std::int64_t sizes[] = {3};
+                args.call->allocate_output(args.call->self, 9, sizes, 1);
+                return std::int32_t{TENON_OK};
+              }}, "execute_failed"), "output 9 of 1");
+  check_named(run_chain({.execute = [](const ir::Graph&, const TenonExecuteArgs& args) {
+                static std::int64_t shape[] = {2};
+                static float data[] = {1, 2};
+                static DLManagedTensorVersioned tensor{{1, 0}, nullptr, nullptr, 0, {data, {kDLCPU, 0}, 1, {kDLFloat, 32, 1}, shape, nullptr, 0}};
+                args.call->give_output(args.call->self, 0, &tensor);
+                return std::int32_t{TENON_OK};
+              }}, "execute_failed"), "the size 2 instead of 3");
+  check_named(run_chain({.execute = [](const ir::Graph&, const TenonExecuteArgs& args) {
+                static std::int64_t shape[] = {3};
+                static double data[] = {1, 2, 3};
+                static DLManagedTensorVersioned tensor{{1, 0}, nullptr, nullptr, 0, {data, {kDLCPU, 0}, 1, {kDLFloat, 64, 1}, shape, nullptr, 0}};
+                args.call->give_output(args.call->self, 0, &tensor);
+                return std::int32_t{TENON_OK};
+              }}, "execute_failed"), "float64 instead of");
+}
+
+TEST_CASE("a node that nobody takes is an error that names it", "[partition]") {
+  TestBackend picky("picky", {.claim = [](const GraphView& graph, const TenonClaims& claims) {
+    for (NodeView node : graph.nodes()) claims.refuse(claims.self, node.id(), "op", "not today");
+    return std::int32_t{TENON_OK};
+  }});
+  TestSession session({&picky});
+  CHECK_THROWS_WITH(TestProgram(session, parse(kChain), {}), Catch::Matchers::Contains("picky: op, not today") && Catch::Matchers::Contains("neg"));
+}
+
+TEST_CASE("an unknown backend is an error", "[partition]") {
+  TestBackend good("good");
+  TestSession session({&good});
+  CHECK_THROWS_WITH(TestProgram(session, parse(kChain), {"goood"}), Catch::Matchers::Contains("good"));
+}
