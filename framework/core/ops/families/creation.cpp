@@ -113,7 +113,7 @@ std::vector<Alias> full_names() {
          names({"torch.Tensor.new_ones"}, "(self, *size, " + torch.substr(3), new_filled(1)) +
          names({"torch.Tensor.new_full"}, "(self, size, fill_value, " + torch, new_filled({})) +
          names({"torch.tensor", "torch.as_tensor", "torch.scalar_tensor"}, "(data, dtype=None, device=None, requires_grad=False, pin_memory=False)", tensor_adapt) +
-         names({"numpy.array", "numpy.asarray", "numpy.ascontiguousarray"}, "(a -> data, dtype=None, order=None, *, copy=None, subok=False, ndmin=0, device=None, like=None)", tensor_adapt) +
+         names({"numpy.array", "numpy.asarray", "numpy.asanyarray", "numpy.ascontiguousarray"}, "(a -> data, dtype=None, order=None, *, copy=None, subok=False, ndmin=0, device=None, like=None)", tensor_adapt) +
          names({"numpy.full"}, "(shape -> size, fill_value, dtype=None, order='C', *, device=None, like=None)", full_adapt) +
          names({"numpy.zeros", "numpy.empty"}, "(shape -> size, dtype=None, order='C', *, device=None, like=None)", filled(0)) +
          names({"numpy.ones"}, "(shape -> size, dtype=None, order='C', *, device=None, like=None)", filled(1)) +
