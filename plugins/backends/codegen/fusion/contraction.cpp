@@ -70,6 +70,8 @@ std::optional<ContractionStep> as_contraction(const FusionContext& context, Node
   if (a.kind != OperationKind::load || b.kind != OperationKind::load || a.masked || b.masked) return {};
 
   const ValueId result = context.graph.node(node).results[0];
+  for (const Operation* load : {&a, &b})  // a cast is not part of a matrix kernel
+    if (context.graph.type(draft.buffers()[load->payload]).dtype != context.graph.type(result).dtype) return {};
   const auto c_strides = context.graph.type(result).resolved_strides();
   Dim a_rest = a.offset, b_rest = b.offset;
   auto role = [&](const Dim& variable, const Dim& extent, const Dim& c) -> std::optional<LoopRole> {

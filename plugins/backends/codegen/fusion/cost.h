@@ -29,8 +29,8 @@ bool rows_are_dot_products(const ContractionStep& product);
 /// The most operations of one kernel; more are split, so that registers and compile time stay bounded.
 inline constexpr std::size_t kMaxKernelOperations = 600;
 
-/// The most nodes that one value's expression may take in.
-inline constexpr std::size_t kMaxInlinedNodes = 150;
+/// The longest expression of one value, in operations.
+inline constexpr double kMaxInlinedCost = 300;
 
 /// A product of fewer multiplications than this runs as a loop nest, fused with its neighbours.
 inline constexpr double kSmallContraction = 16 * 1024;

@@ -26,7 +26,13 @@ void decompose_composites(ir::Graph& graph) {
     ops::NodeBuilder builder(graph, id);
     builder.at(node.location);
     const ops::OpQuery query(graph, node.operands, node.attributes);
-    const auto results = op->decompose(builder, query);
+    std::vector<ValueId> results;
+    try {
+      results = op->decompose(builder, query);
+    } catch (const Exception&) {  // it needs to know sizes: the library computes the node when they are known
+      for (std::size_t fresh = before; fresh < graph.node_capacity(); ++fresh) replaced.push_back(NodeId(fresh));
+      continue;
+    }
     for (std::size_t r = 0; r < results.size(); ++r) graph.replace_uses(node.results[r], results[r]);
     for (std::size_t fresh = before; fresh < graph.node_capacity(); ++fresh) pending.push_back(NodeId(fresh));
     replaced.push_back(id);
@@ -101,7 +107,8 @@ class Planner {
   std::vector<bool> library_;           // by NodeId
   std::vector<std::optional<ops::ScatterBody>> scatters_;
   std::vector<double> cost_;            // by NodeId: of the element with all that is inlined
-  std::vector<std::vector<std::uint32_t>> reach_;  // by NodeId: inlined nodes, sorted
+  std::vector<double> weight_;          // by NodeId: of the node alone; of a view with all that it reads
+  std::vector<std::vector<std::uint32_t>> reach_;  // by NodeId: inlined nodes at the same point, sorted
   std::vector<PendingStep> steps_;
   std::vector<std::size_t> step_of_;    // by ValueId: the step that writes it
   static constexpr std::size_t kNoStep = static_cast<std::size_t>(-1);
@@ -173,18 +180,26 @@ std::size_t Planner::paths_to(NodeId id, const std::vector<std::vector<NodeId>>&
   return apart + (together ? 1 : 0);
 }
 
+/// Counts the operations that one point of the node takes when everything that is not in memory is expanded. What is read at the
+/// same point is shared and counts once; what a view reads elsewhere is computed anew for each view.
 double Planner::reach_cost(NodeId id) {
   auto& reach = reach_[id.value];
-  double cost = own_cost(*context_.bodies[id.value]);
+  double own = own_cost(*context_.bodies[id.value]), elsewhere = 0;
+  const bool view = is_view(*context_.bodies[id.value]);
   for (ValueId operand : graph_.node(id).operands) {
     const ir::Value& v = graph_.value(operand);
     if (v.kind != ir::ValueKind::result || context_.in_memory[operand.value] || !context_.bodies[v.node.value]) continue;
+    elsewhere += cost_[v.node.value];
+    if (view) continue;
     const auto& other = reach_[v.node.value];
     std::vector<std::uint32_t> merged;
     std::set_union(reach.begin(), reach.end(), other.begin(), other.end(), std::back_inserter(merged));
     reach = std::move(merged);
   }
-  for (std::uint32_t n : reach) cost += own_cost(*context_.bodies[n]);
+  if (view) own += elsewhere;
+  weight_[id.value] = own;
+  double cost = own;
+  for (std::uint32_t n : reach) cost += weight_[n];
   reach.insert(std::upper_bound(reach.begin(), reach.end(), id.value), id.value);
   return cost;
 }
@@ -226,6 +241,7 @@ void Planner::choose_roots() {
   for (NodeId id : graph_.nodes()) mark_contraction_operands(id);
   const auto users = graph_.users();
   cost_.assign(graph_.node_capacity(), 0);
+  weight_.assign(graph_.node_capacity(), 0);
   reach_.resize(graph_.node_capacity());
   for (NodeId id : graph_.nodes()) {
     if (!context_.bodies[id.value]) continue;
@@ -234,7 +250,7 @@ void Planner::choose_roots() {
     const ir::Node& node = graph_.node(id);
     if (context_.in_memory[node.results[0].value]) continue;
     const std::size_t paths = paths_to(id, users);
-    const bool large = reach_[id.value].size() > kMaxInlinedNodes;
+    const bool large = cost > kMaxInlinedCost;
     if (!large && !worth_storing(cost, paths)) continue;
     log(fmt::format("store %{}: {} at {:.0f} operations", graph_.value(node.results[0]).name,
                     large ? "its expression is long," : fmt::format("read in {} places,", paths), cost));
