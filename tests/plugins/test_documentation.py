@@ -1,7 +1,10 @@
 """The plugins in docs/plugins.md build as they stand there."""
 import re
 
+import pytest
 from sdk_project import ROOT, exported_symbols
+
+pytestmark = pytest.mark.timeout(1200)  # may be the first to build the project that holds core
 
 
 def test_documented_plugins_build_and_work(with_gcc, conformance):

@@ -8,6 +8,8 @@ import subprocess
 import pytest
 from sdk_project import FIRST_PARTY, ROOT, exported_symbols, write_project
 
+pytestmark = pytest.mark.timeout(1200)  # core is compiled once with each compiler
+
 
 def static_libcxx_options() -> list[str] | None:
     """Options for the newest clang that has a static libc++; None where there is none."""
