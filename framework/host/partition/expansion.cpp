@@ -1,5 +1,7 @@
 #include "host/partition/expansion.h"
 
+#include <string>
+
 #include "core/ops/expand.h"
 
 namespace tenon::host {
@@ -7,24 +9,37 @@ namespace {
 
 constexpr std::size_t kMaxDepth = 12;
 
-/// Replaces `node` and, among what replaces it, what is chosen too.
-void expand_into(ExpandedGraph& expanded, NodeId node, const ExpansionChoice& choice) {
-  const ExpansionPath path = expanded.paths[node.value];
-  if (!choice.contains(path) || path.size() > kMaxDepth) return;
-  const std::size_t before = expanded.graph.node_capacity();
-  const std::string op = expanded.graph.node(node).op;
-  if (!ops::expand_node(expanded.graph, node)) return;
-  const std::size_t after = expanded.graph.node_capacity();
-  // The body of a primitive is that primitive: nothing is gained, and going on would never end.
-  const bool same = after == before + 1 && expanded.graph.node(NodeId(before)).op == op;
-  if (!same) expanded.done.insert(path);
-  for (std::size_t n = before; n < after; ++n) {
-    ExpansionPath child = path;
-    child.push_back(static_cast<std::uint32_t>(n - before));
-    expanded.paths.push_back(std::move(child));
+/// Replaces chosen nodes and, among what replaces them, what is chosen too.
+class Expander {
+ public:
+  Expander(ExpandedGraph& expanded, const ExpansionChoice& choice) : expanded_(expanded), choice_(choice) {}
+
+  void expand(NodeId node) {
+    const ExpansionPath path = expanded_.paths[node.value];
+    const std::string op = expanded_.graph.node(node).op;
+    if (!choice_.contains(path) || path.size() > kMaxDepth || primitives_.contains(op)) return;
+    const std::size_t before = expanded_.graph.node_capacity();
+    if (!ops::expand_node(expanded_.graph, node)) return;
+    const std::size_t after = expanded_.graph.node_capacity();
+    for (std::size_t n = before; n < after; ++n) {
+      ExpansionPath child = path;
+      child.push_back(static_cast<std::uint32_t>(n - before));
+      expanded_.paths.push_back(std::move(child));
+    }
+    // The body of a primitive is that primitive: nothing is gained, and going on would never end.
+    if (after == before + 1 && expanded_.graph.node(NodeId(before)).op == op) {
+      primitives_.insert(op);
+      return;
+    }
+    expanded_.done.insert(path);
+    for (std::size_t n = before; n < after; ++n) expand(NodeId(n));
   }
-  for (std::size_t n = before; n < after && !same; ++n) expand_into(expanded, NodeId(n), choice);
-}
+
+ private:
+  ExpandedGraph& expanded_;
+  const ExpansionChoice& choice_;
+  std::set<std::string> primitives_;
+};
 
 }  // namespace
 
@@ -32,7 +47,8 @@ ExpandedGraph expand(const ir::Graph& graph, const ExpansionChoice& choice) {
   ExpandedGraph expanded{graph.clone(), std::vector<ExpansionPath>(graph.node_capacity()), {}};
   const std::vector<NodeId> originals(graph.nodes().begin(), graph.nodes().end());
   for (std::size_t i = 0; i < originals.size(); ++i) expanded.paths[originals[i].value] = {static_cast<std::uint32_t>(i)};
-  for (NodeId n : originals) expand_into(expanded, n, choice);
+  Expander expander(expanded, choice);
+  for (NodeId n : originals) expander.expand(n);
   return expanded;
 }
 

@@ -42,7 +42,8 @@ Assigned assign_preferred(ir::Graph graph, const PartitionRequest& request) {
   Assignment assignment = unassigned(graph);
   ask_backends(assignment, graph, request, 0, preferred, false);
   const bool asks_again = std::any_of(request.backends.begin(), request.backends.end() - 1, [](BackendInstance* b) { return !b->has(TENON_ASK_ONCE); });
-  if (!asks_again) return {std::move(graph), std::move(assignment)};
+  const auto settled = [&](NodeId n) { return assignment.taken(n) || reads_constant(graph.node(n)); };
+  if (!asks_again || std::all_of(graph.nodes().begin(), graph.nodes().end(), settled)) return {std::move(graph), std::move(assignment)};
 
   ExpandedGraph expanded = expand(graph, {});
   const Assignment first = assignment;

@@ -96,7 +96,7 @@ void PlanRun::after_failure(std::uint32_t s, std::int32_t code) {
   if (step.late) context_.prepare_late(s);
   along_route(s, *next);
   environment.events->emit({{"kind", "execute_failed"}, {"phase", "execute"}, {"backend", name}, {"nodes", step.node_count}, {"code", code_name(why.code)}, {"text", text}});
-  environment.events->warn_once("backends", text);
+  environment.events->warn_once("fallbacks", text);
   step.set_detour(next);
   state.route = std::move(next);
   state.plain = false;

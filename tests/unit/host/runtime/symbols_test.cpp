@@ -39,6 +39,31 @@ void check_sizes(const TestProgram& program, const ir::Graph& graph, std::int64_
   }
 }
 
+const char* const kLate = R"(graph @late [s0: 1..64, u0: 0..64] (%x: f32[s0]) {
+  %y: f32[s0] = tanh(%x)
+  %i: i64[u0, 1] = nonzero(%y)
+  %j: i64[u0, 1] = add(%i, %i)
+  %k: i64[u0, 1] = mul(%j, %i)
+  %z: f32[s0] = neg(%y)
+  return %k, %z, %j
+}
+)";
+
+/// Runs kLate for a size and compares with what nonzero should have found.
+void check_late(const TestProgram& program, std::int64_t size) {
+  std::vector<ops::HostTensor> inputs;
+  inputs.push_back(filled(DType::f32, {size}, static_cast<unsigned>(size)));
+  for (std::int64_t i = 0; i < size; i += 3) inputs[0].as<float>()[i] = 0;
+  std::vector<std::int64_t> expected;
+  for (std::int64_t i = 0; i < size; ++i)
+    if (inputs[0].as<float>()[i] != 0) expected.push_back(2 * i * i);
+  const std::vector<ops::HostTensor> got = program.call(inputs);
+  REQUIRE(got[0].shape == std::vector<std::int64_t>{static_cast<std::int64_t>(expected.size()), 1});
+  CHECK(std::equal(expected.begin(), expected.end(), got[0].as<std::int64_t>()));
+  CHECK(got[1].shape == std::vector<std::int64_t>{size});
+  CHECK(got[2].shape == got[0].shape);
+}
+
 std::int32_t claim_every_second(const GraphView& graph, const TenonClaims& claims) {
   for (NodeView node : graph.nodes()) {
     const std::uint32_t id = node.id();
@@ -119,35 +144,47 @@ TEST_CASE("an assumption that does not hold compiles for the sizes of the call",
 }
 
 TEST_CASE("a size that depends on data is bound while running, and later steps wait", "[symbols]") {
-  const char* const text = R"(graph @late [s0: 1..64, u0: 0..64] (%x: f32[s0]) {
-  %y: f32[s0] = tanh(%x)
-  %i: i64[u0, 1] = nonzero(%y)
-  %j: i64[u0, 1] = add(%i, %i)
-  %k: i64[u0, 1] = mul(%j, %i)
-  %z: f32[s0] = neg(%y)
-  return %k, %z, %j
-}
-)";
-  Result<ir::Graph> parsed = ir::Graph();
-  try {
-    parsed = parse(text);
-  } catch (const Exception& e) {
-    FAIL(e.what());
-  }
-  const ir::Graph graph = *std::move(parsed);
   TestBackend second("second", {.claim = claim_every_second}), fallback("fallback");
   TestSession session({&second, &fallback});
-  TestProgram program(session, graph, {"second"});
-  for (std::int64_t size : {1, 7, 30, 7}) {
-    std::vector<ops::HostTensor> inputs;
-    inputs.push_back(filled(DType::f32, {size}, static_cast<unsigned>(size)));
-    for (std::int64_t i = 0; i < size; i += 3) inputs[0].as<float>()[i] = 0;
-    std::vector<std::int64_t> expected;
-    for (std::int64_t i = 0; i < size; ++i)
-      if (inputs[0].as<float>()[i] != 0) expected.push_back(2 * i * i);
-    const std::vector<ops::HostTensor> got = program.call(inputs);
-    REQUIRE(got[0].shape == std::vector<std::int64_t>{static_cast<std::int64_t>(expected.size()), 1});
-    CHECK(std::equal(expected.begin(), expected.end(), got[0].as<std::int64_t>()));
-    CHECK(got[1].shape == std::vector<std::int64_t>{size});
-  }
+  TestProgram program(session, parse(kLate), {"second"});
+  const int compiled = second.compiles + fallback.compiles;
+  for (std::int64_t size : {1, 7, 30, 7}) check_late(program, size);
+  CHECK(second.compiles + fallback.compiles == compiled);
+  CHECK(second.executes > 0);
+  CHECK(fallback.executes > 0);
+}
+
+TEST_CASE("a backend that fails after it asked for memory leaves its nodes to the next", "[symbols]") {
+  TestBackend failing("failing", {.execute = [](const ir::Graph& graph, const TenonExecuteArgs& args) {
+    TestBackend::evaluate(graph, args);
+    return std::int32_t{TENON_PLUGIN_FAILED};
+  }});
+  TestBackend fallback("fallback");
+  TestSession session({&failing, &fallback});
+  TestProgram program(session, parse(kLate), {"failing"});
+  for (std::int64_t size : {9, 2, 9}) check_late(program, size);
+  CHECK(session.events("execute_failed").size() == 2);  // before the size is known, and after
+  CHECK(failing.executes == 2);
+}
+
+TEST_CASE("sizes that contradict what is known are a failure of the backend", "[symbols]") {
+  TestBackend wrong("wrong", {.execute = [](const ir::Graph& graph, const TenonExecuteArgs& args) {
+    if (args.outputs[0]) return TestBackend::evaluate(graph, args);
+    const std::int64_t sizes[] = {4, 3};
+    args.call->allocate_output(args.call->self, 0, sizes, 2);
+    return std::int32_t{TENON_OK};
+  }});
+  wrong.behaviour.claim = [](const GraphView& graph, const TenonClaims& claims) {
+    for (NodeView node : graph.nodes()) {
+      const std::uint32_t id = node.id();
+      if (node.op() == "nonzero") claims.claim(claims.self, &id, 1);
+    }
+    return std::int32_t{TENON_OK};
+  };
+  TestBackend fallback("fallback");
+  TestSession session({&wrong, &fallback});
+  TestProgram program(session, parse(kLate), {"wrong"});
+  check_late(program, 8);
+  REQUIRE(session.events("execute_failed").size() == 1);
+  CHECK_THAT(session.events("execute_failed")[0], Catch::Matchers::Contains("dimension 1 of %i the size 3 instead of 1"));
 }
