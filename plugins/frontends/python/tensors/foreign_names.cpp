@@ -27,6 +27,12 @@ const std::unordered_set<std::string_view> kData = {"item",     "tolist",    "__
                                                     "nonzero",  "unique",    "__repr__",   "__str__",    "__format__", "__contains__", "array2string",
                                                     "tobytes",  "untyped_storage", "storage", "__reduce_ex__", "__deepcopy__"};
 
+// What makes a tensor from Python values, as torch names it.
+const std::unordered_set<std::string_view> kCreation = {"tensor", "as_tensor", "from_numpy", "scalar_tensor", "finfo", "iinfo"};
+
+// Methods of arrays that write into the array, where the function of the same name gives a new one.
+const std::unordered_set<std::string_view> kWritingMethods = {"sort", "partition", "resize", "fill", "put", "itemset", "setfield", "setflags", "byteswap"};
+
 std::string text_attribute(PyObject* object, const char* name) {
   Ref value = Ref::steal(PyObject_GetAttrString(object, name));
   if (!value || !PyUnicode_Check(value.get())) {
@@ -138,7 +144,7 @@ void read_schemas(const TorchLibrary& torch, ForeignFunction& function) {
     std::string_view schema = PyUnicode_AsUTF8(text.get());
     if (schema.find("out)") != std::string_view::npos || schema.find("*, Tensor(a!)") != std::string_view::npos) continue;  // the out= variants
     const std::string_view results = schema.substr(schema.rfind("->"));
-    aliases |= results.find('(', results.find("Tensor")) != std::string_view::npos && results.find("Tensor(") != std::string_view::npos;
+    aliases |= results.find("Tensor(") != std::string_view::npos;
   }
   function.may_alias = aliases;
 }
@@ -149,6 +155,14 @@ ForeignFunction classify(std::vector<std::string> names, ops::Flavour flavour) {
   if (names.empty()) return function;
   function.name = names.front();
   const std::string_view last = std::string_view(function.name).substr(function.name.rfind('.') + 1);
+  const bool internal = last.size() > 1 && last.front() == '_' && last[1] != '_';
+  if (internal) return function;
+  function.method = starts_with(function.name, "torch.Tensor.") || starts_with(function.name, "numpy.ndarray.");
+  function.writes = starts_with(function.name, "numpy.ndarray.") && kWritingMethods.contains(last);
+  if (function.writes) {
+    function.kind = CallClass::missing;
+    return function;
+  }
   if (kMetadata.contains(last)) {
     function.kind = CallClass::metadata;
     return function;
@@ -161,6 +175,7 @@ ForeignFunction classify(std::vector<std::string> names, ops::Flavour flavour) {
       return function;
     }
   function.kind = kData.contains(last) ? CallClass::data : CallClass::missing;
+  if (flavour == ops::Flavour::torch && !function.method && kCreation.contains(last)) function.kind = CallClass::creation;
   return function;
 }
 

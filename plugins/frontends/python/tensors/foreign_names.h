@@ -15,6 +15,7 @@ enum class CallClass : std::uint8_t {
   operation,  // the catalogue has an alias for it
   metadata,   // reads shapes, dtypes and the like; the answer is a constant under the guards
   data,       // reads elements (item, tolist, bool): ends the graph
+  creation,   // makes a tensor from Python values; never an op
   missing,    // torch's or NumPy's, but the catalogue has no op for it
 };
 
@@ -26,6 +27,7 @@ struct ForeignFunction {
   bool may_alias = false;       // a result may share memory with an argument, or be one
   bool writes = false;          // changes an argument in place
   bool ufunc = false;
+  bool method = false;          // of a tensor or array
 };
 
 /// Finds out about a callable; the answer is kept for the life of the process. The GIL must be held.

@@ -196,7 +196,12 @@ Ref TensorRecorder::with_twins(PyObject* object) {
 
 // ---- calls
 
-bool TensorRecorder::takes(PyObject* callable) { return foreign_function(callable).kind != CallClass::unknown; }
+bool TensorRecorder::takes(PyObject* callable) {
+  const ForeignFunction& function = foreign_function(callable);
+  // A function of torch without an op may be one that the evaluator knows (torch.is_grad_enabled).
+  if (function.kind == CallClass::missing) return function.flavour == ops::Flavour::numpy || function.method;
+  return function.kind != CallClass::unknown;
+}
 
 Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
   callable = unwrapped_array_method(callable);
@@ -208,7 +213,9 @@ Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
       throw GraphBreak(fmt::format("{} needs the elements of a tensor while the program runs", function.name),
                        "keep the decision in the graph: torch.where, or tenon.cond");
     case CallClass::missing:
-      if (operands_of(args, kwargs).empty() && function.flavour == ops::Flavour::numpy) return fold(callable, args, kwargs);
+    case CallClass::creation:
+      if (operands_of(args, kwargs).empty() && (function.flavour == ops::Flavour::numpy || function.kind == CallClass::creation))
+        return fold(callable, args, kwargs);
       throw GraphBreak(fmt::format("Tenon has no op for {}", function.name));
     case CallClass::unknown: break;
   }
@@ -334,7 +341,7 @@ Ref TensorRecorder::stand_in_for_twin(PyObject* twin, ir::ValueId value, const F
                                  spec.describe()));
   const TwinPlace place = place_of_twin(twin);
   for (std::uint32_t storage = 0; storage < x_storages.size() && spec.kind != TensorKind::scalar; ++storage) {
-    if (x_storages[storage].address != place.storage) continue;
+    if (x_storages[storage].address != place.storage || x_stand_ins[x_storages[storage].first].kind == TensorKind::scalar) continue;
     StandIn view;
     view.kind = spec.kind;
     view.value = value;

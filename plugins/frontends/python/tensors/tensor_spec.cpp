@@ -192,16 +192,15 @@ const void* data_of(const TensorSpec& spec, PyObject* object, void* scratch) noe
   return nullptr;
 }
 
-std::pair<std::string, std::string> TensorCheck::difference(PyObject* value) const {
+std::string TensorCheck::found(PyObject* value) const {
   try {
     auto now = read_spec(value);
-    if (const auto* refused = std::get_if<std::string>(&now)) return {x_spec.describe(), *refused};
-    const auto& found = std::get<TensorSpec>(now);
-    if (found.type != x_spec.type) return {x_spec.type->tp_name, found.type->tp_name};
-    return {x_spec.describe(), found.describe()};
+    if (auto* refused = std::get_if<std::string>(&now)) return *refused;
+    const auto& spec = std::get<TensorSpec>(now);
+    return spec.type == x_spec.type ? spec.describe() : fmt::format("{} {}", spec.type->tp_name, spec.describe());
   } catch (const std::exception&) {
     PyErr_Clear();
-    return {x_spec.describe(), fmt::format("an object of type {}", Py_TYPE(value)->tp_name)};
+    return fmt::format("an object of type {}", Py_TYPE(value)->tp_name);
   }
 }
 

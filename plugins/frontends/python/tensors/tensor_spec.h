@@ -47,7 +47,8 @@ class TensorCheck final : public ValueCheck {
  public:
   explicit TensorCheck(TensorSpec spec) : x_spec(std::move(spec)) {}
   bool holds(PyObject* value) const noexcept override { return matches(x_spec, value); }
-  std::pair<std::string, std::string> difference(PyObject* value) const override;
+  std::string expected() const override { return x_spec.describe(); }
+  std::string found(PyObject* value) const override;
 
  private:
   TensorSpec x_spec;
