@@ -38,15 +38,15 @@ std::uint64_t call_key(const TorchState& state, const CallArguments& call) {
   return key;
 }
 
-Ref g_renderer;  // of the package, until the process ends
+PyObject* g_renderer = nullptr;  // of the package; lives as long as the process
 
 }  // namespace
 
-void take_renderer(Ref renderer) { g_renderer = std::move(renderer); }
+void take_renderer(Ref renderer) { Py_XSETREF(g_renderer, renderer.release()); }
 
 Ref render(PyObject* traced) {
   if (!g_renderer) return checked(PyObject_CallMethod(traced, "text", nullptr));
-  return Ref::steal(PyObject_CallOneArg(g_renderer.get(), traced));
+  return Ref::steal(PyObject_CallOneArg(g_renderer, traced));
 }
 
 FunctionCache::FunctionCache(Ref callable, Settings settings)
