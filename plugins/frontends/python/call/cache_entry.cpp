@@ -79,11 +79,29 @@ CacheEntry::CacheEntry(TorchState state, Segment segment, CapturedGraph captured
   x_output_count = x_captured.graph.outputs().size();
   x_runs = x_output_count > 0;
   x_release_gil = is_long(x_captured);
+  for (const std::string& op : x_captured.op_names) x_uses_numpy |= op.starts_with("numpy.");
   for (ResultTemplate::Node& node : x_segment.result.nodes) {
     if (node.kind != ResultTemplate::Kind::source) continue;
     x_result_slots.push_back(node.index);
     node.index = static_cast<std::uint32_t>(x_result_slots.size() - 1);
   }
+}
+
+int CacheEntry::traverse(visitproc visit, void* arg) const {
+  for (const ResultTemplate::Node& node : x_segment.result.nodes) {
+    Py_VISIT(node.object.get());
+    Py_VISIT(node.names.get());
+  }
+  Py_VISIT(x_program.callable());
+  for (const TracedCall& call : x_captured.trace.calls) {
+    Py_VISIT(call.callable.get());
+    Py_VISIT(call.args.get());
+    Py_VISIT(call.kwargs.get());
+    Py_VISIT(call.result.get());
+  }
+  for (const Ref& input : x_captured.trace.inputs) Py_VISIT(input.get());
+  for (const Ref& output : x_captured.trace.outputs) Py_VISIT(output.get());
+  return x_segment.guards.traverse(visit, arg);
 }
 
 bool CacheEntry::compile(const Settings& settings, const std::string& name) {

@@ -37,10 +37,15 @@ class CacheEntry {
   const TorchState& state() const { return x_state; }
   Segment& segment() { return x_segment; }
   const CapturedGraph& captured() const { return x_captured; }
+  /// Whether NumPy's error handling matters to it.
+  bool uses_numpy() const { return x_uses_numpy; }
   /// Ops in the graph as captured; without any there is no graph.
   std::size_t op_count() const { return x_op_count; }
   /// Forgets what only callers of explain and backends written in Python need.
   void drop_trace() { x_captured.trace = {}; }
+
+  /// Visits every object that is held, for the garbage collector.
+  int traverse(visitproc visit, void* arg) const;
 
   void retain() { ++x_users; }
   void release() {
@@ -65,6 +70,7 @@ class CacheEntry {
   std::size_t x_output_count = 0;
   std::size_t x_users = 1;
   bool x_runs = false;          // there are graph outputs to compute
+  bool x_uses_numpy = false;
   bool x_release_gil = false;   // the plan is long enough
 };
 

@@ -66,8 +66,7 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 
 int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(as_function(self)->dict);
-  if (as_function(self)->cache) Py_VISIT(as_function(self)->cache->callable());
-  return 0;
+  return as_function(self)->cache ? as_function(self)->cache->traverse(visit, arg) : 0;
 }
 
 int clear(PyObject* self) {

@@ -9,34 +9,11 @@
 #include "python/call/session.h"
 #include "python/call/traced_graph.h"
 #include "python/evaluator/graph_break.h"
+#include "python/tensors/numpy_state.h"
 #include "python/tensors/torch_library.h"
 
 namespace tenon::python {
 namespace {
-
-std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) { return (hash ^ value) * 0x9e3779b97f4a7c15ull + (hash >> 29); }
-
-std::uint64_t spec_key(const TensorSpec& spec) {
-  std::uint64_t key = mixed(static_cast<std::uint64_t>(spec.dtype), spec.requires_grad);
-  for (std::int64_t extent : spec.shape) key = mixed(key, static_cast<std::uint64_t>(extent));
-  return key;
-}
-
-/// What a broken capture is remembered by: the state, and types and shapes of the arguments. Coarser than guards: a call that would now be
-/// captured may stay eager, which is slow, counted, and right.
-std::uint64_t call_key(const TorchState& state, const CallArguments& call) {
-  std::uint64_t key = mixed(state.included ^ state.excluded, state.autograd);
-  for (std::size_t i = 0; i < call.count(); ++i) {
-    key = mixed(key, reinterpret_cast<std::uint64_t>(Py_TYPE(call.values[i])));
-    try {
-      auto spec = read_spec(call.values[i]);
-      if (const auto* found = std::get_if<TensorSpec>(&spec)) key = mixed(key, spec_key(*found));
-    } catch (const PythonError&) {
-      PyErr_Clear();
-    }
-  }
-  return key;
-}
 
 PyObject* g_renderer = nullptr;  // of the package; lives as long as the process
 
@@ -52,10 +29,18 @@ Ref render(PyObject* traced) {
 FunctionCache::FunctionCache(Ref callable, Settings settings)
     : x_callable(std::move(callable)), x_settings(std::move(settings)), x_name(name_of_callable(x_callable.get())) {}
 
+int FunctionCache::traverse(visitproc visit, void* arg) const {
+  Py_VISIT(x_callable.get());
+  Py_VISIT(x_settings.callable.get());
+  for (const CacheEntry* entry : x_entries)
+    if (int stopped = entry->traverse(visit, arg)) return stopped;
+  return 0;
+}
+
 void FunctionCache::clear() {
   std::vector<CacheEntry*> entries = std::move(x_entries);
   x_entries.clear();
-  x_broken.clear();
+  x_breaks = {};
   x_reported.clear();
   x_limit_reported = false;
   for (CacheEntry* entry : entries) entry->release();
@@ -70,6 +55,7 @@ PyObject* FunctionCache::call(PyObject* const* values, std::size_t nargsf, PyObj
       CacheEntry* entry = x_entries[i];
       if (!entry->matches(*state, call)) continue;
       if (i > 0) std::rotate(x_entries.begin(), x_entries.begin() + static_cast<std::ptrdiff_t>(i), x_entries.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+      if (entry->uses_numpy() && !numpy_errors_are_quiet()) [[unlikely]] return loudly(call);
       return run(entry, call);
     }
   }
@@ -90,6 +76,12 @@ PyObject* FunctionCache::run(CacheEntry* entry, const CallArguments& call) {
   return eagerly(call);
 }
 
+PyObject* FunctionCache::loudly(const CallArguments& call) {
+  CaptureBreak why;
+  why.reason = kLoudErrors;
+  return broken(why, call);
+}
+
 PyObject* FunctionCache::eagerly(const CallArguments& call) {
   counters().eager_fallbacks.fetch_add(1, std::memory_order_relaxed);
   return PyObject_Vectorcall(x_callable.get(), call.values, call.positional, call.keyword_names);
@@ -100,19 +92,25 @@ PyObject* FunctionCache::miss(const CallArguments& call) {
   const std::optional<TorchState> now = torch_state();
   CaptureBreak why;
   why.reason = refusal(now);
-  if (!why.reason.empty()) return broken(why, call, 0);
-  const std::uint64_t key = call_key(*now, call);
-  if (x_broken.contains(key) && !x_settings.fullgraph) return eagerly(call);
-  if (limit_reached()) return eagerly(call);
+  if (!why.reason.empty()) return broken(why, call);
+  if (limit_reached(*now)) return eagerly(call);
   if (!x_entries.empty()) report_recompile(*now, call);
   auto captured = capture_call(x_callable.get(), call, *now);
-  if (const auto* stopped = std::get_if<CaptureBreak>(&captured)) return broken(*stopped, call, key);
+  if (const auto* stopped = std::get_if<CaptureBreak>(&captured)) {
+    ++x_breaks[now->autograd];
+    x_last_break = stopped->reason;
+    return broken(*stopped, call);
+  }
   CacheEntry* entry = std::get<CacheEntry*>(captured);
   report_capture(*entry);
+  if (entry->uses_numpy() && !numpy_errors_are_quiet()) {
+    entry->release();
+    return loudly(call);
+  }
   if (!entry->matches(*now, call)) {  // finds the inputs of this call; the capture itself has checked that it holds
     entry->release();
     why.reason = "the guards of the capture do not hold right after it (a defect of Tenon)";
-    return broken(why, call, key);
+    return broken(why, call);
   }
   if (!entry->compile(x_settings, x_name)) {
     entry->release();
@@ -125,12 +123,17 @@ PyObject* FunctionCache::miss(const CallArguments& call) {
   return run(entry, call);
 }
 
-bool FunctionCache::limit_reached() {
-  if (x_entries.size() < x_settings.recompile_limit) return false;
+bool FunctionCache::limit_reached(const TorchState& state) {
+  const bool variants = x_entries.size() >= x_settings.recompile_limit;
+  const bool breaks = x_breaks[state.autograd] >= x_settings.recompile_limit && !x_settings.fullgraph;
+  if (!variants && !breaks) return false;
   if (!x_limit_reported) {
     x_limit_reported = true;
-    log_line(fmt::format("tenon: recompile limit of {} reached for {}: further variants run eagerly. TENON_LOGS=recompiles shows which guards fail",
-                         x_settings.recompile_limit, x_name));
+    log_line(variants ? fmt::format("tenon: recompile limit of {} reached for {}: further variants run eagerly; TENON_LOGS=recompiles shows which guards fail",
+                                    x_settings.recompile_limit, x_name)
+                      : fmt::format("tenon: recompile limit of {} reached for {}: each of its captures ended early, it runs eagerly from now on; the last "
+                                    "one: {}",
+                                    x_settings.recompile_limit, x_name, x_last_break));
   }
   return true;
 }
@@ -162,14 +165,13 @@ void FunctionCache::report_capture(CacheEntry& entry) {
   }
 }
 
-PyObject* FunctionCache::broken(const CaptureBreak& why, const CallArguments& call, std::uint64_t key) {
+PyObject* FunctionCache::broken(const CaptureBreak& why, const CallArguments& call) {
   counters().graph_breaks.fetch_add(1, std::memory_order_relaxed);
   const std::string message = break_message(why, x_name);
   if (x_settings.fullgraph) {
     set_error(ErrorClass::graph_break, message);
     return nullptr;
   }
-  if (key) x_broken.insert(key);
   if (logs().graph_breaks && x_reported.insert(message).second) log_line(fmt::format("tenon: graph break: {}\n  The call runs eagerly.", message));
   return eagerly(call);
 }

@@ -445,6 +445,16 @@ bool CheckProgram::check(const CallArguments& call) noexcept {
 
 std::uint32_t CheckProgram::slot(SourceId source) const { return source.value; }
 
+int CheckProgram::traverse(visitproc visit, void* arg) const {
+  for (const Guard& guard : body_->guards) {
+    Py_VISIT(guard.expected.get());
+    Py_VISIT(guard.key.get());
+  }
+  for (const Ref& temporary : body_->temporaries) Py_VISIT(temporary.get());
+  Py_VISIT(body_->keyword_names.get());
+  return body_->sources.traverse(visit, arg);
+}
+
 PyObject* const* CheckProgram::values() const { return body_->registers.data(); }
 
 std::optional<GuardFailure> CheckProgram::explain(const CallArguments& call) {

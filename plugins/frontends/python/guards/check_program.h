@@ -48,6 +48,8 @@ class CheckProgram {
   /// All guards in words.
   std::vector<std::string> describe() const;
   std::size_t guard_count() const;
+  /// Visits every object that is held, for the garbage collector.
+  int traverse(visitproc visit, void* arg) const;
 
  private:
   struct Body;

@@ -59,6 +59,12 @@ class SourceTable {
 
   const Source& operator[](SourceId id) const { return sources_[id.value]; }
   std::size_t size() const { return sources_.size(); }
+  /// Visits every object that is held, for the garbage collector.
+  int traverse(visitproc visit, void* arg) const {
+    for (const Source& source : sources_) Py_VISIT(source.key.get());
+    Py_VISIT(key_numbers_.get());
+    return 0;
+  }
 
   /// Whether the path starts at an argument (its objects differ from call to call), not at a constant.
   bool from_argument(SourceId id) const;

@@ -30,6 +30,9 @@ const std::unordered_set<std::string_view> kData = {"item",     "tolist",    "__
 // What makes a tensor from Python values, as torch names it.
 const std::unordered_set<std::string_view> kCreation = {"tensor", "as_tensor", "from_numpy", "scalar_tensor", "finfo", "iinfo"};
 
+// What gives the elements of self as they are; whether in new memory, the library says.
+const std::unordered_set<std::string_view> kSameElements = {"contiguous", "clone", "detach", "cpu", "data", "alias", "copy", "resolve_conj", "resolve_neg"};
+
 // Methods of arrays that write into the array, where the function of the same name gives a new one.
 const std::unordered_set<std::string_view> kWritingMethods = {"sort", "partition", "resize", "fill", "put", "itemset", "setfield", "setflags", "byteswap"};
 
@@ -131,6 +134,7 @@ void read_schemas(const TorchLibrary& torch, ForeignFunction& function) {
   if (name == "__setitem__" || (name.size() > 1 && name.back() == '_' && name[name.size() - 2] != '_')) function.writes = true;
   if (function.op && function.op->body && !function.writes && starts_with(name, "__")) return;  // operators of pointwise ops
   function.may_alias = true;
+  if (name == "__getitem__") return;  // ATen's schemas of that name are of lists
   Ref native = checked(PyObject_GetAttrString(torch.module.get(), "_C"));
   Ref schemas = Ref::steal(PyObject_CallMethod(native.get(), "_jit_get_schemas_for_operator", "s", ("aten::" + name).c_str()));
   if (!schemas) {
@@ -175,6 +179,7 @@ ForeignFunction classify(std::vector<std::string> names, ops::Flavour flavour) {
       return function;
     }
   function.kind = kData.contains(last) ? CallClass::data : CallClass::missing;
+  if (function.method && kSameElements.contains(last)) function.kind = CallClass::same_elements;
   if (flavour == ops::Flavour::torch && !function.method && kCreation.contains(last)) function.kind = CallClass::creation;
   return function;
 }

@@ -15,6 +15,7 @@ enum class CallClass : std::uint8_t {
   operation,  // the catalogue has an alias for it
   metadata,   // reads shapes, dtypes and the like; the answer is a constant under the guards
   data,       // reads elements (item, tolist, bool): ends the graph
+  same_elements,  // gives self's elements as they are, as a view, a copy or self
   creation,   // makes a tensor from Python values; never an op
   missing,    // torch's or NumPy's, but the catalogue has no op for it
 };

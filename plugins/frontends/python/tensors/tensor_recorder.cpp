@@ -207,7 +207,8 @@ Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
   callable = unwrapped_array_method(callable);
   const ForeignFunction& function = foreign_function(callable);
   switch (function.kind) {
-    case CallClass::operation: return record(callable, function, args, kwargs);
+    case CallClass::operation:
+    case CallClass::same_elements: return record(callable, function, args, kwargs);
     case CallClass::metadata: return answer_metadata(callable, function, args, kwargs);
     case CallClass::data:
       throw GraphBreak(fmt::format("{} needs the elements of a tensor while the program runs", function.name),
@@ -261,6 +262,7 @@ Ref TensorRecorder::record(PyObject* callable, const ForeignFunction& function, 
 }
 
 ops::ForeignResult TensorRecorder::build(const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
+  if (function.kind == CallClass::same_elements) return {{x_stand_ins[operands_of(args, kwargs).front()].value}, ops::Container::single};
   ops::ForeignCall call = foreign_call(function.name, function.flavour, args, kwargs, [&](PyObject* o) { return value_of(o, function.flavour); });
   if (const TorchLibrary* torch = known_torch_library(); torch && function.flavour == ops::Flavour::torch)
     call.default_float = torch->dtype_of_scalar_type(static_cast<std::uint8_t>(x_state.default_dtype)).value_or(DType::f32);
@@ -270,7 +272,7 @@ ops::ForeignResult TensorRecorder::build(const ForeignFunction& function, PyObje
 }
 
 bool TensorRecorder::strides_are_known(const ForeignFunction& function, const ops::ForeignResult& result, std::span<const Index> operands) const {
-  if (result.container != ops::Container::single || result.values.size() != 1) return false;
+  if (result.container != ops::Container::single || result.values.size() != 1 || !function.op) return false;
   if (function.op->body || function.ufunc) return true;
   std::size_t rank = 0;
   for (Index index : operands) {

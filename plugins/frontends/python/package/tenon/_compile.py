@@ -80,7 +80,7 @@ def settings_of(backend, mode, fullgraph, dynamic, options) -> dict[str, Any]:
         raise ConfigError(f"options must hold JSON values: {error}") from None
     return {
         "backends": names,
-        "callable": functools.partial(python_backend, function) if function else None,
+        "callable": functools.partial(python_backend, function) if function is not None else None,
         "name": label,
         "fullgraph": bool(fullgraph),
         "dynamic": dynamic,
