@@ -214,6 +214,7 @@ void PlanBuilder::finish() {
     for (std::size_t i = 0; i < step.inputs.size(); ++i) touch(step.inputs[i], step.first_input + i);
     for (std::size_t i = 0; i < step.outputs.size(); ++i) touch(step.outputs[i], step.first_output + i);
   }
+  if (plan.conversions_) environment_.events->count("conversions", static_cast<std::int64_t>(plan.conversions_));
   environment_.live_plans->add(plan_.get());
 }
 

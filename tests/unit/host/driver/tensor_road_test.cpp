@@ -178,6 +178,7 @@ TEST_CASE("layouts that types state are given to those who take them, and made f
     const std::vector<ops::HostTensor> got = program.call(inputs);
     for (int i = 0; i < 6; ++i) CHECK(got[0].as<float>()[i] == -inputs[0].as<float>()[i]);
     CHECK_THAT(program.query("plan"), Contains(strided ? "\"conversions\":0" : "\"conversions\":1"));
+    CHECK((session.query("statistics").find("\"conversions\":1") == std::string::npos) == strided);
   }
 }
 
