@@ -166,3 +166,16 @@ def test_strides_of_results(check):
     for order in ((0, 1, 2), (2, 0, 1), (1, 2, 0), (2, 1, 0)):
         x = a.transpose(order)
         check(lambda x: (np.sin(x), x + x.mean(), x * x[:1], np.where(x > 0, x, 0), x.sum(axis=1), x.T + 1), (x,))
+
+
+def test_subscripts(check):
+    check(lambda a: (a[1], a[:, None], a[..., -1], a[[2, 0]], a[[0, 1], [1, 2]], a[1, 1:], a[::-1, ::2], a[np.array([0, 1])]), (RNG.standard_normal((3, 4)),))
+
+
+def test_errstate_that_raises_runs_eagerly():
+    compiled = tenon.compile(lambda a, b: a / b + 1)
+    compiled(np.ones(3), np.ones(3))
+    with np.errstate(all="raise"), pytest.raises(FloatingPointError):
+        compiled(np.ones(3), np.zeros(3))
+    with np.errstate(all="ignore"):
+        assert np.isinf(compiled(np.ones(3), np.zeros(3))).all()

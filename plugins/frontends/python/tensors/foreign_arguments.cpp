@@ -119,6 +119,9 @@ ops::ForeignCall foreign_call(std::string_view name, ops::Flavour flavour, PyObj
     PyObject* argument = PyTuple_GET_ITEM(args, i);
     if (is_cpu_device(argument) || is_memory_format(argument)) continue;
     call.positional.push_back(foreign_argument(argument, flavour, value_of));
+    // In a subscript a list is one index, where a tuple is several.
+    if (i == 1 && PyList_Check(argument) && (name.ends_with("__getitem__") || name.ends_with("__setitem__")))
+      call.positional.back() = {ops::ForeignList{std::move(call.positional.back())}};
   }
   PyObject *key = nullptr, *value = nullptr;
   Py_ssize_t position = 0;
