@@ -149,7 +149,7 @@ def test_numpy_errors_are_numpys():
 
 def test_arrays_made_inside(check):
     def fn(a):
-        return a + np.arange(4) * np.array([1.0, 2.0, 3.0, 4.0]), np.zeros((2, 2)), np.ones_like(a), np.linspace(0, 1, 3)
+        return a + np.arange(4) * np.array([1.0, 2.0, 3.0, 4.0]), np.zeros((2, 2)), np.ones_like(a), np.full(2, 1.5), np.ones(3), np.linspace(0, 1, 3)
 
     check(fn, (np.ones(4),))
 

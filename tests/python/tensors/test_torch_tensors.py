@@ -257,3 +257,7 @@ def test_graph_as_fx_module():
     x = torch.randn(4)
     assert torch.equal(tenon.compile(foo, backend=backend)(x, x), foo(x, x))
     assert len(seen[0]) == 3
+
+
+def test_reflected_operators(check):
+    check(lambda x: (1 / x, 2 - x, 2**x, 3 * x, 1 + x, 7 % x.abs(), 3 // x), (torch.rand(3, 4) + 1,))

@@ -58,6 +58,9 @@ bool is_tensor_class(const TorchLibrary& torch, PyObject* type) {
          PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(torch.tensor.get()), reinterpret_cast<PyTypeObject*>(type));
 }
 
+/// torch calls its methods for `/` by the names of Python 2.
+std::string method_name(std::string name) { return name == "__rdiv__" ? "__rtruediv__" : name == "__div__" ? "__truediv__" : name; }
+
 /// The candidates of a torch callable's public name, most specific first.
 std::vector<std::string> torch_names(const TorchLibrary& torch, PyObject* callable) {
   Ref owner = Ref::steal(PyObject_GetAttrString(callable, "__objclass__"));
@@ -75,7 +78,7 @@ std::vector<std::string> torch_names(const TorchLibrary& torch, PyObject* callab
   const std::string qualified = text_attribute(callable, "__qualname__");
   const std::string module = text_attribute(callable, "__module__");
   if (starts_with(qualified, "Tensor.") || starts_with(qualified, "TensorBase."))
-    return module == "torch._tensor" || is_module_of(module, "torch") ? std::vector<std::string>{"torch.Tensor." + name} : std::vector<std::string>{};
+    return is_module_of(module, "torch") ? std::vector<std::string>{"torch.Tensor." + method_name(name)} : std::vector<std::string>{};
   if (module == "torch._C._nn" || module == "torch.nn.functional") return {"torch.nn.functional." + name, "torch." + name};
   const std::pair<std::string_view, std::string_view> prefixes[] = {
       {"torch._C._special", "special"}, {"torch._C._linalg", "linalg"}, {"torch._C._fft", "fft"}};
@@ -120,7 +123,8 @@ std::vector<std::string> numpy_names(PyObject* callable) {
   const std::string module = text_attribute(callable, "__module__");
   const bool dispatched = std::strcmp(Py_TYPE(callable)->tp_name, "numpy._ArrayFunctionDispatcher") == 0;
   const bool native = PyCFunction_Check(callable) && is_module_of(module, "numpy") && !is_module_of(module, "numpy.random");
-  if (!dispatched && !native) return {};
+  const bool plain = PyFunction_Check(callable) && module == "numpy" && ops::find_alias("numpy." + name).op;  // numpy.full, numpy.ones
+  if (!dispatched && !native && !plain) return {};
   if (is_module_of(module, "numpy.linalg")) return {"numpy.linalg." + name};
   if (is_module_of(module, "numpy.fft")) return {"numpy.fft." + name};
   return {"numpy." + name};
