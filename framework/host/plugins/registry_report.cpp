@@ -1,13 +1,9 @@
 // What the registry says about its plugins: lists, reasons, and errors about names.
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
 #include "host/diagnostics/suggestion.h"
-#include "host/driver/flags.h"
-#include "host/plugins/installation.h"
 #include "host/plugins/registry_state.h"
 
 namespace tenon::host {
@@ -75,12 +71,6 @@ std::string refusals(const std::vector<Entry>& entries, const Wanted& wanted) {
 
 bool contains(const std::vector<std::string>& words, std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); }
 
-bool is_pattern(const std::string& text) { return text.find_first_of("*?[") != std::string::npos; }
-
-[[noreturn]] void throw_unknown(const Origin& origin, const char* what, std::string_view name, const std::vector<std::string>& known, const std::string& more) {
-  throw Exception(Code::invalid_argument, fmt::format("{}: unknown {} '{}'{}{}", origin.text, what, name, suggestion_text(name, known), more));
-}
-
 }  // namespace
 
 std::string Registry::why_no_backend(std::string_view name) const {
@@ -113,56 +103,6 @@ std::string Registry::why_no_frontend(std::string_view path) const {
   for (const Entry& entry : state_->entries)
     suffixes.insert(suffixes.end(), entry.candidate->manifest.suffixes.begin(), entry.candidate->manifest.suffixes.end());
   return fmt::format("no frontend reads '{}'; known endings: {}{}", path, suffixes.empty() ? "none" : joined(suffixes), state_->refused_directories());
-}
-
-void Registry::check(const Config& config) const {
-  const std::lock_guard lock(state_->mutex);
-  // The shipped defaults name plugins of this package that a smaller installation may lack; what is missing is told when it is used.
-  const std::string& defaults = installation().defaults_file;
-  const auto shipped = [&](const Origin& origin) { return !defaults.empty() && origin.text.rfind(defaults + ":", 0) == 0; };
-  // A name that a plugin had before it was refused is no unknown word: why it is not there is told when it is used.
-  std::vector<std::string> backends = state_->names(TENON_KIND_BACKEND);
-  std::vector<std::string> passes = state_->passes();
-  std::vector<std::string> sections;
-  bool all_known = true;
-  for (const Entry& entry : state_->entries) {
-    const Candidate& candidate = *entry.candidate;
-    sections.push_back(candidate.manifest.name);
-    sections.insert(sections.end(), candidate.manifest.provides.begin(), candidate.manifest.provides.end());
-    all_known &= candidate.manifest.kind.has_value();
-  }
-  const std::string more = state_->refused_directories();
-  const auto refused = [&](std::string_view name) {
-    return std::any_of(state_->entries.begin(), state_->entries.end(), [&](const Entry& e) {
-      return !e.candidate->refusal.reason.empty() && (e.candidate->manifest.name == name || contains(e.candidate->manifest.passes, name));
-    });
-  };
-  const auto check_name = [&](const char* key, const char* what, const std::string& name, const std::vector<std::string>& known) {
-    const Origin origin = config.origin_of(key);
-    if (!name.empty() && !shipped(origin) && !contains(known, name) && !refused(name)) throw_unknown(origin, what, name, known, more);
-  };
-  for (const std::string& name : config.backends) check_name("compile.backends", "backend", name, backends);
-  check_name("compile.fallback", "backend", config.fallback_backend, backends);
-  if (all_known) {
-    for (const std::string& name : config.pipeline) check_name("passes.pipeline", "pass", name, passes);
-    for (const std::string& name : config.disabled_passes)
-      if (!is_pattern(name)) check_name("passes.disable", "pass", name, passes);
-  }
-  for (const auto& [name, section] : config.sections) {
-    if (!contains(sections, name)) {
-      for (const Flag& flag : all_flags())
-        if (!flag.section().empty() && !contains(sections, flag.section())) sections.push_back(flag.section());
-      throw_unknown(section.origin, "section", name, sections, more);
-    }
-    for (const Entry& entry : state_->entries) {
-      const auto& options = entry.candidate->manifest.options;
-      if (entry.candidate->manifest.name != name || !options) continue;
-      std::vector<std::string> keys;
-      for (const auto& [key, type] : *options) keys.push_back(key);
-      for (const auto& [key, given] : section.entries)
-        if (!options->count(key)) throw_unknown(given.origin, fmt::format("key in [{}]", name).c_str(), key, keys, "");
-    }
-  }
 }
 
 json Registry::describe() const {

@@ -1,0 +1,2 @@
+// What needs_neighbour needs.
+extern "C" __attribute__((visibility("default"))) int neighbour_answer() { return 42; }
