@@ -1,0 +1,89 @@
+"""Wrong usage is named, with the nearest right word, and ends with status 2."""
+from __future__ import annotations
+
+import pytest
+
+GRAPH = """graph @main (%x: f32[3]) {
+  %y: f32[3] = add(%x, 1)
+  return %y
+}
+"""
+
+
+def test_help_and_version(tenon_command):
+    assert tenon_command("--help").status == 0
+    assert tenon_command("--version").out.strip()
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (("plugin", "list"), "did you mean 'plugins'?"),
+        (("plugins", "lst"), "did you mean 'list'?"),
+        (("flags", "--jsn"), "did you mean '--json'?"),
+        (("run", "g.tir", "--bakend", "reference"), "did you mean '--backend'?"),
+        ((), "subcommand"),
+        (("run",), "TARGET"),
+        (("verify", "nowhere.tir"), "cannot read nowhere.tir"),
+        (("plugins", "why", "refrence"), "did you mean 'reference'?"),
+        (("ops", "show", "addd"), "unknown op 'addd'"),
+        (("explain", "nowhere.py"), "file:function"),
+        (("--set", "runtime.thread=1", "flags"), "did you mean 'threads'?"),
+        (("--set", "runtime.threads=many", "flags"), "must be an integer"),
+        (("--config", "nowhere.toml", "flags"), "nowhere.toml"),
+        (("--logs", "pases", "flags"), "did you mean 'passes'?"),
+    ],
+)
+def test_wrong_words(tenon_command, arguments, said):
+    result = tenon_command(*arguments)
+    assert result.status == 2, result.err
+    assert said in result.err
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("[compile]\nbackend = ['reference']\n", "tenon.toml:2: unknown key 'backend' in [compile]; did you mean 'backends'?"),
+        ("[compile]\nbackends = ['refrence']\n", "tenon.toml:2: unknown backend 'refrence'; did you mean 'reference'?"),
+        ("[compile]\nbackends = 5\n", "tenon.toml:2: compile.backends must be a list of text"),
+        ("\n[passses]\nverify = true\n", "tenon.toml:2: unknown section 'passses'; did you mean 'passes'?"),
+        ("[passes\n", "tenon.toml:1: "),
+    ],
+)
+def test_wrong_configuration(tenon_command, text, said):
+    (tenon_command.folder / "tenon.toml").write_text(text)
+    (tenon_command.folder / "g.tir").write_text(GRAPH)
+    for arguments in (("flags",), ("run", "g.tir")):
+        result = tenon_command(*arguments)
+        assert result.status == 2
+        assert said in result.err
+
+
+def test_wrong_environment(tenon_command):
+    result = tenon_command("flags", TENON_BACKENDS="refrence")
+    assert result.status == 2 and "TENON_BACKENDS: unknown backend 'refrence'; did you mean 'reference'?" in result.err
+    result = tenon_command("flags", TENON_THREADS="two")
+    assert result.status == 2 and "TENON_THREADS: runtime.threads must be an integer" in result.err
+
+
+def test_precedence_of_configuration(tenon_command):
+    def threads(*arguments, **variables):
+        flags = tenon_command(*arguments, "flags", "--json", **variables).json
+        return next((flag["value"], flag["origin"]) for flag in flags if flag["key"] == "runtime.threads")
+
+    assert threads() == (0, "default")
+    (tenon_command.folder / "tenon.toml").write_text("[runtime]\nthreads = 2\n")
+    assert threads() == (2, "tenon.toml:2")
+    (tenon_command.folder / "other.toml").write_text("[runtime]\nthreads = 3\n")
+    assert threads(TENON_CONFIG="other.toml") == (3, "other.toml:2")
+    assert threads("--config", "tenon.toml", TENON_CONFIG="other.toml") == (2, "tenon.toml:2")
+    assert threads(TENON_THREADS="4") == (4, "TENON_THREADS")
+    assert threads("--set", "runtime.threads=5", TENON_THREADS="4") == (5, "argument")
+
+
+def test_flags_are_whole(tenon_command):
+    flags = tenon_command("flags", "--json").json
+    assert len(flags) > 15
+    assert all(flag["environment"].startswith("TENON_") and flag["meaning"] and flag["key"] for flag in flags)
+    text = tenon_command("flags").out
+    assert all(flag["key"] in text and flag["environment"] in text for flag in flags)
