@@ -43,6 +43,8 @@ std::string folder_for(const Config& config, const char* name) {
 
 Registry::State::State(const Config& given, Events& given_events)
     : config(given), events(given_events), store(folder_for(given, "/store"), given.cache_bytes), verdicts(folder_for(given, ""), installation().probe_program) {
+  // Before there is something to say: what is refused at discovery belongs into the log of plugins too.
+  events.set_logs(joined(config.logs));
   Discovery discovery = discover_plugins(config);
   directories = std::move(discovery.directories);
   for (auto& candidate : discovery.candidates) {
