@@ -20,16 +20,25 @@ std::vector<std::string> words_taken(const CLI::App& app) {
   return words;
 }
 
-/// The first word of the line that the subcommand in use does not take, for a suggestion.
+/// The deepest subcommand that the line names.
+const CLI::App& chosen_app(const CLI::App& app) {
+  const auto chosen = app.get_subcommands();
+  return chosen.empty() ? app : chosen_app(*chosen.back());
+}
+
+/// The word of the line that is most likely mistyped: an option that nothing takes, or what stands for a missing subcommand.
 std::string unknown_word(const CLI::App& app, int count, char** arguments) {
+  const CLI::App& chosen = chosen_app(app);
   const std::vector<std::string> known = words_taken(app);
-  std::vector<std::string> chosen;
-  for (const CLI::App* at = &app; !at->get_subcommands().empty();) chosen.push_back((at = at->get_subcommands().back())->get_name());
+  std::string plain;
   for (int i = 1; i < count; ++i) {
-    const std::string word = std::string(arguments[i]).substr(0, std::string(arguments[i]).find('='));
-    if (std::find(known.begin(), known.end(), word) == known.end() && std::find(chosen.begin(), chosen.end(), word) == chosen.end()) return word;
+    const std::string argument = arguments[i];
+    const std::string word = argument.substr(0, argument.find('='));
+    if (std::find(known.begin(), known.end(), word) != known.end()) continue;
+    if (word.starts_with("--") && !app.get_option_no_throw(word)) return word;
+    if (!word.starts_with("-") && word != chosen.get_name() && plain.empty()) plain = word;
   }
-  return {};
+  return chosen.get_require_subcommand_min() > 0 ? plain : std::string();
 }
 
 int report_usage(const CLI::App& app, const CLI::ParseError& error, int count, char** arguments) {

@@ -122,6 +122,19 @@ void print_outputs(const json& outputs) {
   print_table(rows);
 }
 
+/// Which backend ran how many nodes, in the order of the plan.
+void print_plan(const json& plan) {
+  std::vector<std::pair<std::string, std::int64_t>> nodes;
+  for (const json& step : plan.value("steps", json::array())) {
+    const std::string backend = step.value("backend", "");
+    if (backend.empty()) continue;
+    const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const auto& known) { return known.first == backend; });
+    if (found != nodes.end()) found->second += step.value("nodes", std::int64_t{0});
+    else nodes.emplace_back(backend, step.value("nodes", std::int64_t{0}));
+  }
+  for (const auto& [backend, count] : nodes) fmt::print("{}: {} {}\n", backend, count, count == 1 ? "node" : "nodes");
+}
+
 /// Writes the outputs that were asked for.
 void write_outputs(const std::vector<NamedArray>& outputs, const std::vector<std::string>& wanted) {
   std::vector<std::string> names;
@@ -202,6 +215,7 @@ int run_graph(const Command& command, const Session& session, const RunOptions& 
     fmt::print("{}\n", json{{"outputs", summaries}, {"milliseconds", best}, {"plan", program.query("plan")}}.dump(2));
   } else {
     print_outputs(summaries);
+    print_plan(program.query("plan"));
   }
   return kDone;
 }

@@ -64,7 +64,7 @@ def test_input_that_does_not_fit(graph):
     np.save(graph.folder / "x.npy", np.zeros((3, 5), dtype=np.float32))
     result = graph("run", "g.tir", "--input", "x=x.npy", "--backend", "reference")
     assert result.status == 1 and "x" in result.err
-    (graph.folder / "x.npy").write_bytes(b"\x93NUMPY\x01\x00\xff")
+    (graph.folder / "x.npy").write_bytes(b"\x93NUMPY\x01\x00\xff\x00{")
     result = graph("run", "g.tir", "--input", "x=x.npy", "--backend", "reference")
     assert result.status == 1 and "x.npy: the .npy file is damaged" in result.err
 
