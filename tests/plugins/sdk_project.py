@@ -1,4 +1,5 @@
 """Projects that know nothing of Tenon's tree but the installed SDK."""
+import os
 import pathlib
 import re
 import shutil
@@ -23,14 +24,16 @@ class OutOfTree:
 
     def __init__(self, sdk: pathlib.Path, folder: pathlib.Path):
         self.sdk, self.folder = sdk, folder
+        # Relative paths in the compiler cache, so that another run's folders find the same objects.
+        self.environment = {**os.environ, "CCACHE_BASEDIR": str(folder.parent), "CCACHE_NOHASHDIR": "1"}
 
     def configure(self, source: pathlib.Path, name: str, *options: str) -> pathlib.Path:
         """Configures a project and gives its build folder."""
         target = self.folder / name
         launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
         generator = ["-G", "Ninja"] if shutil.which("ninja") else []
-        command = ["cmake", "-S", str(source), "-B", str(target), *generator, f"-DCMAKE_PREFIX_PATH={self.sdk}", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_FLAGS_RELEASE=-O1", *launcher, *options]
-        done = subprocess.run(command, capture_output=True, text=True)
+        command = ["cmake", "-S", str(source), "-B", str(target), *generator, f"-DCMAKE_PREFIX_PATH={self.sdk}", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_FLAGS_RELEASE=-O0", *launcher, *options]
+        done = subprocess.run(command, capture_output=True, text=True, env=self.environment)
         assert done.returncode == 0, done.stdout + done.stderr
         return target
 
@@ -38,7 +41,7 @@ class OutOfTree:
         """Builds a project and gives the folder of its plugins."""
         target = self.configure(source, name, *options)
         start = time.monotonic()
-        done = subprocess.run(["cmake", "--build", str(target)], capture_output=True, text=True)
+        done = subprocess.run(["cmake", "--build", str(target), "--parallel", str(os.cpu_count() or 2)], capture_output=True, text=True, env=self.environment)
         assert done.returncode == 0, done.stdout[-6000:] + done.stderr
         print(f"{name}: built in {time.monotonic() - start:.1f} s")
         return target / "lib/tenon/plugins"
