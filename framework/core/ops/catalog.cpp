@@ -24,9 +24,10 @@ struct Catalogue {
   std::unordered_map<std::string_view, AliasMatch> by_alias;
 
   Catalogue() {
-    for (Family (*family)() : {arithmetic_ops, comparison_ops, rounding_ops, transcendental_ops, activation_ops, choice_ops, creation_ops,
-                               reduction_ops, norm_ops, movement_ops, joining_ops, padding_ops, matrix_ops, indexing_ops, scatter_ops,
-                               normalisation_ops, data_dependent_ops, scan_ops})
+    for (Family (*family)() :
+         {arithmetic_ops, comparison_ops, rounding_ops, transcendental_ops, activation_ops,    choice_ops,         creation_ops,
+          reduction_ops,  variance_ops,   norm_ops,     view_ops,           slicing_ops,       rearranging_ops,    joining_ops,
+          padding_ops,    matrix_ops,     indexing_ops, scatter_ops,        normalisation_ops, data_dependent_ops, scan_ops})
       for (Op& op : family()) ops.push_back(std::move(op));
     for (Op& op : ops) {
       catch_errors(op);

@@ -7,27 +7,17 @@
 namespace tenon::ops {
 namespace {
 
-/// Bodies become nodes one instruction at a time; values are tensors of the result's shape, or literals.
-class BodyExpansion {
+/// Programs become nodes one instruction at a time; values are tensors, or literals.
+class ProgramExpansion {
  public:
-  BodyExpansion(NodeBuilder& builder, const ir::Node& node, const Op& op) : x_builder(builder), x_node(node), x_op(op) {}
-
-  ir::ValueId run() {
-    Scalars s;
-    const ir::Graph& graph = x_builder.graph();
-    const OpQuery query(graph, x_node.operands, x_node.attributes);
-    std::vector<Scalar> arguments;
-    DType dtype = DType::b8;
-    for (std::size_t i = 0; i < query.operand_count(); ++i)
-      if (!query.literal(i) && is_bool(dtype)) dtype = compute_type(query.type(i).dtype);
-    for (std::size_t i = 0; i < query.operand_count(); ++i)
-      arguments.push_back(s.parameter(i, query.literal(i) ? dtype : compute_type(query.type(i).dtype)));
-    s.result(x_op.body(s, arguments, query));
-    const ScalarProgram program = s.take();
+  ProgramExpansion(NodeBuilder& builder, const ScalarProgram& program, std::span<const ir::ValueId> parameters, const ir::Shape& shape)
+      : x_builder(builder), x_parameters(parameters), x_shape(shape) {
     for (const Instruction& i : program.instructions) x_values.push_back(value_of(program, i));
-    const DType result = graph.type(x_node.results[0]).dtype;
-    ir::ValueId value = x_values[program.results[0]];
-    return materialise(x_builder.cast(value, result), result);
+  }
+
+  ir::ValueId result(const ScalarProgram& program, std::size_t index) {
+    const std::uint32_t reg = program.results[index];
+    return materialise(x_values[reg], program.instructions[reg].dtype);
   }
 
  private:
@@ -37,7 +27,8 @@ class BodyExpansion {
       case Primitive::extent: return x_builder.literal(program.dims[i.payload]);
       case Primitive::parameter: return parameter(i);
       case Primitive::convert: return x_builder.cast(materialise(x_values[i.args[0]], program.instructions[i.args[0]].dtype), i.dtype);
-      case Primitive::bit_cast: return x_builder.one("bit_cast", {materialise(x_values[i.args[0]], program.instructions[i.args[0]].dtype)}, {{"dtype", i.dtype}});
+      case Primitive::bit_cast:
+        return x_builder.one("bit_cast", {materialise(x_values[i.args[0]], program.instructions[i.args[0]].dtype)}, {{"dtype", i.dtype}});
       default: return operation(program, i);
     }
   }
@@ -50,7 +41,7 @@ class BodyExpansion {
   }
 
   ir::ValueId parameter(const Instruction& i) {
-    const ir::ValueId operand = x_node.operands[i.payload];
+    const ir::ValueId operand = x_parameters[i.payload];
     return x_builder.graph().value(operand).kind == ir::ValueKind::literal ? operand : x_builder.cast(operand, i.dtype);
   }
 
@@ -77,19 +68,21 @@ class BodyExpansion {
 
   static std::size_t count_tensors(std::string_view schema) {
     std::size_t n = 0;
-    for (std::size_t at = schema.find("Tensor "); at != std::string_view::npos && at < schema.find("->"); at = schema.find("Tensor ", at + 1)) ++n;
+    for (std::size_t at = schema.find("Tensor "); at != std::string_view::npos && at < schema.find("->");
+         at = schema.find("Tensor ", at + 1))
+      ++n;
     return n;
   }
 
   bool is_literal(ir::ValueId v) const { return x_builder.graph().value(v).kind == ir::ValueKind::literal; }
 
   ir::ValueId materialise(ir::ValueId v, DType dtype) {
-    return is_literal(v) ? x_builder.one("full", {v}, {{"dtype", dtype}, {"size", x_builder.graph().type(x_node.results[0]).shape}}) : v;
+    return is_literal(v) ? x_builder.one("full", {v}, {{"dtype", dtype}, {"size", x_shape}}) : v;
   }
 
   NodeBuilder& x_builder;
-  const ir::Node x_node;
-  const Op& x_op;
+  std::span<const ir::ValueId> x_parameters;
+  const ir::Shape x_shape;
   std::vector<ir::ValueId> x_values;
 };
 
@@ -116,7 +109,8 @@ ir::Graph decomposition(const ir::Graph& graph, ir::NodeId id) {
   std::vector<ir::ValueId> operands;
   for (ir::ValueId v : node.operands) {
     const ir::Value& value = graph.value(v);
-    operands.push_back(value.kind == ir::ValueKind::literal ? simpler.add_literal(value.literal) : simpler.add_input(value.type, value.name));
+    operands.push_back(value.kind == ir::ValueKind::literal ? simpler.add_literal(value.literal)
+                                                            : simpler.add_input(value.type, value.name));
   }
   NodeBuilder builder(simpler);
   builder.at(node.location);
@@ -125,11 +119,36 @@ ir::Graph decomposition(const ir::Graph& graph, ir::NodeId id) {
   return simpler;
 }
 
-ir::ValueId expand_body(NodeBuilder& builder, ir::NodeId id) {
-  const ir::Node& node = builder.graph().node(id);
+ScalarProgram body_program(const ir::Graph& graph, ir::NodeId id) {
+  const ir::Node& node = graph.node(id);
   const Op* op = find_op(node.op);
   TENON_CHECK(op && op->body, "the op {} has no scalar body", node.op);
-  return BodyExpansion(builder, node, *op).run();
+  const OpQuery query(graph, node.operands, node.attributes);
+  // Literals take the dtype of the tensors beside them; a condition (bool) does not count where there are others.
+  DType dtype = DType::b8;
+  for (std::size_t i = 0; i < query.operand_count(); ++i)
+    if (!query.literal(i) && is_bool(dtype)) dtype = compute_type(query.type(i).dtype);
+  Scalars s;
+  std::vector<Scalar> arguments;
+  for (std::size_t i = 0; i < query.operand_count(); ++i)
+    arguments.push_back(s.parameter(i, query.literal(i) ? dtype : compute_type(query.type(i).dtype)));
+  s.result(op->body(s, arguments, query));
+  return s.take();
+}
+
+std::vector<ir::ValueId> expand_program(NodeBuilder& builder, const ScalarProgram& program, std::span<const ir::ValueId> parameters,
+                                        const ir::Shape& shape) {
+  ProgramExpansion expansion(builder, program, parameters, shape);
+  std::vector<ir::ValueId> results;
+  for (std::size_t k = 0; k < program.results.size(); ++k) results.push_back(expansion.result(program, k));
+  return results;
+}
+
+ir::ValueId expand_body(NodeBuilder& builder, ir::NodeId id) {
+  const ir::Node node = builder.graph().node(id);
+  const ir::Type type = builder.graph().type(node.results[0]);
+  const ir::ValueId value = expand_program(builder, body_program(builder.graph(), id), node.operands, type.shape)[0];
+  return builder.cast(value, type.dtype);
 }
 
 bool expand_node(ir::Graph& graph, ir::NodeId id) {
@@ -139,8 +158,10 @@ bool expand_node(ir::Graph& graph, ir::NodeId id) {
   NodeBuilder builder(graph, id);
   builder.at(node.location);
   std::vector<ir::ValueId> values;
-  if (op->decompose) values = op->decompose(builder, OpQuery(graph, node.operands, node.attributes));
-  else values = {expand_body(builder, id)};
+  if (op->decompose)
+    values = op->decompose(builder, OpQuery(graph, node.operands, node.attributes));
+  else
+    values = {expand_body(builder, id)};
   for (std::size_t k = 0; k < values.size(); ++k) graph.replace_uses(node.results[k], values[k]);
   graph.erase_nodes(std::array{id});
   return true;

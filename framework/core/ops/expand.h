@@ -1,6 +1,8 @@
 // Composite ops as nodes of simpler ones: what the host does for a node that a backend refuses.
 #pragma once
 
+#include <span>
+
 #include "core/ops/node_builder.h"
 
 namespace tenon::ops {
@@ -15,6 +17,14 @@ bool expand_node(ir::Graph& graph, ir::NodeId node);
 
 /// The body of a pointwise node as nodes of the primitives' ops, made with `builder`. Throws (internal) when the op has no body.
 ir::ValueId expand_body(NodeBuilder& builder, ir::NodeId node);
+
+/// The body of a pointwise node as a program of parameters, one an operand. Throws (internal) when the op has no body.
+ScalarProgram body_program(const ir::Graph& graph, ir::NodeId node);
+
+/// A straight-line program of parameters as nodes. Parameters are values whose dtype may be a storage type of the parameter's;
+/// results are tensors, of at least the shape that the parameters broadcast to; a result that is a constant has `shape`.
+std::vector<ir::ValueId> expand_program(NodeBuilder& builder, const ScalarProgram& program, std::span<const ir::ValueId> parameters,
+                                        const ir::Shape& shape);
 
 /// The op of the catalogue whose body is that primitive alone; empty for leaves and loads.
 std::string_view op_of(Primitive primitive);

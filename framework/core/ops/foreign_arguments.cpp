@@ -3,6 +3,8 @@
 #include "core/ops/infer.h"
 #include "core/ops/promotion.h"
 
+#include <algorithm>
+
 namespace tenon::ops {
 namespace {
 
@@ -36,7 +38,8 @@ void ForeignArguments::refuse(std::initializer_list<std::string_view> parameters
     const ForeignArgument& a = (*this)[p];
     const bool* flag = a.as<bool>();
     const std::string* word = a.as<std::string>();
-    const bool harmless = a.is_none() || (flag && *flag == (p == "where")) || (word && (*word == "cpu" || *word == "same_kind" || *word == "unsafe" || *word == "even"));
+    const bool harmless = a.is_none() || (flag && *flag == (p == "where")) ||
+                          (word && (*word == "cpu" || *word == "same_kind" || *word == "unsafe" || *word == "even"));
     if (!harmless) throw Exception(error(Code::unsupported, "argument '{}' of {}", p, x_call.name));
   }
 }
@@ -66,7 +69,9 @@ ir::Dim ForeignArguments::integer(std::string_view parameter) const {
   refuse_kind(parameter, "integer");
 }
 
-ir::Dim ForeignArguments::integer(std::string_view parameter, ir::Dim otherwise) const { return given(parameter) ? integer(parameter) : otherwise; }
+ir::Dim ForeignArguments::integer(std::string_view parameter, ir::Dim otherwise) const {
+  return given(parameter) ? integer(parameter) : otherwise;
+}
 
 std::int64_t ForeignArguments::constant(std::string_view parameter) const {
   const ir::Dim d = integer(parameter);
@@ -134,11 +139,14 @@ std::vector<ir::Dim> ForeignArguments::dims(std::string_view parameter, std::siz
   return all;
 }
 
-std::int64_t ForeignArguments::dim(std::string_view parameter, std::size_t rank) const { return infer::wrap_dim(constant(parameter), rank); }
+std::int64_t ForeignArguments::dim(std::string_view parameter, std::size_t rank) const {
+  return infer::wrap_dim(constant(parameter), rank);
+}
 
 DType ForeignArguments::promoted(std::span<const ir::ValueId> values, Promotion promotion) {
   std::vector<PromotionOperand> operands;
   for (ir::ValueId v : values) operands.push_back({type(v).dtype, is_literal(graph(), v), type(v).rank() == 0});
+  if (promotion == Promotion::common_float && numpy()) return promote_to_float(operands);
   const DType common = ops::promote(flavour(), operands, x_call.default_float);
   return promotion == Promotion::common_float ? float_for(flavour(), common, x_call.default_float) : common;
 }

@@ -10,10 +10,17 @@ namespace tenon::ops {
 namespace {
 
 /// torch's own modules under their public names: {private prefix, public prefix}.
-constexpr std::pair<std::string_view, std::string_view> kPrefixes[] = {
-    {"torch._C._nn.", "torch.nn.functional."}, {"torch._C._special.special_", "torch.special."}, {"torch._C._linalg.linalg_", "torch.linalg."},
-    {"torch._C._VariableFunctions.", "torch."}, {"torch._VF.", "torch."}, {"torch._C.TensorBase.", "torch.Tensor."}, {"torch._C._TensorBase.", "torch.Tensor."},
-    {"torch.special.", "torch."}, {"torch.nn.functional.", "torch."}, {"torch.Tensor.", "torch."}, {"numpy.ma.", ""}};
+constexpr std::pair<std::string_view, std::string_view> kPrefixes[] = {{"torch._C._nn.", "torch.nn.functional."},
+                                                                       {"torch._C._special.special_", "torch.special."},
+                                                                       {"torch._C._linalg.linalg_", "torch.linalg."},
+                                                                       {"torch._C._VariableFunctions.", "torch."},
+                                                                       {"torch._VF.", "torch."},
+                                                                       {"torch._C.TensorBase.", "torch.Tensor."},
+                                                                       {"torch._C._TensorBase.", "torch.Tensor."},
+                                                                       {"torch.special.", "torch."},
+                                                                       {"torch.nn.functional.", "torch."},
+                                                                       {"torch.Tensor.", "torch."},
+                                                                       {"numpy.ma.", ""}};
 
 AliasMatch resolve(std::string_view name) {
   if (const AliasMatch match = find_alias(name); match.op) return match;
@@ -31,7 +38,8 @@ std::string out_of_place(std::string_view name) {
   const std::size_t dot = name.rfind('.');
   if (dot == std::string_view::npos) return {};
   const std::string_view method = name.substr(dot + 1);
-  if (method.starts_with("__i") && method.ends_with("__") && method.size() > 5 && method != "__invert__" && method != "__iter__" && method != "__index__" && method != "__int__")
+  if (method.starts_with("__i") && method.ends_with("__") && method.size() > 5 && method != "__invert__" && method != "__iter__" &&
+      method != "__index__" && method != "__int__")
     return std::string(name.substr(0, dot)) + ".__" + std::string(method.substr(3));
   if (method.ends_with("_") && !method.ends_with("__") && method.size() > 1) return std::string(name.substr(0, name.size() - 1));
   return {};
@@ -48,7 +56,8 @@ std::string_view torch_spelling(std::string_view keyword) {
 
 class Binding {
  public:
-  Binding(const ForeignCall& call, const AliasMatch& match) : x_call(call), x_parameters(parse_signature(match.alias->signature, match.op->schema)), x_bound(x_parameters.size()) {
+  Binding(const ForeignCall& call, const AliasMatch& match)
+      : x_call(call), x_parameters(parse_signature(match.alias->signature, match.op->schema)), x_bound(x_parameters.size()) {
     bind_positional();
     bind_keywords();
   }
@@ -56,10 +65,14 @@ class Binding {
   void hand_over(ForeignArguments& arguments) const {
     for (std::size_t i = 0; i < x_parameters.size(); ++i) {
       const ForeignParameter& p = x_parameters[i];
-      if (x_bound[i]) arguments.bind(p.target, *x_bound[i]);
-      else if (p.otherwise) arguments.bind(p.target, *p.otherwise);
-      else if (p.variadic) arguments.bind(p.target, {ForeignList{}});
-      else throw Exception(error(Code::invalid_argument, "{}: missing argument '{}'", x_call.name, p.name));
+      if (x_bound[i])
+        arguments.bind(p.target, *x_bound[i]);
+      else if (p.otherwise)
+        arguments.bind(p.target, *p.otherwise);
+      else if (p.variadic)
+        arguments.bind(p.target, {ForeignList{}});
+      else
+        throw Exception(error(Code::invalid_argument, "{}: missing argument '{}'", x_call.name, p.name));
     }
   }
 
@@ -69,19 +82,22 @@ class Binding {
       if (!x_bound[i] || x_bound[i]->is_none()) continue;
       const ForeignParameter& p = x_parameters[i];
       const bool mapped = std::ranges::any_of(schema, [&](const SchemaParameter& s) { return s.name == p.target; });
-      if (!mapped && p.name != "dtype" && !same_as_default(i)) throw Exception(error(Code::unsupported, "argument '{}' of {}", p.name, x_call.name));
+      if (!mapped && p.name != "dtype" && !same_as_default(i))
+        throw Exception(error(Code::unsupported, "argument '{}' of {}", p.name, x_call.name));
     }
   }
 
   /// Arguments that change what a call means beyond any op: refused everywhere.
   void refuse_foreign_features() const {
-    constexpr std::string_view kRefused[] = {"out", "where", "casting", "subok", "requires_grad", "layout", "like", "pin_memory", "inplace", "memory_format", "device", "ndmin"};
+    constexpr std::string_view kRefused[] = {"out",  "where",      "casting", "subok",         "requires_grad", "layout",
+                                             "like", "pin_memory", "inplace", "memory_format", "device",        "ndmin"};
     for (std::size_t i = 0; i < x_parameters.size(); ++i) {
       if (!x_bound[i] || x_bound[i]->is_none() || same_as_default(i)) continue;
       const std::string& name = x_parameters[i].name;
       const std::string* word = x_bound[i]->as<std::string>();
       if (name == "device" && word && *word == "cpu") continue;
-      if (std::ranges::find(kRefused, name) != std::end(kRefused) && !(name == "where" && is_true(*x_bound[i])) && !(name == "requires_grad" && is_false(*x_bound[i])))
+      if (std::ranges::find(kRefused, name) != std::end(kRefused) && !(name == "where" && is_true(*x_bound[i])) &&
+          !(name == "requires_grad" && is_false(*x_bound[i])))
         throw Exception(error(Code::unsupported, "argument '{}' of {}", name, x_call.name));
     }
   }
@@ -105,8 +121,10 @@ class Binding {
     const auto& given = x_call.positional;
     for (std::size_t i = 0; i < given.size(); ++i, ++p) {
       if (p < x_parameters.size() && x_parameters[p].variadic) {
-        if (i + 1 == given.size() && given[i].as<ForeignList>()) x_bound[p] = given[i];
-        else x_bound[p] = ForeignArgument{ForeignList(given.begin() + static_cast<std::ptrdiff_t>(i), given.end())};
+        if (i + 1 == given.size() && given[i].as<ForeignList>())
+          x_bound[p] = given[i];
+        else
+          x_bound[p].emplace().value = ForeignList(given.begin() + static_cast<std::ptrdiff_t>(i), given.end());
         return;
       }
       if (p >= x_parameters.size() || x_parameters[p].keyword_only)
@@ -129,7 +147,8 @@ class Binding {
 
   std::size_t parameter_named(std::string_view name) const {
     const auto find = [&](std::string_view wanted, bool targets) {
-      const auto it = std::ranges::find_if(x_parameters, [&](const ForeignParameter& p) { return (targets ? p.target : p.name) == wanted; });
+      const auto it =
+          std::ranges::find_if(x_parameters, [&](const ForeignParameter& p) { return (targets ? p.target : p.name) == wanted; });
       return static_cast<std::size_t>(it - x_parameters.begin());
     };
     std::size_t p = find(name, false);
@@ -145,7 +164,8 @@ class Binding {
 /// Makes the node of a call that is a plain renaming: operands and attributes as the schema lists them.
 class PlainCall {
  public:
-  PlainCall(ForeignArguments& arguments, const Op& op, std::vector<SchemaParameter> schema) : x_arguments(arguments), x_op(op), x_schema(std::move(schema)) {}
+  PlainCall(ForeignArguments& arguments, const Op& op, std::vector<SchemaParameter> schema)
+      : x_arguments(arguments), x_op(op), x_schema(std::move(schema)) {}
 
   std::vector<ir::ValueId> run() {
     collect_operands();
@@ -181,7 +201,8 @@ class PlainCall {
 
   ir::Attribute attribute(const SchemaParameter& p) {
     const bool dimension = p.name == "dim" || p.name == "dims" || p.name == "dim0" || p.name == "dim1" || p.name == "dim2";
-    if (p.type == "int") return dimension ? ir::Attribute(ir::Dim(x_arguments.dim(p.name, rank()))) : ir::Attribute(x_arguments.integer(p.name));
+    if (p.type == "int")
+      return dimension ? ir::Attribute(ir::Dim(x_arguments.dim(p.name, rank()))) : ir::Attribute(x_arguments.integer(p.name));
     if (p.type == "int[]") return dimension ? x_arguments.dims(p.name, rank()) : x_arguments.integers(p.name);
     if (p.type == "bool") return x_arguments.flag(p.name);
     if (p.type == "float") return x_arguments.number(p.name, 0);
@@ -226,8 +247,10 @@ ForeignResult call_in_place(NodeBuilder& builder, const ForeignCall& call, const
   ForeignResult result = call_alias(builder, call, match);
   if (result.values.size() != 1) throw Exception(error(Code::unsupported, "{} has several results", call.name));
   const ir::Type got = builder.graph().type(result.values[0]);
-  TENON_USER_CHECK(got.shape == self.shape, "output with shape {} doesn't match the broadcast shape {}", infer::text(builder.graph(), self.shape), infer::text(builder.graph(), got.shape));
-  TENON_USER_CHECK(kind_of(got.dtype) <= kind_of(self.dtype), "result type {} can't be cast to the desired output type {}", name_of(got.dtype), name_of(self.dtype));
+  TENON_USER_CHECK(got.shape == self.shape, "output with shape {} doesn't match the broadcast shape {}",
+                   infer::text(builder.graph(), self.shape), infer::text(builder.graph(), got.shape));
+  TENON_USER_CHECK(kind_of(got.dtype) <= kind_of(self.dtype), "result type {} can't be cast to the desired output type {}",
+                   name_of(got.dtype), name_of(self.dtype));
   result.values[0] = builder.cast(result.values[0], self.dtype);
   return result;
 }

@@ -47,7 +47,8 @@ ForeignArgument literal(std::string_view s) {
   if (s == "()") return {ForeignList{}};
   if (s.front() == '\'') return {std::string(s.substr(1, s.size() - 2))};
   std::int64_t integer = 0;
-  if (const auto [end, code] = std::from_chars(s.data(), s.data() + s.size(), integer); code == std::errc() && end == s.data() + s.size()) return {ir::Dim(integer)};
+  if (const auto [end, code] = std::from_chars(s.data(), s.data() + s.size(), integer); code == std::errc() && end == s.data() + s.size())
+    return {ir::Dim(integer)};
   std::istringstream text{std::string(s)};  // libc++ has no std::from_chars for floats before version 20
   text.imbue(std::locale::classic());
   double number = 0;

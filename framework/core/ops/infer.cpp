@@ -27,8 +27,7 @@ Dim broadcast(const ir::Graph& graph, const Dim& a, const Dim& b) {
 
 void require_equal(const ir::Graph& graph, const Dim& a, const Dim& b, std::string_view what) {
   if (a == b) return;
-  if ((a - b).is_constant())
-    throw Exception(error(Code::invalid_argument, "{} differ: {} and {}", what, text(graph, a), text(graph, b)));
+  if ((a - b).is_constant()) throw Exception(error(Code::invalid_argument, "{} differ: {} and {}", what, text(graph, a), text(graph, b)));
   throw Exception(error(Code::unsupported, "{} cannot be proven equal: {} and {}", what, text(graph, a), text(graph, b)));
 }
 
@@ -57,7 +56,9 @@ Interval product(Interval a, Interval b) {
   return {*std::min_element(ends, ends + 4), *std::max_element(ends, ends + 4)};
 }
 
-Interval sum(Interval a, Interval b) { return {saturate(static_cast<__int128>(a.least) + b.least), saturate(static_cast<__int128>(a.most) + b.most)}; }
+Interval sum(Interval a, Interval b) {
+  return {saturate(static_cast<__int128>(a.least) + b.least), saturate(static_cast<__int128>(a.most) + b.most)};
+}
 
 Interval atom_range(const ir::Graph& graph, const ir::DimAtom& atom) {
   if (atom.op == ir::DimOp::symbol) {
@@ -74,7 +75,8 @@ Interval atom_range(const ir::Graph& graph, const ir::DimAtom& atom) {
   }
   if (b.least <= 0) return {INT64_MIN, INT64_MAX};
   const auto divided = [](std::int64_t x, std::int64_t y) { return x >= 0 ? x / y : -((-(x + 1)) / y) - 1; };
-  return {a.least >= 0 ? divided(a.least, b.most) : divided(a.least, b.least), a.most >= 0 ? divided(a.most, b.least) : divided(a.most, b.most)};
+  return {a.least >= 0 ? divided(a.least, b.most) : divided(a.least, b.least),
+          a.most >= 0 ? divided(a.most, b.least) : divided(a.most, b.most)};
 }
 
 }  // namespace
@@ -89,19 +91,23 @@ Interval range(const ir::Graph& graph, const Dim& dim) {
   return total;
 }
 
+Dim at_least(const ir::Graph& graph, const Dim& dim, const Dim& least) {
+  const Interval over = range(graph, dim - least);
+  return over.least >= 0 ? dim : over.most <= 0 ? least : max(dim, least);
+}
+
 Dim clamped(const ir::Graph& graph, const Dim& dim, const Dim& least, const Dim& most) {
-  Dim d = dim;
-  if (const Interval over = range(graph, d - least); over.least < 0) d = over.most <= 0 ? least : max(d, least);
-  if (const Interval room = range(graph, most - d); room.least < 0) d = room.most <= 0 ? most : min(d, most);
-  return d;
+  const Dim d = at_least(graph, dim, least);
+  const Interval room = range(graph, most - d);
+  return room.least >= 0 ? d : room.most <= 0 ? most : min(d, most);
 }
 
 Dim fresh_symbol(const OpQuery& q, std::size_t k) { return Dim::symbol(SymbolId(q.graph().symbols().size() + k)); }
 
 std::int64_t wrap_dim(std::int64_t dim, std::size_t rank) {
   const auto bound = static_cast<std::int64_t>(std::max<std::size_t>(rank, 1));
-  TENON_USER_CHECK(dim >= -bound && dim < bound, "dimension {} is out of range: a tensor of {} dimensions takes {} to {}", dim, rank, -bound,
-                   bound - 1);
+  TENON_USER_CHECK(dim >= -bound && dim < bound, "dimension {} is out of range: a tensor of {} dimensions takes {} to {}", dim, rank,
+                   -bound, bound - 1);
   return dim < 0 ? dim + bound : dim;
 }
 
@@ -125,7 +131,8 @@ std::vector<std::size_t> wrapped_dims(const OpQuery& q, std::size_t rank, std::s
 
 void require_operands(const OpQuery& q, std::size_t least, std::size_t most) {
   const std::size_t n = q.operand_count();
-  TENON_USER_CHECK(n >= least && n <= most, "takes {} operands, {} given", least == most ? std::to_string(least) : fmt::format("{} to {}", least, most), n);
+  TENON_USER_CHECK(n >= least && n <= most, "takes {} operands, {} given",
+                   least == most ? std::to_string(least) : fmt::format("{} to {}", least, most), n);
   for (std::size_t i = 0; i < n; ++i) TENON_USER_CHECK(q.type(i).is_tensor(), "operand {} is a token, not a tensor", i);
 }
 

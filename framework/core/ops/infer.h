@@ -23,7 +23,8 @@ struct Interval {
   std::int64_t least = 0, most = 0;
 };
 Interval range(const ir::Graph& graph, const ir::Dim& dim);
-/// min(max(dim, least), most), without the parts that the ranges of the symbols make idle.
+/// max(dim, least) and min(max(dim, least), most), without the parts that the ranges of the symbols make idle.
+ir::Dim at_least(const ir::Graph& graph, const ir::Dim& dim, const ir::Dim& least);
 ir::Dim clamped(const ir::Graph& graph, const ir::Dim& dim, const ir::Dim& least, const ir::Dim& most);
 /// The k-th new symbol that a node defines because its size depends on data. The builder adds it to the graph.
 ir::Dim fresh_symbol(const OpQuery& q, std::size_t k = 0);

@@ -63,9 +63,12 @@ DType promote_numpy(std::span<const PromotionOperand> operands) {
   const bool any_tensor = result.has_value();
   for (const PromotionOperand& o : operands) {
     if (!o.number) continue;
-    if (!any_tensor) result = result ? std::max(*result, o.dtype) : o.dtype;
-    else if (is_float(o.dtype) && !is_float(*result)) result = DType::f64;
-    else if (is_int(o.dtype) && is_bool(*result)) result = DType::i64;
+    if (!any_tensor)
+      result = result ? std::max(*result, o.dtype) : o.dtype;
+    else if (is_float(o.dtype) && !is_float(*result))
+      result = DType::f64;
+    else if (is_int(o.dtype) && is_bool(*result))
+      result = DType::i64;
   }
   return *result;
 }
@@ -94,6 +97,16 @@ DType float_for(Flavour flavour, DType dtype, DType default_float) {
   if (flavour == Flavour::torch) return default_float;
   if (dtype == DType::i16) return DType::f32;
   return size_of(dtype) == 1 ? DType::f16 : DType::f64;
+}
+
+DType promote_to_float(std::span<const PromotionOperand> operands) {
+  std::vector<PromotionOperand> arrays;
+  for (const PromotionOperand& o : operands)
+    if (!o.number) arrays.push_back(o);
+  const DType common = promote(Flavour::numpy, operands, DType::f64);
+  if (arrays.empty() || promote(Flavour::numpy, arrays, DType::f64) != common) return float_for(Flavour::numpy, common, DType::f64);
+  for (PromotionOperand& o : arrays) o.dtype = float_for(Flavour::numpy, o.dtype, DType::f64);
+  return promote(Flavour::numpy, arrays, DType::f64);
 }
 
 bool represents(DType dtype, std::int64_t v) {

@@ -20,6 +20,10 @@ DType promote(Flavour flavour, std::span<const PromotionOperand> operands, DType
 /// The float dtype in which a function of integers computes: torch's default, or NumPy's by width.
 DType float_for(Flavour flavour, DType dtype, DType default_float);
 
+/// NumPy: the float in which a function of several operands computes: each array by its own width, unless a number lifts them all
+/// (an integer beside bools, a float beside integers).
+DType promote_to_float(std::span<const PromotionOperand> operands);
+
 /// Whether an integer is a value of the dtype (floats take all).
 bool represents(DType dtype, std::int64_t value);
 

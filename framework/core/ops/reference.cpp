@@ -29,7 +29,11 @@ void run_kernel(const Op& op, const OpQuery& query, const NodeRun& run) {
 class Evaluation {
  public:
   Evaluation(const ir::Graph& graph, Precision precision, std::span<const std::int64_t> symbols)
-      : x_graph(graph), x_precision(precision), x_symbols(graph.symbols().size(), kUnbound), x_owned(graph.value_capacity()), x_views(graph.value_capacity()) {
+      : x_graph(graph),
+        x_precision(precision),
+        x_symbols(graph.symbols().size(), kUnbound),
+        x_owned(graph.value_capacity()),
+        x_views(graph.value_capacity()) {
     for (std::size_t s = 0; s < std::min(symbols.size(), x_symbols.size()); ++s)
       if (symbols[s] >= 0) x_symbols[s] = symbols[s];  // a backend is given -1 for a size that is not known yet
   }
@@ -146,7 +150,8 @@ void run_node(const ir::Graph& graph, ir::NodeId id, const NodeRun& run) {
   throw Exception(error(Code::unsupported, "the reference does not run '{}'", node.op));
 }
 
-std::vector<HostTensor> evaluate(const ir::Graph& graph, std::span<const TensorView> inputs, Precision precision, std::span<const std::int64_t> symbols) {
+std::vector<HostTensor> evaluate(const ir::Graph& graph, std::span<const TensorView> inputs, Precision precision,
+                                 std::span<const std::int64_t> symbols) {
   TENON_USER_CHECK(inputs.size() == graph.inputs().size(), "the graph takes {} inputs, {} given", graph.inputs().size(), inputs.size());
   Evaluation evaluation(graph, precision, symbols);
   for (std::size_t i = 0; i < inputs.size(); ++i) evaluation.bind_input(graph.inputs()[i], inputs[i]);

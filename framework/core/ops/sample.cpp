@@ -26,7 +26,9 @@ class Random {
   /// In [0, 1).
   double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }
   double between(double low, double high) { return low + unit() * (high - low); }
-  std::int64_t integer(std::int64_t low, std::int64_t high) { return low + static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(high - low + 1)); }
+  std::int64_t integer(std::int64_t low, std::int64_t high) {
+    return low + static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(high - low + 1));
+  }
   /// The sum of twelve uniform numbers: near enough to a normal distribution, and the same everywhere.
   double normal() {
     double sum = -6;
@@ -100,7 +102,8 @@ std::int64_t integer_element(Random& random, const SampleOperand& operand) {
 std::vector<std::int64_t> shuffled(Random& random, std::int64_t n) {
   std::vector<std::int64_t> order(static_cast<std::size_t>(n));
   std::iota(order.begin(), order.end(), 0);
-  for (std::int64_t i = n - 1; i > 0; --i) std::swap(order[static_cast<std::size_t>(i)], order[static_cast<std::size_t>(random.integer(0, i))]);
+  for (std::int64_t i = n - 1; i > 0; --i)
+    std::swap(order[static_cast<std::size_t>(i)], order[static_cast<std::size_t>(random.integer(0, i))]);
   return order;
 }
 
@@ -112,11 +115,17 @@ void fill(HostTensor& storage, const SampleOperand& operand, Random& random) {
     double f = 0;
     std::int64_t integer = 0;
     const bool is_floating = is_float(operand.dtype);
-    if (!order.empty()) integer = order[static_cast<std::size_t>(i)], f = (static_cast<double>(integer) - static_cast<double>(n) / 2) * 0.5;
-    else if (is_floating) f = float_element(random, operand.fill);
-    else integer = is_bool(operand.dtype) ? random.integer(0, 1) : integer_element(random, operand);
-    if (is_floating) reference::convert_strided(DType::f64, &f, 1, operand.dtype, bytes + i * static_cast<std::int64_t>(size_of(operand.dtype)), 1, 1);
-    else reference::convert_strided(DType::i64, &integer, 1, operand.dtype, bytes + i * static_cast<std::int64_t>(size_of(operand.dtype)), 1, 1);
+    if (!order.empty())
+      integer = order[static_cast<std::size_t>(i)], f = (static_cast<double>(integer) - static_cast<double>(n) / 2) * 0.5;
+    else if (is_floating)
+      f = float_element(random, operand.fill);
+    else
+      integer = is_bool(operand.dtype) ? random.integer(0, 1) : integer_element(random, operand);
+    if (is_floating)
+      reference::convert_strided(DType::f64, &f, 1, operand.dtype, bytes + i * static_cast<std::int64_t>(size_of(operand.dtype)), 1, 1);
+    else
+      reference::convert_strided(DType::i64, &integer, 1, operand.dtype, bytes + i * static_cast<std::int64_t>(size_of(operand.dtype)), 1,
+                                 1);
   }
 }
 
@@ -143,7 +152,8 @@ SampleInput make_input(const SampleOperand& operand, Random& random) {
   SampleInput input{HostTensor(operand.dtype, {high - low + 1 + 2 * kSlack}), {}};
   fill(input.storage, operand, random);
   const std::int64_t offset = kSlack - low;
-  input.view = {static_cast<std::byte*>(input.storage.data()) + offset * static_cast<std::int64_t>(size_of(operand.dtype)), operand.dtype, operand.shape, *operand.strides};
+  input.view = {static_cast<std::byte*>(input.storage.data()) + offset * static_cast<std::int64_t>(size_of(operand.dtype)), operand.dtype,
+                operand.shape, *operand.strides};
   return input;
 }
 

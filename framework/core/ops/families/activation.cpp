@@ -18,7 +18,8 @@ Scalar sigmoid(Scalars& s, Scalar x) { return s.div(s.like(x, 1), s.add(s.like(x
 Scalar softplus(Scalars& s, Scalar x) { return s.unary(Primitive::log1p, s.exp(x)); }
 
 Op activation(std::string name, std::string attributes, Body body, std::vector<Alias> aliases, ir::Attributes sample = {}) {
-  Op op = pointwise(std::move(name), fmt::format("(Tensor self{}) -> Tensor", attributes), Domain::floats, Promotion::none, std::move(body), std::move(aliases));
+  Op op = pointwise(std::move(name), fmt::format("(Tensor self{}) -> Tensor", attributes), Domain::floats, Promotion::none, std::move(body),
+                    std::move(aliases));
   op.samples = [sample] {
     auto all = pointwise_samples(1, Domain::floats);
     if (!sample.empty())
@@ -67,71 +68,91 @@ Scalar log_sigmoid_body(Scalars& s, Args a, const OpQuery&) {
 }
 
 Family piecewise_linear() {
-  Op relu_op = pointwise("relu", "(Tensor self) -> Tensor", Domain::numbers, Promotion::none,
-                         [](Scalars& s, Args a, const OpQuery&) { return relu(s, a[0]); }, torch_names("relu") + functional("relu"));
+  Op relu_op = pointwise(
+      "relu", "(Tensor self) -> Tensor", Domain::numbers, Promotion::none, [](Scalars& s, Args a, const OpQuery&) { return relu(s, a[0]); },
+      torch_names("relu") + functional("relu"));
   return {
       std::move(relu_op),
-      activation("relu6", "", [](Scalars& s, Args a, const OpQuery&) { return clamp(s, a[0], 0, 6); }, functional("relu6")),
+      activation(
+          "relu6", "", [](Scalars& s, Args a, const OpQuery&) { return clamp(s, a[0], 0, 6); }, functional("relu6")),
       activation("hardtanh", ", Scalar min_val=-1, Scalar max_val=1",
                  [](Scalars& s, Args a, const OpQuery& q) { return clamp(s, a[0], q.number("min_val", -1), q.number("max_val", 1)); },
-                 functional("hardtanh", "(input -> self, min_val=-1.0, max_val=1.0, inplace=False)"), {{"max_val", 3.0}, {"min_val", -2.0}}),
+                 functional("hardtanh", "(input -> self, min_val=-1.0, max_val=1.0, inplace=False)"),
+                 {{"max_val", 3.0}, {"min_val", -2.0}}),
       activation("leaky_relu", ", Scalar negative_slope=0.01",
                  [](Scalars& s, Args a, const OpQuery& q) {
                    return s.select(s.gt(a[0], s.like(a[0], 0)), a[0], s.mul(a[0], s.like(a[0], q.number("negative_slope", 0.01))));
                  },
                  functional("leaky_relu", "(input -> self, negative_slope=0.01, inplace=False)"), {{"negative_slope", 0.2}}),
-      activation("hardsigmoid", "",
-                 [](Scalars& s, Args a, const OpQuery&) { return s.div(clamp(s, s.add(a[0], s.like(a[0], 3)), 0, 6), s.like(a[0], 6)); },
-                 functional("hardsigmoid")),
-      activation("hardswish", "",
-                 [](Scalars& s, Args a, const OpQuery&) {
-                   return s.div(s.mul(a[0], clamp(s, s.add(a[0], s.like(a[0], 3)), 0, 6)), s.like(a[0], 6));
-                 },
-                 functional("hardswish")),
+      activation(
+          "hardsigmoid", "",
+          [](Scalars& s, Args a, const OpQuery&) { return s.div(clamp(s, s.add(a[0], s.like(a[0], 3)), 0, 6), s.like(a[0], 6)); },
+          functional("hardsigmoid")),
+      activation(
+          "hardswish", "",
+          [](Scalars& s, Args a, const OpQuery&) {
+            return s.div(s.mul(a[0], clamp(s, s.add(a[0], s.like(a[0], 3)), 0, 6)), s.like(a[0], 6));
+          },
+          functional("hardswish")),
       activation("threshold", ", Scalar threshold=0, Scalar value=0",
                  [](Scalars& s, Args a, const OpQuery& q) {
                    return s.select(s.le(a[0], s.like(a[0], q.number("threshold", 0))), s.like(a[0], q.number("value", 0)), a[0]);
                  },
-                 functional("threshold", "(input -> self, threshold, value, inplace=False)") + names({"torch.threshold"}), {{"threshold", 0.5}, {"value", 7.0}}),
-      activation("hardshrink", ", Scalar lambd=0.5",
-                 [](Scalars& s, Args a, const OpQuery& q) {
-                   return s.select(s.le(s.abs(a[0]), s.like(a[0], q.number("lambd", 0.5))), s.like(a[0], 0), a[0]);
-                 },
-                 functional("hardshrink", "(input -> self, lambd=0.5)") + torch_names("hardshrink")),
-      activation("softshrink", ", Scalar lambd=0.5",
-                 [](Scalars& s, Args a, const OpQuery& q) {
-                   const Scalar lambda = s.like(a[0], q.number("lambd", 0.5));
-                   return s.select(s.gt(a[0], lambda), s.sub(a[0], lambda),
-                                   s.select(s.lt(a[0], s.neg(lambda)), s.add(a[0], lambda), s.mul(a[0], s.like(a[0], 0))));
-                 },
-                 functional("softshrink", "(input -> self, lambd=0.5)")),
+                 functional("threshold", "(input -> self, threshold, value, inplace=False)") + names({"torch.threshold"}),
+                 {{"threshold", 0.5}, {"value", 7.0}}),
+      activation(
+          "hardshrink", ", Scalar lambd=0.5",
+          [](Scalars& s, Args a, const OpQuery& q) {
+            return s.select(s.le(s.abs(a[0]), s.like(a[0], q.number("lambd", 0.5))), s.like(a[0], 0), a[0]);
+          },
+          functional("hardshrink", "(input -> self, lambd=0.5)") + torch_names("hardshrink")),
+      activation(
+          "softshrink", ", Scalar lambd=0.5",
+          [](Scalars& s, Args a, const OpQuery& q) {
+            const Scalar lambda = s.like(a[0], q.number("lambd", 0.5));
+            return s.select(s.gt(a[0], lambda), s.sub(a[0], lambda),
+                            s.select(s.lt(a[0], s.neg(lambda)), s.add(a[0], lambda), s.mul(a[0], s.like(a[0], 0))));
+          },
+          functional("softshrink", "(input -> self, lambd=0.5)")),
   };
 }
 
 Family smooth() {
   const std::string alpha_signature = "(input -> self, alpha=1.0, inplace=False)";
   return {
-      unary_float("sigmoid", [](Scalars& s, Args a, const OpQuery&) { return sigmoid(s, a[0]); },
-                  torch_names("sigmoid") + functional("sigmoid", "(input -> self)") + names({"torch.special.expit"})),
-      activation("silu", "", [](Scalars& s, Args a, const OpQuery&) { return s.div(a[0], s.add(s.like(a[0], 1), s.exp(s.neg(a[0])))); }, functional("silu")),
+      unary_float(
+          "sigmoid", [](Scalars& s, Args a, const OpQuery&) { return sigmoid(s, a[0]); },
+          torch_names("sigmoid") + functional("sigmoid", "(input -> self)") + names({"torch.special.expit"})),
+      activation(
+          "silu", "", [](Scalars& s, Args a, const OpQuery&) { return s.div(a[0], s.add(s.like(a[0], 1), s.exp(s.neg(a[0])))); },
+          functional("silu")),
       activation("gelu", ", *, str approximate='none'", gelu_body, functional("gelu", "(input -> self, *, approximate='none')"),
                  {{"approximate", std::string("tanh")}}),
       activation("elu", ", Scalar alpha=1, Scalar scale=1, Scalar input_scale=1",
-                 [](Scalars& s, Args a, const OpQuery& q) { return elu(s, a[0], q.number("alpha", 1), q.number("scale", 1), q.number("input_scale", 1)); },
+                 [](Scalars& s, Args a, const OpQuery& q) {
+                   return elu(s, a[0], q.number("alpha", 1), q.number("scale", 1), q.number("input_scale", 1));
+                 },
                  functional("elu", alpha_signature), {{"alpha", 0.7}, {"input_scale", 1.5}, {"scale", 1.1}}),
       // Klambauer et al., Self-Normalizing Neural Networks, 2017: the constants to float64 precision, as in ATen.
-      activation("selu", "", [](Scalars& s, Args a, const OpQuery&) { return elu(s, a[0], 1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1); },
-                 torch_names("selu") + functional("selu")),
+      activation(
+          "selu", "",
+          [](Scalars& s, Args a, const OpQuery&) {
+            return elu(s, a[0], 1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1);
+          },
+          names({"torch.selu"}) + functional("selu")),
       activation("celu", ", Scalar alpha=1",
                  [](Scalars& s, Args a, const OpQuery& q) { return elu(s, a[0], q.number("alpha", 1), 1, 1 / q.number("alpha", 1)); },
-                 torch_names("celu") + functional("celu", alpha_signature), {{"alpha", 1.3}}),
-      activation("softplus", ", Scalar beta=1, Scalar threshold=20", softplus_body, functional("softplus", "(input -> self, beta=1, threshold=20)"),
-                 {{"beta", 2.0}, {"threshold", 3.0}}),
+                 names({"torch.celu"}, "(self, alpha=1.0)") + functional("celu", alpha_signature), {{"alpha", 1.3}}),
+      activation("softplus", ", Scalar beta=1, Scalar threshold=20", softplus_body,
+                 functional("softplus", "(input -> self, beta=1, threshold=20)"), {{"beta", 2.0}, {"threshold", 3.0}}),
       activation("mish", "", mish_body, functional("mish")),
       activation("logsigmoid", "", log_sigmoid_body, functional("logsigmoid", "(input -> self)")),
-      activation("softsign", "", [](Scalars& s, Args a, const OpQuery&) { return s.div(a[0], s.add(s.like(a[0], 1), s.abs(a[0]))); },
-                 functional("softsign", "(input -> self)")),
-      activation("tanhshrink", "", [](Scalars& s, Args a, const OpQuery&) { return s.sub(a[0], s.tanh(a[0])); }, functional("tanhshrink", "(input -> self)")),
+      activation(
+          "softsign", "", [](Scalars& s, Args a, const OpQuery&) { return s.div(a[0], s.add(s.like(a[0], 1), s.abs(a[0]))); },
+          functional("softsign", "(input -> self)")),
+      activation(
+          "tanhshrink", "", [](Scalars& s, Args a, const OpQuery&) { return s.sub(a[0], s.tanh(a[0])); },
+          functional("tanhshrink", "(input -> self)")),
   };
 }
 

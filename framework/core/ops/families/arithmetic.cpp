@@ -16,7 +16,8 @@ Values with_alpha(ForeignArguments& a, std::string_view op, std::string_view sel
       // The scaled operand takes part in promotion with its own dtype, so the scaling happens in the common dtype.
       std::vector<ir::ValueId> both{a.value(self), y};
       const DType common = a.promoted(both, Promotion::common);
-      if (alpha.as<double>() && !is_float(common)) throw Exception(Code::invalid_argument, "For integral input tensors, argument alpha must not be a floating point number.");
+      if (alpha.as<double>() && !is_float(common))
+        throw Exception(Code::invalid_argument, "For integral input tensors, argument alpha must not be a floating point number.");
       y = a.one("mul", {a.graph().value(y).kind == ir::ValueKind::literal ? a.tensor(y) : a.builder().cast(y, common), a.value("alpha")});
     }
   }
@@ -45,9 +46,22 @@ Values true_divide(ForeignArguments& a) {
   return a.call("div", xy);
 }
 
+/// torch.Tensor.__rtruediv__: the reciprocal is taken first, which rounds differently and promotes by itself.
+Values reciprocal_times(ForeignArguments& a) { return a.call("mul", {a.one("reciprocal", {a.value("other")}), a.value("self")}); }
+
 bool is_zero(const ForeignArgument& x) {
   if (const auto* d = x.as<ir::Dim>()) return *d == ir::Dim(0);
   return x.as<bool>() && !*x.as<bool>();
+}
+
+bool is_known_number(const ForeignArgument& x) { return x.as<bool>() || (x.as<ir::Dim>() && x.as<ir::Dim>()->is_constant()); }
+
+/// The divisor, in a node that fails where it is zero.
+ir::ValueId checked_divisor(ForeignArguments& a, ir::ValueId divisor) {
+  NodeBuilder& b = a.builder();
+  if (a.type(divisor).rank() > 0) return b.one("nonzero_divisor", {divisor});
+  const ir::ValueId vector = b.one("reshape", {divisor}, {{"shape", std::vector<ir::Dim>{1}}});
+  return b.one("reshape", {b.one("nonzero_divisor", {vector})}, {{"shape", std::vector<ir::Dim>{}}});
 }
 
 /// Integer division: torch raises for a zero divisor, NumPy gives 0 (and computes bools as int8).
@@ -64,10 +78,8 @@ Adapt integer_division(std::string op) {
     }
     if (is_int(t)) {
       if (is_zero(a["other"])) throw Exception(Code::invalid_argument, "ZeroDivisionError");
-      if (a.is_tensor("other")) xy[1] = a.builder().one("nonzero_divisor", {a.builder().cast(xy[1], t)});
-      const ir::Literal* l = a.graph().value(xy[1]).kind == ir::ValueKind::literal ? &a.graph().value(xy[1]).literal : nullptr;
-      if (l && std::get_if<ir::Dim>(l) && !std::get_if<ir::Dim>(l)->is_constant())
-        xy[1] = a.builder().one("nonzero_divisor", {a.builder().cast(a.tensor(xy[1]), t)});
+      if (is_known_number(a["other"])) return a.call(op, xy);
+      xy[1] = checked_divisor(a, a.builder().cast(a.tensor(xy[1]), t));
     }
     return a.call(op, xy);
   };
@@ -85,7 +97,8 @@ Values power(ForeignArguments& a) {
   if (!is_float(t)) {
     const ir::Value& y = a.graph().value(xy[1]);
     const ir::Dim* d = y.kind == ir::ValueKind::literal ? std::get_if<ir::Dim>(&y.literal) : nullptr;
-    if (d && d->is_constant() && d->constant() < 0) throw Exception(Code::invalid_argument, "Integers to negative integer powers are not allowed.");
+    if (d && d->is_constant() && d->constant() < 0)
+      throw Exception(Code::invalid_argument, "Integers to negative integer powers are not allowed.");
     if (a.numpy() && (!d || !d->is_constant()))
       throw Exception(Code::unsupported, "integer powers with exponents that are not known constants: NumPy raises for negative ones");
   }
@@ -163,15 +176,25 @@ Scalar scaled(Scalars& s, Scalar x, const OpQuery& q) {
   return value == 1 ? x : s.mul(s.like(x, value), x);
 }
 
+/// What changes nothing inside a graph: values are immutable there. Aliasing is the importer's part.
+Values unchanged(ForeignArguments& a) { return {a.value("self")}; }
+
+/// Outside training dropout is the identity; in training it draws random numbers, which no op here does.
+Values dropout(ForeignArguments& a) {
+  if (a.flag("training") && a.number("p", 0.5) != 0) throw Exception(Code::unsupported, "dropout in training");
+  return unchanged(a);
+}
+
 /// NumPy's `sign` and `absolute` of bool, `positive` and the like: a copy.
 Values copied(ForeignArguments& a) { return a.call("clone", {a.value("self")}); }
 
 /// The operator methods of both libraries: __add__, __radd__ (operands change places) and __iadd__.
-std::vector<Alias> operators(std::string_view word, const Adapt& adapt = {}) {
+std::vector<Alias> operators(std::string_view word, const Adapt& adapt = {}, const Adapt& torch_reflected = {}) {
   std::vector<Alias> aliases;
   for (const char* type : {"torch.Tensor", "numpy.ndarray"}) {
     aliases.push_back({fmt::format("{}.__{}__", type, word), "(self, other)", adapt});
-    aliases.push_back({fmt::format("{}.__r{}__", type, word), "(self -> other, other -> self)", adapt});
+    const bool own = torch_reflected && std::string_view(type) == "torch.Tensor";
+    aliases.push_back({fmt::format("{}.__r{}__", type, word), "(self -> other, other -> self)", own ? torch_reflected : adapt});
   }
   return aliases;
 }
@@ -180,96 +203,138 @@ constexpr const char* kAlpha = "(self, other, *, alpha=1)";
 
 Family sums_and_products() {
   return {
-      binary("add", Domain::any,
-             [](Scalars& s, Args a, const OpQuery&) { return is_bool(a[0].dtype) ? s.logical_or(a[0], a[1]) : s.add(a[0], a[1]); },
-             torch_names("add", kAlpha, alpha_of("add")) + ufunc2({"add"}) + operators("add")),
-      binary("sub", Domain::numbers, [](Scalars& s, Args a, const OpQuery&) { return s.sub(a[0], a[1]); },
-             torch_names("sub", kAlpha, alpha_of("sub")) + torch_names("subtract", kAlpha, alpha_of("sub")) +
-                 names({"torch.rsub"}, "(self -> other, other -> self)") + ufunc2({"subtract"}) + operators("sub")),
-      binary("mul", Domain::any,
-             [](Scalars& s, Args a, const OpQuery&) { return is_bool(a[0].dtype) ? s.logical_and(a[0], a[1]) : s.mul(a[0], a[1]); },
-             torch_names("mul") + torch_names("multiply") + ufunc2({"multiply"}) + operators("mul")),
-      binary_float("div", [](Scalars& s, Args a, const OpQuery&) { return s.div(a[0], a[1]); },
-                   torch_names("div", "(self, other, *, rounding_mode=None)", true_divide) +
-                       torch_names("divide", "(self, other, *, rounding_mode=None)", true_divide) +
-                       torch_names("true_divide", "(self, other, *, rounding_mode=None)", true_divide) +
-                       ufunc2({"divide", "true_divide"}, true_divide) + operators("truediv", true_divide)),
+      binary(
+          "add", Domain::any,
+          [](Scalars& s, Args a, const OpQuery&) { return is_bool(a[0].dtype) ? s.logical_or(a[0], a[1]) : s.add(a[0], a[1]); },
+          torch_names("add", kAlpha, alpha_of("add")) + ufunc2({"add"}) + operators("add")),
+      binary(
+          "sub", Domain::numbers, [](Scalars& s, Args a, const OpQuery&) { return s.sub(a[0], a[1]); },
+          torch_names("sub", kAlpha, alpha_of("sub")) + torch_names("subtract", kAlpha, alpha_of("sub")) +
+              names({"torch.rsub"}, "(self -> other, other -> self)") + ufunc2({"subtract"}) + operators("sub")),
+      binary(
+          "mul", Domain::any,
+          [](Scalars& s, Args a, const OpQuery&) { return is_bool(a[0].dtype) ? s.logical_and(a[0], a[1]) : s.mul(a[0], a[1]); },
+          torch_names("mul") + torch_names("multiply") + ufunc2({"multiply"}) + operators("mul")),
+      binary_float(
+          "div", [](Scalars& s, Args a, const OpQuery&) { return s.div(a[0], a[1]); },
+          torch_names("div", "(self, other, *, rounding_mode=None)", true_divide) +
+              torch_names("divide", "(self, other, *, rounding_mode=None)", true_divide) +
+              torch_names("true_divide", "(self, other, *, rounding_mode=None)", true_divide) +
+              ufunc2({"divide", "true_divide"}, true_divide) + operators("truediv", true_divide, reciprocal_times)),
       binary("floor_divide", Domain::numbers, floor_divide_body,
-             torch_names("floor_divide", {}, integer_division("floor_divide")) + ufunc2({"floor_divide"}, integer_division("floor_divide")) +
-                 operators("floordiv", integer_division("floor_divide"))),
+             torch_names("floor_divide", {}, integer_division("floor_divide")) +
+                 ufunc2({"floor_divide"}, integer_division("floor_divide")) + operators("floordiv", integer_division("floor_divide"))),
       binary("trunc_divide", Domain::numbers, trunc_divide_body, {}),
       binary("remainder", Domain::numbers, remainder_body,
-             torch_names("remainder", {}, integer_division("remainder")) +
-                 ufunc2({"remainder", "mod"}, integer_division("remainder")) + operators("mod", integer_division("remainder"))),
-      binary("fmod", Domain::numbers, [](Scalars& s, Args a, const OpQuery&) { return s.binary(Primitive::fmod, a[0], a[1]); },
-             torch_names("fmod", {}, integer_division("fmod")) + ufunc2({"fmod"}, integer_division("fmod"))),
+             torch_names("remainder", {}, integer_division("remainder")) + ufunc2({"remainder", "mod"}, integer_division("remainder")) +
+                 operators("mod", integer_division("remainder"))),
+      binary(
+          "fmod", Domain::numbers, [](Scalars& s, Args a, const OpQuery&) { return s.binary(Primitive::fmod, a[0], a[1]); },
+          torch_names("fmod", {}, integer_division("fmod")) + ufunc2({"fmod"}, integer_division("fmod"))),
       binary("pow", Domain::numbers, power_body,
              names({"torch.pow", "torch.Tensor.pow"}, "(self, exponent -> other)", power) + ufunc2({"power", "pow"}, power) +
                  operators("pow", power)),
-      binary("maximum", Domain::any, [](Scalars& s, Args a, const OpQuery&) { return s.maximum(a[0], a[1]); },
-             torch_names("maximum") + ufunc2({"maximum"})),
-      binary("minimum", Domain::any, [](Scalars& s, Args a, const OpQuery&) { return s.minimum(a[0], a[1]); },
-             torch_names("minimum") + ufunc2({"minimum"})),
-      binary("fmax", Domain::any,
-             [](Scalars& s, Args a, const OpQuery&) {
-               if (!is_float(a[0].dtype)) return s.maximum(a[0], a[1]);
-               return s.select(s.isnan(a[0]), a[1], s.select(s.isnan(a[1]), a[0], s.maximum(a[0], a[1])));
-             },
-             torch_names("fmax") + ufunc2({"fmax"})),
-      binary("fmin", Domain::any,
-             [](Scalars& s, Args a, const OpQuery&) {
-               if (!is_float(a[0].dtype)) return s.minimum(a[0], a[1]);
-               return s.select(s.isnan(a[0]), a[1], s.select(s.isnan(a[1]), a[0], s.minimum(a[0], a[1])));
-             },
-             torch_names("fmin") + ufunc2({"fmin"})),
+      binary(
+          "maximum", Domain::any, [](Scalars& s, Args a, const OpQuery&) { return s.maximum(a[0], a[1]); },
+          torch_names("maximum") + ufunc2({"maximum"})),
+      binary(
+          "minimum", Domain::any, [](Scalars& s, Args a, const OpQuery&) { return s.minimum(a[0], a[1]); },
+          torch_names("minimum") + ufunc2({"minimum"})),
+      binary(
+          "fmax", Domain::any,
+          [](Scalars& s, Args a, const OpQuery&) {
+            if (!is_float(a[0].dtype)) return s.maximum(a[0], a[1]);
+            return s.select(s.isnan(a[0]), a[1], s.select(s.isnan(a[1]), a[0], s.maximum(a[0], a[1])));
+          },
+          torch_names("fmax") + ufunc2({"fmax"})),
+      binary(
+          "fmin", Domain::any,
+          [](Scalars& s, Args a, const OpQuery&) {
+            if (!is_float(a[0].dtype)) return s.minimum(a[0], a[1]);
+            return s.select(s.isnan(a[0]), a[1], s.select(s.isnan(a[1]), a[0], s.minimum(a[0], a[1])));
+          },
+          torch_names("fmin") + ufunc2({"fmin"})),
       binary_float("hypot", hypot_body, torch_names("hypot") + ufunc2({"hypot"})),
-      binary_float("copysign", [](Scalars& s, Args a, const OpQuery&) { return copy_sign(s, a[0], a[1]); },
-                   torch_names("copysign") + ufunc2({"copysign"})),
+      binary_float(
+          "heaviside",
+          [](Scalars& s, Args a, const OpQuery&) {
+            const Scalar zero = s.like(a[0], 0);
+            return s.select(s.isnan(a[0]), a[0], s.select(s.eq(a[0], zero), a[1], s.convert(s.gt(a[0], zero), a[0].dtype)));
+          },
+          ufunc2({"heaviside"})),
+      binary_float(
+          "copysign", [](Scalars& s, Args a, const OpQuery&) { return copy_sign(s, a[0], a[1]); },
+          torch_names("copysign") + ufunc2({"copysign"})),
   };
 }
 
 Family one_operand() {
   const auto same = [](Scalars&, Args a, const OpQuery&) { return a[0]; };
   return {
-      unary("neg", Domain::numbers, [](Scalars& s, Args a, const OpQuery&) { return s.neg(a[0]); },
-            torch_names("neg") + torch_names("negative") + names({"torch.Tensor.__neg__", "numpy.ndarray.__neg__"}) + ufunc1({"negative"})),
-      unary("abs", Domain::numbers, [](Scalars& s, Args a, const OpQuery&) { return s.abs(a[0]); },
-            torch_names("abs") + torch_names("absolute") + names({"torch.Tensor.__abs__", "numpy.ndarray.__abs__"}) +
-                ufunc1({"absolute", "abs", "fabs"}, [](ForeignArguments& a) -> Values {
-                  const DType t = a.type(a.value("self")).dtype;
-                  return is_bool(t) ? copied(a) : a.call("abs", {a.value("self")});
-                })),
-      unary("sign", Domain::any,
-            [](Scalars& s, Args a, const OpQuery&) { return is_bool(a[0].dtype) ? a[0] : s.unary(Primitive::sign, a[0]); },
-            torch_names("sign") + torch_names("sgn") + ufunc1({"sign"}, [](ForeignArguments& a) -> Values {
-              const ir::ValueId x = a.value("self");
-              const ir::ValueId sign = a.one("sign", {x});
-              if (!is_float(a.type(x).dtype)) return {sign};
-              return a.call("where", {a.one("isnan", {x}), x, sign});  // NumPy hands nan on
-            })),
-      unary("square", Domain::numbers, [](Scalars& s, Args a, const OpQuery&) { return s.mul(a[0], a[0]); },
-            torch_names("square") + ufunc1({"square"})),
+      unary(
+          "neg", Domain::numbers, [](Scalars& s, Args a, const OpQuery&) { return s.neg(a[0]); },
+          torch_names("neg") + torch_names("negative") + names({"torch.Tensor.__neg__", "numpy.ndarray.__neg__"}) + ufunc1({"negative"})),
+      unary(
+          "abs", Domain::numbers, [](Scalars& s, Args a, const OpQuery&) { return s.abs(a[0]); },
+          torch_names("abs") + torch_names("absolute") + names({"torch.Tensor.__abs__", "numpy.ndarray.__abs__"}) +
+              ufunc1({"fabs"},
+                     [](ForeignArguments& a) {
+                       std::vector<ir::ValueId> x{a.value("self")};
+                       a.promote(x, Promotion::common_float);
+                       return a.call("abs", x);
+                     }) +
+              ufunc1({"absolute", "abs"},
+                     [](ForeignArguments& a) -> Values {
+                       const DType t = a.type(a.value("self")).dtype;
+                       return is_bool(t) ? copied(a) : a.call("abs", {a.value("self")});
+                     })),
+      unary(
+          "sign", Domain::any,
+          [](Scalars& s, Args a, const OpQuery&) { return is_bool(a[0].dtype) ? a[0] : s.unary(Primitive::sign, a[0]); },
+          torch_names("sign") + torch_names("sgn") +
+              ufunc1({"sign"},
+                     [](ForeignArguments& a) -> Values {
+                       const ir::ValueId x = a.value("self");
+                       const ir::ValueId sign = a.one("sign", {x});
+                       if (!is_float(a.type(x).dtype)) return {sign};
+                       return a.call("where", {a.one("isnan", {x}), x, sign});  // NumPy hands nan on
+                     })),
+      unary(
+          "square", Domain::numbers, [](Scalars& s, Args a, const OpQuery&) { return s.mul(a[0], a[0]); },
+          torch_names("square") + ufunc1({"square"})),
       unary("clone", Domain::any, same,
             names({"torch.clone", "torch.Tensor.clone"}, "(self, *, memory_format=None)") +
                 names({"torch.positive", "torch.Tensor.positive", "torch.Tensor.__pos__", "numpy.ndarray.__pos__"}) + ufunc1({"positive"}) +
+                names({"torch.Tensor.contiguous"}, "(self, memory_format=None)", unchanged) + torch_names("detach", "(self)", unchanged) +
+                names({"torch.dropout", "torch.feature_dropout", "torch.alpha_dropout"}, "(input -> self, p, train -> training)", dropout) +
+                names({"torch.nn.functional.dropout", "torch.nn.functional.dropout1d", "torch.nn.functional.dropout2d"},
+                      "(input -> self, p=0.5, training=True, inplace=False)", dropout) +
                 names({"numpy.copy"}, "(a -> self, order='K', subok=False)") + names({"numpy.ndarray.copy"}, "(self, order='C')")),
-      unary_float("reciprocal", [](Scalars& s, Args a, const OpQuery&) { return s.div(s.like(a[0], 1), a[0]); },
-                  torch_names("reciprocal") + ufunc1({"reciprocal"}, [](ForeignArguments& a) -> Values {
-                    if (!is_float(a.type(a.value("self")).dtype)) throw Exception(Code::unsupported, "numpy.reciprocal of integers");
-                    return a.call("reciprocal", {a.value("self")});
-                  })),
+      unary_float(
+          "reciprocal", [](Scalars& s, Args a, const OpQuery&) { return s.div(s.like(a[0], 1), a[0]); },
+          torch_names("reciprocal") + ufunc1({"reciprocal"},
+                                             [](ForeignArguments& a) -> Values {
+                                               if (!is_float(a.type(a.value("self")).dtype))
+                                                 throw Exception(Code::unsupported, "numpy.reciprocal of integers");
+                                               return a.call("reciprocal", {a.value("self")});
+                                             })),
   };
 }
 
 Family combinations() {
   return {
-      with_samples(pointwise("lerp", "(Tensor self, Tensor end, Tensor weight) -> Tensor", Domain::floats, Promotion::common, lerp_body, torch_names("lerp")),
+      with_samples(pointwise("lerp", "(Tensor self, Tensor end, Tensor weight) -> Tensor", Domain::floats, Promotion::common, lerp_body,
+                             torch_names("lerp")),
                    [] { return pointwise_samples(3, Domain::floats, Fill::unit); }),
-      pointwise("addcmul", "(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", Domain::numbers, Promotion::common,
-                [](Scalars& s, Args a, const OpQuery& q) { return s.add(a[0], s.mul(scaled(s, a[1], q), a[2])); }, torch_names("addcmul")),
-      with_samples(pointwise("addcdiv", "(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", Domain::floats, Promotion::common_float,
-                             [](Scalars& s, Args a, const OpQuery& q) { return s.add(a[0], s.div(scaled(s, a[1], q), a[2])); }, torch_names("addcdiv")),
-                   [] { return pointwise_samples(3, Domain::floats, Fill::nonzero); }),
+      pointwise(
+          "addcmul", "(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", Domain::numbers, Promotion::common,
+          [](Scalars& s, Args a, const OpQuery& q) { return s.add(a[0], s.mul(scaled(s, a[1], q), a[2])); }, torch_names("addcmul")),
+      with_samples(
+          pointwise(
+              "addcdiv", "(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", Domain::floats,
+              Promotion::common_float, [](Scalars& s, Args a, const OpQuery& q) { return s.add(a[0], s.div(scaled(s, a[1], q), a[2])); },
+              torch_names("addcdiv")),
+          [] { return pointwise_samples(3, Domain::floats, Fill::nonzero); }),
       pointwise("fma", "(Tensor a, Tensor b, Tensor c) -> Tensor", Domain::floats, Promotion::common,
                 [](Scalars& s, Args a, const OpQuery&) { return s.fma(a[0], a[1], a[2]); }, {}),
   };

@@ -38,7 +38,8 @@ Values where_adapt(ForeignArguments& a) {
   ir::ValueId condition = a.tensor(a.value("condition"));
   const DType given = a.type(condition).dtype;
   if (!is_bool(given)) {
-    TENON_USER_CHECK(a.numpy() || given == DType::u8, "where expected condition to be a boolean tensor, but got a tensor with dtype {}", name_of(given));
+    TENON_USER_CHECK(a.numpy() || given == DType::u8, "where expected condition to be a boolean tensor, but got a tensor with dtype {}",
+                     name_of(given));
     condition = a.builder().cast(condition, DType::b8);
   }
   return a.call("where", {condition, ab[0], ab[1]});
@@ -50,22 +51,25 @@ Values masked_fill_adapt(ForeignArguments& a) {
   ir::ValueId value = a.value("value");
   const DType dtype = a.type(self).dtype;
   const ir::Value& v = a.graph().value(value);
-  if (v.kind != ir::ValueKind::literal) value = a.builder().cast(value, dtype);
+  if (v.kind != ir::ValueKind::literal)
+    value = a.builder().cast(value, dtype);
   else if (std::holds_alternative<double>(v.literal) && !is_float(dtype))
     throw Exception(error(Code::invalid_argument, "value cannot be converted to type {} without overflow", name_of(dtype)));
   const ir::ValueId mask = a.value("mask");
-  TENON_USER_CHECK(is_bool(a.type(mask).dtype), "masked_fill only supports boolean masks, but got mask with dtype {}", name_of(a.type(mask).dtype));
+  TENON_USER_CHECK(is_bool(a.type(mask).dtype), "masked_fill only supports boolean masks, but got mask with dtype {}",
+                   name_of(a.type(mask).dtype));
   return a.call("where", {mask, value, self});
 }
 
 }  // namespace
 
 Family choice_ops() {
-  Op where = pointwise("where", "(Tensor condition, Tensor self, Tensor other) -> Tensor", Domain::any, Promotion::none,
-                       [](Scalars& s, Args a, const OpQuery&) { return s.select(a[0], a[1], a[2]); },
-                       names({"torch.where", "numpy.where"}, "(condition, x -> self = None, y -> other = None)", where_adapt) +
-                           names({"torch.Tensor.where"}, "(self, condition, other)", where_adapt) +
-                           names({"torch.masked_fill", "torch.Tensor.masked_fill"}, "(self, mask, value)", masked_fill_adapt));
+  Op where = pointwise(
+      "where", "(Tensor condition, Tensor self, Tensor other) -> Tensor", Domain::any, Promotion::none,
+      [](Scalars& s, Args a, const OpQuery&) { return s.select(a[0], a[1], a[2]); },
+      names({"torch.where", "numpy.where"}, "(condition, x -> self = None, y -> other = None)", where_adapt) +
+          names({"torch.Tensor.where"}, "(self, condition, other)", where_adapt) +
+          names({"torch.masked_fill", "torch.Tensor.masked_fill"}, "(self, mask, value)", masked_fill_adapt));
   where.infer = infer_where;
   where.samples = where_samples;
   return {std::move(where)};

@@ -14,17 +14,18 @@ std::vector<Alias> comparison_names(std::string_view torch_short, std::string_vi
 }
 
 Op comparison(std::string name, Primitive primitive, std::vector<Alias> aliases) {
-  return gives_bool(binary(std::move(name), Domain::any, [primitive](Scalars& s, Args a, const OpQuery&) { return s.binary(primitive, a[0], a[1]); },
-                           std::move(aliases)));
+  return gives_bool(binary(
+      std::move(name), Domain::any, [primitive](Scalars& s, Args a, const OpQuery&) { return s.binary(primitive, a[0], a[1]); },
+      std::move(aliases)));
 }
 
 Scalar truth(Scalars& s, Scalar a) { return s.convert(a, DType::b8); }
 
 Op logical(std::string name, Primitive primitive) {
   std::vector<Alias> aliases = torch_names(name) + ufunc2({name});
-  return gives_bool(binary(std::move(name), Domain::any,
-                           [primitive](Scalars& s, Args a, const OpQuery&) { return s.binary(primitive, truth(s, a[0]), truth(s, a[1])); },
-                           std::move(aliases)));
+  return gives_bool(binary(
+      std::move(name), Domain::any,
+      [primitive](Scalars& s, Args a, const OpQuery&) { return s.binary(primitive, truth(s, a[0]), truth(s, a[1])); }, std::move(aliases)));
 }
 
 Op bitwise(std::string name, Primitive bits, Primitive bools, std::string_view word) {
@@ -33,13 +34,15 @@ Op bitwise(std::string name, Primitive bits, Primitive bools, std::string_view w
     aliases.push_back({fmt::format("{}.__{}__", type, word), "(self, other)", {}});
     aliases.push_back({fmt::format("{}.__r{}__", type, word), "(self -> other, other -> self)", {}});
   }
-  return binary(std::move(name), Domain::integers,
-                [=](Scalars& s, Args a, const OpQuery&) { return s.binary(is_bool(a[0].dtype) ? bools : bits, a[0], a[1]); }, std::move(aliases));
+  return binary(
+      std::move(name), Domain::integers,
+      [=](Scalars& s, Args a, const OpQuery&) { return s.binary(is_bool(a[0].dtype) ? bools : bits, a[0], a[1]); }, std::move(aliases));
 }
 
 Op shift(std::string name, Primitive primitive, std::vector<Alias> aliases) {
-  Op op = binary(std::move(name), Domain::integers, [primitive](Scalars& s, Args a, const OpQuery&) { return s.binary(primitive, a[0], a[1]); },
-                 std::move(aliases));
+  Op op = binary(
+      std::move(name), Domain::integers, [primitive](Scalars& s, Args a, const OpQuery&) { return s.binary(primitive, a[0], a[1]); },
+      std::move(aliases));
   op.infer = [](const OpQuery& q) -> Result<infer::Types> {
     const DType dtype = infer::shared_dtype(q);
     TENON_USER_CHECK(is_int(dtype), "takes integer tensors; given {}", name_of(dtype));
@@ -66,29 +69,37 @@ std::vector<Alias> shift_names(std::string_view name, std::string_view word, std
 
 /// A question about floats; integers and bools answer `otherwise`.
 Op question(std::string name, std::function<Scalar(Scalars&, Scalar)> ask, bool otherwise, std::vector<Alias> aliases) {
-  return gives_bool(unary(std::move(name), Domain::any,
-                          [ask, otherwise](Scalars& s, Args a, const OpQuery&) {
-                            return is_float(a[0].dtype) ? ask(s, a[0]) : s.constant(DType::b8, std::int64_t{otherwise});
-                          },
-                          std::move(aliases)));
+  return gives_bool(unary(
+      std::move(name), Domain::any,
+      [ask, otherwise](Scalars& s, Args a, const OpQuery&) {
+        return is_float(a[0].dtype) ? ask(s, a[0]) : s.constant(DType::b8, std::int64_t{otherwise});
+      },
+      std::move(aliases)));
 }
 
 Family questions() {
   return {
-      question("isnan", [](Scalars& s, Scalar x) { return s.isnan(x); }, false, torch_names("isnan") + ufunc1({"isnan"})),
-      question("isinf", [](Scalars& s, Scalar x) { return s.eq(s.abs(x), s.like(x, INFINITY)); }, false, torch_names("isinf") + ufunc1({"isinf"})),
-      question("isfinite", [](Scalars& s, Scalar x) { return s.lt(s.abs(x), s.like(x, INFINITY)); }, true,
-               torch_names("isfinite") + ufunc1({"isfinite"})),
-      question("isposinf", [](Scalars& s, Scalar x) { return s.eq(x, s.like(x, INFINITY)); }, false,
-               torch_names("isposinf") + names({"numpy.isposinf"}, "(x -> self, out=None)")),
-      question("isneginf", [](Scalars& s, Scalar x) { return s.eq(x, s.like(x, -INFINITY)); }, false,
-               torch_names("isneginf") + names({"numpy.isneginf"}, "(x -> self, out=None)")),
-      gives_bool(unary("signbit", Domain::any,
-                       [](Scalars& s, Args a, const OpQuery&) {
-                         if (is_float(a[0].dtype)) return sign_bit(s, a[0]);
-                         return is_bool(a[0].dtype) ? s.constant(DType::b8, std::int64_t{0}) : s.lt(a[0], s.like(a[0], 0));
-                       },
-                       torch_names("signbit") + ufunc1({"signbit"}))),
+      question(
+          "isnan", [](Scalars& s, Scalar x) { return s.isnan(x); }, false, torch_names("isnan") + ufunc1({"isnan"})),
+      question(
+          "isinf", [](Scalars& s, Scalar x) { return s.eq(s.abs(x), s.like(x, INFINITY)); }, false,
+          torch_names("isinf") + ufunc1({"isinf"})),
+      question(
+          "isfinite", [](Scalars& s, Scalar x) { return s.lt(s.abs(x), s.like(x, INFINITY)); }, true,
+          torch_names("isfinite") + ufunc1({"isfinite"})),
+      question(
+          "isposinf", [](Scalars& s, Scalar x) { return s.eq(x, s.like(x, INFINITY)); }, false,
+          torch_names("isposinf") + names({"numpy.isposinf"}, "(x -> self, out=None)")),
+      question(
+          "isneginf", [](Scalars& s, Scalar x) { return s.eq(x, s.like(x, -INFINITY)); }, false,
+          torch_names("isneginf") + names({"numpy.isneginf"}, "(x -> self, out=None)")),
+      gives_bool(unary(
+          "signbit", Domain::any,
+          [](Scalars& s, Args a, const OpQuery&) {
+            if (is_float(a[0].dtype)) return sign_bit(s, a[0]);
+            return is_bool(a[0].dtype) ? s.constant(DType::b8, std::int64_t{0}) : s.lt(a[0], s.like(a[0], 0));
+          },
+          torch_names("signbit") + ufunc1({"signbit"}))),
   };
 }
 
@@ -113,19 +124,25 @@ Family comparison_ops() {
       logical("logical_and", Primitive::logical_and),
       logical("logical_or", Primitive::logical_or),
       logical("logical_xor", Primitive::logical_xor),
-      gives_bool(unary("logical_not", Domain::any, [](Scalars& s, Args a, const OpQuery&) { return s.logical_not(truth(s, a[0])); },
-                       torch_names("logical_not") + ufunc1({"logical_not"}))),
+      gives_bool(unary(
+          "logical_not", Domain::any, [](Scalars& s, Args a, const OpQuery&) { return s.logical_not(truth(s, a[0])); },
+          torch_names("logical_not") + ufunc1({"logical_not"}))),
       bitwise("bitwise_and", Primitive::bitwise_and, Primitive::logical_and, "and"),
       bitwise("bitwise_or", Primitive::bitwise_or, Primitive::logical_or, "or"),
       bitwise("bitwise_xor", Primitive::bitwise_xor, Primitive::logical_xor, "xor"),
-      unary("bitwise_not", Domain::integers,
-            [](Scalars& s, Args a, const OpQuery&) { return s.unary(is_bool(a[0].dtype) ? Primitive::logical_not : Primitive::bitwise_not, a[0]); },
-            torch_names("bitwise_not") + names({"torch.Tensor.__invert__", "numpy.ndarray.__invert__"}) + ufunc1({"bitwise_not", "invert", "bitwise_invert"})),
+      unary(
+          "bitwise_not", Domain::integers,
+          [](Scalars& s, Args a, const OpQuery&) {
+            return s.unary(is_bool(a[0].dtype) ? Primitive::logical_not : Primitive::bitwise_not, a[0]);
+          },
+          torch_names("bitwise_not") + names({"torch.Tensor.__invert__", "numpy.ndarray.__invert__"}) +
+              ufunc1({"bitwise_not", "invert", "bitwise_invert"})),
       shift("shift_left", Primitive::shift_left, shift_names("bitwise_left_shift", "lshift", "left_shift")),
       shift("shift_right", Primitive::shift_right, shift_names("bitwise_right_shift", "rshift", "right_shift")),
-      gives_bool(pointwise("isclose", "(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor",
-                           Domain::floats, Promotion::common_float, close_body,
-                           torch_names("isclose") + names({"numpy.isclose"}, "(a -> self, b -> other, rtol=1e-05, atol=1e-08, equal_nan=False)"))),
+      gives_bool(
+          pointwise("isclose", "(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor",
+                    Domain::floats, Promotion::common_float, close_body,
+                    torch_names("isclose") + names({"numpy.isclose"}, "(a -> self, b -> other, rtol=1e-05, atol=1e-08, equal_nan=False)"))),
   };
   for (Op& op : questions()) all.push_back(std::move(op));
   return all;

@@ -79,7 +79,8 @@ Adapt filled_like(std::optional<std::int64_t> value) {
 Adapt new_filled(std::optional<std::int64_t> value) {
   return [value](ForeignArguments& a) {
     a.refuse({"device", "requires_grad"});
-    return make_full(a, a.integers("size"), value ? ForeignArgument{Dim(*value)} : a["fill_value"], a.dtype("dtype").value_or(a.type(a.value("self")).dtype));
+    return make_full(a, a.integers("size"), value ? ForeignArgument{Dim(*value)} : a["fill_value"],
+                     a.dtype("dtype").value_or(a.type(a.value("self")).dtype));
   };
 }
 
@@ -105,21 +106,26 @@ Values tensor_adapt(ForeignArguments& a) {
 std::vector<Alias> full_names() {
   const std::string torch = "*, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False)";
   const std::string like = "memory_format=None, " + torch.substr(3);
-  return names({"torch.full"}, "(size, fill_value, " + torch, full_adapt) + names({"torch.zeros"}, "(*size, " + torch.substr(3), filled(0)) +
-         names({"torch.ones"}, "(*size, " + torch.substr(3), filled(1)) +
-         names({"torch.zeros_like"}, "(self, *, " + like, filled_like(0)) + names({"torch.ones_like"}, "(self, *, " + like, filled_like(1)) +
+  return names({"torch.full"}, "(size, fill_value, " + torch, full_adapt) +
+         names({"torch.zeros"}, "(*size, " + torch.substr(3), filled(0)) + names({"torch.ones"}, "(*size, " + torch.substr(3), filled(1)) +
+         names({"torch.zeros_like"}, "(self, *, " + like, filled_like(0)) +
+         names({"torch.ones_like"}, "(self, *, " + like, filled_like(1)) +
          names({"torch.full_like"}, "(self, fill_value, *, " + like, filled_like({})) +
          names({"torch.Tensor.new_zeros"}, "(self, *size, " + torch.substr(3), new_filled(0)) +
          names({"torch.Tensor.new_ones"}, "(self, *size, " + torch.substr(3), new_filled(1)) +
          names({"torch.Tensor.new_full"}, "(self, size, fill_value, " + torch, new_filled({})) +
-         names({"torch.tensor", "torch.as_tensor", "torch.scalar_tensor"}, "(data, dtype=None, device=None, requires_grad=False, pin_memory=False)", tensor_adapt) +
-         names({"numpy.array", "numpy.asarray", "numpy.asanyarray", "numpy.ascontiguousarray"}, "(a -> data, dtype=None, order=None, *, copy=None, subok=False, ndmin=0, device=None, like=None)", tensor_adapt) +
+         names({"torch.tensor", "torch.as_tensor", "torch.scalar_tensor"},
+               "(data, dtype=None, device=None, requires_grad=False, pin_memory=False)", tensor_adapt) +
+         names({"numpy.array", "numpy.asarray", "numpy.asanyarray", "numpy.ascontiguousarray"},
+               "(a -> data, dtype=None, order=None, *, copy=None, subok=False, ndmin=0, device=None, like=None)", tensor_adapt) +
          names({"numpy.full"}, "(shape -> size, fill_value, dtype=None, order='C', *, device=None, like=None)", full_adapt) +
          names({"numpy.zeros", "numpy.empty"}, "(shape -> size, dtype=None, order='C', *, device=None, like=None)", filled(0)) +
          names({"numpy.ones"}, "(shape -> size, dtype=None, order='C', *, device=None, like=None)", filled(1)) +
-         names({"numpy.zeros_like", "numpy.empty_like"}, "(a -> self, dtype=None, order='K', subok=True, shape=None, *, device=None)", filled_like(0)) +
+         names({"numpy.zeros_like", "numpy.empty_like"}, "(a -> self, dtype=None, order='K', subok=True, shape=None, *, device=None)",
+               filled_like(0)) +
          names({"numpy.ones_like"}, "(a -> self, dtype=None, order='K', subok=True, shape=None, *, device=None)", filled_like(1)) +
-         names({"numpy.full_like"}, "(a -> self, fill_value, dtype=None, order='K', subok=True, shape=None, *, device=None)", filled_like({}));
+         names({"numpy.full_like"}, "(a -> self, fill_value, dtype=None, order='K', subok=True, shape=None, *, device=None)",
+               filled_like({}));
 }
 
 Op full_op() {
@@ -136,10 +142,16 @@ Op full_op() {
   op.samples = [] {
     std::vector<Sample> all;
     for (DType t : {DType::b8, DType::u8, DType::i32, DType::i64, DType::f16, DType::f32, DType::f64})
-      all.push_back({.name = std::string(name_of(t)), .operands = {{.literal = ir::Literal(Dim(3))}}, .attributes = {{"dtype", t}, {"size", std::vector<Dim>{2, 5}}}});
-    all.push_back({.name = "scalar", .operands = {{.literal = ir::Literal(2.5)}}, .attributes = {{"dtype", DType::f32}, {"size", std::vector<Dim>{}}}});
-    all.push_back({.name = "from_tensor", .operands = {{.shape = {}}}, .attributes = {{"dtype", DType::f64}, {"size", std::vector<Dim>{3, 0}}}});
-    all.push_back({.name = "cast_from_tensor", .operands = {{.shape = {}}}, .attributes = {{"dtype", DType::i32}, {"size", std::vector<Dim>{4}}}});
+      all.push_back({.name = std::string(name_of(t)),
+                     .operands = {{.literal = ir::Literal(Dim(3))}},
+                     .attributes = {{"dtype", t}, {"size", std::vector<Dim>{2, 5}}}});
+    all.push_back({.name = "scalar",
+                   .operands = {{.literal = ir::Literal(2.5)}},
+                   .attributes = {{"dtype", DType::f32}, {"size", std::vector<Dim>{}}}});
+    all.push_back(
+        {.name = "from_tensor", .operands = {{.shape = {}}}, .attributes = {{"dtype", DType::f64}, {"size", std::vector<Dim>{3, 0}}}});
+    all.push_back(
+        {.name = "cast_from_tensor", .operands = {{.shape = {}}}, .attributes = {{"dtype", DType::i32}, {"size", std::vector<Dim>{4}}}});
     return all;
   };
   return op;
@@ -154,7 +166,7 @@ Dim count_of(const OpQuery& q) {
     const std::int64_t step = q.constant_integer("step", 1);
     TENON_USER_CHECK(step != 0, "step must be nonzero");
     const Dim count = step > 0 ? floor_div(end - start + Dim(step - 1), Dim(step)) : floor_div(start - end + Dim(-step - 1), Dim(-step));
-    return max(count, Dim(0));
+    return infer::at_least(q.graph(), count, Dim(0));
   }
   const double step = q.number("step", 1);
   TENON_USER_CHECK(step != 0, "step must be nonzero");
@@ -187,7 +199,9 @@ Values arange_adapt(ForeignArguments& a) {
   for (const ir::Attribute* x : {&start, &end, &step}) integers &= std::holds_alternative<Dim>(*x);
   const DType dtype = a.dtype("dtype").value_or(integers ? DType::i64 : a.default_float());
   if (a.numpy() && !integers) {  // NumPy steps by the difference of its first two elements
-    const auto number = [](const ir::Attribute& x) { return std::holds_alternative<double>(x) ? std::get<double>(x) : static_cast<double>(std::get<Dim>(x).constant()); };
+    const auto number = [](const ir::Attribute& x) {
+      return std::holds_alternative<double>(x) ? std::get<double>(x) : static_cast<double>(std::get<Dim>(x).constant());
+    };
     const double first = number(start), count = std::ceil((number(end) - first) / number(step)), stride = (first + number(step)) - first;
     step = stride;
     end = first + (count - 0.5) * stride;
@@ -199,17 +213,20 @@ Op arange_op() {
   Op op;
   op.name = "arange";
   op.schema = "(Scalar start, Scalar end, Scalar step=1, *, ScalarType dtype) -> Tensor";
-  op.aliases = names({"torch.arange"}, "(start, end=None, step=None, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False)", arange_adapt) +
-               names({"numpy.arange"}, "(start, stop -> end = None, step=None, dtype=None, *, device=None, like=None)", arange_adapt);
+  op.aliases =
+      names({"torch.arange"},
+            "(start, end=None, step=None, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False)",
+            arange_adapt) +
+      names({"numpy.arange"}, "(start, stop -> end = None, step=None, dtype=None, *, device=None, like=None)", arange_adapt);
   op.infer = [](const OpQuery& q) -> Result<infer::Types> { return infer::one(q, q.dtype("dtype"), {count_of(q)}); };
   op.loop = arange_loop;
   op.samples = [] {
     const auto sample = [](std::string name, ir::Attribute start, ir::Attribute end, ir::Attribute step, DType t) {
       return Sample{.name = std::move(name), .attributes = {{"dtype", t}, {"end", end}, {"start", start}, {"step", step}}};
     };
-    return std::vector<Sample>{sample("count", Dim(0), Dim(7), Dim(1), DType::i64), sample("steps", Dim(3), Dim(20), Dim(4), DType::i32),
+    return std::vector<Sample>{sample("count", Dim(0), Dim(7), Dim(1), DType::i64),  sample("steps", Dim(3), Dim(20), Dim(4), DType::i32),
                                sample("down", Dim(9), Dim(-2), Dim(-3), DType::i64), sample("empty", Dim(3), Dim(1), Dim(1), DType::f32),
-                               sample("fractions", 0.5, 3.0, 0.25, DType::f32), sample("float64", -1.0, 1.0, 0.1, DType::f64)};
+                               sample("fractions", 0.5, 3.0, 0.25, DType::f32),      sample("float64", -1.0, 1.0, 0.1, DType::f64)};
   };
   return op;
 }
@@ -236,21 +253,27 @@ Values linspace_adapt(ForeignArguments& a) {
   double end = a.number("end", 0);
   const Dim steps = a.integer("steps", Dim(50));
   if (!a.flag("endpoint", true)) end -= (end - start) / static_cast<double>(steps.constant());
-  return a.call("linspace", {}, {{"dtype", a.dtype("dtype").value_or(a.default_float())}, {"end", end}, {"start", start}, {"steps", steps}});
+  return a.call("linspace", {},
+                {{"dtype", a.dtype("dtype").value_or(a.default_float())}, {"end", end}, {"start", start}, {"steps", steps}});
 }
 
 Op linspace_op() {
   Op op;
   op.name = "linspace";
   op.schema = "(float start, float end, int steps, *, ScalarType dtype) -> Tensor";
-  op.aliases = names({"torch.linspace"}, "(start, end, steps, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False)", linspace_adapt) +
-               names({"numpy.linspace"}, "(start, stop -> end, num -> steps = 50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None)", linspace_adapt);
+  op.aliases =
+      names({"torch.linspace"},
+            "(start, end, steps, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False)",
+            linspace_adapt) +
+      names({"numpy.linspace"}, "(start, stop -> end, num -> steps = 50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None)",
+            linspace_adapt);
   op.infer = [](const OpQuery& q) -> Result<infer::Types> { return infer::one(q, q.dtype("dtype"), {q.integer("steps")}); };
   op.loop = linspace_loop;
   op.samples = [] {
     std::vector<Sample> all;
     for (std::int64_t steps : {0, 1, 2, 11})
-      all.push_back({.name = fmt::format("{}_steps", steps), .attributes = {{"dtype", DType::f32}, {"end", 4.5}, {"start", -1.5}, {"steps", Dim(steps)}}});
+      all.push_back({.name = fmt::format("{}_steps", steps),
+                     .attributes = {{"dtype", DType::f32}, {"end", 4.5}, {"start", -1.5}, {"steps", Dim(steps)}}});
     return all;
   };
   return op;
@@ -265,11 +288,14 @@ Op eye_op() {
   const Adapt adapt = [](ForeignArguments& a) {
     a.refuse({"device", "requires_grad"});
     const Dim n = a.integer("n");
-    return a.call("eye", {}, {{"dtype", a.dtype("dtype").value_or(a.default_float())}, {"k", a.integer("k", Dim(0))}, {"m", a.integer("m", n)}, {"n", n}});
+    return a.call(
+        "eye", {},
+        {{"dtype", a.dtype("dtype").value_or(a.default_float())}, {"k", a.integer("k", Dim(0))}, {"m", a.integer("m", n)}, {"n", n}});
   };
-  op.aliases = names({"torch.eye"}, "(n, m=None, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False)", adapt) +
-               names({"numpy.eye"}, "(N -> n, M -> m = None, k=0, dtype=None, order='C', *, device=None, like=None)", adapt) +
-               names({"numpy.identity"}, "(n, dtype=None, *, like=None)", adapt);
+  op.aliases =
+      names({"torch.eye"}, "(n, m=None, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False)", adapt) +
+      names({"numpy.eye"}, "(N -> n, M -> m = None, k=0, dtype=None, order='C', *, device=None, like=None)", adapt) +
+      names({"numpy.identity"}, "(n, dtype=None, *, like=None)", adapt);
   op.infer = [](const OpQuery& q) -> Result<infer::Types> { return infer::one(q, q.dtype("dtype"), {q.integer("n"), q.integer("m")}); };
   op.loop = [](const OpQuery& q) {
     return elementwise({q.integer("n"), q.integer("m")}, [&](Scalars& s) {
@@ -308,7 +334,9 @@ Op triangle(std::string name, Primitive keeps) {
     std::vector<Sample> all;
     for (std::int64_t k : {-2, 0, 1})
       for (DType t : {DType::f32, DType::i64, DType::b8})
-        all.push_back({.name = fmt::format("{}_{}", name_of(t), k), .operands = {{.dtype = t, .shape = {2, 4, 5}}}, .attributes = {{"diagonal", Dim(k)}}});
+        all.push_back({.name = fmt::format("{}_{}", name_of(t), k),
+                       .operands = {{.dtype = t, .shape = {2, 4, 5}}},
+                       .attributes = {{"diagonal", Dim(k)}}});
     return all;
   };
   return op;
@@ -331,8 +359,10 @@ Op constant_op() {
     TENON_USER_CHECK(constant.data, "the bytes of constant '{}' are not there", constant.name);
     std::size_t bytes = size_of(constant.type.dtype);
     for (std::int64_t n : out.shape) bytes *= static_cast<std::size_t>(n);
-    if (out.dtype == constant.type.dtype) std::memcpy(out.data, constant.data, bytes);
-    else throw Exception(Code::unsupported, "a constant in another precision");
+    if (out.dtype == constant.type.dtype)
+      std::memcpy(out.data, constant.data, bytes);
+    else
+      throw Exception(Code::unsupported, "a constant in another precision");
   };
   op.no_grad_reason = "it has no operands";
   op.samples = [] { return std::vector<Sample>{}; };

@@ -16,7 +16,7 @@ Scalar read_index(Scalars& s, const OpQuery& q, std::size_t operand, std::span<c
 /// (https://numpy.org/doc/stable/user/basics.indexing.html#combining-advanced-and-basic-indexing).
 struct AdvancedIndex {
   std::vector<std::size_t> dims;
-  ir::Shape broadcast;   // of the index tensors
+  ir::Shape broadcast;  // of the index tensors
   ir::Shape result;
   std::size_t position = 0;  // where `broadcast` stands in `result`
 

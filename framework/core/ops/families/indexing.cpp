@@ -15,7 +15,8 @@ void require_index_dtype(const OpQuery& q, std::size_t operand) {
 
 AdvancedIndex::AdvancedIndex(const OpQuery& q, std::size_t first_index) {
   for (const Dim& d : q.integers("dims")) dims.push_back(static_cast<std::size_t>(infer::wrap_dim(d.constant(), q.type(0).rank())));
-  TENON_USER_CHECK(!dims.empty() && dims.size() == q.operand_count() - first_index, "{} index tensors for {} dimensions", q.operand_count() - first_index, dims.size());
+  TENON_USER_CHECK(!dims.empty() && dims.size() == q.operand_count() - first_index, "{} index tensors for {} dimensions",
+                   q.operand_count() - first_index, dims.size());
   TENON_USER_CHECK(std::ranges::adjacent_find(dims, std::greater_equal<>()) == dims.end(), "'dims' must be increasing");
   for (std::size_t i = first_index; i < q.operand_count(); ++i) require_index_dtype(q, i);
   broadcast = infer::broadcast_operands(q, first_index);
@@ -48,7 +49,8 @@ Scalar read_index(Scalars& s, const OpQuery& q, std::size_t operand, std::span<c
   if (const ir::Literal* l = q.literal(operand)) return s.extent(std::get<Dim>(*l));
   const Shape& shape = q.type(operand).shape;
   std::vector<Scalar> index;
-  for (std::size_t d = 0; d < shape.size(); ++d) index.push_back(shape[d] == Dim(1) ? s.constant(DType::i64, std::int64_t{0}) : at[at.size() - shape.size() + d]);
+  for (std::size_t d = 0; d < shape.size(); ++d)
+    index.push_back(shape[d] == Dim(1) ? s.constant(DType::i64, std::int64_t{0}) : at[at.size() - shape.size() + d]);
   return s.convert(s.load(operand, q.type(operand).dtype, index), DType::i64);
 }
 
@@ -56,7 +58,8 @@ namespace {
 
 std::size_t dim_of(const OpQuery& q) { return static_cast<std::size_t>(infer::wrap_dim(q.constant_integer("dim"), q.type(0).rank())); }
 
-Op indexed(std::string name, std::string schema, std::vector<Alias> aliases, std::function<Result<infer::Types>(const OpQuery&)> infer, std::function<LoopBody(const OpQuery&)> loop) {
+Op indexed(std::string name, std::string schema, std::vector<Alias> aliases, std::function<Result<infer::Types>(const OpQuery&)> infer,
+           std::function<LoopBody(const OpQuery&)> loop) {
   Op op;
   op.name = std::move(name);
   op.schema = std::move(schema);
@@ -77,28 +80,36 @@ Shape selected_shape(const OpQuery& q) {
 }
 
 Op index_select_op() {
-  Op op = indexed("index_select", "(Tensor self, Tensor index, int dim) -> Tensor", torch_names("index_select", "(self, dim, index)"),
-                  [](const OpQuery& q) -> Result<infer::Types> {
-                    infer::require_operands(q, 2, 2);
-                    require_index_dtype(q, 1);
-                    return infer::one(q, q.type(0).dtype, selected_shape(q));
-                  },
-                  [](const OpQuery& q) {
-                    Shape shape = selected_shape(q);
-                    const std::size_t rank = shape.size();
-                    return elementwise(std::move(shape), [&](Scalars& s) {
-                      auto at = IndexMath(s).loops(rank);
-                      if (rank > 0) at[dim_of(q)] = read_index(s, q, 1, std::span(at).subspan(dim_of(q), 1));
-                      return s.load(0, q.type(0).dtype, at);
-                    });
-                  });
+  Op op = indexed(
+      "index_select", "(Tensor self, Tensor index, int dim) -> Tensor", torch_names("index_select", "(self, dim, index)"),
+      [](const OpQuery& q) -> Result<infer::Types> {
+        infer::require_operands(q, 2, 2);
+        require_index_dtype(q, 1);
+        return infer::one(q, q.type(0).dtype, selected_shape(q));
+      },
+      [](const OpQuery& q) {
+        Shape shape = selected_shape(q);
+        const std::size_t rank = shape.size();
+        return elementwise(std::move(shape), [&](Scalars& s) {
+          auto at = IndexMath(s).loops(rank);
+          if (rank > 0) at[dim_of(q)] = read_index(s, q, 1, std::span(at).subspan(dim_of(q), 1));
+          return s.load(0, q.type(0).dtype, at);
+        });
+      });
   op.samples = [] {
     std::vector<Sample> all;
     for (DType t : {DType::f32, DType::b8, DType::i16, DType::f16})
       for (DType index : {DType::i64, DType::i32})
-        all.push_back({.name = fmt::format("{}_{}", name_of(t), name_of(index)), .operands = {{.dtype = t, .shape = {4, 5, 3}}, {.dtype = index, .shape = {6}, .fill = Fill::index, .bound = 5}}, .attributes = {{"dim", Dim(1)}}});
-    all.push_back({.name = "last", .operands = {{.shape = {4, 5}, .strides = {{1, 4}}}, {.dtype = DType::i64, .shape = {3}, .fill = Fill::index, .bound = 5}}, .attributes = {{"dim", Dim(-1)}}});
-    all.push_back({.name = "nothing", .operands = {{.shape = {4, 5}}, {.dtype = DType::i64, .shape = {0}, .fill = Fill::index, .bound = 4}}, .attributes = {{"dim", Dim(0)}}});
+        all.push_back({.name = fmt::format("{}_{}", name_of(t), name_of(index)),
+                       .operands = {{.dtype = t, .shape = {4, 5, 3}}, {.dtype = index, .shape = {6}, .fill = Fill::index, .bound = 5}},
+                       .attributes = {{"dim", Dim(1)}}});
+    all.push_back(
+        {.name = "last",
+         .operands = {{.shape = {4, 5}, .strides = {{1, 4}}}, {.dtype = DType::i64, .shape = {3}, .fill = Fill::index, .bound = 5}},
+         .attributes = {{"dim", Dim(-1)}}});
+    all.push_back({.name = "nothing",
+                   .operands = {{.shape = {4, 5}}, {.dtype = DType::i64, .shape = {0}, .fill = Fill::index, .bound = 4}},
+                   .attributes = {{"dim", Dim(0)}}});
     return all;
   };
   return op;
@@ -113,7 +124,8 @@ Result<infer::Types> infer_gather(const OpQuery& q) {
   const std::size_t dim = dim_of(q);
   for (std::size_t d = 0; d < q.type(0).rank(); ++d)
     if (d != dim)
-      TENON_USER_CHECK(infer::range(q.graph(), q.type(0).shape[d] - q.type(1).shape[d]).most >= 0, "size of dimension {} of the index ({}) is larger than the input's ({})", d,
+      TENON_USER_CHECK(infer::range(q.graph(), q.type(0).shape[d] - q.type(1).shape[d]).most >= 0,
+                       "size of dimension {} of the index ({}) is larger than the input's ({})", d,
                        infer::text(q.graph(), q.type(1).shape[d]), infer::text(q.graph(), q.type(0).shape[d]));
   return infer::one(q, q.type(0).dtype, q.type(1).shape);
 }
@@ -127,7 +139,10 @@ Values take_along(ForeignArguments& a) {
   }
   const std::size_t rank = a.type(x).rank();
   const std::int64_t dim = a.given("dim") ? a.dim("dim", rank) : 0;
-  TENON_USER_CHECK(a.type(index).rank() == rank, "torch.take_along_dim(): input and indices should have the same number of dimensions, but got {} dimensions for input, and {} dimensions for indices", rank, a.type(index).rank());
+  TENON_USER_CHECK(a.type(index).rank() == rank,
+                   "torch.take_along_dim(): input and indices should have the same number of dimensions, but got {} dimensions for input, "
+                   "and {} dimensions for indices",
+                   rank, a.type(index).rank());
   if (a.numpy()) {
     const ir::ValueId size = a.builder().literal(a.type(x).shape[static_cast<std::size_t>(dim)]);
     index = a.one("where", {a.one("lt", {index, a.builder().literal(Dim(0))}), a.one("add", {index, size}), index});
@@ -144,10 +159,13 @@ Values take_along(ForeignArguments& a) {
 
 Op gather_op() {
   Op op = indexed("gather", "(Tensor self, Tensor index, int dim) -> Tensor",
-                  torch_names("gather", "(self, dim, index, *, sparse_grad=False, out=None)", [](ForeignArguments& a) {
-                    const ir::ValueId x = a.value("self");
-                    return a.call("gather", {x, a.value("index")}, {{"dim", Dim(a.dim("dim", a.type(x).rank()))}});
-                  }) + torch_names("take_along_dim", "(self, indices, dim=None, *, out=None)", take_along) + names({"numpy.take_along_axis"}, "(arr -> self, indices, axis -> dim = -1)", take_along),
+                  torch_names("gather", "(self, dim, index, *, sparse_grad=False, out=None)",
+                              [](ForeignArguments& a) {
+                                const ir::ValueId x = a.value("self");
+                                return a.call("gather", {x, a.value("index")}, {{"dim", Dim(a.dim("dim", a.type(x).rank()))}});
+                              }) +
+                      torch_names("take_along_dim", "(self, indices, dim=None, *, out=None)", take_along) +
+                      names({"numpy.take_along_axis"}, "(arr -> self, indices, axis -> dim = -1)", take_along),
                   infer_gather, [](const OpQuery& q) {
                     const std::size_t rank = q.type(1).rank();
                     return elementwise(q.type(1).shape, [&](Scalars& s) {
@@ -161,7 +179,10 @@ Op gather_op() {
     std::vector<Sample> all;
     for (DType t : {DType::f32, DType::i64, DType::b8})
       for (std::int64_t dim : {0, 1, -1})
-        all.push_back({.name = fmt::format("{}_{}", name_of(t), dim), .operands = {{.dtype = t, .shape = {4, 5, 6}}, {.dtype = DType::i64, .shape = {3, 4, 2}, .fill = Fill::index, .bound = 4}}, .attributes = {{"dim", Dim(dim)}}});
+        all.push_back(
+            {.name = fmt::format("{}_{}", name_of(t), dim),
+             .operands = {{.dtype = t, .shape = {4, 5, 6}}, {.dtype = DType::i64, .shape = {3, 4, 2}, .fill = Fill::index, .bound = 4}},
+             .attributes = {{"dim", Dim(dim)}}});
     return all;
   };
   return op;
@@ -172,37 +193,45 @@ Op gather_op() {
 /// numpy.take and torch.take (of the flattened tensor).
 Values take(ForeignArguments& a) {
   a.refuse({"out"});
-  if (const std::string mode = a.text("mode", "raise"); mode != "raise") throw Exception(error(Code::unsupported, "take with mode '{}'", mode));
+  if (const std::string mode = a.text("mode", "raise"); mode != "raise")
+    throw Exception(error(Code::unsupported, "take with mode '{}'", mode));
   ir::ValueId x = a.value("self");
   std::int64_t dim = 0;
-  if (a.given("dim")) dim = a.dim("dim", a.type(x).rank());
-  else x = reshape_to(a.builder(), x, {Dim(-1)});
+  if (a.given("dim"))
+    dim = a.dim("dim", a.type(x).rank());
+  else
+    x = reshape_to(a.builder(), x, {Dim(-1)});
   return a.call("index", {x, a.value("index")}, {{"dims", std::vector<Dim>{Dim(dim)}}});
 }
 
 Op index_op() {
-  Op op = indexed("index", "(Tensor self, Tensor[] indices, int[] dims) -> Tensor",
-                  torch_names("take", "(self, index)", take) + names({"numpy.take"}, "(a -> self, indices -> index, axis -> dim = None, out=None, mode='raise')", take) +
-                      names({"numpy.ndarray.take"}, "(self, indices -> index, axis -> dim = None, out=None, mode='raise')", take) + subscript_names(),
-                  [](const OpQuery& q) -> Result<infer::Types> {
-                    infer::require_operands(q, 2, 64);
-                    return infer::one(q, q.type(0).dtype, AdvancedIndex(q, 1).result);
-                  },
-                  [](const OpQuery& q) {
-                    const AdvancedIndex where(q, 1);
-                    return elementwise(where.result, [&](Scalars& s) { return s.load(0, q.type(0).dtype, where.place(s, q, 1)); });
-                  });
+  Op op = indexed(
+      "index", "(Tensor self, Tensor[] indices, int[] dims) -> Tensor",
+      torch_names("take", "(self, index)", take) +
+          names({"numpy.take"}, "(a -> self, indices -> index, axis -> dim = None, out=None, mode='raise')", take) +
+          names({"numpy.ndarray.take"}, "(self, indices -> index, axis -> dim = None, out=None, mode='raise')", take) + subscript_names(),
+      [](const OpQuery& q) -> Result<infer::Types> {
+        infer::require_operands(q, 2, 64);
+        return infer::one(q, q.type(0).dtype, AdvancedIndex(q, 1).result);
+      },
+      [](const OpQuery& q) {
+        const AdvancedIndex where(q, 1);
+        return elementwise(where.result, [&](Scalars& s) { return s.load(0, q.type(0).dtype, where.place(s, q, 1)); });
+      });
   op.samples = [] {
-    const auto index = [](std::vector<std::int64_t> shape, std::int64_t bound) { return SampleOperand{.dtype = DType::i64, .shape = std::move(shape), .fill = Fill::signed_index, .bound = bound}; };
+    const auto index = [](std::vector<std::int64_t> shape, std::int64_t bound) {
+      return SampleOperand{.dtype = DType::i64, .shape = std::move(shape), .fill = Fill::signed_index, .bound = bound};
+    };
     const auto dims = [](std::vector<Dim> d) { return ir::Attributes{{"dims", std::move(d)}}; };
     const SampleOperand x{.shape = {4, 5, 3}};
-    return std::vector<Sample>{{.name = "first", .operands = {x, index({6}, 4)}, .attributes = dims({0})},
-                               {.name = "middle_matrix", .operands = {x, index({2, 3}, 5)}, .attributes = dims({1})},
-                               {.name = "adjacent", .operands = {x, index({6}, 5), index({2, 1}, 3)}, .attributes = dims({1, 2})},
-                               {.name = "apart", .operands = {x, index({6}, 4), index({6}, 3)}, .attributes = dims({0, 2})},
-                               {.name = "all", .operands = {x, index({2}, 4), index({2}, 5), index({}, 3)}, .attributes = dims({0, 1, 2})},
-                               {.name = "number", .operands = {x, index({6}, 4), {.literal = ir::Literal(Dim(-1))}}, .attributes = dims({0, 2})},
-                               {.name = "bool", .operands = {{.dtype = DType::b8, .shape = {4, 2}}, index({3}, 4)}, .attributes = dims({0})}};
+    return std::vector<Sample>{
+        {.name = "first", .operands = {x, index({6}, 4)}, .attributes = dims({0})},
+        {.name = "middle_matrix", .operands = {x, index({2, 3}, 5)}, .attributes = dims({1})},
+        {.name = "adjacent", .operands = {x, index({6}, 5), index({2, 1}, 3)}, .attributes = dims({1, 2})},
+        {.name = "apart", .operands = {x, index({6}, 4), index({6}, 3)}, .attributes = dims({0, 2})},
+        {.name = "all", .operands = {x, index({2}, 4), index({2}, 5), index({}, 3)}, .attributes = dims({0, 1, 2})},
+        {.name = "number", .operands = {x, index({6}, 4), {.literal = ir::Literal(Dim(-1))}}, .attributes = dims({0, 2})},
+        {.name = "bool", .operands = {{.dtype = DType::b8, .shape = {4, 2}}, index({3}, 4)}, .attributes = dims({0})}};
   };
   return op;
 }
@@ -210,34 +239,39 @@ Op index_op() {
 // ---- embedding
 
 Op embedding_op() {
-  Op op = indexed("embedding", "(Tensor weight, Tensor indices) -> Tensor",
-                  names({"torch.embedding"}, "(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False)", [](ForeignArguments& a) { return a.call("embedding", {a.value("weight"), a.value("indices")}); }) +
-                      names({"torch.nn.functional.embedding"}, "(input -> indices, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False)", [](ForeignArguments& a) {
-                        if (a.given("max_norm")) throw Exception(Code::unsupported, "embedding with max_norm");
-                        return a.call("embedding", {a.value("weight"), a.value("indices")});
-                      }),
-                  [](const OpQuery& q) -> Result<infer::Types> {
-                    infer::require_operands(q, 2, 2);
-                    require_index_dtype(q, 1);
-                    TENON_USER_CHECK(q.type(0).rank() == 2, "'weight' must be 2-D, not {}-D", q.type(0).rank());
-                    Shape shape = q.type(1).shape;
-                    shape.push_back(q.type(0).shape[1]);
-                    return infer::one(q, q.type(0).dtype, std::move(shape));
-                  },
-                  [](const OpQuery& q) {
-                    Shape shape = q.type(1).shape;
-                    shape.push_back(q.type(0).shape[1]);
-                    const std::size_t rank = shape.size();
-                    return elementwise(std::move(shape), [&](Scalars& s) {
-                      const auto at = IndexMath(s).loops(rank);
-                      const Scalar row = read_index(s, q, 1, std::span(at).first(rank - 1));
-                      return s.load(0, q.type(0).dtype, std::array{row, at.back()});
-                    });
-                  });
+  Op op = indexed(
+      "embedding", "(Tensor weight, Tensor indices) -> Tensor",
+      names({"torch.embedding"}, "(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False)",
+            [](ForeignArguments& a) { return a.call("embedding", {a.value("weight"), a.value("indices")}); }) +
+          names({"torch.nn.functional.embedding"},
+                "(input -> indices, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False)",
+                [](ForeignArguments& a) {
+                  if (a.given("max_norm")) throw Exception(Code::unsupported, "embedding with max_norm");
+                  return a.call("embedding", {a.value("weight"), a.value("indices")});
+                }),
+      [](const OpQuery& q) -> Result<infer::Types> {
+        infer::require_operands(q, 2, 2);
+        require_index_dtype(q, 1);
+        TENON_USER_CHECK(q.type(0).rank() == 2, "'weight' must be 2-D, not {}-D", q.type(0).rank());
+        Shape shape = q.type(1).shape;
+        shape.push_back(q.type(0).shape[1]);
+        return infer::one(q, q.type(0).dtype, std::move(shape));
+      },
+      [](const OpQuery& q) {
+        Shape shape = q.type(1).shape;
+        shape.push_back(q.type(0).shape[1]);
+        const std::size_t rank = shape.size();
+        return elementwise(std::move(shape), [&](Scalars& s) {
+          const auto at = IndexMath(s).loops(rank);
+          const Scalar row = read_index(s, q, 1, std::span(at).first(rank - 1));
+          return s.load(0, q.type(0).dtype, std::array{row, at.back()});
+        });
+      });
   op.samples = [] {
     std::vector<Sample> all;
     for (DType t : {DType::f32, DType::f16})
-      all.push_back({.name = std::string(name_of(t)), .operands = {{.dtype = t, .shape = {7, 4}}, {.dtype = DType::i64, .shape = {2, 5}, .fill = Fill::index, .bound = 7}}});
+      all.push_back({.name = std::string(name_of(t)),
+                     .operands = {{.dtype = t, .shape = {7, 4}}, {.dtype = DType::i64, .shape = {2, 5}, .fill = Fill::index, .bound = 7}}});
     return all;
   };
   return op;

@@ -19,7 +19,8 @@ Result<infer::Types> infer_cat(const OpQuery& q) {
   Shape shape = q.type(0).shape;
   for (std::size_t i = 1; i < q.operand_count(); ++i) {
     const Shape& other = q.type(i).shape;
-    TENON_USER_CHECK(other.size() == shape.size(), "tensors must have the same number of dimensions: got {} and {}", shape.size(), other.size());
+    TENON_USER_CHECK(other.size() == shape.size(), "tensors must have the same number of dimensions: got {} and {}", shape.size(),
+                     other.size());
     for (std::size_t d = 0; d < shape.size(); ++d)
       if (d != dim) infer::require_equal(q.graph(), shape[d], other[d], fmt::format("sizes of dimension {}", d));
     shape[dim] = shape[dim] + other[dim];
@@ -50,8 +51,11 @@ LoopBody cat_loop(const OpQuery& q) {
 std::vector<Sample> join_samples() {
   std::vector<Sample> all;
   for (DType t : {DType::f32, DType::i64, DType::b8, DType::f16})
-    all.push_back({.name = std::string(name_of(t)), .operands = {{.dtype = t, .shape = {2, 3}}, {.dtype = t, .shape = {2, 3}}, {.dtype = t, .shape = {2, 3}}}, .attributes = {{"dim", Dim(0)}}});
-  all.push_back({.name = "last", .operands = {{.shape = {2, 3}}, {.shape = {2, 3}, .strides = {{1, 2}}}}, .attributes = {{"dim", Dim(-1)}}});
+    all.push_back({.name = std::string(name_of(t)),
+                   .operands = {{.dtype = t, .shape = {2, 3}}, {.dtype = t, .shape = {2, 3}}, {.dtype = t, .shape = {2, 3}}},
+                   .attributes = {{"dim", Dim(0)}}});
+  all.push_back(
+      {.name = "last", .operands = {{.shape = {2, 3}}, {.shape = {2, 3}, .strides = {{1, 2}}}}, .attributes = {{"dim", Dim(-1)}}});
   all.push_back({.name = "one", .operands = {{.shape = {2, 3}}}, .attributes = {{"dim", Dim(1)}}});
   return all;
 }
@@ -133,16 +137,22 @@ Op cat_op() {
   op.schema = "(Tensor[] tensors, int dim=0) -> Tensor";
   op.promotion = Promotion::common;
   op.aliases = names({"torch.cat", "torch.concat", "torch.concatenate"}, "(tensors, dim=0, *, out=None)", cat) +
-               names({"numpy.concatenate", "numpy.concat"}, "(arrays -> tensors, axis -> dim = 0, out=None, *, dtype=None, casting='same_kind')", cat) +
-               names({"torch.hstack"}, "(tensors, *, out=None)", hstack) + names({"torch.vstack", "torch.row_stack"}, "(tensors, *, out=None)", vstack) +
+               names({"numpy.concatenate", "numpy.concat"},
+                     "(arrays -> tensors, axis -> dim = 0, out=None, *, dtype=None, casting='same_kind')", cat) +
+               names({"torch.hstack"}, "(tensors, *, out=None)", hstack) +
+               names({"torch.vstack", "torch.row_stack"}, "(tensors, *, out=None)", vstack) +
                names({"torch.column_stack"}, "(tensors, *, out=None)", column_stack) +
-               names({"numpy.hstack"}, "(tup -> tensors, *, dtype=None, casting='same_kind')", hstack) + names({"numpy.vstack"}, "(tup -> tensors, *, dtype=None, casting='same_kind')", vstack) +
-               names({"numpy.column_stack"}, "(tup -> tensors)", column_stack) + names({"numpy.append"}, "(arr -> self, values, axis -> dim = None)", append);
+               names({"numpy.hstack"}, "(tup -> tensors, *, dtype=None, casting='same_kind')", hstack) +
+               names({"numpy.vstack"}, "(tup -> tensors, *, dtype=None, casting='same_kind')", vstack) +
+               names({"numpy.column_stack"}, "(tup -> tensors)", column_stack) +
+               names({"numpy.append"}, "(arr -> self, values, axis -> dim = None)", append);
   op.infer = infer_cat;
   op.loop = cat_loop;
   op.samples = [] {
     auto all = join_samples();
-    all.push_back({.name = "different_sizes", .operands = {{.shape = {2, 3}}, {.shape = {2, 0}}, {.shape = {2, 4}}}, .attributes = {{"dim", Dim(1)}}});
+    all.push_back({.name = "different_sizes",
+                   .operands = {{.shape = {2, 3}}, {.shape = {2, 0}}, {.shape = {2, 4}}},
+                   .attributes = {{"dim", Dim(1)}}});
     return all;
   };
   return op;
@@ -153,14 +163,17 @@ Op stack_op() {
   op.name = "stack";
   op.schema = "(Tensor[] tensors, int dim=0) -> Tensor";
   op.promotion = Promotion::common;
-  op.aliases = names({"torch.stack"}, "(tensors, dim=0, *, out=None)", stack) + names({"numpy.stack"}, "(arrays -> tensors, axis -> dim = 0, out=None, *, dtype=None, casting='same_kind')", stack);
+  op.aliases = names({"torch.stack"}, "(tensors, dim=0, *, out=None)", stack) +
+               names({"numpy.stack"}, "(arrays -> tensors, axis -> dim = 0, out=None, *, dtype=None, casting='same_kind')", stack);
   op.infer = [](const OpQuery& q) -> Result<infer::Types> {
     infer::require_operands(q, 1, 1u << 16);
     const DType dtype = infer::shared_dtype(q);
     Shape shape = q.type(0).shape;
     for (std::size_t i = 1; i < q.operand_count(); ++i) {
-      TENON_USER_CHECK(q.type(i).rank() == shape.size(), "stack expects each tensor to be equal size, but got ranks {} and {}", shape.size(), q.type(i).rank());
-      for (std::size_t d = 0; d < shape.size(); ++d) infer::require_equal(q.graph(), shape[d], q.type(i).shape[d], fmt::format("sizes of dimension {}", d));
+      TENON_USER_CHECK(q.type(i).rank() == shape.size(), "stack expects each tensor to be equal size, but got ranks {} and {}",
+                       shape.size(), q.type(i).rank());
+      for (std::size_t d = 0; d < shape.size(); ++d)
+        infer::require_equal(q.graph(), shape[d], q.type(i).shape[d], fmt::format("sizes of dimension {}", d));
     }
     const std::int64_t dim = infer::wrap_dim(q.constant_integer("dim", 0), shape.size() + 1);
     shape.insert(shape.begin() + dim, Dim(static_cast<std::int64_t>(q.operand_count())));

@@ -71,7 +71,8 @@ std::vector<Sample> product_samples(std::vector<std::int64_t> batch) {
     std::vector<std::int64_t> left = batch, right = batch;
     left.insert(left.end(), {m, k});
     right.insert(right.end(), {k, n});
-    all.push_back({.name = std::move(name), .operands = {{.dtype = t, .shape = left, .fill = Fill::unit}, {.dtype = t, .shape = right, .fill = Fill::unit}}});
+    all.push_back({.name = std::move(name),
+                   .operands = {{.dtype = t, .shape = left, .fill = Fill::unit}, {.dtype = t, .shape = right, .fill = Fill::unit}}});
     return all.back();
   };
   for (DType t : kNumbers) add(std::string(name_of(t)), t, 5, 7, 6);
@@ -136,7 +137,8 @@ ir::ValueId matmul(NodeBuilder& b, ir::ValueId x, ir::ValueId y) {
 
 Shape matmul_shape(const OpQuery& q) {
   Shape x = q.type(0).shape, y = q.type(1).shape;
-  TENON_USER_CHECK(!x.empty() && !y.empty(), "both arguments to matmul need to be at least 1D, but they are {}D and {}D", x.size(), y.size());
+  TENON_USER_CHECK(!x.empty() && !y.empty(), "both arguments to matmul need to be at least 1D, but they are {}D and {}D", x.size(),
+                   y.size());
   const bool row = x.size() == 1, column = y.size() == 1;
   if (row) x.insert(x.begin(), Dim(1));
   if (column) y.push_back(Dim(1));
@@ -150,7 +152,9 @@ Shape matmul_shape(const OpQuery& q) {
 std::vector<Sample> matmul_samples() {
   std::vector<Sample> all;
   const auto add = [&](std::string name, std::vector<std::int64_t> a, std::vector<std::int64_t> b, DType t = DType::f32) {
-    all.push_back({.name = std::move(name), .operands = {{.dtype = t, .shape = std::move(a), .fill = Fill::unit}, {.dtype = t, .shape = std::move(b), .fill = Fill::unit}}});
+    all.push_back(
+        {.name = std::move(name),
+         .operands = {{.dtype = t, .shape = std::move(a), .fill = Fill::unit}, {.dtype = t, .shape = std::move(b), .fill = Fill::unit}}});
   };
   for (DType t : kNumbers) add(std::string(name_of(t)), {4, 5}, {5, 3}, t);
   add("vectors", {6}, {6});
@@ -171,7 +175,8 @@ Values same_dtype(ForeignArguments& a, Values xy) {
   if (a.numpy()) a.promote(xy, Promotion::common);
   const DType t = a.type(xy[0]).dtype;
   if (a.numpy() && is_bool(t)) throw Exception(Code::unsupported, "products of bool matrices");
-  TENON_USER_CHECK(a.type(xy[1]).dtype == t, "expected m1 and m2 to have the same dtype, but got: {} != {}", name_of(t), name_of(a.type(xy[1]).dtype));
+  TENON_USER_CHECK(a.type(xy[1]).dtype == t, "expected m1 and m2 to have the same dtype, but got: {} != {}", name_of(t),
+                   name_of(a.type(xy[1]).dtype));
   return xy;
 }
 
@@ -196,7 +201,8 @@ Values inner(ForeignArguments& a) {
 
 Values outer(ForeignArguments& a) {
   Values xy{a.tensor(a.value("self")), a.tensor(a.value("other"))};
-  TENON_USER_CHECK(a.numpy() || (a.type(xy[0]).rank() == 1 && a.type(xy[1]).rank() == 1), "outer: Expected 1-D arguments, but got {}-D and {}-D", a.type(xy[0]).rank(), a.type(xy[1]).rank());
+  TENON_USER_CHECK(a.numpy() || (a.type(xy[0]).rank() == 1 && a.type(xy[1]).rank() == 1),
+                   "outer: Expected 1-D arguments, but got {}-D and {}-D", a.type(xy[0]).rank(), a.type(xy[1]).rank());
   xy[0] = reshape_to(a.builder(), xy[0], {Dim(-1), Dim(1)});
   xy[1] = reshape_to(a.builder(), xy[1], {Dim(1), Dim(-1)});
   return a.call("mul", xy);
@@ -205,8 +211,9 @@ Values outer(ForeignArguments& a) {
 Adapt vector_product(std::size_t left, std::size_t right, std::string_view name) {
   return [=](ForeignArguments& a) {
     const Values xy{a.value("self"), a.value("other")};
-    TENON_USER_CHECK(a.type(xy[0]).rank() == left && a.type(xy[1]).rank() == right, "{}: Expected {}-D and {}-D arguments, but got {}-D and {}-D", name, left, right,
-                     a.type(xy[0]).rank(), a.type(xy[1]).rank());
+    TENON_USER_CHECK(a.type(xy[0]).rank() == left && a.type(xy[1]).rank() == right,
+                     "{}: Expected {}-D and {}-D arguments, but got {}-D and {}-D", name, left, right, a.type(xy[0]).rank(),
+                     a.type(xy[1]).rank());
     return a.call("matmul", same_dtype(a, xy));
   };
 }
@@ -222,14 +229,18 @@ Op matmul_op() {
   Op op;
   op.name = "matmul";
   op.schema = "(Tensor self, Tensor other) -> Tensor";
-  op.aliases = torch_names("matmul", "(self, other, *, out=None)", matmul_adapt) + names({"torch.linalg.matmul"}, "(self, other)", matmul_adapt) +
-               names({"torch.Tensor.__matmul__", "numpy.ndarray.__matmul__"}, "(self, other)", matmul_adapt) +
-               names({"torch.Tensor.__rmatmul__", "numpy.ndarray.__rmatmul__"}, "(self -> other, other -> self)", matmul_adapt) + ufunc2({"matmul"}, matmul_adapt) +
-               names({"numpy.dot"}, "(a -> self, b -> other, out=None)", numpy_dot) + names({"numpy.ndarray.dot"}, "(self, b -> other, out=None)", numpy_dot) +
-               names({"numpy.inner"}, "(a -> self, b -> other)", inner) + torch_names("inner", "(self, other, *, out=None)", inner) +
-               names({"numpy.outer"}, "(a -> self, b -> other, out=None)", outer) + torch_names("outer", "(self, vec2 -> other, *, out=None)", outer) + torch_names("ger", "(self, vec2 -> other)", outer) +
-               names({"numpy.vdot", "numpy.vecdot"}, "(a -> self, b -> other)", vdot) + torch_names("dot", "(self, tensor -> other, *, out=None)", vector_product(1, 1, "dot")) +
-               torch_names("vdot", "(self, other, *, out=None)", vector_product(1, 1, "vdot")) + torch_names("mv", "(self, vec -> other, *, out=None)", vector_product(2, 1, "mv"));
+  op.aliases =
+      torch_names("matmul", "(self, other, *, out=None)", matmul_adapt) + names({"torch.linalg.matmul"}, "(self, other)", matmul_adapt) +
+      names({"torch.Tensor.__matmul__", "numpy.ndarray.__matmul__"}, "(self, other)", matmul_adapt) +
+      names({"torch.Tensor.__rmatmul__", "numpy.ndarray.__rmatmul__"}, "(self -> other, other -> self)", matmul_adapt) +
+      ufunc2({"matmul"}, matmul_adapt) + names({"numpy.dot"}, "(a -> self, b -> other, out=None)", numpy_dot) +
+      names({"numpy.ndarray.dot"}, "(self, b -> other, out=None)", numpy_dot) + names({"numpy.inner"}, "(a -> self, b -> other)", inner) +
+      torch_names("inner", "(self, other, *, out=None)", inner) + names({"numpy.outer"}, "(a -> self, b -> other, out=None)", outer) +
+      torch_names("outer", "(self, vec2 -> other, *, out=None)", outer) + torch_names("ger", "(self, vec2 -> other)", outer) +
+      names({"numpy.vdot", "numpy.vecdot"}, "(a -> self, b -> other)", vdot) +
+      torch_names("dot", "(self, tensor -> other, *, out=None)", vector_product(1, 1, "dot")) +
+      torch_names("vdot", "(self, other, *, out=None)", vector_product(1, 1, "vdot")) +
+      torch_names("mv", "(self, vec -> other, *, out=None)", vector_product(2, 1, "mv"));
   op.infer = [](const OpQuery& q) -> Result<infer::Types> {
     infer::require_operands(q, 2, 2);
     const DType t = product_dtype(q);
@@ -271,7 +282,8 @@ Op sum_and_product(std::string name, std::string product_op, std::size_t batch, 
     Shape shape = a;
     shape[batch + 1] = b[batch + 1];
     const Shape both = infer::broadcast(q.graph(), shape, q.type(0).shape);
-    TENON_USER_CHECK(both == shape, "self of shape {} does not broadcast to {}", infer::text(q.graph(), q.type(0).shape), infer::text(q.graph(), shape));
+    TENON_USER_CHECK(both == shape, "self of shape {} does not broadcast to {}", infer::text(q.graph(), q.type(0).shape),
+                     infer::text(q.graph(), shape));
     return infer::one(q, t, std::move(shape));
   };
   op.decompose = [product_op](NodeBuilder& b, const OpQuery& q) { return scaled_sum(b, q, product_op); };
@@ -282,7 +294,11 @@ Op sum_and_product(std::string name, std::string product_op, std::size_t batch, 
         std::vector<std::int64_t> a(batch, 2), b(batch, 2);
         a.insert(a.end(), {3, 4});
         b.insert(b.end(), {4, 5});
-        all.push_back({.name = fmt::format("{}_{}", name_of(t), set.size()), .operands = {{.dtype = t, .shape = {5}, .fill = Fill::unit}, {.dtype = t, .shape = a, .fill = Fill::unit}, {.dtype = t, .shape = b, .fill = Fill::unit}}, .attributes = set});
+        all.push_back({.name = fmt::format("{}_{}", name_of(t), set.size()),
+                       .operands = {{.dtype = t, .shape = {5}, .fill = Fill::unit},
+                                    {.dtype = t, .shape = a, .fill = Fill::unit},
+                                    {.dtype = t, .shape = b, .fill = Fill::unit}},
+                       .attributes = set});
       }
     return all;
   };
@@ -320,8 +336,12 @@ Op linear_op() {
     for (DType t : {DType::f32, DType::f64, DType::f16, DType::bf16})
       for (std::vector<std::int64_t> shape : {std::vector<std::int64_t>{3, 8}, {8}, {2, 3, 8}}) {
         const std::string name = fmt::format("{}_{}", name_of(t), shape.size());
-        all.push_back({.name = name, .operands = {{.dtype = t, .shape = shape, .fill = Fill::unit}, {.dtype = t, .shape = {5, 8}, .fill = Fill::unit}, {.dtype = t, .shape = {5}, .fill = Fill::unit}}});
-        all.push_back({.name = name + "_no_bias", .operands = {{.dtype = t, .shape = shape, .fill = Fill::unit}, {.dtype = t, .shape = {5, 8}, .fill = Fill::unit}}});
+        all.push_back({.name = name,
+                       .operands = {{.dtype = t, .shape = shape, .fill = Fill::unit},
+                                    {.dtype = t, .shape = {5, 8}, .fill = Fill::unit},
+                                    {.dtype = t, .shape = {5}, .fill = Fill::unit}}});
+        all.push_back({.name = name + "_no_bias",
+                       .operands = {{.dtype = t, .shape = shape, .fill = Fill::unit}, {.dtype = t, .shape = {5, 8}, .fill = Fill::unit}}});
       }
     return all;
   };
@@ -336,7 +356,12 @@ Family matrix_ops() {
   bmm.aliases = torch_names("bmm");
   mm.samples = [] { return product_samples({}); };
   bmm.samples = [] { return product_samples({3}); };
-  return {std::move(mm), std::move(bmm), matmul_op(), sum_and_product("addmm", "mm", 0, "mat1, Tensor mat2"), sum_and_product("baddbmm", "bmm", 1, "batch1, Tensor batch2"), linear_op()};
+  return {std::move(mm),
+          std::move(bmm),
+          matmul_op(),
+          sum_and_product("addmm", "mm", 0, "mat1, Tensor mat2"),
+          sum_and_product("baddbmm", "bmm", 1, "batch1, Tensor batch2"),
+          linear_op()};
 }
 
 }  // namespace tenon::ops

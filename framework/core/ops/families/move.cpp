@@ -8,6 +8,11 @@ namespace tenon::ops {
 using ir::Dim;
 using ir::Shape;
 
+std::size_t real_dim(const OpQuery& q) {
+  TENON_USER_CHECK(q.type(0).rank() > 0, "cannot be applied to a 0-d tensor");
+  return static_cast<std::size_t>(infer::wrap_dim(q.constant_integer("dim", 0), q.type(0).rank()));
+}
+
 Op movement(std::string name, std::string schema, ShapeRule shape, IndexMap map, std::vector<Alias> aliases) {
   Op op;
   op.name = std::move(name);
@@ -92,7 +97,8 @@ Shape completed_shape(const ir::Graph& graph, std::span<const Dim> old, std::vec
   if (!open) {
     const Dim given = ir::product(shape);
     if (given == count) return shape;
-    const std::string message = fmt::format("shape '{}' is invalid for input of size {}", infer::text(graph, shape), infer::text(graph, count));
+    const std::string message =
+        fmt::format("shape '{}' is invalid for input of size {}", infer::text(graph, shape), infer::text(graph, count));
     throw Exception((given - count).is_constant() ? Code::invalid_argument : Code::unsupported, message);
   }
   // Factors that stand on both sides cancel; what remains must divide.
@@ -101,15 +107,21 @@ Shape completed_shape(const ir::Graph& graph, std::span<const Dim> old, std::vec
   for (std::size_t i = 0; i < shape.size(); ++i) {
     if (i == *open) continue;
     const auto same = std::ranges::find(left, shape[i]);
-    if (same != left.end() && !(shape[i] == Dim(0))) left.erase(same);
-    else rest = rest * shape[i];
+    if (same != left.end() && !(shape[i] == Dim(0)))
+      left.erase(same);
+    else
+      rest = rest * shape[i];
   }
   const Dim total = ir::product(left);
-  TENON_USER_CHECK(!(rest == Dim(0)), "cannot reshape tensor of 0 elements into shape {} because the unspecified dimension size -1 can be any value", infer::text(graph, shape));
-  TENON_USER_CHECK(!total.is_constant() || !rest.is_constant() || total.constant() % rest.constant() == 0, "shape '{}' is invalid for input of size {}",
-                   infer::text(graph, shape), infer::text(graph, count));
+  TENON_USER_CHECK(!(rest == Dim(0)),
+                   "cannot reshape tensor of 0 elements into shape {} because the unspecified dimension size -1 can be any value",
+                   infer::text(graph, shape));
+  TENON_USER_CHECK(!total.is_constant() || !rest.is_constant() || total.constant() % rest.constant() == 0,
+                   "shape '{}' is invalid for input of size {}", infer::text(graph, shape), infer::text(graph, count));
   shape[*open] = rest == Dim(1) ? total : floor_div(total, rest);
-  if (!(shape[*open] * rest == total)) throw Exception(error(Code::unsupported, "{} cannot be proven to be divisible by {}", infer::text(graph, total), infer::text(graph, rest)));
+  if (!(shape[*open] * rest == total))
+    throw Exception(
+        error(Code::unsupported, "{} cannot be proven to be divisible by {}", infer::text(graph, total), infer::text(graph, rest)));
   return shape;
 }
 
@@ -141,13 +153,14 @@ SliceBounds slice_bounds(const ir::Graph& graph, const Dim& size, const ForeignS
   const auto place = [&](const std::optional<Dim>& bound, const Dim& otherwise, const Dim& least, const Dim& most) {
     if (!bound) return otherwise;
     const infer::Interval range = infer::range(graph, *bound);
-    if (range.least < 0 && range.most >= 0) throw Exception(error(Code::unsupported, "a slice bound whose sign is not known: {}", infer::text(graph, *bound)));
+    if (range.least < 0 && range.most >= 0)
+      throw Exception(error(Code::unsupported, "a slice bound whose sign is not known: {}", infer::text(graph, *bound)));
     const Dim at = range.most < 0 ? *bound + size : *bound;
     return infer::clamped(graph, at, least, most);
   };
   if (step > 0) {
     const Dim start = place(slice.start, Dim(0), Dim(0), size), end = place(slice.stop, size, Dim(0), size);
-    return {start, infer::clamped(graph, end, start, size), step, false};
+    return {start, infer::at_least(graph, end, start), step, false};
   }
   // Elements start, start + step, ... while > end: forwards these are low, low - step, ..., start.
   const Dim last = size - Dim(1);
@@ -177,7 +190,9 @@ std::vector<Sample> movement_samples(std::vector<std::int64_t> shape, std::vecto
   for (std::size_t i = 0; i < shape.size(); stride *= shape[i], ++i) column_major[i] = stride;
   for (std::size_t k = 0; k < sets.size(); ++k) {
     for (DType t : {DType::f32, DType::b8, DType::i16, DType::i64, DType::bf16, DType::f64})
-      all.push_back({.name = fmt::format("{}_{}", k, name_of(t)), .operands = {{.dtype = t, .shape = shape, .fill = Fill::special}}, .attributes = sets[k]});
+      all.push_back({.name = fmt::format("{}_{}", k, name_of(t)),
+                     .operands = {{.dtype = t, .shape = shape, .fill = Fill::special}},
+                     .attributes = sets[k]});
     all.push_back({.name = fmt::format("{}_strided", k), .operands = {{.shape = shape, .strides = column_major}}, .attributes = sets[k]});
   }
   return all;

@@ -13,6 +13,9 @@ using ShapeRule = std::function<ir::Shape(const OpQuery&)>;
 /// An op of one tensor that gives the elements at mapped indices, in the shape that `shape` gives.
 Op movement(std::string name, std::string schema, ShapeRule shape, IndexMap map, std::vector<Alias> aliases);
 
+/// The attribute `dim` of an op on operand 0, wrapped; a 0-d tensor has none.
+std::size_t real_dim(const OpQuery& q);
+
 /// The index into a tensor of shape `from` of the element that stands at `at` in shape `to`, both row-major. Dimensions that
 /// match or split keep simple indices; only what is regrouped is linearised.
 std::vector<Scalar> reshaped_index(Scalars& s, std::span<const ir::Dim> from, std::span<const ir::Dim> to, std::span<const Scalar> at);

@@ -11,7 +11,9 @@ using ir::Shape;
 
 const std::vector<DType> kFloats{DType::f32, DType::f64, DType::f16, DType::bf16};
 
-void require_float(const OpQuery& q) { TENON_USER_CHECK(is_float(infer::shared_dtype(q)), "takes float tensors, not {}", name_of(q.type(0).dtype)); }
+void require_float(const OpQuery& q) {
+  TENON_USER_CHECK(is_float(infer::shared_dtype(q)), "takes float tensors, not {}", name_of(q.type(0).dtype));
+}
 
 ir::Attributes over(std::vector<Dim> dims, bool keep = true) { return {{"dim", std::move(dims)}, {"keepdim", keep}}; }
 
@@ -48,9 +50,13 @@ Op softmax_op(std::string name, bool logarithm) {
   Op op;
   op.schema = "(Tensor self, int dim) -> Tensor";
   const Adapt adapt = softmax_adapt(name);
-  op.aliases = torch_names(name, "(self, dim, dtype=None)", adapt) + names({"torch.nn.functional." + name}, "(input -> self, dim=None, _stacklevel=3, dtype=None)", adapt) +
-               names({"torch.special." + name}, "(self, dim, *, dtype=None)", adapt) + names({"torch._" + name}, "(self, dim, half_to_float=False)", adapt);
-  if (!logarithm) op.aliases = op.aliases + names({"torch.nn.functional.softmin"}, "(input -> self, dim=None, _stacklevel=3, dtype=None)", softmax_adapt(name, true));
+  op.aliases = torch_names(name, "(self, dim, dtype=None)", adapt) +
+               names({"torch.nn.functional." + name}, "(input -> self, dim=None, _stacklevel=3, dtype=None)", adapt) +
+               names({"torch.special." + name}, "(self, dim, *, dtype=None)", adapt) +
+               names({"torch._" + name}, "(self, dim, half_to_float=False)", adapt);
+  if (!logarithm)
+    op.aliases = op.aliases +
+                 names({"torch.nn.functional.softmin"}, "(input -> self, dim=None, _stacklevel=3, dtype=None)", softmax_adapt(name, true));
   op.name = std::move(name);
   op.infer = [](const OpQuery& q) -> Result<infer::Types> {
     infer::require_operands(q, 1, 1);
@@ -63,7 +69,9 @@ Op softmax_op(std::string name, bool logarithm) {
     std::vector<Sample> all;
     for (DType t : kFloats)
       for (std::int64_t dim : {0, -1})
-        all.push_back({.name = fmt::format("{}_{}", name_of(t), dim), .operands = {{.dtype = t, .shape = {5, 9}}}, .attributes = {{"dim", Dim(dim)}}});
+        all.push_back({.name = fmt::format("{}_{}", name_of(t), dim),
+                       .operands = {{.dtype = t, .shape = {5, 9}}},
+                       .attributes = {{"dim", Dim(dim)}}});
     all.push_back({.name = "middle", .operands = {{.shape = {2, 7, 3}}}, .attributes = {{"dim", Dim(1)}}});
     all.push_back({.name = "scalar", .operands = {{.shape = {}}}, .attributes = {{"dim", Dim(0)}}});
     all.push_back({.name = "nothing", .operands = {{.shape = {3, 0}}}, .attributes = {{"dim", Dim(1)}}});
@@ -101,9 +109,11 @@ Result<infer::Types> infer_last_dims(const OpQuery& q) {
   require_float(q);
   const auto normalised = q.integers("normalized_shape");
   const Shape& shape = q.type(0).shape;
-  TENON_USER_CHECK(normalised.size() <= shape.size() && !normalised.empty(), "normalized_shape {} for an input of shape {}", infer::text(q.graph(), normalised), infer::text(q.graph(), shape));
+  TENON_USER_CHECK(normalised.size() <= shape.size() && !normalised.empty(), "normalized_shape {} for an input of shape {}",
+                   infer::text(q.graph(), normalised), infer::text(q.graph(), shape));
   for (std::size_t d = 0; d < normalised.size(); ++d)
-    infer::require_equal(q.graph(), normalised[d], shape[shape.size() - normalised.size() + d], "normalized_shape and the input's last dimensions");
+    infer::require_equal(q.graph(), normalised[d], shape[shape.size() - normalised.size() + d],
+                         "normalized_shape and the input's last dimensions");
   return infer::one(q, q.type(0).dtype, shape);
 }
 
@@ -120,10 +130,12 @@ Op layer_norm_op() {
   Op op;
   op.name = "layer_norm";
   op.schema = "(Tensor input, Tensor? weight=None, Tensor? bias=None, *, int[] normalized_shape, float eps=1e-05) -> Tensor";
-  op.aliases = names({"torch.layer_norm", "torch.nn.functional.layer_norm"}, "(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn_enable=True)", [](ForeignArguments& a) {
-    const auto shape = a.integers("normalized_shape");
-    return a.call("layer_norm", with_affine(a, {a.value("input")}, shape), {{"eps", a.number("eps", 1e-5)}, {"normalized_shape", shape}});
-  });
+  op.aliases = names({"torch.layer_norm", "torch.nn.functional.layer_norm"},
+                     "(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn_enable=True)", [](ForeignArguments& a) {
+                       const auto shape = a.integers("normalized_shape");
+                       return a.call("layer_norm", with_affine(a, {a.value("input")}, shape),
+                                     {{"eps", a.number("eps", 1e-5)}, {"normalized_shape", shape}});
+                     });
   op.infer = [](const OpQuery& q) -> Result<infer::Types> {
     infer::require_operands(q, 1, 3);
     return infer_last_dims(q);
@@ -131,14 +143,21 @@ Op layer_norm_op() {
   op.decompose = [](NodeBuilder& b, const OpQuery& q) -> Values {
     const DType result = q.type(0).dtype;
     const auto shape = q.integers("normalized_shape");
-    const ir::ValueId x = standardised(b, b.cast(q.operands()[0], compute_type(result)), last_dims(q.type(0).rank(), shape.size()), q.number("eps", 1e-5));
+    const ir::ValueId x =
+        standardised(b, b.cast(q.operands()[0], compute_type(result)), last_dims(q.type(0).rank(), shape.size()), q.number("eps", 1e-5));
     return {b.cast(affine(b, q, x, 1, shape), result)};
   };
   op.samples = [] {
     std::vector<Sample> all;
     for (DType t : kFloats) {
-      all.push_back({.name = fmt::format("affine_{}", name_of(t)), .operands = {{.dtype = t, .shape = {4, 10}}, {.dtype = t, .shape = {10}}, {.dtype = t, .shape = {10}}}, .attributes = {{"eps", 1e-5}, {"normalized_shape", std::vector<Dim>{10}}}, .tolerance = 4});
-      all.push_back({.name = fmt::format("plain_{}", name_of(t)), .operands = {{.dtype = t, .shape = {3, 4, 5}}}, .attributes = {{"eps", 1e-5}, {"normalized_shape", std::vector<Dim>{4, 5}}}, .tolerance = 4});
+      all.push_back({.name = fmt::format("affine_{}", name_of(t)),
+                     .operands = {{.dtype = t, .shape = {4, 10}}, {.dtype = t, .shape = {10}}, {.dtype = t, .shape = {10}}},
+                     .attributes = {{"eps", 1e-5}, {"normalized_shape", std::vector<Dim>{10}}},
+                     .tolerance = 4});
+      all.push_back({.name = fmt::format("plain_{}", name_of(t)),
+                     .operands = {{.dtype = t, .shape = {3, 4, 5}}},
+                     .attributes = {{"eps", 1e-5}, {"normalized_shape", std::vector<Dim>{4, 5}}},
+                     .tolerance = 4});
     }
     return all;
   };
@@ -149,13 +168,16 @@ Op rms_norm_op() {
   Op op;
   op.name = "rms_norm";
   op.schema = "(Tensor input, Tensor? weight=None, *, int[] normalized_shape, float eps) -> Tensor";
-  op.aliases = names({"torch.rms_norm", "torch.nn.functional.rms_norm"}, "(input, normalized_shape, weight=None, eps=None)", [](ForeignArguments& a) {
-    const DType t = a.type(a.value("input")).dtype;
-    // torch's default is the machine epsilon of the dtype it computes in.
-    const double epsilon = t == DType::f64 ? 2.220446049250313e-16 : 1.1920928955078125e-07;
-    if (is_reduced_float(t) && !a.given("eps")) throw Exception(Code::unsupported, "rms_norm of half floats without eps");
-    return a.call("rms_norm", with_affine(a, {a.value("input")}, a.integers("normalized_shape")), {{"eps", a.number("eps", epsilon)}, {"normalized_shape", a.integers("normalized_shape")}});
-  });
+  op.aliases = names({"torch.rms_norm", "torch.nn.functional.rms_norm"}, "(input, normalized_shape, weight=None, eps=None)",
+                     [](ForeignArguments& a) {
+                       const DType t = a.type(a.value("input")).dtype;
+                       // torch's default is the machine epsilon of the dtype it computes in.
+                       const double epsilon = t == DType::f64 ? 2.220446049250313e-16 : 1.1920928955078125e-07;
+                       if (is_reduced_float(t) && !a.given("eps"))
+                         throw Exception(Code::unsupported, "rms_norm of half floats without eps");
+                       return a.call("rms_norm", with_affine(a, {a.value("input")}, a.integers("normalized_shape")),
+                                     {{"eps", a.number("eps", epsilon)}, {"normalized_shape", a.integers("normalized_shape")}});
+                     });
   op.infer = [](const OpQuery& q) -> Result<infer::Types> {
     infer::require_operands(q, 1, 2);
     return infer_last_dims(q);
@@ -171,7 +193,10 @@ Op rms_norm_op() {
   op.samples = [] {
     std::vector<Sample> all;
     for (DType t : kFloats)
-      all.push_back({.name = std::string(name_of(t)), .operands = {{.dtype = t, .shape = {4, 10}}, {.dtype = t, .shape = {10}}}, .attributes = {{"eps", 1e-5}, {"normalized_shape", std::vector<Dim>{10}}}, .tolerance = 4});
+      all.push_back({.name = std::string(name_of(t)),
+                     .operands = {{.dtype = t, .shape = {4, 10}}, {.dtype = t, .shape = {10}}},
+                     .attributes = {{"eps", 1e-5}, {"normalized_shape", std::vector<Dim>{10}}},
+                     .tolerance = 4});
     return all;
   };
   return op;
@@ -210,9 +235,13 @@ Values batch_norm(NodeBuilder& b, const OpQuery& q) {
 Op batch_norm_op() {
   Op op;
   op.name = "batch_norm";
-  op.schema = "(Tensor input, Tensor running_mean, Tensor running_var, Tensor? weight=None, Tensor? bias=None, *, float eps=1e-05) -> Tensor";
-  op.aliases = names({"torch.batch_norm"}, "(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled=False)", batch_norm_adapt) +
-               names({"torch.nn.functional.batch_norm"}, "(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-05)", batch_norm_adapt);
+  op.schema =
+      "(Tensor input, Tensor running_mean, Tensor running_var, Tensor? weight=None, Tensor? bias=None, *, float eps=1e-05) -> Tensor";
+  op.aliases =
+      names({"torch.batch_norm"}, "(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled=False)",
+            batch_norm_adapt) +
+      names({"torch.nn.functional.batch_norm"},
+            "(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-05)", batch_norm_adapt);
   op.infer = [](const OpQuery& q) -> Result<infer::Types> {
     infer::require_operands(q, 3, 5);
     TENON_USER_CHECK(is_float(q.type(0).dtype) && q.type(0).rank() >= 2, "takes a float tensor of at least 2 dimensions");
@@ -226,8 +255,18 @@ Op batch_norm_op() {
   op.samples = [] {
     std::vector<Sample> all;
     for (DType t : kFloats)
-      all.push_back({.name = fmt::format("affine_{}", name_of(t)), .operands = {{.dtype = t, .shape = {2, 3, 4, 4}}, {.dtype = t, .shape = {3}}, {.dtype = t, .shape = {3}, .fill = Fill::positive}, {.dtype = t, .shape = {3}}, {.dtype = t, .shape = {3}}}, .attributes = {{"eps", 1e-5}}, .tolerance = 8});
-    all.push_back({.name = "plain", .operands = {{.shape = {5, 3}}, {.shape = {3}}, {.shape = {3}, .fill = Fill::positive}}, .attributes = {{"eps", 1e-3}}, .tolerance = 8});
+      all.push_back({.name = fmt::format("affine_{}", name_of(t)),
+                     .operands = {{.dtype = t, .shape = {2, 3, 4, 4}},
+                                  {.dtype = t, .shape = {3}},
+                                  {.dtype = t, .shape = {3}, .fill = Fill::positive},
+                                  {.dtype = t, .shape = {3}},
+                                  {.dtype = t, .shape = {3}}},
+                     .attributes = {{"eps", 1e-5}},
+                     .tolerance = 8});
+    all.push_back({.name = "plain",
+                   .operands = {{.shape = {5, 3}}, {.shape = {3}}, {.shape = {3}, .fill = Fill::positive}},
+                   .attributes = {{"eps", 1e-3}},
+                   .tolerance = 8});
     return all;
   };
   return op;
@@ -237,17 +276,21 @@ Op group_norm_op() {
   Op op;
   op.name = "group_norm";
   op.schema = "(Tensor input, Tensor? weight=None, Tensor? bias=None, *, int num_groups, float eps=1e-05) -> Tensor";
-  op.aliases = names({"torch.group_norm", "torch.nn.functional.group_norm"}, "(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabled=True)", [](ForeignArguments& a) {
-    const ir::ValueId x = a.value("input");
-    return a.call("group_norm", with_affine(a, {x}, {a.type(x).shape.at(1)}), {{"eps", a.number("eps", 1e-5)}, {"num_groups", a.integer("num_groups")}});
-  });
+  op.aliases = names({"torch.group_norm", "torch.nn.functional.group_norm"},
+                     "(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabled=True)", [](ForeignArguments& a) {
+                       const ir::ValueId x = a.value("input");
+                       return a.call("group_norm", with_affine(a, {x}, {a.type(x).shape.at(1)}),
+                                     {{"eps", a.number("eps", 1e-5)}, {"num_groups", a.integer("num_groups")}});
+                     });
   op.infer = [](const OpQuery& q) -> Result<infer::Types> {
     infer::require_operands(q, 1, 3);
     require_float(q);
     TENON_USER_CHECK(q.type(0).rank() >= 2, "takes a tensor of at least 2 dimensions, not {}", q.type(0).rank());
     const Dim channels = q.type(0).shape[1];
     const std::int64_t groups = q.constant_integer("num_groups");
-    TENON_USER_CHECK(groups > 0 && mod(channels, Dim(groups)) == Dim(0), "Expected number of channels in input to be divisible by num_groups, but got {} channels and num_groups={}", infer::text(q.graph(), channels), groups);
+    TENON_USER_CHECK(groups > 0 && mod(channels, Dim(groups)) == Dim(0),
+                     "Expected number of channels in input to be divisible by num_groups, but got {} channels and num_groups={}",
+                     infer::text(q.graph(), channels), groups);
     return infer::one(q, q.type(0).dtype, q.type(0).shape);
   };
   op.decompose = [](NodeBuilder& b, const OpQuery& q) -> Values {
@@ -255,14 +298,18 @@ Op group_norm_op() {
     const Shape shape = q.type(0).shape;  // a copy: making nodes moves the values
     const Dim groups = q.integer("num_groups");
     const Dim inner = ir::product(std::span(shape).subspan(2));
-    const ir::ValueId grouped = reshape_to(b, b.cast(q.operands()[0], compute_type(result)), {shape[0], groups, floor_div(shape[1], groups) * inner});
+    const ir::ValueId grouped =
+        reshape_to(b, b.cast(q.operands()[0], compute_type(result)), {shape[0], groups, floor_div(shape[1], groups) * inner});
     const ir::ValueId x = reshape_to(b, standardised(b, grouped, {Dim(2)}, q.number("eps", 1e-5)), shape);
     return {b.cast(affine(b, q, x, 1, channel_shape(shape)), result)};
   };
   op.samples = [] {
     std::vector<Sample> all;
     for (DType t : kFloats)
-      all.push_back({.name = std::string(name_of(t)), .operands = {{.dtype = t, .shape = {2, 6, 3, 3}}, {.dtype = t, .shape = {6}}, {.dtype = t, .shape = {6}}}, .attributes = {{"eps", 1e-5}, {"num_groups", Dim(3)}}, .tolerance = 4});
+      all.push_back({.name = std::string(name_of(t)),
+                     .operands = {{.dtype = t, .shape = {2, 6, 3, 3}}, {.dtype = t, .shape = {6}}, {.dtype = t, .shape = {6}}},
+                     .attributes = {{"eps", 1e-5}, {"num_groups", Dim(3)}},
+                     .tolerance = 4});
     return all;
   };
   return op;

@@ -26,8 +26,9 @@ LoopBody norm_loop(const OpQuery& q) {
   if (p == 0) return finish_with(simple_reducer(t, 0, Primitive::add), s.convert(s.binary(Primitive::ne, x, s.like(x, 0)), t));
   if (p == 1) return finish_with(simple_reducer(t, 0, Primitive::add), x);
   if (p == 2) return finish_with(simple_reducer(t, 0, Primitive::add, [](Scalars& f, Scalar v) { return f.sqrt(v); }), s.mul(x, x));
-  return finish_with(simple_reducer(t, 0, Primitive::add, [p](Scalars& f, Scalar v) { return f.binary(Primitive::pow, v, f.like(v, 1 / p)); }),
-                     s.binary(Primitive::pow, x, s.like(x, p)));
+  return finish_with(
+      simple_reducer(t, 0, Primitive::add, [p](Scalars& f, Scalar v) { return f.binary(Primitive::pow, v, f.like(v, 1 / p)); }),
+      s.binary(Primitive::pow, x, s.like(x, p)));
 }
 
 double order_of(ForeignArguments& a, std::string_view parameter) {
@@ -46,7 +47,8 @@ Adapt norm_adapt(std::string parameter, bool matrices) {
     ir::ValueId x = a.tensor(a.value("self"));
     if (a.numpy() && !is_float(a.type(x).dtype)) x = a.builder().cast(x, DType::f64);
     if (const auto dtype = a.dtype("dtype")) x = a.builder().cast(x, *dtype);
-    TENON_USER_CHECK(is_float(a.type(x).dtype), "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}", name_of(a.type(x).dtype));
+    TENON_USER_CHECK(is_float(a.type(x).dtype), "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}",
+                     name_of(a.type(x).dtype));
     const std::vector<Dim> dims = a.dims("dim", a.type(x).rank());
     const bool has_order = a.given(parameter) && !a[parameter].as<std::string>();
     if (matrices && has_order && dims.size() == 2) throw Exception(Code::unsupported, "matrix norms with an order");
@@ -58,10 +60,12 @@ Op norm_op() {
   Op op;
   op.name = "linalg_vector_norm";
   op.schema = "(Tensor self, Scalar ord=2, int[]? dim=None, bool keepdim=False) -> Tensor";
-  op.aliases = names({"torch.linalg.vector_norm"}, "(x -> self, ord=2, dim=None, keepdim=False, *, dtype=None, out=None)", norm_adapt("ord", false)) +
-               names({"torch.linalg.norm"}, "(A -> self, ord=None, dim=None, keepdim=False, *, out=None, dtype=None)", norm_adapt("ord", true)) +
-               names({"torch.norm", "torch.Tensor.norm"}, "(self, p='fro', dim=None, keepdim=False, out=None, dtype=None)", norm_adapt("p", false)) +
-               names({"numpy.linalg.norm"}, "(x -> self, ord=None, axis -> dim = None, keepdims -> keepdim = False)", norm_adapt("ord", true));
+  op.aliases =
+      names({"torch.linalg.vector_norm"}, "(x -> self, ord=2, dim=None, keepdim=False, *, dtype=None, out=None)",
+            norm_adapt("ord", false)) +
+      names({"torch.linalg.norm"}, "(A -> self, ord=None, dim=None, keepdim=False, *, out=None, dtype=None)", norm_adapt("ord", true)) +
+      names({"torch.norm", "torch.Tensor.norm"}, "(self, p='fro', dim=None, keepdim=False, out=None, dtype=None)", norm_adapt("p", false)) +
+      names({"numpy.linalg.norm"}, "(x -> self, ord=None, axis -> dim = None, keepdims -> keepdim = False)", norm_adapt("ord", true));
   op.infer = [](const OpQuery& q) -> Result<infer::Types> {
     infer::require_operands(q, 1, 1);
     TENON_USER_CHECK(is_float(q.type(0).dtype), "takes float tensors, not {}", name_of(q.type(0).dtype));
@@ -71,7 +75,9 @@ Op norm_op() {
   op.samples = [] {
     auto all = reduction_samples(kFloats, Fill::normal, {{"ord", 2.0}});
     for (double p : {0.0, 1.0, 3.0, static_cast<double>(INFINITY), static_cast<double>(-INFINITY)})
-      all.push_back({.name = fmt::format("order_{}", p), .operands = {{.shape = {4, 6}}}, .attributes = {{"dim", std::vector<Dim>{1}}, {"keepdim", false}, {"ord", p}}});
+      all.push_back({.name = fmt::format("order_{}", p),
+                     .operands = {{.shape = {4, 6}}},
+                     .attributes = {{"dim", std::vector<Dim>{1}}, {"keepdim", false}, {"ord", p}}});
     return all;
   };
   return op;
@@ -86,7 +92,8 @@ Values logsumexp(NodeBuilder& b, const OpQuery& q) {
   const ir::ValueId x = b.cast(q.operands()[0], t);
   ir::ValueId largest = b.one("amax", {x}, {{"dim", dims}, {"keepdim", true}});
   const ir::ValueId finite = b.one("where", {b.one("isinf", {largest}), b.literal(0.0), largest});
-  const ir::ValueId total = b.one("sum", {b.one("exp", {b.one("sub", {x, finite})})}, {{"dim", dims}, {"dtype", t}, {"keepdim", q.flag("keepdim")}});
+  const ir::ValueId total =
+      b.one("sum", {b.one("exp", {b.one("sub", {x, finite})})}, {{"dim", dims}, {"dtype", t}, {"keepdim", q.flag("keepdim")}});
   const ir::ValueId shift = b.one("reshape", {finite}, {{"shape", shape.result}});
   return {b.cast(b.one("add", {b.one("log", {total}), shift}), result)};
 }
@@ -95,11 +102,13 @@ Op logsumexp_op() {
   Op op;
   op.name = "logsumexp";
   op.schema = "(Tensor self, int[] dim, bool keepdim=False) -> Tensor";
-  op.aliases = torch_names("logsumexp", "(self, dim, keepdim=False)", [](ForeignArguments& a) {
-    const ir::ValueId x = a.value("self");
-    TENON_USER_CHECK(is_float(a.type(x).dtype), "logsumexp(): Expected floating point type");
-    return a.call("logsumexp", {x}, reduction_attributes(a, x));
-  }) + names({"torch.special.logsumexp"}, "(self, dim, keepdim=False)");
+  op.aliases = torch_names("logsumexp", "(self, dim, keepdim=False)",
+                           [](ForeignArguments& a) {
+                             const ir::ValueId x = a.value("self");
+                             TENON_USER_CHECK(is_float(a.type(x).dtype), "logsumexp(): Expected floating point type");
+                             return a.call("logsumexp", {x}, reduction_attributes(a, x));
+                           }) +
+               names({"torch.special.logsumexp"}, "(self, dim, keepdim=False)");
   op.infer = [](const OpQuery& q) -> Result<infer::Types> {
     infer::require_operands(q, 1, 1);
     TENON_USER_CHECK(is_float(q.type(0).dtype), "takes float tensors, not {}", name_of(q.type(0).dtype));

@@ -13,14 +13,16 @@ Mode mode_named(const std::string& name) {
   constexpr std::string_view kNames[] = {"constant", "reflect", "replicate", "circular", "symmetric"};
   for (std::size_t i = 0; i < std::size(kNames); ++i)
     if (kNames[i] == name) return static_cast<Mode>(i);
-  throw Exception(error(Code::invalid_argument, "unknown padding mode '{}': constant, reflect, replicate, circular and symmetric are known", name));
+  throw Exception(
+      error(Code::invalid_argument, "unknown padding mode '{}': constant, reflect, replicate, circular and symmetric are known", name));
 }
 
 struct Padding {
   std::vector<Dim> before, after;
   Mode mode;
 
-  explicit Padding(const OpQuery& q) : before(q.integers("before")), after(q.integers("after")), mode(mode_named(q.text("mode", "constant"))) {
+  explicit Padding(const OpQuery& q)
+      : before(q.integers("before")), after(q.integers("after")), mode(mode_named(q.text("mode", "constant"))) {
     const std::size_t rank = q.type(0).rank();
     TENON_USER_CHECK(before.size() == rank && after.size() == rank, "'before' and 'after' take one number a dimension ({})", rank);
   }
@@ -36,8 +38,10 @@ Shape padded_shape(const OpQuery& q) {
   Shape shape = q.type(0).shape;
   for (std::size_t d = 0; d < shape.size(); ++d) {
     const Dim size = shape[d] + p.before[d] + p.after[d];
-    TENON_USER_CHECK(infer::range(q.graph(), size).most >= 0, "the padded size of dimension {} is negative: {}", d, infer::text(q.graph(), size));
-    TENON_USER_CHECK(p.mode == Mode::constant || p.idle(d) || !(shape[d] == Dim(0)), "dimension {} is empty: there is nothing to pad it with", d);
+    TENON_USER_CHECK(infer::range(q.graph(), size).most >= 0, "the padded size of dimension {} is negative: {}", d,
+                     infer::text(q.graph(), size));
+    TENON_USER_CHECK(p.mode == Mode::constant || p.idle(d) || !(shape[d] == Dim(0)),
+                     "dimension {} is empty: there is nothing to pad it with", d);
     shape[d] = size;
   }
   return shape;
@@ -113,7 +117,10 @@ Values torch_pad(ForeignArguments& a) {
   const auto pairs = a.integers("pad");
   const std::size_t rank = a.type(x).rank();
   TENON_USER_CHECK(pairs.size() % 2 == 0, "Padding length must be divisible by 2");
-  TENON_USER_CHECK(pairs.size() / 2 <= rank, "Padding length should be less than or equal to two times the input dimension but got padding length {} and input of dimension {}", pairs.size(), rank);
+  TENON_USER_CHECK(
+      pairs.size() / 2 <= rank,
+      "Padding length should be less than or equal to two times the input dimension but got padding length {} and input of dimension {}",
+      pairs.size(), rank);
   std::vector<Dim> before(rank, Dim(0)), after(rank, Dim(0));
   for (std::size_t k = 0; k < pairs.size() / 2; ++k) {
     before[rank - 1 - k] = pairs[2 * k];
@@ -124,9 +131,10 @@ Values torch_pad(ForeignArguments& a) {
   for (std::size_t d = 0; d < rank; ++d) {
     const Dim room = mode == "reflect" ? shape[d] - Dim(1) : shape[d];
     if (mode == "reflect" || mode == "circular")
-      TENON_USER_CHECK(infer::range(a.graph(), room - before[d]).most >= 0 && infer::range(a.graph(), room - after[d]).most >= 0,
-                       "Padding size should be less than the corresponding input dimension, but got padding ({}, {}) at dimension {} of size {}",
-                       infer::text(a.graph(), before[d]), infer::text(a.graph(), after[d]), d, infer::text(a.graph(), shape[d]));
+      TENON_USER_CHECK(
+          infer::range(a.graph(), room - before[d]).most >= 0 && infer::range(a.graph(), room - after[d]).most >= 0,
+          "Padding size should be less than the corresponding input dimension, but got padding ({}, {}) at dimension {} of size {}",
+          infer::text(a.graph(), before[d]), infer::text(a.graph(), after[d]), d, infer::text(a.graph(), shape[d]));
   }
   return padded(a, x, std::move(before), std::move(after), mode, a.number("value", 0));
 }
@@ -165,7 +173,8 @@ Values numpy_pad(ForeignArguments& a) {
     for (const Dim& w : widths) TENON_USER_CHECK(infer::range(a.graph(), w).most >= 0, "index can't contain negative values");
   a.refuse({"stat_length", "end_values", "reflect_type"});
   const std::string mode = a.text("mode", "constant");
-  const std::pair<std::string_view, const char*> kModes[] = {{"constant", "constant"}, {"edge", "replicate"}, {"reflect", "reflect"}, {"symmetric", "symmetric"}, {"wrap", "circular"}};
+  const std::pair<std::string_view, const char*> kModes[] = {
+      {"constant", "constant"}, {"edge", "replicate"}, {"reflect", "reflect"}, {"symmetric", "symmetric"}, {"wrap", "circular"}};
   for (const auto& [numpy, ours] : kModes) {
     if (numpy != mode) continue;
     if (a["constant_values"].as<ForeignList>()) throw Exception(Code::unsupported, "different constant_values for different edges");
@@ -179,9 +188,12 @@ Op pad_op() {
   Op op;
   op.name = "pad";
   op.schema = "(Tensor self, int[] before, int[] after, str mode='constant', Scalar value=0) -> Tensor";
-  op.aliases = names({"torch.nn.functional.pad"}, "(input -> self, pad, mode='constant', value=None)", torch_pad) +
-               names({"torch.constant_pad_nd"}, "(self, pad, value=0)", torch_pad) +
-               names({"numpy.pad"}, "(array -> self, pad_width, mode='constant', *, constant_values=0, stat_length=None, end_values=None, reflect_type='even')", numpy_pad);
+  op.aliases =
+      names({"torch.nn.functional.pad"}, "(input -> self, pad, mode='constant', value=None)", torch_pad) +
+      names({"torch.constant_pad_nd"}, "(self, pad, value=0)", torch_pad) +
+      names({"numpy.pad"},
+            "(array -> self, pad_width, mode='constant', *, constant_values=0, stat_length=None, end_values=None, reflect_type='even')",
+            numpy_pad);
   op.infer = [](const OpQuery& q) -> Result<infer::Types> {
     infer::require_operands(q, 1, 1);
     return infer::one(q, q.type(0).dtype, padded_shape(q));
@@ -191,9 +203,12 @@ Op pad_op() {
     const auto pad = [](std::vector<Dim> before, std::vector<Dim> after, const char* mode, double value = 0) {
       return ir::Attributes{{"after", std::move(after)}, {"before", std::move(before)}, {"mode", std::string(mode)}, {"value", value}};
     };
-    auto all = movement_samples({3, 5}, {pad({1, 2}, {0, 3}, "constant", 1), pad({0, -1}, {2, -2}, "constant"), pad({2, 0}, {1, 4}, "reflect"), pad({1, 2}, {2, 1}, "replicate"),
-                                         pad({3, 0}, {1, 5}, "circular"), pad({3, 1}, {2, 2}, "symmetric")});
-    for (Sample& s : movement_samples({2, 3}, {pad({5, 0}, {4, 7}, "reflect"), pad({5, 4}, {1, 9}, "symmetric"), pad({7, 1}, {3, 8}, "circular")})) all.push_back(std::move(s));
+    auto all =
+        movement_samples({3, 5}, {pad({1, 2}, {0, 3}, "constant", 1), pad({0, -1}, {2, -2}, "constant"), pad({2, 0}, {1, 4}, "reflect"),
+                                  pad({1, 2}, {2, 1}, "replicate"), pad({3, 0}, {1, 5}, "circular"), pad({3, 1}, {2, 2}, "symmetric")});
+    for (Sample& s :
+         movement_samples({2, 3}, {pad({5, 0}, {4, 7}, "reflect"), pad({5, 4}, {1, 9}, "symmetric"), pad({7, 1}, {3, 8}, "circular")}))
+      all.push_back(std::move(s));
     for (Sample& s : movement_samples({1}, {pad({2}, {3}, "reflect")})) all.push_back(std::move(s));
     return all;
   };

@@ -35,7 +35,8 @@ void check_literals(const OpQuery& q, DType dtype) {
 
 std::size_t count_operands(std::string_view schema) {
   std::size_t n = 0;
-  for (std::size_t at = schema.find("Tensor "); at != std::string_view::npos && at < schema.find("->"); at = schema.find("Tensor ", at + 1)) ++n;
+  for (std::size_t at = schema.find("Tensor "); at != std::string_view::npos && at < schema.find("->"); at = schema.find("Tensor ", at + 1))
+    ++n;
   return n;
 }
 
@@ -64,14 +65,15 @@ Op pointwise(std::string name, std::string schema, Domain domain, Promotion prom
 }
 
 Op unary_float(std::string name, Body body, std::vector<Alias> aliases, Fill fill) {
-  Op op = pointwise(std::move(name), "(Tensor self) -> Tensor", Domain::floats, Promotion::common_float, std::move(body), std::move(aliases));
+  Op op =
+      pointwise(std::move(name), "(Tensor self) -> Tensor", Domain::floats, Promotion::common_float, std::move(body), std::move(aliases));
   op.samples = [fill] { return pointwise_samples(1, Domain::floats, fill); };
   return op;
 }
 
 Op unary_float(std::string name, Primitive primitive, std::vector<Alias> aliases, Fill fill) {
-  return unary_float(std::move(name), [primitive](Scalars& s, Args a, const OpQuery&) { return s.unary(primitive, a[0]); },
-                     std::move(aliases), fill);
+  return unary_float(
+      std::move(name), [primitive](Scalars& s, Args a, const OpQuery&) { return s.unary(primitive, a[0]); }, std::move(aliases), fill);
 }
 
 Op unary(std::string name, Domain domain, Body body, std::vector<Alias> aliases) {
@@ -79,7 +81,8 @@ Op unary(std::string name, Domain domain, Body body, std::vector<Alias> aliases)
 }
 
 Op binary(std::string name, Domain domain, Body body, std::vector<Alias> aliases) {
-  return pointwise(std::move(name), "(Tensor self, Tensor other) -> Tensor", domain, Promotion::common, std::move(body), std::move(aliases));
+  return pointwise(std::move(name), "(Tensor self, Tensor other) -> Tensor", domain, Promotion::common, std::move(body),
+                   std::move(aliases));
 }
 
 Op binary_float(std::string name, Body body, std::vector<Alias> aliases) {

@@ -29,7 +29,8 @@ Op with_samples(Op op, std::function<std::vector<Sample>()> samples);
 /// Inference of pointwise ops whose tensor operands share a dtype.
 std::function<Result<infer::Types>(const OpQuery&)> infer_pointwise(Domain domain, std::optional<DType> result = {});
 
-/// Samples of a pointwise op of `operands` tensors over all dtypes of the domain: plain, broadcast, 0-d, zero-size, strided, special values.
+/// Samples of a pointwise op of `operands` tensors over all dtypes of the domain: plain, broadcast, 0-d, zero-size, strided, special
+/// values.
 std::vector<Sample> pointwise_samples(std::size_t operands, Domain domain, Fill fill = Fill::normal, ir::Attributes attributes = {});
 
 /// The sign bit of a float as a bool.

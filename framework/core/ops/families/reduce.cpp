@@ -13,8 +13,10 @@ ReductionShape::ReductionShape(const OpQuery& q) : count(1) {
   const bool keep = q.flag("keepdim");
   for (std::size_t d = 0; d < shape.size(); ++d) {
     const bool gone = std::ranges::binary_search(reduced, d);
-    if (!gone) result.push_back(shape[d]);
-    else if (keep) result.push_back(Dim(1));
+    if (!gone)
+      result.push_back(shape[d]);
+    else if (keep)
+      result.push_back(Dim(1));
   }
   extents = result;
   for (std::size_t d : reduced) {
@@ -50,7 +52,8 @@ std::vector<Sample> reduction_samples(std::vector<DType> dtypes, Fill fill, ir::
     ir::Attributes set = attributes;
     set.push_back({"dim", dims});
     set.push_back({"keepdim", keep});
-    all.push_back({.name = std::move(name), .operands = {{.dtype = t, .shape = std::move(shape), .fill = fill}}, .attributes = std::move(set)});
+    all.push_back(
+        {.name = std::move(name), .operands = {{.dtype = t, .shape = std::move(shape), .fill = fill}}, .attributes = std::move(set)});
     return all.back().operands[0];
   };
   for (DType t : dtypes) {
@@ -72,15 +75,23 @@ std::vector<Sample> reduction_samples(std::vector<DType> dtypes, Fill fill, ir::
   return all;
 }
 
+ir::Attributes with_dtype(ir::Attributes attributes, DType dtype) {
+  attributes.push_back({"dtype", dtype});
+  return attributes;
+}
+
 ir::Attributes reduction_attributes(ForeignArguments& a, ir::ValueId x) {
   return {{"dim", a.dims("dim", a.type(x).rank())}, {"keepdim", a.flag("keepdim")}};
 }
 
-std::vector<Alias> reduction_names(std::string_view torch, std::string_view numpy, Adapt adapt, std::string_view torch_extra, std::string_view numpy_extra) {
+std::vector<Alias> reduction_names(std::string_view torch, std::string_view numpy, Adapt adapt, std::string_view torch_extra,
+                                   std::string_view numpy_extra) {
   std::vector<Alias> aliases;
-  if (!torch.empty()) aliases = torch_names(torch, fmt::format("(self, dim=None, keepdim=False, *, dtype=None{}, out=None)", torch_extra), adapt);
+  if (!torch.empty())
+    aliases = torch_names(torch, fmt::format("(self, dim=None, keepdim=False, *, dtype=None{}, out=None)", torch_extra), adapt);
   if (!numpy.empty()) {
-    const std::string rest = fmt::format("dim = None, dtype=None, out=None{}, keepdims -> keepdim = False, initial=None, where=True)", numpy_extra);
+    const std::string rest =
+        fmt::format("dim = None, dtype=None, out=None{}, keepdims -> keepdim = False, initial=None, where=True)", numpy_extra);
     aliases = std::move(aliases) + names({fmt::format("numpy.{}", numpy)}, "(a -> self, axis -> " + rest, adapt) +
               names({fmt::format("numpy.ndarray.{}", numpy)}, "(self, axis -> " + rest, adapt);
   }

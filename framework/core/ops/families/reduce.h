@@ -23,12 +23,17 @@ struct ReductionShape {
 Reducer simple_reducer(DType dtype, double identity, Primitive combine, const std::function<Scalar(Scalars&, Scalar)>& finish = {});
 
 /// Every set of reduced dimensions that matters, with and without keepdim: cases for the op's samples.
-std::vector<Sample> reduction_samples(std::vector<DType> dtypes, Fill fill = Fill::normal, ir::Attributes attributes = {}, bool zero_size = true);
+std::vector<Sample> reduction_samples(std::vector<DType> dtypes, Fill fill = Fill::normal, ir::Attributes attributes = {},
+                                      bool zero_size = true);
+
+/// The attributes with a dtype added.
+ir::Attributes with_dtype(ir::Attributes attributes, DType dtype);
 
 /// {"dim", ...} and {"keepdim", ...} from the bound arguments `dim` and `keepdim`.
 ir::Attributes reduction_attributes(ForeignArguments& a, ir::ValueId x);
 
 /// Foreign names of a reduction: torch function and method (with `extra` parameters), NumPy function and method.
-std::vector<Alias> reduction_names(std::string_view torch, std::string_view numpy, Adapt adapt, std::string_view torch_extra = "", std::string_view numpy_extra = "");
+std::vector<Alias> reduction_names(std::string_view torch, std::string_view numpy, Adapt adapt, std::string_view torch_extra = "",
+                                   std::string_view numpy_extra = "");
 
 }  // namespace tenon::ops

@@ -1,4 +1,4 @@
-// Sums, products, extremes and their places, any, all, means and variances.
+// Sums, products, means, extremes and their places, any, all.
 #include <cmath>
 #include <limits>
 
@@ -9,8 +9,10 @@ namespace {
 
 using ir::Dim;
 
-const std::vector<DType> kAll{DType::b8, DType::u8, DType::i8, DType::i16, DType::i32, DType::i64, DType::f16, DType::bf16, DType::f64, DType::f32};
-const std::vector<DType> kNumbers{DType::u8, DType::i8, DType::i16, DType::i32, DType::i64, DType::f16, DType::bf16, DType::f64, DType::f32};
+const std::vector<DType> kAll{DType::b8,  DType::u8,  DType::i8,   DType::i16, DType::i32,
+                              DType::i64, DType::f16, DType::bf16, DType::f64, DType::f32};
+const std::vector<DType> kNumbers{DType::u8,  DType::i8,   DType::i16, DType::i32, DType::i64,
+                                  DType::f16, DType::bf16, DType::f64, DType::f32};
 const std::vector<DType> kFloats{DType::f16, DType::bf16, DType::f64, DType::f32};
 
 DType sum_dtype(DType t) { return is_float(t) ? t : DType::i64; }
@@ -37,7 +39,8 @@ Op accumulation(std::string name, double identity, Primitive combine) {
     const DType t = compute_type(dtype(q));
     Scalars s;
     s.result(s.convert(shape.load(s, q), t));
-    return LoopBody{.extents = shape.extents, .reduced = shape.reduced.size(), .element = s.take(), .reducer = simple_reducer(t, identity, combine)};
+    return LoopBody{
+        .extents = shape.extents, .reduced = shape.reduced.size(), .element = s.take(), .reducer = simple_reducer(t, identity, combine)};
   });
   return op;
 }
@@ -62,34 +65,41 @@ Adapt accumulate(std::string op) {
 DType mean_dtype(const OpQuery& q) { return q.dtype("dtype", q.type(0).dtype); }
 
 Op mean_op() {
-  Op op = reduction("mean", ", *, ScalarType? dtype=None",
-                    [](const OpQuery& q) {
-                      TENON_USER_CHECK(is_float(mean_dtype(q)), "gives floats, not {}: state a float dtype", name_of(mean_dtype(q)));
-                      return mean_dtype(q);
-                    },
-                    [](const OpQuery& q) {
-                      const ReductionShape shape(q);
-                      const DType t = compute_type(mean_dtype(q));
-                      Scalars s;
-                      s.result(s.convert(shape.load(s, q), t));
-                      const auto divide = [&](Scalars& f, Scalar total) { return f.div(total, f.convert(f.extent(shape.count), t)); };
-                      return LoopBody{.extents = shape.extents, .reduced = shape.reduced.size(), .element = s.take(),
-                                      .reducer = simple_reducer(t, 0, Primitive::add, divide)};
-                    });
+  Op op = reduction(
+      "mean", ", *, ScalarType? dtype=None",
+      [](const OpQuery& q) {
+        TENON_USER_CHECK(is_float(mean_dtype(q)), "gives floats, not {}: state a float dtype", name_of(mean_dtype(q)));
+        return mean_dtype(q);
+      },
+      [](const OpQuery& q) {
+        const ReductionShape shape(q);
+        const DType t = compute_type(mean_dtype(q));
+        Scalars s;
+        s.result(s.convert(shape.load(s, q), t));
+        const auto divide = [&](Scalars& f, Scalar total) { return f.div(total, f.convert(f.extent(shape.count), t)); };
+        return LoopBody{.extents = shape.extents,
+                        .reduced = shape.reduced.size(),
+                        .element = s.take(),
+                        .reducer = simple_reducer(t, 0, Primitive::add, divide)};
+      });
   const Adapt adapt = [](ForeignArguments& a) {
     a.refuse({"where", "out", "initial"});
     const ir::ValueId x = a.tensor(a.value("self"));
     const DType given = a.type(x).dtype;
     DType t = a.dtype("dtype").value_or(a.numpy() && !is_float(given) ? DType::f64 : given);
-    TENON_USER_CHECK(is_float(t), "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {}", name_of(t));
+    TENON_USER_CHECK(is_float(t),
+                     "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {}",
+                     name_of(t));
     ir::Attributes attributes = reduction_attributes(a, x);
     attributes.push_back({"dtype", t});
     return a.call("mean", {x}, std::move(attributes));
   };
-  op.aliases = reduction_names("mean", "mean", adapt) + names({"numpy.average"}, "(a -> self, axis -> dim = None, weights=None, returned=False, *, keepdims -> keepdim = False)", [adapt](ForeignArguments& a) {
-    a.refuse({"weights", "returned"});
-    return adapt(a);
-  });
+  op.aliases = reduction_names("mean", "mean", adapt) +
+               names({"numpy.average"}, "(a -> self, axis -> dim = None, weights=None, returned=False, *, keepdims -> keepdim = False)",
+                     [adapt](ForeignArguments& a) {
+                       a.refuse({"weights", "returned"});
+                       return adapt(a);
+                     });
   op.samples = [] { return reduction_samples(kFloats); };
   return op;
 }
@@ -113,21 +123,22 @@ void require_elements(const OpQuery& q) {
 }
 
 Op extreme_op(std::string name, bool largest) {
-  Op op = reduction(std::move(name), "",
-                    [](const OpQuery& q) {
-                      require_elements(q);
-                      return q.type(0).dtype;
-                    },
-                    [largest](const OpQuery& q) {
-                      const ReductionShape shape(q);
-                      const DType t = compute_type(q.type(0).dtype);
-                      Scalars s, init;
-                      s.result(shape.load(s, q));
-                      init.result(extreme(init, t, !largest));
-                      Reducer r = simple_reducer(t, 0, largest ? Primitive::maximum : Primitive::minimum);
-                      r.init = init.take();
-                      return LoopBody{.extents = shape.extents, .reduced = shape.reduced.size(), .element = s.take(), .reducer = std::move(r)};
-                    });
+  Op op = reduction(
+      std::move(name), "",
+      [](const OpQuery& q) {
+        require_elements(q);
+        return q.type(0).dtype;
+      },
+      [largest](const OpQuery& q) {
+        const ReductionShape shape(q);
+        const DType t = compute_type(q.type(0).dtype);
+        Scalars s, init;
+        s.result(shape.load(s, q));
+        init.result(extreme(init, t, !largest));
+        Reducer r = simple_reducer(t, 0, largest ? Primitive::maximum : Primitive::minimum);
+        r.init = init.take();
+        return LoopBody{.extents = shape.extents, .reduced = shape.reduced.size(), .element = s.take(), .reducer = std::move(r)};
+      });
   op.samples = [] { return reduction_samples(kAll, Fill::normal, {}, false); };
   return op;
 }
@@ -186,12 +197,13 @@ Adapt place_adapt(std::string op) {
 }
 
 Op place_op(std::string name, bool largest) {
-  Op op = reduction(name, "",
-                    [](const OpQuery& q) {
-                      require_elements(q);
-                      return DType::i64;
-                    },
-                    [largest](const OpQuery& q) { return place_loop(q, largest, false); });
+  Op op = reduction(
+      name, "",
+      [](const OpQuery& q) {
+        require_elements(q);
+        return DType::i64;
+      },
+      [largest](const OpQuery& q) { return place_loop(q, largest, false); });
   op.aliases = torch_names(name, "(self, dim=None, keepdim=False)", place_adapt(name)) +
                names({"numpy." + name}, "(a -> self, axis -> dim = None, out=None, *, keepdims -> keepdim = False)", place_adapt(name)) +
                names({"numpy.ndarray." + name}, "(self, axis -> dim = None, out=None, *, keepdims -> keepdim = False)", place_adapt(name));
@@ -215,9 +227,11 @@ Op extreme_with_place(std::string name, bool largest) {
     std::vector<Sample> all;
     for (DType t : kNumbers)
       for (std::int64_t dim : {0, -1})
-        all.push_back({.name = fmt::format("{}_{}", name_of(t), dim < 0 ? "last" : "first"), .operands = {{.dtype = t, .shape = {5, 7}}},
+        all.push_back({.name = fmt::format("{}_{}", name_of(t), dim < 0 ? "last" : "first"),
+                       .operands = {{.dtype = t, .shape = {5, 7}}},
                        .attributes = {{"dim", Dim(dim)}, {"keepdim", dim < 0}}});
-    all.push_back({.name = "special", .operands = {{.shape = {9, 6}, .fill = Fill::special}}, .attributes = {{"dim", Dim(1)}, {"keepdim", false}}});
+    all.push_back(
+        {.name = "special", .operands = {{.shape = {9, 6}, .fill = Fill::special}}, .attributes = {{"dim", Dim(1)}, {"keepdim", false}}});
     return all;
   };
   return op;
@@ -250,9 +264,10 @@ void name_extremes(Family& ops) {
     for (Op& o : ops) {
       if (o.name != op) continue;
       const std::string name(op), w(word);
-      o.aliases = torch_names(name, "(self, dim=None, keepdim=False, *, out=None)", plain_reduction(name)) + reduction_names("", w, plain_reduction(name)) +
-                  reduction_names("", name, plain_reduction(name)) +
-                  torch_names(w, "(self, dim=None, keepdim=False, *, other=None, out=None)", torch_extreme(name, std::string(along), std::string(two)));
+      o.aliases = torch_names(name, "(self, dim=None, keepdim=False, *, out=None)", plain_reduction(name)) +
+                  reduction_names("", w, plain_reduction(name)) + reduction_names("", name, plain_reduction(name)) +
+                  torch_names(w, "(self, dim=None, keepdim=False, *, other=None, out=None)",
+                              torch_extreme(name, std::string(along), std::string(two)));
     }
   };
   add("amax", "max", "max_dim", "maximum");
@@ -262,14 +277,17 @@ void name_extremes(Family& ops) {
 // ---- any, all, count_nonzero
 
 Op truth_op(std::string name, bool identity, Primitive combine) {
-  Op op = reduction(name, "", [](const OpQuery&) { return DType::b8; },
-                    [=](const OpQuery& q) {
-                      const ReductionShape shape(q);
-                      Scalars s;
-                      s.result(s.convert(shape.load(s, q), DType::b8));
-                      return LoopBody{.extents = shape.extents, .reduced = shape.reduced.size(), .element = s.take(),
-                                      .reducer = simple_reducer(DType::b8, identity, combine)};
-                    });
+  Op op = reduction(
+      name, "", [](const OpQuery&) { return DType::b8; },
+      [=](const OpQuery& q) {
+        const ReductionShape shape(q);
+        Scalars s;
+        s.result(s.convert(shape.load(s, q), DType::b8));
+        return LoopBody{.extents = shape.extents,
+                        .reduced = shape.reduced.size(),
+                        .element = s.take(),
+                        .reducer = simple_reducer(DType::b8, identity, combine)};
+      });
   const Adapt adapt = [name](ForeignArguments& a) -> Values {
     a.refuse({"where", "out", "initial", "dtype"});
     const ir::ValueId x = a.tensor(a.value("self"));
@@ -283,119 +301,26 @@ Op truth_op(std::string name, bool identity, Primitive combine) {
 }
 
 Op count_op() {
-  Op op = reduction("count_nonzero", "", [](const OpQuery&) { return DType::i64; }, [](const OpQuery& q) {
-    const ReductionShape shape(q);
-    Scalars s;
-    s.result(s.convert(s.convert(shape.load(s, q), DType::b8), DType::i64));
-    return LoopBody{.extents = shape.extents, .reduced = shape.reduced.size(), .element = s.take(),
-                    .reducer = simple_reducer(DType::i64, 0, Primitive::add)};
-  });
+  Op op = reduction(
+      "count_nonzero", "", [](const OpQuery&) { return DType::i64; },
+      [](const OpQuery& q) {
+        const ReductionShape shape(q);
+        Scalars s;
+        s.result(s.convert(s.convert(shape.load(s, q), DType::b8), DType::i64));
+        return LoopBody{.extents = shape.extents,
+                        .reduced = shape.reduced.size(),
+                        .element = s.take(),
+                        .reducer = simple_reducer(DType::i64, 0, Primitive::add)};
+      });
   const Adapt adapt = [](ForeignArguments& a) {
     const ir::ValueId x = a.tensor(a.value("self"));
     return a.call("count_nonzero", {x}, reduction_attributes(a, x));
   };
-  op.aliases = torch_names("count_nonzero", "(self, dim=None)", adapt) + names({"numpy.count_nonzero"}, "(a -> self, axis -> dim = None, *, keepdims -> keepdim = False)", adapt);
+  op.aliases = torch_names("count_nonzero", "(self, dim=None)", adapt) +
+               names({"numpy.count_nonzero"}, "(a -> self, axis -> dim = None, *, keepdims -> keepdim = False)", adapt);
   op.samples = [] { return reduction_samples(kAll, Fill::unit); };
   op.no_grad_reason = "its result is an integer";
   return op;
-}
-
-// ---- variance
-
-ir::Attributes with_dtype(ir::Attributes attributes, DType t) {
-  attributes.push_back({"dtype", t});
-  return attributes;
-}
-
-/// Two passes: the mean of the squared distances from the mean. Computed in float32 for the smaller floats.
-ir::ValueId variance(NodeBuilder& b, const OpQuery& q) {
-  const DType t = compute_type(q.type(0).dtype);
-  const ReductionShape shape(q);
-  std::vector<Dim> dims;
-  for (std::size_t d : shape.reduced) dims.emplace_back(static_cast<std::int64_t>(d));
-  const ir::ValueId x = b.cast(q.operands()[0], t);
-  const ir::ValueId mean = b.one("mean", {x}, with_dtype({{"dim", dims}, {"keepdim", true}}, t));
-  const ir::ValueId distance = b.one("sub", {x, mean});
-  const ir::ValueId squares = b.one("sum", {b.one("mul", {distance, distance})}, with_dtype({{"dim", dims}, {"keepdim", q.flag("keepdim")}}, t));
-  const double correction = q.number("correction", 1);
-  ir::Literal count = max(shape.count - Dim(static_cast<std::int64_t>(correction)), Dim(0));
-  if (correction != std::floor(correction)) count = std::max(0.0, static_cast<double>(shape.count.constant()) - correction);
-  return b.one("div", {squares, b.literal(count)});
-}
-
-Op variance_op(std::string name, bool root) {
-  Op op;
-  op.name = name;
-  op.schema = "(Tensor self, int[]? dim=None, *, Scalar correction=1, bool keepdim=False) -> Tensor";
-  op.infer = [](const OpQuery& q) -> Result<infer::Types> {
-    infer::require_operands(q, 1, 1);
-    TENON_USER_CHECK(is_float(q.type(0).dtype), "takes float tensors, not {}", name_of(q.type(0).dtype));
-    return infer::one(q, q.type(0).dtype, ReductionShape(q).result);
-  };
-  op.decompose = [root](NodeBuilder& b, const OpQuery& q) -> Values {
-    const DType result = q.type(0).dtype;
-    ir::ValueId v = variance(b, q);
-    if (root) v = b.one("sqrt", {v});
-    return {b.cast(v, result)};
-  };
-  op.samples = [] {
-    auto all = reduction_samples(kFloats, Fill::normal, {{"correction", Dim(1)}});
-    for (Sample& s : reduction_samples({DType::f32}, Fill::normal, {{"correction", Dim(0)}})) all.push_back(std::move(s));
-    return all;
-  };
-  return op;
-}
-
-struct VarianceArguments {
-  ir::ValueId x;
-  ir::Attributes shape;
-  ir::Attribute correction;
-};
-
-/// torch: (dim, unbiased, keepdim), (unbiased) or (dim, *, correction); NumPy: ddof and dtype.
-VarianceArguments variance_arguments(ForeignArguments& a) {
-  a.refuse({"where", "out", "mean"});
-  VarianceArguments v{a.tensor(a.value("self")), {}, Dim(a.numpy() ? 0 : 1)};
-  const DType t = a.type(v.x).dtype;
-  if (a.numpy()) {
-    v.x = a.builder().cast(v.x, a.dtype("dtype").value_or(is_float(t) ? t : DType::f64));
-    if (a.given("ddof")) v.correction = a["ddof"].as<double>() ? ir::Attribute(*a["ddof"].as<double>()) : ir::Attribute(a.integer("ddof"));
-  }
-  if (a.given("unbiased")) v.correction = Dim(a.flag("unbiased") ? 1 : 0);
-  if (a.given("correction")) v.correction = a["correction"].as<double>() ? ir::Attribute(*a["correction"].as<double>()) : ir::Attribute(a.integer("correction"));
-  const std::size_t rank = a.type(v.x).rank();
-  if (const bool* unbiased = a["dim"].as<bool>()) {
-    v.correction = Dim(*unbiased ? 1 : 0);
-    a.bind("dim", {});
-  }
-  v.shape = {{"dim", a.dims("dim", rank)}, {"keepdim", a.flag("keepdim")}};
-  return v;
-}
-
-Adapt variance_adapt(std::string op, bool with_mean) {
-  return [=](ForeignArguments& a) -> Values {
-    const VarianceArguments v = variance_arguments(a);
-    ir::Attributes attributes = v.shape;
-    attributes.push_back({"correction", v.correction});
-    Values results = a.call(op, {v.x}, std::move(attributes));
-    if (with_mean) {
-      a.container = Container::tuple;
-      results.push_back(a.one("mean", {v.x}, with_dtype(v.shape, a.type(v.x).dtype)));
-    }
-    return results;
-  };
-}
-
-void name_variances(Family& ops) {
-  for (Op& o : ops)
-    for (const char* op : {"var", "std"}) {
-      if (o.name != op) continue;
-      const std::string torch = "(self, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None)", name = op;
-      const std::string numpy = "axis -> dim = None, dtype=None, out=None, ddof=0, keepdims -> keepdim = False, *, where=True, mean=None)";
-      o.aliases = torch_names(name, torch, variance_adapt(name, false)) + names({"torch." + name + "_mean"}, torch, variance_adapt(name, true)) +
-                  names({"numpy." + name}, "(a -> self, " + numpy, variance_adapt(name, false)) +
-                  names({"numpy.ndarray." + name}, "(self, " + numpy, variance_adapt(name, false));
-    }
 }
 
 // ---- reductions that leave nan out
@@ -442,26 +367,36 @@ Adapt nan_extreme(std::string op, double instead) {
 }  // namespace
 
 Family reduction_ops() {
-  Family ops = {accumulation("sum", 0, Primitive::add), accumulation("prod", 1, Primitive::mul), mean_op(),
-                extreme_op("amax", true), extreme_op("amin", false), place_op("argmax", true), place_op("argmin", false),
-                extreme_with_place("max_dim", true), extreme_with_place("min_dim", false),
-                truth_op("any", false, Primitive::logical_or), truth_op("all", true, Primitive::logical_and), count_op(),
-                variance_op("var", false), variance_op("std", true)};
+  Family ops = {accumulation("sum", 0, Primitive::add),
+                accumulation("prod", 1, Primitive::mul),
+                mean_op(),
+                extreme_op("amax", true),
+                extreme_op("amin", false),
+                place_op("argmax", true),
+                place_op("argmin", false),
+                extreme_with_place("max_dim", true),
+                extreme_with_place("min_dim", false),
+                truth_op("any", false, Primitive::logical_or),
+                truth_op("all", true, Primitive::logical_and),
+                count_op()};
   ops[0].aliases = reduction_names("sum", "sum", accumulate("sum")) + reduction_names("nansum", "nansum", nan_accumulation("sum", 0)) +
-                   names({"numpy.add.reduce"}, "(array -> self, axis -> dim = 0, dtype=None, out=None, keepdims -> keepdim = False, initial=None, where=True)", accumulate("sum"));
+                   names({"numpy.add.reduce"},
+                         "(array -> self, axis -> dim = 0, dtype=None, out=None, keepdims -> keepdim = False, initial=None, where=True)",
+                         accumulate("sum"));
   ops[1].aliases = reduction_names("prod", "prod", accumulate("prod")) + reduction_names("", "nanprod", nan_accumulation("prod", 1)) +
-                   names({"numpy.multiply.reduce"}, "(array -> self, axis -> dim = 0, dtype=None, out=None, keepdims -> keepdim = False, initial=None, where=True)", accumulate("prod"));
+                   names({"numpy.multiply.reduce"},
+                         "(array -> self, axis -> dim = 0, dtype=None, out=None, keepdims -> keepdim = False, initial=None, where=True)",
+                         accumulate("prod"));
   ops[0].samples = [] { return reduction_samples(kAll); };
   ops[1].samples = [] { return reduction_samples(kAll, Fill::unit); };
   name_extremes(ops);
-  name_variances(ops);
   ops[2].aliases = ops[2].aliases + reduction_names("nanmean", "nanmean", nan_mean);
-  ops[3].aliases = ops[3].aliases + reduction_names("", "nanmax", nan_extreme("amax", -INFINITY)) +
-                   reduction_names("", "ptp", [](ForeignArguments& a) {
-                     const ir::ValueId x = a.tensor(a.value("self"));
-                     const ir::Attributes shape = reduction_attributes(a, x);
-                     return a.call("sub", {a.one("amax", {x}, shape), a.one("amin", {x}, shape)});
-                   });
+  ops[3].aliases =
+      ops[3].aliases + reduction_names("", "nanmax", nan_extreme("amax", -INFINITY)) + reduction_names("", "ptp", [](ForeignArguments& a) {
+        const ir::ValueId x = a.tensor(a.value("self"));
+        const ir::Attributes shape = reduction_attributes(a, x);
+        return a.call("sub", {a.one("amax", {x}, shape), a.one("amin", {x}, shape)});
+      });
   ops[4].aliases = ops[4].aliases + reduction_names("", "nanmin", nan_extreme("amin", INFINITY));
   return ops;
 }

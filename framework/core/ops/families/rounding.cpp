@@ -9,9 +9,10 @@ namespace {
 
 /// Rounds floats; integers are integral already.
 Op rounding(std::string name, Primitive primitive, std::vector<Alias> aliases) {
-  return unary(std::move(name), Domain::any,
-               [primitive](Scalars& s, Args a, const OpQuery&) { return is_float(a[0].dtype) ? s.unary(primitive, a[0]) : a[0]; },
-               std::move(aliases));
+  return unary(
+      std::move(name), Domain::any,
+      [primitive](Scalars& s, Args a, const OpQuery&) { return is_float(a[0].dtype) ? s.unary(primitive, a[0]) : a[0]; },
+      std::move(aliases));
 }
 
 /// ATen's round.decimals: scale, round half to even, scale back.
@@ -28,8 +29,7 @@ Scalar round_body(Scalars& s, Args a, const OpQuery& q) {
 Values round_adapt(ForeignArguments& a) {
   const ir::ValueId x = a.value("self");
   const std::int64_t decimals = a.integer("decimals", 0).constant();
-  if (!is_float(a.type(x).dtype) && decimals != 0)
-    throw Exception(Code::unsupported, "round of integers to decimals");
+  if (!is_float(a.type(x).dtype) && decimals != 0) throw Exception(Code::unsupported, "round of integers to decimals");
   if (is_bool(a.type(x).dtype)) throw Exception(Code::unsupported, "round of bools");
   return a.call("round", {x}, {{"decimals", ir::Dim(decimals)}});
 }
@@ -58,8 +58,9 @@ Scalar nan_to_num_body(Scalars& s, Args a, const OpQuery& q) {
 
 /// A bound of clamp: nan in either operand gives nan.
 Op bound(std::string name, std::string parameter, Primitive primitive) {
-  return pointwise(name, fmt::format("(Tensor self, Tensor {}) -> Tensor", parameter), Domain::any, Promotion::common,
-                   [primitive](Scalars& s, Args a, const OpQuery&) { return s.binary(primitive, a[0], a[1]); }, torch_names(name));
+  return pointwise(
+      name, fmt::format("(Tensor self, Tensor {}) -> Tensor", parameter), Domain::any, Promotion::common,
+      [primitive](Scalars& s, Args a, const OpQuery&) { return s.binary(primitive, a[0], a[1]); }, torch_names(name));
 }
 
 Values clamp_adapt(ForeignArguments& a) {
@@ -98,8 +99,10 @@ Adapt to_dtype(DType dtype) {
 }
 
 std::vector<Alias> cast_names() {
-  std::vector<Alias> aliases = names({"torch.Tensor.to"}, "(self, *args, dtype=None, device=None, non_blocking=False, copy=False, memory_format=None)", to_adapt) +
-      names({"torch.Tensor.type_as"}, "(self, other)", [](ForeignArguments& a) { return cast_to(a, a.value("self"), a.type(a.value("other")).dtype); }) +
+  std::vector<Alias> aliases =
+      names({"torch.Tensor.to"}, "(self, *args, dtype=None, device=None, non_blocking=False, copy=False, memory_format=None)", to_adapt) +
+      names({"torch.Tensor.type_as"}, "(self, other)",
+            [](ForeignArguments& a) { return cast_to(a, a.value("self"), a.type(a.value("other")).dtype); }) +
       names({"numpy.ndarray.astype"}, "(self, dtype, order='K', casting='unsafe', subok=True, copy=True)",
             [](ForeignArguments& a) -> Values {
               const auto dtype = a.dtype("dtype");
@@ -108,10 +111,11 @@ std::vector<Alias> cast_names() {
               if (a.type(a.value("self")).dtype == *dtype && a.flag("copy", true)) return a.call("clone", {a.value("self")});
               return cast_to(a, a.value("self"), *dtype);
             }) +
-      names({"numpy.astype"}, "(x -> self, dtype, *, copy=True, device=None)", [](ForeignArguments& a) { return cast_to(a, a.value("self"), a.dtype("dtype").value()); });
-  const std::pair<const char*, DType> kWords[] = {{"float", DType::f32}, {"double", DType::f64}, {"half", DType::f16}, {"bfloat16", DType::bf16},
-                                                  {"int", DType::i32}, {"long", DType::i64}, {"short", DType::i16}, {"char", DType::i8},
-                                                  {"byte", DType::u8}, {"bool", DType::b8}};
+      names({"numpy.astype"}, "(x -> self, dtype, *, copy=True, device=None)",
+            [](ForeignArguments& a) { return cast_to(a, a.value("self"), a.dtype("dtype").value()); });
+  const std::pair<const char*, DType> kWords[] = {
+      {"float", DType::f32}, {"double", DType::f64}, {"half", DType::f16}, {"bfloat16", DType::bf16}, {"int", DType::i32},
+      {"long", DType::i64},  {"short", DType::i16},  {"char", DType::i8},  {"byte", DType::u8},       {"bool", DType::b8}};
   for (const auto& [word, dtype] : kWords)
     aliases.push_back({std::string("torch.Tensor.") + word, "(self, memory_format=None)", to_dtype(dtype)});
   return aliases;
@@ -119,24 +123,51 @@ std::vector<Alias> cast_names() {
 
 std::vector<Sample> cast_samples() {
   std::vector<Sample> samples;
-  const DType all[] = {DType::b8, DType::u8, DType::i8, DType::i16, DType::i32, DType::i64, DType::f16, DType::bf16, DType::f32, DType::f64};
+  const DType all[] = {DType::b8,  DType::u8,  DType::i8,   DType::i16, DType::i32,
+                       DType::i64, DType::f16, DType::bf16, DType::f32, DType::f64};
   for (DType from : all)
     for (DType to : all)
       samples.push_back({.name = fmt::format("{}_to_{}", name_of(from), name_of(to)),
-                         .operands = {{.dtype = from, .shape = {5, 9}, .fill = is_float(from) && !is_int(to) ? Fill::special : to == DType::u8 ? Fill::positive : Fill::normal}},
+                         .operands = {{.dtype = from,
+                                       .shape = {5, 9},
+                                       .fill = is_float(from) && !is_int(to) ? Fill::special
+                                               : to == DType::u8             ? Fill::positive
+                                                                             : Fill::normal}},
                          .attributes = {{"dtype", to}}});
   return samples;
 }
 
 Op cast_op() {
-  Op op = pointwise("_to_copy", "(Tensor self, *, ScalarType dtype) -> Tensor", Domain::any, Promotion::none,
-                    [](Scalars& s, Args a, const OpQuery& q) { return s.convert(a[0], compute_type(q.dtype("dtype"))); }, cast_names());
+  Op op = pointwise(
+      "_to_copy", "(Tensor self, *, ScalarType dtype) -> Tensor", Domain::any, Promotion::none,
+      [](Scalars& s, Args a, const OpQuery& q) { return s.convert(a[0], compute_type(q.dtype("dtype"))); }, cast_names());
   op.infer = [](const OpQuery& q) -> Result<infer::Types> {
     infer::require_operands(q, 1, 1);
     TENON_USER_CHECK(!is_complex(q.dtype("dtype")) && !is_complex(q.type(0).dtype), "complex numbers are not supported");
     return infer::one(q, q.dtype("dtype"), q.type(0).shape);
   };
   op.samples = cast_samples;
+  return op;
+}
+
+/// The bits of an element read as another dtype of the same size.
+Op bit_cast_op() {
+  Op op = pointwise("bit_cast", "(Tensor self, *, ScalarType dtype) -> Tensor", Domain::numbers, Promotion::none,
+                    [](Scalars& s, Args a, const OpQuery& q) { return s.bit_cast(a[0], q.dtype("dtype")); }, {});
+  op.infer = [](const OpQuery& q) -> Result<infer::Types> {
+    infer::require_operands(q, 1, 1);
+    const DType from = q.type(0).dtype, to = q.dtype("dtype");
+    TENON_USER_CHECK(size_of(from) == size_of(to) && !is_reduced_float(from) && !is_reduced_float(to) && !is_bool(from) && !is_bool(to),
+                     "{} cannot be read as {}", name_of(from), name_of(to));
+    return infer::one(q, to, q.type(0).shape);
+  };
+  op.no_grad_reason = "bits have no derivative";
+  op.samples = [] {
+    std::vector<Sample> all;
+    for (const auto& [from, to] : {std::pair{DType::f32, DType::i32}, {DType::f64, DType::i64}, {DType::u8, DType::i8}})
+      all.push_back({.name = std::string(name_of(from)), .operands = {{.dtype = from, .shape = {3, 7}}}, .attributes = {{"dtype", to}}});
+    return all;
+  };
   return op;
 }
 
@@ -156,30 +187,38 @@ Family rounding_ops() {
   return {
       rounding("floor", Primitive::floor, torch_names("floor") + ufunc1({"floor"})),
       rounding("ceil", Primitive::ceil, torch_names("ceil") + ufunc1({"ceil"})),
-      rounding("trunc", Primitive::trunc, torch_names("trunc") + torch_names("fix") + ufunc1({"trunc"}) + names({"numpy.fix"}, "(x -> self, out=None)")),
+      rounding("trunc", Primitive::trunc,
+               torch_names("trunc") + torch_names("fix") + ufunc1({"trunc"}) + names({"numpy.fix"}, "(x -> self, out=None)")),
       with_attributes(pointwise("round", "(Tensor self, *, int decimals=0) -> Tensor", Domain::any, Promotion::none, round_body,
                                 torch_names("round", {}, round_adapt) +
                                     names({"numpy.round", "numpy.around"}, "(a -> self, decimals=0, out=None)", round_adapt) +
                                     names({"numpy.ndarray.round"}, "(self, decimals=0, out=None)", round_adapt) +
                                     names({"torch.Tensor.__round__", "numpy.ndarray.__round__"}, "(self, decimals=0)", round_adapt) +
-                                    ufunc1({"rint"}, [](ForeignArguments& a) -> Values {
-                                      if (!is_float(a.type(a.value("self")).dtype)) throw Exception(Code::unsupported, "numpy.rint of integers");
-                                      return a.call("round", {a.value("self")}, {{"decimals", ir::Dim(0)}});
-                                    })),
+                                    ufunc1({"rint"},
+                                           [](ForeignArguments& a) -> Values {
+                                             if (!is_float(a.type(a.value("self")).dtype))
+                                               throw Exception(Code::unsupported, "numpy.rint of integers");
+                                             return a.call("round", {a.value("self")}, {{"decimals", ir::Dim(0)}});
+                                           })),
                       1, Domain::any, {{{"decimals", ir::Dim(0)}}, {{"decimals", ir::Dim(2)}}, {{"decimals", ir::Dim(-1)}}}),
-      unary("frac", Domain::floats, [](Scalars& s, Args a, const OpQuery&) { return s.sub(a[0], s.unary(Primitive::trunc, a[0])); }, torch_names("frac")),
-      pointwise("clamp", "(Tensor self, Tensor min, Tensor max) -> Tensor", Domain::any, Promotion::common,
-                [](Scalars& s, Args a, const OpQuery&) { return s.minimum(s.maximum(a[0], a[1]), a[2]); },
-                torch_names("clamp", "(self, min=None, max=None)", clamp_adapt) + torch_names("clip", "(self, min=None, max=None)", clamp_adapt) +
-                    names({"numpy.clip"}, "(a -> self, a_min -> min=None, a_max -> max=None, out=None, *, dtype=None)", clamp_adapt) +
-                    names({"numpy.ndarray.clip"}, "(self, min=None, max=None, out=None)", clamp_adapt)),
+      unary(
+          "frac", Domain::floats, [](Scalars& s, Args a, const OpQuery&) { return s.sub(a[0], s.unary(Primitive::trunc, a[0])); },
+          torch_names("frac")),
+      pointwise(
+          "clamp", "(Tensor self, Tensor min, Tensor max) -> Tensor", Domain::any, Promotion::common,
+          [](Scalars& s, Args a, const OpQuery&) { return s.minimum(s.maximum(a[0], a[1]), a[2]); },
+          torch_names("clamp", "(self, min=None, max=None)", clamp_adapt) + torch_names("clip", "(self, min=None, max=None)", clamp_adapt) +
+              names({"numpy.clip"}, "(a -> self, a_min -> min=None, a_max -> max=None, out=None, *, dtype=None)", clamp_adapt) +
+              names({"numpy.ndarray.clip"}, "(self, min=None, max=None, out=None)", clamp_adapt)),
       bound("clamp_min", "min", Primitive::maximum),
       bound("clamp_max", "max", Primitive::minimum),
-      with_attributes(pointwise("nan_to_num", "(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", Domain::any,
-                                Promotion::none, nan_to_num_body,
-                                torch_names("nan_to_num") + names({"numpy.nan_to_num"}, "(x -> self, copy=True, nan=0.0, posinf=None, neginf=None)")),
-                      1, Domain::any, {{}, {{"nan", 1.5}, {"neginf", -2.0}, {"posinf", 3.0}}}),
+      with_attributes(
+          pointwise("nan_to_num", "(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", Domain::any,
+                    Promotion::none, nan_to_num_body,
+                    torch_names("nan_to_num") + names({"numpy.nan_to_num"}, "(x -> self, copy=True, nan=0.0, posinf=None, neginf=None)")),
+          1, Domain::any, {{}, {{"nan", 1.5}, {"neginf", -2.0}, {"posinf", 3.0}}}),
       cast_op(),
+      bit_cast_op(),
   };
 }
 

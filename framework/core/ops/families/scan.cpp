@@ -19,7 +19,8 @@ ir::ValueId by_doubling(NodeBuilder& b, ir::ValueId x, std::size_t dim, std::int
     std::vector<Dim> before(rank, Dim(0)), after(rank, Dim(0));
     before[dim] = Dim(shift);
     after[dim] = Dim(-shift);
-    const ir::ValueId shifted = b.one("pad", {x}, {{"after", after}, {"before", before}, {"mode", std::string("constant")}, {"value", identity}});
+    const ir::ValueId shifted =
+        b.one("pad", {x}, {{"after", after}, {"before", before}, {"mode", std::string("constant")}, {"value", identity}});
     x = b.one(op, {x, shifted});
   }
   return x;
@@ -37,9 +38,11 @@ ir::ValueId by_mask(NodeBuilder& b, ir::ValueId x, std::size_t dim, std::string_
   Shape rows(wide.size(), Dim(1)), columns(wide.size(), Dim(1));
   rows[dim] = columns[dim + 1] = size;
   const ir::ValueId counts = b.one("le", {reshape_to(b, count, columns), reshape_to(b, count, rows)});
-  const ir::ValueId neutral = b.literal(is_float(type.dtype) ? ir::Literal(identity) : ir::Literal(Dim(static_cast<std::int64_t>(identity))));
+  const ir::ValueId neutral =
+      b.literal(is_float(type.dtype) ? ir::Literal(identity) : ir::Literal(Dim(static_cast<std::int64_t>(identity))));
   const ir::ValueId kept = b.one("where", {counts, expand_to(b, reshape_to(b, x, one_more), wide), neutral});
-  return b.one(reduction, {kept}, {{"dim", std::vector<Dim>{Dim(static_cast<std::int64_t>(dim + 1))}}, {"dtype", type.dtype}, {"keepdim", false}});
+  return b.one(reduction, {kept},
+               {{"dim", std::vector<Dim>{Dim(static_cast<std::int64_t>(dim + 1))}}, {"dtype", type.dtype}, {"keepdim", false}});
 }
 
 Op scan(std::string name, std::string pointwise, std::string reduction, double identity) {
@@ -49,12 +52,14 @@ Op scan(std::string name, std::string pointwise, std::string reduction, double i
     a.refuse({"out"});
     ir::ValueId x = a.tensor(a.value("self"));
     const DType given = a.type(x).dtype;
-    if (a.numpy() && given == DType::u8 && !a.given("dtype")) throw Exception(Code::unsupported, "NumPy accumulates uint8 in uint64, which Tenon lacks; give a dtype");
+    if (a.numpy() && given == DType::u8 && !a.given("dtype"))
+      throw Exception(Code::unsupported, "NumPy accumulates uint8 in uint64, which Tenon lacks; give a dtype");
     if (!a.given("dim")) x = reshape_to(a.builder(), x, {Dim(-1)});
     const std::int64_t dim = a.given("dim") ? a.dim("dim", a.type(x).rank()) : 0;
     return a.call(name, {x}, {{"dim", Dim(dim)}, {"dtype", a.dtype("dtype").value_or(is_float(given) ? given : DType::i64)}});
   };
-  op.aliases = torch_names(name, "(self, dim, *, dtype=None, out=None)", adapt) + names({"numpy." + name}, "(a -> self, axis -> dim = None, dtype=None, out=None)", adapt) +
+  op.aliases = torch_names(name, "(self, dim, *, dtype=None, out=None)", adapt) +
+               names({"numpy." + name}, "(a -> self, axis -> dim = None, dtype=None, out=None)", adapt) +
                names({"numpy.ndarray." + name}, "(self, axis -> dim = None, dtype=None, out=None)", adapt);
   op.name = std::move(name);
   op.infer = [](const OpQuery& q) -> Result<infer::Types> {
@@ -67,14 +72,18 @@ Op scan(std::string name, std::string pointwise, std::string reduction, double i
     const ir::ValueId x = b.cast(q.operands()[0], compute_type(result));
     if (q.type(0).rank() == 0) return {b.cast(x, result)};
     const Dim size = q.type(0).shape[dim_of(q)];
-    const ir::ValueId y = size.is_constant() ? by_doubling(b, x, dim_of(q), size.constant(), pointwise, identity) : by_mask(b, x, dim_of(q), reduction, identity);
+    const ir::ValueId y = size.is_constant() ? by_doubling(b, x, dim_of(q), size.constant(), pointwise, identity)
+                                             : by_mask(b, x, dim_of(q), reduction, identity);
     return {b.cast(y, result)};
   };
   op.samples = [] {
     std::vector<Sample> all;
     for (DType t : {DType::f32, DType::f64, DType::f16, DType::i32, DType::b8})
       for (std::int64_t dim : {0, -1})
-        all.push_back({.name = fmt::format("{}_{}", name_of(t), dim), .operands = {{.dtype = t, .shape = {7, 5}, .fill = Fill::unit}}, .attributes = {{"dim", Dim(dim)}}, .tolerance = 4});
+        all.push_back({.name = fmt::format("{}_{}", name_of(t), dim),
+                       .operands = {{.dtype = t, .shape = {7, 5}, .fill = Fill::unit}},
+                       .attributes = {{"dim", Dim(dim)}},
+                       .tolerance = 4});
     all.push_back({.name = "long", .operands = {{.shape = {300}, .fill = Fill::unit}}, .attributes = {{"dim", Dim(0)}}, .tolerance = 8});
     all.push_back({.name = "scalar", .operands = {{.shape = {}}}, .attributes = {{"dim", Dim(0)}}});
     all.push_back({.name = "nothing", .operands = {{.shape = {0, 2}}}, .attributes = {{"dim", Dim(0)}}});

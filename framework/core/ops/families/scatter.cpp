@@ -29,7 +29,8 @@ std::optional<Primitive> combine_named(const std::string& word) {
   throw Exception(error(Code::invalid_argument, "reduce argument must be either sum, prod, amax or amin, got {}", word));
 }
 
-Op changed_copy(std::string name, std::string schema, std::vector<Alias> aliases, std::function<void(const OpQuery&)> check, std::function<ScatterBody(const OpQuery&)> body) {
+Op changed_copy(std::string name, std::string schema, std::vector<Alias> aliases, std::function<void(const OpQuery&)> check,
+                std::function<ScatterBody(const OpQuery&)> body) {
   Op op;
   op.name = std::move(name);
   op.schema = std::move(schema);
@@ -45,7 +46,8 @@ Op changed_copy(std::string name, std::string schema, std::vector<Alias> aliases
 }
 
 void require_value_dtype(const OpQuery& q, std::size_t operand) {
-  TENON_USER_CHECK(q.type(operand).dtype == q.type(0).dtype, "the values are {}, self is {}; cast them", name_of(q.type(operand).dtype), name_of(q.type(0).dtype));
+  TENON_USER_CHECK(q.type(operand).dtype == q.type(0).dtype, "the values are {}, self is {}; cast them", name_of(q.type(operand).dtype),
+                   name_of(q.type(0).dtype));
 }
 
 // ---- scatter: one index an element
@@ -64,7 +66,8 @@ ScatterBody scatter_body(const OpQuery& q, std::optional<Primitive> combine) {
 void check_scatter(const OpQuery& q) {
   require_index_dtype(q, 1);
   require_value_dtype(q, 2);
-  TENON_USER_CHECK(q.type(0).rank() == q.type(1).rank() && q.type(1).rank() == q.type(2).rank(), "self, index and src must have the same number of dimensions");
+  TENON_USER_CHECK(q.type(0).rank() == q.type(1).rank() && q.type(1).rank() == q.type(2).rank(),
+                   "self, index and src must have the same number of dimensions");
   const std::size_t dim = dim_of(q);
   for (std::size_t d = 0; d < q.type(1).rank(); ++d) {
     const Dim& n = q.type(1).shape[d];
@@ -89,21 +92,31 @@ Op scatter_op() {
   const Adapt plain = [](ForeignArguments& a) { return scatter_adapt(a, a.text("reduce", "")); };
   const Adapt sum = [](ForeignArguments& a) { return scatter_adapt(a, "sum"); };
   const Adapt reduce = [](ForeignArguments& a) {
-    if (!a.flag("include_self", true) || a.text("reduce", "") == "mean") throw Exception(Code::unsupported, "scatter_reduce without self, or of means");
+    if (!a.flag("include_self", true) || a.text("reduce", "") == "mean")
+      throw Exception(Code::unsupported, "scatter_reduce without self, or of means");
     return scatter_adapt(a, a.text("reduce", ""));
   };
   Op op = changed_copy("scatter", "(Tensor self, Tensor index, Tensor src, int dim, str reduce='') -> Tensor",
-                       torch_names("scatter", "(self, dim, index, src=None, *, value=None, reduce=None)", plain) + torch_names("scatter_add", "(self, dim, index, src)", sum) +
+                       torch_names("scatter", "(self, dim, index, src=None, *, value=None, reduce=None)", plain) +
+                           torch_names("scatter_add", "(self, dim, index, src)", sum) +
                            torch_names("scatter_reduce", "(self, dim, index, src, reduce, *, include_self=True)", reduce),
                        check_scatter, [](const OpQuery& q) { return scatter_body(q, combine_named(q.text("reduce", ""))); });
   op.samples = [] {
     std::vector<Sample> all;
     for (DType t : {DType::f32, DType::i64, DType::f16})
       for (const char* reduce : {"sum", "prod", "amax", "amin"})
-        all.push_back({.name = fmt::format("{}_{}", name_of(t), reduce), .operands = {{.dtype = t, .shape = {4, 5}, .fill = Fill::unit}, {.dtype = DType::i64, .shape = {3, 5}, .fill = Fill::index, .bound = 4}, {.dtype = t, .shape = {3, 6}, .fill = Fill::unit}},
-                       .attributes = {{"dim", Dim(0)}, {"reduce", std::string(reduce)}}, .tolerance = 4});
+        all.push_back({.name = fmt::format("{}_{}", name_of(t), reduce),
+                       .operands = {{.dtype = t, .shape = {4, 5}, .fill = Fill::unit},
+                                    {.dtype = DType::i64, .shape = {3, 5}, .fill = Fill::index, .bound = 4},
+                                    {.dtype = t, .shape = {3, 6}, .fill = Fill::unit}},
+                       .attributes = {{"dim", Dim(0)}, {"reduce", std::string(reduce)}},
+                       .tolerance = 4});
     for (DType t : {DType::f32, DType::b8})
-      all.push_back({.name = fmt::format("{}_last", name_of(t)), .operands = {{.dtype = t, .shape = {3, 5}}, {.dtype = DType::i64, .shape = {3, 4}, .fill = Fill::index, .bound = 5}, {.dtype = t, .shape = {3, 4}}}, .attributes = {{"dim", Dim(-1)}, {"reduce", std::string()}}});
+      all.push_back({.name = fmt::format("{}_last", name_of(t)),
+                     .operands = {{.dtype = t, .shape = {3, 5}},
+                                  {.dtype = DType::i64, .shape = {3, 4}, .fill = Fill::index, .bound = 5},
+                                  {.dtype = t, .shape = {3, 4}}},
+                     .attributes = {{"dim", Dim(-1)}, {"reduce", std::string()}}});
     return all;
   };
   return op;
@@ -130,17 +143,27 @@ void check_slices(const OpQuery& q) {
   TENON_USER_CHECK(q.type(0).rank() == q.type(2).rank(), "self and source must have the same number of dimensions");
   const std::size_t dim = dim_of(q);
   for (std::size_t d = 0; d < q.type(0).rank(); ++d)
-    infer::require_equal(q.graph(), q.type(2).shape[d], d == dim ? ir::product(q.type(1).shape) : q.type(0).shape[d], fmt::format("sizes of dimension {} of source", d));
+    infer::require_equal(q.graph(), q.type(2).shape[d], d == dim ? ir::product(q.type(1).shape) : q.type(0).shape[d],
+                         fmt::format("sizes of dimension {} of source", d));
 }
 
 Op slices_op(std::string name, std::string schema_end, std::string signature, std::optional<Primitive> combine) {
-  Op op = changed_copy(name, "(Tensor self, Tensor index, Tensor source, int dim" + schema_end + ") -> Tensor", torch_names(name, signature), check_slices,
-                       [combine](const OpQuery& q) { return slices_body(q, combine); });
+  Op op = changed_copy(name, "(Tensor self, Tensor index, Tensor source, int dim" + schema_end + ") -> Tensor",
+                       torch_names(name, signature), check_slices, [combine](const OpQuery& q) { return slices_body(q, combine); });
   op.samples = [combine] {
     std::vector<Sample> all;
     for (DType t : {DType::f32, DType::i64, DType::f16})
-      all.push_back({.name = std::string(name_of(t)), .operands = {{.dtype = t, .shape = {4, 5}}, {.dtype = DType::i64, .shape = {6}, .fill = Fill::index, .bound = 5}, {.dtype = t, .shape = {4, 6}}}, .attributes = {{"dim", Dim(1)}}, .tolerance = 4});
-    if (combine) all.push_back({.name = "scaled", .operands = {{.shape = {4}}, {.dtype = DType::i64, .shape = {6}, .fill = Fill::index, .bound = 4}, {.shape = {6}}}, .attributes = {{"alpha", 2.5}, {"dim", Dim(0)}}, .tolerance = 4});
+      all.push_back({.name = std::string(name_of(t)),
+                     .operands = {{.dtype = t, .shape = {4, 5}},
+                                  {.dtype = DType::i64, .shape = {6}, .fill = Fill::index, .bound = 5},
+                                  {.dtype = t, .shape = {4, 6}}},
+                     .attributes = {{"dim", Dim(1)}},
+                     .tolerance = 4});
+    if (combine)
+      all.push_back({.name = "scaled",
+                     .operands = {{.shape = {4}}, {.dtype = DType::i64, .shape = {6}, .fill = Fill::index, .bound = 4}, {.shape = {6}}},
+                     .attributes = {{"alpha", 2.5}, {"dim", Dim(0)}},
+                     .tolerance = 4});
     return all;
   };
   return op;
@@ -157,11 +180,16 @@ ScatterBody index_put_body(const OpQuery& q) {
   const auto target = where.place(s, q, 2);
   std::vector<Scalar> index;
   const Shape& shape = q.type(1).shape;
-  for (std::size_t d = 0; d < shape.size(); ++d) index.push_back(shape[d] == Dim(1) ? s.constant(DType::i64, std::int64_t{0}) : at[at.size() - shape.size() + d]);
+  for (std::size_t d = 0; d < shape.size(); ++d)
+    index.push_back(shape[d] == Dim(1) ? s.constant(DType::i64, std::int64_t{0}) : at[at.size() - shape.size() + d]);
   const Scalar value = s.load(1, q.type(1).dtype, index);
   for (Scalar i : target) s.result(i);
   s.result(value);
-  return {.base = 0, .extents = where.result, .target = s.take(), .combine = combination(t, accumulate ? std::optional(Primitive::add) : std::nullopt), .ordered = !accumulate};
+  return {.base = 0,
+          .extents = where.result,
+          .target = s.take(),
+          .combine = combination(t, accumulate ? std::optional(Primitive::add) : std::nullopt),
+          .ordered = !accumulate};
 }
 
 /// torch.index_put(self, (index or None, ...), values, accumulate).
@@ -180,23 +208,37 @@ Values index_put_adapt(ForeignArguments& a) {
 }
 
 Op index_put_op() {
-  Op op = changed_copy("index_put", "(Tensor self, Tensor values, Tensor[] indices, int[] dims, bool accumulate=False) -> Tensor",
-                       torch_names("index_put", "(self, indices, values, accumulate=False)", index_put_adapt),
-                       [](const OpQuery& q) {
-                         require_value_dtype(q, 1);
-                         const AdvancedIndex where(q, 2);
-                         TENON_USER_CHECK(infer::broadcast(q.graph(), where.result, q.type(1).shape) == where.result, "values of shape {} do not broadcast to {}",
-                                          infer::text(q.graph(), q.type(1).shape), infer::text(q.graph(), where.result));
-                       },
-                       index_put_body);
+  Op op = changed_copy(
+      "index_put", "(Tensor self, Tensor values, Tensor[] indices, int[] dims, bool accumulate=False) -> Tensor",
+      torch_names("index_put", "(self, indices, values, accumulate=False)", index_put_adapt),
+      [](const OpQuery& q) {
+        require_value_dtype(q, 1);
+        const AdvancedIndex where(q, 2);
+        TENON_USER_CHECK(infer::broadcast(q.graph(), where.result, q.type(1).shape) == where.result,
+                         "values of shape {} do not broadcast to {}", infer::text(q.graph(), q.type(1).shape),
+                         infer::text(q.graph(), where.result));
+      },
+      index_put_body);
   op.samples = [] {
-    const auto index = [](std::vector<std::int64_t> shape, std::int64_t bound) { return SampleOperand{.dtype = DType::i64, .shape = std::move(shape), .fill = Fill::signed_index, .bound = bound}; };
-    const auto set = [](std::vector<Dim> dims, bool accumulate) { return ir::Attributes{{"accumulate", accumulate}, {"dims", std::move(dims)}}; };
+    const auto index = [](std::vector<std::int64_t> shape, std::int64_t bound) {
+      return SampleOperand{.dtype = DType::i64, .shape = std::move(shape), .fill = Fill::signed_index, .bound = bound};
+    };
+    const auto set = [](std::vector<Dim> dims, bool accumulate) {
+      return ir::Attributes{{"accumulate", accumulate}, {"dims", std::move(dims)}};
+    };
     std::vector<Sample> all;
     for (bool accumulate : {false, true}) {
-      all.push_back({.name = "rows", .operands = {{.shape = {4, 5}}, {.shape = {6, 5}}, index({6}, 4)}, .attributes = set({0}, accumulate), .tolerance = 4});
-      all.push_back({.name = "points", .operands = {{.dtype = DType::i64, .shape = {4, 5}}, {.dtype = DType::i64, .shape = {}}, index({7}, 4), index({7}, 5)}, .attributes = set({0, 1}, accumulate)});
-      all.push_back({.name = "apart", .operands = {{.shape = {4, 5, 3}}, {.shape = {2, 5}}, index({2}, 4), index({2}, 3)}, .attributes = set({0, 2}, accumulate), .tolerance = 4});
+      all.push_back({.name = "rows",
+                     .operands = {{.shape = {4, 5}}, {.shape = {6, 5}}, index({6}, 4)},
+                     .attributes = set({0}, accumulate),
+                     .tolerance = 4});
+      all.push_back({.name = "points",
+                     .operands = {{.dtype = DType::i64, .shape = {4, 5}}, {.dtype = DType::i64, .shape = {}}, index({7}, 4), index({7}, 5)},
+                     .attributes = set({0, 1}, accumulate)});
+      all.push_back({.name = "apart",
+                     .operands = {{.shape = {4, 5, 3}}, {.shape = {2, 5}}, index({2}, 4), index({2}, 3)},
+                     .attributes = set({0, 2}, accumulate),
+                     .tolerance = 4});
     }
     return all;
   };
@@ -205,7 +247,8 @@ Op index_put_op() {
 
 // ---- slice_scatter, select_scatter: a view is written
 
-Op view_write(std::string name, std::string schema, std::vector<Alias> aliases, ShapeRule view, std::function<Scalar(Scalars&, const OpQuery&, std::vector<Scalar>&)> inside) {
+Op view_write(std::string name, std::string schema, std::vector<Alias> aliases, ShapeRule view,
+              std::function<Scalar(Scalars&, const OpQuery&, std::vector<Scalar>&)> inside) {
   Op op;
   op.name = std::move(name);
   op.schema = std::move(schema);
@@ -214,8 +257,10 @@ Op view_write(std::string name, std::string schema, std::vector<Alias> aliases, 
     infer::require_operands(q, 2, 2);
     require_value_dtype(q, 1);
     const Shape wanted = view(q);
-    TENON_USER_CHECK(wanted.size() == q.type(1).rank(), "expected src to have a size equal to the written part: {} instead of {}", infer::text(q.graph(), q.type(1).shape), infer::text(q.graph(), wanted));
-    for (std::size_t d = 0; d < wanted.size(); ++d) infer::require_equal(q.graph(), wanted[d], q.type(1).shape[d], fmt::format("sizes of dimension {} of src", d));
+    TENON_USER_CHECK(wanted.size() == q.type(1).rank(), "expected src to have a size equal to the written part: {} instead of {}",
+                     infer::text(q.graph(), q.type(1).shape), infer::text(q.graph(), wanted));
+    for (std::size_t d = 0; d < wanted.size(); ++d)
+      infer::require_equal(q.graph(), wanted[d], q.type(1).shape[d], fmt::format("sizes of dimension {} of src", d));
     return infer::one(q, q.type(0).dtype, q.type(0).shape);
   };
   op.loop = [inside](const OpQuery& q) {
@@ -235,29 +280,37 @@ SliceBounds bounds_of(const OpQuery& q) {
 }
 
 Op slice_scatter_op() {
-  Op op = view_write("slice_scatter", "(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor", torch_names("slice_scatter"),
-                     [](const OpQuery& q) {
-                       const SliceBounds b = bounds_of(q);
-                       Shape shape = q.type(0).shape;
-                       shape[dim_of(q)] = b.step == 1 ? b.end - b.start : floor_div(b.end - b.start + Dim(b.step - 1), Dim(b.step));
-                       return shape;
-                     },
-                     [](Scalars& s, const OpQuery& q, std::vector<Scalar>& at) {
-                       const SliceBounds b = bounds_of(q);
-                       IndexMath m(s);
-                       Scalar& i = at[dim_of(q)];
-                       Scalar written = s.logical_and(s.ge(i, m.of(b.start)), s.lt(i, m.of(b.end)));
-                       const Scalar offset = m.add(i, Dim(0) - b.start);
-                       if (b.step != 1) written = s.logical_and(written, s.eq(m.mod(offset, Dim(b.step)), m.of(0)));
-                       i = m.floor_div(offset, Dim(b.step));
-                       return written;
-                     });
+  Op op = view_write(
+      "slice_scatter", "(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
+      torch_names("slice_scatter"),
+      [](const OpQuery& q) {
+        const SliceBounds b = bounds_of(q);
+        Shape shape = q.type(0).shape;
+        shape[dim_of(q)] = b.step == 1 ? b.end - b.start : floor_div(b.end - b.start + Dim(b.step - 1), Dim(b.step));
+        return shape;
+      },
+      [](Scalars& s, const OpQuery& q, std::vector<Scalar>& at) {
+        const SliceBounds b = bounds_of(q);
+        IndexMath m(s);
+        Scalar& i = at[dim_of(q)];
+        Scalar written = s.logical_and(s.ge(i, m.of(b.start)), s.lt(i, m.of(b.end)));
+        const Scalar offset = m.add(i, Dim(0) - b.start);
+        if (b.step != 1) written = s.logical_and(written, s.eq(m.mod(offset, Dim(b.step)), m.of(0)));
+        i = m.floor_div(offset, Dim(b.step));
+        return written;
+      });
   op.samples = [] {
-    const auto slice = [](std::int64_t dim, std::int64_t start, std::int64_t end, std::int64_t step) { return ir::Attributes{{"dim", Dim(dim)}, {"end", Dim(end)}, {"start", Dim(start)}, {"step", Dim(step)}}; };
+    const auto slice = [](std::int64_t dim, std::int64_t start, std::int64_t end, std::int64_t step) {
+      return ir::Attributes{{"dim", Dim(dim)}, {"end", Dim(end)}, {"start", Dim(start)}, {"step", Dim(step)}};
+    };
     std::vector<Sample> all;
     for (DType t : {DType::f32, DType::b8, DType::f16}) {
-      all.push_back({.name = fmt::format("rows_{}", name_of(t)), .operands = {{.dtype = t, .shape = {6, 4}}, {.dtype = t, .shape = {3, 4}}}, .attributes = slice(0, 2, 5, 1)});
-      all.push_back({.name = fmt::format("steps_{}", name_of(t)), .operands = {{.dtype = t, .shape = {3, 8}}, {.dtype = t, .shape = {3, 3}}}, .attributes = slice(1, 1, 8, 3)});
+      all.push_back({.name = fmt::format("rows_{}", name_of(t)),
+                     .operands = {{.dtype = t, .shape = {6, 4}}, {.dtype = t, .shape = {3, 4}}},
+                     .attributes = slice(0, 2, 5, 1)});
+      all.push_back({.name = fmt::format("steps_{}", name_of(t)),
+                     .operands = {{.dtype = t, .shape = {3, 8}}, {.dtype = t, .shape = {3, 3}}},
+                     .attributes = slice(1, 1, 8, 3)});
     }
     return all;
   };
@@ -269,22 +322,25 @@ Op select_scatter_op() {
     const Dim index = q.integer("index");
     return infer::range(q.graph(), index).most < 0 ? index + q.type(0).shape.at(dim_of(q)) : index;
   };
-  Op op = view_write("select_scatter", "(Tensor self, Tensor src, int dim, int index) -> Tensor", torch_names("select_scatter"),
-                     [](const OpQuery& q) {
-                       Shape shape = q.type(0).shape;
-                       shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(dim_of(q)));
-                       return shape;
-                     },
-                     [index_of](Scalars& s, const OpQuery& q, std::vector<Scalar>& at) {
-                       const Scalar written = s.eq(at[dim_of(q)], s.extent(index_of(q)));
-                       at.erase(at.begin() + static_cast<std::ptrdiff_t>(dim_of(q)));
-                       return written;
-                     });
+  Op op = view_write(
+      "select_scatter", "(Tensor self, Tensor src, int dim, int index) -> Tensor", torch_names("select_scatter"),
+      [](const OpQuery& q) {
+        Shape shape = q.type(0).shape;
+        shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(dim_of(q)));
+        return shape;
+      },
+      [index_of](Scalars& s, const OpQuery& q, std::vector<Scalar>& at) {
+        const Scalar written = s.eq(at[dim_of(q)], s.extent(index_of(q)));
+        at.erase(at.begin() + static_cast<std::ptrdiff_t>(dim_of(q)));
+        return written;
+      });
   op.samples = [] {
     std::vector<Sample> all;
     for (DType t : {DType::f32, DType::i64})
       for (std::int64_t index : {2, -1})
-        all.push_back({.name = fmt::format("{}_{}", name_of(t), index), .operands = {{.dtype = t, .shape = {4, 5}}, {.dtype = t, .shape = {4}}}, .attributes = {{"dim", Dim(1)}, {"index", Dim(index)}}});
+        all.push_back({.name = fmt::format("{}_{}", name_of(t), index),
+                       .operands = {{.dtype = t, .shape = {4, 5}}, {.dtype = t, .shape = {4}}},
+                       .attributes = {{"dim", Dim(1)}, {"index", Dim(index)}}});
     return all;
   };
   return op;
@@ -293,8 +349,12 @@ Op select_scatter_op() {
 }  // namespace
 
 Family scatter_ops() {
-  return {scatter_op(), slices_op("index_add", ", *, Scalar alpha=1", "(self, dim, index, source, *, alpha=1)", Primitive::add),
-          slices_op("index_copy", "", "(self, dim, index, source)", std::nullopt), index_put_op(), slice_scatter_op(), select_scatter_op()};
+  return {scatter_op(),
+          slices_op("index_add", ", *, Scalar alpha=1", "(self, dim, index, source, *, alpha=1)", Primitive::add),
+          slices_op("index_copy", "", "(self, dim, index, source)", std::nullopt),
+          index_put_op(),
+          slice_scatter_op(),
+          select_scatter_op()};
 }
 
 }  // namespace tenon::ops

@@ -62,7 +62,8 @@ class Subscript {
         case Step::Kind::select: value = b.one("select_scatter", {step->parent, value}, {{"dim", dim}, {"index", step->index}}); break;
         case Step::Kind::slice:
           if (step->bounds.backward) value = b.one("flip", {value}, {{"dims", std::vector<Dim>{dim}}});
-          value = b.one("slice_scatter", {step->parent, value}, {{"dim", dim}, {"end", step->bounds.end}, {"start", step->bounds.start}, {"step", Dim(step->bounds.step)}});
+          value = b.one("slice_scatter", {step->parent, value},
+                        {{"dim", dim}, {"end", step->bounds.end}, {"start", step->bounds.start}, {"step", Dim(step->bounds.step)}});
           break;
       }
     }
@@ -77,7 +78,9 @@ class Subscript {
   /// Lists become index tensors; what is not covered is refused.
   void prepare(ForeignArgument& e) {
     if (e.as<bool>()) throw Exception(Code::unsupported, "a bool in a subscript");
-    if (e.as<double>() || e.as<std::string>() || e.as<DType>()) throw Exception(Code::invalid_argument, "only integers, slices (`:`), ellipsis (`...`), None and integer or boolean tensors are valid indices");
+    if (e.as<double>() || e.as<std::string>() || e.as<DType>())
+      throw Exception(Code::invalid_argument,
+                      "only integers, slices (`:`), ellipsis (`...`), None and integer or boolean tensors are valid indices");
     if (const ForeignList* list = e.as<ForeignList>()) {
       if (list->empty()) throw Exception(Code::unsupported, "an empty list in a subscript");
       Values parts;
@@ -112,7 +115,8 @@ class Subscript {
     }
     const auto at = entries.erase(ellipsis);
     entries.insert(at, all.begin(), all.end());
-    TENON_USER_CHECK(std::ranges::none_of(entries, [](const ForeignArgument& e) { return e.as<ForeignEllipsis>() != nullptr; }), "an index can only have a single ellipsis ('...')");
+    TENON_USER_CHECK(std::ranges::none_of(entries, [](const ForeignArgument& e) { return e.as<ForeignEllipsis>() != nullptr; }),
+                     "an index can only have a single ellipsis ('...')");
   }
 
   void apply(const ForeignArgument& e) {
@@ -137,8 +141,10 @@ class Subscript {
 
   /// A number selects; beside index tensors NumPy counts it among them, which decides where their dimensions go.
   void apply_number(const Dim& index, const Shape& shape) {
-    TENON_USER_CHECK(!index.is_constant() || !shape[x_at].is_constant() || (index.constant() >= -shape[x_at].constant() && index.constant() < shape[x_at].constant()),
-                     "index {} is out of bounds for dimension {} with size {}", infer::text(x_a.graph(), index), x_at, infer::text(x_a.graph(), shape[x_at]));
+    TENON_USER_CHECK(!index.is_constant() || !shape[x_at].is_constant() ||
+                         (index.constant() >= -shape[x_at].constant() && index.constant() < shape[x_at].constant()),
+                     "index {} is out of bounds for dimension {} with size {}", infer::text(x_a.graph(), index), x_at,
+                     infer::text(x_a.graph(), shape[x_at]));
     if (x_a.numpy() && x_advanced) {
       add_index(x_a.builder().literal(index));
       return;
@@ -156,7 +162,8 @@ class Subscript {
     const std::size_t rank = x_a.type(index).rank();
     if (rank == 0) throw Exception(Code::unsupported, "a 0-d mask");
     for (std::size_t d = 0; d < rank; ++d)
-      infer::require_equal(x_a.graph(), x_a.type(index).shape[d], x_a.type(x_view).shape[x_at + d], fmt::format("sizes of the mask and of the indexed tensor at dimension {}", d));
+      infer::require_equal(x_a.graph(), x_a.type(index).shape[d], x_a.type(x_view).shape[x_at + d],
+                           fmt::format("sizes of the mask and of the indexed tensor at dimension {}", d));
     const ir::ValueId found = x_a.one("nonzero", {index});
     for (std::size_t d = 0; d < rank; ++d) add_index(select_of(x_a.builder(), found, 1, Dim(static_cast<std::int64_t>(d))));
   }
@@ -194,7 +201,8 @@ ir::ValueId fitted(ForeignArguments& a, ir::ValueId value, const Shape& shape) {
   Shape own = a.type(value).shape;
   while (own.size() > shape.size() && own[0] == Dim(1)) own.erase(own.begin());
   value = reshape_to(a.builder(), value, own);
-  TENON_USER_CHECK(infer::broadcast(a.graph(), shape, own) == shape, "shape mismatch: value tensor of shape {} cannot be broadcast to indexing result of shape {}",
+  TENON_USER_CHECK(infer::broadcast(a.graph(), shape, own) == shape,
+                   "shape mismatch: value tensor of shape {} cannot be broadcast to indexing result of shape {}",
                    infer::text(a.graph(), own), infer::text(a.graph(), shape));
   return expand_to(a.builder(), value, shape);
 }
@@ -206,7 +214,9 @@ std::optional<ir::ValueId> write_masked_number(ForeignArguments& a, ir::ValueId 
   ir::ValueId mask = *entries[0].as<ir::ValueId>();
   if (!is_bool(a.type(mask).dtype) || a.type(mask).rank() > a.type(self).rank()) return std::nullopt;
   Shape shape = a.type(mask).shape;
-  for (std::size_t d = 0; d < shape.size(); ++d) infer::require_equal(a.graph(), shape[d], a.type(self).shape[d], fmt::format("sizes of the mask and of the indexed tensor at dimension {}", d));
+  for (std::size_t d = 0; d < shape.size(); ++d)
+    infer::require_equal(a.graph(), shape[d], a.type(self).shape[d],
+                         fmt::format("sizes of the mask and of the indexed tensor at dimension {}", d));
   shape.resize(a.type(self).rank(), Dim(1));
   mask = reshape_to(a.builder(), mask, shape);
   return a.builder().one("where", {mask, value, self});
@@ -240,9 +250,12 @@ Adapt overwritten(std::optional<std::int64_t> with) {
 }  // namespace
 
 std::vector<Alias> subscript_names() {
-  return names({"torch.Tensor.__getitem__", "numpy.ndarray.__getitem__"}, "(self, index)", get_item) + names({"torch.Tensor.__setitem__", "numpy.ndarray.__setitem__"}, "(self, index, value)", set_item) +
-         names({"torch.Tensor.fill_", "torch.fill", "torch.fill_"}, "(self, value)", overwritten({})) + names({"torch.Tensor.copy_"}, "(self, src -> value, non_blocking=False)", overwritten({})) +
-         names({"torch.Tensor.zero_", "torch.zero_"}, "(self)", overwritten(0)) + names({"numpy.ndarray.fill"}, "(self, value)", overwritten({}));
+  return names({"torch.Tensor.__getitem__", "numpy.ndarray.__getitem__"}, "(self, index)", get_item) +
+         names({"torch.Tensor.__setitem__", "numpy.ndarray.__setitem__"}, "(self, index, value)", set_item) +
+         names({"torch.Tensor.fill_", "torch.fill", "torch.fill_"}, "(self, value)", overwritten({})) +
+         names({"torch.Tensor.copy_"}, "(self, src -> value, non_blocking=False)", overwritten({})) +
+         names({"torch.Tensor.zero_", "torch.zero_"}, "(self)", overwritten(0)) +
+         names({"numpy.ndarray.fill"}, "(self, value)", overwritten({}));
 }
 
 }  // namespace tenon::ops

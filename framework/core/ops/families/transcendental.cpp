@@ -45,14 +45,16 @@ Family exponentials() {
       unary_float("log2", Primitive::log2, both("log2"), Fill::positive),
       unary_float("log10", Primitive::log10, both("log10"), Fill::positive),
       unary_float("log1p", Primitive::log1p, both("log1p") + names({"torch.special.log1p"}), Fill::positive),
-      binary_float("logaddexp", [](Scalars& s, Args a, const OpQuery&) { return log_add(s, a[0], a[1], Primitive::exp, 1); },
-                   torch_names("logaddexp") + ufunc2({"logaddexp"})),
-      binary_float("logaddexp2",
-                   [](Scalars& s, Args a, const OpQuery&) { return log_add(s, a[0], a[1], Primitive::exp2, std::numbers::log2e); },
-                   torch_names("logaddexp2") + ufunc2({"logaddexp2"})),
+      binary_float(
+          "logaddexp", [](Scalars& s, Args a, const OpQuery&) { return log_add(s, a[0], a[1], Primitive::exp, 1); },
+          torch_names("logaddexp") + ufunc2({"logaddexp"})),
+      binary_float(
+          "logaddexp2", [](Scalars& s, Args a, const OpQuery&) { return log_add(s, a[0], a[1], Primitive::exp2, std::numbers::log2e); },
+          torch_names("logaddexp2") + ufunc2({"logaddexp2"})),
       binary_float("xlogy", xlogy_body, torch_names("xlogy") + names({"torch.special.xlogy"})),
-      unary_float("logit", [](Scalars& s, Args a, const OpQuery&) { return s.log(s.div(a[0], s.sub(s.like(a[0], 1), a[0]))); },
-                  torch_names("logit") + names({"torch.special.logit"}), Fill::probability),
+      unary_float(
+          "logit", [](Scalars& s, Args a, const OpQuery&) { return s.log(s.div(a[0], s.sub(s.like(a[0], 1), a[0]))); },
+          torch_names("logit") + names({"torch.special.logit"}), Fill::probability),
   };
 }
 
@@ -68,15 +70,26 @@ Family trigonometry() {
       unary_float("cosh", Primitive::cosh, both("cosh")),
       unary_float("tanh", Primitive::tanh, both("tanh") + names({"torch.nn.functional.tanh"})),
       unary_float("asinh", Primitive::asinh, inverse_names("asinh", "arcsinh")),
-      unary_float("acosh", [](Scalars& s, Args a, const OpQuery&) { return s.unary(Primitive::acosh, a[0]); }, inverse_names("acosh", "arccosh"), Fill::positive),
+      unary_float(
+          "acosh", [](Scalars& s, Args a, const OpQuery&) { return s.unary(Primitive::acosh, a[0]); }, inverse_names("acosh", "arccosh"),
+          Fill::positive),
       unary_float("atanh", Primitive::atanh, inverse_names("atanh", "arctanh"), Fill::unit),
-      binary_float("atan2", [](Scalars& s, Args a, const OpQuery&) { return s.binary(Primitive::atan2, a[0], a[1]); },
-                   torch_names("atan2") + torch_names("arctan2") + ufunc2({"arctan2", "atan2"})),
-      unary_float("deg2rad", [](Scalars& s, Args a, const OpQuery&) { return scaled(s, a[0], std::numbers::pi / 180); },
-                  torch_names("deg2rad") + ufunc1({"deg2rad", "radians"})),
-      unary_float("rad2deg", [](Scalars& s, Args a, const OpQuery&) { return scaled(s, a[0], 180 / std::numbers::pi); },
-                  torch_names("rad2deg") + ufunc1({"rad2deg", "degrees"})),
-      unary_float("sinc", sinc_body, torch_names("sinc") + names({"torch.special.sinc"}) + names({"numpy.sinc"}, "(x -> self)")),
+      binary_float(
+          "atan2", [](Scalars& s, Args a, const OpQuery&) { return s.binary(Primitive::atan2, a[0], a[1]); },
+          torch_names("atan2") + torch_names("arctan2") + ufunc2({"arctan2", "atan2"})),
+      unary_float(
+          "deg2rad", [](Scalars& s, Args a, const OpQuery&) { return scaled(s, a[0], std::numbers::pi / 180); },
+          torch_names("deg2rad") + ufunc1({"deg2rad", "radians"})),
+      unary_float(
+          "rad2deg", [](Scalars& s, Args a, const OpQuery&) { return scaled(s, a[0], 180 / std::numbers::pi); },
+          torch_names("rad2deg") + ufunc1({"rad2deg", "degrees"})),
+      unary_float("sinc", sinc_body,
+                  torch_names("sinc") + names({"torch.special.sinc"}) +
+                      names({"numpy.sinc"}, "(x -> self)",
+                            [](ForeignArguments& a) {
+                              const ir::ValueId x = a.value("self");
+                              return a.call("sinc", {is_float(a.type(x).dtype) ? x : a.builder().cast(x, DType::f64)});
+                            })),
       unary_float("erf", Primitive::erf, torch_names("erf") + names({"torch.special.erf"})),
       unary_float("erfc", Primitive::erfc, torch_names("erfc") + names({"torch.special.erfc"})),
       unary_float("lgamma", Primitive::lgamma, torch_names("lgamma") + names({"torch.special.gammaln"}), Fill::positive),

@@ -27,7 +27,8 @@ std::int64_t count(std::span<const std::int64_t> extents) {
 /// Walks the points of some loops in row-major order and writes their indices to the lanes of a program.
 class Walk {
  public:
-  explicit Walk(std::span<const std::int64_t> extents, std::size_t first_loop) : x_extents(extents), x_first(first_loop), x_at(extents.size()) {}
+  explicit Walk(std::span<const std::int64_t> extents, std::size_t first_loop)
+      : x_extents(extents), x_first(first_loop), x_at(extents.size()) {}
 
   /// Writes the indices of the next `n` points to lanes 0 to n - 1 and goes on.
   void next(const Program& program, std::size_t n) {
@@ -45,7 +46,8 @@ class Walk {
 
   /// The offsets of the next `n` points in a tensor with these strides.
   void offsets(std::span<const std::int64_t> strides, std::int64_t* out, std::size_t n) {
-    for (std::size_t lane = 0; lane < n; ++lane, advance()) out[lane] = std::inner_product(x_at.begin(), x_at.end(), strides.begin(), std::int64_t{0});
+    for (std::size_t lane = 0; lane < n; ++lane, advance())
+      out[lane] = std::inner_product(x_at.begin(), x_at.end(), strides.begin(), std::int64_t{0});
   }
 
  private:
@@ -66,7 +68,8 @@ class Store {
  public:
   Store(std::span<TensorView> outputs, std::span<const std::int64_t> extents) : x_outputs(outputs), x_offsets(kLanes) {
     for (const TensorView& o : outputs) {
-      TENON_CHECK(std::ranges::equal(o.shape, extents), "output of rank {} for {} loops, or of other sizes", o.shape.size(), extents.size());
+      TENON_CHECK(std::ranges::equal(o.shape, extents), "output of rank {} for {} loops, or of other sizes", o.shape.size(),
+                  extents.size());
       x_walks.emplace_back(extents, 0);
     }
   }

@@ -9,7 +9,9 @@
 namespace tenon::ops::reference {
 namespace {
 
-bool is_leaf(Primitive p) { return p == Primitive::constant || p == Primitive::extent || p == Primitive::loop_index || p == Primitive::parameter; }
+bool is_leaf(Primitive p) {
+  return p == Primitive::constant || p == Primitive::extent || p == Primitive::loop_index || p == Primitive::parameter;
+}
 
 DType widened(DType t) { return t == DType::f32 ? DType::f64 : t; }
 
@@ -79,20 +81,22 @@ void Program::run(std::size_t n) {
       i.masked ? masked_load(i, x_registers[r], n) : load(i, x_registers[r], n);
       continue;
     }
-    compute(i, x_program.instructions[i.args[0]].dtype, x_registers[i.args[0]], x_registers[i.args[1]], x_registers[i.args[2]], x_registers[r], n);
+    compute(i, x_program.instructions[i.args[0]].dtype, x_registers[i.args[0]], x_registers[i.args[1]], x_registers[i.args[2]],
+            x_registers[r], n);
   }
 }
 
 void Program::offset_lanes(const Instruction& i, const TensorView& view, const std::uint8_t* mask, std::size_t n) {
-  TENON_CHECK(i.index_count == view.shape.size(), "a load of operand {} has {} indices; the operand has {} dimensions", i.payload, i.index_count,
-              view.shape.size());
+  TENON_CHECK(i.index_count == view.shape.size(), "a load of operand {} has {} indices; the operand has {} dimensions", i.payload,
+              i.index_count, view.shape.size());
   std::fill_n(x_offsets.begin(), n, 0);
   for (std::uint32_t d = 0; d < i.index_count; ++d) {
     const auto* index = static_cast<const std::int64_t*>(x_registers[x_program.indices[i.first_index + d]]);
     for (std::size_t lane = 0; lane < n; ++lane) {
       if (mask && !mask[lane]) continue;
       if (static_cast<std::uint64_t>(index[lane]) >= static_cast<std::uint64_t>(view.shape[d])) [[unlikely]]
-        throw Exception(error(Code::invalid_argument, "index {} is out of bounds for dimension {} with size {}", index[lane], d, view.shape[d]));
+        throw Exception(
+            error(Code::invalid_argument, "index {} is out of bounds for dimension {} with size {}", index[lane], d, view.shape[d]));
       x_offsets[lane] += index[lane] * view.strides[d];
     }
   }
@@ -112,8 +116,10 @@ void Program::masked_load(const Instruction& i, void* result, std::size_t n) {
   const std::size_t width = size_of(i.dtype);
   auto* out = static_cast<std::byte*>(result);
   for (std::size_t lane = 0; lane < n; ++lane) {
-    if (mask[lane]) gather(view.dtype, view.data, &x_offsets[lane], i.dtype, out + lane * width, 1);
-    else std::memcpy(out + lane * width, otherwise + lane * width, width);
+    if (mask[lane])
+      gather(view.dtype, view.data, &x_offsets[lane], i.dtype, out + lane * width, 1);
+    else
+      std::memcpy(out + lane * width, otherwise + lane * width, width);
   }
 }
 

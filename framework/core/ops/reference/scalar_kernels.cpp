@@ -70,10 +70,12 @@ bool float_binary(Primitive p, const void* a, const void* b, void* r, std::size_
     case Primitive::floor_div: each<T, T>(r, a, b, n, [](T x, T y) { return std::floor(x / y); }); return true;
     case Primitive::trunc_div: each<T, T>(r, a, b, n, [](T x, T y) { return std::trunc(x / y); }); return true;
     case Primitive::fmod: each<T, T>(r, a, b, n, [](T x, T y) { return std::fmod(x, y); }); return true;
-    case Primitive::remainder: each<T, T>(r, a, b, n, [](T x, T y) {
-      const T m = std::fmod(x, y);
-      return m != 0 && (m < 0) != (y < 0) ? m + y : m;
-    }); return true;
+    case Primitive::remainder:
+      each<T, T>(r, a, b, n, [](T x, T y) {
+        const T m = std::fmod(x, y);
+        return m != 0 && (m < 0) != (y < 0) ? m + y : m;
+      });
+      return true;
     case Primitive::pow: each<T, T>(r, a, b, n, [](T x, T y) { return std::pow(x, y); }); return true;
     case Primitive::atan2: each<T, T>(r, a, b, n, [](T x, T y) { return std::atan2(x, y); }); return true;
     case Primitive::minimum: each<T, T>(r, a, b, n, [](T x, T y) { return x != x ? x : y != y ? y : x < y ? x : y; }); return true;
@@ -84,10 +86,14 @@ bool float_binary(Primitive p, const void* a, const void* b, void* r, std::size_
 
 /// Integer arithmetic happens in uint64 (or the type itself, where signs matter), so that it wraps without undefined behaviour.
 template <class T>
-T wrap(std::uint64_t x) { return static_cast<T>(x); }
+T wrap(std::uint64_t x) {
+  return static_cast<T>(x);
+}
 
 template <class T>
-std::uint64_t wide(T x) { return static_cast<std::uint64_t>(static_cast<std::int64_t>(x)); }
+std::uint64_t wide(T x) {
+  return static_cast<std::uint64_t>(static_cast<std::int64_t>(x));
+}
 
 template <class T>
 T truncated_quotient(T x, T y) {
@@ -128,10 +134,14 @@ T integer_power(T x, T y) {
 }
 
 template <class T>
-T shifted_left(T x, T y) { return y < 0 || wide(y) >= sizeof(T) * 8 ? T{0} : wrap<T>(wide(x) << y); }
+T shifted_left(T x, T y) {
+  return y < 0 || wide(y) >= sizeof(T) * 8 ? T{0} : wrap<T>(wide(x) << y);
+}
 
 template <class T>
-T shifted_right(T x, T y) { return y < 0 || wide(y) >= sizeof(T) * 8 ? static_cast<T>(x < 0 ? -1 : 0) : static_cast<T>(x >> y); }
+T shifted_right(T x, T y) {
+  return y < 0 || wide(y) >= sizeof(T) * 8 ? static_cast<T>(x < 0 ? -1 : 0) : static_cast<T>(x >> y);
+}
 
 template <class T>
 bool integer_unary(Primitive p, const void* a, void* r, std::size_t n) {
@@ -139,7 +149,10 @@ bool integer_unary(Primitive p, const void* a, void* r, std::size_t n) {
     case Primitive::neg: each<T, T>(r, a, n, [](T x) { return wrap<T>(0 - wide(x)); }); return true;
     case Primitive::abs: each<T, T>(r, a, n, [](T x) { return x < 0 ? wrap<T>(0 - wide(x)) : x; }); return true;
     case Primitive::bitwise_not: each<T, T>(r, a, n, [](T x) { return ~x; }); return true;
-    case Primitive::floor: case Primitive::ceil: case Primitive::trunc: case Primitive::round: each<T, T>(r, a, n, [](T x) { return x; }); return true;
+    case Primitive::floor:
+    case Primitive::ceil:
+    case Primitive::trunc:
+    case Primitive::round: each<T, T>(r, a, n, [](T x) { return x; }); return true;
     case Primitive::isnan: each<std::uint8_t, T>(r, a, n, [](T) { return false; }); return true;
     default: return false;
   }
@@ -170,11 +183,16 @@ bool integer_binary(Primitive p, const void* a, const void* b, void* r, std::siz
 bool bool_binary(Primitive p, const void* a, const void* b, void* r, std::size_t n) {
   using B = std::uint8_t;
   switch (p) {
-    case Primitive::logical_and: case Primitive::bitwise_and: case Primitive::minimum: case Primitive::mul:
-      each<B, B>(r, a, b, n, [](B x, B y) { return x & y; }); return true;
-    case Primitive::logical_or: case Primitive::bitwise_or: case Primitive::maximum: case Primitive::add:
-      each<B, B>(r, a, b, n, [](B x, B y) { return x | y; }); return true;
-    case Primitive::logical_xor: case Primitive::bitwise_xor: each<B, B>(r, a, b, n, [](B x, B y) { return x ^ y; }); return true;
+    case Primitive::logical_and:
+    case Primitive::bitwise_and:
+    case Primitive::minimum:
+    case Primitive::mul: each<B, B>(r, a, b, n, [](B x, B y) { return x & y; }); return true;
+    case Primitive::logical_or:
+    case Primitive::bitwise_or:
+    case Primitive::maximum:
+    case Primitive::add: each<B, B>(r, a, b, n, [](B x, B y) { return x | y; }); return true;
+    case Primitive::logical_xor:
+    case Primitive::bitwise_xor: each<B, B>(r, a, b, n, [](B x, B y) { return x ^ y; }); return true;
     default: return false;
   }
 }
@@ -200,8 +218,10 @@ bool arithmetic(Primitive p, const void* a, const void* b, void* r, std::size_t 
     each<T, T>(r, a, n, [](T x) { return static_cast<T>((x > 0) - (x < 0)); });
     return true;
   }
-  if constexpr (std::is_floating_point_v<T>) return float_unary<T>(p, a, r, n) || float_binary<T>(p, a, b, r, n);
-  else return integer_unary<T>(p, a, r, n) || integer_binary<T>(p, a, b, r, n);
+  if constexpr (std::is_floating_point_v<T>)
+    return float_unary<T>(p, a, r, n) || float_binary<T>(p, a, b, r, n);
+  else
+    return integer_unary<T>(p, a, r, n) || integer_binary<T>(p, a, b, r, n);
 }
 
 bool bool_arithmetic(Primitive p, const void* a, const void* b, void* r, std::size_t n) {
@@ -247,9 +267,12 @@ void compute(const Instruction& i, DType argument, const void* a, const void* b,
   } else {
     done = with_type(argument, [&](auto element) {
       using T = decltype(element);
-      if constexpr (std::is_same_v<T, Bool>) return bool_arithmetic(i.op, a, b, result, n);
-      else if constexpr (kIsStorage<T>) return false;
-      else return arithmetic<T>(i.op, a, b, result, n);
+      if constexpr (std::is_same_v<T, Bool>)
+        return bool_arithmetic(i.op, a, b, result, n);
+      else if constexpr (kIsStorage<T>)
+        return false;
+      else
+        return arithmetic<T>(i.op, a, b, result, n);
     });
   }
   TENON_CHECK(done, "the primitive {} is not defined for {}", name_of(i.op), name_of(argument));
@@ -262,7 +285,8 @@ void fill_constant(DType dtype, std::uint64_t payload, void* result, std::size_t
   for (std::size_t i = 0; i < n; ++i) std::memcpy(bytes + i * width, &payload, width);
 }
 
-void convert_strided(DType from, const void* source, std::ptrdiff_t source_stride, DType to, void* target, std::ptrdiff_t target_stride, std::size_t n) {
+void convert_strided(DType from, const void* source, std::ptrdiff_t source_stride, DType to, void* target, std::ptrdiff_t target_stride,
+                     std::size_t n) {
   with_type(from, [&](auto f) {
     with_type(to, [&](auto t) {
       using From = decltype(f);

@@ -19,7 +19,8 @@ void compute(const Instruction& instruction, DType argument, const void* a, cons
 void fill_constant(DType dtype, std::uint64_t payload, void* result, std::size_t n);
 
 /// Converts `n` values between any two dtypes, storage types among them. Strides are in elements.
-void convert_strided(DType from, const void* source, std::ptrdiff_t source_stride, DType to, void* target, std::ptrdiff_t target_stride, std::size_t n);
+void convert_strided(DType from, const void* source, std::ptrdiff_t source_stride, DType to, void* target, std::ptrdiff_t target_stride,
+                     std::size_t n);
 
 /// Reads element `offsets[i]` of `source` for each lane, as dtype `to`.
 void gather(DType from, const void* source, const std::int64_t* offsets, DType to, void* target, std::size_t n);

@@ -1,0 +1,226 @@
+// Parts of a tensor: slices, single places, splits.
+#include <algorithm>
+#include <numeric>
+
+#include "core/ops/families/move.h"
+
+namespace tenon::ops {
+namespace {
+
+using ir::Dim;
+using ir::Shape;
+
+// ---- slice, select
+
+std::vector<Dim> slice_attributes(const OpQuery& q) {
+  const Dim size = q.type(0).shape.at(real_dim(q));
+  const Dim start = q.integer("start", Dim(0)), end = q.integer("end", size);
+  const SliceBounds at = slice_bounds(q.graph(), size, {start, end, q.integer("step", Dim(1))});
+  TENON_USER_CHECK(!at.backward, "step must be positive; use flip to go backwards");
+  return {at.start, at.end, Dim(at.step)};
+}
+
+Values narrow(ForeignArguments& a) {
+  const ir::ValueId x = a.value("self");
+  const auto dim = static_cast<std::size_t>(a.dim("dim", a.type(x).rank()));
+  const Dim size = a.type(x).shape.at(dim);
+  Dim start = a.integer("start");
+  if (start.is_constant() && start.constant() < 0) start = start + size;
+  const Dim end = start + a.integer("length");
+  const infer::Interval room = infer::range(a.graph(), size - end);
+  TENON_USER_CHECK(room.most >= 0, "start ({}) + length ({}) exceeds dimension size ({}).", infer::text(a.graph(), start),
+                   infer::text(a.graph(), a.integer("length")), infer::text(a.graph(), size));
+  return {slice_of(a.builder(), x, dim, {start, end, {}})};
+}
+
+Op slice_op() {
+  Op op = movement(
+      "slice", "(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
+      [](const OpQuery& q) {
+        const auto at = slice_attributes(q);
+        Shape shape = q.type(0).shape;
+        const std::int64_t step = at[2].constant();
+        shape[real_dim(q)] = step == 1 ? at[1] - at[0] : floor_div(at[1] - at[0] + Dim(step - 1), Dim(step));
+        return shape;
+      },
+      [](Scalars& s, const OpQuery& q, std::span<const Scalar> at) {
+        const auto bounds = slice_attributes(q);
+        std::vector<Scalar> index(at.begin(), at.end());
+        IndexMath m(s);
+        Scalar& i = index[real_dim(q)];
+        i = m.add(m.mul(i, bounds[2]), bounds[0]);
+        return index;
+      },
+      torch_names("narrow", "(self, dim, start, length)", narrow));
+  op.samples = [] {
+    const auto slice = [](std::int64_t dim, std::int64_t start, std::int64_t end, std::int64_t step) {
+      return ir::Attributes{{"dim", Dim(dim)}, {"end", Dim(end)}, {"start", Dim(start)}, {"step", Dim(step)}};
+    };
+    return movement_samples({7, 5, 6}, {slice(0, 2, 7, 1), slice(1, 0, 4, 2), slice(-1, 1, 6, 3), slice(0, -3, 100, 1), slice(2, 4, 4, 1)});
+  };
+  return op;
+}
+
+Dim selected(const OpQuery& q) {
+  const Dim size = q.type(0).shape.at(real_dim(q)), index = q.integer("index");
+  const infer::Interval range = infer::range(q.graph(), index);
+  if (range.least < 0 && range.most >= 0) throw Exception(Code::unsupported, "an index whose sign is not known");
+  const Dim at = range.most < 0 ? index + size : index;
+  TENON_USER_CHECK(infer::range(q.graph(), at).most >= 0 && infer::range(q.graph(), size - at).most > 0,
+                   "index {} is out of bounds for dimension {} with size {}", infer::text(q.graph(), index), real_dim(q),
+                   infer::text(q.graph(), size));
+  return at;
+}
+
+Op select_op() {
+  Op op = movement(
+      "select", "(Tensor self, int dim, int index) -> Tensor",
+      [](const OpQuery& q) {
+        selected(q);
+        Shape shape = q.type(0).shape;
+        shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(real_dim(q)));
+        return shape;
+      },
+      [](Scalars& s, const OpQuery& q, std::span<const Scalar> at) {
+        std::vector<Scalar> index(at.begin(), at.end());
+        index.insert(index.begin() + static_cast<std::ptrdiff_t>(real_dim(q)), s.extent(selected(q)));
+        return index;
+      },
+      torch_names("select", "(self, dim, index)", [](ForeignArguments& a) -> Values {
+        if (a.is_tensor("index")) throw Exception(Code::unsupported, "select with a tensor as index");
+        const ir::ValueId x = a.value("self");
+        return {select_of(a.builder(), x, static_cast<std::size_t>(a.dim("dim", a.type(x).rank())), a.integer("index"))};
+      }));
+  op.samples = [] {
+    const auto select = [](std::int64_t dim, std::int64_t index) { return ir::Attributes{{"dim", Dim(dim)}, {"index", Dim(index)}}; };
+    return movement_samples({4, 5, 3}, {select(0, 3), select(1, 0), select(-1, -1)});
+  };
+  return op;
+}
+
+// ---- split: several slices
+
+Values pieces(ForeignArguments& a, ir::ValueId x, std::size_t dim, const std::vector<Dim>& sizes) {
+  a.container = a.numpy() ? Container::list : Container::tuple;
+  Values all;
+  Dim start(0);
+  for (const Dim& n : sizes) {
+    all.push_back(slice_of(a.builder(), x, dim, {start, start + n, {}}));
+    start = start + n;
+  }
+  return all;
+}
+
+std::int64_t known_size(ForeignArguments& a, ir::ValueId x, std::size_t dim) {
+  const Dim size = a.type(x).shape.at(dim);
+  if (!size.is_constant())
+    throw Exception(error(Code::unsupported, "splitting a dimension whose size is not known: {}", infer::text(a.graph(), size)));
+  return size.constant();
+}
+
+std::vector<Dim> equal_sizes(std::int64_t total, std::int64_t each) {
+  TENON_USER_CHECK(each > 0, "split expects split_size be positive, but got {}", each);
+  std::vector<Dim> sizes;
+  for (std::int64_t at = 0; at < total || sizes.empty(); at += each) sizes.emplace_back(std::min(each, total - at));
+  return sizes;
+}
+
+Values split(ForeignArguments& a) {
+  const ir::ValueId x = a.value("self");
+  const auto dim = static_cast<std::size_t>(a.dim("dim", a.type(x).rank()));
+  if (a["split_size"].as<ForeignList>()) {
+    const auto sizes = a.integers("split_size");
+    Dim total(0);
+    for (const Dim& n : sizes) total = total + n;
+    infer::require_equal(a.graph(), total, a.type(x).shape.at(dim), "the sum of split sizes and the dimension");
+    return pieces(a, x, dim, sizes);
+  }
+  return pieces(a, x, dim, equal_sizes(known_size(a, x, dim), a.integer("split_size").constant()));
+}
+
+Values chunk(ForeignArguments& a) {
+  const ir::ValueId x = a.value("self");
+  const auto dim = static_cast<std::size_t>(a.dim("dim", a.type(x).rank()));
+  const std::int64_t size = known_size(a, x, dim), chunks = a.integer("chunks").constant();
+  TENON_USER_CHECK(chunks > 0, "chunk expects `chunks` to be greater than 0, got: {}", chunks);
+  return pieces(a, x, dim, equal_sizes(size, std::max<std::int64_t>(1, (size + chunks - 1) / chunks)));
+}
+
+/// torch.tensor_split, numpy.split and array_split: sections as equal as possible, or cut points.
+Values split_at(ForeignArguments& a) {
+  const ir::ValueId x = a.value("self");
+  const auto dim = static_cast<std::size_t>(a.dim("dim", a.type(x).rank()));
+  const std::int64_t size = known_size(a, x, dim);
+  std::vector<Dim> sizes;
+  if (a["sections"].as<ForeignList>()) {
+    a.container = a.numpy() ? Container::list : Container::tuple;
+    Values all;
+    std::optional<Dim> start;
+    for (const Dim& cut : a.integers("sections")) {
+      all.push_back(slice_of(a.builder(), x, dim, {start, cut, {}}));
+      start = cut;
+    }
+    all.push_back(slice_of(a.builder(), x, dim, {start, {}, {}}));
+    return all;
+  }
+  const std::int64_t sections = a.integer("sections").constant();
+  TENON_USER_CHECK(sections > 0, "number of sections must be larger than 0");
+  for (std::int64_t i = 0; i < sections; ++i) sizes.emplace_back(size / sections + (i < size % sections));
+  return pieces(a, x, dim, sizes);
+}
+
+Values equal_split(ForeignArguments& a) {
+  const ir::ValueId x = a.value("self");
+  if (a["sections"].as<Dim>()) {
+    const std::int64_t size = known_size(a, x, static_cast<std::size_t>(a.dim("dim", a.type(x).rank())));
+    TENON_USER_CHECK(size % a.integer("sections").constant() == 0, "array split does not result in an equal division");
+  }
+  return split_at(a);
+}
+
+Op unbind_op() {
+  Op op;
+  op.name = "unbind";
+  op.schema = "(Tensor self, int dim=0) -> Tensor[]";
+  op.aliases = torch_names("unbind", "(self, dim=0)",
+                           [](ForeignArguments& a) {
+                             a.container = Container::tuple;
+                             const ir::ValueId x = a.value("self");
+                             const std::int64_t dim = a.dim("dim", a.type(x).rank());
+                             known_size(a, x, static_cast<std::size_t>(dim));
+                             return a.call("unbind", {x}, {{"dim", Dim(dim)}});
+                           }) +
+               torch_names("split", "(self, split_size, dim=0)", split) +
+               names({"torch.Tensor.split_with_sizes", "torch.split_with_sizes"}, "(self, split_sizes -> split_size, dim=0)", split) +
+               torch_names("chunk", "(self, chunks, dim=0)", chunk) +
+               torch_names("tensor_split", "(self, indices_or_sections -> sections, dim=0)", split_at) +
+               names({"numpy.split"}, "(ary -> self, indices_or_sections -> sections, axis -> dim = 0)", equal_split) +
+               names({"numpy.array_split"}, "(ary -> self, indices_or_sections -> sections, axis -> dim = 0)", split_at) +
+               names({"numpy.unstack"}, "(x -> self, *, axis -> dim = 0)");
+  op.infer = [](const OpQuery& q) -> Result<infer::Types> {
+    infer::require_operands(q, 1, 1);
+    Shape shape = q.type(0).shape;
+    const std::size_t dim = real_dim(q);
+    if (!shape[dim].is_constant())
+      return error(Code::unsupported, "the number of results depends on {}", infer::text(q.graph(), shape[dim]));
+    const auto count = static_cast<std::size_t>(shape[dim].constant());
+    shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(dim));
+    return infer::Types(count, ir::Type::tensor(q.type(0).dtype, shape, infer::device(q)));
+  };
+  op.decompose = [](NodeBuilder& b, const OpQuery& q) {
+    Values all;
+    const std::size_t dim = real_dim(q);
+    const ir::ValueId x = q.operands()[0];
+    const std::int64_t count = q.type(0).shape[dim].constant();
+    for (std::int64_t i = 0; i < count; ++i) all.push_back(select_of(b, x, dim, Dim(i)));
+    return all;
+  };
+  op.samples = [] { return movement_samples({3, 4}, {{{"dim", Dim(0)}}, {{"dim", Dim(-1)}}}); };
+  return op;
+}
+
+}  // namespace
+
+Family slicing_ops() { return {slice_op(), select_op(), unbind_op()}; }
+
+}  // namespace tenon::ops

@@ -1,0 +1,115 @@
+// Variance and standard deviation, with or without the mean.
+#include <cmath>
+
+#include "core/ops/families/reduce.h"
+
+namespace tenon::ops {
+namespace {
+
+using ir::Dim;
+
+const std::vector<DType> kFloats{DType::f16, DType::bf16, DType::f64, DType::f32};
+
+/// Two passes: the mean of the squared distances from the mean. Computed in float32 for the smaller floats.
+ir::ValueId variance(NodeBuilder& b, const OpQuery& q) {
+  const DType t = compute_type(q.type(0).dtype);
+  const ReductionShape shape(q);
+  std::vector<Dim> dims;
+  for (std::size_t d : shape.reduced) dims.emplace_back(static_cast<std::int64_t>(d));
+  const ir::ValueId x = b.cast(q.operands()[0], t);
+  const ir::ValueId mean = b.one("mean", {x}, with_dtype({{"dim", dims}, {"keepdim", true}}, t));
+  const ir::ValueId distance = b.one("sub", {x, mean});
+  const ir::ValueId squares =
+      b.one("sum", {b.one("mul", {distance, distance})}, with_dtype({{"dim", dims}, {"keepdim", q.flag("keepdim")}}, t));
+  const double correction = q.number("correction", 1);
+  ir::Literal count = max(shape.count - Dim(static_cast<std::int64_t>(correction)), Dim(0));
+  if (correction != std::floor(correction)) count = std::max(0.0, static_cast<double>(shape.count.constant()) - correction);
+  return b.one("div", {squares, b.literal(count)});
+}
+
+Op variance_op(std::string name, bool root) {
+  Op op;
+  op.name = name;
+  op.schema = "(Tensor self, int[]? dim=None, *, Scalar correction=1, bool keepdim=False) -> Tensor";
+  op.infer = [](const OpQuery& q) -> Result<infer::Types> {
+    infer::require_operands(q, 1, 1);
+    TENON_USER_CHECK(is_float(q.type(0).dtype), "takes float tensors, not {}", name_of(q.type(0).dtype));
+    return infer::one(q, q.type(0).dtype, ReductionShape(q).result);
+  };
+  op.decompose = [root](NodeBuilder& b, const OpQuery& q) -> Values {
+    const DType result = q.type(0).dtype;
+    ir::ValueId v = variance(b, q);
+    if (root) v = b.one("sqrt", {v});
+    return {b.cast(v, result)};
+  };
+  op.samples = [] {
+    auto all = reduction_samples(kFloats, Fill::normal, {{"correction", Dim(1)}});
+    for (Sample& s : reduction_samples({DType::f32}, Fill::normal, {{"correction", Dim(0)}})) all.push_back(std::move(s));
+    return all;
+  };
+  return op;
+}
+
+struct VarianceArguments {
+  ir::ValueId x;
+  ir::Attributes shape;
+  ir::Attribute correction;
+};
+
+/// torch: (dim, unbiased, keepdim), (unbiased) or (dim, *, correction); NumPy: ddof and dtype.
+VarianceArguments variance_arguments(ForeignArguments& a) {
+  a.refuse({"where", "out", "mean"});
+  VarianceArguments v{a.tensor(a.value("self")), {}, Dim(a.numpy() ? 0 : 1)};
+  const DType t = a.type(v.x).dtype;
+  if (a.numpy()) {
+    v.x = a.builder().cast(v.x, a.dtype("dtype").value_or(is_float(t) ? t : DType::f64));
+    if (a.given("ddof")) v.correction = a["ddof"].as<double>() ? ir::Attribute(*a["ddof"].as<double>()) : ir::Attribute(a.integer("ddof"));
+  }
+  if (a.given("unbiased")) v.correction = Dim(a.flag("unbiased") ? 1 : 0);
+  if (a.given("correction"))
+    v.correction = a["correction"].as<double>() ? ir::Attribute(*a["correction"].as<double>()) : ir::Attribute(a.integer("correction"));
+  const std::size_t rank = a.type(v.x).rank();
+  if (const bool* unbiased = a["dim"].as<bool>()) {
+    v.correction = Dim(*unbiased ? 1 : 0);
+    a.bind("dim", {});
+  }
+  v.shape = {{"dim", a.dims("dim", rank)}, {"keepdim", a.flag("keepdim")}};
+  return v;
+}
+
+Adapt variance_adapt(std::string op, bool with_mean) {
+  return [=](ForeignArguments& a) -> Values {
+    const VarianceArguments v = variance_arguments(a);
+    ir::Attributes attributes = v.shape;
+    attributes.push_back({"correction", v.correction});
+    Values results = a.call(op, {v.x}, std::move(attributes));
+    if (with_mean) {
+      a.container = Container::tuple;
+      results.push_back(a.one("mean", {v.x}, with_dtype(v.shape, a.type(v.x).dtype)));
+    }
+    return results;
+  };
+}
+
+void name_variances(Family& ops) {
+  for (Op& o : ops)
+    for (const char* op : {"var", "std"}) {
+      if (o.name != op) continue;
+      const std::string torch = "(self, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None)", name = op;
+      const std::string numpy = "axis -> dim = None, dtype=None, out=None, ddof=0, keepdims -> keepdim = False, *, where=True, mean=None)";
+      o.aliases = torch_names(name, torch, variance_adapt(name, false)) +
+                  names({"torch." + name + "_mean"}, torch, variance_adapt(name, true)) +
+                  names({"numpy." + name}, "(a -> self, " + numpy, variance_adapt(name, false)) +
+                  names({"numpy.ndarray." + name}, "(self, " + numpy, variance_adapt(name, false));
+    }
+}
+
+}  // namespace
+
+Family variance_ops() {
+  Family ops = {variance_op("var", false), variance_op("std", true)};
+  name_variances(ops);
+  return ops;
+}
+
+}  // namespace tenon::ops
