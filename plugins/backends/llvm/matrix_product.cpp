@@ -9,8 +9,9 @@
 namespace tenon::llvm_backend {
 namespace {
 
-/// Rows of k that one pass keeps in registers; longer products are added up in passes. 2048 rows of a panel are 512 KB.
-constexpr std::int64_t kDepth = 2048;
+/// Rows of k that one pass takes; longer products are added up in passes. 512 rows of a panel are 128 KB: they stay in a
+/// second-level cache of 1 MB beside what else runs on the core.
+constexpr std::int64_t kDepth = 512;
 /// Below this many rows, packing b costs more than reading it where it is.
 constexpr std::int64_t kFewRows = 12;
 /// Multiplications from which threads pay.

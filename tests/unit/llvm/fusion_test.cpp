@@ -50,6 +50,16 @@ TEST_CASE("broadcasts and views are part of a kernel", "[fusion]") {
   })", {{6, 7}, {7, 6}, {6}}) == 1);
 }
 
+TEST_CASE("a transposition runs in tiles", "[fusion]") {
+  const char* text = R"(graph @main (%x: f32[3, 131, 70]) {
+    %t: f32[3, 70, 131] = permute(%x) {dims = [0, 2, 1]}
+    %y: f32[3, 70, 131] = mul(%t, 2)
+    return %y
+  })";
+  CHECK(check(text, {{3, 131, 70}}) == 1);
+  CHECK(check(text, {{3, 131, 70}}, {.threads = 3}) == 1);
+}
+
 TEST_CASE("softmax runs over a row in one kernel", "[fusion]") {
   const char* text = R"(graph @main (%x: f32[33, 100]) {
     %y: f32[33, 100] = softmax(%x) {dim = 1}

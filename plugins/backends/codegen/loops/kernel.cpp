@@ -16,7 +16,7 @@ class Writer {
   }
 
   std::string text() {
-    out_ += kernel_.scatter ? "scatter kernel\n" : kernel_.lanes_inside ? "kernel with lanes inside\n" : "kernel\n";
+    out_ += kernel_.scatter ? "scatter kernel\n" : kernel_.lanes_inside ? "kernel with lanes inside\n" : kernel_.tiled ? "tiled kernel\n" : "kernel\n";
     for (const Loop& l : kernel_.outer) out_ += fmt::format("  outer {} < {}\n", dim(Dim::symbol(l.variable)), dim(l.extent));
     for (const Loop& l : kernel_.inner) out_ += fmt::format("  inner {} < {}\n", dim(Dim::symbol(l.variable)), dim(l.extent));
     for (std::size_t i = 0; i < kernel_.buffers.size(); ++i)
@@ -126,13 +126,14 @@ std::vector<bool> reduction_dependents(const Kernel& kernel) {
   return depends;
 }
 
-std::int64_t block_size(const Kernel& kernel) { return kernel.inner.empty() ? 4096 : 64; }
+std::int64_t block_size(const Kernel& kernel) { return kernel.tiled ? 16 : kernel.inner.empty() ? 4096 : 64; }
 
 Dim unit_count(const Kernel& kernel) {
   Dim count(1);
   for (std::size_t i = 0; i < kernel.outer.size(); ++i) {
     const bool blocked = i + 1 == kernel.outer.size() && kernel.has_lanes() && !kernel.lanes_inside;
-    const Dim block(blocked ? block_size(kernel) : 1);
+    const bool tile_row = kernel.tiled && i + 2 == kernel.outer.size();
+    const Dim block(blocked ? block_size(kernel) : tile_row ? kTileRows : 1);
     count = count * floor_div(kernel.outer[i].extent + block - Dim(1), block);
   }
   return count;
@@ -141,6 +142,7 @@ Dim unit_count(const Kernel& kernel) {
 Dim points_per_unit(const Kernel& kernel) {
   Dim points(kernel.has_lanes() && !kernel.lanes_inside ? block_size(kernel) : 1);
   if (points == Dim(block_size(kernel)) && !kernel.outer.empty()) points = min(points, kernel.outer.back().extent);
+  if (kernel.tiled) points = points * min(Dim(kTileRows), kernel.outer[kernel.outer.size() - 2].extent);
   for (const Loop& l : kernel.inner) {
     bool fixed = true;
     l.extent.for_each_symbol([&](SymbolId s) { fixed &= is_graph_symbol(s); });

@@ -82,6 +82,8 @@ struct Kernel {
   bool scatter = false;  // points run in order on one thread, one lane wide; stores go to their computed targets
   bool lanes_inside = false;  // lanes run over the last inner loop; else over the last outer one
 
+  bool tiled = false;         // some memory is contiguous along the loop before the lanes: units are tiles of both loops
+
   bool has_lanes() const { return !scatter && (lanes_inside || !outer.empty()); }
   SymbolId lane_loop() const { return lanes_inside ? inner.back().variable : outer.back().variable; }
 };
@@ -91,6 +93,8 @@ std::vector<bool> reduction_dependents(const Kernel& kernel);
 
 /// Iterations of the last outer loop that are handed to a thread together, when lanes run over it.
 std::int64_t block_size(const Kernel& kernel);
+/// Iterations of the loop before it that make a tile with them.
+inline constexpr std::int64_t kTileRows = 64;
 /// The range of units that the generated function is called for: points of the outer loops, or blocks of them.
 Dim unit_count(const Kernel& kernel);
 /// Points of the innermost loops in one unit.

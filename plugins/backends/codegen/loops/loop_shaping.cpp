@@ -79,6 +79,18 @@ bool lanes_go_inside(Kernel& kernel, const IndexAlgebra& algebra, unsigned lanes
          algebra.estimate(kernel.outer.back().extent) < lanes;
 }
 
+/// True when some access is strided along the lanes and contiguous along the loop before them, as in a transposition.
+bool wants_tiles(Kernel& kernel) {
+  if (kernel.lanes_inside || !kernel.inner.empty() || kernel.outer.size() < 2) return false;
+  const SymbolId lane = kernel.outer.back().variable, row = kernel.outer[kernel.outer.size() - 2].variable;
+  for (const Operation& op : kernel.operations) {
+    if (op.kind != OperationKind::load) continue;
+    const auto along = split_affine(op.offset, lane), before = split_affine(op.offset, row);
+    if (along && before && !(along->coefficient == Dim(0)) && !(along->coefficient == Dim(1)) && before->coefficient == Dim(1)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void shape_loops(Kernel& kernel, IndexAlgebra& algebra, unsigned lanes) {
@@ -88,6 +100,7 @@ void shape_loops(Kernel& kernel, IndexAlgebra& algebra, unsigned lanes) {
   kernel.lanes_inside = lanes_go_inside(kernel, algebra, lanes);
   if (kernel.lanes_inside) merge_short_last(kernel, kernel.inner, algebra, lanes);
   else if (!kernel.outer.empty()) merge_short_last(kernel, kernel.outer, algebra, lanes);
+  kernel.tiled = wants_tiles(kernel);
 }
 
 }  // namespace tenon::codegen

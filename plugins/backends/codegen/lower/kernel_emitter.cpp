@@ -29,6 +29,7 @@ void KernelEmitter::declare(const std::string& name) {
 /// Several vectors at once hide latency where a point is cheap; costly points fill the machine by themselves.
 unsigned KernelEmitter::wide_lanes() const {
   const double work = work_per_point(kernel_);
+  if (kernel_.tiled) return target_.lanes();
   unsigned factor = work <= 14 ? 4 : work <= 40 ? 2 : 1;
   for (const Operation& op : kernel_.operations)
     if (size_of(op.dtype) == 8 && op.kind != OperationKind::index && op.kind != OperationKind::constant) factor = std::min(factor, 2u);
@@ -47,8 +48,9 @@ void KernelEmitter::emit(const std::string& name) {
   declare(name);
   const bool outside = kernel_.has_lanes() && !kernel_.lanes_inside;
   for (const Loop& l : kernel_.outer) symbol_depth_[l.variable.value] = 1;
-  if (outside) symbol_depth_[kernel_.outer.back().variable.value] = 2;
-  row_depth_ = outside ? 2 : 1;
+  row_depth_ = outside ? (kernel_.tiled ? 3 : 2) : 1;
+  if (kernel_.tiled) symbol_depth_[kernel_.outer[kernel_.outer.size() - 2].variable.value] = 2;
+  if (outside) symbol_depth_[kernel_.outer.back().variable.value] = row_depth_;
   for (std::size_t i = 0; i < kernel_.inner.size(); ++i) symbol_depth_[kernel_.inner[i].variable.value] = row_depth_ + 1 + i;
   scopes_.emplace_back();
   enter(llvm::BasicBlock::Create(ir_.getContext(), "entry", function_));
@@ -72,16 +74,27 @@ void KernelEmitter::unit(Value* number) {
   if (kernel_.outer.size() > 1) {
     Value* blocks = scalar(floor_div(lanes.extent + Dim(block - 1), Dim(block)));
     within = ir_.CreateURem(number, blocks);
-    decode_unit(ir_.CreateUDiv(number, blocks));
+    number = ir_.CreateUDiv(number, blocks);
+    if (!kernel_.tiled) decode_unit(number);
   }
   Value* low = ir_.CreateMul(within, ir_.getInt64(block));
   Value* high = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateAdd(low, ir_.getInt64(block)), extent);
-  over_lanes(low, high, [&] { stages(); });
+  if (!kernel_.tiled) return over_lanes(low, high, [&] { stages(); });
+  const Loop& rows = kernel_.outer[kernel_.outer.size() - 2];
+  Value* tiles = scalar(floor_div(rows.extent + Dim(kTileRows - 1), Dim(kTileRows)));
+  Value* top = ir_.CreateMul(ir_.CreateURem(number, tiles), ir_.getInt64(kTileRows));
+  decode_unit(ir_.CreateUDiv(number, tiles));
+  Value* bottom = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateAdd(top, ir_.getInt64(kTileRows)), scalar(rows.extent));
+  loop(top, bottom, 1, false, rows.variable, {}, [&](Value*, Carried) {
+    over_lanes(low, high, [&] { stages(); });
+    return Carried{};
+  });
 }
 
-/// Finds the outer loop variables of a unit; the last loop is left out when lanes run over it.
+/// Finds the outer loop variables of a unit; the loops that run inside of it are left out.
 void KernelEmitter::decode_unit(Value* number) {
-  const std::size_t count = kernel_.outer.size() - (kernel_.has_lanes() && !kernel_.lanes_inside ? 1 : 0);
+  const std::size_t inside = kernel_.tiled ? 2 : kernel_.has_lanes() && !kernel_.lanes_inside ? 1 : 0;
+  const std::size_t count = kernel_.outer.size() - inside;
   for (std::size_t i = count; i-- > 0;) {
     Value* index = number;
     if (i > 0) {
