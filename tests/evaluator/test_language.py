@@ -435,3 +435,23 @@ def test_deleting_and_rebinding_locals():
             return a + 1
 
     check(fn, x)
+
+
+def test_modules_of_a_class_of_their_own():
+    import types
+
+    class Flag:
+        def __get__(self, owner, kind):
+            return owner.level + 1
+
+    class Settings(types.ModuleType):
+        flag = Flag()
+
+        def __getattr__(self, name):
+            return {"late": 7}[name]
+
+    settings = Settings("settings")
+    settings.level = 2
+    captured = check(lambda a: (a * settings.flag, settings.late), x)
+    settings.level = 3
+    assert not captured.check((x,))

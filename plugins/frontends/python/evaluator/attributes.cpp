@@ -70,7 +70,8 @@ std::optional<Ref> Evaluator::find_attribute(PyObject* owner, PyObject* name) {
       return unless_missing([&] { return call_now(fallback, {owner, name}); });
     }
     // `__getattr__` alone gives a type this slot, too; everything else is C code that may read anything.
-    const bool only_getattr = traits.python_class && getattribute == compat::type_lookup(&PyBaseObject_Type, names().__getattribute__);
+    const bool only_getattr = (traits.python_class && getattribute == compat::type_lookup(&PyBaseObject_Type, names().__getattribute__)) ||
+                              (PyModule_Check(owner) && getattribute == compat::type_lookup(&PyModule_Type, names().__getattribute__));
     if (!only_getattr) {
       if (heap_.source_of(owner)) throw GraphBreak(fmt::format("attribute '{}' of a {}, which looks it up in C code", text_of(name), type->tp_name));
       return unless_missing([&] { return heap_.adopt(checked(PyObject_GetAttr(owner, name))); });
