@@ -12,6 +12,8 @@ namespace {
 /// Rows of k that one pass takes; longer products are added up in passes. 512 rows of a panel are 128 KB: they stay in a
 /// second-level cache of 1 MB beside what else runs on the core.
 constexpr std::int64_t kDepth = 512;
+/// Rows of a that are multiplied with all panels before the next ones.
+constexpr std::int64_t kCachedRows = 192;
 /// Below this many rows, packing b costs more than reading it where it is.
 constexpr std::int64_t kFewRows = 12;
 /// Multiplications from which threads pay.
@@ -95,7 +97,7 @@ class Multiplier {
     const T* a = static_cast<const T*>(p_.a) + first * p_.a_column;
     Scratch rows, columns;
     std::int64_t a_row = p_.a_row;
-    if (p_.a_column != 1 && depth > 1) {
+    if ((p_.a_column != 1 && depth > 1) || far_rows()) {
       T* packed = static_cast<T*>(rows.take(static_cast<std::size_t>(p_.m * depth) * sizeof(T)));
       pack_rows(a, depth, packed);
       a = packed;
@@ -111,7 +113,7 @@ class Multiplier {
     const std::int64_t chunks = row_chunks(), height = rounded_height(chunks);
     each(panels() * chunks, [&](std::int64_t low, std::int64_t high) {
       for (std::int64_t task = low; task < high; ++task) {
-        const std::int64_t panel = task / chunks, row = (task % chunks) * height;
+        const std::int64_t panel = task % panels(), row = (task / panels()) * height;
         const bool in_place = panel < whole;
         const T* source = in_place ? b + panel * tile_.columns : packed + (panel - whole) * depth * tile_.columns;
         block(a, a_row, source, in_place ? p_.b_row : tile_.columns, panel, row, std::min(p_.m, row + height), depth, first > 0);
@@ -119,11 +121,14 @@ class Multiplier {
     });
   }
 
-  /// Enough tasks for the threads, without splitting where there are many panels.
+  /// Rows of a that are pages apart and read again for many panels: they would crowd into few sets of the caches.
+  bool far_rows() const { return p_.a_row * static_cast<std::int64_t>(sizeof(T)) >= 4096 && panels() >= 4 && p_.m >= 4 * tile_.rows; }
+
+  /// Blocks of rows that stay in the second-level cache while all panels pass; more where threads need them.
   std::int64_t row_chunks() const {
-    if (!parallel_) return 1;
-    const std::int64_t wanted = (4 * host_.thread_count() + panels() - 1) / panels();
-    return std::max<std::int64_t>(1, std::min(wanted, (p_.m + tile_.rows - 1) / tile_.rows));
+    const std::int64_t cached = (p_.m + kCachedRows - 1) / kCachedRows;
+    const std::int64_t tasks = parallel_ ? (4 * host_.thread_count() + panels() - 1) / panels() : 1;
+    return std::max<std::int64_t>(1, std::min(std::max(cached, tasks), (p_.m + tile_.rows - 1) / tile_.rows));
   }
 
   std::int64_t rounded_height(std::int64_t chunks) const {
@@ -139,6 +144,10 @@ class Multiplier {
   }
 
   void pack_rows(const T* a, std::int64_t depth, T* packed) {
+    if (p_.a_column == 1)
+      return each(p_.m, [&](std::int64_t low, std::int64_t high) {
+        for (std::int64_t i = low; i < high; ++i) std::memcpy(packed + i * depth, a + i * p_.a_row, static_cast<std::size_t>(depth) * sizeof(T));
+      });
     each((p_.m + 15) / 16, [&](std::int64_t low, std::int64_t high) {
       for (std::int64_t block = low; block < high; ++block)
         for (std::int64_t k = 0; k < depth; ++k)

@@ -1,0 +1,54 @@
+// Matrix products on the register-blocked kernel: shapes around its tiles, layouts, passes in k, batches, threads.
+#include "catch.h"
+#include "core/ops/node_builder.h"
+#include "running.h"
+
+using namespace tenon;
+
+namespace {
+
+struct Case {
+  std::int64_t m, k, n;
+  bool a_transposed = false, b_transposed = false;
+  std::int64_t batch = 0;
+};
+
+std::string difference(const Case& c, DType dtype, const llvm_test::Choice& choice) {
+  ir::Graph graph;
+  ops::NodeBuilder builder(graph);
+  auto shape = [&](std::int64_t rows, std::int64_t columns, bool transposed) {
+    std::vector<std::int64_t> s = transposed ? std::vector<std::int64_t>{columns, rows} : std::vector<std::int64_t>{rows, columns};
+    if (c.batch) s.insert(s.begin(), c.batch);
+    return s;
+  };
+  auto operand = [&](const std::vector<std::int64_t>& s, bool transposed) {
+    const ValueId v = graph.add_input(ir::Type::tensor(dtype, ir::Shape(s.begin(), s.end())));
+    if (!transposed) return v;
+    const std::vector<ir::Dim> dims = c.batch ? std::vector<ir::Dim>{0, 2, 1} : std::vector<ir::Dim>{1, 0};
+    return builder.one("permute", {v}, {{"dims", dims}});
+  };
+  const auto a_shape = shape(c.m, c.k, c.a_transposed), b_shape = shape(c.k, c.n, c.b_transposed);
+  const ValueId a = operand(a_shape, c.a_transposed), b = operand(b_shape, c.b_transposed);
+  graph.add_output({builder.one(c.batch ? "bmm" : "mm", {a, b}), ir::OutputKind::result, {}});
+  const auto x = llvm_test::random_tensor(dtype, a_shape, 3, ops::Fill::unit), y = llvm_test::random_tensor(dtype, b_shape, 4, ops::Fill::unit);
+  const ops::TensorView views[] = {x.view(), y.view()};
+  return llvm_test::difference(graph, views, choice, 50).value_or("");
+}
+
+}  // namespace
+
+TEST_CASE("products of many shapes", "[products]") {
+  const std::vector<Case> cases = {{1, 300, 200},  {3, 257, 129},  {5, 1200, 130},          {6, 64, 64},           {7, 100, 65},
+                                   {13, 513, 70},  {100, 37, 63},  {193, 1025, 96},         {40, 60, 50, true},    {40, 60, 50, false, true},
+                                   {40, 600, 150, true, true}, {1, 5000, 40}, {200, 1, 300}, {33, 70, 65, false, false, 3}, {20, 40, 30, true, true, 9}};
+  for (const Case& c : cases)
+    for (const DType dtype : {DType::f32, DType::f64})
+      for (const unsigned width : {0u, 32u, 16u}) {
+        INFO(c.m << " x " << c.k << " x " << c.n << ", batch " << c.batch << ", " << name_of(dtype) << ", width " << width);
+        CHECK(difference(c, dtype, {.width = width}) == "");
+      }
+}
+
+TEST_CASE("products on threads", "[products]") {
+  for (const Case& c : {Case{300, 700, 200}, Case{20, 40, 90, false, false, 30}}) CHECK(difference(c, DType::f32, {.threads = 3}) == "");
+}
