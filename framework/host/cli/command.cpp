@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
@@ -81,7 +82,19 @@ void check_file(const std::string& path) {
   if (::access(path.c_str(), R_OK) != 0) throw CommandError(kBadUsage, fmt::format("cannot read {}: {}", path, std::strerror(errno)));
 }
 
-void run_driver(const Session& session, const std::string& path, const std::vector<std::string>& arguments) {
+/// A driver reads the configuration by itself: what the command line says reaches it as the flags' variables.
+static void hand_settings_on(const Command& command, const Session& session) {
+  if (!command.config.empty()) ::setenv("TENON_CONFIG", command.config.c_str(), 1);
+  if (!command.logs.empty()) ::setenv("TENON_LOGS", command.logs.c_str(), 1);
+  const nlohmann::json flags = session.query("flags");
+  for (const std::string& setting : command.settings) {
+    const std::size_t equals = setting.find('=');
+    for (const nlohmann::json& flag : flags)
+      if (flag["key"] == setting.substr(0, equals)) ::setenv(flag["environment"].get<std::string>().c_str(), setting.substr(equals + 1).c_str(), 1);
+  }
+}
+
+void run_driver(const Command& command, const Session& session, const std::string& path, const std::vector<std::string>& arguments) {
   const nlohmann::json all = session.query("plugins");
   for (const nlohmann::json& plugin : all["plugins"]) {
     const auto suffixes = plugin.value("suffixes", std::vector<std::string>());
@@ -89,6 +102,7 @@ void run_driver(const Session& session, const std::string& path, const std::vect
     if (plugin["state"] != "found" || !plugin.contains("program") || std::none_of(suffixes.begin(), suffixes.end(), reads)) continue;
     std::vector<std::string> words = plugin["program"].get<std::vector<std::string>>();
     words.insert(words.end(), arguments.begin(), arguments.end());
+    hand_settings_on(command, session);
     execute(words);
   }
 }

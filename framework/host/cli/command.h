@@ -75,8 +75,9 @@ std::pair<std::string, std::string> split_target(const std::string& target);
 /// Throws CommandError (bad usage) unless the file can be read.
 void check_file(const std::string& path);
 
-/// Replaces this process by the driver that reads the target's file, with these arguments; returns only when no driver reads it.
-void run_driver(const Session& session, const std::string& path, const std::vector<std::string>& arguments);
+/// Replaces this process by the driver that reads the target's file, with these arguments and the command's settings in the
+/// environment; returns only when no driver reads it.
+void run_driver(const Command& command, const Session& session, const std::string& path, const std::vector<std::string>& arguments);
 
 /// The program of that name beside this one; empty when there is none.
 std::string program_beside(const std::string& name);

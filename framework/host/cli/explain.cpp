@@ -13,8 +13,7 @@ int explain(const Command& command, const std::string& target) {
   const Session session(command);
   std::vector<std::string> arguments = {"explain", target};
   if (command.json) arguments.push_back("--json");
-  if (!command.config.empty()) arguments.insert(arguments.end(), {"--config", command.config});
-  run_driver(session, path, arguments);
+  run_driver(command, session, path, arguments);
   throw CommandError(kBadUsage, fmt::format("no driver explains such files: {}", path));
 }
 

@@ -183,12 +183,11 @@ std::vector<std::string> driver_arguments(const Command& command, const RunOptio
   const auto add = [&](const char* flag, const std::string& value) {
     if (!value.empty()) words.insert(words.end(), {flag, value});
   };
-  add("--config", command.config);
   add("--backend", options.backends);
   for (const std::string& input : options.inputs) add("--input", input);
   for (const std::string& output : options.outputs) add("--output", output);
   for (const std::string& size : options.sizes) add("--size", size);
-  add("--seed", std::to_string(options.seed));
+  if (options.seed != 0) add("--seed", std::to_string(options.seed));
   if (command.json) words.push_back("--json");
   return words;
 }
@@ -226,7 +225,7 @@ int run(Command& command, const RunOptions& options) {
   const auto [path, function] = split_target(options.target);
   check_file(path);
   const Session session(command);
-  run_driver(session, path, driver_arguments(command, options));
+  run_driver(command, session, path, driver_arguments(command, options));
   if (!function.empty()) throw CommandError(kBadUsage, fmt::format("no driver runs functions of such files: {}", path));
   return run_graph(command, session, options);
 }
