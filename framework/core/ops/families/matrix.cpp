@@ -81,7 +81,7 @@ std::vector<Sample> product_samples(std::vector<std::int64_t> batch) {
   add("depth_one", DType::f32, 4, 1, 3);
   add("depth_zero", DType::f32, 4, 0, 3);
   add("no_rows", DType::f32, 0, 3, 2);
-  add("large", DType::f32, 33, 70, 65);
+  add("large", DType::f32, 33, 70, 65).tolerance = 4;  // sums of 70 terms that cancel: float32 in order is off by 3e-6
   if (batch.empty()) {
     add("left_transposed", DType::f32, 5, 7, 6).operands[0].strides = {{1, 5}};
     add("right_transposed", DType::f32, 5, 7, 6).operands[1].strides = {{1, 7}};
