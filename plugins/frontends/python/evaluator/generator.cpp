@@ -97,6 +97,8 @@ PyObject* close(PyObject* self, PyObject*) {
 /// generator is inside a handler for StopIteration, which does not count.
 bool has_work_left(const Frame& frame) {
   const Handler* handler = frame.code->handler_of(frame.current);
+  // The handler of `yield from` itself only passes on: what counts is the one around it.
+  while (handler != nullptr && frame.code->instructions[handler->target].op == Op::cleanup_throw) handler = frame.code->handler_of(handler->target);
   return handler != nullptr && frame.code->instructions[handler->target].op != Op::stop_iteration_error;
 }
 
