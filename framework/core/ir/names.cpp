@@ -9,13 +9,13 @@ namespace tenon::ir {
 namespace {
 
 // Not <cctype>: names do not depend on the locale.
-bool is_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_inner(char c) { return is_start(c) || (c >= '0' && c <= '9') || c == '.'; }
+bool starts_name(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool continues_name(char c) { return starts_name(c) || (c >= '0' && c <= '9') || c == '.'; }
 
 }  // namespace
 
 bool is_name(std::string_view text) {
-  return !text.empty() && is_start(text[0]) && std::all_of(text.begin(), text.end(), is_inner);
+  return !text.empty() && starts_name(text[0]) && std::all_of(text.begin(), text.end(), continues_name);
 }
 
 bool is_op_name(std::string_view text) {
@@ -32,8 +32,8 @@ bool is_reserved(std::string_view text) {
 std::string as_name(std::string_view wish) {
   std::string name;
   name.reserve(wish.size() + 1);
-  if (wish.empty() || !(is_start(wish[0]) || !is_inner(wish[0]))) name += 'v';
-  for (char c : wish) name += is_inner(c) ? c : '_';
+  if (wish.empty() || !(starts_name(wish[0]) || !continues_name(wish[0]))) name += 'v';
+  for (char c : wish) name += continues_name(c) ? c : '_';
   return name;
 }
 

@@ -23,6 +23,9 @@ enum class Fill : std::uint8_t {
   distinct,   // all elements different, in random order (so that the place of an extreme is well defined)
 };
 
+/// The float types, for samples of ops that take floats only.
+inline const std::vector<DType> kFloats{DType::f32, DType::f64, DType::f16, DType::bf16};
+
 /// One operand: a literal, or a tensor whose memory may be strided.
 struct SampleOperand {
   DType dtype = DType::f32;

@@ -31,7 +31,7 @@ json description_of(const ops::Op& op) {
   return {{"name", op.name}, {"schema", op.schema}, {"meaning", meaning_of(op)}, {"aliases", aliases}, {"traits", traits}};
 }
 
-int list(const Command& command) {
+int list_ops(const Command& command) {
   json all = json::array();
   for (const ops::Op& op : ops::all_ops()) all.push_back(description_of(op));
   if (command.json) {
@@ -71,7 +71,7 @@ void add_ops(CLI::App& app, Command& command) {
   CLI::App* ops_app = app.add_subcommand("ops", "the catalogue of ops")->require_subcommand(1)->fallthrough();
   CLI::App* list_app = ops_app->add_subcommand("list", "all ops")->fallthrough();
   add_json(*list_app, command);
-  list_app->callback([&] { command.action = [&] { return list(command); }; });
+  list_app->callback([&] { command.action = [&] { return list_ops(command); }; });
 
   CLI::App* show_app = ops_app->add_subcommand("show", "one op: schema, meaning, and the foreign names it answers to")->fallthrough();
   static std::string name;

@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-int list(const Command& command) {
+int list_passes(const Command& command) {
   const Session session(command);
   const json passes = session.query("passes");
   if (command.json) {
@@ -45,7 +45,7 @@ void add_passes(CLI::App& app, Command& command) {
   CLI::App* passes = app.add_subcommand("passes", "the passes there are; run some over a graph")->require_subcommand(1)->fallthrough();
   CLI::App* list_app = passes->add_subcommand("list", "all passes, with the plugin that has each")->fallthrough();
   add_json(*list_app, command);
-  list_app->callback([&] { command.action = [&] { return list(command); }; });
+  list_app->callback([&] { command.action = [&] { return list_passes(command); }; });
 
   CLI::App* run_app = passes->add_subcommand("run", "runs passes over a graph and prints it")->fallthrough();
   static std::string pipeline, file;

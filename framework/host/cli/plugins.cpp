@@ -15,7 +15,7 @@ std::string what_of(const json& plugin) {
   return text_of(plugin, "description");
 }
 
-int list(const Command& command) {
+int list_plugins(const Command& command) {
   const Session session(command);
   const json all = session.query("plugins");
   if (command.json) {
@@ -67,7 +67,7 @@ void add_plugins(CLI::App& app, Command& command) {
   CLI::App* plugins = app.add_subcommand("plugins", "the plugins there are, and why one is not used")->require_subcommand(1)->fallthrough();
   CLI::App* list_app = plugins->add_subcommand("list", "all plugins, from where, in which state")->fallthrough();
   add_json(*list_app, command);
-  list_app->callback([&] { command.action = [&] { return list(command); }; });
+  list_app->callback([&] { command.action = [&] { return list_plugins(command); }; });
 
   CLI::App* why_app = plugins->add_subcommand("why", "loads a plugin and tells every decision")->fallthrough();
   static std::string name;

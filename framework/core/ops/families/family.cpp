@@ -16,6 +16,10 @@ std::vector<Alias> numpy_names(std::initializer_list<std::string_view> names, st
 
 }  // namespace
 
+std::size_t dim_of(const OpQuery& query) {
+  return static_cast<std::size_t>(infer::wrap_dim(query.constant_integer("dim"), query.type(0).rank()));
+}
+
 std::vector<Alias> torch_names(std::string_view name, std::string signature, Adapt adapt) {
   const std::string n(name);
   return {{"torch." + n, signature, adapt}, {"torch.Tensor." + n, signature, adapt}};

@@ -40,6 +40,9 @@ Family scan_ops();
 using Values = std::vector<ir::ValueId>;
 using Adapt = std::function<Values(ForeignArguments&)>;
 
+/// The attribute `dim` of an op, counted from the front of operand 0's dimensions.
+std::size_t dim_of(const OpQuery& query);
+
 /// `__getitem__`, `__setitem__` and the methods that overwrite all of a tensor; they belong to the op `index`.
 std::vector<Alias> subscript_names();
 

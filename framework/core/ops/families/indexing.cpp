@@ -56,8 +56,6 @@ Scalar read_index(Scalars& s, const OpQuery& q, std::size_t operand, std::span<c
 
 namespace {
 
-std::size_t dim_of(const OpQuery& q) { return static_cast<std::size_t>(infer::wrap_dim(q.constant_integer("dim"), q.type(0).rank())); }
-
 Op indexed(std::string name, std::string schema, std::vector<Alias> aliases, std::function<Result<infer::Types>(const OpQuery&)> infer,
            std::function<LoopBody(const OpQuery&)> loop) {
   Op op;

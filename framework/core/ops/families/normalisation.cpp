@@ -9,8 +9,6 @@ namespace {
 using ir::Dim;
 using ir::Shape;
 
-const std::vector<DType> kFloats{DType::f32, DType::f64, DType::f16, DType::bf16};
-
 void require_float(const OpQuery& q) {
   TENON_USER_CHECK(is_float(infer::shared_dtype(q)), "takes float tensors, not {}", name_of(q.type(0).dtype));
 }

@@ -8,8 +8,6 @@ namespace {
 
 using ir::Dim;
 
-const std::vector<DType> kFloats{DType::f16, DType::bf16, DType::f64, DType::f32};
-
 /// ||x||_p as torch.linalg.vector_norm defines it, for every p: 0 counts, infinities take extremes.
 LoopBody norm_loop(const OpQuery& q) {
   const ReductionShape shape(q);

@@ -13,8 +13,6 @@ const std::vector<DType> kAll{DType::b8,  DType::u8,  DType::i8,   DType::i16, D
                               DType::i64, DType::f16, DType::bf16, DType::f64, DType::f32};
 const std::vector<DType> kNumbers{DType::u8,  DType::i8,   DType::i16, DType::i32, DType::i64,
                                   DType::f16, DType::bf16, DType::f64, DType::f32};
-const std::vector<DType> kFloats{DType::f16, DType::bf16, DType::f64, DType::f32};
-
 DType sum_dtype(DType t) { return is_float(t) ? t : DType::i64; }
 
 Op reduction(std::string name, std::string more, std::function<DType(const OpQuery&)> dtype, std::function<LoopBody(const OpQuery&)> loop) {

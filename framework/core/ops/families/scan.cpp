@@ -7,8 +7,6 @@ namespace {
 using ir::Dim;
 using ir::Shape;
 
-std::size_t dim_of(const OpQuery& q) { return static_cast<std::size_t>(infer::wrap_dim(q.constant_integer("dim"), q.type(0).rank())); }
-
 DType scan_dtype(const OpQuery& q) { return q.dtype("dtype", is_float(q.type(0).dtype) ? q.type(0).dtype : DType::i64); }
 
 /// Hillis and Steele 1986: after step k every element holds the total of the 2^k elements up to it. n log n work, but every step is

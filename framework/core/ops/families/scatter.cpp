@@ -8,8 +8,6 @@ namespace {
 using ir::Dim;
 using ir::Shape;
 
-std::size_t dim_of(const OpQuery& q) { return static_cast<std::size_t>(infer::wrap_dim(q.constant_integer("dim"), q.type(0).rank())); }
-
 /// What happens to the old element: overwritten, or combined with the value.
 ScalarProgram combination(DType t, std::optional<Primitive> combine) {
   Scalars s;
