@@ -12,8 +12,6 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-bool contains(const Words& words, std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); }
-
 bool is_pattern(const std::string& text) { return text.find_first_of("*?[") != std::string::npos; }
 
 [[noreturn]] void throw_unknown(const Origin& origin, const std::string& what, std::string_view name, const Words& known, const std::string& more) {

@@ -69,8 +69,6 @@ std::string refusals(const std::vector<Entry>& entries, const Wanted& wanted) {
   return text;
 }
 
-bool contains(const std::vector<std::string>& words, std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); }
-
 }  // namespace
 
 std::string Registry::why_no_backend(std::string_view name) const {

@@ -1,8 +1,12 @@
 // The inside of the registry, shared by the files that implement it.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "host/plugins/byte_store.h"
 #include "host/plugins/discovery.h"
@@ -11,6 +15,10 @@
 #include "host/plugins/verdict_store.h"
 
 namespace tenon::host {
+
+inline bool contains(const std::vector<std::string>& words, std::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
 
 /// A candidate with what becomes of it.
 struct Entry {
