@@ -31,7 +31,7 @@ TEST_CASE("offsets are aligned, never overlap, and stay near the lower bound", "
     std::vector<ArenaRequest> requests;
     for (int i = 0; i < 40; ++i) {
       const std::uint32_t first = random() % 50;
-      requests.push_back({random() % 5000, first, first + random() % 10});
+      requests.push_back({random() % 5000, first, first + static_cast<std::uint32_t>(random() % 10)});
     }
     const ArenaPlan plan = plan_arena(requests);
     for (std::size_t i = 0; i < requests.size(); ++i) {
