@@ -22,7 +22,9 @@ std::string name_of_callable(PyObject* callable) {
   return Py_TYPE(callable)->tp_name;
 }
 
-std::variant<CacheEntry*, CaptureBreak> capture_call(PyObject* callable, const CallArguments& call, const TorchState& state) {
+namespace {
+
+std::variant<CacheEntry*, CaptureBreak> capture_once(PyObject* callable, const CallArguments& call, const TorchState& state) {
   TensorRecorder recorder(state);
   auto captured = capture(callable, call, recorder);
   if (auto* broken = std::get_if<CaptureBreak>(&captured)) return std::move(*broken);
@@ -41,6 +43,14 @@ std::variant<CacheEntry*, CaptureBreak> capture_call(PyObject* callable, const C
     broken.reason = fmt::format("an internal failure: {}", failure.what());
     return broken;
   }
+}
+
+}  // namespace
+
+std::variant<CacheEntry*, CaptureBreak> capture_call(PyObject* callable, const CallArguments& call, const TorchState& state) {
+  auto captured = capture_once(callable, call, state);
+  const auto* broken = std::get_if<CaptureBreak>(&captured);
+  return broken && broken->unsettled ? capture_once(callable, call, state) : std::move(captured);
 }
 
 std::string break_message(const CaptureBreak& broken, const std::string& name) {

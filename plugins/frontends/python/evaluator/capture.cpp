@@ -141,9 +141,12 @@ std::variant<Segment, CaptureBreak> capture(PyObject* callable, const CallArgume
   for (SourceId input : inputs) segment.input_slots.push_back(segment.guards.slot(input));
   segment.result.bind(segment.guards);
   if (options.self_check) {
-    if (std::optional<GuardFailure> failure = segment.guards.explain(call))
-      return break_at(evaluator, GraphBreak(fmt::format("internal: the guard '{}' on {} does not hold right after the capture (expected {}, found {})",
-                                                        failure->guard, failure->source, failure->expected, failure->found)));
+    if (std::optional<GuardFailure> failure = segment.guards.explain(call)) {
+      CaptureBreak broken = break_at(evaluator, GraphBreak(fmt::format("the guard '{}' on {} does not hold right after the capture (expected {}, found {})",
+                                                                       failure->guard, failure->source, failure->expected, failure->found)));
+      broken.unsettled = true;
+      return broken;
+    }
   }
   return segment;
 }

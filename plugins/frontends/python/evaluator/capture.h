@@ -25,6 +25,7 @@ struct CaptureBreak {
     std::string code;
   };
   std::vector<Entry> stack;  // the user's stack, outermost first; the last one is the place of the break
+  bool unsettled = false;    // what was read changed under the capture (a module that imports its parts on first use): another one may succeed
 };
 
 /// What remains of a capture. The graph is in the Recorder.

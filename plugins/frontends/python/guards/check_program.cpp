@@ -104,14 +104,6 @@ bool same_function_parts(PyObject* function, PyObject* expected) noexcept {
          same(parts->func_kwdefaults, PyTuple_GET_ITEM(expected, 2)) && parts->func_globals == PyTuple_GET_ITEM(expected, 3);
 }
 
-std::string shown(PyObject* object) {
-  if (object == nullptr) return "nothing";
-  Ref text = Ref::steal(PyObject_Repr(object));
-  const char* chars = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
-  if (chars == nullptr) PyErr_Clear();
-  return chars ? chars : fmt::format("<{}>", Py_TYPE(object)->tp_name);
-}
-
 }  // namespace
 
 struct CheckProgram::Body {

@@ -9,17 +9,6 @@ namespace {
 
 std::uint64_t address(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
-std::string shown(PyObject* object) {
-  if (object == nullptr) return "nothing";
-  Ref text = Ref::steal(PyObject_Repr(object));
-  const char* chars = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
-  if (chars == nullptr) {
-    PyErr_Clear();
-    return fmt::format("<{}>", Py_TYPE(object)->tp_name);
-  }
-  return chars;
-}
-
 /// A string without quotes.
 std::string plain(PyObject* name) {
   const char* chars = PyUnicode_AsUTF8(name);

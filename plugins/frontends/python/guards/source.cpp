@@ -7,16 +7,6 @@
 namespace tenon::python {
 namespace {
 
-std::string repr_of(PyObject* object) {
-  Ref text = Ref::steal(PyObject_Repr(object));
-  const char* chars = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
-  if (chars == nullptr) {
-    PyErr_Clear();
-    return fmt::format("<{}>", Py_TYPE(object)->tp_name);
-  }
-  return chars;
-}
-
 std::string name_of(PyObject* object) {
   if (PyModule_Check(object)) {
     const char* name = PyModule_GetName(object);
@@ -36,7 +26,7 @@ std::string text_of(PyObject* string) {
   const char* chars = PyUnicode_Check(string) ? PyUnicode_AsUTF8(string) : nullptr;
   if (chars == nullptr) {
     PyErr_Clear();
-    return repr_of(string);
+    return shown(string);
   }
   return chars;
 }
@@ -130,7 +120,7 @@ std::string SourceTable::describe(SourceId id) const {
         return fmt::format("{}.{}", describe(sources_[source.parent.value].parent), text_of(source.key.get()));
       // The globals of a function: their names stand alone, as in the program.
       if (sources_[source.parent.value].kind == SourceKind::constant && PyUnicode_Check(source.key.get())) return text_of(source.key.get());
-      return fmt::format("{}[{}]", parent(), repr_of(source.key.get()));
+      return fmt::format("{}[{}]", parent(), shown(source.key.get()));
     case SourceKind::list_item:
     case SourceKind::tuple_item:
     case SourceKind::sequence_item: return fmt::format("{}[{}]", parent(), source.index);
@@ -150,6 +140,22 @@ std::string SourceTable::describe(SourceId id) const {
     case SourceKind::weak_target: return parent() + "()";
   }
   return "?";
+}
+
+std::string shown(PyObject* object) {
+  if (object == nullptr) return "nothing";
+  Ref text = Ref::steal(PyObject_Repr(object));
+  const char* chars = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  if (chars == nullptr) {
+    PyErr_Clear();
+    return fmt::format("<{}>", Py_TYPE(object)->tp_name);
+  }
+  std::string_view whole = chars;
+  constexpr std::size_t kLongest = 120;
+  if (whole.size() <= kLongest) return std::string(whole);
+  std::size_t end = kLongest;
+  while ((static_cast<unsigned char>(whole[end]) & 0xc0) == 0x80) --end;  // not inside a character
+  return fmt::format("{}…", whole.substr(0, end));
 }
 
 }  // namespace tenon::python

@@ -94,4 +94,7 @@ class SourceTable {
   std::vector<std::string> argument_names_;
 };
 
+/// An object as Python shows it, for messages: "nothing" for null, and cut after a length that a line can bear.
+std::string shown(PyObject* object);
+
 }  // namespace tenon::python
