@@ -48,8 +48,7 @@ class Graph:
         for results, target, args, kwargs, *_ in self._traced.calls:
             given = target(*_replace(args, values), **_replace(kwargs, values))
             _bind(results, given, values)
-        leaving = [*self._traced.outputs, *(value for _, value in self._traced.updates)]
-        return tuple(_replace(leaving, values))
+        return tuple(_replace(_render.leaving_values(self._traced), values))
 
     def to_fx(self) -> torch.fx.GraphModule:
         """The graph as a ``torch.fx.GraphModule``, for backends written for ``torch.compile``."""
@@ -60,8 +59,7 @@ class Graph:
         for results, target, args, kwargs, *_ in self._traced.calls:
             node = graph.call_function(_fx_target(target), tuple(_replace(args, values)), _replace(kwargs, values))
             _bind_fx(graph, results, node, values)
-        leaving = [*self._traced.outputs, *(value for _, value in self._traced.updates)]
-        graph.output(tuple(_replace(leaving, values)))
+        graph.output(tuple(_replace(_render.leaving_values(self._traced), values)))
         return torch.fx.GraphModule(torch.nn.Module(), graph)
 
     def __repr__(self) -> str:

@@ -21,11 +21,16 @@ def code(graph: _tenon.TracedGraph) -> str:
         names = _names(results)
         typed = ", ".join(names) + (f": {types[0]}" if len(names) == 1 and types else "")
         lines.append(f"    {typed} = {call}{_comment(location)}")
-    leaving = [*graph.outputs, *(value for _, value in graph.updates)]
+    leaving = leaving_values(graph)
     lines.append(f"    return ({', '.join(map(show, leaving))}{',' if len(leaving) == 1 else ''})")
-    for (name, value), _ in zip(graph.updates, range(len(graph.updates))):
+    for name, value in graph.updates:
         lines.append(f"    # afterwards {name} takes {show(value)}")
     return "\n".join(lines)
+
+
+def leaving_values(graph: _tenon.TracedGraph) -> list[Any]:
+    """What a callable for the graph gives: the outputs, then the values of the updates."""
+    return [*graph.outputs, *(value for _, value in graph.updates)]
 
 
 def table(graph: _tenon.TracedGraph) -> str:
@@ -35,7 +40,7 @@ def table(graph: _tenon.TracedGraph) -> str:
     for index, (results, _, args, kwargs, *_) in enumerate(graph.calls):
         shown = "{" + ", ".join(f"{k!r}: {show(v)}" for k, v in kwargs.items()) + "}"
         rows.append(("call_function", ", ".join(_names(results)), graph.op_names[index], show(tuple(args)), shown))
-    leaving = [*graph.outputs, *(value for _, value in graph.updates)]
+    leaving = leaving_values(graph)
     rows.append(("output", "output", "output", show((tuple(leaving),)), "{}"))
     widths = [max(len(row[column]) for row in rows) for column in range(5)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
