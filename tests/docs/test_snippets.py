@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+import tenon
+
 ROOT = pathlib.Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -14,6 +16,7 @@ def test_python_snippets_run(page, monkeypatch, tmp_path):
     if any("torch" in s for s in snippets):
         pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
+    tenon.reset()  # a reader starts with counters at zero
     namespace: dict = {"__name__": "__snippet__"}
     for number, snippet in enumerate(snippets):
         source = tmp_path / f"{page.stem}_{number}.py"
