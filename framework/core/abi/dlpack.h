@@ -16,7 +16,17 @@
 extern "C" {
 #endif
 
-typedef enum { kDLCPU = 1, kDLCUDA = 2, kDLCUDAHost = 3, kDLROCM = 10 } DLDeviceType;
+/* Comes in from outside: the fixed type makes reading a value that has no name here defined in C++. */
+#ifdef __cplusplus
+typedef enum : int32_t {
+#else
+typedef enum {
+#endif
+  kDLCPU = 1,
+  kDLCUDA = 2,
+  kDLCUDAHost = 3,
+  kDLROCM = 10
+} DLDeviceType;
 
 typedef struct {
   DLDeviceType device_type;

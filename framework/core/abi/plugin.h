@@ -141,7 +141,8 @@ typedef struct TenonExecuteArgs {
   size_t struct_size;
   const void* const* inputs;  /* first element of each input of the group's buffer */
   void* const* outputs;       /* first element of each output; null where the size depends on data */
-  const int64_t* symbols;     /* values by the group buffer's symbol numbering */
+  const int64_t* symbols;     /* values by the group buffer's symbol numbering; -1 for one that an output of this group defines, or
+                                 that was not needed to lay the group out */
   void* workspace;            /* as many bytes as `workspace_bytes` said, 64-byte aligned */
   void* stream;
   const TenonCall* call;
@@ -153,7 +154,9 @@ enum {
   TENON_EXECUTE_REENTRANT = 1u << 2,   /* execute of one artefact may */
   TENON_STRIDED_INPUTS = 1u << 3,      /* takes inputs of any layout that their types state; else the host copies to row-major */
   TENON_CALLING_THREAD = 1u << 4,      /* execute must run on the thread that called the program */
-  TENON_ASK_ONCE = 1u << 5             /* claims on the graph as it is only, never again on one with composite nodes expanded */
+  /* Claims on the graph as it is only. Without it a backend is asked again on what others refused, with composite nodes replaced by
+     their parts: good for one that knows primitives, a waste for one that takes whole ops (a printer, a library of layers). */
+  TENON_ASK_ONCE = 1u << 5
 };
 
 typedef struct TenonBackend {

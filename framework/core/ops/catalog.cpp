@@ -27,7 +27,8 @@ struct Catalogue {
     for (Family (*family)() :
          {arithmetic_ops, comparison_ops, rounding_ops, transcendental_ops, activation_ops,    choice_ops,         creation_ops,
           reduction_ops,  variance_ops,   norm_ops,     view_ops,           slicing_ops,       rearranging_ops,    joining_ops,
-          padding_ops,    matrix_ops,     indexing_ops, scatter_ops,        normalisation_ops, data_dependent_ops, scan_ops})
+          padding_ops,    matrix_ops,     indexing_ops, scatter_ops,        normalisation_ops, data_dependent_ops, scan_ops,
+          convolution_ops, pooling_ops, folding_ops, upsampling_ops, sorting_ops, attention_ops, opaque_ops, control_ops})
       for (Op& op : family()) ops.push_back(std::move(op));
     for (Op& op : ops) {
       catch_errors(op);
@@ -54,8 +55,14 @@ const Op* find_op(std::string_view name) {
 
 AliasMatch find_alias(std::string_view name) {
   const auto& aliases = catalogue().by_alias;
-  const auto it = aliases.find(name);
-  return it == aliases.end() ? AliasMatch{} : it->second;
+  if (const auto it = aliases.find(name); it != aliases.end()) return it->second;
+  // torch.X_copy is the view torch.X in memory of its own; values have no memory here.
+  constexpr std::string_view kLibrary = "torch.", kSuffix = "_copy";
+  if (!name.starts_with(kLibrary) || !name.ends_with(kSuffix) || name == "torch._to_copy") return {};
+  const std::string view(name.substr(kLibrary.size(), name.size() - kLibrary.size() - kSuffix.size()));
+  for (const char* prefix : {"torch.", "torch.Tensor."})
+    if (const auto it = aliases.find(prefix + view); it != aliases.end()) return it->second;
+  return {};
 }
 
 }  // namespace tenon::ops

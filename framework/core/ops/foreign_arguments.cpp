@@ -2,6 +2,7 @@
 #include "core/ops/catalog.h"
 #include "core/ops/infer.h"
 #include "core/ops/promotion.h"
+#include "core/ops/size_questions.h"
 
 #include <algorithm>
 
@@ -75,7 +76,10 @@ ir::Dim ForeignArguments::integer(std::string_view parameter, ir::Dim otherwise)
 
 std::int64_t ForeignArguments::constant(std::string_view parameter) const {
   const ir::Dim d = integer(parameter);
-  if (!d.is_constant()) refuse_kind(parameter, "known constant");
+  if (!d.is_constant()) {
+    ask::constant(d);
+    refuse_kind(parameter, "known constant");
+  }
   return d.constant();
 }
 
@@ -96,6 +100,7 @@ bool ForeignArguments::flag(std::string_view parameter, bool otherwise) const {
   if (a.is_none()) return otherwise;
   if (const auto* b = a.as<bool>()) return *b;
   if (const auto* d = a.as<ir::Dim>(); d && d->is_constant()) return d->constant() != 0;
+  if (const auto* d = a.as<ir::Dim>()) ask::constant(*d);
   refuse_kind(parameter, "bool");
 }
 
@@ -105,6 +110,7 @@ double ForeignArguments::number(std::string_view parameter, double otherwise) co
   if (const auto* d = a.as<double>()) return *d;
   if (const auto* b = a.as<bool>()) return *b;
   if (const auto* d = a.as<ir::Dim>(); d && d->is_constant()) return static_cast<double>(d->constant());
+  if (const auto* d = a.as<ir::Dim>()) ask::constant(*d);
   refuse_kind(parameter, "known number");
 }
 
@@ -132,7 +138,10 @@ std::vector<ir::Dim> ForeignArguments::dims(std::string_view parameter, std::siz
   if (all.empty())
     for (std::size_t d = 0; d < rank; ++d) all.emplace_back(static_cast<std::int64_t>(d));
   for (ir::Dim& d : all) {
-    if (!d.is_constant()) refuse_kind(parameter, "known dimension");
+    if (!d.is_constant()) {
+      ask::constant(d);
+      refuse_kind(parameter, "known dimension");
+    }
     d = infer::wrap_dim(d.constant(), rank);
   }
   if (rank == 0) return {};

@@ -1,6 +1,7 @@
 #include "core/ops/foreign_call.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "core/ops/catalog.h"
 #include "core/ops/foreign_signature.h"
@@ -269,6 +270,8 @@ Result<ForeignResult> call_foreign_shaped(NodeBuilder& builder, const ForeignCal
     return call_named(builder, call);
   } catch (const Exception& e) {
     return e.code() == Code::not_found ? Error{Code::unsupported, e.what()} : e.error();
+  } catch (const std::out_of_range&) {
+    return error(Code::unsupported, "{} of operands with fewer dimensions than it takes", call.name);
   }
 }
 

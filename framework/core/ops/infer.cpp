@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/ops/size_questions.h"
+
 namespace tenon::ops::infer {
 
 using ir::Dim;
@@ -28,6 +30,7 @@ Dim broadcast(const ir::Graph& graph, const Dim& a, const Dim& b) {
 void require_equal(const ir::Graph& graph, const Dim& a, const Dim& b, std::string_view what) {
   if (a == b) return;
   if ((a - b).is_constant()) throw Exception(error(Code::invalid_argument, "{} differ: {} and {}", what, text(graph, a), text(graph, b)));
+  ask::equal(a, b);
   throw Exception(error(Code::unsupported, "{} cannot be proven equal: {} and {}", what, text(graph, a), text(graph, b)));
 }
 
@@ -93,13 +96,21 @@ Interval range(const ir::Graph& graph, const Dim& dim) {
 
 Dim at_least(const ir::Graph& graph, const Dim& dim, const Dim& least) {
   const Interval over = range(graph, dim - least);
+  if (over.least < 0 && over.most > 0) ask::not_negative(dim - least);
   return over.least >= 0 ? dim : over.most <= 0 ? least : max(dim, least);
 }
 
 Dim clamped(const ir::Graph& graph, const Dim& dim, const Dim& least, const Dim& most) {
   const Dim d = at_least(graph, dim, least);
   const Interval room = range(graph, most - d);
+  if (room.least < 0 && room.most > 0) ask::not_negative(most - d);
   return room.least >= 0 ? d : room.most <= 0 ? most : min(d, most);
+}
+
+bool may_be_positive_or_0(const ir::Graph& graph, const Dim& dim) {
+  const Interval all = range(graph, dim);
+  if (all.least < 0 && all.most >= 0) ask::not_negative(dim);
+  return all.most >= 0;
 }
 
 Dim fresh_symbol(const OpQuery& q, std::size_t k) { return Dim::symbol(SymbolId(q.graph().symbols().size() + k)); }

@@ -1,5 +1,7 @@
 #include "core/ops/op.h"
 
+#include "core/ops/size_questions.h"
+
 namespace tenon::ops {
 namespace {
 
@@ -37,6 +39,7 @@ ir::Dim OpQuery::integer(std::string_view name, std::optional<ir::Dim> otherwise
 
 std::int64_t OpQuery::constant_integer(std::string_view name, std::optional<std::int64_t> otherwise) const {
   const ir::Dim value = integer(name, otherwise ? std::optional<ir::Dim>(*otherwise) : std::nullopt);
+  if (!value.is_constant()) ask::constant(value);
   TENON_USER_CHECK(value.is_constant(), "attribute '{}' must be a constant", name);
   return value.constant();
 }

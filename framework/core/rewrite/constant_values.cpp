@@ -59,7 +59,9 @@ const ir::Constant* constant_of(const ir::Graph& graph, ValueId value) {
   const ir::Value& v = graph.value(value);
   if (v.kind != ir::ValueKind::result || graph.node(v.node).op != kConstantOp) return nullptr;
   const ir::Attribute* index = graph.node(v.node).attribute("index");
-  const ir::Constant& constant = graph.constants()[static_cast<std::size_t>(std::get<ir::Dim>(*index).constant())];
+  const auto number = static_cast<std::size_t>(std::get<ir::Dim>(*index).constant());
+  if (number >= graph.constants().size()) return nullptr;  // in a region: the constants are the outermost graph's
+  const ir::Constant& constant = graph.constants()[number];
   return constant.data ? &constant : nullptr;
 }
 

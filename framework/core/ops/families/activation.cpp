@@ -8,8 +8,41 @@ namespace tenon::ops {
 namespace {
 
 /// torch.nn.functional's name, with the in-place switch that is refused when set.
-std::vector<Alias> functional(std::string_view name, std::string signature = "(input -> self, inplace=False)") {
-  return {{fmt::format("torch.nn.functional.{}", name), std::move(signature), {}}};
+std::vector<Alias> functional(std::string_view name, std::string signature = "(input -> self, inplace=False)", Adapt adapt = {}) {
+  return {{fmt::format("torch.nn.functional.{}", name), std::move(signature), std::move(adapt)}};
+}
+
+/// torch takes integers, too: as the default float.
+Adapt as_float(std::string op) {
+  return [op](ForeignArguments& a) {
+    const ir::ValueId x = a.value("self");
+    return a.call(op, {is_float(a.type(x).dtype) ? x : a.builder().cast(x, a.default_float())});
+  };
+}
+
+/// Of integers a choice; the value is truncated.
+Values threshold(ForeignArguments& a) {
+  const ir::ValueId x = a.value("self");
+  if (is_float(a.type(x).dtype)) return a.call("threshold", {x}, {{"threshold", a.number("threshold", 0)}, {"value", a.number("value", 0)}});
+  TENON_USER_CHECK(!is_bool(a.type(x).dtype), "\"threshold_cpu\" not implemented for 'Bool'");
+  const ir::ValueId limit = a.builder().literal(ir::Dim(static_cast<std::int64_t>(a.number("threshold", 0))));
+  const ir::ValueId value = a.builder().literal(ir::Dim(static_cast<std::int64_t>(a.number("value", 0))));
+  return {a.builder().one("where", {a.one("le", {x, limit}), value, x})};
+}
+
+/// Of integers a clamp; the bounds are truncated.
+Adapt clamp_or(std::string op, double low, double high) {
+  return [=](ForeignArguments& a) -> Values {
+    const ir::ValueId x = a.value("self");
+    ir::Attributes bounds;
+    if (op == "hardtanh") bounds = {{"max_val", a.number("max_val", high)}, {"min_val", a.number("min_val", low)}};
+    if (is_float(a.type(x).dtype)) return a.call(op, {x}, bounds);
+    const double least = a.number("min_val", low), most = a.number("max_val", high);
+    TENON_USER_CHECK(!is_bool(a.type(x).dtype), "Bool inputs not supported for {}", op);
+    if (least > most) throw Exception(Code::unsupported, "bounds in the wrong order");
+    const ir::ValueId above = a.one("clamp_min", {x, a.builder().literal(ir::Dim(static_cast<std::int64_t>(least)))});
+    return {a.one("clamp_max", {above, a.builder().literal(ir::Dim(static_cast<std::int64_t>(most)))})};
+  };
 }
 
 Scalar relu(Scalars& s, Scalar x) { return s.maximum(x, s.like(x, 0)); }
@@ -74,10 +107,10 @@ Family piecewise_linear() {
   return {
       std::move(relu_op),
       activation(
-          "relu6", "", [](Scalars& s, Args a, const OpQuery&) { return clamp(s, a[0], 0, 6); }, functional("relu6")),
+          "relu6", "", [](Scalars& s, Args a, const OpQuery&) { return clamp(s, a[0], 0, 6); }, functional("relu6", "(input -> self, inplace=False)", clamp_or("relu6", 0, 6))),
       activation("hardtanh", ", Scalar min_val=-1, Scalar max_val=1",
                  [](Scalars& s, Args a, const OpQuery& q) { return clamp(s, a[0], q.number("min_val", -1), q.number("max_val", 1)); },
-                 functional("hardtanh", "(input -> self, min_val=-1.0, max_val=1.0, inplace=False)"),
+                 functional("hardtanh", "(input -> self, min_val=-1.0, max_val=1.0, inplace=False)", clamp_or("hardtanh", -1, 1)),
                  {{"max_val", 3.0}, {"min_val", -2.0}}),
       activation("leaky_relu", ", Scalar negative_slope=0.01",
                  [](Scalars& s, Args a, const OpQuery& q) {
@@ -98,7 +131,7 @@ Family piecewise_linear() {
                  [](Scalars& s, Args a, const OpQuery& q) {
                    return s.select(s.le(a[0], s.like(a[0], q.number("threshold", 0))), s.like(a[0], q.number("value", 0)), a[0]);
                  },
-                 functional("threshold", "(input -> self, threshold, value, inplace=False)") + names({"torch.threshold"}),
+                 functional("threshold", "(input -> self, threshold, value, inplace=False)", threshold) + names({"torch.threshold"}, "(self, threshold, value)", threshold),
                  {{"threshold", 0.5}, {"value", 7.0}}),
       activation(
           "hardshrink", ", Scalar lambd=0.5",
@@ -146,13 +179,13 @@ Family smooth() {
       activation("softplus", ", Scalar beta=1, Scalar threshold=20", softplus_body,
                  functional("softplus", "(input -> self, beta=1, threshold=20)"), {{"beta", 2.0}, {"threshold", 3.0}}),
       activation("mish", "", mish_body, functional("mish")),
-      activation("logsigmoid", "", log_sigmoid_body, functional("logsigmoid", "(input -> self)")),
+      activation("logsigmoid", "", log_sigmoid_body, functional("logsigmoid", "(input -> self)") + names({"torch._C._nn.log_sigmoid"}, "(self)")),
       activation(
           "softsign", "", [](Scalars& s, Args a, const OpQuery&) { return s.div(a[0], s.add(s.like(a[0], 1), s.abs(a[0]))); },
-          functional("softsign", "(input -> self)")),
+          functional("softsign", "(input -> self)", as_float("softsign"))),
       activation(
           "tanhshrink", "", [](Scalars& s, Args a, const OpQuery&) { return s.sub(a[0], s.tanh(a[0])); },
-          functional("tanhshrink", "(input -> self)")),
+          functional("tanhshrink", "(input -> self)", as_float("tanhshrink"))),
   };
 }
 

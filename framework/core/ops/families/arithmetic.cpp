@@ -49,6 +49,14 @@ Values true_divide(ForeignArguments& a) {
 /// torch.Tensor.__rtruediv__: the reciprocal is taken first, which rounds differently and promotes by itself.
 Values reciprocal_times(ForeignArguments& a) { return a.call("mul", {a.one("reciprocal", {a.value("other")}), a.value("self")}); }
 
+/// NumPy's is of floats; torch's keeps the dtype, which both must have.
+Values heaviside(ForeignArguments& a) {
+  Values xy{a.value("self"), a.value("other")};
+  if (a.numpy()) a.promote(xy, Promotion::common_float);
+  TENON_USER_CHECK(a.numpy() || a.type(xy[0]).dtype == a.type(xy[1]).dtype, "heaviside is not yet implemented for tensors with different dtypes.");
+  return a.call("heaviside", xy);
+}
+
 bool is_zero(const ForeignArgument& x) {
   if (const auto* d = x.as<ir::Dim>()) return *d == ir::Dim(0);
   return x.as<bool>() && !*x.as<bool>();
@@ -176,9 +184,6 @@ Scalar scaled(Scalars& s, Scalar x, const OpQuery& q) {
   return value == 1 ? x : s.mul(s.like(x, value), x);
 }
 
-/// What changes nothing inside a graph: values are immutable there. Aliasing is the importer's part.
-Values unchanged(ForeignArguments& a) { return {a.value("self")}; }
-
 /// Outside training dropout is the identity; in training it draws random numbers, which no op here does.
 Values dropout(ForeignArguments& a) {
   if (a.flag("training") && a.number("p", 0.5) != 0) throw Exception(Code::unsupported, "dropout in training");
@@ -210,7 +215,7 @@ Family sums_and_products() {
       binary(
           "sub", Domain::numbers, [](Scalars& s, Args a, const OpQuery&) { return s.sub(a[0], a[1]); },
           torch_names("sub", kAlpha, alpha_of("sub")) + torch_names("subtract", kAlpha, alpha_of("sub")) +
-              names({"torch.rsub"}, "(self -> other, other -> self)") + ufunc2({"subtract"}) + operators("sub")),
+              names({"torch.rsub"}, "(self -> other, other -> self, alpha=1)", alpha_of("sub")) + ufunc2({"subtract"}) + operators("sub")),
       binary(
           "mul", Domain::any,
           [](Scalars& s, Args a, const OpQuery&) { return is_bool(a[0].dtype) ? s.logical_and(a[0], a[1]) : s.mul(a[0], a[1]); },
@@ -255,13 +260,14 @@ Family sums_and_products() {
           },
           torch_names("fmin") + ufunc2({"fmin"})),
       binary_float("hypot", hypot_body, torch_names("hypot") + ufunc2({"hypot"})),
-      binary_float(
-          "heaviside",
+      binary(
+          "heaviside", Domain::any,
           [](Scalars& s, Args a, const OpQuery&) {
             const Scalar zero = s.like(a[0], 0);
-            return s.select(s.isnan(a[0]), a[0], s.select(s.eq(a[0], zero), a[1], s.convert(s.gt(a[0], zero), a[0].dtype)));
+            const Scalar step = s.select(s.eq(a[0], zero), a[1], s.convert(s.gt(a[0], zero), a[0].dtype));
+            return is_float(a[0].dtype) ? s.select(s.isnan(a[0]), a[0], step) : step;
           },
-          ufunc2({"heaviside"})),
+          ufunc2({"heaviside"}, heaviside) + torch_names("heaviside", "(self, values -> other, *, out=None)", heaviside)),
       binary_float(
           "copysign", [](Scalars& s, Args a, const OpQuery&) { return copy_sign(s, a[0], a[1]); },
           torch_names("copysign") + ufunc2({"copysign"})),

@@ -108,10 +108,10 @@ std::vector<Alias> full_names() {
   const std::string like = "memory_format=None, " + torch.substr(3);
   return names({"torch.full"}, "(size, fill_value, " + torch, full_adapt) +
          names({"torch.zeros"}, "(*size, " + torch.substr(3), filled(0)) + names({"torch.ones"}, "(*size, " + torch.substr(3), filled(1)) +
-         names({"torch.zeros_like"}, "(self, *, " + like, filled_like(0)) +
+         names({"torch.zeros_like", "torch.empty_like"}, "(self, *, " + like, filled_like(0)) +
          names({"torch.ones_like"}, "(self, *, " + like, filled_like(1)) +
          names({"torch.full_like"}, "(self, fill_value, *, " + like, filled_like({})) +
-         names({"torch.Tensor.new_zeros"}, "(self, *size, " + torch.substr(3), new_filled(0)) +
+         names({"torch.Tensor.new_zeros", "torch.Tensor.new_empty"}, "(self, *size, " + torch.substr(3), new_filled(0)) +
          names({"torch.Tensor.new_ones"}, "(self, *size, " + torch.substr(3), new_filled(1)) +
          names({"torch.Tensor.new_full"}, "(self, size, fill_value, " + torch, new_filled({})) +
          names({"torch.tensor", "torch.as_tensor", "torch.scalar_tensor"},

@@ -2,6 +2,8 @@
 
 #include <iterator>
 
+#include "core/ops/foreign_call.h"
+
 namespace tenon::ops {
 namespace {
 
@@ -15,6 +17,8 @@ std::vector<Alias> numpy_names(std::initializer_list<std::string_view> names, st
 }
 
 }  // namespace
+
+Values unchanged(ForeignArguments& a) { return {a.value("self")}; }
 
 std::size_t dim_of(const OpQuery& query) {
   return static_cast<std::size_t>(infer::wrap_dim(query.constant_integer("dim"), query.type(0).rank()));

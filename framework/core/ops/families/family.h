@@ -36,15 +36,32 @@ Family scatter_ops();
 Family normalisation_ops();
 Family data_dependent_ops();
 Family scan_ops();
+Family opaque_ops();
+Family convolution_ops();
+Family pooling_ops();
+Family folding_ops();
+Family upsampling_ops();
+Family sorting_ops();
+Family attention_ops();
+Family control_ops();
 
 using Values = std::vector<ir::ValueId>;
 using Adapt = std::function<Values(ForeignArguments&)>;
+
+/// What changes nothing inside a graph: values are immutable there. Aliasing is the importer's part.
+Values unchanged(ForeignArguments& a);
 
 /// The attribute `dim` of an op, counted from the front of operand 0's dimensions.
 std::size_t dim_of(const OpQuery& query);
 
 /// `__getitem__`, `__setitem__` and the methods that overwrite all of a tensor; they belong to the op `index`.
 std::vector<Alias> subscript_names();
+
+/// Foreign functions that are made of several ops, by what they are about; they belong to an op that they end in.
+std::vector<Alias> loss_names();
+std::vector<Alias> product_names();
+std::vector<Alias> statistics_names();
+std::vector<Alias> composed_names();
 
 /// Aliases under which torch knows a function that is also a tensor method; an empty signature is the op's schema.
 std::vector<Alias> torch_names(std::string_view name, std::string signature = {}, Adapt adapt = {});

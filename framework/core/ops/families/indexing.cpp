@@ -3,6 +3,7 @@
 
 #include "core/ops/families/index_rules.h"
 #include "core/ops/families/move.h"
+#include "core/ops/size_questions.h"
 
 namespace tenon::ops {
 
@@ -122,13 +123,13 @@ Result<infer::Types> infer_gather(const OpQuery& q) {
   const std::size_t dim = dim_of(q);
   for (std::size_t d = 0; d < q.type(0).rank(); ++d)
     if (d != dim)
-      TENON_USER_CHECK(infer::range(q.graph(), q.type(0).shape[d] - q.type(1).shape[d]).most >= 0,
+      TENON_USER_CHECK(infer::may_be_positive_or_0(q.graph(), q.type(0).shape[d] - q.type(1).shape[d]),
                        "size of dimension {} of the index ({}) is larger than the input's ({})", d,
                        infer::text(q.graph(), q.type(1).shape[d]), infer::text(q.graph(), q.type(0).shape[d]));
   return infer::one(q, q.type(0).dtype, q.type(1).shape);
 }
 
-/// torch.take_along_dim, numpy.take_along_axis: the other dimensions broadcast; NumPy counts negative indices from the end.
+/// torch.take_along_dim, numpy.take_along_axis: the other dimensions broadcast; negative indices count from the end.
 Values take_along(ForeignArguments& a) {
   ir::ValueId x = a.value("self"), index = a.value("indices");
   if (!a.given("dim")) {
@@ -141,10 +142,8 @@ Values take_along(ForeignArguments& a) {
                    "torch.take_along_dim(): input and indices should have the same number of dimensions, but got {} dimensions for input, "
                    "and {} dimensions for indices",
                    rank, a.type(index).rank());
-  if (a.numpy()) {
-    const ir::ValueId size = a.builder().literal(a.type(x).shape[static_cast<std::size_t>(dim)]);
-    index = a.one("where", {a.one("lt", {index, a.builder().literal(Dim(0))}), a.one("add", {index, size}), index});
-  }
+  const ir::ValueId size = a.builder().literal(a.type(x).shape[static_cast<std::size_t>(dim)]);
+  index = a.one("where", {a.one("lt", {index, a.builder().literal(Dim(0))}), a.one("add", {index, size}), index});
   Shape xs = a.type(x).shape, is = a.type(index).shape;
   const Dim kept_x = xs[static_cast<std::size_t>(dim)], kept_i = is[static_cast<std::size_t>(dim)];
   xs[static_cast<std::size_t>(dim)] = is[static_cast<std::size_t>(dim)] = Dim(1);
@@ -159,8 +158,12 @@ Op gather_op() {
   Op op = indexed("gather", "(Tensor self, Tensor index, int dim) -> Tensor",
                   torch_names("gather", "(self, dim, index, *, sparse_grad=False, out=None)",
                               [](ForeignArguments& a) {
-                                const ir::ValueId x = a.value("self");
-                                return a.call("gather", {x, a.value("index")}, {{"dim", Dim(a.dim("dim", a.type(x).rank()))}});
+                                ir::ValueId x = a.value("self"), index = a.value("index");
+                                const Shape shape = a.type(index).shape;
+                                const Dim dim(a.dim("dim", a.type(x).rank()));
+                                if (a.type(x).rank() == 0) x = reshape_to(a.builder(), x, {Dim(1)});
+                                if (shape.empty()) index = reshape_to(a.builder(), index, {Dim(1)});
+                                return Values{reshape_to(a.builder(), a.one("gather", {x, index}, {{"dim", dim}}), shape)};
                               }) +
                       torch_names("take_along_dim", "(self, indices, dim=None, *, out=None)", take_along) +
                       names({"numpy.take_along_axis"}, "(arr -> self, indices, axis -> dim = -1)", take_along),

@@ -1,4 +1,6 @@
 // Tensors put together: cat, stack and NumPy's variants.
+#include <algorithm>
+
 #include "core/ops/families/move.h"
 
 namespace tenon::ops {
@@ -84,9 +86,12 @@ Values cat(ForeignArguments& a) {
     for (ir::ValueId& v : all) v = reshape_to(a.builder(), v, {Dim(-1)});
     return joined(a, "cat", all, 0);
   }
-  if (!a.numpy() && all.size() > 1)
-    std::erase_if(all, [&](ir::ValueId v) { return a.type(v).rank() == 1 && a.type(v).shape[0] == Dim(0) && all.size() > 1; });
   TENON_USER_CHECK(!all.empty(), "expected a non-empty list of tensors");
+  const auto is_nothing = [&](ir::ValueId v) { return a.type(v).rank() == 1 && a.type(v).shape[0] == Dim(0); };
+  if (!a.numpy() && !std::ranges::all_of(all, is_nothing)) {
+    a.promote(all, Promotion::common);  // their dtypes count all the same
+    std::erase_if(all, is_nothing);
+  }
   return joined(a, "cat", all, a.dim("dim", a.type(all[0]).rank()));
 }
 
@@ -114,6 +119,18 @@ Values hstack(ForeignArguments& a) {
   return joined(a, "cat", all, a.type(all[0]).rank() == 1 ? 0 : 1);
 }
 
+/// torch.dstack: depth is a third dimension.
+Values dstack(ForeignArguments& a) {
+  Values all = as_tensors(a);
+  for (ir::ValueId& v : all) {
+    Shape shape = a.type(v).shape;
+    while (shape.size() < 2) shape.insert(shape.begin(), Dim(1));
+    if (shape.size() == 2) shape.emplace_back(1);
+    v = reshape_to(a.builder(), v, shape);
+  }
+  return joined(a, "cat", all, 2);
+}
+
 Values vstack(ForeignArguments& a) { return joined(a, "cat", at_least(a, 2), 0); }
 
 /// One-dimensional tensors are columns.
@@ -136,12 +153,12 @@ Op cat_op() {
   op.name = "cat";
   op.schema = "(Tensor[] tensors, int dim=0) -> Tensor";
   op.promotion = Promotion::common;
-  op.aliases = names({"torch.cat", "torch.concat", "torch.concatenate"}, "(tensors, dim=0, *, out=None)", cat) +
+  op.aliases = composed_names() + names({"torch.cat", "torch.concat", "torch.concatenate"}, "(tensors, dim=0, *, out=None)", cat) +
                names({"numpy.concatenate", "numpy.concat"},
                      "(arrays -> tensors, axis -> dim = 0, out=None, *, dtype=None, casting='same_kind')", cat) +
                names({"torch.hstack"}, "(tensors, *, out=None)", hstack) +
                names({"torch.vstack", "torch.row_stack"}, "(tensors, *, out=None)", vstack) +
-               names({"torch.column_stack"}, "(tensors, *, out=None)", column_stack) +
+               names({"torch.dstack"}, "(tensors, *, out=None)", dstack) + names({"torch.column_stack"}, "(tensors, *, out=None)", column_stack) +
                names({"numpy.hstack"}, "(tup -> tensors, *, dtype=None, casting='same_kind')", hstack) +
                names({"numpy.vstack"}, "(tup -> tensors, *, dtype=None, casting='same_kind')", vstack) +
                names({"numpy.column_stack"}, "(tup -> tensors)", column_stack) +

@@ -240,7 +240,7 @@ Op matmul_op() {
       names({"numpy.vdot", "numpy.vecdot"}, "(a -> self, b -> other)", vdot) +
       torch_names("dot", "(self, tensor -> other, *, out=None)", vector_product(1, 1, "dot")) +
       torch_names("vdot", "(self, other, *, out=None)", vector_product(1, 1, "vdot")) +
-      torch_names("mv", "(self, vec -> other, *, out=None)", vector_product(2, 1, "mv"));
+      torch_names("mv", "(self, vec -> other, *, out=None)", vector_product(2, 1, "mv")) + product_names();
   op.infer = [](const OpQuery& q) -> Result<infer::Types> {
     infer::require_operands(q, 2, 2);
     const DType t = product_dtype(q);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/ops/size_questions.h"
+
 namespace tenon::ops {
 
 using ir::Dim;
@@ -97,6 +99,7 @@ Shape completed_shape(const ir::Graph& graph, std::span<const Dim> old, std::vec
   if (!open) {
     const Dim given = ir::product(shape);
     if (given == count) return shape;
+    ask::equal(given, count);
     const std::string message =
         fmt::format("shape '{}' is invalid for input of size {}", infer::text(graph, shape), infer::text(graph, count));
     throw Exception((given - count).is_constant() ? Code::invalid_argument : Code::unsupported, message);
@@ -119,9 +122,11 @@ Shape completed_shape(const ir::Graph& graph, std::span<const Dim> old, std::vec
   TENON_USER_CHECK(!total.is_constant() || !rest.is_constant() || total.constant() % rest.constant() == 0,
                    "shape '{}' is invalid for input of size {}", infer::text(graph, shape), infer::text(graph, count));
   shape[*open] = rest == Dim(1) ? total : floor_div(total, rest);
-  if (!(shape[*open] * rest == total))
+  if (!(shape[*open] * rest == total)) {
+    ask::divisible(total, rest);
     throw Exception(
         error(Code::unsupported, "{} cannot be proven to be divisible by {}", infer::text(graph, total), infer::text(graph, rest)));
+  }
   return shape;
 }
 
@@ -147,14 +152,19 @@ ir::ValueId expand_to(NodeBuilder& b, ir::ValueId x, Shape shape) {
 
 SliceBounds slice_bounds(const ir::Graph& graph, const Dim& size, const ForeignSlice& slice) {
   const Dim given = slice.step.value_or(Dim(1));
-  if (!given.is_constant()) throw Exception(Code::unsupported, "a slice whose step is not known");
+  if (!given.is_constant()) {
+    ask::constant(given);
+    throw Exception(Code::unsupported, "a slice whose step is not known");
+  }
   const std::int64_t step = given.constant();
   TENON_USER_CHECK(step != 0, "slice step cannot be zero");
   const auto place = [&](const std::optional<Dim>& bound, const Dim& otherwise, const Dim& least, const Dim& most) {
     if (!bound) return otherwise;
     const infer::Interval range = infer::range(graph, *bound);
-    if (range.least < 0 && range.most >= 0)
+    if (range.least < 0 && range.most >= 0) {
+      ask::not_negative(*bound);
       throw Exception(error(Code::unsupported, "a slice bound whose sign is not known: {}", infer::text(graph, *bound)));
+    }
     const Dim at = range.most < 0 ? *bound + size : *bound;
     return infer::clamped(graph, at, least, most);
   };

@@ -128,7 +128,7 @@ Op layer_norm_op() {
   Op op;
   op.name = "layer_norm";
   op.schema = "(Tensor input, Tensor? weight=None, Tensor? bias=None, *, int[] normalized_shape, float eps=1e-05) -> Tensor";
-  op.aliases = names({"torch.layer_norm", "torch.nn.functional.layer_norm"},
+  op.aliases = statistics_names() + names({"torch.layer_norm", "torch.nn.functional.layer_norm"},
                      "(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn_enable=True)", [](ForeignArguments& a) {
                        const auto shape = a.integers("normalized_shape");
                        return a.call("layer_norm", with_affine(a, {a.value("input")}, shape),
@@ -143,7 +143,10 @@ Op layer_norm_op() {
     const auto shape = q.integers("normalized_shape");
     const ir::ValueId x =
         standardised(b, b.cast(q.operands()[0], compute_type(result)), last_dims(q.type(0).rank(), shape.size()), q.number("eps", 1e-5));
-    return {b.cast(affine(b, q, x, 1, shape), result)};
+    const bool weight_alone = q.operand_count() == 2;
+    ir::ValueId y = affine(b, q, x, 1, shape);
+    if (weight_alone) y = b.one("add", {y, b.literal(0.0)});  // ATen adds a bias of zeros: -0 becomes 0
+    return {b.cast(y, result)};
   };
   op.samples = [] {
     std::vector<Sample> all;
@@ -209,12 +212,30 @@ Shape channel_shape(const Shape& input) {
   return shape;
 }
 
+/// Normalises by the batch's own mean and variance.
+ir::ValueId by_batch_statistics(ForeignArguments& a, ir::ValueId x) {
+  const DType result = a.type(x).dtype;
+  std::vector<Dim> dims{Dim(0)};
+  for (std::size_t d = 2; d < a.type(x).rank(); ++d) dims.emplace_back(static_cast<std::int64_t>(d));
+  const Shape channels = channel_shape(a.type(x).shape);
+  ir::ValueId y = standardised(a.builder(), a.builder().cast(x, compute_type(result)), dims, a.number("eps", 1e-5));
+  if (a.given("weight")) y = a.one("mul", {y, reshape_to(a.builder(), a.value("weight"), channels)});
+  if (a.given("bias")) y = a.one("add", {y, reshape_to(a.builder(), a.value("bias"), channels)});
+  return a.builder().cast(y, result);
+}
+
 Values batch_norm_adapt(ForeignArguments& a) {
-  if (a.flag("training")) throw Exception(Code::unsupported, "batch_norm in training");
-  if (!a.given("running_mean") || !a.given("running_var")) throw Exception(Code::unsupported, "batch_norm without running statistics");
   const ir::ValueId x = a.value("input");
+  TENON_USER_CHECK(is_float(a.type(x).dtype), "batch_norm takes floats, not {}", name_of(a.type(x).dtype));
+  if (a.type(x).rank() < 2) throw Exception(Code::unsupported, "batch_norm of fewer than two dimensions");
+  const bool running = a.given("running_mean") && a.given("running_var");
+  if (a.flag("training") && (a.given("running_mean") || a.given("running_var"))) throw Exception(Code::unsupported, "batch_norm that updates running statistics");
+  if (a.flag("training") || !running) {
+    if (ir::product(a.type(x).shape) == Dim(0)) throw Exception(Code::unsupported, "batch_norm of nothing");
+    return {by_batch_statistics(a, x)};
+  }
   Values operands{x, a.value("running_mean"), a.value("running_var")};
-  return a.call("batch_norm", with_affine(a, operands, {a.type(x).shape.at(1)}), {{"eps", a.number("eps", 1e-5)}});
+  return a.call("batch_norm", with_affine(a, operands, {a.type(x).shape[1]}), {{"eps", a.number("eps", 1e-5)}});
 }
 
 /// Normalises by given statistics: x * scale + shift, with the channels' scale and shift computed first.

@@ -102,8 +102,8 @@ Op logsumexp_op() {
   op.schema = "(Tensor self, int[] dim, bool keepdim=False) -> Tensor";
   op.aliases = torch_names("logsumexp", "(self, dim, keepdim=False)",
                            [](ForeignArguments& a) {
-                             const ir::ValueId x = a.value("self");
-                             TENON_USER_CHECK(is_float(a.type(x).dtype), "logsumexp(): Expected floating point type");
+                             ir::ValueId x = a.value("self");
+                             if (!is_float(a.type(x).dtype)) x = a.builder().cast(x, a.default_float());
                              return a.call("logsumexp", {x}, reduction_attributes(a, x));
                            }) +
                names({"torch.special.logsumexp"}, "(self, dim, keepdim=False)");

@@ -1,5 +1,6 @@
 // Padding in every mode of torch and NumPy.
 #include "core/ops/families/move.h"
+#include "core/ops/size_questions.h"
 
 namespace tenon::ops {
 namespace {
@@ -38,7 +39,7 @@ Shape padded_shape(const OpQuery& q) {
   Shape shape = q.type(0).shape;
   for (std::size_t d = 0; d < shape.size(); ++d) {
     const Dim size = shape[d] + p.before[d] + p.after[d];
-    TENON_USER_CHECK(infer::range(q.graph(), size).most >= 0, "the padded size of dimension {} is negative: {}", d,
+    TENON_USER_CHECK(infer::may_be_positive_or_0(q.graph(), size), "the padded size of dimension {} is negative: {}", d,
                      infer::text(q.graph(), size));
     TENON_USER_CHECK(p.mode == Mode::constant || p.idle(d) || !(shape[d] == Dim(0)),
                      "dimension {} is empty: there is nothing to pad it with", d);
@@ -130,13 +131,25 @@ Values torch_pad(ForeignArguments& a) {
   const Shape& shape = a.type(x).shape;
   for (std::size_t d = 0; d < rank; ++d) {
     const Dim room = mode == "reflect" ? shape[d] - Dim(1) : shape[d];
-    if (mode == "reflect" || mode == "circular")
+    const bool idle = before[d] == Dim(0) && after[d] == Dim(0);
+    if (!idle && (mode == "reflect" || mode == "circular"))
       TENON_USER_CHECK(
-          infer::range(a.graph(), room - before[d]).most >= 0 && infer::range(a.graph(), room - after[d]).most >= 0,
+          infer::may_be_positive_or_0(a.graph(), room - before[d]) && infer::may_be_positive_or_0(a.graph(), room - after[d]),
           "Padding size should be less than the corresponding input dimension, but got padding ({}, {}) at dimension {} of size {}",
           infer::text(a.graph(), before[d]), infer::text(a.graph(), after[d]), d, infer::text(a.graph(), shape[d]));
   }
-  return padded(a, x, std::move(before), std::move(after), mode, a.number("value", 0));
+  if (mode != "circular") return padded(a, x, std::move(before), std::move(after), mode, a.number("value", 0));
+  // What negative padding takes away is gone before the rest is wrapped around.
+  std::vector<Dim> cut_before(rank, Dim(0)), cut_after = cut_before;
+  bool cuts = false;
+  for (std::size_t d = 0; d < rank; ++d)
+    for (auto [pad, cut] : {std::pair(&before[d], &cut_before[d]), std::pair(&after[d], &cut_after[d])})
+      if (infer::range(a.graph(), *pad).most < 0) {
+        std::swap(*pad, *cut);
+        cuts = true;
+      }
+  const ir::ValueId kept = cuts ? padded(a, x, cut_before, cut_after, "constant", 0)[0] : x;
+  return padded(a, kept, std::move(before), std::move(after), mode, 0);
 }
 
 /// NumPy's pad_width: a number, (before, after), ((before, after),) or one pair a dimension.
@@ -170,7 +183,7 @@ Values numpy_pad(ForeignArguments& a) {
   std::vector<Dim> before, after;
   read_widths(a["pad_width"], a.type(x).rank(), before, after);
   for (const auto& widths : {before, after})
-    for (const Dim& w : widths) TENON_USER_CHECK(infer::range(a.graph(), w).most >= 0, "index can't contain negative values");
+    for (const Dim& w : widths) TENON_USER_CHECK(infer::may_be_positive_or_0(a.graph(), w), "index can't contain negative values");
   a.refuse({"stat_length", "end_values", "reflect_type"});
   const std::string mode = a.text("mode", "constant");
   const std::pair<std::string_view, const char*> kModes[] = {

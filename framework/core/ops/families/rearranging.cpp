@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "core/ops/families/move.h"
+#include "core/ops/size_questions.h"
 
 namespace tenon::ops {
 namespace {
@@ -13,6 +14,8 @@ using ir::Shape;
 Op flip_op() {
   const Adapt adapt = [](ForeignArguments& a) {
     const ir::ValueId x = a.value("self");
+    const ForeignList* list = a["dims"].as<ForeignList>();
+    if (list && list->empty() && !a.numpy()) return a.call("flip", {x}, {{"dims", std::vector<Dim>{}}});
     return a.call("flip", {x}, {{"dims", a.dims("dims", a.type(x).rank())}});
   };
   const auto fixed = [](std::int64_t dim) {
@@ -216,7 +219,7 @@ Op unfold_op() {
         const std::int64_t step = q.constant_integer("step");
         const Dim size = q.integer("size");
         TENON_USER_CHECK(step > 0, "step is {} but must be > 0", step);
-        TENON_USER_CHECK(infer::range(q.graph(), shape[dim] - size).most >= 0,
+        TENON_USER_CHECK(infer::may_be_positive_or_0(q.graph(), shape[dim] - size),
                          "maximum size for tensor at dimension {} is {} but size is {}", dim, infer::text(q.graph(), shape[dim]),
                          infer::text(q.graph(), size));
         shape[dim] = step == 1 ? shape[dim] - size + Dim(1) : floor_div(shape[dim] - size, Dim(step)) + Dim(1);

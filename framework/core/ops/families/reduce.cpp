@@ -1,6 +1,7 @@
 #include "core/ops/families/reduce.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace tenon::ops {
@@ -44,6 +45,50 @@ Reducer simple_reducer(DType dtype, double identity, Primitive combine, const st
   const Scalar total = last.parameter(0, dtype);
   last.result(finish ? finish(last, total) : total);
   return {.accumulators = {dtype}, .init = init.take(), .combine = both.take(), .finish = last.take()};
+}
+
+Scalar extreme_value(Scalars& s, DType t, bool largest) {
+  if (is_float(t)) return s.constant(t, largest ? INFINITY : -INFINITY);
+  switch (t) {
+    case DType::b8: return s.constant(t, std::int64_t{largest});
+    case DType::u8: return s.constant(t, std::int64_t{largest ? 255 : 0});
+    case DType::i8: return s.constant(t, std::int64_t{largest ? 127 : -128});
+    case DType::i16: return s.constant(t, std::int64_t{largest ? 32767 : -32768});
+    case DType::i32: return s.constant(t, std::int64_t{largest ? INT32_MAX : INT32_MIN});
+    default: return s.constant(t, std::int64_t{largest ? INT64_MAX : INT64_MIN});
+  }
+}
+
+namespace {
+
+ScalarProgram better_of_two(DType t, bool largest, NanPlace nan) {
+  Scalars s;
+  const Scalar a = s.parameter(0, t), ai = s.parameter(1, DType::i64), b = s.parameter(2, t), bi = s.parameter(3, DType::i64);
+  Scalar better = largest ? s.gt(a, b) : s.lt(a, b);
+  Scalar lower = s.lt(ai, bi);
+  Scalar tie = s.eq(a, b);
+  if (is_float(t)) {
+    const Scalar nan_a = s.isnan(a), nan_b = s.isnan(b), both = s.logical_and(nan_a, nan_b);
+    better = s.logical_or(better, s.logical_and(nan_a, s.logical_not(nan_b)));
+    tie = s.logical_or(tie, both);
+    if (nan == NanPlace::last) lower = s.binary(Primitive::logical_xor, lower, both);
+  }
+  const Scalar take_a = s.logical_or(better, s.logical_and(tie, lower));
+  s.result(s.select(take_a, a, b));
+  s.result(s.select(take_a, ai, bi));
+  return s.take();
+}
+
+}  // namespace
+
+Reducer place_reducer(DType t, bool largest, NanPlace nan, bool with_value) {
+  Scalars init, finish;
+  init.result(extreme_value(init, t, !largest));
+  init.result(init.constant(DType::i64, std::int64_t{INT64_MAX}));
+  const Scalar value = finish.parameter(0, t), index = finish.parameter(1, DType::i64);
+  if (with_value) finish.result(value);
+  finish.result(index);
+  return {.accumulators = {t, DType::i64}, .init = init.take(), .combine = better_of_two(t, largest, nan), .finish = finish.take()};
 }
 
 std::vector<Sample> reduction_samples(std::vector<DType> dtypes, Fill fill, ir::Attributes attributes, bool zero_size) {

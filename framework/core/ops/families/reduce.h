@@ -22,6 +22,16 @@ struct ReductionShape {
 /// A reducer of one accumulator: `identity`, a combining primitive, and what is done at the end.
 Reducer simple_reducer(DType dtype, double identity, Primitive combine, const std::function<Scalar(Scalars&, Scalar)>& finish = {});
 
+/// The largest or smallest value of a dtype: infinities for floats.
+Scalar extreme_value(Scalars& s, DType t, bool largest);
+
+/// Of several nan, which one's place counts.
+enum class NanPlace : std::uint8_t { first, last };
+
+/// Keeps the larger (smaller) of two (value, index), of equal ones that with the lower index; nan beats all. Gives the value, where
+/// wanted, and the index.
+Reducer place_reducer(DType t, bool largest, NanPlace nan, bool with_value);
+
 /// Every set of reduced dimensions that matters, with and without keepdim: cases for the op's samples.
 std::vector<Sample> reduction_samples(std::vector<DType> dtypes, Fill fill = Fill::normal, ir::Attributes attributes = {},
                                       bool zero_size = true);

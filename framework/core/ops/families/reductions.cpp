@@ -104,18 +104,6 @@ Op mean_op() {
 
 // ---- extremes
 
-Scalar extreme(Scalars& s, DType t, bool largest) {
-  if (is_float(t)) return s.constant(t, largest ? INFINITY : -INFINITY);
-  switch (t) {
-    case DType::b8: return s.constant(t, std::int64_t{largest});
-    case DType::u8: return s.constant(t, std::int64_t{largest ? 255 : 0});
-    case DType::i8: return s.constant(t, std::int64_t{largest ? 127 : -128});
-    case DType::i16: return s.constant(t, std::int64_t{largest ? 32767 : -32768});
-    case DType::i32: return s.constant(t, std::int64_t{largest ? INT32_MAX : INT32_MIN});
-    default: return s.constant(t, std::int64_t{largest ? INT64_MAX : INT64_MIN});
-  }
-}
-
 void require_elements(const OpQuery& q) {
   TENON_USER_CHECK(!(ReductionShape(q).count == Dim(0)), "the extreme of no elements does not exist: a reduced dimension has size 0");
 }
@@ -132,30 +120,13 @@ Op extreme_op(std::string name, bool largest) {
         const DType t = compute_type(q.type(0).dtype);
         Scalars s, init;
         s.result(shape.load(s, q));
-        init.result(extreme(init, t, !largest));
+        init.result(extreme_value(init, t, !largest));
         Reducer r = simple_reducer(t, 0, largest ? Primitive::maximum : Primitive::minimum);
         r.init = init.take();
         return LoopBody{.extents = shape.extents, .reduced = shape.reduced.size(), .element = s.take(), .reducer = std::move(r)};
       });
   op.samples = [] { return reduction_samples(kAll, Fill::normal, {}, false); };
   return op;
-}
-
-/// Keeps the better (value, index) of two: nan beats all, then the larger (smaller) value, then the lower index. Commutative.
-ScalarProgram better_of_two(DType t, bool largest) {
-  Scalars s;
-  const Scalar a = s.parameter(0, t), ai = s.parameter(1, DType::i64), b = s.parameter(2, t), bi = s.parameter(3, DType::i64);
-  Scalar better = largest ? s.gt(a, b) : s.lt(a, b);
-  Scalar tie = s.eq(a, b);
-  if (is_float(t)) {
-    const Scalar nan_a = s.isnan(a), nan_b = s.isnan(b);
-    better = s.logical_or(better, s.logical_and(nan_a, s.logical_not(nan_b)));
-    tie = s.logical_or(tie, s.logical_and(nan_a, nan_b));
-  }
-  const Scalar take_a = s.logical_or(better, s.logical_and(tie, s.lt(ai, bi)));
-  s.result(s.select(take_a, a, b));
-  s.result(s.select(take_a, ai, bi));
-  return s.take();
 }
 
 /// The row-major position among the reduced dimensions.
@@ -172,16 +143,13 @@ Scalar reduced_position(Scalars& s, const OpQuery& q, const ReductionShape& shap
 LoopBody place_loop(const OpQuery& q, bool largest, bool with_value) {
   const ReductionShape shape(q);
   const DType t = compute_type(q.type(0).dtype);
-  Scalars s, init, finish;
+  Scalars s;
   s.result(shape.load(s, q));
   s.result(reduced_position(s, q, shape));
-  init.result(extreme(init, t, !largest));
-  init.result(init.constant(DType::i64, std::int64_t{INT64_MAX}));
-  const Scalar value = finish.parameter(0, t), index = finish.parameter(1, DType::i64);
-  if (with_value) finish.result(value);
-  finish.result(index);
-  Reducer r{.accumulators = {t, DType::i64}, .init = init.take(), .combine = better_of_two(t, largest), .finish = finish.take()};
-  return {.extents = shape.extents, .reduced = shape.reduced.size(), .element = s.take(), .reducer = std::move(r)};
+  return {.extents = shape.extents,
+          .reduced = shape.reduced.size(),
+          .element = s.take(),
+          .reducer = place_reducer(t, largest, NanPlace::first, with_value)};
 }
 
 /// Without a dimension: of the flattened tensor. NumPy keeps the rank with keepdims even then.
@@ -388,7 +356,7 @@ Family reduction_ops() {
   ops[0].samples = [] { return reduction_samples(kAll); };
   ops[1].samples = [] { return reduction_samples(kAll, Fill::unit); };
   name_extremes(ops);
-  ops[2].aliases = ops[2].aliases + reduction_names("nanmean", "nanmean", nan_mean);
+  ops[2].aliases = ops[2].aliases + reduction_names("nanmean", "nanmean", nan_mean) + loss_names();
   ops[3].aliases =
       ops[3].aliases + reduction_names("", "nanmax", nan_extreme("amax", -INFINITY)) + reduction_names("", "ptp", [](ForeignArguments& a) {
         const ir::ValueId x = a.tensor(a.value("self"));

@@ -1,4 +1,8 @@
 // Running sums and products along a dimension, and differences.
+#include <algorithm>
+#include <cmath>
+
+#include "core/ops/families/lanes.h"
 #include "core/ops/families/move.h"
 
 namespace tenon::ops {
@@ -9,46 +13,47 @@ using ir::Shape;
 
 DType scan_dtype(const OpQuery& q) { return q.dtype("dtype", is_float(q.type(0).dtype) ? q.type(0).dtype : DType::i64); }
 
-/// Hillis and Steele 1986: after step k every element holds the total of the 2^k elements up to it. n log n work, but every step is
-/// one pointwise loop, and rounding errors grow with log n only.
-ir::ValueId by_doubling(NodeBuilder& b, ir::ValueId x, std::size_t dim, std::int64_t size, std::string_view op, double identity) {
-  const std::size_t rank = b.graph().type(x).rank();
-  for (std::int64_t shift = 1; shift < size; shift *= 2) {
-    std::vector<Dim> before(rank, Dim(0)), after(rank, Dim(0));
-    before[dim] = Dim(shift);
-    after[dim] = Dim(-shift);
-    const ir::ValueId shifted =
-        b.one("pad", {x}, {{"after", after}, {"before", before}, {"mode", std::string("constant")}, {"value", identity}});
-    x = b.one(op, {x, shifted});
-  }
-  return x;
+/// log(exp(a) + exp(b)); of equal infinities that infinity.
+double log_add_exp(double a, double b) {
+  if (std::isnan(a) || std::isnan(b)) return NAN;
+  const double most = std::max(a, b), least = std::min(a, b);
+  return std::isinf(most) && most == least ? most : most + std::log1p(std::exp(least - most));
 }
 
-/// For sizes that are not known: element i reduces all elements up to i.
-ir::ValueId by_mask(NodeBuilder& b, ir::ValueId x, std::size_t dim, std::string_view reduction, double identity) {
-  const ir::Type type = b.graph().type(x);
-  const Dim size = type.shape[dim];
-  // Dimension `dim` of the result stands before the reduced one.
-  Shape wide = type.shape, one_more = type.shape;
-  wide.insert(wide.begin() + static_cast<std::ptrdiff_t>(dim), size);
-  one_more.insert(one_more.begin() + static_cast<std::ptrdiff_t>(dim), Dim(1));
-  const ir::ValueId count = b.one("arange", {}, {{"dtype", DType::i64}, {"end", size}, {"start", Dim(0)}, {"step", Dim(1)}});
-  Shape rows(wide.size(), Dim(1)), columns(wide.size(), Dim(1));
-  rows[dim] = columns[dim + 1] = size;
-  const ir::ValueId counts = b.one("le", {reshape_to(b, count, columns), reshape_to(b, count, rows)});
-  const ir::ValueId neutral =
-      b.literal(is_float(type.dtype) ? ir::Literal(identity) : ir::Literal(Dim(static_cast<std::int64_t>(identity))));
-  const ir::ValueId kept = b.one("where", {counts, expand_to(b, reshape_to(b, x, one_more), wide), neutral});
-  return b.one(reduction, {kept},
-               {{"dim", std::vector<Dim>{Dim(static_cast<std::int64_t>(dim + 1))}}, {"dtype", type.dtype}, {"keepdim", false}});
+/// Sums and products of integers wrap.
+std::int64_t wrapping_sum(std::int64_t a, std::int64_t b) { return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b)); }
+std::int64_t wrapping_product(std::int64_t a, std::int64_t b) { return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b)); }
+
+/// Element after element, in float64 or int64 whatever the dtype: as exact as a running sum can be, and what ATen does.
+template <class K, K (*combine)(K, K)>
+void scan_lanes(KernelCall& call) {
+  const TensorView& out = call.outputs[0];
+  const std::size_t dim = dim_of(call.query);
+  each_lane<K>(call.inputs[0], dim, [&](std::span<const K> lane, std::span<const std::int64_t> at) {
+    if (lane.empty()) return;
+    K total = lane[0];
+    for (std::size_t i = 0; i < lane.size(); ++i) {
+      if (i > 0) total = combine(total, lane[i]);
+      const std::int64_t target = lane_offset(out, dim, at, static_cast<std::int64_t>(i));
+      reference::scatter(std::is_same_v<K, double> ? DType::f64 : DType::i64, &total, out.dtype, out.data, &target, 1);
+    }
+  });
 }
 
-Op scan(std::string name, std::string pointwise, std::string reduction, double identity) {
+double sum_of(double a, double b) { return a + b; }
+double product_of(double a, double b) { return a * b; }
+
+using Kernel = void (*)(KernelCall&);
+
+/// `integers_kernel` is null where only floats have a meaning.
+Op scan(std::string name, Kernel floats_kernel, Kernel integers_kernel) {
   Op op;
+  const bool floats = !integers_kernel;
   op.schema = "(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor";
   const Adapt adapt = [name](ForeignArguments& a) {
     a.refuse({"out"});
     ir::ValueId x = a.tensor(a.value("self"));
+    if (const auto dtype = a.dtype("dtype")) x = a.builder().cast(x, *dtype);
     const DType given = a.type(x).dtype;
     if (a.numpy() && given == DType::u8 && !a.given("dtype"))
       throw Exception(Code::unsupported, "NumPy accumulates uint8 in uint64, which Tenon lacks; give a dtype");
@@ -60,23 +65,17 @@ Op scan(std::string name, std::string pointwise, std::string reduction, double i
                names({"numpy." + name}, "(a -> self, axis -> dim = None, dtype=None, out=None)", adapt) +
                names({"numpy.ndarray." + name}, "(self, axis -> dim = None, dtype=None, out=None)", adapt);
   op.name = std::move(name);
-  op.infer = [](const OpQuery& q) -> Result<infer::Types> {
+  op.infer = [floats](const OpQuery& q) -> Result<infer::Types> {
     infer::require_operands(q, 1, 1);
     dim_of(q);
+    TENON_USER_CHECK(!q.literal(0), "takes a tensor, not a number");
+    TENON_USER_CHECK(!floats || is_float(scan_dtype(q)), "takes floats, not {}", name_of(scan_dtype(q)));
     return infer::one(q, scan_dtype(q), q.type(0).shape);
   };
-  op.decompose = [=](NodeBuilder& b, const OpQuery& q) -> Values {
-    const DType result = scan_dtype(q);
-    const ir::ValueId x = b.cast(q.operands()[0], compute_type(result));
-    if (q.type(0).rank() == 0) return {b.cast(x, result)};
-    const Dim size = q.type(0).shape[dim_of(q)];
-    const ir::ValueId y = size.is_constant() ? by_doubling(b, x, dim_of(q), size.constant(), pointwise, identity)
-                                             : by_mask(b, x, dim_of(q), reduction, identity);
-    return {b.cast(y, result)};
-  };
-  op.samples = [] {
+  op.kernel = [=](KernelCall& call) { (is_float(scan_dtype(call.query)) ? floats_kernel : integers_kernel)(call); };
+  op.samples = [floats] {
     std::vector<Sample> all;
-    for (DType t : {DType::f32, DType::f64, DType::f16, DType::i32, DType::b8})
+    for (DType t : floats ? kFloats : std::vector<DType>{DType::f32, DType::f64, DType::f16, DType::i32, DType::b8})
       for (std::int64_t dim : {0, -1})
         all.push_back({.name = fmt::format("{}_{}", name_of(t), dim),
                        .operands = {{.dtype = t, .shape = {7, 5}, .fill = Fill::unit}},
@@ -92,9 +91,15 @@ Op scan(std::string name, std::string pointwise, std::string reduction, double i
 
 /// x[1:] - x[:-1] along a dimension, n times; of bools: not equal.
 Values difference(ForeignArguments& a) {
-  a.refuse({"prepend", "append", "out"});
+  a.refuse({"out"});
   ir::ValueId x = a.value("self");
   const auto dim = static_cast<std::size_t>(a.dim("dim", a.type(x).rank()));
+  if (a.integer("n", Dim(1)) == Dim(0)) return a.call("clone", {x});
+  Values joined;
+  for (const char* part : {"prepend", "self", "append"})
+    if (a.is_tensor(part)) joined.push_back(a.value(part));
+    else a.refuse({part});
+  if (joined.size() > 1) x = a.one("cat", joined, {{"dim", Dim(static_cast<std::int64_t>(dim))}});
   for (std::int64_t n = a.integer("n", Dim(1)).constant(); n > 0; --n) {
     const ir::ValueId later = slice_of(a.builder(), x, dim, {Dim(1), {}, {}}), earlier = slice_of(a.builder(), x, dim, {{}, Dim(-1), {}});
     x = a.one(is_bool(a.type(x).dtype) ? "logical_xor" : "sub", {later, earlier});
@@ -105,7 +110,9 @@ Values difference(ForeignArguments& a) {
 }  // namespace
 
 Family scan_ops() {
-  Family ops = {scan("cumsum", "add", "sum", 0), scan("cumprod", "mul", "prod", 1)};
+  Family ops = {scan("cumsum", scan_lanes<double, sum_of>, scan_lanes<std::int64_t, wrapping_sum>),
+                scan("cumprod", scan_lanes<double, product_of>, scan_lanes<std::int64_t, wrapping_product>),
+                scan("logcumsumexp", scan_lanes<double, log_add_exp>, nullptr)};
   ops[0].aliases = ops[0].aliases + torch_names("diff", "(self, n=1, dim=-1, prepend=None, append=None, *, out=None)", difference) +
                    names({"numpy.diff"}, "(a -> self, n=1, axis -> dim = -1, prepend=None, append=None)", difference);
   return ops;

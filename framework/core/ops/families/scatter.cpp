@@ -1,6 +1,7 @@
 // Writing elements at places that other tensors or bounds give: the result is a changed copy of self.
 #include "core/ops/families/index_rules.h"
 #include "core/ops/families/move.h"
+#include "core/ops/size_questions.h"
 
 namespace tenon::ops {
 namespace {
@@ -69,8 +70,8 @@ void check_scatter(const OpQuery& q) {
   const std::size_t dim = dim_of(q);
   for (std::size_t d = 0; d < q.type(1).rank(); ++d) {
     const Dim& n = q.type(1).shape[d];
-    TENON_USER_CHECK(d == dim || infer::range(q.graph(), q.type(0).shape[d] - n).most >= 0, "index is larger than self in dimension {}", d);
-    TENON_USER_CHECK(infer::range(q.graph(), q.type(2).shape[d] - n).most >= 0, "index is larger than src in dimension {}", d);
+    TENON_USER_CHECK(d == dim || infer::may_be_positive_or_0(q.graph(), q.type(0).shape[d] - n), "index is larger than self in dimension {}", d);
+    TENON_USER_CHECK(infer::may_be_positive_or_0(q.graph(), q.type(2).shape[d] - n), "index is larger than src in dimension {}", d);
   }
 }
 
@@ -89,15 +90,10 @@ Values scatter_adapt(ForeignArguments& a, std::string reduce) {
 Op scatter_op() {
   const Adapt plain = [](ForeignArguments& a) { return scatter_adapt(a, a.text("reduce", "")); };
   const Adapt sum = [](ForeignArguments& a) { return scatter_adapt(a, "sum"); };
-  const Adapt reduce = [](ForeignArguments& a) {
-    if (!a.flag("include_self", true) || a.text("reduce", "") == "mean")
-      throw Exception(Code::unsupported, "scatter_reduce without self, or of means");
-    return scatter_adapt(a, a.text("reduce", ""));
-  };
   Op op = changed_copy("scatter", "(Tensor self, Tensor index, Tensor src, int dim, str reduce='') -> Tensor",
                        torch_names("scatter", "(self, dim, index, src=None, *, value=None, reduce=None)", plain) +
                            torch_names("scatter_add", "(self, dim, index, src)", sum) +
-                           torch_names("scatter_reduce", "(self, dim, index, src, reduce, *, include_self=True)", reduce),
+                           selection_names(),
                        check_scatter, [](const OpQuery& q) { return scatter_body(q, combine_named(q.text("reduce", ""))); });
   op.samples = [] {
     std::vector<Sample> all;
@@ -190,6 +186,19 @@ ScatterBody index_put_body(const OpQuery& q) {
           .ordered = !accumulate};
 }
 
+/// self[mask] = number: a choice, with the mask's dimensions in front.
+Values masked_put(ForeignArguments& a, const Values& operands) {
+  const ForeignList& list = *a["indices"].as<ForeignList>();
+  const ir::ValueId self = operands[0];
+  if (list.size() != 1 || !(ir::product(a.type(operands[1]).shape) == Dim(1)) || a.flag("accumulate"))
+    throw Exception(Code::unsupported, "index_put with masks and several values");
+  Shape shape = a.type(operands[2]).shape;
+  TENON_USER_CHECK(shape.size() <= a.type(self).rank(), "too many indices for tensor of dimension {}", a.type(self).rank());
+  shape.resize(a.type(self).rank(), Dim(1));
+  const ir::ValueId mask = reshape_to(a.builder(), operands[2], shape);
+  return {a.builder().one("where", {mask, reshape_to(a.builder(), operands[1], {}), self})};
+}
+
 /// torch.index_put(self, (index or None, ...), values, accumulate).
 Values index_put_adapt(ForeignArguments& a) {
   const ForeignList* list = a["indices"].as<ForeignList>();
@@ -199,7 +208,7 @@ Values index_put_adapt(ForeignArguments& a) {
   for (std::size_t d = 0; d < list->size(); ++d) {
     if ((*list)[d].is_none()) continue;
     operands.push_back(a.to_value((*list)[d]));
-    if (is_bool(a.type(operands.back()).dtype)) throw Exception(Code::unsupported, "index_put with masks");
+    if (is_bool(a.type(operands.back()).dtype)) return masked_put(a, operands);
     dims.emplace_back(static_cast<std::int64_t>(d));
   }
   return a.call("index_put", operands, {{"accumulate", a.flag("accumulate")}, {"dims", dims}});

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "core/ops/families/move.h"
+#include "core/ops/size_questions.h"
 
 namespace tenon::ops {
 namespace {
@@ -64,9 +65,12 @@ Op slice_op() {
 Dim selected(const OpQuery& q) {
   const Dim size = q.type(0).shape.at(real_dim(q)), index = q.integer("index");
   const infer::Interval range = infer::range(q.graph(), index);
-  if (range.least < 0 && range.most >= 0) throw Exception(Code::unsupported, "an index whose sign is not known");
+  if (range.least < 0 && range.most >= 0) {
+    ask::not_negative(index);
+    throw Exception(Code::unsupported, "an index whose sign is not known");
+  }
   const Dim at = range.most < 0 ? index + size : index;
-  TENON_USER_CHECK(infer::range(q.graph(), at).most >= 0 && infer::range(q.graph(), size - at).most > 0,
+  TENON_USER_CHECK(infer::may_be_positive_or_0(q.graph(), at) && infer::may_be_positive_or_0(q.graph(), size - at - Dim(1)),
                    "index {} is out of bounds for dimension {} with size {}", infer::text(q.graph(), index), real_dim(q),
                    infer::text(q.graph(), size));
   return at;
@@ -113,8 +117,10 @@ Values pieces(ForeignArguments& a, ir::ValueId x, std::size_t dim, const std::ve
 
 std::int64_t known_size(ForeignArguments& a, ir::ValueId x, std::size_t dim) {
   const Dim size = a.type(x).shape.at(dim);
-  if (!size.is_constant())
+  if (!size.is_constant()) {
+    ask::constant(size);
     throw Exception(error(Code::unsupported, "splitting a dimension whose size is not known: {}", infer::text(a.graph(), size)));
+  }
   return size.constant();
 }
 
@@ -178,6 +184,19 @@ Values equal_split(ForeignArguments& a) {
   return split_at(a);
 }
 
+/// torch.hsplit and so on: equal parts, or cut points, along a fixed dimension; vectors split along their only one.
+Adapt split_along(std::size_t dim) {
+  return [dim](ForeignArguments& a) {
+    const ir::ValueId x = a.value("self");
+    const std::size_t rank = a.type(x).rank(), own = dim == 1 && rank == 1 ? 0 : dim;
+    TENON_USER_CHECK(rank > own, "splitting along dimension {} needs a tensor with more dimensions than {}", own, rank);
+    const ForeignList* list = a["sections"].as<ForeignList>();
+    if (list && list->size() == 1) a.bind("sections", ForeignArgument((*list)[0]));
+    a.bind("dim", {Dim(static_cast<std::int64_t>(own))});
+    return equal_split(a);
+  };
+}
+
 Op unbind_op() {
   Op op;
   op.name = "unbind";
@@ -192,7 +211,9 @@ Op unbind_op() {
                            }) +
                torch_names("split", "(self, split_size, dim=0)", split) +
                names({"torch.Tensor.split_with_sizes", "torch.split_with_sizes"}, "(self, split_sizes -> split_size, dim=0)", split) +
-               torch_names("chunk", "(self, chunks, dim=0)", chunk) +
+               torch_names("chunk", "(self, chunks, dim=0)", chunk) + torch_names("unsafe_chunk", "(self, chunks, dim=0)", chunk) +
+               torch_names("unsafe_split", "(self, split_size, dim=0)", split) + torch_names("hsplit", "(self, *sections)", split_along(1)) +
+               torch_names("vsplit", "(self, *sections)", split_along(0)) + torch_names("dsplit", "(self, *sections)", split_along(2)) +
                torch_names("tensor_split", "(self, indices_or_sections -> sections, dim=0)", split_at) +
                names({"numpy.split"}, "(ary -> self, indices_or_sections -> sections, axis -> dim = 0)", equal_split) +
                names({"numpy.array_split"}, "(ary -> self, indices_or_sections -> sections, axis -> dim = 0)", split_at) +

@@ -34,6 +34,18 @@ Scalar sinc_body(Scalars& s, Args a, const OpQuery&) {
   return s.select(s.eq(a[0], s.like(x, 0)), s.like(x, 1), s.div(s.unary(Primitive::sin, x), x));
 }
 
+/// Within [eps, 1 - eps] where eps is given.
+Values logit(ForeignArguments& a) {
+  ir::ValueId x = a.value("self");
+  if (!is_float(a.type(x).dtype)) x = a.builder().cast(x, a.default_float());
+  if (a.given("eps")) {
+    const double eps = a.number("eps", 0);
+    if (eps > 0.5) throw Exception(Code::unsupported, "logit with eps above a half");
+    x = a.one("clamp_max", {a.one("clamp_min", {x, a.builder().literal(eps)}), a.builder().literal(1 - eps)});
+  }
+  return a.call("logit", {x});
+}
+
 Family exponentials() {
   return {
       unary_float("sqrt", Primitive::sqrt, both("sqrt"), Fill::positive),
@@ -54,7 +66,7 @@ Family exponentials() {
       binary_float("xlogy", xlogy_body, torch_names("xlogy") + names({"torch.special.xlogy"})),
       unary_float(
           "logit", [](Scalars& s, Args a, const OpQuery&) { return s.log(s.div(a[0], s.sub(s.like(a[0], 1), a[0]))); },
-          torch_names("logit") + names({"torch.special.logit"}), Fill::probability),
+          torch_names("logit", "(self, eps=None, *, out=None)", logit), Fill::probability),
   };
 }
 

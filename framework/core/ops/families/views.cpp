@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "core/ops/families/move.h"
+#include "core/ops/size_questions.h"
 
 namespace tenon::ops {
 namespace {
@@ -67,8 +68,10 @@ Values unflatten(ForeignArguments& a) {
 bool is_one(ForeignArguments& a, const Dim& d) {
   if (d.is_constant()) return d.constant() == 1;
   const infer::Interval range = infer::range(a.graph(), d);
-  if (range.least <= 1 && range.most >= 1)
+  if (range.least <= 1 && range.most >= 1) {
+    ask::equal(d, Dim(1));
     throw Exception(error(Code::unsupported, "whether {} is 1 is not known", infer::text(a.graph(), d)));
+  }
   return false;
 }
 
@@ -191,8 +194,11 @@ Values move_dims(ForeignArguments& a) {
   std::vector<std::int64_t> order(rank, -1), rest;
   std::vector<bool> moved(rank, false);
   for (std::size_t i = 0; i < from.size(); ++i) {
-    const auto source = infer::wrap_dim(from[i], rank);
-    order[static_cast<std::size_t>(infer::wrap_dim(to[i], rank))] = source;
+    const auto source = infer::wrap_dim(from[i], rank), target = infer::wrap_dim(to[i], rank);
+    if (rank == 0) continue;  // a 0-d tensor takes 0 and -1, which mean nothing
+    TENON_USER_CHECK(!moved[static_cast<std::size_t>(source)] && order[static_cast<std::size_t>(target)] < 0,
+                     "movedim: repeated dim in source or destination");
+    order[static_cast<std::size_t>(target)] = source;
     moved[static_cast<std::size_t>(source)] = true;
   }
   auto next = moved.begin();

@@ -1,0 +1,136 @@
+// Scaled dot product attention, made of products and a softmax.
+#include <cmath>
+
+#include "core/ops/families/formula.h"
+
+namespace tenon::ops {
+namespace {
+
+using ir::Dim;
+using ir::Shape;
+
+Shape batch_of(const Shape& shape) { return {shape.begin(), shape.end() - 2}; }
+
+Result<infer::Types> infer_attention(const OpQuery& q) {
+  infer::require_operands(q, 3, 4);
+  const Shape &query = q.type(0).shape, &key = q.type(1).shape, &value = q.type(2).shape;
+  TENON_USER_CHECK(query.size() >= 2 && key.size() == query.size() && value.size() == query.size(),
+                   "scaled_dot_product_attention: query, key and value must have the same number of dimensions, at least 2");
+  const DType t = q.type(0).dtype;
+  TENON_USER_CHECK(q.operand_count() < 4 || !q.literal(3), "the mask must be a tensor");
+  TENON_USER_CHECK(is_float(t) && q.type(1).dtype == t && q.type(2).dtype == t,
+                   "scaled_dot_product_attention: Expected query, key, and value to have the same float dtype, but got {}, {} and {}", name_of(t),
+                   name_of(q.type(1).dtype), name_of(q.type(2).dtype));
+  infer::require_equal(q.graph(), query.back(), key.back(), "the sizes of query and key");
+  infer::require_equal(q.graph(), key[key.size() - 2], value[value.size() - 2], "the lengths of key and value");
+  Shape shape = infer::broadcast(q.graph(), infer::broadcast(q.graph(), batch_of(query), batch_of(key)), batch_of(value));
+  shape.push_back(query[query.size() - 2]);
+  shape.push_back(value.back());
+  return infer::one(q, t, std::move(shape));
+}
+
+/// Adds a mask of numbers, or takes -inf where a mask of bools is false.
+ir::ValueId masked(NodeBuilder& b, ir::ValueId scores, ir::ValueId mask) {
+  if (is_bool(b.graph().type(mask).dtype)) return b.one("where", {mask, scores, b.literal(-INFINITY)});
+  return b.one("add", {scores, b.cast(mask, b.graph().type(scores).dtype)});
+}
+
+/// Position i sees positions 0 to i.
+ir::ValueId causal(NodeBuilder& b, ir::ValueId scores) {
+  const Shape shape = b.graph().type(scores).shape;
+  const auto positions = [&](const Dim& n, Shape as) {
+    const ir::ValueId count = b.one("arange", {}, {{"dtype", DType::i64}, {"end", n}, {"start", Dim(0)}, {"step", Dim(1)}});
+    return reshape_to(b, count, std::move(as));
+  };
+  const Dim rows = shape[shape.size() - 2], columns = shape.back();
+  return masked(b, scores, b.one("le", {positions(columns, {Dim(1), columns}), positions(rows, {rows, Dim(1)})}));
+}
+
+/// A row that sees nothing attends to nothing: zeros, not nan.
+ir::ValueId safe_softmax(NodeBuilder& b, ir::ValueId scores, bool masks) {
+  const auto last = Dim(static_cast<std::int64_t>(b.graph().type(scores).rank()) - 1);
+  const ir::ValueId weights = b.one("softmax", {scores}, {{"dim", last}});
+  if (!masks) return weights;
+  const ir::ValueId top = b.one("amax", {scores}, {{"dim", std::vector<Dim>{last}}, {"keepdim", true}});
+  return b.one("where", {b.one("eq", {top, b.literal(-INFINITY)}), b.literal(0.0), weights});
+}
+
+Values decompose_attention(NodeBuilder& b, const OpQuery& q) {
+  const DType result = q.type(0).dtype, t = compute_type(result);
+  const Values operands(q.operands().begin(), q.operands().end());
+  const double scale = q.number("scale");
+  const bool is_causal = q.flag("is_causal"), empty = q.type(1).shape[q.type(1).rank() - 2] == Dim(0);
+  if (empty) return {b.one("full", {b.literal(0.0)}, {{"dtype", result}, {"size", infer_attention(q).value()[0].shape}})};
+  const ir::ValueId key = b.cast(operands[1], t);
+  std::vector<std::int64_t> order;
+  for (std::size_t d = 0; d < b.graph().type(key).rank(); ++d) order.push_back(static_cast<std::int64_t>(d));
+  std::swap(order[order.size() - 1], order[order.size() - 2]);
+  ir::ValueId scores = b.one("matmul", {b.cast(operands[0], t), permute_by(b, key, order)});
+  scores = b.one("mul", {scores, b.literal(scale)});
+  if (is_causal) scores = causal(b, scores);
+  if (operands.size() == 4) scores = masked(b, scores, operands[3]);
+  const ir::ValueId weights = safe_softmax(b, scores, operands.size() == 4);
+  return {b.cast(b.one("matmul", {weights, b.cast(operands[2], t)}), result)};
+}
+
+/// Every head of key and value serves several heads of the query.
+ir::ValueId repeated_heads(ForeignArguments& a, ir::ValueId x, const Dim& heads) {
+  const Shape shape = a.type(x).shape;
+  const std::size_t at = shape.size() - 3;
+  if (shape[at] == heads) return x;
+  TENON_USER_CHECK(mod(heads, shape[at]) == Dim(0), "Number of heads in key and value must divide the number of heads in query");
+  Shape wide = shape, joined = shape;
+  wide.insert(wide.begin() + static_cast<std::ptrdiff_t>(at) + 1, Dim(1));
+  const ir::ValueId apart = reshape_to(a.builder(), x, wide);
+  wide[at + 1] = floor_div(heads, shape[at]);
+  joined[at] = heads;
+  return reshape_to(a.builder(), expand_to(a.builder(), apart, wide), joined);
+}
+
+Values attention_adapt(ForeignArguments& a) {
+  if (a.number("dropout_p", 0) != 0) throw Exception(Code::unsupported, "attention with dropout");
+  Values operands{a.value("query"), a.value("key"), a.value("value")};
+  const std::size_t rank = a.type(operands[0]).rank();
+  TENON_USER_CHECK(rank >= 2, "scaled_dot_product_attention: query must have at least 2 dimensions");
+  if (a.flag("enable_gqa") && rank >= 3)
+    for (std::size_t i : {1u, 2u}) operands[i] = repeated_heads(a, operands[i], Dim(a.type(operands[0]).shape[rank - 3]));
+  const Dim size = a.type(operands[0]).shape.back();
+  if (!a.given("scale") && !size.is_constant()) throw Exception(Code::unsupported, "attention of a size that is not known without scale");
+  const double scale = a.given("scale") ? a.number("scale", 1) : 1 / std::sqrt(static_cast<double>(size.constant()));
+  if (a.given("attn_mask")) {
+    TENON_USER_CHECK(!a.flag("is_causal"), "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
+    operands.push_back(a.value("attn_mask"));
+  }
+  return a.call("scaled_dot_product_attention", operands, {{"is_causal", a.flag("is_causal")}, {"scale", scale}});
+}
+
+std::vector<Sample> attention_samples() {
+  std::vector<Sample> all;
+  const auto add = [&](std::string name, DType t, std::vector<std::int64_t> q, std::vector<std::int64_t> kv, std::optional<SampleOperand> mask, bool is_causal) {
+    Sample s{.name = std::move(name), .attributes = {{"is_causal", is_causal}, {"scale", 0.5}}, .tolerance = 8};
+    for (const auto& shape : {q, kv, kv}) s.operands.push_back({.dtype = t, .shape = shape, .fill = Fill::unit});
+    if (mask) s.operands.push_back(*mask);
+    all.push_back(std::move(s));
+  };
+  for (DType t : kFloats) add(std::string(name_of(t)), t, {2, 3, 4, 8}, {2, 3, 6, 8}, {}, false);
+  add("causal", DType::f32, {2, 5, 4}, {2, 5, 4}, {}, true);
+  add("mask", DType::f32, {2, 2, 4, 8}, {2, 2, 6, 8}, SampleOperand{.dtype = DType::b8, .shape = {4, 6}}, false);
+  add("bias", DType::f32, {2, 2, 4, 8}, {2, 2, 6, 8}, SampleOperand{.shape = {2, 1, 4, 6}}, false);
+  return all;
+}
+
+}  // namespace
+
+Family attention_ops() {
+  Op op;
+  op.name = "scaled_dot_product_attention";
+  op.schema = "(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, *, bool is_causal=False, float scale) -> Tensor";
+  op.aliases = names({"torch.nn.functional.scaled_dot_product_attention"},
+                     "(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False)", attention_adapt);
+  op.infer = infer_attention;
+  op.decompose = decompose_attention;
+  op.samples = attention_samples;
+  return {std::move(op)};
+}
+
+}  // namespace tenon::ops

@@ -1,0 +1,338 @@
+// Convolutions over any number of dimensions, plain and transposed. Cross-correlations, as in every framework.
+#include <numeric>
+
+#include "core/ops/families/move.h"
+#include "core/ops/families/reduce.h"
+#include "core/ops/families/window.h"
+
+namespace tenon::ops {
+namespace {
+
+using ir::Dim;
+using ir::Shape;
+
+/// The spatial dimensions of a `conv_sum` and its groups.
+struct Convolution {
+  std::vector<WindowDim> windows;
+  std::int64_t groups;
+
+  explicit Convolution(const OpQuery& q) : groups(q.constant_integer("groups", 1)) {
+    TENON_USER_CHECK(q.type(0).rank() >= 3 && q.type(1).rank() == q.type(0).rank(),
+                     "input and weight must have the same number of dimensions, at least 3; given {} and {}", q.type(0).rank(),
+                     q.type(1).rank());
+    const std::size_t rank = q.type(0).rank() - 2;
+    const auto stride = per_dim(q, "stride", rank, 1), dilation = per_dim(q, "dilation", rank, 1);
+    const auto before = per_dim(q, "before", rank, 0), after = per_dim(q, "after", rank, 0);
+    for (std::size_t d = 0; d < rank; ++d) {
+      const Dim& kernel = q.type(1).shape[2 + d];
+      if (!kernel.is_constant()) throw Exception(Code::unsupported, "a convolution with a kernel of unknown size");
+      WindowDim w{q.type(0).shape[2 + d], Dim(0), kernel.constant(), stride[d], dilation[d], before[d], after[d]};
+      TENON_USER_CHECK(w.stride > 0 && w.dilation > 0, "stride and dilation must be positive");
+      w.out = window_count(q.graph(), w, false);
+      TENON_USER_CHECK(infer::range(q.graph(), w.out).most > 0,
+                       "Calculated padded input size per channel is smaller than the kernel: input {} with padding ({}, {}), kernel {}",
+                       infer::text(q.graph(), w.in), w.before, w.after, w.dilation * (w.kernel - 1) + 1);
+      windows.push_back(w);
+    }
+  }
+
+  Shape result(const OpQuery& q) const {
+    Shape shape{q.type(0).shape[0], q.type(1).shape[0]};
+    for (const WindowDim& w : windows) shape.push_back(w.out);
+    return shape;
+  }
+};
+
+Result<infer::Types> infer_conv_sum(const OpQuery& q) {
+  infer::require_operands(q, 2, 2);
+  const DType dtype = infer::shared_dtype(q);
+  const Convolution c(q);
+  TENON_USER_CHECK(c.groups > 0 && mod(q.type(1).shape[0], Dim(c.groups)) == Dim(0), "{} output channels do not split into {} groups",
+                   infer::text(q.graph(), q.type(1).shape[0]), c.groups);
+  infer::require_equal(q.graph(), q.type(0).shape[1], q.type(1).shape[1] * Dim(c.groups), "the input's channels and the weight's");
+  return infer::one(q, dtype, c.result(q));
+}
+
+LoopBody conv_sum_loop(const OpQuery& q) {
+  const Convolution c(q);
+  const DType t = compute_type(q.type(0).dtype);
+  const Dim per_group = q.type(1).shape[1];
+  LoopBody body{.extents = c.result(q), .reduced = 1 + c.windows.size(), .element = {}};
+  const std::size_t outer = body.extents.size();
+  body.extents.push_back(per_group);
+  Scalars s;
+  IndexMath m(s);
+  const Scalar o = s.loop_index(1), channel = s.loop_index(outer);
+  const Scalar group = m.floor_div(o, floor_div(q.type(1).shape[0], Dim(c.groups)));
+  std::vector<Scalar> x{s.loop_index(0), c.groups == 1 ? channel : s.add(channel, m.mul(group, per_group))}, w{o, channel};
+  std::optional<Scalar> inside;
+  for (std::size_t d = 0; d < c.windows.size(); ++d) {
+    body.extents.emplace_back(c.windows[d].kernel);
+    w.push_back(s.loop_index(outer + 1 + d));
+    const WindowPlace place = window_place(s, c.windows[d], s.loop_index(2 + d), w.back());
+    x.push_back(place.index);
+    inside = both(s, inside, place.inside);
+  }
+  const DType stored = q.type(0).dtype;
+  const Scalar element = inside ? s.load_if(*inside, 0, stored, x, s.constant(t, std::int64_t{0})) : s.load(0, stored, x);
+  s.result(s.mul(element, s.load(1, q.type(1).dtype, w)));
+  body.element = s.take();
+  body.reducer = simple_reducer(t, 0, Primitive::add);
+  return body;
+}
+
+ir::Attributes window_attributes(std::vector<Dim> stride, std::vector<Dim> before, std::vector<Dim> after, std::vector<Dim> dilation,
+                                 std::int64_t groups) {
+  return {{"after", std::move(after)}, {"before", std::move(before)}, {"dilation", std::move(dilation)}, {"groups", Dim(groups)}, {"stride", std::move(stride)}};
+}
+
+/// The sum of products alone: padding may differ before and after, and be negative; there is no bias.
+Op conv_sum_op() {
+  Op op;
+  op.name = "conv_sum";
+  op.schema = "(Tensor input, Tensor weight, *, int[] stride, int[] before, int[] after, int[] dilation, int groups=1) -> Tensor";
+  op.infer = infer_conv_sum;
+  op.loop = conv_sum_loop;
+  op.samples = [] {
+    std::vector<Sample> all;
+    const auto add = [&](std::string name, DType t, std::vector<std::int64_t> x, std::vector<std::int64_t> w, ir::Attributes attributes) {
+      all.push_back({.name = std::move(name),
+                     .operands = {{.dtype = t, .shape = std::move(x), .fill = Fill::unit}, {.dtype = t, .shape = std::move(w), .fill = Fill::unit}},
+                     .attributes = std::move(attributes),
+                     .tolerance = 8});
+    };
+    for (DType t : {DType::f32, DType::f64, DType::f16, DType::i64})
+      add(std::string(name_of(t)), t, {2, 3, 7, 6}, {4, 3, 3, 3}, window_attributes({1, 1}, {1, 1}, {1, 1}, {1, 1}, 1));
+    add("groups", DType::f32, {2, 4, 9}, {6, 2, 3}, window_attributes({2}, {1}, {2}, {1}, 2));
+    add("depthwise", DType::f32, {1, 8, 9, 9}, {8, 1, 3, 3}, window_attributes({1, 1}, {1, 1}, {1, 1}, {1, 1}, 8));
+    add("dilated", DType::f32, {1, 2, 9, 8}, {3, 2, 2, 3}, window_attributes({1, 2}, {0, 2}, {0, 2}, {3, 2}, 1));
+    add("pointwise", DType::f32, {2, 16, 5, 5}, {24, 16, 1, 1}, window_attributes({1, 1}, {0, 0}, {0, 0}, {1, 1}, 1));
+    add("volume", DType::f32, {1, 2, 4, 5, 4}, {3, 2, 2, 3, 2}, window_attributes({1, 1, 1}, {0, 1, 0}, {0, 1, 1}, {1, 1, 1}, 1));
+    add("cropped", DType::f32, {1, 2, 9}, {3, 2, 3}, window_attributes({1}, {-2}, {-1}, {1}, 1));
+    add("wide", DType::f32, {2, 32, 12, 12}, {40, 32, 3, 3}, window_attributes({1, 1}, {1, 1}, {1, 1}, {1, 1}, 1));
+    add("no_batch", DType::f32, {0, 2, 9}, {3, 2, 3}, window_attributes({1}, {0}, {0}, {1}, 1));
+    return all;
+  };
+  return op;
+}
+
+/// Zeros between the elements of the spatial dimensions: element i stands at i * stride.
+Op spread_op() {
+  Op op;
+  op.name = "spread";
+  op.schema = "(Tensor self, *, int[] stride) -> Tensor";
+  const auto shape_of = [](const OpQuery& q) {
+    Shape shape = q.type(0).shape;
+    const auto stride = q.integers("stride");
+    TENON_USER_CHECK(stride.size() <= shape.size(), "{} strides for {} dimensions", stride.size(), shape.size());
+    for (std::size_t d = 0; d < stride.size(); ++d) {
+      Dim& n = shape[shape.size() - stride.size() + d];
+      n = infer::at_least(q.graph(), (n - Dim(1)) * stride[d] + Dim(1), Dim(0));
+    }
+    return shape;
+  };
+  op.infer = [shape_of](const OpQuery& q) -> Result<infer::Types> {
+    infer::require_operands(q, 1, 1);
+    return infer::one(q, q.type(0).dtype, shape_of(q));
+  };
+  op.loop = [shape_of](const OpQuery& q) {
+    return elementwise(shape_of(q), [&](Scalars& s) {
+      IndexMath m(s);
+      auto at = m.loops(q.type(0).rank());
+      const auto stride = q.integers("stride");
+      std::optional<Scalar> there;
+      for (std::size_t d = 0; d < stride.size(); ++d) {
+        Scalar& i = at[at.size() - stride.size() + d];
+        if (stride[d] == Dim(1)) continue;
+        there = both(s, there, s.eq(m.mod(i, stride[d]), m.of(0)));
+        i = m.floor_div(i, stride[d]);
+      }
+      const DType t = q.type(0).dtype;
+      return there ? s.load_if(*there, 0, t, at, s.constant(compute_type(t), std::int64_t{0})) : s.load(0, t, at);
+    });
+  };
+  op.samples = [] {
+    return std::vector<Sample>{{.name = "plane", .operands = {{.shape = {2, 3, 4}}}, .attributes = {{"stride", std::vector<Dim>{2, 3}}}},
+                               {.name = "half", .operands = {{.dtype = DType::f16, .shape = {5}}}, .attributes = {{"stride", std::vector<Dim>{2}}}}};
+  };
+  return op;
+}
+
+// ---- convolution
+
+struct Attributes {
+  std::vector<std::int64_t> stride, padding, dilation, output_padding;
+  std::int64_t groups;
+  bool transposed;
+
+  explicit Attributes(const OpQuery& q) : groups(q.constant_integer("groups", 1)), transposed(q.flag("transposed")) {
+    TENON_USER_CHECK(q.type(0).rank() >= 3, "takes an input of at least 3 dimensions, not {}", q.type(0).rank());
+    const std::size_t rank = q.type(0).rank() - 2;
+    stride = per_dim(q, "stride", rank, 1);
+    padding = per_dim(q, "padding", rank, 0);
+    dilation = per_dim(q, "dilation", rank, 1);
+    output_padding = per_dim(q, "output_padding", rank, 0);
+  }
+};
+
+std::vector<Dim> dims_of(const std::vector<std::int64_t>& numbers) { return {numbers.begin(), numbers.end()}; }
+
+/// [C, O/g, k...] as the weight of the plain convolution that transposes it: [O, C/g, k...], every kernel backwards.
+ir::ValueId transposed_weight(NodeBuilder& b, ir::ValueId weight, std::int64_t groups) {
+  const Shape shape = b.graph().type(weight).shape;
+  const std::size_t rank = shape.size();
+  Shape split{Dim(groups), floor_div(shape[0], Dim(groups))}, joined{shape[1] * Dim(groups), split[1]};
+  split.insert(split.end(), shape.begin() + 1, shape.end());
+  joined.insert(joined.end(), shape.begin() + 2, shape.end());
+  std::vector<std::int64_t> order(rank + 1);
+  std::iota(order.begin(), order.end(), 0);
+  std::swap(order[1], order[2]);
+  const ir::ValueId swapped = reshape_to(b, permute_by(b, reshape_to(b, weight, split), order), joined);
+  std::vector<Dim> spatial;
+  for (std::size_t d = 2; d < rank; ++d) spatial.emplace_back(static_cast<std::int64_t>(d));
+  return b.one("flip", {swapped}, {{"dims", spatial}});
+}
+
+ir::ValueId convolve(NodeBuilder& b, ir::ValueId x, ir::ValueId weight, const Attributes& a) {
+  if (!a.transposed)
+    return b.one("conv_sum", {x, weight}, window_attributes(dims_of(a.stride), dims_of(a.padding), dims_of(a.padding), dims_of(a.dilation), a.groups));
+  std::vector<Dim> before, after;
+  for (std::size_t d = 0; d < a.stride.size(); ++d) {
+    const std::int64_t kernel = b.graph().type(weight).shape[2 + d].constant();
+    before.emplace_back(a.dilation[d] * (kernel - 1) - a.padding[d]);
+    after.push_back(before.back() + Dim(a.output_padding[d]));
+  }
+  if (std::ranges::any_of(a.stride, [](std::int64_t n) { return n != 1; })) x = b.one("spread", {x}, {{"stride", dims_of(a.stride)}});
+  return b.one("conv_sum", {x, transposed_weight(b, weight, a.groups)},
+               window_attributes(std::vector<Dim>(a.stride.size(), Dim(1)), before, after, dims_of(a.dilation), a.groups));
+}
+
+Values decompose_convolution(NodeBuilder& b, const OpQuery& q) {
+  const DType result = q.type(0).dtype, t = compute_type(result);
+  const Attributes attributes(q);
+  const Values operands(q.operands().begin(), q.operands().end());
+  ir::ValueId y = convolve(b, b.cast(operands[0], t), b.cast(operands[1], t), attributes);
+  if (operands.size() == 3) {
+    Shape channels(attributes.stride.size() + 1, Dim(1));
+    channels[0] = b.graph().type(y).shape[1];
+    y = b.one("add", {y, reshape_to(b, b.cast(operands[2], t), channels)});
+  }
+  return {b.cast(y, result)};
+}
+
+Result<infer::Types> infer_convolution(const OpQuery& q) {
+  infer::require_operands(q, 2, 3);
+  const DType dtype = infer::shared_dtype(q);
+  const Attributes a(q);
+  const Shape &x = q.type(0).shape, &w = q.type(1).shape;
+  TENON_USER_CHECK(w.size() == x.size(), "expected {}-dimensional weight for {}-dimensional input, but got {} dimensions", x.size(), x.size(), w.size());
+  TENON_USER_CHECK(a.groups > 0, "groups must be positive");
+  infer::require_equal(q.graph(), x[1], a.transposed ? w[0] : w[1] * Dim(a.groups), "the input's channels and the weight's");
+  Shape shape{x[0], a.transposed ? w[1] * Dim(a.groups) : w[0]};
+  for (std::size_t d = 0; d < a.stride.size(); ++d) {
+    if (!w[2 + d].is_constant()) throw Exception(Code::unsupported, "a convolution with a kernel of unknown size");
+    const std::int64_t reach = a.dilation[d] * (w[2 + d].constant() - 1);
+    if (a.transposed)
+      shape.push_back((x[2 + d] - Dim(1)) * Dim(a.stride[d]) + Dim(reach + 1 + a.output_padding[d] - 2 * a.padding[d]));
+    else
+      shape.push_back(window_count(q.graph(), {x[2 + d], Dim(0), w[2 + d].constant(), a.stride[d], a.dilation[d], a.padding[d], a.padding[d]}, false));
+    TENON_USER_CHECK(infer::range(q.graph(), shape.back()).most > 0, "the output of dimension {} would have no elements", d);
+  }
+  if (q.operand_count() == 3) {
+    TENON_USER_CHECK(q.type(2).rank() == 1, "the bias must have one dimension, not {}", q.type(2).rank());
+    infer::require_equal(q.graph(), q.type(2).shape[0], shape[1], "the bias's size and the output's channels");
+  }
+  return infer::one(q, dtype, std::move(shape));
+}
+
+// ---- foreign calls
+
+/// padding='same': as much on both sides, the odd element after.
+ir::ValueId pad_to_same(ForeignArguments& a, ir::ValueId x, const Shape& weight, const std::vector<Dim>& dilation, std::vector<Dim>& padding) {
+  const std::size_t rank = dilation.size();
+  std::vector<Dim> none(rank + 2, Dim(0)), after = none;
+  bool uneven = false;
+  for (std::size_t d = 0; d < rank; ++d) {
+    const std::int64_t total = dilation[d].constant() * (weight[2 + d].constant() - 1);
+    padding[d] = Dim(total / 2);
+    after[2 + d] = Dim(total % 2);
+    uneven |= total % 2 != 0;
+  }
+  return uneven ? a.one("pad", {x}, {{"after", after}, {"before", none}, {"mode", std::string("constant")}, {"value", 0.0}}) : x;
+}
+
+/// torch.conv1d and so on: `rank` spatial dimensions; 0 takes what the input has.
+Adapt convolution_adapt(std::size_t rank, std::optional<bool> transposed) {
+  return [=](ForeignArguments& a) -> Values {
+    ir::ValueId x = a.value("input");
+    const ir::ValueId weight = a.value("weight");
+    const std::size_t n = rank ? rank : a.type(x).rank() - 2;
+    TENON_USER_CHECK(a.type(x).rank() == n + 2 || (rank && a.type(x).rank() == n + 1), "Expected {}D (unbatched) or {}D (batched) input, but got a {}-D tensor", n + 1, n + 2, a.type(x).rank());
+    TENON_USER_CHECK(a.type(weight).rank() == n + 2, "expected a weight of {} dimensions, not {}", n + 2, a.type(weight).rank());
+    const Batched batched = with_batch(a, x, n + 1);
+    x = batched.value;
+    const auto stride = per_dim(a, "stride", n, {Dim(1)}), dilation = per_dim(a, "dilation", n, {Dim(1)});
+    const std::string* word = a["padding"].as<std::string>();
+    std::vector<Dim> padding = word ? std::vector<Dim>(n, Dim(0)) : per_dim(a, "padding", n, {Dim(0)});
+    TENON_USER_CHECK(!word || *word == "same" || *word == "valid", "Invalid padding string: '{}'", word ? *word : "");
+    if (word && *word == "same") x = pad_to_same(a, x, Shape(a.type(weight).shape), dilation, padding);
+    Values operands{x, weight};
+    if (a.given("bias")) operands.push_back(a.value("bias"));
+    const ir::ValueId y = a.one("convolution", operands,
+                                {{"dilation", dilation},
+                                 {"groups", a.integer("groups", Dim(1))},
+                                 {"output_padding", per_dim(a, "output_padding", n, {Dim(0)})},
+                                 {"padding", padding},
+                                 {"stride", stride},
+                                 {"transposed", transposed ? *transposed : a.flag("transposed")}});
+    return {without_batch(a, y, batched.added)};
+  };
+}
+
+std::vector<Alias> convolution_names() {
+  std::vector<Alias> all;
+  for (std::size_t n : {1u, 2u, 3u}) {
+    all = all + names({fmt::format("torch.conv{}d", n)}, "(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1)", convolution_adapt(n, false)) +
+          names({fmt::format("torch.conv_transpose{}d", n)},
+                "(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1)", convolution_adapt(n, true));
+  }
+  const std::string general = "(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups";
+  return all + names({"torch.convolution"}, general + ")", convolution_adapt(0, {})) +
+         names({"torch._convolution"}, general + ", benchmark=False, deterministic=False, cudnn_enabled=True, allow_tf32=True)", convolution_adapt(0, {}));
+}
+
+std::vector<Sample> convolution_samples() {
+  std::vector<Sample> all;
+  const auto add = [&](std::string name, DType t, std::vector<std::vector<std::int64_t>> shapes, ir::Attributes attributes) {
+    Sample sample{.name = std::move(name), .attributes = std::move(attributes), .tolerance = 8};
+    for (auto& shape : shapes) sample.operands.push_back({.dtype = t, .shape = shape, .fill = Fill::unit});
+    all.push_back(std::move(sample));
+  };
+  const auto dims = [](std::int64_t a, std::int64_t b) { return std::vector<Dim>{Dim(a), Dim(b)}; };
+  for (DType t : {DType::f32, DType::f64, DType::f16, DType::bf16})
+    add(std::string(name_of(t)), t, {{2, 3, 6, 5}, {4, 3, 3, 3}, {4}}, {{"padding", dims(1, 1)}, {"stride", dims(2, 1)}});
+  add("no_bias", DType::f32, {{1, 4, 5, 5}, {6, 2, 3, 3}}, {{"dilation", dims(1, 2)}, {"groups", Dim(2)}, {"padding", dims(0, 2)}});
+  add("transposed", DType::f32, {{2, 4, 3, 4}, {4, 2, 3, 2}, {4}},
+      {{"groups", Dim(2)}, {"output_padding", dims(1, 0)}, {"padding", dims(1, 0)}, {"stride", dims(2, 3)}, {"transposed", true}});
+  add("transposed_dilated", DType::f32, {{1, 2, 8, 4}, {2, 3, 3, 3}}, {{"dilation", dims(2, 1)}, {"padding", dims(5, 0)}, {"transposed", true}});
+  return all;
+}
+
+Op convolution_op() {
+  Op op;
+  op.name = "convolution";
+  op.schema =
+      "(Tensor input, Tensor weight, Tensor? bias=None, *, int[] stride=1, int[] padding=0, int[] dilation=1, bool transposed=False, int[] output_padding=0, int "
+      "groups=1) -> Tensor";
+  op.aliases = convolution_names();
+  op.infer = infer_convolution;
+  op.decompose = decompose_convolution;
+  op.samples = convolution_samples;
+  return op;
+}
+
+}  // namespace
+
+Family convolution_ops() { return {conv_sum_op(), spread_op(), convolution_op()}; }
+
+}  // namespace tenon::ops

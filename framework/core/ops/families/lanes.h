@@ -1,0 +1,69 @@
+// What kernels that work along one dimension share: lanes read as float64 or int64, and single elements written.
+#pragma once
+
+#include <cstring>
+#include <numeric>
+
+#include "core/ops/families/family.h"
+#include "core/ops/reference/scalar_kernels.h"
+
+namespace tenon::ops {
+
+/// The view with one dimension of size 1 more, for 0-d tensors.
+inline TensorView with_dimension(TensorView x) {
+  x.shape.push_back(1);
+  x.strides.push_back(0);
+  return x;
+}
+
+inline std::int64_t lane_offset(const TensorView& x, std::size_t dim, std::span<const std::int64_t> at, std::int64_t i) {
+  if (x.shape.empty()) return 0;
+  std::int64_t offset = i * x.strides[dim];
+  for (std::size_t d = 0; d < x.shape.size(); ++d)
+    if (d != dim) offset += at[d] * x.strides[d];
+  return offset;
+}
+
+/// Element i of the lane at `at` of an int64 tensor.
+inline std::int64_t& integer_element(const TensorView& x, std::size_t dim, std::span<const std::int64_t> at, std::int64_t i) {
+  return static_cast<std::int64_t*>(x.data)[lane_offset(x, dim, at, i)];
+}
+
+/// Copies an element between lanes at the same place of two tensors. Floats may be wider in one of them.
+inline void copy_element(const TensorView& from, std::size_t dim, std::span<const std::int64_t> at, std::int64_t i, const TensorView& to, std::int64_t k) {
+  if (from.dtype != to.dtype) {
+    const std::int64_t source = lane_offset(from, dim, at, i), target = lane_offset(to, dim, at, k);
+    double value = 0;
+    reference::gather(from.dtype, from.data, &source, DType::f64, &value, 1);
+    reference::scatter(DType::f64, &value, to.dtype, to.data, &target, 1);
+    return;
+  }
+  const auto size = static_cast<std::int64_t>(size_of(from.dtype));
+  std::memcpy(static_cast<std::byte*>(to.data) + lane_offset(to, dim, at, k) * size,
+              static_cast<const std::byte*>(from.data) + lane_offset(from, dim, at, i) * size, static_cast<std::size_t>(size));
+}
+
+/// Calls `visit(lane, at)` for every lane along `dim`, in row-major order of the other dimensions; `at` is the lane's place, with 0 for
+/// `dim`. K is double (exact for every float) or int64 (exact for integers and bools). A 0-d tensor is one lane of one element.
+template <class K, class Visit>
+void each_lane(const TensorView& x, std::size_t dim, Visit visit) {
+  const std::size_t rank = x.shape.size();
+  const std::int64_t size = rank ? x.shape[dim] : 1;
+  std::int64_t lanes = 1;
+  for (std::size_t d = 0; d < rank; ++d)
+    if (d != dim) lanes *= x.shape[d];
+  std::vector<std::int64_t> at(rank, 0), offsets(static_cast<std::size_t>(size));
+  std::vector<K> lane(static_cast<std::size_t>(size));
+  for (; lanes > 0; --lanes) {
+    for (std::int64_t i = 0; i < size; ++i) offsets[static_cast<std::size_t>(i)] = lane_offset(x, dim, at, i);
+    reference::gather(x.dtype, x.data, offsets.data(), std::is_same_v<K, double> ? DType::f64 : DType::i64, lane.data(), offsets.size());
+    visit(std::span<const K>(lane), std::span<const std::int64_t>(at));
+    for (std::size_t d = rank; d-- > 0;) {
+      if (d == dim) continue;
+      if (++at[d] < x.shape[d]) break;
+      at[d] = 0;
+    }
+  }
+}
+
+}  // namespace tenon::ops

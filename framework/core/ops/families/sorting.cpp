@@ -1,0 +1,406 @@
+// Order along a dimension: sort, topk, kthvalue, median, running extremes, searchsorted. nan counts as larger than all numbers.
+// Where elements are equal the places that torch gives depend on its algorithm, so its algorithms stand here.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "core/ops/families/formula.h"
+#include "core/ops/families/lanes.h"
+
+namespace tenon::ops {
+namespace {
+
+using ir::Dim;
+using ir::Shape;
+
+template <class K>
+bool is_nan(K x) {
+  if constexpr (std::is_floating_point_v<K>) return std::isnan(x);
+  return false;
+}
+template <class K>
+bool less(K a, K b) { return (!is_nan(a) && is_nan(b)) || a < b; }
+template <class K>
+bool greater(K a, K b) { return (is_nan(a) && !is_nan(b)) || a > b; }
+
+/// Writes the chosen elements of a lane and their places.
+void write_chosen(KernelCall& call, std::size_t dim, std::span<const std::int64_t> at, std::span<const std::int64_t> chosen) {
+  for (std::size_t k = 0; k < chosen.size(); ++k) {
+    copy_element(call.inputs[0], dim, at, chosen[k], call.outputs[0], static_cast<std::int64_t>(k));
+    if (call.outputs.size() > 1) integer_element(call.outputs[1], dim, at, static_cast<std::int64_t>(k)) = chosen[k];
+  }
+}
+
+// ---- sort
+
+template <class K>
+void sort_lanes(KernelCall& call) {
+  const std::size_t dim = dim_of(call.query);
+  const bool descending = call.query.flag("descending");
+  each_lane<K>(call.inputs[0], dim, [&](std::span<const K> lane, std::span<const std::int64_t> at) {
+    std::vector<std::int64_t> order(lane.size());
+    std::iota(order.begin(), order.end(), 0);
+    const auto before = [&](std::int64_t i, std::int64_t j) {
+      const K a = lane[static_cast<std::size_t>(i)], b = lane[static_cast<std::size_t>(j)];
+      return descending ? greater(a, b) : less(a, b);
+    };
+    std::stable_sort(order.begin(), order.end(), before);
+    write_chosen(call, dim, at, order);
+  });
+}
+
+// ---- topk
+
+/// aten/src/ATen/native/TopKImpl.h: a partial sort for small k, else nth_element.
+template <class K>
+void topk_lanes(KernelCall& call) {
+  const std::size_t dim = dim_of(call.query);
+  const std::int64_t k = call.outputs[0].shape.empty() ? 1 : call.outputs[0].shape[dim];
+  const bool largest = call.query.flag("largest", true), sorted = call.query.flag("sorted", true);
+  if (k == 0) return;
+  each_lane<K>(call.inputs[0], dim, [&](std::span<const K> lane, std::span<const std::int64_t> at) {
+    std::vector<std::pair<K, std::int64_t>> queue;
+    for (std::size_t i = 0; i < lane.size(); ++i) queue.emplace_back(lane[i], static_cast<std::int64_t>(i));
+    const auto before = [&](const auto& x, const auto& y) { return largest ? greater(x.first, y.first) : less(x.first, y.first); };
+    if (k * 64 <= static_cast<std::int64_t>(lane.size())) {
+      std::partial_sort(queue.begin(), queue.begin() + k, queue.end(), before);
+    } else {
+      std::nth_element(queue.begin(), queue.begin() + k - 1, queue.end(), before);
+      if (sorted) std::sort(queue.begin(), queue.begin() + k - 1, before);
+    }
+    std::vector<std::int64_t> chosen;
+    for (std::int64_t i = 0; i < k; ++i) chosen.push_back(queue[static_cast<std::size_t>(i)].second);
+    write_chosen(call, dim, at, chosen);
+  });
+}
+
+// ---- kthvalue
+
+/// Hoare's quick select as in aten/src/ATen/native/Sorting.cpp.
+template <class K>
+void quick_select(std::vector<K>& values, std::vector<std::int64_t>& places, std::int64_t k) {
+  const auto value = [&](std::int64_t i) { return values[static_cast<std::size_t>(i)]; };
+  const auto swap = [&](std::int64_t i, std::int64_t j) {
+    std::swap(values[static_cast<std::size_t>(i)], values[static_cast<std::size_t>(j)]);
+    std::swap(places[static_cast<std::size_t>(i)], places[static_cast<std::size_t>(j)]);
+  };
+  std::int64_t left = 0, right = static_cast<std::int64_t>(values.size()) - 1;
+  while (right > left) {
+    if (right == left + 1) {
+      if (greater(value(left), value(right))) swap(left, right);
+      return;
+    }
+    swap((left + right) >> 1, left + 1);
+    if (greater(value(left + 1), value(right))) swap(left + 1, right);
+    if (greater(value(left), value(right))) swap(left, right);
+    if (greater(value(left + 1), value(left))) swap(left + 1, left);
+    std::int64_t i = left + 1, j = right;
+    const K pivot = value(left);
+    for (;;) {
+      do ++i;
+      while (greater(pivot, value(i)));
+      do --j;
+      while (greater(value(j), pivot));
+      if (j < i) break;
+      swap(i, j);
+    }
+    swap(left, j);
+    if (j <= k) left = i;
+    if (j >= k) right = j - 1;
+  }
+}
+
+template <class K>
+void kth_lanes(KernelCall& call) {
+  const std::size_t dim = dim_of(call.query);
+  const std::int64_t k = call.query.constant_integer("k") - 1;
+  each_lane<K>(call.inputs[0], dim, [&](std::span<const K> lane, std::span<const std::int64_t> at) {
+    std::vector<K> values(lane.begin(), lane.end());
+    std::vector<std::int64_t> places(lane.size());
+    std::iota(places.begin(), places.end(), 0);
+    quick_select(values, places, k);
+    write_chosen(call, dim, at, std::span(places).subspan(static_cast<std::size_t>(k), 1));
+  });
+}
+
+// ---- median
+
+/// aten/src/ATen/native/Sorting.cpp, median_with_indices_impl: the lower of two middles; the first nan, or nan left out.
+template <class K>
+std::int64_t median_place(std::span<const K> lane, bool ignore_nan) {
+  const auto first_nan = std::ranges::find_if(lane, is_nan<K>);
+  if (!ignore_nan && first_nan != lane.end()) return first_nan - lane.begin();
+  std::vector<std::int64_t> order(lane.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto before = [&](std::int64_t i, std::int64_t j) {  // of equal elements the earlier one comes first
+    const K a = lane[static_cast<std::size_t>(i)], b = lane[static_cast<std::size_t>(j)];
+    return less(a, b) || (!less(b, a) && i < j);
+  };
+  const auto numbers = static_cast<std::int64_t>(lane.size()) - std::ranges::count_if(lane, is_nan<K>);
+  const std::int64_t middle = std::max<std::int64_t>((numbers - 1) / 2, 0);
+  std::nth_element(order.begin(), order.begin() + middle, order.end(), before);
+  return order[static_cast<std::size_t>(middle)];
+}
+
+template <class K>
+void median_lanes(KernelCall& call) {
+  const std::size_t dim = dim_of(call.query);
+  const bool ignore = call.query.flag("ignore_nan");
+  each_lane<K>(call.inputs[0], dim, [&](std::span<const K> lane, std::span<const std::int64_t> at) {
+    const std::int64_t place = median_place(lane, ignore);
+    write_chosen(call, dim, at, std::span(&place, 1));
+  });
+}
+
+// ---- cummax, cummin
+
+template <class K>
+void running_lanes(KernelCall& call) {
+  const std::size_t dim = dim_of(call.query);
+  const bool largest = call.query.flag("largest");
+  each_lane<K>(call.inputs[0], dim, [&](std::span<const K> lane, std::span<const std::int64_t> at) {
+    std::vector<std::int64_t> places;
+    std::int64_t best = 0;
+    for (std::size_t i = 0; i < lane.size(); ++i) {
+      const K x = lane[i], so_far = lane[static_cast<std::size_t>(best)];
+      if (is_nan(x) || (!is_nan(so_far) && (largest ? x >= so_far : x <= so_far))) best = static_cast<std::int64_t>(i);
+      places.push_back(best);
+    }
+    write_chosen(call, dim, at, places);
+  });
+}
+
+// ---- searchsorted
+
+/// The place of each value in the last dimension of a sorted sequence (operand 0): one for all, or one a row.
+template <class K>
+void search_lanes(KernelCall& call) {
+  const TensorView &sequence = call.inputs[0], &values = call.inputs[1];
+  const bool right = call.query.flag("right"), one = sequence.shape.size() == 1;
+  std::vector<std::vector<K>> rows;
+  each_lane<K>(sequence, sequence.shape.size() - 1, [&](std::span<const K> lane, auto) { rows.emplace_back(lane.begin(), lane.end()); });
+  const TensorView flat = values.shape.empty() ? with_dimension(values) : values;
+  const TensorView out = values.shape.empty() ? with_dimension(call.outputs[0]) : call.outputs[0];
+  const std::size_t dim = flat.shape.size() - 1;
+  std::size_t row = 0;
+  each_lane<K>(flat, dim, [&](std::span<const K> lane, std::span<const std::int64_t> at) {
+    const std::vector<K>& sorted = rows[one ? 0 : row++];
+    for (std::size_t i = 0; i < lane.size(); ++i) {
+      std::size_t low = 0, high = sorted.size();
+      while (low < high) {
+        const std::size_t middle = low + (high - low) / 2;
+        const bool beyond = right ? !(sorted[middle] > lane[i]) : !(sorted[middle] >= lane[i]);
+        (beyond ? low : high) = beyond ? middle + 1 : middle;
+      }
+      integer_element(out, dim, at, static_cast<std::int64_t>(i)) = static_cast<std::int64_t>(low);
+    }
+  });
+}
+
+// ---- ops
+
+using Kernel = void (*)(KernelCall&);
+
+/// The kernel for floats, or for integers and bools.
+std::function<void(KernelCall&)> by_kind(Kernel floats, Kernel integers) {
+  return [=](KernelCall& call) { (is_float(call.inputs[0].dtype) ? floats : integers)(call); };
+}
+
+std::vector<Sample> order_samples(std::vector<ir::Attributes> sets) {
+  std::vector<Sample> all;
+  for (const ir::Attributes& set : sets)
+    for (DType t : {DType::f32, DType::i64, DType::f16, DType::u8})
+      all.push_back({.name = std::string(name_of(t)), .operands = {{.dtype = t, .shape = {3, 5, 4}, .fill = Fill::distinct}}, .attributes = set});
+  all.push_back({.name = "special", .operands = {{.shape = {4, 5, 9}, .fill = Fill::special}}, .attributes = sets[0]});
+  all.push_back({.name = "strided", .operands = {{.shape = {3, 5, 4}, .fill = Fill::distinct, .strides = {{1, 12, 3}}}}, .attributes = sets[0]});
+  return all;
+}
+
+/// An op that gives elements along a dimension and their places.
+Op order_op(std::string name, std::string parameters, std::function<Shape(const OpQuery&)> shape, std::function<void(KernelCall&)> kernel,
+            std::vector<ir::Attributes> samples) {
+  Op op;
+  op.name = std::move(name);
+  op.schema = fmt::format("(Tensor self, {}) -> (Tensor, Tensor)", parameters);
+  op.infer = [shape](const OpQuery& q) -> Result<infer::Types> {
+    infer::require_operands(q, 1, 1);
+    TENON_USER_CHECK(!q.literal(0) && !is_complex(q.type(0).dtype), "takes a tensor of numbers that have an order");
+    const Shape result = shape(q);
+    return infer::Types{ir::Type::tensor(q.type(0).dtype, result, infer::device(q)), ir::Type::tensor(DType::i64, result, infer::device(q))};
+  };
+  op.kernel = std::move(kernel);
+  op.samples = [samples = std::move(samples)] { return order_samples(samples); };
+  return op;
+}
+
+Shape same_shape(const OpQuery& q) {
+  dim_of(q);
+  return q.type(0).shape;
+}
+
+Shape chosen_shape(const OpQuery& q) {
+  Shape shape = q.type(0).shape;
+  const std::int64_t k = q.constant_integer("k");
+  const std::size_t dim = dim_of(q);
+  const Dim size = shape.empty() ? Dim(1) : shape[dim];
+  TENON_USER_CHECK(k >= 0 && infer::range(q.graph(), size).most >= k, "selected index k out of range");
+  if (!size.is_constant()) throw Exception(Code::unsupported, "topk of a size that is not known");
+  if (!shape.empty()) shape[dim] = Dim(k);
+  return shape;
+}
+
+Shape one_shape(const OpQuery& q) {
+  Shape shape = q.type(0).shape;
+  const std::size_t dim = dim_of(q);
+  TENON_USER_CHECK(shape.empty() || !(shape[dim] == Dim(0)), "Expected reduction dim {} to have non-zero size.", dim);
+  if (!shape.empty()) shape[dim] = Dim(1);
+  return shape;
+}
+
+// ---- foreign calls
+
+Dim dim_or_last(ForeignArguments& a, ir::ValueId x) { return Dim(infer::wrap_dim(a.integer("dim", Dim(-1)).constant(), a.type(x).rank())); }
+
+Values sorted(ForeignArguments& a, ir::ValueId x, bool descending) {
+  return a.call("sort", {x}, {{"descending", descending}, {"dim", dim_or_last(a, x)}});
+}
+
+Values sort_adapt(ForeignArguments& a) {
+  a.container = Container::tuple;
+  return sorted(a, a.value("self"), a.flag("descending"));
+}
+
+/// NumPy's sorts without `stable` give equal elements in no order that can be relied on; values alone do not show it.
+Values numpy_order(ForeignArguments& a, bool places) {
+  a.refuse({"order"});
+  const std::string kind = a.text("kind", a.flag("stable", false) ? "stable" : "quicksort");
+  if (places && kind != "stable" && kind != "mergesort") throw Exception(Code::unsupported, "argsort without kind='stable'");
+  ir::ValueId x = a.tensor(a.value("self"));
+  if (a["dim"].is_none()) {
+    const ir::ValueId flat = reshape_to(a.builder(), x, {Dim(-1)});
+    return {a.call("sort", {flat}, {{"descending", false}, {"dim", Dim(0)}})[places ? 1 : 0]};
+  }
+  return {sorted(a, x, false)[places ? 1 : 0]};
+}
+
+Values topk_adapt(ForeignArguments& a) {
+  const ir::ValueId x = a.value("self");
+  a.container = Container::tuple;
+  return a.call("topk", {x}, {{"dim", dim_or_last(a, x)}, {"k", a.integer("k")}, {"largest", a.flag("largest", true)}, {"sorted", a.flag("sorted", true)}});
+}
+
+/// One element of a lane, with or without the dimension.
+Values one_of_lane(ForeignArguments& a, std::string_view op, ir::ValueId x, Dim dim, bool keep, ir::Attributes attributes) {
+  attributes.push_back({"dim", dim});
+  Shape shape = a.type(x).shape;
+  Values found = a.call(op, {x}, std::move(attributes));
+  if (keep || shape.empty()) return found;
+  shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(dim.constant()));
+  for (ir::ValueId& v : found) v = reshape_to(a.builder(), v, shape);
+  return found;
+}
+
+Values kthvalue_adapt(ForeignArguments& a) {
+  const ir::ValueId x = a.value("self");
+  a.container = Container::tuple;
+  const Dim dim = dim_or_last(a, x);
+  const Dim size = a.type(x).rank() ? a.type(x).shape[static_cast<std::size_t>(dim.constant())] : Dim(1);
+  TENON_USER_CHECK(a.constant("k") > 0 && infer::range(a.graph(), size).most >= a.constant("k"), "kthvalue(): selected number k out of range for dimension {}", dim.constant());
+  return one_of_lane(a, "kthvalue", x, dim, a.flag("keepdim"), {{"k", a.integer("k")}});
+}
+
+Adapt median_adapt(bool ignore_nan) {
+  return [=](ForeignArguments& a) -> Values {
+    const ir::ValueId x = a.value("self");
+    if (a.given("dim")) {
+      a.container = Container::tuple;
+      return one_of_lane(a, "median", x, dim_or_last(a, x), a.flag("keepdim"), {{"ignore_nan", ignore_nan}});
+    }
+    const ir::ValueId flat = reshape_to(a.builder(), x, {Dim(-1)});
+    if (a.type(flat).shape[0] == Dim(0)) throw Exception(Code::unsupported, "the median of nothing");
+    return {one_of_lane(a, "median", flat, Dim(0), false, {{"ignore_nan", ignore_nan}})[0]};
+  };
+}
+
+Adapt running_adapt(bool largest) {
+  return [=](ForeignArguments& a) {
+    const ir::ValueId x = a.value("self");
+    a.container = Container::tuple;
+    return a.call("cummax", {x}, {{"dim", dim_or_last(a, x)}, {"largest", largest}});
+  };
+}
+
+Values search_adapt(ForeignArguments& a) {
+  const std::string side = a.text("side", "left");
+  TENON_USER_CHECK(side == "left" || side == "right", "torch.searchsorted(): side can only be 'left' or 'right' but got {}", side);
+  const bool right = a.flag("right") || side == "right";
+  Values both{a.value("sorted_sequence"), a.tensor(a.value("self"))};
+  if (a.given("sorter")) {
+    if (a.numpy()) throw Exception(Code::unsupported, "searchsorted with a sorter");
+    both[0] = a.one("gather", {both[0], a.value("sorter")}, {{"dim", Dim(static_cast<std::int64_t>(a.type(both[0]).rank()) - 1)}});
+  }
+  a.promote(both, Promotion::common);
+  const ir::ValueId found = a.one("searchsorted", both, {{"right", right}});
+  return {a.builder().cast(found, a.flag("out_int32") ? DType::i32 : DType::i64)};
+}
+
+Op searchsorted_op() {
+  Op op;
+  op.name = "searchsorted";
+  op.schema = "(Tensor sorted_sequence, Tensor self, *, bool right=False) -> Tensor";
+  op.aliases = names({"torch.searchsorted"}, "(sorted_sequence, input -> self, *, out_int32=False, right=False, side=None, sorter=None, out=None)", search_adapt) +
+               names({"torch.bucketize"}, "(input -> self, boundaries -> sorted_sequence, *, out_int32=False, right=False, out=None)", search_adapt) +
+               names({"numpy.searchsorted"}, "(a -> sorted_sequence, v -> self, side='left', sorter=None)", search_adapt);
+  op.infer = [](const OpQuery& q) -> Result<infer::Types> {
+    infer::require_operands(q, 2, 2);
+    TENON_USER_CHECK(!q.literal(0) && !q.literal(1), "takes tensors, not numbers");
+    infer::shared_dtype(q);
+    const Shape &sequence = q.type(0).shape, &values = q.type(1).shape;
+    TENON_USER_CHECK(sequence.size() == 1 || sequence.size() == values.size(), "boundaries of {} dimensions for values of {}", sequence.size(), values.size());
+    for (std::size_t d = 0; sequence.size() > 1 && d + 1 < sequence.size(); ++d) infer::require_equal(q.graph(), sequence[d], values[d], "the rows of boundaries and values");
+    return infer::one(q, DType::i64, values);
+  };
+  op.kernel = by_kind(search_lanes<double>, search_lanes<std::int64_t>);
+  op.no_grad_reason = "its result is an integer";
+  op.samples = [] {
+    std::vector<Sample> all;
+    for (bool right : {false, true}) {
+      all.push_back({.name = "one", .operands = {{.shape = {1}}, {.shape = {3, 4}}}, .attributes = {{"right", right}}});
+      all.push_back({.name = "rows", .operands = {{.dtype = DType::i64, .shape = {3, 1}}, {.dtype = DType::i64, .shape = {3, 5}}}, .attributes = {{"right", right}}});
+      all.push_back({.name = "scalar", .operands = {{.shape = {1}}, {.shape = {}}}, .attributes = {{"right", right}}});
+    }
+    return all;
+  };
+  return op;
+}
+
+}  // namespace
+
+Family sorting_ops() {
+  Op sort = order_op("sort", "int dim, bool descending=False", same_shape, by_kind(sort_lanes<double>, sort_lanes<std::int64_t>),
+                     {{{"descending", false}, {"dim", Dim(1)}}, {{"descending", true}, {"dim", Dim(-1)}}});
+  sort.aliases = torch_names("sort", "(self, dim=-1, descending=False, *, stable=False, out=None)", sort_adapt) +
+                 torch_names("argsort", "(self, dim=-1, descending=False, *, stable=False)",
+                             [](ForeignArguments& a) -> Values { return {sorted(a, a.value("self"), a.flag("descending"))[1]}; }) +
+                 torch_names("msort", "(self, *, out=None)",
+                             [](ForeignArguments& a) -> Values { return {a.call("sort", {a.value("self")}, {{"descending", false}, {"dim", Dim(0)}})[0]}; }) +
+                 names({"numpy.sort"}, "(a -> self, axis -> dim = -1, kind=None, order=None, *, stable=None)", [](ForeignArguments& a) { return numpy_order(a, false); }) +
+                 names({"numpy.argsort"}, "(a -> self, axis -> dim = -1, kind=None, order=None, *, stable=None)", [](ForeignArguments& a) { return numpy_order(a, true); }) +
+                 names({"numpy.ndarray.argsort"}, "(self, axis -> dim = -1, kind=None, order=None, *, stable=None)", [](ForeignArguments& a) { return numpy_order(a, true); });
+  Op topk = order_op("topk", "int k, int dim, bool largest=True, bool sorted=True", chosen_shape, by_kind(topk_lanes<double>, topk_lanes<std::int64_t>),
+                     {{{"dim", Dim(1)}, {"k", Dim(2)}}, {{"dim", Dim(-1)}, {"k", Dim(4)}, {"largest", false}}});
+  topk.aliases = torch_names("topk", "(self, k, dim=-1, largest=True, sorted=True, *, out=None)", topk_adapt);
+  Op kth = order_op("kthvalue", "int k, int dim", one_shape, by_kind(kth_lanes<double>, kth_lanes<std::int64_t>), {{{"dim", Dim(1)}, {"k", Dim(3)}}});
+  kth.aliases = torch_names("kthvalue", "(self, k, dim=-1, keepdim=False, *, out=None)", kthvalue_adapt);
+  Op median = order_op("median", "int dim, bool ignore_nan=False", one_shape, by_kind(median_lanes<double>, median_lanes<std::int64_t>),
+                       {{{"dim", Dim(1)}}, {{"dim", Dim(-1)}, {"ignore_nan", true}}});
+  median.aliases = torch_names("median", "(self, dim=None, keepdim=False, *, out=None)", median_adapt(false)) +
+                   torch_names("nanmedian", "(self, dim=None, keepdim=False, *, out=None)", median_adapt(true));
+  Op running = order_op("cummax", "int dim, bool largest=True", same_shape, by_kind(running_lanes<double>, running_lanes<std::int64_t>),
+                        {{{"dim", Dim(1)}, {"largest", true}}, {{"dim", Dim(-1)}, {"largest", false}}});
+  running.aliases = torch_names("cummax", "(self, dim, *, out=None)", running_adapt(true)) + torch_names("cummin", "(self, dim, *, out=None)", running_adapt(false));
+  return {std::move(sort), std::move(topk), std::move(kth), std::move(median), std::move(running), searchsorted_op()};
+}
+
+}  // namespace tenon::ops

@@ -1,0 +1,116 @@
+// Functions of numbers in torch's words that are made of several pointwise ops. No op is declared here: the names belong to `cat`.
+#include <cmath>
+#include <numbers>
+
+#include "core/ops/families/formula.h"
+
+namespace tenon::ops {
+namespace {
+
+using ir::Dim;
+using ir::Shape;
+using V = ir::ValueId;
+
+Values extremes(ForeignArguments& a) {
+  const V x = a.value("self");
+  a.container = Container::tuple;
+  ir::Attributes over{{"dim", a.given("dim") ? std::vector<Dim>{Dim(a.dim("dim", a.type(x).rank()))} : std::vector<Dim>{}}, {"keepdim", a.flag("keepdim")}};
+  return {a.one("amin", {x}, over), a.one("amax", {x}, over)};
+}
+
+/// Of real numbers: 0, or pi where negative; nan stays.
+Values angle(ForeignArguments& a) {
+  Formula f(a);
+  V x = a.value("self");
+  if (!is_float(f.dtype(x))) x = f.cast(x, a.default_float());
+  const V turned = f.where(f.two("lt", x, f.number(0)), f.filled(std::numbers::pi, f.dtype(x), {}), f.number(0));
+  return {f.where(f.one("isnan", x), x, turned)};
+}
+
+Values float_power(ForeignArguments& a) {
+  Values xy{a.tensor(a.value("self")), a.tensor(a.value("exponent"))};
+  for (V& v : xy) v = a.builder().cast(v, DType::f64);
+  return a.call("pow", xy);
+}
+
+Values always_true(ForeignArguments& a) {
+  return {a.builder().one("full", {a.builder().literal(true)}, {{"dtype", DType::b8}, {"size", a.type(a.value("self")).shape}})};
+}
+
+/// x * 2^other.
+Values ldexp(ForeignArguments& a) {
+  Formula f(a);
+  const V x = a.value("self"), power = a.tensor(a.value("other"));
+  const DType t = is_float(f.dtype(power)) ? f.dtype(power) : a.default_float();
+  return {f.mul(x, f.one("exp2", f.cast(power, t)))};
+}
+
+Values glu(ForeignArguments& a) {
+  Formula f(a);
+  const V x = a.value("self");
+  TENON_USER_CHECK(f.rank(x) > 0, "glu does not support 0-dimensional tensors");
+  const auto dim = static_cast<std::size_t>(infer::wrap_dim(a.integer("dim", Dim(-1)).constant(), f.rank(x)));
+  const Dim size = f.shape(x)[dim];
+  TENON_USER_CHECK(mod(size, Dim(2)) == Dim(0), "Halving dimension must be even, but dimension {} is size {}", dim, infer::text(a.graph(), size));
+  const Dim half = floor_div(size, Dim(2));
+  return {f.mul(slice_of(a.builder(), x, dim, {{}, half, {}}), f.one("sigmoid", slice_of(a.builder(), x, dim, {half, {}, {}})))};
+}
+
+/// The slope of each channel, or one for all.
+Values prelu(ForeignArguments& a) {
+  Formula f(a);
+  const V x = a.value("self");
+  V weight = a.value("weight");
+  if (f.rank(weight) == 1 && f.rank(x) >= 2) {
+    Shape shape(f.rank(x) - 1, Dim(1));
+    shape[0] = f.shape(weight)[0];
+    weight = reshape_to(a.builder(), weight, shape);
+  } else if (f.rank(weight) == 1) {
+    weight = reshape_to(a.builder(), weight, {});
+  }
+  return {f.where(f.two("gt", x, f.number(0)), x, f.mul(weight, x))};
+}
+
+
+/// -x log x; 0 at 0, -inf below.
+Values entropy(ForeignArguments& a) {
+  Formula f(a);
+  V x = a.value("self");
+  if (!is_float(f.dtype(x))) x = f.cast(x, a.default_float());
+  const V inside = f.where(f.two("eq", x, f.number(0)), f.number(0), f.filled(-INFINITY, f.dtype(x), {}));
+  return {f.where(f.one("isnan", x), x, f.where(f.two("gt", x, f.number(0)), f.mul(f.one("neg", x), f.one("log", x)), inside))};
+}
+
+Values x_log1p(ForeignArguments& a) {
+  Formula f(a);
+  Values xy{a.value("self"), a.value("other")};
+  a.promote(xy, Promotion::common_float);
+  const V product = f.mul(xy[0], f.one("log1p", xy[1]));
+  const V zero = f.two("eq", a.tensor(xy[0]), f.number(0));
+  return {f.where(f.one("isnan", a.tensor(xy[1])), f.filled(NAN, f.dtype(product), {}), f.where(zero, f.number(0), product))};
+}
+
+/// The normal distribution's integral, with ATen's loss of digits far below 0.
+Values normal_integral(ForeignArguments& a) {
+  Formula f(a);
+  V x = a.value("self");
+  if (!is_float(f.dtype(x))) x = f.cast(x, a.default_float());
+  return {f.mul(f.add(f.number(1), f.one("erf", f.mul(x, f.number(std::numbers::sqrt2 / 2)))), f.number(0.5))};
+}
+
+}  // namespace
+
+std::vector<Alias> special_names() {
+  return torch_names("aminmax", "(self, *, dim=None, keepdim=False, out=None)", extremes) +
+         torch_names("angle", "(self, *, out=None)", angle) +
+         torch_names("float_power", "(self, exponent, *, out=None)", float_power) +
+         torch_names("isreal", "(self)", always_true) +
+         torch_names("ldexp", "(self, other, *, out=None)", ldexp) +
+         names({"torch.glu"}, "(self, dim=-1)", glu) +
+         torch_names("prelu", "(self, weight)", prelu) +
+         names({"torch.special.entr"}, "(self, *, out=None)", entropy) +
+         names({"torch.special.xlog1py"}, "(self, other, *, out=None)", x_log1p) +
+         names({"torch.special.ndtr"}, "(self, *, out=None)", normal_integral);
+}
+
+}  // namespace tenon::ops

@@ -1,0 +1,251 @@
+// Statistics and normalisations that are made of other ops. No op is declared here: the names belong to `layer_norm`.
+#include <algorithm>
+
+#include "core/ops/families/formula.h"
+
+namespace tenon::ops {
+namespace {
+
+using ir::Dim;
+using ir::Shape;
+using V = ir::ValueId;
+
+// ---- quantile
+
+/// The arguments of a quantile, with the reduced dimension last.
+struct Quantile {
+  V x, q;               // q: [1] or [number of quantiles], as the last dimension of x's rank
+  Shape before;         // the operand's shape
+  std::size_t dim = 0;  // of `before`
+  bool flat, one;       // over all elements; a single quantile
+  std::string mode;
+  std::int64_t size = 0;
+
+  explicit Quantile(ForeignArguments& a) : x(a.value("self")), flat(!a.given("dim")), mode(a.text("interpolation", "linear")) {
+    Formula f(a);
+    const DType t = f.dtype(x);
+    if (!is_float(t) || is_reduced_float(t)) throw Exception(Code::unsupported, "quantile of these dtypes");
+    if (!a.is_tensor("q")) TENON_USER_CHECK(a.number("q", 0) >= 0 && a.number("q", 0) <= 1, "quantile() q must be in the range [0, 1]");
+    q = a.is_tensor("q") ? a.value("q") : f.filled(a.number("q", 0), t, {});
+    one = f.rank(q) == 0;
+    TENON_USER_CHECK(f.rank(q) <= 1 && f.dtype(q) == t, "quantile() q must be a scalar or 1D tensor of the input's dtype");
+    constexpr std::string_view kModes[] = {"linear", "lower", "higher", "midpoint", "nearest"};
+    TENON_USER_CHECK(std::ranges::find(kModes, mode) != std::end(kModes),
+                     "quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {}", mode);
+    before = f.shape(x);
+    if (!flat) dim = static_cast<std::size_t>(a.dim("dim", before.size()));
+    arrange(a);
+  }
+
+  Shape result(bool keep) const {
+    Shape shape;
+    for (std::size_t d = 0; d < before.size(); ++d) {
+      if (!flat && d != dim) shape.push_back(before[d]);
+      else if (keep) shape.emplace_back(1);
+    }
+    return shape;
+  }
+
+ private:
+  void arrange(ForeignArguments& a) {
+    Formula f(a);
+    if (flat || before.empty()) x = reshape_to(a.builder(), x, {ir::product(before)});
+    std::vector<std::int64_t> order;
+    for (std::size_t d = 0; d < f.rank(x); ++d)
+      if (d != dim) order.push_back(static_cast<std::int64_t>(d));
+    order.push_back(static_cast<std::int64_t>(dim));
+    x = permute_by(a.builder(), x, order);
+    const Dim count = f.shape(x).back();
+    if (!count.is_constant() || count == Dim(0)) throw Exception(Code::unsupported, "quantile of this size");
+    size = count.constant();
+    Shape line(f.rank(x), Dim(1));
+    if (!one) line.back() = f.shape(q)[0];
+    q = reshape_to(a.builder(), q, line);
+  }
+};
+
+/// The ranks of the quantiles among the sorted elements: fractions, computed in the operand's dtype as torch does. A lane with nan ends
+/// in nan, which stands last, unless nan is left out.
+V ranks_of(ForeignArguments& a, const Quantile& p, V sorted, bool ignore_nan) {
+  Formula f(a);
+  const std::vector<Dim> last{Dim(static_cast<std::int64_t>(f.rank(sorted)) - 1)};
+  const V nans = f.one("isnan", sorted);
+  const double top = static_cast<double>(p.size - 1);
+  if (!ignore_nan) return f.where(a.one("any", {nans}, {{"dim", last}, {"keepdim", true}}), f.number(top), f.mul(p.q, f.number(top)));
+  const V count = a.one("sum", {f.one("logical_not", nans)}, {{"dim", last}, {"dtype", f.dtype(p.x)}, {"keepdim", true}});
+  return f.at_least(f.mul(p.q, f.sub(count, f.number(1))), 0);
+}
+
+/// The elements at the ranks, or between the neighbours of a rank.
+V elements_at(ForeignArguments& a, V sorted, V ranks, const std::string& mode) {
+  Formula f(a);
+  Shape shape = f.shape(sorted);
+  shape.back() = f.shape(ranks).back();
+  const Dim last(static_cast<std::int64_t>(shape.size()) - 1);
+  const auto element = [&](V place) { return a.one("gather", {sorted, expand_to(a.builder(), f.cast(place, DType::i64), shape)}, {{"dim", last}}); };
+  if (mode == "nearest") return element(f.one("round", ranks));
+  if (mode == "higher") return element(f.one("ceil", ranks));
+  const V low = f.one("floor", ranks), below = element(low);
+  if (mode == "lower") return below;
+  const V weight = mode == "midpoint" ? f.filled(0.5, f.dtype(sorted), {}) : f.sub(ranks, low);
+  return a.one("lerp", {below, element(f.one("ceil", ranks)), weight});
+}
+
+Adapt quantile(bool ignore_nan) {
+  return [ignore_nan](ForeignArguments& a) -> Values {
+    Formula f(a);
+    const Quantile p(a);
+    const std::size_t rank = f.rank(p.x);
+    const V sorted = a.call("sort", {p.x}, {{"descending", false}, {"dim", Dim(static_cast<std::int64_t>(rank) - 1)}})[0];
+    const V found = elements_at(a, sorted, ranks_of(a, p, sorted, ignore_nan), p.mode);
+    std::vector<std::int64_t> front{static_cast<std::int64_t>(rank) - 1};  // the quantiles come first
+    for (std::size_t d = 0; d + 1 < rank; ++d) front.push_back(static_cast<std::int64_t>(d));
+    const V y = permute_by(a.builder(), found, front);
+    Shape result = p.result(a.flag("keepdim"));
+    if (!p.one) result.insert(result.begin(), Dim(f.shape(p.q).back()));
+    return {reshape_to(a.builder(), y, result)};
+  };
+}
+
+// ---- norms with their statistics
+
+struct Moments {
+  V mean, variance, distance;
+};
+
+Moments moments(ForeignArguments& a, V x, std::vector<Dim> dims) {
+  Formula f(a);
+  const ir::Attributes over{{"dim", std::move(dims)}, {"dtype", f.dtype(x)}, {"keepdim", true}};
+  const V mean = a.one("mean", {x}, over), distance = f.sub(x, mean);
+  return {mean, a.one("mean", {f.mul(distance, distance)}, over), distance};
+}
+
+void require_native(ForeignArguments& a, V x) {
+  const DType t = a.type(x).dtype;
+  if (!is_float(t) || is_reduced_float(t) || ir::product(a.type(x).shape) == Dim(0)) throw Exception(Code::unsupported, "a norm with statistics of these operands");
+}
+
+V with_affine(ForeignArguments& a, V y, const Shape& shape) {
+  Formula f(a);
+  if (a.given("weight")) y = f.mul(y, reshape_to(a.builder(), a.value("weight"), shape));
+  if (a.given("bias")) y = f.add(y, reshape_to(a.builder(), a.value("bias"), shape));
+  return y;
+}
+
+V inverse_deviation(ForeignArguments& a, V variance) {
+  Formula f(a);
+  return f.one("rsqrt", f.add(variance, f.number(a.number("eps", 1e-5))));
+}
+
+/// The result, the mean and 1 / deviation of each sample.
+Values native_layer_norm(ForeignArguments& a) {
+  Formula f(a);
+  const V x = a.value("input");
+  require_native(a, x);
+  const auto shape = a.integers("normalized_shape");
+  std::vector<Dim> dims;
+  TENON_USER_CHECK(!shape.empty() && shape.size() <= f.rank(x), "normalized_shape has {} dimensions, the input {}", shape.size(), f.rank(x));
+  for (std::size_t d = f.rank(x) - shape.size(); d < f.rank(x); ++d) dims.emplace_back(static_cast<std::int64_t>(d));
+  const Moments m = moments(a, x, dims);
+  const V inverse = inverse_deviation(a, m.variance);
+  a.container = Container::tuple;
+  ir::ValueId y = with_affine(a, f.mul(m.distance, inverse), shape);
+  if (!a.given("bias")) y = f.add(y, f.number(0));  // ATen adds a bias of zeros: -0 becomes 0
+  return {y, m.mean, inverse};
+}
+
+Shape channels_of(ForeignArguments& a, V x) {
+  Shape shape(a.type(x).rank() - 1, Dim(1));
+  shape[0] = a.type(x).shape[1];
+  return shape;
+}
+
+Values native_group_norm(ForeignArguments& a) {
+  Formula f(a);
+  const V x = a.value("input");
+  require_native(a, x);
+  const Shape shape = f.shape(x);
+  const Dim n = a.integer("N"), groups = a.integer("group");
+  const V grouped = reshape_to(a.builder(), x, {n, groups, floor_div(ir::product(shape), n * groups)});
+  const Moments m = moments(a, grouped, {Dim(2)});
+  const V inverse = inverse_deviation(a, m.variance);
+  const V y = with_affine(a, reshape_to(a.builder(), f.mul(m.distance, inverse), shape), channels_of(a, x));
+  a.container = Container::tuple;
+  return {y, reshape_to(a.builder(), m.mean, {n, groups}), reshape_to(a.builder(), inverse, {n, groups})};
+}
+
+/// Every sample and channel by itself. The running statistics are read, or left alone.
+Values instance_norm(ForeignArguments& a) {
+  Formula f(a);
+  const V x = a.value("input");
+  require_native(a, x);
+  TENON_USER_CHECK(f.rank(x) >= 2, "instance_norm takes at least 2 dimensions");
+  const bool own = a.flag("use_input_stats", true);
+  if (own && a.given("running_mean")) throw Exception(Code::unsupported, "instance_norm that updates running statistics");
+  const Shape channels = channels_of(a, x);
+  if (!own) {
+    const V distance = f.sub(x, reshape_to(a.builder(), a.value("running_mean"), channels));
+    const V inverse = reshape_to(a.builder(), inverse_deviation(a, a.value("running_var")), channels);
+    return {with_affine(a, f.mul(distance, inverse), channels)};
+  }
+  std::vector<Dim> dims;
+  for (std::size_t d = 2; d < f.rank(x); ++d) dims.emplace_back(static_cast<std::int64_t>(d));
+  if (dims.empty()) throw Exception(Code::unsupported, "instance_norm without spatial dimensions");
+  const Moments m = moments(a, x, dims);
+  return {with_affine(a, f.mul(m.distance, inverse_deviation(a, m.variance)), channels)};
+}
+
+// ---- covariance, distances, areas
+
+Values dist(ForeignArguments& a) {
+  Formula f(a);
+  const V d = f.sub(a.value("self"), a.value("other"));
+  if (!is_float(f.dtype(d))) throw Exception(Code::unsupported, "dist of integers");
+  return {a.one("linalg_vector_norm", {d}, {{"dim", std::vector<Dim>{}}, {"keepdim", false}, {"ord", a.number("p", 2)}})};
+}
+
+/// The trapezoid rule along a dimension: all of it, or running.
+Adapt trapezoid(bool running) {
+  return [running](ForeignArguments& a) -> Values {
+    Formula f(a);
+    const V y = a.value("y");
+    if (!is_float(f.dtype(y)) || f.rank(y) == 0) throw Exception(Code::unsupported, "trapezoid of these operands");
+    if (a.given("x") && a.is_tensor("x") == false) throw Exception(Code::unsupported, "trapezoid at a number");
+    const auto dim = static_cast<std::size_t>(infer::wrap_dim(a.integer("dim", Dim(-1)).constant(), f.rank(y)));
+    const auto pairs = [&](V v, std::size_t d) {
+      return std::pair{slice_of(a.builder(), v, d, {Dim(1), {}, {}}), slice_of(a.builder(), v, d, {{}, Dim(-1), {}})};
+    };
+    const auto [later, earlier] = pairs(y, dim);
+    V areas = f.add(later, earlier);
+    if (a.given("x")) {
+      V x = a.value("x");
+      Shape shape = f.shape(x);
+      if (shape.size() == 1) {
+        shape.assign(f.rank(y), Dim(1));
+        shape[dim] = f.shape(x)[0];
+      }
+      if (shape.size() != f.rank(y)) throw Exception(Code::unsupported, "trapezoid at places of another rank");
+      x = reshape_to(a.builder(), x, shape);
+      const auto [right, left] = pairs(x, dim);
+      areas = f.mul(areas, f.sub(right, left));
+    }
+    const double step = (a.given("dx") ? a.number("dx", 1) : 1) / 2;
+    const Dim at(static_cast<std::int64_t>(dim));
+    const V total = running ? a.one("cumsum", {areas}, {{"dim", at}, {"dtype", f.dtype(areas)}}) : f.sum(areas, {at});
+    return {f.mul(total, f.number(step))};
+  };
+}
+
+}  // namespace
+
+std::vector<Alias> statistics_names() {
+  return torch_names("quantile", "(self, q, dim=None, keepdim=False, *, interpolation='linear', out=None)", quantile(false)) +
+         torch_names("nanquantile", "(self, q, dim=None, keepdim=False, *, interpolation='linear', out=None)", quantile(true)) +
+         names({"torch.native_layer_norm"}, "(input, normalized_shape, weight, bias, eps)", native_layer_norm) +
+         names({"torch.native_group_norm"}, "(input, weight, bias, N, C, HxW, group, eps)", native_group_norm) +
+         names({"torch.instance_norm"}, "(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled=False)", instance_norm) +
+         torch_names("dist", "(self, other, p=2)", dist) + names({"torch.trapezoid", "torch.trapz"}, "(y, x=None, *, dx=None, dim=-1)", trapezoid(false)) +
+         names({"torch.cumulative_trapezoid"}, "(y, x=None, *, dx=None, dim=-1)", trapezoid(true));
+}
+
+}  // namespace tenon::ops

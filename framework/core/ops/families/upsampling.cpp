@@ -1,0 +1,346 @@
+// Interpolation onto another grid (upsample in every mode) and at given places (grid_sampler), with ATen's arithmetic.
+#include "core/ops/families/move.h"
+#include "core/ops/families/window.h"
+
+namespace tenon::ops {
+namespace {
+
+using ir::Dim;
+using ir::Shape;
+
+/// What one result reads of one dimension: indices and their weights.
+struct Taps {
+  std::vector<Scalar> index, weight;
+};
+
+/// The sum over all combinations of taps of weight times element; `load` takes one index a dimension.
+Scalar weighted(Scalars& s, std::span<const Taps> taps, std::vector<Scalar>& chosen, const std::function<Scalar(std::span<const Scalar>)>& load) {
+  if (chosen.size() == taps.size()) return load(chosen);
+  const Taps& own = taps[chosen.size()];
+  std::optional<Scalar> sum;
+  for (std::size_t k = 0; k < own.index.size(); ++k) {
+    chosen.push_back(own.index[k]);
+    Scalar part = weighted(s, taps, chosen, load);
+    chosen.pop_back();
+    if (!own.weight.empty()) part = s.mul(part, own.weight[k]);
+    sum = sum ? s.add(*sum, part) : part;
+  }
+  return *sum;
+}
+
+/// Keys 1981, with a = -0.75 as ATen and OpenCV take it: the weights of the elements at -1, 0, 1, 2 for a place t in [0, 1). The
+/// polynomials are factored, which loses less than ATen's Horner forms.
+std::vector<Scalar> cubic_weights(Scalars& s, Scalar t) {
+  const Scalar one = s.like(t, 1), rest = s.sub(one, t), a = s.like(t, -0.75);
+  const auto near = [&](Scalar x, Scalar y) {  // y is 1 - x
+    return s.mul(y, s.sub(s.add(one, x), s.mul(s.mul(s.like(t, 2 - 0.75), x), x)));
+  };
+  const auto far = [&](Scalar x, Scalar y) { return s.mul(s.mul(s.mul(a, x), y), y); };
+  return {far(t, rest), near(t, rest), near(rest, t), far(rest, t)};
+}
+
+Scalar clamp_index(Scalars& s, Scalar i, const Dim& size) { return s.minimum(s.maximum(i, s.extent(Dim(0))), s.extent(size - Dim(1))); }
+
+// ---- upsample
+
+/// One dimension of an upsample: input and output sizes, and the factor that was given (0: none).
+struct Resized {
+  Dim in, out;
+  double factor;
+  bool align;
+
+  Resized(const OpQuery& q, std::size_t d, std::size_t rank)
+      : in(q.type(0).shape[q.type(0).rank() - rank + d]), out(q.integers("output_size")[d]), factor(q.number(fmt::format("scale{}", d), 0)), align(q.flag("align_corners")) {}
+
+  /// Input elements per output element, in the dtype that ATen computes it in.
+  Scalar scale(Scalars& s, DType t) const {
+    if (!align && factor > 0) return s.constant(t, 1 / factor);
+    const auto size = [&](const Dim& d) { return s.convert(s.extent(d), t); };
+    if (!align) return s.div(size(in), size(out));
+    const Scalar gaps = size(out - Dim(1)), zero = s.constant(t, 0.0);
+    return s.select(s.gt(gaps, zero), s.div(size(in - Dim(1)), s.maximum(gaps, s.like(gaps, 1))), zero);
+  }
+};
+
+Taps nearest_taps(Scalars& s, const Resized& r, Scalar o, bool exact) {
+  if (r.in == r.out) return {{o}, {}};
+  if (r.out == r.in + r.in && !exact) return {{s.binary(Primitive::floor_div, o, s.extent(Dim(2)))}, {}};
+  Scalar place = s.convert(o, DType::f32);  // ATen computes this in float32 for every dtype
+  if (exact) place = s.add(place, s.like(place, 0.5));
+  const Scalar index = s.convert(s.unary(Primitive::floor, s.mul(place, r.scale(s, DType::f32))), DType::i64);
+  return {{s.minimum(index, s.extent(r.in - Dim(1)))}, {}};
+}
+
+Scalar source_place(Scalars& s, const Resized& r, Scalar o, DType t) {
+  const Scalar at = s.convert(o, t), scale = r.scale(s, t);
+  if (r.align) return s.mul(scale, at);
+  return s.sub(s.mul(scale, s.add(at, s.like(at, 0.5))), s.like(at, 0.5));
+}
+
+/// The index at or before a place, and how far the place lies beyond it.
+std::pair<Scalar, Scalar> split_place(Scalars& s, const Resized& r, Scalar place) {
+  const Scalar last = s.convert(s.extent(r.in - Dim(1)), place.dtype);
+  const Scalar whole = s.minimum(s.unary(Primitive::floor, place), last);
+  const Scalar rest = s.minimum(s.maximum(s.sub(place, whole), s.like(place, 0)), s.like(place, 1));
+  return {s.convert(whole, DType::i64), rest};
+}
+
+Taps linear_taps(Scalars& s, const Resized& r, Scalar o, DType t) {
+  if (r.in == r.out) return {{o}, {}};
+  const Scalar place = source_place(s, r, o, t);
+  const auto [index, rest] = split_place(s, r, s.maximum(place, s.like(place, 0)));
+  const Scalar next = s.minimum(IndexMath(s).add(index, Dim(1)), s.extent(r.in - Dim(1)));
+  return {{index, next}, {s.sub(s.like(rest, 1), rest), rest}};
+}
+
+Taps cubic_taps(Scalars& s, const Resized& r, Scalar o, DType t) {
+  if (r.in == r.out) return {{o}, {}};
+  const auto [index, rest] = split_place(s, r, source_place(s, r, o, t));
+  Taps taps{{}, cubic_weights(s, rest)};
+  for (std::int64_t k = -1; k <= 2; ++k) taps.index.push_back(clamp_index(s, IndexMath(s).add(index, Dim(k)), r.in));
+  return taps;
+}
+
+Shape upsampled_shape(const OpQuery& q) {
+  const auto size = q.integers("output_size");
+  Shape shape = q.type(0).shape;
+  TENON_USER_CHECK(shape.size() == size.size() + 2, "It is expected input_size equals to {}, but got size {}", size.size() + 2, shape.size());
+  for (std::size_t d = 0; d < size.size(); ++d) {
+    TENON_USER_CHECK(infer::range(q.graph(), size[d]).most > 0 && !(shape[d + 2] == Dim(0)), "Input and output sizes should be greater than 0");
+    shape[d + 2] = size[d];
+  }
+  return shape;
+}
+
+LoopBody upsample_loop(const OpQuery& q) {
+  const std::string mode = q.text("mode");
+  const std::size_t rank = q.integers("output_size").size();
+  return elementwise(upsampled_shape(q), [&](Scalars& s) {
+    const DType t = compute_type(q.type(0).dtype);
+    const auto at = IndexMath(s).loops(rank + 2);
+    std::vector<Taps> taps;
+    for (std::size_t d = 0; d < rank; ++d) {
+      const Resized r(q, d, rank);
+      if (mode == "linear") taps.push_back(linear_taps(s, r, at[d + 2], t));
+      else if (mode == "cubic") taps.push_back(cubic_taps(s, r, at[d + 2], t));
+      else taps.push_back(nearest_taps(s, r, at[d + 2], mode == "nearest_exact"));
+    }
+    std::vector<Scalar> chosen;
+    return weighted(s, taps, chosen, [&](std::span<const Scalar> spatial) {
+      std::vector<Scalar> index{at[0], at[1]};
+      index.insert(index.end(), spatial.begin(), spatial.end());
+      return s.load(0, q.type(0).dtype, index);
+    });
+  });
+}
+
+/// torch's vectorised overloads: a size, or factors that multiply the input's. The others: sizes, then one factor a dimension.
+Adapt upsample_adapt(std::size_t rank, std::string mode) {
+  return [=](ForeignArguments& a) {
+    const ir::ValueId x = a.value("input");
+    const Shape shape = a.type(x).shape;
+    TENON_USER_CHECK(shape.size() == rank + 2, "It is expected input_size equals to {}, but got size {}", rank + 2, shape.size());
+    if (!is_float(a.type(x).dtype) && !mode.starts_with("nearest")) throw Exception(Code::unsupported, "interpolation between integers");
+    std::vector<double> factors;
+    if (const ForeignList* list = a["scale_factors"].as<ForeignList>())
+      for (const ForeignArgument& f : *list) {
+        const double* number = f.as<double>();
+        const Dim* whole = f.as<Dim>();
+        if (!number && !(whole && whole->is_constant())) throw Exception(Code::unsupported, "a scale factor that is no number");
+        factors.push_back(number ? *number : static_cast<double>(whole->constant()));
+      }
+    std::vector<Dim> size;
+    ir::Attributes attributes{{"align_corners", a.flag("align_corners")}, {"mode", mode}};
+    if (a.given("output_size")) size = per_dim(a, "output_size", rank, {});
+    TENON_USER_CHECK(size.size() == rank || factors.size() == rank, "Must specify exactly one of output_size and scale_factors");
+    for (std::size_t d = 0; d < factors.size(); ++d) {
+      if (size.size() <= d) {
+        if (!shape[d + 2].is_constant()) throw Exception(Code::unsupported, "a factor of a size that is not known");
+        size.emplace_back(static_cast<std::int64_t>(static_cast<double>(shape[d + 2].constant()) * factors[d]));
+      }
+      attributes.push_back({fmt::format("scale{}", d), factors[d]});
+    }
+    attributes.push_back({"output_size", size});
+    return a.call("upsample", {x}, std::move(attributes));
+  };
+}
+
+Op upsample_op() {
+  Op op;
+  op.name = "upsample";
+  op.schema = "(Tensor input, *, int[] output_size, str mode, bool align_corners=False, float? scale0=None, float? scale1=None, float? scale2=None) -> Tensor";
+  const std::string plain = "(input, output_size, scale_factors=None)", aligned = "(input, output_size, align_corners, scale_factors=None)";
+  for (std::size_t n : {1u, 2u, 3u}) {
+    op.aliases = op.aliases + names({fmt::format("torch.upsample_nearest{}d", n)}, plain, upsample_adapt(n, "nearest")) +
+                 names({fmt::format("torch._upsample_nearest_exact{}d", n)}, plain, upsample_adapt(n, "nearest_exact"));
+    constexpr const char* kLinear[] = {"linear1d", "bilinear2d", "trilinear3d"};
+    op.aliases = op.aliases + names({fmt::format("torch.upsample_{}", kLinear[n - 1])}, aligned, upsample_adapt(n, "linear"));
+  }
+  op.aliases = op.aliases + names({"torch.upsample_bicubic2d"}, aligned, upsample_adapt(2, "cubic"));
+  op.infer = [](const OpQuery& q) -> Result<infer::Types> {
+    infer::require_operands(q, 1, 1);
+    const std::string mode = q.text("mode");
+    TENON_USER_CHECK(mode == "nearest" || mode == "nearest_exact" || mode == "linear" || mode == "cubic", "there is no mode '{}'", mode);
+    return infer::one(q, q.type(0).dtype, upsampled_shape(q));
+  };
+  op.loop = upsample_loop;
+  op.samples = [] {
+    std::vector<Sample> all;
+    const auto add = [&](std::string mode, DType t, std::vector<std::int64_t> shape, std::vector<Dim> size, bool align) {
+      all.push_back({.name = fmt::format("{}_{}_{}{}", mode, shape.size() - 2, name_of(t), align ? "_aligned" : ""),
+                     .operands = {{.dtype = t, .shape = shape}},
+                     .attributes = {{"align_corners", align}, {"mode", mode}, {"output_size", size}},
+                     .tolerance = 16});
+    };
+    for (const char* mode : {"nearest", "nearest_exact", "linear"}) {
+      add(mode, DType::f32, {2, 3, 4, 5}, {8, 7}, false);
+      add(mode, DType::f64, {1, 2, 6}, {4}, false);
+      add(mode, DType::f16, {1, 2, 3, 2, 4}, {5, 2, 3}, false);
+    }
+    add("linear", DType::f32, {2, 3, 4, 5}, {7, 1}, true);
+    add("cubic", DType::f32, {2, 3, 4, 5}, {8, 7}, false);
+    add("cubic", DType::f64, {1, 2, 5, 5}, {3, 8}, true);
+    add("nearest", DType::u8, {1, 2, 3, 3}, {6, 5}, false);
+    return all;
+  };
+  return op;
+}
+
+// ---- grid_sampler
+
+enum class Outside : std::uint8_t { zeros, border, reflection };
+
+struct Sampler {
+  std::string mode;
+  Outside outside;
+  bool align;
+  std::size_t rank;
+
+  explicit Sampler(const OpQuery& q) : mode(q.text("mode")), align(q.flag("align_corners")), rank(q.type(0).rank() - 2) {
+    const std::string padding = q.text("padding_mode");
+    outside = padding == "border" ? Outside::border : padding == "reflection" ? Outside::reflection : Outside::zeros;
+  }
+
+  /// From [-1, 1] to elements of the input.
+  Scalar place(Scalars& s, Scalar x, const Dim& size) const {
+    const Scalar n = s.convert(s.extent(size), x.dtype), one = s.like(x, 1), half = s.like(x, 0.5);
+    if (align) return s.mul(s.mul(s.add(x, one), half), s.sub(n, one));
+    return s.mul(s.sub(s.mul(s.add(x, one), n), one), half);
+  }
+
+  /// Moves a place into the input as the padding mode says.
+  Scalar inside(Scalars& s, Scalar x, const Dim& size) const {
+    if (outside == Outside::zeros) return x;
+    if (outside == Outside::reflection) x = reflected(s, x, size);
+    const Scalar last = s.convert(s.extent(size - Dim(1)), x.dtype);
+    return s.minimum(s.maximum(x, s.like(x, 0)), last);
+  }
+
+  Scalar reflected(Scalars& s, Scalar x, const Dim& size) const {
+    if (align && size == Dim(1)) return s.like(x, 0);
+    const Scalar low = s.like(x, align ? 0 : -0.5), span = s.convert(s.extent(align ? size - Dim(1) : size), x.dtype);
+    const Scalar distance = s.abs(s.sub(x, low)), extra = s.binary(Primitive::fmod, distance, span);
+    const Scalar flips = s.unary(Primitive::floor, s.div(distance, span));
+    const Scalar even = s.eq(s.binary(Primitive::fmod, flips, s.like(x, 2)), s.like(x, 0));
+    return s.select(even, s.add(extra, low), s.add(s.sub(span, extra), low));
+  }
+
+  Taps taps(Scalars& s, Scalar coordinate, const Dim& size) const {
+    const Scalar x = place(s, coordinate, size);
+    if (mode == "bicubic") return cubic(s, x, size);
+    const Scalar at = inside(s, x, size);
+    if (mode == "nearest") return {{s.convert(s.unary(Primitive::round, at), DType::i64)}, {}};
+    const Scalar low = s.unary(Primitive::floor, at), rest = s.sub(at, low), index = s.convert(low, DType::i64);
+    return {{index, IndexMath(s).add(index, Dim(1))}, {s.sub(s.add(low, s.like(low, 1)), at), rest}};
+  }
+
+  /// Each of the four elements is moved inside by itself.
+  Taps cubic(Scalars& s, Scalar x, const Dim& size) const {
+    const Scalar low = s.unary(Primitive::floor, x);
+    Taps taps{{}, cubic_weights(s, s.sub(x, low))};
+    for (double k = -1; k <= 2; ++k) taps.index.push_back(s.convert(inside(s, s.add(low, s.like(low, k)), size), DType::i64));
+    return taps;
+  }
+};
+
+/// The last dimension of the grid holds (x, y) or (x, y, z): the input's dimensions from the last on.
+LoopBody grid_loop(const OpQuery& q) {
+  const Sampler sampler(q);
+  Shape extents{q.type(0).shape[0], q.type(0).shape[1]};
+  extents.insert(extents.end(), q.type(1).shape.begin() + 1, q.type(1).shape.end() - 1);
+  return elementwise(extents, [&](Scalars& s) {
+    IndexMath m(s);
+    const auto at = m.loops(sampler.rank + 2);
+    std::vector<Taps> taps;
+    for (std::size_t d = 0; d < sampler.rank; ++d) {
+      std::vector<Scalar> index{at[0]};
+      index.insert(index.end(), at.begin() + 2, at.end());
+      index.push_back(m.of(Dim(static_cast<std::int64_t>(sampler.rank - 1 - d))));
+      taps.push_back(sampler.taps(s, s.load(1, q.type(1).dtype, index), q.type(0).shape[d + 2]));
+    }
+    std::vector<Scalar> chosen;
+    return weighted(s, taps, chosen, [&](std::span<const Scalar> spatial) {
+      std::vector<Scalar> index{at[0], at[1]};
+      std::optional<Scalar> there;
+      for (std::size_t d = 0; d < spatial.size(); ++d) {
+        there = both(s, there, s.logical_and(s.ge(spatial[d], m.of(0)), s.lt(spatial[d], m.of(q.type(0).shape[d + 2]))));
+        index.push_back(spatial[d]);
+      }
+      const DType t = q.type(0).dtype;
+      return s.load_if(*there, 0, t, index, s.constant(compute_type(t), 0.0));
+    });
+  });
+}
+
+Values grid_adapt(ForeignArguments& a) {
+  constexpr const char* kModes[] = {"bilinear", "nearest", "bicubic"};
+  constexpr const char* kPaddings[] = {"zeros", "border", "reflection"};
+  const std::int64_t mode = a.constant("interpolation_mode"), padding = a.constant("padding_mode");
+  TENON_USER_CHECK(mode >= 0 && mode < 3 && padding >= 0 && padding < 3, "grid_sampler: there is no mode {} with padding {}", mode, padding);
+  return a.call("grid_sampler", {a.value("input"), a.value("grid")},
+                {{"align_corners", a.flag("align_corners")}, {"mode", std::string(kModes[mode])}, {"padding_mode", std::string(kPaddings[padding])}});
+}
+
+Op grid_sampler_op() {
+  Op op;
+  op.name = "grid_sampler";
+  op.schema = "(Tensor input, Tensor grid, *, str mode='bilinear', str padding_mode='zeros', bool align_corners=False) -> Tensor";
+  op.aliases = names({"torch.grid_sampler", "torch.grid_sampler_2d", "torch.grid_sampler_3d"}, "(input, grid, interpolation_mode, padding_mode, align_corners)", grid_adapt);
+  op.infer = [](const OpQuery& q) -> Result<infer::Types> {
+    infer::require_operands(q, 2, 2);
+    const DType t = infer::shared_dtype(q);
+    const Shape &x = q.type(0).shape, &grid = q.type(1).shape;
+    TENON_USER_CHECK(is_float(t), "grid_sampler takes floats, not {}", name_of(t));
+    TENON_USER_CHECK((x.size() == 4 || x.size() == 5) && grid.size() == x.size(), "grid_sampler takes 4 or 5 dimensions, given {} and {}", x.size(), grid.size());
+    TENON_USER_CHECK(grid.back() == Dim(static_cast<std::int64_t>(x.size() - 2)), "the grid's last dimension must have size {}", x.size() - 2);
+    TENON_USER_CHECK(x.size() == 4 || q.text("mode") != "bicubic", "grid_sampler(): bicubic interpolation only supports 4D input");
+    infer::require_equal(q.graph(), x[0], grid[0], "batch sizes");
+    for (std::size_t d = 2; d < x.size(); ++d) TENON_USER_CHECK(!(x[d] == Dim(0)), "the input must have non-empty spatial dimensions");
+    Shape shape{x[0], x[1]};
+    shape.insert(shape.end(), grid.begin() + 1, grid.end() - 1);
+    return infer::one(q, t, std::move(shape));
+  };
+  op.loop = grid_loop;
+  op.samples = [] {
+    std::vector<Sample> all;
+    const auto add = [&](const char* mode, const char* padding, bool align, DType t, std::vector<std::int64_t> x, std::vector<std::int64_t> grid) {
+      all.push_back({.name = fmt::format("{}_{}_{}{}", mode, padding, name_of(t), align ? "_aligned" : ""),
+                     .operands = {{.dtype = t, .shape = std::move(x)}, {.dtype = t, .shape = std::move(grid), .fill = Fill::unit}},
+                     .attributes = {{"align_corners", align}, {"mode", std::string(mode)}, {"padding_mode", std::string(padding)}},
+                     .tolerance = 64});
+    };
+    for (const char* padding : {"zeros", "border", "reflection"})
+      for (const char* mode : {"bilinear", "bicubic"}) add(mode, padding, padding[0] == 'b', DType::f64, {2, 3, 5, 4}, {2, 3, 6, 2});
+    add("bilinear", "zeros", false, DType::f32, {2, 3, 5, 4}, {2, 3, 6, 2});
+    add("nearest", "border", false, DType::f64, {1, 2, 5, 4}, {1, 3, 3, 2});
+    add("bilinear", "zeros", true, DType::f32, {1, 2, 3, 4, 3}, {1, 2, 3, 2, 3});
+    return all;
+  };
+  return op;
+}
+
+}  // namespace
+
+Family upsampling_ops() { return {upsample_op(), grid_sampler_op()}; }
+
+}  // namespace tenon::ops

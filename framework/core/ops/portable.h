@@ -1,0 +1,14 @@
+// Whether a graph means the same away from the process that made it.
+#pragma once
+
+#include <string>
+
+#include "core/ir/graph.h"
+
+namespace tenon::ops {
+
+/// Names the first node, in regions too, whose meaning does not travel with the graph (foreign code, an op that the catalogue does not
+/// have and no region explains), with the user's line; empty when all do.
+std::string why_not_portable(const ir::Graph& graph);
+
+}  // namespace tenon::ops

@@ -1,0 +1,33 @@
+#include "core/ops/size_questions.h"
+
+#include <utility>
+
+namespace tenon::ops {
+namespace {
+
+thread_local SizeQuestions* t_questions = nullptr;
+
+}  // namespace
+
+SizeQuestions::~SizeQuestions() = default;
+
+AskingSizes::AskingSizes(SizeQuestions* questions) : x_before(std::exchange(t_questions, questions)) {}
+AskingSizes::~AskingSizes() { t_questions = x_before; }
+
+namespace ask {
+
+void equal(const ir::Dim& a, const ir::Dim& b) {
+  if (t_questions) t_questions->equal(a, b);
+}
+void not_negative(const ir::Dim& dim) {
+  if (t_questions) t_questions->not_negative(dim);
+}
+void divisible(const ir::Dim& dim, const ir::Dim& by) {
+  if (t_questions) t_questions->divisible(dim, by);
+}
+void constant(const ir::Dim& dim) {
+  if (t_questions) t_questions->constant(dim);
+}
+
+}  // namespace ask
+}  // namespace tenon::ops

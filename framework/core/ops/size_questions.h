@@ -1,0 +1,48 @@
+// Questions about sizes that the ranges of the symbols leave open, asked while a graph is built from the values of one call.
+#pragma once
+
+#include "core/ir/graph.h"
+
+namespace tenon::ops {
+
+/// Whoever builds a graph from one call's values can decide what shape inference cannot prove. It answers nothing here: it notes what was
+/// asked, and builds the graph again from ranges and equalities under which nothing is left open.
+class SizeQuestions {
+ public:
+  virtual ~SizeQuestions();
+  /// Whether the two are equal was not known.
+  virtual void equal(const ir::Dim& a, const ir::Dim& b) = 0;
+  /// Whether it is at least 0 was not known.
+  virtual void not_negative(const ir::Dim& dim) = 0;
+  /// Whether one divides the other was not known.
+  virtual void divisible(const ir::Dim& dim, const ir::Dim& by) = 0;
+  /// A constant was needed.
+  virtual void constant(const ir::Dim& dim) = 0;
+};
+
+/// While it lives, inference on this thread asks `questions`, which may be null.
+class AskingSizes {
+ public:
+  explicit AskingSizes(SizeQuestions* questions);
+  ~AskingSizes();
+  AskingSizes(const AskingSizes&) = delete;
+  AskingSizes& operator=(const AskingSizes&) = delete;
+
+ private:
+  SizeQuestions* x_before;
+};
+
+/// Does nothing where nobody asks.
+namespace ask {
+void equal(const ir::Dim& a, const ir::Dim& b);
+void not_negative(const ir::Dim& dim);
+void divisible(const ir::Dim& dim, const ir::Dim& by);
+void constant(const ir::Dim& dim);
+}  // namespace ask
+
+namespace infer {
+/// Whether the ranges of the symbols leave it possible that a dimension is not negative; asks where they leave it open.
+bool may_be_positive_or_0(const ir::Graph& graph, const ir::Dim& dim);
+}  // namespace infer
+
+}  // namespace tenon::ops
