@@ -137,13 +137,16 @@ void print_plan(const json& plan) {
 
 /// Writes the outputs that were asked for.
 void write_outputs(const std::vector<NamedArray>& outputs, const std::vector<std::string>& wanted) {
-  std::vector<std::string> names;
-  for (const NamedArray& output : outputs) names.push_back(output.name);
   for (const std::string& text : wanted) {
     const auto [name, path] = split_assignment("--output", text);
-    const auto found = std::find(names.begin(), names.end(), name);
-    write_npy(path, *outputs[static_cast<std::size_t>(found - names.begin())].array);
+    const auto found = std::find_if(outputs.begin(), outputs.end(), [&](const NamedArray& output) { return output.name == name; });
+    write_npy(path, *(found == outputs.end() ? outputs.front() : *found).array);  // other names have been refused
   }
+}
+
+/// The results of an exported program have made-up names: where there is one only, any name will do.
+bool takes_any_output_name(const ir::Graph& graph, const RunOptions& options) {
+  return options.target.ends_with(".tnx") && graph.outputs().size() == 1 && options.outputs.size() == 1;
 }
 
 /// Before anything is compiled: names that the graph does not have are an error of usage.
@@ -196,7 +199,7 @@ int run_graph(const Command& command, const Session& session, const RunOptions& 
   const GivenInputs given = given_inputs(options);
   const Captured captured = capture(session, options.target);
   const ir::Graph graph = captured.graph();
-  check_output_names(graph, options.outputs);
+  if (!takes_any_output_name(graph, options)) check_output_names(graph, options.outputs);
   std::vector<Array> inputs = make_inputs(graph, given);
   const Program program(session, captured);
   std::vector<Array> results;
@@ -235,12 +238,12 @@ int run(Command& command, const RunOptions& options) {
 void add_run(CLI::App& app, Command& command) {
   CLI::App* run_app = app.add_subcommand("run", "runs a graph, or a function of a program, on files or random input")->fallthrough();
   static RunOptions options;
-  run_app->add_option("TARGET", options.target, "graph.tir, or file.py:function")->required();
+  run_app->add_option("TARGET", options.target, "graph.tir, program.tnx (exported), or file.py:function")->required();
   run_app->add_option("--backend", options.backends, "backends in order of preference, separated by commas")->type_name("NAMES");
   run_app->add_option("--input", options.inputs, "the value of an input; the others are random")->type_name("NAME=FILE.npy");
   run_app->add_option("--output", options.outputs, "where an output is written")->type_name("NAME=FILE.npy");
-  run_app->add_option("--size", options.sizes, "the value of a symbolic size")->type_name("NAME=NUMBER");
-  run_app->add_option("--seed", options.seed, "of random inputs")->type_name("NUMBER");
+  run_app->add_option("--size", options.sizes, "the value of a symbolic size, or of a function's argument that is a whole number")->type_name("NAME=NUMBER");
+  run_app->add_option("--seed", options.seed, "of random inputs, or of the random numbers that a function takes")->type_name("NUMBER");
   run_app->add_option("--repeat", options.repeat, "calls; the time of the fastest is reported")->check(CLI::PositiveNumber)->type_name("NUMBER");
   add_json(*run_app, command);
   run_app->callback([&] { command.action = [&] { return run(command, options); }; });

@@ -13,7 +13,7 @@ std::string_view log_of(std::string_view kind) {
   constexpr std::pair<std::string_view, std::string_view> logs[] = {
       {"plugin", "plugins"},       {"pass", "passes"},          {"claim", "claims"},       {"compile", "compile"},
       {"fallback", "fallbacks"},   {"eager", "fallbacks"},      {"graph_break", "graph_breaks"}, {"recompile", "recompiles"},
-      {"guard", "guards"},         {"cache", "cache"},          {"fusion", "fusion"},
+      {"guard", "guards"},         {"cache", "cache"},          {"fusion", "fusion"},          {"opaque", "fallbacks"},
   };
   for (const auto& [prefix, log] : logs)
     if (kind.substr(0, prefix.size()) == prefix) return log;

@@ -20,7 +20,7 @@ struct LogName {
 };
 
 /// Every log there is; its position is its bit.
-inline constexpr std::array<LogName, 13> kLogNames = {{
+inline constexpr std::array<LogName, 14> kLogNames = {{
     {"graph_code", "each captured graph, as code"},
     {"graph_breaks", "where and why a capture ended early"},
     {"recompiles", "which guard failed, with the old and the new value"},
@@ -29,6 +29,7 @@ inline constexpr std::array<LogName, 13> kLogNames = {{
     {"claims", "which backend takes which nodes, and why others were refused"},
     {"fusion", "what a backend fused, and why not more"},
     {"kernel_code", "the code that a backend generates"},
+    {"kernel_times", "each step of a backend's run: time, bytes, operations"},
     {"compile", "each compiled group: backend, nodes, time"},
     {"fallbacks", "whatever ran elsewhere than wished: next backend, eager call"},
     {"plugins", "discovery, probing and loading of plugins"},

@@ -5,6 +5,7 @@
 #include "host/driver/entry_guard.h"
 #include "host/driver/program.h"
 #include "host/driver/tensor_road.h"
+#include "host/exported/program_file.h"
 #include "host/runtime/memory_pool.h"
 #include "host/runtime/threads.h"
 
@@ -143,6 +144,15 @@ int32_t tenon_passes_run(TenonSession* session, const TenonGraph* graph, const c
 
 const TenonGraph* tenon_captured_graph(const TenonCapturedGraph* graph) { return graph ? &graph->graph() : nullptr; }
 void tenon_captured_release(TenonCapturedGraph* graph) { delete graph; }
+
+const char* tenon_captured_signature(const TenonCapturedGraph* graph) { return graph ? graph->signature.c_str() : "{}"; }
+
+int32_t tenon_export_save(const TenonGraph* graph, const char* signature, const char* path) {
+  return guarded([&] {
+    TENON_USER_CHECK(graph && path, "the graph or the path is null");
+    save_program(*graph, signature ? signature : "{}", path);
+  });
+}
 
 void* tenon_pool_allocate(size_t bytes) { return pool_allocate(bytes); }
 void tenon_pool_release(void* memory, size_t bytes) { pool_release(memory, bytes); }

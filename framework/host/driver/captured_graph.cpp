@@ -2,6 +2,7 @@
 
 #include "core/ir/buffer.h"
 #include "host/diagnostics/failure.h"
+#include "host/exported/program_file.h"
 #include "host/passes/pass_manager.h"
 #include "host/plugins/plugin_call.h"
 
@@ -43,7 +44,15 @@ struct Receiver {
 
 }  // namespace
 
+static std::unique_ptr<TenonCapturedGraph> load_exported(std::shared_ptr<Session> session, const std::string& path) {
+  ExportedProgram program = load_program(path);
+  auto captured = std::make_unique<TenonCapturedGraph>(std::move(session), std::move(program.graph), std::move(program.constants));
+  captured->signature = std::move(program.signature);
+  return captured;
+}
+
 std::unique_ptr<TenonCapturedGraph> capture_file(std::shared_ptr<Session> session, const std::string& path, const char* options) {
+  if (path.ends_with(kExportedSuffix)) return load_exported(std::move(session), path);
   const Plugin* plugin = session->registry.frontend_for(path);
   if (!plugin) throw Exception(Code::not_found, session->registry.why_no_frontend(path));
   const TenonFrontend* frontend = plugin->descriptor->frontend;

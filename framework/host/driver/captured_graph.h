@@ -17,6 +17,9 @@ struct TenonCapturedGraph {
 
   const TenonGraph& graph() const { return crossing_.graph(); }
 
+  /// What the driver that exported the graph said of it; "{}" for graphs of other origin.
+  std::string signature = "{}";
+
  private:
   std::shared_ptr<tenon::host::Session> session_;  // constants may be freed by a plugin's code
   tenon::ir::Graph graph_;
@@ -27,7 +30,7 @@ struct TenonCapturedGraph {
 
 namespace tenon::host {
 
-/// Reads a file with the frontend that its suffix belongs to. Throws what the frontend says.
+/// Reads an exported program, or any other file with the frontend that its suffix belongs to. Throws what the frontend says.
 std::unique_ptr<TenonCapturedGraph> capture_file(std::shared_ptr<Session> session, const std::string& path, const char* options);
 /// Runs passes only.
 std::unique_ptr<TenonCapturedGraph> run_passes(std::shared_ptr<Session> session, const TenonGraph& graph, const std::vector<std::string>& names);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 
 #include "core/ir/buffer.h"
@@ -52,7 +53,9 @@ std::shared_ptr<Environment> environment_for(const std::shared_ptr<Session>& ses
   environment->session = session;
   environment->events = &session->events;
   environment->live_plans = &session->live_plans;
-  environment->backends = session->backends(strings(request.backends, request.backend_count), options);
+  const bool names_own = request.struct_size >= offsetof(TenonCompileRequest, own_backend_count) + sizeof request.own_backend_count;
+  environment->backends = session->backends(strings(request.backends, request.backend_count),
+                                            names_own ? strings(request.own_backends, request.own_backend_count) : std::vector<std::string>(), options);
   environment->options = options.dump();
   environment->artefact_limit = static_cast<std::size_t>(std::max(1, session->config.artefact_limit));
   environment->profile = session->config.profile;
@@ -107,27 +110,41 @@ json TenonProgram::query(const std::string& what) const {
   throw tenon::Exception(tenon::Code::not_found, fmt::format("nothing is known of a program as '{}'; ask for plan, passes or graph", what));
 }
 
-json TenonProgram::describe_plan() const {
-  json steps = json::array();
-  for (const auto& step : plan_->steps()) {
-    if (step->kind == Step::Kind::copy) {
-      steps.push_back({{"kind", "copy"}, {"value", plan_->values()[step->outputs[0]].name}});
-      continue;
-    }
-    std::map<std::string, int> ops;
-    for (tenon::NodeId n : step->group.nodes)
-      if (!reads_constant(plan_->graph().node(n))) ++ops[plan_->graph().node(n).op];
-    json described = {{"kind", "group"}, {"backend", environment_->backends[step->backend]->name()}, {"nodes", step->node_count}, {"ops", ops}};
-    described["compile_ms"] = step->artefact ? step->artefact->compile_milliseconds() : 0.0;
-    if (!step->artefact) described["by_size"] = !step->has_detour();
-    if (const auto detour = step->detour()) {
-      json instead = json::array();
-      for (const auto& other : detour->steps())
-        if (other->kind == Step::Kind::group) instead.push_back(environment_->backends[other->backend]->name());
-      described["runs_on"] = instead;
-    }
-    steps.push_back(std::move(described));
+static json describe_group(const Plan& plan, const Step& step) {
+  const auto& backends = plan.environment().backends;
+  std::map<std::string, int> ops;
+  for (tenon::NodeId n : step.group.nodes)
+    if (!reads_constant(plan.graph().node(n))) ++ops[plan.graph().node(n).op];
+  json described = {{"kind", "group"}, {"backend", backends[step.backend]->name()}, {"nodes", step.node_count}, {"ops", ops}};
+  described["compile_ms"] = step.artefact ? step.artefact->compile_milliseconds() : 0.0;
+  if (!step.artefact) described["by_size"] = !step.has_detour();
+  if (const auto detour = step.detour()) {
+    json instead = json::array();
+    for (const auto& other : detour->steps())
+      if (other->kind == Step::Kind::group) instead.push_back(backends[other->backend]->name());
+    described["runs_on"] = instead;
   }
+  return described;
+}
+
+static json describe_steps(const Plan& plan) {
+  json steps = json::array();
+  for (const auto& step : plan.steps()) {
+    if (step->kind == Step::Kind::copy) {
+      steps.push_back({{"kind", "copy"}, {"value", plan.values()[step->outputs[0]].name}});
+    } else if (step->kind == Step::Kind::branch) {
+      json branches = json::array();
+      for (const auto& branch : step->branches) branches.push_back(describe_steps(*branch));
+      steps.push_back({{"kind", "branch"}, {"branches", branches}});
+    } else {
+      steps.push_back(describe_group(plan, *step));
+    }
+  }
+  return steps;
+}
+
+json TenonProgram::describe_plan() const {
+  const json steps = describe_steps(*plan_);
   const Plan::ArenaSizes arena = plan_->arena_sizes();
   return {{"steps", steps}, {"conversions", plan_->conversions()}, {"compile_ms", compile_milliseconds_},
           {"arena", {{"bytes", arena.planned}, {"lower_bound", arena.lower_bound}, {"unshared", arena.unshared}}}};

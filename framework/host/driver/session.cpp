@@ -25,7 +25,8 @@ std::string backend_options(const Config& config, const std::string& name, const
   return merged.dump();
 }
 
-std::vector<std::shared_ptr<BackendInstance>> Session::backends(const std::vector<std::string>& names, const json& options) {
+std::vector<std::shared_ptr<BackendInstance>> Session::backends(const std::vector<std::string>& names, const std::vector<std::string>& own,
+                                                                 const json& options) {
   const bool wished = !names.empty();
   std::vector<std::shared_ptr<BackendInstance>> found;
   for (const std::string& name : wished ? names : config.backends) {
@@ -40,8 +41,13 @@ std::vector<std::shared_ptr<BackendInstance>> Session::backends(const std::vecto
     events.emit({{"kind", "backend_missing"}, {"phase", "load"}, {"backend", name}, {"text", text}});
     events.warn_once("plugins", text);
   }
-  const bool there = std::any_of(found.begin(), found.end(), [&](const auto& b) { return b->name() == config.fallback_backend; });
-  if (const Plugin* fallback = there ? nullptr : registry.backend(config.fallback_backend)) found.push_back(instance(*fallback, options));
+  const auto there = [&](const std::string& name) { return std::any_of(found.begin(), found.end(), [&](const auto& b) { return b->name() == name; }); };
+  for (const std::string& name : own) {
+    const Plugin* plugin = registry.backend(name);
+    if (!plugin) throw Exception(Code::not_found, registry.why_no_backend(name));
+    if (!there(name)) found.push_back(instance(*plugin, options));
+  }
+  if (const Plugin* fallback = there(config.fallback_backend) ? nullptr : registry.backend(config.fallback_backend)) found.push_back(instance(*fallback, options));
   if (found.empty()) throw Exception(Code::not_found, fmt::format("no backend can be had; the fallback: {}", registry.why_no_backend(config.fallback_backend)));
   return found;
 }

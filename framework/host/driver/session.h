@@ -29,7 +29,8 @@ class Session : public std::enable_shared_from_this<Session> {
 
   /// The backends for a compile, in order, the fallback last. `names` are the caller's wish: one that cannot be had is an error. Without
   /// a wish the configuration's are taken, and one that cannot be had is an event. `options` is the compile's JSON object.
-  std::vector<std::shared_ptr<BackendInstance>> backends(const std::vector<std::string>& names, const nlohmann::json& options);
+  std::vector<std::shared_ptr<BackendInstance>> backends(const std::vector<std::string>& names, const std::vector<std::string>& own,
+                                                         const nlohmann::json& options);
 
   /// Answers tenon_session_query.
   nlohmann::json query(const std::string& what);

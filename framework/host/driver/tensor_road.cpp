@@ -148,7 +148,7 @@ std::vector<std::int64_t> TensorCall::evaluated(std::span<const ir::Dim> dims) c
 }
 
 void* TensorCall::allocate_output(std::uint32_t position, std::vector<std::int64_t> sizes) {
-  const ir::Type& type = graph_.type(graph_.outputs()[position].value);
+  const ir::Type& type = plan_.output_types()[position];
   std::optional<std::vector<std::int64_t>> strides;
   if (type.strides) strides = evaluated(*type.strides);
   DLManagedTensorVersioned*& tensor = outputs_[position];

@@ -59,7 +59,7 @@ void ask_one(Assignment& assignment, const ir::Graph& graph, const PartitionRequ
     for (NodeId n : group) assignment.group_of[in_parent(n).value] = static_cast<std::uint32_t>(assignment.backend_of.size());
     assignment.backend_of.push_back(static_cast<std::uint32_t>(position));
   }
-  for (const Refusal& refusal : answer.refusals)
+  for (const RefusedNode& refusal : answer.refusals)
     assignment.refusals[in_parent(refusal.node)].push_back(fmt::format("{}: {}{}{}", backend.name(), refusal.reason, refusal.text.empty() ? "" : ", ", refusal.text));
 }
 

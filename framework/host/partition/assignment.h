@@ -13,6 +13,7 @@ namespace tenon::host {
 /// Which backend and which of its groups a node went to.
 struct Assignment {
   static constexpr std::uint32_t kNobody = 0xffffffffu;
+  static constexpr std::uint32_t kHost = 0xfffffffeu;  // in the place of a backend
   std::vector<std::uint32_t> group_of;      // by NodeId; kNobody for free nodes and readers of constants
   std::vector<std::uint32_t> backend_of;    // by group
   /// By NodeId: what each backend said about a node that it did not take, as "name: reason, text".

@@ -13,7 +13,7 @@
 namespace tenon::host {
 
 /// Why a backend does not want a node.
-struct Refusal {
+struct RefusedNode {
   NodeId node;
   std::string reason;
   std::string text;
@@ -22,7 +22,7 @@ struct Refusal {
 /// A backend's answer, cleaned: known nodes, each in one group at most, no empty groups.
 struct ClaimAnswer {
   std::vector<std::vector<NodeId>> groups;
-  std::vector<Refusal> refusals;
+  std::vector<RefusedNode> refusals;
 };
 
 /// Asks. What is wrong with the answer (ids that the graph does not have, nodes claimed twice, a failure) is an event that names the

@@ -115,12 +115,21 @@ class Cut {
     return values_.at(v);
   }
 
-  void add_constant_reader(NodeId n) {
-    const ir::Node& node = parent_.node(n);
-    const ConstantId outer = constant_of(node);
+  ConstantId constant(ConstantId outer) {
     const auto [place, fresh] = constants_.try_emplace(outer, ConstantId(constants_.size()));
     if (fresh) cut_.graph.add_constant(parent_.constants()[outer.value]);
-    append(n, {}, {{"index", ir::Attribute(ir::Dim(static_cast<std::int64_t>(place->second.value)))}});
+    return place->second;
+  }
+
+  void add_constant_reader(NodeId n) { append(n, {}, index_of(constant(constant_of(parent_.node(n))))); }
+
+  static ir::Attributes index_of(ConstantId id) { return {{"index", ir::Attribute(ir::Dim(static_cast<std::int64_t>(id.value)))}}; }
+
+  /// Regions name the constants of the outermost graph.
+  void renumber_constants(ir::Graph& region) {
+    for (NodeId n : region.nodes())
+      if (reads_constant(region.node(n))) region.mutable_node(n).attributes = index_of(constant(constant_of(region.node(n))));
+    for (std::size_t r = 0; r < region.region_capacity(); ++r) renumber_constants(region.mutable_region(RegionId(r)));
   }
 
   void add(NodeId n) {
@@ -144,6 +153,7 @@ class Cut {
     for (RegionId r : node.regions) {
       ir::Graph region = parent_.region(r).clone();
       replace_symbols(region, to_group());
+      renumber_constants(region);
       regions.push_back(cut_.graph.add_region(std::move(region)));
     }
     const NodeId copy = cut_.graph.add_node(node.op, std::move(operands), std::move(attributes), std::move(types), node.location, std::move(regions));

@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "core/ops/catalog.h"
 #include "host/partition/assignment.h"
 #include "host/partition/convex.h"
 #include "host/partition/expansion.h"
@@ -79,15 +80,31 @@ void tell_claims(const Assigned& assigned, const PartitionRequest& request) {
   std::map<std::uint32_t, int> nodes;
   for (NodeId n : assigned.graph.nodes())
     if (assigned.assignment.taken(n)) ++nodes[assigned.assignment.backend_of[assigned.assignment.group_of[n.value]]];
+  nodes.erase(Assignment::kHost);
   for (const auto& [backend, count] : nodes)
     request.events.emit({{"kind", "claim"}, {"phase", "claim"}, {"backend", request.backends[backend]->name()}, {"nodes", count}});
+}
+
+bool is_control(const ir::Node& node) {
+  const ops::Op* op = ops::find_op(node.op);
+  return op && op->traits.control;
+}
+
+/// Gives the nodes of control that nobody wants to the host, each as a group of its own.
+void leave_control_to_host(Assigned& assigned) {
+  Assignment& assignment = assigned.assignment;
+  for (NodeId n : assigned.graph.nodes()) {
+    if (assignment.taken(n) || !is_control(assigned.graph.node(n))) continue;
+    assignment.group_of[n.value] = static_cast<std::uint32_t>(assignment.backend_of.size());
+    assignment.backend_of.push_back(Assignment::kHost);
+  }
 }
 
 /// Says which ops the last backend takes because nobody else did.
 void tell_fallbacks(const Assigned& assigned, const PartitionRequest& request) {
   std::map<std::string, std::pair<int, NodeId>> by_op;
   for (NodeId n : assigned.graph.nodes())
-    if (!assigned.assignment.taken(n) && !reads_constant(assigned.graph.node(n))) {
+    if (!assigned.assignment.taken(n) && !reads_constant(assigned.graph.node(n)) && !is_control(assigned.graph.node(n))) {
       auto& [count, node] = by_op.try_emplace(assigned.graph.node(n).op, 0, n).first->second;
       ++count;
     }
@@ -174,7 +191,8 @@ class Grouping {
       const auto [place, fresh] = number.try_emplace({claimed, phases[n.value]}, groups_.size());
       if (fresh) {
         groups_.emplace_back();
-        backends_.push_back(assigned_.assignment.backend_of[claimed]);
+        const std::uint32_t backend = assigned_.assignment.backend_of[claimed];
+        backends_.push_back(backend == Assignment::kHost ? kByHost : backend);
       }
       groups_[place->second].push_back(position_[n.value]);
     }
@@ -205,6 +223,7 @@ Partition partition(ir::Graph graph, const PartitionRequest& request) {
   Assigned assigned = assign_preferred(std::move(graph), request);
   if (request.backends.size() > 1) tell_fallbacks(assigned, request);
   ask_backends(assigned.assignment, assigned.graph, request, request.backends.size() - 1, request.backends.size(), false);
+  leave_control_to_host(assigned);
   check_all_taken(assigned);
   tell_claims(assigned, request);
   std::vector<PlannedGroup> groups = Grouping(assigned).in_order(request);

@@ -13,10 +13,13 @@
 
 namespace tenon::host {
 
+/// In the place of a backend: the host itself runs the group, which is one node of control.
+inline constexpr std::size_t kByHost = static_cast<std::size_t>(-1);
+
 /// A group of nodes for one backend.
 struct PlannedGroup {
   std::vector<NodeId> nodes;   // in the order of the graph; readers of constants left out
-  std::size_t backend = 0;     // position in the order of preference
+  std::size_t backend = 0;     // position in the order of preference, or kByHost
 };
 
 struct Partition {
@@ -31,7 +34,7 @@ struct PartitionRequest {
   std::span<const std::int64_t> expected_sizes;  // by SymbolId, for backends without dynamic shapes
 };
 
-/// Partitions. Throws (unsupported) when a node is wanted by no backend, naming the node, the user's line, and each backend's reason.
+/// Partitions. A node of control that no backend claims whole is left to the host. Throws (unsupported) when a node is wanted by no backend, naming the node, the user's line, and each backend's reason.
 Partition partition(ir::Graph graph, const PartitionRequest& request);
 
 }  // namespace tenon::host

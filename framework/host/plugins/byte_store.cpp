@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kMagic = "TENONST1";
 constexpr std::size_t kHead = 8 + 64;
 
-std::string file_name(std::string_view key) { return hash_of(key) + ".bin"; }
+std::string file_name(std::string_view key) { return host::hash_of(key) + ".bin"; }
 
 std::string size_bytes(std::uint64_t size) {
   std::string bytes(sizeof size, '\0');

@@ -45,9 +45,9 @@ struct PlanValue {
   std::string name;
 };
 
-/// One step: a group that a backend runs, or a copy between layouts that the host makes.
+/// One step: a group that a backend runs, a copy between layouts that the host makes, or a branch.
 struct Step {
-  enum class Kind : std::uint8_t { group, copy };
+  enum class Kind : std::uint8_t { group, copy, branch };
   /// A symbol of the plan that becomes known as the size of an output when the step has run.
   struct Binding {
     std::uint32_t output, dimension;
@@ -66,6 +66,9 @@ struct Step {
   std::shared_ptr<Artefact> artefact;   // null: always runs as another plan
   std::vector<Binding> bindings;
   PlansBySize plans_by_size;
+
+  // Of a branch, whose first input is a bool and whose other inputs are those of both plans: what runs if it holds, and if not.
+  std::vector<std::shared_ptr<Plan>> branches;
 
   /// The plan that runs instead once the backend has failed, or null.
   std::shared_ptr<Plan> detour() const;
@@ -99,6 +102,8 @@ class Plan {
   const ir::Graph& graph() const { return graph_; }
   const std::vector<PlanValue>& values() const { return values_; }
   const std::vector<std::unique_ptr<Step>>& steps() const { return steps_; }
+  /// The types of the outputs as the caller states them, layouts included.
+  const std::vector<ir::Type>& output_types() const { return output_types_; }
   /// The value that each output of the graph is written to.
   const std::vector<std::uint32_t>& output_values() const { return output_values_; }
   std::size_t conversions() const { return conversions_; }
@@ -123,6 +128,7 @@ class Plan {
   ir::Graph graph_;
   std::vector<PlanValue> values_;
   std::vector<std::unique_ptr<Step>> steps_;
+  std::vector<ir::Type> output_types_;
   std::vector<std::uint32_t> output_values_;
   std::vector<Patch> input_patches_, output_patches_;
   std::vector<std::uint32_t> updates_;  // outputs that are written back

@@ -22,7 +22,7 @@ PlanBuilder::PlanBuilder(std::shared_ptr<Environment> environment, std::size_t f
 }
 
 std::shared_ptr<Plan> PlanBuilder::build(ir::Graph graph) {
-  for (const ir::Output& output : graph.outputs()) output_types_.push_back(graph.type(output.value));
+  for (const ir::Output& output : graph.outputs()) plan_->output_types_.push_back(graph.type(output.value));
   // Between steps everything is row-major; a layout that an output states is made by a copy at the end.
   for (NodeId n : graph.nodes())
     for (ValueId r : graph.node(n).results) graph.mutable_value(r).type.strides.reset();
@@ -38,7 +38,11 @@ std::shared_ptr<Plan> PlanBuilder::build(ir::Graph graph) {
     if (definers[s]) plan_->late_symbols_.emplace_back(s);
   }
   GroupCutter cutter(plan_->graph_);
-  for (const PlannedGroup& group : partitioned.groups) add_group(group, cutter);
+  for (const PlannedGroup& group : partitioned.groups)
+    if (group.backend == kByHost)
+      add_control(group.nodes.front());
+    else
+      add_group(group, cutter);
   add_outputs();
   finish();
   tell_compiled();
@@ -130,6 +134,36 @@ void PlanBuilder::add_group(const PlannedGroup& planned, GroupCutter& cutter) {
   plan_->steps_.push_back(std::move(step));
 }
 
+/// A region sees the symbols and constants of the outermost graph: standing alone it gets them, under the same numbers.
+ir::Graph PlanBuilder::region_as_graph(const ir::Graph& region) const {
+  ir::Graph graph = region.clone();
+  for (const ir::SymbolInfo& symbol : plan_->graph_.symbols()) graph.add_symbol(symbol);
+  for (const ir::Constant& constant : plan_->graph_.constants()) graph.add_constant(constant);
+  for (ValueId input : graph.inputs()) graph.mutable_value(input).type.strides.reset();
+  return graph;
+}
+
+void PlanBuilder::add_control(NodeId n) {
+  const ir::Node& node = plan_->graph_.node(n);
+  if (node.regions.size() != 2 || node.operands.empty())
+    throw Exception(Code::unsupported, fmt::format("no backend takes the op {}, and the host runs branches of two regions only", node.op));
+  auto step = std::make_unique<Step>();
+  step->kind = Step::Kind::branch;
+  step->backend = environment_.backends.size() - 1;
+  for (ValueId v : node.operands) step->inputs.push_back(is_row_major(plan_->graph_.type(v)) ? value_of(v) : row_major_copy(v));
+  for (std::size_t s = 0; s < late_.size(); ++s) step->group.symbols.emplace_back(s);
+  for (RegionId region : node.regions)
+    step->branches.push_back(Plan::compile(plan_->environment_, region_as_graph(plan_->graph_.region(region)), first_backend_, expected_sizes_));
+  for (ValueId v : node.results) {
+    step->outputs.push_back(add_value(plan_->graph_.type(v), plan_->graph_.value(v).name, Place::arena));
+    values_[v] = step->outputs.back();
+  }
+  for (const auto& branch : step->branches)
+    for (std::uint32_t output : branch->output_values())
+      if (branch->values()[output].late) throw Exception(Code::unsupported, fmt::format("a result of {} has a size that only one of its branches knows", node.op));
+  plan_->steps_.push_back(std::move(step));
+}
+
 void PlanBuilder::bind_symbols(Step& step) {
   std::vector<bool> bound(late_.size(), false);
   for (std::size_t o = 0; o < step.group.outputs.size(); ++o) {
@@ -169,7 +203,7 @@ void PlanBuilder::use_next_backend(Step& step, const Error& why) {
 }
 
 void PlanBuilder::add_outputs() {
-  for (std::uint32_t k = 0; k < output_types_.size(); ++k) add_output(k);
+  for (std::uint32_t k = 0; k < plan_->output_types_.size(); ++k) add_output(k);
 }
 
 void PlanBuilder::add_output(std::uint32_t position) {
@@ -183,12 +217,12 @@ void PlanBuilder::add_output(std::uint32_t position) {
   const bool free = value.place == Place::arena || value.place == Place::late;
   if (value.place == Place::nowhere) {
     plan_->output_values_.push_back(computed);
-  } else if (free && is_row_major(output_types_[position])) {
+  } else if (free && is_row_major(plan_->output_types_[position])) {
     value.place = Place::output;
     value.index = position;
     plan_->output_values_.push_back(computed);
   } else {
-    const std::uint32_t copy = add_value(output_types_[position], value.name, Place::output);
+    const std::uint32_t copy = add_value(plan_->output_types_[position], value.name, Place::output);
     plan_->values_[copy].index = position;
     add_copy(computed, copy);
     plan_->output_values_.push_back(copy);

@@ -25,6 +25,8 @@ class PlanBuilder {
   std::uint32_t row_major_copy(ValueId v);
   void add_copy(std::uint32_t from, std::uint32_t to);
   void add_group(const PlannedGroup& planned, GroupCutter& cutter);
+  void add_control(NodeId n);
+  ir::Graph region_as_graph(const ir::Graph& region) const;
   void bind_symbols(Step& step);
   void compile(Step& step);
   void use_next_backend(Step& step, const Error& why);
@@ -37,7 +39,6 @@ class PlanBuilder {
   std::size_t first_backend_;
   std::vector<std::int64_t> expected_sizes_;
   std::shared_ptr<Plan> plan_;
-  std::vector<ir::Type> output_types_;                        // as the graph states them, layouts included
   std::vector<bool> late_;                                    // by SymbolId
   std::unordered_map<ValueId, std::uint32_t> values_;         // of the plan, by value of the graph
   std::unordered_map<ValueId, std::uint32_t> row_major_;      // copies made for backends that take no strides

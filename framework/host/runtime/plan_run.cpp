@@ -35,6 +35,8 @@ void PlanRun::step(std::uint32_t s) {
   if (step.late) context_.prepare_late(s);
   if (step.kind == Step::Kind::copy)
     copy(s);
+  else if (step.kind == Step::Kind::branch)
+    branch(s);
   else
     group(s);
   if (step.late) context_.complete_late(s);
@@ -49,6 +51,19 @@ void PlanRun::copy(std::uint32_t s) {
   const StepState& state = *context_.steps[s];
   strided_copy(static_cast<std::byte*>(context_.table[step.first_output]), state.to_strides, static_cast<const std::byte*>(context_.table[step.first_input]),
                state.from_strides, state.sizes, size_of(plan_.values()[step.outputs[0]].dtype));
+}
+
+void PlanRun::branch(std::uint32_t s) {
+  const Step& step = *plan_.steps()[s];
+  const StepState& state = *context_.steps[s];
+  void* const* inputs = context_.table.data() + step.first_input;
+  TenonRunArgs args{};
+  args.struct_size = sizeof args;
+  args.inputs = inputs + 1;
+  args.outputs = state.args.outputs;
+  args.symbols = state.symbols.data();
+  args.stream = args_.stream;
+  step.branches[*static_cast<const bool*>(*inputs) ? 0 : 1]->run(args);
 }
 
 void PlanRun::group(std::uint32_t s) {

@@ -17,6 +17,7 @@ class PlanRun {
   void step(std::uint32_t s);
   void group(std::uint32_t s);
   void copy(std::uint32_t s);
+  void branch(std::uint32_t s);
   void along_route(std::uint32_t s, Plan& route);
   void after_failure(std::uint32_t s, std::int32_t code);
 

@@ -144,6 +144,7 @@ void RunContext::fit_step(std::uint32_t s) {
     return;
   }
   for (std::size_t i = 0; i < state.symbols.size(); ++i) state.symbols[i] = symbols[step.group.symbols[i].value];
+  if (step.kind == Step::Kind::branch) return;
   choose_route(s);
   workspace_bytes_[s] = state.route ? 0 : step.artefact->workspace_bytes(state.symbols.data());
   if (workspace_bytes_[s] == 0) state.args.workspace = nullptr;

@@ -9,7 +9,8 @@ using LoopBody = void (*)(void* context, std::int64_t first, std::int64_t last);
 
 /// Runs body(context, first, last) over disjoint parts of [begin, end), each of at least `grain` iterations (the last may be
 /// smaller), on the process's threads and the calling one; returns when all have run. May be called from inside itself and from
-/// several threads. The body must not throw. A range of at most one grain runs inline.
+/// several threads. The body must not throw. A range of at most one grain runs inline. The floating-point flags that the parts set
+/// are set in the calling thread afterwards, as if it had run them all.
 void parallel_for(std::int64_t begin, std::int64_t end, std::int64_t grain, LoopBody body, void* context);
 
 /// Threads that a loop may use, the caller included.

@@ -77,6 +77,10 @@ typedef struct TenonCompileRequest {
   /* Called when the program no longer needs the constants' memory. May be null. */
   void (*release_constants)(void* context);
   void* context;
+  /* Backends of the driver's own, registered in this process: asked after `backends` and before the configured fallback, whatever the
+     user has chosen. May be null. */
+  const char* const* own_backends;
+  size_t own_backend_count;
 } TenonCompileRequest;
 
 /* The graph and the request are copied; the constants' memory is not. When compiling fails `release_constants` is not called. */
@@ -115,11 +119,19 @@ TENON_API int32_t tenon_program_bind(TenonProgram* program, const int64_t* symbo
 TENON_API int32_t tenon_program_call(TenonProgram* program, const DLTensor* const* inputs, size_t input_count,
                                      DLManagedTensorVersioned** outputs, size_t output_count);
 
-/* Finds the frontend that reads the file (by the suffixes in manifests) and gives its graph. */
+/* Finds the frontend that reads the file (by the suffixes in manifests) and gives its graph. The host itself reads exported programs
+   (.tnx). */
 typedef struct TenonCapturedGraph TenonCapturedGraph;
 TENON_API int32_t tenon_capture_file(TenonSession* session, const char* path, const char* options, TenonCapturedGraph** graph);
 TENON_API const TenonGraph* tenon_captured_graph(const TenonCapturedGraph* graph);
 TENON_API void tenon_captured_release(TenonCapturedGraph* graph);
+
+/* ---- exported programs: a .tnx file holds a graph, its constants, and a signature: a JSON object in which the driver that wrote it
+   says how its arguments and results are made of the graph's inputs and outputs. Every byte is covered by a checksum. ---- */
+/* Writes the file; what was there before stays until all is written. `signature` null: {}. */
+TENON_API int32_t tenon_export_save(const TenonGraph* graph, const char* signature, const char* path);
+/* The signature of what tenon_capture_file read from a .tnx file; "{}" for graphs of other origin. Valid as long as the graph. */
+TENON_API const char* tenon_captured_signature(const TenonCapturedGraph* graph);
 
 /* Runs the named passes over a graph without compiling it. `names` null: the configuration's pipeline. */
 TENON_API int32_t tenon_passes_run(TenonSession* session, const TenonGraph* graph, const char* const* names, size_t count,

@@ -219,3 +219,15 @@ TEST_CASE("many threads call one program", "[tensor_road][threads]") {
   CHECK(wrong == 0);
   CHECK(one_by_one.most_running == 1);
 }
+
+TEST_CASE("an output that states its layout comes in it") {
+  Fixture f("graph @g (%x: f32[2, 3]) {\n  %y: f32[2, 3] = add(%x, 1.0)\n  %t: f32[3, 2]{1, 3} = permute(%y) {dims = [1, 0]}\n  return %t\n}\n");
+  const Input x(kData, {2, 3});
+  const DLTensor* inputs[] = {&x.tensor};
+  DLManagedTensorVersioned* result = nullptr;
+  require_ok(tenon_program_call(f.program.get(), inputs, 1, &result, 1));
+  const DLTensor& t = result->dl_tensor;
+  REQUIRE((t.strides[0] == 1 && t.strides[1] == 3));
+  for (int i = 0; i < 6; ++i) CHECK(static_cast<const float*>(t.data)[i] == kData[i] + 1);
+  result->deleter(result);
+}

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cfenv>
 #include <numeric>
 #include <vector>
 
@@ -79,3 +80,25 @@ TEST_CASE("a child after fork has threads of its own", "[threads]") {
   set_thread_count(0);
 }
 #endif
+
+TEST_CASE("the floating-point flags of all parts reach the calling thread", "[threads]") {
+  std::vector<double> values(1 << 16, 1.0);
+  const auto divide = [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) {
+      volatile double divisor = values[static_cast<std::size_t>(i)];
+      values[static_cast<std::size_t>(i)] = 1.0 / divisor;
+    }
+  };
+  std::feclearexcept(FE_ALL_EXCEPT);
+  parallel_loop(0, static_cast<std::int64_t>(values.size()), 64, divide);
+  CHECK(std::fetestexcept(FE_DIVBYZERO | FE_INVALID) == 0);
+  for (std::size_t place : {std::size_t{0}, values.size() / 2, values.size() - 1}) {
+    values[place] = 0.0;
+    parallel_loop(0, static_cast<std::int64_t>(values.size()), 64, divide);
+    CHECK(std::fetestexcept(FE_DIVBYZERO) == FE_DIVBYZERO);
+    std::feclearexcept(FE_ALL_EXCEPT);
+    values[place] = 1.0;
+    parallel_loop(0, static_cast<std::int64_t>(values.size()), 64, divide);
+    CHECK(std::fetestexcept(FE_DIVBYZERO) == 0);  // a worker does not remember
+  }
+}

@@ -1,0 +1,90 @@
+// Convolutions as matrix products over windows: shapes around the tiles, strides, padding, dilation, groups, epilogues, random ones.
+#include <random>
+
+#include "catch.h"
+#include "core/ops/node_builder.h"
+#include "running.h"
+
+using namespace tenon;
+
+namespace {
+
+struct Case {
+  std::int64_t images, channels, height, width, outputs, kernel_h, kernel_w;
+  std::int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
+};
+
+std::string text(const Case& c) {
+  return fmt::format("{} x {} x {} x {} to {}, kernel {} x {}, stride {}, padding {}, dilation {}, groups {}", c.images, c.channels, c.height, c.width, c.outputs,
+                     c.kernel_h, c.kernel_w, c.stride, c.padding, c.dilation, c.groups);
+}
+
+/// Per-channel scale and shift, a residual and relu after the convolution when `epilogue`.
+std::string difference(const Case& c, DType dtype, bool epilogue, const llvm_test::Choice& choice, std::size_t* steps = nullptr) {
+  ir::Graph graph;
+  ops::NodeBuilder b(graph);
+  auto input = [&](const std::vector<std::int64_t>& shape) { return graph.add_input(ir::Type::tensor(dtype, ir::Shape(shape.begin(), shape.end()))); };
+  const std::vector<std::int64_t> x_shape{c.images, c.channels, c.height, c.width}, w_shape{c.outputs, c.channels / c.groups, c.kernel_h, c.kernel_w};
+  const ValueId x = input(x_shape), w = input(w_shape);
+  const std::vector<ir::Dim> stride{c.stride, c.stride}, padding{c.padding, c.padding}, dilation{c.dilation, c.dilation};
+  ValueId y = b.one("conv_sum", {x, w}, {{"after", padding}, {"before", padding}, {"dilation", dilation}, {"groups", ir::Dim(c.groups)}, {"stride", stride}});
+  std::vector<ops::HostTensor> tensors;
+  tensors.push_back(llvm_test::random_tensor(dtype, x_shape, 3, ops::Fill::unit));
+  tensors.push_back(llvm_test::random_tensor(dtype, w_shape, 4, ops::Fill::unit));
+  if (epilogue) {
+    const std::vector<std::int64_t> channel{c.outputs, 1, 1};
+    std::vector<std::int64_t> result;
+    for (const ir::Dim& d : graph.type(y).shape) result.push_back(d.constant());
+    const ValueId scale = input(channel), residual = input(result);
+    tensors.push_back(llvm_test::random_tensor(dtype, channel, 5));
+    tensors.push_back(llvm_test::random_tensor(dtype, result, 6));
+    y = b.one("relu", {b.one("add", {b.one("mul", {y, scale}), residual})});
+  }
+  graph.add_output({y, ir::OutputKind::result, {}});
+  std::vector<ops::TensorView> views;
+  for (auto& t : tensors) views.push_back(t.view());
+  if (steps) *steps = llvm_test::compile(graph, choice)->plan().steps.size();
+  return llvm_test::difference(graph, views, choice, 60).value_or("");
+}
+
+}  // namespace
+
+TEST_CASE("convolutions of many shapes", "[convolutions]") {
+  const std::vector<Case> cases = {{2, 16, 20, 20, 24, 3, 3, 1, 1},      {1, 24, 17, 19, 13, 3, 3, 2, 1}, {3, 8, 30, 14, 16, 5, 3, 1, 2},     {5, 32, 4, 4, 40, 3, 3, 1, 1},
+                                   {2, 32, 7, 7, 64, 1, 1},              {1, 3, 40, 40, 32, 7, 7, 2, 3},  {2, 12, 15, 15, 18, 3, 3, 1, 2, 2},  {2, 24, 12, 12, 36, 3, 3, 1, 1, 1, 3},
+                                   {1, 16, 9, 70, 8, 1, 3, 1, 0},        {2, 48, 10, 10, 5, 2, 2, 2},     {1, 16, 64, 64, 16, 3, 3, 1, 1}};
+  for (const Case& c : cases)
+    for (const unsigned width : {0u, 32u, 16u}) {
+      INFO(text(c) << ", width " << width);
+      std::size_t steps = 0;
+      CHECK(difference(c, DType::f32, false, {.width = width}) == "");
+      CHECK(difference(c, DType::f32, true, {.width = width}, &steps) == "");
+      CHECK(steps == 1);
+    }
+}
+
+TEST_CASE("convolutions in float64 and on threads", "[convolutions]") {
+  for (const Case& c : {Case{2, 16, 20, 20, 24, 3, 3, 1, 1}, Case{1, 24, 17, 19, 13, 3, 3, 2, 1}, Case{9, 32, 4, 4, 40, 3, 3, 1, 1}}) {
+    INFO(text(c));
+    CHECK(difference(c, DType::f64, true, {}) == "");
+    CHECK(difference(c, DType::f32, true, {.threads = 3}) == "");
+  }
+}
+
+TEST_CASE("depthwise convolutions are loop nests", "[convolutions]") {
+  CHECK(difference({2, 16, 20, 20, 16, 3, 3, 1, 1, 1, 16}, DType::f32, true, {}) == "");
+}
+
+TEST_CASE("random convolutions", "[convolutions]") {
+  const auto seed = static_cast<unsigned>(std::random_device{}());
+  std::mt19937 random(seed);
+  auto draw = [&](std::int64_t low, std::int64_t high) { return std::uniform_int_distribution<std::int64_t>(low, high)(random); };
+  for (int i = 0; i < 60; ++i) {
+    Case c{draw(1, 4), draw(1, 20), draw(1, 24), draw(1, 24), draw(1, 24), draw(1, 4), draw(1, 4), draw(1, 3), draw(0, 3), draw(1, 2), 1};
+    if (draw(0, 3) == 0) c.groups = draw(2, 3), c.channels *= c.groups, c.outputs *= c.groups;
+    const std::int64_t reach_h = (c.kernel_h - 1) * c.dilation + 1, reach_w = (c.kernel_w - 1) * c.dilation + 1;
+    if (c.height + 2 * c.padding < reach_h || c.width + 2 * c.padding < reach_w) continue;
+    INFO("seed " << seed << ": " << text(c));
+    CHECK(difference(c, DType::f32, draw(0, 1) == 1, {.width = draw(0, 1) ? 0u : 32u, .threads = static_cast<int>(draw(1, 2))}) == "");
+  }
+}
