@@ -26,6 +26,7 @@ class LlvmBackend : public Backend {
     program.matrix_kernels = chosen.value("matrix_kernels", true);
     program.log_fusion = host_.log_enabled("fusion");
     program.log_code = host_.log_enabled("kernel_code");
+    program.log_times = host_.log_enabled("kernel_times");
     KernelCache& cache = kernel_cache(chosen.value("vector_width", 0u));
     return std::make_unique<Program>(host_, cache, ir::read_buffer(graph.bytes(), constants).value(), program);
   }

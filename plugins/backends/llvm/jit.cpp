@@ -60,7 +60,7 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const codegen::Target& target,
 
 struct Jit::Engine {
   std::mutex mutex;
-  std::array<std::unique_ptr<llvm::TargetMachine>, 3> machines;
+  std::array<std::vector<std::unique_ptr<llvm::TargetMachine>>, 3> idle_machines;
   std::unique_ptr<llvm::orc::ExecutionSession> session;
   std::unique_ptr<llvm::orc::ObjectLinkingLayer> linker;
   llvm::orc::JITDylib* library = nullptr;
@@ -70,10 +70,22 @@ struct Jit::Engine {
     if (session) llvm::consumeError(session->endSession());
   }
 
-  llvm::TargetMachine& machine(const codegen::Target& target, Tier tier) {
-    auto& slot = machines[static_cast<std::size_t>(tier)];
-    if (!slot) slot = make_machine(target, tier);
-    return *slot;
+  std::unique_ptr<llvm::TargetMachine> take_machine(const codegen::Target& target, Tier tier) {
+    {
+      const std::lock_guard lock(mutex);
+      auto& idle = idle_machines[static_cast<std::size_t>(tier)];
+      if (!idle.empty()) {
+        auto machine = std::move(idle.back());
+        idle.pop_back();
+        return machine;
+      }
+    }
+    return make_machine(target, tier);
+  }
+
+  void give_back(std::unique_ptr<llvm::TargetMachine> machine, Tier tier) {
+    const std::lock_guard lock(mutex);
+    idle_machines[static_cast<std::size_t>(tier)].push_back(std::move(machine));
   }
 
   /// Makes the functions that the module only declares known to the linker, and those that code generation may call by itself.
@@ -108,11 +120,10 @@ Jit::~Jit() = default;
 
 std::vector<void*> Jit::compile(const std::vector<std::string>& names, Tier tier, const std::function<void(llvm::Module&)>& fill,
                                 const std::function<void(const std::string&)>& listing) {
-  const std::lock_guard lock(engine_->mutex);
-  llvm::TargetMachine& machine = engine_->machine(target_, tier);
+  auto machine = engine_->take_machine(target_, tier);
   llvm::LLVMContext context;
   llvm::Module module(names.front(), context);
-  module.setDataLayout(machine.createDataLayout());
+  module.setDataLayout(machine->createDataLayout());
   module.setTargetTriple(kTriple);
   fill(module);
   std::string text;
@@ -129,13 +140,12 @@ std::vector<void*> Jit::compile(const std::vector<std::string>& names, Tier tier
   std::set<std::string> wanted;
   for (const llvm::Function& f : module)
     if (f.isDeclaration() && !f.isIntrinsic()) wanted.insert(f.getName().str());
-  engine_->define_routines(wanted);
 
   auto generate = [&](llvm::CodeGenFileType type) {
     llvm::SmallVector<char, 0> bytes;
     llvm::raw_svector_ostream stream(bytes);
     llvm::legacy::PassManager passes;
-    TENON_CHECK(!machine.addPassesToEmitFile(passes, stream, nullptr, type, true), "LLVM cannot emit code for this machine");
+    TENON_CHECK(!machine->addPassesToEmitFile(passes, stream, nullptr, type, true), "LLVM cannot emit code for this machine");
     passes.run(module);
     return bytes;
   };
@@ -144,11 +154,14 @@ std::vector<void*> Jit::compile(const std::vector<std::string>& names, Tier tier
     llvm::SmallVector<char, 0> assembly;
     llvm::raw_svector_ostream stream(assembly);
     llvm::legacy::PassManager passes;
-    machine.addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile, true);
+    machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile, true);
     passes.run(*copy);
     listing(std::string(assembly.begin(), assembly.end()));
   }
   auto object = std::make_unique<llvm::SmallVectorMemoryBuffer>(generate(llvm::CodeGenFileType::ObjectFile), names.front(), false);
+  engine_->give_back(std::move(machine), tier);
+  const std::lock_guard lock(engine_->mutex);
+  engine_->define_routines(wanted);
   must(engine_->linker->add(*engine_->library, std::move(object)), "linking generated code");
   llvm::orc::SymbolLookupSet wanted_names;
   for (const std::string& name : names) wanted_names.add(engine_->session->intern(name));

@@ -2,64 +2,92 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "machine.h"
 
 namespace tenon::llvm_backend {
 
 namespace {
 
-/// Without reductions a kernel has no values that live around its loops, which is all that better register allocation would help:
+/// Without inner loops a kernel has no values that live around them, which is all that better register allocation would help:
 /// the quick tier compiles it three times as fast and it runs within a tenth as fast.
-Tier tier_of(const codegen::Kernel& kernel) { return kernel.reductions.empty() ? Tier::quick : Tier::standard; }
+Tier tier_of(const codegen::Kernel& kernel) { return kernel.reductions.empty() && kernel.inner.empty() ? Tier::quick : Tier::standard; }
 
 }  // namespace
 
+/// Kernels that are compiled as one module.
 struct KernelCache::Batch {
+  Tier tier = Tier::quick;
   std::vector<const codegen::Kernel*> kernels;
   std::vector<std::string> names, texts;
 };
 
-void KernelCache::compile(const Batch& batch, Tier tier, const std::function<void(const std::string&)>& listing) {
-  if (batch.kernels.empty()) return;
-  const auto addresses = jit_.compile(batch.names, tier, [&](llvm::Module& module) {
+void KernelCache::compile(const Batch& batch, const std::function<void(const std::string&)>& listing) {
+  const auto addresses = jit_.compile(batch.names, batch.tier, [&](llvm::Module& module) {
     for (std::size_t i = 0; i < batch.kernels.size(); ++i) codegen::emit_kernel(module, *batch.kernels[i], target(), batch.names[i]);
   }, listing);
+  const std::lock_guard lock(mutex_);
   for (std::size_t i = 0; i < batch.kernels.size(); ++i) known_[batch.texts[i]] = reinterpret_cast<codegen::KernelFunction>(addresses[i]);
 }
 
-std::vector<codegen::KernelFunction> KernelCache::kernels(const std::vector<const codegen::Kernel*>& wanted,
-                                                          const std::function<void(const std::string&)>& listing) {
+/// Deals what is not known out to as many modules as threads; a kernel that another thread compiles at this moment is compiled twice.
+std::vector<KernelCache::Batch> KernelCache::new_batches(const std::vector<const codegen::Kernel*>& wanted, const std::vector<std::string>& texts, std::size_t threads,
+                                                         const std::function<void(const std::string&)>& listing) {
   const std::lock_guard lock(mutex_);
-  std::vector<std::string> texts;
-  std::map<Tier, Batch> batches;
-  for (const codegen::Kernel* k : wanted) {
-    texts.push_back(codegen::to_text(*k));
-    if (!known_.try_emplace(texts.back(), nullptr).second) continue;
-    Batch& batch = batches[tier_of(*k)];
-    batch.kernels.push_back(k);
-    batch.texts.push_back(texts.back());
+  std::set<std::string> seen;
+  std::map<Tier, std::vector<Batch>> tiers;
+  std::map<Tier, std::size_t> next;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (known_.contains(texts[i]) || !seen.insert(texts[i]).second) continue;
+    const Tier tier = tier_of(*wanted[i]);
+    auto& batches = tiers[tier];
+    if (batches.size() < threads) batches.push_back({tier, {}, {}, {}});
+    Batch& batch = batches[next[tier]++ % threads];
+    batch.kernels.push_back(wanted[i]);
+    batch.texts.push_back(texts[i]);
     batch.names.push_back(fmt::format("kernel{}", count_++));
-    if (listing) listing(batch.names.back() + ": " + texts.back());
+    if (listing) listing(batch.names.back() + ": " + texts[i]);
   }
-  try {
-    for (const auto& [tier, batch] : batches) compile(batch, tier, listing);
-  } catch (...) {
-    std::erase_if(known_, [](const auto& entry) { return !entry.second; });
-    throw;
-  }
+  std::vector<Batch> all;
+  for (auto& [tier, batches] : tiers) std::move(batches.begin(), batches.end(), std::back_inserter(all));
+  return all;
+}
+
+std::vector<codegen::KernelFunction> KernelCache::kernels(const HostServices& host, const std::vector<const codegen::Kernel*>& wanted, const std::set<DType>& products,
+                                                          const std::function<void(const std::string&)>& listing) {
+  std::vector<std::string> texts;
+  for (const codegen::Kernel* k : wanted) texts.push_back(codegen::to_text(*k));
+  const auto threads = static_cast<std::size_t>(listing ? 1 : std::max(1, host.thread_count()));
+  const auto batches = new_batches(wanted, texts, threads, listing);
+  const std::vector<DType> dtypes(products.begin(), products.end());
+  const auto jobs = static_cast<std::int64_t>(dtypes.size() + batches.size());
+  auto work = [&](std::int64_t first, std::int64_t last) {
+    for (auto job = static_cast<std::size_t>(first); job < static_cast<std::size_t>(last); ++job) {
+      if (job < dtypes.size()) matrix_kernel(dtypes[job]);
+      else compile(batches[job - dtypes.size()], listing);
+    }
+  };
+  if (jobs > 1 && threads > 1) host.parallel_for(0, jobs, 1, work);
+  else work(0, jobs);
+  const std::lock_guard lock(mutex_);
   std::vector<codegen::KernelFunction> functions;
   for (const auto& text : texts) functions.push_back(known_.at(text));
   return functions;
 }
 
-codegen::MicroKernel KernelCache::microkernel(DType dtype) {
-  const std::lock_guard lock(mutex_);
-  auto& known = microkernels_[dtype];
-  if (!known) {
-    const std::string name = fmt::format("matrix_{}", name_of(dtype));
-    const auto addresses = jit_.compile({name}, Tier::tuned, [&](llvm::Module& module) { codegen::emit_microkernel(module, target(), dtype, name); });
-    known = reinterpret_cast<codegen::MicroKernel>(addresses[0]);
-  }
+MatrixKernel KernelCache::matrix_kernel(DType dtype) {
+  const std::lock_guard lock(matrix_mutex_);
+  MatrixKernel& known = matrix_kernels_[dtype];
+  if (known.function) return known;
+  const std::string multiply = fmt::format("matrix_{}", name_of(dtype)), transpose = fmt::format("transposition_{}", name_of(dtype));
+  const auto addresses = jit_.compile({multiply, transpose}, Tier::tuned, [&](llvm::Module& module) {
+    codegen::emit_microkernel(module, target(), dtype, multiply);
+    codegen::emit_transposition(module, target(), dtype, transpose);
+  });
+  known = {reinterpret_cast<codegen::MicroKernel>(addresses[0]), reinterpret_cast<codegen::Transposition>(addresses[1]), codegen::tile_shape(target(), dtype),
+           codegen::transposed_rows(target(), dtype), dtype};
   return known;
 }
 

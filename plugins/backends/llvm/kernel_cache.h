@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -11,30 +12,35 @@
 #include "jit.h"
 #include "loops/kernel.h"
 #include "lower/kernel_emitter.h"
-#include "matrix/microkernel.h"
+#include "matrix_product.h"
 
 namespace tenon::llvm_backend {
 
-/// Thread-safe. The new kernels of one call share a module, or two.
+/// Thread-safe. The new kernels of one call share a module for each thread that compiles.
 class KernelCache {
  public:
   explicit KernelCache(codegen::Target target) : jit_(std::move(target)) {}
 
   const codegen::Target& target() const { return jit_.target(); }
 
+  /// Compiles what is not known yet, on the host's threads. `products` are the dtypes of matrix products that will be asked for.
   /// `listing` takes the text and the code of the kernels that are compiled now.
-  std::vector<codegen::KernelFunction> kernels(const std::vector<const codegen::Kernel*>& wanted,
+  std::vector<codegen::KernelFunction> kernels(const HostServices& host, const std::vector<const codegen::Kernel*>& wanted, const std::set<DType>& products,
                                                const std::function<void(const std::string&)>& listing);
-  codegen::MicroKernel microkernel(DType dtype);
+  /// The code of matrix products in float32 or float64.
+  MatrixKernel matrix_kernel(DType dtype);
 
  private:
   struct Batch;
-  void compile(const Batch& batch, Tier tier, const std::function<void(const std::string&)>& listing);
+  std::vector<Batch> new_batches(const std::vector<const codegen::Kernel*>& wanted, const std::vector<std::string>& texts, std::size_t threads,
+                                 const std::function<void(const std::string&)>& listing);
+  void compile(const Batch& batch, const std::function<void(const std::string&)>& listing);
 
   Jit jit_;
   std::mutex mutex_;
   std::unordered_map<std::string, codegen::KernelFunction> known_;
-  std::map<DType, codegen::MicroKernel> microkernels_;
+  std::mutex matrix_mutex_;
+  std::map<DType, MatrixKernel> matrix_kernels_;
   std::size_t count_ = 0;
 };
 

@@ -2,31 +2,55 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "core/base/dtype.h"
 #include "matrix/microkernel.h"
+#include "matrix/transposition.h"
 #include "tenon/host_services.h"
 
 namespace tenon::llvm_backend {
 
-/// c[i, j] = sum over k of a[i, k] * b[k, j]. Strides in elements; columns of c are contiguous.
+/// A part of a product: rows and columns of the result, and of the sum `steps` of its first loop.
+struct Tile {
+  std::int64_t row = 0, rows = 0, column = 0, columns = 0, step = 0, steps = 0;
+};
+
+/// The kernels that were generated for one product. Called on many threads at once.
+class TileKernels {
+ public:
+  virtual ~TileKernels() = default;
+  /// Writes tile.rows rows of the left operand, one after the other.
+  virtual void pack_rows(const Tile& tile, void* panel) const = 0;
+  /// Writes a panel of the right operand: for each step of the sum a row as wide as the microkernel's tile.
+  virtual void pack_columns(const Tile& tile, void* panel) const = 0;
+  /// Takes tile.rows rows of the product, as wide as the microkernel's tile.
+  virtual void finish(const Tile& tile, void* product) const = 0;
+};
+
+/// c[i, j] = sum over k of a[i, k] * b[k, j], k < steps * step_depth. Strides in elements; columns of c are contiguous.
+/// Where `a`, `b` or `c` is null, `kernels` do it.
 struct MatrixProduct {
-  std::int64_t m = 0, n = 0, k = 0;
+  std::int64_t m = 0, n = 0, steps = 0, step_depth = 1;
   const void* a = nullptr;
   std::int64_t a_row = 0, a_column = 0;
   const void* b = nullptr;
   std::int64_t b_row = 0, b_column = 0;
   void* c = nullptr;
   std::int64_t c_row = 0;
+  const TileKernels* kernels = nullptr;
 };
 
-/// A compiled kernel with what goes around it.
+/// The compiled code of one dtype.
 struct MatrixKernel {
   codegen::MicroKernel function = nullptr;
+  codegen::Transposition transposition = nullptr;
   codegen::TileShape tile;
+  int transposed_rows = 1;
   DType dtype = DType::f32;
 };
+
+/// Multiplications from which threads pay.
+inline constexpr double kParallelProduct = 768 * 1024;
 
 /// Computes one product; with `parallel` on the host's threads. Scratch memory is kept by each thread for its next product.
 void multiply(const HostServices& host, const MatrixKernel& kernel, const MatrixProduct& product, bool parallel);

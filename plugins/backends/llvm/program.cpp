@@ -1,12 +1,13 @@
 #include "program.h"
 
 #include <algorithm>
-#include <array>
+#include <chrono>
 #include <cstring>
+#include <set>
 
 #include "core/base/error.h"
 #include "core/ops/reference.h"
-#include "fusion/cost.h"
+#include "step_times.h"
 
 namespace tenon::llvm_backend {
 
@@ -17,26 +18,12 @@ using codegen::LibraryStep;
 namespace {
 
 constexpr std::size_t kAlignment = 64;
-/// Cheap element-operations below which one thread is faster than two.
-constexpr double kSerialWork = 64 * 1024;
-/// The least of them that a thread takes at once.
-constexpr double kGrainWork = 32 * 1024;
-
 std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) & ~(kAlignment - 1); }
-
-/// What an empty tensor's null pointer is replaced by: code may read ahead of a loop that then runs zero times.
-alignas(64) std::array<std::byte, 4096> empty_tensor{};
 
 }  // namespace
 
-/// The memory of one call.
-struct Program::Call {
-  const TenonExecuteArgs& args;
-  const std::size_t* offsets;
-};
-
 Program::Program(HostServices host, KernelCache& cache, ir::Graph graph, const ProgramOptions& options)
-    : host_(host), cache_(cache), graph_(std::move(graph)) {
+    : host_(host), log_times_(options.log_times), cache_(cache), graph_(std::move(graph)) {
   codegen::decompose_composites(graph_);
   codegen::PlanOptions plan_options;
   plan_options.fuse = options.fuse;
@@ -54,8 +41,16 @@ std::vector<std::size_t> Program::values_of(const codegen::Step& step, bool writ
     for (std::size_t i = 0; i < kernel->buffers.size(); ++i)
       if (kernel->kernel.buffers[i].written == written) values.push_back(kernel->buffers[i].value);
   } else if (auto* product = std::get_if<ContractionStep>(&step)) {
-    if (written) values = {product->c.value};
-    else values = {product->a.value.value, product->b.value.value};
+    auto add = [&](const KernelStep& part) {
+      for (std::size_t i = 0; i < part.buffers.size(); ++i)
+        if (part.buffers[i] != codegen::kPanel && part.kernel.buffers[i].written == written) values.push_back(part.buffers[i].value);
+    };
+    for (const codegen::MatrixOperand* operand : {&product->a, &product->b}) {
+      if (operand->pack) add(*operand->pack);
+      else if (!written) values.push_back(operand->value.value);
+    }
+    if (product->epilogue) add(*product->epilogue);
+    else if (written) values.push_back(product->c.value);
   } else {
     const ir::Node& node = graph_.node(std::get<LibraryStep>(step).node);
     for (ValueId v : written ? node.results : node.operands)
@@ -121,29 +116,54 @@ void Program::place_values() {
   }
 }
 
+/// Every kernel of the plan in a fixed order: of a product those that pack, then what follows it.
+std::vector<const KernelStep*> Program::kernel_steps() const {
+  std::vector<const KernelStep*> steps;
+  for (const codegen::Step& step : plan_.steps) {
+    if (auto* kernel = std::get_if<KernelStep>(&step)) steps.push_back(kernel);
+    auto* product = std::get_if<ContractionStep>(&step);
+    if (!product) continue;
+    for (const auto* part : {&product->a.pack, &product->b.pack, &product->epilogue})
+      if (*part) steps.push_back(&**part);
+  }
+  return steps;
+}
+
+std::vector<Place> Program::places_of(const KernelStep& step) const {
+  std::vector<Place> places;
+  for (ValueId v : step.buffers) places.push_back(v == codegen::kPanel ? Place{Place::Kind::panel, 0, nullptr} : places_[v.value]);
+  return places;
+}
+
 void Program::compile_kernels(KernelCache& cache, const ProgramOptions& options) {
+  const auto steps = kernel_steps();
   std::vector<const codegen::Kernel*> wanted;
-  for (const codegen::Step& step : plan_.steps)
-    if (auto* kernel = std::get_if<KernelStep>(&step)) wanted.push_back(&kernel->kernel);
+  for (const KernelStep* step : steps) wanted.push_back(&step->kernel);
   std::function<void(const std::string&)> listing;
   if (options.log_code) listing = [this](const std::string& text) { host_.log(TENON_INFO, text, "kernel_code"); };
-  const auto functions = cache.kernels(wanted, listing);
-  kernels_.resize(plan_.steps.size());
+  std::set<DType> products;
+  for (const codegen::Step& step : plan_.steps)
+    if (auto* product = std::get_if<ContractionStep>(&step)) products.insert(product->dtype);
+  const auto functions = cache.kernels(host_, wanted, products, listing);
   std::size_t next = 0;
+  auto take = [&]() {
+    const KernelStep& step = *steps[next];
+    return compiled(step.kernel, functions[next++], places_of(step));
+  };
+  kernels_.resize(plan_.steps.size());
+  products_.resize(plan_.steps.size());
   for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
-    if (auto* product = std::get_if<ContractionStep>(&plan_.steps[s])) {
-      MatrixKernel& matrix = product->dtype == DType::f64 ? matrix_f64_ : matrix_f32_;
-      if (!matrix.function) matrix = {cache.microkernel(product->dtype), codegen::tile_shape(cache.target(), product->dtype), product->dtype};
-    }
-    auto* step = std::get_if<KernelStep>(&plan_.steps[s]);
-    if (!step) continue;
-    CompiledKernel& compiled = kernels_[s];
-    compiled.function = functions[next++];
-    compiled.units = codegen::unit_count(step->kernel);
-    compiled.points = codegen::points_per_unit(step->kernel);
-    compiled.work = std::max(1.0, codegen::work_per_point(step->kernel) / 4);
-    compiled.ordered = step->kernel.scatter;
-    for (ValueId v : step->buffers) compiled.buffers.push_back(places_[v.value]);
+    if (std::holds_alternative<KernelStep>(plan_.steps[s])) kernels_[s] = take();
+    auto* product = std::get_if<ContractionStep>(&plan_.steps[s]);
+    if (!product) continue;
+    CompiledProduct& mine = products_[s];
+    mine.matrix = cache.matrix_kernel(product->dtype);
+    if (product->a.pack) mine.pack_a = take();
+    else mine.a = places_[product->a.value.value];
+    if (product->b.pack) mine.pack_b = take();
+    else mine.b = places_[product->b.value.value];
+    if (product->epilogue) mine.epilogue = take();
+    else mine.c = places_[product->c.value];
   }
 }
 
@@ -152,18 +172,6 @@ std::size_t Program::workspace_bytes(std::span<const std::int64_t> symbols) {
   std::size_t bytes = 0;
   for (const Slot& slot : slots_) bytes += aligned(static_cast<std::size_t>(slot.bytes.evaluate(symbols)));
   return bytes;
-}
-
-void* Program::address(const Place& place, const Call& call) const {
-  void* found = nullptr;
-  switch (place.kind) {
-    case Place::Kind::input: found = const_cast<void*>(call.args.inputs[place.index]); break;
-    case Place::Kind::output: found = call.args.outputs[place.index]; break;
-    case Place::Kind::workspace: return static_cast<std::byte*>(call.args.workspace) + call.offsets[place.index];
-    case Place::Kind::constant: found = const_cast<void*>(place.address); break;
-    case Place::Kind::none: break;
-  }
-  return found ? found : empty_tensor.data();
 }
 
 void Program::execute(const TenonExecuteArgs& args) {
@@ -180,86 +188,33 @@ void Program::execute(const TenonExecuteArgs& args) {
     }
     offsets = own.data();
   }
-  const Call call{args, offsets};
-  for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
-    if (kernels_[s].function) run_kernel(kernels_[s], call);
-    else if (auto* product = std::get_if<ContractionStep>(&plan_.steps[s])) run_product(*product, call);
-    else run_library(std::get<LibraryStep>(plan_.steps[s]), call);
-  }
+  const Call call{args, offsets, {args.symbols, graph_.symbols().size()}};
+  for (std::size_t s = 0; s < plan_.steps.size(); ++s) run_step(s, call);
   copy_outputs(call);
   if (!fixed_sizes_) sized.swap(own);
 }
 
-void Program::run_kernel(const CompiledKernel& kernel, const Call& call) const {
-  const std::span<const std::int64_t> symbols(call.args.symbols, graph_.symbols().size());
-  const std::int64_t units = kernel.units.evaluate(symbols);
-  if (units <= 0) return;
-  std::array<void*, 32> few;
-  std::vector<void*> many;
-  void** buffers = few.data();
-  if (kernel.buffers.size() > few.size()) {
-    many.resize(kernel.buffers.size());
-    buffers = many.data();
-  }
-  for (std::size_t i = 0; i < kernel.buffers.size(); ++i) buffers[i] = address(kernel.buffers[i], call);
-  codegen::IndexFault fault;
-  const double work = kernel.work * static_cast<double>(std::max<std::int64_t>(1, kernel.points.evaluate(symbols)));
-  if (kernel.ordered || units == 1 || work * static_cast<double>(units) < kSerialWork) {
-    kernel.function(buffers, call.args.symbols, 0, units, &fault);
-  } else {
-    const auto grain = std::max<std::int64_t>(1, static_cast<std::int64_t>(kGrainWork / work));
-    host_.parallel_for(0, units, grain, [&](std::int64_t first, std::int64_t last) {
-      kernel.function(buffers, call.args.symbols, first, last, &fault);
-    });
-  }
-  if (!fault.raised) return;
-  throw Failure(TENON_INVALID_ARGUMENT, fmt::format("index {} is out of bounds for dimension {} with size {}", fault.index, fault.dimension, fault.size));
-}
-
-void Program::run_product(const ContractionStep& step, const Call& call) const {
-  const std::span<const std::int64_t> symbols(call.args.symbols, graph_.symbols().size());
-  auto size = [&](const Dim& d) { return d.evaluate(symbols); };
-  const MatrixKernel& kernel = step.dtype == DType::f64 ? matrix_f64_ : matrix_f32_;
-  const auto bytes = static_cast<std::int64_t>(size_of(step.dtype));
-  auto at = [&](ValueId value, std::int64_t elements) { return static_cast<std::byte*>(address(places_[value.value], call)) + elements * bytes; };
-  MatrixProduct p{size(step.m), size(step.n), size(step.k), nullptr, size(step.a.row_stride), size(step.a.column_stride),
-                  nullptr, size(step.b.row_stride), size(step.b.column_stride), nullptr, size(step.c_row_stride)};
-  std::int64_t count = 1;
-  for (const Dim& d : step.batch) count *= size(d);
-  auto one = [&](std::int64_t number, bool parallel) {
-    std::int64_t a = size(step.a.offset), b = size(step.b.offset), c = 0;
-    for (std::size_t i = step.batch.size(); i-- > 0;) {
-      const std::int64_t extent = size(step.batch[i]), index = number % extent;
-      number /= extent;
-      a += index * size(step.a.batch_strides[i]);
-      b += index * size(step.b.batch_strides[i]);
-      c += index * size(step.c_batch_strides[i]);
-    }
-    MatrixProduct mine = p;
-    mine.a = at(step.a.value, a), mine.b = at(step.b.value, b), mine.c = at(step.c, c);
-    multiply(host_, kernel, mine, parallel);
-  };
-  const double work = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
-  const bool over_batch = count >= 2 * host_.thread_count() && work * static_cast<double>(count) > kSerialWork;
-  if (!over_batch) {
-    for (std::int64_t i = 0; i < count; ++i) one(i, true);
-    return;
-  }
-  host_.parallel_for(0, count, 1, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i) one(i, false);
-  });
+void Program::run_step(std::size_t step, const Call& call) const {
+  using Clock = std::chrono::steady_clock;
+  const auto start = log_times_ ? Clock::now() : Clock::time_point();
+  if (kernels_[step].function) run(host_, kernels_[step], call);
+  else if (auto* product = std::get_if<ContractionStep>(&plan_.steps[step])) run(host_, *product, products_[step], call);
+  else run_library(std::get<LibraryStep>(plan_.steps[step]), call);
+  if (!log_times_) return;
+  const double microseconds = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+  host_.log(TENON_INFO, step_line(graph_, plan_, step, call.symbols, microseconds), "kernel_times");
 }
 
 void Program::run_library(const LibraryStep& step, const Call& call) const {
   const ir::Node& node = graph_.node(step.node);
-  const std::span<const std::int64_t> symbols(call.args.symbols, graph_.symbols().size());
+  const std::span<const std::int64_t> symbols = call.symbols;
   auto view = [&](ValueId value) {
     const ir::Type& type = graph_.type(value);
     ops::TensorView v;
     v.dtype = type.dtype;
     for (const Dim& d : type.shape) v.shape.push_back(d.evaluate(symbols));
     for (const Dim& d : type.resolved_strides()) v.strides.push_back(d.evaluate(symbols));
-    v.data = address(places_[value.value], call);
+    v.data = call.address(places_[value.value]);
     return v;
   };
   std::vector<ops::TensorView> inputs, outputs;
@@ -277,7 +232,7 @@ void Program::run_library(const LibraryStep& step, const Call& call) const {
     const Place& place = places_[node.results[output].value];
     ops::TensorView& v = outputs[output];
     v.data = call.args.call->allocate_output(call.args.call->self, place.index, shape.data(), shape.size());
-    if (!v.data) v.data = empty_tensor.data();
+    if (!v.data) v.data = call.address({});
     v.strides.assign(shape.size(), 1);
     for (std::size_t i = shape.size(); i-- > 1;) v.strides[i - 1] = v.strides[i] * std::max<std::int64_t>(1, shape[i]);
     v.shape = std::move(shape);
@@ -320,13 +275,13 @@ void copy_rows(std::byte* to, const std::byte* from, std::span<const std::int64_
 }  // namespace
 
 void Program::copy_outputs(const Call& call) const {
-  const std::span<const std::int64_t> symbols(call.args.symbols, graph_.symbols().size());
+  const std::span<const std::int64_t> symbols = call.symbols;
   for (const auto& [value, output] : copies_) {
     const ir::Type& type = graph_.type(value);
     std::vector<std::int64_t> shape, strides;
     for (const Dim& d : type.shape) shape.push_back(d.evaluate(symbols));
     for (const Dim& d : type.resolved_strides()) strides.push_back(d.evaluate(symbols));
-    copy_rows(static_cast<std::byte*>(call.args.outputs[output]), static_cast<const std::byte*>(address(places_[value.value], call)), shape, strides, size_of(type.dtype));
+    copy_rows(static_cast<std::byte*>(call.args.outputs[output]), static_cast<const std::byte*>(call.address(places_[value.value])), shape, strides, size_of(type.dtype));
   }
 }
 

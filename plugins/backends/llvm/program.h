@@ -7,7 +7,7 @@
 
 #include "fusion/plan.h"
 #include "kernel_cache.h"
-#include "matrix_product.h"
+#include "product_run.h"
 #include "tenon/backend.h"
 
 namespace tenon::llvm_backend {
@@ -20,6 +20,7 @@ struct ProgramOptions {
   bool matrix_kernels = true;
   bool log_fusion = false;
   bool log_code = false;
+  bool log_times = false;
 };
 
 /// Runs on many threads at once.
@@ -34,24 +35,10 @@ class Program : public Artefact {
   const codegen::Plan& plan() const { return plan_; }
 
  private:
-  /// Where a value lies during a call.
-  struct Place {
-    enum class Kind : std::uint8_t { none, input, output, workspace, constant } kind = Kind::none;
-    std::uint32_t index = 0;  // input, output: position; workspace: slot
-    const void* address = nullptr;
-  };
   /// A piece of the workspace that values take turns in.
   struct Slot {
     Dim bytes;
     std::size_t free_after = 0;  // the last step that uses it, while planning
-  };
-  struct Call;
-  struct CompiledKernel {
-    codegen::KernelFunction function = nullptr;
-    Dim units, points;
-    double work = 1;
-    std::vector<Place> buffers;
-    bool ordered = false;
   };
 
   void place_values();
@@ -59,14 +46,15 @@ class Program : public Artefact {
   std::vector<std::size_t> last_uses() const;
   void compile_kernels(KernelCache& cache, const ProgramOptions& options);
   std::vector<std::size_t> values_of(const codegen::Step& step, bool written) const;
-  void* address(const Place& place, const Call& call) const;
-  void run_kernel(const CompiledKernel& kernel, const Call& call) const;
-  void run_product(const codegen::ContractionStep& step, const Call& call) const;
+  std::vector<const codegen::KernelStep*> kernel_steps() const;
+  std::vector<Place> places_of(const codegen::KernelStep& step) const;
+  void run_step(std::size_t step, const Call& call) const;
   void run_library(const codegen::LibraryStep& step, const Call& call) const;
   void copy_outputs(const Call& call) const;
   bool defines_symbols(ValueId value) const;
 
   HostServices host_;
+  bool log_times_ = false;
   KernelCache& cache_;
   ir::Graph graph_;
   codegen::Plan plan_;
@@ -76,8 +64,8 @@ class Program : public Artefact {
   bool fixed_sizes_ = true;
   std::size_t fixed_bytes_ = 0;
   std::vector<CompiledKernel> kernels_;  // by step; empty for other steps
+  std::vector<CompiledProduct> products_;  // by step; empty for other steps
   std::vector<std::pair<ValueId, std::uint32_t>> copies_;  // outputs that are another value of the group
-  MatrixKernel matrix_f32_, matrix_f64_;
 };
 
 }  // namespace tenon::llvm_backend

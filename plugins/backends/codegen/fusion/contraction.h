@@ -1,4 +1,4 @@
-// Recognises sums of products in loop nests, so that they can run on a matrix kernel.
+// Recognises sums of products in loop nests (matrix products, convolutions), so that they can run on a matrix kernel.
 #pragma once
 
 #include <optional>
@@ -8,11 +8,22 @@
 
 namespace tenon::codegen {
 
-/// True when the body is sum over one loop of a product of two unmasked loads, in float32 or float64.
+/// True when the body is a plain sum of products of two loads, in float32 or float64; a mask gives zero.
 bool is_sum_of_products(const ir::Graph& graph, NodeId node, const ops::LoopBody& body);
 
-/// The product as strided operands in memory, where `context.in_memory` holds for what the operands (through views) come from;
-/// nothing when an index is not affine or the loops are no batch, rows and columns.
-std::optional<ContractionStep> as_contraction(const FusionContext& context, NodeId node);
+/// A product, and its result's index where the kernel after it stands: at `row` and `column` of a tile.
+struct Contraction {
+  ContractionStep step;
+  Loop row, column;
+  std::vector<Dim> index;
+};
+
+/// The product as rows times columns, repeated over batch loops. An operand that is one strided matrix is read in place; of any
+/// other a kernel writes the parts that are multiplied (the windows of a convolution, with zeros for its padding).
+/// Nothing when the loops are no rows and columns.
+std::optional<Contraction> as_contraction(const FusionContext& context, NodeId node, unsigned lanes);
+
+/// Makes the kernel that runs on each tile of the product: `kernel` over the loops `outer` of the result, reading the product.
+KernelStep on_tiles(KernelStep over_result, const Contraction& product, const FusionContext& context);
 
 }  // namespace tenon::codegen

@@ -1,5 +1,7 @@
 #include "fusion/cost.h"
 
+#include <cmath>
+
 namespace tenon::codegen {
 
 namespace {
@@ -12,6 +14,10 @@ constexpr double kCheaperThanLoad = 6;
 constexpr double kRowInCache = 64 * 1024;
 /// A row that even a kernel without parallel rows may pass over several times.
 constexpr double kTinyRow = 16 * 1024;
+/// Rows from which packing the other operand pays.
+constexpr std::int64_t kRowsThatPay = 5;
+/// The part of the tiles' columns that should be used.
+constexpr double kMostlyFull = 0.75;
 
 bool is_arithmetic(const ops::Instruction& i) { return i.op > ops::Primitive::load && i.dtype != DType::i64; }
 
@@ -37,8 +43,15 @@ bool worth_storing(double cost, std::size_t paths) {
 
 bool worth_storing_repeated(double cost, double repeats) { return repeats >= 2 && cost >= kCheaperThanLoad; }
 
-bool rows_are_dot_products(const ContractionStep& product) {
-  return product.m.is_constant() && product.m.constant() <= 4 && product.b.row_stride == Dim(1) && product.a.column_stride == Dim(1);
+bool worth_matrix_kernel(const IndexAlgebra& algebra, const ContractionStep& product) {
+  const bool few = product.m.is_constant() && product.m.constant() < kRowsThatPay;
+  if (product.a.pack || product.b.pack) return algebra.estimate(product.m) >= kRowsThatPay;
+  return !(few && product.b.row_stride == Dim(1) && product.a.column_stride == Dim(1));
+}
+
+bool fills_tiles(double columns, int tile_columns) {
+  const double tiles = std::ceil(columns / tile_columns);
+  return columns >= kMostlyFull * tiles * tile_columns;
 }
 
 bool row_fits(const IndexAlgebra& algebra, std::span<const Loop> outer, std::span<const Loop> inner) {

@@ -23,8 +23,12 @@ bool worth_storing_repeated(double cost, double repeats);
 /// cache, and enough rows must be left for the threads.
 bool row_fits(const IndexAlgebra& algebra, std::span<const Loop> outer, std::span<const Loop> inner);
 
-/// True for few rows times a matrix that lies transposed: dot products over contiguous memory need no packing.
-bool rows_are_dot_products(const ContractionStep& product);
+/// Decides whether a product runs on the matrix kernel and not as a loop nest. Few rows times a matrix that lies transposed are dot
+/// products over contiguous memory, which need no packing; so do few rows times something that would have to be packed.
+bool worth_matrix_kernel(const IndexAlgebra& algebra, const ContractionStep& product);
+
+/// Decides whether so many columns fill tiles of the given width well.
+bool fills_tiles(double columns, int tile_columns);
 
 /// The most operations of one kernel; more are split, so that registers and compile time stay bounded.
 inline constexpr std::size_t kMaxKernelOperations = 600;

@@ -85,6 +85,12 @@ void Draft::add_reduction(NodeId node, std::span<const Dim> index) {
   nodes_.push_back(node);
 }
 
+void Draft::add_product(NodeId node, std::span<const Dim> index) {
+  const ValueId value = context_->graph.node(node).results[0];
+  members_.push_back({value, {index.begin(), index.end()}, operations_.product(context_->graph.type(value).dtype), StageKind::row, 0});
+  nodes_.push_back(node);
+}
+
 void Draft::add_copy(ValueId from, ValueId to, std::span<const Dim> index) {
   members_.push_back({to, {index.begin(), index.end()}, element(from, index), StageKind::row, 0});
 }
@@ -252,7 +258,7 @@ Draft::Register Draft::load(Frame& frame, const Instruction& i) {
   std::vector<Dim> index;
   for (std::uint32_t k = 0; k < i.index_count; ++k) {
     Register& r = frame.registers[frame.program.indices[i.first_index + k]];
-    index.push_back(r.dim ? *r.dim : Dim::symbol(value_symbol(operations_.checked(r.op, type.shape[k], k, mask))));
+    index.push_back(r.dim ? context_->algebra.simplify(*r.dim) : Dim::symbol(value_symbol(operations_.checked(r.op, type.shape[k], k, mask))));
   }
   const OpId value = element(operand, index, mask);
   if (own_mask == kNoOp) return {{}, value};
@@ -295,6 +301,7 @@ Kernel Draft::finish(const std::vector<bool>& stored) {
     const auto strides = type.resolved_strides();
     Store store{buffer_number(m.value), Dim(0), m.op};
     for (std::size_t i = 0; i < m.index.size(); ++i) store.offset = store.offset + m.index[i] * strides[i];
+    store.offset = context_->algebra.simplify(store.offset);
     kernel.buffers[store.buffer].written = true;
     return store;
   };

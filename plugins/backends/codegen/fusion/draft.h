@@ -18,6 +18,7 @@ namespace tenon::codegen {
 struct FusionContext {
   const ir::Graph& graph;
   IndexAlgebra& algebra;
+  unsigned lanes = 16;  // of float32 in a vector register
   std::vector<std::optional<ops::LoopBody>> bodies;  // by NodeId; nothing: not a loop nest
   std::vector<bool> in_memory;                       // by ValueId: another kernel reads it from memory
 };
@@ -38,6 +39,7 @@ class OperationList {
   OpId checked(OpId value, const Dim& limit, std::uint64_t dimension, OpId mask);
   OpId reduced(std::uint32_t reduction, std::uint32_t result, DType dtype);
   OpId old_value(DType dtype);
+  OpId product(DType dtype);
   OpId primitive(ops::Primitive p, DType dtype, OpId a, OpId b = kNoOp, OpId c = kNoOp);
 
   const Operation& operator[](OpId id) const { return list_[id]; }
@@ -73,6 +75,8 @@ class Draft {
   void add_map(NodeId node, std::span<const Dim> index, StageKind kind);
   /// Adds a node with a reducer: `index` gives outer, then reduced loops.
   void add_reduction(NodeId node, std::span<const Dim> index);
+  /// Adds the result of a matrix product, which the kernel follows, with its loops at `index`.
+  void add_product(NodeId node, std::span<const Dim> index);
   /// Adds a copy of `from` as the value `to` (the base of a scatter), at every point of the loops.
   void add_copy(ValueId from, ValueId to, std::span<const Dim> index);
   /// Adds a scatter over the graph's operand values: one point of its loops.
@@ -86,6 +90,7 @@ class Draft {
   Kernel finish(const std::vector<bool>& stored);
 
   const std::vector<Member>& members() const { return members_; }
+  const std::vector<OpId>& elements_of_first_reduction() const { return reductions_.front().elements; }
   const Member* member(ValueId value) const;
   const std::vector<Loop>& outer() const { return outer_; }
   const std::vector<Loop>& inner() const { return inner_; }

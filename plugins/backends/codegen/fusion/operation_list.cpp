@@ -56,6 +56,7 @@ OpId OperationList::reduced(std::uint32_t reduction, std::uint32_t result, DType
   return record({.kind = OperationKind::reduced, .dtype = dtype, .payload = std::uint64_t{reduction} << 16 | result});
 }
 
+OpId OperationList::product(DType dtype) { return record({.kind = OperationKind::product, .dtype = dtype}); }
 OpId OperationList::old_value(DType dtype) { return record({.kind = OperationKind::old_value, .dtype = dtype}); }
 
 OpId OperationList::primitive(ops::Primitive p, DType dtype, OpId a, OpId b, OpId c) {

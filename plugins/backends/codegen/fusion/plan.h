@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -19,24 +20,31 @@ struct KernelStep {
   std::vector<NodeId> nodes;
 };
 
-/// An operand of a matrix product: where it lies, with strides in elements.
+/// Stands in a kernel's buffers for memory that the matrix product gives: the panel that it writes, or the tile that it reads.
+inline constexpr ValueId kPanel(0xfffffff0u);
+
+/// An operand of a matrix product: where it lies, with strides in elements; or the kernel that writes it, part by part.
 struct MatrixOperand {
   ValueId value;
   Dim offset;
   std::vector<Dim> batch_strides;
   Dim row_stride, column_stride;
+  std::optional<KernelStep> pack;
 };
 
-/// c[batch, m, n] = sum over k of a[batch, m, k] * b[batch, k, n]; columns of c are contiguous.
+/// c[batch, m, n] = sum over k of a[batch, m, k] * b[batch, k, n], with k of `steps` times `step_depth`.
+/// Kernels of this step take the symbols of fusion/tile.h after the graph's.
 struct ContractionStep {
   NodeId node;
   DType dtype = DType::f32;
   std::vector<Dim> batch;
-  Dim m, n, k;
+  Dim m, n, steps, step_depth;
   MatrixOperand a, b;
   ValueId c;
+  bool c_in_place = false;  // rows of c lie one stride apart, columns are contiguous
   std::vector<Dim> c_batch_strides;
   Dim c_row_stride;
+  std::optional<KernelStep> epilogue;  // reads a tile of the product and stores what the step gives; else the step gives c
 };
 
 /// Calls the op's written-out kernel.

@@ -190,24 +190,23 @@ Dim IndexAlgebra::mod(const Dim& a, const Dim& b) const {
   return plain_remainder(rest, b);
 }
 
-Dim IndexAlgebra::simplify(Dim sum) const {
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (const DimTerm& term : sum.terms()) {
-      for (std::size_t i = 0; i < term.atoms.size() && !changed; ++i) {
-        const DimAtom& atom = term.atoms[i];
-        if (atom.op != DimOp::mod) continue;
-        const Dim factor = without_atom(term, i);
-        const Dim multiple = factor * atom.operands[1] * floor_div(atom.operands[0], atom.operands[1]);
-        const Dim candidate = sum - term_of(term) - multiple + factor * atom.operands[0];
-        if (candidate.terms().size() < sum.terms().size()) {
-          sum = candidate;
-          changed = true;
-        }
-      }
-      if (changed) break;
+/// The sum with one `a mod b` joined with its `b * floor(a / b)`, where that makes it shorter.
+std::optional<Dim> IndexAlgebra::join_division(const Dim& sum) const {
+  for (const DimTerm& term : sum.terms()) {
+    for (std::size_t i = 0; i < term.atoms.size(); ++i) {
+      const DimAtom& atom = term.atoms[i];
+      if (atom.op != DimOp::mod) continue;
+      const Dim factor = without_atom(term, i);
+      const Dim multiple = factor * atom.operands[1] * floor_div(atom.operands[0], atom.operands[1]);
+      Dim candidate = sum - term_of(term) - multiple + factor * atom.operands[0];
+      if (candidate.terms().size() < sum.terms().size()) return candidate;
     }
   }
+  return std::nullopt;
+}
+
+Dim IndexAlgebra::simplify(Dim sum) const {
+  while (std::optional<Dim> shorter = join_division(sum)) sum = std::move(*shorter);
   return sum;
 }
 

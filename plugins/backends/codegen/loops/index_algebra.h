@@ -66,6 +66,7 @@ class IndexAlgebra {
   double estimate(const Dim& dim, double unknown = 512) const;
 
  private:
+  std::optional<Dim> join_division(const Dim& sum) const;
   struct Split {
     Dim quotient, rest;
   };

@@ -16,6 +16,7 @@ class Writer {
   }
 
   std::string text() {
+    if (kernel_.one_block) out_ += "one block, ";
     out_ += kernel_.scatter ? "scatter kernel\n" : kernel_.lanes_inside ? "kernel with lanes inside\n" : kernel_.tiled ? "tiled kernel\n" : "kernel\n";
     for (const Loop& l : kernel_.outer) out_ += fmt::format("  outer {} < {}\n", dim(Dim::symbol(l.variable)), dim(l.extent));
     for (const Loop& l : kernel_.inner) out_ += fmt::format("  inner {} < {}\n", dim(Dim::symbol(l.variable)), dim(l.extent));
@@ -49,6 +50,7 @@ class Writer {
       case OperationKind::load: out_ += fmt::format("load b{}[{}]", op.payload, dim(op.offset)); break;
       case OperationKind::checked: out_ += fmt::format("checked {} < {} in dimension {}", op.args[0], dim(op.offset), op.payload); break;
       case OperationKind::reduced: out_ += fmt::format("reduced r{}.{}", op.payload >> 16, op.payload & 0xffff); break;
+      case OperationKind::product: out_ += "product"; break;
       case OperationKind::old_value: out_ += "old"; break;
     }
     if (op.masked) out_ += " masked";
@@ -132,6 +134,7 @@ Dim unit_count(const Kernel& kernel) {
   Dim count(1);
   for (std::size_t i = 0; i < kernel.outer.size(); ++i) {
     const bool blocked = i + 1 == kernel.outer.size() && kernel.has_lanes() && !kernel.lanes_inside;
+    if (blocked && kernel.one_block) continue;
     const bool tile_row = kernel.tiled && i + 2 == kernel.outer.size();
     const Dim block(blocked ? block_size(kernel) : tile_row ? kTileRows : 1);
     count = count * floor_div(kernel.outer[i].extent + block - Dim(1), block);

@@ -21,6 +21,7 @@ enum class OperationKind : std::uint8_t {
   load,       // buffer `payload` at element `offset`; masked: args[0] is the mask, args[1] the value where it is false
   checked,    // args[0] if it is in [0, offset), else fails the call and gives 0; payload: dimension; masked: args[1] is the mask
   reduced,    // result `payload & 0xffff` of reduction `payload >> 16`, at the current point of the outer loops
+  product,    // the element of the matrix product that the kernel follows, while it is planned
   old_value,  // scatter: the element at the target, before
 };
 
@@ -83,6 +84,8 @@ struct Kernel {
   bool lanes_inside = false;  // lanes run over the last inner loop; else over the last outer one
 
   bool tiled = false;         // some memory is contiguous along the loop before the lanes: units are tiles of both loops
+
+  bool one_block = false;     // the last outer loop is never longer than a block: a unit is all of it
 
   bool has_lanes() const { return !scatter && (lanes_inside || !outer.empty()); }
   SymbolId lane_loop() const { return lanes_inside ? inner.back().variable : outer.back().variable; }

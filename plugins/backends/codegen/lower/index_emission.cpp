@@ -190,8 +190,21 @@ Value* KernelEmitter::vector_atom(const DimAtom& atom) {
   return ir_.CreateBinaryIntrinsic(atom.op == DimOp::min ? llvm::Intrinsic::smin : llvm::Intrinsic::smax, a, b);
 }
 
-/// The quotient of lane 0 is computed once; what a lane adds to its remainder is small, so that float64 divides it exactly.
+/// Divides once in the outermost loop where the operands are known.
 Value* KernelEmitter::vector_division(const DimAtom& atom) {
+  const Dim whole = atom_of(atom);
+  const std::size_t home = depth_of(whole);
+  llvm::Type* type = b_.widened(ir_.getInt64Ty());
+  for (const auto& [known, v] : scopes_[home].vectors)
+    if (known == whole && v->getType() == type) return v;
+  AtScope at(ir_, scopes_[home]);
+  Value* result = divided_lanes(atom);
+  scopes_[home].vectors.emplace_back(whole, result);
+  return result;
+}
+
+/// The quotient of lane 0 is computed once; what a lane adds to its remainder is small, so that float64 divides it exactly.
+Value* KernelEmitter::divided_lanes(const DimAtom& atom) {
   const bool quotient = atom.op == DimOp::floor_div;
   Affine affine;
   const Dim& divisor = atom.operands[1];

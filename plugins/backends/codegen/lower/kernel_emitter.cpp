@@ -37,7 +37,7 @@ unsigned KernelEmitter::wide_lanes() const {
 }
 
 bool KernelEmitter::streams() const {
-  if (kernel_.lanes_inside || kernel_.outer.size() != 1 || !kernel_.inner.empty()) return false;
+  if (kernel_.tiled || kernel_.scatter) return false;
   double bytes = 0;
   for (const Buffer& b : kernel_.buffers)
     if (b.written) bytes += b.bytes.is_constant() ? static_cast<double>(b.bytes.constant()) : 0;
@@ -71,7 +71,10 @@ void KernelEmitter::unit(Value* number) {
   const std::int64_t block = block_size(kernel_);
   Value* extent = scalar(lanes.extent);
   Value* within = number;
-  if (kernel_.outer.size() > 1) {
+  if (kernel_.one_block) {
+    decode_unit(number);
+    within = ir_.getInt64(0);
+  } else if (kernel_.outer.size() > 1) {
     Value* blocks = scalar(floor_div(lanes.extent + Dim(block - 1), Dim(block)));
     within = ir_.CreateURem(number, blocks);
     number = ir_.CreateUDiv(number, blocks);
@@ -106,8 +109,8 @@ void KernelEmitter::decode_unit(Value* number) {
   }
 }
 
-KernelEmitter::Carried KernelEmitter::loop(Value* low, Value* high, std::int64_t step, bool whole_steps, SymbolId variable, Carried initial,
-                                           const CarriedBody& body) {
+KernelEmitter::Carried KernelEmitter::counted(Value* low, Value* high, std::int64_t step, bool whole_steps, Carried initial, const CarriedBody& body,
+                                              const std::function<void(llvm::BasicBlock*)>& enter_body, const std::function<void()>& leave_body) {
   auto& context = ir_.getContext();
   llvm::BasicBlock* before = ir_.GetInsertBlock();
   auto* head = llvm::BasicBlock::Create(context, "head", function_);
@@ -126,46 +129,35 @@ KernelEmitter::Carried KernelEmitter::loop(Value* low, Value* high, std::int64_t
   Value* last = whole_steps ? ir_.CreateAdd(position, ir_.getInt64(static_cast<std::uint64_t>(step))) : nullptr;
   Value* more = whole_steps ? ir_.CreateICmpSLE(last, high) : ir_.CreateICmpSLT(position, high);
   ir_.CreateCondBr(more, inside, after);
-  scopes_.emplace_back();
-  enter(inside);
-  if (variable) here().symbols[variable.value] = position;
+  enter_body(inside);
   const Carried next = body(position, values);
   Value* advanced = ir_.CreateAdd(position, ir_.getInt64(static_cast<std::uint64_t>(step)));
   llvm::BasicBlock* latch = ir_.GetInsertBlock();
   ir_.CreateBr(head);
   position->addIncoming(advanced, latch);
   for (std::size_t i = 0; i < next.size(); ++i) llvm::cast<llvm::PHINode>(values[i])->addIncoming(next[i], latch);
-  scopes_.pop_back();
+  leave_body();
   enter(after);
   values.push_back(position);
   return values;
 }
 
+KernelEmitter::Carried KernelEmitter::loop(Value* low, Value* high, std::int64_t step, bool whole_steps, SymbolId variable, Carried initial,
+                                           const CarriedBody& body) {
+  auto with_variable = [&](Value* position, Carried values) {
+    if (variable) here().symbols[variable.value] = position;
+    return body(position, std::move(values));
+  };
+  auto open = [&](llvm::BasicBlock* block) {
+    scopes_.emplace_back();
+    enter(block);
+  };
+  return counted(low, high, step, whole_steps, std::move(initial), with_variable, open, [&] { scopes_.pop_back(); });
+}
+
 KernelEmitter::Carried KernelEmitter::plain_loop(Value* low, Value* high, std::int64_t step, Carried initial, const CarriedBody& body) {
-  auto& context = ir_.getContext();
-  llvm::BasicBlock* before = ir_.GetInsertBlock();
-  auto* head = llvm::BasicBlock::Create(context, "head", function_);
-  auto* inside = llvm::BasicBlock::Create(context, "body", function_);
-  auto* after = llvm::BasicBlock::Create(context, "after", function_);
-  ir_.CreateBr(head);
-  ir_.SetInsertPoint(head);
-  llvm::PHINode* position = ir_.CreatePHI(ir_.getInt64Ty(), 2);
-  position->addIncoming(low, before);
-  Carried values;
-  for (Value* v : initial) {
-    llvm::PHINode* phi = ir_.CreatePHI(v->getType(), 2);
-    phi->addIncoming(v, before);
-    values.push_back(phi);
-  }
-  ir_.CreateCondBr(ir_.CreateICmpSLT(position, high), inside, after);
-  ir_.SetInsertPoint(inside);
-  const Carried next = body(position, values);
-  Value* advanced = ir_.CreateAdd(position, ir_.getInt64(static_cast<std::uint64_t>(step)));
-  llvm::BasicBlock* latch = ir_.GetInsertBlock();
-  ir_.CreateBr(head);
-  position->addIncoming(advanced, latch);
-  for (std::size_t i = 0; i < next.size(); ++i) llvm::cast<llvm::PHINode>(values[i])->addIncoming(next[i], latch);
-  enter(after);
+  auto values = counted(low, high, step, false, std::move(initial), body, [&](llvm::BasicBlock* block) { ir_.SetInsertPoint(block); }, [] {});
+  values.pop_back();
   return values;
 }
 

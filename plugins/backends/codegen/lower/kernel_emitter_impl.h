@@ -39,6 +39,8 @@ class KernelEmitter {
   Carried loop(llvm::Value* low, llvm::Value* high, std::int64_t step, bool whole_steps, SymbolId variable, Carried initial, const CarriedBody& body);
   /// A loop around loops: what is computed in its body directly is not shared, and hoisted code goes before it.
   Carried plain_loop(llvm::Value* low, llvm::Value* high, std::int64_t step, Carried initial, const CarriedBody& body);
+  Carried counted(llvm::Value* low, llvm::Value* high, std::int64_t step, bool whole_steps, Carried initial, const CarriedBody& body,
+                  const std::function<void(llvm::BasicBlock*)>& enter_body, const std::function<void()>& leave_body);
   Scope& here() { return scopes_.back(); }
   void enter(llvm::BasicBlock* block) {
     here().block = block;
@@ -58,6 +60,7 @@ class KernelEmitter {
   llvm::Value* vector(const Dim& dim);
   llvm::Value* vector_atom(const ir::DimAtom& atom);
   llvm::Value* vector_division(const ir::DimAtom& atom);
+  llvm::Value* divided_lanes(const ir::DimAtom& atom);
   llvm::Value* lane_numbers(llvm::Type* type);
   bool lane_affine(const Dim& dim, Affine& out);
 
@@ -76,6 +79,7 @@ class KernelEmitter {
   llvm::Value* clamped_elements(std::uint64_t buffer, const Dim& rest, const Dim& index, llvm::Value* mask);
   Lanes checked(const Operation& op);
   void store(const Store& store);
+  bool streams_to(const Store& store);
   llvm::Value* buffer(std::uint64_t number);
   llvm::Value* element_address(std::uint64_t buffer, const Dim& offset);
   llvm::Value* somewhere_readable();

@@ -213,6 +213,16 @@ Lanes KernelEmitter::checked(const Operation& op) {
   return {ir_.CreateSelect(in_range, wide.value, zero), DType::i64, wide.varying};
 }
 
+/// True where a large output is written whole cache lines at a time: lanes start at multiples of a line in every row.
+bool KernelEmitter::streams_to(const Store& s) {
+  Affine affine;
+  if (!streams() || !lane_affine(s.offset, affine) || !(affine.coefficient == Dim(1))) return false;
+  const auto line = static_cast<std::int64_t>(64 / size_of(kernel_.buffers[s.buffer].dtype));
+  bool aligned = affine.rest.offset() % line == 0;
+  for (const ir::DimTerm& term : affine.rest.terms()) aligned = aligned && term.coefficient % line == 0;
+  return aligned;
+}
+
 void KernelEmitter::store(const Store& s) {
   const DType storage = kernel_.buffers[s.buffer].dtype;
   const llvm::Align align(size_of(storage));
@@ -231,7 +241,7 @@ void KernelEmitter::store(const Store& s) {
       ir_.CreateMaskedStore(bits, address, align, tail_mask_);
       return;
     }
-    const bool stream = streams() && s.offset.as_symbol() == kernel_.lane_loop();
+    const bool stream = streams_to(s);
     const auto bytes = b_.lanes() * size_of(storage);
     auto* written = ir_.CreateAlignedStore(bits, address, stream ? llvm::Align(std::min<std::size_t>(bytes, 64)) : align);
     if (stream) {

@@ -18,6 +18,7 @@ struct Scope {
   std::unordered_map<OpId, Lanes> values;
   std::map<std::pair<OpId, unsigned>, llvm::Value*> widened;
   std::vector<std::pair<Dim, llvm::Value*>> dims;
+  std::vector<std::pair<Dim, llvm::Value*>> vectors;  // quotients and remainders of lanes
   std::unordered_map<std::uint32_t, llvm::Value*> symbols;  // loop variables, by SymbolId
 };
 

@@ -10,12 +10,12 @@ namespace tenon::codegen {
 using llvm::BasicBlock;
 using llvm::Value;
 
-TileShape tile_shape(const Target& target, DType dtype) {
-  const int lanes = static_cast<int>(target.vector_bytes / size_of(dtype));
-  if (target.vector_bytes == 64) return {6, 4 * lanes};
-  if (target.vector_bytes == 32) return {6, 2 * lanes};
-  return {4, 2 * lanes};
+int tile_columns(unsigned lanes, DType dtype) {
+  const int vectors = lanes == 16 ? 4 : 2;
+  return vectors * static_cast<int>(lanes * 4 / size_of(dtype));
 }
+
+TileShape tile_shape(const Target& target, DType dtype) { return {target.vector_bytes >= 32 ? 6 : 4, tile_columns(target.lanes(), dtype)}; }
 
 namespace {
 

@@ -17,6 +17,8 @@ struct TileShape {
   int columns = 0;
 };
 TileShape tile_shape(const Target& target, DType dtype);
+/// The columns of the tile, by lanes of float32 in a vector register.
+int tile_columns(unsigned lanes, DType dtype);
 
 /// The generated function: c[0..rows) x [0..columns) = (accumulate ? c : 0) + a * b.
 /// `a` has contiguous rows of k elements, `a_stride` apart. Row k of `b` starts at b + k * b_stride and has at least

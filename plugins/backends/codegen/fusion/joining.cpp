@@ -1,0 +1,182 @@
+// Which kernel computes what: a node joins the kernel that it reads from where the loops agree, else it opens one of its own.
+#include <algorithm>
+
+#include "fusion/cost.h"
+#include "fusion/planner.h"
+
+namespace tenon::codegen {
+
+std::vector<std::size_t> Planner::producers_of(const Draft& draft, std::size_t self) const {
+  std::vector<std::size_t> producers;
+  for (ValueId v : draft.buffers())
+    if (step_of_[v.value] != kNoStep && step_of_[v.value] != self) producers.push_back(step_of_[v.value]);
+  return producers;
+}
+
+/// The kernels that a node may join: those it reads from, latest first, then recent ones over the same loops.
+std::vector<std::size_t> Planner::candidates(NodeId id) const {
+  std::vector<std::size_t> found;
+  auto add = [&](std::size_t s) {
+    if (s != kNoStep && steps_[s].draft && !steps_[s].closed && std::find(found.begin(), found.end(), s) == found.end()) found.push_back(s);
+  };
+  Draft probe(context_);
+  const ops::LoopBody& body = *context_.bodies[id.value];
+  const auto index = probe.make_loops(body.extents, body.reduced);
+  if (body.reducer) probe.add_reduction(id, index);
+  else probe.add_map(id, index, StageKind::row);
+  for (ValueId v : probe.buffers()) add(step_of_[v.value]);
+  std::sort(found.rbegin(), found.rend());
+  std::size_t siblings = 0;
+  for (std::size_t s = steps_.size(); s-- > 0 && siblings < 3;) {
+    if (!steps_[s].draft || steps_[s].closed || steps_[s].product) continue;
+    const auto& theirs = steps_[s].draft->buffers();
+    const bool shares = std::any_of(theirs.begin(), theirs.end(), [&](ValueId v) {
+      return std::find(probe.buffers().begin(), probe.buffers().end(), v) != probe.buffers().end();
+    });
+    if (shares) add(s), ++siblings;
+  }
+  return found;
+}
+
+namespace {
+
+bool same_extents(std::span<const Loop> loops, std::span<const Dim> extents) {
+  return std::equal(loops.begin(), loops.end(), extents.begin(), extents.end(), [](const Loop& l, const Dim& e) { return l.extent == e; });
+}
+
+}  // namespace
+
+/// Ways to lay the loops of a map over outer and inner loops of a kernel, each kept in order.
+std::vector<std::vector<Dim>> Planner::inner_mappings(const Draft& draft, const ops::LoopBody& body) const {
+  std::vector<std::vector<Dim>> found;
+  std::vector<Dim> index;
+  const auto& outer = draft.outer();
+  const auto& inner = draft.inner();
+  auto lay = [&](auto& self, std::size_t loop, std::size_t o, std::size_t i) -> void {
+    if (found.size() > 16) return;
+    if (loop == body.extents.size()) {
+      if (o == outer.size() && i == inner.size()) found.push_back(index);
+      return;
+    }
+    auto with = [&](Dim d, std::size_t next_o, std::size_t next_i) {
+      index.push_back(std::move(d));
+      self(self, loop + 1, next_o, next_i);
+      index.pop_back();
+    };
+    if (body.extents[loop] == Dim(1)) return with(Dim(0), o, i);
+    if (o < outer.size() && outer[o].extent == body.extents[loop]) with(Dim::symbol(outer[o].variable), o + 1, i);
+    if (i < inner.size() && inner[i].extent == body.extents[loop]) with(Dim::symbol(inner[i].variable), o, i + 1);
+  };
+  lay(lay, 0, 0, 0);
+  return found;
+}
+
+/// The loops of a map that walks over the elements of the draft's loops in the same order, as after a reshape.
+std::optional<std::vector<Dim>> Planner::reshaped(const Draft& draft, const ops::LoopBody& body) const {
+  const auto& loops = draft.outer();
+  std::vector<Dim> index(body.extents.size(), Dim(0));
+  std::size_t l = 0;
+  for (std::size_t j = 0; j < body.extents.size();) {
+    if (body.extents[j] == Dim(1)) {
+      ++j;
+      continue;
+    }
+    if (l == loops.size()) return {};
+    const std::size_t first = j;
+    Dim ours = loops[l].extent, theirs = body.extents[j++], flat = Dim::symbol(loops[l++].variable);
+    while (!(ours == theirs)) {
+      const bool widen = algebra_.estimate(ours) < algebra_.estimate(theirs);
+      if (widen ? l == loops.size() : j == body.extents.size()) return {};
+      if (widen) flat = flat * loops[l].extent + Dim::symbol(loops[l].variable), ours = ours * loops[l].extent, ++l;
+      else theirs = theirs * body.extents[j++];
+    }
+    for (std::size_t i = first; i < j; ++i) {
+      Dim size(1);
+      for (std::size_t k = i + 1; k < j; ++k) size = size * body.extents[k];
+      index[i] = body.extents[i] == Dim(1) ? Dim(0) : algebra_.floor_div(flat, size);
+      flat = algebra_.mod(flat, size);
+    }
+  }
+  if (l != loops.size()) return {};
+  return index;
+}
+
+bool Planner::try_add(NodeId id, std::size_t step, std::span<const Dim> index, bool map_inside) {
+  auto attempt = std::make_unique<Draft>(*steps_[step].draft);
+  try {
+    if (context_.bodies[id.value]->reducer) attempt->add_reduction(id, index);
+    else attempt->add_map(id, index, map_inside ? StageKind::map : StageKind::row);
+  } catch (const NotFusable& reason) {
+    log(fmt::format("{} does not join kernel {}: {}", name_of_node(id), step, reason.what()));
+    return false;
+  }
+  if (attempt->operations().size() > kMaxKernelOperations) {
+    log(fmt::format("{} does not join kernel {}: the kernel would be too long", name_of_node(id), step));
+    return false;
+  }
+  for (std::size_t producer : producers_of(*attempt, step)) {
+    if (!runs_after(producer, step)) continue;
+    log(fmt::format("{} does not join kernel {}: kernel {} in between needs it", name_of_node(id), step, producer));
+    return false;
+  }
+  steps_[step].draft = std::move(attempt);
+  for (std::size_t producer : producers_of(*steps_[step].draft, step)) depend(step, producer);
+  for (ValueId r : graph_.node(id).results) step_of_[r.value] = step;
+  log(fmt::format("{} joins kernel {}{}", name_of_node(id), step, map_inside ? " over its inner loops" : ""));
+  return true;
+}
+
+bool Planner::try_join(NodeId id, std::size_t step) {
+  const ops::LoopBody& body = *context_.bodies[id.value];
+  const Draft& draft = *steps_[step].draft;
+  std::vector<Dim> outer_extents, inner_extents, index;
+  for (std::size_t i = 0; i < body.extents.size(); ++i)
+    if (!(body.extents[i] == Dim(1))) (i < body.outer() ? outer_extents : inner_extents).push_back(body.extents[i]);
+  if (steps_[step].product) {
+    const auto index = body.reducer ? std::nullopt : reshaped(draft, body);
+    return index && try_add(id, step, *index, false);
+  }
+  if (!body.reducer && !same_extents(draft.outer(), outer_extents)) {
+    if (draft.inner().empty() || draft.outer().size() + draft.inner().size() != outer_extents.size()) return false;
+    if (!row_fits(algebra_, draft.outer(), draft.inner())) {
+      log(fmt::format("{} does not join kernel {}: its rows do not stay in cache", name_of_node(id), step));
+      return false;
+    }
+    for (const auto& mapping : inner_mappings(draft, body))
+      if (try_add(id, step, mapping, true)) return true;
+    return false;
+  }
+  if (!same_extents(draft.outer(), outer_extents)) return false;
+  if (body.reducer) {
+    if (draft.inner().empty() || !same_extents(draft.inner(), inner_extents)) return false;
+    const bool reads_it = [&] {
+      for (const auto& m : draft.members())
+        if (m.kind == StageKind::reduce) return true;
+      return false;
+    }();
+    if (reads_it && !row_fits(algebra_, draft.outer(), draft.inner())) return false;
+  }
+  std::size_t o = 0, i = 0;
+  for (std::size_t l = 0; l < body.extents.size(); ++l) {
+    if (body.extents[l] == Dim(1)) index.push_back(Dim(0));
+    else index.push_back(Dim::symbol(l < body.outer() ? draft.outer()[o++].variable : draft.inner()[i++].variable));
+  }
+  return try_add(id, step, index, false);
+}
+
+void Planner::place_loop(NodeId id) {
+  if (options_.fuse)
+    for (std::size_t candidate : candidates(id))
+      if (try_join(id, candidate)) return;
+  const ops::LoopBody& body = *context_.bodies[id.value];
+  PendingStep step;
+  step.draft = std::make_unique<Draft>(context_);
+  const auto index = step.draft->make_loops(body.extents, body.reduced);
+  if (body.reducer) step.draft->add_reduction(id, index);
+  else step.draft->add_map(id, index, StageKind::row);
+  const auto reads = step.draft->buffers();
+  const std::size_t made = add_step(std::move(step), reads, graph_.node(id).results);
+  log(fmt::format("{} opens kernel {}", name_of_node(id), made));
+}
+
+}  // namespace tenon::codegen

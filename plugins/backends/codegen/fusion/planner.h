@@ -1,0 +1,100 @@
+// Plans one graph: what lives in memory, which kernel computes what, in which order the steps run.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fusion/contraction.h"
+#include "fusion/draft.h"
+#include "fusion/plan.h"
+
+namespace tenon::codegen {
+
+/// The symbols of the graph, then those of tiles.
+std::vector<ir::SymbolInfo> symbols_of(const ir::Graph& graph);
+
+/// A step under construction, and the steps that must run before it.
+struct PendingStep {
+  std::unique_ptr<Draft> draft;  // null: `fixed`
+  Step fixed;
+  std::optional<Contraction> product;  // the draft follows it, tile by tile
+  std::vector<bool> after;       // by step: transitively
+  bool closed = false;           // nothing may join
+};
+
+class Planner {
+ public:
+  Planner(const ir::Graph& graph, const PlanOptions& options)
+      : graph_(graph), options_(options), algebra_(symbols_of(graph)), context_{graph, algebra_, options.lanes, {}, {}} {}
+
+  Plan run() {
+    collect_bodies();
+    choose_roots();
+    for (NodeId id : graph_.nodes()) place(id);
+    return assemble();
+  }
+
+ private:
+  // ---- what lives in memory (roots.cpp)
+  void collect_bodies();
+  void choose_roots();
+  bool is_large_product(NodeId id) const;
+  void mark_contraction_operands(NodeId id);
+  ValueId base_through_views(ValueId value) const;
+  std::size_t paths_to(NodeId id, const std::vector<std::vector<NodeId>>& users) const;
+  void mark_repeated_operands(NodeId id);
+  double reach_cost(NodeId id);
+
+  // ---- which kernel computes what (joining.cpp)
+  void place(NodeId id);
+  void place_loop(NodeId id);
+  void place_product(NodeId id);
+  void place_scatter(NodeId id);
+  bool try_join(NodeId id, std::size_t step);
+  bool try_add(NodeId id, std::size_t step, std::span<const Dim> index, bool map_inside);
+  std::vector<std::vector<Dim>> inner_mappings(const Draft& draft, const ops::LoopBody& body) const;
+  std::optional<std::vector<Dim>> reshaped(const Draft& draft, const ops::LoopBody& body) const;
+  std::vector<std::size_t> candidates(NodeId id) const;
+  bool runs_after(std::size_t step, std::size_t other) const {
+    return other < steps_[step].after.size() && steps_[step].after[other];
+  }
+  std::vector<std::size_t> producers_of(const Draft& draft, std::size_t self) const;
+  void depend(std::size_t step, std::size_t on);
+  std::size_t add_step(PendingStep step, std::span<const ValueId> reads, std::span<const ValueId> writes);
+  void log(const std::string& line) const {
+    if (options_.log) options_.log(line);
+  }
+  std::string name_of_node(NodeId id) const {
+    const ir::Node& n = graph_.node(id);
+    return fmt::format("{} = {}", n.results.empty() ? "" : "%" + graph_.value(n.results[0]).name, n.op);
+  }
+
+  // ---- the plan (plan.cpp)
+  Plan assemble();
+  std::vector<bool> stored_values() const;
+  void add_to(Plan& plan, PendingStep& step, const std::vector<bool>& stored);
+  KernelStep finish(Draft& draft, const std::vector<bool>& stored) const {
+    Kernel kernel = draft.finish(stored);
+    return {std::move(kernel), draft.buffers(), draft.nodes()};
+  }
+
+  const ir::Graph& graph_;
+  const PlanOptions& options_;
+  IndexAlgebra algebra_;
+  FusionContext context_;
+  std::vector<bool> library_;           // by NodeId
+  std::vector<bool> product_;           // by NodeId: runs on a matrix kernel
+  std::vector<std::optional<ops::ScatterBody>> scatters_;
+  std::vector<double> cost_;            // by NodeId: of the element with all that is inlined
+  std::vector<double> weight_;          // by NodeId: of the node alone; of a view with all that it reads
+  std::vector<std::vector<std::uint32_t>> reach_;  // by NodeId: inlined nodes at the same point, sorted
+  std::vector<PendingStep> steps_;
+  std::vector<std::size_t> step_of_;    // by ValueId: the step that writes it
+  static constexpr std::size_t kNoStep = static_cast<std::size_t>(-1);
+};
+
+}  // namespace tenon::codegen

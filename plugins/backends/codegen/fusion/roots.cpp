@@ -1,0 +1,167 @@
+// What lives in memory: outputs, results of reductions, operands of matrix products, and what is dear and read in several places.
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/ops/catalog.h"
+#include "fusion/cost.h"
+#include "fusion/planner.h"
+
+namespace tenon::codegen {
+
+namespace {
+
+bool is_constant_node(const ir::Node& node) { return node.op == "constant" && node.operands.empty(); }
+
+}  // namespace
+
+void Planner::collect_bodies() {
+  context_.bodies.resize(graph_.node_capacity());
+  context_.in_memory.assign(graph_.value_capacity(), false);
+  library_.assign(graph_.node_capacity(), false);
+  product_.assign(graph_.node_capacity(), false);
+  scatters_.resize(graph_.node_capacity());
+  step_of_.assign(graph_.value_capacity(), kNoStep);
+  for (NodeId id : graph_.nodes()) {
+    const ir::Node& node = graph_.node(id);
+    if (is_constant_node(node)) continue;
+    context_.bodies[id.value] = ops::loop_of(graph_, id);
+    if (context_.bodies[id.value]) continue;
+    const ops::Op* op = ops::find_op(node.op);
+    TENON_CHECK(op, "no op is named {}", node.op);
+    if (op->scatter) scatters_[id.value] = op->scatter(ops::OpQuery(graph_, node.operands, node.attributes));
+    else library_[id.value] = true;
+  }
+}
+
+bool Planner::is_large_product(NodeId id) const {
+  const ops::LoopBody& body = *context_.bodies[id.value];
+  if (!options_.matrix_kernels || !is_sum_of_products(graph_, id, body)) return false;
+  double work = 1;
+  for (const Dim& e : body.extents) work *= algebra_.estimate(e);
+  return work >= kSmallContraction;
+}
+
+ValueId Planner::base_through_views(ValueId value) const {
+  for (;;) {
+    const ir::Value& v = graph_.value(value);
+    if (v.kind != ir::ValueKind::result || context_.in_memory[value.value]) return value;
+    const auto& body = context_.bodies[v.node.value];
+    if (!body || !is_view(*body) || graph_.node(v.node).operands.size() != 1) return value;
+    value = graph_.node(v.node).operands[0];
+  }
+}
+
+void Planner::mark_contraction_operands(NodeId id) {
+  const auto& body = context_.bodies[id.value];
+  if (!body || !is_large_product(id)) return;
+  const auto before = context_.in_memory;
+  auto fits = [&] {
+    const auto product = as_contraction(context_, id, options_.lanes);
+    return product && worth_matrix_kernel(algebra_, product->step);
+  };
+  product_[id.value] = true;
+  for (ValueId operand : graph_.node(id).operands) context_.in_memory[base_through_views(operand).value] = true;
+  if (fits()) return;
+  for (ValueId operand : graph_.node(id).operands) context_.in_memory[operand.value] = true;
+  if (fits()) return;
+  context_.in_memory = before;
+  product_[id.value] = false;
+}
+
+std::size_t Planner::paths_to(NodeId id, const std::vector<std::vector<NodeId>>& users) const {
+  const ir::Node& node = graph_.node(id);
+  std::size_t apart = 0;
+  bool together = false;
+  for (ValueId result : node.results) {
+    std::vector<NodeId> distinct = users[result.value];
+    std::sort(distinct.begin(), distinct.end());
+    distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+    for (NodeId user : distinct) {
+      const auto& body = context_.bodies[user.value];
+      const bool same_point = body && !body->reducer && !is_view(*body) && graph_.type(graph_.node(user).results[0]).shape == graph_.type(result).shape;
+      if (same_point) together = true;
+      else ++apart;
+    }
+  }
+  return apart + (together ? 1 : 0);
+}
+
+/// Counts the operations that one point of the node takes when everything that is not in memory is expanded. What is read at the
+/// same point is shared and counts once; what a view reads elsewhere is computed anew for each view.
+double Planner::reach_cost(NodeId id) {
+  auto& reach = reach_[id.value];
+  double own = own_cost(*context_.bodies[id.value]), elsewhere = 0;
+  const bool view = is_view(*context_.bodies[id.value]);
+  for (ValueId operand : graph_.node(id).operands) {
+    const ir::Value& v = graph_.value(operand);
+    if (v.kind != ir::ValueKind::result || context_.in_memory[operand.value] || !context_.bodies[v.node.value]) continue;
+    elsewhere += cost_[v.node.value];
+    if (view) continue;
+    const auto& other = reach_[v.node.value];
+    std::vector<std::uint32_t> merged;
+    std::set_union(reach.begin(), reach.end(), other.begin(), other.end(), std::back_inserter(merged));
+    reach = std::move(merged);
+  }
+  if (view) own += elsewhere;
+  weight_[id.value] = own;
+  double cost = own;
+  for (std::uint32_t n : reach) cost += weight_[n];
+  reach.insert(std::upper_bound(reach.begin(), reach.end(), id.value), id.value);
+  return cost;
+}
+
+/// Operands that the node would compute again and again (a broadcast, a window, a product) are stored when they cost more than a load.
+void Planner::mark_repeated_operands(NodeId id) {
+  double points = 1;
+  for (const Dim& e : context_.bodies[id.value]->extents) points *= std::max(1.0, algebra_.estimate(e));
+  for (ValueId operand : graph_.node(id).operands) {
+    const ir::Value& v = graph_.value(operand);
+    if (v.kind != ir::ValueKind::result || context_.in_memory[operand.value] || !context_.bodies[v.node.value]) continue;
+    const double own_points = std::max(1.0, algebra_.estimate(v.type.element_count()));
+    if (!worth_storing_repeated(cost_[v.node.value], points / own_points)) continue;
+    log(fmt::format("store %{}: {} reads it {:.0f} times over and it costs {:.0f} operations", v.name, graph_.node(id).op,
+                    points / own_points, cost_[v.node.value]));
+    context_.in_memory[operand.value] = true;
+  }
+}
+
+void Planner::choose_roots() {
+  auto keep = [&](ValueId v) { context_.in_memory[v.value] = true; };
+  for (const ir::Output& output : graph_.outputs()) keep(output.value);
+  for (ValueId input : graph_.inputs()) keep(input);
+  for (NodeId id : graph_.nodes()) {
+    const ir::Node& node = graph_.node(id);
+    const auto& body = context_.bodies[id.value];
+    const bool library = library_[id.value];
+    if (!body || body->reducer || library || !options_.fuse)
+      for (ValueId r : node.results) keep(r);
+    if (library)
+      for (ValueId operand : node.operands)
+        if (graph_.value(operand).kind != ir::ValueKind::literal) keep(operand);
+  }
+  for (NodeId id : graph_.nodes()) {
+    const auto& results = graph_.node(id).results;
+    const bool any = std::any_of(results.begin(), results.end(), [&](ValueId r) { return context_.in_memory[r.value]; });
+    if (any) std::for_each(results.begin(), results.end(), keep);
+  }
+  for (NodeId id : graph_.nodes()) mark_contraction_operands(id);
+  const auto users = graph_.users();
+  cost_.assign(graph_.node_capacity(), 0);
+  weight_.assign(graph_.node_capacity(), 0);
+  reach_.resize(graph_.node_capacity());
+  for (NodeId id : graph_.nodes()) {
+    if (!context_.bodies[id.value]) continue;
+    mark_repeated_operands(id);
+    const double cost = cost_[id.value] = reach_cost(id);
+    const ir::Node& node = graph_.node(id);
+    if (context_.in_memory[node.results[0].value]) continue;
+    const std::size_t paths = paths_to(id, users);
+    const bool large = cost > kMaxInlinedCost;
+    if (!large && !worth_storing(cost, paths)) continue;
+    log(fmt::format("store %{}: {} at {:.0f} operations", graph_.value(node.results[0]).name,
+                    large ? "its expression is long," : fmt::format("read in {} places,", paths), cost));
+    for (ValueId r : node.results) keep(r);
+  }
+}
+
+}  // namespace tenon::codegen

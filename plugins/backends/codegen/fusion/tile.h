@@ -1,0 +1,23 @@
+// Where a tile of a matrix product lies: symbols after the graph's own, which the kernels around a product take like sizes.
+#pragma once
+
+#include <cstdint>
+
+#include "core/ir/dim.h"
+#include "core/ir/graph.h"
+
+namespace tenon::codegen {
+
+/// `row`, `column`: the first of the tile, of `rows` and `columns`. `step`, `steps`: the part of the first summed loop. `batch`: the
+/// first of kMaxBatchLoops loops that a product is repeated over.
+enum class TileSymbol : std::uint32_t { row, rows, column, columns, step, steps, batch };
+
+inline constexpr std::size_t kMaxBatchLoops = 6;
+inline constexpr std::size_t kTileSymbols = static_cast<std::size_t>(TileSymbol::batch) + kMaxBatchLoops;
+
+/// Gives the symbol; `loop` numbers the batch loops.
+inline ir::Dim tile_symbol(const ir::Graph& graph, TileSymbol which, std::size_t loop = 0) {
+  return ir::Dim::symbol(SymbolId(static_cast<std::uint32_t>(graph.symbols().size() + static_cast<std::size_t>(which) + loop)));
+}
+
+}  // namespace tenon::codegen

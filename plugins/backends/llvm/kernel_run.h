@@ -1,0 +1,32 @@
+// A generated kernel as a call runs it.
+#pragma once
+
+#include <vector>
+
+#include "call.h"
+#include "lower/kernel_emitter.h"
+#include "tenon/host_services.h"
+
+namespace tenon::llvm_backend {
+
+/// Cheap element-operations below which one thread is faster than two.
+inline constexpr double kSerialWork = 64 * 1024;
+
+struct CompiledKernel {
+  codegen::KernelFunction function = nullptr;
+  ir::Dim units, points;
+  double work = 1;
+  std::vector<Place> buffers;
+  bool ordered = false;
+};
+
+/// Gives the function with what it takes; buffers are at `places`.
+CompiledKernel compiled(const codegen::Kernel& kernel, codegen::KernelFunction function, std::vector<Place> places);
+
+/// Runs all units, on several threads where that pays.
+void run(const HostServices& host, const CompiledKernel& kernel, const Call& call);
+
+/// Fails the call when a kernel met an index out of range.
+void check(const codegen::IndexFault& fault);
+
+}  // namespace tenon::llvm_backend

@@ -1,0 +1,21 @@
+// A matrix product of a plan as a call runs it.
+#pragma once
+
+#include <optional>
+
+#include "fusion/plan.h"
+#include "kernel_run.h"
+#include "matrix_product.h"
+
+namespace tenon::llvm_backend {
+
+struct CompiledProduct {
+  MatrixKernel matrix;
+  Place a, b, c;
+  std::optional<CompiledKernel> pack_a, pack_b, epilogue;
+};
+
+/// Runs all products of the step's batch, on several threads where that pays.
+void run(const HostServices& host, const codegen::ContractionStep& step, const CompiledProduct& compiled, const Call& call);
+
+}  // namespace tenon::llvm_backend
