@@ -1,4 +1,5 @@
 #include "python/builtins/answers.h"
+#include "python/builtins/control.h"
 
 #include <array>
 #include <string_view>
@@ -13,7 +14,35 @@ namespace {
 constexpr FunctionRule kDisabled = {.reason = "a function marked with tenon.disable is called"};
 constexpr FunctionRule kGraphBreak = {.reason = "tenon.graph_break() is called"};
 constexpr FunctionRule kIsCompiling = {.answers_is_compiling = true};
+constexpr FunctionRule kCond = {.handler = call_cond};
 constexpr FunctionRule kFalse = {.handler = [](Evaluator&, Arguments) -> std::optional<Ref> { return Ref::borrow(Py_False); }};
+
+constexpr FunctionRule kRecursionGuard = {.closure_handler = call_past_recursion_guard};
+constexpr FunctionRule kDispatch = {.closure_handler = dispatch_on_class};
+
+struct Closure {
+  const char *file_end, *code_name;
+  const FunctionRule* rule;
+};
+/// Inner functions of the standard library, known by their code: their module and name are those of what they wrap.
+constexpr std::array<Closure, 3> kClosures = {{
+    {"/reprlib.py", "recursive_repr.<locals>.decorating_function.<locals>.wrapper", &kRecursionGuard},
+    {"/dataclasses.py", "_recursive_repr.<locals>.wrapper", &kRecursionGuard},
+    {"/functools.py", "singledispatch.<locals>.dispatch", &kDispatch},
+}};
+
+const FunctionRule* closure_rule(PyObject* function) {
+  auto* parts = reinterpret_cast<PyFunctionObject*>(function);
+  if (parts->func_closure == nullptr) return nullptr;
+  auto* code = reinterpret_cast<PyCodeObject*>(parts->func_code);
+  for (const Closure& closure : kClosures) {
+    if (PyUnicode_CompareWithASCIIString(code->co_qualname, closure.code_name) != 0) continue;
+    const char* file = PyUnicode_AsUTF8(code->co_filename);
+    if (file != nullptr && std::string_view(file).ends_with(closure.file_end)) return closure.rule;
+    PyErr_Clear();
+  }
+  return nullptr;
+}
 
 bool marked(PyObject* function, const char* name) {
   PyObject* dict = reinterpret_cast<PyFunctionObject*>(function)->func_dict;
@@ -53,6 +82,8 @@ const FunctionRule* rule_of_function(PyObject* function) {
   if (marked(function, "_tenon_disabled")) return &kDisabled;
   if (marked(function, "_tenon_graph_break")) return &kGraphBreak;
   if (marked(function, "_tenon_is_compiling")) return &kIsCompiling;
+  if (marked(function, "_tenon_cond")) return &kCond;
+  if (const FunctionRule* rule = closure_rule(function)) return rule;
   return named_rule(function);
 }
 

@@ -15,7 +15,14 @@ struct FunctionRule {
   const char* hint = "";
   bool answers_is_compiling = false;  // the call gives CaptureOptions::is_compiling
   std::optional<Ref> (*handler)(Evaluator&, Arguments) = nullptr;
+  std::optional<Ref> (*closure_handler)(Evaluator&, PyObject* function, Arguments) = nullptr;  // the same, for one that needs the function
 };
+
+/// reprlib.recursive_repr keeps the addresses of objects that are being shown: the function below is called.
+std::optional<Ref> call_past_recursion_guard(Evaluator& evaluator, PyObject* function, Arguments arguments);
+/// functools.singledispatch keeps what it found in a cache of weak references: it is asked for real, under guards on its registry.
+std::optional<Ref> dispatch_on_class(Evaluator& evaluator, PyObject* function, Arguments arguments);
+
 
 /// The rule for a Python function, or null for one that is evaluated like any other.
 const FunctionRule* rule_of_function(PyObject* function);

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include "python/builtins/handlers.h"
+#include "python/builtins/mutation.h"
+#include "python/builtins/ordering.h"
 #include "python/builtins/table.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
@@ -48,23 +50,55 @@ PyObject* unbound_form(PyObject* callable, PyObject* self, PyObject* name) {
 bool iterates_its_arguments(const Builtin& builtin) { return builtin.kind != BuiltinClass::special; }
 
 /// Python-level iterators must be made by the evaluator before C code asks for them.
-void prepare_iterables(Evaluator& evaluator, Arguments& arguments) {
+void prepare_iterables(Evaluator& evaluator, PyObject* callable, Arguments& arguments) {
+  const bool makes_dict = PyType_Check(callable) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(callable), &PyDict_Type);
   for (Ref& value : arguments.values) {
     const TypeTraits& traits = evaluator.heap().traits(value.get());
     if (!traits.python_class || traits.identity || traits.role != Recorder::Role::other) continue;
     PyObject* method = evaluator.heap().type_attribute(Py_TYPE(value.get()), names().__iter__);
     if (!is_python_function(method)) continue;
-    Ref items = evaluator.heap().born(checked(PyList_New(0)));
-    for (const Ref& item : evaluator.items_of(value.get())) checked(PyList_Append(items.get(), item.get()));
-    value = std::move(items);
+    if (makes_dict && evaluator.find_attribute(value.get(), names().keys)) throw GraphBreak(fmt::format("C code reads a {} as a mapping", Py_TYPE(value.get())->tp_name));
+    value = iterator_for(evaluator, evaluator.iterator_of(value.get()));  // not its items: C code may take only some of them, or later
   }
+}
+
+/// What a method of a dict or set looks up: its first argument, or the items of all.
+void prepare_lookups(Evaluator& evaluator, PyObject* self, PyObject* name, const Arguments& arguments) {
+  if (takes_a_key(name)) {
+    if (arguments.positional() > 0) evaluator.prepare_key(arguments[0], self);
+    return;
+  }
+  for (const Ref& value : arguments.values) {
+    const Container container = evaluator.heap().traits(value.get()).container;
+    if (container != Container::list && container != Container::tuple) continue;
+    for (Py_ssize_t at = 0; at < PySequence_Fast_GET_SIZE(value.get()); ++at) {
+      PyObject* item = PySequence_Fast_GET_ITEM(value.get(), at);
+      if (evaluator.has_python_equality(item)) evaluator.prepare_key(item, self);
+    }
+  }
+}
+
+/// `int`, `abs` and the like ask the object's class for a method, which may be written in Python.
+std::optional<Ref> convert(Evaluator& evaluator, PyObject* callable, const Builtin& builtin, const Arguments& arguments) {
+  if (builtin.method == nullptr || arguments.values.empty() || arguments.named() != 0) return std::nullopt;
+  const TypeTraits& traits = evaluator.heap().traits(arguments[0]);
+  if (!traits.python_class || traits.identity || traits.role != Recorder::Role::other) return std::nullopt;
+  PyObject* method = evaluator.heap().type_attribute(Py_TYPE(arguments[0]), *builtin.method);
+  if (!is_python_function(method)) return std::nullopt;
+  Ref result = evaluator.call_now(method, arguments);
+  // What the class promised is checked by the function itself, on the plain value.
+  const bool checks = callable == reinterpret_cast<PyObject*>(&PyLong_Type) || callable == reinterpret_cast<PyObject*>(&PyFloat_Type) || callable == reinterpret_cast<PyObject*>(&PyBytes_Type);
+  if (!checks || Py_TYPE(result.get()) == reinterpret_cast<PyTypeObject*>(callable)) return result;
+  throw GraphBreak(fmt::format("{}() of a {} gives another type", reinterpret_cast<PyTypeObject*>(callable)->tp_name, Py_TYPE(arguments[0])->tp_name));
 }
 
 }  // namespace
 
 std::optional<Ref> run_listed(Evaluator& evaluator, PyObject* callable, const Builtin& builtin, Arguments& arguments) {
   Heap& heap = evaluator.heap();
-  if (iterates_its_arguments(builtin)) prepare_iterables(evaluator, arguments);
+  if (builtin.kind == BuiltinClass::callback)
+    if (std::optional<Ref> result = order_by_evaluating(evaluator, callable, arguments)) return result;
+  if (iterates_its_arguments(builtin)) prepare_iterables(evaluator, callable, arguments);
   for (Ref& value : arguments.values) {
     heap.expose(value.get());
     // Elements must be what the program sees before C code compares or adds them.
@@ -77,9 +111,12 @@ std::optional<Ref> run_listed(Evaluator& evaluator, PyObject* callable, const Bu
 
 std::optional<Ref> Evaluator::call_builtin(PyObject* callable, Arguments arguments, Completion) {
   if (const Builtin* builtin = find_builtin(callable)) {
-    if (builtin->handler == nullptr) return run_listed(*this, callable, *builtin, arguments);
-    if (std::optional<Ref> result = builtin->handler(*this, arguments)) return result;
-    return heap_.adopt(call_real(callable, arguments));
+    if (std::optional<Ref> result = convert(*this, callable, *builtin, arguments)) return result;
+    std::optional<Ref> result = builtin->handler ? builtin->handler(*this, arguments) : run_listed(*this, callable, *builtin, arguments);
+    if (!result) result = heap_.adopt(call_real(callable, arguments));
+    if (PyType_Check(callable) && Py_TYPE(result->get()) == reinterpret_cast<PyTypeObject*>(callable) && builtin->handler == nullptr && !heap_.traits(result->get()).atom)
+      heap_.born(*result);
+    return result;
   }
   PyObject* self = self_of(callable);
   if (recorder_takes(callable)) return call_recorder(callable, arguments);
@@ -95,10 +132,25 @@ std::optional<Ref> Evaluator::call_builtin(PyObject* callable, Arguments argumen
   return call_method(callable, self, std::move(arguments));
 }
 
+/// The library's own argument parser takes a symbolic int for an unknown object: the recorder gets the call past it.
+std::optional<Ref> Evaluator::call_stand_in_with_numbers(PyObject* self, PyObject* name, const Arguments& arguments) {
+  PyObject* function = compat::type_lookup(Py_TYPE(self), name);
+  if (function == nullptr) function = compat::type_lookup(visible_type(self), name);
+  if (function == nullptr || !recorder_takes(function)) return std::nullopt;
+  Arguments all;
+  all.names = arguments.names;
+  all.values = arguments.values;
+  all.values.insert(all.values.begin(), Ref::borrow(self));
+  return call_recorder(function, all);
+}
+
 std::optional<Ref> Evaluator::call_method(PyObject* callable, PyObject* self, Arguments arguments) {
   Ref name = checked(PyObject_GetAttr(callable, names().__name__));
   const TypeTraits& traits = heap_.traits(self);
   if (traits.role == Recorder::Role::stand_in) {
+    for (const Ref& value : arguments.values)
+      if (holds_number(value.get()))
+        if (std::optional<Ref> result = call_stand_in_with_numbers(self, name.get(), arguments)) return result;
     for (Ref& value : arguments.values) {
       heap_.expose(value.get());
       value = heap_.substitute(value.get());
@@ -114,7 +166,8 @@ std::optional<Ref> Evaluator::call_method(PyObject* callable, PyObject* self, Ar
   }
   if (PyType_Check(self)) {
     static const Builtin plain = {BuiltinClass::element_calling};
-    const bool built_in = !PyType_HasFeature(reinterpret_cast<PyTypeObject*>(self), Py_TPFLAGS_HEAPTYPE);
+    // Types of C modules are heap types from 3.12 on.
+    const bool built_in = !PyType_HasFeature(reinterpret_cast<PyTypeObject*>(self), Py_TPFLAGS_HEAPTYPE) || find_builtin(self) != nullptr;
     if (name.is(names().__new__) && !built_in) throw GraphBreak(fmt::format("a call of {}", name_of(callable)));
     if (built_in && self != reinterpret_cast<PyObject*>(&PyType_Type)) return run_listed(*this, callable, plain, arguments);
     throw GraphBreak(fmt::format("a call of the C method {}", name_of(callable)));
@@ -122,13 +175,13 @@ std::optional<Ref> Evaluator::call_method(PyObject* callable, PyObject* self, Ar
   static const Builtin reading = {BuiltinClass::element_calling};
   if (traits.atom) return run_listed(*this, callable, reading, arguments);
   if (traits.container != Container::none) {
-    for (const Ref& value : arguments.values) {
-      heap_.expose(value.get());
-      if (PyDict_Check(self) || PyAnySet_Check(self)) require_plain(value.get());
-    }
+    for (const Ref& value : arguments.values) heap_.expose(value.get());
+    if (PyDict_Check(self) || PyAnySet_Check(self)) prepare_lookups(*this, self, name.get(), arguments);
     if (is_mutating_method(self, name.get())) {
+      if (heap_.is_older(self, "a change")) return change_older(*this, self, PyUnicode_AsUTF8(name.get()), std::move(arguments));
       heap_.require_writable(self, fmt::format("{}(): a change", PyUnicode_AsUTF8(name.get())).c_str());
-      prepare_iterables(*this, arguments);
+      prepare_iterables(*this, callable, arguments);
+      if (PyList_Check(self) && PyUnicode_CompareWithASCIIString(name.get(), "sort") == 0 && sort_by_evaluating(*this, self, arguments)) return Ref::borrow(Py_None);
       for (Ref& value : arguments.values)
         if (PyFunction_Check(value.get()) && PyUnicode_CompareWithASCIIString(name.get(), "sort") == 0) value = callback_for(*this, value.get());
       return heap_.adopt(call_real(callable, arguments));

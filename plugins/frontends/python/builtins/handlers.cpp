@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "python/builtins/mutation.h"
 #include "python/builtins/table.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
@@ -18,10 +19,19 @@ void require_arguments(const Arguments& arguments, std::size_t least, std::size_
     throw GraphBreak(fmt::format("{}() with {} arguments", function, arguments.values.size()));
 }
 
-PyObject* attribute_name(PyObject* name) {
-  if (!PyUnicode_Check(name)) throw GraphBreak("an attribute name that is no string");
+/// The name, interned in the place that holds it, as the evaluator compares names by address.
+PyObject* attribute_name(Arguments& arguments, std::size_t at = 1) {
+  if (!PyUnicode_CheckExact(arguments[at])) throw GraphBreak("an attribute name that is no string");
+  PyObject* name = arguments.values[at].release();
   PyUnicode_InternInPlace(&name);
+  arguments.values[at] = Ref::steal(name);
   return name;
+}
+
+Ref hash_of(PyObject* object) {
+  const Py_hash_t hash = PyObject_Hash(object);
+  if (hash == -1) throw_python_error();
+  return checked(PyLong_FromSsize_t(hash));
 }
 
 bool is_subclass(Evaluator& evaluator, PyTypeObject* type, PyObject* of, PyObject* instance) {
@@ -34,6 +44,7 @@ bool is_subclass(Evaluator& evaluator, PyTypeObject* type, PyObject* of, PyObjec
   PyObject* check = evaluator.heap().type_attribute(Py_TYPE(of), instance ? names().__instancecheck__ : names().__subclasscheck__);
   if (is_python_function(check)) {
     // Abstract classes and torch's Parameter: the answer depends on the type alone, unless an instance's marker is asked for.
+    if (instance != nullptr && evaluator.heap().is_number(instance)) return checked(PyObject_IsSubclass(reinterpret_cast<PyObject*>(type), of)) != 0;
     if (instance != nullptr && !evaluator.is_stand_in(instance)) return checked(PyObject_IsInstance(instance, of)) != 0;
     if (instance != nullptr && PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(of))) return true;
     if (instance != nullptr) return false;
@@ -46,6 +57,8 @@ bool is_subclass(Evaluator& evaluator, PyTypeObject* type, PyObject* of, PyObjec
 
 Handled builtin_len(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 1, 1, "len");
+  if (evaluator.is_stand_in(arguments[0]))
+    if (Ref length = evaluator.recorder().length(arguments[0])) return length;
   return checked(PyLong_FromSsize_t(evaluator.length(arguments[0])));
 }
 
@@ -62,7 +75,7 @@ Handled builtin_issubclass(Evaluator& evaluator, Arguments& arguments) {
 
 Handled builtin_getattr(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 2, 3, "getattr");
-  PyObject* name = attribute_name(arguments[1]);
+  PyObject* name = attribute_name(arguments);
   if (arguments.positional() == 2) return evaluator.load_attribute(arguments[0], name);
   std::optional<Ref> found = evaluator.find_attribute(arguments[0], name);
   return found ? std::move(*found) : arguments.values[2];
@@ -70,12 +83,12 @@ Handled builtin_getattr(Evaluator& evaluator, Arguments& arguments) {
 
 Handled builtin_hasattr(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 2, 2, "hasattr");
-  return boolean(evaluator.find_attribute(arguments[0], attribute_name(arguments[1])).has_value());
+  return boolean(evaluator.find_attribute(arguments[0], attribute_name(arguments)).has_value());
 }
 
 Handled builtin_setattr(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 3, 3, "setattr");
-  evaluator.store_attribute(arguments[0], attribute_name(arguments[1]), arguments[2]);
+  evaluator.store_attribute(arguments[0], attribute_name(arguments), arguments[2]);
   return Ref::borrow(Py_None);
 }
 
@@ -86,19 +99,28 @@ Handled builtin_iter(Evaluator& evaluator, Arguments& arguments) {
 
 Handled builtin_next(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 1, 2, "next");
-  if (Ref value = evaluator.next_of(arguments[0])) return value;
+  Ref result;
+  if (Ref value = evaluator.next_of(arguments[0], &result)) return value;
   if (arguments.positional() == 2) return arguments.values[1];
-  PyErr_SetNone(PyExc_StopIteration);
+  if (!result || result.is(Py_None)) PyErr_SetNone(PyExc_StopIteration);
+  else compat::set_exception(checked(PyObject_CallOneArg(PyExc_StopIteration, result.get())));
   throw PythonError();
 }
 
 Handled builtin_type(Evaluator& evaluator, Arguments& arguments) {
+  if (arguments.positional() == 3 && arguments.named() == 0 && PyTuple_Check(arguments[1]) && PyDict_Check(arguments[2])) {
+    evaluator.heap().expose(arguments[1]);
+    evaluator.heap().expose(arguments[2]);
+    Ref space = checked(PyDict_Copy(arguments[2]));
+    return evaluator.make_class(arguments[0], arguments[1], space.get());
+  }
   require_arguments(arguments, 1, 1, "type");
   return Ref::borrow(reinterpret_cast<PyObject*>(evaluator.visible_type(arguments[0])));
 }
 
 Handled builtin_str(Evaluator& evaluator, Arguments& arguments) {
   if (arguments.values.empty()) return checked(PyUnicode_FromString(""));
+  if (arguments.values.size() > 1 && PyBytes_Check(arguments[0])) return evaluator.call_real(reinterpret_cast<PyObject*>(&PyUnicode_Type), arguments);
   require_arguments(arguments, 1, 1, "str");
   return evaluator.to_string(arguments[0], names().__str__);
 }
@@ -138,7 +160,6 @@ Handled builtin_vars(Evaluator& evaluator, Arguments& arguments) {
 Handled object_new(Evaluator& evaluator, Arguments& arguments) {
   if (arguments.values.empty() || !PyType_Check(arguments[0])) throw GraphBreak("object.__new__ without a class");
   auto* type = reinterpret_cast<PyTypeObject*>(arguments[0]);
-  if (PyType_HasFeature(type, Py_TPFLAGS_IS_ABSTRACT)) throw GraphBreak("an abstract class is instantiated");
   Ref nothing = checked(PyTuple_New(0));
   return evaluator.heap().born(checked(PyBaseObject_Type.tp_new(type, nothing.get(), nullptr)));
 }
@@ -147,19 +168,98 @@ Handled object_init(Evaluator&, Arguments&) { return Ref::borrow(Py_None); }
 
 Handled object_getattribute(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 2, 2, "object.__getattribute__");
-  return evaluator.generic_attribute(arguments[0], attribute_name(arguments[1]));
+  return evaluator.generic_attribute(arguments[0], attribute_name(arguments));
 }
 
 Handled object_setattr(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 3, 3, "object.__setattr__");
-  evaluator.generic_store_attribute(arguments[0], attribute_name(arguments[1]), arguments[2]);
+  evaluator.generic_store_attribute(arguments[0], attribute_name(arguments), arguments[2]);
   return Ref::borrow(Py_None);
+}
+
+Handled object_delattr(Evaluator& evaluator, Arguments& arguments) {
+  require_arguments(arguments, 2, 2, "object.__delattr__");
+  evaluator.generic_delete_attribute(arguments[0], attribute_name(arguments));
+  return Ref::borrow(Py_None);
+}
+
+Handled builtin_delattr(Evaluator& evaluator, Arguments& arguments) {
+  require_arguments(arguments, 2, 2, "delattr");
+  evaluator.delete_attribute(arguments[0], attribute_name(arguments));
+  return Ref::borrow(Py_None);
+}
+
+Handled builtin_hash(Evaluator& evaluator, Arguments& arguments) {
+  require_arguments(arguments, 1, 1, "hash");
+  const TypeTraits& traits = evaluator.heap().traits(arguments[0]);
+  PyObject* method = traits.atom ? nullptr : evaluator.heap().type_attribute(Py_TYPE(arguments[0]), names().__hash__);
+  if (is_python_function(method)) {
+    Ref value = evaluator.call_now(method, {arguments[0]});
+    return hash_of(value.get());
+  }
+  const bool by_value = traits.atom || traits.container != Container::none;
+  if (!by_value) throw GraphBreak("a hash that is an address");
+  evaluator.prepare_hash(arguments[0]);
+  return hash_of(arguments[0]);
+}
+
+/// collections.Counter counts in C where its mapping is a dict.
+Handled count_elements(Evaluator& evaluator, Arguments& arguments) {
+  require_arguments(arguments, 2, 2, "_count_elements");
+  PyObject* counts = arguments[0];
+  if (evaluator.heap().traits(counts).container != Container::dict) throw GraphBreak("elements are counted in something that is no dict");
+  Ref one = checked(PyLong_FromLong(1));
+  for (const Ref& item : evaluator.items_of(arguments[1])) {
+    evaluator.prepare_key(item.get(), counts);
+    Ref before = evaluator.heap().dict_item(counts, item.get());
+    Ref after = before ? evaluator.binary(0, before.get(), one.get()) : one;
+    evaluator.heap().store_key(counts, item.get(), after.get());
+  }
+  return Ref::borrow(Py_None);
+}
+
+/// object.__reduce_ex__ for copies: how a plain object is made again.
+Handled object_reduce(Evaluator& evaluator, Arguments& arguments) {
+  require_arguments(arguments, 2, 2, "__reduce_ex__");
+  Heap& heap = evaluator.heap();
+  PyObject* object = arguments[0];
+  PyTypeObject* type = Py_TYPE(object);
+  const Names& n = names();
+  const bool plain = heap.traits(type).python_class && heap.traits(type).container == Container::none && !PyExceptionInstance_Check(object) &&
+                     type->tp_basicsize <= static_cast<Py_ssize_t>(sizeof(PyObject) + 2 * sizeof(PyObject*));
+  if (!plain) throw GraphBreak(fmt::format("a {} is taken apart for a copy", type->tp_name));
+  for (PyObject* name : {n.__reduce__, n.__getstate__, n.__getnewargs__, n.__getnewargs_ex__})
+    if (heap.type_attribute(type, name) != compat::type_lookup(&PyBaseObject_Type, name)) throw GraphBreak(fmt::format("a copy of a {}, which has a way of its own", type->tp_name));
+  PyObject* state = heap.attributes_of(object);
+  if (state != nullptr && heap.length(state) == 0) state = nullptr;
+  Ref copyreg = checked(PyImport_ImportModule("copyreg"));
+  Ref maker = checked(PyObject_GetAttrString(copyreg.get(), "__newobj__"));
+  heap.make_known(maker.get(), heap.sources().constant(maker.get()));
+  if (state != nullptr && !heap.source_of(state)) heap.adopt(Ref::borrow(state));
+  Ref given = heap.born(checked(PyTuple_Pack(1, reinterpret_cast<PyObject*>(type))));
+  return heap.born(checked(PyTuple_Pack(5, maker.get(), given.get(), state ? state : Py_None, Py_None, Py_None)));
+}
+
+Handled change_list_in_c(Evaluator& evaluator, Arguments& arguments) {
+  if (arguments.values.empty() || !PyList_CheckExact(arguments[0]) || arguments.named() != 0) throw GraphBreak("a list is changed by C code in a way that is not followed");
+  Heap& heap = evaluator.heap();
+  const Ref list = arguments.values.front();
+  if (heap.is_older(list.get(), "a change")) throw GraphBreak("heapq or bisect change a list that is older than the call");
+  for (const Ref& value : arguments.values) {
+    heap.expose(value.get());
+    evaluator.require_plain(value.get());
+  }
+  return std::nullopt;  // call_builtin runs it
 }
 
 Handled list_append(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 2, 2, "append");
   if (!PyList_Check(arguments[0])) throw GraphBreak("list.append of something else");
-  evaluator.heap().require_writable(arguments[0], "append to a list: a change");
+  if (evaluator.heap().is_older(arguments[0], "append")) {
+    Arguments item;
+    item.values = {arguments.values[1]};
+    return change_older(evaluator, arguments[0], "append", std::move(item));
+  }
   checked(PyList_Append(arguments[0], arguments[1]));
   return Ref::borrow(Py_None);
 }
@@ -167,14 +267,14 @@ Handled list_append(Evaluator& evaluator, Arguments& arguments) {
 Handled dict_get(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 2, 3, "get");
   if (!PyDict_Check(arguments[0])) throw GraphBreak("dict.get of something else");
-  evaluator.require_plain(arguments[1]);
+  evaluator.prepare_key(arguments[1], arguments[0]);
   if (Ref value = evaluator.heap().dict_item(arguments[0], arguments[1])) return value;
   return arguments.positional() == 3 ? arguments.values[2] : Ref::borrow(Py_None);
 }
 
 Handled dict_getitem(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 2, 2, "__getitem__");
-  evaluator.require_plain(arguments[1]);
+  evaluator.prepare_key(arguments[1], arguments[0]);
   if (Ref value = evaluator.heap().dict_item(arguments[0], arguments[1])) return value;
   PyErr_SetObject(PyExc_KeyError, arguments[1]);
   throw PythonError();
@@ -182,7 +282,7 @@ Handled dict_getitem(Evaluator& evaluator, Arguments& arguments) {
 
 Handled dict_contains(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 2, 2, "__contains__");
-  evaluator.require_plain(arguments[1]);
+  evaluator.prepare_key(arguments[1], arguments[0]);
   return boolean(evaluator.heap().dict_contains(arguments[0], arguments[1]));
 }
 

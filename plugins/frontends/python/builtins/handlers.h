@@ -29,6 +29,25 @@ Handled object_new(Evaluator&, Arguments&);
 Handled object_init(Evaluator&, Arguments&);
 Handled object_getattribute(Evaluator&, Arguments&);
 Handled object_setattr(Evaluator&, Arguments&);
+/// An address: only as the key that the modules `copy` uses it for.
+Handled builtin_id(Evaluator&, Arguments&);
+Handled exc_info(Evaluator&, Arguments&);
+Handled handled_exception(Evaluator&, Arguments&);
+Handled os_fspath(Evaluator&, Arguments&);
+Handled builtin_sum(Evaluator&, Arguments&);
+Handled operator_getitem(Evaluator&, Arguments&);
+Handled operator_setitem(Evaluator&, Arguments&);
+Handled operator_delitem(Evaluator&, Arguments&);
+Handled operator_contains(Evaluator&, Arguments&);
+Handled object_delattr(Evaluator&, Arguments&);
+Handled builtin_delattr(Evaluator&, Arguments&);
+Handled builtin_hash(Evaluator&, Arguments&);
+Handled count_elements(Evaluator&, Arguments&);
+Handled type_call(Evaluator&, Arguments&);
+Handled build_class(Evaluator&, Arguments&);
+Handled object_reduce(Evaluator&, Arguments&);
+/// heapq's functions and bisect.insort: C code that changes the list that it is given first.
+Handled change_list_in_c(Evaluator&, Arguments&);
 Handled list_append(Evaluator&, Arguments&);
 Handled dict_get(Evaluator&, Arguments&);
 Handled dict_getitem(Evaluator&, Arguments&);

@@ -21,20 +21,35 @@ struct Listed {
 constexpr Listed kListed[] = {
     {"builtins", BuiltinClass::structural, "list tuple dict zip enumerate reversed slice range object callable property staticmethod classmethod"},
     {"builtins", BuiltinClass::element_calling,
-     "set frozenset int float complex bool bytes abs divmod pow sum round any all ord chr bin hex oct ascii format"},
+     "set frozenset int float complex bool bytes abs divmod pow round any all ord chr bin hex oct ascii format"},
     {"builtins", BuiltinClass::callback, "map filter sorted min max"},
     {"builtins", BuiltinClass::structural, "dict.fromkeys str.maketrans bytes.fromhex int.from_bytes float.fromhex tuple.__new__ list.__new__ dict.__new__ set.__new__ frozenset.__new__ int.__new__ float.__new__ str.__new__ BaseException.__new__"},
     {"collections", BuiltinClass::structural, "deque OrderedDict defaultdict"},
+    {"types", BuiltinClass::structural, "MethodType"},
     {"functools", BuiltinClass::structural, "partial"},
-    {"functools", BuiltinClass::callback, "reduce"},
+    {"functools", BuiltinClass::callback, "reduce cmp_to_key"},
+    {"functools", BuiltinClass::structural, "_lru_cache_wrapper"},
+    {"weakref", BuiltinClass::structural, "ref"},
+    {"bisect", BuiltinClass::element_calling, "bisect bisect_left bisect_right"},
     {"types", BuiltinClass::structural, "MappingProxyType SimpleNamespace"},
-    {"itertools", BuiltinClass::structural, "chain count cycle repeat islice product zip_longest permutations combinations pairwise compress chain.from_iterable"},
+    {"itertools", BuiltinClass::structural, "chain count cycle repeat islice product zip_longest permutations combinations pairwise compress chain.from_iterable tee"},
     {"itertools", BuiltinClass::callback, "accumulate starmap takewhile dropwhile filterfalse groupby"},
     {"operator", BuiltinClass::element_calling,
-     "add sub mul truediv floordiv mod neg pos abs inv invert not_ truth lt le eq ne gt ge and_ or_ xor lshift rshift matmul pow index getitem contains concat is_ is_not length_hint itemgetter"},
+     "neg pos abs inv invert not_ truth index concat is_ is_not length_hint itemgetter attrgetter methodcaller"},
     {"math", BuiltinClass::element_calling,
      "sqrt exp log log2 log10 log1p expm1 sin cos tan asin acos atan atan2 sinh cosh tanh floor ceil trunc fabs fmod hypot pow isnan isinf isfinite isclose prod gcd lcm comb factorial copysign degrees radians erf erfc gamma lgamma frexp ldexp modf remainder dist fsum isqrt perm asinh acosh atanh cbrt exp2 nextafter ulp sumprod fma"},
 };
+
+template <int operation>
+std::optional<Ref> binary_operator(Evaluator& evaluator, Arguments& arguments) {
+  if (arguments.positional() != 2 || arguments.named() != 0) throw GraphBreak("a function of the module operator with other than two arguments");
+  return evaluator.binary(operation, arguments[0], arguments[1]);
+}
+template <int operation>
+std::optional<Ref> comparison(Evaluator& evaluator, Arguments& arguments) {
+  if (arguments.positional() != 2 || arguments.named() != 0) throw GraphBreak("a function of the module operator with other than two arguments");
+  return evaluator.compare(operation, arguments[0], arguments[1]);
+}
 
 struct Special {
   const char *module, *name;
@@ -56,6 +71,58 @@ constexpr Special kSpecial[] = {
     {"builtins", "bool", builtin_bool},
     {"builtins", "super", builtin_super},
     {"builtins", "vars", builtin_vars},
+    {"builtins", "hash", builtin_hash},
+    {"builtins", "sum", builtin_sum},
+    {"builtins", "id", builtin_id},
+    {"sys", "exc_info", exc_info},
+    {"sys", "exception", handled_exception},
+    {"os", "fspath", os_fspath},
+    {"operator", "setitem", operator_setitem},
+    {"operator", "delitem", operator_delitem},
+    {"operator", "add", binary_operator<0>},
+    {"operator", "and_", binary_operator<1>},
+    {"operator", "floordiv", binary_operator<2>},
+    {"operator", "lshift", binary_operator<3>},
+    {"operator", "matmul", binary_operator<4>},
+    {"operator", "mul", binary_operator<5>},
+    {"operator", "mod", binary_operator<6>},
+    {"operator", "or_", binary_operator<7>},
+    {"operator", "pow", binary_operator<8>},
+    {"operator", "rshift", binary_operator<9>},
+    {"operator", "sub", binary_operator<10>},
+    {"operator", "truediv", binary_operator<11>},
+    {"operator", "xor", binary_operator<12>},
+    {"operator", "iadd", binary_operator<13>},
+    {"operator", "iand", binary_operator<14>},
+    {"operator", "imul", binary_operator<18>},
+    {"operator", "ior", binary_operator<20>},
+    {"operator", "isub", binary_operator<23>},
+    {"operator", "itruediv", binary_operator<24>},
+    {"operator", "lt", comparison<Py_LT>},
+    {"operator", "le", comparison<Py_LE>},
+    {"operator", "eq", comparison<Py_EQ>},
+    {"operator", "ne", comparison<Py_NE>},
+    {"operator", "gt", comparison<Py_GT>},
+    {"operator", "ge", comparison<Py_GE>},
+    {"operator", "getitem", operator_getitem},
+    {"operator", "contains", operator_contains},
+    {"builtins", "delattr", builtin_delattr},
+    {"builtins", "__build_class__", build_class},
+    {"builtins", "type.__call__", type_call},
+    {"builtins", "object.__delattr__", object_delattr},
+    {"builtins", "object.__reduce_ex__", object_reduce},
+    {"collections", "_count_elements", count_elements},
+    {"heapq", "heappush", change_list_in_c},
+    {"heapq", "heappop", change_list_in_c},
+    {"heapq", "heapify", change_list_in_c},
+    {"heapq", "_heapify_max", change_list_in_c},
+    {"heapq", "_heappop_max", change_list_in_c},
+    {"heapq", "_heapreplace_max", change_list_in_c},
+    {"heapq", "heapreplace", change_list_in_c},
+    {"heapq", "heappushpop", change_list_in_c},
+    {"bisect", "insort", change_list_in_c},
+    {"bisect", "insort_left", change_list_in_c},
+    {"bisect", "insort_right", change_list_in_c},
     {"builtins", "object.__new__", object_new},
     {"builtins", "object.__init__", object_init},
     {"builtins", "object.__getattribute__", object_getattribute},
@@ -74,6 +141,7 @@ constexpr Special kTorch[] = {
     {"torch._C", "_log_api_usage_once", answer_none},
     {"torch._C", "_is_tracing", answer_false},
     {"torch._C", "is_grad_enabled", state_read},
+    {"torch._C", "_len_torch_dispatch_stack", state_read},
     {"torch._C", "is_inference_mode_enabled", state_read},
     {"torch._C", "is_autocast_enabled", state_read},
     {"torch._C", "is_autocast_cpu_enabled", state_read},
@@ -84,6 +152,18 @@ constexpr Special kTorch[] = {
     {"torch._C", "_are_functorch_transforms_active", state_read},
     {"torch._C", "_functorch._are_functorch_transforms_active", state_read},
     {"torch._C", "_set_grad_enabled", set_grad_enabled},
+};
+
+struct Conversion {
+  const char *module, *name;
+  PyObject* Names::* method;
+};
+constexpr Conversion kConversions[] = {
+    {"builtins", "int", &Names::__int__},       {"builtins", "float", &Names::__float__}, {"builtins", "abs", &Names::__abs__},
+    {"builtins", "round", &Names::__round__},   {"math", "floor", &Names::__floor__},     {"math", "ceil", &Names::__ceil__},
+    {"math", "trunc", &Names::__trunc__},       {"builtins", "bytes", &Names::__bytes__},
+    {"builtins", "reversed", &Names::__reversed__}, {"builtins", "divmod", &Names::__divmod__}, {"builtins", "pow", &Names::__pow__},
+    {"operator", "index", &Names::__index__},
 };
 
 using Table = std::unordered_map<PyObject*, Builtin>;
@@ -118,6 +198,10 @@ Table make_table() {
     }
   }
   for (const Special& special : kSpecial) put(table, special.module, special.name, {BuiltinClass::special, special.handler});
+  for (const Conversion& conversion : kConversions) {
+    Ref module = checked(PyImport_ImportModule(conversion.module));
+    if (Ref function = at_path(module.get(), conversion.name)) table[function.get()].method = &(names().*conversion.method);
+  }
   return table;
 }
 
@@ -149,7 +233,11 @@ bool is_builtin_callable(PyObject* object) {
 
 bool is_pure_callable(PyTypeObject* type) {
   const std::string_view name = type->tp_name;
-  return name == "operator.itemgetter";
+  return name == "functools.KeyWrapper";
+}
+
+bool takes_a_key(PyObject* name) {
+  return name_is_one_of(name, " add discard remove get pop setdefault move_to_end __contains__ __getitem__ __setitem__ __delitem__ ");
 }
 
 bool is_mutating_method(PyObject* self, PyObject* name) {

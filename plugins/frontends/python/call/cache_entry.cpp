@@ -2,11 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <span>
+
 #include "python/call/errors.h"
 #include "python/call/session.h"
 #include "python/call/small_array.h"
 #include "python/evaluator/graph_break.h"
 #include "python/tensors/array_results.h"
+#include "python/tensors/memory_overlap.h"
+#include "python/tensors/numpy_state.h"
+#include "python/tensors/random_state.h"
+#include "python/tensors/tensor_updates.h"
 #include "python/tensors/torch_library.h"
 #include "python/tensors/torch_results.h"
 
@@ -27,6 +34,34 @@ bool is_long(const CapturedGraph& captured) {
   for (const TensorSpec& input : captured.inputs) bytes += byte_count(input.dtype, input.shape);
   for (const TensorOutput& output : captured.tensors) bytes += byte_count(output.dtype, output.shape);
   return bytes >= kBytesOfALongPlan;
+}
+
+TensorSpec as_spec(const TensorOutput& output) {
+  TensorSpec spec;
+  spec.kind = output.tensor;
+  const TorchLibrary* torch = known_torch_library();
+  spec.key_set = torch && torch->direct_fields ? torch->plain_keys : 0;
+  return spec;
+}
+
+PyObject* python_number(DType dtype, const void* data) {
+  return dtype == DType::f64 ? PyFloat_FromDouble(*static_cast<const double*>(data)) : PyLong_FromLongLong(*static_cast<const std::int64_t*>(data));
+}
+
+/// The sizes of a result that varies, then its strides.
+void evaluate_layout(const TensorOutput& output, std::span<const std::int64_t> symbols, std::int64_t* sizes) {
+  const std::size_t rank = output.varying_shape.size();
+  for (std::size_t d = 0; d < rank; ++d) {
+    const ir::Dim& dim = output.varying_shape[d];
+    const SymbolId symbol = dim.is_constant() ? SymbolId() : dim.as_symbol();
+    sizes[d] = symbol ? symbols[symbol.value] : dim.evaluate(symbols);
+  }
+  std::int64_t step = 1;
+  for (std::size_t k = rank; k-- > 0;) {
+    const auto d = static_cast<std::size_t>(output.order[k]);
+    sizes[rank + d] = step;
+    step *= std::max<std::int64_t>(sizes[d], 1);
+  }
 }
 
 struct alignas(16) Scratch {
@@ -59,17 +94,21 @@ struct CacheEntry::Frame {
   explicit Frame(const CacheEntry& entry)
       : inputs(entry.x_captured.inputs.size()),
         tensors(entry.x_captured.tensors.size()),
+        new_values(entry.x_captured.updates.size()),
         input_data(entry.x_captured.inputs.size()),
-        output_data(entry.x_output_count),
+        output_data(entry.x_output_count + 1),
         input_scratch(entry.x_captured.inputs.size()),
         output_scratch(entry.x_output_count) {}
 
   Objects<8> inputs;                      // by graph input
   Objects<8> tensors;                     // by CapturedGraph::tensors
+  Objects<2> new_values;                  // by CapturedGraph::updates; null where the program itself writes
   SmallArray<const void*, 8> input_data;
-  SmallArray<void*, 8> output_data;       // by graph output
+  SmallArray<void*, 8> output_data;       // by graph output; then the program's alarm
+  bool alarm = false;
   SmallArray<Scratch, 4> input_scratch;   // values of NumPy scalars
   SmallArray<Scratch, 4> output_scratch;
+  std::vector<std::int64_t> symbols;      // by SymbolId: another thread may check the same guards while this one runs
 };
 
 CacheEntry::CacheEntry(TorchState state, Segment segment, CapturedGraph captured)
@@ -77,10 +116,10 @@ CacheEntry::CacheEntry(TorchState state, Segment segment, CapturedGraph captured
   for (ir::NodeId node : x_captured.graph.nodes())
     if (x_captured.graph.node(node).op != "constant") ++x_op_count;
   x_output_count = x_captured.graph.outputs().size();
-  x_runs = x_output_count > 0;
+  x_runs = x_output_count > 0 || x_captured.takes_random_numbers;
   x_release_gil = is_long(x_captured);
-  for (const std::string& op : x_captured.op_names) x_uses_numpy |= op.starts_with("numpy.");
-  for (ResultTemplate::Node& node : x_segment.result.nodes) {
+  x_uses_numpy = x_captured.uses_numpy();
+  for (ResultTemplate::Node& node : x_segment.objects.nodes) {
     if (node.kind != ResultTemplate::Kind::source) continue;
     x_result_slots.push_back(node.index);
     node.index = static_cast<std::uint32_t>(x_result_slots.size() - 1);
@@ -88,10 +127,8 @@ CacheEntry::CacheEntry(TorchState state, Segment segment, CapturedGraph captured
 }
 
 int CacheEntry::traverse(visitproc visit, void* arg) const {
-  for (const ResultTemplate::Node& node : x_segment.result.nodes) {
-    Py_VISIT(node.object.get());
-    Py_VISIT(node.names.get());
-  }
+  if (int stopped = x_segment.objects.traverse(visit, arg)) return stopped;
+  if (int stopped = x_segment.journal.traverse(visit, arg)) return stopped;
   Py_VISIT(x_program.callable());
   for (const TracedCall& call : x_captured.trace.calls) {
     Py_VISIT(call.callable.get());
@@ -99,7 +136,13 @@ int CacheEntry::traverse(visitproc visit, void* arg) const {
     Py_VISIT(call.kwargs.get());
     Py_VISIT(call.result.get());
   }
+  for (const auto& call : x_captured.opaque_calls)
+    if (int stopped = call->traverse(visit, arg)) return stopped;
   for (const Ref& input : x_captured.trace.inputs) Py_VISIT(input.get());
+  for (const Trace::Copy& copy : x_captured.trace.copies) {
+    Py_VISIT(copy.function.get());
+    Py_VISIT(copy.copy.get());
+  }
   for (const Ref& output : x_captured.trace.outputs) Py_VISIT(output.get());
   return x_segment.guards.traverse(visit, arg);
 }
@@ -125,12 +168,65 @@ bool CacheEntry::make_outputs(Frame& frame) {
     const TensorOutput& output = x_captured.tensors[i];
     if (output.kind != TensorOutput::Kind::fresh) continue;
     void*& data = frame.output_data[output.index];
+    SmallArray<std::int64_t, 12> sizes(2 * output.varying_shape.size());
+    std::span<const std::int64_t> shape = output.shape, strides = output.strides;
+    if (!output.varying_shape.empty()) {
+      shape = {sizes.data(), output.varying_shape.size()};
+      strides = {sizes.data() + output.varying_shape.size(), output.varying_shape.size()};
+      evaluate_layout(output, frame.symbols, sizes.data());
+    }
     switch (output.tensor) {
-      case TensorKind::torch: frame.tensors[i] = new_torch_tensor(*known_torch_library(), output.dtype, output.shape, output.strides, data); break;
-      case TensorKind::array: frame.tensors[i] = new_array(output.dtype, output.shape, output.strides, data); break;
+      case TensorKind::torch: frame.tensors[i] = new_torch_tensor(*known_torch_library(), output.dtype, shape, strides, data); break;
+      case TensorKind::array: frame.tensors[i] = new_array(output.dtype, shape, strides, data); break;
       case TensorKind::scalar: data = frame.output_scratch[output.index].bytes; continue;
     }
-    if (!frame.tensors[i]) return false;
+    if (!frame.tensors[i] || !count_writes(as_spec(output), frame.tensors[i], output.writes)) return false;
+  }
+  return true;
+}
+
+/// Chooses where the program writes the new values of inputs. It may write them itself, last of all, where they are row-major and no
+/// floating-point flag can have a word after it.
+bool CacheEntry::place_updates(Frame& frame) {
+  for (std::size_t i = 0; i < x_captured.updates.size(); ++i) {
+    const TensorUpdate& update = x_captured.updates[i];
+    if (!update.output) continue;
+    const TensorSpec& spec = x_captured.inputs[update.input];
+    void*& data = frame.output_data[*update.output];
+    if (is_row_major(spec.shape, spec.strides) && !x_uses_numpy) {
+      data = const_cast<void*>(frame.input_data[update.input]);
+      continue;
+    }
+    const Extents strides = row_major(spec.shape);
+    frame.new_values[i] = spec.kind == TensorKind::torch ? new_torch_tensor(*known_torch_library(), spec.dtype, spec.shape, strides, data)
+                                                         : new_array(spec.dtype, spec.shape, strides, data);
+    if (!frame.new_values[i]) return false;
+  }
+  return true;
+}
+
+bool CacheEntry::commit_updates(Frame& frame) {
+  for (std::size_t i = 0; i < x_captured.updates.size(); ++i) {
+    const TensorUpdate& update = x_captured.updates[i];
+    const TensorSpec& spec = x_captured.inputs[update.input];
+    PyObject* target = frame.inputs[update.input];
+    if (frame.new_values[i] && !write_elements(spec, target, frame.new_values[i])) return false;
+    if (!count_writes(spec, target, update.writes)) return false;
+  }
+  return true;
+}
+
+/// An input that the graph writes may share no memory with another one. The guards hold, so the metadata are those of the capture.
+bool CacheEntry::written_inputs_stand_apart() const noexcept {
+  PyObject* const* values = x_segment.guards.values();
+  const auto places = [&](std::uint32_t input) {
+    const TensorSpec& spec = x_captured.inputs[input];
+    return ElementPlaces{data_of(spec, values[x_segment.input_slots[input]], nullptr), size_of(spec.dtype), spec.shape, spec.strides};
+  };
+  for (const TensorUpdate& update : x_captured.updates) {
+    const ElementPlaces written = places(update.input);
+    for (std::uint32_t other = 0; other < x_captured.inputs.size(); ++other)
+      if (other != update.input && x_captured.inputs[other].kind != TensorKind::scalar && may_share_memory(written, places(other))) return false;
   }
   return true;
 }
@@ -138,11 +234,14 @@ bool CacheEntry::make_outputs(Frame& frame) {
 RunStatus CacheEntry::run_native(Frame& frame) {
   for (std::size_t i = 0; i < frame.inputs.size(); ++i)
     frame.input_data[i] = data_of(x_captured.inputs[i], frame.inputs[i], frame.input_scratch[i].bytes);
-  if (!make_outputs(frame)) return RunStatus::raised;
+  if (!make_outputs(frame) || !place_updates(frame)) return RunStatus::raised;
   TenonRunArgs args{};
   args.struct_size = sizeof args;
   args.inputs = frame.input_data.data();
   args.outputs = frame.output_data.data();
+  frame.output_data[x_output_count] = &frame.alarm;
+  if (x_uses_numpy) clear_float_errors();
+  if (!frame.symbols.empty()) args.symbols = frame.symbols.data();
   std::int32_t code = TENON_OK;
   if (x_release_gil) {
     Py_BEGIN_ALLOW_THREADS;
@@ -152,18 +251,55 @@ RunStatus CacheEntry::run_native(Frame& frame) {
     code = tenon_program_run(x_program.native(), &args);
   }
   if (code != TENON_OK) return RunStatus::refused;
+  if (x_uses_numpy && numpy_would_warn(frame.alarm ? FloatErrors{true, true, false, true} : float_errors())) return RunStatus::warned;
   for (std::size_t i = 0; i < x_captured.tensors.size(); ++i) {
     const TensorOutput& output = x_captured.tensors[i];
     if (output.kind != TensorOutput::Kind::fresh || output.tensor != TensorKind::scalar) continue;
-    frame.tensors[i] = new_array_scalar(output.dtype, frame.output_data[output.index]);
+    frame.tensors[i] = output.plain_number ? python_number(output.dtype, frame.output_data[output.index]) : new_array_scalar(output.dtype, frame.output_data[output.index]);
     if (!frame.tensors[i]) return RunStatus::raised;
   }
   return RunStatus::done;
 }
 
+namespace {
+
+/// Switches grad mode off for a callable: the graph holds only operations without gradients, though its inputs may require them.
+class WithoutGrad {
+ public:
+  explicit WithoutGrad(bool needed) : x_needed(needed) {
+    if (x_needed) set(Py_False);
+  }
+  ~WithoutGrad() {
+    if (!x_needed) return;
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    set(Py_True);
+    PyErr_Restore(type, value, traceback);
+  }
+  WithoutGrad(const WithoutGrad&) = delete;
+  WithoutGrad& operator=(const WithoutGrad&) = delete;
+
+ private:
+  static void set(PyObject* mode) {
+    Ref native = Ref::steal(PyObject_GetAttrString(known_torch_library()->module.get(), "_C"));
+    Ref done = native ? Ref::steal(PyObject_CallMethod(native.get(), "_set_grad_enabled", "O", mode)) : Ref();
+    if (!done) PyErr_WriteUnraisable(nullptr);
+  }
+  bool x_needed;
+};
+
+}  // namespace
+
 /// The callable gives a sequence: the outputs, then the values of updates.
 RunStatus CacheEntry::run_callable(Frame& frame) {
+  bool requires_grad = false;
+  for (const TensorSpec& input : x_captured.inputs) requires_grad |= input.requires_grad;
+  const WithoutGrad without_grad(requires_grad && x_state.grad_enabled());
   Ref given = Ref::steal(PyObject_Vectorcall(x_program.callable(), frame.inputs.data(), frame.inputs.size(), nullptr));
+  if (!given && !x_captured.updates.empty() && PyErr_ExceptionMatches(PyExc_Exception)) {
+    PyErr_Clear();  // plain execution raises it again, after the writes that come before it
+    return RunStatus::refused;
+  }
   if (!given) return RunStatus::raised;
   Ref sequence = Ref::steal(PySequence_Fast(given.get(), "a compiled graph must give a tuple of its outputs"));
   if (!sequence) return RunStatus::raised;
@@ -174,6 +310,9 @@ RunStatus CacheEntry::run_callable(Frame& frame) {
   for (std::size_t i = 0; i < x_captured.tensors.size(); ++i)
     if (x_captured.tensors[i].kind == TensorOutput::Kind::fresh)
       frame.tensors[i] = Py_NewRef(PySequence_Fast_GET_ITEM(sequence.get(), static_cast<Py_ssize_t>(x_captured.tensors[i].index)));
+  for (std::size_t i = 0; i < x_captured.updates.size(); ++i)
+    if (const auto output = x_captured.updates[i].output)
+      frame.new_values[i] = Py_NewRef(PySequence_Fast_GET_ITEM(sequence.get(), static_cast<Py_ssize_t>(*output)));
   return RunStatus::done;
 }
 
@@ -183,14 +322,33 @@ bool CacheEntry::finish_tensors(Frame& frame) {
     for (std::size_t i = 0; i < x_captured.tensors.size(); ++i) {
       const TensorOutput& output = x_captured.tensors[i];
       if (output.kind == TensorOutput::Kind::fresh) continue;
+      if (output.kind == TensorOutput::Kind::number) {
+        frame.tensors[i] = checked(PyLong_FromLongLong(output.varying_shape[0].evaluate(frame.symbols))).release();
+        continue;
+      }
       const bool of_input = output.kind == TensorOutput::Kind::input_view;
       PyObject* base = of_input ? frame.inputs[output.index] : frame.tensors[output.index];
+      const bool requires_grad = of_input && x_captured.inputs[output.index].requires_grad;
+      const WithoutGrad without_grad(requires_grad && x_state.grad_enabled());  // where gradients matter nothing is recorded
+      Ref detached;
+      if (requires_grad && output.detached) {
+        detached = checked(PyObject_CallMethod(base, "detach", nullptr));
+        base = detached.get();
+      }
+      Extents sizes, steps;
+      std::int64_t from = output.offset;
+      if (!output.varying_shape.empty()) {
+        for (const ir::Dim& dim : output.varying_shape) sizes.push_back(dim.evaluate(frame.symbols));
+        for (const ir::Dim& dim : output.varying_strides) steps.push_back(dim.evaluate(frame.symbols));
+        from = output.varying_offset.evaluate(frame.symbols);
+      }
+      const Extents &shape = output.varying_shape.empty() ? output.shape : sizes, &strides = output.varying_shape.empty() ? output.strides : steps;
       if (output.tensor == TensorKind::torch) {
         Ref offset = checked(PyObject_CallMethod(base, "storage_offset", nullptr));
         const std::int64_t first = PyLong_AsLongLong(offset.get());
-        frame.tensors[i] = torch_view(*known_torch_library(), base, output.shape, output.strides, first + output.offset).release();
+        frame.tensors[i] = torch_view(*known_torch_library(), base, shape, strides, first + from).release();
       } else {
-        frame.tensors[i] = array_view(base, output.shape, output.strides, output.offset, output.writeable).release();
+        frame.tensors[i] = array_view(base, shape, strides, from, output.writeable).release();
       }
     }
     return true;
@@ -199,22 +357,39 @@ bool CacheEntry::finish_tensors(Frame& frame) {
   }
 }
 
+Ref CacheEntry::result_with(PyObject* const* outputs) {
+  std::vector<PyObject*> kept;
+  for (std::uint32_t slot : x_result_slots) kept.push_back(x_segment.guards.values()[slot]);
+  return x_segment.objects.build_one(x_segment.result, kept.data(), outputs);
+}
+
 RunStatus CacheEntry::run(Ref& result) {
   Frame frame(*this);
   PyObject* const* values = x_segment.guards.values();
+  if (x_captured.numbers) {
+    frame.symbols.assign(x_captured.numbers->values(), x_captured.numbers->values() + x_captured.numbers->sources().size());
+    frame.symbols.resize(std::max(frame.symbols.size(), x_captured.graph.symbols().size()));
+  }
   for (std::size_t i = 0; i < frame.inputs.size(); ++i) frame.inputs[i] = Py_NewRef(values[x_segment.input_slots[i]]);
   Objects<8> kept(x_result_slots.size());  // another thread may check the same guards while this one runs
   for (std::size_t i = 0; i < kept.size(); ++i) kept[i] = Py_NewRef(values[x_result_slots[i]]);
   if (x_runs) {
+    Ref random_state;
+    try {
+      if (x_captured.takes_random_numbers) random_state = generator_state();
+    } catch (const PythonError&) {
+      return RunStatus::raised;
+    }
     const RunStatus status = x_program.callable() ? run_callable(frame) : run_native(frame);
+    if (random_state && (status == RunStatus::refused || status == RunStatus::warned)) restore_generator(random_state.get());
     if (status != RunStatus::done) return status;
   }
   if (!finish_tensors(frame)) return RunStatus::raised;
   Objects<8> outputs(x_captured.outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i] = Py_NewRef(frame.tensors[x_captured.outputs[i]]);
   try {
-    result = x_segment.result.build(kept.data(), outputs.data());
-    return RunStatus::done;
+    result = complete(x_segment, kept.data(), outputs.data());
+    return commit_updates(frame) ? RunStatus::done : RunStatus::raised;
   } catch (const PythonError&) {
     return RunStatus::raised;
   }

@@ -16,6 +16,7 @@ enum class RunStatus : std::uint8_t {
   done,
   raised,    // a Python exception is set, and is the program's own
   refused,   // the graph could not run on these values (an index out of range): run the call as plain Python
+  warned,    // a floating-point error of which NumPy warns happened; nothing has been written: run the call as plain Python
 };
 
 /// An entry of a function's cache. Entries are shared by the cache and the calls that run them; the count changes under the GIL only.
@@ -29,10 +30,15 @@ class CacheEntry {
   bool compile(const Settings& settings, const std::string& name);
 
   /// Whether the entry holds for this call. Never raises.
-  bool matches(const TorchState& state, const CallArguments& call) noexcept { return x_state == state && x_segment.guards.check(call); }
+  bool matches(const TorchState& state, const CallArguments& call) noexcept {
+    return x_state == state && x_segment.guards.check(call) && (x_captured.updates.empty() || written_inputs_stand_apart());
+  }
 
   /// Runs the entry right after it matched.
   RunStatus run(Ref& result);
+
+  /// The result of the call that has just matched, with the given objects in the places of the graph's outputs. Throws PythonError.
+  Ref result_with(PyObject* const* outputs);
 
   const TorchState& state() const { return x_state; }
   Segment& segment() { return x_segment; }
@@ -58,7 +64,10 @@ class CacheEntry {
 
   RunStatus run_native(Frame& frame);
   RunStatus run_callable(Frame& frame);
+  bool written_inputs_stand_apart() const noexcept;
   bool make_outputs(Frame& frame);
+  bool place_updates(Frame& frame);
+  bool commit_updates(Frame& frame);
   bool finish_tensors(Frame& frame);
 
   TorchState x_state;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "python/tensors/tensor_recorder.h"
 
 namespace tenon::python {
@@ -24,8 +26,21 @@ std::string name_of_callable(PyObject* callable) {
 
 namespace {
 
-std::variant<CacheEntry*, CaptureBreak> capture_once(PyObject* callable, const CallArguments& call, const TorchState& state) {
-  TensorRecorder recorder(state);
+using Captured = std::variant<CacheEntry*, CaptureBreak>;
+
+/// What a capture says about the next of the same call.
+struct Outlook {
+  bool learned = false;      // the capture must be repeated with what it has found out about numbers
+  bool has_symbols = false;
+};
+
+Captured capture_once(PyObject* callable, const CallArguments& call, const TorchState& state, TensorRecorder::Numbers numbers, Outlook& outlook) {
+  TensorRecorder recorder(state, numbers);
+  struct Noting {
+    TensorRecorder& recorder;
+    Outlook& outlook;
+    ~Noting() { outlook = {recorder.learned(), recorder.has_symbols()}; }
+  } noting{recorder, outlook};
   auto captured = capture(callable, call, recorder);
   if (auto* broken = std::get_if<CaptureBreak>(&captured)) return std::move(*broken);
   try {
@@ -47,10 +62,28 @@ std::variant<CacheEntry*, CaptureBreak> capture_once(PyObject* callable, const C
 
 }  // namespace
 
-std::variant<CacheEntry*, CaptureBreak> capture_call(PyObject* callable, const CallArguments& call, const TorchState& state) {
-  auto captured = capture_once(callable, call, state);
-  const auto* broken = std::get_if<CaptureBreak>(&captured);
-  return broken && broken->unsettled ? capture_once(callable, call, state) : std::move(captured);
+Dynamic dynamic_of(const Settings& settings) {
+  if (settings.callable) return Dynamic::never;
+  if (!settings.dynamic) return Dynamic::when_varying;
+  return *settings.dynamic ? Dynamic::always : Dynamic::never;
+}
+
+std::variant<CacheEntry*, CaptureBreak> capture_call(PyObject* callable, const CallArguments& call, const TorchState& state, Dynamic dynamic,
+                                                     NumberHistory& history) {
+  constexpr int kMostRounds = 24;
+  NumberFacts facts;
+  bool settled = false;
+  for (int round = 0;; ++round) {
+    if (round == kMostRounds) facts.fix_all();
+    Outlook outlook;
+    Captured captured = capture_once(callable, call, state, {dynamic, history, facts}, outlook);
+    const auto* broken = std::get_if<CaptureBreak>(&captured);
+    bool again = outlook.learned && round < kMostRounds;
+    if (!again && broken && outlook.has_symbols) again = facts.fix_all();  // constants may do where symbols do not
+    if (!again && broken && broken->unsettled) again = !std::exchange(settled, true);
+    if (!again) return captured;
+    if (!broken) std::get<CacheEntry*>(captured)->release();
+  }
 }
 
 std::string break_message(const CaptureBreak& broken, const std::string& name) {

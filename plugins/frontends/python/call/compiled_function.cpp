@@ -97,7 +97,9 @@ PyObject* attribute(PyObject* self, PyObject* name) {
   PyObject* own = PyObject_GenericGetAttr(self, name);
   if (own || !PyErr_ExceptionMatches(PyExc_AttributeError) || !as_function(self)->cache) return own;
   PyErr_Clear();
-  return PyObject_GetAttr(as_function(self)->cache->callable(), name);
+  PyObject* callable = as_function(self)->cache->callable();
+  if (PyUnicode_CompareWithASCIIString(name, "__wrapped__") == 0) return Py_NewRef(callable);
+  return PyObject_GetAttr(callable, name);
 }
 
 PyGetSetDef kProperties[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr}, {nullptr, nullptr, nullptr, nullptr, nullptr}};

@@ -43,6 +43,7 @@ void FunctionCache::clear() {
   x_breaks = {};
   x_reported.clear();
   x_limit_reported = false;
+  x_numbers.clear();
   for (CacheEntry* entry : entries) entry->release();
 }
 
@@ -71,7 +72,8 @@ PyObject* FunctionCache::run(CacheEntry* entry, const CallArguments& call) {
   if (status == RunStatus::raised) return nullptr;
   if (logs().fallbacks || logs().graph_breaks) {
     const TenonFailure* failure = tenon_last_error();
-    log_line(fmt::format("tenon: {} runs this call eagerly: {}", x_name, failure && failure->text ? failure->text : "the graph could not run"));
+    const char* why = status == RunStatus::warned ? "a floating-point error of which NumPy warns" : failure && failure->text ? failure->text : "the graph could not run";
+    log_line(fmt::format("tenon: {} runs this call eagerly: {}", x_name, why));
   }
   return eagerly(call);
 }
@@ -95,7 +97,7 @@ PyObject* FunctionCache::miss(const CallArguments& call) {
   if (!why.reason.empty()) return broken(why, call);
   if (limit_reached(*now)) return eagerly(call);
   if (!x_entries.empty()) report_recompile(*now, call);
-  auto captured = capture_call(x_callable.get(), call, *now);
+  auto captured = capture_call(x_callable.get(), call, *now, dynamic_of(x_settings), x_numbers);
   if (const auto* stopped = std::get_if<CaptureBreak>(&captured)) {
     ++x_breaks[now->autograd];
     x_last_break = stopped->reason;

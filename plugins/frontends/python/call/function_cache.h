@@ -8,6 +8,7 @@
 
 #include "python/call/cache_entry.h"
 #include "python/call/settings.h"
+#include "python/symbols/number_facts.h"
 
 namespace tenon::python {
 
@@ -47,6 +48,7 @@ class FunctionCache {
   std::string x_last_break;
   std::unordered_set<std::string> x_reported;  // breaks that were logged
   bool x_limit_reported = false;
+  NumberHistory x_numbers;
 };
 
 /// Runs the renderer of the package over a graph; empty with an exception set when it fails.

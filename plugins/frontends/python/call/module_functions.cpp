@@ -4,6 +4,9 @@
 #include "python/call/capture_run.h"
 #include "python/call/compiled_function.h"
 #include "python/call/errors.h"
+#include "python/call/export_capture.h"
+#include "python/call/exported_graph.h"
+#include "python/call/flat_call.h"
 #include "python/call/function_cache.h"
 #include "python/call/session.h"
 #include "python/call/traced_graph.h"
@@ -41,6 +44,7 @@ PyObject* stats(PyObject*, PyObject*) {
     set_count(dict.get(), "graph_breaks", c.graph_breaks);
     set_count(dict.get(), "recompiles", c.recompiles);
     set_count(dict.get(), "calls", c.calls);
+    set_count(dict.get(), "opaque_nodes", c.opaque_nodes);
     set_count(dict.get(), "eager_fallbacks", c.eager_fallbacks);
     Ref host = query("statistics");
     if (!host) return nullptr;
@@ -57,7 +61,7 @@ PyObject* reset(PyObject*, PyObject*) {
   clear_all_caches();
   forget_decoded_code();
   Counters& c = counters();
-  for (auto* counter : {&c.graphs, &c.graph_breaks, &c.recompiles, &c.calls, &c.eager_fallbacks}) counter->store(0);
+  for (auto* counter : {&c.graphs, &c.graph_breaks, &c.recompiles, &c.calls, &c.opaque_nodes, &c.eager_fallbacks}) counter->store(0);
   TenonSession* host = session();
   if (!host) return nullptr;
   tenon_session_reset_statistics(host);
@@ -80,27 +84,6 @@ PyObject* query_host(PyObject*, PyObject* what) {
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
-
-/// The values of a call as the vectorcall protocol has them.
-struct FlatCall {
-  FlatCall(PyObject* args, PyObject* kwargs) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) values.push_back(PyTuple_GET_ITEM(args, i));
-    const std::size_t positional = values.size();
-    if (PyDict_GET_SIZE(kwargs) > 0) {
-      names = checked(PyTuple_New(PyDict_GET_SIZE(kwargs)));
-      PyObject *key = nullptr, *value = nullptr;
-      Py_ssize_t position = 0;
-      for (Py_ssize_t i = 0; PyDict_Next(kwargs, &position, &key, &value); ++i) {
-        PyTuple_SET_ITEM(names.get(), i, Py_NewRef(key));
-        values.push_back(value);
-      }
-    }
-    arguments = {values.data(), positional, names.get()};
-  }
-  std::vector<PyObject*> values;
-  Ref names;
-  CallArguments arguments;
-};
 
 Ref break_dict(const CaptureBreak& broken) {
   Ref stack = checked(PyList_New(0));
@@ -145,7 +128,8 @@ Ref explain(PyObject* callable, PyObject* args, PyObject* kwargs, const Settings
   bool ran = false;
   if (broken.reason.empty()) {
     const auto start = std::chrono::steady_clock::now();
-    auto captured = capture_call(callable, flat.arguments, *state);
+    NumberHistory history;
+    auto captured = capture_call(callable, flat.arguments, *state, dynamic_of(settings), history);
     report.time("capture", seconds_since(start));
     if (auto* entry = std::get_if<CacheEntry*>(&captured)) {
       struct Release {
@@ -176,6 +160,19 @@ PyObject* explain_capture(PyObject*, PyObject* args) {
   return nullptr;
 }
 
+PyObject* load_exported(PyObject*, PyObject* path) {
+  PyObject* bytes = nullptr;
+  if (!PyUnicode_FSConverter(path, &bytes)) return nullptr;
+  Ref owned = Ref::steal(bytes);
+  try {
+    return load_exported_graph(PyBytes_AS_STRING(bytes)).release();
+  } catch (const PythonError&) {
+  } catch (const std::exception& failure) {
+    set_error(ErrorClass::error, failure.what());
+  }
+  return nullptr;
+}
+
 PyMethodDef kFunctions[] = {
     {"set_error_classes", take_errors, METH_VARARGS, "Takes over the exception classes of the package."},
     {"set_renderer", take_render, METH_O, "Takes over the function that turns a TracedGraph into the text of the log graph_code."},
@@ -184,13 +181,15 @@ PyMethodDef kFunctions[] = {
     {"set_logs", set_log_names, METH_O, "Switches logs: names separated by commas."},
     {"query", query_host, METH_O, "A JSON document of the session."},
     {"explain_capture", explain_capture, METH_VARARGS, "Captures and runs a call once and reports."},
+    {"export_capture", export_capture, METH_VARARGS, "Captures a call whole, apart from the program."},
+    {"load_exported", load_exported, METH_O, "Reads a .tnx file."},
     {nullptr, nullptr, 0, nullptr},
 };
 
 }  // namespace
 
 bool add_call_types(PyObject* module) {
-  return add_compiled_function_type(module) && add_traced_graph_types(module) && PyModule_AddFunctions(module, kFunctions) == 0;
+  return add_compiled_function_type(module) && add_exported_graph_type(module) && add_traced_graph_types(module) && PyModule_AddFunctions(module, kFunctions) == 0;
 }
 
 }  // namespace tenon::python

@@ -2,70 +2,78 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
+#include <map>
 #include <utility>
 
 #include "core/ir/buffer.h"
 #include "core/ops/node_builder.h"
 #include "python/call/errors.h"
+#include "python/call/graph_constants.h"
+#include "python/call/python_backend.h"
 #include "python/call/session.h"
 #include "python/call/traced_graph.h"
 #include "python/evaluator/graph_break.h"
+#include "python/tensors/error_alarms.h"
 
 namespace tenon::python {
 namespace {
 
-DLDataType dl_type(DType dtype) {
-  const auto bits = static_cast<std::uint8_t>(size_of(dtype) * 8);
-  if (is_bool(dtype)) return {kDLBool, 8, 1};
-  if (dtype == DType::bf16) return {kDLBfloat, bits, 1};
-  if (is_float(dtype)) return {kDLFloat, bits, 1};
-  if (is_complex(dtype)) return {kDLComplex, bits, 1};
-  return {static_cast<std::uint8_t>(is_signed_int(dtype) ? kDLInt : kDLUInt), bits, 1};
-}
-
-/// The constants of a graph as DLPack tensors. Their bytes are kept alive by `owners` until the program is released.
-struct Constants {
-  std::vector<std::shared_ptr<const void>> owners;
-  std::vector<std::vector<std::int64_t>> shapes;
-  std::vector<DLTensor> tensors;
-  std::vector<const DLTensor*> pointers;
-};
-
-std::unique_ptr<Constants> constants_of(const ir::Graph& graph) {
-  auto constants = std::make_unique<Constants>();
-  const std::size_t count = graph.constants().size();
-  constants->shapes.resize(count);
-  constants->tensors.resize(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    const ir::Constant& constant = graph.constants()[i];
-    for (const ir::Dim& dim : constant.type.shape) constants->shapes[i].push_back(dim.constant());
-    constants->owners.push_back(constant.owner);
-    constants->tensors[i] = {const_cast<void*>(constant.data), {kDLCPU, 0}, static_cast<std::int32_t>(constants->shapes[i].size()),
-                             dl_type(constant.type.dtype), constants->shapes[i].data(), nullptr, 0};
-    constants->pointers.push_back(&constants->tensors[i]);
-  }
-  return constants;
+/// The value as a result of a node: what is an input has a layout of its own.
+ir::ValueId row_major_result(ops::NodeBuilder& builder, ir::ValueId value) {
+  if (builder.graph().value(value).kind == ir::ValueKind::result) return value;
+  return builder.one("reshape", {value}, {{"shape", ir::Shape(builder.graph().type(value).shape)}});
 }
 
 /// The value to compute for one result, such that its row-major memory is what eager execution leaves in the tensor.
 ir::ValueId laid_out(ops::NodeBuilder& builder, ir::ValueId value, const TensorOutput& output) {
   const bool plain = is_row_major(output.shape, output.strides);
-  if (plain && builder.graph().value(value).kind == ir::ValueKind::result) return value;
-  if (plain) return builder.one("reshape", {value}, {{"shape", ir::Shape(output.shape.begin(), output.shape.end())}});
+  if (plain) return row_major_result(builder, value);
   ir::Shape order;
   for (std::int64_t dim : memory_order(output.shape, output.strides)) order.push_back(dim);
   return builder.one("permute", {value}, {{"dims", order}});
 }
 
+/// The graph as libtenon runs it. After the outputs there may be one more, an alarm: a bool that is true where NumPy may have to warn.
 ir::Graph graph_to_submit(const CapturedGraph& captured) {
   ir::Graph graph = captured.graph.clone();
   ops::NodeBuilder builder(graph);
   std::vector<ir::Output> outputs(graph.outputs().begin(), graph.outputs().end());
-  for (const TensorOutput& output : captured.tensors)
-    if (output.kind == TensorOutput::Kind::fresh) outputs[output.index].value = laid_out(builder, outputs[output.index].value, output);
+  for (const TensorOutput& output : captured.tensors) {
+    if (output.kind != TensorOutput::Kind::fresh) continue;
+    ir::ValueId& value = outputs[output.index].value;
+    if (is_complex(output.dtype) && !is_row_major(output.shape, output.strides))  // laid out by the host: no op takes complex numbers
+      graph.mutable_value(value).type.strides = ir::Shape(output.strides.begin(), output.strides.end());
+    else
+      value = laid_out(builder, value, output);
+  }
+  for (const TensorUpdate& update : captured.updates)
+    if (update.output) outputs[*update.output].value = row_major_result(builder, outputs[*update.output].value);
   graph.set_outputs(std::move(outputs));
+  if (captured.uses_numpy())
+    if (const auto alarm = add_error_alarm(graph)) graph.add_output({*alarm, ir::OutputKind::result, {}});
   return graph;
+}
+
+/// Counts and tells which calls the library makes again itself.
+void tell_opaque_calls(TenonSession* host, const CapturedGraph& captured) {
+  std::map<std::string, int> by_target;
+  for (const auto& call : captured.opaque_calls) ++by_target[call->target()];
+  for (const auto& [target, count] : by_target) {
+    counters().opaque_nodes.fetch_add(count, std::memory_order_relaxed);
+    const std::string event = fmt::format(R"({{"kind":"opaque_node","phase":"compile","target":"{}","nodes":{}}})", target, count);
+    tenon_session_emit(host, event.c_str());
+  }
+}
+
+/// The options with the present sizes added, by which backends without dynamic shapes compile first.
+std::string options_with_sizes(const CapturedGraph& captured, const std::string& options) {
+  if (!captured.numbers) return options;
+  std::string sizes;
+  for (std::size_t i = 0; i < captured.graph.symbols().size() && i < captured.numbers->sources().size(); ++i)
+    if (captured.numbers->sources()[i].kind != NumberSource::Kind::data)
+      sizes += fmt::format("{}\"{}\": {}", sizes.empty() ? "" : ", ", captured.graph.symbols()[i].name, captured.numbers->values()[i]);
+  const std::string_view rest = std::string_view(options).substr(options.find('{') + 1);
+  return fmt::format("{{\"sizes\": {{{}}}{}{}", sizes, rest.find(':') == rest.npos ? "" : ", ", rest);
 }
 
 }  // namespace
@@ -89,7 +97,7 @@ std::optional<Program> compile_natively(const CapturedGraph& captured, const Set
   try {
     const ir::Graph graph = graph_to_submit(captured);
     const std::vector<std::uint8_t> buffer = ir::write_buffer(graph);
-    std::unique_ptr<Constants> constants = constants_of(graph);
+    auto constants = std::make_unique<GraphConstants>(graph);
     std::vector<const char*> backends;
     for (const std::string& name : settings.backends) backends.push_back(name.c_str());
     TenonCompileRequest request{};
@@ -97,8 +105,13 @@ std::optional<Program> compile_natively(const CapturedGraph& captured, const Set
     request.graph = {sizeof(TenonGraph), ir::bytes_of(buffer), constants->pointers.data(), constants->pointers.size()};
     request.backends = backends.data();
     request.backend_count = backends.size();
-    request.options = settings.options.c_str();
-    request.release_constants = [](void* context) { delete static_cast<Constants*>(context); };
+    if (!captured.opaque_calls.empty()) {
+      request.own_backends = &kPythonBackend;
+      request.own_backend_count = 1;
+    }
+    const std::string options = options_with_sizes(captured, settings.options);
+    request.options = options.c_str();
+    request.release_constants = [](void* context) { delete static_cast<GraphConstants*>(context); };
     request.context = constants.get();
     int32_t code = TENON_OK;
     Py_BEGIN_ALLOW_THREADS;
@@ -106,6 +119,7 @@ std::optional<Program> compile_natively(const CapturedGraph& captured, const Set
     Py_END_ALLOW_THREADS;
     if (code == TENON_OK) {
       constants.release();  // now the program's
+      tell_opaque_calls(host, captured);
       return program;
     }
     set_host_error();

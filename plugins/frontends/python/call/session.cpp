@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "python/call/errors.h"
+#include "python/call/python_backend.h"
 
 namespace tenon::python {
 namespace {
@@ -55,6 +56,11 @@ TenonSession* session() {
   TenonSession* made = nullptr;
   if (tenon_session_create(&options, &made) != TENON_OK) {
     set_host_error();
+    return nullptr;
+  }
+  if (tenon_session_register(made, python_backend()) != TENON_OK) {
+    set_host_error();
+    tenon_session_release(made);
     return nullptr;
   }
   g_session = made;

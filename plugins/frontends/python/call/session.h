@@ -20,6 +20,7 @@ struct Counters {
   std::atomic<std::int64_t> graph_breaks{0};     // captures that ended before the program did
   std::atomic<std::int64_t> recompiles{0};       // captures of a function that had been captured before
   std::atomic<std::int64_t> calls{0};            // calls of compiled functions
+  std::atomic<std::int64_t> opaque_nodes{0};     // calls in compiled graphs that torch or NumPy itself makes again on every run
   std::atomic<std::int64_t> eager_fallbacks{0};  // calls that ran as plain Python
 };
 Counters& counters();

@@ -56,18 +56,30 @@ PyTypeObject g_traced_graph = {PyVarObject_HEAD_INIT(nullptr, 0)};
 
 Ref text(const std::string& value) { return checked(PyUnicode_FromStringAndSize(value.data(), static_cast<Py_ssize_t>(value.size()))); }
 
+using Types = std::unordered_map<PyObject*, std::string>;
+
+/// A trace, of a whole graph or of a branch, with names and types of its inputs.
+struct Traced {
+  const Trace& trace;
+  const std::vector<std::string>& op_names;
+  const Types& types;
+  std::vector<std::pair<std::string, std::string>> inputs;
+  std::string name, text;
+};
+
+Ref make_object(const Traced& traced);
+
 /// Translates the trace: every stand-in becomes the reference of its value.
 class Translation {
  public:
-  explicit Translation(const CapturedGraph& captured) : x_captured(captured) {}
+  explicit Translation(const Traced& traced) : x_traced(traced) {}
 
   Ref inputs() {
     Ref list = checked(PyList_New(0));
-    for (std::size_t i = 0; i < x_captured.inputs.size(); ++i) {
-      const ir::ValueId value = x_captured.graph.inputs()[i];
-      const std::string& name = x_captured.graph.value(value).name;
-      define(x_captured.trace.inputs[i].get(), name);
-      Ref entry = checked(Py_BuildValue("(sss)", name.c_str(), ir::print_type(x_captured.graph, x_captured.graph.type(value)).c_str(), name.c_str()));
+    for (std::size_t i = 0; i < x_traced.inputs.size(); ++i) {
+      const auto& [name, type] = x_traced.inputs[i];
+      define(x_traced.trace.inputs[i].get(), name);
+      Ref entry = checked(Py_BuildValue("(sss)", name.c_str(), type.c_str(), name.c_str()));
       checked(PyList_Append(list.get(), entry.get()));
     }
     return list;
@@ -75,27 +87,65 @@ class Translation {
 
   Ref calls() {
     Ref list = checked(PyList_New(0));
-    for (std::size_t i = 0; i < x_captured.trace.calls.size(); ++i) checked(PyList_Append(list.get(), call(i).get()));
+    for (std::size_t i = 0; i < x_traced.trace.calls.size(); ++i) checked(PyList_Append(list.get(), call(i).get()));
+    return list;
+  }
+
+  /// (copy, name of the input, function that copies) for each input that the calls write.
+  Ref copies() {
+    Ref list = checked(PyList_New(0));
+    for (const Trace::Copy& copy : x_traced.trace.copies) {
+      const std::string& name = input_name(copy.input);
+      Ref made = define(copy.copy.get(), name);
+      checked(PyList_Append(list.get(), checked(PyTuple_Pack(3, made.get(), text(name).get(), copy.function.get())).get()));
+    }
+    return list;
+  }
+
+  Ref updates() {
+    Ref list = checked(PyList_New(0));
+    for (const Trace::Copy& copy : x_traced.trace.copies)
+      if (copy.updates)
+        checked(PyList_Append(list.get(), checked(PyTuple_Pack(2, text(input_name(copy.input)).get(), translate(copy.copy.get()).get())).get()));
     return list;
   }
 
   Ref outputs() {
     Ref list = checked(PyList_New(0));
-    for (const Ref& output : x_captured.trace.outputs) checked(PyList_Append(list.get(), translate(output.get()).get()));
+    for (const Ref& output : x_traced.trace.outputs) checked(PyList_Append(list.get(), translate(output.get()).get()));
     return list;
   }
 
  private:
+  const std::string& input_name(std::uint32_t input) const { return x_traced.inputs[input].first; }
+
   Ref call(std::size_t index) {
-    const TracedCall& traced = x_captured.trace.calls[index];
-    Ref args = translate(traced.args.get());
+    const TracedCall& traced = x_traced.trace.calls[index];
+    Ref args = traced.branches.empty() ? translate(traced.args.get()) : choice(traced, index);
     Ref kwargs = traced.kwargs ? translate(traced.kwargs.get()) : checked(PyDict_New());
     Ref types = checked(PyList_New(0));
-    Ref results = define_results(traced.result.get(), short_name(x_captured.op_names[index]), types.get());
+    Ref results = define_results(traced.result.get(), short_name(x_traced.op_names[index]), types.get());
     Ref location = checked(Py_BuildValue("(siss)", traced.location.file.c_str(), traced.location.line, traced.location.function.c_str(),
                                          traced.location.code.c_str()));
     Ref type_texts = checked(PyList_AsTuple(types.get()));
     return checked(PyTuple_Pack(6, results.get(), traced.callable.get(), args.get(), kwargs.get(), type_texts.get(), location.get()));
+  }
+
+  /// The arguments of tenon.cond: the condition, a graph for each branch, the operands of both.
+  Ref choice(const TracedCall& traced, std::size_t index) {
+    Ref then = branch(*traced.branches[0], "then_" + std::to_string(index)), otherwise = branch(*traced.branches[1], "otherwise_" + std::to_string(index));
+    Ref condition = translate(PyTuple_GET_ITEM(traced.args.get(), 0)), operands = translate(PyTuple_GET_ITEM(traced.args.get(), 1));
+    return checked(PyTuple_Pack(4, condition.get(), then.get(), otherwise.get(), operands.get()));
+  }
+
+  Ref branch(const BranchTrace& branch, std::string name) {
+    Traced traced{branch.trace, branch.op_names, x_traced.types, {}, std::move(name), ""};
+    for (const Ref& input : branch.trace.inputs) {
+      Ref outer = checked(PyObject_Str(translate(input.get()).get()));
+      const auto type = x_traced.types.find(input.get());
+      traced.inputs.emplace_back(PyUnicode_AsUTF8(outer.get()), type == x_traced.types.end() ? "" : type->second);
+    }
+    return make_object(traced);
   }
 
   static std::string short_name(const std::string& op) {
@@ -112,15 +162,12 @@ class Translation {
       if (!x_names_taken.contains(name)) break;
     }
     x_names_taken.emplace(name, 1);
-    ValueRef* made = PyObject_New(ValueRef, &g_value_ref);
-    if (!made) throw PythonError();
-    made->name = text(name).release();
-    Ref reference = Ref::steal(reinterpret_cast<PyObject*>(made));
+    Ref reference = make_value_reference(name);
     x_references[stand_in] = reference;
     return reference;
   }
 
-  /// Results that an earlier call gave keep their name; a call that gives only such has nothing to define.
+  /// Results that an earlier call gave keep their name; a call that gives only such, or no tensor, has nothing to define.
   Ref define_results(PyObject* result, const std::string& name, PyObject* types) {
     if (PyList_CheckExact(result) || PyTuple_Check(result)) {
       Ref tuple = checked(PyTuple_New(PySequence_Fast_GET_SIZE(result)));
@@ -128,8 +175,9 @@ class Translation {
         PyTuple_SET_ITEM(tuple.get(), i, define_results(PySequence_Fast_GET_ITEM(result, i), name, types).release());
       return tuple;
     }
-    auto type = x_captured.trace.types.find(result);
-    checked(PyList_Append(types, text(type == x_captured.trace.types.end() ? "" : type->second).get()));
+    auto type = x_traced.types.find(result);
+    if (type == x_traced.types.end()) return Ref::borrow(Py_None);
+    checked(PyList_Append(types, text(type->second).get()));
     if (auto known = x_references.find(result); known != x_references.end()) return known->second;
     return define(result, name);
   }
@@ -151,32 +199,47 @@ class Translation {
     return Ref::borrow(object);
   }
 
-  const CapturedGraph& x_captured;
+  const Traced& x_traced;
   std::unordered_map<PyObject*, Ref> x_references;
   std::unordered_map<std::string, int> x_taken, x_names_taken;
 };
 
 void set(PyObject* dict, const char* name, const Ref& value) { checked(PyDict_SetItemString(dict, name, value.get())); }
 
-}  // namespace
-
-Ref make_traced_graph(const CapturedGraph& captured, const std::string& name) {
+Ref make_object(const Traced& traced) {
   Ref fields = checked(PyDict_New());
-  Translation translation(captured);
-  set(fields.get(), "name", text(name));
+  Translation translation(traced);
+  set(fields.get(), "name", text(traced.name));
   set(fields.get(), "inputs", translation.inputs());
+  set(fields.get(), "copies", translation.copies());
   set(fields.get(), "calls", translation.calls());
   set(fields.get(), "outputs", translation.outputs());
-  set(fields.get(), "updates", checked(PyList_New(0)));
+  set(fields.get(), "updates", translation.updates());
   Ref ops = checked(PyList_New(0));
-  for (const std::string& op : captured.op_names) checked(PyList_Append(ops.get(), text(op).get()));
+  for (const std::string& op : traced.op_names) checked(PyList_Append(ops.get(), text(op).get()));
   set(fields.get(), "op_names", ops);
-  set(fields.get(), "_text", text(ir::print_graph(captured.graph)));
+  set(fields.get(), "_text", text(traced.text));
   TracedGraph* made = PyObject_GC_New(TracedGraph, &g_traced_graph);
   if (!made) throw PythonError();
   made->fields = fields.release();
   PyObject_GC_Track(reinterpret_cast<PyObject*>(made));
   return Ref::steal(reinterpret_cast<PyObject*>(made));
+}
+
+}  // namespace
+
+Ref make_value_reference(const std::string& name) {
+  ValueRef* made = PyObject_New(ValueRef, &g_value_ref);
+  if (!made) throw PythonError();
+  made->name = text(name).release();
+  return Ref::steal(reinterpret_cast<PyObject*>(made));
+}
+
+Ref make_traced_graph(const CapturedGraph& captured, const std::string& name) {
+  Traced traced{captured.trace, captured.op_names, captured.trace.types, {}, name, ir::print_graph(captured.graph)};
+  for (ir::ValueId input : captured.graph.inputs())
+    traced.inputs.emplace_back(captured.graph.value(input).name, ir::print_type(captured.graph, captured.graph.type(input)));
+  return make_object(traced);
 }
 
 bool add_traced_graph_types(PyObject* module) {

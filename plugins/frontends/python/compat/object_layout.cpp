@@ -1,5 +1,7 @@
 #include "python/compat/object_layout.h"
 
+#include <structmember.h>
+
 namespace tenon::python::compat {
 
 PyObject* instance_dict(PyObject* object) {
@@ -52,6 +54,16 @@ PyObject* type_dict(PyTypeObject* type) {
   return type->tp_dict;
 #endif
 }
+
+PyObject* dict_of_view(PyObject* view) {
+  struct View {  // the same on all versions; 3.13 no longer shows it
+    PyObject_HEAD
+    PyObject* dict;
+  };
+  return reinterpret_cast<View*>(view)->dict;
+}
+
+bool is_writable_member(PyObject* member) { return (reinterpret_cast<PyMemberDescrObject*>(member)->d_member->flags & READONLY) == 0; }
 
 PyTypeObject* method_wrapper_type() {
   static PyTypeObject* const type = [] {

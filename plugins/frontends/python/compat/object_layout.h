@@ -61,6 +61,12 @@ void set_handled_exception(PyObject* exception_or_null);
 /// The attributes that a type itself defines, borrowed.
 PyObject* type_dict(PyTypeObject* type);
 
+/// The dict that a view (`keys()`, `values()`, `items()`) looks at, borrowed.
+PyObject* dict_of_view(PyObject* view);
+
+/// Whether a member descriptor (a slot) can be assigned.
+bool is_writable_member(PyObject* member);
+
 /// The type of a bound slot, such as `[].__len__`.
 PyTypeObject* method_wrapper_type();
 

@@ -119,7 +119,7 @@ Ref Evaluator::data_descriptor(PyObject* found, PyObject* owner, PyTypeObject* t
     if (PyObject* dict = heap_.attributes_of(owner)) return heap_.source_of(dict) ? Ref::borrow(dict) : heap_.adopt(Ref::borrow(dict));
   }
   Ref value = checked(Py_TYPE(found)->tp_descr_get(found, owner, reinterpret_cast<PyObject*>(type)));
-  const SourceId source = heap_.source_of(owner);
+  const SourceId source = heap_.wrote_attribute(owner, found) ? SourceId{} : heap_.source_of(owner);
   return source ? heap_.enter(heap_.sources().keyed(SourceKind::member, source, found), value.get()) : heap_.adopt(std::move(value));
 }
 
@@ -139,9 +139,10 @@ Ref Evaluator::bind_descriptor(PyObject* found, PyObject* owner, PyTypeObject* t
     return heap_.born(checked(PyMethod_New(function.get(), type_object)));
   }
   if (owner == nullptr && PyObject_TypeCheck(found, &PyProperty_Type)) return definition(Ref::borrow(found));
-  const bool changeable = heap_.traits(type).python_class && !heap_.is_born(type_object);
+  const bool changeable = heap_.traits(type).python_class && !heap_.is_born(type_object) && !heap_.wrote_along_bases(type, name);
   const SourceId place = changeable ? heap_.sources().keyed(SourceKind::type_attribute, heap_.sources().constant(type_object), name) : SourceId{};
   if (Py_TYPE(found)->tp_descr_get != nullptr) {
+    if (owner != nullptr && Py_TYPE(found) == library_types().cached_property) return cached_property(found, owner);
     PyObject* getter = heap_.type_attribute(Py_TYPE(found), names().__get__);
     if (is_python_function(getter)) {
       if (place) heap_.make_known(found, place);
@@ -150,6 +151,18 @@ Ref Evaluator::bind_descriptor(PyObject* found, PyObject* owner, PyTypeObject* t
     return heap_.adopt(checked(Py_TYPE(found)->tp_descr_get(found, owner, type_object)));
   }
   return place ? heap_.enter(place, found) : heap_.adopt(Ref::borrow(found));
+}
+
+/// functools.cached_property, without the lock that 3.11 holds around it.
+Ref Evaluator::cached_property(PyObject* property, PyObject* owner) {
+  Ref function = checked(PyObject_GetAttr(property, names().func)), name = checked(PyObject_GetAttr(property, names().attrname));
+  heap_.make_known(function.get(), heap_.sources().constant(function.get()));
+  PyObject* dict = heap_.attributes_of(owner);
+  if (dict == nullptr || !PyUnicode_Check(name.get())) throw GraphBreak("a cached property without a place for its value");
+  Ref value = call_now(function.get(), {owner});
+  if (!heap_.source_of(dict)) heap_.adopt(Ref::borrow(dict));
+  heap_.store_key(dict, name.get(), value.get());
+  return value;
 }
 
 /// Attributes that somebody set on a tensor that is an input: stand-ins do not have them.
@@ -268,10 +281,28 @@ void Evaluator::delete_attribute(PyObject* owner, PyObject* name) {
     call_now(method, {owner, name});
     return;
   }
+  generic_delete_attribute(owner, name);
+}
+
+void Evaluator::generic_delete_attribute(PyObject* owner, PyObject* name) {
   PyObject* found = heap_.type_attribute(Py_TYPE(owner), name);
-  if (found != nullptr && is_data_descriptor(found)) throw GraphBreak(fmt::format("'del' of the attribute '{}', which has a descriptor", text_of(name)));
-  heap_.require_writable(owner, "'del' of an attribute");
-  checked(PyObject_DelAttr(owner, name));
+  if (found != nullptr && is_data_descriptor(found)) {
+    PyObject* deleter = heap_.type_attribute(Py_TYPE(found), names().__delete__);
+    if (PyObject_TypeCheck(found, &PyProperty_Type)) {
+      Ref function = checked(PyObject_GetAttr(found, names().fdel));
+      if (function.is(Py_None)) throw GraphBreak(fmt::format("the property '{}' cannot be deleted", text_of(name)));
+      heap_.make_known(function.get(), heap_.sources().constant(function.get()));
+      call_now(function.get(), {owner});
+      return;
+    }
+    if (is_python_function(deleter)) {
+      call_now(deleter, {found, owner});
+      return;
+    }
+  }
+  if (found != nullptr && is_data_descriptor(found) && Py_TYPE(found) != &PyMemberDescr_Type)
+    throw GraphBreak(fmt::format("'del' of the attribute '{}', which has a descriptor", text_of(name)));
+  heap_.store_attribute(owner, name, nullptr);
 }
 
 void Evaluator::store_attribute(PyObject* owner, PyObject* name, PyObject* value) {
@@ -302,10 +333,8 @@ void Evaluator::generic_store_attribute(PyObject* owner, PyObject* name, PyObjec
       return;
     }
   }
-  heap_.require_writable(owner, fmt::format("assignment to '{}'", text_of(name)).c_str());
   // Past a __setattr__ of its class: whoever wanted that has called it already.
-  const auto store = heap_.traits(type).python_class && !PyType_Check(owner) ? PyObject_GenericSetAttr : type->tp_setattro;
-  checked(store(owner, name, value));
+  heap_.store_attribute(owner, name, value);
 }
 
 }  // namespace tenon::python

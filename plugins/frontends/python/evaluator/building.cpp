@@ -49,7 +49,7 @@ void Evaluator::op_build(Frame& f, const Instruction& i) {
       std::vector<Ref> items = pop_many(i.arg);
       Ref set = heap_.born(checked(PySet_New(nullptr)));
       for (const Ref& item : items) {
-        require_plain(item.get());
+        prepare_key(item.get(), set.get());
         checked(PySet_Add(set.get(), item.get()));
       }
       push(std::move(set));
@@ -62,7 +62,7 @@ void Evaluator::op_build(Frame& f, const Instruction& i) {
   Ref dict = heap_.born(checked(PyDict_New()));
   for (int at = 0; at < i.arg; ++at) {
     PyObject* key = keys ? PyTuple_GET_ITEM(keys.get(), at) : items[2 * at].get();
-    require_plain(key);
+    prepare_key(key, dict.get());
     checked(PyDict_SetItem(dict.get(), key, (keys ? items[at] : items[2 * at + 1]).get()));
   }
   (void)f;
@@ -77,7 +77,7 @@ void Evaluator::op_extend(Frame& f, const Instruction& i) {
   }
   if (i.op == Op::map_add) {
     Ref value = pop(), key = pop();
-    require_plain(key.get());
+    prepare_key(key.get(), peek(i.arg));
     checked(PyDict_SetItem(peek(i.arg), key.get(), value.get()));
     return;
   }
@@ -86,7 +86,7 @@ void Evaluator::op_extend(Frame& f, const Instruction& i) {
   switch (i.op) {
     case Op::list_append: checked(PyList_Append(target, value.get())); return;
     case Op::set_add:
-      require_plain(value.get());
+      prepare_key(value.get(), target);
       checked(PySet_Add(target, value.get()));
       return;
     case Op::list_extend:
@@ -94,7 +94,7 @@ void Evaluator::op_extend(Frame& f, const Instruction& i) {
       return;
     case Op::set_update:
       for (const Ref& item : items_of(value.get())) {
-        require_plain(item.get());
+        prepare_key(item.get(), target);
         checked(PySet_Add(target, item.get()));
       }
       return;
@@ -132,7 +132,11 @@ void Evaluator::op_format(Frame&, const Instruction& i) {
   Ref value = pop();
   if (conversion == 1) value = to_string(value.get(), names().__str__);
   if (conversion == 2) value = to_string(value.get(), names().__repr__);
-  if (conversion == 3) throw GraphBreak("the conversion !a of an f-string");
+  if (conversion == 3) {
+    Ref text = to_string(value.get(), names().__repr__);
+    Ref bytes = checked(PyUnicode_AsEncodedString(text.get(), "ascii", "backslashreplace"));
+    value = checked(PyUnicode_DecodeASCII(PyBytes_AS_STRING(bytes.get()), PyBytes_GET_SIZE(bytes.get()), "strict"));
+  }
   if (i.op == Op::convert_value) {
     push(std::move(value));
     return;

@@ -108,12 +108,13 @@ std::optional<Ref> Evaluator::call(PyObject* callable, Arguments arguments, Comp
     return call(function.get(), std::move(all), completion);
   }
   if (type == library_types().lru_cache) {
-    // The cache is not part of the program's meaning: the function below is evaluated.
-    Ref function = checked(PyObject_GetAttr(callable, names().__wrapped__));
-    heap_.make_known(function.get(), heap_.sources().constant(function.get()));
-    return call(function.get(), std::move(arguments), completion);
+    return call_cached(callable, std::move(arguments));
   }
-  if (PyObject* wrapped = compiled_function_inside(callable)) return call(wrapped, std::move(arguments), completion);
+  if (is_getter(callable)) return call_getter(*this, callable, arguments);
+  if (PyObject* wrapped = compiled_function_inside(callable)) {
+    if (!heap_.source_of(wrapped) && !heap_.is_born(wrapped)) heap_.make_known(wrapped, heap_.sources().constant(wrapped));
+    return call(wrapped, std::move(arguments), completion);
+  }
   if (is_builtin_callable(callable)) return call_builtin(callable, std::move(arguments), completion);
   if (recorder_takes(callable)) return call_recorder(callable, arguments);
   PyObject* method = heap_.type_attribute(type, names().__call__);
@@ -134,6 +135,27 @@ std::optional<Ref> Evaluator::call(PyObject* callable, Arguments arguments, Comp
     return heap_.adopt(call_real(callable, arguments));
   }
   throw GraphBreak(fmt::format("a call of a {}", type->tp_name));
+}
+
+/// functools.lru_cache: the function below is evaluated once a capture and key. What it gives must not be an object that Python would give
+/// again at the next call.
+Ref Evaluator::call_cached(PyObject* callable, Arguments arguments) {
+  Ref function = checked(PyObject_GetAttr(callable, names().__wrapped__));
+  if (!heap_.is_born(callable)) heap_.make_known(function.get(), heap_.sources().constant(function.get()));
+  Ref named = named_dict(arguments);
+  Ref key = checked(PyTuple_Pack(3, callable, positional_tuple(arguments).get(), named ? checked(PyDict_Items(named.get())).get() : Py_None));
+  if (named) key = checked(PyTuple_Pack(3, callable, positional_tuple(arguments).get(), checked(PySequence_Tuple(PyTuple_GET_ITEM(key.get(), 2))).get()));
+  for (const Ref& value : arguments.values) prepare_hash(value.get());
+  if (!cached_) cached_ = checked(PyDict_New());
+  if (PyObject* found = PyDict_GetItemWithError(cached_.get(), key.get())) return Ref::borrow(found);
+  if (PyErr_Occurred()) throw_python_error();
+  const bool wrote = !heap_.journal().empty();
+  Ref result = call_now(function.get(), std::move(arguments));
+  const TypeTraits& traits = heap_.traits(result.get());
+  const bool lasts = traits.atom || traits.identity || traits.container == Container::tuple || heap_.source_of(result.get()) || heap_.is_born(callable);
+  if (!lasts || (!wrote && !heap_.journal().empty())) throw GraphBreak("a cached function gives an object that is kept for later calls");
+  checked(PyDict_SetItem(cached_.get(), key.get(), result.get()));
+  return result;
 }
 
 void Evaluator::op_call(Frame& f, int count, Ref given_names) {

@@ -109,18 +109,31 @@ Ref evaluate(Evaluator& evaluator, PyObject* callable, const CallArguments& call
 
 Evaluator* current_evaluator() { return active_evaluator; }
 
+Ref complete(const Segment& segment, PyObject* const* values, PyObject* const* outputs) {
+  if (segment.journal.empty()) return segment.objects.build_one(segment.result, values, outputs);
+  std::vector<Ref> built = segment.objects.build(values, outputs);
+  segment.journal.run(built);
+  return std::move(built[segment.result]);
+}
+
 std::variant<Segment, CaptureBreak> capture(PyObject* callable, const CallArguments& call, Recorder& recorder, const CaptureOptions& options) {
   SourceTable sources;
   sources.name_arguments(argument_names(callable, call));
   GuardSet guards(sources);
   Heap heap(recorder, guards);
   Evaluator evaluator(recorder, heap, options);
-  ResultTemplate result;
+  ResultTemplate objects;
+  std::uint32_t result = 0;
+  Replay journal;
   try {
     Activation activation(&evaluator);
     Ref value = evaluate(evaluator, callable, call);
     if (evaluator.late_failure() != nullptr) throw GraphBreak(evaluator.late_failure());
-    result = snapshot(heap, recorder, value.get());
+    Snapshot snapshot(heap, recorder);
+    result = snapshot.add(value.get());
+    journal = heap.journal().write(snapshot);
+    objects = snapshot.take();
+    guards.set_numbers(recorder.numbers());
     heap.rollback();
   } catch (const GraphBreak& graph_break) {
     heap.rollback();
@@ -134,12 +147,12 @@ std::variant<Segment, CaptureBreak> capture(PyObject* callable, const CallArgume
     return break_at(evaluator, GraphBreak(fmt::format("the call raises {}: {}", Py_TYPE(exception.get())->tp_name, text_or_empty(text.get()))));
   }
   std::vector<SourceId> wanted = heap.inputs();
-  wanted.insert(wanted.end(), result.sources.begin(), result.sources.end());
+  wanted.insert(wanted.end(), objects.sources.begin(), objects.sources.end());
   const std::vector<SourceId> inputs = heap.inputs();
   const std::size_t instructions = evaluator.instructions();
-  Segment segment{CheckProgram(std::move(sources), guards, call, wanted), std::move(result), {}, instructions};
+  Segment segment{CheckProgram(std::move(sources), guards, call, wanted), std::move(objects), result, std::move(journal), {}, instructions};
   for (SourceId input : inputs) segment.input_slots.push_back(segment.guards.slot(input));
-  segment.result.bind(segment.guards);
+  segment.objects.bind(segment.guards);
   if (options.self_check) {
     if (std::optional<GuardFailure> failure = segment.guards.explain(call)) {
       CaptureBreak broken = break_at(evaluator, GraphBreak(fmt::format("the guard '{}' on {} does not hold right after the capture (expected {}, found {})",

@@ -6,6 +6,7 @@
 
 #include "python/evaluator/recorder.h"
 #include "python/guards/check_program.h"
+#include "python/heap/journal.h"
 #include "python/heap/result_template.h"
 
 namespace tenon::python {
@@ -31,7 +32,9 @@ struct CaptureBreak {
 /// What remains of a capture. The graph is in the Recorder.
 struct Segment {
   CheckProgram guards;
-  ResultTemplate result;
+  ResultTemplate objects;                  // what a call builds
+  std::uint32_t result = 0;                // the node of what it returns
+  Replay journal;                          // what it does to older objects, after they are built
   std::vector<std::uint32_t> input_slots;  // for each Recorder::input, in order: where its object is in guards.values()
   std::size_t instructions = 0;            // bytecodes evaluated
 };
@@ -40,6 +43,9 @@ struct CaptureOptions {
   bool is_compiling = true;  // the answer to torch.compiler.is_compiling() while capturing
   bool self_check = true;    // evaluate all guards right after the rollback; one that fails discards the segment
 };
+
+/// Builds the objects of a call, does to older ones what the journal says, and gives the result. Throws PythonError.
+Ref complete(const Segment& segment, PyObject* const* values, PyObject* const* outputs);
 
 /// Evaluates `callable(*call)`. Leaves no Python exception set, and every object as it was. The GIL must be held.
 std::variant<Segment, CaptureBreak> capture(PyObject* callable, const CallArguments& call, Recorder& recorder,

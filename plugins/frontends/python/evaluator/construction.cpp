@@ -47,6 +47,11 @@ Ref new_of(Evaluator& evaluator, PyTypeObject* type) {
 }  // namespace
 
 std::optional<Ref> Evaluator::construct(PyTypeObject* type, Arguments arguments, Completion completion) {
+  if ((type == &PyLong_Type || type == &PyFloat_Type) && arguments.values.size() == 1) {
+    if (heap_.is_number(arguments[0]) && recorder_.apparent_type(arguments[0]) == type) return arguments.values[0];
+    if (is_stand_in(arguments[0]))
+      if (Ref number = recorder_.number_of(arguments[0], type)) return number;
+  }
   if (const Builtin* builtin = find_builtin(as_object(type))) {
     (void)builtin;
     return call_builtin(as_object(type), std::move(arguments), completion);
@@ -74,6 +79,11 @@ std::optional<Ref> Evaluator::construct(PyTypeObject* type, Arguments arguments,
     return call(meta_call, std::move(arguments), completion);
   }
 
+  return construct_plain(type, std::move(arguments), completion);
+}
+
+std::optional<Ref> Evaluator::construct_plain(PyTypeObject* type, Arguments arguments, Completion completion) {
+  const TypeTraits& instances = heap_.traits(type);
   Ref maker = new_of(*this, type);
   PyObject* init = heap_.type_attribute(type, names().__init__);
   const bool is_exception = PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException));
@@ -85,7 +95,6 @@ std::optional<Ref> Evaluator::construct(PyTypeObject* type, Arguments arguments,
     object = call_now(maker.get(), std::move(given));
     if (!PyType_IsSubtype(Py_TYPE(object.get()), type)) return object;
   } else if (type->tp_new == PyBaseObject_Type.tp_new) {
-    if (PyType_HasFeature(type, Py_TPFLAGS_IS_ABSTRACT)) throw GraphBreak("an abstract class is instantiated");
     Ref nothing = checked(PyTuple_New(0));
     object = heap_.born(checked(type->tp_new(type, nothing.get(), nullptr)));
   } else if (is_exception || instances.container != Container::none) {

@@ -58,6 +58,7 @@ class Evaluator {
   Ref generic_attribute(PyObject* owner, PyObject* name);
   void store_attribute(PyObject* owner, PyObject* name, PyObject* value);
   void delete_attribute(PyObject* owner, PyObject* name);
+  void generic_delete_attribute(PyObject* owner, PyObject* name);
   void generic_store_attribute(PyObject* owner, PyObject* name, PyObject* value);
 
   // ---- items.cpp
@@ -72,10 +73,20 @@ class Evaluator {
   Py_ssize_t length(PyObject* value);
   Ref to_string(PyObject* value, PyObject* method_name);
 
+  // ---- equality.cpp
+  /// Whether comparing the object, or what it holds, runs an `__eq__` written in Python.
+  bool has_python_equality(PyObject* value, int depth = 0);
+  void prepare_hash(PyObject* key, int depth = 0);
+  /// Must come before C code looks a key up (in a dict or set): runs what is written in Python of hashing and comparing it, under guard.
+  void prepare_key(PyObject* key, PyObject* container = nullptr);
+  bool same_or_equal(PyObject* left, PyObject* right);
+  std::optional<bool> equal_containers(PyObject* left, PyObject* right);
+  bool contains_by_comparing(PyObject* iterable, PyObject* item);
+
   // ---- iteration.cpp
   Ref iterator_of(PyObject* iterable);
-  /// Empty at the end.
-  Ref next_of(PyObject* iterator);
+  /// Empty at the end, with what a generator returned in `result`.
+  Ref next_of(PyObject* iterator, Ref* result = nullptr);
   std::vector<Ref> items_of(PyObject* iterable);
 
   /// Something happened where no exception can be thrown (a deallocation) that this capture cannot follow: it is discarded at its end.
@@ -88,7 +99,9 @@ class Evaluator {
 
   bool is_stand_in(PyObject* object) { return heap_.is_stand_in(object); }
   /// The type that the program must see.
-  PyTypeObject* visible_type(PyObject* object) { return is_stand_in(object) ? recorder_.apparent_type(object) : Py_TYPE(object); }
+  PyTypeObject* visible_type(PyObject* object) { return is_stand_in(object) || heap_.is_number(object) ? recorder_.apparent_type(object) : Py_TYPE(object); }
+  /// Whether a symbolic int is the object or, at any depth, in its items.
+  bool holds_number(PyObject* object);
 
   // ---- functions.cpp
   void push_frame(std::unique_ptr<Frame> frame);
@@ -100,9 +113,16 @@ class Evaluator {
   /// Resumes an evaluated generator with a value; empty when it has finished, with its result in `result`.
   Ref resume_generator(PyObject* generator, Ref value, Ref* result = nullptr);
   Ref throw_into_generator(PyObject* generator, Ref exception, Ref* result = nullptr);
+  bool throw_into_delegate(PyObject* generator, PyObject* exception, Ref* given);
 
   // ---- construction.cpp
   std::optional<Ref> construct(PyTypeObject* type, Arguments arguments, Completion completion);
+  /// type.__call__, past a `__call__` of the metaclass.
+  std::optional<Ref> construct_plain(PyTypeObject* type, Arguments arguments, Completion completion);
+  /// Makes a class as type(name, bases, namespace) does.
+  Ref make_class(PyObject* name, PyObject* bases, PyObject* space);
+  /// Runs the body of a class statement and gives its namespace.
+  Ref run_class_body(PyObject* body);
 
  private:
   friend struct NestedRun;
@@ -168,8 +188,10 @@ class Evaluator {
   void op_return_generator(Frame& f);
   void op_yield(Frame& f);
   void op_send(Frame& f, const Instruction& i);
+  void op_cleanup_throw();
 
   std::optional<Ref> find_generic(PyObject* owner, PyObject* name);
+  Ref cached_property(PyObject* property, PyObject* owner);
   std::optional<Ref> attribute_of_real_tensor(PyObject* stand_in, PyObject* name);
   Ref attribute_of_module(PyObject* module, PyObject* name);
   Ref attribute_of_type(PyTypeObject* type, PyObject* name);
@@ -178,8 +200,11 @@ class Evaluator {
   Ref bind_descriptor(PyObject* found, PyObject* owner, PyTypeObject* type, PyObject* name);
   Ref data_descriptor(PyObject* found, PyObject* owner, PyTypeObject* type, PyObject* name);
 
+  Ref call_cached(PyObject* callable, Arguments arguments);
   std::optional<Ref> call_builtin(PyObject* callable, Arguments arguments, Completion completion);
   std::optional<Ref> call_method(PyObject* callable, PyObject* self, Arguments arguments);
+  std::optional<Ref> call_stand_in_with_numbers(PyObject* self, PyObject* name, const Arguments& arguments);
+  std::optional<Ref> operator_with_number(PyObject* left, PyObject* right, PyObject* name, PyObject* reflected);
   std::optional<Ref> python_operator(PyObject* left, PyObject* right, PyObject* name, PyObject* reflected, bool* tried);
 
   Recorder& recorder_;
@@ -188,6 +213,7 @@ class Evaluator {
   std::vector<std::unique_ptr<Frame>> frames_;
   std::vector<Ref> stopped_;  // results of nested runs
   std::unordered_map<PyObject*, bool> takes_;
+  Ref cached_;  // dict: (cached function, arguments) -> what it gave
   std::size_t instructions_ = 0;
   int nested_ = 0;
   const char* late_failure_ = nullptr;

@@ -42,7 +42,13 @@ void Evaluator::op_exception(Frame& f, const Instruction& i) {
   // stop_iteration_error: 3.12 and later wrap generator bodies in a handler of their own.
   Ref exception = pop();
   (void)f;
-  if (PyErr_GivenExceptionMatches(exception.get(), PyExc_StopIteration)) throw GraphBreak("StopIteration leaves a generator");
+  if (PyErr_GivenExceptionMatches(exception.get(), PyExc_StopIteration)) {
+    Ref error = heap_.born(checked(PyObject_CallFunction(PyExc_RuntimeError, "s", "generator raised StopIteration")));
+    PyException_SetCause(error.get(), Ref(exception).release());
+    PyException_SetContext(error.get(), exception.release());
+    push(std::move(error));
+    return;
+  }
   push(std::move(exception));
 }
 

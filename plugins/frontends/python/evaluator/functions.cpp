@@ -161,6 +161,7 @@ std::optional<Ref> Evaluator::call_function(PyObject* function, Arguments argume
   if (const FunctionRule* rule = rule_of_function(function)) {
     if (rule->reason != nullptr) throw GraphBreak(rule->reason, rule->hint);
     if (rule->answers_is_compiling) return Ref::borrow(options_.is_compiling ? Py_True : Py_False);
+    if (rule->closure_handler != nullptr) return rule->closure_handler(*this, function, std::move(arguments));
     if (rule->handler != nullptr) return rule->handler(*this, std::move(arguments));
   }
   if (recorder_takes(function)) return call_recorder(function, arguments);

@@ -4,6 +4,7 @@
 
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
+#include "python/heap/names.h"
 
 namespace tenon::python {
 namespace {
@@ -147,6 +148,52 @@ std::unique_ptr<Frame>& generator_frame(PyObject* generator) { return self_of(ge
 
 // ---- the evaluator's side
 
+namespace {
+
+/// PEP 479: a StopIteration that leaves the body of a generator becomes a RuntimeError.
+[[noreturn]] void raise_from_stop_iteration() {
+  Ref stopped = compat::take_exception();
+  Ref error = checked(PyObject_CallFunction(PyExc_RuntimeError, "s", "generator raised StopIteration"));
+  PyException_SetCause(error.get(), Ref(stopped).release());
+  PyException_SetContext(error.get(), stopped.release());
+  compat::set_exception(std::move(error));
+  throw PythonError();
+}
+
+/// The iterator that a suspended generator delegates to (`yield from`), or null. The RESUME after such a yield says so.
+PyObject* delegate_of(const Frame& frame) {
+  const Instruction& next = frame.code->instructions[frame.next];
+  const bool delegates = next.op == Op::nop && (next.arg & 3) >= 2 && frame.current > 0 && frame.code->instructions[frame.current - 1].op == Op::send;
+  return delegates ? frame.stack.back().object.get() : nullptr;
+}
+
+}  // namespace
+
+/// Throws into the delegate first. Whether that has settled the matter: it yielded (`given`), or it returned and the frame goes on.
+bool Evaluator::throw_into_delegate(PyObject* generator, PyObject* exception, Ref* given) {
+  Frame& f = *generator_frame(generator);
+  PyObject* receiver = delegate_of(f);
+  if (receiver == nullptr) return false;
+  if (!is_evaluated_generator(receiver)) {
+    if (!heap_.traits(receiver).iterator) throw GraphBreak("an exception is thrown through 'yield from' into an object of a class");
+    return false;
+  }
+  if (PyErr_GivenExceptionMatches(exception, PyExc_GeneratorExit)) {
+    checked(PyObject_CallMethod(receiver, "close", nullptr));
+    return false;
+  }
+  Ref result;
+  *given = throw_into_generator(receiver, Ref::borrow(exception), &result);
+  if (*given) return true;
+  // It returned: the `yield from` has its value, as after the last send.
+  const Instruction& send = f.code->instructions[f.current - 1];
+  if (!(send.flags & kKeepReceiver)) f.stack.pop_back();
+  f.next = send.target;
+  *given = {};
+  f.stack.push_back({result ? std::move(result) : Ref::borrow(Py_None), {}});
+  return true;
+}
+
 void Evaluator::op_return_generator(Frame& f) {
   if (f.code->code()->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR)) throw GraphBreak("a coroutine");
   std::unique_ptr<Frame> frame = std::move(frames_.back());
@@ -177,7 +224,7 @@ Ref Evaluator::resume_generator(PyObject* generator, Ref value, Ref* result) {
   f.completion = Completion::stop;
   const std::size_t base = frames_.size();
   push_frame(std::move(frame));
-  f.stack.push_back({std::move(value), {}});
+  if (value) f.stack.push_back({std::move(value), {}});
   Ref outer = compat::handled_exception();
   struct Restore {
     Ref& exception;
@@ -188,7 +235,7 @@ Ref Evaluator::resume_generator(PyObject* generator, Ref value, Ref* result) {
     given = run(base);
   } catch (const PythonError&) {
     if (!PyErr_ExceptionMatches(PyExc_StopIteration)) throw;
-    throw GraphBreak("StopIteration leaves a generator");
+    raise_from_stop_iteration();
   }
   if (generator_frame(generator)) return given;  // it yielded
   if (result != nullptr) *result = std::move(given);
@@ -202,6 +249,12 @@ Ref Evaluator::throw_into_generator(PyObject* generator, Ref exception, Ref* res
     throw PythonError();
   }
   Frame& f = *suspended;
+  Ref given;
+  try {
+    if (throw_into_delegate(generator, exception.get(), &given)) return given ? given : resume_generator(generator, {}, result);
+  } catch (const PythonError&) {
+    exception = compat::take_exception();  // the delegate raised: so does the `yield from`
+  }
   const Handler* handler = f.code->handler_of(f.current);
   if (handler == nullptr) {
     suspended.reset();
@@ -213,6 +266,19 @@ Ref Evaluator::throw_into_generator(PyObject* generator, Ref exception, Ref* res
   if (handler->push_lasti) f.stack.push_back({checked(PyLong_FromLong(f.current)), {}});
   f.next = handler->target;
   return resume_generator(generator, heap_.born(exception), result);
+}
+
+/// The handler of `yield from` itself, from 3.12 on: what a delegate returned by StopIteration is its value; the rest goes on.
+void Evaluator::op_cleanup_throw() {
+  Ref exception = pop();
+  if (!PyErr_GivenExceptionMatches(exception.get(), PyExc_StopIteration)) {
+    compat::set_exception(std::move(exception));
+    throw PythonError();
+  }
+  pop();
+  pop();
+  push(Ref::borrow(Py_None));
+  push(heap_.adopt(checked(PyObject_GetAttr(exception.get(), names().value))));
 }
 
 void Evaluator::op_send(Frame& f, const Instruction& i) {

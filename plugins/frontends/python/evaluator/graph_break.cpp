@@ -5,7 +5,14 @@ namespace {
 
 /// The exception type of the signal. Derived from BaseException, so that `except Exception` in library code lets it through.
 PyObject* signal_type() {
-  static PyObject* const type = PyErr_NewException("tenon.GraphBreakSignal", PyExc_BaseException, nullptr);
+  // Asked for first while an exception is set, which making a class must not meet.
+  static PyObject* const type = [] {
+    PyObject *kind, *value, *traceback;
+    PyErr_Fetch(&kind, &value, &traceback);
+    PyObject* made = PyErr_NewException("tenon.GraphBreakSignal", PyExc_BaseException, nullptr);
+    PyErr_Restore(kind, value, traceback);
+    return made;
+  }();
   return type;
 }
 

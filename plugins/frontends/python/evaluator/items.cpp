@@ -1,8 +1,10 @@
 // Subscripts, slices and membership.
 #include <fmt/format.h>
 
+#include "python/builtins/mutation.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
+#include "python/evaluator/generator.h"
 #include "python/heap/names.h"
 
 namespace tenon::python {
@@ -38,18 +40,17 @@ Ref Evaluator::load_item(PyObject* container, PyObject* key) {
   PyObject* method = heap_.type_attribute(Py_TYPE(container), names().__getitem__);
   if (is_python_function(method)) return call_now(method, {container, key});
   if (traits.atom) return heap_.adopt(checked(PyObject_GetItem(container, key)));
-  require_plain(key);
+  if (traits.container == Container::dict) prepare_key(key, container);
   switch (traits.container) {
     case Container::dict: {
       if (Ref value = heap_.dict_item(container, key)) return value;
       PyObject* missing = heap_.type_attribute(Py_TYPE(container), names().__missing__);
       if (is_python_function(missing)) return call_now(missing, {container, key});
       if (missing != nullptr) {
-        heap_.require_writable(container, "the insertion of a default");
-        Ref factory = checked(PyObject_GetAttr(container, names().default_factory));
+        Ref factory = load_attribute(container, names().default_factory);
         if (!factory.is(Py_None)) {
           Ref value = call_now(factory.get(), {});
-          checked(PyObject_SetItem(container, key, value.get()));
+          heap_.store_key(container, key, value.get());
           return value;
         }
       }
@@ -88,10 +89,26 @@ void Evaluator::store_item(PyObject* container, PyObject* key, PyObject* value) 
     return;
   }
   if (traits.container == Container::none) throw GraphBreak(fmt::format("assignment to an item of a {}", Py_TYPE(container)->tp_name));
-  require_plain(key);
-  heap_.require_writable(container, value ? "assignment to an item" : "'del' of an item");
-  if (value) heap_.expose(value);
-  checked(value ? PyObject_SetItem(container, key, value) : PyObject_DelItem(container, key));
+  if (traits.container == Container::dict) {
+    const Ref plain = heap_.plain_key(key);
+    key = plain.get();
+    prepare_key(key, container);
+    if (value == nullptr && !heap_.dict_contains(container, key)) {
+      PyErr_SetObject(PyExc_KeyError, key);
+      throw PythonError();
+    }
+    heap_.store_key(container, key, value);
+    return;
+  }
+  if (!heap_.is_older(container, "assignment to an item")) {
+    if (value) heap_.expose(value);
+    checked(value ? PyObject_SetItem(container, key, value) : PyObject_DelItem(container, key));
+    return;
+  }
+  Arguments arguments;
+  arguments.values = {Ref::borrow(key)};
+  if (value) arguments.values.push_back(Ref::borrow(value));
+  change_older(*this, container, value ? "__setitem__" : "__delitem__", std::move(arguments));
 }
 
 bool Evaluator::contains(PyObject* container, PyObject* item) {
@@ -99,10 +116,16 @@ bool Evaluator::contains(PyObject* container, PyObject* item) {
   if (traits.role == Recorder::Role::stand_in) throw GraphBreak("'in' looks at the values of a tensor");
   PyObject* method = heap_.type_attribute(Py_TYPE(container), names().__contains__);
   if (is_python_function(method)) return truth(call_now(method, {container, item}).get());
-  require_plain(item);
   if (traits.container == Container::dict) {
-    if (is_stand_in(item)) throw GraphBreak("a tensor is looked up in a dict");
+    if (is_stand_in(item) && heap_.source_of(container)) throw GraphBreak("a tensor is looked up in a dict");
+    prepare_key(item, container);
     return heap_.dict_contains(container, item);
+  }
+  const bool is_set = traits.container == Container::set || traits.container == Container::frozen_set;
+  if (is_set && !(is_stand_in(item) && heap_.source_of(container))) {
+    heap_.expose(container);
+    prepare_key(item, container);
+    return checked(PySequence_Contains(container, item)) != 0;
   }
   if (is_stand_in(item)) {
     // Identity first, as Python does; comparing would need the values.
@@ -117,6 +140,8 @@ bool Evaluator::contains(PyObject* container, PyObject* item) {
     }
     throw GraphBreak("a tensor is compared with the items of a container");
   }
+  const bool iterated = method == nullptr && (is_python_function(heap_.type_attribute(Py_TYPE(container), names().__iter__)) || is_evaluated_generator(container));
+  if (iterated || has_python_equality(item) || has_python_equality(container)) return contains_by_comparing(container, item);
   heap_.expose(container);
   require_plain(container);
   const bool view = PyDictViewSet_Check(container) || PyDictValues_Check(container);  // its dict was exposed when it was made

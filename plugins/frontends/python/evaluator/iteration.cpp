@@ -1,6 +1,7 @@
 // Iterators: made, advanced, exhausted.
 #include <fmt/format.h>
 
+#include "python/builtins/table.h"
 #include "python/evaluator/evaluator.h"
 #include "python/evaluator/generator.h"
 #include "python/heap/names.h"
@@ -21,9 +22,8 @@ Ref Evaluator::iterator_of(PyObject* iterable) {
   }
   PyObject* method = traits.atom ? nullptr : heap_.type_attribute(Py_TYPE(iterable), names().__iter__);
   if (is_python_function(method)) return call_now(method, {iterable});
-  if (method == nullptr && traits.python_class) throw GraphBreak(fmt::format("iteration over a {} by its __getitem__", Py_TYPE(iterable)->tp_name));
+  if (method == nullptr && traits.python_class && is_python_function(heap_.type_attribute(Py_TYPE(iterable), names().__getitem__))) return iterator_by_index(*this, iterable);
   if (traits.iterator) {
-    if (heap_.source_of(iterable)) throw GraphBreak("an iterator that is older than the call is advanced");
     return Ref::borrow(iterable);
   }
   if (traits.container == Container::none && !traits.atom && heap_.source_of(iterable)) throw GraphBreak(fmt::format("iteration over a {}", Py_TYPE(iterable)->tp_name));
@@ -31,8 +31,8 @@ Ref Evaluator::iterator_of(PyObject* iterable) {
   return heap_.born(checked(PyObject_GetIter(iterable)));
 }
 
-Ref Evaluator::next_of(PyObject* iterator) {
-  if (is_evaluated_generator(iterator)) return resume_generator(iterator, Ref::borrow(Py_None));
+Ref Evaluator::next_of(PyObject* iterator, Ref* result) {
+  if (is_evaluated_generator(iterator)) return resume_generator(iterator, Ref::borrow(Py_None), result);
   PyObject* method = heap_.type_attribute(Py_TYPE(iterator), names().__next__);
   if (is_python_function(method)) {
     try {
@@ -43,7 +43,10 @@ Ref Evaluator::next_of(PyObject* iterator) {
       return {};
     }
   }
-  if (heap_.source_of(iterator)) throw GraphBreak("an iterator that is older than the call is advanced");
+  if (heap_.source_of(iterator)) {
+    auto [item, source] = heap_.advance(iterator);
+    return item ? heap_.enter(source, item.get()) : Ref();
+  }
   if (Py_TYPE(iterator)->tp_iternext == nullptr) {
     PyErr_Format(PyExc_TypeError, "'%.200s' object is not an iterator", Py_TYPE(iterator)->tp_name);
     throw PythonError();
@@ -74,6 +77,16 @@ std::vector<Ref> Evaluator::items_of(PyObject* iterable) {
 
 void Evaluator::op_for_iter(Frame& f, const Instruction& i) {
   Ref iterator = Ref::borrow(peek(1));
+  if (heap_.source_of(iterator.get()) && heap_.traits(iterator.get()).iterator) {
+    auto [item, source] = heap_.advance(iterator.get());
+    if (item) {
+      f.stack.push_back({std::move(item), source});
+    } else {
+      f.stack.pop_back();
+      f.next = i.target;
+    }
+    return;
+  }
   if (Ref value = next_of(iterator.get())) {
     push(std::move(value));
     return;

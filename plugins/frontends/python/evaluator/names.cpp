@@ -55,13 +55,28 @@ void Evaluator::dispatch_names(Frame& f, const Instruction& i) {
       return;
     }
     case Op::store_global: {
-      PyObject* name = f.code->name(i.arg);
-      throw GraphBreak(fmt::format("the global '{}' is assigned", PyUnicode_AsUTF8(name)), "return the new value instead of storing it");
+      Ref value = pop();
+      heap_.make_known(f.globals.get(), heap_.sources().constant(f.globals.get()));
+      heap_.store_key(f.globals.get(), f.code->name(i.arg), value.get());
+      return;
+    }
+    case Op::delete_global: {
+      heap_.make_known(f.globals.get(), heap_.sources().constant(f.globals.get()));
+      if (!heap_.dict_contains(f.globals.get(), f.code->name(i.arg))) raise_name_error(PyExc_NameError, "name '%U' is not defined", f.code->name(i.arg));
+      heap_.store_key(f.globals.get(), f.code->name(i.arg), nullptr);
+      return;
     }
     case Op::delete_name:
-    case Op::delete_global: throw GraphBreak("a name is deleted");
+      if (!f.class_namespace) throw GraphBreak("a name is deleted outside of a function");
+      checked(PyDict_DelItem(f.class_namespace.get(), f.code->name(i.arg)));
+      return;
     case Op::load_build_class: push(load_global(f, names().__build_class__)); return;
-    case Op::setup_annotations: throw GraphBreak("annotations in a class body");
+    case Op::setup_annotations: {
+      if (!f.class_namespace) throw GraphBreak("annotations outside of a class body");
+      if (PyDict_GetItemWithError(f.class_namespace.get(), names().__annotations__) == nullptr)
+        checked(PyDict_SetItem(f.class_namespace.get(), names().__annotations__, heap_.born(checked(PyDict_New())).get()));
+      return;
+    }
     case Op::load_assertion_error: push(Ref::borrow(PyExc_AssertionError)); return;
     case Op::import_name: op_import_name(f, i); return;
     case Op::import_from: op_import_from(f, i); return;
@@ -89,7 +104,9 @@ Ref Evaluator::load_cell(Frame& f, int slot) {
   PyObject* value = PyCell_GET(cell);
   const SourceId source = heap_.source_of(cell);
   if (value == nullptr) {
-    if (source) heap_.guards().add(GuardKind::cell_empty, source);
+    if (source && !heap_.wrote_cell(cell)) heap_.guards().add(GuardKind::cell_empty, source);
+    const bool own = slot < f.code->local_count() - f.code->code()->co_nfreevars;
+    if (own) raise_name_error(PyExc_UnboundLocalError, "cannot access local variable '%U' where it is not associated with a value", f.code->local_name(slot));
     raise_name_error(PyExc_NameError, "cannot access free variable '%U' where it is not associated with a value in enclosing scope", f.code->local_name(slot));
   }
   return heap_.part(SourceKind::cell_contents, cell, value);
@@ -97,15 +114,12 @@ Ref Evaluator::load_cell(Frame& f, int slot) {
 
 void Evaluator::op_store_deref(Frame& f, const Instruction& i) {
   Ref value = pop();
-  PyObject* cell = cell_at(f, i.arg);
-  heap_.require_writable(cell, "assignment to a variable of an enclosing function");
-  checked(PyCell_Set(cell, value.get()));
+  heap_.store_cell(cell_at(f, i.arg), value.get());
 }
 
 void Evaluator::op_delete_deref(Frame& f, const Instruction& i) {
-  PyObject* cell = cell_at(f, i.arg);
-  heap_.require_writable(cell, "deletion of a variable of an enclosing function");
-  checked(PyCell_Set(cell, nullptr));
+  load_cell(f, i.arg);  // raises when there is nothing to delete
+  heap_.store_cell(cell_at(f, i.arg), nullptr);
 }
 
 Ref Evaluator::load_global(Frame& f, PyObject* name) {

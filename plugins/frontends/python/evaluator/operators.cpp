@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "python/builtins/mutation.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
 #include "python/heap/names.h"
@@ -40,6 +41,8 @@ OperatorNames operator_names(int operation) {
 
 constexpr std::array<const char*, kPlainOperators> kSigns = {"+", "&", "//", "<<", "@", "*", "%", "|", "**", ">>", "-", "/", "^"};
 
+constexpr std::array<const char*, 6> kComparisonSigns = {"<", "<=", "==", "!=", ">", ">="};
+
 struct ComparisonNames {
   PyObject *name, *reflected;
 };
@@ -50,6 +53,18 @@ ComparisonNames comparison_names(int operation) {
 }
 
 }  // namespace
+
+bool Evaluator::holds_number(PyObject* object) {
+  if (heap_.is_number(object)) return true;
+  if (PySlice_Check(object)) {
+    auto* slice = reinterpret_cast<PySliceObject*>(object);
+    return holds_number(slice->start) || holds_number(slice->stop) || holds_number(slice->step);
+  }
+  if (!PyTuple_Check(object) && !PyList_Check(object)) return false;
+  for (Py_ssize_t at = 0; at < PySequence_Fast_GET_SIZE(object); ++at)
+    if (holds_number(PySequence_Fast_GET_ITEM(object, at))) return true;
+  return false;
+}
 
 bool Evaluator::truth(PyObject* value) {
   if (value == Py_True) return true;
@@ -93,6 +108,15 @@ std::optional<Ref> Evaluator::python_operator(PyObject* left, PyObject* right, P
   return std::nullopt;
 }
 
+/// A tensor and a symbolic int: the tensor's library would take the int for an object that it does not know.
+std::optional<Ref> Evaluator::operator_with_number(PyObject* left, PyObject* right, PyObject* name, PyObject* reflected) {
+  const bool on_right = heap_.is_number(right);
+  if (!on_right && !heap_.is_number(left)) return std::nullopt;
+  Arguments arguments;
+  arguments.values = {Ref::borrow(on_right ? right : left)};
+  return call_stand_in_with_numbers(on_right ? left : right, on_right ? name : reflected, arguments);
+}
+
 Ref Evaluator::binary(int operation, PyObject* left, PyObject* right) {
   const TypeTraits& a = heap_.traits(left);
   const TypeTraits b = heap_.traits(right);
@@ -108,18 +132,24 @@ Ref Evaluator::binary(int operation, PyObject* left, PyObject* right) {
                  operation >= kPlainOperators ? "=" : "", Py_TYPE(left)->tp_name, Py_TYPE(right)->tp_name);
     throw PythonError();
   }
+  const Container container = heap_.traits(left).container;
+  const bool changes = operation >= kPlainOperators && container != Container::none && container != Container::tuple && container != Container::frozen_set;
+  const bool takes_it = PyType_HasFeature(Py_TYPE(left), Py_TPFLAGS_LIST_SUBCLASS) || heap_.traits(right).container != Container::none || !stand_in;
+  if (changes && takes_it && heap_.is_older(left, "an in-place operator")) {
+    Arguments arguments;
+    arguments.values = {Ref::borrow(right)};
+    return change_older(*this, left, PyUnicode_AsUTF8(names.in_place), std::move(arguments));
+  }
   heap_.expose(left);
   heap_.expose(right);
   require_plain(left);
   require_plain(right);
   if (stand_in) {
+    if (std::optional<Ref> result = operator_with_number(left, right, names.plain, names.reflected)) return std::move(*result);
     Ref x = heap_.substitute(left), y = heap_.substitute(right);
     mark_position();
     return heap_.adopt(checked(kOperators[operation](x.get(), y.get())));
   }
-  const Container container = heap_.traits(left).container;
-  const bool changes = operation >= kPlainOperators && container != Container::none && container != Container::tuple && container != Container::frozen_set;
-  if (changes) heap_.require_writable(left, "an in-place operator");
   return heap_.adopt(checked(kOperators[operation](left, right)));
 }
 
@@ -131,16 +161,26 @@ Ref Evaluator::compare(int operation, PyObject* left, PyObject* right) {
   bool tried = false;
   if (std::optional<Ref> result = python_operator(left, right, names.name, names.reflected, &tried)) return std::move(*result);
   const bool stand_in = is_stand_in(left) || is_stand_in(right);
+  if (operation == Py_NE && !tried && !stand_in) {  // object.__ne__ asks __eq__
+    const ComparisonNames equality = comparison_names(Py_EQ);
+    if (std::optional<Ref> result = python_operator(left, right, equality.name, equality.reflected, &tried)) return Ref::borrow(truth(result->get()) ? Py_False : Py_True);
+  }
   if (tried && !stand_in) {
     if (left != right) heap_.found_different(left, right);
     if (operation == Py_EQ || operation == Py_NE) return Ref::borrow((left == right) == (operation == Py_EQ) ? Py_True : Py_False);
-    PyErr_Format(PyExc_TypeError, "operands of types '%.100s' and '%.100s' cannot be ordered", Py_TYPE(left)->tp_name, Py_TYPE(right)->tp_name);
+    PyErr_Format(PyExc_TypeError, "'%s' not supported between instances of '%.100s' and '%.100s'", kComparisonSigns[operation], Py_TYPE(left)->tp_name, Py_TYPE(right)->tp_name);
     throw PythonError();
   }
+  if ((operation == Py_EQ || operation == Py_NE) && (has_python_equality(left) || has_python_equality(right)))
+    if (std::optional<bool> equal = equal_containers(left, right)) return Ref::borrow(*equal == (operation == Py_EQ) ? Py_True : Py_False);
   heap_.expose(left);
   heap_.expose(right);
-  require_plain(left);
-  require_plain(right);
+  const Names& n = tenon::python::names();
+  PyObject* const methods[] = {n.__eq__, n.__ne__, n.__lt__, n.__le__, n.__gt__, n.__ge__};
+  require_no_python_methods(left, methods);
+  require_no_python_methods(right, methods);
+  if (stand_in)
+    if (std::optional<Ref> result = operator_with_number(left, right, names.name, names.reflected)) return std::move(*result);
   if (left != right) heap_.found_different(left, right);  // objects without an __eq__ of their own are compared by identity
   Ref x = heap_.substitute(left), y = heap_.substitute(right);
   mark_position();

@@ -1,6 +1,9 @@
 // What the evaluator needs of whoever records tensor operations. It knows no op and no tensor library itself.
 #pragma once
 
+#include <span>
+#include <vector>
+
 #include "python/evaluator/graph_break.h"
 #include "python/guards/guard_set.h"
 
@@ -17,6 +20,7 @@ class Recorder {
     other,     // an ordinary Python object
     stand_in,  // one of ours
     tensor,    // a real tensor or array: replaced by a stand-in whenever the program reads one
+    number,    // a stand-in for an int or float: a symbolic one. To the evaluator an atom, whose own slots record or guard what is done with it
     scalar,    // a NumPy scalar: replaced when read from something older than the call; one made during capture is a constant
   };
 
@@ -37,6 +41,18 @@ class Recorder {
   /// guarded by the evaluator. Throws GraphBreak for what cannot go into a graph.
   virtual Ref input(PyObject* real, SourceId source, GuardSet& guards) = 0;
 
+  /// What the program must see instead of an int or float that was there before the call and may vary, with the guards on it added; empty for one
+  /// that is a constant, which the caller guards.
+  virtual Ref number(PyObject*, SourceId, GuardSet&) { return {}; }
+  /// The int that a stand-in of role number stands for, with its value guarded.
+  virtual Ref plain_number(PyObject* number) { return Ref::borrow(number); }
+  /// int() or float() of a stand-in, by the type; empty where the elements are needed.
+  virtual Ref number_of(PyObject*, PyTypeObject*) { return {}; }
+  /// len() of a stand-in; empty where the stand-in's own answer is right.
+  virtual Ref length(PyObject*) { return {}; }
+  /// The guards on numbers that the capture relied on; null for none.
+  virtual std::shared_ptr<NumbersGuard> numbers() { return nullptr; }
+
   /// The type that the program must see: `type(x)`, `x.__class__`, `isinstance`.
   virtual PyTypeObject* apparent_type(PyObject* stand_in) = 0;
 
@@ -47,10 +63,17 @@ class Recorder {
   /// library's own exception set.
   virtual Ref call(PyObject* callable, PyObject* args, PyObject* kwargs) = 0;
 
-  /// The number of the graph output that carries this stand-in's value; the same number when asked again.
+  /// Records what follows as a branch of a control op, until `end_branch` names the stand-ins that the branch gives. Two branches
+  /// ended one after the other are then `choose`n among: gives the stand-ins of the results. `function` is for people. What a branch
+  /// may not do throws GraphBreak, after which the recording is of no use.
+  virtual void begin_branch() { throw GraphBreak("a control op"); }
+  virtual void end_branch(std::span<PyObject* const>) {}
+  virtual std::vector<Ref> choose(PyObject*, PyObject*) { return {}; }
+
+  /// The number of the output that carries this stand-in's value; the same number when asked again.
   virtual std::uint32_t output(PyObject* stand_in) = 0;
 
-  /// The input source when the stand-in is an input itself (so that identity is kept), else none.
+  /// The input source when the stand-in, of a tensor or a number, is an input itself (so that identity is kept), else none.
   virtual SourceId input_source(PyObject* stand_in) = 0;
 };
 

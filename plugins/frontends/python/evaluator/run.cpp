@@ -135,7 +135,7 @@ void Evaluator::step() {
     case Op::load_fast_and_clear: f.stack.push_back(std::exchange(f.locals[i.arg], {})); return;
     case Op::store_fast: f.locals[i.arg] = pop_slot(); return;
     case Op::delete_fast:
-      if (!f.locals[i.arg].object) throw GraphBreak("an unbound local is deleted");
+      if (!f.locals[i.arg].object) op_load_fast(f, i);  // raises
       f.locals[i.arg] = {};
       return;
     case Op::to_bool: {
@@ -266,7 +266,7 @@ void Evaluator::step() {
     case Op::stop_iteration_error: op_exception(f, i); return;
     case Op::raise_varargs: op_raise(f, i); return;
     case Op::before_with: op_before_with(f); return;
-    case Op::cleanup_throw: throw GraphBreak("an exception thrown through 'yield from'");
+    case Op::cleanup_throw: op_cleanup_throw(); return;
     case Op::delete_attr: {
       Ref owner = pop();
       delete_attribute(owner.get(), f.code->name(i.arg));

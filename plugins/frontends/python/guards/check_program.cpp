@@ -7,6 +7,9 @@
 #include "python/compat/object_layout.h"
 #include "python/compat/self_test.h"
 #include "python/evaluator/graph_break.h"
+#include "python/guards/object_checks.h"
+#include "python/heap/dict_access.h"
+#include "python/heap/iterators.h"
 
 namespace tenon::python {
 namespace {
@@ -51,57 +54,11 @@ bool pinned_by_container(const Guard& guard) {
 }
 
 bool is_relation(GuardKind kind) {
-  return kind == GuardKind::same_object || kind == GuardKind::different_object || kind == GuardKind::distinct;
+  return kind == GuardKind::same_object || kind == GuardKind::different_object || kind == GuardKind::distinct || kind == GuardKind::numbers;
 }
 
 bool on_dict_contents(GuardKind kind) {
   return kind == GuardKind::dict_keys || kind == GuardKind::key_missing || kind == GuardKind::key_present;
-}
-
-PyObject* dict_get(PyObject* dict, PyObject* key) noexcept {
-  PyObject* value = PyDict_GetItemWithError(dict, key);
-  if (value == nullptr && PyErr_Occurred()) PyErr_Clear();
-  return value;
-}
-
-bool same_keys(PyObject* dict, PyObject* expected) noexcept {
-  if (PyDict_GET_SIZE(dict) != PyTuple_GET_SIZE(expected)) return false;
-  Py_ssize_t position = 0, index = 0;
-  PyObject *key, *value;
-  while (PyDict_Next(dict, &position, &key, &value)) {
-    if (!same_constant(key, PyTuple_GET_ITEM(expected, index++))) return false;
-  }
-  return true;
-}
-
-Py_ssize_t length_of(PyObject* object) noexcept {
-  if (PyList_Check(object)) return PyList_GET_SIZE(object);
-  if (PyTuple_Check(object)) return PyTuple_GET_SIZE(object);
-  if (PyDict_Check(object)) return PyDict_GET_SIZE(object);
-  if (PyAnySet_Check(object)) return PySet_GET_SIZE(object);
-  const Py_ssize_t size = PyObject_Size(object);
-  if (size < 0) PyErr_Clear();
-  return size;
-}
-
-bool same_names(PyObject* names, PyObject* expected) noexcept {
-  const Py_ssize_t count = expected ? PyTuple_GET_SIZE(expected) : 0;
-  if ((names ? PyTuple_GET_SIZE(names) : 0) != count) return false;
-  for (Py_ssize_t i = 0; i < count; ++i) {
-    PyObject *a = PyTuple_GET_ITEM(names, i), *b = PyTuple_GET_ITEM(expected, i);
-    if (a != b && PyUnicode_Compare(a, b) != 0) return false;
-  }
-  return true;
-}
-
-bool same_function_parts(PyObject* function, PyObject* expected) noexcept {
-  if (!PyFunction_Check(function)) return false;
-  auto* parts = reinterpret_cast<PyFunctionObject*>(function);
-  const auto same = [](PyObject* part, PyObject* wanted) {
-    return part == wanted || (part == nullptr ? wanted == Py_None : wanted == Py_Ellipsis);
-  };
-  return parts->func_code == PyTuple_GET_ITEM(expected, 0) && same(parts->func_defaults, PyTuple_GET_ITEM(expected, 1)) &&
-         same(parts->func_kwdefaults, PyTuple_GET_ITEM(expected, 2)) && parts->func_globals == PyTuple_GET_ITEM(expected, 3);
 }
 
 }  // namespace
@@ -247,7 +204,7 @@ struct CheckProgram::Body {
     switch (wanted.kind) {
       case SourceKind::constant: return wanted.key.get();
       case SourceKind::instance_dict: return compat::instance_dict(parent);
-      case SourceKind::dict_item: return PyDict_Check(parent) ? dict_get(parent, wanted.key.get()) : nullptr;
+      case SourceKind::dict_item: return PyDict_Check(parent) ? checks::dict_get(parent, wanted.key.get()) : nullptr;
       case SourceKind::list_item:
         return PyList_Check(parent) && wanted.index < PyList_GET_SIZE(parent) ? PyList_GET_ITEM(parent, wanted.index) : nullptr;
       case SourceKind::tuple_item:
@@ -272,6 +229,7 @@ struct CheckProgram::Body {
         PyObject* target = PyWeakref_Check(parent) ? PyWeakref_GET_OBJECT(parent) : nullptr;
         return target;
       }
+      case SourceKind::upcoming: return keep(upcoming_item(parent, wanted.index).release());
       case SourceKind::argument: break;
     }
     return nullptr;
@@ -298,27 +256,23 @@ struct CheckProgram::Body {
       case GuardKind::type_is: return Py_TYPE(value) == reinterpret_cast<PyTypeObject*>(expected);
       case GuardKind::identity: return value == expected;
       case GuardKind::constant: return same_constant(value, expected);
-      case GuardKind::length: return length_of(value) == guard.number;
-      case GuardKind::dict_keys: return PyDict_Check(value) && same_keys(value, expected);
-      case GuardKind::key_missing: return PyDict_Check(value) && dict_get(value, expected) == nullptr;
-      case GuardKind::key_present: return PyDict_Check(value) && dict_get(value, expected) != nullptr;
-      case GuardKind::set_items: return same_set(value, expected);
+      case GuardKind::length: return checks::length_of(value) == guard.number;
+      case GuardKind::dict_keys: return PyDict_Check(value) && checks::same_keys(value, expected);
+      case GuardKind::key_missing: return PyDict_Check(value) && checks::dict_get(value, expected) == nullptr;
+      case GuardKind::key_present: return PyDict_Check(value) && checks::dict_get(value, expected) != nullptr;
+      case GuardKind::set_items: return checks::same_set(value, expected);
       case GuardKind::same_object: return value == registers[guard.other.value];
       case GuardKind::different_object: return value != registers[guard.other.value];
-      case GuardKind::function_parts: return same_function_parts(value, expected);
+      case GuardKind::function_parts: return checks::same_function_parts(value, expected);
       case GuardKind::type_attribute: return compat::type_lookup(reinterpret_cast<PyTypeObject*>(value), guard.key.get()) == expected;
+      case GuardKind::more_items: return static_cast<bool>(upcoming_item(value, guard.number));
+      case GuardKind::no_more_items: return !upcoming_item(value, guard.number);
       case GuardKind::cell_empty: return PyCell_Check(value) && PyCell_GET(value) == nullptr;
       case GuardKind::value_check: return guard.check->holds(value);
       case GuardKind::distinct: return distinct_holds(guard);
+      case GuardKind::numbers: return guard.numbers->holds(registers.data());
     }
     return false;
-  }
-
-  static bool same_set(PyObject* value, PyObject* expected) noexcept {
-    if (!PyAnySet_Check(value)) return false;
-    const int equal = PyObject_RichCompareBool(value, expected, Py_EQ);
-    if (equal < 0) PyErr_Clear();
-    return equal == 1;
   }
 
   bool gate_holds(const Instruction& gate) const noexcept {
@@ -341,7 +295,7 @@ struct CheckProgram::Body {
   }
 
   bool signature_fits(const CallArguments& call) const noexcept {
-    return call.positional == positional && same_names(call.keyword_names, keyword_names.get());
+    return call.positional == positional && checks::same_names(call.keyword_names, keyword_names.get());
   }
 
   /// The index of the instruction that failed, or none. With `gates` false nothing is taken on trust.
@@ -360,7 +314,7 @@ struct CheckProgram::Body {
           break;
         case Step::fetch_dict_item: {
           PyObject* dict = registers[now.jump];
-          if (!PyDict_Check(dict) || (registers[now.source] = dict_get(dict, now.object)) == nullptr) return at;
+          if (!PyDict_Check(dict) || (registers[now.source] = checks::dict_get(dict, now.object)) == nullptr) return at;
           break;
         }
         case Step::check:
@@ -390,6 +344,8 @@ struct CheckProgram::Body {
   GuardFailure failure(const Instruction& at) const {
     if (at.guard == kNone) return {sources.describe({at.source}), "is there", "a value", "nothing"};
     const Guard& guard = guards[at.guard];
+    if (guard.kind == GuardKind::numbers)
+      if (auto failed = guard.numbers->failure(registers.data())) return *failed;
     PyObject* value = registers[guard.source.value];
     GuardFailure result{sources.describe(guard.source), python::describe(sources, guard), shown(guard.expected.get()), shown(value)};
     switch (guard.kind) {
@@ -403,7 +359,7 @@ struct CheckProgram::Body {
         break;
       case GuardKind::length:
         result.expected = std::to_string(guard.number);
-        result.found = std::to_string(length_of(value));
+        result.found = std::to_string(checks::length_of(value));
         break;
       case GuardKind::type_attribute:
         result.found = shown(compat::type_lookup(reinterpret_cast<PyTypeObject*>(value), guard.key.get()));
@@ -420,8 +376,12 @@ CheckProgram::CheckProgram(SourceTable sources, const GuardSet& guards, const Ca
     : body_(std::make_unique<Body>(std::move(sources))) {
   body_->guards = guards.all();
   if (guards.distinct().size() > 1) {
-    Guard distinct{.kind = GuardKind::distinct, .source = guards.distinct().front(), .expected = {}, .key = {}, .other = {}, .others = guards.distinct(), .check = {}};
+    Guard distinct{.kind = GuardKind::distinct, .source = guards.distinct().front(), .expected = {}, .key = {}, .other = {}, .others = guards.distinct(), .check = {}, .numbers = {}};
     body_->guards.push_back(std::move(distinct));
+  }
+  if (guards.numbers()) {
+    Guard numbers{.kind = GuardKind::numbers, .source = guards.numbers()->some_source(), .expected = {}, .key = {}, .other = {}, .others = {}, .check = {}, .numbers = guards.numbers()};
+    body_->guards.push_back(std::move(numbers));
   }
   body_->positional = captured.positional;
   body_->keyword_names = Ref::borrow(captured.keyword_names);
@@ -461,7 +421,10 @@ std::optional<GuardFailure> CheckProgram::explain(const CallArguments& call) {
 
 std::vector<std::string> CheckProgram::describe() const {
   std::vector<std::string> lines;
-  for (const Guard& guard : body_->guards) lines.push_back(python::describe(body_->sources, guard));
+  for (const Guard& guard : body_->guards) {
+    if (guard.kind != GuardKind::numbers) lines.push_back(python::describe(body_->sources, guard));
+    else for (std::string& line : guard.numbers->describe()) lines.push_back(std::move(line));
+  }
   return lines;
 }
 

@@ -18,14 +18,6 @@ struct CallArguments {
   std::size_t count() const { return positional + keyword_count(); }
 };
 
-/// Names the guard that failed: where, what was expected, what is there now.
-struct GuardFailure {
-  std::string source;
-  std::string guard;
-  std::string expected;
-  std::string found;
-};
-
 /// Fetches each source once, in an order in which parents come first, and checks what hangs on it before going on.
 /// Runs no Python code and allocates nothing while everything holds. The GIL must be held.
 class CheckProgram {

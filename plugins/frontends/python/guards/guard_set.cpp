@@ -1,6 +1,7 @@
 #include "python/guards/guard_set.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstring>
 
@@ -50,37 +51,43 @@ void GuardSet::add(GuardKind kind, SourceId source, PyObject* expected) {
   // Two reads of one source in one capture see one object; a constant needs no second guard even when the objects differ.
   const std::uint64_t detail = kind == GuardKind::constant ? 0 : address(expected);
   if (!is_new({kind, source.value, 0, detail})) return;
-  guards_.push_back({.kind = kind, .source = source, .expected = Ref::borrow(expected), .key = {}, .other = {}, .others = {}, .check = {}});
+  guards_.push_back({.kind = kind, .source = source, .expected = Ref::borrow(expected), .key = {}, .other = {}, .others = {}, .check = {}, .numbers = {}});
 }
 
 void GuardSet::add_length(SourceId source, std::int64_t length) {
   if (!is_new({GuardKind::length, source.value, static_cast<std::uint64_t>(length), 0})) return;
-  guards_.push_back({.kind = GuardKind::length, .source = source, .expected = {}, .key = {}, .number = length, .other = {}, .others = {}, .check = {}});
+  guards_.push_back({.kind = GuardKind::length, .source = source, .expected = {}, .key = {}, .number = length, .other = {}, .others = {}, .check = {}, .numbers = {}});
+}
+
+void GuardSet::add_items_to_come(SourceId source, std::int64_t count, bool more) {
+  const GuardKind kind = more ? GuardKind::more_items : GuardKind::no_more_items;
+  if (!is_new({kind, source.value, static_cast<std::uint64_t>(count), 0})) return;
+  guards_.push_back({.kind = kind, .source = source, .expected = {}, .key = {}, .number = count, .other = {}, .others = {}, .check = {}});
 }
 
 void GuardSet::add_same_object(SourceId source, SourceId other) {
   if (!is_new({GuardKind::same_object, source.value, other.value, 0})) return;
-  guards_.push_back({.kind = GuardKind::same_object, .source = source, .expected = {}, .key = {}, .other = other, .others = {}, .check = {}});
+  guards_.push_back({.kind = GuardKind::same_object, .source = source, .expected = {}, .key = {}, .other = other, .others = {}, .check = {}, .numbers = {}});
 }
 
 void GuardSet::add_different_object(SourceId source, SourceId other) {
   if (!is_new({GuardKind::different_object, source.value, other.value, 0})) return;
-  guards_.push_back({.kind = GuardKind::different_object, .source = source, .expected = {}, .key = {}, .other = other, .others = {}, .check = {}});
+  guards_.push_back({.kind = GuardKind::different_object, .source = source, .expected = {}, .key = {}, .other = other, .others = {}, .check = {}, .numbers = {}});
 }
 
 void GuardSet::add_type_attribute(PyTypeObject* type, PyObject* name, PyObject* value) {
   if (!is_new({GuardKind::type_attribute, address(type), address(name), address(value)})) return;
   const SourceId source = sources_.constant(reinterpret_cast<PyObject*>(type));
-  guards_.push_back({.kind = GuardKind::type_attribute, .source = source, .expected = Ref::borrow(value), .key = Ref::borrow(name), .other = {}, .others = {}, .check = {}});
+  guards_.push_back({.kind = GuardKind::type_attribute, .source = source, .expected = Ref::borrow(value), .key = Ref::borrow(name), .other = {}, .others = {}, .check = {}, .numbers = {}});
 }
 
 void GuardSet::add_function_parts(SourceId source, Ref parts, PyObject* code) {
   if (!is_new({GuardKind::function_parts, source.value, address(code), 0})) return;
-  guards_.push_back({.kind = GuardKind::function_parts, .source = source, .expected = std::move(parts), .key = {}, .other = {}, .others = {}, .check = {}});
+  guards_.push_back({.kind = GuardKind::function_parts, .source = source, .expected = std::move(parts), .key = {}, .other = {}, .others = {}, .check = {}, .numbers = {}});
 }
 
 void GuardSet::add_value_check(SourceId source, std::shared_ptr<ValueCheck> check) {
-  guards_.push_back({.kind = GuardKind::value_check, .source = source, .expected = {}, .key = {}, .other = {}, .others = {}, .check = std::move(check)});
+  guards_.push_back({.kind = GuardKind::value_check, .source = source, .expected = {}, .key = {}, .other = {}, .others = {}, .check = std::move(check), .numbers = {}});
 }
 
 std::string describe(const SourceTable& sources, const Guard& guard) {
@@ -101,8 +108,11 @@ std::string describe(const SourceTable& sources, const Guard& guard) {
     case GuardKind::type_attribute:
       return guard.expected ? fmt::format("{}.{} is {}", path, plain(guard.key.get()), shown(guard.expected.get()))
                             : fmt::format("{} has no attribute {}", path, plain(guard.key.get()));
+    case GuardKind::more_items: return fmt::format("{} has more than {} items to come", path, guard.number);
+    case GuardKind::no_more_items: return fmt::format("{} has no more than {} items to come", path, guard.number);
     case GuardKind::cell_empty: return fmt::format("{} is empty", path);
     case GuardKind::value_check: return fmt::format("{} is {}", path, guard.check->expected());
+    case GuardKind::numbers: return fmt::format("{}", fmt::join(guard.numbers->describe(), ", "));
     case GuardKind::distinct: return fmt::format("{} tensors and arrays are different objects", guard.others.size());
   }
   return path;

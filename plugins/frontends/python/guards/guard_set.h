@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -24,8 +25,31 @@ enum class GuardKind : std::uint8_t {
   function_parts,  // expected: (code, defaults, kwdefaults, globals) by identity; None for absent, Ellipsis for any
   type_attribute,  // `key` as the type finds it along its bases is expected, or missing (expected empty)
   cell_empty,      // the cell has no contents
+  more_items,      // the iterator has an item after `number` others
+  no_more_items,   // the iterator has `number` items or fewer
   value_check,     // a check that someone else supplies: tensor metadata
   distinct,        // the values of `others` are pairwise different objects
+  numbers,         // relations between sizes and integers of several sources
+};
+
+/// Names the guard that failed: where, what was expected, what is there now.
+struct GuardFailure {
+  std::string source;
+  std::string guard;
+  std::string expected;
+  std::string found;
+};
+
+/// The check of what a capture assumed of sizes and integers, after all checks of single sources hold.
+class NumbersGuard {
+ public:
+  virtual ~NumbersGuard() = default;
+  /// Runs on every call: no allocation, no Python code, no exception set. `registers`: the value of each source, by its number.
+  virtual bool holds(PyObject* const* registers) noexcept = 0;
+  virtual std::optional<GuardFailure> failure(PyObject* const* registers) = 0;
+  /// The relations in words: "2 <= x.shape[0]".
+  virtual std::vector<std::string> describe() const = 0;
+  virtual SourceId some_source() const = 0;
 };
 
 /// A check on one object that another part of the frontend supplies (the metadata of a tensor or array).
@@ -45,10 +69,11 @@ struct Guard {
   SourceId source;
   Ref expected;
   Ref key;                   // type_attribute: the name
-  std::int64_t number = 0;   // length
+  std::int64_t number = 0;   // length, items
   SourceId other;            // same_object
   std::vector<SourceId> others;  // distinct
   std::shared_ptr<ValueCheck> check;
+  std::shared_ptr<NumbersGuard> numbers;
 };
 
 /// Collects guards, each once.
@@ -62,6 +87,8 @@ class GuardSet {
 
   void add(GuardKind kind, SourceId source, PyObject* expected = nullptr);
   void add_length(SourceId source, std::int64_t length);
+  /// Whether the iterator goes on after `count` items.
+  void add_items_to_come(SourceId source, std::int64_t count, bool more);
   void add_same_object(SourceId source, SourceId other);
   void add_different_object(SourceId source, SourceId other);
   void add_type_attribute(PyTypeObject* type, PyObject* name, PyObject* value);
@@ -71,12 +98,15 @@ class GuardSet {
   /// The objects at all sources given so far to this function must be pairwise different: one guard for all.
   void add_distinct(SourceId source) { distinct_.push_back(source); }
   const std::vector<SourceId>& distinct() const { return distinct_; }
-
+  /// At most one; null for none.
+  void set_numbers(std::shared_ptr<NumbersGuard> numbers) { numbers_ = std::move(numbers); }
+  const std::shared_ptr<NumbersGuard>& numbers() const { return numbers_; }
 
  private:
   SourceTable& sources_;
   std::vector<Guard> guards_;
   std::vector<SourceId> distinct_;
+  std::shared_ptr<NumbersGuard> numbers_;
   /// What makes two guards one. Two checks on one source that differ in what they expect are a contradiction, not one guard, so
   /// `expected` takes part.
   struct Identity {

@@ -138,6 +138,7 @@ std::string SourceTable::describe(SourceId id) const {
     case SourceKind::method_function: return parent() + ".__func__";
     case SourceKind::method_self: return parent() + ".__self__";
     case SourceKind::weak_target: return parent() + "()";
+    case SourceKind::upcoming: return fmt::format("item {} to come of {}", source.index, parent());
   }
   return "?";
 }

@@ -28,6 +28,7 @@ enum class SourceKind : std::uint8_t {
   method_function,    // parent.__func__
   method_self,        // parent.__self__, of a Python method or of a bound C function
   weak_target,        // parent()
+  upcoming,           // the item that the iterator gives after `index` others; it is not advanced
 };
 
 /// Names a source; 0 is none.

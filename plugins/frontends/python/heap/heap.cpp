@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "python/compat/object_layout.h"
+#include "python/heap/dict_access.h"
+#include "python/heap/iterators.h"
 #include "python/heap/names.h"
 
 namespace tenon::python {
@@ -33,6 +37,13 @@ Ref Heap::enter(SourceId source, PyObject* object) {
   const TypeTraits& traits = types_.of(object);
   if (traits.role == Recorder::Role::stand_in) return Ref::borrow(object);
   if (traits.atom) {
+    const bool may_vary = (PyLong_CheckExact(object) || PyFloat_CheckExact(object)) && !exposing_ && sources()[source].kind != SourceKind::constant;
+    if (may_vary)
+      if (Ref number = recorder_.number(object, source, guards_)) {
+        const bool new_input = recorder_.input_source(number.get()) == source && std::ranges::find(inputs_, source) == inputs_.end();
+        if (new_input) inputs_.push_back(source);
+        return number;
+      }
     guards_.add(GuardKind::constant, source, object);
     return Ref::borrow(object);
   }
@@ -96,15 +107,18 @@ Ref Heap::adopt(Ref value) {
     const auto found = known_.find(object);
     return found != known_.end() ? found->second.stand_in : value;
   }
-  if (known_.count(object) == 0) born_.insert(object);
+  if (known_.count(object) == 0 && !traits.identity) note_birth(object);  // C code makes no definitions
   return value;
 }
 
-Ref Heap::dict_item(PyObject* dict, PyObject* key) {
+Ref Heap::dict_item(PyObject* dict, PyObject* given) {
+  const Ref plain = plain_key(given);
+  PyObject* key = plain.get();
   PyObject* value = PyDict_GetItemWithError(dict, key);
   if (value == nullptr && PyErr_Occurred()) throw_python_error();
   const SourceId source = source_of(dict);
-  if (!source) return value ? adopt(Ref::borrow(value)) : Ref();
+  const Change* change = source ? changes_.find(dict) : nullptr;
+  if (!source || (change && change->wrote(key))) return value ? adopt(Ref::borrow(value)) : Ref();
   if (value == nullptr) {
     guards_.add(GuardKind::key_missing, source, key);
     return {};
@@ -112,14 +126,22 @@ Ref Heap::dict_item(PyObject* dict, PyObject* key) {
   return enter(sources().keyed(SourceKind::dict_item, source, key), value);
 }
 
-bool Heap::dict_contains(PyObject* dict, PyObject* key) {
+bool Heap::dict_contains(PyObject* dict, PyObject* given) {
+  const Ref plain = plain_key(given);
+  PyObject* key = plain.get();
   const bool present = checked(PyDict_Contains(dict, key)) != 0;
-  if (const SourceId source = source_of(dict)) guards_.add(present ? GuardKind::key_present : GuardKind::key_missing, source, key);
+  const SourceId source = source_of(dict);
+  const Change* change = source ? changes_.find(dict) : nullptr;
+  if (source && !(change && change->wrote(key))) guards_.add(present ? GuardKind::key_present : GuardKind::key_missing, source, key);
   return present;
 }
 
 Ref Heap::sequence_item(PyObject* sequence, Py_ssize_t index) {
-  const SourceId source = source_of(sequence);
+  SourceId source = source_of(sequence);
+  if (Change* change = source ? changes_.find(sequence) : nullptr) {
+    if (change->all_written) guard_original(sequence);
+    if (change->all_written || index >= change->size() || change->positions.count(index)) source = {};
+  }
   if (PyTuple_Check(sequence)) {
     PyObject* item = PyTuple_GET_ITEM(sequence, index);
     return source ? enter(sources().item(SourceKind::tuple_item, source, index), item) : adopt(Ref::borrow(item));
@@ -134,7 +156,10 @@ Ref Heap::sequence_item(PyObject* sequence, Py_ssize_t index) {
 
 Py_ssize_t Heap::length(PyObject* container) {
   const Py_ssize_t size = PyDict_Check(container) ? PyDict_GET_SIZE(container) : checked(PyObject_Size(container));
-  if (const SourceId source = source_of(container)) guards_.add_length(source, size);
+  const SourceId source = source_of(container);
+  Change* change = source ? changes_.find(container) : nullptr;
+  if (change && (PyDict_Check(container) || change->all_written)) guard_original(container);
+  else if (source) guards_.add_length(source, change ? change->size() : size);
   return size;
 }
 
@@ -148,14 +173,31 @@ PyObject* Heap::attributes_of(PyObject* object) {
 PyObject* Heap::type_attribute(PyTypeObject* type, PyObject* name) {
   PyObject* found = compat::type_lookup(type, name);
   // Built-in types cannot be changed; a class made in this capture is not there at the next call.
-  if (types_.of(type).python_class && !is_born(reinterpret_cast<PyObject*>(type))) guards_.add_type_attribute(type, name, found);
+  if (types_.of(type).python_class && !is_born(reinterpret_cast<PyObject*>(type)) && !wrote_along_bases(type, name)) guards_.add_type_attribute(type, name, found);
   return found;
 }
 
 Ref Heap::part(SourceKind kind, PyObject* owner, PyObject* value) {
   const SourceId source = source_of(owner);
-  if (!source) return adopt(Ref::borrow(value));
+  if (!source || (kind == SourceKind::cell_contents && wrote_cell(owner))) return adopt(Ref::borrow(value));
   return enter(sources().part(kind, source), value);
+}
+
+std::pair<Ref, SourceId> Heap::advance(PyObject* iterator) {
+  auto [entry, first] = progress_.try_emplace(iterator);
+  Progress& progress = entry->second;
+  if (first) progress.copy = copy_of_iterator(iterator);
+  if (!progress.copy) {
+    progress_.erase(entry);
+    throw GraphBreak(fmt::format("a {} that is older than the call is advanced", Py_TYPE(iterator)->tp_name));
+  }
+  const SourceId source = source_of(iterator);
+  Ref item = Ref::steal(PyIter_Next(progress.copy.get()));
+  if (!item && PyErr_Occurred()) throw_python_error();
+  guards_.add_items_to_come(source, progress.taken, static_cast<bool>(item));
+  journal_.add_advance(iterator);
+  if (!item) return {};
+  return {item, sources().item(SourceKind::upcoming, source, progress.taken++)};
 }
 
 void Heap::found_different(PyObject* left, PyObject* right) {
@@ -196,27 +238,34 @@ void Heap::expose(PyObject* object, int depth) {
   }
 }
 
+void Heap::guard_keys(SourceId source, PyObject* dict) {
+  Ref items = items_past_override(dict), keys = checked(PyTuple_New(PyList_GET_SIZE(items.get())));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys.get()); ++i) PyTuple_SET_ITEM(keys.get(), i, Py_NewRef(PyTuple_GET_ITEM(PyList_GET_ITEM(items.get(), i), 0)));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys.get()); ++i)
+    if (!is_key_by_value(types_.of(PyTuple_GET_ITEM(keys.get(), i)))) throw GraphBreak("a dict whose keys are objects is read as a whole");
+  guards_.add(GuardKind::dict_keys, source, keys.get());
+}
+
+void Heap::guard_items_of_set(SourceId source, PyObject* items) {
+  Ref copy = checked(PyFrozenSet_New(items)), tuple = checked(PySequence_Tuple(items));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple.get()); ++i)
+    if (!is_key_by_value(types_.of(PyTuple_GET_ITEM(tuple.get(), i)))) throw GraphBreak("a set of objects is read as a whole");
+  guards_.add(GuardKind::set_items, source, copy.get());
+}
+
 void Heap::expose_known(PyObject* object, SourceId source, const TypeTraits& traits) {
-  switch (traits.container) {
+  const Exposing exposing(*this);
+  if (changes_.find(object)) guard_original(object);
+  else switch (traits.container) {
     case Container::dict: {
-      Ref keys = checked(PySequence_Tuple(object));
-      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys.get()); ++i)
-        if (!is_key_by_value(types_.of(PyTuple_GET_ITEM(keys.get(), i)))) throw GraphBreak("a dict whose keys are objects is read as a whole");
-      guards_.add(GuardKind::dict_keys, source, keys.get());
+      guard_keys(source, object);
       Py_ssize_t position = 0;
       PyObject *key, *value;
       while (PyDict_Next(object, &position, &key, &value)) enter(sources().keyed(SourceKind::dict_item, source, key), value);
       break;
     }
     case Container::set:
-    case Container::frozen_set: {
-      Ref copy = checked(PyFrozenSet_New(object));
-      Ref iterator = checked(PyObject_GetIter(copy.get()));
-      while (Ref item = Ref::steal(PyIter_Next(iterator.get())))
-        if (!is_key_by_value(types_.of(item.get()))) throw GraphBreak("a set of objects is read as a whole");
-      guards_.add(GuardKind::set_items, source, copy.get());
-      break;
-    }
+    case Container::frozen_set: guard_items_of_set(source, object); break;
     default: {
       const Py_ssize_t size = length(object);
       for (Py_ssize_t i = 0; i < size; ++i) sequence_item(object, i);
@@ -252,20 +301,6 @@ Ref Heap::substitute(PyObject* object, int depth) {
     else PyTuple_SET_ITEM(copy.get(), i, replaced.release());
   }
   return changed ? copy : Ref::borrow(object);
-}
-
-void Heap::require_writable(PyObject* object, const char* what) {
-  if (is_born(object) && !source_of(object)) return;
-  throw GraphBreak(fmt::format("{} of a {} that is older than the call", what, Py_TYPE(object)->tp_name),
-                   "return the new value instead of storing it");
-}
-
-void Heap::rollback() {
-  while (!undo_.empty()) {
-    auto undo = std::move(undo_.back());
-    undo_.pop_back();
-    undo();
-  }
 }
 
 }  // namespace tenon::python

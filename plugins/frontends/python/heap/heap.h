@@ -5,8 +5,11 @@
 #include <functional>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
+#include "python/heap/changes.h"
+#include "python/heap/journal.h"
 #include "python/heap/type_traits.h"
 
 namespace tenon::python {
@@ -30,12 +33,13 @@ class Heap {
   Ref adopt(Ref value);
   /// Declares an object as born here.
   const Ref& born(const Ref& object) {
-    born_.insert(object.get());
+    note_birth(object.get());
     return object;
   }
   /// Where a known object was found; none for objects that were born here, for atoms and stand-ins.
   SourceId source_of(PyObject* object) const;
   bool is_born(PyObject* object) const { return born_.count(object) != 0; }
+  bool is_number(PyObject* object) { return types_.of(object).role == Recorder::Role::number; }
   bool is_stand_in(PyObject* object) { return types_.of(object).role == Recorder::Role::stand_in; }
 
   /// dict[key] past any override: the value as the program sees it, or empty when missing. The read is guarded.
@@ -44,6 +48,8 @@ class Heap {
   bool dict_contains(PyObject* dict, PyObject* key);
   /// list[index] or tuple[index] or deque[index], with 0 <= index < length.
   Ref sequence_item(PyObject* sequence, Py_ssize_t index);
+  /// A key as containers look it up: the int itself for a symbolic one.
+  Ref plain_key(PyObject* key) { return types_.of(key).role == Recorder::Role::number ? recorder_.plain_number(key) : Ref::borrow(key); }
   /// The length of a container. Guarded.
   Py_ssize_t length(PyObject* container);
   /// The `__dict__` of an instance, module or function, made known; null when it has none.
@@ -54,6 +60,9 @@ class Heap {
   Ref part(SourceKind kind, PyObject* owner, PyObject* value);
   /// Makes a container that is part of a known object known too, without counting as a read by the program.
   void make_known(PyObject* object, SourceId source);
+
+  /// The next item of an iterator that is older than the call, unlooked at, with its source; empty at the end. Guarded, and in the journal.
+  std::pair<Ref, SourceId> advance(PyObject* iterator);
 
   /// The program has seen that two objects are not one.
   void found_different(PyObject* left, PyObject* right);
@@ -69,9 +78,32 @@ class Heap {
     return found == reals_.end() ? nullptr : found->second;
   }
 
-  // ---- writes
-  /// Whether the program may change the object in place: it was born here. Else breaks the graph, naming `what`.
+  // ---- writes (writes.cpp): those to older objects go into the journal, and are taken back by the rollback
+  /// Whether the object is older than the call; false for one that was born here. Breaks the graph, naming `what`, for an unknown one.
+  bool is_older(PyObject* object, const char* what);
+  /// Breaks the graph, naming `what`, unless the object was born here: for changes that no journal can hold.
   void require_writable(PyObject* object, const char* what);
+  /// dict[key] = value past any override; deletes a key that is there when `value` is null.
+  void store_key(PyObject* dict, PyObject* key, PyObject* value);
+  /// object.__setattr__, or __delattr__ when `value` is null: a slot, an entry of the `__dict__`, an attribute of a class.
+  void store_attribute(PyObject* owner, PyObject* name, PyObject* value);
+  /// Empties the cell when `value` is null.
+  void store_cell(PyObject* cell, PyObject* value);
+  /// Must come before C code changes an older container. With `reads` what it does depends on what the container holds: guards all of it.
+  Change& before_change(PyObject* container, bool reads);
+  /// Guards all that an older, written container held before its first write.
+  void guard_original(PyObject* container);
+  /// Whether the program has written this attribute of a class, or this slot (by its descriptor) of an object.
+  bool wrote_attribute(PyObject* owner, PyObject* name_or_slot) const { return attributes_.count({owner, name_or_slot}) != 0; }
+  bool wrote_along_bases(PyTypeObject* type, PyObject* name) const;
+  bool wrote_cell(PyObject* cell) const { return attributes_.count({cell, nullptr}) != 0; }
+  Journal& journal() { return journal_; }
+  /// Until the end of the branch writes to all that is older than it break the graph.
+  void begin_branch() { branches_.emplace_back(); }
+  void end_branch() { branches_.pop_back(); }
+
+  /// Keeps an object until the capture ends: its address must stay its own.
+  void keep_alive(const Ref& object) { kept_.push_back(object); }
   /// Adds a step that takes back a change of real state.
   void on_rollback(std::function<void()> undo) { undo_.push_back(std::move(undo)); }
   /// Takes back all changes, last first.
@@ -91,6 +123,15 @@ class Heap {
   void enter_function(SourceId source, PyObject* object);
   void enter_bound_builtin(SourceId source, PyObject* object);
   void expose_known(PyObject* object, SourceId source, const TypeTraits& traits);
+  void guard_keys(SourceId source, PyObject* dict);
+  void guard_items_of_set(SourceId source, PyObject* items);
+  void note_birth(PyObject* object) {
+    born_.insert(object);
+    for (auto& branch : branches_) branch.insert(object);
+  }
+  void require_in_branch(PyObject* object, const char* what) const;
+  void store_slot(PyObject* owner, PyObject* slot, PyObject* value);
+  void store_attribute_of_class(PyObject* type, PyObject* name, PyObject* value);
 
   Recorder& recorder_;
   GuardSet& guards_;
@@ -102,7 +143,30 @@ class Heap {
   std::unordered_set<PyObject*> exposed_;
   std::unordered_map<PyObject*, PyObject*> reals_;  // stand-in -> real; both held by known_
   std::vector<std::function<void()>> undo_;
+  std::vector<Ref> kept_;
+  struct Progress {
+    Ref copy;
+    Py_ssize_t taken = 0;
+  };
+  std::unordered_map<PyObject*, Progress> progress_;  // of older iterators
+  Changes changes_;
+  Journal journal_;
+  std::vector<std::unordered_set<PyObject*>> branches_;  // what has been born in each of the branches that are being recorded
+  struct PairHash {
+    std::size_t operator()(const std::pair<PyObject*, PyObject*>& pair) const {
+      return std::hash<PyObject*>()(pair.first) * 31 + std::hash<PyObject*>()(pair.second);
+    }
+  };
+  std::unordered_set<std::pair<PyObject*, PyObject*>, PairHash> attributes_;  // written: (class, name), (object, slot), (cell, null)
   std::vector<SourceId> inputs_;
+  /// While it lives, C code is about to read the objects themselves: no int among them becomes a symbol.
+  struct Exposing {
+    explicit Exposing(Heap& heap) : flag(heap.exposing_), before(std::exchange(flag, true)) {}
+    ~Exposing() { flag = before; }
+    bool& flag;
+    bool before;
+  };
+  bool exposing_ = false;
 };
 
 }  // namespace tenon::python

@@ -2,93 +2,151 @@
 
 #include "python/compat/object_layout.h"
 #include "python/evaluator/graph_break.h"
+#include "python/heap/names.h"
 #include "python/heap/type_traits.h"
 
 namespace tenon::python {
 namespace {
 
 using Kind = ResultTemplate::Kind;
+using Node = ResultTemplate::Node;
 
 class Builder {
  public:
-  Builder(const std::vector<ResultTemplate::Node>& nodes, PyObject* const* values, PyObject* const* outputs) : nodes_(nodes), values_(values), outputs_(outputs) {}
+  Builder(const std::vector<Node>& nodes, PyObject* const* values, PyObject* const* outputs) : nodes_(nodes), values_(values), outputs_(outputs) {}
 
-  Ref build() {
-    for (const ResultTemplate::Node& node : nodes_) built_.push_back(make(node));
-    return built_.back();
+  std::vector<Ref> build() {
+    built_.reserve(nodes_.size());
+    for (const Node& node : nodes_) built_.push_back(make(node));
+    // What has a hash of its own must be whole before it becomes a key.
+    for (std::size_t at = 0; at < nodes_.size(); ++at)
+      if (!is_hashed(nodes_[at].kind)) fill(nodes_[at], built_[at].get());
+    for (std::size_t at = nodes_.size(); at-- > 0;)
+      if (is_hashed(nodes_[at].kind)) fill(nodes_[at], built_[at].get());
+    return std::move(built_);
   }
 
  private:
-  const Ref& child(const ResultTemplate::Node& node, std::size_t at) const { return built_[node.children[at]]; }
+  static bool is_hashed(Kind kind) { return kind == Kind::dict || kind == Kind::set || kind == Kind::ordered_dict || kind == Kind::default_dict; }
+  const Ref& child(const Node& node, std::size_t at) const { return built_[node.children[at]]; }
 
-  Ref list(const ResultTemplate::Node& node) const {
-    Ref made = checked(PyList_New(static_cast<Py_ssize_t>(node.children.size())));
-    for (std::size_t at = 0; at < node.children.size(); ++at) PyList_SET_ITEM(made.get(), at, Ref(child(node, at)).release());
-    return made;
-  }
-
-  Ref tuple(const ResultTemplate::Node& node) const {
+  Ref tuple(const Node& node) const {
     Ref made = checked(PyTuple_New(static_cast<Py_ssize_t>(node.children.size())));
     for (std::size_t at = 0; at < node.children.size(); ++at) PyTuple_SET_ITEM(made.get(), at, Ref(child(node, at)).release());
     return made;
   }
 
-  Ref fill(Ref dict, const ResultTemplate::Node& node) const {
-    for (std::size_t at = 0; at + 1 < node.children.size(); at += 2) checked(PyObject_SetItem(dict.get(), child(node, at).get(), child(node, at + 1).get()));
-    return dict;
-  }
-
   /// A subclass of tuple: named tuples through the plain constructor of tuple, structure sequences through their own.
-  Ref tuple_subclass(const ResultTemplate::Node& node) const {
+  Ref tuple_subclass(const Node& node) const {
     auto* type = reinterpret_cast<PyTypeObject*>(node.object.get());
     Ref arguments = checked(PyTuple_Pack(1, tuple(node).get()));
     PyTypeObject* maker = PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && type->tp_new != nullptr ? &PyTuple_Type : type;
     return checked(maker->tp_new(type, arguments.get(), nullptr));
   }
 
-  Ref instance(const ResultTemplate::Node& node) const {
-    auto* type = reinterpret_cast<PyTypeObject*>(node.object.get());
+  /// An empty object of the node's class (or of `base` itself), past any `__new__` and `__init__` of its own.
+  static Ref empty(PyTypeObject* base, const Node& node) {
     Ref nothing = checked(PyTuple_New(0));
-    Ref made = checked(type->tp_new(type, nothing.get(), nullptr));
-    // Past any __setattr__ of the class, as its state was taken.
-    for (std::size_t at = 0; at < node.children.size(); ++at)
-      checked(PyObject_GenericSetAttr(made.get(), PyTuple_GET_ITEM(node.names.get(), at), child(node, at).get()));
-    return made;
+    auto* type = node.object ? reinterpret_cast<PyTypeObject*>(node.object.get()) : base;
+    return checked(base->tp_new(type, nothing.get(), nullptr));
   }
 
-  Ref function(const ResultTemplate::Node& node) const {
+  static Ref function(const Node& node) {
     PyObject* parts = node.object.get();
-    Ref made = checked(PyFunction_NewWithQualName(PyTuple_GET_ITEM(parts, 0), PyTuple_GET_ITEM(parts, 1), PyTuple_GET_ITEM(parts, 2)));
-    if (!child(node, 0).is(Py_None)) checked(PyFunction_SetDefaults(made.get(), child(node, 0).get()));
-    if (!child(node, 1).is(Py_None)) checked(PyFunction_SetKwDefaults(made.get(), child(node, 1).get()));
-    if (!child(node, 2).is(Py_None)) checked(PyFunction_SetClosure(made.get(), child(node, 2).get()));
+    return checked(PyFunction_NewWithQualName(PyTuple_GET_ITEM(parts, 0), PyTuple_GET_ITEM(parts, 1), PyTuple_GET_ITEM(parts, 2)));
+  }
+
+  static Ref deque(const Node& node) {
+    Ref made = empty(library_types().deque, node);
+    Ref arguments = checked(Py_BuildValue("(()O)", node.detail.get()));
+    checked(library_types().deque->tp_init(made.get(), arguments.get(), nullptr));
     return made;
   }
 
-  Ref make(const ResultTemplate::Node& node) const {
+  static Ref exception(const Node& node) {
+    auto* type = reinterpret_cast<PyTypeObject*>(node.object.get());
+    PyTypeObject* base = type;
+    while (PyType_HasFeature(base, Py_TPFLAGS_HEAPTYPE)) base = base->tp_base;
+    return empty(base, node);
+  }
+
+  static Ref partial() {
+    PyObject* any = reinterpret_cast<PyObject*>(&PyType_Type);  // replaced by the state
+    return checked(PyObject_CallOneArg(reinterpret_cast<PyObject*>(library_types().partial), any));
+  }
+
+  Ref make(const Node& node) const {
     switch (node.kind) {
       case Kind::constant: return node.object;
       case Kind::source: return Ref::borrow(values_[node.index]);
       case Kind::output: return Ref::borrow(outputs_[node.index]);
-      case Kind::list: return list(node);
       case Kind::tuple: return tuple(node);
       case Kind::tuple_subclass: return tuple_subclass(node);
-      case Kind::dict: return fill(checked(PyDict_New()), node);
-      case Kind::ordered_dict: return fill(checked(PyObject_CallNoArgs(reinterpret_cast<PyObject*>(library_types().ordered_dict))), node);
-      case Kind::default_dict: return fill(checked(PyObject_CallOneArg(reinterpret_cast<PyObject*>(library_types().default_dict), node.object.get())), node);
-      case Kind::deque: return checked(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(library_types().deque), list(node).get(), node.object.get(), nullptr));
-      case Kind::set: return checked(PySet_New(list(node).get()));
-      case Kind::frozen_set: return checked(PyFrozenSet_New(list(node).get()));
+      case Kind::frozen_set: return checked(PyFrozenSet_New(tuple(node).get()));
       case Kind::slice: return checked(PySlice_New(child(node, 0).get(), child(node, 1).get(), child(node, 2).get()));
-      case Kind::instance: return instance(node);
-      case Kind::cell: return checked(PyCell_New(node.children.empty() ? nullptr : child(node, 0).get()));
-      case Kind::function: return function(node);
       case Kind::method: return checked(PyMethod_New(child(node, 0).get(), child(node, 1).get()));
+      case Kind::call: return checked(PyObject_CallObject(node.object.get(), tuple(node).get()));
+      case Kind::list: return node.object ? empty(&PyList_Type, node) : checked(PyList_New(0));
+      case Kind::dict: return node.object ? empty(&PyDict_Type, node) : checked(PyDict_New());
+      case Kind::set: return node.object ? empty(&PySet_Type, node) : checked(PySet_New(nullptr));
+      case Kind::ordered_dict: return empty(library_types().ordered_dict, node);
+      case Kind::default_dict: return empty(library_types().default_dict, node);
+      case Kind::deque: return deque(node);
+      case Kind::cell: return checked(PyCell_New(nullptr));
+      case Kind::partial: return partial();
+      case Kind::function: return function(node);
+      case Kind::instance: return empty(&PyBaseObject_Type, node);
+      case Kind::exception: return exception(node);
     }
     return {};
   }
 
-  const std::vector<ResultTemplate::Node>& nodes_;
+  void fill_pairs(const Node& node, PyObject* dict) const {
+    const bool ordered = node.kind == Kind::ordered_dict;
+    for (std::size_t at = 0; at + 1 < node.children.size(); at += 2) {
+      PyObject *key = child(node, at).get(), *value = child(node, at + 1).get();
+      // Past any __setitem__ of a subclass.
+      checked(ordered ? library_types().ordered_dict->tp_as_mapping->mp_ass_subscript(dict, key, value) : PyDict_SetItem(dict, key, value));
+    }
+  }
+
+  void fill_function(const Node& node, PyObject* function) const {
+    if (node.children.empty()) return;
+    checked(PyFunction_SetClosure(function, child(node, 0).get()));
+  }
+
+  void fill(const Node& node, PyObject* object) const {
+    switch (node.kind) {
+      case Kind::list:
+        for (std::size_t at = 0; at < node.children.size(); ++at) checked(PyList_Append(object, child(node, at).get()));
+        break;
+      case Kind::set:
+        for (std::size_t at = 0; at < node.children.size(); ++at) checked(PySet_Add(object, child(node, at).get()));
+        break;
+      case Kind::deque: {
+        static PyObject* const append = checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(library_types().deque), "append")).release();
+        for (std::size_t at = 0; at < node.children.size(); ++at) checked(PyObject_CallFunctionObjArgs(append, object, child(node, at).get(), nullptr));
+        break;
+      }
+      case Kind::dict:
+      case Kind::ordered_dict:
+      case Kind::default_dict: fill_pairs(node, object); break;
+      case Kind::cell:
+        if (!node.children.empty()) checked(PyCell_Set(object, child(node, 0).get()));
+        break;
+      case Kind::partial: checked(PyObject_CallMethod(object, "__setstate__", "((OOOO))", child(node, 0).get(), child(node, 1).get(), child(node, 2).get(), child(node, 3).get())); break;
+      case Kind::function: fill_function(node, object); break;
+      case Kind::call:
+        if (node.detail) checked(PyObject_CallMethod(object, "__setstate__", "O", node.detail.get()));
+        break;
+      default: break;
+    }
+    // Past any __setattr__ of the class, as its state was taken.
+    for (std::size_t at = 0; at < node.attributes.size(); ++at)
+      checked(PyObject_GenericSetAttr(object, PyTuple_GET_ITEM(node.names.get(), at), built_[node.attributes[at]].get()));
+  }
+
+  const std::vector<Node>& nodes_;
   PyObject* const* values_;
   PyObject* const* outputs_;
   std::vector<Ref> built_;
@@ -101,10 +159,20 @@ void ResultTemplate::bind(const CheckProgram& program) {
     if (node.kind == Kind::source) node.index = program.slot(sources[node.index]);
 }
 
-Ref ResultTemplate::build(PyObject* const* values, PyObject* const* outputs) const {
-  const Node& root = nodes.back();
-  if (root.kind == Kind::output) return Ref::borrow(outputs[root.index]);  // the common case: one tensor
-  return Builder(nodes, values, outputs).build();
+std::vector<Ref> ResultTemplate::build(PyObject* const* values, PyObject* const* outputs) const { return Builder(nodes, values, outputs).build(); }
+
+Ref ResultTemplate::build_one(std::uint32_t node, PyObject* const* values, PyObject* const* outputs) const {
+  if (nodes[node].kind == Kind::output) return Ref::borrow(outputs[nodes[node].index]);  // the common case: one tensor
+  return std::move(build(values, outputs)[node]);
+}
+
+int ResultTemplate::traverse(visitproc visit, void* arg) const {
+  for (const Node& node : nodes) {
+    Py_VISIT(node.object.get());
+    Py_VISIT(node.detail.get());
+    Py_VISIT(node.names.get());
+  }
+  return 0;
 }
 
 }  // namespace tenon::python

@@ -8,35 +8,47 @@
 
 namespace tenon::python {
 
-/// What a call returns, as a tree (with shared nodes) over constants, values of sources, and graph outputs.
+/// Objects that belong together (a result, the slots of frames, the operands of a journal) as nodes over constants, values of sources and
+/// graph outputs. One object is one node, so that identity is kept among all of them. Whoever needs an object keeps its node's number.
+///
+/// Nodes that can be part of a cycle (containers that change, instances, functions, cells) are made empty and filled when all nodes are
+/// there: their children may come later. The children of all others come before them.
 class ResultTemplate {
  public:
   enum class Kind : std::uint8_t {
     constant,  // an immutable object, shared by all calls
     source,    // an object that existed before the call
     output,    // a graph output
-    list, tuple, dict, set, frozen_set, slice,
-    tuple_subclass,  // named tuples, torch.return_types
-    deque, ordered_dict, default_dict,
-    instance,  // object.__new__ and its __dict__ and slots
-      cell, function, method,
+    // made whole
+    tuple, tuple_subclass, frozen_set, slice, method,
+    call,      // what `object` gives for the children as arguments: iterators, views, bound C functions
+    // made empty, filled later
+    list, dict, set, deque, ordered_dict, default_dict, partial, cell, function, instance, exception,
   };
   struct Node {
     Kind kind = Kind::constant;
-    Ref object;             // constant; the type of an instance; the attribute names (tuple) of an instance
-    std::uint32_t index = 0;  // slot in CheckProgram::values(), or number of the graph output
-    std::vector<std::uint32_t> children;
-    Ref names;              // instance: names of its attributes (tuple of str)
+    Ref object;               // constant; callable of a call; class of everything that has one to name; (code, globals, qualified name) of a function
+    std::uint32_t index = 0;  // source: slot in CheckProgram::values(); output: its number
+    std::vector<std::uint32_t> children;    // items; keys and values in turn
+    Ref detail;               // deque: maxlen; call: a state for `__setstate__`, or empty
+    Ref names;                // names of the attributes (tuple of str), or empty
+    std::vector<std::uint32_t> attributes;  // their values
   };
 
-  /// Builds the result. `values` are those of the CheckProgram, `outputs` the graph's outputs. Throws PythonError.
-  Ref build(PyObject* const* values, PyObject* const* outputs) const;
+  /// Builds every node: the object of node `i` is at `i`. `values` are those of the CheckProgram, `outputs` the graph's. Throws PythonError.
+  std::vector<Ref> build(PyObject* const* values, PyObject* const* outputs) const;
+
+  /// Builds the object of one node, for those who need no other.
+  Ref build_one(std::uint32_t node, PyObject* const* values, PyObject* const* outputs) const;
 
   /// The sources that it reads, while slots are not known yet; `bind` then replaces them.
   std::vector<SourceId> sources;
   void bind(const CheckProgram& program);
 
-  std::vector<Node> nodes;  // children come first; the last node is the result
+  /// Visits every object that is held, for the garbage collector.
+  int traverse(visitproc visit, void* arg) const;
+
+  std::vector<Node> nodes;
 };
 
 }  // namespace tenon::python

@@ -2,198 +2,295 @@
 
 #include <fmt/format.h>
 
-#include <unordered_map>
-
 #include "python/compat/object_layout.h"
+#include "python/heap/dict_access.h"
 #include "python/heap/names.h"
 
 namespace tenon::python {
 namespace {
 
-using Kind = ResultTemplate::Kind;
+PyObject* as_object(PyTypeObject* type) { return reinterpret_cast<PyObject*>(type); }
 
-class Writer {
- public:
-  Writer(Heap& heap, Recorder& recorder) : heap_(heap), recorder_(recorder) {}
-
-  std::uint32_t write(PyObject* object) {
-    if (const auto seen = done_.find(object); seen != done_.end()) {
-      if (seen->second == kOpen) throw GraphBreak("the result contains itself");
-      return seen->second;
-    }
-    done_[object] = kOpen;
-    const std::uint32_t node = classify(object);
-    done_[object] = node;
-    return node;
-  }
-
-  ResultTemplate result;
-
- private:
-  static constexpr std::uint32_t kOpen = ~0u;
-
-  std::uint32_t add(ResultTemplate::Node node) {
-    result.nodes.push_back(std::move(node));
-    return static_cast<std::uint32_t>(result.nodes.size() - 1);
-  }
-  std::uint32_t constant(PyObject* object) { return add({Kind::constant, Ref::borrow(object), 0, {}, {}}); }
-  std::uint32_t from_source(SourceId source) {
-    result.sources.push_back(source);
-    return add({Kind::source, {}, static_cast<std::uint32_t>(result.sources.size() - 1), {}, {}});
-  }
-
-  std::uint32_t classify(PyObject* object) {
-    const TypeTraits& traits = heap_.traits(object);
-    if (traits.role == Recorder::Role::stand_in) {
-      if (const SourceId source = recorder_.input_source(object)) return from_source(source);
-      return add({Kind::output, {}, recorder_.output(object), {}, {}});
-    }
-    if (traits.atom) return constant(object);
-    if (const SourceId source = heap_.source_of(object))
-      return heap_.sources()[source].kind == SourceKind::constant ? constant(object) : from_source(source);
-    if (traits.role == Recorder::Role::scalar) return constant(object);
-    if (traits.identity && !heap_.is_born(object)) return constant(object);
-    if (traits.container != Container::none) return container(object, traits);
-    return other(object, traits);
-  }
-
-  std::uint32_t sequence(Kind kind, PyObject* items, Ref detail = {}) {
-    ResultTemplate::Node node{kind, std::move(detail), 0, {}, {}};
-    for (Py_ssize_t at = 0; at < PySequence_Fast_GET_SIZE(items); ++at) node.children.push_back(write(PySequence_Fast_GET_ITEM(items, at)));
-    return add(std::move(node));
-  }
-
-  std::uint32_t pairs(Kind kind, PyObject* dict, Ref detail = {}) {
-    ResultTemplate::Node node{kind, std::move(detail), 0, {}, {}};
+/// Whether a class and all its bases but `object` were made by class statements: their instances are `__dict__` and slots, nothing else.
+bool is_plain_class(PyTypeObject* type) {
+  PyObject* order = type->tp_mro;
+  for (Py_ssize_t at = 0; at + 1 < PyTuple_GET_SIZE(order); ++at) {
+    auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(order, at));
+    if (!PyType_HasFeature(base, Py_TPFLAGS_HEAPTYPE)) return false;
     Py_ssize_t position = 0;
     PyObject *key, *value;
-    while (PyDict_Next(dict, &position, &key, &value)) {
-      node.children.push_back(write(key));
-      node.children.push_back(write(value));
-    }
-    return add(std::move(node));
+    while (PyDict_Next(compat::type_dict(base), &position, &key, &value))
+      if (Py_TYPE(value) == &PyMethodDescr_Type) return false;  // a type that C code made
   }
+  return PyTuple_GET_ITEM(order, PyTuple_GET_SIZE(order) - 1) == as_object(&PyBaseObject_Type);
+}
 
-  std::uint32_t container(PyObject* object, const TypeTraits& traits) {
-    PyTypeObject* type = Py_TYPE(object);
-    const auto type_object = Ref::borrow(reinterpret_cast<PyObject*>(type));
-    if (!traits.exact && traits.container != Container::tuple) return subclass(object);
-    switch (traits.container) {
-      case Container::list: return sequence(Kind::list, object);
-      case Container::tuple: return sequence(traits.exact ? Kind::tuple : Kind::tuple_subclass, object, traits.exact ? Ref() : type_object);
-      case Container::set:
-      case Container::frozen_set: {
-        Ref items = checked(PySequence_List(object));
-        return sequence(traits.container == Container::set ? Kind::set : Kind::frozen_set, items.get());
-      }
-      case Container::deque: {
-        Ref items = checked(PySequence_List(object));
-        return sequence(Kind::deque, items.get(), checked(PyObject_GetAttr(object, names().maxlen)));
-      }
-      default: break;
-    }
-    if (type == library_types().ordered_dict) {
-      // Its order is its own, not the dict's below it.
-      Ref items = checked(PyObject_CallMethod(object, "items", nullptr));
-      Ref list = checked(PySequence_List(items.get()));
-      ResultTemplate::Node node{Kind::ordered_dict, {}, 0, {}, {}};
-      for (Py_ssize_t at = 0; at < PyList_GET_SIZE(list.get()); ++at) {
-        PyObject* pair = PyList_GET_ITEM(list.get(), at);
-        keep_.push_back(Ref::borrow(pair));
-        node.children.push_back(write(PyTuple_GET_ITEM(pair, 0)));
-        node.children.push_back(write(PyTuple_GET_ITEM(pair, 1)));
-      }
-      return add(std::move(node));
-    }
-    if (type == library_types().default_dict) return pairs(Kind::default_dict, object, checked(PyObject_GetAttr(object, names().default_factory)));
-    return pairs(Kind::dict, object);
-  }
-
-  std::uint32_t subclass(PyObject* object) { throw GraphBreak(fmt::format("the result holds a {}, which cannot be built again", Py_TYPE(object)->tp_name)); }
-
-  std::uint32_t other(PyObject* object, const TypeTraits& traits) {
-    if (PySlice_Check(object)) {
-      auto* slice = reinterpret_cast<PySliceObject*>(object);
-      ResultTemplate::Node node{Kind::slice, {}, 0, {write(slice->start), write(slice->stop), write(slice->step)}, {}};
-      return add(std::move(node));
-    }
-    if (PyMethod_Check(object)) {
-      ResultTemplate::Node node{Kind::method, {}, 0, {write(PyMethod_GET_FUNCTION(object)), write(PyMethod_GET_SELF(object))}, {}};
-      return add(std::move(node));
-    }
-    if (PyCell_Check(object)) {
-      ResultTemplate::Node node{Kind::cell, {}, 0, {}, {}};
-      if (PyObject* value = PyCell_GET(object)) node.children.push_back(write(value));
-      return add(std::move(node));
-    }
-    if (PyFunction_Check(object)) return function(object);
-    const bool plain = traits.python_class && Py_TYPE(object)->tp_new == PyBaseObject_Type.tp_new && !heap_.is_born(reinterpret_cast<PyObject*>(Py_TYPE(object)));
-    if (!plain) return subclass(object);
-    return instance(object);
-  }
-
-  std::uint32_t function(PyObject* object) {
-    auto* parts = reinterpret_cast<PyFunctionObject*>(object);
-    if (parts->func_dict != nullptr && PyDict_GET_SIZE(parts->func_dict) > 0) return subclass(object);
-    const auto part = [&](PyObject* value) { return write(value ? value : Py_None); };
-    ResultTemplate::Node node{Kind::function, checked(PyTuple_Pack(3, parts->func_code, parts->func_globals, parts->func_qualname)), 0,
-                              {part(parts->func_defaults), part(parts->func_kwdefaults), part(parts->func_closure)}, {}};
-    return add(std::move(node));
-  }
-
-  std::uint32_t instance(PyObject* object) {
-    ResultTemplate::Node node{Kind::instance, Ref::borrow(reinterpret_cast<PyObject*>(Py_TYPE(object))), 0, {}, {}};
-    std::vector<Ref> attribute_names;
-    if (PyObject* dict = compat::instance_dict(object)) {
-      Py_ssize_t position = 0;
-      PyObject *key, *value;
-      while (PyDict_Next(dict, &position, &key, &value)) {
-        attribute_names.push_back(Ref::borrow(key));
-        node.children.push_back(write(value));
-      }
-    }
-    collect_slots(object, attribute_names, node.children);
-    node.names = checked(PyTuple_New(static_cast<Py_ssize_t>(attribute_names.size())));
-    for (std::size_t at = 0; at < attribute_names.size(); ++at) PyTuple_SET_ITEM(node.names.get(), at, attribute_names[at].release());
-    return add(std::move(node));
-  }
-
-  /// Attributes in `__slots__`: member descriptors along the bases.
-  void collect_slots(PyObject* object, std::vector<Ref>& attribute_names, std::vector<std::uint32_t>& children) {
-    PyObject* order = Py_TYPE(object)->tp_mro;
-    for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(order); ++at) {
-      Py_ssize_t position = 0;
-      PyObject *key, *member;
-      while (PyDict_Next(compat::type_dict(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(order, at))), &position, &key, &member)) {
-        if (Py_TYPE(member) != &PyMemberDescr_Type) continue;
-        Ref value = Ref::steal(Py_TYPE(member)->tp_descr_get(member, object, reinterpret_cast<PyObject*>(Py_TYPE(object))));
-        if (!value) {
-          PyErr_Clear();
-          continue;
-        }
-        keep_.push_back(value);
-        attribute_names.push_back(Ref::borrow(key));
-        children.push_back(write(value.get()));
-      }
-    }
-  }
-
-  Heap& heap_;
-  Recorder& recorder_;
-  std::unordered_map<PyObject*, std::uint32_t> done_;
-  std::vector<Ref> keep_;  // objects made here must outlive `done_`, which knows them by address
-};
+[[noreturn]] void cannot_build(PyObject* object) {
+  throw GraphBreak(fmt::format("the result holds a {}, which cannot be built again", Py_TYPE(object)->tp_name));
+}
 
 }  // namespace
 
-ResultTemplate snapshot(Heap& heap, Recorder& recorder, PyObject* result) {
-  Writer writer(heap, recorder);
-  const std::uint32_t root = writer.write(result);
-  if (root + 1 != writer.result.nodes.size()) {
-    // The result is a part of something else in it only if it was written before: it is always last.
-    throw GraphBreak("the result contains itself");
+std::uint32_t Snapshot::add(PyObject* object) {
+  const std::uint32_t node = write(object);
+  while (!open_.empty()) {
+    auto [at, shell] = std::move(open_.back());
+    open_.pop_back();
+    fill(at, shell.get());
   }
-  return std::move(writer.result);
+  return node;
+}
+
+std::uint32_t Snapshot::add_source(SourceId source) {
+  result_.sources.push_back(source);
+  return append({.kind = Kind::source, .index = static_cast<std::uint32_t>(result_.sources.size() - 1)});
+}
+
+std::uint32_t Snapshot::append(Node node) {
+  result_.nodes.push_back(std::move(node));
+  return static_cast<std::uint32_t>(result_.nodes.size() - 1);
+}
+
+std::uint32_t Snapshot::shell(PyObject* object, Kind kind) {
+  const std::uint32_t at = append({.kind = kind});
+  open_.emplace_back(at, Ref::borrow(object));
+  return at;
+}
+
+std::uint32_t Snapshot::whole(Kind kind, Ref detail, std::initializer_list<PyObject*> children) {
+  Node node{.kind = kind, .object = std::move(detail)};
+  for (PyObject* each : children) node.children.push_back(write(each));
+  return append(std::move(node));
+}
+
+std::uint32_t Snapshot::sequence(Kind kind, Ref detail, PyObject* items) {
+  Node node{.kind = kind, .object = std::move(detail)};
+  for (Py_ssize_t at = 0; at < PySequence_Fast_GET_SIZE(items); ++at) node.children.push_back(write(PySequence_Fast_GET_ITEM(items, at)));
+  return append(std::move(node));
+}
+
+std::uint32_t Snapshot::write(PyObject* object) {
+  if (const auto seen = done_.find(object); seen != done_.end()) return seen->second;
+  const std::uint32_t node = classify(object);
+  done_[object] = node;
+  keep_.push_back(Ref::borrow(object));
+  return node;
+}
+
+std::uint32_t Snapshot::classify(PyObject* object) {
+  const TypeTraits& traits = heap_.traits(object);
+  const auto constant = [&] { return append({.kind = Kind::constant, .object = Ref::borrow(object)}); };
+  if (traits.role == Recorder::Role::stand_in) {
+    if (const SourceId source = recorder_.input_source(object)) return add_source(source);
+    return append({.kind = Kind::output, .index = recorder_.output(object)});
+  }
+  if (traits.role == Recorder::Role::number) return append({.kind = Kind::output, .index = recorder_.output(object)});
+  // A torch.Size is an atom, too, unless it holds sizes that vary.
+  if (traits.atom && PyTuple_Check(object))
+    for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(object); ++at)
+      if (heap_.is_number(PyTuple_GET_ITEM(object, at))) return sequence(Kind::tuple_subclass, Ref::borrow(as_object(Py_TYPE(object))), object);
+  if (traits.atom) return constant();
+  if (const SourceId source = heap_.source_of(object)) return heap_.sources()[source].kind == SourceKind::constant ? constant() : add_source(source);
+  if (traits.role == Recorder::Role::scalar) return constant();
+  if (traits.role == Recorder::Role::tensor) {
+    Ref seen = heap_.adopt(Ref::borrow(object));  // its stand-in, or a break
+    return write(seen.get());
+  }
+  if (traits.identity && !heap_.is_born(object)) return constant();
+  if (traits.container != Container::none) return container(object, traits);
+  return other(object, traits);
+}
+
+std::uint32_t Snapshot::container(PyObject* object, const TypeTraits& traits) {
+  PyTypeObject* type = Py_TYPE(object);
+  Ref own_class = traits.exact ? Ref() : Ref::borrow(as_object(type));
+  if (own_class && heap_.is_born(own_class.get())) cannot_build(object);
+  switch (traits.container) {
+    case Container::list: return shell(object, Kind::list);
+    case Container::set: return shell(object, Kind::set);
+    case Container::deque: return shell(object, Kind::deque);
+    case Container::tuple: return sequence(traits.exact ? Kind::tuple : Kind::tuple_subclass, std::move(own_class), object);
+    case Container::frozen_set: {
+      if (!traits.exact) cannot_build(object);
+      Ref items = checked(PySequence_List(object));
+      return sequence(Kind::frozen_set, {}, items.get());
+    }
+    default: break;
+  }
+  if (PyType_IsSubtype(type, library_types().ordered_dict)) return shell(object, Kind::ordered_dict);
+  if (PyType_IsSubtype(type, library_types().default_dict)) return shell(object, Kind::default_dict);
+  return shell(object, Kind::dict);
+}
+
+std::uint32_t Snapshot::other(PyObject* object, const TypeTraits& traits) {
+  PyTypeObject* type = Py_TYPE(object);
+  if (PySlice_Check(object)) {
+    auto* slice = reinterpret_cast<PySliceObject*>(object);
+    return whole(Kind::slice, {}, {slice->start, slice->stop, slice->step});
+  }
+  if (PyMethod_Check(object)) return whole(Kind::method, {}, {PyMethod_GET_FUNCTION(object), PyMethod_GET_SELF(object)});
+  if (PyCell_Check(object)) return shell(object, Kind::cell);
+  if (PyFunction_Check(object)) return shell(object, Kind::function);
+  if (type == library_types().partial) return shell(object, Kind::partial);
+  if (PyDictKeys_Check(object) || PyDictValues_Check(object) || PyDictItems_Check(object)) {
+    const char* method = PyDictKeys_Check(object) ? "keys" : PyDictValues_Check(object) ? "values" : "items";
+    return whole(Kind::call, checked(PyObject_GetAttrString(as_object(&PyDict_Type), method)), {compat::dict_of_view(object)});
+  }
+  const bool bound = (PyCFunction_Check(object) && PyCFunction_GET_SELF(object) != nullptr) || type == compat::method_wrapper_type();
+  if (bound) {
+    Ref self = checked(PyObject_GetAttr(object, names().__self__)), name = checked(PyObject_GetAttr(object, names().__name__));
+    if (!PyType_Check(self.get()) && !PyModule_Check(self.get())) {
+      static PyObject* const getter = checked(PyObject_GetAttrString(checked(PyImport_ImportModule("builtins")).get(), "getattr")).release();
+      return whole(Kind::call, Ref::borrow(getter), {self.get(), name.get()});
+    }
+  }
+  if (traits.iterator) return iterator(object);
+  if (heap_.is_born(as_object(type))) cannot_build(object);
+  if (PyExceptionInstance_Check(object) && !PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(PyExc_BaseExceptionGroup))) return shell(object, Kind::exception);
+  if (traits.python_class && is_plain_class(type)) return shell(object, Kind::instance);
+  cannot_build(object);
+}
+
+/// Built-in iterators say themselves how to make them again: (callable, arguments) or (callable, arguments, state).
+std::uint32_t Snapshot::iterator(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) cannot_build(object);
+  static const std::string_view known = " list_iterator list_reverseiterator tuple_iterator range_iterator str_ascii_iterator str_iterator enumerate zip reversed ";
+  if (known.find(fmt::format(" {} ", type->tp_name)) == std::string_view::npos) cannot_build(object);
+  Ref parts = checked(PyObject_CallMethod(object, "__reduce__", nullptr));
+  if (!PyTuple_Check(parts.get()) || PyTuple_GET_SIZE(parts.get()) < 2) cannot_build(object);
+  const std::uint32_t at = sequence(Kind::call, Ref::borrow(PyTuple_GET_ITEM(parts.get(), 0)), PyTuple_GET_ITEM(parts.get(), 1));
+  if (PyTuple_GET_SIZE(parts.get()) > 2 && PyTuple_GET_ITEM(parts.get(), 2) != Py_None) {
+    if (!PyLong_Check(PyTuple_GET_ITEM(parts.get(), 2))) cannot_build(object);
+    result_.nodes[at].detail = Ref::borrow(PyTuple_GET_ITEM(parts.get(), 2));
+  }
+  keep_.push_back(std::move(parts));
+  return at;
+}
+
+// ---- what is filled when all nodes are there
+
+void Snapshot::fill_items(std::uint32_t at, PyObject* items) {
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items); ++i) {
+    const std::uint32_t item = write(PySequence_Fast_GET_ITEM(items, i));
+    result_.nodes[at].children.push_back(item);
+  }
+}
+
+void Snapshot::fill_pairs(std::uint32_t at, PyObject* dict) {
+  Ref list = items_past_override(dict);
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); ++i) fill_items(at, PyList_GET_ITEM(list.get(), i));
+}
+
+/// Attributes in the `__dict__` and in slots (member descriptors along the bases), after those that are named.
+void Snapshot::fill_attributes(std::uint32_t at, PyObject* object, std::initializer_list<const char*> first) {
+  std::vector<Ref> all_names;
+  const auto attribute = [&](Ref name, PyObject* value) {
+    const std::uint32_t node = write(value);
+    all_names.push_back(std::move(name));
+    result_.nodes[at].attributes.push_back(node);
+  };
+  for (const char* name : first) {
+    Ref value = checked(PyObject_GetAttrString(object, name));
+    if (!value.is(Py_None)) attribute(checked(PyUnicode_InternFromString(name)), value.get());
+  }
+  if (PyObject* dict = compat::instance_dict(object)) {
+    Py_ssize_t position = 0;
+    PyObject *key, *value;
+    while (PyDict_Next(dict, &position, &key, &value)) attribute(Ref::borrow(key), value);
+  }
+  PyObject* order = Py_TYPE(object)->tp_mro;
+  for (Py_ssize_t base = 0; base < PyTuple_GET_SIZE(order); ++base) {
+    Py_ssize_t position = 0;
+    PyObject *key, *member;
+    while (PyDict_Next(compat::type_dict(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(order, base))), &position, &key, &member)) {
+      if (Py_TYPE(member) != &PyMemberDescr_Type || !compat::is_writable_member(member)) continue;
+      Ref value = Ref::steal(Py_TYPE(member)->tp_descr_get(member, object, as_object(Py_TYPE(object))));
+      if (value) attribute(Ref::borrow(key), value.get());
+      else PyErr_Clear();
+    }
+  }
+  if (all_names.empty()) return;
+  Ref tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(all_names.size())));
+  for (std::size_t i = 0; i < all_names.size(); ++i) PyTuple_SET_ITEM(tuple.get(), i, all_names[i].release());
+  result_.nodes[at].names = std::move(tuple);
+}
+
+void Snapshot::fill_function(std::uint32_t at, PyObject* object) {
+  auto* parts = reinterpret_cast<PyFunctionObject*>(object);
+  result_.nodes[at].object = checked(PyTuple_Pack(3, parts->func_code, parts->func_globals, parts->func_qualname));
+  if (parts->func_closure != nullptr) {
+    const std::uint32_t closure = write(parts->func_closure);
+    result_.nodes[at].children.push_back(closure);
+  }
+  Ref plain = checked(PyFunction_NewWithQualName(parts->func_code, parts->func_globals, parts->func_qualname));
+  std::vector<Ref> all_names;
+  const auto attribute = [&](const char* name, PyObject* value, PyObject* usual) {
+    if (value == nullptr || value == usual || (usual == nullptr && value == Py_None)) return;
+    const std::uint32_t node = write(value);
+    all_names.push_back(checked(PyUnicode_InternFromString(name)));
+    result_.nodes[at].attributes.push_back(node);
+  };
+  auto* usual = reinterpret_cast<PyFunctionObject*>(plain.get());
+  attribute("__defaults__", parts->func_defaults, usual->func_defaults);
+  attribute("__kwdefaults__", parts->func_kwdefaults, usual->func_kwdefaults);
+  attribute("__name__", parts->func_name, usual->func_name);
+  attribute("__doc__", parts->func_doc, usual->func_doc);
+  attribute("__module__", parts->func_module, usual->func_module);
+  if (parts->func_annotations != nullptr) {
+    Ref annotations = checked(PyObject_GetAttr(object, names().__annotations__));  // as a dict
+    keep_.push_back(annotations);
+    if (heap_.traits(annotations.get()).container == Container::dict) attribute("__annotations__", annotations.get(), nullptr);
+  }
+  if (parts->func_dict != nullptr && PyDict_GET_SIZE(parts->func_dict) > 0) attribute("__dict__", parts->func_dict, nullptr);
+  if (all_names.empty()) return;
+  Ref tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(all_names.size())));
+  for (std::size_t i = 0; i < all_names.size(); ++i) PyTuple_SET_ITEM(tuple.get(), i, all_names[i].release());
+  result_.nodes[at].names = std::move(tuple);
+}
+
+void Snapshot::fill_exception(std::uint32_t at, PyObject* object) {
+  result_.nodes[at].object = Ref::borrow(as_object(Py_TYPE(object)));
+  // Setting a cause sets `__suppress_context__` too, which comes after it as a member.
+  fill_attributes(at, object, {"args", "__cause__", "__context__"});
+}
+
+void Snapshot::fill(std::uint32_t at, PyObject* object) {
+  const Kind kind = result_.nodes[at].kind;
+  const bool has_class = kind != Kind::function && kind != Kind::cell && kind != Kind::partial && !heap_.traits(object).exact;
+  if (has_class) result_.nodes[at].object = Ref::borrow(as_object(Py_TYPE(object)));
+  switch (kind) {
+    case Kind::list: fill_items(at, object); break;
+    case Kind::set:
+    case Kind::deque: {
+      if (kind == Kind::deque) result_.nodes[at].detail = checked(PyObject_GetAttr(object, names().maxlen));
+      Ref iterator = checked((kind == Kind::set ? &PySet_Type : library_types().deque)->tp_iter(object));
+      Ref items = checked(PySequence_List(iterator.get()));
+      fill_items(at, items.get());
+      break;
+    }
+    case Kind::dict:
+    case Kind::ordered_dict:
+    case Kind::default_dict: fill_pairs(at, object); break;
+    case Kind::cell:
+      if (PyObject* value = PyCell_GET(object)) {
+        const std::uint32_t contents = write(value);
+        result_.nodes[at].children.push_back(contents);
+      }
+      return;
+    case Kind::partial:
+      for (const char* part : {"func", "args", "keywords", "__dict__"}) {
+        Ref value = checked(PyObject_GetAttrString(object, part));
+        const std::uint32_t node = write(value.get());
+        result_.nodes[at].children.push_back(node);
+      }
+      return;
+    case Kind::function: fill_function(at, object); return;
+    case Kind::exception: fill_exception(at, object); return;
+    default: break;
+  }
+  if (kind == Kind::default_dict) fill_attributes(at, object);  // `default_factory` is a member
+  else if (has_class) fill_attributes(at, object);
 }
 
 }  // namespace tenon::python

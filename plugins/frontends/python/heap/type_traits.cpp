@@ -40,7 +40,8 @@ bool is_identity(PyTypeObject* type) {
   if (PyType_IsSubtype(type, &PyType_Type) || PyType_IsSubtype(type, &PyModule_Type)) return true;
   if (PyType_IsSubtype(Py_TYPE(type), library_types().enum_meta)) return true;
   if (is_any(type, {&PyFunction_Type, &PyCFunction_Type, &PyCode_Type, &PyMethodDescr_Type, &PyWrapperDescr_Type, &PyClassMethodDescr_Type,
-                    &PyGetSetDescr_Type, &PyMemberDescr_Type, &PyProperty_Type, &PyStaticMethod_Type, &PyClassMethod_Type, library_types().lru_cache}))
+                    &PyGetSetDescr_Type, &PyMemberDescr_Type, &PyProperty_Type, &PyStaticMethod_Type, &PyClassMethod_Type, library_types().lru_cache,
+                    library_types().attribute_getter, library_types().item_getter, library_types().method_caller}))
     return true;
   const std::string_view name = type->tp_name;
   return name == "numpy.ufunc" || name == "numpy._ArrayFunctionDispatcher" || name == "OpOverload" || name == "OpOverloadPacket" ||
@@ -69,7 +70,8 @@ const LibraryTypes& library_types() {
   static const LibraryTypes types = {
       imported("collections", "deque"), imported("collections", "OrderedDict"), imported("collections", "defaultdict"),
       imported("functools", "partial"), imported("enum", "EnumMeta"),           imported("types", "MappingProxyType"),
-      imported("functools", "_lru_cache_wrapper"), &PyCell_Type,
+      imported("functools", "_lru_cache_wrapper"), &PyCell_Type, imported("functools", "cached_property"),
+      imported("operator", "attrgetter"), imported("operator", "itemgetter"), imported("operator", "methodcaller"),
   };
   return types;
 }
@@ -83,6 +85,7 @@ const TypeTraits& TypeTable::of(PyTypeObject* type) {
   traits.exact = traits.container != Container::none && is_exact(type);
   traits.python_class = PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE);
   if (!traits.atom) traits.role = recorder_.role(type);
+  if (traits.role == Recorder::Role::number) traits.atom = true;
   traits.identity = !traits.atom && traits.role == Recorder::Role::other && is_identity(type);
   traits.iterator = !traits.atom && !traits.python_class && compat::has_next(type);
   return traits;

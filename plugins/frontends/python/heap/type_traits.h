@@ -33,7 +33,7 @@ class TypeTable {
 
 /// `collections.deque`, `OrderedDict`, `defaultdict`, `functools.partial`: types that C Python exports only by import.
 struct LibraryTypes {
-  PyTypeObject *deque, *ordered_dict, *default_dict, *partial, *enum_meta, *mapping_proxy, *lru_cache, *cell;
+  PyTypeObject *deque, *ordered_dict, *default_dict, *partial, *enum_meta, *mapping_proxy, *lru_cache, *cell, *cached_property, *attribute_getter, *item_getter, *method_caller;
 };
 const LibraryTypes& library_types();
 

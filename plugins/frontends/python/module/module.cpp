@@ -4,7 +4,14 @@
 namespace tenon::python {
 namespace {
 
-int execute(PyObject* module) { return add_tensor_types(module) && add_call_types(module) ? 0 : -1; }
+/// The state of a capture, torch and NumPy belong to one interpreter.
+bool in_main_interpreter() {
+  if (PyInterpreterState_Get() == PyInterpreterState_Main()) return true;
+  PyErr_SetString(PyExc_ImportError, "Tenon runs in the main interpreter of a process only, not in a subinterpreter");
+  return false;
+}
+
+int execute(PyObject* module) { return in_main_interpreter() && add_tensor_types(module) && add_call_types(module) ? 0 : -1; }
 
 PyModuleDef_Slot kSlots[] = {
     {Py_mod_exec, reinterpret_cast<void*>(execute)},

@@ -63,6 +63,14 @@ PyObject* new_array_scalar(DType dtype, const void* data) {
   return PyArray_Scalar(const_cast<void*>(data), reinterpret_cast<PyArray_Descr*>(descriptor.get()), nullptr);
 }
 
+Ref array_over(DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, void* data, bool writeable) {
+  Extents extents = in_bytes(shape, strides, size_of(dtype));
+  Ref array = checked(PyArray_NewFromDescr(&PyArray_Type, PyArray_DescrFromType(numpy_type(dtype)), static_cast<int>(shape.size()), extents.shape.data(),
+                                           extents.strides.data(), data, writeable ? NPY_ARRAY_WRITEABLE : 0, nullptr));
+  PyArray_UpdateFlags(reinterpret_cast<PyArrayObject*>(array.get()), NPY_ARRAY_UPDATE_ALL);
+  return array;
+}
+
 Ref array_view(PyObject* base, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, std::int64_t offset, bool writeable) {
   auto* array = reinterpret_cast<PyArrayObject*>(base);
   PyArray_Descr* descriptor = PyArray_DESCR(array);

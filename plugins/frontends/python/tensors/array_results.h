@@ -16,6 +16,9 @@ PyObject* new_array(DType dtype, std::span<const std::int64_t> shape, std::span<
 /// A NumPy scalar (numpy.float32 and the like) with the value at `data`.
 PyObject* new_array_scalar(DType dtype, const void* data);
 
+/// An array over memory that somebody else owns and that outlives it. Strides in elements.
+Ref array_over(DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, void* data, bool writeable);
+
 /// A view of an array: strides and offset in elements, from the array's first element.
 Ref array_view(PyObject* base, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, std::int64_t offset, bool writeable);
 

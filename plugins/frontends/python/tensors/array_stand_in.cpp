@@ -4,7 +4,9 @@
 #include <functional>
 
 #include "python/evaluator/graph_break.h"
+#include "python/symbols/symbolic_int.h"
 #include "python/tensors/numpy_api.h"
+#include "python/tensors/symbolic_scalar.h"
 #include "python/tensors/tensor_recorder.h"
 
 namespace tenon::python {
@@ -48,7 +50,7 @@ bool is_scalar(PyObject* stand_in) {
 /// Whether NumPy would take the operand itself, instead of leaving the operator to the operand's type.
 bool takes_part(PyObject* object) {
   return is_stand_in(object) || PyLong_Check(object) || PyFloat_Check(object) || PyComplex_Check(object) || PyList_Check(object) ||
-         PyTuple_Check(object) || PyArray_Check(object) || PyArray_CheckScalar(object) || object == Py_None || PyUnicode_Check(object);
+         PyTuple_Check(object) || is_symbolic_int(object) || is_symbolic_scalar(object) || PyArray_Check(object) || PyArray_CheckScalar(object) || object == Py_None || PyUnicode_Check(object);
 }
 
 // ---- operators: each is a ufunc
@@ -72,9 +74,11 @@ PyObject* unary(PyObject* a) {
 
 template <const UfuncName& name>
 PyObject* in_place(PyObject* a, PyObject* b) {
-  if (is_scalar(a)) return binary<name>(a, b);  // scalars are immutable: Python rebinds the name
-  set_break_signal("an in-place operator on a NumPy array", "use the operator that gives a new array");
-  return nullptr;
+  static PyObject* const function = numpy_function(name.text);
+  if (is_scalar(a) || !is_stand_in(a) || !takes_part(b)) return binary<name>(a, b);  // scalars are immutable: Python rebinds the name
+  Ref out = Ref::steal(PyTuple_Pack(1, a)), args = Ref::steal(PyTuple_Pack(2, a, b)), kwargs = Ref::steal(PyDict_New());
+  if (!out || !args || !kwargs || PyDict_SetItemString(kwargs.get(), "out", out.get()) < 0) return nullptr;
+  return record(function, args, kwargs.get());
 }
 
 constexpr UfuncName kAdd{"add"}, kSubtract{"subtract"}, kMultiply{"multiply"}, kRemainder{"remainder"}, kDivmod{"divmod"}, kNegative{"negative"},
@@ -206,9 +210,14 @@ PyObject* subscript(PyObject* self, PyObject* key) {
   return record(get_item, Ref::steal(PyTuple_Pack(2, self, key)));
 }
 
-int assign(PyObject*, PyObject*, PyObject*) {
-  set_break_signal("an assignment to elements of a NumPy array", "use numpy.where, or build the array from its parts");
-  return -1;
+int assign(PyObject* self, PyObject* key, PyObject* value) {
+  static PyObject* const set_item = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyArray_Type), "__setitem__");
+  if (!value) {
+    PyErr_SetString(PyExc_ValueError, "cannot delete array elements");
+    return -1;
+  }
+  Ref done = Ref::steal(record(set_item, Ref::steal(PyTuple_Pack(3, self, key, value))));
+  return done ? 0 : -1;
 }
 
 PyObject* iterate(PyObject* self) {

@@ -43,6 +43,8 @@ T read(const void* data) {
 
 }  // namespace
 
+bool only_moves(const ir::Graph& graph, ir::NodeId node) { return is_a_move(graph, node); }
+
 bool only_moves_elements(const ir::Graph& graph, std::size_t first) {
   for (std::size_t i = first; i < graph.nodes().size(); ++i)
     if (!is_a_move(graph, graph.nodes()[i])) return false;
@@ -68,19 +70,39 @@ void set_result_type(TensorSpec& spec, const ForeignFunction& function, bool all
   spec.type = reinterpret_cast<PyArray_Descr*>(descriptor.get())->typeobj;
 }
 
-Ref call_quietly(PyObject* callable, PyObject* args, PyObject* kwargs, ops::Flavour flavour) {
-  if (flavour == ops::Flavour::torch) return checked(PyObject_Call(callable, args, kwargs));
+namespace {
+
+/// Calls under np.errstate(all=mode).
+Ref call_under_errstate(const char* mode, PyObject* callable, PyObject* args, PyObject* kwargs) {
   Ref numpy = checked(PyImport_ImportModule("numpy"));
-  Ref settings = checked(Py_BuildValue("{ss}", "all", "ignore"));
+  Ref settings = checked(Py_BuildValue("{ss}", "all", mode));
   Ref errstate = checked(PyObject_GetAttrString(numpy.get(), "errstate"));
-  Ref quiet = checked(PyObject_VectorcallDict(errstate.get(), nullptr, 0, settings.get()));
-  checked(PyObject_CallMethod(quiet.get(), "__enter__", nullptr));
+  Ref entered = checked(PyObject_VectorcallDict(errstate.get(), nullptr, 0, settings.get()));
+  checked(PyObject_CallMethod(entered.get(), "__enter__", nullptr));
   PyObject* answer = PyObject_Call(callable, args, kwargs);
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  Ref left = Ref::steal(PyObject_CallMethod(quiet.get(), "__exit__", "OOO", Py_None, Py_None, Py_None));
+  Ref left = Ref::steal(PyObject_CallMethod(entered.get(), "__exit__", "OOO", Py_None, Py_None, Py_None));
   PyErr_Restore(type, value, traceback);
   return checked(answer);
+}
+
+}  // namespace
+
+Ref call_quietly(PyObject* callable, PyObject* args, PyObject* kwargs, ops::Flavour flavour) {
+  if (flavour == ops::Flavour::torch) return checked(PyObject_Call(callable, args, kwargs));
+  return call_under_errstate("ignore", callable, args, kwargs);
+}
+
+Ref call_for_good(PyObject* callable, PyObject* args, PyObject* kwargs, ops::Flavour flavour) {
+  if (flavour == ops::Flavour::torch) return checked(PyObject_Call(callable, args, kwargs));
+  try {
+    return call_under_errstate("raise", callable, args, kwargs);
+  } catch (const PythonError&) {
+    if (!PyErr_ExceptionMatches(PyExc_FloatingPointError)) throw;
+    PyErr_Clear();
+    throw GraphBreak("a floating-point error in arithmetic on constants, of which NumPy warns on every call");
+  }
 }
 
 std::shared_ptr<std::vector<unsigned char>> row_major_bytes(const TensorSpec& spec, PyObject* object) {
@@ -108,6 +130,11 @@ Ref copying_function(TensorKind kind) {
   const bool torch = kind == TensorKind::torch;
   Ref module = torch ? torch_library()->module : checked(PyImport_ImportModule("numpy"));
   return checked(PyObject_GetAttrString(module.get(), torch ? "clone" : "copy"));
+}
+
+Ref function_that_keeps_strides() {
+  Ref module = checked(PyImport_ImportModule("tenon._copies"));
+  return checked(PyObject_GetAttrString(module.get(), "copy_with_strides"));
 }
 
 ir::Literal literal_of(DType dtype, const void* data) {

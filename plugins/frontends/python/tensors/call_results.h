@@ -16,6 +16,7 @@ namespace tenon::python {
 inline constexpr std::size_t kLargestConstant = std::size_t{1} << 24;
 
 /// Whether every node from `first` on does nothing but give elements of one operand in another order: its result may be a view.
+bool only_moves(const ir::Graph& graph, ir::NodeId node);
 bool only_moves_elements(const ir::Graph& graph, std::size_t first);
 
 /// Whether a keyword asks for a memory layout.
@@ -27,11 +28,17 @@ void set_result_type(TensorSpec& spec, const ForeignFunction& function, bool all
 /// Calls a library function on twins, without warnings about the zeros in them.
 Ref call_quietly(PyObject* callable, PyObject* args, PyObject* kwargs, ops::Flavour flavour);
 
+/// Calls a library function whose result stands for all later calls. Throws GraphBreak when NumPy would warn: it must do so every time.
+Ref call_for_good(PyObject* callable, PyObject* args, PyObject* kwargs, ops::Flavour flavour);
+
 /// The elements of a tensor or array, copied in row-major order.
 std::shared_ptr<std::vector<unsigned char>> row_major_bytes(const TensorSpec& spec, PyObject* object);
 
 /// torch.clone or numpy.copy.
 Ref copying_function(TensorKind kind);
+
+/// The package's function that copies strides with gaps and negative steps, too.
+Ref function_that_keeps_strides();
 
 /// The number at `data`, as a literal of the graph.
 ir::Literal literal_of(DType dtype, const void* data);

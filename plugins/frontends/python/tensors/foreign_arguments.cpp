@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "python/evaluator/graph_break.h"
+#include "python/symbols/symbolic_int.h"
 #include "python/tensors/numpy_api.h"
 #include "python/tensors/torch_library.h"
 
@@ -44,6 +45,7 @@ std::int64_t integer(PyObject* object) {
 
 std::optional<ir::Dim> slice_part(PyObject* object) {
   if (object == Py_None) return std::nullopt;
+  if (is_symbolic_int(object)) return integer_of(object);
   if (!PyIndex_Check(object)) throw GraphBreak("a slice bound that is no integer");
   Ref number = checked(PyNumber_Index(object));
   return ir::Dim(integer(number.get()));
@@ -95,6 +97,7 @@ bool is_memory_format(PyObject* object) {
 
 ops::ForeignArgument foreign_argument(PyObject* object, ops::Flavour flavour, const ValueOf& value_of) {
   if (auto value = value_of(object)) return {*value};
+  if (is_symbolic_int(object)) return {*integer_of(object)};
   if (object == Py_None) return {std::monostate{}};
   if (PyBool_Check(object)) return {object == Py_True};
   if (PyLong_Check(object)) return {ir::Dim(integer(object))};

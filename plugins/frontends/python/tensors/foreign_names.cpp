@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "python/compat/object_layout.h"
 #include "python/evaluator/graph_break.h"
 #include "python/tensors/array_stand_in.h"
 #include "python/tensors/numpy_api.h"
@@ -28,7 +29,8 @@ const std::unordered_set<std::string_view> kData = {"item",     "tolist",    "__
                                                     "tobytes",  "untyped_storage", "storage", "__reduce_ex__", "__deepcopy__"};
 
 // What makes a tensor from Python values, as torch names it.
-const std::unordered_set<std::string_view> kCreation = {"tensor", "as_tensor", "from_numpy", "scalar_tensor", "finfo", "iinfo"};
+const std::unordered_set<std::string_view> kCreation = {"tensor", "as_tensor", "from_numpy", "scalar_tensor", "finfo",    "iinfo",
+                                                        "empty",  "logspace",  "tril_indices", "triu_indices"};
 
 // What gives the elements of self as they are; whether in new memory, the library says.
 const std::unordered_set<std::string_view> kSameElements = {"contiguous", "clone", "detach", "cpu", "data", "alias", "copy", "resolve_conj", "resolve_neg"};
@@ -61,8 +63,18 @@ bool is_tensor_class(const TorchLibrary& torch, PyObject* type) {
 /// torch calls its methods for `/` by the names of Python 2.
 std::string method_name(std::string name) { return name == "__rdiv__" ? "__rtruediv__" : name == "__div__" ? "__truediv__" : name; }
 
+/// "aten.add.Tensor" of a callable of torch.ops; empty for anything else.
+std::string operator_name(PyObject* callable) {
+  const std::string_view type = Py_TYPE(callable)->tp_name;
+  if (type != "OpOverload" && type != "OpOverloadPacket") return {};
+  if (text_attribute(reinterpret_cast<PyObject*>(Py_TYPE(callable)), "__module__") != "torch._ops") return {};
+  Ref name = checked(PyObject_Str(callable));
+  return PyUnicode_AsUTF8(name.get());
+}
+
 /// The candidates of a torch callable's public name, most specific first.
 std::vector<std::string> torch_names(const TorchLibrary& torch, PyObject* callable) {
+  if (std::string name = operator_name(callable); !name.empty()) return {name, name + ".default"};
   Ref owner = Ref::steal(PyObject_GetAttrString(callable, "__objclass__"));
   if (!owner) PyErr_Clear();
   std::string name = text_attribute(callable, "__name__");
@@ -79,7 +91,10 @@ std::vector<std::string> torch_names(const TorchLibrary& torch, PyObject* callab
   const std::string module = text_attribute(callable, "__module__");
   if (starts_with(qualified, "Tensor.") || starts_with(qualified, "TensorBase."))
     return is_module_of(module, "torch") ? std::vector<std::string>{"torch.Tensor." + method_name(name)} : std::vector<std::string>{};
-  if (module == "torch._C._nn" || module == "torch.nn.functional") return {"torch.nn.functional." + name, "torch." + name};
+  if (module == "torch._C._nn") return {"torch._C._nn." + name, "torch.nn.functional." + name, "torch." + name};
+  // A function of Python may check and convert before it calls the one of the same name in torch.
+  if (module == "torch.nn.functional" && PyFunction_Check(callable)) return {"torch.nn.functional." + name};
+  if (module == "torch.nn.functional") return {"torch.nn.functional." + name, "torch." + name};
   const std::pair<std::string_view, std::string_view> prefixes[] = {
       {"torch._C._special", "special"}, {"torch._C._linalg", "linalg"}, {"torch._C._fft", "fft"}};
   for (auto [internal, part] : prefixes)
@@ -98,7 +113,7 @@ std::vector<std::string> torch_names(const TorchLibrary& torch, PyObject* callab
 
 /// The candidates of a NumPy callable's public name.
 std::vector<std::string> numpy_names(PyObject* callable) {
-  if (Py_TYPE(callable) == &_PyMethodWrapper_Type) {  // the getter of an attribute: ndarray.T.__get__
+  if (Py_TYPE(callable) == compat::method_wrapper_type()) {  // the getter of an attribute: ndarray.T.__get__
     Ref descriptor = checked(PyObject_GetAttrString(callable, "__self__"));
     Ref owner = Ref::steal(PyObject_GetAttrString(descriptor.get(), "__objclass__"));
     if (!owner) PyErr_Clear();
@@ -130,12 +145,31 @@ std::vector<std::string> numpy_names(PyObject* callable) {
   return {"numpy." + name};
 }
 
+/// Whether ATen says that the function changes a tensor's metadata (t_, resize_, set_).
+bool is_tagged_as_reshaping(const TorchLibrary& torch, const std::string& name) {
+  Ref ops = checked(PyObject_GetAttrString(torch.module.get(), "ops"));
+  Ref aten = checked(PyObject_GetAttrString(ops.get(), "aten"));
+  Ref packet = Ref::steal(PyObject_GetAttrString(aten.get(), name.c_str()));
+  Ref names = packet ? Ref::steal(PyObject_CallMethod(packet.get(), "overloads", nullptr)) : Ref();
+  Ref tags = checked(PyObject_GetAttrString(torch.module.get(), "Tag"));
+  Ref tag = Ref::steal(PyObject_GetAttrString(tags.get(), "inplace_view"));
+  PyErr_Clear();
+  if (!names || !tag) return false;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(names.get()); ++i) {
+    Ref overload = checked(PyObject_GetAttr(packet.get(), PyList_GET_ITEM(names.get(), i)));
+    Ref its_tags = checked(PyObject_GetAttrString(overload.get(), "tags"));
+    if (checked(PySequence_Contains(its_tags.get(), tag.get()))) return true;
+  }
+  return false;
+}
+
 /// Asks ATen's schemas whether a function of that name may give back memory of an argument, and whether it writes into one. What ATen
 /// does not know by that name (`float`, `T`, `reshape_as`) may do the first.
 void read_schemas(const TorchLibrary& torch, ForeignFunction& function) {
   std::string name = function.name.substr(function.name.rfind('.') + 1);
   if (name.size() > 4 && starts_with(name, "__i") && name.find("__", 3) != std::string::npos) function.writes = !starts_with(name, "__in");
   if (name == "__setitem__" || (name.size() > 1 && name.back() == '_' && name[name.size() - 2] != '_')) function.writes = true;
+  if (function.writes) function.reshapes = is_tagged_as_reshaping(torch, name);
   if (function.op && function.op->body && !function.writes && starts_with(name, "__")) return;  // operators of pointwise ops
   function.may_alias = true;
   if (name == "__getitem__") return;  // ATen's schemas of that name are of lists
@@ -164,13 +198,11 @@ ForeignFunction classify(std::vector<std::string> names, ops::Flavour flavour) {
   function.name = names.front();
   const std::string_view last = std::string_view(function.name).substr(function.name.rfind('.') + 1);
   const bool internal = last.size() > 1 && last.front() == '_' && last[1] != '_';
-  if (internal) return function;
+  if (internal && (flavour == ops::Flavour::numpy || starts_with(function.name, "torch.Tensor."))) return function;
   function.method = starts_with(function.name, "torch.Tensor.") || starts_with(function.name, "numpy.ndarray.");
-  function.writes = starts_with(function.name, "numpy.ndarray.") && kWritingMethods.contains(last);
-  if (function.writes) {
-    function.kind = CallClass::missing;
-    return function;
-  }
+  function.writes = starts_with(function.name, "numpy.ndarray.") && (kWritingMethods.contains(last) || last == "__setitem__");
+  // The alias of a function that gives a new array says nothing about the method.
+  if (function.writes) names = {function.name};
   if (kMetadata.contains(last)) {
     function.kind = CallClass::metadata;
     return function;
@@ -188,11 +220,19 @@ ForeignFunction classify(std::vector<std::string> names, ops::Flavour flavour) {
   return function;
 }
 
+/// `torch.Tensor.add_` → `torch.Tensor.add`, `__ior__` → `__or__`; empty for what is no in-place variant.
+std::string out_of_place(const std::string& name) {
+  const std::size_t method = name.rfind('.') + 1;
+  if (name.compare(method, 3, "__i") == 0 && name.ends_with("__")) return name.substr(0, method) + "__" + name.substr(method + 3);
+  return name.back() == '_' && !name.ends_with("__") ? name.substr(0, name.size() - 1) : "";
+}
+
 /// In-place variants have no alias of their own: `add_` is found as `add`.
 ForeignFunction classify_torch(const TorchLibrary& torch, PyObject* callable) {
   ForeignFunction function = classify(torch_names(torch, callable), ops::Flavour::torch);
-  if (function.kind == CallClass::missing && function.name.back() == '_')
-    if (auto match = ops::find_alias(function.name.substr(0, function.name.size() - 1)); match.op) {
+  function.operator_object = !operator_name(callable).empty();
+  if (function.kind == CallClass::missing)
+    if (auto match = ops::find_alias(out_of_place(function.name)); match.op) {
       function.kind = CallClass::operation;
       function.op = match.op;
     }
@@ -213,7 +253,7 @@ ForeignFunction describe(PyObject* callable) {
 
 /// What identifies a callable for good: getters are new wrapper objects each time, around one descriptor.
 Ref identity_of(PyObject* callable) {
-  if (Py_TYPE(callable) != &_PyMethodWrapper_Type) return Ref::borrow(callable);
+  if (Py_TYPE(callable) != compat::method_wrapper_type()) return Ref::borrow(callable);
   return checked(PyObject_GetAttrString(callable, "__self__"));
 }
 

@@ -26,9 +26,11 @@ struct ForeignFunction {
   std::string name;             // the alias: "torch.Tensor.add", "numpy.sqrt"
   const ops::Op* op = nullptr;
   bool may_alias = false;       // a result may share memory with an argument, or be one
-  bool writes = false;          // changes an argument in place
+  bool writes = false;          // changes its first argument in place
+  bool reshapes = false;        // changes the shape, strides or storage of an argument in place
   bool ufunc = false;
   bool method = false;          // of a tensor or array
+  bool operator_object = false; // of torch.ops
 };
 
 /// Finds out about a callable; the answer is kept for the life of the process. The GIL must be held.

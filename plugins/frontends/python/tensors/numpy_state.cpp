@@ -1,6 +1,6 @@
 #include "python/tensors/numpy_state.h"
 
-#include <cstring>
+#include <cfenv>
 
 #include "python/heap/ref.h"
 
@@ -18,9 +18,16 @@ PyObject* error_variable() {
   return variable;
 }
 
-bool quiet_by_name() {
+/// np.geterr()
+Ref error_modes() {
   Ref numpy = Ref::steal(PyImport_ImportModule("numpy"));
   Ref modes = numpy ? Ref::steal(PyObject_CallMethod(numpy.get(), "geterr", nullptr)) : Ref();
+  if (!modes) PyErr_Clear();
+  return modes;
+}
+
+bool quiet_by_name() {
+  Ref modes = error_modes();
   PyObject *key = nullptr, *mode = nullptr;
   Py_ssize_t position = 0;
   while (modes && PyDict_Next(modes.get(), &position, &key, &mode))
@@ -30,6 +37,24 @@ bool quiet_by_name() {
 }
 
 }  // namespace
+
+void clear_float_errors() noexcept { std::feclearexcept(FE_ALL_EXCEPT); }
+
+FloatErrors float_errors() noexcept {
+  const int flags = std::fetestexcept(FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID);
+  return {(flags & FE_DIVBYZERO) != 0, (flags & FE_OVERFLOW) != 0, (flags & FE_UNDERFLOW) != 0, (flags & FE_INVALID) != 0};
+}
+
+bool numpy_would_warn(const FloatErrors& errors) noexcept {
+  if (!errors.divide && !errors.over && !errors.under && !errors.invalid) return false;
+  Ref modes = error_modes();
+  const auto speaks = [&](const char* kind) {
+    PyObject* mode = modes ? PyDict_GetItemString(modes.get(), kind) : nullptr;
+    return !mode || PyUnicode_CompareWithASCIIString(mode, "ignore") != 0;
+  };
+  return (errors.divide && speaks("divide")) || (errors.over && speaks("over")) || (errors.under && speaks("under")) ||
+         (errors.invalid && speaks("invalid"));
+}
 
 bool numpy_errors_are_quiet() noexcept {
   PyObject* variable = error_variable();

@@ -6,8 +6,18 @@
 namespace tenon::python {
 
 /// Whether compiled code may stand in for NumPy: floating-point errors neither raise nor call or log anything (np.errstate). 20 ns.
-/// Warnings (NumPy's default) are not issued by compiled code.
+/// Warnings (NumPy's default) are issued by plain execution, when a compiled call has set a flag.
 bool numpy_errors_are_quiet() noexcept;
+
+/// The floating-point flags of the calling thread as a set of NumPy's kinds of error.
+struct FloatErrors {
+  bool divide = false, over = false, under = false, invalid = false;
+};
+void clear_float_errors() noexcept;
+FloatErrors float_errors() noexcept;
+
+/// Whether NumPy would say something about one of these errors in the calling context.
+bool numpy_would_warn(const FloatErrors& errors) noexcept;
 
 /// Why not, for messages.
 inline const char* const kLoudErrors = "np.errstate makes floating-point errors raise, call or log";

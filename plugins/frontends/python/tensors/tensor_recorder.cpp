@@ -1,26 +1,23 @@
 #include "python/tensors/tensor_recorder.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <cstring>
+#include <unordered_set>
 
-#include "core/ir/printer.h"
-#include "python/tensors/array_results.h"
+#include "python/symbols/symbolic_int.h"
 #include "python/tensors/array_stand_in.h"
 #include "python/tensors/call_results.h"
 #include "python/tensors/foreign_arguments.h"
-#include "python/tensors/source_text.h"
+#include "python/tensors/numpy_api.h"
+#include "python/tensors/opaque_purity.h"
 #include "python/tensors/torch_library.h"
-#include "python/tensors/torch_stand_in.h"
-#include "python/tensors/twins.h"
+#include "python/tensors/varying_input.h"
 
 namespace tenon::python {
 namespace {
 
 thread_local TensorRecorder* t_active = nullptr;
-
-constexpr const char* kGradHint = "call it under torch.no_grad(), or detach the inputs: gradients run eagerly";
 
 /// "x", "self.lin.weight", made an identifier of the text form.
 std::string graph_name(std::string_view source) {
@@ -35,32 +32,11 @@ std::string graph_name(std::string_view source) {
   return name;
 }
 
-ir::Type graph_type(const TensorSpec& spec) {
-  ir::Type type = ir::Type::tensor(spec.dtype, ir::Shape(spec.shape.begin(), spec.shape.end()));
-  if (!is_row_major(spec.shape, spec.strides)) type.strides = ir::Shape(spec.strides.begin(), spec.strides.end());
-  return type;
-}
-
-Extents constant_shape(const ir::Type& type) {
-  Extents shape;
-  for (const ir::Dim& dim : type.shape) {
-    if (!dim.is_constant()) throw GraphBreak("a result whose size depends on data", "sizes that depend on data run eagerly");
-    shape.push_back(dim.constant());
-  }
-  return shape;
-}
-
-/// A new object with the items of `sequence` replaced: of the same type, named tuples included.
-Ref rebuilt(PyObject* sequence, const std::function<Ref(PyObject*)>& replace) {
-  Ref fast = checked(PySequence_Fast(sequence, "a sequence"));
-  const Py_ssize_t count = PySequence_Fast_GET_SIZE(fast.get());
-  Ref list = checked(PyList_New(count));
-  for (Py_ssize_t i = 0; i < count; ++i) PyList_SET_ITEM(list.get(), i, replace(PySequence_Fast_GET_ITEM(fast.get(), i)).release());
-  if (PyList_CheckExact(sequence)) return list;
-  if (PyTuple_CheckExact(sequence)) return checked(PyList_AsTuple(list.get()));
-  if (PyObject_HasAttrString(sequence, "_make")) return checked(PyObject_CallMethod(reinterpret_cast<PyObject*>(Py_TYPE(sequence)), "_make", "O", list.get()));
-  return checked(PyObject_CallOneArg(reinterpret_cast<PyObject*>(Py_TYPE(sequence)), list.get()));
-}
+/// Metadata that does not depend on sizes, as long as an input's strides are of one class.
+const std::unordered_set<std::string_view> kSameForAllSizes = {
+    "dtype", "device", "ndim", "layout", "is_cuda", "is_cpu", "is_meta", "requires_grad", "is_leaf", "itemsize", "is_quantized", "is_sparse", "dim",
+    "ndimension", "element_size", "is_floating_point", "is_complex", "is_contiguous", "is_signed", "get_device", "is_conj", "is_neg", "is_inference",
+    "is_tensor", "result_type", "can_cast", "promote_types", "iscomplexobj", "isrealobj", "isscalar", "issubdtype", "flags"};
 
 bool is_tensor(PyObject* object) {
   const TorchLibrary* torch = known_torch_library();
@@ -69,7 +45,10 @@ bool is_tensor(PyObject* object) {
 
 }  // namespace
 
-TensorRecorder::TensorRecorder(const TorchState& state) : x_state(state), x_outer(t_active), x_builder(x_graph) { t_active = this; }
+TensorRecorder::TensorRecorder(const TorchState& state, Numbers numbers)
+    : x_state(state), x_outer(t_active), x_builder(x_graph), x_symbols(x_graph, numbers.dynamic, numbers.history, numbers.facts) {
+  t_active = this;
+}
 
 TensorRecorder::~TensorRecorder() { t_active = x_outer; }
 
@@ -82,6 +61,7 @@ TensorRecorder& TensorRecorder::active() {
 
 Recorder::Role TensorRecorder::role(PyTypeObject* type) {
   if (type == array_stand_in_type()) return Role::stand_in;
+  if (type == symbolic_int_type() || type == symbolic_scalar_type()) return Role::number;
   if (PyType_IsSubtype(type, &PyArray_Type)) return Role::tensor;
   if (PyType_IsSubtype(type, &PyGenericArrType_Type)) {
     const bool number = PyType_IsSubtype(type, &PyNumberArrType_Type) || type == &PyBoolArrType_Type;
@@ -96,102 +76,67 @@ Ref TensorRecorder::input(PyObject* real, SourceId source, GuardSet& guards) {
   auto read = read_spec(real);
   if (const auto* odd = std::get_if<std::string>(&read)) throw GraphBreak(*odd + " as an input");
   TensorSpec& spec = std::get<TensorSpec>(read);
-  if (spec.requires_grad && torch_state().value_or(x_state).grad_enabled())
-    throw GraphBreak("an input requires grad while grad mode is on", kGradHint);
-  const std::string name = graph_name(guards.sources().describe(source));
-  StandIn stand_in;
-  stand_in.kind = spec.kind;
-  stand_in.value = x_graph.add_input(graph_type(spec), name);
-  stand_in.dtype = spec.dtype;
-  stand_in.shape = spec.shape;
-  stand_in.strides = spec.strides;
+  const std::string name = guards.sources().describe(source);
+  const TorchLibrary* torch = known_torch_library();
+  const bool parameter = torch && reinterpret_cast<PyObject*>(spec.type) == torch->parameter.get();
+  const ir::Type type = type_of_input(spec, name, source, x_symbols, guards.sources().from_argument(source) && !parameter);
+  StandIn stand_in = stand_in_of(spec, x_graph.add_input(type, graph_name(name)));
   stand_in.writeable = spec.writeable;
   stand_in.requires_grad = spec.requires_grad;
-  stand_in.type = spec.type;
   stand_in.input = static_cast<std::uint32_t>(x_inputs.size());
   stand_in.source = source;
-  stand_in.storage = static_cast<std::uint32_t>(x_storages.size());
   guards.add_value_check(source, std::make_shared<TensorCheck>(spec));
   if (spec.kind != TensorKind::scalar) guards.add_distinct(source);
-  const Index index = add(std::move(stand_in));
-  x_storages.push_back({index, nullptr, 0});
+  const Index index = x_stand_ins.add_owner(std::move(stand_in));
   x_inputs.push_back(index);
   x_input_specs.push_back(std::move(spec));
   x_input_objects.push_back(Ref::borrow(real));
+  for (std::uint32_t other = 0; other + 1 < x_inputs.size(); ++other)
+    if (x_stand_ins.storage_of(x_inputs[other]).version > 0) require_inputs_apart(other, static_cast<std::uint32_t>(x_inputs.size() - 1));
   return x_stand_ins[index].object;
 }
 
-PyTypeObject* TensorRecorder::apparent_type(PyObject* stand_in) { return x_stand_ins[require(stand_in)].type; }
-
-SourceId TensorRecorder::input_source(PyObject* stand_in) { return x_stand_ins[require(stand_in)].source; }
-
-std::optional<TensorRecorder::Index> TensorRecorder::find(PyObject* object) const {
-  auto found = x_by_object.find(object);
-  if (found == x_by_object.end()) return std::nullopt;
-  return found->second;
+PyTypeObject* TensorRecorder::apparent_type(PyObject* stand_in) {
+  if (is_symbolic_scalar(stand_in)) return scalar_of(stand_in).integral ? &PyLong_Type : &PyFloat_Type;
+  return is_symbolic_int(stand_in) ? &PyLong_Type : x_stand_ins[x_stand_ins.require(stand_in)].type;
 }
 
-TensorRecorder::Index TensorRecorder::require(PyObject* object) const {
-  auto index = find(object);
-  if (!index) throw GraphBreak("a stand-in of a tensor was used in another capture than its own");
-  return *index;
+/// A float that may vary: an input of the graph where it does.
+Ref TensorRecorder::float_input(PyObject* object, SourceId source, GuardSet& guards) {
+  const std::string name = guards.sources().describe(source);
+  std::int64_t bits = 0;
+  std::memcpy(&bits, &reinterpret_cast<PyFloatObject*>(object)->ob_fval, sizeof bits);
+  if (!x_symbols.varies(name, bits, guards.sources()[source].kind == SourceKind::argument)) return {};
+  if (const auto known = x_floats.find(source.value); known != x_floats.end()) return known->second;
+  TensorSpec spec;
+  spec.kind = TensorKind::scalar;
+  spec.dtype = DType::f64;
+  spec.type = &PyFloat_Type;
+  StandIn stand_in = stand_in_of(spec, x_graph.add_input(ir::Type::tensor(DType::f64, {}), graph_name(name)));
+  const ir::ValueId value = stand_in.value;
+  stand_in.input = static_cast<std::uint32_t>(x_inputs.size());
+  stand_in.source = source;
+  guards.add_value_check(source, std::make_shared<TensorCheck>(spec));
+  x_inputs.push_back(x_stand_ins.add_owner(std::move(stand_in)));
+  x_input_specs.push_back(std::move(spec));
+  x_input_objects.push_back(Ref::borrow(object));
+  return x_floats.emplace(source.value, make_symbolic_scalar({value, false, {name}, false})).first->second;
 }
 
-TensorRecorder::Index TensorRecorder::add(StandIn stand_in) {
-  stand_in.object = make_object(stand_in);
-  const auto index = static_cast<Index>(x_stand_ins.size());
-  x_by_object.emplace(stand_in.object.get(), index);
-  if (stand_in.twin) x_by_twin.emplace(stand_in.twin.get(), index);
-  x_stand_ins.push_back(std::move(stand_in));
-  return index;
-}
-
-Ref TensorRecorder::make_object(const StandIn& s) {
-  if (s.kind == TensorKind::torch) return make_torch_stand_in(*torch_library(), s.dtype, s.shape, s.strides, s.requires_grad);
-  return make_array_stand_in();
+SourceId TensorRecorder::input_source(PyObject* stand_in) {
+  if (is_symbolic_int(stand_in)) return {};
+  if (is_symbolic_scalar(stand_in)) {
+    for (const auto& [source, scalar] : x_floats)
+      if (scalar.is(stand_in)) return SourceId{source};
+    return {};
+  }
+  return x_stand_ins[x_stand_ins.require(stand_in)].source;
 }
 
 TensorRecorder::Index TensorRecorder::add_fresh(TensorKind kind, ir::ValueId value, const TensorSpec& spec) {
-  StandIn stand_in;
+  StandIn stand_in = stand_in_of(spec, value);
   stand_in.kind = kind;
-  stand_in.value = value;
-  stand_in.dtype = spec.dtype;
-  stand_in.shape = spec.shape;
-  stand_in.strides = spec.strides;
-  stand_in.type = spec.type;
-  stand_in.storage = static_cast<std::uint32_t>(x_storages.size());
-  const Index index = add(std::move(stand_in));
-  x_storages.push_back({index, nullptr, 0});
-  return index;
-}
-
-// ---- twins
-
-PyObject* TensorRecorder::twin(Index index) {
-  StandIn& s = x_stand_ins[index];
-  if (!s.twin) {
-    // A scalar's twin is a 0-d array: NumPy's descriptors take arrays only.
-    const TensorKind kind = s.kind == TensorKind::scalar ? TensorKind::array : s.kind;
-    s.twin = make_twin(kind, s.dtype, s.shape, s.strides, s.writeable);
-    x_by_twin.emplace(s.twin.get(), index);
-    const TwinPlace place = place_of_twin(s.twin.get());
-    x_storages[s.storage].address = place.storage;  // only the first stand-in of a storage lacks a twin
-    x_storages[s.storage].first_offset = place.offset;
-  }
-  return s.twin.get();
-}
-
-Ref TensorRecorder::with_twins(PyObject* object) {
-  if (auto index = find(object)) return Ref::borrow(twin(*index));
-  if (PyTuple_Check(object) || PyList_CheckExact(object)) return rebuilt(object, [&](PyObject* item) { return with_twins(item); });
-  if (PyDict_CheckExact(object)) {
-    Ref copy = checked(PyDict_New());
-    PyObject *key = nullptr, *value = nullptr;
-    Py_ssize_t position = 0;
-    while (PyDict_Next(object, &position, &key, &value)) checked(PyDict_SetItem(copy.get(), key, with_twins(value).get()));
-    return copy;
-  }
-  return Ref::borrow(object);
+  return x_stand_ins.add_owner(std::move(stand_in));
 }
 
 // ---- calls
@@ -199,7 +144,12 @@ Ref TensorRecorder::with_twins(PyObject* object) {
 bool TensorRecorder::takes(PyObject* callable) {
   const ForeignFunction& function = foreign_function(callable);
   // A function of torch without an op may be one that the evaluator knows (torch.is_grad_enabled).
-  if (function.kind == CallClass::missing) return function.flavour == ops::Flavour::numpy || function.method;
+  if (function.operator_object) return true;
+  // What torch writes in Python is looked into: it is made of functions that torch has as ops.
+  if (function.kind == CallClass::missing) {
+    if (function.flavour == ops::Flavour::numpy) return true;
+    return !PyFunction_Check(callable) && (function.method || purity_of(callable, function).known);
+  }
   return function.kind != CallClass::unknown;
 }
 
@@ -211,13 +161,15 @@ Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
     case CallClass::same_elements: return record(callable, function, args, kwargs);
     case CallClass::metadata: return answer_metadata(callable, function, args, kwargs);
     case CallClass::data:
+      if (function.name.ends_with(".item") && PyTuple_GET_SIZE(args) == 1 && x_stand_ins.find(PyTuple_GET_ITEM(args, 0)))
+        if (Ref number = number_of(PyTuple_GET_ITEM(args, 0), nullptr)) return number;
       throw GraphBreak(fmt::format("{} needs the elements of a tensor while the program runs", function.name),
                        "keep the decision in the graph: torch.where, or tenon.cond");
     case CallClass::missing:
     case CallClass::creation:
-      if (operands_of(args, kwargs).empty() && (function.flavour == ops::Flavour::numpy || function.kind == CallClass::creation))
+      if (x_stand_ins.among(args, kwargs).empty() && (function.flavour == ops::Flavour::numpy || function.kind == CallClass::creation))
         return fold(callable, args, kwargs);
-      throw GraphBreak(fmt::format("Tenon has no op for {}", function.name));
+      return record(callable, function, args, kwargs);
     case CallClass::unknown: break;
   }
   Ref name = Ref::steal(PyObject_Repr(callable));
@@ -227,7 +179,7 @@ Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
 
 Ref TensorRecorder::answer_metadata(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
   const std::string_view name = std::string_view(function.name).substr(function.name.rfind('.') + 1);
-  const std::vector<Index> operands = operands_of(args, kwargs);
+  const std::vector<Index> operands = x_stand_ins.among(args, kwargs);
   if (!operands.empty() && function.flavour == ops::Flavour::torch) {
     const StandIn& self = x_stand_ins[operands.front()];
     if (name == "device") return torch_library()->cpu;
@@ -237,134 +189,14 @@ Ref TensorRecorder::answer_metadata(PyObject* callable, const ForeignFunction& f
     if (name == "requires_grad") return Ref::borrow(self.requires_grad ? Py_True : Py_False);
     if (name == "storage_offset" && self.input) throw GraphBreak("the storage offset of an input");
   }
-  Ref twin_args = with_twins(args);
-  Ref twin_kwargs = kwargs ? with_twins(kwargs) : Ref();
+  if (!operands.empty())
+    if (std::optional<Ref> size = answer_size(name, x_stand_ins[operands.front()], args, kwargs)) return std::move(*size);
+  if (!kSameForAllSizes.contains(name)) fix_sizes(operands);
+  Ref twin_args = x_stand_ins.with_twins(args);
+  Ref twin_kwargs = kwargs ? x_stand_ins.with_twins(kwargs) : Ref();
   Ref answer = checked(PyObject_Call(callable, twin_args.get(), twin_kwargs.get()));
   if (is_tensor(answer.get())) throw GraphBreak(fmt::format("{} gave a tensor where a plain value was expected", function.name));
   return answer;
-}
-
-Ref TensorRecorder::record(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
-  if (function.writes || (kwargs && PyDict_GetItemString(kwargs, "out")))
-    throw GraphBreak(fmt::format("{} writes into a tensor", function.name), "use the variant that gives a new tensor");
-  const std::vector<Index> operands = operands_of(args, kwargs);
-  const bool grad = torch_state().value_or(x_state).grad_enabled();
-  for (Index index : operands)
-    if (grad && x_stand_ins[index].requires_grad) throw GraphBreak("an operation on a tensor that requires grad, with grad mode on", kGradHint);
-  if (operands.empty()) return fold(callable, args, kwargs);
-  const std::size_t first_node = x_graph.nodes().size();
-  const ops::ForeignResult result = build(function, args, kwargs);
-  const bool fresh = strides_are_known(function, result, operands) && !kwargs_name_a_layout(kwargs) &&
-                     !(function.flavour == ops::Flavour::numpy ? only_moves_elements(x_graph, first_node) : function.may_alias);
-  Ref wrapped = fresh ? wrap_fresh(function, result, operands) : wrap_like_twins(callable, function, result, args, kwargs);
-  trace(callable, function, args, kwargs, wrapped, first_node);
-  return wrapped;
-}
-
-ops::ForeignResult TensorRecorder::build(const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
-  if (function.kind == CallClass::same_elements) return {{x_stand_ins[operands_of(args, kwargs).front()].value}, ops::Container::single};
-  ops::ForeignCall call = foreign_call(function.name, function.flavour, args, kwargs, [&](PyObject* o) { return value_of(o, function.flavour); });
-  if (const TorchLibrary* torch = known_torch_library(); torch && function.flavour == ops::Flavour::torch)
-    call.default_float = torch->dtype_of_scalar_type(static_cast<std::uint8_t>(x_state.default_dtype)).value_or(DType::f32);
-  auto result = ops::call_foreign_shaped(x_builder, call);
-  if (result.ok()) return std::move(*result);
-  throw GraphBreak(fmt::format("{}: {}", function.name, result.error().message));
-}
-
-bool TensorRecorder::strides_are_known(const ForeignFunction& function, const ops::ForeignResult& result, std::span<const Index> operands) const {
-  if (result.container != ops::Container::single || result.values.size() != 1 || !function.op) return false;
-  if (function.op->body || function.ufunc) return true;
-  std::size_t rank = 0;
-  for (Index index : operands) {
-    const StandIn& s = x_stand_ins[index];
-    if (function.flavour == ops::Flavour::torch && s.shape.size() < rank) continue;
-    rank = s.shape.size();
-  }
-  // torch folds a product of a vector or matrix with a batch by transposing: the result is then not row-major.
-  if (function.flavour == ops::Flavour::torch && x_stand_ins[operands.front()].shape.size() < rank && rank > 2) return false;
-  bool row_major = true;
-  for (Index index : operands) row_major &= is_row_major(x_stand_ins[index].shape, x_stand_ins[index].strides);
-  if (row_major) return true;
-  const ir::Value& value = x_graph.value(result.values.front());
-  if (function.flavour == ops::Flavour::numpy || value.kind != ir::ValueKind::result) return false;
-  auto loop = ops::loop_of(x_graph, value.node);
-  return loop && loop->reducer;  // reductions and matrix products of torch are row-major whatever their operands are
-}
-
-TensorSpec TensorRecorder::fresh_spec(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands) const {
-  TensorSpec spec;
-  const ir::Type& type = x_graph.type(value);
-  spec.dtype = type.dtype;
-  spec.shape = constant_shape(type);
-  std::vector<Operand> shapes;
-  bool all_row_major = true, all_scalars = true;
-  for (Index index : operands) {
-    const StandIn& s = x_stand_ins[index];
-    shapes.push_back({s.shape, s.strides});
-    all_row_major &= is_row_major(s.shape, s.strides);
-    all_scalars &= s.kind == TensorKind::scalar;
-  }
-  const bool pointwise = function.op->body || function.ufunc;
-  spec.strides = row_major(spec.shape);
-  if (!all_row_major && pointwise)
-    spec.strides = function.flavour == ops::Flavour::torch ? torch_pointwise_strides(spec.shape, shapes) : numpy_pointwise_strides(spec.shape, shapes);
-  set_result_type(spec, function, all_scalars);
-  return spec;
-}
-
-Ref TensorRecorder::wrap_fresh(const ForeignFunction& function, const ops::ForeignResult& result, std::span<const Index> operands) {
-  const ir::ValueId value = result.values.front();
-  const TensorSpec spec = fresh_spec(function, value, operands);
-  return x_stand_ins[add_fresh(spec.kind, value, spec)].object;
-}
-
-Ref TensorRecorder::wrap_like_twins(PyObject* callable, const ForeignFunction& function, const ops::ForeignResult& result, PyObject* args,
-                                    PyObject* kwargs) {
-  Ref twin_args = with_twins(args);
-  Ref twin_kwargs = kwargs ? with_twins(kwargs) : Ref();
-  Ref answer = call_quietly(callable, twin_args.get(), twin_kwargs.get(), function.flavour);
-  std::size_t next = 0;
-  auto take = [&](PyObject* twin) {
-    if (next == result.values.size()) throw GraphBreak(fmt::format("{} gives more results than its op", function.name));
-    return stand_in_for_twin(twin, result.values[next++], function);
-  };
-  const bool sequence = PyTuple_Check(answer.get()) || PyList_Check(answer.get());
-  Ref wrapped = sequence ? rebuilt(answer.get(), take) : take(answer.get());
-  if (next != result.values.size()) throw GraphBreak(fmt::format("{} gives fewer results than its op", function.name));
-  return wrapped;
-}
-
-Ref TensorRecorder::stand_in_for_twin(PyObject* twin, ir::ValueId value, const ForeignFunction& function) {
-  if (auto known = x_by_twin.find(twin); known != x_by_twin.end()) return x_stand_ins[known->second].object;
-  TensorSpec spec = read_twin(twin);
-  const ir::Type& type = x_graph.type(value);
-  if (spec.dtype != type.dtype || spec.shape != constant_shape(type))
-    throw GraphBreak(fmt::format("{}: the op gives {}[{}], the library {}", function.name, name_of(type.dtype), fmt::join(constant_shape(type), ", "),
-                                 spec.describe()));
-  const TwinPlace place = place_of_twin(twin);
-  for (std::uint32_t storage = 0; storage < x_storages.size() && spec.kind != TensorKind::scalar; ++storage) {
-    if (x_storages[storage].address != place.storage || x_stand_ins[x_storages[storage].first].kind == TensorKind::scalar) continue;
-    StandIn view;
-    view.kind = spec.kind;
-    view.value = value;
-    view.dtype = spec.dtype;
-    view.shape = spec.shape;
-    view.strides = spec.strides;
-    view.writeable = spec.writeable;
-    view.type = spec.type;
-    view.storage = storage;
-    view.offset = place.offset - x_storages[storage].first_offset;
-    view.twin = Ref::borrow(twin);
-    return x_stand_ins[add(std::move(view))].object;
-  }
-  const Index index = add_fresh(spec.kind, value, spec);
-  if (spec.kind != TensorKind::scalar) {
-    x_stand_ins[index].twin = Ref::borrow(twin);
-    x_by_twin.emplace(twin, index);
-    x_storages[x_stand_ins[index].storage].address = place.storage;
-    x_storages[x_stand_ins[index].storage].first_offset = place.offset;
-  }
-  return x_stand_ins[index].object;
 }
 
 // ---- constants
@@ -372,7 +204,7 @@ Ref TensorRecorder::stand_in_for_twin(PyObject* twin, ir::ValueId value, const F
 Ref TensorRecorder::fold(PyObject* callable, PyObject* args, PyObject* kwargs) {
   const ForeignFunction& function = foreign_function(callable);
   if (function.op && function.op->traits.random) throw GraphBreak(fmt::format("{} takes random numbers", function.name));
-  Ref made = checked(PyObject_Call(callable, args, kwargs));
+  Ref made = call_for_good(callable, args, kwargs, function.flavour);
   if (PyTuple_Check(made.get()) || PyList_Check(made.get())) return rebuilt(made.get(), [&](PyObject* item) { return is_tensor(item) ? constant(item) : Ref::borrow(item); });
   return is_tensor(made.get()) ? constant(made.get()) : made;
 }
@@ -403,11 +235,12 @@ Ref TensorRecorder::constant(PyObject* array) {
 }
 
 std::optional<ir::ValueId> TensorRecorder::value_of(PyObject* object, ops::Flavour flavour) {
-  if (auto index = find(object)) {
+  if (auto index = x_stand_ins.find(object)) {
     const StandIn& s = x_stand_ins[*index];
     if ((s.kind == TensorKind::torch) != (flavour == ops::Flavour::torch)) throw GraphBreak("a torch tensor and a NumPy array in one operation");
-    return s.value;
+    return x_present.of(*index);
   }
+  if (is_symbolic_scalar(object)) return weak_operand(scalar_of(object), flavour, x_operands);
   if (PyArray_CheckScalar(object)) {
     auto read = read_spec(object);
     if (const auto* odd = std::get_if<std::string>(&read)) throw GraphBreak(*odd);
@@ -420,114 +253,6 @@ std::optional<ir::ValueId> TensorRecorder::value_of(PyObject* object, ops::Flavo
   }
   if (is_tensor(object)) throw GraphBreak("a tensor or array of unknown origin in an operation");
   return std::nullopt;
-}
-
-// ---- bookkeeping
-
-void TensorRecorder::collect(PyObject* object, std::vector<Index>& found) const {
-  if (auto index = find(object)) {
-    found.push_back(*index);
-  } else if (PyTuple_Check(object) || PyList_CheckExact(object)) {
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i) collect(PySequence_Fast_GET_ITEM(object, i), found);
-  } else if (PyDict_CheckExact(object)) {
-    PyObject *key = nullptr, *value = nullptr;
-    Py_ssize_t position = 0;
-    while (PyDict_Next(object, &position, &key, &value)) collect(value, found);
-  }
-}
-
-std::vector<TensorRecorder::Index> TensorRecorder::operands_of(PyObject* args, PyObject* kwargs) const {
-  std::vector<Index> found;
-  collect(args, found);
-  if (kwargs) collect(kwargs, found);
-  return found;
-}
-
-void TensorRecorder::trace(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, const Ref& result,
-                           std::size_t first_node) {
-  x_op_names.push_back(function.name);
-  TracedCall call;
-  call.callable = Ref::borrow(callable);
-  call.args = Ref::borrow(args);
-  call.kwargs = Ref::borrow(kwargs);
-  call.result = result;
-  x_trace.calls.push_back(std::move(call));
-  x_places.push_back({Ref::borrow(reinterpret_cast<PyObject*>(position.code)), position.byte_offset, first_node, x_graph.nodes().size(), x_trace.calls.size() - 1});
-  name_results(x_graph, first_node, function.name);
-}
-
-// ---- ending
-
-std::uint32_t TensorRecorder::output(PyObject* stand_in) {
-  const Index index = require(stand_in);
-  for (std::uint32_t i = 0; i < x_outputs.size(); ++i)
-    if (x_outputs[i] == index) return i;
-  x_outputs.push_back(index);
-  return static_cast<std::uint32_t>(x_outputs.size() - 1);
-}
-
-std::uint32_t TensorRecorder::fresh_output(Index index, CapturedGraph& captured) {
-  if (auto made = x_made.find(index); made != x_made.end()) return made->second;
-  const StandIn& s = x_stand_ins[index];
-  TensorOutput output;
-  output.kind = TensorOutput::Kind::fresh;
-  output.tensor = s.kind;
-  output.index = static_cast<std::uint32_t>(x_graph.outputs().size());
-  output.dtype = s.dtype;
-  output.shape = s.shape;
-  output.strides = s.strides;
-  x_graph.add_output({s.value, ir::OutputKind::result, {}});
-  x_trace.outputs.push_back(s.object);
-  captured.tensors.push_back(std::move(output));
-  const auto slot = static_cast<std::uint32_t>(captured.tensors.size() - 1);
-  x_made.emplace(index, slot);
-  return slot;
-}
-
-std::uint32_t TensorRecorder::tensor_output(Index index, CapturedGraph& captured) {
-  const StandIn& s = x_stand_ins[index];
-  const Index first = x_storages[s.storage].first;
-  const StandIn& base = x_stand_ins[first];
-  if (first == index && !s.input) {
-    if (memory_order(s.shape, s.strides).empty() && !s.shape.empty() && !is_row_major(s.shape, s.strides)) throw GraphBreak("a result whose strides leave gaps");
-    return fresh_output(index, captured);
-  }
-  if (auto made = x_made.find(index); made != x_made.end()) return made->second;
-  TensorOutput output;
-  output.tensor = s.kind;
-  output.dtype = s.dtype;
-  output.shape = s.shape;
-  output.strides = s.strides;
-  output.offset = s.offset;
-  output.writeable = s.writeable;
-  output.kind = base.input ? TensorOutput::Kind::input_view : TensorOutput::Kind::fresh_view;
-  output.index = base.input ? *base.input : fresh_output(first, captured);
-  captured.tensors.push_back(std::move(output));
-  const auto slot = static_cast<std::uint32_t>(captured.tensors.size() - 1);
-  x_made.emplace(index, slot);
-  return slot;
-}
-
-void TensorRecorder::resolve_places() {
-  for (const Place& place : x_places) {
-    if (!place.code) continue;
-    const ir::Location location = source_location(reinterpret_cast<PyCodeObject*>(place.code.get()), place.byte_offset);
-    for (std::size_t i = place.first_node; i < place.last_node; ++i) x_graph.mutable_node(x_graph.nodes()[i]).location = location;
-    x_trace.calls[place.call].location = location;
-  }
-}
-
-CapturedGraph TensorRecorder::finish() {
-  resolve_places();
-  CapturedGraph captured;
-  for (Index index : x_outputs) captured.outputs.push_back(tensor_output(index, captured));
-  for (Index index : x_inputs) x_trace.inputs.push_back(x_stand_ins[index].object);
-  for (const StandIn& s : x_stand_ins) x_trace.types[s.object.get()] = ir::print_type(x_graph, x_graph.type(s.value));
-  captured.inputs = std::move(x_input_specs);
-  captured.graph = std::move(x_graph);
-  captured.trace = std::move(x_trace);
-  captured.op_names = std::move(x_op_names);
-  return captured;
 }
 
 }  // namespace tenon::python

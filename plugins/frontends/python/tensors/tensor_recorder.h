@@ -8,11 +8,19 @@
 
 #include "core/ops/node_builder.h"
 #include "python/evaluator/recorder.h"
+#include "python/symbols/symbols.h"
 #include "python/tensors/captured_graph.h"
+#include "python/tensors/memory_overlap.h"
+#include "python/tensors/present_values.h"
 #include "python/tensors/foreign_names.h"
+#include "python/tensors/stand_ins.h"
+#include "python/tensors/symbolic_scalar.h"
 #include "python/tensors/torch_state.h"
 
 namespace tenon::python {
+
+/// What to do about gradients, in messages.
+inline constexpr const char* kGradHint = "call it under torch.no_grad(), or detach the inputs: gradients run eagerly";
 
 /// The recorder of one capture. While it lives, stand-ins of the same thread record into it.
 ///
@@ -20,7 +28,13 @@ namespace tenon::python {
 /// the library itself, run on twins. Where the two disagree about shape or dtype the capture breaks.
 class TensorRecorder final : public Recorder {
  public:
-  explicit TensorRecorder(const TorchState& state);
+  /// Which numbers may be symbols, and what is known of them, outlive the recorder.
+  struct Numbers {
+    Dynamic dynamic = Dynamic::never;
+    NumberHistory& history;
+    NumberFacts& facts;
+  };
+  TensorRecorder(const TorchState& state, Numbers numbers);
   ~TensorRecorder() override;
   TensorRecorder(const TensorRecorder&) = delete;
   TensorRecorder& operator=(const TensorRecorder&) = delete;
@@ -30,65 +44,128 @@ class TensorRecorder final : public Recorder {
 
   Role role(PyTypeObject* type) override;
   Ref input(PyObject* real, SourceId source, GuardSet& guards) override;
+  Ref number(PyObject* object, SourceId source, GuardSet& guards) override;
+  Ref plain_number(PyObject* number) override;
+  Ref number_of(PyObject* stand_in, PyTypeObject* type) override;
+  Ref length(PyObject* stand_in) override;
+  std::shared_ptr<NumbersGuard> numbers() override { return x_symbols.guard(); }
   PyTypeObject* apparent_type(PyObject* stand_in) override;
   bool takes(PyObject* callable) override;
   Ref call(PyObject* callable, PyObject* args, PyObject* kwargs) override;
   std::uint32_t output(PyObject* stand_in) override;
   SourceId input_source(PyObject* stand_in) override;
+  void begin_branch() override;
+  void end_branch(std::span<PyObject* const> results) override;
+  std::vector<Ref> choose(PyObject* function, PyObject* predicate) override;
 
+  // ---- for SymbolicScalar
+  /// Records arithmetic of which at least one operand is a symbolic scalar.
+  Ref scalar_arithmetic(const char* op, PyObject* a, PyObject* b);
+  /// The program needs the value of a scalar: ends the graph.
+  [[noreturn]] void need_scalar(const ScalarValue& scalar, const char* use);
+
+  /// Whether the capture must be repeated from what this one has found out about numbers.
+  bool learned() const { return x_symbols.learned(); }
+  bool has_symbols() const { return x_symbols.any(); }
   /// Ends the recording. Stand-ins are dead afterwards, but for the keys of the trace.
   CapturedGraph finish();
 
  private:
-  struct StandIn {
-    Ref object;
-    TensorKind kind = TensorKind::torch;
-    ir::ValueId value;
-    DType dtype = DType::f32;
-    Extents shape, strides;
-    bool writeable = true;
-    bool requires_grad = false;
-    PyTypeObject* type = nullptr;       // as the program sees it
-    std::optional<std::uint32_t> input;
-    SourceId source;
-    std::uint32_t storage = 0;          // index into x_storages
-    std::int64_t offset = 0;            // elements from the storage's first stand-in's first element
-    Ref twin;                           // made when needed
-  };
-  /// The stand-ins that share memory; the first one made it.
-  struct Storage {
-    std::uint32_t first = 0;
-    const void* address = nullptr;      // of the first one's twin
-    std::int64_t first_offset = 0;      // of the first one's first element in the twin's storage
-  };
-  using Index = std::uint32_t;
+  using Index = StandIns::Index;
 
-  std::optional<Index> find(PyObject* object) const;
-  Index require(PyObject* object) const;
-  Index add(StandIn stand_in);
   Index add_fresh(TensorKind kind, ir::ValueId value, const TensorSpec& spec);
-  Ref make_object(const StandIn& stand_in);
-  PyObject* twin(Index index);
-  Ref with_twins(PyObject* object);
 
   // the classes of calls
+  std::optional<Ref> answer_size(std::string_view name, const StandIn& self, PyObject* args, PyObject* kwargs);
+  Ref size_tuple(ops::Flavour flavour, std::span<const ir::Dim> shape);
+  void fix_inputs();
+  void fix_numbers_of_opaque_call(std::span<const Index> operands, PyObject* args, PyObject* kwargs);
+  void fix_numbers_in(PyObject* object);
+  void fix_sizes(std::span<const Index> operands);
+  void require_positive(std::span<const ir::ValueId> values);
   Ref answer_metadata(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   Ref record(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
+  Ref record_reading(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, std::span<const Index> operands);
+  /// What is particular about an opaque call.
+  struct OpaqueUse {
+    bool random = false;           // keeps its place among the calls that take random numbers
+    std::optional<Index> written;  // the call changes this argument in place and gives it
+    Ref twin_kwargs;               // keyword arguments for the call on twins, where they are others
+    ir::ValueId value;             // given back: the new value of what is written
+  };
+  Ref record_opaque(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
+  Ref record_opaque(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, OpaqueUse& use);
+  Ref call_on_twins(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args, PyObject* kwargs,
+                    const OpaqueUse& use);
+  void require_written_twin(PyObject* answer, const ForeignFunction& function, Index written) const;
+  Ref record_random(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
+  ir::ValueId value_by_opaque_call(PyObject* callable, const ForeignFunction& function, Index target, PyObject* args, PyObject* kwargs);
   Ref fold(PyObject* callable, PyObject* args, PyObject* kwargs);
   Ref constant(PyObject* array);
 
+  /// A call that writes: what to compute, and where it goes.
+  struct WritingCall {
+    enum class Kind : std::uint8_t {
+      none,    // out=None: writes nothing
+      output,  // the result of the call with `args` and `kwargs` goes to `target`
+      itself,  // an in-place function, whose result is the new value of its first argument
+    };
+    Ref args, kwargs, target;
+    Kind kind = Kind::none;
+  };
+  static std::optional<WritingCall> as_writing_call(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
+  Ref record_write(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, const WritingCall& call);
+  bool write_part(const ForeignFunction& function, Index whole, PyObject* index, PyObject* value);
+  ir::ValueId new_value(PyObject* callable, const ForeignFunction& function, Index target, const WritingCall& call);
+  bool same_places(Index a, Index b) const;
+  void require_writable(Index index) const;
+  void require_apart(const ForeignFunction& function, Index target, std::span<const Index> operands, bool all) const;
+  ElementPlaces places_of_input(std::uint32_t input) const;
+  void require_inputs_apart(std::uint32_t written, std::uint32_t other) const;
+  void note_write(Index index);
+
+  std::optional<ops::ForeignResult> build_op(const ForeignFunction& function, PyObject* args, PyObject* kwargs, std::span<const Index> operands,
+                                             const std::string& not_opaque);
   ops::ForeignResult build(const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   bool strides_are_known(const ForeignFunction& function, const ops::ForeignResult& result, std::span<const Index> operands) const;
   TensorSpec fresh_spec(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands) const;
   Ref wrap_fresh(const ForeignFunction& function, const ops::ForeignResult& result, std::span<const Index> operands);
   Ref wrap_like_twins(PyObject* callable, const ForeignFunction& function, const ops::ForeignResult& result, PyObject* args, PyObject* kwargs);
-  Ref stand_in_for_twin(PyObject* twin, ir::ValueId value, const ForeignFunction& function);
-  std::vector<Index> operands_of(PyObject* args, PyObject* kwargs) const;
-  void collect(PyObject* object, std::vector<Index>& found) const;
+  Ref wrap_answer(PyObject* answer, const ForeignFunction& function, std::span<const ir::ValueId> values, std::span<const Index> operands);
+  Ref stand_in_for_twin(PyObject* twin, ir::ValueId value, const ForeignFunction& function, std::span<const Index> operands);
+  void find_viewed(StandIn& view, std::span<const Index> operands);
   std::optional<ir::ValueId> value_of(PyObject* object, ops::Flavour flavour);
   void trace(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, const Ref& result, std::size_t first_node);
   void resolve_places();
 
+  void check_reinterpreted(Index index) const;
+  /// One branch of a control op: where its recording began, then what it came to.
+  struct Branch {
+    struct Present {
+      ir::ValueId value;
+      std::uint32_t version, storage_version;
+    };
+    std::size_t first_node = 0, first_call = 0, first_place = 0;
+    std::vector<Present> before;  // of the stand-ins that are older than the branch
+    std::vector<ir::NodeId> nodes;
+    std::vector<Index> results;
+    std::vector<ir::ValueId> values;  // of the results
+    std::optional<ir::ValueId> random_token;  // before it
+    std::shared_ptr<BranchTrace> trace;
+  };
+  void take_branch_trace(Branch& branch, Index older);
+  ir::ValueId condition(PyObject* predicate);
+  void trace_choice(PyObject* function, PyObject* predicate, std::vector<std::shared_ptr<BranchTrace>> branches, const std::vector<Ref>& results,
+                    std::size_t first_node);
+
+  void add_updates(CapturedGraph& captured);
+  void name_copies(CapturedGraph& captured);
+  void vary_view(TensorOutput& output, const StandIn& view, const StandIn& base);
+  Ref float_input(PyObject* object, SourceId source, GuardSet& guards);
+  ir::ValueId weak_operand(const ScalarValue& scalar, ops::Flavour flavour, std::span<const Index> tensors);
+  std::uint32_t scalar_output(const ScalarValue& scalar, PyObject* object, CapturedGraph& captured);
+  std::uint32_t number_output(PyObject* number, CapturedGraph& captured);
+  ir::ValueId value_of_view(Index index);
   std::uint32_t tensor_output(Index index, CapturedGraph& captured);
   std::uint32_t fresh_output(Index index, CapturedGraph& captured);
 
@@ -96,17 +173,20 @@ class TensorRecorder final : public Recorder {
   TensorRecorder* x_outer = nullptr;  // of a capture that this one interrupts
   ir::Graph x_graph;
   ops::NodeBuilder x_builder;
-  std::vector<StandIn> x_stand_ins;
-  std::vector<Storage> x_storages;
-  std::unordered_map<PyObject*, Index> x_by_object;
-  std::unordered_map<PyObject*, Index> x_by_twin;
+  Symbols x_symbols;
+  StandIns x_stand_ins;
+  PresentValues x_present{x_stand_ins, x_builder};
   std::vector<Index> x_inputs;
+  std::unordered_map<std::uint32_t, Ref> x_floats;  // by source: symbolic scalars that are inputs
+  std::vector<Index> x_operands;                    // tensors of the call that is being recorded
   std::vector<TensorSpec> x_input_specs;
   std::vector<Ref> x_input_objects;
-  std::vector<Index> x_outputs;        // by `output` number
+  std::vector<Ref> x_outputs;          // by `output` number: stand-ins of tensors and of ints
   std::unordered_map<Index, std::uint32_t> x_made;  // stand-in -> index into CapturedGraph::tensors
+  std::vector<std::shared_ptr<OpaqueCall>> x_opaque_calls;
   Trace x_trace;
   std::vector<std::string> x_op_names;
+  std::optional<ir::ValueId> x_random_token;  // of the last call that took random numbers
   /// Where a call was made: looked up in the source when the capture has ended, since that may read files.
   struct Place {
     Ref code;
@@ -115,6 +195,7 @@ class TensorRecorder final : public Recorder {
     std::size_t call = 0;
   };
   std::vector<Place> x_places;
+  std::vector<Branch> x_branches;  // begun and not yet chosen among, innermost last
 };
 
 }  // namespace tenon::python

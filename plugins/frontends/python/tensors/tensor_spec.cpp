@@ -16,6 +16,23 @@ namespace {
 
 using Refusal = std::string;
 
+/// Whether extents and strides are as a spec that varies demands.
+template <class Extent, class Stride>
+bool varying_layout_holds(const TensorSpec& spec, Extent extent, Stride stride) noexcept {
+  for (std::size_t d = 0; d < spec.shape.size(); ++d) {
+    if (!(spec.free_extents >> d & 1) && extent(d) != spec.shape[d]) return false;
+    if (spec.free_strides >> d & 1) continue;
+    std::int64_t expected = spec.strides[d];
+    if (const std::uint32_t dims = spec.stride_products[d]) {
+      expected = 1;
+      for (std::size_t i = 0; i < spec.shape.size(); ++i)
+        if (dims >> i & 1) expected *= extent(i);
+    }
+    if (stride(d) != expected) return false;
+  }
+  return true;
+}
+
 // ---- torch
 
 std::vector<std::int64_t> integers(PyObject* tuple) {
@@ -45,7 +62,6 @@ Refusal odd_torch(const TorchLibrary& torch, PyObject* tensor) {
   if (flag(tensor, "is_neg")) return "a lazily negated tensor";
   auto dtype = torch.dtype_of(attribute(tensor, "dtype").get());
   if (!dtype) return "a tensor of a dtype that graphs do not carry";
-  if (is_complex(*dtype)) return "a complex tensor";
   if (torch.direct_fields) {
     void* impl = layout::impl(tensor);
     if (layout::has_tangent(impl)) return "a tensor with a forward-mode tangent";
@@ -76,8 +92,9 @@ bool matches_torch_slowly(const TensorSpec& spec, PyObject* object) noexcept {
   try {
     auto now = read_torch(*torch, object);
     const auto* found = std::get_if<TensorSpec>(&now);
-    return found && found->dtype == spec.dtype && found->shape == spec.shape && found->strides == spec.strides &&
-           found->requires_grad == spec.requires_grad;
+    if (!found || found->dtype != spec.dtype || found->shape.size() != spec.shape.size() || found->requires_grad != spec.requires_grad) return false;
+    if (!spec.varies()) return found->shape == spec.shape && found->strides == spec.strides;
+    return varying_layout_holds(spec, [&](std::size_t d) { return found->shape[d]; }, [&](std::size_t d) { return found->strides[d]; });
   } catch (const std::exception&) {
     PyErr_Clear();
     return false;
@@ -92,6 +109,9 @@ bool matches_torch(const TensorSpec& spec, PyObject* object) noexcept {
       layout::custom_sizes(impl))
     return false;
   const std::int64_t *sizes = layout::sizes(impl), *strides = layout::strides(impl);
+  if (spec.varies())
+    return varying_layout_holds(spec, [&](std::size_t d) { return sizes[d]; }, [&](std::size_t d) { return strides[d]; }) &&
+           layout::requires_grad(impl) == spec.requires_grad && !layout::has_tangent(impl);
   std::uint64_t difference = 0;
   for (std::size_t i = 0; i < spec.shape.size(); ++i)
     difference |= static_cast<std::uint64_t>((sizes[i] ^ spec.shape[i]) | (strides[i] ^ spec.strides[i]));
@@ -104,7 +124,7 @@ std::variant<TensorSpec, Refusal> read_array(PyObject* object) {
   if (Py_TYPE(object) != &PyArray_Type) return fmt::format("an array of the subclass {}", Py_TYPE(object)->tp_name);
   auto* array = reinterpret_cast<PyArrayObject*>(object);
   auto dtype = dtype_of_numpy(PyArray_TYPE(array));
-  if (!dtype || is_complex(*dtype)) {
+  if (!dtype) {
     Ref name = checked(PyObject_Str(reinterpret_cast<PyObject*>(PyArray_DESCR(array))));
     return fmt::format("an array of dtype {}", PyUnicode_AsUTF8(name.get()));
   }
@@ -131,6 +151,10 @@ bool matches_array(const TensorSpec& spec, PyObject* object) noexcept {
   if (dtype_of_numpy(PyArray_TYPE(array)) != spec.dtype || PyArray_NDIM(array) != static_cast<int>(spec.shape.size()) ||
       !PyArray_ISALIGNED(array) || PyArray_ISBYTESWAPPED(array) || PyArray_ISWRITEABLE(array) != spec.writeable)
     return false;
+  if (spec.varies())
+    return varying_layout_holds(
+        spec, [&](std::size_t d) { return static_cast<std::int64_t>(PyArray_DIM(array, static_cast<int>(d))); },
+        [&](std::size_t d) { return static_cast<std::int64_t>(PyArray_STRIDE(array, static_cast<int>(d))) / item_bytes; });
   for (std::size_t i = 0; i < spec.shape.size(); ++i)
     if (PyArray_DIM(array, static_cast<int>(i)) != spec.shape[i] ||
         PyArray_STRIDE(array, static_cast<int>(i)) != spec.strides[i] * item_bytes)
@@ -154,8 +178,15 @@ std::variant<TensorSpec, Refusal> read_scalar(PyObject* object) {
 
 }  // namespace
 
+bool TensorSpec::is_inference() const {
+  const TorchLibrary* torch = known_torch_library();
+  return key_set != 0 && torch && key_set == torch->inference_keys;
+}
+
 std::string TensorSpec::describe() const {
-  std::string text = fmt::format("{}[{}]", name_of(dtype), fmt::join(shape, ", "));
+  std::vector<std::string> extents;
+  for (std::size_t d = 0; d < shape.size(); ++d) extents.push_back(free_extents >> d & 1 ? "*" : std::to_string(shape[d]));
+  std::string text = fmt::format("{}[{}]", name_of(dtype), fmt::join(extents, ", "));
   if (!is_row_major(shape, strides)) text += fmt::format(" with strides [{}]", fmt::join(strides, ", "));
   if (kind == TensorKind::torch && requires_grad) text += " requiring grad";
   if (kind == TensorKind::array && !writeable) text += " read-only";
@@ -179,6 +210,39 @@ bool matches(const TensorSpec& spec, PyObject* object) noexcept {
   return false;
 }
 
+namespace {
+
+bool read_through_python(PyObject* tensor, const char* method, std::uint32_t dimension, std::int64_t& value) noexcept {
+  Ref answer = Ref::steal(PyObject_CallMethod(tensor, method, "I", dimension));
+  if (answer) value = PyLong_AsLongLong(answer.get());
+  const bool read = answer && !PyErr_Occurred();
+  PyErr_Clear();
+  return read;
+}
+
+}  // namespace
+
+bool read_extent(PyObject* object, std::uint32_t dimension, std::int64_t& value) noexcept {
+  if (PyArray_Check(object)) {
+    value = PyArray_DIM(reinterpret_cast<PyArrayObject*>(object), static_cast<int>(dimension));
+    return true;
+  }
+  if (!known_torch_library()->direct_fields) return read_through_python(object, "size", dimension, value);
+  value = layout::sizes(layout::impl(object))[dimension];
+  return true;
+}
+
+bool read_stride(PyObject* object, std::uint32_t dimension, std::int64_t& value) noexcept {
+  if (PyArray_Check(object)) {
+    auto* array = reinterpret_cast<PyArrayObject*>(object);
+    value = PyArray_STRIDE(array, static_cast<int>(dimension)) / PyArray_ITEMSIZE(array);
+    return true;
+  }
+  if (!known_torch_library()->direct_fields) return read_through_python(object, "stride", dimension, value);
+  value = layout::strides(layout::impl(object))[dimension];
+  return true;
+}
+
 const void* data_of(const TensorSpec& spec, PyObject* object, void* scratch) noexcept {
   switch (spec.kind) {
     case TensorKind::torch: {
@@ -187,7 +251,10 @@ const void* data_of(const TensorSpec& spec, PyObject* object, void* scratch) noe
       return PyLong_AsVoidPtr(address.get());
     }
     case TensorKind::array: return PyArray_DATA(reinterpret_cast<PyArrayObject*>(object));
-    case TensorKind::scalar: PyArray_ScalarAsCtype(object, scratch); return scratch;
+    case TensorKind::scalar:
+      if (PyFloat_CheckExact(object)) std::memcpy(scratch, &reinterpret_cast<PyFloatObject*>(object)->ob_fval, sizeof(double));
+      else PyArray_ScalarAsCtype(object, scratch);
+      return scratch;
   }
   return nullptr;
 }

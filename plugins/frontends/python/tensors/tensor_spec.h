@@ -29,6 +29,14 @@ struct TensorSpec {
   std::uint64_t key_set = 0;            // torch with direct fields
   std::uint32_t dtype_device = 0;       // torch with direct fields
 
+  // What varies from call to call, as bits of dimensions (a tensor of more than 32 does not vary).
+  std::uint32_t free_extents = 0;            // guarded among the numbers of the segment
+  std::uint32_t free_strides = 0;            // likewise
+  std::vector<std::uint32_t> stride_products;  // by dimension: the extents whose product its stride is; 0: as in `strides`. Empty: none varies
+  bool varies() const { return (free_extents | free_strides) != 0; }
+
+  /// Whether it is a tensor made in inference mode, which has no version counter.
+  bool is_inference() const;
   /// "float32[3, 4]", with strides where they are not row-major.
   std::string describe() const;
 };
@@ -38,6 +46,10 @@ std::variant<TensorSpec, std::string> read_spec(PyObject* object);
 
 /// Whether `object` has that metadata. About 3 ns. Never raises.
 bool matches(const TensorSpec& spec, PyObject* object) noexcept;
+
+/// The size, or the stride in elements, of one dimension. False where it cannot be read. Never raises.
+bool read_extent(PyObject* object, std::uint32_t dimension, std::int64_t& value) noexcept;
+bool read_stride(PyObject* object, std::uint32_t dimension, std::int64_t& value) noexcept;
 
 /// The first element's address; a scalar's value is copied into `scratch` (16 bytes). `object` must match.
 const void* data_of(const TensorSpec& spec, PyObject* object, void* scratch) noexcept;

@@ -6,6 +6,7 @@
 
 #include <Python.h>
 
+#include <atomic>
 #include <cstdint>
 
 namespace tenon::python::layout {
@@ -45,6 +46,12 @@ inline bool requires_grad(void* impl) {
 inline bool has_tangent(void* impl) {
   void* meta = autograd_meta(impl);
   return meta && field<void*>(meta, 64) != nullptr;
+}
+
+/// `_version` of a tensor and its views, or null: inference tensors have none.
+inline std::atomic<std::uint32_t>* version(void* impl) {
+  void* counter = field<void*>(impl, 40);
+  return counter ? &field<std::atomic<std::uint32_t>>(counter, 16) : nullptr;
 }
 
 inline void* storage_data(void* storage) { return field<void*>(storage, 16); }

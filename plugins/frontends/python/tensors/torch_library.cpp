@@ -87,6 +87,8 @@ bool fields_agree(PyObject* tensor) {
   Ref offset = checked(PyObject_CallMethod(tensor, "storage_offset", nullptr));
   if (layout::storage_offset(impl) != PyLong_AsLongLong(offset.get())) return false;
   if (layout::requires_grad(impl) != (attribute(object, "requires_grad").get() == Py_True)) return false;
+  Ref version = attribute(object, "_version");
+  if (!layout::version(impl) || layout::version(impl)->load() != PyLong_AsUnsignedLong(version.get())) return false;
   Ref item_bytes = checked(PyObject_CallMethod(tensor, "element_size", nullptr));
   Ref address = checked(PyObject_CallMethod(tensor, "data_ptr", nullptr));
   const auto data = reinterpret_cast<std::uintptr_t>(layout::data(impl, PyLong_AsSize_t(item_bytes.get())));
@@ -98,7 +100,7 @@ bool fields_agree(PyObject* tensor) {
 constexpr const char* kCheckProgram =
     "def tensors(torch, dtypes):\n"
     "    with torch.inference_mode(False), torch.enable_grad(), torch.device('cpu'):\n"
-    "        a = torch.arange(24, dtype=torch.float32).reshape(2, 3, 4)\n"
+    "        a = torch.arange(24, dtype=torch.float32).reshape(2, 3, 4).add_(1).mul_(2)\n"
     "        w = torch.nn.Parameter(a.clone())\n"
     "        plain = [a, a[1:, :, ::2], a.permute(2, 0, 1), torch.zeros(1, 2, 1, 2, 1, 3, 2)[:, 1:], torch.zeros(()),\n"
     "                 torch.zeros(0, 3), w, w[0], torch.tensor(1.0)]\n"

@@ -1,8 +1,11 @@
 #include "python/tensors/torch_results.h"
 
 #include <cstring>
+#include <memory>
 #include <numeric>
+#include <vector>
 
+#include "core/abi/dlpack_types.h"
 #include "python/evaluator/graph_break.h"
 #include "python/tensors/pool_block.h"
 #include "python/tensors/torch_layout.h"
@@ -36,18 +39,33 @@ class PoolAllocator {
 
 PoolAllocator g_allocator;
 
+thread_local void* t_lent_memory = nullptr;
+
+/// Gives memory that belongs to somebody else. A storage remembers its allocator, so there is one for good.
+class LendingAllocator final : public PoolAllocator {
+ public:
+  DataPointer allocate(std::size_t) override { return {t_lent_memory, [](void*) {}, nullptr, kCpuDevice}; }
+};
+
+LendingAllocator g_lending_allocator;
+
 /// torch's detail::empty_strided_generic with our allocator, then THPVariable_Wrap, which takes the tensor over.
-PyObject* new_pool_tensor(const TorchLibrary& torch, DType dtype, std::span<const std::int64_t> sizes,
-                          std::span<const std::int64_t> strides, void*& data) {
+PyObject* new_tensor_from(PoolAllocator& allocator, const TorchLibrary& torch, DType dtype, std::span<const std::int64_t> sizes,
+                          std::span<const std::int64_t> strides) {
   void* tensor = nullptr;
   try {
-    torch.empty_generic(&tensor, {sizes.data(), sizes.size()}, {strides.data(), strides.size()}, &g_allocator, torch.plain_keys,
+    torch.empty_generic(&tensor, {sizes.data(), sizes.size()}, {strides.data(), strides.size()}, &allocator, torch.plain_keys,
                         static_cast<std::int8_t>(torch.scalar_types[static_cast<std::size_t>(dtype)]));
   } catch (const std::exception& e) {
     PyErr_SetString(PyExc_MemoryError, e.what());
     return nullptr;
   }
-  PyObject* object = torch.wrap(&tensor);
+  return torch.wrap(&tensor);
+}
+
+PyObject* new_pool_tensor(const TorchLibrary& torch, DType dtype, std::span<const std::int64_t> sizes,
+                          std::span<const std::int64_t> strides, void*& data) {
+  PyObject* object = new_tensor_from(g_allocator, torch, dtype, sizes, strides);
   if (object) data = layout::storage_data(layout::storage(layout::impl(object)));
   return object;
 }
@@ -60,6 +78,26 @@ Ref empty_strided(const TorchLibrary& torch, DType dtype, std::span<const std::i
   checked(PyDict_SetItemString(kwargs.get(), "device", torch.cpu.get()));
   Ref args = checked(PyTuple_Pack(2, integer_tuple(sizes).get(), integer_tuple(strides).get()));
   return checked(PyObject_Call(torch.empty_strided.get(), args.get(), kwargs.get()));
+}
+
+/// What DLPack needs of a tensor, freed by whoever takes it.
+struct LentTensor {
+  DLManagedTensorVersioned managed{};
+  std::vector<std::int64_t> sizes, strides;
+};
+
+Ref dlpack_tensor(const TorchLibrary& torch, DType dtype, std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides, void* data) {
+  auto lent = std::make_unique<LentTensor>();
+  lent->sizes.assign(sizes.begin(), sizes.end());
+  lent->strides.assign(strides.begin(), strides.end());
+  lent->managed.version = {1, 0};
+  lent->managed.manager_ctx = lent.get();
+  lent->managed.deleter = [](DLManagedTensorVersioned* self) { delete static_cast<LentTensor*>(self->manager_ctx); };
+  lent->managed.dl_tensor = {data, {kDLCPU, 0}, static_cast<std::int32_t>(sizes.size()), dlpack_type(dtype), lent->sizes.data(), lent->strides.data(), 0};
+  Ref capsule = checked(PyCapsule_New(&lent->managed, "dltensor_versioned", nullptr));
+  lent.release();  // torch's from now on
+  Ref native = checked(PyObject_GetAttrString(torch.module.get(), "_C"));
+  return checked(PyObject_CallMethod(native.get(), "_from_dlpack", "O", capsule.get()));
 }
 
 }  // namespace
@@ -81,6 +119,13 @@ PyObject* new_torch_tensor(const TorchLibrary& torch, DType dtype, std::span<con
   } catch (const PythonError&) {
     return nullptr;
   }
+}
+
+Ref torch_tensor_over(const TorchLibrary& torch, DType dtype, std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides,
+                      void* data) {
+  if (!torch.direct_results) return dlpack_tensor(torch, dtype, sizes, strides, data);
+  t_lent_memory = data;
+  return checked(new_tensor_from(g_lending_allocator, torch, dtype, sizes, strides));
 }
 
 Ref torch_view(const TorchLibrary& torch, PyObject* base, std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides,

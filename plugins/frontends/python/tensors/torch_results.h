@@ -14,6 +14,10 @@ namespace tenon::python {
 PyObject* new_torch_tensor(const TorchLibrary& torch, DType dtype, std::span<const std::int64_t> sizes,
                            std::span<const std::int64_t> strides, void*& data);
 
+/// A tensor over memory that somebody else owns and that outlives it: no view of it may stay behind.
+Ref torch_tensor_over(const TorchLibrary& torch, DType dtype, std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides,
+                      void* data);
+
 /// A view of another tensor's storage: sizes, strides and offset (from the storage's start) in elements.
 Ref torch_view(const TorchLibrary& torch, PyObject* base, std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides,
                std::int64_t storage_offset);

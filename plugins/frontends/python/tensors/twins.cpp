@@ -52,8 +52,10 @@ TensorSpec read_torch_twin(const TorchLibrary& torch, PyObject* twin) {
   spec.type = reinterpret_cast<PyTypeObject*>(torch.tensor.get());
   auto attribute = [&](const char* name) { return checked(PyObject_GetAttrString(twin, name)); };
   if (!attribute("layout").is(torch.strided.get())) throw GraphBreak("an operation that gives a tensor of another layout");
+  for (const char* lazy : {"is_conj", "is_neg"})
+    if (checked(PyObject_CallMethod(twin, lazy, nullptr)).is(Py_True)) throw GraphBreak("an operation that gives a lazily conjugated or negated tensor");
   auto dtype = torch.dtype_of(attribute("dtype").get());
-  if (!dtype || is_complex(*dtype)) throw GraphBreak("an operation that gives a tensor of a dtype that graphs do not carry");
+  if (!dtype) throw GraphBreak("an operation that gives a tensor of a dtype that graphs do not carry");
   spec.dtype = *dtype;
   Ref shape = attribute("shape"), strides = checked(PyObject_CallMethod(twin, "stride", nullptr));
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape.get()); ++i) {
@@ -70,6 +72,47 @@ Ref make_twin(TensorKind kind, DType dtype, std::span<const std::int64_t> shape,
   Ref array = array_twin(dtype, shape, strides, writeable);
   if (kind == TensorKind::array) return array;
   return Ref::steal(new_array_scalar(dtype, PyArray_DATA(reinterpret_cast<PyArrayObject*>(array.get()))));
+}
+
+namespace {
+
+bool is_cpu(const TorchLibrary& torch, PyObject* device) {
+  Ref read = checked(PyObject_CallOneArg(torch.device.get(), device));
+  Ref kind = checked(PyObject_GetAttrString(read.get(), "type"));
+  return PyUnicode_CompareWithASCIIString(kind.get(), "cpu") == 0;
+}
+
+/// Whether a positional argument names a device: torch.device("cpu"), "cpu".
+bool names_a_device(const TorchLibrary& torch, PyObject* argument) {
+  if (reinterpret_cast<PyObject*>(Py_TYPE(argument)) == torch.device.get()) return true;
+  return PyUnicode_Check(argument) && PyUnicode_CompareWithASCIIString(argument, "cpu") == 0;
+}
+
+Ref dict_on_meta_device(const TorchLibrary& torch, PyObject* kwargs) {
+  PyObject* device = PyDict_GetItemString(kwargs, "device");
+  if (!device || device == Py_None) return Ref::borrow(kwargs);
+  if (!is_cpu(torch, device)) throw GraphBreak("a tensor on another device than the CPU");
+  Ref copy = checked(PyDict_Copy(kwargs));
+  checked(PyDict_SetItemString(copy.get(), "device", torch.meta.get()));
+  return copy;
+}
+
+}  // namespace
+
+Ref on_meta_device(PyObject* arguments) {
+  const TorchLibrary* torch = known_torch_library();
+  if (!torch || !arguments) return Ref::borrow(arguments);
+  if (PyDict_Check(arguments)) return dict_on_meta_device(*torch, arguments);
+  Ref list = checked(PySequence_List(arguments));
+  bool changed = false;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); ++i) {
+    PyObject* item = PyList_GET_ITEM(list.get(), i);
+    if (!names_a_device(*torch, item)) continue;
+    if (!is_cpu(*torch, item)) throw GraphBreak("a tensor on another device than the CPU");
+    checked(PyList_SetItem(list.get(), i, Py_NewRef(torch->meta.get())));
+    changed = true;
+  }
+  return changed ? checked(PyList_AsTuple(list.get())) : Ref::borrow(arguments);
 }
 
 TwinPlace place_of_twin(PyObject* twin) {

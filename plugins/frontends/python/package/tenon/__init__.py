@@ -3,12 +3,18 @@
 ``tenon.compile`` turns a PyTorch or NumPy function or module into a faster one that gives what eager execution gives. PyTorch is
 used when it is imported; the package itself needs NumPy only.
 """
+import sys as _sys
+
+if _sys.implementation.name != "cpython" or not (3, 11) <= _sys.version_info[:2] <= (3, 13):
+    raise ImportError(f"Tenon runs on CPython 3.11, 3.12 and 3.13; this is {_sys.version_info[0]}.{_sys.version_info[1]} ({_sys.implementation.name})")
+
 from tenon._backends import backends, plugins, register_backend
 from tenon._compile import compile
 from tenon._control import cond, disable, graph_break, is_compiling
 from tenon._diagnostics import reset, set_logs, stats
 from tenon._errors import CompileError, ConfigError, Error, GraphBreakError, PluginError
 from tenon._explain import Explanation, explain
+from tenon._export import ExportedProgram, export, load
 from tenon._graph import Graph
 
 __version__ = "0.1.0"
@@ -18,6 +24,7 @@ __all__ = [
     "ConfigError",
     "Error",
     "Explanation",
+    "ExportedProgram",
     "Graph",
     "GraphBreakError",
     "PluginError",
@@ -26,8 +33,10 @@ __all__ = [
     "cond",
     "disable",
     "explain",
+    "export",
     "graph_break",
     "is_compiling",
+    "load",
     "plugins",
     "register_backend",
     "reset",

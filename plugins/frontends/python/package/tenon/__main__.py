@@ -37,11 +37,16 @@ def load(target: str) -> tuple[ModuleType, Callable]:
     return module, getattr(module, name)
 
 
-def arguments(module: ModuleType, fn: Callable, given: list[str]) -> dict[str, Any]:
-    """The function's arguments by name, from NAME=file.npy; torch tensors where the module uses torch."""
-    found = {}
+def arguments(module: ModuleType, fn: Callable, options: argparse.Namespace) -> dict[str, Any]:
+    """The function's arguments by name: from NAME=file.npy (torch tensors where the module uses torch), whole numbers from NAME=NUMBER."""
+    found: dict[str, Any] = {}
     parameters = inspect.signature(fn).parameters
-    for item in given:
+    for item in options.size:
+        name, _, number = item.partition("=")
+        if name not in parameters or not number.lstrip("-").isdigit():
+            raise UsageError(f"--size {item}: expected NAME=NUMBER with a name among {', '.join(parameters)}")
+        found[name] = int(number)
+    for item in options.input:
         name, separator, path = item.partition("=")
         if not separator or name not in parameters:
             raise UsageError(f"--input {item}: expected NAME=file.npy with a name among {', '.join(parameters)}")
@@ -52,22 +57,34 @@ def arguments(module: ModuleType, fn: Callable, given: list[str]) -> dict[str, A
         found[name] = module.torch.from_numpy(array) if hasattr(module, "torch") else array
     missing = [n for n, p in parameters.items() if p.default is p.empty and n not in found and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     if missing:
-        raise UsageError(f"no --input for {', '.join(missing)}")
+        raise UsageError(f"no --input (or --size) for {', '.join(missing)}")
     return found
 
 
 def outputs(result: Any) -> list[np.ndarray]:
-    """The tensors of a result as arrays."""
-    flat = result if isinstance(result, (list, tuple)) else [result]
-    return [np.asarray(value) for value in flat]
+    """The tensors and numbers of a result as arrays, in order."""
+    if isinstance(result, dict):
+        result = list(result.values())
+    if isinstance(result, (list, tuple)):
+        return [array for value in result for array in outputs(value)]
+    value = result.detach() if hasattr(result, "detach") else result
+    return [] if value is None else [np.asarray(value)]
+
+
+def seed_random_numbers(module: ModuleType, seed: int) -> None:
+    """Makes the random numbers of NumPy, and of torch where the module uses it, those of a seed."""
+    np.random.seed(seed)
+    if hasattr(module, "torch"):
+        module.torch.manual_seed(seed)
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """Compiles and runs the function, and writes what was asked for."""
     module, fn = load(options.target)
     plain = getattr(fn, "__wrapped__", fn)
+    seed_random_numbers(module, options.seed)
     backend = options.backend.split(",") if options.backend else None
-    result = outputs(tenon.compile(plain, backend=backend)(**arguments(module, plain, options.input)))
+    result = outputs(tenon.compile(plain, backend=backend)(**arguments(module, plain, options)))
     for index, item in enumerate(options.output):
         name, separator, path = item.partition("=")
         if not separator:
@@ -86,7 +103,8 @@ def explain(options: argparse.Namespace) -> dict[str, Any]:
     """Captures the function and reports."""
     module, fn = load(options.target)
     plain = getattr(fn, "__wrapped__", fn)
-    report = tenon.explain(plain)(**arguments(module, plain, options.input))
+    seed_random_numbers(module, options.seed)
+    report = tenon.explain(plain)(**arguments(module, plain, options))
     if not options.json:
         print(report)
     return {
@@ -108,6 +126,8 @@ def main() -> int:
         command.set_defaults(action=action)
         command.add_argument("target", metavar="FILE.py:FUNCTION")
         command.add_argument("--input", action="append", default=[], metavar="NAME=file.npy")
+        command.add_argument("--size", action="append", default=[], metavar="NAME=NUMBER")
+        command.add_argument("--seed", type=int, default=0, metavar="NUMBER")
         command.add_argument("--json", action="store_true")
         if name == "run":
             command.add_argument("--backend", default="")

@@ -9,11 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 from tenon import _tenon
-from tenon._backends import resolve
+from tenon._backends import plugins, resolve
 from tenon._errors import ConfigError
 from tenon._graph import python_backend
 
 MODES = ("default", "reduce-overhead", "max-autotune")
+# Besides these, the name of a backend with a dict of options for it.
+OPTIONS = ("recompile_limit", "sizes")
 
 
 def compile(
@@ -25,6 +27,7 @@ def compile(
     dynamic: bool | None = None,
     options: dict[str, Any] | None = None,
     disable: bool = False,
+    in_place: bool = False,
 ) -> Any:
     """Compiles a function, method, callable object or ``torch.nn.Module``; also a decorator, bare or with arguments.
 
@@ -40,11 +43,14 @@ def compile(
     fullgraph
         Raise :class:`GraphBreakError` where the program cannot be captured as one graph, instead of running that call eagerly.
     dynamic
-        Whether sizes are symbolic: True from the start, False never, None when they change.
+        Whether sizes, integers and floats are symbolic: True from the start, False never, None when they change.
     options
-        Options of the backend and the compiler, as JSON values.
+        ``recompile_limit``: variants kept of a function before further ones run eagerly (default 16). ``sizes``: what symbols of sizes
+        to expect, for backends that take constants only. The name of a backend: a dict of its own options.
     disable
         Give back ``fn_or_module`` itself.
+    in_place
+        For a module: make calls of the module itself run compiled, and give it back, instead of wrapping it.
 
     Raises
     ------
@@ -53,15 +59,17 @@ def compile(
     """
     if fn_or_module is None:
         return functools.partial(
-            compile, backend=backend, mode=mode, fullgraph=fullgraph, dynamic=dynamic, options=options, disable=disable
+            compile, backend=backend, mode=mode, fullgraph=fullgraph, dynamic=dynamic, options=options, disable=disable, in_place=in_place
         )
     if disable:
         return fn_or_module
     settings = settings_of(backend, mode, fullgraph, dynamic, options)
     if "torch" in sys.modules and isinstance(fn_or_module, sys.modules["torch"].nn.Module):
-        from tenon._module import optimized_module
+        from tenon._module import compiled_in_place, optimized_module
 
-        return optimized_module(fn_or_module, settings)
+        return (compiled_in_place if in_place else optimized_module)(fn_or_module, settings)
+    if in_place:
+        raise ConfigError(f"in_place=True compiles a torch.nn.Module, got {type(fn_or_module).__name__}")
     return compiled_function(fn_or_module, settings)
 
 
@@ -71,11 +79,13 @@ def settings_of(backend, mode, fullgraph, dynamic, options) -> dict[str, Any]:
         near = difflib.get_close_matches(str(mode), MODES, 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ConfigError(f"mode {mode!r} is none of {', '.join(map(repr, MODES))}{hint}")
-    if options is not None and not isinstance(options, dict):
-        raise ConfigError(f"options must be a dict, got {type(options).__name__}")
+    if dynamic not in (None, True, False):
+        raise ConfigError(f"dynamic must be True, False or None, got {dynamic!r}")
+    rest = _checked_options(options)
+    limit = rest.pop("recompile_limit", None)
     names, function, label = resolve(backend)
     try:
-        text = json.dumps({**({"mode": mode} if mode else {}), **(options or {})})
+        text = json.dumps({**({"mode": mode} if mode else {}), **rest})
     except TypeError as error:
         raise ConfigError(f"options must hold JSON values: {error}") from None
     return {
@@ -85,7 +95,26 @@ def settings_of(backend, mode, fullgraph, dynamic, options) -> dict[str, Any]:
         "fullgraph": bool(fullgraph),
         "dynamic": dynamic,
         "options": text,
+        **({"recompile_limit": limit} if limit is not None else {}),
     }
+
+
+def _checked_options(options: dict[str, Any] | None) -> dict[str, Any]:
+    """The options of a compile, each under a name that somebody reads."""
+    if options is None:
+        return {}
+    if not isinstance(options, dict):
+        raise ConfigError(f"options must be a dict, got {type(options).__name__}")
+    allowed = [*OPTIONS, *(plugin["name"] for plugin in plugins() if plugin["kind"] == "backend")]
+    for name in options:
+        if name not in allowed:
+            near = difflib.get_close_matches(str(name), allowed, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise ConfigError(f"option {name!r} is none of {', '.join(map(repr, allowed))}{hint}")
+    limit = options.get("recompile_limit", 1)
+    if type(limit) is not int or limit < 1:
+        raise ConfigError(f"options['recompile_limit'] must be a positive int, got {limit!r}")
+    return dict(options)
 
 
 def compiled_function(fn: Callable, settings: dict[str, Any]) -> Callable:

@@ -2,14 +2,28 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
+
+from tenon._errors import ConfigError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def disable(fn: F) -> F:
-    """Gives a function that always runs as plain Python, also where compiled code calls it."""
+def disable(fn: F | None = None) -> F:
+    """Gives a function that always runs as plain Python, also where compiled code calls it; a decorator, bare or as ``disable()``.
+
+    A module is marked itself, and given back: its ``forward`` then always runs as plain Python.
+    """
+    if fn is None:
+        return disable  # type: ignore[return-value]
+    if isinstance(fn, type) or not callable(fn):
+        raise ConfigError(f"tenon.disable takes a function, a method or a module, got {fn!r}")
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(fn, torch.nn.Module):
+        fn.forward = disable(fn.forward)
+        return fn
 
     @functools.wraps(fn)
     def uncompiled(*args: Any, **kwargs: Any) -> Any:
@@ -29,19 +43,21 @@ def is_compiling() -> bool:
 
 
 def cond(pred: Any, true_fn: Callable, false_fn: Callable, operands: Sequence[Any] = ()) -> Any:
-    """Calls ``true_fn(*operands)`` if ``pred`` holds, else ``false_fn(*operands)``.
+    """Calls ``true_fn(*operands)`` if ``pred`` holds, else ``false_fn(*operands)``; where `pred` is a tensor the graph keeps both.
 
     Parameters
     ----------
     pred
         A bool, or a tensor with one element.
     true_fn, false_fn
-        Functions of the operands, without side effects, whose results have the same structure, dtypes and shapes.
+        Functions of the operands, and of what they see around them, whose results have the same structure, dtypes and shapes. In a graph
+        they may write to nothing older, and must give new tensors (``x.clone()``, not ``x``); what does not fit ends the graph there.
     operands
         Arguments of the branch that is taken.
     """
     return true_fn(*operands) if pred else false_fn(*operands)
 
 
+cond._tenon_cond = True  # type: ignore[attr-defined]
 graph_break._tenon_graph_break = True  # type: ignore[attr-defined]
 is_compiling._tenon_is_compiling = True  # type: ignore[attr-defined]

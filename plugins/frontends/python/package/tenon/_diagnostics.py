@@ -33,6 +33,7 @@ def set_logs(
     guards: bool = False,
     passes: bool = False,
     kernel_code: bool = False,
+    kernel_times: bool = False,
     fusion: bool = False,
     claims: bool = False,
     plugins: bool = False,

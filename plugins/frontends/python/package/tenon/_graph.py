@@ -5,6 +5,8 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tenon import _render, _tenon
 
 if TYPE_CHECKING:
@@ -14,7 +16,8 @@ if TYPE_CHECKING:
 class Graph:
     """A captured graph.
 
-    Calls are those that the program made, in order, on named values. Inputs and outputs are flat.
+    Calls are those that the program made, in order, on named values; where they write into an input they are given a copy of it.
+    Inputs and outputs are flat.
     """
 
     def __init__(self, traced: _tenon.TracedGraph) -> None:
@@ -45,8 +48,10 @@ class Graph:
     def forward(self, *inputs: Any) -> tuple:
         """Runs the calls one after the other, unoptimised. Gives the outputs, then the values of the updates."""
         values = {name: value for (name, *_), value in zip(self._traced.inputs, inputs, strict=True)}
+        for copy, name, function in self._traced.copies:
+            values[copy.name] = function(values[name])
         for results, target, args, kwargs, *_ in self._traced.calls:
-            given = target(*_replace(args, values), **_replace(kwargs, values))
+            given = _call(target, _replace(args, values), _replace(kwargs, values))
             _bind(results, given, values)
         return tuple(_replace(_render.leaving_values(self._traced), values))
 
@@ -55,12 +60,18 @@ class Graph:
         import torch
 
         graph = torch.fx.Graph()
-        values: dict[str, Any] = {name: graph.placeholder(name) for name, *_ in self._traced.inputs}
+        values: dict[str, Any] = {name: graph.placeholder(_render.identifier(name)) for name, *_ in self._traced.inputs}
+        for copy, name, function in self._traced.copies:
+            values[copy.name] = graph.call_function(function, (values[name],))
+        root = torch.nn.Module()
         for results, target, args, kwargs, *_ in self._traced.calls:
-            node = graph.call_function(_fx_target(target), tuple(_replace(args, values)), _replace(kwargs, values))
+            if any(isinstance(argument, _tenon.TracedGraph) for argument in args):
+                node = _fx_branches(graph, root, args, values)
+            else:
+                node = _fx_call(graph, target, tuple(_replace(args, values)), _replace(kwargs, values))
             _bind_fx(graph, results, node, values)
         graph.output(tuple(_replace(_render.leaving_values(self._traced), values)))
-        return torch.fx.GraphModule(torch.nn.Module(), graph)
+        return torch.fx.GraphModule(root, graph)
 
     def __repr__(self) -> str:
         return f"<tenon.Graph {self.name}: {len(self._traced.calls)} calls>"
@@ -73,10 +84,19 @@ def python_backend(backend: Callable, traced: _tenon.TracedGraph, example_inputs
     return backend(Graph(traced), example_inputs)
 
 
+def _call(target: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Methods of arrays were called on NumPy scalars, too, which have their own."""
+    if args and isinstance(args[0], np.generic) and getattr(target, "__objclass__", None) is np.ndarray:
+        target = getattr(type(args[0]), target.__name__)
+    return target(*args, **kwargs)
+
+
 def _replace(structure: Any, values: dict[str, Any]) -> Any:
     """The same nested structure with each reference replaced by its value."""
     if isinstance(structure, _tenon.ValueRef):
         return values[structure.name]
+    if isinstance(structure, _tenon.TracedGraph):  # a branch
+        return Graph(structure).forward
     if isinstance(structure, dict):
         return {key: _replace(value, values) for key, value in structure.items()}
     if isinstance(structure, slice):
@@ -104,9 +124,28 @@ def _bind_fx(graph: torch.fx.Graph, results: Any, node: Any, values: dict[str, A
             _bind_fx(graph, one, graph.call_function(operator.getitem, (node, index)), values)
 
 
-def _fx_target(target: Callable) -> Callable:
-    """Operators for the special methods that fx knows only as operators."""
+def _fx_branches(graph: torch.fx.Graph, root: torch.nn.Module, args: tuple, values: dict[str, Any]) -> torch.fx.Node:
+    """``tenon.cond`` as torch's own control op: the branches become submodules."""
+    import torch
+
+    given = []
+    for argument in args:
+        if isinstance(argument, _tenon.TracedGraph):
+            name = f"branch_{len(list(root.children()))}"
+            root.add_module(name, Graph(argument).to_fx())
+            given.append(graph.get_attr(name))
+        else:
+            given.append(_replace(argument, values))
+    return graph.call_function(torch.ops.higher_order.cond, tuple(given))
+
+
+def _fx_call(graph: torch.fx.Graph, target: Callable, args: tuple, kwargs: dict[str, Any]) -> torch.fx.Node:
+    """A call node; attributes and special methods become what fx can write down: ``getattr`` and operators."""
     name = getattr(target, "__name__", "")
+    if name == "__get__" and hasattr(target, "__self__"):
+        return graph.call_function(getattr, (args[0], target.__self__.__name__))
+    if name.startswith("__r") and hasattr(operator, f"__{name[3:]}") and len(args) == 2:
+        return graph.call_function(getattr(operator, f"__{name[3:]}"), (args[1], args[0]))
     if name.startswith("__") and name.endswith("__") and hasattr(operator, name):
-        return getattr(operator, name.strip("_"), getattr(operator, name))
-    return target
+        target = getattr(operator, name.strip("_"), getattr(operator, name))
+    return graph.call_function(target, args, kwargs)

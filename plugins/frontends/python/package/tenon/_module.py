@@ -20,6 +20,12 @@ def optimized_module(module: torch.nn.Module, settings: dict[str, Any]) -> torch
     return wrapper
 
 
+def compiled_in_place(module: torch.nn.Module, settings: dict[str, Any]) -> torch.nn.Module:
+    """Makes calls of the module run compiled. torch keeps such a callable out of copies and pickles."""
+    module._compiled_call_impl = _tenon.CompiledFunction(module._call_impl, settings)
+    return module
+
+
 @functools.cache
 def _class_for(module_class: type) -> type:
     """A subclass whose instances share the ``__dict__`` of the module that they wrap; what is Tenon's lies in slots."""
@@ -33,12 +39,16 @@ def _class_for(module_class: type) -> type:
     def deep_copy(self, memo: dict) -> torch.nn.Module:
         return optimized_module(copy.deepcopy(self._tenon_module, memo), self._tenon_settings)
 
+    def shallow_copy(self) -> torch.nn.Module:
+        return optimized_module(copy.copy(self._tenon_module), self._tenon_settings)
+
     members = {
         "__slots__": ("_tenon_module", "_tenon_settings", "_tenon_call"),
         "__module__": module_class.__module__,
         "__doc__": module_class.__doc__,
         "__call__": call,
         "__reduce_ex__": reduce,
+        "__copy__": shallow_copy,
         "__deepcopy__": deep_copy,
         "__wrapped__": property(lambda self: self._tenon_module),
     }

@@ -15,12 +15,14 @@ def traced(graph: _tenon.TracedGraph) -> str:
 def code(graph: _tenon.TracedGraph) -> str:
     """The graph as a Python function: one call a line, with its type, and the user's line behind it."""
     parameters = ", ".join(f"{name}: {type_text}" for name, type_text, *_ in graph.inputs)
-    lines = [f"def {_identifier(graph.name)}({parameters}):"]
+    lines = [f"def {identifier(graph.name)}({parameters}):"]
+    lines += [f"    {copy.name} = {function.__name__}({name})" for copy, name, function in graph.copies]
     for index, (results, _, args, kwargs, types, location) in enumerate(graph.calls):
         call = f"{graph.op_names[index]}({_arguments(args, kwargs)})"
         names = _names(results)
+        lines += [f"    {line}" for one in args if isinstance(one, _tenon.TracedGraph) for line in code(one).splitlines()]
         typed = ", ".join(names) + (f": {types[0]}" if len(names) == 1 and types else "")
-        lines.append(f"    {typed} = {call}{_comment(location)}")
+        lines.append(f"    {typed + ' = ' if typed else ''}{call}{_comment(location)}")
     leaving = leaving_values(graph)
     lines.append(f"    return ({', '.join(map(show, leaving))}{',' if len(leaving) == 1 else ''})")
     for name, value in graph.updates:
@@ -37,6 +39,7 @@ def table(graph: _tenon.TracedGraph) -> str:
     """The graph as a table with the columns opcode, name, target, args, kwargs."""
     rows = [("opcode", "name", "target", "args", "kwargs")]
     rows += [("placeholder", name, name, "()", "{}") for name, *_ in graph.inputs]
+    rows += [("call_function", copy.name, function.__name__, f"({name},)", "{}") for copy, name, function in graph.copies]
     for index, (results, _, args, kwargs, *_) in enumerate(graph.calls):
         shown = "{" + ", ".join(f"{k!r}: {show(v)}" for k, v in kwargs.items()) + "}"
         rows.append(("call_function", ", ".join(_names(results)), graph.op_names[index], show(tuple(args)), shown))
@@ -52,6 +55,8 @@ def show(value: Any) -> str:
     """A value among arguments: a name for what the graph computes, else what Python prints."""
     if isinstance(value, _tenon.ValueRef):
         return value.name
+    if isinstance(value, _tenon.TracedGraph):
+        return identifier(value.name)
     if type(value) in (list, tuple):
         inside = ", ".join(map(show, value))
         if type(value) is list:
@@ -81,5 +86,6 @@ def _comment(location: tuple) -> str:
     return f"  # {os.path.basename(file)}:{line} in {function}: {text}"
 
 
-def _identifier(name: str) -> str:
+def identifier(name: str) -> str:
+    """A name as Python takes it."""
     return "".join(c if c.isalnum() or c == "_" else "_" for c in name) or "graph"

@@ -1,0 +1,16 @@
+// Control flow that stays in the graph.
+#pragma once
+
+#include <optional>
+
+#include "python/heap/ref.h"
+
+namespace tenon::python {
+
+class Evaluator;
+struct Arguments;
+
+/// tenon.cond(pred, true_fn, false_fn, operands): with a tensor as condition both branches are recorded, as regions of one node.
+std::optional<Ref> call_cond(Evaluator& evaluator, Arguments arguments);
+
+}  // namespace tenon::python

@@ -1,0 +1,140 @@
+// C functions of the standard library that need the evaluator, or may be answered only to the module that asks.
+#include <fmt/format.h>
+
+#include "python/builtins/answers.h"
+#include "python/builtins/handlers.h"
+#include "python/builtins/table.h"
+#include "python/compat/object_layout.h"
+#include "python/evaluator/evaluator.h"
+#include "python/heap/names.h"
+
+namespace tenon::python {
+namespace {
+
+void require_count(const Arguments& arguments, std::size_t count, const char* function) {
+  if (arguments.named() != 0 || arguments.positional() != count) throw GraphBreak(fmt::format("{}() with {} arguments", function, arguments.values.size()));
+}
+
+bool asked_by_module(Evaluator& evaluator, const char* module) {
+  PyObject* name = PyDict_GetItemWithError(evaluator.frame().globals.get(), names().__name__);
+  return name != nullptr && PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, module) == 0;
+}
+
+/// The object in the cell of a function's free variable, or null.
+PyObject* free_variable(PyObject* function, PyObject* name) {
+  auto* parts = reinterpret_cast<PyFunctionObject*>(function);
+  auto* code = reinterpret_cast<PyCodeObject*>(parts->func_code);
+  PyObject* all = compat::local_names(code);
+  const Py_ssize_t first = PyTuple_GET_SIZE(all) - code->co_nfreevars;
+  for (Py_ssize_t at = 0; at < code->co_nfreevars; ++at)
+    if (PyUnicode_Compare(PyTuple_GET_ITEM(all, first + at), name) == 0) return PyCell_GET(PyTuple_GET_ITEM(parts->func_closure, at));
+  return nullptr;
+}
+
+}  // namespace
+
+Handled builtin_id(Evaluator& evaluator, Arguments& arguments) {
+  require_count(arguments, 1, "id");
+  if (!asked_by_module(evaluator, "copy")) throw GraphBreak("an object's address is asked for");
+  Frame& f = evaluator.frame();
+  for (int slot = 0; slot < f.code->local_count(); ++slot) {
+    const bool is_memo = PyUnicode_Compare(f.code->local_name(slot), names().memo) == 0;
+    if (is_memo && f.locals[slot].object && evaluator.heap().source_of(f.locals[slot].object.get())) throw GraphBreak("copy.deepcopy with a memo that is older than the call");
+  }
+  evaluator.heap().keep_alive(arguments.values[0]);  // its address stays its own
+  return checked(PyLong_FromVoidPtr(arguments[0]));
+}
+
+Handled exc_info(Evaluator& evaluator, Arguments& arguments) {
+  require_count(arguments, 0, "exc_info");
+  if (!asked_by_module(evaluator, "contextlib")) throw GraphBreak("the exception that is being handled is asked for");
+  Ref handled = compat::handled_exception();
+  PyObject* type = handled ? reinterpret_cast<PyObject*>(Py_TYPE(handled.get())) : Py_None;
+  return evaluator.heap().born(checked(PyTuple_Pack(3, type, handled ? handled.get() : Py_None, Py_None)));
+}
+
+Handled handled_exception(Evaluator& evaluator, Arguments& arguments) {
+  require_count(arguments, 0, "exception");
+  if (!asked_by_module(evaluator, "contextlib")) throw GraphBreak("the exception that is being handled is asked for");
+  Ref handled = compat::handled_exception();
+  return handled ? std::move(handled) : Ref::borrow(Py_None);
+}
+
+Handled os_fspath(Evaluator& evaluator, Arguments& arguments) {
+  require_count(arguments, 1, "fspath");
+  if (!evaluator.heap().traits(arguments[0]).atom) throw GraphBreak("os.fspath() of an object");
+  return std::nullopt;  // call_builtin runs it
+}
+
+/// By the evaluator's addition, item by item, as soon as one is no plain number.
+Handled builtin_sum(Evaluator& evaluator, Arguments& arguments) {
+  const bool start_by_name = arguments.named() == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(arguments.names.get(), 0), "start") == 0;
+  if (arguments.values.empty() || arguments.values.size() > 2 || (arguments.named() != 0 && !start_by_name)) throw GraphBreak("sum() with other arguments than an iterable and a start");
+  const std::vector<Ref> items = evaluator.items_of(arguments[0]);
+  Ref total = arguments.values.size() == 2 ? arguments.values[1] : checked(PyLong_FromLong(0));
+  if (PyUnicode_Check(total.get()) || PyBytes_Check(total.get())) throw GraphBreak("sum() of strings");
+  // Floats are added with compensation from 3.12 on: plain numbers are for the real function.
+  Ref run = checked(PyList_New(0));
+  const auto add_run = [&] {
+    if (PyList_GET_SIZE(run.get()) == 0) return;
+    static PyObject* const real = PyDict_GetItemString(PyEval_GetBuiltins(), "sum");
+    total = checked(PyObject_CallFunctionObjArgs(real, run.get(), total.get(), nullptr));
+    run = checked(PyList_New(0));
+  };
+  for (const Ref& item : items) {
+    const bool plain = evaluator.heap().traits(item.get()).atom && evaluator.heap().traits(total.get()).atom;
+    if (plain) {
+      checked(PyList_Append(run.get(), item.get()));
+      continue;
+    }
+    add_run();
+    total = evaluator.binary(0, total.get(), item.get());
+  }
+  add_run();
+  return total;
+}
+
+Handled operator_getitem(Evaluator& evaluator, Arguments& arguments) {
+  require_count(arguments, 2, "getitem");
+  return evaluator.load_item(arguments[0], arguments[1]);
+}
+
+Handled operator_setitem(Evaluator& evaluator, Arguments& arguments) {
+  require_count(arguments, 3, "setitem");
+  evaluator.store_item(arguments[0], arguments[1], arguments[2]);
+  return Ref::borrow(Py_None);
+}
+
+Handled operator_delitem(Evaluator& evaluator, Arguments& arguments) {
+  require_count(arguments, 2, "delitem");
+  evaluator.store_item(arguments[0], arguments[1], nullptr);
+  return Ref::borrow(Py_None);
+}
+
+Handled operator_contains(Evaluator& evaluator, Arguments& arguments) {
+  require_count(arguments, 2, "contains");
+  return Ref::borrow(evaluator.contains(arguments[0], arguments[1]) ? Py_True : Py_False);
+}
+
+std::optional<Ref> call_past_recursion_guard(Evaluator& evaluator, PyObject* function, Arguments arguments) {
+  PyObject* inner = free_variable(function, names().user_function);
+  if (inner == nullptr) throw GraphBreak("a repr that watches for recursion");
+  Heap& heap = evaluator.heap();
+  if (!heap.is_born(inner)) heap.make_known(inner, heap.sources().constant(inner));
+  return evaluator.call_now(inner, std::move(arguments));
+}
+
+std::optional<Ref> dispatch_on_class(Evaluator& evaluator, PyObject* function, Arguments arguments) {
+  PyObject* registry = free_variable(function, names().registry);
+  if (registry == nullptr || !PyDict_Check(registry) || arguments.values.size() != 1 || !PyType_Check(arguments[0])) throw GraphBreak("functools.singledispatch looks for a function");
+  Heap& heap = evaluator.heap();
+  heap.make_known(registry, heap.sources().constant(registry));
+  heap.length(registry);
+  for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(reinterpret_cast<PyTypeObject*>(arguments[0])->tp_mro); ++at)
+    heap.dict_item(registry, PyTuple_GET_ITEM(reinterpret_cast<PyTypeObject*>(arguments[0])->tp_mro, at));
+  Ref found = evaluator.call_real(function, arguments);
+  if (!heap.is_born(found.get())) heap.make_known(found.get(), heap.sources().constant(found.get()));
+  return found;
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,197 @@
+#include "python/call/python_backend.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "python/evaluator/graph_break.h"
+#include "python/tensors/array_results.h"
+#include "python/tensors/opaque_call.h"
+#include "python/tensors/strides.h"
+#include "python/tensors/torch_library.h"
+#include "python/tensors/torch_results.h"
+#include "tenon/backend.h"
+
+namespace tenon::python {
+namespace {
+
+class WithGil {
+ public:
+  WithGil() : state_(PyGILState_Ensure()) {}
+  ~WithGil() { PyGILState_Release(state_); }
+  WithGil(const WithGil&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+
+/// Takes the exception that is set, as "ValueError: text".
+std::string taken_exception() {
+  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+  PyErr_Fetch(&type, &value, &traceback);
+  Ref owned_type = Ref::steal(type), owned_value = Ref::steal(value), owned_traceback = Ref::steal(traceback);
+  Ref text = owned_value ? Ref::steal(PyObject_Str(owned_value.get())) : Ref();
+  const char* words = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  std::string result = fmt::format("{}: {}", owned_type ? reinterpret_cast<PyTypeObject*>(owned_type.get())->tp_name : "error", words ? words : "");
+  PyErr_Clear();
+  return result;
+}
+
+/// A tensor among the inputs or outputs of the group: where its pointer is and how it lies.
+struct Slot {
+  TypeView type;
+  std::uint32_t index = TENON_NO_NODE;  // among the inputs or outputs
+  void* constant = nullptr;             // instead: the graph's own
+};
+
+Ref owned_copy(TensorKind kind, PyObject* tensor) {
+  return checked(PyObject_CallMethod(tensor, kind == TensorKind::torch ? "clone" : "copy", nullptr));
+}
+
+Ref tensor_over(TensorKind kind, DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, void* data, bool writeable) {
+  switch (kind) {
+    case TensorKind::torch: return torch_tensor_over(*known_torch_library(), dtype, shape, strides, data);
+    case TensorKind::array: return array_over(dtype, shape, strides, data, writeable);
+    case TensorKind::scalar: break;
+  }
+  return Ref::steal(new_array_scalar(dtype, data));
+}
+
+std::string text_of(DType dtype, std::span<const std::int64_t> shape) { return fmt::format("{}[{}]", name_of(dtype), fmt::join(shape, ", ")); }
+
+/// Copies a result into planned memory, which is row-major.
+void store(PyObject* result, const OpaqueResult& recorded, std::span<const std::int64_t> shape, void* target) {
+  auto read = read_spec(result);
+  if (const auto* odd = std::get_if<std::string>(&read)) throw Failure(TENON_PLUGIN_FAILED, "it gave " + *odd);
+  const TensorSpec& spec = std::get<TensorSpec>(read);
+  if (spec.dtype != recorded.dtype || !std::ranges::equal(spec.shape, shape))
+    throw Failure(TENON_PLUGIN_FAILED, fmt::format("it gave {} where {} was recorded", text_of(spec.dtype, spec.shape), text_of(recorded.dtype, shape)));
+  std::size_t bytes = size_of(spec.dtype);
+  for (std::int64_t extent : shape) bytes *= static_cast<std::size_t>(extent);
+  alignas(16) unsigned char scratch[16];
+  if (spec.kind == TensorKind::scalar || is_row_major(spec.shape, spec.strides)) {
+    if (bytes) std::memcpy(target, data_of(spec, result, scratch), bytes);
+    return;
+  }
+  Ref to = tensor_over(spec.kind, spec.dtype, spec.shape, row_major(spec.shape), target, true);
+  if (spec.kind == TensorKind::torch)
+    checked(PyObject_CallMethod(to.get(), "copy_", "O", result));
+  else
+    checked(PyArray_CopyInto(reinterpret_cast<PyArrayObject*>(to.get()), reinterpret_cast<PyArrayObject*>(result)));
+}
+
+class OpaqueArtefact final : public Artefact {
+ public:
+  OpaqueArtefact(const GraphView& graph, NodeView node, std::span<const DLTensor* const> constants, std::shared_ptr<OpaqueCall> call)
+      : bytes_(graph.bytes().data, graph.bytes().data + graph.bytes().size), graph_({bytes_.data(), bytes_.size()}), call_(std::move(call)) {
+    for (ValueView operand : node.operands())
+      if (operand.type().is_tensor()) operands_.push_back(input_slot(operand, constants));
+    for (ValueView result : node.results())
+      if (result.type().is_tensor()) results_.push_back({TypeView(&graph_, result.type().id()), output_index(result)});
+  }
+  ~OpaqueArtefact() override {
+    const WithGil gil;
+    call_.reset();
+  }
+
+  void execute(const TenonExecuteArgs& args) override {
+    const WithGil gil;
+    try {
+      run(args);
+    } catch (const PythonError&) {
+      throw Failure(TENON_PLUGIN_FAILED, fmt::format("{} raised {}", call_->target(), taken_exception()));
+    } catch (const GraphBreak& odd) {
+      throw Failure(TENON_PLUGIN_FAILED, fmt::format("{}: {}", call_->target(), odd.reason()));
+    }
+  }
+
+ private:
+  Slot input_slot(ValueView value, std::span<const DLTensor* const> constants) {
+    Slot slot{TypeView(&graph_, value.type().id())};
+    if (value.is_input()) {
+      slot.index = value.index();
+    } else {
+      if (value.is_literal() || value.node().op() != "constant") throw Failure(TENON_UNSUPPORTED, "an opaque call of what is no tensor");
+      slot.constant = constants[static_cast<std::size_t>(value.node().integer("index"))]->data;
+    }
+    return slot;
+  }
+
+  std::uint32_t output_index(ValueView value) const {
+    for (std::uint32_t i = 0; i < graph_.outputs().size(); ++i)
+      if (graph_.outputs()[i].value.id() == value.id()) return i;
+    return TENON_NO_NODE;
+  }
+
+  void run(const TenonExecuteArgs& args) {
+    std::vector<Ref> tensors;
+    std::vector<PyObject*> given;
+    for (std::size_t i = 0; i < operands_.size(); ++i) {
+      const Slot& slot = operands_[i];
+      void* data = slot.constant ? slot.constant : const_cast<void*>(args.inputs[slot.index]);
+      Ref tensor = tensor_over(call_->operands[i], slot.type.dtype(), slot.type.shape(args.symbols), slot.type.strides(args.symbols), data, false);
+      if (call_->may_keep_arguments && call_->operands[i] != TensorKind::scalar) tensor = owned_copy(call_->operands[i], tensor.get());
+      given.push_back(tensor.get());
+      tensors.push_back(std::move(tensor));
+    }
+    const std::vector<Ref> found = call_->run(given.data());
+    if (found.size() != results_.size())
+      throw Failure(TENON_PLUGIN_FAILED, fmt::format("{} gave {} tensors where {} were recorded", call_->target(), found.size(), results_.size()));
+    for (std::size_t i = 0; i < results_.size(); ++i) {
+      const Slot& slot = results_[i];
+      if (slot.index == TENON_NO_NODE) continue;
+      const std::vector<std::int64_t> shape = slot.type.shape(args.symbols);
+      store(found[i].get(), call_->results[i], shape, args.outputs[slot.index]);
+    }
+  }
+
+  std::vector<std::uint8_t> bytes_;  // the group's buffer outlives compile
+  GraphView graph_;
+  std::shared_ptr<OpaqueCall> call_;
+  std::vector<Slot> operands_, results_;
+};
+
+std::shared_ptr<OpaqueCall> call_of(NodeView node) { return OpaqueCall::find(node.integer("handle")); }
+
+class PythonBackend final : public Backend {
+ public:
+  static constexpr std::uint32_t kFlags =
+      TENON_DYNAMIC_SHAPES | TENON_COMPILE_REENTRANT | TENON_EXECUTE_REENTRANT | TENON_STRIDED_INPUTS | TENON_CALLING_THREAD | TENON_ASK_ONCE;
+
+  void claim(const GraphView& graph, Claims& claims) override {
+    for (NodeView node : graph.nodes()) {
+      if (node.op() != "opaque") {
+        claims.refuse(node.id(), "op", "it runs opaque calls only");
+      } else if (!call_of(node)) {
+        claims.refuse(node.id(), "op", "the opaque call was recorded by another process, or is gone");
+      } else {
+        const std::uint32_t id = node.id();
+        claims.claim({&id, 1});
+      }
+    }
+  }
+
+  std::unique_ptr<Artefact> compile(const GraphView& graph, std::span<const DLTensor* const> constants, const std::string&) override {
+    for (NodeView node : graph.nodes()) {
+      if (node.op() != "opaque") continue;
+      auto call = call_of(node);
+      if (!call) throw Failure(TENON_NOT_FOUND, "the opaque call is gone");
+      return std::make_unique<OpaqueArtefact>(graph, node, constants, std::move(call));
+    }
+    throw Failure(TENON_INVALID_ARGUMENT, "a group without an opaque call");
+  }
+};
+
+}  // namespace
+
+const TenonPlugin* python_backend() {
+  static constexpr detail::PluginWords kWords{kPythonBackend, "1.0", "runs calls of library functions that no op describes, in the Python process that recorded them"};
+  static const TenonPlugin* plugin = [] {
+    TenonPlugin& made = detail::backend_plugin<PythonBackend>(kWords);
+    made.abi = TENON_ABI_NEWEST;
+    return &made;
+  }();
+  return plugin;
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,102 @@
+// Hashing and comparing objects whose `__hash__` and `__eq__` are written in Python, for C code that looks them up.
+#include "python/evaluator/evaluator.h"
+#include "python/heap/dict_access.h"
+#include "python/heap/names.h"
+
+namespace tenon::python {
+namespace {
+
+constexpr int kDeepest = 8;
+
+}  // namespace
+
+bool Evaluator::has_python_equality(PyObject* value, int depth) {
+  const TypeTraits& traits = heap_.traits(value);
+  if (traits.atom || traits.identity || traits.role != Recorder::Role::other || depth >= kDeepest) return false;
+  if (traits.python_class && is_python_function(heap_.type_attribute(Py_TYPE(value), names().__eq__))) return true;
+  if (traits.container == Container::list || traits.container == Container::tuple) {
+    for (Py_ssize_t at = 0; at < PySequence_Fast_GET_SIZE(value); ++at)
+      if (has_python_equality(PySequence_Fast_GET_ITEM(value, at), depth + 1)) return true;
+  } else if (traits.container == Container::dict) {
+    Py_ssize_t position = 0;
+    PyObject *key, *item;
+    while (PyDict_Next(value, &position, &key, &item))
+      if (has_python_equality(item, depth + 1)) return true;
+  }
+  return false;
+}
+
+/// Runs the object's `__hash__` here, where its reads are guarded; C code then runs it again and comes to the same.
+void Evaluator::prepare_hash(PyObject* key, int depth) {
+  const TypeTraits& traits = heap_.traits(key);
+  if (traits.atom || traits.identity || traits.role != Recorder::Role::other) return;
+  if (depth >= kDeepest) throw GraphBreak("a key nested too deeply");
+  if (traits.python_class && is_python_function(heap_.type_attribute(Py_TYPE(key), names().__hash__))) call_now(heap_.type_attribute(Py_TYPE(key), names().__hash__), {key});
+  if (traits.container == Container::tuple) {
+    heap_.expose(key);
+    for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(key); ++at) prepare_hash(PyTuple_GET_ITEM(key, at), depth + 1);
+  }
+}
+
+void Evaluator::prepare_key(PyObject* key, PyObject* container) {
+  prepare_hash(key);
+  if (container == nullptr || !(PyDict_Check(container) || PyAnySet_Check(container))) return;
+  const TypeTraits& traits = heap_.traits(key);
+  const bool plain = traits.atom || traits.identity || traits.role != Recorder::Role::other;
+  Ref keys = plain ? Ref() : checked(PyDict_Check(container) ? PyDict_Keys(container) : PySequence_List(container));
+  if (plain || PyList_GET_SIZE(keys.get()) == 0) return;
+  const Py_hash_t hash = PyObject_Hash(key);
+  if (hash == -1) throw_python_error();
+  for (Py_ssize_t at = 0; at < PyList_GET_SIZE(keys.get()); ++at) {
+    PyObject* other = PyList_GET_ITEM(keys.get(), at);
+    if (other == key) continue;
+    const bool compared = has_python_equality(other) || has_python_equality(key);
+    if (compared && PyObject_Hash(other) == hash) truth(compare(Py_EQ, other, key).get());
+  }
+}
+
+bool Evaluator::same_or_equal(PyObject* left, PyObject* right) {
+  if (left == right) return true;
+  heap_.found_different(left, right);
+  return truth(compare(Py_EQ, left, right).get());
+}
+
+/// Equality of lists, tuples and dicts that hold objects with an `__eq__` in Python, item by item. Empty when they are no such pair.
+std::optional<bool> Evaluator::equal_containers(PyObject* left, PyObject* right) {
+  const TypeTraits &a = heap_.traits(left), &b = heap_.traits(right);
+  if (!a.exact || !b.exact || a.container != b.container) return std::nullopt;
+  if (a.container == Container::list || a.container == Container::tuple) {
+    const Py_ssize_t size = heap_.length(left);
+    if (size != heap_.length(right)) return false;
+    for (Py_ssize_t at = 0; at < size; ++at)
+      if (!same_or_equal(heap_.sequence_item(left, at).get(), heap_.sequence_item(right, at).get())) return false;
+    return true;
+  }
+  if (a.container != Container::dict) return std::nullopt;
+  heap_.expose(left);
+  heap_.expose(right);
+  if (PyDict_GET_SIZE(left) != PyDict_GET_SIZE(right)) return false;
+  Ref items = items_past_override(left);
+  for (Py_ssize_t at = 0; at < PyList_GET_SIZE(items.get()); ++at) {
+    PyObject* key = PyTuple_GET_ITEM(PyList_GET_ITEM(items.get(), at), 0);
+    prepare_key(key, right);
+    Ref other = heap_.dict_item(right, key);
+    if (!other || !same_or_equal(heap_.dict_item(left, key).get(), other.get())) return false;
+  }
+  return true;
+}
+
+bool Evaluator::contains_by_comparing(PyObject* iterable, PyObject* item) {
+  const TypeTraits& traits = heap_.traits(iterable);
+  if (traits.container == Container::list || traits.container == Container::tuple) {
+    for (Py_ssize_t at = 0; at < heap_.length(iterable); ++at)
+      if (same_or_equal(heap_.sequence_item(iterable, at).get(), item)) return true;
+    return false;
+  }
+  Ref iterator = iterator_of(iterable);
+  while (Ref each = next_of(iterator.get()))
+    if (same_or_equal(each.get(), item)) return true;
+  return false;
+}
+
+}  // namespace tenon::python

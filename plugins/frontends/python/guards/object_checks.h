@@ -1,0 +1,20 @@
+// What guards compare of single objects. Nothing here runs Python code of the program, and no exception stays set.
+#pragma once
+
+#include "python/heap/ref.h"
+
+namespace tenon::python::checks {
+
+/// dict[key] past any override, or null.
+PyObject* dict_get(PyObject* dict, PyObject* key) noexcept;
+/// Whether the dict has these keys (a tuple), in this order.
+bool same_keys(PyObject* dict, PyObject* expected) noexcept;
+/// len() of a built-in container; -1 where there is none.
+Py_ssize_t length_of(PyObject* object) noexcept;
+/// Whether two tuples of strings are equal; null is an empty one.
+bool same_names(PyObject* names, PyObject* expected) noexcept;
+/// `expected`: (code, defaults, kwdefaults, globals); None for absent, Ellipsis for any.
+bool same_function_parts(PyObject* function, PyObject* expected) noexcept;
+bool same_set(PyObject* value, PyObject* expected) noexcept;
+
+}  // namespace tenon::python::checks

@@ -1,0 +1,16 @@
+// Dicts past the overrides of their subclasses, by the rules of the class that keeps the order (dict, OrderedDict).
+#pragma once
+
+#include "python/heap/ref.h"
+
+namespace tenon::python {
+
+/// Stores, or deletes without a value. Throws PythonError.
+void set_past_override(PyObject* dict, PyObject* key, PyObject* value);
+void clear_past_override(PyObject* dict);
+/// Whether the dict is an OrderedDict.
+bool keeps_own_order(PyObject* dict);
+/// A list of pairs in the dict's order.
+Ref items_past_override(PyObject* dict);
+
+}  // namespace tenon::python

@@ -1,0 +1,65 @@
+#include "python/heap/journal.h"
+
+#include "python/evaluator/graph_break.h"
+#include "python/heap/dict_access.h"
+#include "python/heap/snapshot.h"
+
+namespace tenon::python {
+
+void set_attribute_past_override(PyObject* owner, PyObject* name, PyObject* value) {
+  const bool instance = PyType_HasFeature(Py_TYPE(owner), Py_TPFLAGS_HEAPTYPE) && !PyType_Check(owner);
+  const setattrofunc store = instance ? PyObject_GenericSetAttr : PyType_Check(owner) ? PyType_Type.tp_setattro : Py_TYPE(owner)->tp_setattro;
+  checked(store(owner, name, value));
+}
+
+void Replay::run(const std::vector<Ref>& built) const {
+  std::vector<PyObject*> arguments;
+  for (const Write<std::uint32_t>& write : writes_) {
+    const auto operand = [&](std::size_t at) { return built[write.operands[at]].get(); };
+    switch (write.kind) {
+      case WriteKind::dict_set: set_past_override(operand(0), operand(1), operand(2)); break;
+      case WriteKind::dict_delete: set_past_override(operand(0), operand(1), nullptr); break;
+      case WriteKind::attribute_set: set_attribute_past_override(operand(0), write.detail.get(), operand(1)); break;
+      case WriteKind::attribute_delete: set_attribute_past_override(operand(0), write.detail.get(), nullptr); break;
+      case WriteKind::cell_set: checked(PyCell_Set(operand(0), operand(1))); break;
+      case WriteKind::cell_clear: checked(PyCell_Set(operand(0), nullptr)); break;
+      case WriteKind::call:
+        arguments.clear();
+        for (std::size_t at = 0; at < write.operands.size(); ++at) arguments.push_back(operand(at));
+        checked(PyObject_Vectorcall(write.detail.get(), arguments.data(), arguments.size(), nullptr));
+        break;
+      case WriteKind::advance:
+        for (long times = PyLong_AsLong(write.detail.get()); times > 0; --times) {
+          Ref item = Ref::steal(PyIter_Next(operand(0)));
+          if (!item && PyErr_Occurred()) throw_python_error();
+        }
+        break;
+    }
+  }
+}
+
+int Replay::traverse(visitproc visit, void* arg) const {
+  for (const Write<std::uint32_t>& write : writes_) Py_VISIT(write.detail.get());
+  return 0;
+}
+
+void Journal::add_advance(PyObject* iterator) {
+  long times = 1;
+  if (!writes_.empty() && writes_.back().kind == WriteKind::advance && writes_.back().operands[0].is(iterator)) {
+    times += PyLong_AsLong(writes_.back().detail.get());
+    writes_.pop_back();
+  }
+  add(WriteKind::advance, {Ref::borrow(iterator)}, checked(PyLong_FromLong(times)));
+}
+
+Replay Journal::write(Snapshot& snapshot) const {
+  Replay replay;
+  for (const Write<Ref>& write : writes_) {
+    Write<std::uint32_t> numbered{write.kind, write.detail, {}};
+    for (const Ref& operand : write.operands) numbered.operands.push_back(snapshot.add(operand.get()));
+    replay.add(std::move(numbered));
+  }
+  return replay;
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,162 @@
+// The half of the heap that changes objects: for real while the capture lasts, into the journal, and back again.
+#include <fmt/format.h>
+
+#include "python/compat/object_layout.h"
+#include "python/heap/dict_access.h"
+#include "python/heap/heap.h"
+
+namespace tenon::python {
+namespace {
+
+[[noreturn]] void raise_missing_attribute(PyObject* owner, PyObject* name) {
+  PyErr_Format(PyExc_AttributeError, "'%.100s' object has no attribute '%U'", Py_TYPE(owner)->tp_name, name);
+  throw PythonError();
+}
+
+/// Runs a step of the rollback, which nothing may stop.
+template <class Step>
+void undo_step(PyObject* object, Step step) {
+  try {
+    step();
+  } catch (const std::exception&) {
+    PyErr_WriteUnraisable(object);
+  }
+}
+
+}  // namespace
+
+void Heap::require_in_branch(PyObject* object, const char* what) const {
+  if (branches_.empty() || branches_.back().count(object)) return;
+  throw GraphBreak(fmt::format("a branch of tenon.cond does {} of a {} that is older than it", what, Py_TYPE(object)->tp_name),
+                   "return the new value instead of storing it");
+}
+
+bool Heap::is_older(PyObject* object, const char* what) {
+  require_in_branch(object, what);
+  if (source_of(object)) return true;
+  if (is_born(object)) return false;
+  throw GraphBreak(fmt::format("{} of a {} of unknown origin", what, Py_TYPE(object)->tp_name));
+}
+
+void Heap::require_writable(PyObject* object, const char* what) {
+  require_in_branch(object, what);
+  if (is_born(object) && !source_of(object)) return;
+  throw GraphBreak(fmt::format("{} of a {} that is older than the call", what, Py_TYPE(object)->tp_name),
+                   "return the new value instead of storing it");
+}
+
+void Heap::rollback() {
+  while (!undo_.empty()) {
+    auto undo = std::move(undo_.back());
+    undo_.pop_back();
+    undo();
+  }
+}
+
+Change& Heap::before_change(PyObject* container, bool reads) {
+  exposed_.clear();  // what C code reads of it later is more than was guarded
+  bool fresh = false;
+  Change& change = changes_.before_write(container, &fresh);
+  if (fresh) on_rollback([keep = Ref::borrow(container), original = change.original] { restore(keep.get(), original); });
+  if (reads) guard_original(container);
+  return change;
+}
+
+void Heap::guard_original(PyObject* container) {
+  const Exposing exposing(*this);
+  Change& change = *changes_.find(container);
+  if (std::exchange(change.guarded, true)) return;
+  const SourceId source = source_of(container);
+  PyObject* original = change.original.get();
+  if (PyDict_Check(container)) {
+    guard_keys(source, original);
+    Py_ssize_t position = 0;
+    PyObject *key, *value;
+    while (PyDict_Next(original, &position, &key, &value))
+      if (!change.wrote(key)) enter(sources().keyed(SourceKind::dict_item, source, key), value);
+  } else if (PyAnySet_Check(container)) {
+    guard_items_of_set(source, original);
+  } else {
+    const SourceKind kind = PyList_Check(container) ? SourceKind::list_item : SourceKind::sequence_item;
+    guards_.add_length(source, change.size());
+    for (Py_ssize_t at = 0; at < change.size(); ++at)
+      if (!change.positions.count(at)) enter(sources().item(kind, source, at), PyTuple_GET_ITEM(original, at));
+  }
+}
+
+void Heap::store_key(PyObject* dict, PyObject* key, PyObject* value) {
+  if (!is_older(dict, "a change")) {
+    set_past_override(dict, key, value);
+    return;
+  }
+  Change& change = before_change(dict, false);
+  set_past_override(dict, key, value);
+  checked(PySet_Add(change.written.get(), key));
+  if (value) journal_.add(WriteKind::dict_set, {Ref::borrow(dict), Ref::borrow(key), Ref::borrow(value)});
+  else journal_.add(WriteKind::dict_delete, {Ref::borrow(dict), Ref::borrow(key)});
+}
+
+void Heap::store_attribute(PyObject* owner, PyObject* name, PyObject* value) {
+  if (!is_older(owner, "assignment to an attribute")) {
+    set_attribute_past_override(owner, name, value);
+    return;
+  }
+  if (PyType_Check(owner)) {
+    store_attribute_of_class(owner, name, value);
+  } else if (PyObject* found = compat::type_lookup(Py_TYPE(owner), name); found != nullptr && Py_TYPE(found)->tp_descr_set != nullptr) {
+    store_slot(owner, found, value);
+  } else {
+    PyObject* dict = attributes_of(owner);
+    if (dict == nullptr || (value == nullptr && !dict_contains(dict, name))) raise_missing_attribute(owner, name);
+    Change& change = before_change(dict, false);
+    set_attribute_past_override(owner, name, value);
+    checked(PySet_Add(change.written.get(), name));
+  }
+  if (value) journal_.add(WriteKind::attribute_set, {Ref::borrow(owner), Ref::borrow(value)}, Ref::borrow(name));
+  else journal_.add(WriteKind::attribute_delete, {Ref::borrow(owner)}, Ref::borrow(name));
+}
+
+void Heap::store_slot(PyObject* owner, PyObject* slot, PyObject* value) {
+  if (Py_TYPE(slot) != &PyMemberDescr_Type) throw GraphBreak(fmt::format("assignment to an attribute of a {} through a descriptor in C", Py_TYPE(owner)->tp_name));
+  Ref before = Ref::steal(Py_TYPE(slot)->tp_descr_get(slot, owner, reinterpret_cast<PyObject*>(Py_TYPE(owner))));
+  PyErr_Clear();
+  if (value == nullptr && !before) throw GraphBreak("an attribute that is not there is deleted");
+  exposed_.clear();
+  checked(Py_TYPE(slot)->tp_descr_set(slot, owner, value));
+  attributes_.insert({owner, slot});
+  on_rollback([keep = Ref::borrow(owner), slot, before] {
+    undo_step(keep.get(), [&] { checked(Py_TYPE(slot)->tp_descr_set(slot, keep.get(), before.get())); });
+  });
+}
+
+void Heap::store_attribute_of_class(PyObject* type, PyObject* name, PyObject* value) {
+  PyObject* found = PyDict_GetItemWithError(compat::type_dict(reinterpret_cast<PyTypeObject*>(type)), name);
+  Ref before = Ref::borrow(found);
+  if (value == nullptr && !before) raise_missing_attribute(type, name);
+  if (!wrote_attribute(type, name)) type_attribute(reinterpret_cast<PyTypeObject*>(type), name);  // descriptors and `__set_name__` aside, it must be as it was
+  set_attribute_past_override(type, name, value);
+  attributes_.insert({type, name});
+  on_rollback([keep = Ref::borrow(type), key = Ref::borrow(name), before] {
+    undo_step(keep.get(), [&] { set_attribute_past_override(keep.get(), key.get(), before.get()); });
+  });
+}
+
+void Heap::store_cell(PyObject* cell, PyObject* value) {
+  const bool older = is_older(cell, "assignment to a variable of an enclosing function");
+  Ref before = Ref::borrow(PyCell_GET(cell));
+  checked(PyCell_Set(cell, value));
+  if (!older) return;
+  attributes_.insert({cell, nullptr});
+  on_rollback([keep = Ref::borrow(cell), before] { PyCell_Set(keep.get(), before.get()); });
+  if (value) journal_.add(WriteKind::cell_set, {Ref::borrow(cell), Ref::borrow(value)});
+  else journal_.add(WriteKind::cell_clear, {Ref::borrow(cell)});
+}
+
+bool Heap::wrote_along_bases(PyTypeObject* type, PyObject* name) const {
+  if (attributes_.empty()) return false;
+  for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(type->tp_mro); ++at)
+    if (wrote_attribute(PyTuple_GET_ITEM(type->tp_mro, at), name)) return true;
+  return false;
+}
+
+}  // namespace tenon::python

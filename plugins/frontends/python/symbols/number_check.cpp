@@ -1,0 +1,127 @@
+#include "python/symbols/number_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "python/tensors/tensor_spec.h"
+
+namespace tenon::python {
+namespace {
+
+bool read_number(const NumberSource& number, PyObject* object, std::int64_t& value) noexcept {
+  if (number.kind == NumberSource::Kind::extent) return read_extent(object, number.dimension, value);
+  if (number.kind == NumberSource::Kind::stride) return read_stride(object, number.dimension, value);
+  int overflow = 0;
+  value = PyLong_AsLongLongAndOverflow(object, &overflow);
+  return overflow == 0;
+}
+
+const char* sign(guards::Relation::Operator op) {
+  switch (op) {
+    case guards::Relation::Operator::equal: return "==";
+    case guards::Relation::Operator::not_equal: return "!=";
+    case guards::Relation::Operator::less: return "<";
+    case guards::Relation::Operator::less_equal: return "<=";
+    case guards::Relation::Operator::multiple_of: return "is a multiple of";
+  }
+  return "?";
+}
+
+}  // namespace
+
+SourceId NumberCheck::some_source() const {
+  for (const NumberSource& number : x_sources)
+    if (number.source) return number.source;
+  return {};
+}
+
+bool NumberCheck::read(PyObject* const* registers) noexcept {
+  for (std::size_t i = 0; i < x_sources.size(); ++i)
+    if (x_sources[i].kind != NumberSource::Kind::data && !read_number(x_sources[i], registers[x_sources[i].source.value], x_values[i])) return false;
+  return true;
+}
+
+bool NumberCheck::relation_holds(const guards::Relation& relation) const noexcept {
+  // The commonest forms, `2 <= s` and `s == 3`, cost no walk over an expression.
+  const SymbolId left = relation.left.as_symbol(), right = relation.right.as_symbol();
+  if ((left || relation.left.is_constant()) && (right || relation.right.is_constant()) && relation.op != guards::Relation::Operator::multiple_of) {
+    const std::int64_t a = left ? x_values[left.value] : relation.left.constant(), b = right ? x_values[right.value] : relation.right.constant();
+    switch (relation.op) {
+      case guards::Relation::Operator::equal: return a == b;
+      case guards::Relation::Operator::not_equal: return a != b;
+      case guards::Relation::Operator::less: return a < b;
+      default: return a <= b;
+    }
+  }
+  return relation.holds(x_values);
+}
+
+bool NumberCheck::holds(PyObject* const* registers) noexcept {
+  if (!read(registers)) return false;
+  for (const guards::Relation& relation : x_relations)
+    if (!relation_holds(relation)) return false;
+  try {
+    for (const ir::Dim& dim : x_computed) dim.evaluate(x_values);
+  } catch (const std::exception&) {
+    return false;  // more than 64 bits
+  }
+  if (x_first.empty()) x_first = x_values;  // the capture checks itself first
+  return true;
+}
+
+namespace {
+
+/// The symbols of a relation, each once.
+std::vector<std::size_t> symbols_in(const guards::Relation& relation) {
+  std::vector<std::size_t> symbols;
+  for (const ir::Dim* side : {&relation.left, &relation.right})
+    side->for_each_symbol([&](SymbolId s) {
+      if (std::ranges::find(symbols, s.value) == symbols.end()) symbols.push_back(s.value);
+    });
+  return symbols;
+}
+
+template <class Text>
+std::string listed(const std::vector<std::size_t>& symbols, Text text) {
+  std::string all;
+  for (std::size_t s : symbols) all += (all.empty() ? "" : ", ") + text(s);
+  return all;
+}
+
+}  // namespace
+
+std::optional<GuardFailure> NumberCheck::failure(PyObject* const* registers) {
+  if (!read(registers)) return GuardFailure{"the integers", "have at most 64 bits", "64 bits", "more"};
+  for (const guards::Relation& relation : x_relations)
+    if (!relation_holds(relation)) {
+      const std::vector<std::size_t> in = symbols_in(relation);
+      return GuardFailure{listed(in, [&](std::size_t s) { return x_sources[s].name; }), text(relation),
+                          listed(in, [&](std::size_t s) { return x_first.empty() ? "?" : std::to_string(x_first[s]); }),
+                          listed(in, [&](std::size_t s) { return std::to_string(x_values[s]); })};
+    }
+  for (const ir::Dim& dim : x_computed) {
+    try {
+      dim.evaluate(x_values);
+    } catch (const std::exception& overflow) {
+      return GuardFailure{text(dim), text(dim) + " has at most 64 bits", "64 bits", overflow.what()};
+    }
+  }
+  return std::nullopt;
+}
+
+std::string NumberCheck::text(const ir::Dim& dim) const {
+  return dim.to_string([&](SymbolId s) { return x_sources[s.value].name; });
+}
+
+std::string NumberCheck::text(const guards::Relation& relation) const {
+  return fmt::format("{} {} {}", text(relation.left), sign(relation.op), text(relation.right));
+}
+
+std::vector<std::string> NumberCheck::describe() const {
+  std::vector<std::string> lines;
+  for (const guards::Relation& relation : x_relations) lines.push_back(text(relation));
+  return lines;
+}
+
+}  // namespace tenon::python

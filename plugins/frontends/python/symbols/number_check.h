@@ -1,0 +1,54 @@
+// The guards on the numbers of a segment: reads them at each call, and checks the relations that the capture relied on.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/guards/check.h"
+#include "python/guards/guard_set.h"
+
+namespace tenon::python {
+
+/// Where a call's value of one symbol is found.
+struct NumberSource {
+  enum class Kind : std::uint8_t {
+    data,  // nowhere: it depends on data, and the graph finds it
+    extent,
+    stride,
+    integer,
+  };
+  Kind kind = Kind::data;
+  SourceId source;          // the tensor or array, or the int
+  std::uint32_t dimension = 0;
+  std::string name;         // "x.shape[0]"
+};
+
+/// Symbols are known by their SymbolId in the graph, which is their position among the sources.
+class NumberCheck final : public NumbersGuard {
+ public:
+  NumberCheck(std::vector<NumberSource> sources, std::vector<guards::Relation> relations, std::vector<ir::Dim> computed)
+      : x_sources(std::move(sources)), x_relations(std::move(relations)), x_computed(std::move(computed)), x_values(x_sources.size()) {}
+
+  bool holds(PyObject* const* registers) noexcept override;
+  std::optional<GuardFailure> failure(PyObject* const* registers) override;
+  std::vector<std::string> describe() const override;
+  SourceId some_source() const override;
+
+  /// The values of the call that was checked last.
+  const std::int64_t* values() const { return x_values.data(); }
+  const std::vector<NumberSource>& sources() const { return x_sources; }
+
+ private:
+  bool read(PyObject* const* registers) noexcept;
+  bool relation_holds(const guards::Relation& relation) const noexcept;
+  std::string text(const ir::Dim& dim) const;
+  std::string text(const guards::Relation& relation) const;
+
+  std::vector<NumberSource> x_sources;
+  std::vector<guards::Relation> x_relations;
+  std::vector<ir::Dim> x_computed;  // must be computable in 64 bits
+  std::vector<std::int64_t> x_values;
+  std::vector<std::int64_t> x_first;  // of the call that was captured, for messages
+};
+
+}  // namespace tenon::python

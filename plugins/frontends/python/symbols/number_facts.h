@@ -1,0 +1,68 @@
+// What is known of the numbers of a function (extents of its tensors, its integers) when a call of it is captured.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/ir/dim.h"
+
+namespace tenon::python {
+
+/// Which numbers vary from call to call: those that two captures have found different. Lives as long as the function's cache.
+/// Numbers are known by the words of their source: "x.shape[0]", "n", "self.scale".
+class NumberHistory {
+ public:
+  /// Takes over the value that a capture found. Gives whether the number varies.
+  bool varies(const std::string& name, std::int64_t value);
+  void clear() { x_numbers.clear(); }
+
+ private:
+  struct Seen {
+    std::int64_t value;
+    bool varies;
+  };
+  std::unordered_map<std::string, Seen> x_numbers;
+};
+
+/// What the captures of one call have settled about its numbers, each with the help of the one before: constants, equalities, ranges.
+/// Expressions are over positions in `names()`.
+class NumberFacts {
+ public:
+  struct Range {
+    std::int64_t least = std::numeric_limits<std::int64_t>::min(), most = std::numeric_limits<std::int64_t>::max();
+    bool holds(std::int64_t value) const { return value >= least && value <= most; }
+  };
+
+  /// The position of a name, made when it is new.
+  std::size_t position(const std::string& name);
+  const std::vector<std::string>& names() const { return x_names; }
+
+  bool is_fixed(std::size_t name) const { return x_all_fixed || x_facts[name].fixed; }
+  const std::optional<ir::Dim>& definition(std::size_t name) const { return x_facts[name].definition; }
+  const Range& range(std::size_t name) const { return x_facts[name].range; }
+
+  // Each gives whether that was news.
+  bool fix(std::size_t name);
+  bool define(std::size_t name, ir::Dim value);
+  bool narrow(std::size_t name, Range range);
+  /// No number is a symbol any more: the capture as it would be without symbols.
+  bool fix_all();
+
+ private:
+  struct Facts {
+    bool fixed = false;
+    std::optional<ir::Dim> definition;
+    Range range;
+  };
+  std::vector<std::string> x_names;
+  std::vector<Facts> x_facts;
+  std::map<std::string, std::size_t> x_positions;
+  bool x_all_fixed = false;
+};
+
+}  // namespace tenon::python

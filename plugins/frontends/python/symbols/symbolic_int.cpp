@@ -1,0 +1,249 @@
+#include "python/symbols/symbolic_int.h"
+
+#include <new>
+
+#include "core/base/error.h"
+#include "python/evaluator/graph_break.h"
+#include "python/symbols/symbols.h"
+
+namespace tenon::python {
+namespace {
+
+using Operator = guards::Relation::Operator;
+
+struct SymbolicInt {
+  PyObject_HEAD
+  ir::Dim dim;
+};
+
+const ir::Dim& dim_of(PyObject* object) { return reinterpret_cast<SymbolicInt*>(object)->dim; }
+
+Symbols& symbols() {
+  if (Symbols* active = Symbols::active()) return *active;
+  throw GraphBreak("a symbolic integer was used after its capture had ended");
+}
+
+/// Runs `body`; a C++ exception becomes the Python one that stands for it.
+template <class Body>
+auto guarded(Body body, decltype(body()) otherwise) noexcept -> decltype(body()) {
+  try {
+    return body();
+  } catch (const GraphBreak& stop) {
+    set_break_signal(stop);
+  } catch (const PythonError&) {
+  } catch (const std::exception& failure) {
+    set_break_signal(failure.what());
+  }
+  return otherwise;
+}
+
+PyObject* exact(PyObject* object, const char* why) { return is_symbolic_int(object) ? specialised(object, why).release() : Py_NewRef(object); }
+
+// ---- arithmetic
+
+bool is_number(PyObject* object) { return is_symbolic_int(object) || PyLong_Check(object) || PyFloat_Check(object) || PyComplex_Check(object); }
+
+using OnInts = PyObject* (*)(PyObject*, PyObject*);
+
+/// The operation on the plain ints, whose values are then guarded: more than 64 bits, a division by zero, floats.
+PyObject* on_ints(PyObject* a, PyObject* b, OnInts operation, const char* why) {
+  if (!is_number(a) || !is_number(b)) Py_RETURN_NOTIMPLEMENTED;
+  return guarded([&]() -> PyObject* {
+    Ref x = checked(exact(a, why)), y = checked(exact(b, why));
+    return operation(x.get(), y.get());
+  }, nullptr);
+}
+
+template <class Expression>
+PyObject* symbolic(PyObject* a, PyObject* b, OnInts operation, Expression expression) {
+  std::optional<ir::Dim> x = integer_of(a), y = integer_of(b);
+  if (!x || !y) return on_ints(a, b, operation, "it meets a number that is no integer of 64 bits");
+  return guarded([&]() -> PyObject* {
+    try {
+      const ir::Dim result = expression(*x, *y);
+      symbols().value(result);  // overflow shows here
+      symbols().compute(result);
+      return make_integer(result).release();
+    } catch (const Exception&) {
+      return on_ints(a, b, operation, "the result is no integer of 64 bits");
+    }
+  }, nullptr);
+}
+
+PyObject* add(PyObject* a, PyObject* b) { return symbolic(a, b, PyNumber_Add, [](const ir::Dim& x, const ir::Dim& y) { return x + y; }); }
+PyObject* subtract(PyObject* a, PyObject* b) { return symbolic(a, b, PyNumber_Subtract, [](const ir::Dim& x, const ir::Dim& y) { return x - y; }); }
+PyObject* multiply(PyObject* a, PyObject* b) { return symbolic(a, b, PyNumber_Multiply, [](const ir::Dim& x, const ir::Dim& y) { return x * y; }); }
+
+/// A divisor's sign is settled first: what divides exactly is simplified away.
+const ir::Dim& divisor(const ir::Dim& dim) {
+  if (!symbols().decide(Operator::not_equal, dim, 0)) throw Exception(Code::invalid_argument, "division by zero");
+  return dim;
+}
+PyObject* floor_divide(PyObject* a, PyObject* b) {
+  return symbolic(a, b, PyNumber_FloorDivide, [](const ir::Dim& x, const ir::Dim& y) { return floor_div(x, divisor(y)); });
+}
+PyObject* remainder(PyObject* a, PyObject* b) {
+  return symbolic(a, b, PyNumber_Remainder, [](const ir::Dim& x, const ir::Dim& y) { return mod(x, divisor(y)); });
+}
+PyObject* divmod(PyObject* a, PyObject* b) {
+  Ref quotient = Ref::steal(floor_divide(a, b));
+  if (!quotient || quotient.is(Py_NotImplemented)) return quotient.release();
+  Ref rest = Ref::steal(remainder(a, b));
+  return rest ? PyTuple_Pack(2, quotient.get(), rest.get()) : nullptr;
+}
+PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
+  if (modulus == Py_None && PyLong_CheckExact(b) && PyLong_AsLong(b) == 2) return multiply(a, a);
+  if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
+  return on_ints(a, b, [](PyObject* x, PyObject* y) { return PyNumber_Power(x, y, Py_None); }, "it is raised to a power");
+}
+
+PyObject* true_divide(PyObject* a, PyObject* b) { return on_ints(a, b, PyNumber_TrueDivide, "it is divided by '/'"); }
+PyObject* left_shift(PyObject* a, PyObject* b) { return on_ints(a, b, PyNumber_Lshift, "its bits are shifted"); }
+PyObject* right_shift(PyObject* a, PyObject* b) { return on_ints(a, b, PyNumber_Rshift, "its bits are shifted"); }
+PyObject* bit_and(PyObject* a, PyObject* b) { return on_ints(a, b, PyNumber_And, "its bits are read"); }
+PyObject* bit_or(PyObject* a, PyObject* b) { return on_ints(a, b, PyNumber_Or, "its bits are read"); }
+PyObject* bit_xor(PyObject* a, PyObject* b) { return on_ints(a, b, PyNumber_Xor, "its bits are read"); }
+
+PyObject* negative(PyObject* a) {
+  return guarded([&] { return make_integer(-dim_of(a)).release(); }, nullptr);
+}
+PyObject* positive(PyObject* a) { return Py_NewRef(a); }
+PyObject* absolute(PyObject* a) {
+  return guarded([&]() -> PyObject* { return symbols().decide(Operator::less, dim_of(a), 0) ? negative(a) : Py_NewRef(a); }, nullptr);
+}
+PyObject* invert(PyObject* a) {
+  return guarded([&] { return make_integer(-dim_of(a) - ir::Dim(1)).release(); }, nullptr);
+}
+int truth(PyObject* a) {
+  return guarded([&]() -> int { return symbols().decide(Operator::not_equal, dim_of(a), 0); }, -1);
+}
+
+// ---- the int itself
+
+PyObject* as_index(PyObject* a) {
+  return guarded([&] { return specialised(a, "C code reads it").release(); }, nullptr);
+}
+PyObject* as_float(PyObject* a) {
+  return guarded([&]() -> PyObject* { return PyNumber_Float(specialised(a, "it is made a float").get()); }, nullptr);
+}
+Py_hash_t hash(PyObject* a) {
+  return guarded([&]() -> Py_hash_t { return PyObject_Hash(specialised(a, "its hash is taken").get()); }, -1);
+}
+PyObject* text(PyObject* a) {
+  if (!Symbols::active()) return PyUnicode_FromString("<symbolic int>");
+  return guarded([&]() -> PyObject* { return PyObject_Str(specialised(a, "it is turned into text").get()); }, nullptr);
+}
+PyObject* format(PyObject* a, PyObject* spec) {
+  return guarded([&]() -> PyObject* { return PyObject_Format(specialised(a, "it is turned into text").get(), spec); }, nullptr);
+}
+
+PyObject* attribute(PyObject* a, PyObject* name) {
+  if (PyUnicode_CompareWithASCIIString(name, "__class__") == 0) return Py_NewRef(reinterpret_cast<PyObject*>(&PyLong_Type));
+  // What int does not have either (`__torch_function__`, `__array__`) says nothing of the value.
+  if (PyUnicode_CompareWithASCIIString(name, "__format__") == 0 || !PyObject_HasAttr(reinterpret_cast<PyObject*>(&PyLong_Type), name))
+    return PyObject_GenericGetAttr(a, name);
+  return guarded([&]() -> PyObject* { return PyObject_GetAttr(specialised(a, "an attribute of it is read").get(), name); }, nullptr);
+}
+
+PyObject* compare(PyObject* a, PyObject* b, int operation) {
+  const std::optional<ir::Dim> x = integer_of(a), y = integer_of(b);
+  if (!x || !y) {
+    if (!is_number(b)) Py_RETURN_NOTIMPLEMENTED;
+    return guarded([&]() -> PyObject* { return PyObject_RichCompare(specialised(a, "it is compared with another kind of number").get(), b, operation); }, nullptr);
+  }
+  return guarded([&]() -> PyObject* {
+    bool holds = false;
+    switch (operation) {
+      case Py_LT: holds = symbols().decide(Operator::less, *x, *y); break;
+      case Py_LE: holds = symbols().decide(Operator::less_equal, *x, *y); break;
+      case Py_EQ: holds = symbols().decide(Operator::equal, *x, *y); break;
+      case Py_NE: holds = symbols().decide(Operator::not_equal, *x, *y); break;
+      case Py_GT: holds = symbols().decide(Operator::less, *y, *x); break;
+      default: holds = symbols().decide(Operator::less_equal, *y, *x); break;
+    }
+    return Py_NewRef(holds ? Py_True : Py_False);
+  }, nullptr);
+}
+
+void destroy(PyObject* self) {
+  reinterpret_cast<SymbolicInt*>(self)->dim.~Dim();
+  Py_TYPE(self)->tp_free(self);
+}
+
+PyNumberMethods number_methods() {
+  PyNumberMethods n{};
+  n.nb_add = add;
+  n.nb_subtract = subtract;
+  n.nb_multiply = multiply;
+  n.nb_remainder = remainder;
+  n.nb_divmod = divmod;
+  n.nb_power = power;
+  n.nb_negative = negative;
+  n.nb_positive = positive;
+  n.nb_absolute = absolute;
+  n.nb_bool = truth;
+  n.nb_invert = invert;
+  n.nb_lshift = left_shift;
+  n.nb_rshift = right_shift;
+  n.nb_and = bit_and;
+  n.nb_xor = bit_xor;
+  n.nb_or = bit_or;
+  n.nb_int = as_index;
+  n.nb_float = as_float;
+  n.nb_floor_divide = floor_divide;
+  n.nb_true_divide = true_divide;
+  n.nb_index = as_index;
+  return n;
+}
+
+PyMethodDef kMethods[] = {{"__format__", format, METH_O, nullptr}, {nullptr, nullptr, 0, nullptr}};
+
+PyTypeObject make_type() {
+  static PyNumberMethods numbers = number_methods();
+  PyTypeObject type = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  type.tp_name = "tenon._tenon.SymbolicInt";
+  type.tp_doc = "Stands for an int while a call is captured.";
+  type.tp_basicsize = sizeof(SymbolicInt);
+  type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  type.tp_dealloc = destroy;
+  type.tp_as_number = &numbers;
+  type.tp_hash = hash;
+  type.tp_repr = text;
+  type.tp_str = text;
+  type.tp_getattro = attribute;
+  type.tp_richcompare = compare;
+  type.tp_methods = kMethods;
+  return type;
+}
+
+}  // namespace
+
+PyTypeObject* symbolic_int_type() {
+  static PyTypeObject type = make_type();
+  static const bool ready = PyType_Ready(&type) == 0;
+  return ready ? &type : nullptr;
+}
+
+bool is_symbolic_int(PyObject* object) { return Py_TYPE(object) == symbolic_int_type(); }
+
+Ref make_integer(const ir::Dim& dim) {
+  if (dim.is_constant()) return checked(PyLong_FromLongLong(dim.constant()));
+  auto* made = PyObject_New(SymbolicInt, symbolic_int_type());
+  if (!made) throw PythonError();
+  new (&made->dim) ir::Dim(dim);
+  return Ref::steal(reinterpret_cast<PyObject*>(made));
+}
+
+std::optional<ir::Dim> integer_of(PyObject* object) {
+  if (is_symbolic_int(object)) return dim_of(object);
+  if (!PyLong_CheckExact(object) && !PyBool_Check(object)) return std::nullopt;
+  int overflow = 0;
+  const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
+  return overflow ? std::nullopt : std::optional(ir::Dim(value));
+}
+
+std::int64_t present_value(PyObject* symbolic_int) { return symbols().value(dim_of(symbolic_int)); }
+
+Ref specialised(PyObject* symbolic_int, const char* why) { return checked(PyLong_FromLongLong(symbols().specialise(dim_of(symbolic_int), why))); }
+
+}  // namespace tenon::python

@@ -1,0 +1,227 @@
+#include "python/symbols/symbols.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/ops/infer.h"
+#include "python/call/session.h"
+#include "python/evaluator/graph_break.h"
+
+namespace tenon::python {
+namespace {
+
+using Operator = guards::Relation::Operator;
+constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min(), kMost = std::numeric_limits<std::int64_t>::max();
+
+thread_local Symbols* t_active = nullptr;
+
+bool is_special(std::int64_t value) { return value >= -1 && value <= 1; }
+
+/// The range in which a number of that value varies.
+NumberFacts::Range range_of_sign(std::int64_t value) { return value > 0 ? NumberFacts::Range{2, kMost} : NumberFacts::Range{kLeast, -2}; }
+
+}  // namespace
+
+Symbols::Symbols(ir::Graph& graph, Dynamic dynamic, NumberHistory& history, NumberFacts& facts)
+    : x_graph(graph), x_dynamic(dynamic), x_history(history), x_facts(facts), x_outer(std::exchange(t_active, this)), x_asking(this) {}
+
+Symbols::~Symbols() { t_active = x_outer; }
+
+Symbols* Symbols::active() { return t_active; }
+
+// ---- making symbols
+
+bool Symbols::varies(const std::string& name, std::int64_t bits, bool from_the_start) {
+  if (x_dynamic == Dynamic::never) return false;
+  const bool seen_to = x_history.varies(name, bits);
+  return (seen_to || (x_dynamic == Dynamic::always && from_the_start)) && !x_facts.is_fixed(x_facts.position(name));
+}
+
+ir::Dim Symbols::number(NumberSource source, std::int64_t value, bool from_the_start) {
+  const bool varying = varies(source.name, value, from_the_start);
+  const std::size_t name = x_facts.position(source.name);
+  if (const auto made = x_made.find(name); made != x_made.end()) return made->second;
+  if (!varying || is_special(value)) return value;
+  const ir::Dim dim = symbol(name, std::move(source), value);
+  const ir::Dim seen = x_facts.definition(name) ? over_symbols(*x_facts.definition(name)).value_or(dim) : dim;
+  if (!(seen == dim)) note({Operator::equal, dim, seen});
+  x_made.emplace(name, seen);
+  return seen;
+}
+
+ir::Dim Symbols::symbol(std::size_t name, NumberSource source, std::int64_t value) {
+  const NumberFacts::Range sign = range_of_sign(value), known = x_facts.range(name);
+  const NumberFacts::Range range{std::max(sign.least, known.least), std::min(sign.most, known.most)};
+  ir::SymbolInfo info;
+  info.name = fmt::format("s{}", x_graph.symbols().size());
+  info.min = range.least;
+  info.max = range.most;
+  const SymbolId id = x_graph.add_symbol(std::move(info));
+  const ir::Dim dim = ir::Dim::symbol(id);
+  x_sources.resize(id.value + 1);
+  x_values.resize(id.value + 1);
+  x_names.resize(id.value + 1);
+  x_sources[id.value] = std::move(source);
+  x_values[id.value] = value;
+  x_names[id.value] = name;
+  guard_range(dim, range);
+  return dim;
+}
+
+void Symbols::guard_range(const ir::Dim& dim, const NumberFacts::Range& range) {
+  if (range.least != kLeast) x_relations.push_back({Operator::less_equal, range.least, dim});
+  if (range.most != kMost) x_relations.push_back({Operator::less_equal, dim, range.most});
+}
+
+/// Nothing where the capture has not come to one of the names yet.
+std::optional<ir::Dim> Symbols::over_symbols(const ir::Dim& over_names) const {
+  bool all = true;
+  over_names.for_each_symbol([&](SymbolId name) { all = all && x_made.contains(name.value); });
+  if (!all) return std::nullopt;
+  return over_names.substitute([&](SymbolId name) { return x_made.at(name.value); });
+}
+
+// ---- values and decisions
+
+bool Symbols::is_known(const ir::Dim& dim) const {
+  bool known = true;
+  dim.for_each_symbol([&](SymbolId s) { known = known && s.value < x_sources.size() && x_sources[s.value].kind != NumberSource::Kind::data; });
+  return known;
+}
+
+std::int64_t Symbols::value(const ir::Dim& dim) const {
+  if (!is_known(dim)) throw GraphBreak("a size that depends on data", "sizes that depend on data are known only when the graph runs");
+  return dim.evaluate(x_values);
+}
+
+std::vector<std::int64_t> Symbols::values(std::span<const ir::Dim> dims) const {
+  std::vector<std::int64_t> all;
+  for (const ir::Dim& dim : dims) all.push_back(value(dim));
+  return all;
+}
+
+bool Symbols::note(guards::Relation relation) {
+  if (std::ranges::find(x_relations, relation) == x_relations.end()) x_relations.push_back(std::move(relation));
+  return true;
+}
+
+bool Symbols::decide(Operator op, const ir::Dim& left, const ir::Dim& right) {
+  const ops::infer::Interval difference = ops::infer::range(x_graph, left - right);
+  const bool holds = guards::Relation{op, left, right}.holds(x_values);
+  const bool proven = (op == Operator::equal || op == Operator::not_equal)
+                          ? left == right || difference.least > 0 || difference.most < 0
+                          : (op == Operator::less ? difference.most < 0 || difference.least >= 0 : difference.most <= 0 || difference.least > 0);
+  if (proven) return holds;
+  if (holds) return note({op, left, right});
+  switch (op) {
+    case Operator::equal: note({Operator::not_equal, left, right}); break;
+    case Operator::not_equal: note({Operator::equal, left, right}); break;
+    case Operator::less: note({Operator::less_equal, right, left}); break;
+    default: note({Operator::less, right, left}); break;
+  }
+  return false;
+}
+
+std::int64_t Symbols::specialise(const ir::Dim& dim, const char* why) {
+  const std::int64_t now = value(dim);
+  if (dim.is_constant()) return now;
+  note({Operator::equal, dim, now});
+  const std::string words = describe(dim);
+  if (logs().recompiles && x_said.insert(words).second) log_line(fmt::format("tenon: {} is taken as the constant {}: {}", words, now, why));
+  return now;
+}
+
+void Symbols::compute(const ir::Dim& dim) {
+  if (!dim.is_constant() && !dim.as_symbol()) x_computed.push_back(dim);
+}
+
+// ---- questions of shape inference
+
+void Symbols::equal(const ir::Dim& a, const ir::Dim& b) {
+  if (!is_known(a) || !is_known(b)) return;
+  const ir::Dim difference = a - b;
+  if (value(difference) == 0) {
+    if (!define_latest(difference)) fix_symbols_of(difference);
+    return;
+  }
+  // They differ: sizes that are not 1 either way give the error of eager execution, which the caller raises.
+  for (const ir::Dim& side : {a, b})
+    if (value(side) == 1) fix_symbols_of(side);
+  const ir::Dim apart = (value(difference) > 0 ? difference : -difference) - ir::Dim(1);
+  if (!narrow_single(apart)) fix_symbols_of(difference);
+}
+
+void Symbols::not_negative(const ir::Dim& dim) {
+  if (is_known(dim) && !narrow_single(dim)) decide(Operator::less_equal, 0, dim);  // the clamp stays in the expression
+}
+
+/// One factor that is divisible now is made a constant, the innermost first: batches, which come first, are what varies most.
+void Symbols::divisible(const ir::Dim& dim, const ir::Dim& by) {
+  if (!is_known(dim) || !is_known(by)) return;
+  SymbolId factor;
+  if (by.is_constant() && dim.terms().size() == 1)
+    for (const ir::DimAtom& atom : dim.terms()[0].atoms)
+      if (atom.op == ir::DimOp::symbol && x_values[atom.symbol.value] % by.constant() == 0) factor = atom.symbol;
+  fix_symbols_of(factor ? ir::Dim::symbol(factor) : dim);
+  if (!factor) fix_symbols_of(by);
+}
+
+void Symbols::constant(const ir::Dim& dim) {
+  if (is_known(dim)) fix_symbols_of(dim);
+}
+
+/// Makes the symbol that came last in `difference` == 0 the value of an expression over the others, where it stands alone with
+/// coefficient 1 or -1.
+bool Symbols::define_latest(const ir::Dim& difference) {
+  SymbolId latest;
+  std::vector<int> occurrences(x_values.size());
+  difference.for_each_symbol([&](SymbolId s) {
+    ++occurrences[s.value];
+    if (!latest || s.value > latest.value) latest = s;
+  });
+  if (!latest || occurrences[latest.value] != 1) return false;
+  for (const ir::DimTerm& term : difference.terms()) {
+    if (term.atoms.size() != 1 || term.atoms[0].op != ir::DimOp::symbol || term.atoms[0].symbol != latest) continue;
+    if (term.coefficient != 1 && term.coefficient != -1) return false;
+    const ir::Dim rest = difference - ir::Dim::symbol(latest) * ir::Dim(term.coefficient);
+    const ir::Dim solved = term.coefficient == 1 ? -rest : rest;
+    const ir::Dim over_names = solved.substitute([&](SymbolId s) { return ir::Dim::symbol(SymbolId(x_names[s.value])); });
+    x_learned |= x_facts.define(x_names[latest.value], over_names);
+    return true;
+  }
+  return false;
+}
+
+void Symbols::fix_symbols_of(const ir::Dim& dim) {
+  dim.for_each_symbol([&](SymbolId s) { x_learned |= x_facts.fix(x_names[s.value]); });
+}
+
+/// For c*s + k: narrows the range of s so that its sign is what it is now. False for other expressions.
+bool Symbols::narrow_single(const ir::Dim& dim) {
+  if (dim.terms().size() != 1) return false;
+  const ir::DimTerm& term = dim.terms()[0];
+  if (term.atoms.size() != 1 || term.atoms[0].op != ir::DimOp::symbol || (term.coefficient != 1 && term.coefficient != -1)) return false;
+  const std::size_t name = x_names[term.atoms[0].symbol.value];
+  const bool natural = value(dim) >= 0, rising = term.coefficient == 1;
+  const std::int64_t edge = rising ? -dim.offset() : dim.offset();  // where the expression is 0
+  NumberFacts::Range range;
+  if (rising == natural) range.least = natural ? edge : edge + 1;
+  else range.most = natural ? edge : edge - 1;
+  x_learned |= x_facts.narrow(name, range);
+  return true;
+}
+
+// ---- ending
+
+std::shared_ptr<NumberCheck> Symbols::guard() {
+  if (!x_guard && any()) x_guard = std::make_shared<NumberCheck>(x_sources, x_relations, x_computed);
+  return x_guard;
+}
+
+std::string Symbols::describe(const ir::Dim& dim) const {
+  return dim.to_string([&](SymbolId s) { return s.value < x_sources.size() && !x_sources[s.value].name.empty() ? x_sources[s.value].name : fmt::format("s{}", s.value); });
+}
+
+}  // namespace tenon::python

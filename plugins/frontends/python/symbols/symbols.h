@@ -1,0 +1,97 @@
+// The symbolic integers of one capture: which numbers are symbols, how they compare, and what of that must be guarded.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "core/guards/check.h"
+#include "core/ir/graph.h"
+#include "core/ops/size_questions.h"
+#include "python/symbols/number_check.h"
+#include "python/symbols/number_facts.h"
+
+namespace tenon::python {
+
+/// Which numbers may become symbols.
+enum class Dynamic : std::uint8_t {
+  never,
+  when_varying,  // those that an earlier capture has found with another value
+  always,        // extents of tensors and integers among the arguments, too
+};
+
+/// A number varies within one sign: -1, 0 and 1 mean something of their own to tensor programs, and stay constants.
+///
+/// Everything is decided by the values of the call that is captured. What a decision rests on is noted as a relation to be guarded; what
+/// shape inference could not prove becomes a fact for the next capture of the same call, which then starts from it: equal extents are
+/// one symbol, an extent that has to be at least 5 is a symbol of that range, a number that must be known is a constant.
+class Symbols final : public ops::SizeQuestions {
+ public:
+  Symbols(ir::Graph& graph, Dynamic dynamic, NumberHistory& history, NumberFacts& facts);
+  ~Symbols() override;
+  Symbols(const Symbols&) = delete;
+  Symbols& operator=(const Symbols&) = delete;
+
+  /// The symbols of the innermost capture of this thread, or null.
+  static Symbols* active();
+
+  /// The number as the graph must see it: a constant (which the caller guards), or an expression over symbols (guarded here).
+  /// `from_the_start`: a symbol also without having varied, under Dynamic::always.
+  ir::Dim number(NumberSource source, std::int64_t value, bool from_the_start);
+  /// Whether a number varies and may be something else than a constant. `bits`: its value, for comparison.
+  bool varies(const std::string& name, std::int64_t bits, bool from_the_start);
+  /// Makes a number a constant, in a capture to come.
+  void fix(const std::string& name) { x_learned |= x_facts.fix(x_facts.position(name)); }
+  bool dynamic() const { return x_dynamic != Dynamic::never; }
+  bool any() const { return !x_made.empty(); }
+
+  /// The value in the call that is captured. Throws for symbols that depend on data, and on overflow.
+  std::int64_t value(const ir::Dim& dim) const;
+  std::vector<std::int64_t> values(std::span<const ir::Dim> dims) const;
+  /// Whether every symbol in it has a value now.
+  bool is_known(const ir::Dim& dim) const;
+  /// Whether the relation holds, which is guarded where the ranges do not prove it.
+  bool decide(guards::Relation::Operator op, const ir::Dim& left, const ir::Dim& right);
+  /// The program needs the number itself: guards its value.
+  std::int64_t specialise(const ir::Dim& dim, const char* why);
+  /// An expression that must be computable at every call.
+  void compute(const ir::Dim& dim);
+
+  void equal(const ir::Dim& a, const ir::Dim& b) override;
+  void not_negative(const ir::Dim& dim) override;
+  void divisible(const ir::Dim& dim, const ir::Dim& by) override;
+  void constant(const ir::Dim& dim) override;
+
+  /// Whether the capture must be repeated from what it has found out.
+  bool learned() const { return x_learned; }
+  /// What guards the numbers, or null when there are none.
+  std::shared_ptr<NumberCheck> guard();
+  std::string describe(const ir::Dim& dim) const;
+
+ private:
+  ir::Dim symbol(std::size_t name, NumberSource source, std::int64_t value);
+  void guard_range(const ir::Dim& dim, const NumberFacts::Range& range);
+  bool note(guards::Relation relation);
+  bool define_latest(const ir::Dim& difference);
+  void fix_symbols_of(const ir::Dim& dim);
+  bool narrow_single(const ir::Dim& dim);
+  std::optional<ir::Dim> over_symbols(const ir::Dim& over_names) const;
+
+  ir::Graph& x_graph;
+  Dynamic x_dynamic;
+  NumberHistory& x_history;
+  NumberFacts& x_facts;
+  Symbols* x_outer;
+  ops::AskingSizes x_asking;
+  std::vector<NumberSource> x_sources;       // by symbol
+  std::vector<std::int64_t> x_values;        // by symbol
+  std::vector<std::size_t> x_names;          // by symbol: position in the facts
+  std::unordered_map<std::size_t, ir::Dim> x_made;  // by name
+  std::vector<guards::Relation> x_relations;
+  std::vector<ir::Dim> x_computed;
+  std::unordered_set<std::string> x_said;    // specialisations that were logged
+  std::shared_ptr<NumberCheck> x_guard;
+  bool x_learned = false;
+};
+
+}  // namespace tenon::python

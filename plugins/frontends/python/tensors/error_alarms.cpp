@@ -1,0 +1,89 @@
+#include "python/tensors/error_alarms.h"
+
+#include <cmath>
+#include <limits>
+#include <string_view>
+#include <vector>
+
+#include "core/ops/catalog.h"
+#include "core/ops/node_builder.h"
+#include "python/tensors/call_results.h"
+
+namespace tenon::python {
+namespace {
+
+using ir::ValueId;
+
+bool divides(std::string_view op) { return op == "floor_divide" || op == "trunc_divide" || op == "remainder" || op == "fmod"; }
+bool is_logarithm(std::string_view op) { return op == "log" || op == "log2" || op == "log10" || op == "log1p"; }
+
+class AlarmBuilder {
+ public:
+  explicit AlarmBuilder(ir::Graph& graph) : x_graph(graph), x_builder(graph), x_read(read_values(graph)) {}
+
+  void watch(ir::NodeId id) {
+    const ir::Node node = x_graph.node(id);  // nodes are added
+    if (node.results.size() != 1) return;
+    const ir::Type result = x_graph.type(node.results[0]);
+    if (divides(node.op) && is_int(result.dtype)) return watch_divisor(node.operands[1]);
+    if (node.op == "_to_copy") return watch_cast(node.operands[0], result.dtype);
+    if (!is_float(result.dtype)) return;
+    if (is_logarithm(node.op) && result.dtype != DType::f64) return add(x_builder.one("isinf", {node.results[0]}));
+    const ops::Op* op = ops::find_op(node.op);
+    const bool computes = op && op->body && !only_moves(x_graph, id);
+    if (computes && !x_read[node.results[0].value]) add(x_builder.one("logical_not", {x_builder.one("isfinite", {node.results[0]})}));
+  }
+
+  std::optional<ValueId> alarm() const { return x_alarm; }
+
+ private:
+  static std::vector<bool> read_values(const ir::Graph& graph) {
+    std::vector<bool> read(graph.value_capacity(), false);
+    for (const ir::Output& output : graph.outputs()) read[output.value.value] = true;
+    const auto nodes = graph.nodes();
+    for (std::size_t i = nodes.size(); i-- > 0;) {
+      const ir::Node& node = graph.node(nodes[i]);
+      bool live = false;
+      for (ValueId result : node.results) live = live || read[result.value];
+      if (live)
+        for (ValueId operand : node.operands) read[operand.value] = true;
+    }
+    return read;
+  }
+
+  void watch_divisor(ValueId divisor) {
+    const ir::Value& value = x_graph.value(divisor);
+    if (const auto* number = std::get_if<ir::Dim>(&value.literal); value.kind == ir::ValueKind::literal && number && !(*number == ir::Dim(0))) return;
+    add(x_builder.one("eq", {divisor, x_builder.literal(ir::Dim(0))}));
+  }
+
+  void watch_cast(ValueId from, DType to) {
+    if (!is_float(x_graph.type(from).dtype) || !is_int(to)) return;
+    const int bits = static_cast<int>(size_of(to)) * 8 - (is_signed_int(to) ? 1 : 0);
+    const double end = std::ldexp(1.0, bits);  // exact in every float dtype that reaches it
+    const ValueId above = x_builder.one("gt", {from, x_builder.literal(is_signed_int(to) ? -end - (bits < 53 ? 1.0 : 0.0) : -1.0)});
+    const ValueId below = x_builder.one("lt", {from, x_builder.literal(end)});
+    add(x_builder.one("logical_not", {x_builder.one("logical_and", {above, below})}));
+  }
+
+  void add(ValueId errors) {
+    if (x_graph.type(errors).rank() > 0) errors = x_builder.one("any", {errors});
+    x_alarm = x_alarm ? x_builder.one("logical_or", {*x_alarm, errors}) : errors;
+  }
+
+  ir::Graph& x_graph;
+  ops::NodeBuilder x_builder;
+  std::vector<bool> x_read;
+  std::optional<ValueId> x_alarm;
+};
+
+}  // namespace
+
+std::optional<ValueId> add_error_alarm(ir::Graph& graph) {
+  AlarmBuilder builder(graph);
+  const std::vector<ir::NodeId> nodes(graph.nodes().begin(), graph.nodes().end());
+  for (ir::NodeId node : nodes) builder.watch(node);
+  return builder.alarm();
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,126 @@
+// The part of the recorder that records what the catalogue lacks: a call that torch or NumPy makes again on every run.
+#include <fmt/format.h>
+
+#include "python/compat/meta_device_hint.h"
+#include "python/tensors/call_results.h"
+#include "python/tensors/opaque_purity.h"
+#include "python/tensors/tensor_recorder.h"
+#include "python/tensors/torch_library.h"
+#include "python/tensors/twins.h"
+
+namespace tenon::python {
+namespace {
+
+/// Takes the exception that the library raised on twins. It says nothing yet of the real call.
+std::string taken_exception() {
+  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+  PyErr_Fetch(&type, &value, &traceback);
+  Ref owned_type = Ref::steal(type), owned_value = Ref::steal(value), owned_traceback = Ref::steal(traceback);
+  Ref text = owned_value ? Ref::steal(PyObject_Str(owned_value.get())) : Ref();
+  const char* words = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  std::string line(words ? words : "");
+  PyErr_Clear();
+  return line.substr(0, line.find('\n'));
+}
+
+/// A twin's version, which torch counts up when it writes.
+long version_of(PyObject* twin) {
+  Ref version = Ref::steal(PyObject_GetAttrString(twin, "_version"));
+  if (!version) {
+    PyErr_Clear();  // an inference tensor keeps none
+    return 0;
+  }
+  return PyLong_AsLong(version.get());
+}
+
+}  // namespace
+
+Ref TensorRecorder::call_on_twins(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args,
+                                  PyObject* kwargs, const OpaqueUse& use) {
+  Ref twin_args = on_meta_device(x_stand_ins.with_twins(args).get());
+  Ref twin_kwargs = use.twin_kwargs ? use.twin_kwargs : kwargs ? on_meta_device(x_stand_ins.with_twins(kwargs).get()) : Ref();
+  std::vector<long> versions;
+  const bool torch = function.flavour == ops::Flavour::torch;
+  for (Index index : operands) versions.push_back(torch ? version_of(x_stand_ins.twin(index)) : 0);
+  Ref answer;
+  try {
+    std::optional<CpuMetaKernels> as_on_cpu;
+    if (torch) as_on_cpu.emplace();
+    answer = call_quietly(callable, twin_args.get(), twin_kwargs.get(), function.flavour);
+  } catch (const PythonError&) {
+    throw GraphBreak(fmt::format("{} cannot say what it gives without computing it: {}", function.name, taken_exception()));
+  }
+  for (std::size_t i = 0; i < operands.size() && !use.written; ++i)
+    if (torch && version_of(x_stand_ins.twin(operands[i])) != versions[i]) throw GraphBreak(fmt::format("{} writes into a tensor", function.name));
+  return answer;
+}
+
+/// What an in-place function gives must be the tensor that it wrote, with the metadata that it had.
+void TensorRecorder::require_written_twin(PyObject* answer, const ForeignFunction& function, Index written) const {
+  if (x_stand_ins.of_twin(answer) != written) throw GraphBreak(fmt::format("{} writes and does not give what it wrote", function.name));
+  const TensorSpec spec = read_twin(answer);
+  const StandIn& s = x_stand_ins[written];
+  if (spec.shape != s.shape || spec.strides != s.strides || spec.dtype != s.dtype)
+    throw GraphBreak(fmt::format("{} changes the shape or storage of a tensor in place", function.name));
+}
+
+Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
+  OpaqueUse use;
+  return record_opaque(callable, function, args, kwargs, use);
+}
+
+Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, OpaqueUse& use) {
+  const std::vector<Index> operands = x_stand_ins.among(args, kwargs);
+  for (Index index : operands)
+    if ((x_stand_ins[index].kind == TensorKind::torch) != (function.flavour == ops::Flavour::torch))
+      throw GraphBreak("a torch tensor and a NumPy array in one operation");
+  fix_numbers_of_opaque_call(operands, args, kwargs);
+  Ref answer = call_on_twins(callable, function, operands, args, kwargs, use);
+  if (use.written) require_written_twin(answer.get(), function, *use.written);
+  std::vector<Ref> twins;
+  collect_tensors(answer.get(), twins);
+
+  std::vector<ir::ValueId> values;
+  std::vector<TensorKind> kinds;
+  const auto place_of = [&](PyObject* object) -> std::optional<std::uint32_t> {
+    auto index = x_stand_ins.find(object);
+    if (!index) return std::nullopt;
+    values.push_back(x_present.of(*index));
+    kinds.push_back(x_stand_ins[*index].kind);
+    return static_cast<std::uint32_t>(values.size() - 1);
+  };
+  ArgumentTemplate positional(args, place_of);
+  Ref no_keywords = kwargs ? Ref() : checked(PyDict_New());
+  ArgumentTemplate keywords(kwargs ? kwargs : no_keywords.get(), place_of);
+  auto call = OpaqueCall::make(function.name, Ref::borrow(callable), std::move(positional), std::move(keywords));
+  call->operands = std::move(kinds);
+  call->may_keep_arguments = purity_of(callable, function).foreign || use.written;
+
+  std::vector<ir::Type> types;
+  for (const Ref& twin : twins) {
+    TensorSpec spec = read_twin(twin.get());
+    types.push_back(ir::Type::tensor(spec.dtype, ir::Shape(spec.shape.begin(), spec.shape.end())));
+    call->results.push_back({spec.kind, spec.dtype, std::move(spec.shape)});
+  }
+  if (use.random) {
+    if (x_random_token) values.push_back(*x_random_token);
+    types.push_back(ir::Type::token());
+  }
+  const std::size_t first_node = x_graph.nodes().size();
+  const NodeId node = x_graph.add_node("opaque", std::move(values), {{"handle", ir::Dim(call->handle())}, {"target", function.name}}, std::move(types));
+  x_opaque_calls.push_back(std::move(call));
+  std::vector<ir::ValueId> results = x_graph.node(node).results;
+  if (use.random) {
+    x_random_token = results.back();
+    results.pop_back();
+  }
+  if (use.written) {
+    use.value = results.front();
+    return x_stand_ins[*use.written].object;
+  }
+  Ref wrapped = wrap_answer(answer.get(), function, results, operands);
+  trace(callable, function, args, kwargs, wrapped, first_node);
+  return wrapped;
+}
+
+}  // namespace tenon::python

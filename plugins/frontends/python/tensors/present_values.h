@@ -1,0 +1,27 @@
+// The value that each stand-in has now, while the program writes into tensors: mutation in single assignment form.
+#pragma once
+
+#include "core/ops/node_builder.h"
+#include "python/tensors/stand_ins.h"
+
+namespace tenon::python {
+
+/// Every storage has a version, counted up by writes, and the stand-in that made it always has the present value. Views are made again
+/// from what they view when they are next read.
+class PresentValues {
+ public:
+  PresentValues(StandIns& stand_ins, ops::NodeBuilder& builder) : x_stand_ins(stand_ins), x_builder(builder) {}
+
+  ir::ValueId of(StandIns::Index index);
+  /// Makes `value`, of the stand-in's type, the present value of the stand-in; views and what it views follow.
+  void write(StandIns::Index index, ir::ValueId value);
+
+ private:
+  void write_into(StandIns::Index index, ir::ValueId value);
+  const ViewPath& path_of(const StandIn& view) const;
+
+  StandIns& x_stand_ins;
+  ops::NodeBuilder& x_builder;
+};
+
+}  // namespace tenon::python

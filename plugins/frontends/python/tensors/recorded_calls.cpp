@@ -1,0 +1,248 @@
+#include "python/tensors/tensor_recorder.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "python/symbols/symbolic_int.h"
+#include "python/tensors/call_results.h"
+#include "python/tensors/foreign_arguments.h"
+#include "python/tensors/numpy_api.h"
+#include "python/tensors/opaque_purity.h"
+#include "python/tensors/torch_library.h"
+
+// How one call of a library becomes nodes, and its results stand-ins.
+
+namespace tenon::python {
+namespace {
+
+/// Whether a symbolic int is among arguments, in tuples and lists too.
+bool holds_symbolic_int(PyObject* object) {
+  if (is_symbolic_int(object)) return true;
+  if (!PyTuple_Check(object) && !PyList_Check(object)) return false;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
+    if (holds_symbolic_int(PySequence_Fast_GET_ITEM(object, i))) return true;
+  return false;
+}
+
+/// Whether a call takes random numbers from torch's generator, and does nothing else.
+bool draws(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
+  if (function.flavour != ops::Flavour::torch || function.writes) return false;
+  const Purity& purity = purity_of(callable, function);
+  return purity.known && !purity.writes && takes_random_numbers(function, purity, args, kwargs);
+}
+
+}  // namespace
+
+Ref TensorRecorder::record(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
+  const std::vector<Index> operands = x_stand_ins.among(args, kwargs);
+  const bool grad = torch_state().value_or(x_state).grad_enabled() && function.name != "torch.Tensor.detach";
+  for (Index index : operands)
+    if (grad && x_stand_ins[index].requires_grad) throw GraphBreak("an operation on a tensor that requires grad, with grad mode on", kGradHint);
+  const auto writing = as_writing_call(callable, function, args, kwargs);
+  if (writing && writing->kind != WritingCall::Kind::none) return record_write(callable, function, args, kwargs, *writing);
+  if (writing) return record(callable, function, writing->args.get(), writing->kwargs.get());
+  if (operands.empty() && !draws(callable, function, args, kwargs) && !(function.op && holds_symbolic_int(args))) return fold(callable, args, kwargs);
+  return record_reading(callable, function, args, kwargs, operands);
+}
+
+/// Records a call that writes nothing: by the catalogue's op, else as an opaque call.
+Ref TensorRecorder::record_reading(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs,
+                                   std::span<const Index> operands) {
+  for (Index index : operands) x_present.of(index);  // views are made anew before the call's own nodes begin
+  const std::size_t first_node = x_graph.nodes().size();
+  const bool random = draws(callable, function, args, kwargs);
+  const std::string not_opaque = random ? "" : why_not_opaque(callable, function, args, kwargs);
+  const auto result = build_op(function, args, kwargs, operands, not_opaque);
+  if (!result) return random ? record_random(callable, function, args, kwargs) : record_opaque(callable, function, args, kwargs);
+  require_positive(result->values);
+  const bool fresh = strides_are_known(function, *result, operands) && !kwargs_name_a_layout(kwargs) &&
+                     !(function.flavour == ops::Flavour::numpy ? only_moves_elements(x_graph, first_node) : function.may_alias);
+  Ref wrapped;
+  try {
+    wrapped = fresh ? wrap_fresh(function, *result, operands) : wrap_like_twins(callable, function, *result, args, kwargs);
+  } catch (const GraphBreak&) {  // the op and the library disagree
+    if (!not_opaque.empty() || x_symbols.learned()) throw;
+    return random ? record_random(callable, function, args, kwargs) : record_opaque(callable, function, args, kwargs);
+  }
+  trace(callable, function, args, kwargs, wrapped, first_node);
+  return wrapped;
+}
+
+/// The nodes of a call by the catalogue; nothing where it must be an opaque one. Throws GraphBreak where it can be neither.
+std::optional<ops::ForeignResult> TensorRecorder::build_op(const ForeignFunction& function, PyObject* args, PyObject* kwargs,
+                                                           std::span<const Index> operands, const std::string& not_opaque) {
+  const bool complex = std::ranges::any_of(operands, [&](Index index) { return is_complex(x_stand_ins[index].dtype); });
+  if (complex || function.kind == CallClass::missing || function.kind == CallClass::creation) {
+    if (!not_opaque.empty()) throw GraphBreak(not_opaque);
+    return std::nullopt;
+  }
+  const std::size_t first_node = x_graph.nodes().size();
+  try {
+    return build(function, args, kwargs);
+  } catch (const GraphBreak&) {
+    if (!not_opaque.empty() || x_symbols.learned()) throw;  // the op may do when the capture begins from what it has learned
+  }
+  const std::vector<ir::NodeId> begun(x_graph.nodes().begin() + static_cast<std::ptrdiff_t>(first_node), x_graph.nodes().end());
+  x_graph.erase_nodes(begun);
+  return std::nullopt;
+}
+
+ops::ForeignResult TensorRecorder::build(const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
+  if (function.kind == CallClass::same_elements) return {{x_present.of(x_stand_ins.among(args, kwargs).front())}, ops::Container::single};
+  x_operands = x_stand_ins.among(args, kwargs);
+  ops::ForeignCall call = foreign_call(function.name, function.flavour, args, kwargs, [&](PyObject* o) { return value_of(o, function.flavour); });
+  if (const TorchLibrary* torch = known_torch_library(); torch && function.flavour == ops::Flavour::torch)
+    call.default_float = torch->dtype_of_scalar_type(static_cast<std::uint8_t>(x_state.default_dtype)).value_or(DType::f32);
+  auto result = ops::call_foreign_shaped(x_builder, call);
+  if (!result.ok()) throw GraphBreak(fmt::format("{}: {}", function.name, result.error().message));
+  for (ir::ValueId value : result->values)
+    if (is_complex(x_graph.type(value).dtype)) throw GraphBreak(fmt::format("{} gives complex numbers", function.name));
+  return std::move(*result);
+}
+
+bool TensorRecorder::strides_are_known(const ForeignFunction& function, const ops::ForeignResult& result, std::span<const Index> operands) const {
+  if (result.container != ops::Container::single || result.values.size() != 1 || !function.op) return false;
+  if (function.op->body || function.ufunc) return true;
+  std::size_t rank = 0;
+  for (Index index : operands) {
+    const StandIn& s = x_stand_ins[index];
+    if (function.flavour == ops::Flavour::torch && s.shape.size() < rank) continue;
+    rank = s.shape.size();
+  }
+  if (operands.empty()) return true;  // made from numbers
+  // torch folds a product of a vector or matrix with a batch by transposing: the result is then not row-major.
+  if (function.flavour == ops::Flavour::torch && x_stand_ins[operands.front()].shape.size() < rank && rank > 2) return false;
+  const ir::Value& value = x_graph.value(result.values.front());
+  if (value.kind != ir::ValueKind::result) return false;
+  if (function.flavour == ops::Flavour::numpy) {
+    for (Index index : operands)
+      if (!is_row_major(x_stand_ins[index].shape, x_stand_ins[index].strides)) return false;
+    return true;
+  }
+  // What torch makes of several operations may be transposed; so may what keeps the memory format of its operand, in which dimensions of
+  // size 1 have a say.
+  if (x_graph.node(value.node).op != function.op->name || function.op->decompose) return false;
+  bool exactly_row_major = true;
+  for (Index index : operands) exactly_row_major &= x_stand_ins[index].strides == row_major(x_stand_ins[index].shape);
+  if (exactly_row_major) return true;
+  auto loop = ops::loop_of(x_graph, value.node);
+  return loop && loop->reducer && x_graph.type(result.values.front()).rank() < rank;  // reductions are row-major whatever their operands are
+}
+
+TensorSpec TensorRecorder::fresh_spec(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands) const {
+  TensorSpec spec;
+  const ir::Type& type = x_graph.type(value);
+  spec.dtype = type.dtype;
+  spec.shape = x_symbols.values(type.shape);
+  std::vector<Operand> shapes;
+  bool all_row_major = true, all_scalars = true;
+  for (Index index : operands) {
+    const StandIn& s = x_stand_ins[index];
+    shapes.push_back({s.shape, s.strides});
+    all_row_major &= is_row_major(s.shape, s.strides);
+    all_scalars &= s.kind == TensorKind::scalar;
+  }
+  const bool pointwise = function.op->body || function.ufunc;
+  spec.strides = row_major(spec.shape);
+  if (!all_row_major && pointwise)
+    spec.strides = function.flavour == ops::Flavour::torch ? torch_pointwise_strides(spec.shape, shapes) : numpy_pointwise_strides(spec.shape, shapes);
+  set_result_type(spec, function, all_scalars);
+  return spec;
+}
+
+Ref TensorRecorder::wrap_fresh(const ForeignFunction& function, const ops::ForeignResult& result, std::span<const Index> operands) {
+  const ir::ValueId value = result.values.front();
+  const TensorSpec spec = fresh_spec(function, value, operands);
+  return x_stand_ins[add_fresh(spec.kind, value, spec)].object;
+}
+
+Ref TensorRecorder::wrap_like_twins(PyObject* callable, const ForeignFunction& function, const ops::ForeignResult& result, PyObject* args,
+                                    PyObject* kwargs) {
+  Ref twin_args = x_stand_ins.with_twins(args);
+  Ref twin_kwargs = kwargs ? x_stand_ins.with_twins(kwargs) : Ref();
+  if (function.flavour == ops::Flavour::torch) {
+    twin_args = on_meta_device(twin_args.get());
+    twin_kwargs = on_meta_device(twin_kwargs.get());
+  }
+  Ref answer = call_quietly(callable, twin_args.get(), twin_kwargs.get(), function.flavour);
+  const std::vector<Index> operands = x_stand_ins.among(args, kwargs);
+  // The twin of a NumPy scalar is an array, whose methods give arrays where those of the scalar give scalars.
+  const bool method_of_scalar = function.flavour == ops::Flavour::numpy && function.method && x_stand_ins[operands.front()].kind == TensorKind::scalar;
+  if (method_of_scalar && PyArray_Check(answer.get())) answer = checked(PyArray_Return(reinterpret_cast<PyArrayObject*>(answer.release())));
+  return wrap_answer(answer.get(), function, result.values, operands);
+}
+
+/// The library's answer on twins with stand-ins in the places of its tensors.
+Ref TensorRecorder::wrap_answer(PyObject* answer, const ForeignFunction& function, std::span<const ir::ValueId> values,
+                                std::span<const Index> operands) {
+  std::size_t next = 0;
+  std::function<Ref(PyObject*)> take = [&](PyObject* twin) {
+    if (PyTuple_Check(twin) || PyList_Check(twin)) return rebuilt(twin, take);
+    if (twin == Py_None) return Ref::borrow(twin);
+    if (next == values.size()) throw GraphBreak(fmt::format("{} gives more results than its op", function.name));
+    return stand_in_for_twin(twin, values[next++], function, operands);
+  };
+  Ref wrapped = take(answer);
+  if (next != values.size()) throw GraphBreak(fmt::format("{} gives fewer results than its op", function.name));
+  return wrapped;
+}
+
+Ref TensorRecorder::stand_in_for_twin(PyObject* twin, ir::ValueId value, const ForeignFunction& function,
+                                     std::span<const Index> operands) {
+  if (auto known = x_stand_ins.of_twin(twin)) return x_stand_ins[*known].object;
+  TensorSpec spec = read_twin(twin);
+  const ir::Type& type = x_graph.type(value);
+  if (spec.dtype != type.dtype || spec.shape != x_symbols.values(type.shape))
+    throw GraphBreak(fmt::format("{}: the op gives {}[{}], the library {}", function.name, name_of(type.dtype), fmt::join(x_symbols.values(type.shape), ", "),
+                                 spec.describe()));
+  // The twin of a NumPy scalar is a 0-d array, whose copy is an array; the scalar's own is a scalar.
+  if (function.name == "numpy.ndarray.copy" && x_stand_ins[operands.front()].kind == TensorKind::scalar) set_result_type(spec, function, true);
+  const TwinPlace place = place_of_twin(twin);
+  const auto storage = spec.kind == TensorKind::scalar ? std::nullopt : x_stand_ins.storage_at(place);
+  if (!storage) {
+    const Index index = add_fresh(spec.kind, value, spec);
+    if (spec.kind != TensorKind::scalar) x_stand_ins.adopt_twin(index, twin);
+    return x_stand_ins[index].object;
+  }
+  StandIn view = stand_in_of(spec, value);
+  if (x_stand_ins[x_stand_ins.owner_of(*storage)].dtype != spec.dtype) return x_stand_ins[x_stand_ins.add_reinterpreted(std::move(view), *storage)].object;
+  view.writeable = spec.writeable;
+  view.storage = *storage;
+  view.offset = x_stand_ins.offset_in(*storage, place);
+  view.twin = Ref::borrow(twin);
+  view.counts_apart = function.name == "torch.Tensor.data";
+  view.detached = view.counts_apart || function.name == "torch.Tensor.detach";
+  find_viewed(view, operands);
+  return x_stand_ins[x_stand_ins.add_view(std::move(view))].object;
+}
+
+/// Finds what a view was made of, and how.
+void TensorRecorder::find_viewed(StandIn& view, std::span<const Index> operands) {
+  Index viewed = x_stand_ins.owner_of(view.storage);
+  for (Index operand : operands) {
+    if (x_stand_ins[operand].storage != view.storage) continue;
+    viewed = operand;
+    view.path = find_view_path(x_graph, x_present.of(operand), view.value);
+    if (view.path) break;
+  }
+  view.viewed = viewed;
+  view.version = x_stand_ins.storage_of(viewed).version;
+  view.counts_apart |= x_stand_ins[viewed].counts_apart;
+  view.detached |= x_stand_ins[viewed].detached;
+  view.requires_grad = x_stand_ins[viewed].requires_grad && !view.detached;  // whatever the grad mode: torch says so of views
+}
+
+void TensorRecorder::trace(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, const Ref& result,
+                           std::size_t first_node) {
+  x_op_names.push_back(function.name);
+  TracedCall call;
+  call.callable = Ref::borrow(callable);
+  call.args = Ref::borrow(args);
+  call.kwargs = Ref::borrow(kwargs);
+  call.result = result;
+  x_trace.calls.push_back(std::move(call));
+  x_places.push_back({Ref::borrow(reinterpret_cast<PyObject*>(position.code)), position.byte_offset, first_node, x_graph.nodes().size(), x_trace.calls.size() - 1});
+  name_results(x_graph, first_node, function.name);
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,107 @@
+#include <algorithm>
+
+#include "python/symbols/symbolic_int.h"
+#include "python/tensors/symbolic_scalar.h"
+#include "python/tensors/tensor_recorder.h"
+#include "python/tensors/torch_library.h"
+
+// Numbers in a recording: ints that vary, sizes that the program asks for.
+
+namespace tenon::python {
+
+Ref TensorRecorder::number(PyObject* object, SourceId source, GuardSet& guards) {
+  if (!x_symbols.dynamic()) return {};
+  if (PyFloat_CheckExact(object)) return float_input(object, source, guards);
+  int overflow = 0;
+  const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
+  if (overflow) return {};
+  const bool argument = guards.sources()[source].kind == SourceKind::argument;
+  const ir::Dim dim = x_symbols.number({NumberSource::Kind::integer, source, 0, guards.sources().describe(source)}, value, argument);
+  if (dim.is_constant()) return {};
+  guards.add(GuardKind::type_is, source, reinterpret_cast<PyObject*>(&PyLong_Type));
+  return make_integer(dim);
+}
+
+Ref TensorRecorder::plain_number(PyObject* number) {
+  if (is_symbolic_scalar(number)) need_scalar(scalar_of(number), "the use as a key");
+  return specialised(number, "it is looked up as a key");
+}
+
+Ref TensorRecorder::length(PyObject* stand_in) {
+  const ir::Shape& shape = x_graph.type(x_stand_ins[x_stand_ins.require(stand_in)].value).shape;
+  return shape.empty() || shape.front().is_constant() ? Ref() : make_integer(shape.front());
+}
+
+/// A torch.Size, or a tuple. The constructor of torch.Size takes plain ints only.
+Ref TensorRecorder::size_tuple(ops::Flavour flavour, std::span<const ir::Dim> shape) {
+  auto* type = flavour == ops::Flavour::torch ? reinterpret_cast<PyTypeObject*>(torch_library()->size.get()) : &PyTuple_Type;
+  Ref tuple = checked(type->tp_alloc(type, static_cast<Py_ssize_t>(shape.size())));
+  for (std::size_t d = 0; d < shape.size(); ++d) PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(d), make_integer(shape[d]).release());
+  return tuple;
+}
+
+std::optional<Ref> TensorRecorder::answer_size(std::string_view name, const StandIn& self, PyObject* args, PyObject* kwargs) {
+  const ir::Shape& shape = x_graph.type(self.value).shape;
+  if (std::ranges::all_of(shape, [](const ir::Dim& d) { return d.is_constant(); })) return std::nullopt;
+  x_symbols.values(shape);  // breaks for one that depends on data
+  const bool torch = self.kind == TensorKind::torch;
+  const bool plain = PyTuple_GET_SIZE(args) == 1 && (!kwargs || PyDict_GET_SIZE(kwargs) == 0);
+  if (plain && (name == "shape" || (torch && name == "size"))) return size_tuple(torch ? ops::Flavour::torch : ops::Flavour::numpy, shape);
+  if (plain && (name == "numel" || name == "nelement" || (!torch && name == "size"))) return make_integer(ir::product(shape));
+  if (plain && name == "__len__") return specialised(make_integer(shape.front()).get(), "C code asks for a tensor's length");
+  if (!torch || name != "size") return std::nullopt;
+  PyObject* dim = PyTuple_GET_SIZE(args) == 2 ? PyTuple_GET_ITEM(args, 1) : kwargs ? PyDict_GetItemString(kwargs, "dim") : nullptr;
+  if (!dim || !PyLong_CheckExact(dim)) return std::nullopt;
+  const auto rank = static_cast<std::int64_t>(shape.size());
+  const std::int64_t at = PyLong_AsLongLong(dim);
+  if (at < -rank || at >= rank) return std::nullopt;
+  return make_integer(shape[static_cast<std::size_t>(at < 0 ? at + rank : at)]);
+}
+
+/// What is asked depends on sizes in a way that is not followed: they are constants.
+void TensorRecorder::fix_sizes(std::span<const Index> operands) {
+  for (Index index : operands)
+    for (const ir::Dim& dim : x_graph.type(x_stand_ins[index].value).shape)
+      if (!dim.is_constant()) x_symbols.specialise(dim, "metadata that depends on it is read");
+}
+
+/// What is written back goes by the sizes of the capture: in a capture to come they are constants.
+void TensorRecorder::fix_inputs() {
+  for (Index index : x_inputs)
+    for (const ir::Dim& dim : x_graph.type(x_stand_ins[index].value).shape) x_symbols.constant(dim);
+}
+
+/// The types of an opaque call's results are known for the present sizes and arguments: in a capture to come they are constants.
+void TensorRecorder::fix_numbers_of_opaque_call(std::span<const Index> operands, PyObject* args, PyObject* kwargs) {
+  for (Index index : operands)
+    for (const ir::Dim& dim : x_graph.type(x_stand_ins[index].value).shape) x_symbols.constant(dim);
+  fix_numbers_in(args);
+  if (kwargs) fix_numbers_in(kwargs);
+}
+
+void TensorRecorder::fix_numbers_in(PyObject* object) {
+  if (is_symbolic_int(object)) x_symbols.constant(*integer_of(object));
+  if (is_symbolic_scalar(object)) need_scalar(scalar_of(object), "a call that the library makes itself");
+  if (PyDict_Check(object)) {
+    PyObject *key = nullptr, *value = nullptr;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(object, &position, &key, &value)) fix_numbers_in(value);
+  } else if (PySlice_Check(object)) {
+    auto* slice = reinterpret_cast<PySliceObject*>(object);
+    for (PyObject* part : {slice->start, slice->stop, slice->step}) fix_numbers_in(part);
+  } else if (PyTuple_Check(object) || PyList_Check(object)) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i) fix_numbers_in(PySequence_Fast_GET_ITEM(object, i));
+  }
+}
+
+/// A size of 0 behaves in a way of its own (strides, reductions of nothing): results keep to the side that the present sizes are on.
+void TensorRecorder::require_positive(std::span<const ir::ValueId> values) {
+  for (ir::ValueId value : values)
+    for (const ir::Dim& dim : x_graph.type(value).shape)
+      if (!dim.is_constant() && x_symbols.is_known(dim)) {
+        if (x_symbols.value(dim) > 0) x_symbols.decide(guards::Relation::Operator::less_equal, 1, dim);
+        else x_symbols.specialise(dim, "a size of 0 is special");
+      }
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,203 @@
+#include "python/tensors/tensor_recorder.h"
+
+#include <fmt/format.h>
+
+#include "python/tensors/call_results.h"
+#include "python/tensors/foreign_arguments.h"
+#include "python/tensors/memory_overlap.h"
+#include "python/tensors/numpy_api.h"
+#include "python/tensors/torch_library.h"
+
+// How a call that writes into a tensor becomes nodes: the new value of what it writes.
+
+namespace tenon::python {
+namespace {
+
+bool is_method(const ForeignFunction& function, std::string_view name) {
+  const std::string_view full = function.name;
+  return full.ends_with(name) && full.size() > name.size() && full[full.size() - name.size() - 1] == '.';
+}
+
+/// The position of the parameter `inplace` of a function written in Python.
+std::optional<Py_ssize_t> inplace_parameter(PyObject* callable) {
+  if (!PyFunction_Check(callable)) return std::nullopt;
+  auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(callable));
+  for (Py_ssize_t i = 0; i < code->co_argcount; ++i)
+    if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(code->co_localsplusnames, i), "inplace") == 0) return i;
+  return std::nullopt;
+}
+
+Ref without(PyObject* dict, const char* key) {
+  Ref copy = checked(PyDict_Copy(dict));
+  checked(PyDict_DelItemString(copy.get(), key));
+  return copy;
+}
+
+/// The one tensor that `out=` names.
+PyObject* single_output(PyObject* out) {
+  if (!PyTuple_Check(out)) return out;
+  if (PyTuple_GET_SIZE(out) != 1) throw GraphBreak("out= with several tensors");
+  return PyTuple_GET_ITEM(out, 0);
+}
+
+bool can_cast_to_output(DType from, DType to, bool numpy_ufunc) {
+  if (from == to) return true;
+  if (!numpy_ufunc) return false;
+  Ref source = Ref::steal(reinterpret_cast<PyObject*>(PyArray_DescrFromType(numpy_type(from))));
+  Ref target = Ref::steal(reinterpret_cast<PyObject*>(PyArray_DescrFromType(numpy_type(to))));
+  return PyArray_CanCastTypeTo(reinterpret_cast<PyArray_Descr*>(source.get()), reinterpret_cast<PyArray_Descr*>(target.get()), NPY_SAME_KIND_CASTING);
+}
+
+}  // namespace
+
+std::optional<TensorRecorder::WritingCall> TensorRecorder::as_writing_call(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
+  PyObject* out = kwargs ? PyDict_GetItemString(kwargs, "out") : nullptr;
+  if (out == Py_None) return WritingCall{Ref::borrow(args), without(kwargs, "out"), {}, WritingCall::Kind::none};
+  if (out) return WritingCall{Ref::borrow(args), without(kwargs, "out"), Ref::borrow(single_output(out)), WritingCall::Kind::output};
+  if (function.ufunc) {
+    const Py_ssize_t operands = reinterpret_cast<PyUFuncObject*>(callable)->nin;
+    if (PyTuple_GET_SIZE(args) <= operands) return std::nullopt;
+    if (PyTuple_GET_SIZE(args) != operands + 1) throw GraphBreak("out= with several arrays");
+    Ref inputs = checked(PyTuple_GetSlice(args, 0, operands));
+    PyObject* last = PyTuple_GET_ITEM(args, operands);
+    if (last == Py_None) return WritingCall{inputs, Ref::borrow(kwargs), {}, WritingCall::Kind::none};
+    return WritingCall{inputs, Ref::borrow(kwargs), Ref::borrow(last), WritingCall::Kind::output};
+  }
+  if (const auto at = inplace_parameter(callable)) {
+    PyObject* flag = kwargs ? PyDict_GetItemString(kwargs, "inplace") : nullptr;
+    Ref rest = flag ? without(kwargs, "inplace") : Ref::borrow(kwargs);
+    Ref inputs = Ref::borrow(args);
+    if (*at < PyTuple_GET_SIZE(args)) {
+      flag = PyTuple_GET_ITEM(args, *at);
+      inputs = checked(PyTuple_GetSlice(args, 0, *at));
+    }
+    if (flag && checked(PyObject_IsTrue(flag))) {
+      if (PyTuple_GET_SIZE(args) == 0) throw GraphBreak("inplace=True with the tensor as a keyword");
+      return WritingCall{inputs, rest, Ref::borrow(PyTuple_GET_ITEM(args, 0)), WritingCall::Kind::output};
+    }
+    return std::nullopt;
+  }
+  if (!function.writes) return std::nullopt;
+  if (PyTuple_GET_SIZE(args) == 0) throw GraphBreak(fmt::format("{} without a tensor to write into", function.name));
+  return WritingCall{Ref::borrow(args), Ref::borrow(kwargs), Ref::borrow(PyTuple_GET_ITEM(args, 0)), WritingCall::Kind::itself};
+}
+
+Ref TensorRecorder::record_write(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, const WritingCall& call) {
+  if (function.reshapes) throw GraphBreak(fmt::format("{} changes the shape or storage of a tensor in place", function.name));
+  const auto target = x_stand_ins.find(call.target.get());
+  if (!target) throw GraphBreak(fmt::format("{} writes into a tensor that is none of the program's", function.name));
+  const std::size_t first_node = x_graph.nodes().size();
+  const bool item = is_method(function, "__setitem__");
+  if (!item || !write_part(function, *target, PyTuple_GET_ITEM(args, 1), PyTuple_GET_ITEM(args, 2))) {
+    require_writable(*target);
+    require_apart(function, *target, x_stand_ins.among(item ? checked(PyTuple_GetSlice(args, 1, 3)).get() : args, kwargs), item);
+    x_present.write(*target, new_value(callable, function, *target, call));
+  }
+  note_write(*target);
+  const bool gives_nothing = item || (function.flavour == ops::Flavour::numpy && call.kind == WritingCall::Kind::itself);
+  Ref result = gives_nothing ? Ref::borrow(Py_None) : call.target;
+  trace(callable, function, args, kwargs, result, first_node);
+  return result;
+}
+
+/// x[index] = value where x[index] is a view: writes the view. False where it is none.
+bool TensorRecorder::write_part(const ForeignFunction& function, Index whole, PyObject* index, PyObject* value) {
+  if (!x_stand_ins.among(index, nullptr).empty()) return false;
+  PyObject* owner = x_stand_ins[whole].kind == TensorKind::torch ? torch_library()->tensor.get() : reinterpret_cast<PyObject*>(&PyArray_Type);
+  Ref get_item = checked(PyObject_GetAttrString(owner, "__getitem__"));
+  const ForeignFunction& reading = foreign_function(get_item.get());
+  Ref arguments = checked(PyTuple_Pack(2, x_stand_ins[whole].object.get(), index));
+  Ref answer = wrap_like_twins(get_item.get(), reading, build(reading, arguments.get(), nullptr), arguments.get(), nullptr);
+  const Index part = x_stand_ins.require(answer.get());
+  if (x_stand_ins[part].storage != x_stand_ins[whole].storage) return false;
+  require_writable(whole);
+  require_writable(part);
+  if (auto given = x_stand_ins.find(value)) {
+    if (same_places(part, *given)) {  // x[i] += y ends by storing what is there already
+      ++x_stand_ins.storage_of(whole).writes;
+      return true;
+    }
+    const Index given_index = *given;
+    require_apart(function, part, {&given_index, 1}, false);
+  }
+  ops::ForeignCall copy;
+  copy.name = function.flavour == ops::Flavour::torch ? "torch.Tensor.fill_" : "numpy.ndarray.fill";
+  copy.flavour = function.flavour;
+  const ValueOf values = [&](PyObject* o) { return value_of(o, function.flavour); };
+  copy.positional = {{x_present.of(part)}, foreign_argument(value, function.flavour, values)};
+  auto made = ops::call_foreign(x_builder, copy);
+  if (!made) throw GraphBreak(fmt::format("{}: {}", function.name, made.error().message));
+  x_present.write(part, made->front());
+  return true;
+}
+
+ir::ValueId TensorRecorder::new_value(PyObject* callable, const ForeignFunction& function, Index target, const WritingCall& call) {
+  ops::ForeignResult built;
+  try {
+    built = build(function, call.args.get(), call.kwargs.get());
+  } catch (const GraphBreak&) {
+    if (call.kind != WritingCall::Kind::itself || function.flavour == ops::Flavour::numpy || is_method(function, "__setitem__")) throw;
+    return value_by_opaque_call(callable, function, target, call.args.get(), call.kwargs.get());
+  }
+  if (built.values.size() != 1) throw GraphBreak(fmt::format("{} writes several tensors", function.name));
+  const StandIn& s = x_stand_ins[target];
+  ir::ValueId value = built.values.front();
+  const ir::Shape shape(s.shape.begin(), s.shape.end());
+  const ir::Type& type = x_graph.type(value);
+  if (!can_cast_to_output(type.dtype, s.dtype, function.ufunc)) throw GraphBreak(fmt::format("{} into a tensor of another dtype than its result", function.name));
+  if (type.shape != shape) throw GraphBreak(fmt::format("{} into a tensor of another shape than its result", function.name));
+  return x_builder.cast(value, s.dtype);
+}
+
+bool TensorRecorder::same_places(Index a, Index b) const {
+  const StandIn &x = x_stand_ins[a], &y = x_stand_ins[b];
+  return x.storage == y.storage && x.offset == y.offset && x.shape == y.shape && x.strides == y.strides && x.dtype == y.dtype;
+}
+
+void TensorRecorder::require_writable(Index index) const {
+  const StandIn& s = x_stand_ins[index];
+  if (s.kind == TensorKind::scalar) throw GraphBreak("a write to a NumPy scalar");
+  if (!s.writeable) throw GraphBreak("a write to a read-only array");
+  if (s.counts_apart) throw GraphBreak("a write through `.data`, which torch does not count", "write to the tensor itself under torch.no_grad()");
+  if (x_stand_ins.is_reinterpreted(index)) throw GraphBreak("a write to memory that the program also views under another dtype");
+  if (may_overlap_itself(s.shape, s.strides)) throw GraphBreak("a write to a tensor whose elements share memory");
+  const StandIn& owner = x_stand_ins[x_stand_ins.owner(index)];
+  if (owner.input && x_input_specs[*owner.input].is_inference() && !torch_state().value_or(x_state).inference())
+    throw GraphBreak("a write to an inference tensor outside of inference mode");
+  if (!x_stand_ins[index].path && x_stand_ins[index].viewed) throw GraphBreak("a write through a view of an uncommon kind");
+}
+
+/// torch refuses operands that share a part of what is written; NumPy computes as if they were copies.
+void TensorRecorder::require_apart(const ForeignFunction& function, Index target, std::span<const Index> operands, bool all) const {
+  if (function.flavour == ops::Flavour::numpy) return;
+  const auto places = [&](Index i) {
+    const StandIn& s = x_stand_ins[i];
+    const auto start = static_cast<std::uintptr_t>(1) << 40;  // any address: nothing is read
+    return ElementPlaces{reinterpret_cast<const void*>(start + static_cast<std::uintptr_t>(s.offset * static_cast<std::int64_t>(size_of(s.dtype)))), size_of(s.dtype), s.shape, s.strides};
+  };
+  for (Index operand : operands) {
+    if ((!all && same_places(operand, target)) || x_stand_ins[operand].storage != x_stand_ins[target].storage) continue;
+    if (may_share_memory(places(target), places(operand))) throw GraphBreak("an operation on a tensor that overlaps the one it writes");
+  }
+}
+
+/// The places of a tensor that was there before the call.
+ElementPlaces TensorRecorder::places_of_input(std::uint32_t input) const {
+  const TensorSpec& spec = x_input_specs[input];
+  return {data_of(spec, x_input_objects[input].get(), nullptr), size_of(spec.dtype), spec.shape, spec.strides};
+}
+
+/// A written input must not share memory with another one: their stand-ins do not.
+void TensorRecorder::note_write(Index index) {
+  const auto input = x_stand_ins[x_stand_ins.owner(index)].input;
+  if (!input) return;
+  for (std::uint32_t other = 0; other < x_inputs.size(); ++other) require_inputs_apart(*input, other);
+}
+
+void TensorRecorder::require_inputs_apart(std::uint32_t written, std::uint32_t other) const {
+  if (written == other || x_input_specs[other].kind == TensorKind::scalar) return;
+  if (may_share_memory(places_of_input(written), places_of_input(other)))
+    throw GraphBreak("a write to a tensor that shares memory with another input of the graph");
+}
+
+}  // namespace tenon::python

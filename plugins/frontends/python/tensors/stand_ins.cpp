@@ -1,0 +1,160 @@
+#include "python/tensors/stand_ins.h"
+
+#include <algorithm>
+
+#include "python/evaluator/graph_break.h"
+#include "python/symbols/symbolic_int.h"
+#include "python/tensors/array_stand_in.h"
+#include "python/tensors/symbolic_scalar.h"
+#include "python/tensors/torch_library.h"
+#include "python/tensors/torch_stand_in.h"
+
+namespace tenon::python {
+namespace {
+
+Ref make_object(const StandIn& s) {
+  if (s.kind == TensorKind::torch) return make_torch_stand_in(*torch_library(), s.dtype, s.shape, s.strides, s.requires_grad);
+  return make_array_stand_in();
+}
+
+}  // namespace
+
+StandIn stand_in_of(const TensorSpec& spec, ir::ValueId value) {
+  StandIn stand_in;
+  stand_in.kind = spec.kind;
+  stand_in.value = value;
+  stand_in.dtype = spec.dtype;
+  stand_in.shape = spec.shape;
+  stand_in.strides = spec.strides;
+  stand_in.type = spec.type;
+  return stand_in;
+}
+
+Ref rebuilt(PyObject* sequence, const std::function<Ref(PyObject*)>& replace) {
+  Ref fast = checked(PySequence_Fast(sequence, "a sequence"));
+  const Py_ssize_t count = PySequence_Fast_GET_SIZE(fast.get());
+  Ref list = checked(PyList_New(count));
+  for (Py_ssize_t i = 0; i < count; ++i) PyList_SET_ITEM(list.get(), i, replace(PySequence_Fast_GET_ITEM(fast.get(), i)).release());
+  if (PyList_CheckExact(sequence)) return list;
+  if (PyTuple_CheckExact(sequence)) return checked(PyList_AsTuple(list.get()));
+  if (PyObject_HasAttrString(sequence, "_make")) return checked(PyObject_CallMethod(reinterpret_cast<PyObject*>(Py_TYPE(sequence)), "_make", "O", list.get()));
+  return checked(PyObject_CallOneArg(reinterpret_cast<PyObject*>(Py_TYPE(sequence)), list.get()));
+}
+
+std::optional<StandIns::Index> StandIns::find(PyObject* object) const {
+  auto found = x_by_object.find(object);
+  if (found == x_by_object.end()) return std::nullopt;
+  return found->second;
+}
+
+StandIns::Index StandIns::require(PyObject* object) const {
+  auto index = find(object);
+  if (!index) throw GraphBreak("a stand-in of a tensor was used in another capture than its own");
+  return *index;
+}
+
+void StandIns::collect(PyObject* object, std::vector<Index>& found) const {
+  if (auto index = find(object)) {
+    found.push_back(*index);
+  } else if (PyTuple_Check(object) || PyList_CheckExact(object)) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i) collect(PySequence_Fast_GET_ITEM(object, i), found);
+  } else if (PyDict_CheckExact(object)) {
+    PyObject *key = nullptr, *value = nullptr;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(object, &position, &key, &value)) collect(value, found);
+  }
+}
+
+std::vector<StandIns::Index> StandIns::among(PyObject* args, PyObject* kwargs) const {
+  std::vector<Index> found;
+  collect(args, found);
+  if (kwargs) collect(kwargs, found);
+  return found;
+}
+
+StandIns::Index StandIns::add(StandIn stand_in) {
+  stand_in.object = make_object(stand_in);
+  const auto index = static_cast<Index>(x_stand_ins.size());
+  x_by_object.emplace(stand_in.object.get(), index);
+  if (stand_in.twin) x_by_twin.emplace(stand_in.twin.get(), index);
+  x_stand_ins.push_back(std::move(stand_in));
+  return index;
+}
+
+StandIns::Index StandIns::add_owner(StandIn stand_in) {
+  stand_in.storage = static_cast<std::uint32_t>(x_storages.size());
+  const Index index = add(std::move(stand_in));
+  x_storages.push_back({.first = index});
+  return index;
+}
+
+StandIns::Index StandIns::add_reinterpreted(StandIn stand_in, std::uint32_t storage) {
+  const Index index = add_owner(std::move(stand_in));
+  storage_of(index).reinterprets = x_storages[storage].reinterprets.value_or(storage);
+  return index;
+}
+
+bool StandIns::is_reinterpreted(Index index) const {
+  const std::uint32_t memory = memory_of(index);
+  return storage_of(index).reinterprets || std::ranges::any_of(x_storages, [&](const Storage& s) { return s.reinterprets == memory; });
+}
+
+StandIns::Index StandIns::add_view(StandIn stand_in) { return add(std::move(stand_in)); }
+
+// ---- twins
+
+void StandIns::place_storage(Index index) {
+  const StandIn& s = x_stand_ins[index];
+  const TwinPlace place = place_of_twin(s.twin.get());
+  x_storages[s.storage].address = place.storage;
+  x_storages[s.storage].first_offset = place.offset;
+}
+
+PyObject* StandIns::twin(Index index) {
+  StandIn& s = x_stand_ins[index];
+  if (!s.twin) {
+    // A scalar's twin is a 0-d array: NumPy's descriptors take arrays only.
+    const TensorKind kind = s.kind == TensorKind::scalar ? TensorKind::array : s.kind;
+    adopt_twin(index, make_twin(kind, s.dtype, s.shape, s.strides, s.writeable).get());  // only the first stand-in of a storage lacks a twin
+  }
+  return s.twin.get();
+}
+
+void StandIns::adopt_twin(Index index, PyObject* twin) {
+  x_stand_ins[index].twin = Ref::borrow(twin);
+  x_by_twin.emplace(twin, index);
+  place_storage(index);
+}
+
+Ref StandIns::with_twins(PyObject* object) {
+  if (is_symbolic_int(object)) return checked(PyLong_FromLongLong(present_value(object)));
+  if (is_symbolic_scalar(object)) return checked(scalar_of(object).integral ? PyLong_FromLong(1) : PyFloat_FromDouble(1));
+  if (PySlice_Check(object)) {
+    auto* slice = reinterpret_cast<PySliceObject*>(object);
+    return checked(PySlice_New(with_twins(slice->start).get(), with_twins(slice->stop).get(), with_twins(slice->step).get()));
+  }
+  if (auto index = find(object)) return Ref::borrow(twin(*index));
+  if (PyTuple_Check(object) || PyList_CheckExact(object)) return rebuilt(object, [&](PyObject* item) { return with_twins(item); });
+  if (PyDict_CheckExact(object)) {
+    Ref copy = checked(PyDict_New());
+    PyObject *key = nullptr, *value = nullptr;
+    Py_ssize_t position = 0;
+    while (PyDict_Next(object, &position, &key, &value)) checked(PyDict_SetItem(copy.get(), key, with_twins(value).get()));
+    return copy;
+  }
+  return Ref::borrow(object);
+}
+
+std::optional<StandIns::Index> StandIns::of_twin(PyObject* twin) const {
+  auto known = x_by_twin.find(twin);
+  if (known == x_by_twin.end()) return std::nullopt;
+  return known->second;
+}
+
+std::optional<std::uint32_t> StandIns::storage_at(const TwinPlace& place) const {
+  for (std::uint32_t storage = 0; storage < x_storages.size(); ++storage)
+    if (x_storages[storage].address == place.storage && x_stand_ins[x_storages[storage].first].kind != TensorKind::scalar) return storage;
+  return std::nullopt;
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,112 @@
+// The stand-ins of one capture: what is known of each, which share memory, and the twins on which the libraries answer questions.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "core/ir/graph.h"
+#include "python/guards/source.h"
+#include "python/tensors/strides.h"
+#include "python/tensors/tensor_spec.h"
+#include "python/tensors/twins.h"
+#include "python/tensors/view_path.h"
+
+namespace tenon::python {
+
+/// What the recorder knows of one object that the program takes for a tensor, array or NumPy scalar.
+struct StandIn {
+  Ref object;
+  TensorKind kind = TensorKind::torch;
+  ir::ValueId value;                  // at `version` of the storage: PresentValues brings it up to date
+  std::uint32_t version = 0;
+  DType dtype = DType::f32;
+  Extents shape, strides;
+  bool writeable = true;
+  bool requires_grad = false;
+  PyTypeObject* type = nullptr;       // as the program sees it
+  std::optional<std::uint32_t> input; // position among the graph's inputs
+  SourceId source;
+  std::uint32_t storage = 0;          // index of the Storage
+  std::int64_t offset = 0;            // elements from the storage's first stand-in's first element
+  Ref twin;                           // made when needed
+  std::optional<std::uint32_t> viewed;  // a view: of which stand-in
+  std::optional<ViewPath> path;       // a view: from that one's value; none where it is no chain of views
+  bool detached = false;              // made by detach or `.data`, or a view of such
+  bool counts_apart = false;          // made by `.data`: writes do not count in the version of what it views
+};
+
+/// The part of a stand-in that metadata says: always writeable, in no storage yet.
+StandIn stand_in_of(const TensorSpec& spec, ir::ValueId value);
+
+/// The stand-ins that share memory; the first one made it.
+struct Storage {
+  std::uint32_t first = 0;
+  const void* address = nullptr;      // of the first one's twin
+  std::int64_t first_offset = 0;      // of the first one's first element in the twin's storage
+  std::uint32_t version = 0;          // counted up by each write
+  std::uint32_t writes = 0;           // operations that wrote: eager counts these in Tensor._version
+  std::optional<std::uint32_t> reinterprets;  // the storage whose memory it really is, seen under another dtype
+};
+
+/// Owns the stand-ins; they are known by number, by object and by twin.
+class StandIns {
+ public:
+  using Index = std::uint32_t;
+
+  StandIn& operator[](Index index) { return x_stand_ins[index]; }
+  const StandIn& operator[](Index index) const { return x_stand_ins[index]; }
+  std::size_t size() const { return x_stand_ins.size(); }
+  auto begin() const { return x_stand_ins.begin(); }
+  auto end() const { return x_stand_ins.end(); }
+  const Storage& storage_of(Index index) const { return x_storages[x_stand_ins[index].storage]; }
+  Storage& storage_of(Index index) { return x_storages[x_stand_ins[index].storage]; }
+  /// The stand-in that made the memory of this one.
+  Index owner(Index index) const { return storage_of(index).first; }
+  Index owner_of(std::uint32_t storage) const { return x_storages[storage].first; }
+
+  std::optional<Index> find(PyObject* object) const;
+  /// Throws GraphBreak for the stand-in of another capture.
+  Index require(PyObject* object) const;
+  /// The stand-ins among the arguments of a call, in lists and dicts too.
+  std::vector<Index> among(PyObject* args, PyObject* kwargs) const;
+
+  /// Makes the object of a stand-in with a storage of its own.
+  Index add_owner(StandIn stand_in);
+  /// Makes the object of a stand-in that views a storage under another dtype. Nothing else knows that they share memory: it counts as
+  /// a copy, so neither may be written, and they may not leave the graph together.
+  Index add_reinterpreted(StandIn stand_in, std::uint32_t storage);
+  /// Whether memory of this stand-in is known under several dtypes.
+  bool is_reinterpreted(Index index) const;
+  /// The storage whose memory it really is.
+  std::uint32_t memory_of(Index index) const { return storage_of(index).reinterprets.value_or(x_stand_ins[index].storage); }
+  /// Makes the object of a stand-in whose `storage`, `offset` and `twin` are given.
+  Index add_view(StandIn stand_in);
+
+  /// Gives the twin, made when first asked for.
+  PyObject* twin(Index index);
+  /// The same arguments with twins in the places of stand-ins.
+  Ref with_twins(PyObject* object);
+  std::optional<Index> of_twin(PyObject* twin) const;
+  /// The storage in which a twin lies.
+  std::optional<std::uint32_t> storage_at(const TwinPlace& place) const;
+  std::int64_t offset_in(std::uint32_t storage, const TwinPlace& place) const { return place.offset - x_storages[storage].first_offset; }
+  /// Gives a stand-in that has a storage of its own the twin from which it was read.
+  void adopt_twin(Index index, PyObject* twin);
+
+ private:
+  Index add(StandIn stand_in);
+  void collect(PyObject* object, std::vector<Index>& found) const;
+  void place_storage(Index index);
+
+  std::vector<StandIn> x_stand_ins;
+  std::vector<Storage> x_storages;
+  std::unordered_map<PyObject*, Index> x_by_object;
+  std::unordered_map<PyObject*, Index> x_by_twin;
+};
+
+/// A new object with the items of `sequence` replaced: of the same type, named tuples included.
+Ref rebuilt(PyObject* sequence, const std::function<Ref(PyObject*)>& replace);
+
+}  // namespace tenon::python

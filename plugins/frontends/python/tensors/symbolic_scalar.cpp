@@ -1,0 +1,142 @@
+#include "python/tensors/symbolic_scalar.h"
+
+#include <fmt/format.h>
+
+#include <new>
+
+#include "python/evaluator/graph_break.h"
+#include "python/tensors/tensor_recorder.h"
+
+namespace tenon::python {
+namespace {
+
+struct SymbolicScalar {
+  PyObject_HEAD
+  ScalarValue value;
+};
+
+/// Sets the Python exception for a C++ one.
+template <class Body>
+PyObject* guarded(Body body) noexcept {
+  try {
+    return body().release();
+  } catch (const GraphBreak& stop) {
+    set_break_signal(stop);
+  } catch (const PythonError&) {
+  } catch (const std::exception& failure) {
+    set_break_signal(failure.what());
+  }
+  return nullptr;
+}
+
+[[noreturn]] void needs_value(PyObject* a, const char* use) { TensorRecorder::active().need_scalar(scalar_of(a), use); }
+
+PyObject* needs(PyObject* a, const char* use) {
+  return guarded([&]() -> Ref { needs_value(a, use); });
+}
+
+PyObject* arithmetic(const char* op, PyObject* a, PyObject* b) {
+  const auto number = [](PyObject* o) { return is_symbolic_scalar(o) || PyFloat_CheckExact(o) || PyLong_CheckExact(o); };
+  if (!number(a) || !number(b)) Py_RETURN_NOTIMPLEMENTED;
+  return guarded([&] { return TensorRecorder::active().scalar_arithmetic(op, a, b); });
+}
+
+PyObject* add(PyObject* a, PyObject* b) { return arithmetic("add", a, b); }
+PyObject* subtract(PyObject* a, PyObject* b) { return arithmetic("sub", a, b); }
+PyObject* multiply(PyObject* a, PyObject* b) { return arithmetic("mul", a, b); }
+PyObject* divide(PyObject* a, PyObject* b) { return arithmetic("div", a, b); }
+
+PyObject* other(PyObject* a, PyObject* b) { return needs(is_symbolic_scalar(a) ? a : b, "arithmetic"); }
+PyObject* power(PyObject* a, PyObject* b, PyObject*) { return other(a, b); }
+PyObject* unary(PyObject* a) { return needs(a, "arithmetic"); }
+PyObject* negative(PyObject* a) {
+  return guarded([&] { return TensorRecorder::active().scalar_arithmetic("mul", a, checked(PyFloat_FromDouble(-1)).get()); });
+}
+PyObject* as_int(PyObject* a) { return needs(a, "int()"); }
+PyObject* as_float(PyObject* a) { return needs(a, "float()"); }
+PyObject* as_index(PyObject* a) {
+  if (scalar_of(a).integral) return needs(a, "the use as an index");
+  PyErr_SetString(PyExc_TypeError, "'float' object cannot be interpreted as an integer");
+  return nullptr;
+}
+int truth(PyObject* a) {
+  needs(a, "the truth value");
+  return -1;
+}
+PyObject* compare(PyObject* a, PyObject*, int) { return needs(a, "a comparison"); }
+Py_hash_t hash(PyObject* a) {
+  needs(a, "the hash");
+  return -1;
+}
+PyObject* text(PyObject* a) { return needs(a, "the text"); }
+PyObject* format(PyObject* a, PyObject*) { return needs(a, "the text"); }
+
+PyObject* attribute(PyObject* a, PyObject* name) {
+  auto* type = reinterpret_cast<PyObject*>(scalar_of(a).integral ? &PyLong_Type : &PyFloat_Type);
+  if (PyUnicode_CompareWithASCIIString(name, "__class__") == 0) return Py_NewRef(type);
+  if (PyUnicode_CompareWithASCIIString(name, "__format__") == 0 || !PyObject_HasAttr(type, name)) return PyObject_GenericGetAttr(a, name);
+  return needs(a, "an attribute");
+}
+
+void destroy(PyObject* self) {
+  reinterpret_cast<SymbolicScalar*>(self)->value.~ScalarValue();
+  Py_TYPE(self)->tp_free(self);
+}
+
+PyNumberMethods number_methods() {
+  PyNumberMethods n{};
+  n.nb_add = add;
+  n.nb_subtract = subtract;
+  n.nb_multiply = multiply;
+  n.nb_true_divide = divide;
+  n.nb_remainder = n.nb_divmod = n.nb_floor_divide = n.nb_lshift = n.nb_rshift = n.nb_and = n.nb_xor = n.nb_or = other;
+  n.nb_power = power;
+  n.nb_negative = negative;
+  n.nb_positive = n.nb_absolute = n.nb_invert = unary;
+  n.nb_bool = truth;
+  n.nb_int = as_int;
+  n.nb_float = as_float;
+  n.nb_index = as_index;
+  return n;
+}
+
+PyMethodDef kMethods[] = {{"__format__", format, METH_O, nullptr}, {nullptr, nullptr, 0, nullptr}};
+
+PyTypeObject make_type() {
+  static PyNumberMethods numbers = number_methods();
+  PyTypeObject type = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  type.tp_name = "tenon._tenon.SymbolicScalar";
+  type.tp_doc = "Stands for a number that the graph computes while a call is captured.";
+  type.tp_basicsize = sizeof(SymbolicScalar);
+  type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  type.tp_dealloc = destroy;
+  type.tp_as_number = &numbers;
+  type.tp_hash = hash;
+  type.tp_repr = text;
+  type.tp_str = text;
+  type.tp_getattro = attribute;
+  type.tp_richcompare = compare;
+  type.tp_methods = kMethods;
+  return type;
+}
+
+}  // namespace
+
+PyTypeObject* symbolic_scalar_type() {
+  static PyTypeObject type = make_type();
+  static const bool ready = PyType_Ready(&type) == 0;
+  return ready ? &type : nullptr;
+}
+
+bool is_symbolic_scalar(PyObject* object) { return Py_TYPE(object) == symbolic_scalar_type(); }
+
+const ScalarValue& scalar_of(PyObject* symbolic_scalar) { return reinterpret_cast<SymbolicScalar*>(symbolic_scalar)->value; }
+
+Ref make_symbolic_scalar(ScalarValue value) {
+  auto* made = PyObject_New(SymbolicScalar, symbolic_scalar_type());
+  if (!made) throw PythonError();
+  new (&made->value) ScalarValue(std::move(value));
+  return Ref::steal(reinterpret_cast<PyObject*>(made));
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,15 @@
+// An input whose size may vary from call to call: its type in the graph, and what of its metadata is checked against what.
+#pragma once
+
+#include "core/ir/type.h"
+#include "python/guards/source.h"
+#include "python/symbols/symbols.h"
+#include "python/tensors/tensor_spec.h"
+
+namespace tenon::python {
+
+/// The type of an input in the graph. Extents and strides that vary become symbols, and are marked in `spec`. A stride that is the product
+/// of the extents further in stays that product; another one that varies is a symbol of its own. `from_the_start`: see Symbols::number.
+ir::Type type_of_input(TensorSpec& spec, const std::string& name, SourceId source, Symbols& symbols, bool from_the_start);
+
+}  // namespace tenon::python

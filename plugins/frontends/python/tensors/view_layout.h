@@ -1,0 +1,20 @@
+// Where the elements of a view lie in the memory that it views, as expressions over symbols.
+#pragma once
+
+#include <optional>
+
+#include "core/ir/graph.h"
+
+namespace tenon::python {
+
+/// In elements; the offset counts from the first element of what is viewed.
+struct ViewLayout {
+  ir::Shape strides;
+  ir::Dim offset;
+};
+
+/// The layout of `value`, which the graph makes out of `base` by moving elements only, where `base` has the given strides. Nothing when
+/// the elements do not lie at constant steps, or when that cannot be seen.
+std::optional<ViewLayout> layout_of_view(const ir::Graph& graph, ir::ValueId base, const ir::Shape& base_strides, ir::ValueId value);
+
+}  // namespace tenon::python
