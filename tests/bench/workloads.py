@@ -37,10 +37,12 @@ class Workload:
     judge: Callable
 
 
-def _torch(name: str, fn: Callable, *args: torch.Tensor) -> Workload:
+def torch_workload(name: str, fn: Callable, *args: torch.Tensor) -> Workload:
+    """A function or module of PyTorch, judged by itself in float64 (a copy: train mode changes running averages)."""
+
     def judge(*given: torch.Tensor) -> torch.Tensor:
         program = copy.deepcopy(fn).double() if isinstance(fn, torch.nn.Module) else fn
-        return program(*(t.double() for t in given))
+        return program(*(t.double() if t.is_floating_point() else t for t in given))
 
     return Workload(name, fn, args, "torch", judge)
 
@@ -56,13 +58,28 @@ def _photo(height: int, width: int) -> Workload:
 
 def _digits(batch: int) -> Workload:
     torch.manual_seed(0)
-    return _torch(f"digits network, batch {batch}", digits.Digits().eval(), torch.rand(batch, 64) * 16)
+    return torch_workload(f"digits network, batch {batch}", digits.Digits().eval(), torch.rand(batch, 64) * 16)
 
 
-def all_workloads() -> list[Workload]:
-    """The workloads, in the order of the table."""
-    torch.manual_seed(0)
-    big, other, small = torch.randn(4096, 4096), torch.randn(4096, 4096), torch.randn(256, 256)
+def _small(width: int = 10) -> list[tuple[str, Callable[[], Workload]]]:
+    """Programs whose cost is the call itself."""
+
+    def branch(x):
+        return x * 2 if x.sum() > 0 else x - 1
+
+    linears = torch.nn.Sequential(*(torch.nn.Linear(4, 4) for _ in range(100))).eval()
+    return [
+        ("x+1, one element", lambda: torch_workload("x+1, one element", lambda x: x + 1, torch.randn(1))),
+        ("sin(x)+cos(y), 10×10", lambda: torch_workload("sin(x)+cos(y), 10×10", lambda x, y: torch.sin(x) + torch.cos(y), torch.randn(width, width), torch.randn(width, width))),
+        ("branch on data, 10×10", lambda: torch_workload("branch on data, 10×10", branch, torch.rand(width, width))),
+        ("100 Linear(4,4)", lambda: torch_workload("100 Linear(4,4)", linears, torch.randn(2, 4))),
+    ]
+
+
+def all_workloads() -> list[tuple[str, Callable[[], Workload]]]:
+    """Names of the workloads and what makes them, in the order of the table."""
+    def big() -> torch.Tensor:
+        return torch.randn(4096, 4096)
 
     def relu_chain(x):
         return torch.relu(x + 1) * 2
@@ -76,15 +93,20 @@ def all_workloads() -> list[Workload]:
     def masked_softmax(x):
         return torch.softmax(x / 8, -1) * (x > 0)
 
+    def made(name: str, make: Callable[[], tuple], fn: Callable) -> tuple[str, Callable[[], Workload]]:
+        return name, lambda: torch_workload(name, fn, *make())
+
     return [
-        _torch("relu(x+1)*2, 4096²", relu_chain, big),
-        _torch("relu(x+1)*2, 4096², transposed", relu_chain, big.t()),
-        _torch("relu(x+1)*2, 256²", relu_chain, small),
-        _torch("sin(x)+cos(y), 4096²", waves, big, other),
-        _torch("layer_norm(gelu(x)+x), 4096²", gelu_norm, big),
-        _torch("softmax(x/8)*(x>0), 4096²", masked_softmax, big),
-        _torch("x+1, one element", lambda x: x + 1, torch.randn(1)),
-        _digits(1797),
-        _photo(427, 640),
-        _photo(1080, 1920),
+        made("relu(x+1)*2, 4096²", lambda: (big(),), relu_chain),
+        made("relu(x+1)*2, 4096², transposed", lambda: (big().t(),), relu_chain),
+        made("relu(x+1)*2, 256²", lambda: (torch.randn(256, 256),), relu_chain),
+        made("sin(x)+cos(y), 4096²", lambda: (big(), big()), waves),
+        made("layer_norm(gelu(x)+x), 4096²", lambda: (big(),), gelu_norm),
+        made("softmax(x/8)*(x>0), 4096²", lambda: (big(),), masked_softmax),
+        *_small(),
+        ("digits network, batch 1797", lambda: _digits(1797)),
+        ("digits network, batch 1", lambda: _digits(1)),
+        made("mm 512³", lambda: (torch.randn(512, 512), torch.randn(512, 512)), torch.mm),
+        ("photo.develop 427×640", lambda: _photo(427, 640)),
+        ("photo.develop 1080×1920", lambda: _photo(1080, 1920)),
     ]

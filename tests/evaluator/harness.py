@@ -62,6 +62,9 @@ class Symbol:
     def relu(self):
         return Symbol(self.tracer, Number.relu, (self,))
 
+    def __reduce_ex__(self, protocol):
+        probe.signal("a copy of a symbol")
+
     __hash__ = object.__hash__
 
 

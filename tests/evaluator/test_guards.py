@@ -212,20 +212,6 @@ def test_replaced_instance_dict():
     fails_after(captured, (x,), lambda: setattr(o, "__dict__", {"k": 2}))
 
 
-def test_writes_to_older_objects_break():
-    items, table = [1], {"k": 1}
-
-    class Box:
-        pass
-
-    box = Box()
-    breaks(lambda a: items.append(1) or a, x, reason="older than the call")
-    breaks(lambda a, l: l.extend([1]), x, [1], reason="older than the call")
-    breaks(lambda a: table.update(k=3), x, reason="older than the call")
-    breaks(lambda a, b: setattr(b, "k", 1), x, box, reason="older than the call")
-    assert items == [1] and table == {"k": 1} and not vars(box)
-
-
 def test_breaks_name_the_place():
     def fn(a):
         if a > 1:

@@ -155,7 +155,7 @@ PyObject* probe_build(PyObject*, PyObject* arguments) {
     if (segment == nullptr) throw PythonError();
     std::vector<PyObject*> given;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(outputs); ++i) given.push_back(PyList_GET_ITEM(outputs, i));
-    return segment->result.build(segment->guards.values(), given.data()).release();
+    return complete(*segment, segment->guards.values(), given.data()).release();
   });
 }
 

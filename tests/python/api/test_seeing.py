@@ -1,4 +1,6 @@
 """Logs, graphs as text, explain, graph breaks. NumPy only."""
+import json
+
 import numpy as np
 import pytest
 
@@ -89,3 +91,18 @@ def test_the_stub_names_what_the_module_has():
     stub = ast.parse((pathlib.Path(tenon.__file__).parent / "_tenon.pyi").read_text())
     named = {node.name for node in stub.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
     assert named == {name for name in dir(_tenon) if not name.startswith("__")}
+
+
+def test_kernel_times_say_what_each_step_needs(capfd):
+    compiled = tenon.compile(lambda x, w: np.maximum(x @ w, 0) + 1)
+    random = np.random.default_rng(0)
+    x, w = random.standard_normal((64, 32)), random.standard_normal((32, 48))
+    tenon.set_logs(kernel_times=True)
+    try:
+        np.testing.assert_allclose(compiled(x, w), np.maximum(x @ w, 0) + 1)
+    finally:
+        tenon.set_logs()
+    steps = [json.loads(line[line.index("{"):]) for line in capfd.readouterr().err.splitlines() if '"flops"' in line]
+    products = [step for step in steps if step["kind"] == "product"]
+    assert len(products) == 1 and products[0]["flops"] == 2 * 64 * 32 * 48
+    assert products[0]["bytes"] == 8 * (64 * 32 + 32 * 48 + 64 * 48) and products[0]["us"] > 0

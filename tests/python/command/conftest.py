@@ -40,6 +40,9 @@ def tenon_command(tmp_path, monkeypatch):
 
     def run(*arguments: object, **variables: str) -> Result:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TENON_")}
+        # Programs of Python files: this interpreter, and this package wherever the command runs.
+        environment["PYTHONPATH"] = os.pathsep.join(os.path.abspath(entry) for entry in sys.path if entry)
+        environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment.get("PATH", "")])
         environment.update(HOME=str(tmp_path / "home"), XDG_CACHE_HOME=str(tmp_path / "cache"), XDG_CONFIG_HOME=str(tmp_path / "config"), **variables)
         words = [program, *map(str, arguments)]
         return Result(subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=120))

@@ -261,3 +261,10 @@ def test_graph_as_fx_module():
 
 def test_reflected_operators(check):
     check(lambda x: (1 / x, 2 - x, 2**x, 3 * x, 1 + x, 7 % x.abs(), 3 // x), (torch.rand(3, 4) + 1,))
+
+
+def test_movedim_of_a_0_d_tensor_and_of_a_repeated_dimension(check):
+    check(lambda x: x.movedim(0, -1) + 1, (torch.tensor(2.0),))
+    for wrong in (lambda x: x.movedim((0, 0), (0, 1)), lambda x: x.movedim((0, 1), (0, 0))):
+        with pytest.raises(RuntimeError, match="repeated dim"):
+            tenon.compile(wrong)(torch.zeros(2, 3))

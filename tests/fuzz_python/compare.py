@@ -1,0 +1,132 @@
+"""Runs one program plainly and captured, on two worlds that live on from call to call, and compares what is left of each."""
+import builtins
+import copy
+import pathlib
+import random
+import sys
+
+HERE = pathlib.Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "evaluator"))
+
+from harness import Break, Captured, Number  # noqa: E402
+from state import Differs, alike  # noqa: E402
+
+PRELUDE = compile((HERE / "prelude.py").read_text(), str(HERE / "prelude.py"), "exec")
+
+
+class Probe:
+    """Captures whole calls with the evaluator alone; tensors are the harness's toy numbers."""
+
+    def tensor(self, value):
+        return Number(float(value))
+
+    def compiled(self, fn):
+        held = []
+
+        def call(*args):
+            for captured in held:
+                if captured.check(args):
+                    return captured(*args)
+            captured = Captured(fn, args)
+            held.insert(0, captured)
+            return captured(*args)
+
+        return call
+
+
+class Tenon:
+    """The package itself: breaks go on behind them. Tensors are NumPy arrays, or torch's with `torch=True`."""
+
+    def __init__(self, torch=False):
+        import numpy
+        import tenon
+
+        self.package, self.library = tenon, numpy
+        if torch:
+            import torch as library
+
+            self.library = library
+
+    def tensor(self, value):
+        return self.library.asarray([float(value), 1.5, -2.0])
+
+    def compiled(self, fn):
+        return self.package.compile(fn)
+
+
+class World:
+    """One side: a module's globals with the prelude and the program, and the arguments."""
+
+    def __init__(self, source, name, engine, seed):
+        self.globals = {"__name__": name, "__builtins__": builtins}
+        self.module = type(sys)(name)
+        self.module.__dict__.update(self.globals)
+        self.globals = self.module.__dict__
+        sys.modules[name] = self.module
+        exec(PRELUDE, self.globals)
+        exec(compile(source, "<fuzz>", "exec"), self.globals)
+        rng, g = random.Random(seed), self.globals
+        items = [rng.randint(-3, 9) for _ in range(rng.randint(0, 5))]
+        box = g[rng.choice(["Box", "Child"])](rng.randint(-2, 5), rng.choice([items, [1, 2]]), engine.tensor(2))
+        self.args = [engine.tensor(1), engine.tensor(-3), rng.randint(-2, 6), rng.randint(0, 4), rng.choice([0.5, -2.25]), rng.choice(["ab", "k", ""]), items,
+                     {"k": rng.randint(0, 4), "j": 2}, box, iter([7, 8, 9][: rng.randint(0, 3)])]
+        self.fn = g["fn"]
+
+    def change(self, seed, engine):
+        """Changes something that the program may have read."""
+        rng, g = random.Random(seed), self.globals
+        what = rng.randrange(8)
+        if what == 0:
+            self.args[2] = rng.randint(-2, 6)
+        elif what == 1:
+            self.args[6] = [rng.randint(0, 5) for _ in range(3)]
+        elif what == 2:
+            self.args[7]["new"] = rng.randint(0, 5)
+        elif what == 3:
+            self.args[8].v = rng.randint(-2, 5)
+        elif what == 4:
+            g["G"] = rng.randint(-2, 5)
+        elif what == 5:
+            self.args[9] = iter([4, 5])
+        elif what == 6:
+            g["Box"].kind = "changed"
+        else:
+            self.args[0] = engine.tensor(7)
+
+    def left(self):
+        g = self.globals
+        return [*self.args[:9], list(copy.copy(self.args[9])), g["G"], g["LOG"], g["TABLE"], *(g[name] for name in ("MEMO", "GROUP", "QUEUE", "COUNTS", "NAMES", "ORDER")), g["Box"].kind]
+
+
+def outcome(call, args):
+    try:
+        return ["returned", call(*args)]
+    except (Break, Differs):
+        raise
+    except Exception as error:
+        return ["raised", type(error).__name__, str(error)]
+
+
+def run(source, seed, engine):
+    """'same', 'break' (and why) or 'raises'. Raises Differs with an account of what differs."""
+    plain, mine = World(source, "fuzz_plain", engine, seed), World(source, "fuzz_mine", engine, seed)
+    compiled, verdict = engine.compiled(mine.fn), "same"
+    for number in range(4):
+        if number == 2:
+            plain.change(seed, engine), mine.change(seed, engine)
+        want = outcome(plain.fn, plain.args)
+        try:
+            got = outcome(compiled, mine.args)
+        except Break as stop:
+            if "the call raises" in str(stop):
+                if want[0] != "raised" or f"raises {want[1]}" not in str(stop):
+                    raise Differs(f"call {number}: {stop} instead of {want}") from None
+                return "raises", str(stop)
+            if "does not hold right after" in str(stop) or "internal" in str(stop):
+                raise Differs(f"call {number}: {stop}") from None
+            return "break", str(stop)
+        try:
+            alike([got, *mine.left()], [want, *plain.left()])
+        except Differs as difference:
+            raise Differs(f"call {number}: {difference}\n captured: {got}\n plain:    {want}") from None
+    return verdict, ""

@@ -1,0 +1,1 @@
+"""torch's own database of operator samples, run through tenon.compile."""

@@ -1,0 +1,126 @@
+"""The samples of torch's operator database, and what became of one of them under tenon.compile."""
+from __future__ import annotations
+
+import copy
+import dataclasses
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.utils._pytree import tree_map
+
+import tenon
+from tests.opinfo.judge import disagreement
+
+DTYPES = {"float32": torch.float32, "int64": torch.int64}
+# Their elements are whatever lay in memory.
+UNDEFINED = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided", "resize_", "resize_as_"}
+OWN_BACKENDS = {"python", "reference"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """One of native, opaque, refused, wrong, skipped; and why it is not native."""
+
+    kind: str
+    why: str = ""
+
+
+def name_of(entry: Any) -> str:
+    return entry.name + (f".{entry.variant_test_name}" if entry.variant_test_name else "")
+
+
+def entries() -> dict[str, Any]:
+    """All entries of the database by name."""
+    return {name_of(entry): entry for entry in op_db}
+
+
+def samples_of(entry: Any, dtype: str) -> Iterator[Any]:
+    """The entry's samples in a dtype, with the seed that every run has; none where the entry lacks the dtype."""
+    if DTYPES[dtype] not in entry.supported_dtypes("cpu"):
+        return
+    torch.manual_seed(0)
+    yield from entry.sample_inputs("cpu", DTYPES[dtype], requires_grad=False)
+
+
+def judge(entry: Any, sample: Any) -> Verdict:
+    """Runs one sample eagerly and compiled, twice, and compares."""
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")
+        try:
+            want = _call(entry.op, sample)
+        except Exception as error:  # noqa: BLE001: whatever torch itself refuses is no sample
+            return Verdict("skipped", f"eager: {type(error).__name__}: {error}")
+        return _compiled(entry, sample, want)
+
+
+def _compiled(entry: Any, sample: Any, want: Any) -> Verdict:
+    tenon.reset()
+    program = _program(entry.op)
+    compiled = tenon.compile(program)
+    try:
+        results = [_call(compiled, sample) for _ in range(2)]
+    except Exception as error:  # noqa: BLE001: an exception where eager has none is a wrong result
+        return Verdict("wrong", f"{type(error).__name__}: {error}")
+    exact = None if _same_bits(results, want) else _exact(entry, sample)
+    for result in results:
+        what = disagreement(_shapes(result), _shapes(want), None) if entry.name in UNDEFINED else disagreement(result, want, exact)
+        if what:
+            return Verdict("wrong", what)
+    return _how(program, sample)
+
+
+def _program(op: Any) -> Any:
+    def program(x, *args, **kwargs):
+        return op(x, *args, **kwargs)
+
+    return program
+
+
+def _how(program: Any, sample: Any) -> Verdict:
+    stats = tenon.stats()
+    if stats["eager_fallbacks"] or stats["graph_breaks"]:
+        return Verdict("refused", _reason(program, sample))
+    foreign = OWN_BACKENDS & {name for name, counts in stats["backends"].items() if counts.get("nodes", 1)}
+    if foreign or stats.get("opaque_nodes"):
+        return Verdict("opaque", ", ".join(sorted(foreign)))
+    return Verdict("native")
+
+
+def _reason(program: Any, sample: Any) -> str:
+    try:
+        args = copy.deepcopy((sample.input, *sample.args))
+        reasons = tenon.explain(program)(*args, **copy.deepcopy(sample.kwargs)).break_reasons
+        return reasons[0].reason.splitlines()[0] if reasons else ""
+    except Exception as error:  # noqa: BLE001: the reason is only for the report
+        return f"{type(error).__name__}: {error}"
+
+
+def _call(function: Any, sample: Any) -> Any:
+    torch.manual_seed(1234)
+    args = copy.deepcopy((sample.input, *sample.args))
+    return function(*args, **copy.deepcopy(sample.kwargs))
+
+
+def _exact(entry: Any, sample: Any) -> Any:
+    def widened(x):
+        if isinstance(x, torch.Tensor) and x.dtype == torch.float32:
+            return x.detach().double()
+        return torch.float64 if x is torch.float32 else x
+
+    try:
+        wide = dataclasses.replace(sample) if dataclasses.is_dataclass(sample) else copy.copy(sample)
+        wide.input, wide.args, wide.kwargs = tree_map(widened, (sample.input, sample.args, sample.kwargs))
+        return _call(entry.op, wide)
+    except Exception:  # noqa: BLE001: without a float64 result eager's own is the reference
+        return None
+
+
+def _same_bits(results: list, want: Any) -> bool:
+    return all(disagreement(result, want, None) is None for result in results)
+
+
+def _shapes(result: Any) -> Any:
+    return tree_map(lambda x: (x.dtype, tuple(x.shape), x.stride()) if isinstance(x, torch.Tensor) else x, result)

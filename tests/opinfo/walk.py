@@ -1,0 +1,74 @@
+"""One entry of the database in a process of its own, so that a crash or a hang is a result and not the end of the walk."""
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import multiprocessing
+import random
+from collections import Counter
+from collections.abc import Iterator
+from multiprocessing.connection import Connection
+from typing import Any
+
+from tests.opinfo.samples import Verdict, entries, judge, samples_of
+from tests.opinfo.table import Row
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """What to walk: an entry in a dtype; all samples, or one of the first eight that the seed chooses."""
+
+    name: str
+    dtype: str
+    timeout: float
+    seed: int | None = None
+
+
+def run(job: Job) -> Row:
+    """Walks the samples of one entry."""
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe(duplex=False)
+    child = context.Process(target=_walk, args=(job, theirs), daemon=True)
+    child.start()
+    theirs.close()
+    verdicts = _collect(ours, job.timeout)
+    finished = verdicts and verdicts[-1] is None
+    child.join(0.5 if finished else 0.1)
+    if not finished:
+        verdicts.append(Verdict("wrong", "took too long" if child.is_alive() else f"the process died ({child.exitcode})"))
+    child.kill()
+    child.join()
+    return _row(job, [v for v in verdicts if v is not None])
+
+
+def _collect(pipe: Connection, timeout: float) -> list:
+    verdicts: list = []
+    while pipe.poll(timeout):
+        try:
+            verdicts.append(pipe.recv())
+        except EOFError:
+            break
+        if verdicts[-1] is None:
+            break
+    return verdicts
+
+
+def _walk(job: Job, pipe: Connection) -> None:
+    entry = entries()[job.name]
+    for i, sample in _chosen(entry, job):
+        verdict = judge(entry, sample)
+        pipe.send(Verdict(verdict.kind, f"sample {i}: {verdict.why}" if verdict.why else ""))
+    pipe.send(None)
+
+
+def _chosen(entry: Any, job: Job) -> Iterator[tuple[int, Any]]:
+    if job.seed is None:
+        return enumerate(samples_of(entry, job.dtype))
+    first = list(enumerate(itertools.islice(samples_of(entry, job.dtype), 8)))
+    return iter(random.Random(f"{job.seed} {job.name} {job.dtype}").sample(first, min(1, len(first))))
+
+
+def _row(job: Job, verdicts: list[Verdict]) -> Row:
+    counts = Counter(v.kind for v in verdicts)
+    whys = [v.why for kind in ("wrong", "refused", "opaque", "skipped") for v in verdicts if v.kind == kind]
+    return Row(job.name, job.dtype, *(counts[k] for k in ("native", "opaque", "refused", "wrong", "skipped")), whys[0] if whys else "")

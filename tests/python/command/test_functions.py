@@ -1,0 +1,73 @@
+"""``tenon run`` and ``tenon explain`` on functions of Python files."""
+import numpy as np
+import pytest
+
+PROGRAM = """
+import numpy as np
+import tenon
+
+@tenon.compile
+def scaled(a, n, k=2.0):
+    return {"sum": np.sin(a) * k + n, "both": (a, a.sum(axis=0))}
+
+def noisy(a):
+    return a + np.random.rand(3)
+
+def broken(a):
+    if a.sum() > 0:
+        return a + 1
+    raise ValueError("no such luck")
+
+not_a_function = 3
+"""
+
+
+@pytest.fixture
+def program(tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    np.save(tmp_path / "a.npy", np.linspace(0, 1, 12).reshape(4, 3))
+    np.save(tmp_path / "minus.npy", -np.ones(3))
+    return tmp_path
+
+
+def test_a_function_runs_on_files_and_sizes(program, tenon_command):
+    a = np.load(program / "a.npy")
+    done = tenon_command("run", f"{program}/program.py:scaled", "--input", f"a={program}/a.npy", "--size", "n=3", "--output", f"0={program}/out.npy", "--json")
+    assert done.status == 0, done.err
+    np.testing.assert_allclose(np.load(program / "out.npy"), np.sin(a) * 2 + 3)
+    assert [one["shape"] for one in done.json["outputs"]] == [[4, 3], [4, 3], [3]]
+    assert done.json["statistics"]["graphs"] == 1
+
+
+def test_the_seed_decides_random_numbers(program, tenon_command):
+    found = []
+    for seed in (1, 1, 2):
+        done = tenon_command("run", f"{program}/program.py:noisy", "--input", f"a={program}/a.npy", "--seed", seed, "--output", f"y={program}/out.npy", "--json")
+        assert done.status == 0, done.err
+        found.append(np.load(program / "out.npy"))
+    assert np.array_equal(found[0], found[1]) and not np.array_equal(found[0], found[2])
+
+
+def test_a_function_is_explained(program, tenon_command):
+    done = tenon_command("explain", f"{program}/program.py:scaled", "--input", f"a={program}/a.npy", "--size", "n=3")
+    assert done.status == 0, done.err
+    assert "Graph Count: 1" in done.out and "numpy.sin" in done.out
+    done = tenon_command("explain", f"{program}/program.py:broken", "--input", f"a={program}/a.npy", "--json")
+    assert done.json["graph_break_count"] == 1 and "if a.sum() > 0:" in done.json["break_reasons"][0]
+
+
+@pytest.mark.parametrize(
+    "target, arguments, status, words",
+    [
+        ("scaled", [], 2, "no --input (or --size) for a, n"),
+        ("scaled", ["--input", "b={}/a.npy"], 2, "a name among a, n, k"),
+        ("scaled", ["--input", "a={}/none.npy"], 2, "none.npy"),
+        ("scaled", ["--input", "a={}/a.npy", "--size", "n=many"], 2, "NAME=NUMBER"),
+        ("missing", [], 2, "has no function 'missing'; it has: noisy, broken"),
+        ("not_a_function", [], 2, "has no function"),
+        ("broken", ["--input", "a={}/minus.npy"], 1, "ValueError: no such luck"),
+    ],
+)
+def test_usage_and_failures(program, tenon_command, target, arguments, status, words):
+    done = tenon_command("run", f"{program}/program.py:{target}", *[a.format(program) for a in arguments])
+    assert done.status == status and words in done.err, (done.status, done.err)

@@ -1,0 +1,124 @@
+"""NumPy's floating-point errors: each RuntimeWarning that plain execution gives is given, and no other; np.errstate is obeyed."""
+import warnings
+
+import numpy as np
+import pytest
+
+import tenon
+
+POSITIVE = np.linspace(0.1, 0.9, 37)
+
+
+def messages(fn, *arguments):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = fn(*arguments)
+    return sorted((str(w.message), w.lineno, w.filename) for w in caught), result
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda a: 1 / (a - a[0]),
+        lambda a: (a - a) / (a - a),
+        lambda a: np.exp(a * 1000),
+        lambda a: np.expm1(a * 1000),
+        lambda a: np.log(a - a),
+        lambda a: np.log(-a),
+        lambda a: np.log1p(a - 3),
+        lambda a: np.sqrt(-a),
+        lambda a: (a * 1e200) ** 3,
+        lambda a: (a - a) ** -1.0,
+        lambda a: (-a) ** 0.5,
+        lambda a: np.arcsin(a + 2),
+        lambda a: np.arctanh(a * 0 + 1),
+        lambda a: np.sinh(a * 1e4),
+        lambda a: np.sin(a * np.inf),
+        lambda a: a % (a - a),
+        lambda a: a // (a - a),
+        lambda a: a * 1e308 * 100,
+        lambda a: ((a + 1) * 1e308).sum(),
+        lambda a: a * np.inf - a * np.inf,
+        lambda a: (a * 1e300).astype(np.float32),
+        lambda a: np.exp(a.astype(np.float32) * 500),
+        lambda a: np.dot(a * 1e200, a * 1e200),
+        lambda a: np.where(a > 0.5, a, np.log(a - 0.5)),
+        lambda a: np.arange(1, 5) // np.zeros(4, int) + a[:4].astype(int),
+        lambda a: a.astype(int) % (a * 0).astype(int),
+        lambda a: (a * np.inf).astype(np.int64),
+        lambda a: (a * 1e30).astype(np.int32),
+        lambda a: np.log(a.astype(np.float32) * 0),
+        lambda a: (np.log(a - a), a + 1)[1],
+    ],
+)
+def test_what_numpy_warns_of(check, fn):
+    compiled = tenon.compile(fn)
+    want, expected = messages(fn, POSITIVE)
+    assert want
+    for _ in range(2):
+        got, result = messages(compiled, POSITIVE)
+        assert got == want
+        check.same(result, expected)
+    with np.errstate(all="ignore"):
+        got, result = messages(compiled, POSITIVE)
+        assert not got
+        check.same(result, expected)
+
+
+@pytest.mark.parametrize("size", [1, 3, 16, 37, 1 << 18])
+def test_no_warning_and_no_fallback_for_ordinary_numbers(check, size):
+    def fn(a, b):
+        return np.exp(-a) / b + np.log(b) + np.sqrt(a) * b**1.5, (a / b).sum(), np.where(a > b, a / b, 0.0)
+
+    def integers(i, j):
+        return i // j, i % j, (i / j).astype(np.int32), np.float32(2) * i.astype(np.float64)
+
+    ones = np.arange(1, size + 1)
+    whole = tenon.compile(integers)
+    assert not messages(whole, ones, ones[::-1].copy())[0]
+    check.same(whole(ones, ones[::-1].copy()), integers(ones, ones[::-1].copy()))
+    a, b = np.linspace(0.5, 2, size), np.linspace(1, 3, size)
+    compiled = tenon.compile(fn)
+    for _ in range(2):
+        got, result = messages(compiled, a, b)
+        assert not got
+        check.same(result, fn(a, b))
+    assert tenon.stats()["eager_fallbacks"] == 0
+
+
+def test_one_element_among_many_threads(check):
+    a = np.ones(1 << 20)
+    compiled = tenon.compile(lambda a: 1 / a)
+    assert not messages(compiled, a)[0]
+    a[-1] = 0
+    assert [text for text, *_ in messages(compiled, a)[0]] == ["divide by zero encountered in divide"]
+    a[-1] = 1
+    assert not messages(compiled, a)[0]
+
+
+def test_nothing_is_written_before_a_warning_is_given(check):
+    def fn(a, b):
+        a += 1
+        a /= b
+        return a
+
+    compiled = tenon.compile(fn)
+    given, plain = np.ones(3), np.ones(3)
+    for b in (np.ones(3), np.array([1.0, 0.0, 2.0]), np.ones(3)):
+        want = messages(fn, plain, b)
+        got = messages(compiled, given, b)
+        assert [m[0] for m in got[0]] == [m[0] for m in want[0]]
+        check.same(given, plain)
+
+
+def test_errstate(check):
+    compiled, ok, zero = tenon.compile(lambda a, b: a / b), np.ones(3), np.zeros(3)
+    check.same(compiled(ok, ok), ok)
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        compiled(ok, zero)
+    heard = []
+    with np.errstate(divide="call", call=lambda kind, flag: heard.append(kind)):
+        compiled(ok, zero)
+    assert heard == ["divide by zero"]
+    with np.errstate(under="warn"):
+        assert [text for text, *_ in messages(compiled, ok * 1e-200, ok * 1e200)[0]] == ["underflow encountered in divide"]

@@ -1,0 +1,176 @@
+"""Calls of torch and NumPy that the catalogue has no op for: one node each, made again by the library on every run."""
+import numpy as np
+import pytest
+
+import tenon
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.fixture
+def library():
+    library = torch.library.Library("tenon_test", "DEF")
+    yield library
+    library._destroy()
+
+
+def opaque_nodes():
+    return tenon.stats()["opaque_nodes"]
+
+
+def tensor(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize(
+    "fn, nodes",
+    [
+        (lambda x: torch.fft.irfft(torch.fft.rfft(x * 2)) + 1, 2),
+        (lambda x: tuple(torch.linalg.svd(x, full_matrices=False)), 1),
+        (lambda x: torch.linalg.qr(x).Q @ torch.linalg.qr(x).R, 2),
+        (lambda x: torch.special.i1(x), 1),
+        (lambda x: x.to(torch.complex64).abs() + 1, 2),
+        (lambda x: torch.view_as_real(torch.complex(x, x)) * 2, 2),
+        (lambda x: torch.complex(x, -x).t().clone(), 3),
+        (lambda x: torch.ops.aten.cosh.default(x) + torch.ops.aten.cosh(x), 2),
+    ],
+    ids=["fft", "tuple", "named_tuple", "special", "complex", "reinterpreted", "complex_strides", "operator"],
+)
+def test_a_call_without_an_op_is_one_node(check, fn, nodes):
+    with torch.no_grad():
+        check(fn, (tensor(4, 6),))
+    assert opaque_nodes() == nodes
+    assert tenon.stats()["graph_breaks"] == 0
+
+
+def test_complex_inputs_and_outputs(check):
+    check(lambda z, x: (z * x + 1, z.abs()), (torch.complex(tensor(3, 4), tensor(3, 4, seed=1)), tensor(4)))
+    assert tenon.stats()["graph_breaks"] == 0
+
+
+def test_numpy_functions(check):
+    check(lambda a: np.fft.rfft(a).real + np.linalg.norm(a, axis=1)[:, None], (np.arange(12.0).reshape(3, 4),))
+    assert tenon.stats()["graph_breaks"] == 0
+
+
+def test_an_operator_of_the_users_gets_arguments_of_its_own(library):
+    kept = []
+
+    def keep(x):
+        kept.append(x)
+        return x + 1
+
+    library.define("keep(Tensor x) -> Tensor")
+    library.impl("keep", keep, "CPU")
+    library.impl("keep", lambda x: torch.empty_like(x), "Meta")
+
+    fn = tenon.compile(lambda x: torch.ops.tenon_test.keep(x * 2) * 3)
+    x = tensor(5)
+    for k in range(2):
+        torch.testing.assert_close(fn(x + k), ((x + k) * 2 + 1) * 3)
+    assert opaque_nodes() == 1 and len(kept) == 2
+    torch.testing.assert_close(kept[0], x * 2)
+    torch.testing.assert_close(kept[1], (x + 1) * 2)
+
+
+def test_an_operator_that_writes_breaks(library):
+    library.define("grow(Tensor(a!) x) -> Tensor")
+    library.impl("grow", lambda x: x.add_(1).clone(), "CPU")
+    library.impl("grow", lambda x: torch.empty_like(x), "Meta")
+    fn = tenon.compile(lambda x: torch.ops.tenon_test.grow(x) * 2)
+    x = torch.zeros(3)
+    for k in range(1, 3):
+        torch.testing.assert_close(fn(x), torch.full((3,), 2.0 * k))
+        torch.testing.assert_close(x, torch.full((3,), float(k)))
+    assert opaque_nodes() == 0 and tenon.stats()["graph_breaks"] > 0
+
+
+def test_a_failing_call_raises_its_own_error():
+    fn = tenon.compile(lambda x: torch.linalg.cholesky(x) + 1)
+    good = torch.eye(3)
+    torch.testing.assert_close(fn(good), good + 1)
+    with pytest.raises(torch.linalg.LinAlgError, match="not positive-definite"):
+        fn(-good)
+    torch.testing.assert_close(fn(2 * good), torch.linalg.cholesky(2 * good) + 1)
+
+
+def test_what_the_meta_device_gets_wrong_runs_eagerly(library):
+    library.define("lie(Tensor x) -> Tensor")
+    library.impl("lie", lambda x: x[:2].clone(), "CPU")
+    library.impl("lie", lambda x: torch.empty_like(x), "Meta")
+    fn = tenon.compile(lambda x: torch.ops.tenon_test.lie(x) + 1)
+    x = tensor(5)
+    for _ in range(2):
+        torch.testing.assert_close(fn(x), x[:2] + 1)
+    assert tenon.stats()["eager_fallbacks"] == 2
+
+
+def test_a_dead_call_is_made_all_the_same(library):
+    calls = []
+    library.define("count(Tensor x) -> Tensor")
+    library.impl("count", lambda x: calls.append(1) or x + 1, "CPU")
+    library.impl("count", lambda x: torch.empty_like(x), "Meta")
+
+    def fn(x):
+        torch.ops.tenon_test.count(x)
+        torch.ops.tenon_test.count(x)
+        return x * 2
+
+    compiled = tenon.compile(fn)
+    x = tensor(4)
+    for runs in range(1, 3):
+        torch.testing.assert_close(compiled(x), x * 2)
+        assert len(calls) == 2 * runs
+
+
+def test_training_batch_norm_keeps_its_statistics():
+    norm = torch.nn.BatchNorm1d(4)
+    twin = torch.nn.BatchNorm1d(4)
+    fn = tenon.compile(lambda x: norm(x))
+    with torch.no_grad():
+        for k in range(3):
+            x = tensor(8, 4, seed=k)
+            torch.testing.assert_close(fn(x), twin(x))
+            torch.testing.assert_close(norm.running_mean, twin.running_mean)
+
+
+def test_sizes_that_depend_on_data_break():
+    fn = tenon.compile(lambda x: torch.unique(x) * 2)
+    for x in (torch.tensor([1.0, 1, 2]), torch.tensor([1.0, 2, 3])):
+        torch.testing.assert_close(fn(x), torch.unique(x) * 2)
+    assert tenon.stats()["graph_breaks"] > 0
+
+
+def test_graphs_for_callables_hold_the_call_itself(graphs):
+    fn = tenon.compile(lambda x: torch.fft.rfft(x).abs(), backend=graphs)
+    x = tensor(8)
+    torch.testing.assert_close(fn(x), torch.fft.rfft(x).abs())
+    assert len(graphs.seen) == 1
+
+
+def test_moves_to_the_cpu_change_nothing(check):
+    check(lambda x: (x.to("cpu") + 1, x.to(torch.device("cpu"), torch.float64), x.to(device="cpu") * 2, x.to(x.device).t()), (tensor(3, 4),))
+    assert tenon.stats()["graph_breaks"] == 0
+
+
+def test_attention_asks_for_modes(check):
+    torch.manual_seed(0)
+    attention = torch.nn.MultiheadAttention(8, 2, batch_first=True).eval()
+    with torch.no_grad():
+        check(lambda x: attention(x, x, x)[0], (tensor(2, 5, 8),))
+    assert tenon.stats()["graph_breaks"] == 0
+
+
+@pytest.mark.parametrize("kind", [torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN])
+def test_recurrent_layers(check, kind):
+    torch.manual_seed(0)
+    layer = kind(6, 4, batch_first=True).eval()
+    with torch.no_grad():
+        check(lambda x: layer(x)[0] * 2, (tensor(2, 5, 6),), (tensor(2, 5, 6, seed=1),))
+    assert tenon.stats()["graph_breaks"] == 0
+
+
+def test_a_call_whose_strides_are_not_known_runs_eagerly(check):
+    pooled, places = torch.nn.functional.max_pool2d(tensor(1, 2, 4, 6).to(memory_format=torch.channels_last), 2, return_indices=True)
+    with torch.no_grad():
+        check(lambda x, i: torch.nn.functional.max_unpool2d(x, i, 2) + 1, (pooled, places), fallbacks=None)

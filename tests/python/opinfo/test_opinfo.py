@@ -1,0 +1,44 @@
+"""One sample of each entry of torch's operator database through tenon.compile. The whole walk is `python -m tests.opinfo`."""
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("expecttest")  # torch.testing._internal wants it
+
+import tenon  # noqa: E402
+
+ROOT = Path(__file__).parents[3]
+sys.path.append(str(ROOT))
+from tests.opinfo import table  # noqa: E402
+
+SEED = 20261121
+
+
+@pytest.mark.timeout(1500)
+def test_no_sample_is_wrong(tmp_path):
+    results = tmp_path / "results.jsonl"
+    paths = [str(Path(tenon.__file__).parents[1]), str(ROOT)]
+    command = [sys.executable, "-m", "tests.opinfo", "--results", str(results), "--jobs", "2", "--seed", str(SEED)]
+    run = subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)}, capture_output=True, text=True)
+    rows = table.read(results)
+    wrong = {key: row.why for key, row in rows.items() if row.wrong}
+    assert run.returncode == 0 and not wrong, f"seed {SEED}: {wrong}\n{run.stderr[-2000:]}"
+    verdicts = list(table.verdicts(rows).values())
+    assert len(verdicts) > 600 and verdicts.count("native") >= 350, {kind: verdicts.count(kind) for kind in set(verdicts)}
+
+
+def test_the_judge_sees_what_is_wrong():
+    import torch
+    from tests.opinfo.judge import disagreement
+
+    x = torch.tensor([1.0, -0.0, float("nan")])
+    assert disagreement(x.clone(), x, None) is None
+    assert "instead of" in disagreement(x.abs(), x, None)  # the sign of zero
+    assert "strides" in disagreement(torch.ones(3, 2).t(), torch.ones(2, 3), None)
+    assert "float64" in disagreement(x.double(), x, None)
+    assert "error" in disagreement(x + 1e-5, x, x.double())
+    assert disagreement((x, 1), [x, 1], None) and disagreement((x, 1), (x, 2), None)

@@ -1,0 +1,101 @@
+"""Floats that vary from call to call, and numbers born of tensors: inputs of the graph, never constants."""
+
+import pytest
+
+import tenon
+
+torch = pytest.importorskip("torch")
+
+X = torch.linspace(-2, 2, 24).reshape(4, 6)
+FLOATS = [0.5, 2.5, -3.25, 0.0, 1.0, 1e-3, 7.75, float("inf")]
+
+
+def check(fn, calls, most, **options):
+    tenon.reset()
+    compiled = tenon.compile(fn, fullgraph=True, **options)
+    with torch.no_grad():
+        for args in calls:
+            for _ in range(2):
+                got, want = compiled(*args), fn(*args)
+                assert type(got) is type(want)
+                if isinstance(want, torch.Tensor):
+                    assert got.shape == want.shape and got.dtype == want.dtype
+                    torch.testing.assert_close(got, want, equal_nan=True)
+                else:
+                    assert got == want
+    stats = tenon.stats()
+    assert stats["recompiles"] + 1 <= most, stats
+    assert stats["eager_fallbacks"] == 0, stats
+
+
+@pytest.mark.parametrize("fn", [
+    lambda x, s: x * s, lambda x, s: s - x, lambda x, s: torch.where(x > s, x, s), lambda x, s: x.to(torch.float64) + s, lambda x, s: (x * 3).long() * s,
+    lambda x, s: x + (s * 2 + 1), lambda x, s: x * -s, lambda x, s: torch.maximum(x, x * s) - s / 4,
+])
+def test_a_float_argument_becomes_an_input(fn):
+    check(fn, [(X, s) for s in FLOATS], 2)
+    check(fn, [(X, s) for s in FLOATS], 1, dynamic=True)
+
+
+def test_a_float_that_decides_is_a_constant():
+    def fn(x, s):
+        return x * s if s > 1 else x - s
+
+    tenon.reset()
+    compiled = tenon.compile(fn, fullgraph=True)
+    for s in (0.5, 2.5, 0.75, 2.5, 0.5):
+        torch.testing.assert_close(compiled(X, s), fn(X, s))
+    assert tenon.stats()["recompiles"] == 2
+
+
+def test_a_float_read_from_an_object():
+    class Schedule:
+        rate = 0.1
+
+    schedule = Schedule()
+    schedule.rate = 0.1
+
+    def fn(x):
+        return x - schedule.rate * x.sign()
+
+    tenon.reset()
+    compiled = tenon.compile(fn, fullgraph=True)
+    for step in range(1, 6):
+        schedule.rate = 0.1 / step
+        torch.testing.assert_close(compiled(X), fn(X))
+    assert tenon.stats()["recompiles"] == 1
+
+
+def test_a_float_that_is_returned():
+    check(lambda x, s: (x.sum() * 0, s * 2 + 1)[1], [(X, s) for s in (0.5, 2.5, 3.5, 4.5)], 2)
+
+
+def test_numbers_born_of_tensors_stay_in_the_graph():
+    calls = [(X * k,) for k in (1.0, -2.0, 3.5)]
+    check(lambda x: x / x.max().item(), calls, 1)
+    check(lambda x: x / x.max().item() + float(x.min()), calls, 1)
+    check(lambda x: (x * 3).long() * int((x * 5).long().sum()), calls, 1)
+    check(lambda x: x * x.max().item() + x.sum().item() * 2, calls, 1)
+    check(lambda x: (x.max().item() * 2, x + 1)[0], calls, 1)
+
+
+def test_a_branch_on_a_number_born_of_a_tensor_is_right():
+    def fn(x):
+        k = x.max().item()
+        return x / k if k > 1 else x - k
+
+    tenon.reset()
+    compiled = tenon.compile(fn)
+    for k in (1.0, 0.1, 5.0, -1.0):
+        torch.testing.assert_close(compiled(X * k), fn(X * k))
+
+
+def test_numpy_scalars_and_items():
+    import numpy as np
+
+    a = np.linspace(-1, 1, 12).reshape(3, 4)
+    tenon.reset()
+    compiled = tenon.compile(lambda a, s: (a - s) / a.max().item(), fullgraph=True)
+    for s in (0.5, 1.5, 2.5, 0.25):
+        np.testing.assert_allclose(compiled(a + s, s), (a + s - s) / (a + s).max().item())
+    assert tenon.stats()["recompiles"] == 1

@@ -1,0 +1,162 @@
+"""Sizes of tensors that vary from call to call: one more compile, then none; results, shapes and strides as eager's."""
+
+import random
+
+import pytest
+
+import tenon
+
+torch = pytest.importorskip("torch")
+
+
+def compare(got, want):
+    assert type(got) is type(want)
+    if isinstance(want, torch.Tensor):
+        assert got.shape == want.shape and got.dtype == want.dtype
+        # The stride of a dimension of size 1 says nothing.
+        assert all(n == 1 or a == b for n, a, b in zip(want.shape, got.stride(), want.stride())), (got.stride(), want.stride())
+        torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
+    elif isinstance(want, (tuple, list)):
+        assert len(got) == len(want)
+        for g, w in zip(got, want):
+            compare(g, w)
+    else:
+        assert got == want
+
+
+def check(fn, calls, most, **options):
+    """Runs the calls through one compiled function, twice each, and counts what was compiled."""
+    tenon.reset()
+    compiled = tenon.compile(fn, fullgraph=True, **options)
+    with torch.no_grad():
+        for args in calls:
+            for _ in range(2):
+                compare(compiled(*args), fn(*args))
+    stats = tenon.stats()
+    assert stats["recompiles"] + 1 <= most, stats
+    assert stats["eager_fallbacks"] == 0, stats
+    return compiled
+
+
+SIZES = [5, 7, 2, 16, 33, 1, 64, 3, 100, 8]
+
+
+def batches(*rest, sizes=SIZES):
+    return [(torch.randn(n, *rest),) for n in sizes]
+
+
+PROGRAMS = {
+    "pointwise": (lambda x: torch.relu(x + 1) * 2, (6,)),
+    "reduction": (lambda x: x.sum(), (6,)),
+    "reduction_kept": (lambda x: x.mean(0), (6,)),
+    "reduction_last": (lambda x: x.sum(-1, keepdim=True), (6,)),
+    "softmax": (lambda x: torch.softmax(x, -1), (6,)),
+    "softmax_varying": (lambda x: torch.softmax(x, 0), (6,)),
+    "matmul": (lambda x: x @ x.T, (6,)),
+    "matmul_inner": (lambda x: x.T @ x, (6,)),
+    "transpose": (lambda x: x.T + 1, (6,)),
+    "cat": (lambda x: torch.cat([x, x * 2]), (6,)),
+    "stack": (lambda x: torch.stack([x, x * 2], 1), (6,)),
+    "broadcast": (lambda x: x + x[:1], (6,)),
+    "flatten": (lambda x: x.flatten() * 2, (2, 3)),
+    "flatten_later": (lambda x: x.flatten(1) * 2, (2, 3)),
+    "reshape": (lambda x: x.reshape(-1, 3) + 1, (2, 3)),
+    "unsqueeze": (lambda x: x.unsqueeze(1) * x.unsqueeze(0), (3,)),
+    "where": (lambda x: torch.where(x > 0, x, -x), (6,)),
+    "permute": (lambda x: x.permute(2, 0, 1) * 2, (3, 4)),
+    "layer_norm": (lambda x: torch.nn.functional.layer_norm(x, (6,)), (6,)),
+    "two_results": (lambda x: (x + 1, x.sum(1)), (6,)),
+    "cumsum": (lambda x: torch.cumsum(x, 1), (6,)),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_over_many_batch_sizes(name):
+    fn, rest = PROGRAMS[name]
+    check(fn, batches(*rest), 3)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_dynamic_from_the_start_compiles_once(name):
+    fn, rest = PROGRAMS[name]
+    check(fn, batches(*rest, sizes=[5, 7, 16, 33, 3]), 1, dynamic=True)
+
+
+def test_dynamic_false_compiles_each_size():
+    tenon.reset()
+    compiled = tenon.compile(lambda x: x + 1, dynamic=False)
+    for n in (3, 4, 5, 6):
+        compiled(torch.randn(n))
+    assert tenon.stats()["recompiles"] == 3
+
+
+def test_forty_batch_sizes_of_a_perceptron():
+    net = torch.nn.Sequential(torch.nn.Linear(8, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4)).eval()
+    tenon.reset()
+    compiled = tenon.compile(net, fullgraph=True)
+    with torch.no_grad():
+        for n in range(1, 41):
+            x = torch.randn(n, 8)
+            torch.testing.assert_close(compiled(x), net(x), rtol=1e-4, atol=1e-5)
+    assert tenon.stats()["graphs"] <= 3
+
+
+def test_equal_extents_of_two_inputs_become_one_symbol():
+    def fn(x, y):
+        return x + y
+
+    compiled = check(fn, [(torch.randn(n, 3), torch.randn(n, 3)) for n in (4, 6, 9, 12)], 2)
+    with torch.no_grad():
+        with pytest.raises(RuntimeError, match="must match"):
+            tenon.compile(fn)(torch.randn(4, 3), torch.randn(5, 3))
+        with pytest.raises((RuntimeError, tenon.Error)):
+            compiled(torch.randn(4, 3), torch.randn(5, 3))
+
+
+def test_broadcasting_against_one_is_another_program():
+    def fn(x, y):
+        return x + y
+
+    calls = [(torch.randn(n, 3), torch.randn(n, 3)) for n in (4, 6, 9)] + [(torch.randn(n, 3), torch.randn(1, 3)) for n in (4, 6, 11)]
+    check(fn, calls, 3)
+
+
+def test_an_extent_that_is_a_sum_of_others():
+    def fn(x, y, z):
+        return torch.cat([x, y]) * z
+
+    calls = [(torch.randn(a, 3), torch.randn(b, 3), torch.randn(a + b, 3)) for a, b in ((2, 3), (4, 5), (7, 2), (9, 9))]
+    check(fn, calls, 3)
+
+
+def test_transposed_and_sliced_inputs():
+    def fn(x):
+        return x * 2 + 1
+
+    check(fn, [(torch.randn(4, n).T,) for n in (3, 5, 8, 13)], 2)
+    check(fn, [(torch.randn(n, 10)[:, 2:6],) for n in (3, 5, 8, 13)], 2)
+    check(fn, [(torch.randn(4, n)[:, : n - 1],) for n in (4, 6, 9, 14)], 2)
+
+
+def test_two_extents_vary():
+    check(lambda x: torch.softmax(x * 2, -1).sum(0), [(torch.randn(a, b),) for a, b in ((3, 4), (5, 6), (7, 9), (12, 2), (30, 31))], 2)
+
+
+def test_random_shapes_and_programs():
+    seed = random.randrange(10**6)
+    print("seed", seed)
+    rng = random.Random(seed)
+    torch.manual_seed(seed)
+    steps = [
+        lambda x: x * 2, lambda x: x + x.mean(0), lambda x: torch.relu(x), lambda x: x.transpose(0, 1), lambda x: torch.cat([x, x], 0),
+        lambda x: x - x.amax(1, keepdim=True), lambda x: x.unsqueeze(0).sum(0), lambda x: x[1:], lambda x: x[:, :-1],
+    ]
+    for _ in range(12):
+        chosen = rng.sample(steps, 4)
+
+        def fn(x):
+            for step in chosen:
+                x = step(x)
+            return x + 0
+
+        check(fn, [(torch.randn(rng.randint(4, 20), rng.randint(4, 20)),) for _ in range(6)], 4)

@@ -1,0 +1,65 @@
+"""Tensors that require grad, and blocks that switch grad mode, inside compiled functions."""
+import pytest
+
+import tenon
+
+torch = pytest.importorskip("torch")
+
+
+def block(p):
+    with torch.no_grad():
+        y = p * 2
+        v = p[1:]
+    return y + 1, v, p
+
+
+@torch.no_grad()
+def decorated(p):
+    return p * 2, p.view(-1)
+
+
+def nested(x):
+    with torch.no_grad():
+        with torch.enable_grad():
+            y = x * 2
+    return y
+
+
+@pytest.mark.parametrize("fn", [block, decorated, lambda p: p.detach() * 2, lambda p: p.detach(), lambda p: (p, p.requires_grad, p.shape)])
+@pytest.mark.parametrize("leaf", [True, False])
+def test_what_needs_no_gradient_is_captured(check, fn, leaf):
+    def make():
+        p = torch.nn.Parameter(torch.arange(4.0))
+        return p if leaf else p * 1
+
+    for options in ({}, {"backend": lambda graph, inputs: graph.forward}):
+        compiled = tenon.compile(fn, **options)
+        for _ in range(2):
+            check.same(compiled(make()), fn(make()))
+    assert tenon.stats()["eager_fallbacks"] == 0 and torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize("fn", [nested, lambda p: p * 2, lambda p: (p.detach() + p).sum()])
+def test_gradients_are_eagers(check, fn):
+    compiled, p, q = tenon.compile(fn), torch.nn.Parameter(torch.arange(4.0)), torch.nn.Parameter(torch.arange(4.0))
+    for _ in range(2):
+        got, want = compiled(p), fn(q)
+        check.same(got, want)
+        got.sum().backward()
+        want.sum().backward()
+        check.same(p.grad, q.grad)
+
+
+def test_detached_results_share_memory(check):
+    compiled, p = tenon.compile(lambda p: p.detach()[1:]), torch.nn.Parameter(torch.arange(4.0))
+    compiled(p)
+    view = compiled(p)
+    with torch.no_grad():
+        view.fill_(9)
+    assert p.tolist() == [0, 9, 9, 9] and not view.requires_grad and p._version == view._version
+
+
+def test_requires_grad_in_place(check):
+    compiled = tenon.compile(lambda x: (x * 2).requires_grad_())
+    for _ in range(2):
+        check.same(compiled(torch.ones(3)), (torch.ones(3) * 2).requires_grad_())

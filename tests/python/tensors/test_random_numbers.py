@@ -1,0 +1,152 @@
+"""Random numbers: the same as in plain execution from the same seed, in the same order, used or not."""
+import pytest
+
+import tenon
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
+
+
+@pytest.fixture
+def draws(check):
+    """Compares two calls from one seed, and the state of the generator after them."""
+
+    def run(fn, *arguments, fallbacks=0, graphs=1):
+        for options in ({}, {"backend": lambda graph, inputs: graph.forward}):
+            tenon.reset()
+            compiled = tenon.compile(fn, **options)
+            compiled(*[a.clone() for a in arguments])  # a capture draws no more than the call itself
+            for seed in (7, 8):
+                torch.manual_seed(seed)
+                want = [fn(*[a.clone() for a in arguments]) for _ in range(2)], torch.rand(1)
+                torch.manual_seed(seed)
+                got = [compiled(*[a.clone() for a in arguments]) for _ in range(2)], torch.rand(1)
+                check.same(got, want)
+            stats = tenon.stats()
+            assert fallbacks is None or stats["eager_fallbacks"] == fallbacks, stats
+            assert graphs is None or stats["graphs"] == graphs, stats
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: x + torch.rand(3) * torch.randn_like(x),
+        lambda x: x + torch.randn(2, 3) + torch.rand(3, dtype=torch.float64).float(),
+        lambda x: F.dropout(x, 0.5, training=True) * 2,
+        lambda x: F.dropout(x, 0.5, training=False) * 2,
+        lambda x: torch.randint(0, 10, (3,)) + x,
+        lambda x: torch.bernoulli(torch.sigmoid(x)) + x,
+        lambda x: torch.multinomial(torch.softmax(x, -1), 2) * 2,
+        lambda x: torch.randperm(3) + x,
+        lambda x: torch.normal(x, 1.0) + 1,
+        lambda x: torch.normal(0.0, 1.0, (2, 3)) + x,
+        lambda x: torch.rand_like(x) - torch.rand_like(x),
+        lambda x: F.gumbel_softmax(x) + 1,
+        lambda x: F.rrelu(x, training=True) + 1,
+        lambda x: F.alpha_dropout(x, 0.3, True) + 1,
+    ],
+)
+def test_functions(draws, fn):
+    draws(fn, torch.randn(2, 3))
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: x.normal_(),
+        lambda x: x.uniform_(-1, 1),
+        lambda x: x.bernoulli_(0.3),
+        lambda x: x[0].exponential_(),
+        lambda x: x[1:].random_(0, 5),
+        lambda x: torch.empty_like(x).normal_() + x,
+        lambda x: torch.nn.init.uniform_(x),
+    ],
+)
+def test_in_place(draws, fn):
+    draws(lambda x: (fn(x), x + 1), torch.randn(2, 3))
+
+
+def test_the_order_of_elements_in_memory(draws):
+    draws(lambda x: x + x.clone().t().uniform_().sum(1, keepdim=True).t(), torch.randn(2, 3), fallbacks=None, graphs=None)
+    draws(lambda x: torch.rand_like(x) + 1, torch.randn(2, 3).t(), fallbacks=None, graphs=None)
+
+
+def test_unused_numbers_advance_the_generator(draws):
+    def fn(x):
+        torch.rand(5)
+        y = x + torch.rand(3)
+        x.clone().normal_()
+        return y
+
+    draws(fn, torch.randn(2, 3))
+
+
+def test_nothing_but_unused_numbers():
+    def fn(x):
+        torch.rand(5)
+        return x
+
+    compiled, x = tenon.compile(fn), torch.ones(3)
+    compiled(x)
+    torch.manual_seed(3)
+    fn(x)
+    want = torch.rand(1)
+    torch.manual_seed(3)
+    compiled(x)
+    assert torch.equal(torch.rand(1), want)
+
+
+def test_order_is_the_programs(draws):
+    def fn(x):
+        a, b, c = torch.rand(3), torch.rand(3), torch.rand(3)
+        return c - x, a * b, b
+
+    draws(fn, torch.randn(3))
+
+
+def test_modules_in_training(check):
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Dropout(0.5), torch.nn.ReLU(), torch.nn.Dropout(0.1))
+    compiled, x = tenon.compile(net), torch.randn(5, 4)
+    with torch.no_grad():
+        for mode in (True, False, True):
+            net.train(mode)
+            torch.manual_seed(1)
+            want = net(x)
+            torch.manual_seed(1)
+            check.same(compiled(x), want)
+    assert tenon.stats()["eager_fallbacks"] == 0
+
+
+def test_a_generator_of_its_own(check):
+    def fn(x, g):
+        return x + torch.rand(3, generator=g)
+
+    compiled, x = tenon.compile(fn), torch.ones(3)
+    ours, theirs = torch.Generator().manual_seed(1), torch.Generator().manual_seed(1)
+    for _ in range(3):
+        check.same(compiled(x, ours), fn(x, theirs))
+
+
+def test_numbers_are_not_drawn_twice_when_the_graph_refuses(check):
+    def fn(x, i):
+        noise = torch.rand(4)
+        x.add_(noise)
+        return x[i] * 2
+
+    compiled, x, y = tenon.compile(fn), torch.zeros(4), torch.zeros(4)
+    compiled(x.clone(), torch.tensor([1]))
+    for index in ([0, 3], [0, 9], [1, 1]):
+        i = torch.tensor(index)
+        outcomes = []
+        for f, t in ((fn, y), (compiled, x)):
+            torch.manual_seed(5)
+            try:
+                outcomes.append(f(t, i))
+            except IndexError as failure:
+                outcomes.append(str(failure))
+            outcomes.append(torch.rand(1))
+        check.same(outcomes[2:], outcomes[:2])
+        check.same(x, y)
