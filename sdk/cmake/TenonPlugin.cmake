@@ -149,7 +149,8 @@ function(tenon_core_for_plugins)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${TENON_CORE_SOURCE_DIR}/*.cpp)
   add_library(tenon_core STATIC EXCLUDE_FROM_ALL ${sources})
   set_target_properties(tenon_core PROPERTIES
-    POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON CXX_EXTENSIONS OFF)
+    POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON CXX_EXTENSIONS OFF
+    UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
   target_compile_features(tenon_core PUBLIC cxx_std_20)
   target_link_libraries(tenon_core PUBLIC TenonSDK::sdk fmt::fmt-header-only)
   target_precompile_headers(tenon_core PRIVATE <fmt/format.h> <functional> <memory> <string> <unordered_map> <vector>)
