@@ -102,7 +102,7 @@ PyObject* probe_capture(PyObject*, PyObject* arguments) {
   return guarded([&]() -> PyObject* {
     Call call(args, kwargs);
     PythonRecorder recorder(tracer);
-    auto result = capture(callable, call.arguments, recorder);
+    auto result = capture({callable, nullptr, call.arguments}, recorder);
     if (auto* failed = std::get_if<CaptureBreak>(&result))
       return Py_BuildValue("(OsssiS)", Py_None, failed->reason.c_str(), failed->function.c_str(), failed->code.c_str(), failed->line,
                            checked(PyUnicode_FromString(failed->hint.c_str())).get());
@@ -155,7 +155,7 @@ PyObject* probe_build(PyObject*, PyObject* arguments) {
     if (segment == nullptr) throw PythonError();
     std::vector<PyObject*> given;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(outputs); ++i) given.push_back(PyList_GET_ITEM(outputs, i));
-    return complete(*segment, segment->guards.values(), given.data()).release();
+    return complete(*segment, segment->guards.values(), given.data()).result.release();
   });
 }
 

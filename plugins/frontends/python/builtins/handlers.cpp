@@ -304,7 +304,10 @@ Handled set_grad_enabled(Evaluator& evaluator, Arguments& arguments) {
     Ref done = Ref::steal(PyObject_CallOneArg(setter.get(), before.get()));
     if (!done) PyErr_Clear();
   });
-  return evaluator.call_real(setter.get(), arguments);
+  Ref result = evaluator.call_real(setter.get(), arguments);
+  Ref now = checked(PyObject_CallMethod(torch.get(), "is_grad_enabled", nullptr));
+  evaluator.set_library_state(std::move(setter), std::move(before), std::move(now));
+  return result;
 }
 
 }  // namespace tenon::python

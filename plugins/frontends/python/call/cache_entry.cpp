@@ -363,7 +363,7 @@ Ref CacheEntry::result_with(PyObject* const* outputs) {
   return x_segment.objects.build_one(x_segment.result, kept.data(), outputs);
 }
 
-RunStatus CacheEntry::run(Ref& result) {
+RunStatus CacheEntry::run(Built& built) {
   Frame frame(*this);
   PyObject* const* values = x_segment.guards.values();
   if (x_captured.numbers) {
@@ -388,7 +388,7 @@ RunStatus CacheEntry::run(Ref& result) {
   Objects<8> outputs(x_captured.outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i] = Py_NewRef(frame.tensors[x_captured.outputs[i]]);
   try {
-    result = complete(x_segment, kept.data(), outputs.data());
+    built = complete(x_segment, kept.data(), outputs.data());
     return commit_updates(frame) ? RunStatus::done : RunStatus::raised;
   } catch (const PythonError&) {
     return RunStatus::raised;

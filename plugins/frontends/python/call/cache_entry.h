@@ -19,6 +19,8 @@ enum class RunStatus : std::uint8_t {
   warned,    // a floating-point error of which NumPy warns happened; nothing has been written: run the call as plain Python
 };
 
+class CapturePoint;
+
 /// An entry of a function's cache. Entries are shared by the cache and the calls that run them; the count changes under the GIL only.
 class CacheEntry {
  public:
@@ -35,13 +37,14 @@ class CacheEntry {
   }
 
   /// Runs the entry right after it matched.
-  RunStatus run(Ref& result);
+  RunStatus run(Built& built);
 
   /// The result of the call that has just matched, with the given objects in the places of the graph's outputs. Throws PythonError.
   Ref result_with(PyObject* const* outputs);
 
   const TorchState& state() const { return x_state; }
   Segment& segment() { return x_segment; }
+  const Segment& segment() const { return x_segment; }
   const CapturedGraph& captured() const { return x_captured; }
   /// Whether NumPy's error handling matters to it.
   bool uses_numpy() const { return x_uses_numpy; }
@@ -49,6 +52,9 @@ class CacheEntry {
   std::size_t op_count() const { return x_op_count; }
   /// Forgets what only callers of explain and backends written in Python need.
   void drop_trace() { x_captured.trace = {}; }
+
+  /// The continuations that have followed a break at its end; owned by the function's cache.
+  std::vector<CapturePoint*> successors;
 
   /// Visits every object that is held, for the garbage collector.
   int traverse(visitproc visit, void* arg) const;

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "python/compat/real_frame.h"
 #include "python/tensors/tensor_recorder.h"
 
 namespace tenon::python {
@@ -28,36 +29,41 @@ namespace {
 
 using Captured = std::variant<CacheEntry*, CaptureBreak>;
 
+// Each evaluation ends earlier than the one before it; more than these are not worth their time.
+constexpr int kMostEvaluations = 24;
+
 /// What a capture says about the next of the same call.
 struct Outlook {
   bool learned = false;      // the capture must be repeated with what it has found out about numbers
   bool has_symbols = false;
 };
 
-Captured capture_once(PyObject* callable, const CallArguments& call, const TorchState& state, TensorRecorder::Numbers numbers, Outlook& outlook) {
+/// One evaluation up to the instruction at which the segment is to end (0: to the return).
+Captured evaluate_once(const CaptureStart& start, const TorchState& state, const std::string& name, std::size_t stop_before, TensorRecorder::Numbers numbers,
+                       Outlook& outlook) {
   TensorRecorder recorder(state, numbers);
   struct Noting {
     TensorRecorder& recorder;
     Outlook& outlook;
     ~Noting() { outlook = {recorder.learned(), recorder.has_symbols()}; }
   } noting{recorder, outlook};
-  auto captured = capture(callable, call, recorder);
+  CaptureOptions options;
+  options.stop_before = stop_before;
+  auto captured = capture(start, recorder, options);
   if (auto* broken = std::get_if<CaptureBreak>(&captured)) return std::move(*broken);
+  CaptureBreak broken;
   try {
     CapturedGraph graph = recorder.finish();
-    graph.graph.name = name_of_callable(callable);
+    graph.graph.name = name;
     return new CacheEntry(state, std::move(std::get<Segment>(captured)), std::move(graph));
   } catch (const GraphBreak& stop) {
-    CaptureBreak broken;
     broken.reason = stop.reason();
     broken.hint = stop.hint();
-    return broken;
   } catch (const std::exception& failure) {
     PyErr_Clear();
-    CaptureBreak broken;
     broken.reason = fmt::format("an internal failure: {}", failure.what());
-    return broken;
   }
+  return broken;
 }
 
 }  // namespace
@@ -68,22 +74,46 @@ Dynamic dynamic_of(const Settings& settings) {
   return *settings.dynamic ? Dynamic::always : Dynamic::never;
 }
 
-std::variant<CacheEntry*, CaptureBreak> capture_call(PyObject* callable, const CallArguments& call, const TorchState& state, Dynamic dynamic,
-                                                     NumberHistory& history) {
+namespace {
+
+/// Evaluates until nothing more is learned about numbers.
+Captured evaluate(const CaptureStart& start, const TorchState& state, const std::string& name, std::size_t stop_before, Dynamic dynamic, NumberHistory& history) {
   constexpr int kMostRounds = 24;
   NumberFacts facts;
   bool settled = false;
   for (int round = 0;; ++round) {
     if (round == kMostRounds) facts.fix_all();
     Outlook outlook;
-    Captured captured = capture_once(callable, call, state, {dynamic, history, facts}, outlook);
+    Captured captured = evaluate_once(start, state, name, stop_before, {dynamic, history, facts}, outlook);
     const auto* broken = std::get_if<CaptureBreak>(&captured);
+    if (broken && broken->interrupted) return captured;
     bool again = outlook.learned && round < kMostRounds;
     if (!again && broken && outlook.has_symbols) again = facts.fix_all();  // constants may do where symbols do not
     if (!again && broken && broken->unsettled) again = !std::exchange(settled, true);
     if (!again) return captured;
     if (!broken) std::get<CacheEntry*>(captured)->release();
   }
+}
+
+}  // namespace
+
+std::variant<CacheEntry*, CaptureBreak> capture_segment(const CaptureStart& start, const TorchState& state, const std::string& name, Dynamic dynamic,
+                                                        NumberHistory& history) {
+  std::optional<CaptureBreak> first;
+  std::size_t stop_before = 0;
+  for (int evaluation = 0; evaluation < kMostEvaluations; ++evaluation) {
+    Captured captured = evaluate(start, state, name, stop_before, dynamic, history);
+    if (auto* entry = std::get_if<CacheEntry*>(&captured)) {
+      if (first) (*entry)->segment().stop->why = std::move(*first);
+      return captured;
+    }
+    CaptureBreak& broken = std::get<CaptureBreak>(captured);
+    const bool earlier = broken.stop_before > 0 && (stop_before == 0 || broken.stop_before < stop_before);
+    if (broken.interrupted || !earlier || !compat::real_frames_work()) return captured;
+    stop_before = broken.stop_before;
+    if (!first) first = std::move(broken);
+  }
+  return std::move(*first);
 }
 
 std::string break_message(const CaptureBreak& broken, const std::string& name) {

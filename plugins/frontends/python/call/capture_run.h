@@ -1,7 +1,6 @@
-// One capture of a call, from recorder to cache entry.
+// One capture, from recorder to cache entry.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <variant>
 
@@ -10,21 +9,17 @@
 
 namespace tenon::python {
 
-/// Seconds spent in the phases of making an entry.
-struct PhaseTimes {
-  double capture = 0, compile = 0;
-};
-
 /// The function's name in messages: `__qualname__`, `__name__`, or the type's name.
 std::string name_of_callable(PyObject* callable);
 
 /// Which numbers may vary. A backend written in Python gets the sizes of the call.
 Dynamic dynamic_of(const Settings& settings);
 
-/// Captures a call under the thread's present state. The entry has no program yet. `state`: torch's, as found before.
-/// `history`: of the numbers that earlier captures of the function have seen; this one is added.
-std::variant<CacheEntry*, CaptureBreak> capture_call(PyObject* callable, const CallArguments& call, const TorchState& state, Dynamic dynamic,
-                                                     NumberHistory& history);
+/// Captures from a start on, under the thread's present state, to the return or to the first break. The entry has no program yet. `state`:
+/// torch's, as found before. `history`: of the numbers that earlier captures from this start have seen; this one is added. A break without a
+/// segment says why there is none; when it is `interrupted`, the exception is set.
+std::variant<CacheEntry*, CaptureBreak> capture_segment(const CaptureStart& start, const TorchState& state, const std::string& name, Dynamic dynamic,
+                                                        NumberHistory& history);
 
 /// The text of a GraphBreakError: reason, place, what to do.
 std::string break_message(const CaptureBreak& broken, const std::string& name);

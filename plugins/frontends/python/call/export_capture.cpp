@@ -95,13 +95,14 @@ Ref capture_and_export(PyObject* callable, const CallArguments& call, PyObject* 
   broken.reason = refusal(state);
   if (!broken.reason.empty()) return refuse(broken, name);
   NumberHistory history;
-  auto captured = capture_call(callable, call, *state, Dynamic::never, history);
+  auto captured = capture_segment({callable, nullptr, call}, *state, name, Dynamic::never, history);
   if (auto* stopped = std::get_if<CaptureBreak>(&captured)) return refuse(*stopped, name);
   CacheEntry* entry = std::get<CacheEntry*>(captured);
   struct Release {
     CacheEntry* entry;
     ~Release() { entry->release(); }
   } release{entry};
+  if (entry->segment().stop) return refuse(entry->segment().stop->why, name);
   try {
     if (!entry->matches(*state, call)) throw GraphBreak("the guards of the capture do not hold right after it (a defect of Tenon)");
     return exported(*entry, tensors, names);

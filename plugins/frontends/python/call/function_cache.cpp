@@ -3,19 +3,50 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "python/call/capture_run.h"
+#include "python/call/continuation.h"
 #include "python/call/errors.h"
 #include "python/call/session.h"
 #include "python/call/traced_graph.h"
-#include "python/evaluator/graph_break.h"
+#include "python/compat/object_layout.h"
+#include "python/evaluator/evaluator.h"
 #include "python/tensors/numpy_state.h"
 #include "python/tensors/torch_library.h"
 
 namespace tenon::python {
 namespace {
 
+// Captures at one place that may leave no segment before it is given up.
+constexpr std::size_t kMostFailures = 2;
+// Continuations of one function, and frames of one code object in a chain: a program that exceeds them (a recursion with a break at each
+// level) is not worth its graphs.
+constexpr std::size_t kMostContinuations = 256;
+constexpr std::ptrdiff_t kMostFramesOfOneCode = 4;
+
 PyObject* g_renderer = nullptr;  // of the package; lives as long as the process
+
+/// Tells an observer, if there is one, how long its scope took.
+class Stopwatch {
+ public:
+  Stopwatch(CaptureObserver* observer, const char* phase) : x_observer(observer), x_phase(phase) {}
+  ~Stopwatch() {
+    if (x_observer) x_observer->spent(x_phase, std::chrono::duration<double>(std::chrono::steady_clock::now() - x_start).count());
+  }
+
+ private:
+  CaptureObserver* x_observer;
+  const char* x_phase;
+  std::chrono::steady_clock::time_point x_start = std::chrono::steady_clock::now();
+};
+
+bool recurses(const LiveChain& chain) {
+  const PyCodeObject* innermost = compat::code_of(chain[chain.depth() - 1].frame);
+  std::ptrdiff_t same = 0;
+  for (std::size_t depth = 0; depth < chain.depth(); ++depth) same += compat::code_of(chain[depth].frame) == innermost;
+  return same > kMostFramesOfOneCode;
+}
 
 }  // namespace
 
@@ -32,56 +63,41 @@ FunctionCache::FunctionCache(Ref callable, Settings settings)
 int FunctionCache::traverse(visitproc visit, void* arg) const {
   Py_VISIT(x_callable.get());
   Py_VISIT(x_settings.callable.get());
-  for (const CacheEntry* entry : x_entries)
-    if (int stopped = entry->traverse(visit, arg)) return stopped;
-  return 0;
+  const auto visit_entries = [&](const CapturePoint& point) {
+    for (const CacheEntry* entry : point.entries())
+      if (int stopped = entry->traverse(visit, arg)) return stopped;
+    return 0;
+  };
+  for (const auto& [hash, point] : x_continuations)
+    if (int stopped = visit_entries(*point)) return stopped;
+  return visit_entries(x_start);
 }
 
 void FunctionCache::clear() {
-  std::vector<CacheEntry*> entries = std::move(x_entries);
-  x_entries.clear();
-  x_breaks = {};
-  x_reported.clear();
-  x_limit_reported = false;
-  x_numbers.clear();
-  for (CacheEntry* entry : entries) entry->release();
+  x_said.clear();
+  x_start.clear();
+  for (auto& [hash, point] : x_continuations) point->clear();
 }
+
+// ---- calls
 
 PyObject* FunctionCache::call(PyObject* const* values, std::size_t nargsf, PyObject* keyword_names) {
   counters().calls.fetch_add(1, std::memory_order_relaxed);
   const CallArguments call{values, static_cast<std::size_t>(PyVectorcall_NARGS(nargsf)), keyword_names};
-  const std::optional<TorchState> state = torch_state();
-  if (state) [[likely]] {
-    for (std::size_t i = 0; i < x_entries.size(); ++i) {
-      CacheEntry* entry = x_entries[i];
-      if (!entry->matches(*state, call)) continue;
-      if (i > 0) std::rotate(x_entries.begin(), x_entries.begin() + static_cast<std::ptrdiff_t>(i), x_entries.begin() + static_cast<std::ptrdiff_t>(i) + 1);
-      if (entry->uses_numpy() && !numpy_errors_are_quiet()) [[unlikely]] return loudly(call);
-      return run(entry, call);
-    }
-  }
-  return miss(call);
+  if (CacheEntry* entry = entry_at(x_start, call, nullptr)) [[likely]] return run(entry, call);
+  return PyErr_Occurred() ? nullptr : eagerly(call);
 }
 
 PyObject* FunctionCache::run(CacheEntry* entry, const CallArguments& call) {
   entry->retain();  // a reset on another thread must not take it away
-  Ref result;
-  const RunStatus status = entry->run(result);
+  Built built;
+  const RunStatus status = entry->run(built);
+  PyObject* result = nullptr;
+  if (status == RunStatus::done) result = entry->segment().stop ? Continuation(*this).run(entry, std::move(built.objects)) : built.result.release();
   entry->release();
-  if (status == RunStatus::done) return result.release();
-  if (status == RunStatus::raised) return nullptr;
-  if (logs().fallbacks || logs().graph_breaks) {
-    const TenonFailure* failure = tenon_last_error();
-    const char* why = status == RunStatus::warned ? "a floating-point error of which NumPy warns" : failure && failure->text ? failure->text : "the graph could not run";
-    log_line(fmt::format("tenon: {} runs this call eagerly: {}", x_name, why));
-  }
+  if (status == RunStatus::done || status == RunStatus::raised) return result;
+  report_refusal(status);
   return eagerly(call);
-}
-
-PyObject* FunctionCache::loudly(const CallArguments& call) {
-  CaptureBreak why;
-  why.reason = kLoudErrors;
-  return broken(why, call);
 }
 
 PyObject* FunctionCache::eagerly(const CallArguments& call) {
@@ -89,71 +105,169 @@ PyObject* FunctionCache::eagerly(const CallArguments& call) {
   return PyObject_Vectorcall(x_callable.get(), call.values, call.positional, call.keyword_names);
 }
 
-PyObject* FunctionCache::miss(const CallArguments& call) {
-  torch_library();  // torch may have been imported since
+CacheEntry* FunctionCache::entry_at(CapturePoint& point, const CallArguments& values, const LiveChain* chain) {
+  if (const std::optional<TorchState> state = torch_state()) [[likely]] {
+    if (CacheEntry* entry = point.find(*state, values)) [[likely]] {
+      if (!entry->uses_numpy() || numpy_errors_are_quiet()) [[likely]] return entry;
+      CaptureBreak why;
+      why.reason = kLoudErrors;
+      return refused(why);
+    }
+  }
+  return miss(point, values, chain);
+}
+
+CapturePoint* FunctionCache::point_after(CacheEntry& entry, const LiveChain& chain, const ChainSlots& slots) {
+  for (CapturePoint* point : entry.successors)
+    if (point->is_at(chain, slots)) return point;
+  const std::size_t hash = CapturePoint::hash(chain);
+  const auto [first, last] = x_continuations.equal_range(hash);
+  auto found = std::find_if(first, last, [&](const auto& each) { return each.second->is_at(chain, slots); });
+  if (found == last) {
+    if (x_continuations.size() >= kMostContinuations || recurses(chain)) {
+      say_once(fmt::format("tenon: recompile limit reached for {}: it breaks in a recursion or at more than {} places; what follows runs as plain Python", x_name, kMostContinuations));
+      return nullptr;
+    }
+    found = x_continuations.emplace(hash, std::make_unique<CapturePoint>(chain, slots));
+  }
+  entry.successors.push_back(found->second.get());
+  return found->second.get();
+}
+
+// ---- misses
+
+CacheEntry* FunctionCache::miss(CapturePoint& point, const CallArguments& values, const LiveChain* chain) {
+  if (current_evaluator()) return nullptr;  // C code calls this from within a capture: what it is given are stand-ins
+  torch_library();                          // torch may have been imported since
   const std::optional<TorchState> now = torch_state();
   CaptureBreak why;
   why.reason = refusal(now);
-  if (!why.reason.empty()) return broken(why, call);
-  if (limit_reached(*now)) return eagerly(call);
-  if (!x_entries.empty()) report_recompile(*now, call);
-  auto captured = capture_call(x_callable.get(), call, *now, dynamic_of(x_settings), x_numbers);
+  if (!why.reason.empty()) return refused(why);
+  if (limit_reached(point)) return nullptr;
+  if (!point.entries().empty()) report_recompile(point, *now, values);
+  const ChainStart start = chain ? chain->start() : ChainStart{};
+  std::variant<CacheEntry*, CaptureBreak> captured;
+  {
+    Stopwatch watch(x_observer, "capture");
+    captured = capture_segment({x_callable.get(), chain ? &start : nullptr, values}, *now, x_name, dynamic_of(x_settings), point.numbers);
+  }
   if (const auto* stopped = std::get_if<CaptureBreak>(&captured)) {
-    ++x_breaks[now->autograd];
-    x_last_break = stopped->reason;
-    return broken(*stopped, call);
+    if (!stopped->interrupted) ++point.failures;
+    return refused(*stopped);
   }
-  CacheEntry* entry = std::get<CacheEntry*>(captured);
+  return keep(point, std::get<CacheEntry*>(captured), *now, values);
+}
+
+/// Compiles a fresh entry and puts it into the cache. Null when it cannot be used for these values.
+CacheEntry* FunctionCache::keep(CapturePoint& point, CacheEntry* entry, const TorchState& state, const CallArguments& values) {
+  struct Owner {
+    CacheEntry* entry;
+    ~Owner() {
+      if (entry) entry->release();
+    }
+  } owner{entry};
   report_capture(*entry);
+  if (!may_end_here(*entry)) return nullptr;
+  CaptureBreak why;
   if (entry->uses_numpy() && !numpy_errors_are_quiet()) {
-    entry->release();
-    return loudly(call);
+    why.reason = kLoudErrors;
+    return refused(why);
   }
-  if (!entry->matches(*now, call)) {  // finds the inputs of this call; the capture itself has checked that it holds
-    entry->release();
+  if (!entry->matches(state, values)) {  // finds the inputs of this call; the capture itself has checked that it holds
+    ++point.failures;
     why.reason = "the guards of the capture do not hold right after it (a defect of Tenon)";
-    return broken(why, call);
+    return refused(why);
   }
-  if (!entry->compile(x_settings, x_name)) {
-    entry->release();
-    return failed_to_compile(call);
+  {
+    Stopwatch watch(x_observer, "compile");
+    if (!entry->compile(x_settings, x_name)) return failed_to_compile();
   }
   if (!x_settings.callable) entry->drop_trace();
   if (entry->op_count() > 0) counters().graphs.fetch_add(1, std::memory_order_relaxed);
-  x_entries.insert(x_entries.begin(), entry);
-  if (!entry->matches(*now, call)) return eagerly(call);  // compiling gave other threads time to change what was read
-  return run(entry, call);
+  point.add(std::exchange(owner.entry, nullptr));
+  return entry->matches(state, values) ? entry : nullptr;  // compiling gave other threads time to change what was read
 }
 
-bool FunctionCache::limit_reached(const TorchState& state) {
-  const bool variants = x_entries.size() >= x_settings.recompile_limit;
-  const bool breaks = x_breaks[state.autograd] >= x_settings.recompile_limit && !x_settings.fullgraph;
-  if (!variants && !breaks) return false;
-  if (!x_limit_reported) {
-    x_limit_reported = true;
-    log_line(variants ? fmt::format("tenon: recompile limit of {} reached for {}: further variants run eagerly; TENON_LOGS=recompiles shows which guards fail",
-                                    x_settings.recompile_limit, x_name)
-                      : fmt::format("tenon: recompile limit of {} reached for {}: each of its captures ended early, it runs eagerly from now on; the last "
-                                    "one: {}",
-                                    x_settings.recompile_limit, x_name, x_last_break));
+/// Whether a segment may end where this one does. Reports its break.
+bool FunctionCache::may_end_here(const CacheEntry& entry) {
+  const std::optional<BreakState>& stop = entry.segment().stop;
+  if (!stop || stop->why.raises) return true;
+  counters().graph_breaks.fetch_add(1, std::memory_order_relaxed);
+  if (x_settings.fullgraph) {
+    set_error(ErrorClass::graph_break, break_message(stop->why, x_name));
+    return false;
   }
+  report_break(stop->why, "The instruction runs as plain Python, what follows is compiled on.");
   return true;
 }
 
-void FunctionCache::report_recompile(const TorchState& state, const CallArguments& call) {
+bool FunctionCache::limit_reached(CapturePoint& point) {
+  const bool variants = point.entries().size() >= x_settings.recompile_limit;
+  const bool given_up = point.failures >= kMostFailures && !x_settings.fullgraph;
+  if (!variants && !given_up) return false;
+  if (!std::exchange(point.limit_reported, true))
+    log_line(variants ? fmt::format("tenon: recompile limit of {} reached for {}{}: further variants run eagerly; TENON_LOGS=recompiles shows which guards fail",
+                                    x_settings.recompile_limit, x_name, point.describe())
+                      : fmt::format("tenon: recompile limit reached for {}{}: {} captures left nothing to run, it runs eagerly from now on; TENON_LOGS=graph_breaks says why",
+                                    x_name, point.describe(), point.failures));
+  return true;
+}
+
+/// The program goes on as plain Python, or not at all where a whole graph is demanded.
+CacheEntry* FunctionCache::refused(const CaptureBreak& why) {
+  if (why.interrupted) return nullptr;
+  counters().graph_breaks.fetch_add(1, std::memory_order_relaxed);
+  if (x_observer) x_observer->failed(why);
+  if (x_settings.fullgraph) set_error(ErrorClass::graph_break, break_message(why, x_name));
+  else report_break(why, "The call runs eagerly.");
+  return nullptr;
+}
+
+/// What the user asked for wrongly, or their own backend's failure, is theirs to see; a failure of ours is an event and an eager call.
+CacheEntry* FunctionCache::failed_to_compile() {
+  const TenonFailure* failure = x_settings.callable ? nullptr : tenon_last_error();
+  const bool theirs = x_settings.callable || x_settings.fullgraph || !PyErr_Occurred() ||
+                      (failure && (failure->code == TENON_INVALID_ARGUMENT || failure->code == TENON_NOT_FOUND));
+  if (theirs && PyErr_Occurred()) return nullptr;
+  Ref exception = PyErr_Occurred() ? compat::take_exception() : Ref();
+  Ref text = exception ? Ref::steal(PyObject_Str(exception.get())) : Ref();
+  PyErr_Clear();
+  say_once(fmt::format("tenon: {} runs eagerly: {}", x_name, text ? PyUnicode_AsUTF8(text.get()) : "it could not be compiled"));
+  return nullptr;
+}
+
+// ---- reports
+
+void FunctionCache::say_once(const std::string& message) {
+  if (x_said.insert(message).second) log_line(message);
+}
+
+void FunctionCache::report_refusal(RunStatus status) const {
+  if (!logs().fallbacks && !logs().graph_breaks) return;
+  const TenonFailure* failure = tenon_last_error();
+  const char* why = status == RunStatus::warned ? "a floating-point error of which NumPy warns" : failure && failure->text ? failure->text : "the graph could not run";
+  log_line(fmt::format("tenon: {} runs this call eagerly: {}", x_name, why));
+}
+
+void FunctionCache::report_break(const CaptureBreak& why, const char* consequence) {
+  if (logs().graph_breaks) say_once(fmt::format("tenon: graph break: {}\n  {}", break_message(why, x_name), consequence));
+}
+
+void FunctionCache::report_recompile(const CapturePoint& point, const TorchState& state, const CallArguments& values) {
   counters().recompiles.fetch_add(1, std::memory_order_relaxed);
   if (!logs().recompiles) return;
-  CacheEntry& latest = *x_entries.front();
+  CacheEntry& latest = *point.entries().front();
+  const std::string what = x_name + point.describe();
   if (!(latest.state() == state)) {
-    log_line(fmt::format("tenon: recompiling {}: torch's global state changed (grad mode, inference mode, default dtype)", x_name));
+    log_line(fmt::format("tenon: recompiling {}: torch's global state changed (grad mode, inference mode, default dtype)", what));
     return;
   }
-  auto failure = latest.segment().guards.explain(call);
-  if (!failure) return;
-  log_line(fmt::format("tenon: recompiling {}: {}: {} was {}, is {}", x_name, failure->guard, failure->source, failure->expected, failure->found));
+  if (auto failure = latest.segment().guards.explain(values))
+    log_line(fmt::format("tenon: recompiling {}: {}: {} was {}, is {}", what, failure->guard, failure->source, failure->expected, failure->found));
 }
 
 void FunctionCache::report_capture(CacheEntry& entry) {
+  if (x_observer) x_observer->captured(entry);
   try {
     if (logs().graph_code && entry.op_count() > 0) {
       Ref traced = make_traced_graph(entry.captured(), x_name);
@@ -165,35 +279,6 @@ void FunctionCache::report_capture(CacheEntry& entry) {
   } catch (const std::exception&) {
     PyErr_WriteUnraisable(x_callable.get());
   }
-}
-
-PyObject* FunctionCache::broken(const CaptureBreak& why, const CallArguments& call) {
-  counters().graph_breaks.fetch_add(1, std::memory_order_relaxed);
-  const std::string message = break_message(why, x_name);
-  if (x_settings.fullgraph) {
-    set_error(ErrorClass::graph_break, message);
-    return nullptr;
-  }
-  if (logs().graph_breaks && x_reported.insert(message).second) log_line(fmt::format("tenon: graph break: {}\n  The call runs eagerly.", message));
-  return eagerly(call);
-}
-
-/// What the user asked for wrongly, or their own backend's failure, is theirs to see; a failure of ours is an event and an eager call.
-PyObject* FunctionCache::failed_to_compile(const CallArguments& call) {
-  const TenonFailure* failure = x_settings.callable ? nullptr : tenon_last_error();
-  const bool theirs = x_settings.callable || x_settings.fullgraph || !PyErr_Occurred() ||
-                      (failure && (failure->code == TENON_INVALID_ARGUMENT || failure->code == TENON_NOT_FOUND));
-  if (theirs && PyErr_Occurred()) return nullptr;
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  Ref text = value ? Ref::steal(PyObject_Str(value)) : Ref();
-  Py_XDECREF(type);
-  Py_XDECREF(value);
-  Py_XDECREF(traceback);
-  PyErr_Clear();
-  const std::string message = fmt::format("tenon: {} runs eagerly: {}", x_name, text ? PyUnicode_AsUTF8(text.get()) : "it could not be compiled");
-  if (x_reported.insert(message).second) log_line(message);
-  return eagerly(call);
 }
 
 }  // namespace tenon::python

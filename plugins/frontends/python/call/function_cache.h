@@ -1,54 +1,74 @@
-// The compiled entries of one function, and what happens when none of them holds.
+// The compiled entries of one function and of its continuations, and what happens when none of them holds.
 #pragma once
 
-#include <array>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
-#include "python/call/cache_entry.h"
+#include "python/call/capture_point.h"
 #include "python/call/settings.h"
-#include "python/symbols/number_facts.h"
 
 namespace tenon::python {
+
+/// Hears what a function's captures give, in their order.
+class CaptureObserver {
+ public:
+  virtual ~CaptureObserver() = default;
+  /// An entry before its trace is dropped. Its `segment().stop` says why it ends early.
+  virtual void captured(CacheEntry& entry) = 0;
+  /// A capture that gave no entry.
+  virtual void failed(const CaptureBreak& why) = 0;
+  /// Seconds spent in a phase.
+  virtual void spent(const char* phase, double seconds) = 0;
+};
 
 /// Lives in a CompiledFunction. All use needs the GIL.
 class FunctionCache {
  public:
   FunctionCache(Ref callable, Settings settings);
-  ~FunctionCache() { clear(); }
   FunctionCache(const FunctionCache&) = delete;
   FunctionCache& operator=(const FunctionCache&) = delete;
 
   PyObject* callable() const { return x_callable.get(); }
+  void observe(CaptureObserver* observer) { x_observer = observer; }
 
   /// Calls the function through its entries. Null with an exception set.
   PyObject* call(PyObject* const* values, std::size_t nargsf, PyObject* keyword_names);
   /// Visits every object that is held, for the garbage collector.
   int traverse(visitproc visit, void* arg) const;
-  /// Forgets everything compiled.
+  /// Forgets everything compiled. The places where captures begin stay: a call that is under way on another thread may be at one.
   void clear();
+
+  // ---- for a Continuation
+  /// The continuation at which a chain is after a step that followed `entry`; null where a limit forbids another one.
+  CapturePoint* point_after(CacheEntry& entry, const LiveChain& chain, const ChainSlots& slots);
+  /// The entry that holds at a place, found or captured now. Null when the program must go on as plain Python, or with an exception set.
+  CacheEntry* entry_at(CapturePoint& point, const CallArguments& values, const LiveChain* chain);
+  /// Logs that a graph could not run on these values.
+  void report_refusal(RunStatus status) const;
 
  private:
   PyObject* run(CacheEntry* entry, const CallArguments& call);
-  PyObject* miss(const CallArguments& call);
-  PyObject* broken(const CaptureBreak& why, const CallArguments& call);
-  PyObject* loudly(const CallArguments& call);
   PyObject* eagerly(const CallArguments& call);
-  PyObject* failed_to_compile(const CallArguments& call);
-  void report_recompile(const TorchState& state, const CallArguments& call);
-  bool limit_reached(const TorchState& state);
+  CacheEntry* miss(CapturePoint& point, const CallArguments& values, const LiveChain* chain);
+  CacheEntry* keep(CapturePoint& point, CacheEntry* entry, const TorchState& state, const CallArguments& values);
+  bool may_end_here(const CacheEntry& entry);
+  bool limit_reached(CapturePoint& point);
+  CacheEntry* refused(const CaptureBreak& why);
+  CacheEntry* failed_to_compile();
+  void report_recompile(const CapturePoint& point, const TorchState& state, const CallArguments& values);
+  void report_break(const CaptureBreak& why, const char* consequence);
   void report_capture(CacheEntry& entry);
+  void say_once(const std::string& message);
 
   Ref x_callable;
   Settings x_settings;
   std::string x_name;
-  std::vector<CacheEntry*> x_entries;          // most recently used first
-  std::array<std::size_t, 8> x_breaks{};       // captures that ended early, by torch's autograd state
-  std::string x_last_break;
-  std::unordered_set<std::string> x_reported;  // breaks that were logged
-  bool x_limit_reported = false;
-  NumberHistory x_numbers;
+  CapturePoint x_start;
+  std::unordered_multimap<std::size_t, std::unique_ptr<CapturePoint>> x_continuations;  // by CapturePoint::hash
+  std::unordered_set<std::string> x_said;  // messages that were logged
+  CaptureObserver* x_observer = nullptr;
 };
 
 /// Runs the renderer of the package over a graph; empty with an exception set when it fails.

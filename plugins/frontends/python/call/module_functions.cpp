@@ -1,5 +1,5 @@
 // The functions of the extension module.
-#include <chrono>
+#include <map>
 
 #include "python/call/capture_run.h"
 #include "python/call/compiled_function.h"
@@ -81,9 +81,6 @@ PyObject* query_host(PyObject*, PyObject* what) {
 
 // ---- explain
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 Ref break_dict(const CaptureBreak& broken) {
   Ref stack = checked(PyList_New(0));
@@ -92,58 +89,40 @@ Ref break_dict(const CaptureBreak& broken) {
   return checked(Py_BuildValue("{sssssO}", "reason", broken.reason.c_str(), "hint", broken.hint.c_str(), "stack", stack.get()));
 }
 
-struct Report {
-  Ref graphs = checked(PyList_New(0)), breaks = checked(PyList_New(0)), guards = checked(PyList_New(0)), times = checked(PyDict_New());
-  Ref result;
+/// Collects what the captures of one call give.
+class Report : public CaptureObserver {
+ public:
+  explicit Report(PyObject* callable) : x_name(name_of_callable(callable)) {}
 
-  void time(const char* phase, double seconds) { checked(PyDict_SetItemString(times.get(), phase, checked(PyFloat_FromDouble(seconds)).get())); }
-  Ref dict() const {
-    return checked(Py_BuildValue("{sOsOsOsOsO}", "graphs", graphs.get(), "breaks", breaks.get(), "guards", guards.get(), "compile_times",
+  void captured(CacheEntry& entry) override {
+    if (entry.op_count() > 0) checked(PyList_Append(x_graphs.get(), make_traced_graph(entry.captured(), x_name).get()));
+    for (const std::string& guard : entry.segment().guards.describe())
+      checked(PyList_Append(x_guards.get(), checked(PyUnicode_FromString(guard.c_str())).get()));
+    if (entry.segment().stop && !entry.segment().stop->why.raises) failed(entry.segment().stop->why);
+  }
+  void failed(const CaptureBreak& why) override { checked(PyList_Append(x_breaks.get(), break_dict(why).get())); }
+  void spent(const char* phase, double seconds) override { x_seconds[phase] += seconds; }
+
+  Ref dict(const Ref& result) const {
+    Ref times = checked(PyDict_New());
+    for (const auto& [phase, seconds] : x_seconds) checked(PyDict_SetItemString(times.get(), phase.c_str(), checked(PyFloat_FromDouble(seconds)).get()));
+    return checked(Py_BuildValue("{sOsOsOsOsO}", "graphs", x_graphs.get(), "breaks", x_breaks.get(), "guards", x_guards.get(), "compile_times",
                                  times.get(), "result", result.get()));
   }
+
+ private:
+  std::string x_name;
+  Ref x_graphs = checked(PyList_New(0)), x_breaks = checked(PyList_New(0)), x_guards = checked(PyList_New(0));
+  std::map<std::string, double> x_seconds;
 };
 
-/// Fills the report from a capture that gave an entry, and runs it. The entry is released by the caller.
-bool report_entry(Report& report, CacheEntry& entry, const Settings& settings, const std::string& name, const CallArguments& call) {
-  if (entry.op_count() > 0) checked(PyList_Append(report.graphs.get(), make_traced_graph(entry.captured(), name).get()));
-  for (const std::string& guard : entry.segment().guards.describe())
-    checked(PyList_Append(report.guards.get(), checked(PyUnicode_FromString(guard.c_str())).get()));
-  if (!entry.matches(entry.state(), call)) return false;
-  const auto start = std::chrono::steady_clock::now();
-  if (!entry.compile(settings, name)) throw PythonError();
-  report.time("compile", seconds_since(start));
-  if (!entry.matches(entry.state(), call)) return false;
-  const RunStatus status = entry.run(report.result);
-  if (status == RunStatus::raised) throw PythonError();
-  return status == RunStatus::done;
-}
-
-Ref explain(PyObject* callable, PyObject* args, PyObject* kwargs, const Settings& settings) {
+Ref explain(PyObject* callable, PyObject* args, PyObject* kwargs, Settings settings) {
   FlatCall flat(args, kwargs);
-  Report report;
-  torch_library();
-  const std::optional<TorchState> state = torch_state();
-  CaptureBreak broken;
-  broken.reason = refusal(state);
-  bool ran = false;
-  if (broken.reason.empty()) {
-    const auto start = std::chrono::steady_clock::now();
-    NumberHistory history;
-    auto captured = capture_call(callable, flat.arguments, *state, dynamic_of(settings), history);
-    report.time("capture", seconds_since(start));
-    if (auto* entry = std::get_if<CacheEntry*>(&captured)) {
-      struct Release {
-        CacheEntry* entry;
-        ~Release() { entry->release(); }
-      } release{*entry};
-      ran = report_entry(report, **entry, settings, name_of_callable(callable), flat.arguments);
-    } else {
-      broken = std::get<CaptureBreak>(captured);
-    }
-  }
-  if (!broken.reason.empty()) checked(PyList_Append(report.breaks.get(), break_dict(broken).get()));
-  if (!ran) report.result = checked(PyObject_Call(callable, args, kwargs));
-  return report.dict();
+  Report report(callable);
+  FunctionCache cache(Ref::borrow(callable), std::move(settings));
+  cache.observe(&report);
+  Ref result = checked(cache.call(flat.arguments.values, flat.arguments.positional, flat.arguments.keyword_names));
+  return report.dict(result);
 }
 
 PyObject* explain_capture(PyObject*, PyObject* args) {
@@ -152,7 +131,7 @@ PyObject* explain_capture(PyObject*, PyObject* args) {
   auto settings = read_settings(dict);
   if (!settings) return nullptr;
   try {
-    return explain(callable, values, keywords, *settings).release();
+    return explain(callable, values, keywords, std::move(*settings)).release();
   } catch (const PythonError&) {
   } catch (const std::exception& failure) {
     set_error(ErrorClass::error, failure.what());

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "python/builtins/mutation.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
 #include "python/heap/names.h"
@@ -25,6 +26,19 @@ Ref list_of(std::vector<Ref> items) {
 [[noreturn]] void raise_unpack(const char* text, Py_ssize_t wanted, Py_ssize_t found) {
   PyErr_Format(PyExc_ValueError, text, wanted, found);
   throw PythonError();
+}
+
+/// The method that does to a container what the instruction does, or null.
+const char* method_of(Op op) {
+  switch (op) {
+    case Op::list_append: return "append";
+    case Op::set_add: return "add";
+    case Op::map_add: return "__setitem__";
+    case Op::list_extend: return "extend";
+    case Op::set_update:
+    case Op::dict_update: return "update";
+    default: return nullptr;
+  }
 }
 
 }  // namespace
@@ -69,12 +83,26 @@ void Evaluator::op_build(Frame& f, const Instruction& i) {
   push(std::move(dict));
 }
 
+/// A comprehension or display that a graph break has cut in two: its container is older than this segment.
+bool Evaluator::extend_older(const Instruction& i) {
+  const int operands = i.op == Op::map_add ? 2 : 1;
+  PyObject* target = peek(i.arg + operands);
+  const char* method = method_of(i.op);
+  if (!heap_.is_older(target, "an extension")) return false;
+  if (method == nullptr) throw GraphBreak("'**' into a dict that is older than the call");
+  Arguments arguments;
+  arguments.values = pop_many(operands);
+  change_older(*this, target, method, std::move(arguments));
+  return true;
+}
+
 void Evaluator::op_extend(Frame& f, const Instruction& i) {
   if (i.op == Op::list_to_tuple) {
     Ref list = pop();
     push(heap_.born(checked(PyList_AsTuple(list.get()))));
     return;
   }
+  if (extend_older(i)) return;
   if (i.op == Op::map_add) {
     Ref value = pop(), key = pop();
     prepare_key(key.get(), peek(i.arg));

@@ -4,7 +4,6 @@
 
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
-#include "python/heap/snapshot.h"
 
 namespace tenon::python {
 namespace {
@@ -94,6 +93,18 @@ std::vector<std::string> argument_names(PyObject* callable, const CallArguments&
   return names;
 }
 
+/// The names of the slots of a chain: variables, and for what lies on a stack the function's name.
+std::vector<std::string> slot_names(const ChainStart& start) {
+  std::vector<std::string> names;
+  for (const ChainStart::Frame& frame : start.frames) {
+    auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(frame.function));
+    for (int slot = 0; slot < code->co_nlocalsplus; ++slot) names.push_back(text_or_empty(PyTuple_GET_ITEM(code->co_localsplusnames, slot)));
+    for (int entry = 0; entry < frame.stack_size; ++entry) names.push_back(fmt::format("<intermediate value {} of {}>", entry, text_or_empty(code->co_name)));
+    if (frame.completion == Completion::push_object) names.push_back("self");
+  }
+  return names;
+}
+
 /// The call as it reaches the evaluator: arguments whose reads are guarded when the program consumes them.
 Ref evaluate(Evaluator& evaluator, PyObject* callable, const CallArguments& call) {
   Heap& heap = evaluator.heap();
@@ -105,60 +116,104 @@ Ref evaluate(Evaluator& evaluator, PyObject* callable, const CallArguments& call
   return evaluator.call_now(callable, std::move(arguments));
 }
 
+/// What a run leaves: objects and their nodes.
+struct Ending {
+  ResultTemplate objects;
+  std::uint32_t result = 0;
+  Replay journal;
+  std::optional<BreakState> stop;
+};
+
+Ending run_to_the_end(Evaluator& evaluator, const CaptureStart& start) {
+  Activation activation(&evaluator);
+  Snapshot snapshot(evaluator.heap(), evaluator.recorder());
+  Ending ending;
+  Ref value;  // the snapshot knows it by address
+  try {
+    if (start.chain) evaluator.begin(*start.chain, start.values);
+    value = start.chain ? evaluator.run(0) : evaluate(evaluator, start.callable, start.values);
+    ending.result = snapshot.add(value.get());
+  } catch (const StopHere&) {
+    ending.stop = evaluator.describe(snapshot, start.chain, start.values);
+  }
+  if (evaluator.late_failure() != nullptr) throw GraphBreak(evaluator.late_failure());
+  evaluator.finish_library_state();
+  ending.journal = evaluator.heap().journal().write(snapshot);
+  ending.objects = snapshot.take();
+  return ending;
+}
+
+/// The break of a run that ended in an exception. The heap is rolled back already.
+CaptureBreak broken(Evaluator& evaluator, std::exception_ptr failure) {
+  Heap& heap = evaluator.heap();
+  std::size_t stop_before = evaluator.late_failure() != nullptr ? evaluator.late_failure_at() : heap.now;
+  CaptureBreak result;
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Unbuildable& object) {
+    stop_before = heap.born_at(object.object());
+    result = break_at(evaluator, object);
+  } catch (const UnhandledException& raised) {
+    result = break_at(evaluator, raised);
+    result.raises = true;
+  } catch (const GraphBreak& graph_break) {
+    result = break_at(evaluator, graph_break);
+  } catch (const PythonError&) {
+    result = break_at(evaluator, GraphBreak("the call raises an exception"));
+    if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) {
+      result.interrupted = true;
+      return result;
+    }
+  }
+  PyErr_Clear();
+  result.stop_before = stop_before;
+  return result;
+}
+
+std::vector<std::string> value_names(const CaptureStart& start) {
+  return start.chain ? slot_names(*start.chain) : argument_names(start.callable, start.values);
+}
+
 }  // namespace
 
 Evaluator* current_evaluator() { return active_evaluator; }
 
-Ref complete(const Segment& segment, PyObject* const* values, PyObject* const* outputs) {
-  if (segment.journal.empty()) return segment.objects.build_one(segment.result, values, outputs);
+Built complete(const Segment& segment, PyObject* const* values, PyObject* const* outputs) {
+  if (segment.journal.empty() && !segment.stop) return {segment.objects.build_one(segment.result, values, outputs), {}};
   std::vector<Ref> built = segment.objects.build(values, outputs);
   segment.journal.run(built);
-  return std::move(built[segment.result]);
+  if (segment.stop) return {{}, std::move(built)};
+  return {std::move(built[segment.result]), {}};
 }
 
-std::variant<Segment, CaptureBreak> capture(PyObject* callable, const CallArguments& call, Recorder& recorder, const CaptureOptions& options) {
+std::variant<Segment, CaptureBreak> capture(const CaptureStart& start, Recorder& recorder, const CaptureOptions& options) {
   SourceTable sources;
-  sources.name_arguments(argument_names(callable, call));
+  sources.name_arguments(value_names(start));
   GuardSet guards(sources);
   Heap heap(recorder, guards);
   Evaluator evaluator(recorder, heap, options);
-  ResultTemplate objects;
-  std::uint32_t result = 0;
-  Replay journal;
+  Ending ending;
   try {
-    Activation activation(&evaluator);
-    Ref value = evaluate(evaluator, callable, call);
-    if (evaluator.late_failure() != nullptr) throw GraphBreak(evaluator.late_failure());
-    Snapshot snapshot(heap, recorder);
-    result = snapshot.add(value.get());
-    journal = heap.journal().write(snapshot);
-    objects = snapshot.take();
+    ending = run_to_the_end(evaluator, start);
     guards.set_numbers(recorder.numbers());
     heap.rollback();
-  } catch (const GraphBreak& graph_break) {
+  } catch (const std::exception&) {
+    const std::exception_ptr failure = std::current_exception();
     heap.rollback();
-    PyErr_Clear();
-    return break_at(evaluator, graph_break);
-  } catch (const PythonError&) {
-    heap.rollback();
-    Ref exception = compat::take_exception();
-    Ref text = Ref::steal(PyObject_Str(exception.get()));
-    if (!text) PyErr_Clear();
-    return break_at(evaluator, GraphBreak(fmt::format("the call raises {}: {}", Py_TYPE(exception.get())->tp_name, text_or_empty(text.get()))));
+    return broken(evaluator, failure);
   }
   std::vector<SourceId> wanted = heap.inputs();
-  wanted.insert(wanted.end(), objects.sources.begin(), objects.sources.end());
+  wanted.insert(wanted.end(), ending.objects.sources.begin(), ending.objects.sources.end());
   const std::vector<SourceId> inputs = heap.inputs();
-  const std::size_t instructions = evaluator.instructions();
-  Segment segment{CheckProgram(std::move(sources), guards, call, wanted), std::move(objects), result, std::move(journal), {}, instructions};
+  Segment segment{CheckProgram(std::move(sources), guards, start.values, wanted), std::move(ending.objects), ending.result, std::move(ending.journal), {}, evaluator.instructions(), std::move(ending.stop)};
   for (SourceId input : inputs) segment.input_slots.push_back(segment.guards.slot(input));
   segment.objects.bind(segment.guards);
   if (options.self_check) {
-    if (std::optional<GuardFailure> failure = segment.guards.explain(call)) {
-      CaptureBreak broken = break_at(evaluator, GraphBreak(fmt::format("the guard '{}' on {} does not hold right after the capture (expected {}, found {})",
+    if (std::optional<GuardFailure> failure = segment.guards.explain(start.values)) {
+      CaptureBreak result = break_at(evaluator, GraphBreak(fmt::format("the guard '{}' on {} does not hold right after the capture (expected {}, found {})",
                                                                        failure->guard, failure->source, failure->expected, failure->found)));
-      broken.unsettled = true;
-      return broken;
+      result.unsettled = true;
+      return result;
     }
   }
   return segment;

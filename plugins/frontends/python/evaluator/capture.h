@@ -4,30 +4,12 @@
 #include <string>
 #include <variant>
 
+#include "python/evaluator/break_state.h"
 #include "python/evaluator/recorder.h"
-#include "python/guards/check_program.h"
 #include "python/heap/journal.h"
 #include "python/heap/result_template.h"
 
 namespace tenon::python {
-
-/// Why and where a capture ended without a segment.
-struct CaptureBreak {
-  std::string reason;
-  std::string hint;
-  std::string file;
-  int line = 0;
-  std::string function;
-  std::string code;  // the source text of the line, stripped
-  struct Entry {
-    std::string file;
-    int line = 0;
-    std::string function;
-    std::string code;
-  };
-  std::vector<Entry> stack;  // the user's stack, outermost first; the last one is the place of the break
-  bool unsettled = false;    // what was read changed under the capture (a module that imports its parts on first use): another one may succeed
-};
 
 /// What remains of a capture. The graph is in the Recorder.
 struct Segment {
@@ -37,18 +19,33 @@ struct Segment {
   Replay journal;                          // what it does to older objects, after they are built
   std::vector<std::uint32_t> input_slots;  // for each Recorder::input, in order: where its object is in guards.values()
   std::size_t instructions = 0;            // bytecodes evaluated
+  std::optional<BreakState> stop;          // where it ends, when it does not return: there is no result then
 };
 
 struct CaptureOptions {
   bool is_compiling = true;  // the answer to torch.compiler.is_compiling() while capturing
   bool self_check = true;    // evaluate all guards right after the rollback; one that fails discards the segment
+  std::size_t stop_before = 0;  // ends the segment before this instruction of the outermost run, counted from 1; 0: runs to the return
 };
 
-/// Builds the objects of a call, does to older ones what the journal says, and gives the result. Throws PythonError.
-Ref complete(const Segment& segment, PyObject* const* values, PyObject* const* outputs);
+/// What a segment has built.
+struct Built {
+  Ref result;                // of a segment that returns
+  std::vector<Ref> objects;  // of one that ends in a break: by node of its template
+};
 
-/// Evaluates `callable(*call)`. Leaves no Python exception set, and every object as it was. The GIL must be held.
-std::variant<Segment, CaptureBreak> capture(PyObject* callable, const CallArguments& call, Recorder& recorder,
-                                            const CaptureOptions& options = {});
+/// Builds the objects of a call and does to older ones what the journal says. Throws PythonError.
+Built complete(const Segment& segment, PyObject* const* values, PyObject* const* outputs);
+
+/// What a capture begins with: a call of a function, or the frames of a continuation and their slots.
+struct CaptureStart {
+  PyObject* callable = nullptr;
+  const ChainStart* chain = nullptr;  // instead of `callable`
+  CallArguments values;
+};
+
+/// Evaluates from the start on. Leaves every object as it was, and no Python exception set unless it was interrupted. A break says before which
+/// instruction another evaluation can end in a segment. The GIL must be held.
+std::variant<Segment, CaptureBreak> capture(const CaptureStart& start, Recorder& recorder, const CaptureOptions& options = {});
 
 }  // namespace tenon::python

@@ -4,9 +4,9 @@
 #include <optional>
 #include <span>
 
+#include "python/compat/object_layout.h"
 #include "python/evaluator/capture.h"
-#include "python/evaluator/frame.h"
-#include "python/heap/heap.h"
+#include "python/heap/snapshot.h"
 
 namespace tenon::python {
 
@@ -35,7 +35,7 @@ class Evaluator {
   std::size_t instructions() const { return instructions_; }
 
   // ---- run.cpp
-  /// Runs until the frame at depth `base` has returned, and gives its result.
+  /// Runs until the frame at depth `base` has returned, and gives its result. Throws StopHere before the instruction that the options name.
   Ref run(std::size_t base);
   /// Calls and runs to the end.
   Ref call_now(PyObject* callable, Arguments arguments);
@@ -89,13 +89,34 @@ class Evaluator {
   Ref next_of(PyObject* iterator, Ref* result = nullptr);
   std::vector<Ref> items_of(PyObject* iterable);
 
-  /// Something happened where no exception can be thrown (a deallocation) that this capture cannot follow: it is discarded at its end.
-  void fail_later(const char* reason) { late_failure_ = reason; }
+  /// Something happened where no exception can be thrown (a deallocation) that this capture cannot follow: it breaks before that.
+  void fail_later(const char* reason) {
+    late_failure_ = reason;
+    late_failure_at_ = heap_.now;
+  }
   const char* late_failure() const { return late_failure_; }
+  std::size_t late_failure_at() const { return late_failure_at_; }
+
+  // ---- continuation.cpp
+  /// Sets up the frames of a continuation whose slots are `values`.
+  void begin(const ChainStart& start, const CallArguments& values);
+  /// Describes the frames where the run has stopped.
+  /// `start` and `values`: where the run began, if it continued one.
+  BreakState describe(Snapshot& snapshot, const ChainStart* start, const CallArguments& values);
+  /// The program has changed state of a library by `setter(now)`: if another one is left at the end than was found, every call sets it there.
+  void set_library_state(Ref setter, Ref before, Ref now);
+  /// Adds what is left of such changes to the journal.
+  void finish_library_state();
+  /// The exception that was being handled when the capture began, or null.
+  PyObject* handled_at_start() const { return handled_at_start_.get(); }
 
   /// Breaks when C code would run Python methods of this object behind the evaluator's back.
   void require_no_python_methods(PyObject* value, std::span<PyObject* const> method_names, int depth = 0);
   void require_plain(PyObject* value, int depth = 0);
+  /// Breaks when an operator of C would read or change an older object of a type that is not known.
+  void require_known_operands(std::initializer_list<PyObject*> operands);
+  /// Breaks when the program lets go of an object whose class has something to do then.
+  void require_no_finalizer(const Slot& dropped);
 
   bool is_stand_in(PyObject* object) { return heap_.is_stand_in(object); }
   /// The type that the program must see.
@@ -131,6 +152,7 @@ class Evaluator {
   void step();
   void unwind();
   bool somebody_handles(std::size_t base) const;
+  bool interrupted() const;
   void finish(Ref result);
   void dispatch_names(Frame& f, const Instruction& i);
 
@@ -170,6 +192,7 @@ class Evaluator {
   Ref super_attribute(PyObject* super_object, PyObject* name);
   void op_build(Frame& f, const Instruction& i);
   void op_extend(Frame& f, const Instruction& i);
+  bool extend_older(const Instruction& i);
   void op_unpack(Frame& f, const Instruction& i);
   void op_format(Frame& f, const Instruction& i);
   void op_match(Frame& f, const Instruction& i);
@@ -184,6 +207,8 @@ class Evaluator {
   void op_set_function_attribute(Frame& f, const Instruction& i);
   void op_exception(Frame& f, const Instruction& i);
   void op_raise(Frame& f, const Instruction& i);
+  void push_handled_exception();
+  void require_raised_here(PyObject* exception);
   void op_before_with(Frame& f);
   void op_return_generator(Frame& f);
   void op_yield(Frame& f);
@@ -217,9 +242,18 @@ class Evaluator {
   std::size_t instructions_ = 0;
   int nested_ = 0;
   const char* late_failure_ = nullptr;
+  std::size_t late_failure_at_ = 0;
+  struct LibraryState {
+    Ref setter, found, left;
+  };
+  std::vector<LibraryState> library_states_;
+  Ref handled_at_start_ = compat::handled_exception();
 
   bool recorder_takes(PyObject* callable);
 };
+
+/// Ends the run before the instruction that `CaptureOptions::stop_before` names. Never crosses a C frame: only the outermost run throws it.
+struct StopHere {};
 
 /// The evaluator of the capture that runs on this thread, or null. Callbacks from C code find it here.
 Evaluator* current_evaluator();

@@ -11,8 +11,7 @@ void Evaluator::op_exception(Frame& f, const Instruction& i) {
   switch (i.op) {
     case Op::push_exc_info: {
       Ref exception = pop();
-      Ref previous = compat::handled_exception();
-      push(previous ? std::move(previous) : Ref::borrow(Py_None));
+      push_handled_exception();
       compat::set_handled_exception(exception.get());
       push(std::move(exception));
       return;
@@ -30,11 +29,16 @@ void Evaluator::op_exception(Frame& f, const Instruction& i) {
       push(Ref::borrow(PyErr_GivenExceptionMatches(peek(1), classes.get()) ? Py_True : Py_False));
       return;
     }
-    case Op::reraise: compat::set_exception(pop()); throw PythonError();
+    case Op::reraise: {
+      Ref exception = pop();
+      require_raised_here(exception.get());
+      compat::set_exception(std::move(exception));
+      throw PythonError();
+    }
     case Op::with_except_start: {
       Ref exception = Ref::borrow(peek(1)), exit = Ref::borrow(peek(4));
-      Ref traceback = Ref::steal(PyException_GetTraceback(exception.get()));
-      push(call_now(exit.get(), {reinterpret_cast<PyObject*>(Py_TYPE(exception.get())), exception.get(), traceback ? traceback.get() : Py_None}));
+      Ref traceback = load_attribute(exception.get(), names().__traceback__);
+      push(call_now(exit.get(), {reinterpret_cast<PyObject*>(Py_TYPE(exception.get())), exception.get(), traceback.get()}));
       return;
     }
     default: break;
@@ -52,10 +56,28 @@ void Evaluator::op_exception(Frame& f, const Instruction& i) {
   push(std::move(exception));
 }
 
+/// Pushes what is being handled, which may be older than the call.
+void Evaluator::push_handled_exception() {
+  Ref handled = compat::handled_exception();
+  if (handled && !handled.is(handled_at_start())) {
+    push(std::move(handled));
+    return;
+  }
+  const SourceId source = heap_.sources().part(SourceKind::handled_exception, {});
+  if (handled) frame().stack.push_back({std::move(handled), source});
+  else push(heap_.enter(source, Py_None));
+}
+
+/// The traceback of an older exception must grow by frames that are real.
+void Evaluator::require_raised_here(PyObject* exception) {
+  if (!heap_.was_raised(exception)) throw GraphBreak("an exception that is older than the call is raised again");
+}
+
 void Evaluator::op_raise(Frame&, const Instruction& i) {
   if (i.arg == 0) {
     Ref handled = compat::handled_exception();
     if (!handled) throw GraphBreak("'raise' without an exception");
+    require_raised_here(handled.get());
     compat::set_exception(std::move(handled));
     throw PythonError();
   }

@@ -263,7 +263,7 @@ Ref Evaluator::throw_into_generator(PyObject* generator, Ref exception, Ref* res
   }
   // As unwinding would: the handler starts with the exception on its stack, and no sent value below it.
   f.stack.resize(handler->depth);
-  if (handler->push_lasti) f.stack.push_back({checked(PyLong_FromLong(f.current)), {}});
+  if (handler->push_lasti) f.stack.push_back({checked(PyLong_FromLong(f.instruction().unit)), {}});
   f.next = handler->target;
   return resume_generator(generator, heap_.born(exception), result);
 }

@@ -21,6 +21,23 @@ class GraphBreak : public std::exception {
   std::string hint_;
 };
 
+/// Ends the capture because an object cannot be made again by a template. The capture then stops before the instruction that made it, so that it
+/// is made for real.
+class Unbuildable : public GraphBreak {
+ public:
+  Unbuildable(PyObject* object, std::string reason) : GraphBreak(std::move(reason)), object_(object) {}
+  PyObject* object() const { return object_; }  // borrowed: only its address counts
+
+ private:
+  PyObject* object_;
+};
+
+/// Ends the capture because the program raises what it does not handle: it must be raised for real.
+class UnhandledException : public GraphBreak {
+ public:
+  using GraphBreak::GraphBreak;
+};
+
 /// Says that a Python exception is set. Thrown where the evaluator wants to unwind to the instruction that failed.
 class PythonError : public std::exception {
  public:

@@ -6,6 +6,7 @@
 #include "python/builtins/mutation.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
+#include "python/evaluator/operators.h"
 #include "python/heap/names.h"
 
 namespace tenon::python {
@@ -65,6 +66,8 @@ bool Evaluator::holds_number(PyObject* object) {
     if (holds_number(PySequence_Fast_GET_ITEM(object, at))) return true;
   return false;
 }
+
+binaryfunc operator_function(int operation) { return kOperators[operation]; }
 
 bool Evaluator::truth(PyObject* value) {
   if (value == Py_True) return true;
@@ -150,7 +153,16 @@ Ref Evaluator::binary(int operation, PyObject* left, PyObject* right) {
     mark_position();
     return heap_.adopt(checked(kOperators[operation](x.get(), y.get())));
   }
+  require_known_operands({left, right});
   return heap_.adopt(checked(kOperators[operation](left, right)));
+}
+
+void Evaluator::require_known_operands(std::initializer_list<PyObject*> operands) {
+  for (PyObject* operand : operands) {
+    const TypeTraits& traits = heap_.traits(operand);
+    const bool known = traits.atom || traits.identity || traits.role != Recorder::Role::other || traits.container != Container::none;
+    if (!known && heap_.source_of(operand)) throw GraphBreak(fmt::format("an operator of a {}", Py_TYPE(operand)->tp_name));
+  }
 }
 
 Ref Evaluator::compare(int operation, PyObject* left, PyObject* right) {
@@ -181,6 +193,8 @@ Ref Evaluator::compare(int operation, PyObject* left, PyObject* right) {
   require_no_python_methods(right, methods);
   if (stand_in)
     if (std::optional<Ref> result = operator_with_number(left, right, names.name, names.reflected)) return std::move(*result);
+  for (PyObject* operand : {left, right})
+    if (!stand_in && Py_TYPE(operand)->tp_richcompare != PyBaseObject_Type.tp_richcompare) require_known_operands({operand});
   if (left != right) heap_.found_different(left, right);  // objects without an __eq__ of their own are compared by identity
   Ref x = heap_.substitute(left), y = heap_.substitute(right);
   mark_position();
@@ -207,6 +221,7 @@ void Evaluator::op_unary(Frame&, const Instruction& i) {
     return;
   }
   const auto operation = i.op == Op::unary_negative ? PyNumber_Negative : i.op == Op::unary_positive ? PyNumber_Positive : PyNumber_Invert;
+  require_known_operands({value.get()});
   mark_position();
   push(heap_.adopt(checked(operation(value.get()))));
 }

@@ -44,14 +44,15 @@ Ref Evaluator::run(std::size_t base) {
     try {
       while (stopped_.size() == results) step();
     } catch (const PythonError&) {
-      if (!somebody_handles(base)) {
+      if (interrupted() || !somebody_handles(base)) {
+        if (interrupted() && base == 0) throw;
         Ref exception = compat::take_exception();
         if (base > 0) {  // whoever started this run may handle it
           while (frames_.size() > base) frames_.pop_back();
           compat::set_exception(std::move(exception));
           throw;
         }
-        throw GraphBreak(fmt::format("the call raises {}", type_and_text(exception.get())), "");
+        throw UnhandledException(fmt::format("the call raises {}", type_and_text(exception.get())));
       }
       unwind();
     }
@@ -59,6 +60,13 @@ Ref Evaluator::run(std::size_t base) {
   Ref result = std::move(stopped_.back());
   stopped_.pop_back();
   return result;
+}
+
+/// Whether the exception that is set comes from outside of the program: the user wants it to stop.
+bool Evaluator::interrupted() const {
+  if (!PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) return false;
+  const Op op = frames_.empty() ? Op::nop : frames_.back()->instruction().op;
+  return op != Op::raise_varargs && op != Op::reraise;
 }
 
 bool Evaluator::somebody_handles(std::size_t base) const {
@@ -72,12 +80,13 @@ bool Evaluator::somebody_handles(std::size_t base) const {
 /// Gives the exception that is set to the innermost handler. There is one.
 void Evaluator::unwind() {
   Ref exception = compat::take_exception();
+  heap_.raised(exception.get());
   while (true) {
     Frame& f = frame();
     if (const Handler* handler = f.code->handler_of(f.current)) {
       f.stack.resize(handler->depth);
-      if (handler->push_lasti) push(checked(PyLong_FromLong(f.current)));
-      push(heap_.born(exception));
+      if (handler->push_lasti) push(checked(PyLong_FromLong(f.instruction().unit)));
+      push(exception);
       f.keyword_names = {};
       f.next = handler->target;
       return;
@@ -98,8 +107,17 @@ Ref Evaluator::call_now(PyObject* callable, std::initializer_list<PyObject*> obj
   return call_now(callable, std::move(arguments));
 }
 
+/// An older object whose last reference may go here must go for real, in its turn among the other effects of the program.
+void Evaluator::require_no_finalizer(const Slot& dropped) {
+  PyObject* object = dropped.object.get();
+  if (object == nullptr || Py_TYPE(object)->tp_finalize == nullptr) return;
+  if (dropped.pending || heap_.source_of(object)) throw GraphBreak(fmt::format("a {}, which has a finalizer, is let go", Py_TYPE(object)->tp_name));
+}
+
 /// The innermost frame returns.
 void Evaluator::finish(Ref result) {
+  if (frame().kept && frames_.size() > 1)
+    for (const Slot& local : frame().locals) require_no_finalizer(local);
   std::unique_ptr<Frame> done = std::move(frames_.back());
   frames_.pop_back();
   switch (done->completion) {
@@ -118,13 +136,20 @@ std::vector<Ref> Evaluator::pop_many(int count) {
 
 void Evaluator::step() {
   Frame& f = frame();
+  if (nested_ == 1) {
+    if (heap_.now + 1 == options_.stop_before) throw StopHere{};
+    ++heap_.now;
+  }
   f.current = f.next++;
   ++instructions_;
   const Instruction& i = f.code->instructions[f.current];
   switch (i.op) {
     case Op::unsupported: throw GraphBreak(fmt::format("bytecode instruction number {} is not evaluated", i.arg));
     case Op::nop: return;
-    case Op::pop_top: f.stack.pop_back(); return;
+    case Op::pop_top:
+      require_no_finalizer(f.stack.back());
+      f.stack.pop_back();
+      return;
     case Op::push_null: f.stack.emplace_back(); return;
     case Op::copy: f.stack.push_back(f.stack[f.stack.size() - i.arg]); return;
     case Op::swap: std::swap(f.stack.back(), f.stack[f.stack.size() - i.arg]); return;
@@ -133,9 +158,13 @@ void Evaluator::step() {
     case Op::load_const: push(Ref::borrow(f.code->constant(i.arg))); return;
     case Op::load_fast: op_load_fast(f, i); return;
     case Op::load_fast_and_clear: f.stack.push_back(std::exchange(f.locals[i.arg], {})); return;
-    case Op::store_fast: f.locals[i.arg] = pop_slot(); return;
+    case Op::store_fast:
+      require_no_finalizer(f.locals[i.arg]);
+      f.locals[i.arg] = pop_slot();
+      return;
     case Op::delete_fast:
       if (!f.locals[i.arg].object) op_load_fast(f, i);  // raises
+      require_no_finalizer(f.locals[i.arg]);
       f.locals[i.arg] = {};
       return;
     case Op::to_bool: {

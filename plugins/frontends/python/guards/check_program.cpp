@@ -108,7 +108,7 @@ struct CheckProgram::Body {
     }
     for (std::uint32_t id = 1; id < count; ++id) {
       if (!needed[id] || source(id).parent) continue;
-      if (source(id).kind == SourceKind::argument) emit_fetch(id);
+      if (source(id).kind == SourceKind::argument || source(id).kind == SourceKind::handled_exception) emit_fetch(id);
       emit(id);
     }
     emit_relations();
@@ -230,6 +230,10 @@ struct CheckProgram::Body {
         return target;
       }
       case SourceKind::upcoming: return keep(upcoming_item(parent, wanted.index).release());
+      case SourceKind::handled_exception: {
+        PyObject* handled = PyErr_GetHandledException();
+        return keep(handled ? handled : Py_NewRef(Py_None));
+      }
       case SourceKind::argument: break;
     }
     return nullptr;

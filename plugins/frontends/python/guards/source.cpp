@@ -90,7 +90,7 @@ SourceId SourceTable::keyed(SourceKind kind, SourceId parent, PyObject* key) {
 
 bool SourceTable::from_argument(SourceId id) const {
   while (sources_[id.value].parent) id = sources_[id.value].parent;
-  return sources_[id.value].kind == SourceKind::argument;
+  return sources_[id.value].kind == SourceKind::argument || sources_[id.value].kind == SourceKind::handled_exception;
 }
 
 /// The name of the closed-over variable, where the cell belongs to a known function.
@@ -139,6 +139,7 @@ std::string SourceTable::describe(SourceId id) const {
     case SourceKind::method_self: return parent() + ".__self__";
     case SourceKind::weak_target: return parent() + "()";
     case SourceKind::upcoming: return fmt::format("item {} to come of {}", source.index, parent());
+    case SourceKind::handled_exception: return "sys.exception()";
   }
   return "?";
 }

@@ -29,6 +29,7 @@ enum class SourceKind : std::uint8_t {
   method_self,        // parent.__self__, of a Python method or of a bound C function
   weak_target,        // parent()
   upcoming,           // the item that the iterator gives after `index` others; it is not advanced
+  handled_exception,  // what is being handled where the segment begins, or None; has no parent
 };
 
 /// Names a source; 0 is none.

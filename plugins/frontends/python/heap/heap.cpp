@@ -97,7 +97,11 @@ void Heap::enter_bound_builtin(SourceId source, PyObject* object) {
 Ref Heap::adopt(Ref value) {
   PyObject* object = value.get();
   const TypeTraits& traits = types_.of(object);
-  if (traits.atom || traits.role == Recorder::Role::stand_in) return value;
+  if (traits.atom) return value;
+  if (traits.role == Recorder::Role::stand_in) {
+    made_.try_emplace(object, now);
+    return value;
+  }
   if (traits.role == Recorder::Role::tensor) {
     const auto found = known_.find(object);
     if (found == known_.end()) throw GraphBreak(fmt::format("a {} of unknown origin", Py_TYPE(object)->tp_name), "return it from an operation, or pass it as an argument");
@@ -107,7 +111,15 @@ Ref Heap::adopt(Ref value) {
     const auto found = known_.find(object);
     return found != known_.end() ? found->second.stand_in : value;
   }
-  if (known_.count(object) == 0 && !traits.identity) note_birth(object);  // C code makes no definitions
+  // C code makes no definitions, but it binds functions to values.
+  const bool definition = traits.identity && !(PyCFunction_Check(object) && !is_definition(PyCFunction_GET_SELF(object)));
+  if (known_.count(object) != 0 || definition) return value;
+  // Held by others too, it may be older than this moment; else an older entry is that of another object at the same address.
+  const auto before = born_.find(object);
+  const bool known_birth = before != born_.end() && Py_REFCNT(object) > 1;
+  const std::size_t birth = known_birth ? before->second : now;
+  note_birth(object);
+  born_[object] = birth;
   return value;
 }
 

@@ -36,6 +36,21 @@ class Heap {
     note_birth(object.get());
     return object;
   }
+  /// Declares an exception as raised here: its traceback names frames that are not real, so that it must not outlive the capture.
+  void raised(PyObject* exception) {
+    note_birth(exception);
+    raised_.insert(exception);
+  }
+  bool was_raised(PyObject* exception) const { return raised_.count(exception) != 0; }
+  /// The clock when the object, or the operation that a stand-in stands for, was made; 0 for all others.
+  std::size_t born_at(PyObject* object) const {
+    if (const auto found = born_.find(object); found != born_.end()) return found->second;
+    const auto found = made_.find(object);
+    return found == made_.end() ? 0 : found->second;
+  }
+  /// The clock of the capture: how many instructions of its outermost run have been started.
+  std::size_t now = 0;
+
   /// Where a known object was found; none for objects that were born here, for atoms and stand-ins.
   SourceId source_of(PyObject* object) const;
   bool is_born(PyObject* object) const { return born_.count(object) != 0; }
@@ -126,7 +141,7 @@ class Heap {
   void guard_keys(SourceId source, PyObject* dict);
   void guard_items_of_set(SourceId source, PyObject* items);
   void note_birth(PyObject* object) {
-    born_.insert(object);
+    born_[object] = now;
     for (auto& branch : branches_) branch.insert(object);
   }
   void require_in_branch(PyObject* object, const char* what) const;
@@ -139,7 +154,9 @@ class Heap {
   std::unordered_map<PyObject*, Known> known_;
   /// Addresses, not references: finalizers must run when the program drops an object. An address that is used again belongs to an
   /// object made later in the same capture, because older objects keep theirs: it is born here too.
-  std::unordered_set<PyObject*> born_;
+  std::unordered_map<PyObject*, std::size_t> born_;
+  std::unordered_map<PyObject*, std::size_t> made_;  // results of operations
+  std::unordered_set<PyObject*> raised_;
   std::unordered_set<PyObject*> exposed_;
   std::unordered_map<PyObject*, PyObject*> reals_;  // stand-in -> real; both held by known_
   std::vector<std::function<void()>> undo_;

@@ -26,7 +26,7 @@ bool is_plain_class(PyTypeObject* type) {
 }
 
 [[noreturn]] void cannot_build(PyObject* object) {
-  throw GraphBreak(fmt::format("the result holds a {}, which cannot be built again", Py_TYPE(object)->tp_name));
+  throw Unbuildable(object, fmt::format("a {} cannot be built again by later calls", Py_TYPE(object)->tp_name));
 }
 
 }  // namespace
@@ -146,6 +146,7 @@ std::uint32_t Snapshot::other(PyObject* object, const TypeTraits& traits) {
   }
   if (traits.iterator) return iterator(object);
   if (heap_.is_born(as_object(type))) cannot_build(object);
+  if (heap_.was_raised(object)) cannot_build(object);  // its traceback
   if (PyExceptionInstance_Check(object) && !PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(PyExc_BaseExceptionGroup))) return shell(object, Kind::exception);
   if (traits.python_class && is_plain_class(type)) return shell(object, Kind::instance);
   cannot_build(object);

@@ -195,8 +195,9 @@ Ref TensorRecorder::stand_in_for_twin(PyObject* twin, ir::ValueId value, const F
   if (spec.dtype != type.dtype || spec.shape != x_symbols.values(type.shape))
     throw GraphBreak(fmt::format("{}: the op gives {}[{}], the library {}", function.name, name_of(type.dtype), fmt::join(x_symbols.values(type.shape), ", "),
                                  spec.describe()));
-  // The twin of a NumPy scalar is a 0-d array, whose copy is an array; the scalar's own is a scalar.
-  if (function.name == "numpy.ndarray.copy" && x_stand_ins[operands.front()].kind == TensorKind::scalar) set_result_type(spec, function, true);
+  // The twin of a scalar is an array; these methods of a scalar give a scalar.
+  const bool of_scalar = operands.size() == 1 && x_stand_ins[operands.front()].kind == TensorKind::scalar;
+  if (of_scalar && (function.name == "numpy.ndarray.copy" || function.name == "numpy.ndarray.astype")) set_result_type(spec, function, true);
   const TwinPlace place = place_of_twin(twin);
   const auto storage = spec.kind == TensorKind::scalar ? std::nullopt : x_stand_ins.storage_at(place);
   if (!storage) {

@@ -18,7 +18,8 @@ std::uint32_t TensorRecorder::output(PyObject* stand_in) {
   for (std::uint32_t i = 0; i < x_outputs.size(); ++i)
     if (x_outputs[i].is(stand_in)) return i;
   if (is_symbolic_int(stand_in)) x_symbols.compute(*integer_of(stand_in));
-  else if (!is_symbolic_scalar(stand_in)) x_stand_ins.require(stand_in);
+  else if (!is_symbolic_scalar(stand_in) && x_stand_ins[x_stand_ins.require(stand_in)].counts_apart)
+    throw Unbuildable(stand_in, "a tensor read as `.data`, whose writes torch counts apart, leaves the graph");
   x_outputs.push_back(Ref::borrow(stand_in));
   return static_cast<std::uint32_t>(x_outputs.size() - 1);
 }

@@ -1,0 +1,55 @@
+// A place where captures of a function begin: its start, or a continuation after a graph break. Holds the entries compiled there.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "python/call/cache_entry.h"
+#include "python/resume/live_chain.h"
+#include "python/symbols/number_facts.h"
+
+namespace tenon::python {
+
+/// Needs the GIL. Stays where it is as long as its FunctionCache lives.
+class CapturePoint {
+ public:
+  /// The start of the function.
+  CapturePoint() = default;
+  /// A continuation at the frames of a chain.
+  CapturePoint(const LiveChain& chain, const ChainSlots& slots);
+  CapturePoint(const CapturePoint&) = delete;
+  CapturePoint& operator=(const CapturePoint&) = delete;
+  ~CapturePoint() { clear(); }
+
+  /// Whether a chain is at this continuation: the same instructions of the same code, with the same slots bound.
+  bool is_at(const LiveChain& chain, const ChainSlots& slots) const;
+  static std::size_t hash(const LiveChain& chain);
+
+  /// The entry that holds for these values, or null. The one found comes first from then on.
+  CacheEntry* find(const TorchState& state, const CallArguments& values);
+  /// Takes over an entry.
+  void add(CacheEntry* entry) { x_entries.insert(x_entries.begin(), entry); }
+  const std::vector<CacheEntry*>& entries() const { return x_entries; }
+  void clear();
+
+  /// Where in the program, for messages: empty for the start of the function.
+  std::string describe() const;
+  bool is_start() const { return x_links.empty(); }
+
+  std::size_t failures = 0;     // captures here that left no segment
+  bool limit_reported = false;
+  NumberHistory numbers;        // that captures here have seen
+
+ private:
+  struct Link {
+    Ref code;
+    int instruction;
+    Completion completion;
+    int stack_size;
+  };
+  std::vector<Link> x_links;
+  std::vector<std::uint64_t> x_bound;
+  std::vector<CacheEntry*> x_entries;  // most recently used first
+};
+
+}  // namespace tenon::python

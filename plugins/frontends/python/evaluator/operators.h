@@ -1,0 +1,11 @@
+// CPython's binary operators by number.
+#pragma once
+
+#include <Python.h>
+
+namespace tenon::python {
+
+/// The function of BINARY_OP's argument: the plain operators, then the in-place ones.
+binaryfunc operator_function(int operation);
+
+}  // namespace tenon::python

@@ -1,0 +1,195 @@
+#include "python/resume/live_chain.h"
+
+#include "python/compat/object_layout.h"
+#include "python/resume/real_instruction.h"
+
+namespace tenon::python {
+namespace {
+
+const DecodedCode& decoded_code(compat::RealFrame* frame) { return decoded(compat::code_of(frame)); }
+
+/// Whether CPython has an instruction of its own there. The second half of a fused pair has none.
+bool starts_a_code_unit(const DecodedCode& code, int instruction) {
+  return instruction == 0 || code.instructions[instruction].unit != code.instructions[instruction - 1].unit;
+}
+
+void push_on(compat::RealFrame* frame, Ref value) {
+  const int size = compat::stack_size(frame);
+  compat::slots_of(frame)[compat::code_of(frame)->co_nlocalsplus + size] = value.release();
+  compat::set_stack_size(frame, size + 1);
+}
+
+void cut_stack(compat::RealFrame* frame, int depth) {
+  for (int size = compat::stack_size(frame); size > depth; --size) {
+    Ref dropped = Ref::steal(compat::slots_of(frame)[compat::code_of(frame)->co_nlocalsplus + size - 1]);
+    compat::set_stack_size(frame, size - 1);
+  }
+}
+
+/// Gives a frame the slots that a segment has left.
+void write_slots(compat::RealFrame* frame, const BreakState::FrameState& state, const std::vector<Ref>& objects) {
+  PyObject** slots = compat::slots_of(frame);
+  const int locals = compat::code_of(frame)->co_nlocalsplus, before = compat::stack_size(frame);
+  std::vector<Ref> dropped;  // last, when the frame is whole again: finalizers may look at it
+  for (int entry = state.stack_size; entry < before; ++entry) dropped.push_back(Ref::steal(slots[locals + entry]));
+  for (const BreakState::Write& write : state.writes) {
+    PyObject* value = write.node == BreakState::kUnbound ? nullptr : Ref(objects[write.node]).release();
+    const bool is_new = static_cast<int>(write.slot) >= locals + before;
+    PyObject* old = std::exchange(slots[write.slot], value);
+    if (!is_new && old) dropped.push_back(Ref::steal(old));
+  }
+  compat::set_stack_size(frame, state.stack_size);
+}
+
+}  // namespace
+
+LiveChain::LiveChain() : handled_before_(compat::handled_exception()) { links_.reserve(8); }
+
+LiveChain::~LiveChain() {
+  while (!links_.empty()) pop();
+  compat::set_handled_exception(handled_before_.get());
+}
+
+bool LiveChain::settle(const BreakState& stop, std::vector<Ref> objects) {
+  const auto object = [&](std::uint32_t node) { return node == BreakState::kUnbound ? Ref() : objects[node]; };
+  std::size_t kept = 0;
+  while (kept < stop.frames.size() && stop.frames[kept].kept) ++kept;
+  while (depth() > kept) pop();
+  for (std::size_t at = 0; at < stop.frames.size(); ++at) {
+    const BreakState::FrameState& state = stop.frames[at];
+    if (at >= kept) {
+      compat::RealFrame* frame = compat::push_frame(state.function.get());
+      if (frame == nullptr) return false;
+      links_.push_back({frame, state.instruction, state.completion, object(state.completion_object)});
+    }
+    links_[at].instruction = state.instruction;
+    show_position(links_[at], compat::Position::running);
+    write_slots(links_[at].frame, state, objects);
+  }
+  if (stop.handled) compat::set_handled_exception(object(*stop.handled).get());
+  return true;
+}
+
+ChainStart LiveChain::start() const {
+  ChainStart start;
+  for (const Link& link : links_) start.frames.push_back({compat::function_of(link.frame), link.instruction, link.completion, compat::stack_size(link.frame)});
+  return start;
+}
+
+void LiveChain::pop() {
+  compat::pop_frame(links_.back().frame);
+  links_.pop_back();
+}
+
+void LiveChain::show_position(Link& link, compat::Position position) {
+  compat::set_position(link.frame, decoded_code(link.frame).instructions[link.instruction].unit, position);
+}
+
+Progress LiveChain::step(PyObject* keyword_names, Ref& result) {
+  Link& link = innermost();
+  show_position(link, compat::Position::running);
+  RealInstruction instruction(link.frame, decoded_code(link.frame), link.instruction);
+  switch (instruction.run(keyword_names)) {
+    case Effect::next:
+      link.instruction = instruction.following;
+      show_position(link, compat::Position::next);
+      return Progress::goes_on;
+    case Effect::raised: return unwind(true);
+    case Effect::reraised: return unwind(false);
+    case Effect::returned: return leave(std::move(instruction.result), result);
+    case Effect::unknown: break;
+  }
+  result = Ref::steal(finish());
+  return result ? Progress::returned : Progress::raised;
+}
+
+/// The innermost frame ends with a value.
+Progress LiveChain::leave(Ref value, Ref& result) {
+  const Completion completion = innermost().completion;
+  Ref object = std::move(innermost().completion_object);
+  pop();
+  if (completion == Completion::push_object && !value.is(Py_None)) {
+    PyErr_Format(PyExc_TypeError, "__init__() should return None, not '%.200s'", Py_TYPE(value.get())->tp_name);
+    return links_.empty() ? Progress::raised : unwind(true);
+  }
+  if (links_.empty()) {
+    result = completion == Completion::push_object ? std::move(object) : std::move(value);
+    return Progress::returned;
+  }
+  Link& caller = innermost();
+  if (completion != Completion::discard) push_on(caller.frame, completion == Completion::push_object ? std::move(object) : std::move(value));
+  ++caller.instruction;
+  show_position(caller, compat::Position::next);
+  return Progress::goes_on;
+}
+
+Progress LiveChain::unwind(bool add_entry) {
+  while (true) {
+    Link& link = innermost();
+    if (add_entry) compat::add_traceback_entry();
+    const DecodedCode& code = decoded_code(link.frame);
+    if (const Handler* handler = code.handler_of(link.instruction)) {
+      Ref exception = compat::take_exception();
+      const int unit = code.instructions[link.instruction].unit, target = handler->target;
+      const bool wants_unit = handler->push_lasti;
+      cut_stack(link.frame, handler->depth);
+      if (wants_unit) push_on(link.frame, Ref::steal(PyLong_FromLong(unit)));
+      push_on(link.frame, std::move(exception));
+      link.instruction = target;
+      show_position(link, compat::Position::next);
+      return Progress::goes_on;
+    }
+    pop();
+    if (links_.empty()) return Progress::raised;
+    add_entry = true;
+  }
+}
+
+PyObject* LiveChain::finish() {
+  Ref result;
+  while (true) {
+    Link& link = innermost();
+    if (!starts_a_code_unit(decoded_code(link.frame), link.instruction)) {
+      const Progress progress = step(nullptr, result);
+      if (progress == Progress::goes_on) continue;
+      return progress == Progress::returned ? result.release() : nullptr;
+    }
+    show_position(link, compat::Position::next);
+    compat::RealFrame* frame = link.frame;
+    const Completion completion = link.completion;
+    Ref object = std::move(link.completion_object);
+    links_.pop_back();
+    Ref value = Ref::steal(compat::finish_frame(frame));
+    if (value && completion == Completion::push_object) {
+      if (!value.is(Py_None)) {
+        PyErr_Format(PyExc_TypeError, "__init__() should return None, not '%.200s'", Py_TYPE(value.get())->tp_name);
+        value = {};
+      } else {
+        value = std::move(object);
+      }
+    }
+    if (links_.empty()) return value.release();
+    if (!value) {
+      if (unwind(true) == Progress::raised) return nullptr;
+      continue;
+    }
+    if (completion != Completion::discard) push_on(innermost().frame, std::move(value));
+    ++innermost().instruction;
+  }
+}
+
+void ChainSlots::gather(const LiveChain& chain) {
+  values.clear();
+  bound.clear();
+  for (std::size_t depth = 0; depth < chain.depth(); ++depth) {
+    const LiveChain::Link& link = chain[depth];
+    PyObject** slots = compat::slots_of(link.frame);
+    const int count = compat::code_of(link.frame)->co_nlocalsplus + compat::stack_size(link.frame);
+    values.insert(values.end(), slots, slots + count);
+    if (link.completion == Completion::push_object) values.push_back(link.completion_object.get());
+  }
+  bound.resize((values.size() + 63) / 64);
+  for (std::size_t at = 0; at < values.size(); ++at) bound[at / 64] |= static_cast<std::uint64_t>(values[at] != nullptr) << (at % 64);
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,268 @@
+"""Branches, loops and calls that depend on values: what lies around the break is compiled, and shared."""
+import numpy as np
+import pytest
+
+import tenon
+
+UP, DOWN = np.arange(1.0, 6.0), -np.arange(1.0, 6.0)
+
+
+def test_branches_share_their_prefix(graphs):
+    def fn(a, b):
+        x = a / (np.abs(a) + 1)
+        if b.sum() < 0:
+            b = b * -1
+        return x * b
+
+    compiled, up = tenon.compile(fn, backend=graphs), UP + 1
+    np.testing.assert_allclose(compiled(UP, up), fn(UP, up))
+    assert len(graphs.seen) == 2
+    np.testing.assert_allclose(compiled(UP, DOWN), fn(UP, DOWN))
+    assert len(graphs.seen) == 3
+    for b in (up, DOWN):
+        np.testing.assert_allclose(compiled(UP, b), fn(UP, b))
+    assert len(graphs.seen) == 3
+
+
+def test_nested_branches(breaks):
+    def fn(a):
+        if a.sum() > 0:
+            a = a + 1
+            if a.max() > 3:
+                return a * 2, "large"
+            return a, "small"
+        return -a, "negative"
+
+    assert breaks(fn, (UP,), (DOWN,), (UP / 9,)) <= 5
+
+
+@pytest.mark.parametrize("test", [lambda a: a.sum() > 0 and a.min() > 2, lambda a: a.sum() > 0 or a.max() < -2, lambda a: not a.sum() > 0,
+                                  lambda a: 1 if a.sum() > 0 else 2, lambda a: 0 < a.min() < 3, lambda a: bool(a.sum() > 0)])
+def test_expressions_of_truth(breaks, test):
+    breaks(lambda a: (test(a + 1), a * 2), (UP,), (DOWN,), (UP + 9,), (DOWN - 9,))
+
+
+def test_a_break_in_a_call(breaks):
+    def inner(v):
+        v = v * 3
+        if v.sum() > 0:
+            v = v - 1
+        return np.maximum(v, 0)
+
+    def outer(x):
+        return inner(x + 1) * 2
+
+    assert breaks(outer, (UP,), (DOWN,)) <= 4
+
+
+def test_a_break_three_calls_deep_with_every_kind_of_argument(breaks):
+    def third(v, /, *rest, scale=2.0, **more):
+        print(end="")
+        return v * scale + sum(rest) + more["offset"]
+
+    def second(v, w):
+        return third(v, w, w * 2, offset=1.0) - v
+
+    def first(v):
+        return [second(v, v + 1), second(v, v - 1)]
+
+    breaks(first, (UP,))
+
+
+def test_a_loop_gives_a_handful_of_graphs(breaks):
+    def fn(x):
+        for _ in range(60):
+            x = x * 1.01
+            if x.sum() > 1e6:
+                break
+        return x
+
+    assert breaks(fn, (UP,)) <= 4
+
+
+def test_leaving_a_loop_early(breaks):
+    def fn(x):
+        count = 0
+        while x.sum() < 100:
+            x = x * 2
+            count += 1
+            if count > 3:
+                break
+        else:
+            x = x + 1
+        return x, count
+
+    breaks(fn, (UP,), (UP * 100,), (UP * 5,))
+
+
+def test_loops_over_containers(breaks):
+    def fn(items, table):
+        total = items[0] * 0
+        for n, item in enumerate(items):
+            print(end="")
+            total = total + item * n
+        for key, value in table.items():
+            print(end="")
+            total = total + value * len(key)
+        for one, other in zip(items, items[1:]):
+            if (one - other).sum() > 0:
+                total = total + 1
+        return total
+
+    breaks(fn, ([UP, DOWN, UP * 2], {"one": UP, "three": DOWN}))
+
+
+def test_comprehensions(breaks):
+    def fn(items):
+        def loud(x):
+            print(end="")
+            return x + 1
+
+        return [loud(x) * 2 for x in items if x.sum() > 0], {n: loud(x) for n, x in enumerate(items)}, {int(x.sum()) for x in items}
+
+    breaks(fn, ([UP, DOWN, UP * 3],))
+
+
+def test_generators_that_are_consumed(breaks):
+    def produce(x):
+        for n in range(4):
+            print(end="")
+            yield x * n
+        return "done"
+
+    def relay(x):
+        result = yield from produce(x)
+        yield x - 1, result
+
+    def fn(x):
+        total = x
+        for value in produce(x):
+            total = total + value
+            if total.sum() > 50:
+                total = total / 2
+        return total, list(relay(x)), sum(v.sum() for v in produce(x))
+
+    breaks(fn, (UP,))
+
+
+def test_a_generator_that_is_left_in_the_middle(breaks):
+    log = []
+
+    def produce(x):
+        try:
+            for n in range(9):
+                yield x * n
+        finally:
+            log.append("closed")
+
+    def fn(x):
+        for value in produce(x):
+            if value.sum() > 20:
+                break
+        print(end="")
+        return value + 1
+
+    breaks(fn, (UP,))
+    assert len(log) == 6
+
+
+def test_methods_and_constructors(breaks):
+    class Base:
+        def __init__(self, x):
+            print(end="")
+            self.x = x * 2
+
+        def grow(self, by):
+            if self.x.sum() > by:
+                self.x = self.x + by
+            return self
+
+    class Child(Base):
+        def __init__(self, x):
+            super().__init__(x)
+            self.y = self.x + 1
+            if self.y.sum() > 0:
+                self.sign = 1
+
+        @property
+        def both(self):
+            print(end="")
+            return self.x + self.y
+
+    def fn(x):
+        child = Child(x)
+        return child.grow(3).both, child.x, getattr(child, "sign", 0)
+
+    breaks(fn, (UP,), (DOWN,))
+
+
+def test_closures_across_a_break(breaks):
+    def fn(x):
+        scale, calls = 2.0, []
+
+        def apply(v):
+            nonlocal scale
+            calls.append(len(calls))
+            scale += 1
+            print(end="")
+            return v * scale
+
+        first = apply(x)
+        scale *= 10
+        return apply(first), scale, calls
+
+    breaks(fn, (UP,))
+
+
+def test_disabled_functions_and_explicit_breaks(breaks):
+    @tenon.disable
+    def helper(v, *, k=1):
+        return v * 5 + k
+
+    def fn(x):
+        x = x + 1
+        tenon.graph_break()
+        return helper(x, k=2) + helper(x)
+
+    assert breaks(fn, (UP,)) == 2
+
+
+def test_every_instruction_that_C_code_may_refuse(breaks):
+    class Strange:
+        """Operators, items, attributes and iteration in C that the evaluator does not look into."""
+
+        import array
+
+        def __new__(cls):
+            return cls.array.array("d", [1.0, 2.0, 3.0])
+
+    def fn(x):
+        box = Strange()
+        box[0] = 5.0
+        box += box[:1]
+        del box[1]
+        first, *rest = box
+        inside = 3.0 in box
+        text = f"{box!r:>30}|{len(box)}"
+        return x * first + sum(rest), box == box, -box[0], inside, text, [v for v in box], (*box, 1), {**{"a": box.typecode}}
+
+    breaks(fn, (UP,))
+
+
+def test_recursion_is_bounded(breaks):
+    def down(x, n):
+        print(end="")
+        return x if n == 0 else down(x + 1, n - 1) * 2
+
+    breaks(lambda x: down(x, 30), (UP,), fallbacks=None, settled=False)
+    before = tenon.stats()["graphs"]
+    assert before < 40
+
+
+def test_a_comprehension_and_a_lambda_with_defaults_after_a_break(breaks):
+    def fn(x):
+        print(end="")
+        pick = lambda v, k=3, *, m=2: v * k + m
+        return [pick(x, n) for n in (1, 2)], pick(x), (lambda: x)()
+
+    breaks(fn, (UP,))

@@ -1,0 +1,136 @@
+"""Counters, logs, and what happens past a limit."""
+import numpy as np
+import pytest
+
+import tenon
+
+UP = np.arange(1.0, 6.0)
+
+
+def test_a_break_is_counted_once_and_its_call_does_not_fall_back():
+    def fn(x):
+        y = x + 1
+        print(end="")
+        return y * 2
+
+    compiled = tenon.compile(fn)
+    for _ in range(5):
+        np.testing.assert_allclose(compiled(UP), fn(UP))
+    stats = tenon.stats()
+    assert (stats["graphs"], stats["graph_breaks"], stats["eager_fallbacks"], stats["recompiles"], stats["calls"]) == (2, 1, 0, 0, 5)
+
+
+def test_variants_of_a_continuation_have_a_limit(capfd):
+    def fn(x, n):
+        y = x + 1
+        print(end="")
+        return y * n.count("a")
+
+    compiled = tenon.compile(fn)
+    for n in range(40):
+        np.testing.assert_allclose(compiled(UP, "a" * n), (UP + 1) * n)
+    assert capfd.readouterr().err.count("recompile limit") == 1
+    assert 0 < tenon.stats()["eager_fallbacks"] < 40
+
+
+def test_past_the_limit_the_rest_runs_natively_with_its_handlers():
+    def fn(x, n):
+        y = x + 1
+        try:
+            print(end="")
+            y = y * len(n)
+            if len(n) % 3 == 0:
+                raise KeyError(n)
+        except KeyError as error:
+            y = y - len(error.args)
+        return y
+
+    compiled = tenon.compile(fn)
+    for n in range(40):
+        np.testing.assert_allclose(compiled(UP, "b" * n), fn(UP, "b" * n))
+
+
+def test_fullgraph_refuses_before_anything_has_run(capsys):
+    def fn(x):
+        seen.append(1)
+        print("half way")
+        return x * 2
+
+    seen = []
+    with pytest.raises(tenon.GraphBreakError, match="print"):
+        tenon.compile(fn, fullgraph=True)(UP)
+    assert seen == [] and capsys.readouterr().out == ""
+
+
+def test_fullgraph_lets_the_programs_own_exceptions_out():
+    def fn(x):
+        y = x + 1
+        raise LookupError("mine")
+
+    with pytest.raises(LookupError, match="mine"):
+        tenon.compile(fn, fullgraph=True)(UP)
+
+
+def test_explain_reports_all_segments():
+    def inner(x):
+        print(end="")
+        return x - 1
+
+    def fn(x):
+        y = inner(x + 1)
+        if y.sum() > 0:
+            y = y * 2
+        return y
+
+    report = tenon.explain(fn)(UP)
+    assert (report.graph_count, report.graph_break_count) == (3, 2)
+    np.testing.assert_allclose(report.result, fn(UP))
+    first, second = report.break_reasons
+    assert [frame.name for frame in first.user_stack] == ["fn", "inner"] and first.user_stack[-1].line == 'print(end="")'
+    assert second.user_stack[-1].line == "if y.sum() > 0:" and second.hint
+
+
+def test_breaks_are_logged_with_their_line(capfd):
+    tenon.set_logs(graph_breaks=True)
+
+    def fn(x):
+        y = x + 1
+        print(end="")
+        return y
+
+    compiled = tenon.compile(fn)
+    compiled(UP), compiled(UP)
+    text = capfd.readouterr().err
+    assert text.count("graph break") == 1 and 'print(end="")' in text and __file__ in text
+
+
+def test_a_failing_backend_in_a_continuation_is_seen_by_cleanup():
+    def backend(graph, inputs):
+        if any("multiply" in op for op in graph.op_names):
+            raise RuntimeError("no products")
+        return graph.forward
+
+    def fn(x):
+        try:
+            y = x + 1
+            print(end="")
+            return y * 2
+        finally:
+            log.append("cleaned")
+
+    log = []
+    with pytest.raises(tenon.CompileError, match="no products|failed to compile"):
+        tenon.compile(fn, backend=backend)(UP)
+    assert log == ["cleaned"]
+
+
+def test_sizes_that_change_after_a_break():
+    def fn(x):
+        y = x + 1
+        print(end="")
+        return y[: len(y) // 2] * 2
+
+    compiled = tenon.compile(fn)
+    for n in (4, 6, 8, 4, 6, 10):
+        x = np.arange(float(n))
+        np.testing.assert_allclose(compiled(x), fn(x))
