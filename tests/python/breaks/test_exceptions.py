@@ -307,3 +307,42 @@ def test_an_interrupt_leaves_objects_right(monkeypatch):
             except KeyboardInterrupt:
                 pass
             assert Box.items == [1, 2]
+
+
+def test_a_traceback_that_is_handed_on_stays_in_the_graph():
+    class Scope:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, kind, value, traceback):
+            self.had = traceback is not None and value.__traceback__ is traceback
+            return True
+
+    def fn(x):
+        scope = Scope()
+        with scope:
+            x = x + 1
+            raise Oops(1)
+        return x * 2, scope.had
+
+    got = tenon.compile(fn, fullgraph=True)(UP)
+    assert np.array_equal(got[0], fn(UP)[0]) and got[1] is True
+
+
+def test_a_traceback_that_is_looked_into_is_eagers(breaks):
+    class Scope:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, kind, value, traceback):
+            self.lines = [entry.tb_lineno for entry in walk(traceback)]
+            return True
+
+    def fn(x):
+        scope = Scope()
+        with scope:
+            x = x + 1
+            raise Oops(1)
+        return x * 2, scope.lines
+
+    breaks(fn, (UP,))

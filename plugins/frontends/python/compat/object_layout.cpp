@@ -2,6 +2,8 @@
 
 #include <structmember.h>
 
+extern "C" PyAPI_FUNC(void) _PyTraceback_Add(const char* function, const char* file, int line);  // 3.13 no longer shows it
+
 namespace tenon::python::compat {
 
 PyObject* instance_dict(PyObject* object) {
@@ -44,6 +46,15 @@ Ref handled_exception() {
 }
 
 void set_handled_exception(PyObject* exception_or_null) { PyErr_SetHandledException(exception_or_null); }
+
+Ref traceback_of(PyObject* exception) {
+  Ref traceback = Ref::steal(PyException_GetTraceback(exception));
+  if (traceback) return traceback;
+  set_exception(Ref::borrow(exception));
+  _PyTraceback_Add("capture", "<tenon>", 1);
+  take_exception();
+  return Ref::steal(PyException_GetTraceback(exception));
+}
 
 PyObject* type_dict(PyTypeObject* type) {
 #if PY_VERSION_HEX >= 0x030C0000

@@ -58,6 +58,9 @@ void set_exception(Ref exception);
 Ref handled_exception();
 void set_handled_exception(PyObject* exception_or_null);
 
+/// The traceback of an exception; where it has none, one entry that names no frame of the program is made first. `exception` must not be set.
+Ref traceback_of(PyObject* exception);
+
 /// The attributes that a type itself defines, borrowed.
 PyObject* type_dict(PyTypeObject* type);
 

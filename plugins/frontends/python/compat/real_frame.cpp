@@ -1,12 +1,15 @@
 #include "python/compat/real_frame.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 #include "python/compat/object_layout.h"
 
 // CPython declares its frames in headers that C++ cannot include: the parts that are used are repeated here, and tried by the self-test.
 namespace tenon::python::compat {
+
+using CodeUnit = std::uint16_t;  // `_Py_CODEUNIT`
 
 /// `_PyInterpreterFrame` of CPython's pycore_frame.h.
 struct RealFrame {
@@ -18,7 +21,7 @@ struct RealFrame {
   PyObject* code;
   PyObject* frame_object;
   RealFrame* previous;
-  _Py_CODEUNIT* position;  // one before the instruction that runs next
+  CodeUnit* position;  // one before the instruction that runs next
   int stack_top;
   bool is_entry;
   char owner;
@@ -30,7 +33,7 @@ struct RealFrame {
   PyObject* builtins;
   PyObject* locals;
   PyObject* frame_object;
-  _Py_CODEUNIT* position;  // 3.12: one before the instruction that runs next; 3.13: the instruction that runs
+  CodeUnit* position;  // 3.12: one before the instruction that runs next; 3.13: the instruction that runs
   int stack_top;
   std::uint16_t return_offset;
   char owner;
@@ -188,7 +191,7 @@ void set_position(RealFrame* frame, int unit, Position position) {
 #else
   (void)position;
 #endif
-  frame->position = _PyCode_CODE(code_of(frame)) + unit;
+  frame->position = reinterpret_cast<CodeUnit*>(code_of(frame)->co_code_adaptive) + unit;
 }
 
 void add_traceback_entry() {

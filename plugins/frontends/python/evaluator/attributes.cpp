@@ -53,7 +53,10 @@ std::optional<Ref> Evaluator::find_attribute(PyObject* owner, PyObject* name) {
     if (std::optional<Ref> found = unless_missing([&] { return heap_.adopt(checked(PyObject_GetAttr(owner, name))); })) return found;
     return attribute_of_real_tensor(owner, name);
   }
-  if (name == names().__traceback__ && heap_.was_raised(owner)) throw Unbuildable(owner, "the traceback of an exception is read");
+  if (heap_.was_raised(owner)) {
+    if (PyTraceBack_Check(owner)) throw Unbuildable(owner, "the traceback of an exception is read");
+    if (name == names().__traceback__) return traceback_of(owner);
+  }
   if (traits.atom) return unless_missing([&] { return heap_.adopt(checked(PyObject_GetAttr(owner, name))); });
   // Modules of a class of their own (torch.backends.cudnn) go the way of any instance.
   if (PyModule_CheckExact(owner)) return unless_missing([&] { return attribute_of_module(owner, name); });

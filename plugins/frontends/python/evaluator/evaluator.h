@@ -208,7 +208,8 @@ class Evaluator {
   void op_exception(Frame& f, const Instruction& i);
   void op_raise(Frame& f, const Instruction& i);
   void push_handled_exception();
-  void require_raised_here(PyObject* exception);
+  Ref traceback_of(PyObject* exception);
+  void require_born_here(PyObject* exception);
   void op_before_with(Frame& f);
   void op_return_generator(Frame& f);
   void op_yield(Frame& f);

@@ -31,7 +31,7 @@ void Evaluator::op_exception(Frame& f, const Instruction& i) {
     }
     case Op::reraise: {
       Ref exception = pop();
-      require_raised_here(exception.get());
+      require_born_here(exception.get());
       compat::set_exception(std::move(exception));
       throw PythonError();
     }
@@ -68,16 +68,24 @@ void Evaluator::push_handled_exception() {
   else push(heap_.enter(source, Py_None));
 }
 
+/// The traceback of an exception that was raised here. It can be handed on, not looked into: its frames are not the program's.
+Ref Evaluator::traceback_of(PyObject* exception) {
+  Ref traceback = compat::traceback_of(exception);
+  if (!traceback) return Ref::borrow(Py_None);
+  heap_.raised(traceback.get());
+  return traceback;
+}
+
 /// The traceback of an older exception must grow by frames that are real.
-void Evaluator::require_raised_here(PyObject* exception) {
-  if (!heap_.was_raised(exception)) throw GraphBreak("an exception that is older than the call is raised again");
+void Evaluator::require_born_here(PyObject* exception) {
+  if (!heap_.is_born(exception)) throw GraphBreak("an exception that is older than the call is raised again");
 }
 
 void Evaluator::op_raise(Frame&, const Instruction& i) {
   if (i.arg == 0) {
     Ref handled = compat::handled_exception();
     if (!handled) throw GraphBreak("'raise' without an exception");
-    require_raised_here(handled.get());
+    require_born_here(handled.get());
     compat::set_exception(std::move(handled));
     throw PythonError();
   }

@@ -243,6 +243,7 @@ Ref Evaluator::resume_generator(PyObject* generator, Ref value, Ref* result) {
 }
 
 Ref Evaluator::throw_into_generator(PyObject* generator, Ref exception, Ref* result) {
+  if (heap_.source_of(exception.get())) throw GraphBreak("an exception that is older than the call is thrown into a generator");
   std::unique_ptr<Frame>& suspended = generator_frame(generator);
   if (!suspended) {
     compat::set_exception(std::move(exception));
@@ -261,11 +262,12 @@ Ref Evaluator::throw_into_generator(PyObject* generator, Ref exception, Ref* res
     compat::set_exception(std::move(exception));
     throw PythonError();
   }
+  heap_.raised(exception.get());
   // As unwinding would: the handler starts with the exception on its stack, and no sent value below it.
   f.stack.resize(handler->depth);
   if (handler->push_lasti) f.stack.push_back({checked(PyLong_FromLong(f.instruction().unit)), {}});
   f.next = handler->target;
-  return resume_generator(generator, heap_.born(exception), result);
+  return resume_generator(generator, std::move(exception), result);
 }
 
 /// The handler of `yield from` itself, from 3.12 on: what a delegate returned by StopIteration is its value; the rest goes on.
