@@ -1,15 +1,9 @@
-"""The build under test and the conformance kit."""
+"""The conformance kit."""
 import json
-import os
 import pathlib
 import subprocess
 
 import pytest
-
-
-@pytest.fixture(scope="session")
-def build() -> pathlib.Path:
-    return pathlib.Path(os.environ.get("TENON_BUILD", pathlib.Path(__file__).parents[2] / "build/release"))
 
 
 @pytest.fixture(scope="session")

@@ -1,17 +1,10 @@
 """What tests of plugins need: the build under test, the installed SDK, and a build out of tree."""
 import json
-import os
 import pathlib
 import subprocess
 
 import pytest
-from sdk_project import FIRST_PARTY, ROOT, SAMPLES, OutOfTree, write_documented_plugins, write_project
-
-
-@pytest.fixture(scope="session")
-def build() -> pathlib.Path:
-    """The build folder under test."""
-    return pathlib.Path(os.environ.get("TENON_BUILD", ROOT / "build/release"))
+from sdk_project import FIRST_PARTY, SAMPLES, OutOfTree, write_documented_plugins, write_project
 
 
 @pytest.fixture(scope="session")
@@ -23,17 +16,24 @@ def sdk(build, tmp_path_factory) -> pathlib.Path:
 
 
 @pytest.fixture(scope="session")
-def out_of_tree(sdk, tmp_path_factory) -> OutOfTree:
-    return OutOfTree(sdk, tmp_path_factory.mktemp("out_of_tree"))
+def out_of_tree(sdk, compiler_environment, tmp_path_factory) -> OutOfTree:
+    """Builds against the SDK alone."""
+    return OutOfTree(sdk, tmp_path_factory.mktemp("out_of_tree"), compiler_environment)
 
 
 @pytest.fixture(scope="session")
-def with_gcc(out_of_tree, tmp_path_factory) -> pathlib.Path:
+def out_of_tree_with_core(installation, compiler_environment, tmp_path_factory) -> OutOfTree:
+    """Builds against the whole installation, as samples/06_embed_in_cpp must: core is compiled alike and comes from the compiler cache."""
+    return OutOfTree(installation, tmp_path_factory.mktemp("with_core") / "projects", compiler_environment)
+
+
+@pytest.fixture(scope="session")
+def with_gcc(out_of_tree_with_core, tmp_path_factory) -> pathlib.Path:
     """First-party plugins, samples and the documentation's plugins, built with gcc as one project, so that core is compiled once."""
     folder = tmp_path_factory.mktemp("gcc")
     documented = write_documented_plugins(folder / "documented")
     project = write_project(folder / "project", FIRST_PARTY | SAMPLES | {"documented": documented})
-    return out_of_tree.build(project, "gcc", "-DCMAKE_CXX_COMPILER=g++")
+    return out_of_tree_with_core.build(project, "gcc", "-DCMAKE_CXX_COMPILER=g++")
 
 
 @pytest.fixture(scope="session")

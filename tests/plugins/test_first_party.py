@@ -24,12 +24,12 @@ def static_libcxx_options() -> list[str] | None:
 
 
 @pytest.fixture(scope="module")
-def with_clang(out_of_tree, tmp_path_factory):
+def with_clang(out_of_tree_with_core, tmp_path_factory):
     options = static_libcxx_options()
     if options is None:
         pytest.skip("no clang with a static libc++")
     project = write_project(tmp_path_factory.mktemp("clang") / "project", {name: FIRST_PARTY[name] for name in ("reference", "canonical", "simplify", "cleanup", "text")})
-    return out_of_tree.build(project, "clang", *options)
+    return out_of_tree_with_core.build(project, "clang", *options)
 
 
 @pytest.fixture(params=["with_gcc", "with_clang"])

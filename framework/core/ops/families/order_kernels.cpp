@@ -1,0 +1,217 @@
+// Kernels of the ops about order along a dimension. nan counts as larger than all numbers.
+// Where elements are equal the places that torch gives depend on its algorithm, so its algorithms stand here.
+#include "core/ops/families/order_kernels.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "core/ops/families/lanes.h"
+
+namespace tenon::ops {
+namespace {
+
+template <class K>
+bool is_nan(K x) {
+  if constexpr (std::is_floating_point_v<K>) return std::isnan(x);
+  return false;
+}
+template <class K>
+bool less(K a, K b) { return (!is_nan(a) && is_nan(b)) || a < b; }
+template <class K>
+bool greater(K a, K b) { return (is_nan(a) && !is_nan(b)) || a > b; }
+
+/// Writes the chosen elements of a lane and their places.
+void write_chosen(KernelCall& call, std::size_t dim, std::span<const std::int64_t> at, std::span<const std::int64_t> chosen) {
+  for (std::size_t k = 0; k < chosen.size(); ++k) {
+    copy_element(call.inputs[0], dim, at, chosen[k], call.outputs[0], static_cast<std::int64_t>(k));
+    if (call.outputs.size() > 1) integer_element(call.outputs[1], dim, at, static_cast<std::int64_t>(k)) = chosen[k];
+  }
+}
+
+// ---- sort
+
+template <class K>
+void sort_lanes(KernelCall& call) {
+  const std::size_t dim = dim_of(call.query);
+  const bool descending = call.query.flag("descending");
+  each_lane<K>(call.inputs[0], dim, [&](std::span<const K> lane, std::span<const std::int64_t> at) {
+    std::vector<std::int64_t> order(lane.size());
+    std::iota(order.begin(), order.end(), 0);
+    const auto before = [&](std::int64_t i, std::int64_t j) {
+      const K a = lane[static_cast<std::size_t>(i)], b = lane[static_cast<std::size_t>(j)];
+      return descending ? greater(a, b) : less(a, b);
+    };
+    std::stable_sort(order.begin(), order.end(), before);
+    write_chosen(call, dim, at, order);
+  });
+}
+
+// ---- topk
+
+/// aten/src/ATen/native/TopKImpl.h: a partial sort for small k, else nth_element.
+template <class K>
+void topk_lanes(KernelCall& call) {
+  const std::size_t dim = dim_of(call.query);
+  const std::int64_t k = call.outputs[0].shape.empty() ? 1 : call.outputs[0].shape[dim];
+  const bool largest = call.query.flag("largest", true), sorted = call.query.flag("sorted", true);
+  if (k == 0) return;
+  each_lane<K>(call.inputs[0], dim, [&](std::span<const K> lane, std::span<const std::int64_t> at) {
+    std::vector<std::pair<K, std::int64_t>> queue;
+    for (std::size_t i = 0; i < lane.size(); ++i) queue.emplace_back(lane[i], static_cast<std::int64_t>(i));
+    const auto before = [&](const auto& x, const auto& y) { return largest ? greater(x.first, y.first) : less(x.first, y.first); };
+    if (k * 64 <= static_cast<std::int64_t>(lane.size())) {
+      std::partial_sort(queue.begin(), queue.begin() + k, queue.end(), before);
+    } else {
+      std::nth_element(queue.begin(), queue.begin() + k - 1, queue.end(), before);
+      if (sorted) std::sort(queue.begin(), queue.begin() + k - 1, before);
+    }
+    std::vector<std::int64_t> chosen;
+    for (std::int64_t i = 0; i < k; ++i) chosen.push_back(queue[static_cast<std::size_t>(i)].second);
+    write_chosen(call, dim, at, chosen);
+  });
+}
+
+// ---- kthvalue
+
+/// Hoare's quick select as in aten/src/ATen/native/Sorting.cpp.
+template <class K>
+void quick_select(std::vector<K>& values, std::vector<std::int64_t>& places, std::int64_t k) {
+  const auto value = [&](std::int64_t i) { return values[static_cast<std::size_t>(i)]; };
+  const auto swap = [&](std::int64_t i, std::int64_t j) {
+    std::swap(values[static_cast<std::size_t>(i)], values[static_cast<std::size_t>(j)]);
+    std::swap(places[static_cast<std::size_t>(i)], places[static_cast<std::size_t>(j)]);
+  };
+  std::int64_t left = 0, right = static_cast<std::int64_t>(values.size()) - 1;
+  while (right > left) {
+    if (right == left + 1) {
+      if (greater(value(left), value(right))) swap(left, right);
+      return;
+    }
+    swap((left + right) >> 1, left + 1);
+    if (greater(value(left + 1), value(right))) swap(left + 1, right);
+    if (greater(value(left), value(right))) swap(left, right);
+    if (greater(value(left + 1), value(left))) swap(left + 1, left);
+    std::int64_t i = left + 1, j = right;
+    const K pivot = value(left);
+    for (;;) {
+      do ++i;
+      while (greater(pivot, value(i)));
+      do --j;
+      while (greater(value(j), pivot));
+      if (j < i) break;
+      swap(i, j);
+    }
+    swap(left, j);
+    if (j <= k) left = i;
+    if (j >= k) right = j - 1;
+  }
+}
+
+template <class K>
+void kth_lanes(KernelCall& call) {
+  const std::size_t dim = dim_of(call.query);
+  const std::int64_t k = call.query.constant_integer("k") - 1;
+  each_lane<K>(call.inputs[0], dim, [&](std::span<const K> lane, std::span<const std::int64_t> at) {
+    std::vector<K> values(lane.begin(), lane.end());
+    std::vector<std::int64_t> places(lane.size());
+    std::iota(places.begin(), places.end(), 0);
+    quick_select(values, places, k);
+    write_chosen(call, dim, at, std::span(places).subspan(static_cast<std::size_t>(k), 1));
+  });
+}
+
+// ---- median
+
+/// aten/src/ATen/native/Sorting.cpp, median_with_indices_impl: the lower of two middles; the first nan, or nan left out.
+template <class K>
+std::int64_t median_place(std::span<const K> lane, bool ignore_nan) {
+  const auto first_nan = std::ranges::find_if(lane, is_nan<K>);
+  if (!ignore_nan && first_nan != lane.end()) return first_nan - lane.begin();
+  std::vector<std::int64_t> order(lane.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto before = [&](std::int64_t i, std::int64_t j) {  // of equal elements the earlier one comes first
+    const K a = lane[static_cast<std::size_t>(i)], b = lane[static_cast<std::size_t>(j)];
+    return less(a, b) || (!less(b, a) && i < j);
+  };
+  const auto numbers = static_cast<std::int64_t>(lane.size()) - std::ranges::count_if(lane, is_nan<K>);
+  const std::int64_t middle = std::max<std::int64_t>((numbers - 1) / 2, 0);
+  std::nth_element(order.begin(), order.begin() + middle, order.end(), before);
+  return order[static_cast<std::size_t>(middle)];
+}
+
+template <class K>
+void median_lanes(KernelCall& call) {
+  const std::size_t dim = dim_of(call.query);
+  const bool ignore = call.query.flag("ignore_nan");
+  each_lane<K>(call.inputs[0], dim, [&](std::span<const K> lane, std::span<const std::int64_t> at) {
+    const std::int64_t place = median_place(lane, ignore);
+    write_chosen(call, dim, at, std::span(&place, 1));
+  });
+}
+
+// ---- cummax, cummin
+
+template <class K>
+void running_lanes(KernelCall& call) {
+  const std::size_t dim = dim_of(call.query);
+  const bool largest = call.query.flag("largest");
+  each_lane<K>(call.inputs[0], dim, [&](std::span<const K> lane, std::span<const std::int64_t> at) {
+    std::vector<std::int64_t> places;
+    std::int64_t best = 0;
+    for (std::size_t i = 0; i < lane.size(); ++i) {
+      const K x = lane[i], so_far = lane[static_cast<std::size_t>(best)];
+      if (is_nan(x) || (!is_nan(so_far) && (largest ? x >= so_far : x <= so_far))) best = static_cast<std::int64_t>(i);
+      places.push_back(best);
+    }
+    write_chosen(call, dim, at, places);
+  });
+}
+
+// ---- searchsorted
+
+/// The place of each value in the last dimension of a sorted sequence (operand 0): one for all, or one a row.
+template <class K>
+void search_lanes(KernelCall& call) {
+  const TensorView &sequence = call.inputs[0], &values = call.inputs[1];
+  const bool right = call.query.flag("right"), one = sequence.shape.size() == 1;
+  std::vector<std::vector<K>> rows;
+  each_lane<K>(sequence, sequence.shape.size() - 1, [&](std::span<const K> lane, auto) { rows.emplace_back(lane.begin(), lane.end()); });
+  const TensorView flat = values.shape.empty() ? with_dimension(values) : values;
+  const TensorView out = values.shape.empty() ? with_dimension(call.outputs[0]) : call.outputs[0];
+  const std::size_t dim = flat.shape.size() - 1;
+  std::size_t row = 0;
+  each_lane<K>(flat, dim, [&](std::span<const K> lane, std::span<const std::int64_t> at) {
+    const std::vector<K>& sorted = rows[one ? 0 : row++];
+    for (std::size_t i = 0; i < lane.size(); ++i) {
+      std::size_t low = 0, high = sorted.size();
+      while (low < high) {
+        const std::size_t middle = low + (high - low) / 2;
+        const bool beyond = right ? !(sorted[middle] > lane[i]) : !(sorted[middle] >= lane[i]);
+        (beyond ? low : high) = beyond ? middle + 1 : middle;
+      }
+      integer_element(out, dim, at, static_cast<std::int64_t>(i)) = static_cast<std::int64_t>(low);
+    }
+  });
+}
+
+// ---- by dtype
+
+using Kernel = void (*)(KernelCall&);
+
+/// The kernel for floats, or for integers and bools.
+OrderKernel by_kind(Kernel floats, Kernel integers) {
+  return [=](KernelCall& call) { (is_float(call.inputs[0].dtype) ? floats : integers)(call); };
+}
+
+}  // namespace
+
+OrderKernel sort_kernel() { return by_kind(sort_lanes<double>, sort_lanes<std::int64_t>); }
+OrderKernel topk_kernel() { return by_kind(topk_lanes<double>, topk_lanes<std::int64_t>); }
+OrderKernel kth_kernel() { return by_kind(kth_lanes<double>, kth_lanes<std::int64_t>); }
+OrderKernel median_kernel() { return by_kind(median_lanes<double>, median_lanes<std::int64_t>); }
+OrderKernel running_kernel() { return by_kind(running_lanes<double>, running_lanes<std::int64_t>); }
+OrderKernel search_kernel() { return by_kind(search_lanes<double>, search_lanes<std::int64_t>); }
+
+}  // namespace tenon::ops
