@@ -14,11 +14,19 @@
 
 namespace tenon::ops {
 
+/// Which strides torch gives the single result of an op that `decompose` defines. Where a rule holds nobody need ask the library.
+enum class ResultLayout : std::uint8_t {
+  unknown,
+  row_major_of_row_major,  // row-major when all operands are
+  row_major,               // whatever the operands' strides are
+};
+
 struct Traits {
   bool random = false;     // ordered by a token; never merged, reordered, duplicated, or removed
   bool may_raise = false;  // the values of operands decide whether it fails (an index out of range)
   bool opaque = false;     // runs foreign code; ordered by a token
   bool control = false;    // has regions that the host may run
+  ResultLayout layout = ResultLayout::unknown;
 };
 
 /// How operands of different dtypes become one (torch's categories, or NumPy 2's rules, by the flavour of the call), before the

@@ -2,6 +2,8 @@
 import copy
 import io
 import pickle
+import subprocess
+import sys
 
 import pytest
 
@@ -268,3 +270,19 @@ def test_movedim_of_a_0_d_tensor_and_of_a_repeated_dimension(check):
     for wrong in (lambda x: x.movedim((0, 0), (0, 1)), lambda x: x.movedim((0, 1), (0, 0))):
         with pytest.raises(RuntimeError, match="repeated dim"):
             tenon.compile(wrong)(torch.zeros(2, 3))
+
+
+@pytest.mark.parametrize("strided", [False, True])
+def test_products_need_no_question_to_torch(strided):
+    """torch's own shape functions import a symbolic algebra system at their first use, which takes a second."""
+    program = (
+        "import sys, torch, tenon\n"
+        "w = torch.randn(6, 6)\n"
+        f"w = w.t() if {strided} else w\n"
+        "net = lambda x: torch.softmax(torch.nn.functional.layer_norm(torch.nn.functional.linear(x, w) @ w, (6,)), -1)\n"
+        "x = torch.randn(2, 3, 6)\n"
+        "got = tenon.compile(net, fullgraph=True)(x)\n"
+        "assert got.stride() == net(x).stride()\n"
+        "assert 'sympy' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)

@@ -178,6 +178,7 @@ Op cat_op() {
 Op stack_op() {
   Op op;
   op.name = "stack";
+  op.traits.layout = ResultLayout::row_major_of_row_major;
   op.schema = "(Tensor[] tensors, int dim=0) -> Tensor";
   op.promotion = Promotion::common;
   op.aliases = names({"torch.stack"}, "(tensors, dim=0, *, out=None)", stack) +

@@ -47,6 +47,7 @@ LoopBody product_loop(const OpQuery& q, std::size_t batch) {
 Op product(std::string name, std::size_t batch) {
   Op op;
   op.name = std::move(name);
+  op.traits.layout = ResultLayout::row_major;
   op.schema = "(Tensor self, Tensor mat2) -> Tensor";
   op.promotion = Promotion::none;
   op.infer = [batch](const OpQuery& q) -> Result<infer::Types> {
@@ -228,6 +229,7 @@ Values vdot(ForeignArguments& a) {
 Op matmul_op() {
   Op op;
   op.name = "matmul";
+  op.traits.layout = ResultLayout::row_major;
   op.schema = "(Tensor self, Tensor other) -> Tensor";
   op.aliases =
       torch_names("matmul", "(self, other, *, out=None)", matmul_adapt) + names({"torch.linalg.matmul"}, "(self, other)", matmul_adapt) +
@@ -271,6 +273,7 @@ Op sum_and_product(std::string name, std::string product_op, std::size_t batch, 
   op.schema = fmt::format("(Tensor self, Tensor {}, *, Scalar beta=1, Scalar alpha=1) -> Tensor", parameters);
   op.aliases = torch_names(name);
   op.name = std::move(name);
+  op.traits.layout = ResultLayout::row_major;
   op.infer = [batch](const OpQuery& q) -> Result<infer::Types> {
     infer::require_operands(q, 3, 3);
     const DType t = product_dtype(q);
@@ -308,6 +311,7 @@ Op sum_and_product(std::string name, std::string product_op, std::size_t batch, 
 Op linear_op() {
   Op op;
   op.name = "linear";
+  op.traits.layout = ResultLayout::row_major;
   op.schema = "(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor";
   op.aliases = names({"torch.nn.functional.linear"});
   op.infer = [](const OpQuery& q) -> Result<infer::Types> {

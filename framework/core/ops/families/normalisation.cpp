@@ -46,6 +46,7 @@ Adapt softmax_adapt(std::string op, bool negated = false) {
 
 Op softmax_op(std::string name, bool logarithm) {
   Op op;
+  op.traits.layout = ResultLayout::row_major_of_row_major;
   op.schema = "(Tensor self, int dim) -> Tensor";
   const Adapt adapt = softmax_adapt(name);
   op.aliases = torch_names(name, "(self, dim, dtype=None)", adapt) +
@@ -127,6 +128,7 @@ Values with_affine(ForeignArguments& a, Values operands, const Shape& shape) {
 Op layer_norm_op() {
   Op op;
   op.name = "layer_norm";
+  op.traits.layout = ResultLayout::row_major_of_row_major;
   op.schema = "(Tensor input, Tensor? weight=None, Tensor? bias=None, *, int[] normalized_shape, float eps=1e-05) -> Tensor";
   op.aliases = statistics_names() + names({"torch.layer_norm", "torch.nn.functional.layer_norm"},
                      "(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn_enable=True)", [](ForeignArguments& a) {
@@ -168,6 +170,7 @@ Op layer_norm_op() {
 Op rms_norm_op() {
   Op op;
   op.name = "rms_norm";
+  op.traits.layout = ResultLayout::row_major_of_row_major;
   op.schema = "(Tensor input, Tensor? weight=None, *, int[] normalized_shape, float eps) -> Tensor";
   op.aliases = names({"torch.rms_norm", "torch.nn.functional.rms_norm"}, "(input, normalized_shape, weight=None, eps=None)",
                      [](ForeignArguments& a) {
@@ -254,6 +257,7 @@ Values batch_norm(NodeBuilder& b, const OpQuery& q) {
 Op batch_norm_op() {
   Op op;
   op.name = "batch_norm";
+  op.traits.layout = ResultLayout::row_major_of_row_major;
   op.schema =
       "(Tensor input, Tensor running_mean, Tensor running_var, Tensor? weight=None, Tensor? bias=None, *, float eps=1e-05) -> Tensor";
   op.aliases =
@@ -294,6 +298,7 @@ Op batch_norm_op() {
 Op group_norm_op() {
   Op op;
   op.name = "group_norm";
+  op.traits.layout = ResultLayout::row_major_of_row_major;
   op.schema = "(Tensor input, Tensor? weight=None, Tensor? bias=None, *, int num_groups, float eps=1e-05) -> Tensor";
   op.aliases = names({"torch.group_norm", "torch.nn.functional.group_norm"},
                      "(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabled=True)", [](ForeignArguments& a) {

@@ -251,6 +251,7 @@ Values decompose_average(NodeBuilder& b, const OpQuery& q) {
 
 Op avg_pool_op() {
   Op op = window_op("avg_pool", "Tensor", {});
+  op.traits.layout = ResultLayout::row_major_of_row_major;
   op.schema = fmt::format("(Tensor self, *, {}, bool count_include_pad=True, int? divisor_override=None) -> Tensor", kWindowParameters);
   op.decompose = decompose_average;
   op.samples = [samples = op.samples] {

@@ -121,7 +121,9 @@ bool TensorRecorder::strides_are_known(const ForeignFunction& function, const op
   }
   // What torch makes of several operations may be transposed; so may what keeps the memory format of its operand, in which dimensions of
   // size 1 have a say.
-  if (x_graph.node(value.node).op != function.op->name || function.op->decompose) return false;
+  const ops::ResultLayout layout = function.op->traits.layout;
+  if (x_graph.node(value.node).op != function.op->name || (function.op->decompose && layout == ops::ResultLayout::unknown)) return false;
+  if (layout == ops::ResultLayout::row_major) return true;
   bool exactly_row_major = true;
   for (Index index : operands) exactly_row_major &= x_stand_ins[index].strides == row_major(x_stand_ins[index].shape);
   if (exactly_row_major) return true;
