@@ -8,9 +8,8 @@
 namespace tenon::llvm_backend {
 namespace {
 
-/// Steps of the sum that one pass takes; longer products are added up in passes. So much of a panel is 256 KB: it stays in a
-/// second-level cache beside what else runs on the core.
-constexpr std::int64_t kDepth = 1024;
+/// Steps of the sum that one pass takes. Passes are added up: the error of a sum of n numbers is then like that of 256 and of n / 256.
+constexpr std::int64_t kDepth = 256;
 /// Rows of the result between two calls of the kernel that finishes them: with a tile's columns they stay in the first-level cache.
 constexpr std::int64_t kFinishedRows = 48;
 /// Elements of the left operand that are multiplied with a group of panels before the next ones: half a second-level cache.

@@ -75,6 +75,7 @@ class KernelEmitter {
   Lanes uniform_load(const Operation& op);
   Lanes contiguous_load(const Operation& op, llvm::Value* mask);
   Lanes gathered_load(const Operation& op, llvm::Value* mask);
+  llvm::Value* paired_elements(const Operation& op, llvm::Value* mask);
   bool is_clamped(const Dim& index);
   llvm::Value* clamped_elements(std::uint64_t buffer, const Dim& rest, const Dim& index, llvm::Value* mask);
   Lanes checked(const Operation& op);

@@ -151,11 +151,34 @@ Value* KernelEmitter::clamped_elements(std::uint64_t number, const Dim& rest, co
   return ir_.CreateSelect(free, inside, edge);
 }
 
+/// Every second element: a contiguous load of which only those are read, and then put together.
+Value* KernelEmitter::paired_elements(const Operation& op, Value* mask) {
+  const DType storage = kernel_.buffers[op.payload].dtype;
+  auto* pairs = llvm::FixedVectorType::get(b_.storage_type(storage), 2 * b_.lanes());
+  Value* read = mask && tail_mask_ ? ir_.CreateAnd(mask, tail_mask_) : mask ? mask : tail_mask_;
+  if (!read) read = llvm::Constant::getAllOnesValue(b_.widened(ir_.getInt1Ty()));
+  llvm::SmallVector<int, 128> spread, even;
+  for (unsigned l = 0; l < b_.lanes(); ++l) {
+    spread.push_back(static_cast<int>(l)), spread.push_back(static_cast<int>(b_.lanes()));
+    even.push_back(static_cast<int>(2 * l));
+  }
+  Value* mask_of_pairs = ir_.CreateShuffleVector(read, llvm::Constant::getNullValue(read->getType()), spread);
+  Value* address = element_address(op.payload, op.offset);
+  Value* loaded = ir_.CreateMaskedLoad(pairs, address, llvm::Align(size_of(storage)), mask_of_pairs, llvm::Constant::getNullValue(pairs));
+  Value* elements = ir_.CreateShuffleVector(loaded, even);
+  if (!tail_mask_) return elements;
+  return ir_.CreateSelect(tail_mask_, elements, b_.splat(ir_.CreateExtractElement(elements, std::uint64_t{0})));
+}
+
 Lanes KernelEmitter::gathered_load(const Operation& op, Value* mask) {
   const DType storage = kernel_.buffers[op.payload].dtype;
   if (!op.masked && is_clamped(op.offset)) return b_.from_storage(clamped_elements(op.payload, Dim(0), op.offset, nullptr), storage, true);
   llvm::Type* element = b_.storage_type(storage);
   Affine affine;
+  if (size_of(storage) >= 4 && lane_affine(op.offset, affine) && affine.coefficient == Dim(2)) {
+    const Lanes loaded = b_.from_storage(paired_elements(op, mask), storage, true);
+    return op.masked ? b_.select({mask, DType::b8, true}, loaded, widened(op.args[1])) : loaded;
+  }
   Value* addresses = nullptr;
   constexpr std::int64_t kNear = std::int64_t{1} << 24;
   if (lane_affine(op.offset, affine) && affine.coefficient.is_constant() && std::abs(affine.coefficient.constant()) < kNear) {

@@ -49,7 +49,7 @@ class Emitter {
       for (int l = 0; l < lanes_; ++l) numbers.push_back(ir_.getInt32(static_cast<std::uint32_t>(l)));
       masks_.push_back(ir_.CreateICmpULT(llvm::ConstantVector::get(numbers), ir_.CreateVectorSplat(static_cast<unsigned>(lanes_), ir_.CreateTrunc(clamped, ir_.getInt32Ty()))));
     }
-    std::vector<Value*> sums = start();
+    const std::vector<Value*> sums(static_cast<std::size_t>(shape_.rows * vectors_), llvm::Constant::getNullValue(vector_));
     auto [after_main, main_sums] = loop(ir_.getInt64(0), ir_.CreateAnd(argument(6), ir_.getInt64(~std::uint64_t{kUnroll - 1})), kUnroll, sums);
     auto [end, all] = loop(after_main, argument(6), 1, main_sums);
     (void)end;
@@ -72,30 +72,6 @@ class Emitter {
   }
 
   Value* c_address(int i, int j) { return ir_.CreateConstGEP1_64(element_, c_rows_[static_cast<std::size_t>(i)], static_cast<std::uint64_t>(j * lanes_)); }
-
-  /// The first value of the accumulators: zero, or what C holds.
-  std::vector<Value*> start() {
-    auto* before = ir_.GetInsertBlock();
-    auto* read = block("read");
-    auto* ready = block("ready");
-    ir_.CreateCondBr(ir_.CreateICmpNE(argument(9), ir_.getInt64(0)), read, ready);
-    ir_.SetInsertPoint(read);
-    Value* zero = llvm::Constant::getNullValue(vector_);
-    std::vector<Value*> loaded;
-    for (int i = 0; i < shape_.rows; ++i)
-      for (int j = 0; j < vectors_; ++j)
-        loaded.push_back(ir_.CreateMaskedLoad(vector_, c_address(i, j), llvm::Align(static_cast<std::uint64_t>(bytes_)), masks_[static_cast<std::size_t>(j)], zero));
-    ir_.CreateBr(ready);
-    ir_.SetInsertPoint(ready);
-    std::vector<Value*> sums;
-    for (Value* v : loaded) {
-      auto* phi = ir_.CreatePHI(vector_, 2);
-      phi->addIncoming(v, read);
-      phi->addIncoming(zero, before);
-      sums.push_back(phi);
-    }
-    return sums;
-  }
 
   std::pair<Value*, std::vector<Value*>> loop(Value* low, Value* high, int step, const std::vector<Value*>& initial) {
     auto* before = ir_.GetInsertBlock();
@@ -146,28 +122,48 @@ class Emitter {
     }
   }
 
+  /// The sum of a part is added to what C holds at its end, so that long sums are sums of short ones.
   void finish(const std::vector<Value*>& sums) {
+    Value* is_whole = ir_.CreateICmpEQ(argument(8), ir_.getInt64(static_cast<std::uint64_t>(shape_.columns)));
+    Value* adds = ir_.CreateICmpNE(argument(9), ir_.getInt64(0));
     auto* whole = block("whole");
     auto* part = block("part");
-    ir_.CreateCondBr(ir_.CreateICmpEQ(argument(8), ir_.getInt64(static_cast<std::uint64_t>(shape_.columns))), whole, part);
+    ir_.CreateCondBr(is_whole, whole, part);
     for (const bool masked : {false, true}) {
       ir_.SetInsertPoint(masked ? part : whole);
-      for (int i = 0; i < shape_.rows; ++i) {
-        auto* write = block("write");
-        auto* skip = block("skip");
-        ir_.CreateCondBr(ir_.CreateICmpSGT(argument(7), ir_.getInt64(static_cast<std::uint64_t>(i))), write, skip);
-        ir_.SetInsertPoint(write);
-        for (int j = 0; j < vectors_; ++j) {
-          Value* v = sums[static_cast<std::size_t>(i * vectors_ + j)];
-          const llvm::Align align(static_cast<std::uint64_t>(bytes_));
-          if (masked) ir_.CreateMaskedStore(v, c_address(i, j), align, masks_[static_cast<std::size_t>(j)]);
-          else ir_.CreateAlignedStore(v, c_address(i, j), align);
-        }
-        ir_.CreateBr(skip);
-        ir_.SetInsertPoint(skip);
-      }
-      ir_.CreateRetVoid();
+      auto* add = block("add");
+      auto* replace = block("replace");
+      ir_.CreateCondBr(adds, add, replace);
+      ir_.SetInsertPoint(add);
+      store_rows(sums, masked, true);
+      ir_.SetInsertPoint(replace);
+      store_rows(sums, masked, false);
     }
+  }
+
+  void store_rows(const std::vector<Value*>& sums, bool masked, bool add) {
+    const llvm::Align align(static_cast<std::uint64_t>(bytes_));
+    for (int i = 0; i < shape_.rows; ++i) {
+      auto* write = block("write");
+      auto* skip = block("skip");
+      ir_.CreateCondBr(ir_.CreateICmpSGT(argument(7), ir_.getInt64(static_cast<std::uint64_t>(i))), write, skip);
+      ir_.SetInsertPoint(write);
+      for (int j = 0; j < vectors_; ++j) {
+        Value* v = sums[static_cast<std::size_t>(i * vectors_ + j)];
+        Value* mask = masks_[static_cast<std::size_t>(j)];
+        Value* to = c_address(i, j);
+        if (add) {
+          Value* zero = llvm::Constant::getNullValue(vector_);
+          Value* before = masked ? static_cast<Value*>(ir_.CreateMaskedLoad(vector_, to, align, mask, zero)) : ir_.CreateAlignedLoad(vector_, to, align);
+          v = ir_.CreateFAdd(before, v);
+        }
+        if (masked) ir_.CreateMaskedStore(v, to, align, mask);
+        else ir_.CreateAlignedStore(v, to, align);
+      }
+      ir_.CreateBr(skip);
+      ir_.SetInsertPoint(skip);
+    }
+    ir_.CreateRetVoid();
   }
 
   llvm::Module& module_;
