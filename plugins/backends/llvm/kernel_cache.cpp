@@ -81,14 +81,24 @@ MatrixKernel KernelCache::matrix_kernel(DType dtype) {
   const std::lock_guard lock(matrix_mutex_);
   MatrixKernel& known = matrix_kernels_[dtype];
   if (known.function) return known;
-  const std::string multiply = fmt::format("matrix_{}", name_of(dtype)), transpose = fmt::format("transposition_{}", name_of(dtype));
-  const auto addresses = jit_.compile({multiply, transpose}, Tier::tuned, [&](llvm::Module& module) {
-    codegen::emit_microkernel(module, target(), dtype, multiply);
-    codegen::emit_transposition(module, target(), dtype, transpose);
+  std::vector<std::string> names;
+  for (const char* what : {"matrix", "narrow_matrix", "transposition", "dot"}) names.push_back(fmt::format("{}_{}", what, name_of(dtype)));
+  MatrixKernel kernel;
+  kernel.tile = codegen::tile_shape(target(), dtype), kernel.narrow_tile = codegen::narrow_tile_shape(target(), dtype);
+  kernel.transposed_rows = codegen::transposed_rows(target(), dtype);
+  kernel.dot_tile = codegen::dot_shape(target());
+  kernel.dtype = dtype;
+  const auto addresses = jit_.compile(names, Tier::tuned, [&](llvm::Module& module) {
+    codegen::emit_microkernel(module, target(), dtype, kernel.tile, names[0]);
+    codegen::emit_microkernel(module, target(), dtype, kernel.narrow_tile, names[1]);
+    codegen::emit_transposition(module, target(), dtype, names[2]);
+    codegen::emit_dot_kernel(module, target(), dtype, names[3]);
   });
-  known = {reinterpret_cast<codegen::MicroKernel>(addresses[0]), reinterpret_cast<codegen::Transposition>(addresses[1]), codegen::tile_shape(target(), dtype),
-           codegen::transposed_rows(target(), dtype), dtype};
-  return known;
+  kernel.function = reinterpret_cast<codegen::MicroKernel>(addresses[0]);
+  kernel.narrow = reinterpret_cast<codegen::MicroKernel>(addresses[1]);
+  kernel.transposition = reinterpret_cast<codegen::Transposition>(addresses[2]);
+  kernel.dot = reinterpret_cast<codegen::DotKernel>(addresses[3]);
+  return known = kernel;
 }
 
 KernelCache& kernel_cache(unsigned width) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "core/base/dtype.h"
+#include "matrix/dot_kernel.h"
 #include "matrix/microkernel.h"
 #include "matrix/transposition.h"
 #include "tenon/host_services.h"
@@ -21,6 +22,9 @@ class TileKernels {
   virtual ~TileKernels() = default;
   /// Writes tile.rows rows of the left operand, one after the other.
   virtual void pack_rows(const Tile& tile, void* panel) const = 0;
+  /// Writes where tile.rows rows start at each step of the sum, from the first element of the left operand; −1 where they are zero.
+  /// Those of one step lie beside each other, the next step's codegen::kFinishedRows further.
+  virtual void place_rows(const Tile& tile, std::int64_t* table) const = 0;
   /// Writes a panel of the right operand: for each step of the sum a row as wide as the microkernel's tile.
   virtual void pack_columns(const Tile& tile, void* panel) const = 0;
   /// Takes tile.rows rows of the product, as wide as the microkernel's tile.
@@ -28,13 +32,16 @@ class TileKernels {
 };
 
 /// c[i, j] = sum over k of a[i, k] * b[k, j], k < steps * step_depth. Strides in elements; columns of c are contiguous.
-/// Where `a`, `b` or `c` is null, `kernels` do it.
+/// Where `a`, `b` or `c` is null, `kernels` do it. With `windows`, row i of a at each step is a run of step_depth elements somewhere
+/// in `a`, and the rows of b are `b_row` apart inside a step.
 struct MatrixProduct {
   std::int64_t m = 0, n = 0, steps = 0, step_depth = 1;
   const void* a = nullptr;
   std::int64_t a_row = 0, a_column = 0;
   const void* b = nullptr;
   std::int64_t b_row = 0, b_column = 0;
+  bool windows = false;
+  std::int64_t b_step = 0;
   void* c = nullptr;
   std::int64_t c_row = 0;
   const TileKernels* kernels = nullptr;
@@ -45,7 +52,11 @@ struct MatrixKernel {
   codegen::MicroKernel function = nullptr;
   codegen::Transposition transposition = nullptr;
   codegen::TileShape tile;
+  codegen::MicroKernel narrow = nullptr;
+  codegen::TileShape narrow_tile;
   int transposed_rows = 1;
+  codegen::DotKernel dot = nullptr;
+  codegen::TileShape dot_tile;
   DType dtype = DType::f32;
 };
 

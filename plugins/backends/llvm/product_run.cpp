@@ -17,6 +17,7 @@ class CallKernels final : public TileKernels {
  public:
   CallKernels(const CompiledProduct& compiled, const Call& call) : call_(call) {
     bind(pack_a_, compiled.pack_a);
+    bind(table_, compiled.table);
     bind(pack_b_, compiled.pack_b);
     bind(epilogue_, compiled.epilogue);
   }
@@ -24,6 +25,7 @@ class CallKernels final : public TileKernels {
   void set_batch(std::span<const std::int64_t> index) { std::copy(index.begin(), index.end(), batch_.begin()); }
 
   void pack_rows(const Tile& tile, void* panel) const override { run_on(pack_a_, tile, panel); }
+  void place_rows(const Tile& tile, std::int64_t* table) const override { run_on(table_, tile, table); }
   void pack_columns(const Tile& tile, void* panel) const override { run_on(pack_b_, tile, panel); }
   void finish(const Tile& tile, void* product) const override { run_on(epilogue_, tile, product); }
 
@@ -67,7 +69,7 @@ class CallKernels final : public TileKernels {
   }
 
   const Call& call_;
-  Bound pack_a_, pack_b_, epilogue_;
+  Bound pack_a_, table_, pack_b_, epilogue_;
   std::array<std::int64_t, codegen::kMaxBatchLoops> batch_{};
 };
 
@@ -85,6 +87,8 @@ Sizes sizes_of(const ContractionStep& step, const Call& call) {
   MatrixProduct& p = sizes.product;
   p.m = size(step.m), p.n = size(step.n), p.steps = size(step.steps), p.step_depth = size(step.step_depth);
   if (!step.a.pack) p.a_row = size(step.a.row_stride), p.a_column = size(step.a.column_stride);
+  p.windows = step.a.table.has_value();
+  if (p.windows) p.b_step = size(step.b.step_stride);
   if (!step.b.pack) p.b_row = size(step.b.row_stride), p.b_column = size(step.b.column_stride);
   p.c_row = size(step.c_row_stride);
   return sizes;

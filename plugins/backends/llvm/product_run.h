@@ -12,7 +12,7 @@ namespace tenon::llvm_backend {
 struct CompiledProduct {
   MatrixKernel matrix;
   Place a, b, c;
-  std::optional<CompiledKernel> pack_a, pack_b, epilogue;
+  std::optional<CompiledKernel> pack_a, table, pack_b, epilogue;
 };
 
 /// Runs all products of the step's batch, on several threads where that pays.

@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/ops/reference.h"
+#include "fusion/layout.h"
 #include "step_times.h"
 
 namespace tenon::llvm_backend {
@@ -25,6 +26,7 @@ std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) & ~(kAl
 Program::Program(HostServices host, KernelCache& cache, ir::Graph graph, const ProgramOptions& options)
     : host_(host), log_times_(options.log_times), cache_(cache), graph_(std::move(graph)) {
   codegen::decompose_composites(graph_);
+  codegen::choose_layouts(graph_);
   codegen::PlanOptions plan_options;
   plan_options.fuse = options.fuse;
   plan_options.matrix_kernels = options.matrix_kernels;
@@ -123,7 +125,7 @@ std::vector<const KernelStep*> Program::kernel_steps() const {
     if (auto* kernel = std::get_if<KernelStep>(&step)) steps.push_back(kernel);
     auto* product = std::get_if<ContractionStep>(&step);
     if (!product) continue;
-    for (const auto* part : {&product->a.pack, &product->b.pack, &product->epilogue})
+    for (const auto* part : {&product->a.pack, &product->a.table, &product->b.pack, &product->epilogue})
       if (*part) steps.push_back(&**part);
   }
   return steps;
@@ -160,6 +162,7 @@ void Program::compile_kernels(KernelCache& cache, const ProgramOptions& options)
     mine.matrix = cache.matrix_kernel(product->dtype);
     if (product->a.pack) mine.pack_a = take();
     else mine.a = places_[product->a.value.value];
+    if (product->a.table) mine.table = take();
     if (product->b.pack) mine.pack_b = take();
     else mine.b = places_[product->b.value.value];
     if (product->epilogue) mine.epilogue = take();

@@ -88,3 +88,72 @@ TEST_CASE("random convolutions", "[convolutions]") {
     CHECK(difference(c, DType::f32, draw(0, 1) == 1, {.width = draw(0, 1) ? 0u : 32u, .threads = static_cast<int>(draw(1, 2))}) == "");
   }
 }
+
+namespace {
+
+/// Convolutions one after the other, with relu and a pooling between them: what lies between has channels last.
+struct Chain {
+  ir::Graph graph;
+  std::vector<ops::HostTensor> tensors;
+  ValueId last;
+
+  ValueId input(DType dtype, const std::vector<std::int64_t>& shape) {
+    tensors.push_back(llvm_test::random_tensor(dtype, shape, 7 + tensors.size(), ops::Fill::unit));
+    return graph.add_input(ir::Type::tensor(dtype, ir::Shape(shape.begin(), shape.end())));
+  }
+  void convolve(DType dtype, std::int64_t outputs, std::int64_t kernel, std::int64_t stride, std::int64_t padding, std::int64_t dilation, std::int64_t groups) {
+    const std::vector<ir::Dim> strides{stride, stride}, paddings{padding, padding}, dilations{dilation, dilation};
+    const ValueId w = input(dtype, {outputs, graph.type(last).shape[1].constant() / groups, kernel, kernel});
+    ops::NodeBuilder b(graph);
+    const ValueId sum = b.one("conv_sum", {last, w}, {{"after", paddings}, {"before", paddings}, {"dilation", dilations}, {"groups", ir::Dim(groups)}, {"stride", strides}});
+    last = b.one("relu", {b.one("add", {sum, input(dtype, {outputs, 1, 1})})});
+  }
+  std::string difference(const llvm_test::Choice& choice) {
+    std::vector<ops::TensorView> views;
+    for (auto& t : tensors) views.push_back(t.view());
+    return llvm_test::difference(graph, views, choice, 400).value_or("");
+  }
+  std::int64_t tables() const {
+    const auto program = llvm_test::compile(graph, {});
+    std::int64_t count = 0;
+    for (const auto& step : program->plan().steps)
+      if (auto* product = std::get_if<codegen::ContractionStep>(&step)) count += product->a.table.has_value();
+    return count;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("between convolutions channels lie last, and windows are read where they are", "[convolutions]") {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    Chain chain;
+    chain.last = chain.input(dtype, {2, 5, 19, 17});
+    chain.convolve(dtype, 24, 3, 1, 1, 1, 1);
+    chain.convolve(dtype, 70, 3, 1, 1, 1, 1);
+    chain.convolve(dtype, 32, 3, 2, 1, 1, 1);
+    chain.convolve(dtype, 40, 1, 2, 0, 1, 1);
+    chain.convolve(dtype, 66, 1, 1, 0, 1, 1);
+    chain.graph.add_output({chain.last, ir::OutputKind::result, {}});
+    CHECK(chain.tables() >= 3);
+    for (const unsigned width : {0u, 32u, 16u}) CHECK(chain.difference({.width = width}) == "");
+    CHECK(chain.difference({.threads = 3}) == "");
+  }
+}
+
+TEST_CASE("random chains of convolutions", "[convolutions]") {
+  const auto seed = static_cast<unsigned>(std::random_device{}());
+  std::mt19937 random(seed);
+  auto draw = [&](std::int64_t low, std::int64_t high) { return std::uniform_int_distribution<std::int64_t>(low, high)(random); };
+  for (int i = 0; i < 25; ++i) {
+    Chain chain;
+    const std::int64_t groups = draw(0, 3) == 0 ? 2 : 1;
+    chain.last = chain.input(DType::f32, {draw(1, 4), draw(1, 24), draw(4, 20), draw(4, 20)});
+    const std::int64_t middle = draw(16, 40) * groups;
+    chain.convolve(DType::f32, middle, draw(1, 3), draw(1, 2), draw(0, 2), 1, 1);
+    chain.convolve(DType::f32, draw(1, 70) * groups, draw(1, 2), draw(1, 2), draw(0, 2), draw(1, 2), groups);
+    chain.convolve(DType::f32, draw(1, 70), 1, 1, draw(0, 1), 1, 1);
+    chain.graph.add_output({chain.last, ir::OutputKind::result, {}});
+    INFO("seed " << seed << ", chain " << i);
+    CHECK(chain.difference({.width = draw(0, 1) ? 0u : 32u, .threads = static_cast<int>(draw(1, 2))}) == "");
+  }
+}

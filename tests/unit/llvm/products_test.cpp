@@ -52,3 +52,13 @@ TEST_CASE("products of many shapes", "[products]") {
 TEST_CASE("products on threads", "[products]") {
   for (const Case& c : {Case{300, 700, 200}, Case{20, 40, 90, false, false, 30}}) CHECK(difference(c, DType::f32, {.threads = 3}) == "");
 }
+
+TEST_CASE("few rows times a transposed matrix, and few columns", "[products]") {
+  for (const std::int64_t m : {1, 2, 4, 5, 11, 48, 49})
+    for (const auto& [k, n] : {std::pair<std::int64_t, std::int64_t>{257, 131}, {4100, 66}, {1030, 30}, {640, 3}})
+      for (const DType dtype : {DType::f32, DType::f64})
+        for (const unsigned width : {0u, 32u, 16u}) {
+          INFO(m << " x " << k << " x " << n << ", " << name_of(dtype) << ", width " << width);
+          CHECK(difference({m, k, n, false, true}, dtype, {.width = width, .threads = 2}) == "");
+        }
+}

@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "fusion/cost.h"
+#include "fusion/nest.h"
 #include "fusion/operand.h"
 #include "fusion/tile.h"
+#include "fusion/windows.h"
 #include "loops/loop_shaping.h"
 #include "matrix/microkernel.h"
 
@@ -20,93 +22,6 @@ bool is_plain_sum(const ops::Reducer& reducer) {
   const auto& finish = reducer.finish.instructions[reducer.finish.results[0]];
   return combine.op == P::add && finish.op == P::parameter;
 }
-
-/// A loop of the result, and which operand steps along it.
-struct Role {
-  Loop loop;
-  Dim c;  // stride in the result
-  bool in_a = false, in_b = false;
-};
-
-/// The loops of a product, with its operands as operations of the draft.
-struct Nest {
-  Draft draft;
-  std::vector<Dim> result;  // the index of the result, over the loops
-  std::vector<Role> outer;
-  std::vector<Loop> summed;
-  OpId a = kNoOp, b = kNoOp;
-};
-
-class NestBuilder {
- public:
-  NestBuilder(const FusionContext& context, NodeId node) : context_(context), node_(node), body_(*context.bodies[node.value]) {}
-
-  /// Loops that an operand's index divides are split, and then each part has a role.
-  std::optional<Nest> build() {
-    splits_.assign(body_.outer(), 1);
-    auto nest = attempt();
-    bool again = false;
-    for (std::size_t i = 0; nest && i < body_.outer(); ++i) {
-      if (nest->result[i].is_constant() || !body_.extents[i].is_constant()) continue;
-      const auto divisor = divisor_of(nest->draft.operations(), nest->result[i].as_symbol());
-      if (!divisor || *divisor <= 1 || body_.extents[i].constant() % *divisor != 0) continue;
-      splits_[i] = *divisor;
-      again = true;
-    }
-    return again ? attempt() : std::move(nest);
-  }
-
- private:
-  std::optional<Nest> attempt() {
-    Nest nest{Draft(context_), {}, {}, {}, kNoOp, kNoOp};
-    const auto strides = context_.graph.type(context_.graph.node(node_).results[0]).resolved_strides();
-    std::vector<Dim> extents, c;
-    for (std::size_t i = 0; i < body_.outer(); ++i) {
-      const Dim split(splits_[i]);
-      if (splits_[i] > 1) extents.push_back(floor_div(body_.extents[i], split)), c.push_back(strides[i] * split);
-      extents.push_back(splits_[i] > 1 ? split : body_.extents[i]), c.push_back(strides[i]);
-    }
-    const std::size_t outer = extents.size();
-    extents.insert(extents.end(), body_.extents.begin() + static_cast<std::ptrdiff_t>(body_.outer()), body_.extents.end());
-    const auto loops = nest.draft.make_loops(extents, body_.reduced);
-    for (std::size_t i = 0, at = 0; i < body_.outer(); ++i) {
-      Dim index = splits_[i] > 1 ? loops[at++] * Dim(splits_[i]) : Dim(0);
-      nest.result.push_back(index + loops[at++]);
-    }
-    std::vector<Dim> index = nest.result;
-    index.insert(index.end(), loops.begin() + static_cast<std::ptrdiff_t>(outer), loops.end());
-    try {
-      nest.draft.add_reduction(node_, index);
-    } catch (const NotFusable&) {
-      return {};
-    }
-    if (!find_operands(nest)) return {};
-    const auto in_a = loops_of(nest.draft.operations(), nest.a), in_b = loops_of(nest.draft.operations(), nest.b);
-    for (std::size_t i = 0; i < loops.size(); ++i) {
-      if (loops[i].is_constant()) continue;
-      const Loop loop{loops[i].as_symbol(), extents[i]};
-      if (i < outer) nest.outer.push_back({loop, c[i], in_a.contains(loop.variable), in_b.contains(loop.variable)});
-      else nest.summed.push_back(loop);
-    }
-    return nest;
-  }
-
-  bool find_operands(Nest& nest) const {
-    const DType dtype = context_.graph.type(context_.graph.node(node_).results[0]).dtype;
-    const OperationList& operations = nest.draft.operations();
-    for (const Operation& op : operations.all())
-      if (op.kind == OperationKind::checked) return false;
-    const Operation& product = operations[nest.draft.elements_of_first_reduction()[0]];
-    if (product.kind != OperationKind::primitive || product.primitive != P::mul) return false;
-    nest.a = product.args[0], nest.b = product.args[1];
-    return operations[nest.a].dtype == dtype && operations[nest.b].dtype == dtype;
-  }
-
-  const FusionContext& context_;
-  NodeId node_;
-  const ops::LoopBody& body_;
-  std::vector<std::int64_t> splits_;
-};
 
 std::vector<Loop> loops_of(std::span<const Role> roles) {
   std::vector<Loop> loops;
@@ -131,6 +46,16 @@ std::size_t stepping_as_one(std::span<const Loop> loops, std::span<const Dim> st
   return count;
 }
 
+/// Sorts loops by their stride in the result, the longest first. False when they lie so already, or when a stride is not known.
+bool order_by_result(std::vector<Role>& outer) {
+  for (const Role& r : outer)
+    if (!r.c.is_constant()) return false;
+  auto longer = [](const Role& a, const Role& b) { return a.c.constant() > b.c.constant(); };
+  if (std::is_sorted(outer.begin(), outer.end(), longer)) return false;
+  std::stable_sort(outer.begin(), outer.end(), longer);
+  return true;
+}
+
 class ContractionBuilder {
  public:
   ContractionBuilder(const FusionContext& context, NodeId node, Nest nest, unsigned lanes)
@@ -140,10 +65,18 @@ class ContractionBuilder {
     result_.step.dtype = context.graph.type(result_.step.c).dtype;
   }
 
-  std::optional<Contraction> build() {
+  /// With `copies` false, nothing where many rows of the left operand would have to be copied.
+  std::optional<Contraction> build(bool copies) {
     if (!nest_.outer.empty() && nest_.outer.back().in_a && !nest_.outer.back().in_b) swap_operands();
     for (const Role& r : nest_.outer) (r.in_a == r.in_b ? batch_ : r.in_a ? rows_ : columns_).push_back(r);
-    const auto in_a = operand(nest_.a), in_b = operand(nest_.b);
+    auto in_a = operand(nest_.a);
+    const auto in_b = operand(nest_.b);
+    const bool by_dots = in_b && in_b->strides.back() == Dim(1) && algebra_.estimate(count_of(loops_of(rows_))) <= kRowsOfDots;
+    const bool one_matrix = in_a && fitting(rows_, *in_a) == rows_.size();
+    if (!one_matrix && !by_dots)
+      if (auto over_windows = by_windows()) return over_windows;
+    if (by_dots && !one_matrix) in_a.reset();
+    if (!in_a && !by_dots && !copies) return {};
     leave_to_batch(rows_, in_a ? fitting(rows_, *in_a) : rows_.size());
     leave_to_batch(columns_, in_b ? fitting(columns_, *in_b) : filling(columns_));
     if (batch_.size() > kMaxBatchLoops) return {};
@@ -170,13 +103,77 @@ class ContractionBuilder {
 
   /// The operand in place, when its summed loops step as one.
   std::optional<InPlace> operand(OpId id) const {
-    std::vector<Loop> all = loops_of(nest_.outer);
-    all.insert(all.end(), nest_.summed.begin(), nest_.summed.end());
-    auto found = in_place(nest_.draft, id, all);
+    auto found = in_place(nest_.draft, id, all_loops(nest_.summed));
     if (!found) return {};
     const auto strides = std::span(found->strides).subspan(nest_.outer.size());
     if (!nest_.summed.empty() && stepping_as_one(nest_.summed, strides) != nest_.summed.size()) return {};
     return found;
+  }
+
+  /// The product with the left operand read in windows, when the right one is a matrix at each tap.
+  std::optional<Contraction> by_windows() {
+    const auto windows = windows_of(nest_.draft, nest_.a, nest_.summed, algebra_);
+    if (!windows) return {};
+    const std::vector<Loop> summed = summed_loops(*windows);
+    const auto b = in_place(nest_.draft, nest_.b, all_loops(summed));
+    if (!b) return {};
+    const auto strides = std::span(b->strides).subspan(nest_.outer.size());
+    const std::size_t taps = windows->taps.size();
+    if (taps > 1 && stepping_as_one(windows->taps, strides.first(taps)) != taps) return {};
+    nest_.summed = summed;
+    leave_to_batch(columns_, fitting(columns_, *b));
+    if (batch_.size() > kMaxBatchLoops) return {};
+    gather_padding(*windows);
+    ContractionStep& step = result_.step;
+    step.m = count_of(loops_of(rows_)), step.n = count_of(loops_of(columns_));
+    for (const Role& r : batch_) step.batch.push_back(r.loop.extent);
+    step.steps = count_of(windows->taps), step.step_depth = windows->run.extent;
+    place_loops();
+    step.a.value = nest_.draft.buffers()[nest_.draft.operations()[windows->load].payload];
+    step.a.batch_strides.assign(batch_.size(), Dim(0));
+    step.a.column_stride = Dim(1);
+    step.a.table = table(*windows);
+    fill(step.b, *b, columns_, false);
+    step.b.step_stride = taps ? strides[taps - 1] : Dim(0);
+    set_result_strides();
+    return std::move(result_);
+  }
+
+  /// Of small pictures, puts the same place of all pictures side by side: where it lies in the padding at a tap, whole tiles do, and
+  /// are left out.
+  void gather_padding(const Windows& windows) {
+    if (windows.mask == kNoOp) return;
+    const auto masked_by = loops_of(nest_.draft.operations(), windows.mask);
+    auto is_masked = [&](const Role& r) { return masked_by.contains(r.loop.variable); };
+    double places = 1;
+    for (const Role& r : rows_)
+      if (is_masked(r)) places *= algebra_.estimate(r.loop.extent);
+    if (places <= kSmallPicture) std::stable_partition(rows_.begin(), rows_.end(), is_masked);
+  }
+
+  /// Writes where runs start; lanes run over rows.
+  KernelStep table(const Windows& windows) {
+    const auto before = replacements_;
+    std::vector<Loop> loops;
+    Dim position(0);
+    for (const Loop& tap : windows.taps) {
+      loops.push_back({algebra_.new_loop(tap.extent), tap.extent});
+      position = position * tap.extent + Dim::symbol(loops.back().variable);
+      replacements_.emplace_back(tap.variable, Dim::symbol(loops.back().variable));
+    }
+    replacements_.emplace_back(windows.run.variable, Dim(0));
+    KernelStep step = locating(nest_.draft, windows.load, windows.mask, context_, replacements_, position * Dim(kFinishedRows) + Dim::symbol(result_.row.variable));
+    step.kernel.outer = {result_.row};
+    step.kernel.inner = std::move(loops);
+    if (!step.kernel.inner.empty()) step.kernel.stages[0].kind = StageKind::map;
+    replacements_ = before;
+    return step;
+  }
+
+  std::vector<Loop> all_loops(std::span<const Loop> summed) const {
+    std::vector<Loop> all = loops_of(nest_.outer);
+    all.insert(all.end(), summed.begin(), summed.end());
+    return all;
   }
 
   Dim stride_of(const InPlace& place, const Loop& loop) const {
@@ -323,9 +320,12 @@ bool is_sum_of_products(const ir::Graph& graph, NodeId node, const ops::LoopBody
 }
 
 std::optional<Contraction> as_contraction(const FusionContext& context, NodeId node, unsigned lanes) {
-  auto nest = NestBuilder(context, node).build();
+  auto nest = nest_of(context, node);
   if (!nest) return {};
-  return ContractionBuilder(context, node, std::move(*nest), lanes).build();
+  Nest ordered = *nest;
+  if (order_by_result(ordered.outer))
+    if (auto product = ContractionBuilder(context, node, std::move(ordered), lanes).build(false)) return product;
+  return ContractionBuilder(context, node, std::move(*nest), lanes).build(true);
 }
 
 KernelStep on_tiles(KernelStep over_result, const Contraction& product, const FusionContext& context) {

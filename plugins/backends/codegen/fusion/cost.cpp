@@ -44,9 +44,7 @@ bool worth_storing(double cost, std::size_t paths) {
 bool worth_storing_repeated(double cost, double repeats) { return repeats >= 2 && cost >= kCheaperThanLoad; }
 
 bool worth_matrix_kernel(const IndexAlgebra& algebra, const ContractionStep& product) {
-  const bool few = product.m.is_constant() && product.m.constant() < kRowsThatPay;
-  if (product.a.pack || product.b.pack) return algebra.estimate(product.m) >= kRowsThatPay;
-  return !(few && product.b.row_stride == Dim(1) && product.a.column_stride == Dim(1));
+  return !(product.a.pack || product.b.pack) || algebra.estimate(product.m) >= kRowsThatPay;
 }
 
 bool fills_tiles(double columns, int tile_columns) {

@@ -23,9 +23,21 @@ bool worth_storing_repeated(double cost, double repeats);
 /// cache, and enough rows must be left for the threads.
 bool row_fits(const IndexAlgebra& algebra, std::span<const Loop> outer, std::span<const Loop> inner);
 
-/// Decides whether a product runs on the matrix kernel and not as a loop nest. Few rows times a matrix that lies transposed are dot
-/// products over contiguous memory, which need no packing; so do few rows times something that would have to be packed.
+/// Decides whether a product runs on the matrix kernel and not as a loop nest: not when an operand has to be written for few rows.
 bool worth_matrix_kernel(const IndexAlgebra& algebra, const ContractionStep& product);
+
+/// The shortest run of a window that is multiplied where it lies; shorter ones are copied to be longer.
+inline constexpr double kShortestRun = 16;
+
+/// Up to so many rows, dot products with a transposed matrix cost less than packing it.
+inline constexpr double kRowsOfDots = 48;
+
+/// The most places of a picture at whose edges so many taps are padding that leaving them out pays.
+inline constexpr double kSmallPicture = 64;
+
+/// What a multiplication of a depthwise convolution loses with channels last, in what one of a dense convolution gains: its weights
+/// are then gathered.
+inline constexpr double kDepthwiseLoss = 8;
 
 /// Decides whether so many columns fill tiles of the given width well.
 bool fills_tiles(double columns, int tile_columns);

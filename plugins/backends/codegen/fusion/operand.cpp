@@ -71,12 +71,25 @@ class Extraction {
       if (a != kNoOp) a = copy(a);
     for (const auto& [loop, by] : replacements_) op.offset = context_.algebra.substitute(op.offset, loop, by);
     if (op.kind == OperationKind::load) op.payload = buffer(draft_.buffers()[op.payload]);
-    result_.kernel.operations.push_back(op);
-    return copies_[id] = static_cast<OpId>(result_.kernel.operations.size() - 1);
+    return copies_[id] = add(op);
   }
 
-  KernelStep take(OpId root, DType dtype, Dim offset) {
-    const OpId value = copy(root);
+  /// Adds an operation that gives where the load reads.
+  OpId place_of(OpId load) {
+    Dim offset = draft_.operations()[load].offset;
+    for (const auto& [loop, by] : replacements_) offset = context_.algebra.substitute(offset, loop, by);
+    if (offset.is_constant()) return number(offset.constant());
+    return add({.kind = OperationKind::index, .dtype = DType::i64, .offset = offset});
+  }
+
+  OpId number(std::int64_t n) { return add({.kind = OperationKind::constant, .dtype = DType::i64, .payload = static_cast<std::uint64_t>(n)}); }
+
+  OpId add(Operation op) {
+    result_.kernel.operations.push_back(std::move(op));
+    return static_cast<OpId>(result_.kernel.operations.size() - 1);
+  }
+
+  KernelStep take(OpId value, DType dtype, Dim offset) {
     result_.kernel.buffers.push_back({dtype, Dim(0), true});
     result_.buffers.push_back(kPanel);
     const auto panel = static_cast<std::uint32_t>(result_.buffers.size() - 1);
@@ -105,7 +118,20 @@ class Extraction {
 }  // namespace
 
 KernelStep storing(const Draft& draft, OpId root, const FusionContext& context, std::span<const std::pair<SymbolId, Dim>> replacements, Dim offset) {
-  return Extraction(draft, context, replacements).take(root, draft.operations()[root].dtype, std::move(offset));
+  Extraction extraction(draft, context, replacements);
+  const OpId value = extraction.copy(root);
+  return extraction.take(value, draft.operations()[root].dtype, std::move(offset));
+}
+
+KernelStep locating(const Draft& draft, OpId load, OpId mask, const FusionContext& context, std::span<const std::pair<SymbolId, Dim>> replacements, Dim offset) {
+  Extraction extraction(draft, context, replacements);
+  OpId place = extraction.place_of(load);
+  if (mask != kNoOp) {
+    Operation choice{.kind = OperationKind::primitive, .primitive = ops::Primitive::select, .dtype = DType::i64};
+    choice.args[0] = extraction.copy(mask), choice.args[1] = place, choice.args[2] = extraction.number(-1);
+    place = extraction.add(choice);
+  }
+  return extraction.take(place, DType::i64, std::move(offset));
 }
 
 }  // namespace tenon::codegen

@@ -28,4 +28,7 @@ std::optional<InPlace> in_place(const Draft& draft, OpId root, std::span<const L
 /// kernel's own loops remain to be set.
 KernelStep storing(const Draft& draft, OpId root, const FusionContext& context, std::span<const std::pair<SymbolId, Dim>> replacements, Dim offset);
 
+/// The kernel that stores the place of the load, or −1 where `mask` (kNoOp: none) does not hold, as i64; else like `storing`.
+KernelStep locating(const Draft& draft, OpId load, OpId mask, const FusionContext& context, std::span<const std::pair<SymbolId, Dim>> replacements, Dim offset);
+
 }  // namespace tenon::codegen

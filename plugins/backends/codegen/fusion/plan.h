@@ -23,13 +23,16 @@ struct KernelStep {
 /// Stands in a kernel's buffers for memory that the matrix product gives: the panel that it writes, or the tile that it reads.
 inline constexpr ValueId kPanel(0xfffffff0u);
 
-/// An operand of a matrix product: where it lies, with strides in elements; or the kernel that writes it, part by part.
+/// An operand of a matrix product: where it lies, with strides in elements; or the kernel that writes it, part by part. Of a left
+/// operand that lies in windows `table` writes for each step of the sum and each row where the run of elements starts, from the
+/// first element of the value, or −1 where all of it is zero; rows are kFinishedRows apart, as i64.
 struct MatrixOperand {
   ValueId value;
   Dim offset;
   std::vector<Dim> batch_strides;
   Dim row_stride, column_stride;
-  std::optional<KernelStep> pack;
+  Dim step_stride;  // of a right operand beside windows: between steps of the sum; rows are inside a step
+  std::optional<KernelStep> pack, table;
 };
 
 /// c[batch, m, n] = sum over k of a[batch, m, k] * b[batch, k, n], with k of `steps` times `step_depth`.

@@ -44,6 +44,7 @@ class Planner {
   void choose_roots();
   bool is_large_product(NodeId id) const;
   void mark_contraction_operands(NodeId id);
+  void mark_end_of_product(NodeId id, const std::vector<std::vector<NodeId>>& users);
   ValueId base_through_views(ValueId value) const;
   std::size_t paths_to(NodeId id, const std::vector<std::vector<NodeId>>& users) const;
   void mark_repeated_operands(NodeId id);

@@ -68,6 +68,26 @@ void Planner::mark_contraction_operands(NodeId id) {
   product_[id.value] = false;
 }
 
+/// What follows a product point by point up to a reduction is stored in the product's place: the reduction passes over it several times.
+void Planner::mark_end_of_product(NodeId id, const std::vector<std::vector<NodeId>>& users) {
+  const ValueId product = graph_.node(id).results[0];
+  ValueId end = product;
+  auto next = [&]() -> std::optional<ValueId> {
+    const auto& readers = users[end.value];
+    if (readers.empty() || std::any_of(readers.begin(), readers.end(), [&](NodeId u) { return u != readers[0]; })) return {};
+    const auto& body = context_.bodies[readers[0].value];
+    const auto& results = graph_.node(readers[0]).results;
+    if (!body || body->reducer || is_view(*body) || results.size() != 1 || context_.in_memory[results[0].value]) return {};
+    return graph_.type(results[0]).shape == graph_.type(product).shape ? std::optional(results[0]) : std::nullopt;
+  };
+  while (auto after = next()) end = *after;
+  const auto& readers = users[end.value];
+  const bool reduced = std::any_of(readers.begin(), readers.end(), [&](NodeId u) { return context_.bodies[u.value] && context_.bodies[u.value]->reducer; });
+  if (end == product || !reduced) return;
+  log(fmt::format("store %{}: it follows a product and is reduced", graph_.value(end).name));
+  context_.in_memory[end.value] = true;
+}
+
 std::size_t Planner::paths_to(NodeId id, const std::vector<std::vector<NodeId>>& users) const {
   const ir::Node& node = graph_.node(id);
   std::size_t apart = 0;
@@ -146,6 +166,8 @@ void Planner::choose_roots() {
   }
   for (NodeId id : graph_.nodes()) mark_contraction_operands(id);
   const auto users = graph_.users();
+  for (NodeId id : graph_.nodes())
+    if (product_[id.value]) mark_end_of_product(id, users);
   cost_.assign(graph_.node_capacity(), 0);
   weight_.assign(graph_.node_capacity(), 0);
   reach_.resize(graph_.node_capacity());

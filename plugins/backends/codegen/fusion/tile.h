@@ -15,6 +15,9 @@ enum class TileSymbol : std::uint32_t { row, rows, column, columns, step, steps,
 inline constexpr std::size_t kMaxBatchLoops = 6;
 inline constexpr std::size_t kTileSymbols = static_cast<std::size_t>(TileSymbol::batch) + kMaxBatchLoops;
 
+/// Rows of a result that are finished together; so many rows of a table of windows lie beside each other.
+inline constexpr std::int64_t kFinishedRows = 48;
+
 /// Gives the symbol; `loop` numbers the batch loops.
 inline ir::Dim tile_symbol(const ir::Graph& graph, TileSymbol which, std::size_t loop = 0) {
   return ir::Dim::symbol(SymbolId(static_cast<std::uint32_t>(graph.symbols().size() + static_cast<std::size_t>(which) + loop)));

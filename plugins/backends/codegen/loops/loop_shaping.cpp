@@ -1,5 +1,7 @@
 #include "loops/loop_shaping.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <functional>
 
 namespace tenon::codegen {
@@ -37,6 +39,19 @@ void merge_contiguous(Kernel& kernel, std::vector<Loop>& loops, IndexAlgebra& al
     algebra.set_extent(b.variable, loops[i].extent);
     loops.erase(loops.begin() + static_cast<std::ptrdiff_t>(i) - 1);
   }
+}
+
+/// Puts the loops that results step through with the shortest stride last, so that lanes run over what is contiguous.
+void order_by_store(Kernel& kernel, std::vector<Loop>& loops) {
+  if (kernel.stages.empty() || kernel.stages.back().stores.empty()) return;
+  std::vector<std::pair<std::int64_t, Loop>> ordered;
+  for (const Loop& l : loops) {
+    const auto along = split_affine(kernel.stages.back().stores[0].offset, l.variable);
+    if (!along || !along->coefficient.is_constant() || depends_on(kernel.inner, l.variable)) return;
+    ordered.emplace_back(std::abs(along->coefficient.constant()), l);
+  }
+  std::stable_sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (std::size_t i = 0; i < loops.size(); ++i) loops[i] = ordered[i].second;
 }
 
 /// Joins a short last loop of known length with the loop before it, so that lanes are filled.
@@ -95,6 +110,7 @@ bool wants_tiles(Kernel& kernel) {
 
 void shape_loops(Kernel& kernel, IndexAlgebra& algebra, unsigned lanes) {
   if (kernel.scatter) return;
+  order_by_store(kernel, kernel.outer);
   merge_contiguous(kernel, kernel.inner, algebra);
   merge_contiguous(kernel, kernel.outer, algebra);
   kernel.lanes_inside = lanes_go_inside(kernel, algebra, lanes);

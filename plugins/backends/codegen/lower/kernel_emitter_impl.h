@@ -87,6 +87,7 @@ class KernelEmitter {
 
   // ---- reductions (reduction_emission.cpp)
   void reduce_stage(const Stage& stage);
+  bool sums_apart(std::size_t number) const;
   Carried reduce_inner(const Stage& stage, std::size_t loop, Carried carried, unsigned lanes);
   Carried reduce_range(const Stage& stage, const Loop& loop, llvm::Value* low, llvm::Value* high, unsigned lanes);
   Carried reduce_lanes_range(const Stage& stage, const Loop& loop, unsigned lanes);

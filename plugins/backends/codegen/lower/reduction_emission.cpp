@@ -11,6 +11,8 @@ namespace {
 
 /// Steps of an innermost loop that one set of accumulators takes before it is added to the next level.
 constexpr std::int64_t kBlockSteps = 128;
+/// Points of inner loops that get a sum of their own.
+constexpr std::int64_t kLeastApart = 8;
 
 }  // namespace
 
@@ -119,12 +121,27 @@ KernelEmitter::Carried KernelEmitter::reduce_lanes_range(const Stage& stage, con
   return values;
 }
 
+/// True when the loops from `number` on are long enough to be summed apart from the loops around them: one sum over all would lose digits.
+bool KernelEmitter::sums_apart(std::size_t number) const {
+  if (kernel_.lanes_inside) return false;
+  std::int64_t points = 1;
+  for (; number < kernel_.inner.size(); ++number) {
+    const Dim& extent = kernel_.inner[number].extent;
+    if (!extent.is_constant()) return true;
+    points *= extent.constant();
+  }
+  return points >= kLeastApart;
+}
+
 KernelEmitter::Carried KernelEmitter::reduce_inner(const Stage& stage, std::size_t number, Carried carried, unsigned lanes) {
   if (kernel_.inner.empty()) return combined(stage, carried, elements(stage));
   const Loop& l = kernel_.inner[number];
   if (number + 1 < kernel_.inner.size()) {
-    auto values = loop(ir_.getInt64(0), scalar(l.extent), 1, false, l.variable, std::move(carried),
-                       [&](Value*, Carried sums) { return reduce_inner(stage, number + 1, std::move(sums), lanes); });
+    const bool apart = sums_apart(number + 1);
+    auto values = loop(ir_.getInt64(0), scalar(l.extent), 1, false, l.variable, std::move(carried), [&](Value*, Carried sums) {
+      if (!apart) return reduce_inner(stage, number + 1, std::move(sums), lanes);
+      return combined(stage, sums, reduce_inner(stage, number + 1, initial(stage, true, lanes), lanes));
+    });
     values.pop_back();
     return values;
   }

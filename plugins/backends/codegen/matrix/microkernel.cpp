@@ -15,6 +15,11 @@ int tile_columns(unsigned lanes, DType dtype) {
   return vectors * static_cast<int>(lanes * 4 / size_of(dtype));
 }
 
+TileShape narrow_tile_shape(const Target& target, DType dtype) {
+  const TileShape wide = tile_shape(target, dtype);
+  return {2 * wide.rows, wide.columns / 2};
+}
+
 TileShape tile_shape(const Target& target, DType dtype) { return {target.vector_bytes >= 32 ? 6 : 4, tile_columns(target.lanes(), dtype)}; }
 
 namespace {
@@ -24,8 +29,8 @@ constexpr int kPrefetchBytes = 2048;  // ahead in b: gains up to a tenth once b 
 
 class Emitter {
  public:
-  Emitter(llvm::Module& module, const Target& target, DType dtype)
-      : module_(module), target_(target), ir_(module.getContext()), shape_(tile_shape(target, dtype)), bytes_(static_cast<int>(size_of(dtype))) {
+  Emitter(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape)
+      : module_(module), target_(target), ir_(module.getContext()), shape_(shape), bytes_(static_cast<int>(size_of(dtype))) {
     element_ = dtype == DType::f64 ? ir_.getDoubleTy() : ir_.getFloatTy();
     lanes_ = static_cast<int>(target.vector_bytes) / bytes_;
     vectors_ = shape_.columns / lanes_;
@@ -36,22 +41,22 @@ class Emitter {
     declare(name);
     auto* entry = block("entry");
     ir_.SetInsertPoint(entry);
-    Value* last = ir_.CreateSub(argument(7), ir_.getInt64(1));
+    Value* last = ir_.CreateSub(argument(6), ir_.getInt64(1));
     for (int i = 0; i < shape_.rows; ++i) {
       Value* row = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.getInt64(static_cast<std::uint64_t>(i)), last);
-      a_rows_.push_back(ir_.CreateGEP(element_, argument(0), ir_.CreateMul(row, argument(1))));
-      c_rows_.push_back(ir_.CreateGEP(element_, argument(4), ir_.CreateMul(row, argument(5))));
+      a_rows_.push_back(ir_.CreateAlignedLoad(ir_.getPtrTy(), ir_.CreateConstGEP1_64(ir_.getPtrTy(), argument(0), static_cast<std::uint64_t>(i)), llvm::Align(8)));
+      c_rows_.push_back(ir_.CreateGEP(element_, argument(3), ir_.CreateMul(row, argument(4))));
     }
     for (int j = 0; j < vectors_; ++j) {
-      Value* left = ir_.CreateSub(argument(8), ir_.getInt64(static_cast<std::uint64_t>(j * lanes_)));
+      Value* left = ir_.CreateSub(argument(7), ir_.getInt64(static_cast<std::uint64_t>(j * lanes_)));
       Value* clamped = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, ir_.getInt64(static_cast<std::uint64_t>(lanes_))), ir_.getInt64(0));
       llvm::SmallVector<llvm::Constant*, 64> numbers;
       for (int l = 0; l < lanes_; ++l) numbers.push_back(ir_.getInt32(static_cast<std::uint32_t>(l)));
       masks_.push_back(ir_.CreateICmpULT(llvm::ConstantVector::get(numbers), ir_.CreateVectorSplat(static_cast<unsigned>(lanes_), ir_.CreateTrunc(clamped, ir_.getInt32Ty()))));
     }
     const std::vector<Value*> sums(static_cast<std::size_t>(shape_.rows * vectors_), llvm::Constant::getNullValue(vector_));
-    auto [after_main, main_sums] = loop(ir_.getInt64(0), ir_.CreateAnd(argument(6), ir_.getInt64(~std::uint64_t{kUnroll - 1})), kUnroll, sums);
-    auto [end, all] = loop(after_main, argument(6), 1, main_sums);
+    auto [after_main, main_sums] = loop(ir_.getInt64(0), ir_.CreateAnd(argument(5), ir_.getInt64(~std::uint64_t{kUnroll - 1})), kUnroll, sums);
+    auto [end, all] = loop(after_main, argument(5), 1, main_sums);
     (void)end;
     finish(all);
   }
@@ -63,12 +68,12 @@ class Emitter {
   void declare(const std::string& name) {
     auto* p = ir_.getPtrTy();
     auto* n = ir_.getInt64Ty();
-    function_ = llvm::Function::Create(llvm::FunctionType::get(ir_.getVoidTy(), {p, n, p, n, p, n, n, n, n, n}, false), llvm::Function::ExternalLinkage, name, module_);
+    function_ = llvm::Function::Create(llvm::FunctionType::get(ir_.getVoidTy(), {p, p, n, p, n, n, n, n, n}, false), llvm::Function::ExternalLinkage, name, module_);
     function_->addFnAttr("target-cpu", target_.cpu);
     function_->addFnAttr("target-features", target_.features);
     if (target_.vector_bytes == 64) function_->addFnAttr("prefer-vector-width", "512");
     function_->addFnAttr(llvm::Attribute::NoUnwind);
-    for (unsigned i : {0u, 2u, 4u}) function_->addParamAttr(i, llvm::Attribute::NoAlias);
+    for (unsigned i : {0u, 1u, 3u}) function_->addParamAttr(i, llvm::Attribute::NoAlias);
   }
 
   Value* c_address(int i, int j) { return ir_.CreateConstGEP1_64(element_, c_rows_[static_cast<std::size_t>(i)], static_cast<std::uint64_t>(j * lanes_)); }
@@ -103,7 +108,7 @@ class Emitter {
 
   /// One step in k: a row of b, a broadcast of each row of a.
   void multiply(Value* k, std::vector<Value*>& sums) {
-    Value* row = ir_.CreateGEP(element_, argument(2), ir_.CreateMul(k, argument(3)));
+    Value* row = ir_.CreateGEP(element_, argument(1), ir_.CreateMul(k, argument(2)));
     std::vector<Value*> b;
     const llvm::Align align(static_cast<std::uint64_t>(bytes_));
     for (int j = 0; j < vectors_; ++j) {
@@ -124,8 +129,8 @@ class Emitter {
 
   /// The sum of a part is added to what C holds at its end, so that long sums are sums of short ones.
   void finish(const std::vector<Value*>& sums) {
-    Value* is_whole = ir_.CreateICmpEQ(argument(8), ir_.getInt64(static_cast<std::uint64_t>(shape_.columns)));
-    Value* adds = ir_.CreateICmpNE(argument(9), ir_.getInt64(0));
+    Value* is_whole = ir_.CreateICmpEQ(argument(7), ir_.getInt64(static_cast<std::uint64_t>(shape_.columns)));
+    Value* adds = ir_.CreateICmpNE(argument(8), ir_.getInt64(0));
     auto* whole = block("whole");
     auto* part = block("part");
     ir_.CreateCondBr(is_whole, whole, part);
@@ -146,7 +151,7 @@ class Emitter {
     for (int i = 0; i < shape_.rows; ++i) {
       auto* write = block("write");
       auto* skip = block("skip");
-      ir_.CreateCondBr(ir_.CreateICmpSGT(argument(7), ir_.getInt64(static_cast<std::uint64_t>(i))), write, skip);
+      ir_.CreateCondBr(ir_.CreateICmpSGT(argument(6), ir_.getInt64(static_cast<std::uint64_t>(i))), write, skip);
       ir_.SetInsertPoint(write);
       for (int j = 0; j < vectors_; ++j) {
         Value* v = sums[static_cast<std::size_t>(i * vectors_ + j)];
@@ -179,8 +184,8 @@ class Emitter {
 
 }  // namespace
 
-void emit_microkernel(llvm::Module& module, const Target& target, DType dtype, const std::string& name) {
-  Emitter(module, target, dtype).emit(name);
+void emit_microkernel(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape, const std::string& name) {
+  Emitter(module, target, dtype, shape).emit(name);
 }
 
 }  // namespace tenon::codegen

@@ -1,0 +1,12 @@
+// The layout of values inside a graph: channels last between convolutions.
+#pragma once
+
+#include "core/ir/graph.h"
+
+namespace tenon::codegen {
+
+/// Lays what convolution networks keep in memory between nodes out with channels last, where its convolutions gain from it. Inputs
+/// and outputs stay as they are; so does what library calls and scatters give.
+void choose_layouts(ir::Graph& graph);
+
+}  // namespace tenon::codegen

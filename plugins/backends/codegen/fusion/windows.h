@@ -1,0 +1,25 @@
+// The windows of a convolution read where they lie: where elements of the sum lie in runs, a table of places stands for a copy.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "fusion/operand.h"
+
+namespace tenon::codegen {
+
+/// An operand that lies in runs along one loop of the sum; the other loops of the sum are taps.
+struct Windows {
+  OpId load = kNoOp;
+  OpId mask = kNoOp;  // where it does not hold, the whole run is zero
+  Loop run;
+  std::vector<Loop> taps;
+};
+/// Nothing when the runs are too short to multiply one at a time.
+std::optional<Windows> windows_of(const Draft& draft, OpId operand, std::span<const Loop> summed, const IndexAlgebra& algebra);
+
+/// Gives the sum's loops in the order of windows: taps, then the run.
+std::vector<Loop> summed_loops(const Windows& windows);
+
+}  // namespace tenon::codegen
