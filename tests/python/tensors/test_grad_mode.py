@@ -63,3 +63,12 @@ def test_requires_grad_in_place(check):
     compiled = tenon.compile(lambda x: (x * 2).requires_grad_())
     for _ in range(2):
         check.same(compiled(torch.ones(3)), (torch.ones(3) * 2).requires_grad_())
+
+
+def test_the_cure_is_named_once(capfd):
+    compiled = tenon.compile(lambda w: (w * 2 + 1).sum())
+    w = torch.ones(3, requires_grad=True)
+    for _ in range(3):
+        compiled(w).backward()
+    assert w.grad.tolist() == [6, 6, 6]
+    assert capfd.readouterr().err.count("torch.no_grad()") == 1

@@ -13,6 +13,7 @@
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
 #include "python/tensors/numpy_state.h"
+#include "python/tensors/tensor_recorder.h"
 #include "python/tensors/torch_library.h"
 
 namespace tenon::python {
@@ -251,6 +252,7 @@ void FunctionCache::report_refusal(RunStatus status) const {
 
 void FunctionCache::report_break(const CaptureBreak& why, const char* consequence) {
   if (logs().graph_breaks) say_once(fmt::format("tenon: graph break: {}\n  {}", break_message(why, x_name), consequence));
+  else if (why.hint == kGradHint) say_once(fmt::format("tenon: {} runs as plain Python where gradients are needed; under torch.no_grad() it runs compiled", x_name));
 }
 
 void FunctionCache::report_recompile(const CapturePoint& point, const TorchState& state, const CallArguments& values) {
