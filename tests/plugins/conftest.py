@@ -33,7 +33,7 @@ def with_gcc(out_of_tree_with_core, tmp_path_factory) -> pathlib.Path:
     folder = tmp_path_factory.mktemp("gcc")
     documented = write_documented_plugins(folder / "documented")
     project = write_project(folder / "project", FIRST_PARTY | SAMPLES | {"documented": documented})
-    return out_of_tree_with_core.build(project, "gcc", "-DCMAKE_CXX_COMPILER=g++")
+    return out_of_tree_with_core.build(project, "gcc")
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,7 @@ class OutOfTree:
         self.sdk, self.folder, self.environment = sdk, folder, environment
 
     def configure(self, source: pathlib.Path, name: str, *options: str) -> pathlib.Path:
-        """Configures a project and gives its build folder. Nothing is optimised: core is compiled for each compiler."""
+        """Configures a project and gives its build folder."""
         target = self.folder / name
         command = ["cmake", "-S", str(source), "-B", str(target), f"-DCMAKE_PREFIX_PATH={self.sdk}", *options]
         done = subprocess.run(command, capture_output=True, text=True, env=self.environment)

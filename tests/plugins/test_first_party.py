@@ -19,7 +19,7 @@ def static_libcxx_options() -> list[str] | None:
             continue
         found = subprocess.run([compiler, "-print-file-name=libc++.a"], capture_output=True, text=True).stdout.strip()
         if "/" in found:
-            return [f"-DCMAKE_CXX_COMPILER={compiler}", "-DCMAKE_CXX_FLAGS=-stdlib=libc++", "-DCMAKE_MODULE_LINKER_FLAGS=-stdlib=libc++ -static-libstdc++"]
+            return [f"-DCMAKE_CXX_COMPILER={compiler}", "-DCMAKE_CXX_FLAGS=-O1 -stdlib=libc++", "-DCMAKE_MODULE_LINKER_FLAGS=-stdlib=libc++ -static-libstdc++"]
     return None
 
 
