@@ -46,6 +46,8 @@ struct Config {
   std::vector<std::string> disable_plugins;
   bool probe = true;
   double probe_seconds = 5;
+  bool isolate = false;
+  double isolate_seconds = 60;
   // [runtime]
   int threads = 0;
   std::size_t pool_bytes = std::size_t{1} << 30;

@@ -1,5 +1,7 @@
 #include "host/partition/backend_instance.h"
 
+#include "host/plugins/isolation.h"
+
 namespace tenon::host {
 
 void BackendCounters::reset() {
@@ -15,7 +17,7 @@ Error plugin_error(std::int32_t code, const std::string& what) {
 }
 
 BackendInstance::BackendInstance(const Plugin& plugin, const std::string& options, std::shared_ptr<BackendCounters> counters)
-    : plugin_(plugin), counters_(std::move(counters)) {
+    : plugin_(plugin), options_(options), counters_(std::move(counters)) {
   if (!table().create) return;
   take_report();
   const std::int32_t code = table().create(plugin.table, options.c_str(), &self_);
@@ -26,6 +28,40 @@ BackendInstance::BackendInstance(const Plugin& plugin, const std::string& option
 
 BackendInstance::~BackendInstance() {
   if (table().destroy) table().destroy(self_);
+}
+
+std::optional<Error> BackendInstance::claim(const TenonGraph& graph, const TenonClaims& claims) {
+  if (!table().claim) return std::nullopt;
+  if (plugin_.isolation) return plugin_.isolation->claim(options_, graph, claims);
+  const auto lock = lock_compile();
+  take_report();
+  const std::int32_t code = table().claim(self_, &graph, &claims);
+  if (code == TENON_OK) return std::nullopt;
+  return plugin_error(code, "claim");
+}
+
+std::optional<Error> BackendInstance::compile(const TenonGraph& graph, const std::string& options, TenonArtefact& artefact,
+                                              std::vector<std::uint32_t>& constants_read) {
+  if (plugin_.isolation) return compile_isolated(graph, options, artefact, constants_read);
+  const auto lock = lock_compile();
+  take_report();
+  const CompileScope scope(graph, nullptr);
+  const std::int32_t code = table().compile(self_, &graph, options.c_str(), &artefact);
+  constants_read = scope.constants_read();
+  if (code == TENON_OK) return std::nullopt;
+  return plugin_error(code, "compile");
+}
+
+std::optional<Error> BackendInstance::compile_isolated(const TenonGraph& graph, const std::string& options, TenonArtefact& artefact,
+                                                       std::vector<std::uint32_t>& constants_read) {
+  Result<IsolatedArtefact> made = plugin_.isolation->compile(options_, graph, options);
+  if (!made) return made.error();
+  constants_read = std::move(made->constants_read);
+  const auto lock = lock_compile();
+  take_report();
+  const std::int32_t code = table().load(self_, {reinterpret_cast<const std::uint8_t*>(made->stored.data()), made->stored.size()}, &artefact);
+  if (code == TENON_OK) return std::nullopt;
+  return plugin_error(code, "load");
 }
 
 std::unique_lock<std::mutex> BackendInstance::lock_compile() {

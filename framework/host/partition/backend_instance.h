@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/base/error.h"
 #include "host/plugins/plugin_call.h"
@@ -35,13 +37,20 @@ class BackendInstance {
   bool has(std::uint32_t flag) const { return (table().flags & flag) != 0; }
   BackendCounters& counters() const { return *counters_; }
 
-  /// Held around claim and compile; empty for a backend whose compile is re-entrant.
-  std::unique_lock<std::mutex> lock_compile();
+  /// Calls the backend, here or in the helper process (plugins.isolate), one call at a time unless the backend is re-entrant. An error
+  /// carries the plugin's own words where it gave some.
+  std::optional<Error> claim(const TenonGraph& graph, const TenonClaims& claims);
+  /// `constants_read`: those whose bytes the backend read.
+  std::optional<Error> compile(const TenonGraph& graph, const std::string& options, TenonArtefact& artefact, std::vector<std::uint32_t>& constants_read);
   /// The lock that `execute` needs, or null for a backend whose execute is re-entrant.
   std::mutex* execute_lock() { return has(TENON_EXECUTE_REENTRANT) ? nullptr : &execute_mutex_; }
 
  private:
+  std::unique_lock<std::mutex> lock_compile();
+  std::optional<Error> compile_isolated(const TenonGraph& graph, const std::string& options, TenonArtefact& artefact, std::vector<std::uint32_t>& constants_read);
+
   const Plugin& plugin_;
+  std::string options_;
   void* self_ = nullptr;
   std::shared_ptr<BackendCounters> counters_;
   std::mutex compile_mutex_;

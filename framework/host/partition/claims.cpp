@@ -63,18 +63,12 @@ ClaimAnswer ask_claims(BackendInstance& backend, const ir::Graph& graph, Constan
   const Crossing crossing(graph, constants);
   Collector collector(graph);
   const TenonClaims claims = collector.table();
-  take_report();
-  std::int32_t code;
-  {
-    const auto lock = backend.lock_compile();
-    code = backend.table().claim ? backend.table().claim(backend.self(), &crossing.graph(), &claims) : std::int32_t{TENON_OK};
-  }
+  const std::optional<Error> why = backend.claim(crossing.graph(), claims);
   for (const std::string& defect : collector.defects())
     events.emit({{"kind", "claim_invalid"}, {"phase", "claim"}, {"backend", backend.name()}, {"text", fmt::format("backend '{}' {}", backend.name(), defect)}});
-  if (code == TENON_OK) return collector.take();
-  const Error why = plugin_error(code, "claim");
-  events.emit({{"kind", "claim_failed"}, {"phase", "claim"}, {"backend", backend.name()}, {"code", code_name(why.code)},
-               {"text", fmt::format("backend '{}' failed to claim: {}", backend.name(), why.message)}});
+  if (!why) return collector.take();
+  events.emit({{"kind", "claim_failed"}, {"phase", "claim"}, {"backend", backend.name()}, {"code", code_name(why->code)},
+               {"text", fmt::format("backend '{}' failed to claim: {}", backend.name(), why->message)}});
   return {};
 }
 

@@ -55,12 +55,15 @@ struct SpawnSettings {
   }
 };
 
-int spawn(const std::vector<std::string>& command, int library_fd, int complaint, int answer, pid_t& pid) {
+/// The descriptors under which the child finds the files: all but that of the answer, from kProbeLibrary on.
+int child_descriptor(std::size_t file) { return file == 0 ? kProbeLibrary : kProbeAnswer + static_cast<int>(file); }
+
+int spawn(const std::vector<std::string>& command, std::span<const Descriptor> files, int complaint, int answer, pid_t& pid) {
   SpawnSettings settings;
   posix_spawn_file_actions_addopen(&settings.actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&settings.actions, 1, "/dev/null", O_WRONLY, 0);
   posix_spawn_file_actions_adddup2(&settings.actions, complaint, 2);
-  posix_spawn_file_actions_adddup2(&settings.actions, library_fd, kProbeLibrary);
+  for (std::size_t i = 0; i < files.size(); ++i) posix_spawn_file_actions_adddup2(&settings.actions, files[i].get(), child_descriptor(i));
   posix_spawn_file_actions_adddup2(&settings.actions, answer, kProbeAnswer);
   std::vector<char*> arguments;
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -126,17 +129,18 @@ bool listen(pid_t pid, int answer_fd, int complaint_fd, Clock::time_point deadli
 
 }  // namespace
 
-ChildResult run_child(const std::vector<std::string>& command, int library_fd, double seconds, const std::function<bool(std::string_view)>& line) {
+ChildResult run_child(const std::vector<std::string>& command, std::span<const int> files, double seconds, const std::function<bool(std::string_view)>& line) {
   ChildResult result;
   const auto deadline = Clock::now() + std::chrono::milliseconds(static_cast<long long>(std::min(seconds, 3600.0) * 1000));
   Pipe answer, complaint;
-  const Descriptor library(::fcntl(library_fd, F_DUPFD_CLOEXEC, 10));
-  if (!answer.write || !complaint.write || !library) {
+  std::vector<Descriptor> copies;
+  for (int file : files) copies.emplace_back(::fcntl(file, F_DUPFD_CLOEXEC, 10));
+  if (!answer.write || !complaint.write || std::any_of(copies.begin(), copies.end(), [](const Descriptor& copy) { return !copy; })) {
     result.start_error = errno;
     return result;
   }
   pid_t pid = 0;
-  result.start_error = spawn(command, library.get(), complaint.write.get(), answer.write.get(), pid);
+  result.start_error = spawn(command, copies, complaint.write.get(), answer.write.get(), pid);
   if (result.start_error != 0) return result;
   result.started = true;
   answer.write = Descriptor();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,9 +18,9 @@ struct ChildResult {
   std::string complaint;  // the end of what it wrote to stderr
 };
 
-/// Starts `program` with posix_spawn (never a bare fork: the caller may have threads) in a process group of its own, gives it
-/// `library_fd` as descriptor 3 and the answer pipe as 4, stdin and stdout to nowhere. Calls `line` for each line of the answer;
+/// Starts `command` with posix_spawn (never a bare fork: the caller may have threads) in a process group of its own, gives it the
+/// files as descriptors 3, 5, 6, … and the answer pipe as 4, stdin and stdout to nowhere. Calls `line` for each line of the answer;
 /// when that gives true the child has said all. Ends with the group killed.
-ChildResult run_child(const std::vector<std::string>& command, int library_fd, double seconds, const std::function<bool(std::string_view)>& line);
+ChildResult run_child(const std::vector<std::string>& command, std::span<const int> files, double seconds, const std::function<bool(std::string_view)>& line);
 
 }  // namespace tenon::host

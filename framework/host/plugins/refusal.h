@@ -13,7 +13,7 @@ namespace tenon::host {
 /// path_escapes, missing_library, duplicate_name, disabled, empty, not_elf, wrong_class, wrong_machine, wrong_type, truncated,
 /// hash_mismatch, unresolved, no_entry, null_descriptor, refused_by_plugin, bad_magic, bad_size, abi_too_new, abi_too_old,
 /// name_mismatch, kind_mismatch, bad_table, sanitizer, threw, aborted, exited, timed_out, segfault, stack_overflow, crashed,
-/// call_failed, probe_missing, probe_failed.
+/// call_failed, probe_missing, probe_failed, not_isolable.
 struct Refusal {
   std::string reason;
   std::string text;

@@ -1,5 +1,7 @@
 #include "host/plugins/registry.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
@@ -89,6 +91,17 @@ void Registry::State::probe(Candidate& candidate, int fd) {
   if (!verdict->usable) throw Refused(verdict->refusal);
 }
 
+/// Throws Refused for a backend whose artefacts cannot leave the helper.
+std::shared_ptr<const Isolation> Registry::State::isolation_of(Candidate& candidate, const TenonPlugin& descriptor, Descriptor library) const {
+  if (!config.isolate || candidate.trust != Trust::checked || !descriptor.backend) return nullptr;
+  if (!descriptor.backend->serialise || !descriptor.backend->load)
+    throw Refused("not_isolable", "stores no artefacts, so that it can only compile in this process, and plugins.isolate forbids that");
+  const std::string& program = installation().probe_program;
+  if (program.empty()) throw Refused("probe_missing", "cannot be isolated: the program tenon-probe is not beside this installation");
+  candidate.decide("claims and compiles in a helper process");
+  return std::make_shared<Isolation>(std::move(library), candidate.manifest, program, config.isolate_seconds);
+}
+
 void Registry::State::load_or_throw(Entry& entry) {
   Candidate& candidate = *entry.candidate;
   if (candidate.manifest.library.empty()) throw Refused("missing_library", "is a program ({}), not a library", joined(candidate.manifest.program));
@@ -101,9 +114,12 @@ void Registry::State::load_or_throw(Entry& entry) {
     candidate.decide(candidate.trust == Trust::own ? "not probed: it is part of this installation" : "not probed: plugins.probe is off");
   }
   const auto start = std::chrono::steady_clock::now();
+  Descriptor library(::fcntl(file.get(), F_DUPFD_CLOEXEC, 10));
   const TenonPlugin* descriptor = load_library(std::move(file), candidate.manifest);
   const double milliseconds = milliseconds_since(start);
+  std::shared_ptr<const Isolation> isolation = isolation_of(candidate, *descriptor, std::move(library));
   make_plugin(entry, descriptor, candidate.path());
+  entry.plugin->isolation = std::move(isolation);
   candidate.decide(fmt::format("loaded in {:.1f} ms: {} {}, ABI {}", milliseconds, entry.plugin->name, entry.plugin->version, descriptor->abi));
   events.emit({{"kind", "plugin_loaded"}, {"plugin", entry.plugin->name}, {"path", entry.plugin->path}, {"milliseconds", milliseconds}});
 }
@@ -112,7 +128,7 @@ const Plugin* Registry::State::make_plugin(Entry& entry, const TenonPlugin* desc
   entry.identity = new PluginIdentity(descriptor->name, &events, &store);  // kept by the table, for the life of the process
   entry.plugin = std::make_unique<Plugin>();
   *entry.plugin = {descriptor->name, descriptor->version, descriptor->build_id, std::move(path), static_cast<TenonKind>(descriptor->kind), descriptor,
-                   make_host_table(*entry.identity, descriptor->abi)};
+                   make_host_table(*entry.identity, descriptor->abi), nullptr};
   Manifest& manifest = entry.candidate->manifest;
   manifest.kind = entry.plugin->kind;
   manifest.version = descriptor->version;

@@ -22,6 +22,7 @@ struct Plugin {
   TenonKind kind = TENON_KIND_BACKEND;
   const TenonPlugin* descriptor = nullptr;  // lives as long as the process (in-process plugins: as long as their owner says)
   const TenonHost* table = nullptr;         // this plugin's own host table: logs and reports made through it carry its name
+  std::shared_ptr<const class Isolation> isolation;  // where its claims and compiles run; null: in this process
 };
 
 /// Finds and loads plugins. Thread-safe. Making one reads manifests only.

@@ -11,6 +11,7 @@
 #include "host/plugins/byte_store.h"
 #include "host/plugins/discovery.h"
 #include "host/plugins/host_table.h"
+#include "host/plugins/isolation.h"
 #include "host/plugins/registry.h"
 #include "host/plugins/verdict_store.h"
 
@@ -52,6 +53,7 @@ struct Registry::State {
  private:
   void load_or_throw(Entry& entry);
   void probe(Candidate& candidate, int fd);
+  std::shared_ptr<const Isolation> isolation_of(Candidate& candidate, const TenonPlugin& descriptor, Descriptor library) const;
 };
 
 }  // namespace tenon::host

@@ -8,11 +8,15 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "answer.h"
+#include "core/base/error.h"
 #include "host/plugins/library.h"
 #include "host/plugins/probe_protocol.h"
 #include "host/plugins/refusal.h"
+#include "isolated_call.h"
 #include "sample_graphs.h"
 #include "trial.h"
 
@@ -56,21 +60,27 @@ std::vector<std::string> passes_of(const TenonPlugin& plugin) {
   return {plugin.passes->names, plugin.passes->names + plugin.passes->count};
 }
 
-[[noreturn]] void run(const host::Manifest& manifest) {
+[[noreturn]] void run(const host::Manifest& manifest, bool is_call) {
   try {
     const TenonPlugin* plugin = host::load_library(host::Descriptor(host::kProbeLibrary), manifest, probe::enter_step);
-    probe::try_plugin(*plugin, probe::sample_graphs());
+    if (is_call) probe::answer_call(*plugin, host::kCallRequest, host::kCallReply);
+    else probe::try_plugin(*plugin, probe::sample_graphs());
     probe::accept(host::kind_name(static_cast<TenonKind>(plugin->kind)), passes_of(*plugin));
   } catch (const host::Refused& refused) {
     probe::refuse(refused.refusal().reason, refused.refusal().text);
+  } catch (const Exception& problem) {
+    probe::refuse("probe_failed", problem.what());
+  } catch (const nlohmann::json::exception& problem) {
+    probe::refuse("probe_failed", problem.what());
   }
 }
 
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (count != 5) {
-    std::fputs("tenon-probe is started by libtenon to try a plugin; see `tenon plugins why`\n", stderr);
+  const bool is_call = count == 6 && std::string_view(arguments[5]) == "call";
+  if (count != 5 && !is_call) {
+    std::fputs("tenon-probe is started by libtenon to try a plugin, or to call it; see `tenon plugins why`\n", stderr);
     return 2;
   }
   // What the plugin starts must not keep the host waiting.
@@ -79,5 +89,5 @@ int main(int count, char** arguments) {
   limit_process();
   probe::begin_answer(arguments[1]);
   probe::report_deaths();
-  run(manifest_of(arguments));
+  run(manifest_of(arguments), is_call);
 }

@@ -1,28 +1,14 @@
 #include "trial.h"
 
-#include "answer.h"
 #include "core/ir/buffer.h"
+#include "guarded_call.h"
 #include "host/plugins/host_table.h"
 #include "host/plugins/plugin_call.h"
-#include "host/plugins/refusal.h"
 
 namespace tenon::probe {
 namespace {
 
 using host::Refused;
-
-/// An exception that leaves the C function is the plugin's defect, whatever it says.
-template <class Call>
-std::int32_t guarded(const std::string& step, const Call& call) {
-  enter_step(step.c_str());
-  try {
-    return call();
-  } catch (const std::exception& thrown) {
-    throw Refused("threw", "let an exception out of the step \"{}\": {}", step, thrown.what());
-  } catch (...) {
-    throw Refused("threw", "let something that is no std::exception out of the step \"{}\"", step);
-  }
-}
 
 std::vector<std::vector<std::uint8_t>> buffers_of(const std::vector<ir::Graph>& graphs) {
   std::vector<std::vector<std::uint8_t>> buffers;

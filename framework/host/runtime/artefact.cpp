@@ -38,17 +38,10 @@ Result<std::shared_ptr<Artefact>> Artefact::compile(std::shared_ptr<BackendInsta
   TenonArtefact artefact{};
   artefact.struct_size = sizeof artefact;
   const auto start = std::chrono::steady_clock::now();
-  std::int32_t code;
-  take_report();
-  {
-    const auto lock = backend->lock_compile();
-    const CompileScope scope(crossing.graph(), nullptr);
-    code = backend->table().compile(backend->self(), &crossing.graph(), options.c_str(), &artefact);
-    made->constants_read_ = scope.constants_read();
-  }
+  std::optional<Error> failed = backend->compile(crossing.graph(), options, artefact, made->constants_read_);
   const auto spent = std::chrono::steady_clock::now() - start;
   made->compile_milliseconds_ = std::chrono::duration<double, std::milli>(spent).count();
-  if (code != TENON_OK) return plugin_error(code, "compile");
+  if (failed) return *std::move(failed);
   made->self_ = artefact.self;
   if (std::string defect = defect_of(artefact, graph); !defect.empty()) return Error{Code::plugin_failed, std::move(defect)};
   made->assumptions_.assign(artefact.assumptions, artefact.assumptions + artefact.assumption_count);

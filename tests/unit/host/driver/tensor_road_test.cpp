@@ -8,7 +8,7 @@
 
 using namespace tenon;
 using namespace tenon::test;
-using Catch::Matchers::Contains;
+using Catch::Contains;
 using Sizes = std::vector<std::int64_t>;
 
 namespace {

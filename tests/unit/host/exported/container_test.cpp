@@ -11,7 +11,7 @@
 
 using namespace tenon;
 using namespace tenon::host;
-using Catch::Matchers::Contains;
+using Catch::Contains;
 
 namespace {
 

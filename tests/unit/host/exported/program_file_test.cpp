@@ -14,7 +14,7 @@
 
 using namespace tenon;
 using namespace tenon::test;
-using Catch::Matchers::Contains;
+using Catch::Contains;
 
 namespace {
 
