@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "core/ops/families/move.h"
+#include "core/ops/families/running_statistics.h"
 
 namespace tenon::ops {
 namespace {
@@ -87,12 +88,15 @@ std::vector<Dim> last_dims(std::size_t rank, std::size_t count) {
   return dims;
 }
 
-/// (x - mean) / sqrt(variance + eps) over some dimensions.
-ir::ValueId standardised(NodeBuilder& b, ir::ValueId x, const std::vector<Dim>& dims, double eps) {
+/// (x - mean) / sqrt(variance + eps) over some dimensions, which the statistics keep with size 1.
+struct Standardised {
+  ir::ValueId value, mean, variance;
+};
+Standardised standardise(NodeBuilder& b, ir::ValueId x, const std::vector<Dim>& dims, double eps) {
   const DType t = b.graph().type(x).dtype;
-  const ir::ValueId distance = b.one("sub", {x, b.one("mean", {x}, over_as(dims, t))});
+  const ir::ValueId mean = b.one("mean", {x}, over_as(dims, t)), distance = b.one("sub", {x, mean});
   const ir::ValueId variance = b.one("mean", {b.one("mul", {distance, distance})}, over_as(dims, t));
-  return b.one("mul", {distance, b.one("rsqrt", {b.one("add", {variance, b.literal(eps)})})});
+  return {b.one("mul", {distance, b.one("rsqrt", {b.one("add", {variance, b.literal(eps)})})}), mean, variance};
 }
 
 /// x * weight + bias, as far as they are among the operands from `first` on, reshaped to `shape`.
@@ -144,7 +148,7 @@ Op layer_norm_op() {
     const DType result = q.type(0).dtype;
     const auto shape = q.integers("normalized_shape");
     const ir::ValueId x =
-        standardised(b, b.cast(q.operands()[0], compute_type(result)), last_dims(q.type(0).rank(), shape.size()), q.number("eps", 1e-5));
+        standardise(b, b.cast(q.operands()[0], compute_type(result)), last_dims(q.type(0).rank(), shape.size()), q.number("eps", 1e-5)).value;
     const bool weight_alone = q.operand_count() == 2;
     ir::ValueId y = affine(b, q, x, 1, shape);
     if (weight_alone) y = b.one("add", {y, b.literal(0.0)});  // ATen adds a bias of zeros: -0 becomes 0
@@ -215,13 +219,17 @@ Shape channel_shape(const Shape& input) {
   return shape;
 }
 
-/// Normalises by the batch's own mean and variance.
+/// Normalises by the batch's own mean and variance, and updates the running ones.
 ir::ValueId by_batch_statistics(ForeignArguments& a, ir::ValueId x) {
   const DType result = a.type(x).dtype;
   std::vector<Dim> dims{Dim(0)};
   for (std::size_t d = 2; d < a.type(x).rank(); ++d) dims.emplace_back(static_cast<std::int64_t>(d));
   const Shape channels = channel_shape(a.type(x).shape);
-  ir::ValueId y = standardised(a.builder(), a.builder().cast(x, compute_type(result)), dims, a.number("eps", 1e-5));
+  const Standardised batch = standardise(a.builder(), a.builder().cast(x, compute_type(result)), dims, a.number("eps", 1e-5));
+  Dim count = a.type(x).shape[0];
+  for (std::size_t d = 2; d < a.type(x).rank(); ++d) count = count * a.type(x).shape[d];
+  if (a.flag("training")) update_running_statistics(a, {batch.mean, batch.variance, count}, false);
+  ir::ValueId y = batch.value;
   if (a.given("weight")) y = a.one("mul", {y, reshape_to(a.builder(), a.value("weight"), channels)});
   if (a.given("bias")) y = a.one("add", {y, reshape_to(a.builder(), a.value("bias"), channels)});
   return a.builder().cast(y, result);
@@ -232,7 +240,6 @@ Values batch_norm_adapt(ForeignArguments& a) {
   TENON_USER_CHECK(is_float(a.type(x).dtype), "batch_norm takes floats, not {}", name_of(a.type(x).dtype));
   if (a.type(x).rank() < 2) throw Exception(Code::unsupported, "batch_norm of fewer than two dimensions");
   const bool running = a.given("running_mean") && a.given("running_var");
-  if (a.flag("training") && (a.given("running_mean") || a.given("running_var"))) throw Exception(Code::unsupported, "batch_norm that updates running statistics");
   if (a.flag("training") || !running) {
     if (ir::product(a.type(x).shape) == Dim(0)) throw Exception(Code::unsupported, "batch_norm of nothing");
     return {by_batch_statistics(a, x)};
@@ -324,7 +331,7 @@ Op group_norm_op() {
     const Dim inner = ir::product(std::span(shape).subspan(2));
     const ir::ValueId grouped =
         reshape_to(b, b.cast(q.operands()[0], compute_type(result)), {shape[0], groups, floor_div(shape[1], groups) * inner});
-    const ir::ValueId x = reshape_to(b, standardised(b, grouped, {Dim(2)}, q.number("eps", 1e-5)), shape);
+    const ir::ValueId x = reshape_to(b, standardise(b, grouped, {Dim(2)}, q.number("eps", 1e-5)).value, shape);
     return {b.cast(affine(b, q, x, 1, channel_shape(shape)), result)};
   };
   op.samples = [] {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/ops/families/formula.h"
+#include "core/ops/families/running_statistics.h"
 
 namespace tenon::ops {
 namespace {
@@ -174,14 +175,13 @@ Values native_group_norm(ForeignArguments& a) {
   return {y, reshape_to(a.builder(), m.mean, {n, groups}), reshape_to(a.builder(), inverse, {n, groups})};
 }
 
-/// Every sample and channel by itself. The running statistics are read, or left alone.
+/// Every sample and channel by itself. The running statistics take the mean of what the samples of a batch say.
 Values instance_norm(ForeignArguments& a) {
   Formula f(a);
   const V x = a.value("input");
   require_native(a, x);
   TENON_USER_CHECK(f.rank(x) >= 2, "instance_norm takes at least 2 dimensions");
   const bool own = a.flag("use_input_stats", true);
-  if (own && a.given("running_mean")) throw Exception(Code::unsupported, "instance_norm that updates running statistics");
   const Shape channels = channels_of(a, x);
   if (!own) {
     const V distance = f.sub(x, reshape_to(a.builder(), a.value("running_mean"), channels));
@@ -192,6 +192,11 @@ Values instance_norm(ForeignArguments& a) {
   for (std::size_t d = 2; d < f.rank(x); ++d) dims.emplace_back(static_cast<std::int64_t>(d));
   if (dims.empty()) throw Exception(Code::unsupported, "instance_norm without spatial dimensions");
   const Moments m = moments(a, x, dims);
+  const auto over_batch = [&](V v) { return a.one("mean", {v}, {{"dim", std::vector<Dim>{Dim(0)}}, {"dtype", f.dtype(v)}, {"keepdim", true}}); };
+  if (a.given("running_mean") || a.given("running_var")) {
+    const Dim count = ir::product(std::span(f.shape(x)).subspan(2));
+    update_running_statistics(a, {over_batch(m.mean), over_batch(m.variance), count}, true);
+  }
   return {with_affine(a, f.mul(m.distance, inverse_deviation(a, m.variance)), channels)};
 }
 

@@ -20,9 +20,9 @@ ir::ValueId PresentValues::of(StandIns::Index index) {
   return value;
 }
 
-void PresentValues::write(StandIns::Index index, ir::ValueId value) {
+void PresentValues::write(StandIns::Index index, ir::ValueId value, bool counted) {
   write_into(index, value);
-  ++x_stand_ins.storage_of(index).writes;
+  if (counted) ++x_stand_ins.storage_of(index).writes;
 }
 
 void PresentValues::write_into(StandIns::Index index, ir::ValueId value) {

@@ -14,7 +14,8 @@ class PresentValues {
 
   ir::ValueId of(StandIns::Index index);
   /// Makes `value`, of the stand-in's type, the present value of the stand-in; views and what it views follow.
-  void write(StandIns::Index index, ir::ValueId value);
+  /// `counted`: whether torch counts the write as a version.
+  void write(StandIns::Index index, ir::ValueId value, bool counted = true);
 
  private:
   void write_into(StandIns::Index index, ir::ValueId value);

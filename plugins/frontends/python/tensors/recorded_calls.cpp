@@ -52,6 +52,7 @@ Ref TensorRecorder::record_reading(PyObject* callable, const ForeignFunction& fu
   const std::size_t first_node = x_graph.nodes().size();
   const bool random = draws(callable, function, args, kwargs);
   const std::string not_opaque = random ? "" : why_not_opaque(callable, function, args, kwargs);
+  ops::ForeignWrites writes;
   const auto result = build_op(function, args, kwargs, operands, not_opaque);
   if (!result) return random ? record_random(callable, function, args, kwargs) : record_opaque(callable, function, args, kwargs);
   require_positive(result->values);
@@ -64,6 +65,7 @@ Ref TensorRecorder::record_reading(PyObject* callable, const ForeignFunction& fu
     if (!not_opaque.empty() || x_symbols.learned()) throw;
     return random ? record_random(callable, function, args, kwargs) : record_opaque(callable, function, args, kwargs);
   }
+  record_writes_beside(function, writes.all, operands);
   trace(callable, function, args, kwargs, wrapped, first_node);
   return wrapped;
 }

@@ -23,6 +23,15 @@ std::optional<double> plain_float(PyObject* object) {
   return overflow || value > kExactInFloat64 || value < -kExactInFloat64 ? std::nullopt : std::optional(static_cast<double>(value));
 }
 
+/// The number itself. Where it is zero the graph refuses to run, with an index out of range, and the call raises as plain Python does.
+ir::ValueId nonzero(ops::NodeBuilder& b, ir::ValueId number) {
+  const ir::ValueId one = b.one("reshape", {number}, {{"shape", ir::Shape{ir::Dim(1)}}});
+  const ir::ValueId is_zero = b.cast(b.one("eq", {one, b.literal(0.0)}), DType::i64);
+  const ir::ValueId two = b.one("cat", {one, one}, {{"dim", ir::Dim(0)}});  // an index into a single element would not be looked at
+  const ir::ValueId checked = b.one("index_select", {two, b.one("mul", {is_zero, b.literal(ir::Dim(2))})}, {{"dim", ir::Dim(0)}});
+  return b.one("reshape", {checked}, {{"shape", ir::Shape{}}});
+}
+
 }  // namespace
 
 void TensorRecorder::need_scalar(const ScalarValue& scalar, const char* use) {
@@ -48,8 +57,8 @@ Ref TensorRecorder::scalar_arithmetic(const char* op, PyObject* a, PyObject* b) 
     return scalar.value;
   };
   const bool divides = std::string_view(op) == "div";
-  if (divides && (is_symbolic_scalar(b) || plain_float(b).value_or(0) == 0)) need_scalar(scalar_of(is_symbolic_scalar(b) ? b : a), "a division, which may be by zero,");
-  const ir::ValueId x = operand(a), y = operand(b);
+  if (divides && !is_symbolic_scalar(b) && plain_float(b).value_or(0) == 0) need_scalar(scalar_of(a), "a division by zero");
+  const ir::ValueId x = operand(a), y = divides && is_symbolic_scalar(b) ? nonzero(x_builder, operand(b)) : operand(b);
   result.value = x_builder.one(op, {x, y});
   return make_symbolic_scalar(std::move(result));
 }

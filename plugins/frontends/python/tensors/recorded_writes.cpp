@@ -149,6 +149,34 @@ ir::ValueId TensorRecorder::new_value(PyObject* callable, const ForeignFunction&
   return x_builder.cast(value, s.dtype);
 }
 
+/// The argument that a call writes, by the value that it had; no other argument may share its memory.
+TensorRecorder::Index TensorRecorder::written_operand(const ForeignFunction& function, ir::ValueId before, std::span<const Index> operands) {
+  std::optional<Index> target;
+  for (Index index : operands) {
+    if (!(x_present.of(index) == before)) continue;
+    if (target) throw GraphBreak(fmt::format("{} writes a tensor that is given twice", function.name));
+    target = index;
+  }
+  if (!target) throw GraphBreak(fmt::format("{} writes into a tensor that is none of the program's", function.name));
+  require_writable(*target);
+  for (const Index& operand : operands)
+    if (operand != *target) require_apart(function, *target, {&operand, 1}, true);
+  return *target;
+}
+
+/// What a call leaves in its arguments besides what it gives.
+void TensorRecorder::record_writes_beside(const ForeignFunction& function, std::span<const ops::ForeignWrite> writes, std::span<const Index> operands) {
+  std::vector<Index> targets;
+  for (const ops::ForeignWrite& write : writes) targets.push_back(written_operand(function, write.before, operands));
+  for (std::size_t i = 0; i < writes.size(); ++i) {
+    const StandIn& s = x_stand_ins[targets[i]];
+    if (x_graph.type(writes[i].after).shape != ir::Shape(s.shape.begin(), s.shape.end()))
+      throw GraphBreak(fmt::format("{} into a tensor of another shape than its result", function.name));
+    x_present.write(targets[i], writes[i].after, writes[i].counted);
+    note_write(targets[i]);
+  }
+}
+
 bool TensorRecorder::same_places(Index a, Index b) const {
   const StandIn &x = x_stand_ins[a], &y = x_stand_ins[b];
   return x.storage == y.storage && x.offset == y.offset && x.shape == y.shape && x.strides == y.strides && x.dtype == y.dtype;

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/ops/foreign_writes.h"
 #include "core/ops/node_builder.h"
 #include "python/evaluator/recorder.h"
 #include "python/symbols/symbols.h"
@@ -115,6 +116,8 @@ class TensorRecorder final : public Recorder {
   };
   static std::optional<WritingCall> as_writing_call(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   Ref record_write(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, const WritingCall& call);
+  void record_writes_beside(const ForeignFunction& function, std::span<const ops::ForeignWrite> writes, std::span<const Index> operands);
+  Index written_operand(const ForeignFunction& function, ir::ValueId before, std::span<const Index> operands);
   bool write_part(const ForeignFunction& function, Index whole, PyObject* index, PyObject* value);
   ir::ValueId new_value(PyObject* callable, const ForeignFunction& function, Index target, const WritingCall& call);
   bool same_places(Index a, Index b) const;
