@@ -18,6 +18,7 @@ constexpr FunctionRule kCond = {.handler = call_cond};
 constexpr FunctionRule kFalse = {.handler = [](Evaluator&, Arguments) -> std::optional<Ref> { return Ref::borrow(Py_False); }};
 
 constexpr FunctionRule kRecursionGuard = {.closure_handler = call_past_recursion_guard};
+constexpr FunctionRule kSignature = {.closure_handler = inspect_signature};
 constexpr FunctionRule kDispatch = {.closure_handler = dispatch_on_class};
 
 struct Closure {
@@ -54,7 +55,7 @@ struct Named {
   const FunctionRule* rule;
 };
 /// Questions about being traced by somebody else's compiler are answered no, about being compiled yes (by option).
-constexpr std::array<Named, 9> kNamed = {{
+constexpr std::array<Named, 10> kNamed = {{
     {"torch.compiler", "is_compiling", &kIsCompiling},
     {"torch.compiler", "is_dynamo_compiling", &kIsCompiling},
     {"torch._dynamo.external_utils", "is_compiling", &kIsCompiling},
@@ -64,13 +65,14 @@ constexpr std::array<Named, 9> kNamed = {{
     {"torch._jit_internal", "is_tracing", &kFalse},
     {"torch.jit._trace", "is_tracing", &kFalse},
     {"torch.overrides", "has_torch_function", &kFalse},
+    {"inspect", "signature", &kSignature},
 }};
 
 const FunctionRule* named_rule(PyObject* function) {
   auto* parts = reinterpret_cast<PyFunctionObject*>(function);
   if (parts->func_module == nullptr || !PyUnicode_Check(parts->func_module)) return nullptr;
   const char* module = PyUnicode_AsUTF8(parts->func_module);
-  if (module == nullptr || std::string_view(module).substr(0, 5) != "torch") return nullptr;
+  if (module == nullptr || (std::string_view(module).substr(0, 5) != "torch" && std::string_view(module) != "inspect")) return nullptr;
   for (const Named& named : kNamed)
     if (std::string_view(module) == named.module && PyUnicode_CompareWithASCIIString(parts->func_name, named.name) == 0) return named.rule;
   return nullptr;
@@ -98,9 +100,9 @@ const char* module_that_breaks(PyObject* globals) {
     std::string_view name;
     const char* reason;
   };
-  static constexpr std::array<Module, 8> kModules = {{
+  static constexpr std::array<Module, 7> kModules = {{
       {"logging", "a call into logging"}, {"warnings", "a warning is issued"}, {"importlib", "a call into importlib"},
-      {"inspect", "a call into inspect"}, {"threading", "a call into threading"}, {"random", "a call into random"},
+      {"threading", "a call into threading"}, {"random", "a call into random"},
       {"traceback", "a call into traceback"}, {"subprocess", "a call into subprocess"},
   }};
   const std::string_view module = text;

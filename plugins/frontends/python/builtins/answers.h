@@ -22,7 +22,8 @@ struct FunctionRule {
 std::optional<Ref> call_past_recursion_guard(Evaluator& evaluator, PyObject* function, Arguments arguments);
 /// functools.singledispatch keeps what it found in a cache of weak references: it is asked for real, under guards on its registry.
 std::optional<Ref> dispatch_on_class(Evaluator& evaluator, PyObject* function, Arguments arguments);
-
+/// inspect.signature of a Python function or of a method.
+std::optional<Ref> inspect_signature(Evaluator& evaluator, PyObject* signature, Arguments arguments);
 
 /// The rule for a Python function, or null for one that is evaluated like any other.
 const FunctionRule* rule_of_function(PyObject* function);
