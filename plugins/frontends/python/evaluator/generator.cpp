@@ -94,15 +94,6 @@ PyObject* close(PyObject* self, PyObject*) {
   });
 }
 
-/// Whether Python would run code of the generator when it is dropped where it stands: it is inside `try` or `with`. From 3.12 on every
-/// generator is inside a handler for StopIteration, which does not count.
-bool has_work_left(const Frame& frame) {
-  const Handler* handler = frame.code->handler_of(frame.current);
-  // The handler of `yield from` itself only passes on: what counts is the one around it.
-  while (handler != nullptr && frame.code->instructions[handler->target].op == Op::cleanup_throw) handler = frame.code->handler_of(handler->target);
-  return handler != nullptr && frame.code->instructions[handler->target].op != Op::stop_iteration_error;
-}
-
 void deallocate(PyObject* self) {
   const std::unique_ptr<Frame>& frame = self_of(self)->frame;
   if (frame && has_work_left(*frame) && current_evaluator() != nullptr) current_evaluator()->fail_later("a generator is dropped inside a 'try' or 'with'");
