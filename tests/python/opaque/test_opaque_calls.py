@@ -174,3 +174,12 @@ def test_a_call_whose_strides_are_not_known_runs_eagerly(check):
     pooled, places = torch.nn.functional.max_pool2d(tensor(1, 2, 4, 6).to(memory_format=torch.channels_last), 2, return_indices=True)
     with torch.no_grad():
         check(lambda x, i: torch.nn.functional.max_unpool2d(x, i, 2) + 1, (pooled, places), fallbacks=None)
+
+
+@pytest.mark.parametrize("weights", [True, False])
+def test_attention_with_its_own_kernel(check, weights):
+    torch.manual_seed(0)
+    attention = torch.nn.MultiheadAttention(8, 2, batch_first=True).eval()
+    with torch.no_grad():
+        check(lambda x: attention(x, x, x, need_weights=weights), (tensor(2, 5, 8),))
+    assert tenon.stats()["graph_breaks"] == 0

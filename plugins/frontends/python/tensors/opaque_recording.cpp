@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "python/compat/meta_device_hint.h"
+#include "python/compat/undefined_results.h"
 #include "python/tensors/call_results.h"
 #include "python/tensors/opaque_purity.h"
 #include "python/tensors/tensor_recorder.h"
@@ -46,7 +47,7 @@ Ref TensorRecorder::call_on_twins(PyObject* callable, const ForeignFunction& fun
   try {
     std::optional<CpuMetaKernels> as_on_cpu;
     if (torch) as_on_cpu.emplace();
-    answer = call_quietly(callable, twin_args.get(), twin_kwargs.get(), function.flavour);
+    answer = with_undefined_results(function.name, call_quietly(callable, twin_args.get(), twin_kwargs.get(), function.flavour));
   } catch (const PythonError&) {
     throw GraphBreak(fmt::format("{} cannot say what it gives without computing it: {}", function.name, taken_exception()));
   }
