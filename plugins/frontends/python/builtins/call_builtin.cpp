@@ -49,14 +49,46 @@ PyObject* unbound_form(PyObject* callable, PyObject* self, PyObject* name) {
 
 bool iterates_its_arguments(const Builtin& builtin) { return builtin.kind != BuiltinClass::special; }
 
+bool is_among(std::string_view name, std::string_view names) {
+  return names.find(" " + std::string(name) + " ") != std::string_view::npos;
+}
+
+/// Positions of the arguments that a C callable iterates: from `first` up to `end`. All others it takes, or keeps, as they are.
+struct Iterated {
+  std::size_t first = 0, end = 0;
+};
+
+Iterated iterated_arguments(PyObject* callable, std::size_t positional) {
+  const std::string full = name_of(callable);
+  const std::string_view name = std::string_view(full).substr(full.rfind('.') + 1);
+  PyObject* self = self_of(callable);
+  const bool method = self != nullptr && !PyModule_Check(self) && !PyType_Check(self);
+  constexpr std::string_view kMethods =
+      " extend extendleft update __iadd__ __init__ __ior__ __iand__ __isub__ __ixor__ difference_update intersection_update symmetric_difference_update"
+      " union intersection difference symmetric_difference issubset issuperset isdisjoint join ";
+  if (method) return {0, is_among(name, kMethods) ? positional : 0};
+  constexpr std::string_view kNone =
+      " object callable property staticmethod classmethod slice range method MethodType partial ref weakref ReferenceType SimpleNamespace repeat count"
+      " int float complex bool abs divmod pow round chr ord hash format mappingproxy ";
+  if (is_among(name, kNone)) return {};
+  if (is_among(name, " map ")) return {1, positional};
+  if (is_among(name, " filter filterfalse starmap takewhile dropwhile reduce defaultdict ")) return {1, 2};
+  if (is_among(name, " fromkeys enumerate islice accumulate groupby ")) return {0, 1};
+  if (is_among(name, " min max ")) return {0, positional == 1 ? 1u : 0u};
+  return {0, positional};
+}
+
 /// Python-level iterators must be made by the evaluator before C code asks for them.
 void prepare_iterables(Evaluator& evaluator, PyObject* callable, Arguments& arguments) {
   const bool makes_dict = PyType_Check(callable) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(callable), &PyDict_Type);
-  for (Ref& value : arguments.values) {
+  for (std::size_t at = 0; at < arguments.positional(); ++at) {
+    Ref& value = arguments.values[at];
     const TypeTraits& traits = evaluator.heap().traits(value.get());
     if (!traits.python_class || traits.identity || traits.role != Recorder::Role::other) continue;
     PyObject* method = evaluator.heap().type_attribute(Py_TYPE(value.get()), names().__iter__);
     if (!is_python_function(method)) continue;
+    const Iterated iterated = iterated_arguments(callable, arguments.positional());
+    if (at < iterated.first || at >= iterated.end) continue;
     if (makes_dict && evaluator.find_attribute(value.get(), names().keys)) throw GraphBreak(fmt::format("C code reads a {} as a mapping", Py_TYPE(value.get())->tp_name));
     value = iterator_for(evaluator, evaluator.iterator_of(value.get()));  // not its items: C code may take only some of them, or later
   }
@@ -194,7 +226,8 @@ std::optional<Ref> Evaluator::call_method(PyObject* callable, PyObject* self, Ar
   }
   if (PyExceptionInstance_Check(self) && heap_.is_born(self) && !heap_.source_of(self)) return heap_.adopt(call_real(callable, arguments));
   const bool view = PyDictViewSet_Check(self) || PyDictValues_Check(self);
-  if ((view || traits.iterator || PySlice_Check(self)) && heap_.is_born(self)) return run_listed(*this, callable, reading, arguments);
+  const bool proxy = Py_TYPE(self) == &PyDictProxy_Type;  // what it shows was guarded when it was made
+  if ((view || proxy || traits.iterator || PySlice_Check(self)) && heap_.is_born(self)) return run_listed(*this, callable, reading, arguments);
   if (name.is(names().__init__) && traits.python_class && find_builtin(callable) == nullptr) {
     heap_.require_writable(self, "__init__");
     return run_listed(*this, callable, reading, arguments);
