@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import importlib.util
+import sys
 
 import torch
 
@@ -30,7 +32,13 @@ def torch_nn():
 
 @functools.cache
 def torchvision_operators():
-    """Declares torchvision's operators, for a torchvision without its compiled library: they must be there before the import, timm's and transformers' too."""
+    """Imports torchvision before timm or transformers does. One without its compiled library needs the operators declared first."""
+    try:
+        importlib.import_module("torchvision")
+        return None
+    except (ImportError, RuntimeError):
+        for name in [name for name in sys.modules if name.split(".")[0] == "torchvision"]:
+            del sys.modules[name]
     library = torch.library.Library("torchvision", "FRAGMENT")
     for name in ("nms", "qnms"):
         if not hasattr(torch.ops.torchvision, name):
@@ -85,6 +93,18 @@ def transformers():
     yield "T5", library.T5Model(t5), (), {"input_ids": tokens(100), "decoder_input_ids": tokens(100, 6), "use_cache": False}
     vit = library.ViTConfig(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64, image_size=32, patch_size=8)
     yield "ViT", library.ViTModel(vit), (image(32),), {}
+    yield "ViT, images classified", library.ViTForImageClassification(vit), (image(32),), {}
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
+    clip = library.CLIPConfig(text_config={**sizes, "vocab_size": 100, "max_position_embeddings": 16, "eos_token_id": 2},
+                              vision_config={**sizes, "image_size": 32, "patch_size": 8}, projection_dim=16)
+    yield "CLIP", library.CLIPModel(clip), (), {"input_ids": tokens(100), "pixel_values": image(32)}
+    whisper = small(library.WhisperConfig, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4,
+                    encoder_ffn_dim=64, decoder_ffn_dim=64, max_source_positions=20, max_target_positions=16, num_mel_bins=8, pad_token_id=0, bos_token_id=1,
+                    eos_token_id=2, decoder_start_token_id=1)
+    sound = torch.randn(1, 8, 40, generator=torch.Generator().manual_seed(0))
+    yield "Whisper", library.WhisperModel(whisper), (), {"input_features": sound, "decoder_input_ids": tokens(100, 6), "use_cache": False}
+    roberta = small(library.RobertaConfig, max_position_embeddings=32, **sizes)
+    yield "RoBERTa, tokens masked", library.RobertaForMaskedLM(roberta), (tokens(100),), {"attention_mask": torch.ones(1, 12, dtype=torch.long)}
     distilled = small(library.DistilBertConfig, dim=32, n_layers=2, n_heads=4, hidden_dim=64)
     yield "DistilBERT", library.DistilBertModel(distilled), (tokens(100),), {}
 
