@@ -69,6 +69,7 @@ def why_broken(module, given) -> str:
 
 def judge(module, given) -> tuple[str, str]:
     """What became of a sample, and why."""
+    module = copy.deepcopy(module)  # twins in all: a copy's versions begin anew
     twin = copy.deepcopy(module)
     tenon.reset()
     compiled = tenon.compile(twin)

@@ -19,6 +19,7 @@ constexpr FunctionRule kFalse = {.handler = [](Evaluator&, Arguments) -> std::op
 
 constexpr FunctionRule kRecursionGuard = {.closure_handler = call_past_recursion_guard};
 constexpr FunctionRule kSignature = {.closure_handler = inspect_signature};
+constexpr FunctionRule kInspect = {.reason = "a call into inspect"};
 constexpr FunctionRule kDispatch = {.closure_handler = dispatch_on_class};
 
 struct Closure {
@@ -55,7 +56,7 @@ struct Named {
   const FunctionRule* rule;
 };
 /// Questions about being traced by somebody else's compiler are answered no, about being compiled yes (by option).
-constexpr std::array<Named, 10> kNamed = {{
+constexpr std::array<Named, 9> kNamed = {{
     {"torch.compiler", "is_compiling", &kIsCompiling},
     {"torch.compiler", "is_dynamo_compiling", &kIsCompiling},
     {"torch._dynamo.external_utils", "is_compiling", &kIsCompiling},
@@ -65,14 +66,24 @@ constexpr std::array<Named, 10> kNamed = {{
     {"torch._jit_internal", "is_tracing", &kFalse},
     {"torch.jit._trace", "is_tracing", &kFalse},
     {"torch.overrides", "has_torch_function", &kFalse},
-    {"inspect", "signature", &kSignature},
 }};
+
+/// A signature is an object like any other once it is there; the rest of the module looks at frames and source files.
+const FunctionRule* rule_of_inspect(PyFunctionObject* function) {
+  const char* name = PyUnicode_AsUTF8(function->func_qualname);
+  if (name == nullptr) PyErr_Clear();
+  const std::string_view qualified = name ? name : "";
+  if (qualified == "signature") return &kSignature;
+  return qualified.starts_with("Signature.") || qualified.starts_with("Parameter.") ? nullptr : &kInspect;
+}
 
 const FunctionRule* named_rule(PyObject* function) {
   auto* parts = reinterpret_cast<PyFunctionObject*>(function);
   if (parts->func_module == nullptr || !PyUnicode_Check(parts->func_module)) return nullptr;
   const char* module = PyUnicode_AsUTF8(parts->func_module);
-  if (module == nullptr || (std::string_view(module).substr(0, 5) != "torch" && std::string_view(module) != "inspect")) return nullptr;
+  if (module == nullptr) return nullptr;
+  if (std::string_view(module) == "inspect") return rule_of_inspect(parts);
+  if (std::string_view(module).substr(0, 5) != "torch") return nullptr;
   for (const Named& named : kNamed)
     if (std::string_view(module) == named.module && PyUnicode_CompareWithASCIIString(parts->func_name, named.name) == 0) return named.rule;
   return nullptr;
