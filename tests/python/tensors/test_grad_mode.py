@@ -72,3 +72,16 @@ def test_the_cure_is_named_once(capfd):
         compiled(w).backward()
     assert w.grad.tolist() == [6, 6, 6]
     assert capfd.readouterr().err.count("torch.no_grad()") == 1
+
+
+def test_a_view_made_without_gradients_requires_what_it_views():
+    weight = torch.nn.Parameter(torch.ones(4, 2))
+    with torch.no_grad():
+        view, plain = weight.view(2, 4), torch.ones(2, 4)
+    fn = tenon.compile(lambda x: x * 2)
+    with torch.no_grad():
+        for x in (view, plain, view):
+            assert torch.equal(fn(x), x * 2)
+        assert tenon.stats()["graph_breaks"] == 0
+    for x in (plain, view, plain):
+        assert fn(x).requires_grad == (x * 2).requires_grad == x.requires_grad

@@ -101,6 +101,16 @@ bool matches_torch_slowly(const TensorSpec& spec, PyObject* object) noexcept {
   }
 }
 
+/// A view that was made without gradients requires them where what it views does, which no field of its own says.
+bool requires_grad_now(void* impl, PyObject* object) noexcept {
+  if (layout::requires_grad(impl)) return true;
+  if (!layout::autograd_meta(impl)) return false;
+  static PyObject* const name = PyUnicode_InternFromString("requires_grad");
+  Ref answer = Ref::steal(PyObject_GetAttr(object, name));
+  if (!answer) PyErr_Clear();
+  return answer.is(Py_True);
+}
+
 bool matches_torch(const TensorSpec& spec, PyObject* object) noexcept {
   if (Py_TYPE(object) != spec.type) return false;
   if (!spec.key_set) return matches_torch_slowly(spec, object);
@@ -111,11 +121,11 @@ bool matches_torch(const TensorSpec& spec, PyObject* object) noexcept {
   const std::int64_t *sizes = layout::sizes(impl), *strides = layout::strides(impl);
   if (spec.varies())
     return varying_layout_holds(spec, [&](std::size_t d) { return sizes[d]; }, [&](std::size_t d) { return strides[d]; }) &&
-           layout::requires_grad(impl) == spec.requires_grad && !layout::has_tangent(impl);
+           requires_grad_now(impl, object) == spec.requires_grad && !layout::has_tangent(impl);
   std::uint64_t difference = 0;
   for (std::size_t i = 0; i < spec.shape.size(); ++i)
     difference |= static_cast<std::uint64_t>((sizes[i] ^ spec.shape[i]) | (strides[i] ^ spec.strides[i]));
-  return difference == 0 && layout::requires_grad(impl) == spec.requires_grad && !layout::has_tangent(impl);
+  return difference == 0 && requires_grad_now(impl, object) == spec.requires_grad && !layout::has_tangent(impl);
 }
 
 // ---- NumPy
