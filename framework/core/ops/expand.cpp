@@ -11,24 +11,24 @@ namespace {
 class ProgramExpansion {
  public:
   ProgramExpansion(NodeBuilder& builder, const ScalarProgram& program, std::span<const ir::ValueId> parameters, const ir::Shape& shape)
-      : x_builder(builder), x_parameters(parameters), x_shape(shape) {
-    for (const Instruction& i : program.instructions) x_values.push_back(value_of(program, i));
+      : builder_(builder), parameters_(parameters), shape_(shape) {
+    for (const Instruction& i : program.instructions) values_.push_back(value_of(program, i));
   }
 
   ir::ValueId result(const ScalarProgram& program, std::size_t index) {
     const std::uint32_t reg = program.results[index];
-    return materialise(x_values[reg], program.instructions[reg].dtype);
+    return materialise(values_[reg], program.instructions[reg].dtype);
   }
 
  private:
   ir::ValueId value_of(const ScalarProgram& program, const Instruction& i) {
     switch (i.op) {
-      case Primitive::constant: return x_builder.literal(constant(i));
-      case Primitive::extent: return x_builder.literal(program.dims[i.payload]);
+      case Primitive::constant: return builder_.literal(constant(i));
+      case Primitive::extent: return builder_.literal(program.dims[i.payload]);
       case Primitive::parameter: return parameter(i);
-      case Primitive::convert: return x_builder.cast(materialise(x_values[i.args[0]], program.instructions[i.args[0]].dtype), i.dtype);
+      case Primitive::convert: return builder_.cast(materialise(values_[i.args[0]], program.instructions[i.args[0]].dtype), i.dtype);
       case Primitive::bit_cast:
-        return x_builder.one("bit_cast", {materialise(x_values[i.args[0]], program.instructions[i.args[0]].dtype)}, {{"dtype", i.dtype}});
+        return builder_.one("bit_cast", {materialise(values_[i.args[0]], program.instructions[i.args[0]].dtype)}, {{"dtype", i.dtype}});
       default: return operation(program, i);
     }
   }
@@ -41,8 +41,8 @@ class ProgramExpansion {
   }
 
   ir::ValueId parameter(const Instruction& i) {
-    const ir::ValueId operand = x_parameters[i.payload];
-    return x_builder.graph().value(operand).kind == ir::ValueKind::literal ? operand : x_builder.cast(operand, i.dtype);
+    const ir::ValueId operand = parameters_[i.payload];
+    return builder_.graph().value(operand).kind == ir::ValueKind::literal ? operand : builder_.cast(operand, i.dtype);
   }
 
   ir::ValueId operation(const ScalarProgram& program, const Instruction& i) {
@@ -54,7 +54,7 @@ class ProgramExpansion {
     std::vector<ir::ValueId> operands;
     bool any_tensor = false;
     for (std::size_t k = 0; k < arity; ++k) {
-      operands.push_back(x_values[i.args[k]]);
+      operands.push_back(values_[i.args[k]]);
       any_tensor |= !is_literal(operands.back()) && !(i.op == Primitive::select && k == 0);
     }
     // Literals are weak: without a tensor beside them their dtype would be lost.
@@ -63,7 +63,7 @@ class ProgramExpansion {
       operands[first] = materialise(operands[first], program.instructions[i.args[first]].dtype);
     }
     if (i.op == Primitive::select) operands[0] = materialise(operands[0], DType::b8);
-    return x_builder.one(op->name, std::move(operands));
+    return builder_.one(op->name, std::move(operands));
   }
 
   static std::size_t count_tensors(std::string_view schema) {
@@ -74,16 +74,16 @@ class ProgramExpansion {
     return n;
   }
 
-  bool is_literal(ir::ValueId v) const { return x_builder.graph().value(v).kind == ir::ValueKind::literal; }
+  bool is_literal(ir::ValueId v) const { return builder_.graph().value(v).kind == ir::ValueKind::literal; }
 
   ir::ValueId materialise(ir::ValueId v, DType dtype) {
-    return is_literal(v) ? x_builder.one("full", {v}, {{"dtype", dtype}, {"size", x_shape}}) : v;
+    return is_literal(v) ? builder_.one("full", {v}, {{"dtype", dtype}, {"size", shape_}}) : v;
   }
 
-  NodeBuilder& x_builder;
-  std::span<const ir::ValueId> x_parameters;
-  const ir::Shape x_shape;
-  std::vector<ir::ValueId> x_values;
+  NodeBuilder& builder_;
+  std::span<const ir::ValueId> parameters_;
+  const ir::Shape shape_;
+  std::vector<ir::ValueId> values_;
 };
 
 }  // namespace

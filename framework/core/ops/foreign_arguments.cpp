@@ -19,17 +19,17 @@ bool is_literal(const ir::Graph& graph, ir::ValueId v) { return graph.value(v).k
 }  // namespace
 
 void ForeignArguments::bind(std::string parameter, ForeignArgument argument) {
-  for (auto& [name, value] : x_arguments)
+  for (auto& [name, value] : arguments_)
     if (name == parameter) {
       value = std::move(argument);
       return;
     }
-  x_arguments.emplace_back(std::move(parameter), std::move(argument));
+  arguments_.emplace_back(std::move(parameter), std::move(argument));
 }
 
 const ForeignArgument& ForeignArguments::operator[](std::string_view parameter) const {
   static const ForeignArgument none;
-  for (const auto& [name, value] : x_arguments)
+  for (const auto& [name, value] : arguments_)
     if (name == parameter) return value;
   return none;
 }
@@ -41,16 +41,16 @@ void ForeignArguments::refuse(std::initializer_list<std::string_view> parameters
     const std::string* word = a.as<std::string>();
     const bool harmless = a.is_none() || (flag && *flag == (p == "where")) ||
                           (word && (*word == "cpu" || *word == "same_kind" || *word == "unsafe" || *word == "even"));
-    if (!harmless) throw Exception(error(Code::unsupported, "argument '{}' of {}", p, x_call.name));
+    if (!harmless) throw Exception(error(Code::unsupported, "argument '{}' of {}", p, call_.name));
   }
 }
 
 ir::ValueId ForeignArguments::to_value(const ForeignArgument& a) {
   if (const auto* v = a.as<ir::ValueId>()) return *v;
-  if (const auto* b = a.as<bool>()) return x_builder.literal(*b);
-  if (const auto* d = a.as<ir::Dim>()) return x_builder.literal(*d);
-  if (const auto* d = a.as<double>()) return x_builder.literal(*d);
-  throw Exception(error(Code::unsupported, "{} with an argument that is neither a tensor nor a number", x_call.name));
+  if (const auto* b = a.as<bool>()) return builder_.literal(*b);
+  if (const auto* d = a.as<ir::Dim>()) return builder_.literal(*d);
+  if (const auto* d = a.as<double>()) return builder_.literal(*d);
+  throw Exception(error(Code::unsupported, "{} with an argument that is neither a tensor nor a number", call_.name));
 }
 
 ir::ValueId ForeignArguments::value(std::string_view parameter) { return to_value((*this)[parameter]); }
@@ -156,8 +156,8 @@ DType ForeignArguments::promoted(std::span<const ir::ValueId> values, Promotion 
   std::vector<PromotionOperand> operands;
   for (ir::ValueId v : values) operands.push_back({type(v).dtype, is_literal(graph(), v), type(v).rank() == 0});
   if (promotion == Promotion::common_float && numpy()) return promote_to_float(operands);
-  const DType common = ops::promote(flavour(), operands, x_call.default_float);
-  return promotion == Promotion::common_float ? float_for(flavour(), common, x_call.default_float) : common;
+  const DType common = ops::promote(flavour(), operands, call_.default_float);
+  return promotion == Promotion::common_float ? float_for(flavour(), common, call_.default_float) : common;
 }
 
 void ForeignArguments::promote(std::span<ir::ValueId> values, Promotion promotion) {
@@ -172,16 +172,16 @@ void ForeignArguments::promote(std::span<ir::ValueId> values, Promotion promotio
       continue;
     }
     any_tensor = true;
-    v = x_builder.cast(v, common);
+    v = builder_.cast(v, common);
   }
-  if (!any_tensor) values[0] = x_builder.cast(tensor(values[0]), common);
+  if (!any_tensor) values[0] = builder_.cast(tensor(values[0]), common);
 }
 
 std::vector<ir::ValueId> ForeignArguments::call(std::string_view op, std::vector<ir::ValueId> operands, ir::Attributes attributes) {
   const Op* entry = find_op(op);
   if (!entry) throw Exception(error(Code::unsupported, "there is no op '{}'", op));
   promote(operands, entry->promotion);
-  return x_builder.call(op, std::move(operands), std::move(attributes));
+  return builder_.call(op, std::move(operands), std::move(attributes));
 }
 
 ir::ValueId ForeignArguments::one(std::string_view op, std::vector<ir::ValueId> operands, ir::Attributes attributes) {
@@ -193,7 +193,7 @@ ir::ValueId ForeignArguments::one(std::string_view op, std::vector<ir::ValueId> 
 ir::ValueId ForeignArguments::tensor(ir::ValueId v) {
   if (!is_literal(graph(), v)) return v;
   const DType kind = type(v).dtype;
-  return x_builder.one("full", {v}, {{"dtype", is_float(kind) ? default_float() : kind}, {"size", std::vector<ir::Dim>{}}});
+  return builder_.one("full", {v}, {{"dtype", is_float(kind) ? default_float() : kind}, {"size", std::vector<ir::Dim>{}}});
 }
 
 }  // namespace tenon::ops

@@ -58,33 +58,33 @@ std::string_view torch_spelling(std::string_view keyword) {
 class Binding {
  public:
   Binding(const ForeignCall& call, const AliasMatch& match)
-      : x_call(call), x_parameters(parse_signature(match.alias->signature, match.op->schema)), x_bound(x_parameters.size()) {
+      : call_(call), parameters_(parse_signature(match.alias->signature, match.op->schema)), bound_(parameters_.size()) {
     bind_positional();
     bind_keywords();
   }
 
   void hand_over(ForeignArguments& arguments) const {
-    for (std::size_t i = 0; i < x_parameters.size(); ++i) {
-      const ForeignParameter& p = x_parameters[i];
-      if (x_bound[i])
-        arguments.bind(p.target, *x_bound[i]);
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      const ForeignParameter& p = parameters_[i];
+      if (bound_[i])
+        arguments.bind(p.target, *bound_[i]);
       else if (p.otherwise)
         arguments.bind(p.target, *p.otherwise);
       else if (p.variadic)
         arguments.bind(p.target, {ForeignList{}});
       else
-        throw Exception(error(Code::invalid_argument, "{}: missing argument '{}'", x_call.name, p.name));
+        throw Exception(error(Code::invalid_argument, "{}: missing argument '{}'", call_.name, p.name));
     }
   }
 
   /// Throws for arguments that nothing here answers to: they are given, differ from their default, and the op has no such parameter.
   void refuse_unmapped(const std::vector<SchemaParameter>& schema) const {
-    for (std::size_t i = 0; i < x_parameters.size(); ++i) {
-      if (!x_bound[i] || x_bound[i]->is_none()) continue;
-      const ForeignParameter& p = x_parameters[i];
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      if (!bound_[i] || bound_[i]->is_none()) continue;
+      const ForeignParameter& p = parameters_[i];
       const bool mapped = std::ranges::any_of(schema, [&](const SchemaParameter& s) { return s.name == p.target; });
       if (!mapped && p.name != "dtype" && !same_as_default(i))
-        throw Exception(error(Code::unsupported, "argument '{}' of {}", p.name, x_call.name));
+        throw Exception(error(Code::unsupported, "argument '{}' of {}", p.name, call_.name));
     }
   }
 
@@ -92,14 +92,14 @@ class Binding {
   void refuse_foreign_features() const {
     constexpr std::string_view kRefused[] = {"out",  "where",      "casting", "subok",         "requires_grad", "layout",
                                              "like", "pin_memory", "inplace", "memory_format", "device",        "ndmin"};
-    for (std::size_t i = 0; i < x_parameters.size(); ++i) {
-      if (!x_bound[i] || x_bound[i]->is_none() || same_as_default(i)) continue;
-      const std::string& name = x_parameters[i].name;
-      const std::string* word = x_bound[i]->as<std::string>();
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      if (!bound_[i] || bound_[i]->is_none() || same_as_default(i)) continue;
+      const std::string& name = parameters_[i].name;
+      const std::string* word = bound_[i]->as<std::string>();
       if (name == "device" && word && *word == "cpu") continue;
-      if (std::ranges::find(kRefused, name) != std::end(kRefused) && !(name == "where" && is_true(*x_bound[i])) &&
-          !(name == "requires_grad" && is_false(*x_bound[i])))
-        throw Exception(error(Code::unsupported, "argument '{}' of {}", name, x_call.name));
+      if (std::ranges::find(kRefused, name) != std::end(kRefused) && !(name == "where" && is_true(*bound_[i])) &&
+          !(name == "requires_grad" && is_false(*bound_[i])))
+        throw Exception(error(Code::unsupported, "argument '{}' of {}", name, call_.name));
     }
   }
 
@@ -108,118 +108,118 @@ class Binding {
   static bool is_false(const ForeignArgument& a) { return a.as<bool>() && !*a.as<bool>(); }
 
   bool same_as_default(std::size_t i) const {
-    const auto& d = x_parameters[i].otherwise;
-    if (!d || d->value.index() != x_bound[i]->value.index()) return false;
-    if (const auto* b = d->as<bool>()) return *b == *x_bound[i]->as<bool>();
-    if (const auto* n = d->as<ir::Dim>()) return *n == *x_bound[i]->as<ir::Dim>();
-    if (const auto* n = d->as<double>()) return *n == *x_bound[i]->as<double>();
-    if (const auto* s = d->as<std::string>()) return *s == *x_bound[i]->as<std::string>();
+    const auto& d = parameters_[i].otherwise;
+    if (!d || d->value.index() != bound_[i]->value.index()) return false;
+    if (const auto* b = d->as<bool>()) return *b == *bound_[i]->as<bool>();
+    if (const auto* n = d->as<ir::Dim>()) return *n == *bound_[i]->as<ir::Dim>();
+    if (const auto* n = d->as<double>()) return *n == *bound_[i]->as<double>();
+    if (const auto* s = d->as<std::string>()) return *s == *bound_[i]->as<std::string>();
     return false;
   }
 
   void bind_positional() {
     std::size_t p = 0;
-    const auto& given = x_call.positional;
+    const auto& given = call_.positional;
     for (std::size_t i = 0; i < given.size(); ++i, ++p) {
-      if (p < x_parameters.size() && x_parameters[p].variadic) {
+      if (p < parameters_.size() && parameters_[p].variadic) {
         if (i + 1 == given.size() && given[i].as<ForeignList>())
-          x_bound[p] = given[i];
+          bound_[p] = given[i];
         else
-          x_bound[p].emplace().value = ForeignList(given.begin() + static_cast<std::ptrdiff_t>(i), given.end());
+          bound_[p].emplace().value = ForeignList(given.begin() + static_cast<std::ptrdiff_t>(i), given.end());
         return;
       }
-      if (p >= x_parameters.size() || x_parameters[p].keyword_only)
-        throw Exception(error(Code::unsupported, "{} with {} positional arguments", x_call.name, given.size()));
-      x_bound[p] = given[i];
+      if (p >= parameters_.size() || parameters_[p].keyword_only)
+        throw Exception(error(Code::unsupported, "{} with {} positional arguments", call_.name, given.size()));
+      bound_[p] = given[i];
     }
   }
 
   void bind_keywords() {
-    for (const auto& [name, value] : x_call.keyword) {
+    for (const auto& [name, value] : call_.keyword) {
       const std::size_t p = parameter_named(name);
-      if (p == x_parameters.size()) {
+      if (p == parameters_.size()) {
         if (value.is_none()) continue;
-        throw Exception(error(Code::unsupported, "{} with the keyword argument '{}'", x_call.name, name));
+        throw Exception(error(Code::unsupported, "{} with the keyword argument '{}'", call_.name, name));
       }
-      if (x_bound[p]) throw Exception(error(Code::invalid_argument, "{}: argument '{}' is given twice", x_call.name, name));
-      x_bound[p] = value;
+      if (bound_[p]) throw Exception(error(Code::invalid_argument, "{}: argument '{}' is given twice", call_.name, name));
+      bound_[p] = value;
     }
   }
 
   std::size_t parameter_named(std::string_view name) const {
     const auto find = [&](std::string_view wanted, bool targets) {
       const auto it =
-          std::ranges::find_if(x_parameters, [&](const ForeignParameter& p) { return (targets ? p.target : p.name) == wanted; });
-      return static_cast<std::size_t>(it - x_parameters.begin());
+          std::ranges::find_if(parameters_, [&](const ForeignParameter& p) { return (targets ? p.target : p.name) == wanted; });
+      return static_cast<std::size_t>(it - parameters_.begin());
     };
     std::size_t p = find(name, false);
-    if (p == x_parameters.size() && x_call.flavour == Flavour::torch) p = find(torch_spelling(name), true);
+    if (p == parameters_.size() && call_.flavour == Flavour::torch) p = find(torch_spelling(name), true);
     return p;
   }
 
-  const ForeignCall& x_call;
-  std::vector<ForeignParameter> x_parameters;
-  std::vector<std::optional<ForeignArgument>> x_bound;
+  const ForeignCall& call_;
+  std::vector<ForeignParameter> parameters_;
+  std::vector<std::optional<ForeignArgument>> bound_;
 };
 
 /// Makes the node of a call that is a plain renaming: operands and attributes as the schema lists them.
 class PlainCall {
  public:
   PlainCall(ForeignArguments& arguments, const Op& op, std::vector<SchemaParameter> schema)
-      : x_arguments(arguments), x_op(op), x_schema(std::move(schema)) {}
+      : arguments_(arguments), op_(op), schema_(std::move(schema)) {}
 
   std::vector<ir::ValueId> run() {
     collect_operands();
-    for (const SchemaParameter& p : x_schema)
-      if (!p.is_operand() && x_arguments.given(p.name)) x_attributes.push_back({p.name, attribute(p)});
-    const bool own_dtype = std::ranges::any_of(x_schema, [](const SchemaParameter& p) { return p.name == "dtype"; });
-    if (const auto dtype = own_dtype ? std::nullopt : x_arguments.dtype("dtype"))
-      for (ir::ValueId& v : x_operands) v = x_arguments.builder().cast(v, *dtype);
-    if (x_op.promotion == Promotion::none && !x_operands.empty()) x_operands[0] = x_arguments.tensor(x_operands[0]);
-    return x_arguments.call(x_op.name, std::move(x_operands), std::move(x_attributes));
+    for (const SchemaParameter& p : schema_)
+      if (!p.is_operand() && arguments_.given(p.name)) attributes_.push_back({p.name, attribute(p)});
+    const bool own_dtype = std::ranges::any_of(schema_, [](const SchemaParameter& p) { return p.name == "dtype"; });
+    if (const auto dtype = own_dtype ? std::nullopt : arguments_.dtype("dtype"))
+      for (ir::ValueId& v : operands_) v = arguments_.builder().cast(v, *dtype);
+    if (op_.promotion == Promotion::none && !operands_.empty()) operands_[0] = arguments_.tensor(operands_[0]);
+    return arguments_.call(op_.name, std::move(operands_), std::move(attributes_));
   }
 
  private:
   void collect_operands() {
     bool left_out = false;
-    for (const SchemaParameter& p : x_schema) {
+    for (const SchemaParameter& p : schema_) {
       if (!p.is_operand()) continue;
       if (p.type == "Tensor[]") {
-        for (ir::ValueId v : x_arguments.values(p.name)) x_operands.push_back(v);
+        for (ir::ValueId v : arguments_.values(p.name)) operands_.push_back(v);
         continue;
       }
-      if (!x_arguments.given(p.name)) {
-        TENON_USER_CHECK(p.optional, "{}: argument '{}' is None", x_op.name, p.name);
+      if (!arguments_.given(p.name)) {
+        TENON_USER_CHECK(p.optional, "{}: argument '{}' is None", op_.name, p.name);
         left_out = true;
         continue;
       }
-      if (left_out) throw Exception(error(Code::unsupported, "{}: '{}' without the operand before it", x_op.name, p.name));
-      x_operands.push_back(x_arguments.value(p.name));
+      if (left_out) throw Exception(error(Code::unsupported, "{}: '{}' without the operand before it", op_.name, p.name));
+      operands_.push_back(arguments_.value(p.name));
     }
   }
 
-  std::size_t rank() { return x_operands.empty() ? 0 : x_arguments.type(x_operands[0]).rank(); }
+  std::size_t rank() { return operands_.empty() ? 0 : arguments_.type(operands_[0]).rank(); }
 
   ir::Attribute attribute(const SchemaParameter& p) {
     const bool dimension = p.name == "dim" || p.name == "dims" || p.name == "dim0" || p.name == "dim1" || p.name == "dim2";
     if (p.type == "int")
-      return dimension ? ir::Attribute(ir::Dim(x_arguments.dim(p.name, rank()))) : ir::Attribute(x_arguments.integer(p.name));
-    if (p.type == "int[]") return dimension ? x_arguments.dims(p.name, rank()) : x_arguments.integers(p.name);
-    if (p.type == "bool") return x_arguments.flag(p.name);
-    if (p.type == "float") return x_arguments.number(p.name, 0);
-    if (p.type == "str") return x_arguments.text(p.name, {});
-    if (p.type == "ScalarType") return *x_arguments.dtype(p.name);
-    TENON_CHECK(p.type == "Scalar", "the schema of {} has the unknown type {}", x_op.name, p.type);
-    if (const auto* d = x_arguments[p.name].as<ir::Dim>()) return *d;
-    if (const auto* b = x_arguments[p.name].as<bool>()) return ir::Dim(*b);
-    return x_arguments.number(p.name, 0);
+      return dimension ? ir::Attribute(ir::Dim(arguments_.dim(p.name, rank()))) : ir::Attribute(arguments_.integer(p.name));
+    if (p.type == "int[]") return dimension ? arguments_.dims(p.name, rank()) : arguments_.integers(p.name);
+    if (p.type == "bool") return arguments_.flag(p.name);
+    if (p.type == "float") return arguments_.number(p.name, 0);
+    if (p.type == "str") return arguments_.text(p.name, {});
+    if (p.type == "ScalarType") return *arguments_.dtype(p.name);
+    TENON_CHECK(p.type == "Scalar", "the schema of {} has the unknown type {}", op_.name, p.type);
+    if (const auto* d = arguments_[p.name].as<ir::Dim>()) return *d;
+    if (const auto* b = arguments_[p.name].as<bool>()) return ir::Dim(*b);
+    return arguments_.number(p.name, 0);
   }
 
-  ForeignArguments& x_arguments;
-  const Op& x_op;
-  std::vector<SchemaParameter> x_schema;
-  std::vector<ir::ValueId> x_operands;
-  ir::Attributes x_attributes;
+  ForeignArguments& arguments_;
+  const Op& op_;
+  std::vector<SchemaParameter> schema_;
+  std::vector<ir::ValueId> operands_;
+  ir::Attributes attributes_;
 };
 
 ForeignResult call_alias(NodeBuilder& builder, const ForeignCall& call, const AliasMatch& match) {

@@ -70,14 +70,14 @@ std::optional<DType> common_dtype(Flavour flavour, DType a, DType b);
 /// The arguments of one foreign call, bound to the parameters of the alias's signature: what an `adapt` function works on.
 class ForeignArguments {
  public:
-  ForeignArguments(NodeBuilder& builder, const ForeignCall& call, const Op& op) : x_builder(builder), x_call(call), x_op(op) {}
+  ForeignArguments(NodeBuilder& builder, const ForeignCall& call, const Op& op) : builder_(builder), call_(call), op_(op) {}
 
-  NodeBuilder& builder() { return x_builder; }
-  ir::Graph& graph() { return x_builder.graph(); }
-  Flavour flavour() const { return x_call.flavour; }
-  bool numpy() const { return x_call.flavour == Flavour::numpy; }
-  DType default_float() const { return numpy() ? DType::f64 : x_call.default_float; }
-  const Op& op() const { return x_op; }
+  NodeBuilder& builder() { return builder_; }
+  ir::Graph& graph() { return builder_.graph(); }
+  Flavour flavour() const { return call_.flavour; }
+  bool numpy() const { return call_.flavour == Flavour::numpy; }
+  DType default_float() const { return numpy() ? DType::f64 : call_.default_float; }
+  const Op& op() const { return op_; }
 
   void bind(std::string parameter, ForeignArgument argument);
   /// The argument of a parameter; None where it was left out and has no default.
@@ -118,10 +118,10 @@ class ForeignArguments {
   Container container = Container::single;  // set by adapt functions whose result is no single value
 
  private:
-  NodeBuilder& x_builder;
-  const ForeignCall& x_call;
-  const Op& x_op;
-  std::vector<std::pair<std::string, ForeignArgument>> x_arguments;
+  NodeBuilder& builder_;
+  const ForeignCall& call_;
+  const Op& op_;
+  std::vector<std::pair<std::string, ForeignArgument>> arguments_;
 };
 
 }  // namespace tenon::ops

@@ -9,8 +9,8 @@ thread_local ForeignWrites* t_taken = nullptr;
 
 }  // namespace
 
-ForeignWrites::ForeignWrites() : x_outer(std::exchange(t_taken, this)) {}
-ForeignWrites::~ForeignWrites() { t_taken = x_outer; }
+ForeignWrites::ForeignWrites() : outer_(std::exchange(t_taken, this)) {}
+ForeignWrites::~ForeignWrites() { t_taken = outer_; }
 
 void write_back(ForeignArguments& arguments, std::string_view parameter, ir::ValueId value, bool counted) {
   const auto* before = arguments[parameter].as<ir::ValueId>();

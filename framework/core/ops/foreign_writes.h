@@ -26,7 +26,7 @@ class ForeignWrites {
   std::vector<ForeignWrite> all;
 
  private:
-  ForeignWrites* x_outer;
+  ForeignWrites* outer_;
 };
 
 /// The call leaves `value`, cast, in the tensor given for a parameter. Throws (unsupported) where nobody takes writes.

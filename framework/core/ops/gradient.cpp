@@ -12,69 +12,69 @@ namespace {
 /// Replays a program and walks it backwards. Adjoints are kept for float registers only: nothing flows through the others.
 class Reverse {
  public:
-  explicit Reverse(const ScalarProgram& program) : x_program(program), x_adjoints(program.instructions.size()) {
-    for (const Instruction& i : program.instructions) x_values.push_back(replay(i));
+  explicit Reverse(const ScalarProgram& program) : program_(program), adjoints_(program.instructions.size()) {
+    for (const Instruction& i : program.instructions) values_.push_back(replay(i));
   }
 
   ScalarProgram run(std::span<const std::size_t> inputs) {
     std::size_t first_adjoint = 0;
-    for (const Instruction& i : x_program.instructions)
+    for (const Instruction& i : program_.instructions)
       if (i.op == Primitive::parameter) first_adjoint = std::max<std::size_t>(first_adjoint, i.payload + 1);
     for (std::size_t k : inputs) first_adjoint = std::max(first_adjoint, k + 1);
-    for (std::size_t k = 0; k < x_program.results.size(); ++k)
-      give(x_program.results[k], x_s.parameter(first_adjoint + k, x_values[x_program.results[k]].dtype));
-    for (std::size_t r = x_program.instructions.size(); r-- > 0;)
-      if (x_adjoints[r]) propagate(x_program.instructions[r], x_values[r], *x_adjoints[r]);
-    for (std::size_t k : inputs) x_s.result(adjoint_of_parameter(k));
-    return x_s.take();
+    for (std::size_t k = 0; k < program_.results.size(); ++k)
+      give(program_.results[k], s_.parameter(first_adjoint + k, values_[program_.results[k]].dtype));
+    for (std::size_t r = program_.instructions.size(); r-- > 0;)
+      if (adjoints_[r]) propagate(program_.instructions[r], values_[r], *adjoints_[r]);
+    for (std::size_t k : inputs) s_.result(adjoint_of_parameter(k));
+    return s_.take();
   }
 
  private:
-  Scalar value(const Instruction& i, std::size_t argument) const { return x_values[i.args[argument]]; }
+  Scalar value(const Instruction& i, std::size_t argument) const { return values_[i.args[argument]]; }
 
   Scalar replay(const Instruction& i) {
     switch (i.op) {
       case Primitive::constant:
-        if (i.dtype == DType::f64) return x_s.constant(i.dtype, std::bit_cast<double>(i.payload));
+        if (i.dtype == DType::f64) return s_.constant(i.dtype, std::bit_cast<double>(i.payload));
         if (i.dtype == DType::f32)
-          return x_s.constant(i.dtype, static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(i.payload))));
-        return x_s.constant(i.dtype, static_cast<std::int64_t>(i.payload));
-      case Primitive::extent: return x_s.extent(x_program.dims[i.payload]);
-      case Primitive::parameter: return x_s.parameter(i.payload, i.dtype);
-      case Primitive::select: return x_s.select(value(i, 0), value(i, 1), value(i, 2));
-      case Primitive::convert: return x_s.convert(value(i, 0), i.dtype);
-      case Primitive::bit_cast: return x_s.bit_cast(value(i, 0), i.dtype);
-      case Primitive::fma: return x_s.fma(value(i, 0), value(i, 1), value(i, 2));
+          return s_.constant(i.dtype, static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(i.payload))));
+        return s_.constant(i.dtype, static_cast<std::int64_t>(i.payload));
+      case Primitive::extent: return s_.extent(program_.dims[i.payload]);
+      case Primitive::parameter: return s_.parameter(i.payload, i.dtype);
+      case Primitive::select: return s_.select(value(i, 0), value(i, 1), value(i, 2));
+      case Primitive::convert: return s_.convert(value(i, 0), i.dtype);
+      case Primitive::bit_cast: return s_.bit_cast(value(i, 0), i.dtype);
+      case Primitive::fma: return s_.fma(value(i, 0), value(i, 1), value(i, 2));
       case Primitive::loop_index:
       case Primitive::load: throw Exception(Code::internal, "the gradient of a program with loads");
       default: break;
     }
     const Op* op = find_op(op_of(i.op));
     const bool two = op && op->schema.find(", Tensor ") != std::string::npos;
-    return two ? x_s.binary(i.op, value(i, 0), value(i, 1)) : x_s.unary(i.op, value(i, 0));
+    return two ? s_.binary(i.op, value(i, 0), value(i, 1)) : s_.unary(i.op, value(i, 0));
   }
 
   void give(std::uint32_t reg, Scalar adjoint) {
-    if (!is_float(x_values[reg].dtype)) return;
-    auto& sum = x_adjoints[reg];
-    sum = sum ? x_s.add(*sum, adjoint) : adjoint;
+    if (!is_float(values_[reg].dtype)) return;
+    auto& sum = adjoints_[reg];
+    sum = sum ? s_.add(*sum, adjoint) : adjoint;
   }
 
   /// adjoint * factor, but 0 where the adjoint is 0: a branch that was not taken hands nothing on, even where its slope is infinite.
   Scalar times(Scalar adjoint, Scalar factor) {
-    const Scalar zero = x_s.like(adjoint, 0);
-    return x_s.select(x_s.eq(adjoint, zero), zero, x_s.mul(adjoint, factor));
+    const Scalar zero = s_.like(adjoint, 0);
+    return s_.select(s_.eq(adjoint, zero), zero, s_.mul(adjoint, factor));
   }
 
   Scalar adjoint_of_parameter(std::size_t k) {
     DType dtype = DType::f32;
-    for (std::size_t r = 0; r < x_program.instructions.size(); ++r) {
-      const Instruction& i = x_program.instructions[r];
+    for (std::size_t r = 0; r < program_.instructions.size(); ++r) {
+      const Instruction& i = program_.instructions[r];
       if (i.op != Primitive::parameter || i.payload != k) continue;
-      if (x_adjoints[r]) return *x_adjoints[r];
+      if (adjoints_[r]) return *adjoints_[r];
       if (is_float(i.dtype)) dtype = i.dtype;
     }
-    return x_s.constant(dtype, 0.0);
+    return s_.constant(dtype, 0.0);
   }
 
   void propagate(const Instruction& i, Scalar r, Scalar g) {
@@ -84,7 +84,7 @@ class Reverse {
   }
 
   bool propagate_arithmetic(const Instruction& i, Scalar r, Scalar g) {
-    Scalars& s = x_s;
+    Scalars& s = s_;
     const auto a = [&] { return value(i, 0); };
     const auto b = [&] { return value(i, 1); };
     switch (i.op) {
@@ -121,10 +121,10 @@ class Reverse {
 
   void propagate_extreme(const Instruction& i, Scalar g) {
     const bool larger = i.op == Primitive::maximum;
-    const Scalar a = value(i, 0), b = value(i, 1), half = x_s.mul(g, x_s.like(g, 0.5)), zero = x_s.like(g, 0);
+    const Scalar a = value(i, 0), b = value(i, 1), half = s_.mul(g, s_.like(g, 0.5)), zero = s_.like(g, 0);
     const auto part = [&](Scalar mine, Scalar other) {
-      const Scalar wins = larger ? x_s.gt(mine, other) : x_s.lt(mine, other);
-      return x_s.select(wins, g, x_s.select(x_s.eq(mine, other), half, zero));
+      const Scalar wins = larger ? s_.gt(mine, other) : s_.lt(mine, other);
+      return s_.select(wins, g, s_.select(s_.eq(mine, other), half, zero));
     };
     give(i.args[0], part(a, b));
     give(i.args[1], part(b, a));
@@ -132,16 +132,16 @@ class Reverse {
 
   /// d(a^b): b * a^(b-1), and a^b * log(a), which is 0 where a is 0 and b is not negative (ATen's pow_backward).
   void propagate_power(const Instruction& i, Scalar r, Scalar g) {
-    const Scalar a = value(i, 0), b = value(i, 1), zero = x_s.like(a, 0), one = x_s.like(a, 1);
-    const Scalar by_base = x_s.mul(b, x_s.binary(Primitive::pow, a, x_s.sub(b, one)));
-    give(i.args[0], times(g, x_s.select(x_s.eq(b, zero), zero, by_base)));
-    const Scalar flat = x_s.logical_and(x_s.eq(a, zero), x_s.ge(b, zero));
-    give(i.args[1], times(g, x_s.select(flat, zero, x_s.mul(r, x_s.log(a)))));
+    const Scalar a = value(i, 0), b = value(i, 1), zero = s_.like(a, 0), one = s_.like(a, 1);
+    const Scalar by_base = s_.mul(b, s_.binary(Primitive::pow, a, s_.sub(b, one)));
+    give(i.args[0], times(g, s_.select(s_.eq(b, zero), zero, by_base)));
+    const Scalar flat = s_.logical_and(s_.eq(a, zero), s_.ge(b, zero));
+    give(i.args[1], times(g, s_.select(flat, zero, s_.mul(r, s_.log(a)))));
   }
 
   /// The derivative of a function of one argument `a` with value `r`; nothing where it is 0 almost everywhere.
   std::optional<Scalar> slope_of(Primitive p, Scalar a, Scalar r) {
-    Scalars& s = x_s;
+    Scalars& s = s_;
     const auto number = [&](double v) { return s.like(a, v); };
     const auto inverse = [&](Scalar x) { return s.div(number(1), x); };
     const auto inverse_root = [&](Scalar x) { return s.unary(Primitive::rsqrt, x); };
@@ -178,10 +178,10 @@ class Reverse {
     }
   }
 
-  const ScalarProgram& x_program;
-  Scalars x_s;
-  std::vector<Scalar> x_values;
-  std::vector<std::optional<Scalar>> x_adjoints;
+  const ScalarProgram& program_;
+  Scalars s_;
+  std::vector<Scalar> values_;
+  std::vector<std::optional<Scalar>> adjoints_;
 };
 
 /// Sums a gradient over the dimensions in which an operand of shape `to` was repeated.

@@ -29,46 +29,46 @@ void run_kernel(const Op& op, const OpQuery& query, const NodeRun& run) {
 class Evaluation {
  public:
   Evaluation(const ir::Graph& graph, Precision precision, std::span<const std::int64_t> symbols)
-      : x_graph(graph),
-        x_precision(precision),
-        x_symbols(graph.symbols().size(), kUnbound),
-        x_owned(graph.value_capacity()),
-        x_views(graph.value_capacity()) {
-    for (std::size_t s = 0; s < std::min(symbols.size(), x_symbols.size()); ++s)
-      if (symbols[s] >= 0) x_symbols[s] = symbols[s];  // a backend is given -1 for a size that is not known yet
+      : graph_(graph),
+        precision_(precision),
+        symbols_(graph.symbols().size(), kUnbound),
+        owned_(graph.value_capacity()),
+        views_(graph.value_capacity()) {
+    for (std::size_t s = 0; s < std::min(symbols.size(), symbols_.size()); ++s)
+      if (symbols[s] >= 0) symbols_[s] = symbols[s];  // a backend is given -1 for a size that is not known yet
   }
 
   void bind_input(ir::ValueId id, const TensorView& view) {
-    bind_shape(x_graph.type(id), view.shape);
-    x_views[id.value] = view;
+    bind_shape(graph_.type(id), view.shape);
+    views_[id.value] = view;
   }
 
   void check_symbols() const {
-    for (ir::ValueId id : x_graph.inputs()) {
-      const ir::Type& type = x_graph.type(id);
+    for (ir::ValueId id : graph_.inputs()) {
+      const ir::Type& type = graph_.type(id);
       for (std::size_t d = 0; d < type.rank(); ++d)
-        TENON_USER_CHECK(type.shape[d].evaluate(x_symbols) == x_views[id.value].shape[d], "input {} has size {} in dimension {}, not {}",
-                         x_graph.value(id).name, x_views[id.value].shape[d], d, infer::text(x_graph, type.shape[d]));
+        TENON_USER_CHECK(type.shape[d].evaluate(symbols_) == views_[id.value].shape[d], "input {} has size {} in dimension {}, not {}",
+                         graph_.value(id).name, views_[id.value].shape[d], d, infer::text(graph_, type.shape[d]));
     }
   }
 
   void run(ir::NodeId id) {
-    const ir::Node& node = x_graph.node(id);
+    const ir::Node& node = graph_.node(id);
     std::vector<TensorView> inputs, outputs;
-    for (ir::ValueId operand : node.operands) inputs.push_back(x_views[operand.value]);
+    for (ir::ValueId operand : node.operands) inputs.push_back(views_[operand.value]);
     for (ir::ValueId result : node.results) outputs.push_back(allocate(result));
-    NodeRun run{.inputs = inputs, .outputs = outputs, .symbols = x_symbols, .allocate = {}, .precision = x_precision};
+    NodeRun run{.inputs = inputs, .outputs = outputs, .symbols = symbols_, .allocate = {}, .precision = precision_};
     run.allocate = [&](std::size_t k, std::vector<std::int64_t> shape) -> TensorView& {
       const ir::ValueId result = node.results[k];
-      bind_shape(x_graph.type(result), shape);
+      bind_shape(graph_.type(result), shape);
       return outputs[k] = own(result, std::move(shape));
     };
-    run_node(x_graph, id, run);
+    run_node(graph_, id, run);
   }
 
   HostTensor take(ir::ValueId id) {
-    const TensorView& view = x_views[id.value];
-    HostTensor copy(stored_dtype(view.dtype, x_precision), view.shape);
+    const TensorView& view = views_[id.value];
+    HostTensor copy(stored_dtype(view.dtype, precision_), view.shape);
     TensorView target = copy.view();
     reference::copy_tensor(view, target);
     return copy;
@@ -80,33 +80,33 @@ class Evaluation {
   void bind_shape(const ir::Type& type, std::span<const std::int64_t> shape) {
     TENON_USER_CHECK(type.rank() == shape.size(), "a tensor of {} dimensions for a value of {}", shape.size(), type.rank());
     for (std::size_t d = 0; d < shape.size(); ++d)
-      if (const SymbolId s = type.shape[d].as_symbol(); s && x_symbols[s.value] == kUnbound) x_symbols[s.value] = shape[d];
+      if (const SymbolId s = type.shape[d].as_symbol(); s && symbols_[s.value] == kUnbound) symbols_[s.value] = shape[d];
   }
 
   bool is_bound(const ir::Type& type) const {
     bool bound = true;
-    for (const ir::Dim& d : type.shape) d.for_each_symbol([&](SymbolId s) { bound &= x_symbols[s.value] != kUnbound; });
+    for (const ir::Dim& d : type.shape) d.for_each_symbol([&](SymbolId s) { bound &= symbols_[s.value] != kUnbound; });
     return bound;
   }
 
   TensorView own(ir::ValueId id, std::vector<std::int64_t> shape) {
-    x_owned[id.value] = HostTensor(stored_dtype(x_graph.type(id).dtype, x_precision), std::move(shape));
-    return x_views[id.value] = x_owned[id.value].view();
+    owned_[id.value] = HostTensor(stored_dtype(graph_.type(id).dtype, precision_), std::move(shape));
+    return views_[id.value] = owned_[id.value].view();
   }
 
   TensorView allocate(ir::ValueId id) {
-    const ir::Type& type = x_graph.type(id);
+    const ir::Type& type = graph_.type(id);
     if (!type.is_tensor() || !is_bound(type)) return {};
     std::vector<std::int64_t> shape;
-    for (const ir::Dim& d : type.shape) shape.push_back(d.evaluate(x_symbols));
+    for (const ir::Dim& d : type.shape) shape.push_back(d.evaluate(symbols_));
     return own(id, std::move(shape));
   }
 
-  const ir::Graph& x_graph;
-  Precision x_precision;
-  std::vector<std::int64_t> x_symbols;
-  std::vector<HostTensor> x_owned;
-  std::vector<TensorView> x_views;
+  const ir::Graph& graph_;
+  Precision precision_;
+  std::vector<std::int64_t> symbols_;
+  std::vector<HostTensor> owned_;
+  std::vector<TensorView> views_;
 };
 
 /// Runs the decomposition of a node as a graph of its own.
@@ -129,14 +129,14 @@ HostTensor::HostTensor(DType dtype, std::vector<std::int64_t> shape) : dtype(dty
   void* memory = std::aligned_alloc(64, bytes);
   if (!memory) throw Exception(error(Code::out_of_memory, "no memory for a tensor of {} bytes", bytes));
   std::fill_n(static_cast<std::byte*>(memory), bytes, std::byte{0});
-  x_data.reset(memory);
+  data_.reset(memory);
 }
 
 void HostTensor::Release::operator()(void* p) const { std::free(p); }
 
 std::int64_t HostTensor::element_count() const { return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>()); }
 
-TensorView HostTensor::view() const { return {x_data.get(), dtype, shape, row_major(shape)}; }
+TensorView HostTensor::view() const { return {data_.get(), dtype, shape, row_major(shape)}; }
 
 void run_node(const ir::Graph& graph, ir::NodeId id, const NodeRun& run) {
   const ir::Node& node = graph.node(id);

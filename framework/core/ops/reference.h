@@ -28,8 +28,8 @@ struct HostTensor {
 
   std::int64_t element_count() const;
   std::size_t byte_count() const { return static_cast<std::size_t>(element_count()) * size_of(dtype); }
-  void* data() { return x_data.get(); }
-  const void* data() const { return x_data.get(); }
+  void* data() { return data_.get(); }
+  const void* data() const { return data_.get(); }
   template <class T>
   T* as() { return static_cast<T*>(data()); }
   template <class T>
@@ -41,7 +41,7 @@ struct HostTensor {
   struct Release {
     void operator()(void* p) const;
   };
-  std::unique_ptr<void, Release> x_data;
+  std::unique_ptr<void, Release> data_;
 };
 
 /// What running one node needs besides the node.

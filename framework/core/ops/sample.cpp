@@ -16,9 +16,9 @@ namespace {
 /// SplitMix64 (Steele, Lea, Flood 2014): the same numbers on every machine.
 class Random {
  public:
-  explicit Random(std::uint64_t seed) : x_state(seed) {}
+  explicit Random(std::uint64_t seed) : state_(seed) {}
   std::uint64_t next() {
-    std::uint64_t z = x_state += 0x9e3779b97f4a7c15ull;
+    std::uint64_t z = state_ += 0x9e3779b97f4a7c15ull;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
     return z ^ (z >> 31);
@@ -37,7 +37,7 @@ class Random {
   }
 
  private:
-  std::uint64_t x_state;
+  std::uint64_t state_;
 };
 
 double special_float(Random& random) {

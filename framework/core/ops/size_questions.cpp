@@ -11,8 +11,8 @@ thread_local SizeQuestions* t_questions = nullptr;
 
 SizeQuestions::~SizeQuestions() = default;
 
-AskingSizes::AskingSizes(SizeQuestions* questions) : x_before(std::exchange(t_questions, questions)) {}
-AskingSizes::~AskingSizes() { t_questions = x_before; }
+AskingSizes::AskingSizes(SizeQuestions* questions) : before_(std::exchange(t_questions, questions)) {}
+AskingSizes::~AskingSizes() { t_questions = before_; }
 
 namespace ask {
 

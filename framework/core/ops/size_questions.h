@@ -29,7 +29,7 @@ class AskingSizes {
   AskingSizes& operator=(const AskingSizes&) = delete;
 
  private:
-  SizeQuestions* x_before;
+  SizeQuestions* before_;
 };
 
 /// Does nothing where nobody asks.

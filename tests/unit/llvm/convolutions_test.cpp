@@ -24,12 +24,12 @@ std::string difference(const Case& c, DType dtype, bool epilogue, const llvm_tes
   ir::Graph graph;
   ops::NodeBuilder b(graph);
   auto input = [&](const std::vector<std::int64_t>& shape) { return graph.add_input(ir::Type::tensor(dtype, ir::Shape(shape.begin(), shape.end()))); };
-  const std::vector<std::int64_t> x_shape{c.images, c.channels, c.height, c.width}, w_shape{c.outputs, c.channels / c.groups, c.kernel_h, c.kernel_w};
-  const ValueId x = input(x_shape), w = input(w_shape);
+  const std::vector<std::int64_t> shape_{c.images, c.channels, c.height, c.width}, w_shape{c.outputs, c.channels / c.groups, c.kernel_h, c.kernel_w};
+  const ValueId x = input(shape_), w = input(w_shape);
   const std::vector<ir::Dim> stride{c.stride, c.stride}, padding{c.padding, c.padding}, dilation{c.dilation, c.dilation};
   ValueId y = b.one("conv_sum", {x, w}, {{"after", padding}, {"before", padding}, {"dilation", dilation}, {"groups", ir::Dim(c.groups)}, {"stride", stride}});
   std::vector<ops::HostTensor> tensors;
-  tensors.push_back(llvm_test::random_tensor(dtype, x_shape, 3, ops::Fill::unit));
+  tensors.push_back(llvm_test::random_tensor(dtype, shape_, 3, ops::Fill::unit));
   tensors.push_back(llvm_test::random_tensor(dtype, w_shape, 4, ops::Fill::unit));
   if (epilogue) {
     const std::vector<std::int64_t> channel{c.outputs, 1, 1};

@@ -11,38 +11,38 @@ std::vector<Alias> special_names();
 class Formula {
  public:
   using V = ir::ValueId;
-  explicit Formula(ForeignArguments& a) : x_a(a) {}
+  explicit Formula(ForeignArguments& a) : a_(a) {}
 
-  V number(double v) { return x_a.builder().literal(v); }
-  V integer(std::int64_t v) { return x_a.builder().literal(ir::Dim(v)); }
-  V two(std::string_view op, V x, V y) { return x_a.one(op, {x, y}); }
+  V number(double v) { return a_.builder().literal(v); }
+  V integer(std::int64_t v) { return a_.builder().literal(ir::Dim(v)); }
+  V two(std::string_view op, V x, V y) { return a_.one(op, {x, y}); }
   V add(V x, V y) { return two("add", x, y); }
   V sub(V x, V y) { return two("sub", x, y); }
   V mul(V x, V y) { return two("mul", x, y); }
   V div(V x, V y) { return two("div", x, y); }
-  V one(std::string_view op, V x) { return x_a.one(op, {x}); }
+  V one(std::string_view op, V x) { return a_.one(op, {x}); }
   V where(V condition, V x, V y) {
     Values both{x, y};
-    x_a.promote(both, Promotion::common);
-    return x_a.builder().one("where", {condition, both[0], both[1]});
+    a_.promote(both, Promotion::common);
+    return a_.builder().one("where", {condition, both[0], both[1]});
   }
-  V at_least(V x, double low) { return x_a.one("clamp_min", {x, number(low)}); }
-  V cast(V x, DType t) { return x_a.builder().cast(x, t); }
-  DType dtype(V x) { return x_a.type(x).dtype; }
-  const ir::Shape& shape(V x) { return x_a.type(x).shape; }
-  std::size_t rank(V x) { return x_a.type(x).rank(); }
+  V at_least(V x, double low) { return a_.one("clamp_min", {x, number(low)}); }
+  V cast(V x, DType t) { return a_.builder().cast(x, t); }
+  DType dtype(V x) { return a_.type(x).dtype; }
+  const ir::Shape& shape(V x) { return a_.type(x).shape; }
+  std::size_t rank(V x) { return a_.type(x).rank(); }
 
   /// Over all dimensions, or the given ones.
   V sum(V x, std::vector<ir::Dim> dims = {}, bool keep = false) {
-    return x_a.one("sum", {x}, {{"dim", std::move(dims)}, {"dtype", is_float(dtype(x)) ? dtype(x) : DType::i64}, {"keepdim", keep}});
+    return a_.one("sum", {x}, {{"dim", std::move(dims)}, {"dtype", is_float(dtype(x)) ? dtype(x) : DType::i64}, {"keepdim", keep}});
   }
-  V mean(V x) { return x_a.one("mean", {x}, {{"dim", std::vector<ir::Dim>{}}, {"keepdim", false}}); }
+  V mean(V x) { return a_.one("mean", {x}, {{"dim", std::vector<ir::Dim>{}}, {"keepdim", false}}); }
   V filled(double value, DType t, ir::Shape shape) {
-    return x_a.builder().one("full", {is_float(t) ? number(value) : integer(static_cast<std::int64_t>(value))}, {{"dtype", t}, {"size", std::move(shape)}});
+    return a_.builder().one("full", {is_float(t) ? number(value) : integer(static_cast<std::int64_t>(value))}, {{"dtype", t}, {"size", std::move(shape)}});
   }
 
  private:
-  ForeignArguments& x_a;
+  ForeignArguments& a_;
 };
 
 }  // namespace tenon::ops

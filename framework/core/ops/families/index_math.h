@@ -7,24 +7,24 @@ namespace tenon::ops {
 
 class IndexMath {
  public:
-  explicit IndexMath(Scalars& s) : x_s(s) {}
+  explicit IndexMath(Scalars& s) : s_(s) {}
 
-  Scalar of(const ir::Dim& d) { return x_s.extent(d); }
-  Scalar add(Scalar i, const ir::Dim& d) { return d == ir::Dim(0) ? i : x_s.add(i, of(d)); }
-  Scalar mul(Scalar i, const ir::Dim& d) { return d == ir::Dim(1) ? i : x_s.mul(i, of(d)); }
-  Scalar floor_div(Scalar i, const ir::Dim& d) { return d == ir::Dim(1) ? i : x_s.binary(Primitive::floor_div, i, of(d)); }
-  Scalar mod(Scalar i, const ir::Dim& d) { return d == ir::Dim(1) ? of(0) : x_s.binary(Primitive::remainder, i, of(d)); }
+  Scalar of(const ir::Dim& d) { return s_.extent(d); }
+  Scalar add(Scalar i, const ir::Dim& d) { return d == ir::Dim(0) ? i : s_.add(i, of(d)); }
+  Scalar mul(Scalar i, const ir::Dim& d) { return d == ir::Dim(1) ? i : s_.mul(i, of(d)); }
+  Scalar floor_div(Scalar i, const ir::Dim& d) { return d == ir::Dim(1) ? i : s_.binary(Primitive::floor_div, i, of(d)); }
+  Scalar mod(Scalar i, const ir::Dim& d) { return d == ir::Dim(1) ? of(0) : s_.binary(Primitive::remainder, i, of(d)); }
   /// i, or i + size where i is negative: Python's index from the end.
-  Scalar from_end(Scalar i, const ir::Dim& size) { return x_s.select(x_s.lt(i, of(0)), add(i, size), i); }
+  Scalar from_end(Scalar i, const ir::Dim& size) { return s_.select(s_.lt(i, of(0)), add(i, size), i); }
   /// The indices of the first `count` loops.
   std::vector<Scalar> loops(std::size_t count) {
     std::vector<Scalar> all;
-    for (std::size_t i = 0; i < count; ++i) all.push_back(x_s.loop_index(i));
+    for (std::size_t i = 0; i < count; ++i) all.push_back(s_.loop_index(i));
     return all;
   }
 
  private:
-  Scalars& x_s;
+  Scalars& s_;
 };
 
 /// A loop nest without reduction over `extents` whose element `write` gives.

@@ -22,7 +22,7 @@ struct Labelled {
 
 class Einsum {
  public:
-  explicit Einsum(ForeignArguments& a) : x_a(a) {}
+  explicit Einsum(ForeignArguments& a) : a_(a) {}
 
   V run(std::string equation, Values operands) {
     std::erase_if(equation, [](unsigned char c) { return std::isspace(c); });
@@ -45,7 +45,7 @@ class Einsum {
     total = summed(total, result);
     std::vector<std::int64_t> order;
     for (char c : result) order.push_back(position(total, c));
-    return permute_by(x_a.builder(), total.value, order);
+    return permute_by(a_.builder(), total.value, order);
   }
 
  private:
@@ -57,7 +57,7 @@ class Einsum {
 
   /// The dimensions of an ellipsis are labelled from the last on: '0', '1', …
   Labelled label(V value, const std::string& subscript) {
-    const std::size_t dots = subscript.find("..."), rank = x_a.type(value).rank();
+    const std::size_t dots = subscript.find("..."), rank = a_.type(value).rank();
     std::string labels = subscript;
     if (dots != std::string::npos) {
       TENON_USER_CHECK(rank + 3 >= subscript.size(), "einsum(): the subscript {} has more dimensions than its operand ({})", subscript, rank);
@@ -66,7 +66,7 @@ class Einsum {
       std::string own;
       for (std::size_t k = count; k-- > 0;) own.push_back(static_cast<char>('0' + k));
       labels = subscript.substr(0, dots) + own + subscript.substr(dots + 3);
-      x_ellipsis = std::max(x_ellipsis, count);
+      ellipsis_ = std::max(ellipsis_, count);
     }
     TENON_USER_CHECK(labels.size() == rank, "einsum(): the number of subscripts in {} does not match its operand's {} dimensions", subscript, rank);
     for (char c : labels) TENON_USER_CHECK(std::isalnum(static_cast<unsigned char>(c)), "einsum(): invalid subscript {}", c);
@@ -75,7 +75,7 @@ class Einsum {
 
   std::string ellipsis() const {
     std::string labels;
-    for (std::size_t k = x_ellipsis; k-- > 0;) labels.push_back(static_cast<char>('0' + k));
+    for (std::size_t k = ellipsis_; k-- > 0;) labels.push_back(static_cast<char>('0' + k));
     return labels;
   }
 
@@ -101,7 +101,7 @@ class Einsum {
       const std::size_t again = t.labels.find(t.labels[i], i + 1);
       if (again == std::string::npos) continue;
       const char c = t.labels[i];
-      t.value = x_a.one("diagonal", {t.value}, {{"dim1", Dim(static_cast<std::int64_t>(i))}, {"dim2", Dim(static_cast<std::int64_t>(again))}, {"offset", Dim(0)}});
+      t.value = a_.one("diagonal", {t.value}, {{"dim1", Dim(static_cast<std::int64_t>(i))}, {"dim2", Dim(static_cast<std::int64_t>(again))}, {"offset", Dim(0)}});
       t.labels.erase(again, 1);
       t.labels.erase(i, 1);
       t.labels.push_back(c);
@@ -115,13 +115,13 @@ class Einsum {
     std::map<char, Dim> sizes;
     for (const Labelled& t : terms)
       for (std::size_t d = 0; d < t.labels.size(); ++d) {
-        const auto [known, fresh] = sizes.emplace(t.labels[d], x_a.type(t.value).shape[d]);
-        if (!fresh) known->second = infer::broadcast(x_a.graph(), known->second, x_a.type(t.value).shape[d]);
+        const auto [known, fresh] = sizes.emplace(t.labels[d], a_.type(t.value).shape[d]);
+        if (!fresh) known->second = infer::broadcast(a_.graph(), known->second, a_.type(t.value).shape[d]);
       }
     for (Labelled& t : terms) {
       Shape shape;
       for (char c : t.labels) shape.push_back(sizes.at(c));
-      t.value = expand_to(x_a.builder(), t.value, shape);
+      t.value = expand_to(a_.builder(), t.value, shape);
     }
   }
 
@@ -133,7 +133,7 @@ class Einsum {
       else labels.push_back(t.labels[d]);
     }
     if (dims.empty()) return t;
-    return {x_a.one("sum", {t.value}, {{"dim", dims}, {"dtype", x_a.type(t.value).dtype}, {"keepdim", false}}), labels};
+    return {a_.one("sum", {t.value}, {{"dim", dims}, {"dtype", a_.type(t.value).dtype}, {"keepdim", false}}), labels};
   }
 
   /// As [batch, rows, k] times [batch, k, columns].
@@ -149,9 +149,9 @@ class Einsum {
       if (x.labels.find(c) == std::string::npos) columns.push_back(c);
     const V left = grouped(x, {batch, rows, inner}), right = grouped(y, {batch, inner, columns});
     Shape shape;
-    for (char c : batch + rows) shape.push_back(x_a.type(x.value).shape[static_cast<std::size_t>(position(x, c))]);
-    for (char c : columns) shape.push_back(x_a.type(y.value).shape[static_cast<std::size_t>(position(y, c))]);
-    return {reshape_to(x_a.builder(), x_a.one("bmm", {left, right}), shape), batch + rows + columns};
+    for (char c : batch + rows) shape.push_back(a_.type(x.value).shape[static_cast<std::size_t>(position(x, c))]);
+    for (char c : columns) shape.push_back(a_.type(y.value).shape[static_cast<std::size_t>(position(y, c))]);
+    return {reshape_to(a_.builder(), a_.one("bmm", {left, right}), shape), batch + rows + columns};
   }
 
   V grouped(const Labelled& t, std::initializer_list<std::string> groups) {
@@ -161,15 +161,15 @@ class Einsum {
       Dim size(1);
       for (char c : group) {
         order.push_back(position(t, c));
-        size = size * x_a.type(t.value).shape[static_cast<std::size_t>(order.back())];
+        size = size * a_.type(t.value).shape[static_cast<std::size_t>(order.back())];
       }
       shape.push_back(size);
     }
-    return reshape_to(x_a.builder(), permute_by(x_a.builder(), t.value, order), shape);
+    return reshape_to(a_.builder(), permute_by(a_.builder(), t.value, order), shape);
   }
 
-  ForeignArguments& x_a;
-  std::size_t x_ellipsis = 0;
+  ForeignArguments& a_;
+  std::size_t ellipsis_ = 0;
 };
 
 Values einsum(ForeignArguments& a) {

@@ -27,38 +27,38 @@ struct Step {
 /// A subscript taken apart: the view that its basic entries give, and index tensors for some of the view's dimensions.
 class Subscript {
  public:
-  Subscript(ForeignArguments& a, ir::ValueId x, const ForeignArgument& index) : x_a(a), x_view(x) {
+  Subscript(ForeignArguments& a, ir::ValueId x, const ForeignArgument& index) : a_(a), view_(x) {
     ForeignList entries = entries_of(index);
     for (ForeignArgument& e : entries) prepare(e);
     expand_ellipsis(entries);
-    x_advanced = std::ranges::any_of(entries, is_tensor);
+    advanced_ = std::ranges::any_of(entries, is_tensor);
     for (const ForeignArgument& e : entries) apply(e);
   }
 
-  ir::ValueId view() const { return x_view; }
-  bool advanced() const { return x_advanced; }
-  const std::vector<ir::ValueId>& indices() const { return x_indices; }
-  const std::vector<Dim>& dims() const { return x_dims; }
+  ir::ValueId view() const { return view_; }
+  bool advanced() const { return advanced_; }
+  const std::vector<ir::ValueId>& indices() const { return indices_; }
+  const std::vector<Dim>& dims() const { return dims_; }
   /// The shape of what is read or written.
   Shape shape() {
-    if (!x_advanced) return x_a.type(x_view).shape;
-    return x_a.type(read()).shape;
+    if (!advanced_) return a_.type(view_).shape;
+    return a_.type(read()).shape;
   }
 
   ir::ValueId read() {
-    if (!x_advanced) return x_view;
-    Values operands{x_view};
-    operands.insert(operands.end(), x_indices.begin(), x_indices.end());
-    return x_a.builder().one("index", std::move(operands), {{"dims", x_dims}});
+    if (!advanced_) return view_;
+    Values operands{view_};
+    operands.insert(operands.end(), indices_.begin(), indices_.end());
+    return a_.builder().one("index", std::move(operands), {{"dims", dims_}});
   }
 
   /// The whole tensor after `value`, of the view's shape, has replaced the view.
   ir::ValueId write_back(ir::ValueId value) {
-    NodeBuilder& b = x_a.builder();
-    for (auto step = x_steps.rbegin(); step != x_steps.rend(); ++step) {
+    NodeBuilder& b = a_.builder();
+    for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
       const Dim dim(static_cast<std::int64_t>(step->dim));
       switch (step->kind) {
-        case Step::Kind::reshape: value = reshape_to(b, value, x_a.type(step->parent).shape); break;
+        case Step::Kind::reshape: value = reshape_to(b, value, a_.type(step->parent).shape); break;
         case Step::Kind::select: value = b.one("select_scatter", {step->parent, value}, {{"dim", dim}, {"index", step->index}}); break;
         case Step::Kind::slice:
           if (step->bounds.backward) value = b.one("flip", {value}, {{"dims", std::vector<Dim>{dim}}});
@@ -73,7 +73,7 @@ class Subscript {
  private:
   static bool is_tensor(const ForeignArgument& e) { return e.as<ir::ValueId>() != nullptr; }
 
-  bool is_mask(const ForeignArgument& e) { return is_tensor(e) && is_bool(x_a.type(*e.as<ir::ValueId>()).dtype); }
+  bool is_mask(const ForeignArgument& e) { return is_tensor(e) && is_bool(a_.type(*e.as<ir::ValueId>()).dtype); }
 
   /// Lists become index tensors; what is not covered is refused.
   void prepare(ForeignArgument& e) {
@@ -86,26 +86,26 @@ class Subscript {
       Values parts;
       for (const ForeignArgument& part : *list) {
         if (!part.as<Dim>() && !part.as<bool>()) throw Exception(Code::unsupported, "a nested list in a subscript");
-        parts.push_back(x_a.tensor(x_a.to_value(part)));
+        parts.push_back(a_.tensor(a_.to_value(part)));
       }
-      e.value = x_a.one("stack", std::move(parts), {{"dim", Dim(0)}});
+      e.value = a_.one("stack", std::move(parts), {{"dim", Dim(0)}});
     }
     if (is_tensor(e)) {
-      const DType t = x_a.type(*e.as<ir::ValueId>()).dtype;
+      const DType t = a_.type(*e.as<ir::ValueId>()).dtype;
       TENON_USER_CHECK(is_int(t) || is_bool(t), "tensors used as indices must be integer or bool tensors, not {}", name_of(t));
-      if (t == DType::u8 && !x_a.numpy()) throw Exception(Code::unsupported, "a uint8 tensor as an index");
+      if (t == DType::u8 && !a_.numpy()) throw Exception(Code::unsupported, "a uint8 tensor as an index");
     }
   }
 
   std::size_t consumed(const ForeignArgument& e) {
     if (e.is_none() || e.as<ForeignEllipsis>()) return 0;
-    return is_mask(e) ? x_a.type(*e.as<ir::ValueId>()).rank() : 1;
+    return is_mask(e) ? a_.type(*e.as<ir::ValueId>()).rank() : 1;
   }
 
   void expand_ellipsis(ForeignList& entries) {
     std::size_t used = 0;
     for (const ForeignArgument& e : entries) used += consumed(e);
-    const std::size_t rank = x_a.type(x_view).rank();
+    const std::size_t rank = a_.type(view_).rank();
     TENON_USER_CHECK(used <= rank, "too many indices for tensor of dimension {}", rank);
     const ForeignList all(rank - used, {ForeignSlice{}});
     const auto ellipsis = std::ranges::find_if(entries, [](const ForeignArgument& e) { return e.as<ForeignEllipsis>() != nullptr; });
@@ -120,18 +120,18 @@ class Subscript {
   }
 
   void apply(const ForeignArgument& e) {
-    NodeBuilder& b = x_a.builder();
-    const Shape shape = x_a.type(x_view).shape;
+    NodeBuilder& b = a_.builder();
+    const Shape shape = a_.type(view_).shape;
     if (e.is_none()) {
       Shape wider = shape;
-      wider.insert(wider.begin() + static_cast<std::ptrdiff_t>(x_at++), Dim(1));
-      x_steps.push_back({Step::Kind::reshape, x_view, 0, {}, {}});
-      x_view = b.one("reshape", {x_view}, {{"shape", wider}});
+      wider.insert(wider.begin() + static_cast<std::ptrdiff_t>(at_++), Dim(1));
+      steps_.push_back({Step::Kind::reshape, view_, 0, {}, {}});
+      view_ = b.one("reshape", {view_}, {{"shape", wider}});
     } else if (const ForeignSlice* slice = e.as<ForeignSlice>()) {
-      const ir::ValueId parent = x_view;
-      x_view = slice_of(b, x_view, x_at, *slice);
-      if (!(x_view == parent)) x_steps.push_back({Step::Kind::slice, parent, x_at, {}, slice_bounds(b.graph(), shape[x_at], *slice)});
-      ++x_at;
+      const ir::ValueId parent = view_;
+      view_ = slice_of(b, view_, at_, *slice);
+      if (!(view_ == parent)) steps_.push_back({Step::Kind::slice, parent, at_, {}, slice_bounds(b.graph(), shape[at_], *slice)});
+      ++at_;
     } else if (const Dim* index = e.as<Dim>()) {
       apply_number(*index, shape);
     } else {
@@ -141,16 +141,16 @@ class Subscript {
 
   /// A number selects; beside index tensors NumPy counts it among them, which decides where their dimensions go.
   void apply_number(const Dim& index, const Shape& shape) {
-    TENON_USER_CHECK(!index.is_constant() || !shape[x_at].is_constant() ||
-                         (index.constant() >= -shape[x_at].constant() && index.constant() < shape[x_at].constant()),
-                     "index {} is out of bounds for dimension {} with size {}", infer::text(x_a.graph(), index), x_at,
-                     infer::text(x_a.graph(), shape[x_at]));
-    if (x_a.numpy() && x_advanced) {
-      add_index(x_a.builder().literal(index));
+    TENON_USER_CHECK(!index.is_constant() || !shape[at_].is_constant() ||
+                         (index.constant() >= -shape[at_].constant() && index.constant() < shape[at_].constant()),
+                     "index {} is out of bounds for dimension {} with size {}", infer::text(a_.graph(), index), at_,
+                     infer::text(a_.graph(), shape[at_]));
+    if (a_.numpy() && advanced_) {
+      add_index(a_.builder().literal(index));
       return;
     }
-    x_steps.push_back({Step::Kind::select, x_view, x_at, index, {}});
-    x_view = select_of(x_a.builder(), x_view, x_at, index);
+    steps_.push_back({Step::Kind::select, view_, at_, index, {}});
+    view_ = select_of(a_.builder(), view_, at_, index);
   }
 
   void apply_tensor(const ForeignArgument& e) {
@@ -159,27 +159,27 @@ class Subscript {
       add_index(index);
       return;
     }
-    const std::size_t rank = x_a.type(index).rank();
+    const std::size_t rank = a_.type(index).rank();
     if (rank == 0) throw Exception(Code::unsupported, "a 0-d mask");
     for (std::size_t d = 0; d < rank; ++d)
-      infer::require_equal(x_a.graph(), x_a.type(index).shape[d], x_a.type(x_view).shape[x_at + d],
+      infer::require_equal(a_.graph(), a_.type(index).shape[d], a_.type(view_).shape[at_ + d],
                            fmt::format("sizes of the mask and of the indexed tensor at dimension {}", d));
-    const ir::ValueId found = x_a.one("nonzero", {index});
-    for (std::size_t d = 0; d < rank; ++d) add_index(select_of(x_a.builder(), found, 1, Dim(static_cast<std::int64_t>(d))));
+    const ir::ValueId found = a_.one("nonzero", {index});
+    for (std::size_t d = 0; d < rank; ++d) add_index(select_of(a_.builder(), found, 1, Dim(static_cast<std::int64_t>(d))));
   }
 
   void add_index(ir::ValueId index) {
-    x_indices.push_back(index);
-    x_dims.emplace_back(static_cast<std::int64_t>(x_at++));
+    indices_.push_back(index);
+    dims_.emplace_back(static_cast<std::int64_t>(at_++));
   }
 
-  ForeignArguments& x_a;
-  ir::ValueId x_view;
-  std::size_t x_at = 0;  // the dimension of the view that the next entry speaks of
-  bool x_advanced = false;
-  std::vector<ir::ValueId> x_indices;
-  std::vector<Dim> x_dims;
-  std::vector<Step> x_steps;
+  ForeignArguments& a_;
+  ir::ValueId view_;
+  std::size_t at_ = 0;  // the dimension of the view that the next entry speaks of
+  bool advanced_ = false;
+  std::vector<ir::ValueId> indices_;
+  std::vector<Dim> dims_;
+  std::vector<Step> steps_;
 };
 
 Values get_item(ForeignArguments& a) {

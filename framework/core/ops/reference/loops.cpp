@@ -28,64 +28,64 @@ std::int64_t count(std::span<const std::int64_t> extents) {
 class Walk {
  public:
   explicit Walk(std::span<const std::int64_t> extents, std::size_t first_loop)
-      : x_extents(extents), x_first(first_loop), x_at(extents.size()) {}
+      : extents_(extents), first_(first_loop), at_(extents.size()) {}
 
   /// Writes the indices of the next `n` points to lanes 0 to n - 1 and goes on.
   void next(const Program& program, std::size_t n) {
     for (std::size_t lane = 0; lane < n; ++lane, advance())
-      for (std::size_t d = 0; d < x_at.size(); ++d)
-        if (std::int64_t* index = program.loop_index(x_first + d)) index[lane] = x_at[d];
+      for (std::size_t d = 0; d < at_.size(); ++d)
+        if (std::int64_t* index = program.loop_index(first_ + d)) index[lane] = at_[d];
   }
 
   /// Writes the current point's indices to all of the first `n` lanes and goes on by one point.
   void broadcast_next(const Program& program, std::size_t n) {
-    for (std::size_t d = 0; d < x_at.size(); ++d)
-      if (std::int64_t* index = program.loop_index(x_first + d)) std::fill_n(index, n, x_at[d]);
+    for (std::size_t d = 0; d < at_.size(); ++d)
+      if (std::int64_t* index = program.loop_index(first_ + d)) std::fill_n(index, n, at_[d]);
     advance();
   }
 
   /// The offsets of the next `n` points in a tensor with these strides.
   void offsets(std::span<const std::int64_t> strides, std::int64_t* out, std::size_t n) {
     for (std::size_t lane = 0; lane < n; ++lane, advance())
-      out[lane] = std::inner_product(x_at.begin(), x_at.end(), strides.begin(), std::int64_t{0});
+      out[lane] = std::inner_product(at_.begin(), at_.end(), strides.begin(), std::int64_t{0});
   }
 
  private:
   void advance() {
-    for (std::size_t d = x_at.size(); d-- > 0;) {
-      if (++x_at[d] < x_extents[d]) return;
-      x_at[d] = 0;
+    for (std::size_t d = at_.size(); d-- > 0;) {
+      if (++at_[d] < extents_[d]) return;
+      at_[d] = 0;
     }
   }
 
-  std::span<const std::int64_t> x_extents;
-  std::size_t x_first;
-  std::vector<std::int64_t> x_at;
+  std::span<const std::int64_t> extents_;
+  std::size_t first_;
+  std::vector<std::int64_t> at_;
 };
 
 /// Writes consecutive results of a program to the outputs.
 class Store {
  public:
-  Store(std::span<TensorView> outputs, std::span<const std::int64_t> extents) : x_outputs(outputs), x_offsets(kLanes) {
+  Store(std::span<TensorView> outputs, std::span<const std::int64_t> extents) : outputs_(outputs), offsets_(kLanes) {
     for (const TensorView& o : outputs) {
       TENON_CHECK(std::ranges::equal(o.shape, extents), "output of rank {} for {} loops, or of other sizes", o.shape.size(),
                   extents.size());
-      x_walks.emplace_back(extents, 0);
+      walks_.emplace_back(extents, 0);
     }
   }
 
   void next(const Program& program, std::size_t n) {
-    for (std::size_t k = 0; k < x_outputs.size(); ++k) {
-      TensorView& out = x_outputs[k];
-      x_walks[k].offsets(out.strides, x_offsets.data(), n);
-      scatter(program.result_dtype(k), program.result(k), out.dtype, out.data, x_offsets.data(), n);
+    for (std::size_t k = 0; k < outputs_.size(); ++k) {
+      TensorView& out = outputs_[k];
+      walks_[k].offsets(out.strides, offsets_.data(), n);
+      scatter(program.result_dtype(k), program.result(k), out.dtype, out.data, offsets_.data(), n);
     }
   }
 
  private:
-  std::span<TensorView> x_outputs;
-  std::vector<Walk> x_walks;
-  std::vector<std::int64_t> x_offsets;
+  std::span<TensorView> outputs_;
+  std::vector<Walk> walks_;
+  std::vector<std::int64_t> offsets_;
 };
 
 void run_pointwise(const LoopBody& body, const NodeRun& run, std::span<const std::int64_t> extents) {

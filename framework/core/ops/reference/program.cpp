@@ -51,10 +51,10 @@ ScalarProgram widened(const ScalarProgram& program) {
 }
 
 Program::Program(ScalarProgram program, std::span<const TensorView> operands, std::span<const std::int64_t> symbols, std::size_t lanes)
-    : x_program(std::move(program)), x_operands(operands), x_lanes(lanes), x_offsets(lanes) {
+    : program_(std::move(program)), operands_(operands), lanes_(lanes), offsets_(lanes) {
   const std::size_t stride = lanes * kLaneBytes;
-  x_memory = std::make_unique_for_overwrite<std::byte[]>(std::max<std::size_t>(1, x_program.instructions.size() * stride));
-  for (std::size_t i = 0; i < x_program.instructions.size(); ++i) x_registers.push_back(x_memory.get() + i * stride);
+  memory_ = std::make_unique_for_overwrite<std::byte[]>(std::max<std::size_t>(1, program_.instructions.size() * stride));
+  for (std::size_t i = 0; i < program_.instructions.size(); ++i) registers_.push_back(memory_.get() + i * stride);
   place_leaves(symbols);
 }
 
@@ -63,68 +63,68 @@ void Program::place_leaves(std::span<const std::int64_t> symbols) {
     if (index >= table.size()) table.resize(index + 1, nullptr);
     table[index] = reg;
   };
-  for (std::size_t r = 0; r < x_program.instructions.size(); ++r) {
-    const Instruction& i = x_program.instructions[r];
-    if (i.op == Primitive::constant) fill_constant(i.dtype, i.payload, x_registers[r], x_lanes);
+  for (std::size_t r = 0; r < program_.instructions.size(); ++r) {
+    const Instruction& i = program_.instructions[r];
+    if (i.op == Primitive::constant) fill_constant(i.dtype, i.payload, registers_[r], lanes_);
     if (i.op == Primitive::extent)
-      fill_constant(DType::i64, static_cast<std::uint64_t>(x_program.dims[i.payload].evaluate(symbols)), x_registers[r], x_lanes);
-    if (i.op == Primitive::loop_index) remember(x_loops, i.payload, x_registers[r]);
-    if (i.op == Primitive::parameter) remember(x_parameters, i.payload, x_registers[r]);
+      fill_constant(DType::i64, static_cast<std::uint64_t>(program_.dims[i.payload].evaluate(symbols)), registers_[r], lanes_);
+    if (i.op == Primitive::loop_index) remember(loops_, i.payload, registers_[r]);
+    if (i.op == Primitive::parameter) remember(parameters_, i.payload, registers_[r]);
   }
 }
 
 void Program::run(std::size_t n) {
-  for (std::size_t r = 0; r < x_program.instructions.size(); ++r) {
-    const Instruction& i = x_program.instructions[r];
+  for (std::size_t r = 0; r < program_.instructions.size(); ++r) {
+    const Instruction& i = program_.instructions[r];
     if (is_leaf(i.op)) continue;
     if (i.op == Primitive::load) {
-      i.masked ? masked_load(i, x_registers[r], n) : load(i, x_registers[r], n);
+      i.masked ? masked_load(i, registers_[r], n) : load(i, registers_[r], n);
       continue;
     }
-    compute(i, x_program.instructions[i.args[0]].dtype, x_registers[i.args[0]], x_registers[i.args[1]], x_registers[i.args[2]],
-            x_registers[r], n);
+    compute(i, program_.instructions[i.args[0]].dtype, registers_[i.args[0]], registers_[i.args[1]], registers_[i.args[2]],
+            registers_[r], n);
   }
 }
 
 void Program::offset_lanes(const Instruction& i, const TensorView& view, const std::uint8_t* mask, std::size_t n) {
   TENON_CHECK(i.index_count == view.shape.size(), "a load of operand {} has {} indices; the operand has {} dimensions", i.payload,
               i.index_count, view.shape.size());
-  std::fill_n(x_offsets.begin(), n, 0);
+  std::fill_n(offsets_.begin(), n, 0);
   for (std::uint32_t d = 0; d < i.index_count; ++d) {
-    const auto* index = static_cast<const std::int64_t*>(x_registers[x_program.indices[i.first_index + d]]);
+    const auto* index = static_cast<const std::int64_t*>(registers_[program_.indices[i.first_index + d]]);
     for (std::size_t lane = 0; lane < n; ++lane) {
       if (mask && !mask[lane]) continue;
       if (static_cast<std::uint64_t>(index[lane]) >= static_cast<std::uint64_t>(view.shape[d])) [[unlikely]]
         throw Exception(
             error(Code::invalid_argument, "index {} is out of bounds for dimension {} with size {}", index[lane], d, view.shape[d]));
-      x_offsets[lane] += index[lane] * view.strides[d];
+      offsets_[lane] += index[lane] * view.strides[d];
     }
   }
 }
 
 void Program::load(const Instruction& i, void* result, std::size_t n) {
-  const TensorView& view = x_operands[i.payload];
+  const TensorView& view = operands_[i.payload];
   offset_lanes(i, view, nullptr, n);
-  gather(view.dtype, view.data, x_offsets.data(), i.dtype, result, n);
+  gather(view.dtype, view.data, offsets_.data(), i.dtype, result, n);
 }
 
 void Program::masked_load(const Instruction& i, void* result, std::size_t n) {
-  const TensorView& view = x_operands[i.payload];
-  const auto* mask = static_cast<const std::uint8_t*>(x_registers[i.args[0]]);
-  const auto* otherwise = static_cast<const std::byte*>(x_registers[i.args[1]]);
+  const TensorView& view = operands_[i.payload];
+  const auto* mask = static_cast<const std::uint8_t*>(registers_[i.args[0]]);
+  const auto* otherwise = static_cast<const std::byte*>(registers_[i.args[1]]);
   offset_lanes(i, view, mask, n);
   const std::size_t width = size_of(i.dtype);
   auto* out = static_cast<std::byte*>(result);
   for (std::size_t lane = 0; lane < n; ++lane) {
     if (mask[lane])
-      gather(view.dtype, view.data, &x_offsets[lane], i.dtype, out + lane * width, 1);
+      gather(view.dtype, view.data, &offsets_[lane], i.dtype, out + lane * width, 1);
     else
       std::memcpy(out + lane * width, otherwise + lane * width, width);
   }
 }
 
 int Program::result_is_parameter(std::size_t index) const {
-  const Instruction& i = x_program.instructions[x_program.results[index]];
+  const Instruction& i = program_.instructions[program_.results[index]];
   return i.op == Primitive::parameter ? static_cast<int>(i.payload) : -1;
 }
 

@@ -17,17 +17,17 @@ class Program {
   /// `operands` must outlive the program; they are what loads read.
   Program(ScalarProgram program, std::span<const TensorView> operands, std::span<const std::int64_t> symbols, std::size_t lanes);
 
-  std::size_t lanes() const { return x_lanes; }
+  std::size_t lanes() const { return lanes_; }
   /// The lanes of a loop's index, or null when the program does not use it. The caller fills them before `run`.
-  std::int64_t* loop_index(std::size_t loop) const { return loop < x_loops.size() ? static_cast<std::int64_t*>(x_loops[loop]) : nullptr; }
+  std::int64_t* loop_index(std::size_t loop) const { return loop < loops_.size() ? static_cast<std::int64_t*>(loops_[loop]) : nullptr; }
   /// The register of a parameter, or null when the program does not use it.
-  void* parameter(std::size_t index) const { return index < x_parameters.size() ? x_parameters[index] : nullptr; }
+  void* parameter(std::size_t index) const { return index < parameters_.size() ? parameters_[index] : nullptr; }
   /// Runs the first `n` lanes. Throws (invalid_argument) when a load's index is out of bounds.
   void run(std::size_t n);
 
-  std::size_t result_count() const { return x_program.results.size(); }
-  const void* result(std::size_t index) const { return x_registers[x_program.results[index]]; }
-  DType result_dtype(std::size_t index) const { return x_program.instructions[x_program.results[index]].dtype; }
+  std::size_t result_count() const { return program_.results.size(); }
+  const void* result(std::size_t index) const { return registers_[program_.results[index]]; }
+  DType result_dtype(std::size_t index) const { return program_.instructions[program_.results[index]].dtype; }
   /// The parameter whose value result `index` is, unchanged; or -1.
   int result_is_parameter(std::size_t index) const;
 
@@ -37,13 +37,13 @@ class Program {
   void masked_load(const Instruction& i, void* result, std::size_t n);
   void offset_lanes(const Instruction& i, const TensorView& view, const std::uint8_t* mask, std::size_t n);
 
-  ScalarProgram x_program;
-  std::span<const TensorView> x_operands;
-  std::size_t x_lanes;
-  std::unique_ptr<std::byte[]> x_memory;
-  std::vector<void*> x_registers;
-  std::vector<void*> x_loops, x_parameters;
-  std::vector<std::int64_t> x_offsets;
+  ScalarProgram program_;
+  std::span<const TensorView> operands_;
+  std::size_t lanes_;
+  std::unique_ptr<std::byte[]> memory_;
+  std::vector<void*> registers_;
+  std::vector<void*> loops_, parameters_;
+  std::vector<std::int64_t> offsets_;
 };
 
 }  // namespace tenon::ops::reference

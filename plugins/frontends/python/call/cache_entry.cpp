@@ -72,33 +72,33 @@ struct alignas(16) Scratch {
 template <std::size_t kInline>
 class Objects {
  public:
-  explicit Objects(std::size_t size) : x_items(size) {
-    for (std::size_t i = 0; i < size; ++i) x_items[i] = nullptr;
+  explicit Objects(std::size_t size) : items_(size) {
+    for (std::size_t i = 0; i < size; ++i) items_[i] = nullptr;
   }
   ~Objects() {
-    for (std::size_t i = 0; i < x_items.size(); ++i) Py_XDECREF(x_items[i]);
+    for (std::size_t i = 0; i < items_.size(); ++i) Py_XDECREF(items_[i]);
   }
   Objects(const Objects&) = delete;
   Objects& operator=(const Objects&) = delete;
-  PyObject*& operator[](std::size_t i) { return x_items[i]; }
-  PyObject** data() { return x_items.data(); }
-  std::size_t size() const { return x_items.size(); }
+  PyObject*& operator[](std::size_t i) { return items_[i]; }
+  PyObject** data() { return items_.data(); }
+  std::size_t size() const { return items_.size(); }
 
  private:
-  SmallArray<PyObject*, kInline> x_items;
+  SmallArray<PyObject*, kInline> items_;
 };
 
 }  // namespace
 
 struct CacheEntry::Frame {
   explicit Frame(const CacheEntry& entry)
-      : inputs(entry.x_captured.inputs.size()),
-        tensors(entry.x_captured.tensors.size()),
-        new_values(entry.x_captured.updates.size()),
-        input_data(entry.x_captured.inputs.size()),
-        output_data(entry.x_output_count + 1),
-        input_scratch(entry.x_captured.inputs.size()),
-        output_scratch(entry.x_output_count) {}
+      : inputs(entry.captured_.inputs.size()),
+        tensors(entry.captured_.tensors.size()),
+        new_values(entry.captured_.updates.size()),
+        input_data(entry.captured_.inputs.size()),
+        output_data(entry.output_count_ + 1),
+        input_scratch(entry.captured_.inputs.size()),
+        output_scratch(entry.output_count_) {}
 
   Objects<8> inputs;                      // by graph input
   Objects<8> tensors;                     // by CapturedGraph::tensors
@@ -112,60 +112,60 @@ struct CacheEntry::Frame {
 };
 
 CacheEntry::CacheEntry(TorchState state, Segment segment, CapturedGraph captured)
-    : x_state(state), x_segment(std::move(segment)), x_captured(std::move(captured)) {
-  for (ir::NodeId node : x_captured.graph.nodes())
-    if (x_captured.graph.node(node).op != "constant") ++x_op_count;
-  x_output_count = x_captured.graph.outputs().size();
-  x_runs = x_output_count > 0 || x_captured.takes_random_numbers;
-  x_release_gil = is_long(x_captured);
-  x_uses_numpy = x_captured.uses_numpy();
-  for (ResultTemplate::Node& node : x_segment.objects.nodes) {
+    : state_(state), segment_(std::move(segment)), captured_(std::move(captured)) {
+  for (ir::NodeId node : captured_.graph.nodes())
+    if (captured_.graph.node(node).op != "constant") ++op_count_;
+  output_count_ = captured_.graph.outputs().size();
+  runs_ = output_count_ > 0 || captured_.takes_random_numbers;
+  release_gil_ = is_long(captured_);
+  uses_numpy_ = captured_.uses_numpy();
+  for (ResultTemplate::Node& node : segment_.objects.nodes) {
     if (node.kind != ResultTemplate::Kind::source) continue;
-    x_result_slots.push_back(node.index);
-    node.index = static_cast<std::uint32_t>(x_result_slots.size() - 1);
+    result_slots_.push_back(node.index);
+    node.index = static_cast<std::uint32_t>(result_slots_.size() - 1);
   }
 }
 
 int CacheEntry::traverse(visitproc visit, void* arg) const {
-  if (int stopped = x_segment.objects.traverse(visit, arg)) return stopped;
-  if (int stopped = x_segment.journal.traverse(visit, arg)) return stopped;
-  Py_VISIT(x_program.callable());
-  for (const TracedCall& call : x_captured.trace.calls) {
+  if (int stopped = segment_.objects.traverse(visit, arg)) return stopped;
+  if (int stopped = segment_.journal.traverse(visit, arg)) return stopped;
+  Py_VISIT(program_.callable());
+  for (const TracedCall& call : captured_.trace.calls) {
     Py_VISIT(call.callable.get());
     Py_VISIT(call.args.get());
     Py_VISIT(call.kwargs.get());
     Py_VISIT(call.result.get());
   }
-  for (const auto& call : x_captured.opaque_calls)
+  for (const auto& call : captured_.opaque_calls)
     if (int stopped = call->traverse(visit, arg)) return stopped;
-  for (const Ref& input : x_captured.trace.inputs) Py_VISIT(input.get());
-  for (const Trace::Copy& copy : x_captured.trace.copies) {
+  for (const Ref& input : captured_.trace.inputs) Py_VISIT(input.get());
+  for (const Trace::Copy& copy : captured_.trace.copies) {
     Py_VISIT(copy.function.get());
     Py_VISIT(copy.copy.get());
   }
-  for (const Ref& output : x_captured.trace.outputs) Py_VISIT(output.get());
-  return x_segment.guards.traverse(visit, arg);
+  for (const Ref& output : captured_.trace.outputs) Py_VISIT(output.get());
+  return segment_.guards.traverse(visit, arg);
 }
 
 bool CacheEntry::compile(const Settings& settings, const std::string& name) {
-  if (!x_runs) return true;
+  if (!runs_) return true;
   std::optional<Program> program;
   if (settings.callable) {
     std::vector<PyObject*> inputs;
-    for (std::uint32_t slot : x_segment.input_slots) inputs.push_back(x_segment.guards.values()[slot]);
-    program = compile_with_callable(x_captured, settings, name, inputs.data());
+    for (std::uint32_t slot : segment_.input_slots) inputs.push_back(segment_.guards.values()[slot]);
+    program = compile_with_callable(captured_, settings, name, inputs.data());
   } else {
-    program = compile_natively(x_captured, settings);
+    program = compile_natively(captured_, settings);
   }
   if (!program) return false;
-  x_program = std::move(*program);
+  program_ = std::move(*program);
   return true;
 }
 
 /// Makes the objects of the results, and where the program writes them.
 bool CacheEntry::make_outputs(Frame& frame) {
-  for (std::size_t i = 0; i < x_captured.tensors.size(); ++i) {
-    const TensorOutput& output = x_captured.tensors[i];
+  for (std::size_t i = 0; i < captured_.tensors.size(); ++i) {
+    const TensorOutput& output = captured_.tensors[i];
     if (output.kind != TensorOutput::Kind::fresh) continue;
     void*& data = frame.output_data[output.index];
     SmallArray<std::int64_t, 12> sizes(2 * output.varying_shape.size());
@@ -188,12 +188,12 @@ bool CacheEntry::make_outputs(Frame& frame) {
 /// Chooses where the program writes the new values of inputs. It may write them itself, last of all, where they are row-major and no
 /// floating-point flag can have a word after it.
 bool CacheEntry::place_updates(Frame& frame) {
-  for (std::size_t i = 0; i < x_captured.updates.size(); ++i) {
-    const TensorUpdate& update = x_captured.updates[i];
+  for (std::size_t i = 0; i < captured_.updates.size(); ++i) {
+    const TensorUpdate& update = captured_.updates[i];
     if (!update.output) continue;
-    const TensorSpec& spec = x_captured.inputs[update.input];
+    const TensorSpec& spec = captured_.inputs[update.input];
     void*& data = frame.output_data[*update.output];
-    if (is_row_major(spec.shape, spec.strides) && !x_uses_numpy) {
+    if (is_row_major(spec.shape, spec.strides) && !uses_numpy_) {
       data = const_cast<void*>(frame.input_data[update.input]);
       continue;
     }
@@ -206,9 +206,9 @@ bool CacheEntry::place_updates(Frame& frame) {
 }
 
 bool CacheEntry::commit_updates(Frame& frame) {
-  for (std::size_t i = 0; i < x_captured.updates.size(); ++i) {
-    const TensorUpdate& update = x_captured.updates[i];
-    const TensorSpec& spec = x_captured.inputs[update.input];
+  for (std::size_t i = 0; i < captured_.updates.size(); ++i) {
+    const TensorUpdate& update = captured_.updates[i];
+    const TensorSpec& spec = captured_.inputs[update.input];
     PyObject* target = frame.inputs[update.input];
     if (frame.new_values[i] && !write_elements(spec, target, frame.new_values[i])) return false;
     if (!count_writes(spec, target, update.writes)) return false;
@@ -218,42 +218,42 @@ bool CacheEntry::commit_updates(Frame& frame) {
 
 /// An input that the graph writes may share no memory with another one. The guards hold, so the metadata are those of the capture.
 bool CacheEntry::written_inputs_stand_apart() const noexcept {
-  PyObject* const* values = x_segment.guards.values();
+  PyObject* const* values = segment_.guards.values();
   const auto places = [&](std::uint32_t input) {
-    const TensorSpec& spec = x_captured.inputs[input];
-    return ElementPlaces{data_of(spec, values[x_segment.input_slots[input]], nullptr), size_of(spec.dtype), spec.shape, spec.strides};
+    const TensorSpec& spec = captured_.inputs[input];
+    return ElementPlaces{data_of(spec, values[segment_.input_slots[input]], nullptr), size_of(spec.dtype), spec.shape, spec.strides};
   };
-  for (const TensorUpdate& update : x_captured.updates) {
+  for (const TensorUpdate& update : captured_.updates) {
     const ElementPlaces written = places(update.input);
-    for (std::uint32_t other = 0; other < x_captured.inputs.size(); ++other)
-      if (other != update.input && x_captured.inputs[other].kind != TensorKind::scalar && may_share_memory(written, places(other))) return false;
+    for (std::uint32_t other = 0; other < captured_.inputs.size(); ++other)
+      if (other != update.input && captured_.inputs[other].kind != TensorKind::scalar && may_share_memory(written, places(other))) return false;
   }
   return true;
 }
 
 RunStatus CacheEntry::run_native(Frame& frame) {
   for (std::size_t i = 0; i < frame.inputs.size(); ++i)
-    frame.input_data[i] = data_of(x_captured.inputs[i], frame.inputs[i], frame.input_scratch[i].bytes);
+    frame.input_data[i] = data_of(captured_.inputs[i], frame.inputs[i], frame.input_scratch[i].bytes);
   if (!make_outputs(frame) || !place_updates(frame)) return RunStatus::raised;
   TenonRunArgs args{};
   args.struct_size = sizeof args;
   args.inputs = frame.input_data.data();
   args.outputs = frame.output_data.data();
-  frame.output_data[x_output_count] = &frame.alarm;
-  if (x_uses_numpy) clear_float_errors();
+  frame.output_data[output_count_] = &frame.alarm;
+  if (uses_numpy_) clear_float_errors();
   if (!frame.symbols.empty()) args.symbols = frame.symbols.data();
   std::int32_t code = TENON_OK;
-  if (x_release_gil) {
+  if (release_gil_) {
     Py_BEGIN_ALLOW_THREADS;
-    code = tenon_program_run(x_program.native(), &args);
+    code = tenon_program_run(program_.native(), &args);
     Py_END_ALLOW_THREADS;
   } else {
-    code = tenon_program_run(x_program.native(), &args);
+    code = tenon_program_run(program_.native(), &args);
   }
   if (code != TENON_OK) return RunStatus::refused;
-  if (x_uses_numpy && numpy_would_warn(frame.alarm ? FloatErrors{true, true, false, true} : float_errors())) return RunStatus::warned;
-  for (std::size_t i = 0; i < x_captured.tensors.size(); ++i) {
-    const TensorOutput& output = x_captured.tensors[i];
+  if (uses_numpy_ && numpy_would_warn(frame.alarm ? FloatErrors{true, true, false, true} : float_errors())) return RunStatus::warned;
+  for (std::size_t i = 0; i < captured_.tensors.size(); ++i) {
+    const TensorOutput& output = captured_.tensors[i];
     if (output.kind != TensorOutput::Kind::fresh || output.tensor != TensorKind::scalar) continue;
     frame.tensors[i] = output.plain_number ? python_number(output.dtype, frame.output_data[output.index]) : new_array_scalar(output.dtype, frame.output_data[output.index]);
     if (!frame.tensors[i]) return RunStatus::raised;
@@ -266,11 +266,11 @@ namespace {
 /// Switches grad mode off for a callable: the graph holds only operations without gradients, though its inputs may require them.
 class WithoutGrad {
  public:
-  explicit WithoutGrad(bool needed) : x_needed(needed) {
-    if (x_needed) set(Py_False);
+  explicit WithoutGrad(bool needed) : needed_(needed) {
+    if (needed_) set(Py_False);
   }
   ~WithoutGrad() {
-    if (!x_needed) return;
+    if (!needed_) return;
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     set(Py_True);
@@ -285,7 +285,7 @@ class WithoutGrad {
     Ref done = native ? Ref::steal(PyObject_CallMethod(native.get(), "_set_grad_enabled", "O", mode)) : Ref();
     if (!done) PyErr_WriteUnraisable(nullptr);
   }
-  bool x_needed;
+  bool needed_;
 };
 
 }  // namespace
@@ -293,25 +293,25 @@ class WithoutGrad {
 /// The callable gives a sequence: the outputs, then the values of updates.
 RunStatus CacheEntry::run_callable(Frame& frame) {
   bool requires_grad = false;
-  for (const TensorSpec& input : x_captured.inputs) requires_grad |= input.requires_grad;
-  const WithoutGrad without_grad(requires_grad && x_state.grad_enabled());
-  Ref given = Ref::steal(PyObject_Vectorcall(x_program.callable(), frame.inputs.data(), frame.inputs.size(), nullptr));
-  if (!given && !x_captured.updates.empty() && PyErr_ExceptionMatches(PyExc_Exception)) {
+  for (const TensorSpec& input : captured_.inputs) requires_grad |= input.requires_grad;
+  const WithoutGrad without_grad(requires_grad && state_.grad_enabled());
+  Ref given = Ref::steal(PyObject_Vectorcall(program_.callable(), frame.inputs.data(), frame.inputs.size(), nullptr));
+  if (!given && !captured_.updates.empty() && PyErr_ExceptionMatches(PyExc_Exception)) {
     PyErr_Clear();  // plain execution raises it again, after the writes that come before it
     return RunStatus::refused;
   }
   if (!given) return RunStatus::raised;
   Ref sequence = Ref::steal(PySequence_Fast(given.get(), "a compiled graph must give a tuple of its outputs"));
   if (!sequence) return RunStatus::raised;
-  if (static_cast<std::size_t>(PySequence_Fast_GET_SIZE(sequence.get())) != x_output_count) {
-    set_error(ErrorClass::compile, fmt::format("the compiled graph gave {} results instead of {}", PySequence_Fast_GET_SIZE(sequence.get()), x_output_count));
+  if (static_cast<std::size_t>(PySequence_Fast_GET_SIZE(sequence.get())) != output_count_) {
+    set_error(ErrorClass::compile, fmt::format("the compiled graph gave {} results instead of {}", PySequence_Fast_GET_SIZE(sequence.get()), output_count_));
     return RunStatus::raised;
   }
-  for (std::size_t i = 0; i < x_captured.tensors.size(); ++i)
-    if (x_captured.tensors[i].kind == TensorOutput::Kind::fresh)
-      frame.tensors[i] = Py_NewRef(PySequence_Fast_GET_ITEM(sequence.get(), static_cast<Py_ssize_t>(x_captured.tensors[i].index)));
-  for (std::size_t i = 0; i < x_captured.updates.size(); ++i)
-    if (const auto output = x_captured.updates[i].output)
+  for (std::size_t i = 0; i < captured_.tensors.size(); ++i)
+    if (captured_.tensors[i].kind == TensorOutput::Kind::fresh)
+      frame.tensors[i] = Py_NewRef(PySequence_Fast_GET_ITEM(sequence.get(), static_cast<Py_ssize_t>(captured_.tensors[i].index)));
+  for (std::size_t i = 0; i < captured_.updates.size(); ++i)
+    if (const auto output = captured_.updates[i].output)
       frame.new_values[i] = Py_NewRef(PySequence_Fast_GET_ITEM(sequence.get(), static_cast<Py_ssize_t>(*output)));
   return RunStatus::done;
 }
@@ -319,8 +319,8 @@ RunStatus CacheEntry::run_callable(Frame& frame) {
 /// Makes the views among the results; what they view has been made.
 bool CacheEntry::finish_tensors(Frame& frame) {
   try {
-    for (std::size_t i = 0; i < x_captured.tensors.size(); ++i) {
-      const TensorOutput& output = x_captured.tensors[i];
+    for (std::size_t i = 0; i < captured_.tensors.size(); ++i) {
+      const TensorOutput& output = captured_.tensors[i];
       if (output.kind == TensorOutput::Kind::fresh) continue;
       if (output.kind == TensorOutput::Kind::number) {
         frame.tensors[i] = checked(PyLong_FromLongLong(output.varying_shape[0].evaluate(frame.symbols))).release();
@@ -328,8 +328,8 @@ bool CacheEntry::finish_tensors(Frame& frame) {
       }
       const bool of_input = output.kind == TensorOutput::Kind::input_view;
       PyObject* base = of_input ? frame.inputs[output.index] : frame.tensors[output.index];
-      const bool requires_grad = of_input && x_captured.inputs[output.index].requires_grad;
-      const WithoutGrad without_grad(requires_grad && x_state.grad_enabled());  // where gradients matter nothing is recorded
+      const bool requires_grad = of_input && captured_.inputs[output.index].requires_grad;
+      const WithoutGrad without_grad(requires_grad && state_.grad_enabled());  // where gradients matter nothing is recorded
       Ref detached;
       if (requires_grad && output.detached) {
         detached = checked(PyObject_CallMethod(base, "detach", nullptr));
@@ -359,36 +359,36 @@ bool CacheEntry::finish_tensors(Frame& frame) {
 
 Ref CacheEntry::result_with(PyObject* const* outputs) {
   std::vector<PyObject*> kept;
-  for (std::uint32_t slot : x_result_slots) kept.push_back(x_segment.guards.values()[slot]);
-  return x_segment.objects.build_one(x_segment.result, kept.data(), outputs);
+  for (std::uint32_t slot : result_slots_) kept.push_back(segment_.guards.values()[slot]);
+  return segment_.objects.build_one(segment_.result, kept.data(), outputs);
 }
 
 RunStatus CacheEntry::run(Built& built) {
   Frame frame(*this);
-  PyObject* const* values = x_segment.guards.values();
-  if (x_captured.numbers) {
-    frame.symbols.assign(x_captured.numbers->values(), x_captured.numbers->values() + x_captured.numbers->sources().size());
-    frame.symbols.resize(std::max(frame.symbols.size(), x_captured.graph.symbols().size()));
+  PyObject* const* values = segment_.guards.values();
+  if (captured_.numbers) {
+    frame.symbols.assign(captured_.numbers->values(), captured_.numbers->values() + captured_.numbers->sources().size());
+    frame.symbols.resize(std::max(frame.symbols.size(), captured_.graph.symbols().size()));
   }
-  for (std::size_t i = 0; i < frame.inputs.size(); ++i) frame.inputs[i] = Py_NewRef(values[x_segment.input_slots[i]]);
-  Objects<8> kept(x_result_slots.size());  // another thread may check the same guards while this one runs
-  for (std::size_t i = 0; i < kept.size(); ++i) kept[i] = Py_NewRef(values[x_result_slots[i]]);
-  if (x_runs) {
+  for (std::size_t i = 0; i < frame.inputs.size(); ++i) frame.inputs[i] = Py_NewRef(values[segment_.input_slots[i]]);
+  Objects<8> kept(result_slots_.size());  // another thread may check the same guards while this one runs
+  for (std::size_t i = 0; i < kept.size(); ++i) kept[i] = Py_NewRef(values[result_slots_[i]]);
+  if (runs_) {
     Ref random_state;
     try {
-      if (x_captured.takes_random_numbers) random_state = generator_state();
+      if (captured_.takes_random_numbers) random_state = generator_state();
     } catch (const PythonError&) {
       return RunStatus::raised;
     }
-    const RunStatus status = x_program.callable() ? run_callable(frame) : run_native(frame);
+    const RunStatus status = program_.callable() ? run_callable(frame) : run_native(frame);
     if (random_state && (status == RunStatus::refused || status == RunStatus::warned)) restore_generator(random_state.get());
     if (status != RunStatus::done) return status;
   }
   if (!finish_tensors(frame)) return RunStatus::raised;
-  Objects<8> outputs(x_captured.outputs.size());
-  for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i] = Py_NewRef(frame.tensors[x_captured.outputs[i]]);
+  Objects<8> outputs(captured_.outputs.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i] = Py_NewRef(frame.tensors[captured_.outputs[i]]);
   try {
-    built = complete(x_segment, kept.data(), outputs.data());
+    built = complete(segment_, kept.data(), outputs.data());
     return commit_updates(frame) ? RunStatus::done : RunStatus::raised;
   } catch (const PythonError&) {
     return RunStatus::raised;

@@ -33,7 +33,7 @@ class CacheEntry {
 
   /// Whether the entry holds for this call. Never raises.
   bool matches(const TorchState& state, const CallArguments& call) noexcept {
-    return x_state == state && x_segment.guards.check(call) && (x_captured.updates.empty() || written_inputs_stand_apart());
+    return state_ == state && segment_.guards.check(call) && (captured_.updates.empty() || written_inputs_stand_apart());
   }
 
   /// Runs the entry right after it matched.
@@ -42,16 +42,16 @@ class CacheEntry {
   /// The result of the call that has just matched, with the given objects in the places of the graph's outputs. Throws PythonError.
   Ref result_with(PyObject* const* outputs);
 
-  const TorchState& state() const { return x_state; }
-  Segment& segment() { return x_segment; }
-  const Segment& segment() const { return x_segment; }
-  const CapturedGraph& captured() const { return x_captured; }
+  const TorchState& state() const { return state_; }
+  Segment& segment() { return segment_; }
+  const Segment& segment() const { return segment_; }
+  const CapturedGraph& captured() const { return captured_; }
   /// Whether NumPy's error handling matters to it.
-  bool uses_numpy() const { return x_uses_numpy; }
+  bool uses_numpy() const { return uses_numpy_; }
   /// Ops in the graph as captured; without any there is no graph.
-  std::size_t op_count() const { return x_op_count; }
+  std::size_t op_count() const { return op_count_; }
   /// Forgets what only callers of explain and backends written in Python need.
-  void drop_trace() { x_captured.trace = {}; }
+  void drop_trace() { captured_.trace = {}; }
 
   /// The continuations that have followed a break at its end; owned by the function's cache.
   std::vector<CapturePoint*> successors;
@@ -59,9 +59,9 @@ class CacheEntry {
   /// Visits every object that is held, for the garbage collector.
   int traverse(visitproc visit, void* arg) const;
 
-  void retain() { ++x_users; }
+  void retain() { ++users_; }
   void release() {
-    if (--x_users == 0) delete this;
+    if (--users_ == 0) delete this;
   }
 
  private:
@@ -76,17 +76,17 @@ class CacheEntry {
   bool commit_updates(Frame& frame);
   bool finish_tensors(Frame& frame);
 
-  TorchState x_state;
-  Segment x_segment;
-  CapturedGraph x_captured;
-  Program x_program;
-  std::vector<std::uint32_t> x_result_slots;  // of the guards' values that the result is built from; the template is numbered by it
-  std::size_t x_op_count = 0;
-  std::size_t x_output_count = 0;
-  std::size_t x_users = 1;
-  bool x_runs = false;          // there are graph outputs to compute
-  bool x_uses_numpy = false;
-  bool x_release_gil = false;   // the plan is long enough
+  TorchState state_;
+  Segment segment_;
+  CapturedGraph captured_;
+  Program program_;
+  std::vector<std::uint32_t> result_slots_;  // of the guards' values that the result is built from; the template is numbered by it
+  std::size_t op_count_ = 0;
+  std::size_t output_count_ = 0;
+  std::size_t users_ = 1;
+  bool runs_ = false;          // there are graph outputs to compute
+  bool uses_numpy_ = false;
+  bool release_gil_ = false;   // the plan is long enough
 };
 
 }  // namespace tenon::python

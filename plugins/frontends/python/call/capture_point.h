@@ -28,13 +28,13 @@ class CapturePoint {
   /// The entry that holds for these values, or null. The one found comes first from then on.
   CacheEntry* find(const TorchState& state, const CallArguments& values);
   /// Takes over an entry.
-  void add(CacheEntry* entry) { x_entries.insert(x_entries.begin(), entry); }
-  const std::vector<CacheEntry*>& entries() const { return x_entries; }
+  void add(CacheEntry* entry) { entries_.insert(entries_.begin(), entry); }
+  const std::vector<CacheEntry*>& entries() const { return entries_; }
   void clear();
 
   /// Where in the program, for messages: empty for the start of the function.
   std::string describe() const;
-  bool is_start() const { return x_links.empty(); }
+  bool is_start() const { return links_.empty(); }
 
   std::size_t failures = 0;     // captures here that left no segment
   bool limit_reported = false;
@@ -47,9 +47,9 @@ class CapturePoint {
     Completion completion;
     int stack_size;
   };
-  std::vector<Link> x_links;
-  std::vector<std::uint64_t> x_bound;
-  std::vector<CacheEntry*> x_entries;  // most recently used first
+  std::vector<Link> links_;
+  std::vector<std::uint64_t> bound_;
+  std::vector<CacheEntry*> entries_;  // most recently used first
 };
 
 }  // namespace tenon::python

@@ -10,7 +10,7 @@ class FunctionCache;
 /// One call of a compiled function from its first graph break to its end.
 class Continuation {
  public:
-  explicit Continuation(FunctionCache& cache) : x_cache(cache) {}
+  explicit Continuation(FunctionCache& cache) : cache_(cache) {}
 
   /// Goes on where `entry` has ended; `objects` are those that its run has built. Gives what the function returns, or null with the exception set
   /// that leaves it.
@@ -20,10 +20,10 @@ class Continuation {
   Progress step(const BreakState& stop, Ref& result);
   PyObject* plainly();
 
-  FunctionCache& x_cache;
-  LiveChain x_chain;
-  ChainSlots x_slots;
-  std::size_t x_steps = 0;
+  FunctionCache& cache_;
+  LiveChain chain_;
+  ChainSlots slots_;
+  std::size_t steps_ = 0;
 };
 
 }  // namespace tenon::python

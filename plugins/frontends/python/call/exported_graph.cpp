@@ -30,28 +30,28 @@ void set_failure() {
 /// What the type holds: the graph, in memory of its own or read from a file, and the program once it has been called.
 class Exported {
  public:
-  explicit Exported(ir::Graph graph) : x_graph(std::move(graph)) {}
-  Exported(TenonCapturedGraph* file) : x_file(file) {
+  explicit Exported(ir::Graph graph) : graph_(std::move(graph)) {}
+  Exported(TenonCapturedGraph* file) : file_(file) {
     const TenonGraph& read = *tenon_captured_graph(file);
-    x_graph = ir::read_buffer(read.buffer, {read.constants, read.constant_count}).value();
-    x_signature = tenon_captured_signature(file);
+    graph_ = ir::read_buffer(read.buffer, {read.constants, read.constant_count}).value();
+    signature_ = tenon_captured_signature(file);
   }
   ~Exported() {
-    if (x_program) tenon_program_release(x_program);
-    if (x_file) tenon_captured_release(x_file);
+    if (program_) tenon_program_release(program_);
+    if (file_) tenon_captured_release(file_);
   }
   Exported(const Exported&) = delete;
 
-  ir::Graph& graph() { return x_graph; }
-  const std::string& signature() const { return x_signature; }
+  ir::Graph& graph() { return graph_; }
+  const std::string& signature() const { return signature_; }
 
   std::int32_t save(const char* signature, const char* path) const {
-    const Crossing crossing(x_graph);
+    const Crossing crossing(graph_);
     return tenon_export_save(&crossing.graph, signature, path);
   }
 
   std::int32_t compile(TenonSession* host, const std::vector<const char*>& backends) {
-    auto crossing = std::make_unique<Crossing>(x_graph);
+    auto crossing = std::make_unique<Crossing>(graph_);
     TenonCompileRequest request{};
     request.struct_size = sizeof request;
     request.graph = crossing->graph;
@@ -63,11 +63,11 @@ class Exported {
     const std::int32_t code = tenon_compile(host, &request, &made);
     if (code != TENON_OK) return code;
     crossing.release();  // now the program's
-    if (x_program) tenon_program_release(x_program);
-    x_program = made;
+    if (program_) tenon_program_release(program_);
+    program_ = made;
     return code;
   }
-  TenonProgram* program() const { return x_program; }
+  TenonProgram* program() const { return program_; }
 
  private:
   struct Crossing {
@@ -79,10 +79,10 @@ class Exported {
     TenonGraph graph{};
   };
 
-  ir::Graph x_graph;
-  std::string x_signature = "{}";
-  TenonCapturedGraph* x_file = nullptr;  // whose bytes the graph borrows
-  TenonProgram* x_program = nullptr;
+  ir::Graph graph_;
+  std::string signature_ = "{}";
+  TenonCapturedGraph* file_ = nullptr;  // whose bytes the graph borrows
+  TenonProgram* program_ = nullptr;
 };
 
 struct ExportedGraph {

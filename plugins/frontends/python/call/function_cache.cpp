@@ -31,15 +31,15 @@ PyObject* g_renderer = nullptr;  // of the package; lives as long as the process
 /// Tells an observer, if there is one, how long its scope took.
 class Stopwatch {
  public:
-  Stopwatch(CaptureObserver* observer, const char* phase) : x_observer(observer), x_phase(phase) {}
+  Stopwatch(CaptureObserver* observer, const char* phase) : observer_(observer), phase_(phase) {}
   ~Stopwatch() {
-    if (x_observer) x_observer->spent(x_phase, std::chrono::duration<double>(std::chrono::steady_clock::now() - x_start).count());
+    if (observer_) observer_->spent(phase_, std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count());
   }
 
  private:
-  CaptureObserver* x_observer;
-  const char* x_phase;
-  std::chrono::steady_clock::time_point x_start = std::chrono::steady_clock::now();
+  CaptureObserver* observer_;
+  const char* phase_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
 bool recurses(const LiveChain& chain) {
@@ -59,25 +59,25 @@ Ref render(PyObject* traced) {
 }
 
 FunctionCache::FunctionCache(Ref callable, Settings settings)
-    : x_callable(std::move(callable)), x_settings(std::move(settings)), x_name(name_of_callable(x_callable.get())) {}
+    : callable_(std::move(callable)), settings_(std::move(settings)), name_(name_of_callable(callable_.get())) {}
 
 int FunctionCache::traverse(visitproc visit, void* arg) const {
-  Py_VISIT(x_callable.get());
-  Py_VISIT(x_settings.callable.get());
+  Py_VISIT(callable_.get());
+  Py_VISIT(settings_.callable.get());
   const auto visit_entries = [&](const CapturePoint& point) {
     for (const CacheEntry* entry : point.entries())
       if (int stopped = entry->traverse(visit, arg)) return stopped;
     return 0;
   };
-  for (const auto& [hash, point] : x_continuations)
+  for (const auto& [hash, point] : continuations_)
     if (int stopped = visit_entries(*point)) return stopped;
-  return visit_entries(x_start);
+  return visit_entries(start_);
 }
 
 void FunctionCache::clear() {
-  x_said.clear();
-  x_start.clear();
-  for (auto& [hash, point] : x_continuations) point->clear();
+  said_.clear();
+  start_.clear();
+  for (auto& [hash, point] : continuations_) point->clear();
 }
 
 // ---- calls
@@ -85,7 +85,7 @@ void FunctionCache::clear() {
 PyObject* FunctionCache::call(PyObject* const* values, std::size_t nargsf, PyObject* keyword_names) {
   counters().calls.fetch_add(1, std::memory_order_relaxed);
   const CallArguments call{values, static_cast<std::size_t>(PyVectorcall_NARGS(nargsf)), keyword_names};
-  if (CacheEntry* entry = entry_at(x_start, call, nullptr)) [[likely]] return run(entry, call);
+  if (CacheEntry* entry = entry_at(start_, call, nullptr)) [[likely]] return run(entry, call);
   return PyErr_Occurred() ? nullptr : eagerly(call);
 }
 
@@ -103,7 +103,7 @@ PyObject* FunctionCache::run(CacheEntry* entry, const CallArguments& call) {
 
 PyObject* FunctionCache::eagerly(const CallArguments& call) {
   counters().eager_fallbacks.fetch_add(1, std::memory_order_relaxed);
-  return PyObject_Vectorcall(x_callable.get(), call.values, call.positional, call.keyword_names);
+  return PyObject_Vectorcall(callable_.get(), call.values, call.positional, call.keyword_names);
 }
 
 CacheEntry* FunctionCache::entry_at(CapturePoint& point, const CallArguments& values, const LiveChain* chain) {
@@ -122,14 +122,14 @@ CapturePoint* FunctionCache::point_after(CacheEntry& entry, const LiveChain& cha
   for (CapturePoint* point : entry.successors)
     if (point->is_at(chain, slots)) return point;
   const std::size_t hash = CapturePoint::hash(chain);
-  const auto [first, last] = x_continuations.equal_range(hash);
+  const auto [first, last] = continuations_.equal_range(hash);
   auto found = std::find_if(first, last, [&](const auto& each) { return each.second->is_at(chain, slots); });
   if (found == last) {
-    if (x_continuations.size() >= kMostContinuations || recurses(chain)) {
-      say_once(fmt::format("tenon: recompile limit reached for {}: it breaks in a recursion or at more than {} places; what follows runs as plain Python", x_name, kMostContinuations));
+    if (continuations_.size() >= kMostContinuations || recurses(chain)) {
+      say_once(fmt::format("tenon: recompile limit reached for {}: it breaks in a recursion or at more than {} places; what follows runs as plain Python", name_, kMostContinuations));
       return nullptr;
     }
-    found = x_continuations.emplace(hash, std::make_unique<CapturePoint>(chain, slots));
+    found = continuations_.emplace(hash, std::make_unique<CapturePoint>(chain, slots));
   }
   entry.successors.push_back(found->second.get());
   return found->second.get();
@@ -149,8 +149,8 @@ CacheEntry* FunctionCache::miss(CapturePoint& point, const CallArguments& values
   const ChainStart start = chain ? chain->start() : ChainStart{};
   std::variant<CacheEntry*, CaptureBreak> captured;
   {
-    Stopwatch watch(x_observer, "capture");
-    captured = capture_segment({x_callable.get(), chain ? &start : nullptr, values}, *now, x_name, dynamic_of(x_settings), point.numbers);
+    Stopwatch watch(observer_, "capture");
+    captured = capture_segment({callable_.get(), chain ? &start : nullptr, values}, *now, name_, dynamic_of(settings_), point.numbers);
   }
   if (const auto* stopped = std::get_if<CaptureBreak>(&captured)) {
     if (!stopped->interrupted) ++point.failures;
@@ -180,10 +180,10 @@ CacheEntry* FunctionCache::keep(CapturePoint& point, CacheEntry* entry, const To
     return refused(why);
   }
   {
-    Stopwatch watch(x_observer, "compile");
-    if (!entry->compile(x_settings, x_name)) return failed_to_compile();
+    Stopwatch watch(observer_, "compile");
+    if (!entry->compile(settings_, name_)) return failed_to_compile();
   }
-  if (!x_settings.callable) entry->drop_trace();
+  if (!settings_.callable) entry->drop_trace();
   if (entry->op_count() > 0) counters().graphs.fetch_add(1, std::memory_order_relaxed);
   point.add(std::exchange(owner.entry, nullptr));
   return entry->matches(state, values) ? entry : nullptr;  // compiling gave other threads time to change what was read
@@ -194,8 +194,8 @@ bool FunctionCache::may_end_here(const CacheEntry& entry) {
   const std::optional<BreakState>& stop = entry.segment().stop;
   if (!stop || stop->why.raises) return true;
   counters().graph_breaks.fetch_add(1, std::memory_order_relaxed);
-  if (x_settings.fullgraph) {
-    set_error(ErrorClass::graph_break, break_message(stop->why, x_name));
+  if (settings_.fullgraph) {
+    set_error(ErrorClass::graph_break, break_message(stop->why, name_));
     return false;
   }
   report_break(stop->why, "The instruction runs as plain Python, what follows is compiled on.");
@@ -203,14 +203,14 @@ bool FunctionCache::may_end_here(const CacheEntry& entry) {
 }
 
 bool FunctionCache::limit_reached(CapturePoint& point) {
-  const bool variants = point.entries().size() >= x_settings.recompile_limit;
-  const bool given_up = point.failures >= kMostFailures && !x_settings.fullgraph;
+  const bool variants = point.entries().size() >= settings_.recompile_limit;
+  const bool given_up = point.failures >= kMostFailures && !settings_.fullgraph;
   if (!variants && !given_up) return false;
   if (!std::exchange(point.limit_reported, true))
     log_line(variants ? fmt::format("tenon: recompile limit of {} reached for {}{}: further variants run eagerly; TENON_LOGS=recompiles shows which guards fail",
-                                    x_settings.recompile_limit, x_name, point.describe())
+                                    settings_.recompile_limit, name_, point.describe())
                       : fmt::format("tenon: recompile limit reached for {}{}: {} captures left nothing to run, it runs eagerly from now on; TENON_LOGS=graph_breaks says why",
-                                    x_name, point.describe(), point.failures));
+                                    name_, point.describe(), point.failures));
   return true;
 }
 
@@ -218,48 +218,48 @@ bool FunctionCache::limit_reached(CapturePoint& point) {
 CacheEntry* FunctionCache::refused(const CaptureBreak& why) {
   if (why.interrupted) return nullptr;
   counters().graph_breaks.fetch_add(1, std::memory_order_relaxed);
-  if (x_observer) x_observer->failed(why);
-  if (x_settings.fullgraph) set_error(ErrorClass::graph_break, break_message(why, x_name));
+  if (observer_) observer_->failed(why);
+  if (settings_.fullgraph) set_error(ErrorClass::graph_break, break_message(why, name_));
   else report_break(why, "The call runs eagerly.");
   return nullptr;
 }
 
 /// What the user asked for wrongly, or their own backend's failure, is theirs to see; a failure of ours is an event and an eager call.
 CacheEntry* FunctionCache::failed_to_compile() {
-  const TenonFailure* failure = x_settings.callable ? nullptr : tenon_last_error();
-  const bool theirs = x_settings.callable || x_settings.fullgraph || !PyErr_Occurred() ||
+  const TenonFailure* failure = settings_.callable ? nullptr : tenon_last_error();
+  const bool theirs = settings_.callable || settings_.fullgraph || !PyErr_Occurred() ||
                       (failure && (failure->code == TENON_INVALID_ARGUMENT || failure->code == TENON_NOT_FOUND));
   if (theirs && PyErr_Occurred()) return nullptr;
   Ref exception = PyErr_Occurred() ? compat::take_exception() : Ref();
   Ref text = exception ? Ref::steal(PyObject_Str(exception.get())) : Ref();
   PyErr_Clear();
-  say_once(fmt::format("tenon: {} runs eagerly: {}", x_name, text ? PyUnicode_AsUTF8(text.get()) : "it could not be compiled"));
+  say_once(fmt::format("tenon: {} runs eagerly: {}", name_, text ? PyUnicode_AsUTF8(text.get()) : "it could not be compiled"));
   return nullptr;
 }
 
 // ---- reports
 
 void FunctionCache::say_once(const std::string& message) {
-  if (x_said.insert(message).second) log_line(message);
+  if (said_.insert(message).second) log_line(message);
 }
 
 void FunctionCache::report_refusal(RunStatus status) const {
   if (!logs().fallbacks && !logs().graph_breaks) return;
   const TenonFailure* failure = tenon_last_error();
   const char* why = status == RunStatus::warned ? "a floating-point error of which NumPy warns" : failure && failure->text ? failure->text : "the graph could not run";
-  log_line(fmt::format("tenon: {} runs this call eagerly: {}", x_name, why));
+  log_line(fmt::format("tenon: {} runs this call eagerly: {}", name_, why));
 }
 
 void FunctionCache::report_break(const CaptureBreak& why, const char* consequence) {
-  if (logs().graph_breaks) say_once(fmt::format("tenon: graph break: {}\n  {}", break_message(why, x_name), consequence));
-  else if (why.hint == kGradHint) say_once(fmt::format("tenon: {} runs as plain Python where gradients are needed; under torch.no_grad() it runs compiled", x_name));
+  if (logs().graph_breaks) say_once(fmt::format("tenon: graph break: {}\n  {}", break_message(why, name_), consequence));
+  else if (why.hint == kGradHint) say_once(fmt::format("tenon: {} runs as plain Python where gradients are needed; under torch.no_grad() it runs compiled", name_));
 }
 
 void FunctionCache::report_recompile(const CapturePoint& point, const TorchState& state, const CallArguments& values) {
   counters().recompiles.fetch_add(1, std::memory_order_relaxed);
   if (!logs().recompiles) return;
   CacheEntry& latest = *point.entries().front();
-  const std::string what = x_name + point.describe();
+  const std::string what = name_ + point.describe();
   if (!(latest.state() == state)) {
     log_line(fmt::format("tenon: recompiling {}: torch's global state changed (grad mode, inference mode, default dtype)", what));
     return;
@@ -269,17 +269,17 @@ void FunctionCache::report_recompile(const CapturePoint& point, const TorchState
 }
 
 void FunctionCache::report_capture(CacheEntry& entry) {
-  if (x_observer) x_observer->captured(entry);
+  if (observer_) observer_->captured(entry);
   try {
     if (logs().graph_code && entry.op_count() > 0) {
-      Ref traced = make_traced_graph(entry.captured(), x_name);
+      Ref traced = make_traced_graph(entry.captured(), name_);
       Ref text = checked(render(traced.get()).release());
       log_line(PyUnicode_AsUTF8(text.get()));
     }
     if (logs().guards)
-      for (const std::string& guard : entry.segment().guards.describe()) log_line(fmt::format("tenon: guard of {}: {}", x_name, guard));
+      for (const std::string& guard : entry.segment().guards.describe()) log_line(fmt::format("tenon: guard of {}: {}", name_, guard));
   } catch (const std::exception&) {
-    PyErr_WriteUnraisable(x_callable.get());
+    PyErr_WriteUnraisable(callable_.get());
   }
 }
 

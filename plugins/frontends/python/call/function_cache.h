@@ -30,8 +30,8 @@ class FunctionCache {
   FunctionCache(const FunctionCache&) = delete;
   FunctionCache& operator=(const FunctionCache&) = delete;
 
-  PyObject* callable() const { return x_callable.get(); }
-  void observe(CaptureObserver* observer) { x_observer = observer; }
+  PyObject* callable() const { return callable_.get(); }
+  void observe(CaptureObserver* observer) { observer_ = observer; }
 
   /// Calls the function through its entries. Null with an exception set.
   PyObject* call(PyObject* const* values, std::size_t nargsf, PyObject* keyword_names);
@@ -62,13 +62,13 @@ class FunctionCache {
   void report_capture(CacheEntry& entry);
   void say_once(const std::string& message);
 
-  Ref x_callable;
-  Settings x_settings;
-  std::string x_name;
-  CapturePoint x_start;
-  std::unordered_multimap<std::size_t, std::unique_ptr<CapturePoint>> x_continuations;  // by CapturePoint::hash
-  std::unordered_set<std::string> x_said;  // messages that were logged
-  CaptureObserver* x_observer = nullptr;
+  Ref callable_;
+  Settings settings_;
+  std::string name_;
+  CapturePoint start_;
+  std::unordered_multimap<std::size_t, std::unique_ptr<CapturePoint>> continuations_;  // by CapturePoint::hash
+  std::unordered_set<std::string> said_;  // messages that were logged
+  CaptureObserver* observer_ = nullptr;
 };
 
 /// Runs the renderer of the package over a graph; empty with an exception set when it fails.

@@ -92,28 +92,28 @@ Ref break_dict(const CaptureBreak& broken) {
 /// Collects what the captures of one call give.
 class Report : public CaptureObserver {
  public:
-  explicit Report(PyObject* callable) : x_name(name_of_callable(callable)) {}
+  explicit Report(PyObject* callable) : name_(name_of_callable(callable)) {}
 
   void captured(CacheEntry& entry) override {
-    if (entry.op_count() > 0) checked(PyList_Append(x_graphs.get(), make_traced_graph(entry.captured(), x_name).get()));
+    if (entry.op_count() > 0) checked(PyList_Append(graphs_.get(), make_traced_graph(entry.captured(), name_).get()));
     for (const std::string& guard : entry.segment().guards.describe())
-      checked(PyList_Append(x_guards.get(), checked(PyUnicode_FromString(guard.c_str())).get()));
+      checked(PyList_Append(guards_.get(), checked(PyUnicode_FromString(guard.c_str())).get()));
     if (entry.segment().stop && !entry.segment().stop->why.raises) failed(entry.segment().stop->why);
   }
-  void failed(const CaptureBreak& why) override { checked(PyList_Append(x_breaks.get(), break_dict(why).get())); }
-  void spent(const char* phase, double seconds) override { x_seconds[phase] += seconds; }
+  void failed(const CaptureBreak& why) override { checked(PyList_Append(breaks_.get(), break_dict(why).get())); }
+  void spent(const char* phase, double seconds) override { seconds_[phase] += seconds; }
 
   Ref dict(const Ref& result) const {
     Ref times = checked(PyDict_New());
-    for (const auto& [phase, seconds] : x_seconds) checked(PyDict_SetItemString(times.get(), phase.c_str(), checked(PyFloat_FromDouble(seconds)).get()));
-    return checked(Py_BuildValue("{sOsOsOsOsO}", "graphs", x_graphs.get(), "breaks", x_breaks.get(), "guards", x_guards.get(), "compile_times",
+    for (const auto& [phase, seconds] : seconds_) checked(PyDict_SetItemString(times.get(), phase.c_str(), checked(PyFloat_FromDouble(seconds)).get()));
+    return checked(Py_BuildValue("{sOsOsOsOsO}", "graphs", graphs_.get(), "breaks", breaks_.get(), "guards", guards_.get(), "compile_times",
                                  times.get(), "result", result.get()));
   }
 
  private:
-  std::string x_name;
-  Ref x_graphs = checked(PyList_New(0)), x_breaks = checked(PyList_New(0)), x_guards = checked(PyList_New(0));
-  std::map<std::string, double> x_seconds;
+  std::string name_;
+  Ref graphs_ = checked(PyList_New(0)), breaks_ = checked(PyList_New(0)), guards_ = checked(PyList_New(0));
+  std::map<std::string, double> seconds_;
 };
 
 Ref explain(PyObject* callable, PyObject* args, PyObject* kwargs, Settings settings) {

@@ -78,16 +78,16 @@ std::string options_with_sizes(const CapturedGraph& captured, const std::string&
 
 }  // namespace
 
-Program::Program(Program&& other) noexcept : x_native(std::exchange(other.x_native, nullptr)), x_callable(std::move(other.x_callable)) {}
+Program::Program(Program&& other) noexcept : native_(std::exchange(other.native_, nullptr)), callable_(std::move(other.callable_)) {}
 
 Program& Program::operator=(Program&& other) noexcept {
-  std::swap(x_native, other.x_native);
-  std::swap(x_callable, other.x_callable);
+  std::swap(native_, other.native_);
+  std::swap(callable_, other.callable_);
   return *this;
 }
 
 Program::~Program() {
-  if (x_native) tenon_program_release(x_native);
+  if (native_) tenon_program_release(native_);
 }
 
 std::optional<Program> compile_natively(const CapturedGraph& captured, const Settings& settings) {
@@ -115,7 +115,7 @@ std::optional<Program> compile_natively(const CapturedGraph& captured, const Set
     request.context = constants.get();
     int32_t code = TENON_OK;
     Py_BEGIN_ALLOW_THREADS;
-    code = tenon_compile(host, &request, &program.x_native);
+    code = tenon_compile(host, &request, &program.native_);
     Py_END_ALLOW_THREADS;
     if (code == TENON_OK) {
       constants.release();  // now the program's
@@ -136,9 +136,9 @@ std::optional<Program> compile_with_callable(const CapturedGraph& captured, cons
     Ref traced = make_traced_graph(captured, name);
     Ref examples = checked(PyList_New(static_cast<Py_ssize_t>(captured.inputs.size())));
     for (std::size_t i = 0; i < captured.inputs.size(); ++i) PyList_SET_ITEM(examples.get(), static_cast<Py_ssize_t>(i), Py_NewRef(inputs[i]));
-    program.x_callable = Ref::steal(PyObject_CallFunctionObjArgs(settings.callable.get(), traced.get(), examples.get(), nullptr));
-    if (program.x_callable && !PyCallable_Check(program.x_callable.get()))
-      PyErr_Format(PyExc_TypeError, "it gave %s, not a callable", Py_TYPE(program.x_callable.get())->tp_name);
+    program.callable_ = Ref::steal(PyObject_CallFunctionObjArgs(settings.callable.get(), traced.get(), examples.get(), nullptr));
+    if (program.callable_ && !PyCallable_Check(program.callable_.get()))
+      PyErr_Format(PyExc_TypeError, "it gave %s, not a callable", Py_TYPE(program.callable_.get())->tp_name);
   } catch (const PythonError&) {
   }
   if (!PyErr_Occurred()) return program;

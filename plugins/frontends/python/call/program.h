@@ -17,14 +17,14 @@ class Program {
   Program& operator=(Program&& other) noexcept;
   ~Program();
 
-  TenonProgram* native() const { return x_native; }
-  PyObject* callable() const { return x_callable.get(); }
+  TenonProgram* native() const { return native_; }
+  PyObject* callable() const { return callable_.get(); }
 
  private:
   friend std::optional<Program> compile_natively(const CapturedGraph&, const Settings&);
   friend std::optional<Program> compile_with_callable(const CapturedGraph&, const Settings&, const std::string&, PyObject* const*);
-  TenonProgram* x_native = nullptr;
-  Ref x_callable;
+  TenonProgram* native_ = nullptr;
+  Ref callable_;
 };
 
 /// Compiles with the backends that the settings or the configuration name. Results that eager execution lays out in another order than

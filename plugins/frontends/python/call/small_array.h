@@ -10,17 +10,17 @@ namespace tenon::python {
 template <class T, std::size_t kInline>
 class SmallArray {
  public:
-  explicit SmallArray(std::size_t size) : x_size(size) {
-    if (size > kInline) x_heap = std::make_unique<T[]>(size);
+  explicit SmallArray(std::size_t size) : size_(size) {
+    if (size > kInline) heap_ = std::make_unique<T[]>(size);
   }
-  T* data() { return x_heap ? x_heap.get() : x_inline.data(); }
+  T* data() { return heap_ ? heap_.get() : inline_.data(); }
   T& operator[](std::size_t i) { return data()[i]; }
-  std::size_t size() const { return x_size; }
+  std::size_t size() const { return size_; }
 
  private:
-  std::size_t x_size;
-  std::array<T, kInline> x_inline;
-  std::unique_ptr<T[]> x_heap;
+  std::size_t size_;
+  std::array<T, kInline> inline_;
+  std::unique_ptr<T[]> heap_;
 };
 
 }  // namespace tenon::python

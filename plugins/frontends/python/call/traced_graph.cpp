@@ -72,13 +72,13 @@ Ref make_object(const Traced& traced);
 /// Translates the trace: every stand-in becomes the reference of its value.
 class Translation {
  public:
-  explicit Translation(const Traced& traced) : x_traced(traced) {}
+  explicit Translation(const Traced& traced) : traced_(traced) {}
 
   Ref inputs() {
     Ref list = checked(PyList_New(0));
-    for (std::size_t i = 0; i < x_traced.inputs.size(); ++i) {
-      const auto& [name, type] = x_traced.inputs[i];
-      define(x_traced.trace.inputs[i].get(), name);
+    for (std::size_t i = 0; i < traced_.inputs.size(); ++i) {
+      const auto& [name, type] = traced_.inputs[i];
+      define(traced_.trace.inputs[i].get(), name);
       Ref entry = checked(Py_BuildValue("(sss)", name.c_str(), type.c_str(), name.c_str()));
       checked(PyList_Append(list.get(), entry.get()));
     }
@@ -87,14 +87,14 @@ class Translation {
 
   Ref calls() {
     Ref list = checked(PyList_New(0));
-    for (std::size_t i = 0; i < x_traced.trace.calls.size(); ++i) checked(PyList_Append(list.get(), call(i).get()));
+    for (std::size_t i = 0; i < traced_.trace.calls.size(); ++i) checked(PyList_Append(list.get(), call(i).get()));
     return list;
   }
 
   /// (copy, name of the input, function that copies) for each input that the calls write.
   Ref copies() {
     Ref list = checked(PyList_New(0));
-    for (const Trace::Copy& copy : x_traced.trace.copies) {
+    for (const Trace::Copy& copy : traced_.trace.copies) {
       const std::string& name = input_name(copy.input);
       Ref made = define(copy.copy.get(), name);
       checked(PyList_Append(list.get(), checked(PyTuple_Pack(3, made.get(), text(name).get(), copy.function.get())).get()));
@@ -104,7 +104,7 @@ class Translation {
 
   Ref updates() {
     Ref list = checked(PyList_New(0));
-    for (const Trace::Copy& copy : x_traced.trace.copies)
+    for (const Trace::Copy& copy : traced_.trace.copies)
       if (copy.updates)
         checked(PyList_Append(list.get(), checked(PyTuple_Pack(2, text(input_name(copy.input)).get(), translate(copy.copy.get()).get())).get()));
     return list;
@@ -112,19 +112,19 @@ class Translation {
 
   Ref outputs() {
     Ref list = checked(PyList_New(0));
-    for (const Ref& output : x_traced.trace.outputs) checked(PyList_Append(list.get(), translate(output.get()).get()));
+    for (const Ref& output : traced_.trace.outputs) checked(PyList_Append(list.get(), translate(output.get()).get()));
     return list;
   }
 
  private:
-  const std::string& input_name(std::uint32_t input) const { return x_traced.inputs[input].first; }
+  const std::string& input_name(std::uint32_t input) const { return traced_.inputs[input].first; }
 
   Ref call(std::size_t index) {
-    const TracedCall& traced = x_traced.trace.calls[index];
+    const TracedCall& traced = traced_.trace.calls[index];
     Ref args = traced.branches.empty() ? translate(traced.args.get()) : choice(traced, index);
     Ref kwargs = traced.kwargs ? translate(traced.kwargs.get()) : checked(PyDict_New());
     Ref types = checked(PyList_New(0));
-    Ref results = define_results(traced.result.get(), short_name(x_traced.op_names[index]), types.get());
+    Ref results = define_results(traced.result.get(), short_name(traced_.op_names[index]), types.get());
     Ref location = checked(Py_BuildValue("(siss)", traced.location.file.c_str(), traced.location.line, traced.location.function.c_str(),
                                          traced.location.code.c_str()));
     Ref type_texts = checked(PyList_AsTuple(types.get()));
@@ -139,11 +139,11 @@ class Translation {
   }
 
   Ref branch(const BranchTrace& branch, std::string name) {
-    Traced traced{branch.trace, branch.op_names, x_traced.types, {}, std::move(name), ""};
+    Traced traced{branch.trace, branch.op_names, traced_.types, {}, std::move(name), ""};
     for (const Ref& input : branch.trace.inputs) {
       Ref outer = checked(PyObject_Str(translate(input.get()).get()));
-      const auto type = x_traced.types.find(input.get());
-      traced.inputs.emplace_back(PyUnicode_AsUTF8(outer.get()), type == x_traced.types.end() ? "" : type->second);
+      const auto type = traced_.types.find(input.get());
+      traced.inputs.emplace_back(PyUnicode_AsUTF8(outer.get()), type == traced_.types.end() ? "" : type->second);
     }
     return make_object(traced);
   }
@@ -157,13 +157,13 @@ class Translation {
 
   Ref define(PyObject* stand_in, const std::string& wish) {
     std::string name = wish;
-    for (int& n = x_taken[wish]; n > 0 || x_names_taken.contains(name); ++n) {
+    for (int& n = taken_[wish]; n > 0 || names_taken_.contains(name); ++n) {
       name = wish + "_" + std::to_string(n + 1);
-      if (!x_names_taken.contains(name)) break;
+      if (!names_taken_.contains(name)) break;
     }
-    x_names_taken.emplace(name, 1);
+    names_taken_.emplace(name, 1);
     Ref reference = make_value_reference(name);
-    x_references[stand_in] = reference;
+    references_[stand_in] = reference;
     return reference;
   }
 
@@ -175,15 +175,15 @@ class Translation {
         PyTuple_SET_ITEM(tuple.get(), i, define_results(PySequence_Fast_GET_ITEM(result, i), name, types).release());
       return tuple;
     }
-    auto type = x_traced.types.find(result);
-    if (type == x_traced.types.end()) return Ref::borrow(Py_None);
+    auto type = traced_.types.find(result);
+    if (type == traced_.types.end()) return Ref::borrow(Py_None);
     checked(PyList_Append(types, text(type->second).get()));
-    if (auto known = x_references.find(result); known != x_references.end()) return known->second;
+    if (auto known = references_.find(result); known != references_.end()) return known->second;
     return define(result, name);
   }
 
   Ref translate(PyObject* object) {
-    if (auto known = x_references.find(object); known != x_references.end()) return known->second;
+    if (auto known = references_.find(object); known != references_.end()) return known->second;
     if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) {
       Ref list = checked(PyList_New(PySequence_Fast_GET_SIZE(object)));
       for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
@@ -199,9 +199,9 @@ class Translation {
     return Ref::borrow(object);
   }
 
-  const Traced& x_traced;
-  std::unordered_map<PyObject*, Ref> x_references;
-  std::unordered_map<std::string, int> x_taken, x_names_taken;
+  const Traced& traced_;
+  std::unordered_map<PyObject*, Ref> references_;
+  std::unordered_map<std::string, int> taken_, names_taken_;
 };
 
 void set(PyObject* dict, const char* name, const Ref& value) { checked(PyDict_SetItemString(dict, name, value.get())); }

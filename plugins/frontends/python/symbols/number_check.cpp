@@ -31,14 +31,14 @@ const char* sign(guards::Relation::Operator op) {
 }  // namespace
 
 SourceId NumberCheck::some_source() const {
-  for (const NumberSource& number : x_sources)
+  for (const NumberSource& number : sources_)
     if (number.source) return number.source;
   return {};
 }
 
 bool NumberCheck::read(PyObject* const* registers) noexcept {
-  for (std::size_t i = 0; i < x_sources.size(); ++i)
-    if (x_sources[i].kind != NumberSource::Kind::data && !read_number(x_sources[i], registers[x_sources[i].source.value], x_values[i])) return false;
+  for (std::size_t i = 0; i < sources_.size(); ++i)
+    if (sources_[i].kind != NumberSource::Kind::data && !read_number(sources_[i], registers[sources_[i].source.value], values_[i])) return false;
   return true;
 }
 
@@ -46,7 +46,7 @@ bool NumberCheck::relation_holds(const guards::Relation& relation) const noexcep
   // The commonest forms, `2 <= s` and `s == 3`, cost no walk over an expression.
   const SymbolId left = relation.left.as_symbol(), right = relation.right.as_symbol();
   if ((left || relation.left.is_constant()) && (right || relation.right.is_constant()) && relation.op != guards::Relation::Operator::multiple_of) {
-    const std::int64_t a = left ? x_values[left.value] : relation.left.constant(), b = right ? x_values[right.value] : relation.right.constant();
+    const std::int64_t a = left ? values_[left.value] : relation.left.constant(), b = right ? values_[right.value] : relation.right.constant();
     switch (relation.op) {
       case guards::Relation::Operator::equal: return a == b;
       case guards::Relation::Operator::not_equal: return a != b;
@@ -54,19 +54,19 @@ bool NumberCheck::relation_holds(const guards::Relation& relation) const noexcep
       default: return a <= b;
     }
   }
-  return relation.holds(x_values);
+  return relation.holds(values_);
 }
 
 bool NumberCheck::holds(PyObject* const* registers) noexcept {
   if (!read(registers)) return false;
-  for (const guards::Relation& relation : x_relations)
+  for (const guards::Relation& relation : relations_)
     if (!relation_holds(relation)) return false;
   try {
-    for (const ir::Dim& dim : x_computed) dim.evaluate(x_values);
+    for (const ir::Dim& dim : computed_) dim.evaluate(values_);
   } catch (const std::exception&) {
     return false;  // more than 64 bits
   }
-  if (x_first.empty()) x_first = x_values;  // the capture checks itself first
+  if (first_.empty()) first_ = values_;  // the capture checks itself first
   return true;
 }
 
@@ -93,16 +93,16 @@ std::string listed(const std::vector<std::size_t>& symbols, Text text) {
 
 std::optional<GuardFailure> NumberCheck::failure(PyObject* const* registers) {
   if (!read(registers)) return GuardFailure{"the integers", "have at most 64 bits", "64 bits", "more"};
-  for (const guards::Relation& relation : x_relations)
+  for (const guards::Relation& relation : relations_)
     if (!relation_holds(relation)) {
       const std::vector<std::size_t> in = symbols_in(relation);
-      return GuardFailure{listed(in, [&](std::size_t s) { return x_sources[s].name; }), text(relation),
-                          listed(in, [&](std::size_t s) { return x_first.empty() ? "?" : std::to_string(x_first[s]); }),
-                          listed(in, [&](std::size_t s) { return std::to_string(x_values[s]); })};
+      return GuardFailure{listed(in, [&](std::size_t s) { return sources_[s].name; }), text(relation),
+                          listed(in, [&](std::size_t s) { return first_.empty() ? "?" : std::to_string(first_[s]); }),
+                          listed(in, [&](std::size_t s) { return std::to_string(values_[s]); })};
     }
-  for (const ir::Dim& dim : x_computed) {
+  for (const ir::Dim& dim : computed_) {
     try {
-      dim.evaluate(x_values);
+      dim.evaluate(values_);
     } catch (const std::exception& overflow) {
       return GuardFailure{text(dim), text(dim) + " has at most 64 bits", "64 bits", overflow.what()};
     }
@@ -111,7 +111,7 @@ std::optional<GuardFailure> NumberCheck::failure(PyObject* const* registers) {
 }
 
 std::string NumberCheck::text(const ir::Dim& dim) const {
-  return dim.to_string([&](SymbolId s) { return x_sources[s.value].name; });
+  return dim.to_string([&](SymbolId s) { return sources_[s.value].name; });
 }
 
 std::string NumberCheck::text(const guards::Relation& relation) const {
@@ -120,7 +120,7 @@ std::string NumberCheck::text(const guards::Relation& relation) const {
 
 std::vector<std::string> NumberCheck::describe() const {
   std::vector<std::string> lines;
-  for (const guards::Relation& relation : x_relations) lines.push_back(text(relation));
+  for (const guards::Relation& relation : relations_) lines.push_back(text(relation));
   return lines;
 }
 

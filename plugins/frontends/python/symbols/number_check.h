@@ -27,7 +27,7 @@ struct NumberSource {
 class NumberCheck final : public NumbersGuard {
  public:
   NumberCheck(std::vector<NumberSource> sources, std::vector<guards::Relation> relations, std::vector<ir::Dim> computed)
-      : x_sources(std::move(sources)), x_relations(std::move(relations)), x_computed(std::move(computed)), x_values(x_sources.size()) {}
+      : sources_(std::move(sources)), relations_(std::move(relations)), computed_(std::move(computed)), values_(sources_.size()) {}
 
   bool holds(PyObject* const* registers) noexcept override;
   std::optional<GuardFailure> failure(PyObject* const* registers) override;
@@ -35,8 +35,8 @@ class NumberCheck final : public NumbersGuard {
   SourceId some_source() const override;
 
   /// The values of the call that was checked last.
-  const std::int64_t* values() const { return x_values.data(); }
-  const std::vector<NumberSource>& sources() const { return x_sources; }
+  const std::int64_t* values() const { return values_.data(); }
+  const std::vector<NumberSource>& sources() const { return sources_; }
 
  private:
   bool read(PyObject* const* registers) noexcept;
@@ -44,11 +44,11 @@ class NumberCheck final : public NumbersGuard {
   std::string text(const ir::Dim& dim) const;
   std::string text(const guards::Relation& relation) const;
 
-  std::vector<NumberSource> x_sources;
-  std::vector<guards::Relation> x_relations;
-  std::vector<ir::Dim> x_computed;  // must be computable in 64 bits
-  std::vector<std::int64_t> x_values;
-  std::vector<std::int64_t> x_first;  // of the call that was captured, for messages
+  std::vector<NumberSource> sources_;
+  std::vector<guards::Relation> relations_;
+  std::vector<ir::Dim> computed_;  // must be computable in 64 bits
+  std::vector<std::int64_t> values_;
+  std::vector<std::int64_t> first_;  // of the call that was captured, for messages
 };
 
 }  // namespace tenon::python

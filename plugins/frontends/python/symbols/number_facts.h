@@ -19,14 +19,14 @@ class NumberHistory {
  public:
   /// Takes over the value that a capture found. Gives whether the number varies.
   bool varies(const std::string& name, std::int64_t value);
-  void clear() { x_numbers.clear(); }
+  void clear() { numbers_.clear(); }
 
  private:
   struct Seen {
     std::int64_t value;
     bool varies;
   };
-  std::unordered_map<std::string, Seen> x_numbers;
+  std::unordered_map<std::string, Seen> numbers_;
 };
 
 /// What the captures of one call have settled about its numbers, each with the help of the one before: constants, equalities, ranges.
@@ -40,11 +40,11 @@ class NumberFacts {
 
   /// The position of a name, made when it is new.
   std::size_t position(const std::string& name);
-  const std::vector<std::string>& names() const { return x_names; }
+  const std::vector<std::string>& names() const { return names_; }
 
-  bool is_fixed(std::size_t name) const { return x_all_fixed || x_facts[name].fixed; }
-  const std::optional<ir::Dim>& definition(std::size_t name) const { return x_facts[name].definition; }
-  const Range& range(std::size_t name) const { return x_facts[name].range; }
+  bool is_fixed(std::size_t name) const { return all_fixed_ || facts_[name].fixed; }
+  const std::optional<ir::Dim>& definition(std::size_t name) const { return facts_[name].definition; }
+  const Range& range(std::size_t name) const { return facts_[name].range; }
 
   // Each gives whether that was news.
   bool fix(std::size_t name);
@@ -59,10 +59,10 @@ class NumberFacts {
     std::optional<ir::Dim> definition;
     Range range;
   };
-  std::vector<std::string> x_names;
-  std::vector<Facts> x_facts;
-  std::map<std::string, std::size_t> x_positions;
-  bool x_all_fixed = false;
+  std::vector<std::string> names_;
+  std::vector<Facts> facts_;
+  std::map<std::string, std::size_t> positions_;
+  bool all_fixed_ = false;
 };
 
 }  // namespace tenon::python

@@ -25,75 +25,75 @@ NumberFacts::Range range_of_sign(std::int64_t value) { return value > 0 ? Number
 }  // namespace
 
 Symbols::Symbols(ir::Graph& graph, Dynamic dynamic, NumberHistory& history, NumberFacts& facts)
-    : x_graph(graph), x_dynamic(dynamic), x_history(history), x_facts(facts), x_outer(std::exchange(t_active, this)), x_asking(this) {}
+    : graph_(graph), dynamic_(dynamic), history_(history), facts_(facts), outer_(std::exchange(t_active, this)), asking_(this) {}
 
-Symbols::~Symbols() { t_active = x_outer; }
+Symbols::~Symbols() { t_active = outer_; }
 
 Symbols* Symbols::active() { return t_active; }
 
 // ---- making symbols
 
 bool Symbols::varies(const std::string& name, std::int64_t bits, bool from_the_start) {
-  if (x_dynamic == Dynamic::never) return false;
-  const bool seen_to = x_history.varies(name, bits);
-  return (seen_to || (x_dynamic == Dynamic::always && from_the_start)) && !x_facts.is_fixed(x_facts.position(name));
+  if (dynamic_ == Dynamic::never) return false;
+  const bool seen_to = history_.varies(name, bits);
+  return (seen_to || (dynamic_ == Dynamic::always && from_the_start)) && !facts_.is_fixed(facts_.position(name));
 }
 
 ir::Dim Symbols::number(NumberSource source, std::int64_t value, bool from_the_start) {
   const bool varying = varies(source.name, value, from_the_start);
-  const std::size_t name = x_facts.position(source.name);
-  if (const auto made = x_made.find(name); made != x_made.end()) return made->second;
+  const std::size_t name = facts_.position(source.name);
+  if (const auto made = made_.find(name); made != made_.end()) return made->second;
   if (!varying || is_special(value)) return value;
   const ir::Dim dim = symbol(name, std::move(source), value);
-  const ir::Dim seen = x_facts.definition(name) ? over_symbols(*x_facts.definition(name)).value_or(dim) : dim;
+  const ir::Dim seen = facts_.definition(name) ? over_symbols(*facts_.definition(name)).value_or(dim) : dim;
   if (!(seen == dim)) note({Operator::equal, dim, seen});
-  x_made.emplace(name, seen);
+  made_.emplace(name, seen);
   return seen;
 }
 
 ir::Dim Symbols::symbol(std::size_t name, NumberSource source, std::int64_t value) {
-  const NumberFacts::Range sign = range_of_sign(value), known = x_facts.range(name);
+  const NumberFacts::Range sign = range_of_sign(value), known = facts_.range(name);
   const NumberFacts::Range range{std::max(sign.least, known.least), std::min(sign.most, known.most)};
   ir::SymbolInfo info;
-  info.name = fmt::format("s{}", x_graph.symbols().size());
+  info.name = fmt::format("s{}", graph_.symbols().size());
   info.min = range.least;
   info.max = range.most;
-  const SymbolId id = x_graph.add_symbol(std::move(info));
+  const SymbolId id = graph_.add_symbol(std::move(info));
   const ir::Dim dim = ir::Dim::symbol(id);
-  x_sources.resize(id.value + 1);
-  x_values.resize(id.value + 1);
-  x_names.resize(id.value + 1);
-  x_sources[id.value] = std::move(source);
-  x_values[id.value] = value;
-  x_names[id.value] = name;
+  sources_.resize(id.value + 1);
+  values_.resize(id.value + 1);
+  names_.resize(id.value + 1);
+  sources_[id.value] = std::move(source);
+  values_[id.value] = value;
+  names_[id.value] = name;
   guard_range(dim, range);
   return dim;
 }
 
 void Symbols::guard_range(const ir::Dim& dim, const NumberFacts::Range& range) {
-  if (range.least != kLeast) x_relations.push_back({Operator::less_equal, range.least, dim});
-  if (range.most != kMost) x_relations.push_back({Operator::less_equal, dim, range.most});
+  if (range.least != kLeast) relations_.push_back({Operator::less_equal, range.least, dim});
+  if (range.most != kMost) relations_.push_back({Operator::less_equal, dim, range.most});
 }
 
 /// Nothing where the capture has not come to one of the names yet.
 std::optional<ir::Dim> Symbols::over_symbols(const ir::Dim& over_names) const {
   bool all = true;
-  over_names.for_each_symbol([&](SymbolId name) { all = all && x_made.contains(name.value); });
+  over_names.for_each_symbol([&](SymbolId name) { all = all && made_.contains(name.value); });
   if (!all) return std::nullopt;
-  return over_names.substitute([&](SymbolId name) { return x_made.at(name.value); });
+  return over_names.substitute([&](SymbolId name) { return made_.at(name.value); });
 }
 
 // ---- values and decisions
 
 bool Symbols::is_known(const ir::Dim& dim) const {
   bool known = true;
-  dim.for_each_symbol([&](SymbolId s) { known = known && s.value < x_sources.size() && x_sources[s.value].kind != NumberSource::Kind::data; });
+  dim.for_each_symbol([&](SymbolId s) { known = known && s.value < sources_.size() && sources_[s.value].kind != NumberSource::Kind::data; });
   return known;
 }
 
 std::int64_t Symbols::value(const ir::Dim& dim) const {
   if (!is_known(dim)) throw GraphBreak("a size that depends on data", "sizes that depend on data are known only when the graph runs");
-  return dim.evaluate(x_values);
+  return dim.evaluate(values_);
 }
 
 std::vector<std::int64_t> Symbols::values(std::span<const ir::Dim> dims) const {
@@ -103,13 +103,13 @@ std::vector<std::int64_t> Symbols::values(std::span<const ir::Dim> dims) const {
 }
 
 bool Symbols::note(guards::Relation relation) {
-  if (std::ranges::find(x_relations, relation) == x_relations.end()) x_relations.push_back(std::move(relation));
+  if (std::ranges::find(relations_, relation) == relations_.end()) relations_.push_back(std::move(relation));
   return true;
 }
 
 bool Symbols::decide(Operator op, const ir::Dim& left, const ir::Dim& right) {
-  const ops::infer::Interval difference = ops::infer::range(x_graph, left - right);
-  const bool holds = guards::Relation{op, left, right}.holds(x_values);
+  const ops::infer::Interval difference = ops::infer::range(graph_, left - right);
+  const bool holds = guards::Relation{op, left, right}.holds(values_);
   const bool proven = (op == Operator::equal || op == Operator::not_equal)
                           ? left == right || difference.least > 0 || difference.most < 0
                           : (op == Operator::less ? difference.most < 0 || difference.least >= 0 : difference.most <= 0 || difference.least > 0);
@@ -129,12 +129,12 @@ std::int64_t Symbols::specialise(const ir::Dim& dim, const char* why) {
   if (dim.is_constant()) return now;
   note({Operator::equal, dim, now});
   const std::string words = describe(dim);
-  if (logs().recompiles && x_said.insert(words).second) log_line(fmt::format("tenon: {} is taken as the constant {}: {}", words, now, why));
+  if (logs().recompiles && said_.insert(words).second) log_line(fmt::format("tenon: {} is taken as the constant {}: {}", words, now, why));
   return now;
 }
 
 void Symbols::compute(const ir::Dim& dim) {
-  if (!dim.is_constant() && !dim.as_symbol()) x_computed.push_back(dim);
+  if (!dim.is_constant() && !dim.as_symbol()) computed_.push_back(dim);
 }
 
 // ---- questions of shape inference
@@ -163,7 +163,7 @@ void Symbols::divisible(const ir::Dim& dim, const ir::Dim& by) {
   SymbolId factor;
   if (by.is_constant() && dim.terms().size() == 1)
     for (const ir::DimAtom& atom : dim.terms()[0].atoms)
-      if (atom.op == ir::DimOp::symbol && x_values[atom.symbol.value] % by.constant() == 0) factor = atom.symbol;
+      if (atom.op == ir::DimOp::symbol && values_[atom.symbol.value] % by.constant() == 0) factor = atom.symbol;
   fix_symbols_of(factor ? ir::Dim::symbol(factor) : dim);
   if (!factor) fix_symbols_of(by);
 }
@@ -176,7 +176,7 @@ void Symbols::constant(const ir::Dim& dim) {
 /// coefficient 1 or -1.
 bool Symbols::define_latest(const ir::Dim& difference) {
   SymbolId latest;
-  std::vector<int> occurrences(x_values.size());
+  std::vector<int> occurrences(values_.size());
   difference.for_each_symbol([&](SymbolId s) {
     ++occurrences[s.value];
     if (!latest || s.value > latest.value) latest = s;
@@ -187,15 +187,15 @@ bool Symbols::define_latest(const ir::Dim& difference) {
     if (term.coefficient != 1 && term.coefficient != -1) return false;
     const ir::Dim rest = difference - ir::Dim::symbol(latest) * ir::Dim(term.coefficient);
     const ir::Dim solved = term.coefficient == 1 ? -rest : rest;
-    const ir::Dim over_names = solved.substitute([&](SymbolId s) { return ir::Dim::symbol(SymbolId(x_names[s.value])); });
-    x_learned |= x_facts.define(x_names[latest.value], over_names);
+    const ir::Dim over_names = solved.substitute([&](SymbolId s) { return ir::Dim::symbol(SymbolId(names_[s.value])); });
+    learned_ |= facts_.define(names_[latest.value], over_names);
     return true;
   }
   return false;
 }
 
 void Symbols::fix_symbols_of(const ir::Dim& dim) {
-  dim.for_each_symbol([&](SymbolId s) { x_learned |= x_facts.fix(x_names[s.value]); });
+  dim.for_each_symbol([&](SymbolId s) { learned_ |= facts_.fix(names_[s.value]); });
 }
 
 /// For c*s + k: narrows the range of s so that its sign is what it is now. False for other expressions.
@@ -203,25 +203,25 @@ bool Symbols::narrow_single(const ir::Dim& dim) {
   if (dim.terms().size() != 1) return false;
   const ir::DimTerm& term = dim.terms()[0];
   if (term.atoms.size() != 1 || term.atoms[0].op != ir::DimOp::symbol || (term.coefficient != 1 && term.coefficient != -1)) return false;
-  const std::size_t name = x_names[term.atoms[0].symbol.value];
+  const std::size_t name = names_[term.atoms[0].symbol.value];
   const bool natural = value(dim) >= 0, rising = term.coefficient == 1;
   const std::int64_t edge = rising ? -dim.offset() : dim.offset();  // where the expression is 0
   NumberFacts::Range range;
   if (rising == natural) range.least = natural ? edge : edge + 1;
   else range.most = natural ? edge : edge - 1;
-  x_learned |= x_facts.narrow(name, range);
+  learned_ |= facts_.narrow(name, range);
   return true;
 }
 
 // ---- ending
 
 std::shared_ptr<NumberCheck> Symbols::guard() {
-  if (!x_guard && any()) x_guard = std::make_shared<NumberCheck>(x_sources, x_relations, x_computed);
-  return x_guard;
+  if (!guard_ && any()) guard_ = std::make_shared<NumberCheck>(sources_, relations_, computed_);
+  return guard_;
 }
 
 std::string Symbols::describe(const ir::Dim& dim) const {
-  return dim.to_string([&](SymbolId s) { return s.value < x_sources.size() && !x_sources[s.value].name.empty() ? x_sources[s.value].name : fmt::format("s{}", s.value); });
+  return dim.to_string([&](SymbolId s) { return s.value < sources_.size() && !sources_[s.value].name.empty() ? sources_[s.value].name : fmt::format("s{}", s.value); });
 }
 
 }  // namespace tenon::python

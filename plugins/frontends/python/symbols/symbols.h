@@ -41,9 +41,9 @@ class Symbols final : public ops::SizeQuestions {
   /// Whether a number varies and may be something else than a constant. `bits`: its value, for comparison.
   bool varies(const std::string& name, std::int64_t bits, bool from_the_start);
   /// Makes a number a constant, in a capture to come.
-  void fix(const std::string& name) { x_learned |= x_facts.fix(x_facts.position(name)); }
-  bool dynamic() const { return x_dynamic != Dynamic::never; }
-  bool any() const { return !x_made.empty(); }
+  void fix(const std::string& name) { learned_ |= facts_.fix(facts_.position(name)); }
+  bool dynamic() const { return dynamic_ != Dynamic::never; }
+  bool any() const { return !made_.empty(); }
 
   /// The value in the call that is captured. Throws for symbols that depend on data, and on overflow.
   std::int64_t value(const ir::Dim& dim) const;
@@ -63,7 +63,7 @@ class Symbols final : public ops::SizeQuestions {
   void constant(const ir::Dim& dim) override;
 
   /// Whether the capture must be repeated from what it has found out.
-  bool learned() const { return x_learned; }
+  bool learned() const { return learned_; }
   /// What guards the numbers, or null when there are none.
   std::shared_ptr<NumberCheck> guard();
   std::string describe(const ir::Dim& dim) const;
@@ -77,21 +77,21 @@ class Symbols final : public ops::SizeQuestions {
   bool narrow_single(const ir::Dim& dim);
   std::optional<ir::Dim> over_symbols(const ir::Dim& over_names) const;
 
-  ir::Graph& x_graph;
-  Dynamic x_dynamic;
-  NumberHistory& x_history;
-  NumberFacts& x_facts;
-  Symbols* x_outer;
-  ops::AskingSizes x_asking;
-  std::vector<NumberSource> x_sources;       // by symbol
-  std::vector<std::int64_t> x_values;        // by symbol
-  std::vector<std::size_t> x_names;          // by symbol: position in the facts
-  std::unordered_map<std::size_t, ir::Dim> x_made;  // by name
-  std::vector<guards::Relation> x_relations;
-  std::vector<ir::Dim> x_computed;
-  std::unordered_set<std::string> x_said;    // specialisations that were logged
-  std::shared_ptr<NumberCheck> x_guard;
-  bool x_learned = false;
+  ir::Graph& graph_;
+  Dynamic dynamic_;
+  NumberHistory& history_;
+  NumberFacts& facts_;
+  Symbols* outer_;
+  ops::AskingSizes asking_;
+  std::vector<NumberSource> sources_;       // by symbol
+  std::vector<std::int64_t> values_;        // by symbol
+  std::vector<std::size_t> names_;          // by symbol: position in the facts
+  std::unordered_map<std::size_t, ir::Dim> made_;  // by name
+  std::vector<guards::Relation> relations_;
+  std::vector<ir::Dim> computed_;
+  std::unordered_set<std::string> said_;    // specialisations that were logged
+  std::shared_ptr<NumberCheck> guard_;
+  bool learned_ = false;
 };
 
 }  // namespace tenon::python

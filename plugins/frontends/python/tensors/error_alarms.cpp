@@ -19,22 +19,22 @@ bool is_logarithm(std::string_view op) { return op == "log" || op == "log2" || o
 
 class AlarmBuilder {
  public:
-  explicit AlarmBuilder(ir::Graph& graph) : x_graph(graph), x_builder(graph), x_read(read_values(graph)) {}
+  explicit AlarmBuilder(ir::Graph& graph) : graph_(graph), builder_(graph), read_(read_values(graph)) {}
 
   void watch(ir::NodeId id) {
-    const ir::Node node = x_graph.node(id);  // nodes are added
+    const ir::Node node = graph_.node(id);  // nodes are added
     if (node.results.size() != 1) return;
-    const ir::Type result = x_graph.type(node.results[0]);
+    const ir::Type result = graph_.type(node.results[0]);
     if (divides(node.op) && is_int(result.dtype)) return watch_divisor(node.operands[1]);
     if (node.op == "_to_copy") return watch_cast(node.operands[0], result.dtype);
     if (!is_float(result.dtype)) return;
-    if (is_logarithm(node.op) && result.dtype != DType::f64) return add(x_builder.one("isinf", {node.results[0]}));
+    if (is_logarithm(node.op) && result.dtype != DType::f64) return add(builder_.one("isinf", {node.results[0]}));
     const ops::Op* op = ops::find_op(node.op);
-    const bool computes = op && op->body && !only_moves(x_graph, id);
-    if (computes && !x_read[node.results[0].value]) add(x_builder.one("logical_not", {x_builder.one("isfinite", {node.results[0]})}));
+    const bool computes = op && op->body && !only_moves(graph_, id);
+    if (computes && !read_[node.results[0].value]) add(builder_.one("logical_not", {builder_.one("isfinite", {node.results[0]})}));
   }
 
-  std::optional<ValueId> alarm() const { return x_alarm; }
+  std::optional<ValueId> alarm() const { return alarm_; }
 
  private:
   static std::vector<bool> read_values(const ir::Graph& graph) {
@@ -52,29 +52,29 @@ class AlarmBuilder {
   }
 
   void watch_divisor(ValueId divisor) {
-    const ir::Value& value = x_graph.value(divisor);
+    const ir::Value& value = graph_.value(divisor);
     if (const auto* number = std::get_if<ir::Dim>(&value.literal); value.kind == ir::ValueKind::literal && number && !(*number == ir::Dim(0))) return;
-    add(x_builder.one("eq", {divisor, x_builder.literal(ir::Dim(0))}));
+    add(builder_.one("eq", {divisor, builder_.literal(ir::Dim(0))}));
   }
 
   void watch_cast(ValueId from, DType to) {
-    if (!is_float(x_graph.type(from).dtype) || !is_int(to)) return;
+    if (!is_float(graph_.type(from).dtype) || !is_int(to)) return;
     const int bits = static_cast<int>(size_of(to)) * 8 - (is_signed_int(to) ? 1 : 0);
     const double end = std::ldexp(1.0, bits);  // exact in every float dtype that reaches it
-    const ValueId above = x_builder.one("gt", {from, x_builder.literal(is_signed_int(to) ? -end - (bits < 53 ? 1.0 : 0.0) : -1.0)});
-    const ValueId below = x_builder.one("lt", {from, x_builder.literal(end)});
-    add(x_builder.one("logical_not", {x_builder.one("logical_and", {above, below})}));
+    const ValueId above = builder_.one("gt", {from, builder_.literal(is_signed_int(to) ? -end - (bits < 53 ? 1.0 : 0.0) : -1.0)});
+    const ValueId below = builder_.one("lt", {from, builder_.literal(end)});
+    add(builder_.one("logical_not", {builder_.one("logical_and", {above, below})}));
   }
 
   void add(ValueId errors) {
-    if (x_graph.type(errors).rank() > 0) errors = x_builder.one("any", {errors});
-    x_alarm = x_alarm ? x_builder.one("logical_or", {*x_alarm, errors}) : errors;
+    if (graph_.type(errors).rank() > 0) errors = builder_.one("any", {errors});
+    alarm_ = alarm_ ? builder_.one("logical_or", {*alarm_, errors}) : errors;
   }
 
-  ir::Graph& x_graph;
-  ops::NodeBuilder x_builder;
-  std::vector<bool> x_read;
-  std::optional<ValueId> x_alarm;
+  ir::Graph& graph_;
+  ops::NodeBuilder builder_;
+  std::vector<bool> read_;
+  std::optional<ValueId> alarm_;
 };
 
 }  // namespace

@@ -38,11 +38,11 @@ long version_of(PyObject* twin) {
 
 Ref TensorRecorder::call_on_twins(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args,
                                   PyObject* kwargs, const OpaqueUse& use) {
-  Ref twin_args = on_meta_device(x_stand_ins.with_twins(args).get());
-  Ref twin_kwargs = use.twin_kwargs ? use.twin_kwargs : kwargs ? on_meta_device(x_stand_ins.with_twins(kwargs).get()) : Ref();
+  Ref twin_args = on_meta_device(stand_ins_.with_twins(args).get());
+  Ref twin_kwargs = use.twin_kwargs ? use.twin_kwargs : kwargs ? on_meta_device(stand_ins_.with_twins(kwargs).get()) : Ref();
   std::vector<long> versions;
   const bool torch = function.flavour == ops::Flavour::torch;
-  for (Index index : operands) versions.push_back(torch ? version_of(x_stand_ins.twin(index)) : 0);
+  for (Index index : operands) versions.push_back(torch ? version_of(stand_ins_.twin(index)) : 0);
   Ref answer;
   try {
     std::optional<CpuMetaKernels> as_on_cpu;
@@ -52,15 +52,15 @@ Ref TensorRecorder::call_on_twins(PyObject* callable, const ForeignFunction& fun
     throw GraphBreak(fmt::format("{} cannot say what it gives without computing it: {}", function.name, taken_exception()));
   }
   for (std::size_t i = 0; i < operands.size() && !use.written; ++i)
-    if (torch && version_of(x_stand_ins.twin(operands[i])) != versions[i]) throw GraphBreak(fmt::format("{} writes into a tensor", function.name));
+    if (torch && version_of(stand_ins_.twin(operands[i])) != versions[i]) throw GraphBreak(fmt::format("{} writes into a tensor", function.name));
   return answer;
 }
 
 /// What an in-place function gives must be the tensor that it wrote, with the metadata that it had.
 void TensorRecorder::require_written_twin(PyObject* answer, const ForeignFunction& function, Index written) const {
-  if (x_stand_ins.of_twin(answer) != written) throw GraphBreak(fmt::format("{} writes and does not give what it wrote", function.name));
+  if (stand_ins_.of_twin(answer) != written) throw GraphBreak(fmt::format("{} writes and does not give what it wrote", function.name));
   const TensorSpec spec = read_twin(answer);
-  const StandIn& s = x_stand_ins[written];
+  const StandIn& s = stand_ins_[written];
   if (spec.shape != s.shape || spec.strides != s.strides || spec.dtype != s.dtype)
     throw GraphBreak(fmt::format("{} changes the shape or storage of a tensor in place", function.name));
 }
@@ -71,9 +71,9 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
 }
 
 Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, OpaqueUse& use) {
-  const std::vector<Index> operands = x_stand_ins.among(args, kwargs);
+  const std::vector<Index> operands = stand_ins_.among(args, kwargs);
   for (Index index : operands)
-    if ((x_stand_ins[index].kind == TensorKind::torch) != (function.flavour == ops::Flavour::torch))
+    if ((stand_ins_[index].kind == TensorKind::torch) != (function.flavour == ops::Flavour::torch))
       throw GraphBreak("a torch tensor and a NumPy array in one operation");
   fix_numbers_of_opaque_call(operands, args, kwargs);
   Ref answer = call_on_twins(callable, function, operands, args, kwargs, use);
@@ -84,10 +84,10 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
   std::vector<ir::ValueId> values;
   std::vector<TensorKind> kinds;
   const auto place_of = [&](PyObject* object) -> std::optional<std::uint32_t> {
-    auto index = x_stand_ins.find(object);
+    auto index = stand_ins_.find(object);
     if (!index) return std::nullopt;
-    values.push_back(x_present.of(*index));
-    kinds.push_back(x_stand_ins[*index].kind);
+    values.push_back(present_.of(*index));
+    kinds.push_back(stand_ins_[*index].kind);
     return static_cast<std::uint32_t>(values.size() - 1);
   };
   ArgumentTemplate positional(args, place_of);
@@ -104,20 +104,20 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
     call->results.push_back({spec.kind, spec.dtype, std::move(spec.shape)});
   }
   if (use.random) {
-    if (x_random_token) values.push_back(*x_random_token);
+    if (random_token_) values.push_back(*random_token_);
     types.push_back(ir::Type::token());
   }
-  const std::size_t first_node = x_graph.nodes().size();
-  const NodeId node = x_graph.add_node("opaque", std::move(values), {{"handle", ir::Dim(call->handle())}, {"target", function.name}}, std::move(types));
-  x_opaque_calls.push_back(std::move(call));
-  std::vector<ir::ValueId> results = x_graph.node(node).results;
+  const std::size_t first_node = graph_.nodes().size();
+  const NodeId node = graph_.add_node("opaque", std::move(values), {{"handle", ir::Dim(call->handle())}, {"target", function.name}}, std::move(types));
+  opaque_calls_.push_back(std::move(call));
+  std::vector<ir::ValueId> results = graph_.node(node).results;
   if (use.random) {
-    x_random_token = results.back();
+    random_token_ = results.back();
     results.pop_back();
   }
   if (use.written) {
     use.value = results.front();
-    return x_stand_ins[*use.written].object;
+    return stand_ins_[*use.written].object;
   }
   Ref wrapped = wrap_answer(answer.get(), function, results, operands);
   trace(callable, function, args, kwargs, wrapped, first_node);

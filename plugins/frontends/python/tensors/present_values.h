@@ -10,7 +10,7 @@ namespace tenon::python {
 /// from what they view when they are next read.
 class PresentValues {
  public:
-  PresentValues(StandIns& stand_ins, ops::NodeBuilder& builder) : x_stand_ins(stand_ins), x_builder(builder) {}
+  PresentValues(StandIns& stand_ins, ops::NodeBuilder& builder) : stand_ins_(stand_ins), builder_(builder) {}
 
   ir::ValueId of(StandIns::Index index);
   /// Makes `value`, of the stand-in's type, the present value of the stand-in; views and what it views follow.
@@ -21,8 +21,8 @@ class PresentValues {
   void write_into(StandIns::Index index, ir::ValueId value);
   const ViewPath& path_of(const StandIn& view) const;
 
-  StandIns& x_stand_ins;
-  ops::NodeBuilder& x_builder;
+  StandIns& stand_ins_;
+  ops::NodeBuilder& builder_;
 };
 
 }  // namespace tenon::python

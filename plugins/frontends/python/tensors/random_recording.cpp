@@ -47,8 +47,8 @@ Ref TensorRecorder::record_random(PyObject* callable, const ForeignFunction& fun
   if (PyObject* wanted = kwargs ? PyDict_GetItemString(kwargs, "requires_grad") : nullptr; wanted && wanted != Py_False)
     throw GraphBreak("the program makes a tensor that requires grad", kGradHint);
   const KeptGenerator kept;
-  const std::vector<Index> operands = x_stand_ins.among(args, kwargs);
-  require_row_major(x_stand_ins, operands);
+  const std::vector<Index> operands = stand_ins_.among(args, kwargs);
+  require_row_major(stand_ins_, operands);
   OpaqueUse use;
   use.random = true;
   if (operands.empty()) use.twin_kwargs = with_meta_device(kwargs);
@@ -64,7 +64,7 @@ ir::ValueId TensorRecorder::value_by_opaque_call(PyObject* callable, const Forei
   use.random = takes_random_numbers(function, purity, args, kwargs);
   use.written = target;
   if (use.random) {
-    require_row_major(x_stand_ins, x_stand_ins.among(args, kwargs));
+    require_row_major(stand_ins_, stand_ins_.among(args, kwargs));
     kept.emplace();
   }
   record_opaque(callable, function, args, kwargs, use);

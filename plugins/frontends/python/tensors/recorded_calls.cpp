@@ -34,10 +34,10 @@ bool draws(PyObject* callable, const ForeignFunction& function, PyObject* args, 
 }  // namespace
 
 Ref TensorRecorder::record(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
-  const std::vector<Index> operands = x_stand_ins.among(args, kwargs);
-  const bool grad = torch_state().value_or(x_state).grad_enabled() && function.name != "torch.Tensor.detach";
+  const std::vector<Index> operands = stand_ins_.among(args, kwargs);
+  const bool grad = torch_state().value_or(state_).grad_enabled() && function.name != "torch.Tensor.detach";
   for (Index index : operands)
-    if (grad && x_stand_ins[index].requires_grad) throw GraphBreak("an operation on a tensor that requires grad, with grad mode on", kGradHint);
+    if (grad && stand_ins_[index].requires_grad) throw GraphBreak("an operation on a tensor that requires grad, with grad mode on", kGradHint);
   const auto writing = as_writing_call(callable, function, args, kwargs);
   if (writing && writing->kind != WritingCall::Kind::none) return record_write(callable, function, args, kwargs, *writing);
   if (writing) return record(callable, function, writing->args.get(), writing->kwargs.get());
@@ -48,8 +48,8 @@ Ref TensorRecorder::record(PyObject* callable, const ForeignFunction& function, 
 /// Records a call that writes nothing: by the catalogue's op, else as an opaque call.
 Ref TensorRecorder::record_reading(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs,
                                    std::span<const Index> operands) {
-  for (Index index : operands) x_present.of(index);  // views are made anew before the call's own nodes begin
-  const std::size_t first_node = x_graph.nodes().size();
+  for (Index index : operands) present_.of(index);  // views are made anew before the call's own nodes begin
+  const std::size_t first_node = graph_.nodes().size();
   const bool random = draws(callable, function, args, kwargs);
   const std::string not_opaque = random ? "" : why_not_opaque(callable, function, args, kwargs);
   ops::ForeignWrites writes;
@@ -57,12 +57,12 @@ Ref TensorRecorder::record_reading(PyObject* callable, const ForeignFunction& fu
   if (!result) return random ? record_random(callable, function, args, kwargs) : record_opaque(callable, function, args, kwargs);
   require_positive(result->values);
   const bool fresh = strides_are_known(function, *result, operands) && !kwargs_name_a_layout(kwargs) &&
-                     !(function.flavour == ops::Flavour::numpy ? only_moves_elements(x_graph, first_node) : function.may_alias);
+                     !(function.flavour == ops::Flavour::numpy ? only_moves_elements(graph_, first_node) : function.may_alias);
   Ref wrapped;
   try {
     wrapped = fresh ? wrap_fresh(function, *result, operands) : wrap_like_twins(callable, function, *result, args, kwargs);
   } catch (const GraphBreak&) {  // the op and the library disagree
-    if (!not_opaque.empty() || x_symbols.learned()) throw;
+    if (!not_opaque.empty() || symbols_.learned()) throw;
     return random ? record_random(callable, function, args, kwargs) : record_opaque(callable, function, args, kwargs);
   }
   record_writes_beside(function, writes.all, operands);
@@ -73,32 +73,32 @@ Ref TensorRecorder::record_reading(PyObject* callable, const ForeignFunction& fu
 /// The nodes of a call by the catalogue; nothing where it must be an opaque one. Throws GraphBreak where it can be neither.
 std::optional<ops::ForeignResult> TensorRecorder::build_op(const ForeignFunction& function, PyObject* args, PyObject* kwargs,
                                                            std::span<const Index> operands, const std::string& not_opaque) {
-  const bool complex = std::ranges::any_of(operands, [&](Index index) { return is_complex(x_stand_ins[index].dtype); });
+  const bool complex = std::ranges::any_of(operands, [&](Index index) { return is_complex(stand_ins_[index].dtype); });
   if (complex || function.kind == CallClass::missing || function.kind == CallClass::creation) {
     if (!not_opaque.empty()) throw GraphBreak(not_opaque);
     return std::nullopt;
   }
-  const std::size_t first_node = x_graph.nodes().size();
+  const std::size_t first_node = graph_.nodes().size();
   try {
     return build(function, args, kwargs);
   } catch (const GraphBreak&) {
-    if (!not_opaque.empty() || x_symbols.learned()) throw;  // the op may do when the capture begins from what it has learned
+    if (!not_opaque.empty() || symbols_.learned()) throw;  // the op may do when the capture begins from what it has learned
   }
-  const std::vector<ir::NodeId> begun(x_graph.nodes().begin() + static_cast<std::ptrdiff_t>(first_node), x_graph.nodes().end());
-  x_graph.erase_nodes(begun);
+  const std::vector<ir::NodeId> begun(graph_.nodes().begin() + static_cast<std::ptrdiff_t>(first_node), graph_.nodes().end());
+  graph_.erase_nodes(begun);
   return std::nullopt;
 }
 
 ops::ForeignResult TensorRecorder::build(const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
-  if (function.kind == CallClass::same_elements) return {{x_present.of(x_stand_ins.among(args, kwargs).front())}, ops::Container::single};
-  x_operands = x_stand_ins.among(args, kwargs);
+  if (function.kind == CallClass::same_elements) return {{present_.of(stand_ins_.among(args, kwargs).front())}, ops::Container::single};
+  operands_ = stand_ins_.among(args, kwargs);
   ops::ForeignCall call = foreign_call(function.name, function.flavour, args, kwargs, [&](PyObject* o) { return value_of(o, function.flavour); });
   if (const TorchLibrary* torch = known_torch_library(); torch && function.flavour == ops::Flavour::torch)
-    call.default_float = torch->dtype_of_scalar_type(static_cast<std::uint8_t>(x_state.default_dtype)).value_or(DType::f32);
-  auto result = ops::call_foreign_shaped(x_builder, call);
+    call.default_float = torch->dtype_of_scalar_type(static_cast<std::uint8_t>(state_.default_dtype)).value_or(DType::f32);
+  auto result = ops::call_foreign_shaped(builder_, call);
   if (!result.ok()) throw GraphBreak(fmt::format("{}: {}", function.name, result.error().message));
   for (ir::ValueId value : result->values)
-    if (is_complex(x_graph.type(value).dtype)) throw GraphBreak(fmt::format("{} gives complex numbers", function.name));
+    if (is_complex(graph_.type(value).dtype)) throw GraphBreak(fmt::format("{} gives complex numbers", function.name));
   return std::move(*result);
 }
 
@@ -107,41 +107,41 @@ bool TensorRecorder::strides_are_known(const ForeignFunction& function, const op
   if (function.op->body || function.ufunc) return true;
   std::size_t rank = 0;
   for (Index index : operands) {
-    const StandIn& s = x_stand_ins[index];
+    const StandIn& s = stand_ins_[index];
     if (function.flavour == ops::Flavour::torch && s.shape.size() < rank) continue;
     rank = s.shape.size();
   }
   if (operands.empty()) return true;  // made from numbers
   // torch folds a product of a vector or matrix with a batch by transposing: the result is then not row-major.
-  if (function.flavour == ops::Flavour::torch && x_stand_ins[operands.front()].shape.size() < rank && rank > 2) return false;
-  const ir::Value& value = x_graph.value(result.values.front());
+  if (function.flavour == ops::Flavour::torch && stand_ins_[operands.front()].shape.size() < rank && rank > 2) return false;
+  const ir::Value& value = graph_.value(result.values.front());
   if (value.kind != ir::ValueKind::result) return false;
   if (function.flavour == ops::Flavour::numpy) {
     for (Index index : operands)
-      if (!is_row_major(x_stand_ins[index].shape, x_stand_ins[index].strides)) return false;
+      if (!is_row_major(stand_ins_[index].shape, stand_ins_[index].strides)) return false;
     return true;
   }
   // What torch makes of several operations may be transposed; so may what keeps the memory format of its operand, in which dimensions of
   // size 1 have a say.
   const ops::ResultLayout layout = function.op->traits.layout;
-  if (x_graph.node(value.node).op != function.op->name || (function.op->decompose && layout == ops::ResultLayout::unknown)) return false;
+  if (graph_.node(value.node).op != function.op->name || (function.op->decompose && layout == ops::ResultLayout::unknown)) return false;
   if (layout == ops::ResultLayout::row_major) return true;
   bool exactly_row_major = true;
-  for (Index index : operands) exactly_row_major &= x_stand_ins[index].strides == row_major(x_stand_ins[index].shape);
+  for (Index index : operands) exactly_row_major &= stand_ins_[index].strides == row_major(stand_ins_[index].shape);
   if (exactly_row_major) return true;
-  auto loop = ops::loop_of(x_graph, value.node);
-  return loop && loop->reducer && x_graph.type(result.values.front()).rank() < rank;  // reductions are row-major whatever their operands are
+  auto loop = ops::loop_of(graph_, value.node);
+  return loop && loop->reducer && graph_.type(result.values.front()).rank() < rank;  // reductions are row-major whatever their operands are
 }
 
 TensorSpec TensorRecorder::fresh_spec(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands) const {
   TensorSpec spec;
-  const ir::Type& type = x_graph.type(value);
+  const ir::Type& type = graph_.type(value);
   spec.dtype = type.dtype;
-  spec.shape = x_symbols.values(type.shape);
+  spec.shape = symbols_.values(type.shape);
   std::vector<Operand> shapes;
   bool all_row_major = true, all_scalars = true;
   for (Index index : operands) {
-    const StandIn& s = x_stand_ins[index];
+    const StandIn& s = stand_ins_[index];
     shapes.push_back({s.shape, s.strides});
     all_row_major &= is_row_major(s.shape, s.strides);
     all_scalars &= s.kind == TensorKind::scalar;
@@ -157,21 +157,21 @@ TensorSpec TensorRecorder::fresh_spec(const ForeignFunction& function, ir::Value
 Ref TensorRecorder::wrap_fresh(const ForeignFunction& function, const ops::ForeignResult& result, std::span<const Index> operands) {
   const ir::ValueId value = result.values.front();
   const TensorSpec spec = fresh_spec(function, value, operands);
-  return x_stand_ins[add_fresh(spec.kind, value, spec)].object;
+  return stand_ins_[add_fresh(spec.kind, value, spec)].object;
 }
 
 Ref TensorRecorder::wrap_like_twins(PyObject* callable, const ForeignFunction& function, const ops::ForeignResult& result, PyObject* args,
                                     PyObject* kwargs) {
-  Ref twin_args = x_stand_ins.with_twins(args);
-  Ref twin_kwargs = kwargs ? x_stand_ins.with_twins(kwargs) : Ref();
+  Ref twin_args = stand_ins_.with_twins(args);
+  Ref twin_kwargs = kwargs ? stand_ins_.with_twins(kwargs) : Ref();
   if (function.flavour == ops::Flavour::torch) {
     twin_args = on_meta_device(twin_args.get());
     twin_kwargs = on_meta_device(twin_kwargs.get());
   }
   Ref answer = call_quietly(callable, twin_args.get(), twin_kwargs.get(), function.flavour);
-  const std::vector<Index> operands = x_stand_ins.among(args, kwargs);
+  const std::vector<Index> operands = stand_ins_.among(args, kwargs);
   // The twin of a NumPy scalar is an array, whose methods give arrays where those of the scalar give scalars.
-  const bool method_of_scalar = function.flavour == ops::Flavour::numpy && function.method && x_stand_ins[operands.front()].kind == TensorKind::scalar;
+  const bool method_of_scalar = function.flavour == ops::Flavour::numpy && function.method && stand_ins_[operands.front()].kind == TensorKind::scalar;
   if (method_of_scalar && PyArray_Check(answer.get())) answer = checked(PyArray_Return(reinterpret_cast<PyArrayObject*>(answer.release())));
   return wrap_answer(answer.get(), function, result.values, operands);
 }
@@ -193,61 +193,61 @@ Ref TensorRecorder::wrap_answer(PyObject* answer, const ForeignFunction& functio
 
 Ref TensorRecorder::stand_in_for_twin(PyObject* twin, ir::ValueId value, const ForeignFunction& function,
                                      std::span<const Index> operands) {
-  if (auto known = x_stand_ins.of_twin(twin)) return x_stand_ins[*known].object;
+  if (auto known = stand_ins_.of_twin(twin)) return stand_ins_[*known].object;
   TensorSpec spec = read_twin(twin);
-  const ir::Type& type = x_graph.type(value);
-  if (spec.dtype != type.dtype || spec.shape != x_symbols.values(type.shape))
-    throw GraphBreak(fmt::format("{}: the op gives {}[{}], the library {}", function.name, name_of(type.dtype), fmt::join(x_symbols.values(type.shape), ", "),
+  const ir::Type& type = graph_.type(value);
+  if (spec.dtype != type.dtype || spec.shape != symbols_.values(type.shape))
+    throw GraphBreak(fmt::format("{}: the op gives {}[{}], the library {}", function.name, name_of(type.dtype), fmt::join(symbols_.values(type.shape), ", "),
                                  spec.describe()));
   // The twin of a scalar is an array; these methods of a scalar give a scalar.
-  const bool of_scalar = operands.size() == 1 && x_stand_ins[operands.front()].kind == TensorKind::scalar;
+  const bool of_scalar = operands.size() == 1 && stand_ins_[operands.front()].kind == TensorKind::scalar;
   if (of_scalar && (function.name == "numpy.ndarray.copy" || function.name == "numpy.ndarray.astype")) set_result_type(spec, function, true);
   const TwinPlace place = place_of_twin(twin);
-  const auto storage = spec.kind == TensorKind::scalar ? std::nullopt : x_stand_ins.storage_at(place);
+  const auto storage = spec.kind == TensorKind::scalar ? std::nullopt : stand_ins_.storage_at(place);
   if (!storage) {
     const Index index = add_fresh(spec.kind, value, spec);
-    if (spec.kind != TensorKind::scalar) x_stand_ins.adopt_twin(index, twin);
-    return x_stand_ins[index].object;
+    if (spec.kind != TensorKind::scalar) stand_ins_.adopt_twin(index, twin);
+    return stand_ins_[index].object;
   }
   StandIn view = stand_in_of(spec, value);
-  if (x_stand_ins[x_stand_ins.owner_of(*storage)].dtype != spec.dtype) return x_stand_ins[x_stand_ins.add_reinterpreted(std::move(view), *storage)].object;
+  if (stand_ins_[stand_ins_.owner_of(*storage)].dtype != spec.dtype) return stand_ins_[stand_ins_.add_reinterpreted(std::move(view), *storage)].object;
   view.writeable = spec.writeable;
   view.storage = *storage;
-  view.offset = x_stand_ins.offset_in(*storage, place);
+  view.offset = stand_ins_.offset_in(*storage, place);
   view.twin = Ref::borrow(twin);
   view.counts_apart = function.name == "torch.Tensor.data";
   view.detached = view.counts_apart || function.name == "torch.Tensor.detach";
   find_viewed(view, operands);
-  return x_stand_ins[x_stand_ins.add_view(std::move(view))].object;
+  return stand_ins_[stand_ins_.add_view(std::move(view))].object;
 }
 
 /// Finds what a view was made of, and how.
 void TensorRecorder::find_viewed(StandIn& view, std::span<const Index> operands) {
-  Index viewed = x_stand_ins.owner_of(view.storage);
+  Index viewed = stand_ins_.owner_of(view.storage);
   for (Index operand : operands) {
-    if (x_stand_ins[operand].storage != view.storage) continue;
+    if (stand_ins_[operand].storage != view.storage) continue;
     viewed = operand;
-    view.path = find_view_path(x_graph, x_present.of(operand), view.value);
+    view.path = find_view_path(graph_, present_.of(operand), view.value);
     if (view.path) break;
   }
   view.viewed = viewed;
-  view.version = x_stand_ins.storage_of(viewed).version;
-  view.counts_apart |= x_stand_ins[viewed].counts_apart;
-  view.detached |= x_stand_ins[viewed].detached;
-  view.requires_grad = x_stand_ins[viewed].requires_grad && !view.detached;  // whatever the grad mode: torch says so of views
+  view.version = stand_ins_.storage_of(viewed).version;
+  view.counts_apart |= stand_ins_[viewed].counts_apart;
+  view.detached |= stand_ins_[viewed].detached;
+  view.requires_grad = stand_ins_[viewed].requires_grad && !view.detached;  // whatever the grad mode: torch says so of views
 }
 
 void TensorRecorder::trace(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, const Ref& result,
                            std::size_t first_node) {
-  x_op_names.push_back(function.name);
+  op_names_.push_back(function.name);
   TracedCall call;
   call.callable = Ref::borrow(callable);
   call.args = Ref::borrow(args);
   call.kwargs = Ref::borrow(kwargs);
   call.result = result;
-  x_trace.calls.push_back(std::move(call));
-  x_places.push_back({Ref::borrow(reinterpret_cast<PyObject*>(position.code)), position.byte_offset, first_node, x_graph.nodes().size(), x_trace.calls.size() - 1});
-  name_results(x_graph, first_node, function.name);
+  trace_.calls.push_back(std::move(call));
+  places_.push_back({Ref::borrow(reinterpret_cast<PyObject*>(position.code)), position.byte_offset, first_node, graph_.nodes().size(), trace_.calls.size() - 1});
+  name_results(graph_, first_node, function.name);
 }
 
 }  // namespace tenon::python

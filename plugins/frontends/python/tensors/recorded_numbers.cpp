@@ -10,13 +10,13 @@
 namespace tenon::python {
 
 Ref TensorRecorder::number(PyObject* object, SourceId source, GuardSet& guards) {
-  if (!x_symbols.dynamic()) return {};
+  if (!symbols_.dynamic()) return {};
   if (PyFloat_CheckExact(object)) return float_input(object, source, guards);
   int overflow = 0;
   const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
   if (overflow) return {};
   const bool argument = guards.sources()[source].kind == SourceKind::argument;
-  const ir::Dim dim = x_symbols.number({NumberSource::Kind::integer, source, 0, guards.sources().describe(source)}, value, argument);
+  const ir::Dim dim = symbols_.number({NumberSource::Kind::integer, source, 0, guards.sources().describe(source)}, value, argument);
   if (dim.is_constant()) return {};
   guards.add(GuardKind::type_is, source, reinterpret_cast<PyObject*>(&PyLong_Type));
   return make_integer(dim);
@@ -28,7 +28,7 @@ Ref TensorRecorder::plain_number(PyObject* number) {
 }
 
 Ref TensorRecorder::length(PyObject* stand_in) {
-  const ir::Shape& shape = x_graph.type(x_stand_ins[x_stand_ins.require(stand_in)].value).shape;
+  const ir::Shape& shape = graph_.type(stand_ins_[stand_ins_.require(stand_in)].value).shape;
   return shape.empty() || shape.front().is_constant() ? Ref() : make_integer(shape.front());
 }
 
@@ -41,9 +41,9 @@ Ref TensorRecorder::size_tuple(ops::Flavour flavour, std::span<const ir::Dim> sh
 }
 
 std::optional<Ref> TensorRecorder::answer_size(std::string_view name, const StandIn& self, PyObject* args, PyObject* kwargs) {
-  const ir::Shape& shape = x_graph.type(self.value).shape;
+  const ir::Shape& shape = graph_.type(self.value).shape;
   if (std::ranges::all_of(shape, [](const ir::Dim& d) { return d.is_constant(); })) return std::nullopt;
-  x_symbols.values(shape);  // breaks for one that depends on data
+  symbols_.values(shape);  // breaks for one that depends on data
   const bool torch = self.kind == TensorKind::torch;
   const bool plain = PyTuple_GET_SIZE(args) == 1 && (!kwargs || PyDict_GET_SIZE(kwargs) == 0);
   if (plain && (name == "shape" || (torch && name == "size"))) return size_tuple(torch ? ops::Flavour::torch : ops::Flavour::numpy, shape);
@@ -61,26 +61,26 @@ std::optional<Ref> TensorRecorder::answer_size(std::string_view name, const Stan
 /// What is asked depends on sizes in a way that is not followed: they are constants.
 void TensorRecorder::fix_sizes(std::span<const Index> operands) {
   for (Index index : operands)
-    for (const ir::Dim& dim : x_graph.type(x_stand_ins[index].value).shape)
-      if (!dim.is_constant()) x_symbols.specialise(dim, "metadata that depends on it is read");
+    for (const ir::Dim& dim : graph_.type(stand_ins_[index].value).shape)
+      if (!dim.is_constant()) symbols_.specialise(dim, "metadata that depends on it is read");
 }
 
 /// What is written back goes by the sizes of the capture: in a capture to come they are constants.
 void TensorRecorder::fix_inputs() {
-  for (Index index : x_inputs)
-    for (const ir::Dim& dim : x_graph.type(x_stand_ins[index].value).shape) x_symbols.constant(dim);
+  for (Index index : inputs_)
+    for (const ir::Dim& dim : graph_.type(stand_ins_[index].value).shape) symbols_.constant(dim);
 }
 
 /// The types of an opaque call's results are known for the present sizes and arguments: in a capture to come they are constants.
 void TensorRecorder::fix_numbers_of_opaque_call(std::span<const Index> operands, PyObject* args, PyObject* kwargs) {
   for (Index index : operands)
-    for (const ir::Dim& dim : x_graph.type(x_stand_ins[index].value).shape) x_symbols.constant(dim);
+    for (const ir::Dim& dim : graph_.type(stand_ins_[index].value).shape) symbols_.constant(dim);
   fix_numbers_in(args);
   if (kwargs) fix_numbers_in(kwargs);
 }
 
 void TensorRecorder::fix_numbers_in(PyObject* object) {
-  if (is_symbolic_int(object)) x_symbols.constant(*integer_of(object));
+  if (is_symbolic_int(object)) symbols_.constant(*integer_of(object));
   if (is_symbolic_scalar(object)) need_scalar(scalar_of(object), "a call that the library makes itself");
   if (PyDict_Check(object)) {
     PyObject *key = nullptr, *value = nullptr;
@@ -97,10 +97,10 @@ void TensorRecorder::fix_numbers_in(PyObject* object) {
 /// A size of 0 behaves in a way of its own (strides, reductions of nothing): results keep to the side that the present sizes are on.
 void TensorRecorder::require_positive(std::span<const ir::ValueId> values) {
   for (ir::ValueId value : values)
-    for (const ir::Dim& dim : x_graph.type(value).shape)
-      if (!dim.is_constant() && x_symbols.is_known(dim)) {
-        if (x_symbols.value(dim) > 0) x_symbols.decide(guards::Relation::Operator::less_equal, 1, dim);
-        else x_symbols.specialise(dim, "a size of 0 is special");
+    for (const ir::Dim& dim : graph_.type(value).shape)
+      if (!dim.is_constant() && symbols_.is_known(dim)) {
+        if (symbols_.value(dim) > 0) symbols_.decide(guards::Relation::Operator::less_equal, 1, dim);
+        else symbols_.specialise(dim, "a size of 0 is special");
       }
 }
 

@@ -15,13 +15,13 @@
 namespace tenon::python {
 
 std::uint32_t TensorRecorder::output(PyObject* stand_in) {
-  for (std::uint32_t i = 0; i < x_outputs.size(); ++i)
-    if (x_outputs[i].is(stand_in)) return i;
-  if (is_symbolic_int(stand_in)) x_symbols.compute(*integer_of(stand_in));
-  else if (!is_symbolic_scalar(stand_in) && x_stand_ins[x_stand_ins.require(stand_in)].counts_apart)
+  for (std::uint32_t i = 0; i < outputs_.size(); ++i)
+    if (outputs_[i].is(stand_in)) return i;
+  if (is_symbolic_int(stand_in)) symbols_.compute(*integer_of(stand_in));
+  else if (!is_symbolic_scalar(stand_in) && stand_ins_[stand_ins_.require(stand_in)].counts_apart)
     throw Unbuildable(stand_in, "a tensor read as `.data`, whose writes torch counts apart, leaves the graph");
-  x_outputs.push_back(Ref::borrow(stand_in));
-  return static_cast<std::uint32_t>(x_outputs.size() - 1);
+  outputs_.push_back(Ref::borrow(stand_in));
+  return static_cast<std::uint32_t>(outputs_.size() - 1);
 }
 
 namespace {
@@ -55,22 +55,22 @@ void settle_unit_strides(ViewLayout& layout, const ir::Shape& shape, std::span<c
 
 /// A view among varying sizes: where its layout cannot be followed the sizes are constants, in a capture to come.
 void TensorRecorder::vary_view(TensorOutput& output, const StandIn& view, const StandIn& base) {
-  const ir::Type &type = x_graph.type(view.value), &base_type = x_graph.type(base.value);
+  const ir::Type &type = graph_.type(view.value), &base_type = graph_.type(base.value);
   const auto varies = [](const ir::Shape& shape) { return std::ranges::any_of(shape, [](const ir::Dim& d) { return !d.is_constant(); }); };
   if (!varies(type.shape) && !varies(base_type.shape)) return;
   const bool plain = base.input || row_major(base.shape) == base.strides;
-  auto layout = plain ? layout_of_view(x_graph, base.value, base_type.resolved_strides(), view.value) : std::nullopt;
+  auto layout = plain ? layout_of_view(graph_, base.value, base_type.resolved_strides(), view.value) : std::nullopt;
   if (layout) settle_unit_strides(*layout, type.shape, view.strides);
-  if (layout && x_symbols.values(layout->strides) == view.strides && x_symbols.value(layout->offset) == view.offset - base.offset) {
+  if (layout && symbols_.values(layout->strides) == view.strides && symbols_.value(layout->offset) == view.offset - base.offset) {
     output.varying_shape = type.shape;
     output.varying_strides = layout->strides;
     output.varying_offset = layout->offset;
-    for (const ir::Dim& dim : layout->strides) x_symbols.compute(dim);
-    x_symbols.compute(layout->offset);
+    for (const ir::Dim& dim : layout->strides) symbols_.compute(dim);
+    symbols_.compute(layout->offset);
     return;
   }
   for (const ir::Shape* shape : {&type.shape, &base_type.shape})
-    for (const ir::Dim& dim : *shape) x_symbols.constant(dim);
+    for (const ir::Dim& dim : *shape) symbols_.constant(dim);
 }
 
 std::uint32_t TensorRecorder::number_output(PyObject* number, CapturedGraph& captured) {
@@ -82,39 +82,39 @@ std::uint32_t TensorRecorder::number_output(PyObject* number, CapturedGraph& cap
 }
 
 std::uint32_t TensorRecorder::fresh_output(Index index, CapturedGraph& captured) {
-  if (auto made = x_made.find(index); made != x_made.end()) return made->second;
-  const StandIn& s = x_stand_ins[index];
+  if (auto made = made_.find(index); made != made_.end()) return made->second;
+  const StandIn& s = stand_ins_[index];
   TensorOutput output;
   output.kind = TensorOutput::Kind::fresh;
   output.tensor = s.kind;
-  output.index = static_cast<std::uint32_t>(x_graph.outputs().size());
-  output.value = x_present.of(index);
+  output.index = static_cast<std::uint32_t>(graph_.outputs().size());
+  output.value = present_.of(index);
   output.dtype = s.dtype;
   output.shape = s.shape;
   output.strides = s.strides;
-  output.writes = x_stand_ins.storage_of(index).writes;
-  vary(output, x_graph.type(s.value).shape);
-  x_graph.add_output({output.value, ir::OutputKind::result, {}});
-  x_trace.outputs.push_back(s.object);
+  output.writes = stand_ins_.storage_of(index).writes;
+  vary(output, graph_.type(s.value).shape);
+  graph_.add_output({output.value, ir::OutputKind::result, {}});
+  trace_.outputs.push_back(s.object);
   captured.tensors.push_back(std::move(output));
   const auto slot = static_cast<std::uint32_t>(captured.tensors.size() - 1);
-  x_made.emplace(index, slot);
+  made_.emplace(index, slot);
   return slot;
 }
 
 void TensorRecorder::check_reinterpreted(Index index) const {
-  if (!x_stand_ins.storage_of(index).reinterprets) return;
-  const std::uint32_t memory = x_stand_ins.memory_of(index), own = x_stand_ins[index].storage;
-  bool shared = x_stand_ins[x_stand_ins.owner_of(memory)].input.has_value();
-  for (const Ref& output : x_outputs)
-    if (const auto other = x_stand_ins.find(output.get())) shared |= x_stand_ins[*other].storage != own && x_stand_ins.memory_of(*other) == memory;
+  if (!stand_ins_.storage_of(index).reinterprets) return;
+  const std::uint32_t memory = stand_ins_.memory_of(index), own = stand_ins_[index].storage;
+  bool shared = stand_ins_[stand_ins_.owner_of(memory)].input.has_value();
+  for (const Ref& output : outputs_)
+    if (const auto other = stand_ins_.find(output.get())) shared |= stand_ins_[*other].storage != own && stand_ins_.memory_of(*other) == memory;
   if (shared) throw GraphBreak("a result that views another tensor's memory under another dtype");
 }
 
 /// None for a view of written memory that is no chain of views: as an object it can be made, as a value of the graph it cannot.
 ir::ValueId TensorRecorder::value_of_view(Index index) {
   try {
-    return x_present.of(index);
+    return present_.of(index);
   } catch (const GraphBreak&) {
     return {};
   }
@@ -122,14 +122,14 @@ ir::ValueId TensorRecorder::value_of_view(Index index) {
 
 std::uint32_t TensorRecorder::tensor_output(Index index, CapturedGraph& captured) {
   check_reinterpreted(index);
-  const StandIn& s = x_stand_ins[index];
-  const Index first = x_stand_ins.owner(index);
-  const StandIn& base = x_stand_ins[first];
+  const StandIn& s = stand_ins_[index];
+  const Index first = stand_ins_.owner(index);
+  const StandIn& base = stand_ins_[first];
   if (first == index && !s.input) {
     if (memory_order(s.shape, s.strides).empty() && !s.shape.empty() && !is_row_major(s.shape, s.strides)) throw GraphBreak("a result whose strides leave gaps");
     return fresh_output(index, captured);
   }
-  if (auto made = x_made.find(index); made != x_made.end()) return made->second;
+  if (auto made = made_.find(index); made != made_.end()) return made->second;
   TensorOutput output;
   output.tensor = s.kind;
   output.value = value_of_view(index);
@@ -144,20 +144,20 @@ std::uint32_t TensorRecorder::tensor_output(Index index, CapturedGraph& captured
   output.index = base.input ? *base.input : fresh_output(first, captured);
   captured.tensors.push_back(std::move(output));
   const auto slot = static_cast<std::uint32_t>(captured.tensors.size() - 1);
-  x_made.emplace(index, slot);
+  made_.emplace(index, slot);
   return slot;
 }
 
 /// Every input whose memory was written becomes an update.
 void TensorRecorder::add_updates(CapturedGraph& captured) {
-  for (std::uint32_t input = 0; input < x_inputs.size(); ++input) {
-    const Storage& storage = x_stand_ins.storage_of(x_inputs[input]);
+  for (std::uint32_t input = 0; input < inputs_.size(); ++input) {
+    const Storage& storage = stand_ins_.storage_of(inputs_[input]);
     if (storage.version == 0 && storage.writes == 0) continue;
     TensorUpdate update{input, std::nullopt, storage.writes};
-    const ir::ValueId value = x_present.of(x_inputs[input]), before = x_graph.inputs()[input];
+    const ir::ValueId value = present_.of(inputs_[input]), before = graph_.inputs()[input];
     if (!(value == before)) {
-      update.output = static_cast<std::uint32_t>(x_graph.outputs().size());
-      x_graph.add_output({value, ir::OutputKind::update, before});
+      update.output = static_cast<std::uint32_t>(graph_.outputs().size());
+      graph_.add_output({value, ir::OutputKind::update, before});
     }
     captured.updates.push_back(update);
   }
@@ -166,45 +166,45 @@ void TensorRecorder::add_updates(CapturedGraph& captured) {
 /// The calls as traced write into their arguments: those that are inputs of the graph are copied first.
 void TensorRecorder::name_copies(CapturedGraph& captured) {
   for (const TensorUpdate& update : captured.updates) {
-    const StandIn& s = x_stand_ins[x_inputs[update.input]];
+    const StandIn& s = stand_ins_[inputs_[update.input]];
     const bool dense = is_row_major(s.shape, s.strides) || !memory_order(s.shape, s.strides).empty();
     Ref key = checked(PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type)));
-    x_trace.types[key.get()] = x_trace.types[s.object.get()];
-    x_trace.inputs[update.input] = key;
-    x_trace.copies.push_back({update.input, update.output.has_value(), dense ? copying_function(s.kind) : function_that_keeps_strides(), s.object});
+    trace_.types[key.get()] = trace_.types[s.object.get()];
+    trace_.inputs[update.input] = key;
+    trace_.copies.push_back({update.input, update.output.has_value(), dense ? copying_function(s.kind) : function_that_keeps_strides(), s.object});
   }
 }
 
 void TensorRecorder::resolve_places() {
-  for (const Place& place : x_places) {
+  for (const Place& place : places_) {
     if (!place.code) continue;
     const ir::Location location = source_location(reinterpret_cast<PyCodeObject*>(place.code.get()), place.byte_offset);
-    for (std::size_t i = place.first_node; i < place.last_node; ++i) x_graph.mutable_node(x_graph.nodes()[i]).location = location;
-    x_trace.calls[place.call].location = location;
+    for (std::size_t i = place.first_node; i < place.last_node; ++i) graph_.mutable_node(graph_.nodes()[i]).location = location;
+    trace_.calls[place.call].location = location;
   }
 }
 
 CapturedGraph TensorRecorder::finish() {
   resolve_places();
   CapturedGraph captured;
-  for (const Ref& output : x_outputs) {
+  for (const Ref& output : outputs_) {
     PyObject* object = output.get();
     if (is_symbolic_int(object)) captured.outputs.push_back(number_output(object, captured));
     else if (is_symbolic_scalar(object)) captured.outputs.push_back(scalar_output(scalar_of(object), object, captured));
-    else captured.outputs.push_back(tensor_output(x_stand_ins.require(object), captured));
+    else captured.outputs.push_back(tensor_output(stand_ins_.require(object), captured));
   }
   add_updates(captured);
   if (!captured.updates.empty()) fix_inputs();
-  captured.numbers = x_symbols.guard();
-  for (Index index : x_inputs) x_trace.inputs.push_back(x_stand_ins[index].object);
-  for (const StandIn& s : x_stand_ins) x_trace.types[s.object.get()] = ir::print_type(x_graph, x_graph.type(s.value));
+  captured.numbers = symbols_.guard();
+  for (Index index : inputs_) trace_.inputs.push_back(stand_ins_[index].object);
+  for (const StandIn& s : stand_ins_) trace_.types[s.object.get()] = ir::print_type(graph_, graph_.type(s.value));
   name_copies(captured);
-  captured.inputs = std::move(x_input_specs);
-  captured.graph = std::move(x_graph);
-  captured.opaque_calls = std::move(x_opaque_calls);
-  captured.trace = std::move(x_trace);
-  captured.takes_random_numbers = x_random_token.has_value();
-  captured.op_names = std::move(x_op_names);
+  captured.inputs = std::move(input_specs_);
+  captured.graph = std::move(graph_);
+  captured.opaque_calls = std::move(opaque_calls_);
+  captured.trace = std::move(trace_);
+  captured.takes_random_numbers = random_token_.has_value();
+  captured.op_names = std::move(op_names_);
   return captured;
 }
 

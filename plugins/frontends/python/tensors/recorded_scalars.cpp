@@ -36,7 +36,7 @@ ir::ValueId nonzero(ops::NodeBuilder& b, ir::ValueId number) {
 
 void TensorRecorder::need_scalar(const ScalarValue& scalar, const char* use) {
   if (!scalar.of_data)
-    for (const std::string& root : scalar.roots) x_symbols.fix(root);
+    for (const std::string& root : scalar.roots) symbols_.fix(root);
   throw GraphBreak(fmt::format("{} of a number that the graph computes needs its value while the program runs", use),
                    "keep the decision in the graph: torch.where, or tenon.cond");
 }
@@ -47,7 +47,7 @@ Ref TensorRecorder::scalar_arithmetic(const char* op, PyObject* a, PyObject* b) 
     if (!is_symbolic_scalar(object)) {
       const auto number = plain_float(object);
       if (!number) need_scalar(scalar_of(object == a ? b : a), "arithmetic with such an integer");
-      return x_builder.literal(*number);
+      return builder_.literal(*number);
     }
     const ScalarValue& scalar = scalar_of(object);
     if (scalar.integral) need_scalar(scalar, "arithmetic");  // ints have no limit
@@ -58,38 +58,38 @@ Ref TensorRecorder::scalar_arithmetic(const char* op, PyObject* a, PyObject* b) 
   };
   const bool divides = std::string_view(op) == "div";
   if (divides && !is_symbolic_scalar(b) && plain_float(b).value_or(0) == 0) need_scalar(scalar_of(a), "a division by zero");
-  const ir::ValueId x = operand(a), y = divides && is_symbolic_scalar(b) ? nonzero(x_builder, operand(b)) : operand(b);
-  result.value = x_builder.one(op, {x, y});
+  const ir::ValueId x = operand(a), y = divides && is_symbolic_scalar(b) ? nonzero(builder_, operand(b)) : operand(b);
+  result.value = builder_.one(op, {x, y});
   return make_symbolic_scalar(std::move(result));
 }
 
 /// `item()`, `float()`, `int()` of a tensor or array of one element, where Python's number is the element itself.
 Ref TensorRecorder::number_of(PyObject* stand_in, PyTypeObject* type) {
-  if (!x_symbols.dynamic()) return {};
-  const Index index = x_stand_ins.require(stand_in);
-  const StandIn& s = x_stand_ins[index];
-  const ir::ValueId value = x_present.of(index);
-  const bool one = std::ranges::all_of(x_graph.type(value).shape, [](const ir::Dim& d) { return d == ir::Dim(1); });
+  if (!symbols_.dynamic()) return {};
+  const Index index = stand_ins_.require(stand_in);
+  const StandIn& s = stand_ins_[index];
+  const ir::ValueId value = present_.of(index);
+  const bool one = std::ranges::all_of(graph_.type(value).shape, [](const ir::Dim& d) { return d == ir::Dim(1); });
   const bool integral = !is_float(s.dtype);
   if (!one || is_bool(s.dtype) || is_complex(s.dtype) || (type == &PyLong_Type && !integral)) return {};
   const bool as_int = integral && type != &PyFloat_Type;
-  const ir::ValueId element = x_graph.type(value).shape.empty() ? value : x_builder.one("reshape", {value}, {{"shape", ir::Shape{}}});
-  return make_symbolic_scalar({x_builder.cast(element, as_int ? DType::i64 : DType::f64), as_int, {}, true});
+  const ir::ValueId element = graph_.type(value).shape.empty() ? value : builder_.one("reshape", {value}, {{"shape", ir::Shape{}}});
+  return make_symbolic_scalar({builder_.cast(element, as_int ? DType::i64 : DType::f64), as_int, {}, true});
 }
 
 /// The scalar as an operand: weak in promotion, so it takes the dtype that the tensors beside it decide.
 ir::ValueId TensorRecorder::weak_operand(const ScalarValue& scalar, ops::Flavour flavour, std::span<const Index> tensors) {
   std::vector<ops::PromotionOperand> operands;
-  for (Index index : tensors) operands.push_back({x_stand_ins[index].dtype, false, x_stand_ins[index].shape.empty()});
+  for (Index index : tensors) operands.push_back({stand_ins_[index].dtype, false, stand_ins_[index].shape.empty()});
   if (operands.empty()) need_scalar(scalar, "an operation without tensors");
   operands.push_back({scalar.integral ? DType::i64 : DType::f64, true, true});
   const TorchLibrary* torch = known_torch_library();
-  const DType default_float = torch ? torch->dtype_of_scalar_type(static_cast<std::uint8_t>(x_state.default_dtype)).value_or(DType::f32) : DType::f32;
+  const DType default_float = torch ? torch->dtype_of_scalar_type(static_cast<std::uint8_t>(state_.default_dtype)).value_or(DType::f32) : DType::f32;
   const DType common = ops::promote(flavour, operands, default_float);
   // In narrower types eager execution keeps the number's own precision, or refuses numbers that do not fit.
   const bool wide = common == DType::f32 || common == DType::f64 || common == DType::i64;
   if (!wide) need_scalar(scalar, fmt::format("an operation in {}", name_of(common)).c_str());
-  return x_builder.cast(scalar.value, common);
+  return builder_.cast(scalar.value, common);
 }
 
 std::uint32_t TensorRecorder::scalar_output(const ScalarValue& scalar, PyObject* object, CapturedGraph& captured) {
@@ -97,10 +97,10 @@ std::uint32_t TensorRecorder::scalar_output(const ScalarValue& scalar, PyObject*
   output.kind = TensorOutput::Kind::fresh;
   output.tensor = TensorKind::scalar;
   output.plain_number = true;
-  output.index = static_cast<std::uint32_t>(x_graph.outputs().size());
+  output.index = static_cast<std::uint32_t>(graph_.outputs().size());
   output.dtype = scalar.integral ? DType::i64 : DType::f64;
-  x_graph.add_output({scalar.value, ir::OutputKind::result, {}});
-  x_trace.outputs.push_back(Ref::borrow(object));
+  graph_.add_output({scalar.value, ir::OutputKind::result, {}});
+  trace_.outputs.push_back(Ref::borrow(object));
   captured.tensors.push_back(std::move(output));
   return static_cast<std::uint32_t>(captured.tensors.size() - 1);
 }

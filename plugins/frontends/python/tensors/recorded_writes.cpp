@@ -84,14 +84,14 @@ std::optional<TensorRecorder::WritingCall> TensorRecorder::as_writing_call(PyObj
 
 Ref TensorRecorder::record_write(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, const WritingCall& call) {
   if (function.reshapes) throw GraphBreak(fmt::format("{} changes the shape or storage of a tensor in place", function.name));
-  const auto target = x_stand_ins.find(call.target.get());
+  const auto target = stand_ins_.find(call.target.get());
   if (!target) throw GraphBreak(fmt::format("{} writes into a tensor that is none of the program's", function.name));
-  const std::size_t first_node = x_graph.nodes().size();
+  const std::size_t first_node = graph_.nodes().size();
   const bool item = is_method(function, "__setitem__");
   if (!item || !write_part(function, *target, PyTuple_GET_ITEM(args, 1), PyTuple_GET_ITEM(args, 2))) {
     require_writable(*target);
-    require_apart(function, *target, x_stand_ins.among(item ? checked(PyTuple_GetSlice(args, 1, 3)).get() : args, kwargs), item);
-    x_present.write(*target, new_value(callable, function, *target, call));
+    require_apart(function, *target, stand_ins_.among(item ? checked(PyTuple_GetSlice(args, 1, 3)).get() : args, kwargs), item);
+    present_.write(*target, new_value(callable, function, *target, call));
   }
   note_write(*target);
   const bool gives_nothing = item || (function.flavour == ops::Flavour::numpy && call.kind == WritingCall::Kind::itself);
@@ -102,19 +102,19 @@ Ref TensorRecorder::record_write(PyObject* callable, const ForeignFunction& func
 
 /// x[index] = value where x[index] is a view: writes the view. False where it is none.
 bool TensorRecorder::write_part(const ForeignFunction& function, Index whole, PyObject* index, PyObject* value) {
-  if (!x_stand_ins.among(index, nullptr).empty()) return false;
-  PyObject* owner = x_stand_ins[whole].kind == TensorKind::torch ? torch_library()->tensor.get() : reinterpret_cast<PyObject*>(&PyArray_Type);
+  if (!stand_ins_.among(index, nullptr).empty()) return false;
+  PyObject* owner = stand_ins_[whole].kind == TensorKind::torch ? torch_library()->tensor.get() : reinterpret_cast<PyObject*>(&PyArray_Type);
   Ref get_item = checked(PyObject_GetAttrString(owner, "__getitem__"));
   const ForeignFunction& reading = foreign_function(get_item.get());
-  Ref arguments = checked(PyTuple_Pack(2, x_stand_ins[whole].object.get(), index));
+  Ref arguments = checked(PyTuple_Pack(2, stand_ins_[whole].object.get(), index));
   Ref answer = wrap_like_twins(get_item.get(), reading, build(reading, arguments.get(), nullptr), arguments.get(), nullptr);
-  const Index part = x_stand_ins.require(answer.get());
-  if (x_stand_ins[part].storage != x_stand_ins[whole].storage) return false;
+  const Index part = stand_ins_.require(answer.get());
+  if (stand_ins_[part].storage != stand_ins_[whole].storage) return false;
   require_writable(whole);
   require_writable(part);
-  if (auto given = x_stand_ins.find(value)) {
+  if (auto given = stand_ins_.find(value)) {
     if (same_places(part, *given)) {  // x[i] += y ends by storing what is there already
-      ++x_stand_ins.storage_of(whole).writes;
+      ++stand_ins_.storage_of(whole).writes;
       return true;
     }
     const Index given_index = *given;
@@ -124,10 +124,10 @@ bool TensorRecorder::write_part(const ForeignFunction& function, Index whole, Py
   copy.name = function.flavour == ops::Flavour::torch ? "torch.Tensor.fill_" : "numpy.ndarray.fill";
   copy.flavour = function.flavour;
   const ValueOf values = [&](PyObject* o) { return value_of(o, function.flavour); };
-  copy.positional = {{x_present.of(part)}, foreign_argument(value, function.flavour, values)};
-  auto made = ops::call_foreign(x_builder, copy);
+  copy.positional = {{present_.of(part)}, foreign_argument(value, function.flavour, values)};
+  auto made = ops::call_foreign(builder_, copy);
   if (!made) throw GraphBreak(fmt::format("{}: {}", function.name, made.error().message));
-  x_present.write(part, made->front());
+  present_.write(part, made->front());
   return true;
 }
 
@@ -140,20 +140,20 @@ ir::ValueId TensorRecorder::new_value(PyObject* callable, const ForeignFunction&
     return value_by_opaque_call(callable, function, target, call.args.get(), call.kwargs.get());
   }
   if (built.values.size() != 1) throw GraphBreak(fmt::format("{} writes several tensors", function.name));
-  const StandIn& s = x_stand_ins[target];
+  const StandIn& s = stand_ins_[target];
   ir::ValueId value = built.values.front();
   const ir::Shape shape(s.shape.begin(), s.shape.end());
-  const ir::Type& type = x_graph.type(value);
+  const ir::Type& type = graph_.type(value);
   if (!can_cast_to_output(type.dtype, s.dtype, function.ufunc)) throw GraphBreak(fmt::format("{} into a tensor of another dtype than its result", function.name));
   if (type.shape != shape) throw GraphBreak(fmt::format("{} into a tensor of another shape than its result", function.name));
-  return x_builder.cast(value, s.dtype);
+  return builder_.cast(value, s.dtype);
 }
 
 /// The argument that a call writes, by the value that it had; no other argument may share its memory.
 TensorRecorder::Index TensorRecorder::written_operand(const ForeignFunction& function, ir::ValueId before, std::span<const Index> operands) {
   std::optional<Index> target;
   for (Index index : operands) {
-    if (!(x_present.of(index) == before)) continue;
+    if (!(present_.of(index) == before)) continue;
     if (target) throw GraphBreak(fmt::format("{} writes a tensor that is given twice", function.name));
     target = index;
   }
@@ -169,61 +169,61 @@ void TensorRecorder::record_writes_beside(const ForeignFunction& function, std::
   std::vector<Index> targets;
   for (const ops::ForeignWrite& write : writes) targets.push_back(written_operand(function, write.before, operands));
   for (std::size_t i = 0; i < writes.size(); ++i) {
-    const StandIn& s = x_stand_ins[targets[i]];
-    if (x_graph.type(writes[i].after).shape != ir::Shape(s.shape.begin(), s.shape.end()))
+    const StandIn& s = stand_ins_[targets[i]];
+    if (graph_.type(writes[i].after).shape != ir::Shape(s.shape.begin(), s.shape.end()))
       throw GraphBreak(fmt::format("{} into a tensor of another shape than its result", function.name));
-    x_present.write(targets[i], writes[i].after, writes[i].counted);
+    present_.write(targets[i], writes[i].after, writes[i].counted);
     note_write(targets[i]);
   }
 }
 
 bool TensorRecorder::same_places(Index a, Index b) const {
-  const StandIn &x = x_stand_ins[a], &y = x_stand_ins[b];
+  const StandIn &x = stand_ins_[a], &y = stand_ins_[b];
   return x.storage == y.storage && x.offset == y.offset && x.shape == y.shape && x.strides == y.strides && x.dtype == y.dtype;
 }
 
 void TensorRecorder::require_writable(Index index) const {
-  const StandIn& s = x_stand_ins[index];
+  const StandIn& s = stand_ins_[index];
   if (s.kind == TensorKind::scalar) throw GraphBreak("a write to a NumPy scalar");
   if (!s.writeable) throw GraphBreak("a write to a read-only array");
   if (s.counts_apart) throw GraphBreak("a write through `.data`, which torch does not count", "write to the tensor itself under torch.no_grad()");
-  if (x_stand_ins.is_reinterpreted(index)) throw GraphBreak("a write to memory that the program also views under another dtype");
+  if (stand_ins_.is_reinterpreted(index)) throw GraphBreak("a write to memory that the program also views under another dtype");
   if (may_overlap_itself(s.shape, s.strides)) throw GraphBreak("a write to a tensor whose elements share memory");
-  const StandIn& owner = x_stand_ins[x_stand_ins.owner(index)];
-  if (owner.input && x_input_specs[*owner.input].is_inference() && !torch_state().value_or(x_state).inference())
+  const StandIn& owner = stand_ins_[stand_ins_.owner(index)];
+  if (owner.input && input_specs_[*owner.input].is_inference() && !torch_state().value_or(state_).inference())
     throw GraphBreak("a write to an inference tensor outside of inference mode");
-  if (!x_stand_ins[index].path && x_stand_ins[index].viewed) throw GraphBreak("a write through a view of an uncommon kind");
+  if (!stand_ins_[index].path && stand_ins_[index].viewed) throw GraphBreak("a write through a view of an uncommon kind");
 }
 
 /// torch refuses operands that share a part of what is written; NumPy computes as if they were copies.
 void TensorRecorder::require_apart(const ForeignFunction& function, Index target, std::span<const Index> operands, bool all) const {
   if (function.flavour == ops::Flavour::numpy) return;
   const auto places = [&](Index i) {
-    const StandIn& s = x_stand_ins[i];
+    const StandIn& s = stand_ins_[i];
     const auto start = static_cast<std::uintptr_t>(1) << 40;  // any address: nothing is read
     return ElementPlaces{reinterpret_cast<const void*>(start + static_cast<std::uintptr_t>(s.offset * static_cast<std::int64_t>(size_of(s.dtype)))), size_of(s.dtype), s.shape, s.strides};
   };
   for (Index operand : operands) {
-    if ((!all && same_places(operand, target)) || x_stand_ins[operand].storage != x_stand_ins[target].storage) continue;
+    if ((!all && same_places(operand, target)) || stand_ins_[operand].storage != stand_ins_[target].storage) continue;
     if (may_share_memory(places(target), places(operand))) throw GraphBreak("an operation on a tensor that overlaps the one it writes");
   }
 }
 
 /// The places of a tensor that was there before the call.
 ElementPlaces TensorRecorder::places_of_input(std::uint32_t input) const {
-  const TensorSpec& spec = x_input_specs[input];
-  return {data_of(spec, x_input_objects[input].get(), nullptr), size_of(spec.dtype), spec.shape, spec.strides};
+  const TensorSpec& spec = input_specs_[input];
+  return {data_of(spec, input_objects_[input].get(), nullptr), size_of(spec.dtype), spec.shape, spec.strides};
 }
 
 /// A written input must not share memory with another one: their stand-ins do not.
 void TensorRecorder::note_write(Index index) {
-  const auto input = x_stand_ins[x_stand_ins.owner(index)].input;
+  const auto input = stand_ins_[stand_ins_.owner(index)].input;
   if (!input) return;
-  for (std::uint32_t other = 0; other < x_inputs.size(); ++other) require_inputs_apart(*input, other);
+  for (std::uint32_t other = 0; other < inputs_.size(); ++other) require_inputs_apart(*input, other);
 }
 
 void TensorRecorder::require_inputs_apart(std::uint32_t written, std::uint32_t other) const {
-  if (written == other || x_input_specs[other].kind == TensorKind::scalar) return;
+  if (written == other || input_specs_[other].kind == TensorKind::scalar) return;
   if (may_share_memory(places_of_input(written), places_of_input(other)))
     throw GraphBreak("a write to a tensor that shares memory with another input of the graph");
 }

@@ -42,8 +42,8 @@ Ref rebuilt(PyObject* sequence, const std::function<Ref(PyObject*)>& replace) {
 }
 
 std::optional<StandIns::Index> StandIns::find(PyObject* object) const {
-  auto found = x_by_object.find(object);
-  if (found == x_by_object.end()) return std::nullopt;
+  auto found = by_object_.find(object);
+  if (found == by_object_.end()) return std::nullopt;
   return found->second;
 }
 
@@ -74,29 +74,29 @@ std::vector<StandIns::Index> StandIns::among(PyObject* args, PyObject* kwargs) c
 
 StandIns::Index StandIns::add(StandIn stand_in) {
   stand_in.object = make_object(stand_in);
-  const auto index = static_cast<Index>(x_stand_ins.size());
-  x_by_object.emplace(stand_in.object.get(), index);
-  if (stand_in.twin) x_by_twin.emplace(stand_in.twin.get(), index);
-  x_stand_ins.push_back(std::move(stand_in));
+  const auto index = static_cast<Index>(stand_ins_.size());
+  by_object_.emplace(stand_in.object.get(), index);
+  if (stand_in.twin) by_twin_.emplace(stand_in.twin.get(), index);
+  stand_ins_.push_back(std::move(stand_in));
   return index;
 }
 
 StandIns::Index StandIns::add_owner(StandIn stand_in) {
-  stand_in.storage = static_cast<std::uint32_t>(x_storages.size());
+  stand_in.storage = static_cast<std::uint32_t>(storages_.size());
   const Index index = add(std::move(stand_in));
-  x_storages.push_back({.first = index});
+  storages_.push_back({.first = index});
   return index;
 }
 
 StandIns::Index StandIns::add_reinterpreted(StandIn stand_in, std::uint32_t storage) {
   const Index index = add_owner(std::move(stand_in));
-  storage_of(index).reinterprets = x_storages[storage].reinterprets.value_or(storage);
+  storage_of(index).reinterprets = storages_[storage].reinterprets.value_or(storage);
   return index;
 }
 
 bool StandIns::is_reinterpreted(Index index) const {
   const std::uint32_t memory = memory_of(index);
-  return storage_of(index).reinterprets || std::ranges::any_of(x_storages, [&](const Storage& s) { return s.reinterprets == memory; });
+  return storage_of(index).reinterprets || std::ranges::any_of(storages_, [&](const Storage& s) { return s.reinterprets == memory; });
 }
 
 StandIns::Index StandIns::add_view(StandIn stand_in) { return add(std::move(stand_in)); }
@@ -104,14 +104,14 @@ StandIns::Index StandIns::add_view(StandIn stand_in) { return add(std::move(stan
 // ---- twins
 
 void StandIns::place_storage(Index index) {
-  const StandIn& s = x_stand_ins[index];
+  const StandIn& s = stand_ins_[index];
   const TwinPlace place = place_of_twin(s.twin.get());
-  x_storages[s.storage].address = place.storage;
-  x_storages[s.storage].first_offset = place.offset;
+  storages_[s.storage].address = place.storage;
+  storages_[s.storage].first_offset = place.offset;
 }
 
 PyObject* StandIns::twin(Index index) {
-  StandIn& s = x_stand_ins[index];
+  StandIn& s = stand_ins_[index];
   if (!s.twin) {
     // A scalar's twin is a 0-d array: NumPy's descriptors take arrays only.
     const TensorKind kind = s.kind == TensorKind::scalar ? TensorKind::array : s.kind;
@@ -121,8 +121,8 @@ PyObject* StandIns::twin(Index index) {
 }
 
 void StandIns::adopt_twin(Index index, PyObject* twin) {
-  x_stand_ins[index].twin = Ref::borrow(twin);
-  x_by_twin.emplace(twin, index);
+  stand_ins_[index].twin = Ref::borrow(twin);
+  by_twin_.emplace(twin, index);
   place_storage(index);
 }
 
@@ -146,14 +146,14 @@ Ref StandIns::with_twins(PyObject* object) {
 }
 
 std::optional<StandIns::Index> StandIns::of_twin(PyObject* twin) const {
-  auto known = x_by_twin.find(twin);
-  if (known == x_by_twin.end()) return std::nullopt;
+  auto known = by_twin_.find(twin);
+  if (known == by_twin_.end()) return std::nullopt;
   return known->second;
 }
 
 std::optional<std::uint32_t> StandIns::storage_at(const TwinPlace& place) const {
-  for (std::uint32_t storage = 0; storage < x_storages.size(); ++storage)
-    if (x_storages[storage].address == place.storage && x_stand_ins[x_storages[storage].first].kind != TensorKind::scalar) return storage;
+  for (std::uint32_t storage = 0; storage < storages_.size(); ++storage)
+    if (storages_[storage].address == place.storage && stand_ins_[storages_[storage].first].kind != TensorKind::scalar) return storage;
   return std::nullopt;
 }
 

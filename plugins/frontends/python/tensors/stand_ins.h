@@ -55,16 +55,16 @@ class StandIns {
  public:
   using Index = std::uint32_t;
 
-  StandIn& operator[](Index index) { return x_stand_ins[index]; }
-  const StandIn& operator[](Index index) const { return x_stand_ins[index]; }
-  std::size_t size() const { return x_stand_ins.size(); }
-  auto begin() const { return x_stand_ins.begin(); }
-  auto end() const { return x_stand_ins.end(); }
-  const Storage& storage_of(Index index) const { return x_storages[x_stand_ins[index].storage]; }
-  Storage& storage_of(Index index) { return x_storages[x_stand_ins[index].storage]; }
+  StandIn& operator[](Index index) { return stand_ins_[index]; }
+  const StandIn& operator[](Index index) const { return stand_ins_[index]; }
+  std::size_t size() const { return stand_ins_.size(); }
+  auto begin() const { return stand_ins_.begin(); }
+  auto end() const { return stand_ins_.end(); }
+  const Storage& storage_of(Index index) const { return storages_[stand_ins_[index].storage]; }
+  Storage& storage_of(Index index) { return storages_[stand_ins_[index].storage]; }
   /// The stand-in that made the memory of this one.
   Index owner(Index index) const { return storage_of(index).first; }
-  Index owner_of(std::uint32_t storage) const { return x_storages[storage].first; }
+  Index owner_of(std::uint32_t storage) const { return storages_[storage].first; }
 
   std::optional<Index> find(PyObject* object) const;
   /// Throws GraphBreak for the stand-in of another capture.
@@ -80,7 +80,7 @@ class StandIns {
   /// Whether memory of this stand-in is known under several dtypes.
   bool is_reinterpreted(Index index) const;
   /// The storage whose memory it really is.
-  std::uint32_t memory_of(Index index) const { return storage_of(index).reinterprets.value_or(x_stand_ins[index].storage); }
+  std::uint32_t memory_of(Index index) const { return storage_of(index).reinterprets.value_or(stand_ins_[index].storage); }
   /// Makes the object of a stand-in whose `storage`, `offset` and `twin` are given.
   Index add_view(StandIn stand_in);
 
@@ -91,7 +91,7 @@ class StandIns {
   std::optional<Index> of_twin(PyObject* twin) const;
   /// The storage in which a twin lies.
   std::optional<std::uint32_t> storage_at(const TwinPlace& place) const;
-  std::int64_t offset_in(std::uint32_t storage, const TwinPlace& place) const { return place.offset - x_storages[storage].first_offset; }
+  std::int64_t offset_in(std::uint32_t storage, const TwinPlace& place) const { return place.offset - storages_[storage].first_offset; }
   /// Gives a stand-in that has a storage of its own the twin from which it was read.
   void adopt_twin(Index index, PyObject* twin);
 
@@ -100,10 +100,10 @@ class StandIns {
   void collect(PyObject* object, std::vector<Index>& found) const;
   void place_storage(Index index);
 
-  std::vector<StandIn> x_stand_ins;
-  std::vector<Storage> x_storages;
-  std::unordered_map<PyObject*, Index> x_by_object;
-  std::unordered_map<PyObject*, Index> x_by_twin;
+  std::vector<StandIn> stand_ins_;
+  std::vector<Storage> storages_;
+  std::unordered_map<PyObject*, Index> by_object_;
+  std::unordered_map<PyObject*, Index> by_twin_;
 };
 
 /// A new object with the items of `sequence` replaced: of the same type, named tuples included.

@@ -46,11 +46,11 @@ bool is_tensor(PyObject* object) {
 }  // namespace
 
 TensorRecorder::TensorRecorder(const TorchState& state, Numbers numbers)
-    : x_state(state), x_outer(t_active), x_builder(x_graph), x_symbols(x_graph, numbers.dynamic, numbers.history, numbers.facts) {
+    : state_(state), outer_(t_active), builder_(graph_), symbols_(graph_, numbers.dynamic, numbers.history, numbers.facts) {
   t_active = this;
 }
 
-TensorRecorder::~TensorRecorder() { t_active = x_outer; }
+TensorRecorder::~TensorRecorder() { t_active = outer_; }
 
 TensorRecorder& TensorRecorder::active() {
   if (!t_active) throw GraphBreak("a stand-in of a tensor was used after its capture had ended");
@@ -79,26 +79,26 @@ Ref TensorRecorder::input(PyObject* real, SourceId source, GuardSet& guards) {
   const std::string name = guards.sources().describe(source);
   const TorchLibrary* torch = known_torch_library();
   const bool parameter = torch && reinterpret_cast<PyObject*>(spec.type) == torch->parameter.get();
-  const ir::Type type = type_of_input(spec, name, source, x_symbols, guards.sources().from_argument(source) && !parameter);
-  StandIn stand_in = stand_in_of(spec, x_graph.add_input(type, graph_name(name)));
+  const ir::Type type = type_of_input(spec, name, source, symbols_, guards.sources().from_argument(source) && !parameter);
+  StandIn stand_in = stand_in_of(spec, graph_.add_input(type, graph_name(name)));
   stand_in.writeable = spec.writeable;
   stand_in.requires_grad = spec.requires_grad;
-  stand_in.input = static_cast<std::uint32_t>(x_inputs.size());
+  stand_in.input = static_cast<std::uint32_t>(inputs_.size());
   stand_in.source = source;
   guards.add_value_check(source, std::make_shared<TensorCheck>(spec));
   if (spec.kind != TensorKind::scalar) guards.add_distinct(source);
-  const Index index = x_stand_ins.add_owner(std::move(stand_in));
-  x_inputs.push_back(index);
-  x_input_specs.push_back(std::move(spec));
-  x_input_objects.push_back(Ref::borrow(real));
-  for (std::uint32_t other = 0; other + 1 < x_inputs.size(); ++other)
-    if (x_stand_ins.storage_of(x_inputs[other]).version > 0) require_inputs_apart(other, static_cast<std::uint32_t>(x_inputs.size() - 1));
-  return x_stand_ins[index].object;
+  const Index index = stand_ins_.add_owner(std::move(stand_in));
+  inputs_.push_back(index);
+  input_specs_.push_back(std::move(spec));
+  input_objects_.push_back(Ref::borrow(real));
+  for (std::uint32_t other = 0; other + 1 < inputs_.size(); ++other)
+    if (stand_ins_.storage_of(inputs_[other]).version > 0) require_inputs_apart(other, static_cast<std::uint32_t>(inputs_.size() - 1));
+  return stand_ins_[index].object;
 }
 
 PyTypeObject* TensorRecorder::apparent_type(PyObject* stand_in) {
   if (is_symbolic_scalar(stand_in)) return scalar_of(stand_in).integral ? &PyLong_Type : &PyFloat_Type;
-  return is_symbolic_int(stand_in) ? &PyLong_Type : x_stand_ins[x_stand_ins.require(stand_in)].type;
+  return is_symbolic_int(stand_in) ? &PyLong_Type : stand_ins_[stand_ins_.require(stand_in)].type;
 }
 
 /// A float that may vary: an input of the graph where it does.
@@ -106,37 +106,37 @@ Ref TensorRecorder::float_input(PyObject* object, SourceId source, GuardSet& gua
   const std::string name = guards.sources().describe(source);
   std::int64_t bits = 0;
   std::memcpy(&bits, &reinterpret_cast<PyFloatObject*>(object)->ob_fval, sizeof bits);
-  if (!x_symbols.varies(name, bits, guards.sources()[source].kind == SourceKind::argument)) return {};
-  if (const auto known = x_floats.find(source.value); known != x_floats.end()) return known->second;
+  if (!symbols_.varies(name, bits, guards.sources()[source].kind == SourceKind::argument)) return {};
+  if (const auto known = floats_.find(source.value); known != floats_.end()) return known->second;
   TensorSpec spec;
   spec.kind = TensorKind::scalar;
   spec.dtype = DType::f64;
   spec.type = &PyFloat_Type;
-  StandIn stand_in = stand_in_of(spec, x_graph.add_input(ir::Type::tensor(DType::f64, {}), graph_name(name)));
+  StandIn stand_in = stand_in_of(spec, graph_.add_input(ir::Type::tensor(DType::f64, {}), graph_name(name)));
   const ir::ValueId value = stand_in.value;
-  stand_in.input = static_cast<std::uint32_t>(x_inputs.size());
+  stand_in.input = static_cast<std::uint32_t>(inputs_.size());
   stand_in.source = source;
   guards.add_value_check(source, std::make_shared<TensorCheck>(spec));
-  x_inputs.push_back(x_stand_ins.add_owner(std::move(stand_in)));
-  x_input_specs.push_back(std::move(spec));
-  x_input_objects.push_back(Ref::borrow(object));
-  return x_floats.emplace(source.value, make_symbolic_scalar({value, false, {name}, false})).first->second;
+  inputs_.push_back(stand_ins_.add_owner(std::move(stand_in)));
+  input_specs_.push_back(std::move(spec));
+  input_objects_.push_back(Ref::borrow(object));
+  return floats_.emplace(source.value, make_symbolic_scalar({value, false, {name}, false})).first->second;
 }
 
 SourceId TensorRecorder::input_source(PyObject* stand_in) {
   if (is_symbolic_int(stand_in)) return {};
   if (is_symbolic_scalar(stand_in)) {
-    for (const auto& [source, scalar] : x_floats)
+    for (const auto& [source, scalar] : floats_)
       if (scalar.is(stand_in)) return SourceId{source};
     return {};
   }
-  return x_stand_ins[x_stand_ins.require(stand_in)].source;
+  return stand_ins_[stand_ins_.require(stand_in)].source;
 }
 
 TensorRecorder::Index TensorRecorder::add_fresh(TensorKind kind, ir::ValueId value, const TensorSpec& spec) {
   StandIn stand_in = stand_in_of(spec, value);
   stand_in.kind = kind;
-  return x_stand_ins.add_owner(std::move(stand_in));
+  return stand_ins_.add_owner(std::move(stand_in));
 }
 
 // ---- calls
@@ -161,13 +161,13 @@ Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
     case CallClass::same_elements: return record(callable, function, args, kwargs);
     case CallClass::metadata: return answer_metadata(callable, function, args, kwargs);
     case CallClass::data:
-      if (function.name.ends_with(".item") && PyTuple_GET_SIZE(args) == 1 && x_stand_ins.find(PyTuple_GET_ITEM(args, 0)))
+      if (function.name.ends_with(".item") && PyTuple_GET_SIZE(args) == 1 && stand_ins_.find(PyTuple_GET_ITEM(args, 0)))
         if (Ref number = number_of(PyTuple_GET_ITEM(args, 0), nullptr)) return number;
       throw GraphBreak(fmt::format("{} needs the elements of a tensor while the program runs", function.name),
                        "keep the decision in the graph: torch.where, or tenon.cond");
     case CallClass::missing:
     case CallClass::creation:
-      if (x_stand_ins.among(args, kwargs).empty() && (function.flavour == ops::Flavour::numpy || function.kind == CallClass::creation))
+      if (stand_ins_.among(args, kwargs).empty() && (function.flavour == ops::Flavour::numpy || function.kind == CallClass::creation))
         return fold(callable, args, kwargs);
       return record(callable, function, args, kwargs);
     case CallClass::unknown: break;
@@ -179,9 +179,9 @@ Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
 
 Ref TensorRecorder::answer_metadata(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
   const std::string_view name = std::string_view(function.name).substr(function.name.rfind('.') + 1);
-  const std::vector<Index> operands = x_stand_ins.among(args, kwargs);
+  const std::vector<Index> operands = stand_ins_.among(args, kwargs);
   if (!operands.empty() && function.flavour == ops::Flavour::torch) {
-    const StandIn& self = x_stand_ins[operands.front()];
+    const StandIn& self = stand_ins_[operands.front()];
     if (name == "device") return torch_library()->cpu;
     if (name == "is_cpu") return Ref::borrow(Py_True);
     if (name == "is_meta") return Ref::borrow(Py_False);
@@ -190,10 +190,10 @@ Ref TensorRecorder::answer_metadata(PyObject* callable, const ForeignFunction& f
     if (name == "storage_offset" && self.input) throw GraphBreak("the storage offset of an input");
   }
   if (!operands.empty())
-    if (std::optional<Ref> size = answer_size(name, x_stand_ins[operands.front()], args, kwargs)) return std::move(*size);
+    if (std::optional<Ref> size = answer_size(name, stand_ins_[operands.front()], args, kwargs)) return std::move(*size);
   if (!kSameForAllSizes.contains(name)) fix_sizes(operands);
-  Ref twin_args = x_stand_ins.with_twins(args);
-  Ref twin_kwargs = kwargs ? x_stand_ins.with_twins(kwargs) : Ref();
+  Ref twin_args = stand_ins_.with_twins(args);
+  Ref twin_kwargs = kwargs ? stand_ins_.with_twins(kwargs) : Ref();
   Ref answer = checked(PyObject_Call(callable, twin_args.get(), twin_kwargs.get()));
   if (is_tensor(answer.get())) throw GraphBreak(fmt::format("{} gave a tensor where a plain value was expected", function.name));
   return answer;
@@ -221,35 +221,35 @@ Ref TensorRecorder::constant(PyObject* array) {
   constant.data = bytes->data();
   constant.owner = bytes;
   const ir::Type type = constant.type;
-  const ConstantId id = x_graph.add_constant(std::move(constant));
-  const NodeId node = x_graph.add_node("constant", {}, {{"index", ir::Dim(id.value)}}, {type});
+  const ConstantId id = graph_.add_constant(std::move(constant));
+  const NodeId node = graph_.add_node("constant", {}, {{"index", ir::Dim(id.value)}}, {type});
   const TensorSpec made = spec;
-  const Index index = add_fresh(spec.kind, x_graph.node(node).results.front(), made);
+  const Index index = add_fresh(spec.kind, graph_.node(node).results.front(), made);
   TracedCall call;
   call.callable = copying_function(spec.kind);
   call.args = checked(PyTuple_Pack(1, array));
-  call.result = x_stand_ins[index].object;
-  x_trace.calls.push_back(std::move(call));
-  x_op_names.push_back(spec.kind == TensorKind::torch ? "torch.clone" : "numpy.copy");
-  return x_stand_ins[index].object;
+  call.result = stand_ins_[index].object;
+  trace_.calls.push_back(std::move(call));
+  op_names_.push_back(spec.kind == TensorKind::torch ? "torch.clone" : "numpy.copy");
+  return stand_ins_[index].object;
 }
 
 std::optional<ir::ValueId> TensorRecorder::value_of(PyObject* object, ops::Flavour flavour) {
-  if (auto index = x_stand_ins.find(object)) {
-    const StandIn& s = x_stand_ins[*index];
+  if (auto index = stand_ins_.find(object)) {
+    const StandIn& s = stand_ins_[*index];
     if ((s.kind == TensorKind::torch) != (flavour == ops::Flavour::torch)) throw GraphBreak("a torch tensor and a NumPy array in one operation");
-    return x_present.of(*index);
+    return present_.of(*index);
   }
-  if (is_symbolic_scalar(object)) return weak_operand(scalar_of(object), flavour, x_operands);
+  if (is_symbolic_scalar(object)) return weak_operand(scalar_of(object), flavour, operands_);
   if (PyArray_CheckScalar(object)) {
     auto read = read_spec(object);
     if (const auto* odd = std::get_if<std::string>(&read)) throw GraphBreak(*odd);
     const TensorSpec& spec = std::get<TensorSpec>(read);
     alignas(16) unsigned char scratch[16];
     data_of(spec, object, scratch);
-    if (flavour == ops::Flavour::torch) return x_builder.literal(literal_of(spec.dtype, scratch));
-    ir::ValueId literal = x_builder.literal(literal_of(spec.dtype, scratch));
-    return x_builder.one("full", {literal}, {{"size", ir::Shape{}}, {"dtype", spec.dtype}});
+    if (flavour == ops::Flavour::torch) return builder_.literal(literal_of(spec.dtype, scratch));
+    ir::ValueId literal = builder_.literal(literal_of(spec.dtype, scratch));
+    return builder_.one("full", {literal}, {{"size", ir::Shape{}}, {"dtype", spec.dtype}});
   }
   if (is_tensor(object)) throw GraphBreak("a tensor or array of unknown origin in an operation");
   return std::nullopt;

@@ -49,7 +49,7 @@ class TensorRecorder final : public Recorder {
   Ref plain_number(PyObject* number) override;
   Ref number_of(PyObject* stand_in, PyTypeObject* type) override;
   Ref length(PyObject* stand_in) override;
-  std::shared_ptr<NumbersGuard> numbers() override { return x_symbols.guard(); }
+  std::shared_ptr<NumbersGuard> numbers() override { return symbols_.guard(); }
   PyTypeObject* apparent_type(PyObject* stand_in) override;
   bool takes(PyObject* callable) override;
   Ref call(PyObject* callable, PyObject* args, PyObject* kwargs) override;
@@ -66,8 +66,8 @@ class TensorRecorder final : public Recorder {
   [[noreturn]] void need_scalar(const ScalarValue& scalar, const char* use);
 
   /// Whether the capture must be repeated from what this one has found out about numbers.
-  bool learned() const { return x_symbols.learned(); }
-  bool has_symbols() const { return x_symbols.any(); }
+  bool learned() const { return symbols_.learned(); }
+  bool has_symbols() const { return symbols_.any(); }
   /// Ends the recording. Stand-ins are dead afterwards, but for the keys of the trace.
   CapturedGraph finish();
 
@@ -172,24 +172,24 @@ class TensorRecorder final : public Recorder {
   std::uint32_t tensor_output(Index index, CapturedGraph& captured);
   std::uint32_t fresh_output(Index index, CapturedGraph& captured);
 
-  TorchState x_state;
-  TensorRecorder* x_outer = nullptr;  // of a capture that this one interrupts
-  ir::Graph x_graph;
-  ops::NodeBuilder x_builder;
-  Symbols x_symbols;
-  StandIns x_stand_ins;
-  PresentValues x_present{x_stand_ins, x_builder};
-  std::vector<Index> x_inputs;
-  std::unordered_map<std::uint32_t, Ref> x_floats;  // by source: symbolic scalars that are inputs
-  std::vector<Index> x_operands;                    // tensors of the call that is being recorded
-  std::vector<TensorSpec> x_input_specs;
-  std::vector<Ref> x_input_objects;
-  std::vector<Ref> x_outputs;          // by `output` number: stand-ins of tensors and of ints
-  std::unordered_map<Index, std::uint32_t> x_made;  // stand-in -> index into CapturedGraph::tensors
-  std::vector<std::shared_ptr<OpaqueCall>> x_opaque_calls;
-  Trace x_trace;
-  std::vector<std::string> x_op_names;
-  std::optional<ir::ValueId> x_random_token;  // of the last call that took random numbers
+  TorchState state_;
+  TensorRecorder* outer_ = nullptr;  // of a capture that this one interrupts
+  ir::Graph graph_;
+  ops::NodeBuilder builder_;
+  Symbols symbols_;
+  StandIns stand_ins_;
+  PresentValues present_{stand_ins_, builder_};
+  std::vector<Index> inputs_;
+  std::unordered_map<std::uint32_t, Ref> floats_;  // by source: symbolic scalars that are inputs
+  std::vector<Index> operands_;                    // tensors of the call that is being recorded
+  std::vector<TensorSpec> input_specs_;
+  std::vector<Ref> input_objects_;
+  std::vector<Ref> outputs_;          // by `output` number: stand-ins of tensors and of ints
+  std::unordered_map<Index, std::uint32_t> made_;  // stand-in -> index into CapturedGraph::tensors
+  std::vector<std::shared_ptr<OpaqueCall>> opaque_calls_;
+  Trace trace_;
+  std::vector<std::string> op_names_;
+  std::optional<ir::ValueId> random_token_;  // of the last call that took random numbers
   /// Where a call was made: looked up in the source when the capture has ended, since that may read files.
   struct Place {
     Ref code;
@@ -197,8 +197,8 @@ class TensorRecorder final : public Recorder {
     std::size_t first_node = 0, last_node = 0;
     std::size_t call = 0;
   };
-  std::vector<Place> x_places;
-  std::vector<Branch> x_branches;  // begun and not yet chosen among, innermost last
+  std::vector<Place> places_;
+  std::vector<Branch> branches_;  // begun and not yet chosen among, innermost last
 };
 
 }  // namespace tenon::python

@@ -274,7 +274,7 @@ std::string TensorCheck::found(PyObject* value) const {
     auto now = read_spec(value);
     if (auto* refused = std::get_if<std::string>(&now)) return *refused;
     const auto& spec = std::get<TensorSpec>(now);
-    return spec.type == x_spec.type ? spec.describe() : fmt::format("{} {}", spec.type->tp_name, spec.describe());
+    return spec.type == spec_.type ? spec.describe() : fmt::format("{} {}", spec.type->tp_name, spec.describe());
   } catch (const std::exception&) {
     PyErr_Clear();
     return fmt::format("an object of type {}", Py_TYPE(value)->tp_name);

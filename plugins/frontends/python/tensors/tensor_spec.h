@@ -57,13 +57,13 @@ const void* data_of(const TensorSpec& spec, PyObject* object, void* scratch) noe
 /// The guard on one input's metadata.
 class TensorCheck final : public ValueCheck {
  public:
-  explicit TensorCheck(TensorSpec spec) : x_spec(std::move(spec)) {}
-  bool holds(PyObject* value) const noexcept override { return matches(x_spec, value); }
-  std::string expected() const override { return x_spec.describe(); }
+  explicit TensorCheck(TensorSpec spec) : spec_(std::move(spec)) {}
+  bool holds(PyObject* value) const noexcept override { return matches(spec_, value); }
+  std::string expected() const override { return spec_.describe(); }
   std::string found(PyObject* value) const override;
 
  private:
-  TensorSpec x_spec;
+  TensorSpec spec_;
 };
 
 }  // namespace tenon::python
