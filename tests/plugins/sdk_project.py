@@ -46,7 +46,7 @@ class OutOfTree:
 def write_project(folder: pathlib.Path, sources: dict[str, pathlib.Path]) -> pathlib.Path:
     """Copies plugin folders into a project that finds the SDK and adds each of them, as one author's project would."""
     folder.mkdir()
-    lines = ["cmake_minimum_required(VERSION 3.25)", "project(out_of_tree VERSION 9.9 LANGUAGES CXX)", "find_package(TenonSDK REQUIRED)"]
+    lines = ["cmake_minimum_required(VERSION 3.25)", "project(out_of_tree VERSION 9.9 LANGUAGES CXX)", "find_package(TenonSDK REQUIRED)", "tenon_core_for_plugins()"]
     for name, source in sources.items():
         shutil.copytree(source, folder / name)
         lines.append(f"add_subdirectory({name})")
