@@ -152,3 +152,24 @@ def test_what_does_not_compile():
         tenon.compile(wave, mode="reduce-overheat")
     with pytest.raises(tenon.ConfigError, match="options"):
         tenon.compile(wave, options=3)
+
+
+@pytest.mark.parametrize("write_first", [True, False])
+def test_what_is_written_may_become_what_is_read(write_first):
+    def fn(items, box):
+        if write_first:
+            box["w"].append(0)
+        before = list(items)
+        if not write_first:
+            box["w"].append(0)
+        return before, sum(items)
+
+    def calls(run):
+        items, box = [2, 4], {"w": [1, 2]}
+        results = []
+        for _ in range(3):
+            results.append((run(items, box), list(items)))
+            box["w"] = items
+        return results
+
+    assert calls(tenon.compile(fn)) == calls(fn)

@@ -57,7 +57,11 @@ Change& Heap::before_change(PyObject* container, bool reads) {
   exposed_.clear();  // what C code reads of it later is more than was guarded
   bool fresh = false;
   Change& change = changes_.before_write(container, &fresh);
-  if (fresh) on_rollback([keep = Ref::borrow(container), original = change.original] { restore(keep.get(), original); });
+  if (fresh) {  // a later call must not write what is read here under another name
+    for (const auto& [other, known] : known_)
+      if (other != container) found_different(container, other);
+    on_rollback([keep = Ref::borrow(container), original = change.original] { restore(keep.get(), original); });
+  }
   if (reads) guard_original(container);
   return change;
 }
