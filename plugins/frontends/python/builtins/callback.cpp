@@ -1,6 +1,7 @@
 // Python functions handed to C code during a capture: the C code calls back into the evaluator.
 #include "python/builtins/table.h"
 #include "python/evaluator/evaluator.h"
+#include "python/evaluator/object_type.h"
 #include "python/heap/names.h"
 
 namespace tenon::python {
@@ -16,16 +17,12 @@ PyObject* call_back(PyObject* self, PyObject* args, PyObject* kwargs) {
   Evaluator* evaluator = current_evaluator();
   PyObject* function = reinterpret_cast<Callback*>(self)->function;
   if (evaluator == nullptr) return PyObject_Call(function, args, kwargs);
-  try {
+  return guarded([&] {
     Arguments arguments;
     for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(args); ++at) arguments.values.push_back(evaluator->heap().adopt(Ref::borrow(PyTuple_GET_ITEM(args, at))));
     if (kwargs != nullptr && PyDict_GET_SIZE(kwargs) > 0) throw GraphBreak("C code calls back with named arguments");
-    return evaluator->call_now(function, std::move(arguments)).release();
-  } catch (const GraphBreak& graph_break) {
-    set_break_signal(graph_break);
-  } catch (const PythonError&) {
-  }
-  return nullptr;
+    return evaluator->call_now(function, std::move(arguments));
+  });
 }
 
 void deallocate(PyObject* self) {
@@ -34,81 +31,50 @@ void deallocate(PyObject* self) {
 }
 
 PyTypeObject* callback_type() {
-  static PyTypeObject type = [] {
-    PyTypeObject made = {PyVarObject_HEAD_INIT(nullptr, 0)};
-    made.tp_name = "tenon.callback";
-    made.tp_basicsize = sizeof(Callback);
-    made.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
-    made.tp_call = call_back;
-    made.tp_dealloc = deallocate;
-    return made;
-  }();
-  static const int ready = PyType_Ready(&type);
-  checked(ready);
-  return &type;
+  return static_type<Callback>("tenon.callback", [](PyTypeObject& type) {
+    type.tp_call = call_back;
+    type.tp_dealloc = deallocate;
+  });
 }
 
 PyObject* next_step(PyObject* self) {
   Evaluator* evaluator = current_evaluator();
   PyObject* iterator = reinterpret_cast<Callback*>(self)->function;
   if (evaluator == nullptr) return Py_TYPE(iterator)->tp_iternext(iterator);
-  try {
-    return evaluator->next_of(iterator).release();
-  } catch (const GraphBreak& graph_break) {
-    set_break_signal(graph_break);
-  } catch (const PythonError&) {
-  }
-  return nullptr;
+  return guarded([&] { return evaluator->next_of(iterator); });
 }
 
 PyTypeObject* iterator_type() {
-  static PyTypeObject type = [] {
-    PyTypeObject made = {PyVarObject_HEAD_INIT(nullptr, 0)};
-    made.tp_name = "tenon.evaluated_iterator";
-    made.tp_basicsize = sizeof(Callback);
-    made.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
-    made.tp_iter = PyObject_SelfIter;
-    made.tp_iternext = next_step;
-    made.tp_dealloc = deallocate;
-    return made;
-  }();
-  static const int ready = PyType_Ready(&type);
-  checked(ready);
-  return &type;
+  return static_type<Callback>("tenon.evaluated_iterator", [](PyTypeObject& type) {
+    type.tp_iter = PyObject_SelfIter;
+    type.tp_iternext = next_step;
+    type.tp_dealloc = deallocate;
+  });
 }
 
 PyObject* next_by_index(PyObject* self) {
   Evaluator* evaluator = current_evaluator();
   auto* place = reinterpret_cast<Callback*>(self);
   if (evaluator == nullptr || place->index < 0) return nullptr;
-  try {
-    Ref index = checked(PyLong_FromSsize_t(place->index++));
-    return evaluator->load_item(place->function, index.get()).release();
-  } catch (const GraphBreak& graph_break) {
-    set_break_signal(graph_break);
-  } catch (const PythonError&) {
-    if (PyErr_ExceptionMatches(PyExc_IndexError) || PyErr_ExceptionMatches(PyExc_StopIteration)) {
+  return guarded([&]() -> Ref {
+    try {
+      Ref index = checked(PyLong_FromSsize_t(place->index++));
+      return evaluator->load_item(place->function, index.get());
+    } catch (const PythonError&) {
+      if (!PyErr_ExceptionMatches(PyExc_IndexError) && !PyErr_ExceptionMatches(PyExc_StopIteration)) throw;
       PyErr_Clear();
       place->index = -1;
+      return {};
     }
-  }
-  return nullptr;
+  });
 }
 
 PyTypeObject* index_iterator_type() {
-  static PyTypeObject type = [] {
-    PyTypeObject made = {PyVarObject_HEAD_INIT(nullptr, 0)};
-    made.tp_name = "tenon.evaluated_index_iterator";
-    made.tp_basicsize = sizeof(Callback);
-    made.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
-    made.tp_iter = PyObject_SelfIter;
-    made.tp_iternext = next_by_index;
-    made.tp_dealloc = deallocate;
-    return made;
-  }();
-  static const int ready = PyType_Ready(&type);
-  checked(ready);
-  return &type;
+  return static_type<Callback>("tenon.evaluated_index_iterator", [](PyTypeObject& type) {
+    type.tp_iter = PyObject_SelfIter;
+    type.tp_iternext = next_by_index;
+    type.tp_dealloc = deallocate;
+  });
 }
 
 Ref holding(PyTypeObject* type, PyObject* object) {

@@ -4,6 +4,7 @@
 
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
+#include "python/evaluator/object_type.h"
 #include "python/heap/names.h"
 
 namespace tenon::python {
@@ -16,21 +17,15 @@ struct Generator {
 
 Generator* self_of(PyObject* object) { return reinterpret_cast<Generator*>(object); }
 
-/// Runs `body` for C code that called into the generator: exceptions and breaks leave as Python exceptions.
+/// Runs `body` for C code that called into the generator.
 template <class Body>
-PyObject* guarded(Body body) {
+PyObject* in_capture(Body body) {
   Evaluator* evaluator = current_evaluator();
   if (evaluator == nullptr) {
     PyErr_SetString(PyExc_RuntimeError, "a generator of a capture is used after the capture");
     return nullptr;
   }
-  try {
-    return body(*evaluator);
-  } catch (const GraphBreak& graph_break) {
-    set_break_signal(graph_break);
-  } catch (const PythonError&) {
-  }
-  return nullptr;
+  return guarded([&] { return body(*evaluator); });
 }
 
 PyObject* stop(Ref result) {
@@ -44,7 +39,7 @@ PyObject* stop(Ref result) {
 }
 
 PyObject* iternext(PyObject* self) {
-  return guarded([&](Evaluator& evaluator) -> PyObject* {
+  return in_capture([&](Evaluator& evaluator) -> PyObject* {
     Ref result;
     Ref value = evaluator.resume_generator(self, Ref::borrow(Py_None), &result);
     return value ? value.release() : (result && !result.is(Py_None) ? stop(std::move(result)) : nullptr);
@@ -52,7 +47,7 @@ PyObject* iternext(PyObject* self) {
 }
 
 PyObject* send(PyObject* self, PyObject* sent) {
-  return guarded([&](Evaluator& evaluator) -> PyObject* {
+  return in_capture([&](Evaluator& evaluator) -> PyObject* {
     Ref result;
     Ref value = evaluator.resume_generator(self, Ref::borrow(sent), &result);
     return value ? value.release() : stop(std::move(result));
@@ -66,7 +61,7 @@ Ref exception_of(PyObject* const* args, Py_ssize_t count) {
 }
 
 PyObject* throw_in(PyObject* self, PyObject* const* args, Py_ssize_t count) {
-  return guarded([&](Evaluator& evaluator) -> PyObject* {
+  return in_capture([&](Evaluator& evaluator) -> PyObject* {
     Ref result;
     Ref value = evaluator.throw_into_generator(self, exception_of(args, count), &result);
     return value ? value.release() : stop(std::move(result));
@@ -74,7 +69,7 @@ PyObject* throw_in(PyObject* self, PyObject* const* args, Py_ssize_t count) {
 }
 
 PyObject* close(PyObject* self, PyObject*) {
-  return guarded([&](Evaluator& evaluator) -> PyObject* {
+  return in_capture([&](Evaluator& evaluator) -> PyObject* {
     if (!self_of(self)->frame) Py_RETURN_NONE;
     if (self_of(self)->frame->current == 0 && self_of(self)->frame->stack.empty()) {
       self_of(self)->frame.reset();
@@ -108,20 +103,12 @@ PyMethodDef kMethods[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 PyTypeObject* generator_type() {
-  static PyTypeObject type = [] {
-    PyTypeObject made = {PyVarObject_HEAD_INIT(nullptr, 0)};
-    made.tp_name = "tenon.evaluated_generator";
-    made.tp_basicsize = sizeof(Generator);
-    made.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
-    made.tp_iter = PyObject_SelfIter;
-    made.tp_iternext = iternext;
-    made.tp_methods = kMethods;
-    made.tp_dealloc = deallocate;
-    return made;
-  }();
-  static const int ready = PyType_Ready(&type);
-  checked(ready);
-  return &type;
+  return static_type<Generator>("tenon.evaluated_generator", [](PyTypeObject& type) {
+    type.tp_iter = PyObject_SelfIter;
+    type.tp_iternext = iternext;
+    type.tp_methods = kMethods;
+    type.tp_dealloc = deallocate;
+  });
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <new>
 
 #include "core/base/error.h"
-#include "python/evaluator/graph_break.h"
+#include "python/evaluator/object_type.h"
 #include "python/symbols/symbols.h"
 
 namespace tenon::python {
@@ -21,20 +21,6 @@ const ir::Dim& dim_of(PyObject* object) { return reinterpret_cast<SymbolicInt*>(
 Symbols& symbols() {
   if (Symbols* active = Symbols::active()) return *active;
   throw GraphBreak("a symbolic integer was used after its capture had ended");
-}
-
-/// Runs `body`; a C++ exception becomes the Python one that stands for it.
-template <class Body>
-auto guarded(Body body, decltype(body()) otherwise) noexcept -> decltype(body()) {
-  try {
-    return body();
-  } catch (const GraphBreak& stop) {
-    set_break_signal(stop);
-  } catch (const PythonError&) {
-  } catch (const std::exception& failure) {
-    set_break_signal(failure.what());
-  }
-  return otherwise;
 }
 
 PyObject* exact(PyObject* object, const char* why) { return is_symbolic_int(object) ? specialised(object, why).release() : Py_NewRef(object); }
@@ -198,30 +184,20 @@ PyNumberMethods number_methods() {
 
 PyMethodDef kMethods[] = {{"__format__", format, METH_O, nullptr}, {nullptr, nullptr, 0, nullptr}};
 
-PyTypeObject make_type() {
-  static PyNumberMethods numbers = number_methods();
-  PyTypeObject type = {PyVarObject_HEAD_INIT(nullptr, 0)};
-  type.tp_name = "tenon._tenon.SymbolicInt";
-  type.tp_doc = "Stands for an int while a call is captured.";
-  type.tp_basicsize = sizeof(SymbolicInt);
-  type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
-  type.tp_dealloc = destroy;
-  type.tp_as_number = &numbers;
-  type.tp_hash = hash;
-  type.tp_repr = text;
-  type.tp_str = text;
-  type.tp_getattro = attribute;
-  type.tp_richcompare = compare;
-  type.tp_methods = kMethods;
-  return type;
-}
-
 }  // namespace
 
 PyTypeObject* symbolic_int_type() {
-  static PyTypeObject type = make_type();
-  static const bool ready = PyType_Ready(&type) == 0;
-  return ready ? &type : nullptr;
+  return static_type<SymbolicInt>("tenon._tenon.SymbolicInt", [](PyTypeObject& type) {
+    static PyNumberMethods numbers = number_methods();
+    type.tp_doc = "Stands for an int while a call is captured.";
+    type.tp_dealloc = destroy;
+    type.tp_as_number = &numbers;
+    type.tp_hash = hash;
+    type.tp_repr = type.tp_str = text;
+    type.tp_getattro = attribute;
+    type.tp_richcompare = compare;
+    type.tp_methods = kMethods;
+  });
 }
 
 bool is_symbolic_int(PyObject* object) { return Py_TYPE(object) == symbolic_int_type(); }

@@ -1,9 +1,8 @@
 #include "python/tensors/array_stand_in.h"
 
 #include <cstring>
-#include <functional>
 
-#include "python/evaluator/graph_break.h"
+#include "python/evaluator/object_type.h"
 #include "python/symbols/symbolic_int.h"
 #include "python/tensors/numpy_api.h"
 #include "python/tensors/symbolic_scalar.h"
@@ -13,19 +12,6 @@ namespace tenon::python {
 namespace {
 
 constexpr const char* kBranchHint = "keep the decision in the graph with numpy.where";
-
-/// Runs `body`; a C++ exception becomes the Python one that stands for it.
-PyObject* guarded(const std::function<Ref()>& body) {
-  try {
-    return body().release();
-  } catch (const GraphBreak& stop) {
-    set_break_signal(stop);
-  } catch (const PythonError&) {
-  } catch (const std::exception& failure) {
-    set_break_signal(failure.what());
-  }
-  return nullptr;
-}
 
 PyObject* record(PyObject* callable, const Ref& args, PyObject* kwargs = nullptr) {
   return guarded([&] { return TensorRecorder::active().call(callable, args.get(), kwargs); });

@@ -4,7 +4,7 @@
 
 #include <new>
 
-#include "python/evaluator/graph_break.h"
+#include "python/evaluator/object_type.h"
 #include "python/tensors/tensor_recorder.h"
 
 namespace tenon::python {
@@ -14,20 +14,6 @@ struct SymbolicScalar {
   PyObject_HEAD
   ScalarValue value;
 };
-
-/// Sets the Python exception for a C++ one.
-template <class Body>
-PyObject* guarded(Body body) noexcept {
-  try {
-    return body().release();
-  } catch (const GraphBreak& stop) {
-    set_break_signal(stop);
-  } catch (const PythonError&) {
-  } catch (const std::exception& failure) {
-    set_break_signal(failure.what());
-  }
-  return nullptr;
-}
 
 [[noreturn]] void needs_value(PyObject* a, const char* use) { TensorRecorder::active().need_scalar(scalar_of(a), use); }
 
@@ -102,30 +88,20 @@ PyNumberMethods number_methods() {
 
 PyMethodDef kMethods[] = {{"__format__", format, METH_O, nullptr}, {nullptr, nullptr, 0, nullptr}};
 
-PyTypeObject make_type() {
-  static PyNumberMethods numbers = number_methods();
-  PyTypeObject type = {PyVarObject_HEAD_INIT(nullptr, 0)};
-  type.tp_name = "tenon._tenon.SymbolicScalar";
-  type.tp_doc = "Stands for a number that the graph computes while a call is captured.";
-  type.tp_basicsize = sizeof(SymbolicScalar);
-  type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
-  type.tp_dealloc = destroy;
-  type.tp_as_number = &numbers;
-  type.tp_hash = hash;
-  type.tp_repr = text;
-  type.tp_str = text;
-  type.tp_getattro = attribute;
-  type.tp_richcompare = compare;
-  type.tp_methods = kMethods;
-  return type;
-}
-
 }  // namespace
 
 PyTypeObject* symbolic_scalar_type() {
-  static PyTypeObject type = make_type();
-  static const bool ready = PyType_Ready(&type) == 0;
-  return ready ? &type : nullptr;
+  return static_type<SymbolicScalar>("tenon._tenon.SymbolicScalar", [](PyTypeObject& type) {
+    static PyNumberMethods numbers = number_methods();
+    type.tp_doc = "Stands for a number that the graph computes while a call is captured.";
+    type.tp_dealloc = destroy;
+    type.tp_as_number = &numbers;
+    type.tp_hash = hash;
+    type.tp_repr = type.tp_str = text;
+    type.tp_getattro = attribute;
+    type.tp_richcompare = compare;
+    type.tp_methods = kMethods;
+  });
 }
 
 bool is_symbolic_scalar(PyObject* object) { return Py_TYPE(object) == symbolic_scalar_type(); }
