@@ -108,16 +108,24 @@ Progress LiveChain::leave(Ref value, Ref& result) {
   const Completion completion = innermost().completion;
   Ref object = std::move(innermost().completion_object);
   pop();
-  if (completion == Completion::push_object && !value.is(Py_None)) {
-    PyErr_Format(PyExc_TypeError, "__init__() should return None, not '%.200s'", Py_TYPE(value.get())->tp_name);
-    return links_.empty() ? Progress::raised : unwind(true);
+  return deliver(completion, std::move(object), std::move(value), result);
+}
+
+/// Gives what a frame that has ended returned to its caller, which is the innermost now, or to whoever called the chain.
+Progress LiveChain::deliver(Completion completion, Ref object, Ref value, Ref& result) {
+  if (completion == Completion::push_object) {
+    if (!value.is(Py_None)) {
+      PyErr_Format(PyExc_TypeError, "__init__() should return None, not '%.200s'", Py_TYPE(value.get())->tp_name);
+      return links_.empty() ? Progress::raised : unwind(true);
+    }
+    value = std::move(object);
   }
   if (links_.empty()) {
-    result = completion == Completion::push_object ? std::move(object) : std::move(value);
+    result = std::move(value);
     return Progress::returned;
   }
   Link& caller = innermost();
-  if (completion != Completion::discard) push_on(caller.frame, completion == Completion::push_object ? std::move(object) : std::move(value));
+  if (completion != Completion::discard) push_on(caller.frame, std::move(value));
   ++caller.instruction;
   show_position(caller, compat::Position::next);
   return Progress::goes_on;
@@ -148,33 +156,19 @@ Progress LiveChain::unwind(bool add_entry) {
 PyObject* LiveChain::finish() {
   Ref result;
   while (true) {
-    Link& link = innermost();
-    if (!starts_a_code_unit(decoded_code(link.frame), link.instruction)) {
-      const Progress progress = step(nullptr, result);
-      if (progress == Progress::goes_on) continue;
-      return progress == Progress::returned ? result.release() : nullptr;
+    Progress progress = Progress::raised;
+    if (!starts_a_code_unit(decoded_code(innermost().frame), innermost().instruction)) {
+      progress = step(nullptr, result);
+    } else {
+      Link link = std::move(innermost());
+      show_position(link, compat::Position::next);
+      links_.pop_back();
+      Ref value = Ref::steal(compat::finish_frame(link.frame));
+      if (value) progress = deliver(link.completion, std::move(link.completion_object), std::move(value), result);
+      else if (!links_.empty()) progress = unwind(true);
     }
-    show_position(link, compat::Position::next);
-    compat::RealFrame* frame = link.frame;
-    const Completion completion = link.completion;
-    Ref object = std::move(link.completion_object);
-    links_.pop_back();
-    Ref value = Ref::steal(compat::finish_frame(frame));
-    if (value && completion == Completion::push_object) {
-      if (!value.is(Py_None)) {
-        PyErr_Format(PyExc_TypeError, "__init__() should return None, not '%.200s'", Py_TYPE(value.get())->tp_name);
-        value = {};
-      } else {
-        value = std::move(object);
-      }
-    }
-    if (links_.empty()) return value.release();
-    if (!value) {
-      if (unwind(true) == Progress::raised) return nullptr;
-      continue;
-    }
-    if (completion != Completion::discard) push_on(innermost().frame, std::move(value));
-    ++innermost().instruction;
+    if (progress == Progress::goes_on) continue;
+    return progress == Progress::returned ? result.release() : nullptr;
   }
 }
 

@@ -50,6 +50,7 @@ class LiveChain {
   Link& innermost() { return links_.back(); }
   void pop();
   Progress leave(Ref value, Ref& result);
+  Progress deliver(Completion completion, Ref object, Ref value, Ref& result);
   Progress unwind(bool add_entry);
   void show_position(Link& link, compat::Position position);
 
