@@ -82,7 +82,7 @@ MatrixKernel KernelCache::matrix_kernel(DType dtype) {
   MatrixKernel& known = matrix_kernels_[dtype];
   if (known.function) return known;
   std::vector<std::string> names;
-  for (const char* what : {"matrix", "narrow_matrix", "transposition", "dot"}) names.push_back(fmt::format("{}_{}", what, name_of(dtype)));
+  for (const char* what : {"matrix", "narrow_matrix", "transposition", "dot", "winograd_input", "winograd_weights", "winograd_output"}) names.push_back(fmt::format("{}_{}", what, name_of(dtype)));
   MatrixKernel kernel;
   kernel.tile = codegen::tile_shape(target(), dtype), kernel.narrow_tile = codegen::narrow_tile_shape(target(), dtype);
   kernel.transposed_rows = codegen::transposed_rows(target(), dtype);
@@ -93,11 +93,15 @@ MatrixKernel KernelCache::matrix_kernel(DType dtype) {
     codegen::emit_microkernel(module, target(), dtype, kernel.narrow_tile, names[1]);
     codegen::emit_transposition(module, target(), dtype, names[2]);
     codegen::emit_dot_kernel(module, target(), dtype, names[3]);
+    codegen::emit_winograd(module, target(), dtype, names[4], names[5], names[6]);
   });
   kernel.function = reinterpret_cast<codegen::MicroKernel>(addresses[0]);
   kernel.narrow = reinterpret_cast<codegen::MicroKernel>(addresses[1]);
   kernel.transposition = reinterpret_cast<codegen::Transposition>(addresses[2]);
   kernel.dot = reinterpret_cast<codegen::DotKernel>(addresses[3]);
+  kernel.winograd_input = reinterpret_cast<codegen::WinogradInput>(addresses[4]);
+  kernel.winograd_weights = reinterpret_cast<codegen::WinogradWeights>(addresses[5]);
+  kernel.winograd_output = reinterpret_cast<codegen::WinogradOutput>(addresses[6]);
   return known = kernel;
 }
 

@@ -1,12 +1,15 @@
 // Matrix products around the generated microkernel: packing, blocking, threads.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "core/base/dtype.h"
 #include "matrix/dot_kernel.h"
 #include "matrix/microkernel.h"
 #include "matrix/transposition.h"
+#include "matrix/winograd.h"
+#include "packed_operand.h"
 #include "tenon/host_services.h"
 
 namespace tenon::llvm_backend {
@@ -42,9 +45,13 @@ struct MatrixProduct {
   std::int64_t b_row = 0, b_column = 0;
   bool windows = false;
   std::int64_t b_step = 0;
+  std::int64_t picture_height = 0, picture_width = 0;  // when rows are pixels, and windows 3 x 3 pixels that step by one
   void* c = nullptr;
   std::int64_t c_row = 0;
   const TileKernels* kernels = nullptr;
+  PackedOperand* kept = nullptr;  // keeps the packed b, whose bytes are b_size from `b` on
+  std::size_t b_size = 0;
+  bool b_constant = false;
 };
 
 /// The compiled code of one dtype.
@@ -57,8 +64,31 @@ struct MatrixKernel {
   int transposed_rows = 1;
   codegen::DotKernel dot = nullptr;
   codegen::TileShape dot_tile;
+  codegen::WinogradInput winograd_input = nullptr;
+  codegen::WinogradWeights winograd_weights = nullptr;
+  codegen::WinogradOutput winograd_output = nullptr;
   DType dtype = DType::f32;
+
+  /// The register tile for so many columns.
+  struct Variant {
+    codegen::MicroKernel function;
+    std::int64_t height, width;
+  };
+  Variant variant(std::int64_t columns) const {
+    if (columns <= narrow_tile.columns) return {narrow, narrow_tile.rows, narrow_tile.columns};
+    return {function, tile.rows, tile.columns};
+  }
 };
+
+/// The most rows of a register tile.
+inline constexpr int kMostRows = 12;
+/// The most elements of the sum that one pass takes.
+inline constexpr std::int64_t kDepth = 256;
+/// Elements of each pass, when passes of at most `most` share `depth` evenly; whole multiples of 4 run unrolled.
+inline std::int64_t even_pass(std::int64_t depth, std::int64_t most) {
+  const std::int64_t passes = std::max<std::int64_t>(1, (depth + most - 1) / most);
+  return std::max<std::int64_t>(4, ((depth + passes - 1) / passes + 3) / 4 * 4);
+}
 
 /// Multiplications from which threads pay.
 inline constexpr double kParallelProduct = 768 * 1024;

@@ -80,7 +80,16 @@ struct Sizes {
   MatrixProduct product;
 };
 
-Sizes sizes_of(const ContractionStep& step, const Call& call) {
+/// True when the right operand is one dense block that the caller gives, or a constant: it may stay packed from call to call.
+bool may_keep(const ContractionStep& step, const CompiledProduct& compiled, const MatrixProduct& p) {
+  if (!step.batch.empty() || step.b.pack) return false;
+  if (compiled.b.kind != Place::Kind::input && compiled.b.kind != Place::Kind::constant) return false;
+  const std::int64_t taps = p.windows ? p.steps : 1, depth = p.windows ? p.step_depth : p.steps * p.step_depth;
+  const bool forward = p.b_step >= 0 && p.b_row >= 0 && p.b_column >= 0;
+  return forward && (taps - 1) * p.b_step + (depth - 1) * p.b_row + (p.n - 1) * p.b_column + 1 == p.n * taps * depth;
+}
+
+Sizes sizes_of(const ContractionStep& step, const CompiledProduct& compiled, const Call& call) {
   auto size = [&](const ir::Dim& d) { return d.evaluate(call.symbols); };
   Sizes sizes;
   for (const ir::Dim& d : step.batch) sizes.batch.push_back(size(d)), sizes.count *= sizes.batch.back();
@@ -91,13 +100,17 @@ Sizes sizes_of(const ContractionStep& step, const Call& call) {
   if (p.windows) p.b_step = size(step.b.step_stride);
   if (!step.b.pack) p.b_row = size(step.b.row_stride), p.b_column = size(step.b.column_stride);
   p.c_row = size(step.c_row_stride);
+  if (step.picture) p.picture_height = size(step.picture->height), p.picture_width = size(step.picture->width);
+  if (!may_keep(step, compiled, p)) return sizes;
+  p.kept = compiled.packed.get(), p.b_constant = compiled.b.kind == Place::Kind::constant;
+  p.b_size = static_cast<std::size_t>(p.n * p.steps * p.step_depth) * size_of(step.dtype);
   return sizes;
 }
 
 }  // namespace
 
 void run(const HostServices& host, const ContractionStep& step, const CompiledProduct& compiled, const Call& call) {
-  const Sizes sizes = sizes_of(step, call);
+  const Sizes sizes = sizes_of(step, compiled, call);
   const CallKernels kernels(compiled, call);
   const auto bytes = static_cast<std::int64_t>(size_of(step.dtype));
   auto size = [&](const ir::Dim& d) { return d.evaluate(call.symbols); };

@@ -1,6 +1,7 @@
 // A matrix product of a plan as a call runs it.
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "fusion/plan.h"
@@ -13,6 +14,7 @@ struct CompiledProduct {
   MatrixKernel matrix;
   Place a, b, c;
   std::optional<CompiledKernel> pack_a, table, pack_b, epilogue;
+  std::unique_ptr<PackedOperand> packed = std::make_unique<PackedOperand>();
 };
 
 /// Runs all products of the step's batch, on several threads where that pays.

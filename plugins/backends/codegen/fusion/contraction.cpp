@@ -110,33 +110,42 @@ class ContractionBuilder {
     return found;
   }
 
-  /// The product with the left operand read in windows, when the right one is a matrix at each tap.
+  /// The product with the left operand read in windows; the right one is a matrix at each tap, or packed when runs go over several loops.
   std::optional<Contraction> by_windows() {
     const auto windows = windows_of(nest_.draft, nest_.a, nest_.summed, algebra_);
     if (!windows) return {};
     const std::vector<Loop> summed = summed_loops(*windows);
     const auto b = in_place(nest_.draft, nest_.b, all_loops(summed));
-    if (!b) return {};
-    const auto strides = std::span(b->strides).subspan(nest_.outer.size());
     const std::size_t taps = windows->taps.size();
-    if (taps > 1 && stepping_as_one(windows->taps, strides.first(taps)) != taps) return {};
+    const bool packs = windows->run.size() > 1;
+    if (packs ? taps != 1 : !b || !step_evenly(*b, windows->taps)) return {};
     nest_.summed = summed;
-    leave_to_batch(columns_, fitting(columns_, *b));
+    leave_to_batch(columns_, packs ? filling(columns_) : fitting(columns_, *b));
     if (batch_.size() > kMaxBatchLoops) return {};
-    gather_padding(*windows);
     ContractionStep& step = result_.step;
+    if (const auto picture = picture_of(nest_.draft.operations(), *windows, rows_); picture && worth_transforming(algebra_, loops_of(rows_), loops_of(columns_), windows->run[0])) step.picture = picture;
+    else gather_padding(*windows);
     step.m = count_of(loops_of(rows_)), step.n = count_of(loops_of(columns_));
     for (const Role& r : batch_) step.batch.push_back(r.loop.extent);
-    step.steps = count_of(windows->taps), step.step_depth = windows->run.extent;
+    step.steps = count_of(windows->taps), step.step_depth = count_of(windows->run);
     place_loops();
     step.a.value = nest_.draft.buffers()[nest_.draft.operations()[windows->load].payload];
     step.a.batch_strides.assign(batch_.size(), Dim(0));
     step.a.column_stride = Dim(1);
     step.a.table = table(*windows);
-    fill(step.b, *b, columns_, false);
-    step.b.step_stride = taps ? strides[taps - 1] : Dim(0);
+    if (packs) {
+      step.b.pack = pack_columns();
+    } else {
+      fill(step.b, *b, columns_, false);
+      step.b.step_stride = taps ? b->strides[nest_.outer.size() + taps - 1] : Dim(0);
+    }
     set_result_strides();
     return std::move(result_);
+  }
+
+  /// True when one stride of `b` steps through all taps.
+  bool step_evenly(const InPlace& b, std::span<const Loop> taps) const {
+    return taps.size() <= 1 || stepping_as_one(taps, std::span(b.strides).subspan(nest_.outer.size(), taps.size())) == taps.size();
   }
 
   /// Of small pictures, puts the same place of all pictures side by side: where it lies in the padding at a tap, whole tiles do, and
@@ -161,7 +170,7 @@ class ContractionBuilder {
       position = position * tap.extent + Dim::symbol(loops.back().variable);
       replacements_.emplace_back(tap.variable, Dim::symbol(loops.back().variable));
     }
-    replacements_.emplace_back(windows.run.variable, Dim(0));
+    for (const Loop& run : windows.run) replacements_.emplace_back(run.variable, Dim(0));
     KernelStep step = locating(nest_.draft, windows.load, windows.mask, context_, replacements_, position * Dim(kFinishedRows) + Dim::symbol(result_.row.variable));
     step.kernel.outer = {result_.row};
     step.kernel.inner = std::move(loops);

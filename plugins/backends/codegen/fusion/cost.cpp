@@ -19,6 +19,9 @@ constexpr std::int64_t kRowsThatPay = 5;
 /// The part of the tiles' columns that should be used.
 constexpr double kMostlyFull = 0.75;
 
+/// Pixels and channels from which transforming a convolution pays.
+constexpr double kTransformedPixels = 128, kTransformedChannels = 32;
+
 bool is_arithmetic(const ops::Instruction& i) { return i.op > ops::Primitive::load && i.dtype != DType::i64; }
 
 }  // namespace
@@ -50,6 +53,13 @@ bool worth_matrix_kernel(const IndexAlgebra& algebra, const ContractionStep& pro
 bool fills_tiles(double columns, int tile_columns) {
   const double tiles = std::ceil(columns / tile_columns);
   return columns >= kMostlyFull * tiles * tile_columns;
+}
+
+bool worth_transforming(const IndexAlgebra& algebra, std::span<const Loop> rows, std::span<const Loop> columns, const Loop& run) {
+  double pixels = 1, results = 1;
+  for (const Loop& l : rows) pixels *= algebra.estimate(l.extent);
+  for (const Loop& l : columns) results *= algebra.estimate(l.extent);
+  return pixels >= kTransformedPixels && results >= kTransformedChannels && algebra.estimate(run.extent) >= kTransformedChannels;
 }
 
 bool row_fits(const IndexAlgebra& algebra, std::span<const Loop> outer, std::span<const Loop> inner) {

@@ -26,6 +26,10 @@ bool row_fits(const IndexAlgebra& algebra, std::span<const Loop> outer, std::spa
 /// Decides whether a product runs on the matrix kernel and not as a loop nest: not when an operand has to be written for few rows.
 bool worth_matrix_kernel(const IndexAlgebra& algebra, const ContractionStep& product);
 
+/// Decides whether a convolution of 3 x 3 taps is transformed (Winograd): fewer multiplications, but more weights to read and two
+/// transformations for each run of channels.
+bool worth_transforming(const IndexAlgebra& algebra, std::span<const Loop> rows, std::span<const Loop> columns, const Loop& run);
+
 /// The shortest run of a window that is multiplied where it lies; shorter ones are copied to be longer.
 inline constexpr double kShortestRun = 16;
 

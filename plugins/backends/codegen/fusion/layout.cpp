@@ -5,6 +5,7 @@
 
 #include "core/ops/catalog.h"
 #include "core/ops/loop_body.h"
+#include "core/ops/node_builder.h"
 #include "fusion/cost.h"
 
 namespace tenon::codegen {
@@ -50,11 +51,51 @@ std::vector<Dim> channels_last(const ir::Shape& shape) {
   return strides;
 }
 
+/// True when a run of channels is too short to be multiplied where it lies, and one of channels and a row of the kernel is not.
+bool gains_by_padding(const ir::Graph& graph, const ir::Node& node) {
+  if (node.op != "conv_sum" || !has_matrix_kernel(graph.type(node.results[0]))) return false;
+  const auto& weight = graph.type(node.operands[1]).shape;
+  if (weight.size() != 4 || !weight[1].is_constant() || !weight[3].is_constant()) return false;
+  const auto channels = static_cast<double>(weight[1].constant());
+  const auto numbers = [&](const char* name) { return std::get<std::vector<Dim>>(*node.attribute(name)); };
+  const auto before = numbers("before"), after = numbers("after"), dilation = numbers("dilation");
+  auto pads = [](const Dim& d) { return d.is_constant() && d.constant() >= 0; };
+  if (!std::all_of(before.begin(), before.end(), pads) || !std::all_of(after.begin(), after.end(), pads)) return false;
+  return channels < kShortestRun && channels * static_cast<double>(weight[3].constant()) >= kShortestRun && dilation.back() == Dim(1) &&
+         std::get<Dim>(*node.attribute("groups")) == Dim(1) && work_of(graph, node) >= kSmallContraction;
+}
+
+/// Pads what a convolution over few channels reads, so that rows of its windows are runs: no padding lies within them.
+void pad_few_channels(ir::Graph& graph) {
+  std::vector<NodeId> convolutions;
+  for (NodeId id : graph.nodes())
+    if (gains_by_padding(graph, graph.node(id))) convolutions.push_back(id);
+  for (NodeId id : convolutions) {
+    const ir::Node node = graph.node(id);
+    ops::NodeBuilder b(graph, id);
+    const std::vector<Dim> none(2, Dim(0));
+    auto numbers = [&](const char* name) {
+      std::vector<Dim> all = none;
+      const auto& spatial = std::get<std::vector<Dim>>(*node.attribute(name));
+      all.insert(all.end(), spatial.begin(), spatial.end());
+      return all;
+    };
+    const ValueId padded = b.one("pad", {node.operands[0]}, {{"after", numbers("after")}, {"before", numbers("before")}, {"mode", std::string("constant")}, {"value", 0.0}});
+    ir::Attributes attributes = node.attributes;
+    for (auto& [name, value] : attributes)
+      if (name == "before" || name == "after") value = none;
+    const ValueId sum = b.one("conv_sum", {padded, node.operands[1]}, std::move(attributes));
+    graph.replace_uses(node.results[0], sum);
+    graph.erase_nodes(std::vector{id});
+  }
+}
+
 }  // namespace
 
 void choose_layouts(ir::Graph& graph) {
   const std::size_t rank = rank_that_gains(graph);
   if (rank == 0) return;
+  pad_few_channels(graph);
   std::set<ValueId> fixed;
   for (const ir::Output& output : graph.outputs()) fixed.insert(output.value);
   for (NodeId id : graph.nodes()) {

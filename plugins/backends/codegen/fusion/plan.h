@@ -35,6 +35,12 @@ struct MatrixOperand {
   std::optional<KernelStep> pack, table;
 };
 
+/// The pixels of a result, rows of them, where windows of 3 x 3 pixels with whole runs of channels step by one pixel: what stands in
+/// a window depends on the sums of its place and the tap alone.
+struct Picture {
+  Dim height, width;
+};
+
 /// c[batch, m, n] = sum over k of a[batch, m, k] * b[batch, k, n], with k of `steps` times `step_depth`.
 /// Kernels of this step take the symbols of fusion/tile.h after the graph's.
 struct ContractionStep {
@@ -44,6 +50,7 @@ struct ContractionStep {
   Dim m, n, steps, step_depth;
   MatrixOperand a, b;
   ValueId c;
+  std::optional<Picture> picture;  // m counts pictures, each row by row; steps are the taps, row by row
   bool c_in_place = false;  // rows of c lie one stride apart, columns are contiguous
   std::vector<Dim> c_batch_strides;
   Dim c_row_stride;

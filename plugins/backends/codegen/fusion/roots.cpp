@@ -55,17 +55,20 @@ void Planner::mark_contraction_operands(NodeId id) {
   const auto& body = context_.bodies[id.value];
   if (!body || !is_large_product(id)) return;
   const auto before = context_.in_memory;
-  auto fits = [&] {
-    const auto product = as_contraction(context_, id, options_.lanes);
-    return product && worth_matrix_kernel(algebra_, product->step);
+  auto attempt = [&] {
+    auto product = as_contraction(context_, id, options_.lanes);
+    return product && worth_matrix_kernel(algebra_, product->step) ? std::move(product) : std::nullopt;
   };
   product_[id.value] = true;
   for (ValueId operand : graph_.node(id).operands) context_.in_memory[base_through_views(operand).value] = true;
-  if (fits()) return;
+  const auto through_views = attempt();
+  if (through_views && !through_views->step.a.pack) return;
+  const auto bases = context_.in_memory;
   for (ValueId operand : graph_.node(id).operands) context_.in_memory[operand.value] = true;
-  if (fits()) return;
-  context_.in_memory = before;
-  product_[id.value] = false;
+  const auto stored = attempt();
+  if (stored && (!through_views || stored->step.a.table)) return;
+  context_.in_memory = through_views ? bases : before;
+  product_[id.value] = through_views.has_value();
 }
 
 /// What follows a product point by point up to a reduction is stored in the product's place: the reduction passes over it several times.

@@ -1,5 +1,7 @@
 #include "fusion/windows.h"
 
+#include <algorithm>
+
 #include "fusion/cost.h"
 
 namespace tenon::codegen {
@@ -32,20 +34,49 @@ std::optional<Windows> windows_of(const Draft& draft, OpId operand, std::span<co
   auto found = masked_load(operations, operand);
   if (!found) return {};
   const auto masked_by = found->mask == kNoOp ? std::set<SymbolId>{} : loops_of(operations, found->mask);
-  bool has_run = false;
-  for (const Loop& l : summed) {
+  found->taps.assign(summed.begin(), summed.end());
+  Dim length(1);
+  auto steps_on = [&](const Loop& l) {
     const auto along = split_affine(operations[found->load].offset, l.variable);
-    const bool runs = !has_run && along && along->coefficient == Dim(1) && !masked_by.contains(l.variable) && algebra.estimate(l.extent) >= kShortestRun;
-    if (runs) found->run = l, has_run = true;
-    else found->taps.push_back(l);
+    return along && along->coefficient == length && !masked_by.contains(l.variable);
+  };
+  while (algebra.estimate(length) < kShortestRun) {
+    const auto next = std::find_if(found->taps.begin(), found->taps.end(), steps_on);
+    if (next == found->taps.end()) return {};
+    length = length * next->extent;
+    found->run.insert(found->run.begin(), *next);
+    found->taps.erase(next);
   }
-  if (!has_run) return {};
   return found;
+}
+
+namespace {
+
+/// True when all that the operation reads depends on the place and the tap only by their sum.
+bool slides(const OperationList& operations, OpId root, SymbolId place, SymbolId tap) {
+  if (root == kNoOp) return true;
+  const Operation& op = operations[root];
+  const auto along_place = split_affine(op.offset, place), along_tap = split_affine(op.offset, tap);
+  if (!along_place || !along_tap || !(along_place->coefficient == along_tap->coefficient)) return false;
+  return std::all_of(std::begin(op.args), std::end(op.args), [&](OpId a) { return slides(operations, a, place, tap); });
+}
+
+}  // namespace
+
+std::optional<Picture> picture_of(const OperationList& operations, const Windows& windows, std::span<const Role> rows) {
+  if (windows.run.size() != 1 || windows.taps.size() != 2 || rows.size() < 2) return {};
+  const std::span<const Role> places = rows.last(2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (!(windows.taps[i].extent == Dim(3))) return {};
+    for (OpId root : {windows.load, windows.mask})
+      if (!slides(operations, root, places[i].loop.variable, windows.taps[i].variable)) return {};
+  }
+  return Picture{places[0].loop.extent, places[1].loop.extent};
 }
 
 std::vector<Loop> summed_loops(const Windows& windows) {
   std::vector<Loop> loops = windows.taps;
-  loops.push_back(windows.run);
+  loops.insert(loops.end(), windows.run.begin(), windows.run.end());
   return loops;
 }
 

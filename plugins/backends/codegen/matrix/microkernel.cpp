@@ -41,24 +41,15 @@ class Emitter {
     declare(name);
     auto* entry = block("entry");
     ir_.SetInsertPoint(entry);
-    Value* last = ir_.CreateSub(argument(6), ir_.getInt64(1));
-    for (int i = 0; i < shape_.rows; ++i) {
-      Value* row = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.getInt64(static_cast<std::uint64_t>(i)), last);
-      a_rows_.push_back(ir_.CreateAlignedLoad(ir_.getPtrTy(), ir_.CreateConstGEP1_64(ir_.getPtrTy(), argument(0), static_cast<std::uint64_t>(i)), llvm::Align(8)));
-      c_rows_.push_back(ir_.CreateGEP(element_, argument(3), ir_.CreateMul(row, argument(4))));
-    }
-    for (int j = 0; j < vectors_; ++j) {
-      Value* left = ir_.CreateSub(argument(7), ir_.getInt64(static_cast<std::uint64_t>(j * lanes_)));
-      Value* clamped = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, ir_.getInt64(static_cast<std::uint64_t>(lanes_))), ir_.getInt64(0));
-      llvm::SmallVector<llvm::Constant*, 64> numbers;
-      for (int l = 0; l < lanes_; ++l) numbers.push_back(ir_.getInt32(static_cast<std::uint32_t>(l)));
-      masks_.push_back(ir_.CreateICmpULT(llvm::ConstantVector::get(numbers), ir_.CreateVectorSplat(static_cast<unsigned>(lanes_), ir_.CreateTrunc(clamped, ir_.getInt32Ty()))));
-    }
-    const std::vector<Value*> sums(static_cast<std::size_t>(shape_.rows * vectors_), llvm::Constant::getNullValue(vector_));
-    auto [after_main, main_sums] = loop(ir_.getInt64(0), ir_.CreateAnd(argument(5), ir_.getInt64(~std::uint64_t{kUnroll - 1})), kUnroll, sums);
-    auto [end, all] = loop(after_main, argument(5), 1, main_sums);
-    (void)end;
-    finish(all);
+    Value* whole = ir_.CreateAnd(argument(5), ir_.getInt64(~std::uint64_t{kUnroll - 1}));
+    const std::vector<Value*> zeros(static_cast<std::size_t>(shape_.rows * vectors_), llvm::Constant::getNullValue(vector_));
+    finish(loop(ir_.getInt64(0), argument(1), 1, zeros, [&](Value* step, std::vector<Value*>& sums) {
+      read_step(step);
+      sums = loop(ir_.getInt64(0), whole, kUnroll, sums, [&](Value* k, std::vector<Value*>& part) {
+        for (std::uint64_t u = 0; u < kUnroll; ++u) multiply(ir_.CreateAdd(k, ir_.getInt64(u)), part);
+      });
+      sums = loop(whole, argument(5), 1, sums, [&](Value* k, std::vector<Value*>& part) { multiply(k, part); });
+    }));
   }
 
  private:
@@ -68,20 +59,22 @@ class Emitter {
   void declare(const std::string& name) {
     auto* p = ir_.getPtrTy();
     auto* n = ir_.getInt64Ty();
-    function_ = llvm::Function::Create(llvm::FunctionType::get(ir_.getVoidTy(), {p, p, n, p, n, n, n, n, n}, false), llvm::Function::ExternalLinkage, name, module_);
+    function_ = llvm::Function::Create(llvm::FunctionType::get(ir_.getVoidTy(), {p, n, n, p, n, n, n, n, n}, false), llvm::Function::ExternalLinkage, name, module_);
     function_->addFnAttr("target-cpu", target_.cpu);
     function_->addFnAttr("target-features", target_.features);
     if (target_.vector_bytes == 64) function_->addFnAttr("prefer-vector-width", "512");
     function_->addFnAttr(llvm::Attribute::NoUnwind);
-    for (unsigned i : {0u, 1u, 3u}) function_->addParamAttr(i, llvm::Attribute::NoAlias);
+    for (unsigned i : {0u, 3u}) function_->addParamAttr(i, llvm::Attribute::NoAlias);
   }
 
   Value* c_address(int i, int j) { return ir_.CreateConstGEP1_64(element_, c_rows_[static_cast<std::size_t>(i)], static_cast<std::uint64_t>(j * lanes_)); }
 
-  std::pair<Value*, std::vector<Value*>> loop(Value* low, Value* high, int step, const std::vector<Value*>& initial) {
+  /// Emits a loop that carries the sums; `body` updates them.
+  template <class Body>
+  std::vector<Value*> loop(Value* low, Value* high, std::uint64_t step, const std::vector<Value*>& initial, Body body) {
     auto* before = ir_.GetInsertBlock();
     auto* head = block("head");
-    auto* body = block("body");
+    auto* inside = block("body");
     auto* after = block("after");
     ir_.CreateBr(head);
     ir_.SetInsertPoint(head);
@@ -94,21 +87,32 @@ class Emitter {
       sums.push_back(phi);
     }
     const std::vector<Value*> phis = sums;
-    ir_.CreateCondBr(ir_.CreateICmpSLT(k, high), body, after);
-    ir_.SetInsertPoint(body);
-    for (int u = 0; u < step; ++u) multiply(ir_.CreateAdd(k, ir_.getInt64(static_cast<std::uint64_t>(u))), sums);
-    Value* next = ir_.CreateAdd(k, ir_.getInt64(static_cast<std::uint64_t>(step)));
+    ir_.CreateCondBr(ir_.CreateICmpSLT(k, high), inside, after);
+    ir_.SetInsertPoint(inside);
+    body(k, sums);
+    Value* next = ir_.CreateAdd(k, ir_.getInt64(step));
     auto* latch = ir_.GetInsertBlock();
     ir_.CreateBr(head);
     k->addIncoming(next, latch);
     for (std::size_t i = 0; i < phis.size(); ++i) llvm::cast<llvm::PHINode>(phis[i])->addIncoming(sums[i], latch);
     ir_.SetInsertPoint(after);
-    return {k, phis};
+    return phis;
+  }
+
+  /// Loads what the step multiplies.
+  void read_step(Value* step) {
+    Value* entry = ir_.CreateGEP(ir_.getPtrTy(), argument(0), ir_.CreateMul(step, ir_.getInt64(static_cast<std::uint64_t>(1 + shape_.rows))));
+    auto pointer = [&](int i) {
+      return ir_.CreateAlignedLoad(ir_.getPtrTy(), ir_.CreateConstGEP1_64(ir_.getPtrTy(), entry, static_cast<std::uint64_t>(i)), llvm::Align(8));
+    };
+    b_ = pointer(0);
+    a_rows_.clear();
+    for (int i = 0; i < shape_.rows; ++i) a_rows_.push_back(pointer(1 + i));
   }
 
   /// One step in k: a row of b, a broadcast of each row of a.
   void multiply(Value* k, std::vector<Value*>& sums) {
-    Value* row = ir_.CreateGEP(element_, argument(1), ir_.CreateMul(k, argument(2)));
+    Value* row = ir_.CreateGEP(element_, b_, ir_.CreateMul(k, argument(2)));
     std::vector<Value*> b;
     const llvm::Align align(static_cast<std::uint64_t>(bytes_));
     for (int j = 0; j < vectors_; ++j) {
@@ -133,9 +137,12 @@ class Emitter {
     Value* adds = ir_.CreateICmpNE(argument(8), ir_.getInt64(0));
     auto* whole = block("whole");
     auto* part = block("part");
+    for (int i = 0; i < shape_.rows; ++i)
+      c_rows_.push_back(ir_.CreateGEP(element_, argument(3), ir_.CreateMul(ir_.getInt64(static_cast<std::uint64_t>(i)), argument(4))));
     ir_.CreateCondBr(is_whole, whole, part);
     for (const bool masked : {false, true}) {
       ir_.SetInsertPoint(masked ? part : whole);
+      if (masked) make_masks();
       auto* add = block("add");
       auto* replace = block("replace");
       ir_.CreateCondBr(adds, add, replace);
@@ -143,6 +150,16 @@ class Emitter {
       store_rows(sums, masked, true);
       ir_.SetInsertPoint(replace);
       store_rows(sums, masked, false);
+    }
+  }
+
+  void make_masks() {
+    for (int j = 0; j < vectors_; ++j) {
+      Value* left = ir_.CreateSub(argument(7), ir_.getInt64(static_cast<std::uint64_t>(j * lanes_)));
+      Value* clamped = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, ir_.getInt64(static_cast<std::uint64_t>(lanes_))), ir_.getInt64(0));
+      llvm::SmallVector<llvm::Constant*, 64> numbers;
+      for (int l = 0; l < lanes_; ++l) numbers.push_back(ir_.getInt32(static_cast<std::uint32_t>(l)));
+      masks_.push_back(ir_.CreateICmpULT(llvm::ConstantVector::get(numbers), ir_.CreateVectorSplat(static_cast<unsigned>(lanes_), ir_.CreateTrunc(clamped, ir_.getInt32Ty()))));
     }
   }
 
@@ -155,7 +172,7 @@ class Emitter {
       ir_.SetInsertPoint(write);
       for (int j = 0; j < vectors_; ++j) {
         Value* v = sums[static_cast<std::size_t>(i * vectors_ + j)];
-        Value* mask = masks_[static_cast<std::size_t>(j)];
+        Value* mask = masked ? masks_[static_cast<std::size_t>(j)] : nullptr;
         Value* to = c_address(i, j);
         if (add) {
           Value* zero = llvm::Constant::getNullValue(vector_);
@@ -179,6 +196,7 @@ class Emitter {
   llvm::Type* element_ = nullptr;
   llvm::FixedVectorType* vector_ = nullptr;
   llvm::Function* function_ = nullptr;
+  Value* b_ = nullptr;
   std::vector<Value*> a_rows_, c_rows_, masks_;
 };
 

@@ -1,0 +1,117 @@
+// The right operand of a product in panels: as wide as the microkernel's tile, one row for each element of the sum.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+
+#include "matrix_product.h"
+
+namespace tenon::llvm_backend {
+
+/// Packs the panels of one product. Called on many threads at once.
+template <class T>
+class Panels {
+ public:
+  Panels(const MatrixKernel& kernel, const MatrixProduct& product) : kernel_(kernel), p_(product), width_(kernel.tile.columns), depth_(product.steps * product.step_depth) {}
+
+  std::int64_t count() const { return (p_.n + width_ - 1) / width_; }
+  std::int64_t elements() const { return depth_ * width_; }
+
+  /// True where the panel is read where it lies: below so many rows, packing costs more.
+  bool reads_in_place(std::int64_t panel) const {
+    constexpr std::int64_t kFewRows = 12;
+    return p_.b && !p_.windows && p_.b_column == 1 && p_.m < kFewRows && (panel + 1) * width_ <= p_.n;
+  }
+
+  /// Packs the whole panel.
+  void pack(std::int64_t panel, T* packed) const {
+    if (p_.windows && p_.b) pack_columns(panel, 0, width_, packed);
+    else pack_steps(panel, 0, p_.steps, packed);
+  }
+
+  /// Packs all panels, one after the other; `each` runs a body over the parts of a range of tasks.
+  template <class Each>
+  void pack_all(std::int64_t threads, T* packed, Each each) const {
+    const bool by_columns = p_.windows && p_.b;
+    const std::int64_t lanes = kernel_.transposed_rows;
+    const std::int64_t parts = by_columns ? width_ / lanes : std::max<std::int64_t>(1, std::min(p_.steps, 4 * threads));
+    const std::int64_t part = (p_.steps + parts - 1) / parts;
+    each(count() * parts, [&](std::int64_t low, std::int64_t high) {
+      for (std::int64_t task = low; task < high; ++task) {
+        const std::int64_t panel = task / parts, number = task % parts, step = number * part;
+        T* to = packed + panel * elements();
+        if (by_columns) pack_columns(panel, number * lanes, (number + 1) * lanes, to);
+        else if (step < p_.steps && !reads_in_place(panel)) pack_steps(panel, step, std::min(part, p_.steps - step), to);
+      }
+    });
+  }
+
+ private:
+  /// Writes the rows of the panel from `step` on; columns past the last one are zero.
+  void pack_steps(std::int64_t panel, std::int64_t step, std::int64_t steps, T* packed) const {
+    const std::int64_t column = panel * width_, columns = std::min(width_, p_.n - column);
+    const std::int64_t first = step * p_.step_depth, depth = steps * p_.step_depth;
+    packed += first * width_;
+    if (columns < width_) std::fill(packed, packed + depth * width_, T{0});
+    if (!p_.b) return p_.kernels->pack_columns({0, 0, column, columns, step, steps}, packed);
+    const T* from = static_cast<const T*>(p_.b) + column * p_.b_column + first * p_.b_row;
+    if (p_.b_row == 1 && p_.b_column != 1) return transpose(from, columns, depth, packed);
+    for (std::int64_t k = 0; k < depth; ++k) {
+      if (p_.b_column == 1) std::memcpy(packed + k * width_, from + k * p_.b_row, static_cast<std::size_t>(columns) * sizeof(T));
+      else for (std::int64_t j = 0; j < columns; ++j) packed[k * width_ + j] = from[j * p_.b_column + k * p_.b_row];
+    }
+  }
+
+  void transpose(const T* from, std::int64_t columns, std::int64_t depth, T* packed) const {
+    const std::int64_t rows = kernel_.transposed_rows, whole_columns = columns / rows * rows, whole_depth = depth / rows * rows;
+    for (std::int64_t j = 0; j < whole_columns; j += rows) kernel_.transposition(from + j * p_.b_column, p_.b_column, packed + j, width_, whole_depth);
+    for (std::int64_t j = 0; j < columns; ++j)
+      for (std::int64_t k = j < whole_columns ? whole_depth : 0; k < depth; ++k) packed[k * width_ + j] = from[j * p_.b_column + k];
+  }
+
+  /// Writes columns [first, last) of a panel beside windows.
+  void pack_columns(std::int64_t panel, std::int64_t first, std::int64_t last, T* packed) const {
+    const std::int64_t columns = std::min(width_, p_.n - panel * width_);
+    for (std::int64_t k = 0; last > columns && k < depth_; ++k) std::fill(packed + k * width_ + std::max(first, columns), packed + k * width_ + last, T{0});
+    last = std::min(last, columns);
+    if (first >= last) return;
+    const T* from = static_cast<const T*>(p_.b) + (panel * width_ + first) * p_.b_column;
+    packed += first;
+    if (p_.steps > 1 && p_.b_step == 1 && p_.b_row == p_.steps) return transpose_steps(from, last - first, packed);
+    for (std::int64_t s = 0; s < p_.steps; ++s, from += p_.b_step, packed += p_.step_depth * width_) {
+      if (p_.b_row == 1 && p_.b_column != 1) {
+        transpose(from, last - first, p_.step_depth, packed);
+        continue;
+      }
+      for (std::int64_t k = 0; k < p_.step_depth; ++k)
+        for (std::int64_t j = 0; j < last - first; ++j) packed[k * width_ + j] = from[j * p_.b_column + k * p_.b_row];
+    }
+  }
+
+  /// Transposes columns whose elements lie step beside step, as the taps of a convolution's weight, and sorts their rows by steps.
+  void transpose_steps(const T* from, std::int64_t columns, T* packed) const {
+    constexpr std::int64_t kChunk = 256, kMostLanes = 64 / sizeof(T);
+    alignas(64) T block[kChunk * kMostLanes];
+    const std::int64_t lanes = kernel_.transposed_rows, whole = columns / lanes * lanes;
+    for (std::int64_t j = 0; j < columns; j += lanes) {
+      const std::int64_t width = std::min(lanes, columns - j);
+      std::int64_t step = 0, k = 0;
+      for (std::int64_t low = 0; low < depth_; low += kChunk) {
+        const std::int64_t length = std::min(kChunk, depth_ - low), straight = j < whole ? length / lanes * lanes : 0;
+        if (straight) kernel_.transposition(from + j * p_.b_column + low, p_.b_column, block, lanes, straight);
+        for (std::int64_t i = straight; i < length; ++i)
+          for (std::int64_t l = 0; l < width; ++l) block[i * lanes + l] = from[(j + l) * p_.b_column + low + i];
+        for (std::int64_t i = 0; i < length; ++i) {
+          std::memcpy(packed + (step * p_.step_depth + k) * width_ + j, block + i * lanes, static_cast<std::size_t>(width) * sizeof(T));
+          if (++step == p_.steps) step = 0, ++k;
+        }
+      }
+    }
+  }
+
+  const MatrixKernel& kernel_;
+  const MatrixProduct& p_;
+  std::int64_t width_, depth_;
+};
+
+}  // namespace tenon::llvm_backend

@@ -1,0 +1,206 @@
+// Convolutions of 3 x 3 taps at stride 1 as Winograd's F(2x2, 3x3): 16 matrix products for 4 pixels where the direct way takes 36.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <vector>
+
+#include "fusion/tile.h"
+#include "matrix/winograd.h"
+#include "panels.h"
+#include "scratch.h"
+
+namespace tenon::llvm_backend {
+
+/// Runs one product whose rows are the pixels of pictures. A line is a row of squares: two rows of pixels of the result.
+template <class T>
+class WinogradProduct {
+ public:
+  /// Computes rows [row, end) of a panel the direct way: where a result of this way is not finite, that one's may be.
+  using Direct = std::function<void(std::int64_t panel, std::int64_t row, std::int64_t end)>;
+
+  WinogradProduct(const HostServices& host, const MatrixKernel& kernel, const MatrixProduct& product, bool parallel, Direct direct)
+      : host_(host), kernel_(kernel), p_(product), panels_(kernel, product), direct_(std::move(direct)), parallel_(parallel), width_(kernel.tile.columns),
+        depth_(product.step_depth), zeros_(static_cast<std::size_t>(depth_)), lines_in_picture_((p_.picture_height + 1) / 2),
+        squares_in_line_((p_.picture_width + 1) / 2), lines_(p_.m / (p_.picture_height * p_.picture_width) * lines_in_picture_) {}
+
+  void run() {
+    Scratch weights;
+    prepare_weights(weights);
+    const std::int64_t threads = parallel_ ? host_.thread_count() : 1;
+    const std::int64_t group = std::clamp<std::int64_t>(kSquares / squares_in_line_, 1, lines_), groups = (lines_ + group - 1) / group;
+    auto group_at = [&](std::int64_t g) { return Lines{g * group, std::min(lines_, (g + 1) * group)}; };
+    if (threads == 1 || groups >= 2 * threads) {
+      each(groups, [&](std::int64_t g) {
+        Scratch memory;
+        const Lines lines = group_at(g);
+        T* v = static_cast<T*>(memory.take(static_cast<std::size_t>(kPlaces * v_stride(squares(lines))) * sizeof(T)));
+        for (std::int64_t line = lines.first; line < lines.last; ++line) transform_line(line, lines, v);
+        for (std::int64_t panel = 0; panel < panels_.count(); ++panel) multiply(panel, lines, v);
+      });
+      return;
+    }
+    Scratch memory;
+    std::vector<std::int64_t> starts{0};
+    for (std::int64_t g = 0; g < groups; ++g) starts.push_back(starts.back() + kPlaces * v_stride(squares(group_at(g))));
+    T* v = static_cast<T*>(memory.take(static_cast<std::size_t>(starts.back()) * sizeof(T)));
+    each(lines_, [&](std::int64_t line) { transform_line(line, group_at(line / group), v + starts[static_cast<std::size_t>(line / group)]); });
+    each(groups * panels_.count(), [&](std::int64_t task) {
+      const std::int64_t g = task % groups;
+      multiply(task / groups, group_at(g), v + starts[static_cast<std::size_t>(g)]);
+    });
+  }
+
+ private:
+  static constexpr std::int64_t kPlaces = codegen::kWinogradPlaces;
+  /// Squares that are multiplied with a panel at once.
+  static constexpr std::int64_t kSquares = 64;
+  /// Elements between rows, and between places, beyond their length: what is a power of two apart crowds into few sets of the caches.
+  static constexpr std::int64_t kApart = 64 / sizeof(T);
+
+  struct Lines {
+    std::int64_t first, last;
+  };
+
+  std::int64_t squares(const Lines& lines) const { return (lines.last - lines.first) * squares_in_line_; }
+  std::int64_t v_row() const { return depth_ + kApart; }
+  std::int64_t v_stride(std::int64_t squares) const { return squares * v_row() + 2 * kApart; }
+  std::int64_t u_elements() const { return kPlaces * depth_ * width_; }
+  std::int64_t first_row(std::int64_t line) const {
+    return (line / lines_in_picture_ * p_.picture_height + line % lines_in_picture_ * 2) * p_.picture_width;
+  }
+  /// Rows of pixels of the line: one at the end of a picture of odd height.
+  std::int64_t pixel_rows(std::int64_t line) const { return std::min<std::int64_t>(2, p_.picture_height - line % lines_in_picture_ * 2); }
+
+  template <class Body>
+  void each(std::int64_t count, Body body) {
+    auto range = [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t i = first; i < last; ++i) body(i);
+    };
+    if (!parallel_ || count < 2) return range(0, count);
+    host_.parallel_for(0, count, 1, range);
+  }
+
+  void prepare_weights(Scratch& memory) {
+    const std::size_t bytes = static_cast<std::size_t>(panels_.count() * u_elements()) * sizeof(T);
+    auto transform = [&](void* to) {
+      each(panels_.count(), [&](std::int64_t panel) {
+        Scratch taps;
+        T* packed = static_cast<T*>(taps.take(static_cast<std::size_t>(panels_.elements()) * sizeof(T)));
+        panels_.pack(panel, packed);
+        kernel_.winograd_weights(packed, depth_ * width_, static_cast<T*>(to) + panel * u_elements(), depth_ * width_, depth_ * width_);
+      });
+    };
+    if (p_.kept) {
+      const std::int64_t layout[] = {p_.n, p_.steps, p_.step_depth, p_.b_row, p_.b_column, p_.b_step, kPlaces};
+      kept_ = p_.kept->find(host_, {p_.b, p_.b_size, p_.b_constant, layout, bytes}, transform);
+    }
+    u_ = static_cast<const T*>(kept_.get());
+    if (u_) return;
+    void* own = memory.take(bytes);
+    transform(own);
+    u_ = static_cast<const T*>(own);
+  }
+
+  // ---- pixels
+
+  /// Where the pixels of two rows of the result start at each tap, from place_rows.
+  struct Places {
+    const std::int64_t* table;
+    std::int64_t steps;
+    std::int64_t at(std::int64_t row, std::int64_t tap) const {
+      constexpr std::int64_t kRows = codegen::kFinishedRows;
+      return table[row / kRows * steps * kRows + tap * kRows + row % kRows];
+    }
+  };
+
+  Places places_of(std::int64_t line, Scratch& memory) const {
+    constexpr std::int64_t kRows = codegen::kFinishedRows;
+    const std::int64_t rows = pixel_rows(line) * p_.picture_width, first = first_row(line);
+    const std::int64_t pieces = (rows + kRows - 1) / kRows;
+    auto* table = static_cast<std::int64_t*>(memory.take(static_cast<std::size_t>(pieces * p_.steps * kRows) * sizeof(std::int64_t)));
+    for (std::int64_t i = 0; i < pieces; ++i)
+      p_.kernels->place_rows({first + i * kRows, std::min(kRows, rows - i * kRows), 0, 0, 0, p_.steps}, table + i * p_.steps * kRows);
+    return {table, p_.steps};
+  }
+
+  /// Transforms the squares of a line to their place among those of `lines`.
+  void transform_line(std::int64_t line, const Lines& lines, T* v) const {
+    Scratch memory;
+    const Places places = places_of(line, memory);
+    const std::int64_t stride = v_stride(squares(lines)), height = pixel_rows(line);
+    T* to = v + (line - lines.first) * squares_in_line_ * v_row();
+    const void* pixels[kPlaces];
+    for (std::int64_t x = 0; x < p_.picture_width; x += 2, to += v_row()) {
+      for (std::int64_t i = 0; i < 4; ++i)
+        for (std::int64_t j = 0; j < 4; ++j) {
+          // The last row and column of a square are those that only the second row and column of the result read.
+          const std::int64_t down = i / 3, right = j / 3;
+          const bool read = down < height && x + right < p_.picture_width;
+          const std::int64_t place = read ? places.at(down * p_.picture_width + x + right, (i - down) * 3 + j - right) : -1;
+          pixels[i * 4 + j] = place < 0 ? zeros_.data() : static_cast<const T*>(p_.a) + place;
+        }
+      kernel_.winograd_input(pixels, to, stride, depth_);
+    }
+  }
+
+  // ---- products
+
+  void multiply(std::int64_t panel, const Lines& lines, const T* v) const {
+    Scratch memory;
+    const std::int64_t count = squares(lines), stride = v_stride(count), m_stride = count * width_ + 2 * kApart;
+    const std::int64_t columns = std::min(width_, p_.n - panel * width_);
+    T* m = static_cast<T*>(memory.take(static_cast<std::size_t>(kPlaces * m_stride) * sizeof(T)));
+    for (std::int64_t place = 0; place < kPlaces; ++place)
+      multiply_place(v + place * stride, count, u_ + panel * u_elements() + place * depth_ * width_, m + place * m_stride, kernel_.variant(columns));
+    for (std::int64_t line = lines.first; line < lines.last; ++line)
+      finish_line(panel, line, m + (line - lines.first) * squares_in_line_ * width_, m_stride);
+  }
+
+  void multiply_place(const T* v, std::int64_t count, const T* u, T* m, const MatrixKernel::Variant& tile) const {
+    const std::int64_t depth = even_pass(depth_, kDepth);
+    const void* step[1 + kMostRows];
+    for (std::int64_t k = 0; k < depth_; k += depth)
+      for (std::int64_t r = 0; r < count; r += tile.height) {
+        step[0] = u + k * width_;
+        for (std::int64_t i = 0; i < tile.height; ++i) step[1 + i] = v + std::min(r + i, count - 1) * v_row() + k;
+        tile.function(step, 1, width_, m + r * width_, width_, std::min(depth, depth_ - k), std::min(tile.height, count - r), tile.width, k > 0);
+      }
+  }
+
+  void finish_line(std::int64_t panel, std::int64_t line, const T* m, std::int64_t m_stride) const {
+    Scratch memory;
+    const std::int64_t row = first_row(line), height = pixel_rows(line), rows = height * p_.picture_width;
+    const std::int64_t column = panel * width_, columns = std::min(width_, p_.n - column);
+    const std::int64_t lanes = kernel_.transposed_rows, whole = (columns + lanes - 1) / lanes * lanes;
+    T* tile = static_cast<T*>(memory.take(static_cast<std::size_t>((rows + 1) * width_) * sizeof(T)));
+    T* nowhere = tile + rows * width_;
+    std::int64_t unbounded = 0;
+    for (std::int64_t x = 0; x < p_.picture_width; x += 2, m += width_) {
+      void* to[4];
+      for (std::int64_t i = 0; i < 4; ++i) {
+        const std::int64_t down = i / 2, right = x + i % 2;
+        to[i] = down < height && right < p_.picture_width ? tile + (down * p_.picture_width + right) * width_ : nowhere;
+      }
+      unbounded |= kernel_.winograd_output(m, m_stride, to, whole);
+    }
+    if (unbounded) return direct_(panel, row, row + rows);
+    if (!p_.c) return p_.kernels->finish({row, rows, column, columns, 0, p_.steps}, tile);
+    for (std::int64_t i = 0; i < rows; ++i)
+      std::memcpy(static_cast<T*>(p_.c) + (row + i) * p_.c_row + column, tile + i * width_, static_cast<std::size_t>(columns) * sizeof(T));
+  }
+
+  const HostServices& host_;
+  const MatrixKernel& kernel_;
+  const MatrixProduct& p_;
+  Panels<T> panels_;
+  Direct direct_;
+  bool parallel_;
+  std::int64_t width_, depth_;
+  std::vector<T> zeros_;
+  std::int64_t lines_in_picture_, squares_in_line_, lines_;
+  PackedOperand::Memory kept_;
+  const T* u_ = nullptr;
+};
+
+}  // namespace tenon::llvm_backend
