@@ -1,4 +1,5 @@
 // Convolutions as matrix products over windows: shapes around the tiles, strides, padding, dilation, groups, epilogues, random ones.
+#include <limits>
 #include <random>
 
 #include "catch.h"
@@ -155,5 +156,101 @@ TEST_CASE("random chains of convolutions", "[convolutions]") {
     chain.graph.add_output({chain.last, ir::OutputKind::result, {}});
     INFO("seed " << seed << ", chain " << i);
     CHECK(chain.difference({.width = draw(0, 1) ? 0u : 32u, .threads = static_cast<int>(draw(1, 2))}) == "");
+  }
+}
+
+namespace {
+
+/// A chain whose second convolution has 3 x 3 taps at stride 1 over enough channels to be transformed.
+Chain transformed_chain(DType dtype, std::vector<std::int64_t> shape, std::int64_t channels, std::int64_t outputs, std::int64_t padding) {
+  Chain chain;
+  chain.last = chain.input(dtype, shape);
+  chain.convolve(dtype, channels, 1, 1, 0, 1, 1);
+  chain.convolve(dtype, outputs, 3, 1, padding, 1, 1);
+  chain.graph.add_output({chain.last, ir::OutputKind::result, {}});
+  return chain;
+}
+
+std::int64_t transformed(const ir::Graph& graph) {
+  const auto program = llvm_test::compile(graph, {});
+  std::int64_t count = 0;
+  for (const auto& step : program->plan().steps)
+    if (auto* product = std::get_if<codegen::ContractionStep>(&step)) count += product->picture.has_value();
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("convolutions of 3 x 3 taps are transformed", "[convolutions]") {
+  for (const auto& [height, width, padding] : {std::tuple{12, 12, 1}, {11, 13, 1}, {9, 30, 0}, {13, 12, 2}, {40, 59, 1}}) {
+    Chain chain = transformed_chain(DType::f32, {3, 5, height, width}, 37, 70, padding);
+    INFO(height << " x " << width << ", padding " << padding);
+    CHECK(transformed(chain.graph) == 1);
+    for (const unsigned vector : {0u, 32u, 16u}) CHECK(chain.difference({.width = vector}) == "");
+    CHECK(chain.difference({.threads = 3}) == "");
+  }
+  Chain wide = transformed_chain(DType::f32, {2, 32, 10, 8}, 300, 40, 1);
+  CHECK(transformed(wide.graph) == 1);
+  CHECK(wide.difference({}) == "");
+  Chain exact = transformed_chain(DType::f64, {2, 5, 11, 13}, 37, 70, 1);
+  CHECK(transformed(exact.graph) == 1);
+  CHECK(exact.difference({}) == "");
+}
+
+TEST_CASE("convolutions that do not slide by one place are not transformed", "[convolutions]") {
+  for (const auto& [kernel, stride, dilation] : {std::tuple{3, 2, 1}, {3, 1, 2}, {2, 1, 1}, {5, 1, 1}}) {
+    Chain chain;
+    chain.last = chain.input(DType::f32, {3, 5, 24, 24});
+    chain.convolve(DType::f32, 40, 1, 1, 0, 1, 1);
+    chain.convolve(DType::f32, 40, kernel, stride, 1, dilation, 1);
+    chain.graph.add_output({chain.last, ir::OutputKind::result, {}});
+    INFO(kernel << " taps, stride " << stride << ", dilation " << dilation);
+    CHECK(transformed(chain.graph) == 0);
+    CHECK(chain.difference({}) == "");
+  }
+}
+
+TEST_CASE("where a transformed convolution is not finite, the direct one is taken", "[convolutions]") {
+  const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  for (const float value : {infinity, nan, 3e38f}) {
+    ir::Graph graph;
+    ops::NodeBuilder b(graph);
+    const std::vector<std::int64_t> x_shape{2, 40, 12, 12}, w_shape{40, 40, 3, 3};
+    const ValueId x = graph.add_input(ir::Type::tensor(DType::f32, ir::Shape(x_shape.begin(), x_shape.end())));
+    const ValueId w = graph.add_input(ir::Type::tensor(DType::f32, ir::Shape(w_shape.begin(), w_shape.end())));
+    const std::vector<ir::Dim> ones(2, ir::Dim(1));
+    const ValueId copy = b.one("relu", {x});
+    const ValueId sum = b.one("conv_sum", {copy, w}, {{"after", ones}, {"before", ones}, {"dilation", ones}, {"groups", ir::Dim(1)}, {"stride", ones}});
+    graph.add_output({b.one("neg", {sum}), ir::OutputKind::result, {}});
+    CHECK(transformed(graph) == 1);
+    ops::HostTensor picture = llvm_test::random_tensor(DType::f32, x_shape, 1, ops::Fill::unit), weight = llvm_test::random_tensor(DType::f32, w_shape, 2, ops::Fill::unit);
+    float* pixels = static_cast<float*>(picture.data());
+    float* taps = static_cast<float*>(weight.data());
+    for (std::size_t i = 0; i < 40 * 40 * 9; ++i) taps[i] *= 0.01f;
+    for (const std::size_t place : {0u, 700u, 701u, 5003u}) pixels[place] = value;
+    const std::vector<ops::TensorView> views{picture.view(), weight.view()};
+    INFO("value " << value);
+    CHECK(llvm_test::difference(graph, views, {}, 400).value_or("") == "");
+  }
+}
+
+TEST_CASE("weights that stay packed are packed anew when they change", "[convolutions]") {
+  for (const std::int64_t taps : {1, 2, 3}) {
+    Chain chain;
+    chain.last = chain.input(DType::f32, {2, 5, 16, 16});
+    chain.convolve(DType::f32, 40, 1, 1, 0, 1, 1);
+    chain.convolve(DType::f32, 40, taps, 1, 1, 1, 1);
+    chain.graph.add_output({chain.last, ir::OutputKind::result, {}});
+    const auto program = llvm_test::compile(chain.graph, {});
+    std::vector<ops::TensorView> views;
+    for (auto& t : chain.tensors) views.push_back(t.view());
+    float* weight = static_cast<float*>(chain.tensors[3].data());
+    for (int call = 0; call < 12; ++call) {
+      if (call == 1 || call == 4 || call == 5 || call == 8) weight[static_cast<std::size_t>(call) * 7] += 0.5f;
+      const auto got = llvm_test::run(*program, chain.graph, views);
+      const auto want = ops::evaluate(chain.graph, views, ops::Precision::judge);
+      INFO(taps << " taps, call " << call);
+      CHECK(ops::first_difference(got[0].view(), want[0].view(), 400).value_or("") == "");
+    }
   }
 }
