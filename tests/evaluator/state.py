@@ -12,6 +12,14 @@ class Differs(AssertionError):
     """Two object graphs are not alike."""
 
 
+def shown(value):
+    """The repr of a value, or of its class where Python refuses to write an int in it out in full."""
+    try:
+        return repr(value)
+    except ValueError:
+        return f"<{type(value).__name__} with a very large int>"
+
+
 def same_type(a, b):
     """Whether two classes are one, or the same class of two worlds (modules whose names start with `fuzz_`)."""
     worlds = a.__module__.startswith("fuzz_") and b.__module__.startswith("fuzz_")
@@ -26,22 +34,22 @@ class _Walk:
 
     def same(self, a, b, path):
         if not same_type(type(a), type(b)):
-            raise Differs(f"{path}: {type(a).__name__} {a!r} is not {type(b).__name__} {b!r}")
+            raise Differs(f"{path}: {type(a).__name__} {shown(a)} is not {type(b).__name__} {shown(b)}")
         if isinstance(a, type):
             if not same_type(a, b):
-                raise Differs(f"{path}: {a!r} is not {b!r}")
+                raise Differs(f"{path}: {shown(a)} is not {shown(b)}")
             return
         if isinstance(a, ATOMS):
-            if not (a == b or (a != a and b != b)) or repr(a) != repr(b):
-                raise Differs(f"{path}: {a!r} is not {b!r}")
+            if not (a == b or (a != a and b != b)) or not isinstance(a, int) and repr(a) != repr(b):
+                raise Differs(f"{path}: {shown(a)} is not {shown(b)}")
             return
         shared = isinstance(a, (tuple, frozenset))  # which of them are one object is up to the compiler's constants
         if not shared:
             if (id(a) in self.seen) != (id(b) in self.back):
-                raise Differs(f"{path}: {a!r} is shared on one side only ({b!r})")
+                raise Differs(f"{path}: {shown(a)} is shared on one side only ({shown(b)})")
             if id(a) in self.seen:
                 if self.seen[id(a)] != id(b):
-                    raise Differs(f"{path}: {a!r} is another object than before")
+                    raise Differs(f"{path}: {shown(a)} is another object than before")
                 return
             self.seen[id(a)], self.back[id(b)] = id(b), id(a)
             self.keep.append((a, b))
@@ -60,10 +68,10 @@ class _Walk:
                 self.same(a.maxlen, b.maxlen, path + ".maxlen")
         elif isinstance(a, (set, frozenset)):
             if a != b and sorted(map(repr, a)) != sorted(map(repr, b)):
-                raise Differs(f"{path}: {a!r} is not {b!r}")
+                raise Differs(f"{path}: {shown(a)} is not {shown(b)}")
         elif isinstance(a, Number):
             if not (a.value == b.value or a.value != a.value and b.value != b.value):
-                raise Differs(f"{path}: {a!r} is not {b!r}")
+                raise Differs(f"{path}: {shown(a)} is not {shown(b)}")
             return
         elif hasattr(a, "tolist"):  # arrays and tensors
             self.numbers(a, b, path)
@@ -94,11 +102,11 @@ class _Walk:
         x, y = a.ravel().tolist(), b.ravel().tolist()
         alike = a.dtype == b.dtype and tuple(a.shape) == tuple(b.shape)
         if not alike or not all(p == q or p != p and q != q or abs(p - q) <= 1e-5 * max(abs(p), abs(q)) for p, q in zip(x, y)):
-            raise Differs(f"{path}: {a!r} is not {b!r}")
+            raise Differs(f"{path}: {shown(a)} is not {shown(b)}")
 
     def sequence(self, a, b, path):
         if len(a) != len(b):
-            raise Differs(f"{path}: {a!r} is not {b!r}")
+            raise Differs(f"{path}: {shown(a)} is not {shown(b)}")
         for at, (x, y) in enumerate(zip(a, b)):
             self.same(x, y, f"{path}[{at}]")
 
@@ -133,4 +141,4 @@ def check_state(function, make, calls=3, captures=None):
     return captured
 
 
-__all__ = ["Break", "Differs", "alike", "check_state"]
+__all__ = ["Break", "Differs", "alike", "check_state", "shown"]

@@ -3,13 +3,14 @@ import builtins
 import copy
 import pathlib
 import random
+import signal
 import sys
 
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "evaluator"))
 
 from harness import Break, Captured, Number  # noqa: E402
-from state import Differs, alike  # noqa: E402
+from state import Differs, alike, shown  # noqa: E402
 
 PRELUDE = compile((HERE / "prelude.py").read_text(), str(HERE / "prelude.py"), "exec")
 
@@ -98,6 +99,24 @@ class World:
         return [*self.args[:9], list(copy.copy(self.args[9])), g["G"], g["LOG"], g["TABLE"], *(g[name] for name in ("MEMO", "GROUP", "QUEUE", "COUNTS", "NAMES", "ORDER")), g["Box"].kind]
 
 
+class TooLong(BaseException):
+    """The program itself does not end soon: it says nothing about what captures it."""
+
+
+def plain_outcome(call, args, seconds=1.0):
+    def give_up(signum, frame):
+        raise TooLong
+
+    before, left = signal.signal(signal.SIGALRM, give_up), signal.alarm(0)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        return outcome(call, args)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        signal.alarm(left)
+
+
 def outcome(call, args):
     try:
         return ["returned", call(*args)]
@@ -114,13 +133,16 @@ def run(source, seed, engine):
     for number in range(4):
         if number == 2:
             plain.change(seed, engine), mine.change(seed, engine)
-        want = outcome(plain.fn, plain.args)
+        try:
+            want = plain_outcome(plain.fn, plain.args)
+        except TooLong:
+            return "invalid", ""
         try:
             got = outcome(compiled, mine.args)
         except Break as stop:
             if "the call raises" in str(stop):
                 if want[0] != "raised" or f"raises {want[1]}" not in str(stop):
-                    raise Differs(f"call {number}: {stop} instead of {want}") from None
+                    raise Differs(f"call {number}: {stop} instead of {shown(want)}") from None
                 return "raises", str(stop)
             if "does not hold right after" in str(stop) or "internal" in str(stop):
                 raise Differs(f"call {number}: {stop}") from None
@@ -128,5 +150,5 @@ def run(source, seed, engine):
         try:
             alike([got, *mine.left()], [want, *plain.left()])
         except Differs as difference:
-            raise Differs(f"call {number}: {difference}\n captured: {got}\n plain:    {want}") from None
+            raise Differs(f"call {number}: {difference}\n captured: {shown(got)}\n plain:    {shown(want)}") from None
     return verdict, ""
