@@ -58,6 +58,8 @@ Handled answer_false(Evaluator&, Arguments&);
 Handled answer_none(Evaluator&, Arguments&);
 /// Reads library state that the entry of every compiled call guards (grad mode, autocast, default dtype).
 Handled state_read(Evaluator&, Arguments&);
+/// warnings.warn: into the journal.
+Handled issue_warning(Evaluator&, Arguments&);
 /// Changes grad mode for real while the capture lasts.
 Handled set_grad_enabled(Evaluator&, Arguments&);
 

@@ -77,6 +77,7 @@ constexpr Special kSpecial[] = {
     {"sys", "exc_info", exc_info},
     {"sys", "exception", handled_exception},
     {"os", "fspath", os_fspath},
+    {"_warnings", "warn", issue_warning},
     {"operator", "setitem", operator_setitem},
     {"operator", "delitem", operator_delitem},
     {"operator", "add", binary_operator<0>},

@@ -141,10 +141,25 @@ TensorRecorder::Index TensorRecorder::add_fresh(TensorKind kind, ir::ValueId val
 
 // ---- calls
 
+namespace {
+
+/// Whether a function that torch writes in Python may warn: it is looked into, so that the warning is issued as the program's own.
+bool issues_warnings(PyObject* callable) {
+  if (!PyFunction_Check(callable)) return false;
+  PyObject* names = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(callable))->co_names;
+  for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(names); ++at)
+    for (const char* name : {"warnings", "_get_softmax_dim"})
+      if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, at), name) == 0) return true;
+  return false;
+}
+
+}  // namespace
+
 bool TensorRecorder::takes(PyObject* callable) {
   const ForeignFunction& function = foreign_function(callable);
   // A function of torch without an op may be one that the evaluator knows (torch.is_grad_enabled).
-  if (function.operator_object) return true;
+  if (function.operator_object || function.in_graph) return true;
+  if (issues_warnings(callable)) return false;
   // What torch writes in Python is looked into: it is made of functions that torch has as ops.
   if (function.kind == CallClass::missing) {
     if (function.flavour == ops::Flavour::numpy) return true;
@@ -186,6 +201,8 @@ Ref TensorRecorder::answer_metadata(PyObject* callable, const ForeignFunction& f
     if (name == "is_cpu") return Ref::borrow(Py_True);
     if (name == "is_meta") return Ref::borrow(Py_False);
     if (name == "get_device") return checked(PyLong_FromLong(-1));
+    if (name == "is_inference" && !self.input) return Ref::borrow(state_.inference() ? Py_True : Py_False);
+    if (name == "is_inference") return checked(PyObject_CallMethod(input_objects_[*self.input].get(), "is_inference", nullptr));
     if (name == "requires_grad") return Ref::borrow(self.requires_grad ? Py_True : Py_False);
     if (name == "storage_offset" && self.input) throw GraphBreak("the storage offset of an input");
   }
@@ -204,6 +221,9 @@ Ref TensorRecorder::answer_metadata(PyObject* callable, const ForeignFunction& f
 Ref TensorRecorder::fold(PyObject* callable, PyObject* args, PyObject* kwargs) {
   const ForeignFunction& function = foreign_function(callable);
   if (function.op && function.op->traits.random) throw GraphBreak(fmt::format("{} takes random numbers", function.name));
+  if (function.operator_object)  // only what is known to compute may be computed once for all calls
+    if (const Purity& purity = purity_of(callable, function); purity.foreign || purity.writes || !purity.known)
+      throw GraphBreak(fmt::format("{} is called without a tensor, and may do more than compute", function.name));
   Ref made = call_for_good(callable, args, kwargs, function.flavour);
   if (PyTuple_Check(made.get()) || PyList_Check(made.get())) return rebuilt(made.get(), [&](PyObject* item) { return is_tensor(item) ? constant(item) : Ref::borrow(item); });
   return is_tensor(made.get()) ? constant(made.get()) : made;

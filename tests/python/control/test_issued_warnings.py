@@ -1,0 +1,67 @@
+"""Warnings of captured code: issued at every call, for the line of the program, by the filters of that moment, without a break."""
+import warnings
+
+import pytest
+
+import tenon
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
+
+
+def plain(x):
+    warnings.warn("careful")
+    return x * 2
+
+
+def warn_for_caller():
+    warnings.warn("deep", DeprecationWarning, stacklevel=2)
+
+
+def for_caller(x):
+    warn_for_caller()
+    return x + 1
+
+
+def by_library(x):
+    return F.softmax(x)
+
+
+def about_sizes(x):
+    return F.mse_loss(x, x[:1].clone())
+
+
+def handled(x):
+    try:
+        warnings.warn("a reason to subtract")
+    except UserWarning:
+        return x - 1
+    return x + 1
+
+
+def calls(function, mode):
+    globals().pop("__warningregistry__", None)
+    results = []
+    with warnings.catch_warnings(record=True) as issued:
+        warnings.simplefilter(mode)
+        for _ in range(3):
+            try:
+                results.append(function(torch.ones(4)).tolist())
+            except Warning as error:
+                results.append(repr(error))
+    return results, [(str(w.message), w.category, w.filename, w.lineno) for w in issued]
+
+
+@pytest.mark.parametrize("function", [plain, for_caller, by_library, about_sizes, handled])
+@pytest.mark.parametrize("mode", ["always", "default", "once", "error", "ignore"])
+def test_warnings_are_those_of_plain_execution(function, mode):
+    compiled = tenon.compile(function)
+    assert calls(compiled, mode) == calls(function, mode)
+    assert mode == "error" or tenon.stats()["graph_breaks"] == 0
+
+
+def test_a_filter_that_raises_is_seen_by_later_calls():
+    compiled = tenon.compile(handled)
+    assert calls(compiled, "ignore") == calls(handled, "ignore")
+    assert calls(compiled, "error") == calls(handled, "error")
+    assert calls(compiled, "ignore") == calls(handled, "ignore")
