@@ -257,6 +257,20 @@ Ref identity_of(PyObject* callable) {
   return checked(PyObject_GetAttrString(callable, "__self__"));
 }
 
+/// A function that the program wants as one node, whatever it does inside.
+bool is_marked(PyObject* callable) {
+  PyObject* dict = PyFunction_Check(callable) ? reinterpret_cast<PyFunctionObject*>(callable)->func_dict : nullptr;
+  return dict != nullptr && PyDict_GetItemString(dict, "_tenon_in_graph") != nullptr;
+}
+
+ForeignFunction marked_function(PyObject* callable) {
+  ForeignFunction function;
+  function.kind = CallClass::missing;
+  function.name = text_attribute(callable, "__qualname__");
+  function.in_graph = true;
+  return function;
+}
+
 bool belongs_to_a_library(PyFunctionObject* function) {
   if (!function->func_module || !PyUnicode_Check(function->func_module)) return false;
   const char* module = PyUnicode_AsUTF8(function->func_module);
@@ -273,12 +287,13 @@ struct Known {
 const ForeignFunction& foreign_function(PyObject* callable) {
   callable = unwrapped_array_method(callable);
   static const ForeignFunction nothing;
-  static auto* known = new std::unordered_map<PyObject*, Known>();  // holds torch's and NumPy's own functions only
-  if (PyFunction_Check(callable) && !belongs_to_a_library(reinterpret_cast<PyFunctionObject*>(callable))) return nothing;
+  static auto* known = new std::unordered_map<PyObject*, Known>();  // holds torch's and NumPy's own functions, and marked ones
+  const bool marked = is_marked(callable);
+  if (!marked && PyFunction_Check(callable) && !belongs_to_a_library(reinterpret_cast<PyFunctionObject*>(callable))) return nothing;
   Ref key = identity_of(callable);
   auto found = known->find(key.get());
   if (found != known->end()) return found->second.function;
-  ForeignFunction function = describe(callable);
+  ForeignFunction function = marked ? marked_function(callable) : describe(callable);
   if (function.kind == CallClass::unknown) return nothing;
   return known->emplace(key.get(), Known{key, std::move(function)}).first->second.function;
 }

@@ -95,7 +95,7 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
   ArgumentTemplate keywords(kwargs ? kwargs : no_keywords.get(), place_of);
   auto call = OpaqueCall::make(function.name, Ref::borrow(callable), std::move(positional), std::move(keywords));
   call->operands = std::move(kinds);
-  call->may_keep_arguments = purity_of(callable, function).foreign || use.written;
+  call->may_keep_arguments = function.in_graph || purity_of(callable, function).foreign || use.written;
 
   std::vector<ir::Type> types;
   for (const Ref& twin : twins) {

@@ -38,6 +38,11 @@ Ref TensorRecorder::record(PyObject* callable, const ForeignFunction& function, 
   const bool grad = torch_state().value_or(state_).grad_enabled() && function.name != "torch.Tensor.detach";
   for (Index index : operands)
     if (grad && stand_ins_[index].requires_grad) throw GraphBreak("an operation on a tensor that requires grad, with grad mode on", kGradHint);
+  if (function.in_graph) {
+    if (operands.empty()) throw GraphBreak(fmt::format("{}, allowed in graphs, is called without a tensor", function.name));
+    for (Index index : operands) present_.of(index);
+    return record_opaque(callable, function, args, kwargs);
+  }
   const auto writing = as_writing_call(callable, function, args, kwargs);
   if (writing && writing->kind != WritingCall::Kind::none) return record_write(callable, function, args, kwargs, *writing);
   if (writing) return record(callable, function, writing->args.get(), writing->kwargs.get());
@@ -179,6 +184,7 @@ Ref TensorRecorder::wrap_like_twins(PyObject* callable, const ForeignFunction& f
 /// The library's answer on twins with stand-ins in the places of its tensors.
 Ref TensorRecorder::wrap_answer(PyObject* answer, const ForeignFunction& function, std::span<const ir::ValueId> values,
                                 std::span<const Index> operands) {
+  if (values.empty()) throw GraphBreak(fmt::format("{} gives no tensor", function.name));
   std::size_t next = 0;
   std::function<Ref(PyObject*)> take = [&](PyObject* twin) {
     if (PyTuple_Check(twin) || PyList_Check(twin)) return rebuilt(twin, take);

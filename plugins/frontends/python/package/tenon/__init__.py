@@ -10,7 +10,7 @@ if _sys.implementation.name != "cpython" or not (3, 11) <= _sys.version_info[:2]
 
 from tenon._backends import backends, plugins, register_backend
 from tenon._compile import compile
-from tenon._control import cond, disable, graph_break, is_compiling
+from tenon._control import allow_in_graph, cond, disable, graph_break, is_compiling
 from tenon._diagnostics import reset, set_logs, stats
 from tenon._errors import CompileError, ConfigError, Error, GraphBreakError, PluginError
 from tenon._explain import Explanation, explain
@@ -28,6 +28,7 @@ __all__ = [
     "Graph",
     "GraphBreakError",
     "PluginError",
+    "allow_in_graph",
     "backends",
     "compile",
     "cond",

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import types
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -31,6 +32,18 @@ def disable(fn: F | None = None) -> F:
 
     uncompiled._tenon_disabled = True  # type: ignore[attr-defined]  # the evaluator looks for it
     return uncompiled  # type: ignore[return-value]
+
+
+def allow_in_graph(fn: F) -> F:
+    """Marks a function that becomes one node of a graph, whatever it does inside; also a decorator. Gives it back.
+
+    What it gives must be tensors whose dtypes and sizes follow from those of its arguments, and it may write to nothing. It is called by
+    Python on every run, and once with tensors without elements while the program is captured. What does not fit ends the graph there.
+    """
+    if not isinstance(fn, types.FunctionType):
+        raise ConfigError(f"tenon.allow_in_graph takes a function, got {fn!r}")
+    fn._tenon_in_graph = True  # type: ignore[attr-defined]  # the recorder looks for it
+    return fn
 
 
 def graph_break() -> None:
