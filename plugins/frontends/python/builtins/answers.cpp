@@ -12,10 +12,38 @@ namespace tenon::python {
 namespace {
 
 constexpr FunctionRule kDisabled = {.reason = "a function marked with tenon.disable is called"};
+constexpr FunctionRule kDisabledForCompilers = {.reason = "a function that torch keeps away from compilers (torch.compiler.disable) is called"};
 constexpr FunctionRule kGraphBreak = {.reason = "tenon.graph_break() is called"};
 constexpr FunctionRule kIsCompiling = {.answers_is_compiling = true};
 constexpr FunctionRule kCond = {.handler = call_cond};
 constexpr FunctionRule kFalse = {.handler = [](Evaluator&, Arguments) -> std::optional<Ref> { return Ref::borrow(Py_False); }};
+
+// torch.autograd.profiler.record_function: a region has a name for profilers only. While none runs it neither begins nor ends.
+void require_no_profiler() {
+  Ref autograd = checked(PyImport_ImportModule("torch.autograd"));
+  Ref profiled = checked(PyObject_CallMethod(autograd.get(), "_profiler_enabled", nullptr));
+  if (!profiled.is(Py_False)) throw GraphBreak("a region is named for a profiler that runs");
+}
+void store(Evaluator& evaluator, PyObject* region, const char* attribute, PyObject* value) {
+  evaluator.store_attribute(region, checked(PyUnicode_InternFromString(attribute)).get(), value);
+}
+std::optional<Ref> make_region(Evaluator& evaluator, Arguments arguments) {
+  require_no_profiler();
+  if (arguments.named() != 0 || arguments.values.size() < 2 || arguments.values.size() > 3) throw GraphBreak("a region for profilers with arguments by name");
+  store(evaluator, arguments[0], "name", arguments[1]);
+  store(evaluator, arguments[0], "args", arguments.values.size() == 3 ? arguments[2] : Py_None);
+  store(evaluator, arguments[0], "run_callbacks_on_exit", Py_True);
+  store(evaluator, arguments[0], "record", Py_None);
+  store(evaluator, arguments[0], "_cupti_monitor_external_id", Py_None);
+  return Ref::borrow(Py_None);
+}
+std::optional<Ref> enter_region(Evaluator& evaluator, Arguments arguments) {
+  require_no_profiler();
+  store(evaluator, arguments[0], "run_callbacks_on_exit", Py_False);
+  return std::move(arguments.values.front());
+}
+constexpr FunctionRule kMakeRegion = {.handler = make_region};
+constexpr FunctionRule kEnterRegion = {.handler = enter_region};
 
 constexpr FunctionRule kRecursionGuard = {.closure_handler = call_past_recursion_guard};
 constexpr FunctionRule kSignature = {.closure_handler = inspect_signature};
@@ -27,10 +55,12 @@ struct Closure {
   const FunctionRule* rule;
 };
 /// Inner functions of the standard library, known by their code: their module and name are those of what they wrap.
-constexpr std::array<Closure, 3> kClosures = {{
+constexpr std::array<Closure, 5> kClosures = {{
     {"/reprlib.py", "recursive_repr.<locals>.decorating_function.<locals>.wrapper", &kRecursionGuard},
     {"/dataclasses.py", "_recursive_repr.<locals>.wrapper", &kRecursionGuard},
     {"/functools.py", "singledispatch.<locals>.dispatch", &kDispatch},
+    {"/torch/_compile.py", "_disable_dynamo.<locals>.inner", &kDisabledForCompilers},
+    {"/torch/_dynamo/eval_frame.py", "DisableContext.__call__.<locals>._fn", &kDisabledForCompilers},
 }};
 
 const FunctionRule* closure_rule(PyObject* function) {
@@ -56,7 +86,7 @@ struct Named {
   const FunctionRule* rule;
 };
 /// Questions about being traced by somebody else's compiler are answered no, about being compiled yes (by option).
-constexpr std::array<Named, 9> kNamed = {{
+constexpr std::array<Named, 11> kNamed = {{
     {"torch.compiler", "is_compiling", &kIsCompiling},
     {"torch.compiler", "is_dynamo_compiling", &kIsCompiling},
     {"torch._dynamo.external_utils", "is_compiling", &kIsCompiling},
@@ -66,6 +96,8 @@ constexpr std::array<Named, 9> kNamed = {{
     {"torch._jit_internal", "is_tracing", &kFalse},
     {"torch.jit._trace", "is_tracing", &kFalse},
     {"torch.overrides", "has_torch_function", &kFalse},
+    {"torch.autograd.profiler", "record_function.__init__", &kMakeRegion},
+    {"torch.autograd.profiler", "record_function.__enter__", &kEnterRegion},
 }};
 
 /// A signature is an object like any other once it is there; the rest of the module looks at frames and source files.
@@ -85,7 +117,8 @@ const FunctionRule* named_rule(PyObject* function) {
   if (std::string_view(module) == "inspect") return rule_of_inspect(parts);
   if (std::string_view(module).substr(0, 5) != "torch") return nullptr;
   for (const Named& named : kNamed)
-    if (std::string_view(module) == named.module && PyUnicode_CompareWithASCIIString(parts->func_name, named.name) == 0) return named.rule;
+    if (std::string_view(module) == named.module && (PyUnicode_CompareWithASCIIString(parts->func_name, named.name) == 0 || PyUnicode_CompareWithASCIIString(parts->func_qualname, named.name) == 0))
+      return named.rule;
   return nullptr;
 }
 

@@ -33,6 +33,17 @@ std::string text_of(PyObject* name) {
   return text ? text : "?";
 }
 
+/// `.grad` of an input is the real tensor's own, and an input as well. Empty for anything else: the recorder answers.
+std::optional<Ref> gradient_of_input(Heap& heap, PyObject* stand_in, PyObject* name) {
+  if (PyUnicode_CompareWithASCIIString(name, "grad") != 0) return std::nullopt;
+  PyObject* real = heap.real_of(stand_in);
+  if (real == nullptr || !PyObject_HasAttrString(real, "is_leaf")) return std::nullopt;
+  Ref leaf = checked(PyObject_GetAttrString(real, "is_leaf"));
+  if (!leaf.is(Py_True)) throw GraphBreak("the gradient of a tensor that is no leaf is read");
+  Ref value = checked(PyObject_GetAttr(real, name));
+  return heap.enter(heap.sources().keyed(SourceKind::attribute, heap.source_of(real), name), value.get());
+}
+
 }  // namespace
 
 Ref Evaluator::load_attribute(PyObject* owner, PyObject* name) {
@@ -50,6 +61,7 @@ std::optional<Ref> Evaluator::find_attribute(PyObject* owner, PyObject* name) {
   if (traits.role == Recorder::Role::stand_in) {
     if (name == names().__class__) return Ref::borrow(reinterpret_cast<PyObject*>(recorder_.apparent_type(owner)));
     mark_position();
+    if (std::optional<Ref> gradient = gradient_of_input(heap_, owner, name)) return gradient;
     if (std::optional<Ref> found = unless_missing([&] { return heap_.adopt(checked(PyObject_GetAttr(owner, name))); })) return found;
     return attribute_of_real_tensor(owner, name);
   }

@@ -1,0 +1,68 @@
+"""Training steps in compiled functions: gradients that are read, and what optimizers and schedulers write."""
+import copy
+
+import pytest
+
+import tenon
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.mark.parametrize("make", [
+    lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=0.9),
+    lambda parameters: torch.optim.Adam(parameters, lr=0.01),
+    lambda parameters: torch.optim.AdamW(parameters, lr=0.01),
+], ids=["SGD", "Adam", "AdamW"])
+def test_a_training_step_writes_what_it_writes_in_eager(make):
+    def trainer(net):
+        optimizer = make(net.parameters())
+        scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+
+        def step(x, y):
+            loss = torch.nn.functional.mse_loss(net(x), y)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad()
+            scheduler.step()
+            return loss.detach(), scheduler.get_last_lr()
+
+        return step
+
+    net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh(), torch.nn.Linear(3, 2))
+    twin = copy.deepcopy(net)
+    eager, compiled = trainer(net), tenon.compile(trainer(twin))
+    for _ in range(3):
+        x, y = torch.randn(5, 4), torch.randn(5, 2)
+        want, got = eager(x, y), compiled(x, y)
+        torch.testing.assert_close(got, want)
+        torch.testing.assert_close(list(twin.parameters()), list(net.parameters()))
+
+
+def test_a_gradient_is_read_and_written_at_every_call():
+    weight = torch.nn.Parameter(torch.zeros(3))
+
+    @tenon.compile
+    def descend():
+        with torch.no_grad():
+            weight.add_(weight.grad, alpha=-1.0)
+            weight.grad.zero_()
+
+    for number in (1.0, 2.0):
+        weight.grad = torch.full((3,), number)
+        descend()
+        assert weight.grad.tolist() == [0.0] * 3
+    assert weight.tolist() == [-3.0] * 3
+    weight.grad = None
+    with pytest.raises(TypeError):
+        descend()
+
+
+def test_regions_that_are_named_for_profilers_end_no_graph():
+    def named(x):
+        with torch.autograd.profiler.record_function("doubling"):
+            return x * 2
+
+    report = tenon.explain(named)(torch.ones(3))
+    assert (report.graph_count, report.graph_break_count) == (1, 0)
+    torch.testing.assert_close(tenon.compile(named)(torch.ones(3)), torch.full((3,), 2.0))
