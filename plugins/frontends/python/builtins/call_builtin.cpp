@@ -97,6 +97,8 @@ void prepare_iterables(Evaluator& evaluator, PyObject* callable, Arguments& argu
 /// What a method of a dict or set looks up: its first argument, or the items of all.
 void prepare_lookups(Evaluator& evaluator, PyObject* self, PyObject* name, const Arguments& arguments) {
   if (takes_a_key(name)) {
+    const bool by_tensor = arguments.positional() > 0 && evaluator.is_stand_in(arguments[0]);
+    if (by_tensor && evaluator.heap().source_of(self)) throw GraphBreak("C code looks a tensor up in a container that is older than the call");
     if (arguments.positional() > 0) evaluator.prepare_key(arguments[0], self);
     return;
   }

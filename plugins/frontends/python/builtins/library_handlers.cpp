@@ -20,6 +20,8 @@ bool asked_by_module(Evaluator& evaluator, const char* module) {
   return name != nullptr && PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, module) == 0;
 }
 
+bool is_plain_number(PyObject* object) { return PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyBool_Check(object) || PyComplex_CheckExact(object); }
+
 /// The object in the cell of a function's free variable, or null.
 PyObject* free_variable(PyObject* function, PyObject* name) {
   auto* parts = reinterpret_cast<PyFunctionObject*>(function);
@@ -42,7 +44,9 @@ Handled builtin_id(Evaluator& evaluator, Arguments& arguments) {
     if (is_memo && f.locals[slot].object && evaluator.heap().source_of(f.locals[slot].object.get())) throw GraphBreak("copy.deepcopy with a memo that is older than the call");
   }
   evaluator.heap().keep_alive(arguments.values[0]);  // its address stays its own
-  return checked(PyLong_FromVoidPtr(arguments[0]));
+  Ref address = checked(PyLong_FromVoidPtr(arguments[0]));
+  evaluator.heap().raised(address.get());  // of an object of this capture: nothing that outlives it may hold the number
+  return address;
 }
 
 Handled exc_info(Evaluator& evaluator, Arguments& arguments) {
@@ -70,7 +74,6 @@ Handled os_fspath(Evaluator& evaluator, Arguments& arguments) {
 Handled builtin_sum(Evaluator& evaluator, Arguments& arguments) {
   const bool start_by_name = arguments.named() == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(arguments.names.get(), 0), "start") == 0;
   if (arguments.values.empty() || arguments.values.size() > 2 || (arguments.named() != 0 && !start_by_name)) throw GraphBreak("sum() with other arguments than an iterable and a start");
-  const std::vector<Ref> items = evaluator.items_of(arguments[0]);
   Ref total = arguments.values.size() == 2 ? arguments.values[1] : checked(PyLong_FromLong(0));
   if (PyUnicode_Check(total.get()) || PyBytes_Check(total.get())) throw GraphBreak("sum() of strings");
   // Floats are added with compensation from 3.12 on: plain numbers are for the real function.
@@ -81,9 +84,10 @@ Handled builtin_sum(Evaluator& evaluator, Arguments& arguments) {
     total = checked(PyObject_CallFunctionObjArgs(real, run.get(), total.get(), nullptr));
     run = checked(PyList_New(0));
   };
-  for (const Ref& item : items) {
-    const bool plain = evaluator.heap().traits(item.get()).atom && evaluator.heap().traits(total.get()).atom;
-    if (plain) {
+  // One item at a time: what is asked for the next one may do something, and comes after an addition that raises.
+  Ref iterator = evaluator.iterator_of(arguments[0]);
+  while (Ref item = evaluator.next_of(iterator.get())) {
+    if (is_plain_number(item.get()) && is_plain_number(total.get())) {
       checked(PyList_Append(run.get(), item.get()));
       continue;
     }

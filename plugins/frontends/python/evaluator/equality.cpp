@@ -8,6 +8,13 @@ namespace {
 
 constexpr int kDeepest = 8;
 
+/// What is hashed by its address must be this very object at every call; so must a tensor.
+void require_this_object(Heap& heap, PyObject* key) {
+  PyObject* object = heap.is_stand_in(key) ? heap.real_of(key) : Py_TYPE(key)->tp_hash == PyBaseObject_Type.tp_hash ? key : nullptr;
+  if (object == nullptr) return;
+  if (const SourceId source = heap.source_of(object)) heap.guards().add(GuardKind::identity, source, object);
+}
+
 }  // namespace
 
 bool Evaluator::has_python_equality(PyObject* value, int depth) {
@@ -29,7 +36,9 @@ bool Evaluator::has_python_equality(PyObject* value, int depth) {
 /// Runs the object's `__hash__` here, where its reads are guarded; C code then runs it again and comes to the same.
 void Evaluator::prepare_hash(PyObject* key, int depth) {
   const TypeTraits& traits = heap_.traits(key);
-  if (traits.atom || traits.identity || traits.role != Recorder::Role::other) return;
+  if (traits.atom || traits.identity) return;
+  require_this_object(heap_, key);
+  if (traits.role != Recorder::Role::other) return;
   if (depth >= kDeepest) throw GraphBreak("a key nested too deeply");
   if (traits.python_class && is_python_function(heap_.type_attribute(Py_TYPE(key), names().__hash__))) call_now(heap_.type_attribute(Py_TYPE(key), names().__hash__), {key});
   if (traits.container == Container::tuple) {

@@ -264,7 +264,7 @@ struct CheckProgram::Body {
       case GuardKind::dict_keys: return PyDict_Check(value) && checks::same_keys(value, expected);
       case GuardKind::key_missing: return PyDict_Check(value) && checks::dict_get(value, expected) == nullptr;
       case GuardKind::key_present: return PyDict_Check(value) && checks::dict_get(value, expected) != nullptr;
-      case GuardKind::set_items: return checks::same_set(value, expected);
+      case GuardKind::set_items: return checks::same_items_of_set(value, expected);
       case GuardKind::same_object: return value == registers[guard.other.value];
       case GuardKind::different_object: return value != registers[guard.other.value];
       case GuardKind::function_parts: return checks::same_function_parts(value, expected);
@@ -293,7 +293,7 @@ struct CheckProgram::Body {
     if (at.step == Step::type_stamp) {
       const std::uint32_t version = compat::type_version(reinterpret_cast<PyTypeObject*>(value));
       stamps[at.stamp] = version ? Stamp{value, version} : Stamp{};
-    } else if (compat::kHasDictVersions && PyDict_Check(value)) {
+    } else if (compat::kHasDictVersions && PyDict_Check(value) && !keeps_own_order(value)) {  // an OrderedDict counts no change of its order
       stamps[at.stamp] = {value, compat::dict_version(value)};
     }
   }

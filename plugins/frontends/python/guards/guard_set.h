@@ -19,7 +19,7 @@ enum class GuardKind : std::uint8_t {
   dict_keys,       // the same keys in the same order (expected: tuple)
   key_missing,     // expected is not a key of the dict
   key_present,     // expected is a key of the dict
-  set_items,       // a set equal to expected (whose items are constants or identities)
+  set_items,       // a set that gives the items of the tuple expected, in order
   same_object,     // value is the value of another source
   different_object,  // value is not the value of another source
   function_parts,  // expected: (code, defaults, kwdefaults, globals) by identity; None for absent, Ellipsis for any

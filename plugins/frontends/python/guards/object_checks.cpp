@@ -70,11 +70,16 @@ bool same_function_parts(PyObject* function, PyObject* expected) noexcept {
          same(parts->func_kwdefaults, PyTuple_GET_ITEM(expected, 2)) && parts->func_globals == PyTuple_GET_ITEM(expected, 3);
 }
 
-bool same_set(PyObject* value, PyObject* expected) noexcept {
-  if (!PyAnySet_Check(value)) return false;
-  const int equal = PyObject_RichCompareBool(value, expected, Py_EQ);
-  if (equal < 0) PyErr_Clear();
-  return equal == 1;
+bool same_items_of_set(PyObject* value, PyObject* expected) noexcept {
+  if (!PyAnySet_Check(value) || PySet_GET_SIZE(value) != PyTuple_GET_SIZE(expected)) return false;
+  Ref iterator = Ref::steal(PyObject_GetIter(value));
+  bool same = static_cast<bool>(iterator);
+  for (Py_ssize_t at = 0; same && at < PyTuple_GET_SIZE(expected); ++at) {
+    Ref item = Ref::steal(PyIter_Next(iterator.get()));
+    same = item && same_constant(item.get(), PyTuple_GET_ITEM(expected, at));
+  }
+  if (PyErr_Occurred()) PyErr_Clear();
+  return same;
 }
 
 }  // namespace tenon::python::checks

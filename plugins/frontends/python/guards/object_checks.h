@@ -15,6 +15,7 @@ Py_ssize_t length_of(PyObject* object) noexcept;
 bool same_names(PyObject* names, PyObject* expected) noexcept;
 /// `expected`: (code, defaults, kwdefaults, globals); None for absent, Ellipsis for any.
 bool same_function_parts(PyObject* function, PyObject* expected) noexcept;
-bool same_set(PyObject* value, PyObject* expected) noexcept;
+/// Whether a set holds exactly the items of a tuple, and gives them in that order.
+bool same_items_of_set(PyObject* value, PyObject* expected) noexcept;
 
 }  // namespace tenon::python::checks

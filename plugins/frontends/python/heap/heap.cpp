@@ -128,8 +128,14 @@ Ref Heap::adopt(Ref value) {
   return value;
 }
 
+Ref key_held_by(Heap& heap, PyObject* dict, PyObject* key) {
+  Ref plain = heap.plain_key(key);
+  PyObject* real = heap.is_stand_in(plain.get()) ? heap.real_of(plain.get()) : nullptr;
+  return real != nullptr && checked(PyDict_Contains(dict, real)) != 0 ? Ref::borrow(real) : std::move(plain);
+}
+
 Ref Heap::dict_item(PyObject* dict, PyObject* given) {
-  const Ref plain = plain_key(given);
+  const Ref plain = key_held_by(*this, dict, given);
   PyObject* key = plain.get();
   PyObject* value = PyDict_GetItemWithError(dict, key);
   if (value == nullptr && PyErr_Occurred()) throw_python_error();
@@ -137,19 +143,23 @@ Ref Heap::dict_item(PyObject* dict, PyObject* given) {
   const Change* change = source ? changes_.find(dict) : nullptr;
   if (!source || (change && change->wrote(key))) return value ? adopt(Ref::borrow(value)) : Ref();
   if (value == nullptr) {
-    guards_.add(GuardKind::key_missing, source, key);
+    PyObject* real = is_stand_in(key) ? real_of(key) : nullptr;
+    guards_.add(GuardKind::key_missing, source, real ? real : key);
     return {};
   }
   return enter(sources().keyed(SourceKind::dict_item, source, key), value);
 }
 
 bool Heap::dict_contains(PyObject* dict, PyObject* given) {
-  const Ref plain = plain_key(given);
+  const Ref plain = key_held_by(*this, dict, given);
   PyObject* key = plain.get();
   const bool present = checked(PyDict_Contains(dict, key)) != 0;
   const SourceId source = source_of(dict);
   const Change* change = source ? changes_.find(dict) : nullptr;
-  if (source && !(change && change->wrote(key))) guards_.add(present ? GuardKind::key_present : GuardKind::key_missing, source, key);
+  if (source && !(change && change->wrote(key))) {
+    PyObject* real = is_stand_in(key) ? real_of(key) : nullptr;
+    guards_.add(present ? GuardKind::key_present : GuardKind::key_missing, source, real ? real : key);
+  }
   return present;
 }
 
@@ -224,12 +234,31 @@ void Heap::found_different(PyObject* left, PyObject* right) {
   if (!fixed) guards_.add_different_object(a, b);
 }
 
+namespace {
+
+/// The text of an exception is made of its arguments, unless its class has more to say.
+Ref enter_arguments_of_exception(Heap& heap, SourceId source, PyObject* exception) {
+  const auto text_of = [](PyObject* type) { return reinterpret_cast<PyTypeObject*>(type)->tp_str; };
+  const reprfunc text = Py_TYPE(exception)->tp_str;
+  if (text != text_of(PyExc_BaseException) && text != text_of(PyExc_KeyError)) throw GraphBreak("an exception with a text of its own, which is older than the call, is read by C code");
+  Ref name = checked(PyUnicode_InternFromString("args"));
+  PyObject* descriptor = compat::type_lookup(reinterpret_cast<PyTypeObject*>(PyExc_BaseException), name.get());
+  Ref arguments = checked(PyObject_GetAttr(exception, name.get()));
+  return heap.enter(heap.sources().keyed(SourceKind::member, source, descriptor), arguments.get());
+}
+
+}  // namespace
+
 void Heap::expose(PyObject* object, int depth) {
   const TypeTraits& traits = types_.of(object);
   if (traits.atom || traits.identity || traits.role != Recorder::Role::other) return;
   const SourceId source = source_of(object);
   if (traits.container == Container::none) {
     if (source && traits.iterator) throw GraphBreak("an iterator from before the call is read by C code");
+    if (source && PyExceptionInstance_Check(object) && exposed_.insert(object).second) {
+      Ref arguments = enter_arguments_of_exception(*this, source, object);
+      expose(arguments.get(), depth + 1);
+    }
     return;
   }
   if (!exposed_.insert(object).second && source) return;
@@ -264,10 +293,10 @@ void Heap::guard_keys(SourceId source, PyObject* dict) {
 }
 
 void Heap::guard_items_of_set(SourceId source, PyObject* items) {
-  Ref copy = checked(PyFrozenSet_New(items)), tuple = checked(PySequence_Tuple(items));
+  Ref tuple = checked(PySequence_Tuple(items));
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple.get()); ++i)
     if (!is_key_by_value(types_.of(PyTuple_GET_ITEM(tuple.get(), i)))) throw GraphBreak("a set of objects is read as a whole");
-  guards_.add(GuardKind::set_items, source, copy.get());
+  guards_.add(GuardKind::set_items, source, tuple.get());  // in their order, which depends on how they came in
 }
 
 void Heap::expose_known(PyObject* object, SourceId source, const TypeTraits& traits) {

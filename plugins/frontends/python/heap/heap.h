@@ -36,7 +36,8 @@ class Heap {
     note_birth(object.get());
     return object;
   }
-  /// Declares an exception, or its traceback, as raised here: it names frames that are not real, so that it must not outlive the capture.
+  /// Declares an exception, or its traceback, as raised here: it names frames that are not real, so that it must not outlive the capture. Nor must
+  /// an address.
   void raised(PyObject* exception) {
     note_birth(exception);
     raised_.insert(exception);

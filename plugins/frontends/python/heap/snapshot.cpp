@@ -89,6 +89,7 @@ std::uint32_t Snapshot::classify(PyObject* object) {
   if (traits.atom && PyTuple_Check(object))
     for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(object); ++at)
       if (heap_.is_number(PyTuple_GET_ITEM(object, at))) return sequence(Kind::tuple_subclass, Ref::borrow(as_object(Py_TYPE(object))), object);
+  if (traits.atom && PyLong_CheckExact(object) && heap_.was_raised(object)) throw Unbuildable(object, "an object's address is kept");
   if (traits.atom) return constant();
   if (const SourceId source = heap_.source_of(object)) return heap_.sources()[source].kind == SourceKind::constant ? constant() : add_source(source);
   if (traits.role == Recorder::Role::scalar) return constant();

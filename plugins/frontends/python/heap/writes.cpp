@@ -88,7 +88,9 @@ void Heap::guard_original(PyObject* container) {
   }
 }
 
-void Heap::store_key(PyObject* dict, PyObject* key, PyObject* value) {
+void Heap::store_key(PyObject* dict, PyObject* given, PyObject* value) {
+  const Ref held = is_stand_in(given) ? key_held_by(*this, dict, given) : Ref::borrow(given);
+  PyObject* key = held.get();
   if (!is_older(dict, "a change")) {
     set_past_override(dict, key, value);
     return;
