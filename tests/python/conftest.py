@@ -1,14 +1,22 @@
 """What all tests of the package share: a fresh state, and comparison of compiled with plain execution."""
 from __future__ import annotations
 
+import atexit
 import copy
 import dataclasses
+import os
+import shutil
 import sys
+import tempfile
 
 import numpy as np
 import pytest
 
-import tenon
+if "TENON_CACHE_DIR" not in os.environ:  # neither what the user has nor what another build left is found
+    os.environ["TENON_CACHE_DIR"] = tempfile.mkdtemp(prefix="tenon-tests-")
+    atexit.register(shutil.rmtree, os.environ["TENON_CACHE_DIR"], ignore_errors=True)
+
+import tenon  # noqa: E402
 
 
 def same(got, want):

@@ -44,6 +44,7 @@ void add_ops(CLI::App& app, Command& command);
 void add_verify(CLI::App& app, Command& command);
 void add_explain(CLI::App& app, Command& command);
 void add_flags(CLI::App& app, Command& command);
+void add_cache(CLI::App& app, Command& command);
 
 /// A session made with the command's options. Throws CommandError: bad usage when the configuration is wrong.
 class Session {

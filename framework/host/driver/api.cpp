@@ -68,6 +68,13 @@ void tenon_session_reset_statistics(TenonSession* session) {
   guarded([&] { session_of(session).reset_statistics(); });
 }
 
+int32_t tenon_session_clear_cache(TenonSession* session, uint64_t* removed) {
+  return guarded([&] {
+    const std::uint64_t entries = session_of(session).registry.clear_cache();
+    if (removed) *removed = entries;
+  });
+}
+
 int32_t tenon_session_register(TenonSession* session, const TenonPlugin* plugin) {
   return guarded([&] { session_of(session).registry.add(plugin); });
 }

@@ -70,7 +70,8 @@ json Session::query(const std::string& what) {
   if (what == "flags") return config.flags_json();
   if (what == "config") return config.to_json();
   if (what == "statistics") return statistics();
-  throw Exception(Code::not_found, fmt::format("nothing is known as '{}'; ask for plugins, plugin:NAME, passes, flags, config or statistics", what));
+  if (what == "cache") return registry.describe_cache();
+  throw Exception(Code::not_found, fmt::format("nothing is known as '{}'; ask for plugins, plugin:NAME, passes, flags, config, cache or statistics", what));
 }
 
 json Session::statistics() {
@@ -84,8 +85,12 @@ json Session::statistics() {
                         {"run_ms", static_cast<double>(c->run_nanoseconds.load()) / 1e6}, {"compile_ms", static_cast<double>(c->compile_nanoseconds.load()) / 1e6}};
   }
   const PoolStatistics pool = pool_statistics();
+  const json counts = events.counts();
+  json cache = json::object();
+  for (const char* name : {"hits", "misses", "stored", "damaged"}) cache[name] = counts.value(std::string("cache_") + name, 0);
   return {{"backends", backends},
-          {"events", events.counts()},
+          {"events", counts},
+          {"cache", cache},
           {"pool", {{"used_bytes", pool.used_bytes}, {"idle_bytes", pool.idle_bytes}, {"allocations", pool.allocations}, {"reuses", pool.reuses}, {"mapped_bytes", pool.mapped_bytes}}}};
 }
 

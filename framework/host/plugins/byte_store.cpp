@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "host/plugins/content_hash.h"
@@ -10,11 +10,13 @@
 namespace tenon::host {
 namespace {
 
-// An entry: magic, hash of the rest (64 hex digits), size of the key (8 bytes), key, value.
+// An entry: magic with the version of this format, hash of the rest (64 hex digits), size of the key (8 bytes), key, value.
 constexpr std::string_view kMagic = "TENONST1";
+constexpr std::size_t kMagicName = 7;
 constexpr std::size_t kHead = 8 + 64;
+constexpr std::string_view kEnding = ".bin";
 
-std::string file_name(std::string_view key) { return host::hash_of(key) + ".bin"; }
+std::string file_name(std::string_view key) { return host::hash_of(key).append(kEnding); }
 
 std::string size_bytes(std::uint64_t size) {
   std::string bytes(sizeof size, '\0');
@@ -22,19 +24,33 @@ std::string size_bytes(std::uint64_t size) {
   return bytes;
 }
 
+/// What follows magic and hash, when it is what was written.
+std::optional<std::string_view> content_of(std::string_view entry, std::string_view key) {
+  if (entry.size() < kHead + 8 + key.size() || !entry.starts_with(kMagic)) return std::nullopt;
+  const std::string_view rest = entry.substr(kHead);
+  if (hash_of(rest) != entry.substr(8, 64)) return std::nullopt;
+  if (rest.substr(0, 8) != size_bytes(key.size()) || rest.substr(8, key.size()) != key) return std::nullopt;
+  return rest.substr(8 + key.size());
+}
+
 }  // namespace
 
-std::optional<std::string> ByteStore::get(std::string_view key) const {
-  std::optional<std::string> entry = folder_.read(file_name(key));
-  if (!entry || entry->size() < kHead + 8 + key.size() || entry->compare(0, 8, kMagic) != 0) return std::nullopt;
-  const std::string_view rest = std::string_view(*entry).substr(kHead);
-  if (hash_of(rest) != std::string_view(*entry).substr(8, 64)) return std::nullopt;
-  if (rest.substr(0, 8) != size_bytes(key.size()) || rest.substr(8, key.size()) != key) return std::nullopt;
-  return std::string(rest.substr(8 + key.size()));
+ByteStore::Outcome ByteStore::find(std::string_view key, std::string& value) const {
+  const std::string name = file_name(key);
+  const std::optional<std::string> entry = folder_.read(name);
+  if (!entry) return Outcome::absent;
+  if (const auto content = content_of(*entry, key)) {
+    value.assign(*content);
+    folder_.touch(name);
+    return Outcome::found;
+  }
+  if (entry->size() >= kMagic.size() && entry->starts_with(kMagic.substr(0, kMagicName)) && !entry->starts_with(kMagic)) return Outcome::absent;
+  folder_.remove(name);
+  return Outcome::damaged;
 }
 
 bool ByteStore::put(std::string_view key, std::string_view value) {
-  if (!folder_.usable() || key.size() + value.size() > limit_) return false;
+  if (!folder_.usable() || kHead + 8 + key.size() + value.size() > limit_) return false;
   const std::string rest = size_bytes(key.size()).append(key).append(value);
   if (!folder_.write(file_name(key), std::string(kMagic) + hash_of(rest) + rest)) return false;
   const std::lock_guard lock(mutex_);
@@ -44,28 +60,35 @@ bool ByteStore::put(std::string_view key, std::string_view value) {
   return true;
 }
 
+ByteStore::Size ByteStore::size() const {
+  Size size;
+  for (const PrivateFolder::File& file : folder_.files(kEnding)) ++size.entries, size.bytes += file.size;
+  return size;
+}
+
+ByteStore::Size ByteStore::clear() {
+  Size size;
+  for (const PrivateFolder::File& file : folder_.files(kEnding)) {
+    ++size.entries, size.bytes += file.size;
+    folder_.remove(file.name);
+  }
+  return size;
+}
+
+/// Leaves room for what is written until the next trim.
 void ByteStore::trim() {
-  namespace fs = std::filesystem;
-  struct Entry {
-    fs::file_time_type time;
-    fs::path path;
-    std::uint64_t size;
-  };
   measured_ = true;
   written_ = 0;
-  std::vector<Entry> entries;
+  std::vector<PrivateFolder::File> files = folder_.files(kEnding);
   std::uint64_t total = 0;
-  std::error_code problem;
-  for (const fs::directory_entry& file : fs::directory_iterator(folder_.path(), problem)) {
-    if (file.path().extension() != ".bin") continue;
-    entries.push_back({file.last_write_time(problem), file.path(), file.file_size(problem)});
-    total += entries.back().size;
-  }
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.time < b.time; });
-  for (const Entry& entry : entries) {
-    if (total <= limit_) break;
-    fs::remove(entry.path, problem);
-    total -= entry.size;
+  for (const auto& file : files) total += file.size;
+  const std::uint64_t most = limit_ - limit_ / 16;
+  if (total <= most) return;
+  std::stable_sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.used < b.used; });
+  for (const auto& file : files) {
+    if (total <= most) break;
+    folder_.remove(file.name);
+    total -= file.size;
   }
 }
 

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,12 +13,29 @@ namespace tenon::host {
 /// Thread-safe, and safe between processes. An entry is returned whole and unchanged or not at all: it carries key and hash.
 class ByteStore {
  public:
-  /// Keeps at most `limit` bytes, the most recently written. An empty folder name gives a store that keeps nothing.
+  /// Keeps at most `limit` bytes, the most recently used. An empty folder name gives a store that keeps nothing.
   ByteStore(const std::string& folder, std::uint64_t limit) : folder_(folder), limit_(limit) {}
 
-  std::optional<std::string> get(std::string_view key) const;
+  const PrivateFolder& folder() const { return folder_; }
+  std::uint64_t limit() const { return limit_; }
+
+  enum class Outcome {
+    found,
+    absent,   // also when the entry was written by a version of Tenon that writes another format
+    damaged,  // the entry is removed
+  };
+  /// Sets `value` when it is found.
+  Outcome find(std::string_view key, std::string& value) const;
   /// False when the entry is not kept: too large, no folder, disk full.
   bool put(std::string_view key, std::string_view value);
+
+  struct Size {
+    std::uint64_t entries = 0;
+    std::uint64_t bytes = 0;
+  };
+  Size size() const;
+  /// Removes all entries; gives what there was.
+  Size clear();
 
  private:
   void trim();

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <mutex>
+#include <nlohmann/json.hpp>
 
 #include "host/diagnostics/events.h"
 #include "host/plugins/byte_store.h"
@@ -96,13 +97,18 @@ std::string store_key(const State& state, TenonBytes key) {
 
 std::int32_t cache_get(void* self, TenonBytes key, void (*sink)(void*, TenonBytes), void* context) {
   State& state = state_of(self);
-  std::optional<std::string> value;
+  std::string value;
   {
     const std::lock_guard lock(state.mutex);
-    if (state.store) value = state.store->get(store_key(state, key));
+    if (!state.store || !state.store->folder().usable()) return TENON_NOT_FOUND;
+    const ByteStore::Outcome outcome = state.store->find(store_key(state, key), value);
+    if (outcome == ByteStore::Outcome::damaged && state.events)
+      state.events->emit({{"kind", "cache_damaged"}, {"plugin", state.name}, {"directory", state.store->folder().path()}});
+    const bool found = outcome == ByteStore::Outcome::found;
+    if (state.events) state.events->count(found ? "cache_hits" : "cache_misses");
+    if (!found) return TENON_NOT_FOUND;
   }
-  if (!value) return TENON_NOT_FOUND;
-  sink(context, {reinterpret_cast<const std::uint8_t*>(value->data()), value->size()});
+  sink(context, {reinterpret_cast<const std::uint8_t*>(value.data()), value.size()});
   return TENON_OK;
 }
 
@@ -111,6 +117,7 @@ std::int32_t cache_put(void* self, TenonBytes key, TenonBytes value) {
   const std::lock_guard lock(state.mutex);
   if (!state.store) return TENON_UNSUPPORTED;
   const bool stored = state.store->put(store_key(state, key), {reinterpret_cast<const char*>(value.data), value.size});
+  if (stored && state.events) state.events->count("cache_stored");
   return stored ? TENON_OK : TENON_UNSUPPORTED;
 }
 

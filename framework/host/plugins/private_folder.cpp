@@ -7,35 +7,53 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
 #include <filesystem>
 
 #include "host/driver/flags.h"
-#include "host/plugins/file.h"
 
 namespace tenon::host {
+namespace {
+
+constexpr std::int64_t kHour = 3600;
+constexpr std::string_view kTemporary = ".new";
+
+/// Why what is in the folder may not be trusted; empty when it may.
+std::string danger_of_folder(const struct stat& status) {
+  if (status.st_uid != geteuid()) return fmt::format("belongs to another user (uid {})", status.st_uid);
+  if (status.st_mode & S_IWOTH) return "is writable by everybody (chmod o-w)";
+  if (status.st_mode & S_IWGRP) return "is writable by its group (chmod g-w)";
+  return {};
+}
+
+}  // namespace
 
 PrivateFolder::PrivateFolder(std::string path) : path_(std::move(path)) {
   if (path_.empty()) return;
-  std::error_code problem;
-  const std::filesystem::path folder(path_);
-  std::filesystem::create_directories(folder.parent_path(), problem);
+  std::error_code ignored;
+  std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
   ::mkdir(path_.c_str(), 0700);
+  Descriptor directory(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   struct stat status{};
-  usable_ = ::stat(path_.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() && !(status.st_mode & (S_IWGRP | S_IWOTH));
+  if (!directory || fstat(directory.get(), &status) != 0) problem_ = fmt::format("cannot be opened: {}", std::strerror(errno));
+  else problem_ = danger_of_folder(status);
+  if (problem_.empty()) directory_ = std::move(directory);
 }
 
 std::optional<std::string> PrivateFolder::read(const std::string& name) const {
-  if (!usable_) return std::nullopt;
-  const Descriptor file(::open((path_ + "/" + name).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!usable()) return std::nullopt;
+  const Descriptor file(::openat(directory_.get(), name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!file) return std::nullopt;
   return read_all(file.get(), UINT64_MAX);
 }
 
 bool PrivateFolder::write(const std::string& name, std::string_view bytes) const {
-  if (!usable_) return false;
+  if (!usable()) return false;
   static std::atomic<unsigned> serial{0};
-  const std::string temporary = fmt::format("{}/.{}.{}.{}", path_, name, getpid(), serial++);
-  const Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  const std::string temporary = fmt::format("{}.{}.{}{}", name, getpid(), serial++, kTemporary);
+  const Descriptor file(::openat(directory_.get(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file) return false;
   bool whole = true;
   while (whole && !bytes.empty()) {
@@ -43,9 +61,31 @@ bool PrivateFolder::write(const std::string& name, std::string_view bytes) const
     whole = n > 0;
     if (whole) bytes.remove_prefix(static_cast<std::size_t>(n));
   }
-  if (whole && ::rename(temporary.c_str(), (path_ + "/" + name).c_str()) == 0) return true;
-  ::unlink(temporary.c_str());
+  if (whole && ::renameat(directory_.get(), temporary.c_str(), directory_.get(), name.c_str()) == 0) return true;
+  remove(temporary);
   return false;
+}
+
+void PrivateFolder::remove(const std::string& name) const {
+  if (usable()) ::unlinkat(directory_.get(), name.c_str(), 0);
+}
+
+void PrivateFolder::touch(const std::string& name) const {
+  struct stat status{};
+  if (!usable() || fstatat(directory_.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return;
+  if (std::time(nullptr) - status.st_mtim.tv_sec > kHour) utimensat(directory_.get(), name.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
+}
+
+std::vector<PrivateFolder::File> PrivateFolder::files(std::string_view ending) const {
+  std::vector<File> found;
+  if (!usable()) return found;
+  struct stat status{};
+  for (const std::string& name : names_in(directory_, kTemporary))
+    if (fstatat(directory_.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 && std::time(nullptr) - status.st_mtim.tv_sec > kHour) remove(name);
+  for (const std::string& name : names_in(directory_, ending))
+    if (fstatat(directory_.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0)
+      found.push_back({name, static_cast<std::uint64_t>(status.st_size), std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec});
+  return found;
 }
 
 std::string cache_folder(const std::string& configured) {

@@ -16,6 +16,9 @@
 #include "host/plugins/registry_state.h"
 
 namespace tenon::host {
+
+using nlohmann::json;
+
 namespace {
 
 double milliseconds_since(std::chrono::steady_clock::time_point start) {
@@ -47,6 +50,10 @@ Registry::State::State(const Config& given, Events& given_events)
     : config(given), events(given_events), store(folder_for(given, "/store"), given.cache_bytes), verdicts(folder_for(given, ""), installation().probe_program) {
   // Before there is something to say: what is refused at discovery belongs into the log of plugins too.
   events.set_logs(joined(config.logs));
+  if (const PrivateFolder& folder = store.folder(); !folder.problem().empty()) {
+    events.emit({{"kind", "cache_refused"}, {"path", folder.path()}, {"text", folder.problem()}});
+    events.warn_once("cache", fmt::format("compiled code is not kept on disk: {} {}", folder.path(), folder.problem()));
+  }
   Discovery discovery = discover_plugins(config);
   directories = std::move(discovery.directories);
   for (auto& candidate : discovery.candidates) {
@@ -248,6 +255,16 @@ const Plugin& Registry::add(const TenonPlugin* in_process) {
   state_->entries.push_back(std::move(entry));
   return *state_->entries.back().plugin;
 }
+
+json Registry::describe_cache() const {
+  const PrivateFolder& folder = state_->store.folder();
+  const ByteStore::Size size = state_->store.size();
+  json result = {{"directory", folder.path()}, {"usable", folder.usable()}, {"entries", size.entries}, {"bytes", size.bytes}, {"limit", state_->store.limit()}};
+  if (!folder.usable()) result["text"] = folder.path().empty() ? "it is switched off, or there is no directory for it" : folder.problem();
+  return result;
+}
+
+std::uint64_t Registry::clear_cache() { return state_->store.clear().entries; }
 
 std::vector<std::string> Registry::backend_names() const {
   const std::lock_guard lock(state_->mutex);

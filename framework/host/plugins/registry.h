@@ -65,6 +65,11 @@ class Registry {
   /// The passes of all usable plugins: name, plugin, meaning. Loads them.
   nlohmann::json describe_passes();
 
+  /// What is kept of compiled code on disk: {directory, usable, entries, bytes, limit}, and "text" when it is not usable.
+  nlohmann::json describe_cache() const;
+  /// Removes all of it; gives how many entries there were.
+  std::uint64_t clear_cache();
+
  private:
   struct State;
   std::unique_ptr<State> state_;

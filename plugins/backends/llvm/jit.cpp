@@ -7,7 +7,7 @@
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
-#include <llvm/Support/SmallVectorMemoryBuffer.h>
+#include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/Transforms/Utils/Cloning.h>
@@ -65,6 +65,7 @@ struct Jit::Engine {
   std::unique_ptr<llvm::orc::ObjectLinkingLayer> linker;
   llvm::orc::JITDylib* library = nullptr;
   std::set<std::string> defined;
+  std::size_t linked = 0;
 
   ~Engine() {
     if (session) llvm::consumeError(session->endSession());
@@ -92,9 +93,10 @@ struct Jit::Engine {
   void define_routines(const std::set<std::string>& names) {
     llvm::orc::SymbolMap symbols;
     for (const std::string& name : names) {
-      if (!defined.insert(name).second) continue;
+      if (defined.contains(name)) continue;
       void* address = routine_address(name);
       TENON_CHECK(address, "generated code calls {}, which it may not", name);
+      defined.insert(name);
       symbols[session->intern(name)] = {llvm::orc::ExecutorAddr::fromPtr(address), llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
     }
     if (!symbols.empty()) must(library->define(llvm::orc::absoluteSymbols(std::move(symbols))), "defining routines");
@@ -112,60 +114,70 @@ Jit::Jit(codegen::Target target) : target_(std::move(target)), engine_(std::make
   auto control = must(llvm::orc::SelfExecutorProcessControl::Create(), "starting the JIT");
   engine_->session = std::make_unique<llvm::orc::ExecutionSession>(std::move(control));
   engine_->linker = std::make_unique<llvm::orc::ObjectLinkingLayer>(*engine_->session, engine_->session->getExecutorProcessControl().getMemMgr());
-  engine_->library = &engine_->session->createBareJITDylib("kernels");
+  engine_->library = &engine_->session->createBareJITDylib("routines");
   engine_->define_routines({"memcpy", "memset", "memmove", "floor", "floorf", "ceil", "ceilf", "trunc", "truncf", "roundeven", "roundevenf"});
 }
 
 Jit::~Jit() = default;
 
-std::vector<void*> Jit::compile(const std::vector<std::string>& names, Tier tier, const std::function<void(llvm::Module&)>& fill,
-                                const std::function<void(const std::string&)>& listing) {
+namespace {
+
+using Bytes = llvm::SmallVector<char, 0>;
+
+Bytes emitted(llvm::TargetMachine& machine, llvm::Module& module, llvm::CodeGenFileType type) {
+  Bytes bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager passes;
+  TENON_CHECK(!machine.addPassesToEmitFile(passes, stream, nullptr, type, true), "LLVM cannot emit code for this machine");
+  passes.run(module);
+  return bytes;
+}
+
+void list(llvm::TargetMachine& machine, llvm::Module& module, const std::function<void(const std::string&)>& listing) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module.print(stream, nullptr);
+  listing(text);
+  const auto copy = llvm::CloneModule(module);
+  const Bytes assembly = emitted(machine, *copy, llvm::CodeGenFileType::AssemblyFile);
+  listing(std::string(assembly.begin(), assembly.end()));
+}
+
+}  // namespace
+
+ObjectCode Jit::compile(Tier tier, const std::function<void(llvm::Module&)>& fill, const std::function<void(const std::string&)>& listing) {
   auto machine = engine_->take_machine(target_, tier);
   llvm::LLVMContext context;
-  llvm::Module module(names.front(), context);
+  llvm::Module module("kernels", context);
   module.setDataLayout(machine->createDataLayout());
   module.setTargetTriple(kTriple);
   fill(module);
-  std::string text;
-  if (listing) {
-    llvm::raw_string_ostream stream(text);
-    module.print(stream, nullptr);
-    listing(text);
-  }
+  if (listing) list(*machine, module, listing);
 #ifndef NDEBUG
   std::string problem;
   llvm::raw_string_ostream problems(problem);
   TENON_CHECK(!llvm::verifyModule(module, &problems), "generated IR is not valid: {}", problem);
 #endif
-  std::set<std::string> wanted;
+  ObjectCode object;
   for (const llvm::Function& f : module)
-    if (f.isDeclaration() && !f.isIntrinsic()) wanted.insert(f.getName().str());
-
-  auto generate = [&](llvm::CodeGenFileType type) {
-    llvm::SmallVector<char, 0> bytes;
-    llvm::raw_svector_ostream stream(bytes);
-    llvm::legacy::PassManager passes;
-    TENON_CHECK(!machine->addPassesToEmitFile(passes, stream, nullptr, type, true), "LLVM cannot emit code for this machine");
-    passes.run(module);
-    return bytes;
-  };
-  if (listing) {
-    const auto copy = llvm::CloneModule(module);
-    llvm::SmallVector<char, 0> assembly;
-    llvm::raw_svector_ostream stream(assembly);
-    llvm::legacy::PassManager passes;
-    machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile, true);
-    passes.run(*copy);
-    listing(std::string(assembly.begin(), assembly.end()));
-  }
-  auto object = std::make_unique<llvm::SmallVectorMemoryBuffer>(generate(llvm::CodeGenFileType::ObjectFile), names.front(), false);
+    if (f.isDeclaration() && !f.isIntrinsic()) object.routines.insert(f.getName().str());
+  const Bytes bytes = emitted(*machine, module, llvm::CodeGenFileType::ObjectFile);
+  object.bytes.assign(bytes.begin(), bytes.end());
   engine_->give_back(std::move(machine), tier);
+  return object;
+}
+
+std::vector<void*> Jit::link(const ObjectCode& object, const std::vector<std::string>& names) {
+  using llvm::orc::JITDylibLookupFlags;
+  auto copy = llvm::MemoryBuffer::getMemBufferCopy(object.bytes, "kernels");
   const std::lock_guard lock(engine_->mutex);
-  engine_->define_routines(wanted);
-  must(engine_->linker->add(*engine_->library, std::move(object)), "linking generated code");
-  llvm::orc::SymbolLookupSet wanted_names;
-  for (const std::string& name : names) wanted_names.add(engine_->session->intern(name));
-  auto found = must(engine_->session->lookup({{engine_->library, llvm::orc::JITDylibLookupFlags::MatchAllSymbols}}, std::move(wanted_names)), "looking generated code up");
+  engine_->define_routines(object.routines);
+  auto& own = engine_->session->createBareJITDylib("kernels" + std::to_string(engine_->linked++));
+  own.addToLinkOrder(*engine_->library, JITDylibLookupFlags::MatchAllSymbols);
+  must(engine_->linker->add(own, std::move(copy)), "linking generated code");
+  llvm::orc::SymbolLookupSet wanted;
+  for (const std::string& name : names) wanted.add(engine_->session->intern(name));
+  auto found = must(engine_->session->lookup({{&own, JITDylibLookupFlags::MatchAllSymbols}}, std::move(wanted)), "looking generated code up");
   std::vector<void*> addresses;
   for (const std::string& name : names) addresses.push_back(found[engine_->session->intern(name)].getAddress().toPtr<void*>());
   return addresses;

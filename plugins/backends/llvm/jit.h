@@ -1,8 +1,9 @@
-// Machine code in this process: LLVM modules in, functions out.
+// Machine code in this process: LLVM modules to object files, object files to functions.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,13 @@ namespace tenon::llvm_backend {
 /// How much work the code generator does: `quick` compiles fastest, `tuned` is for code that all time is spent in.
 enum class Tier { quick, standard, tuned };
 
+/// The code of one module: an object file, and the functions outside of it that it calls. Good for another process on the same kind of
+/// machine.
+struct ObjectCode {
+  std::string bytes;
+  std::set<std::string> routines;
+};
+
 /// One a process and kind of machine; every function that it compiled lives as long as it does.
 class Jit {
  public:
@@ -25,10 +33,10 @@ class Jit {
 
   const codegen::Target& target() const { return target_; }
 
-  /// Compiles what `fill` puts into a new module and gives the addresses of `names` in it. Thread-safe. Names must never have been
-  /// used before. `listing` takes IR and assembly as text when it is set.
-  std::vector<void*> compile(const std::vector<std::string>& names, Tier tier, const std::function<void(llvm::Module&)>& fill,
-                             const std::function<void(const std::string&)>& listing = {});
+  /// Compiles what `fill` puts into a new module. Thread-safe. `listing` takes IR and assembly as text when it is set.
+  ObjectCode compile(Tier tier, const std::function<void(llvm::Module&)>& fill, const std::function<void(const std::string&)>& listing = {});
+  /// Takes the code into the process and gives the addresses of `names` in it. Objects do not see each other's names. Thread-safe.
+  std::vector<void*> link(const ObjectCode& object, const std::vector<std::string>& names);
 
  private:
   struct Engine;

@@ -1,7 +1,8 @@
-// Compiled kernels by their canonical text: equal kernels compile once a process.
+// Compiled kernels by their canonical text: equal kernels compile once a process, or not at all where the host's store has their code.
 #pragma once
 
 #include <functional>
+#include <span>
 #include <map>
 #include <mutex>
 #include <set>
@@ -9,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "code_store.h"
 #include "jit.h"
 #include "loops/kernel.h"
 #include "lower/kernel_emitter.h"
@@ -28,20 +30,21 @@ class KernelCache {
   std::vector<codegen::KernelFunction> kernels(const HostServices& host, const std::vector<const codegen::Kernel*>& wanted, const std::set<DType>& products,
                                                const std::function<void(const std::string&)>& listing);
   /// The code of matrix products in float32 or float64.
-  MatrixKernel matrix_kernel(DType dtype);
+  MatrixKernel matrix_kernel(const HostServices& host, DType dtype);
 
  private:
   struct Batch;
+  void take_stored(const CodeStore& store, const std::vector<const codegen::Kernel*>& wanted, std::span<const std::string> texts);
   std::vector<Batch> new_batches(const std::vector<const codegen::Kernel*>& wanted, const std::vector<std::string>& texts, std::size_t threads,
                                  const std::function<void(const std::string&)>& listing);
-  void compile(const Batch& batch, const std::function<void(const std::string&)>& listing);
+  void compile(const CodeStore& store, const Batch& batch, const std::function<void(const std::string&)>& listing);
+  std::vector<void*> matrix_code(const CodeStore& store, DType dtype, const MatrixKernel& kernel, const std::vector<std::string>& names);
 
   Jit jit_;
   std::mutex mutex_;
   std::unordered_map<std::string, codegen::KernelFunction> known_;
   std::mutex matrix_mutex_;
   std::map<DType, MatrixKernel> matrix_kernels_;
-  std::size_t count_ = 0;
 };
 
 /// The cache for the machine that the process runs on, by limit of vector width in bytes (0: none). It is never destroyed: plans

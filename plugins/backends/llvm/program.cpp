@@ -159,7 +159,7 @@ void Program::compile_kernels(KernelCache& cache, const ProgramOptions& options)
     auto* product = std::get_if<ContractionStep>(&plan_.steps[s]);
     if (!product) continue;
     CompiledProduct& mine = products_[s];
-    mine.matrix = cache.matrix_kernel(product->dtype);
+    mine.matrix = cache.matrix_kernel(host_, product->dtype);
     if (product->a.pack) mine.pack_a = take();
     else mine.a = places_[product->a.value.value];
     if (product->a.table) mine.table = take();

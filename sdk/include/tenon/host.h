@@ -41,11 +41,14 @@ typedef struct TenonSessionOptions {
 
 TENON_API int32_t tenon_session_create(const TenonSessionOptions* options, TenonSession** session);
 TENON_API void tenon_session_release(TenonSession* session);
-/* A JSON document: what is "plugins", "plugin:NAME", "flags", "passes", "config", or "statistics": event counts, the memory pool,
+/* A JSON document: what is "plugins", "plugin:NAME", "flags", "passes", "config", "cache", or "statistics": event counts, the memory pool,
    and for each backend {nodes, steps, compile_ms, runs, run_ms, timed_runs} since the last reset. A run is timed when the plan
    touches at least 256 KB or the flag "profile" is on: reading the clock would cost a small plan more than its bookkeeping. */
 TENON_API int32_t tenon_session_query(TenonSession* session, const char* what, char** json);
 TENON_API void tenon_session_reset_statistics(TenonSession* session);
+/* Removes the compiled code that is kept on disk. `removed` takes how many entries there were; may be null. Code that is in use stays
+   in memory. */
+TENON_API int32_t tenon_session_clear_cache(TenonSession* session, uint64_t* removed);
 
 /* Adds a plugin that lives in this process (the Python package's own backends). `plugin` must stay valid. */
 TENON_API int32_t tenon_session_register(TenonSession* session, const TenonPlugin* plugin);

@@ -21,6 +21,28 @@ std::int32_t wants_log(void*, const char*) { return 1; }
 void* take_memory(void*, std::size_t bytes) { return std::aligned_alloc(64, (bytes + 63) & ~std::size_t{63}); }
 void give_memory(void*, void* memory) { std::free(memory); }
 
+Store* store = nullptr;
+std::mutex store_mutex;
+
+std::string text_of(TenonBytes bytes) { return {reinterpret_cast<const char*>(bytes.data), bytes.size}; }
+
+std::int32_t find_stored(void*, TenonBytes key, void (*sink)(void*, TenonBytes), void* context) {
+  const std::lock_guard lock(store_mutex);
+  if (!store) return TENON_NOT_FOUND;
+  const auto entry = store->entries.find(text_of(key));
+  ++(entry == store->entries.end() ? store->misses : store->hits);
+  if (entry == store->entries.end()) return TENON_NOT_FOUND;
+  sink(context, {reinterpret_cast<const std::uint8_t*>(entry->second.data()), entry->second.size()});
+  return TENON_OK;
+}
+
+std::int32_t put_stored(void*, TenonBytes key, TenonBytes value) {
+  const std::lock_guard lock(store_mutex);
+  if (!store) return TENON_UNSUPPORTED;
+  store->entries[text_of(key)] = text_of(value);
+  return TENON_OK;
+}
+
 /// Splits the range evenly over `threads` threads that are made for it.
 void on_threads(void* self, std::int64_t begin, std::int64_t end, std::int64_t grain, void (*body)(void*, std::int64_t, std::int64_t), void* context) {
   const std::int64_t threads = *static_cast<int*>(self);
@@ -46,6 +68,8 @@ TenonHost make_host(int* threads) {
   host.deallocate = give_memory;
   host.parallel_for = on_threads;
   host.thread_count = count_threads;
+  host.cache_get = find_stored;
+  host.cache_put = put_stored;
   return host;
 }
 
@@ -73,6 +97,9 @@ std::vector<std::int64_t> bind_symbols(const ir::Graph& graph, std::span<const o
 }
 
 }  // namespace
+
+Store::Store() { store = this; }
+Store::~Store() { store = nullptr; }
 
 HostServices services(int threads) {
   static int counts[9] = {0, 1, 2, 3, 4, 5, 6, 7, 8};

@@ -1,6 +1,7 @@
 // Runs graphs on the llvm backend's programs without a host: the services it needs are made here.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,17 @@ namespace tenon::llvm_test {
 
 /// Services with a pool of `threads` threads (1: everything on the calling thread).
 HostServices services(int threads = 1);
+
+/// Stands for the host's store, for the services of all tests while it lives.
+class Store {
+ public:
+  Store();
+  ~Store();
+  Store(const Store&) = delete;
+
+  std::map<std::string, std::string> entries;
+  int hits = 0, misses = 0;
+};
 
 /// The lines that programs logged since the last call.
 std::vector<std::string> take_log();

@@ -7,6 +7,9 @@
 namespace tenon::codegen {
 namespace {
 
+/// Outputs from which their size decides how they are stored.
+constexpr double kLargeOutput = 1 << 20;
+
 /// Writes a kernel with loop variables renamed in the order of the loops.
 class Writer {
  public:
@@ -20,8 +23,8 @@ class Writer {
     out_ += kernel_.scatter ? "scatter kernel\n" : kernel_.lanes_inside ? "kernel with lanes inside\n" : kernel_.tiled ? "tiled kernel\n" : "kernel\n";
     for (const Loop& l : kernel_.outer) out_ += fmt::format("  outer {} < {}\n", dim(Dim::symbol(l.variable)), dim(l.extent));
     for (const Loop& l : kernel_.inner) out_ += fmt::format("  inner {} < {}\n", dim(Dim::symbol(l.variable)), dim(l.extent));
-    for (std::size_t i = 0; i < kernel_.buffers.size(); ++i)
-      out_ += fmt::format("  buffer b{}: {}{}\n", i, name_of(kernel_.buffers[i].dtype), kernel_.buffers[i].written ? " written" : "");
+    for (std::size_t i = 0; i < kernel_.buffers.size(); ++i) buffer(i);
+    if (written_bytes(kernel_) >= kLargeOutput) out_ += fmt::format("  {} bytes written\n", written_bytes(kernel_));
     for (std::size_t i = 0; i < kernel_.operations.size(); ++i) operation(i);
     for (std::size_t i = 0; i < kernel_.reductions.size(); ++i) reduction(i);
     for (const Stage& s : kernel_.stages) stage(s);
@@ -38,6 +41,11 @@ class Writer {
       auto found = names_.find(s.value);
       return found == names_.end() ? fmt::format("l{}", s.value - kFirstLoop) : found->second;
     });
+  }
+
+  void buffer(std::size_t i) {
+    const Buffer& b = kernel_.buffers[i];
+    out_ += fmt::format("  buffer b{}: {}{}{}\n", i, name_of(b.dtype), b.written ? " written" : "", b.is_narrow() ? " narrow" : "");
   }
 
   void operation(std::size_t i) {
@@ -94,6 +102,13 @@ class Writer {
 }  // namespace
 
 std::string to_text(const Kernel& kernel) { return Writer(kernel).text(); }
+
+double written_bytes(const Kernel& kernel) {
+  double bytes = 0;
+  for (const Buffer& b : kernel.buffers)
+    if (b.written && b.bytes.is_constant()) bytes += static_cast<double>(b.bytes.constant());
+  return bytes;
+}
 
 std::size_t arity(ops::Primitive p) {
   using P = ops::Primitive;

@@ -46,6 +46,9 @@ struct Buffer {
   DType dtype = DType::f32;
   Dim bytes;             // of all of it
   bool written = false;
+
+  /// True when 32 bits hold the place of any element.
+  bool is_narrow() const { return bytes.is_constant() && bytes.constant() < (std::int64_t{1} << 31) && size_of(dtype) <= 4; }
 };
 
 struct Store {
@@ -103,7 +106,10 @@ Dim unit_count(const Kernel& kernel);
 /// Points of the innermost loops in one unit.
 Dim points_per_unit(const Kernel& kernel);
 
-/// The canonical text of a kernel: equal kernels (up to the numbering of loop variables) give equal texts. It is the cache key and
+/// Bytes of outputs whose size is constant.
+double written_bytes(const Kernel& kernel);
+
+/// The canonical text of a kernel, with all that its code depends on: equal kernels (up to the numbering of loop variables) give equal texts. It is the cache key and
 /// what TENON_LOGS=kernel_code prints above the code.
 std::string to_text(const Kernel& kernel);
 

@@ -38,10 +38,7 @@ unsigned KernelEmitter::wide_lanes() const {
 
 bool KernelEmitter::streams() const {
   if (kernel_.tiled || kernel_.scatter) return false;
-  double bytes = 0;
-  for (const Buffer& b : kernel_.buffers)
-    if (b.written) bytes += b.bytes.is_constant() ? static_cast<double>(b.bytes.constant()) : 0;
-  return bytes >= target_.streaming_bytes;
+  return written_bytes(kernel_) >= target_.streaming_bytes;
 }
 
 void KernelEmitter::emit(const std::string& name) {

@@ -187,8 +187,7 @@ Lanes KernelEmitter::gathered_load(const Operation& op, Value* mask) {
     addresses = ir_.CreateGEP(element, first, ir_.CreateSExt(steps, b_.widened(ir_.getInt64Ty())));
   } else {
     Value* index = vector(op.offset);
-    const Dim& bytes = kernel_.buffers[op.payload].bytes;
-    if (bytes.is_constant() && bytes.constant() < (std::int64_t{1} << 31) && size_of(storage) <= 4) {
+    if (kernel_.buffers[op.payload].is_narrow()) {
       Value* narrow = ir_.CreateTrunc(index, b_.widened(ir_.getInt32Ty()));
       index = ir_.CreateSExt(narrow, b_.widened(ir_.getInt64Ty()));
     }

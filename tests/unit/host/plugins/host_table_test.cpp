@@ -1,6 +1,7 @@
 #include "host/plugins/host_table.h"
 
 #include <atomic>
+#include <filesystem>
 #include <thread>
 
 #include "catch.h"
@@ -97,6 +98,23 @@ TEST_CASE("the store keeps plugins apart") {
   CHECK(other_host->cache_get(other_host->self, bytes("key"), sink, &found) == TENON_NOT_FOUND);
   CHECK(table.host->cache_get(table.host->self, bytes("key"), sink, &found) == TENON_OK);
   CHECK(found == "value");
+}
+
+TEST_CASE("what the store finds and does not is counted; a damaged entry is an event") {
+  Table table;
+  const auto drop = [](void*, TenonBytes) {};
+  const auto look = [&](const char* key) { return table.host->cache_get(table.host->self, bytes(key), drop, nullptr); };
+  CHECK(look("key") == TENON_NOT_FOUND);
+  CHECK(table.host->cache_put(table.host->self, bytes("key"), bytes("value")) == TENON_OK);
+  CHECK(look("key") == TENON_OK);
+  for (const auto& file : std::filesystem::directory_iterator(table.folder.path() + "/store"))
+    table.folder.write("store/" + file.path().filename().string(), "TENONST1 and then something else");
+  CHECK(look("key") == TENON_NOT_FOUND);
+  const nlohmann::json counts = table.events.counts();
+  CHECK(counts["cache_hits"] == 1);
+  CHECK(counts["cache_misses"] == 2);
+  CHECK(counts["cache_stored"] == 1);
+  CHECK(counts["cache_damaged"] == 1);
 }
 
 TEST_CASE("a table outlives its session") {

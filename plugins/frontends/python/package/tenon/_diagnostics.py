@@ -15,7 +15,8 @@ def stats() -> dict[str, Any]:
     -------
     dict
         ``graphs``, ``graph_breaks``, ``recompiles``, ``calls``, ``eager_fallbacks`` as ints, and ``backends``: for each backend that ran,
-        ``nodes``, ``run_ms`` and ``compile_ms``.
+        ``nodes``, ``run_ms`` and ``compile_ms``; ``host``: among others ``cache``, what was found of compiled code on disk (``hits``,
+        ``misses``, ``stored``, ``damaged``).
     """
     return _tenon.stats()
 
