@@ -19,6 +19,7 @@ void* Call::address(const Place& place) const {
     case Place::Kind::workspace: return static_cast<std::byte*>(args.workspace) + offsets[place.index];
     case Place::Kind::constant: found = const_cast<void*>(place.address); break;
     case Place::Kind::panel:
+    case Place::Kind::row:
     case Place::Kind::none: break;
   }
   return found ? found : empty_tensor.data();

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+
+#include "scratch.h"
 
 namespace tenon::llvm_backend {
 
@@ -12,10 +15,29 @@ namespace {
 /// The least work that a thread takes at once.
 constexpr double kGrainWork = 32 * 1024;
 
+/// Runs the kernel with rows of this thread: they are the last buffers.
+void run_with_rows(const CompiledKernel& kernel, std::span<void* const> buffers, const Call& call, std::int64_t first, std::int64_t last, codegen::IndexFault& fault) {
+  std::vector<std::size_t> offsets;
+  std::size_t bytes = 0;
+  for (const ir::Dim& row : kernel.rows) {
+    offsets.push_back(bytes);
+    bytes += (static_cast<std::size_t>(row.evaluate(call.symbols)) + 63) & ~std::size_t{63};
+  }
+  Scratch memory;
+  auto* const start = static_cast<std::byte*>(memory.take(bytes));
+  std::vector<void*> mine(buffers.begin(), buffers.end());
+  for (std::size_t i = 0; i < offsets.size(); ++i) mine[mine.size() - offsets.size() + i] = start + offsets[i];
+  kernel.function(mine.data(), call.args.symbols, first, last, &fault);
+}
+
 }  // namespace
 
 CompiledKernel compiled(const codegen::Kernel& kernel, codegen::KernelFunction function, std::vector<Place> places) {
-  return {function, codegen::unit_count(kernel), codegen::points_per_unit(kernel), std::max(1.0, codegen::work_per_point(kernel) / 4), std::move(places), kernel.scatter};
+  std::vector<ir::Dim> rows;
+  for (const codegen::Buffer& b : kernel.buffers)
+    if (b.row) rows.push_back(b.bytes);
+  return {function, codegen::unit_count(kernel), codegen::points_per_unit(kernel), std::max(1.0, codegen::work_per_point(kernel) / 4), std::move(places), kernel.scatter,
+          std::move(rows)};
 }
 
 void check(const codegen::IndexFault& fault) {
@@ -36,11 +58,14 @@ void run(const HostServices& host, const CompiledKernel& kernel, const Call& cal
   for (std::size_t i = 0; i < kernel.buffers.size(); ++i) buffers[i] = call.address(kernel.buffers[i]);
   codegen::IndexFault fault;
   const double work = kernel.work * static_cast<double>(std::max<std::int64_t>(1, kernel.points.evaluate(call.symbols)));
+  auto part = [&](std::int64_t first, std::int64_t last) {
+    if (kernel.rows.empty()) kernel.function(buffers, call.args.symbols, first, last, &fault);
+    else run_with_rows(kernel, {buffers, kernel.buffers.size()}, call, first, last, fault);
+  };
   if (kernel.ordered || units == 1 || work * static_cast<double>(units) < kSerialWork) {
-    kernel.function(buffers, call.args.symbols, 0, units, &fault);
+    part(0, units);
   } else {
-    const auto grain = std::max<std::int64_t>(1, static_cast<std::int64_t>(kGrainWork / work));
-    host.parallel_for(0, units, grain, [&](std::int64_t first, std::int64_t last) { kernel.function(buffers, call.args.symbols, first, last, &fault); });
+    host.parallel_for(0, units, std::max<std::int64_t>(1, static_cast<std::int64_t>(kGrainWork / work)), part);
   }
   check(fault);
 }

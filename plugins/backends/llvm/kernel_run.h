@@ -18,6 +18,7 @@ struct CompiledKernel {
   double work = 1;
   std::vector<Place> buffers;
   bool ordered = false;
+  std::vector<ir::Dim> rows;  // bytes of each buffer that is a row of the thread's own
 };
 
 /// Gives the function with what it takes; buffers are at `places`.

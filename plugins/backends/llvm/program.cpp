@@ -41,7 +41,7 @@ std::vector<std::size_t> Program::values_of(const codegen::Step& step, bool writ
   std::vector<std::size_t> values;
   if (auto* kernel = std::get_if<KernelStep>(&step)) {
     for (std::size_t i = 0; i < kernel->buffers.size(); ++i)
-      if (kernel->kernel.buffers[i].written == written) values.push_back(kernel->buffers[i].value);
+      if (kernel->buffers[i] != codegen::kRow && kernel->kernel.buffers[i].written == written) values.push_back(kernel->buffers[i].value);
   } else if (auto* product = std::get_if<ContractionStep>(&step)) {
     auto add = [&](const KernelStep& part) {
       for (std::size_t i = 0; i < part.buffers.size(); ++i)
@@ -133,7 +133,10 @@ std::vector<const KernelStep*> Program::kernel_steps() const {
 
 std::vector<Place> Program::places_of(const KernelStep& step) const {
   std::vector<Place> places;
-  for (ValueId v : step.buffers) places.push_back(v == codegen::kPanel ? Place{Place::Kind::panel, 0, nullptr} : places_[v.value]);
+  for (ValueId v : step.buffers) {
+    if (v == codegen::kRow) places.push_back({Place::Kind::row, 0, nullptr});
+    else places.push_back(v == codegen::kPanel ? Place{Place::Kind::panel, 0, nullptr} : places_[v.value]);
+  }
   return places;
 }
 

@@ -18,7 +18,7 @@ struct Needs {
 
   void read(const KernelStep& step) {
     for (ValueId v : step.buffers)
-      if (v != codegen::kPanel) values.insert(v.value);
+      if (v != codegen::kPanel && v != codegen::kRow) values.insert(v.value);
     nodes.insert(nodes.end(), step.nodes.begin(), step.nodes.end());
   }
 };

@@ -12,6 +12,8 @@ constexpr double kStoreAndReload = 24;
 constexpr double kCheaperThanLoad = 6;
 /// Elements of a row that stay in a second-level cache while its kernel passes over them again.
 constexpr double kRowInCache = 64 * 1024;
+/// Bytes of rows that a kernel may keep besides what it reads and writes.
+constexpr double kRowsInCache = 512 * 1024;
 /// A row that even a kernel without parallel rows may pass over several times.
 constexpr double kTinyRow = 16 * 1024;
 /// Rows from which packing the other operand pays.
@@ -49,6 +51,8 @@ bool worth_storing_repeated(double cost, double repeats) { return repeats >= 2 &
 bool worth_matrix_kernel(const IndexAlgebra& algebra, const ContractionStep& product) {
   return !(product.a.pack || product.b.pack) || algebra.estimate(product.m) >= kRowsThatPay;
 }
+
+bool worth_keeping_row(double operations, double bytes, double kept) { return operations >= kCheaperThanLoad && bytes + kept <= kRowsInCache; }
 
 bool fills_tiles(double columns, int tile_columns) {
   const double tiles = std::ceil(columns / tile_columns);

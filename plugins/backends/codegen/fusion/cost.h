@@ -23,6 +23,10 @@ bool worth_storing_repeated(double cost, double repeats);
 /// cache, and enough rows must be left for the threads.
 bool row_fits(const IndexAlgebra& algebra, std::span<const Loop> outer, std::span<const Loop> inner);
 
+/// Decides whether a value that costs `operations` and is needed by several sweeps over a row is kept for them, as a row of `bytes`, when
+/// rows of `kept` bytes are kept already: the rows must stay in cache.
+bool worth_keeping_row(double operations, double bytes, double kept);
+
 /// Decides whether a product runs on the matrix kernel and not as a loop nest: not when an operand has to be written for few rows.
 bool worth_matrix_kernel(const IndexAlgebra& algebra, const ContractionStep& product);
 

@@ -5,10 +5,12 @@
 #include <numeric>
 
 #include "core/base/error.h"
+#include "fusion/cost.h"
 #include "fusion/parallel_reduction.h"
 #include "fusion/planner.h"
 #include "fusion/tile.h"
 #include "loops/loop_shaping.h"
+#include "loops/row_buffers.h"
 
 namespace tenon::codegen {
 
@@ -128,6 +130,13 @@ bool only_stores(const Kernel& kernel, std::span<const ValueId> buffers, ValueId
 
 }  // namespace
 
+bool Planner::worth_keeping(const KernelStep& step, double operations, double bytes, double kept) const {
+  const bool worth = worth_keeping_row(operations, bytes, kept);
+  const std::string last = step.nodes.empty() ? "" : name_of_node(step.nodes.back());
+  log(fmt::format("the kernel of {} {} a row of {:.0f} bytes: {:.0f} operations a point, needed by several sweeps", last, worth ? "keeps" : "does not keep", bytes, operations));
+  return worth;
+}
+
 void Planner::add_to(Plan& plan, PendingStep& pending, const std::vector<bool>& stored) {
   if (!pending.draft) return plan.steps.push_back(std::move(pending.fixed));
   KernelStep step = finish(*pending.draft, stored);
@@ -139,6 +148,8 @@ void Planner::add_to(Plan& plan, PendingStep& pending, const std::vector<bool>& 
   }
   for (KernelStep& part : split_for_threads(std::move(step), algebra_, plan, graph_)) {
     shape_loops(part.kernel, algebra_, options_.lanes);
+    keep_rows(part.kernel, algebra_, [&](double operations, double bytes, double kept) { return worth_keeping(part, operations, bytes, kept); });
+    part.buffers.resize(part.kernel.buffers.size(), kRow);
     plan.steps.push_back(std::move(part));
   }
 }

@@ -22,6 +22,8 @@ struct KernelStep {
 
 /// Stands in a kernel's buffers for memory that the matrix product gives: the panel that it writes, or the tile that it reads.
 inline constexpr ValueId kPanel(0xfffffff0u);
+/// Stands for a row that the kernel keeps (Buffer::row): memory of the thread that runs it.
+inline constexpr ValueId kRow(0xfffffff1u);
 
 /// An operand of a matrix product: where it lies, with strides in elements; or the kernel that writes it, part by part. Of a left
 /// operand that lies in windows `table` writes for each step of the sum and each row where the run of elements starts, from the

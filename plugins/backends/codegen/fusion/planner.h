@@ -77,6 +77,7 @@ class Planner {
   // ---- the plan (plan.cpp)
   Plan assemble();
   std::vector<bool> stored_values() const;
+  bool worth_keeping(const KernelStep& step, double operations, double bytes, double kept) const;
   void add_to(Plan& plan, PendingStep& step, const std::vector<bool>& stored);
   KernelStep finish(Draft& draft, const std::vector<bool>& stored) const {
     Kernel kernel = draft.finish(stored);

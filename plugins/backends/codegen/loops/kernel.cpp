@@ -45,7 +45,7 @@ class Writer {
 
   void buffer(std::size_t i) {
     const Buffer& b = kernel_.buffers[i];
-    out_ += fmt::format("  buffer b{}: {}{}{}\n", i, name_of(b.dtype), b.written ? " written" : "", b.is_narrow() ? " narrow" : "");
+    out_ += fmt::format("  buffer b{}: {}{}{}\n", i, name_of(b.dtype), b.row ? " row" : b.written ? " written" : "", b.is_narrow() ? " narrow" : "");
   }
 
   void operation(std::size_t i) {
@@ -106,7 +106,7 @@ std::string to_text(const Kernel& kernel) { return Writer(kernel).text(); }
 double written_bytes(const Kernel& kernel) {
   double bytes = 0;
   for (const Buffer& b : kernel.buffers)
-    if (b.written && b.bytes.is_constant()) bytes += static_cast<double>(b.bytes.constant());
+    if (b.written && !b.row && b.bytes.is_constant()) bytes += static_cast<double>(b.bytes.constant());
   return bytes;
 }
 
@@ -169,12 +169,14 @@ Dim points_per_unit(const Kernel& kernel) {
   return points;
 }
 
+double work_of(const Operation& op) {
+  if (op.kind == OperationKind::primitive) return cost_of(op.primitive, op.dtype);
+  return op.kind == OperationKind::load || op.kind == OperationKind::checked ? 1 : 0;
+}
+
 double work_per_point(const Kernel& kernel) {
   double work = 1;
-  for (const Operation& op : kernel.operations) {
-    if (op.kind == OperationKind::primitive) work += cost_of(op.primitive, op.dtype);
-    if (op.kind == OperationKind::load || op.kind == OperationKind::checked) work += 1;
-  }
+  for (const Operation& op : kernel.operations) work += work_of(op);
   return work;
 }
 

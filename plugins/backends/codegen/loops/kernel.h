@@ -46,6 +46,7 @@ struct Buffer {
   DType dtype = DType::f32;
   Dim bytes;             // of all of it
   bool written = false;
+  bool row = false;      // memory of a thread for one point of the outer loops
 
   /// True when 32 bits hold the place of any element.
   bool is_narrow() const { return bytes.is_constant() && bytes.constant() < (std::int64_t{1} << 31) && size_of(dtype) <= 4; }
@@ -72,7 +73,7 @@ enum class StageKind : std::uint8_t {
 struct Stage {
   StageKind kind = StageKind::row;
   std::vector<std::uint32_t> reductions;
-  std::vector<Store> stores;
+  std::vector<Store> stores;  // of `reduce`: to rows that later stages read, at every point of the inner loops
 };
 
 /// For every point of `outer` runs the stages one after the other.
@@ -106,7 +107,7 @@ Dim unit_count(const Kernel& kernel);
 /// Points of the innermost loops in one unit.
 Dim points_per_unit(const Kernel& kernel);
 
-/// Bytes of outputs whose size is constant.
+/// Bytes of outputs whose size is constant, without rows.
 double written_bytes(const Kernel& kernel);
 
 /// The canonical text of a kernel, with all that its code depends on: equal kernels (up to the numbering of loop variables) give equal texts. It is the cache key and
@@ -118,6 +119,8 @@ std::size_t arity(ops::Primitive p);
 
 /// A rough count of scalar work at one point of the innermost loops, with an expensive function counted as eight operations.
 double work_per_point(const Kernel& kernel);
+/// The same for one operation, without what it needs.
+double work_of(const Operation& op);
 /// The same for one primitive.
 double cost_of(ops::Primitive primitive, DType dtype);
 

@@ -11,6 +11,14 @@ namespace tenon::codegen {
 using llvm::Value;
 using P = ops::Primitive;
 
+namespace {
+
+bool has_wide_elements(const Operation& op) {
+  return size_of(op.dtype) == 8 && op.kind != OperationKind::index && op.kind != OperationKind::constant;
+}
+
+}  // namespace
+
 void emit_kernel(llvm::Module& module, const Kernel& kernel, const Target& target, const std::string& name) {
   KernelEmitter(module, kernel, target).emit(name);
 }
@@ -26,14 +34,36 @@ void KernelEmitter::declare(const std::string& name) {
   for (unsigned i : {0u, 1u, 4u}) function_->addParamAttr(i, llvm::Attribute::NoAlias);
 }
 
-/// Several vectors at once hide latency where a point is cheap; costly points fill the machine by themselves.
-unsigned KernelEmitter::wide_lanes() const {
-  const double work = work_per_point(kernel_);
+/// Adds the work of an operation that differs between points of the inner loops, and of what it needs of that kind.
+void KernelEmitter::add_work(OpId id, std::set<OpId>& seen, double& work, bool& wide_elements) {
+  const Operation& op = kernel_.operations[id];
+  if (depth_of(id) <= row_depth_ || !seen.insert(id).second) return;
+  work += work_of(op);
+  wide_elements = wide_elements || has_wide_elements(op);
+  for (OpId a : op.args)
+    if (a != kNoOp) add_work(a, seen, work, wide_elements);
+  op.offset.for_each_symbol([&](SymbolId s) {
+    if (is_value(s)) add_work(s.value - kFirstValue, seen, work, wide_elements);
+  });
+}
+
+/// Lanes of a loop of the kernel, or of one sweep over the inner loops. Several vectors at once hide latency where a point is cheap;
+/// costly points fill the machine by themselves.
+unsigned KernelEmitter::wide_lanes(const Stage* sweep) {
   if (kernel_.tiled) return target_.lanes();
-  unsigned factor = work <= 14 ? 4 : work <= 40 ? 2 : 1;
-  for (const Operation& op : kernel_.operations)
-    if (size_of(op.dtype) == 8 && op.kind != OperationKind::index && op.kind != OperationKind::constant) factor = std::min(factor, 2u);
-  return target_.lanes() * factor;
+  double work = 1;
+  bool wide_elements = false;
+  std::set<OpId> seen;
+  if (sweep) {
+    for (auto r : sweep->reductions)
+      for (OpId e : kernel_.reductions[r].elements) add_work(e, seen, work, wide_elements);
+    for (const Store& s : sweep->stores) add_work(s.value, seen, work, wide_elements);
+  } else {
+    work = work_per_point(kernel_);
+    wide_elements = std::any_of(kernel_.operations.begin(), kernel_.operations.end(), has_wide_elements);
+  }
+  const unsigned factor = work <= 14 ? 4 : work <= 40 ? 2 : 1;
+  return target_.lanes() * std::min(factor, wide_elements ? 2u : 4u);
 }
 
 bool KernelEmitter::streams() const {
@@ -79,14 +109,14 @@ void KernelEmitter::unit(Value* number) {
   }
   Value* low = ir_.CreateMul(within, ir_.getInt64(block));
   Value* high = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateAdd(low, ir_.getInt64(block)), extent);
-  if (!kernel_.tiled) return over_lanes(low, high, [&] { stages(); });
+  if (!kernel_.tiled) return over_lanes(wide_lanes(), low, high, [&] { stages(); });
   const Loop& rows = kernel_.outer[kernel_.outer.size() - 2];
   Value* tiles = scalar(floor_div(rows.extent + Dim(kTileRows - 1), Dim(kTileRows)));
   Value* top = ir_.CreateMul(ir_.CreateURem(number, tiles), ir_.getInt64(kTileRows));
   decode_unit(ir_.CreateUDiv(number, tiles));
   Value* bottom = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateAdd(top, ir_.getInt64(kTileRows)), scalar(rows.extent));
   loop(top, bottom, 1, false, rows.variable, {}, [&](Value*, Carried) {
-    over_lanes(low, high, [&] { stages(); });
+    over_lanes(wide_lanes(), low, high, [&] { stages(); });
     return Carried{};
   });
 }
@@ -158,8 +188,8 @@ KernelEmitter::Carried KernelEmitter::plain_loop(Value* low, Value* high, std::i
   return values;
 }
 
-void KernelEmitter::over_lanes(Value* low, Value* high, const std::function<void()>& body) {
-  const unsigned wide = wide_lanes(), narrow = target_.lanes();
+void KernelEmitter::over_lanes(unsigned wide, Value* low, Value* high, const std::function<void()>& body) {
+  const unsigned narrow = target_.lanes();
   const SymbolId lane = kernel_.lane_loop();
   b_.set_lanes(wide);
   const Carried end = loop(low, high, wide, true, lane, {}, [&](Value*, Carried) {
@@ -204,7 +234,7 @@ void KernelEmitter::row_stage(const Stage& stage) {
 void KernelEmitter::map_stage(const Stage& stage) {
   auto body = [&] { row_stage(stage); };
   if (!kernel_.lanes_inside) return for_inner(0, kernel_.inner.size(), body);
-  for_inner(0, kernel_.inner.size() - 1, [&] { over_lanes(ir_.getInt64(0), scalar(kernel_.inner.back().extent), body); });
+  for_inner(0, kernel_.inner.size() - 1, [&] { over_lanes(wide_lanes(&stage), ir_.getInt64(0), scalar(kernel_.inner.back().extent), body); });
 }
 
 Lanes KernelEmitter::value(OpId id) {

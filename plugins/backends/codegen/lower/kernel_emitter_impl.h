@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 
 #include "lower/kernel_emitter.h"
 #include "lower/scopes.h"
@@ -23,7 +24,8 @@ class KernelEmitter {
 
   // ---- shape of the nest (kernel_emitter.cpp)
   void declare(const std::string& name);
-  unsigned wide_lanes() const;
+  unsigned wide_lanes(const Stage* sweep = nullptr);
+  void add_work(OpId id, std::set<OpId>& seen, double& work, bool& wide_elements);
   bool streams() const;
   void unit(llvm::Value* number);
   void decode_unit(llvm::Value* number);
@@ -32,7 +34,7 @@ class KernelEmitter {
   void map_stage(const Stage& stage);
   void row_stage(const Stage& stage);
   /// Runs the last `inner` loop over lanes: whole vectors, then a masked tail.
-  void over_lanes(llvm::Value* low, llvm::Value* high, const std::function<void()>& body);
+  void over_lanes(unsigned wide, llvm::Value* low, llvm::Value* high, const std::function<void()>& body);
   void for_inner(std::size_t first, std::size_t last, const std::function<void()>& body);
 
   // ---- loops (kernel_emitter.cpp)

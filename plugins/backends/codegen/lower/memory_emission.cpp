@@ -238,7 +238,7 @@ Lanes KernelEmitter::checked(const Operation& op) {
 /// True where a large output is written whole cache lines at a time: lanes start at multiples of a line in every row.
 bool KernelEmitter::streams_to(const Store& s) {
   Affine affine;
-  if (!streams() || !lane_affine(s.offset, affine) || !(affine.coefficient == Dim(1))) return false;
+  if (kernel_.buffers[s.buffer].row || !streams() || !lane_affine(s.offset, affine) || !(affine.coefficient == Dim(1))) return false;
   const auto line = static_cast<std::int64_t>(64 / size_of(kernel_.buffers[s.buffer].dtype));
   bool aligned = affine.rest.offset() % line == 0;
   for (const ir::DimTerm& term : affine.rest.terms()) aligned = aligned && term.coefficient % line == 0;

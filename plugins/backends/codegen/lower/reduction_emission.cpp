@@ -55,6 +55,7 @@ KernelEmitter::Carried KernelEmitter::elements(const Stage& stage) {
   Carried values;
   for (auto r : stage.reductions)
     for (OpId e : kernel_.reductions[r].elements) values.push_back(kernel_.has_lanes() ? widened(e).value : value(e).value);
+  for (const Store& row : stage.stores) store(row);
   return values;
 }
 
@@ -84,7 +85,7 @@ KernelEmitter::Carried KernelEmitter::reduce_range(const Stage& stage, const Loo
 }
 
 KernelEmitter::Carried KernelEmitter::reduce_lanes_range(const Stage& stage, const Loop& l, unsigned narrow) {
-  const unsigned wide = wide_lanes();
+  const unsigned wide = wide_lanes(&stage);
   const std::int64_t block = wide * kBlockSteps;
   Value* extent = scalar(l.extent);
   auto vectors = [&](Value* low, Value* high) {
