@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kChunk = 128 * 1024, kStripe = 64;
 /// Readable bytes after the panels: microkernels fetch ahead.
-constexpr std::size_t kSlack = 4096;
+constexpr std::size_t kReadAhead = 4096;
 /// The most calls without a look at the content, as a power of 2.
 constexpr int kMostSkipped = 10;
 constexpr std::array<std::uint64_t, 8> kSecrets = {0x9e3779b97f4a7c15, 0xd1b54a32d192ed03, 0x8cb92ba72f3d8dd7, 0xaef17502108ef2d9,
@@ -51,7 +51,7 @@ Digest digest_of_chunk(const std::byte* bytes, std::size_t size) {
 }
 
 std::shared_ptr<void> allocate(std::size_t bytes) {
-  void* memory = std::aligned_alloc(64, (bytes + kSlack + 63) & ~std::size_t{63});
+  void* memory = std::aligned_alloc(64, (bytes + kReadAhead + 63) & ~std::size_t{63});
   if (!memory) throw std::bad_alloc();
   return {memory, std::free};
 }
