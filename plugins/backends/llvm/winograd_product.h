@@ -29,37 +29,32 @@ class WinogradProduct {
     prepare_weights(weights);
     const std::int64_t threads = parallel_ ? host_.thread_count() : 1;
     const std::int64_t group = std::clamp<std::int64_t>(kSquares / squares_in_line_, 1, lines_), groups = (lines_ + group - 1) / group;
-    auto group_at = [&](std::int64_t g) { return Lines{g * group, std::min(lines_, (g + 1) * group)}; };
-    if (threads == 1 || groups >= 2 * threads) {
-      each(groups, [&](std::int64_t g) {
-        Scratch memory;
-        const Lines lines = group_at(g);
-        T* v = static_cast<T*>(memory.take(static_cast<std::size_t>(kPlaces * v_stride(squares(lines))) * sizeof(T)));
-        for (std::int64_t line = lines.first; line < lines.last; ++line) transform_line(line, lines, v);
-        for (std::int64_t panel = 0; panel < panels_.count(); ++panel) multiply(panel, lines, v);
-      });
-      return;
-    }
-    Scratch memory;
-    std::vector<std::int64_t> starts{0};
-    for (std::int64_t g = 0; g < groups; ++g) starts.push_back(starts.back() + kPlaces * v_stride(squares(group_at(g))));
-    T* v = static_cast<T*>(memory.take(static_cast<std::size_t>(starts.back()) * sizeof(T)));
-    each(lines_, [&](std::int64_t line) { transform_line(line, group_at(line / group), v + starts[static_cast<std::size_t>(line / group)]); });
-    each(groups * panels_.count(), [&](std::int64_t task) {
-      const std::int64_t g = task % groups;
-      multiply(task / groups, group_at(g), v + starts[static_cast<std::size_t>(g)]);
-    });
+    const bool stays_in_cache = panels_.count() * u_elements() <= kCachedWeights;
+    if ((threads == 1 || groups >= 2 * threads) && stays_in_cache)
+      each(groups, [&](std::int64_t g) { alone({g * group, std::min(lines_, (g + 1) * group)}); });
+    else
+      for (std::int64_t line = 0, step = std::clamp<std::int64_t>(kSharedSquares / squares_in_line_, 1, lines_); line < lines_; line += step)
+        together({line, std::min(lines_, line + step)});
   }
 
  private:
   static constexpr std::int64_t kPlaces = codegen::kWinogradPlaces;
-  /// Squares that are multiplied with a panel at once.
-  static constexpr std::int64_t kSquares = 64;
+  /// Squares that a thread multiplies with all weights at once, and those that all threads share.
+  static constexpr std::int64_t kSquares = 64, kSharedSquares = 256;
+  /// Elements of weights that stay in a second-level cache beside the squares.
+  static constexpr std::int64_t kCachedWeights = 512 * 1024;
   /// Elements between rows, and between places, beyond their length: what is a power of two apart crowds into few sets of the caches.
   static constexpr std::int64_t kApart = 64 / sizeof(T);
 
   struct Lines {
     std::int64_t first, last;
+  };
+
+  /// Products of one panel from one square on: rows lie `row` apart, places `stride`.
+  struct Products {
+    T* first;
+    std::int64_t row, stride;
+    Products at(std::int64_t square) const { return {first + square * row, row, stride}; }
   };
 
   std::int64_t squares(const Lines& lines) const { return (lines.last - lines.first) * squares_in_line_; }
@@ -146,29 +141,52 @@ class WinogradProduct {
 
   // ---- products
 
-  void multiply(std::int64_t panel, const Lines& lines, const T* v) const {
-    Scratch memory;
-    const std::int64_t count = squares(lines), stride = v_stride(count), m_stride = count * width_ + 2 * kApart;
-    const std::int64_t columns = std::min(width_, p_.n - panel * width_);
-    T* m = static_cast<T*>(memory.take(static_cast<std::size_t>(kPlaces * m_stride) * sizeof(T)));
-    for (std::int64_t place = 0; place < kPlaces; ++place)
-      multiply_place(v + place * stride, count, u_ + panel * u_elements() + place * depth_ * width_, m + place * m_stride, kernel_.variant(columns));
-    for (std::int64_t line = lines.first; line < lines.last; ++line)
-      finish_line(panel, line, m + (line - lines.first) * squares_in_line_ * width_, m_stride);
+  /// All of a few lines on one thread: transformed squares and products stay in its cache.
+  void alone(const Lines& lines) const {
+    Scratch squares_memory, products_memory;
+    const std::int64_t count = squares(lines);
+    T* v = static_cast<T*>(squares_memory.take(static_cast<std::size_t>(kPlaces * v_stride(count)) * sizeof(T)));
+    const Products m{static_cast<T*>(products_memory.take(static_cast<std::size_t>(kPlaces * (count * width_ + 2 * kApart)) * sizeof(T))), width_, count * width_ + 2 * kApart};
+    for (std::int64_t line = lines.first; line < lines.last; ++line) transform_line(line, lines, v);
+    for (std::int64_t panel = 0; panel < panels_.count(); ++panel) {
+      for (std::int64_t place = 0; place < kPlaces; ++place) multiply_place(v + place * v_stride(count), count, panel, place, m.first + place * m.stride, m.row);
+      for (std::int64_t line = lines.first; line < lines.last; ++line) finish_line(panel, line, m.at((line - lines.first) * squares_in_line_));
+    }
   }
 
-  void multiply_place(const T* v, std::int64_t count, const T* u, T* m, const MatrixKernel::Variant& tile) const {
+  /// Many lines on all threads, step by step: weights that do not stay in a cache are read once for all of them.
+  void together(const Lines& lines) {
+    Scratch squares_memory, products_memory;
+    const std::int64_t count = squares(lines), row = panels_.count() * width_ + kApart, stride = count * row + 2 * kApart;
+    T* v = static_cast<T*>(squares_memory.take(static_cast<std::size_t>(kPlaces * v_stride(count)) * sizeof(T)));
+    const Products m{static_cast<T*>(products_memory.take(static_cast<std::size_t>(kPlaces * stride) * sizeof(T))), row, stride};
+    each(lines.last - lines.first, [&](std::int64_t i) { transform_line(lines.first + i, lines, v); });
+    each(kPlaces * panels_.count(), [&](std::int64_t task) {
+      const std::int64_t place = task / panels_.count(), panel = task % panels_.count();
+      multiply_place(v + place * v_stride(count), count, panel, place, m.first + place * stride + panel * width_, row);
+    });
+    each(lines.last - lines.first, [&](std::int64_t i) {
+      for (std::int64_t panel = 0; panel < panels_.count(); ++panel) {
+        const Products mine = m.at(i * squares_in_line_);
+        finish_line(panel, lines.first + i, {mine.first + panel * width_, mine.row, mine.stride});
+      }
+    });
+  }
+
+  void multiply_place(const T* v, std::int64_t count, std::int64_t panel, std::int64_t place, T* m, std::int64_t m_row) const {
+    const auto tile = kernel_.variant(std::min(width_, p_.n - panel * width_));
+    const T* u = u_ + panel * u_elements() + place * depth_ * width_;
     const std::int64_t depth = even_pass(depth_, kDepth);
     const void* step[1 + kMostRows];
     for (std::int64_t k = 0; k < depth_; k += depth)
       for (std::int64_t r = 0; r < count; r += tile.height) {
         step[0] = u + k * width_;
         for (std::int64_t i = 0; i < tile.height; ++i) step[1 + i] = v + std::min(r + i, count - 1) * v_row() + k;
-        tile.function(step, 1, width_, m + r * width_, width_, std::min(depth, depth_ - k), std::min(tile.height, count - r), tile.width, k > 0);
+        tile.function(step, 1, width_, m + r * m_row, m_row, std::min(depth, depth_ - k), std::min(tile.height, count - r), tile.width, k > 0);
       }
   }
 
-  void finish_line(std::int64_t panel, std::int64_t line, const T* m, std::int64_t m_stride) const {
+  void finish_line(std::int64_t panel, std::int64_t line, Products m) const {
     Scratch memory;
     const std::int64_t row = first_row(line), height = pixel_rows(line), rows = height * p_.picture_width;
     const std::int64_t column = panel * width_, columns = std::min(width_, p_.n - column);
@@ -176,13 +194,13 @@ class WinogradProduct {
     T* tile = static_cast<T*>(memory.take(static_cast<std::size_t>((rows + 1) * width_) * sizeof(T)));
     T* nowhere = tile + rows * width_;
     std::int64_t unbounded = 0;
-    for (std::int64_t x = 0; x < p_.picture_width; x += 2, m += width_) {
+    for (std::int64_t x = 0; x < p_.picture_width; x += 2, m.first += m.row) {
       void* to[4];
       for (std::int64_t i = 0; i < 4; ++i) {
         const std::int64_t down = i / 2, right = x + i % 2;
         to[i] = down < height && right < p_.picture_width ? tile + (down * p_.picture_width + right) * width_ : nowhere;
       }
-      unbounded |= kernel_.winograd_output(m, m_stride, to, whole);
+      unbounded |= kernel_.winograd_output(m.first, m.stride, to, whole);
     }
     if (unbounded) return direct_(panel, row, row + rows);
     if (!p_.c) return p_.kernels->finish({row, rows, column, columns, 0, p_.steps}, tile);
