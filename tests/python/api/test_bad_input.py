@@ -161,3 +161,11 @@ def test_a_subinterpreter_is_refused_clearly():
 def test_an_unsupported_python_is_told_which_are():
     done = run_python("import sys\nsys.version_info = (3, 9, 1, 'final', 0)\nimport tenon\n")
     assert done.returncode != 0 and "Tenon runs on CPython 3.11, 3.12 and 3.13; this is 3.9" in done.stderr
+
+
+@pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
+def test_padding_that_torch_lacks_for_a_rank_is_refused_as_by_torch(mode):
+    torch = pytest.importorskip("torch")
+    compiled = tenon.compile(lambda x: torch.nn.functional.pad(x, (1, 1), mode=mode))
+    with pytest.raises(NotImplementedError, match="4D"):
+        compiled(torch.ones(1, 1, 3, 3))

@@ -128,6 +128,9 @@ Values torch_pad(ForeignArguments& a) {
     after[rank - 1 - k] = pairs[2 * k + 1];
   }
   const std::string mode = a.text("mode", "constant");
+  const std::size_t padded_dimensions = pairs.size() / 2;
+  TENON_USER_CHECK(mode == "constant" || (padded_dimensions <= 3 && (rank == padded_dimensions + 1 || rank == padded_dimensions + 2)),
+                   "Padding size {} is not supported for {}D input tensor in mode '{}'", pairs.size(), rank, mode);
   const Shape& shape = a.type(x).shape;
   for (std::size_t d = 0; d < rank; ++d) {
     const Dim room = mode == "reflect" ? shape[d] - Dim(1) : shape[d];
