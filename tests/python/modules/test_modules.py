@@ -91,3 +91,14 @@ def test_copies_and_pickles(check):
     with torch.no_grad():
         check.same(twin(x), net(x))
         check.same(plain(x), net(x))
+
+
+@pytest.mark.parametrize("causal", [True, False], ids=["causal", "other"])
+def test_an_encoder_takes_a_mask_without_a_break(causal):
+    encoder = torch.nn.TransformerEncoder(torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2).eval()
+    mask = torch.nn.Transformer.generate_square_subsequent_mask(5) if causal else torch.zeros(5, 5).fill_diagonal_(-2.0)
+    compiled, x = tenon.compile(encoder), torch.randn(2, 5, 8)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(x, mask=mask), encoder(x, mask=mask))
+        torch.testing.assert_close(compiled(x, mask=mask * 0), encoder(x, mask=mask * 0))
+    assert tenon.stats()["graph_breaks"] == 0

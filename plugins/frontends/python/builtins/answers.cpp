@@ -24,26 +24,36 @@ void require_no_profiler() {
   Ref profiled = checked(PyObject_CallMethod(autograd.get(), "_profiler_enabled", nullptr));
   if (!profiled.is(Py_False)) throw GraphBreak("a region is named for a profiler that runs");
 }
-void store(Evaluator& evaluator, PyObject* region, const char* attribute, PyObject* value) {
+void store_in_region(Evaluator& evaluator, PyObject* region, const char* attribute, PyObject* value) {
   evaluator.store_attribute(region, checked(PyUnicode_InternFromString(attribute)).get(), value);
 }
 std::optional<Ref> make_region(Evaluator& evaluator, Arguments arguments) {
   require_no_profiler();
   if (arguments.named() != 0 || arguments.values.size() < 2 || arguments.values.size() > 3) throw GraphBreak("a region for profilers with arguments by name");
-  store(evaluator, arguments[0], "name", arguments[1]);
-  store(evaluator, arguments[0], "args", arguments.values.size() == 3 ? arguments[2] : Py_None);
-  store(evaluator, arguments[0], "run_callbacks_on_exit", Py_True);
-  store(evaluator, arguments[0], "record", Py_None);
-  store(evaluator, arguments[0], "_cupti_monitor_external_id", Py_None);
+  store_in_region(evaluator, arguments[0], "name", arguments[1]);
+  store_in_region(evaluator, arguments[0], "args", arguments.values.size() == 3 ? arguments[2] : Py_None);
+  store_in_region(evaluator, arguments[0], "run_callbacks_on_exit", Py_True);
+  store_in_region(evaluator, arguments[0], "record", Py_None);
+  store_in_region(evaluator, arguments[0], "_cupti_monitor_external_id", Py_None);
   return Ref::borrow(Py_None);
 }
 std::optional<Ref> enter_region(Evaluator& evaluator, Arguments arguments) {
   require_no_profiler();
-  store(evaluator, arguments[0], "run_callbacks_on_exit", Py_False);
+  store_in_region(evaluator, arguments[0], "run_callbacks_on_exit", Py_False);
   return std::move(arguments.values.front());
 }
 constexpr FunctionRule kMakeRegion = {.handler = make_region};
 constexpr FunctionRule kEnterRegion = {.handler = enter_region};
+
+/// torch compares a mask with the causal one to take a faster way to the same result. In a graph that would be a branch on elements: only
+/// what the caller says counts.
+std::optional<Ref> is_said_to_be_causal(Evaluator&, Arguments arguments) {
+  PyObject* said = arguments.positional() > 1 ? arguments[1] : nullptr;
+  for (std::size_t at = 0; at < arguments.named(); ++at)
+    if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(arguments.names.get(), static_cast<Py_ssize_t>(at)), "is_causal") == 0) said = arguments[arguments.positional() + at];
+  return Ref::borrow(said == Py_True ? Py_True : Py_False);
+}
+constexpr FunctionRule kCausalMask = {.handler = is_said_to_be_causal};
 
 constexpr FunctionRule kRecursionGuard = {.closure_handler = call_past_recursion_guard};
 constexpr FunctionRule kSignature = {.closure_handler = inspect_signature};
@@ -86,7 +96,7 @@ struct Named {
   const FunctionRule* rule;
 };
 /// Questions about being traced by somebody else's compiler are answered no, about being compiled yes (by option).
-constexpr std::array<Named, 11> kNamed = {{
+constexpr std::array<Named, 12> kNamed = {{
     {"torch.compiler", "is_compiling", &kIsCompiling},
     {"torch.compiler", "is_dynamo_compiling", &kIsCompiling},
     {"torch._dynamo.external_utils", "is_compiling", &kIsCompiling},
@@ -96,6 +106,7 @@ constexpr std::array<Named, 11> kNamed = {{
     {"torch._jit_internal", "is_tracing", &kFalse},
     {"torch.jit._trace", "is_tracing", &kFalse},
     {"torch.overrides", "has_torch_function", &kFalse},
+    {"torch.nn.modules.transformer", "_detect_is_causal_mask", &kCausalMask},
     {"torch.autograd.profiler", "record_function.__init__", &kMakeRegion},
     {"torch.autograd.profiler", "record_function.__enter__", &kEnterRegion},
 }};
