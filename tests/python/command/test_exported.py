@@ -28,6 +28,14 @@ def test_a_program_runs_on_files(exported, tenon_command):
     assert done.status == 0 and "1 inputs, 1 outputs" in done.out
 
 
+def test_a_program_whose_batch_varies_runs_on_files_of_other_sizes(tmp_path, tenon_command):
+    tenon.export(lambda x: x * 2 + 1, (torch.ones(3, 8),), dynamic_shapes={"x": {0: "batch"}}).save(tmp_path / "net.tnx")
+    np.save(tmp_path / "x.npy", np.full((7, 8), 3, np.float32))
+    done = tenon_command("run", tmp_path / "net.tnx", "--input", f"x={tmp_path}/x.npy", "--output", f"output={tmp_path}/y.npy")
+    assert done.status == 0, done.err
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), np.full((7, 8), 7, np.float32))
+
+
 def test_what_does_not_fit_is_refused(exported, tenon_command):
     folder, _ = exported
     done = tenon_command("run", folder / "net.tnx", "--input", f"x={folder}/wrong.npy")

@@ -87,15 +87,28 @@ Ref refuse(const CaptureBreak& broken, const std::string& name) {
   throw PythonError();
 }
 
-Ref capture_and_export(PyObject* callable, const CallArguments& call, PyObject* tensors, PyObject* names) {
+/// A history in which the named numbers have varied.
+NumberHistory history_of(PyObject* varying) {
+  NumberHistory history;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(varying); ++i) {
+    const char* name = PyUnicode_AsUTF8(PyList_GET_ITEM(varying, i));
+    if (!name) throw PythonError();
+    history.varies(name, 0);
+    history.varies(name, 1);
+  }
+  return history;
+}
+
+Ref capture_and_export(PyObject* callable, const CallArguments& call, PyObject* tensors, PyObject* names, PyObject* varying) {
   torch_library();
   const std::optional<TorchState> state = torch_state();
   CaptureBreak broken;
   const std::string name = name_of_callable(callable);
   broken.reason = refusal(state);
   if (!broken.reason.empty()) return refuse(broken, name);
-  NumberHistory history;
-  auto captured = capture_segment({callable, nullptr, call}, *state, name, Dynamic::never, history);
+  NumberHistory history = history_of(varying);
+  const Dynamic dynamic = PyList_GET_SIZE(varying) > 0 ? Dynamic::when_varying : Dynamic::never;
+  auto captured = capture_segment({callable, nullptr, call}, *state, name, dynamic, history);
   if (auto* stopped = std::get_if<CaptureBreak>(&captured)) return refuse(*stopped, name);
   CacheEntry* entry = std::get<CacheEntry*>(captured);
   struct Release {
@@ -116,9 +129,9 @@ Ref capture_and_export(PyObject* callable, const CallArguments& call, PyObject* 
 }  // namespace
 
 PyObject* export_capture(PyObject*, PyObject* args) {
-  PyObject *callable = nullptr, *values = nullptr, *keywords = nullptr, *tensors = nullptr, *names = nullptr;
-  if (!PyArg_ParseTuple(args, "OO!O!O!O!:export_capture", &callable, &PyTuple_Type, &values, &PyDict_Type, &keywords, &PyList_Type, &tensors,
-                        &PyList_Type, &names))
+  PyObject *callable = nullptr, *values = nullptr, *keywords = nullptr, *tensors = nullptr, *names = nullptr, *varying = nullptr;
+  if (!PyArg_ParseTuple(args, "OO!O!O!O!O!:export_capture", &callable, &PyTuple_Type, &values, &PyDict_Type, &keywords, &PyList_Type, &tensors,
+                        &PyList_Type, &names, &PyList_Type, &varying))
     return nullptr;
   if (PyList_GET_SIZE(tensors) != PyList_GET_SIZE(names)) {
     PyErr_SetString(PyExc_ValueError, "export_capture takes a name for each tensor");
@@ -126,7 +139,7 @@ PyObject* export_capture(PyObject*, PyObject* args) {
   }
   try {
     const FlatCall flat(values, keywords);
-    return capture_and_export(callable, flat.arguments, tensors, names).release();
+    return capture_and_export(callable, flat.arguments, tensors, names, varying).release();
   } catch (const PythonError&) {
   } catch (const std::exception& failure) {
     set_error(ErrorClass::error, failure.what());

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tenon import _tenon, _tree
+from tenon._dynamic_shapes import require_varying, varying_sizes
 from tenon._errors import ConfigError, Error
 
 
@@ -145,7 +146,9 @@ def export(
     args, kwargs
         What it is called with. Tensors and arrays become inputs, all else is fixed.
     dynamic_shapes
-        Which sizes may differ from call to call, by parameter name or in the order of `args`: ``{"x": {0: "batch"}}``.
+        Which sizes may differ from call to call, by parameter name or in the order of `args`: ``{"x": {0: "batch"}}``. Lists, tuples
+        and dicts are followed into arguments that are such. Sizes of 0 and 1 are no instances of the others, and what the program
+        assumes of a size beyond its range is an error.
     input_names
         Names for the tensors among the arguments, in order; without, they are named after the parameters.
 
@@ -160,15 +163,15 @@ def export(
         raise ConfigError(f"tenon.export takes a function, a callable object or a module, got {type(fn).__name__}")
     if not isinstance(args, tuple):
         raise ConfigError(f"args must be a tuple of arguments, got {type(args).__name__}: write ({getattr(args, 'name', 'x')},)")
-    if dynamic_shapes is not None:
-        raise ConfigError("dynamic_shapes is not supported yet: the sizes of an exported program are those of its arguments")
     plain, kwargs = getattr(fn, "__wrapped__", fn), dict(kwargs or {})
     parameters = _parameters(plain)
     arguments = _Arguments(args, kwargs, parameters)
     arguments.rename(input_names)
+    varying = varying_sizes(dynamic_shapes, args, kwargs, parameters)
     torch = sys.modules.get("torch")
     with torch.no_grad() if torch is not None else contextlib.nullcontext():
-        found = _tenon.export_capture(plain, args, kwargs, arguments.tensors, arguments.names)
+        found = _tenon.export_capture(plain, args, kwargs, arguments.tensors, arguments.names, [f"{path}.shape[{axis}]" for path, axis in varying])
+    require_varying(varying, found, arguments)
     results = _Results(found, arguments)
     found["graph"].name_outputs(results.names)
     signature = {
@@ -207,6 +210,7 @@ class _Arguments:
     def __init__(self, args: tuple, kwargs: dict[str, Any], parameters: list[str]) -> None:
         self.tensors: list[Any] = []
         self.names: list[str] = []
+        self.paths: list[str] = []
         self._numbers: dict[int, int] = {}
         names = [*parameters[: len(args)], *(f"arg{i}" for i in range(len(parameters), len(args)))]
         self.positional = [_tree.encode(value, name, self._leaf) for name, value in zip(names, args)]
@@ -230,6 +234,7 @@ class _Arguments:
         if id(value) not in self._numbers:
             self._numbers[id(value)] = len(self.tensors)
             self.tensors.append(value)
+            self.paths.append(path)
             self.names.append(_unique(_identifier(path), self.names))
         return {"input": self._numbers[id(value)]}
 
