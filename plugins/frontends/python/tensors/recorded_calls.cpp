@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "python/symbols/symbolic_int.h"
+#include "python/tensors/attention_layout.h"
 #include "python/tensors/call_results.h"
 #include "python/tensors/foreign_arguments.h"
 #include "python/tensors/numpy_api.h"
@@ -65,7 +66,15 @@ Ref TensorRecorder::record_reading(PyObject* callable, const ForeignFunction& fu
                      !(function.flavour == ops::Flavour::numpy ? only_moves_elements(graph_, first_node) : function.may_alias);
   Ref wrapped;
   try {
-    wrapped = fresh ? wrap_fresh(function, *result, operands) : wrap_like_twins(callable, function, *result, args, kwargs);
+    if (fresh) {
+      wrapped = wrap_fresh(function, *result, operands);
+    } else if (const auto strides = attention_strides(stand_ins_, function, args, kwargs)) {
+      TensorSpec spec = fresh_spec(function, result->values.front(), operands);
+      spec.strides = *strides;
+      wrapped = stand_ins_[add_fresh(spec.kind, result->values.front(), spec)].object;
+    } else {
+      wrapped = wrap_like_twins(callable, function, *result, args, kwargs);
+    }
   } catch (const GraphBreak&) {  // the op and the library disagree
     if (!not_opaque.empty() || symbols_.learned()) throw;
     return random ? record_random(callable, function, args, kwargs) : record_opaque(callable, function, args, kwargs);
