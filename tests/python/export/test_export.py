@@ -1,6 +1,7 @@
 """tenon.export, save, load: the program elsewhere gives what the function gives, and refuses what it was not exported for."""
 import collections
 import dataclasses
+import functools
 import json
 
 import numpy as np
@@ -242,3 +243,17 @@ def test_classes_that_are_not_loaded(tmp_path, monkeypatch):
     monkeypatch.setitem(globals(), "Pair", None)
     with pytest.raises(tenon.Error, match="Pair: import that module first"):
         loaded(torch.zeros(2))
+
+
+def test_a_decorated_function_is_exported_and_explained_with_its_decorator():
+    def tenfold(fn):
+        @functools.wraps(fn)
+        def scaled(x):
+            return fn(x) * 10
+
+        return scaled
+
+    function = tenfold(lambda x: x + 1)
+    assert tenon.export(function, (torch.ones(1),))(torch.ones(1)).item() == 20
+    assert tenon.export(tenon.compile(function), (torch.ones(1),))(torch.ones(1)).item() == 20
+    assert tenon.explain(function)(torch.ones(1)).op_count == 2

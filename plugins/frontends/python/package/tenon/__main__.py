@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import tenon
+from tenon._compile import uncompiled
 
 
 class UsageError(Exception):
@@ -81,7 +82,7 @@ def seed_random_numbers(module: ModuleType, seed: int) -> None:
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """Compiles and runs the function, and writes what was asked for."""
     module, fn = load(options.target)
-    plain = getattr(fn, "__wrapped__", fn)
+    plain = uncompiled(fn)
     seed_random_numbers(module, options.seed)
     backend = options.backend.split(",") if options.backend else None
     result = outputs(tenon.compile(plain, backend=backend)(**arguments(module, plain, options)))
@@ -102,7 +103,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 def explain(options: argparse.Namespace) -> dict[str, Any]:
     """Captures the function and reports."""
     module, fn = load(options.target)
-    plain = getattr(fn, "__wrapped__", fn)
+    plain = uncompiled(fn)
     seed_random_numbers(module, options.seed)
     report = tenon.explain(plain)(**arguments(module, plain, options))
     if not options.json:

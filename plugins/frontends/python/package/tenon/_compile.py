@@ -73,6 +73,12 @@ def compile(
     return compiled_function(fn_or_module, settings)
 
 
+def uncompiled(fn: Any) -> Any:
+    """What a compiled function or module was made of; anything else itself, also a decorated function."""
+    ours = isinstance(fn, _tenon.CompiledFunction) or "_tenon_module" in getattr(type(fn), "__slots__", ())
+    return fn.__wrapped__ if ours else fn
+
+
 def settings_of(backend, mode, fullgraph, dynamic, options) -> dict[str, Any]:
     """Checks the arguments of :func:`compile` and puts them into the form of the extension module."""
     if mode is not None and mode not in MODES:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tenon import _tenon
-from tenon._compile import settings_of
+from tenon._compile import settings_of, uncompiled
 from tenon._graph import Graph
 
 
@@ -80,7 +80,7 @@ def explain(fn: Callable, **options: Any) -> Callable[..., Explanation]:
         raise TypeError(f"explain() got an unexpected keyword argument {next(iter(options))!r}")
 
     def report(*args: Any, **kwargs: Any) -> Explanation:
-        found = _tenon.explain_capture(getattr(fn, "__wrapped__", fn), args, kwargs, settings)
+        found = _tenon.explain_capture(uncompiled(fn), args, kwargs, settings)
         breaks = [BreakReason(b["reason"], b["hint"], [Frame(*frame) for frame in b["stack"]]) for b in found["breaks"]]
         graphs = [Graph(traced) for traced in found["graphs"]]
         return Explanation(graphs, breaks, list(found["guards"]), dict(found["compile_times"]), found["result"])

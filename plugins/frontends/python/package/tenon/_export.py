@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tenon import _tenon, _tree
+from tenon._compile import uncompiled
 from tenon._dynamic_shapes import require_varying, varying_sizes
 from tenon._errors import ConfigError, Error
 
@@ -163,7 +164,7 @@ def export(
         raise ConfigError(f"tenon.export takes a function, a callable object or a module, got {type(fn).__name__}")
     if not isinstance(args, tuple):
         raise ConfigError(f"args must be a tuple of arguments, got {type(args).__name__}: write ({getattr(args, 'name', 'x')},)")
-    plain, kwargs = getattr(fn, "__wrapped__", fn), dict(kwargs or {})
+    plain, kwargs = uncompiled(fn), dict(kwargs or {})
     parameters = _parameters(plain)
     arguments = _Arguments(args, kwargs, parameters)
     arguments.rename(input_names)
