@@ -16,8 +16,7 @@ int tile_columns(unsigned lanes, DType dtype) {
 }
 
 TileShape narrow_tile_shape(const Target& target, DType dtype) {
-  const TileShape wide = tile_shape(target, dtype);
-  return {2 * wide.rows, wide.columns / 2};
+  return {8, tile_shape(target, dtype).columns / 2};  // more rows have more addresses than registers
 }
 
 TileShape tile_shape(const Target& target, DType dtype) { return {target.vector_bytes >= 32 ? 6 : 4, tile_columns(target.lanes(), dtype)}; }

@@ -17,7 +17,7 @@ struct TileShape {
   int columns = 0;
 };
 TileShape tile_shape(const Target& target, DType dtype);
-/// Twice the rows and half the columns, for results with few columns.
+/// More rows and half the columns, for results with few columns.
 TileShape narrow_tile_shape(const Target& target, DType dtype);
 /// The columns of the tile, by lanes of float32 in a vector register.
 int tile_columns(unsigned lanes, DType dtype);
