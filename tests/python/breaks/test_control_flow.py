@@ -266,3 +266,22 @@ def test_a_comprehension_and_a_lambda_with_defaults_after_a_break(breaks):
         return [pick(x, n) for n in (1, 2)], pick(x), (lambda: x)()
 
     breaks(fn, (UP,))
+
+
+@pytest.mark.parametrize("called", [
+    lambda torch, x: torch.manual_seed(3),
+    lambda torch, x: torch.compile(lambda v: v + 1, backend="eager"),
+    lambda torch, x: tenon.compile(lambda v: v + 1),
+], ids=["seed", "torch.compile", "tenon.compile"])
+def test_what_a_library_does_inside_is_one_break(called):
+    torch = pytest.importorskip("torch")
+
+    def program(x):
+        y = x * 2
+        called(torch, x)
+        return y + 1
+
+    compiled = tenon.compile(program)
+    for _ in range(2):
+        torch.testing.assert_close(compiled(torch.ones(2)), torch.full((2,), 3.0))
+    assert tenon.stats()["graph_breaks"] == 1

@@ -13,6 +13,9 @@ namespace {
 
 constexpr FunctionRule kDisabled = {.reason = "a function marked with tenon.disable is called"};
 constexpr FunctionRule kDisabledForCompilers = {.reason = "a function that torch keeps away from compilers (torch.compiler.disable) is called"};
+constexpr FunctionRule kCompile = {.reason = "a function is compiled by the program"};
+constexpr FunctionRule kCompiledByTorch = {.reason = "a function that torch.compile has compiled is called"};
+constexpr FunctionRule kSeed = {.reason = "torch's generators are seeded"};
 constexpr FunctionRule kGraphBreak = {.reason = "tenon.graph_break() is called"};
 constexpr FunctionRule kIsCompiling = {.answers_is_compiling = true};
 constexpr FunctionRule kCond = {.handler = call_cond};
@@ -65,11 +68,12 @@ struct Closure {
   const FunctionRule* rule;
 };
 /// Inner functions of the standard library, known by their code: their module and name are those of what they wrap.
-constexpr std::array<Closure, 5> kClosures = {{
+constexpr std::array<Closure, 6> kClosures = {{
     {"/reprlib.py", "recursive_repr.<locals>.decorating_function.<locals>.wrapper", &kRecursionGuard},
     {"/dataclasses.py", "_recursive_repr.<locals>.wrapper", &kRecursionGuard},
     {"/functools.py", "singledispatch.<locals>.dispatch", &kDispatch},
     {"/torch/_compile.py", "_disable_dynamo.<locals>.inner", &kDisabledForCompilers},
+    {"/torch/_dynamo/eval_frame.py", "_TorchDynamoContext.__call__.<locals>.compile_wrapper", &kCompiledByTorch},
     {"/torch/_dynamo/eval_frame.py", "DisableContext.__call__.<locals>._fn", &kDisabledForCompilers},
 }};
 
@@ -96,7 +100,7 @@ struct Named {
   const FunctionRule* rule;
 };
 /// Questions about being traced by somebody else's compiler are answered no, about being compiled yes (by option).
-constexpr std::array<Named, 12> kNamed = {{
+constexpr std::array<Named, 16> kNamed = {{
     {"torch.compiler", "is_compiling", &kIsCompiling},
     {"torch.compiler", "is_dynamo_compiling", &kIsCompiling},
     {"torch._dynamo.external_utils", "is_compiling", &kIsCompiling},
@@ -106,6 +110,10 @@ constexpr std::array<Named, 12> kNamed = {{
     {"torch._jit_internal", "is_tracing", &kFalse},
     {"torch.jit._trace", "is_tracing", &kFalse},
     {"torch.overrides", "has_torch_function", &kFalse},
+    {"torch", "compile", &kCompile},
+    {"tenon._compile", "compile", &kCompile},
+    {"torch.random", "manual_seed", &kSeed},
+    {"torch.random", "set_rng_state", &kSeed},
     {"torch.nn.modules.transformer", "_detect_is_causal_mask", &kCausalMask},
     {"torch.autograd.profiler", "record_function.__init__", &kMakeRegion},
     {"torch.autograd.profiler", "record_function.__enter__", &kEnterRegion},
@@ -126,7 +134,7 @@ const FunctionRule* named_rule(PyObject* function) {
   const char* module = PyUnicode_AsUTF8(parts->func_module);
   if (module == nullptr) return nullptr;
   if (std::string_view(module) == "inspect") return rule_of_inspect(parts);
-  if (std::string_view(module).substr(0, 5) != "torch") return nullptr;
+  if (!std::string_view(module).starts_with("torch") && !std::string_view(module).starts_with("tenon")) return nullptr;
   for (const Named& named : kNamed)
     if (std::string_view(module) == named.module && (PyUnicode_CompareWithASCIIString(parts->func_name, named.name) == 0 || PyUnicode_CompareWithASCIIString(parts->func_qualname, named.name) == 0))
       return named.rule;
