@@ -102,3 +102,12 @@ def test_an_encoder_takes_a_mask_without_a_break(causal):
         torch.testing.assert_close(compiled(x, mask=mask), encoder(x, mask=mask))
         torch.testing.assert_close(compiled(x, mask=mask * 0), encoder(x, mask=mask * 0))
     assert tenon.stats()["graph_breaks"] == 0
+
+
+def test_an_encoder_leaves_zeros_in_padded_places():
+    encoder = torch.nn.TransformerEncoder(torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2).eval()
+    padding = torch.tensor([[False, False, True], [False, True, True]])
+    compiled, x = tenon.compile(encoder), torch.randn(2, 3, 8)
+    with torch.no_grad():
+        for _ in range(2):
+            torch.testing.assert_close(compiled(x, src_key_padding_mask=padding), encoder(x, src_key_padding_mask=padding))

@@ -16,6 +16,12 @@ Ref builtins_of(PyObject* globals) {
   return Ref::borrow(PyModule_Check(found) ? PyModule_GetDict(found) : found);
 }
 
+/// torch.nn.TransformerEncoder leaves zeros in padded places, but not for compilers: it must not know.
+bool gives_other_results_to_compilers(const Frame& asking) {
+  PyObject* module = PyDict_GetItemWithError(asking.globals.get(), names().__name__);
+  return module != nullptr && PyUnicode_Check(module) && PyUnicode_CompareWithASCIIString(module, "torch.nn.modules.transformer") == 0;
+}
+
 /// The arguments given by position or name, matched with a code object's parameters.
 class Binding {
  public:
@@ -160,7 +166,7 @@ std::unique_ptr<Frame> Evaluator::bind(PyObject* function, Arguments arguments) 
 std::optional<Ref> Evaluator::call_function(PyObject* function, Arguments arguments, Completion completion) {
   if (const FunctionRule* rule = rule_of_function(function)) {
     if (rule->reason != nullptr) throw GraphBreak(rule->reason, rule->hint);
-    if (rule->answers_is_compiling) return Ref::borrow(options_.is_compiling ? Py_True : Py_False);
+    if (rule->answers_is_compiling) return Ref::borrow(options_.is_compiling && !gives_other_results_to_compilers(frame()) ? Py_True : Py_False);
     if (rule->closure_handler != nullptr) return rule->closure_handler(*this, function, std::move(arguments));
     if (rule->handler != nullptr) return rule->handler(*this, std::move(arguments));
   }
