@@ -88,18 +88,21 @@ class DimView {
 /// A list of integers: a shape, strides, a list attribute.
 class DimRange {
  public:
-  DimRange(const GraphView* graph, const detail::Table<TenonDim>* table, std::uint32_t first, std::uint32_t count)
+  DimRange(const GraphView* graph, const detail::Table<TenonDim>& table, std::uint32_t first, std::uint32_t count)
       : graph_(graph), table_(table), first_(first), count_(count) {}
 
   std::uint32_t size() const { return count_; }
-  DimView operator[](std::uint32_t i) const { return {graph_, (*table_)[first_ + i].value, (*table_)[first_ + i].expression}; }
+  DimView operator[](std::uint32_t i) const {
+    const TenonDim& dim = table_[first_ + i];
+    return {graph_, dim.value, dim.expression};
+  }
   bool is_constant() const;
   /// The values; see DimView::evaluate.
   std::vector<std::int64_t> evaluate(const std::int64_t* symbols = nullptr) const;
 
  private:
   const GraphView* graph_;
-  const detail::Table<TenonDim>* table_;
+  detail::Table<TenonDim> table_;
   std::uint32_t first_, count_;
 };
 

@@ -61,11 +61,11 @@ inline std::vector<std::int64_t> DimRange::evaluate(const std::int64_t* symbols)
 
 inline const TenonType& TypeView::record() const { return graph_->sections().types[id_]; }
 
-inline DimRange TypeView::dims() const { return {graph_, &graph_->sections().dims, record().first_dim, record().rank}; }
+inline DimRange TypeView::dims() const { return {graph_, graph_->sections().dims, record().first_dim, record().rank}; }
 
 inline DimRange TypeView::stated_strides() const {
   const TenonType& t = record();
-  return {graph_, &graph_->sections().dims, t.first_dim + t.rank, t.has_strides ? t.rank : 0};
+  return {graph_, graph_->sections().dims, t.first_dim + t.rank, t.has_strides ? t.rank : 0};
 }
 
 inline bool TypeView::is_static() const { return dims().is_constant() && stated_strides().is_constant(); }
@@ -127,7 +127,7 @@ inline DType AttributeView::dtype() const { return static_cast<DType>(record_of(
 
 inline DimRange AttributeView::dims() const {
   const TenonAttribute& a = record_of(TENON_ATTRIBUTE_INTS, "a list of integers");
-  return {graph_, &graph_->sections().items, a.ref, a.count};
+  return {graph_, graph_->sections().items, a.ref, a.count};
 }
 
 inline std::vector<double> AttributeView::numbers() const {

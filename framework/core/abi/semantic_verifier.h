@@ -1,6 +1,8 @@
 // Checks the semantic part of a graph buffer. What it demands stands at the top of buffer_verifier.h.
 #pragma once
 
+#include <array>
+#include <utility>
 #include <vector>
 
 #include "core/abi/part_verifier.h"
@@ -10,7 +12,9 @@ namespace tenon::detail {
 class SemanticVerifier : public PartVerifier {
  public:
   explicit SemanticVerifier(TenonBytes bytes)
-      : PartVerifier{bytes.data, bytes.size, kSectionName, kRecordSize, TENON_SECTION_COUNT, {}} {}
+      : PartVerifier{bytes.data, bytes.size, kSectionName, kRecordSize, TENON_SECTION_COUNT, {}} {
+    pairs_.fill({TENON_NONE - 1, 0});  // no name of a string: a buffer of 4 GB holds fewer
+  }
 
   bool check() {
     if (!check_header(TENON_BUFFER_MAGIC, "semantic") || !check_sections() || !check_strings()) return false;
@@ -195,15 +199,27 @@ class SemanticVerifier : public PartVerifier {
   }
 
   bool check_attributes(const TenonNode& node) {
+    std::uint32_t last = TENON_NONE;
     for (std::uint32_t k = node.first_attribute; k < next_attribute_; ++k) {
       const TenonAttribute& a = s_.attributes[k];
-      if (!is_name(a.name)) return fail(TENON_SECTION_ATTRIBUTES, k, "its name does not exist, or is too long");
-      if (k > node.first_attribute && s_.strings[s_.attributes[k - 1].name] >= s_.strings[a.name])
-        return fail(TENON_SECTION_ATTRIBUTES, k, "attributes are not sorted by name");
+      if (!is_next_name(last, a.name) && !check_next_name(k, last, a.name)) return false;
       if (!check_attribute_value(a)) return fail(TENON_SECTION_ATTRIBUTES, k, "an unknown kind, or a value that does not fit it");
+      last = a.name;
     }
     return true;
   }
+
+  /// Nodes of one op have the same attributes: that one name may follow the other was mostly found before.
+  bool is_next_name(std::uint32_t last, std::uint32_t name) const { return pairs_[pair_slot(last, name)] == std::pair(last, name); }
+
+  bool check_next_name(std::uint32_t k, std::uint32_t last, std::uint32_t name) {
+    if (!is_name(name)) return fail(TENON_SECTION_ATTRIBUTES, k, "its name does not exist, or is too long");
+    if (last != TENON_NONE && s_.strings[last] >= s_.strings[name]) return fail(TENON_SECTION_ATTRIBUTES, k, "attributes are not sorted by name");
+    pairs_[pair_slot(last, name)] = {last, name};
+    return true;
+  }
+
+  static std::size_t pair_slot(std::uint32_t last, std::uint32_t name) { return (last * 31 + name) % kPairs; }
 
   bool check_text(std::uint32_t string) {
     if (!within(string, s_.strings.strings.size())) return false;
@@ -290,8 +306,11 @@ class SemanticVerifier : public PartVerifier {
     return true;
   }
 
+  static constexpr std::size_t kPairs = 64;
+
   SemanticSections s_;
   std::vector<std::uint32_t> depths_;
+  std::array<std::pair<std::uint32_t, std::uint32_t>, kPairs> pairs_;  // attribute names that may follow each other
   std::uint64_t text_ = 0;     // bytes of string attributes so far
   std::uint32_t defined_ = 0;  // one past the last input or result that is defined so far, in the current region
   // Where the next range must start, for each section.

@@ -36,6 +36,12 @@ Graph synthetic_graph(std::size_t nodes) {
   return g;
 }
 
+std::uint64_t sum_of(const DimRange& dims) {
+  std::uint64_t sum = 0;
+  for (std::uint32_t i = 0; i < dims.size(); ++i) sum += static_cast<std::uint64_t>(dims[i].constant());
+  return sum;
+}
+
 /// Reads all there is to read; the sum keeps the compiler from leaving it out.
 std::uint64_t walk(const GraphView& graph) {
   std::uint64_t sum = 0;
@@ -44,13 +50,12 @@ std::uint64_t walk(const GraphView& graph) {
     for (ValueView v : node.operands()) sum += v.id();
     for (ValueView v : node.results()) {
       const TypeView type = v.type();
-      for (std::uint32_t i = 0; i < type.rank(); ++i) sum += static_cast<std::uint64_t>(type.dim(i).constant());
+      sum += sum_of(type.dims());
       sum += static_cast<std::uint64_t>(type.dtype()) + v.name().size();
     }
     for (AttributeView a : node.attributes()) {
       sum += a.name().size() + a.kind();
-      if (a.kind() == TENON_ATTRIBUTE_INTS)
-        for (std::uint32_t i = 0; i < a.dims().size(); ++i) sum += static_cast<std::uint64_t>(a.dims()[i].constant());
+      if (a.kind() == TENON_ATTRIBUTE_INTS) sum += sum_of(a.dims());
     }
   }
   return sum;

@@ -4,6 +4,8 @@
 
 #include <Python.h>
 
+#include <cstdint>
+
 namespace tenon::python::compat {
 
 /// An interpreter frame on the thread's data stack. Frames are pushed and popped in the order of a stack, on one thread, with the GIL held.

@@ -4,11 +4,9 @@
 namespace tenon::python {
 namespace {
 
-PyFunctionObject* as_function(PyObject* object) { return reinterpret_cast<PyFunctionObject*>(object); }
-
 std::unique_ptr<Frame> frame_of(const ChainStart::Frame& start, bool innermost) {
   auto frame = std::make_unique<Frame>();
-  PyFunctionObject* function = as_function(start.function);
+  auto* function = reinterpret_cast<PyFunctionObject*>(start.function);
   frame->code = &decoded(reinterpret_cast<PyCodeObject*>(function->func_code));
   frame->code_object = Ref::borrow(function->func_code);
   frame->globals = Ref::borrow(function->func_globals);

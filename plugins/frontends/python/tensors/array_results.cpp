@@ -8,12 +8,12 @@
 namespace tenon::python {
 namespace {
 
-struct Extents {
+struct ArrayExtents {
   std::array<npy_intp, NPY_MAXDIMS> shape, strides;
 };
 
-Extents in_bytes(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, std::size_t item_bytes) {
-  Extents extents;
+ArrayExtents in_bytes(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, std::size_t item_bytes) {
+  ArrayExtents extents;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     extents.shape[i] = shape[i];
     extents.strides[i] = strides[i] * static_cast<npy_intp>(item_bytes);
@@ -50,7 +50,7 @@ PyObject* new_array(DType dtype, std::span<const std::int64_t> shape, std::span<
   data = block.data;
   Ref owner = Ref::steal(block_owner(block));
   if (!owner) return nullptr;
-  Extents extents = in_bytes(shape, strides, item_bytes);
+  ArrayExtents extents = in_bytes(shape, strides, item_bytes);
   Ref array = Ref::steal(PyArray_NewFromDescr(&PyArray_Type, PyArray_DescrFromType(numpy_type(dtype)), static_cast<int>(shape.size()),
                                               extents.shape.data(), extents.strides.data(), data, NPY_ARRAY_WRITEABLE, nullptr));
   if (!array || PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array.get()), owner.release()) < 0) return nullptr;
@@ -64,7 +64,7 @@ PyObject* new_array_scalar(DType dtype, const void* data) {
 }
 
 Ref array_over(DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, void* data, bool writeable) {
-  Extents extents = in_bytes(shape, strides, size_of(dtype));
+  ArrayExtents extents = in_bytes(shape, strides, size_of(dtype));
   Ref array = checked(PyArray_NewFromDescr(&PyArray_Type, PyArray_DescrFromType(numpy_type(dtype)), static_cast<int>(shape.size()), extents.shape.data(),
                                            extents.strides.data(), data, writeable ? NPY_ARRAY_WRITEABLE : 0, nullptr));
   PyArray_UpdateFlags(reinterpret_cast<PyArrayObject*>(array.get()), NPY_ARRAY_UPDATE_ALL);
@@ -75,7 +75,7 @@ Ref array_view(PyObject* base, std::span<const std::int64_t> shape, std::span<co
   auto* array = reinterpret_cast<PyArrayObject*>(base);
   PyArray_Descr* descriptor = PyArray_DESCR(array);
   const auto item_bytes = static_cast<std::size_t>(PyArray_ITEMSIZE(array));
-  Extents extents = in_bytes(shape, strides, item_bytes);
+  ArrayExtents extents = in_bytes(shape, strides, item_bytes);
   char* data = static_cast<char*>(PyArray_DATA(array)) + offset * static_cast<std::int64_t>(item_bytes);
   Py_INCREF(descriptor);
   Ref view = checked(PyArray_NewFromDescr(&PyArray_Type, descriptor, static_cast<int>(shape.size()), extents.shape.data(),

@@ -23,7 +23,7 @@ Registry& registry() {
   return *instance;
 }
 
-bool is_tensor(PyObject* object) {
+bool is_result_tensor(PyObject* object) {
   const TorchLibrary* torch = known_torch_library();
   return PyArray_Check(object) || PyArray_CheckScalar(object) || (torch && torch->is_tensor(object));
 }
@@ -139,7 +139,7 @@ int OpaqueCall::traverse(visitproc visit, void* arg) const {
 }
 
 void collect_tensors(PyObject* result, std::vector<Ref>& found) {
-  if (is_tensor(result)) {
+  if (is_result_tensor(result)) {
     found.push_back(Ref::borrow(result));
   } else if (PyTuple_Check(result) || PyList_Check(result)) {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(result); ++i) collect_tensors(PySequence_Fast_GET_ITEM(result, i), found);

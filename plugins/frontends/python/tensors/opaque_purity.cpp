@@ -41,7 +41,7 @@ std::string_view last_name(const ForeignFunction& function) {
   return name.substr(name.rfind('.') + 1);
 }
 
-Ref attribute(PyObject* object, const char* name) {
+Ref attribute_or_none(PyObject* object, const char* name) {
   Ref value = Ref::steal(PyObject_GetAttrString(object, name));
   if (!value) PyErr_Clear();
   return value;
@@ -49,13 +49,13 @@ Ref attribute(PyObject* object, const char* name) {
 
 /// torch.ops.aten.<name>, or nothing.
 Ref aten_packet(const std::string& name) {
-  Ref ops = attribute(torch_library()->module.get(), "ops");
-  Ref aten = ops ? attribute(ops.get(), "aten") : Ref();
-  return aten ? attribute(aten.get(), name.c_str()) : Ref();
+  Ref ops = attribute_or_none(torch_library()->module.get(), "ops");
+  Ref aten = ops ? attribute_or_none(ops.get(), "aten") : Ref();
+  return aten ? attribute_or_none(aten.get(), name.c_str()) : Ref();
 }
 
 bool has_tag(PyObject* overload, const char* name) {
-  Ref tags = attribute(overload, "tags");
+  Ref tags = attribute_or_none(overload, "tags");
   if (!tags) return false;
   Ref list = checked(PySequence_List(tags.get()));
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); ++i) {
@@ -67,16 +67,16 @@ bool has_tag(PyObject* overload, const char* name) {
 
 /// Whether an overload writes only into what `out=` gives it: a call without that keyword never reaches it.
 bool writes_out_only(PyObject* schema) {
-  Ref arguments = attribute(schema, "arguments");
+  Ref arguments = attribute_or_none(schema, "arguments");
   Ref list = arguments ? checked(PySequence_List(arguments.get())) : checked(PyList_New(0));
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); ++i)
-    if (Ref out = attribute(PyList_GET_ITEM(list.get(), i), "is_out"); out.is(Py_True)) return true;
+    if (Ref out = attribute_or_none(PyList_GET_ITEM(list.get(), i), "is_out"); out.is(Py_True)) return true;
   return false;
 }
 
 void read_overload(PyObject* overload, Purity& purity) {
-  Ref schema = attribute(overload, "_schema");
-  Ref is_mutable = schema ? attribute(schema.get(), "is_mutable") : Ref();
+  Ref schema = attribute_or_none(overload, "_schema");
+  Ref is_mutable = schema ? attribute_or_none(schema.get(), "is_mutable") : Ref();
   if (!is_mutable || writes_out_only(schema.get())) return;
   purity.known = true;
   purity.writes |= PyObject_IsTrue(is_mutable.get()) == 1;
@@ -89,7 +89,7 @@ void read_packet(PyObject* packet, Purity& purity) {
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(names.get()); ++i) {
     const char* name = PyUnicode_AsUTF8(PyList_GET_ITEM(names.get(), i));
     if (!name) continue;
-    if (Ref overload = attribute(packet, name)) read_overload(overload.get(), purity);
+    if (Ref overload = attribute_or_none(packet, name)) read_overload(overload.get(), purity);
   }
 }
 
@@ -104,7 +104,7 @@ std::string aten_name(const ForeignFunction& function) {
 Purity torch_purity(PyObject* callable, const ForeignFunction& function) {
   Purity purity;
   if (function.operator_object) {
-    const bool packet = attribute(callable, "overloads").get() != nullptr;
+    const bool packet = attribute_or_none(callable, "overloads").get() != nullptr;
     if (packet) read_packet(callable, purity);
     else read_overload(callable, purity);
     purity.foreign = !function.name.starts_with("aten.");
