@@ -137,6 +137,8 @@ function(tenon_write_manifest target kind)
             -P ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/finish_plugin.cmake)
 endfunction()
 
+include(${CMAKE_CURRENT_LIST_DIR}/tenon_use_fmt.cmake)
+
 # Makes the target tenon_core from the package's sources, in this project's compiler. In Tenon's own tree it exists already.
 function(tenon_core_for_plugins)
   if(TARGET tenon_core)
@@ -152,7 +154,8 @@ function(tenon_core_for_plugins)
     POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON CXX_EXTENSIONS OFF
     UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
   target_compile_features(tenon_core PUBLIC cxx_std_20)
-  target_link_libraries(tenon_core PUBLIC TenonSDK::sdk fmt::fmt-header-only)
+  target_link_libraries(tenon_core PUBLIC TenonSDK::sdk)
+  tenon_use_fmt(tenon_core)
   target_precompile_headers(tenon_core PRIVATE <fmt/format.h> <functional> <memory> <string> <unordered_map> <vector>)
 endfunction()
 

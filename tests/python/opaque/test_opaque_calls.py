@@ -85,6 +85,27 @@ def test_an_operator_that_writes_breaks(library):
     assert opaque_nodes() == 0 and tenon.stats()["graph_breaks"] > 0
 
 
+def test_an_operator_without_tensors_is_called_once_a_call(library):
+    ticks = []
+    library.define("tick(int n) -> int")
+    library.impl("tick", lambda n: ticks.append(n) or len(ticks), "CompositeExplicitAutograd")
+    fn = tenon.compile(lambda x: (torch.ops.tenon_test.tick(3), x + 1))
+    for k in range(3):
+        count, result = fn(tensor(3))
+        assert count == k + 1 and ticks == [3] * (k + 1)
+        torch.testing.assert_close(result, tensor(3) + 1)
+
+
+def test_an_operator_that_takes_an_object_is_not_tried_on_it(check):
+    def fn(x):
+        with torch.autograd.profiler.record_function("part"):  # its operators open and close a record, and crash at the second closing
+            y = x + 1
+        return y * 2
+
+    with torch.no_grad():
+        check(fn, (tensor(3),))
+
+
 def test_a_failing_call_raises_its_own_error():
     fn = tenon.compile(lambda x: torch.linalg.cholesky(x) + 1)
     good = torch.eye(3)

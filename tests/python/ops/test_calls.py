@@ -233,7 +233,7 @@ def test_conversions():
     x = t(3, 4) * 3
     for word in ("float", "double", "half", "bfloat16", "int", "long", "short", "char", "bool"):
         check(f"torch.Tensor.{word}", x)
-    check("torch.Tensor.to", x, torch.float64), check("torch.Tensor.to", x, dtype=torch.int32), check("torch.Tensor.to", x, t(2, dtype=torch.float16)), check("torch.Tensor.type_as", x, t(2, dtype=torch.int64)), check("torch.Tensor.to", x, "cpu")
+    check("torch.Tensor.to", x, torch.float64), check("torch.Tensor.to", x, dtype=torch.int32), check("torch.Tensor.to", x, t(2, dtype=torch.float16)), check("torch.Tensor.type_as", x, t(2, dtype=torch.int64)), check("torch.Tensor.type", x, torch.float64), check("torch.Tensor.to", x, "cpu")
 
 
 def test_clamps_and_choices():

@@ -85,3 +85,12 @@ def test_a_view_made_without_gradients_requires_what_it_views():
         assert tenon.stats()["graph_breaks"] == 0
     for x in (plain, view, plain):
         assert fn(x).requires_grad == (x * 2).requires_grad == x.requires_grad
+
+
+def test_a_tensor_made_between_two_breaks_is_no_leaf(check):
+    def fn(x):
+        w = x.clone().requires_grad_()
+        y = w * 2
+        return w.is_leaf, y.is_leaf, y.detach().is_leaf, y.requires_grad, y.detach() + 1
+
+    check(fn, (torch.randn(3),))

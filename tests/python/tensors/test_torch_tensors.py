@@ -28,6 +28,12 @@ def test_new_shape_dtype_and_stride(check):
     check(lambda x: (x * 2).sum(0), *calls)
 
 
+def test_new_tensors_take_the_dtype_of_their_maker(check):
+    x = torch.randn(3, dtype=torch.float64)
+    check(lambda x: (x.new_tensor([1, 2]), x.new_tensor([1.5], dtype=torch.int32), x.new_tensor(x.shape[0]), x.type(torch.float16)), (x,))
+    assert tenon.stats()["graph_breaks"] == 0
+
+
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"])
 def test_dtypes(check, dtype):
     check(lambda x: (x + 1, x * 2.5, x > 0), (torch.tensor([0, 1, 1, 0]).to(getattr(torch, dtype)),))

@@ -103,6 +103,13 @@ Values tensor_adapt(ForeignArguments& a) {
   return {x};
 }
 
+/// torch.Tensor.new_tensor: a copy of the data, of the tensor's own dtype where none is given.
+Values new_tensor_adapt(ForeignArguments& a) {
+  a.refuse({"device", "requires_grad"});
+  const ir::ValueId x = a.builder().cast(tensor_of(a, a["data"]), a.dtype("dtype").value_or(a.type(a.value("self")).dtype));
+  return {a["data"].as<ir::ValueId>() ? a.one("clone", {x}) : x};
+}
+
 std::vector<Alias> full_names() {
   const std::string torch = "*, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False)";
   const std::string like = "memory_format=None, " + torch.substr(3);
@@ -114,6 +121,7 @@ std::vector<Alias> full_names() {
          names({"torch.Tensor.new_zeros", "torch.Tensor.new_empty"}, "(self, *size, " + torch.substr(3), new_filled(0)) +
          names({"torch.Tensor.new_ones"}, "(self, *size, " + torch.substr(3), new_filled(1)) +
          names({"torch.Tensor.new_full"}, "(self, size, fill_value, " + torch, new_filled({})) +
+         names({"torch.Tensor.new_tensor"}, "(self, data, *, dtype=None, device=None, requires_grad=False)", new_tensor_adapt) +
          names({"torch.tensor", "torch.as_tensor", "torch.scalar_tensor"},
                "(data, dtype=None, device=None, requires_grad=False, pin_memory=False)", tensor_adapt) +
          names({"numpy.array", "numpy.asarray", "numpy.asanyarray", "numpy.ascontiguousarray"},

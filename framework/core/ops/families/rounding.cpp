@@ -101,6 +101,12 @@ Adapt to_dtype(DType dtype) {
 std::vector<Alias> cast_names() {
   std::vector<Alias> aliases =
       names({"torch.Tensor.to"}, "(self, *args, dtype=None, device=None, non_blocking=False, copy=False, memory_format=None)", to_adapt) +
+      names({"torch.Tensor.type"}, "(self, dtype=None, non_blocking=False)",
+            [](ForeignArguments& a) {
+              const auto dtype = a.dtype("dtype");
+              if (!dtype) throw Exception(Code::unsupported, "the name of a tensor's type");
+              return cast_to(a, a.value("self"), *dtype);
+            }) +
       names({"torch.Tensor.type_as"}, "(self, other)",
             [](ForeignArguments& a) { return cast_to(a, a.value("self"), a.type(a.value("other")).dtype); }) +
       names({"numpy.ndarray.astype"}, "(self, dtype, order='K', casting='unsafe', subok=True, copy=True)",

@@ -24,6 +24,8 @@ constexpr Listed kListed[] = {
      "set frozenset int float complex bool bytes abs divmod pow round any all ord chr bin hex oct ascii format"},
     {"builtins", BuiltinClass::callback, "map filter sorted min max"},
     {"builtins", BuiltinClass::structural, "dict.fromkeys str.maketrans bytes.fromhex int.from_bytes float.fromhex tuple.__new__ list.__new__ dict.__new__ set.__new__ frozenset.__new__ int.__new__ float.__new__ str.__new__ BaseException.__new__"},
+    {"builtins", BuiltinClass::structural, "property.getter property.setter property.deleter"},
+    {"sys", BuiltinClass::element_calling, "intern"},
     {"collections", BuiltinClass::structural, "deque OrderedDict defaultdict"},
     {"types", BuiltinClass::structural, "MethodType"},
     {"functools", BuiltinClass::structural, "partial"},

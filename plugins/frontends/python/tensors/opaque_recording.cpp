@@ -76,10 +76,6 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
     if ((stand_ins_[index].kind == TensorKind::torch) != (function.flavour == ops::Flavour::torch))
       throw GraphBreak("a torch tensor and a NumPy array in one operation");
   fix_numbers_of_opaque_call(operands, args, kwargs);
-  Ref answer = call_on_twins(callable, function, operands, args, kwargs, use);
-  if (use.written) require_written_twin(answer.get(), function, *use.written);
-  std::vector<Ref> twins;
-  collect_tensors(answer.get(), twins);
 
   std::vector<ir::ValueId> values;
   std::vector<TensorKind> kinds;
@@ -93,6 +89,13 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
   ArgumentTemplate positional(args, place_of);
   Ref no_keywords = kwargs ? Ref() : checked(PyDict_New());
   ArgumentTemplate keywords(kwargs ? kwargs : no_keywords.get(), place_of);
+
+  // Only now: what the templates refuse may be an object that the call would change.
+  Ref answer = call_on_twins(callable, function, operands, args, kwargs, use);
+  if (use.written) require_written_twin(answer.get(), function, *use.written);
+  std::vector<Ref> twins;
+  collect_tensors(answer.get(), twins);
+
   auto call = OpaqueCall::make(function.name, Ref::borrow(callable), std::move(positional), std::move(keywords));
   call->operands = std::move(kinds);
   call->may_keep_arguments = function.in_graph || purity_of(callable, function).foreign || use.written;

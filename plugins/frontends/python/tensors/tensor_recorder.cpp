@@ -205,6 +205,7 @@ Ref TensorRecorder::answer_metadata(PyObject* callable, const ForeignFunction& f
     if (name == "is_inference") return checked(PyObject_CallMethod(input_objects_[*self.input].get(), "is_inference", nullptr));
     if (name == "requires_grad") return Ref::borrow(self.requires_grad ? Py_True : Py_False);
     if (name == "storage_offset" && self.input) throw GraphBreak("the storage offset of an input");
+    if (name == "is_leaf" && self.requires_grad) throw GraphBreak("whether a tensor that requires grad is a leaf");
   }
   if (!operands.empty())
     if (std::optional<Ref> size = answer_size(name, stand_ins_[operands.front()], args, kwargs)) return std::move(*size);
