@@ -14,11 +14,12 @@
 
 namespace tenon::ops {
 
-/// Which strides torch gives the single result of an op that `decompose` defines. Where a rule holds nobody need ask the library.
+/// Which strides torch gives the single result of an op that `decompose` defines, on the CPU. Where a rule holds nobody need ask the library.
 enum class ResultLayout : std::uint8_t {
   unknown,
   row_major_of_row_major,  // row-major when all operands are
   row_major,               // whatever the operands' strides are
+  memory_format,           // channels last where an operand is (torch's suggest_memory_format), else row-major
 };
 
 struct Traits {

@@ -321,7 +321,7 @@ std::vector<Sample> convolution_samples() {
 Op convolution_op() {
   Op op;
   op.name = "convolution";
-  op.traits.layout = ResultLayout::row_major_of_row_major;
+  op.traits.layout = ResultLayout::memory_format;
   op.schema =
       "(Tensor input, Tensor weight, Tensor? bias=None, *, int[] stride=1, int[] padding=0, int[] dilation=1, bool transposed=False, int[] output_padding=0, int "
       "groups=1) -> Tensor";

@@ -305,7 +305,7 @@ Op batch_norm_op() {
 Op group_norm_op() {
   Op op;
   op.name = "group_norm";
-  op.traits.layout = ResultLayout::row_major_of_row_major;
+  op.traits.layout = ResultLayout::memory_format;
   op.schema = "(Tensor input, Tensor? weight=None, Tensor? bias=None, *, int num_groups, float eps=1e-05) -> Tensor";
   op.aliases = names({"torch.group_norm", "torch.nn.functional.group_norm"},
                      "(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabled=True)", [](ForeignArguments& a) {

@@ -126,8 +126,6 @@ bool TensorRecorder::strides_are_known(const ForeignFunction& function, const op
     rank = s.shape.size();
   }
   if (operands.empty()) return true;  // made from numbers
-  // torch folds a product of a vector or matrix with a batch by transposing: the result is then not row-major.
-  if (function.flavour == ops::Flavour::torch && stand_ins_[operands.front()].shape.size() < rank && rank > 2) return false;
   const ir::Value& value = graph_.value(result.values.front());
   if (value.kind != ir::ValueKind::result) return false;
   if (function.flavour == ops::Flavour::numpy) {
@@ -138,11 +136,15 @@ bool TensorRecorder::strides_are_known(const ForeignFunction& function, const op
   // What torch makes of several operations may be transposed; so may what keeps the memory format of its operand, in which dimensions of
   // size 1 have a say.
   const ops::ResultLayout layout = function.op->traits.layout;
-  if (graph_.node(value.node).op != function.op->name || (function.op->decompose && layout == ops::ResultLayout::unknown)) return false;
-  if (layout == ops::ResultLayout::row_major) return true;
   bool exactly_row_major = true;
   for (Index index : operands) exactly_row_major &= stand_ins_[index].strides == row_major(stand_ins_[index].shape);
-  if (exactly_row_major) return true;
+  const bool reshaped = graph_.node(value.node).op != function.op->name;
+  // Without a batch. On the meta device a convolution is always row-major.
+  if (reshaped && layout == ops::ResultLayout::memory_format && !exactly_row_major) throw GraphBreak(fmt::format("{} of one image that is not row-major", function.name));
+  // torch folds a product of a vector or matrix with a batch by transposing: the result is then not row-major.
+  if (stand_ins_[operands.front()].shape.size() < rank && rank > 2) return false;
+  if (reshaped || (function.op->decompose && layout == ops::ResultLayout::unknown)) return false;
+  if (layout == ops::ResultLayout::row_major || layout == ops::ResultLayout::memory_format || exactly_row_major) return true;
   auto loop = ops::loop_of(graph_, value.node);
   return loop && loop->reducer && graph_.type(result.values.front()).rank() < rank;  // reductions are row-major whatever their operands are
 }
@@ -164,6 +166,11 @@ TensorSpec TensorRecorder::fresh_spec(const ForeignFunction& function, ir::Value
   spec.strides = row_major(spec.shape);
   if (!all_row_major && pointwise)
     spec.strides = function.flavour == ops::Flavour::torch ? torch_pointwise_strides(spec.shape, shapes) : numpy_pointwise_strides(spec.shape, shapes);
+  if (function.op->traits.layout == ops::ResultLayout::memory_format) {
+    auto strides = memory_format_strides(spec.shape, shapes);
+    if (!strides) throw GraphBreak(fmt::format("{} of a tensor with channels last in three dimensions", function.name));
+    spec.strides = std::move(*strides);
+  }
   set_result_type(spec, function, all_scalars);
   return spec;
 }

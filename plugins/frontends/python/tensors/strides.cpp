@@ -48,6 +48,25 @@ bool is_channels_last(std::span<const std::int64_t> shape, std::span<const std::
   return true;
 }
 
+/// torch's suggest_memory_format: strides that ascend in the order of channels last, also with gaps; what is ambiguous is not.
+bool resembles_channels_last(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides) {
+  if ((shape.size() != 4 && shape.size() != 5) || strides[1] == 0) return false;
+  std::int64_t least = 0;
+  const auto ascends = [&](std::size_t dim) {
+    if (shape[dim] == 0 || strides[dim] < least) return false;
+    if (dim == 0 && least == strides[1]) return false;
+    least = strides[dim] * std::max<std::int64_t>(shape[dim], 1);
+    return true;
+  };
+  if (!ascends(1)) return false;
+  for (std::size_t dim = shape.size(); dim-- > 2;)
+    if (!ascends(dim)) return false;
+  return ascends(0);
+}
+
+/// (n, c, l) as (n, c, 1, l), or its strides.
+Extents with_unit_height(std::span<const std::int64_t> three, std::int64_t height) { return {three[0], three[1], height, three[2]}; }
+
 Extents channels_last(std::span<const std::int64_t> shape) {
   std::vector<std::size_t> order{1};
   for (std::size_t i = shape.size(); i-- > 2;) order.push_back(i);
@@ -145,6 +164,19 @@ Extents numpy_pointwise_strides(std::span<const std::int64_t> shape, std::span<c
                 order.begin() + static_cast<std::ptrdiff_t>(i) + 1);
   }
   return dense_strides(shape, order);
+}
+
+std::optional<Extents> memory_format_strides(std::span<const std::int64_t> shape, std::span<const Operand> operands) {
+  const bool one_dimension = shape.size() == 3 && operands.size() > 1 && operands[1].shape.size() == 3;
+  bool last = false;
+  for (const Operand& operand : operands) {
+    if (operand.shape.size() != shape.size()) continue;
+    last |= one_dimension ? resembles_channels_last(with_unit_height(operand.shape, 1), with_unit_height(operand.strides, operand.shape[2] * operand.strides[2]))
+                          : resembles_channels_last(operand.shape, operand.strides);
+  }
+  if (!last) return row_major(shape);
+  if (shape.size() == 5) return std::nullopt;
+  return channels_last(shape);
 }
 
 std::vector<std::int64_t> memory_order(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides) {

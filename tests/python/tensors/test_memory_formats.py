@@ -1,0 +1,79 @@
+"""Strides of results where operands are channels last: what eager gives, and what later operations make of them."""
+import pytest
+
+import tenon
+
+torch = pytest.importorskip("torch")
+nn = torch.nn
+
+LAYERS = {
+    "conv": nn.Conv2d(8, 4, 3),
+    "pointwise conv": nn.Conv2d(8, 4, 1),
+    "depthwise conv": nn.Conv2d(8, 8, 3, groups=8),
+    "dilated conv": nn.Conv2d(8, 4, 3, dilation=2, padding="same"),
+    "transposed conv": nn.ConvTranspose2d(8, 4, 2, 2),
+    "batch norm": nn.BatchNorm2d(8).eval(),
+    "training batch norm": nn.BatchNorm2d(8),
+    "group norm": nn.GroupNorm(2, 8),
+    "instance norm": nn.InstanceNorm2d(8),
+    "max pool": nn.MaxPool2d(2),
+    "average pool": nn.AvgPool2d(3, 1, 1),
+    "adaptive pool": nn.AdaptiveAvgPool2d(3),
+    "nearest": nn.Upsample(scale_factor=2),
+    "bilinear": nn.Upsample(scale_factor=2, mode="bilinear"),
+    "prelu": nn.PReLU(),
+    "zero padding": nn.ZeroPad2d(1),
+    "reflection": nn.ReflectionPad2d(1),
+    "shuffle": nn.PixelShuffle(2),
+    "conv and norm": nn.Sequential(nn.Conv2d(8, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.GroupNorm(2, 4)).eval(),
+}
+
+
+def images(channels=8, height=6, width=5):
+    return torch.randn(2, channels, height, width, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_channels_last_inputs(check, name):
+    with torch.no_grad():
+        check(LAYERS[name], (images().to(memory_format=torch.channels_last),), (images(),), (images()[:, :, ::2],))
+
+
+def test_weights_decide_as_well(check):
+    layer = nn.Conv2d(8, 4, 3).to(memory_format=torch.channels_last)
+    with torch.no_grad():
+        check(layer, (images(),), (images()[0],))
+
+
+def test_what_is_ambiguous(check):
+    one = nn.Conv2d(1, 4, 3)
+    with torch.no_grad():
+        check(one, (images(1).to(memory_format=torch.channels_last),), (images(1),))
+        check(nn.Conv2d(8, 4, 1), (images(8, 1, 1).to(memory_format=torch.channels_last),), (images(8, 1, 1),))
+
+
+def test_channels_made_last_by_the_program(check):
+    layer = nn.Conv2d(8, 4, 3)
+    with torch.no_grad():
+        check(lambda x: layer(torch.relu(x.permute(0, 2, 3, 1).contiguous()).permute(0, 3, 1, 2)), (images(),))
+
+
+def test_one_dimension(check):
+    layer = nn.Conv1d(8, 4, 3)
+    x = images()[:, :, 0]
+    with torch.no_grad():
+        check(layer, (x,), (x.transpose(1, 2).contiguous().transpose(1, 2),))
+
+
+def test_random_numbers_fill_memory_in_eager_order(check):
+    layer = nn.Conv2d(8, 4, 3)
+
+    def fn(x):
+        return torch.nn.functional.dropout(layer(x), 0.5, True)
+
+    x = images().to(memory_format=torch.channels_last)
+    with torch.no_grad():
+        torch.manual_seed(3)
+        want = fn(x)
+        torch.manual_seed(3)
+        torch.testing.assert_close(tenon.compile(fn)(x), want)
