@@ -1,5 +1,6 @@
 #include "core/ops/gradient.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 

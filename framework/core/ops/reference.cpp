@@ -1,5 +1,6 @@
 #include "core/ops/reference.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <numeric>
 

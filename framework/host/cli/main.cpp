@@ -1,4 +1,6 @@
 // tenon: the command.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "command.h"

@@ -1,6 +1,7 @@
 // tenon run TARGET
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <limits>

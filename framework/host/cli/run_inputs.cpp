@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "run_inputs.h"
 
 #include <fmt/format.h>

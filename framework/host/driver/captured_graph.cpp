@@ -1,5 +1,7 @@
 #include "host/driver/captured_graph.h"
 
+#include <algorithm>
+
 #include "core/ir/buffer.h"
 #include "host/diagnostics/failure.h"
 #include "host/exported/program_file.h"

@@ -1,5 +1,7 @@
 #include "host/passes/pass_result.h"
 
+#include <algorithm>
+
 #include "core/ir/buffer.h"
 #include "host/partition/backend_instance.h"
 #include "host/partition/crossing.h"

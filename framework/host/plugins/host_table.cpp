@@ -1,5 +1,6 @@
 #include "host/plugins/host_table.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <mutex>
 #include <nlohmann/json.hpp>

@@ -1,5 +1,7 @@
 #include "host/plugins/plugin_call.h"
 
+#include <algorithm>
+
 #include "host/plugins/call_state.h"
 
 namespace tenon::host {

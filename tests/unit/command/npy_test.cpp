@@ -1,6 +1,7 @@
 #include "host/cli/npy.h"
 
 #include <cmath>
+#include <cstring>
 
 #include "catch.h"
 #include "core/base/error.h"

@@ -1,4 +1,5 @@
 // Convolutions over any number of dimensions, plain and transposed. Cross-correlations, as in every framework.
+#include <algorithm>
 #include <numeric>
 
 #include "core/ops/families/move.h"

@@ -1,4 +1,5 @@
 // Tensors made from nothing but numbers: filled, counted, triangular.
+#include <algorithm>
 #include <cmath>
 
 #include "core/ops/families/family.h"

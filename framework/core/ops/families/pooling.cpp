@@ -1,4 +1,6 @@
 // Pooling over sliding windows and over adaptive ones.
+#include <algorithm>
+
 #include "core/ops/families/move.h"
 #include "core/ops/families/reduce.h"
 #include "core/ops/families/window.h"

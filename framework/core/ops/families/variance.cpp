@@ -1,4 +1,5 @@
 // Variance and standard deviation, with or without the mean.
+#include <algorithm>
 #include <cmath>
 
 #include "core/ops/families/reduce.h"

@@ -1,5 +1,6 @@
 #include "core/ops/reference/program.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 

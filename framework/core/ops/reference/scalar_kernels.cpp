@@ -1,5 +1,6 @@
 #include "core/ops/reference/scalar_kernels.h"
 
+#include <cmath>
 #include <cstring>
 
 #include "core/ops/reference/element.h"

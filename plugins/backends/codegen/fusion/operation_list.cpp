@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "fusion/draft.h"
 
 namespace tenon::codegen {

@@ -1,5 +1,6 @@
 #include "loops/index_algebra.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 

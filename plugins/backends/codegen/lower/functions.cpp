@@ -2,6 +2,7 @@
 // else a routine that calls the C library for each lane.
 #include <llvm/IR/Intrinsics.h>
 
+#include <algorithm>
 #include <limits>
 #include <string>
 

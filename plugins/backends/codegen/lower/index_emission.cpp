@@ -1,4 +1,6 @@
 // Index expressions as code: each part is computed in the outermost loop where its symbols are known.
+#include <algorithm>
+
 #include <llvm/IR/Intrinsics.h>
 
 #include "core/base/error.h"

@@ -1,5 +1,7 @@
 #include "lower/kernel_emitter.h"
 
+#include <algorithm>
+
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsX86.h>
 

@@ -1,5 +1,6 @@
 #include "python/builtins/table.h"
 
+#include <algorithm>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>

@@ -1,5 +1,6 @@
 #include "python/compat/real_frame.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

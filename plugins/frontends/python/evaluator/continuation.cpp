@@ -1,4 +1,6 @@
 // Frames of real execution as frames of the evaluator, and back: the beginning and the end of a segment that is not the whole program.
+#include <algorithm>
+
 #include "python/evaluator/evaluator.h"
 
 namespace tenon::python {

@@ -1,4 +1,6 @@
 // Python functions: made by the program, and called by pushing a frame with their arguments bound.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "python/builtins/answers.h"

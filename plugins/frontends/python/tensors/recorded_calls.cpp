@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "python/tensors/tensor_recorder.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,6 @@
 #include "core/ir/dim.h"
 
+#include <algorithm>
 #include <optional>
 #include <random>
 

@@ -1,6 +1,7 @@
 // The reference evaluator against answers worked out by hand.
 #include "core/ops/reference.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 

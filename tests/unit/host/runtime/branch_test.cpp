@@ -1,4 +1,6 @@
 // A control op that no backend claims: a branch step of the plan, each region divided among the backends by itself.
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "../test_backend.h"

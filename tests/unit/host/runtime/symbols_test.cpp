@@ -1,4 +1,5 @@
 // Symbolic sizes through the contract: one compile for all sizes, backends of static shapes, sizes that depend on data.
+#include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
