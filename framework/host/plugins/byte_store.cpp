@@ -28,7 +28,7 @@ std::string size_bytes(std::uint64_t size) {
 std::optional<std::string_view> content_of(std::string_view entry, std::string_view key) {
   if (entry.size() < kHead + 8 + key.size() || !entry.starts_with(kMagic)) return std::nullopt;
   const std::string_view rest = entry.substr(kHead);
-  if (hash_of(rest) != entry.substr(8, 64)) return std::nullopt;
+  if (host::hash_of(rest) != entry.substr(8, 64)) return std::nullopt;
   if (rest.substr(0, 8) != size_bytes(key.size()) || rest.substr(8, key.size()) != key) return std::nullopt;
   return rest.substr(8 + key.size());
 }
