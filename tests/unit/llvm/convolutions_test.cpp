@@ -141,6 +141,15 @@ TEST_CASE("between convolutions channels lie last, and windows are read where th
   }
 }
 
+TEST_CASE("groups of one output channel, channels last", "[convolutions]") {
+  Chain chain;
+  chain.last = chain.input(DType::f32, {4, 16, 15, 10});
+  chain.convolve(DType::f32, 32, 3, 2, 2, 1, 1);
+  chain.convolve(DType::f32, 2, 1, 1, 2, 1, 2);
+  chain.graph.add_output({chain.last, ir::OutputKind::result, {}});
+  CHECK(chain.difference({}) == "");
+}
+
 TEST_CASE("random chains of convolutions", "[convolutions]") {
   const auto seed = static_cast<unsigned>(std::random_device{}());
   std::mt19937 random(seed);

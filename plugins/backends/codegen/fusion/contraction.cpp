@@ -121,7 +121,7 @@ class ContractionBuilder {
     if (packs ? taps != 1 : !b || !step_evenly(*b, windows->taps)) return {};
     nest_.summed = summed;
     leave_to_batch(columns_, packs ? filling(columns_) : fitting(columns_, *b));
-    if (batch_.size() > kMaxBatchLoops) return {};
+    if (batch_.size() > kMaxBatchLoops || columns_.empty()) return {};  // lanes run over columns
     ContractionStep& step = result_.step;
     if (const auto picture = picture_of(nest_.draft.operations(), *windows, rows_); picture && worth_transforming(algebra_, loops_of(rows_), loops_of(columns_), windows->run[0])) step.picture = picture;
     else gather_padding(*windows);
