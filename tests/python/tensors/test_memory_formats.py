@@ -23,8 +23,6 @@ LAYERS = {
     "bilinear": nn.Upsample(scale_factor=2, mode="bilinear"),
     "prelu": nn.PReLU(),
     "zero padding": nn.ZeroPad2d(1),
-    "reflection": nn.ReflectionPad2d(1),
-    "shuffle": nn.PixelShuffle(2),
     "conv and norm": nn.Sequential(nn.Conv2d(8, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.GroupNorm(2, 4)).eval(),
 }
 
@@ -56,6 +54,12 @@ def test_channels_made_last_by_the_program(check):
     layer = nn.Conv2d(8, 4, 3)
     with torch.no_grad():
         check(lambda x: layer(torch.relu(x.permute(0, 2, 3, 1).contiguous()).permute(0, 3, 1, 2)), (images(),))
+
+
+def test_masks(check):
+    x = images()
+    with torch.no_grad():
+        check(lambda x: (x.masked_fill(x > 0, 0.0), x.masked_fill(x > 0, 0.0) + 1), (x.to(memory_format=torch.channels_last),), (x.transpose(1, 2),))
 
 
 def test_one_dimension(check):

@@ -78,6 +78,7 @@ Op roll_op() {
       },
       torch_names("roll", "(self, shifts, dims=None)", roll_adapt) +
           names({"numpy.roll"}, "(a -> self, shift -> shifts, axis -> dims = None)", roll_adapt));
+  op.traits.layout = ResultLayout::memory_format;
   op.samples = [] {
     const auto roll = [](std::vector<Dim> shifts, std::vector<Dim> dims) {
       return ir::Attributes{{"dims", std::move(dims)}, {"shifts", std::move(shifts)}};

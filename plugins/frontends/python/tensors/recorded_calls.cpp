@@ -141,8 +141,9 @@ bool TensorRecorder::strides_are_known(const ForeignFunction& function, const op
   bool exactly_row_major = true;
   for (Index index : operands) exactly_row_major &= stand_ins_[index].strides == row_major(stand_ins_[index].shape);
   const bool reshaped = graph_.node(value.node).op != function.op->name;
-  // Without a batch. On the meta device a convolution is always row-major.
-  if (reshaped && layout == ops::ResultLayout::memory_format && !exactly_row_major) throw GraphBreak(fmt::format("{} of one image that is not row-major", function.name));
+  // A convolution without a batch, for one. The meta device gives row-major strides, whatever the CPU would give.
+  if (reshaped && layout == ops::ResultLayout::memory_format && !exactly_row_major)
+    throw GraphBreak(fmt::format("{} with operands that are not row-major", function.name));
   // torch folds a product of a vector or matrix with a batch by transposing: the result is then not row-major.
   if (stand_ins_[operands.front()].shape.size() < rank && rank > 2) return false;
   if (reshaped || (function.op->decompose && layout == ops::ResultLayout::unknown)) return false;
@@ -168,6 +169,7 @@ TensorSpec TensorRecorder::fresh_spec(const ForeignFunction& function, ir::Value
   spec.strides = row_major(spec.shape);
   if (!all_row_major && pointwise)
     spec.strides = function.flavour == ops::Flavour::torch ? torch_pointwise_strides(spec.shape, shapes) : numpy_pointwise_strides(spec.shape, shapes);
+  if (function.name.ends_with("masked_fill") && function.flavour == ops::Flavour::torch) spec.strides = row_major(spec.shape);  // ATen clones it so
   if (function.op->traits.layout == ops::ResultLayout::memory_format) {
     auto strides = memory_format_strides(spec.shape, shapes);
     if (!strides) throw GraphBreak(fmt::format("{} of a tensor with channels last in three dimensions", function.name));

@@ -64,9 +64,6 @@ bool resembles_channels_last(std::span<const std::int64_t> shape, std::span<cons
   return ascends(0);
 }
 
-/// (n, c, l) as (n, c, 1, l), or its strides.
-Extents with_unit_height(std::span<const std::int64_t> three, std::int64_t height) { return {three[0], three[1], height, three[2]}; }
-
 Extents channels_last(std::span<const std::int64_t> shape) {
   std::vector<std::size_t> order{1};
   for (std::size_t i = shape.size(); i-- > 2;) order.push_back(i);
@@ -167,15 +164,9 @@ Extents numpy_pointwise_strides(std::span<const std::int64_t> shape, std::span<c
 }
 
 std::optional<Extents> memory_format_strides(std::span<const std::int64_t> shape, std::span<const Operand> operands) {
-  const bool one_dimension = shape.size() == 3 && operands.size() > 1 && operands[1].shape.size() == 3;
-  bool last = false;
-  for (const Operand& operand : operands) {
-    if (operand.shape.size() != shape.size()) continue;
-    last |= one_dimension ? resembles_channels_last(with_unit_height(operand.shape, 1), with_unit_height(operand.strides, operand.shape[2] * operand.strides[2]))
-                          : resembles_channels_last(operand.shape, operand.strides);
-  }
+  const bool last = std::ranges::any_of(operands, [](const Operand& o) { return resembles_channels_last(o.shape, o.strides); });
   if (!last) return row_major(shape);
-  if (shape.size() == 5) return std::nullopt;
+  if (shape.size() == 5 && operands.size() > 1 && operands[1].shape.size() == 5) return std::nullopt;
   return channels_last(shape);
 }
 

@@ -28,9 +28,9 @@ Extents torch_pointwise_strides(std::span<const std::int64_t> shape, std::span<c
 /// The strides of the result of a NumPy ufunc with order='K' (numpy/_core/src/multiarray/nditer_constr.c, npyiter_find_best_axis_ordering).
 Extents numpy_pointwise_strides(std::span<const std::int64_t> shape, std::span<const Operand> operands);
 
-/// The strides of the result of a convolution or normalisation that keeps the memory format of its operands: channels last where one of
-/// them is (c10/core/MemoryFormat.h, is_channels_last_strides_2d_s4; aten/src/ATen/native/ConvUtils.h), else row-major. One spatial
-/// dimension counts as two, as ATen does it. Nothing for three spatial dimensions where an operand is channels last: that depends on the kernel.
+/// The strides of the result of an operation that keeps the memory format of its operands: channels last where one of them is
+/// (c10/core/MemoryFormat.h, is_channels_last_strides_2d_s4; aten/src/ATen/native/ConvUtils.h), else row-major. Nothing for a
+/// three-dimensional convolution with channels last: that depends on the kernel that torch chooses.
 std::optional<Extents> memory_format_strides(std::span<const std::int64_t> shape, std::span<const Operand> operands);
 
 /// The order of dimensions, outermost first, in which a dense tensor lies in memory; empty when it has gaps or overlaps.
