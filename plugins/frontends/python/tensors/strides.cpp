@@ -34,13 +34,18 @@ std::vector<std::size_t> reversed_dimensions(std::size_t rank) {
   return order;
 }
 
+/// The channels first, then the other dimensions from the last on: the order of channels last, fastest first.
+std::vector<std::size_t> channels_last_order(std::size_t rank) {
+  std::vector<std::size_t> order{1};
+  for (std::size_t i = rank; i-- > 2;) order.push_back(i);
+  order.push_back(0);
+  return order;
+}
+
 bool is_channels_last(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides) {
   if (shape.size() != 4 && shape.size() != 5) return false;
   std::int64_t expected = 1;
-  std::vector<std::size_t> order{1};
-  for (std::size_t i = shape.size(); i-- > 2;) order.push_back(i);
-  order.push_back(0);
-  for (std::size_t dim : order) {
+  for (std::size_t dim : channels_last_order(shape.size())) {
     if (shape[dim] == 1) continue;
     if (strides[dim] != expected) return false;
     expected *= shape[dim];
@@ -58,17 +63,11 @@ bool resembles_channels_last(std::span<const std::int64_t> shape, std::span<cons
     least = strides[dim] * std::max<std::int64_t>(shape[dim], 1);
     return true;
   };
-  if (!ascends(1)) return false;
-  for (std::size_t dim = shape.size(); dim-- > 2;)
-    if (!ascends(dim)) return false;
-  return ascends(0);
+  return std::ranges::all_of(channels_last_order(shape.size()), ascends);
 }
 
 Extents channels_last(std::span<const std::int64_t> shape) {
-  std::vector<std::size_t> order{1};
-  for (std::size_t i = shape.size(); i-- > 2;) order.push_back(i);
-  order.push_back(0);
-  return dense_strides(shape, order);
+  return dense_strides(shape, channels_last_order(shape.size()));
 }
 
 bool equal(std::span<const std::int64_t> a, std::span<const std::int64_t> b) { return std::ranges::equal(a, b); }

@@ -1,6 +1,7 @@
 #include "python/tensors/torch_stand_in.h"
 
 #include "python/evaluator/graph_break.h"
+#include "python/evaluator/object_type.h"
 #include "python/tensors/tensor_recorder.h"
 #include "python/tensors/torch_results.h"
 
@@ -13,17 +14,11 @@ PyObject* torch_function(PyObject*, PyObject* const* values, Py_ssize_t count) {
     PyErr_SetString(PyExc_TypeError, "__torch_function__ takes func, types, args and kwargs");
     return nullptr;
   }
-  try {
+  return guarded([&] {
     Ref args = count > 3 ? Ref::borrow(values[3]) : checked(PyTuple_New(0));
     PyObject* kwargs = count > 4 && values[4] != Py_None ? values[4] : nullptr;
-    return TensorRecorder::active().call(values[1], args.get(), kwargs).release();
-  } catch (const GraphBreak& stop) {
-    set_break_signal(stop);
-  } catch (const PythonError&) {
-  } catch (const std::exception& failure) {
-    set_break_signal(failure.what());
-  }
-  return nullptr;
+    return TensorRecorder::active().call(values[1], args.get(), kwargs);
+  });
 }
 
 /// `__torch_dispatch__`: reached only by C++ code of torch that computes on a stand-in without asking `__torch_function__`.
