@@ -20,12 +20,12 @@ from tests.bench import crossing, networks, profile, workloads
 def run_workload(work: workloads.Workload, seconds: float, peer: bool) -> dict:
     """Measures one workload; every figure is of this process."""
     tenon.reset()
-    ours = tenon.compile(work.fn)
+    ours = work.compiled()
     row: dict = {"name": work.name, "tenon_compile_ms": measure.first_call_ms(ours, work.args)}
     ways = {"eager": work.fn, "tenon": ours}
     if peer and work.library == "torch":
         torch.compiler.reset()
-        ways["torch.compile"] = torch.compile(work.fn)
+        ways["torch.compile"] = torch.compile(work.fn, options={"freezing": True} if work.frozen else None)
         row["torch_compile_ms"] = measure.first_call_ms(ways["torch.compile"], work.args)
     row["ms"] = measure.interleaved_ms(ways, work.args, seconds)
     judge = work.judge(*work.args)
@@ -92,7 +92,8 @@ def main() -> None:
     parser.add_argument("--no-peer", action="store_true", help="leave torch.compile out (it compiles for seconds)")
     parser.add_argument("--profile", type=pathlib.Path, nargs="?", const=pathlib.Path("roofline.png"), help="time by kernel, and a roofline picture (default roofline.png)")
     options = parser.parse_args()
-    os.environ["TENON_CACHE"] = "0"  # compile times are those of a first start; tests.bench.first_call has those of a second
+    for name, value in (("TENON_CACHE", "0"), ("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "1")):
+        os.environ[name] = value  # compile times are those of a first start; tests.bench.first_call has those of a second
 
     console = Console(width=190)
     chosen = [(name, make) for name, make in [*workloads.all_workloads(), *networks.networks()] if options.only in name]

@@ -1,12 +1,14 @@
 """Networks of the field as workloads, with random weights; each is made only when it is asked for."""
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 
 import torch
 from torch import nn
 
 from tests.bench.residual import DenseNet121, ResNet18
+from tests.bench.transformer import GPT2
 from tests.bench.workloads import Workload, torch_workload
 
 
@@ -16,29 +18,21 @@ def _vision(name: str, network: type[nn.Module], batch: int, train: bool = False
 
 
 def _gpt2() -> Workload:
-    import transformers
-
     torch.manual_seed(0)
-    config = transformers.GPT2Config(n_layer=6, n_embd=384, n_head=6, vocab_size=1000, use_cache=False)
-    net = transformers.GPT2LMHeadModel(config).eval()
-    tokens = torch.randint(0, 1000, (4, 128))
-    return torch_workload("GPT-2, 6 layers × 384, 4×128 tokens", _Logits(net).eval(), tokens)
+    return torch_workload("GPT-2, 6 layers × 384, 4×128 tokens", GPT2().eval(), torch.randint(0, 1000, (4, 128)))
 
 
-class _Logits(nn.Module):
-    def __init__(self, net: nn.Module):
-        super().__init__()
-        self.net = net
-
-    def forward(self, tokens):
-        return self.net(tokens).logits
+def _frozen(work: Workload) -> Workload:
+    return dataclasses.replace(work, name=f"{work.name}, frozen", frozen=True)
 
 
 def networks() -> Iterator[tuple[str, Callable[[], Workload]]]:
     """Names and makers, in the order of the table."""
-    yield "ResNet-18, batch 16", lambda: _vision("ResNet-18", ResNet18, 16)
-    yield "ResNet-18, batch 1", lambda: _vision("ResNet-18", ResNet18, 1)
-    yield "ResNet-18, train mode", lambda: _vision("ResNet-18", ResNet18, 16, True)
-    yield "DenseNet-121, batch 16", lambda: _vision("DenseNet-121", DenseNet121, 16)
-    yield "DenseNet-121, train mode", lambda: _vision("DenseNet-121", DenseNet121, 16, True)
+    networks = {"ResNet-18": ResNet18, "DenseNet-121": DenseNet121}
+    for name, network in networks.items():
+        for batch in (16, 1):
+            yield f"{name}, batch {batch}", lambda n=name, of=network, b=batch: _vision(n, of, b)
+            yield f"{name}, batch {batch}, frozen", lambda n=name, of=network, b=batch: _frozen(_vision(n, of, b))
+        yield f"{name}, train mode", lambda n=name, of=network: _vision(n, of, 16, True)
     yield "GPT-2", _gpt2
+    yield "GPT-2, frozen", lambda: _frozen(_gpt2())

@@ -52,7 +52,7 @@ def kernel_times(work: Workload, runs: int = 7) -> list[dict]:
         tenon.set_logs(kernel_times=True)
         try:
             tenon.reset()
-            compiled = tenon.compile(work.fn)
+            compiled = work.compiled()
             for _ in range(runs):
                 compiled(*work.args)
         finally:

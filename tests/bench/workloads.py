@@ -9,6 +9,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+import tenon
 from demo import digits, measure, photo
 
 
@@ -28,6 +29,8 @@ class Workload:
         ``"torch"`` or ``"numpy"``; only torch programs have torch.compile as a peer.
     judge
         Computes the result in float64 from the same arguments.
+    frozen
+        Whether Tenon and its peer may keep what they make of parameters from call to call.
     """
 
     name: str
@@ -35,6 +38,11 @@ class Workload:
     args: tuple
     library: str
     judge: Callable
+    frozen: bool = False
+
+    def compiled(self) -> Callable:
+        """The program as Tenon runs it."""
+        return tenon.compile(self.fn, options={"freeze": True} if self.frozen else None)
 
 
 def torch_workload(name: str, fn: Callable, *args: torch.Tensor) -> Workload:
