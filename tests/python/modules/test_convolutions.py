@@ -35,6 +35,31 @@ def test_random_convolutions(seed):
     assert ours <= bound, f"seed {seed}: {tuple(x.shape)}, {conv}: {ours} > {bound}"
 
 
+@pytest.mark.parametrize("seed", range(24))
+def test_transformed_convolutions(seed):
+    """3 x 3 taps at stride 1 over enough channels and pixels that the CPU backend transforms them."""
+    draw = np.random.default_rng(1000 + seed)
+    channels, outputs = (int(draw.integers(32, 49)) for _ in range(2))
+    torch.manual_seed(seed)
+    x = torch.randn(int(draw.integers(2, 5)), channels, *(int(draw.integers(8, 15)) for _ in range(2)))
+    conv = torch.nn.Conv2d(channels, outputs, 3, padding=tuple(int(p) for p in draw.integers(0, 3, 2)), bias=bool(draw.integers(2))).eval()
+    torch.nn.init.normal_(conv.weight)
+    program = conv if draw.integers(2) else torch.nn.Sequential(conv, torch.nn.BatchNorm2d(outputs), torch.nn.ReLU()).eval()
+    if draw.integers(2):
+        x = x.to(memory_format=torch.channels_last)
+    ours, bound = errors(program, x)
+    assert ours <= bound, f"seed {seed}: {tuple(x.shape)}, {program}: {ours} > {bound}"
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan")])
+def test_transformed_convolution_of_what_is_not_finite(value):
+    torch.manual_seed(0)
+    x, conv = torch.randn(2, 32, 9, 11), torch.nn.Conv2d(32, 33, 3, padding=1).eval()
+    x[1, 7, 4, 5] = value
+    with torch.no_grad():
+        torch.testing.assert_close(tenon.compile(conv)(x), conv(x), equal_nan=True, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize(("m", "k", "n"), [(1, 4096, 64), (3, 1000, 33), (40, 5000, 70), (128, 2049, 130), (7, 300, 1)])
 def test_long_sums(m, k, n):
     torch.manual_seed(m)
