@@ -20,6 +20,7 @@ class Match {
   /// The number of a `constant` slot.
   double number(std::size_t slot) const { return *number_of(rewriter_.graph(), bindings_[slot]); }
 
+  NodeId id() const { return node_; }
   const ir::Node& node() const { return rewriter_.graph().node(node_); }
   const ir::Type& type() const { return rewriter_.graph().type(node().results[0]); }
   const ir::Type& type(std::size_t slot) const { return rewriter_.graph().type(bindings_[slot]); }

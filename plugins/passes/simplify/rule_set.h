@@ -17,6 +17,8 @@ RuleSet integer_rules();
 RuleSet logic_rules();
 /// Rounding to integers, extremes.
 RuleSet rounding_rules();
+/// Normalisation by constants.
+RuleSet norm_rules();
 
 /// The replacement of a law whose right side is what slot 0 bound.
 inline std::optional<ValueId> first_slot(rewrite::Match& match) { return match[0]; }

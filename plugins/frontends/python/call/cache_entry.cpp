@@ -147,6 +147,10 @@ int CacheEntry::traverse(visitproc visit, void* arg) const {
   return segment_.guards.traverse(visit, arg);
 }
 
+bool CacheEntry::outlived() const noexcept {
+  return std::ranges::any_of(captured_.frozen, [](const auto& frozen) { return frozen && frozen->written(); });
+}
+
 bool CacheEntry::compile(const Settings& settings, const std::string& name) {
   if (!runs_) return true;
   std::optional<Program> program;

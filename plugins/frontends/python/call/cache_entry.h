@@ -36,6 +36,9 @@ class CacheEntry {
     return state_ == state && segment_.guards.check(call) && (captured_.updates.empty() || written_inputs_stand_apart());
   }
 
+  /// Whether a tensor that it has frozen was written: it will not match again.
+  bool outlived() const noexcept;
+
   /// Runs the entry right after it matched.
   RunStatus run(Built& built);
 

@@ -45,10 +45,19 @@ CacheEntry* CapturePoint::find(const TorchState& state, const CallArguments& val
   return nullptr;
 }
 
+std::size_t CapturePoint::drop_outlived() {
+  const auto first = std::stable_partition(entries_.begin(), entries_.end(), [](const CacheEntry* entry) { return !entry->outlived(); });
+  const std::vector<CacheEntry*> gone(first, entries_.end());
+  entries_.erase(first, entries_.end());
+  for (CacheEntry* entry : gone) entry->release();
+  outlived += gone.size();
+  return gone.size();
+}
+
 void CapturePoint::clear() {
   std::vector<CacheEntry*> entries = std::move(entries_);
   entries_.clear();
-  failures = 0;
+  failures = outlived = 0;
   limit_reported = false;
   numbers.clear();
   for (CacheEntry* entry : entries) entry->release();

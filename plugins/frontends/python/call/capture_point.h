@@ -30,6 +30,8 @@ class CapturePoint {
   /// Takes over an entry.
   void add(CacheEntry* entry) { entries_.insert(entries_.begin(), entry); }
   const std::vector<CacheEntry*>& entries() const { return entries_; }
+  /// Forgets entries whose frozen tensors were written. Gives how many.
+  std::size_t drop_outlived();
   void clear();
 
   /// Where in the program, for messages: empty for the start of the function.
@@ -37,6 +39,7 @@ class CapturePoint {
   bool is_start() const { return links_.empty(); }
 
   std::size_t failures = 0;     // captures here that left no segment
+  std::size_t outlived = 0;     // entries dropped because frozen tensors were written
   bool limit_reported = false;
   NumberHistory numbers;        // that captures here have seen
 

@@ -40,8 +40,8 @@ struct Outlook {
 
 /// One evaluation up to the instruction at which the segment is to end (0: to the return).
 Captured evaluate_once(const CaptureStart& start, const TorchState& state, const std::string& name, std::size_t stop_before, TensorRecorder::Numbers numbers,
-                       Outlook& outlook) {
-  TensorRecorder recorder(state, numbers);
+                       bool freeze, Outlook& outlook) {
+  TensorRecorder recorder(state, numbers, freeze);
   struct Noting {
     TensorRecorder& recorder;
     Outlook& outlook;
@@ -77,14 +77,15 @@ Dynamic dynamic_of(const Settings& settings) {
 namespace {
 
 /// Evaluates until nothing more is learned about numbers.
-Captured evaluate(const CaptureStart& start, const TorchState& state, const std::string& name, std::size_t stop_before, Dynamic dynamic, NumberHistory& history) {
+Captured evaluate(const CaptureStart& start, const TorchState& state, const std::string& name, std::size_t stop_before, Dynamic dynamic, NumberHistory& history,
+                  bool freeze) {
   constexpr int kMostRounds = 24;
   NumberFacts facts;
   bool settled = false;
   for (int round = 0;; ++round) {
     if (round == kMostRounds) facts.fix_all();
     Outlook outlook;
-    Captured captured = evaluate_once(start, state, name, stop_before, {dynamic, history, facts}, outlook);
+    Captured captured = evaluate_once(start, state, name, stop_before, {dynamic, history, facts}, freeze, outlook);
     const auto* broken = std::get_if<CaptureBreak>(&captured);
     if (broken && broken->interrupted) return captured;
     bool again = outlook.learned && round < kMostRounds;
@@ -98,11 +99,11 @@ Captured evaluate(const CaptureStart& start, const TorchState& state, const std:
 }  // namespace
 
 std::variant<CacheEntry*, CaptureBreak> capture_segment(const CaptureStart& start, const TorchState& state, const std::string& name, Dynamic dynamic,
-                                                        NumberHistory& history) {
+                                                        NumberHistory& history, bool freeze) {
   std::optional<CaptureBreak> first;
   std::size_t stop_before = 0;
   for (int evaluation = 0; evaluation < kMostEvaluations; ++evaluation) {
-    Captured captured = evaluate(start, state, name, stop_before, dynamic, history);
+    Captured captured = evaluate(start, state, name, stop_before, dynamic, history, freeze);
     if (auto* entry = std::get_if<CacheEntry*>(&captured)) {
       if (first) (*entry)->segment().stop->why = std::move(*first);
       return captured;

@@ -146,11 +146,12 @@ CacheEntry* FunctionCache::miss(CapturePoint& point, const CallArguments& values
   if (!why.reason.empty()) return refused(why);
   if (limit_reached(point)) return nullptr;
   if (!point.entries().empty()) report_recompile(point, *now, values);
+  const bool freeze = still_freezes(point);
   const ChainStart start = chain ? chain->start() : ChainStart{};
   std::variant<CacheEntry*, CaptureBreak> captured;
   {
     Stopwatch watch(observer_, "capture");
-    captured = capture_segment({callable_.get(), chain ? &start : nullptr, values}, *now, name_, dynamic_of(settings_), point.numbers);
+    captured = capture_segment({callable_.get(), chain ? &start : nullptr, values}, *now, name_, dynamic_of(settings_), point.numbers, freeze);
   }
   if (const auto* stopped = std::get_if<CaptureBreak>(&captured)) {
     if (!stopped->interrupted) ++point.failures;
@@ -202,8 +203,19 @@ bool FunctionCache::may_end_here(const CacheEntry& entry) {
   return true;
 }
 
+/// Whether the next capture freezes parameters: not once they have been written as often as the limit on recompiles.
+bool FunctionCache::still_freezes(CapturePoint& point) {
+  if (!settings_.freeze || settings_.callable) return false;
+  point.drop_outlived();
+  if (point.outlived < settings_.recompile_limit) return true;
+  say_once(fmt::format("tenon: recompile limit of {} reached for {}{}: its frozen parameters keep being written; they are inputs from now on", settings_.recompile_limit,
+                       name_, point.describe()));
+  return false;
+}
+
 bool FunctionCache::limit_reached(CapturePoint& point) {
-  const bool variants = point.entries().size() >= settings_.recompile_limit;
+  const auto live = std::ranges::count_if(point.entries(), [](const CacheEntry* entry) { return !entry->outlived(); });
+  const bool variants = static_cast<std::size_t>(live) >= settings_.recompile_limit;
   const bool given_up = point.failures >= kMostFailures && !settings_.fullgraph;
   if (!variants && !given_up) return false;
   if (!std::exchange(point.limit_reported, true))

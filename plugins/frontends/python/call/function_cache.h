@@ -55,6 +55,7 @@ class FunctionCache {
   CacheEntry* keep(CapturePoint& point, CacheEntry* entry, const TorchState& state, const CallArguments& values);
   bool may_end_here(const CacheEntry& entry);
   bool limit_reached(CapturePoint& point);
+  bool still_freezes(CapturePoint& point);
   CacheEntry* refused(const CaptureBreak& why);
   CacheEntry* failed_to_compile();
   void report_recompile(const CapturePoint& point, const TorchState& state, const CallArguments& values);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -33,9 +34,21 @@ ir::ValueId laid_out(ops::NodeBuilder& builder, ir::ValueId value, const TensorO
   return builder.one("permute", {value}, {{"dims", order}});
 }
 
+/// Makes the nodes that read a frozen input read a constant. It stays an input, which nothing reads then.
+void make_constant(ir::Graph& graph, ir::ValueId input, ir::Constant constant) {
+  const ir::Type type = constant.type;
+  const ConstantId id = graph.add_constant(std::move(constant));
+  const std::vector<NodeId> readers(graph.nodes().begin(), graph.nodes().end());
+  const NodeId made = graph.add_node("constant", {}, {{"index", ir::Dim(id.value)}}, {type}, {}, {}, readers.front());
+  const ir::ValueId value = graph.node(made).results.front();
+  for (NodeId reader : readers) std::ranges::replace(graph.mutable_node(reader).operands, input, value);
+}
+
 /// The graph as libtenon runs it. After the outputs there may be one more, an alarm: a bool that is true where NumPy may have to warn.
 ir::Graph graph_to_submit(const CapturedGraph& captured) {
   ir::Graph graph = captured.graph.clone();
+  for (std::size_t i = 0; i < captured.frozen.size() && !graph.nodes().empty(); ++i)
+    if (captured.frozen[i]) make_constant(graph, graph.inputs()[i], captured.frozen[i]->constant(graph.value(graph.inputs()[i]).name));
   ops::NodeBuilder builder(graph);
   std::vector<ir::Output> outputs(graph.outputs().begin(), graph.outputs().end());
   for (const TensorOutput& output : captured.tensors) {

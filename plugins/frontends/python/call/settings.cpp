@@ -31,6 +31,7 @@ Settings read(PyObject* dict) {
   if (PyObject* value = item(dict, "fullgraph")) settings.fullgraph = checked(PyObject_IsTrue(value)) != 0;
   if (PyObject* value = item(dict, "dynamic")) settings.dynamic = checked(PyObject_IsTrue(value)) != 0;
   if (PyObject* value = item(dict, "options")) settings.options = text(value);
+  if (PyObject* value = item(dict, "freeze")) settings.freeze = checked(PyObject_IsTrue(value)) != 0;
   if (PyObject* value = item(dict, "recompile_limit")) settings.recompile_limit = PyLong_AsSize_t(value);
   if (PyErr_Occurred()) throw PythonError();
   return settings;

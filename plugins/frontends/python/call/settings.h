@@ -16,6 +16,7 @@ struct Settings {
   bool fullgraph = false;
   std::optional<bool> dynamic;
   std::string options = "{}";         // JSON
+  bool freeze = false;                // parameters and buffers are constants, under guards
   std::size_t recompile_limit = 16;   // captures a function
 };
 

@@ -11,6 +11,7 @@
 #include "core/ir/graph.h"
 #include "python/heap/ref.h"
 #include "python/symbols/number_check.h"
+#include "python/tensors/frozen_tensor.h"
 #include "python/tensors/opaque_call.h"
 #include "python/tensors/strides.h"
 #include "python/tensors/tensor_spec.h"
@@ -86,6 +87,7 @@ struct BranchTrace {
 struct CapturedGraph {
   ir::Graph graph;
   std::vector<TensorSpec> inputs;       // by graph input
+  std::vector<std::shared_ptr<FrozenTensor>> frozen;  // by graph input; null for those whose elements may differ from call to call
   std::vector<TensorOutput> tensors;    // in the order in which they are made
   std::vector<std::uint32_t> outputs;   // by `Recorder::output` number: index into `tensors`
   std::vector<TensorUpdate> updates;    // those with a graph output in its order

@@ -199,7 +199,10 @@ CapturedGraph TensorRecorder::finish() {
   for (Index index : inputs_) trace_.inputs.push_back(stand_ins_[index].object);
   for (const StandIn& s : stand_ins_) trace_.types[s.object.get()] = ir::print_type(graph_, graph_.type(s.value));
   name_copies(captured);
+  for (const TensorUpdate& update : captured.updates)
+    if (auto frozen = std::exchange(frozen_[update.input], nullptr)) frozen->thaw();
   captured.inputs = std::move(input_specs_);
+  captured.frozen = std::move(frozen_);
   captured.graph = std::move(graph_);
   captured.opaque_calls = std::move(opaque_calls_);
   captured.trace = std::move(trace_);

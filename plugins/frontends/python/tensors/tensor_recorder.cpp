@@ -45,8 +45,8 @@ bool is_tensor(PyObject* object) {
 
 }  // namespace
 
-TensorRecorder::TensorRecorder(const TorchState& state, Numbers numbers)
-    : state_(state), outer_(t_active), builder_(graph_), symbols_(graph_, numbers.dynamic, numbers.history, numbers.facts) {
+TensorRecorder::TensorRecorder(const TorchState& state, Numbers numbers, bool freeze)
+    : state_(state), freeze_(freeze), outer_(t_active), builder_(graph_), symbols_(graph_, numbers.dynamic, numbers.history, numbers.facts) {
   t_active = this;
 }
 
@@ -87,9 +87,15 @@ Ref TensorRecorder::input(PyObject* real, SourceId source, GuardSet& guards) {
   stand_in.source = source;
   guards.add_value_check(source, std::make_shared<TensorCheck>(spec));
   if (spec.kind != TensorKind::scalar) guards.add_distinct(source);
+  std::shared_ptr<FrozenTensor> frozen;
+  if (freeze_ && may_freeze(spec, guards.sources(), source)) {
+    frozen = std::make_shared<FrozenTensor>(spec, real);
+    guards.add_value_check(source, frozen);
+  }
   const Index index = stand_ins_.add_owner(std::move(stand_in));
   inputs_.push_back(index);
   input_specs_.push_back(std::move(spec));
+  frozen_.push_back(std::move(frozen));
   input_objects_.push_back(Ref::borrow(real));
   for (std::uint32_t other = 0; other + 1 < inputs_.size(); ++other)
     if (stand_ins_.storage_of(inputs_[other]).version > 0) require_inputs_apart(other, static_cast<std::uint32_t>(inputs_.size() - 1));
@@ -119,6 +125,7 @@ Ref TensorRecorder::float_input(PyObject* object, SourceId source, GuardSet& gua
   guards.add_value_check(source, std::make_shared<TensorCheck>(spec));
   inputs_.push_back(stand_ins_.add_owner(std::move(stand_in)));
   input_specs_.push_back(std::move(spec));
+  frozen_.emplace_back();
   input_objects_.push_back(Ref::borrow(object));
   return floats_.emplace(source.value, make_symbolic_scalar({value, false, {name}, false})).first->second;
 }

@@ -35,7 +35,8 @@ class TensorRecorder final : public Recorder {
     NumberHistory& history;
     NumberFacts& facts;
   };
-  TensorRecorder(const TorchState& state, Numbers numbers);
+  /// `freeze`: parameters and buffers that the program does not write are the same at each call, under guards.
+  TensorRecorder(const TorchState& state, Numbers numbers, bool freeze = false);
   ~TensorRecorder() override;
   TensorRecorder(const TensorRecorder&) = delete;
   TensorRecorder& operator=(const TensorRecorder&) = delete;
@@ -173,6 +174,7 @@ class TensorRecorder final : public Recorder {
   std::uint32_t fresh_output(Index index, CapturedGraph& captured);
 
   TorchState state_;
+  bool freeze_ = false;
   TensorRecorder* outer_ = nullptr;  // of a capture that this one interrupts
   ir::Graph graph_;
   ops::NodeBuilder builder_;
@@ -183,6 +185,7 @@ class TensorRecorder final : public Recorder {
   std::unordered_map<std::uint32_t, Ref> floats_;  // by source: symbolic scalars that are inputs
   std::vector<Index> operands_;                    // tensors of the call that is being recorded
   std::vector<TensorSpec> input_specs_;
+  std::vector<std::shared_ptr<FrozenTensor>> frozen_;  // by input; null for the others
   std::vector<Ref> input_objects_;
   std::vector<Ref> outputs_;          // by `output` number: stand-ins of tensors and of ints
   std::unordered_map<Index, std::uint32_t> made_;  // stand-in -> index into CapturedGraph::tensors

@@ -15,7 +15,7 @@ from tenon._graph import python_backend
 
 MODES = ("default", "reduce-overhead", "max-autotune")
 # Besides these, the name of a backend with a dict of options for it.
-OPTIONS = ("recompile_limit", "sizes")
+OPTIONS = ("freeze", "recompile_limit", "sizes")
 
 
 def compile(
@@ -45,8 +45,14 @@ def compile(
     dynamic
         Whether sizes, integers and floats are symbolic: True from the start, False never, None when they change.
     options
-        ``recompile_limit``: variants kept of a function before further ones run eagerly (default 16). ``sizes``: what symbols of sizes
-        to expect, for backends that take constants only. The name of a backend: a dict of its own options.
+        ``freeze``: True keeps packed and folded copies of parameters and of modules' small buffers across calls, and folds batch
+        norms into the convolutions before them. A write to a parameter that torch counts in ``Tensor._version`` (optimizers,
+        ``load_state_dict``, in-place operations), another tensor in its place, and any change of a buffer recompile. Writes to
+        parameters that torch does not count are not seen: into ``parameter.data``, NumPy arrays or DLPack tensors that share the
+        memory, and by C code; call :func:`tenon.reset` after them. Backends that are Python functions get all tensors as inputs.
+        ``recompile_limit``: variants kept of a function before further ones run eagerly, and writes to frozen tensors before they are
+        inputs again (default 16). ``sizes``: what symbols of sizes to expect, for backends that take constants only. The name of a
+        backend: a dict of its own options.
     disable
         Give back ``fn_or_module`` itself.
     in_place
@@ -88,7 +94,7 @@ def settings_of(backend, mode, fullgraph, dynamic, options) -> dict[str, Any]:
     if dynamic not in (None, True, False):
         raise ConfigError(f"dynamic must be True, False or None, got {dynamic!r}")
     rest = _checked_options(options)
-    limit = rest.pop("recompile_limit", None)
+    limit, freeze = rest.pop("recompile_limit", None), rest.pop("freeze", False)
     names, function, label = resolve(backend)
     try:
         text = json.dumps({**({"mode": mode} if mode else {}), **rest})
@@ -101,6 +107,7 @@ def settings_of(backend, mode, fullgraph, dynamic, options) -> dict[str, Any]:
         "fullgraph": bool(fullgraph),
         "dynamic": dynamic,
         "options": text,
+        "freeze": freeze,
         **({"recompile_limit": limit} if limit is not None else {}),
     }
 
@@ -117,6 +124,8 @@ def _checked_options(options: dict[str, Any] | None) -> dict[str, Any]:
             near = difflib.get_close_matches(str(name), allowed, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise ConfigError(f"option {name!r} is none of {', '.join(map(repr, allowed))}{hint}")
+    if not isinstance(options.get("freeze", False), bool):
+        raise ConfigError(f"options['freeze'] must be True or False, got {options['freeze']!r}")
     limit = options.get("recompile_limit", 1)
     if type(limit) is not int or limit < 1:
         raise ConfigError(f"options['recompile_limit'] must be a positive int, got {limit!r}")
