@@ -17,6 +17,11 @@ PyObject* instance_dict(PyObject* object) {
   return place ? *place : nullptr;
 }
 
+PyObject** instance_dict_place(PyObject* object) {
+  const bool managed = PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_MANAGED_DICT);
+  return managed || Py_TYPE(object)->tp_dictoffset > 0 ? _PyObject_GetDictPtr(object) : nullptr;
+}
+
 Ref take_exception() {
 #if PY_VERSION_HEX >= 0x030C0000
   return Ref::steal(PyErr_GetRaisedException());

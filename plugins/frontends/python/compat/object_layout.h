@@ -38,6 +38,19 @@ inline std::uint64_t dict_version(PyObject* dict) {
 #endif
 }
 
+/// Where a dict keeps what `dict_version` reads; null where that says nothing.
+inline const void* dict_version_place(PyObject* dict) {
+#if PY_VERSION_HEX < 0x030D0000
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  return &reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
+#pragma GCC diagnostic pop
+#else
+  (void)dict;
+  return nullptr;
+#endif
+}
+
 /// A number that is unique to the attributes of a type and of its bases; 0 when CPython has given none.
 inline std::uint32_t type_version(PyTypeObject* type) {
   return PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
@@ -48,6 +61,9 @@ inline PyObject* type_lookup(PyTypeObject* type, PyObject* name) { return _PyTyp
 
 /// The `__dict__` of an instance or module, borrowed; made when CPython keeps the values inline. Null (no exception) when it has none.
 PyObject* instance_dict(PyObject* object);
+
+/// Where objects of this one's type keep their `__dict__`, which exists. Null where the place depends on more than the type.
+PyObject** instance_dict_place(PyObject* object);
 
 /// Takes the exception that is set, normalised, with its traceback attached.
 Ref take_exception();

@@ -108,7 +108,9 @@ std::vector<std::string> slot_names(const ChainStart& start) {
 /// The call as it reaches the evaluator: arguments whose reads are guarded when the program consumes them.
 Ref evaluate(Evaluator& evaluator, PyObject* callable, const CallArguments& call) {
   Heap& heap = evaluator.heap();
-  heap.make_known(callable, heap.sources().constant(callable));
+  const SourceId root = heap.sources().constant(callable);
+  heap.make_known(callable, root);
+  if (PyType_HasFeature(Py_TYPE(callable), Py_TPFLAGS_HEAPTYPE)) heap.guards().add(GuardKind::type_is, root, reinterpret_cast<PyObject*>(Py_TYPE(callable)));
   Arguments arguments;
   arguments.names = Ref::borrow(call.keyword_count() > 0 ? call.keyword_names : nullptr);
   for (std::size_t at = 0; at < call.count(); ++at)

@@ -4,19 +4,9 @@
 #include <optional>
 #include <span>
 
-#include "python/guards/guard_set.h"
+#include "python/guards/check_machine.h"
 
 namespace tenon::python {
-
-/// The values of one call as vectorcall gives them: positional ones, then keywords.
-struct CallArguments {
-  PyObject* const* values = nullptr;
-  std::size_t positional = 0;
-  PyObject* keyword_names = nullptr;  // tuple of str, or null
-
-  std::size_t keyword_count() const { return keyword_names ? static_cast<std::size_t>(PyTuple_GET_SIZE(keyword_names)) : 0; }
-  std::size_t count() const { return positional + keyword_count(); }
-};
 
 /// Fetches each source once, in an order in which parents come first, and checks what hangs on it before going on.
 /// Runs no Python code and allocates nothing while everything holds. The GIL must be held.

@@ -52,12 +52,19 @@ class NumbersGuard {
   virtual SourceId some_source() const = 0;
 };
 
+class Pins;
+
 /// A check on one object that another part of the frontend supplies (the metadata of a tensor or array).
 class ValueCheck {
  public:
   virtual ~ValueCheck() = default;
   /// Runs on every call: no allocation, no Python code, no exception set.
   virtual bool holds(PyObject* value) const noexcept = 0;
+  /// Adds words which, while they stay, show that the check holds for `value`, if it holds now. False where no words do.
+  virtual bool pin(PyObject* value, Pins& pins) const {
+    (void)value, (void)pins;
+    return false;
+  }
   /// What it demands, in words: "float32[3, 4]".
   virtual std::string expected() const = 0;
   /// What `value` is instead, in the same words. `value` may be any object.

@@ -193,7 +193,11 @@ Py_ssize_t Heap::length(PyObject* container) {
 PyObject* Heap::attributes_of(PyObject* object) {
   PyObject* dict = compat::instance_dict(object);
   if (dict == nullptr) return nullptr;
-  if (const SourceId source = source_of(object)) make_known(dict, sources().part(SourceKind::instance_dict, source));
+  if (const SourceId source = source_of(object)) {
+    const SourceId place = sources().part(SourceKind::instance_dict, source);
+    if (const auto found = known_.find(dict); found != known_.end()) enter_known(place, found->second);  // objects may share one
+    else make_known(dict, place);
+  }
   return dict;
 }
 

@@ -269,6 +269,11 @@ const void* data_of(const TensorSpec& spec, PyObject* object, void* scratch) noe
   return nullptr;
 }
 
+bool TensorCheck::pin(PyObject* value, Pins& pins) const {
+  const bool words = spec_.kind == TensorKind::torch && spec_.key_set && !spec_.varies() && spec_.shape.size() <= layout::kInlineRank;
+  return words && Py_TYPE(value) == spec_.type && layout::pin(value, pins) && holds(value);
+}
+
 std::string TensorCheck::found(PyObject* value) const {
   try {
     auto now = read_spec(value);

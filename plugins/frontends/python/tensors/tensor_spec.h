@@ -59,6 +59,7 @@ class TensorCheck final : public ValueCheck {
  public:
   explicit TensorCheck(TensorSpec spec) : spec_(std::move(spec)) {}
   bool holds(PyObject* value) const noexcept override { return matches(spec_, value); }
+  bool pin(PyObject* value, Pins& pins) const override;
   std::string expected() const override { return spec_.describe(); }
   std::string found(PyObject* value) const override;
 

@@ -9,6 +9,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "python/guards/pins.h"
+
 namespace tenon::python::layout {
 
 template <class T>
@@ -21,12 +23,14 @@ inline void* impl(PyObject* tensor) { return field<void*>(tensor, sizeof(PyObjec
 
 inline void* storage(void* impl) { return field<void*>(impl, 16); }
 inline std::uint64_t rank(void* impl) { return field<std::uint64_t>(impl, 56); }
+/// Up to this rank sizes and strides lie in the object.
+inline constexpr std::size_t kInlineRank = 5;
 /// Sizes; strides follow five entries later while they fit in the object, else right behind the sizes.
 inline const std::int64_t* sizes(void* impl) {
-  return rank(impl) <= 5 ? &field<std::int64_t>(impl, 64) : field<const std::int64_t*>(impl, 64);
+  return rank(impl) <= kInlineRank ? &field<std::int64_t>(impl, 64) : field<const std::int64_t*>(impl, 64);
 }
 inline const std::int64_t* strides(void* impl) {
-  return rank(impl) <= 5 ? &field<std::int64_t>(impl, 104) : field<const std::int64_t*>(impl, 64) + rank(impl);
+  return rank(impl) <= kInlineRank ? &field<std::int64_t>(impl, 104) : field<const std::int64_t*>(impl, 64) + rank(impl);
 }
 inline std::int64_t storage_offset(void* impl) { return field<std::int64_t>(impl, 144); }
 /// dtype (16 bits), device type and index (8 bits each).
@@ -46,6 +50,25 @@ inline bool requires_grad(void* impl) {
 inline bool has_tangent(void* impl) {
   void* meta = autograd_meta(impl);
   return meta && field<void*>(meta, 64) != nullptr;
+}
+
+/// Pins the metadata of a tensor of at most kInlineRank dimensions: its class and implementation, the block from rank to key set, and what
+/// says whether it requires gradients. False where another tensor says that: a view that was made without gradients.
+inline bool pin(PyObject* tensor, Pins& pins) {
+  static_assert(168 + sizeof(std::uint64_t) - 56 == Pins::kBlockWords * sizeof(std::uint64_t));
+  void* tensor_impl = impl(tensor);
+  void* meta = autograd_meta(tensor_impl);
+  if (meta && !requires_grad(tensor_impl)) return false;
+  pins.word(&tensor->ob_type, Py_TYPE(tensor));
+  pins.word(&field<void*>(tensor, sizeof(PyObject)), tensor_impl);
+  pins.word(&field<void*>(tensor_impl, 24), meta);
+  if (meta) {
+    pins.word(&field<char>(meta, 128), field<std::uint64_t>(meta, 128));
+    if (field<std::uint8_t>(meta, 128) == 0) pins.word(&field<char>(meta, 48), field<std::uint64_t>(meta, 48));
+    pins.word(&field<char>(meta, 64), field<std::uint64_t>(meta, 64));
+  }
+  pins.block(&field<char>(tensor_impl, 56));
+  return true;
 }
 
 /// `_version` of a tensor and its views, or null: inference tensors have none.

@@ -1,0 +1,183 @@
+#include "python/guards/check_machine.h"
+
+#include <algorithm>
+
+#include "python/compat/object_layout.h"
+#include "python/compat/self_test.h"
+#include "python/guards/object_checks.h"
+#include "python/heap/dict_access.h"
+#include "python/heap/iterators.h"
+
+namespace tenon::python {
+
+CheckMachine::CheckMachine(SourceTable sources, std::vector<Guard> guards, std::size_t stamps)
+    : sources_(std::move(sources)), guards_(std::move(guards)), stamps_(stamps), registers_(sources_.size(), nullptr), trust_versions_(compat::versions_work()) {
+  for (std::uint32_t id = 1; id < sources_.size(); ++id)
+    if (source(id).kind == SourceKind::constant) registers_[id] = source(id).key.get();
+}
+
+int CheckMachine::traverse(visitproc visit, void* arg) const {
+  for (const Guard& guard : guards_) {
+    Py_VISIT(guard.expected.get());
+    Py_VISIT(guard.key.get());
+  }
+  for (const Ref& temporary : temporaries_) Py_VISIT(temporary.get());
+  return sources_.traverse(visit, arg);
+}
+
+// ---- fetches
+
+PyObject* CheckMachine::keep(PyObject* fresh) noexcept {
+  if (fresh == nullptr) {
+    PyErr_Clear();
+    return nullptr;
+  }
+  temporaries_.push_back(Ref::steal(fresh));
+  return fresh;
+}
+
+PyObject* CheckMachine::fetch(const Source& wanted, const CallArguments& call) noexcept {
+  if (wanted.kind == SourceKind::argument) return call.values[wanted.index];
+  PyObject* parent = registers_[wanted.parent.value];
+  switch (wanted.kind) {
+    case SourceKind::constant: return wanted.key.get();
+    case SourceKind::instance_dict: return compat::instance_dict(parent);
+    case SourceKind::dict_item: return PyDict_Check(parent) ? checks::dict_get(parent, wanted.key.get()) : nullptr;
+    case SourceKind::list_item:
+      return PyList_Check(parent) && wanted.index < PyList_GET_SIZE(parent) ? PyList_GET_ITEM(parent, wanted.index) : nullptr;
+    case SourceKind::tuple_item:
+      return PyTuple_Check(parent) && wanted.index < PyTuple_GET_SIZE(parent) ? PyTuple_GET_ITEM(parent, wanted.index) : nullptr;
+    case SourceKind::sequence_item: return keep(PySequence_GetItem(parent, wanted.index));
+    case SourceKind::member: {
+      PyObject* descriptor = wanted.key.get();
+      return keep(Py_TYPE(descriptor)->tp_descr_get(descriptor, parent, reinterpret_cast<PyObject*>(Py_TYPE(parent))));
+    }
+    case SourceKind::attribute: return keep(PyObject_GetAttr(parent, wanted.key.get()));
+    case SourceKind::type_attribute:
+      return PyType_Check(parent) ? compat::type_lookup(reinterpret_cast<PyTypeObject*>(parent), wanted.key.get()) : nullptr;
+    case SourceKind::function_defaults: return PyFunction_Check(parent) ? PyFunction_GET_DEFAULTS(parent) : nullptr;
+    case SourceKind::function_kwdefaults: return PyFunction_Check(parent) ? PyFunction_GET_KW_DEFAULTS(parent) : nullptr;
+    case SourceKind::function_closure: return PyFunction_Check(parent) ? PyFunction_GET_CLOSURE(parent) : nullptr;
+    case SourceKind::cell_contents: return PyCell_Check(parent) ? PyCell_GET(parent) : nullptr;
+    case SourceKind::method_function: return PyMethod_Check(parent) ? PyMethod_GET_FUNCTION(parent) : nullptr;
+    case SourceKind::method_self:
+      if (PyMethod_Check(parent)) return PyMethod_GET_SELF(parent);
+      return PyCFunction_Check(parent) ? PyCFunction_GET_SELF(parent) : nullptr;
+    case SourceKind::weak_target: {
+      PyObject* target = PyWeakref_Check(parent) ? PyWeakref_GET_OBJECT(parent) : nullptr;
+      return target;
+    }
+    case SourceKind::upcoming: return keep(upcoming_item(parent, wanted.index).release());
+    case SourceKind::handled_exception: {
+      PyObject* handled = PyErr_GetHandledException();
+      return keep(handled ? handled : Py_NewRef(Py_None));
+    }
+    case SourceKind::argument: break;
+  }
+  return nullptr;
+}
+
+// ---- checks
+
+bool CheckMachine::distinct_holds(const Guard& guard) noexcept {
+  // Mostly the objects of the last call are there again, and were distinct then.
+  bool as_before = seen_distinct_.size() == guard.others.size();
+  for (std::size_t at = 0; as_before && at < seen_distinct_.size(); ++at) as_before = seen_distinct_[at] == registers_[guard.others[at].value];
+  if (as_before) return true;
+  seen_distinct_.clear();
+  distinct_.clear();
+  for (SourceId id : guard.others) distinct_.push_back(registers_[id.value]);
+  std::sort(distinct_.begin(), distinct_.end());
+  if (std::adjacent_find(distinct_.begin(), distinct_.end()) != distinct_.end()) return false;
+  for (SourceId id : guard.others) seen_distinct_.push_back(registers_[id.value]);
+  return true;
+}
+
+bool CheckMachine::holds(const Guard& guard) noexcept {
+  PyObject* value = registers_[guard.source.value];
+  PyObject* expected = guard.expected.get();
+  switch (guard.kind) {
+    case GuardKind::type_is: return Py_TYPE(value) == reinterpret_cast<PyTypeObject*>(expected);
+    case GuardKind::identity: return value == expected;
+    case GuardKind::constant: return same_constant(value, expected);
+    case GuardKind::length: return checks::length_of(value) == guard.number;
+    case GuardKind::dict_keys: return PyDict_Check(value) && checks::same_keys(value, expected);
+    case GuardKind::key_missing: return PyDict_Check(value) && checks::dict_get(value, expected) == nullptr;
+    case GuardKind::key_present: return PyDict_Check(value) && checks::dict_get(value, expected) != nullptr;
+    case GuardKind::set_items: return checks::same_items_of_set(value, expected);
+    case GuardKind::same_object: return value == registers_[guard.other.value];
+    case GuardKind::different_object: return value != registers_[guard.other.value];
+    case GuardKind::function_parts: return checks::same_function_parts(value, expected);
+    case GuardKind::type_attribute: return compat::type_lookup(reinterpret_cast<PyTypeObject*>(value), guard.key.get()) == expected;
+    case GuardKind::more_items: return static_cast<bool>(upcoming_item(value, guard.number));
+    case GuardKind::no_more_items: return !upcoming_item(value, guard.number);
+    case GuardKind::cell_empty: return PyCell_Check(value) && PyCell_GET(value) == nullptr;
+    case GuardKind::value_check: return guard.check->holds(value);
+    case GuardKind::distinct: return distinct_holds(guard);
+    case GuardKind::numbers: return guard.numbers->holds(registers_.data());
+  }
+  return false;
+}
+
+// ---- gates
+
+bool CheckMachine::gate_holds(const CheckInstruction& gate) const noexcept {
+  const Stamp& stamp = stamps_[gate.stamp];
+  PyObject* value = registers_[gate.source];
+  if (stamp.object != value) return false;
+  if (gate.op == CheckOp::type_gate) return stamp.version == compat::type_version(reinterpret_cast<PyTypeObject*>(value));
+  return stamp.version == compat::dict_version(value);
+}
+
+void CheckMachine::set_stamp(const CheckInstruction& at) noexcept {
+  PyObject* value = registers_[at.source];
+  if (!trust_versions_) return;
+  if (at.op == CheckOp::type_stamp) {
+    const std::uint32_t version = compat::type_version(reinterpret_cast<PyTypeObject*>(value));
+    stamps_[at.stamp] = version ? Stamp{value, version} : Stamp{};
+  } else if (compat::kHasDictVersions && PyDict_Check(value) && !keeps_own_order(value)) {  // an OrderedDict counts no change of its order
+    stamps_[at.stamp] = {value, compat::dict_version(value)};
+  }
+}
+
+// ---- running
+
+bool CheckMachine::step(const CheckInstruction& now, const CallArguments& call) noexcept {
+  PyObject*& value = registers_[now.source];
+  switch (now.op) {
+    case CheckOp::fetch: return (value = fetch(source(now.source), call)) != nullptr;
+    case CheckOp::fetch_argument: value = call.values[now.number]; return true;
+    case CheckOp::fetch_instance_dict: return (value = compat::instance_dict(registers_[now.jump])) != nullptr;
+    case CheckOp::fetch_dict_item: {
+      PyObject* dict = registers_[now.jump];
+      return PyDict_Check(dict) && (value = checks::dict_get(dict, now.object)) != nullptr;
+    }
+    case CheckOp::check: return holds(guards_[now.guard]);
+    case CheckOp::check_type: return reinterpret_cast<PyObject*>(Py_TYPE(value)) == now.object;
+    case CheckOp::check_identity:
+    case CheckOp::check_unmoved: return value == now.object;
+    case CheckOp::check_dict_size: return PyDict_GET_SIZE(value) == now.number;
+    default: return true;
+  }
+}
+
+std::uint32_t CheckMachine::run(std::span<const CheckInstruction> code, const CallArguments& call, bool gates) noexcept {
+  const std::uint32_t size = static_cast<std::uint32_t>(code.size());
+  for (std::uint32_t at = 0; at < size; ++at) {
+    const CheckInstruction& now = code[at];
+    switch (now.op) {
+      case CheckOp::dict_gate:
+      case CheckOp::type_gate:
+        if (gates && gate_holds(now)) at = now.jump - 1;
+        else stamps_[now.stamp] = {};
+        break;
+      case CheckOp::dict_stamp:
+      case CheckOp::type_stamp: set_stamp(now); break;
+      default:
+        if (!step(now, call)) return at;
+    }
+  }
+  return size;
+}
+
+}  // namespace tenon::python
