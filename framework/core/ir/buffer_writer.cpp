@@ -137,10 +137,10 @@ class Writer {
   }
 
   std::uint32_t operand(ValueId v) {
+    if (ids_[v.value] != TENON_NONE) return ids_[v.value];  // without a look at the value, which may be far away
     const Value& value = graph_->value(v);
-    if (value.kind == ValueKind::literal) return literal(value);
-    TENON_CHECK(ids_[v.value] != TENON_NONE, "value %{} is used before it is defined", value.name);
-    return ids_[v.value];
+    TENON_CHECK(value.kind == ValueKind::literal, "value %{} is used before it is defined", value.name);
+    return literal(value);
   }
 
   std::uint32_t literal(const Value& value) {

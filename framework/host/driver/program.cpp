@@ -7,6 +7,7 @@
 
 #include "core/ir/buffer.h"
 #include "core/ir/printer.h"
+#include "host/plugins/cancellation.h"
 
 using nlohmann::json;
 
@@ -69,6 +70,8 @@ using namespace tenon::host;
 
 TenonProgram::TenonProgram(std::shared_ptr<Session> session, const TenonCompileRequest& request) {
   const auto start = std::chrono::steady_clock::now();
+  const bool may_cancel = request.struct_size >= offsetof(TenonCompileRequest, cancel_context) + sizeof request.cancel_context;
+  const CancelScope cancelling(may_cancel ? request.cancelled : nullptr, may_cancel ? request.cancel_context : nullptr);
   const json options = options_of(request.options);
   environment_ = environment_for(session, request, options);
   tenon::ir::Graph graph = graph_of(request.graph);

@@ -45,7 +45,7 @@ std::optional<Error> BackendInstance::compile(const TenonGraph& graph, const std
   if (plugin_.isolation) return compile_isolated(graph, options, artefact, constants_read);
   const auto lock = lock_compile();
   take_report();
-  const CompileScope scope(graph, nullptr);
+  const CompileScope scope(graph);
   const std::int32_t code = table().compile(self_, &graph, options.c_str(), &artefact);
   constants_read = scope.constants_read();
   if (code == TENON_OK) return std::nullopt;

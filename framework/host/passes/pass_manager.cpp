@@ -12,6 +12,7 @@
 #include "core/ir/verifier.h"
 #include "host/passes/graph_changes.h"
 #include "host/passes/pass_result.h"
+#include "host/plugins/cancellation.h"
 
 namespace tenon::host {
 namespace {
@@ -66,6 +67,7 @@ PipelineResult PassManager::run(ir::Graph graph, const std::vector<std::string>&
 }
 
 void PassManager::run_crossing(PipelineResult& result, const Crossing& crossing) const {
+  stop_if_cancelled();
   const std::size_t position = result.records.size();
   dump(result.graph, config_.dump_passes_before, "before", crossing, position);
   PassRecord record{crossing.passes, crossing.plugin->name, 0, 0, {}};

@@ -78,7 +78,7 @@ Result<PassOutcome> call_passes(const Plugin& plugin, const std::vector<std::str
   take_report();
   std::int32_t code;
   {
-    const CompileScope scope(crossing.graph(), nullptr);
+    const CompileScope scope(crossing.graph());
     code = plugin.descriptor->passes->run(plugin.table, names.data(), names.size(), &crossing.graph(), options.c_str(), &result);
   }
   if (code != TENON_OK) return plugin_error(code, "the pass");

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -11,10 +10,11 @@
 
 namespace tenon::host {
 
+class CancelScope;
+
 /// What a compile lets its plugin ask for. Workers of one compile may ask at the same time.
 struct CompileScope::State {
   TenonGraph graph{};
-  const std::atomic<bool>* cancelled = nullptr;
   std::mutex mutex;
   std::vector<std::uint32_t> constants_read;
   State* outer = nullptr;
@@ -28,6 +28,7 @@ struct ReportSlot {
 struct CallState {
   CompileScope::State* compile = nullptr;
   ReportSlot* reports = nullptr;  // null: the thread's own
+  CancelScope* cancel = nullptr;
 
   static CallState& current();
   ReportSlot& slot();

@@ -8,6 +8,7 @@
 #include "host/diagnostics/events.h"
 #include "host/plugins/byte_store.h"
 #include "host/plugins/call_state.h"
+#include "host/plugins/cancellation.h"
 #include "host/runtime/memory_pool.h"
 #include "host/runtime/threads.h"
 
@@ -71,16 +72,13 @@ struct CarriedLoop {
 
 void parallel_for(void*, std::int64_t begin, std::int64_t end, std::int64_t grain, void (*body)(void*, std::int64_t, std::int64_t), void* context) {
   CallState& current = CallState::current();
-  CarriedLoop loop{body, context, {current.compile, &current.slot()}};
+  CarriedLoop loop{body, context, {current.compile, &current.slot(), current.cancel}};
   host::parallel_for(begin, end, grain, &CarriedLoop::run, &loop);
 }
 
 std::int32_t thread_count(void*) { return host::thread_count(); }
 
-std::int32_t cancelled(void*) {
-  const CompileScope::State* compile = CallState::current().compile;
-  return compile && compile->cancelled && compile->cancelled->load(std::memory_order_relaxed);
-}
+std::int32_t is_cancelled(void*) { return cancelled(); }
 
 const DLTensor* read_constant(void*, std::uint32_t index) {
   CompileScope::State* compile = CallState::current().compile;
@@ -173,7 +171,7 @@ const TenonHost* make_host_table(PluginIdentity& identity, std::uint32_t abi) {
   table->deallocate = guarded<deallocate>;
   table->parallel_for = parallel_for;
   table->thread_count = thread_count;
-  table->cancelled = cancelled;
+  table->cancelled = is_cancelled;
   table->read_constant = guarded<read_constant, nullptr>;
   table->cache_get = guarded<cache_get, TENON_INTERNAL>;
   table->cache_put = guarded<cache_put, TENON_INTERNAL>;

@@ -22,9 +22,8 @@ std::optional<Report> take_report() {
   return std::exchange(slot.report, std::nullopt);
 }
 
-CompileScope::CompileScope(const TenonGraph& graph, const std::atomic<bool>* cancelled) : state_(std::make_unique<State>()) {
+CompileScope::CompileScope(const TenonGraph& graph) : state_(std::make_unique<State>()) {
   state_->graph = graph;
-  state_->cancelled = cancelled;
   state_->outer = std::exchange(CallState::current().compile, state_.get());
 }
 

@@ -1,7 +1,6 @@
 // The thread's current call into a plugin: what the plugin reports, and what it may read while it compiles.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -24,10 +23,10 @@ struct Report {
 /// for the thread that called it.
 std::optional<Report> take_report();
 
-/// While it lives, `read_constant` and `cancelled` answer on this thread, and on the workers of its `parallel_for`.
+/// While it lives, `read_constant` answers on this thread, and on the workers of its `parallel_for`.
 class CompileScope {
  public:
-  CompileScope(const TenonGraph& graph, const std::atomic<bool>* cancelled);
+  explicit CompileScope(const TenonGraph& graph);
   ~CompileScope();
   CompileScope(const CompileScope&) = delete;
 

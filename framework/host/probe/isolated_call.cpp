@@ -70,7 +70,7 @@ json claim(const TenonBackend& backend, void* self, const TenonGraph& graph) {
 json compile(const TenonBackend& backend, void* self, const TenonGraph& graph, const std::string& options, std::string& stored) {
   TenonArtefact artefact{};
   artefact.struct_size = sizeof artefact;
-  const host::CompileScope scope(graph, nullptr);
+  const host::CompileScope scope(graph);
   json head = outcome(guarded("compile", [&] { return backend.compile(self, &graph, options.c_str(), &artefact); }));
   head["constants_read"] = scope.constants_read();
   if (head["code"] != TENON_OK) return head;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "host/diagnostics/failure.h"
+#include "host/plugins/cancellation.h"
 
 namespace tenon::host {
 
@@ -181,6 +182,7 @@ void PlanBuilder::bind_symbols(Step& step) {
 }
 
 void PlanBuilder::compile(Step& step) {
+  stop_if_cancelled();
   BackendInstance& backend = *environment_.backends[step.backend];
   if (!backend.has(TENON_DYNAMIC_SHAPES) && !step.group.symbols.empty()) return;  // compiled for the sizes of each call
   std::vector<std::uint32_t> origins(step.group.graph.node_capacity(), TENON_NO_NODE);
@@ -193,6 +195,7 @@ void PlanBuilder::compile(Step& step) {
 }
 
 void PlanBuilder::use_next_backend(Step& step, const Error& why) {
+  stop_if_cancelled();
   const std::string& name = environment_.backends[step.backend]->name();
   const std::string text = fmt::format("backend '{}' cannot compile {} node{} that it claimed: {}", name, step.node_count, step.node_count == 1 ? "" : "s", why.message);
   environment_.events->emit({{"kind", "compile_failed"}, {"phase", "compile"}, {"backend", name}, {"nodes", step.node_count}, {"code", code_name(why.code)}, {"text", text}});

@@ -29,6 +29,10 @@ namespace {
 
 const char* kind_of(Tier tier) { return tier == Tier::quick ? "quick kernel" : "kernel"; }
 
+void stop_if_cancelled(const HostServices& host) {
+  if (host.cancelled()) throw Exception(Code::cancelled, "nobody waits for the kernels any longer");
+}
+
 /// The addresses of functions of a stored object, or nothing: code that cannot be used is compiled anew.
 std::vector<void*> linked(Jit& jit, const CodeStore& store, const std::string& key, const std::vector<std::string>& names) {
   const auto object = store.find_object(key);
@@ -114,6 +118,7 @@ std::vector<codegen::KernelFunction> KernelCache::kernels(const HostServices& ho
   const auto jobs = static_cast<std::int64_t>(dtypes.size() + batches.size());
   auto work = [&](std::int64_t first, std::int64_t last) {
     for (auto job = static_cast<std::size_t>(first); job < static_cast<std::size_t>(last); ++job) {
+      stop_if_cancelled(host);
       if (job < dtypes.size()) matrix_kernel(host, dtypes[job]);
       else compile(store, batches[job - dtypes.size()], listing);
     }

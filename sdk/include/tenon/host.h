@@ -84,6 +84,10 @@ typedef struct TenonCompileRequest {
      user has chosen. May be null. */
   const char* const* own_backends;
   size_t own_backend_count;
+  /* Asked between the steps of the compile, and by backends while they work, on any of its threads, maybe on several at a time:
+     non-zero gives the compile up, with TENON_CANCELLED. May be null. */
+  int32_t (*cancelled)(void* cancel_context);
+  void* cancel_context;
 } TenonCompileRequest;
 
 /* The graph and the request are copied; the constants' memory is not. When compiling fails `release_constants` is not called. */

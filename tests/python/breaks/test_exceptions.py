@@ -1,5 +1,6 @@
 """Exceptions at and around breaks: handlers, cleanup, context, tracebacks."""
 import contextlib
+import signal
 
 import numpy as np
 import pytest
@@ -307,6 +308,38 @@ def test_an_interrupt_leaves_objects_right(monkeypatch):
             except KeyboardInterrupt:
                 pass
             assert Box.items == [1, 2]
+
+
+def test_an_interrupt_while_compiling_comes_out():
+    log = []
+
+    def fn(x):
+        log.append(1)
+        for size in range(2, 60):  # as many kernels
+            x = x + np.mean(np.tanh(np.ones((size, 7)) * x.sum()), axis=0).sum() / size
+        return x
+
+    def interrupt(number, frame):
+        raise KeyboardInterrupt
+
+    compiled, expected = tenon.compile(fn), fn(UP)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for milliseconds in (1, 10, 30, 100):  # into the capture, the compile, or neither
+            log.clear()
+            try:
+                signal.setitimer(signal.ITIMER_REAL, milliseconds / 1000)
+                compiled(UP)
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except KeyboardInterrupt:
+                assert log in ([], [1])
+            log.clear()
+            np.testing.assert_allclose(compiled(UP), expected)
+            assert log == [1]
+            tenon.reset()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_a_traceback_that_is_handed_on_stays_in_the_graph():

@@ -236,11 +236,11 @@ CacheEntry* FunctionCache::refused(const CaptureBreak& why) {
   return nullptr;
 }
 
-/// What the user asked for wrongly, or their own backend's failure, is theirs to see; a failure of ours is an event and an eager call.
+/// What the user asked for wrongly, their own backend's failure and what a signal's handler raised are theirs to see; a failure of ours is an event and an eager call.
 CacheEntry* FunctionCache::failed_to_compile() {
   const TenonFailure* failure = settings_.callable ? nullptr : tenon_last_error();
   const bool theirs = settings_.callable || settings_.fullgraph || !PyErr_Occurred() ||
-                      (failure && (failure->code == TENON_INVALID_ARGUMENT || failure->code == TENON_NOT_FOUND));
+                      (failure && (failure->code == TENON_INVALID_ARGUMENT || failure->code == TENON_NOT_FOUND || failure->code == TENON_CANCELLED));
   if (theirs && PyErr_Occurred()) return nullptr;
   Ref exception = PyErr_Occurred() ? compat::take_exception() : Ref();
   Ref text = exception ? Ref::steal(PyObject_Str(exception.get())) : Ref();

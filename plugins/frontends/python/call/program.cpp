@@ -10,6 +10,7 @@
 #include "core/ops/node_builder.h"
 #include "python/call/errors.h"
 #include "python/call/graph_constants.h"
+#include "python/call/interrupt_watch.h"
 #include "python/call/python_backend.h"
 #include "python/call/session.h"
 #include "python/call/traced_graph.h"
@@ -126,6 +127,9 @@ std::optional<Program> compile_natively(const CapturedGraph& captured, const Set
     request.options = options.c_str();
     request.release_constants = [](void* context) { delete static_cast<GraphConstants*>(context); };
     request.context = constants.get();
+    InterruptWatch watch;
+    request.cancelled = &InterruptWatch::asked;
+    request.cancel_context = &watch;
     int32_t code = TENON_OK;
     Py_BEGIN_ALLOW_THREADS;
     code = tenon_compile(host, &request, &program.native_);
@@ -135,7 +139,7 @@ std::optional<Program> compile_natively(const CapturedGraph& captured, const Set
       tell_opaque_calls(host, captured);
       return program;
     }
-    set_host_error();
+    if (!watch.raise()) set_host_error();
   } catch (const std::exception& failure) {
     set_error(ErrorClass::error, fmt::format("the captured graph could not be submitted: {}", failure.what()));
   }

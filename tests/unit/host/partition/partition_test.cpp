@@ -1,3 +1,4 @@
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -5,6 +6,7 @@
 
 #include "../test_backend.h"
 #include "catch.h"
+#include "core/ir/buffer.h"
 
 using namespace tenon;
 using namespace tenon::test;
@@ -208,6 +210,31 @@ TEST_CASE("a claim that fails claims nothing", "[partition]") {
 
 TEST_CASE("a backend that claims and then cannot compile is named", "[partition]") {
   check_named(run_chain({.compile = [](const GraphView&, TenonArtefact&) { return std::int32_t{TENON_UNSUPPORTED}; }}, "compile_failed"), "cannot compile 3 nodes");
+}
+
+TEST_CASE("a compile that is given up asks no other backend", "[partition]") {
+  std::atomic<bool> given_up{false};
+  TestBackend first("first", {.compile = [&](const GraphView&, TenonArtefact&) {
+                      given_up = true;
+                      return std::int32_t{TENON_CANCELLED};
+                    }});
+  TestBackend second("second");
+  TestSession session({&first, &second});
+  const std::vector<std::uint8_t> buffer = ir::write_buffer(parse(kChain));
+  TenonCompileRequest request{};
+  request.struct_size = sizeof request;
+  request.graph = {sizeof(TenonGraph), {buffer.data(), buffer.size()}, nullptr, 0};
+  const char* backends[] = {"first", "second"};
+  request.backends = backends;
+  request.backend_count = 2;
+  request.cancelled = [](void* context) -> std::int32_t { return *static_cast<std::atomic<bool>*>(context); };
+  request.cancel_context = &given_up;
+  TenonProgram* program = nullptr;
+  CHECK(tenon_compile(session.get(), &request, &program) == TENON_CANCELLED);
+  CHECK(program == nullptr);
+  CHECK(first.compiles == 1);
+  CHECK(second.compiles == 0);
+  CHECK(session.events("compile_failed").empty());
 }
 
 TEST_CASE("an artefact that makes no sense is a failure to compile", "[partition]") {

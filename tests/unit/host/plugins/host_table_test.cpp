@@ -7,6 +7,7 @@
 #include "catch.h"
 #include "host/diagnostics/events.h"
 #include "host/plugins/byte_store.h"
+#include "host/plugins/cancellation.h"
 #include "host/plugins/plugin_call.h"
 #include "plugin_folder.h"
 
@@ -59,10 +60,9 @@ TEST_CASE("workers of a parallel loop speak for the call that they work for") {
   tensor.data = &value;
   const DLTensor* constants[] = {&tensor, &tensor};
   const TenonGraph graph{sizeof graph, {nullptr, 0}, constants, 2};
-  std::atomic<bool> cancelled{false};
   CHECK(table.host->read_constant(table.host->self, 0) == nullptr);
   {
-    const CompileScope scope(graph, &cancelled);
+    const CompileScope scope(graph);
     std::atomic<int> read{0};
     struct Context {
       const TenonHost* host;
@@ -79,12 +79,28 @@ TEST_CASE("workers of a parallel loop speak for the call that they work for") {
     CHECK(read == 1000);
     CHECK(scope.constants_read() == std::vector<std::uint32_t>{1});
     CHECK(table.host->read_constant(table.host->self, 2) == nullptr);
-    CHECK(table.host->cancelled(table.host->self) == 0);
-    cancelled = true;
-    CHECK(table.host->cancelled(table.host->self) != 0);
     CHECK(take_report()->text == "from a worker");
   }
   CHECK(table.host->read_constant(table.host->self, 0) == nullptr);
+}
+
+TEST_CASE("workers of a parallel loop hear that a compile is given up") {
+  Table table;
+  std::atomic<int> asked{0};
+  const auto give_up_later = [](void* context) -> std::int32_t { return ++*static_cast<std::atomic<int>*>(context) > 100; };
+  {
+    CancelScope scope(give_up_later, &asked);
+    CHECK(table.host->cancelled(table.host->self) == 0);
+    table.host->parallel_for(
+        table.host->self, 0, 1000, 1,
+        [](void* self, std::int64_t first, std::int64_t last) {
+          const auto* host = static_cast<const TenonHost*>(self);
+          for (; first < last; ++first) host->cancelled(host->self);
+        },
+        const_cast<TenonHost*>(table.host));
+    CHECK(table.host->cancelled(table.host->self) != 0);
+    CHECK(asked < 200);  // who has given up is not asked again
+  }
   CHECK(table.host->cancelled(table.host->self) == 0);
 }
 

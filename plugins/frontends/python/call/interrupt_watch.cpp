@@ -1,0 +1,35 @@
+#include "python/call/interrupt_watch.h"
+
+#include <utility>
+
+#include "python/compat/object_layout.h"
+
+namespace tenon::python {
+
+std::int32_t InterruptWatch::asked(void* watch) {
+  auto& self = *static_cast<InterruptWatch*>(watch);
+  if (!self.raised_.load(std::memory_order_relaxed) && std::this_thread::get_id() == self.thread_) self.run_handlers();
+  return self.raised_.load(std::memory_order_relaxed);
+}
+
+/// Not at each question: a thread that computes in Python gives the GIL away after 5 ms only.
+void InterruptWatch::run_handlers() {
+  using namespace std::chrono_literals;
+  const auto now = std::chrono::steady_clock::now();
+  if (now - last_ < 20ms) return;
+  last_ = now;
+  const PyGILState_STATE state = PyGILState_Ensure();
+  if (PyErr_CheckSignals() < 0) {
+    exception_ = compat::take_exception();
+    raised_.store(true, std::memory_order_relaxed);
+  }
+  PyGILState_Release(state);
+}
+
+bool InterruptWatch::raise() {
+  if (!exception_) return false;
+  compat::set_exception(std::move(exception_));
+  return true;
+}
+
+}  // namespace tenon::python
