@@ -115,10 +115,10 @@ void run(const HostServices& host, const ContractionStep& step, const CompiledPr
   const auto bytes = static_cast<std::int64_t>(size_of(step.dtype));
   auto size = [&](const ir::Dim& d) { return d.evaluate(call.symbols); };
   auto at = [&](const Place& place, std::int64_t elements) { return static_cast<std::byte*>(call.address(place)) + elements * bytes; };
-  const std::int64_t a_offset = step.a.pack ? 0 : size(step.a.offset), b_offset = step.b.pack ? 0 : size(step.b.offset);
+  const std::int64_t a_offset = step.a.pack ? 0 : size(step.a.offset), b_offset = step.b.pack ? 0 : size(step.b.offset), c_offset = size(step.c_offset);
   auto one = [&](std::int64_t number, bool parallel) {
     std::array<std::int64_t, codegen::kMaxBatchLoops> index{};
-    std::int64_t a = a_offset, b = b_offset, c = 0;
+    std::int64_t a = a_offset, b = b_offset, c = c_offset;
     for (std::size_t i = step.batch.size(); i-- > 0;) {
       index[i] = number % sizes.batch[i];
       number /= sizes.batch[i];

@@ -28,6 +28,7 @@ Program::Program(HostServices host, KernelCache& cache, ir::Graph graph, const P
   codegen::decompose_composites(graph_);
   codegen::choose_layouts(graph_);
   codegen::PlanOptions plan_options;
+  plan_options.concatenations = codegen::join_concatenations(graph_);
   plan_options.fuse = options.fuse;
   plan_options.matrix_kernels = options.matrix_kernels;
   plan_options.lanes = cache.target().lanes();

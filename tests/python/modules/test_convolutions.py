@@ -67,3 +67,40 @@ def test_long_sums(m, k, n):
     assert ours <= bound
     ours, bound = errors(lambda a, b: a @ b.t(), torch.randn(m, k), torch.randn(n, k))
     assert ours <= bound
+
+
+class DenseBlock(torch.nn.Module):
+    """Layers that read the concatenation of all before them; `channels` are not multiples of anything."""
+
+    def __init__(self, draw):
+        super().__init__()
+        self.widths = [int(n) for n in draw.integers(1, 50, int(draw.integers(2, 6)))]
+        self.kernels = [int(draw.choice([1, 3])) for _ in self.widths]
+        self.norms, self.layers, channels = torch.nn.ModuleList(), torch.nn.ModuleList(), 16
+        self.first = torch.nn.Conv2d(3, channels, 3, padding=1)
+        for width, kernel in zip(self.widths, self.kernels):
+            self.norms.append(torch.nn.BatchNorm2d(channels) if draw.integers(3) else torch.nn.Identity())
+            self.layers.append(torch.nn.Conv2d(channels, width, kernel, padding=kernel // 2))
+            channels += width
+        self.last, self.pool = torch.nn.Conv2d(channels, 20, 3), bool(draw.integers(2))
+
+    def forward(self, x):
+        features = [torch.nn.functional.max_pool2d(torch.relu(self.first(x)), 2) if self.pool else self.first(x)]
+        for norm, layer in zip(self.norms, self.layers):
+            features.append(layer(torch.relu(norm(torch.cat(features, 1)))))
+        return self.last(torch.cat(features, 1)), features[1].sum() + torch.cat(features[:2], 1).mean()
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("seed", range(8))
+def test_concatenations_are_written_in_place(seed, frozen, capfd):
+    torch.manual_seed(seed)
+    tenon.set_logs(fusion=True)
+    net = DenseBlock(np.random.default_rng(seed)).eval()
+    x = torch.randn(2, 3, 16, 20)
+    with torch.no_grad():
+        ours, eager = tenon.compile(net, options={"freeze": frozen})(x), net(x)
+        for got, plain, judge in zip(ours, eager, net.double()(x.double())):
+            bound = max(2 * float((plain - judge).abs().max()), 4 * np.finfo(np.float32).eps * float(judge.abs().max()))
+            assert float((got - judge).abs().max()) <= bound, f"seed {seed}: {net}"
+    assert "is written into" in capfd.readouterr().err

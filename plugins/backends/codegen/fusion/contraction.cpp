@@ -61,8 +61,10 @@ class ContractionBuilder {
   ContractionBuilder(const FusionContext& context, NodeId node, Nest nest, unsigned lanes)
       : context_(context), algebra_(context.algebra), nest_(std::move(nest)), lanes_(lanes) {
     result_.step.node = node;
-    result_.step.c = context.graph.node(node).results[0];
-    result_.step.dtype = context.graph.type(result_.step.c).dtype;
+    const ValueId result = context.graph.node(node).results[0];
+    const Lying place = context.place_of(result);
+    result_.step.c = place.value, result_.step.c_offset = place.offset;
+    result_.step.dtype = context.graph.type(result).dtype;
   }
 
   /// With `copies` false, nothing where many rows of the left operand would have to be copied.

@@ -141,9 +141,11 @@ std::optional<OpId> Draft::inside(ValueId value, std::span<const Dim> index) {
 OpId Draft::memory_load(ValueId value, std::span<const Dim> index, OpId mask, OpId otherwise) {
   const ir::Type& type = context_->graph.type(value);
   const auto strides = type.resolved_strides();
-  Dim offset(0);
+  auto [memory, offset, joined] = context_->place_of(value);
+  const bool own_part = joined && std::any_of(members_.begin(), members_.end(), [&](const Member& m) { return context_->place_of(m.value).value == memory; });
+  if (own_part) throw NotFusable("it computes a part of " + context_->graph.value(value).name);
   for (std::size_t i = 0; i < index.size(); ++i) offset = offset + index[i] * strides[i];
-  return operations_.load(buffer_of(value), type.dtype, context_->algebra.simplify(offset), mask, otherwise);
+  return operations_.load(buffer_of(memory), type.dtype, context_->algebra.simplify(offset), mask, otherwise);
 }
 
 OpId Draft::element(ValueId value, std::span<const Dim> index, OpId mask) {
@@ -280,7 +282,7 @@ void add_to_stage(Kernel& kernel, std::uint32_t reduction, const std::vector<boo
 
 Kernel Draft::finish(const std::vector<bool>& stored) {
   for (const Member& m : members_)
-    if (stored[m.value.value]) buffer_of(m.value);
+    if (stored[m.value.value]) buffer_of(context_->place_of(m.value).value);
   Kernel kernel;
   kernel.outer = outer_;
   kernel.inner = inner_;
@@ -299,7 +301,8 @@ Kernel Draft::finish(const std::vector<bool>& stored) {
   auto store_of = [&](const Member& m) {
     const ir::Type& type = graph.type(m.value);
     const auto strides = type.resolved_strides();
-    Store store{buffer_number(m.value), Dim(0), m.op};
+    const Lying place = context_->place_of(m.value);
+    Store store{buffer_number(place.value), place.offset, m.op};
     for (std::size_t i = 0; i < m.index.size(); ++i) store.offset = store.offset + m.index[i] * strides[i];
     store.offset = context_->algebra.simplify(store.offset);
     kernel.buffers[store.buffer].written = true;

@@ -14,6 +14,13 @@
 
 namespace tenon::codegen {
 
+/// Where a value lies in memory: from an element of a value on that has memory of its own.
+struct Lying {
+  ValueId value;
+  Dim offset = Dim(0);
+  bool joined = false;  // a concatenation, whose parts are written one by one
+};
+
 /// What fusion knows of a graph, for all kernels.
 struct FusionContext {
   const ir::Graph& graph;
@@ -21,6 +28,11 @@ struct FusionContext {
   unsigned lanes = 16;  // of float32 in a vector register
   std::vector<std::optional<ops::LoopBody>> bodies;  // by NodeId; nothing: not a loop nest
   std::vector<bool> in_memory;                       // by ValueId: another kernel reads it from memory
+  std::vector<std::optional<Lying>> lying;           // by ValueId, of those that lie in a concatenation; may be empty
+
+  Lying place_of(ValueId value) const {
+    return value.value < lying.size() && lying[value.value] ? *lying[value.value] : Lying{value, Dim(0)};
+  }
 };
 
 /// Why a value cannot join a kernel.

@@ -9,7 +9,8 @@ namespace tenon::codegen {
 std::vector<std::size_t> Planner::producers_of(const Draft& draft, std::size_t self) const {
   std::vector<std::size_t> producers;
   for (ValueId v : draft.buffers())
-    if (step_of_[v.value] != kNoStep && step_of_[v.value] != self) producers.push_back(step_of_[v.value]);
+    for (std::size_t writer : writers_of(v))
+      if (writer != self) producers.push_back(writer);
   return producers;
 }
 

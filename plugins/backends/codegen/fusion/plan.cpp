@@ -34,11 +34,22 @@ void Planner::depend(std::size_t step, std::size_t on) {
     if (runs_after(s, step)) join(steps_[s].after, closure);
 }
 
+std::vector<std::size_t> Planner::writers_of(ValueId value) const {
+  std::vector<std::size_t> writers;
+  auto add = [&](ValueId v) {
+    if (step_of_[v.value] != kNoStep) writers.push_back(step_of_[v.value]);
+  };
+  if (const Concatenation* whole = whole_[value.value]) std::for_each(whole->parts.begin(), whole->parts.end(), [&](const auto& part) { add(part.value); });
+  else add(value);
+  return writers;
+}
+
 std::size_t Planner::add_step(PendingStep step, std::span<const ValueId> reads, std::span<const ValueId> writes) {
   const std::size_t id = steps_.size();
   steps_.push_back(std::move(step));
   for (ValueId v : reads)
-    if (step_of_[v.value] != kNoStep && step_of_[v.value] != id) depend(id, step_of_[v.value]);
+    for (std::size_t writer : writers_of(v))
+      if (writer != id) depend(id, writer);
   for (ValueId v : writes) step_of_[v.value] = id;
   return id;
 }
@@ -82,6 +93,7 @@ void Planner::place_product(NodeId id) {
 void Planner::place(NodeId id) {
   const ir::Node& node = graph_.node(id);
   if (node.op == "constant" && node.operands.empty()) return;
+  if (node.results.size() == 1 && context_.place_of(node.results[0]).joined) return;  // its parts are there
   if (library_[id.value]) {
     PendingStep step;
     step.fixed = LibraryStep{id};
@@ -101,6 +113,8 @@ std::vector<bool> Planner::stored_values() const {
     if (v != kPanel) stored[v.value] = true;
   };
   for (const ir::Output& output : graph_.outputs()) store(output.value);
+  for (const Concatenation& c : options_.concatenations)
+    for (const auto& part : c.parts) store(part.value);
   for (const PendingStep& s : steps_) {
     if (s.draft) {
       for (ValueId v : s.draft->buffers())

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/ir/graph.h"
+#include "fusion/concatenation.h"
 #include "loops/kernel.h"
 
 namespace tenon::codegen {
@@ -55,7 +56,7 @@ struct ContractionStep {
   std::optional<Picture> picture;  // m counts pictures, each row by row; steps are the taps, row by row
   bool c_in_place = false;  // rows of c lie one stride apart, columns are contiguous
   std::vector<Dim> c_batch_strides;
-  Dim c_row_stride;
+  Dim c_row_stride, c_offset;
   std::optional<KernelStep> epilogue;  // reads a tile of the product and stores what the step gives; else the step gives c
 };
 
@@ -82,6 +83,7 @@ struct PlanOptions {
   bool fuse = true;          // false: one kernel a node
   bool matrix_kernels = true;  // false: matrix products run as loop nests
   unsigned lanes = 16;         // of float32 in a vector register
+  std::vector<Concatenation> concatenations;  // of the graph
   /// Takes one line a decision; may be empty.
   std::function<void(const std::string&)> log;
 };

@@ -29,10 +29,11 @@ struct PendingStep {
 class Planner {
  public:
   Planner(const ir::Graph& graph, const PlanOptions& options)
-      : graph_(graph), options_(options), algebra_(symbols_of(graph)), context_{graph, algebra_, options.lanes, {}, {}} {}
+      : graph_(graph), options_(options), algebra_(symbols_of(graph)), context_{graph, algebra_, options.lanes, {}, {}, {}} {}
 
   Plan run() {
     collect_bodies();
+    place_concatenations();
     choose_roots();
     for (NodeId id : graph_.nodes()) place(id);
     return assemble();
@@ -41,6 +42,7 @@ class Planner {
  private:
   // ---- what lives in memory (roots.cpp)
   void collect_bodies();
+  void place_concatenations();
   void choose_roots();
   bool is_large_product(NodeId id) const;
   void mark_contraction_operands(NodeId id);
@@ -66,6 +68,8 @@ class Planner {
   std::vector<std::size_t> producers_of(const Draft& draft, std::size_t self) const;
   void depend(std::size_t step, std::size_t on);
   std::size_t add_step(PendingStep step, std::span<const ValueId> reads, std::span<const ValueId> writes);
+  /// The steps so far that write into a value's memory.
+  std::vector<std::size_t> writers_of(ValueId value) const;
   void log(const std::string& line) const {
     if (options_.log) options_.log(line);
   }
@@ -96,6 +100,7 @@ class Planner {
   std::vector<std::vector<std::uint32_t>> reach_;  // by NodeId: inlined nodes at the same point, sorted
   std::vector<PendingStep> steps_;
   std::vector<std::size_t> step_of_;    // by ValueId: the step that writes it
+  std::vector<const Concatenation*> whole_;  // by ValueId, of values that others lie in
   static constexpr std::size_t kNoStep = static_cast<std::size_t>(-1);
 };
 

@@ -33,6 +33,19 @@ void Planner::collect_bodies() {
   }
 }
 
+void Planner::place_concatenations() {
+  whole_.assign(graph_.value_capacity(), nullptr);
+  if (!options_.concatenations.empty()) context_.lying.resize(graph_.value_capacity());
+  for (const Concatenation& c : options_.concatenations) {
+    whole_[c.whole.value] = &c;
+    for (ValueId value : c.beginnings) context_.lying[value.value] = Lying{c.whole, Dim(0), true}, context_.in_memory[value.value] = true;
+    for (const auto& [value, offset] : c.parts) {
+      context_.lying[value.value] = Lying{c.whole, offset}, context_.in_memory[value.value] = true;
+      log(fmt::format("%{} is written into %{}", graph_.value(value).name, graph_.value(c.whole).name));
+    }
+  }
+}
+
 bool Planner::is_large_product(NodeId id) const {
   const ops::LoopBody& body = *context_.bodies[id.value];
   if (!options_.matrix_kernels || !is_sum_of_products(graph_, id, body)) return false;
