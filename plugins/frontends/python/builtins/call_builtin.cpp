@@ -126,6 +126,17 @@ std::optional<Ref> convert(Evaluator& evaluator, PyObject* callable, const Built
   throw GraphBreak(fmt::format("{}() of a {} gives another type", reinterpret_cast<PyTypeObject*>(callable)->tp_name, Py_TYPE(arguments[0])->tp_name));
 }
 
+/// A method of a mappingproxy. The attributes of a class are older than the call: none may pass for an object of this capture.
+Ref read_proxy(Evaluator& evaluator, PyObject* method, const Arguments& arguments) {
+  Heap& heap = evaluator.heap();
+  for (const Ref& value : arguments.values) heap.expose(value.get());
+  Ref given = evaluator.call_real(method, arguments);
+  const TypeTraits& traits = heap.traits(given.get());
+  const bool plain = traits.atom || traits.identity || heap.source_of(given.get()) || heap.is_born(given.get());
+  if (!plain) throw GraphBreak(fmt::format("a {} is read out of a mappingproxy", given.type()->tp_name));
+  return given;
+}
+
 }  // namespace
 
 std::optional<Ref> run_listed(Evaluator& evaluator, PyObject* callable, const Builtin& builtin, Arguments& arguments) {
@@ -228,8 +239,8 @@ std::optional<Ref> Evaluator::call_method(PyObject* callable, PyObject* self, Ar
   }
   if (PyExceptionInstance_Check(self) && heap_.is_born(self) && !heap_.source_of(self)) return heap_.adopt(call_real(callable, arguments));
   const bool view = PyDictViewSet_Check(self) || PyDictValues_Check(self);
-  const bool proxy = Py_TYPE(self) == &PyDictProxy_Type;  // what it shows was guarded when it was made
-  if ((view || proxy || traits.iterator || PySlice_Check(self)) && heap_.is_born(self)) return run_listed(*this, callable, reading, arguments);
+  if (Py_TYPE(self) == &PyDictProxy_Type && heap_.is_born(self)) return read_proxy(*this, callable, arguments);
+  if ((view || traits.iterator || PySlice_Check(self)) && heap_.is_born(self)) return run_listed(*this, callable, reading, arguments);
   if (name.is(names().__init__) && traits.python_class && find_builtin(callable) == nullptr) {
     heap_.require_writable(self, "__init__");
     return run_listed(*this, callable, reading, arguments);

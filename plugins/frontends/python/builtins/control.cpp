@@ -53,7 +53,7 @@ void collect_tensors(Evaluator& evaluator, PyObject* value, std::vector<PyObject
 }
 
 BranchResult record_branch(Evaluator& evaluator, PyObject* function, const std::vector<Ref>& operands) {
-  evaluator.heap().begin_branch();
+  const Heap::NoWrites pure(evaluator.heap(), "a branch of tenon.cond");
   evaluator.recorder().begin_branch();
   BranchResult branch;
   try {
@@ -65,7 +65,6 @@ BranchResult record_branch(Evaluator& evaluator, PyObject* function, const std::
   collect_tensors(evaluator, branch.value.get(), branch.tensors);
   evaluator.mark_position();
   evaluator.recorder().end_branch(branch.tensors);
-  evaluator.heap().end_branch();
   return branch;
 }
 

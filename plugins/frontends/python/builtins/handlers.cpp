@@ -28,10 +28,27 @@ PyObject* attribute_name(Arguments& arguments, std::size_t at = 1) {
   return name;
 }
 
+/// What hash() makes of what a `__hash__` gave: an int is the hash itself, unless it is too wide.
+Ref hash_from(PyObject* given) {
+  if (!PyLong_Check(given)) throw GraphBreak("a __hash__ that gives no int");
+  const Py_ssize_t value = PyLong_AsSsize_t(given);
+  if (value != -1 || !PyErr_Occurred()) return checked(PyLong_FromSsize_t(value == -1 ? -2 : value));
+  PyErr_Clear();
+  return checked(PyLong_FromSsize_t(PyLong_Type.tp_hash(given)));
+}
+
 Ref hash_of(PyObject* object) {
   const Py_hash_t hash = PyObject_Hash(object);
   if (hash == -1) throw_python_error();
   return checked(PyLong_FromSsize_t(hash));
+}
+
+/// Whether the object has a `__class__` of its own that is such a class.
+bool claims_to_be(Evaluator& evaluator, PyObject* instance, PyTypeObject* of) {
+  const auto is_own = [&](PyObject* name) { return compat::type_lookup(Py_TYPE(instance), name) != compat::type_lookup(&PyBaseObject_Type, name); };
+  if (!is_own(names().__class__) && !is_own(names().__getattribute__)) return false;
+  std::optional<Ref> claimed = evaluator.find_attribute(instance, names().__class__);
+  return claimed && PyType_Check(claimed->get()) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(claimed->get()), of);
 }
 
 bool is_subclass(Evaluator& evaluator, PyTypeObject* type, PyObject* of, PyObject* instance) {
@@ -50,7 +67,9 @@ bool is_subclass(Evaluator& evaluator, PyTypeObject* type, PyObject* of, PyObjec
     if (instance != nullptr) return false;
     return checked(PyObject_IsSubclass(reinterpret_cast<PyObject*>(type), of)) != 0;
   }
-  return PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(of));
+  if (PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(of))) return true;
+  const bool may_claim = instance != nullptr && evaluator.heap().traits(instance).python_class && evaluator.heap().traits(instance).role == Recorder::Role::other;
+  return may_claim && claims_to_be(evaluator, instance, reinterpret_cast<PyTypeObject*>(of));
 }
 
 }  // namespace
@@ -140,6 +159,7 @@ Handled builtin_super(Evaluator& evaluator, Arguments& arguments) {
     Frame& f = evaluator.frame();
     for (int slot = 0; slot < f.code->local_count(); ++slot) {
       if (f.code->local_name(slot) != names().__class__) continue;
+      if (f.code->code()->co_argcount == 0) throw GraphBreak("super() in a function without arguments");
       PyObject* self = f.locals[0].object.get();
       if (self != nullptr && PyCell_Check(self)) self = PyCell_GET(self);
       PyObject* type = PyCell_GET(f.locals[slot].object.get());
@@ -159,12 +179,13 @@ Handled builtin_vars(Evaluator& evaluator, Arguments& arguments) {
 
 Handled object_new(Evaluator& evaluator, Arguments& arguments) {
   if (arguments.values.empty() || !PyType_Check(arguments[0])) throw GraphBreak("object.__new__ without a class");
-  auto* type = reinterpret_cast<PyTypeObject*>(arguments[0]);
-  Ref nothing = checked(PyTuple_New(0));
-  return evaluator.heap().born(checked(PyBaseObject_Type.tp_new(type, nothing.get(), nullptr)));
+  static PyObject* const maker = checked(PyObject_GetAttr(reinterpret_cast<PyObject*>(&PyBaseObject_Type), names().__new__)).release();
+  return evaluator.heap().born(evaluator.call_real(maker, arguments));  // which refuses arguments, and classes of other layouts
 }
 
-Handled object_init(Evaluator&, Arguments&) { return Ref::borrow(Py_None); }
+Handled object_init(Evaluator& evaluator, Arguments& arguments) {
+  return evaluator.call_real(compat::type_lookup(&PyBaseObject_Type, names().__init__), arguments);
+}
 
 Handled object_getattribute(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 2, 2, "object.__getattribute__");
@@ -173,12 +194,14 @@ Handled object_getattribute(Evaluator& evaluator, Arguments& arguments) {
 
 Handled object_setattr(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 3, 3, "object.__setattr__");
+  if (PyType_Check(arguments[0])) throw GraphBreak("object.__setattr__ of a class");
   evaluator.generic_store_attribute(arguments[0], attribute_name(arguments), arguments[2]);
   return Ref::borrow(Py_None);
 }
 
 Handled object_delattr(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 2, 2, "object.__delattr__");
+  if (PyType_Check(arguments[0])) throw GraphBreak("object.__delattr__ of a class");
   evaluator.generic_delete_attribute(arguments[0], attribute_name(arguments));
   return Ref::borrow(Py_None);
 }
@@ -195,7 +218,7 @@ Handled builtin_hash(Evaluator& evaluator, Arguments& arguments) {
   PyObject* method = traits.atom ? nullptr : evaluator.heap().type_attribute(Py_TYPE(arguments[0]), names().__hash__);
   if (is_python_function(method)) {
     Ref value = evaluator.call_now(method, {arguments[0]});
-    return hash_of(value.get());
+    return hash_from(evaluator.heap().plain_key(value.get()).get());
   }
   const bool by_value = traits.atom || traits.container != Container::none;
   if (!by_value) throw GraphBreak("a hash that is an address");
@@ -218,6 +241,17 @@ Handled count_elements(Evaluator& evaluator, Arguments& arguments) {
   return Ref::borrow(Py_None);
 }
 
+/// Whether instances keep attributes outside of their `__dict__`.
+bool has_slots(PyTypeObject* type) {
+  for (Py_ssize_t base = 0; base < PyTuple_GET_SIZE(type->tp_mro); ++base) {
+    Py_ssize_t position = 0;
+    PyObject *key, *member;
+    while (PyDict_Next(compat::type_dict(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, base))), &position, &key, &member))
+      if (Py_TYPE(member) == &PyMemberDescr_Type && compat::is_writable_member(member)) return true;
+  }
+  return false;
+}
+
 /// object.__reduce_ex__ for copies: how a plain object is made again.
 Handled object_reduce(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 2, 2, "__reduce_ex__");
@@ -227,7 +261,8 @@ Handled object_reduce(Evaluator& evaluator, Arguments& arguments) {
   const Names& n = names();
   const bool plain = heap.traits(type).python_class && heap.traits(type).container == Container::none && !PyExceptionInstance_Check(object) &&
                      type->tp_basicsize <= static_cast<Py_ssize_t>(sizeof(PyObject) + 2 * sizeof(PyObject*));
-  if (!plain) throw GraphBreak(fmt::format("a {} is taken apart for a copy", type->tp_name));
+  const bool new_protocol = PyLong_Check(arguments[1]) && PyLong_AsLong(arguments[1]) >= 2;
+  if (!plain || !new_protocol || has_slots(type)) throw GraphBreak(fmt::format("a {} is taken apart for a copy", type->tp_name));
   for (PyObject* name : {n.__reduce__, n.__getstate__, n.__getnewargs__, n.__getnewargs_ex__})
     if (heap.type_attribute(type, name) != compat::type_lookup(&PyBaseObject_Type, name)) throw GraphBreak(fmt::format("a copy of a {}, which has a way of its own", type->tp_name));
   PyObject* state = heap.attributes_of(object);

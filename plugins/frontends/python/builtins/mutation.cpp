@@ -79,7 +79,7 @@ class Mutation {
 
   Ref run(Arguments arguments) {
     if (arguments.named() != 0 && std::string_view(name_) != "sort") refuse();
-    if (PyList_Check(container_) && std::string_view(name_) == "__setitem__") return set_item(arguments);
+    if (PyList_Check(container_) && std::string_view(name_) == "__setitem__" && arguments.positional() == 2) return set_item(arguments);
     if (PyList_Check(container_) && std::string_view(name_) == "sort") return sort(std::move(arguments));
     const Method* method = find_method(container_, name_);
     if (method == nullptr) refuse();

@@ -1,6 +1,7 @@
 #include "python/builtins/ordering.h"
 
 #include "python/builtins/table.h"
+#include "python/compat/object_layout.h"
 #include "python/heap/names.h"
 
 namespace tenon::python {
@@ -126,10 +127,22 @@ bool sort_by_evaluating(Evaluator& evaluator, PyObject* list, const Arguments& a
   if (arguments.positional() != 0 || !read_named(evaluator, arguments, wanted)) return false;
   for (Py_ssize_t at = 0; at < PyList_GET_SIZE(list); ++at) wanted.items.push_back(Ref::borrow(PyList_GET_ITEM(list, at)));
   if (!wanted.key && !any_ordering(evaluator, wanted.items)) return false;
-  const std::vector<Ref> keys = keys_of(evaluator, wanted);
-  Ref sorted = sorted_items(wanted, keys);
-  checked(PyList_SetSlice(list, 0, PyList_GET_SIZE(list), sorted.get()));
-  return true;
+  const auto fill = [&](const Ref& items) { checked(PyList_SetSlice(list, 0, PyList_GET_SIZE(list), items.get())); };
+  fill(checked(PyList_New(0)));  // as Python does: what compares must not see or change it
+  Ref sorted;
+  try {
+    sorted = sorted_items(wanted, keys_of(evaluator, wanted));
+  } catch (const PythonError&) {
+    Ref exception = compat::take_exception();
+    fill(list_of(wanted.items));
+    compat::set_exception(std::move(exception));
+    throw;
+  }
+  const bool modified = PyList_GET_SIZE(list) != 0;
+  fill(sorted);
+  if (!modified) return true;
+  PyErr_SetString(PyExc_ValueError, "list modified during sort");
+  throw PythonError();
 }
 
 }  // namespace tenon::python

@@ -59,6 +59,16 @@ inline std::uint32_t type_version(PyTypeObject* type) {
 /// The attribute as the type finds it along its bases, unbound and borrowed; null (no exception) when there is none.
 inline PyObject* type_lookup(PyTypeObject* type, PyObject* name) { return _PyType_Lookup(type, name); }
 
+/// Whether two dicts have a key in common: what PyDict_Merge does not refuse, and calls must.
+inline bool share_a_key(PyObject* left, PyObject* right) {
+  Py_ssize_t position = 0;
+  PyObject *key, *value;
+  while (PyDict_Next(right, &position, &key, &value))
+    if (PyDict_Contains(left, key) == 1) return true;
+  PyErr_Clear();
+  return false;
+}
+
 /// The `__dict__` of an instance or module, borrowed; made when CPython keeps the values inline. Null (no exception) when it has none.
 PyObject* instance_dict(PyObject* object);
 

@@ -109,8 +109,8 @@ Ref Evaluator::generic_attribute(PyObject* owner, PyObject* name) {
 /// Plain misses, which modules with a `__getattr__` have at every parameter, cost no exception.
 std::optional<Ref> Evaluator::find_generic(PyObject* owner, PyObject* name) {
   PyTypeObject* type = Py_TYPE(owner);
-  if (name == names().__class__) return Ref::borrow(reinterpret_cast<PyObject*>(type));
   PyObject* found = heap_.type_attribute(type, name);
+  if (name == names().__class__ && found == compat::type_lookup(&PyBaseObject_Type, name)) return Ref::borrow(reinterpret_cast<PyObject*>(type));
   if (found != nullptr && is_data_descriptor(found)) return unless_missing([&] { return data_descriptor(found, owner, type, name); });
   if (PyObject* dict = heap_.attributes_of(owner))
     if (Ref value = heap_.dict_item(dict, name)) return value;
@@ -329,6 +329,8 @@ void Evaluator::store_attribute(PyObject* owner, PyObject* name, PyObject* value
     call_now(setter, {owner, name, value});
     return;
   }
+  if (heap_.traits(owner).python_class && type->tp_setattro != PyObject_GenericSetAttr && !PyType_Check(owner) && setter != compat::type_lookup(&PyBaseObject_Type, names().__setattr__))
+    throw GraphBreak(fmt::format("attribute '{}' of a {}, whose __setattr__ is C code, is assigned", text_of(name), type->tp_name));
   generic_store_attribute(owner, name, value);
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "python/builtins/handlers.h"
 #include "python/builtins/mutation.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
@@ -132,7 +133,8 @@ void Evaluator::op_extend(Frame& f, const Instruction& i) {
   if (heap_.traits(value.get()).container != Container::dict) throw GraphBreak(fmt::format("'**' of a {}", Py_TYPE(value.get())->tp_name));
   heap_.expose(value.get());
   Ref seen = heap_.substitute(value.get());
-  checked(i.op == Op::dict_merge ? PyDict_Merge(target, seen.get(), 2) : PyDict_Update(target, seen.get()));
+  if (i.op == Op::dict_merge && compat::share_a_key(target, seen.get())) throw GraphBreak("an argument given twice");
+  checked(PyDict_Update(target, seen.get()));
 }
 
 void Evaluator::op_unpack(Frame&, const Instruction& i) {
@@ -194,46 +196,82 @@ void Evaluator::op_match(Frame&, const Instruction& i) {
     default: break;
   }
   if (i.op == Op::match_keys) {
-    PyObject *keys = peek(1), *subject = peek(2);
-    if (heap_.traits(subject).container != Container::dict) throw GraphBreak("a mapping pattern over a class of its own");
-    std::vector<Ref> values;
-    for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(keys); ++at) {
-      Ref value = heap_.dict_item(subject, PyTuple_GET_ITEM(keys, at));
-      if (!value) {
-        push(Ref::borrow(Py_None));
-        return;
-      }
-      values.push_back(std::move(value));
-    }
-    push(heap_.born(tuple_of(std::move(values))));
-    return;
+    push(match_keys(peek(2), peek(1)));
+  } else {
+    Ref keyword_names = pop(), type = pop(), subject = pop();
+    push(match_class(subject.get(), type.get(), i.arg, keyword_names.get()));
   }
-  // match_class: subject, type, keyword names.
-  Ref keyword_names = pop(), type = pop(), subject = pop();
-  if (!PyType_Check(type.get())) throw GraphBreak("a class pattern over something that is no class");
-  if (!PyType_IsSubtype(visible_type(subject.get()), reinterpret_cast<PyTypeObject*>(type.get()))) {
-    push(Ref::borrow(Py_None));
-    return;
-  }
+}
+
+/// A tuple of the values of a mapping pattern, or None.
+Ref Evaluator::match_keys(PyObject* subject, PyObject* keys) {
+  const PyObject* get = heap_.type_attribute(Py_TYPE(subject), names().get);
+  if (heap_.traits(subject).container != Container::dict || get != compat::type_lookup(&PyDict_Type, names().get)) throw GraphBreak("a mapping pattern over a class of its own");
   std::vector<Ref> values;
-  if (i.arg > 0) {
-    std::optional<Ref> names_of_type = find_attribute(type.get(), names().__match_args__);
-    if (!names_of_type) {
-      if (i.arg > 1) throw GraphBreak("a class pattern with too many positional parts");
-      values.push_back(subject);
-    } else {
-      for (int at = 0; at < i.arg; ++at) values.push_back(load_attribute(subject.get(), PyTuple_GET_ITEM(names_of_type->get(), at)));
+  Ref seen = checked(PySet_New(nullptr));
+  for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(keys); ++at) {
+    PyObject* key = PyTuple_GET_ITEM(keys, at);
+    prepare_key(key, subject);
+    if (checked(PySet_Contains(seen.get(), key)) != 0) throw GraphBreak("a mapping pattern checks a key twice");
+    checked(PySet_Add(seen.get(), key));
+    Ref value = heap_.dict_item(subject, key);
+    if (!value) return Ref::borrow(Py_None);
+    values.push_back(std::move(value));
+  }
+  return heap_.born(tuple_of(std::move(values)));
+}
+
+namespace {
+
+/// The built-in classes, and their subclasses, whose one positional pattern is matched against the object itself.
+bool matches_itself(PyTypeObject* type) {
+  for (PyTypeObject* each : {&PyBool_Type, &PyByteArray_Type, &PyBytes_Type, &PyDict_Type, &PyFloat_Type, &PyFrozenSet_Type, &PyLong_Type, &PyList_Type,
+                             &PySet_Type, &PyUnicode_Type, &PyTuple_Type})
+    if (PyType_IsSubtype(type, each)) return true;
+  return false;
+}
+
+/// The names of the attributes that a class pattern looks at. What Python refuses breaks the graph: it raises for real.
+std::vector<PyObject*> names_in_pattern(PyObject* match_args, int positional, PyObject* keyword_names) {
+  std::vector<PyObject*> all;
+  if (positional > 0 && (match_args == nullptr || !PyTuple_CheckExact(match_args) || PyTuple_GET_SIZE(match_args) < positional))
+    throw GraphBreak("a class pattern with too many positional parts");
+  for (int at = 0; at < positional; ++at) all.push_back(PyTuple_GET_ITEM(match_args, at));
+  for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(keyword_names); ++at) all.push_back(PyTuple_GET_ITEM(keyword_names, at));
+  for (std::size_t at = 0; at < all.size(); ++at) {
+    if (!PyUnicode_CheckExact(all[at])) throw GraphBreak("a class pattern with an attribute name that is no string");
+    for (std::size_t before = 0; before < at; ++before)
+      if (PyUnicode_Compare(all[at], all[before]) == 0) throw GraphBreak("a class pattern looks at an attribute twice");
+  }
+  return all;
+}
+
+}  // namespace
+
+/// A tuple of the values of a class pattern, or None.
+Ref Evaluator::match_class(PyObject* subject, PyObject* type, int positional, PyObject* keyword_names) {
+  if (!PyType_Check(type)) throw GraphBreak("a class pattern over something that is no class");
+  Arguments asked;
+  asked.values = {Ref::borrow(subject), Ref::borrow(type)};
+  if (!builtin_isinstance(*this, asked)->is(Py_True)) return Ref::borrow(Py_None);
+  std::vector<Ref> values;
+  Ref match_args;
+  if (positional > 0) {
+    if (std::optional<Ref> found = find_attribute(type, names().__match_args__)) match_args = std::move(*found);
+    if (!match_args && positional == 1 && matches_itself(reinterpret_cast<PyTypeObject*>(type))) {
+      values.push_back(Ref::borrow(subject));
+      positional = 0;
     }
   }
-  for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(keyword_names.get()); ++at) {
-    std::optional<Ref> value = find_attribute(subject.get(), PyTuple_GET_ITEM(keyword_names.get(), at));
-    if (!value) {
-      push(Ref::borrow(Py_None));
-      return;
-    }
+  for (PyObject* name : names_in_pattern(match_args.get(), positional, keyword_names)) {
+    PyObject* interned = Py_NewRef(name);
+    PyUnicode_InternInPlace(&interned);
+    const Ref held = Ref::steal(interned);
+    std::optional<Ref> value = find_attribute(subject, interned);
+    if (!value) return Ref::borrow(Py_None);
     values.push_back(std::move(*value));
   }
-  push(heap_.born(tuple_of(std::move(values))));
+  return heap_.born(tuple_of(std::move(values)));
 }
 
 }  // namespace tenon::python

@@ -149,11 +149,11 @@ Ref Evaluator::call_cached(PyObject* callable, Arguments arguments) {
   if (!cached_) cached_ = checked(PyDict_New());
   if (PyObject* found = PyDict_GetItemWithError(cached_.get(), key.get())) return Ref::borrow(found);
   if (PyErr_Occurred()) throw_python_error();
-  const bool wrote = !heap_.journal().empty();
+  const std::size_t written = heap_.journal().size();
   Ref result = call_now(function.get(), std::move(arguments));
   const TypeTraits& traits = heap_.traits(result.get());
   const bool lasts = traits.atom || traits.identity || traits.container == Container::tuple || heap_.source_of(result.get()) || heap_.is_born(callable);
-  if (!lasts || (!wrote && !heap_.journal().empty())) throw GraphBreak("a cached function gives an object that is kept for later calls");
+  if (!lasts || heap_.journal().size() != written) throw GraphBreak("a cached function gives an object that is kept for later calls");
   checked(PyDict_SetItem(cached_.get(), key.get(), result.get()));
   return result;
 }
@@ -188,7 +188,10 @@ void Evaluator::op_call_function_ex(Frame& f, const Instruction& i) {
     if (heap_.traits(named.get()).container != Container::dict) throw GraphBreak(fmt::format("'**' of a {}", Py_TYPE(named.get())->tp_name));
     heap_.expose(named.get());
     Ref keys = checked(PySequence_Tuple(named.get()));
-    for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(keys.get()); ++at) arguments.values.push_back(heap_.dict_item(named.get(), PyTuple_GET_ITEM(keys.get(), at)));
+    for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(keys.get()); ++at) {
+      if (!PyUnicode_Check(PyTuple_GET_ITEM(keys.get(), at))) throw GraphBreak("'**' of a dict with keys that are no strings");
+      arguments.values.push_back(heap_.dict_item(named.get(), PyTuple_GET_ITEM(keys.get(), at)));
+    }
     if (PyTuple_GET_SIZE(keys.get()) > 0) arguments.names = std::move(keys);
   }
   (void)f;

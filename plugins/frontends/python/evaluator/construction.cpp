@@ -46,6 +46,12 @@ Ref new_of(Evaluator& evaluator, PyTypeObject* type) {
 
 }  // namespace
 
+void require_nothing_given(const Ref& by_init) {
+  if (by_init.is(Py_None)) return;
+  PyErr_Format(PyExc_TypeError, "__init__() should return None, not '%.200s'", by_init.type()->tp_name);
+  throw PythonError();
+}
+
 std::optional<Ref> Evaluator::construct(PyTypeObject* type, Arguments arguments, Completion completion) {
   if ((type == &PyLong_Type || type == &PyFloat_Type) && arguments.values.size() == 1) {
     if (heap_.is_number(arguments[0]) && recorder_.apparent_type(arguments[0]) == type) return arguments.values[0];
@@ -71,6 +77,7 @@ std::optional<Ref> Evaluator::construct(PyTypeObject* type, Arguments arguments,
   PyObject* meta_call = compat::type_lookup(Py_TYPE(type), names().__call__);
   if (PyType_IsSubtype(Py_TYPE(type), library_types().enum_meta)) {
     if (arguments.values.size() != 1 || !heap_.traits(arguments[0]).atom) throw GraphBreak("an enumeration is made");
+    arguments.values[0] = heap_.plain_key(arguments[0]);  // the class may keep it, in a member that it makes
     return heap_.adopt(call_real(as_object(type), arguments));
   }
   if (is_python_function(meta_call)) {
@@ -85,7 +92,6 @@ std::optional<Ref> Evaluator::construct(PyTypeObject* type, Arguments arguments,
 std::optional<Ref> Evaluator::construct_plain(PyTypeObject* type, Arguments arguments, Completion completion) {
   const TypeTraits& instances = heap_.traits(type);
   Ref maker = new_of(*this, type);
-  PyObject* init = heap_.type_attribute(type, names().__init__);
   const bool is_exception = PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException));
   Ref object;
   if (is_python_function(maker.get())) {
@@ -95,16 +101,22 @@ std::optional<Ref> Evaluator::construct_plain(PyTypeObject* type, Arguments argu
     object = call_now(maker.get(), std::move(given));
     if (!PyType_IsSubtype(Py_TYPE(object.get()), type)) return object;
   } else if (type->tp_new == PyBaseObject_Type.tp_new) {
-    Ref nothing = checked(PyTuple_New(0));
-    object = heap_.born(checked(type->tp_new(type, nothing.get(), nullptr)));
+    // Neither method takes arguments: then neither does the class.
+    const bool takes_none = type->tp_init == PyBaseObject_Type.tp_init;
+    Ref given = takes_none ? tuple_of(arguments, 0) : checked(PyTuple_New(0));
+    if (takes_none && arguments.named() != 0) throw GraphBreak(fmt::format("{}() with arguments that it does not take", type->tp_name));
+    object = heap_.born(checked(type->tp_new(type, given.get(), nullptr)));
   } else if (is_exception || instances.container != Container::none) {
+    const bool immutable = instances.container == Container::tuple || instances.container == Container::frozen_set;
+    if (immutable && arguments.named() != 0) throw GraphBreak(fmt::format("a {} is made with named arguments", type->tp_name));
     for (const Ref& value : arguments.values) heap_.expose(value.get());
-    const bool takes_arguments = is_exception || instances.container == Container::tuple || instances.container == Container::frozen_set;
+    const bool takes_arguments = is_exception || immutable;
     Ref given = takes_arguments ? tuple_of(arguments, 0) : checked(PyTuple_New(0));
     object = heap_.born(checked(type->tp_new(type, given.get(), nullptr)));
   } else {
     throw GraphBreak(fmt::format("a {} is made", type->tp_name));
   }
+  PyObject* init = heap_.type_attribute(Py_TYPE(object.get()), names().__init__);  // of what was made, which may be of a subclass
   if (init == nullptr || init == compat::type_lookup(&PyBaseObject_Type, names().__init__)) return object;
   arguments.values.insert(arguments.values.begin(), object);
   if (!is_python_function(init)) {
@@ -113,12 +125,15 @@ std::optional<Ref> Evaluator::construct_plain(PyTypeObject* type, Arguments argu
     return object;
   }
   if (completion != Completion::push) {
-    call_now(init, std::move(arguments));
+    require_nothing_given(call_now(init, std::move(arguments)));
     return object;
   }
   if (!heap_.is_born(init)) heap_.make_known(init, heap_.sources().constant(init));
   std::optional<Ref> done = call_function(init, std::move(arguments), Completion::push_object);
-  if (done) return object;
+  if (done) {
+    require_nothing_given(*done);
+    return object;
+  }
   frame().completion_object = std::move(object);
   return std::nullopt;
 }

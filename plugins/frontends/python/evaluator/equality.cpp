@@ -1,4 +1,6 @@
 // Hashing and comparing objects whose `__hash__` and `__eq__` are written in Python, for C code that looks them up.
+#include <fmt/format.h>
+
 #include "python/evaluator/evaluator.h"
 #include "python/heap/dict_access.h"
 #include "python/heap/names.h"
@@ -33,6 +35,10 @@ bool Evaluator::has_python_equality(PyObject* value, int depth) {
   return false;
 }
 
+bool Evaluator::has_python_hash(PyObject* value) {
+  return heap_.traits(value).python_class && is_python_function(heap_.type_attribute(Py_TYPE(value), names().__hash__));
+}
+
 /// Runs the object's `__hash__` here, where its reads are guarded; C code then runs it again and comes to the same.
 void Evaluator::prepare_hash(PyObject* key, int depth) {
   const TypeTraits& traits = heap_.traits(key);
@@ -40,7 +46,11 @@ void Evaluator::prepare_hash(PyObject* key, int depth) {
   require_this_object(heap_, key);
   if (traits.role != Recorder::Role::other) return;
   if (depth >= kDeepest) throw GraphBreak("a key nested too deeply");
-  if (traits.python_class && is_python_function(heap_.type_attribute(Py_TYPE(key), names().__hash__))) call_now(heap_.type_attribute(Py_TYPE(key), names().__hash__), {key});
+  if (has_python_hash(key)) {
+    const Heap::NoWrites twice(heap_, "a __hash__");
+    call_now(heap_.type_attribute(Py_TYPE(key), names().__hash__), {key});
+  }
+  if (traits.container == Container::frozen_set) heap_.expose(key);
   if (traits.container == Container::tuple) {
     heap_.expose(key);
     for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(key); ++at) prepare_hash(PyTuple_GET_ITEM(key, at), depth + 1);
@@ -54,13 +64,18 @@ void Evaluator::prepare_key(PyObject* key, PyObject* container) {
   const bool plain = traits.atom || traits.identity || traits.role != Recorder::Role::other;
   Ref keys = plain ? Ref() : checked(PyDict_Check(container) ? PyDict_Keys(container) : PySequence_List(container));
   if (plain || PyList_GET_SIZE(keys.get()) == 0) return;
+  // The guard on the lookup would hash and compare an object of this capture, as a later call left it.
+  if (heap_.source_of(container) && heap_.is_born(key) && (has_python_hash(key) || (!PyTuple_CheckExact(key) && holds_number(key))))
+    throw GraphBreak(fmt::format("a {} is looked up in a {} that is older than the call", Py_TYPE(key)->tp_name, Py_TYPE(container)->tp_name));
   const Py_hash_t hash = PyObject_Hash(key);
   if (hash == -1) throw_python_error();
   for (Py_ssize_t at = 0; at < PyList_GET_SIZE(keys.get()); ++at) {
     PyObject* other = PyList_GET_ITEM(keys.get(), at);
     if (other == key) continue;
     const bool compared = has_python_equality(other) || has_python_equality(key);
-    if (compared && PyObject_Hash(other) == hash) truth(compare(Py_EQ, other, key).get());
+    if (!compared || PyObject_Hash(other) != hash) continue;
+    const Heap::NoWrites twice(heap_, "an __eq__");
+    truth(compare(Py_EQ, other, key).get());
   }
 }
 

@@ -76,6 +76,7 @@ class Evaluator {
   // ---- equality.cpp
   /// Whether comparing the object, or what it holds, runs an `__eq__` written in Python.
   bool has_python_equality(PyObject* value, int depth = 0);
+  bool has_python_hash(PyObject* value);
   void prepare_hash(PyObject* key, int depth = 0);
   /// Must come before C code looks a key up (in a dict or set): runs what is written in Python of hashing and comparing it, under guard.
   void prepare_key(PyObject* key, PyObject* container = nullptr);
@@ -196,6 +197,8 @@ class Evaluator {
   void op_unpack(Frame& f, const Instruction& i);
   void op_format(Frame& f, const Instruction& i);
   void op_match(Frame& f, const Instruction& i);
+  Ref match_keys(PyObject* subject, PyObject* keys);
+  Ref match_class(PyObject* subject, PyObject* type, int positional, PyObject* keyword_names);
   void op_slice(Frame& f, const Instruction& i);
   void op_unary(Frame& f, const Instruction& i);
   void op_is(Frame& f, const Instruction& i);
@@ -231,6 +234,7 @@ class Evaluator {
   std::optional<Ref> call_method(PyObject* callable, PyObject* self, Arguments arguments);
   std::optional<Ref> call_stand_in_with_numbers(PyObject* self, PyObject* name, const Arguments& arguments);
   std::optional<Ref> operator_with_number(PyObject* left, PyObject* right, PyObject* name, PyObject* reflected);
+  std::optional<Ref> compare_in_c(int operation, PyObject* left, PyObject* right);
   std::optional<Ref> python_operator(PyObject* left, PyObject* right, PyObject* name, PyObject* reflected, bool* tried);
 
   Recorder& recorder_;
@@ -252,6 +256,9 @@ class Evaluator {
 
   bool recorder_takes(PyObject* callable);
 };
+
+/// Raises TypeError, as Python does, where an `__init__` gave something.
+void require_nothing_given(const Ref& by_init);
 
 /// Ends the run before the instruction that `CaptureOptions::stop_before` names. Never crosses a C frame: only the outermost run throws it.
 struct StopHere {};

@@ -21,7 +21,12 @@ Ref Evaluator::iterator_of(PyObject* iterable) {
     return heap_.born(checked(PyObject_GetIter(members.get())));
   }
   PyObject* method = traits.atom ? nullptr : heap_.type_attribute(Py_TYPE(iterable), names().__iter__);
-  if (is_python_function(method)) return call_now(method, {iterable});
+  if (is_python_function(method)) {
+    Ref iterator = call_now(method, {iterable});
+    if (PyIter_Check(iterator.get())) return iterator;
+    PyErr_Format(PyExc_TypeError, "iter() returned non-iterator of type '%.100s'", visible_type(iterator.get())->tp_name);
+    throw PythonError();
+  }
   if (method == nullptr && traits.python_class && is_python_function(heap_.type_attribute(Py_TYPE(iterable), names().__getitem__))) return iterator_by_index(*this, iterable);
   if (traits.iterator) {
     return Ref::borrow(iterable);

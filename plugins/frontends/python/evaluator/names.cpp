@@ -136,6 +136,17 @@ Ref Evaluator::load_name(Frame& f, PyObject* name) {
   return load_global(f, name);
 }
 
+namespace {
+
+/// `from package import name` imports submodules that are not there yet.
+void require_submodules(PyObject* module, PyObject* from_list) {
+  if (!PyTuple_Check(from_list) || !PyObject_HasAttrString(module, "__path__")) return;
+  for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(from_list); ++at)
+    if (!PyObject_HasAttr(module, PyTuple_GET_ITEM(from_list, at))) throw GraphBreak(fmt::format("'{}' is imported for the first time", PyUnicode_AsUTF8(PyTuple_GET_ITEM(from_list, at))));
+}
+
+}  // namespace
+
 void Evaluator::op_import_name(Frame& f, const Instruction& i) {
   Ref from_list = pop(), level = pop();
   PyObject* name = f.code->name(i.arg);
@@ -151,6 +162,7 @@ void Evaluator::op_import_name(Frame& f, const Instruction& i) {
   }
   Ref module = heap_.dict_item(modules, name);
   if (!module) throw GraphBreak(fmt::format("'{}' is imported for the first time", PyUnicode_AsUTF8(name)));
+  require_submodules(module.get(), from_list.get());
   push(std::move(module));
 }
 

@@ -47,6 +47,11 @@ constexpr std::array<const char*, 6> kComparisonSigns = {"<", "<=", "==", "!=", 
 struct ComparisonNames {
   PyObject *name, *reflected;
 };
+bool name_is_comparison(PyObject* name) {
+  const Names& n = names();
+  return name == n.__eq__ || name == n.__ne__ || name == n.__lt__ || name == n.__le__ || name == n.__gt__ || name == n.__ge__;
+}
+
 ComparisonNames comparison_names(int operation) {
   const Names& n = names();
   const std::array<ComparisonNames, 6> all = {{{n.__lt__, n.__gt__}, {n.__le__, n.__ge__}, {n.__eq__, n.__eq__}, {n.__ne__, n.__ne__}, {n.__gt__, n.__lt__}, {n.__ge__, n.__le__}}};
@@ -97,7 +102,13 @@ std::optional<Ref> Evaluator::python_operator(PyObject* left, PyObject* right, P
     PyObject *self, *name, *other;
   };
   std::array<Candidate, 2> candidates = {{{left, name, right}, {right, reflected, left}}};
-  if (Py_TYPE(right) != Py_TYPE(left) && PyType_IsSubtype(Py_TYPE(right), Py_TYPE(left))) std::swap(candidates[0], candidates[1]);
+  const bool same_type = Py_TYPE(right) == Py_TYPE(left);
+  const bool compares = name_is_comparison(name);
+  if (same_type && !compares) candidates[1].name = nullptr;
+  // A subclass comes first, with an operator of arithmetic only where it has a reflected method of its own.
+  const bool subclass = !same_type && PyType_IsSubtype(Py_TYPE(right), Py_TYPE(left));
+  if (subclass && (compares || (reflected && compat::type_lookup(Py_TYPE(right), reflected) != compat::type_lookup(Py_TYPE(left), reflected))))
+    std::swap(candidates[0], candidates[1]);
   for (const Candidate& candidate : candidates) {
     if (candidate.name == nullptr) continue;
     const TypeTraits& traits = heap_.traits(candidate.self);
@@ -131,6 +142,9 @@ Ref Evaluator::binary(int operation, PyObject* left, PyObject* right) {
   if (std::optional<Ref> result = python_operator(left, right, names.plain, names.reflected, &tried)) return std::move(*result);
   const bool stand_in = is_stand_in(left) || is_stand_in(right);
   if (tried && !stand_in) {
+    const auto has_operators_in_c = [](PyObject* operand) { return !PyType_HasFeature(Py_TYPE(operand), Py_TPFLAGS_HEAPTYPE) || Py_TYPE(operand)->tp_base != &PyBaseObject_Type; };
+    const bool may_do = !a.atom && !b.atom && (has_operators_in_c(left) || has_operators_in_c(right));
+    if (may_do) throw GraphBreak("an operator that its method in Python leaves to C code");
     PyErr_Format(PyExc_TypeError, "unsupported operand type(s) for %s%s: '%.100s' and '%.100s'", kSigns[operation % kPlainOperators],
                  operation >= kPlainOperators ? "=" : "", Py_TYPE(left)->tp_name, Py_TYPE(right)->tp_name);
     throw PythonError();
@@ -178,6 +192,7 @@ Ref Evaluator::compare(int operation, PyObject* left, PyObject* right) {
     if (std::optional<Ref> result = python_operator(left, right, equality.name, equality.reflected, &tried)) return Ref::borrow(truth(result->get()) ? Py_False : Py_True);
   }
   if (tried && !stand_in) {
+    if (std::optional<Ref> result = compare_in_c(operation, left, right)) return std::move(*result);
     if (left != right) heap_.found_different(left, right);
     if (operation == Py_EQ || operation == Py_NE) return Ref::borrow((left == right) == (operation == Py_EQ) ? Py_True : Py_False);
     PyErr_Format(PyExc_TypeError, "'%s' not supported between instances of '%.100s' and '%.100s'", kComparisonSigns[operation], Py_TYPE(left)->tp_name, Py_TYPE(right)->tp_name);
@@ -199,6 +214,23 @@ Ref Evaluator::compare(int operation, PyObject* left, PyObject* right) {
   Ref x = heap_.substitute(left), y = heap_.substitute(right);
   mark_position();
   return heap_.adopt(checked(PyObject_RichCompare(x.get(), y.get(), operation)));
+}
+
+/// What is left to ask where a method in Python did not know: the other operand's comparison in C.
+std::optional<Ref> Evaluator::compare_in_c(int operation, PyObject* left, PyObject* right) {
+  static constexpr int kSwapped[] = {Py_GT, Py_GE, Py_EQ, Py_NE, Py_LT, Py_LE};
+  const ComparisonNames names = comparison_names(operation);
+  for (const bool swapped : {false, true}) {
+    PyObject *self = swapped ? right : left, *other = swapped ? left : right;
+    const richcmpfunc function = Py_TYPE(self)->tp_richcompare;
+    if (function == nullptr || function == PyBaseObject_Type.tp_richcompare) continue;
+    if (is_python_function(heap_.type_attribute(Py_TYPE(self), swapped ? names.reflected : names.name))) continue;
+    for (PyObject* operand : {self, other}) heap_.expose(operand);
+    require_plain(self);
+    Ref result = checked(function(self, other, swapped ? kSwapped[operation] : operation));
+    if (!result.is(Py_NotImplemented)) return heap_.adopt(std::move(result));
+  }
+  return std::nullopt;
 }
 
 void Evaluator::op_is(Frame&, const Instruction& i) {
@@ -234,8 +266,11 @@ Py_ssize_t Evaluator::length(PyObject* value) {
   }
   PyObject* method = heap_.type_attribute(Py_TYPE(value), names().__len__);
   if (is_python_function(method)) {
-    Ref result = call_now(method, {value});
-    return checked(PyLong_AsSsize_t(result.get()));
+    Ref given = heap_.plain_key(call_now(method, {value}).get());
+    Ref number = checked(PyNumber_Index(given.get()));
+    const Py_ssize_t size = PyNumber_AsSsize_t(number.get(), PyExc_OverflowError);
+    if (size < 0 && !PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "__len__() should return >= 0");
+    return checked(size);
   }
   if (traits.container != Container::none) return heap_.length(value);
   if (heap_.source_of(value)) throw GraphBreak(fmt::format("len() of a {}", Py_TYPE(value)->tp_name));

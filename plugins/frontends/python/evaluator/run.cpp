@@ -123,7 +123,10 @@ void Evaluator::finish(Ref result) {
   switch (done->completion) {
     case Completion::push: push(std::move(result)); break;
     case Completion::discard: break;
-    case Completion::push_object: push(std::move(done->completion_object)); break;
+    case Completion::push_object:
+      require_nothing_given(result);
+      push(std::move(done->completion_object));
+      break;
     case Completion::stop: stopped_.push_back(std::move(result)); break;
   }
 }

@@ -65,12 +65,22 @@ Change& Changes::before_write(PyObject* container, bool* fresh) {
     change.written = checked(PySet_New(nullptr));
   } else if (PyAnySet_Check(container)) {
     change.original = checked(PySequence_Tuple(container));
+    if (!keeps_order_of_set(change.original.get())) throw GraphBreak("a set is changed whose order could not be restored");
     change.all_written = true;
   } else {
     change.original = checked(PySequence_Tuple(container));
     change.all_written = !PyList_Check(container);
   }
   return change;
+}
+
+bool keeps_order_of_set(PyObject* items) {
+  Ref set = checked(PySet_New(nullptr));
+  for (Py_ssize_t at = 0; at < PySequence_Fast_GET_SIZE(items); ++at) checked(PySet_Add(set.get(), PySequence_Fast_GET_ITEM(items, at)));
+  Ref order = checked(PySequence_List(set.get()));
+  for (Py_ssize_t at = 0; at < PyList_GET_SIZE(order.get()); ++at)
+    if (PyList_GET_ITEM(order.get(), at) != PySequence_Fast_GET_ITEM(items, at)) return false;
+  return true;
 }
 
 void restore(PyObject* container, const Ref& original) {

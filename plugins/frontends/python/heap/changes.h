@@ -38,4 +38,7 @@ class Changes {
 /// Gives a container the contents again that a Change kept. Clears any exception that this meets.
 void restore(PyObject* container, const Ref& original);
 
+/// Whether a set filled with these items in their order gives them in that order: not after collisions and removals.
+bool keeps_order_of_set(PyObject* items);
+
 }  // namespace tenon::python

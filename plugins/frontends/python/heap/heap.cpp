@@ -18,6 +18,13 @@ constexpr int kDeepest = 8;  // levels of nesting that `expose` and `substitute`
 
 bool is_key_by_value(const TypeTraits& traits) { return traits.atom || traits.identity; }
 
+/// Whether objects of a class of the program are a number or a text besides, which C code reads without asking.
+bool holds_plain_value(PyTypeObject* type) {
+  for (PyTypeObject* base : {&PyLong_Type, &PyFloat_Type, &PyUnicode_Type, &PyBytes_Type, &PyComplex_Type})
+    if (PyType_IsSubtype(type, base)) return true;
+  return false;
+}
+
 /// Whether a bound C function belongs to a definition (module, type, a binding library's record) rather than to a value of the program.
 bool is_definition(PyObject* self) {
   return self == nullptr || PyModule_Check(self) || PyType_Check(self) || PyCapsule_CheckExact(self) ||
@@ -57,7 +64,8 @@ Ref Heap::enter(SourceId source, PyObject* object) {
     guards_.add(GuardKind::identity, source, object);
     make_known(object, sources().constant(object));
   } else {
-    if (sources()[source].kind != SourceKind::constant) guards_.add(GuardKind::type_is, source, reinterpret_cast<PyObject*>(Py_TYPE(object)));
+    if (holds_plain_value(Py_TYPE(object))) guards_.add(GuardKind::identity, source, object);
+    else if (sources()[source].kind != SourceKind::constant) guards_.add(GuardKind::type_is, source, reinterpret_cast<PyObject*>(Py_TYPE(object)));
     make_known(object, source);
     // What has been written must not show through this one on a later call.
     const bool holds_items = PyList_Check(object) || PyDict_Check(object) || PyAnySet_Check(object);
@@ -132,6 +140,19 @@ Ref key_held_by(Heap& heap, PyObject* dict, PyObject* key) {
   Ref plain = heap.plain_key(key);
   PyObject* real = heap.is_stand_in(plain.get()) ? heap.real_of(plain.get()) : nullptr;
   return real != nullptr && checked(PyDict_Contains(dict, real)) != 0 ? Ref::borrow(real) : std::move(plain);
+}
+
+Ref Heap::plain_key(PyObject* key) {
+  if (is_number(key)) return recorder_.plain_number(key);
+  if (!PyTuple_CheckExact(key) || source_of(key)) return Ref::borrow(key);
+  Ref items = checked(PyTuple_New(PyTuple_GET_SIZE(key)));
+  bool changed = false;
+  for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(key); ++at) {
+    Ref item = plain_key(PyTuple_GET_ITEM(key, at));
+    changed |= !item.is(PyTuple_GET_ITEM(key, at));
+    PyTuple_SET_ITEM(items.get(), at, item.release());
+  }
+  return changed ? born(items) : Ref::borrow(key);
 }
 
 Ref Heap::dict_item(PyObject* dict, PyObject* given) {

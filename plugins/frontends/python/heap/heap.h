@@ -64,8 +64,9 @@ class Heap {
   bool dict_contains(PyObject* dict, PyObject* key);
   /// list[index] or tuple[index] or deque[index], with 0 <= index < length.
   Ref sequence_item(PyObject* sequence, Py_ssize_t index);
-  /// A key as containers look it up: the int itself for a symbolic one.
-  Ref plain_key(PyObject* key) { return types_.of(key).role == Recorder::Role::number ? recorder_.plain_number(key) : Ref::borrow(key); }
+  /// A key as containers look it up: the int itself for a symbolic one,
+  /// also in the items of a tuple.
+  Ref plain_key(PyObject* key);
   /// The length of a container. Guarded.
   Py_ssize_t length(PyObject* container);
   /// The `__dict__` of an instance, module or function, made known; null when it has none.
@@ -114,9 +115,17 @@ class Heap {
   bool wrote_along_bases(PyTypeObject* type, PyObject* name) const;
   bool wrote_cell(PyObject* cell) const { return attributes_.count({cell, nullptr}) != 0; }
   Journal& journal() { return journal_; }
-  /// Until the end of the branch writes to all that is older than it break the graph.
-  void begin_branch() { branches_.emplace_back(); }
-  void end_branch() { branches_.pop_back(); }
+  /// While it lives, writes to all that is older than it break the graph; `name` (a literal) says in what.
+  class NoWrites {
+   public:
+    NoWrites(Heap& heap, const char* name) : heap_(heap) { heap.branches_.push_back({name, {}}); }
+    ~NoWrites() { heap_.branches_.pop_back(); }
+    NoWrites(const NoWrites&) = delete;
+    NoWrites& operator=(const NoWrites&) = delete;
+
+   private:
+    Heap& heap_;
+  };
 
   /// Keeps an object until the capture ends: its address must stay its own.
   void keep_alive(const Ref& object) { kept_.push_back(object); }
@@ -143,7 +152,7 @@ class Heap {
   void guard_items_of_set(SourceId source, PyObject* items);
   void note_birth(PyObject* object) {
     born_[object] = now;
-    for (auto& branch : branches_) branch.insert(object);
+    for (Branch& branch : branches_) branch.born.insert(object);
   }
   void require_in_branch(PyObject* object, const char* what) const;
   void store_slot(PyObject* owner, PyObject* slot, PyObject* value);
@@ -169,7 +178,11 @@ class Heap {
   std::unordered_map<PyObject*, Progress> progress_;  // of older iterators
   Changes changes_;
   Journal journal_;
-  std::vector<std::unordered_set<PyObject*>> branches_;  // what has been born in each of the branches that are being recorded
+  struct Branch {
+    const char* name;
+    std::unordered_set<PyObject*> born;
+  };
+  std::vector<Branch> branches_;  // of the program, that may not write to what is older than they are
   struct PairHash {
     std::size_t operator()(const std::pair<PyObject*, PyObject*>& pair) const {
       return std::hash<PyObject*>()(pair.first) * 31 + std::hash<PyObject*>()(pair.second);

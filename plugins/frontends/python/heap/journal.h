@@ -46,6 +46,7 @@ class Replay {
 class Journal {
  public:
   bool empty() const { return writes_.empty(); }
+  std::size_t size() const { return writes_.size(); }
   void add(WriteKind kind, std::vector<Ref> operands, Ref detail = {}) { writes_.push_back({kind, std::move(detail), std::move(operands)}); }
   /// One more step of an iterator.
   void add_advance(PyObject* iterator);

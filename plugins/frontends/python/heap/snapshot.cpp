@@ -114,6 +114,7 @@ std::uint32_t Snapshot::container(PyObject* object, const TypeTraits& traits) {
     case Container::frozen_set: {
       if (!traits.exact) cannot_build(object);
       Ref items = checked(PySequence_List(object));
+      if (!keeps_order_of_set(items.get())) throw Unbuildable(object, "a set whose order depends on how it was filled");
       return sequence(Kind::frozen_set, {}, items.get());
     }
     default: break;
@@ -202,14 +203,15 @@ void Snapshot::fill_attributes(std::uint32_t at, PyObject* object, std::initiali
     while (PyDict_Next(dict, &position, &key, &value)) attribute(Ref::borrow(key), value);
   }
   PyObject* order = Py_TYPE(object)->tp_mro;
+  const bool is_exception = PyExceptionInstance_Check(object);  // whose members read as None where they hold nothing
   for (Py_ssize_t base = 0; base < PyTuple_GET_SIZE(order); ++base) {
     Py_ssize_t position = 0;
     PyObject *key, *member;
     while (PyDict_Next(compat::type_dict(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(order, base))), &position, &key, &member)) {
       if (Py_TYPE(member) != &PyMemberDescr_Type || !compat::is_writable_member(member)) continue;
       Ref value = Ref::steal(Py_TYPE(member)->tp_descr_get(member, object, as_object(Py_TYPE(object))));
-      if (value) attribute(Ref::borrow(key), value.get());
-      else PyErr_Clear();
+      if (!value) PyErr_Clear();
+      else if (!value.is(Py_None) || !is_exception) attribute(Ref::borrow(key), value.get());
     }
   }
   if (all_names.empty()) return;
@@ -268,6 +270,7 @@ void Snapshot::fill(std::uint32_t at, PyObject* object) {
       if (kind == Kind::deque) result_.nodes[at].detail = checked(PyObject_GetAttr(object, names().maxlen));
       Ref iterator = checked((kind == Kind::set ? &PySet_Type : library_types().deque)->tp_iter(object));
       Ref items = checked(PySequence_List(iterator.get()));
+      if (kind == Kind::set && !keeps_order_of_set(items.get())) throw Unbuildable(object, "a set whose order depends on how it was filled");
       fill_items(at, items.get());
       break;
     }

@@ -1,8 +1,11 @@
 #include "python/heap/type_traits.h"
 
+#include <fmt/format.h>
+
 #include <string_view>
 
 #include "python/compat/object_layout.h"
+#include "python/heap/names.h"
 
 namespace tenon::python {
 namespace {
@@ -74,6 +77,14 @@ const LibraryTypes& library_types() {
       imported("operator", "attrgetter"), imported("operator", "itemgetter"), imported("operator", "methodcaller"),
   };
   return types;
+}
+
+void require_no_method_object(PyObject* found) {
+  if (PyType_Check(found)) return;
+  for (PyObject* name : {names().__call__, names().__get__}) {
+    PyObject* method = compat::type_lookup(Py_TYPE(found), name);
+    if (method != nullptr && PyFunction_Check(method)) throw GraphBreak(fmt::format("a special method that is a {}", Py_TYPE(found)->tp_name));
+  }
 }
 
 const TypeTraits& TypeTable::of(PyTypeObject* type) {

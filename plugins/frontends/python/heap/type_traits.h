@@ -37,7 +37,14 @@ struct LibraryTypes {
 };
 const LibraryTypes& library_types();
 
+/// Breaks the graph where a special method is an object of a class written in Python: what calling or binding it runs would not be seen.
+void require_no_method_object(PyObject* found);
+
 /// Whether an attribute found on a type is a Python function (so that C code calling it would run the user's bytecode).
-inline bool is_python_function(PyObject* found) { return found != nullptr && PyFunction_Check(found); }
+inline bool is_python_function(PyObject* found) {
+  if (found == nullptr || PyFunction_Check(found)) return found != nullptr;
+  if (PyType_HasFeature(Py_TYPE(found), Py_TPFLAGS_HEAPTYPE)) require_no_method_object(found);
+  return false;
+}
 
 }  // namespace tenon::python

@@ -26,8 +26,8 @@ void undo_step(PyObject* object, Step step) {
 }  // namespace
 
 void Heap::require_in_branch(PyObject* object, const char* what) const {
-  if (branches_.empty() || branches_.back().count(object)) return;
-  throw GraphBreak(fmt::format("a branch of tenon.cond does {} of a {} that is older than it", what, Py_TYPE(object)->tp_name),
+  if (branches_.empty() || branches_.back().born.count(object)) return;
+  throw GraphBreak(fmt::format("{} does {} of a {} that is older than it", branches_.back().name, what, Py_TYPE(object)->tp_name),
                    "return the new value instead of storing it");
 }
 

@@ -1,4 +1,5 @@
 // Containers, unpacking and formatting, for real.
+#include "python/compat/object_layout.h"
 #include "python/resume/real_instruction.h"
 
 namespace tenon::python {
@@ -100,13 +101,10 @@ Effect RealInstruction::extending() {
       return Effect::raised;
     case Op::dict_merge: {
       // A name that is given twice must be named in the error as CPython names it: the interpreter itself does it better.
+      if (PyDict_CheckExact(peek(1)) && compat::share_a_key(peek(arg + 1), peek(1))) return Effect::unknown;
       Ref copy = Ref::steal(PyDict_Copy(peek(arg + 1)));
       if (!copy) return Effect::raised;
-      if (PyDict_Merge(copy.get(), peek(1), 2) == 0) return done(1, PyDict_Update(peek(arg + 1), copy.get()));
-      if (PyErr_ExceptionMatches(PyExc_KeyError)) {
-        PyErr_Clear();
-        return Effect::unknown;
-      }
+      if (PyDict_Merge(copy.get(), peek(1), 1) == 0) return done(1, PyDict_Update(peek(arg + 1), copy.get()));
       complain_of_merge(peek(arg + 3), peek(1));
       return Effect::raised;
     }

@@ -16,7 +16,7 @@ Ref TensorRecorder::number(PyObject* object, SourceId source, GuardSet& guards) 
   const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
   if (overflow) return {};
   const bool argument = guards.sources()[source].kind == SourceKind::argument;
-  const ir::Dim dim = symbols_.number({NumberSource::Kind::integer, source, 0, guards.sources().describe(source)}, value, argument);
+  const ir::Dim dim = symbols_.number({NumberSource::Kind::integer, source, 0, words_of(source, guards)}, value, argument);
   if (dim.is_constant()) return {};
   guards.add(GuardKind::type_is, source, reinterpret_cast<PyObject*>(&PyLong_Type));
   return make_integer(dim);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <unordered_set>
 
@@ -72,11 +73,21 @@ Recorder::Role TensorRecorder::role(PyTypeObject* type) {
   return reinterpret_cast<PyObject*>(type) == torch->stand_in.get() ? Role::stand_in : Role::tensor;
 }
 
+/// The words of a source, by which its numbers are known. Variables of two frames may have the same.
+std::string TensorRecorder::words_of(SourceId source, GuardSet& guards) {
+  const std::string words = guards.sources().describe(source);
+  std::vector<SourceId>& same = named_[words];
+  const auto found = std::ranges::find(same, source);
+  const auto at = found - same.begin();
+  if (found == same.end()) same.push_back(source);
+  return at == 0 ? words : fmt::format("{} ({})", words, at + 1);
+}
+
 Ref TensorRecorder::input(PyObject* real, SourceId source, GuardSet& guards) {
   auto read = read_spec(real);
   if (const auto* odd = std::get_if<std::string>(&read)) throw GraphBreak(*odd + " as an input");
   TensorSpec& spec = std::get<TensorSpec>(read);
-  const std::string name = guards.sources().describe(source);
+  const std::string name = words_of(source, guards);
   const TorchLibrary* torch = known_torch_library();
   const bool parameter = torch && reinterpret_cast<PyObject*>(spec.type) == torch->parameter.get();
   const ir::Type type = type_of_input(spec, name, source, symbols_, guards.sources().from_argument(source) && !parameter);
@@ -109,7 +120,7 @@ PyTypeObject* TensorRecorder::apparent_type(PyObject* stand_in) {
 
 /// A float that may vary: an input of the graph where it does.
 Ref TensorRecorder::float_input(PyObject* object, SourceId source, GuardSet& guards) {
-  const std::string name = guards.sources().describe(source);
+  const std::string name = words_of(source, guards);
   std::int64_t bits = 0;
   std::memcpy(&bits, &reinterpret_cast<PyFloatObject*>(object)->ob_fval, sizeof bits);
   if (!symbols_.varies(name, bits, guards.sources()[source].kind == SourceKind::argument)) return {};

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -165,6 +166,7 @@ class TensorRecorder final : public Recorder {
   void add_updates(CapturedGraph& captured);
   void name_copies(CapturedGraph& captured);
   void vary_view(TensorOutput& output, const StandIn& view, const StandIn& base);
+  std::string words_of(SourceId source, GuardSet& guards);
   Ref float_input(PyObject* object, SourceId source, GuardSet& guards);
   ir::ValueId weak_operand(const ScalarValue& scalar, ops::Flavour flavour, std::span<const Index> tensors);
   std::uint32_t scalar_output(const ScalarValue& scalar, PyObject* object, CapturedGraph& captured);
@@ -182,6 +184,7 @@ class TensorRecorder final : public Recorder {
   StandIns stand_ins_;
   PresentValues present_{stand_ins_, builder_};
   std::vector<Index> inputs_;
+  std::unordered_map<std::string, std::vector<SourceId>> named_;  // sources by their words
   std::unordered_map<std::uint32_t, Ref> floats_;  // by source: symbolic scalars that are inputs
   std::vector<Index> operands_;                    // tensors of the call that is being recorded
   std::vector<TensorSpec> input_specs_;
