@@ -102,6 +102,20 @@ PyObject* attribute(PyObject* self, PyObject* name) {
   return PyObject_GetAttr(callable, name);
 }
 
+PyObject* guard_seconds(PyObject* self, PyObject* args) {
+  PyObject* values = nullptr;
+  int repeats = 0;
+  if (!PyArg_ParseTuple(args, "O!i:guard_seconds", &PyTuple_Type, &values, &repeats)) return nullptr;
+  FunctionCache* cache = as_function(self)->cache;
+  const CallArguments call{PySequence_Fast_ITEMS(values), static_cast<std::size_t>(PyTuple_GET_SIZE(values)), nullptr};
+  return PyFloat_FromDouble(cache ? cache->seconds_to_find(call, repeats) : -1);
+}
+
+PyMethodDef kMethods[] = {
+    {"guard_seconds", guard_seconds, METH_VARARGS, "Seconds that the guards of a call take: guard_seconds(args, repeats). -1 where no compiled code holds."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
 PyGetSetDef kProperties[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr}, {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyTypeObject g_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
@@ -125,6 +139,7 @@ bool add_compiled_function_type(PyObject* module) {
   g_type.tp_repr = print;
   g_type.tp_getattro = attribute;
   g_type.tp_getset = kProperties;
+  g_type.tp_methods = kMethods;
   return PyModule_AddType(module, &g_type) == 0;
 }
 

@@ -118,6 +118,15 @@ CacheEntry* FunctionCache::entry_at(CapturePoint& point, const CallArguments& va
   return miss(point, values, chain);
 }
 
+double FunctionCache::seconds_to_find(const CallArguments& call, int repeats) {
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < repeats; ++i) {
+    const std::optional<TorchState> state = torch_state();
+    if (!state || !start_.find(*state, call)) return -1;
+  }
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / repeats;
+}
+
 CapturePoint* FunctionCache::point_after(CacheEntry& entry, const LiveChain& chain, const ChainSlots& slots) {
   for (CapturePoint* point : entry.successors)
     if (point->is_at(chain, slots)) return point;

@@ -35,6 +35,8 @@ class FunctionCache {
 
   /// Calls the function through its entries. Null with an exception set.
   PyObject* call(PyObject* const* values, std::size_t nargsf, PyObject* keyword_names);
+  /// Seconds that finding the entry of a call takes: guards and torch's state. For benchmarks; -1 where none holds.
+  double seconds_to_find(const CallArguments& call, int repeats);
   /// Visits every object that is held, for the garbage collector.
   int traverse(visitproc visit, void* arg) const;
   /// Forgets everything compiled. The places where captures begin stay: a call that is under way on another thread may be at one.

@@ -52,6 +52,7 @@ void PinSetter::set() {
   check_.pins_ = {};
   check_.stages_.clear();
   check_.code_.clear();
+  check_.late_.clear();
   check_.distinct_ = {};
   check_.kept_.clear();
   for (std::size_t at = 0; at < code_.size();) {
@@ -61,7 +62,7 @@ void PinSetter::set() {
       continue;
     }
     if (is_fetch(now.op)) set_fetch(now);
-    else if (!pin_check(now)) append(now);
+    else if (!pin_check(now)) keep_check(now);
     ++at;
   }
   const std::size_t code_end = check_.code_.size();
@@ -232,6 +233,13 @@ bool PinSetter::pin_check(const CheckInstruction& check) {
   const Guard& guard = machine_.guards()[check.guard];
   if (guard.kind == GuardKind::distinct) return pin_distinct(guard);
   return holds_[check.source] != Hold::loose && steady(check.source) && pin_guard(guard, check.source);
+}
+
+/// A check of an object that someone else supplies may rest on its metadata, which another one has pinned as a block.
+void PinSetter::keep_check(const CheckInstruction& check) {
+  const bool may_rest_on_block = machine_.guards()[check.guard].kind == GuardKind::value_check && holds_[check.source] != Hold::loose;
+  if (may_rest_on_block) check_.late_.push_back(check);
+  else append(check);
 }
 
 bool PinSetter::pin_guard(const Guard& guard, std::uint32_t source) {

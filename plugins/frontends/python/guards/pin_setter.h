@@ -38,6 +38,7 @@ class PinSetter {
   bool pin_type_attribute(std::uint32_t parent, std::uint32_t source);
 
   bool pin_check(const CheckInstruction& check);
+  void keep_check(const CheckInstruction& check);
   bool pin_guard(const Guard& guard, std::uint32_t source);
   bool pin_length(std::uint32_t source);
   bool pin_function_parts(std::uint32_t source);

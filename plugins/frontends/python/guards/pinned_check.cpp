@@ -39,7 +39,8 @@ PinnedCheck::Outcome PinnedCheck::run(CheckMachine& machine, const CallArguments
     return code[at].op == CheckOp::check_unmoved ? moved(code[at].source) : Outcome::fails;
   }
   if (!distinct_.hold(machine.registers())) return Outcome::fails;
-  if (const std::uint32_t source = pins_.first_moved_block(); source != Pins::kHeld) [[unlikely]] return moved(source);
+  if (const std::uint32_t source = pins_.first_moved_late(); source != Pins::kHeld) [[unlikely]] return moved(source);
+  if (!late_.empty() && machine.run(late_, call, true) < late_.size()) return Outcome::fails;
   if (misses_ > 0 && ++hits_ == kCalmCalls) misses_ = hits_ = 0;
   return Outcome::holds;
 }

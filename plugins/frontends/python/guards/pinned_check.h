@@ -49,6 +49,7 @@ class PinnedCheck {
   Pins pins_;
   std::vector<Stage> stages_;
   std::vector<CheckInstruction> code_;
+  std::vector<CheckInstruction> late_;  // checks of objects whose metadata are in a block: they come after the blocks
   Distinct distinct_;
   std::vector<Ref> kept_;               // immutable values that are pinned by their addresses
   std::vector<std::uint8_t> unsteady_;  // by source: how often its words have moved

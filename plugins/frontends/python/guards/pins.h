@@ -8,8 +8,8 @@
 namespace tenon::python {
 
 /// Words of other people's objects, compared in the order in which they were added. A word may be read only where those before it show that
-/// its object is alive: the version of a dict shows it for the dict's values, the address in a slot for what the slot holds. A block comes
-/// after all words. Nothing is held.
+/// its object is alive: the version of a dict shows it for the dict's values, the address in a slot for what the slot holds. Pairs and
+/// blocks come after all words. Nothing is held.
 class Pins {
  public:
   /// What is added from now on stands for the guards of this source.
@@ -21,43 +21,45 @@ class Pins {
   }
   void word(const void* place, const void* expected) { word(place, reinterpret_cast<std::uintptr_t>(expected)); }
 
-  /// The block of this many words as it is now.
-  static constexpr std::size_t kBlockWords = 15;
+  /// Two words next to each other, as they are now; then eight such pairs. They are compared after all words.
+  void pair(const void* place);
+  static constexpr std::size_t kBlockPairs = 8;
   void block(const void* place);
 
   /// How many words there are so far: words [from, to) are compared by themselves.
   std::size_t words() const { return words_.size(); }
   /// Drops what was added since there were this many words and blocks.
   struct Mark {
-    std::size_t words, blocks;
+    std::size_t words, pairs, blocks;
   };
-  Mark mark() const { return {words_.size(), blocks_.size()}; }
+  Mark mark() const { return {words_.size(), pairs_.size(), blocks_.size()}; }
   void drop_since(Mark mark);
 
   static constexpr std::uint32_t kHeld = ~0u;
   /// The source whose word is the first that has changed, or kHeld.
-  std::uint32_t first_moved(std::size_t from, std::size_t to) const noexcept {
-    const Word* word = words_.data() + from;
-    for (const Word* end = words_.data() + to; word != end; ++word)
-      if (*word->place != word->expected) [[unlikely]] return word_owners_[static_cast<std::size_t>(word - words_.data())];
-    return kHeld;
-  }
-  /// The same for the blocks.
-  std::uint32_t first_moved_block() const noexcept;
+  std::uint32_t first_moved(std::size_t from, std::size_t to) const noexcept;
+  /// The same for pairs and blocks.
+  std::uint32_t first_moved_late() const noexcept;
 
  private:
   using Memory [[gnu::may_alias]] = const std::uint64_t;
+  using Pair [[gnu::vector_size(16), gnu::may_alias, gnu::aligned(8)]] = std::uint64_t;  // what every processor compares at once
   struct Word {
     Memory* place;
     std::uint64_t expected;
   };
+  struct PairPin {
+    const Pair* place;
+    Pair expected;
+  };
   struct Block {
-    Memory* place;
-    std::uint64_t expected[kBlockWords];
+    const Pair* place;
+    Pair expected[kBlockPairs];
   };
   std::vector<Word> words_;
+  std::vector<PairPin> pairs_;
   std::vector<Block> blocks_;
-  std::vector<std::uint32_t> word_owners_, block_owners_;
+  std::vector<std::uint32_t> word_owners_, pair_owners_, block_owners_;
   std::uint32_t owner_ = 0;
 };
 

@@ -76,6 +76,11 @@ bool FrozenTensor::same_elements(PyObject* tensor) const noexcept {
 
 bool FrozenTensor::holds(PyObject* value) const noexcept { return thawed_ || unchanged(value); }
 
+bool FrozenTensor::pin(PyObject* value, Pins& pins) const {
+  if (thawed_) return true;
+  return !elements_ && spec_.key_set && layout::pin_contents(value, pins) && holds(value);
+}
+
 bool FrozenTensor::written() const noexcept { return !thawed_ && !unchanged(alias_.get()); }
 
 std::string FrozenTensor::expected() const {

@@ -19,6 +19,7 @@ class FrozenTensor final : public ValueCheck {
 
   /// `value` has the metadata of the spec: a check of them comes first.
   bool holds(PyObject* value) const noexcept override;
+  bool pin(PyObject* value, Pins& pins) const override;
   std::string expected() const override;
   std::string found(PyObject* value) const override;
 

@@ -52,10 +52,10 @@ inline bool has_tangent(void* impl) {
   return meta && field<void*>(meta, 64) != nullptr;
 }
 
-/// Pins the metadata of a tensor of at most kInlineRank dimensions: its class and implementation, the block from rank to key set, and what
-/// says whether it requires gradients. False where another tensor says that: a view that was made without gradients.
+/// Pins the metadata of a tensor of at most kInlineRank dimensions: its class and implementation, rank, sizes, strides, dtype and key set,
+/// and what says whether it requires gradients. False where another tensor says that: a view that was made without gradients.
 inline bool pin(PyObject* tensor, Pins& pins) {
-  static_assert(168 + sizeof(std::uint64_t) - 56 == Pins::kBlockWords * sizeof(std::uint64_t));
+  static_assert(168 + sizeof(std::uint64_t) - 48 == Pins::kBlockPairs * 2 * sizeof(std::uint64_t));
   void* tensor_impl = impl(tensor);
   void* meta = autograd_meta(tensor_impl);
   if (meta && !requires_grad(tensor_impl)) return false;
@@ -67,7 +67,14 @@ inline bool pin(PyObject* tensor, Pins& pins) {
     if (field<std::uint8_t>(meta, 128) == 0) pins.word(&field<char>(meta, 48), field<std::uint64_t>(meta, 48));
     pins.word(&field<char>(meta, 64), field<std::uint64_t>(meta, 64));
   }
-  pins.block(&field<char>(tensor_impl, 56));
+  if (rank(tensor_impl) > 2) {
+    pins.block(&field<char>(tensor_impl, 48));
+    return true;
+  }
+  pins.pair(&field<char>(tensor_impl, 56));   // rank and the first size
+  if (rank(tensor_impl) == 2) pins.pair(&field<char>(tensor_impl, 72));
+  pins.pair(&field<char>(tensor_impl, 104));  // strides
+  pins.pair(&field<char>(tensor_impl, 160));  // dtype and device, key set
   return true;
 }
 
@@ -75,6 +82,19 @@ inline bool pin(PyObject* tensor, Pins& pins) {
 inline std::atomic<std::uint32_t>* version(void* impl) {
   void* counter = field<void*>(impl, 40);
   return counter ? &field<std::atomic<std::uint32_t>>(counter, 16) : nullptr;
+}
+
+/// Pins the memory of a tensor whose class and implementation are pinned, and its version: nobody writes it in a way that torch counts.
+/// The offset is part of what `pin` pins.
+inline bool pin_contents(PyObject* tensor, Pins& pins) {
+  void* tensor_impl = impl(tensor);
+  void *memory = storage(tensor_impl), *counter = field<void*>(tensor_impl, 40);
+  if (!counter) return false;
+  pins.word(&field<void*>(tensor_impl, 16), memory);
+  pins.word(&field<void*>(memory, 16), field<void*>(memory, 16));
+  pins.word(&field<void*>(tensor_impl, 40), counter);
+  pins.word(&field<char>(counter, 16), field<std::uint64_t>(counter, 16));
+  return true;
 }
 
 inline void* storage_data(void* storage) { return field<void*>(storage, 16); }
