@@ -5,6 +5,7 @@
 #include "host/driver/entry_guard.h"
 #include "host/driver/program.h"
 #include "host/driver/tensor_road.h"
+#include "host/driver/warm_up.h"
 #include "host/exported/program_file.h"
 #include "host/runtime/memory_pool.h"
 #include "host/runtime/threads.h"
@@ -100,6 +101,12 @@ int32_t tenon_session_emit(TenonSession* session, const char* event_json) {
     const nlohmann::json event = nlohmann::json::parse(event_json ? event_json : "", nullptr, false);
     TENON_USER_CHECK(event.is_object() && event.contains("kind"), "an event is a JSON object with a \"kind\"; given: {}", event_json ? event_json : "null");
     session_of(session).events.emit(event);
+  });
+}
+
+void tenon_warm_up(const TenonGraph* graph) {
+  guarded([&] {
+    if (graph) warm_up(*graph);
   });
 }
 

@@ -33,6 +33,7 @@ struct Config {
   std::vector<std::string> backends;
   std::string fallback_backend;
   int artefact_limit = 8;
+  bool warm_up = true;
   // [passes]
   std::vector<std::string> pipeline;
   std::vector<std::string> disabled_passes;
@@ -58,6 +59,7 @@ struct Config {
   std::size_t cache_bytes = std::size_t{1} << 30;
   // [diagnostics]
   std::vector<std::string> logs;
+  std::string progress = "auto";
 
   /// Directories of TENON_PLUGIN_PATH; they rank before `plugin_paths`.
   std::vector<std::string> environment_plugin_paths;

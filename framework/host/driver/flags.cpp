@@ -15,6 +15,7 @@ const std::array kFlags = {
     Flag{"compile.fallback", "TENON_FALLBACK", &Config::fallback_backend, "the backend that runs what none of them claims"},
     Flag{"compile.artefact_limit", "TENON_ARTEFACT_LIMIT", &Config::artefact_limit,
          "how many sizes of one group are kept for a backend that takes static shapes only"},
+    Flag{"compile.warm_up", "TENON_WARM_UP", &Config::warm_up, "load plugins and start the code generator while the program starts"},
     Flag{"passes.pipeline", "TENON_PIPELINE", &Config::pipeline, "passes in the order in which they run"},
     Flag{"passes.disable", "TENON_DISABLE_PASSES", &Config::disabled_passes, "passes that are left out, by name or pattern"},
     Flag{"passes.verify", "TENON_VERIFY_PASSES", &Config::verify_passes, "verify the graph after each pass"},
@@ -37,6 +38,8 @@ const std::array kFlags = {
     Flag{"cache.enabled", "TENON_CACHE", &Config::cache, "keep compiled code and probe verdicts on disk"},
     Flag{"cache.directory", "TENON_CACHE_DIR", &Config::cache_directory, "where; empty: in the user's cache directory", true},
     Flag{"cache.bytes", "TENON_CACHE_BYTES", &Config::cache_bytes, "how much of compiled code is kept on disk"},
+    Flag{"diagnostics.progress", "TENON_PROGRESS", &Config::progress,
+         "tell on stderr of a compile that takes more than a second: always, never, or auto: where stderr is a terminal"},
     Flag{"diagnostics.logs", "TENON_LOGS", &Config::logs, "logs that are written to stderr; \"all\" for every one"},
 };
 

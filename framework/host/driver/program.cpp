@@ -7,6 +7,7 @@
 
 #include "core/ir/buffer.h"
 #include "core/ir/printer.h"
+#include "host/diagnostics/progress.h"
 #include "host/plugins/cancellation.h"
 
 using nlohmann::json;
@@ -75,12 +76,15 @@ TenonProgram::TenonProgram(std::shared_ptr<Session> session, const TenonCompileR
   const json options = options_of(request.options);
   environment_ = environment_for(session, request, options);
   tenon::ir::Graph graph = graph_of(request.graph);
+  Progress progress(session->config.progress, graph.nodes().size());
   const std::vector<std::string> pipeline = request.pipeline ? strings(request.pipeline, request.pipeline_count) : session->config.pipeline;
   PipelineResult passed = PassManager(session->registry, session->events, session->config).run(std::move(graph), pipeline);
   passes_ = std::move(passed.records);
   constants_ = std::move(passed.constants);
   std::vector<std::int64_t> sizes = expected_sizes(passed.graph, options);
+  environment_->progress = &progress;
   plan_ = Plan::compile(environment_, std::move(passed.graph), 0, std::move(sizes));
+  environment_->progress = nullptr;
 
   const std::vector<tenon::NodeId> definers = defining_nodes(plan_->graph());
   for (const tenon::ir::Output& output : plan_->graph().outputs())

@@ -13,6 +13,7 @@
 namespace tenon::host {
 
 class Plan;
+class Progress;
 
 /// The plans that are alive in a session: their counts are collected when somebody asks for statistics.
 class LivePlans {
@@ -38,6 +39,7 @@ struct Environment {
   std::string options = "{}";      // of each compile, as JSON
   std::size_t artefact_limit = 8;  // plans kept for single sizes, a step
   bool profile = false;            // time every run
+  Progress* progress = nullptr;    // of the compile that runs; null after it
 };
 
 }  // namespace tenon::host

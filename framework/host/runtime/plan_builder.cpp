@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "host/diagnostics/failure.h"
+#include "host/diagnostics/progress.h"
 #include "host/plugins/cancellation.h"
 
 namespace tenon::host {
@@ -187,6 +188,7 @@ void PlanBuilder::compile(Step& step) {
   if (!backend.has(TENON_DYNAMIC_SHAPES) && !step.group.symbols.empty()) return;  // compiled for the sizes of each call
   std::vector<std::uint32_t> origins(step.group.graph.node_capacity(), TENON_NO_NODE);
   for (std::size_t i = 0; i < step.group.nodes.size(); ++i) origins[step.group.graph.nodes()[i].value] = step.group.nodes[i].value;
+  if (environment_.progress) environment_.progress->begin_group(backend.name(), step.node_count);
   auto made = Artefact::compile(environment_.backends[step.backend], step.group.graph, environment_.constants, environment_.options, origins);
   if (!made) return use_next_backend(step, made.error());
   step.artefact = *std::move(made);

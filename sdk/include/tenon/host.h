@@ -64,6 +64,12 @@ TENON_API int32_t tenon_session_log_enabled(TenonSession* session, const char* c
 TENON_API void tenon_session_log(TenonSession* session, int32_t level, const char* category, const char* text);
 TENON_API int32_t tenon_session_emit(TenonSession* session, const char* event_json);
 
+/* Compiles the graph in a session of its own and forgets it, so that what the first compile of a process costs once (loading plugins,
+   filling their tables, starting the code generator) has been paid when a program needs it. Counts, logs and stores nothing. Does nothing
+   where the flag compile.warm_up is off, where the configuration is in error, or where it names places to look for plugins: those are
+   loaded when they are needed. For a thread of the driver's; it must have returned before the process exits or forks. */
+TENON_API void tenon_warm_up(const TenonGraph* graph);
+
 /* ---- compile ---- */
 typedef struct TenonProgram TenonProgram;
 

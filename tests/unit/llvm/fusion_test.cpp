@@ -184,3 +184,12 @@ TEST_CASE("equal kernels compile once", "[cache]") {
   const auto log = llvm_test::take_log();
   CHECK(std::none_of(log.begin(), log.end(), [](const std::string& line) { return line.find("define") != std::string::npos; }));
 }
+
+TEST_CASE("loops that vectors fill, leave a register's worth of, or leave lanes of", "[fusion]") {
+  for (const std::int64_t n : {0, 1, 15, 16, 31, 32, 48, 63, 64, 80, 96, 127, 128, 4096, 4112}) {
+    const std::string size = std::to_string(n);
+    const std::string text = "graph @main (%x: f32[3, " + size + "]) {\n    %s: f32[3] = sum(%x) {dim = [1], dtype = f32, keepdim = false}\n"
+        "    %e: f32[3, " + size + "] = exp(%x)\n    %m: f32[3, " + size + "] = softmax(%x) {dim = 1}\n    return %s, %e, %m\n  }";
+    for (const unsigned width : {0u, 32u, 16u}) check(text, {{3, n}}, {.width = width});
+  }
+}

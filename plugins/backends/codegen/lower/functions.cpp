@@ -1,6 +1,7 @@
 // Exponential and trigonometric functions: own polynomials where they are faster and as exact, else glibc's libmvec (at most 4 ulp),
 // else a routine that calls the C library for each lane.
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
 
 #include <algorithm>
 #include <limits>
@@ -40,9 +41,55 @@ llvm::Type* int_type_like(LaneBuilder& b, Value* x) {
 
 Value* int_like(Value* like, std::int64_t v) { return llvm::ConstantInt::get(like->getType(), static_cast<std::uint64_t>(v), true); }
 
+Value* shuffled(LaneBuilder& b, Value* v, unsigned first, unsigned count) {
+  const unsigned width = llvm::cast<llvm::FixedVectorType>(v->getType())->getNumElements();
+  llvm::SmallVector<int, 64> mask;
+  for (unsigned i = 0; i < count; ++i) mask.push_back(static_cast<int>(std::min(first + i, width - 1)));
+  return b.ir.CreateShuffleVector(v, mask);
+}
+
+/// Applies a function of `width` lanes to a value of any number of lanes; lanes past the end repeat the last one.
+template <class Call>
+Value* in_pieces(LaneBuilder& b, Value* x, Value* y, unsigned width, Call call) {
+  if (!x->getType()->isVectorTy()) {
+    Value* wide_y = y ? b.ir.CreateVectorSplat(width, y) : nullptr;
+    return b.ir.CreateExtractElement(call(b.ir.CreateVectorSplat(width, x), wide_y), std::uint64_t{0});
+  }
+  const unsigned lanes = llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements();
+  if (lanes == width) return call(x, y);
+  llvm::SmallVector<Value*, 8> pieces;
+  for (unsigned first = 0; first < lanes; first += width)
+    pieces.push_back(call(shuffled(b, x, first, width), y ? shuffled(b, y, first, width) : nullptr));
+  if (lanes < width) return shuffled(b, pieces[0], 0, lanes);
+  while (pieces.size() > 1) {
+    llvm::SmallVector<Value*, 8> joined;
+    for (std::size_t i = 0; i + 1 < pieces.size(); i += 2) {
+      const unsigned n = llvm::cast<llvm::FixedVectorType>(pieces[i]->getType())->getNumElements();
+      llvm::SmallVector<int, 64> mask;
+      for (unsigned k = 0; k < 2 * n; ++k) mask.push_back(static_cast<int>(k));
+      joined.push_back(b.ir.CreateShuffleVector(pieces[i], pieces[i + 1], mask));
+    }
+    pieces = std::move(joined);
+  }
+  return pieces[0];
+}
+
 /// 2^n as a float32, for n in [-126, 127].
 Value* power_of_two(LaneBuilder& b, Value* n, llvm::Type* type) {
   return b.ir.CreateBitCast(b.ir.CreateShl(b.ir.CreateAdd(n, int_like(n, 127)), 23), type);
+}
+
+/// v * 2^n for whole n in [-254, 254], rounded once.
+Value* times_power_of_two(LaneBuilder& b, Value* v, Value* n) {
+  if (b.target().vector_bytes == 64 && v->getType()->isVectorTy())
+    return in_pieces(b, v, n, 16, [&](Value* piece, Value* power) {
+      constexpr std::uint32_t kCurrentRounding = 4;
+      return b.ir.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_scalef_ps_512, {}, {piece, power, piece, b.ir.getInt16(0xffff), b.ir.getInt32(kCurrentRounding)});
+    });
+  Value* whole = b.ir.CreateFPToSI(n, int_type_like(b, n));
+  Value* half = b.ir.CreateAShr(whole, int_like(whole, 1));
+  Value* rest = b.ir.CreateSub(whole, half);
+  return b.ir.CreateFMul(b.ir.CreateFMul(v, power_of_two(b, half, v->getType())), power_of_two(b, rest, v->getType()));
 }
 
 /// exp in float32, under 1 ulp: x = n ln2 + r, a polynomial of degree 6 on |r| <= ln2/2, scaled in two steps so that subnormal
@@ -54,10 +101,7 @@ Value* exp_f32(LaneBuilder& b, Value* x0) {
   r = b.fused_multiply_add(n, real(n, 2.12194440e-4), r);
   Value* p = polynomial(b, r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1});
   Value* e = b.ir.CreateFAdd(b.fused_multiply_add(p, b.ir.CreateFMul(r, r), r), real(r, 1.0));
-  Value* whole = b.ir.CreateFPToSI(n, int_type_like(b, n));
-  Value* half = b.ir.CreateAShr(whole, int_like(whole, 1));
-  Value* rest = b.ir.CreateSub(whole, half);
-  return b.ir.CreateFMul(b.ir.CreateFMul(e, power_of_two(b, half, e->getType())), power_of_two(b, rest, e->getType()));
+  return times_power_of_two(b, e, n);
 }
 
 /// log in float32, about 1 ulp (Cephes logf): mantissa in [sqrt(1/2), sqrt(2)), a polynomial of degree 9.
@@ -126,38 +170,6 @@ const char* library_name(P p) {
     case P::erfc: return "erfc";
     default: return nullptr;
   }
-}
-
-Value* shuffled(LaneBuilder& b, Value* v, unsigned first, unsigned count) {
-  const unsigned width = llvm::cast<llvm::FixedVectorType>(v->getType())->getNumElements();
-  llvm::SmallVector<int, 64> mask;
-  for (unsigned i = 0; i < count; ++i) mask.push_back(static_cast<int>(std::min(first + i, width - 1)));
-  return b.ir.CreateShuffleVector(v, mask);
-}
-
-/// Applies a function of `width` lanes to a value of any number of lanes; lanes past the end repeat the last one.
-template <class Call>
-Value* in_pieces(LaneBuilder& b, Value* x, Value* y, unsigned width, Call call) {
-  if (!x->getType()->isVectorTy()) {
-    Value* wide_y = y ? b.ir.CreateVectorSplat(width, y) : nullptr;
-    return b.ir.CreateExtractElement(call(b.ir.CreateVectorSplat(width, x), wide_y), std::uint64_t{0});
-  }
-  const unsigned lanes = llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements();
-  llvm::SmallVector<Value*, 8> pieces;
-  for (unsigned first = 0; first < lanes; first += width)
-    pieces.push_back(call(shuffled(b, x, first, width), y ? shuffled(b, y, first, width) : nullptr));
-  if (lanes < width) return shuffled(b, pieces[0], 0, lanes);
-  while (pieces.size() > 1) {
-    llvm::SmallVector<Value*, 8> joined;
-    for (std::size_t i = 0; i + 1 < pieces.size(); i += 2) {
-      const unsigned n = llvm::cast<llvm::FixedVectorType>(pieces[i]->getType())->getNumElements();
-      llvm::SmallVector<int, 64> mask;
-      for (unsigned k = 0; k < 2 * n; ++k) mask.push_back(static_cast<int>(k));
-      joined.push_back(b.ir.CreateShuffleVector(pieces[i], pieces[i + 1], mask));
-    }
-    pieces = std::move(joined);
-  }
-  return pieces[0];
 }
 
 Value* vector_library_call(LaneBuilder& b, P p, Value* x, Value* y) {

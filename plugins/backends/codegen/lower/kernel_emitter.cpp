@@ -64,7 +64,7 @@ unsigned KernelEmitter::wide_lanes(const Stage* sweep) {
     work = work_per_point(kernel_);
     wide_elements = std::any_of(kernel_.operations.begin(), kernel_.operations.end(), has_wide_elements);
   }
-  const unsigned factor = work <= 14 ? 4 : work <= 40 ? 2 : 1;
+  const unsigned factor = work <= 8 ? 4 : work <= 20 ? 2 : 1;
   return target_.lanes() * std::min(factor, wide_elements ? 2u : 4u);
 }
 
@@ -190,19 +190,42 @@ KernelEmitter::Carried KernelEmitter::plain_loop(Value* low, Value* high, std::i
   return values;
 }
 
+/// Iterations of the loop over lanes that whole vectors leave, where that is known: every range of it starts at a multiple of a vector.
+std::optional<std::int64_t> KernelEmitter::left_by_vectors(std::int64_t lanes) const {
+  const Dim& extent = (kernel_.lanes_inside ? kernel_.inner : kernel_.outer).back().extent;
+  const bool starts_whole = kernel_.lanes_inside || kernel_.one_block || block_size(kernel_) % lanes == 0;
+  if (!extent.is_constant() || !starts_whole) return {};
+  return extent.constant() % lanes;
+}
+
+bool KernelEmitter::fills_vectors(std::int64_t lanes) const {
+  const Dim& extent = (kernel_.lanes_inside ? kernel_.inner : kernel_.outer).back().extent;
+  return !extent.is_constant() || extent.constant() >= lanes;
+}
+
+Value* KernelEmitter::mask_of_tail(Value* position, Value* high) {
+  const unsigned lanes = target_.lanes();
+  Value* left = ir_.CreateTrunc(ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateSub(high, position), ir_.getInt64(lanes)), ir_.getInt32Ty());
+  return ir_.CreateICmpULT(lane_numbers(ir_.getInt32Ty()), b_.splat(left));
+}
+
 void KernelEmitter::over_lanes(unsigned wide, Value* low, Value* high, const std::function<void()>& body) {
   const unsigned narrow = target_.lanes();
   const SymbolId lane = kernel_.lane_loop();
-  b_.set_lanes(wide);
-  const Carried end = loop(low, high, wide, true, lane, {}, [&](Value*, Carried) {
-    body();
-    return Carried{};
-  });
+  Value* done = low;
+  if (fills_vectors(wide)) {
+    b_.set_lanes(wide);
+    const Carried end = loop(low, high, wide, true, lane, {}, [&](Value*, Carried) {
+      body();
+      return Carried{};
+    });
+    done = end.back();
+  }
   b_.set_lanes(narrow);
-  loop(end.back(), high, narrow, false, lane, {}, [&](Value* position, Carried) {
-    Value* left = ir_.CreateTrunc(ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateSub(high, position), ir_.getInt64(narrow)), ir_.getInt32Ty());
-    Value* mask = ir_.CreateICmpULT(lane_numbers(ir_.getInt32Ty()), b_.splat(left));
-    tail_mask_ = mask;
+  if (left_by_vectors(wide) == 0) return;
+  const bool whole = left_by_vectors(narrow) == 0;
+  loop(done, high, narrow, whole, lane, {}, [&](Value* position, Carried) {
+    if (!whole) tail_mask_ = mask_of_tail(position, high);
     body();
     tail_mask_ = nullptr;
     return Carried{};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <set>
 
 #include "lower/kernel_emitter.h"
@@ -29,12 +30,15 @@ class KernelEmitter {
   bool streams() const;
   void unit(llvm::Value* number);
   void decode_unit(llvm::Value* number);
-  void lane_block(llvm::Value* low, llvm::Value* high);
   void stages();
   void map_stage(const Stage& stage);
   void row_stage(const Stage& stage);
   /// Runs the last `inner` loop over lanes: whole vectors, then a masked tail.
   void over_lanes(unsigned wide, llvm::Value* low, llvm::Value* high, const std::function<void()>& body);
+  std::optional<std::int64_t> left_by_vectors(std::int64_t lanes) const;
+  /// False when the loop over lanes is known to be shorter than one vector.
+  bool fills_vectors(std::int64_t lanes) const;
+  llvm::Value* mask_of_tail(llvm::Value* position, llvm::Value* high);
   void for_inner(std::size_t first, std::size_t last, const std::function<void()>& body);
 
   // ---- loops (kernel_emitter.cpp)
@@ -92,6 +96,7 @@ class KernelEmitter {
   bool sums_apart(std::size_t number) const;
   Carried reduce_inner(const Stage& stage, std::size_t loop, Carried carried, unsigned lanes);
   Carried reduce_range(const Stage& stage, const Loop& loop, llvm::Value* low, llvm::Value* high, unsigned lanes);
+  Carried reduce_tail(const Stage& stage, const Loop& loop, llvm::Value* low, Carried total);
   Carried reduce_lanes_range(const Stage& stage, const Loop& loop, unsigned lanes);
   Carried initial(const Stage& stage, bool varying, unsigned lanes);
   Carried combined(const Stage& stage, const Carried& a, const Carried& b);

@@ -96,7 +96,9 @@ KernelEmitter::Carried KernelEmitter::reduce_lanes_range(const Stage& stage, con
   };
   Value* main_end = ir_.CreateAnd(extent, ir_.getInt64(~std::uint64_t{wide - 1}));
   Carried total;
-  if (l.extent.is_constant() && l.extent.constant() <= 2 * block) {
+  if (!fills_vectors(wide)) {
+    total = initial(stage, true, narrow);
+  } else if (l.extent.is_constant() && l.extent.constant() <= 2 * block) {
     total = vectors(ir_.getInt64(0), main_end);
   } else {
     total = plain_loop(ir_.getInt64(0), main_end, block, initial(stage, true, wide), [&](Value* start, Carried sums) {
@@ -106,17 +108,23 @@ KernelEmitter::Carried KernelEmitter::reduce_lanes_range(const Stage& stage, con
       return combined(stage, sums, part);
     });
   }
-  total = narrowed(stage, total, wide, narrow);
+  if (fills_vectors(wide)) total = narrowed(stage, total, wide, narrow);
+  return left_by_vectors(wide) == 0 ? total : reduce_tail(stage, l, main_end, std::move(total));
+}
+
+/// What whole vectors leave of a loop over lanes, one register at a time.
+KernelEmitter::Carried KernelEmitter::reduce_tail(const Stage& stage, const Loop& l, Value* low, Carried total) {
+  const unsigned narrow = target_.lanes();
+  const bool whole = left_by_vectors(narrow) == 0;
+  Value* extent = scalar(l.extent);
   b_.set_lanes(narrow);
-  auto values = loop(main_end, extent, narrow, false, l.variable, total, [&](Value* position, Carried sums) {
-    Value* left = ir_.CreateTrunc(ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateSub(extent, position), ir_.getInt64(narrow)), ir_.getInt32Ty());
-    Value* mask = ir_.CreateICmpULT(lane_numbers(ir_.getInt32Ty()), b_.splat(left));
+  auto values = loop(low, extent, narrow, whole, l.variable, std::move(total), [&](Value* position, Carried sums) {
+    Value* mask = whole ? nullptr : mask_of_tail(position, extent);
     tail_mask_ = mask;
-    const Carried next = combined(stage, sums, elements(stage));
+    Carried next = combined(stage, sums, elements(stage));
     tail_mask_ = nullptr;
-    Carried kept;
-    for (std::size_t i = 0; i < next.size(); ++i) kept.push_back(ir_.CreateSelect(mask, next[i], sums[i]));
-    return kept;
+    for (std::size_t i = 0; mask && i < next.size(); ++i) next[i] = ir_.CreateSelect(mask, next[i], sums[i]);
+    return next;
   });
   values.pop_back();
   return values;

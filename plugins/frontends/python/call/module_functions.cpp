@@ -10,6 +10,7 @@
 #include "python/call/function_cache.h"
 #include "python/call/session.h"
 #include "python/call/traced_graph.h"
+#include "python/call/warm_up.h"
 #include "python/decode/code.h"
 #include "python/evaluator/graph_break.h"
 #include "python/module/module.h"
@@ -152,6 +153,18 @@ PyObject* load_exported(PyObject*, PyObject* path) {
   return nullptr;
 }
 
+PyObject* begin_warm_up(PyObject*, PyObject*) {
+  start_warm_up();
+  Py_RETURN_NONE;
+}
+
+PyObject* end_warm_up(PyObject*, PyObject*) {
+  Py_BEGIN_ALLOW_THREADS;
+  finish_warm_up();
+  Py_END_ALLOW_THREADS;
+  Py_RETURN_NONE;
+}
+
 PyMethodDef kFunctions[] = {
     {"set_error_classes", take_errors, METH_VARARGS, "Takes over the exception classes of the package."},
     {"set_renderer", take_render, METH_O, "Takes over the function that turns a TracedGraph into the text of the log graph_code."},
@@ -161,6 +174,8 @@ PyMethodDef kFunctions[] = {
     {"query", query_host, METH_O, "A JSON document of the session."},
     {"explain_capture", explain_capture, METH_VARARGS, "Captures and runs a call once and reports."},
     {"export_capture", export_capture, METH_VARARGS, "Captures a call whole, apart from the program."},
+    {"start_warm_up", begin_warm_up, METH_NOARGS, "Starts the code generator on a thread of its own."},
+    {"finish_warm_up", end_warm_up, METH_NOARGS, "Waits until that has been done."},
     {"load_exported", load_exported, METH_O, "Reads a .tnx file."},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -3,11 +3,14 @@
 ``tenon.compile`` turns a PyTorch or NumPy function or module into a faster one that gives what eager execution gives. PyTorch is
 used when it is imported; the package itself needs NumPy only.
 """
+import atexit as _atexit
+import os as _os
 import sys as _sys
 
 if _sys.implementation.name != "cpython" or not (3, 11) <= _sys.version_info[:2] <= (3, 13):
     raise ImportError(f"Tenon runs on CPython 3.11, 3.12 and 3.13; this is {_sys.version_info[0]}.{_sys.version_info[1]} ({_sys.implementation.name})")
 
+from tenon import _tenon
 from tenon._backends import backends, plugins, register_backend
 from tenon._compile import compile
 from tenon._control import allow_in_graph, cond, disable, graph_break, is_compiling
@@ -44,3 +47,8 @@ __all__ = [
     "set_logs",
     "stats",
 ]
+
+# The code generator starts while the program imports and loads what it needs. Neither a child nor an exit may find its thread running.
+_atexit.register(_tenon.finish_warm_up)
+_os.register_at_fork(before=_tenon.finish_warm_up)
+_tenon.start_warm_up()
