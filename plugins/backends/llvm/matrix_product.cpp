@@ -12,9 +12,9 @@
 namespace tenon::llvm_backend {
 namespace {
 
-/// The least elements of the sum that one pass takes. Passes are added up: the error of a sum of n numbers is then like
-/// that of sums of about 4 sqrt(n).
-constexpr std::int64_t kLeastDepth = 32;
+/// The least elements of the sum that one pass takes: fewer are not worth loading and storing the tile. Passes are added up: the error
+/// of a long sum of n numbers is then like that of sums of about 4 sqrt(n).
+constexpr std::int64_t kLeastDepth = 128;
 /// Elements of the sum that one pass over windows takes, of several short runs or of a part of a long one.
 constexpr std::int64_t kWindowDepth = 320;
 /// The most steps of one pass over windows.
@@ -34,7 +34,7 @@ class Multiplier {
  public:
   Multiplier(const HostServices& host, const MatrixKernel& kernel, const MatrixProduct& p, bool parallel)
       : host_(host), kernel_(kernel), p_(p), panels_(kernel, p), width_(kernel.tile.columns), height_(kernel.tile.rows), depth_(p.steps * p.step_depth),
-        pass_(even_pass(depth_, std::clamp(static_cast<std::int64_t>(std::sqrt(static_cast<double>(depth_))) * 4 - kLeastDepth / 2, kLeastDepth, kDepth))),
+        pass_(even_pass(depth_, std::clamp(static_cast<std::int64_t>(std::sqrt(static_cast<double>(depth_))) * 4 - 16, kLeastDepth, kDepth))),
         work_(static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(depth_)), parallel_(parallel && work_ >= kParallelProduct),
         dots_(p.b && !p.windows && p.b_row == 1 && p.b_column != 1 && p.m <= kDotRows) {}
 
