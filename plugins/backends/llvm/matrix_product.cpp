@@ -41,11 +41,12 @@ class Multiplier {
   void run() {
     if (p_.m == 0 || p_.n == 0) return;
     if (p_.picture_width > 0 && p_.step_depth >= kernel_.transposed_rows) return run_transformed();
+    const std::int64_t threads = parallel_ ? host_.thread_count() : 1;
+    packs_rows_ = !p_.windows && !p_.a && p_.m >= 4 * threads * kFinishedRows;
     Scratch rows;
     prepare_rows(rows);
     keep_panels();
-    const std::int64_t threads = parallel_ ? host_.thread_count() : 1;
-    if (threads == 1 || panels() >= 2 * threads) over_panels(threads);
+    if (!packs_rows_ && (threads == 1 || panels() >= 2 * threads)) over_panels(threads);
     else over_rows(threads);
   }
 
@@ -76,7 +77,8 @@ class Multiplier {
 
   void prepare_rows(Scratch& memory) {
     a_ = static_cast<const T*>(p_.a), a_row_ = p_.a_row;
-    if (p_.windows) return;
+    if (packs_rows_) a_row_ = depth_;
+    if (p_.windows || packs_rows_) return;
     const bool in_place = p_.a && (p_.a_column == 1 || depth_ <= 1) && !far_rows();
     if (in_place) return;
     constexpr std::int64_t kBlock = 16, kLine = 64 / sizeof(T);
@@ -139,7 +141,7 @@ class Multiplier {
     T* packed = static_cast<T*>(kept_ ? kept_.get() : memory.take(static_cast<std::size_t>(panels() * panel_elements()) * sizeof(T)));
     if (packs()) pack_all(packed);
     const std::int64_t tiles = (p_.m + height_ - 1) / height_;
-    const std::int64_t parts = tiles >= 4 * threads ? 1 : panels();
+    const std::int64_t parts = packs_rows_ || tiles >= 4 * threads ? 1 : panels();
     const std::int64_t chunks = std::clamp<std::int64_t>((4 * threads + parts - 1) / parts, 1, tiles);
     const std::int64_t rows = (tiles + chunks - 1) / chunks * height_;
     each(parts * chunks, [&](std::int64_t low, std::int64_t high) {
@@ -150,8 +152,24 @@ class Multiplier {
     });
   }
 
+  /// Packs as many rows as stay in cache with what they are multiplied with, and multiplies them with all panels.
+  void packed_blocks(std::int64_t first, std::int64_t last, const T* packed, std::int64_t row, std::int64_t end) const {
+    const std::int64_t rows = std::max(kFinishedRows, kCachedElements / 2 / std::max<std::int64_t>(1, depth_) / kFinishedRows * kFinishedRows);
+    Scratch memory;
+    T* own = static_cast<T*>(memory.take(static_cast<std::size_t>(std::min(rows, end - row) * depth_) * sizeof(T)));
+    Multiplier mine(*this);
+    mine.packs_rows_ = false, mine.a_ = own;
+    for (; row < end; row += rows) {
+      const std::int64_t stop = std::min(end, row + rows);
+      p_.kernels->pack_rows({row, stop - row, 0, 0, 0, p_.steps}, own);
+      mine.first_row_ = row;
+      for (std::int64_t panel = first; panel < last; ++panel) mine.block(panel, packed + (panel - first) * panel_elements(), nullptr, row, stop);
+    }
+  }
+
   /// Multiplies rows with panels that were packed one after the other: as many rows at a time as stay in cache.
   void blocks(std::int64_t first, std::int64_t last, const T* packed, std::int64_t row, std::int64_t end) const {
+    if (packs_rows_) return packed_blocks(first, last, packed, row, end);
     Scratch places;
     auto* table = p_.windows ? static_cast<std::int64_t*>(places.take(static_cast<std::size_t>(p_.steps * kFinishedRows) * sizeof(std::int64_t))) : nullptr;
     const std::int64_t rows = p_.windows ? kFinishedRows : std::max(kFinishedRows, kCachedElements / std::max<std::int64_t>(1, depth_) / kFinishedRows * kFinishedRows);
@@ -179,6 +197,8 @@ class Multiplier {
 
   using Variant = MatrixKernel::Variant;
 
+  const T* row_at(std::int64_t row) const { return a_ + (row - first_row_) * a_row_; }
+
   void product(const T* b, std::int64_t b_row, const std::int64_t* table, std::int64_t row, std::int64_t end, T* c, std::int64_t c_row, std::int64_t columns) const {
     if (p_.windows) return window_product(b, table, end - row, c, c_row, columns);
     if (dots_) return dot_product(b, row, end, c, c_row, columns);
@@ -192,7 +212,7 @@ class Multiplier {
     for (std::int64_t k = 0; k == 0 || k < depth_; k += pass_)
       for (std::int64_t r = row; r < end; r += height) {
         step[0] = b + k * b_row;
-        for (std::int64_t i = 0; i < height; ++i) step[1 + i] = a_ + std::min(r + i, end - 1) * a_row_ + k;
+        for (std::int64_t i = 0; i < height; ++i) step[1 + i] = row_at(std::min(r + i, end - 1)) + k;
         function(step, 1, b_row, c + (r - row) * c_row, c_row, std::min(pass_, depth_ - k), std::min(height, end - r), columns, k > 0);
       }
   }
@@ -204,7 +224,7 @@ class Multiplier {
       for (std::int64_t j = 0; j < columns; j += width) {
         for (std::int64_t l = 0; l < width; ++l) b_columns[l] = b + std::min(j + l, columns - 1) * p_.b_column + k;
         for (std::int64_t r = row; r < end; r += height) {
-          for (std::int64_t i = 0; i < height; ++i) a_rows[i] = a_ + std::min(r + i, end - 1) * a_row_ + k;
+          for (std::int64_t i = 0; i < height; ++i) a_rows[i] = row_at(std::min(r + i, end - 1)) + k;
           kernel_.dot(a_rows, b_columns, c + (r - row) * c_row + j, c_row, std::min(kDotDepth, depth_ - k), std::min<std::int64_t>(height, end - r),
                       std::min<std::int64_t>(width, columns - j), k > 0);
         }
@@ -258,8 +278,9 @@ class Multiplier {
   std::int64_t width_, height_, depth_, pass_;
   double work_;
   bool parallel_, dots_;
+  bool packs_rows_ = false;        // a thread packs the rows that it multiplies
   const T* a_ = nullptr;
-  std::int64_t a_row_ = 0;
+  std::int64_t a_row_ = 0, first_row_ = 0;
   PackedOperand::Memory kept_;
 };
 

@@ -104,3 +104,14 @@ def test_concatenations_are_written_in_place(seed, frozen, capfd):
             bound = max(2 * float((plain - judge).abs().max()), 4 * np.finfo(np.float32).eps * float(judge.abs().max()))
             assert float((got - judge).abs().max()) <= bound, f"seed {seed}: {net}"
     assert "is written into" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(("channels", "outputs", "size"), [(40, 70, 31), (64, 128, 32), (300, 33, 27), (48, 200, 40)])
+def test_left_operands_are_computed_while_they_are_packed(channels, outputs, size, capfd):
+    torch.manual_seed(channels)
+    net = torch.nn.Sequential(torch.nn.BatchNorm2d(channels), torch.nn.ReLU(), torch.nn.Conv2d(channels, outputs, 1)).eval()
+    torch.nn.init.uniform_(net[0].running_var, 0.5, 2)
+    tenon.set_logs(fusion=True)
+    ours, bound = errors(net, torch.randn(3, channels, size, size).to(memory_format=torch.channels_last))
+    assert ours <= bound
+    assert "computes its left operand while packing it" in capfd.readouterr().err

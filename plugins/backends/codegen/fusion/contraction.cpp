@@ -334,8 +334,9 @@ std::optional<Contraction> as_contraction(const FusionContext& context, NodeId n
   auto nest = nest_of(context, node);
   if (!nest) return {};
   Nest ordered = *nest;
+  const bool packs_left = node.value < context.packs_left.size() && context.packs_left[node.value];
   if (order_by_result(ordered.outer))
-    if (auto product = ContractionBuilder(context, node, std::move(ordered), lanes).build(false)) return product;
+    if (auto product = ContractionBuilder(context, node, std::move(ordered), lanes).build(packs_left)) return product;
   return ContractionBuilder(context, node, std::move(*nest), lanes).build(true);
 }
 

@@ -40,6 +40,9 @@ inline constexpr double kShortestRun = 16;
 /// Up to so many rows, dot products with a transposed matrix cost less than packing it.
 inline constexpr double kRowsOfDots = 48;
 
+/// A left operand of at least so many rows and of fewer operations an element is computed while it is packed for the product.
+inline constexpr double kRowsWithPrologue = 512, kDearPrologue = 12;
+
 /// The most places of a picture at whose edges so many taps are padding that leaving them out pays.
 inline constexpr double kSmallPicture = 64;
 

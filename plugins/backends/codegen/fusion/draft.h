@@ -28,6 +28,7 @@ struct FusionContext {
   unsigned lanes = 16;  // of float32 in a vector register
   std::vector<std::optional<ops::LoopBody>> bodies;  // by NodeId; nothing: not a loop nest
   std::vector<bool> in_memory;                       // by ValueId: another kernel reads it from memory
+  std::vector<bool> packs_left;                      // by NodeId: products whose left operand is computed while it is packed; may be empty
   std::vector<std::optional<Lying>> lying;           // by ValueId, of those that lie in a concatenation; may be empty
 
   Lying place_of(ValueId value) const {

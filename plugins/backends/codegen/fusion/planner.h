@@ -29,7 +29,7 @@ struct PendingStep {
 class Planner {
  public:
   Planner(const ir::Graph& graph, const PlanOptions& options)
-      : graph_(graph), options_(options), algebra_(symbols_of(graph)), context_{graph, algebra_, options.lanes, {}, {}, {}} {}
+      : graph_(graph), options_(options), algebra_(symbols_of(graph)), context_{graph, algebra_, options.lanes, {}, {}, {}, {}} {}
 
   Plan run() {
     collect_bodies();
@@ -45,7 +45,10 @@ class Planner {
   void place_concatenations();
   void choose_roots();
   bool is_large_product(NodeId id) const;
-  void mark_contraction_operands(NodeId id);
+  void mark_contraction_operands(NodeId id, const std::vector<std::vector<NodeId>>& users);
+  bool is_prologue(NodeId product, const std::vector<std::vector<NodeId>>& users) const;
+  double cost_from_memory(ValueId value, const ir::Type& type) const;
+  bool try_prologue(NodeId id);
   void mark_end_of_product(NodeId id, const std::vector<std::vector<NodeId>>& users);
   ValueId base_through_views(ValueId value) const;
   std::size_t paths_to(NodeId id, const std::vector<std::vector<NodeId>>& users) const;

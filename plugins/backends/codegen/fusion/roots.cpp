@@ -17,6 +17,7 @@ bool is_constant_node(const ir::Node& node) { return node.op == "constant" && no
 void Planner::collect_bodies() {
   context_.bodies.resize(graph_.node_capacity());
   context_.in_memory.assign(graph_.value_capacity(), false);
+  context_.packs_left.assign(graph_.node_capacity(), false);
   library_.assign(graph_.node_capacity(), false);
   product_.assign(graph_.node_capacity(), false);
   scatters_.resize(graph_.node_capacity());
@@ -64,9 +65,51 @@ ValueId Planner::base_through_views(ValueId value) const {
   }
 }
 
-void Planner::mark_contraction_operands(NodeId id) {
+/// The operations of a value's element when all of its points are computed from memory alike; too many where they are not, or where a
+/// product before it can finish them on its tiles.
+double Planner::cost_from_memory(ValueId value, const ir::Type& type) const {
+  const ir::Value& v = graph_.value(value);
+  if (v.kind != ir::ValueKind::result || !(v.type.shape == type.shape)) return 0;
+  if (context_.in_memory[value.value]) return product_[v.node.value] ? kMaxInlinedCost : 0;
+  const auto& body = context_.bodies[v.node.value];
+  if (!body || body->reducer || is_view(*body)) return kMaxInlinedCost;
+  double cost = own_cost(*body);
+  for (ValueId operand : graph_.node(v.node).operands) cost += cost_from_memory(operand, type);
+  return cost;
+}
+
+/// True when the left operand is computed point by point for this product alone, which reads each element once for all columns.
+bool Planner::is_prologue(NodeId product, const std::vector<std::vector<NodeId>>& users) const {
+  const ir::Node& node = graph_.node(product);
+  const ir::Value& left = graph_.value(node.operands[0]);
+  if (!options_.fuse || left.kind != ir::ValueKind::result || context_.in_memory[node.operands[0].value] || users[node.operands[0].value].size() != 1) return false;
+  double work = 1, elements = 1;
+  for (const Dim& e : context_.bodies[product.value]->extents) work *= algebra_.estimate(e);
+  for (ValueId v : {node.operands[0], node.operands[1], node.results[0]}) elements *= algebra_.estimate(graph_.type(v).element_count());
+  const double rows = work / std::max(1.0, algebra_.estimate(graph_.type(node.operands[1]).element_count()));
+  if (elements != work * work || rows < kRowsWithPrologue) return false;
+  const double cost = cost_from_memory(node.operands[0], left.type);
+  return cost > 0 && cost < kDearPrologue;
+}
+
+bool Planner::try_prologue(NodeId id) {
+  const auto before = context_.in_memory;
+  context_.packs_left[id.value] = product_[id.value] = true;
+  context_.in_memory[base_through_views(graph_.node(id).operands[1]).value] = true;
+  const auto product = as_contraction(context_, id, options_.lanes);
+  if (product && product->step.a.pack && !product->step.b.pack && product->step.batch.empty()) {
+    log(fmt::format("{} computes its left operand while packing it", name_of_node(id)));
+    return true;
+  }
+  context_.packs_left[id.value] = product_[id.value] = false;
+  context_.in_memory = before;
+  return false;
+}
+
+void Planner::mark_contraction_operands(NodeId id, const std::vector<std::vector<NodeId>>& users) {
   const auto& body = context_.bodies[id.value];
   if (!body || !is_large_product(id)) return;
+  if (is_prologue(id, users) && try_prologue(id)) return;
   const auto before = context_.in_memory;
   auto attempt = [&] {
     auto product = as_contraction(context_, id, options_.lanes);
@@ -180,8 +223,8 @@ void Planner::choose_roots() {
     const bool any = std::any_of(results.begin(), results.end(), [&](ValueId r) { return context_.in_memory[r.value]; });
     if (any) std::for_each(results.begin(), results.end(), keep);
   }
-  for (NodeId id : graph_.nodes()) mark_contraction_operands(id);
   const auto users = graph_.users();
+  for (NodeId id : graph_.nodes()) mark_contraction_operands(id, users);
   for (NodeId id : graph_.nodes())
     if (product_[id.value]) mark_end_of_product(id, users);
   cost_.assign(graph_.node_capacity(), 0);
