@@ -105,3 +105,15 @@ def test_a_batch_of_one_value_is_an_error():
 def test_resnet_block_trains_whole():
     torch.manual_seed(0)
     check(nn.Sequential(nn.Conv2d(3, 8, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 4, 1), nn.BatchNorm2d(4)), tensor(2, 3, 8, 8), calls=2)
+
+
+@pytest.mark.parametrize(("mean", "deviation"), [(0, 1), (1e3, 1), (-1e4, 0.5), (1e-3, 1e-6), (3e4, 0), (1e18, 1e17)])
+def test_statistics_are_as_accurate_as_eager_ones(mean, deviation):
+    x = tensor(8, 6, 20, 30) * deviation + mean
+    norm, judge = nn.BatchNorm2d(6, momentum=1.0), nn.BatchNorm2d(6, momentum=1.0).double()
+    twin = copy.deepcopy(norm)
+    with torch.no_grad():
+        results = [tenon.compile(twin)(x), norm(x), judge(x.double())]
+    for ours, eager, exact in [results, *zip(*(list(n.buffers())[:2] for n in (twin, norm, judge)))]:
+        bound = max(2 * float((eager - exact).abs().max()), 4 * torch.finfo(torch.float32).eps * float(exact.abs().max()))
+        assert float((ours - exact).abs().max()) <= bound
