@@ -68,26 +68,6 @@ struct alignas(16) Scratch {
   unsigned char bytes[16];
 };
 
-/// Holds references for the time of a run.
-template <std::size_t kInline>
-class Objects {
- public:
-  explicit Objects(std::size_t size) : items_(size) {
-    for (std::size_t i = 0; i < size; ++i) items_[i] = nullptr;
-  }
-  ~Objects() {
-    for (std::size_t i = 0; i < items_.size(); ++i) Py_XDECREF(items_[i]);
-  }
-  Objects(const Objects&) = delete;
-  Objects& operator=(const Objects&) = delete;
-  PyObject*& operator[](std::size_t i) { return items_[i]; }
-  PyObject** data() { return items_.data(); }
-  std::size_t size() const { return items_.size(); }
-
- private:
-  SmallArray<PyObject*, kInline> items_;
-};
-
 }  // namespace
 
 struct CacheEntry::Frame {
@@ -97,16 +77,16 @@ struct CacheEntry::Frame {
         new_values(entry.captured_.updates.size()),
         input_data(entry.captured_.inputs.size()),
         output_data(entry.output_count_ + 1),
-        input_scratch(entry.captured_.inputs.size()),
+        input_scratch(entry.takes_scalars_ ? entry.captured_.inputs.size() : 0),
         output_scratch(entry.output_count_) {}
 
-  Objects<8> inputs;                      // by graph input
-  Objects<8> tensors;                     // by CapturedGraph::tensors
-  Objects<2> new_values;                  // by CapturedGraph::updates; null where the program itself writes
+  HeldObjects<8> inputs;                      // by graph input
+  HeldObjects<8> tensors;                     // by CapturedGraph::tensors
+  HeldObjects<2> new_values;                  // by CapturedGraph::updates; null where the program itself writes
   SmallArray<const void*, 8> input_data;
   SmallArray<void*, 8> output_data;       // by graph output; then the program's alarm
   bool alarm = false;
-  SmallArray<Scratch, 4> input_scratch;   // values of NumPy scalars
+  SmallArray<Scratch, 4> input_scratch;   // values of NumPy scalars, where there are any
   SmallArray<Scratch, 4> output_scratch;
   std::vector<std::int64_t> symbols;      // by SymbolId: another thread may check the same guards while this one runs
 };
@@ -119,6 +99,7 @@ CacheEntry::CacheEntry(TorchState state, Segment segment, CapturedGraph captured
   runs_ = output_count_ > 0 || captured_.takes_random_numbers;
   release_gil_ = is_long(captured_);
   uses_numpy_ = captured_.uses_numpy();
+  takes_scalars_ = std::ranges::any_of(captured_.inputs, [](const TensorSpec& input) { return input.kind == TensorKind::scalar; });
   for (ResultTemplate::Node& node : segment_.objects.nodes) {
     if (node.kind != ResultTemplate::Kind::source) continue;
     result_slots_.push_back(node.index);
@@ -235,9 +216,15 @@ bool CacheEntry::written_inputs_stand_apart() const noexcept {
   return true;
 }
 
+/// Finds the elements of the inputs. The guards hold.
+void CacheEntry::find_inputs(Frame& frame) const noexcept {
+  PyObject** const inputs = frame.inputs.data();
+  const void** const data = frame.input_data.data();
+  for (std::size_t i = 0; i < frame.inputs.size(); ++i) data[i] = data_of(captured_.inputs[i], inputs[i], takes_scalars_ ? frame.input_scratch[i].bytes : nullptr);
+}
+
 RunStatus CacheEntry::run_native(Frame& frame) {
-  for (std::size_t i = 0; i < frame.inputs.size(); ++i)
-    frame.input_data[i] = data_of(captured_.inputs[i], frame.inputs[i], frame.input_scratch[i].bytes);
+  find_inputs(frame);
   if (!make_outputs(frame) || !place_updates(frame)) return RunStatus::raised;
   TenonRunArgs args{};
   args.struct_size = sizeof args;
@@ -375,7 +362,7 @@ RunStatus CacheEntry::run(Built& built) {
     frame.symbols.resize(std::max(frame.symbols.size(), captured_.graph.symbols().size()));
   }
   for (std::size_t i = 0; i < frame.inputs.size(); ++i) frame.inputs[i] = Py_NewRef(values[segment_.input_slots[i]]);
-  Objects<8> kept(result_slots_.size());  // another thread may check the same guards while this one runs
+  HeldObjects<8> kept(result_slots_.size());  // another thread may check the same guards while this one runs
   for (std::size_t i = 0; i < kept.size(); ++i) kept[i] = Py_NewRef(values[result_slots_[i]]);
   if (runs_) {
     Ref random_state;
@@ -389,7 +376,7 @@ RunStatus CacheEntry::run(Built& built) {
     if (status != RunStatus::done) return status;
   }
   if (!finish_tensors(frame)) return RunStatus::raised;
-  Objects<8> outputs(captured_.outputs.size());
+  HeldObjects<8> outputs(captured_.outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i] = Py_NewRef(frame.tensors[captured_.outputs[i]]);
   try {
     built = complete(segment_, kept.data(), outputs.data());

@@ -71,6 +71,7 @@ class CacheEntry {
   struct Frame;
   ~CacheEntry() = default;
 
+  void find_inputs(Frame& frame) const noexcept;
   RunStatus run_native(Frame& frame);
   RunStatus run_callable(Frame& frame);
   bool written_inputs_stand_apart() const noexcept;
@@ -89,6 +90,7 @@ class CacheEntry {
   std::size_t users_ = 1;
   bool runs_ = false;          // there are graph outputs to compute
   bool uses_numpy_ = false;
+  bool takes_scalars_ = false;
   bool release_gil_ = false;   // the plan is long enough
 };
 
