@@ -57,11 +57,12 @@ struct alignas(64) SizeClass {
   Block* top = nullptr;
   std::uint32_t kept = 0;
   std::uint32_t low = 0;
+  std::uint64_t allocations = 0, reuses = 0, releases = 0;  // counted here, under the lock: atomics of their own would cost more than it
 };
 
 struct Pool {
   std::array<SizeClass, kClasses> classes;
-  std::atomic<std::uint64_t> used{0}, idle{0}, allocations{0}, reuses{0}, mapped{0};
+  std::atomic<std::uint64_t> idle{0}, mapped{0};
   std::atomic<std::size_t> idle_limit{0};
   std::atomic<unsigned> large_releases{0};
 };
@@ -130,8 +131,10 @@ void decay(Pool& p) {
 
 void* take_kept(SizeClass& size_class) {
   std::lock_guard lock(size_class.lock);
+  ++size_class.allocations;
   Block* block = size_class.top;
   if (!block) return nullptr;
+  ++size_class.reuses;
   size_class.top = block->next;
   size_class.low = std::min(size_class.low, --size_class.kept);
   return block;
@@ -144,10 +147,7 @@ void* pool_allocate(std::size_t bytes) {
   if (bytes > kLargestPooled) return nullptr;
   const unsigned c = class_of(bytes);
   const std::size_t size = class_bytes(c);
-  p.allocations.fetch_add(1, std::memory_order_relaxed);
-  p.used.fetch_add(size, std::memory_order_relaxed);
   if (void* kept = take_kept(p.classes[c])) {
-    p.reuses.fetch_add(1, std::memory_order_relaxed);
     p.idle.fetch_sub(size, std::memory_order_relaxed);
     return kept;
   }
@@ -156,7 +156,10 @@ void* pool_allocate(std::size_t bytes) {
     pool_trim();
     memory = from_system(p, size);
   }
-  if (!memory) p.used.fetch_sub(size, std::memory_order_relaxed);
+  if (!memory) {
+    std::lock_guard lock(p.classes[c].lock);
+    ++p.classes[c].releases;
+  }
   return memory;
 }
 
@@ -165,17 +168,20 @@ void pool_release(void* memory, std::size_t bytes) {
   Pool& p = pool();
   const unsigned c = class_of(bytes);
   const std::size_t size = class_bytes(c);
-  p.used.fetch_sub(size, std::memory_order_relaxed);
-  if (p.idle.load(std::memory_order_relaxed) + size > p.idle_limit.load(std::memory_order_relaxed)) return to_system(memory, size);
-  p.idle.fetch_add(size, std::memory_order_relaxed);
   auto* block = static_cast<Block*>(memory);
   SizeClass& size_class = p.classes[c];
+  const bool kept = p.idle.load(std::memory_order_relaxed) + size <= p.idle_limit.load(std::memory_order_relaxed);
   {
     std::lock_guard lock(size_class.lock);
-    block->next = size_class.top;
-    size_class.top = block;
-    ++size_class.kept;
+    ++size_class.releases;
+    if (kept) {
+      block->next = size_class.top;
+      size_class.top = block;
+      ++size_class.kept;
+      p.idle.fetch_add(size, std::memory_order_relaxed);
+    }
   }
+  if (!kept) return to_system(memory, size);
   if (size >= kMapFrom && p.large_releases.fetch_add(1, std::memory_order_relaxed) % kDecayPeriod == kDecayPeriod - 1) decay(p);
 }
 
@@ -205,8 +211,16 @@ void pool_set_idle_limit(std::size_t bytes) {
 }
 
 PoolStatistics pool_statistics() {
-  const Pool& p = pool();
-  return {p.used, p.idle, p.allocations, p.reuses, p.mapped};
+  Pool& p = pool();
+  PoolStatistics statistics{.idle_bytes = p.idle, .mapped_bytes = p.mapped};
+  for (unsigned c = 0; c < kClasses; ++c) {
+    SizeClass& size_class = p.classes[c];
+    std::lock_guard lock(size_class.lock);
+    statistics.used_bytes += (size_class.allocations - size_class.releases) * class_bytes(c);
+    statistics.allocations += size_class.allocations;
+    statistics.reuses += size_class.reuses;
+  }
+  return statistics;
 }
 
 PoolBlock::PoolBlock(std::size_t bytes) : data_(pool_allocate(bytes)), bytes_(bytes) {
