@@ -10,10 +10,13 @@ namespace {
 /// Programs become nodes one instruction at a time; values are tensors, or literals.
 class ProgramExpansion {
  public:
-  ProgramExpansion(NodeBuilder& builder, const ScalarProgram& program, std::span<const ir::ValueId> parameters, const ir::Shape& shape)
-      : builder_(builder), parameters_(parameters), shape_(shape) {
+  ProgramExpansion(NodeBuilder& builder, const ScalarProgram& program, std::span<const ir::ValueId> parameters, const ir::Shape& shape,
+                   const LeafExpansion& leaf = {})
+      : builder_(builder), parameters_(parameters), shape_(shape), leaf_(leaf) {
     for (const Instruction& i : program.instructions) values_.push_back(value_of(program, i));
   }
+
+  const std::vector<ir::ValueId>& values() const { return values_; }
 
   ir::ValueId result(const ScalarProgram& program, std::size_t index) {
     const std::uint32_t reg = program.results[index];
@@ -26,6 +29,8 @@ class ProgramExpansion {
       case Primitive::constant: return builder_.literal(constant(i));
       case Primitive::extent: return builder_.literal(program.dims[i.payload]);
       case Primitive::parameter: return parameter(i);
+      case Primitive::loop_index:
+      case Primitive::load: return leaf_(i, values_);
       case Primitive::convert: return builder_.cast(materialise(values_[i.args[0]], program.instructions[i.args[0]].dtype), i.dtype);
       case Primitive::bit_cast:
         return builder_.one("bit_cast", {materialise(values_[i.args[0]], program.instructions[i.args[0]].dtype)}, {{"dtype", i.dtype}});
@@ -83,6 +88,7 @@ class ProgramExpansion {
   NodeBuilder& builder_;
   std::span<const ir::ValueId> parameters_;
   const ir::Shape shape_;
+  const LeafExpansion& leaf_;
   std::vector<ir::ValueId> values_;
 };
 
@@ -142,6 +148,10 @@ std::vector<ir::ValueId> expand_program(NodeBuilder& builder, const ScalarProgra
   std::vector<ir::ValueId> results;
   for (std::size_t k = 0; k < program.results.size(); ++k) results.push_back(expansion.result(program, k));
   return results;
+}
+
+std::vector<ir::ValueId> expand_registers(NodeBuilder& builder, const ScalarProgram& program, const ir::Shape& shape, const LeafExpansion& leaf) {
+  return ProgramExpansion(builder, program, {}, shape, leaf).values();
 }
 
 ir::ValueId expand_body(NodeBuilder& builder, ir::NodeId id) {

@@ -1,6 +1,7 @@
 // Composite ops as nodes of simpler ones: what the host does for a node that a backend refuses.
 #pragma once
 
+#include <functional>
 #include <span>
 
 #include "core/ops/node_builder.h"
@@ -25,6 +26,12 @@ ScalarProgram body_program(const ir::Graph& graph, ir::NodeId node);
 /// results are tensors, of at least the shape that the parameters broadcast to; a result that is a constant has `shape`.
 std::vector<ir::ValueId> expand_program(NodeBuilder& builder, const ScalarProgram& program, std::span<const ir::ValueId> parameters,
                                         const ir::Shape& shape);
+
+/// What a loop index or a load is as a value, given the registers before it.
+using LeafExpansion = std::function<ir::ValueId(const Instruction&, std::span<const ir::ValueId> registers)>;
+
+/// Every register of a program of loop indices and loads as a value: a tensor, or a literal where the program says a number.
+std::vector<ir::ValueId> expand_registers(NodeBuilder& builder, const ScalarProgram& program, const ir::Shape& shape, const LeafExpansion& leaf);
 
 /// The op of the catalogue whose body is that primitive alone; empty for leaves and loads.
 std::string_view op_of(Primitive primitive);

@@ -81,7 +81,6 @@ class Reverse {
   void propagate(const Instruction& i, Scalar r, Scalar g) {
     if (propagate_arithmetic(i, r, g)) return;
     if (const auto slope = slope_of(i.op, value(i, 0), r)) return give(i.args[0], times(g, *slope));
-    if (i.op == Primitive::lgamma) throw Exception(error(Code::unsupported, "the derivative of {} is no primitive", name_of(i.op)));
   }
 
   bool propagate_arithmetic(const Instruction& i, Scalar r, Scalar g) {
@@ -175,8 +174,25 @@ class Reverse {
         const double factor = (p == Primitive::erf ? 2 : -2) * std::numbers::inv_sqrtpi;
         return s.mul(number(factor), s.exp(s.neg(s.mul(a, a))));
       }
+      case Primitive::lgamma: return digamma(a);
       default: return std::nullopt;
     }
+  }
+
+  /// The derivative of lgamma: shifted to arguments from 8 on by digamma(x + 1) = digamma(x) + 1/x, then its asymptotic series; below 1/2
+  /// by digamma(1 - x) - pi / tan(pi x) (Abramowitz and Stegun, 6.3.5, 6.3.7 and 6.3.18).
+  Scalar digamma(Scalar x) {
+    Scalars& s = s_;
+    const auto number = [&](double v) { return s.like(x, v); };
+    const Scalar one = number(1), reflected = s.lt(x, number(0.5)), y = s.select(reflected, s.sub(one, x), x);
+    Scalar shift = number(0), z = y;
+    for (int k = 0; k < 8; ++k) shift = s.add(shift, s.div(one, z)), z = s.add(z, one);
+    const Scalar w = s.div(one, s.mul(z, z));
+    Scalar series = number(-1.0 / 132);
+    for (const double c : {1.0 / 240, -1.0 / 252, 1.0 / 120, -1.0 / 12}) series = s.add(s.mul(series, w), number(c));
+    const Scalar positive = s.sub(s.add(s.sub(s.log(z), s.div(number(0.5), z)), s.mul(series, w)), shift);
+    const Scalar part = s.mul(s.sub(x, s.unary(Primitive::floor, x)), number(std::numbers::pi));
+    return s.select(reflected, s.sub(positive, s.div(number(std::numbers::pi), s.unary(Primitive::tan, part))), positive);
   }
 
   const ScalarProgram& program_;
@@ -185,7 +201,10 @@ class Reverse {
   std::vector<std::optional<Scalar>> adjoints_;
 };
 
-/// Sums a gradient over the dimensions in which an operand of shape `to` was repeated.
+}  // namespace
+
+ScalarProgram gradient(const ScalarProgram& program, std::span<const std::size_t> inputs) { return Reverse(program).run(inputs); }
+
 ir::ValueId sum_to_shape(NodeBuilder& b, ir::ValueId gradient, const ir::Shape& to) {
   const ir::Type type = b.graph().type(gradient);
   std::vector<ir::Dim> dims;
@@ -196,11 +215,7 @@ ir::ValueId sum_to_shape(NodeBuilder& b, ir::ValueId gradient, const ir::Shape& 
   return b.graph().type(gradient).shape == to ? gradient : b.one("reshape", {gradient}, {{"shape", to}});
 }
 
-}  // namespace
-
-ScalarProgram gradient(const ScalarProgram& program, std::span<const std::size_t> inputs) { return Reverse(program).run(inputs); }
-
-std::vector<std::optional<ir::ValueId>> body_gradients(NodeBuilder& b, ir::NodeId id, ir::ValueId result_gradient) {
+OperandGradients body_gradients(NodeBuilder& b, ir::NodeId id, ir::ValueId result_gradient) {
   const ir::Node node = b.graph().node(id);
   const ir::Type result = b.graph().type(node.results[0]);
   std::vector<std::size_t> inputs;
@@ -209,12 +224,41 @@ std::vector<std::optional<ir::ValueId>> body_gradients(NodeBuilder& b, ir::NodeI
     if (b.graph().value(node.operands[k]).kind != ir::ValueKind::literal && is_float(b.graph().type(node.operands[k]).dtype)) inputs.push_back(k);
   parameters.push_back(b.cast(result_gradient, compute_type(result.dtype)));
   const auto values = expand_program(b, gradient(body_program(b.graph(), id), inputs), parameters, result.shape);
-  std::vector<std::optional<ir::ValueId>> gradients(node.operands.size());
+  OperandGradients gradients(node.operands.size());
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     const ir::Type operand = b.graph().type(node.operands[inputs[k]]);
     gradients[inputs[k]] = b.cast(sum_to_shape(b, values[k], operand.shape), operand.dtype);
   }
   return gradients;
+}
+
+std::string origin_of_gradient(const Op& op) {
+  if (!op.no_grad_reason.empty()) return "none: " + op.no_grad_reason;
+  if (op.grad) return "written";
+  if (op.body) return "body";
+  if (op.decompose) return "decomposition";
+  return op.loop || op.scatter ? "loop nest" : "none";
+}
+
+OperandGradients node_gradients(NodeBuilder& b, ir::NodeId id, std::span<const std::optional<ir::ValueId>> result_gradients) {
+  const ir::Node node = b.graph().node(id);
+  const Op* op = find_op(node.op);
+  TENON_CHECK(op, "unknown op '{}'", node.op);
+  if (!op->no_grad_reason.empty()) throw Exception(error(Code::unsupported, "{} has no gradient: {}", node.op, op->no_grad_reason));
+  OperandGradients found(node.operands.size());
+  if (op->grad) {
+    std::vector<ir::ValueId> given;
+    for (const auto& g : result_gradients) given.push_back(g.value_or(ir::ValueId()));
+    const auto made = op->grad(b, OpQuery(b.graph(), node.operands, node.attributes), node.results, given);
+    for (std::size_t k = 0; k < made.size(); ++k)
+      if (made[k]) found[k] = made[k];
+  } else {
+    TENON_CHECK(op->body || op->loop || op->scatter, "{} must be expanded before it is differentiated", node.op);
+    found = op->body ? body_gradients(b, id, *result_gradients[0]) : loop_gradients(b, id, *result_gradients[0]);
+  }
+  for (std::size_t k = 0; k < found.size(); ++k)
+    if (b.graph().value(node.operands[k]).kind == ir::ValueKind::literal || !is_float(b.graph().type(node.operands[k]).dtype)) found[k].reset();
+  return found;
 }
 
 }  // namespace tenon::ops

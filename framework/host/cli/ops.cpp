@@ -5,6 +5,7 @@
 
 #include "command.h"
 #include "core/ops/catalog.h"
+#include "core/ops/gradient.h"
 #include "host/diagnostics/suggestion.h"
 
 namespace tenon::cli {
@@ -28,7 +29,7 @@ json description_of(const ops::Op& op) {
   for (const auto& [holds, name] : {std::pair(op.traits.random, "random"), std::pair(op.traits.may_raise, "may_raise"),
                                     std::pair(op.traits.opaque, "opaque"), std::pair(op.traits.control, "control")})
     if (holds) traits.push_back(name);
-  return {{"name", op.name}, {"schema", op.schema}, {"meaning", meaning_of(op)}, {"aliases", aliases}, {"traits", traits}};
+  return {{"name", op.name}, {"schema", op.schema}, {"meaning", meaning_of(op)}, {"gradient", ops::origin_of_gradient(op)}, {"aliases", aliases}, {"traits", traits}};
 }
 
 int list_ops(const Command& command) {
@@ -59,7 +60,8 @@ int show(const Command& command, const std::string& name) {
     fmt::print("{}\n", op.dump(2));
     return kDone;
   }
-  fmt::print("{}{}\n  meaning: {}\n", op["name"].get<std::string>(), op["schema"].get<std::string>(), op["meaning"].get<std::string>());
+  fmt::print("{}{}\n  meaning: {}\n  gradient: {}\n", op["name"].get<std::string>(), op["schema"].get<std::string>(), op["meaning"].get<std::string>(),
+             op["gradient"].get<std::string>());
   for (const json& trait : op["traits"]) fmt::print("  trait: {}\n", trait.get<std::string>());
   for (const json& alias : op["aliases"]) fmt::print("  answers to: {}\n", alias.get<std::string>());
   return kDone;

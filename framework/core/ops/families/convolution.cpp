@@ -5,6 +5,7 @@
 #include "core/ops/families/move.h"
 #include "core/ops/families/reduce.h"
 #include "core/ops/families/window.h"
+#include "core/ops/gradients/gradients.h"
 
 namespace tenon::ops {
 namespace {
@@ -94,6 +95,7 @@ Op conv_sum_op() {
   op.schema = "(Tensor input, Tensor weight, *, int[] stride, int[] before, int[] after, int[] dilation, int groups=1) -> Tensor";
   op.infer = infer_conv_sum;
   op.loop = conv_sum_loop;
+  op.grad = written(gradients::conv_sum);
   op.samples = [] {
     std::vector<Sample> all;
     const auto add = [&](std::string name, DType t, std::vector<std::int64_t> x, std::vector<std::int64_t> w, ir::Attributes attributes) {

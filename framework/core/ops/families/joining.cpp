@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/ops/families/move.h"
+#include "core/ops/gradients/gradients.h"
 
 namespace tenon::ops {
 namespace {
@@ -165,6 +166,7 @@ Op cat_op() {
                names({"numpy.append"}, "(arr -> self, values, axis -> dim = None)", append);
   op.infer = infer_cat;
   op.loop = cat_loop;
+  op.grad = written(gradients::cat);
   op.samples = [] {
     auto all = join_samples();
     all.push_back({.name = "different_sizes",

@@ -1,5 +1,6 @@
 // Matrix products. mm and bmm are loop nests; everything else is made of them.
 #include "core/ops/families/move.h"
+#include "core/ops/gradients/gradients.h"
 
 namespace tenon::ops {
 namespace {
@@ -63,6 +64,7 @@ Op product(std::string name, std::size_t batch) {
     return infer::one(q, t, std::move(shape));
   };
   op.loop = [batch](const OpQuery& q) { return product_loop(q, batch); };
+  op.grad = written(gradients::matrix_product);
   return op;
 }
 

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/ops/families/reduce.h"
+#include "core/ops/gradients/gradients.h"
 
 namespace tenon::ops {
 namespace {
@@ -70,6 +71,7 @@ Op norm_op() {
     return infer::one(q, q.type(0).dtype, ReductionShape(q).result);
   };
   op.loop = norm_loop;
+  op.grad = written(gradients::vector_norm);
   op.samples = [] {
     auto all = reduction_samples(kFloats, Fill::normal, {{"ord", 2.0}});
     for (double p : {0.0, 1.0, 3.0, static_cast<double>(INFINITY), static_cast<double>(-INFINITY)})

@@ -4,6 +4,7 @@
 #include "core/ops/families/move.h"
 #include "core/ops/families/reduce.h"
 #include "core/ops/families/window.h"
+#include "core/ops/gradients/gradients.h"
 
 namespace tenon::ops {
 namespace {
@@ -358,6 +359,7 @@ Family pooling_ops() {
     std::erase_if(all, [](const Sample& s) { return s.name == "special"; });  // sums of huge numbers that cancel
     return all;
   };
+  max.grad = max_indices.grad = written(gradients::max_pool);
   name_pools(max, max_indices, avg);
   return {std::move(max), std::move(max_indices), std::move(sum), window_size_op(), std::move(avg)};
 }

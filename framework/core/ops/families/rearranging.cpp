@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "core/ops/families/move.h"
+#include "core/ops/gradients/gradients.h"
 #include "core/ops/size_questions.h"
 
 namespace tenon::ops {
@@ -36,6 +37,7 @@ Op flip_op() {
         return index;
       },
       std::move(aliases));
+  op.grad = written(gradients::flip);
   op.samples = [] {
     const auto dims = [](std::vector<Dim> d) { return ir::Attributes{{"dims", std::move(d)}}; };
     return movement_samples({4, 3, 5}, {dims({0}), dims({-1, 1}), dims({0, 1, 2}), dims({})});

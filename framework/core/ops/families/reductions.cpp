@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "core/ops/families/reduce.h"
+#include "core/ops/gradients/gradients.h"
 
 namespace tenon::ops {
 namespace {
@@ -125,6 +126,7 @@ Op extreme_op(std::string name, bool largest) {
         r.init = init.take();
         return LoopBody{.extents = shape.extents, .reduced = shape.reduced.size(), .element = s.take(), .reducer = std::move(r)};
       });
+  op.grad = written(gradients::extreme);
   op.samples = [] { return reduction_samples(kAll, Fill::normal, {}, false); };
   return op;
 }
@@ -189,6 +191,7 @@ Op extreme_with_place(std::string name, bool largest) {
     return infer::Types{ir::Type::tensor(q.type(0).dtype, shape, infer::device(q)), ir::Type::tensor(DType::i64, shape, infer::device(q))};
   };
   op.loop = [largest](const OpQuery& q) { return place_loop(q, largest, true); };
+  op.grad = written(gradients::extreme_with_place);
   op.samples = [] {
     std::vector<Sample> all;
     for (DType t : kNumbers)
@@ -354,6 +357,7 @@ Family reduction_ops() {
                          "(array -> self, axis -> dim = 0, dtype=None, out=None, keepdims -> keepdim = False, initial=None, where=True)",
                          accumulate("prod"));
   ops[0].samples = [] { return reduction_samples(kAll); };
+  ops[1].grad = written(gradients::prod);
   ops[1].samples = [] { return reduction_samples(kAll, Fill::unit); };
   name_extremes(ops);
   ops[2].aliases = ops[2].aliases + reduction_names("nanmean", "nanmean", nan_mean) + loss_names();

@@ -4,6 +4,7 @@
 
 #include "core/ops/families/lanes.h"
 #include "core/ops/families/move.h"
+#include "core/ops/gradients/gradients.h"
 
 namespace tenon::ops {
 namespace {
@@ -113,6 +114,9 @@ Family scan_ops() {
   Family ops = {scan("cumsum", scan_lanes<double, sum_of>, scan_lanes<std::int64_t, wrapping_sum>),
                 scan("cumprod", scan_lanes<double, product_of>, scan_lanes<std::int64_t, wrapping_product>),
                 scan("logcumsumexp", scan_lanes<double, log_add_exp>, nullptr)};
+  ops[0].grad = written(gradients::cumsum);
+  ops[1].grad = written(gradients::cumprod);
+  ops[2].grad = written(gradients::logcumsumexp);
   ops[0].aliases = ops[0].aliases + torch_names("diff", "(self, n=1, dim=-1, prepend=None, append=None, *, out=None)", difference) +
                    names({"numpy.diff"}, "(a -> self, n=1, axis -> dim = -1, prepend=None, append=None)", difference);
   return ops;

@@ -1,6 +1,7 @@
 // Writing elements at places that other tensors or bounds give: the result is a changed copy of self.
 #include "core/ops/families/index_rules.h"
 #include "core/ops/families/move.h"
+#include "core/ops/gradients/gradients.h"
 #include "core/ops/size_questions.h"
 
 namespace tenon::ops {
@@ -306,6 +307,7 @@ Op slice_scatter_op() {
         i = m.floor_div(offset, Dim(b.step));
         return written;
       });
+  op.grad = written(gradients::slice_scatter);
   op.samples = [] {
     const auto slice = [](std::int64_t dim, std::int64_t start, std::int64_t end, std::int64_t step) {
       return ir::Attributes{{"dim", Dim(dim)}, {"end", Dim(end)}, {"start", Dim(start)}, {"step", Dim(step)}};
@@ -341,6 +343,7 @@ Op select_scatter_op() {
         at.erase(at.begin() + static_cast<std::ptrdiff_t>(dim_of(q)));
         return written;
       });
+  op.grad = written(gradients::select_scatter);
   op.samples = [] {
     std::vector<Sample> all;
     for (DType t : {DType::f32, DType::i64})

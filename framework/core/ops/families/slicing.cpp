@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "core/ops/families/move.h"
+#include "core/ops/gradients/gradients.h"
 #include "core/ops/size_questions.h"
 
 namespace tenon::ops {
@@ -53,6 +54,7 @@ Op slice_op() {
         return index;
       },
       torch_names("narrow", "(self, dim, start, length)", narrow));
+  op.grad = written(gradients::slice);
   op.samples = [] {
     const auto slice = [](std::int64_t dim, std::int64_t start, std::int64_t end, std::int64_t step) {
       return ir::Attributes{{"dim", Dim(dim)}, {"end", Dim(end)}, {"start", Dim(start)}, {"step", Dim(step)}};
@@ -95,6 +97,7 @@ Op select_op() {
         const ir::ValueId x = a.value("self");
         return {select_of(a.builder(), x, static_cast<std::size_t>(a.dim("dim", a.type(x).rank())), a.integer("index"))};
       }));
+  op.grad = written(gradients::select);
   op.samples = [] {
     const auto select = [](std::int64_t dim, std::int64_t index) { return ir::Attributes{{"dim", Dim(dim)}, {"index", Dim(index)}}; };
     return movement_samples({4, 5, 3}, {select(0, 3), select(1, 0), select(-1, -1)});

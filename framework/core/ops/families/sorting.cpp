@@ -1,6 +1,7 @@
 // Order along a dimension: sort, topk, kthvalue, median, running extremes, searchsorted. nan counts as larger than all numbers.
 #include "core/ops/families/formula.h"
 #include "core/ops/families/order_kernels.h"
+#include "core/ops/gradients/gradients.h"
 
 namespace tenon::ops {
 namespace {
@@ -32,6 +33,7 @@ Op order_op(std::string name, std::string parameters, std::function<Shape(const 
     return infer::Types{ir::Type::tensor(q.type(0).dtype, result, infer::device(q)), ir::Type::tensor(DType::i64, result, infer::device(q))};
   };
   op.kernel = std::move(kernel);
+  op.grad = written(gradients::from_places);
   op.samples = [samples = std::move(samples), stable] { return order_samples(samples, stable); };
   return op;
 }

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "core/ops/families/move.h"
+#include "core/ops/gradients/gradients.h"
 #include "core/ops/size_questions.h"
 
 namespace tenon::ops {
@@ -132,6 +133,7 @@ Op reshape_op() {
         return reshaped_index(s, q.type(0).shape, to, at);
       },
       std::move(aliases));
+  op.grad = written(gradients::reshape);
   op.samples = [] {
     const auto shape = [](std::vector<Dim> d) { return ir::Attributes{{"shape", std::move(d)}}; };
     return movement_samples({4, 6, 5}, {shape({24, 5}), shape({4, 30}), shape({2, 2, 3, 2, 5}), shape({120}), shape({8, 15}),

@@ -1,0 +1,34 @@
+// Gradients that are written out, by op. Each gives a value an operand.
+#pragma once
+
+#include "core/ops/grad_builder.h"
+
+namespace tenon::ops::gradients {
+
+// reductions.cpp
+GradBuilder::Values prod(GradBuilder& g);
+GradBuilder::Values extreme(GradBuilder& g);             // amax, amin: equal extremes share
+GradBuilder::Values extreme_with_place(GradBuilder& g);  // max_dim, min_dim
+GradBuilder::Values vector_norm(GradBuilder& g);
+
+// movement.cpp
+GradBuilder::Values reshape(GradBuilder& g);
+GradBuilder::Values slice(GradBuilder& g);
+GradBuilder::Values select(GradBuilder& g);
+GradBuilder::Values flip(GradBuilder& g);
+GradBuilder::Values cat(GradBuilder& g);
+GradBuilder::Values slice_scatter(GradBuilder& g);
+GradBuilder::Values select_scatter(GradBuilder& g);
+
+// products.cpp
+GradBuilder::Values matrix_product(GradBuilder& g);  // mm, bmm
+GradBuilder::Values conv_sum(GradBuilder& g);
+
+// scans_and_orders.cpp
+GradBuilder::Values cumsum(GradBuilder& g);
+GradBuilder::Values cumprod(GradBuilder& g);
+GradBuilder::Values logcumsumexp(GradBuilder& g);
+GradBuilder::Values from_places(GradBuilder& g);  // sort, topk, kthvalue, median, cummax: the second result says where the first is from
+GradBuilder::Values max_pool(GradBuilder& g);     // with and without indices
+
+}  // namespace tenon::ops::gradients

@@ -1,0 +1,42 @@
+#include "core/ops/families/move.h"
+#include "core/ops/gradients/gradients.h"
+
+namespace tenon::ops::gradients {
+namespace {
+
+using ir::Dim;
+using ir::ValueId;
+
+ir::Attributes attributes_of(GradBuilder& g) { return g.query().attributes(); }
+
+}  // namespace
+
+GradBuilder::Values reshape(GradBuilder& g) { return {g.reshape(g.gradient(), g.type(g.operand()).shape)}; }
+
+GradBuilder::Values slice(GradBuilder& g) { return {g.one("slice_scatter", {g.zeros(g.operand()), g.gradient()}, attributes_of(g))}; }
+
+GradBuilder::Values select(GradBuilder& g) { return {g.one("select_scatter", {g.zeros(g.operand()), g.gradient()}, attributes_of(g))}; }
+
+GradBuilder::Values flip(GradBuilder& g) { return {g.one("flip", {g.gradient()}, attributes_of(g))}; }
+
+GradBuilder::Values cat(GradBuilder& g) {
+  const auto dim = static_cast<std::size_t>(infer::wrap_dim(g.query().constant_integer("dim", 0), g.type(g.operand()).rank()));
+  GradBuilder::Values parts;
+  Dim start(0);
+  for (std::size_t k = 0; k < g.operand_count(); ++k) {
+    const Dim end = start + g.shape(g.operand(k))[dim];
+    parts.push_back(g.one("slice", {g.gradient()}, {{"dim", Dim(static_cast<std::int64_t>(dim))}, {"end", end}, {"start", start}, {"step", Dim(1)}}));
+    start = end;
+  }
+  return parts;
+}
+
+GradBuilder::Values slice_scatter(GradBuilder& g) {
+  return {g.one("slice_scatter", {g.gradient(), g.zeros(g.operand(1))}, attributes_of(g)), g.one("slice", {g.gradient()}, attributes_of(g))};
+}
+
+GradBuilder::Values select_scatter(GradBuilder& g) {
+  return {g.one("select_scatter", {g.gradient(), g.zeros(g.operand(1))}, attributes_of(g)), g.one("select", {g.gradient()}, attributes_of(g))};
+}
+
+}  // namespace tenon::ops::gradients

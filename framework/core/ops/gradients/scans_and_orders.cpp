@@ -1,0 +1,88 @@
+#include <cmath>
+
+#include "core/ops/families/family.h"
+#include "core/ops/gradients/gradients.h"
+
+namespace tenon::ops::gradients {
+namespace {
+
+using ir::Dim;
+using ir::Shape;
+using ir::ValueId;
+
+/// A scan from the end of a dimension.
+ValueId scanned_back(GradBuilder& g, std::string_view op, ValueId v, std::size_t dim) {
+  const std::vector<Dim> dims{Dim(static_cast<std::int64_t>(dim))};
+  const ValueId back = g.one("flip", {v}, {{"dims", dims}});
+  return g.one("flip", {g.one(op, {back}, {{"dim", dims[0]}, {"dtype", g.type(v).dtype}})}, {{"dims", dims}});
+}
+
+/// Adds values at places along a dimension of zeros like the operand.
+ValueId added_at(GradBuilder& g, ValueId like, ValueId places, ValueId values, std::size_t dim) {
+  return g.one("scatter", {g.zeros(like), places, values}, {{"dim", Dim(static_cast<std::int64_t>(dim))}, {"reduce", std::string("sum")}});
+}
+
+}  // namespace
+
+GradBuilder::Values cumsum(GradBuilder& g) {
+  if (g.type(g.operand()).rank() == 0) return {g.gradient()};
+  return {g.nodes().cast(scanned_back(g, "cumsum", g.gradient(), dim_of(g.query())), g.type(g.operand()).dtype)};
+}
+
+/// The sum over the later results of the product of all but one: a table of n × n, for a quotient would not do where an element is 0.
+GradBuilder::Values cumprod(GradBuilder& g) {
+  if (g.type(g.operand()).rank() == 0) return {g.gradient()};
+  const std::size_t dim = dim_of(g.query());
+  const DType t = g.type(g.result()).dtype;
+  const Shape shape = g.type(g.operand()).shape;
+  Shape row = shape, table = shape;  // a dimension before `dim` says which element is left out
+  row.insert(row.begin() + static_cast<std::ptrdiff_t>(dim), Dim(1));
+  table.insert(table.begin() + static_cast<std::ptrdiff_t>(dim), shape[dim]);
+  const ValueId left_out = g.positions(table, dim), place = g.positions(table, dim + 1);
+  const ValueId x = g.reshape(g.nodes().cast(g.operand(), t), row);
+  const ValueId others = g.one("where", {g.one("eq", {left_out, place}), g.number(1), x});
+  const ValueId products = g.one("cumprod", {others}, {{"dim", Dim(static_cast<std::int64_t>(dim + 1))}, {"dtype", t}});
+  const ValueId handed = g.one("where", {g.one("ge", {place, left_out}), g.one("mul", {products, g.reshape(g.gradient(), row)}), g.number(0)});
+  return {g.nodes().cast(g.reshape(g.sum(handed, {Dim(static_cast<std::int64_t>(dim + 1))}), shape), g.type(g.operand()).dtype)};
+}
+
+/// exp(x_i) * sum over j >= i of g_j exp(-y_j), positive and negative parts apart and in logarithms, so that nothing overflows.
+GradBuilder::Values logcumsumexp(GradBuilder& g) {
+  if (g.type(g.operand()).rank() == 0) return {g.gradient()};
+  const std::size_t dim = dim_of(g.query());
+  const DType t = g.type(g.result()).dtype;
+  const ValueId x = g.nodes().cast(g.operand(), t), y = g.result();
+  const auto part = [&](ValueId weights) {
+    const ValueId positive = g.one("gt", {weights, g.number(0)});
+    const ValueId log = g.one("sub", {g.one("log", {g.one("where", {positive, weights, g.number(1)})}), y});
+    const ValueId total = scanned_back(g, "logcumsumexp", g.one("where", {positive, log, g.number(-INFINITY)}), dim);
+    return g.one("exp", {g.one("add", {total, x})});
+  };
+  const ValueId both = g.one("sub", {part(g.gradient()), part(g.one("neg", {g.gradient()}))});
+  return {g.nodes().cast(both, g.type(g.operand()).dtype)};
+}
+
+GradBuilder::Values from_places(GradBuilder& g) {
+  if (g.type(g.operand()).rank() == 0) return {g.gradient()};
+  return {added_at(g, g.operand(), g.result(1), g.gradient(), dim_of(g.query()))};
+}
+
+/// Each result's gradient goes to the first largest element of its window.
+GradBuilder::Values max_pool(GradBuilder& g) {
+  const OpQuery& q = g.query();
+  const ir::Attributes attributes = q.attributes();
+  const ValueId places = g.result_count() == 2 ? g.result(1) : g.nodes().call("max_pool_with_indices", {g.operand()}, attributes)[1];
+  const std::size_t spatial = q.find("output_size") ? q.integers("output_size").size() : q.integers("kernel_size").size();
+  const auto flat = [&](ValueId v) {
+    Shape shape = g.type(v).shape;
+    const Dim count = ir::product(std::span(shape).subspan(shape.size() - spatial));
+    shape.resize(shape.size() - spatial);
+    shape.push_back(count);
+    return g.reshape(v, shape);
+  };
+  const ValueId x = flat(g.operand());
+  const ValueId sums = added_at(g, x, flat(places), flat(g.gradient()), g.type(x).rank() - 1);
+  return {g.reshape(sums, g.type(g.operand()).shape)};
+}
+
+}  // namespace tenon::ops::gradients
