@@ -50,11 +50,11 @@ def reference_share() -> dict:
 def table_of(rows: list[dict]) -> Table:
     """The rows as a table: times in ms, ratios above 1 mean that Tenon is faster."""
     table = Table(title="Tenon against eager and torch.compile, medians of interleaved calls")
-    for title in ("workload", "compile ms", "peer compile ms", "eager ms", "peer ms", "tenon ms", "eager ÷ tenon", "peer ÷ tenon", "error (eager)", "not on llvm"):
+    for title in ("workload", "compile ms", "peer compile ms", "eager ms", "peer ms", "tenon ms", "eager ÷ tenon", "peer ÷ tenon", "error (eager)", "peak MB (node by node)", "not on llvm"):
         table.add_column(title, justify="left" if title == "workload" else "right")
     for row in rows:
         if "failed" in row:
-            table.add_row(row["name"], *["–"] * 8, row["failed"])
+            table.add_row(row["name"], *["–"] * 9, row["failed"])
             continue
         ms, peer = row["ms"], row["ms"].get("torch.compile")
         share = row["reference_share"]
@@ -69,6 +69,7 @@ def table_of(rows: list[dict]) -> Table:
             f"{ms['eager'] / ms['tenon']:.2f}",
             f"{peer / ms['tenon']:.2f}" if peer else "–",
             f"{row['error']['tenon']:.1e} ({row['error']['eager']:.1e})",
+            f"{row['host_memory']['memory']['peak_bytes'] / 1e6:.1f} ({row['host_memory']['memory']['unfused_peak_bytes'] / 1e6:.1f})",
             f"{share['nodes']:.0%} nodes, {share['time']:.0%} time",
         )
     return table

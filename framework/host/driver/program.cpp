@@ -153,6 +153,8 @@ static json describe_steps(const Plan& plan) {
 json TenonProgram::describe_plan() const {
   const json steps = describe_steps(*plan_);
   const Plan::ArenaSizes arena = plan_->arena_sizes();
+  const PeakMemory peak = plan_->peak_memory();
   return {{"steps", steps}, {"conversions", plan_->conversions()}, {"compile_ms", compile_milliseconds_},
-          {"arena", {{"bytes", arena.planned}, {"lower_bound", arena.lower_bound}, {"unshared", arena.unshared}}}};
+          {"arena", {{"bytes", arena.planned}, {"lower_bound", arena.lower_bound}, {"unshared", arena.unshared}}},
+          {"memory", {{"peak_bytes", peak.planned}, {"unfused_peak_bytes", peak.unfused}}}};
 }

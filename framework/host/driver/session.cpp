@@ -88,8 +88,10 @@ json Session::statistics() {
   const json counts = events.counts();
   json cache = json::object();
   for (const char* name : {"hits", "misses", "stored", "damaged"}) cache[name] = counts.value(std::string("cache_") + name, 0);
+  const PeakMemory peak = live_plans.peak_memory();
   return {{"backends", backends},
           {"events", counts},
+          {"memory", {{"peak_bytes", peak.planned}, {"unfused_peak_bytes", peak.unfused}}},
           {"cache", cache},
           {"pool", {{"used_bytes", pool.used_bytes}, {"idle_bytes", pool.idle_bytes}, {"allocations", pool.allocations}, {"reuses", pool.reuses}, {"mapped_bytes", pool.mapped_bytes}}}};
 }

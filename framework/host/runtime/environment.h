@@ -9,6 +9,7 @@
 #include "host/diagnostics/events.h"
 #include "host/partition/backend_instance.h"
 #include "host/partition/crossing.h"
+#include "host/runtime/peak_memory.h"
 
 namespace tenon::host {
 
@@ -23,6 +24,8 @@ class LivePlans {
   void remove(Plan* plan);
   /// Adds what all plans have counted since the last time to the counters of their backends.
   void collect();
+  /// The largest of any plan's latest run.
+  PeakMemory peak_memory();
 
  private:
   std::mutex mutex_;

@@ -115,6 +115,8 @@ class Plan {
     std::size_t planned = 0, lower_bound = 0, unshared = 0;
   };
   ArenaSizes arena_sizes() const;
+  /// Of the latest run.
+  PeakMemory peak_memory() const;
 
  private:
   friend class PlanBuilder;

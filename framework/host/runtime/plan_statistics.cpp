@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "host/runtime/run_context.h"
 
 namespace tenon::host {
@@ -36,6 +38,30 @@ void Plan::collect() {
 Plan::ArenaSizes Plan::arena_sizes() const {
   std::lock_guard lock(mutex_);
   return contexts_.empty() ? ArenaSizes{} : contexts_.back()->arena_sizes;
+}
+
+PeakMemory Plan::peak_memory() const {
+  std::lock_guard lock(mutex_);
+  if (contexts_.empty()) return {};
+  const RunContext& context = *contexts_.back();
+  std::size_t outputs = 0;
+  for (std::uint32_t v : output_values_) {
+    if (values_[v].place != Place::output) continue;
+    std::size_t bytes = size_of(values_[v].dtype);
+    for (std::int64_t n : context.sizes_of(values_[v])) bytes *= static_cast<std::size_t>(std::max<std::int64_t>(n, 0));
+    outputs += bytes;
+  }
+  return {context.arena_sizes.planned + outputs, unfused_peak(graph_, context.symbols)};
+}
+
+PeakMemory LivePlans::peak_memory() {
+  std::lock_guard lock(mutex_);
+  PeakMemory largest;
+  for (const Plan* plan : plans_) {
+    const PeakMemory peak = plan->peak_memory();
+    largest = {std::max(largest.planned, peak.planned), std::max(largest.unfused, peak.unfused)};
+  }
+  return largest;
 }
 
 void LivePlans::add(Plan* plan) {

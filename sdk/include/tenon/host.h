@@ -42,7 +42,8 @@ typedef struct TenonSessionOptions {
 TENON_API int32_t tenon_session_create(const TenonSessionOptions* options, TenonSession** session);
 TENON_API void tenon_session_release(TenonSession* session);
 /* A JSON document: what is "plugins", "plugin:NAME", "flags", "passes", "config", "cache", or "statistics": event counts, the memory pool,
-   and for each backend {nodes, steps, compile_ms, runs, run_ms, timed_runs} since the last reset. A run is timed when the plan
+   "memory" (the largest peak of a live plan's latest run beside inputs and constants, and that of running it node by node), and for each
+   backend {nodes, steps, compile_ms, runs, run_ms, timed_runs} since the last reset. A run is timed when the plan
    touches at least 256 KB or the flag "profile" is on: reading the clock would cost a small plan more than its bookkeeping. */
 TENON_API int32_t tenon_session_query(TenonSession* session, const char* what, char** json);
 TENON_API void tenon_session_reset_statistics(TenonSession* session);

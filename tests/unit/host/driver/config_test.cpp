@@ -76,7 +76,7 @@ TEST_CASE("paths in a file are relative to the file, those of the environment st
 
 TEST_CASE("a wrong word is named with file, line and what would be right") {
   CHECK(error_of("[compile]\nbackend = [\"good\"]\n") ==
-        "tenon.toml:2: unknown key 'backend' in [compile]; did you mean 'backends'? known: backends, fallback, artefact_limit");
+        "tenon.toml:2: unknown key 'backend' in [compile]; did you mean 'backends'? known: backends, fallback, artefact_limit, warm_up");
   CHECK(error_of("\n[compil]\nx = 1\n").rfind("tenon.toml:2: unknown section 'compil'; did you mean 'compile'?", 0) == 0);
   CHECK(error_of("backends = []\n") == "tenon.toml:1: 'backends' belongs into the section [compile]");
   CHECK(error_of("[compile]\nbackends = [\"godo\"]\n").rfind("tenon.toml:2: unknown backend 'godo'; did you mean 'good'?", 0) == 0);
