@@ -23,6 +23,8 @@ constexpr std::int64_t kMostSteps = kWindowDepth / 16;
 using codegen::kFinishedRows;
 /// Elements of the left operand that are multiplied with a group of panels before the next ones: half a second-level cache.
 constexpr std::int64_t kCachedElements = 128 * 1024;
+/// Elements of all panels up to which a thread packs the rows that it multiplies: it reads the panels again for each block of rows.
+constexpr std::int64_t kReadAgain = 512 * 1024;
 /// Panels that a thread packs at once, when there are many, and the elements that they should not exceed.
 constexpr std::int64_t kPanelGroup = 4;
 constexpr std::int64_t kGroupElements = 256 * 1024;
@@ -42,7 +44,7 @@ class Multiplier {
     if (p_.m == 0 || p_.n == 0) return;
     if (p_.picture_width > 0 && p_.step_depth >= kernel_.transposed_rows) return run_transformed();
     const std::int64_t threads = parallel_ ? host_.thread_count() : 1;
-    packs_rows_ = !p_.windows && !p_.a && p_.m >= 4 * threads * kFinishedRows;
+    packs_rows_ = !p_.windows && !p_.a && p_.m >= 4 * threads * kFinishedRows && panels() * panel_elements() <= kReadAgain;
     Scratch rows;
     prepare_rows(rows);
     keep_panels();

@@ -106,7 +106,7 @@ def test_concatenations_are_written_in_place(seed, frozen, capfd):
     assert "is written into" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize(("channels", "outputs", "size"), [(40, 70, 31), (64, 128, 32), (300, 33, 27), (48, 200, 40)])
+@pytest.mark.parametrize(("channels", "outputs", "size"), [(40, 70, 31), (64, 128, 32), (300, 33, 27), (48, 200, 40), (600, 1000, 20)])
 def test_left_operands_are_computed_while_they_are_packed(channels, outputs, size, capfd):
     torch.manual_seed(channels)
     net = torch.nn.Sequential(torch.nn.BatchNorm2d(channels), torch.nn.ReLU(), torch.nn.Conv2d(channels, outputs, 1)).eval()
