@@ -105,6 +105,10 @@ def test_versions_are_told_apart_in_compat_only():
     assert offenders(tracked("framework", "sdk", "plugins"), r"^\s*#\s*(el)?if.*\b(PY_VERSION|LLVM_VERSION)", r"/compat/") == []
 
 
+def test_both_versions_of_catch_are_spelled_in_one_place():
+    assert offenders(tracked("tests"), r"catch2/|Catch::Matchers::", r"^tests/catch\.h:") == []
+
+
 def test_every_plugin_exports_one_symbol():
     libraries = sorted((BUILD / "lib/tenon/plugins").glob("*.so"))
     assert libraries

@@ -91,7 +91,7 @@ void check_named(const std::vector<std::string>& events, const std::string& word
   REQUIRE(!events.empty());
   const auto event = nlohmann::json::parse(events.front());
   CHECK(event["backend"] == "bad");
-  CHECK_THAT(event["text"].get<std::string>(), Catch::Matchers::Contains(words));
+  CHECK_THAT(event["text"].get<std::string>(), Catch::Contains(words));
 }
 
 }  // namespace
@@ -296,11 +296,11 @@ TEST_CASE("a node that nobody takes is an error that names it", "[partition]") {
     return std::int32_t{TENON_OK};
   }});
   TestSession session({&picky});
-  CHECK_THROWS_WITH(TestProgram(session, parse(kChain), {}), Catch::Matchers::Contains("picky: op, not today") && Catch::Matchers::Contains("neg"));
+  CHECK_THROWS_WITH(TestProgram(session, parse(kChain), {}), Catch::Contains("picky: op, not today") && Catch::Contains("neg"));
 }
 
 TEST_CASE("an unknown backend is an error", "[partition]") {
   TestBackend good("good");
   TestSession session({&good});
-  CHECK_THROWS_WITH(TestProgram(session, parse(kChain), {"goood"}), Catch::Matchers::Contains("good"));
+  CHECK_THROWS_WITH(TestProgram(session, parse(kChain), {"goood"}), Catch::Contains("good"));
 }

@@ -187,5 +187,5 @@ TEST_CASE("sizes that contradict what is known are a failure of the backend", "[
   TestProgram program(session, parse(kLate), {"wrong"});
   check_late(program, 8);
   REQUIRE(session.events("execute_failed").size() == 1);
-  CHECK_THAT(session.events("execute_failed")[0], Catch::Matchers::Contains("dimension 1 of %i the size 3 instead of 1"));
+  CHECK_THAT(session.events("execute_failed")[0], Catch::Contains("dimension 1 of %i the size 3 instead of 1"));
 }
