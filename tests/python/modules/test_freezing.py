@@ -182,3 +182,18 @@ def test_memory_outlives_the_parameter():
 def test_bad_values_are_refused():
     with pytest.raises(tenon.ConfigError, match="freeze"):
         tenon.compile(torch.relu, options={"freeze": 1})
+
+
+def test_a_frozen_parameter_that_needs_no_gradients_is_swapped_and_moved(check):
+    """Its metadata are evaluated, not compared as words: what is compared of its memory must stand alone."""
+    net, x = torch.nn.Linear(4, 4).requires_grad_(False), torch.randn(2, 4)
+    compiled = tenon.compile(net, options={"freeze": True})
+    with torch.no_grad():
+        for _ in range(4):
+            check.same(compiled(x), net(x))
+        torch.utils.swap_tensors(net.weight, torch.nn.Parameter(torch.ones(4, 4), requires_grad=False))
+        for _ in range(4):
+            check.same(compiled(x), net(x))
+        net.weight.set_(torch.arange(20.0), 4, (4, 4))
+        for _ in range(4):
+            check.same(compiled(x), net(x))

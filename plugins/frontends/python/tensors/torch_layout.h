@@ -84,12 +84,13 @@ inline std::atomic<std::uint32_t>* version(void* impl) {
   return counter ? &field<std::atomic<std::uint32_t>>(counter, 16) : nullptr;
 }
 
-/// Pins the memory of a tensor whose class and implementation are pinned, and its version: nobody writes it in a way that torch counts.
-/// The offset is part of what `pin` pins.
+/// Pins the memory of a tensor, whatever else of it is pinned, and its version: nobody writes it in a way that torch counts.
 inline bool pin_contents(PyObject* tensor, Pins& pins) {
   void* tensor_impl = impl(tensor);
   void *memory = storage(tensor_impl), *counter = field<void*>(tensor_impl, 40);
   if (!counter) return false;
+  pins.word(&field<void*>(tensor, sizeof(PyObject)), tensor_impl);
+  pins.word(&field<char>(tensor_impl, 144), field<std::uint64_t>(tensor_impl, 144));  // the offset
   pins.word(&field<void*>(tensor_impl, 16), memory);
   pins.word(&field<void*>(memory, 16), field<void*>(memory, 16));
   pins.word(&field<void*>(tensor_impl, 40), counter);
