@@ -171,3 +171,15 @@ def test_eager_calls():
     x = torch.ones(3)
     assert tenon.cond(x.sum() > 0, lambda v: v + 1, lambda v: v - 1, (x,)).equal(x + 1)
     assert tenon.cond(False, lambda: 1, lambda: 2) == 2
+
+
+def test_cond_of_torch():
+    def fn(x):
+        y = x * 2
+        return torch.cond(y.sum() > 0, lambda a: (a.sin(), a + y), lambda a: (a.cos(), a - y), (x,))
+
+    compiled = tenon.compile(fn, fullgraph=True)
+    with torch.no_grad():
+        for x in (torch.ones(3), -torch.ones(3)):
+            want = (x.sin(), x * 3) if x.sum() > 0 else (x.cos(), -x)
+            torch.testing.assert_close(compiled(x), want)

@@ -81,3 +81,26 @@ def test_random_numbers_fill_memory_in_eager_order(check):
         want = fn(x)
         torch.manual_seed(3)
         torch.testing.assert_close(tenon.compile(fn)(x), want)
+
+
+FUNCTIONS = {
+    "reflect": lambda x: nn.functional.pad(x, (1, 1, 1, 1), mode="reflect"),
+    "replicate": lambda x: nn.functional.pad(x, (1, 1, 1, 1), mode="replicate"),
+    "circular": lambda x: nn.functional.pad(x, (1, 1, 1, 1), mode="circular"),
+    "zeros": lambda x: nn.functional.pad(x, (1, 1, 1, 1)),
+    "pixel_shuffle": lambda x: nn.functional.pixel_shuffle(x.repeat(1, 4, 1, 1), 2),
+    "pixel_unshuffle": lambda x: nn.functional.pixel_unshuffle(x, 2),
+    "channel_shuffle": lambda x: nn.functional.channel_shuffle(x, x.shape[1]),
+    "nearest": lambda x: nn.functional.interpolate(x, scale_factor=2),
+    "bilinear": lambda x: nn.functional.interpolate(x, scale_factor=2, mode="bilinear"),
+    "batch_norm": lambda x: nn.functional.batch_norm(x, torch.zeros(x.shape[1]), torch.ones(x.shape[1])),
+    "training batch_norm": lambda x: nn.functional.batch_norm(x, None, None, training=True),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_one_channel_and_odd_orders(check, name):
+    one = images(1, 6, 4).to(memory_format=torch.channels_last)
+    permuted = images(6, 2, 4).permute(2, 0, 3, 1).contiguous().permute(1, 3, 0, 2)
+    with torch.no_grad():
+        check(FUNCTIONS[name], (one,), (images(4, 6, 4).to(memory_format=torch.channels_last),), (permuted,), (images(4, 6, 4),))

@@ -256,6 +256,7 @@ Values batch_norm_adapt(ForeignArguments& a) {
   const bool running = a.given("running_mean") && a.given("running_var");
   if (a.flag("training") || !running) {
     if (ir::product(a.type(x).shape) == Dim(0)) throw Exception(Code::unsupported, "batch_norm of nothing");
+    if (ir::product(a.type(x).shape) == a.type(x).shape[1]) throw Exception(Code::unsupported, "batch_norm of one value a channel");  // torch refuses it
     return {by_batch_statistics(a, x)};
   }
   Values operands{x, a.value("running_mean"), a.value("running_var")};

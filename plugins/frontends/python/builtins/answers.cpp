@@ -100,7 +100,8 @@ struct Named {
   const FunctionRule* rule;
 };
 /// Questions about being traced by somebody else's compiler are answered no, about being compiled yes (by option).
-constexpr std::array<Named, 16> kNamed = {{
+constexpr std::array<Named, 17> kNamed = {{
+    {"torch", "cond", &kCond},
     {"torch.compiler", "is_compiling", &kIsCompiling},
     {"torch.compiler", "is_dynamo_compiling", &kIsCompiling},
     {"torch._dynamo.external_utils", "is_compiling", &kIsCompiling},

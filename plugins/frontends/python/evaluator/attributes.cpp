@@ -110,6 +110,7 @@ Ref Evaluator::generic_attribute(PyObject* owner, PyObject* name) {
 std::optional<Ref> Evaluator::find_generic(PyObject* owner, PyObject* name) {
   PyTypeObject* type = Py_TYPE(owner);
   PyObject* found = heap_.type_attribute(type, name);
+  const Ref held = Ref::borrow(found);  // what runs on the way may take it from the class
   if (name == names().__class__ && found == compat::type_lookup(&PyBaseObject_Type, name)) return Ref::borrow(reinterpret_cast<PyObject*>(type));
   if (found != nullptr && is_data_descriptor(found)) return unless_missing([&] { return data_descriptor(found, owner, type, name); });
   if (PyObject* dict = heap_.attributes_of(owner))
@@ -210,6 +211,7 @@ Ref Evaluator::attribute_of_type(PyTypeObject* type, PyObject* name) {
     return heap_.adopt(checked(PyObject_GetAttr(type_object, name)));
   }
   PyObject* found = heap_.type_attribute(type, name);
+  const Ref held = Ref::borrow(found);
   if (found != nullptr && PyType_IsSubtype(meta, library_types().enum_meta)) {
     Ref value = checked(PyObject_GetAttr(type_object, name));
     if (Py_TYPE(value.get()) == type) return value;  // a member: guarded through the type's attribute

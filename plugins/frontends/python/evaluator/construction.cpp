@@ -44,6 +44,22 @@ Ref new_of(Evaluator& evaluator, PyTypeObject* type) {
   return Ref::borrow(found);
 }
 
+/// An object of a class without a `__new__` in Python, before its `__init__`.
+Ref made_in_c(Heap& heap, PyTypeObject* type, const Arguments& arguments) {
+  const TypeTraits& instances = heap.traits(type);
+  const bool is_exception = PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException));
+  const bool immutable = instances.container == Container::tuple || instances.container == Container::frozen_set;
+  const bool plain = type->tp_new == PyBaseObject_Type.tp_new;
+  if (!plain && !is_exception && instances.container == Container::none) throw GraphBreak(fmt::format("a {} is made", type->tp_name));
+  // object.__new__ and object.__init__ take no arguments: where a class has both, neither does it.
+  const bool takes_none = plain && type->tp_init == PyBaseObject_Type.tp_init;
+  if ((takes_none || immutable) && arguments.named() != 0) throw GraphBreak(fmt::format("a {} is made with named arguments", type->tp_name));
+  if (!plain)
+    for (const Ref& value : arguments.values) heap.expose(value.get());
+  Ref given = takes_none || is_exception || immutable ? tuple_of(arguments, 0) : checked(PyTuple_New(0));
+  return checked(type->tp_new(type, given.get(), nullptr));
+}
+
 }  // namespace
 
 void require_nothing_given(const Ref& by_init) {
@@ -90,9 +106,7 @@ std::optional<Ref> Evaluator::construct(PyTypeObject* type, Arguments arguments,
 }
 
 std::optional<Ref> Evaluator::construct_plain(PyTypeObject* type, Arguments arguments, Completion completion) {
-  const TypeTraits& instances = heap_.traits(type);
   Ref maker = new_of(*this, type);
-  const bool is_exception = PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException));
   Ref object;
   if (is_python_function(maker.get())) {
     Arguments given = arguments;
@@ -100,21 +114,8 @@ std::optional<Ref> Evaluator::construct_plain(PyTypeObject* type, Arguments argu
     if (!heap_.is_born(maker.get())) heap_.make_known(maker.get(), heap_.sources().constant(maker.get()));
     object = call_now(maker.get(), std::move(given));
     if (!PyType_IsSubtype(Py_TYPE(object.get()), type)) return object;
-  } else if (type->tp_new == PyBaseObject_Type.tp_new) {
-    // Neither method takes arguments: then neither does the class.
-    const bool takes_none = type->tp_init == PyBaseObject_Type.tp_init;
-    Ref given = takes_none ? tuple_of(arguments, 0) : checked(PyTuple_New(0));
-    if (takes_none && arguments.named() != 0) throw GraphBreak(fmt::format("{}() with arguments that it does not take", type->tp_name));
-    object = heap_.born(checked(type->tp_new(type, given.get(), nullptr)));
-  } else if (is_exception || instances.container != Container::none) {
-    const bool immutable = instances.container == Container::tuple || instances.container == Container::frozen_set;
-    if (immutable && arguments.named() != 0) throw GraphBreak(fmt::format("a {} is made with named arguments", type->tp_name));
-    for (const Ref& value : arguments.values) heap_.expose(value.get());
-    const bool takes_arguments = is_exception || immutable;
-    Ref given = takes_arguments ? tuple_of(arguments, 0) : checked(PyTuple_New(0));
-    object = heap_.born(checked(type->tp_new(type, given.get(), nullptr)));
   } else {
-    throw GraphBreak(fmt::format("a {} is made", type->tp_name));
+    object = heap_.born(made_in_c(heap_, type, arguments));
   }
   PyObject* init = heap_.type_attribute(Py_TYPE(object.get()), names().__init__);  // of what was made, which may be of a subclass
   if (init == nullptr || init == compat::type_lookup(&PyBaseObject_Type, names().__init__)) return object;

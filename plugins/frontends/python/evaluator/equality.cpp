@@ -48,9 +48,9 @@ void Evaluator::prepare_hash(PyObject* key, int depth) {
   if (depth >= kDeepest) throw GraphBreak("a key nested too deeply");
   if (has_python_hash(key)) {
     const Heap::NoWrites twice(heap_, "a __hash__");
-    call_now(heap_.type_attribute(Py_TYPE(key), names().__hash__), {key});
+    heap_.plain_key(call_now(heap_.type_attribute(Py_TYPE(key), names().__hash__), {key}).get());  // C code hashes no symbols
   }
-  if (traits.container == Container::frozen_set) heap_.expose(key);
+  if (traits.container == Container::frozen_set || traits.container == Container::list) heap_.expose(key);
   if (traits.container == Container::tuple) {
     heap_.expose(key);
     for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(key); ++at) prepare_hash(PyTuple_GET_ITEM(key, at), depth + 1);

@@ -118,9 +118,16 @@ ops::ForeignResult TensorRecorder::build(const ForeignFunction& function, PyObje
   return std::move(*result);
 }
 
+/// The rule for the strides of torch's function itself, where there is one.
+std::optional<ops::AliasLayout> TensorRecorder::own_layout(const ForeignFunction& function, ir::ValueId value) const {
+  const ir::Value& made = graph_.value(value);
+  if (function.flavour != ops::Flavour::torch || made.kind != ir::ValueKind::result) return std::nullopt;
+  return ops::layout_of_alias(function.name, graph_.node(made.node));
+}
+
 bool TensorRecorder::strides_are_known(const ForeignFunction& function, const ops::ForeignResult& result, std::span<const Index> operands) const {
   if (result.container != ops::Container::single || result.values.size() != 1 || !function.op) return false;
-  if (function.op->body || function.ufunc) return true;
+  if (function.op->body || function.ufunc || own_layout(function, result.values.front())) return true;
   std::size_t rank = 0;
   for (Index index : operands) {
     const StandIn& s = stand_ins_[index];
@@ -169,8 +176,9 @@ TensorSpec TensorRecorder::fresh_spec(const ForeignFunction& function, ir::Value
   spec.strides = row_major(spec.shape);
   if (!all_row_major && pointwise)
     spec.strides = function.flavour == ops::Flavour::torch ? torch_pointwise_strides(spec.shape, shapes) : numpy_pointwise_strides(spec.shape, shapes);
-  if (function.name.ends_with("masked_fill") && function.flavour == ops::Flavour::torch) spec.strides = row_major(spec.shape);  // ATen clones it so
-  if (function.op->traits.layout == ops::ResultLayout::memory_format) {
+  if (const auto own = own_layout(function, value)) {
+    spec.strides = strides_by(*own, spec.shape, shapes);
+  } else if (function.op->traits.layout == ops::ResultLayout::memory_format) {
     auto strides = memory_format_strides(spec.shape, shapes);
     if (!strides) throw GraphBreak(fmt::format("{} of a tensor with channels last in three dimensions", function.name));
     spec.strides = std::move(*strides);

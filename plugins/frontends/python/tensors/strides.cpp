@@ -169,6 +169,15 @@ std::optional<Extents> memory_format_strides(std::span<const std::int64_t> shape
   return channels_last(shape);
 }
 
+Extents strides_by(const ops::AliasLayout& rule, std::span<const std::int64_t> shape, std::span<const Operand> operands) {
+  if (rule.layout == ops::ResultLayout::row_major || operands.empty()) return row_major(shape);
+  const Operand& self = operands.front();
+  if (!resembles_channels_last(self.shape, self.strides)) return row_major(shape);
+  // Dense either way, it is row-major; with gaps, it is neither.
+  if (rule.row_major_stays && (is_row_major(self.shape, self.strides) || memory_order(self.shape, self.strides).empty())) return row_major(shape);
+  return channels_last(shape);
+}
+
 std::vector<std::int64_t> memory_order(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides) {
   std::vector<std::int64_t> order(shape.size());
   std::iota(order.begin(), order.end(), std::int64_t{0});

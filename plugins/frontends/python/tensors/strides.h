@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "core/ops/alias_layout.h"
+
 namespace tenon::python {
 
 using Extents = std::vector<std::int64_t>;
@@ -32,6 +34,9 @@ Extents numpy_pointwise_strides(std::span<const std::int64_t> shape, std::span<c
 /// (c10/core/MemoryFormat.h, is_channels_last_strides_2d_s4; aten/src/ATen/native/ConvUtils.h), else row-major. Nothing for a
 /// three-dimensional convolution with channels last: that depends on the kernel that torch chooses.
 std::optional<Extents> memory_format_strides(std::span<const std::int64_t> shape, std::span<const Operand> operands);
+
+/// The strides that a rule for an alias gives a result, from those of the operands.
+Extents strides_by(const ops::AliasLayout& rule, std::span<const std::int64_t> shape, std::span<const Operand> operands);
 
 /// The order of dimensions, outermost first, in which a dense tensor lies in memory; empty when it has gaps or overlaps.
 std::vector<std::int64_t> memory_order(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides);

@@ -132,6 +132,7 @@ class TensorRecorder final : public Recorder {
   std::optional<ops::ForeignResult> build_op(const ForeignFunction& function, PyObject* args, PyObject* kwargs, std::span<const Index> operands,
                                              const std::string& not_opaque);
   ops::ForeignResult build(const ForeignFunction& function, PyObject* args, PyObject* kwargs);
+  std::optional<ops::AliasLayout> own_layout(const ForeignFunction& function, ir::ValueId value) const;
   bool strides_are_known(const ForeignFunction& function, const ops::ForeignResult& result, std::span<const Index> operands) const;
   TensorSpec fresh_spec(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands) const;
   Ref wrap_fresh(const ForeignFunction& function, const ops::ForeignResult& result, std::span<const Index> operands);

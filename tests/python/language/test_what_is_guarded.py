@@ -1,0 +1,139 @@
+"""Programs whose second way through a continuation must not take what the first one found: numbers, keys, parts of classes."""
+import tenon
+
+
+def test_variables_of_the_same_name_in_a_recursion_are_not_one_number():
+    def numbers(count):
+        memo = {}
+
+        def fibonacci(n):
+            tenon.graph_break()
+            if n in memo:
+                return memo[n]
+            memo[n] = n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+            return memo[n]
+
+        return [fibonacci(n) for n in range(count)], memo
+
+    assert tenon.compile(numbers)(10) == numbers(10)
+
+
+def test_keys_made_of_numbers_that_vary():
+    def looked_up(memo, n):
+        key = ("n", n)
+        found = key in memo
+        memo[key] = n * 2
+        return found, sorted(memo.items())
+
+    compiled = tenon.compile(looked_up)
+    mine, plain = {}, {}
+    for n in (5, 6, 7, 6, 8, 5):
+        assert compiled(mine, n) == looked_up(plain, n)
+    assert mine == plain and all(type(key[1]) is int for key in mine)
+
+
+def test_a_submodule_imported_from_its_package(tmp_path, monkeypatch):
+    package = tmp_path / "package_of_test"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "part.py").write_text("value = 3\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import package_of_test  # noqa: F401
+
+    def imports():
+        from package_of_test import part
+
+        return part.value
+
+    compiled = tenon.compile(imports)
+    assert [compiled(), compiled()] == [3, 3]
+
+
+def test_a_cached_function_that_writes_runs_once():
+    import functools
+
+    def calls(seen):
+        @functools.lru_cache
+        def cached(n):
+            seen.append(n)
+            return n
+
+        seen.append("first")
+        return [cached(1), cached(1), cached(2)], seen
+
+    assert tenon.compile(calls)([]) == calls([])
+
+
+def test_what_a_class_holds_is_older_than_the_call():
+    def annotated():
+        class Local:
+            __annotations__ = {"a": [1], "b": [2]}
+
+        seen = []
+        for name, value in Local.__dict__.get("__annotations__").items():
+            tenon.graph_break()
+            seen.append((name, value is Local.__annotations__[name], value))
+        return seen
+
+    compiled = tenon.compile(annotated)
+    assert [compiled(), compiled()] == [annotated(), annotated()]
+
+
+def test_dataclasses_and_patterns_made_in_a_call():
+    def made():
+        import dataclasses
+        import re
+        import typing
+
+        @dataclasses.dataclass
+        class Local:
+            x: int
+            shared: typing.ClassVar[int] = 1000
+            _: dataclasses.KW_ONLY
+            y: int = 2
+
+        re.purge()
+        return [field.name for field in dataclasses.fields(Local)], repr(Local(1, y=3)), re.compile("^ *x{2}[ab]\n").pattern
+
+    compiled = tenon.compile(made)
+    assert [compiled(), compiled()] == [made(), made()]
+
+
+def test_hashes_that_vary_are_no_symbols():
+    class Key(list):
+        def __init__(self, items):
+            self[:] = items
+            self.value = hash(items)
+
+        def __hash__(self):
+            return self.value
+
+    def numbers(count):
+        memo = {}
+
+        def fibonacci(n):
+            key = Key(("n", n))
+            tenon.graph_break()
+            found = memo.get(key)
+            if found is None:
+                tenon.graph_break()
+                found = n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+                tenon.graph_break()
+                memo[key] = found
+            return found
+
+        return [fibonacci(n) for n in range(count)]
+
+    assert tenon.compile(numbers)(12) == numbers(12)
+
+
+def test_objects_of_classes_of_c_code_are_made_for_real():
+    import functools
+
+    def ordered():
+        key = functools.cmp_to_key(lambda a, b: b - a)
+        tenon.graph_break()
+        return sorted([1, 3, 2], key=key)
+
+    compiled = tenon.compile(ordered)
+    assert [compiled(), compiled()] == [[3, 2, 1]] * 2
