@@ -68,6 +68,7 @@ TenonHost make_host(int* threads) {
   host.deallocate = give_memory;
   host.parallel_for = on_threads;
   host.thread_count = count_threads;
+  host.cancelled = [](void*) -> std::int32_t { return 0; };
   host.cache_get = find_stored;
   host.cache_put = put_stored;
   return host;
