@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <span>
 
 #include "fusion/tile.h"
 #include "panels.h"
@@ -30,6 +31,26 @@ constexpr std::int64_t kPanelGroup = 4;
 constexpr std::int64_t kGroupElements = 256 * 1024;
 /// Up to so many rows, a transposed b is multiplied by dot products and not packed; and steps of the sum that one of them takes.
 constexpr std::int64_t kDotRows = 48, kDotDepth = 4096;
+
+/// Fetches memory that is needed soon into the second-level cache, a part with each call of the microkernel: memory is slower than it.
+class Ahead {
+ public:
+  Ahead() = default;
+  Ahead(std::span<const std::byte> bytes, std::int64_t calls) : bytes_(bytes), lines_((static_cast<std::int64_t>(bytes.size()) / kLine + calls) / calls) {}
+
+  void fetch() {
+    constexpr int kForReading = 0, kIntoSecondLevel = 2;
+    for (std::int64_t i = 0; i < lines_ && !bytes_.empty(); ++i) {
+      __builtin_prefetch(bytes_.data(), kForReading, kIntoSecondLevel);
+      bytes_ = bytes_.subspan(std::min<std::size_t>(kLine, bytes_.size()));
+    }
+  }
+
+ private:
+  static constexpr std::int64_t kLine = 64;
+  std::span<const std::byte> bytes_;
+  std::int64_t lines_ = 0;
+};
 
 template <class T>
 class Multiplier {
@@ -112,9 +133,10 @@ class Multiplier {
     panels_.pack_all(parallel_ ? host_.thread_count() : 1, packed, [&](std::int64_t count, auto body) { each(count, body); });
   }
 
-  /// Packs the right operand for later calls too, or finds it packed.
+  /// Packs the right operand for later calls too, or finds it packed. What is no constant has to be hashed for that, which reads all of it
+  /// once more: packing a plain matrix beside its product costs less.
   void keep_panels() {
-    if (!p_.kept || dots_ || panels_.reads_in_place(0)) return;
+    if (!p_.kept || dots_ || panels_.reads_in_place(0) || !(p_.b_constant || p_.windows)) return;
     const std::int64_t layout[] = {p_.n, p_.steps, p_.step_depth, p_.b_row, p_.b_column, p_.b_step, p_.windows};
     kept_ = p_.kept->find(host_, {p_.b, p_.b_size, p_.b_constant, layout, static_cast<std::size_t>(panels() * panel_elements()) * sizeof(T)},
                           [&](void* packed) { pack_all(static_cast<T*>(packed)); });
@@ -130,9 +152,7 @@ class Multiplier {
       for (std::int64_t g = low; g < high; ++g) {
         const std::int64_t first = g * group, last = std::min(panels(), first + group);
         if (kept_) packed = static_cast<T*>(kept_.get()) + first * panel_elements();
-        for (std::int64_t panel = first; panel < last && packs(); ++panel)
-          if (!panels_.reads_in_place(panel)) panels_.pack(panel, packed + (panel - first) * panel_elements());
-        blocks(first, last, packed, 0, p_.m);
+        blocks(first, last, packed, 0, p_.m, packs() ? packed : nullptr);
       }
     });
   }
@@ -161,38 +181,58 @@ class Multiplier {
     T* own = static_cast<T*>(memory.take(static_cast<std::size_t>(std::min(rows, end - row) * depth_) * sizeof(T)));
     Multiplier mine(*this);
     mine.packs_rows_ = false, mine.a_ = own;
+    Ahead nothing;
     for (; row < end; row += rows) {
       const std::int64_t stop = std::min(end, row + rows);
       p_.kernels->pack_rows({row, stop - row, 0, 0, 0, p_.steps}, own);
       mine.first_row_ = row;
-      for (std::int64_t panel = first; panel < last; ++panel) mine.block(panel, packed + (panel - first) * panel_elements(), nullptr, row, stop);
+      for (std::int64_t panel = first; panel < last; ++panel) mine.block(panel, packed + (panel - first) * panel_elements(), nullptr, row, stop, nothing);
     }
   }
 
-  /// Multiplies rows with panels that were packed one after the other: as many rows at a time as stay in cache.
-  void blocks(std::int64_t first, std::int64_t last, const T* packed, std::int64_t row, std::int64_t end) const {
+  /// Multiplies rows with panels that lie packed one after the other: as many rows at a time as stay in cache. Each panel is packed to
+  /// `to_pack`, if given, in front of its first rows.
+  void blocks(std::int64_t first, std::int64_t last, const T* packed, std::int64_t row, std::int64_t end, T* to_pack = nullptr) const {
     if (packs_rows_) return packed_blocks(first, last, packed, row, end);
     Scratch places;
     auto* table = p_.windows ? static_cast<std::int64_t*>(places.take(static_cast<std::size_t>(p_.steps * kFinishedRows) * sizeof(std::int64_t))) : nullptr;
     const std::int64_t rows = p_.windows ? kFinishedRows : std::max(kFinishedRows, kCachedElements / std::max<std::int64_t>(1, depth_) / kFinishedRows * kFinishedRows);
-    for (; row < end; row += rows) {
+    Ahead next_group(bytes_of(last), calls(end - row));
+    for (const std::int64_t start = row; row < end; row += rows) {
       const std::int64_t stop = std::min(end, row + rows);
       if (table) place_rows(row, stop, table);
-      for (std::int64_t panel = first; panel < last; ++panel) block(panel, packed + (panel - first) * panel_elements(), table, row, stop);
+      for (std::int64_t panel = first; panel < last; ++panel) {
+        const std::int64_t place = (panel - first) * panel_elements();
+        if (to_pack && row == start && !panels_.reads_in_place(panel)) panels_.pack(panel, to_pack + place);
+        Ahead next_panel(row == start ? bytes_of(panel + 1) : std::span<const std::byte>(), calls(stop - row));
+        block(panel, packed + place, table, row, stop, panel + 1 < last ? next_panel : next_group);
+      }
     }
   }
 
-  void block(std::int64_t panel, const T* packed, const std::int64_t* table, std::int64_t row, std::int64_t end) const {
+  /// Calls of the microkernel for so many rows of a panel.
+  std::int64_t calls(std::int64_t rows) const { return std::max<std::int64_t>(1, (rows + height_ - 1) / height_ * ((depth_ + pass_ - 1) / pass_)); }
+
+  /// The bytes that the panel is read from first; none when they do not lie side by side.
+  std::span<const std::byte> bytes_of(std::int64_t panel) const {
+    if (panel >= panels() || p_.windows) return {};
+    const T* from = nullptr;
+    if (kept_) from = static_cast<const T*>(kept_.get()) + panel * panel_elements();
+    else if (packs() && p_.b && p_.b_row == 1 && p_.b_column == depth_ && (panel + 1) * width_ <= p_.n) from = static_cast<const T*>(p_.b) + panel * panel_elements();
+    return from ? std::as_bytes(std::span(from, static_cast<std::size_t>(panel_elements()))) : std::span<const std::byte>();
+  }
+
+  void block(std::int64_t panel, const T* packed, const std::int64_t* table, std::int64_t row, std::int64_t end, Ahead& ahead) const {
     const std::int64_t column = panel * width_, columns = std::min(width_, p_.n - column);
     const bool in_place = panels_.reads_in_place(panel);
     const T* b = dots_ || in_place ? static_cast<const T*>(p_.b) + column * p_.b_column : packed;
     const std::int64_t b_row = in_place ? p_.b_row : width_;
-    if (p_.c) return product(b, b_row, table, row, end, static_cast<T*>(p_.c) + row * p_.c_row + column, p_.c_row, columns);
+    if (p_.c) return product(b, b_row, table, row, end, static_cast<T*>(p_.c) + row * p_.c_row + column, p_.c_row, columns, ahead);
     Scratch memory;
     T* tile = static_cast<T*>(memory.take(static_cast<std::size_t>(kFinishedRows * width_) * sizeof(T)));
     for (; row < end; row += kFinishedRows) {
       const std::int64_t rows = std::min(kFinishedRows, end - row);
-      product(b, b_row, table, row, row + rows, tile, width_, width_);
+      product(b, b_row, table, row, row + rows, tile, width_, width_, ahead);
       p_.kernels->finish({row, rows, column, columns, 0, p_.steps}, tile);
     }
   }
@@ -201,20 +241,21 @@ class Multiplier {
 
   const T* row_at(std::int64_t row) const { return a_ + (row - first_row_) * a_row_; }
 
-  void product(const T* b, std::int64_t b_row, const std::int64_t* table, std::int64_t row, std::int64_t end, T* c, std::int64_t c_row, std::int64_t columns) const {
+  void product(const T* b, std::int64_t b_row, const std::int64_t* table, std::int64_t row, std::int64_t end, T* c, std::int64_t c_row, std::int64_t columns, Ahead& ahead) const {
     if (p_.windows) return window_product(b, table, end - row, c, c_row, columns);
     if (dots_) return dot_product(b, row, end, c, c_row, columns);
-    for (; row < end; row += kFinishedRows, c += kFinishedRows * c_row) few_rows(b, b_row, row, std::min(end, row + kFinishedRows), c, c_row, columns);
+    for (; row < end; row += kFinishedRows, c += kFinishedRows * c_row) few_rows(b, b_row, row, std::min(end, row + kFinishedRows), c, c_row, columns, ahead);
   }
 
   /// All passes over so many rows that their sums stay in the first-level cache.
-  void few_rows(const T* b, std::int64_t b_row, std::int64_t row, std::int64_t end, T* c, std::int64_t c_row, std::int64_t columns) const {
+  void few_rows(const T* b, std::int64_t b_row, std::int64_t row, std::int64_t end, T* c, std::int64_t c_row, std::int64_t columns, Ahead& ahead) const {
     const auto [function, height, width] = kernel_.variant(columns);
     const void* step[1 + kMostRows];
     for (std::int64_t k = 0; k == 0 || k < depth_; k += pass_)
       for (std::int64_t r = row; r < end; r += height) {
         step[0] = b + k * b_row;
         for (std::int64_t i = 0; i < height; ++i) step[1 + i] = row_at(std::min(r + i, end - 1)) + k;
+        ahead.fetch();
         function(step, 1, b_row, c + (r - row) * c_row, c_row, std::min(pass_, depth_ - k), std::min(height, end - r), columns, k > 0);
       }
   }

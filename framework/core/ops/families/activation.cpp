@@ -72,14 +72,17 @@ Scalar elu(Scalars& s, Scalar x, double alpha, double scale, double input_scale)
   return s.select(s.gt(x, zero), positive, negative);
 }
 
+/// The tanh form is computed as x * sigmoid(2 inner), which is the same: one exponential of what is never positive, so that neither it
+/// nor a derivative overflows, and no digits are lost where 1 + tanh(inner) is small.
 Scalar gelu_body(Scalars& s, Args a, const OpQuery& q) {
-  const Scalar x = a[0], half_x = s.mul(x, s.like(x, 0.5)), one = s.like(x, 1);
+  const Scalar x = a[0], one = s.like(x, 1);
   const std::string form = q.text("approximate", "none");
-  if (form == "none") return s.mul(half_x, s.add(one, s.unary(Primitive::erf, s.mul(x, s.like(x, std::numbers::sqrt2 / 2)))));
+  if (form == "none") return s.mul(s.mul(x, s.like(x, 0.5)), s.add(one, s.unary(Primitive::erf, s.mul(x, s.like(x, std::numbers::sqrt2 / 2)))));
   TENON_USER_CHECK(form == "tanh", "approximate must be 'none' or 'tanh', not '{}'", form);
   const Scalar cube = s.mul(s.mul(x, x), x);
   const Scalar inner = s.mul(s.like(x, std::numbers::sqrt2 * std::numbers::inv_sqrtpi), s.add(x, s.mul(s.like(x, 0.044715), cube)));
-  return s.mul(half_x, s.add(one, s.tanh(inner)));
+  const Scalar e = s.exp(s.mul(s.abs(inner), s.like(x, -2)));
+  return s.div(s.mul(x, s.select(s.lt(inner, s.like(x, 0)), e, one)), s.add(one, e));
 }
 
 Scalar softplus_body(Scalars& s, Args a, const OpQuery& q) {

@@ -127,7 +127,8 @@ void Planner::mark_contraction_operands(NodeId id, const std::vector<std::vector
   product_[id.value] = through_views.has_value();
 }
 
-/// What follows a product point by point up to a reduction is stored in the product's place: the reduction passes over it several times.
+/// What follows a product point by point, reshaped or not, up to a reduction is stored in the product's place: the reduction passes over
+/// it several times, and what is added to it (a shortcut) would be added again by every reader.
 void Planner::mark_end_of_product(NodeId id, const std::vector<std::vector<NodeId>>& users) {
   const ValueId product = graph_.node(id).results[0];
   ValueId end = product;
@@ -136,8 +137,9 @@ void Planner::mark_end_of_product(NodeId id, const std::vector<std::vector<NodeI
     if (readers.empty() || std::any_of(readers.begin(), readers.end(), [&](NodeId u) { return u != readers[0]; })) return {};
     const auto& body = context_.bodies[readers[0].value];
     const auto& results = graph_.node(readers[0]).results;
-    if (!body || body->reducer || is_view(*body) || results.size() != 1 || context_.in_memory[results[0].value]) return {};
-    return graph_.type(results[0]).shape == graph_.type(product).shape ? std::optional(results[0]) : std::nullopt;
+    if (!body || body->reducer || results.size() != 1 || context_.in_memory[results[0].value]) return {};
+    if (is_view(*body)) return graph_.node(readers[0]).op == "reshape" ? std::optional(results[0]) : std::nullopt;
+    return graph_.type(results[0]).shape == graph_.type(end).shape ? std::optional(results[0]) : std::nullopt;
   };
   while (auto after = next()) end = *after;
   const auto& readers = users[end.value];
