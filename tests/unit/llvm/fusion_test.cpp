@@ -132,6 +132,26 @@ TEST_CASE("a product that others read too is stored beside what follows it", "[f
   })", {{2, 50, 30}, {2, 30, 40}}) == 2);
 }
 
+TEST_CASE("a shortcut is added to a product once, in front of what reduces the sum", "[fusion]") {
+  const ir::Graph graph = parse(R"(graph @main (%x: f32[2, 50, 40], %a: f32[100, 64], %w: f32[64, 40]) {
+    %p: f32[100, 40] = mm(%a, %w)
+    %q: f32[2, 50, 40] = reshape(%p) {shape = [2, 50, 40]}
+    %y: f32[2, 50, 40] = add(%x, %q)
+    %t: f32[2, 50, 1] = amax(%y) {dim = [2], keepdim = true}
+    %z: f32[2, 50, 40] = sub(%y, %t)
+    return %z
+  })");
+  std::vector<ops::HostTensor> tensors;
+  std::vector<ops::TensorView> views;
+  for (const auto& shape : {std::vector<std::int64_t>{2, 50, 40}, {100, 64}, {64, 40}}) tensors.push_back(llvm_test::random_tensor(DType::f32, shape, 1 + tensors.size()));
+  for (auto& t : tensors) views.push_back(t.view());
+  CHECK(llvm_test::difference(graph, views, {}, 40).value_or("") == "");
+  llvm_test::take_log();
+  llvm_test::compile(graph, {.log = true});
+  const auto log = llvm_test::take_log();
+  CHECK(std::count_if(log.begin(), log.end(), [](const std::string& line) { return line.find("store %y: it follows a product and is reduced") != std::string::npos; }) == 1);
+}
+
 TEST_CASE("a product with a transposed result is stored from its tiles", "[fusion]") {
   const char* text = R"(graph @main (%x: f32[70, 90], %y: f32[90, 65]) {
     %p: f32[70, 65] = mm(%x, %y)
