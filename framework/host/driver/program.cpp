@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstddef>
 #include <nlohmann/json.hpp>
 
+#include "core/abi/struct_size.h"
 #include "core/ir/buffer.h"
 #include "core/ir/printer.h"
 #include "host/diagnostics/progress.h"
@@ -55,7 +55,7 @@ std::shared_ptr<Environment> environment_for(const std::shared_ptr<Session>& ses
   environment->session = session;
   environment->events = &session->events;
   environment->live_plans = &session->live_plans;
-  const bool names_own = request.struct_size >= offsetof(TenonCompileRequest, own_backend_count) + sizeof request.own_backend_count;
+  const bool names_own = TENON_COVERS(&request, own_backend_count);
   environment->backends = session->backends(strings(request.backends, request.backend_count),
                                             names_own ? strings(request.own_backends, request.own_backend_count) : std::vector<std::string>(), options);
   environment->options = options.dump();
@@ -71,7 +71,7 @@ using namespace tenon::host;
 
 TenonProgram::TenonProgram(std::shared_ptr<Session> session, const TenonCompileRequest& request) {
   const auto start = std::chrono::steady_clock::now();
-  const bool may_cancel = request.struct_size >= offsetof(TenonCompileRequest, cancel_context) + sizeof request.cancel_context;
+  const bool may_cancel = TENON_COVERS(&request, cancel_context);
   const CancelScope cancelling(may_cancel ? request.cancelled : nullptr, may_cancel ? request.cancel_context : nullptr);
   const json options = options_of(request.options);
   environment_ = environment_for(session, request, options);

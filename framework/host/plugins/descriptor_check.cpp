@@ -1,16 +1,13 @@
 #include "host/plugins/descriptor_check.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <cstring>
 
+#include "core/abi/struct_size.h"
 #include "host/plugins/refusal.h"
 
 namespace tenon::host {
 namespace {
-
-/// The least struct_size that covers the fields which the host uses.
-#define TENON_COVERS(Struct, last) (offsetof(Struct, last) + sizeof(Struct::last))
 
 /// No table of this contract comes near; a larger size is no size.
 constexpr std::size_t kLargestStruct = 64 * 1024;
@@ -53,7 +50,7 @@ void check_sanitizer(const TenonPlugin& plugin) {
 
 void check_backend(const TenonBackend* backend) {
   if (!backend) throw Refused("bad_table", "is a backend without a backend table");
-  check_size("backend table", backend->struct_size, TENON_COVERS(TenonBackend, load));
+  check_size("backend table", backend->struct_size, TENON_SIZE_THROUGH(TenonBackend, load));
   const std::pair<const char*, bool> functions[] = {{"create", backend->create},   {"destroy", backend->destroy}, {"claim", backend->claim},
                                                     {"compile", backend->compile}, {"execute", backend->execute}, {"release", backend->release}};
   for (const auto& [name, there] : functions)
@@ -64,7 +61,7 @@ void check_backend(const TenonBackend* backend) {
 
 void check_passes(const TenonPassTable* passes, const Manifest& manifest) {
   if (!passes) throw Refused("bad_table", "is a plugin of passes without a pass table");
-  check_size("pass table", passes->struct_size, TENON_COVERS(TenonPassTable, run));
+  check_size("pass table", passes->struct_size, TENON_SIZE_THROUGH(TenonPassTable, run));
   if (!passes->run || !passes->names || !passes->docs || passes->count == 0) throw Refused("bad_table", "its pass table lacks names, docs or \"run\"");
   if (passes->count > 1024) throw Refused("bad_table", "its pass table says that it has {} passes", passes->count);
   for (std::size_t i = 0; i < passes->count; ++i)
@@ -76,7 +73,7 @@ void check_passes(const TenonPassTable* passes, const Manifest& manifest) {
 
 void check_frontend(const TenonFrontend* frontend) {
   if (!frontend) throw Refused("bad_table", "is a frontend without a frontend table");
-  check_size("frontend table", frontend->struct_size, TENON_COVERS(TenonFrontend, capture_file));
+  check_size("frontend table", frontend->struct_size, TENON_SIZE_THROUGH(TenonFrontend, capture_file));
 }
 
 }  // namespace
@@ -85,10 +82,10 @@ void check_descriptor(const TenonPlugin* descriptor, std::string_view refusal, c
   if (!descriptor && !refusal.empty())
     throw Refused("refused_by_plugin", "refuses this host: \"{}\"; the host offers ABI {} to {}", refusal, TENON_ABI_OLDEST, TENON_ABI_NEWEST);
   if (!descriptor) throw Refused("null_descriptor", "its entry returned null and gave no reason");
-  if (descriptor->struct_size < TENON_COVERS(TenonPlugin, magic)) check_size("descriptor", descriptor->struct_size, TENON_COVERS(TenonPlugin, frontend));
+  if (!TENON_COVERS(descriptor, magic)) check_size("descriptor", descriptor->struct_size, TENON_SIZE_THROUGH(TenonPlugin, frontend));
   if (descriptor->magic != TENON_PLUGIN_MAGIC)
     throw Refused("bad_magic", "its descriptor begins with the wrong magic number {:#x}; a plugin's is {:#x}", descriptor->magic, TENON_PLUGIN_MAGIC);
-  check_size("descriptor", descriptor->struct_size, TENON_COVERS(TenonPlugin, frontend));
+  check_size("descriptor", descriptor->struct_size, TENON_SIZE_THROUGH(TenonPlugin, frontend));
   check_version(*descriptor);
   check_strings(*descriptor);
   check_identity(*descriptor, manifest);

@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "core/abi/plugin.h"
+#include "core/abi/struct_size.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define TENON_SANITIZER_TAG "address"
@@ -27,10 +28,6 @@
 #ifndef TENON_SANITIZER_TAG
 #define TENON_SANITIZER_TAG ""
 #endif
-
-/// True when the struct, as its filler knew it, has the field.
-#define TENON_COVERS(pointer, field) \
-  ((pointer)->struct_size >= offsetof(std::remove_cvref_t<decltype(*(pointer))>, field) + sizeof((pointer)->field))
 
 /// Opens the definition of the exported entry.
 #define TENON_EXPORTED_ENTRY extern "C" __attribute__((visibility("default"))) const TenonPlugin* tenon_plugin_entry(TenonOffer* offer)
