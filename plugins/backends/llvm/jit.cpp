@@ -7,6 +7,7 @@
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/CommandLine.h>
 #include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
@@ -54,6 +55,13 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const codegen::Target& target,
   // The small code model suffices: each module's code and constants are linked next to each other, calls go through stubs.
   return std::unique_ptr<llvm::TargetMachine>(found->createTargetMachine(kTriple, target.cpu, target.features, options, llvm::Reloc::PIC_,
                                                                          llvm::CodeModel::Small, level_of(tier), true));
+}
+
+/// Loop strength reduction takes a sixth of a compile, and the emitters have already put what stays the same in front of the loops.
+void leave_out_strength_reduction() {
+  auto& options = llvm::cl::getRegisteredOptions();
+  const auto found = options.find("disable-lsr");
+  if (found != options.end()) static_cast<llvm::cl::opt<bool>*>(found->second)->setValue(true);
 }
 
 }  // namespace
@@ -110,6 +118,7 @@ Jit::Jit(codegen::Target target) : target_(std::move(target)), engine_(std::make
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
+    leave_out_strength_reduction();
   });
   auto control = must(llvm::orc::SelfExecutorProcessControl::Create(), "starting the JIT");
   engine_->session = std::make_unique<llvm::orc::ExecutionSession>(std::move(control));
