@@ -32,11 +32,11 @@ void run_with_rows(const CompiledKernel& kernel, std::span<void* const> buffers,
 
 }  // namespace
 
-CompiledKernel compiled(const codegen::Kernel& kernel, codegen::KernelFunction function, std::vector<Place> places) {
+CompiledKernel compiled(const codegen::Kernel& kernel, codegen::KernelFunction function, std::vector<Place> places, std::size_t runs) {
   std::vector<ir::Dim> rows;
   for (const codegen::Buffer& b : kernel.buffers)
     if (b.row) rows.push_back(b.bytes);
-  return {function, codegen::unit_count(kernel), codegen::points_per_unit(kernel), std::max(1.0, codegen::work_per_point(kernel) / 4), std::move(places), kernel.scatter,
+  return {function, codegen::unit_count(kernel), codegen::points_per_unit(kernel), std::max(1.0, codegen::work_per_point(kernel) / 4), runs, std::move(places), kernel.scatter,
           std::move(rows)};
 }
 
@@ -58,14 +58,25 @@ void run(const HostServices& host, const CompiledKernel& kernel, const Call& cal
   for (std::size_t i = 0; i < kernel.buffers.size(); ++i) buffers[i] = call.address(kernel.buffers[i]);
   codegen::IndexFault fault;
   const double work = kernel.work * static_cast<double>(std::max<std::int64_t>(1, kernel.points.evaluate(call.symbols)));
-  auto part = [&](std::int64_t first, std::int64_t last) {
-    if (kernel.rows.empty()) kernel.function(buffers, call.args.symbols, first, last, &fault);
-    else run_with_rows(kernel, {buffers, kernel.buffers.size()}, call, first, last, fault);
+  const std::size_t count = kernel.buffers.size() / kernel.runs;
+  auto run_units = [&](std::int64_t run, std::int64_t first, std::int64_t last) {
+    void** own = buffers + static_cast<std::size_t>(run) * count;
+    if (kernel.rows.empty()) kernel.function(own, call.args.symbols, first, last, &fault);
+    else run_with_rows(kernel, {own, count}, call, first, last, fault);
   };
-  if (kernel.ordered || units == 1 || work * static_cast<double>(units) < kSerialWork) {
-    part(0, units);
+  auto part = [&](std::int64_t first, std::int64_t last) {
+    if (kernel.runs == 1) return run_units(0, first, last);
+    while (first < last) {
+      const std::int64_t run = first / units, end = std::min(last, (run + 1) * units);
+      run_units(run, first - run * units, end - run * units);
+      first = end;
+    }
+  };
+  const std::int64_t all = units * static_cast<std::int64_t>(kernel.runs);
+  if (kernel.ordered || all == 1 || work * static_cast<double>(all) < kSerialWork) {
+    part(0, all);
   } else {
-    host.parallel_for(0, units, std::max<std::int64_t>(1, static_cast<std::int64_t>(kGrainWork / work)), part);
+    host.parallel_for(0, all, std::max<std::int64_t>(1, static_cast<std::int64_t>(kGrainWork / work)), part);
   }
   check(fault);
 }

@@ -16,13 +16,14 @@ struct CompiledKernel {
   codegen::KernelFunction function = nullptr;
   ir::Dim units, points;
   double work = 1;
-  std::vector<Place> buffers;
+  std::size_t runs = 1;  // over other buffers, in one launch
+  std::vector<Place> buffers;  // run by run
   bool ordered = false;
   std::vector<ir::Dim> rows;  // bytes of each buffer that is a row of the thread's own
 };
 
-/// Gives the function with what it takes; buffers are at `places`.
-CompiledKernel compiled(const codegen::Kernel& kernel, codegen::KernelFunction function, std::vector<Place> places);
+/// Gives the function with what it takes; buffers of all `runs` are at `places`.
+CompiledKernel compiled(const codegen::Kernel& kernel, codegen::KernelFunction function, std::vector<Place> places, std::size_t runs = 1);
 
 /// Runs all units, on several threads where that pays.
 void run(const HostServices& host, const CompiledKernel& kernel, const Call& call);

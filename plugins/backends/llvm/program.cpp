@@ -38,35 +38,11 @@ Program::Program(HostServices host, KernelCache& cache, ir::Graph graph, const P
   compile_kernels(cache, options);
 }
 
-std::vector<std::size_t> Program::values_of(const codegen::Step& step, bool written) const {
-  std::vector<std::size_t> values;
-  if (auto* kernel = std::get_if<KernelStep>(&step)) {
-    for (std::size_t i = 0; i < kernel->buffers.size(); ++i)
-      if (kernel->buffers[i] != codegen::kRow && kernel->kernel.buffers[i].written == written) values.push_back(kernel->buffers[i].value);
-  } else if (auto* product = std::get_if<ContractionStep>(&step)) {
-    auto add = [&](const KernelStep& part) {
-      for (std::size_t i = 0; i < part.buffers.size(); ++i)
-        if (part.buffers[i] != codegen::kPanel && part.kernel.buffers[i].written == written) values.push_back(part.buffers[i].value);
-    };
-    for (const codegen::MatrixOperand* operand : {&product->a, &product->b}) {
-      if (operand->pack) add(*operand->pack);
-      else if (!written) values.push_back(operand->value.value);
-    }
-    if (product->epilogue) add(*product->epilogue);
-    else if (written) values.push_back(product->c.value);
-  } else {
-    const ir::Node& node = graph_.node(std::get<LibraryStep>(step).node);
-    for (ValueId v : written ? node.results : node.operands)
-      if (graph_.value(v).kind != ir::ValueKind::literal) values.push_back(v.value);
-  }
-  return values;
-}
-
 std::vector<std::size_t> Program::last_uses() const {
   std::vector<std::size_t> last(places_.size(), 0);
   for (std::size_t s = 0; s < plan_.steps.size(); ++s)
     for (const bool written : {false, true})
-      for (std::size_t v : values_of(plan_.steps[s], written)) last[v] = s;
+      for (std::size_t v : codegen::values_of(plan_.steps[s], graph_, written)) last[v] = s;
   for (const auto& [value, output] : copies_) last[value.value] = plan_.steps.size();
   return last;
 }
@@ -104,7 +80,7 @@ void Program::place_values() {
   }
   const auto last = last_uses();
   for (std::size_t s = 0; s < plan_.steps.size(); ++s)
-    for (std::size_t v : values_of(plan_.steps[s], true)) {
+    for (std::size_t v : codegen::values_of(plan_.steps[s], graph_, true)) {
       if (places_[v].kind != Place::Kind::none) continue;
       const bool temporary = v >= graph_values;
       const DType dtype = temporary ? plan_.temporaries[v - graph_values].dtype : graph_.type(ValueId(v)).dtype;
@@ -134,10 +110,12 @@ std::vector<const KernelStep*> Program::kernel_steps() const {
 
 std::vector<Place> Program::places_of(const KernelStep& step) const {
   std::vector<Place> places;
-  for (ValueId v : step.buffers) {
+  auto add = [&](ValueId v) {
     if (v == codegen::kRow) places.push_back({Place::Kind::row, 0, nullptr});
     else places.push_back(v == codegen::kPanel ? Place{Place::Kind::panel, 0, nullptr} : places_[v.value]);
-  }
+  };
+  std::for_each(step.buffers.begin(), step.buffers.end(), add);
+  for (const auto& run : step.others) std::for_each(run.begin(), run.end(), add);
   return places;
 }
 
@@ -154,7 +132,7 @@ void Program::compile_kernels(KernelCache& cache, const ProgramOptions& options)
   std::size_t next = 0;
   auto take = [&]() {
     const KernelStep& step = *steps[next];
-    return compiled(step.kernel, functions[next++], places_of(step));
+    return compiled(step.kernel, functions[next++], places_of(step), 1 + step.others.size());
   };
   kernels_.resize(plan_.steps.size());
   products_.resize(plan_.steps.size());

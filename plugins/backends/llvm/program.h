@@ -45,7 +45,6 @@ class Program : public Artefact {
   void place_in_workspace(std::size_t value, const Dim& bytes, std::size_t from, std::size_t to);
   std::vector<std::size_t> last_uses() const;
   void compile_kernels(KernelCache& cache, const ProgramOptions& options);
-  std::vector<std::size_t> values_of(const codegen::Step& step, bool written) const;
   std::vector<const codegen::KernelStep*> kernel_steps() const;
   std::vector<Place> places_of(const codegen::KernelStep& step) const;
   void run_step(std::size_t step, const Call& call) const;

@@ -19,6 +19,9 @@ struct Needs {
   void read(const KernelStep& step) {
     for (ValueId v : step.buffers)
       if (v != codegen::kPanel && v != codegen::kRow) values.insert(v.value);
+    for (const auto& run : step.others)
+      for (ValueId v : run)
+        if (v != codegen::kRow) values.insert(v.value);
     nodes.insert(nodes.end(), step.nodes.begin(), step.nodes.end());
   }
 };
@@ -28,7 +31,7 @@ double size(const ir::Dim& d, std::span<const std::int64_t> symbols) { return st
 Needs needs_of(const KernelStep& step, std::span<const std::int64_t> symbols) {
   Needs needs;
   needs.read(step);
-  needs.flops = codegen::work_per_point(step.kernel) * size(codegen::unit_count(step.kernel), symbols) * size(codegen::points_per_unit(step.kernel), symbols);
+  needs.flops = codegen::work_per_point(step.kernel) * size(codegen::unit_count(step.kernel), symbols) * size(codegen::points_per_unit(step.kernel), symbols) * static_cast<double>(1 + step.others.size());
   return needs;
 }
 

@@ -213,3 +213,69 @@ TEST_CASE("loops that vectors fill, leave a register's worth of, or leave lanes 
     for (const unsigned width : {0u, 32u, 16u}) check(text, {{3, n}}, {.width = width});
   }
 }
+
+namespace {
+
+/// A kernel's buffers, counted over all of its runs.
+std::vector<std::size_t> runs_of_kernels(const ir::Graph& graph, llvm_test::Choice choice = {}) {
+  std::vector<std::size_t> runs;
+  for (const codegen::Step& step : llvm_test::compile(graph, choice)->plan().steps)
+    if (auto* kernel = std::get_if<codegen::KernelStep>(&step)) runs.push_back(1 + kernel->others.size());
+  return runs;
+}
+
+bool logs(std::string_view text, std::string_view line) {
+  llvm_test::take_log();
+  llvm_test::compile(parse(text), {.log = true});
+  const auto log = llvm_test::take_log();
+  return std::any_of(log.begin(), log.end(), [&](const std::string& l) { return l.find(line) != std::string::npos; });
+}
+
+}  // namespace
+
+TEST_CASE("small equal kernels run in one launch", "[fusion]") {
+  const char* text = R"(graph @main (%x: f32[40, 70], %y: f32[40, 70], %z: f32[40, 70], %b: f32[70], %c: f32[70], %d: f32[70]) {
+    %s: f32[40, 70] = add(%x, %b)
+    %t: f32[40, 70] = add(%y, %c)
+    %u: f32[40, 70] = add(%z, %d)
+    return %s, %t, %u
+  })";
+  const std::vector<std::vector<std::int64_t>> shapes = {{40, 70}, {40, 70}, {40, 70}, {70}, {70}, {70}};
+  CHECK(check(text, shapes) == 1);
+  CHECK(check(text, shapes, {.threads = 3}) == 1);
+  CHECK(check(text, shapes, {.fuse = false}) == 3);
+  CHECK(runs_of_kernels(parse(text)) == std::vector<std::size_t>{3});
+  CHECK(logs(text, "the kernel of %t starts with that of %s, which is equal"));
+}
+
+TEST_CASE("small norms run in one launch", "[fusion]") {
+  const char* text = R"(graph @main (%x: f32[33, 100], %y: f32[33, 100]) {
+    %s: f32[33, 100] = softmax(%x) {dim = 1}
+    %t: f32[33, 100] = softmax(%y) {dim = 1}
+    return %s, %t
+  })";
+  CHECK(check(text, {{33, 100}, {33, 100}}) == 1);
+  CHECK(check(text, {{33, 100}, {33, 100}}, {.threads = 3}) == 1);
+}
+
+TEST_CASE("a kernel that needs what runs in between is launched alone", "[fusion]") {
+  const char* text = R"(graph @main (%x: f32[30, 30], %y: f32[30, 30]) {
+    %s: f32[30, 30] = softmax(%x) {dim = 1}
+    %m: f32[30, 30] = mm(%s, %y)
+    %t: f32[30, 30] = softmax(%m) {dim = 1}
+    return %t
+  })";
+  CHECK(check(text, {{30, 30}, {30, 30}}) == 3);
+  CHECK(logs(text, "does not start with that of"));
+  CHECK(logs(text, "it needs what runs in between"));
+}
+
+TEST_CASE("long equal kernels are launched apart", "[fusion]") {
+  const char* text = R"(graph @main (%x: f32[2000, 600], %y: f32[2000, 600]) {
+    %s: f32[2000, 600] = add(%x, 1)
+    %t: f32[2000, 600] = add(%y, 1)
+    return %s, %t
+  })";
+  CHECK(runs_of_kernels(parse(text)) == std::vector<std::size_t>{1, 1});
+  CHECK(logs(text, "keep the threads busy"));
+}

@@ -21,6 +21,9 @@ constexpr std::int64_t kRowsThatPay = 5;
 /// The part of the tiles' columns that should be used.
 constexpr double kMostlyFull = 0.75;
 
+/// Operations that take a thread some hundred microseconds.
+constexpr double kShortRun = 2e6;
+
 /// Pixels and channels from which transforming a convolution pays.
 constexpr double kTransformedPixels = 128, kTransformedChannels = 32;
 
@@ -53,6 +56,8 @@ bool worth_matrix_kernel(const IndexAlgebra& algebra, const ContractionStep& pro
 }
 
 bool worth_keeping_row(double operations, double bytes, double kept) { return operations >= kCheaperThanLoad && bytes + kept <= kRowsInCache; }
+
+bool worth_joint_launch(double operations) { return operations <= kShortRun; }
 
 bool fills_tiles(double columns, int tile_columns) {
   const double tiles = std::ceil(columns / tile_columns);

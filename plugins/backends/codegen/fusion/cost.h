@@ -34,6 +34,10 @@ bool worth_matrix_kernel(const IndexAlgebra& algebra, const ContractionStep& pro
 /// transformations for each run of channels.
 bool worth_transforming(const IndexAlgebra& algebra, std::span<const Loop> rows, std::span<const Loop> columns, const Loop& run);
 
+/// Decides whether a run of `operations` starts together with others of the same kernel: long runs use the threads well by themselves,
+/// and what they all write would be alive at once.
+bool worth_joint_launch(double operations);
+
 /// The shortest run of a window that is multiplied where it lies; shorter ones are copied to be longer.
 inline constexpr double kShortestRun = 16;
 

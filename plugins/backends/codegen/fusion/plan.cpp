@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "fusion/cost.h"
+#include "fusion/joint_launch.h"
 #include "fusion/parallel_reduction.h"
 #include "fusion/planner.h"
 #include "fusion/tile.h"
@@ -177,7 +178,32 @@ Plan Planner::assemble() {
   Plan plan;
   plan.in_memory = stored;
   for (std::size_t s : order) add_to(plan, steps_[s], stored);
+  if (options_.fuse) join_launches(plan, graph_, algebra_, options_);
   return plan;
+}
+
+std::vector<std::size_t> values_of(const Step& step, const ir::Graph& graph, bool written) {
+  std::vector<std::size_t> values;
+  auto add = [&](const KernelStep& part, std::span<const ValueId> buffers) {
+    for (std::size_t i = 0; i < buffers.size(); ++i)
+      if (buffers[i] != kPanel && buffers[i] != kRow && part.kernel.buffers[i].written == written) values.push_back(buffers[i].value);
+  };
+  if (auto* kernel = std::get_if<KernelStep>(&step)) {
+    add(*kernel, kernel->buffers);
+    for (const auto& buffers : kernel->others) add(*kernel, buffers);
+  } else if (auto* product = std::get_if<ContractionStep>(&step)) {
+    for (const MatrixOperand* operand : {&product->a, &product->b}) {
+      if (operand->pack) add(*operand->pack, operand->pack->buffers);
+      else if (!written) values.push_back(operand->value.value);
+    }
+    if (product->epilogue) add(*product->epilogue, product->epilogue->buffers);
+    else if (written) values.push_back(product->c.value);
+  } else {
+    const ir::Node& node = graph.node(std::get<LibraryStep>(step).node);
+    for (ValueId v : written ? node.results : node.operands)
+      if (graph.value(v).kind != ir::ValueKind::literal) values.push_back(v.value);
+  }
+  return values;
 }
 
 Plan make_plan(const ir::Graph& graph, const PlanOptions& options) { return Planner(graph, options).run(); }

@@ -19,6 +19,7 @@ struct KernelStep {
   Kernel kernel;
   std::vector<ValueId> buffers;
   std::vector<NodeId> nodes;
+  std::vector<std::vector<ValueId>> others;  // buffers of further runs of the kernel, which start together with it
 };
 
 /// Stands in a kernel's buffers for memory that the matrix product gives: the panel that it writes, or the tile that it reads.
@@ -78,6 +79,9 @@ struct Plan {
   std::vector<bool> in_memory;        // by ValueId: written to memory by a step
   std::vector<Temporary> temporaries; // ValueId(graph.value_capacity() + i)
 };
+
+/// The values, temporaries too, whose memory a step reads or writes.
+std::vector<std::size_t> values_of(const Step& step, const ir::Graph& graph, bool written);
 
 struct PlanOptions {
   bool fuse = true;          // false: one kernel a node

@@ -88,7 +88,7 @@ class Planner {
   void add_to(Plan& plan, PendingStep& step, const std::vector<bool>& stored);
   KernelStep finish(Draft& draft, const std::vector<bool>& stored) const {
     Kernel kernel = draft.finish(stored);
-    return {std::move(kernel), draft.buffers(), draft.nodes()};
+    return {std::move(kernel), draft.buffers(), draft.nodes(), {}};
   }
 
   const ir::Graph& graph_;
