@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_map
 import tenon
 from tests.opinfo.judge import disagreement
 
-DTYPES = {"float32": torch.float32, "int64": torch.int64}
+DTYPES = {"float32": torch.float32, "int64": torch.int64, "bool": torch.bool}
 # Their elements are whatever lay in memory.
 UNDEFINED = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided", "resize_", "resize_as_"}
 OWN_BACKENDS = {"python", "reference"}
