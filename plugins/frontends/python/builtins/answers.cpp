@@ -19,6 +19,8 @@ constexpr FunctionRule kSeed = {.reason = "torch's generators are seeded"};
 constexpr FunctionRule kGraphBreak = {.reason = "tenon.graph_break() is called"};
 constexpr FunctionRule kIsCompiling = {.answers_is_compiling = true};
 constexpr FunctionRule kCond = {.handler = call_cond};
+constexpr FunctionRule kEnterInference = {.handler = enter_inference_mode};
+constexpr FunctionRule kLeaveInference = {.handler = leave_inference_mode};
 constexpr FunctionRule kFalse = {.handler = [](Evaluator&, Arguments) -> std::optional<Ref> { return Ref::borrow(Py_False); }};
 
 // torch.autograd.profiler.record_function: a region has a name for profilers only. While none runs it neither begins nor ends.
@@ -62,6 +64,7 @@ constexpr FunctionRule kRecursionGuard = {.closure_handler = call_past_recursion
 constexpr FunctionRule kSignature = {.closure_handler = inspect_signature};
 constexpr FunctionRule kInspect = {.reason = "a call into inspect"};
 constexpr FunctionRule kDispatch = {.closure_handler = dispatch_on_class};
+constexpr FunctionRule kMakesClass = {.closure_handler = make_class_for_real};
 
 struct Closure {
   const char *file_end, *code_name;
@@ -100,7 +103,7 @@ struct Named {
   const FunctionRule* rule;
 };
 /// Questions about being traced by somebody else's compiler are answered no, about being compiled yes (by option).
-constexpr std::array<Named, 17> kNamed = {{
+constexpr std::array<Named, 19> kNamed = {{
     {"torch", "cond", &kCond},
     {"torch.compiler", "is_compiling", &kIsCompiling},
     {"torch.compiler", "is_dynamo_compiling", &kIsCompiling},
@@ -118,6 +121,8 @@ constexpr std::array<Named, 17> kNamed = {{
     {"torch.nn.modules.transformer", "_detect_is_causal_mask", &kCausalMask},
     {"torch.autograd.profiler", "record_function.__init__", &kMakeRegion},
     {"torch.autograd.profiler", "record_function.__enter__", &kEnterRegion},
+    {"torch.autograd.grad_mode", "inference_mode.__enter__", &kEnterInference},
+    {"torch.autograd.grad_mode", "inference_mode.__exit__", &kLeaveInference},
 }};
 
 /// A signature is an object like any other once it is there; the rest of the module looks at frames and source files.
@@ -129,12 +134,31 @@ const FunctionRule* rule_of_inspect(PyFunctionObject* function) {
   return qualified.starts_with("Signature.") || qualified.starts_with("Parameter.") ? nullptr : &kInspect;
 }
 
+/// Functions that make a class by means that the evaluator would break at, one by one: source text, frames, hooks in C.
+constexpr std::array<Named, 8> kClassMakers = {{
+    {"functools", "total_ordering", &kMakesClass},
+    {"dataclasses", "_process_class", &kMakesClass},
+    {"dataclasses", "make_dataclass", &kMakesClass},
+    {"collections", "namedtuple", &kMakesClass},
+    {"typing", "NamedTupleMeta.__new__", &kMakesClass},
+    {"typing", "NamedTuple", &kMakesClass},
+    {"enum", "EnumType.__new__", &kMakesClass},
+    {"enum", "EnumType._create_", &kMakesClass},
+}};
+
+const FunctionRule* rule_of_class_maker(PyFunctionObject* function, std::string_view module) {
+  for (const Named& named : kClassMakers)
+    if (module == named.module && PyUnicode_CompareWithASCIIString(function->func_qualname, named.name) == 0) return named.rule;
+  return nullptr;
+}
+
 const FunctionRule* named_rule(PyObject* function) {
   auto* parts = reinterpret_cast<PyFunctionObject*>(function);
   if (parts->func_module == nullptr || !PyUnicode_Check(parts->func_module)) return nullptr;
   const char* module = PyUnicode_AsUTF8(parts->func_module);
   if (module == nullptr) return nullptr;
   if (std::string_view(module) == "inspect") return rule_of_inspect(parts);
+  if (const FunctionRule* rule = rule_of_class_maker(parts, module)) return rule;
   if (!std::string_view(module).starts_with("torch") && !std::string_view(module).starts_with("tenon")) return nullptr;
   for (const Named& named : kNamed)
     if (std::string_view(module) == named.module && (PyUnicode_CompareWithASCIIString(parts->func_name, named.name) == 0 || PyUnicode_CompareWithASCIIString(parts->func_qualname, named.name) == 0))

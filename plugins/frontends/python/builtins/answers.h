@@ -22,6 +22,9 @@ struct FunctionRule {
 std::optional<Ref> call_past_recursion_guard(Evaluator& evaluator, PyObject* function, Arguments arguments);
 /// functools.singledispatch keeps what it found in a cache of weak references: it is asked for real, under guards on its registry.
 std::optional<Ref> dispatch_on_class(Evaluator& evaluator, PyObject* function, Arguments arguments);
+/// The standard library's functions that make a class, or finish one (dataclasses, named tuples, enumerations), run for real (class_makers.cpp):
+/// what they make is born in the capture. Breaks where they would run functions of the program.
+std::optional<Ref> make_class_for_real(Evaluator& evaluator, PyObject* function, Arguments arguments);
 /// inspect.signature of a Python function or of a method.
 std::optional<Ref> inspect_signature(Evaluator& evaluator, PyObject* signature, Arguments arguments);
 

@@ -131,7 +131,7 @@ Handled builtin_type(Evaluator& evaluator, Arguments& arguments) {
     evaluator.heap().expose(arguments[1]);
     evaluator.heap().expose(arguments[2]);
     Ref space = checked(PyDict_Copy(arguments[2]));
-    return evaluator.make_class(arguments[0], arguments[1], space.get());
+    return evaluator.make_class(&PyType_Type, arguments[0], arguments[1], space.get(), {});
   }
   require_arguments(arguments, 1, 1, "type");
   return Ref::borrow(reinterpret_cast<PyObject*>(evaluator.visible_type(arguments[0])));
@@ -334,6 +334,10 @@ Handled set_grad_enabled(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 1, 1, "_set_grad_enabled");
   Ref torch = checked(PyImport_ImportModule("torch._C"));
   Ref before = checked(PyObject_CallMethod(torch.get(), "is_grad_enabled", nullptr));
+  if (evaluator.is_in_mode()) {
+    if (arguments[0] != before.get()) throw GraphBreak("grad mode is changed inside of a mode that the graph has entered");
+    return Ref::borrow(Py_None);
+  }
   Ref setter = checked(PyObject_GetAttrString(torch.get(), "_set_grad_enabled"));
   evaluator.heap().on_rollback([before, setter] {
     Ref done = Ref::steal(PyObject_CallOneArg(setter.get(), before.get()));

@@ -45,6 +45,9 @@ Handled builtin_hash(Evaluator&, Arguments&);
 Handled count_elements(Evaluator&, Arguments&);
 Handled type_call(Evaluator&, Arguments&);
 Handled build_class(Evaluator&, Arguments&);
+Handled type_new(Evaluator&, Arguments&);
+Handled type_init(Evaluator&, Arguments&);
+Handled init_abstract_class(Evaluator&, Arguments&);
 Handled object_reduce(Evaluator&, Arguments&);
 /// heapq's functions and bisect.insort: C code that changes the list that it is given first.
 Handled change_list_in_c(Evaluator&, Arguments&);
@@ -62,5 +65,15 @@ Handled state_read(Evaluator&, Arguments&);
 Handled issue_warning(Evaluator&, Arguments&);
 /// Changes grad mode for real while the capture lasts.
 Handled set_grad_enabled(Evaluator&, Arguments&);
+
+// ---- torch_modes.cpp: likewise autocast on the CPU, of which the entry guards what it reads
+Handled set_autocast_enabled(Evaluator&, Arguments&);
+Handled get_autocast_dtype(Evaluator&, Arguments&);
+Handled set_autocast_dtype(Evaluator&, Arguments&);
+Handled is_autocast_cache_enabled(Evaluator&, Arguments&);
+Handled set_autocast_cache_enabled(Evaluator&, Arguments&);
+Handled autocast_increment_nesting(Evaluator&, Arguments&);
+Handled autocast_decrement_nesting(Evaluator&, Arguments&);
+Handled clear_autocast_cache(Evaluator&, Arguments&);
 
 }  // namespace tenon::python

@@ -113,6 +113,9 @@ constexpr Special kSpecial[] = {
     {"builtins", "delattr", builtin_delattr},
     {"builtins", "__build_class__", build_class},
     {"builtins", "type.__call__", type_call},
+    {"builtins", "type.__new__", type_new},
+    {"builtins", "type.__init__", type_init},
+    {"_abc", "_abc_init", init_abstract_class},
     {"builtins", "object.__delattr__", object_delattr},
     {"builtins", "object.__reduce_ex__", object_reduce},
     {"collections", "_count_elements", count_elements},
@@ -156,6 +159,17 @@ constexpr Special kTorch[] = {
     {"torch._C", "_are_functorch_transforms_active", state_read},
     {"torch._C", "_functorch._are_functorch_transforms_active", state_read},
     {"torch._C", "_set_grad_enabled", set_grad_enabled},
+    {"torch._C", "_is_torch_function_mode_enabled", answer_false},
+    {"torch._C", "_is_autocast_available", state_read},
+    {"torch._C", "_get_privateuse1_backend_name", state_read},
+    {"torch._C", "set_autocast_enabled", set_autocast_enabled},
+    {"torch._C", "get_autocast_dtype", get_autocast_dtype},
+    {"torch._C", "set_autocast_dtype", set_autocast_dtype},
+    {"torch._C", "is_autocast_cache_enabled", is_autocast_cache_enabled},
+    {"torch._C", "set_autocast_cache_enabled", set_autocast_cache_enabled},
+    {"torch._C", "autocast_increment_nesting", autocast_increment_nesting},
+    {"torch._C", "autocast_decrement_nesting", autocast_decrement_nesting},
+    {"torch._C", "clear_autocast_cache", clear_autocast_cache},
 };
 
 struct Conversion {

@@ -10,6 +10,7 @@
 #include "python/call/small_array.h"
 #include "python/evaluator/graph_break.h"
 #include "python/tensors/array_results.h"
+#include "python/tensors/autocast.h"
 #include "python/tensors/memory_overlap.h"
 #include "python/tensors/numpy_state.h"
 #include "python/tensors/random_state.h"
@@ -40,7 +41,7 @@ TensorSpec as_spec(const TensorOutput& output) {
   TensorSpec spec;
   spec.kind = output.tensor;
   const TorchLibrary* torch = known_torch_library();
-  spec.key_set = torch && torch->direct_fields ? torch->plain_keys : 0;
+  spec.key_set = torch && torch->direct_fields ? output.inference ? torch->inference_keys : torch->plain_keys : 0;
   return spec;
 }
 
@@ -160,6 +161,8 @@ bool CacheEntry::make_outputs(Frame& frame) {
       strides = {sizes.data() + output.varying_shape.size(), output.varying_shape.size()};
       evaluate_layout(output, frame.symbols, sizes.data());
     }
+    const InferenceScope scope(output.tensor == TensorKind::torch ? output.inference : state_.inference(), state_.inference());
+    if (scope.failed()) return false;
     switch (output.tensor) {
       case TensorKind::torch: frame.tensors[i] = new_torch_tensor(*known_torch_library(), output.dtype, shape, strides, data); break;
       case TensorKind::array: frame.tensors[i] = new_array(output.dtype, shape, strides, data); break;
@@ -298,9 +301,15 @@ RunStatus CacheEntry::run_callable(Frame& frame) {
     set_error(ErrorClass::compile, fmt::format("the compiled graph gave {} results instead of {}", PySequence_Fast_GET_SIZE(sequence.get()), output_count_));
     return RunStatus::raised;
   }
-  for (std::size_t i = 0; i < captured_.tensors.size(); ++i)
-    if (captured_.tensors[i].kind == TensorOutput::Kind::fresh)
-      frame.tensors[i] = Py_NewRef(PySequence_Fast_GET_ITEM(sequence.get(), static_cast<Py_ssize_t>(captured_.tensors[i].index)));
+  for (std::size_t i = 0; i < captured_.tensors.size(); ++i) {
+    const TensorOutput& output = captured_.tensors[i];
+    if (output.kind != TensorOutput::Kind::fresh) continue;
+    PyObject* made = PySequence_Fast_GET_ITEM(sequence.get(), static_cast<Py_ssize_t>(output.index));
+    const bool as_made = output.tensor != TensorKind::torch || output.inference == state_.inference();
+    const InferenceScope scope(as_made ? state_.inference() : output.inference, state_.inference());
+    frame.tensors[i] = as_made ? Py_NewRef(made) : scope.failed() ? nullptr : PyObject_CallMethod(made, "clone", nullptr);
+    if (!frame.tensors[i]) return RunStatus::raised;
+  }
   for (std::size_t i = 0; i < captured_.updates.size(); ++i)
     if (const auto output = captured_.updates[i].output)
       frame.new_values[i] = Py_NewRef(PySequence_Fast_GET_ITEM(sequence.get(), static_cast<Py_ssize_t>(*output)));
@@ -371,6 +380,7 @@ RunStatus CacheEntry::run(Built& built) {
     } catch (const PythonError&) {
       return RunStatus::raised;
     }
+    const WithoutAutocast without_autocast(state_.autocast());
     const RunStatus status = program_.callable() ? run_callable(frame) : run_native(frame);
     if (random_state && (status == RunStatus::refused || status == RunStatus::warned)) restore_generator(random_state.get());
     if (status != RunStatus::done) return status;

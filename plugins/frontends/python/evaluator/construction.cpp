@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "python/builtins/handlers.h"
 #include "python/builtins/table.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
@@ -114,6 +115,10 @@ std::optional<Ref> Evaluator::construct_plain(PyTypeObject* type, Arguments argu
     if (!heap_.is_born(maker.get())) heap_.make_known(maker.get(), heap_.sources().constant(maker.get()));
     object = call_now(maker.get(), std::move(given));
     if (!PyType_IsSubtype(Py_TYPE(object.get()), type)) return object;
+  } else if (PyType_IsSubtype(type, &PyType_Type)) {
+    Arguments given = arguments;
+    given.values.insert(given.values.begin(), Ref::borrow(as_object(type)));
+    object = *type_new(*this, given);
   } else {
     object = heap_.born(made_in_c(heap_, type, arguments));
   }

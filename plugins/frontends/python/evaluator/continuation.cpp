@@ -114,7 +114,21 @@ void Evaluator::set_library_state(Ref setter, Ref before, Ref now) {
   library_states_.push_back({std::move(setter), std::move(before), std::move(now)});
 }
 
+PyObject* Evaluator::library_state(PyObject* setter) const {
+  for (const LibraryState& state : library_states_)
+    if (state.setter.is(setter)) return state.left.get();
+  return nullptr;
+}
+
+Ref Evaluator::leave_mode(PyObject* owner) {
+  if (modes_.empty() || !modes_.back().owner.is(owner)) return {};
+  Ref context = std::move(modes_.back().context);
+  modes_.pop_back();
+  return context;
+}
+
 void Evaluator::finish_library_state() {
+  if (!modes_.empty()) throw Unbuildable(modes_.front().context.get(), "the graph ends inside of a mode that it has entered");
   for (const LibraryState& state : library_states_)
     if (!state.left.is(state.found.get())) heap_.journal().add(WriteKind::call, {state.left}, state.setter);
 }

@@ -106,8 +106,15 @@ class Evaluator {
   BreakState describe(Snapshot& snapshot, const ChainStart* start, const CallArguments& values);
   /// The program has changed state of a library by `setter(now)`: if another one is left at the end than was found, every call sets it there.
   void set_library_state(Ref setter, Ref before, Ref now);
-  /// Adds what is left of such changes to the journal.
+  /// What such a call has set it to, borrowed; null where none has.
+  PyObject* library_state(PyObject* setter) const;
+  /// Adds what is left of such changes to the journal. Breaks before a mode that is still entered.
   void finish_library_state();
+  /// The program has entered a mode of a library through `owner`, by a context that was born here: it must leave it before the segment ends.
+  void enter_mode(Ref owner, Ref context) { modes_.push_back({std::move(owner), std::move(context)}); }
+  /// The context of the mode that was entered last, through `owner`; empty for another one, which was entered before the segment.
+  Ref leave_mode(PyObject* owner);
+  bool is_in_mode() const { return !modes_.empty(); }
   /// The exception that was being handled when the capture began, or null.
   PyObject* handled_at_start() const { return handled_at_start_.get(); }
 
@@ -141,10 +148,10 @@ class Evaluator {
   std::optional<Ref> construct(PyTypeObject* type, Arguments arguments, Completion completion);
   /// type.__call__, past a `__call__` of the metaclass.
   std::optional<Ref> construct_plain(PyTypeObject* type, Arguments arguments, Completion completion);
-  /// Makes a class as type(name, bases, namespace) does.
-  Ref make_class(PyObject* name, PyObject* bases, PyObject* space);
-  /// Runs the body of a class statement and gives its namespace.
-  Ref run_class_body(PyObject* body);
+  /// Makes a class as type.__new__(metaclass, name, bases, namespace, **keywords) does; the hooks that are written in Python are evaluated.
+  Ref make_class(PyTypeObject* metaclass, PyObject* name, PyObject* bases, PyObject* space, const Arguments& keywords);
+  /// Runs the body of a class statement in its namespace, a dict, and gives the cell of `__class__`, or None.
+  Ref run_class_body(PyObject* body, Ref space);
 
  private:
   friend struct NestedRun;
@@ -252,6 +259,10 @@ class Evaluator {
     Ref setter, found, left;
   };
   std::vector<LibraryState> library_states_;
+  struct Mode {
+    Ref owner, context;
+  };
+  std::vector<Mode> modes_;  // entered and not left, innermost last
   Ref handled_at_start_ = compat::handled_exception();
 
   bool recorder_takes(PyObject* callable);

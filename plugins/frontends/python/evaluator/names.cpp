@@ -51,7 +51,7 @@ void Evaluator::dispatch_names(Frame& f, const Instruction& i) {
     case Op::store_name: {
       if (!f.class_namespace) throw GraphBreak("a name is stored outside of a function");
       Ref value = pop();
-      checked(PyDict_SetItem(f.class_namespace.get(), f.code->name(i.arg), value.get()));
+      store_item(f.class_namespace.get(), f.code->name(i.arg), value.get());
       return;
     }
     case Op::store_global: {
@@ -68,7 +68,7 @@ void Evaluator::dispatch_names(Frame& f, const Instruction& i) {
     }
     case Op::delete_name:
       if (!f.class_namespace) throw GraphBreak("a name is deleted outside of a function");
-      checked(PyDict_DelItem(f.class_namespace.get(), f.code->name(i.arg)));
+      store_item(f.class_namespace.get(), f.code->name(i.arg), nullptr);
       return;
     case Op::load_build_class: push(load_global(f, names().__build_class__)); return;
     case Op::setup_annotations: {

@@ -30,6 +30,7 @@ struct TensorOutput {
   TensorKind tensor = TensorKind::torch;
   std::uint32_t index = 0;
   bool writeable = true;
+  bool inference = false;     // fresh torch tensors: made in inference mode
   bool plain_number = false;  // fresh scalars: a Python float or int, not a NumPy scalar
   DType dtype = DType::f32;
   Extents shape, strides;

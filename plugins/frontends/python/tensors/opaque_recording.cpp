@@ -91,7 +91,7 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
   ArgumentTemplate keywords(kwargs ? kwargs : no_keywords.get(), place_of);
 
   // Only now: what the templates refuse may be an object that the call would change.
-  Ref answer = call_on_twins(callable, function, operands, args, kwargs, use);
+  Ref answer = use.answer ? use.answer : call_on_twins(callable, function, operands, args, kwargs, use);
   if (use.written) require_written_twin(answer.get(), function, *use.written);
   std::vector<Ref> twins;
   collect_tensors(answer.get(), twins);

@@ -7,6 +7,7 @@
 
 #include "python/symbols/symbolic_int.h"
 #include "python/tensors/attention_layout.h"
+#include "python/tensors/autocast.h"
 #include "python/tensors/call_results.h"
 #include "python/tensors/foreign_arguments.h"
 #include "python/tensors/numpy_api.h"
@@ -41,6 +42,14 @@ Ref TensorRecorder::record(PyObject* callable, const ForeignFunction& function, 
   const bool grad = torch_state().value_or(state_).grad_enabled() && function.name != "torch.Tensor.detach";
   for (Index index : operands)
     if (grad && stand_ins_[index].requires_grad) throw GraphBreak("an operation on a tensor that requires grad, with grad mode on", kGradHint);
+  if (!operands.empty() && torch_state().value_or(state_).autocast() && autocast_may_change(function, draws(callable, function, args, kwargs)))
+    if (std::optional<Ref> result = record_under_autocast(callable, function, args, kwargs)) return std::move(*result);
+  return record_as_is(callable, function, args, kwargs);
+}
+
+/// Records a call whose tensors have the dtypes that it computes with.
+Ref TensorRecorder::record_as_is(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
+  const std::vector<Index> operands = stand_ins_.among(args, kwargs);
   if (function.in_graph) {
     if (operands.empty()) throw GraphBreak(fmt::format("{}, allowed in graphs, is called without a tensor", function.name));
     for (Index index : operands) present_.of(index);

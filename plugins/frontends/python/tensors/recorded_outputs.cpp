@@ -93,6 +93,7 @@ std::uint32_t TensorRecorder::fresh_output(Index index, CapturedGraph& captured)
   output.shape = s.shape;
   output.strides = s.strides;
   output.writes = stand_ins_.storage_of(index).writes;
+  output.inference = s.inference;
   vary(output, graph_.type(s.value).shape);
   graph_.add_output({output.value, ir::OutputKind::result, {}});
   trace_.outputs.push_back(s.object);

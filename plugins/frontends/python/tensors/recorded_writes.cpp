@@ -189,8 +189,7 @@ void TensorRecorder::require_writable(Index index) const {
   if (s.counts_apart) throw GraphBreak("a write through `.data`, which torch does not count", "write to the tensor itself under torch.no_grad()");
   if (stand_ins_.is_reinterpreted(index)) throw GraphBreak("a write to memory that the program also views under another dtype");
   if (may_overlap_itself(s.shape, s.strides)) throw GraphBreak("a write to a tensor whose elements share memory");
-  const StandIn& owner = stand_ins_[stand_ins_.owner(index)];
-  if (owner.input && input_specs_[*owner.input].is_inference() && !torch_state().value_or(state_).inference())
+  if (is_inference(index) && !torch_state().value_or(state_).inference())
     throw GraphBreak("a write to an inference tensor outside of inference mode");
   if (!stand_ins_[index].path && stand_ins_[index].viewed) throw GraphBreak("a write through a view of an uncommon kind");
 }

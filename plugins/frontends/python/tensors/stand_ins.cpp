@@ -7,6 +7,7 @@
 #include "python/tensors/array_stand_in.h"
 #include "python/tensors/symbolic_scalar.h"
 #include "python/tensors/torch_library.h"
+#include "python/tensors/torch_state.h"
 #include "python/tensors/torch_stand_in.h"
 
 namespace tenon::python {
@@ -74,6 +75,7 @@ std::vector<StandIns::Index> StandIns::among(PyObject* args, PyObject* kwargs) c
 
 StandIns::Index StandIns::add(StandIn stand_in) {
   stand_in.object = make_object(stand_in);
+  if (stand_in.kind == TensorKind::torch && !stand_in.input) stand_in.inference = torch_state().value_or(TorchState{}).inference();
   const auto index = static_cast<Index>(stand_ins_.size());
   by_object_.emplace(stand_in.object.get(), index);
   if (stand_in.twin) by_twin_.emplace(stand_in.twin.get(), index);

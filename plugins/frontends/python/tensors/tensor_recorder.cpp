@@ -96,6 +96,7 @@ Ref TensorRecorder::input(PyObject* real, SourceId source, GuardSet& guards) {
   stand_in.requires_grad = spec.requires_grad;
   stand_in.input = static_cast<std::uint32_t>(inputs_.size());
   stand_in.source = source;
+  stand_in.inference = spec.is_inference();
   guards.add_value_check(source, std::make_shared<TensorCheck>(spec));
   if (spec.kind != TensorKind::scalar) guards.add_distinct(source);
   std::shared_ptr<FrozenTensor> frozen;
@@ -219,8 +220,7 @@ Ref TensorRecorder::answer_metadata(PyObject* callable, const ForeignFunction& f
     if (name == "is_cpu") return Ref::borrow(Py_True);
     if (name == "is_meta") return Ref::borrow(Py_False);
     if (name == "get_device") return checked(PyLong_FromLong(-1));
-    if (name == "is_inference" && !self.input) return Ref::borrow(state_.inference() ? Py_True : Py_False);
-    if (name == "is_inference") return checked(PyObject_CallMethod(input_objects_[*self.input].get(), "is_inference", nullptr));
+    if (name == "is_inference") return Ref::borrow(is_inference(operands.front()) ? Py_True : Py_False);
     if (name == "requires_grad") return Ref::borrow(self.requires_grad ? Py_True : Py_False);
     if (name == "storage_offset" && self.input) throw GraphBreak("the storage offset of an input");
     if (name == "is_leaf" && self.requires_grad) throw GraphBreak("whether a tensor that requires grad is a leaf");

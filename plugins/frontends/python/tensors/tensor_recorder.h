@@ -88,6 +88,9 @@ class TensorRecorder final : public Recorder {
   void require_positive(std::span<const ir::ValueId> values);
   Ref answer_metadata(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   Ref record(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
+  std::optional<Ref> record_under_autocast(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
+  Ref with_casts(PyObject* object, PyObject* casts, Py_ssize_t& next);
+  Ref record_as_is(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   Ref record_reading(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, std::span<const Index> operands);
   /// What is particular about an opaque call.
   struct OpaqueUse {
@@ -95,6 +98,7 @@ class TensorRecorder final : public Recorder {
     std::optional<Index> written;  // the call changes this argument in place and gives it
     Ref twin_kwargs;               // keyword arguments for the call on twins, where they are others
     ir::ValueId value;             // given back: the new value of what is written
+    Ref answer;                    // what the call gives for the twins, where they are not asked
   };
   Ref record_opaque(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   Ref record_opaque(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, OpaqueUse& use);
@@ -124,6 +128,8 @@ class TensorRecorder final : public Recorder {
   ir::ValueId new_value(PyObject* callable, const ForeignFunction& function, Index target, const WritingCall& call);
   bool same_places(Index a, Index b) const;
   void require_writable(Index index) const;
+  /// Whether it is a tensor that was made in inference mode, or a view of one.
+  bool is_inference(Index index) const { return stand_ins_[stand_ins_.owner(index)].inference; }
   void require_apart(const ForeignFunction& function, Index target, std::span<const Index> operands, bool all) const;
   ElementPlaces places_of_input(std::uint32_t input) const;
   void require_inputs_apart(std::uint32_t written, std::uint32_t other) const;

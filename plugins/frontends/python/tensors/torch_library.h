@@ -44,6 +44,8 @@ struct TorchLibrary {
   char* (*function_mode_state)() = nullptr;
   void* (*dispatch_keys_of_thread)() = nullptr;
   std::int8_t (*default_dtype)() = nullptr;
+  std::int8_t (*autocast_dtype)(std::int8_t device) = nullptr;       // of the calling thread; device 0 is the CPU
+  void (*set_autocast)(std::int8_t device, bool enabled) = nullptr;  // likewise
 
   bool is_tensor(PyObject* object) const { return PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(tensor.get())); }
   std::optional<DType> dtype_of(PyObject* torch_dtype) const;

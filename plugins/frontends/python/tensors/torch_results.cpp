@@ -109,6 +109,20 @@ Ref integer_tuple(std::span<const std::int64_t> values) {
   return tuple;
 }
 
+InferenceScope::InferenceScope(bool wanted, bool present) {
+  if (wanted == present) return;
+  Ref native = Ref::steal(PyImport_ImportModule("torch._C"));
+  if (native) context_ = Ref::steal(PyObject_CallMethod(native.get(), "_InferenceMode", "O", wanted ? Py_True : Py_False));
+  Ref entered = context_ ? Ref::steal(PyObject_CallMethod(context_.get(), "__enter__", nullptr)) : Ref();
+  failed_ = !entered;
+}
+
+InferenceScope::~InferenceScope() {
+  if (!context_ || failed_) return;
+  Ref left = Ref::steal(PyObject_CallMethod(context_.get(), "__exit__", "OOO", Py_None, Py_None, Py_None));
+  if (!left) PyErr_Clear();
+}
+
 PyObject* new_torch_tensor(const TorchLibrary& torch, DType dtype, std::span<const std::int64_t> sizes,
                            std::span<const std::int64_t> strides, void*& data) {
   if (torch.direct_results) return new_pool_tensor(torch, dtype, sizes, strides, data);

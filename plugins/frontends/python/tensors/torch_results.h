@@ -9,6 +9,21 @@
 
 namespace tenon::python {
 
+/// Switches inference mode on or off for this thread while it lives, where it is to be another than the thread is in.
+class InferenceScope {
+ public:
+  /// Raises nothing; `failed()` with an exception set.
+  InferenceScope(bool wanted, bool present);
+  ~InferenceScope();
+  InferenceScope(const InferenceScope&) = delete;
+  InferenceScope& operator=(const InferenceScope&) = delete;
+  bool failed() const { return failed_; }
+
+ private:
+  Ref context_;
+  bool failed_ = false;
+};
+
 /// Makes an ordinary, resizable CPU tensor in page-warm memory of Tenon's pool; `data` gets its first element. Where torch's layout
 /// is not the one known, torch.empty_strided makes it. Null with an exception set when there is no memory.
 PyObject* new_torch_tensor(const TorchLibrary& torch, DType dtype, std::span<const std::int64_t> sizes,

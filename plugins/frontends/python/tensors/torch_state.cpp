@@ -57,16 +57,18 @@ std::optional<TorchState> torch_state() noexcept {
   state.excluded = t_pointers.dispatch_keys[1];
   state.autograd = static_cast<std::uint8_t>(t_pointers.autograd[kAutogradByte]) & kAutogradMask;
   state.default_dtype = torch->default_dtype ? torch->default_dtype() : 0;
+  state.autocast_dtype = torch->autocast_dtype ? torch->autocast_dtype(0) : 0;
   return state;
 }
 
 std::string refusal(const std::optional<TorchState>& state) {
   if (!state) return "a torch function mode is active (torch.device as a context, set_default_device, or a TorchFunctionMode)";
-  const bool plain = state->included == 0 && state->excluded == 0;
-  const bool inference = state->included == kInferenceIncluded && state->excluded == kInferenceExcluded;
+  const std::uint64_t excluded = state->excluded & ~TorchState::kAutocastCpu;
+  const bool plain = state->included == 0 && excluded == 0;
+  const bool inference = state->included == kInferenceIncluded && excluded == kInferenceExcluded;
+  const TorchLibrary* torch = known_torch_library();
+  if (state->autocast() && !(torch && torch->autocast_dtype && torch->set_autocast)) return "autocast is on";
   if (plain || inference) return {};
-  constexpr std::uint64_t kAutocastCpu = 1ull << 39;
-  if (state->excluded & kAutocastCpu) return "autocast is on";
   return "a torch dispatch mode or function transform is active";
 }
 

@@ -12,17 +12,22 @@ struct TorchState {
   std::uint64_t included = 0, excluded = 0;  // thread-local dispatch keys: autocast, modes, vmap, inference mode
   std::uint8_t autograd = 0;                 // bit 0 grad mode, bit 1 inference mode, bit 2 forward-mode AD
   std::int8_t default_dtype = 0;
+  std::int8_t autocast_dtype = 0;            // of the CPU, whether autocast is on or not
   friend bool operator==(const TorchState&, const TorchState&) = default;
 
   bool grad_enabled() const { return (autograd & 1) != 0; }
   bool inference() const { return (autograd & 2) != 0; }
+  /// Whether autocast is on for tensors of the CPU.
+  bool autocast() const { return (excluded & kAutocastCpu) != 0; }
+
+  static constexpr std::uint64_t kAutocastCpu = 1ull << 39;  // its bit is set where autocast is on: torch keeps the difference to the default
 };
 
 /// The calling thread's state; nothing while a `__torch_function__` mode or a dispatch mode is active, in which case Python code may
 /// run on every torch call and nothing compiled may stand in for it. About 2 ns.
 std::optional<TorchState> torch_state() noexcept;
 
-/// Why `torch_state` gave nothing or why a capture under `state` is refused ("autocast is on"); empty when it may go ahead.
+/// Why `torch_state` gave nothing or why a capture under `state` is refused; empty when it may go ahead.
 std::string refusal(const std::optional<TorchState>& state);
 
 }  // namespace tenon::python

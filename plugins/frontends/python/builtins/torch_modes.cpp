@@ -1,0 +1,154 @@
+// Modes of torch that a program enters and leaves: autocast on the CPU, and inference mode. They are entered for real while the capture lasts.
+#include "python/builtins/control.h"
+#include "python/builtins/handlers.h"
+#include "python/evaluator/evaluator.h"
+#include "python/heap/names.h"
+
+namespace tenon::python {
+namespace {
+
+Ref native_module() { return checked(PyImport_ImportModule("torch._C")); }
+
+void require_given(const Arguments& arguments, std::size_t count, const char* what) {
+  if (arguments.named() != 0 || arguments.positional() != count) throw GraphBreak(std::string(what) + " in an old or unusual way");
+}
+
+/// Whether the first argument names the CPU; another device must be left as it is.
+bool is_of_cpu(const Arguments& arguments) { return PyUnicode_Check(arguments[0]) && PyUnicode_CompareWithASCIIString(arguments[0], "cpu") == 0; }
+
+void call_on_rollback(Evaluator& evaluator, Ref function, Ref argument) {
+  evaluator.heap().on_rollback([function = std::move(function), argument = std::move(argument)] {
+    Ref done = Ref::steal(argument ? PyObject_CallOneArg(function.get(), argument.get()) : PyObject_CallNoArgs(function.get()));
+    if (!done) PyErr_Clear();
+  });
+}
+
+/// Sets a state by `setter(value)`, where `before` is what it is.
+Ref change(Evaluator& evaluator, PyObject* setter, Ref before, PyObject* value) {
+  call_on_rollback(evaluator, Ref::borrow(setter), before);
+  checked(PyObject_CallOneArg(setter, value));
+  evaluator.set_library_state(Ref::borrow(setter), std::move(before), Ref::borrow(value));
+  return Ref::borrow(Py_None);
+}
+
+/// functools.partial(torch._C.<name>, "cpu"): one object for the life of the process, by which the state is known.
+PyObject* setter_for_cpu(const char* name) {
+  Ref function = checked(PyObject_GetAttrString(native_module().get(), name));
+  Ref functools = checked(PyImport_ImportModule("functools"));
+  return checked(PyObject_CallMethod(functools.get(), "partial", "Os", function.get(), "cpu")).release();
+}
+
+/// torch._C.<getter>(device), and that the program sets what is there already, for another device than the CPU.
+Ref change_for_device(Evaluator& evaluator, const Arguments& arguments, PyObject* setter, const char* getter) {
+  Ref before = checked(PyObject_CallMethod(native_module().get(), getter, "O", arguments[0]));
+  if (is_of_cpu(arguments)) return change(evaluator, setter, std::move(before), arguments[1]);
+  if (!before.is(arguments[1])) throw GraphBreak("autocast for another device than the CPU is changed");
+  return Ref::borrow(Py_None);
+}
+
+/// How far the program has gone into, or out of, nested autocasts. No graph asks.
+PyObject* nesting_setter() {
+  static PyObject* const function = checked(PyObject_GetAttrString(checked(PyImport_ImportModule("tenon._autocast")).get(), "change_nesting")).release();
+  return function;
+}
+
+long nesting(const Evaluator& evaluator) {
+  PyObject* state = evaluator.library_state(nesting_setter());
+  return state ? PyLong_AsLong(state) : 0;
+}
+
+Ref change_nesting(Evaluator& evaluator, const char* function, const char* inverse, long by) {
+  call_on_rollback(evaluator, checked(PyObject_GetAttrString(native_module().get(), inverse)), {});
+  Ref depth = checked(PyObject_CallMethod(native_module().get(), function, nullptr));
+  evaluator.set_library_state(Ref::borrow(nesting_setter()), checked(PyLong_FromLong(0)), checked(PyLong_FromLong(nesting(evaluator) + by)));
+  return depth;
+}
+
+}  // namespace
+
+Handled set_autocast_enabled(Evaluator& evaluator, Arguments& arguments) {
+  require_given(arguments, 2, "autocast is set");
+  static PyObject* const setter = setter_for_cpu("set_autocast_enabled");
+  return change_for_device(evaluator, arguments, setter, "is_autocast_enabled");
+}
+
+Handled get_autocast_dtype(Evaluator& evaluator, Arguments& arguments) {
+  require_given(arguments, 1, "the dtype of autocast is read");
+  if (!is_of_cpu(arguments)) throw GraphBreak("the dtype of autocast for another device than the CPU is read");
+  return state_read(evaluator, arguments);
+}
+
+Handled set_autocast_dtype(Evaluator& evaluator, Arguments& arguments) {
+  require_given(arguments, 2, "the dtype of autocast is set");
+  static PyObject* const setter = setter_for_cpu("set_autocast_dtype");
+  return change_for_device(evaluator, arguments, setter, "get_autocast_dtype");
+}
+
+/// No graph casts a weight twice: whether torch would keep the cast matters to `autocast` itself only, which sets it as it was.
+Handled is_autocast_cache_enabled(Evaluator& evaluator, Arguments& arguments) {
+  PyObject* module = PyDict_GetItemWithError(evaluator.frame().globals.get(), names().__name__);
+  const bool by_autocast = module && PyUnicode_Check(module) && PyUnicode_CompareWithASCIIString(module, "torch.amp.autocast_mode") == 0;
+  if (!by_autocast) throw GraphBreak("whether autocast keeps casts is asked for");
+  return state_read(evaluator, arguments);
+}
+
+Handled set_autocast_cache_enabled(Evaluator& evaluator, Arguments& arguments) {
+  require_given(arguments, 1, "the cache of autocast is set");
+  static PyObject* const setter = checked(PyObject_GetAttrString(native_module().get(), "set_autocast_cache_enabled")).release();
+  return change(evaluator, setter, checked(PyObject_CallMethod(native_module().get(), "is_autocast_cache_enabled", nullptr)), arguments[0]);
+}
+
+Handled autocast_increment_nesting(Evaluator& evaluator, Arguments&) {
+  return change_nesting(evaluator, "autocast_increment_nesting", "autocast_decrement_nesting", 1);
+}
+
+Handled autocast_decrement_nesting(Evaluator& evaluator, Arguments&) {
+  return change_nesting(evaluator, "autocast_decrement_nesting", "autocast_increment_nesting", -1);
+}
+
+/// Casts that were kept are those of eager execution under an autocast that the graph leaves and did not enter.
+Handled clear_autocast_cache(Evaluator& evaluator, Arguments&) {
+  if (nesting(evaluator) < 0) evaluator.heap().journal().add(WriteKind::call, {}, checked(PyObject_GetAttrString(native_module().get(), "clear_autocast_cache")));
+  return Ref::borrow(Py_None);
+}
+
+// ---- inference mode
+
+namespace {
+
+void enter(PyObject* context) { checked(PyObject_CallMethod(context, "__enter__", nullptr)); }
+void leave(PyObject* context) { checked(PyObject_CallMethod(context, "__exit__", "OOO", Py_None, Py_None, Py_None)); }
+
+void on_rollback(Evaluator& evaluator, Ref context, void (*undo)(PyObject*)) {
+  evaluator.heap().on_rollback([context = std::move(context), undo] {
+    try {
+      undo(context.get());
+    } catch (const std::exception&) {
+      PyErr_Clear();
+    }
+  });
+}
+
+}  // namespace
+
+std::optional<Ref> enter_inference_mode(Evaluator& evaluator, Arguments arguments) {
+  require_given(arguments, 1, "inference mode is entered");
+  static PyObject* const mode = checked(PyUnicode_InternFromString("mode")).release();
+  Ref wanted = evaluator.load_attribute(arguments[0], mode);
+  Ref context = evaluator.heap().born(checked(PyObject_CallMethod(native_module().get(), "_InferenceMode", "O", wanted.get())));
+  enter(context.get());
+  on_rollback(evaluator, context, leave);
+  evaluator.enter_mode(arguments.values[0], std::move(context));
+  return Ref::borrow(Py_None);
+}
+
+std::optional<Ref> leave_inference_mode(Evaluator& evaluator, Arguments arguments) {
+  if (arguments.values.empty()) throw GraphBreak("inference mode is left in an unusual way");
+  Ref context = evaluator.leave_mode(arguments[0]);
+  if (!context) throw GraphBreak("inference mode is left that was entered before the graph");
+  leave(context.get());
+  on_rollback(evaluator, context, enter);
+  return Ref::borrow(Py_None);
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,68 @@
+// The part of the recorder that follows autocast: the casts that it makes are calls of their own in the graph.
+#include <fmt/format.h>
+
+#include "python/tensors/autocast.h"
+#include "python/tensors/random_state.h"
+#include "python/tensors/tensor_recorder.h"
+#include "python/tensors/torch_library.h"
+
+namespace tenon::python {
+namespace {
+
+/// Torch draws random numbers for twins too, in some functions: the generator is put back.
+class UndisturbedGenerator {
+ public:
+  explicit UndisturbedGenerator(bool needed) : state_(needed ? generator_state() : Ref()) {}
+  ~UndisturbedGenerator() {
+    if (state_) restore_generator(state_.get());
+  }
+  UndisturbedGenerator(const UndisturbedGenerator&) = delete;
+
+ private:
+  Ref state_;
+};
+
+}  // namespace
+
+/// The same arguments with each tensor cast as the list says, which names them in the order of StandIns::among.
+Ref TensorRecorder::with_casts(PyObject* object, PyObject* casts, Py_ssize_t& next) {
+  if (stand_ins_.find(object)) {
+    PyObject* dtype = PyList_GET_ITEM(casts, next++);
+    if (dtype == Py_None) return Ref::borrow(object);
+    static PyObject* const cast = checked(PyObject_GetAttrString(torch_library()->tensor.get(), "to")).release();
+    Ref arguments = checked(PyTuple_Pack(2, object, dtype));
+    return record_as_is(cast, foreign_function(cast), arguments.get(), nullptr);
+  }
+  if (PyTuple_Check(object) || PyList_CheckExact(object)) return rebuilt(object, [&](PyObject* item) { return with_casts(item, casts, next); });
+  if (!PyDict_CheckExact(object)) return Ref::borrow(object);
+  Ref copy = checked(PyDict_New());
+  PyObject *key = nullptr, *value = nullptr;
+  for (Py_ssize_t position = 0; PyDict_Next(object, &position, &key, &value);) checked(PyDict_SetItem(copy.get(), key, with_casts(value, casts, next).get()));
+  return copy;
+}
+
+/// Records a call that autocast changes; empty for one that it does not.
+std::optional<Ref> TensorRecorder::record_under_autocast(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
+  AutocastVerdict verdict;
+  try {
+    const UndisturbedGenerator undisturbed(function.op && function.op->traits.random);
+    verdict = judge_autocast(callable, stand_ins_.with_twins(args).get(), kwargs ? stand_ins_.with_twins(kwargs).get() : nullptr);
+  } catch (const PythonError&) {
+    PyErr_Clear();
+    throw GraphBreak(fmt::format("{} under autocast, which cannot say what it gives without computing it", function.name));
+  }
+  if (!verdict.casts && !verdict.call) return std::nullopt;
+  const auto writing = function.in_graph ? std::nullopt : as_writing_call(callable, function, args, kwargs);
+  if (writing && writing->kind != WritingCall::Kind::none) throw GraphBreak(fmt::format("{} writes into a tensor, and autocast changes what it computes", function.name));
+  if (verdict.casts) {
+    Py_ssize_t next = 0;
+    Ref cast_args = with_casts(args, verdict.casts.get(), next);
+    Ref cast_kwargs = kwargs ? with_casts(kwargs, verdict.casts.get(), next) : Ref();
+    return record_as_is(callable, function, cast_args.get(), cast_kwargs.get());
+  }
+  OpaqueUse use;
+  use.answer = std::move(verdict.result);
+  return record_opaque(verdict.call.get(), function, args, kwargs, use);
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,262 @@
+"""Autocast on the CPU: the casts are operations of the graph, without a break, wherever autocast was entered."""
+import pytest
+import tenon
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
+from torch.nn import functional as F  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def state_is_left_alone():
+    yield
+    assert not torch.is_autocast_enabled("cpu")
+    assert torch.get_autocast_dtype("cpu") == torch.bfloat16
+    assert torch.is_autocast_cache_enabled()
+    assert torch.autocast_increment_nesting() == 1
+    torch.autocast_decrement_nesting()
+
+
+def whole(fn, *args, **options):
+    """Compiled without a break, twice, against eager; gives the result."""
+    compiled = tenon.compile(fn, fullgraph=True, **options)
+    with torch.no_grad():
+        want = fn(*args)
+        for _ in range(2):
+            close(compiled(*args), want)
+    return want
+
+
+def close(got, want):
+    if isinstance(want, torch.Tensor):
+        assert (got.dtype, got.shape, got.stride()) == (want.dtype, want.shape, want.stride())
+        torch.testing.assert_close(got, want, rtol=2e-2, atol=2e-2)
+    elif isinstance(want, (tuple, list)):
+        assert len(got) == len(want)
+        for one, other in zip(got, want):
+            close(one, other)
+    else:
+        assert got == want
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+        self.norm = nn.BatchNorm2d(4)
+        self.head = nn.Linear(4, 5)
+
+    def forward(self, x):
+        x = F.relu(self.norm(self.conv(x)))
+        return F.log_softmax(self.head(x.mean((2, 3))), -1)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_module_under_autocast(dtype):
+    net = Net().eval()
+
+    def run(x):
+        with torch.autocast("cpu", dtype=dtype):
+            return net(x)
+
+    assert whole(run, torch.randn(2, 3, 8, 8)).dtype == dtype
+
+
+def test_autocast_around_the_compiled_function():
+    net = Net().eval()
+    compiled = tenon.compile(net, fullgraph=True)
+    x = torch.randn(2, 3, 8, 8)
+    with torch.no_grad():
+        for context in (torch.autocast("cpu"), torch.autocast("cpu", dtype=torch.float16), torch.autocast("cpu", enabled=False), torch.autocast("cpu")):
+            with context:
+                close(compiled(x), net(x))
+        close(compiled(x), net(x))
+    assert tenon.stats()["recompiles"] == 2  # three states: off, and on with two dtypes
+
+
+def test_nested_and_disabled():
+    def run(a, b):
+        with torch.autocast("cpu"):
+            c = a @ b
+            with torch.autocast("cpu", enabled=False):
+                d = a @ b
+                with torch.autocast("cpu", dtype=torch.float16):
+                    e = torch.mm(a, c)
+            f = torch.mm(d, c)
+        return c, d, e, f, a @ b
+
+    dtypes = [x.dtype for x in whole(run, torch.randn(4, 4), torch.randn(4, 4))]
+    assert dtypes == [torch.bfloat16, torch.float32, torch.float16, torch.bfloat16, torch.float32]
+
+
+def test_disabled_inside_of_an_outer_autocast():
+    def run(a, b):
+        with torch.autocast("cpu", enabled=False):
+            c = a @ b
+        return c, a @ b
+
+    with torch.autocast("cpu"):
+        assert [x.dtype for x in whole(run, torch.randn(4, 4), torch.randn(4, 4))] == [torch.float32, torch.bfloat16]
+
+
+def test_as_a_decorator():
+    @torch.autocast("cpu")
+    def inner(a, b):
+        return a @ b + a
+
+    def run(a, b):
+        return inner(a, b) * b
+
+    whole(run, torch.randn(4, 4), torch.randn(4, 4))
+    whole(inner, torch.randn(4, 4), torch.randn(4, 4))
+
+
+A, B = torch.randn(4, 4), torch.randn(4, 4)
+CALLS = {
+    "linear": lambda H: F.linear(A, B, A[0]),
+    "matmul with a vector": lambda H: torch.matmul(A, B[0]),
+    "double stays": lambda H: A.double() @ B.double(),
+    "addmm": lambda H: torch.addmm(A, B, A),
+    "bmm": lambda H: torch.bmm(A[None], B[None]),
+    "einsum": lambda H: torch.einsum("ij,kj->ik", A, B),
+    "attention": lambda H: F.scaled_dot_product_attention(A[None, None], B[None, None], A[None, None]),
+    "cat promotes": lambda H: torch.cat([A, H]),
+    "stack promotes": lambda H: torch.stack([H, A]),
+    "sum of bfloat16": lambda H: (H.sum(), H + A, H * 2),
+    "softmax": lambda H: F.softmax(H, -1),
+    "layer norm": lambda H: F.layer_norm(A, (4,), B[0], B[1]),
+    "loss": lambda H: (F.mse_loss(H, A), F.cross_entropy(H, torch.arange(4)), F.l1_loss(H, A)),
+    "prod": lambda H: (torch.prod(H), torch.prod(H, 1)),
+    "cumulative": lambda H: torch.cumsum(H, 0),
+    "in place": lambda H: A.clone().add_(H).mul_(2),
+    "in place product": lambda H: A.clone().addmm_(A, B),
+    "grid sample": lambda H: F.grid_sample(A[None, None], torch.zeros(1, 2, 2, 2), align_corners=False),
+    "fft": lambda H: torch.fft.rfft(A).abs(),
+    "bilinear": lambda H: F.bilinear(A, B, torch.ones(3, 4, 4)),
+    "tensordot": lambda H: torch.tensordot(A, B, 1),
+    "inner": lambda H: torch.inner(A, B),
+    "cdist": lambda H: torch.cdist(A, B),
+    "convolution": lambda H: F.conv1d(A[None], torch.ones(2, 4, 3), torch.ones(2)),
+    "transposed convolution": lambda H: F.conv_transpose2d(A[None, None], torch.ones(1, 2, 3, 3)),
+    "prelu": lambda H: F.prelu(A, torch.tensor([0.25])),
+    "embedding": lambda H: F.embedding(torch.arange(3), A),
+    "multi-head": lambda H: F.multi_head_attention_forward(
+        A[:, None], A[:, None], A[:, None], 4, 2, torch.ones(12, 4), torch.ones(12), None, None, False, 0.0, torch.ones(4, 4), torch.ones(4)
+    )[0],
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_functions_by_category(name, dtype):
+    call = CALLS[name]
+
+    def run(half):
+        with torch.autocast("cpu", dtype=dtype):
+            return call(half)
+
+    whole(run, torch.randn(4, 4, dtype=dtype))
+
+
+def test_state_is_read():
+    def run(x):
+        with torch.autocast("cpu", dtype=torch.float16):
+            inside = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"), torch.is_autocast_cpu_enabled()
+        return x + 1, inside, torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
+
+    whole(run, torch.randn(3))
+    compiled = tenon.compile(run)
+    compiled(torch.randn(3))
+    torch.set_autocast_dtype("cpu", torch.float16)
+    try:
+        assert compiled(torch.randn(3))[3] == torch.float16
+    finally:
+        torch.set_autocast_dtype("cpu", torch.bfloat16)
+
+
+def test_a_break_inside_of_autocast():
+    def run(a, b):
+        with torch.autocast("cpu"):
+            c = a @ b
+            tenon.graph_break()
+            d = c @ b
+        return d, a @ b
+
+    compiled = tenon.compile(run)
+    a, b = torch.randn(4, 4), torch.randn(4, 4)
+    for _ in range(3):
+        close(compiled(a, b), run(a, b))
+    assert tenon.stats()["graph_breaks"] == 1
+
+
+def test_an_exception_leaves_autocast():
+    def run(a, b):
+        try:
+            with torch.autocast("cpu"):
+                c = a @ b
+                raise ValueError("out")
+        except ValueError:
+            return c, a @ b
+
+    whole(run, torch.randn(4, 4), torch.randn(4, 4))
+
+
+def test_left_on_and_entered_by_hand():
+    def enter(a):
+        torch.set_autocast_enabled("cpu", True)
+        return a @ a
+
+    def leave(a):
+        b = a @ a
+        torch.set_autocast_enabled("cpu", False)
+        return b
+
+    compiled_enter, compiled_leave = tenon.compile(enter, fullgraph=True), tenon.compile(leave, fullgraph=True)
+    a = torch.randn(4, 4)
+    for _ in range(2):
+        assert compiled_enter(a).dtype == torch.bfloat16
+        assert torch.is_autocast_enabled("cpu")
+        assert compiled_leave(a).dtype == torch.bfloat16
+        assert not torch.is_autocast_enabled("cpu")
+
+
+def test_another_device_is_left_alone():
+    def run(a):
+        with torch.autocast("cuda", enabled=False, dtype=torch.float16):
+            return a @ a
+
+    compiled = tenon.compile(run)
+    a = torch.randn(4, 4)
+    close(compiled(a), run(a))
+
+
+def test_a_user_backend_gets_explicit_casts():
+    seen = []
+
+    def backend(graph, example_inputs):
+        seen.append(graph.print_tabular)
+        return graph.forward
+
+    def run(a, b):
+        with torch.autocast("cpu"):
+            c = torch.einsum("ij,jk->ik", a, b) @ b
+        return c, a @ b
+
+    whole(run, torch.randn(4, 4), torch.randn(4, 4), backend=backend)
+    with torch.autocast("cpu"):
+        whole(run, torch.randn(4, 4), torch.randn(4, 4), backend=backend)
+    assert seen
+
+
+def test_a_parameter_that_changes_is_cast_again():
+    layer = nn.Linear(4, 4)
+
+    def run(x):
+        with torch.autocast("cpu"):
+            return layer(x)
+
+    compiled, x = tenon.compile(run, fullgraph=True), torch.randn(2, 4)
+    with torch.no_grad():
+        close(compiled(x), run(x))
+        layer.weight.mul_(3)
+        close(compiled(x), run(x))
