@@ -122,3 +122,5 @@ def test_errstate(check):
     assert heard == ["divide by zero"]
     with np.errstate(under="warn"):
         assert [text for text, *_ in messages(compiled, ok * 1e-200, ok * 1e200)[0]] == ["underflow encountered in divide"]
+        low = np.full(64, -200, np.float32)
+        assert [text for text, *_ in messages(tenon.compile(np.exp), low)[0]] == ["underflow encountered in exp"]

@@ -31,7 +31,6 @@ Value* real(Value* like, double v) { return llvm::ConstantFP::get(like->getType(
 
 /// Keeps NaN: the comparison is false for it.
 Value* at_most(LaneBuilder& b, Value* x, double limit) { return b.ir.CreateSelect(b.ir.CreateFCmpOGT(x, real(x, limit)), real(x, limit), x); }
-Value* at_least(LaneBuilder& b, Value* x, double limit) { return b.ir.CreateSelect(b.ir.CreateFCmpOLT(x, real(x, limit)), real(x, limit), x); }
 
 llvm::Type* int_type_like(LaneBuilder& b, Value* x) {
   llvm::Type* element = b.ir.getInt32Ty();
@@ -93,15 +92,17 @@ Value* times_power_of_two(LaneBuilder& b, Value* v, Value* n) {
 }
 
 /// exp in float32, under 1 ulp: x = n ln2 + r, a polynomial of degree 6 on |r| <= ln2/2, scaled in two steps so that subnormal
-/// results and overflow come out right. Coefficients: minimax fit of (exp(r) - 1 - r) / r^2 (Cephes expf).
+/// results and overflow come out right. Coefficients: minimax fit of (exp(r) - 1 - r) / r^2 (Cephes expf). What rounds to zero (masked
+/// scores of attention) is left out: a result that underflows costs as much as a hundred others.
 Value* exp_f32(LaneBuilder& b, Value* x0) {
-  Value* x = at_least(b, at_most(b, x0, 89.0), -105.0);
+  Value* vanishes = b.ir.CreateFCmpOLT(x0, real(x0, -103.98));
+  Value* x = b.ir.CreateSelect(vanishes, real(x0, 0.0), at_most(b, x0, 89.0));
   Value* n = b.ir.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, b.ir.CreateFMul(x, real(x, 1.44269504088896341)));
   Value* r = b.fused_multiply_add(n, real(n, -0.693359375), x);
   r = b.fused_multiply_add(n, real(n, 2.12194440e-4), r);
   Value* p = polynomial(b, r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1});
   Value* e = b.ir.CreateFAdd(b.fused_multiply_add(p, b.ir.CreateFMul(r, r), r), real(r, 1.0));
-  return times_power_of_two(b, e, n);
+  return b.ir.CreateSelect(vanishes, real(x0, 0.0), times_power_of_two(b, e, n));
 }
 
 /// log in float32, about 1 ulp (Cephes logf): mantissa in [sqrt(1/2), sqrt(2)), a polynomial of degree 9.

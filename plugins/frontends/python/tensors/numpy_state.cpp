@@ -30,8 +30,12 @@ bool quiet_by_name() {
   Ref modes = error_modes();
   PyObject *key = nullptr, *mode = nullptr;
   Py_ssize_t position = 0;
-  while (modes && PyDict_Next(modes.get(), &position, &key, &mode))
-    if (PyUnicode_CompareWithASCIIString(mode, "ignore") != 0 && PyUnicode_CompareWithASCIIString(mode, "warn") != 0) return false;
+  while (modes && PyDict_Next(modes.get(), &position, &key, &mode)) {
+    if (PyUnicode_CompareWithASCIIString(mode, "ignore") == 0) continue;
+    // Compiled code leaves out what underflows to zero, as that takes many times as long: it sets no flag for it.
+    const bool speaks_of_underflow = PyUnicode_CompareWithASCIIString(key, "under") == 0;
+    if (speaks_of_underflow || PyUnicode_CompareWithASCIIString(mode, "warn") != 0) return false;
+  }
   PyErr_Clear();
   return true;
 }

@@ -5,7 +5,8 @@
 
 namespace tenon::python {
 
-/// Whether compiled code may stand in for NumPy: floating-point errors neither raise nor call or log anything (np.errstate). 20 ns.
+/// Whether compiled code may stand in for NumPy: floating-point errors neither raise nor call or log anything, and nothing is said of
+/// underflow (np.errstate). 20 ns.
 /// Warnings (NumPy's default) are issued by plain execution, when a compiled call has set a flag.
 bool numpy_errors_are_quiet() noexcept;
 
@@ -20,6 +21,6 @@ FloatErrors float_errors() noexcept;
 bool numpy_would_warn(const FloatErrors& errors) noexcept;
 
 /// Why not, for messages.
-inline const char* const kLoudErrors = "np.errstate makes floating-point errors raise, call or log";
+inline const char* const kLoudErrors = "np.errstate makes floating-point errors raise, call or log, or warns of underflow";
 
 }  // namespace tenon::python
