@@ -232,7 +232,7 @@ class Multiplier {
     T* tile = static_cast<T*>(memory.take(static_cast<std::size_t>(kFinishedRows * width_) * sizeof(T)));
     for (; row < end; row += kFinishedRows) {
       const std::int64_t rows = std::min(kFinishedRows, end - row);
-      product(b, b_row, table, row, row + rows, tile, width_, width_, ahead);
+      product(b, b_row, table, row, row + rows, tile, width_, columns, ahead);
       p_.kernels->finish({row, rows, column, columns, 0, p_.steps}, tile);
     }
   }

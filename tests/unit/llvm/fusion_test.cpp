@@ -123,6 +123,18 @@ TEST_CASE("what follows a matrix product runs on its tiles", "[fusion]") {
   for (const unsigned width : {32u, 16u}) CHECK(check(residual, shapes, {.width = width, .threads = 3}) == 1);
 }
 
+TEST_CASE("what follows products of one column, or of one row and one column, runs on their tiles", "[fusion]") {
+  for (const auto& [m, n] : {std::pair(5, 1), {1, 5}, {1, 1}}) {
+    const std::string text = fmt::format(R"(graph @main (%x: f32[40, {0}, 900], %y: f32[40, {1}, 900]) {{
+      %t: f32[40, 900, {1}] = permute(%y) {{dims = [0, 2, 1]}}
+      %p: f32[40, {0}, {1}] = bmm(%x, %t)
+      %e: f32[40, {0}, {1}] = tanh(%p)
+      return %e
+    }})", m, n);
+    for (const unsigned width : {0u, 32u, 16u}) CHECK(check(text, {{40, m, 900}, {40, n, 900}}, {.width = width}) == 1);
+  }
+}
+
 TEST_CASE("a product that others read too is stored beside what follows it", "[fusion]") {
   CHECK(check(R"(graph @main (%x: f32[2, 50, 30], %y: f32[2, 30, 40]) {
     %p: f32[2, 50, 40] = bmm(%x, %y)

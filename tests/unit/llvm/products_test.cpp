@@ -1,4 +1,8 @@
 // Matrix products on the register-blocked kernel: shapes around its tiles, layouts, passes in k, batches, threads.
+#include <sys/mman.h>
+
+#include <algorithm>
+
 #include "catch.h"
 #include "core/ops/node_builder.h"
 #include "running.h"
@@ -35,7 +39,42 @@ std::string difference(const Case& c, DType dtype, const llvm_test::Choice& choi
   return llvm_test::difference(graph, views, choice, 50).value_or("");
 }
 
+/// Zeros in float32 of which the last one is followed by memory that must not be read.
+class LastPages {
+ public:
+  explicit LastPages(std::size_t elements) : bytes_((elements * sizeof(float) + kPage - 1) / kPage * kPage) {
+    memory_ = static_cast<std::byte*>(mmap(nullptr, bytes_ + kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    REQUIRE(memory_ != MAP_FAILED);
+    REQUIRE(mprotect(memory_ + bytes_, kPage, PROT_NONE) == 0);
+    data = memory_ + bytes_ - elements * sizeof(float);
+  }
+  ~LastPages() { munmap(memory_, bytes_ + kPage); }
+  LastPages(const LastPages&) = delete;
+
+  void* data;
+
+ private:
+  static constexpr std::size_t kPage = 4096;
+  std::size_t bytes_;
+  std::byte* memory_;
+};
+
 }  // namespace
+
+TEST_CASE("what follows a product of few columns changes nothing about what is read", "[products]") {
+  for (const std::int64_t n : {1, 3, 10}) {
+    ir::Graph graph;
+    ops::NodeBuilder builder(graph);
+    const ValueId x = graph.add_input(ir::Type::tensor(DType::f32, ir::Shape{2, 9000})), w = graph.add_input(ir::Type::tensor(DType::f32, ir::Shape{n, 9000}));
+    const ValueId t = builder.one("permute", {w}, {{"dims", std::vector<ir::Dim>{1, 0}}});
+    graph.add_output({builder.one("exp", {builder.one("mm", {x, t})}), ir::OutputKind::result, {}});
+    const LastPages rows(2 * 9000), columns(static_cast<std::size_t>(n) * 9000);
+    const ops::TensorView views[] = {{rows.data, DType::f32, {2, 9000}, {9000, 1}}, {columns.data, DType::f32, {n, 9000}, {9000, 1}}};
+    const auto results = llvm_test::run(graph, views);
+    const auto* values = static_cast<const float*>(results[0].view().data);
+    CHECK(std::all_of(values, values + 2 * n, [](float v) { return v == 1; }));
+  }
+}
 
 TEST_CASE("products of many shapes", "[products]") {
   const std::vector<Case> cases = {{1, 300, 200},  {3, 257, 129},  {5, 1200, 130},          {6, 64, 64},           {7, 100, 65},

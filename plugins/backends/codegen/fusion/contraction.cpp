@@ -79,6 +79,7 @@ class ContractionBuilder {
       if (auto over_windows = by_windows()) return over_windows;
     if (by_dots && !one_matrix) in_a.reset();
     if (!in_a && !by_dots && !copies) return {};
+    if (!in_a && columns_.empty()) return {};  // rows copied to be read once
     leave_to_batch(rows_, in_a ? fitting(rows_, *in_a) : rows_.size());
     leave_to_batch(columns_, in_b ? fitting(columns_, *in_b) : filling(columns_));
     if (batch_.size() > kMaxBatchLoops) return {};
@@ -349,7 +350,12 @@ KernelStep on_tiles(KernelStep over_result, const Contraction& product, const Fu
     }
   };
   const auto tile = static_cast<std::uint64_t>(kernel.buffers.size());
-  const Dim in_tile = Dim::symbol(product.row.variable) * Dim(tile_columns(context.lanes, product.step.dtype)) + Dim::symbol(product.column.variable);
+  // Lanes over the one column that there is would all store to one place.
+  std::vector<Loop> loops;
+  Dim in_tile(0);
+  const Dim width(tile_columns(context.lanes, product.step.dtype));
+  if (!(product.step.m == Dim(1))) loops.push_back(product.row), in_tile = Dim::symbol(product.row.variable) * width;
+  if (!(product.step.n == Dim(1))) loops.push_back(product.column), in_tile = in_tile + Dim::symbol(product.column.variable);
   for (Operation& op : kernel.operations) {
     place(op.offset);
     if (op.kind != OperationKind::product) continue;
@@ -359,7 +365,7 @@ KernelStep on_tiles(KernelStep over_result, const Contraction& product, const Fu
     for (Store& store : stage.stores) place(store.offset);
   kernel.buffers.push_back({product.step.dtype, Dim(0), false});
   over_result.buffers.push_back(kPanel);
-  kernel.outer = {product.row, product.column};
+  kernel.outer = std::move(loops);
   kernel.one_block = true;
   return over_result;
 }
