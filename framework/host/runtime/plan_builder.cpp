@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "host/diagnostics/failure.h"
 #include "host/diagnostics/progress.h"
@@ -115,24 +116,51 @@ void PlanBuilder::add_copy(std::uint32_t from, std::uint32_t to) {
   plan_->steps_.push_back(std::move(step));
 }
 
-void PlanBuilder::add_group(const PlannedGroup& planned, GroupCutter& cutter) {
+namespace {
+
+/// Compiles of parts of one group that may fail before the rest of it is left to the next backend.
+constexpr int kMostFailures = 32;
+
+}  // namespace
+
+std::unique_ptr<Step> PlanBuilder::cut_step(const PlannedGroup& planned, GroupCutter& cutter) const {
   auto step = std::make_unique<Step>();
   step->group = cutter.cut(planned.nodes);
   step->backend = first_backend_ + planned.backend;
   step->node_count = planned.nodes.size();
-  const bool strided = environment_.backends[step->backend]->has(TENON_STRIDED_INPUTS);
-  for (std::size_t i = 0; i < step->group.inputs.size(); ++i) {
-    const ValueId v = step->group.inputs[i];
-    const bool convert = !strided && !is_row_major(plan_->graph_.type(v));
-    step->inputs.push_back(convert ? row_major_copy(v) : value_of(v));
-    if (convert) step->group.graph.mutable_value(step->group.graph.inputs()[i]).type.strides.reset();
+  if (environment_.backends[step->backend]->has(TENON_STRIDED_INPUTS)) return step;
+  for (std::size_t i = 0; i < step->group.inputs.size(); ++i)
+    if (!is_row_major(plan_->graph_.type(step->group.inputs[i]))) step->group.graph.mutable_value(step->group.graph.inputs()[i]).type.strides.reset();
+  return step;
+}
+
+void PlanBuilder::add_group(const PlannedGroup& planned, GroupCutter& cutter) {
+  int failures = 0;
+  add_part(planned, cutter, failures);
+}
+
+// A group that its backend cannot compile is halved until what is to blame stands alone: the rest stays where it was claimed.
+void PlanBuilder::add_part(const PlannedGroup& planned, GroupCutter& cutter, int& failures) {
+  auto step = cut_step(planned, cutter);
+  if (const auto why = compile(*step)) {
+    stop_if_cancelled();
+    const bool last = step->backend + 1 == environment_.backends.size();
+    if (!last && planned.nodes.size() > 1 && ++failures < kMostFailures) {
+      const auto text = words_of_failure(*step, *why) + "; it is asked for each half";
+      environment_.events->emit({{"kind", "compile_split"}, {"phase", "compile"}, {"backend", environment_.backends[step->backend]->name()}, {"nodes", step->node_count}, {"text", text}});
+      const auto middle = planned.nodes.begin() + static_cast<std::ptrdiff_t>(planned.nodes.size() / 2);
+      add_part({{planned.nodes.begin(), middle}, planned.backend}, cutter, failures);
+      return add_part({{middle, planned.nodes.end()}, planned.backend}, cutter, failures);
+    }
+    use_next_backend(*step, *why);
   }
+  const bool strided = environment_.backends[step->backend]->has(TENON_STRIDED_INPUTS);
+  for (ValueId v : step->group.inputs) step->inputs.push_back(strided || is_row_major(plan_->graph_.type(v)) ? value_of(v) : row_major_copy(v));
   for (ValueId v : step->group.outputs) {
     step->outputs.push_back(add_value(plan_->graph_.type(v), plan_->graph_.value(v).name, Place::arena));
     values_[v] = step->outputs.back();
   }
   bind_symbols(*step);
-  compile(*step);
   plan_->steps_.push_back(std::move(step));
 }
 
@@ -182,26 +210,39 @@ void PlanBuilder::bind_symbols(Step& step) {
   }
 }
 
-void PlanBuilder::compile(Step& step) {
+std::optional<Error> PlanBuilder::compile(Step& step) {
   stop_if_cancelled();
   BackendInstance& backend = *environment_.backends[step.backend];
-  if (!backend.has(TENON_DYNAMIC_SHAPES) && !step.group.symbols.empty()) return;  // compiled for the sizes of each call
+  if (!backend.has(TENON_DYNAMIC_SHAPES) && !step.group.symbols.empty()) return {};  // compiled for the sizes of each call
   std::vector<std::uint32_t> origins(step.group.graph.node_capacity(), TENON_NO_NODE);
   for (std::size_t i = 0; i < step.group.nodes.size(); ++i) origins[step.group.graph.nodes()[i].value] = step.group.nodes[i].value;
   if (environment_.progress) environment_.progress->begin_group(backend.name(), step.node_count);
   auto made = Artefact::compile(environment_.backends[step.backend], step.group.graph, environment_.constants, environment_.options, origins);
-  if (!made) return use_next_backend(step, made.error());
+  if (!made) return made.error();
   step.artefact = *std::move(made);
   backend.counters().nodes += static_cast<std::int64_t>(step.node_count);
   backend.counters().steps += 1;
+  return {};
+}
+
+std::string PlanBuilder::words_of_failure(const Step& step, const Error& why) const {
+  std::string nodes = fmt::format("{} nodes", step.node_count);
+  if (step.node_count == 1) {
+    const auto computes = std::find_if(step.group.nodes.begin(), step.group.nodes.end(), [&](NodeId n) { return !reads_constant(plan_->graph_.node(n)); });
+    const ir::Node& node = plan_->graph_.node(*computes);
+    nodes = fmt::format("1 node ({}{})", node.op, node.location.line ? fmt::format(" of {}:{}", node.location.file, node.location.line) : "");
+  }
+  return fmt::format("backend '{}' cannot compile {} that it claimed: {}", environment_.backends[step.backend]->name(), nodes, why.message);
 }
 
 void PlanBuilder::use_next_backend(Step& step, const Error& why) {
-  stop_if_cancelled();
   const std::string& name = environment_.backends[step.backend]->name();
-  const std::string text = fmt::format("backend '{}' cannot compile {} node{} that it claimed: {}", name, step.node_count, step.node_count == 1 ? "" : "s", why.message);
+  const std::string text = words_of_failure(step, why);
   environment_.events->emit({{"kind", "compile_failed"}, {"phase", "compile"}, {"backend", name}, {"nodes", step.node_count}, {"code", code_name(why.code)}, {"text", text}});
   if (step.backend + 1 == environment_.backends.size()) throw Failure(why.code, TENON_PHASE_COMPILE, name, text);
+  environment_.events->count("compile_failed_nodes", static_cast<std::int64_t>(step.node_count));
+  if (!std::exchange(told_failure_, true))
+    environment_.events->warn_once("fallbacks", fmt::format("{}; '{}' runs what it leaves", text, environment_.backends[step.backend + 1]->name()));
   std::vector<std::int64_t> sizes;
   for (SymbolId s : step.group.symbols) sizes.push_back(expected_sizes_[s.value]);
   step.set_detour(Plan::compile(plan_->environment_, step.group.graph.clone(), step.backend + 1, std::move(sizes)));

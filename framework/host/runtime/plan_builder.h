@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -25,10 +27,13 @@ class PlanBuilder {
   std::uint32_t row_major_copy(ValueId v);
   void add_copy(std::uint32_t from, std::uint32_t to);
   void add_group(const PlannedGroup& planned, GroupCutter& cutter);
+  void add_part(const PlannedGroup& planned, GroupCutter& cutter, int& failures);
+  std::unique_ptr<Step> cut_step(const PlannedGroup& planned, GroupCutter& cutter) const;
   void add_control(NodeId n);
   ir::Graph region_as_graph(const ir::Graph& region) const;
   void bind_symbols(Step& step);
-  void compile(Step& step);
+  std::optional<Error> compile(Step& step);
+  std::string words_of_failure(const Step& step, const Error& why) const;
   void use_next_backend(Step& step, const Error& why);
   void add_outputs();
   void add_output(std::uint32_t position);
@@ -39,6 +44,7 @@ class PlanBuilder {
   std::size_t first_backend_;
   std::vector<std::int64_t> expected_sizes_;
   std::shared_ptr<Plan> plan_;
+  bool told_failure_ = false;                                 // one warning a plan; events tell each
   std::vector<bool> late_;                                    // by SymbolId
   std::unordered_map<ValueId, std::uint32_t> values_;         // of the plan, by value of the graph
   std::unordered_map<ValueId, std::uint32_t> row_major_;      // copies made for backends that take no strides

@@ -54,7 +54,9 @@ def test_explain():
     assert report.ops_per_graph == [["numpy.sin", "numpy.cos", "numpy.add"]]
     assert report.guards and set(report.compile_times) == {"capture", "compile"}
     np.testing.assert_allclose(report.result, wave(A, A + 1))
-    for part in ("Graph Count: 1", "Op Count: 3", "Guards", "Compile"):
+    assert sum(report.nodes_by_backend.values()) >= 3
+    assert 48 <= report.peak_bytes <= report.unfused_peak_bytes == 144
+    for part in ("Graph Count: 1", "Op Count: 3", "Guards", "Compile", "Nodes: ", "Peak memory: "):
         assert part in str(report)
 
 

@@ -49,6 +49,7 @@ class CacheEntry {
   Segment& segment() { return segment_; }
   const Segment& segment() const { return segment_; }
   const CapturedGraph& captured() const { return captured_; }
+  const Program& program() const { return program_; }
   /// Whether NumPy's error handling matters to it.
   bool uses_numpy() const { return uses_numpy_; }
   /// Ops in the graph as captured; without any there is no graph.

@@ -49,6 +49,9 @@ PyObject* stats(PyObject*, PyObject*) {
     set_count(dict.get(), "eager_fallbacks", c.eager_fallbacks);
     Ref host = query("statistics");
     if (!host) return nullptr;
+    Ref events = checked(PyMapping_GetItemString(host.get(), "events"));
+    Ref failed = PyMapping_HasKeyString(events.get(), "compile_failed_nodes") ? checked(PyMapping_GetItemString(events.get(), "compile_failed_nodes")) : checked(PyLong_FromLong(0));
+    checked(PyDict_SetItemString(dict.get(), "compile_failures", failed.get()));
     Ref backends = PyMapping_HasKeyString(host.get(), "backends") ? checked(PyMapping_GetItemString(host.get(), "backends")) : checked(PyDict_New());
     checked(PyDict_SetItemString(dict.get(), "backends", backends.get()));
     checked(PyDict_SetItemString(dict.get(), "host", host.get()));
@@ -94,9 +97,14 @@ Ref break_dict(const CaptureBreak& broken) {
 class Report : public CaptureObserver {
  public:
   explicit Report(PyObject* callable) : name_(name_of_callable(callable)) {}
+  ~Report() override {
+    for (CacheEntry* entry : entries_) entry->release();
+  }
 
   void captured(CacheEntry& entry) override {
     if (entry.op_count() > 0) checked(PyList_Append(graphs_.get(), make_traced_graph(entry.captured(), name_).get()));
+    entry.retain();
+    entries_.push_back(&entry);
     for (const std::string& guard : entry.segment().guards.describe())
       checked(PyList_Append(guards_.get(), checked(PyUnicode_FromString(guard.c_str())).get()));
     if (entry.segment().stop && !entry.segment().stop->why.raises) failed(entry.segment().stop->why);
@@ -107,12 +115,25 @@ class Report : public CaptureObserver {
   Ref dict(const Ref& result) const {
     Ref times = checked(PyDict_New());
     for (const auto& [phase, seconds] : seconds_) checked(PyDict_SetItemString(times.get(), phase.c_str(), checked(PyFloat_FromDouble(seconds)).get()));
-    return checked(Py_BuildValue("{sOsOsOsOsO}", "graphs", graphs_.get(), "breaks", breaks_.get(), "guards", guards_.get(), "compile_times",
-                                 times.get(), "result", result.get()));
+    return checked(Py_BuildValue("{sOsOsOsOsOsO}", "graphs", graphs_.get(), "breaks", breaks_.get(), "guards", guards_.get(), "compile_times",
+                                 times.get(), "plans", plans().get(), "result", result.get()));
   }
 
  private:
+  /// What libtenon knows of each program that it runs.
+  Ref plans() const {
+    Ref plans = checked(PyList_New(0));
+    for (const CacheEntry* entry : entries_) {
+      if (!entry->program().native()) continue;
+      const Ref plan = query(entry->program().native(), "plan");
+      if (!plan) throw PythonError();
+      checked(PyList_Append(plans.get(), plan.get()));
+    }
+    return plans;
+  }
+
   std::string name_;
+  std::vector<CacheEntry*> entries_;
   Ref graphs_ = checked(PyList_New(0)), breaks_ = checked(PyList_New(0)), guards_ = checked(PyList_New(0));
   std::map<std::string, double> seconds_;
 };

@@ -103,4 +103,15 @@ Ref query(const char* what) {
   return text ? parse(PyUnicode_AsUTF8(text.get())) : Ref();
 }
 
+Ref query(TenonProgram* program, const char* what) {
+  char* json = nullptr;
+  if (tenon_program_query(program, what, &json) != TENON_OK) {
+    set_host_error();
+    return {};
+  }
+  Ref parsed = parse(json);
+  tenon_free(json);
+  return parsed;
+}
+
 }  // namespace tenon::python

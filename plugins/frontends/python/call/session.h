@@ -38,7 +38,9 @@ void log_line(std::string_view text);
 
 /// A JSON document of the session as Python objects; empty with an exception set when it fails.
 Ref query(const char* what);
-/// The same as text.
+/// The same of a program.
+Ref query(TenonProgram* program, const char* what);
+/// A document of the session as text.
 Ref query_text(const char* what);
 
 }  // namespace tenon::python

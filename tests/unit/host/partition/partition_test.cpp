@@ -209,7 +209,38 @@ TEST_CASE("a claim that fails claims nothing", "[partition]") {
 }
 
 TEST_CASE("a backend that claims and then cannot compile is named", "[partition]") {
-  check_named(run_chain({.compile = [](const GraphView&, TenonArtefact&) { return std::int32_t{TENON_UNSUPPORTED}; }}, "compile_failed"), "cannot compile 3 nodes");
+  check_named(run_chain({.compile = [](const GraphView&, TenonArtefact&) { return std::int32_t{TENON_UNSUPPORTED}; }}, "compile_split"), "cannot compile 3 nodes");
+}
+
+TEST_CASE("one node that cannot be compiled costs only itself", "[partition]") {
+  TestBackend bad("bad", {.compile = [](const GraphView& graph, TenonArtefact&) {
+    const bool fails = std::ranges::any_of(graph.nodes(), [](NodeView node) { return node.op() == "tanh"; });
+    return std::int32_t{fails ? TENON_UNSUPPORTED : TENON_OK};
+  }});
+  TestBackend good("good");
+  TestSession session({&bad, &good});
+  const ir::Graph graph = parse(kChain);
+  TestProgram program(session, graph, {"bad"});
+  check_equal(program.call(chain_inputs()), reference(graph, chain_inputs()));
+  CHECK(bad.executes == 2);
+  CHECK(good.executes == 1);
+  check_named(session.events("compile_split"), "cannot compile 3 nodes");
+  REQUIRE(session.events("compile_failed").size() == 1);
+  check_named(session.events("compile_failed"), "cannot compile 1 node (tanh)");
+}
+
+TEST_CASE("a backend that compiles nothing is not asked without end", "[partition]") {
+  TestBackend bad("bad", {.compile = [](const GraphView&, TenonArtefact&) { return std::int32_t{TENON_UNSUPPORTED}; }}), good("good");
+  TestSession session({&bad, &good});
+  std::mt19937 random(11);
+  const ir::Graph graph = random_graph(random, 200);
+  std::vector<ops::HostTensor> inputs;
+  inputs.push_back(filled(DType::f32, {4, 5}, 1));
+  inputs.push_back(filled(DType::f32, {4, 5}, 2));
+  TestProgram program(session, graph, {"bad"});
+  check_equal(program.call(inputs), reference(graph, inputs));
+  CHECK(bad.compiles < 100);
+  CHECK(bad.executes == 0);
 }
 
 TEST_CASE("a compile that is given up asks no other backend", "[partition]") {

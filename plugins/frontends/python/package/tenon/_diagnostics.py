@@ -14,7 +14,8 @@ def stats() -> dict[str, Any]:
     Returns
     -------
     dict
-        ``graphs``, ``graph_breaks``, ``recompiles``, ``calls``, ``eager_fallbacks`` as ints, and ``backends``: for each backend that ran,
+        ``graphs``, ``graph_breaks``, ``recompiles``, ``calls``, ``eager_fallbacks``, ``compile_failures`` (nodes that a backend claimed, could
+        not compile and left to the next) as ints, and ``backends``: for each backend that ran,
         ``nodes``, ``run_ms`` and ``compile_ms``; ``host``: among others ``cache``, what was found of compiled code on disk (``hits``,
         ``misses``, ``stored``, ``damaged``).
     """

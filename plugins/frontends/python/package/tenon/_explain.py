@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -42,6 +43,7 @@ class Explanation:
     break_reasons: list[BreakReason]
     guards: list[str]
     compile_times: dict[str, float]  # seconds by phase
+    plans: list[dict[str, Any]]  # of each graph that libtenon runs: steps with their backends, and memory
     result: Any
 
     @property
@@ -64,12 +66,35 @@ class Explanation:
         """Ops of all graphs, as captured."""
         return sum(len(ops) for ops in self.ops_per_graph)
 
+    @property
+    def nodes_by_backend(self) -> dict[str, int]:
+        """Nodes that each backend runs, after passes; those that a backend could not compile count for the one that runs them."""
+        nodes: Counter[str] = Counter()
+        for plan in self.plans:
+            for step in plan["steps"]:
+                if step["kind"] == "group":
+                    nodes["+".join(sorted(set(step["runs_on"]))) if "runs_on" in step else step["backend"]] += step["nodes"]
+        return dict(nodes)
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most bytes that the call held beside inputs and constants, in one graph: intermediates, scratch and outputs."""
+        return max((plan["memory"]["peak_bytes"] for plan in self.plans), default=0)
+
+    @property
+    def unfused_peak_bytes(self) -> int:
+        """What running the same graph node by node would hold."""
+        return max((plan["memory"]["unfused_peak_bytes"] for plan in self.plans), default=0)
+
     def __str__(self) -> str:
         parts = [f"Graph Count: {self.graph_count}", f"Graph Break Count: {self.graph_break_count}", f"Op Count: {self.op_count}"]
         parts += [f"Break {i + 1}: {reason}" for i, reason in enumerate(self.break_reasons)]
         parts += [f"Graph {i + 1}:\n{graph.code()}" for i, graph in enumerate(self.graphs)]
         parts.append("Guards:\n" + "\n".join(f"  {guard}" for guard in self.guards))
         parts.append("Compile times: " + ", ".join(f"{phase} {seconds * 1e3:.2f} ms" for phase, seconds in self.compile_times.items()))
+        if self.plans:
+            parts.append("Nodes: " + ", ".join(f"{count} on {name}" for name, count in self.nodes_by_backend.items()))
+            parts.append(f"Peak memory: {self.peak_bytes / 1e6:.2f} MB (node by node: {self.unfused_peak_bytes / 1e6:.2f} MB)")
         return "\n".join(parts)
 
 
@@ -83,6 +108,6 @@ def explain(fn: Callable, **options: Any) -> Callable[..., Explanation]:
         found = _tenon.explain_capture(uncompiled(fn), args, kwargs, settings)
         breaks = [BreakReason(b["reason"], b["hint"], [Frame(*frame) for frame in b["stack"]]) for b in found["breaks"]]
         graphs = [Graph(traced) for traced in found["graphs"]]
-        return Explanation(graphs, breaks, list(found["guards"]), dict(found["compile_times"]), found["result"])
+        return Explanation(graphs, breaks, list(found["guards"]), dict(found["compile_times"]), list(found["plans"]), found["result"])
 
     return report
