@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "host/runtime/arena_plan.h"
+#include "core/base/arena_plan.h"
 #include "host/runtime/memory_pool.h"
 #include "host/runtime/plan.h"
 

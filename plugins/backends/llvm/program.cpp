@@ -5,6 +5,7 @@
 #include <cstring>
 #include <set>
 
+#include "core/base/arena_plan.h"
 #include "core/base/error.h"
 #include "core/ops/reference.h"
 #include "fusion/layout.h"
@@ -47,23 +48,51 @@ std::vector<std::size_t> Program::last_uses() const {
   return last;
 }
 
-void Program::place_in_workspace(std::size_t value, const Dim& bytes, std::size_t from, std::size_t to) {
+std::vector<Program::Intermediate> Program::intermediates() const {
+  const std::size_t graph_values = graph_.value_capacity();
+  const auto last = last_uses();
+  std::vector<bool> seen(places_.size(), false);
+  std::vector<Intermediate> found;
+  for (std::size_t s = 0; s < plan_.steps.size(); ++s)
+    for (std::size_t v : codegen::values_of(plan_.steps[s], graph_, true)) {
+      if (places_[v].kind != Place::Kind::none || seen[v]) continue;
+      seen[v] = true;
+      const bool temporary = v >= graph_values;
+      const DType dtype = temporary ? plan_.temporaries[v - graph_values].dtype : graph_.type(ValueId(v)).dtype;
+      const Dim elements = temporary ? plan_.temporaries[v - graph_values].elements : graph_.type(ValueId(v)).element_count();
+      found.push_back({v, elements * Dim(static_cast<std::int64_t>(size_of(dtype))), s, last[v]});
+    }
+  return found;
+}
+
+/// Sizes are known: values share whatever bytes are free.
+void Program::place_at_offsets(std::span<const Intermediate> values) {
+  std::vector<ArenaRequest> requests;
+  for (const Intermediate& v : values) {
+    places_[v.value] = {Place::Kind::workspace, static_cast<std::uint32_t>(requests.size()), nullptr};
+    requests.push_back({static_cast<std::size_t>(v.bytes.constant()), static_cast<std::uint32_t>(v.from), static_cast<std::uint32_t>(v.to)});
+  }
+  ArenaPlan arena = plan_arena(requests);
+  offsets_ = std::move(arena.offsets), fixed_bytes_ = arena.bytes;
+}
+
+/// Values whose sizes come with the call take turns in slots that fit them at any size.
+void Program::place_in_turn(const Intermediate& value) {
   for (std::size_t i = 0; i < slots_.size(); ++i) {
-    if (slots_[i].free_after >= from) continue;
-    const Dim spare = slots_[i].bytes - bytes;
-    const bool fits = spare.is_constant() && spare.constant() >= 0 && (slots_[i].bytes.is_constant() ? spare.constant() <= bytes.constant() : true);
+    if (slots_[i].free_after >= value.from + 1) continue;
+    const Dim spare = slots_[i].bytes - value.bytes;
+    const bool fits = spare.is_constant() && spare.constant() >= 0 && (slots_[i].bytes.is_constant() ? spare.constant() <= value.bytes.constant() : true);
     if (!fits) continue;
-    slots_[i].free_after = to;
-    places_[value] = {Place::Kind::workspace, static_cast<std::uint32_t>(i), nullptr};
+    slots_[i].free_after = value.to + 1;
+    places_[value.value] = {Place::Kind::workspace, static_cast<std::uint32_t>(i), nullptr};
     return;
   }
-  places_[value] = {Place::Kind::workspace, static_cast<std::uint32_t>(slots_.size()), nullptr};
-  slots_.push_back({bytes, to});
+  places_[value.value] = {Place::Kind::workspace, static_cast<std::uint32_t>(slots_.size()), nullptr};
+  slots_.push_back({value.bytes, value.to + 1});
 }
 
 void Program::place_values() {
-  const std::size_t graph_values = graph_.value_capacity();
-  places_.resize(graph_values + plan_.temporaries.size());
+  places_.resize(graph_.value_capacity() + plan_.temporaries.size());
   for (std::size_t i = 0; i < graph_.inputs().size(); ++i)
     places_[graph_.inputs()[i].value] = {Place::Kind::input, static_cast<std::uint32_t>(i), nullptr};
   for (NodeId id : graph_.nodes()) {
@@ -78,21 +107,10 @@ void Program::place_values() {
     if (place.kind == Place::Kind::none && graph_.value(value).kind == ir::ValueKind::result) place = {Place::Kind::output, static_cast<std::uint32_t>(i), nullptr};
     else copies_.emplace_back(value, static_cast<std::uint32_t>(i));
   }
-  const auto last = last_uses();
-  for (std::size_t s = 0; s < plan_.steps.size(); ++s)
-    for (std::size_t v : codegen::values_of(plan_.steps[s], graph_, true)) {
-      if (places_[v].kind != Place::Kind::none) continue;
-      const bool temporary = v >= graph_values;
-      const DType dtype = temporary ? plan_.temporaries[v - graph_values].dtype : graph_.type(ValueId(v)).dtype;
-      const Dim elements = temporary ? plan_.temporaries[v - graph_values].elements : graph_.type(ValueId(v)).element_count();
-      place_in_workspace(v, elements * Dim(static_cast<std::int64_t>(size_of(dtype))), s + 1, last[v] + 1);
-    }
-  for (const Slot& slot : slots_) fixed_sizes_ = fixed_sizes_ && slot.bytes.is_constant();
-  if (!fixed_sizes_) return;
-  for (const Slot& slot : slots_) {
-    offsets_.push_back(fixed_bytes_);
-    fixed_bytes_ += aligned(static_cast<std::size_t>(slot.bytes.constant()));
-  }
+  const auto values = intermediates();
+  fixed_sizes_ = std::ranges::all_of(values, [](const Intermediate& v) { return v.bytes.is_constant(); });
+  if (fixed_sizes_) return place_at_offsets(values);
+  for (const Intermediate& v : values) place_in_turn(v);
 }
 
 /// Every kernel of the plan in a fixed order: of a product those that pack, then what follows it.

@@ -35,14 +35,22 @@ class Program : public Artefact {
   const codegen::Plan& plan() const { return plan_; }
 
  private:
-  /// A piece of the workspace that values take turns in.
+  /// A piece of the workspace: of one value, or of several in turn when sizes come with the call.
   struct Slot {
     Dim bytes;
     std::size_t free_after = 0;  // the last step that uses it, while planning
   };
+  /// A value that wants a piece of the workspace from one step to another, both included.
+  struct Intermediate {
+    std::size_t value;
+    Dim bytes;
+    std::size_t from, to;
+  };
 
   void place_values();
-  void place_in_workspace(std::size_t value, const Dim& bytes, std::size_t from, std::size_t to);
+  std::vector<Intermediate> intermediates() const;
+  void place_at_offsets(std::span<const Intermediate> values);
+  void place_in_turn(const Intermediate& value);
   std::vector<std::size_t> last_uses() const;
   void compile_kernels(KernelCache& cache, const ProgramOptions& options);
   std::vector<const codegen::KernelStep*> kernel_steps() const;

@@ -169,15 +169,37 @@ void Planner::add_to(Plan& plan, PendingStep& pending, const std::vector<bool>& 
   }
 }
 
+/// Steps in the order of the graph, each as late as its last node and right after what it needs: values live about as long as when
+/// the nodes run one by one.
+std::vector<std::size_t> Planner::order_of_steps() const {
+  std::vector<std::size_t> position(graph_.node_capacity(), 0), last(steps_.size(), graph_.node_capacity()), order(steps_.size()), needs(steps_.size());
+  const auto nodes = graph_.nodes();
+  for (std::size_t i = 0; i < nodes.size(); ++i) position[nodes[i].value] = i;
+  for (std::size_t s = 0; s < steps_.size(); ++s) {
+    needs[s] = static_cast<std::size_t>(std::ranges::count(steps_[s].after, true));
+    if (!steps_[s].draft) last[s] = position[std::get<LibraryStep>(steps_[s].fixed).node.value];
+    else if (const auto& own = steps_[s].draft->nodes(); !own.empty()) last[s] = position[std::ranges::max(own, {}, [&](NodeId n) { return position[n.value]; }).value];
+  }
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t s) { return last[s]; });
+  std::vector<bool> placed(steps_.size(), false);
+  std::vector<std::size_t> placed_order;
+  for (std::size_t s : order) {
+    std::vector<std::size_t> now;
+    for (std::size_t other = 0; other < steps_[s].after.size(); ++other)
+      if (steps_[s].after[other] && !placed[other]) now.push_back(other);
+    std::ranges::stable_sort(now, {}, [&](std::size_t n) { return needs[n]; });
+    if (!placed[s]) now.push_back(s);
+    for (std::size_t n : now) placed[n] = true, placed_order.push_back(n);
+  }
+  return placed_order;
+}
+
 Plan Planner::assemble() {
   const std::vector<bool> stored = stored_values();
-  std::vector<std::size_t> order(steps_.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  auto depth = [&](std::size_t s) { return std::count(steps_[s].after.begin(), steps_[s].after.end(), true); };
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return depth(a) < depth(b); });
   Plan plan;
   plan.in_memory = stored;
-  for (std::size_t s : order) add_to(plan, steps_[s], stored);
+  for (std::size_t s : order_of_steps()) add_to(plan, steps_[s], stored);
   if (options_.fuse) join_launches(plan, graph_, algebra_, options_);
   return plan;
 }

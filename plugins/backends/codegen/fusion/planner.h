@@ -83,6 +83,7 @@ class Planner {
 
   // ---- the plan (plan.cpp)
   Plan assemble();
+  std::vector<std::size_t> order_of_steps() const;
   std::vector<bool> stored_values() const;
   bool worth_keeping(const KernelStep& step, double operations, double bytes, double kept) const;
   void add_to(Plan& plan, PendingStep& step, const std::vector<bool>& stored);

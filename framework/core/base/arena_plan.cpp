@@ -1,10 +1,10 @@
-#include "host/runtime/arena_plan.h"
+#include "core/base/arena_plan.h"
 
 #include <algorithm>
 #include <limits>
 #include <numeric>
 
-namespace tenon::host {
+namespace tenon {
 namespace {
 
 std::size_t aligned(std::size_t bytes) { return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment; }
@@ -68,4 +68,4 @@ std::size_t arena_lower_bound(std::span<const ArenaRequest> requests) {
   return static_cast<std::size_t>(most);
 }
 
-}  // namespace tenon::host
+}  // namespace tenon

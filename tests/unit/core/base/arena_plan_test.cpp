@@ -1,10 +1,10 @@
-#include "host/runtime/arena_plan.h"
+#include "core/base/arena_plan.h"
 
 #include <random>
 
 #include "catch.h"
 
-using namespace tenon::host;
+using namespace tenon;
 
 namespace {
 

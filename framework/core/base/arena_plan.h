@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace tenon::host {
+namespace tenon {
 
 /// Memory wanted from the first to the last step that touch it, both included.
 struct ArenaRequest {
@@ -29,4 +29,4 @@ ArenaPlan plan_arena(std::span<const ArenaRequest> requests);
 /// Bytes that must be there at the busiest step: no plan needs less.
 std::size_t arena_lower_bound(std::span<const ArenaRequest> requests);
 
-}  // namespace tenon::host
+}  // namespace tenon
