@@ -104,3 +104,23 @@ def test_one_channel_and_odd_orders(check, name):
     permuted = images(6, 2, 4).permute(2, 0, 3, 1).contiguous().permute(1, 3, 0, 2)
     with torch.no_grad():
         check(FUNCTIONS[name], (one,), (images(4, 6, 4).to(memory_format=torch.channels_last),), (permuted,), (images(4, 6, 4),))
+
+
+ROW_MAJOR = {
+    "softmax": lambda x: torch.softmax(x, 1),
+    "log_softmax": lambda x: torch.log_softmax(x, -1),
+    "layer_norm": lambda x: nn.functional.layer_norm(x, x.shape[-2:]),
+    "logsumexp": lambda x: torch.logsumexp(x, 1),
+    "std": lambda x: x.std(1),
+    "cumsum": lambda x: torch.cumsum(x, 1),
+    "gather": lambda x: torch.gather(x, 0, torch.zeros(x.shape, dtype=torch.long)),
+    "index_select": lambda x: torch.index_select(x, 1, torch.tensor([1, 0])),
+    "tril": torch.tril,
+}
+
+
+@pytest.mark.parametrize("name", ROW_MAJOR)
+def test_results_that_are_row_major_whatever_the_operand(check, name):
+    x = images()
+    with torch.no_grad():
+        check(ROW_MAJOR[name], (x.to(memory_format=torch.channels_last),), (x.permute(3, 1, 0, 2),), (x[:, ::2],), (x[:, :, :1].expand_as(x),))

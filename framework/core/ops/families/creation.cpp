@@ -323,6 +323,7 @@ Op eye_op() {
 Op triangle(std::string name, Primitive keeps) {
   Op op;
   op.schema = "(Tensor self, int diagonal=0) -> Tensor";
+  op.traits.layout = ResultLayout::row_major;
   op.aliases = torch_names(name) + names({"numpy." + name}, "(m -> self, k -> diagonal = 0)");
   op.name = std::move(name);
   op.infer = [](const OpQuery& q) -> Result<infer::Types> {

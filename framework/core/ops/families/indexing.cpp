@@ -95,6 +95,7 @@ Op index_select_op() {
           return s.load(0, q.type(0).dtype, at);
         });
       });
+  op.traits.layout = ResultLayout::row_major;
   op.samples = [] {
     std::vector<Sample> all;
     for (DType t : {DType::f32, DType::b8, DType::i16, DType::f16})
@@ -176,6 +177,7 @@ Op gather_op() {
                       return s.load(0, q.type(0).dtype, at);
                     });
                   });
+  op.traits.layout = ResultLayout::row_major;
   op.samples = [] {
     std::vector<Sample> all;
     for (DType t : {DType::f32, DType::i64, DType::b8})
@@ -268,6 +270,7 @@ Op embedding_op() {
           return s.load(0, q.type(0).dtype, std::array{row, at.back()});
         });
       });
+  op.traits.layout = ResultLayout::row_major;
   op.samples = [] {
     std::vector<Sample> all;
     for (DType t : {DType::f32, DType::f16})

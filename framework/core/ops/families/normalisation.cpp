@@ -47,7 +47,7 @@ Adapt softmax_adapt(std::string op, bool negated = false) {
 
 Op softmax_op(std::string name, bool logarithm) {
   Op op;
-  op.traits.layout = ResultLayout::row_major_of_row_major;
+  op.traits.layout = ResultLayout::row_major;
   op.schema = "(Tensor self, int dim) -> Tensor";
   const Adapt adapt = softmax_adapt(name);
   op.aliases = torch_names(name, "(self, dim, dtype=None)", adapt) +
@@ -132,7 +132,7 @@ Values with_affine(ForeignArguments& a, Values operands, const Shape& shape) {
 Op layer_norm_op() {
   Op op;
   op.name = "layer_norm";
-  op.traits.layout = ResultLayout::row_major_of_row_major;
+  op.traits.layout = ResultLayout::row_major;
   op.schema = "(Tensor input, Tensor? weight=None, Tensor? bias=None, *, int[] normalized_shape, float eps=1e-05) -> Tensor";
   op.aliases = statistics_names() + names({"torch.layer_norm", "torch.nn.functional.layer_norm"},
                      "(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn_enable=True)", [](ForeignArguments& a) {

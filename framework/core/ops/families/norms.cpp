@@ -101,6 +101,7 @@ Values logsumexp(NodeBuilder& b, const OpQuery& q) {
 Op logsumexp_op() {
   Op op;
   op.name = "logsumexp";
+  op.traits.layout = ResultLayout::row_major;
   op.schema = "(Tensor self, int[] dim, bool keepdim=False) -> Tensor";
   op.aliases = torch_names("logsumexp", "(self, dim, keepdim=False)",
                            [](ForeignArguments& a) {

@@ -50,6 +50,7 @@ using Kernel = void (*)(KernelCall&);
 Op scan(std::string name, Kernel floats_kernel, Kernel integers_kernel) {
   Op op;
   const bool floats = !integers_kernel;
+  op.traits.layout = ResultLayout::row_major;
   op.schema = "(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor";
   const Adapt adapt = [name](ForeignArguments& a) {
     a.refuse({"out"});

@@ -96,8 +96,14 @@ Op scatter_op() {
                            torch_names("scatter_add", "(self, dim, index, src)", sum) +
                            selection_names(),
                        check_scatter, [](const OpQuery& q) { return scatter_body(q, combine_named(q.text("reduce", ""))); });
+  op.grad = written(gradients::scatter);
   op.samples = [] {
     std::vector<Sample> all;
+    all.push_back({.name = "product_of_zeros",
+                   .operands = {{.shape = {2, 5}, .fill = Fill::index, .bound = 2},
+                                {.dtype = DType::i64, .shape = {3, 5}, .fill = Fill::index, .bound = 2},
+                                {.shape = {3, 5}, .fill = Fill::index, .bound = 3}},
+                   .attributes = {{"dim", Dim(0)}, {"reduce", std::string("prod")}}});
     for (DType t : {DType::f32, DType::i64, DType::f16})
       for (const char* reduce : {"sum", "prod", "amax", "amin"})
         all.push_back({.name = fmt::format("{}_{}", name_of(t), reduce),

@@ -31,7 +31,7 @@ ir::ValueId variance(NodeBuilder& b, const OpQuery& q) {
 Op variance_op(std::string name, bool root) {
   Op op;
   op.name = name;
-  op.traits.layout = ResultLayout::row_major_of_row_major;
+  op.traits.layout = ResultLayout::row_major;
   op.schema = "(Tensor self, int[]? dim=None, *, Scalar correction=1, bool keepdim=False) -> Tensor";
   op.infer = [](const OpQuery& q) -> Result<infer::Types> {
     infer::require_operands(q, 1, 1);

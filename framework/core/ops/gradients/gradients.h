@@ -31,4 +31,7 @@ GradBuilder::Values logcumsumexp(GradBuilder& g);
 GradBuilder::Values from_places(GradBuilder& g);  // sort, topk, kthvalue, median, cummax: the second result says where the first is from
 GradBuilder::Values max_pool(GradBuilder& g);     // with and without indices
 
+// scatters.cpp
+GradBuilder::Values scatter(GradBuilder& g);  // by its reduction; equal extremes share
+
 }  // namespace tenon::ops::gradients

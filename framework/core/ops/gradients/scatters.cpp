@@ -1,0 +1,86 @@
+
+#include "core/ops/families/family.h"
+#include "core/ops/families/move.h"
+#include "core/ops/gradient.h"
+#include "core/ops/gradients/gradients.h"
+
+namespace tenon::ops::gradients {
+namespace {
+
+using ir::Dim;
+using ir::ValueId;
+
+/// A scatter of one index an element, with what its gradient needs: sums at places, and what lies there.
+class Scattered {
+ public:
+  explicit Scattered(GradBuilder& g) : g_(g), dim_(static_cast<std::int64_t>(dim_of(g.query()))), dtype_(g.type(g.operand()).dtype) {
+    src_.push_back(g.operand(2));
+    const ir::Shape& used = g.shape(index());
+    for (std::size_t d = 0; d < used.size(); ++d)
+      if (!(g.shape(src())[d] == used[d])) cut_.push_back(d), src_.push_back(slice_of(g.nodes(), src(), d, {Dim(0), used[d], {}}));
+  }
+
+  /// The part of src that has an index.
+  ValueId src() const { return src_.back(); }
+  ValueId sum_at_places(ValueId values) { return combined(zeros_like_self(), values, "sum"); }
+  ValueId combined(ValueId base, ValueId values, const std::string& reduce) { return g_.one("scatter", {base, index(), values}, {{"dim", dim_}, {"reduce", reduce}}); }
+  ValueId at_places(ValueId from) { return g_.one("gather", {from, index()}, {{"dim", dim_}}); }
+  ValueId truth(ValueId v) { return g_.nodes().cast(v, dtype_); }
+
+  /// The gradient of all of src: nothing reaches what has no index.
+  ValueId whole(ValueId of_part) {
+    for (std::size_t c = cut_.size(); c-- > 0;) {
+      const auto d = static_cast<std::int64_t>(cut_[c]);
+      of_part = g_.one("slice_scatter", {g_.zeros(src_[c]), of_part}, {{"dim", Dim(d)}, {"end", g_.shape(of_part)[cut_[c]]}, {"start", Dim(0)}, {"step", Dim(1)}});
+    }
+    return of_part;
+  }
+
+ private:
+  ValueId index() const { return g_.operand(1); }
+  ValueId zeros_like_self() { return g_.zeros(g_.operand()); }
+
+  GradBuilder& g_;
+  Dim dim_;
+  DType dtype_;
+  std::vector<std::size_t> cut_;  // dimensions in which src is longer than index
+  std::vector<ValueId> src_;      // src, and what is left of it after each cut
+};
+
+/// The product of the others at the same place: of those that are not 0 for the only 0, nothing where there is another 0.
+GradBuilder::Values scatter_prod(GradBuilder& g) {
+  Scattered s(g);
+  const auto is_zero = [&](ValueId v) { return g.one("eq", {v, g.number(0)}); };
+  const auto filled = [&](ValueId v) { return g.one("where", {is_zero(v), g.number(1), v}); };
+  const ValueId self = g.operand(), src = s.src();
+  const ValueId rest = s.combined(filled(self), filled(src), "prod");
+  const ValueId zeros = g.one("add", {s.truth(is_zero(self)), s.sum_at_places(s.truth(is_zero(src)))});
+  const ValueId only = g.one("mul", {g.gradient(), g.one("where", {g.one("eq", {zeros, g.number(1)}), rest, g.number(0)})});
+  const ValueId none = g.one("mul", {g.gradient(), g.one("where", {is_zero(zeros), rest, g.number(0)})});
+  const auto of = [&](ValueId v, ValueId where_zero, ValueId elsewhere) {
+    return g.one("where", {is_zero(v), where_zero, g.one("div", {elsewhere, filled(v)})});
+  };
+  return {of(self, only, none), {}, s.whole(of(src, s.at_places(only), s.at_places(none)))};
+}
+
+/// Equal extremes share.
+GradBuilder::Values scatter_extreme(GradBuilder& g) {
+  Scattered s(g);
+  const ValueId self_is = s.truth(g.one("eq", {g.operand(), g.result()}));
+  const ValueId src_is = s.truth(g.one("eq", {s.src(), s.at_places(g.result())}));
+  const ValueId share = g.one("div", {g.gradient(), g.one("add", {self_is, s.sum_at_places(src_is)})});
+  return {g.one("mul", {self_is, share}), {}, s.whole(g.one("mul", {src_is, s.at_places(share)}))};
+}
+
+}  // namespace
+
+GradBuilder::Values scatter(GradBuilder& g) {
+  const std::string reduce = g.query().text("reduce", "");
+  if (reduce == "prod" || reduce == "multiply") return scatter_prod(g);
+  if (reduce == "amax" || reduce == "amin") return scatter_extreme(g);
+  GradBuilder::Values values;
+  for (const auto& found : loop_gradients(g.nodes(), g.nodes().graph().value(g.result()).node, g.gradient())) values.push_back(found.value_or(ValueId()));
+  return values;
+}
+
+}  // namespace tenon::ops::gradients
