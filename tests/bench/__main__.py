@@ -14,7 +14,7 @@ from rich.table import Table
 
 import tenon
 from demo import measure
-from tests.bench import crossing, guards, networks, profile, workloads
+from tests.bench import compile_times, crossing, guards, networks, profile, workloads
 
 
 def run_workload(work: workloads.Workload, seconds: float, peer: bool) -> dict:
@@ -112,6 +112,9 @@ def main() -> None:
             console.print(table_of(figures["workloads"]))
             figures["crossing"] = crossing.measure()
             console.print(figures["crossing"])
+            if options.only in "compile times":
+                figures["compile_times"] = compile_times.measure()
+                console.print(figures["compile_times"])
             if options.only in "guards":
                 figures["guards"] = guards.measure()
                 console.print(figures["guards"])
