@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/ops/reference.h"
 #include "fusion/layout.h"
+#include "fusion/overwriting.h"
 #include "step_times.h"
 
 namespace tenon::llvm_backend {
@@ -49,27 +50,43 @@ std::vector<std::size_t> Program::last_uses() const {
 }
 
 std::vector<Program::Intermediate> Program::intermediates() const {
+  constexpr std::size_t kNone = static_cast<std::size_t>(-1);
   const std::size_t graph_values = graph_.value_capacity();
   const auto last = last_uses();
-  std::vector<bool> seen(places_.size(), false);
+  std::vector<std::size_t> piece(places_.size(), kNone);  // by value
   std::vector<Intermediate> found;
-  for (std::size_t s = 0; s < plan_.steps.size(); ++s)
-    for (std::size_t v : codegen::values_of(plan_.steps[s], graph_, true)) {
-      if (places_[v].kind != Place::Kind::none || seen[v]) continue;
-      seen[v] = true;
-      const bool temporary = v >= graph_values;
-      const DType dtype = temporary ? plan_.temporaries[v - graph_values].dtype : graph_.type(ValueId(v)).dtype;
-      const Dim elements = temporary ? plan_.temporaries[v - graph_values].elements : graph_.type(ValueId(v)).element_count();
-      found.push_back({v, elements * Dim(static_cast<std::int64_t>(size_of(dtype))), s, last[v]});
+  auto bytes_of = [&](std::size_t v) {
+    const bool temporary = v >= graph_values;
+    const DType dtype = temporary ? plan_.temporaries[v - graph_values].dtype : graph_.type(ValueId(v)).dtype;
+    return (temporary ? plan_.temporaries[v - graph_values].elements : graph_.type(ValueId(v)).element_count()) * Dim(static_cast<std::int64_t>(size_of(dtype)));
+  };
+  for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
+    for (const auto& [written, read] : codegen::overwritings(plan_.steps[s])) {
+      const std::size_t over = piece[read.value];
+      if (over == kNone || places_[written.value].kind != Place::Kind::none || piece[written.value] != kNone) continue;
+      if (found[over].to != s || !(found[over].bytes == bytes_of(written.value))) continue;
+      piece[written.value] = over;
+      found[over].values.push_back(written.value);
+      found[over].to = last[written.value];
     }
+    for (std::size_t v : codegen::values_of(plan_.steps[s], graph_, true)) {
+      if (places_[v].kind != Place::Kind::none || piece[v] != kNone) continue;
+      piece[v] = found.size();
+      found.push_back({{v}, bytes_of(v), s, last[v]});
+    }
+  }
   return found;
+}
+
+void Program::place(const Intermediate& intermediate, std::size_t index) {
+  for (std::size_t v : intermediate.values) places_[v] = {Place::Kind::workspace, static_cast<std::uint32_t>(index), nullptr};
 }
 
 /// Sizes are known: values share whatever bytes are free.
 void Program::place_at_offsets(std::span<const Intermediate> values) {
   std::vector<ArenaRequest> requests;
   for (const Intermediate& v : values) {
-    places_[v.value] = {Place::Kind::workspace, static_cast<std::uint32_t>(requests.size()), nullptr};
+    place(v, requests.size());
     requests.push_back({static_cast<std::size_t>(v.bytes.constant()), static_cast<std::uint32_t>(v.from), static_cast<std::uint32_t>(v.to)});
   }
   ArenaPlan arena = plan_arena(requests);
@@ -84,10 +101,9 @@ void Program::place_in_turn(const Intermediate& value) {
     const bool fits = spare.is_constant() && spare.constant() >= 0 && (slots_[i].bytes.is_constant() ? spare.constant() <= value.bytes.constant() : true);
     if (!fits) continue;
     slots_[i].free_after = value.to + 1;
-    places_[value.value] = {Place::Kind::workspace, static_cast<std::uint32_t>(i), nullptr};
-    return;
+    return place(value, i);
   }
-  places_[value.value] = {Place::Kind::workspace, static_cast<std::uint32_t>(slots_.size()), nullptr};
+  place(value, slots_.size());
   slots_.push_back({value.bytes, value.to + 1});
 }
 

@@ -40,15 +40,16 @@ class Program : public Artefact {
     Dim bytes;
     std::size_t free_after = 0;  // the last step that uses it, while planning
   };
-  /// A value that wants a piece of the workspace from one step to another, both included.
+  /// A piece of the workspace that is wanted from one step to another, both included: of a value and of those written over it in turn.
   struct Intermediate {
-    std::size_t value;
+    std::vector<std::size_t> values;
     Dim bytes;
     std::size_t from, to;
   };
 
   void place_values();
   std::vector<Intermediate> intermediates() const;
+  void place(const Intermediate& intermediate, std::size_t index);
   void place_at_offsets(std::span<const Intermediate> values);
   void place_in_turn(const Intermediate& value);
   std::vector<std::size_t> last_uses() const;

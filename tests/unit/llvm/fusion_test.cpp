@@ -164,6 +164,31 @@ TEST_CASE("a shortcut is added to a product once, in front of what reduces the s
   CHECK(std::count_if(log.begin(), log.end(), [](const std::string& line) { return line.find("store %y: it follows a product and is reduced") != std::string::npos; }) == 1);
 }
 
+TEST_CASE("rows that are written for a product leave the other operand where it lies", "[fusion]") {
+  const ir::Graph graph = parse(R"(graph @main (%x: f32[3, 5, 40], %w: f32[110, 200]) {
+    %p: f32[3, 40, 5] = permute(%x) {dims = [0, 2, 1]}
+    %f: f32[3, 200] = reshape(%p) {shape = [3, 200]}
+    %t: f32[200, 110] = permute(%w) {dims = [1, 0]}
+    %y: f32[3, 110] = mm(%f, %t)
+    return %y
+  })");
+  CHECK(llvm_test::compile(graph)->workspace_bytes({}) <= 3 * 200 * 4 + 64);
+}
+
+TEST_CASE("steps write over what nobody reads later", "[fusion]") {
+  const char* text = R"(graph @main (%x: f32[60, 90], %v: f32[90, 90], %w: f32[90, 90]) {
+    %m: f32[60, 90] = mm(%x, %v)
+    %p: f32[60, 90] = tanh(%m)
+    %e: f32[60, 90] = softmax(%p) {dim = 1}
+    %q: f32[60, 90] = mm(%e, %w)
+    %s: f32[60, 90] = add(%q, %e)
+    %r: f32[60, 90] = mm(%s, %w)
+    return %r
+  })";
+  check(text, {{60, 90}, {90, 90}, {90, 90}});
+  CHECK(llvm_test::compile(parse(text))->workspace_bytes({}) == 2 * 60 * 90 * 4 + 2 * 32);
+}
+
 TEST_CASE("a product with a transposed result is stored from its tiles", "[fusion]") {
   const char* text = R"(graph @main (%x: f32[70, 90], %y: f32[90, 65]) {
     %p: f32[70, 65] = mm(%x, %y)

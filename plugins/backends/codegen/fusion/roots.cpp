@@ -120,9 +120,14 @@ void Planner::mark_contraction_operands(NodeId id, const std::vector<std::vector
   const auto through_views = attempt();
   if (through_views && !through_views->step.a.pack) return;
   const auto bases = context_.in_memory;
-  for (ValueId operand : graph_.node(id).operands) context_.in_memory[operand.value] = true;
-  const auto stored = attempt();
-  if (stored && (!through_views || stored->step.a.table)) return;
+  const std::span<const ValueId> operands = graph_.node(id).operands;
+  for (const auto written : {operands.first(1), operands.subspan(1), operands}) {  // not a large weight for the sake of a few rows
+    context_.in_memory = bases;
+    for (ValueId operand : written) context_.in_memory[operand.value] = true;
+    const auto stored = attempt();
+    const bool all = written.size() == operands.size(), in_place = stored && !stored->step.a.pack && !stored->step.b.pack;
+    if (stored && (all || in_place) && (!through_views || stored->step.a.table)) return;
+  }
   context_.in_memory = through_views ? bases : before;
   product_[id.value] = through_views.has_value();
 }

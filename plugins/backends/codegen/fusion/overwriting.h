@@ -1,0 +1,18 @@
+// Which values a step may write over what it reads: then they need no memory of their own.
+#pragma once
+
+#include <vector>
+
+#include "fusion/plan.h"
+
+namespace tenon::codegen {
+
+/// A value that a step writes, and one that it reads at the same place of the memory, before and nowhere else.
+struct Overwriting {
+  ValueId written, read;
+};
+
+/// Gives those of the step; the caller sees to it that nobody reads `read` later, and that both have as many bytes.
+std::vector<Overwriting> overwritings(const Step& step);
+
+}  // namespace tenon::codegen
