@@ -16,18 +16,19 @@ namespace {
 constexpr double kGrainWork = 32 * 1024;
 
 /// Runs the kernel with rows of this thread: they are the last buffers.
-void run_with_rows(const CompiledKernel& kernel, std::span<void* const> buffers, const Call& call, std::int64_t first, std::int64_t last, codegen::IndexFault& fault) {
+void run_with_rows(const CompiledKernel& kernel, std::span<void* const> buffers, std::span<const std::int64_t> symbols, std::int64_t first, std::int64_t last,
+                   codegen::IndexFault& fault) {
   std::vector<std::size_t> offsets;
   std::size_t bytes = 0;
   for (const ir::Dim& row : kernel.rows) {
     offsets.push_back(bytes);
-    bytes += (static_cast<std::size_t>(row.evaluate(call.symbols)) + 63) & ~std::size_t{63};
+    bytes += (static_cast<std::size_t>(row.evaluate(symbols)) + 63) & ~std::size_t{63};
   }
   Scratch memory;
   auto* const start = static_cast<std::byte*>(memory.take(bytes));
   std::vector<void*> mine(buffers.begin(), buffers.end());
   for (std::size_t i = 0; i < offsets.size(); ++i) mine[mine.size() - offsets.size() + i] = start + offsets[i];
-  kernel.function(mine.data(), call.args.symbols, first, last, &fault);
+  kernel.function(mine.data(), symbols.data(), first, last, &fault);
 }
 
 }  // namespace
@@ -43,6 +44,14 @@ CompiledKernel compiled(const codegen::Kernel& kernel, codegen::KernelFunction f
 void check(const codegen::IndexFault& fault) {
   if (!fault.raised) return;
   throw Failure(TENON_INVALID_ARGUMENT, fmt::format("index {} is out of bounds for dimension {} with size {}", fault.index, fault.dimension, fault.size));
+}
+
+void run_part(const CompiledKernel& kernel, std::span<void* const> buffers, std::span<const std::int64_t> symbols) {
+  codegen::IndexFault fault;
+  const std::int64_t units = kernel.units.evaluate(symbols);
+  if (kernel.rows.empty()) kernel.function(buffers.data(), symbols.data(), 0, units, &fault);
+  else run_with_rows(kernel, buffers, symbols, 0, units, fault);
+  check(fault);
 }
 
 void run(const HostServices& host, const CompiledKernel& kernel, const Call& call) {
@@ -62,7 +71,7 @@ void run(const HostServices& host, const CompiledKernel& kernel, const Call& cal
   auto run_units = [&](std::int64_t run, std::int64_t first, std::int64_t last) {
     void** own = buffers + static_cast<std::size_t>(run) * count;
     if (kernel.rows.empty()) kernel.function(own, call.args.symbols, first, last, &fault);
-    else run_with_rows(kernel, {own, count}, call, first, last, fault);
+    else run_with_rows(kernel, {own, count}, call.symbols, first, last, fault);
   };
   auto part = [&](std::int64_t first, std::int64_t last) {
     if (kernel.runs == 1) return run_units(0, first, last);

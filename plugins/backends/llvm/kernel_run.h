@@ -1,6 +1,7 @@
 // A generated kernel as a call runs it.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "call.h"
@@ -27,6 +28,9 @@ CompiledKernel compiled(const codegen::Kernel& kernel, codegen::KernelFunction f
 
 /// Runs all units, on several threads where that pays.
 void run(const HostServices& host, const CompiledKernel& kernel, const Call& call);
+
+/// Runs all units on this thread, with other symbols and buffers than those of the call.
+void run_part(const CompiledKernel& kernel, std::span<void* const> buffers, std::span<const std::int64_t> symbols);
 
 /// Fails the call when a kernel met an index out of range.
 void check(const codegen::IndexFault& fault);

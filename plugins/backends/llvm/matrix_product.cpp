@@ -56,7 +56,7 @@ template <class T>
 class Multiplier {
  public:
   Multiplier(const HostServices& host, const MatrixKernel& kernel, const MatrixProduct& p, bool parallel)
-      : host_(host), kernel_(kernel), p_(p), panels_(kernel, p), width_(kernel.tile.columns), height_(kernel.tile.rows), depth_(p.steps * p.step_depth),
+      : host_(host), kernel_(kernel), p_(p), c_(static_cast<T*>(p.c)), panels_(kernel, p), width_(kernel.tile.columns), height_(kernel.tile.rows), depth_(p.steps * p.step_depth),
         pass_(even_pass(depth_, std::clamp(static_cast<std::int64_t>(std::sqrt(static_cast<double>(depth_))) * 4 - 16, kLeastDepth, kDepth))),
         work_(static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(depth_)), parallel_(parallel && work_ >= kParallelProduct),
         dots_(p.b && !p.windows && p.b_row == 1 && p.b_column != 1 && p.m <= kDotRows) {}
@@ -71,6 +71,39 @@ class Multiplier {
     keep_panels();
     if (!packs_rows_ && (threads == 1 || panels() >= 2 * threads)) over_panels(threads);
     else over_rows(threads);
+  }
+
+  // ---- blocks of rows of a chain
+
+  /// Makes the left operand ready to be read: by rows, in memory.
+  void prepare_rows(Scratch& memory) {
+    a_ = static_cast<const T*>(p_.a), a_row_ = p_.a_row;
+    if (packs_rows_) a_row_ = depth_;
+    if (p_.windows || packs_rows_) return;
+    const bool in_place = p_.a && (p_.a_column == 1 || depth_ <= 1) && !far_rows();
+    if (!in_place) a_ = packed_left(memory);
+  }
+
+  /// Packs the right operand where that is needed.
+  const T* pack_for_blocks(Scratch& memory) {
+    if (!packs()) return nullptr;
+    T* packed = static_cast<T*>(memory.take(static_cast<std::size_t>(panels() * panel_elements()) * sizeof(T)));
+    pack_all(packed);
+    return packed;
+  }
+
+  /// Writes rows of the product densely to a panel.
+  void rows_to(T* panel, const T* packed, std::int64_t row, std::int64_t end) const {
+    Multiplier mine(*this);
+    mine.c_ = panel, mine.first_row_of_c_ = row;
+    mine.blocks(0, panels(), packed, row, end);
+  }
+
+  /// Computes rows of the product from a panel with the same rows of the left operand, which lie densely.
+  void rows_from(const T* panel, const T* packed, std::int64_t row, std::int64_t end) const {
+    Multiplier mine(*this);
+    mine.a_ = panel, mine.a_row_ = depth_, mine.first_row_ = row;
+    mine.blocks(0, panels(), packed, row, end);
   }
 
  private:
@@ -98,12 +131,7 @@ class Multiplier {
   /// Rows that are pages apart and read again for many panels would crowd into few sets of the caches.
   bool far_rows() const { return p_.a_row * static_cast<std::int64_t>(sizeof(T)) >= 4096 && panels() >= 4 && p_.m >= 4 * height_; }
 
-  void prepare_rows(Scratch& memory) {
-    a_ = static_cast<const T*>(p_.a), a_row_ = p_.a_row;
-    if (packs_rows_) a_row_ = depth_;
-    if (p_.windows || packs_rows_) return;
-    const bool in_place = p_.a && (p_.a_column == 1 || depth_ <= 1) && !far_rows();
-    if (in_place) return;
+  T* packed_left(Scratch& memory) {
     constexpr std::int64_t kBlock = 16, kLine = 64 / sizeof(T);
     a_row_ = p_.a && depth_ % (16 * kLine) == 0 ? depth_ + kLine : depth_;  // rows a power of two apart crowd like those pages apart
     T* packed = static_cast<T*>(memory.take(static_cast<std::size_t>(p_.m * a_row_) * sizeof(T)));
@@ -112,7 +140,7 @@ class Multiplier {
       if (!p_.a) p_.kernels->pack_rows({first, last - first, 0, 0, 0, p_.steps}, packed + first * depth_);
       else for (std::int64_t i = first; i < last; i += kBlock) copy_rows(i, std::min(last, i + kBlock), packed);
     });
-    a_ = packed;
+    return packed;
   }
 
   void copy_rows(std::int64_t first, std::int64_t last, T* packed) const {
@@ -227,7 +255,7 @@ class Multiplier {
     const bool in_place = panels_.reads_in_place(panel);
     const T* b = dots_ || in_place ? static_cast<const T*>(p_.b) + column * p_.b_column : packed;
     const std::int64_t b_row = in_place ? p_.b_row : width_;
-    if (p_.c) return product(b, b_row, table, row, end, static_cast<T*>(p_.c) + row * p_.c_row + column, p_.c_row, columns, ahead);
+    if (c_) return product(b, b_row, table, row, end, c_ + (row - first_row_of_c_) * p_.c_row + column, p_.c_row, columns, ahead);
     Scratch memory;
     T* tile = static_cast<T*>(memory.take(static_cast<std::size_t>(kFinishedRows * width_) * sizeof(T)));
     for (; row < end; row += kFinishedRows) {
@@ -317,17 +345,48 @@ class Multiplier {
   const HostServices& host_;
   const MatrixKernel& kernel_;
   const MatrixProduct& p_;
+  T* c_;                           // from first_row_ of the result on
   Panels<T> panels_;
   std::int64_t width_, height_, depth_, pass_;
   double work_;
   bool parallel_, dots_;
   bool packs_rows_ = false;        // a thread packs the rows that it multiplies
   const T* a_ = nullptr;
-  std::int64_t a_row_ = 0, first_row_ = 0;
+  std::int64_t a_row_ = 0, first_row_ = 0, first_row_of_c_ = 0;
   PackedOperand::Memory kept_;
 };
 
+/// Runs a chain: both right operands are packed once.
+template <class T>
+void run_chain(const HostServices& host, const MatrixKernel& kernel, const ProductChain& chain, bool parallel) {
+  const std::int64_t rows = chain.first.m, columns = chain.first.n;
+  if (rows == 0 || chain.second.n == 0) return;
+  Multiplier<T> first(host, kernel, chain.first, parallel), second(host, kernel, chain.second, parallel);
+  Scratch left, first_panels, second_panels;
+  first.prepare_rows(left);
+  const T *keys = first.pack_for_blocks(first_panels), *values = second.pack_for_blocks(second_panels);
+  const std::int64_t height = kernel.tile.rows, fitting = std::clamp(kCachedElements / std::max<std::int64_t>(1, columns), height, kFinishedRows) / height * height;
+  const auto blocks = [&](std::int64_t low, std::int64_t high) {
+    Scratch memory;
+    T* panel = static_cast<T*>(memory.take(static_cast<std::size_t>(fitting * columns) * sizeof(T)));
+    for (std::int64_t row = low * fitting; row < std::min(rows, high * fitting); row += fitting) {
+      const std::int64_t end = std::min(rows, row + fitting);
+      first.rows_to(panel, keys, row, end);
+      chain.between({row, end - row, 0, columns, 0, chain.first.steps}, panel);
+      second.rows_from(panel, values, row, end);
+    }
+  };
+  const std::int64_t count = (rows + fitting - 1) / fitting;
+  if (parallel && count > 1) host.parallel_for(0, count, 1, blocks);
+  else blocks(0, count);
+}
+
 }  // namespace
+
+void multiply(const HostServices& host, const MatrixKernel& kernel, const ProductChain& chain, bool parallel) {
+  if (kernel.dtype == DType::f64) run_chain<double>(host, kernel, chain, parallel);
+  else run_chain<float>(host, kernel, chain, parallel);
+}
 
 void multiply(const HostServices& host, const MatrixKernel& kernel, const MatrixProduct& product, bool parallel) {
   if (kernel.dtype == DType::f64) Multiplier<double>(host, kernel, product, parallel).run();

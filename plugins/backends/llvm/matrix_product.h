@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 
 #include "core/base/dtype.h"
 #include "matrix/dot_kernel.h"
@@ -92,6 +93,16 @@ inline std::int64_t even_pass(std::int64_t depth, std::int64_t most) {
 
 /// Multiplications from which threads pay.
 inline constexpr double kParallelProduct = 768 * 1024;
+
+/// Two products of the same rows: `between` makes of a block of rows of `first`, which lies densely in a panel, the left operand of
+/// `second`, in place. first.c and second.a are null.
+struct ProductChain {
+  MatrixProduct first, second;
+  std::function<void(const Tile& rows, void* panel)> between;
+};
+
+/// Computes both products, a block of rows after the other; with `parallel` on the host's threads.
+void multiply(const HostServices& host, const MatrixKernel& kernel, const ProductChain& chain, bool parallel);
 
 /// Computes one product; with `parallel` on the host's threads. Scratch memory is kept by each thread for its next product.
 void multiply(const HostServices& host, const MatrixKernel& kernel, const MatrixProduct& product, bool parallel);

@@ -15,11 +15,15 @@ namespace {
 /// The kernels around one product of a batch, with the addresses of this call.
 class CallKernels final : public TileKernels {
  public:
-  CallKernels(const CompiledProduct& compiled, const Call& call) : call_(call) {
-    bind(pack_a_, compiled.pack_a);
-    bind(table_, compiled.table);
-    bind(pack_b_, compiled.pack_b);
-    bind(epilogue_, compiled.epilogue);
+  CallKernels(const CompiledProduct& compiled, const Call& call, const CompiledKernel* between = nullptr) : call_(call) {
+    auto bind_if = [&](Bound& bound, const std::optional<CompiledKernel>& kernel) {
+      if (kernel) bind(bound, *kernel);
+    };
+    bind_if(pack_a_, compiled.pack_a);
+    bind_if(table_, compiled.table);
+    bind_if(pack_b_, compiled.pack_b);
+    bind_if(epilogue_, compiled.epilogue);
+    if (between) bind(between_, *between);
   }
 
   void set_batch(std::span<const std::int64_t> index) { std::copy(index.begin(), index.end(), batch_.begin()); }
@@ -28,6 +32,8 @@ class CallKernels final : public TileKernels {
   void place_rows(const Tile& tile, std::int64_t* table) const override { run_on(table_, tile, table); }
   void pack_columns(const Tile& tile, void* panel) const override { run_on(pack_b_, tile, panel); }
   void finish(const Tile& tile, void* product) const override { run_on(epilogue_, tile, product); }
+  /// Runs the kernel between two products on rows of a panel.
+  void between(const Tile& rows, void* panel) const { run_on(between_, rows, panel); }
 
  private:
   struct Bound {
@@ -35,10 +41,9 @@ class CallKernels final : public TileKernels {
     std::vector<void*> buffers;
   };
 
-  void bind(Bound& bound, const std::optional<CompiledKernel>& kernel) const {
-    if (!kernel) return;
-    bound.kernel = &*kernel;
-    for (const Place& place : kernel->buffers) bound.buffers.push_back(place.kind == Place::Kind::panel ? nullptr : call_.address(place));
+  void bind(Bound& bound, const CompiledKernel& kernel) const {
+    bound.kernel = &kernel;
+    for (const Place& place : kernel.buffers) bound.buffers.push_back(place.kind == Place::Kind::panel ? nullptr : call_.address(place));
   }
 
   void run_on(const Bound& bound, const Tile& tile, void* panel) const {
@@ -63,13 +68,11 @@ class CallKernels final : public TileKernels {
       buffers = many_buffers.data();
     }
     for (std::size_t i = 0; i < bound.buffers.size(); ++i) buffers[i] = bound.buffers[i] ? bound.buffers[i] : panel;
-    codegen::IndexFault fault;
-    bound.kernel->function(buffers, symbols, 0, bound.kernel->units.evaluate({symbols, own + codegen::kTileSymbols}), &fault);
-    check(fault);
+    run_part(*bound.kernel, {buffers, bound.buffers.size()}, {symbols, own + codegen::kTileSymbols});
   }
 
   const Call& call_;
-  Bound pack_a_, table_, pack_b_, epilogue_;
+  Bound pack_a_, table_, pack_b_, epilogue_, between_;
   std::array<std::int64_t, codegen::kMaxBatchLoops> batch_{};
 };
 
@@ -107,44 +110,91 @@ Sizes sizes_of(const ContractionStep& step, const CompiledProduct& compiled, con
   return sizes;
 }
 
-}  // namespace
+using BatchIndex = std::array<std::int64_t, codegen::kMaxBatchLoops>;
 
-void run(const HostServices& host, const ContractionStep& step, const CompiledProduct& compiled, const Call& call) {
-  const Sizes sizes = sizes_of(step, compiled, call);
-  const CallKernels kernels(compiled, call);
-  const auto bytes = static_cast<std::int64_t>(size_of(step.dtype));
-  auto size = [&](const ir::Dim& d) { return d.evaluate(call.symbols); };
-  auto at = [&](const Place& place, std::int64_t elements) { return static_cast<std::byte*>(call.address(place)) + elements * bytes; };
-  const std::int64_t a_offset = step.a.pack ? 0 : size(step.a.offset), b_offset = step.b.pack ? 0 : size(step.b.offset), c_offset = size(step.c_offset);
-  auto one = [&](std::int64_t number, bool parallel) {
-    std::array<std::int64_t, codegen::kMaxBatchLoops> index{};
-    std::int64_t a = a_offset, b = b_offset, c = c_offset;
-    for (std::size_t i = step.batch.size(); i-- > 0;) {
-      index[i] = number % sizes.batch[i];
-      number /= sizes.batch[i];
-      if (!step.a.pack) a += index[i] * size(step.a.batch_strides[i]);
-      if (!step.b.pack) b += index[i] * size(step.b.batch_strides[i]);
-      c += index[i] * size(step.c_batch_strides[i]);
-    }
-    CallKernels mine = kernels;
-    mine.set_batch(index);
-    MatrixProduct p = sizes.product;
-    p.kernels = &mine;
-    if (!step.a.pack) p.a = at(compiled.a, a);
-    if (!step.b.pack) p.b = at(compiled.b, b);
-    if (!step.epilogue) p.c = at(compiled.c, c);
-    multiply(host, compiled.matrix, p, parallel);
-  };
-  const MatrixProduct& p = sizes.product;
-  const double work = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.steps * p.step_depth);
-  const bool over_batch = sizes.count >= 2 * host.thread_count() && work * static_cast<double>(sizes.count) > kParallelProduct;
-  if (!over_batch) {
-    for (std::int64_t i = 0; i < sizes.count; ++i) one(i, true);
+/// The index of one product of a batch.
+BatchIndex index_of(std::int64_t number, std::span<const std::int64_t> batch) {
+  BatchIndex index{};
+  for (std::size_t i = batch.size(); i-- > 0;) {
+    index[i] = number % batch[i];
+    number /= batch[i];
+  }
+  return index;
+}
+
+/// A step of one call, from which each product of the batch is made.
+class Batch {
+ public:
+  Batch(const ContractionStep& step, const CompiledProduct& compiled, const Call& call) : step_(step), compiled_(compiled), call_(call), sizes_(sizes_of(step, compiled, call)) {}
+
+  const Sizes& sizes() const { return sizes_; }
+  double work() const {
+    const MatrixProduct& p = sizes_.product;
+    return static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.steps * p.step_depth);
+  }
+
+  /// The product at `index`; operands without memory of their own are left null.
+  MatrixProduct at(const BatchIndex& index, const CallKernels& kernels, bool has_a = true, bool has_c = true) const {
+    MatrixProduct p = sizes_.product;
+    p.kernels = &kernels;
+    if (!step_.a.pack && has_a) p.a = address(compiled_.a, step_.a.offset, step_.a.batch_strides, index);
+    if (!step_.b.pack) p.b = address(compiled_.b, step_.b.offset, step_.b.batch_strides, index);
+    if (!step_.epilogue && has_c) p.c = address(compiled_.c, step_.c_offset, step_.c_batch_strides, index);
+    return p;
+  }
+
+ private:
+  void* address(const Place& place, const ir::Dim& offset, std::span<const ir::Dim> strides, const BatchIndex& index) const {
+    std::int64_t elements = offset.evaluate(call_.symbols);
+    for (std::size_t i = 0; i < sizes_.batch.size(); ++i) elements += index[i] * strides[i].evaluate(call_.symbols);
+    return static_cast<std::byte*>(call_.address(place)) + elements * static_cast<std::int64_t>(size_of(step_.dtype));
+  }
+
+  const ContractionStep& step_;
+  const CompiledProduct& compiled_;
+  const Call& call_;
+  Sizes sizes_;
+};
+
+/// Runs all products of a batch: many of them on different threads, else each on all threads.
+template <class One>
+void over_batch(const HostServices& host, std::int64_t count, double work, One one) {
+  const bool many = count >= 2 * host.thread_count() && work * static_cast<double>(count) > kParallelProduct;
+  if (!many) {
+    for (std::int64_t i = 0; i < count; ++i) one(i, true);
     return;
   }
   const auto grain = std::max<std::int64_t>(1, static_cast<std::int64_t>(kParallelProduct / 8 / std::max(1.0, work)));
-  host.parallel_for(0, sizes.count, grain, [&](std::int64_t first, std::int64_t last) {
+  host.parallel_for(0, count, grain, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; ++i) one(i, false);
+  });
+}
+
+}  // namespace
+
+void run(const HostServices& host, const ContractionStep& step, const CompiledProduct& compiled, const Call& call) {
+  const Batch batch(step, compiled, call);
+  const CallKernels kernels(compiled, call);
+  over_batch(host, batch.sizes().count, batch.work(), [&](std::int64_t number, bool parallel) {
+    const BatchIndex index = index_of(number, batch.sizes().batch);
+    CallKernels mine = kernels;
+    mine.set_batch(index);
+    multiply(host, compiled.matrix, batch.at(index, mine), parallel);
+  });
+}
+
+void run(const HostServices& host, const codegen::ChainStep& step, const CompiledChain& compiled, const Call& call) {
+  const Batch first(step.first, compiled.first, call), second(step.second, compiled.second, call);
+  const CallKernels first_kernels(compiled.first, call, &compiled.between), second_kernels(compiled.second, call);
+  const double work = first.work() + second.work();
+  over_batch(host, first.sizes().count, work, [&](std::int64_t number, bool parallel) {
+    const BatchIndex index = index_of(number, first.sizes().batch);
+    BatchIndex other{};
+    for (std::size_t i = 0; i < step.second_batch.size(); ++i) other[i] = index[step.second_batch[i]];
+    CallKernels mine = first_kernels, after = second_kernels;
+    mine.set_batch(index), after.set_batch(other);
+    const ProductChain chain{first.at(index, mine, true, false), second.at(other, after, false, true), [&](const Tile& rows, void* panel) { mine.between(rows, panel); }};
+    multiply(host, compiled.first.matrix, chain, parallel && work > kParallelProduct);
   });
 }
 

@@ -20,4 +20,12 @@ struct CompiledProduct {
 /// Runs all products of the step's batch, on several threads where that pays.
 void run(const HostServices& host, const codegen::ContractionStep& step, const CompiledProduct& compiled, const Call& call);
 
+struct CompiledChain {
+  CompiledProduct first, second;
+  CompiledKernel between;
+};
+
+/// Runs both products of a chain for all of its batch.
+void run(const HostServices& host, const codegen::ChainStep& step, const CompiledChain& compiled, const Call& call);
+
 }  // namespace tenon::llvm_backend

@@ -14,6 +14,7 @@
 
 namespace tenon::llvm_backend {
 
+using codegen::ChainStep;
 using codegen::ContractionStep;
 using codegen::KernelStep;
 using codegen::LibraryStep;
@@ -129,15 +130,18 @@ void Program::place_values() {
   for (const Intermediate& v : values) place_in_turn(v);
 }
 
-/// Every kernel of the plan in a fixed order: of a product those that pack, then what follows it.
+/// Every kernel of the plan in a fixed order: of a product those that pack, then what follows it; of a chain those of its products, then
+/// what is between them.
 std::vector<const KernelStep*> Program::kernel_steps() const {
   std::vector<const KernelStep*> steps;
+  auto add = [&](const ContractionStep& product) {
+    for (const auto* part : {&product.a.pack, &product.a.table, &product.b.pack, &product.epilogue})
+      if (*part) steps.push_back(&**part);
+  };
   for (const codegen::Step& step : plan_.steps) {
     if (auto* kernel = std::get_if<KernelStep>(&step)) steps.push_back(kernel);
-    auto* product = std::get_if<ContractionStep>(&step);
-    if (!product) continue;
-    for (const auto* part : {&product->a.pack, &product->a.table, &product->b.pack, &product->epilogue})
-      if (*part) steps.push_back(&**part);
+    if (auto* product = std::get_if<ContractionStep>(&step)) add(*product);
+    if (auto* chain = std::get_if<ChainStep>(&step)) add(chain->first), add(chain->second), steps.push_back(&chain->between);
   }
   return steps;
 }
@@ -160,29 +164,39 @@ void Program::compile_kernels(KernelCache& cache, const ProgramOptions& options)
   std::function<void(const std::string&)> listing;
   if (options.log_code) listing = [this](const std::string& text) { host_.log(TENON_INFO, text, "kernel_code"); };
   std::set<DType> products;
-  for (const codegen::Step& step : plan_.steps)
+  for (const codegen::Step& step : plan_.steps) {
     if (auto* product = std::get_if<ContractionStep>(&step)) products.insert(product->dtype);
+    if (auto* chain = std::get_if<ChainStep>(&step)) products.insert(chain->first.dtype);
+  }
   const auto functions = cache.kernels(host_, wanted, products, listing);
   std::size_t next = 0;
   auto take = [&]() {
     const KernelStep& step = *steps[next];
     return compiled(step.kernel, functions[next++], places_of(step), 1 + step.others.size());
   };
-  kernels_.resize(plan_.steps.size());
-  products_.resize(plan_.steps.size());
-  for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
-    if (std::holds_alternative<KernelStep>(plan_.steps[s])) kernels_[s] = take();
-    auto* product = std::get_if<ContractionStep>(&plan_.steps[s]);
-    if (!product) continue;
-    CompiledProduct& mine = products_[s];
-    mine.matrix = cache.matrix_kernel(host_, product->dtype);
-    if (product->a.pack) mine.pack_a = take();
-    else mine.a = places_[product->a.value.value];
-    if (product->a.table) mine.table = take();
-    if (product->b.pack) mine.pack_b = take();
-    else mine.b = places_[product->b.value.value];
-    if (product->epilogue) mine.epilogue = take();
-    else mine.c = places_[product->c.value];
+  auto take_product = [&](const ContractionStep& product) {
+    CompiledProduct mine;
+    mine.matrix = cache.matrix_kernel(host_, product.dtype);
+    if (product.a.pack) mine.pack_a = take();
+    else mine.a = places_[product.a.value.value];
+    if (product.a.table) mine.table = take();
+    if (product.b.pack) mine.pack_b = take();
+    else mine.b = places_[product.b.value.value];
+    if (product.epilogue) mine.epilogue = take();
+    else mine.c = places_[product.c.value];
+    return mine;
+  };
+  for (const codegen::Step& step : plan_.steps) {
+    if (std::holds_alternative<KernelStep>(step)) {
+      code_.emplace_back(take());
+    } else if (auto* product = std::get_if<ContractionStep>(&step)) {
+      code_.emplace_back(take_product(*product));
+    } else if (auto* chain = std::get_if<ChainStep>(&step)) {
+      CompiledProduct first = take_product(chain->first), second = take_product(chain->second);
+      code_.emplace_back(CompiledChain{std::move(first), std::move(second), take()});
+    } else {
+      code_.emplace_back();
+    }
   }
 }
 
@@ -216,8 +230,9 @@ void Program::execute(const TenonExecuteArgs& args) {
 void Program::run_step(std::size_t step, const Call& call) const {
   using Clock = std::chrono::steady_clock;
   const auto start = log_times_ ? Clock::now() : Clock::time_point();
-  if (kernels_[step].function) run(host_, kernels_[step], call);
-  else if (auto* product = std::get_if<ContractionStep>(&plan_.steps[step])) run(host_, *product, products_[step], call);
+  if (auto* kernel = std::get_if<CompiledKernel>(&code_[step])) run(host_, *kernel, call);
+  else if (auto* product = std::get_if<CompiledProduct>(&code_[step])) run(host_, std::get<ContractionStep>(plan_.steps[step]), *product, call);
+  else if (auto* chain = std::get_if<CompiledChain>(&code_[step])) run(host_, std::get<ChainStep>(plan_.steps[step]), *chain, call);
   else run_library(std::get<LibraryStep>(plan_.steps[step]), call);
   if (!log_times_) return;
   const double microseconds = std::chrono::duration<double, std::micro>(Clock::now() - start).count();

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "fusion/plan.h"
@@ -71,8 +72,7 @@ class Program : public Artefact {
   std::vector<std::size_t> offsets_;    // of slots, when all sizes are constant
   bool fixed_sizes_ = true;
   std::size_t fixed_bytes_ = 0;
-  std::vector<CompiledKernel> kernels_;  // by step; empty for other steps
-  std::vector<CompiledProduct> products_;  // by step; empty for other steps
+  std::vector<std::variant<std::monostate, CompiledKernel, CompiledProduct, CompiledChain>> code_;  // by step; library calls have none
   std::vector<std::pair<ValueId, std::uint32_t>> copies_;  // outputs that are another value of the group
 };
 

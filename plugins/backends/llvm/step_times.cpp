@@ -49,6 +49,16 @@ Needs needs_of(const ContractionStep& step, std::span<const std::int64_t> symbol
   return needs;
 }
 
+Needs needs_of(const codegen::ChainStep& step, std::span<const std::int64_t> symbols) {
+  Needs needs = needs_of(step.first, symbols), second = needs_of(step.second, symbols);
+  needs.read(step.between);
+  needs.nodes.insert(needs.nodes.end(), second.nodes.begin(), second.nodes.end());
+  needs.values.merge(second.values);
+  for (ValueId inside : {step.first.c, step.second.a.value}) needs.values.erase(inside.value);
+  needs.flops += second.flops;
+  return needs;
+}
+
 }  // namespace
 
 std::string step_line(const ir::Graph& graph, const codegen::Plan& plan, std::size_t step, std::span<const std::int64_t> symbols, double microseconds) {
@@ -58,6 +68,8 @@ std::string step_line(const ir::Graph& graph, const codegen::Plan& plan, std::si
     needs = needs_of(*kernel, symbols), kind = "kernel";
   } else if (auto* product = std::get_if<ContractionStep>(&plan.steps[step])) {
     needs = needs_of(*product, symbols), kind = "product";
+  } else if (auto* chain = std::get_if<codegen::ChainStep>(&plan.steps[step])) {
+    needs = needs_of(*chain, symbols), kind = "product";
   } else {
     const NodeId id = std::get<LibraryStep>(plan.steps[step]).node;
     needs.nodes = {id};

@@ -24,6 +24,9 @@ constexpr double kMostlyFull = 0.75;
 /// Operations that take a thread some hundred microseconds.
 constexpr double kShortRun = 2e6;
 
+/// Elements of a block of rows between two products, for so few rows; and the most columns on the other side of each product.
+constexpr double kChainedBlock = 256 * 1024, kFewestChainedRows = 12, kChainedWidth = 256;
+
 /// Pixels and channels from which transforming a convolution pays.
 constexpr double kTransformedPixels = 128, kTransformedChannels = 32;
 
@@ -58,6 +61,11 @@ bool worth_matrix_kernel(const IndexAlgebra& algebra, const ContractionStep& pro
 bool worth_keeping_row(double operations, double bytes, double kept) { return operations >= kCheaperThanLoad && bytes + kept <= kRowsInCache; }
 
 bool worth_joint_launch(double operations) { return operations <= kShortRun; }
+
+bool worth_chaining(const IndexAlgebra& algebra, const ChainStep& chain) {
+  const double depth = algebra.estimate(chain.first.steps) * algebra.estimate(chain.first.step_depth), columns = algebra.estimate(chain.second.n);
+  return algebra.estimate(chain.first.n) * kFewestChainedRows <= kChainedBlock && depth <= kChainedWidth && columns <= kChainedWidth;
+}
 
 bool fills_tiles(double columns, int tile_columns) {
   const double tiles = std::ceil(columns / tile_columns);

@@ -30,6 +30,10 @@ bool worth_keeping_row(double operations, double bytes, double kept);
 /// Decides whether a product runs on the matrix kernel and not as a loop nest: not when an operand has to be written for few rows.
 bool worth_matrix_kernel(const IndexAlgebra& algebra, const ContractionStep& product);
 
+/// Decides whether two products share blocks of rows: a block must stay in cache, and so should what each of them is multiplied with,
+/// which is read again for every block.
+bool worth_chaining(const IndexAlgebra& algebra, const ChainStep& chain);
+
 /// Decides whether a convolution of 3 x 3 taps is transformed (Winograd): fewer multiplications, but more weights to read and two
 /// transformations for each run of channels.
 bool worth_transforming(const IndexAlgebra& algebra, std::span<const Loop> rows, std::span<const Loop> columns, const Loop& run);

@@ -107,11 +107,11 @@ void Planner::place(NodeId id) {
   place_loop(id);
 }
 
-/// What steps other than the one that computes it read, and the outputs.
-std::vector<bool> Planner::stored_values() const {
-  std::vector<bool> stored(graph_.value_capacity(), false);
+/// Counts how often steps other than the one that computes it read a value; outputs count as read.
+std::vector<std::size_t> Planner::count_reads() const {
+  std::vector<std::size_t> reads(graph_.value_capacity(), 0);
   auto store = [&](ValueId v) {
-    if (v != kPanel) stored[v.value] = true;
+    if (v != kPanel) ++reads[v.value];
   };
   for (const ir::Output& output : graph_.outputs()) store(output.value);
   for (const Concatenation& c : options_.concatenations)
@@ -131,19 +131,14 @@ std::vector<bool> Planner::stored_values() const {
       else std::for_each(operand->pack->buffers.begin(), operand->pack->buffers.end(), store);
     }
   }
-  return stored;
+  return reads;
 }
 
-namespace {
-
-/// True when nothing is left to do on the tiles of a product but to store the product.
 bool only_stores(const Kernel& kernel, std::span<const ValueId> buffers, ValueId product) {
   if (kernel.stages.size() != 1 || kernel.stages[0].stores.size() != 1) return false;
   const Store& store = kernel.stages[0].stores[0];
   return buffers[store.buffer] == product && kernel.operations[store.value].kind == OperationKind::product;
 }
-
-}  // namespace
 
 bool Planner::worth_keeping(const KernelStep& step, double operations, double bytes, double kept) const {
   const bool worth = worth_keeping_row(operations, bytes, kept);
@@ -152,19 +147,28 @@ bool Planner::worth_keeping(const KernelStep& step, double operations, double by
   return worth;
 }
 
+/// Decides on the loops of a kernel, and on the rows that it keeps.
+void Planner::shape(KernelStep& step) {
+  shape_loops(step.kernel, algebra_, options_.lanes);
+  keep_rows(step.kernel, algebra_, [&](double operations, double bytes, double kept) { return worth_keeping(step, operations, bytes, kept); });
+  step.buffers.resize(step.kernel.buffers.size(), kRow);
+}
+
+/// The product with what runs on its tiles.
+ContractionStep Planner::product_of(PendingStep& pending, const std::vector<bool>& stored) {
+  KernelStep step = finish(*pending.draft, stored);
+  ContractionStep product = pending.product->step;
+  if (!product.c_in_place || !only_stores(step.kernel, step.buffers, product.c)) product.epilogue = on_tiles(std::move(step), *pending.product, context_);
+  return product;
+}
+
 void Planner::add_to(Plan& plan, PendingStep& pending, const std::vector<bool>& stored) {
   if (!pending.draft) return plan.steps.push_back(std::move(pending.fixed));
   KernelStep step = finish(*pending.draft, stored);
   if (step.kernel.stages.empty()) return;
-  if (pending.product) {
-    ContractionStep product = pending.product->step;
-    if (!product.c_in_place || !only_stores(step.kernel, step.buffers, product.c)) product.epilogue = on_tiles(std::move(step), *pending.product, context_);
-    return plan.steps.push_back(std::move(product));
-  }
+  if (pending.product) return plan.steps.push_back(product_of(pending, stored));
   for (KernelStep& part : split_for_threads(std::move(step), algebra_, plan, graph_)) {
-    shape_loops(part.kernel, algebra_, options_.lanes);
-    keep_rows(part.kernel, algebra_, [&](double operations, double bytes, double kept) { return worth_keeping(part, operations, bytes, kept); });
-    part.buffers.resize(part.kernel.buffers.size(), kRow);
+    shape(part);
     plan.steps.push_back(std::move(part));
   }
 }
@@ -196,36 +200,74 @@ std::vector<std::size_t> Planner::order_of_steps() const {
 }
 
 Plan Planner::assemble() {
-  const std::vector<bool> stored = stored_values();
+  const std::vector<std::size_t> reads = count_reads();
+  std::vector<bool> stored(reads.size());
+  std::transform(reads.begin(), reads.end(), stored.begin(), [](std::size_t count) { return count > 0; });
+  auto chains = find_chains(reads);
+  std::vector<bool> inside(steps_.size(), false);  // part of a chain that another step ends
+  for (const auto& chain : chains) {
+    if (!chain) continue;
+    inside[chain->first] = inside[chain->between] = true;
+    stored[chain->step.first.c.value] = stored[chain->step.second.a.value.value] = false;
+  }
   Plan plan;
   plan.in_memory = stored;
-  for (std::size_t s : order_of_steps()) add_to(plan, steps_[s], stored);
+  for (std::size_t s : order_of_steps()) {
+    if (inside[s]) continue;
+    if (!chains[s]) {
+      add_to(plan, steps_[s], stored);
+      continue;
+    }
+    ChainStep& chain = chains[s]->step;
+    shape(chain.between);
+    chain.second = product_of(steps_[s], stored);
+    plan.steps.push_back(std::move(chain));
+  }
   if (options_.fuse) join_launches(plan, graph_, algebra_, options_);
   return plan;
 }
 
-std::vector<std::size_t> values_of(const Step& step, const ir::Graph& graph, bool written) {
+namespace {
+
+/// Values in memory that parts of a step read, or that they write.
+struct Uses {
+  bool written;
   std::vector<std::size_t> values;
-  auto add = [&](const KernelStep& part, std::span<const ValueId> buffers) {
+
+  void add(const KernelStep& part, std::span<const ValueId> buffers) {
     for (std::size_t i = 0; i < buffers.size(); ++i)
       if (buffers[i] != kPanel && buffers[i] != kRow && part.kernel.buffers[i].written == written) values.push_back(buffers[i].value);
-  };
+  }
+  void add(const KernelStep& part) {
+    add(part, part.buffers);
+    for (const auto& buffers : part.others) add(part, buffers);
+  }
+  void add(const MatrixOperand& operand) {
+    if (operand.pack) add(*operand.pack);
+    else if (!written) values.push_back(operand.value.value);
+  }
+  void add_result(const ContractionStep& product) {
+    if (product.epilogue) add(*product.epilogue);
+    else if (written) values.push_back(product.c.value);
+  }
+};
+
+}  // namespace
+
+std::vector<std::size_t> values_of(const Step& step, const ir::Graph& graph, bool written) {
+  Uses uses{written, {}};
   if (auto* kernel = std::get_if<KernelStep>(&step)) {
-    add(*kernel, kernel->buffers);
-    for (const auto& buffers : kernel->others) add(*kernel, buffers);
+    uses.add(*kernel);
   } else if (auto* product = std::get_if<ContractionStep>(&step)) {
-    for (const MatrixOperand* operand : {&product->a, &product->b}) {
-      if (operand->pack) add(*operand->pack, operand->pack->buffers);
-      else if (!written) values.push_back(operand->value.value);
-    }
-    if (product->epilogue) add(*product->epilogue, product->epilogue->buffers);
-    else if (written) values.push_back(product->c.value);
+    uses.add(product->a), uses.add(product->b), uses.add_result(*product);
+  } else if (auto* chain = std::get_if<ChainStep>(&step)) {
+    uses.add(chain->first.a), uses.add(chain->first.b), uses.add(chain->between), uses.add(chain->second.b), uses.add_result(chain->second);
   } else {
     const ir::Node& node = graph.node(std::get<LibraryStep>(step).node);
     for (ValueId v : written ? node.results : node.operands)
-      if (graph.value(v).kind != ir::ValueKind::literal) values.push_back(v.value);
+      if (graph.value(v).kind != ir::ValueKind::literal) uses.values.push_back(v.value);
   }
-  return values;
+  return uses.values;
 }
 
 Plan make_plan(const ir::Graph& graph, const PlanOptions& options) { return Planner(graph, options).run(); }

@@ -66,7 +66,15 @@ struct LibraryStep {
   NodeId node;
 };
 
-using Step = std::variant<KernelStep, ContractionStep, LibraryStep>;
+/// Two products with a kernel over whole rows between them (the weights of attention): a block of rows of `first` is written to a panel,
+/// `between` makes of it in place what stands on the left of `second`. Rows of the panel are dense. `first.c` and `second.a` are the panel.
+struct ChainStep {
+  ContractionStep first, second;
+  KernelStep between;
+  std::vector<std::size_t> second_batch;  // by batch loop of `second`: the same loop of `first`
+};
+
+using Step = std::variant<KernelStep, ContractionStep, LibraryStep, ChainStep>;
 
 /// Memory that a plan needs beside the graph's values.
 struct Temporary {

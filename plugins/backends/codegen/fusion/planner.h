@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "fusion/chain.h"
 #include "fusion/contraction.h"
 #include "fusion/draft.h"
 #include "fusion/plan.h"
@@ -16,6 +17,9 @@ namespace tenon::codegen {
 
 /// The symbols of the graph, then those of tiles.
 std::vector<ir::SymbolInfo> symbols_of(const ir::Graph& graph);
+
+/// True when nothing is left to do on the tiles of a product but to store the product.
+bool only_stores(const Kernel& kernel, std::span<const ValueId> buffers, ValueId product);
 
 /// A step under construction, and the steps that must run before it.
 struct PendingStep {
@@ -50,6 +54,7 @@ class Planner {
   double cost_from_memory(ValueId value, const ir::Type& type) const;
   bool try_prologue(NodeId id);
   void mark_end_of_product(NodeId id, const std::vector<std::vector<NodeId>>& users);
+  bool leads_to_product(NodeId id, const std::vector<std::vector<NodeId>>& users) const;
   ValueId base_through_views(ValueId value) const;
   std::size_t paths_to(NodeId id, const std::vector<std::vector<NodeId>>& users) const;
   void mark_repeated_operands(NodeId id);
@@ -81,10 +86,20 @@ class Planner {
     return fmt::format("{} = {}", n.results.empty() ? "" : "%" + graph_.value(n.results[0]).name, n.op);
   }
 
+  // ---- products that share rows (chaining.cpp)
+  struct Chained {
+    ChainStep step;
+    std::size_t first, between;  // steps that are part of it
+  };
+  std::optional<Chained> chain_at(std::size_t last, const std::vector<std::size_t>& reads);
+  std::vector<std::optional<Chained>> find_chains(const std::vector<std::size_t>& reads);
+
   // ---- the plan (plan.cpp)
   Plan assemble();
   std::vector<std::size_t> order_of_steps() const;
-  std::vector<bool> stored_values() const;
+  std::vector<std::size_t> count_reads() const;
+  void shape(KernelStep& step);
+  ContractionStep product_of(PendingStep& pending, const std::vector<bool>& stored);
   bool worth_keeping(const KernelStep& step, double operations, double bytes, double kept) const;
   void add_to(Plan& plan, PendingStep& step, const std::vector<bool>& stored);
   KernelStep finish(Draft& draft, const std::vector<bool>& stored) const {

@@ -233,7 +233,7 @@ void Planner::choose_roots() {
   const auto users = graph_.users();
   for (NodeId id : graph_.nodes()) mark_contraction_operands(id, users);
   for (NodeId id : graph_.nodes())
-    if (product_[id.value]) mark_end_of_product(id, users);
+    if (product_[id.value] && !leads_to_product(id, users)) mark_end_of_product(id, users);
   cost_.assign(graph_.node_capacity(), 0);
   weight_.assign(graph_.node_capacity(), 0);
   reach_.resize(graph_.node_capacity());

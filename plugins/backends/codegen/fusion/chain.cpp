@@ -1,0 +1,164 @@
+#include "fusion/chain.h"
+
+#include <algorithm>
+
+#include "fusion/tile.h"
+
+namespace tenon::codegen {
+namespace {
+
+Dim count_of(std::span<const Loop> loops) {
+  Dim count(1);
+  for (const Loop& l : loops) count = count * l.extent;
+  return count;
+}
+
+/// Positions in a dense array of the given extents: one for each stride, when the strides are those of its dimensions in some order.
+std::optional<std::vector<std::size_t>> dense_order(std::span<const Dim> extents, std::span<const Dim> strides, Dim innermost) {
+  std::vector<std::size_t> order, left;
+  for (std::size_t i = 0; i < extents.size(); ++i) left.push_back(i);
+  while (!left.empty()) {
+    const auto next = std::find_if(left.begin(), left.end(), [&](std::size_t i) { return strides[i] == innermost; });
+    if (next == left.end()) return {};
+    innermost = innermost * extents[*next];
+    order.insert(order.begin(), *next);
+    left.erase(next);
+  }
+  return order;
+}
+
+class ChainBuilder {
+ public:
+  ChainBuilder(const FusionContext& context, const ContractionStep& first, KernelStep between, const ContractionStep& second)
+      : context_(context), algebra_(context.algebra), kernel_(std::move(between)), chain_{first, second, {}, {}} {}
+
+  std::optional<ChainStep> build() {
+    if (!products_agree() || !find_buffers() || !reads_rows_where_it_writes()) return {};
+    place_on_panel();
+    join_buffers();
+    chain_.between = std::move(kernel_);
+    return std::move(chain_);
+  }
+
+ private:
+  bool products_agree() {
+    const ContractionStep &first = chain_.first, &second = chain_.second;
+    if (first.epilogue || !first.c_in_place || first.a.table || second.a.table || second.a.pack || first.dtype != second.dtype) return false;
+    const Dim depth = second.steps * second.step_depth;
+    if (!(first.n == depth && first.m == second.m && first.c_row_stride == first.n && second.a.row_stride == first.n && second.a.column_stride == Dim(1))) return false;
+    if (!(first.c_offset == Dim(0)) || !(second.a.offset == Dim(0)) || first.batch.size() != second.batch.size()) return false;
+    const Dim rows = first.m * first.n;
+    const auto order = dense_order(first.batch, first.c_batch_strides, rows), other = dense_order(second.batch, second.a.batch_strides, rows);
+    if (!order || !other) return false;
+    order_ = *order;
+    chain_.second_batch.resize(order_.size());
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      if (!(first.batch[order_[i]] == second.batch[(*other)[i]])) return false;
+      chain_.second_batch[(*other)[i]] = order_[i];
+    }
+    return true;
+  }
+
+  /// The kernel stores one thing, at every point: the left operand of the second product.
+  bool find_buffers() {
+    std::size_t stores = 0;
+    for (const Stage& stage : kernel_.kernel.stages) stores += stage.stores.size();
+    if (stores != 1 || kernel_.kernel.scatter || kernel_.kernel.stages.back().stores.size() != 1 || kernel_.kernel.inner.size() != 1) return false;
+    place_ = kernel_.kernel.stages.back().stores[0].offset;
+    target_ = kernel_.kernel.stages.back().stores[0].buffer;
+    const auto found = std::find(kernel_.buffers.begin(), kernel_.buffers.end(), chain_.first.c);
+    source_ = static_cast<std::uint32_t>(found - kernel_.buffers.begin());
+    return kernel_.buffers[target_] == chain_.second.a.value && found != kernel_.buffers.end() && source_ != target_;
+  }
+
+  bool reads_rows_where_it_writes() const {
+    const Kernel& kernel = kernel_.kernel;
+    for (const Operation& op : kernel.operations) {
+      if (op.kind == OperationKind::checked || (op.kind == OperationKind::load && op.payload == target_)) return false;
+      if (op.kind == OperationKind::load && op.payload == source_ && (op.masked || !(op.offset == place_))) return false;
+    }
+    Dim dense = Dim::symbol(kernel.inner[0].variable), stride = kernel.inner[0].extent;
+    for (std::size_t i = kernel.outer.size(); i-- > 0;) {
+      dense = dense + Dim::symbol(kernel.outer[i].variable) * stride;
+      stride = stride * kernel.outer[i].extent;
+    }
+    return kernel.inner[0].extent == chain_.first.n && algebra_.simplify(place_) == algebra_.simplify(dense) && rows_in(kernel.outer) < kernel.outer.size();
+  }
+
+  /// The first of the loops that are the rows of the products; as many as there are loops when none are.
+  std::size_t rows_in(std::span<const Loop> outer) const {
+    for (std::size_t i = outer.size(); i-- > 0;)
+      if (count_of(outer.subspan(i)) == chain_.first.m) return i;
+    return outer.size();
+  }
+
+  /// Expresses loops by their position in all of them.
+  void stand_at(std::span<const Loop> loops, Dim flat, std::vector<std::pair<SymbolId, Dim>>& replacements) const {
+    for (std::size_t i = 0; i < loops.size(); ++i) {
+      const Dim size = count_of(loops.subspan(i + 1));
+      replacements.emplace_back(loops[i].variable, i + 1 == loops.size() ? flat : algebra_.floor_div(flat, size));
+      flat = algebra_.mod(flat, size);
+    }
+  }
+
+  /// Loops of the batch, each by its own symbol where the kernel has the same ones as the products.
+  void stand_in_batch(std::span<const Loop> loops, std::vector<std::pair<SymbolId, Dim>>& replacements) const {
+    auto symbol = [&](std::size_t i) { return tile_symbol(context_.graph, TileSymbol::batch, order_[i]); };
+    bool same = loops.size() == order_.size();
+    Dim flat(0);
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      same = same && loops[i].extent == chain_.first.batch[order_[i]];
+      flat = flat * chain_.first.batch[order_[i]] + symbol(i);
+    }
+    if (!same) return stand_at(loops, flat, replacements);
+    for (std::size_t i = 0; i < loops.size(); ++i) replacements.emplace_back(loops[i].variable, symbol(i));
+  }
+
+  void place_on_panel() {
+    Kernel& kernel = kernel_.kernel;
+    const std::span<const Loop> outer(kernel.outer);
+    const std::size_t rows = rows_in(outer);
+    const Dim extent = tile_symbol(context_.graph, TileSymbol::rows);
+    const Loop row{algebra_.new_loop(extent), extent};
+    std::vector<std::pair<SymbolId, Dim>> replacements;
+    stand_in_batch(outer.first(rows), replacements);
+    stand_at(outer.subspan(rows), tile_symbol(context_.graph, TileSymbol::row) + Dim::symbol(row.variable), replacements);
+    const Dim here = Dim::symbol(row.variable) * chain_.first.n + Dim::symbol(kernel.inner[0].variable);
+    for (Operation& op : kernel.operations) {
+      const bool source = op.kind == OperationKind::load && op.payload == source_;
+      for (const auto& [loop, by] : replacements) op.offset = algebra_.substitute(op.offset, loop, by);
+      if (source) op.offset = here;
+    }
+    kernel.stages.back().stores[0].offset = here;
+    kernel.outer = {row};
+  }
+
+  /// What the kernel reads and what it writes is one panel.
+  void join_buffers() {
+    Kernel& kernel = kernel_.kernel;
+    auto number = [&](std::uint64_t b) { return b == source_ ? target_ - (target_ > source_) : b - (b > source_); };
+    for (Operation& op : kernel.operations)
+      if (op.kind == OperationKind::load) op.payload = number(op.payload);
+    kernel.stages.back().stores[0].buffer = static_cast<std::uint32_t>(number(target_));
+    kernel.buffers[target_] = {chain_.first.dtype, Dim(0), true};
+    kernel_.buffers[target_] = kPanel;
+    kernel.buffers.erase(kernel.buffers.begin() + source_);
+    kernel_.buffers.erase(kernel_.buffers.begin() + source_);
+  }
+
+  const FusionContext& context_;
+  IndexAlgebra& algebra_;
+  KernelStep kernel_;
+  ChainStep chain_;
+  std::vector<std::size_t> order_;  // of the batch loops of `first`, the outermost of the value first
+  Dim place_;
+  std::uint32_t source_ = 0, target_ = 0;
+};
+
+}  // namespace
+
+std::optional<ChainStep> as_chain(const FusionContext& context, const ContractionStep& first, const KernelStep& between, const ContractionStep& second) {
+  return ChainBuilder(context, first, between, second).build();
+}
+
+}  // namespace tenon::codegen

@@ -1,0 +1,78 @@
+// Which products share a block of rows: product, kernel over its rows, product.
+#include <algorithm>
+
+#include "fusion/chain.h"
+#include "fusion/cost.h"
+#include "fusion/planner.h"
+
+namespace tenon::codegen {
+
+/// True when the product is needed by the left operand of one other product alone, of as many elements, behind a reduction: then the two
+/// may share blocks of rows, and what comes between is left to the kernel there.
+bool Planner::leads_to_product(NodeId id, const std::vector<std::vector<NodeId>>& users) const {
+  constexpr std::size_t kMostValues = 64;
+  const ValueId start = graph_.node(id).results[0];
+  std::vector<ValueId> seen{start};
+  std::optional<NodeId> found;
+  bool reduces = false;
+  for (std::size_t i = 0; i < seen.size() && seen.size() <= kMostValues; ++i) {
+    if (std::any_of(graph_.outputs().begin(), graph_.outputs().end(), [&](const ir::Output& o) { return o.value == seen[i]; })) return false;
+    for (NodeId user : users[seen[i].value]) {
+      const ir::Node& node = graph_.node(user);
+      if (product_[user.value]) {
+        if ((found && *found != user) || node.operands[0] != seen[i]) return false;
+        if (!(graph_.type(seen[i]).element_count() == graph_.type(start).element_count())) return false;
+        found = user;
+        continue;
+      }
+      if (!context_.bodies[user.value]) return false;
+      reduces = reduces || context_.bodies[user.value]->reducer;
+      for (ValueId r : node.results)
+        if (std::find(seen.begin(), seen.end(), r) == seen.end()) seen.push_back(r);
+    }
+  }
+  return found && reduces && seen.size() <= kMostValues;
+}
+
+/// The chain that ends in the step, if any, and its first two steps.
+std::optional<Planner::Chained> Planner::chain_at(std::size_t last, const std::vector<std::size_t>& reads) {
+  const PendingStep& second = steps_[last];
+  if (!options_.fuse || !second.product || second.product->step.a.pack || second.product->step.a.table) return {};
+  const ValueId left = second.product->step.a.value;
+  const std::size_t between = left.value < step_of_.size() ? step_of_[left.value] : kNoStep;
+  if (between == kNoStep || reads[left.value] != 1 || !steps_[between].draft || steps_[between].product) return {};
+  std::vector<bool> only(graph_.value_capacity(), false);
+  only[left.value] = true;
+  Draft middle = *steps_[between].draft;
+  for (ValueId v : steps_[between].draft->buffers()) {
+    const std::size_t first = middle.member(v) ? kNoStep : step_of_[v.value];
+    if (first == kNoStep || !steps_[first].product || steps_[first].product->step.c != v || reads[v.value] != 1) continue;
+    std::vector<bool> product_only(graph_.value_capacity(), false);
+    product_only[v.value] = true;
+    Draft top = *steps_[first].draft;
+    const KernelStep store = finish(top, product_only);
+    if (!only_stores(store.kernel, store.buffers, v)) continue;
+    auto chain = as_chain(context_, steps_[first].product->step, finish(middle, only), second.product->step);
+    if (!chain) continue;
+    const bool worth = worth_chaining(algebra_, *chain);
+    log(fmt::format("{} and {} {} blocks of rows: %{} of {:.0f} columns between them", name_of_node(chain->first.node), name_of_node(chain->second.node),
+                    worth ? "share" : "do not share", graph_.value(left).name, algebra_.estimate(chain->first.n)));
+    if (worth) return Chained{std::move(*chain), first, between};
+  }
+  return {};
+}
+
+/// By the step that ends a chain. No step is part of two.
+std::vector<std::optional<Planner::Chained>> Planner::find_chains(const std::vector<std::size_t>& reads) {
+  std::vector<std::optional<Chained>> chains(steps_.size());
+  std::vector<bool> taken(steps_.size(), false);
+  for (std::size_t s = 0; s < steps_.size(); ++s) {
+    auto found = chain_at(s, reads);
+    if (!found || taken[s] || taken[found->first] || taken[found->between]) continue;
+    taken[s] = taken[found->first] = taken[found->between] = true;
+    chains[s] = std::move(found);
+  }
+  return chains;
+}
+
+}  // namespace tenon::codegen
