@@ -373,7 +373,7 @@ void run_chain(const HostServices& host, const MatrixKernel& kernel, const Produ
       const std::int64_t end = std::min(rows, row + fitting);
       first.rows_to(panel, keys, row, end);
       chain.between({row, end - row, 0, columns, 0, chain.first.steps}, panel);
-      second.rows_from(panel, values, row, end);
+      second.rows_from(panel, values, chain.second_row + row, chain.second_row + end);
     }
   };
   const std::int64_t count = (rows + fitting - 1) / fitting;

@@ -95,9 +95,10 @@ inline std::int64_t even_pass(std::int64_t depth, std::int64_t most) {
 inline constexpr double kParallelProduct = 768 * 1024;
 
 /// Two products of the same rows: `between` makes of a block of rows of `first`, which lies densely in a panel, the left operand of
-/// `second`, in place. first.c and second.a are null.
+/// `second`, in place. Row i of `first` is row second_row + i of `second`. first.c and second.a are null.
 struct ProductChain {
   MatrixProduct first, second;
+  std::int64_t second_row = 0;
   std::function<void(const Tile& rows, void* panel)> between;
 };
 

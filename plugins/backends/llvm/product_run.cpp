@@ -193,7 +193,9 @@ void run(const HostServices& host, const codegen::ChainStep& step, const Compile
     for (std::size_t i = 0; i < step.second_batch.size(); ++i) other[i] = index[step.second_batch[i]];
     CallKernels mine = first_kernels, after = second_kernels;
     mine.set_batch(index), after.set_batch(other);
-    const ProductChain chain{first.at(index, mine, true, false), second.at(other, after, false, true), [&](const Tile& rows, void* panel) { mine.between(rows, panel); }};
+    std::int64_t row = 0;
+    for (const std::size_t loop : step.second_rows) row = row * first.sizes().batch[loop] + index[loop];
+    const ProductChain chain{first.at(index, mine, true, false), second.at(other, after, false, true), row * first.sizes().product.m, [&](const Tile& rows, void* panel) { mine.between(rows, panel); }};
     multiply(host, compiled.first.matrix, chain, parallel && work > kParallelProduct);
   });
 }

@@ -256,7 +256,8 @@ namespace {
 /// A kernel's buffers, counted over all of its runs.
 std::vector<std::size_t> runs_of_kernels(const ir::Graph& graph, llvm_test::Choice choice = {}) {
   std::vector<std::size_t> runs;
-  for (const codegen::Step& step : llvm_test::compile(graph, choice)->plan().steps)
+  const auto program = llvm_test::compile(graph, choice);
+  for (const codegen::Step& step : program->plan().steps)
     if (auto* kernel = std::get_if<codegen::KernelStep>(&step)) runs.push_back(1 + kernel->others.size());
   return runs;
 }

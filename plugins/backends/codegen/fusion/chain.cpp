@@ -30,7 +30,7 @@ std::optional<std::vector<std::size_t>> dense_order(std::span<const Dim> extents
 class ChainBuilder {
  public:
   ChainBuilder(const FusionContext& context, const ContractionStep& first, KernelStep between, const ContractionStep& second)
-      : context_(context), algebra_(context.algebra), kernel_(std::move(between)), chain_{first, second, {}, {}} {}
+      : context_(context), algebra_(context.algebra), kernel_(std::move(between)), chain_{first, second, {}, {}, {}} {}
 
   std::optional<ChainStep> build() {
     if (!products_agree() || !find_buffers() || !reads_rows_where_it_writes()) return {};
@@ -43,20 +43,33 @@ class ChainBuilder {
  private:
   bool products_agree() {
     const ContractionStep &first = chain_.first, &second = chain_.second;
-    if (first.epilogue || !first.c_in_place || first.a.table || second.a.table || second.a.pack || first.dtype != second.dtype) return false;
+    if (first.epilogue || !first.c_in_place || second.a.table || second.a.pack || first.dtype != second.dtype) return false;
     const Dim depth = second.steps * second.step_depth;
-    if (!(first.n == depth && first.m == second.m && first.c_row_stride == first.n && second.a.row_stride == first.n && second.a.column_stride == Dim(1))) return false;
-    if (!(first.c_offset == Dim(0)) || !(second.a.offset == Dim(0)) || first.batch.size() != second.batch.size()) return false;
-    const Dim rows = first.m * first.n;
-    const auto order = dense_order(first.batch, first.c_batch_strides, rows), other = dense_order(second.batch, second.a.batch_strides, rows);
-    if (!order || !other) return false;
+    const bool dense_rows = (first.c_row_stride == first.n || first.m == Dim(1)) && (second.a.row_stride == first.n || second.m == Dim(1));
+    if (!(first.n == depth && dense_rows && (second.a.column_stride == Dim(1) || depth == Dim(1)))) return false;
+    if (!(first.c_offset == Dim(0)) || !(second.a.offset == Dim(0))) return false;
+    const auto order = dense_order(first.batch, first.c_batch_strides, first.m * first.n), other = dense_order(second.batch, second.a.batch_strides, second.m * first.n);
+    if (!order || !other || other->size() > order->size()) return false;
     order_ = *order;
-    chain_.second_batch.resize(order_.size());
+    return share_batch(*other);
+  }
+
+  /// The outer loops of the batch of both are the same; the inner ones of the first are rows of the second.
+  bool share_batch(std::span<const std::size_t> other) {
+    const ContractionStep &first = chain_.first, &second = chain_.second;
+    Dim rows = first.m;
+    chain_.second_batch.resize(other.size());
     for (std::size_t i = 0; i < order_.size(); ++i) {
-      if (!(first.batch[order_[i]] == second.batch[(*other)[i]])) return false;
-      chain_.second_batch[(*other)[i]] = order_[i];
+      const Dim& extent = first.batch[order_[i]];
+      if (i >= other.size()) {
+        rows = rows * extent;
+        chain_.second_rows.push_back(order_[i]);
+        continue;
+      }
+      if (!(extent == second.batch[other[i]])) return false;
+      chain_.second_batch[other[i]] = order_[i];
     }
-    return true;
+    return rows == second.m;
   }
 
   /// The kernel stores one thing, at every point: the left operand of the second product.
@@ -82,14 +95,14 @@ class ChainBuilder {
       dense = dense + Dim::symbol(kernel.outer[i].variable) * stride;
       stride = stride * kernel.outer[i].extent;
     }
-    return kernel.inner[0].extent == chain_.first.n && algebra_.simplify(place_) == algebra_.simplify(dense) && rows_in(kernel.outer) < kernel.outer.size();
+    return kernel.inner[0].extent == chain_.first.n && algebra_.simplify(place_) == algebra_.simplify(dense);
   }
 
-  /// The first of the loops that are the rows of the products; as many as there are loops when none are.
-  std::size_t rows_in(std::span<const Loop> outer) const {
-    for (std::size_t i = outer.size(); i-- > 0;)
+  /// The first of the loops that are the rows of the first product; nothing when one of them is rows in part.
+  std::optional<std::size_t> rows_in(std::span<const Loop> outer) const {
+    for (std::size_t i = outer.size() + 1; i-- > 0;)
       if (count_of(outer.subspan(i)) == chain_.first.m) return i;
-    return outer.size();
+    return {};
   }
 
   /// Expresses loops by their position in all of them.
@@ -101,28 +114,35 @@ class ChainBuilder {
     }
   }
 
+  Dim batch_symbol(std::size_t i) const { return tile_symbol(context_.graph, TileSymbol::batch, order_[i]); }
+  const Dim& batch_extent(std::size_t i) const { return chain_.first.batch[order_[i]]; }
+
+  /// The position of the product in its batch.
+  Dim place_in_batch() const {
+    Dim flat(0);
+    for (std::size_t i = 0; i < order_.size(); ++i) flat = flat * batch_extent(i) + batch_symbol(i);
+    return flat;
+  }
+
   /// Loops of the batch, each by its own symbol where the kernel has the same ones as the products.
   void stand_in_batch(std::span<const Loop> loops, std::vector<std::pair<SymbolId, Dim>>& replacements) const {
-    auto symbol = [&](std::size_t i) { return tile_symbol(context_.graph, TileSymbol::batch, order_[i]); };
     bool same = loops.size() == order_.size();
-    Dim flat(0);
-    for (std::size_t i = 0; i < order_.size(); ++i) {
-      same = same && loops[i].extent == chain_.first.batch[order_[i]];
-      flat = flat * chain_.first.batch[order_[i]] + symbol(i);
-    }
-    if (!same) return stand_at(loops, flat, replacements);
-    for (std::size_t i = 0; i < loops.size(); ++i) replacements.emplace_back(loops[i].variable, symbol(i));
+    for (std::size_t i = 0; same && i < loops.size(); ++i) same = loops[i].extent == batch_extent(i);
+    if (!same) return stand_at(loops, place_in_batch(), replacements);
+    for (std::size_t i = 0; i < loops.size(); ++i) replacements.emplace_back(loops[i].variable, batch_symbol(i));
   }
 
   void place_on_panel() {
     Kernel& kernel = kernel_.kernel;
     const std::span<const Loop> outer(kernel.outer);
-    const std::size_t rows = rows_in(outer);
+    const auto rows = rows_in(outer);
     const Dim extent = tile_symbol(context_.graph, TileSymbol::rows);
     const Loop row{algebra_.new_loop(extent), extent};
     std::vector<std::pair<SymbolId, Dim>> replacements;
-    stand_in_batch(outer.first(rows), replacements);
-    stand_at(outer.subspan(rows), tile_symbol(context_.graph, TileSymbol::row) + Dim::symbol(row.variable), replacements);
+    const Dim here_in_rows = tile_symbol(context_.graph, TileSymbol::row) + Dim::symbol(row.variable);
+    if (rows) stand_in_batch(outer.first(*rows), replacements);
+    if (rows) stand_at(outer.subspan(*rows), here_in_rows, replacements);
+    else stand_at(outer, place_in_batch() * chain_.first.m + here_in_rows, replacements);
     const Dim here = Dim::symbol(row.variable) * chain_.first.n + Dim::symbol(kernel.inner[0].variable);
     for (Operation& op : kernel.operations) {
       const bool source = op.kind == OperationKind::load && op.payload == source_;

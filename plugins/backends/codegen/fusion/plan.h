@@ -72,6 +72,7 @@ struct ChainStep {
   ContractionStep first, second;
   KernelStep between;
   std::vector<std::size_t> second_batch;  // by batch loop of `second`: the same loop of `first`
+  std::vector<std::size_t> second_rows;   // batch loops of `first` that are outer loops of the rows of `second`, the outermost first
 };
 
 using Step = std::variant<KernelStep, ContractionStep, LibraryStep, ChainStep>;
