@@ -104,6 +104,7 @@ def main() -> None:
             figures["limits"] = limits = profile.machine_limits()
             figures["profiles"] = {}
             for name, make in chosen:
+                figures["limits"] = limits = profile.machine_limits(limits)
                 text, figures["profiles"][name] = profile.report(make(), limits)
                 console.print(text, highlight=False, soft_wrap=True)
             profile.draw_roofline(figures["profiles"], limits, options.profile)
