@@ -1,6 +1,9 @@
 """Small rules of Python's classes and protocols: compiled twice, what plain execution gives, exceptions included."""
 import collections
 import enum
+import re
+import sys
+import types
 
 import pytest
 
@@ -266,3 +269,64 @@ def test_special_methods_that_are_objects():
 
     compiled = tenon.compile(looks)
     assert [compiled(Looked()), compiled(Looked())] == [("nothing", 1), ("nothing", 2)]
+
+
+def test_a_cell_as_self_is_no_self():
+    class Base:
+        def method(self):
+            return super().__init__
+
+    def run():
+        try:
+            return Base.method(types.CellType())
+        except TypeError as error:
+            return str(error)
+
+    compiled = tenon.compile(run)
+    assert compiled() == run() == compiled()
+
+
+def test_a_bound_method_in_c_of_a_base_across_a_break():
+    class Counted(list):
+        def append(self, item):
+            base = super().append
+            tenon.graph_break()
+            base(item + 1)
+            call = super().__len__
+            tenon.graph_break()
+            return call()
+
+        def __len__(self):
+            return -1
+
+    def run():
+        items = Counted()
+        return items.append(1), items[0]
+
+    compiled = tenon.compile(run)
+    assert compiled() == run() == compiled() == (1, 2)
+
+
+def test_a_bound_method_that_takes_its_defining_class_across_a_break():
+    def run(text):
+        replace = re.compile("a+").sub
+        tenon.graph_break()
+        return replace("b", text)
+
+    compiled = tenon.compile(run)
+    assert compiled("caat") == compiled("caat") == "cbt"
+
+
+def test_a_classmethod_of_a_property():
+    class Base:
+        @classmethod
+        @property
+        def size(cls):
+            return cls.__name__ + "!"
+
+    def run():
+        return Base.size
+
+    if sys.version_info < (3, 13):
+        compiled = tenon.compile(run)
+        assert compiled() == run() == compiled()

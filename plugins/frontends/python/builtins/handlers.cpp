@@ -161,7 +161,7 @@ Handled builtin_super(Evaluator& evaluator, Arguments& arguments) {
       if (f.code->local_name(slot) != names().__class__) continue;
       if (f.code->code()->co_argcount == 0) throw GraphBreak("super() in a function without arguments");
       PyObject* self = f.locals[0].object.get();
-      if (self != nullptr && PyCell_Check(self)) self = PyCell_GET(self);
+      if (self != nullptr && PyCell_Check(self) && compat::is_cell_variable(f.code->code(), 0)) self = PyCell_GET(self);
       PyObject* type = PyCell_GET(f.locals[slot].object.get());
       if (self == nullptr || type == nullptr) throw GraphBreak("super() before its class exists");
       arguments.values = {evaluator.heap().part(SourceKind::cell_contents, f.locals[slot].object.get(), type), Ref::borrow(self)};

@@ -98,4 +98,9 @@ bool has_next(PyTypeObject* type) {
 
 PyObject* local_names(PyCodeObject* code) { return code->co_localsplusnames; }
 
+bool is_cell_variable(PyCodeObject* code, int slot) {
+  constexpr char kFastCell = 0x40;  // CO_FAST_CELL of pycore_code.h, in 3.11 to 3.13
+  return (PyBytes_AS_STRING(code->co_localspluskinds)[slot] & kFastCell) != 0;
+}
+
 }  // namespace tenon::python::compat

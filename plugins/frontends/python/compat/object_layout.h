@@ -104,5 +104,7 @@ bool has_next(PyTypeObject* type);
 
 /// The names of all locals, cells and free variables of a code object, in the order of its frame's slots (tuple of str, borrowed).
 PyObject* local_names(PyCodeObject* code);
+/// Whether the variable in that slot lives in a cell because an inner function uses it.
+bool is_cell_variable(PyCodeObject* code, int slot);
 
 }  // namespace tenon::python::compat

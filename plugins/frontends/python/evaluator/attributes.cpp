@@ -153,6 +153,8 @@ Ref Evaluator::bind_descriptor(PyObject* found, PyObject* owner, PyTypeObject* t
   if (Py_TYPE(found) == &PyStaticMethod_Type) return definition(checked(PyObject_GetAttr(found, names().dunder_func)));
   if (Py_TYPE(found) == &PyClassMethod_Type) {
     Ref function = definition(checked(PyObject_GetAttr(found, names().dunder_func)));
+    // Until 3.12 it binds what it wraps, whatever that is.
+    if (!PyFunction_Check(function.get()) && function.type()->tp_descr_get != nullptr) throw GraphBreak("a classmethod of a descriptor");
     return heap_.born(checked(PyMethod_New(function.get(), type_object)));
   }
   if (owner == nullptr && PyObject_TypeCheck(found, &PyProperty_Type)) return definition(Ref::borrow(found));

@@ -124,7 +124,11 @@ std::optional<Ref> Evaluator::call(PyObject* callable, Arguments arguments, Comp
   }
   if (PyWeakref_CheckRef(callable)) {
     PyObject* target = PyWeakref_GET_OBJECT(callable);
+    const bool born = heap_.is_born(callable) && !heap_.source_of(callable);
+    if (target == Py_None && born) return Ref::borrow(Py_None);
     if (target == Py_None) throw GraphBreak("a dead weak reference");
+    // What has been taken out of older objects is still there, for the rollback.
+    if (!heap_.is_born(target) && !heap_.journal().empty()) throw GraphBreak("a weak reference is followed after older objects were changed");
     return heap_.part(SourceKind::weak_target, callable, target);
   }
   if (heap_.is_born(callable) && is_pure_callable(type)) {

@@ -125,6 +125,12 @@ class Evaluator {
   void require_known_operands(std::initializer_list<PyObject*> operands);
   /// Breaks when the program lets go of an object whose class has something to do then.
   void require_no_finalizer(const Slot& dropped);
+  /// Breaks when a frame lets go of an older object that weak references look to: the last reference may be the frame's.
+  void require_not_watched(const Slot& dropped);
+  void require_no_effect_of_drop(const Slot& dropped) {
+    require_no_finalizer(dropped);
+    require_not_watched(dropped);
+  }
 
   bool is_stand_in(PyObject* object) { return heap_.is_stand_in(object); }
   /// The type that the program must see.

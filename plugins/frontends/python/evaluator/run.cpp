@@ -114,10 +114,19 @@ void Evaluator::require_no_finalizer(const Slot& dropped) {
   if (dropped.pending || heap_.source_of(object)) throw GraphBreak(fmt::format("a {}, which has a finalizer, is let go", Py_TYPE(object)->tp_name));
 }
 
+/// Likewise one to which a weak reference looks, from a frame that holds it for real.
+void Evaluator::require_not_watched(const Slot& dropped) {
+  PyObject* object = dropped.object.get();
+  if (object == nullptr || !frame().kept || !PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)) || PyType_Check(object) || PyModule_Check(object)) return;
+  const bool older = dropped.pending || heap_.source_of(object);
+  if (older && *reinterpret_cast<PyObject**>(PyObject_GET_WEAKREFS_LISTPTR(object)) != nullptr)
+    throw GraphBreak(fmt::format("a {} with weak references is let go", Py_TYPE(object)->tp_name));
+}
+
 /// The innermost frame returns.
 void Evaluator::finish(Ref result) {
   if (frame().kept && frames_.size() > 1)
-    for (const Slot& local : frame().locals) require_no_finalizer(local);
+    for (const Slot& local : frame().locals) require_no_effect_of_drop(local);
   std::unique_ptr<Frame> done = std::move(frames_.back());
   frames_.pop_back();
   switch (done->completion) {
@@ -150,7 +159,7 @@ void Evaluator::step() {
     case Op::unsupported: throw GraphBreak(fmt::format("bytecode instruction number {} is not evaluated", i.arg));
     case Op::nop: return;
     case Op::pop_top:
-      require_no_finalizer(f.stack.back());
+      require_no_effect_of_drop(f.stack.back());
       f.stack.pop_back();
       return;
     case Op::push_null: f.stack.emplace_back(); return;
@@ -162,12 +171,12 @@ void Evaluator::step() {
     case Op::load_fast: op_load_fast(f, i); return;
     case Op::load_fast_and_clear: f.stack.push_back(std::exchange(f.locals[i.arg], {})); return;
     case Op::store_fast:
-      require_no_finalizer(f.locals[i.arg]);
+      require_no_effect_of_drop(f.locals[i.arg]);
       f.locals[i.arg] = pop_slot();
       return;
     case Op::delete_fast:
       if (!f.locals[i.arg].object) op_load_fast(f, i);  // raises
-      require_no_finalizer(f.locals[i.arg]);
+      require_no_effect_of_drop(f.locals[i.arg]);
       f.locals[i.arg] = {};
       return;
     case Op::to_bool: {

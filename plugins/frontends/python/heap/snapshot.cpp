@@ -35,6 +35,23 @@ bool is_plain_class(PyTypeObject* type) {
   return PyTuple_GET_ITEM(order, PyTuple_GET_SIZE(order) - 1) == as_object(&PyBaseObject_Type);
 }
 
+/// The descriptor whose `__get__` has bound a C function: not always the one that its object's class finds first (`super().__call__`). Or null.
+PyObject* descriptor_of_bound(PyObject* bound, PyObject* self, PyObject* name) {
+  Ref defining = Ref::steal(PyObject_GetAttrString(bound, "__objclass__"));  // of a method wrapper
+  PyErr_Clear();
+  PyObject* order = Py_TYPE(self)->tp_mro;
+  for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(order); ++at) {
+    PyObject* base = PyTuple_GET_ITEM(order, at);
+    PyObject* found = PyDict_GetItemWithError(compat::type_dict(reinterpret_cast<PyTypeObject*>(base)), name);
+    if (found == nullptr) continue;
+    if (Py_TYPE(found) == &PyWrapperDescr_Type && defining.is(base)) return found;
+    const bool same = Py_TYPE(found) == &PyMethodDescr_Type && PyCFunction_Check(bound) &&
+                      reinterpret_cast<PyMethodDescrObject*>(found)->d_method == reinterpret_cast<PyCFunctionObject*>(bound)->m_ml;
+    if (same) return found;
+  }
+  return nullptr;
+}
+
 [[noreturn]] void cannot_build(PyObject* object) {
   throw Unbuildable(object, fmt::format("a {} cannot be built again by later calls", Py_TYPE(object)->tp_name));
 }
@@ -152,8 +169,10 @@ std::uint32_t Snapshot::other(PyObject* object, const TypeTraits& traits) {
   if (bound) {
     Ref self = checked(PyObject_GetAttr(object, names().__self__)), name = checked(PyObject_GetAttr(object, names().__name__));
     if (!PyType_Check(self.get()) && !PyModule_Check(self.get())) {
-      static PyObject* const getter = checked(PyObject_GetAttrString(checked(PyImport_ImportModule("builtins")).get(), "getattr")).release();
-      return whole(Kind::call, Ref::borrow(getter), {self.get(), name.get()});
+      PyObject* descriptor = descriptor_of_bound(object, self.get(), name.get());
+      if (descriptor == nullptr) cannot_build(object);
+      // With the class: CPython 3.11 reads it for methods that take their defining class.
+      return whole(Kind::call, checked(PyObject_GetAttr(descriptor, names().__get__)), {self.get(), as_object(self.type())});
     }
   }
   if (traits.iterator) return iterator(object);

@@ -1,0 +1,90 @@
+"""Weak references: what the program lets go is gone when it looks."""
+import weakref
+
+import pytest
+import tenon
+
+
+class Object:
+    def __init__(self, a=0):
+        self.a = a
+
+    def method(self):
+        return self.a
+
+
+def dropped():
+    o = Object(1)
+    r = weakref.ref(o)
+    del o
+    return r() is None
+
+
+def replaced():
+    o = Object(1)
+    r = weakref.ref(o)
+    before = r() is o
+    o = None
+    return before, r() is None
+
+
+def method():
+    o = Object(1)
+    r = weakref.WeakMethod(o.method)
+    before = r() == o.method
+    del o
+    return before, r() is None
+
+
+def finalized():
+    calls = []
+    o = Object(1)
+    f = weakref.finalize(o, calls.append, 1)
+    before = f.alive
+    del o
+    return before, f.alive, calls, f()
+
+
+def watched_twice():
+    calls = []
+    o = Object(1)
+    held = [weakref.ref(o, lambda r: calls.append(1)), weakref.ref(o, lambda r: calls.append(2))]
+    del o
+    return calls, len(held)
+
+
+def keyed():
+    d = weakref.WeakKeyDictionary()
+    a, b = Object(1), Object(2)
+    d[a], d[b] = 1, 2
+    before = len(d)
+    del a
+    return before, len(d), list(d.values())
+
+
+def valued():
+    d = weakref.WeakValueDictionary()
+    a, b = Object(1), Object(2)
+    d["a"], d["b"] = a, b
+    del b
+    return sorted(d.keys()), d.get("b"), d["a"] is a
+
+
+@pytest.mark.parametrize("program", [dropped, replaced, method, finalized, watched_twice, keyed, valued])
+def test_after_the_last_reference_went(program):
+    compiled = tenon.compile(program)
+    for _ in range(3):
+        assert compiled() == program()
+
+
+def test_what_an_older_container_let_go():
+    def run(box, r):
+        box.clear()
+        return r() is None
+
+    compiled = tenon.compile(run)
+    for _ in range(3):
+        box = [Object(1)]
+        r = weakref.ref(box[0])
+        dead = compiled(box, r)
+        assert dead
