@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/error.h"
 #include "core/rewrite/rewriter.h"
 
 namespace tenon::rewrite {
@@ -63,6 +64,12 @@ const ir::Constant* constant_of(const ir::Graph& graph, ValueId value) {
   if (number >= graph.constants().size()) return nullptr;  // in a region: the constants are the outermost graph's
   const ir::Constant& constant = graph.constants()[number];
   return constant.data ? &constant : nullptr;
+}
+
+double element_of(const ir::Constant& constant, std::size_t i) {
+  if (constant.type.dtype == DType::f64) return static_cast<const double*>(constant.data)[i];
+  TENON_CHECK(constant.type.dtype == DType::f32, "a constant of {} is read as a number", name_of(constant.type.dtype));
+  return static_cast<const float*>(constant.data)[i];
 }
 
 std::optional<std::vector<ops::HostTensor>> evaluate_node(const ir::Graph& graph, NodeId id, std::size_t most_bytes) {

@@ -3,21 +3,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/ops/catalog.h"
+#include "core/ops/view.h"
 
 namespace tenon::host {
 namespace {
-
-/// True for a node of one tensor whose result is that tensor's elements, each at most moved.
-bool is_view(const ir::Graph& graph, tenon::NodeId id) {
-  const ir::Node& node = graph.node(id);
-  if (node.operands.size() != 1 || node.results.size() != 1 || graph.value(node.operands[0]).kind == ir::ValueKind::literal) return false;
-  const auto loop = ops::loop_of(graph, id);
-  if (!loop || loop->reducer) return false;
-  const ops::Instruction& result = loop->element.instructions[loop->element.results[0]];
-  const auto loads = std::ranges::count_if(loop->element.instructions, [](const ops::Instruction& i) { return i.op == ops::Primitive::load; });
-  return result.op == ops::Primitive::load && !result.masked && loads == 1;
-}
 
 class Liveness {
  public:
@@ -27,7 +16,7 @@ class Liveness {
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       const ir::Node& node = graph.node(nodes[i]);
       for (ir::ValueId v : node.operands) last_[root_[v.value]] = i;
-      if (is_view(graph, nodes[i])) root_[node.results[0].value] = root_[node.operands[0].value];
+      if (ops::is_view(graph, nodes[i])) root_[node.results[0].value] = root_[node.operands[0].value];
     }
     for (const ir::Output& output : graph.outputs()) last_[root_[output.value.value]] = nodes.size();
   }

@@ -13,10 +13,6 @@ struct Affine {
   std::vector<double> scale, shift;
 };
 
-double element(const ir::Constant& constant, std::size_t i) {
-  return constant.type.dtype == DType::f64 ? static_cast<const double*>(constant.data)[i] : static_cast<double>(static_cast<const float*>(constant.data)[i]);
-}
-
 bool is_single_or_double(DType dtype) { return dtype == DType::f32 || dtype == DType::f64; }
 
 /// s = weight / sqrt(var + eps), t = bias - mean s; nothing when one of them is no constant, or x is rounded to less than float32.
@@ -33,10 +29,10 @@ std::optional<Affine> affine_of(const ir::Graph& graph, const ir::Node& norm) {
   const auto channels = static_cast<std::size_t>(constants[0]->type.shape[0].constant());
   Affine affine;
   for (std::size_t c = 0; c < channels; ++c) {
-    const double weight = constants.size() > 2 ? element(*constants[2], c) : 1, bias = constants.size() > 3 ? element(*constants[3], c) : 0;
-    const double scale = weight / std::sqrt(element(*constants[1], c) + (eps ? *eps : 1e-5));
+    const double weight = constants.size() > 2 ? element_of(*constants[2], c) : 1, bias = constants.size() > 3 ? element_of(*constants[3], c) : 0;
+    const double scale = weight / std::sqrt(element_of(*constants[1], c) + (eps ? *eps : 1e-5));
     affine.scale.push_back(scale);
-    affine.shift.push_back(bias - element(*constants[0], c) * scale);
+    affine.shift.push_back(bias - element_of(*constants[0], c) * scale);
   }
   return affine;
 }
@@ -80,9 +76,9 @@ std::optional<ValueId> folded_into_convolution(Match& m) {
   const ValueId x = convolution->operands[0];
   const DType dtype = w.type.dtype;
   const std::size_t channels = affine->scale.size(), run = channels ? static_cast<std::size_t>(w.type.element_count().constant()) / channels : 1;
-  const ValueId scaled = add_constant(m, dtype, sizes_of(w.type), [&](std::size_t i) { return element(w, i) * affine->scale[i / run]; });
+  const ValueId scaled = add_constant(m, dtype, sizes_of(w.type), [&](std::size_t i) { return element_of(w, i) * affine->scale[i / run]; });
   const ValueId moved = add_constant(m, dtype, {static_cast<std::int64_t>(channels)},
-                                     [&](std::size_t c) { return (biased ? element(b, c) * affine->scale[c] : 0) + affine->shift[c]; });
+                                     [&](std::size_t c) { return (biased ? element_of(b, c) * affine->scale[c] : 0) + affine->shift[c]; });
   return m.make("convolution", {x, scaled, moved}, attributes);
 }
 

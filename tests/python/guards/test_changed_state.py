@@ -5,6 +5,7 @@ import types
 import pytest
 
 import tenon
+from tests.python.guards.settling import settled
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
@@ -39,14 +40,6 @@ class Shifted(Scaled):
 
     def scaled(self, x):
         return x - 7
-
-
-def _settled(fn, *args, calms=3):
-    compiled = tenon.compile(fn)
-    for _ in range(calms):
-        compiled(*args)
-    assert tenon.stats()["eager_fallbacks"] == 0 and tenon.stats()["recompiles"] == 0
-    return compiled
 
 
 def _replace_dict(net):
@@ -103,7 +96,7 @@ CHANGES = {
 def test_a_change_of_a_module(check, change, calms):
     net, x = Scaled().eval(), torch.randn(3, 4)
     with torch.no_grad():
-        compiled = _settled(net, x, calms=calms)
+        compiled = settled(net, x, calms=calms)
         before = net(x)
         CHANGES[change](net)
         x = x.to(net.lin.weight.dtype) if change == "dtype" else x
@@ -129,7 +122,7 @@ def _with(patch, owner, name, value):
 def test_a_patched_class(check, monkeypatch, calms):
     net, x = Scaled().eval(), torch.randn(3, 4)
     with torch.no_grad():
-        compiled = _settled(net, x, calms=calms)
+        compiled = settled(net, x, calms=calms)
         monkeypatch.setattr(Scaled, "factor", 11.0)
         check.same(compiled(x), net(x))
         monkeypatch.setattr(Scaled, "scaled", lambda self, x: x + 100)
@@ -157,7 +150,7 @@ def test_a_rebound_global(check, monkeypatch, calms):
         return step(x) * amount
 
     x = torch.randn(3)
-    compiled = _settled(f, x, calms=calms)
+    compiled = settled(f, x, calms=calms)
     monkeypatch.setitem(globals(), "step", _minus_two)
     check.same(compiled(x), f(x))
     monkeypatch.setitem(globals(), "amount", 4.0)
@@ -177,7 +170,7 @@ def test_defaults_and_closures(check, calms):
         return inner(x)
 
     x = torch.randn(3)
-    compiled = _settled(f, x, calms=calms)
+    compiled = settled(f, x, calms=calms)
     inner.__defaults__ = (3.0,)
     check.same(compiled(x), f(x))
     inner.__kwdefaults__ = {"plus": 5.0}
@@ -190,144 +183,6 @@ def test_defaults_and_closures(check, calms):
     check.same(compiled(x), f(x))
 
 
-class Slotted:
-    """Keeps its value in a slot."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value):
-        self.value = value
-
-
-class Holder:
-    """An ordinary object."""
-
-    def __init__(self, value):
-        self.value = value
-
-
-@pytest.mark.parametrize("make", [Slotted, Holder])
-def test_objects_as_arguments(check, make):
-    def f(x, holder):
-        return x * holder.value
-
-    x, holder = torch.randn(3), make(2.0)
-    compiled = _settled(f, x, holder)
-    holder.value = 3.0
-    check.same(compiled(x, holder), f(x, holder))
-    for value in (4.0, 5.0, 5.0, 6.0):
-        holder = None  # the next one may take its place in memory
-        holder = make(value)
-        check.same(compiled(x, holder), f(x, holder))
-
-
-def test_an_address_that_is_used_again(check):
-    """Numbers, tuples, lists and dicts that are freed, and others of the same kind right after them."""
-
-    def f(x, items):
-        return x * items[0] + items[1][0] + items[2]["a"]
-
-    x = torch.randn(3)
-    compiled = tenon.compile(f, dynamic=False)
-    items = [2.5, (1.5,), {"a": 0.5}]
-    for _ in range(4):
-        check.same(compiled(x, items), f(x, items))
-    for at in range(6):
-        items[0] = None
-        items[0] = 3.5 + at
-        check.same(compiled(x, items), f(x, items))
-        items[1] = None
-        items[1] = (4.5 + at,)
-        check.same(compiled(x, items), f(x, items))
-        items[2] = None
-        items[2] = {"a": 5.5 + at}
-        check.same(compiled(x, items), f(x, items))
-
-
-def test_a_cell_whose_number_is_freed(check):
-    value = 2.5
-
-    def f(x):
-        return x * value
-
-    x = torch.randn(3)
-    compiled = tenon.compile(f, dynamic=False)
-    for at in range(12):
-        if at % 3 == 2:
-            value = None
-            value = 3.5 + at
-        check.same(compiled(x), f(x))
-
-
-def test_a_dict_that_two_objects_share(check):
-    class Reader:
-        def read(self, x):
-            return x * self.value
-
-    one, other = Reader(), Reader()
-    one.value = 2.0
-    other.__dict__ = one.__dict__
-
-    def f(x):
-        return one.read(x) + other.read(x)
-
-    x = torch.randn(3)
-    compiled = _settled(f, x)
-    other.value = 5.0
-    check.same(compiled(x), f(x))
-    other.__dict__ = {"value": 1.0}
-    check.same(compiled(x), f(x))
-    one.value = 9.0
-    check.same(compiled(x), f(x))
-
-
-def test_a_name_that_appears(check):
-    """A name that was found further out is defined further in."""
-
-    class Base:
-        scale = 2.0
-
-    class Derived(Base):
-        pass
-
-    thing = Derived()
-
-    def f(x):
-        return x * thing.scale
-
-    x = torch.randn(3)
-    compiled = _settled(f, x)
-    Derived.scale = 3.0
-    check.same(compiled(x), f(x))
-    thing.scale = 4.0
-    check.same(compiled(x), f(x))
-    del thing.scale
-    check.same(compiled(x), f(x))
-    Derived.scale = property(lambda self: 6.0)
-    check.same(compiled(x), f(x))
-
-
-def test_an_object_with_its_own_way_of_finding_attributes(check):
-    class Plain:
-        value = 1.0
-
-    class Own(Plain):
-        def __getattribute__(self, name):
-            return 8.0 if name == "value" else super().__getattribute__(name)
-
-    thing = Plain()
-
-    def f(x):
-        return x * thing.value
-
-    x = torch.randn(3)
-    compiled = _settled(f, x)
-    thing.__class__ = Own
-    check.same(compiled(x), f(x))
-    thing.__class__ = Plain
-    check.same(compiled(x), f(x))
-
-
 def test_a_compiled_module_of_another_class(check):
     class Other(nn.Linear):
         def forward(self, x):
@@ -335,7 +190,7 @@ def test_a_compiled_module_of_another_class(check):
 
     net, x = nn.Linear(4, 4), torch.randn(2, 4)
     with torch.no_grad():
-        compiled = _settled(net, x)
+        compiled = settled(net, x)
         net.__class__ = Other
         check.same(compiled(x), net(x))
 
@@ -344,7 +199,7 @@ def test_a_counter_beside_what_is_read(check):
     """A dict that changes at every call costs no recompile, and what it holds besides is still looked at."""
     net, x = Scaled().eval(), torch.randn(3, 4)
     with torch.no_grad():
-        compiled = _settled(net, x)
+        compiled = settled(net, x)
         for at in range(40):
             net.calls = at
             if at == 25:
@@ -383,7 +238,7 @@ def test_a_parameter_given_twice(check):
         return net.shift * y + other.weight.sum()
 
     with torch.no_grad():
-        compiled = _settled(f, x)
+        compiled = settled(f, x)
         net.shift.zero_()
         want = (net.shift + 1) * x + other.weight.sum()
         check.same(compiled(x), want)
@@ -400,7 +255,7 @@ def test_swapped_tensors(check):
         return held[0].sum() + x
 
     with torch.no_grad():
-        compiled = _settled(f, x)
+        compiled = settled(f, x)
         torch.utils.swap_tensors(a, b)
         check.same(compiled(x), f(x))
         a.requires_grad_(False)

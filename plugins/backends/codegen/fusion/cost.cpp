@@ -41,13 +41,6 @@ double own_cost(const ops::LoopBody& body) {
   return cost;
 }
 
-bool is_view(const ops::LoopBody& body) {
-  if (body.reducer) return false;
-  for (const ops::Instruction& i : body.element.instructions)
-    if (is_arithmetic(i)) return false;
-  return true;
-}
-
 bool worth_storing(double cost, std::size_t paths) {
   return paths > 1 && cost * static_cast<double>(paths - 1) > kStoreAndReload;
 }

@@ -1,6 +1,7 @@
 // Every decision of fusion that is about cost and not about possibility. All numbers are here.
 #pragma once
 
+#include "core/ops/view.h"
 #include "fusion/draft.h"
 #include "fusion/plan.h"
 
@@ -8,9 +9,6 @@ namespace tenon::codegen {
 
 /// What a node costs at one point of its loops, without its operands: an ordinary operation counts 1.
 double own_cost(const ops::LoopBody& body);
-
-/// True when the node only reads its operands at other places (a view, a broadcast, a copy).
-bool is_view(const ops::LoopBody& body);
 
 /// Decides whether a value that several consumers read is computed once into memory. `paths` counts the consumers that cannot share
 /// one computation (readers of the same shape at the same point count as one).

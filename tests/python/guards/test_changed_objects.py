@@ -1,0 +1,145 @@
+"""Objects whose attributes, slots and cells a capture has read, also where their memory is used again. Calls before the change let guards settle."""
+import pytest
+
+import tenon
+from tests.python.guards.settling import settled
+
+torch = pytest.importorskip("torch")
+
+
+class Slotted:
+    """Keeps its value in a slot."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value):
+        self.value = value
+
+
+class Holder:
+    """An ordinary object."""
+
+    def __init__(self, value):
+        self.value = value
+
+
+@pytest.mark.parametrize("make", [Slotted, Holder])
+def test_objects_as_arguments(check, make):
+    def f(x, holder):
+        return x * holder.value
+
+    x, holder = torch.randn(3), make(2.0)
+    compiled = settled(f, x, holder)
+    holder.value = 3.0
+    check.same(compiled(x, holder), f(x, holder))
+    for value in (4.0, 5.0, 5.0, 6.0):
+        holder = None  # the next one may take its place in memory
+        holder = make(value)
+        check.same(compiled(x, holder), f(x, holder))
+
+
+def test_an_address_that_is_used_again(check):
+    """Numbers, tuples, lists and dicts that are freed, and others of the same kind right after them."""
+
+    def f(x, items):
+        return x * items[0] + items[1][0] + items[2]["a"]
+
+    x = torch.randn(3)
+    compiled = tenon.compile(f, dynamic=False)
+    items = [2.5, (1.5,), {"a": 0.5}]
+    for _ in range(4):
+        check.same(compiled(x, items), f(x, items))
+    for at in range(6):
+        items[0] = None
+        items[0] = 3.5 + at
+        check.same(compiled(x, items), f(x, items))
+        items[1] = None
+        items[1] = (4.5 + at,)
+        check.same(compiled(x, items), f(x, items))
+        items[2] = None
+        items[2] = {"a": 5.5 + at}
+        check.same(compiled(x, items), f(x, items))
+
+
+def test_a_cell_whose_number_is_freed(check):
+    value = 2.5
+
+    def f(x):
+        return x * value
+
+    x = torch.randn(3)
+    compiled = tenon.compile(f, dynamic=False)
+    for at in range(12):
+        if at % 3 == 2:
+            value = None
+            value = 3.5 + at
+        check.same(compiled(x), f(x))
+
+
+def test_a_dict_that_two_objects_share(check):
+    class Reader:
+        def read(self, x):
+            return x * self.value
+
+    one, other = Reader(), Reader()
+    one.value = 2.0
+    other.__dict__ = one.__dict__
+
+    def f(x):
+        return one.read(x) + other.read(x)
+
+    x = torch.randn(3)
+    compiled = settled(f, x)
+    other.value = 5.0
+    check.same(compiled(x), f(x))
+    other.__dict__ = {"value": 1.0}
+    check.same(compiled(x), f(x))
+    one.value = 9.0
+    check.same(compiled(x), f(x))
+
+
+def test_a_name_that_appears(check):
+    """A name that was found further out is defined further in."""
+
+    class Base:
+        scale = 2.0
+
+    class Derived(Base):
+        pass
+
+    thing = Derived()
+
+    def f(x):
+        return x * thing.scale
+
+    x = torch.randn(3)
+    compiled = settled(f, x)
+    Derived.scale = 3.0
+    check.same(compiled(x), f(x))
+    thing.scale = 4.0
+    check.same(compiled(x), f(x))
+    del thing.scale
+    check.same(compiled(x), f(x))
+    Derived.scale = property(lambda self: 6.0)
+    check.same(compiled(x), f(x))
+
+
+def test_an_object_with_its_own_way_of_finding_attributes(check):
+    class Plain:
+        value = 1.0
+
+    class Own(Plain):
+        def __getattribute__(self, name):
+            return 8.0 if name == "value" else super().__getattribute__(name)
+
+    thing = Plain()
+
+    def f(x):
+        return x * thing.value
+
+    x = torch.randn(3)
+    compiled = settled(f, x)
+    thing.__class__ = Own
+    check.same(compiled(x), f(x))
+    thing.__class__ = Plain
+    check.same(compiled(x), f(x))
