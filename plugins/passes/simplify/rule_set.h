@@ -19,6 +19,8 @@ RuleSet logic_rules();
 RuleSet rounding_rules();
 /// Normalisation by constants.
 RuleSet norm_rules();
+/// Averages over windows.
+RuleSet pool_rules();
 
 /// The replacement of a law whose right side is what slot 0 bound.
 inline std::optional<ValueId> first_slot(rewrite::Match& match) { return match[0]; }
