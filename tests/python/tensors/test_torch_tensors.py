@@ -293,3 +293,17 @@ def test_products_need_no_question_to_torch(strided):
         "assert 'sympy' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+
+
+def test_sizes_that_depend_on_data_need_no_question_to_torch():
+    program = (
+        "import sys, torch, tenon\n"
+        "x = torch.tensor([1.0, -2.0, 3.0])\n"
+        "for fn in (lambda x: x[x > 0] * 2, lambda x: torch.nonzero(x) + 1, lambda x: torch.masked_select(x, x > 0) * 2):\n"
+        "    with torch.no_grad():\n"
+        "        got, want = tenon.compile(fn)(x), fn(x)\n"
+        "    assert torch.equal(got, want)\n"
+        "assert tenon.stats()['graph_breaks'] == 3, tenon.stats()\n"
+        "assert 'sympy' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)

@@ -73,6 +73,8 @@ Ref TensorRecorder::record_reading(PyObject* callable, const ForeignFunction& fu
   const auto result = build_op(function, args, kwargs, operands, not_opaque);
   if (!result) return random ? record_random(callable, function, args, kwargs) : record_opaque(callable, function, args, kwargs);
   require_positive(result->values);
+  // A size that depends on data ends the graph: torch's shape functions could not say it either, and take long to load.
+  for (ir::ValueId value : result->values) symbols_.values(graph_.type(value).shape);
   const bool fresh = strides_are_known(function, *result, operands) && !kwargs_name_a_layout(kwargs) &&
                      !(function.flavour == ops::Flavour::numpy ? only_moves_elements(graph_, first_node) : function.may_alias);
   Ref wrapped;
