@@ -128,8 +128,12 @@ class Multiplier {
 
   // ---- the left operand
 
-  /// Rows that are pages apart and read again for many panels would crowd into few sets of the caches.
-  bool far_rows() const { return p_.a_row * static_cast<std::int64_t>(sizeof(T)) >= 4096 && panels() >= 4 && p_.m >= 4 * height_; }
+  /// Rows that are whole pages apart and read again for many panels would crowd into few sets of the caches.
+  bool far_rows() const {
+    constexpr std::int64_t kPage = 4096;
+    const std::int64_t apart = p_.a_row * static_cast<std::int64_t>(sizeof(T));
+    return apart >= kPage && apart % kPage == 0 && panels() >= 4 && p_.m >= 4 * height_;
+  }
 
   T* packed_left(Scratch& memory) {
     constexpr std::int64_t kBlock = 16, kLine = 64 / sizeof(T);
