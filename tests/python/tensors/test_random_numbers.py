@@ -62,6 +62,8 @@ def test_functions(draws, fn):
         lambda x: x[1:].random_(0, 5),
         lambda x: torch.empty_like(x).normal_() + x,
         lambda x: torch.nn.init.uniform_(x),
+        lambda x: F.dropout(x, 0.5, True, True),
+        lambda x: F.dropout(x[0], 0.5, inplace=True),
     ],
 )
 def test_in_place(draws, fn):

@@ -27,6 +27,9 @@ std::optional<Py_ssize_t> inplace_parameter(PyObject* callable) {
   return std::nullopt;
 }
 
+/// Whether a call that writes does so because of its parameter `inplace`.
+bool asks_in_place(PyObject* callable, PyObject* kwargs) { return inplace_parameter(callable) && !(kwargs && PyDict_GetItemString(kwargs, "out")); }
+
 Ref without(PyObject* dict, const char* key) {
   Ref copy = checked(PyDict_Copy(dict));
   checked(PyDict_DelItemString(copy.get(), key));
@@ -91,7 +94,15 @@ Ref TensorRecorder::record_write(PyObject* callable, const ForeignFunction& func
   if (!item || !write_part(function, *target, PyTuple_GET_ITEM(args, 1), PyTuple_GET_ITEM(args, 2))) {
     require_writable(*target);
     require_apart(function, *target, stand_ins_.among(item ? checked(PyTuple_GetSlice(args, 1, 3)).get() : args, kwargs), item);
-    present_.write(*target, new_value(callable, function, *target, call));
+    const auto value = [&] {
+      try {
+        return new_value(callable, function, *target, call);
+      } catch (const GraphBreak&) {
+        if (!asks_in_place(callable, kwargs)) throw;
+        return value_by_opaque_call(callable, function, *target, args, kwargs);
+      }
+    };
+    present_.write(*target, value());
   }
   note_write(*target);
   const bool gives_nothing = item || (function.flavour == ops::Flavour::numpy && call.kind == WritingCall::Kind::itself);
