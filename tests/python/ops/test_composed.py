@@ -49,6 +49,9 @@ def test_products_and_distances():
         check("torch.cdist", t(2, 3, 4), t(5, 4), p), check("torch.dist", t(3, 4), t(4), p)
     check("torch.addmv", t(3), t(3, 4), t(4), beta=2, alpha=0.5), check("torch.addr", t(3, 4), t(3), t(4), beta=0), check("torch.addbmm", t(2, 4), t(5, 2, 3), t(5, 3, 4))
     check("torch.trapezoid", t(3, 5)), check("torch.trapezoid", t(3, 5), t(5)), check("torch.cumulative_trapezoid", t(3, 5), dx=0.5)
+    whole, places = torch.tensor([[3, -1, 4], [1, 5, -9]]), torch.tensor([0, 2, 7])
+    for name in ("torch.trapezoid", "torch.cumulative_trapezoid"):
+        check(name, whole), check(name, whole, places), check(name, whole, dx=0.5)
 
 
 def test_numbers():
@@ -63,3 +66,12 @@ def test_what_depends_on_values_is_refused():
     with pytest.raises(Refused, match="number of classes"):
         check("torch._C._nn.one_hot", torch.tensor([0, 2, 1]))
     check("torch._C._nn.one_hot", torch.tensor([[0, 2], [1, 1]]), 4)
+
+
+def test_safe_softmax():
+    rows = t(3, 4)
+    rows[1] = -math.inf
+    rows[2, 0] = -math.inf
+    for dim in (0, 1):
+        check("torch._safe_softmax", rows, dim), check("torch._safe_softmax", rows, dim, dtype=torch.float64)
+    check("torch._safe_softmax", torch.full((2, 3), math.nan), -1)

@@ -1,4 +1,5 @@
 // Softmax and the normalisations of networks, made of reductions and pointwise ops. The smaller floats compute in float32.
+#include <limits>
 #include <numeric>
 
 #include "core/ops/families/move.h"
@@ -45,6 +46,20 @@ Adapt softmax_adapt(std::string op, bool negated = false) {
   };
 }
 
+/// Rows that are -inf everywhere give 0.
+Values safe_softmax(ForeignArguments& a) {
+  ir::ValueId x = a.value("self");
+  if (const auto dtype = a.dtype("dtype")) x = a.builder().cast(x, *dtype);
+  const ir::Type type = a.type(x);
+  if (!is_float(type.dtype) || type.rank() == 0) throw Exception(Code::unsupported, "a safe softmax of these operands");
+  const Dim dim(a.dim("dim", type.rank()));
+  const ir::ValueId y = a.one("softmax", {x}, {{"dim", dim}});
+  if (type.shape[static_cast<std::size_t>(dim.constant())] == Dim(0)) return {y};
+  const ir::ValueId top = a.one("amax", {x}, {{"dim", std::vector<Dim>{dim}}, {"keepdim", true}});
+  const ir::ValueId nothing = a.one("eq", {top, a.builder().literal(-std::numeric_limits<double>::infinity())});
+  return {a.builder().one("where", {nothing, a.builder().one("full", {a.builder().literal(0.0)}, {{"dtype", type.dtype}, {"size", std::vector<Dim>{}}}), y})};
+}
+
 Op softmax_op(std::string name, bool logarithm) {
   Op op;
   op.traits.layout = ResultLayout::row_major;
@@ -56,7 +71,8 @@ Op softmax_op(std::string name, bool logarithm) {
                names({"torch._" + name}, "(self, dim, half_to_float=False)", adapt);
   if (!logarithm)
     op.aliases = op.aliases +
-                 names({"torch.nn.functional.softmin"}, "(input -> self, dim=None, _stacklevel=3, dtype=None)", softmax_adapt(name, true));
+                 names({"torch.nn.functional.softmin"}, "(input -> self, dim=None, _stacklevel=3, dtype=None)", softmax_adapt(name, true)) +
+                 names({"torch._safe_softmax", "aten._safe_softmax.default"}, "(self, dim, dtype=None)", safe_softmax);
   op.name = std::move(name);
   op.infer = [](const OpQuery& q) -> Result<infer::Types> {
     infer::require_operands(q, 1, 1);

@@ -214,7 +214,8 @@ Adapt trapezoid(bool running) {
   return [running](ForeignArguments& a) -> Values {
     Formula f(a);
     const V y = a.value("y");
-    if (!is_float(f.dtype(y)) || f.rank(y) == 0) throw Exception(Code::unsupported, "trapezoid of these operands");
+    const bool whole = is_int(f.dtype(y));
+    if ((!is_float(f.dtype(y)) && !whole) || f.rank(y) == 0) throw Exception(Code::unsupported, "trapezoid of these operands");
     if (a.given("x") && a.is_tensor("x") == false) throw Exception(Code::unsupported, "trapezoid at a number");
     const auto dim = static_cast<std::size_t>(infer::wrap_dim(a.integer("dim", Dim(-1)).constant(), f.rank(y)));
     const auto pairs = [&](V v, std::size_t d) {
@@ -224,6 +225,7 @@ Adapt trapezoid(bool running) {
     V areas = f.add(later, earlier);
     if (a.given("x")) {
       V x = a.value("x");
+      if (whole && f.dtype(x) != f.dtype(y)) throw Exception(Code::unsupported, "trapezoid of integers at places of another dtype");
       Shape shape = f.shape(x);
       if (shape.size() == 1) {
         shape.assign(f.rank(y), Dim(1));
@@ -236,7 +238,9 @@ Adapt trapezoid(bool running) {
     }
     const double step = (a.given("dx") ? a.number("dx", 1) : 1) / 2;
     const Dim at(static_cast<std::int64_t>(dim));
-    const V total = running ? a.one("cumsum", {areas}, {{"dim", at}, {"dtype", f.dtype(areas)}}) : f.sum(areas, {at});
+    if (running && whole) areas = f.cast(areas, a.default_float());
+    V total = running ? a.one("cumsum", {areas}, {{"dim", at}, {"dtype", f.dtype(areas)}}) : f.sum(areas, {at});
+    if (whole) total = f.cast(total, a.default_float());
     return {f.mul(total, f.number(step))};
   };
 }
