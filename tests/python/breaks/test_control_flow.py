@@ -7,6 +7,28 @@ import tenon
 UP, DOWN = np.arange(1.0, 6.0), -np.arange(1.0, 6.0)
 
 
+def test_a_break_inside_of_an_unpacking_keeps_what_it_gave():
+    class Item:
+        def __init__(self, origin):
+            self.origin = origin
+
+    marker = Item(None)
+
+    class Source:
+        def __iter__(self):
+            tenon.graph_break()
+            yield Item(marker)
+
+    def run():
+        first = (*Source(),)[0]
+        second = (*Source(),)[0]
+        return first.origin is marker, second.origin is marker, first is second
+
+    compiled = tenon.compile(run)
+    for _ in range(3):
+        assert compiled() == (True, True, False)
+
+
 def test_branches_share_their_prefix(graphs):
     def fn(a, b):
         x = a / (np.abs(a) + 1)

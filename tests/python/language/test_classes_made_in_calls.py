@@ -342,6 +342,19 @@ def test_tensors_in_classes():
         assert torch.allclose(got[0], want[0]) and got[1] == want[1]
 
 
+def test_typed_dicts_call_dict():
+    def run(x):
+        Made = typing.TypedDict("Made", {"name": str})
+
+        class Stated(typing.TypedDict, total=False):
+            a: int
+
+        return type(Made(name="x")) is dict, Stated(a=x), Stated.__total__
+
+    compiled = tenon.compile(run)
+    assert compiled(1) == run(1) == compiled(1)
+
+
 def test_an_error_in_a_class_statement():
     def run(x):
         try:

@@ -99,8 +99,10 @@ bool Evaluator::extend_older(const Instruction& i) {
 
 void Evaluator::op_extend(Frame& f, const Instruction& i) {
   if (i.op == Op::list_to_tuple) {
-    Ref list = pop();
-    push(heap_.born(checked(PyList_AsTuple(list.get()))));
+    Ref list = pop();  // older than the segment where a break came before its last item
+    Ref tuple = heap_.born(checked(PyTuple_New(heap_.length(list.get()))));
+    for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(tuple.get()); ++at) PyTuple_SET_ITEM(tuple.get(), at, heap_.sequence_item(list.get(), at).release());
+    push(std::move(tuple));
     return;
   }
   if (extend_older(i)) return;

@@ -102,6 +102,11 @@ std::optional<Ref> Evaluator::construct(PyTypeObject* type, Arguments arguments,
     arguments.values.insert(arguments.values.begin(), Ref::borrow(as_object(type)));
     return call(meta_call, std::move(arguments), completion);
   }
+  if (meta_call != compat::type_lookup(&PyType_Type, names().__call__)) {  // typing.TypedDict calls dict
+    if (Py_TYPE(meta_call)->tp_descr_get != nullptr) throw GraphBreak(fmt::format("a {} is made by a __call__ in C of its metaclass", type->tp_name));
+    if (heap_.traits(Py_TYPE(type)).python_class) heap_.type_attribute(Py_TYPE(type), names().__call__);
+    return call(meta_call, std::move(arguments), completion);
+  }
 
   return construct_plain(type, std::move(arguments), completion);
 }
