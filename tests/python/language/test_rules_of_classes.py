@@ -317,6 +317,31 @@ def test_a_bound_method_that_takes_its_defining_class_across_a_break():
     assert compiled("caat") == compiled("caat") == "cbt"
 
 
+def test_a_subscript_of_a_class_runs_what_the_program_says():
+    asked = []
+
+    class Meta(type):
+        def __getitem__(cls, key):
+            asked.append(key)
+            return [key]
+
+    class WithMeta(metaclass=Meta):
+        pass
+
+    class Generic:
+        def __class_getitem__(cls, key):
+            asked.append((cls.__name__, key))
+            return cls, key
+
+    def run(x):
+        return WithMeta[x], Generic[x], list[int]
+
+    compiled = tenon.compile(run)
+    for count in range(1, 4):
+        assert compiled(count) == ([count], (Generic, count), list[int])
+        assert asked[-2:] == [count, ("Generic", count)] and len(asked) == 2 * count
+
+
 def test_a_classmethod_of_a_property():
     class Base:
         @classmethod

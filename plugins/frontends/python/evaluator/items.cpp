@@ -33,8 +33,12 @@ Ref Evaluator::load_item(PyObject* container, PyObject* key) {
   if (PyType_Check(container)) {
     if (PyType_IsSubtype(Py_TYPE(container), library_types().enum_meta)) {
       Ref member = checked(PyObject_GetItem(container, key));
-      return heap_.enter(heap_.sources().constant(member.get()), member.get());
+      return heap_.is_born(container) ? heap_.adopt(std::move(member)) : heap_.enter(heap_.sources().constant(member.get()), member.get());
     }
+    if (PyObject* of_metaclass = heap_.type_attribute(Py_TYPE(container), names().__getitem__); is_python_function(of_metaclass)) return call_now(of_metaclass, {container, key});
+    PyObject* of_class = heap_.type_attribute(reinterpret_cast<PyTypeObject*>(container), names().__class_getitem__);
+    if (of_class != nullptr && (PyFunction_Check(of_class) || Py_TYPE(of_class) == &PyClassMethod_Type) && heap_.traits(reinterpret_cast<PyTypeObject*>(container)).python_class)
+      if (Ref method = load_attribute(container, names().__class_getitem__); PyMethod_Check(method.get()) || PyFunction_Check(method.get())) return call_now(method.get(), {key});
     return heap_.adopt(checked(PyObject_GetItem(container, key)));  // list[int]
   }
   PyObject* method = heap_.type_attribute(Py_TYPE(container), names().__getitem__);

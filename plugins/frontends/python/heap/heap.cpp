@@ -286,7 +286,7 @@ void Heap::expose(PyObject* object, int depth) {
     }
     return;
   }
-  if (!exposed_.insert(object).second && source) return;
+  if (source && !exposed_.insert(object).second) return;  // one without a source may get one, and is read again then
   if (source) expose_known(object, source, traits);
   if (depth >= kDeepest) throw GraphBreak("containers nested too deeply for C code to read them under guard");
   switch (traits.container) {
