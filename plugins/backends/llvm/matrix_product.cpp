@@ -92,17 +92,17 @@ class Multiplier {
     return packed;
   }
 
-  /// Writes rows of the product densely to a panel.
-  void rows_to(T* panel, const T* packed, std::int64_t row, std::int64_t end) const {
+  /// Writes rows of the product densely to a panel, at least as many columns as are given.
+  void rows_to(T* panel, const T* packed, std::int64_t row, std::int64_t end, std::int64_t columns) const {
     Multiplier mine(*this);
     mine.c_ = panel, mine.first_row_of_c_ = row;
-    mine.blocks(0, panels(), packed, row, end);
+    mine.blocks(0, (columns + width_ - 1) / width_, packed, row, end);
   }
 
-  /// Computes rows of the product from a panel with the same rows of the left operand, which lie densely.
-  void rows_from(const T* panel, const T* packed, std::int64_t row, std::int64_t end) const {
+  /// Computes rows of the product from a panel with the same rows of the left operand, which lie densely and are zero from `depth` on.
+  void rows_from(const T* panel, const T* packed, std::int64_t row, std::int64_t end, std::int64_t depth) const {
     Multiplier mine(*this);
-    mine.a_ = panel, mine.a_row_ = depth_, mine.first_row_ = row;
+    mine.a_ = panel, mine.a_row_ = depth_, mine.first_row_ = row, mine.depth_ = depth;
     mine.blocks(0, panels(), packed, row, end);
   }
 
@@ -130,9 +130,8 @@ class Multiplier {
 
   /// Rows that are whole pages apart and read again for many panels would crowd into few sets of the caches.
   bool far_rows() const {
-    constexpr std::int64_t kPage = 4096;
-    const std::int64_t apart = p_.a_row * static_cast<std::int64_t>(sizeof(T));
-    return apart >= kPage && apart % kPage == 0 && panels() >= 4 && p_.m >= 4 * height_;
+    constexpr std::int64_t kPage = 4096 / sizeof(T);
+    return p_.a_row >= kPage && p_.a_row % kPage == 0 && panels() >= 4 && p_.m >= 4 * height_;
   }
 
   T* packed_left(Scratch& memory) {
@@ -375,13 +374,14 @@ void run_chain(const HostServices& host, const MatrixKernel& kernel, const Produ
     T* panel = static_cast<T*>(memory.take(static_cast<std::size_t>(fitting * columns) * sizeof(T)));
     for (std::int64_t row = low * fitting; row < std::min(rows, high * fitting); row += fitting) {
       const std::int64_t end = std::min(rows, row + fitting);
-      first.rows_to(panel, keys, row, end);
-      chain.between({row, end - row, 0, columns, 0, chain.first.steps}, panel);
-      second.rows_from(panel, values, chain.second_row + row, chain.second_row + end);
+      const Tile tile{row, end - row, 0, columns, 0, chain.first.steps};
+      const std::int64_t seen = chain.seen ? std::clamp<std::int64_t>(chain.seen(tile), 1, columns) : columns;
+      first.rows_to(panel, keys, row, end, seen);
+      chain.between(tile, panel);
+      second.rows_from(panel, values, chain.second_row + row, chain.second_row + end, seen);
     }
   };
-  const std::int64_t count = (rows + fitting - 1) / fitting;
-  if (parallel && count > 1) host.parallel_for(0, count, 1, blocks);
+  if (const std::int64_t count = (rows + fitting - 1) / fitting; parallel && count > 1) host.parallel_for(0, count, 1, blocks);
   else blocks(0, count);
 }
 

@@ -100,6 +100,7 @@ struct ProductChain {
   MatrixProduct first, second;
   std::int64_t second_row = 0;
   std::function<void(const Tile& rows, void* panel)> between;
+  std::function<std::int64_t(const Tile& rows)> seen;  // columns of the panel that count for the rows; may be empty: all
 };
 
 /// Computes both products, a block of rows after the other; with `parallel` on the host's threads.

@@ -32,6 +32,12 @@ class CallKernels final : public TileKernels {
   void place_rows(const Tile& tile, std::int64_t* table) const override { run_on(table_, tile, table); }
   void pack_columns(const Tile& tile, void* panel) const override { run_on(pack_b_, tile, panel); }
   void finish(const Tile& tile, void* product) const override { run_on(epilogue_, tile, product); }
+  /// Gives the value of an expression over the symbols of the call and of a tile.
+  std::int64_t evaluate(const ir::Dim& d, const Tile& tile) const {
+    std::vector<std::int64_t> symbols(call_.symbols.size() + codegen::kTileSymbols);
+    place(tile, symbols);
+    return d.evaluate(symbols);
+  }
   /// Runs the kernel between two products on rows of a panel.
   void between(const Tile& rows, void* panel) const { run_on(between_, rows, panel); }
 
@@ -46,6 +52,15 @@ class CallKernels final : public TileKernels {
     for (const Place& place : kernel.buffers) bound.buffers.push_back(place.kind == Place::Kind::panel ? nullptr : call_.address(place));
   }
 
+  /// Writes the values of all symbols.
+  void place(const Tile& tile, std::span<std::int64_t> symbols) const {
+    const std::size_t own = call_.symbols.size();
+    std::copy(call_.symbols.begin(), call_.symbols.end(), symbols.begin());
+    const std::int64_t position[] = {tile.row, tile.rows, tile.column, tile.columns, tile.step, tile.steps};
+    std::copy(std::begin(position), std::end(position), symbols.data() + own);
+    std::copy(batch_.begin(), batch_.end(), symbols.data() + own + static_cast<std::size_t>(TileSymbol::batch));
+  }
+
   void run_on(const Bound& bound, const Tile& tile, void* panel) const {
     constexpr std::size_t kFew = 48;
     std::array<std::int64_t, kFew> few;
@@ -56,10 +71,7 @@ class CallKernels final : public TileKernels {
       many.resize(own + codegen::kTileSymbols);
       symbols = many.data();
     }
-    std::copy(call_.symbols.begin(), call_.symbols.end(), symbols);
-    const std::int64_t position[] = {tile.row, tile.rows, tile.column, tile.columns, tile.step, tile.steps};
-    std::copy(std::begin(position), std::end(position), symbols + own);
-    std::copy(batch_.begin(), batch_.end(), symbols + own + static_cast<std::size_t>(TileSymbol::batch));
+    place(tile, {symbols, own + codegen::kTileSymbols});
     std::array<void*, 32> few_buffers;
     std::vector<void*> many_buffers;
     void** buffers = few_buffers.data();
@@ -195,7 +207,8 @@ void run(const HostServices& host, const codegen::ChainStep& step, const Compile
     mine.set_batch(index), after.set_batch(other);
     std::int64_t row = 0;
     for (const std::size_t loop : step.second_rows) row = row * first.sizes().batch[loop] + index[loop];
-    const ProductChain chain{first.at(index, mine, true, false), second.at(other, after, false, true), row * first.sizes().product.m, [&](const Tile& rows, void* panel) { mine.between(rows, panel); }};
+    ProductChain chain{first.at(index, mine, true, false), second.at(other, after, false, true), row * first.sizes().product.m, [&](const Tile& rows, void* panel) { mine.between(rows, panel); }, {}};
+    if (step.seen) chain.seen = [&](const Tile& rows) { return mine.evaluate(*step.seen, rows); };
     multiply(host, compiled.first.matrix, chain, parallel && work > kParallelProduct);
   });
 }

@@ -78,6 +78,17 @@ TEST_CASE("attention runs a block of rows at a time", "[chains]") {
     }
 }
 
+TEST_CASE("causal attention leaves out the columns that a block of rows does not see", "[chains]") {
+  for (const Mask mask : {Mask::causal, Mask::bools}) {
+    Attention attention({1, 2, 2, 200, 200, 24, mask}, DType::f32);
+    const auto program = llvm_test::compile(attention.graph, {});
+    const auto& steps = program->plan().steps;
+    const auto sees = [](const codegen::Step& s) { return std::holds_alternative<codegen::ChainStep>(s) && std::get<codegen::ChainStep>(s).seen; };
+    CHECK(std::any_of(steps.begin(), steps.end(), sees) == (mask == Mask::causal));
+    CHECK(attention.difference({}) == "");
+  }
+}
+
 TEST_CASE("attention of one query, of many keys, in float64", "[chains]") {
   for (const auto& c : {Case{1, 4, 4, 1, 300, 64}, Case{1, 2, 2, 3, 3000, 40, Mask::numbers}, Case{3, 2, 2, 130, 33, 8, Mask::bools, true}})
     for (const DType dtype : {DType::f32, DType::f64}) {

@@ -1,6 +1,8 @@
 #include "fusion/chain.h"
 
 #include <algorithm>
+#include <bit>
+#include <limits>
 
 #include "fusion/tile.h"
 
@@ -30,11 +32,12 @@ std::optional<std::vector<std::size_t>> dense_order(std::span<const Dim> extents
 class ChainBuilder {
  public:
   ChainBuilder(const FusionContext& context, const ContractionStep& first, KernelStep between, const ContractionStep& second)
-      : context_(context), algebra_(context.algebra), kernel_(std::move(between)), chain_{first, second, {}, {}, {}} {}
+      : context_(context), algebra_(context.algebra), kernel_(std::move(between)), chain_{first, second, {}, {}, {}, {}} {}
 
   std::optional<ChainStep> build() {
     if (!products_agree() || !find_buffers() || !reads_rows_where_it_writes()) return {};
     place_on_panel();
+    chain_.seen = seen_columns();
     join_buffers();
     chain_.between = std::move(kernel_);
     return std::move(chain_);
@@ -151,6 +154,54 @@ class ChainBuilder {
     }
     kernel.stages.back().stores[0].offset = here;
     kernel.outer = {row};
+  }
+
+  const Operation& operation(OpId id) const { return kernel_.kernel.operations[id]; }
+  bool is_primitive(OpId id, ops::Primitive p) const { return id != kNoOp && operation(id).kind == OperationKind::primitive && operation(id).primitive == p; }
+
+  /// The choice that masks what is read of the first product, where the kernel stores its softmax: exp(choice - a) / b with a and b of the row.
+  OpId masking_choice() const {
+    const OpId stored = kernel_.kernel.stages.back().stores[0].value;
+    if (!is_primitive(stored, ops::Primitive::div) || operation(operation(stored).args[1]).kind != OperationKind::reduced) return kNoOp;
+    const OpId weight = operation(stored).args[0];
+    if (!is_primitive(weight, ops::Primitive::exp) || !is_primitive(operation(weight).args[0], ops::Primitive::sub)) return kNoOp;
+    const Operation& difference = operation(operation(weight).args[0]);
+    if (operation(difference.args[1]).kind != OperationKind::reduced || !is_primitive(difference.args[0], ops::Primitive::select)) return kNoOp;
+    const Operation& hidden = operation(operation(difference.args[0]).args[2]);
+    const double lowest = hidden.dtype == DType::f64 ? std::bit_cast<double>(hidden.payload) : std::bit_cast<float>(static_cast<std::uint32_t>(hidden.payload));
+    return hidden.kind == OperationKind::constant && is_float(hidden.dtype) && lowest == -std::numeric_limits<double>::infinity() ? difference.args[0] : kNoOp;
+  }
+
+  /// True when only the shown side of the choice needs what is read of the first product.
+  bool reads_behind(OpId choice) const {
+    const auto& all = kernel_.kernel.operations;
+    std::vector<bool> reads(all.size(), false);
+    for (OpId id = 0; id < all.size(); ++id) {
+      reads[id] = all[id].kind == OperationKind::load && all[id].payload == source_;
+      for (std::size_t k = 0; k < 3; ++k) {
+        const OpId a = all[id].args[k];
+        if (a != kNoOp && reads[a] && (id != choice || k == 0)) reads[id] = true;
+      }
+    }
+    const auto needed = [&](OpId id) { return reads[id]; };
+    const auto& reductions = kernel_.kernel.reductions;
+    return !reads[kernel_.kernel.stages.back().stores[0].value] && std::none_of(reductions.begin(), reductions.end(), [&](const Reduction& r) {
+      return std::any_of(r.elements.begin(), r.elements.end(), needed);
+    });
+  }
+
+  /// Where the mask shows columns up to the row's own, moved by a constant: how many columns the last of a block of rows sees.
+  std::optional<Dim> seen_columns() const {
+    const OpId choice = masking_choice();
+    if (choice == kNoOp || !reads_behind(choice) || !is_primitive(operation(choice).args[0], ops::Primitive::le)) return {};
+    const Operation& shown = operation(operation(choice).args[0]);
+    const Operation &column = operation(shown.args[0]), &last = operation(shown.args[1]);
+    if (column.kind != OperationKind::index || last.kind != OperationKind::index) return {};
+    const SymbolId row = kernel_.kernel.outer[0].variable;
+    if (!(column.offset == Dim::symbol(kernel_.kernel.inner[0].variable))) return {};
+    const Dim own = tile_symbol(context_.graph, TileSymbol::row) + Dim::symbol(row), moved = last.offset - own;
+    if (!moved.is_constant()) return {};
+    return tile_symbol(context_.graph, TileSymbol::row) + tile_symbol(context_.graph, TileSymbol::rows) + moved;
   }
 
   /// What the kernel reads and what it writes is one panel.

@@ -72,6 +72,7 @@ struct ChainStep {
   ContractionStep first, second;
   KernelStep between;
   std::vector<std::size_t> second_batch;  // by batch loop of `second`: the same loop of `first`
+  std::optional<Dim> seen;  // columns of the panel after which a block of rows is masked: not read of `first`, and zero for `second`
   std::vector<std::size_t> second_rows;   // batch loops of `first` that are outer loops of the rows of `second`, the outermost first
 };
 
