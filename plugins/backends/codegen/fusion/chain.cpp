@@ -9,7 +9,7 @@
 namespace tenon::codegen {
 namespace {
 
-Dim count_of(std::span<const Loop> loops) {
+Dim iterations_of(std::span<const Loop> loops) {
   Dim count(1);
   for (const Loop& l : loops) count = count * l.extent;
   return count;
@@ -104,14 +104,14 @@ class ChainBuilder {
   /// The first of the loops that are the rows of the first product; nothing when one of them is rows in part.
   std::optional<std::size_t> rows_in(std::span<const Loop> outer) const {
     for (std::size_t i = outer.size() + 1; i-- > 0;)
-      if (count_of(outer.subspan(i)) == chain_.first.m) return i;
+      if (iterations_of(outer.subspan(i)) == chain_.first.m) return i;
     return {};
   }
 
   /// Expresses loops by their position in all of them.
   void stand_at(std::span<const Loop> loops, Dim flat, std::vector<std::pair<SymbolId, Dim>>& replacements) const {
     for (std::size_t i = 0; i < loops.size(); ++i) {
-      const Dim size = count_of(loops.subspan(i + 1));
+      const Dim size = iterations_of(loops.subspan(i + 1));
       replacements.emplace_back(loops[i].variable, i + 1 == loops.size() ? flat : algebra_.floor_div(flat, size));
       flat = algebra_.mod(flat, size);
     }
