@@ -235,7 +235,7 @@ def walrus(a):
 
 def comprehension_scopes(a):
     k = 3
-    return ([[i * k for i in range(j)] for j in range(3)], {i: (lambda: i)() for i in range(3)}, [f() for f in [lambda i=i: i + k for i in range(3)]], list(map(lambda q: q + k, [1])), {c for c in 'abca'})
+    return ([[i * k for i in range(j)] for j in range(3)], {i: (lambda: i)() for i in range(3)}, [f() for f in [lambda i=i: i + k for i in range(3)]], list(map(lambda q: q + k, [1])), {ord(c) - 97 for c in 'abca'})
 
 
 def imports(a):
