@@ -175,6 +175,17 @@ TEST_CASE("rows that are written for a product leave the other operand where it 
   CHECK(llvm_test::compile(graph)->workspace_bytes({}) <= 3 * 200 * 4 + 64);
 }
 
+TEST_CASE("a shortcut beside products is stored, and not added up anew by each layer", "[fusion]") {
+  auto layers = [](int count) {
+    std::string text = "graph @main (%x0: f32[64, 96], %w: f32[96, 96], %g: f32[96]) {\n";
+    for (int i = 0; i < count; ++i)
+      text += fmt::format("  %a{0}: f32[64, 96] = mul(%x{0}, %g)\n  %p{0}: f32[64, 96] = mm(%a{0}, %w)\n  %x{1}: f32[64, 96] = add(%x{0}, %p{0})\n", i, i + 1);
+    return text + fmt::format("  %y: f32[64, 96] = neg(%x{0})\n  return %y\n}}", count);
+  };
+  check(layers(1), {{64, 96}, {96, 96}, {96}});
+  CHECK(llvm_test::compile(parse(layers(9)))->workspace_bytes({}) == llvm_test::compile(parse(layers(3)))->workspace_bytes({}));
+}
+
 TEST_CASE("steps write over what nobody reads later", "[fusion]") {
   const char* text = R"(graph @main (%x: f32[60, 90], %v: f32[90, 90], %w: f32[90, 90]) {
     %m: f32[60, 90] = mm(%x, %v)

@@ -211,6 +211,24 @@ void Planner::mark_repeated_operands(NodeId id) {
   }
 }
 
+/// True when a product multiplies what the node gives, as it is or through views.
+bool Planner::feeds_product(NodeId id, const std::vector<std::vector<NodeId>>& users) const {
+  if (product_[id.value]) return true;
+  const auto& readers = users[graph_.node(id).results[0].value];
+  return std::ranges::any_of(readers, [&](NodeId u) { return product_[u.value] || (context_.bodies[u.value] && is_view(*context_.bodies[u.value]) && feeds_product(u, users)); });
+}
+
+/// A sum of whole tensors that goes into a product and on beside it: each sum after it would read all that it is made of once more.
+bool Planner::is_shortcut(NodeId id, const std::vector<std::vector<NodeId>>& users) const {
+  const ir::Node& node = graph_.node(id);
+  const auto& shape = graph_.type(node.results[0]).shape;
+  const auto whole = std::ranges::count_if(node.operands, [&](ValueId v) { return graph_.value(v).kind != ir::ValueKind::literal && graph_.type(v).shape == shape; });
+  std::vector<NodeId> distinct = users[node.results[0].value];
+  std::ranges::sort(distinct);
+  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+  return whole >= 2 && node.results.size() == 1 && distinct.size() >= 2 && std::ranges::any_of(distinct, [&](NodeId u) { return feeds_product(u, users); });
+}
+
 void Planner::choose_roots() {
   auto keep = [&](ValueId v) { context_.in_memory[v.value] = true; };
   for (const ir::Output& output : graph_.outputs()) keep(output.value);
@@ -245,9 +263,10 @@ void Planner::choose_roots() {
     if (context_.in_memory[node.results[0].value]) continue;
     const std::size_t paths = paths_to(id, users);
     const bool large = cost > kMaxInlinedCost;
-    if (!large && !worth_storing(cost, paths)) continue;
+    const bool shortcut = is_shortcut(id, users);
+    if (!large && !shortcut && !worth_storing(cost, paths)) continue;
     log(fmt::format("store %{}: {} at {:.0f} operations", graph_.value(node.results[0]).name,
-                    large ? "its expression is long," : fmt::format("read in {} places,", paths), cost));
+                    large ? "its expression is long," : shortcut ? "a shortcut beside a product," : fmt::format("read in {} places,", paths), cost));
     for (ValueId r : node.results) keep(r);
   }
 }
