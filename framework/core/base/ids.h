@@ -25,12 +25,14 @@ using ValueId = Index<struct ValueTag>;
 using SymbolId = Index<struct SymbolTag>;
 using RegionId = Index<struct RegionTag>;
 using ConstantId = Index<struct ConstantTag>;
+using TypeId = Index<struct TypeTag>;
 
 namespace ir {
 using tenon::ConstantId;
 using tenon::NodeId;
 using tenon::RegionId;
 using tenon::SymbolId;
+using tenon::TypeId;
 using tenon::ValueId;
 }  // namespace ir
 

@@ -10,7 +10,7 @@
 #include "core/base/hash.h"
 #include "core/ir/record_column.h"
 #include "core/ir/record_table.h"
-#include "core/ir/type.h"
+#include "core/ir/type_table.h"
 
 namespace tenon::ir::tables {
 
@@ -135,35 +135,12 @@ struct Types {
   std::vector<TenonDim> dims;
   std::vector<const Type*> types;
   RecordTable table;
-  std::uint32_t last = 0;
   Expressions& expressions;
 
   explicit Types(Expressions& e) : expressions(e) {}
 
-  static std::uint64_t hash_of(const Type& t) {
-    std::uint64_t h = mix(static_cast<std::uint64_t>(t.kind) << 8 | static_cast<std::uint64_t>(t.dtype), static_cast<std::uint64_t>(t.device.kind));
-    h = mix(h, static_cast<std::uint64_t>(t.device.index));
-    for (const Dim& d : t.shape) h = mix(h, d.is_constant() ? static_cast<std::uint64_t>(d.offset()) : d.hash());
-    if (t.strides)
-      for (const Dim& d : *t.strides) h = mix(h + 1, d.is_constant() ? static_cast<std::uint64_t>(d.offset()) : d.hash());
-    return h;
-  }
-
-  /// Constants are compared here: calls of Dim's own comparison would be half of the work.
-  static bool same(const Shape& a, const Shape& b) {
-    const auto same_dim = [](const Dim& x, const Dim& y) { return x.is_constant() && y.is_constant() ? x.offset() == y.offset() : x == y; };
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_dim);
-  }
-
-  static bool same(const Type& a, const Type& b) {
-    return a.kind == b.kind && a.dtype == b.dtype && a.device == b.device && same(a.shape, b.shape) && a.strides.has_value() == b.strides.has_value() &&
-           (!a.strides || same(*a.strides, *b.strides));
-  }
-
-  /// Neighbours often have the same type.
   std::uint32_t intern(const Type& t) {
-    if (!types.empty() && same(*types[last], t)) return last;
-    return last = table.find_or_make(hash_of(t), [&](std::uint32_t id) { return same(*types[id], t); }, [&] { return append(t); });
+    return table.find_or_make(hash_of(t), [&](std::uint32_t id) { return same_type(*types[id], t); }, [&] { return append(t); });
   }
 
   std::uint32_t append(const Type& t) {

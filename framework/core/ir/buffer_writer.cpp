@@ -51,6 +51,7 @@ class Writer {
   void write_region(const Graph& g, std::uint32_t owner) {
     graph_ = &g;
     ids_.assign(g.value_capacity(), TENON_NONE);
+    type_ids_.assign(g.types().size(), TENON_NONE);
     literals_of_region_ = RecordTable();
     region_literals_.clear();
     std::uint32_t results = 0;
@@ -69,43 +70,27 @@ class Writer {
 
     for (std::uint32_t i = 0; i < g.inputs().size(); ++i) write_value(g.inputs()[i], TENON_VALUE_INPUT, TENON_NONE, i);
     const auto index = static_cast<std::uint32_t>(regions_.size());
-    for (std::size_t i = 0; i < g.nodes().size(); ++i) {
-      fetch_ahead(g, i);
-      write_node(g.nodes()[i], index);
-    }
+    for (NodeId n : g.nodes()) write_node(n, index);
     for (const Output& o : g.outputs()) write_output(o);
     write_literals();
     region.literal_count = static_cast<std::uint32_t>(region_literals_.size());
     regions_.push_back(region);
   }
 
-  /// Asks the caches for what the nodes after node i will be read from: a node lies in half a dozen places, and waiting for them
-  /// would be most of the work.
-  static void fetch_ahead(const Graph& g, std::size_t i) {
-    constexpr std::size_t kLists = 8, kContents = 4, kLine = 64;
-    const auto nodes = g.nodes();
-    if (i + kLists < nodes.size()) {
-      const Node& node = g.node(nodes[i + kLists]);
-      const char* attributes = reinterpret_cast<const char*>(node.attributes.data());
-      for (std::size_t at = 0; at < node.attributes.size() * sizeof(NamedAttribute); at += kLine) __builtin_prefetch(attributes + at);
-      __builtin_prefetch(node.operands.data());
-      __builtin_prefetch(node.results.data());
-    }
-    if (i + kContents >= nodes.size()) return;
-    const Node& node = g.node(nodes[i + kContents]);
-    for (const NamedAttribute& a : node.attributes)
-      if (const auto* list = std::get_if<std::vector<Dim>>(&a.value)) __builtin_prefetch(list->data());
-    for (ValueId r : node.results) __builtin_prefetch(g.type(r).shape.data());
-  }
-
   void write_value(ValueId v, std::uint32_t kind, std::uint32_t node, std::uint32_t index) {
     const Value& value = graph_->value(v);
     ids_[v.value] = static_cast<std::uint32_t>(values_.size());
     values_.make_room(1);
-    values_.put({kind, types_.intern(value.type), node, index});
+    values_.put({kind, type_id(value.type), node, index});
     if (!options_.debug) return;
     value_names_.make_room(1);
     value_names_.put(value.name.empty() ? TENON_NONE : debug_strings_.append(value.name));
+  }
+
+  std::uint32_t type_id(TypeId t) {
+    std::uint32_t& id = type_ids_[t.value];
+    if (id == TENON_NONE) id = types_.intern(graph_->types()[t]);
+    return id;
   }
 
   void write_node(NodeId id, std::uint32_t region) {
@@ -157,7 +142,7 @@ class Writer {
       return other.kind == l.kind && other.expression == l.expression && other.bits == l.bits;
     };
     const std::uint32_t index = literals_of_region_.find_or_make(mix(mix(l.kind, l.expression), static_cast<std::uint64_t>(l.bits)), equals, [&] {
-      region_literals_.push_back({l, &value.type});
+      region_literals_.push_back({l, value.type});
       return static_cast<std::uint32_t>(region_literals_.size() - 1);
     });
     return first_literal_ + index;
@@ -166,7 +151,7 @@ class Writer {
   void write_literals() {
     for (const RegionLiteral& l : region_literals_) {
       values_.make_room(1);
-      values_.put({TENON_VALUE_LITERAL, types_.intern(*l.type), TENON_NONE, static_cast<std::uint32_t>(literals_.size())});
+      values_.put({TENON_VALUE_LITERAL, type_id(l.type), TENON_NONE, static_cast<std::uint32_t>(literals_.size())});
       literals_.push_back(l.record);
       value_names_.make_room(1);
       if (options_.debug) value_names_.put(TENON_NONE);
@@ -286,10 +271,11 @@ class Writer {
   // The region being written.
   struct RegionLiteral {
     TenonLiteral record;
-    const Type* type;
+    TypeId type;
   };
   const Graph* graph_ = nullptr;
-  std::vector<std::uint32_t> ids_;  // ValueId → value of the buffer
+  std::vector<std::uint32_t> ids_;       // ValueId → value of the buffer
+  std::vector<std::uint32_t> type_ids_;  // TypeId → type of the buffer
   std::vector<RegionLiteral> region_literals_;
   RecordTable literals_of_region_;
   std::uint32_t first_literal_ = 0;

@@ -1,6 +1,7 @@
 #include "core/ir/dim.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 
 #include "core/abi/graph_buffer.h"
@@ -84,12 +85,12 @@ struct DimArithmetic {
     std::erase_if(merged, [](const DimTerm& t) { return t.coefficient == 0; });
     Dim d(constant);
     if (merged.empty()) return d;
-    auto shared = std::make_shared<DimTerms>();
+    auto shared = std::make_unique<DimTerms>();
     shared->size = size_of_terms(merged);
     shared->hash = hash_of_terms(merged);
     shared->terms = std::move(merged);
     check_size(shared->size + 2);
-    d.terms_ = std::move(shared);
+    d.terms_ = shared.release();
     return d;
   }
 
@@ -203,6 +204,12 @@ struct DimArithmetic {
     return rest.is_constant() ? rest : binary(DimOp::mod, rest, b);
   }
 };
+
+void Dim::retain(const DimTerms* terms) { terms->owners.fetch_add(1, std::memory_order_relaxed); }
+
+void Dim::release(const DimTerms* terms) {
+  if (terms->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) delete terms;
+}
 
 Dim Dim::symbol(SymbolId id) { return DimArithmetic::atom({DimOp::symbol, id, {}}); }
 

@@ -1,11 +1,12 @@
 // A symbolic integer: the size of a dimension, a stride, an integer attribute.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/ids.h"
@@ -25,6 +26,18 @@ class Dim {
  public:
   Dim() = default;
   Dim(std::int64_t value) : constant_(value) {}
+  Dim(const Dim& other) : constant_(other.constant_), terms_(other.terms_) {
+    if (terms_) retain(terms_);
+  }
+  Dim(Dim&& other) noexcept : constant_(std::exchange(other.constant_, 0)), terms_(std::exchange(other.terms_, nullptr)) {}
+  Dim& operator=(Dim other) noexcept {
+    std::swap(constant_, other.constant_);
+    std::swap(terms_, other.terms_);
+    return *this;
+  }
+  ~Dim() {
+    if (terms_) release(terms_);
+  }
   static Dim symbol(SymbolId id);
 
   bool is_constant() const { return !terms_; }
@@ -66,8 +79,11 @@ class Dim {
 
  private:
   friend struct DimArithmetic;
+  static void retain(const DimTerms* terms);
+  static void release(const DimTerms* terms);
+
   std::int64_t constant_ = 0;
-  std::shared_ptr<const DimTerms> terms_;
+  const DimTerms* terms_ = nullptr;  // owned together with other expressions; no std::shared_ptr, as a graph holds so many that the size counts
 };
 
 enum class DimOp : std::uint8_t { symbol, floor_div, mod, min, max };
@@ -91,6 +107,7 @@ struct DimTerms {
   std::vector<DimTerm> terms;
   std::size_t size = 0;  // leaves and operations, without the constant summand
   std::size_t hash = 0;
+  mutable std::atomic<std::uint32_t> owners = 1;
 };
 
 using Shape = std::vector<Dim>;

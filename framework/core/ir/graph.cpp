@@ -59,6 +59,7 @@ Graph Graph::clone() const {
   g.constants_ = constants_;
   g.nodes_ = nodes_;
   g.values_ = values_;
+  g.types_ = types_;
   for (const auto& r : regions_) g.regions_.push_back(std::make_unique<Graph>(r->clone()));
   *g.names_ = *names_;
   return g;
@@ -89,7 +90,7 @@ ConstantId Graph::add_constant(Constant constant) {
 
 ValueId Graph::add_input(Type type, std::string wish) {
   const ValueId id(values_.size());
-  values_.push_back({ValueKind::input, std::move(type), {}, static_cast<std::uint32_t>(inputs_.size()), false,
+  values_.push_back({ValueKind::input, types_.intern(std::move(type)), {}, static_cast<std::uint32_t>(inputs_.size()), false,
                      unique_name(wish.empty() ? "arg" : wish)});
   inputs_.push_back(id);
   return id;
@@ -97,8 +98,8 @@ ValueId Graph::add_input(Type type, std::string wish) {
 
 ValueId Graph::add_literal(Literal literal) {
   const ValueId id(values_.size());
-  Type type = literal_type(literal);
-  values_.push_back({ValueKind::literal, std::move(type), {}, 0, std::move(literal), {}});
+  const TypeId type = types_.intern(literal_type(literal));
+  values_.push_back({ValueKind::literal, type, {}, 0, std::move(literal), {}});
   return id;
 }
 
@@ -117,7 +118,7 @@ NodeId Graph::add_node(std::string op, std::vector<ValueId> operands, Attributes
   for (std::uint32_t i = 0; i < result_types.size(); ++i) {
     results.emplace_back(values_.size());
     const std::string& wish = i < names.size() && !names[i].empty() ? names[i] : op;
-    values_.push_back({ValueKind::result, std::move(result_types[i]), id, i, false, unique_name(wish)});
+    values_.push_back({ValueKind::result, types_.intern(std::move(result_types[i])), id, i, false, unique_name(wish)});
   }
   nodes_.push_back({std::move(op), std::move(operands), std::move(attributes), std::move(results), std::move(regions), std::move(location)});
   order_.insert(before ? std::find(order_.begin(), order_.end(), *before) : order_.end(), id);
@@ -129,6 +130,12 @@ void Graph::set_name(ValueId value, std::string wish) {
   if (v.name == wish) return;
   names_->values.taken.erase(v.name);
   v.name = unique_name(wish);
+}
+
+void Graph::set_strides(ValueId value, std::optional<Shape> strides) {
+  Type changed = type(value);
+  changed.strides = std::move(strides);
+  set_type(value, std::move(changed));
 }
 
 void Graph::replace_uses(ValueId from, ValueId to) {

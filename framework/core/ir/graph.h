@@ -12,7 +12,7 @@
 
 #include "core/base/ids.h"
 #include "core/ir/attribute.h"
-#include "core/ir/type.h"
+#include "core/ir/type_table.h"
 
 namespace tenon::ir {
 
@@ -42,7 +42,7 @@ enum class ValueKind : std::uint8_t { input, literal, result };
 
 struct Value {
   ValueKind kind = ValueKind::input;
-  Type type;
+  TypeId type;              // in the graph's table; Graph::type reads it
   NodeId node;              // result: the node that defines it
   std::uint32_t index = 0;  // input: position among the inputs; result: position among the node's results
   Literal literal;          // literal
@@ -106,7 +106,9 @@ class Graph {
   std::span<const Constant> constants() const { return constants_; }
   const Node& node(NodeId id) const { return nodes_[id.value]; }
   const Value& value(ValueId id) const { return values_[id.value]; }
-  const Type& type(ValueId id) const { return values_[id.value].type; }
+  const Type& type(ValueId id) const { return types_[values_[id.value].type]; }
+  /// The types of the values, and of values that were.
+  const TypeTable& types() const { return types_; }
   const Graph& region(RegionId id) const { return *regions_[id.value]; }
   /// One past the largest id in use: for tables indexed by id.
   std::size_t node_capacity() const { return nodes_.size(); }
@@ -130,6 +132,9 @@ class Graph {
   void add_output(Output output) { outputs_.push_back(output); }
   void set_outputs(std::vector<Output> outputs) { outputs_ = std::move(outputs); }
   void set_name(ValueId value, std::string name);
+  void set_type(ValueId value, Type type) { values_[value.value].type = types_.intern(std::move(type)); }
+  /// Strides in elements, one for each dimension; none for a contiguous row-major layout.
+  void set_strides(ValueId value, std::optional<Shape> strides);
   Node& mutable_node(NodeId id) { return nodes_[id.value]; }
   Value& mutable_value(ValueId id) { return values_[id.value]; }
   Graph& mutable_region(RegionId id) { return *regions_[id.value]; }
@@ -151,6 +156,7 @@ class Graph {
   std::vector<Constant> constants_;
   std::vector<Node> nodes_;
   std::vector<Value> values_;
+  TypeTable types_;
   std::vector<std::unique_ptr<Graph>> regions_;
   struct Names;
   std::unique_ptr<Names> names_;

@@ -1,6 +1,6 @@
 // The invariants of a graph. Each is checked by the function that bears its number, and nothing else is checked.
 //
-//  1. Every id refers to something that exists. Each node of the order occurs in it once.
+//  1. Every id refers to something that exists, a value's type too. Each node of the order occurs in it once.
 //  2. A value is an input, a literal, or a result. The inputs and the results know their own position; a result belongs to one node.
 //  3. An operand is an input, a literal, or a result of a node that comes earlier in the same graph.
 //  4. Inputs and results have names; names of values are unique in their graph, and well-formed. Literals have the type of their
@@ -52,7 +52,7 @@ class Verifier {
     report(fmt::format("node {} ({}): ", node_.value, graph_->node(node_).op) + fmt::format(format, std::forward<Args>(args)...));
   }
 
-  bool exists(ValueId v) const { return v.value < graph_->value_capacity(); }
+  bool exists(ValueId v) const { return v.value < graph_->value_capacity() && graph_->value(v).type.value < graph_->types().size(); }
 
   std::string name(ValueId v) const {
     const std::string& n = graph_->value(v).name;
@@ -94,7 +94,7 @@ class Verifier {
       const Value& v = graph_->value(inputs[i]);
       if (v.kind != ValueKind::input || v.index != i) report(fmt::format("input {} ({}) does not know that it is (2)", i, name(inputs[i])));
       check_name_4(inputs[i]);
-      check_type_5(v.type, name(inputs[i]));
+      check_type_5(graph_->type(inputs[i]), name(inputs[i]));
       defined[inputs[i].value] = true;
     }
   }
@@ -124,7 +124,7 @@ class Verifier {
   void check_literal_4(ValueId v) {
     static constexpr DType kTypes[] = {DType::b8, DType::i64, DType::f64};
     const Value& value = graph_->value(v);
-    const Type& t = value.type;
+    const Type& t = graph_->type(v);
     if (!t.is_tensor() || t.rank() != 0 || t.strides || t.dtype != kTypes[value.literal.index()]) report_node("a literal has another type than its number (4)");
     if (const Dim* d = std::get_if<Dim>(&value.literal)) check_symbols_of_5(*d, "a literal");
   }
@@ -139,7 +139,7 @@ class Verifier {
       const Value& v = graph_->value(r);
       if (v.kind != ValueKind::result || v.node != node_ || v.index != i || defined[r.value]) report_node("result {} ({}) does not belong to it (2)", i, name(r));
       check_name_4(r);
-      check_type_5(v.type, name(r));
+      check_type_5(graph_->type(r), name(r));
       defined[r.value] = true;
     }
   }

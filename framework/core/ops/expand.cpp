@@ -116,7 +116,7 @@ ir::Graph decomposition(const ir::Graph& graph, ir::NodeId id) {
   for (ir::ValueId v : node.operands) {
     const ir::Value& value = graph.value(v);
     operands.push_back(value.kind == ir::ValueKind::literal ? simpler.add_literal(value.literal)
-                                                            : simpler.add_input(value.type, value.name));
+                                                            : simpler.add_input(graph.type(v), value.name));
   }
   NodeBuilder builder(simpler);
   builder.at(node.location);

@@ -68,17 +68,18 @@ TensorCall::~TensorCall() {
 
 void TensorCall::check_input(std::size_t position) {
   const ir::Value& value = graph_.value(graph_.inputs()[position]);
+  const ir::Type& type = graph_.type(graph_.inputs()[position]);
   TENON_USER_CHECK(inputs_[position], "input %{} is null", value.name);
   const DLTensor& tensor = *inputs_[position];
-  const auto device = static_cast<DLDeviceType>(value.type.device.kind);
-  if (tensor.device.device_type != device || (device != kDLCPU && tensor.device.device_id != value.type.device.index))
+  const auto device = static_cast<DLDeviceType>(type.device.kind);
+  if (tensor.device.device_type != device || (device != kDLCPU && tensor.device.device_id != type.device.index))
     throw Exception(Code::unsupported, fmt::format("input %{} is on {}; the program takes it on {}: move it there", value.name, name_of_device(tensor.device),
-                                                   name_of_device({device, value.type.device.index})));
+                                                   name_of_device({device, type.device.index})));
   const std::optional<DType> dtype = dtype_of(tensor.dtype);
-  if (!dtype) throw Exception(Code::unsupported, fmt::format("input %{} is {}, which Tenon does not know; the program takes {}", value.name, name_of(tensor.dtype), name_of(value.type.dtype)));
-  TENON_USER_CHECK(*dtype == value.type.dtype, "input %{} is {}; the program takes {}", value.name, name_of(*dtype), name_of(value.type.dtype));
-  TENON_USER_CHECK(tensor.ndim == static_cast<std::int32_t>(value.type.rank()), "input %{} has {} dimensions; the program takes {}: {}", value.name, tensor.ndim,
-                   value.type.rank(), ir::print_type(graph_, value.type));
+  if (!dtype) throw Exception(Code::unsupported, fmt::format("input %{} is {}, which Tenon does not know; the program takes {}", value.name, name_of(tensor.dtype), name_of(type.dtype)));
+  TENON_USER_CHECK(*dtype == type.dtype, "input %{} is {}; the program takes {}", value.name, name_of(*dtype), name_of(type.dtype));
+  TENON_USER_CHECK(tensor.ndim == static_cast<std::int32_t>(type.rank()), "input %{} has {} dimensions; the program takes {}: {}", value.name, tensor.ndim,
+                   type.rank(), ir::print_type(graph_, type));
   for (std::int64_t size : shape_of(tensor)) TENON_USER_CHECK(size >= 0, "input %{} has a negative size: {}", value.name, words_of(shape_of(tensor)));
   TENON_USER_CHECK(tensor.data || is_empty(shape_of(tensor)), "input %{} has no memory", value.name);
 }
@@ -100,15 +101,16 @@ void TensorCall::bind_symbols() {
 
 void TensorCall::check_sizes(std::size_t position) const {
   const ir::Value& value = graph_.value(graph_.inputs()[position]);
-  for (const ir::Dim& dim : value.type.shape)
+  const ir::Type& type = graph_.type(graph_.inputs()[position]);
+  for (const ir::Dim& dim : type.shape)
     if (!dim.is_constant())
       dim.for_each_symbol([&](SymbolId s) {
         TENON_USER_CHECK(bound_[s.value], "the symbol {} is the size of no input's dimension: use tenon_program_run, which takes symbols", graph_.symbols()[s.value].name);
       });
-  const std::vector<std::int64_t> expected = evaluated(value.type.shape);
+  const std::vector<std::int64_t> expected = evaluated(type.shape);
   const std::span<const std::int64_t> given = shape_of(*inputs_[position]);
   TENON_USER_CHECK(std::equal(given.begin(), given.end(), expected.begin(), expected.end()), "input %{} has the shape {}; the program takes {}, here {}", value.name,
-                   words_of(given), ir::print_type(graph_, value.type), words_of(expected));
+                   words_of(given), ir::print_type(graph_, type), words_of(expected));
 }
 
 void TensorCall::place_input(std::size_t position) {

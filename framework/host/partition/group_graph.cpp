@@ -39,8 +39,8 @@ ir::Literal replaced(const ir::Literal& literal, const Replacement& by) {
 void replace_symbols(ir::Graph& graph, const Replacement& by) {
   for (std::size_t v = 0; v < graph.value_capacity(); ++v) {
     ir::Value& value = graph.mutable_value(ValueId(v));
-    value.type = replaced(std::move(value.type), by);
     value.literal = replaced(value.literal, by);
+    graph.set_type(ValueId(v), replaced(graph.type(ValueId(v)), by));
   }
   for (NodeId n : graph.nodes())
     for (ir::NamedAttribute& a : graph.mutable_node(n).attributes) a.value = replaced(a.value, by);
@@ -101,7 +101,7 @@ class Cut {
       const ir::Value& value = parent_.value(v);
       if (values_.contains(v) || value.kind == ir::ValueKind::literal) continue;
       if (value.kind == ir::ValueKind::result && (inside_(value.node) || reads_constant(parent_.node(value.node)))) continue;
-      values_[v] = cut_.graph.add_input(replaced(value.type, to_group()), value.name);
+      values_[v] = cut_.graph.add_input(replaced(parent_.type(v), to_group()), value.name);
       cut_.inputs.push_back(v);
     }
   }

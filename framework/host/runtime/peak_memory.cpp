@@ -44,8 +44,8 @@ class Liveness {
   std::size_t own_bytes(ir::ValueId v) const {
     const ir::Value& value = graph_.value(v);
     if (value.kind != ir::ValueKind::result || root_[v.value] != v.value || graph_.node(value.node).op == "constant") return 0;
-    std::int64_t bytes = static_cast<std::int64_t>(size_of(value.type.dtype));
-    for (const ir::Dim& d : value.type.shape) {
+    std::int64_t bytes = static_cast<std::int64_t>(size_of(graph_.type(v).dtype));
+    for (const ir::Dim& d : graph_.type(v).shape) {
       bool known = true;
       d.for_each_symbol([&](tenon::SymbolId s) { known = known && s.value < symbols_.size() && symbols_[s.value] >= 0; });
       bytes *= known ? d.evaluate(symbols_) : 0;

@@ -28,7 +28,7 @@ std::shared_ptr<Plan> PlanBuilder::build(ir::Graph graph) {
   for (const ir::Output& output : graph.outputs()) plan_->output_types_.push_back(graph.type(output.value));
   // Between steps everything is row-major; a layout that an output states is made by a copy at the end.
   for (NodeId n : graph.nodes())
-    for (ValueId r : graph.node(n).results) graph.mutable_value(r).type.strides.reset();
+    for (ValueId r : graph.node(n).results) graph.set_strides(r, {});
 
   std::vector<BackendInstance*> backends;
   for (std::size_t i = first_backend_; i < environment_.backends.size(); ++i) backends.push_back(environment_.backends[i].get());
@@ -87,7 +87,7 @@ std::uint32_t PlanBuilder::value_of(ValueId v) {
   if (const auto known = values_.find(v); known != values_.end()) return known->second;
   const ir::Value& value = plan_->graph_.value(v);
   const auto place = value.kind == ir::ValueKind::input ? Place::input : value.kind == ir::ValueKind::literal ? Place::literal : Place::constant;
-  const std::uint32_t made = add_value(value.type, value.name, place);
+  const std::uint32_t made = add_value(plan_->graph_.type(v), value.name, place);
   PlanValue& planned = plan_->values_[made];
   if (place == Place::input) planned.index = value.index;
   if (place == Place::literal) planned.literal = value.literal;
@@ -130,7 +130,7 @@ std::unique_ptr<Step> PlanBuilder::cut_step(const PlannedGroup& planned, GroupCu
   step->node_count = planned.nodes.size();
   if (environment_.backends[step->backend]->has(TENON_STRIDED_INPUTS)) return step;
   for (std::size_t i = 0; i < step->group.inputs.size(); ++i)
-    if (!is_row_major(plan_->graph_.type(step->group.inputs[i]))) step->group.graph.mutable_value(step->group.graph.inputs()[i]).type.strides.reset();
+    if (!is_row_major(plan_->graph_.type(step->group.inputs[i]))) step->group.graph.set_strides(step->group.graph.inputs()[i], {});
   return step;
 }
 
@@ -169,7 +169,7 @@ ir::Graph PlanBuilder::region_as_graph(const ir::Graph& region) const {
   ir::Graph graph = region.clone();
   for (const ir::SymbolInfo& symbol : plan_->graph_.symbols()) graph.add_symbol(symbol);
   for (const ir::Constant& constant : plan_->graph_.constants()) graph.add_constant(constant);
-  for (ValueId input : graph.inputs()) graph.mutable_value(input).type.strides.reset();
+  for (ValueId input : graph.inputs()) graph.set_strides(input, {});
   return graph;
 }
 

@@ -46,11 +46,11 @@ Concatenation make(ir::Graph& graph, const std::vector<NodeId>& nodes, std::size
   for (ValueId part : longest.operands) {
     made.parts.push_back({part, offset});
     offset = offset + graph.type(part).shape[dim] * strides[dim];
-    graph.mutable_value(part).type.strides = strides;
+    graph.set_strides(part, strides);
   }
   for (NodeId id : nodes) {
     made.beginnings.push_back(graph.node(id).results[0]);
-    graph.mutable_value(made.beginnings.back()).type.strides = strides;
+    graph.set_strides(made.beginnings.back(), strides);
   }
   return made;
 }

@@ -112,7 +112,7 @@ void choose_layouts(ir::Graph& graph) {
       const ir::Type& type = graph.type(v);
       if (!has_matrix_kernel(type) || type.rank() != rank || type.strides || fixed.contains(v)) continue;
       const auto strides = channels_last(type.shape);
-      graph.mutable_value(v).type.strides = ir::Shape(strides.begin(), strides.end());
+      graph.set_strides(v, ir::Shape(strides.begin(), strides.end()));
     }
   }
 }

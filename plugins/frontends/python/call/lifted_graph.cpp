@@ -92,7 +92,7 @@ class Lifting {
     const bool taken = std::any_of(to_.outputs().begin(), to_.outputs().end(), [&](const ir::Output& o) { return o.value == id; });
     const bool plain = is_row_major(output.shape, output.strides) || memory_order(output.shape, output.strides).empty();
     if (taken || !plain || to_.value(id).kind != ir::ValueKind::result) id = ops::NodeBuilder(to_).one("reshape", {id}, {{"shape", to_.type(id).shape}});
-    if (!plain) to_.mutable_value(id).type.strides = ir::Shape(output.strides.begin(), output.strides.end());
+    if (!plain) to_.set_strides(id, ir::Shape(output.strides.begin(), output.strides.end()));
     to_.add_output({id, ir::OutputKind::result, {}});
   }
 

@@ -56,7 +56,7 @@ ir::Graph graph_to_submit(const CapturedGraph& captured) {
     if (output.kind != TensorOutput::Kind::fresh) continue;
     ir::ValueId& value = outputs[output.index].value;
     if (is_complex(output.dtype) && !is_row_major(output.shape, output.strides))  // laid out by the host: no op takes complex numbers
-      graph.mutable_value(value).type.strides = ir::Shape(output.strides.begin(), output.strides.end());
+      graph.set_strides(value, ir::Shape(output.strides.begin(), output.strides.end()));
     else
       value = laid_out(builder, value, output);
   }
