@@ -1,6 +1,8 @@
 // Checks the debug part of a graph buffer: names, locations, origins.
 #pragma once
 
+#include <vector>
+
 #include "core/abi/part_verifier.h"
 
 namespace tenon::detail {
@@ -56,11 +58,14 @@ class DebugVerifier : public PartVerifier {
   }
 
   bool check_location_text(const DebugSections& d) {
+    std::vector<std::uint64_t> sizes(d.locations.size());
+    for (std::uint32_t i = 0; i < d.locations.size(); ++i)
+      for (std::uint32_t s : {d.locations[i].file, d.locations[i].function, d.locations[i].code})
+        if (s != TENON_NONE) sizes[i] += d.strings.strings[s].size;
     for (std::uint32_t i = 0; i < d.node_locations.size(); ++i) {
       if (d.node_locations[i] == TENON_NONE) continue;
-      const TenonLocation& l = d.locations[d.node_locations[i]];
-      for (std::uint32_t s : {l.file, l.function, l.code})
-        if (!check_text(s, d.strings.strings)) return fail(TENON_DEBUG_NODE_LOCATIONS, i, "the locations are too long altogether");
+      text_ += sizes[d.node_locations[i]];
+      if (text_ > TENON_MAX_TEXT) return fail(TENON_DEBUG_NODE_LOCATIONS, i, "the locations are too long altogether");
     }
     return true;
   }

@@ -19,12 +19,15 @@ class SemanticVerifier : public PartVerifier {
   bool check() {
     if (!check_header(TENON_BUFFER_MAGIC, "semantic") || !check_sections() || !check_strings()) return false;
     s_ = SemanticSections(part);
+    ops_.assign(s_.strings.strings.size(), OpName::unseen);
     return check_symbols() && check_expressions() && check_types() && check_constants() && check_regions() && check_ends();
   }
 
   const SemanticSections& sections() const { return s_; }
 
  private:
+  enum class OpName : std::uint8_t { unseen, wrong, constant, other };
+
   static bool within(std::uint32_t i, std::uint32_t count) { return i < count; }
   static bool within_or_none(std::uint32_t i, std::uint32_t count) { return i < count || i == TENON_NONE; }
   bool is_name(std::uint32_t string) const {
@@ -168,7 +171,8 @@ class SemanticVerifier : public PartVerifier {
 
   bool check_node(std::uint32_t n, std::uint32_t region, const TenonRegion& r) {
     const TenonNode& node = s_.nodes[n];
-    if (!is_name(node.op) || node.region != region) return fail(TENON_SECTION_NODES, n, "its op or region does not exist");
+    const OpName op = op_name(node.op);
+    if (op == OpName::wrong || node.region != region) return fail(TENON_SECTION_NODES, n, "its op or region does not exist");
     if (!follows(node.first_operand, node.operand_count, next_operand_, s_.operands.size()) ||
         !follows(node.first_attribute, node.attribute_count, next_attribute_, s_.attributes.size()) ||
         !follows(node.first_region, node.region_count, next_region_, s_.regions.size()))
@@ -178,7 +182,15 @@ class SemanticVerifier : public PartVerifier {
         return fail(TENON_SECTION_NODES, n, "operand " + number(k - node.first_operand) + " is value " + number(s_.operands[k]) + ", which is not defined before it");
     for (std::uint32_t k = node.first_region; k < next_region_; ++k)
       if (s_.regions[k].owner != n) return fail(TENON_SECTION_REGIONS, k, "its owner is not node " + number(n));
-    return check_attributes(node) && check_results(n, node, r) && check_constant_node(n, node);
+    return check_attributes(node) && check_results(n, node, r) && (op != OpName::constant || check_constant_node(n, node));
+  }
+
+  /// Looked at once for each string.
+  OpName op_name(std::uint32_t string) {
+    if (!within(string, s_.strings.strings.size())) return OpName::wrong;
+    OpName& name = ops_[string];
+    if (name == OpName::unseen) name = !is_name(string) ? OpName::wrong : s_.strings[string] == "constant" ? OpName::constant : OpName::other;
+    return name;
   }
 
   /// An input, a result of an earlier node, or a literal, of this region.
@@ -251,7 +263,6 @@ class SemanticVerifier : public PartVerifier {
   }
 
   bool check_constant_node(std::uint32_t n, const TenonNode& node) {
-    if (s_.strings[node.op] != "constant") return true;
     for (std::uint32_t k = node.first_attribute; k < next_attribute_; ++k) {
       const TenonAttribute& a = s_.attributes[k];
       if (s_.strings[a.name] != "index") continue;
@@ -310,6 +321,7 @@ class SemanticVerifier : public PartVerifier {
 
   SemanticSections s_;
   std::vector<std::uint32_t> depths_;
+  std::vector<OpName> ops_;  // by string
   std::array<std::pair<std::uint32_t, std::uint32_t>, kPairs> pairs_;  // attribute names that may follow each other
   std::uint64_t text_ = 0;     // bytes of string attributes so far
   std::uint32_t defined_ = 0;  // one past the last input or result that is defined so far, in the current region

@@ -18,6 +18,7 @@ class Reader {
   Graph read(std::span<const DLTensor* const> constants) {
     read_expressions();
     read_types();
+    read_locations();
     // A region is nested in an earlier one: built from the last to the first, each is complete when its owner takes it.
     graphs_.resize(s_.regions.size());
     for (std::uint32_t i = s_.regions.size(); i-- > 0;) {
@@ -133,10 +134,16 @@ class Reader {
   const Type& type_of(std::uint32_t value) const { return types_[s_.values[value].type]; }
   std::string name_of_value(std::uint32_t value) const { return std::string(debug_.name(debug_.value_names, value)); }
 
-  Location location(std::uint32_t node) const {
+  void read_locations() {
+    for (std::uint32_t i = 0; i < debug_.locations.size(); ++i) {
+      const TenonLocation& l = debug_.locations[i];
+      locations_.push_back(Location{std::string(debug_.strings[l.file]), static_cast<int>(l.line), std::string(debug_.strings[l.function]), std::string(debug_.strings[l.code])});
+    }
+  }
+
+  SharedLocation location(std::uint32_t node) const {
     if (node >= debug_.node_locations.size() || debug_.node_locations[node] == TENON_NONE) return {};
-    const TenonLocation& l = debug_.locations[debug_.node_locations[node]];
-    return {std::string(debug_.strings[l.file]), static_cast<int>(l.line), std::string(debug_.strings[l.function]), std::string(debug_.strings[l.code])};
+    return locations_[debug_.node_locations[node]];
   }
 
   Literal literal(const TenonLiteral& l) const {
@@ -168,6 +175,7 @@ class Reader {
   detail::DebugSections debug_;
   std::vector<Dim> expressions_;
   std::vector<Type> types_;
+  std::vector<SharedLocation> locations_;
   std::vector<Graph> graphs_;
 };
 

@@ -116,7 +116,7 @@ class Writer {
     for (std::uint32_t i = 0; i < node.results.size(); ++i) write_value(node.results[i], TENON_VALUE_RESULT, number, i);
     if (options_.debug) {
       node_locations_.make_room(1);
-      node_locations_.put(location(node.location));
+      node_locations_.put(location_of(node));
       if (!options_.origins.empty()) node_origins_.push_back(graph_ == &root_ && id.value < options_.origins.size() ? options_.origins[id.value] : TENON_NONE);
     }
   }
@@ -208,15 +208,21 @@ class Writer {
     outputs_.push_back({operand(o.value), static_cast<std::uint32_t>(o.kind), target, 0});
   }
 
+  /// Neighbours mostly share theirs.
+  std::uint32_t location_of(const Node& node) {
+    if (!last_location_ || !same(node.location, *last_location_)) {
+      last_location_ = &node.location;
+      last_location_id_ = node.location.is_known() ? location(*node.location) : TENON_NONE;
+    }
+    return last_location_id_;
+  }
+
   std::uint32_t location(const Location& l) {
-    if (l.line == 0 && l.file.empty() && l.function.empty() && l.code.empty()) return TENON_NONE;
-    if (last_location_ && l.line == last_location_->line && l == *last_location_) return last_location_id_;
     const TenonLocation record{debug_strings_.intern_or_none(l.file), static_cast<std::uint32_t>(l.line < 0 ? 0 : l.line),
                                debug_strings_.intern_or_none(l.function), debug_strings_.intern_or_none(l.code)};
     const std::uint64_t h = mix(mix(std::uint64_t{record.file} << 32 | record.line, record.function), record.code);
     const auto equals = [&](std::uint32_t id) { return std::memcmp(&locations_[id], &record, sizeof record) == 0; };
-    last_location_ = &l;
-    return last_location_id_ = location_table_.find_or_make(h, equals, [&] {
+    return location_table_.find_or_make(h, equals, [&] {
       locations_.push_back(record);
       return static_cast<std::uint32_t>(locations_.size() - 1);
     });
@@ -299,7 +305,7 @@ class Writer {
   std::vector<std::uint32_t> symbol_names_, constant_names_, region_names_, node_origins_;
   std::vector<TenonLocation> locations_;
   RecordTable location_table_;
-  const Location* last_location_ = nullptr;
+  const SharedLocation* last_location_ = nullptr;
   std::uint32_t last_location_id_ = 0;
 };
 

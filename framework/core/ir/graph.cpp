@@ -110,7 +110,7 @@ RegionId Graph::add_region(Graph graph) {
 }
 
 NodeId Graph::add_node(std::string op, std::vector<ValueId> operands, Attributes attributes, std::vector<Type> result_types,
-                       Location location, std::vector<RegionId> regions, std::optional<NodeId> before,
+                       SharedLocation location, std::vector<RegionId> regions, std::optional<NodeId> before,
                        std::span<const std::string> names) {
   const NodeId id(nodes_.size());
   std::sort(attributes.begin(), attributes.end(), [](const auto& a, const auto& b) { return a.name < b.name; });

@@ -27,6 +27,25 @@ struct Location {
   friend bool operator==(const Location&, const Location&) = default;
 };
 
+/// A location that all nodes of a line share: cheap to copy. Never null: without one it reads as the unknown location.
+class SharedLocation {
+ public:
+  SharedLocation() = default;
+  SharedLocation(Location location) : location_(std::make_shared<const Location>(std::move(location))) {}
+
+  const Location& operator*() const {
+    static const Location unknown;
+    return location_ ? *location_ : unknown;
+  }
+  const Location* operator->() const { return &**this; }
+  bool is_known() const { return location_ && *location_ != Location(); }
+  /// Whether both are copies of one.
+  friend bool same(const SharedLocation& a, const SharedLocation& b) { return a.location_ == b.location_; }
+
+ private:
+  std::shared_ptr<const Location> location_;
+};
+
 /// A symbolic integer of the graph, with the range in which the graph holds (both ends included).
 struct SymbolInfo {
   std::string name;
@@ -55,7 +74,7 @@ struct Node {
   Attributes attributes;
   std::vector<ValueId> results;
   std::vector<RegionId> regions;
-  Location location;
+  SharedLocation location;
 
   /// The attribute of that name, or null.
   const Attribute* attribute(std::string_view name) const;
@@ -127,7 +146,7 @@ class Graph {
   /// Appends a node (or inserts it before `before`) with results of the given types. `names`: of the results, made unique; those
   /// that are empty or not given come from the op. Attributes need not be sorted.
   NodeId add_node(std::string op, std::vector<ValueId> operands, Attributes attributes, std::vector<Type> result_types,
-                  Location location = {}, std::vector<RegionId> regions = {}, std::optional<NodeId> before = {},
+                  SharedLocation location = {}, std::vector<RegionId> regions = {}, std::optional<NodeId> before = {},
                   std::span<const std::string> names = {});
   void add_output(Output output) { outputs_.push_back(output); }
   void set_outputs(std::vector<Output> outputs) { outputs_ = std::move(outputs); }

@@ -150,7 +150,7 @@ class Parser : TokenReader {
       if (depth == TENON_MAX_REGION_DEPTH) lexer_.fail(token_.offset, "regions are nested too deeply");
       regions.push_back(scope.graph.add_region(parse_graph(depth + 1)));
     }
-    Location location;
+    SharedLocation location;
     if (take('@')) location = parse_location();
     const NodeId n = scope.graph.add_node(std::move(op), std::move(operands), std::move(attributes), std::move(types), std::move(location), std::move(regions), {},
                                          results);

@@ -77,8 +77,8 @@ class Printer {
       out += " ";
       graph(g.region(r), out, indent);
     }
-    const Location& l = n.location;
-    if (!options_.locations || (l.file.empty() && l.line == 0 && l.function.empty() && l.code.empty())) return;
+    if (!options_.locations || !n.location.is_known()) return;
+    const Location& l = *n.location;
     out += fmt::format(" @ {}:{} {} {}", print_string(l.file), l.line, print_string(l.function), print_string(l.code));
   }
 

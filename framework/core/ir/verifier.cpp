@@ -257,7 +257,7 @@ std::optional<Error> verify_graph(const Graph& graph) {
   std::string text = fmt::format("graph @{} is malformed:", graph.name);
   for (const Violation& v : violations) {
     text += "\n  " + v.text;
-    if (!v.location.file.empty()) text += fmt::format(" ({}:{})", v.location.file, v.location.line);
+    if (!v.location->file.empty()) text += fmt::format(" ({}:{})", v.location->file, v.location->line);
   }
   return Error{Code::malformed, std::move(text)};
 }

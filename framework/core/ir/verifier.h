@@ -13,7 +13,7 @@ namespace tenon::ir {
 struct Violation {
   std::string text;       // names the node, value, or whatever breaks the invariant
   NodeId node;            // in the outermost graph: of the node itself, or of the one whose region holds the fault; may be none
-  Location location;      // of the innermost node concerned
+  SharedLocation location;  // of the innermost node concerned
 };
 
 /// All violations, in the order of the graph; empty for a good one. Stops after `limit`.

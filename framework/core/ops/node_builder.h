@@ -16,7 +16,7 @@ class NodeBuilder {
   explicit NodeBuilder(ir::Graph& graph, std::optional<ir::NodeId> before = {}) : graph_(graph), before_(before) {}
 
   ir::Graph& graph() { return graph_; }
-  void at(ir::Location location) { location_ = std::move(location); }
+  void at(ir::SharedLocation location) { location_ = std::move(location); }
 
   /// Makes a node of a catalogue op. Throws (invalid_argument) with the op's own message when the operands do not fit,
   /// (not_found) for an unknown op.
@@ -31,7 +31,7 @@ class NodeBuilder {
  private:
   ir::Graph& graph_;
   std::optional<ir::NodeId> before_;
-  ir::Location location_;
+  ir::SharedLocation location_;
 };
 
 }  // namespace tenon::ops

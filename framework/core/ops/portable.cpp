@@ -11,8 +11,8 @@ std::string describe_foreign(const ir::Node& node, const Op* op) {
   std::string text = op ? fmt::format("{} runs code of another library", node.op) : fmt::format("the catalogue has no op {}", node.op);
   for (const ir::NamedAttribute& attribute : node.attributes)
     if (const auto* value = std::get_if<std::string>(&attribute.value); op && value) text += fmt::format(" ({} {})", attribute.name, *value);
-  if (node.location.line)
-    text += fmt::format("\n  File \"{}\", line {}, in {}\n    {}", node.location.file, node.location.line, node.location.function, node.location.code);
+  if (node.location->line)
+    text += fmt::format("\n  File \"{}\", line {}, in {}\n    {}", node.location->file, node.location->line, node.location->function, node.location->code);
   return text;
 }
 

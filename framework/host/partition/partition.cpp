@@ -121,7 +121,7 @@ void check_all_taken(const Assigned& assigned) {
     const ir::Node& node = assigned.graph.node(n);
     if (assigned.assignment.taken(n) || reads_constant(node)) continue;
     const auto refusals = assigned.assignment.refusals.find(n);
-    const std::string where = node.location.line ? fmt::format("{}:{}: ", node.location.file, node.location.line) : "";
+    const std::string where = node.location->line ? fmt::format("{}:{}: ", node.location->file, node.location->line) : "";
     throw Exception(Code::unsupported, fmt::format("{}no backend takes the op {} (node %{}): {}", where, node.op,
                                                    node.results.empty() ? "?" : assigned.graph.value(node.results[0]).name,
                                                    refusals == assigned.assignment.refusals.end() ? "nobody claims it" : words_of(refusals->second)));

@@ -127,8 +127,8 @@ class Execution {
   static const ir::Attribute* constant_index(const ir::Node& node) { return node.op == "constant" ? node.attribute("index") : nullptr; }
 
   static std::string words(const ir::Node& node, const std::string& text) {
-    if (node.location.line == 0) return text;
-    return node.location.file + ":" + std::to_string(node.location.line) + ": " + text;
+    if (node.location->line == 0) return text;
+    return node.location->file + ":" + std::to_string(node.location->line) + ": " + text;
   }
 
   void free_value(ValueId v) {

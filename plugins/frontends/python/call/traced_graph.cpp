@@ -125,8 +125,8 @@ class Translation {
     Ref kwargs = traced.kwargs ? translate(traced.kwargs.get()) : checked(PyDict_New());
     Ref types = checked(PyList_New(0));
     Ref results = define_results(traced.result.get(), short_name(traced_.op_names[index]), types.get());
-    Ref location = checked(Py_BuildValue("(siss)", traced.location.file.c_str(), traced.location.line, traced.location.function.c_str(),
-                                         traced.location.code.c_str()));
+    Ref location = checked(Py_BuildValue("(siss)", traced.location->file.c_str(), traced.location->line, traced.location->function.c_str(),
+                                         traced.location->code.c_str()));
     Ref type_texts = checked(PyList_AsTuple(types.get()));
     return checked(PyTuple_Pack(6, results.get(), traced.callable.get(), args.get(), kwargs.get(), type_texts.get(), location.get()));
   }

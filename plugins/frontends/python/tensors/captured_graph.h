@@ -58,7 +58,7 @@ struct BranchTrace;
 /// One call of a torch or NumPy callable as the program made it. Stand-ins among the arguments and results are keys of values.
 struct TracedCall {
   Ref callable, args, kwargs, result;  // kwargs may be empty
-  ir::Location location;
+  ir::SharedLocation location;
   std::vector<std::shared_ptr<BranchTrace>> branches;  // of tenon.cond: (condition, branches, operands of both)
 };
 

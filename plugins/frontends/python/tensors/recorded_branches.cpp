@@ -112,7 +112,7 @@ void TensorRecorder::take_branch_trace(Branch& branch, Index older) {
   BranchTrace& trace = *branch.trace;
   for (const Place& place : std::span(places_).subspan(branch.first_place)) {
     if (!place.code) continue;
-    const ir::Location location = source_location(reinterpret_cast<PyCodeObject*>(place.code.get()), place.byte_offset);
+    const ir::SharedLocation location = source_location(reinterpret_cast<PyCodeObject*>(place.code.get()), place.byte_offset);
     for (std::size_t i = place.first_node; i < place.last_node; ++i) graph_.mutable_node(graph_.nodes()[i]).location = location;
     trace_.calls[place.call].location = location;
   }

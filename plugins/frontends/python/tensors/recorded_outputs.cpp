@@ -179,7 +179,7 @@ void TensorRecorder::name_copies(CapturedGraph& captured) {
 void TensorRecorder::resolve_places() {
   for (const Place& place : places_) {
     if (!place.code) continue;
-    const ir::Location location = source_location(reinterpret_cast<PyCodeObject*>(place.code.get()), place.byte_offset);
+    const ir::SharedLocation location = source_location(reinterpret_cast<PyCodeObject*>(place.code.get()), place.byte_offset);
     for (std::size_t i = place.first_node; i < place.last_node; ++i) graph_.mutable_node(graph_.nodes()[i]).location = location;
     trace_.calls[place.call].location = location;
   }

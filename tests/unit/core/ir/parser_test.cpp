@@ -43,7 +43,7 @@ TEST_CASE("a graph is read with all its parts") {
   CHECK(g->type(g->inputs()[1]).device == Device{DeviceKind::cuda, 1});
   const Node& n = g->node(g->nodes()[1]);
   CHECK(n.results.size() == 2);
-  CHECK(n.location.line == 12);
+  CHECK(n.location->line == 12);
   CHECK(std::get<Dim>(*n.attribute("dim")) == Dim(1));
   CHECK(g->outputs()[1].kind == OutputKind::saved);
 }

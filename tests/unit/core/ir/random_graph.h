@@ -127,9 +127,9 @@ class RandomGraph {
     }
   }
 
-  ir::Location location() {
+  ir::SharedLocation location() {
     if (chance(3)) return {};
-    return {pick<std::string>({"model.py", "", "a \"b\".py"}), static_cast<int>(below(3)), pick<std::string>({"", "forward"}), text()};
+    return ir::Location{pick<std::string>({"model.py", "", "a \"b\".py"}), static_cast<int>(below(3)), pick<std::string>({"", "forward"}), text()};
   }
 
   void fill(ir::Graph& g, std::size_t nodes, std::uint32_t depth) {

@@ -68,7 +68,7 @@ TEST_CASE("names and locations are no part of the meaning") {
     Graph renamed = g.clone();
     for (NodeId n : g.nodes()) {
       for (ValueId r : g.node(n).results) renamed.set_name(r, "other");
-      renamed.mutable_node(n).location = {"elsewhere.py", 7, "", ""};
+      renamed.mutable_node(n).location = Location{"elsewhere.py", 7, "", ""};
     }
     REQUIRE(semantic(write_buffer(renamed)) == semantic(buffer));
     const Result<Graph> nameless = read_buffer(bytes_of(semantic(buffer)));
