@@ -18,7 +18,7 @@ constexpr Outcome kNotApplicable{Status::not_applicable, {}};
 
 ir::Graph row_major_graph(const Trial& trial) {
   ir::Graph graph = ops::sample_graph(trial.op, trial.sample);
-  for (ValueId input : graph.inputs()) graph.mutable_value(input).type.strides.reset();
+  for (ValueId input : graph.inputs()) graph.set_strides(input, {});
   return graph;
 }
 

@@ -230,7 +230,7 @@ std::string PlanBuilder::words_of_failure(const Step& step, const Error& why) co
   if (step.node_count == 1) {
     const auto computes = std::find_if(step.group.nodes.begin(), step.group.nodes.end(), [&](NodeId n) { return !reads_constant(plan_->graph_.node(n)); });
     const ir::Node& node = plan_->graph_.node(*computes);
-    nodes = fmt::format("1 node ({}{})", node.op, node.location.line ? fmt::format(" of {}:{}", node.location.file, node.location.line) : "");
+    nodes = fmt::format("1 node ({}{})", node.op, node.location->line ? fmt::format(" of {}:{}", node.location->file, node.location->line) : "");
   }
   return fmt::format("backend '{}' cannot compile {} that it claimed: {}", environment_.backends[step.backend]->name(), nodes, why.message);
 }

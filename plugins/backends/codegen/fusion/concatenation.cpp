@@ -21,7 +21,7 @@ bool has_known_layout(const ir::Type& type) {
 /// True when steps of the plan compute it, and nobody but they see where it lies.
 bool may_lie_in_another(const ir::Graph& graph, ValueId value) {
   const ir::Value& v = graph.value(value);
-  if (v.kind != ir::ValueKind::result || !has_known_layout(v.type)) return false;
+  if (v.kind != ir::ValueKind::result || !has_known_layout(graph.type(value))) return false;
   const ir::Node& node = graph.node(v.node);
   return node.op != "cat" && node.op != "constant" && node.results.size() == 1;
 }

@@ -154,7 +154,7 @@ OpId Draft::element(ValueId value, std::span<const Dim> index, OpId mask) {
   const bool expands = v.kind == ir::ValueKind::result && !context_->in_memory[value.value] && context_->bodies[v.node.value] &&
                        !context_->bodies[v.node.value]->reducer;
   if (!expands) {
-    const OpId otherwise = mask == kNoOp ? kNoOp : operations_.constant(compute_type(v.type.dtype), 0);
+    const OpId otherwise = mask == kNoOp ? kNoOp : operations_.constant(compute_type(context_->graph.type(value).dtype), 0);
     return memory_load(value, index, mask, otherwise);
   }
   const std::size_t h = hash_of(v.node, index, mask);

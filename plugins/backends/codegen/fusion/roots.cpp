@@ -69,7 +69,7 @@ ValueId Planner::base_through_views(ValueId value) const {
 /// product before it can finish them on its tiles.
 double Planner::cost_from_memory(ValueId value, const ir::Type& type) const {
   const ir::Value& v = graph_.value(value);
-  if (v.kind != ir::ValueKind::result || !(v.type.shape == type.shape)) return 0;
+  if (v.kind != ir::ValueKind::result || !(graph_.type(value).shape == type.shape)) return 0;
   if (context_.in_memory[value.value]) return product_[v.node.value] ? kMaxInlinedCost : 0;
   const auto& body = context_.bodies[v.node.value];
   if (!body || body->reducer || is_view(*body)) return kMaxInlinedCost;
@@ -88,7 +88,7 @@ bool Planner::is_prologue(NodeId product, const std::vector<std::vector<NodeId>>
   for (ValueId v : {node.operands[0], node.operands[1], node.results[0]}) elements *= algebra_.estimate(graph_.type(v).element_count());
   const double rows = work / std::max(1.0, algebra_.estimate(graph_.type(node.operands[1]).element_count()));
   if (elements != work * work || rows < kRowsWithPrologue) return false;
-  const double cost = cost_from_memory(node.operands[0], left.type);
+  const double cost = cost_from_memory(node.operands[0], graph_.type(node.operands[0]));
   return cost > 0 && cost < kDearPrologue;
 }
 
@@ -203,7 +203,7 @@ void Planner::mark_repeated_operands(NodeId id) {
   for (ValueId operand : graph_.node(id).operands) {
     const ir::Value& v = graph_.value(operand);
     if (v.kind != ir::ValueKind::result || context_.in_memory[operand.value] || !context_.bodies[v.node.value]) continue;
-    const double own_points = std::max(1.0, algebra_.estimate(v.type.element_count()));
+    const double own_points = std::max(1.0, algebra_.estimate(graph_.type(operand).element_count()));
     if (!worth_storing_repeated(cost_[v.node.value], points / own_points)) continue;
     log(fmt::format("store %{}: {} reads it {:.0f} times over and it costs {:.0f} operations", v.name, graph_.node(id).op,
                     points / own_points, cost_[v.node.value]));
