@@ -92,7 +92,7 @@ std::optional<ViewLayout> layout_of_view(const ir::Graph& graph, ir::ValueId bas
   }
   // Another shape over memory without gaps has no gaps either.
   if (graph.node(made.node).op == "reshape" && before->strides == ir::row_major_strides(graph.type(from).shape))
-    return ViewLayout{ir::row_major_strides(made.type.shape), before->offset};
+    return ViewLayout{ir::row_major_strides(graph.type(value).shape), before->offset};
   return std::nullopt;
 }
 
