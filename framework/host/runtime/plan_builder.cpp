@@ -135,25 +135,39 @@ std::unique_ptr<Step> PlanBuilder::cut_step(const PlannedGroup& planned, GroupCu
 }
 
 void PlanBuilder::add_group(const PlannedGroup& planned, GroupCutter& cutter) {
+  std::vector<Part> parts;
   int failures = 0;
-  add_part(planned, cutter, failures);
+  compile_parts(planned, cutter, failures, parts);
+  for (auto part = parts.begin(); part != parts.end();) {
+    const auto first = part++;
+    if (first->why) {
+      for (; part != parts.end() && part->why; ++part) first->planned.nodes.insert(first->planned.nodes.end(), part->planned.nodes.begin(), part->planned.nodes.end());
+      first->step = cut_step(first->planned, cutter);
+      use_next_backend(*first->step, *first->why);
+    }
+    add_step(std::move(first->step));
+  }
 }
 
-// A group that its backend cannot compile is halved until what is to blame stands alone: the rest stays where it was claimed.
-void PlanBuilder::add_part(const PlannedGroup& planned, GroupCutter& cutter, int& failures) {
+// A group that its backend cannot compile is halved until what is to blame stands alone: the rest stays where it was claimed, and
+// neighbours that fail go on together.
+void PlanBuilder::compile_parts(const PlannedGroup& planned, GroupCutter& cutter, int& failures, std::vector<Part>& parts) {
   auto step = cut_step(planned, cutter);
-  if (const auto why = compile(*step)) {
-    stop_if_cancelled();
-    const bool last = step->backend + 1 == environment_.backends.size();
-    if (!last && planned.nodes.size() > 1 && ++failures < kMostFailures) {
-      const auto text = words_of_failure(*step, *why) + "; it is asked for each half";
-      environment_.events->emit({{"kind", "compile_split"}, {"phase", "compile"}, {"backend", environment_.backends[step->backend]->name()}, {"nodes", step->node_count}, {"text", text}});
-      const auto middle = planned.nodes.begin() + static_cast<std::ptrdiff_t>(planned.nodes.size() / 2);
-      add_part({{planned.nodes.begin(), middle}, planned.backend}, cutter, failures);
-      return add_part({{middle, planned.nodes.end()}, planned.backend}, cutter, failures);
-    }
-    use_next_backend(*step, *why);
+  auto why = compile(*step);
+  if (why) stop_if_cancelled();
+  const bool last = step->backend + 1 == environment_.backends.size();
+  if (!why || last || planned.nodes.size() == 1 || ++failures >= kMostFailures) {
+    parts.push_back({planned, std::move(step), std::move(why)});
+    return;
   }
+  const auto text = words_of_failure(*step, *why) + "; it is asked for each half";
+  environment_.events->emit({{"kind", "compile_split"}, {"phase", "compile"}, {"backend", environment_.backends[step->backend]->name()}, {"nodes", step->node_count}, {"text", text}});
+  const auto middle = planned.nodes.begin() + static_cast<std::ptrdiff_t>(planned.nodes.size() / 2);
+  compile_parts({{planned.nodes.begin(), middle}, planned.backend}, cutter, failures, parts);
+  compile_parts({{middle, planned.nodes.end()}, planned.backend}, cutter, failures, parts);
+}
+
+void PlanBuilder::add_step(std::unique_ptr<Step> step) {
   const bool strided = environment_.backends[step->backend]->has(TENON_STRIDED_INPUTS);
   for (ValueId v : step->group.inputs) step->inputs.push_back(strided || is_row_major(plan_->graph_.type(v)) ? value_of(v) : row_major_copy(v));
   for (ValueId v : step->group.outputs) {

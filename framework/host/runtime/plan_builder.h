@@ -27,7 +27,14 @@ class PlanBuilder {
   std::uint32_t row_major_copy(ValueId v);
   void add_copy(std::uint32_t from, std::uint32_t to);
   void add_group(const PlannedGroup& planned, GroupCutter& cutter);
-  void add_part(const PlannedGroup& planned, GroupCutter& cutter, int& failures);
+  /// Part of a group, with its step, and with the reason where its backend cannot compile it.
+  struct Part {
+    PlannedGroup planned;
+    std::unique_ptr<Step> step;
+    std::optional<Error> why;
+  };
+  void compile_parts(const PlannedGroup& planned, GroupCutter& cutter, int& failures, std::vector<Part>& parts);
+  void add_step(std::unique_ptr<Step> step);
   std::unique_ptr<Step> cut_step(const PlannedGroup& planned, GroupCutter& cutter) const;
   void add_control(NodeId n);
   ir::Graph region_as_graph(const ir::Graph& region) const;
