@@ -9,8 +9,6 @@
 namespace tenon::python {
 namespace {
 
-PyObject* as_object(PyTypeObject* type) { return reinterpret_cast<PyObject*>(type); }
-
 /// Keeps Python functions from running while C code makes a class: the evaluator runs them afterwards.
 class Silenced {
  public:

@@ -12,8 +12,6 @@
 namespace tenon::python {
 namespace {
 
-PyObject* as_object(PyTypeObject* type) { return reinterpret_cast<PyObject*>(type); }
-
 Ref tuple_of(const Arguments& arguments, std::size_t first) {
   Ref tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(arguments.positional() - first)));
   for (std::size_t at = first; at < arguments.positional(); ++at) PyTuple_SET_ITEM(tuple.get(), at - first, Ref(arguments.values[at]).release());

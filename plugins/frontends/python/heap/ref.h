@@ -54,4 +54,7 @@ class BorrowedRef {
   PyObject* object_ = nullptr;
 };
 
+/// A class, as the object that it is.
+inline PyObject* as_object(PyTypeObject* type) { return reinterpret_cast<PyObject*>(type); }
+
 }  // namespace tenon::python

@@ -9,8 +9,6 @@
 namespace tenon::python {
 namespace {
 
-PyObject* as_object(PyTypeObject* type) { return reinterpret_cast<PyObject*>(type); }
-
 /// What lets go of instances of classes that Python code made.
 destructor deallocation_of_classes() {
   static const destructor found = [] {
