@@ -62,13 +62,6 @@ std::int64_t evaluate_atom(const DimAtom& atom, std::span<const std::int64_t> sy
   }
 }
 
-std::string atom_text(const DimAtom& atom, const std::function<std::string(SymbolId)>& symbol_name) {
-  if (atom.op == DimOp::symbol) return symbol_name(atom.symbol);
-  static constexpr const char* kNames[] = {"", "floor_div", "mod", "min", "max"};
-  return fmt::format("{}({}, {})", kNames[static_cast<int>(atom.op)], atom.operands[0].to_string(symbol_name),
-                     atom.operands[1].to_string(symbol_name));
-}
-
 }  // namespace
 
 /// Builds the canonical form: like terms merged, zero terms dropped, terms and atoms sorted.
@@ -335,28 +328,6 @@ void Dim::for_each_symbol(const std::function<void(SymbolId)>& visit) const {
       if (a.op == DimOp::symbol) visit(a.symbol);
       for (const Dim& d : a.operands) d.for_each_symbol(visit);
     }
-}
-
-std::string Dim::to_string(const std::function<std::string(SymbolId)>& symbol_name) const {
-  std::string text;
-  for (const DimTerm& t : terms()) {
-    std::string product;
-    for (const DimAtom& a : t.atoms) {
-      if (!product.empty()) product += '*';
-      product += atom_text(a, symbol_name);
-    }
-    // The least integer has no magnitude that could be read back: it keeps its sign.
-    const bool negative = t.coefficient < 0 && t.coefficient != INT64_MIN;
-    const std::int64_t magnitude = negative ? -t.coefficient : t.coefficient;
-    if (magnitude != 1) product += fmt::format("*{}", magnitude);
-    text += text.empty() ? (negative ? "-" : "") : (negative ? " - " : " + ");
-    text += product;
-  }
-  if (text.empty()) return std::to_string(constant_);
-  if (constant_ > 0) text += fmt::format(" + {}", constant_);
-  if (constant_ == INT64_MIN) text += fmt::format(" + {}", constant_);
-  else if (constant_ < 0) text += fmt::format(" - {}", -constant_);
-  return text;
 }
 
 std::size_t Dim::hash() const { return mix(terms_ ? terms_->hash : 0, static_cast<std::size_t>(constant_)); }
