@@ -10,18 +10,6 @@
 namespace tenon::python {
 namespace {
 
-/// Puts torch's generator back to where it was: what runs on twins must not advance it.
-class KeptGenerator {
- public:
-  KeptGenerator() : state_(generator_state()) {}
-  ~KeptGenerator() { restore_generator(state_.get()); }
-  KeptGenerator(const KeptGenerator&) = delete;
-  KeptGenerator& operator=(const KeptGenerator&) = delete;
-
- private:
-  Ref state_;
-};
-
 /// torch draws in the order in which the elements lie in memory: what is not row-major lies otherwise inside the graph.
 void require_row_major(const StandIns& stand_ins, std::span<const StandIns::Index> operands) {
   for (StandIns::Index operand : operands)

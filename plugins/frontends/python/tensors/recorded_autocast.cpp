@@ -1,28 +1,14 @@
 // The part of the recorder that follows autocast: the casts that it makes are calls of their own in the graph.
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "python/tensors/autocast.h"
 #include "python/tensors/random_state.h"
 #include "python/tensors/tensor_recorder.h"
 #include "python/tensors/torch_library.h"
 
 namespace tenon::python {
-namespace {
-
-/// Torch draws random numbers for twins too, in some functions: the generator is put back.
-class UndisturbedGenerator {
- public:
-  explicit UndisturbedGenerator(bool needed) : state_(needed ? generator_state() : Ref()) {}
-  ~UndisturbedGenerator() {
-    if (state_) restore_generator(state_.get());
-  }
-  UndisturbedGenerator(const UndisturbedGenerator&) = delete;
-
- private:
-  Ref state_;
-};
-
-}  // namespace
 
 /// The same arguments with each tensor cast as the list says, which names them in the order of StandIns::among.
 Ref TensorRecorder::with_casts(PyObject* object, PyObject* casts, Py_ssize_t& next) {
@@ -45,7 +31,8 @@ Ref TensorRecorder::with_casts(PyObject* object, PyObject* casts, Py_ssize_t& ne
 std::optional<Ref> TensorRecorder::record_under_autocast(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
   AutocastVerdict verdict;
   try {
-    const UndisturbedGenerator undisturbed(function.op && function.op->traits.random);
+    std::optional<KeptGenerator> kept;
+    if (function.op && function.op->traits.random) kept.emplace();
     verdict = judge_autocast(callable, stand_ins_.with_twins(args).get(), kwargs ? stand_ins_.with_twins(kwargs).get() : nullptr);
   } catch (const PythonError&) {
     PyErr_Clear();
