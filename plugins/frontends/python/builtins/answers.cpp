@@ -2,6 +2,7 @@
 #include "python/builtins/control.h"
 
 #include <array>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 
@@ -146,24 +147,22 @@ constexpr std::array<Named, 8> kClassMakers = {{
     {"enum", "EnumType._create_", &kMakesClass},
 }};
 
-const FunctionRule* rule_of_class_maker(PyFunctionObject* function, std::string_view module) {
-  for (const Named& named : kClassMakers)
-    if (module == named.module && PyUnicode_CompareWithASCIIString(function->func_qualname, named.name) == 0) return named.rule;
+const FunctionRule* rule_in(std::span<const Named> table, PyFunctionObject* function, std::string_view module) {
+  const auto is_called = [](PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; };
+  for (const Named& named : table)
+    if (module == named.module && (is_called(function->func_name, named.name) || is_called(function->func_qualname, named.name))) return named.rule;
   return nullptr;
 }
 
 const FunctionRule* named_rule(PyObject* function) {
   auto* parts = reinterpret_cast<PyFunctionObject*>(function);
   if (parts->func_module == nullptr || !PyUnicode_Check(parts->func_module)) return nullptr;
-  const char* module = PyUnicode_AsUTF8(parts->func_module);
-  if (module == nullptr) return nullptr;
-  if (std::string_view(module) == "inspect") return rule_of_inspect(parts);
-  if (const FunctionRule* rule = rule_of_class_maker(parts, module)) return rule;
-  if (!std::string_view(module).starts_with("torch") && !std::string_view(module).starts_with("tenon")) return nullptr;
-  for (const Named& named : kNamed)
-    if (std::string_view(module) == named.module && (PyUnicode_CompareWithASCIIString(parts->func_name, named.name) == 0 || PyUnicode_CompareWithASCIIString(parts->func_qualname, named.name) == 0))
-      return named.rule;
-  return nullptr;
+  const char* text = PyUnicode_AsUTF8(parts->func_module);
+  if (text == nullptr) return nullptr;
+  const std::string_view module = text;
+  if (module == "inspect") return rule_of_inspect(parts);
+  if (module.starts_with("torch") || module.starts_with("tenon")) return rule_in(kNamed, parts, module);
+  return rule_in(kClassMakers, parts, module);
 }
 
 }  // namespace
