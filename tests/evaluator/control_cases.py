@@ -356,3 +356,48 @@ def lambda_defaults(a):
 def assert_(a):
     assert True
     return a
+
+
+def gen_misuse(a):
+    """What a generator answers that has not started, that runs, and that has ended."""
+    out = []
+
+    def attempt(call, *args):
+        try:
+            out.append(call(*args))
+        except Exception as error:
+            out.append((type(error).__name__, str(error)))
+
+    def body(n):
+        try:
+            got = yield n
+            yield got
+        except ValueError:
+            yield 'caught'
+        except GeneratorExit:
+            return 'closed'
+
+    fresh = body(1)
+    attempt(fresh.send, 5)
+    attempt(fresh.send, None)
+    attempt(fresh.send, 5)
+    fresh.close()
+    attempt(fresh.send, 5)
+    unstarted = body(n=2)
+    attempt(unstarted.throw, ValueError)
+    attempt(next, unstarted)
+    left = body(3)
+    left.close()
+    attempt(next, left, 'ended')
+
+    def own():
+        attempt(next, itself)
+        attempt(itself.send, None)
+        attempt(itself.throw, KeyError)
+        attempt(itself.close)
+        yield 1
+
+    itself = own()
+    attempt(next, itself)
+    attempt(next, itself)
+    return out, a

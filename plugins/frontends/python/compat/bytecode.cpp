@@ -177,6 +177,7 @@ void refine_intrinsic(int number, Instruction& instruction) {
 Meaning meaning_of(int raw) { return kTable[raw & 0xFF]; }
 int extended_arg() { return EXTENDED_ARG; }
 bool is_cache(int raw) { return raw == CACHE; }
+bool close_gives_result() { return PY_VERSION_HEX >= 0x030D0000; }
 int loop_exit_length() { return PY_VERSION_HEX < 0x030C0000 ? 0 : PY_VERSION_HEX < 0x030D0000 ? 1 : 2; }
 
 bool refine(int raw, int raw_arg, Instruction& instruction, [[maybe_unused]] Instruction& second) {

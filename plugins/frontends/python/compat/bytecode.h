@@ -30,4 +30,7 @@ bool is_cache(int raw);
 /// How many instructions at the target of FOR_ITER an exhausted loop jumps over.
 int loop_exit_length();
 
+/// Whether `close` of a generator gives what the generator returned on GeneratorExit.
+bool close_gives_result();
+
 }  // namespace tenon::python::compat

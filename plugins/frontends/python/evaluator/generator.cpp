@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "python/compat/bytecode.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
 #include "python/evaluator/object_type.h"
@@ -13,9 +14,23 @@ namespace {
 struct Generator {
   PyObject_HEAD
   std::unique_ptr<Frame> frame;
+  bool running;
 };
 
 Generator* self_of(PyObject* object) { return reinterpret_cast<Generator*>(object); }
+
+[[noreturn]] void raise_plain(PyObject* type, const char* text) {
+  PyErr_SetString(type, text);
+  throw PythonError();
+}
+
+/// What every way into a generator asks first.
+void require_not_running(PyObject* generator) {
+  if (self_of(generator)->running) raise_plain(PyExc_ValueError, "generator already executing");
+}
+
+/// Whether nothing of the body has run yet.
+bool is_at_start(const Frame& frame) { return frame.instruction().op == Op::return_generator; }
 
 /// Runs `body` for C code that called into the generator.
 template <class Body>
@@ -48,43 +63,44 @@ PyObject* iternext(PyObject* self) {
 
 PyObject* send(PyObject* self, PyObject* sent) {
   return in_capture([&](Evaluator& evaluator) -> PyObject* {
+    const std::unique_ptr<Frame>& frame = self_of(self)->frame;
+    if (sent != Py_None && frame && is_at_start(*frame)) raise_plain(PyExc_TypeError, "can't send non-None value to a just-started generator");
     Ref result;
     Ref value = evaluator.resume_generator(self, Ref::borrow(sent), &result);
     return value ? value.release() : stop(std::move(result));
   });
 }
 
-Ref exception_of(PyObject* const* args, Py_ssize_t count) {
-  PyObject* given = count > 1 && args[1] != Py_None ? args[1] : args[0];
+Ref exception_of(Evaluator& evaluator, PyObject* given) {
   if (PyExceptionInstance_Check(given)) return Ref::borrow(given);
-  return checked(count > 1 && args[1] != Py_None ? PyObject_CallOneArg(args[0], args[1]) : PyObject_CallNoArgs(args[0]));
+  if (!PyExceptionClass_Check(given)) throw GraphBreak("what is thrown into a generator is no exception");
+  return evaluator.call_now(given, {});
 }
 
 PyObject* throw_in(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   return in_capture([&](Evaluator& evaluator) -> PyObject* {
+    if (count != 1) throw GraphBreak("throw() of a generator with unusual arguments");
+    require_not_running(self);
     Ref result;
-    Ref value = evaluator.throw_into_generator(self, exception_of(args, count), &result);
+    Ref value = evaluator.throw_into_generator(self, exception_of(evaluator, args[0]), &result);
     return value ? value.release() : stop(std::move(result));
   });
 }
 
 PyObject* close(PyObject* self, PyObject*) {
   return in_capture([&](Evaluator& evaluator) -> PyObject* {
-    if (!self_of(self)->frame) Py_RETURN_NONE;
-    if (self_of(self)->frame->current == 0 && self_of(self)->frame->stack.empty()) {
-      self_of(self)->frame.reset();
-      Py_RETURN_NONE;
-    }
+    require_not_running(self);
+    std::unique_ptr<Frame>& frame = self_of(self)->frame;
+    if (frame && is_at_start(*frame)) frame.reset();
+    if (!frame) Py_RETURN_NONE;
+    Ref result;
     try {
-      Ref exit = checked(PyObject_CallNoArgs(PyExc_GeneratorExit));
-      if (evaluator.throw_into_generator(self, exit)) {
-        PyErr_SetString(PyExc_RuntimeError, "generator ignored GeneratorExit");
-        throw PythonError();
-      }
+      if (evaluator.throw_into_generator(self, checked(PyObject_CallNoArgs(PyExc_GeneratorExit)), &result)) raise_plain(PyExc_RuntimeError, "generator ignored GeneratorExit");
     } catch (const PythonError&) {
       if (!PyErr_ExceptionMatches(PyExc_GeneratorExit) && !PyErr_ExceptionMatches(PyExc_StopIteration)) throw;
       PyErr_Clear();
     }
+    if (result && compat::close_gives_result()) return result.release();
     Py_RETURN_NONE;
   });
 }
@@ -194,10 +210,15 @@ void Evaluator::op_yield(Frame& f) {
 }
 
 Ref Evaluator::resume_generator(PyObject* generator, Ref value, Ref* result) {
+  require_not_running(generator);
   std::unique_ptr<Frame> frame = std::move(generator_frame(generator));
   if (!frame) return {};
   Frame& f = *frame;
   Ref keep = Ref::borrow(generator);
+  struct Running {
+    bool& flag;
+    ~Running() { flag = false; }
+  } running{self_of(generator)->running = true};
   f.generator = generator;
   f.completion = Completion::stop;
   const std::size_t base = frames_.size();
