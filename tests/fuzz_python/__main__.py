@@ -24,7 +24,7 @@ BATCH = 50
 
 
 def one(seed, engine):
-    source = programs.Program(seed).text()
+    source = programs.Program(seed, engine.arrays).text()
     try:
         compile(source, "<fuzz>", "exec")
     except SyntaxError:  # a walrus where Python has none
@@ -79,7 +79,7 @@ def main():
         results, status = batch(seeds, make_engine)
         if len(results) < len(seeds):
             bad = seeds[len(results)]
-            results.append((bad, ("crash", f"the process ended with status {status}", programs.Program(bad).text())))
+            results.append((bad, ("crash", f"the process ended with status {status}", programs.Program(bad, options.engine != "probe").text())))
         for at, (verdict, why, source) in results:
             counts[verdict] += 1
             if verdict == "break":

@@ -18,6 +18,11 @@ PRELUDE = compile((HERE / "prelude.py").read_text(), str(HERE / "prelude.py"), "
 class Probe:
     """Captures whole calls with the evaluator alone; tensors are the harness's toy numbers."""
 
+    arrays = False
+
+    def stop(self, value):
+        return value
+
     def tensor(self, value):
         return Number(float(value))
 
@@ -38,6 +43,8 @@ class Probe:
 class Tenon:
     """The package itself: breaks go on behind them. Tensors are NumPy arrays, or torch's with `torch=True`."""
 
+    arrays = True
+
     def __init__(self, torch=False):
         import numpy
         import tenon
@@ -47,6 +54,10 @@ class Tenon:
             import torch as library
 
             self.library = library
+
+    def stop(self, value):
+        self.package.graph_break()
+        return value
 
     def tensor(self, value):
         return self.library.asarray([float(value), 1.5, -2.0])
@@ -65,6 +76,7 @@ class World:
         self.globals = self.module.__dict__
         sys.modules[name] = self.module
         exec(PRELUDE, self.globals)
+        self.globals["stop"] = engine.stop
         exec(compile(source, "<fuzz>", "exec"), self.globals)
         rng, g = random.Random(seed), self.globals
         items = [rng.randint(-3, 9) for _ in range(rng.randint(0, 5))]

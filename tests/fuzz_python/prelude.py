@@ -3,10 +3,13 @@ import collections
 import contextlib
 import copy
 import dataclasses
+import enum
 import functools
 import itertools
 import math
 import operator
+import sys
+import typing
 
 G = 3
 LOG = []
@@ -169,3 +172,8 @@ def checked(k):
     if k % 3 == 0:
         raise Trouble(k)
     return k
+
+
+def total(tensor):
+    """A number that only the values of a tensor can tell."""
+    return float(tensor.sum())

@@ -1,14 +1,14 @@
 """Writes random functions over numbers, strings, containers, objects, closures, exceptions, loops, generators and toy tensors."""
 import random
 
-INDENT = "    "
+from language import INDENT, Language
 
 
-class Program:
-    """One random function `fn(a, b, n, m, f, s, items, table, box, it)` as source text."""
+class Program(Language):
+    """One random function `fn(a, b, n, m, f, s, items, table, box, it)` as source text. With `arrays`, values of tensors decide too."""
 
-    def __init__(self, seed):
-        self.rng = random.Random(seed)
+    def __init__(self, seed, arrays=False):
+        self.rng, self.arrays = random.Random(seed), arrays
         self.scopes = {"int": ["n", "m"], "float": ["f"], "str": ["s"], "list": ["items", "box.w"], "dict": ["table"], "tensor": ["a", "b", "box.t"]}
         self.fresh, self.lines, self.budget = 0, [], self.rng.randint(3, 14)
         self.loops, self.nested = 0, 0
@@ -47,8 +47,13 @@ class Program:
             lambda: f"next(g for g in counting({i()}) if g >= 0)", lambda: f"sum(chained({i()}))", lambda: f"functools.reduce(operator.add, {j()}, {i()})",
             lambda: f"(Child({i()}, [], None) + {i()}).v", lambda: f"({self.name('int')} := {i()})", lambda: f"{{Key('k', {i()}): {i()}}}.get(Key('k', {i()}), {i()})",
             lambda: f"operator.itemgetter({i()})({j()})", lambda: f"box[{i()}]", lambda: f"math.gcd({i()}, {i()})", lambda: f"Pair({i()}, {i()}).second", lambda: f"hash(({i()}, {i()})) % 7",
+            lambda: f"stop({i()})", lambda: f"{i()} ** 2", lambda: f"({i()} << {i()} % 5)", lambda: f"~{i()}", lambda: self.of_array(f"int(total({self.tensor(d - 1)}) > {i()})", f"{self.tensor(d - 1)}.shape[0]"),
             lambda: f"abs({i()}).bit_length()", lambda: f"len(collections.Counter({self.str(d - 1)}))", lambda: f"TABLE[{self.pick(repr('x'), repr('y'))}]",
         ])()
+
+    def of_array(self, *texts):
+        """One of the texts where tensors are arrays, and a number where they are toys."""
+        return self.pick(*texts) if self.arrays else self.int(0)
 
     def bool(self, d=2):
         if d <= 0:
@@ -60,7 +65,7 @@ class Program:
             lambda: f"isinstance(box, {self.pick('Child', 'Box', '(int, Child)')})", lambda: f"any(q > {i()} for q in {self.list(d - 1)})", lambda: f"all({self.list(d - 1)})",
             lambda: f"bool({self.list(d - 1)})", lambda: f"{self.str(d - 1)}.startswith({self.str(0)})", lambda: f"box.w is {self.var('list')}", lambda: f"{i()} in box",
             lambda: f"Point({i()}) == Point({i()})", lambda: f"Child({i()}, [], None) == Child({i()}, [], None)", lambda: f"hasattr(box, {self.pick(repr('v'), repr('zzz'), repr('bumps'))})",
-            lambda: f"{self.list(d - 1)} == {self.list(d - 1)}", lambda: f"{{{i()}, {i()}}} >= {{{i()}}}",
+            lambda: f"{self.list(d - 1)} == {self.list(d - 1)}", lambda: f"bool({self.of_array(f'total({self.tensor(d - 1)}) > 0')})", lambda: f"stop({self.bool(d - 1)})", lambda: f"{{{i()}, {i()}}} >= {{{i()}}}",
         ])()
 
     def float(self, d=2):
@@ -110,6 +115,9 @@ class Program:
     def tensor(self, d=2):
         if d <= 0 or self.maybe(0.3):
             return self.var("tensor")
+        t = lambda: self.tensor(d - 1)
+        if self.arrays and self.maybe(0.3):
+            return self.pick(f"abs({t()})", f"({t()} * {t()}.sum())", f"{t()}[{self.int(0)} % 3]", f"(({t()} > 0) * {t()})", f"{t()}[1:]", f"stop({t()})", f"{t()}.max()", f"{t()}[:2].sum()")
         return self.rng.choice([
             lambda: f"({self.tensor(d - 1)} {self.pick('+', '-', '*')} {self.tensor(d - 1)})", lambda: f"({self.tensor(d - 1)} * {self.int(d - 1)})", lambda: f"(-{self.tensor(d - 1)})",
             lambda: f"({self.float(d - 1)} + {self.tensor(d - 1)})", lambda: f"sum([{self.tensor(d - 1)}, {self.tensor(d - 1)}])", lambda: f"[{self.tensor(d - 1)}, {self.tensor(d - 1)}][{self.int(0)} % 2]",
@@ -141,8 +149,10 @@ class Program:
             self.emit(1, "except Exception as error: LOG.append(type(error).__name__)")
             return
         self.budget -= 1
-        simple = [self.assign, self.assign, self.augment, self.mutate, self.mutate, self.collections, self.collections, self.attribute, self.unpack, self.global_write, self.delete, self.log]
-        nesting = [self.branch, self.loop, self.loop, self.attempt, self.attempt, self.with_, self.closure, self.match, self.while_, self.generator, self.local_class]
+        simple = [self.assign, self.assign, self.augment, self.mutate, self.mutate, self.collections, self.collections, self.attribute, self.unpack, self.global_write, self.delete, self.log,
+                  self.augment_place, self.star, self.comprehension, self.formatting, self.array_write]
+        nesting = [self.branch, self.loop, self.loop, self.attempt, self.attempt, self.with_, self.closure, self.match, self.while_, self.generator, self.local_class,
+                   self.escape, self.chained_error, self.changed_loop, self.stateful_generator, self.function, self.local_object, self.patterns]
         self.rng.choice(simple if self.budget <= 0 or depth > 4 else simple + nesting)(depth)
 
     def assign(self, depth):
@@ -174,6 +184,10 @@ class Program:
             f"LOG.append(MEMO.get(Key('m', {i})))", f"MEMO[Child({i}, [], None)] = {i}", f"LOG.append(max([Point({i}), Point({i})], key=lambda p: p.x).x)", f"LOG.append(sorted([Pair({i}, 1), Pair({i}, 0)]))",
             f"LOG.append(copy.deepcopy({self.pick('items', 'table', 'LOG[-1:]')}))", f"LOG.append(dataclasses.astuple(Point({i}, {i})))", f"LOG.append(GROUP & {{{i}, 1}})", f"GROUP.symmetric_difference_update({{{i}}})",
             f"LOG.append(operator.attrgetter('v')(box))", f"LOG.append([*map(operator.methodcaller('upper'), {self.str(1)})])", f"LOG.append({{*{j}}} | GROUP)", f"LOG.append(dict(ORDER, n={i}))"))
+
+    def array_write(self, depth):
+        t = self.var("tensor")
+        self.emit(depth, self.pick(f"{t}[{self.int(0)} % 3] = {self.int(1)}", f"{t}[1:] = {self.tensor(1)}[1:]", f"{t}[1:] += 1", f"if total({t}) > {self.int(1)}: LOG.append(0)", f"box.t[:] = {self.tensor(1)}") if self.arrays else "stop(0)")
 
     def attribute(self, depth):
         self.emit(depth, self.pick(f"box.v = {self.int()}", f"box.v += {self.int(1)}", f"box.double = {self.int(1)}", f"box.t = {self.tensor()}", f"box.extra = {self.value()[1]}", f"box.w = {self.list()}",
