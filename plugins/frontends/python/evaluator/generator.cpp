@@ -71,7 +71,11 @@ PyObject* send(PyObject* self, PyObject* sent) {
   });
 }
 
-Ref exception_of(Evaluator& evaluator, PyObject* given) {
+/// What `throw` is to raise. Its three arguments are those of `__exit__`, which hands them on: class, exception, traceback of that.
+Ref exception_of(Evaluator& evaluator, PyObject* const* args, Py_ssize_t count) {
+  const bool handed_on = (count == 2 || count == 3) && PyExceptionInstance_Check(args[1]) && PyExceptionInstance_Class(args[1]) == args[0];
+  if (count != 1 && !handed_on) throw GraphBreak("throw() of a generator with unusual arguments");
+  PyObject* given = handed_on ? args[1] : args[0];
   if (PyExceptionInstance_Check(given)) return Ref::borrow(given);
   if (!PyExceptionClass_Check(given)) throw GraphBreak("what is thrown into a generator is no exception");
   return evaluator.call_now(given, {});
@@ -79,10 +83,9 @@ Ref exception_of(Evaluator& evaluator, PyObject* given) {
 
 PyObject* throw_in(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   return in_capture([&](Evaluator& evaluator) -> PyObject* {
-    if (count != 1) throw GraphBreak("throw() of a generator with unusual arguments");
     require_not_running(self);
     Ref result;
-    Ref value = evaluator.throw_into_generator(self, exception_of(evaluator, args[0]), &result);
+    Ref value = evaluator.throw_into_generator(self, exception_of(evaluator, args, count), &result);
     return value ? value.release() : stop(std::move(result));
   });
 }
