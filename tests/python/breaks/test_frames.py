@@ -1,4 +1,5 @@
 """What code that runs at a break sees of the frames below it."""
+import gc
 import inspect
 import linecache
 import logging
@@ -260,3 +261,31 @@ def test_a_reset_in_the_middle():
     compiled = tenon.compile(fn)
     for _ in range(4):
         np.testing.assert_allclose(compiled(UP), fn(UP))
+
+
+def test_a_handled_exception_goes_with_its_handler():
+    class Held:
+        pass
+
+    found = []
+
+    @tenon.disable
+    def fails():
+        held = Held()
+        found.append(weakref.ref(held))
+        raise IndexError
+
+    def fn(x):
+        try:
+            fails()
+        except IndexError as error:
+            x = x * 2
+        return x + 1
+
+    gc.disable()
+    try:
+        for way in (fn, tenon.compile(fn)) * 3:
+            np.testing.assert_allclose(way(UP), UP * 2 + 1)
+            assert found[-1]() is None
+    finally:
+        gc.enable()

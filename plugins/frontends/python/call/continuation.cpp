@@ -51,7 +51,10 @@ PyObject* Continuation::run(CacheEntry* entry, std::vector<Ref> objects) {
       return plainly();
     }
     const std::optional<BreakState>& stop = next->segment().stop;
-    if (!stop) return built.result.release();
+    if (!stop) {
+      chain_.end_frames(0);
+      return built.result.release();
+    }
     if (!chain_.settle(*stop, std::move(built.objects))) return nullptr;
     progress = step(*stop, result);
   }

@@ -136,6 +136,9 @@ void hand_over(FrameObject* object, RealFrame* frame, PyFrameObject* back) {
 
 /// Drops what a frame holds; it must be off the chain, because finalizers may look at that.
 void clear(RealFrame* frame) {
+  // A frame that has ended keeps its variables for who has its object, and no stack.
+  const int locals = reinterpret_cast<PyCodeObject*>(frame->code)->co_nlocalsplus;
+  while (frame->stack_top > locals) Py_XDECREF(frame->slots[--frame->stack_top]);
   if (frame->frame_object) {
     auto* object = reinterpret_cast<FrameObject*>(std::exchange(frame->frame_object, nullptr));
     if (Py_REFCNT(object) > 1) {

@@ -26,6 +26,15 @@ void cut_stack(compat::RealFrame* frame, int depth) {
   }
 }
 
+/// `except ... as name` unbinds its name at the end, which a segment does not write to a frame that ends in it. An exception that stayed bound
+/// would keep itself alive, by its traceback and this frame.
+void unbind_exceptions(compat::RealFrame* frame) {
+  for (int slot = 0; slot < compat::code_of(frame)->co_nlocalsplus; ++slot) {
+    PyObject*& value = compat::slots_of(frame)[slot];
+    if (value != nullptr && PyExceptionInstance_Check(value)) Ref dropped = Ref::steal(std::exchange(value, nullptr));
+  }
+}
+
 /// Gives a frame the slots that a segment has left.
 void write_slots(compat::RealFrame* frame, const BreakState::FrameState& state, const std::vector<Ref>& objects) {
   PyObject** slots = compat::slots_of(frame);
@@ -54,7 +63,7 @@ bool LiveChain::settle(const BreakState& stop, std::vector<Ref> objects) {
   const auto object = [&](std::uint32_t node) { return node == BreakState::kUnbound ? Ref() : objects[node]; };
   std::size_t kept = 0;
   while (kept < stop.frames.size() && stop.frames[kept].kept) ++kept;
-  while (depth() > kept) pop();
+  end_frames(kept);
   for (std::size_t at = 0; at < stop.frames.size(); ++at) {
     const BreakState::FrameState& state = stop.frames[at];
     if (at >= kept) {
@@ -68,6 +77,13 @@ bool LiveChain::settle(const BreakState& stop, std::vector<Ref> objects) {
   }
   if (stop.handled) compat::set_handled_exception(object(*stop.handled).get());
   return true;
+}
+
+void LiveChain::end_frames(std::size_t kept) {
+  while (depth() > kept) {
+    unbind_exceptions(innermost().frame);
+    pop();
+  }
 }
 
 ChainStart LiveChain::start() const {

@@ -36,6 +36,8 @@ class LiveChain {
 
   /// Makes the chain what the end of a segment says; `objects` are those that its template has built. False with MemoryError set.
   bool settle(const BreakState& stop, std::vector<Ref> objects);
+  /// Takes off what is above the outermost `kept` frames: a segment has run them to their ends, or the whole program with 0.
+  void end_frames(std::size_t kept);
   /// Where a continuation from here begins.
   ChainStart start() const;
   /// Runs the next instruction for real, and looks for a handler when it raises. `keyword_names`: what a preceding instruction gave for a call, or
