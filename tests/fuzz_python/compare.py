@@ -135,7 +135,7 @@ def outcome(call, args):
     except (Break, Differs):
         raise
     except Exception as error:
-        return ["raised", type(error).__name__, str(error)]
+        return ["raised", type(error).__name__, str(error).replace("fuzz_mine", "fuzz_plain")]
 
 
 def run(source, seed, engine):

@@ -307,3 +307,38 @@ def test_what_a_library_does_inside_is_one_break(called):
     for _ in range(2):
         torch.testing.assert_close(compiled(torch.ones(2)), torch.full((2,), 3.0))
     assert tenon.stats()["graph_breaks"] == 1
+
+
+def test_a_list_that_changes_under_its_loop():
+    def drops(x, items):
+        for item in items:
+            if item > float(x.sum()):
+                items.remove(item)
+        return items
+
+    def pairs(x, items):
+        found = []
+        for at, (item, other) in enumerate(zip(items, items[:])):
+            found.append((at, item, other, float(x.sum())))
+            if item == 4:
+                items.insert(0, 9)
+        return found, items
+
+    def keys(x, items):
+        table = dict.fromkeys(items, float(x.sum()))
+        out = []
+        try:
+            for key in table:
+                out.append(key + float(x.sum()))
+                table[-key - 1] = 0
+        except RuntimeError as error:
+            out.append(str(error))
+        return out
+
+    for fn in (drops, pairs, keys):
+        compiled = tenon.compile(fn)
+        for items in ([4, 2, 2], [4, 5, 2, 2], [1, 4, 2, 2, 7], [4, 2, 2]):
+            x, plain = np.full(3, 0.25), list(items)
+            mine = list(items)
+            assert compiled(x, mine) == fn(x, plain)
+            assert mine == plain

@@ -179,3 +179,19 @@ def test_errstate_that_raises_runs_eagerly():
         compiled(np.ones(3), np.zeros(3))
     with np.errstate(all="ignore"):
         assert np.isinf(compiled(np.ones(3), np.zeros(3))).all()
+
+
+def test_an_array_as_the_subject_of_a_match():
+    def fn(x):
+        match x:
+            case [first, *_, last]:
+                return first + last, "sequence"
+            case {}:
+                return x, "mapping"
+            case other:
+                return other * 2, "neither"
+
+    x = np.arange(3.0)
+    got, want = tenon.compile(fn)(x), fn(x)
+    np.testing.assert_array_equal(got[0], want[0])
+    assert got[1] == want[1]

@@ -110,6 +110,10 @@ def test_branches_are_guarded_by_the_relation():
     check(even, [(torch.randn(n),) for n in (3, 4, 5, 6, 7, 8, 12, 15)], 3)
 
 
+def test_a_power_modulo_a_number():
+    check(lambda x, n: x + pow(n, 3, 7) + pow(2, n, 5), [(torch.ones(2), n) for n in (3, 4, 5)], most=4)
+
+
 def test_uses_as_a_plain_int_specialise():
     def fn(x):
         total = x

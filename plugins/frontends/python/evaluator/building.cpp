@@ -193,8 +193,12 @@ void Evaluator::op_format(Frame&, const Instruction& i) {
 void Evaluator::op_match(Frame&, const Instruction& i) {
   switch (i.op) {
     case Op::get_len: push(checked(PyLong_FromSsize_t(length(peek(1))))); return;
-    case Op::match_mapping: push(Ref::borrow(PyType_HasFeature(Py_TYPE(peek(1)), Py_TPFLAGS_MAPPING) ? Py_True : Py_False)); return;
-    case Op::match_sequence: push(Ref::borrow(PyType_HasFeature(Py_TYPE(peek(1)), Py_TPFLAGS_SEQUENCE) && !is_stand_in(peek(1)) ? Py_True : Py_False)); return;
+    case Op::match_mapping:
+    case Op::match_sequence: {  // arrays are sequences from NumPy 2.5 on
+      const unsigned long feature = i.op == Op::match_mapping ? Py_TPFLAGS_MAPPING : Py_TPFLAGS_SEQUENCE;
+      push(Ref::borrow(PyType_HasFeature(visible_type(peek(1)), feature) ? Py_True : Py_False));
+      return;
+    }
     default: break;
   }
   if (i.op == Op::match_keys) {

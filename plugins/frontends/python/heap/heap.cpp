@@ -236,6 +236,9 @@ Ref Heap::part(SourceKind kind, PyObject* owner, PyObject* value) {
 }
 
 std::pair<Ref, SourceId> Heap::advance(PyObject* iterator) {
+  // What it will give is looked up, and checked, before anything is written.
+  if (walks_over(iterator, [&](PyObject* object) { return changes_.find(object) != nullptr; }))
+    throw GraphBreak("an iterator that is older than the call is advanced after a change of what it walks over");
   auto [entry, first] = progress_.try_emplace(iterator);
   Progress& progress = entry->second;
   if (first) progress.copy = copy_of_iterator(iterator);

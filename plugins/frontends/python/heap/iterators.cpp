@@ -32,7 +32,31 @@ Ref rebuilt(PyObject* parts, PyObject* arguments) {
   return copy;
 }
 
+// zip: iterator, tuple, iterator, container.
+constexpr int kDeepest = 4;
+
+struct Walk {
+  const std::function<bool(PyObject*)>& is_one;
+  int depth;
+  bool in_tuple;  // of iterators (zip), or of items that have been given or will be
+};
+
+int look_at(PyObject* object, void* argument) {
+  const Walk& walk = *static_cast<Walk*>(argument);
+  if (!walk.in_tuple && walk.is_one(object)) return 1;
+  const bool tuple = PyTuple_CheckExact(object) && !walk.in_tuple;
+  const traverseproc traverse = Py_TYPE(object)->tp_traverse;
+  if ((!tuple && !PyIter_Check(object)) || traverse == nullptr || walk.depth == kDeepest) return 0;
+  Walk inner{walk.is_one, walk.depth + 1, tuple};
+  return traverse(object, look_at, &inner);
+}
+
 }  // namespace
+
+bool walks_over(PyObject* iterator, const std::function<bool(PyObject*)>& is_one) {
+  Walk walk{is_one, 0, false};
+  return look_at(iterator, &walk) != 0;
+}
 
 Ref copy_of_iterator(PyObject* iterator) noexcept {
   PyTypeObject* type = Py_TYPE(iterator);

@@ -79,7 +79,11 @@ PyObject* divmod(PyObject* a, PyObject* b) {
 }
 PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
   if (modulus == Py_None && PyLong_CheckExact(b) && PyLong_AsLong(b) == 2) return multiply(a, a);
-  if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
+  if (modulus != Py_None) {
+    if (!is_number(a) || !is_number(b) || !is_number(modulus)) Py_RETURN_NOTIMPLEMENTED;
+    constexpr const char* why = "its power modulo another number is taken";
+    return guarded([&] { return checked(PyNumber_Power(checked(exact(a, why)).get(), checked(exact(b, why)).get(), checked(exact(modulus, why)).get())); });
+  }
   return on_ints(a, b, [](PyObject* x, PyObject* y) { return PyNumber_Power(x, y, Py_None); }, "it is raised to a power");
 }
 
