@@ -16,21 +16,13 @@ from torch.utils._pytree import tree_map
 
 import tenon
 from tests.opinfo.judge import disagreement
+from tests.walks.verdict import Verdict, how_it_ran
 
 DTYPES = {"float32": torch.float32, "int64": torch.int64, "bool": torch.bool}
 # Which of equal elements comes first is left open.
 UNORDERED = {"sort", "argsort"}
 # Their elements are whatever lay in memory.
 UNDEFINED = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided", "resize_", "resize_as_"}
-OWN_BACKENDS = {"python", "reference"}
-
-
-@dataclasses.dataclass(frozen=True)
-class Verdict:
-    """One of native, opaque, refused, wrong, skipped; and why it is not native."""
-
-    kind: str
-    why: str = ""
 
 
 def name_of(entry: Any) -> str:
@@ -79,7 +71,7 @@ def _compiled(entry: Any, sample: Any, want: Any) -> Verdict:
         what = disagreement(_shapes(result), _shapes(want), None) if entry.name in UNDEFINED else disagreement(result, want, exact)
         if what and not (entry.name in UNORDERED and _same_order(sample, result, want)):
             return Verdict("wrong", what)
-    return _how(program, sample)
+    return how_it_ran(lambda: _explained(program, sample))
 
 
 def _same_order(sample: Any, result: Any, want: Any) -> bool:
@@ -98,23 +90,8 @@ def _program(op: Any) -> Any:
     return program
 
 
-def _how(program: Any, sample: Any) -> Verdict:
-    stats = tenon.stats()
-    if stats["eager_fallbacks"] or stats["graph_breaks"]:
-        return Verdict("refused", _reason(program, sample))
-    foreign = OWN_BACKENDS & {name for name, counts in stats["backends"].items() if counts.get("nodes", 1)}
-    if foreign or stats.get("opaque_nodes"):
-        return Verdict("opaque", ", ".join(sorted(foreign)))
-    return Verdict("native")
-
-
-def _reason(program: Any, sample: Any) -> str:
-    try:
-        args = copy.deepcopy((sample.input, *sample.args))
-        reasons = tenon.explain(program)(*args, **copy.deepcopy(sample.kwargs)).break_reasons
-        return reasons[0].reason.splitlines()[0] if reasons else ""
-    except Exception as error:  # noqa: BLE001: the reason is only for the report
-        return f"{type(error).__name__}: {error}"
+def _explained(program: Any, sample: Any) -> Any:
+    return tenon.explain(program)(*copy.deepcopy((sample.input, *sample.args)), **copy.deepcopy(sample.kwargs))
 
 
 def _call(function: Any, sample: Any) -> Any:

@@ -13,7 +13,7 @@ import tenon  # noqa: E402
 
 ROOT = Path(__file__).parents[3]
 sys.path.append(str(ROOT))
-from tests.opinfo import table  # noqa: E402
+from tests.walks import table  # noqa: E402
 
 SEED = 20261121
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import itertools
 import multiprocessing
 import random
@@ -10,14 +11,16 @@ from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from typing import Any
 
-from tests.opinfo.samples import Verdict, entries, judge, samples_of
-from tests.opinfo.table import Row
+from tests.walks.table import Row
+from tests.walks.verdict import Verdict
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """What to walk: an entry in a dtype; all samples, or one of the first eight that the seed chooses."""
+    """What to walk: an entry in a dtype; all samples, or one of the first eight that the seed chooses. The module `database` has
+    entries(), samples_of(entry, dtype) and judge(entry, sample)."""
 
+    database: str
     name: str
     dtype: str
     timeout: float
@@ -54,17 +57,18 @@ def _collect(pipe: Connection, timeout: float) -> list:
 
 
 def _walk(job: Job, pipe: Connection) -> None:
-    entry = entries()[job.name]
-    for i, sample in _chosen(entry, job):
-        verdict = judge(entry, sample)
+    database = importlib.import_module(job.database)
+    entry = database.entries()[job.name]
+    for i, sample in _chosen(database.samples_of(entry, job.dtype), job):
+        verdict = database.judge(entry, sample)
         pipe.send(Verdict(verdict.kind, f"sample {i}: {verdict.why}" if verdict.why else ""))
     pipe.send(None)
 
 
-def _chosen(entry: Any, job: Job) -> Iterator[tuple[int, Any]]:
+def _chosen(samples: Iterator[Any], job: Job) -> Iterator[tuple[int, Any]]:
     if job.seed is None:
-        return enumerate(samples_of(entry, job.dtype))
-    first = list(enumerate(itertools.islice(samples_of(entry, job.dtype), 8)))
+        return enumerate(samples)
+    first = list(enumerate(itertools.islice(samples, 8)))
     return iter(random.Random(f"{job.seed} {job.name} {job.dtype}").sample(first, min(1, len(first))))
 
 
