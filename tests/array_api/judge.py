@@ -1,4 +1,4 @@
-"""Whether a compiled result is NumPy's: same type, dtype and shape, and as close to the exact result as NumPy is."""
+"""Whether a compiled result is NumPy's: same type, dtype, shape and strides, and as close to the exact result as NumPy is."""
 from __future__ import annotations
 
 from typing import Any
@@ -34,6 +34,8 @@ def _sequence(got: Any, want: Any, exact: Any) -> str | None:
 def _array(got: Any, want: Any, exact: Any) -> str | None:
     if (got.dtype, got.shape) != (want.dtype, want.shape):
         return f"{got.dtype}{list(got.shape)} instead of {want.dtype}{list(want.shape)}"
+    if want.size and any(n > 1 and a != b for n, a, b in zip(want.shape, got.strides, want.strides)):
+        return f"strides {got.strides} instead of {want.strides}"
     if want.dtype.kind not in "fc":
         return None if np.array_equal(got, want) else _first(got, want, got != want)
     if want.dtype.kind == "c":

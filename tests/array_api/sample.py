@@ -4,6 +4,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import numpy as np
+
 from tests.array_api.operands import Operand
 
 
@@ -13,6 +15,9 @@ class Sample:
 
     args: tuple = ()
     kwargs: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    def holds_nan(self) -> bool:
+        return any(isinstance(a, Operand) and a.values.dtype.kind == "f" and bool(np.isnan(a.values).any()) for a in self.args)
 
     def __str__(self) -> str:
         return ", ".join([_told(a) for a in self.args] + [f"{key}={_told(value)}" for key, value in self.kwargs.items()])

@@ -33,6 +33,7 @@ def arguments(walk: Walk) -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=1, help="entries at a time")
     parser.add_argument("--limit", type=int, default=0, help="stop after so many entries (0: none)")
     parser.add_argument("--seed", type=int, help="one sample of each entry and dtype, chosen by this number, instead of all")
+    parser.add_argument("--dtypes", help="only these, with commas between them")
     parser.add_argument("--timeout", type=float, default=120, help="seconds for one entry and dtype")
     parser.add_argument("--again", action="store_true", help="run entries that are finished, too")
     parser.add_argument("--table", type=Path, help="write the table of all results there")
@@ -49,7 +50,7 @@ def main(walk: Walk) -> int:
         Job(database.__name__, name, dtype, options.timeout, options.seed)
         for name in database.entries()
         if any(fnmatch.fnmatchcase(name, pattern) for pattern in options.patterns)
-        for dtype in database.DTYPES
+        for dtype in (options.dtypes.split(",") if options.dtypes else database.DTYPES)
         if options.again or (name, dtype) not in known
     ]
     jobs = jobs[: options.limit] if options.limit else jobs

@@ -16,6 +16,16 @@ bool is_literal(const ir::Graph& graph, ir::ValueId v) { return graph.value(v).k
   throw Exception(error(Code::unsupported, "argument '{}' is no {}", parameter, wanted));
 }
 
+/// The dtype that NumPy knows by that name; nothing where it is no name of one that graphs carry.
+std::optional<DType> numpy_dtype(std::string_view name) {
+  static constexpr std::pair<std::string_view, DType> kNames[] = {
+      {"float64", DType::f64}, {"float32", DType::f32}, {"float16", DType::f16}, {"int64", DType::i64}, {"int32", DType::i32},
+      {"int16", DType::i16},   {"int8", DType::i8},     {"uint8", DType::u8},    {"bool", DType::b8},   {"float", DType::f64},
+      {"int", DType::i64}};
+  const auto found = std::ranges::find(kNames, name, [](const auto& known) { return known.first; });
+  return found == std::end(kNames) ? std::nullopt : std::optional(found->second);
+}
+
 }  // namespace
 
 void ForeignArguments::bind(std::string parameter, ForeignArgument argument) {
@@ -128,6 +138,8 @@ std::optional<DType> ForeignArguments::dtype(std::string_view parameter) const {
     if (is_complex(*t)) throw Exception(Code::unsupported, "complex dtypes");
     return *t;
   }
+  if (const auto* name = a.as<std::string>(); name && numpy())
+    if (const auto t = numpy_dtype(*name)) return t;
   refuse_kind(parameter, "dtype");
 }
 

@@ -48,6 +48,9 @@ def messages(fn, *arguments):
         lambda a: (a * np.inf).astype(np.int64),
         lambda a: (a * 1e30).astype(np.int32),
         lambda a: np.log(a.astype(np.float32) * 0),
+        lambda a: np.log(-a.astype(np.float32)),
+        lambda a: np.reciprocal((a * 0).astype(int)),
+        lambda a: np.linalg.det(a[:4].reshape(2, 2) * 1e200),
         lambda a: (np.log(a - a), a + 1)[1],
     ],
 )
@@ -124,3 +127,12 @@ def test_errstate(check):
         assert [text for text, *_ in messages(compiled, ok * 1e-200, ok * 1e200)[0]] == ["underflow encountered in divide"]
         low = np.full(64, -200, np.float32)
         assert [text for text, *_ in messages(tenon.compile(np.exp), low)[0]] == ["underflow encountered in exp"]
+
+
+@pytest.mark.parametrize("fn", [lambda a: a[:0].mean(), lambda a: np.var(a[:0]), lambda a: np.std(a[:1], ddof=1)])
+def test_statistics_of_too_few(fn):
+    want, _ = messages(fn, POSITIVE)
+    compiled = tenon.compile(fn)
+    assert want
+    for _ in range(2):
+        assert messages(compiled, POSITIVE)[0] == want

@@ -72,6 +72,12 @@ ir::ValueId checked_divisor(ForeignArguments& a, ir::ValueId divisor) {
   return b.one("reshape", {b.one("nonzero_divisor", {vector})}, {{"shape", std::vector<ir::Dim>{}}});
 }
 
+/// NumPy's remainder of floats: a zero has the sign of the divisor.
+Values numpy_remainder(ForeignArguments& a, const Values& xy) {
+  const ir::ValueId rest = a.one("remainder", xy);
+  return {a.one("where", {a.one("eq", {rest, a.builder().literal(0.0)}), a.one("copysign", {rest, xy[1]}), rest})};
+}
+
 /// Integer division: torch raises for a zero divisor, NumPy gives 0 (and computes bools as int8).
 Adapt integer_division(std::string op) {
   return [op](ForeignArguments& a) -> Values {
@@ -82,7 +88,7 @@ Adapt integer_division(std::string op) {
       if (is_bool(t)) t = DType::i8;
       for (ir::ValueId& v : xy)
         if (a.graph().value(v).kind != ir::ValueKind::literal) v = a.builder().cast(v, t);
-      return a.call(op, xy);
+      return op == "remainder" && is_float(t) ? numpy_remainder(a, xy) : a.call(op, xy);
     }
     if (is_int(t)) {
       if (is_zero(a["other"])) throw Exception(Code::invalid_argument, "ZeroDivisionError");

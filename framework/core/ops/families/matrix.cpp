@@ -228,6 +228,31 @@ Values vdot(ForeignArguments& a) {
   return a.call("matmul", xy);
 }
 
+/// np.vecdot: products of the vectors along the last dimension, the other dimensions broadcast.
+Values vecdot(ForeignArguments& a) {
+  a.refuse({"axes"});
+  if (a.integer("axis", Dim(-1)) != Dim(-1)) throw Exception(Code::unsupported, "vecdot along another axis than the last");
+  Values xy = same_dtype(a, {a.value("self"), a.value("other")});
+  for (const ir::ValueId v : xy) TENON_USER_CHECK(a.type(v).rank() > 0, "vecdot takes no 0-d arrays");
+  if (a.type(xy[0]).rank() == 1 && a.type(xy[1]).rank() == 1) return a.call("matmul", xy);
+  for (const bool second : {false, true}) {
+    ir::Shape shape(a.type(xy[second]).shape);
+    shape.insert(shape.end() - (second ? 0 : 1), Dim(1));
+    xy[second] = reshape_to(a.builder(), xy[second], shape);
+  }
+  const ir::ValueId product = a.one("matmul", xy);
+  ir::Shape shape(a.type(product).shape);
+  shape.resize(shape.size() - 2);
+  return {reshape_to(a.builder(), product, shape)};
+}
+
+/// np.linalg.outer takes vectors only.
+Values linalg_outer(ForeignArguments& a) {
+  for (const char* side : {"self", "other"})
+    if (a.type(a.value(side)).rank() != 1) throw Exception(Code::unsupported, "the outer product of what are no vectors");
+  return outer(a);
+}
+
 Op matmul_op() {
   Op op;
   op.name = "matmul";
@@ -241,7 +266,9 @@ Op matmul_op() {
       names({"numpy.ndarray.dot"}, "(self, b -> other, out=None)", numpy_dot) + names({"numpy.inner"}, "(a -> self, b -> other)", inner) +
       torch_names("inner", "(self, other, *, out=None)", inner) + names({"numpy.outer"}, "(a -> self, b -> other, out=None)", outer) +
       torch_names("outer", "(self, vec2 -> other, *, out=None)", outer) + torch_names("ger", "(self, vec2 -> other)", outer) +
-      names({"numpy.vdot", "numpy.vecdot"}, "(a -> self, b -> other)", vdot) +
+      names({"numpy.vdot"}, "(a -> self, b -> other)", vdot) + names({"numpy.linalg.matmul"}, "(x1 -> self, x2 -> other)", matmul_adapt) +
+      ufunc2({"vecdot"}, vecdot) + names({"numpy.linalg.vecdot"}, "(x1 -> self, x2 -> other, *, axis=-1)", vecdot) +
+      names({"numpy.linalg.outer"}, "(x1 -> self, x2 -> other)", linalg_outer) +
       torch_names("dot", "(self, tensor -> other, *, out=None)", vector_product(1, 1, "dot")) +
       torch_names("vdot", "(self, other, *, out=None)", vector_product(1, 1, "vdot")) +
       torch_names("mv", "(self, vec -> other, *, out=None)", vector_product(2, 1, "mv")) + product_names();

@@ -220,6 +220,7 @@ Values tensordot(ForeignArguments& a) {
     right = dims_list(a, (*both)[1], ranks[1]);
   }
   TENON_USER_CHECK(left.size() == right.size(), "both dimension lists should have same length");
+  if (a.numpy() && left.size() == ranks[0] && right.size() == ranks[1]) throw Exception(Code::unsupported, "tensordot over all dimensions: NumPy gives an array");
   std::string x(ranks[0], ' '), y(ranks[1], ' '), result;
   char next = 'A';
   if (ranks[0] + ranks[1] > 26) throw Exception(Code::unsupported, "tensordot of so many dimensions");
@@ -354,6 +355,7 @@ std::vector<Alias> product_names() {
   return names({"torch.einsum"}, "(equation, *operands)", einsum) +
          names({"numpy.einsum"}, "(subscripts -> equation, *operands, out=None, dtype=None, order='K', casting='safe', optimize=False)", einsum) +
          names({"torch.tensordot"}, "(a -> self, b -> other, dims=2, out=None)", tensordot) +
+         names({"numpy.linalg.tensordot"}, "(x1 -> self, x2 -> other, *, axes -> dims = 2)", tensordot) +
          names({"numpy.tensordot"}, "(a -> self, b -> other, axes -> dims = 2)", tensordot) + torch_names("kron", two, kron) +
          names({"numpy.kron"}, "(a -> self, b -> other)", kron) + torch_names("cross", "(self, other, dim=None)", cross) +
          names({"torch.linalg.cross"}, "(self, other, *, dim=-1, out=None)", cross) +

@@ -129,6 +129,12 @@ ir::Attributes reduction_attributes(ForeignArguments& a, ir::ValueId x) {
   return {{"dim", a.dims("dim", a.type(x).rank())}, {"keepdim", a.flag("keepdim")}};
 }
 
+ir::Dim elements_of_result(ForeignArguments& a, ir::ValueId x) {
+  ir::Dim count(1);
+  for (const ir::Dim& d : a.dims("dim", a.type(x).rank())) count = count * a.type(x).shape[static_cast<std::size_t>(d.constant())];
+  return count;
+}
+
 std::vector<Alias> reduction_names(std::string_view torch, std::string_view numpy, Adapt adapt, std::string_view torch_extra,
                                    std::string_view numpy_extra) {
   std::vector<Alias> aliases;

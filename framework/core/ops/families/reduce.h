@@ -41,6 +41,8 @@ ir::Attributes with_dtype(ir::Attributes attributes, DType dtype);
 
 /// {"dim", ...} and {"keepdim", ...} from the bound arguments `dim` and `keepdim`.
 ir::Attributes reduction_attributes(ForeignArguments& a, ir::ValueId x);
+/// How many elements make one result of a reduction over the bound argument `dim`.
+ir::Dim elements_of_result(ForeignArguments& a, ir::ValueId x);
 
 /// Foreign names of a reduction: torch function and method (with `extra` parameters), NumPy function and method.
 std::vector<Alias> reduction_names(std::string_view torch, std::string_view numpy, Adapt adapt, std::string_view torch_extra = "",

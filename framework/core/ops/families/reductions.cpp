@@ -90,6 +90,7 @@ Op mean_op() {
                      "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {}",
                      name_of(t));
     ir::Attributes attributes = reduction_attributes(a, x);
+    if (a.numpy() && elements_of_result(a, x) == Dim(0)) throw Exception(Code::unsupported, "the mean of nothing, of which NumPy warns");
     attributes.push_back({"dtype", t});
     return a.call("mean", {x}, std::move(attributes));
   };

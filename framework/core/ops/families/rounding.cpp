@@ -72,6 +72,14 @@ Values clamp_adapt(ForeignArguments& a) {
   return a.call("clone", {a.value("self")});
 }
 
+/// np.clip takes its bounds by either of two names.
+Values numpy_clip(ForeignArguments& a) {
+  a.refuse({"out", "dtype"});
+  for (const auto& [given, name] : {std::pair("low", "min"), std::pair("high", "max")})
+    if (a.given(given)) a.bind(name, a[given]);
+  return clamp_adapt(a);
+}
+
 Values cast_to(ForeignArguments& a, ir::ValueId x, DType dtype) {
   return a.type(x).dtype == dtype ? Values{x} : Values{a.builder().cast(x, dtype)};
 }
@@ -214,7 +222,8 @@ Family rounding_ops() {
           "clamp", "(Tensor self, Tensor min, Tensor max) -> Tensor", Domain::any, Promotion::common,
           [](Scalars& s, Args a, const OpQuery&) { return s.minimum(s.maximum(a[0], a[1]), a[2]); },
           torch_names("clamp", "(self, min=None, max=None)", clamp_adapt) + torch_names("clip", "(self, min=None, max=None)", clamp_adapt) +
-              names({"numpy.clip"}, "(a -> self, a_min -> min=None, a_max -> max=None, out=None, *, dtype=None)", clamp_adapt) +
+              names({"numpy.clip"}, "(a -> self, a_min -> min=None, a_max -> max=None, out=None, *, min -> low=None, max -> high=None, dtype=None)",
+                    numpy_clip) +
               names({"numpy.ndarray.clip"}, "(self, min=None, max=None, out=None)", clamp_adapt)),
       bound("clamp_min", "min", Primitive::maximum),
       bound("clamp_max", "max", Primitive::minimum),

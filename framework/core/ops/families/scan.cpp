@@ -63,7 +63,13 @@ Op scan(std::string name, Kernel floats_kernel, Kernel integers_kernel) {
     const std::int64_t dim = a.given("dim") ? a.dim("dim", a.type(x).rank()) : 0;
     return a.call(name, {x}, {{"dim", Dim(dim)}, {"dtype", a.dtype("dtype").value_or(is_float(given) ? given : DType::i64)}});
   };
+  const Adapt cumulative = [adapt](ForeignArguments& a) {
+    a.refuse({"include_initial"});
+    if (!a.given("dim") && a.type(a.tensor(a.value("self"))).rank() != 1) throw Exception(Code::unsupported, "a cumulative function without an axis");
+    return adapt(a);
+  };
   op.aliases = torch_names(name, "(self, dim, *, dtype=None, out=None)", adapt) +
+               names({fmt::format("numpy.cumulative_{}", name.substr(3))}, "(x -> self, *, axis -> dim = None, dtype=None, out=None, include_initial=False)", cumulative) +
                names({"numpy." + name}, "(a -> self, axis -> dim = None, dtype=None, out=None)", adapt) +
                names({"numpy.ndarray." + name}, "(self, axis -> dim = None, dtype=None, out=None)", adapt);
   op.name = std::move(name);

@@ -58,6 +58,14 @@ struct VarianceArguments {
   ir::Attribute correction;
 };
 
+/// NumPy warns where no degree of freedom is left.
+void refuse_too_few(ForeignArguments& a, const VarianceArguments& v) {
+  const Dim* correction = std::get_if<Dim>(&v.correction);
+  const Dim count = elements_of_result(a, v.x);
+  const bool enough = !count.is_constant() || (correction && correction->is_constant() && count.constant() > correction->constant());
+  if (!enough) throw Exception(Code::unsupported, "a variance without degrees of freedom, of which NumPy warns");
+}
+
 /// torch: (dim, unbiased, keepdim), (unbiased) or (dim, *, correction); NumPy: ddof and dtype.
 VarianceArguments variance_arguments(ForeignArguments& a) {
   a.refuse({"where", "out", "mean"});
@@ -76,6 +84,7 @@ VarianceArguments variance_arguments(ForeignArguments& a) {
     a.bind("dim", {});
   }
   v.shape = {{"dim", a.dims("dim", rank)}, {"keepdim", a.flag("keepdim")}};
+  if (a.numpy()) refuse_too_few(a, v);
   return v;
 }
 

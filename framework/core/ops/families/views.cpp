@@ -221,7 +221,7 @@ Op permute_op() {
       torch_names("adjoint", "(self)", matrix_transpose) +
       names({"torch.Tensor.T", "torch.Tensor.H", "numpy.ndarray.T"}, "(self)", reversed_order) +
       names({"torch.Tensor.mT", "torch.Tensor.mH", "numpy.ndarray.mT"}, "(self)", matrix_transpose) +
-      names({"numpy.matrix_transpose"}, "(x -> self)", matrix_transpose) +
+      names({"numpy.matrix_transpose", "numpy.linalg.matrix_transpose"}, "(x -> self)", matrix_transpose) +
       names({"numpy.transpose", "numpy.permute_dims"}, "(a -> self, axes -> dims = None)", permute) +
       names({"numpy.ndarray.transpose"}, "(self, *dims)", permute) +
       names({"numpy.swapaxes"}, "(a -> self, axis1 -> dim0, axis2 -> dim1)", transpose) +

@@ -72,8 +72,18 @@ constexpr UfuncName kAdd{"add"}, kSubtract{"subtract"}, kMultiply{"multiply"}, k
     kXor{"bitwise_xor"}, kOr{"bitwise_or"}, kFloorDivide{"floor_divide"}, kTrueDivide{"true_divide"}, kMatmul{"matmul"}, kPower{"power"},
     kLess{"less"}, kLessEqual{"less_equal"}, kEqual{"equal"}, kNotEqual{"not_equal"}, kGreater{"greater"}, kGreaterEqual{"greater_equal"};
 
+/// Whether NumPy's operator takes its short cut to `square`, and that gives another dtype than `power`: int8 for bools.
+bool is_square_of_bools(PyObject* a, PyObject* b) {
+  if (!PyLong_CheckExact(b) || PyLong_AsLong(b) != 2 || !is_stand_in(a) || is_scalar(a)) return PyErr_Clear(), false;
+  Ref dtype = Ref::steal(PyObject_GetAttrString(a, "dtype"));
+  if (!dtype) return PyErr_Clear(), false;
+  return PyArray_DescrCheck(dtype.get()) && reinterpret_cast<PyArray_Descr*>(dtype.get())->type_num == NPY_BOOL;
+}
+
 PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
   if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
+  static PyObject* const square = numpy_function("square");
+  if (is_square_of_bools(a, b)) return record(square, Ref::steal(PyTuple_Pack(1, a)));
   return binary<kPower>(a, b);
 }
 

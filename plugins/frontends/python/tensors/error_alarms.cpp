@@ -28,10 +28,10 @@ class AlarmBuilder {
     if (divides(node.op) && is_int(result.dtype)) return watch_divisor(node.operands[1]);
     if (node.op == "_to_copy") return watch_cast(node.operands[0], result.dtype);
     if (!is_float(result.dtype)) return;
-    if (is_logarithm(node.op) && result.dtype != DType::f64) return add(builder_.one("isinf", {node.results[0]}));
+    if (is_logarithm(node.op) && result.dtype != DType::f64) return add(not_finite(node.results[0]));
     const ops::Op* op = ops::find_op(node.op);
     const bool computes = op && op->body && !only_moves(graph_, id);
-    if (computes && !read_[node.results[0].value]) add(builder_.one("logical_not", {builder_.one("isfinite", {node.results[0]})}));
+    if (computes && !read_[node.results[0].value]) add(not_finite(node.results[0]));
   }
 
   std::optional<ValueId> alarm() const { return alarm_; }
@@ -50,6 +50,8 @@ class AlarmBuilder {
     }
     return read;
   }
+
+  ValueId not_finite(ValueId value) { return builder_.one("logical_not", {builder_.one("isfinite", {value})}); }
 
   void watch_divisor(ValueId divisor) {
     const ir::Value& value = graph_.value(divisor);

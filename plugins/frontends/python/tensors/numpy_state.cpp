@@ -2,6 +2,7 @@
 
 #include <cfenv>
 
+#include "python/evaluator/graph_break.h"
 #include "python/heap/ref.h"
 
 namespace tenon::python {
@@ -26,6 +27,34 @@ Ref error_modes() {
   return modes;
 }
 
+thread_local int noted_flags = 0;  // of <cfenv>
+
+/// Called by NumPy with the kind of an error and its number for it (UFUNC_FPE_*).
+PyObject* note_error(PyObject*, PyObject* args) {
+  const char* kind = nullptr;
+  int number = 0;
+  if (!PyArg_ParseTuple(args, "si", &kind, &number)) return nullptr;
+  noted_flags |= (number & 1 ? FE_DIVBYZERO : 0) | (number & 2 ? FE_OVERFLOW : 0) | (number & 4 ? FE_UNDERFLOW : 0) | (number & 8 ? FE_INVALID : 0);
+  Py_RETURN_NONE;
+}
+
+PyMethodDef note_error_method = {"note_error", note_error, METH_VARARGS, nullptr};
+
+/// np.errstate under which what NumPy would warn of is noted.
+Ref noting() {
+  Ref numpy = checked(PyImport_ImportModule("numpy"));
+  Ref modes = error_modes();
+  Ref changed = checked(PyDict_New());
+  Ref call = checked(PyUnicode_FromString("call")), handler = checked(PyCFunction_New(&note_error_method, nullptr));
+  PyObject *kind = nullptr, *mode = nullptr;
+  Py_ssize_t position = 0;
+  while (modes && PyDict_Next(modes.get(), &position, &kind, &mode))
+    if (PyUnicode_CompareWithASCIIString(mode, "warn") == 0) checked(PyDict_SetItem(changed.get(), kind, call.get()));
+  checked(PyDict_SetItemString(changed.get(), "call", handler.get()));
+  Ref make = checked(PyObject_GetAttrString(numpy.get(), "errstate")), nothing = checked(PyTuple_New(0));
+  return checked(PyObject_Call(make.get(), nothing.get(), changed.get()));
+}
+
 bool quiet_by_name() {
   Ref modes = error_modes();
   PyObject *key = nullptr, *mode = nullptr;
@@ -47,6 +76,20 @@ void clear_float_errors() noexcept { std::feclearexcept(FE_ALL_EXCEPT); }
 FloatErrors float_errors() noexcept {
   const int flags = std::fetestexcept(FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID);
   return {(flags & FE_DIVBYZERO) != 0, (flags & FE_OVERFLOW) != 0, (flags & FE_UNDERFLOW) != 0, (flags & FE_INVALID) != 0};
+}
+
+NotedErrors::NotedErrors() : handling_(noting()), before_(std::fetestexcept(FE_ALL_EXCEPT)) {
+  noted_flags = 0;
+  checked(PyObject_CallMethod(handling_.get(), "__enter__", nullptr));
+}
+
+NotedErrors::~NotedErrors() {
+  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+  PyErr_Fetch(&type, &value, &traceback);
+  if (!Ref::steal(PyObject_CallMethod(handling_.get(), "__exit__", "OOO", Py_None, Py_None, Py_None))) PyErr_Clear();
+  PyErr_Restore(type, value, traceback);
+  std::feclearexcept(FE_ALL_EXCEPT);
+  std::feraiseexcept(before_ | noted_flags);
 }
 
 bool numpy_would_warn(const FloatErrors& errors) noexcept {

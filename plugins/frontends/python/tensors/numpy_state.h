@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "python/heap/ref.h"
+
 namespace tenon::python {
 
 /// Whether compiled code may stand in for NumPy: floating-point errors neither raise nor call or log anything, and nothing is said of
@@ -19,6 +21,19 @@ FloatErrors float_errors() noexcept;
 
 /// Whether NumPy would say something about one of these errors in the calling context.
 bool numpy_would_warn(const FloatErrors& errors) noexcept;
+
+/// While it lives, errors in NumPy's own functions of which it would warn are kept back; then they are flags of the thread, like those of
+/// compiled code, beside the flags that were set before. So the warning is issued once, by plain execution, at the user's line.
+class NotedErrors {
+ public:
+  NotedErrors();
+  ~NotedErrors();
+  NotedErrors(const NotedErrors&) = delete;
+
+ private:
+  Ref handling_;  // np.errstate, entered
+  int before_;
+};
 
 /// Why not, for messages.
 inline const char* const kLoudErrors = "np.errstate makes floating-point errors raise, call or log, or warns of underflow";

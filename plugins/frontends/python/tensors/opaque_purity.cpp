@@ -27,7 +27,7 @@ const std::unordered_set<std::string_view> kRecurrent = {"lstm", "gru", "rnn_tan
 // What NumPy computes from metadata and elements alone, with sizes and dtypes of results that depend on no element.
 const std::unordered_set<std::string_view> kNumpyFunctions = {
     "fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fft2", "ifft2", "rfft2", "irfft2", "fftn", "ifftn", "rfftn", "irfftn", "fftshift", "ifftshift",
-    "norm", "svd", "svdvals", "qr", "cholesky", "solve", "inv", "det", "slogdet", "eigh", "eigvalsh", "matrix_power", "pinv", "multi_dot", "tensorsolve",
+    "norm", "svd", "svdvals", "qr", "cholesky", "solve", "inv", "det", "slogdet", "matrix_rank", "eigh", "eigvalsh", "matrix_power", "pinv", "multi_dot", "tensorsolve",
     "tensorinv", "matrix_norm", "vector_norm", "einsum", "convolve", "correlate", "interp", "gradient", "percentile", "quantile", "median",
     "nanpercentile", "nanquantile", "nanmedian", "nanmean", "nanstd", "nanvar", "nansum", "nanprod", "nanmax", "nanmin", "nancumsum", "nancumprod",
     "average", "cov", "corrcoef", "digitize", "searchsorted", "kron", "outer", "inner", "vdot", "tensordot", "cross", "polyval", "trapezoid", "vander",

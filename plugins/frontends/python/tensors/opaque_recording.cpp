@@ -34,6 +34,14 @@ long version_of(PyObject* twin) {
   return PyLong_AsLong(version.get());
 }
 
+/// Puts ones on the diagonals of an array of square matrices: zeros have no inverse, and no Cholesky factor.
+void make_regular(PyObject* twin) {
+  Ref numpy = checked(PyImport_ImportModule("numpy"));
+  Ref diagonals = Ref::steal(PyObject_CallMethod(numpy.get(), "einsum", "sO", "...ii->...i", twin));
+  Ref one = checked(PyLong_FromLong(1));
+  if (!diagonals || PyObject_SetItem(diagonals.get(), Py_Ellipsis, one.get()) < 0) PyErr_Clear();  // no square matrices
+}
+
 }  // namespace
 
 Ref TensorRecorder::call_on_twins(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args,
@@ -45,6 +53,8 @@ Ref TensorRecorder::call_on_twins(PyObject* callable, const ForeignFunction& fun
   for (Index index : operands) versions.push_back(torch ? version_of(stand_ins_.twin(index)) : 0);
   Ref answer;
   try {
+    if (function.name.starts_with("numpy.linalg."))
+      for (Index index : operands) make_regular(stand_ins_.twin(index));
     std::optional<CpuMetaKernels> as_on_cpu;
     if (torch) as_on_cpu.emplace();
     answer = with_undefined_results(function.name, call_quietly(callable, twin_args.get(), twin_kwargs.get(), function.flavour));

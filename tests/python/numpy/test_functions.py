@@ -1,0 +1,60 @@
+"""NumPy functions whose results differ from torch's of that name, or from another call of the same function."""
+import operator
+
+import numpy as np
+import pytest
+
+import tenon
+
+
+def test_the_remainder_of_floats_has_the_sign_of_the_divisor(check):
+    x = np.array([-3.0, -1.5, 0.0, -0.0, 1.5, 3.0])
+    check(lambda a, b: (a % b, np.remainder(a, 1.5), 3.0 % b, np.signbit(a % b), np.signbit(a % -b)), (x, np.array([1.5, -1.5, 1.5, -1.5, -1.5, 1.5])))
+    check(lambda a: np.signbit(a % 1.5), (np.arange(-3, 4),))
+
+
+def test_the_square_of_bools(check):
+    check(lambda a: (a**2, np.power(a, 2)), (np.array([True, False]),))
+
+
+def test_products_of_vectors_along_the_last_dimension(check):
+    a, b = np.arange(24.0).reshape(4, 6), np.arange(6.0, 30.0).reshape(4, 6)
+    check(lambda x, y: (np.vecdot(x, y), np.linalg.vecdot(x, y[0]), np.vecdot(x[0], y[1])), (a, b), (a.astype(np.float32), b))
+
+
+def test_a_product_over_all_dimensions_is_an_array(check):
+    check(lambda x, y: (np.tensordot(x, y, 2), np.tensordot(x, y, 1)), (np.ones((3, 3)), np.arange(9.0).reshape(3, 3)))
+
+
+def test_names_of_the_standard(check):
+    def fn(x):
+        return (np.clip(x, min=1, max=3), np.zeros_like(x, dtype="int32"), np.linalg.matrix_transpose(x), np.linalg.outer(x[0], x[1]),
+                np.cumulative_sum(x, axis=1), np.linalg.matmul(x, x.T))  # fmt: skip
+
+    graphs = check(fn, (np.arange(12.0).reshape(3, 4),))
+    assert len(graphs) == 1
+
+
+@pytest.mark.parametrize("name", ["ifloordiv", "ilshift", "imod", "ipow", "irshift", "ixor", "iadd"])
+def test_operators_in_place_by_name(check, name):
+    change = getattr(operator, name)
+
+    def fn(a):
+        kept = a
+        a = change(a, 2)
+        return a, kept
+
+    check(fn, (np.arange(7),))
+    assert len(tenon.explain(fn)(np.arange(7)).break_reasons) == 0
+
+
+@pytest.mark.parametrize("fn", [np.linalg.inv, np.linalg.cholesky, lambda m: np.linalg.solve(m, m[0])])
+def test_matrices_that_zeros_are_not(check, fn):
+    def program(m):
+        return fn(m) + 1
+
+    m = np.array([[4.0, 1.0], [1.0, 3.0]])
+    check(program, (m,))
+    assert len(tenon.explain(program)(m).break_reasons) == 0
+    with pytest.raises(np.linalg.LinAlgError):
+        tenon.compile(program)(np.array([[0.0, 0.0], [0.0, 0.0]]))
