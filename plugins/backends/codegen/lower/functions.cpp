@@ -210,7 +210,64 @@ Value* routine_call(LaneBuilder& b, P p, Value* x, Value* y) {
   return ir.CreateLoad(x->getType(), result);
 }
 
+/// sin or cos in float32, about 1 ulp, of magnitudes up to kLargestTurned: x = n pi/2 + r with pi/2 in three parts, of which the first
+/// leaves no rounding error in a fused multiply-add; polynomials on |r| <= pi/4 (Cephes sinf and cosf); n modulo 4 says which and its sign.
+Value* circular_f32(LaneBuilder& b, P p, Value* x) {
+  auto& ir = b.ir;
+  constexpr double kRounding = 12582912.0;  // 1.5 * 2^23: what is added to it is rounded to a whole number, which is in the lowest bits
+  Value* magnitude = ir.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);  // keeps the sign of zero out of the sums
+  Value* turned = b.fused_multiply_add(magnitude, real(x, 0.63661977236758134), real(x, kRounding));
+  Value* n = ir.CreateFSub(turned, real(x, kRounding));
+  Value* r = b.fused_multiply_add(n, real(x, -1.57079637050628662109375), magnitude);
+  r = b.fused_multiply_add(n, real(x, 4.371138828673793e-08), r);
+  r = b.fused_multiply_add(n, real(x, 1.7151245100058819e-15), r);
+  Value* z = ir.CreateFMul(r, r);
+  Value* sine = polynomial(b, z, {-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1});
+  sine = b.fused_multiply_add(ir.CreateFMul(sine, z), r, r);
+  Value* cosine = polynomial(b, z, {2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2});
+  cosine = b.fused_multiply_add(ir.CreateFMul(cosine, z), z, b.fused_multiply_add(z, real(x, -0.5), real(x, 1.0)));
+  Value* quadrant = ir.CreateBitCast(turned, int_type_like(b, x));
+  if (p == P::cos) quadrant = ir.CreateAdd(quadrant, int_like(quadrant, 1));
+  Value* odd = ir.CreateICmpNE(ir.CreateAnd(quadrant, int_like(quadrant, 1)), int_like(quadrant, 0));
+  Value* bits = ir.CreateBitCast(ir.CreateSelect(odd, cosine, sine), quadrant->getType());
+  Value* sign = ir.CreateShl(quadrant, 30);
+  if (p == P::sin) sign = ir.CreateXor(sign, ir.CreateBitCast(x, quadrant->getType()));
+  return ir.CreateBitCast(ir.CreateXor(bits, ir.CreateAnd(sign, int_like(sign, std::int64_t{1} << 31))), x->getType());
+}
+
+constexpr double kLargestTurned = 131072.0;
+
+/// The module's function for vectors of a whole register. It branches, which code in the middle of a loop's body must not: where a lane is
+/// too large for the parts of pi/2, or infinite, all go to the library.
+llvm::Function* circular_function(LaneBuilder& b, P p) {
+  const std::string name = std::string("circular_") + ops::name_of(p);
+  if (auto* known = b.module().getFunction(name)) return known;
+  auto& ir = b.ir;
+  const llvm::IRBuilder<>::InsertPointGuard guard(ir);
+  llvm::Type* type = llvm::FixedVectorType::get(ir.getFloatTy(), b.target().lanes());
+  auto* function = llvm::Function::Create(llvm::FunctionType::get(type, {type}, false), llvm::Function::InternalLinkage, name, b.module());
+  declare_for_machine(*function, b.target());
+  Value* x = function->getArg(0);
+  auto block = [&](const char* what) { return llvm::BasicBlock::Create(ir.getContext(), what, function); };
+  auto *entry = block("entry"), *near = block("near"), *far = block("far");
+  ir.SetInsertPoint(entry);
+  Value* large = ir.CreateFCmpOGT(ir.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x), real(x, kLargestTurned));
+  ir.CreateCondBr(ir.CreateOrReduce(large), far, near);
+  ir.SetInsertPoint(near);
+  ir.CreateRet(circular_f32(b, p, x));
+  ir.SetInsertPoint(far);
+  ir.CreateRet(b.target().vector_functions ? vector_library_call(b, p, x, nullptr) : routine_call(b, p, x, nullptr));
+  return function;
+}
+
 }  // namespace
+
+void declare_for_machine(llvm::Function& function, const Target& target) {
+  function.addFnAttr("target-cpu", target.cpu);
+  function.addFnAttr("target-features", target.features);
+  if (target.vector_bytes == 64) function.addFnAttr("prefer-vector-width", "512");
+  function.addFnAttr(llvm::Attribute::NoUnwind);
+}
 
 std::string routine_name(P p, bool is_double) { return std::string("tenon_") + ops::name_of(p) + (is_double ? "_f64" : "_f32"); }
 
@@ -225,6 +282,10 @@ Value* emit_function(LaneBuilder& b, P p, Value* x, Value* y) {
     if (p == P::exp) return exp_f32(b, x);
     if (p == P::log) return log_f32(b, x);
     if (p == P::tanh) return tanh_f32(b, x);
+    if ((p == P::sin || p == P::cos) && b.target().has_fma) {
+      llvm::Function* function = circular_function(b, p);
+      return in_pieces(b, x, nullptr, b.target().lanes(), [&](Value* piece, Value*) { return b.ir.CreateCall(function, {piece}); });
+    }
   }
   if (b.target().vector_functions && library_name(p)) return vector_library_call(b, p, x, y);
   return routine_call(b, p, x, y);

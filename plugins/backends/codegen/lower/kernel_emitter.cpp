@@ -29,10 +29,7 @@ void KernelEmitter::declare(const std::string& name) {
   auto* pointer = ir_.getPtrTy();
   auto* type = llvm::FunctionType::get(ir_.getVoidTy(), {pointer, pointer, ir_.getInt64Ty(), ir_.getInt64Ty(), pointer}, false);
   function_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, b_.module());
-  function_->addFnAttr("target-cpu", target_.cpu);
-  function_->addFnAttr("target-features", target_.features);
-  if (target_.vector_bytes == 64) function_->addFnAttr("prefer-vector-width", "512");
-  function_->addFnAttr(llvm::Attribute::NoUnwind);
+  declare_for_machine(*function_, target_);
   for (unsigned i : {0u, 1u, 4u}) function_->addParamAttr(i, llvm::Attribute::NoAlias);
 }
 

@@ -89,6 +89,9 @@ class LaneBuilder {
 /// Emits a function of the exponential or trigonometric family on floats.
 llvm::Value* emit_function(LaneBuilder& builder, ops::Primitive p, llvm::Value* a, llvm::Value* b);
 
+/// The attributes of a function of generated code.
+void declare_for_machine(llvm::Function& function, const Target& target);
+
 /// The name under which the module calls an elementwise routine that is given to the JIT: "tenon_" + primitive + "f32" or "f64".
 std::string routine_name(ops::Primitive p, bool is_double);
 
