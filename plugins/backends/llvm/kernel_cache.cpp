@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "background.h"
 #include "core/base/error.h"
 #include "machine.h"
 
@@ -12,9 +13,29 @@ namespace tenon::llvm_backend {
 
 namespace {
 
-/// Without reductions a kernel has no values that live around its loops, which is all that better register allocation would help:
-/// the quick tier compiles it three times as fast and it runs within a tenth as fast. Sums and maxima would be kept on the stack there.
-Tier tier_of(const codegen::Kernel& kernel) { return kernel.reductions.empty() ? Tier::quick : Tier::standard; }
+/// The tiers of a kernel: that of its first code, and that of the code that stays.
+struct Tiers {
+  Tier first, last;
+};
+
+/// Without reductions a kernel has no values that live around its loops, which is all that better register allocation would help: the
+/// quick tier compiles it three times as fast and it runs within a tenth as fast. Sums and maxima are kept on the stack there, so that
+/// reductions run up to half as fast: for the calls until their code is exchanged that costs less than waiting for it.
+Tiers tiers_of(const codegen::Kernel& kernel, bool swap) {
+  if (swap) return {Tier::quick, Tier::standard};
+  const Tier only = kernel.reductions.empty() ? Tier::quick : Tier::standard;
+  return {only, only};
+}
+
+/// Kernels of a module that is compiled in the background: few, so that none waits long.
+constexpr std::size_t kBackgroundBatch = 8;
+
+/// Functions of the quick tier are known by their names, in the store too.
+constexpr std::string_view kQuickName = "quick";
+
+std::string function_name(Tier tier, std::size_t number) { return fmt::format("{}{}", tier == Tier::quick ? kQuickName : "kernel", number); }
+
+constexpr const char* kKernelKind = "kernel";
 
 }  // namespace
 
@@ -23,11 +44,15 @@ struct KernelCache::Batch {
   Tier tier = Tier::quick;
   std::vector<const codegen::Kernel*> kernels;
   std::vector<std::string> names, texts;
+
+  void add(const codegen::Kernel& kernel, std::string text) {
+    names.push_back(function_name(tier, kernels.size()));
+    kernels.push_back(&kernel);
+    texts.push_back(std::move(text));
+  }
 };
 
 namespace {
-
-const char* kind_of(Tier tier) { return tier == Tier::quick ? "quick kernel" : "kernel"; }
 
 void stop_if_cancelled(const HostServices& host) {
   if (host.cancelled()) throw Exception(Code::cancelled, "nobody waits for the kernels any longer");
@@ -46,89 +71,121 @@ std::vector<void*> linked(Jit& jit, const CodeStore& store, const std::string& k
 
 }  // namespace
 
-void KernelCache::compile(const CodeStore& store, const Batch& batch, const std::function<void(const std::string&)>& listing) {
+void KernelCache::publish(const std::string& text, void* address) {
+  auto& code = known_[text];
+  if (!code) code = std::make_unique<KernelCode>();
+  code->function.store(reinterpret_cast<codegen::KernelFunction>(address), std::memory_order_release);
+}
+
+void KernelCache::compile(const HostServices& host, const Batch& batch, const std::function<void(const std::string&)>& listing) {
+  const CodeStore store(host, target());
   const ObjectCode object = jit_.compile(batch.tier, [&](llvm::Module& module) {
     for (std::size_t i = 0; i < batch.kernels.size(); ++i) codegen::emit_kernel(module, *batch.kernels[i], target(), batch.names[i]);
   }, listing);
   const auto addresses = jit_.link(object, batch.names);
   {
     const std::lock_guard lock(mutex_);
-    for (std::size_t i = 0; i < batch.kernels.size(); ++i) known_[batch.texts[i]] = reinterpret_cast<codegen::KernelFunction>(addresses[i]);
+    for (std::size_t i = 0; i < batch.kernels.size(); ++i) publish(batch.texts[i], addresses[i]);
   }
   std::string all;
   for (const std::string& text : batch.texts) all += text;
-  const std::string key = store.key(kind_of(batch.tier), all) + " object";
+  const std::string key = store.key(batch.tier == Tier::quick ? "quick kernel" : kKernelKind, all) + " object";
   store.put_object(key, object);
-  for (std::size_t i = 0; i < batch.kernels.size(); ++i) store.put_place(store.key(kind_of(batch.tier), batch.texts[i]), {key, batch.names[i]});
+  for (std::size_t i = 0; i < batch.kernels.size(); ++i) store.put_place(store.key(kKernelKind, batch.texts[i]), {key, batch.names[i]});
+}
+
+/// Compiles them at the standard tier when there is time for it; calls enter the new code from then on, and the store has it.
+void KernelCache::improve_later(const HostServices& host, const std::vector<const codegen::Kernel*>& kernels) {
+  for (std::size_t first = 0; first < kernels.size(); first += kBackgroundBatch) {
+    std::vector<codegen::Kernel> own;
+    for (std::size_t i = first; i < std::min(kernels.size(), first + kBackgroundBatch); ++i) own.push_back(*kernels[i]);
+    run_in_background([this, host, own = std::move(own)] {
+      Batch batch{Tier::standard, {}, {}, {}};
+      for (const codegen::Kernel& kernel : own) batch.add(kernel, codegen::to_text(kernel));
+      compile(host, batch, {});
+      if (host.log_enabled("compile")) host.log(TENON_INFO, fmt::format("better code of {} kernels took the place of quick code", own.size()), "compile");
+    });
+  }
 }
 
 /// Takes what the store has of the kernels that are not known yet; each object is read once.
-void KernelCache::take_stored(const CodeStore& store, const std::vector<const codegen::Kernel*>& wanted, std::span<const std::string> texts) {
+void KernelCache::take_stored(const HostServices& host, const KernelRequest& request, Texts texts) {
+  const CodeStore store(host, target());
   std::set<std::string> seen;
-  std::map<std::string, std::vector<std::pair<std::string, std::string>>> objects;  // by key: functions and texts
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
+  std::map<std::string, std::vector<std::size_t>> objects;  // by key: which of the kernels
+  std::vector<std::string> functions(texts.size());
+  for (std::size_t i = 0; i < texts.size(); ++i) {
     {
       const std::lock_guard lock(mutex_);
       if (known_.contains(texts[i])) continue;
     }
     if (!seen.insert(texts[i]).second) continue;
-    if (const auto place = store.find_place(store.key(kind_of(tier_of(*wanted[i])), texts[i]))) objects[place->object].emplace_back(place->function, texts[i]);
+    const auto place = store.find_place(store.key(kKernelKind, texts[i]));
+    if (!place) continue;
+    const bool too_quick = place->function.starts_with(kQuickName) && tiers_of(*request.kernels[i], request.swap_tiers).first != Tier::quick;
+    if (too_quick) continue;
+    functions[i] = place->function;
+    objects[place->object].push_back(i);
   }
-  for (const auto& [key, functions] : objects) {
+  std::vector<const codegen::Kernel*> quick;
+  for (const auto& [key, kernels] : objects) {
     std::vector<std::string> names;
-    for (const auto& [name, text] : functions) names.push_back(name);
+    for (std::size_t i : kernels) names.push_back(functions[i]);
     const auto addresses = linked(jit_, store, key, names);
     const std::lock_guard lock(mutex_);
-    for (std::size_t i = 0; i < addresses.size(); ++i) known_[functions[i].second] = reinterpret_cast<codegen::KernelFunction>(addresses[i]);
+    for (std::size_t k = 0; k < addresses.size(); ++k) {
+      publish(texts[kernels[k]], addresses[k]);
+      if (names[k].starts_with(kQuickName) && request.swap_tiers) quick.push_back(request.kernels[kernels[k]]);
+    }
   }
+  improve_later(host, quick);
 }
 
 /// Deals what is not known out to as many modules as threads; a kernel that another thread compiles at this moment is compiled twice.
-std::vector<KernelCache::Batch> KernelCache::new_batches(const std::vector<const codegen::Kernel*>& wanted, const std::vector<std::string>& texts, std::size_t threads,
-                                                         const std::function<void(const std::string&)>& listing) {
+std::vector<KernelCache::Batch> KernelCache::new_batches(const KernelRequest& request, Texts texts, std::size_t threads) {
   const std::lock_guard lock(mutex_);
   std::set<std::string> seen;
   std::map<Tier, std::vector<Batch>> tiers;
   std::map<Tier, std::size_t> next;
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
+  for (std::size_t i = 0; i < texts.size(); ++i) {
     if (known_.contains(texts[i]) || !seen.insert(texts[i]).second) continue;
-    const Tier tier = tier_of(*wanted[i]);
+    const Tier tier = tiers_of(*request.kernels[i], request.swap_tiers).first;
     auto& batches = tiers[tier];
     if (batches.size() < threads) batches.push_back({tier, {}, {}, {}});
     Batch& batch = batches[next[tier]++ % threads];
-    batch.kernels.push_back(wanted[i]);
-    batch.texts.push_back(texts[i]);
-    batch.names.push_back(fmt::format("kernel{}", batch.names.size()));
-    if (listing) listing(batch.names.back() + ": " + texts[i]);
+    batch.add(*request.kernels[i], texts[i]);
+    if (request.listing) request.listing(batch.names.back() + ": " + texts[i]);
   }
   std::vector<Batch> all;
   for (auto& [tier, batches] : tiers) std::move(batches.begin(), batches.end(), std::back_inserter(all));
   return all;
 }
 
-std::vector<codegen::KernelFunction> KernelCache::kernels(const HostServices& host, const std::vector<const codegen::Kernel*>& wanted, const std::set<DType>& products,
-                                                          const std::function<void(const std::string&)>& listing) {
+std::vector<const KernelCode*> KernelCache::kernels(const HostServices& host, const KernelRequest& asked) {
+  KernelRequest request = asked;
+  if (request.listing) request.swap_tiers = false;  // what is shown is what runs
   std::vector<std::string> texts;
-  for (const codegen::Kernel* k : wanted) texts.push_back(codegen::to_text(*k));
-  const CodeStore store(host, target());
-  if (!listing) take_stored(store, wanted, texts);  // stored code has no text to show
-  const auto threads = static_cast<std::size_t>(listing ? 1 : std::max(1, host.thread_count()));
-  const auto batches = new_batches(wanted, texts, threads, listing);
-  const std::vector<DType> dtypes(products.begin(), products.end());
+  for (const codegen::Kernel* k : request.kernels) texts.push_back(codegen::to_text(*k));
+  if (!request.listing) take_stored(host, request, texts);  // stored code has no text to show
+  const auto threads = static_cast<std::size_t>(request.listing ? 1 : std::max(1, host.thread_count()));
+  const auto batches = new_batches(request, texts, threads);
+  const std::vector<DType> dtypes(request.products.begin(), request.products.end());
   const auto jobs = static_cast<std::int64_t>(dtypes.size() + batches.size());
   auto work = [&](std::int64_t first, std::int64_t last) {
     for (auto job = static_cast<std::size_t>(first); job < static_cast<std::size_t>(last); ++job) {
       stop_if_cancelled(host);
       if (job < dtypes.size()) matrix_kernel(host, dtypes[job]);
-      else compile(store, batches[job - dtypes.size()], listing);
+      else compile(host, batches[job - dtypes.size()], request.listing);
     }
   };
   if (jobs > 1 && threads > 1) host.parallel_for(0, jobs, 1, work);
   else work(0, jobs);
+  if (request.swap_tiers)
+    for (const Batch& batch : batches) improve_later(host, batch.kernels);
   const std::lock_guard lock(mutex_);
-  std::vector<codegen::KernelFunction> functions;
-  for (const auto& text : texts) functions.push_back(known_.at(text));
-  return functions;
+  std::vector<const KernelCode*> code;
+  for (const auto& text : texts) code.push_back(known_.at(text).get());
+  return code;
 }
 
 std::vector<void*> KernelCache::matrix_code(const CodeStore& store, DType dtype, const MatrixKernel& kernel, const std::vector<std::string>& names) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <span>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -12,11 +13,20 @@
 
 #include "code_store.h"
 #include "jit.h"
+#include "kernel_run.h"
 #include "loops/kernel.h"
 #include "lower/kernel_emitter.h"
 #include "matrix_product.h"
 
 namespace tenon::llvm_backend {
+
+/// What a program needs of the cache.
+struct KernelRequest {
+  std::span<const codegen::Kernel* const> kernels;
+  const std::set<DType>& products;  // dtypes of matrix products that will be asked for
+  const std::function<void(const std::string&)>& listing;  // takes the text and the code of the kernels that are compiled now
+  bool swap_tiers = true;  // start with quick code, which better code replaces from the background
+};
 
 /// Thread-safe. The new kernels of one call share a module for each thread that compiles.
 class KernelCache {
@@ -25,24 +35,24 @@ class KernelCache {
 
   const codegen::Target& target() const { return jit_.target(); }
 
-  /// Compiles what is not known yet, on the host's threads. `products` are the dtypes of matrix products that will be asked for.
-  /// `listing` takes the text and the code of the kernels that are compiled now.
-  std::vector<codegen::KernelFunction> kernels(const HostServices& host, const std::vector<const codegen::Kernel*>& wanted, const std::set<DType>& products,
-                                               const std::function<void(const std::string&)>& listing);
+  /// Compiles what is not known yet, on the host's threads. The code lives as long as the cache.
+  std::vector<const KernelCode*> kernels(const HostServices& host, const KernelRequest& request);
   /// The code of matrix products in float32 or float64.
   MatrixKernel matrix_kernel(const HostServices& host, DType dtype);
 
  private:
   struct Batch;
-  void take_stored(const CodeStore& store, const std::vector<const codegen::Kernel*>& wanted, std::span<const std::string> texts);
-  std::vector<Batch> new_batches(const std::vector<const codegen::Kernel*>& wanted, const std::vector<std::string>& texts, std::size_t threads,
-                                 const std::function<void(const std::string&)>& listing);
-  void compile(const CodeStore& store, const Batch& batch, const std::function<void(const std::string&)>& listing);
+  using Texts = std::span<const std::string>;
+  void take_stored(const HostServices& host, const KernelRequest& request, Texts texts);
+  std::vector<Batch> new_batches(const KernelRequest& request, Texts texts, std::size_t threads);
+  void compile(const HostServices& host, const Batch& batch, const std::function<void(const std::string&)>& listing);
+  void improve_later(const HostServices& host, const std::vector<const codegen::Kernel*>& kernels);
+  void publish(const std::string& text, void* address);
   std::vector<void*> matrix_code(const CodeStore& store, DType dtype, const MatrixKernel& kernel, const std::vector<std::string>& names);
 
   Jit jit_;
   std::mutex mutex_;
-  std::unordered_map<std::string, codegen::KernelFunction> known_;
+  std::unordered_map<std::string, std::unique_ptr<KernelCode>> known_;
   std::mutex matrix_mutex_;
   std::map<DType, MatrixKernel> matrix_kernels_;
 };

@@ -15,6 +15,8 @@ namespace {
 /// The least work that a thread takes at once.
 constexpr double kGrainWork = 32 * 1024;
 
+codegen::KernelFunction function_of(const CompiledKernel& kernel) { return kernel.code->function.load(std::memory_order_acquire); }
+
 /// Runs the kernel with rows of this thread: they are the last buffers.
 void run_with_rows(const CompiledKernel& kernel, std::span<void* const> buffers, std::span<const std::int64_t> symbols, std::int64_t first, std::int64_t last,
                    codegen::IndexFault& fault) {
@@ -28,16 +30,16 @@ void run_with_rows(const CompiledKernel& kernel, std::span<void* const> buffers,
   auto* const start = static_cast<std::byte*>(memory.take(bytes));
   std::vector<void*> mine(buffers.begin(), buffers.end());
   for (std::size_t i = 0; i < offsets.size(); ++i) mine[mine.size() - offsets.size() + i] = start + offsets[i];
-  kernel.function(mine.data(), symbols.data(), first, last, &fault);
+  function_of(kernel)(mine.data(), symbols.data(), first, last, &fault);
 }
 
 }  // namespace
 
-CompiledKernel compiled(const codegen::Kernel& kernel, codegen::KernelFunction function, std::vector<Place> places, std::size_t runs) {
+CompiledKernel compiled(const codegen::Kernel& kernel, const KernelCode& code, std::vector<Place> places, std::size_t runs) {
   std::vector<ir::Dim> rows;
   for (const codegen::Buffer& b : kernel.buffers)
     if (b.row) rows.push_back(b.bytes);
-  return {function, codegen::unit_count(kernel), codegen::points_per_unit(kernel), std::max(1.0, codegen::work_per_point(kernel) / 4), runs, std::move(places), kernel.scatter,
+  return {&code, codegen::unit_count(kernel), codegen::points_per_unit(kernel), std::max(1.0, codegen::work_per_point(kernel) / 4), runs, std::move(places), kernel.scatter,
           std::move(rows)};
 }
 
@@ -49,7 +51,7 @@ void check(const codegen::IndexFault& fault) {
 void run_part(const CompiledKernel& kernel, std::span<void* const> buffers, std::span<const std::int64_t> symbols) {
   codegen::IndexFault fault;
   const std::int64_t units = kernel.units.evaluate(symbols);
-  if (kernel.rows.empty()) kernel.function(buffers.data(), symbols.data(), 0, units, &fault);
+  if (kernel.rows.empty()) function_of(kernel)(buffers.data(), symbols.data(), 0, units, &fault);
   else run_with_rows(kernel, buffers, symbols, 0, units, fault);
   check(fault);
 }
@@ -70,7 +72,7 @@ void run(const HostServices& host, const CompiledKernel& kernel, const Call& cal
   const std::size_t count = kernel.buffers.size() / kernel.runs;
   auto run_units = [&](std::int64_t run, std::int64_t first, std::int64_t last) {
     void** own = buffers + static_cast<std::size_t>(run) * count;
-    if (kernel.rows.empty()) kernel.function(own, call.args.symbols, first, last, &fault);
+    if (kernel.rows.empty()) function_of(kernel)(own, call.args.symbols, first, last, &fault);
     else run_with_rows(kernel, {own, count}, call.symbols, first, last, fault);
   };
   auto part = [&](std::int64_t first, std::int64_t last) {

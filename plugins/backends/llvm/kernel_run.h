@@ -1,6 +1,7 @@
 // A generated kernel as a call runs it.
 #pragma once
 
+#include <atomic>
 #include <span>
 #include <vector>
 
@@ -13,8 +14,13 @@ namespace tenon::llvm_backend {
 /// Cheap element-operations below which one thread is faster than two.
 inline constexpr double kSerialWork = 64 * 1024;
 
+/// Where the code of a kernel is now: better code of the same results may take its place at any time.
+struct KernelCode {
+  std::atomic<codegen::KernelFunction> function{nullptr};
+};
+
 struct CompiledKernel {
-  codegen::KernelFunction function = nullptr;
+  const KernelCode* code = nullptr;
   ir::Dim units, points;
   double work = 1;
   std::size_t runs = 1;  // over other buffers, in one launch
@@ -23,8 +29,8 @@ struct CompiledKernel {
   std::vector<ir::Dim> rows;  // bytes of each buffer that is a row of the thread's own
 };
 
-/// Gives the function with what it takes; buffers of all `runs` are at `places`.
-CompiledKernel compiled(const codegen::Kernel& kernel, codegen::KernelFunction function, std::vector<Place> places, std::size_t runs = 1);
+/// Gives the code with what it takes; buffers of all `runs` are at `places`.
+CompiledKernel compiled(const codegen::Kernel& kernel, const KernelCode& code, std::vector<Place> places, std::size_t runs = 1);
 
 /// Runs all units, on several threads where that pays.
 void run(const HostServices& host, const CompiledKernel& kernel, const Call& call);

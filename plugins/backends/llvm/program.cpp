@@ -168,11 +168,11 @@ void Program::compile_kernels(KernelCache& cache, const ProgramOptions& options)
     if (auto* product = std::get_if<ContractionStep>(&step)) products.insert(product->dtype);
     if (auto* chain = std::get_if<ChainStep>(&step)) products.insert(chain->first.dtype);
   }
-  const auto functions = cache.kernels(host_, wanted, products, listing);
+  const auto code = cache.kernels(host_, {wanted, products, listing, options.swap_tiers});
   std::size_t next = 0;
   auto take = [&]() {
     const KernelStep& step = *steps[next];
-    return compiled(step.kernel, functions[next++], places_of(step), 1 + step.others.size());
+    return compiled(step.kernel, *code[next++], places_of(step), 1 + step.others.size());
   };
   auto take_product = [&](const ContractionStep& product) {
     CompiledProduct mine;

@@ -19,6 +19,7 @@ using ir::Dim;
 struct ProgramOptions {
   bool fuse = true;
   bool matrix_kernels = true;
+  bool swap_tiers = true;
   bool log_fusion = false;
   bool log_code = false;
   bool log_times = false;
