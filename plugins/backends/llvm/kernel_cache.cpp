@@ -197,6 +197,7 @@ std::vector<void*> KernelCache::matrix_code(const CodeStore& store, DType dtype,
     codegen::emit_transposition(module, target(), dtype, names[2]);
     codegen::emit_dot_kernel(module, target(), dtype, names[3]);
     codegen::emit_winograd(module, target(), dtype, names[4], names[5], names[6]);
+    codegen::emit_microkernel(module, target(), dtype, kernel.streaming_tile, names[7], false);
   });
   store.put_object(key, object);
   return jit_.link(object, names);
@@ -207,9 +208,10 @@ MatrixKernel KernelCache::matrix_kernel(const HostServices& host, DType dtype) {
   MatrixKernel& known = matrix_kernels_[dtype];
   if (known.function) return known;
   std::vector<std::string> names;
-  for (const char* what : {"matrix", "narrow_matrix", "transposition", "dot", "winograd_input", "winograd_weights", "winograd_output"}) names.push_back(fmt::format("{}_{}", what, name_of(dtype)));
+  for (const char* what : {"matrix", "narrow_matrix", "transposition", "dot", "winograd_input", "winograd_weights", "winograd_output", "streaming_matrix"}) names.push_back(fmt::format("{}_{}", what, name_of(dtype)));
   MatrixKernel kernel;
   kernel.tile = codegen::tile_shape(target(), dtype), kernel.narrow_tile = codegen::narrow_tile_shape(target(), dtype);
+  kernel.streaming_tile = codegen::streaming_tile_shape(target(), dtype);
   kernel.transposed_rows = codegen::transposed_rows(target(), dtype);
   kernel.dot_tile = codegen::dot_shape(target());
   kernel.dtype = dtype;
@@ -221,6 +223,7 @@ MatrixKernel KernelCache::matrix_kernel(const HostServices& host, DType dtype) {
   kernel.winograd_input = reinterpret_cast<codegen::WinogradInput>(addresses[4]);
   kernel.winograd_weights = reinterpret_cast<codegen::WinogradWeights>(addresses[5]);
   kernel.winograd_output = reinterpret_cast<codegen::WinogradOutput>(addresses[6]);
+  kernel.streaming = reinterpret_cast<codegen::MicroKernel>(addresses[7]);
   return known = kernel;
 }
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 
 #include "core/base/dtype.h"
 #include "matrix/dot_kernel.h"
@@ -62,6 +61,8 @@ struct MatrixKernel {
   codegen::TileShape tile;
   codegen::MicroKernel narrow = nullptr;
   codegen::TileShape narrow_tile;
+  codegen::MicroKernel streaming = nullptr;
+  codegen::TileShape streaming_tile;
   int transposed_rows = 1;
   codegen::DotKernel dot = nullptr;
   codegen::TileShape dot_tile;
@@ -91,20 +92,8 @@ inline std::int64_t even_pass(std::int64_t depth, std::int64_t most) {
   return std::max<std::int64_t>(4, ((depth + passes - 1) / passes + 3) / 4 * 4);
 }
 
-/// Multiplications from which threads pay.
-inline constexpr double kParallelProduct = 768 * 1024;
-
-/// Two products of the same rows: `between` makes of a block of rows of `first`, which lies densely in a panel, the left operand of
-/// `second`, in place. Row i of `first` is row second_row + i of `second`. first.c and second.a are null.
-struct ProductChain {
-  MatrixProduct first, second;
-  std::int64_t second_row = 0;
-  std::function<void(const Tile& rows, void* panel)> between;
-  std::function<std::int64_t(const Tile& rows)> seen;  // columns of the panel that count for the rows; may be empty: all
-};
-
-/// Computes both products, a block of rows after the other; with `parallel` on the host's threads.
-void multiply(const HostServices& host, const MatrixKernel& kernel, const ProductChain& chain, bool parallel);
+/// Multiplications from which threads pay; and elements of a right operand that is read from memory for few rows.
+inline constexpr double kParallelProduct = 768 * 1024, kParallelElements = 128 * 1024;
 
 /// Computes one product; with `parallel` on the host's threads. Scratch memory is kept by each thread for its next product.
 void multiply(const HostServices& host, const MatrixKernel& kernel, const MatrixProduct& product, bool parallel);

@@ -29,17 +29,17 @@ class Panels {
     else pack_steps(panel, 0, p_.steps, packed);
   }
 
-  /// Packs all panels, one after the other; `each` runs a body over the parts of a range of tasks.
+  /// Packs all panels from `first` on, one after the other; `each` runs a body over the parts of a range of tasks.
   template <class Each>
-  void pack_all(std::int64_t threads, T* packed, Each each) const {
+  void pack_from(std::int64_t first, std::int64_t threads, T* packed, Each each) const {
     const bool by_columns = p_.windows && p_.b;
     const std::int64_t lanes = kernel_.transposed_rows;
     const std::int64_t parts = by_columns ? width_ / lanes : std::max<std::int64_t>(1, std::min(p_.steps, 4 * threads));
     const std::int64_t part = (p_.steps + parts - 1) / parts;
-    each(count() * parts, [&](std::int64_t low, std::int64_t high) {
+    each((count() - first) * parts, [&](std::int64_t low, std::int64_t high) {
       for (std::int64_t task = low; task < high; ++task) {
-        const std::int64_t panel = task / parts, number = task % parts, step = number * part;
-        T* to = packed + panel * elements();
+        const std::int64_t panel = first + task / parts, number = task % parts, step = number * part;
+        T* to = packed + (panel - first) * elements();
         if (by_columns) pack_columns(panel, number * lanes, (number + 1) * lanes, to);
         else if (step < p_.steps && !reads_in_place(panel)) pack_steps(panel, step, std::min(part, p_.steps - step), to);
       }

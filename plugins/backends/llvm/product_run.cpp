@@ -207,7 +207,7 @@ void run(const HostServices& host, const codegen::ChainStep& step, const Compile
     mine.set_batch(index), after.set_batch(other);
     std::int64_t row = 0;
     for (const std::size_t loop : step.second_rows) row = row * first.sizes().batch[loop] + index[loop];
-    ProductChain chain{first.at(index, mine, true, false), second.at(other, after, false, true), row * first.sizes().product.m, [&](const Tile& rows, void* panel) { mine.between(rows, panel); }, {}};
+    ProductChain chain{first.at(index, mine, true, false), second.at(other, after, false, true), row * first.sizes().product.m, [&](const Tile& rows, void* panel) { mine.between(rows, panel); }, {}, step.by_blocks, step.zeroes_hidden};
     if (step.seen) chain.seen = [&](const Tile& rows) { return mine.evaluate(*step.seen, rows); };
     multiply(host, compiled.first.matrix, chain, parallel && work > kParallelProduct);
   });

@@ -6,7 +6,7 @@
 
 #include "fusion/plan.h"
 #include "kernel_run.h"
-#include "matrix_product.h"
+#include "product_chain.h"
 
 namespace tenon::llvm_backend {
 

@@ -1,5 +1,6 @@
 // Attention: products that share blocks of rows with the kernel between them. Masks, shared heads, head sizes beside the vector's.
 #include <algorithm>
+#include <limits>
 #include <random>
 
 #include "catch.h"
@@ -97,6 +98,40 @@ TEST_CASE("attention of one query, of many keys, in float64", "[chains]") {
       CHECK(attention.chains() == 1);
       CHECK(attention.difference({}) == "");
       CHECK(attention.difference({.threads = 2}) == "");
+    }
+}
+
+TEST_CASE("attention over many keys takes softmax apart, a block of keys at a time", "[chains]") {
+  for (const auto& c : {Case{1, 1, 1, 250, 1100, 40}, Case{1, 2, 1, 300, 300, 64, Mask::causal}, Case{1, 1, 1, 1050, 1050, 24, Mask::causal}, Case{2, 1, 1, 60, 1024, 70, Mask::bools, true},
+                        Case{1, 1, 1, 7, 513, 16, Mask::numbers}})
+    for (const unsigned width : {0u, 32u}) {
+      INFO(text(c) << ", width " << width);
+      Attention attention(c, DType::f32);
+      const auto program = llvm_test::compile(attention.graph, {.width = width});
+      const auto& steps = program->plan().steps;
+      CHECK(std::count_if(steps.begin(), steps.end(), [](const codegen::Step& s) { return std::holds_alternative<codegen::ChainStep>(s) && std::get<codegen::ChainStep>(s).by_blocks; }) == 1);
+      CHECK(attention.difference({.width = width, .threads = 2}) == "");
+    }
+}
+
+TEST_CASE("rows that see no key, or none of the first ones", "[chains]") {
+  constexpr std::int64_t queries = 50, keys = 1100;
+  Attention attention({1, 1, 1, queries, keys, 16, Mask::bools}, DType::f32);
+  auto* shown = static_cast<bool*>(attention.tensors.back().view().data);
+  std::fill_n(shown, keys, false);
+  std::fill_n(shown + keys, 700, false);
+  std::fill_n(shown + 2 * keys + 512, keys - 512, false);
+  CHECK(attention.difference({}) == "");
+}
+
+TEST_CASE("scores that are infinite or not numbers", "[chains]") {
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const float score : {infinity, -infinity, std::numeric_limits<float>::quiet_NaN()})
+    for (const std::int64_t keys : {20, 1100}) {
+      Attention attention({1, 1, 1, 5, keys, 16, Mask::numbers}, DType::f32);
+      static_cast<float*>(attention.tensors.back().view().data)[2 * keys + keys - 3] = score;
+      INFO(score << ", " << keys << " keys");
+      CHECK(attention.difference({}) == "");
     }
 }
 

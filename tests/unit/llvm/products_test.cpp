@@ -89,7 +89,7 @@ TEST_CASE("products of many shapes", "[products]") {
 }
 
 TEST_CASE("products on threads", "[products]") {
-  for (const Case& c : {Case{300, 700, 200}, Case{20, 40, 90, false, false, 30}}) CHECK(difference(c, DType::f32, {.threads = 3}) == "");
+  for (const Case& c : {Case{300, 700, 200}, Case{20, 40, 90, false, false, 30}, Case{400, 300, 1000}, Case{513, 90, 700, true, true}}) CHECK(difference(c, DType::f32, {.threads = 3}) == "");
 }
 
 TEST_CASE("few rows times a transposed matrix, and few columns", "[products]") {
@@ -100,4 +100,29 @@ TEST_CASE("few rows times a transposed matrix, and few columns", "[products]") {
           INFO(m << " x " << k << " x " << n << ", " << name_of(dtype) << ", width " << width);
           CHECK(difference({m, k, n, false, true}, dtype, {.width = width, .threads = 2}) == "");
         }
+}
+
+TEST_CASE("few rows times a matrix that lies plain", "[products]") {
+  for (const std::int64_t m : {1, 3, 4, 5, 8, 11})
+    for (const auto& [k, n] : {std::pair<std::int64_t, std::int64_t>{33, 64}, {257, 131}, {40, 4500}, {1, 300}})
+      for (const DType dtype : {DType::f32, DType::f64})
+        for (const unsigned width : {0u, 32u, 16u}) {
+          INFO(m << " x " << k << " x " << n << ", " << name_of(dtype) << ", width " << width);
+          CHECK(difference({m, k, n}, dtype, {.width = width, .threads = 2}) == "");
+        }
+}
+
+TEST_CASE("few rows read nothing behind a matrix that lies plain", "[products]") {
+  for (const std::int64_t m : {1, 5, 9})
+    for (const std::int64_t n : {64, 130, 4160}) {
+      ir::Graph graph;
+      ops::NodeBuilder builder(graph);
+      const ValueId x = graph.add_input(ir::Type::tensor(DType::f32, ir::Shape{m, 70})), w = graph.add_input(ir::Type::tensor(DType::f32, ir::Shape{70, n}));
+      graph.add_output({builder.one("exp", {builder.one("mm", {x, w})}), ir::OutputKind::result, {}});
+      const LastPages rows(static_cast<std::size_t>(m) * 70), matrix(static_cast<std::size_t>(n) * 70);
+      const ops::TensorView views[] = {{rows.data, DType::f32, {m, 70}, {70, 1}}, {matrix.data, DType::f32, {70, n}, {n, 1}}};
+      const auto results = llvm_test::run(graph, views);
+      const auto* values = static_cast<const float*>(results[0].view().data);
+      CHECK(std::all_of(values, values + m * n, [](float v) { return v == 1; }));
+    }
 }

@@ -4,6 +4,7 @@
 #include <bit>
 #include <limits>
 
+#include "fusion/row_softmax.h"
 #include "fusion/tile.h"
 
 namespace tenon::codegen {
@@ -32,13 +33,19 @@ std::optional<std::vector<std::size_t>> dense_order(std::span<const Dim> extents
 class ChainBuilder {
  public:
   ChainBuilder(const FusionContext& context, const ContractionStep& first, KernelStep between, const ContractionStep& second)
-      : context_(context), algebra_(context.algebra), kernel_(std::move(between)), chain_{first, second, {}, {}, {}, {}} {}
+      : context_(context), algebra_(context.algebra), kernel_(std::move(between)), chain_{first, second, {}, {}, {}, false, false, {}} {}
 
   std::optional<ChainStep> build() {
     if (!products_agree() || !find_buffers() || !reads_rows_where_it_writes()) return {};
     place_on_panel();
     chain_.seen = seen_columns();
+    const auto softmax = softmax_of(kernel_.kernel);
     join_buffers();
+    if (softmax) {
+      const auto panel = std::find(kernel_.buffers.begin(), kernel_.buffers.end(), kPanel) - kernel_.buffers.begin();
+      take_by_blocks(kernel_.kernel, *softmax, static_cast<std::uint32_t>(panel), context_.graph, algebra_);
+      chain_.by_blocks = true, chain_.zeroes_hidden = softmax->zeroes_hidden;
+    }
     chain_.between = std::move(kernel_);
     return std::move(chain_);
   }
@@ -159,17 +166,13 @@ class ChainBuilder {
   const Operation& operation(OpId id) const { return kernel_.kernel.operations[id]; }
   bool is_primitive(OpId id, ops::Primitive p) const { return id != kNoOp && operation(id).kind == OperationKind::primitive && operation(id).primitive == p; }
 
-  /// The choice that masks what is read of the first product, where the kernel stores its softmax: exp(choice - a) / b with a and b of the row.
+  /// The choice that masks what is read of the first product, where the kernel makes a softmax of it.
   OpId masking_choice() const {
-    const OpId stored = kernel_.kernel.stages.back().stores[0].value;
-    if (!is_primitive(stored, ops::Primitive::div) || operation(operation(stored).args[1]).kind != OperationKind::reduced) return kNoOp;
-    const OpId weight = operation(stored).args[0];
-    if (!is_primitive(weight, ops::Primitive::exp) || !is_primitive(operation(weight).args[0], ops::Primitive::sub)) return kNoOp;
-    const Operation& difference = operation(operation(weight).args[0]);
-    if (operation(difference.args[1]).kind != OperationKind::reduced || !is_primitive(difference.args[0], ops::Primitive::select)) return kNoOp;
-    const Operation& hidden = operation(operation(difference.args[0]).args[2]);
+    const auto softmax = softmax_of(kernel_.kernel);
+    if (!softmax || softmax->zeroes_hidden || !is_primitive(softmax->score, ops::Primitive::select)) return kNoOp;
+    const Operation& hidden = operation(operation(softmax->score).args[2]);
     const double lowest = hidden.dtype == DType::f64 ? std::bit_cast<double>(hidden.payload) : std::bit_cast<float>(static_cast<std::uint32_t>(hidden.payload));
-    return hidden.kind == OperationKind::constant && is_float(hidden.dtype) && lowest == -std::numeric_limits<double>::infinity() ? difference.args[0] : kNoOp;
+    return hidden.kind == OperationKind::constant && is_float(hidden.dtype) && lowest == -std::numeric_limits<double>::infinity() ? softmax->score : kNoOp;
   }
 
   /// True when only the shown side of the choice needs what is read of the first product.

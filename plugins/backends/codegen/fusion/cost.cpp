@@ -57,7 +57,7 @@ bool worth_joint_launch(double operations) { return operations <= kShortRun; }
 
 bool worth_chaining(const IndexAlgebra& algebra, const ChainStep& chain) {
   const double depth = algebra.estimate(chain.first.steps) * algebra.estimate(chain.first.step_depth), columns = algebra.estimate(chain.second.n);
-  return algebra.estimate(chain.first.n) * kFewestChainedRows <= kChainedBlock && depth <= kChainedWidth && columns <= kChainedWidth;
+  return (chain.by_blocks || algebra.estimate(chain.first.n) * kFewestChainedRows <= kChainedBlock) && depth <= kChainedWidth && columns <= kChainedWidth;
 }
 
 bool fills_tiles(double columns, int tile_columns) {

@@ -73,6 +73,8 @@ struct ChainStep {
   KernelStep between;
   std::vector<std::size_t> second_batch;  // by batch loop of `second`: the same loop of `first`
   std::optional<Dim> seen;  // columns of the panel after which a block of rows is masked: not read of `first`, and zero for `second`
+  bool by_blocks = false;     // `between` takes kBlockColumns columns at a time (row_softmax.h); what `second` gives is then divided by the row's sum
+  bool zeroes_hidden = false; // by blocks: rows whose scores are all -inf give zero
   std::vector<std::size_t> second_rows;   // batch loops of `first` that are outer loops of the rows of `second`, the outermost first
 };
 

@@ -19,6 +19,8 @@ TileShape narrow_tile_shape(const Target& target, DType dtype) {
   return {8, tile_shape(target, dtype).columns / 2};  // more rows have more addresses than registers
 }
 
+TileShape streaming_tile_shape(const Target& target, DType dtype) { return {4, tile_shape(target, dtype).columns}; }
+
 TileShape tile_shape(const Target& target, DType dtype) { return {target.vector_bytes >= 32 ? 6 : 4, tile_columns(target.lanes(), dtype)}; }
 
 namespace {
@@ -28,8 +30,8 @@ constexpr int kPrefetchBytes = 2048;  // ahead in b: gains up to a tenth once b 
 
 class Emitter {
  public:
-  Emitter(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape)
-      : module_(module), target_(target), ir_(module.getContext()), shape_(shape), bytes_(static_cast<int>(size_of(dtype))) {
+  Emitter(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape, bool fetches)
+      : module_(module), target_(target), ir_(module.getContext()), shape_(shape), bytes_(static_cast<int>(size_of(dtype))), fetches_(fetches) {
     element_ = dtype == DType::f64 ? ir_.getDoubleTy() : ir_.getFloatTy();
     lanes_ = static_cast<int>(target.vector_bytes) / bytes_;
     vectors_ = shape_.columns / lanes_;
@@ -117,6 +119,7 @@ class Emitter {
     for (int j = 0; j < vectors_; ++j) {
       Value* address = ir_.CreateConstGEP1_64(element_, row, static_cast<std::uint64_t>(j * lanes_));
       b.push_back(ir_.CreateAlignedLoad(vector_, address, align));
+      if (!fetches_) continue;
       Value* ahead = ir_.CreateConstGEP1_64(ir_.getInt8Ty(), address, kPrefetchBytes);
       ir_.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir_.getPtrTy()}, {ahead, ir_.getInt32(0), ir_.getInt32(3), ir_.getInt32(1)});
     }
@@ -192,6 +195,7 @@ class Emitter {
   llvm::IRBuilder<> ir_;
   TileShape shape_;
   int bytes_, lanes_ = 0, vectors_ = 0;
+  bool fetches_;
   llvm::Type* element_ = nullptr;
   llvm::FixedVectorType* vector_ = nullptr;
   llvm::Function* function_ = nullptr;
@@ -201,8 +205,8 @@ class Emitter {
 
 }  // namespace
 
-void emit_microkernel(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape, const std::string& name) {
-  Emitter(module, target, dtype, shape).emit(name);
+void emit_microkernel(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape, const std::string& name, bool fetches) {
+  Emitter(module, target, dtype, shape, fetches).emit(name);
 }
 
 }  // namespace tenon::codegen

@@ -19,6 +19,8 @@ struct TileShape {
 TileShape tile_shape(const Target& target, DType dtype);
 /// More rows and half the columns, for results with few columns.
 TileShape narrow_tile_shape(const Target& target, DType dtype);
+/// Few rows, for products that memory bounds.
+TileShape streaming_tile_shape(const Target& target, DType dtype);
 /// The columns of the tile, by lanes of float32 in a vector register.
 int tile_columns(unsigned lanes, DType dtype);
 
@@ -29,7 +31,7 @@ int tile_columns(unsigned lanes, DType dtype);
 using MicroKernel = void (*)(const void* const* steps, std::int64_t count, std::int64_t b_stride, void* c, std::int64_t c_stride,
                              std::int64_t k, std::int64_t rows, std::int64_t columns, std::int64_t accumulate);
 
-/// Adds the function `name` for float32 or float64, with one of the two shapes.
-void emit_microkernel(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape, const std::string& name);
+/// Adds the function `name` for float32 or float64, with one of these shapes. With `fetches` it fetches rows of a packed b ahead.
+void emit_microkernel(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape, const std::string& name, bool fetches = true);
 
 }  // namespace tenon::codegen

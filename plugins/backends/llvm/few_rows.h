@@ -1,0 +1,54 @@
+// Products of a few rows with a matrix that is read once, where it lies.
+#pragma once
+
+#include <algorithm>
+
+#include "matrix_product.h"
+#include "scratch.h"
+
+namespace tenon::llvm_backend {
+
+/// Rows of a times b whose rows are contiguous: some rows of b are read over many columns before the next ones, so that memory is read
+/// in long runs.
+template <class T>
+class FewRows {
+ public:
+  FewRows(const MatrixKernel& kernel, const MatrixProduct& product, const T* a, std::int64_t a_row, T* c)
+      : kernel_(kernel), p_(product), a_(a), a_row_(a_row), c_(c), width_(kernel.streaming_tile.columns) {}
+
+  /// Computes whole panels of columns.
+  void panels(std::int64_t first, std::int64_t last) const {
+    const std::int64_t depth = p_.steps * p_.step_depth;
+    Scratch memory;
+    T* tiles = c_ ? nullptr : static_cast<T*>(memory.take(static_cast<std::size_t>((last - first) * p_.m * width_) * sizeof(T)));
+    for (std::int64_t k = 0; k == 0 || k < depth; k += kReadTogether)
+      for (std::int64_t panel = first; panel < last; ++panel)
+        add_rows(panel, k, std::min(kReadTogether, depth - k), c_ ? c_ + panel * width_ : tiles + (panel - first) * p_.m * width_, c_ ? p_.c_row : width_);
+    for (std::int64_t panel = first; !c_ && panel < last; ++panel)
+      p_.kernels->finish({0, p_.m, panel * width_, width_, 0, p_.steps}, tiles + (panel - first) * p_.m * width_);
+  }
+
+ private:
+  /// Rows of b that are read side by side: fewer cost more calls, more are more streams than processors fetch ahead.
+  static constexpr std::int64_t kReadTogether = 32;
+
+  /// Adds the products of `depth` rows of b to a panel of c.
+  void add_rows(std::int64_t panel, std::int64_t k, std::int64_t depth, T* c, std::int64_t c_row) const {
+    const std::int64_t height = kernel_.streaming_tile.rows;
+    const void* step[1 + kMostRows];
+    step[0] = static_cast<const T*>(p_.b) + k * p_.b_row + panel * width_;
+    for (std::int64_t r = 0; r < p_.m; r += height) {
+      for (std::int64_t i = 0; i < height; ++i) step[1 + i] = a_ + std::min(r + i, p_.m - 1) * a_row_ + k;
+      kernel_.streaming(step, 1, p_.b_row, c + r * c_row, c_row, depth, std::min(height, p_.m - r), width_, k > 0);
+    }
+  }
+
+  const MatrixKernel& kernel_;
+  const MatrixProduct& p_;
+  const T* a_;
+  std::int64_t a_row_;
+  T* c_;
+  std::int64_t width_;
+};
+
+}  // namespace tenon::llvm_backend
