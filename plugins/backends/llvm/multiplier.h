@@ -18,8 +18,8 @@
 namespace tenon::llvm_backend {
 
 /// The most elements of the sum that one pass takes: fewer are not worth loading and storing the tile. Passes are added up: the error
-/// of a long sum of n numbers is then like that of sums of so many.
-inline constexpr std::int64_t kPassDepth = 384;
+/// of a long sum of n numbers is then like that of sums of so many. Libraries add up fewer of a convolution at a time than of a matrix.
+inline constexpr std::int64_t kPassDepth = 384, kConvolutionPassDepth = 256;
 /// Elements of the sum that one pass over windows takes, of several short runs or of a part of a long one.
 inline constexpr std::int64_t kWindowDepth = 320;
 /// The most steps of one pass over windows.
@@ -45,7 +45,7 @@ class Multiplier {
  public:
   Multiplier(const HostServices& host, const MatrixKernel& kernel, const MatrixProduct& p, bool parallel)
       : host_(host), kernel_(kernel), p_(p), c_(static_cast<T*>(p.c)), panels_(kernel, p), width_(kernel.tile.columns), height_(kernel.tile.rows), depth_(p.steps * p.step_depth),
-        pass_(even_pass(depth_, kPassDepth)),
+        pass_(even_pass(depth_, p.step_depth == 1 ? kPassDepth : kConvolutionPassDepth)),
         work_(static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(depth_)),
         dots_(p.b && !p.windows && p.b_row == 1 && p.b_column != 1 && p.m <= kDotRows), streams_(panels_.reads_in_place(0)),
         parallel_(parallel && (work_ >= kParallelProduct || ((dots_ || streams_) && static_cast<double>(p.n) * static_cast<double>(depth_) >= kParallelElements))) {}
