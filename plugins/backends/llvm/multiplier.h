@@ -294,13 +294,20 @@ class Multiplier {
   void few_rows(const T* b, std::int64_t b_row, std::int64_t row, std::int64_t end, T* c, std::int64_t c_row, std::int64_t columns, Ahead& ahead) const {
     const auto [function, height, width] = kernel_.variant(columns);
     const void* step[1 + kMostRows];
-    for (std::int64_t k = 0; k == 0 || k < depth_; k += pass_)
-      for (std::int64_t r = row; r < end; r += height) {
-        step[0] = b + k * b_row;
-        for (std::int64_t i = 0; i < height; ++i) step[1 + i] = row_at(std::min(r + i, end - 1)) + k;
+    for (std::int64_t k = 0; k == 0 || k < depth_; k += pass_) {
+      step[0] = b + k * b_row;
+      const T* from = row_at(row) + k;
+      for (std::int64_t r = row; r < end; r += height, from += height * a_row_) {
+        const std::int64_t rows = std::min(height, end - r);
+        const T* at = from;
+        for (std::int64_t i = 0; i < height; ++i) {
+          step[1 + i] = at;
+          if (i + 1 < rows) at += a_row_;
+        }
         ahead.fetch();
-        function(step, 1, b_row, c + (r - row) * c_row, c_row, std::min(pass_, depth_ - k), std::min(height, end - r), columns, adds_ || k > 0);
+        function(step, 1, b_row, c + (r - row) * c_row, c_row, std::min(pass_, depth_ - k), rows, columns, adds_ || k > 0);
       }
+    }
   }
 
   void dot_product(const T* b, std::int64_t row, std::int64_t end, T* c, std::int64_t c_row, std::int64_t columns) const {
