@@ -110,7 +110,7 @@ class Language:
             f"def {f}(k): return k if k < 2 else {f}(k - 1) + {f}(k - 2)\n{v} = {f}({i} % 6)", f"@twice\ndef {f}(k): return stop(k) + {i}\n{v} = {f}({i})",
             f"@functools.lru_cache(maxsize=2)\ndef {f}(k):\n    LOG.append(k)\n    return k * 2\n{v} = {f}(1) + {f}(1) + {f}({i})", f"@contextlib.contextmanager\ndef {f}(k):\n    try: yield k\n    except Trouble: LOG.append('caught')\nwith {f}({i}) as {v}: checked(stop({v}))",
             f"def {f}(*args, k=2, **more): return len(args) + k + len(more)\n{v} = {f}(*{j}, **{{'k': 1, 'w': {i}}})", f"{f} = [lambda q, s=s: q + s + n for s in {j}]\n{v} = sum(k(1) for k in {f})",
-            f"def {f}(p, /, q, *, r=[]):\n    r.append(p)\n    return len(r) + q\n{v} = {f}(1, {i}) + {f}(2, q=1)", f"{v} = MEMO['f']({i}) if 'f' in MEMO else 0", f"def {f}(k=[]):\n    k.append({i})\n    return k\nLOG.append(({f}(), {f}()))",
+            f"def {f}(p, /, q, *, r=[]):\n    r.append(p)\n    return len(r) + q\n{v} = {f}(1, {i}) + {f}(2, q=1)", f"{v} = MEMO.pop('f', abs)({i})", f"def {f}(k=[]):\n    k.append({i})\n    return k\nLOG.append(({f}(), {f}()))",
             f"def {f}():\n    x = {i}\n    def inner():\n        nonlocal x\n        x += stop(1)\n        return x\n    return inner\nMEMO['f2'] = {f}()\n{v} = MEMO['f2']() + MEMO['f2']()", f"{v} = MEMO['f2']() if 'f2' in MEMO else 0"))
 
     # ---- classes

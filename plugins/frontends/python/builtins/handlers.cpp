@@ -43,35 +43,6 @@ Ref hash_of(PyObject* object) {
   return checked(PyLong_FromSsize_t(hash));
 }
 
-/// Whether the object has a `__class__` of its own that is such a class.
-bool claims_to_be(Evaluator& evaluator, PyObject* instance, PyTypeObject* of) {
-  const auto is_own = [&](PyObject* name) { return compat::type_lookup(Py_TYPE(instance), name) != compat::type_lookup(&PyBaseObject_Type, name); };
-  if (!is_own(names().__class__) && !is_own(names().__getattribute__)) return false;
-  std::optional<Ref> claimed = evaluator.find_attribute(instance, names().__class__);
-  return claimed && PyType_Check(claimed->get()) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(claimed->get()), of);
-}
-
-bool is_subclass(Evaluator& evaluator, PyTypeObject* type, PyObject* of, PyObject* instance) {
-  if (evaluator.heap().traits(of).container == Container::tuple) {
-    for (const Ref& each : evaluator.items_of(of))
-      if (is_subclass(evaluator, type, each.get(), instance)) return true;
-    return false;
-  }
-  if (!PyType_Check(of)) return checked(PyObject_IsSubclass(reinterpret_cast<PyObject*>(type), of)) != 0;  // X | Y
-  PyObject* check = evaluator.heap().type_attribute(Py_TYPE(of), instance ? names().__instancecheck__ : names().__subclasscheck__);
-  if (is_python_function(check)) {
-    // Abstract classes and torch's Parameter: the answer depends on the type alone, unless an instance's marker is asked for.
-    if (instance != nullptr && evaluator.heap().is_number(instance)) return checked(PyObject_IsSubclass(reinterpret_cast<PyObject*>(type), of)) != 0;
-    if (instance != nullptr && !evaluator.is_stand_in(instance)) return checked(PyObject_IsInstance(instance, of)) != 0;
-    if (instance != nullptr && PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(of))) return true;
-    if (instance != nullptr) return false;
-    return checked(PyObject_IsSubclass(reinterpret_cast<PyObject*>(type), of)) != 0;
-  }
-  if (PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(of))) return true;
-  const bool may_claim = instance != nullptr && evaluator.heap().traits(instance).python_class && evaluator.heap().traits(instance).role == Recorder::Role::other;
-  return may_claim && claims_to_be(evaluator, instance, reinterpret_cast<PyTypeObject*>(of));
-}
-
 }  // namespace
 
 Handled builtin_len(Evaluator& evaluator, Arguments& arguments) {
@@ -79,17 +50,6 @@ Handled builtin_len(Evaluator& evaluator, Arguments& arguments) {
   if (evaluator.is_stand_in(arguments[0]))
     if (Ref length = evaluator.recorder().length(arguments[0])) return length;
   return checked(PyLong_FromSsize_t(evaluator.length(arguments[0])));
-}
-
-Handled builtin_isinstance(Evaluator& evaluator, Arguments& arguments) {
-  require_arguments(arguments, 2, 2, "isinstance");
-  return boolean(is_subclass(evaluator, evaluator.visible_type(arguments[0]), arguments[1], arguments[0]));
-}
-
-Handled builtin_issubclass(Evaluator& evaluator, Arguments& arguments) {
-  require_arguments(arguments, 2, 2, "issubclass");
-  if (!PyType_Check(arguments[0])) throw GraphBreak("issubclass() of something that is no class");
-  return boolean(is_subclass(evaluator, reinterpret_cast<PyTypeObject*>(arguments[0]), arguments[1], nullptr));
 }
 
 Handled builtin_getattr(Evaluator& evaluator, Arguments& arguments) {
@@ -231,8 +191,15 @@ Handled count_elements(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 2, 2, "_count_elements");
   PyObject* counts = arguments[0];
   if (evaluator.heap().traits(counts).container != Container::dict) throw GraphBreak("elements are counted in something that is no dict");
-  Ref one = checked(PyLong_FromLong(1));
+  Ref one = checked(PyLong_FromLong(1)), zero = checked(PyLong_FromLong(0));
+  const auto overrides = [&](PyObject* name) { return is_python_function(evaluator.heap().type_attribute(Py_TYPE(counts), name)); };
+  const bool overridden = overrides(names().get) || overrides(names().__setitem__);
   for (const Ref& item : evaluator.items_of(arguments[1])) {
+    if (overridden) {
+      Ref before = evaluator.call_now(evaluator.load_attribute(counts, names().get).get(), {item.get(), zero.get()});
+      evaluator.store_item(counts, item.get(), evaluator.binary(0, before.get(), one.get()).get());
+      continue;
+    }
     evaluator.prepare_key(item.get(), counts);
     Ref before = evaluator.heap().dict_item(counts, item.get());
     Ref after = before ? evaluator.binary(0, before.get(), one.get()) : one;

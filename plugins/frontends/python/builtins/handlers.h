@@ -14,6 +14,8 @@ using Handled = std::optional<Ref>;
 Handled builtin_len(Evaluator&, Arguments&);
 Handled builtin_isinstance(Evaluator&, Arguments&);
 Handled builtin_issubclass(Evaluator&, Arguments&);
+Handled abstract_instance_check(Evaluator&, Arguments&);
+Handled abstract_subclass_check(Evaluator&, Arguments&);
 Handled builtin_getattr(Evaluator&, Arguments&);
 Handled builtin_hasattr(Evaluator&, Arguments&);
 Handled builtin_setattr(Evaluator&, Arguments&);

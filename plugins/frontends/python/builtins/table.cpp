@@ -123,6 +123,8 @@ constexpr Special kSpecial[] = {
     {"builtins", "type.__new__", type_new},
     {"builtins", "type.__init__", type_init},
     {"_abc", "_abc_init", init_abstract_class},
+    {"_abc", "_abc_instancecheck", abstract_instance_check},
+    {"_abc", "_abc_subclasscheck", abstract_subclass_check},
     {"builtins", "object.__delattr__", object_delattr},
     {"builtins", "object.__reduce_ex__", object_reduce},
     {"collections", "_count_elements", count_elements},

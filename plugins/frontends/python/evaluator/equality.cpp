@@ -90,11 +90,12 @@ std::optional<bool> Evaluator::equal_containers(PyObject* left, PyObject* right)
   const TypeTraits &a = heap_.traits(left), &b = heap_.traits(right);
   if (!a.exact || !b.exact || a.container != b.container) return std::nullopt;
   if (a.container == Container::list || a.container == Container::tuple) {
-    const Py_ssize_t size = heap_.length(left);
-    if (size != heap_.length(right)) return false;
-    for (Py_ssize_t at = 0; at < size; ++at)
-      if (!same_or_equal(heap_.sequence_item(left, at).get(), heap_.sequence_item(right, at).get())) return false;
-    return true;
+    if (heap_.length(left) != heap_.length(right)) return false;
+    // What compares two items may change the lists.
+    Py_ssize_t at = 0;
+    const auto ended = [&] { return at >= heap_.length(left) || at >= heap_.length(right); };
+    while (!ended() && same_or_equal(heap_.sequence_item(left, at).get(), heap_.sequence_item(right, at).get())) ++at;
+    return ended() && heap_.length(left) == heap_.length(right);
   }
   if (a.container != Container::dict) return std::nullopt;
   heap_.expose(left);

@@ -22,6 +22,22 @@ Py_ssize_t in_range(PyObject* sequence, PyObject* key, Py_ssize_t length) {
 
 }  // namespace
 
+namespace {
+
+/// Whether guards say all that there is to say of an object: a constant, a class, a tuple or list of such.
+bool is_fixed(Heap& heap, PyObject* object, int depth = 0) {
+  constexpr int kDeepest = 4;
+  if (heap.is_number(object) || heap.is_stand_in(object)) return false;
+  const TypeTraits& traits = heap.traits(object);
+  if (traits.atom || traits.identity) return true;
+  if (!traits.exact || depth == kDeepest || (traits.container != Container::tuple && traits.container != Container::list)) return false;
+  for (Py_ssize_t at = 0; at < PySequence_Fast_GET_SIZE(object); ++at)
+    if (!is_fixed(heap, PySequence_Fast_GET_ITEM(object, at), depth + 1)) return false;
+  return true;
+}
+
+}  // namespace
+
 Ref Evaluator::load_item(PyObject* container, PyObject* key) {
   const TypeTraits& traits = heap_.traits(container);
   if (traits.role == Recorder::Role::stand_in) {
@@ -39,7 +55,10 @@ Ref Evaluator::load_item(PyObject* container, PyObject* key) {
     PyObject* of_class = heap_.type_attribute(reinterpret_cast<PyTypeObject*>(container), names().__class_getitem__);
     if (of_class != nullptr && (PyFunction_Check(of_class) || Py_TYPE(of_class) == &PyClassMethod_Type) && heap_.traits(reinterpret_cast<PyTypeObject*>(container)).python_class)
       if (Ref method = load_attribute(container, names().__class_getitem__); PyMethod_Check(method.get()) || PyFunction_Check(method.get())) return call_now(method.get(), {key});
-    return heap_.adopt(checked(PyObject_GetItem(container, key)));  // list[int]
+    // list[int]: later calls get the alias that is made here, with what it holds.
+    if (!is_fixed(heap_, key)) throw GraphBreak(fmt::format("{} is subscripted with a {}", reinterpret_cast<PyTypeObject*>(container)->tp_name, visible_type(key)->tp_name));
+    heap_.expose(key);
+    return heap_.adopt(checked(PyObject_GetItem(container, key)));
   }
   PyObject* method = heap_.type_attribute(Py_TYPE(container), names().__getitem__);
   if (is_python_function(method)) return call_now(method, {container, key});

@@ -33,7 +33,7 @@ Ref rebuilt(PyObject* parts, PyObject* arguments) {
 }
 
 // zip: iterator, tuple, iterator, container.
-constexpr int kDeepest = 4;
+constexpr int kDeepestWalk = 4;
 
 struct Walk {
   const std::function<bool(PyObject*)>& is_one;
@@ -46,7 +46,7 @@ int look_at(PyObject* object, void* argument) {
   if (!walk.in_tuple && walk.is_one(object)) return 1;
   const bool tuple = PyTuple_CheckExact(object) && !walk.in_tuple;
   const traverseproc traverse = Py_TYPE(object)->tp_traverse;
-  if ((!tuple && !PyIter_Check(object)) || traverse == nullptr || walk.depth == kDeepest) return 0;
+  if ((!tuple && !PyIter_Check(object)) || traverse == nullptr || walk.depth == kDeepestWalk) return 0;
   Walk inner{walk.is_one, walk.depth + 1, tuple};
   return traverse(object, look_at, &inner);
 }

@@ -1,0 +1,137 @@
+// isinstance and issubclass, also of classes that have a say in it: abstract ones, and those whose metaclass is asked.
+#include <fmt/format.h>
+
+#include <array>
+#include <string_view>
+
+#include "python/builtins/handlers.h"
+#include "python/compat/abstract_classes.h"
+#include "python/compat/object_layout.h"
+#include "python/evaluator/evaluator.h"
+#include "python/guards/pins.h"
+#include "python/heap/names.h"
+
+namespace tenon::python {
+namespace {
+
+/// Whether the object has a `__class__` of its own that is such a class.
+bool claims_to_be(Evaluator& evaluator, PyObject* instance, PyTypeObject* of) {
+  const auto is_own = [&](PyObject* name) { return compat::type_lookup(Py_TYPE(instance), name) != compat::type_lookup(&PyBaseObject_Type, name); };
+  if (!is_own(names().__class__) && !is_own(names().__getattribute__)) return false;
+  std::optional<Ref> claimed = evaluator.find_attribute(instance, names().__class__);
+  return claimed && PyType_Check(claimed->get()) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(claimed->get()), of);
+}
+
+/// The module that a Python function, or the class method made of one, comes from; empty for anything else.
+std::string_view home_of(PyObject* method) {
+  Ref inner = Py_TYPE(method) == &PyClassMethod_Type ? checked(PyObject_GetAttr(method, names().dunder_func)) : Ref::borrow(method);
+  if (!is_python_function(inner.get())) return {};
+  PyObject* module = reinterpret_cast<PyFunctionObject*>(inner.get())->func_module;
+  const char* text = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
+  PyErr_Clear();
+  return text ? text : "";
+}
+
+/// Holds until an abstract class is told of another virtual subclass: what is none may have become one.
+class NoNewRegistration final : public ValueCheck {
+ public:
+  explicit NoNewRegistration(const std::uint64_t* place) : place_(place), expected_(*place) {}
+  bool holds(PyObject*) const noexcept override { return *place_ == expected_; }
+  bool pin(PyObject*, Pins& pins) const override {
+    pins.word(place_, expected_);
+    return true;
+  }
+  std::string expected() const override { return fmt::format("{} registrations with abstract classes", expected_); }
+  std::string found(PyObject*) const override { return fmt::format("{}", *place_); }
+
+ private:
+  const std::uint64_t* place_;
+  std::uint64_t expected_;
+};
+
+void guard_registrations(Heap& heap) {
+  const std::uint64_t* place = compat::registrations();
+  if (place == nullptr) throw GraphBreak("an abstract class is asked, on a CPython that counts registrations elsewhere");
+  Ref module = checked(PyImport_ImportModule("_abc"));
+  heap.guards().add_value_check(heap.sources().constant(module.get()), std::make_shared<NoNewRegistration>(place));
+}
+
+/// An abstract class may have a `__subclasshook__`. Those of the standard library look at attributes of the class only.
+void require_known_hook(Heap& heap, PyObject* of) {
+  static PyObject* const name = checked(PyUnicode_InternFromString("__subclasshook__")).release();
+  PyObject* hook = heap.type_attribute(reinterpret_cast<PyTypeObject*>(of), name);
+  const std::string_view home = hook ? home_of(hook) : "";
+  const bool known = home.empty() || home == "abc" || home.ends_with("collections.abc") || home == "_collections_abc" || home == "numbers" || home == "os" || home.starts_with("torch");
+  if (!known) throw GraphBreak(fmt::format("{} decides by a __subclasshook__ which class is derived from it", reinterpret_cast<PyTypeObject*>(of)->tp_name));
+}
+
+/// What abc.ABCMeta answers. `instance` may be null, and is not looked at where something stands for it.
+bool is_virtual_subclass(Evaluator& evaluator, PyTypeObject* type, PyObject* of, PyObject* instance) {
+  require_known_hook(evaluator.heap(), of);
+  Ref module = checked(PyImport_ImportModule("_abc"));
+  const bool by_instance = instance != nullptr && !evaluator.is_stand_in(instance) && !evaluator.heap().is_number(instance);
+  Ref answer = checked(PyObject_CallMethod(module.get(), by_instance ? "_abc_instancecheck" : "_abc_subclasscheck", "OO", of, by_instance ? instance : reinterpret_cast<PyObject*>(type)));
+  if (answer.is(Py_True)) return true;
+  guard_registrations(evaluator.heap());
+  return false;
+}
+
+/// By a `__instancecheck__` or `__subclasscheck__` that is written in Python.
+bool asks_metaclass(Evaluator& evaluator, PyObject* check, PyTypeObject* type, PyObject* of, PyObject* instance) {
+  const std::string_view home = home_of(check);
+  if (home == "abc") return is_virtual_subclass(evaluator, type, of, instance);
+  const bool library = home.starts_with("torch") || (home == "typing" && instance != nullptr);
+  if (!library) return evaluator.truth(evaluator.call_now(check, {of, instance ? instance : as_object(type)}).get());
+  // torch's Parameter and protocols: the answer depends on the type alone, unless an instance's marker is asked for.
+  if (instance != nullptr && evaluator.is_stand_in(instance)) return PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(of)) != 0;
+  if (instance != nullptr && !evaluator.heap().is_number(instance)) return checked(PyObject_IsInstance(instance, of)) != 0;
+  return checked(PyObject_IsSubclass(as_object(type), of)) != 0;
+}
+
+bool is_subclass(Evaluator& evaluator, PyTypeObject* type, PyObject* of, PyObject* instance) {
+  if (evaluator.heap().traits(of).container == Container::tuple) {
+    for (const Ref& each : evaluator.items_of(of))
+      if (is_subclass(evaluator, type, each.get(), instance)) return true;
+    return false;
+  }
+  if (!PyType_Check(of)) return checked(PyObject_IsSubclass(as_object(type), of)) != 0;  // X | Y
+  if (instance != nullptr && as_object(type) == of) return true;
+  PyObject* check = evaluator.heap().type_attribute(Py_TYPE(of), instance ? names().__instancecheck__ : names().__subclasscheck__);
+  if (is_python_function(check)) return asks_metaclass(evaluator, check, type, of, instance);
+  if (PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(of))) return true;
+  const bool may_claim = instance != nullptr && evaluator.heap().traits(instance).python_class && evaluator.heap().traits(instance).role == Recorder::Role::other;
+  return may_claim && claims_to_be(evaluator, instance, reinterpret_cast<PyTypeObject*>(of));
+}
+
+Ref answer(bool value) { return Ref::borrow(value ? Py_True : Py_False); }
+
+void require_two(const Arguments& arguments, const char* function) {
+  if (arguments.named() != 0 || arguments.positional() != 2) throw GraphBreak(fmt::format("{}() with {} arguments", function, arguments.values.size()));
+}
+
+}  // namespace
+
+Handled builtin_isinstance(Evaluator& evaluator, Arguments& arguments) {
+  require_two(arguments, "isinstance");
+  return answer(is_subclass(evaluator, evaluator.visible_type(arguments[0]), arguments[1], arguments[0]));
+}
+
+Handled builtin_issubclass(Evaluator& evaluator, Arguments& arguments) {
+  require_two(arguments, "issubclass");
+  if (!PyType_Check(arguments[0])) throw GraphBreak("issubclass() of something that is no class");
+  return answer(is_subclass(evaluator, reinterpret_cast<PyTypeObject*>(arguments[0]), arguments[1], nullptr));
+}
+
+/// What a metaclass derived from abc.ABCMeta calls in the end.
+Handled abstract_instance_check(Evaluator& evaluator, Arguments& arguments) {
+  require_two(arguments, "_abc_instancecheck");
+  return answer(is_virtual_subclass(evaluator, evaluator.visible_type(arguments[1]), arguments[0], arguments[1]));
+}
+
+Handled abstract_subclass_check(Evaluator& evaluator, Arguments& arguments) {
+  require_two(arguments, "_abc_subclasscheck");
+  if (!PyType_Check(arguments[1])) throw GraphBreak("issubclass() of something that is no class");
+  return answer(is_virtual_subclass(evaluator, reinterpret_cast<PyTypeObject*>(arguments[1]), arguments[0], nullptr));
+}
+
+}  // namespace tenon::python

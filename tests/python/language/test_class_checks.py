@@ -1,0 +1,144 @@
+"""isinstance and issubclass where a class has a say in it, and what else asks classes."""
+import abc
+import collections
+import collections.abc
+import typing
+
+import numpy as np
+import pytest
+
+import tenon
+
+X = np.ones(2)
+
+
+def same(fn, *args):
+    compiled = tenon.compile(fn)
+    for _ in range(2):
+        got, want = compiled(X, *args), fn(X, *args)
+        np.testing.assert_equal(got, want)
+    return compiled
+
+
+@pytest.mark.parametrize("test", [lambda x, o, of: x + isinstance(o, of), lambda x, o, of: x + issubclass(type(o), of)])
+def test_a_class_that_is_registered_later(test):
+    class Shape(abc.ABC):
+        pass
+
+    class Square:
+        pass
+
+    o = Square()
+    compiled = same(test, o, Shape)
+    Shape.register(Square)
+    np.testing.assert_equal(compiled(X, o, Shape), test(X, o, Shape))
+
+
+def test_a_metaclass_that_looks_at_the_instance():
+    class Meta(type):
+        limit = 3
+
+        def __instancecheck__(cls, o):
+            return getattr(o, "v", 0) > cls.limit
+
+    class Big(metaclass=Meta):
+        pass
+
+    class Thing:
+        v = 5
+
+    def fn(x, o):
+        return x + (10 if isinstance(o, Big) else 1)
+
+    o = Thing()
+    compiled = same(fn, o)
+    o.v = 1
+    np.testing.assert_equal(compiled(X, o), fn(X, o))
+    Big.limit = 0
+    np.testing.assert_equal(compiled(X, o), fn(X, o))
+
+
+def test_a_metaclass_that_asks_the_abstract_one():
+    class Meta(abc.ABCMeta):
+        def __instancecheck__(cls, o):
+            return super().__instancecheck__(o) and o.ready
+
+    class Ready(metaclass=Meta):
+        pass
+
+    class Thing(Ready):
+        ready = True
+
+    class Derived(Thing):
+        pass
+
+    def fn(x, o):
+        return x + (10 if isinstance(o, Ready) else 1)
+
+    o = Derived()
+    compiled = same(fn, o)
+    o.ready = False
+    np.testing.assert_equal(compiled(X, o), fn(X, o))
+
+
+def test_a_subclass_hook():
+    class Open(abc.ABC):
+        on = True
+
+        @classmethod
+        def __subclasshook__(cls, other):
+            return cls.on
+
+    def fn(x, o):
+        return x + (10 if isinstance(o, Open) else 1)
+
+    same(fn, object())
+
+
+def test_arrays_are_what_their_class_is():
+    same(lambda x: [isinstance(x, of) for of in (collections.abc.Iterable, collections.abc.Sized, collections.abc.Mapping, np.ndarray, abc.ABC)])
+    same(lambda x: [isinstance(x * 2, of) for of in (collections.abc.Iterable, collections.abc.Hashable, collections.abc.Sequence)])
+
+
+def test_a_counter_that_overrides_its_items():
+    class Loud(collections.Counter):
+        def __setitem__(self, key, value):
+            log.append(key)
+            super().__setitem__(key, value)
+
+    log = []
+    compiled = tenon.compile(lambda x, word: (x + 1, dict(Loud(word))))
+    for word in ("aba", "c"):
+        assert compiled(X, word)[1] == collections.Counter(word)
+    assert log == ["a", "b", "a", "c"]
+
+
+def test_aliases_of_the_objects_at_hand():
+    T = typing.TypeVar("T")
+
+    def fn(x):
+        found = []
+        for each in (typing.Tuple[T, int], typing.Tuple[T, str], int):
+            tenon.graph_break()
+            found.append(repr(list[each]))
+        return found
+
+    same(fn)
+
+
+def test_lists_that_change_while_they_are_compared():
+    class Clears:
+        def __init__(self, other):
+            self.other = other
+
+        def __eq__(self, other):
+            self.other.clear()
+            return NotImplemented
+
+    def fn(x):
+        left, right = [], []
+        left.append(Clears(right))
+        right.append(Clears(left))
+        return left == right
+
+    same(fn)
