@@ -90,13 +90,13 @@ def judge(entry: Entry, sample: Sample) -> Verdict:
     compiled = tenon.compile(program)
     exact = None if want.error or entry.name in SAME_PRECISION else _exact(entry, sample)
     for _ in range(2):
-        if what := _difference(entry, _call(compiled, sample), want, exact):
+        if what := _difference(entry, sample, _call(compiled, sample), want, exact):
             return Verdict("wrong", f"{sample}: {what}")
     verdict = Verdict("skipped") if want.error or want.warned else how_it_ran(lambda: _explained(program, sample))
     return dataclasses.replace(verdict, why=f"{sample}: {verdict.why}" if verdict.why else "")
 
 
-def _difference(entry: Entry, got: Outcome, want: Outcome, exact: Outcome | None) -> str | None:
+def _difference(entry: Entry, sample: Sample, got: Outcome, want: Outcome, exact: Outcome | None) -> str | None:
     if want.error or got.error:
         same = type(got.error) is type(want.error) and str(got.error) == str(want.error)
         return None if same else f"{got.error!r} instead of {want.error!r}"
