@@ -79,6 +79,7 @@ class KernelEmitter {
   Lanes widened(OpId id);
   Lanes load(const Operation& op);
   Lanes uniform_load(const Operation& op);
+  void fetch_ahead(llvm::Value* address, std::size_t bytes);
   Lanes contiguous_load(const Operation& op, llvm::Value* mask);
   Lanes gathered_load(const Operation& op, llvm::Value* mask);
   llvm::Value* paired_elements(const Operation& op, llvm::Value* mask);
