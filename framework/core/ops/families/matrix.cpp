@@ -229,7 +229,7 @@ Values vdot(ForeignArguments& a) {
 }
 
 /// np.vecdot: products of the vectors along the last dimension, the other dimensions broadcast.
-Values vecdot(ForeignArguments& a) {
+Values numpy_vecdot(ForeignArguments& a) {
   a.refuse({"axes"});
   if (a.integer("axis", Dim(-1)) != Dim(-1)) throw Exception(Code::unsupported, "vecdot along another axis than the last");
   Values xy = same_dtype(a, {a.value("self"), a.value("other")});
@@ -267,7 +267,7 @@ Op matmul_op() {
       torch_names("inner", "(self, other, *, out=None)", inner) + names({"numpy.outer"}, "(a -> self, b -> other, out=None)", outer) +
       torch_names("outer", "(self, vec2 -> other, *, out=None)", outer) + torch_names("ger", "(self, vec2 -> other)", outer) +
       names({"numpy.vdot"}, "(a -> self, b -> other)", vdot) + names({"numpy.linalg.matmul"}, "(x1 -> self, x2 -> other)", matmul_adapt) +
-      ufunc2({"vecdot"}, vecdot) + names({"numpy.linalg.vecdot"}, "(x1 -> self, x2 -> other, *, axis=-1)", vecdot) +
+      ufunc2({"vecdot"}, numpy_vecdot) + names({"numpy.linalg.vecdot"}, "(x1 -> self, x2 -> other, *, axis=-1)", numpy_vecdot) +
       names({"numpy.linalg.outer"}, "(x1 -> self, x2 -> other)", linalg_outer) +
       torch_names("dot", "(self, tensor -> other, *, out=None)", vector_product(1, 1, "dot")) +
       torch_names("vdot", "(self, other, *, out=None)", vector_product(1, 1, "vdot")) +
