@@ -7,6 +7,7 @@
 
 #include "core/base/dtype.h"
 #include "core/ir/dim.h"
+#include "core/ir/name.h"
 
 namespace tenon::ir {
 
@@ -15,7 +16,7 @@ namespace tenon::ir {
 using Attribute = std::variant<std::monostate, bool, Dim, double, std::string, DType, std::vector<Dim>, std::vector<double>>;
 
 struct NamedAttribute {
-  std::string name;
+  Name name;
   Attribute value;
   friend bool operator==(const NamedAttribute&, const NamedAttribute&) = default;
 };

@@ -118,7 +118,7 @@ class Reader {
     Attributes attributes(n.attribute_count);
     for (std::uint32_t k = 0; k < n.attribute_count; ++k) {
       const TenonAttribute& a = s_.attributes[n.first_attribute + k];
-      attributes[k] = {std::string(s_.strings[a.name]), attribute(a)};
+      attributes[k] = {name(a.name), attribute(a)};
     }
     std::vector<Type> types(n.result_count);
     std::vector<std::string> names(n.result_count);
@@ -128,7 +128,15 @@ class Reader {
     }
     std::vector<RegionId> regions(n.region_count);
     for (std::uint32_t k = 0; k < n.region_count; ++k) regions[k] = g.add_region(std::move(graphs_[n.first_region + k]));
-    g.add_node(std::string(s_.strings[n.op]), std::move(operands), std::move(attributes), std::move(types), location(id), std::move(regions), {}, names);
+    g.add_node(name(n.op), std::move(operands), std::move(attributes), std::move(types), location(id), std::move(regions), {}, names);
+  }
+
+  /// The name of an op or attribute, looked up once.
+  Name name(std::uint32_t string) {
+    if (names_.empty()) names_.resize(s_.strings.strings.size());
+    std::optional<Name>& name = names_[string];
+    if (!name) name = Name(s_.strings[string]);
+    return *name;
   }
 
   const Type& type_of(std::uint32_t value) const { return types_[s_.values[value].type]; }
@@ -176,6 +184,7 @@ class Reader {
   std::vector<Dim> expressions_;
   std::vector<Type> types_;
   std::vector<SharedLocation> locations_;
+  std::vector<std::optional<Name>> names_;  // by string of the buffer
   std::vector<Graph> graphs_;
 };
 

@@ -97,7 +97,7 @@ class Writer {
     const Node& node = graph_->node(id);
     const auto number = static_cast<std::uint32_t>(nodes_.size());
     TenonNode record{};
-    record.op = strings_.intern(node.op);
+    record.op = name_id(node.op);
     record.region = region;
     record.first_operand = static_cast<std::uint32_t>(operands_.size());
     record.operand_count = static_cast<std::uint32_t>(node.operands.size());
@@ -109,7 +109,8 @@ class Writer {
     record.region_count = static_cast<std::uint32_t>(node.regions.size());
     operands_.make_room(node.operands.size());
     for (ValueId v : node.operands) operands_.put(operand(v));
-    write_attributes(node, record.op);
+    attributes_.make_room(node.attributes.size());
+    for (const NamedAttribute& a : node.attributes) write_attribute(a);
     for (RegionId r : node.regions) queue_.push_back({&graph_->region(r), number});
     nodes_.make_room(1);
     nodes_.put(record);
@@ -119,6 +120,13 @@ class Writer {
       node_locations_.put(location_of(node));
       if (!options_.origins.empty()) node_origins_.push_back(graph_ == &root_ && id.value < options_.origins.size() ? options_.origins[id.value] : TENON_NONE);
     }
+  }
+
+  std::uint32_t name_id(Name name) {
+    if (name.number() >= name_ids_.size()) name_ids_.resize(name.number() + 1, TENON_NONE);
+    std::uint32_t& id = name_ids_[name.number()];
+    if (id == TENON_NONE) id = strings_.intern(name);
+    return id;
   }
 
   std::uint32_t operand(ValueId v) {
@@ -158,22 +166,8 @@ class Writer {
     }
   }
 
-  /// Nodes of one op mostly have the same attributes: the names of the last one are tried before they are looked up.
-  void write_attributes(const Node& node, std::uint32_t op) {
-    if (op >= last_of_op_.size()) last_of_op_.resize(op + 1, TENON_NONE);
-    const auto first = static_cast<std::uint32_t>(attributes_.size());
-    std::uint32_t last = std::exchange(last_of_op_[op], first);
-    attributes_.make_room(node.attributes.size());
-    for (const NamedAttribute& a : node.attributes) {
-      const bool same = last < first && strings_.is(attributes_[last].name, a.name);
-      const std::uint32_t name = same ? attributes_[last].name : strings_.intern(a.name);
-      last += last < first;
-      write_attribute(name, a);
-    }
-  }
-
-  void write_attribute(std::uint32_t name, const NamedAttribute& a) {
-    TenonAttribute record{name, static_cast<std::uint32_t>(a.value.index()), TENON_NONE, 0, 0};
+  void write_attribute(const NamedAttribute& a) {
+    TenonAttribute record{name_id(a.name), static_cast<std::uint32_t>(a.value.index()), TENON_NONE, 0, 0};
     switch (record.kind) {
       case TENON_ATTRIBUTE_BOOL: record.bits = std::get<bool>(a.value); break;
       case TENON_ATTRIBUTE_INT: {
@@ -287,6 +281,7 @@ class Writer {
   std::uint32_t first_literal_ = 0;
 
   Strings strings_, debug_strings_;
+  std::vector<std::uint32_t> name_ids_;  // by Name::number: the string of the buffer
   Expressions expressions_;
   Types types_;
   std::vector<TenonSymbol> symbols_;
@@ -299,7 +294,6 @@ class Writer {
   std::vector<TenonOutput> outputs_;
   RecordColumn<TenonAttribute> attributes_;
   RecordColumn<TenonDim> items_;
-  std::vector<std::uint32_t> last_of_op_;  // by string: the first attribute of the last node of that op
 
   RecordColumn<std::uint32_t> value_names_, node_locations_;
   std::vector<std::uint32_t> symbol_names_, constant_names_, region_names_, node_origins_;

@@ -109,7 +109,7 @@ RegionId Graph::add_region(Graph graph) {
   return id;
 }
 
-NodeId Graph::add_node(std::string op, std::vector<ValueId> operands, Attributes attributes, std::vector<Type> result_types,
+NodeId Graph::add_node(Name op, std::vector<ValueId> operands, Attributes attributes, std::vector<Type> result_types,
                        SharedLocation location, std::vector<RegionId> regions, std::optional<NodeId> before,
                        std::span<const std::string> names) {
   const NodeId id(nodes_.size());
@@ -117,10 +117,10 @@ NodeId Graph::add_node(std::string op, std::vector<ValueId> operands, Attributes
   std::vector<ValueId> results;
   for (std::uint32_t i = 0; i < result_types.size(); ++i) {
     results.emplace_back(values_.size());
-    const std::string& wish = i < names.size() && !names[i].empty() ? names[i] : op;
+    const std::string& wish = i < names.size() && !names[i].empty() ? names[i] : op.text();
     values_.push_back({ValueKind::result, types_.intern(std::move(result_types[i])), id, i, false, unique_name(wish)});
   }
-  nodes_.push_back({std::move(op), std::move(operands), std::move(attributes), std::move(results), std::move(regions), std::move(location)});
+  nodes_.push_back({op, std::move(operands), std::move(attributes), std::move(results), std::move(regions), std::move(location)});
   order_.insert(before ? std::find(order_.begin(), order_.end(), *before) : order_.end(), id);
   return id;
 }

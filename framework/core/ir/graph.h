@@ -69,7 +69,7 @@ struct Value {
 };
 
 struct Node {
-  std::string op;  // the catalogue's name
+  Name op;  // the catalogue's name
   std::vector<ValueId> operands;
   Attributes attributes;
   std::vector<ValueId> results;
@@ -145,7 +145,7 @@ class Graph {
   RegionId add_region(Graph graph);
   /// Appends a node (or inserts it before `before`) with results of the given types. `names`: of the results, made unique; those
   /// that are empty or not given come from the op. Attributes need not be sorted.
-  NodeId add_node(std::string op, std::vector<ValueId> operands, Attributes attributes, std::vector<Type> result_types,
+  NodeId add_node(Name op, std::vector<ValueId> operands, Attributes attributes, std::vector<Type> result_types,
                   SharedLocation location = {}, std::vector<RegionId> regions = {}, std::optional<NodeId> before = {},
                   std::span<const std::string> names = {});
   void add_output(Output output) { outputs_.push_back(output); }

@@ -71,8 +71,8 @@ class Printer {
     const Node& n = g.node(id);
     out += joined(n.results, [&](ValueId v) { return "%" + g.value(v).name + ": " + print_type(root_, g.type(v)); });
     if (!n.results.empty()) out += " = ";
-    out += n.op + "(" + joined(n.operands, [&](ValueId v) { return value(g, v); }) + ")";
-    if (!n.attributes.empty()) out += " {" + joined(n.attributes, [&](const NamedAttribute& a) { return a.name + " = " + attribute(n, a); }) + "}";
+    out += n.op.text() + "(" + joined(n.operands, [&](ValueId v) { return value(g, v); }) + ")";
+    if (!n.attributes.empty()) out += " {" + joined(n.attributes, [&](const NamedAttribute& a) { return a.name.text() + " = " + attribute(n, a); }) + "}";
     for (RegionId r : n.regions) {
       out += " ";
       graph(g.region(r), out, indent);

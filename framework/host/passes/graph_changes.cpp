@@ -39,10 +39,10 @@ std::size_t hash_of(const ir::Graph& graph, ValueId v) {
 }
 
 std::size_t hash_of(const ir::Graph& graph, const ir::Node& node) {
-  std::size_t h = std::hash<std::string>()(node.op);
+  std::size_t h = node.op.number();
   for (ValueId v : node.operands) h = mixed(h, hash_of(graph, v));
   for (ValueId r : node.results) h = mixed(mixed(h, hash_of(graph, r)), hash_of(graph.type(r).shape));
-  for (const ir::NamedAttribute& a : node.attributes) h = mixed(mixed(h, std::hash<std::string>()(a.name)), std::visit(AttributeHash(), a.value));
+  for (const ir::NamedAttribute& a : node.attributes) h = mixed(mixed(h, a.name.number()), std::visit(AttributeHash(), a.value));
   for (RegionId r : node.regions)
     for (NodeId n : graph.region(r).nodes()) h = mixed(h, hash_of(graph.region(r), graph.region(r).node(n)));
   return h;

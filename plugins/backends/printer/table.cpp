@@ -30,7 +30,7 @@ Row node_row(const ir::Graph& graph, const ir::Node& node) {
     types.push_back(ir::print_type(graph, graph.type(r)));
   }
   for (ValueId v : node.operands) arguments.push_back(value_text(graph, v));
-  for (const ir::NamedAttribute& a : node.attributes) attributes.push_back(a.name + "=" + ir::print_attribute(graph, a.value));
+  for (const ir::NamedAttribute& a : node.attributes) attributes.push_back(a.name.text() + "=" + ir::print_attribute(graph, a.value));
   return {"call", joined(names), node.op, joined(arguments), joined(attributes), joined(types)};
 }
 
