@@ -14,7 +14,7 @@ using ir::ValueId;
 ir::Attributes chosen(const ir::Attributes& all, std::initializer_list<std::string_view> names) {
   ir::Attributes attributes;
   for (const ir::NamedAttribute& each : all)
-    if (std::ranges::find(names, each.name) != names.end()) attributes.push_back(each);
+    if (std::ranges::find(names, std::string_view(each.name)) != names.end()) attributes.push_back(each);
   return attributes;
 }
 
