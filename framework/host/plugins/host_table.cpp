@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <deque>
 #include <mutex>
 #include <nlohmann/json.hpp>
 
@@ -14,7 +15,8 @@
 
 namespace tenon::host {
 
-struct PluginIdentity::State {
+struct HostTable::State {
+  TenonHost functions{};
   std::string name;
   std::mutex mutex;  // guards the two below against the end of their session
   Events* events = nullptr;
@@ -23,7 +25,7 @@ struct PluginIdentity::State {
 
 namespace {
 
-using State = PluginIdentity::State;
+using State = HostTable::State;
 
 State& state_of(void* self) { return *static_cast<State*>(self); }
 
@@ -142,41 +144,44 @@ constexpr auto guarded = &Guarded<function, failure>::call;
 
 }  // namespace
 
-PluginIdentity::PluginIdentity(std::string name, Events* events, ByteStore* store) : state_(std::make_unique<State>()) {
-  state_->name = std::move(name);
+HostTable::HostTable(std::string plugin, std::uint32_t abi, Events* events, ByteStore* store) : state_(std::make_unique<State>()) {
+  state_->name = std::move(plugin);
   state_->events = events;
   state_->store = store;
+  TenonHost& table = state_->functions;
+  table.struct_size = sizeof(TenonHost);
+  table.abi = abi;
+  table.level = TENON_DEBUG;
+  table.self = state_.get();
+  table.log = guarded<log>;
+  table.log_enabled = guarded<log_enabled>;
+  table.report = guarded<report>;
+  table.allocate = guarded<allocate, nullptr>;
+  table.deallocate = guarded<deallocate>;
+  table.parallel_for = parallel_for;
+  table.thread_count = thread_count;
+  table.cancelled = is_cancelled;
+  table.read_constant = guarded<read_constant, nullptr>;
+  table.cache_get = guarded<cache_get, TENON_INTERNAL>;
+  table.cache_put = guarded<cache_put, TENON_INTERNAL>;
+  table.feature = feature;
 }
 
-PluginIdentity::~PluginIdentity() = default;
+HostTable::~HostTable() = default;
 
-const std::string& PluginIdentity::name() const { return state_->name; }
+HostTable& HostTable::make_lasting(std::string plugin, std::uint32_t abi, Events* events, ByteStore* store) {
+  static std::mutex mutex;
+  static auto& tables = *new std::deque<HostTable>;  // never destroyed: plugins' threads may outlive static objects
+  const std::lock_guard lock(mutex);
+  return tables.emplace_back(std::move(plugin), abi, events, store);
+}
 
-void PluginIdentity::detach() {
+const TenonHost* HostTable::functions() const { return &state_->functions; }
+
+void HostTable::detach() {
   const std::lock_guard lock(state_->mutex);
   state_->events = nullptr;
   state_->store = nullptr;
-}
-
-const TenonHost* make_host_table(PluginIdentity& identity, std::uint32_t abi) {
-  auto* const table = new TenonHost{};
-  table->struct_size = sizeof(TenonHost);
-  table->abi = abi;
-  table->level = TENON_DEBUG;
-  table->self = &identity.state();
-  table->log = guarded<log>;
-  table->log_enabled = guarded<log_enabled>;
-  table->report = guarded<report>;
-  table->allocate = guarded<allocate, nullptr>;
-  table->deallocate = guarded<deallocate>;
-  table->parallel_for = parallel_for;
-  table->thread_count = thread_count;
-  table->cancelled = is_cancelled;
-  table->read_constant = guarded<read_constant, nullptr>;
-  table->cache_get = guarded<cache_get, TENON_INTERNAL>;
-  table->cache_put = guarded<cache_put, TENON_INTERNAL>;
-  table->feature = feature;
-  return table;
 }
 
 }  // namespace tenon::host

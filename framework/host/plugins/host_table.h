@@ -11,24 +11,24 @@ namespace tenon::host {
 class Events;
 class ByteStore;
 
-/// Whom a host table speaks for. Tables outlive sessions (a plugin may keep the pointer), so the session's end only detaches it.
-class PluginIdentity {
+/// A plugin's table and whom it speaks for.
+class HostTable {
  public:
-  PluginIdentity(std::string name, Events* events, ByteStore* store);
-  ~PluginIdentity();
-  const std::string& name() const;
+  /// `abi` is the negotiated version. Without events, logs go to stderr; without a store nothing is kept.
+  HostTable(std::string plugin, std::uint32_t abi, Events* events = nullptr, ByteStore* store = nullptr);
+  ~HostTable();
+
+  /// Makes one that lives as long as the process: a plugin may use it that long, so the session's end only detaches it.
+  static HostTable& make_lasting(std::string plugin, std::uint32_t abi, Events* events = nullptr, ByteStore* store = nullptr);
+
+  const TenonHost* functions() const;
   /// Makes later calls go nowhere but stderr.
   void detach();
 
   struct State;
-  State& state() { return *state_; }
 
  private:
   std::unique_ptr<State> state_;
 };
-
-/// Makes a table for a plugin. Table and identity are never freed: a plugin may use them for the life of the process.
-/// `abi` is the negotiated version.
-const TenonHost* make_host_table(PluginIdentity& identity, std::uint32_t abi);
 
 }  // namespace tenon::host

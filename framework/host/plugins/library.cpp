@@ -55,8 +55,8 @@ void call_entry(Library& library, const std::string& name) {
   if (!library.handle.has(TENON_PLUGIN_ENTRY)) throw Refused("no_entry", "has no entry: it does not export {}", TENON_PLUGIN_ENTRY);
   const auto entry = reinterpret_cast<TenonPluginEntry>(dlsym(library.handle.native(), TENON_PLUGIN_ENTRY));
   // The entry's table outlives all sessions, so it belongs to none; backends and passes get their session's with each call.
-  auto* const identity = new PluginIdentity(name, nullptr, nullptr);
-  TenonOffer offer{sizeof offer, TENON_ABI_OLDEST, TENON_ABI_NEWEST, make_host_table(*identity, TENON_ABI_NEWEST), {}};
+  const HostTable& host = HostTable::make_lasting(name, TENON_ABI_NEWEST);
+  TenonOffer offer{sizeof offer, TENON_ABI_OLDEST, TENON_ABI_NEWEST, host.functions(), {}};
   try {
     library.descriptor = entry(&offer);
   } catch (const std::exception& thrown) {

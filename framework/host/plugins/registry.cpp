@@ -69,7 +69,7 @@ Registry::State::State(const Config& given, Events& given_events)
 
 Registry::State::~State() {
   for (const Entry& entry : entries)
-    if (entry.identity) entry.identity->detach();
+    if (entry.table) entry.table->detach();
 }
 
 /// Asks for the remembered verdict, else runs the helper. Throws Refused.
@@ -132,10 +132,10 @@ void Registry::State::load_or_throw(Entry& entry) {
 }
 
 const Plugin* Registry::State::make_plugin(Entry& entry, const TenonPlugin* descriptor, std::string path) {
-  entry.identity = new PluginIdentity(descriptor->name, &events, &store);  // kept by the table, for the life of the process
+  entry.table = &HostTable::make_lasting(descriptor->name, descriptor->abi, &events, &store);
   entry.plugin = std::make_unique<Plugin>();
   *entry.plugin = {descriptor->name, descriptor->version, descriptor->build_id, std::move(path), static_cast<TenonKind>(descriptor->kind), descriptor,
-                   make_host_table(*entry.identity, descriptor->abi), nullptr};
+                   entry.table->functions(), nullptr};
   Manifest& manifest = entry.candidate->manifest;
   manifest.kind = entry.plugin->kind;
   manifest.version = descriptor->version;

@@ -25,7 +25,7 @@ inline bool contains(const std::vector<std::string>& words, std::string_view wor
 struct Entry {
   std::unique_ptr<Candidate> candidate;
   std::unique_ptr<Plugin> plugin;  // once it is loaded
-  PluginIdentity* identity = nullptr;
+  HostTable* table = nullptr;
 };
 
 struct Registry::State {

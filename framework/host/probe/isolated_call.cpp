@@ -89,8 +89,7 @@ json answer(const TenonBackend& backend, void* self, const host::Message& reques
 
 void answer_call(const TenonPlugin& plugin, int request, int reply) {
   if (!plugin.backend || !plugin.backend->serialise) throw Exception(Code::malformed, "only a backend that stores its artefacts can be isolated");
-  static host::PluginIdentity identity(plugin.name, nullptr, nullptr);
-  const TenonHost* table = host::make_host_table(identity, plugin.abi);
+  const TenonHost* table = host::HostTable::make_lasting(plugin.name, plugin.abi).functions();
   const host::Message message = host::read_message(request);
   const std::string create_options = message.head.at("create_options");
   void* self = nullptr;

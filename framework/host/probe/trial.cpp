@@ -49,8 +49,7 @@ void try_passes(const TenonPassTable& passes, const TenonHost* host, const std::
 }  // namespace
 
 void try_plugin(const TenonPlugin& plugin, const std::vector<ir::Graph>& graphs) {
-  static host::PluginIdentity identity(plugin.name, nullptr, nullptr);
-  const TenonHost* host = host::make_host_table(identity, plugin.abi);
+  const TenonHost* host = host::HostTable::make_lasting(plugin.name, plugin.abi).functions();
   const auto buffers = buffers_of(graphs);
   if (plugin.backend) try_backend(*plugin.backend, host, buffers);
   if (plugin.passes) try_passes(*plugin.passes, host, buffers);

@@ -15,6 +15,9 @@
 
 using namespace tenon::host;
 
+/// The leak sanitizer reads its own process through ptrace, which the kernel forbids to a privileged one.
+extern "C" [[gnu::visibility("default")]] int __lsan_is_turned_off() { return getauxval(AT_SECURE) != 0; }
+
 TEST_CASE("inside a privileged process", "[.privileged]") {
   REQUIRE(getauxval(AT_SECURE) != 0);
   REQUIRE(getenv("TENON_PLUGIN_PATH") != nullptr);
@@ -36,7 +39,6 @@ TEST_CASE("a privileged process ignores the environment and the user's folders")
   constexpr uid_t nobody = 65534;
   REQUIRE(::chown(program.c_str(), nobody, nobody) == 0);
   REQUIRE(::chmod(program.c_str(), 04755) == 0);
-  // The leak sanitizer reads its own memory through ptrace, which the kernel forbids to such a process.
-  const std::string command = "ASAN_OPTIONS=detect_leaks=0 TENON_PLUGIN_PATH=/tmp TENON_THREADS=3 HOME=/tmp '" + program + "' '[.privileged]' > /dev/null";
+  const std::string command = "TENON_PLUGIN_PATH=/tmp TENON_THREADS=3 HOME=/tmp '" + program + "' '[.privileged]' > /dev/null";
   CHECK(std::system(command.c_str()) == 0);
 }

@@ -19,8 +19,8 @@ struct Table {
   Events events;
   test::PluginFolder folder;
   ByteStore store{folder.path() + "/store", 1 << 20};
-  PluginIdentity identity{"sample", &events, &store};
-  const TenonHost* host = make_host_table(identity, TENON_ABI_NEWEST);
+  HostTable whole{"sample", TENON_ABI_NEWEST, &events, &store};
+  const TenonHost* host = whole.functions();
 };
 
 TenonBytes bytes(std::string_view text) { return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}; }
@@ -106,8 +106,8 @@ TEST_CASE("workers of a parallel loop hear that a compile is given up") {
 
 TEST_CASE("the store keeps plugins apart") {
   Table table;
-  PluginIdentity other("other", &table.events, &table.store);
-  const TenonHost* other_host = make_host_table(other, TENON_ABI_NEWEST);
+  const HostTable other("other", TENON_ABI_NEWEST, &table.events, &table.store);
+  const TenonHost* other_host = other.functions();
   CHECK(table.host->cache_put(table.host->self, bytes("key"), bytes("value")) == TENON_OK);
   std::string found;
   const auto sink = [](void* context, TenonBytes value) { static_cast<std::string*>(context)->assign(reinterpret_cast<const char*>(value.data), value.size); };
@@ -139,7 +139,7 @@ TEST_CASE("a table outlives its session") {
   CHECK(table.host->log_enabled(table.host->self, "plugins") != 0);
   CHECK(table.host->log_enabled(table.host->self, nullptr) != 0);
   CHECK(table.host->log_enabled(table.host->self, "guards") == 0);
-  table.identity.detach();
+  table.whole.detach();
   CHECK(table.host->log_enabled(table.host->self, "plugins") == 0);
   table.host->log(table.host->self, TENON_INFO, "plugins", "dropped");
   CHECK(table.host->cache_put(table.host->self, bytes("key"), bytes("value")) == TENON_UNSUPPORTED);
