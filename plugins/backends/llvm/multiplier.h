@@ -20,6 +20,8 @@ namespace tenon::llvm_backend {
 /// The most elements of the sum that one pass takes: fewer are not worth loading and storing the tile. Passes are added up: the error
 /// of a long sum of n numbers is then like that of sums of so many. Libraries add up fewer of a convolution at a time than of a matrix.
 inline constexpr std::int64_t kPassDepth = 384, kConvolutionPassDepth = 256;
+/// The same for values that are weighted: their sum is small beside its parts.
+inline constexpr std::int64_t kValuesDepth = 128;
 /// Elements of the sum that one pass over windows takes, of several short runs or of a part of a long one.
 inline constexpr std::int64_t kWindowDepth = 320;
 /// The most steps of one pass over windows.
@@ -92,7 +94,7 @@ class Multiplier {
   /// Adds to tiles, one a panel, kFinishedRows rows apart, the product of a block, rows `stride` apart, with rows [first, last) of b.
   void add_to_tiles(T* tiles, const T* block, std::int64_t stride, const T* packed, std::int64_t row, std::int64_t end, std::int64_t first, std::int64_t last) const {
     Multiplier mine(*this);
-    mine.a_ = block, mine.a_row_ = stride, mine.first_row_ = row, mine.depth_ = last - first, mine.pass_ = last - first, mine.adds_ = first > 0;
+    mine.a_ = block, mine.a_row_ = stride, mine.first_row_ = row, mine.depth_ = last - first, mine.pass_ = even_pass(last - first, kValuesDepth), mine.adds_ = first > 0;
     Ahead nothing;
     for (std::int64_t panel = 0; panel < panels(); ++panel, tiles += kFinishedRows * width_) {
       const bool in_place = panels_.reads_in_place(panel);

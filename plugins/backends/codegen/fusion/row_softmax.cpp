@@ -69,31 +69,38 @@ class Pattern {
 class Blocks {
  public:
   Blocks(Kernel& kernel, const RowSoftmax& softmax, std::uint32_t panel, const ir::Graph& graph, IndexAlgebra& algebra)
-      : kernel_(kernel), softmax_(softmax), panel_(panel), graph_(graph), algebra_(algebra), dtype_(kernel.operations[softmax.score].dtype) {}
+      : kernel_(kernel), softmax_(softmax), panel_(panel), graph_(graph), algebra_(algebra), dtype_(kernel.operations[softmax.score].dtype),
+        columns_(kernel.inner[0].extent), at_once_(columns_.is_constant() && columns_.constant() <= kBlockColumns) {}
 
   void run() {
     place_columns();
-    const OpId before = state(RowState::largest), largest = primitive(P::maximum, before, reduced(softmax_.largest));
+    const OpId before = at_once_ ? kNoOp : state(RowState::largest), here = reduced(softmax_.largest);
+    const OpId largest = at_once_ ? here : primitive(P::maximum, before, here);
     // A row of which nothing is seen yet has no finite score to be measured by.
     const OpId seen_none = primitive(P::eq, largest, number(-kInfinity), kNoOp, DType::b8);
     const OpId base = primitive(P::select, seen_none, number(0), largest);
-    const OpId weight = primitive(P::exp, primitive(P::sub, softmax_.score, base)), factor = primitive(P::exp, primitive(P::sub, before, base));
+    const OpId weight = primitive(P::exp, primitive(P::sub, softmax_.score, base));
     kernel_.reductions[softmax_.sum].elements = {weight};
-    const OpId sum = primitive(P::add, primitive(P::mul, state(RowState::sum), factor), reduced(softmax_.sum));
-    kernel_.stages = {{StageKind::reduce, {softmax_.largest}, {}},
-                      {StageKind::reduce, {softmax_.sum}, {{panel_, here_, weight}}},
-                      {StageKind::row, {}, {{panel_, place(RowState::new_largest), largest}, {panel_, place(RowState::new_sum), sum}, {panel_, place(RowState::factor), factor}}}};
+    OpId sum = reduced(softmax_.sum);
+    Stage row{StageKind::row, {}, {{panel_, place(RowState::new_largest), largest}}};
+    if (!at_once_) {
+      const OpId factor = primitive(P::exp, primitive(P::sub, before, base));
+      row.stores.push_back({panel_, place(RowState::factor), factor});
+      sum = primitive(P::add, primitive(P::mul, state(RowState::sum), factor), sum);
+    }
+    row.stores.push_back({panel_, place(RowState::new_sum), sum});
+    kernel_.stages = {{StageKind::reduce, {softmax_.largest}, {}}, {StageKind::reduce, {softmax_.sum}, {{panel_, here_, weight}}}, std::move(row)};
   }
 
  private:
   void place_columns() {
     Loop& inner = kernel_.inner[0];
-    const Dim columns = tile_symbol(graph_, TileSymbol::columns);
+    const Dim columns = at_once_ ? columns_ : tile_symbol(graph_, TileSymbol::columns), first = at_once_ ? Dim(0) : tile_symbol(graph_, TileSymbol::column);
     const Loop within{algebra_.new_loop(columns), columns};
     here_ = row() * Dim(kPanelStride) + Dim::symbol(within.variable);
     for (Operation& op : kernel_.operations) {
       if (op.kind == OperationKind::load && op.payload == panel_) op.offset = here_;
-      else op.offset = algebra_.substitute(op.offset, inner.variable, tile_symbol(graph_, TileSymbol::column) + Dim::symbol(within.variable));
+      else op.offset = algebra_.substitute(op.offset, inner.variable, first + Dim::symbol(within.variable));
     }
     inner = within;
   }
@@ -121,6 +128,8 @@ class Blocks {
   const ir::Graph& graph_;
   IndexAlgebra& algebra_;
   DType dtype_;
+  Dim columns_;
+  bool at_once_;  // a known number of columns, in one block
   Dim here_;
 };
 
