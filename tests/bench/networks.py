@@ -26,6 +26,10 @@ def _frozen(work: Workload) -> Workload:
     return dataclasses.replace(work, name=f"{work.name}, frozen", frozen=True)
 
 
+def _tuned(work: Workload) -> Workload:
+    return dataclasses.replace(work, name=f"{work.name}, max-autotune", mode="max-autotune")
+
+
 def networks() -> Iterator[tuple[str, Callable[[], Workload]]]:
     """Names and makers, in the order of the table."""
     networks = {"ResNet-18": ResNet18, "DenseNet-121": DenseNet121}
@@ -33,6 +37,7 @@ def networks() -> Iterator[tuple[str, Callable[[], Workload]]]:
         for batch in (16, 1):
             yield f"{name}, batch {batch}", lambda n=name, of=network, b=batch: _vision(n, of, b)
             yield f"{name}, batch {batch}, frozen", lambda n=name, of=network, b=batch: _frozen(_vision(n, of, b))
+        yield f"{name}, batch 16, frozen, max-autotune", lambda n=name, of=network: _tuned(_frozen(_vision(n, of, 16)))
         yield f"{name}, train mode", lambda n=name, of=network: _vision(n, of, 16, True)
     yield "GPT-2", _gpt2
     yield "GPT-2, frozen", lambda: _frozen(_gpt2())

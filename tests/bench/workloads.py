@@ -31,6 +31,8 @@ class Workload:
         Computes the result in float64 from the same arguments.
     frozen
         Whether Tenon and its peer may keep what they make of parameters from call to call.
+    mode
+        Tenon's mode; the peer's stays the default.
     """
 
     name: str
@@ -39,10 +41,11 @@ class Workload:
     library: str
     judge: Callable
     frozen: bool = False
+    mode: str | None = None
 
     def compiled(self) -> Callable:
         """The program as Tenon runs it."""
-        return tenon.compile(self.fn, options={"freeze": True} if self.frozen else None)
+        return tenon.compile(self.fn, mode=self.mode, options={"freeze": True} if self.frozen else None)
 
 
 def torch_workload(name: str, fn: Callable, *args: torch.Tensor) -> Workload:

@@ -22,6 +22,7 @@ Session::Session(const TenonSessionOptions* options) : config(Config::load(optio
 std::string backend_options(const Config& config, const std::string& name, const json& options) {
   json merged = json::parse(config.plugin_options(name));
   if (const auto own = options.find(name); own != options.end() && own->is_object()) merged.update(*own);
+  if (const auto mode = options.find("mode"); mode != options.end()) merged["mode"] = *mode;
   return merged.dump();
 }
 

@@ -45,7 +45,8 @@ class Session : public std::enable_shared_from_this<Session> {
   std::map<std::string, std::shared_ptr<BackendInstance>> instances_;         // by backend and options
 };
 
-/// The options of a backend: its section of the configuration, overridden by the member of its name in a compile's options.
+/// The options of a backend: its section of the configuration, overridden by the member of its name in a compile's options, and the
+/// compile's mode.
 std::string backend_options(const Config& config, const std::string& name, const nlohmann::json& options);
 
 }  // namespace tenon::host

@@ -25,6 +25,7 @@ class LlvmBackend : public Backend {
     program.fuse = chosen.value("fuse", true);
     program.matrix_kernels = chosen.value("matrix_kernels", true);
     program.swap_tiers = chosen.value("swap_tiers", true);
+    program.relaxed = chosen.value("mode", "") == "max-autotune";
     program.log_fusion = host_.log_enabled("fusion");
     program.log_code = host_.log_enabled("kernel_code");
     program.log_times = host_.log_enabled("kernel_times");

@@ -188,43 +188,68 @@ std::vector<const KernelCode*> KernelCache::kernels(const HostServices& host, co
   return code;
 }
 
-std::vector<void*> KernelCache::matrix_code(const CodeStore& store, DType dtype, const MatrixKernel& kernel, const std::vector<std::string>& names) {
-  const std::string key = store.key("matrix kernels", name_of(dtype));
+std::vector<void*> KernelCache::stored_code(const CodeStore& store, const std::string& key, const std::vector<std::string>& names, const std::function<void(llvm::Module&)>& fill) {
   if (auto addresses = linked(jit_, store, key, names); !addresses.empty()) return addresses;
-  const ObjectCode object = jit_.compile(Tier::tuned, [&](llvm::Module& module) {
-    codegen::emit_microkernel(module, target(), dtype, kernel.tile, names[0]);
-    codegen::emit_microkernel(module, target(), dtype, kernel.narrow_tile, names[1]);
-    codegen::emit_transposition(module, target(), dtype, names[2]);
-    codegen::emit_dot_kernel(module, target(), dtype, names[3]);
-    codegen::emit_winograd(module, target(), dtype, names[4], names[5], names[6]);
-    codegen::emit_microkernel(module, target(), dtype, kernel.streaming_tile, names[7], false);
-  });
+  const ObjectCode object = jit_.compile(Tier::tuned, fill);
   store.put_object(key, object);
   return jit_.link(object, names);
 }
 
-MatrixKernel KernelCache::matrix_kernel(const HostServices& host, DType dtype) {
-  const std::lock_guard lock(matrix_mutex_);
-  MatrixKernel& known = matrix_kernels_[dtype];
-  if (known.function) return known;
+namespace {
+
+std::vector<std::string> names_of(DType dtype, std::initializer_list<const char*> functions) {
   std::vector<std::string> names;
-  for (const char* what : {"matrix", "narrow_matrix", "transposition", "dot", "winograd_input", "winograd_weights", "winograd_output", "streaming_matrix"}) names.push_back(fmt::format("{}_{}", what, name_of(dtype)));
+  for (const char* what : functions) names.push_back(fmt::format("{}_{}", what, name_of(dtype)));
+  return names;
+}
+
+/// The functions of a transformation, which are the three from `first` on.
+codegen::WinogradCode winograd_code(void* const* first) {
+  return {reinterpret_cast<codegen::WinogradInput>(first[0]), reinterpret_cast<codegen::WinogradWeights>(first[1]), reinterpret_cast<codegen::WinogradOutput>(first[2])};
+}
+
+}  // namespace
+
+MatrixKernel KernelCache::make_matrix_kernel(const CodeStore& store, DType dtype) {
+  const auto names = names_of(dtype, {"matrix", "narrow_matrix", "transposition", "dot", "winograd_input", "winograd_weights", "winograd_output", "streaming_matrix"});
   MatrixKernel kernel;
   kernel.tile = codegen::tile_shape(target(), dtype), kernel.narrow_tile = codegen::narrow_tile_shape(target(), dtype);
   kernel.streaming_tile = codegen::streaming_tile_shape(target(), dtype);
   kernel.transposed_rows = codegen::transposed_rows(target(), dtype);
   kernel.dot_tile = codegen::dot_shape(target());
   kernel.dtype = dtype;
-  const auto addresses = matrix_code(CodeStore(host, target()), dtype, kernel, names);
+  const auto addresses = stored_code(store, store.key("matrix kernels", name_of(dtype)), names, [&](llvm::Module& module) {
+    codegen::emit_microkernel(module, target(), dtype, kernel.tile, names[0]);
+    codegen::emit_microkernel(module, target(), dtype, kernel.narrow_tile, names[1]);
+    codegen::emit_transposition(module, target(), dtype, names[2]);
+    codegen::emit_dot_kernel(module, target(), dtype, names[3]);
+    codegen::emit_winograd(module, target(), dtype, codegen::kSmallSquare, names[4], names[5], names[6]);
+    codegen::emit_microkernel(module, target(), dtype, kernel.streaming_tile, names[7], false);
+  });
   kernel.function = reinterpret_cast<codegen::MicroKernel>(addresses[0]);
   kernel.narrow = reinterpret_cast<codegen::MicroKernel>(addresses[1]);
   kernel.transposition = reinterpret_cast<codegen::Transposition>(addresses[2]);
   kernel.dot = reinterpret_cast<codegen::DotKernel>(addresses[3]);
-  kernel.winograd_input = reinterpret_cast<codegen::WinogradInput>(addresses[4]);
-  kernel.winograd_weights = reinterpret_cast<codegen::WinogradWeights>(addresses[5]);
-  kernel.winograd_output = reinterpret_cast<codegen::WinogradOutput>(addresses[6]);
+  kernel.small_square = winograd_code(&addresses[4]);
   kernel.streaming = reinterpret_cast<codegen::MicroKernel>(addresses[7]);
-  return known = kernel;
+  return kernel;
+}
+
+codegen::WinogradCode KernelCache::make_large_squares(const CodeStore& store, DType dtype) {
+  const auto names = names_of(dtype, {"large_winograd_input", "large_winograd_weights", "large_winograd_output"});
+  const auto addresses = stored_code(store, store.key("large squares", name_of(dtype)), names, [&](llvm::Module& module) {
+    codegen::emit_winograd(module, target(), dtype, codegen::kLargeSquare, names[0], names[1], names[2]);
+  });
+  return winograd_code(addresses.data());
+}
+
+MatrixKernel KernelCache::matrix_kernel(const HostServices& host, DType dtype, bool large_squares) {
+  const std::lock_guard lock(matrix_mutex_);
+  MatrixKernel& known = matrix_kernels_[dtype];
+  const CodeStore store(host, target());
+  if (!known.function) known = make_matrix_kernel(store, dtype);
+  if (large_squares && !known.large_square.input) known.large_square = make_large_squares(store, dtype);
+  return known;
 }
 
 KernelCache& kernel_cache(unsigned width) {

@@ -37,8 +37,8 @@ class KernelCache {
 
   /// Compiles what is not known yet, on the host's threads. The code lives as long as the cache.
   std::vector<const KernelCode*> kernels(const HostServices& host, const KernelRequest& request);
-  /// The code of matrix products in float32 or float64.
-  MatrixKernel matrix_kernel(const HostServices& host, DType dtype);
+  /// The code of matrix products in float32 or float64; that of large squares (Winograd) only where it is asked for.
+  MatrixKernel matrix_kernel(const HostServices& host, DType dtype, bool large_squares = false);
 
  private:
   struct Batch;
@@ -48,7 +48,9 @@ class KernelCache {
   void compile(const HostServices& host, const Batch& batch, const std::function<void(const std::string&)>& listing);
   void improve_later(const HostServices& host, const std::vector<const codegen::Kernel*>& kernels);
   void publish(const std::string& text, void* address);
-  std::vector<void*> matrix_code(const CodeStore& store, DType dtype, const MatrixKernel& kernel, const std::vector<std::string>& names);
+  MatrixKernel make_matrix_kernel(const CodeStore& store, DType dtype);
+  codegen::WinogradCode make_large_squares(const CodeStore& store, DType dtype);
+  std::vector<void*> stored_code(const CodeStore& store, const std::string& key, const std::vector<std::string>& names, const std::function<void(llvm::Module&)>& fill);
 
   Jit jit_;
   std::mutex mutex_;

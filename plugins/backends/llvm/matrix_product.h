@@ -46,6 +46,7 @@ struct MatrixProduct {
   bool windows = false;
   std::int64_t b_step = 0;
   std::int64_t picture_height = 0, picture_width = 0;  // when rows are pixels, and windows 3 x 3 pixels that step by one
+  std::int64_t square_side = codegen::kSmallSquare;    // of the squares that pictures are transformed by
   void* c = nullptr;
   std::int64_t c_row = 0;
   const TileKernels* kernels = nullptr;
@@ -66,10 +67,10 @@ struct MatrixKernel {
   int transposed_rows = 1;
   codegen::DotKernel dot = nullptr;
   codegen::TileShape dot_tile;
-  codegen::WinogradInput winograd_input = nullptr;
-  codegen::WinogradWeights winograd_weights = nullptr;
-  codegen::WinogradOutput winograd_output = nullptr;
+  codegen::WinogradCode small_square, large_square;  // the large one only where it is asked for
   DType dtype = DType::f32;
+
+  const codegen::WinogradCode& winograd(std::int64_t side) const { return side == codegen::kSmallSquare ? small_square : large_square; }
 
   /// The register tile for so many columns.
   struct Variant {

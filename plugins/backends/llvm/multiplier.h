@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <span>
 
 #include "ahead.h"
@@ -13,6 +14,7 @@
 #include "panels.h"
 #include "scratch.h"
 #include "shares.h"
+#include "window_rows.h"
 #include "winograd_product.h"
 
 namespace tenon::llvm_backend {
@@ -22,10 +24,6 @@ namespace tenon::llvm_backend {
 inline constexpr std::int64_t kPassDepth = 384, kConvolutionPassDepth = 256;
 /// The same for values that are weighted: their sum is small beside its parts.
 inline constexpr std::int64_t kValuesDepth = 128;
-/// Elements of the sum that one pass over windows takes, of several short runs or of a part of a long one.
-inline constexpr std::int64_t kWindowDepth = 320;
-/// The most steps of one pass over windows.
-inline constexpr std::int64_t kMostSteps = kWindowDepth / 16;
 /// Rows of the result between two calls of the kernel that finishes them: with a tile's columns they stay in the first-level cache.
 using codegen::kFinishedRows;
 /// Elements of the left operand that are multiplied with a group of panels before the next ones: half a second-level cache.
@@ -239,18 +237,18 @@ class Multiplier {
   /// `to_pack`, if given, in front of its first rows.
   void blocks(std::int64_t first, std::int64_t last, const T* packed, std::int64_t row, std::int64_t end, T* to_pack = nullptr) const {
     if (packs_rows_) return packed_blocks(first, last, packed, row, end);
-    Scratch places;
-    auto* table = p_.windows ? static_cast<std::int64_t*>(places.take(static_cast<std::size_t>(p_.steps * kFinishedRows) * sizeof(std::int64_t))) : nullptr;
+    std::optional<WindowRows<T>> windows;
+    if (p_.windows) windows.emplace(kernel_, p_);
     const std::int64_t rows = p_.windows ? kFinishedRows : std::max(kFinishedRows, kCachedElements / std::max<std::int64_t>(1, depth_) / kFinishedRows * kFinishedRows);
     Ahead next_group(bytes_of(last), calls(end - row));
     for (const std::int64_t start = row; row < end; row += rows) {
       const std::int64_t stop = std::min(end, row + rows);
-      if (table) place_rows(row, stop, table);
+      if (windows) windows->place(row, stop);
       for (std::int64_t panel = first; panel < last; ++panel) {
         const std::int64_t place = (panel - first) * panel_elements();
         if (to_pack && row == start && !panels_.reads_in_place(panel)) panels_.pack(panel, to_pack + place);
         Ahead next_panel(row == start ? bytes_of(panel + 1) : std::span<const std::byte>(), calls(stop - row));
-        block(panel, packed + place, table, row, stop, panel + 1 < last ? next_panel : next_group);
+        block(panel, packed + place, windows ? &*windows : nullptr, row, stop, panel + 1 < last ? next_panel : next_group);
       }
     }
   }
@@ -267,17 +265,17 @@ class Multiplier {
     return from ? std::as_bytes(std::span(from, static_cast<std::size_t>(panel_elements()))) : std::span<const std::byte>();
   }
 
-  void block(std::int64_t panel, const T* packed, const std::int64_t* table, std::int64_t row, std::int64_t end, Ahead& ahead) const {
+  void block(std::int64_t panel, const T* packed, const WindowRows<T>* windows, std::int64_t row, std::int64_t end, Ahead& ahead) const {
     const std::int64_t column = panel * width_, columns = std::min(width_, p_.n - column);
     const bool in_place = panels_.reads_in_place(panel);
     const T* b = dots_ || in_place ? static_cast<const T*>(p_.b) + column * p_.b_column : packed;
     const std::int64_t b_row = in_place ? p_.b_row : width_;
-    if (c_) return product(b, b_row, table, row, end, c_ + (row - first_row_of_c_) * p_.c_row + column, p_.c_row, columns, ahead);
+    if (c_) return product(b, b_row, windows, row, end, c_ + (row - first_row_of_c_) * p_.c_row + column, p_.c_row, columns, ahead);
     Scratch memory;
     T* tile = static_cast<T*>(memory.take(static_cast<std::size_t>(kFinishedRows * width_) * sizeof(T)));
     for (; row < end; row += kFinishedRows) {
       const std::int64_t rows = std::min(kFinishedRows, end - row);
-      product(b, b_row, table, row, row + rows, tile, width_, columns, ahead);
+      product(b, b_row, windows, row, row + rows, tile, width_, columns, ahead);
       p_.kernels->finish({row, rows, column, columns, 0, p_.steps}, tile);
     }
   }
@@ -286,8 +284,8 @@ class Multiplier {
 
   const T* row_at(std::int64_t row) const { return a_ + (row - first_row_) * a_row_; }
 
-  void product(const T* b, std::int64_t b_row, const std::int64_t* table, std::int64_t row, std::int64_t end, T* c, std::int64_t c_row, std::int64_t columns, Ahead& ahead) const {
-    if (p_.windows) return window_product(b, table, end - row, c, c_row, columns);
+  void product(const T* b, std::int64_t b_row, const WindowRows<T>* windows, std::int64_t row, std::int64_t end, T* c, std::int64_t c_row, std::int64_t columns, Ahead& ahead) const {
+    if (windows) return windows->multiply(b, end - row, c, c_row, columns);
     if (dots_) return dot_product(b, row, end, c, c_row, columns);
     for (; row < end; row += kFinishedRows, c += kFinishedRows * c_row) few_rows(b, b_row, row, std::min(end, row + kFinishedRows), c, c_row, columns, ahead);
   }
@@ -307,7 +305,7 @@ class Multiplier {
           if (i + 1 < rows) at += a_row_;
         }
         ahead.fetch();
-        function(step, 1, b_row, c + (r - row) * c_row, c_row, std::min(pass_, depth_ - k), rows, columns, adds_ || k > 0);
+        function(step, 1, b_row, c + (r - row) * c_row, c_row, 0, std::min(pass_, depth_ - k), rows, columns, adds_ || k > 0);
       }
     }
   }
@@ -324,46 +322,6 @@ class Multiplier {
                       std::min<std::int64_t>(width, columns - j), k > 0);
         }
       }
-  }
-
-  /// Writes where the rows start at each step; those past the last one are zero.
-  void place_rows(std::int64_t row, std::int64_t end, std::int64_t* table) const {
-    p_.kernels->place_rows({row, end - row, 0, 0, 0, p_.steps}, table);
-    for (std::int64_t s = 0; s < p_.steps; ++s) std::fill(table + s * kFinishedRows + end - row, table + (s + 1) * kFinishedRows, -1);
-  }
-
-  /// Passes over several steps whose runs are short, or over parts of long runs.
-  void window_product(const T* b, const std::int64_t* table, std::int64_t rows, T* c, std::int64_t c_row, std::int64_t columns) const {
-    const Variant tile = kernel_.variant(columns);
-    const std::int64_t together = std::clamp<std::int64_t>(kWindowDepth / std::max<std::int64_t>(1, p_.step_depth), 1, kMostSteps), groups = (p_.steps + together - 1) / together;
-    const std::int64_t steps = (p_.steps + groups - 1) / groups, depth = even_pass(p_.step_depth, kWindowDepth);
-    for (std::int64_t step = 0; step < p_.steps; step += steps)
-      for (std::int64_t k = 0; k == 0 || k < p_.step_depth; k += depth)
-        for (std::int64_t r = 0; r < rows; r += tile.height) {
-          const Tile part{r, std::min(tile.height, rows - r), 0, columns, step, std::min(steps, p_.steps - step)};
-          window_pass(tile, part, table, k, std::min(depth, p_.step_depth - k), b, c + r * c_row, c_row);
-        }
-  }
-
-  /// Multiplies a part of the runs of a few rows at those steps where not all of them are zero.
-  void window_pass(const Variant& tile, const Tile& part, const std::int64_t* table, std::int64_t k, std::int64_t depth, const T* b, T* c, std::int64_t c_row) const {
-    alignas(64) static constexpr T kZeros[kWindowDepth + 4]{};
-    const void* steps[kMostSteps * (1 + kMostRows)];
-    const void** entry = steps;
-    for (std::int64_t s = part.step; s < part.step + part.steps; ++s) {
-      const std::int64_t* places = table + s * kFinishedRows + part.row;
-      bool any = false;
-      for (std::int64_t i = 0; i < tile.height; ++i) {
-        any = any || places[i] >= 0;
-        entry[1 + i] = places[i] >= 0 ? a_ + places[i] + k : kZeros;
-      }
-      if (!any) continue;
-      entry[0] = b + (s * p_.step_depth + k) * width_;
-      entry += 1 + tile.height;
-    }
-    const std::int64_t count = (entry - steps) / (1 + tile.height);
-    const bool first = part.step == 0 && k == 0;
-    if (count || first) tile.function(steps, count, width_, c, c_row, depth, part.rows, part.columns, !first);
   }
 
   const HostServices& host_;

@@ -115,7 +115,7 @@ Sizes sizes_of(const ContractionStep& step, const CompiledProduct& compiled, con
   if (p.windows) p.b_step = size(step.b.step_stride);
   if (!step.b.pack) p.b_row = size(step.b.row_stride), p.b_column = size(step.b.column_stride);
   p.c_row = size(step.c_row_stride);
-  if (step.picture) p.picture_height = size(step.picture->height), p.picture_width = size(step.picture->width);
+  if (step.picture) p.picture_height = size(step.picture->height), p.picture_width = size(step.picture->width), p.square_side = step.picture->square_side;
   if (!may_keep(step, compiled, p)) return sizes;
   p.kept = compiled.packed.get(), p.b_constant = compiled.b.kind == Place::Kind::constant;
   p.b_size = static_cast<std::size_t>(p.n * p.steps * p.step_depth) * size_of(step.dtype);

@@ -34,6 +34,7 @@ Program::Program(HostServices host, KernelCache& cache, ir::Graph graph, const P
   plan_options.concatenations = codegen::join_concatenations(graph_);
   plan_options.fuse = options.fuse;
   plan_options.matrix_kernels = options.matrix_kernels;
+  plan_options.relaxed = options.relaxed;
   plan_options.lanes = cache.target().lanes();
   if (options.log_fusion) plan_options.log = [this](const std::string& line) { host_.log(TENON_INFO, line, "fusion"); };
   plan_ = codegen::make_plan(graph_, plan_options);
@@ -176,7 +177,7 @@ void Program::compile_kernels(KernelCache& cache, const ProgramOptions& options)
   };
   auto take_product = [&](const ContractionStep& product) {
     CompiledProduct mine;
-    mine.matrix = cache.matrix_kernel(host_, product.dtype);
+    mine.matrix = cache.matrix_kernel(host_, product.dtype, product.picture && product.picture->square_side == codegen::kLargeSquare);
     if (product.a.pack) mine.pack_a = take();
     else mine.a = places_[product.a.value.value];
     if (product.a.table) mine.table = take();

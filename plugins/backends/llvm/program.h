@@ -20,6 +20,7 @@ struct ProgramOptions {
   bool fuse = true;
   bool matrix_kernels = true;
   bool swap_tiers = true;
+  bool relaxed = false;
   bool log_fusion = false;
   bool log_code = false;
   bool log_times = false;

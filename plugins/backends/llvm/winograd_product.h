@@ -1,4 +1,5 @@
-// Convolutions of 3 x 3 taps at stride 1 as Winograd's F(2x2, 3x3): 16 matrix products for 4 pixels where the direct way takes 36.
+// Convolutions of 3 x 3 taps at stride 1 as Winograd's: for squares of 2 x 2 pixels 16 matrix products where the direct way takes 36, for
+// 4 x 4 pixels 36 for 144.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +14,8 @@
 
 namespace tenon::llvm_backend {
 
-/// Runs one product whose rows are the pixels of pictures. A line is a row of squares: two rows of pixels of the result.
+/// Runs one product whose rows are the pixels of pictures. A line is a row of squares: as many rows of pixels of the result as a square
+/// has.
 template <class T>
 class WinogradProduct {
  public:
@@ -22,8 +24,9 @@ class WinogradProduct {
 
   WinogradProduct(const HostServices& host, const MatrixKernel& kernel, const MatrixProduct& product, bool parallel, Direct direct)
       : host_(host), kernel_(kernel), p_(product), panels_(kernel, product), direct_(std::move(direct)), parallel_(parallel), width_(kernel.tile.columns),
-        depth_(product.step_depth), zeros_(static_cast<std::size_t>(depth_)), lines_in_picture_((p_.picture_height + 1) / 2),
-        squares_in_line_((p_.picture_width + 1) / 2), lines_(p_.m / (p_.picture_height * p_.picture_width) * lines_in_picture_) {}
+        depth_(product.step_depth), side_(product.square_side), places_(codegen::winograd_places(side_)), code_(kernel.winograd(side_)),
+        zeros_(static_cast<std::size_t>(depth_)), lines_in_picture_((p_.picture_height + side_ - 1) / side_), squares_in_line_((p_.picture_width + side_ - 1) / side_),
+        lines_(p_.m / (p_.picture_height * p_.picture_width) * lines_in_picture_) {}
 
   void run() {
     Scratch weights;
@@ -39,7 +42,7 @@ class WinogradProduct {
   }
 
  private:
-  static constexpr std::int64_t kPlaces = codegen::kWinogradPlaces;
+  static constexpr std::int64_t kMostPlaces = codegen::kMostWinogradPlaces, kMostPixels = codegen::kLargeSquare * codegen::kLargeSquare;
   /// Squares that a thread multiplies with all weights at once, and those that all threads share.
   static constexpr std::int64_t kSquares = 64, kSharedSquares = 256;
   /// Elements of weights that stay in a second-level cache beside the squares.
@@ -61,12 +64,12 @@ class WinogradProduct {
   std::int64_t squares(const Lines& lines) const { return (lines.last - lines.first) * squares_in_line_; }
   std::int64_t v_row() const { return depth_ + kApart; }
   std::int64_t v_stride(std::int64_t squares) const { return squares * v_row() + 2 * kApart; }
-  std::int64_t u_elements() const { return kPlaces * depth_ * width_; }
+  std::int64_t u_elements() const { return places_ * depth_ * width_; }
   std::int64_t first_row(std::int64_t line) const {
-    return (line / lines_in_picture_ * p_.picture_height + line % lines_in_picture_ * 2) * p_.picture_width;
+    return (line / lines_in_picture_ * p_.picture_height + line % lines_in_picture_ * side_) * p_.picture_width;
   }
-  /// Rows of pixels of the line: one at the end of a picture of odd height.
-  std::int64_t pixel_rows(std::int64_t line) const { return std::min<std::int64_t>(2, p_.picture_height - line % lines_in_picture_ * 2); }
+  /// Rows of pixels of the line: fewer at the end of a picture whose height is no multiple of the side.
+  std::int64_t pixel_rows(std::int64_t line) const { return std::min(side_, p_.picture_height - line % lines_in_picture_ * side_); }
 
   template <class Body>
   void each(std::int64_t count, Body body) {
@@ -84,11 +87,11 @@ class WinogradProduct {
         Scratch taps;
         T* packed = static_cast<T*>(taps.take(static_cast<std::size_t>(panels_.elements()) * sizeof(T)));
         panels_.pack(panel, packed);
-        kernel_.winograd_weights(packed, depth_ * width_, static_cast<T*>(to) + panel * u_elements(), depth_ * width_, depth_ * width_);
+        code_.weights(packed, depth_ * width_, static_cast<T*>(to) + panel * u_elements(), depth_ * width_, depth_ * width_);
       });
     };
     if (p_.kept) {
-      const std::int64_t layout[] = {p_.n, p_.steps, p_.step_depth, p_.b_row, p_.b_column, p_.b_step, kPlaces};
+      const std::int64_t layout[] = {p_.n, p_.steps, p_.step_depth, p_.b_row, p_.b_column, p_.b_step, places_};
       kept_ = p_.kept->find(host_, {p_.b, p_.b_size, p_.b_constant, layout, bytes}, transform);
     }
     u_ = static_cast<const T*>(kept_.get());
@@ -126,17 +129,17 @@ class WinogradProduct {
     const Places places = places_of(line, memory);
     const std::int64_t stride = v_stride(squares(lines)), height = pixel_rows(line);
     T* to = v + (line - lines.first) * squares_in_line_ * v_row();
-    const void* pixels[kPlaces];
-    for (std::int64_t x = 0; x < p_.picture_width; x += 2, to += v_row()) {
-      for (std::int64_t i = 0; i < 4; ++i)
-        for (std::int64_t j = 0; j < 4; ++j) {
-          // The last row and column of a square are those that only the second row and column of the result read.
-          const std::int64_t down = i / 3, right = j / 3;
+    const void* pixels[kMostPlaces];
+    for (std::int64_t x = 0; x < p_.picture_width; x += side_, to += v_row()) {
+      for (std::int64_t i = 0; i < side_ + 2; ++i)
+        for (std::int64_t j = 0; j < side_ + 2; ++j) {
+          // The first pixel of the result that reads the place does so at the last tap that lies in the square.
+          const std::int64_t down = std::max<std::int64_t>(0, i - 2), right = std::max<std::int64_t>(0, j - 2);
           const bool read = down < height && x + right < p_.picture_width;
           const std::int64_t place = read ? places.at(down * p_.picture_width + x + right, (i - down) * 3 + j - right) : -1;
-          pixels[i * 4 + j] = place < 0 ? zeros_.data() : static_cast<const T*>(p_.a) + place;
+          pixels[i * (side_ + 2) + j] = place < 0 ? zeros_.data() : static_cast<const T*>(p_.a) + place;
         }
-      kernel_.winograd_input(pixels, to, stride, depth_);
+      code_.input(pixels, to, stride, depth_);
     }
   }
 
@@ -146,11 +149,11 @@ class WinogradProduct {
   void alone(const Lines& lines) const {
     Scratch squares_memory, products_memory;
     const std::int64_t count = squares(lines);
-    T* v = static_cast<T*>(squares_memory.take(static_cast<std::size_t>(kPlaces * v_stride(count)) * sizeof(T)));
-    const Products m{static_cast<T*>(products_memory.take(static_cast<std::size_t>(kPlaces * (count * width_ + 2 * kApart)) * sizeof(T))), width_, count * width_ + 2 * kApart};
+    T* v = static_cast<T*>(squares_memory.take(static_cast<std::size_t>(places_ * v_stride(count)) * sizeof(T)));
+    const Products m{static_cast<T*>(products_memory.take(static_cast<std::size_t>(places_ * (count * width_ + 2 * kApart)) * sizeof(T))), width_, count * width_ + 2 * kApart};
     for (std::int64_t line = lines.first; line < lines.last; ++line) transform_line(line, lines, v);
     for (std::int64_t panel = 0; panel < panels_.count(); ++panel) {
-      for (std::int64_t place = 0; place < kPlaces; ++place) multiply_place(v + place * v_stride(count), count, panel, place, m.first + place * m.stride, m.row);
+      for (std::int64_t place = 0; place < places_; ++place) multiply_place(v + place * v_stride(count), count, panel, place, m.first + place * m.stride, m.row);
       for (std::int64_t line = lines.first; line < lines.last; ++line) finish_line(panel, line, m.at((line - lines.first) * squares_in_line_));
     }
   }
@@ -159,10 +162,10 @@ class WinogradProduct {
   void together(const Lines& lines) {
     Scratch squares_memory, products_memory;
     const std::int64_t count = squares(lines), row = panels_.count() * width_ + kApart, stride = count * row + 2 * kApart;
-    T* v = static_cast<T*>(squares_memory.take(static_cast<std::size_t>(kPlaces * v_stride(count)) * sizeof(T)));
-    const Products m{static_cast<T*>(products_memory.take(static_cast<std::size_t>(kPlaces * stride) * sizeof(T))), row, stride};
+    T* v = static_cast<T*>(squares_memory.take(static_cast<std::size_t>(places_ * v_stride(count)) * sizeof(T)));
+    const Products m{static_cast<T*>(products_memory.take(static_cast<std::size_t>(places_ * stride) * sizeof(T))), row, stride};
     each(lines.last - lines.first, [&](std::int64_t i) { transform_line(lines.first + i, lines, v); });
-    each(kPlaces * panels_.count(), [&](std::int64_t task) {
+    each(places_ * panels_.count(), [&](std::int64_t task) {
       const std::int64_t place = task / panels_.count(), panel = task % panels_.count();
       multiply_place(v + place * v_stride(count), count, panel, place, m.first + place * stride + panel * width_, row);
     });
@@ -183,30 +186,42 @@ class WinogradProduct {
       for (std::int64_t r = 0; r < count; r += tile.height) {
         step[0] = u + k * width_;
         for (std::int64_t i = 0; i < tile.height; ++i) step[1 + i] = v + std::min(r + i, count - 1) * v_row() + k;
-        tile.function(step, 1, width_, m + r * m_row, m_row, std::min(depth, depth_ - k), std::min(tile.height, count - r), tile.width, k > 0);
+        tile.function(step, 1, width_, m + r * m_row, m_row, 0, std::min(depth, depth_ - k), std::min(tile.height, count - r), tile.width, k > 0);
       }
   }
 
-  void finish_line(std::int64_t panel, std::int64_t line, Products m) const {
+  /// Where the rows of a panel's results go.
+  struct Results {
+    T* first;
+    std::int64_t row;
+  };
+
+  /// Transforms the products of one line. True when all results are finite.
+  bool transform_products(std::int64_t height, std::int64_t columns, Products m, const Results& results, T* nowhere) const {
+    std::int64_t unbounded = 0;
+    void* to[kMostPixels];
+    for (std::int64_t x = 0; x < p_.picture_width; x += side_, m.first += m.row) {
+      for (std::int64_t i = 0; i < side_ * side_; ++i) {
+        const std::int64_t down = i / side_, right = x + i % side_;
+        to[i] = down < height && right < p_.picture_width ? results.first + (down * p_.picture_width + right) * results.row : nowhere;
+      }
+      unbounded |= code_.output(m.first, m.stride, to, columns);
+    }
+    return !unbounded;
+  }
+
+  void finish_line(std::int64_t panel, std::int64_t line, const Products& m) const {
     Scratch memory;
     const std::int64_t row = first_row(line), height = pixel_rows(line), rows = height * p_.picture_width;
     const std::int64_t column = panel * width_, columns = std::min(width_, p_.n - column);
     const std::int64_t lanes = kernel_.transposed_rows, whole = (columns + lanes - 1) / lanes * lanes;
-    T* tile = static_cast<T*>(memory.take(static_cast<std::size_t>((rows + 1) * width_) * sizeof(T)));
-    T* nowhere = tile + rows * width_;
-    std::int64_t unbounded = 0;
-    for (std::int64_t x = 0; x < p_.picture_width; x += 2, m.first += m.row) {
-      void* to[4];
-      for (std::int64_t i = 0; i < 4; ++i) {
-        const std::int64_t down = i / 2, right = x + i % 2;
-        to[i] = down < height && right < p_.picture_width ? tile + (down * p_.picture_width + right) * width_ : nowhere;
-      }
-      unbounded |= kernel_.winograd_output(m.first, m.stride, to, whole);
-    }
-    if (unbounded) return direct_(panel, row, row + rows);
+    const bool in_place = p_.c && whole == columns;
+    T* nowhere = static_cast<T*>(memory.take(static_cast<std::size_t>((in_place ? 1 : rows + 1) * width_) * sizeof(T)));
+    T* tile = nowhere + width_;
+    T* c = p_.c ? static_cast<T*>(p_.c) + row * p_.c_row + column : nullptr;
+    if (!transform_products(height, whole, m, in_place ? Results{c, p_.c_row} : Results{tile, width_}, nowhere)) return direct_(panel, row, row + rows);
     if (!p_.c) return p_.kernels->finish({row, rows, column, columns, 0, p_.steps}, tile);
-    for (std::int64_t i = 0; i < rows; ++i)
-      std::memcpy(static_cast<T*>(p_.c) + (row + i) * p_.c_row + column, tile + i * width_, static_cast<std::size_t>(columns) * sizeof(T));
+    for (std::int64_t i = 0; i < rows && !in_place; ++i) std::memcpy(c + i * p_.c_row, tile + i * width_, static_cast<std::size_t>(columns) * sizeof(T));
   }
 
   const HostServices& host_;
@@ -215,7 +230,8 @@ class WinogradProduct {
   Panels<T> panels_;
   Direct direct_;
   bool parallel_;
-  std::int64_t width_, depth_;
+  std::int64_t width_, depth_, side_, places_;
+  const codegen::WinogradCode& code_;
   std::vector<T> zeros_;
   std::int64_t lines_in_picture_, squares_in_line_, lines_;
   PackedOperand::Memory kept_;

@@ -115,3 +115,25 @@ def test_left_operands_are_computed_while_they_are_packed(channels, outputs, siz
     ours, bound = errors(net, torch.randn(3, channels, size, size).to(memory_format=torch.channels_last))
     assert ours <= bound
     assert "computes its left operand while packing it" in capfd.readouterr().err
+
+
+def large_pictures() -> torch.nn.Module:
+    """A network over pictures of 96 x 96, with pooling and a linear layer."""
+    conv = torch.nn.Conv2d
+    return torch.nn.Sequential(conv(3, 16, 3, padding=1), torch.nn.ReLU(), conv(16, 64, 3, padding=1), torch.nn.AvgPool2d(2), torch.nn.Flatten(), torch.nn.Linear(64 * 48 * 48, 5)).eval()
+
+
+@pytest.mark.parametrize("mode", [None, "max-autotune"])
+def test_frozen_network_over_a_large_batch(mode):
+    net, x = large_pictures(), torch.randn(16, 3, 96, 96)
+    compiled = tenon.compile(net, mode=mode, options={"freeze": True})
+    with torch.no_grad():
+        for pictures in (x, x * 2, x.to(memory_format=torch.channels_last)):
+            torch.testing.assert_close(compiled(pictures), net(pictures), rtol=1e-4, atol=1e-4)
+    assert tenon.stats()["eager_fallbacks"] == 0
+
+
+def test_direct_convolution_gives_the_bits_of_onednn():
+    conv, x = torch.nn.Conv2d(16, 24, 3, padding=1).eval(), torch.randn(6, 16, 8, 8)
+    with torch.no_grad():
+        torch.testing.assert_close(tenon.compile(conv)(x), conv(x), rtol=1e-6, atol=1e-7)

@@ -33,6 +33,7 @@ std::vector<std::string> take_log();
 struct Choice {
   bool fuse = true;
   bool matrix_kernels = true;
+  bool relaxed = false;
   unsigned width = 0;  // bytes of a vector register
   int threads = 1;
   bool log = false;

@@ -9,6 +9,7 @@
 #include "fusion/windows.h"
 #include "loops/loop_shaping.h"
 #include "matrix/microkernel.h"
+#include "matrix/winograd.h"
 
 namespace tenon::codegen {
 
@@ -126,8 +127,12 @@ class ContractionBuilder {
     leave_to_batch(columns_, packs ? filling(columns_) : fitting(columns_, *b));
     if (batch_.size() > kMaxBatchLoops || columns_.empty()) return {};  // lanes run over columns
     ContractionStep& step = result_.step;
-    if (const auto picture = picture_of(nest_.draft.operations(), *windows, rows_); picture && worth_transforming(algebra_, loops_of(rows_), loops_of(columns_), windows->run[0])) step.picture = picture;
-    else gather_padding(*windows);
+    if (auto picture = picture_of(nest_.draft.operations(), *windows, rows_); picture && worth_transforming(algebra_, loops_of(rows_), loops_of(columns_), windows->run[0])) {
+      if (context_.relaxed && worth_large_squares(algebra_, *picture, loops_of(columns_), windows->run[0])) picture->square_side = kLargeSquare;
+      step.picture = picture;
+    } else {
+      gather_padding(*windows);
+    }
     step.m = count_of(loops_of(rows_)), step.n = count_of(loops_of(columns_));
     for (const Role& r : batch_) step.batch.push_back(r.loop.extent);
     step.steps = count_of(windows->taps), step.step_depth = count_of(windows->run);

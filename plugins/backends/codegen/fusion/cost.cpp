@@ -29,6 +29,8 @@ constexpr double kChainedBlock = 256 * 1024, kFewestChainedRows = 12, kChainedWi
 
 /// Pixels and channels from which transforming a convolution pays.
 constexpr double kTransformedPixels = 128, kTransformedChannels = 32;
+/// The most weights of one tap, so that those of all places are read at the speed of a cache; and the least side of a picture.
+constexpr double kLargeSquareWeights = 256 * 256, kLargeSquarePicture = 4;
 
 bool is_arithmetic(const ops::Instruction& i) { return i.op > ops::Primitive::load && i.dtype != DType::i64; }
 
@@ -70,6 +72,12 @@ bool worth_transforming(const IndexAlgebra& algebra, std::span<const Loop> rows,
   for (const Loop& l : rows) pixels *= algebra.estimate(l.extent);
   for (const Loop& l : columns) results *= algebra.estimate(l.extent);
   return pixels >= kTransformedPixels && results >= kTransformedChannels && algebra.estimate(run.extent) >= kTransformedChannels;
+}
+
+bool worth_large_squares(const IndexAlgebra& algebra, const Picture& picture, std::span<const Loop> columns, const Loop& run) {
+  double weights = algebra.estimate(run.extent);
+  for (const Loop& l : columns) weights *= algebra.estimate(l.extent);
+  return weights <= kLargeSquareWeights && algebra.estimate(picture.height) >= kLargeSquarePicture && algebra.estimate(picture.width) >= kLargeSquarePicture;
 }
 
 bool row_fits(const IndexAlgebra& algebra, std::span<const Loop> outer, std::span<const Loop> inner) {

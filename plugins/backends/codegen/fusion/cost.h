@@ -36,6 +36,10 @@ bool worth_chaining(const IndexAlgebra& algebra, const ChainStep& chain);
 /// transformations for each run of channels.
 bool worth_transforming(const IndexAlgebra& algebra, std::span<const Loop> rows, std::span<const Loop> columns, const Loop& run);
 
+/// Decides whether such a convolution is transformed by large squares, where their error is allowed: fewer multiplications still, and more
+/// than twice the weights.
+bool worth_large_squares(const IndexAlgebra& algebra, const Picture& picture, std::span<const Loop> columns, const Loop& run);
+
 /// Decides whether a run of `operations` starts together with others of the same kernel: long runs use the threads well by themselves,
 /// and what they all write would be alive at once.
 bool worth_joint_launch(double operations);

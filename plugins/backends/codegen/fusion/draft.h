@@ -30,6 +30,7 @@ struct FusionContext {
   std::vector<bool> in_memory;                       // by ValueId: another kernel reads it from memory
   std::vector<bool> packs_left;                      // by NodeId: products whose left operand is computed while it is packed; may be empty
   std::vector<std::optional<Lying>> lying;           // by ValueId, of those that lie in a concatenation; may be empty
+  bool relaxed = false;                              // PlanOptions::relaxed
 
   Lying place_of(ValueId value) const {
     return value.value < lying.size() && lying[value.value] ? *lying[value.value] : Lying{value, Dim(0)};

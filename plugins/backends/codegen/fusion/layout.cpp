@@ -1,11 +1,13 @@
 #include "fusion/layout.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "core/ops/catalog.h"
 #include "core/ops/loop_body.h"
 #include "core/ops/node_builder.h"
+#include "core/ops/view.h"
 #include "fusion/cost.h"
 
 namespace tenon::codegen {
@@ -25,6 +27,20 @@ double work_of(const ir::Graph& graph, const ir::Node& node) {
   return work;
 }
 
+/// True when a run of channels is too short to be multiplied where it lies, and one of channels and a row of the kernel is not.
+bool gains_by_padding(const ir::Graph& graph, const ir::Node& node) {
+  if (node.op != "conv_sum" || !has_matrix_kernel(graph.type(node.results[0]))) return false;
+  const auto& weight = graph.type(node.operands[1]).shape;
+  if (weight.size() != 4 || !weight[1].is_constant() || !weight[3].is_constant()) return false;
+  const auto channels = static_cast<double>(weight[1].constant());
+  const auto numbers = [&](const char* name) { return std::get<std::vector<Dim>>(*node.attribute(name)); };
+  const auto before = numbers("before"), after = numbers("after"), dilation = numbers("dilation");
+  auto pads = [](const Dim& d) { return d.is_constant() && d.constant() >= 0; };
+  if (!std::all_of(before.begin(), before.end(), pads) || !std::all_of(after.begin(), after.end(), pads)) return false;
+  return channels < kShortestRun && channels * static_cast<double>(weight[3].constant()) >= kShortestRun && dilation.back() == Dim(1) &&
+         std::get<Dim>(*node.attribute("groups")) == Dim(1) && work_of(graph, node) >= kSmallContraction;
+}
+
 /// The rank of values around most of the work that runs over channels. 0 when other convolutions do more.
 std::size_t rank_that_gains(const ir::Graph& graph) {
   double gain = 0, loss = 0;
@@ -34,7 +50,7 @@ std::size_t rank_that_gains(const ir::Graph& graph) {
     if (node.op != "conv_sum" || !has_matrix_kernel(graph.type(node.results[0]))) continue;
     const auto& weight = graph.type(node.operands[1]).shape;
     const auto& channels = weight[1];
-    const bool runs = channels.is_constant() && static_cast<double>(channels.constant()) >= kShortestRun;
+    const bool runs = (channels.is_constant() && static_cast<double>(channels.constant()) >= kShortestRun) || gains_by_padding(graph, node);
     const bool depthwise = channels == Dim(1);
     if (runs) gain += work_of(graph, node), rank = weight.size();
     else if (depthwise) loss += kDepthwiseLoss * work_of(graph, node);
@@ -49,20 +65,6 @@ std::vector<Dim> channels_last(const ir::Shape& shape) {
   for (std::size_t d = shape.size(); d-- > 2;) strides[d] = stride, stride = stride * shape[d];
   strides[0] = stride;
   return strides;
-}
-
-/// True when a run of channels is too short to be multiplied where it lies, and one of channels and a row of the kernel is not.
-bool gains_by_padding(const ir::Graph& graph, const ir::Node& node) {
-  if (node.op != "conv_sum" || !has_matrix_kernel(graph.type(node.results[0]))) return false;
-  const auto& weight = graph.type(node.operands[1]).shape;
-  if (weight.size() != 4 || !weight[1].is_constant() || !weight[3].is_constant()) return false;
-  const auto channels = static_cast<double>(weight[1].constant());
-  const auto numbers = [&](const char* name) { return std::get<std::vector<Dim>>(*node.attribute(name)); };
-  const auto before = numbers("before"), after = numbers("after"), dilation = numbers("dilation");
-  auto pads = [](const Dim& d) { return d.is_constant() && d.constant() >= 0; };
-  if (!std::all_of(before.begin(), before.end(), pads) || !std::all_of(after.begin(), after.end(), pads)) return false;
-  return channels < kShortestRun && channels * static_cast<double>(weight[3].constant()) >= kShortestRun && dilation.back() == Dim(1) &&
-         std::get<Dim>(*node.attribute("groups")) == Dim(1) && work_of(graph, node) >= kSmallContraction;
 }
 
 /// Pads what a convolution over few channels reads, so that rows of its windows are runs: no padding lies within them.
@@ -90,12 +92,62 @@ void pad_few_channels(ir::Graph& graph) {
   }
 }
 
+/// True when windows of the convolution's operand are read where they lie, once its channels lie last.
+bool reads_windows(const ir::Graph& graph, const ir::Node& node, std::size_t rank) {
+  if (node.op != "conv_sum" || !has_matrix_kernel(graph.type(node.results[0])) || work_of(graph, node) < kSmallContraction) return false;
+  const auto& weight = graph.type(node.operands[1]).shape;
+  const bool one_tap = std::all_of(weight.begin() + 2, weight.end(), [](const Dim& d) { return d == Dim(1); });
+  if (weight.size() != rank || one_tap || !weight[1].is_constant()) return false;
+  const auto few = std::all_of(weight.begin() + 1, weight.end(), [](const Dim& d) { return d.is_constant(); }) ? weight[1].constant() * weight.back().constant() : 0;
+  return static_cast<double>(std::max(weight[1].constant(), few)) >= kShortestRun;
+}
+
+/// True when they do, and its channels do not lie last now.
+bool gains_by_copying(const ir::Graph& graph, const ir::Node& node, std::size_t rank) {
+  if (!reads_windows(graph, node, rank) || static_cast<double>(graph.type(node.operands[1]).shape[1].constant()) < kShortestRun) return false;
+  const ir::Value& read = graph.value(node.operands[0]);
+  const bool moved = read.kind == ir::ValueKind::result && graph.node(read.node).results.size() == 1 && ops::is_view(graph, read.node);
+  return !moved && !(graph.type(node.operands[0]).resolved_strides()[1] == Dim(1));
+}
+
+/// Puts a copy between convolutions and outputs of the graph, whose layout is given: rows of a product are then pixels.
+void copy_to_outputs(ir::Graph& graph, std::size_t rank) {
+  const auto users = graph.users();
+  std::set<ValueId> outputs;
+  for (const ir::Output& output : graph.outputs()) outputs.insert(output.value);
+  for (ValueId output : outputs) {
+    const ir::Value& value = graph.value(output);
+    if (value.kind != ir::ValueKind::result || !users[output.value].empty() || graph.type(output).strides || !reads_windows(graph, graph.node(value.node), rank)) continue;
+    const ir::Node node = graph.node(value.node);
+    ops::NodeBuilder b(graph, value.node);
+    const ValueId sum = b.one(node.op, node.operands, node.attributes);
+    graph.replace_uses(node.results[0], b.one("clone", {sum}));
+    graph.erase_nodes(std::vector{graph.value(node.results[0]).node});
+  }
+}
+
+/// Copies what convolutions read in another layout (an input of the graph), so that their windows are runs of channels.
+void copy_to_channels_last(ir::Graph& graph, std::size_t rank) {
+  std::map<ValueId, ValueId> copies;
+  for (NodeId id : std::vector(graph.nodes().begin(), graph.nodes().end())) {
+    if (!gains_by_copying(graph, graph.node(id), rank)) continue;
+    const ValueId from = graph.node(id).operands[0];
+    if (!copies.contains(from)) {
+      const auto strides = channels_last(graph.type(from).shape);
+      copies[from] = ops::NodeBuilder(graph, id).one("clone", {from});
+      graph.set_strides(copies[from], ir::Shape(strides.begin(), strides.end()));
+    }
+    graph.mutable_node(id).operands[0] = copies[from];
+  }
+}
+
 }  // namespace
 
 void choose_layouts(ir::Graph& graph) {
   const std::size_t rank = rank_that_gains(graph);
   if (rank == 0) return;
   pad_few_channels(graph);
+  copy_to_outputs(graph, rank);
   std::set<ValueId> fixed;
   for (const ir::Output& output : graph.outputs()) fixed.insert(output.value);
   for (NodeId id : graph.nodes()) {
@@ -115,6 +167,7 @@ void choose_layouts(ir::Graph& graph) {
       graph.set_strides(v, ir::Shape(strides.begin(), strides.end()));
     }
   }
+  copy_to_channels_last(graph, rank);
 }
 
 }  // namespace tenon::codegen

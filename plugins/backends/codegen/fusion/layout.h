@@ -6,7 +6,7 @@
 namespace tenon::codegen {
 
 /// Lays what convolution networks keep in memory between nodes out with channels last, where its convolutions gain from it. Inputs
-/// and outputs stay as they are; so does what library calls and scatters give.
+/// and outputs stay as they are; so does what library calls and scatters give: what convolutions read of those is copied first.
 void choose_layouts(ir::Graph& graph);
 
 }  // namespace tenon::codegen

@@ -43,6 +43,7 @@ struct MatrixOperand {
 /// a window depends on the sums of its place and the tap alone.
 struct Picture {
   Dim height, width;
+  std::int64_t square_side = 2;  // of the squares of results that are computed together
 };
 
 /// c[batch, m, n] = sum over k of a[batch, m, k] * b[batch, k, n], with k of `steps` times `step_depth`.
@@ -99,6 +100,7 @@ struct PlanOptions {
   bool fuse = true;          // false: one kernel a node
   bool matrix_kernels = true;  // false: matrix products run as loop nests
   unsigned lanes = 16;         // of float32 in a vector register
+  bool relaxed = false;        // larger squares of transformed convolutions, whose error is up to 20 times as large
   std::vector<Concatenation> concatenations;  // of the graph
   /// Takes one line a decision; may be empty.
   std::function<void(const std::string&)> log;

@@ -33,7 +33,7 @@ struct PendingStep {
 class Planner {
  public:
   Planner(const ir::Graph& graph, const PlanOptions& options)
-      : graph_(graph), options_(options), algebra_(symbols_of(graph)), context_{graph, algebra_, options.lanes, {}, {}, {}, {}} {}
+      : graph_(graph), options_(options), algebra_(symbols_of(graph)), context_{graph, algebra_, options.lanes, {}, {}, {}, {}, options.relaxed} {}
 
   Plan run() {
     collect_bodies();

@@ -118,7 +118,7 @@ void Planner::mark_contraction_operands(NodeId id, const std::vector<std::vector
   product_[id.value] = true;
   for (ValueId operand : graph_.node(id).operands) context_.in_memory[base_through_views(operand).value] = true;
   const auto through_views = attempt();
-  if (through_views && !through_views->step.a.pack) return;
+  if (through_views && !through_views->step.a.pack && !through_views->step.b.pack) return;
   const auto bases = context_.in_memory;
   const std::span<const ValueId> operands = graph_.node(id).operands;
   for (const auto written : {operands.first(1), operands.subspan(1), operands}) {  // not a large weight for the sake of a few rows

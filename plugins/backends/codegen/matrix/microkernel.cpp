@@ -42,14 +42,15 @@ class Emitter {
     declare(name);
     auto* entry = block("entry");
     ir_.SetInsertPoint(entry);
-    Value* whole = ir_.CreateAnd(argument(5), ir_.getInt64(~std::uint64_t{kUnroll - 1}));
+    Value *first = argument(5), *end = argument(6);
+    Value* whole = ir_.CreateAdd(first, ir_.CreateAnd(ir_.CreateSub(end, first), ir_.getInt64(~std::uint64_t{kUnroll - 1})));
     const std::vector<Value*> zeros(static_cast<std::size_t>(shape_.rows * vectors_), llvm::Constant::getNullValue(vector_));
     finish(loop(ir_.getInt64(0), argument(1), 1, zeros, [&](Value* step, std::vector<Value*>& sums) {
       read_step(step);
-      sums = loop(ir_.getInt64(0), whole, kUnroll, sums, [&](Value* k, std::vector<Value*>& part) {
+      sums = loop(first, whole, kUnroll, sums, [&](Value* k, std::vector<Value*>& part) {
         for (std::uint64_t u = 0; u < kUnroll; ++u) multiply(ir_.CreateAdd(k, ir_.getInt64(u)), part);
       });
-      sums = loop(whole, argument(5), 1, sums, [&](Value* k, std::vector<Value*>& part) { multiply(k, part); });
+      sums = loop(whole, end, 1, sums, [&](Value* k, std::vector<Value*>& part) { multiply(k, part); });
     }));
   }
 
@@ -60,7 +61,7 @@ class Emitter {
   void declare(const std::string& name) {
     auto* p = ir_.getPtrTy();
     auto* n = ir_.getInt64Ty();
-    function_ = llvm::Function::Create(llvm::FunctionType::get(ir_.getVoidTy(), {p, n, n, p, n, n, n, n, n}, false), llvm::Function::ExternalLinkage, name, module_);
+    function_ = llvm::Function::Create(llvm::FunctionType::get(ir_.getVoidTy(), {p, n, n, p, n, n, n, n, n, n}, false), llvm::Function::ExternalLinkage, name, module_);
     function_->addFnAttr("target-cpu", target_.cpu);
     function_->addFnAttr("target-features", target_.features);
     if (target_.vector_bytes == 64) function_->addFnAttr("prefer-vector-width", "512");
@@ -135,8 +136,8 @@ class Emitter {
 
   /// The sum of a part is added to what C holds at its end, so that long sums are sums of short ones.
   void finish(const std::vector<Value*>& sums) {
-    Value* is_whole = ir_.CreateICmpEQ(argument(7), ir_.getInt64(static_cast<std::uint64_t>(shape_.columns)));
-    Value* adds = ir_.CreateICmpNE(argument(8), ir_.getInt64(0));
+    Value* is_whole = ir_.CreateICmpEQ(argument(8), ir_.getInt64(static_cast<std::uint64_t>(shape_.columns)));
+    Value* adds = ir_.CreateICmpNE(argument(9), ir_.getInt64(0));
     auto* whole = block("whole");
     auto* part = block("part");
     for (int i = 0; i < shape_.rows; ++i)
@@ -157,7 +158,7 @@ class Emitter {
 
   void make_masks() {
     for (int j = 0; j < vectors_; ++j) {
-      Value* left = ir_.CreateSub(argument(7), ir_.getInt64(static_cast<std::uint64_t>(j * lanes_)));
+      Value* left = ir_.CreateSub(argument(8), ir_.getInt64(static_cast<std::uint64_t>(j * lanes_)));
       Value* clamped = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, ir_.getInt64(static_cast<std::uint64_t>(lanes_))), ir_.getInt64(0));
       llvm::SmallVector<llvm::Constant*, 64> numbers;
       for (int l = 0; l < lanes_; ++l) numbers.push_back(ir_.getInt32(static_cast<std::uint32_t>(l)));
@@ -170,7 +171,7 @@ class Emitter {
     for (int i = 0; i < shape_.rows; ++i) {
       auto* write = block("write");
       auto* skip = block("skip");
-      ir_.CreateCondBr(ir_.CreateICmpSGT(argument(6), ir_.getInt64(static_cast<std::uint64_t>(i))), write, skip);
+      ir_.CreateCondBr(ir_.CreateICmpSGT(argument(7), ir_.getInt64(static_cast<std::uint64_t>(i))), write, skip);
       ir_.SetInsertPoint(write);
       for (int j = 0; j < vectors_; ++j) {
         Value* v = sums[static_cast<std::size_t>(i * vectors_ + j)];

@@ -25,11 +25,12 @@ TileShape streaming_tile_shape(const Target& target, DType dtype);
 int tile_columns(unsigned lanes, DType dtype);
 
 /// The generated function: c[0..rows) x [0..columns) = (accumulate ? c : 0) + the sum over `count` steps of a * b. What each step
-/// multiplies stands in 1 + tile.rows addresses of `steps`: b, then as many contiguous rows of k elements as the tile has, all of them
-/// readable; those from `rows` on are read and left out. Row k of b starts at b + k * b_stride and has at least as many readable
-/// elements as the tile has columns. Strides are in elements. `rows` and `columns` are at least 1 and at most the tile's.
+/// multiplies stands in 1 + tile.rows addresses of `steps`: b, then as many contiguous rows as the tile has, all of them readable; those
+/// from `rows` on are read and left out. A step takes the elements [first, end) of its rows, one after the other. Row k of b starts at
+/// b + k * b_stride and has at least as many readable elements as the tile has columns. Strides are in elements. `rows` and `columns`
+/// are at least 1 and at most the tile's. All sums run in this order, step by step.
 using MicroKernel = void (*)(const void* const* steps, std::int64_t count, std::int64_t b_stride, void* c, std::int64_t c_stride,
-                             std::int64_t k, std::int64_t rows, std::int64_t columns, std::int64_t accumulate);
+                             std::int64_t first, std::int64_t end, std::int64_t rows, std::int64_t columns, std::int64_t accumulate);
 
 /// Adds the function `name` for float32 or float64, with one of these shapes. With `fetches` it fetches rows of a packed b ahead.
 void emit_microkernel(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape, const std::string& name, bool fetches = true);
