@@ -23,7 +23,7 @@ constexpr const char* kGraph = R"(graph @main (%x: f32[40, 50], %w: f32[50, 60])
 
 /// Compiles in a cache that knows nothing, runs, and gives what the graph gives.
 std::vector<ops::HostTensor> run_in_new_process(const ir::Graph& graph, const codegen::Target& target, int threads = 1) {
-  auto& cache = *new llvm_backend::KernelCache(target);  // code must outlive those who may still run it
+  llvm_backend::KernelCache& cache = llvm_test::fresh_cache(target);
   llvm_backend::ProgramOptions options;
   options.swap_tiers = false;
   llvm_backend::Program program(llvm_test::services(threads), cache, graph.clone(), options);

@@ -1,6 +1,7 @@
 #include "running.h"
 
 #include <cstdlib>
+#include <deque>
 #include <mutex>
 #include <thread>
 
@@ -112,6 +113,11 @@ HostServices services(int threads) {
 std::vector<std::string> take_log() {
   const std::lock_guard lock(log_mutex);
   return std::exchange(logged, {});
+}
+
+llvm_backend::KernelCache& fresh_cache(const codegen::Target& target) {
+  static auto& caches = *new std::deque<llvm_backend::KernelCache>;
+  return caches.emplace_back(target);
 }
 
 std::unique_ptr<llvm_backend::Program> compile(const ir::Graph& graph, const Choice& choice) {

@@ -28,7 +28,7 @@ ir::Graph graph() { return ir::parse_graph(kGraph).value(); }
 
 /// A program of a cache that knows nothing.
 std::unique_ptr<llvm_backend::Program> compile_anew(bool swap) {
-  auto& cache = *new llvm_backend::KernelCache(llvm_backend::detect_machine());  // code must outlive those who may still run it
+  llvm_backend::KernelCache& cache = llvm_test::fresh_cache(llvm_backend::detect_machine());
   llvm_backend::ProgramOptions options;
   options.swap_tiers = swap;
   return std::make_unique<llvm_backend::Program>(llvm_test::services(), cache, graph(), options);
