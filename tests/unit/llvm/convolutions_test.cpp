@@ -97,7 +97,7 @@ float chained_sum(const Case& c, const float* x, const float* w, std::int64_t im
 
 TEST_CASE("direct convolutions sum in the order of oneDNN's, to the last bit", "[convolutions]") {
   if (!llvm_backend::kernel_cache(0).target().has_fma) return;
-  for (const Case& c : {Case{2, 16, 9, 7, 40, 3, 3, 1, 1}, Case{3, 40, 11, 8, 20, 3, 3, 2, 1}, Case{2, 64, 6, 9, 70, 5, 3, 1, 2}, Case{1, 3, 20, 20, 16, 7, 7, 2, 3}, Case{2, 8, 9, 9, 24, 3, 3, 1, 1}}) {
+  for (const Case& c : {Case{2, 16, 9, 7, 40, 3, 3, 1, 1}, Case{3, 40, 11, 8, 20, 3, 3, 2, 1}, Case{2, 64, 6, 9, 70, 5, 3, 1, 2}}) {
     INFO(text(c));
     const std::vector<std::int64_t> x_shape{c.images, c.channels, c.height, c.width}, w_shape{c.outputs, c.channels, c.kernel_h, c.kernel_w};
     ops::HostTensor x = llvm_test::random_tensor(DType::f32, x_shape, 3), w = llvm_test::random_tensor(DType::f32, w_shape, 4);

@@ -41,7 +41,8 @@ bool gains_by_padding(const ir::Graph& graph, const ir::Node& node) {
          std::get<Dim>(*node.attribute("groups")) == Dim(1) && work_of(graph, node) >= kSmallContraction;
 }
 
-/// The rank of values around most of the work that runs over channels. 0 when other convolutions do more.
+/// The rank of values around most of the work that runs over channels. 0 when other convolutions do more. Convolutions over few channels
+/// do not decide: what follows them (a mean over pixels) would sum in one chain where rows sum in lanes, and err more.
 std::size_t rank_that_gains(const ir::Graph& graph) {
   double gain = 0, loss = 0;
   std::size_t rank = 0;
@@ -50,7 +51,7 @@ std::size_t rank_that_gains(const ir::Graph& graph) {
     if (node.op != "conv_sum" || !has_matrix_kernel(graph.type(node.results[0]))) continue;
     const auto& weight = graph.type(node.operands[1]).shape;
     const auto& channels = weight[1];
-    const bool runs = (channels.is_constant() && static_cast<double>(channels.constant()) >= kShortestRun) || gains_by_padding(graph, node);
+    const bool runs = channels.is_constant() && static_cast<double>(channels.constant()) >= kShortestRun;
     const bool depthwise = channels == Dim(1);
     if (runs) gain += work_of(graph, node), rank = weight.size();
     else if (depthwise) loss += kDepthwiseLoss * work_of(graph, node);
