@@ -93,19 +93,6 @@ def in_place_shift(dtype: str) -> Iterator[Sample]:
         yield from (s for s in in_place(dtype) if not any(isinstance(a, float) for a in s.args))
 
 
-def reduction(dtype: str) -> Iterator[Sample]:
-    yield call(array(dtype, 3, 5))
-    yield call(special(dtype))
-    for operand in (*shapes(dtype), *layouts(dtype, 4, 6)):
-        yield call(operand)
-        if operand.values.ndim:
-            yield call(operand, axis=0)
-            yield call(operand, axis=-1, keepdims=True)
-    for axis in ((0, 2), (1,), (), None, (0, 1, 2)):
-        yield call(array(dtype, 3, 4, 5), axis=axis)
-        yield call(array(dtype, 3, 4, 5, layout="transposed"), axis=axis, keepdims=True)
-
-
 def argument(dtype: str) -> Iterator[Sample]:
     yield call(array(dtype, 3, 5))
     yield call(special(dtype))
@@ -114,6 +101,13 @@ def argument(dtype: str) -> Iterator[Sample]:
         if operand.values.ndim:
             yield call(operand, axis=0)
             yield call(operand, axis=-1, keepdims=True)
+
+
+def reduction(dtype: str) -> Iterator[Sample]:
+    yield from argument(dtype)
+    for axis in ((0, 2), (1,), (), None, (0, 1, 2)):
+        yield call(array(dtype, 3, 4, 5), axis=axis)
+        yield call(array(dtype, 3, 4, 5, layout="transposed"), axis=axis, keepdims=True)
 
 
 def scan(dtype: str) -> Iterator[Sample]:

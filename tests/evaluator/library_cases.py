@@ -1,8 +1,6 @@
 """Programs about built-in types and the standard library; each takes a toy tensor."""
-import abc
 import bisect
 import collections
-import copy
 import functools
 import heapq
 import itertools

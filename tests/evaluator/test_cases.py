@@ -1,10 +1,10 @@
 """Programs that use one part of the language or library each: captured whole, twice in a row what Python gives."""
-import sys
 import types
 
 import pytest
 
 import control_cases
+import generator_cases
 import library_cases
 import object_cases
 from harness import Captured, Number, breaks
@@ -12,7 +12,7 @@ from state import alike
 
 CASES = [
     pytest.param(function, id=function.__name__)
-    for module in (control_cases, library_cases, object_cases)
+    for module in (control_cases, generator_cases, library_cases, object_cases)
     for function in vars(module).values()
     if isinstance(function, types.FunctionType) and function.__module__ == module.__name__
 ]

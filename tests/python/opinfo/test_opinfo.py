@@ -1,6 +1,4 @@
 """One sample of each entry of torch's operator database through tenon.compile. The whole walk is `python -m tests.opinfo`."""
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -9,25 +7,13 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("expecttest")  # torch.testing._internal wants it
 
-import tenon  # noqa: E402
-
-ROOT = Path(__file__).parents[3]
-sys.path.append(str(ROOT))
-from tests.walks import table  # noqa: E402
-
-SEED = 20261121
+sys.path.append(str(Path(__file__).parents[3]))
+from tests.walks.sampled import verdicts_of  # noqa: E402
 
 
 @pytest.mark.timeout(1500)
 def test_no_sample_is_wrong(tmp_path):
-    results = tmp_path / "results.jsonl"
-    paths = [str(Path(tenon.__file__).parents[1]), str(ROOT)]
-    command = [sys.executable, "-m", "tests.opinfo", "--results", str(results), "--jobs", "2", "--seed", str(SEED)]
-    run = subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)}, capture_output=True, text=True)
-    rows = table.read(results)
-    wrong = {key: row.why for key, row in rows.items() if row.wrong}
-    assert run.returncode == 0 and not wrong, f"seed {SEED}: {wrong}\n{run.stderr[-2000:]}"
-    verdicts = list(table.verdicts(rows).values())
+    verdicts = verdicts_of("tests.opinfo", tmp_path / "results.jsonl", 20261121)
     assert len(verdicts) > 600 and verdicts.count("native") >= 350, {kind: verdicts.count(kind) for kind in set(verdicts)}
 
 
