@@ -1,7 +1,6 @@
 // isinstance and issubclass, also of classes that have a say in it: abstract ones, and those whose metaclass is asked.
 #include <fmt/format.h>
 
-#include <array>
 #include <string_view>
 
 #include "python/builtins/handlers.h"
@@ -105,33 +104,32 @@ bool is_subclass(Evaluator& evaluator, PyTypeObject* type, PyObject* of, PyObjec
 
 Ref answer(bool value) { return Ref::borrow(value ? Py_True : Py_False); }
 
-void require_two(const Arguments& arguments, const char* function) {
-  if (arguments.named() != 0 || arguments.positional() != 2) throw GraphBreak(fmt::format("{}() with {} arguments", function, arguments.values.size()));
+PyTypeObject* class_in(const Arguments& arguments, std::size_t at) {
+  if (!PyType_Check(arguments[at])) throw GraphBreak("issubclass() of something that is no class");
+  return reinterpret_cast<PyTypeObject*>(arguments[at]);
 }
 
 }  // namespace
 
 Handled builtin_isinstance(Evaluator& evaluator, Arguments& arguments) {
-  require_two(arguments, "isinstance");
+  require_arguments(arguments, 2, 2, "isinstance");
   return answer(is_subclass(evaluator, evaluator.visible_type(arguments[0]), arguments[1], arguments[0]));
 }
 
 Handled builtin_issubclass(Evaluator& evaluator, Arguments& arguments) {
-  require_two(arguments, "issubclass");
-  if (!PyType_Check(arguments[0])) throw GraphBreak("issubclass() of something that is no class");
-  return answer(is_subclass(evaluator, reinterpret_cast<PyTypeObject*>(arguments[0]), arguments[1], nullptr));
+  require_arguments(arguments, 2, 2, "issubclass");
+  return answer(is_subclass(evaluator, class_in(arguments, 0), arguments[1], nullptr));
 }
 
 /// What a metaclass derived from abc.ABCMeta calls in the end.
 Handled abstract_instance_check(Evaluator& evaluator, Arguments& arguments) {
-  require_two(arguments, "_abc_instancecheck");
+  require_arguments(arguments, 2, 2, "_abc_instancecheck");
   return answer(is_virtual_subclass(evaluator, evaluator.visible_type(arguments[1]), arguments[0], arguments[1]));
 }
 
 Handled abstract_subclass_check(Evaluator& evaluator, Arguments& arguments) {
-  require_two(arguments, "_abc_subclasscheck");
-  if (!PyType_Check(arguments[1])) throw GraphBreak("issubclass() of something that is no class");
-  return answer(is_virtual_subclass(evaluator, reinterpret_cast<PyTypeObject*>(arguments[1]), arguments[0], nullptr));
+  require_arguments(arguments, 2, 2, "_abc_subclasscheck");
+  return answer(is_virtual_subclass(evaluator, class_in(arguments, 1), arguments[0], nullptr));
 }
 
 }  // namespace tenon::python

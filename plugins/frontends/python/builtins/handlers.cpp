@@ -13,12 +13,6 @@ namespace {
 
 Ref boolean(bool value) { return Ref::borrow(value ? Py_True : Py_False); }
 
-/// Handlers take positional arguments only; anything else is a call that the real function should judge.
-void require_arguments(const Arguments& arguments, std::size_t least, std::size_t most, const char* function) {
-  if (arguments.named() != 0 || arguments.positional() < least || arguments.positional() > most)
-    throw GraphBreak(fmt::format("{}() with {} arguments", function, arguments.values.size()));
-}
-
 /// The name, interned in the place that holds it, as the evaluator compares names by address.
 PyObject* attribute_name(Arguments& arguments, std::size_t at = 1) {
   if (!PyUnicode_CheckExact(arguments[at])) throw GraphBreak("an attribute name that is no string");
@@ -44,6 +38,11 @@ Ref hash_of(PyObject* object) {
 }
 
 }  // namespace
+
+void require_arguments(const Arguments& arguments, std::size_t least, std::size_t most, const char* function) {
+  if (arguments.named() != 0 || arguments.positional() < least || arguments.positional() > most)
+    throw GraphBreak(fmt::format("{}() with {} arguments", function, arguments.values.size()));
+}
 
 Handled builtin_len(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 1, 1, "len");

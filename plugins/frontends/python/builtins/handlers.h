@@ -1,6 +1,7 @@
 // Built-in functions that need the evaluator itself: they read attributes, ask for types, iterate, or look at library state.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 
 #include "python/heap/ref.h"
@@ -10,6 +11,9 @@ namespace tenon::python {
 class Evaluator;
 struct Arguments;
 using Handled = std::optional<Ref>;
+
+/// Handlers take positional arguments only; anything else is a call that the real function should judge. Throws GraphBreak.
+void require_arguments(const Arguments& arguments, std::size_t least, std::size_t most, const char* function);
 
 Handled builtin_len(Evaluator&, Arguments&);
 Handled builtin_isinstance(Evaluator&, Arguments&);

@@ -8,8 +8,8 @@
 namespace tenon::python {
 
 /// Adds nodes to a graph of NumPy operations that find such errors: integer division by zero, a float that no integer of a cast's dtype
-/// holds, a logarithm of zero or of a negative number in less than 64 bits, infinities and NaNs in what nothing reads. Gives a bool[] that is true when there may have
-/// been one; nothing when there can be none. It may be true without need: the call then runs plainly.
+/// holds, a logarithm of zero or of a negative number in less than 64 bits, infinities and NaNs in what nothing reads. Gives a bool[]
+/// that is true when there may have been one; nothing when there can be none. It may be true without need: the call then runs plainly.
 std::optional<ir::ValueId> add_error_alarm(ir::Graph& graph);
 
 }  // namespace tenon::python
