@@ -1,7 +1,6 @@
 #include <bit>
 #include <cstring>
 #include <string>
-#include <utility>
 
 #include "core/ir/buffer.h"
 #include "core/ir/buffer_part.h"

@@ -13,19 +13,11 @@ namespace tenon::llvm_backend {
 
 namespace {
 
-/// The tiers of a kernel: that of its first code, and that of the code that stays.
-struct Tiers {
-  Tier first, last;
-};
-
-/// Without reductions a kernel has no values that live around its loops, which is all that better register allocation would help: the
-/// quick tier compiles it three times as fast and it runs within a tenth as fast. Sums and maxima are kept on the stack there, so that
-/// reductions run up to half as fast: for the calls until their code is exchanged that costs less than waiting for it.
-Tiers tiers_of(const codegen::Kernel& kernel, bool swap) {
-  if (swap) return {Tier::quick, Tier::standard};
-  const Tier only = kernel.reductions.empty() ? Tier::quick : Tier::standard;
-  return {only, only};
-}
+/// The tier of a kernel's first code. Without reductions a kernel has no values that live around its loops, which is all that better
+/// register allocation would help: the quick tier compiles it three times as fast and it runs within a tenth as fast. Sums and maxima are
+/// kept on the stack there, so that reductions run up to half as fast: for the calls until their code is exchanged that costs less than
+/// waiting for it.
+Tier first_tier_of(const codegen::Kernel& kernel, bool swap) { return swap || kernel.reductions.empty() ? Tier::quick : Tier::standard; }
 
 /// Kernels of a module that is compiled in the background: few, so that none waits long.
 constexpr std::size_t kBackgroundBatch = 8;
@@ -122,7 +114,7 @@ void KernelCache::take_stored(const HostServices& host, const KernelRequest& req
     if (!seen.insert(texts[i]).second) continue;
     const auto place = store.find_place(store.key(kKernelKind, texts[i]));
     if (!place) continue;
-    const bool too_quick = place->function.starts_with(kQuickName) && tiers_of(*request.kernels[i], request.swap_tiers).first != Tier::quick;
+    const bool too_quick = place->function.starts_with(kQuickName) && first_tier_of(*request.kernels[i], request.swap_tiers) != Tier::quick;
     if (too_quick) continue;
     functions[i] = place->function;
     objects[place->object].push_back(i);
@@ -149,7 +141,7 @@ std::vector<KernelCache::Batch> KernelCache::new_batches(const KernelRequest& re
   std::map<Tier, std::size_t> next;
   for (std::size_t i = 0; i < texts.size(); ++i) {
     if (known_.contains(texts[i]) || !seen.insert(texts[i]).second) continue;
-    const Tier tier = tiers_of(*request.kernels[i], request.swap_tiers).first;
+    const Tier tier = first_tier_of(*request.kernels[i], request.swap_tiers);
     auto& batches = tiers[tier];
     if (batches.size() < threads) batches.push_back({tier, {}, {}, {}});
     Batch& batch = batches[next[tier]++ % threads];

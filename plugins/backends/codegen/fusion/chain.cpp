@@ -1,7 +1,6 @@
 #include "fusion/chain.h"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 
 #include "fusion/row_softmax.h"
@@ -38,8 +37,8 @@ class ChainBuilder {
   std::optional<ChainStep> build() {
     if (!products_agree() || !find_buffers() || !reads_rows_where_it_writes()) return {};
     place_on_panel();
-    chain_.seen = seen_columns();
     const auto softmax = softmax_of(kernel_.kernel);
+    if (softmax) chain_.seen = seen_columns(*softmax);
     join_buffers();
     if (softmax) {
       const auto panel = std::find(kernel_.buffers.begin(), kernel_.buffers.end(), kPanel) - kernel_.buffers.begin();
@@ -166,13 +165,10 @@ class ChainBuilder {
   const Operation& operation(OpId id) const { return kernel_.kernel.operations[id]; }
   bool is_primitive(OpId id, ops::Primitive p) const { return id != kNoOp && operation(id).kind == OperationKind::primitive && operation(id).primitive == p; }
 
-  /// The choice that masks what is read of the first product, where the kernel makes a softmax of it.
-  OpId masking_choice() const {
-    const auto softmax = softmax_of(kernel_.kernel);
-    if (!softmax || softmax->zeroes_hidden || !is_primitive(softmax->score, ops::Primitive::select)) return kNoOp;
-    const Operation& hidden = operation(operation(softmax->score).args[2]);
-    const double lowest = hidden.dtype == DType::f64 ? std::bit_cast<double>(hidden.payload) : std::bit_cast<float>(static_cast<std::uint32_t>(hidden.payload));
-    return hidden.kind == OperationKind::constant && is_float(hidden.dtype) && lowest == -std::numeric_limits<double>::infinity() ? softmax->score : kNoOp;
+  /// Whether the scores of the softmax are a choice between what is read of the first product and −inf.
+  bool masks(const RowSoftmax& softmax) const {
+    if (softmax.zeroes_hidden || !is_primitive(softmax.score, ops::Primitive::select)) return false;
+    return is_number(operation(operation(softmax.score).args[2]), -std::numeric_limits<double>::infinity());
   }
 
   /// True when only the shown side of the choice needs what is read of the first product.
@@ -194,9 +190,9 @@ class ChainBuilder {
   }
 
   /// Where the mask shows columns up to the row's own, moved by a constant: how many columns the last of a block of rows sees.
-  std::optional<Dim> seen_columns() const {
-    const OpId choice = masking_choice();
-    if (choice == kNoOp || !reads_behind(choice) || !is_primitive(operation(choice).args[0], ops::Primitive::le)) return {};
+  std::optional<Dim> seen_columns(const RowSoftmax& softmax) const {
+    const OpId choice = softmax.score;
+    if (!masks(softmax) || !reads_behind(choice) || !is_primitive(operation(choice).args[0], ops::Primitive::le)) return {};
     const Operation& shown = operation(operation(choice).args[0]);
     const Operation &column = operation(shown.args[0]), &last = operation(shown.args[1]);
     if (column.kind != OperationKind::index || last.kind != OperationKind::index) return {};

@@ -1,6 +1,5 @@
 #include "fusion/row_softmax.h"
 
-#include <bit>
 #include <limits>
 
 #include "fusion/tile.h"
@@ -23,7 +22,7 @@ class Pattern {
     const DType dtype = at(stored).dtype;
     const bool chooses = is(stored, P::select);
     const OpId hidden = at(stored).args[0];
-    if (chooses && !is_number(at(stored).args[1], 0)) return {};
+    if (chooses && !is_number(at(at(stored).args[1]), 0)) return {};
     if (chooses) stored = at(stored).args[2];
     if (!is(stored, P::div) || !is(at(stored).args[0], P::exp)) return {};
     const OpId weight = at(stored).args[0], difference = at(weight).args[0];
@@ -41,12 +40,6 @@ class Pattern {
   const Operation& at(OpId id) const { return kernel_.operations[id]; }
   bool is(OpId id, P p) const { return at(id).kind == OperationKind::primitive && at(id).primitive == p; }
 
-  bool is_number(OpId id, double number) const {
-    const Operation& op = at(id);
-    if (op.kind != OperationKind::constant || !is_float(op.dtype)) return false;
-    return (op.dtype == DType::f64 ? std::bit_cast<double>(op.payload) : std::bit_cast<float>(static_cast<std::uint32_t>(op.payload))) == number;
-  }
-
   /// The reduction that the operation is the result of, if it combines `element` alone in that way.
   std::optional<std::uint32_t> reduction(OpId id, P combines, OpId element) const {
     if (at(id).kind != OperationKind::reduced || at(id).dtype != at(element).dtype) return {};
@@ -59,8 +52,8 @@ class Pattern {
 
   bool says_hidden(OpId id, OpId score) const {
     if (!is(id, P::eq)) return false;
-    const OpId *side = at(id).args;
-    return (reduction(side[0], P::maximum, score) && is_number(side[1], -kInfinity)) || (reduction(side[1], P::maximum, score) && is_number(side[0], -kInfinity));
+    const OpId* side = at(id).args;
+    return (reduction(side[0], P::maximum, score) && is_number(at(side[1]), -kInfinity)) || (reduction(side[1], P::maximum, score) && is_number(at(side[0]), -kInfinity));
   }
 
   const Kernel& kernel_;

@@ -19,8 +19,9 @@ struct RowSoftmax {
 /// Finds them: exp(score - largest) / sum, stored at every point, in the dtype of the scores.
 std::optional<RowSoftmax> softmax_of(const Kernel& kernel);
 
-/// Makes the kernel one that takes the columns of a tile, TileSymbol::column on, or all of them where they are known to be one block. The panel, buffer `panel`, has rows kPanelStride apart.
-/// The kernel leaves exponentials there, which are not yet divided by their sum, and RowState for each row.
+/// Makes the kernel one that takes the columns of a tile, TileSymbol::column on, or all of them where they are known to be one block. The
+/// panel, buffer `panel`, has rows kPanelStride apart. The kernel leaves exponentials there, which are not yet divided by their sum, and
+/// RowState for each row.
 void take_by_blocks(Kernel& kernel, const RowSoftmax& softmax, std::uint32_t panel, const ir::Graph& graph, IndexAlgebra& algebra);
 
 }  // namespace tenon::codegen

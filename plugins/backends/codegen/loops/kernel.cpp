@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <map>
 
 namespace tenon::codegen {
@@ -100,6 +101,11 @@ class Writer {
 };
 
 }  // namespace
+
+bool is_number(const Operation& op, double number) {
+  if (op.kind != OperationKind::constant || !is_float(op.dtype)) return false;
+  return (op.dtype == DType::f64 ? std::bit_cast<double>(op.payload) : std::bit_cast<float>(static_cast<std::uint32_t>(op.payload))) == number;
+}
 
 std::string to_text(const Kernel& kernel) { return Writer(kernel).text(); }
 

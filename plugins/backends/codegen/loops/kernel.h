@@ -36,6 +36,9 @@ struct Operation {
   Dim offset = Dim();
 };
 
+/// Whether the operation is that number, as a constant of a floating dtype.
+bool is_number(const Operation& op, double number);
+
 struct Loop {
   SymbolId variable;
   Dim extent;  // of inner loops it may depend on outer loop variables

@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "lower/lane_builder.h"
+
 namespace tenon::codegen {
 
 using llvm::Value;
@@ -45,10 +47,7 @@ class DotEmitter {
     auto* p = ir_.getPtrTy();
     auto* n = ir_.getInt64Ty();
     function_ = llvm::Function::Create(llvm::FunctionType::get(ir_.getVoidTy(), {p, p, p, n, n, n, n, n}, false), llvm::Function::ExternalLinkage, name, module_);
-    function_->addFnAttr("target-cpu", target_.cpu);
-    function_->addFnAttr("target-features", target_.features);
-    if (target_.vector_bytes == 64) function_->addFnAttr("prefer-vector-width", "512");
-    function_->addFnAttr(llvm::Attribute::NoUnwind);
+    declare_for_machine(*function_, target_);
     for (unsigned i : {0u, 1u, 2u}) function_->addParamAttr(i, llvm::Attribute::NoAlias);
   }
 

@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "lower/lane_builder.h"
+
 namespace tenon::codegen {
 
 using llvm::Value;
@@ -40,10 +42,7 @@ void emit_transposition(llvm::Module& module, const Target& target, DType dtype,
   auto* number = ir.getInt64Ty();
   auto* type = llvm::FunctionType::get(ir.getVoidTy(), {pointer, number, pointer, number, number}, false);
   auto* function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, module);
-  function->addFnAttr("target-cpu", target.cpu);
-  function->addFnAttr("target-features", target.features);
-  if (target.vector_bytes == 64) function->addFnAttr("prefer-vector-width", "512");
-  function->addFnAttr(llvm::Attribute::NoUnwind);
+  declare_for_machine(*function, target);
   auto block = [&](const char* what) { return llvm::BasicBlock::Create(ir.getContext(), what, function); };
   auto *entry = block("entry"), *head = block("head"), *body = block("body"), *after = block("after");
   const int lanes = transposed_rows(target, dtype);

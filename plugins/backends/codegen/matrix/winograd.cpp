@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "lower/lane_builder.h"
+
 namespace tenon::codegen {
 
 using llvm::Value;
@@ -163,10 +165,7 @@ class WinogradEmitter {
 
   void declare(const std::string& name, llvm::Type* result, std::initializer_list<llvm::Type*> parameters) {
     function_ = llvm::Function::Create(llvm::FunctionType::get(result, parameters, false), llvm::Function::ExternalLinkage, name, module_);
-    function_->addFnAttr("target-cpu", target_.cpu);
-    function_->addFnAttr("target-features", target_.features);
-    if (target_.vector_bytes == 64) function_->addFnAttr("prefer-vector-width", "512");
-    function_->addFnAttr(llvm::Attribute::NoUnwind);
+    declare_for_machine(*function_, target_);
     ir_.SetInsertPoint(block("entry"));
   }
 
