@@ -12,18 +12,18 @@ using namespace tenon;
 
 namespace {
 
-struct Case {
+struct Convolution {
   std::int64_t images, channels, height, width, outputs, kernel_h, kernel_w;
   std::int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
 };
 
-std::string text(const Case& c) {
+std::string text(const Convolution& c) {
   return fmt::format("{} x {} x {} x {} to {}, kernel {} x {}, stride {}, padding {}, dilation {}, groups {}", c.images, c.channels, c.height, c.width, c.outputs,
                      c.kernel_h, c.kernel_w, c.stride, c.padding, c.dilation, c.groups);
 }
 
 /// Per-channel scale and shift, a residual and relu after the convolution when `epilogue`.
-std::string difference(const Case& c, DType dtype, bool epilogue, const llvm_test::Choice& choice, std::size_t* steps = nullptr) {
+std::string difference(const Convolution& c, DType dtype, bool epilogue, const llvm_test::Choice& choice, std::size_t* steps = nullptr) {
   ir::Graph graph;
   ops::NodeBuilder b(graph);
   auto input = [&](const std::vector<std::int64_t>& shape) { return graph.add_input(ir::Type::tensor(dtype, ir::Shape(shape.begin(), shape.end()))); };
@@ -53,10 +53,10 @@ std::string difference(const Case& c, DType dtype, bool epilogue, const llvm_tes
 }  // namespace
 
 TEST_CASE("convolutions of many shapes", "[convolutions]") {
-  const std::vector<Case> cases = {{2, 16, 20, 20, 24, 3, 3, 1, 1},      {1, 24, 17, 19, 13, 3, 3, 2, 1}, {3, 8, 30, 14, 16, 5, 3, 1, 2},     {5, 32, 4, 4, 40, 3, 3, 1, 1},
+  const std::vector<Convolution> cases = {{2, 16, 20, 20, 24, 3, 3, 1, 1},      {1, 24, 17, 19, 13, 3, 3, 2, 1}, {3, 8, 30, 14, 16, 5, 3, 1, 2},     {5, 32, 4, 4, 40, 3, 3, 1, 1},
                                    {2, 32, 7, 7, 64, 1, 1},              {1, 3, 40, 40, 32, 7, 7, 2, 3},  {2, 12, 15, 15, 18, 3, 3, 1, 2, 2},  {2, 24, 12, 12, 36, 3, 3, 1, 1, 1, 3},
                                    {1, 16, 9, 70, 8, 1, 3, 1, 0},        {2, 48, 10, 10, 5, 2, 2, 2},     {1, 16, 64, 64, 16, 3, 3, 1, 1}};
-  for (const Case& c : cases)
+  for (const Convolution& c : cases)
     for (const unsigned width : {0u, 32u, 16u}) {
       INFO(text(c) << ", width " << width);
       std::size_t steps = 0;
@@ -67,7 +67,7 @@ TEST_CASE("convolutions of many shapes", "[convolutions]") {
 }
 
 TEST_CASE("convolutions in float64 and on threads", "[convolutions]") {
-  for (const Case& c : {Case{2, 16, 20, 20, 24, 3, 3, 1, 1}, Case{1, 24, 17, 19, 13, 3, 3, 2, 1}, Case{9, 32, 4, 4, 40, 3, 3, 1, 1}}) {
+  for (const Convolution& c : {Convolution{2, 16, 20, 20, 24, 3, 3, 1, 1}, Convolution{1, 24, 17, 19, 13, 3, 3, 2, 1}, Convolution{9, 32, 4, 4, 40, 3, 3, 1, 1}}) {
     INFO(text(c));
     CHECK(difference(c, DType::f64, true, {}) == "");
     CHECK(difference(c, DType::f32, true, {.threads = 3}) == "");
@@ -77,7 +77,7 @@ TEST_CASE("convolutions in float64 and on threads", "[convolutions]") {
 namespace {
 
 /// The sum at one place as a chain of fused multiply-adds over rows and columns of the window and 16 channels; such chains are added up.
-float chained_sum(const Case& c, const float* x, const float* w, std::int64_t image, std::int64_t output, std::int64_t row, std::int64_t column) {
+float chained_sum(const Convolution& c, const float* x, const float* w, std::int64_t image, std::int64_t output, std::int64_t row, std::int64_t column) {
   float sum = 0;
   for (std::int64_t first = 0; first < c.channels; first += 16) {
     float chain = 0;
@@ -97,7 +97,7 @@ float chained_sum(const Case& c, const float* x, const float* w, std::int64_t im
 
 TEST_CASE("direct convolutions sum in the order of oneDNN's, to the last bit", "[convolutions]") {
   if (!llvm_backend::kernel_cache(0).target().has_fma) return;
-  for (const Case& c : {Case{2, 16, 9, 7, 40, 3, 3, 1, 1}, Case{3, 40, 11, 8, 20, 3, 3, 2, 1}, Case{2, 64, 6, 9, 70, 5, 3, 1, 2}}) {
+  for (const Convolution& c : {Convolution{2, 16, 9, 7, 40, 3, 3, 1, 1}, Convolution{3, 40, 11, 8, 20, 3, 3, 2, 1}, Convolution{2, 64, 6, 9, 70, 5, 3, 1, 2}}) {
     INFO(text(c));
     const std::vector<std::int64_t> x_shape{c.images, c.channels, c.height, c.width}, w_shape{c.outputs, c.channels, c.kernel_h, c.kernel_w};
     ops::HostTensor x = llvm_test::random_tensor(DType::f32, x_shape, 3), w = llvm_test::random_tensor(DType::f32, w_shape, 4);
@@ -129,7 +129,7 @@ TEST_CASE("random convolutions", "[convolutions]") {
   std::mt19937 random(seed);
   auto draw = [&](std::int64_t low, std::int64_t high) { return std::uniform_int_distribution<std::int64_t>(low, high)(random); };
   for (int i = 0; i < 60; ++i) {
-    Case c{draw(1, 4), draw(1, 20), draw(1, 24), draw(1, 24), draw(1, 24), draw(1, 4), draw(1, 4), draw(1, 3), draw(0, 3), draw(1, 2), 1};
+    Convolution c{draw(1, 4), draw(1, 20), draw(1, 24), draw(1, 24), draw(1, 24), draw(1, 4), draw(1, 4), draw(1, 3), draw(0, 3), draw(1, 2), 1};
     if (draw(0, 3) == 0) c.groups = draw(2, 3), c.channels *= c.groups, c.outputs *= c.groups;
     const std::int64_t reach_h = (c.kernel_h - 1) * c.dilation + 1, reach_w = (c.kernel_w - 1) * c.dilation + 1;
     if (c.height + 2 * c.padding < reach_h || c.width + 2 * c.padding < reach_w) continue;

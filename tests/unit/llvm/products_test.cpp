@@ -11,13 +11,13 @@ using namespace tenon;
 
 namespace {
 
-struct Case {
+struct Product {
   std::int64_t m, k, n;
   bool a_transposed = false, b_transposed = false;
   std::int64_t batch = 0;
 };
 
-std::string difference(const Case& c, DType dtype, const llvm_test::Choice& choice) {
+std::string difference(const Product& c, DType dtype, const llvm_test::Choice& choice) {
   ir::Graph graph;
   ops::NodeBuilder builder(graph);
   auto shape = [&](std::int64_t rows, std::int64_t columns, bool transposed) {
@@ -77,10 +77,10 @@ TEST_CASE("what follows a product of few columns changes nothing about what is r
 }
 
 TEST_CASE("products of many shapes", "[products]") {
-  const std::vector<Case> cases = {{1, 300, 200},  {3, 257, 129},  {5, 1200, 130},          {6, 64, 64},           {7, 100, 65},
+  const std::vector<Product> cases = {{1, 300, 200},  {3, 257, 129},  {5, 1200, 130},          {6, 64, 64},           {7, 100, 65},
                                    {13, 513, 70},  {100, 37, 63},  {193, 1025, 96},         {40, 60, 50, true},    {40, 60, 50, false, true},
                                    {40, 600, 150, true, true}, {1, 5000, 40}, {200, 1, 300}, {33, 70, 65, false, false, 3}, {20, 40, 30, true, true, 9}};
-  for (const Case& c : cases)
+  for (const Product& c : cases)
     for (const DType dtype : {DType::f32, DType::f64})
       for (const unsigned width : {0u, 32u, 16u}) {
         INFO(c.m << " x " << c.k << " x " << c.n << ", batch " << c.batch << ", " << name_of(dtype) << ", width " << width);
@@ -89,7 +89,7 @@ TEST_CASE("products of many shapes", "[products]") {
 }
 
 TEST_CASE("products on threads", "[products]") {
-  for (const Case& c : {Case{300, 700, 200}, Case{20, 40, 90, false, false, 30}, Case{400, 300, 1000}, Case{513, 90, 700, true, true}}) CHECK(difference(c, DType::f32, {.threads = 3}) == "");
+  for (const Product& c : {Product{300, 700, 200}, Product{20, 40, 90, false, false, 30}, Product{400, 300, 1000}, Product{513, 90, 700, true, true}}) CHECK(difference(c, DType::f32, {.threads = 3}) == "");
 }
 
 TEST_CASE("few rows times a transposed matrix, and few columns", "[products]") {

@@ -15,7 +15,7 @@ struct Outcome {
 };
 
 /// Runs on random tensors and compares with the judge.
-Outcome check(const std::string& text, std::vector<std::vector<std::int64_t>> shapes, llvm_test::Choice choice = {}) {
+Outcome outcome_of(const std::string& text, std::vector<std::vector<std::int64_t>> shapes, llvm_test::Choice choice = {}) {
   auto graph = ir::parse_graph(text);
   if (!graph) throw Exception(graph.error());
   std::vector<ops::HostTensor> tensors;
@@ -53,14 +53,14 @@ std::string sized(std::string text, const std::string& rows, const std::string& 
 
 TEST_CASE("a dear prologue of a normalisation is computed once a point", "[rows]") {
   for (const std::int64_t columns : {5, 16, 64, 100, 515, 4096}) {
-    const Outcome found = check(sized(kNormOfGelu, "7", std::to_string(columns)), {{7, columns}});
+    const Outcome found = outcome_of(sized(kNormOfGelu, "7", std::to_string(columns)), {{7, columns}});
     CHECK(found.steps == 1);
     CHECK(found.rows == 1);
     CHECK(std::any_of(found.log.begin(), found.log.end(), [](const std::string& l) { return l.find("keeps a row of") != std::string::npos; }));
   }
 }
 
-TEST_CASE("threads have rows of their own", "[rows]") { CHECK(check(sized(kNormOfGelu, "300", "700"), {{300, 700}}, {.threads = 3}).rows == 1); }
+TEST_CASE("threads have rows of their own", "[rows]") { CHECK(outcome_of(sized(kNormOfGelu, "300", "700"), {{300, 700}}, {.threads = 3}).rows == 1); }
 
 TEST_CASE("a row of which the length comes with the call", "[rows]") {
   const std::string text = R"(graph @main [s0, s1] (%x: f32[s0, s1]) {
@@ -68,18 +68,18 @@ TEST_CASE("a row of which the length comes with the call", "[rows]") {
     %y: f32[s0, s1] = softmax(%e) {dim = 1}
     return %y
   })";
-  for (const std::int64_t columns : {1, 17, 2000}) CHECK(check(text, {{9, columns}}, {.threads = 2}).steps == 1);
+  for (const std::int64_t columns : {1, 17, 2000}) CHECK(outcome_of(text, {{9, columns}}, {.threads = 2}).steps == 1);
 }
 
 TEST_CASE("softmax computes each exponential once", "[rows]") {
-  CHECK(check(R"(graph @main (%x: f32[33, 100]) {
+  CHECK(outcome_of(R"(graph @main (%x: f32[33, 100]) {
     %y: f32[33, 100] = softmax(%x) {dim = 1}
     return %y
   })", {{33, 100}}).rows == 1);
 }
 
 TEST_CASE("what is cheap is computed again", "[rows]") {
-  CHECK(check(R"(graph @main (%x: f32[33, 100]) {
+  CHECK(outcome_of(R"(graph @main (%x: f32[33, 100]) {
     %a: f32[33, 100] = mul(%x, 3)
     %y: f32[33, 100] = layer_norm(%a) {eps = 1e-5, normalized_shape = [100]}
     return %y
@@ -87,12 +87,12 @@ TEST_CASE("what is cheap is computed again", "[rows]") {
 }
 
 TEST_CASE("rows of half precision and of several inner loops", "[rows]") {
-  CHECK(check(R"(graph @main (%x: f16[5, 300]) {
+  CHECK(outcome_of(R"(graph @main (%x: f16[5, 300]) {
     %e: f16[5, 300] = tanh(%x)
     %y: f16[5, 300] = softmax(%e) {dim = 1}
     return %y
   })", {{5, 300}}).steps == 1);
-  CHECK(check(R"(graph @main (%x: f32[6, 4, 5, 50], %w: f32[4, 1, 50]) {
+  CHECK(outcome_of(R"(graph @main (%x: f32[6, 4, 5, 50], %w: f32[4, 1, 50]) {
     %e: f32[6, 4, 5, 50] = tanh(%x)
     %a: f32[6, 4, 5, 50] = mul(%e, %w)
     %m: f32[6, 1, 1, 1] = amax(%a) {dim = [1, 2, 3], keepdim = true}
@@ -102,6 +102,6 @@ TEST_CASE("rows of half precision and of several inner loops", "[rows]") {
 }
 
 TEST_CASE("a row beside a large output does not go around the cache", "[rows]") {
-  const Outcome found = check(sized(kNormOfGelu, "4200", "4096"), {{4200, 4096}}, {.threads = 2});
+  const Outcome found = outcome_of(sized(kNormOfGelu, "4200", "4096"), {{4200, 4096}}, {.threads = 2});
   CHECK(found.rows == 1);
 }

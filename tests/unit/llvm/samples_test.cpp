@@ -34,7 +34,7 @@ std::vector<std::string> failures(const llvm_test::Choice& choice) {
   return failed;
 }
 
-void check(const llvm_test::Choice& choice) {
+void check_samples(const llvm_test::Choice& choice) {
   const auto failed = failures(choice);
   for (std::size_t i = 0; i < std::min<std::size_t>(failed.size(), 60); ++i) WARN(failed[i]);
   CHECK(failed.size() == 0);
@@ -42,4 +42,4 @@ void check(const llvm_test::Choice& choice) {
 
 }  // namespace
 
-TEST_CASE("every sample of the catalogue agrees with the judge", "[samples]") { check({}); }
+TEST_CASE("every sample of the catalogue agrees with the judge", "[samples]") { check_samples({}); }

@@ -12,7 +12,7 @@
 
 using namespace tenon;
 using namespace tenon::host;
-using test::PluginFolder;
+using tenon::test::PluginFolder;
 
 namespace {
 

@@ -32,7 +32,7 @@ TEST_CASE("inside a privileged process", "[.privileged]") {
 
 TEST_CASE("a privileged process ignores the environment and the user's folders") {
   if (geteuid() != 0) return;  // only root can make a program of another user's
-  const test::PluginFolder folder;
+  const tenon::test::PluginFolder folder;
   const std::string program = folder.path() + "/program";
   std::filesystem::copy_file("/proc/self/exe", program);
   ::chmod(folder.path().c_str(), 0755);

@@ -18,7 +18,7 @@ using Catch::Contains;
 
 namespace {
 
-const char* const kGraph = R"(graph @g [s0: 1..8] (%x: f32[s0, 3]) {
+const char* const kSavedGraph = R"(graph @g [s0: 1..8] (%x: f32[s0, 3]) {
   const @c0: f32[3] = [1.0, 2.0, 4.0]
   const @c1: i64[2] = [5, 6]
   %c: f32[3] = constant() {index = @c0}
@@ -64,9 +64,9 @@ void save(const std::string& text, const Path& path, const char* signature = "{\
 
 TEST_CASE("an exported program is the graph, with its constants and its signature") {
   const Path path;
-  save(kGraph, path);
+  save(kSavedGraph, path);
   const host::ExportedProgram loaded = host::load_program(path.text);
-  CHECK(ir::print_graph(loaded.graph) == ir::print_graph(parse(kGraph)));
+  CHECK(ir::print_graph(loaded.graph) == ir::print_graph(parse(kSavedGraph)));
   CHECK(loaded.signature == "{\"a\": 1}");
   CHECK(static_cast<const float*>(loaded.graph.constants()[0].data)[2] == 4.0f);
   CHECK(static_cast<const std::int64_t*>(loaded.graph.constants()[1].data)[1] == 6);
@@ -74,7 +74,7 @@ TEST_CASE("an exported program is the graph, with its constants and its signatur
 
 TEST_CASE("an exported program runs, and its guards are checked") {
   const Path path;
-  save(kGraph, path);
+  save(kSavedGraph, path);
   TestBackend backend{"backend"};
   TestSession session({&backend});
   TenonCapturedGraph* captured = nullptr;
@@ -97,13 +97,13 @@ TEST_CASE("what cannot travel is refused with its name") {
   const Path path;
   CHECK_THROWS_WITH(save("graph @g (%x: f32[2]) {\n  %y: f32[2] = vendor.magic(%x) @ \"m.py\":7 \"f\" \"y = magic(x)\"\n  return %y\n}\n", path),
                     Contains("vendor.magic") && Contains("line 7"));
-  CHECK_THROWS_WITH(save(kGraph, path, "[]"), Contains("JSON object"));
+  CHECK_THROWS_WITH(save(kSavedGraph, path, "[]"), Contains("JSON object"));
   CHECK_FALSE(std::filesystem::exists(path.text));
 }
 
 TEST_CASE("sections that make no sense are named") {
   const Path path;
-  const ir::Graph graph = parse(kGraph);
+  const ir::Graph graph = parse(kSavedGraph);
   const std::vector<std::uint8_t> buffer = ir::write_buffer(graph);
   const std::string bytes(buffer.begin(), buffer.end());
   const auto refusal = [&](std::vector<host::SectionToWrite> sections) {

@@ -5,7 +5,7 @@
 
 using namespace tenon;
 using namespace tenon::host;
-using test::PluginFolder;
+using tenon::test::PluginFolder;
 
 namespace {
 
@@ -16,7 +16,7 @@ struct Case {
 };
 
 void check_refused(const Config& config, const Case& expected) {
-  const nlohmann::json verdict = test::verdict_on(config, expected.plugin);
+  const nlohmann::json verdict = tenon::test::verdict_on(config, expected.plugin);
   INFO(verdict.dump(2));
   CHECK(verdict["state"] == "refused");
   CHECK(verdict.value("reason", "") == expected.reason);
@@ -91,7 +91,7 @@ TEST_CASE("a plugin that does not come back is refused within the time limit") {
 }
 
 TEST_CASE("a file that is no complete library is refused before anything maps it") {
-  const std::string good = test::library_bytes("good");
+  const std::string good = tenon::test::library_bytes("good");
   const auto patched = [&](std::size_t at, char byte) {
     std::string bytes = good;
     bytes[at] = byte;
@@ -117,7 +117,7 @@ TEST_CASE("a file that is no complete library is refused before anything maps it
     const PluginFolder folder;
     folder.write("good.so", expected.bytes);
     folder.add_manifest("good");
-    const nlohmann::json verdict = test::verdict_on(folder.config(), "good");
+    const nlohmann::json verdict = tenon::test::verdict_on(folder.config(), "good");
     INFO(expected.bytes.size() << " bytes: " << verdict.dump(2));
     CHECK(verdict.value("reason", "") == expected.reason);
   }

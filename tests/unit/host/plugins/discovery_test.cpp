@@ -13,7 +13,7 @@
 
 using namespace tenon;
 using namespace tenon::host;
-using test::PluginFolder;
+using tenon::test::PluginFolder;
 
 namespace {
 
@@ -66,7 +66,7 @@ TEST_CASE("a library or manifest that others may write is refused") {
   folder.add("good");
   const char* file = GENERATE("/good.so", "/good.json");
   ::chmod((folder.path() + file).c_str(), 0666);
-  CHECK(test::verdict_on(folder.config(), "good")["reason"] == "unsafe_file");
+  CHECK(tenon::test::verdict_on(folder.config(), "good")["reason"] == "unsafe_file");
 }
 
 TEST_CASE("a symbolic link may not lead out of the directory") {
@@ -78,20 +78,20 @@ TEST_CASE("a symbolic link may not lead out of the directory") {
     std::filesystem::create_symlink("../" + name + "/good.so", folder.path() + "/good.so");
   }
   folder.add_manifest("good");
-  CHECK(test::verdict_on(folder.config(), "good")["reason"] == "path_escapes");
+  CHECK(tenon::test::verdict_on(folder.config(), "good")["reason"] == "path_escapes");
 }
 
 TEST_CASE("a library that is no regular file is refused") {
   const PluginFolder folder;
   ::mkfifo((folder.path() + "/good.so").c_str(), 0600);
   folder.add_manifest("good");
-  CHECK(test::verdict_on(folder.config(), "good")["reason"] == "unsafe_file");
+  CHECK(tenon::test::verdict_on(folder.config(), "good")["reason"] == "unsafe_file");
 }
 
 TEST_CASE("a missing library and a missing directory are named") {
   const PluginFolder folder;
   folder.add_manifest("good");
-  CHECK(test::verdict_on(folder.config(), "good")["reason"] == "missing_library");
+  CHECK(tenon::test::verdict_on(folder.config(), "good")["reason"] == "missing_library");
   Config config = folder.config();
   config.plugin_paths = {folder.path() + "/nowhere"};
   CHECK(directory_of(config, folder.path() + "/nowhere")["reason"] == "missing_directory");
@@ -103,7 +103,7 @@ TEST_CASE("of two plugins with one name the first in rank counts") {
   second.add("good");
   Config config = first.config();
   config.plugin_paths = {first.path(), second.path()};
-  const nlohmann::json verdict = test::verdict_on(config, "good");
+  const nlohmann::json verdict = tenon::test::verdict_on(config, "good");
   CHECK(verdict["reason"] == "duplicate_name");
   CHECK(verdict["path"] == second.path() + "/good.so");
   CHECK(verdict["text"].get<std::string>().find(first.path()) != std::string::npos);
@@ -130,7 +130,7 @@ TEST_CASE("a directory that is named twice is searched once") {
   folder.add("good");
   Config config = folder.config();
   config.plugin_paths = {folder.path(), folder.path() + "/."};
-  CHECK(test::verdict_on(config, "good")["state"] == "loaded");
+  CHECK(tenon::test::verdict_on(config, "good")["state"] == "loaded");
 }
 
 TEST_CASE("patterns select and disable plugins") {
@@ -163,7 +163,7 @@ TEST_CASE("a library dropped into a directory needs no manifest") {
 TEST_CASE("the hash that a manifest states is checked") {
   const PluginFolder folder;
   folder.add("good", {{"sha256", std::string(64, '0')}});
-  CHECK(test::verdict_on(folder.config(), "good")["reason"] == "hash_mismatch");
+  CHECK(tenon::test::verdict_on(folder.config(), "good")["reason"] == "hash_mismatch");
 }
 
 TEST_CASE("drivers are programs and are listed") {

@@ -17,7 +17,7 @@ namespace {
 
 struct Table {
   Events events;
-  test::PluginFolder folder;
+  tenon::test::PluginFolder folder;
   ByteStore store{folder.path() + "/store", 1 << 20};
   HostTable whole{"sample", TENON_ABI_NEWEST, &events, &store};
   const TenonHost* host = whole.functions();

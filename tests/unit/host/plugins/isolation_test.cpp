@@ -14,7 +14,7 @@
 
 using namespace tenon;
 using namespace tenon::host;
-using test::PluginFolder;
+using tenon::test::PluginFolder;
 
 namespace {
 
@@ -100,7 +100,7 @@ TEST_CASE("a backend that stores no artefacts cannot be isolated") {
   folder.add("good");
   Config config = folder.config();
   config.isolate = true;
-  CHECK(test::verdict_on(config, "good").value("reason", "") == "not_isolable");
+  CHECK(tenon::test::verdict_on(config, "good").value("reason", "") == "not_isolable");
 }
 
 TEST_CASE("what no helper wrote is no message") {

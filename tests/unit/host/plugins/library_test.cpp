@@ -11,7 +11,7 @@
 
 using namespace tenon;
 using namespace tenon::host;
-using test::PluginFolder;
+using tenon::test::PluginFolder;
 
 namespace {
 
@@ -59,7 +59,7 @@ TEST_CASE("a dependency beside the plugin needs another route than $ORIGIN") {
   const PluginFolder folder;
   folder.add("needs_neighbour");
   folder.add_library("neighbour");
-  const nlohmann::json verdict = test::verdict_on(folder.config(), "needs_neighbour");
+  const nlohmann::json verdict = tenon::test::verdict_on(folder.config(), "needs_neighbour");
   CHECK(verdict["reason"] == "unresolved");
   CHECK(verdict["text"].get<std::string>().find("neighbour.so") != std::string::npos);
 }

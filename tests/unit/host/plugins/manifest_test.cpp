@@ -52,18 +52,18 @@ TEST_CASE("a manifest has limits of size and depth") {
   CHECK(reason_of(std::string(kMaxManifestBytes + 1, ' ')) == "manifest_too_large");
   CHECK(reason_of(std::string(30000, '[') + std::string(30000, ']')) == "manifest_malformed");
   CHECK(reason_of(std::string(60000, '[')) == "manifest_malformed");
-  const test::PluginFolder folder;
+  const tenon::test::PluginFolder folder;
   folder.add_library("good");
   folder.write("good.json", std::string(10 << 20, '{'));
-  const nlohmann::json verdict = test::verdict_on(folder.config(), "good");
+  const nlohmann::json verdict = tenon::test::verdict_on(folder.config(), "good");
   CHECK(verdict["reason"] == "manifest_too_large");
   CHECK(verdict["text"].get<std::string>().find("10485760") != std::string::npos);
 }
 
 TEST_CASE("a version range without overlap is refused before loading") {
-  const test::PluginFolder folder;
+  const tenon::test::PluginFolder folder;
   folder.add("abort_loading", {{"abi", {{"oldest", 7}, {"newest", 9}}}});
-  const nlohmann::json verdict = test::verdict_on(folder.config(), "abort_loading");
+  const nlohmann::json verdict = tenon::test::verdict_on(folder.config(), "abort_loading");
   CHECK(verdict["reason"] == "abi_too_new");
   CHECK(verdict["text"] == "needs ABI 7 to 9; this host offers 1 to 1: a newer Tenon is needed");
 }

@@ -8,7 +8,7 @@
 
 #include "host/plugins/registry.h"
 
-namespace tenon::host::test {
+namespace tenon::test {
 
 PluginFolder::PluginFolder() {
   std::string pattern = (std::filesystem::temp_directory_path() / "tenon-plugins-XXXXXX").string();
@@ -41,8 +41,8 @@ void PluginFolder::add(const std::string& plugin, const nlohmann::json& changes)
   add_manifest(plugin, changes);
 }
 
-Config PluginFolder::config() const {
-  Config config;
+host::Config PluginFolder::config() const {
+  host::Config config;
   config.plugin_paths = {path_};
   config.cache = false;
   // Legitimate plugins must pass on a busy machine; tests of endless ones set a limit of their own.
@@ -58,10 +58,10 @@ std::string library_bytes(const std::string& plugin) {
   return text.str();
 }
 
-nlohmann::json verdict_on(const Config& config, const std::string& name) {
-  Events events;
-  Registry registry(config, events);
+nlohmann::json verdict_on(const host::Config& config, const std::string& name) {
+  host::Events events;
+  host::Registry registry(config, events);
   return registry.describe_one(name)["plugins"].back();
 }
 
-}  // namespace tenon::host::test
+}  // namespace tenon::test

@@ -7,7 +7,7 @@
 
 #include "host/driver/config.h"
 
-namespace tenon::host::test {
+namespace tenon::test {
 
 /// A temporary directory that only this user may write, removed at the end.
 class PluginFolder {
@@ -27,7 +27,7 @@ class PluginFolder {
   void add(const std::string& plugin, const nlohmann::json& changes = nlohmann::json::object()) const;
 
   /// A configuration with this directory and without a cache.
-  Config config() const;
+  host::Config config() const;
 
  private:
   std::string path_;
@@ -37,6 +37,6 @@ class PluginFolder {
 std::string library_bytes(const std::string& plugin);
 
 /// What a registry over the folder says about a plugin after trying to load it; of several of that name the last.
-nlohmann::json verdict_on(const Config& config, const std::string& name);
+nlohmann::json verdict_on(const host::Config& config, const std::string& name);
 
-}  // namespace tenon::host::test
+}  // namespace tenon::test

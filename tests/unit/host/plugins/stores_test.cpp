@@ -16,7 +16,7 @@
 #include "plugin_folder.h"
 
 using namespace tenon::host;
-using test::PluginFolder;
+using tenon::test::PluginFolder;
 
 namespace {
 
