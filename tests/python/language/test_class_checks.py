@@ -142,3 +142,51 @@ def test_lists_that_change_while_they_are_compared():
         return left == right
 
     same(fn)
+
+
+def test_legacy_tensor_types_look_at_the_dtype():
+    torch = pytest.importorskip("torch")
+
+    def fn(x, kind):
+        return isinstance(x + 1, kind), isinstance(x, (torch.LongTensor, torch.FloatTensor)), isinstance(x, torch.cuda.FloatTensor)
+
+    compiled = tenon.compile(fn)
+    for dtype in (torch.float32, torch.int64, torch.float64):
+        for kind in (torch.FloatTensor, torch.LongTensor):
+            assert compiled(torch.ones(2, dtype=dtype), kind) == fn(torch.ones(2, dtype=dtype), kind)
+
+
+def test_objects_that_override_torch_functions():
+    torch = pytest.importorskip("torch")
+
+    class Overrides:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func.__name__
+
+    def fn(x):
+        asked = torch.overrides.has_torch_function_unary(x), torch.overrides.has_torch_function_variadic(1, x), torch.overrides.has_torch_function((x,))
+        return asked, torch.nn.functional.relu6(x) if asked[0] else None
+
+    compiled = tenon.compile(fn)
+    for given in (Overrides(), 4, torch.ones(1), torch.nn.Parameter(torch.ones(1))):
+        assert compiled(given) == fn(given)
+
+
+def test_a_bool_that_is_none():
+    class Odd:
+        def __init__(self, value):
+            self.value = value
+
+        def __bool__(self):
+            return self.value
+
+    def fn(odd):
+        try:
+            return 1 if odd else 2
+        except TypeError as error:
+            return str(error)
+
+    compiled = tenon.compile(fn)
+    for value in (1.2, True, None, False):
+        assert compiled(Odd(value)) == fn(Odd(value))

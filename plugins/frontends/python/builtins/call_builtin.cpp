@@ -84,6 +84,10 @@ void prepare_iterables(Evaluator& evaluator, PyObject* callable, Arguments& argu
   for (std::size_t at = 0; at < arguments.positional(); ++at) {
     Ref& value = arguments.values[at];
     const TypeTraits& traits = evaluator.heap().traits(value.get());
+    if (traits.hidden && Py_TYPE(value.get())->tp_iter != nullptr) {
+      const Iterated iterated = iterated_arguments(callable, arguments.positional());
+      if (at >= iterated.first && at < iterated.end) evaluator.require_readable(value.get());
+    }
     if (!traits.python_class || traits.identity || traits.role != Recorder::Role::other) continue;
     PyObject* method = evaluator.heap().type_attribute(Py_TYPE(value.get()), names().__iter__);
     if (!is_python_function(method)) continue;
@@ -211,8 +215,10 @@ std::optional<Ref> Evaluator::call_method(PyObject* callable, PyObject* self, Ar
   }
   if (PyType_Check(self)) {
     static const Builtin plain = {BuiltinClass::element_calling};
-    // Types of C modules are heap types from 3.12 on.
-    const bool built_in = !PyType_HasFeature(reinterpret_cast<PyTypeObject*>(self), Py_TPFLAGS_HEAPTYPE) || find_builtin(self) != nullptr;
+    // Those of other modules may look at the clock.
+    const auto* type = reinterpret_cast<PyTypeObject*>(self);
+    const bool of_builtins = !PyType_HasFeature(const_cast<PyTypeObject*>(type), Py_TPFLAGS_HEAPTYPE) && std::string_view(type->tp_name).find('.') == std::string_view::npos;
+    const bool built_in = of_builtins || find_builtin(self) != nullptr;
     if (name.is(names().__new__) && !built_in) throw GraphBreak(fmt::format("a call of {}", name_of(callable)));
     if (built_in && self != reinterpret_cast<PyObject*>(&PyType_Type)) return run_listed(*this, callable, plain, arguments);
     throw GraphBreak(fmt::format("a call of the C method {}", name_of(callable)));
@@ -235,6 +241,8 @@ std::optional<Ref> Evaluator::call_method(PyObject* callable, PyObject* self, Ar
     static const Builtin structural = {BuiltinClass::structural};
     const bool views = PyDict_Check(self);
     if (!views) require_plain(self);
+    if (is_among(PyUnicode_AsUTF8(name.get()), " index count __contains__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ "))
+      for (const Ref& value : arguments.values) require_readable(value.get());
     return run_listed(*this, callable, structural, arguments);
   }
   if (PyExceptionInstance_Check(self) && heap_.is_born(self) && !heap_.source_of(self)) return heap_.adopt(call_real(callable, arguments));

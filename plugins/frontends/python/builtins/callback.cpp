@@ -94,7 +94,7 @@ Ref iterator_for(Evaluator& evaluator, Ref iterator) {
 
 Ref callback_for(Evaluator&, PyObject* function) {
   const bool evaluated = PyFunction_Check(function) || PyMethod_Check(function) || Py_TYPE(function) == library_types().partial || is_getter(function) ||
-                         (PyType_Check(function) && PyType_HasFeature(reinterpret_cast<PyTypeObject*>(function), Py_TPFLAGS_HEAPTYPE)) || is_builtin_callable(function);
+                         PyType_Check(function) || is_builtin_callable(function);
   if (!evaluated) return Ref::borrow(function);
   return holding(callback_type(), function);
 }

@@ -93,6 +93,7 @@ bool has_python_ordering(Evaluator& evaluator, PyObject* value, int depth) {
   Heap& heap = evaluator.heap();
   const TypeTraits& traits = heap.traits(value);
   if (traits.atom || traits.identity || traits.role != Recorder::Role::other || depth > 4) return false;
+  evaluator.require_readable(value, depth);
   const Names& n = names();
   if (traits.python_class)
     for (PyObject* name : {n.__lt__, n.__gt__, n.__eq__})

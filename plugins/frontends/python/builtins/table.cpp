@@ -150,9 +150,9 @@ constexpr Special kSpecial[] = {
 };
 
 constexpr Special kTorch[] = {
-    {"torch._C", "_has_torch_function", answer_false},
-    {"torch._C", "_has_torch_function_unary", answer_false},
-    {"torch._C", "_has_torch_function_variadic", answer_false},
+    {"torch._C", "_has_torch_function", any_overrides_torch_functions},
+    {"torch._C", "_has_torch_function_unary", overrides_torch_functions},
+    {"torch._C", "_has_torch_function_variadic", overrides_torch_functions},
     {"torch._C", "_get_tracing_state", answer_none},
     {"torch._C", "_log_api_usage_once", answer_none},
     {"torch._C", "_is_tracing", answer_false},

@@ -64,7 +64,29 @@ Ref change_nesting(Evaluator& evaluator, const char* function, const char* inver
   return depth;
 }
 
+/// Stand-ins have a `__torch_function__` for the capture; no mode is active in one.
+bool overrides(Evaluator& evaluator, PyObject* object) {
+  if (evaluator.is_stand_in(object) || !evaluator.heap().traits(object).python_class) return false;
+  std::optional<Ref> method = evaluator.find_attribute(object, checked(PyUnicode_InternFromString("__torch_function__")).get());
+  Ref disabled = checked(PyObject_GetAttrString(native_module().get(), "_disabled_torch_function_impl"));
+  Ref enabled = checked(PyObject_CallMethod(native_module().get(), "_is_torch_function_enabled", nullptr));
+  return method && !method->is(disabled.get()) && enabled.is(Py_True);
+}
+
 }  // namespace
+
+Handled overrides_torch_functions(Evaluator& evaluator, Arguments& arguments) {
+  for (const Ref& value : arguments.values)
+    if (overrides(evaluator, value.get())) return Ref::borrow(Py_True);
+  return Ref::borrow(Py_False);
+}
+
+Handled any_overrides_torch_functions(Evaluator& evaluator, Arguments& arguments) {
+  require_given(arguments, 1, "has_torch_function()");
+  Arguments items;
+  items.values = evaluator.items_of(arguments[0]);
+  return overrides_torch_functions(evaluator, items);
+}
 
 Handled set_autocast_enabled(Evaluator& evaluator, Arguments& arguments) {
   require_given(arguments, 2, "autocast is set");

@@ -57,6 +57,7 @@ Ref Evaluator::call_recorder(PyObject* callable, const Arguments& arguments) {
       for (const Ref& item : items_of(value.get())) checked(PyList_Append(given.get(), item.get()));
     }
     heap_.expose(given.get());
+    if (Py_TYPE(given.get())->tp_iter != nullptr || Py_TYPE(given.get())->tp_as_buffer != nullptr) require_readable(given.get());
     seen.values.push_back(heap_.substitute(given.get()));
   }
   mark_position();

@@ -45,6 +45,7 @@ void Evaluator::prepare_hash(PyObject* key, int depth) {
   if (traits.atom || traits.identity) return;
   require_this_object(heap_, key);
   if (traits.role != Recorder::Role::other) return;
+  if (Py_TYPE(key)->tp_hash != PyBaseObject_Type.tp_hash) require_readable(key);
   if (depth >= kDeepest) throw GraphBreak("a key nested too deeply");
   if (has_python_hash(key)) {
     const Heap::NoWrites twice(heap_, "a __hash__");

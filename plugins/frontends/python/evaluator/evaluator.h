@@ -121,6 +121,8 @@ class Evaluator {
   /// Breaks when C code would run Python methods of this object behind the evaluator's back.
   void require_no_python_methods(PyObject* value, std::span<PyObject* const> method_names, int depth = 0);
   void require_plain(PyObject* value, int depth = 0);
+  /// Breaks when C code would read, of an older object or what it holds, what no guard looks at.
+  void require_readable(PyObject* value, int depth = 0);
   /// Breaks when an operator of C would read or change an older object of a type that is not known.
   void require_known_operands(std::initializer_list<PyObject*> operands);
   /// Breaks when the program lets go of an object whose class has something to do then.
@@ -212,6 +214,7 @@ class Evaluator {
   void op_match(Frame& f, const Instruction& i);
   Ref match_keys(PyObject* subject, PyObject* keys);
   Ref match_class(PyObject* subject, PyObject* type, int positional, PyObject* keyword_names);
+  Ref slice_of_parts(PyObject* slice);
   void op_slice(Frame& f, const Instruction& i);
   void op_unary(Frame& f, const Instruction& i);
   void op_is(Frame& f, const Instruction& i);
@@ -232,6 +235,7 @@ class Evaluator {
   void op_send(Frame& f, const Instruction& i);
   void op_cleanup_throw();
 
+  bool truth_from(PyObject* given);
   std::optional<Ref> find_generic(PyObject* owner, PyObject* name);
   Ref cached_property(PyObject* property, PyObject* owner);
   std::optional<Ref> attribute_of_real_tensor(PyObject* stand_in, PyObject* name);

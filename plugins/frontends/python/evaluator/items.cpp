@@ -1,6 +1,8 @@
 // Subscripts, slices and membership.
 #include <fmt/format.h>
 
+#include <array>
+
 #include "python/builtins/mutation.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
@@ -38,9 +40,18 @@ bool is_fixed(Heap& heap, PyObject* object, int depth = 0) {
 
 }  // namespace
 
+/// An older slice as one that was born here, of what the program sees: sizes and tensors that may vary.
+Ref Evaluator::slice_of_parts(PyObject* slice) {
+  std::array<Ref, 3> parts;
+  std::size_t at = 0;
+  for (const char* name : {"start", "stop", "step"}) parts[at++] = load_attribute(slice, checked(PyUnicode_InternFromString(name)).get());
+  return heap_.born(checked(PySlice_New(parts[0].get(), parts[1].get(), parts[2].get())));
+}
+
 Ref Evaluator::load_item(PyObject* container, PyObject* key) {
   const TypeTraits& traits = heap_.traits(container);
   if (traits.role == Recorder::Role::stand_in) {
+    if (PySlice_Check(key) && heap_.source_of(key)) return load_item(container, slice_of_parts(key).get());
     heap_.expose(key);
     Ref index = heap_.substitute(key);
     mark_position();
@@ -62,7 +73,10 @@ Ref Evaluator::load_item(PyObject* container, PyObject* key) {
   }
   PyObject* method = heap_.type_attribute(Py_TYPE(container), names().__getitem__);
   if (is_python_function(method)) return call_now(method, {container, key});
-  if (traits.atom) return heap_.adopt(checked(PyObject_GetItem(container, key)));
+  if (traits.atom) {
+    heap_.expose(key);
+    return heap_.adopt(checked(PyObject_GetItem(container, key)));
+  }
   if (traits.container == Container::dict) prepare_key(key, container);
   switch (traits.container) {
     case Container::dict: {
@@ -85,6 +99,7 @@ Ref Evaluator::load_item(PyObject* container, PyObject* key) {
     case Container::deque:
       if (PySlice_Check(key)) {
         heap_.expose(container);
+        heap_.expose(key);
         return heap_.adopt(checked(PyObject_GetItem(container, key)));
       }
       if (PyIndex_Check(key) && !is_stand_in(key)) return heap_.sequence_item(container, in_range(container, key, heap_.length(container)));
@@ -125,6 +140,7 @@ void Evaluator::store_item(PyObject* container, PyObject* key, PyObject* value) 
   }
   if (!heap_.is_older(container, "assignment to an item")) {
     if (value) heap_.expose(value);
+    heap_.expose(key);
     checked(value ? PyObject_SetItem(container, key, value) : PyObject_DelItem(container, key));
     return;
   }
@@ -167,6 +183,7 @@ bool Evaluator::contains(PyObject* container, PyObject* item) {
   if (iterated || has_python_equality(item) || has_python_equality(container)) return contains_by_comparing(container, item);
   heap_.expose(container);
   require_plain(container);
+  require_readable(item);
   const bool view = PyDictViewSet_Check(container) || PyDictValues_Check(container);  // its dict was exposed when it was made
   const bool known_type = traits.atom || traits.container != Container::none || PyType_IsSubtype(Py_TYPE(container), library_types().enum_meta) ||
                           (heap_.is_born(container) && (view || traits.iterator));

@@ -74,6 +74,13 @@ bool Evaluator::holds_number(PyObject* object) {
 
 binaryfunc operator_function(int operation) { return kOperators[operation]; }
 
+/// What a `__bool__` gave must be a bool.
+bool Evaluator::truth_from(PyObject* given) {
+  if (visible_type(given) == &PyBool_Type) return truth(given);
+  PyErr_Format(PyExc_TypeError, "__bool__ should return bool, returned %s", visible_type(given)->tp_name);
+  throw PythonError();
+}
+
 bool Evaluator::truth(PyObject* value) {
   if (value == Py_True) return true;
   if (value == Py_False || value == Py_None) return false;
@@ -84,10 +91,10 @@ bool Evaluator::truth(PyObject* value) {
   if (traits.atom || traits.role == Recorder::Role::scalar || traits.identity) return checked(PyObject_IsTrue(value)) != 0;
   if (traits.python_class) {
     PyObject* method = heap_.type_attribute(Py_TYPE(value), names().__bool__);
-    if (is_python_function(method)) return truth(call_now(method, {value}).get());
+    if (is_python_function(method)) return truth_from(call_now(method, {value}).get());
     if (method == nullptr) {
       method = heap_.type_attribute(Py_TYPE(value), names().__len__);
-      if (is_python_function(method)) return truth(call_now(method, {value}).get());
+      if (is_python_function(method)) return length(value) != 0;
       if (method == nullptr) return true;
     }
   }
@@ -292,15 +299,27 @@ Ref Evaluator::to_string(PyObject* value, PyObject* method_name) {
   return checked(method_name == names().__repr__ ? PyObject_Repr(value) : PyObject_Str(value));
 }
 
+namespace {
+
+/// What a later call finds in such an object cannot be compared with what this one found.
+void require_guardable(Heap& heap, PyObject* value, const TypeTraits& traits) {
+  if (traits.hidden && heap.source_of(value)) throw GraphBreak(fmt::format("C code reads a {} that is older than the call", Py_TYPE(value)->tp_name));
+}
+
+}  // namespace
+
 void Evaluator::require_plain(PyObject* value, int depth) {
   const Names& n = names();
   PyObject* const methods[] = {n.__eq__, n.__hash__, n.__lt__, n.__iter__, n.__len__, n.__getitem__, n.__next__, n.__bool__, n.__index__, n.__int__, n.__float__, n.__add__, n.__radd__, n.__contains__, n.__repr__, n.__str__, n.__format__};
   require_no_python_methods(value, methods, depth);
 }
 
+void Evaluator::require_readable(PyObject* value, int depth) { require_no_python_methods(value, {}, depth); }
+
 void Evaluator::require_no_python_methods(PyObject* value, std::span<PyObject* const> method_names, int depth) {
   const TypeTraits& traits = heap_.traits(value);
   if (traits.atom || traits.identity || traits.role != Recorder::Role::other) return;
+  require_guardable(heap_, value, traits);
   if (traits.python_class && !PyExceptionInstance_Check(value)) {
     for (PyObject* name : method_names) {
       if (traits.container != Container::none && (name == names().__repr__ || name == names().__str__)) continue;

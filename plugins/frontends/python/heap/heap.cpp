@@ -18,13 +18,6 @@ constexpr int kDeepest = 8;  // levels of nesting that `expose` and `substitute`
 
 bool is_key_by_value(const TypeTraits& traits) { return traits.atom || traits.identity; }
 
-/// Whether objects of a class of the program are a number or a text besides, which C code reads without asking.
-bool holds_plain_value(PyTypeObject* type) {
-  for (PyTypeObject* base : {&PyLong_Type, &PyFloat_Type, &PyUnicode_Type, &PyBytes_Type, &PyComplex_Type})
-    if (PyType_IsSubtype(type, base)) return true;
-  return false;
-}
-
 /// Whether a bound C function belongs to a definition (module, type, a binding library's record) rather than to a value of the program.
 bool is_definition(PyObject* self) {
   return self == nullptr || PyModule_Check(self) || PyType_Check(self) || PyCapsule_CheckExact(self) ||
@@ -264,6 +257,16 @@ void Heap::found_different(PyObject* left, PyObject* right) {
 
 namespace {
 
+/// The ends and the step of a slice, under guard as C code takes them.
+void enter_parts_of_slice(Heap& heap, SourceId source, PyObject* slice) {
+  for (const char* name : {"start", "stop", "step"}) {
+    PyObject* descriptor = compat::type_lookup(&PySlice_Type, checked(PyUnicode_InternFromString(name)).get());
+    Ref part = checked(PyObject_GetAttrString(slice, name));
+    if (!heap.traits(part.get()).atom) throw GraphBreak(fmt::format("a slice that is older than the call holds a {}, and is read by C code", part.type()->tp_name));
+    heap.enter(heap.sources().keyed(SourceKind::member, source, descriptor), part.get());
+  }
+}
+
 /// The text of an exception is made of its arguments, unless its class has more to say.
 Ref enter_arguments_of_exception(Heap& heap, SourceId source, PyObject* exception) {
   const auto text_of = [](PyObject* type) { return reinterpret_cast<PyTypeObject*>(type)->tp_str; };
@@ -283,6 +286,10 @@ void Heap::expose(PyObject* object, int depth) {
   const SourceId source = source_of(object);
   if (traits.container == Container::none) {
     if (source && traits.iterator) throw GraphBreak("an iterator from before the call is read by C code");
+    if (source && PySlice_Check(object)) {
+      const Exposing exposing(*this);
+      enter_parts_of_slice(*this, source, object);
+    }
     if (source && PyExceptionInstance_Check(object) && exposed_.insert(object).second) {
       Ref arguments = enter_arguments_of_exception(*this, source, object);
       expose(arguments.get(), depth + 1);

@@ -9,30 +9,6 @@
 namespace tenon::python {
 namespace {
 
-/// What lets go of instances of classes that Python code made.
-destructor deallocation_of_classes() {
-  static const destructor found = [] {
-    Ref type = checked(PyObject_CallFunction(as_object(&PyType_Type), "s(){}", "Plain"));
-    return reinterpret_cast<PyTypeObject*>(type.get())->tp_dealloc;
-  }();
-  return found;
-}
-
-/// Whether a class and all its bases but `object` were made by class statements: their instances are `__dict__` and slots, nothing else.
-bool is_plain_class(PyTypeObject* type) {
-  PyObject* order = type->tp_mro;
-  for (Py_ssize_t at = 0; at + 1 < PyTuple_GET_SIZE(order); ++at) {
-    auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(order, at));
-    // Types that C code made have methods in C, or parts that they let go of themselves.
-    if (!PyType_HasFeature(base, Py_TPFLAGS_HEAPTYPE) || base->tp_dealloc != deallocation_of_classes()) return false;
-    Py_ssize_t position = 0;
-    PyObject *key, *value;
-    while (PyDict_Next(compat::type_dict(base), &position, &key, &value))
-      if (Py_TYPE(value) == &PyMethodDescr_Type) return false;
-  }
-  return PyTuple_GET_ITEM(order, PyTuple_GET_SIZE(order) - 1) == as_object(&PyBaseObject_Type);
-}
-
 /// The descriptor whose `__get__` has bound a C function: not always the one that its object's class finds first (`super().__call__`). Or null.
 PyObject* descriptor_of_bound(PyObject* bound, PyObject* self, PyObject* name) {
   Ref defining = Ref::steal(PyObject_GetAttrString(bound, "__objclass__"));  // of a method wrapper

@@ -16,6 +16,15 @@ PyTypeObject* imported(const char* module, const char* name) {
   return reinterpret_cast<PyTypeObject*>(checked(PyObject_GetAttrString(from.get(), name)).release());
 }
 
+/// What lets go of instances of classes that Python code made.
+destructor deallocation_of_classes() {
+  static const destructor found = [] {
+    Ref type = checked(PyObject_CallFunction(as_object(&PyType_Type), "s(){}", "Plain"));
+    return reinterpret_cast<PyTypeObject*>(type.get())->tp_dealloc;
+  }();
+  return found;
+}
+
 bool is_any(PyTypeObject* type, std::initializer_list<PyTypeObject*> types) {
   for (PyTypeObject* each : types)
     if (type == each) return true;
@@ -62,6 +71,13 @@ Container container_of(PyTypeObject* type) {
   return Container::none;
 }
 
+/// Slices and exceptions are guarded by their parts when C code reads them, numbers and texts of classes of their own by identity.
+bool holds_hidden_state(PyTypeObject* type, const TypeTraits& traits) {
+  if (traits.atom || traits.identity || traits.iterator || traits.role != Recorder::Role::other || traits.container != Container::none) return false;
+  const bool has_parts = type == &PySlice_Type || PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException));
+  return !has_parts && !holds_plain_value(type) && !is_plain_class(type);
+}
+
 bool is_exact(PyTypeObject* type) {
   return is_any(type, {&PyList_Type, &PyTuple_Type, &PyDict_Type, &PySet_Type, &PyFrozenSet_Type, library_types().deque,
                        library_types().ordered_dict, library_types().default_dict});
@@ -77,6 +93,26 @@ const LibraryTypes& library_types() {
       imported("operator", "attrgetter"), imported("operator", "itemgetter"), imported("operator", "methodcaller"),
   };
   return types;
+}
+
+bool holds_plain_value(PyTypeObject* type) {
+  for (PyTypeObject* base : {&PyLong_Type, &PyFloat_Type, &PyUnicode_Type, &PyBytes_Type, &PyComplex_Type})
+    if (PyType_IsSubtype(type, base)) return true;
+  return false;
+}
+
+bool is_plain_class(PyTypeObject* type) {
+  PyObject* order = type->tp_mro;
+  for (Py_ssize_t at = 0; at + 1 < PyTuple_GET_SIZE(order); ++at) {
+    auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(order, at));
+    // Types that C code made have methods in C, or parts that they let go of themselves.
+    if (!PyType_HasFeature(base, Py_TPFLAGS_HEAPTYPE) || base->tp_dealloc != deallocation_of_classes()) return false;
+    Py_ssize_t position = 0;
+    PyObject *key, *value;
+    while (PyDict_Next(compat::type_dict(base), &position, &key, &value))
+      if (Py_TYPE(value) == &PyMethodDescr_Type) return false;
+  }
+  return PyTuple_GET_ITEM(order, PyTuple_GET_SIZE(order) - 1) == as_object(&PyBaseObject_Type);
 }
 
 void require_no_method_object(PyObject* found) {
@@ -99,6 +135,7 @@ const TypeTraits& TypeTable::of(PyTypeObject* type) {
   if (traits.role == Recorder::Role::number) traits.atom = true;
   traits.identity = !traits.atom && traits.role == Recorder::Role::other && is_identity(type);
   traits.iterator = !traits.atom && !traits.python_class && compat::has_next(type);
+  traits.hidden = holds_hidden_state(type, traits);
   return traits;
 }
 

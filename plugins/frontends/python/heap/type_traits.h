@@ -16,6 +16,7 @@ struct TypeTraits {
   Container container = Container::none;
   bool exact = false;     // exactly the built-in container, not a subclass
   bool python_class = false;  // made by a class statement
+  bool hidden = false;        // holds in C what no guard looks at: bytearray, datetime, Decimal, views of dicts, and subclasses of such
   Recorder::Role role = Recorder::Role::other;
 };
 
@@ -36,6 +37,12 @@ struct LibraryTypes {
   PyTypeObject *deque, *ordered_dict, *default_dict, *partial, *enum_meta, *mapping_proxy, *lru_cache, *cell, *cached_property, *attribute_getter, *item_getter, *method_caller;
 };
 const LibraryTypes& library_types();
+
+/// Whether a class and all its bases but `object` were made by class statements: their instances are `__dict__` and slots, nothing else.
+bool is_plain_class(PyTypeObject* type);
+
+/// Whether objects of a class are a number or a text besides, which C code reads without asking.
+bool holds_plain_value(PyTypeObject* type);
 
 /// Breaks the graph where a special method is an object of a class written in Python: what calling or binding it runs would not be seen.
 void require_no_method_object(PyObject* found);

@@ -1,0 +1,155 @@
+"""Objects that are older than the call and hold what they hold in C: a later call with another one must not get what the first one gave."""
+import array
+import datetime
+import decimal
+import types
+
+import pytest
+
+import tenon
+
+TEXT = "abcdefgh"
+
+
+def set_items(items, part):
+    items = list(items)
+    items[part] = "xyz"
+    return items
+
+
+def delete_items(items, part):
+    items = list(items)
+    del items[part]
+    return items
+
+
+def unpacked(items):
+    first, *rest = items
+    return first, rest
+
+
+def extended(items):
+    found = [0]
+    found.extend(items)
+    found += items
+    return found
+
+
+def same(fn, *objects):
+    compiled = tenon.compile(fn)
+    for each in objects * 2:
+        assert compiled(each) == fn(each)
+
+
+SLICES = {
+    "of_a_list": lambda s: [1, 2, 3, 4, 5, 6][s],
+    "of_a_tuple": lambda s: (1, 2, 3, 4, 5, 6)[s],
+    "of_a_string": lambda s: TEXT[s],
+    "assigned": lambda s: set_items("abcdefgh", s) if s.step is None else None,
+    "deleted": lambda s: delete_items("abcdefgh", s),
+    "text": lambda s: (str(s), f"{s}"),
+    "compared": lambda s: (s == slice(0, 2), [s] == [slice(0, 2)]),
+    "parts": lambda s: (s.start, s.stop, s.step, s.indices(5)),
+}
+
+
+@pytest.mark.parametrize("name", SLICES)
+def test_slices(name):
+    same(SLICES[name], slice(0, 2), slice(3, 8, 2), slice(None, -1))
+
+
+READS = {
+    "list": list,
+    "tuple": lambda d: tuple(d),
+    "set": lambda d: set(d),
+    "zip": lambda d: list(zip(d, d)),
+    "enumerate": lambda d: list(enumerate(d)),
+    "map": lambda d: list(map(str, d)),
+    "any": lambda d: any(d),
+    "sorted": lambda d: sorted(d),
+    "in": lambda d: 1 in d,
+    "text": lambda d: (str(d), f"{d}", "%s" % (d,), "{}".format(d), str([d])),
+    "unpacked": unpacked,
+    "extended": extended,
+}
+ITERABLES = {
+    "bytearray": (bytearray(b"\1\2"), bytearray(b"\0")),
+    "array": (array.array("i", [1, 2]), array.array("i", [0])),
+    "memoryview": (memoryview(b"\1\2"), memoryview(b"\0")),
+    "keys": ({1: 2}.keys(), {3: 4, 5: 6}.keys()),
+    "values": ({1: 2}.values(), {3: 4, 5: 6}.values()),
+    "mappingproxy": (types.MappingProxyType({1: 2}), types.MappingProxyType({3: 4})),
+}
+
+
+@pytest.mark.parametrize("kind", ITERABLES)
+@pytest.mark.parametrize("read", READS)
+def test_iterables(kind, read):
+    fn = READS[read]
+    same(lambda d: fn(d), *ITERABLES[kind])
+
+
+CONVERSIONS = {
+    "text": lambda d: (str(d), repr(d), f"{d}", "{}".format([d])),
+    "equal": lambda d: (d == old(d), [d] == [old(d)], d in [old(d)], [d].count(old(d))),
+    "order": lambda d: (min(d, old(d)), sorted([old(d), d]), d < old(d), [d] < [old(d)]),
+    "key": lambda d: ({old(d): 1}.get(d), d in {old(d)}, hash(d) == hash(old(d)), len({d, old(d)})),
+}
+
+
+def old(value):
+    return OLD[type(value)]
+
+
+OLD = {
+    decimal.Decimal: decimal.Decimal("1.5"),
+    datetime.datetime: datetime.datetime(2000, 1, 1),
+    datetime.timedelta: datetime.timedelta(1),
+}
+NEW = (decimal.Decimal("0.5"), datetime.datetime(2001, 1, 1), datetime.timedelta(2))
+
+
+@pytest.mark.parametrize("value", NEW, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("name", CONVERSIONS)
+def test_values(name, value):
+    same(CONVERSIONS[name], old(value), value)
+
+
+def test_numbers_made_of_decimals():
+    import math
+
+    same(lambda d: (float(d), int(d), math.floor(d), bool(d), list(map(float, [d]))), *OLD_AND_NEW)
+    rate = decimal.Decimal("0.25")
+
+    class Rate(decimal.Decimal):
+        pass
+
+    same(lambda d: float(d) + float(rate), Rate(1), Rate(2))
+
+
+OLD_AND_NEW = (decimal.Decimal("1.5"), decimal.Decimal("0"))
+
+
+def test_the_clock_is_read_by_every_call():
+    compiled = tenon.compile(lambda: (datetime.datetime.now().isoformat(), str(datetime.datetime.now())))
+    assert len({part for _ in range(4) for part in compiled()}) == 8
+
+
+def test_namespaces():
+    same(lambda n: (str(n), n == types.SimpleNamespace(a=1), [n] == [types.SimpleNamespace(a=1)]), types.SimpleNamespace(a=1), types.SimpleNamespace(a=2))
+
+
+def test_tensors():
+    torch = pytest.importorskip("torch")
+    compiled = tenon.compile(lambda x, d: x + torch.tensor(d)[0])
+    for given in (array.array("i", [1]), bytearray(b"\2"), array.array("i", [3])):
+        assert compiled(torch.ones(2), given).tolist() == [given[0] + 1.0] * 2
+
+
+def test_tensors_under_slices_that_vary():
+    torch = pytest.importorskip("torch")
+    x = torch.arange(20.0)
+    part = tenon.compile(lambda x, s: x[s] * 2)
+    nested = tenon.compile(lambda x, s: x[(s,)] * 2)
+    for s in (slice(0, 2), slice(3, 8, 2), *(slice(n, 2 * n) for n in range(2, 10)), slice(torch.tensor(1), 4), slice(torch.tensor(2), 4)):
+        assert part(x, s).tolist() == nested(x, s).tolist() == (x[s] * 2).tolist()
