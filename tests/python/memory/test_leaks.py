@@ -68,3 +68,28 @@ def test_torch_calls_do_not_grow():
     before = sys.getrefcount(x)
     compiled(x)
     assert sys.getrefcount(x) == before
+
+
+def test_what_a_call_has_read_may_go():
+    import weakref
+
+    torch = pytest.importorskip("torch")
+    from collections import deque
+
+    class Slotted:
+        __slots__ = ("part",)
+
+    parameter, holder, items = torch.nn.Parameter(torch.ones(3)), Slotted(), deque([torch.ones(3)])
+    parameter.grad, holder.part = torch.ones(3), torch.ones(3)
+
+    @torch.no_grad()
+    def reads():
+        parameter.add_(parameter.grad)
+        return holder.part + items[0]
+
+    compiled = tenon.compile(reads)
+    compiled(), compiled()
+    left = [weakref.ref(parameter.grad), weakref.ref(holder.part), weakref.ref(items[0])]
+    parameter.grad = holder.part = None
+    items.clear()
+    assert [ref() for ref in left] == [None] * 3

@@ -373,6 +373,7 @@ RunStatus CacheEntry::run(Built& built) {
   for (std::size_t i = 0; i < frame.inputs.size(); ++i) frame.inputs[i] = Py_NewRef(values[segment_.input_slots[i]]);
   HeldObjects<8> kept(result_slots_.size());  // another thread may check the same guards while this one runs
   for (std::size_t i = 0; i < kept.size(); ++i) kept[i] = Py_NewRef(values[result_slots_[i]]);
+  segment_.guards.let_go();
   if (runs_) {
     Ref random_state;
     try {

@@ -28,8 +28,8 @@ class CheckMachine {
  public:
   CheckMachine(SourceTable sources, std::vector<Guard> guards, std::size_t stamps);
 
-  /// Begins a check: lets go of what the last one had to keep alive.
-  void begin() noexcept {
+  /// Lets go of what the last run had to keep alive.
+  void let_go() noexcept {
     if (!temporaries_.empty()) temporaries_.clear();
   }
   /// The index of the instruction that failed, or the number of instructions. With `gates` false nothing is taken on trust.

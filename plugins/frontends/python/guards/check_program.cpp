@@ -87,12 +87,16 @@ CheckProgram::~CheckProgram() = default;
 bool CheckProgram::check(const CallArguments& call) noexcept {
   Body& body = *body_;
   if (!body.signature_fits(call)) return false;
-  body.machine.begin();
+  body.machine.let_go();
   if (body.pinned.is_set()) {
     const PinnedCheck::Outcome outcome = body.pinned.run(body.machine, call);
+    if (outcome == PinnedCheck::Outcome::fails) body.machine.let_go();
     if (outcome != PinnedCheck::Outcome::moved) [[likely]] return outcome == PinnedCheck::Outcome::holds;
   }
-  if (body.machine.run(body.code, call, true) < body.code.size()) return false;
+  if (body.machine.run(body.code, call, true) < body.code.size()) {
+    body.machine.let_go();
+    return false;
+  }
   body.pinned.note_held(body.machine, body.code);
   return true;
 }
@@ -107,6 +111,8 @@ int CheckProgram::traverse(visitproc visit, void* arg) const {
 
 PyObject* const* CheckProgram::values() const { return body_->machine.registers(); }
 
+void CheckProgram::let_go() noexcept { body_->machine.let_go(); }
+
 std::optional<GuardFailure> CheckProgram::explain(const CallArguments& call) {
   Body& body = *body_;
   if (!body.signature_fits(call)) {
@@ -114,7 +120,7 @@ std::optional<GuardFailure> CheckProgram::explain(const CallArguments& call) {
                         fmt::format("{} positional, {} by name", call.positional, call.keyword_count())};
   }
   body.pinned.drop();  // its registers are overwritten
-  body.machine.begin();
+  body.machine.let_go();
   const std::uint32_t at = body.machine.run(body.code, call, false);
   if (at == body.code.size()) return std::nullopt;
   return body.failure(body.code[at]);

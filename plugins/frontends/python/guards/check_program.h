@@ -23,6 +23,8 @@ class CheckProgram {
   /// Where the value of a source that was `wanted` is found in `values()`.
   std::uint32_t slot(SourceId source) const;
   PyObject* const* values() const;
+  /// Lets go of values that only the check keeps alive: no call may lengthen the life of what the program drops after it.
+  void let_go() noexcept;
 
   /// Evaluates the guards one by one in the slow way and names the first that fails.
   std::optional<GuardFailure> explain(const CallArguments& call);
