@@ -132,6 +132,8 @@ const FunctionRule* rule_of_inspect(PyFunctionObject* function) {
   if (name == nullptr) PyErr_Clear();
   const std::string_view qualified = name ? name : "";
   if (qualified == "signature") return &kSignature;
+  // Questions about types and flags.
+  if (qualified == "_has_code_flag" || qualified == "_signature_is_functionlike" || (qualified.starts_with("is") && qualified != "isabstract")) return nullptr;
   return qualified.starts_with("Signature.") || qualified.starts_with("Parameter.") ? nullptr : &kInspect;
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "python/builtins/handlers.h"
+#include "python/builtins/legacy_tensors.h"
 #include "python/builtins/mutation.h"
 #include "python/builtins/ordering.h"
 #include "python/builtins/table.h"
@@ -197,6 +198,7 @@ std::optional<Ref> Evaluator::call_method(PyObject* callable, PyObject* self, Ar
   Ref name = checked(PyObject_GetAttr(callable, names().__name__));
   const TypeTraits& traits = heap_.traits(self);
   if (traits.role == Recorder::Role::stand_in) {
+    if (std::optional<Ref> result = call_legacy_method(*this, self, name.get(), arguments)) return result;
     for (const Ref& value : arguments.values)
       if (holds_number(value.get()))
         if (std::optional<Ref> result = call_stand_in_with_numbers(self, name.get(), arguments)) return result;

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "python/builtins/handlers.h"
+#include "python/builtins/legacy_tensors.h"
 #include "python/compat/abstract_classes.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
@@ -87,17 +88,6 @@ bool asks_metaclass(Evaluator& evaluator, PyObject* check, PyTypeObject* type, P
   return checked(PyObject_IsSubclass(as_object(type), of)) != 0;
 }
 
-/// torch.FloatTensor and its like look at the dtype and the device in C: an empty tensor answers for a stand-in.
-bool is_of_tensor_type(PyObject* stand_in, PyObject* of) {
-  Ref dtype = checked(PyObject_GetAttrString(stand_in, "dtype"));
-  if (std::string_view(dtype.type()->tp_name) != "torch.dtype") return false;
-  Ref torch = checked(PyImport_ImportModule("torch")), empty = checked(PyObject_GetAttrString(torch.get(), "empty"));
-  Ref size = checked(Py_BuildValue("(i)", 0)), options = checked(PyDict_New());
-  for (const char* name : {"dtype", "device", "layout"}) checked(PyDict_SetItemString(options.get(), name, checked(PyObject_GetAttrString(stand_in, name)).get()));
-  Ref alike = checked(PyObject_Call(empty.get(), size.get(), options.get()));
-  return checked(PyObject_IsInstance(alike.get(), of)) != 0;
-}
-
 bool is_subclass(Evaluator& evaluator, PyTypeObject* type, PyObject* of, PyObject* instance) {
   if (evaluator.heap().traits(of).container == Container::tuple) {
     for (const Ref& each : evaluator.items_of(of))
@@ -106,7 +96,10 @@ bool is_subclass(Evaluator& evaluator, PyTypeObject* type, PyObject* of, PyObjec
   }
   if (!PyType_Check(of)) return checked(PyObject_IsSubclass(as_object(type), of)) != 0;  // X | Y
   if (instance != nullptr && as_object(type) == of) return true;
-  if (instance != nullptr && evaluator.is_stand_in(instance) && std::string_view(Py_TYPE(of)->tp_name) == "torch.tensortype") return is_of_tensor_type(instance, of);
+  if (instance != nullptr && evaluator.is_stand_in(instance) && is_tensor_type(of)) {  // which looks at the dtype and the device in C
+    Ref alike = empty_like_stand_in(instance);
+    return alike && checked(PyObject_IsInstance(alike.get(), of)) != 0;
+  }
   PyObject* check = evaluator.heap().type_attribute(Py_TYPE(of), instance ? names().__instancecheck__ : names().__subclasscheck__);
   if (is_python_function(check)) return asks_metaclass(evaluator, check, type, of, instance);
   if (PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(of))) return true;

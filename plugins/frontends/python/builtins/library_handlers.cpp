@@ -37,6 +37,12 @@ PyObject* free_variable(PyObject* function, PyObject* name) {
 
 Handled builtin_id(Evaluator& evaluator, Arguments& arguments) {
   require_count(arguments, 1, "id");
+  Heap& heap = evaluator.heap();
+  const SourceId source = heap.source_of(arguments[0]);
+  if (source && !heap.sources().from_argument(source) && !asked_by_module(evaluator, "copy")) {
+    if (heap.sources()[source].kind != SourceKind::constant) heap.guards().add(GuardKind::identity, source, arguments[0]);
+    return checked(PyLong_FromVoidPtr(arguments[0]));
+  }
   if (!asked_by_module(evaluator, "copy")) throw GraphBreak("an object's address is asked for");
   Frame& f = evaluator.frame();
   for (int slot = 0; slot < f.code->local_count(); ++slot) {

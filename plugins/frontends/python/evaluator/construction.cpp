@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "python/builtins/handlers.h"
+#include "python/builtins/legacy_tensors.h"
 #include "python/builtins/table.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
@@ -86,6 +87,7 @@ std::optional<Ref> Evaluator::construct(PyTypeObject* type, Arguments arguments,
     heap_.make_known(table.get(), heap_.sources().constant(table.get()));
     return table;
   }
+  if (std::optional<Ref> tensor = make_legacy_tensor(*this, type, arguments)) return tensor;
   PyObject* finalizer = heap_.type_attribute(type, names().__del__);
   if (finalizer != nullptr) throw GraphBreak(fmt::format("a {} is made, whose class has a __del__", type->tp_name));
 
