@@ -1,4 +1,6 @@
 """Programs whose second way through a continuation must not take what the first one found: numbers, keys, parts of classes."""
+import pytest
+
 import tenon
 
 
@@ -137,3 +139,45 @@ def test_objects_of_classes_of_c_code_are_made_for_real():
 
     compiled = tenon.compile(ordered)
     assert [compiled(), compiled()] == [[3, 2, 1]] * 2
+
+
+def test_relative_imports(tmp_path, monkeypatch):
+    inner = tmp_path / "relative_of_test" / "inner"
+    inner.mkdir(parents=True)
+    (tmp_path / "relative_of_test" / "__init__.py").write_text("")
+    (tmp_path / "relative_of_test" / "part.py").write_text("value = 3\n")
+    (inner / "__init__.py").write_text("")
+    (inner / "near.py").write_text("value = 4\n")
+    (inner / "asks.py").write_text(
+        "def asks():\n    from . import near\n    from .near import value as one\n    from ..part import value as two\n    return near.value, one, two\n"
+        "def asks_beyond():\n    from ....part import value\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    import relative_of_test.inner.asks as module
+    import relative_of_test.inner.near as near
+    import relative_of_test.part  # noqa: F401
+
+    compiled = tenon.compile(module.asks, fullgraph=True)
+    assert [compiled(), compiled()] == [(4, 4, 3)] * 2
+    near.value = 5
+    assert compiled() == (5, 5, 3)
+    with pytest.raises(ImportError, match="beyond top-level package"):
+        tenon.compile(module.asks_beyond)()
+
+
+def test_addresses_of_what_stays():
+    class Holder:
+        pass
+
+    holder = Holder()
+    holder.part = Holder()
+
+    def fn():
+        seen = {id(holder): 1, id(holder.part): 2}
+        return seen[id(holder)], id(holder), id(holder.part), id(Holder)
+
+    compiled = tenon.compile(fn, fullgraph=True)
+    assert compiled() == fn() == compiled()
+    before = holder.part
+    holder.part = Holder()
+    assert compiled() == fn() and id(before) not in compiled()

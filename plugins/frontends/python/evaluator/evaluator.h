@@ -202,6 +202,7 @@ class Evaluator {
   void op_delete_deref(Frame& f, const Instruction& i);
   Ref load_global(Frame& f, PyObject* name);
   Ref load_name(Frame& f, PyObject* name);
+  Ref name_of_relative_import(Frame& f, PyObject* name, long level);
   void op_import_name(Frame& f, const Instruction& i);
   void op_import_from(Frame& f, const Instruction& i);
   void op_load_super_attr(Frame& f, const Instruction& i);

@@ -40,6 +40,42 @@ bool is_fixed(Heap& heap, PyObject* object, int depth = 0) {
 
 }  // namespace
 
+namespace {
+
+/// typing's special forms, generic aliases and type variables.
+bool is_of_typing(Heap& heap, PyObject* object) {
+  if (!heap.traits(object).python_class || heap.traits(object).container != Container::none || heap.traits(object).identity) return false;
+  Ref module = Ref::steal(PyObject_GetAttr(as_object(Py_TYPE(object)), names().__module__));
+  PyErr_Clear();
+  return module && PyUnicode_Check(module.get()) && PyUnicode_CompareWithASCIIString(module.get(), "typing") == 0;
+}
+
+/// Whether a subscript of such an object is known to later calls, under guards.
+bool is_fixed_for_typing(Heap& heap, PyObject* object, int depth = 0) {
+  if (is_fixed(heap, object)) return true;
+  if (is_of_typing(heap, object)) {
+    const SourceId source = heap.source_of(object);
+    if (source && heap.sources()[source].kind != SourceKind::constant) heap.guards().add(GuardKind::identity, source, object);
+    return static_cast<bool>(source);
+  }
+  const TypeTraits& traits = heap.traits(object);
+  if (!traits.exact || depth == 4 || (traits.container != Container::tuple && traits.container != Container::list)) return false;
+  for (Py_ssize_t at = 0; at < PySequence_Fast_GET_SIZE(object); ++at)
+    if (!is_fixed_for_typing(heap, PySequence_Fast_GET_ITEM(object, at), depth + 1)) return false;
+  return true;
+}
+
+/// Optional[int], Callable[[int], T]: typing keeps what it has made, and later calls get that.
+Ref alias_of_typing(Heap& heap, PyObject* form, PyObject* key) {
+  if (!is_fixed_for_typing(heap, form) || !is_fixed_for_typing(heap, key)) return {};
+  heap.expose(key);
+  Ref alias = checked(PyObject_GetItem(form, key));
+  if (!heap.traits(alias.get()).identity) heap.make_known(alias.get(), heap.sources().constant(alias.get()));
+  return alias;
+}
+
+}  // namespace
+
 /// An older slice as one that was born here, of what the program sees: sizes and tensors that may vary.
 Ref Evaluator::slice_of_parts(PyObject* slice) {
   std::array<Ref, 3> parts;
@@ -71,6 +107,8 @@ Ref Evaluator::load_item(PyObject* container, PyObject* key) {
     heap_.expose(key);
     return heap_.adopt(checked(PyObject_GetItem(container, key)));
   }
+  if (is_of_typing(heap_, container))
+    if (Ref alias = alias_of_typing(heap_, container, key)) return alias;
   PyObject* method = heap_.type_attribute(Py_TYPE(container), names().__getitem__);
   if (is_python_function(method)) return call_now(method, {container, key});
   if (traits.atom) {

@@ -147,11 +147,28 @@ void require_submodules(PyObject* module, PyObject* from_list) {
 
 }  // namespace
 
+/// The full name of what a relative import means, as importlib finds it from the module's package.
+Ref Evaluator::name_of_relative_import(Frame& f, PyObject* name, long level) {
+  Ref package = heap_.dict_item(f.globals.get(), checked(PyUnicode_InternFromString("__package__")).get());
+  if (!package || !PyUnicode_CheckExact(package.get()) || PyUnicode_GET_LENGTH(package.get()) == 0) throw GraphBreak("a relative import without a package");
+  std::string full = PyUnicode_AsUTF8(package.get());
+  for (; level > 1; --level) {
+    const std::size_t dot = full.rfind('.');
+    if (dot == std::string::npos) throw GraphBreak("a relative import beyond the top-level package");
+    full.resize(dot);
+  }
+  if (PyUnicode_GET_LENGTH(name) > 0) full += std::string(".") + PyUnicode_AsUTF8(name);
+  PyObject* made = checked(PyUnicode_FromString(full.c_str())).release();
+  PyUnicode_InternInPlace(&made);
+  return Ref::steal(made);
+}
+
 void Evaluator::op_import_name(Frame& f, const Instruction& i) {
   Ref from_list = pop(), level = pop();
-  PyObject* name = f.code->name(i.arg);
+  const long up = PyLong_AsLong(level.get());
+  const Ref wanted = up == 0 ? Ref::borrow(f.code->name(i.arg)) : name_of_relative_import(f, f.code->name(i.arg), up);
+  PyObject* name = wanted.get();
   PyObject* modules = PyImport_GetModuleDict();
-  if (PyLong_AsLong(level.get()) != 0) throw GraphBreak("a relative import");
   heap_.make_known(modules, heap_.sources().constant(modules));
   if (from_list.is(Py_None)) {
     const std::string full = PyUnicode_AsUTF8(name);
