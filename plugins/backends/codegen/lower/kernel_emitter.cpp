@@ -46,17 +46,24 @@ void KernelEmitter::add_work(OpId id, std::set<OpId>& seen, double& work, bool& 
   });
 }
 
-/// Lanes of a loop of the kernel, or of one sweep over the inner loops. Several vectors at once hide latency where a point is cheap;
-/// costly points fill the machine by themselves.
+/// The work at a point of one sweep over the inner loops.
+void KernelEmitter::add_work(const Stage& sweep, std::set<OpId>& seen, double& work, bool& wide_elements) {
+  for (auto r : sweep.reductions)
+    for (OpId e : kernel_.reductions[r].elements) add_work(e, seen, work, wide_elements);
+  for (const Store& s : sweep.stores) add_work(s.value, seen, work, wide_elements);
+}
+
+/// Lanes of a loop of the kernel, or of one sweep over the inner loops. Several vectors at once hide latency where a point is cheap, and
+/// read longer runs where lanes run over an outer loop; costly points fill the machine by themselves.
 unsigned KernelEmitter::wide_lanes(const Stage* sweep) {
   if (kernel_.tiled) return target_.lanes();
   double work = 1;
   bool wide_elements = false;
   std::set<OpId> seen;
   if (sweep) {
-    for (auto r : sweep->reductions)
-      for (OpId e : kernel_.reductions[r].elements) add_work(e, seen, work, wide_elements);
-    for (const Store& s : sweep->stores) add_work(s.value, seen, work, wide_elements);
+    add_work(*sweep, seen, work, wide_elements);
+  } else if (!kernel_.inner.empty()) {
+    for (const Stage& s : kernel_.stages) add_work(s, seen, work, wide_elements);
   } else {
     work = work_per_point(kernel_);
     wide_elements = std::any_of(kernel_.operations.begin(), kernel_.operations.end(), has_wide_elements);

@@ -27,6 +27,7 @@ class KernelEmitter {
   void declare(const std::string& name);
   unsigned wide_lanes(const Stage* sweep = nullptr);
   void add_work(OpId id, std::set<OpId>& seen, double& work, bool& wide_elements);
+  void add_work(const Stage& sweep, std::set<OpId>& seen, double& work, bool& wide_elements);
   bool streams() const;
   void unit(llvm::Value* number);
   void decode_unit(llvm::Value* number);
