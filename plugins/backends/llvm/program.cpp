@@ -10,6 +10,7 @@
 #include "core/ops/reference.h"
 #include "fusion/layout.h"
 #include "fusion/overwriting.h"
+#include "fusion/statistics.h"
 #include "step_times.h"
 
 namespace tenon::llvm_backend {
@@ -29,6 +30,7 @@ std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) & ~(kAl
 Program::Program(HostServices host, KernelCache& cache, ir::Graph graph, const ProgramOptions& options)
     : host_(host), log_times_(options.log_times), cache_(cache), graph_(std::move(graph)) {
   codegen::decompose_composites(graph_);
+  codegen::share_statistics(graph_);
   codegen::choose_layouts(graph_);
   codegen::PlanOptions plan_options;
   plan_options.concatenations = codegen::join_concatenations(graph_);

@@ -9,11 +9,6 @@ namespace {
 
 using ir::Dim;
 
-std::size_t joined_dim(const ir::Graph& graph, const ir::Node& node) {
-  const std::int64_t dim = std::get<Dim>(*node.attribute("dim")).constant();
-  return static_cast<std::size_t>(dim < 0 ? dim + static_cast<std::int64_t>(graph.type(node.results[0]).rank()) : dim);
-}
-
 bool has_known_layout(const ir::Type& type) {
   return type.strides && std::all_of(type.shape.begin(), type.shape.end(), [](const Dim& d) { return d.is_constant(); });
 }
@@ -56,6 +51,11 @@ Concatenation make(ir::Graph& graph, const std::vector<NodeId>& nodes, std::size
 }
 
 }  // namespace
+
+std::size_t joined_dim(const ir::Graph& graph, const ir::Node& node) {
+  const std::int64_t dim = std::get<Dim>(*node.attribute("dim")).constant();
+  return static_cast<std::size_t>(dim < 0 ? dim + static_cast<std::int64_t>(graph.type(node.results[0]).rank()) : dim);
+}
 
 std::vector<Concatenation> join_concatenations(ir::Graph& graph) {
   std::map<std::pair<ValueId, std::size_t>, std::vector<NodeId>> by_first;

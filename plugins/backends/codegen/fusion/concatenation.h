@@ -18,6 +18,9 @@ struct Concatenation {
   std::vector<ValueId> beginnings;  // the concatenations of the first parts; the whole is one of them
 };
 
+/// The dimension along which a `cat` joins.
+std::size_t joined_dim(const ir::Graph& graph, const ir::Node& node);
+
 /// Finds them and gives their values the strides of the whole. Only what `choose_layouts` has laid out takes part: no output of the graph,
 /// nothing that a library call or a scatter reads or gives.
 std::vector<Concatenation> join_concatenations(ir::Graph& graph);
