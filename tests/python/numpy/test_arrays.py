@@ -195,3 +195,15 @@ def test_an_array_as_the_subject_of_a_match():
     got, want = tenon.compile(fn)(x), fn(x)
     np.testing.assert_array_equal(got[0], want[0])
     assert got[1] == want[1]
+
+
+def test_methods_that_give_python_numbers(check):
+    check(lambda a: (a.tolist(), a[0].tolist(), (a * 2).tobytes()), (np.arange(3.0),))
+
+
+def test_results_that_numpy_makes_read_only(check):
+    check(lambda a: (a.imag, a.real, a.imag + 1), (np.arange(3.0),))
+
+
+def test_scalars_become_arrays(check):
+    check(lambda a: (np.asarray(a.sum()), np.asanyarray(a[0]), np.copy(a[1])), (np.arange(3.0),))

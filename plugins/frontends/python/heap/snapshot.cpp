@@ -131,7 +131,7 @@ std::uint32_t Snapshot::other(PyObject* object, const TypeTraits& traits) {
     auto* slice = reinterpret_cast<PySliceObject*>(object);
     return whole(Kind::slice, {}, {slice->start, slice->stop, slice->step});
   }
-  if (PyMethod_Check(object)) return whole(Kind::method, {}, {PyMethod_GET_FUNCTION(object), PyMethod_GET_SELF(object)});
+  if (PyMethod_Check(object)) return bound_method(PyMethod_GET_FUNCTION(object), PyMethod_GET_SELF(object));
   if (PyCell_Check(object)) return shell(object, Kind::cell);
   if (PyFunction_Check(object)) return shell(object, Kind::function);
   if (type == library_types().partial) return shell(object, Kind::partial);
@@ -155,6 +155,14 @@ std::uint32_t Snapshot::other(PyObject* object, const TypeTraits& traits) {
   if (PyExceptionInstance_Check(object) && !PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(PyExc_BaseExceptionGroup))) return shell(object, Kind::exception);
   if (traits.python_class && is_plain_class(type)) return shell(object, Kind::instance);
   cannot_build(object);
+}
+
+std::uint32_t Snapshot::bound_method(PyObject* function, PyObject* self) {
+  if (PyFunction_Check(function) || heap_.traits(self).role != Recorder::Role::stand_in) return whole(Kind::method, {}, {function, self});
+  // What it is bound to is an array or NumPy scalar to the program: the method is that of its class.
+  PyObject* type = as_object(recorder_.apparent_type(self));
+  Ref descriptor = checked(PyObject_GetAttr(type, checked(PyObject_GetAttr(function, names().__name__)).get()));
+  return whole(Kind::call, checked(PyObject_GetAttr(descriptor.get(), names().__get__)), {self, type});
 }
 
 /// Built-in iterators say themselves how to make them again: (callable, arguments) or (callable, arguments, state).
