@@ -307,3 +307,22 @@ def test_sizes_that_depend_on_data_need_no_question_to_torch():
         "assert 'sympy' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+
+
+def test_elements_of_constants_need_no_break(check):
+    def fn(x):
+        sizes = torch.tensor([1, 2]).tolist()
+        sizes.append(3)
+        return x * sizes[1], sizes, x + torch.tensor(2.5).item(), x + len(range(torch.tensor(2)))
+
+    graphs = check(fn, (torch.arange(4.0),))
+    assert len(graphs) == 1
+
+
+def test_elements_of_a_written_constant(check):
+    def fn(x):
+        t = torch.tensor([1, 2])
+        t += 1
+        return x * 2, t.tolist()
+
+    check(fn, (torch.arange(4.0),))

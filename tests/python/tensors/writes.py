@@ -41,8 +41,11 @@ def places(tensors):
     for i, a in enumerate(tensors):
         for b in tensors[:i]:
             if isinstance(a, np.ndarray) != isinstance(b, np.ndarray):
-                continue
-            if isinstance(a, np.ndarray):
+                array, tensor = (a, b) if isinstance(a, np.ndarray) else (b, a)
+                start = array.__array_interface__["data"][0]
+                shared = tensor.dtype != torch.bfloat16 and np.shares_memory(array, tensor.detach().numpy())
+                distance = start - tensor.data_ptr()
+            elif isinstance(a, np.ndarray):
                 shared = np.shares_memory(a, b)
                 distance = a.__array_interface__["data"][0] - b.__array_interface__["data"][0]
             else:

@@ -6,12 +6,14 @@
 #include <span>
 
 #include "python/call/errors.h"
+#include "python/call/result_views.h"
 #include "python/call/session.h"
 #include "python/call/small_array.h"
 #include "python/evaluator/graph_break.h"
 #include "python/tensors/array_results.h"
 #include "python/tensors/autocast.h"
 #include "python/tensors/memory_overlap.h"
+#include "python/tensors/numpy_api.h"
 #include "python/tensors/numpy_state.h"
 #include "python/tensors/random_state.h"
 #include "python/tensors/tensor_updates.h"
@@ -168,6 +170,7 @@ bool CacheEntry::make_outputs(Frame& frame) {
       case TensorKind::array: frame.tensors[i] = new_array(output.dtype, shape, strides, data); break;
       case TensorKind::scalar: data = frame.output_scratch[output.index].bytes; continue;
     }
+    if (frame.tensors[i] && !output.writeable) PyArray_CLEARFLAGS(reinterpret_cast<PyArrayObject*>(frame.tensors[i]), NPY_ARRAY_WRITEABLE);
     if (!frame.tensors[i] || !count_writes(as_spec(output), frame.tensors[i], output.writes)) return false;
   }
   return true;
@@ -326,8 +329,14 @@ bool CacheEntry::finish_tensors(Frame& frame) {
         frame.tensors[i] = checked(PyLong_FromLongLong(output.varying_shape[0].evaluate(frame.symbols))).release();
         continue;
       }
-      const bool of_input = output.kind == TensorOutput::Kind::input_view;
+      const bool crossed = output.kind == TensorOutput::Kind::input_crossed || output.kind == TensorOutput::Kind::fresh_crossed;
+      const bool of_input = output.kind == TensorOutput::Kind::input_view || output.kind == TensorOutput::Kind::input_crossed;
       PyObject* base = of_input ? frame.inputs[output.index] : frame.tensors[output.index];
+      if (crossed) {
+        frame.tensors[i] = crossed_over(base, output.tensor).release();
+        if (!count_writes(as_spec(output), frame.tensors[i], output.writes)) return false;
+        continue;
+      }
       const bool requires_grad = of_input && captured_.inputs[output.index].requires_grad;
       const WithoutGrad without_grad(requires_grad && state_.grad_enabled());  // where gradients matter nothing is recorded
       Ref detached;
@@ -335,21 +344,7 @@ bool CacheEntry::finish_tensors(Frame& frame) {
         detached = checked(PyObject_CallMethod(base, "detach", nullptr));
         base = detached.get();
       }
-      Extents sizes, steps;
-      std::int64_t from = output.offset;
-      if (!output.varying_shape.empty()) {
-        for (const ir::Dim& dim : output.varying_shape) sizes.push_back(dim.evaluate(frame.symbols));
-        for (const ir::Dim& dim : output.varying_strides) steps.push_back(dim.evaluate(frame.symbols));
-        from = output.varying_offset.evaluate(frame.symbols);
-      }
-      const Extents &shape = output.varying_shape.empty() ? output.shape : sizes, &strides = output.varying_shape.empty() ? output.strides : steps;
-      if (output.tensor == TensorKind::torch) {
-        Ref offset = checked(PyObject_CallMethod(base, "storage_offset", nullptr));
-        const std::int64_t first = PyLong_AsLongLong(offset.get());
-        frame.tensors[i] = torch_view(*known_torch_library(), base, shape, strides, first + from).release();
-      } else {
-        frame.tensors[i] = array_view(base, shape, strides, from, output.writeable).release();
-      }
+      frame.tensors[i] = view_for(output, base, frame.symbols).release();
     }
     return true;
   } catch (const PythonError&) {

@@ -62,7 +62,7 @@ void set_result_type(TensorSpec& spec, const ForeignFunction& function, bool all
     return;
   }
   const std::string_view name = std::string_view(function.name).substr(function.name.rfind('.') + 1);
-  const bool scalar = spec.shape.empty() && (all_scalars ? name != "where" : !kGivesArrays.contains(name));
+  const bool scalar = spec.shape.empty() && ((all_scalars && function.method) || !kGivesArrays.contains(name));
   spec.kind = scalar ? TensorKind::scalar : TensorKind::array;
   spec.type = &PyArray_Type;
   if (!scalar) return;

@@ -24,6 +24,8 @@ struct TensorOutput {
     fresh,       // graph output `index`, in memory of its own
     input_view,  // a view of the object given as input `index`
     fresh_view,  // a view of the tensor made for `index` of `CapturedGraph::tensors`, which comes earlier
+    input_crossed,  // the whole of the object given as input `index`, as an object of the other library
+    fresh_crossed,  // likewise of the tensor made for `index` of `CapturedGraph::tensors`
     number,      // an int: the value of `varying_shape[0]`
   };
   Kind kind = Kind::fresh;
@@ -37,7 +39,7 @@ struct TensorOutput {
   std::int64_t offset = 0;  // views: from the first element of what is viewed
   ir::ValueId value;        // what it holds, views too; none where no value of the graph does
   bool detached = false;    // views of inputs: without gradient even where the input requires it
-  std::uint32_t writes = 0; // fresh torch tensors: what eager execution leaves in `_version`
+  std::uint32_t writes = 0; // fresh and crossed torch tensors: what eager execution leaves in `_version`
   /// Sizes over the symbols of the graph, where some vary (then `shape`, `strides` and `offset` are those of the captured call). With them,
   /// of fresh ones the order, outermost first, in which the dimensions lie in memory; of views strides and offset.
   ir::Shape varying_shape;

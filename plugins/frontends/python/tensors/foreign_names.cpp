@@ -29,8 +29,16 @@ const std::unordered_set<std::string_view> kData = {"item",     "tolist",    "__
                                                     "tobytes",  "untyped_storage", "storage", "__reduce_ex__", "__deepcopy__"};
 
 // What makes a tensor from Python values, as torch names it.
-const std::unordered_set<std::string_view> kCreation = {"tensor", "as_tensor", "from_numpy", "scalar_tensor", "finfo",    "iinfo",
+const std::unordered_set<std::string_view> kCreation = {"tensor", "as_tensor", "asarray", "from_numpy", "scalar_tensor", "finfo", "iinfo",
                                                         "empty",  "logspace",  "tril_indices", "triu_indices"};
+
+// What takes a tensor or array of the other library as if it were its own. Of NumPy's functions those that begin with `asarray`; many others
+// call a method of the argument instead, or give its type to the result, which warns.
+const std::unordered_set<std::string_view> kCrosses = {
+    "torch.Tensor.numpy", "torch.Tensor.__array__", "torch.from_numpy", "torch.as_tensor", "torch.asarray", "torch.tensor",
+    "numpy.asarray", "numpy.asanyarray", "numpy.ascontiguousarray", "numpy.ones_like", "numpy.zeros_like", "numpy.full_like",
+    "numpy.concatenate", "numpy.stack", "numpy.where", "numpy.expand_dims", "numpy.einsum", "numpy.tensordot", "numpy.meshgrid",
+    "numpy.sort", "numpy.broadcast_to", "numpy.linalg.norm"};
 
 // What gives the elements of self as they are; whether in new memory, the library says.
 const std::unordered_set<std::string_view> kSameElements = {"contiguous", "clone", "detach", "cpu", "data", "alias", "copy", "resolve_conj", "resolve_neg"};
@@ -244,10 +252,12 @@ ForeignFunction describe(PyObject* callable) {
   const TorchLibrary* torch = torch_library();
   if (torch) {
     ForeignFunction function = classify_torch(*torch, callable);
+    function.crosses = kCrosses.contains(function.name);
     if (function.kind != CallClass::unknown) return function;
   }
   ForeignFunction function = classify(numpy_names(callable), ops::Flavour::numpy);
   function.ufunc = PyObject_TypeCheck(callable, &PyUFunc_Type);
+  function.crosses = kCrosses.contains(function.name);
   return function;
 }
 

@@ -31,6 +31,7 @@ struct ForeignFunction {
   bool ufunc = false;
   bool method = false;          // of a tensor or array
   bool operator_object = false; // of torch.ops
+  bool crosses = false;         // may take what is the other library's
   bool in_graph = false;        // a function of the program, marked by tenon.allow_in_graph
 };
 

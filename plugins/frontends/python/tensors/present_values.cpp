@@ -22,7 +22,7 @@ ir::ValueId PresentValues::of(StandIns::Index index) {
 
 void PresentValues::write(StandIns::Index index, ir::ValueId value, bool counted) {
   write_into(index, value);
-  if (counted) ++stand_ins_.storage_of(index).writes;
+  if (counted) stand_ins_.count_write(index);
 }
 
 void PresentValues::write_into(StandIns::Index index, ir::ValueId value) {

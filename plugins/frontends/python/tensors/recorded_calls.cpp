@@ -238,8 +238,12 @@ Ref TensorRecorder::wrap_answer(PyObject* answer, const ForeignFunction& functio
 
 Ref TensorRecorder::stand_in_for_twin(PyObject* twin, ir::ValueId value, const ForeignFunction& function,
                                      std::span<const Index> operands) {
-  if (auto known = stand_ins_.of_twin(twin)) return stand_ins_[*known].object;
   TensorSpec spec = read_twin(twin);
+  if (auto known = stand_ins_.of_twin(twin)) {
+    if (stand_ins_[*known].kind != TensorKind::scalar) return stand_ins_[*known].object;
+    set_result_type(spec, function, true);
+    return spec.kind == TensorKind::scalar ? stand_ins_[*known].object : stand_ins_[add_fresh(spec.kind, value, spec)].object;
+  }
   const ir::Type& type = graph_.type(value);
   if (spec.dtype != type.dtype || spec.shape != symbols_.values(type.shape))
     throw GraphBreak(fmt::format("{}: the op gives {}[{}], the library {}", function.name, name_of(type.dtype), fmt::join(symbols_.values(type.shape), ", "),
@@ -275,6 +279,7 @@ void TensorRecorder::find_viewed(StandIn& view, std::span<const Index> operands)
     view.path = find_view_path(graph_, present_.of(operand), view.value);
     if (view.path) break;
   }
+  if (stand_ins_[viewed].kind != view.kind) throw GraphBreak("a view of memory of which the call was not given");
   view.viewed = viewed;
   view.version = stand_ins_.storage_of(viewed).version;
   view.counts_apart |= stand_ins_[viewed].counts_apart;

@@ -93,6 +93,7 @@ std::uint32_t TensorRecorder::fresh_output(Index index, CapturedGraph& captured)
   output.shape = s.shape;
   output.strides = s.strides;
   output.writes = stand_ins_.storage_of(index).writes;
+  output.writeable = s.writeable;
   output.inference = s.inference;
   vary(output, graph_.type(s.value).shape);
   graph_.add_output({output.value, ir::OutputKind::result, {}});
@@ -121,11 +122,32 @@ ir::ValueId TensorRecorder::value_of_view(Index index) {
   }
 }
 
+/// The libraries make it from the object whose memory it has, as the program did.
+std::uint32_t TensorRecorder::crossed_output(Index index, CapturedGraph& captured) {
+  if (auto made = made_.find(index); made != made_.end()) return made->second;
+  const StandIn& s = stand_ins_[index];
+  const StandIn& base = stand_ins_[*s.viewed];
+  TensorOutput output;
+  output.tensor = s.kind;
+  output.value = value_of_view(index);
+  output.dtype = s.dtype;
+  output.shape = s.shape;
+  output.strides = s.strides;
+  output.writes = s.writes;
+  output.kind = base.input ? TensorOutput::Kind::input_crossed : TensorOutput::Kind::fresh_crossed;
+  output.index = base.input ? *base.input : tensor_output(*s.viewed, captured);
+  captured.tensors.push_back(std::move(output));
+  const auto slot = static_cast<std::uint32_t>(captured.tensors.size() - 1);
+  made_.emplace(index, slot);
+  return slot;
+}
+
 std::uint32_t TensorRecorder::tensor_output(Index index, CapturedGraph& captured) {
   check_reinterpreted(index);
   const StandIn& s = stand_ins_[index];
-  const Index first = stand_ins_.owner(index);
+  const Index first = stand_ins_.root(index);
   const StandIn& base = stand_ins_[first];
+  if (s.crossed) return crossed_output(index, captured);
   if (first == index && !s.input) {
     if (memory_order(s.shape, s.strides).empty() && !s.shape.empty() && !is_row_major(s.shape, s.strides)) throw GraphBreak("a result whose strides leave gaps");
     return fresh_output(index, captured);
@@ -137,12 +159,12 @@ std::uint32_t TensorRecorder::tensor_output(Index index, CapturedGraph& captured
   output.dtype = s.dtype;
   output.shape = s.shape;
   output.strides = s.strides;
-  output.offset = s.offset;
+  output.offset = s.offset - base.offset;
   output.writeable = s.writeable;
   output.detached = s.detached;
   vary_view(output, s, base);
   output.kind = base.input ? TensorOutput::Kind::input_view : TensorOutput::Kind::fresh_view;
-  output.index = base.input ? *base.input : fresh_output(first, captured);
+  output.index = base.input ? *base.input : base.crossed ? crossed_output(first, captured) : fresh_output(first, captured);
   captured.tensors.push_back(std::move(output));
   const auto slot = static_cast<std::uint32_t>(captured.tensors.size() - 1);
   made_.emplace(index, slot);

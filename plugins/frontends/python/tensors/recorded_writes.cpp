@@ -125,7 +125,7 @@ bool TensorRecorder::write_part(const ForeignFunction& function, Index whole, Py
   require_writable(part);
   if (auto given = stand_ins_.find(value)) {
     if (same_places(part, *given)) {  // x[i] += y ends by storing what is there already
-      ++stand_ins_.storage_of(whole).writes;
+      stand_ins_.count_write(whole);
       return true;
     }
     const Index given_index = *given;

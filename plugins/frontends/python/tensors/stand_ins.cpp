@@ -103,13 +103,22 @@ bool StandIns::is_reinterpreted(Index index) const {
 
 StandIns::Index StandIns::add_view(StandIn stand_in) { return add(std::move(stand_in)); }
 
+StandIns::Index StandIns::root(Index index) const {
+  while (!stand_ins_[index].crossed && stand_ins_[index].viewed) index = *stand_ins_[index].viewed;
+  return index;
+}
+
+void StandIns::count_write(Index index) {
+  StandIn& seen = stand_ins_[root(index)];
+  ++(seen.crossed ? seen.writes : storage_of(index).writes);
+}
+
 // ---- twins
 
 void StandIns::place_storage(Index index) {
   const StandIn& s = stand_ins_[index];
   const TwinPlace place = place_of_twin(s.twin.get());
-  storages_[s.storage].address = place.storage;
-  storages_[s.storage].first_offset = place.offset;
+  storages_[s.storage].twins.push_back({place.storage, place.offset - s.offset});
 }
 
 PyObject* StandIns::twin(Index index) {
@@ -117,7 +126,7 @@ PyObject* StandIns::twin(Index index) {
   if (!s.twin) {
     // A scalar's twin is a 0-d array: NumPy's descriptors take arrays only.
     const TensorKind kind = s.kind == TensorKind::scalar ? TensorKind::array : s.kind;
-    adopt_twin(index, make_twin(kind, s.dtype, s.shape, s.strides, s.writeable).get());  // only the first stand-in of a storage lacks a twin
+    adopt_twin(index, make_twin(kind, s.dtype, s.shape, s.strides, s.writeable).get());
   }
   return s.twin.get();
 }
@@ -155,8 +164,14 @@ std::optional<StandIns::Index> StandIns::of_twin(PyObject* twin) const {
 
 std::optional<std::uint32_t> StandIns::storage_at(const TwinPlace& place) const {
   for (std::uint32_t storage = 0; storage < storages_.size(); ++storage)
-    if (storages_[storage].address == place.storage && stand_ins_[storages_[storage].first].kind != TensorKind::scalar) return storage;
+    if (stand_ins_[storages_[storage].first].kind != TensorKind::scalar &&
+        std::ranges::find(storages_[storage].twins, place.storage, &Storage::TwinMemory::address) != storages_[storage].twins.end())
+      return storage;
   return std::nullopt;
+}
+
+std::int64_t StandIns::offset_in(std::uint32_t storage, const TwinPlace& place) const {
+  return place.offset - std::ranges::find(storages_[storage].twins, place.storage, &Storage::TwinMemory::address)->first_offset;
 }
 
 }  // namespace tenon::python

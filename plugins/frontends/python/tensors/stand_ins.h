@@ -36,6 +36,9 @@ struct StandIn {
   bool detached = false;              // made by detach or `.data`, or a view of such
   bool inference = false;             // made in inference mode; of a view that of what made its memory counts
   bool counts_apart = false;          // made by `.data`: writes do not count in the version of what it views
+  Ref constant;                       // what it stands for, where that is made by the capture and in every call the same
+  bool crossed = false;               // a view: the whole of what it views, as an object of the other library
+  std::uint32_t writes = 0;           // of a crossed one: what eager leaves in its own Tensor._version
 };
 
 /// The part of a stand-in that metadata says: always writeable, in no storage yet.
@@ -44,8 +47,12 @@ StandIn stand_in_of(const TensorSpec& spec, ir::ValueId value);
 /// The stand-ins that share memory; the first one made it.
 struct Storage {
   std::uint32_t first = 0;
-  const void* address = nullptr;      // of the first one's twin
-  std::int64_t first_offset = 0;      // of the first one's first element in the twin's storage
+  /// Where twins lie that have this memory: one in torch's, others in NumPy's.
+  struct TwinMemory {
+    const void* address = nullptr;
+    std::int64_t first_offset = 0;    // of the first one's first element in that memory
+  };
+  std::vector<TwinMemory> twins;
   std::uint32_t version = 0;          // counted up by each write
   std::uint32_t writes = 0;           // operations that wrote: eager counts these in Tensor._version
   std::optional<std::uint32_t> reinterprets;  // the storage whose memory it really is, seen under another dtype
@@ -66,6 +73,10 @@ class StandIns {
   /// The stand-in that made the memory of this one.
   Index owner(Index index) const { return storage_of(index).first; }
   Index owner_of(std::uint32_t storage) const { return storages_[storage].first; }
+  /// The stand-in, of the same library, whose memory this one is a part of: the owner, or what crossed from the other library.
+  Index root(Index index) const;
+  /// Counts an operation that wrote, in the version that torch counts it in.
+  void count_write(Index index);
 
   std::optional<Index> find(PyObject* object) const;
   /// Throws GraphBreak for the stand-in of another capture.
@@ -92,8 +103,8 @@ class StandIns {
   std::optional<Index> of_twin(PyObject* twin) const;
   /// The storage in which a twin lies.
   std::optional<std::uint32_t> storage_at(const TwinPlace& place) const;
-  std::int64_t offset_in(std::uint32_t storage, const TwinPlace& place) const { return place.offset - storages_[storage].first_offset; }
-  /// Gives a stand-in that has a storage of its own the twin from which it was read.
+  std::int64_t offset_in(std::uint32_t storage, const TwinPlace& place) const;
+  /// Gives a stand-in that has no twin, the first of its library in its storage, one.
   void adopt_twin(Index index, PyObject* twin);
 
  private:

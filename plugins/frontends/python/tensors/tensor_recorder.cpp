@@ -155,6 +155,7 @@ SourceId TensorRecorder::input_source(PyObject* stand_in) {
 TensorRecorder::Index TensorRecorder::add_fresh(TensorKind kind, ir::ValueId value, const TensorSpec& spec) {
   StandIn stand_in = stand_in_of(spec, value);
   stand_in.kind = kind;
+  stand_in.writeable = spec.writeable;
   return stand_ins_.add_owner(std::move(stand_in));
 }
 
@@ -190,11 +191,14 @@ bool TensorRecorder::takes(PyObject* callable) {
 Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
   callable = unwrapped_array_method(callable);
   const ForeignFunction& function = foreign_function(callable);
+  if (function.crosses)
+    if (std::optional<Ref> result = record_crossing(callable, function, args, kwargs)) return std::move(*result);
   switch (function.kind) {
     case CallClass::operation:
     case CallClass::same_elements: return record(callable, function, args, kwargs);
     case CallClass::metadata: return answer_metadata(callable, function, args, kwargs);
     case CallClass::data:
+      if (std::optional<Ref> number = number_of_constant(callable, function, args, kwargs)) return std::move(*number);
       if (function.name.ends_with(".item") && PyTuple_GET_SIZE(args) == 1 && stand_ins_.find(PyTuple_GET_ITEM(args, 0)))
         if (Ref number = number_of(PyTuple_GET_ITEM(args, 0), nullptr)) return number;
       throw GraphBreak(fmt::format("{} needs the elements of a tensor while the program runs", function.name),
@@ -268,9 +272,19 @@ Ref TensorRecorder::constant(PyObject* array) {
   call.callable = copying_function(spec.kind);
   call.args = checked(PyTuple_Pack(1, array));
   call.result = stand_ins_[index].object;
+  stand_ins_[index].constant = Ref::borrow(array);
   trace_.calls.push_back(std::move(call));
   op_names_.push_back(spec.kind == TensorKind::torch ? "torch.clone" : "numpy.copy");
   return stand_ins_[index].object;
+}
+
+/// The elements of a constant that nothing wrote are as constant as it is.
+std::optional<Ref> TensorRecorder::number_of_constant(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
+  static const std::unordered_set<std::string_view> numbers = {"item", "tolist", "__bool__", "__int__", "__float__", "__index__"};
+  if (!numbers.contains(std::string_view(function.name).substr(function.name.rfind('.') + 1)) || kwargs || PyTuple_GET_SIZE(args) != 1) return std::nullopt;
+  const auto index = stand_ins_.find(PyTuple_GET_ITEM(args, 0));
+  if (!index || !stand_ins_[*index].constant || stand_ins_.storage_of(*index).version != 0) return std::nullopt;
+  return checked(PyObject_CallOneArg(callable, stand_ins_[*index].constant.get()));
 }
 
 std::optional<ir::ValueId> TensorRecorder::value_of(PyObject* object, ops::Flavour flavour) {

@@ -78,6 +78,13 @@ class TensorRecorder final : public Recorder {
 
   Index add_fresh(TensorKind kind, ir::ValueId value, const TensorSpec& spec);
 
+  // from one library to the other
+  std::optional<Ref> record_crossing(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
+  Ref crossed(Index index, bool copied);
+  Ref tensor_from_array(const ForeignFunction& function, Index array, PyObject* args, PyObject* kwargs);
+  Ref tensor_from_scalar(PyObject* callable, const ForeignFunction& function, Index scalar);
+  Ref with_arrays(PyObject* object);
+
   // the classes of calls
   std::optional<Ref> answer_size(std::string_view name, const StandIn& self, PyObject* args, PyObject* kwargs);
   Ref size_tuple(ops::Flavour flavour, std::span<const ir::Dim> shape);
@@ -109,6 +116,7 @@ class TensorRecorder final : public Recorder {
   ir::ValueId value_by_opaque_call(PyObject* callable, const ForeignFunction& function, Index target, PyObject* args, PyObject* kwargs);
   Ref fold(PyObject* callable, PyObject* args, PyObject* kwargs);
   Ref constant(PyObject* array);
+  std::optional<Ref> number_of_constant(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
 
   /// A call that writes: what to compute, and where it goes.
   struct WritingCall {
@@ -181,6 +189,7 @@ class TensorRecorder final : public Recorder {
   ir::ValueId value_of_view(Index index);
   std::uint32_t tensor_output(Index index, CapturedGraph& captured);
   std::uint32_t fresh_output(Index index, CapturedGraph& captured);
+  std::uint32_t crossed_output(Index index, CapturedGraph& captured);
 
   TorchState state_;
   bool freeze_ = false;

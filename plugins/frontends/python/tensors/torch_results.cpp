@@ -109,6 +109,11 @@ Ref integer_tuple(std::span<const std::int64_t> values) {
   return tuple;
 }
 
+Ref crossed_over(PyObject* object, TensorKind kind) {
+  if (kind == TensorKind::array) return checked(PyObject_CallMethod(object, "numpy", nullptr));
+  return checked(PyObject_CallMethod(torch_library()->module.get(), "from_numpy", "O", object));
+}
+
 InferenceScope::InferenceScope(bool wanted, bool present) {
   if (wanted == present) return;
   Ref native = Ref::steal(PyImport_ImportModule("torch._C"));

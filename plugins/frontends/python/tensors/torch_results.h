@@ -5,6 +5,7 @@
 #include <span>
 
 #include "python/heap/ref.h"
+#include "python/tensors/tensor_spec.h"
 #include "python/tensors/torch_library.h"
 
 namespace tenon::python {
@@ -39,6 +40,9 @@ Ref torch_view(const TorchLibrary& torch, PyObject* base, std::span<const std::i
 
 /// Checks that a tensor made in pool memory cannot be told from one of torch's own.
 bool results_are_ordinary(const TorchLibrary& torch);
+
+/// The tensor or array with the memory of an object of the other library: `x.numpy()`, `torch.from_numpy(a)`.
+Ref crossed_over(PyObject* object, TensorKind kind);
 
 /// A tuple of Python ints.
 Ref integer_tuple(std::span<const std::int64_t> values);

@@ -1,0 +1,24 @@
+#include "python/call/result_views.h"
+
+#include "python/evaluator/graph_break.h"
+#include "python/tensors/array_results.h"
+#include "python/tensors/torch_library.h"
+#include "python/tensors/torch_results.h"
+
+namespace tenon::python {
+
+Ref view_for(const TensorOutput& output, PyObject* base, std::span<const std::int64_t> symbols) {
+  Extents sizes, steps;
+  std::int64_t from = output.offset;
+  if (!output.varying_shape.empty()) {
+    for (const ir::Dim& dim : output.varying_shape) sizes.push_back(dim.evaluate(symbols));
+    for (const ir::Dim& dim : output.varying_strides) steps.push_back(dim.evaluate(symbols));
+    from = output.varying_offset.evaluate(symbols);
+  }
+  const Extents &shape = output.varying_shape.empty() ? output.shape : sizes, &strides = output.varying_shape.empty() ? output.strides : steps;
+  if (output.tensor != TensorKind::torch) return array_view(base, shape, strides, from, output.writeable);
+  Ref offset = checked(PyObject_CallMethod(base, "storage_offset", nullptr));
+  return torch_view(*known_torch_library(), base, shape, strides, PyLong_AsLongLong(offset.get()) + from);
+}
+
+}  // namespace tenon::python
