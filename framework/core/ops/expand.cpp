@@ -125,15 +125,18 @@ ir::Graph decomposition(const ir::Graph& graph, ir::NodeId id) {
   return simpler;
 }
 
+DType literal_dtype(const OpQuery& query, DType result) {
+  for (std::size_t i = 0; i < query.operand_count(); ++i)
+    if (!query.literal(i) && !is_bool(query.type(i).dtype)) return compute_type(query.type(i).dtype);
+  return compute_type(result);
+}
+
 ScalarProgram body_program(const ir::Graph& graph, ir::NodeId id) {
   const ir::Node& node = graph.node(id);
   const Op* op = find_op(node.op);
   TENON_CHECK(op && op->body, "the op {} has no scalar body", node.op);
   const OpQuery query(graph, node.operands, node.attributes);
-  // Literals take the dtype of the tensors beside them; a condition (bool) does not count where there are others.
-  DType dtype = DType::b8;
-  for (std::size_t i = 0; i < query.operand_count(); ++i)
-    if (!query.literal(i) && is_bool(dtype)) dtype = compute_type(query.type(i).dtype);
+  const DType dtype = literal_dtype(query, graph.type(node.results[0]).dtype);
   Scalars s;
   std::vector<Scalar> arguments;
   for (std::size_t i = 0; i < query.operand_count(); ++i)

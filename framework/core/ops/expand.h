@@ -22,6 +22,10 @@ ir::ValueId expand_body(NodeBuilder& builder, ir::NodeId node);
 /// The body of a pointwise node as a program of parameters, one an operand. Throws (internal) when the op has no body.
 ScalarProgram body_program(const ir::Graph& graph, ir::NodeId node);
 
+/// The dtype in which a pointwise node computes with its literals: that of its tensors, of which a condition does not count beside others;
+/// that of the result, a choice between literals, where there is only a condition.
+DType literal_dtype(const OpQuery& query, DType result);
+
 /// A straight-line program of parameters as nodes. Parameters are values whose dtype may be a storage type of the parameter's;
 /// results are tensors, of at least the shape that the parameters broadcast to; a result that is a constant has `shape`.
 std::vector<ir::ValueId> expand_program(NodeBuilder& builder, const ScalarProgram& program, std::span<const ir::ValueId> parameters,

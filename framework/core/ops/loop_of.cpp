@@ -1,4 +1,5 @@
 #include "core/ops/catalog.h"
+#include "core/ops/expand.h"
 
 namespace tenon::ops {
 namespace {
@@ -22,19 +23,11 @@ Scalar broadcast_load(Scalars& s, const OpQuery& q, std::size_t operand, const i
   return s.load(operand, type.dtype, indices);
 }
 
-/// The dtype that literals take: that of the tensor operands, leaving out a condition where the others differ.
-DType literal_dtype(const OpQuery& q) {
-  std::optional<DType> dtype;
-  for (std::size_t i = 0; i < q.operand_count(); ++i)
-    if (!q.literal(i) && (!dtype || is_bool(*dtype))) dtype = q.type(i).dtype;
-  return compute_type(dtype.value_or(q.type(0).dtype));
-}
-
 LoopBody pointwise_loop(const Op& op, const OpQuery& q, const ir::Type& result) {
   Scalars s;
   std::vector<Scalar> arguments;
   for (std::size_t i = 0; i < q.operand_count(); ++i)
-    arguments.push_back(q.literal(i) ? literal_scalar(s, *q.literal(i), literal_dtype(q)) : broadcast_load(s, q, i, result.shape));
+    arguments.push_back(q.literal(i) ? literal_scalar(s, *q.literal(i), literal_dtype(q, result.dtype)) : broadcast_load(s, q, i, result.shape));
   s.result(op.body(s, arguments, q));
   return {.extents = result.shape, .element = s.take()};
 }

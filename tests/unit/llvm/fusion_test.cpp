@@ -41,6 +41,15 @@ TEST_CASE("a pointwise chain is one kernel", "[fusion]") {
   CHECK(check(text, {{37, 65}}, {.fuse = false}) == 3);
 }
 
+TEST_CASE("a choice between literals is summed in its own dtype", "[fusion]") {
+  CHECK(check(R"(graph @main (%x: f32[3, 2]) {
+    %c: bool[3, 2] = isnan(%x)
+    %w: f64[3, 2] = where(%c, 0.5, 0.0)
+    %s: f64[2] = sum(%w) {dim = [0], dtype = f64, keepdim = false}
+    return %s
+  })", {{3, 2}}) == 1);
+}
+
 TEST_CASE("broadcasts and views are part of a kernel", "[fusion]") {
   CHECK(check(R"(graph @main (%x: f32[6, 7], %y: f32[7, 6], %b: f32[6]) {
     %t: f32[7, 6] = permute(%x) {dims = [1, 0]}

@@ -49,6 +49,16 @@ TEST_CASE("broadcast dimensions are loaded at index 0, half floats as float32") 
   CHECK(count(body.element, Primitive::load) == 2);
 }
 
+TEST_CASE("a choice between literals has the dtype of the result") {
+  ir::Graph graph;
+  const auto condition = graph.add_input(ir::Type::tensor(DType::b8, {4}));
+  NodeBuilder builder(graph);
+  const auto body = loop(graph, "where", {condition, builder.literal(0.0), builder.literal(1.0)});
+  const DType result = graph.type(graph.node(graph.nodes().back()).results[0]).dtype;
+  CHECK(is_float(result));
+  CHECK(body.element.instructions[body.element.results[0]].dtype == result);
+}
+
 TEST_CASE("a product is a reduction of products with one reduced loop") {
   ir::Graph graph;
   const auto x = graph.add_input(ir::Type::tensor(DType::f32, {4, 5})), y = graph.add_input(ir::Type::tensor(DType::f32, {5, 3}));
