@@ -153,3 +153,29 @@ def test_tensors_under_slices_that_vary():
     nested = tenon.compile(lambda x, s: x[(s,)] * 2)
     for s in (slice(0, 2), slice(3, 8, 2), *(slice(n, 2 * n) for n in range(2, 10)), slice(torch.tensor(1), 4), slice(torch.tensor(2), 4)):
         assert part(x, s).tolist() == nested(x, s).tolist() == (x[s] * 2).tolist()
+
+
+def test_unions_of_classes():
+    import typing
+
+    def fn(kind):
+        return isinstance(3, kind), isinstance("s", (kind, bytes)), issubclass(float, kind)
+
+    compiled = tenon.compile(fn, fullgraph=True)
+    for kind in (int | str, float | str, typing.Union[int, float], typing.Union[str, bytes], typing.Optional[int]) * 2:
+        assert compiled(kind) == fn(kind)
+
+
+def test_methods_of_numbers():
+    compiled = tenon.compile(lambda f, g: (f(), g(3)))
+    for number in (5, 500, 70000, 5):
+        assert compiled(number.bit_length, number.__add__) == (number.bit_length(), number + 3)
+
+
+def test_truth_in_a_filter():
+    same(lambda d: list(filter(None, [d])) == [], {1: 2}.keys(), {}.keys())
+
+
+def test_attributes_in_a_format():
+    same(lambda d: "{0.a}{1:.1f}".format(d, 1.0), types.SimpleNamespace(a=1), types.SimpleNamespace(a=2))
+    same(lambda d: "{d[a]:.1f}".format(d=d), {"a": 1.0}, {"a": 2.0})

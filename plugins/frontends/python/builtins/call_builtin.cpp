@@ -85,7 +85,8 @@ void prepare_iterables(Evaluator& evaluator, PyObject* callable, Arguments& argu
   for (std::size_t at = 0; at < arguments.positional(); ++at) {
     Ref& value = arguments.values[at];
     const TypeTraits& traits = evaluator.heap().traits(value.get());
-    if (traits.hidden && Py_TYPE(value.get())->tp_iter != nullptr) {
+    const bool iterable = Py_TYPE(value.get())->tp_iter != nullptr || Py_TYPE(value.get())->tp_as_sequence != nullptr;
+    if (traits.hidden && iterable) {
       const Iterated iterated = iterated_arguments(callable, arguments.positional());
       if (at >= iterated.first && at < iterated.end) evaluator.require_readable(value.get());
     }
@@ -131,6 +132,26 @@ std::optional<Ref> convert(Evaluator& evaluator, PyObject* callable, const Built
   throw GraphBreak(fmt::format("{}() of a {} gives another type", reinterpret_cast<PyTypeObject*>(callable)->tp_name, Py_TYPE(arguments[0])->tp_name));
 }
 
+/// Whether a format string has a field that reads an attribute: "{0.shape}".
+bool formats_attributes(PyObject* format) {
+  const char* text = PyUnicode_AsUTF8(format);
+  if (text == nullptr) throw_python_error();
+  bool in_name = false;
+  for (; *text != '\0'; ++text) {
+    if (*text == '{') in_name = true;
+    else if (*text == '}' || *text == ':' || *text == '!') in_name = false;
+    else if (in_name && *text == '.') return true;
+  }
+  return false;
+}
+
+/// str.format looks attributes up in C.
+void require_no_attribute_in_format(Evaluator& evaluator, PyObject* self, PyObject* name, const Arguments& arguments) {
+  if (!PyUnicode_Check(self) || !is_among(PyUnicode_AsUTF8(name), " format format_map ") || !formats_attributes(self)) return;
+  for (const Ref& value : arguments.values)
+    if (!evaluator.heap().traits(value.get()).atom) throw GraphBreak("str.format reads an attribute of an object");
+}
+
 /// A method of a mappingproxy. The attributes of a class are older than the call: none may pass for an object of this capture.
 Ref read_proxy(Evaluator& evaluator, PyObject* method, const Arguments& arguments) {
   Heap& heap = evaluator.heap();
@@ -149,6 +170,9 @@ std::optional<Ref> run_listed(Evaluator& evaluator, PyObject* callable, const Bu
   if (builtin.kind == BuiltinClass::callback)
     if (std::optional<Ref> result = order_by_evaluating(evaluator, callable, arguments)) return result;
   if (iterates_its_arguments(builtin)) prepare_iterables(evaluator, callable, arguments);
+  const bool asks_for_truth = builtin.kind == BuiltinClass::callback && !arguments.values.empty() && arguments[0] == Py_None;  // filter(None, items)
+  if (asks_for_truth)
+    for (const Ref& value : arguments.values) evaluator.require_readable(value.get());
   for (Ref& value : arguments.values) {
     heap.expose(value.get());
     // Elements must be what the program sees before C code compares or adds them.
@@ -226,7 +250,10 @@ std::optional<Ref> Evaluator::call_method(PyObject* callable, PyObject* self, Ar
     throw GraphBreak(fmt::format("a call of the C method {}", name_of(callable)));
   }
   static const Builtin reading = {BuiltinClass::element_calling};
-  if (traits.atom) return run_listed(*this, callable, reading, arguments);
+  if (traits.atom) {
+    require_no_attribute_in_format(*this, self, name.get(), arguments);
+    return run_listed(*this, callable, reading, arguments);
+  }
   if (traits.container != Container::none) {
     for (const Ref& value : arguments.values) heap_.expose(value.get());
     if (PyDict_Check(self) || PyAnySet_Check(self)) prepare_lookups(*this, self, name.get(), arguments);

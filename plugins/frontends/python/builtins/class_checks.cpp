@@ -88,13 +88,29 @@ bool asks_metaclass(Evaluator& evaluator, PyObject* check, PyTypeObject* type, P
   return checked(PyObject_IsSubclass(as_object(type), of)) != 0;
 }
 
+bool is_subclass(Evaluator& evaluator, PyTypeObject* type, PyObject* of, PyObject* instance);
+
+/// X | Y is asked by its parts; what typing makes (Optional[X]) must be this one at every call.
+bool is_subclass_of_form(Evaluator& evaluator, PyTypeObject* type, PyObject* of, PyObject* instance) {
+  Heap& heap = evaluator.heap();
+  const SourceId source = heap.source_of(of);
+  if (std::string_view(Py_TYPE(of)->tp_name) == "types.UnionType") {
+    Ref name = checked(PyUnicode_InternFromString("__args__")), parts = checked(PyObject_GetAttr(of, name.get()));
+    PyObject* descriptor = compat::type_lookup(Py_TYPE(of), name.get());
+    Ref seen = source ? heap.enter(heap.sources().keyed(SourceKind::member, source, descriptor), parts.get()) : heap.adopt(std::move(parts));
+    return is_subclass(evaluator, type, seen.get(), instance);
+  }
+  if (source && heap.sources()[source].kind != SourceKind::constant) heap.guards().add(GuardKind::identity, source, of);
+  return checked(PyObject_IsSubclass(as_object(type), of)) != 0;
+}
+
 bool is_subclass(Evaluator& evaluator, PyTypeObject* type, PyObject* of, PyObject* instance) {
   if (evaluator.heap().traits(of).container == Container::tuple) {
     for (const Ref& each : evaluator.items_of(of))
       if (is_subclass(evaluator, type, each.get(), instance)) return true;
     return false;
   }
-  if (!PyType_Check(of)) return checked(PyObject_IsSubclass(as_object(type), of)) != 0;  // X | Y
+  if (!PyType_Check(of)) return is_subclass_of_form(evaluator, type, of, instance);
   if (instance != nullptr && as_object(type) == of) return true;
   if (instance != nullptr && evaluator.is_stand_in(instance) && is_tensor_type(of)) {  // which looks at the dtype and the device in C
     Ref alike = empty_like_stand_in(instance);

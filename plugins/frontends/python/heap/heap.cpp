@@ -51,7 +51,7 @@ Ref Heap::enter(SourceId source, PyObject* object) {
   if (traits.role != Recorder::Role::other) return enter_tensor(source, object);
   if (PyFunction_Check(object) && sources().from_argument(source)) {
     enter_function(source, object);
-  } else if (PyCFunction_Check(object) && !is_definition(PyCFunction_GET_SELF(object))) {
+  } else if (Py_TYPE(object) == compat::method_wrapper_type() || (PyCFunction_Check(object) && !is_definition(PyCFunction_GET_SELF(object)))) {
     enter_bound_builtin(source, object);
   } else if (traits.identity) {
     guards_.add(GuardKind::identity, source, object);
@@ -93,9 +93,11 @@ void Heap::enter_function(SourceId source, PyObject* object) {
 }
 
 void Heap::enter_bound_builtin(SourceId source, PyObject* object) {
+  const Exposing exposing(*this);  // C code reads the self
   guards_.add(GuardKind::type_is, source, reinterpret_cast<PyObject*>(Py_TYPE(object)));
   make_known(object, source);
-  enter(sources().part(SourceKind::method_self, source), PyCFunction_GET_SELF(object));
+  Ref self = checked(PyObject_GetAttr(object, names().__self__));
+  enter(PyCFunction_Check(object) ? sources().part(SourceKind::method_self, source) : sources().keyed(SourceKind::attribute, source, names().__self__), self.get());
   Ref name = checked(PyObject_GetAttr(object, names().__name__));
   guards_.add(GuardKind::constant, sources().keyed(SourceKind::attribute, source, names().__name__), name.get());
 }
