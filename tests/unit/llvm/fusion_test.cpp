@@ -250,6 +250,21 @@ TEST_CASE("one program serves every size", "[dynamic]") {
   }
 }
 
+TEST_CASE("parts of a sum that end within a vector are as long as each is", "[dynamic]") {
+  const ir::Graph graph = parse(R"(graph @main [s0: 2..4096] (%x: f32[867, s0]) {
+    %t: f32[s0, 867] = permute(%x) {dims = [1, 0]}
+    %s: f32[] = sum(%t) {dim = [0, 1], keepdim = false}
+    return %s
+  })");
+  const auto program = llvm_test::compile(graph);
+  for (const std::int64_t n : {6, 7, 8, 9, 40}) {
+    const auto x = llvm_test::random_tensor(DType::f32, {867, n}, 7);
+    const ops::TensorView views[] = {x.view()};
+    const auto want = ops::evaluate(graph, views, ops::Precision::judge);
+    CHECK(ops::first_difference(llvm_test::run(*program, graph, views)[0].view(), want[0].view(), 40).value_or("") == "");
+  }
+}
+
 TEST_CASE("equal kernels compile once", "[cache]") {
   const ir::Graph graph = parse(R"(graph @main (%x: f32[123]) {
     %a: f32[123] = sub(%x, 7.5)

@@ -87,6 +87,7 @@ int awkward_accesses(Kernel& kernel, SymbolId variable) {
 bool lanes_go_inside(Kernel& kernel, const IndexAlgebra& algebra, unsigned lanes) {
   if (kernel.inner.empty()) return false;
   if (kernel.outer.empty()) return true;
+  if (depends_on(kernel.inner, kernel.outer.back().variable)) return true;  // lanes would run inner loops of different lengths
   const int inside = awkward_accesses(kernel, kernel.inner.back().variable);
   const int outside = awkward_accesses(kernel, kernel.outer.back().variable);
   if (inside != outside) return inside < outside;
