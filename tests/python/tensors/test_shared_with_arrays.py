@@ -87,11 +87,36 @@ def test_tensors_of_arrays(writes, fn):
         lambda x: np.linalg.norm(x, axis=0),
         lambda x: np.sort(x),
         lambda x: np.asarray([x[0], x[1]]),
+        lambda x: (np.vstack([x, x]), np.hstack((x, x)), np.column_stack([x[0], x[1]]), np.atleast_3d(x)),
+        lambda x: (np.roll(x, 1), np.outer(x[0], x[1]), np.triu(x), np.diag(x), np.ravel(x), np.append(x, x)),
+        lambda x: (np.fft.rfft(x), np.fft.fftshift(x), np.linalg.det(x[:, :2])),
         lambda x: [torch.from_numpy(part) for part in np.meshgrid(x[0], x[1])],
     ],
 )
 def test_numpy_functions_of_tensors(writes, fn):
     writes(fn, tensor(), graphs=1)
+
+
+@pytest.mark.parametrize("indices", [[1, 0, 1], list(range(3)) * 13, []])
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64"])
+def test_arrays_among_indices(writes, indices, dtype):
+    def fn(x, i):
+        x[i] = x[i] * 2
+        x[0, i] += 1
+        return x[i], x[:, i], x[i, None], x[i, -i], x[np.array([0, 2])]
+
+    writes(fn, torch.randn(3, 3), np.array(indices, dtype=dtype), graphs=1)
+
+
+@pytest.mark.parametrize("index", [np.array([[1, 0]]), np.array([True, False, True]), np.array(1), np.array([0, 1])[::-1]])
+def test_other_arrays_among_indices(check, index):
+    def fn(x, i):
+        try:
+            return x[i] + 1
+        except (TypeError, ValueError) as error:
+            return str(error)
+
+    check(fn, (torch.randn(3, 3), index))
 
 
 def through_the_array(x):

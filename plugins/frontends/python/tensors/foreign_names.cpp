@@ -35,10 +35,13 @@ const std::unordered_set<std::string_view> kCreation = {"tensor", "as_tensor", "
 // What takes a tensor or array of the other library as if it were its own. Of NumPy's functions those that begin with `asarray`; many others
 // call a method of the argument instead, or give its type to the result, which warns.
 const std::unordered_set<std::string_view> kCrosses = {
-    "torch.Tensor.numpy", "torch.Tensor.__array__", "torch.from_numpy", "torch.as_tensor", "torch.asarray", "torch.tensor",
+    "torch.Tensor.numpy", "torch.Tensor.__array__", "torch.Tensor.__getitem__", "torch.Tensor.__setitem__", "torch.from_numpy", "torch.as_tensor", "torch.asarray", "torch.tensor",
     "numpy.asarray", "numpy.asanyarray", "numpy.ascontiguousarray", "numpy.ones_like", "numpy.zeros_like", "numpy.full_like",
     "numpy.concatenate", "numpy.stack", "numpy.where", "numpy.expand_dims", "numpy.einsum", "numpy.tensordot", "numpy.meshgrid",
-    "numpy.sort", "numpy.broadcast_to", "numpy.linalg.norm"};
+    "numpy.sort", "numpy.broadcast_to", "numpy.vstack", "numpy.hstack", "numpy.dstack", "numpy.column_stack", "numpy.atleast_1d",
+    "numpy.atleast_2d", "numpy.atleast_3d", "numpy.roll", "numpy.outer", "numpy.triu", "numpy.tril", "numpy.diag", "numpy.ravel",
+    "numpy.append", "numpy.linalg.norm", "numpy.linalg.det", "numpy.linalg.vector_norm", "numpy.linalg.matrix_norm", "numpy.fft.fft",
+    "numpy.fft.ifft", "numpy.fft.rfft", "numpy.fft.irfft", "numpy.fft.fftshift", "numpy.fft.ifftshift"};
 
 // What gives the elements of self as they are; whether in new memory, the library says.
 const std::unordered_set<std::string_view> kSameElements = {"contiguous", "clone", "detach", "cpu", "data", "alias", "copy", "resolve_conj", "resolve_neg"};

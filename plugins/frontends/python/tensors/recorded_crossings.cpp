@@ -14,7 +14,7 @@ namespace {
 /// A callable of a type, as a method descriptor: the trace makes the call again.
 Ref method_of(PyObject* type, const char* name) { return checked(PyObject_GetAttrString(type, name)); }
 
-Ref torch_function(const char* name) { return checked(PyObject_GetAttrString(torch_library()->module.get(), name)); }
+Ref function_of_torch(const char* name) { return checked(PyObject_GetAttrString(torch_library()->module.get(), name)); }
 
 /// A parameter of a call that may be given by position; null where it is absent or None.
 PyObject* argument(PyObject* args, Py_ssize_t position, PyObject* kwargs, const char* name) {
@@ -61,7 +61,7 @@ Ref TensorRecorder::crossed(Index index, bool copied) {
   made.path = ViewPath{};
   made.crossed = true;
   const Ref result = stand_ins_[stand_ins_.add_view(std::move(made))].object;
-  const Ref callable = to_torch ? torch_function("from_numpy") : method_of(torch_library()->tensor.get(), "numpy");
+  const Ref callable = to_torch ? function_of_torch("from_numpy") : method_of(torch_library()->tensor.get(), "numpy");
   trace(callable.get(), foreign_function(callable.get()), checked(PyTuple_Pack(1, from.object.get())).get(), nullptr, result, graph_.nodes().size());
   return result;
 }
@@ -105,6 +105,31 @@ Ref TensorRecorder::tensor_from_array(const ForeignFunction& function, Index arr
   return call(method_of(torch_library()->tensor.get(), "to").get(), checked(PyTuple_Pack(1, tensor.get())).get(), options.get());
 }
 
+/// What torch makes of an array among the indices of a tensor. `alone`: it is the whole index, whose rows would be indices of their own.
+Ref TensorRecorder::tensor_of_indices(PyObject* array, bool alone) {
+  const auto index = stand_ins_.find(array);
+  if (!index || stand_ins_[*index].kind != TensorKind::array) return Ref::borrow(array);
+  const DType dtype = stand_ins_[*index].dtype;
+  const std::size_t rank = stand_ins_[*index].shape.size();
+  const bool whole = dtype == DType::i8 || dtype == DType::i16 || dtype == DType::i32 || dtype == DType::i64;
+  if (!whole || rank == 0 || (alone && rank != 1)) throw GraphBreak("a tensor is indexed by an array that is no list of integers");
+  Ref tensor = crossed(*index, true);
+  if (dtype == DType::i64) return tensor;
+  return call(method_of(torch_library()->tensor.get(), "long").get(), checked(PyTuple_Pack(1, tensor.get())).get(), nullptr);
+}
+
+/// x[array] and x[:, array], read or written; nothing where no array is among the indices.
+std::optional<Ref> TensorRecorder::record_array_index(PyObject* callable, PyObject* args, PyObject* kwargs) {
+  PyObject* index = PyTuple_GET_SIZE(args) > 1 ? PyTuple_GET_ITEM(args, 1) : Py_None;
+  Ref indices = PyTuple_CheckExact(index) ? rebuilt(index, [&](PyObject* item) { return tensor_of_indices(item, false); }) : tensor_of_indices(index, true);
+  bool same = true;
+  for (Py_ssize_t i = 0; PyTuple_CheckExact(index) && i < PyTuple_GET_SIZE(index); ++i) same &= PyTuple_GET_ITEM(index, i) == PyTuple_GET_ITEM(indices.get(), i);
+  if (same && (PyTuple_CheckExact(index) || indices.is(index))) return std::nullopt;
+  Ref list = checked(PySequence_List(args));
+  checked(PyList_SetItem(list.get(), 1, indices.release()));
+  return call(callable, checked(PyList_AsTuple(list.get())).get(), kwargs);
+}
+
 /// Nothing where the call is an ordinary one.
 std::optional<Ref> TensorRecorder::record_crossing(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
   if (function.flavour == ops::Flavour::numpy) {
@@ -114,6 +139,7 @@ std::optional<Ref> TensorRecorder::record_crossing(PyObject* callable, const For
     Ref arrays = with_arrays(args), keywords = kwargs ? with_arrays(kwargs) : Ref();
     return call(callable, arrays.get(), keywords.get());
   }
+  if (function.name.ends_with("item__")) return record_array_index(callable, args, kwargs);
   PyObject* given = argument(args, 0, kwargs, "data");
   const auto index = given ? stand_ins_.find(given) : std::nullopt;
   if (!index) return std::nullopt;

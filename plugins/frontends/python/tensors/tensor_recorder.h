@@ -84,6 +84,8 @@ class TensorRecorder final : public Recorder {
   Ref tensor_from_array(const ForeignFunction& function, Index array, PyObject* args, PyObject* kwargs);
   Ref tensor_from_scalar(PyObject* callable, const ForeignFunction& function, Index scalar);
   Ref with_arrays(PyObject* object);
+  std::optional<Ref> record_array_index(PyObject* callable, PyObject* args, PyObject* kwargs);
+  Ref tensor_of_indices(PyObject* array, bool alone);
 
   // the classes of calls
   std::optional<Ref> answer_size(std::string_view name, const StandIn& self, PyObject* args, PyObject* kwargs);

@@ -56,7 +56,10 @@ class Graph:
         return tuple(_replace(_render.leaving_values(self._traced), values))
 
     def to_fx(self) -> torch.fx.GraphModule:
-        """The graph as a ``torch.fx.GraphModule``, for backends written for ``torch.compile``."""
+        """The graph as a ``torch.fx.GraphModule``, for backends written for ``torch.compile``.
+
+        Calls of NumPy stay what they are: most such backends take none. :meth:`forward` does.
+        """
         import torch
 
         graph = torch.fx.Graph()
