@@ -85,15 +85,18 @@ std::optional<ir::Literal> known_value(Rewriter& rewriter, ValueId value) {
   return as_filled(graph.type(value).dtype, graph, node->operands[0]);
 }
 
-/// x + full(c) = x + c. The node must keep a tensor operand, for its dtype; a result that loses dimensions is not used.
+/// x + full(c) = x + c. Another tensor of that dtype must be left, as it says what the literal is; a result that loses dimensions is not
+/// used.
 std::optional<ValueId> with_literals(Match& m) {
   if (!is_pointwise(m.node()) || m.node().operands.size() < 2) return {};
   const ir::Graph& graph = m.rewriter().graph();
   std::vector<ValueId> operands = m.node().operands;
-  const auto tensors = std::ranges::count_if(operands, [&](ValueId v) { return !is_literal(graph, v); });
-  if (tensors < 2) return {};
+  const auto tensors_like = [&](ValueId v) {
+    return std::ranges::count_if(operands, [&](ValueId other) { return !is_literal(graph, other) && graph.type(other).dtype == graph.type(v).dtype; });
+  };
   for (ValueId& operand : operands) {
-    auto literal = is_literal(graph, operand) ? std::nullopt : known_value(m.rewriter(), operand);
+    if (is_literal(graph, operand) || tensors_like(operand) < 2) continue;
+    const auto literal = known_value(m.rewriter(), operand);
     if (!literal) continue;
     operand = m.literal(*literal);
     return with_operands(m, std::move(operands));
