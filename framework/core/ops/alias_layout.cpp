@@ -14,6 +14,8 @@ constexpr AliasLayout kMemoryFormat = {ResultLayout::memory_format};
 constexpr Rule kRules[] = {
     {"torch.Tensor.masked_fill", {ResultLayout::row_major}},  // clones self so before it writes
     {"torch.masked_fill", {ResultLayout::row_major}},
+    {"torch.nn.functional.logsigmoid", {ResultLayout::row_major}},
+    {"torch._C._nn.log_sigmoid", {ResultLayout::row_major}},
     {"torch.batch_norm", {ResultLayout::memory_format, true}},
     {"torch.nn.functional.batch_norm", {ResultLayout::memory_format, true}},
     {"torch.channel_shuffle", kMemoryFormat},

@@ -65,7 +65,9 @@ def test_strides_of_many_pointwise_results(check):
     for order in ((0, 1, 2), (2, 0, 1), (1, 2, 0)):
         x = torch.randn(3, 4, 5, generator=g).permute(order)
         y = torch.randn(x.shape, generator=g)
-        check(lambda x, y: (x + y, y + x, x * y[:1], x + 1, x.sum(0), x.amax(1), x.mean((0, 2))), (x, y))
+        check(lambda x, y: (x + y, y + x, x * y[:1], x + 1, x.sum(0), x.amax(1), x.mean((0, 2)), torch.nn.functional.logsigmoid(x)), (x, y))
+    # A dimension of size 1 has a say in where the others lie.
+    check(lambda x, y: x.permute(2, 1, 0) + y, (torch.randn(1, 1, 17), torch.randn(8, 1)))
 
 
 def test_what_aliases_in_eager_aliases_here():

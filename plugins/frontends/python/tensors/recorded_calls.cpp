@@ -176,11 +176,11 @@ TensorSpec TensorRecorder::fresh_spec(const ForeignFunction& function, ir::Value
   spec.dtype = type.dtype;
   spec.shape = symbols_.values(type.shape);
   std::vector<Operand> shapes;
-  bool all_row_major = true, all_scalars = true;
+  bool all_row_major = true, all_scalars = true;  // row-major: where a dimension of size 1 has another stride, it has a say
   for (Index index : operands) {
     const StandIn& s = stand_ins_[index];
     shapes.push_back({s.shape, s.strides});
-    all_row_major &= is_row_major(s.shape, s.strides);
+    all_row_major &= s.strides == row_major(s.shape);
     all_scalars &= s.kind == TensorKind::scalar;
   }
   const bool pointwise = function.op->body || function.ufunc;
