@@ -100,15 +100,18 @@ void parallel_for(std::int64_t begin, std::int64_t end, std::int64_t grain, Loop
   if (end - begin <= grain || thread_count() == 1) return body(context, begin, end);
   // A blocked_range splits down to grain / 2, so that no part is smaller than the half rounded up: twice the grain, less one.
   const std::size_t split = static_cast<std::size_t>(std::min<std::int64_t>(2 * grain - 1, end - begin));
-  std::atomic<unsigned> flags{take_float_flags()};
+  // The flags also say to the thread sanitizer, which does not see into TBB, what comes before a part and what after it.
+  std::atomic<unsigned> flags{0};
+  flags.store(take_float_flags(), std::memory_order_release);
   const auto run_part = [&](const tbb::blocked_range<std::int64_t>& part) {
+    (void)flags.load(std::memory_order_acquire);
     const unsigned before = take_float_flags();
     body(context, part.begin(), part.end());
-    flags.fetch_or(take_float_flags(), std::memory_order_relaxed);
+    flags.fetch_or(take_float_flags(), std::memory_order_release);
     raise_float_flags(before);
   };
   arena().execute([&] { tbb::parallel_for(tbb::blocked_range<std::int64_t>(begin, end, split), run_part); });
-  raise_float_flags(flags.load(std::memory_order_relaxed));
+  raise_float_flags(flags.load(std::memory_order_acquire));
 }
 
 }  // namespace tenon::host
