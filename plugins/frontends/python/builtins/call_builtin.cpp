@@ -70,6 +70,7 @@ Iterated iterated_arguments(PyObject* callable, std::size_t positional) {
   if (method) return {0, is_among(name, kMethods) ? positional : 0};
   constexpr std::string_view kNone =
       " object callable property staticmethod classmethod slice range method MethodType partial ref weakref ReferenceType SimpleNamespace repeat count"
+      " neg pos inv invert not_ truth index is_ is_not length_hint itemgetter attrgetter methodcaller"
       " int float complex bool abs divmod pow round chr ord hash format mappingproxy ";
   if (is_among(name, kNone)) return {};
   if (is_among(name, " map ")) return {1, positional};
@@ -169,6 +170,9 @@ std::optional<Ref> run_listed(Evaluator& evaluator, PyObject* callable, const Bu
   Heap& heap = evaluator.heap();
   if (builtin.kind == BuiltinClass::callback)
     if (std::optional<Ref> result = order_by_evaluating(evaluator, callable, arguments)) return result;
+  constexpr std::string_view kTakeIndices = " range islice repeat enumerate permutations combinations product bytes deque ";
+  if (PyType_Check(callable) && is_among(name_of(callable), kTakeIndices))
+    for (Ref& value : arguments.values) value = evaluator.plain_index(value.get());
   if (iterates_its_arguments(builtin)) prepare_iterables(evaluator, callable, arguments);
   const bool asks_for_truth = builtin.kind == BuiltinClass::callback && !arguments.values.empty() && arguments[0] == Py_None;  // filter(None, items)
   if (asks_for_truth)
@@ -227,6 +231,7 @@ std::optional<Ref> Evaluator::call_method(PyObject* callable, PyObject* self, Ar
       if (holds_number(value.get()))
         if (std::optional<Ref> result = call_stand_in_with_numbers(self, name.get(), arguments)) return result;
     for (Ref& value : arguments.values) {
+      require_no_python_methods(value.get(), {&names().__index__, 1});
       heap_.expose(value.get());
       value = heap_.substitute(value.get());
     }
@@ -252,11 +257,14 @@ std::optional<Ref> Evaluator::call_method(PyObject* callable, PyObject* self, Ar
   static const Builtin reading = {BuiltinClass::element_calling};
   if (traits.atom) {
     require_no_attribute_in_format(*this, self, name.get(), arguments);
+    for (Ref& value : arguments.values) value = heap_.plain_key(value.get());  // a number would not know a symbol
     return run_listed(*this, callable, reading, arguments);
   }
   if (traits.container != Container::none) {
     for (const Ref& value : arguments.values) heap_.expose(value.get());
     if (PyDict_Check(self) || PyAnySet_Check(self)) prepare_lookups(*this, self, name.get(), arguments);
+    else if (is_among(PyUnicode_AsUTF8(name.get()), " insert pop rotate __getitem__ __delitem__ __mul__ __rmul__ __imul__ ") && !arguments.values.empty())
+      arguments.values[0] = plain_index(arguments[0]);
     if (is_mutating_method(self, name.get())) {
       if (heap_.is_older(self, "a change")) return change_older(*this, self, PyUnicode_AsUTF8(name.get()), std::move(arguments));
       heap_.require_writable(self, fmt::format("{}(): a change", PyUnicode_AsUTF8(name.get())).c_str());

@@ -65,6 +65,8 @@ class Evaluator {
   Ref load_item(PyObject* container, PyObject* key);
   void store_item(PyObject* container, PyObject* key, PyObject* value);
   bool contains(PyObject* container, PyObject* item);
+  /// What C code would get by an `__index__` written in Python, of an object or of the parts of a slice; anything else as it is.
+  Ref plain_index(PyObject* key);
 
   // ---- operators.cpp
   bool truth(PyObject* value);

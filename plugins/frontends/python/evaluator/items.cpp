@@ -76,6 +76,19 @@ Ref alias_of_typing(Heap& heap, PyObject* form, PyObject* key) {
 
 }  // namespace
 
+Ref Evaluator::plain_index(PyObject* key) {
+  if (PySlice_Check(key) && !heap_.source_of(key)) {
+    auto* slice = reinterpret_cast<PySliceObject*>(key);
+    Ref start = plain_index(slice->start), stop = plain_index(slice->stop), step = plain_index(slice->step);
+    if (start.is(slice->start) && stop.is(slice->stop) && step.is(slice->step)) return Ref::borrow(key);
+    return heap_.born(checked(PySlice_New(start.get(), stop.get(), step.get())));
+  }
+  const TypeTraits& traits = heap_.traits(key);
+  if (!traits.python_class || traits.atom || traits.identity || traits.role != Recorder::Role::other || PyLong_Check(key)) return Ref::borrow(key);
+  PyObject* method = heap_.type_attribute(Py_TYPE(key), names().__index__);
+  return is_python_function(method) ? call_now(method, {key}) : Ref::borrow(key);
+}
+
 /// An older slice as one that was born here, of what the program sees: sizes and tensors that may vary.
 Ref Evaluator::slice_of_parts(PyObject* slice) {
   std::array<Ref, 3> parts;
@@ -86,12 +99,17 @@ Ref Evaluator::slice_of_parts(PyObject* slice) {
 
 Ref Evaluator::load_item(PyObject* container, PyObject* key) {
   const TypeTraits& traits = heap_.traits(container);
+  const bool of_tensor = traits.role == Recorder::Role::stand_in && PySlice_Check(key);  // an object may mean a sequence to torch
+  const bool by_index = traits.atom || of_tensor || traits.container == Container::list || traits.container == Container::tuple || traits.container == Container::deque;
+  const Ref index = by_index ? plain_index(key) : Ref::borrow(key);
+  if (!index.is(key)) return load_item(container, index.get());
   if (traits.role == Recorder::Role::stand_in) {
     if (PySlice_Check(key) && heap_.source_of(key)) return load_item(container, slice_of_parts(key).get());
     heap_.expose(key);
-    Ref index = heap_.substitute(key);
+    require_plain(key);
+    Ref seen = heap_.substitute(key);
     mark_position();
-    return heap_.adopt(checked(PyObject_GetItem(container, index.get())));
+    return heap_.adopt(checked(PyObject_GetItem(container, seen.get())));
   }
   if (PyType_Check(container)) {
     if (PyType_IsSubtype(Py_TYPE(container), library_types().enum_meta)) {
@@ -150,9 +168,14 @@ Ref Evaluator::load_item(PyObject* container, PyObject* key) {
 
 void Evaluator::store_item(PyObject* container, PyObject* key, PyObject* value) {
   const TypeTraits& traits = heap_.traits(container);
+  const bool of_tensor = traits.role == Recorder::Role::stand_in && PySlice_Check(key);
+  const bool by_index = of_tensor || traits.container == Container::list || traits.container == Container::deque;
+  const Ref plain = by_index ? plain_index(key) : Ref::borrow(key);
+  if (!plain.is(key)) return store_item(container, plain.get(), value);
   if (traits.role == Recorder::Role::stand_in) {
     if (value == nullptr) throw GraphBreak("'del' of a part of a tensor");
     heap_.expose(key);
+    require_plain(key);
     Ref index = heap_.substitute(key), given = heap_.substitute(value);
     mark_position();
     checked(PyObject_SetItem(container, index.get(), given.get()));
@@ -166,8 +189,8 @@ void Evaluator::store_item(PyObject* container, PyObject* key, PyObject* value) 
   }
   if (traits.container == Container::none) throw GraphBreak(fmt::format("assignment to an item of a {}", Py_TYPE(container)->tp_name));
   if (traits.container == Container::dict) {
-    const Ref plain = heap_.plain_key(key);
-    key = plain.get();
+    const Ref known = heap_.plain_key(key);
+    key = known.get();
     prepare_key(key, container);
     if (value == nullptr && !heap_.dict_contains(container, key)) {
       PyErr_SetObject(PyExc_KeyError, key);
