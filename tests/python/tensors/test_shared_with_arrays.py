@@ -67,6 +67,8 @@ def test_arrays_of_tensors(writes, fn):
         lambda a: torch.tensor(a, dtype=torch.float16),
         lambda a: torch.tensor(a.sum()) + torch.as_tensor(a[0, 1]),
         lambda a: torch.from_numpy(np.asarray(a.sum())),
+        lambda a: torch.tensor([a[0, 0], a[0, 1] * 2, a.sum()]) + torch.as_tensor([a.sum()]),
+        lambda a: torch.tensor([a[0, 0], a[1, 1]], dtype=torch.float64),
         lambda a: torch.from_numpy(a).numpy(),
     ],
 )

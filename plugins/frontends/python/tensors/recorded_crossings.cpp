@@ -90,6 +90,21 @@ Ref TensorRecorder::tensor_from_scalar(PyObject* callable, const ForeignFunction
   return result;
 }
 
+/// torch.tensor of a list of NumPy scalars of one dtype, which it keeps; nothing for any other list.
+std::optional<Ref> TensorRecorder::tensor_from_scalars(PyObject* callable, const ForeignFunction& function, PyObject* list, PyObject* dtype) {
+  const std::vector<Index> scalars = stand_ins_.among(list, nullptr);
+  if (!PyList_CheckExact(list) || scalars.empty() || static_cast<Py_ssize_t>(scalars.size()) != PyList_GET_SIZE(list)) return std::nullopt;
+  const DType own = stand_ins_[scalars.front()].dtype;
+  if (dtype && dtype != torch_library()->dtypes[static_cast<std::size_t>(own)].get()) return std::nullopt;
+  for (std::size_t i = 0; i < scalars.size(); ++i) {
+    const StandIn& s = stand_ins_[scalars[i]];
+    if (s.kind != TensorKind::scalar || s.dtype != own || !s.object.is(PyList_GET_ITEM(list, static_cast<Py_ssize_t>(i)))) return std::nullopt;
+  }
+  Ref tensors = checked(PyList_New(0));
+  for (Index index : scalars) checked(PyList_Append(tensors.get(), tensor_from_scalar(callable, function, index).get()));
+  return call(function_of_torch("stack").get(), checked(PyTuple_Pack(1, tensors.get())).get(), nullptr);
+}
+
 /// torch.from_numpy, torch.as_tensor, torch.asarray, torch.tensor of an array.
 Ref TensorRecorder::tensor_from_array(const ForeignFunction& function, Index array, PyObject* args, PyObject* kwargs) {
   const bool copies = function.name == "torch.tensor";
@@ -141,6 +156,8 @@ std::optional<Ref> TensorRecorder::record_crossing(PyObject* callable, const For
   }
   if (function.name.ends_with("item__")) return record_array_index(callable, args, kwargs);
   PyObject* given = argument(args, 0, kwargs, "data");
+  if (given && PyList_CheckExact(given) && PyTuple_GET_SIZE(args) == 1 && (!kwargs || PyDict_GET_SIZE(kwargs) == (argument(args, -1, kwargs, "dtype") ? 1 : 0)))
+    return tensor_from_scalars(callable, function, given, argument(args, -1, kwargs, "dtype"));
   const auto index = given ? stand_ins_.find(given) : std::nullopt;
   if (!index) return std::nullopt;
   const TensorKind kind = stand_ins_[*index].kind;

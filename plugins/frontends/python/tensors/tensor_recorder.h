@@ -84,6 +84,7 @@ class TensorRecorder final : public Recorder {
   Ref tensor_from_array(const ForeignFunction& function, Index array, PyObject* args, PyObject* kwargs);
   Ref tensor_from_scalar(PyObject* callable, const ForeignFunction& function, Index scalar);
   Ref with_arrays(PyObject* object);
+  std::optional<Ref> tensor_from_scalars(PyObject* callable, const ForeignFunction& function, PyObject* list, PyObject* dtype);
   std::optional<Ref> record_array_index(PyObject* callable, PyObject* args, PyObject* kwargs);
   Ref tensor_of_indices(PyObject* array, bool alone);
 
