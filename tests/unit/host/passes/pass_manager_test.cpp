@@ -73,7 +73,7 @@ struct Run {
   float result = 0;
 };
 
-Run run(const std::vector<std::string>& pipeline, std::vector<std::string> overrides = {}) {
+Run run(const std::vector<std::string>& pipeline, std::vector<std::string> overrides = {"passes.verify=false"}) {
   crossings.clear();
   TestBackend backend("backend");
   TestSession session({&backend}, std::move(overrides));
