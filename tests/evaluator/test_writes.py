@@ -217,8 +217,8 @@ def test_lists():
         popped = items.pop(), items.pop(0)
         items.remove(5)
         del items[0]
-        items[1:1] = [7, a]
         items.sort(key=str)
+        items[1:1] = [7, a]
         items *= 2
         return first, last, size, popped, items, items[2], a in items
 
