@@ -1,8 +1,9 @@
 """Old ways to make and convert tensors: part of the graph, as today's calls that stand for them."""
 import pytest
-import torch
 
 import tenon
+
+torch = pytest.importorskip("torch")
 
 X = torch.arange(6.0)
 
