@@ -22,25 +22,17 @@ Py_ssize_t in_range(PyObject* sequence, PyObject* key, Py_ssize_t length) {
   throw PythonError();
 }
 
-}  // namespace
-
-namespace {
-
-/// Whether guards say all that there is to say of an object: a constant, a class, a tuple or list of such.
-bool is_fixed(Heap& heap, PyObject* object, int depth = 0) {
+/// Whether guards say all that there is to say of an object: a constant, a class, what `also` guards, a tuple or list of such.
+bool is_fixed(Heap& heap, PyObject* object, bool (*also)(Heap&, PyObject*) = nullptr, int depth = 0) {
   constexpr int kDeepest = 4;
   if (heap.is_number(object) || heap.is_stand_in(object)) return false;
   const TypeTraits& traits = heap.traits(object);
-  if (traits.atom || traits.identity) return true;
+  if (traits.atom || traits.identity || (also && also(heap, object))) return true;
   if (!traits.exact || depth == kDeepest || (traits.container != Container::tuple && traits.container != Container::list)) return false;
   for (Py_ssize_t at = 0; at < PySequence_Fast_GET_SIZE(object); ++at)
-    if (!is_fixed(heap, PySequence_Fast_GET_ITEM(object, at), depth + 1)) return false;
+    if (!is_fixed(heap, PySequence_Fast_GET_ITEM(object, at), also, depth + 1)) return false;
   return true;
 }
-
-}  // namespace
-
-namespace {
 
 /// typing's special forms, generic aliases and type variables.
 bool is_of_typing(Heap& heap, PyObject* object) {
@@ -50,24 +42,17 @@ bool is_of_typing(Heap& heap, PyObject* object) {
   return module && PyUnicode_Check(module.get()) && PyUnicode_CompareWithASCIIString(module.get(), "typing") == 0;
 }
 
-/// Whether a subscript of such an object is known to later calls, under guards.
-bool is_fixed_for_typing(Heap& heap, PyObject* object, int depth = 0) {
-  if (is_fixed(heap, object)) return true;
-  if (is_of_typing(heap, object)) {
-    const SourceId source = heap.source_of(object);
-    if (source && heap.sources()[source].kind != SourceKind::constant) heap.guards().add(GuardKind::identity, source, object);
-    return static_cast<bool>(source);
-  }
-  const TypeTraits& traits = heap.traits(object);
-  if (!traits.exact || depth == 4 || (traits.container != Container::tuple && traits.container != Container::list)) return false;
-  for (Py_ssize_t at = 0; at < PySequence_Fast_GET_SIZE(object); ++at)
-    if (!is_fixed_for_typing(heap, PySequence_Fast_GET_ITEM(object, at), depth + 1)) return false;
-  return true;
+/// Whether such an object is older than the call, and then the same one at every call, under a guard.
+bool is_same_of_typing(Heap& heap, PyObject* object) {
+  if (!is_of_typing(heap, object)) return false;
+  const SourceId source = heap.source_of(object);
+  if (source && heap.sources()[source].kind != SourceKind::constant) heap.guards().add(GuardKind::identity, source, object);
+  return static_cast<bool>(source);
 }
 
 /// Optional[int], Callable[[int], T]: typing keeps what it has made, and later calls get that.
 Ref alias_of_typing(Heap& heap, PyObject* form, PyObject* key) {
-  if (!is_fixed_for_typing(heap, form) || !is_fixed_for_typing(heap, key)) return {};
+  if (!is_fixed(heap, form, is_same_of_typing) || !is_fixed(heap, key, is_same_of_typing)) return {};
   heap.expose(key);
   Ref alias = checked(PyObject_GetItem(form, key));
   if (!heap.traits(alias.get()).identity) heap.make_known(alias.get(), heap.sources().constant(alias.get()));

@@ -26,6 +26,17 @@ std::uint32_t TensorRecorder::output(PyObject* stand_in) {
 
 namespace {
 
+/// What every output says of a tensor or array.
+TensorOutput output_like(const StandIn& stand_in, ir::ValueId value) {
+  TensorOutput output;
+  output.tensor = stand_in.kind;
+  output.value = value;
+  output.dtype = stand_in.dtype;
+  output.shape = stand_in.shape;
+  output.strides = stand_in.strides;
+  return output;
+}
+
 /// A result in fresh memory is dense: its strides follow from its sizes and from the order in which its dimensions lie.
 void vary(TensorOutput& output, const ir::Shape& shape) {
   if (std::ranges::all_of(shape, [](const ir::Dim& d) { return d.is_constant(); })) return;
@@ -84,14 +95,9 @@ std::uint32_t TensorRecorder::number_output(PyObject* number, CapturedGraph& cap
 std::uint32_t TensorRecorder::fresh_output(Index index, CapturedGraph& captured) {
   if (auto made = made_.find(index); made != made_.end()) return made->second;
   const StandIn& s = stand_ins_[index];
-  TensorOutput output;
+  TensorOutput output = output_like(s, present_.of(index));
   output.kind = TensorOutput::Kind::fresh;
-  output.tensor = s.kind;
   output.index = static_cast<std::uint32_t>(graph_.outputs().size());
-  output.value = present_.of(index);
-  output.dtype = s.dtype;
-  output.shape = s.shape;
-  output.strides = s.strides;
   output.writes = stand_ins_.storage_of(index).writes;
   output.writeable = s.writeable;
   output.inference = s.inference;
@@ -127,12 +133,7 @@ std::uint32_t TensorRecorder::crossed_output(Index index, CapturedGraph& capture
   if (auto made = made_.find(index); made != made_.end()) return made->second;
   const StandIn& s = stand_ins_[index];
   const StandIn& base = stand_ins_[*s.viewed];
-  TensorOutput output;
-  output.tensor = s.kind;
-  output.value = value_of_view(index);
-  output.dtype = s.dtype;
-  output.shape = s.shape;
-  output.strides = s.strides;
+  TensorOutput output = output_like(s, value_of_view(index));
   output.writes = s.writes;
   output.kind = base.input ? TensorOutput::Kind::input_crossed : TensorOutput::Kind::fresh_crossed;
   output.index = base.input ? *base.input : tensor_output(*s.viewed, captured);
@@ -153,12 +154,7 @@ std::uint32_t TensorRecorder::tensor_output(Index index, CapturedGraph& captured
     return fresh_output(index, captured);
   }
   if (auto made = made_.find(index); made != made_.end()) return made->second;
-  TensorOutput output;
-  output.tensor = s.kind;
-  output.value = value_of_view(index);
-  output.dtype = s.dtype;
-  output.shape = s.shape;
-  output.strides = s.strides;
+  TensorOutput output = output_like(s, value_of_view(index));
   output.offset = s.offset - base.offset;
   output.writeable = s.writeable;
   output.detached = s.detached;
