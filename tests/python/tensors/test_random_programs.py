@@ -1,34 +1,25 @@
 """A short run of random programs of tensors; `python -m tests.fuzz_tensors` runs for as long as one likes."""
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 
-import tenon  # noqa: E402
-
-ROOT = Path(__file__).parents[3]
+sys.path.append(str(Path(__file__).parents[3]))
+from tests.fuzz_tensors.compare import difference, identities  # noqa: E402
+from tests.walks.sampled import run_module  # noqa: E402
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("sizes", "count"), [("small", 100), ("large", 20)])
 def test_no_program_differs(sizes, count):
-    paths = [str(Path(tenon.__file__).parents[1]), str(ROOT)]
-    command = [sys.executable, "-m", "tests.fuzz_tensors", "--seed", "1", "--count", str(count), "--sizes", sizes]
-    run = subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)}, capture_output=True, text=True)
+    run = run_module("tests.fuzz_tensors", "--seed", "1", "--count", str(count), "--sizes", sizes)
     assert run.returncode == 0, run.stdout[-4000:] + run.stderr[-2000:]
     assert run.stdout.splitlines()[-1] == f"{count} programs, 0 differ"
 
 
 def test_the_comparison_sees_what_differs():
-    import torch
-
-    sys.path.append(str(ROOT))
-    from tests.fuzz_tensors.compare import difference, identities
-
     x = torch.tensor([[1.0, float("nan")], [3.0, 4.0]])
     assert difference(x.clone(), x, 1e-6) is None
     assert "values" in difference(x + 1e-3, x, 1e-6)
