@@ -6,6 +6,18 @@
 namespace tenon::ops {
 namespace {
 
+/// A number that torch also takes as a tensor without dimensions: weak, so it has the dtype that the operands beside it decide.
+ir::ValueId weak_number(ForeignArguments& a, std::string_view parameter, DType common) {
+  const auto* tensor = a[parameter].as<ir::ValueId>();
+  if (!tensor) return a.value(parameter);
+  const ir::Type& type = a.type(*tensor);
+  // In narrower types torch computes with the number's own precision, or refuses numbers that do not fit.
+  const bool wide = common == DType::f32 || common == DType::f64 || common == DType::i64;
+  if (type.rank() != 0 || !wide || is_bool(type.dtype) || is_complex(type.dtype) || (is_float(type.dtype) && !is_float(common)))
+    throw Exception(error(Code::unsupported, "argument '{}' as a tensor of {}", parameter, name_of(type.dtype)));
+  return a.builder().cast(*tensor, common);
+}
+
 /// torch's `alpha`: other is scaled before it is added.
 Values with_alpha(ForeignArguments& a, std::string_view op, std::string_view self, std::string_view other) {
   ir::ValueId y = a.value(other);
@@ -16,12 +28,28 @@ Values with_alpha(ForeignArguments& a, std::string_view op, std::string_view sel
       // The scaled operand takes part in promotion with its own dtype, so the scaling happens in the common dtype.
       std::vector<ir::ValueId> both{a.value(self), y};
       const DType common = a.promoted(both, Promotion::common);
+      if (alpha.as<bool>() && !is_bool(common)) throw Exception(Code::invalid_argument, "Boolean alpha only supported for Boolean results.");
       if (alpha.as<double>() && !is_float(common))
         throw Exception(Code::invalid_argument, "For integral input tensors, argument alpha must not be a floating point number.");
-      y = a.one("mul", {a.graph().value(y).kind == ir::ValueKind::literal ? a.tensor(y) : a.builder().cast(y, common), a.value("alpha")});
+      y = a.one("mul", {a.graph().value(y).kind == ir::ValueKind::literal ? a.tensor(y) : a.builder().cast(y, common), weak_number(a, "alpha", common)});
     }
   }
   return a.call(op, {a.value(self), y});
+}
+
+/// self + (value * tensor1) `combine` tensor2: one op, unless only the running program knows the value.
+Adapt scaled_by_value(std::string op, std::string combine, Promotion promotion) {
+  return [=](ForeignArguments& a) -> Values {
+    std::vector<ir::ValueId> all{a.value("self"), a.value("tensor1"), a.value("tensor2")};
+    if (!a.is_tensor("value")) {
+      const ir::Dim* integer = a["value"].as<ir::Dim>();
+      return a.call(op, all, {{"value", integer ? ir::Attribute(*integer) : ir::Attribute(a.number("value", 1))}});
+    }
+    const DType common = a.promoted(all, promotion);
+    const ir::ValueId value = weak_number(a, "value", common);
+    a.promote(all, promotion);
+    return a.call("add", {all[0], a.one(combine, {a.one("mul", {value, all[1]}), all[2]})});
+  };
 }
 
 Adapt alpha_of(std::string op) {
@@ -340,12 +368,13 @@ Family combinations() {
                    [] { return pointwise_samples(3, Domain::floats, Fill::unit); }),
       pointwise(
           "addcmul", "(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", Domain::numbers, Promotion::common,
-          [](Scalars& s, Args a, const OpQuery& q) { return s.add(a[0], s.mul(scaled(s, a[1], q), a[2])); }, torch_names("addcmul")),
+          [](Scalars& s, Args a, const OpQuery& q) { return s.add(a[0], s.mul(scaled(s, a[1], q), a[2])); },
+          torch_names("addcmul", {}, scaled_by_value("addcmul", "mul", Promotion::common))),
       with_samples(
           pointwise(
               "addcdiv", "(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", Domain::floats,
               Promotion::common_float, [](Scalars& s, Args a, const OpQuery& q) { return s.add(a[0], s.div(scaled(s, a[1], q), a[2])); },
-              torch_names("addcdiv")),
+              torch_names("addcdiv", {}, scaled_by_value("addcdiv", "div", Promotion::common_float))),
           [] { return pointwise_samples(3, Domain::floats, Fill::nonzero); }),
       pointwise("fma", "(Tensor a, Tensor b, Tensor c) -> Tensor", Domain::floats, Promotion::common,
                 [](Scalars& s, Args a, const OpQuery&) { return s.fma(a[0], a[1], a[2]); }, {}),

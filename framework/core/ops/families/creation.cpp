@@ -45,8 +45,11 @@ LoopBody full_loop(const OpQuery& q) {
 DType dtype_of_number(ForeignArguments& a, const ForeignArgument& x) {
   if (x.as<bool>()) return DType::b8;
   if (x.as<Dim>()) return DType::i64;
-  if (const ir::ValueId* v = x.as<ir::ValueId>()) return a.type(*v).dtype;
-  return a.default_float();
+  const ir::ValueId* v = x.as<ir::ValueId>();
+  if (!v) return a.default_float();
+  const DType own = a.type(*v).dtype;
+  if (a.numpy() || is_bool(own)) return own;  // torch takes the number that the tensor holds
+  return is_float(own) ? a.default_float() : DType::i64;
 }
 
 Values make_full(ForeignArguments& a, std::vector<Dim> size, ForeignArgument value, std::optional<DType> dtype) {
