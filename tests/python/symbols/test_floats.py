@@ -99,3 +99,39 @@ def test_numpy_scalars_and_items():
     for s in (0.5, 1.5, 2.5, 0.25):
         np.testing.assert_allclose(compiled(a + s, s), (a + s - s) / (a + s).max().item())
     assert tenon.stats()["recompiles"] == 1
+
+
+def test_functions_of_numbers_born_of_tensors_stay_in_the_graph():
+    import math
+
+    calls = [(X * k,) for k in (1.0, 2.0, 3.5)]
+    check(lambda x: x * (0.9 ** x.max().item()), calls, 1)
+    check(lambda x: x * (x.max().item() ** 0.5) - x.max().item() ** 2, calls, 1)
+    check(lambda x: x / math.sqrt(x.max().item()) + math.log(x.max().item()), calls, 1)
+
+
+def test_functions_of_numbers_raise_as_in_eager():
+    import math
+
+    x = torch.tensor([-2.0])
+    for fn in (lambda x: x * math.sqrt(x.max().item()), lambda x: x * 0.0 ** x.max().item(), lambda x: x * (-1e300 * x.max().item()) ** 2):
+        compiled = tenon.compile(fn)
+        for _ in range(2):
+            with pytest.raises(Exception) as want:
+                fn(x)
+            with pytest.raises(type(want.value)):
+                compiled(x)
+
+
+@pytest.mark.parametrize("number", [2, 2.5])
+@pytest.mark.parametrize("operator", ["+=", "-=", "*=", "/=", "//=", "%=", "**="])
+@pytest.mark.parametrize("make", [torch.Tensor.clone, torch.Tensor.numpy], ids=["tensor", "array"])
+def test_an_operator_in_place_writes_with_a_number_that_varies(make, operator, number):
+    scope = {}
+    exec(f"def fn(x, s):\n    x {operator} s\n    return x", scope)  # noqa: S102
+    compiled = tenon.compile(scope["fn"], dynamic=True)
+    for s in (number, number + 1, number + 2):
+        mine, theirs = make(X.abs().clone()), make(X.abs().clone())
+        assert compiled(mine, s) is mine
+        scope["fn"](theirs, s)
+        torch.testing.assert_close(torch.as_tensor(mine), torch.as_tensor(theirs))

@@ -164,6 +164,15 @@ Ref read_proxy(Evaluator& evaluator, PyObject* method, const Arguments& argument
   return given;
 }
 
+/// A function of the module math, of a stand-in for a number: the recorder may know it as an op.
+bool is_function_of_number(Evaluator& evaluator, PyObject* callable, const Arguments& arguments) {
+  if (arguments.values.size() != 1 || arguments.named() != 0 || !PyCFunction_Check(callable)) return false;
+  PyObject* module = PyCFunction_GET_SELF(callable);
+  if (module == nullptr || !PyModule_Check(module) || evaluator.heap().traits(arguments[0]).role != Recorder::Role::number) return false;
+  Ref name = checked(PyModule_GetNameObject(module));
+  return PyUnicode_CompareWithASCIIString(name.get(), "math") == 0;
+}
+
 }  // namespace
 
 std::optional<Ref> run_listed(Evaluator& evaluator, PyObject* callable, const Builtin& builtin, Arguments& arguments) {
@@ -188,6 +197,7 @@ std::optional<Ref> run_listed(Evaluator& evaluator, PyObject* callable, const Bu
 }
 
 std::optional<Ref> Evaluator::call_builtin(PyObject* callable, Arguments arguments, Completion) {
+  if (is_function_of_number(*this, callable, arguments)) return call_recorder(callable, arguments);
   if (const Builtin* builtin = find_builtin(callable)) {
     if (std::optional<Ref> result = convert(*this, callable, *builtin, arguments)) return result;
     std::optional<Ref> result = builtin->handler ? builtin->handler(*this, arguments) : run_listed(*this, callable, *builtin, arguments);

@@ -253,6 +253,7 @@ class Evaluator {
   std::optional<Ref> call_builtin(PyObject* callable, Arguments arguments, Completion completion);
   std::optional<Ref> call_method(PyObject* callable, PyObject* self, Arguments arguments);
   std::optional<Ref> call_stand_in_with_numbers(PyObject* self, PyObject* name, const Arguments& arguments);
+  std::optional<Ref> operator_in_place_with_number(PyObject* left, PyObject* right, PyObject* name);
   std::optional<Ref> operator_with_number(PyObject* left, PyObject* right, PyObject* name, PyObject* reflected);
   std::optional<Ref> compare_in_c(int operation, PyObject* left, PyObject* right);
   std::optional<Ref> python_operator(PyObject* left, PyObject* right, PyObject* name, PyObject* reflected, bool* tried);

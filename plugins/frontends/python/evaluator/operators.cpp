@@ -138,6 +138,17 @@ std::optional<Ref> Evaluator::operator_with_number(PyObject* left, PyObject* rig
   return call_stand_in_with_numbers(on_right ? left : right, on_right ? name : reflected, arguments);
 }
 
+/// The same in place: it writes. Slots of our own take such numbers as they are.
+std::optional<Ref> Evaluator::operator_in_place_with_number(PyObject* left, PyObject* right, PyObject* name) {
+  if (!heap_.is_number(right)) return std::nullopt;
+  PyObject* function = compat::type_lookup(Py_TYPE(left), name);
+  if (function == nullptr || Py_TYPE(function) == &PyWrapperDescr_Type) return std::nullopt;
+  Arguments arguments;
+  arguments.values = {Ref::borrow(right)};
+  if (std::optional<Ref> result = call_stand_in_with_numbers(left, name, arguments)) return result;
+  throw GraphBreak(fmt::format("{} with a number that varies", PyUnicode_AsUTF8(name)));
+}
+
 Ref Evaluator::binary(int operation, PyObject* left, PyObject* right) {
   const TypeTraits& a = heap_.traits(left);
   const TypeTraits b = heap_.traits(right);
@@ -169,7 +180,9 @@ Ref Evaluator::binary(int operation, PyObject* left, PyObject* right) {
   require_plain(left);
   require_plain(right);
   if (stand_in) {
-    if (std::optional<Ref> result = operator_with_number(left, right, names.plain, names.reflected)) return std::move(*result);
+    const bool in_place = operation >= kPlainOperators && is_stand_in(left);
+    if (std::optional<Ref> result = in_place ? operator_in_place_with_number(left, right, names.in_place) : operator_with_number(left, right, names.plain, names.reflected))
+      return std::move(*result);
     Ref x = heap_.substitute(left), y = heap_.substitute(right);
     mark_position();
     return heap_.adopt(checked(kOperators[operation](x.get(), y.get())));

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <limits>
 
 #include "core/ops/promotion.h"
 #include "python/tensors/array_stand_in.h"
@@ -23,13 +25,31 @@ std::optional<double> plain_float(PyObject* object) {
   return overflow || value > kExactInFloat64 || value < -kExactInFloat64 ? std::nullopt : std::optional(static_cast<double>(value));
 }
 
-/// The number itself. Where it is zero the graph refuses to run, with an index out of range, and the call raises as plain Python does.
-ir::ValueId nonzero(ops::NodeBuilder& b, ir::ValueId number) {
-  const ir::ValueId one = b.one("reshape", {number}, {{"shape", ir::Shape{ir::Dim(1)}}});
-  const ir::ValueId is_zero = b.cast(b.one("eq", {one, b.literal(0.0)}), DType::i64);
+/// The number itself. Where `holds` is false the graph refuses to run, with an index out of range, and the call raises as plain Python does.
+ir::ValueId number_where(ops::NodeBuilder& b, ir::ValueId number, ir::ValueId holds) {
+  const ir::Attributes one_element = {{"shape", ir::Shape{ir::Dim(1)}}};
+  const ir::ValueId one = b.one("reshape", {number}, one_element);
+  const ir::ValueId wrong = b.cast(b.one("logical_not", {b.one("reshape", {holds}, one_element)}), DType::i64);
   const ir::ValueId two = b.one("cat", {one, one}, {{"dim", ir::Dim(0)}});  // an index into a single element would not be looked at
-  const ir::ValueId checked = b.one("index_select", {two, b.one("mul", {is_zero, b.literal(ir::Dim(2))})}, {{"dim", ir::Dim(0)}});
+  const ir::ValueId checked = b.one("index_select", {two, b.one("mul", {wrong, b.literal(ir::Dim(2))})}, {{"dim", ir::Dim(0)}});
   return b.one("reshape", {checked}, {{"shape", ir::Shape{}}});
+}
+
+ir::ValueId nonzero(ops::NodeBuilder& b, ir::ValueId number) { return number_where(b, number, b.one("ne", {number, b.literal(0.0)})); }
+
+/// Where Python's functions of floats give infinity or nan they may have to raise: such numbers are for them.
+ir::ValueId finite(ops::NodeBuilder& b, ir::ValueId number) {
+  const ir::ValueId size = b.one("abs", {number});
+  return number_where(b, number, b.one("le", {size, b.literal(std::numeric_limits<double>::max())}));
+}
+
+/// The op of a function of Python's module math; null where it has none.
+const char* op_of_math_function(std::string_view name) {
+  constexpr std::array kSameNames = {"sqrt", "exp", "log", "log2", "log10", "log1p", "expm1", "sin", "cos", "tan", "asin", "acos", "atan",
+                                     "sinh", "cosh", "tanh", "asinh", "acosh", "atanh"};
+  for (const char* known : kSameNames)
+    if (name == known) return known;
+  return name == "fabs" ? "abs" : nullptr;
 }
 
 }  // namespace
@@ -41,6 +61,27 @@ void TensorRecorder::need_scalar(const ScalarValue& scalar, const char* use) {
                    "keep the decision in the graph: torch.where, or tenon.cond");
 }
 
+ir::ValueId TensorRecorder::scalar_operand(PyObject* object, ScalarValue& result) {
+  const ScalarValue& scalar = scalar_of(object);
+  if (scalar.integral) need_scalar(scalar, "arithmetic");  // ints have no limit
+  for (const std::string& root : scalar.roots)
+    if (std::ranges::find(result.roots, root) == result.roots.end()) result.roots.push_back(root);
+  result.of_data |= scalar.of_data;
+  return scalar.value;
+}
+
+/// A function of the module math, of a float that the graph computes.
+Ref TensorRecorder::scalar_function(PyObject* callable, PyObject* args) {
+  PyObject* argument = PyTuple_GET_SIZE(args) == 1 ? PyTuple_GET_ITEM(args, 0) : nullptr;
+  Ref name = checked(PyObject_GetAttrString(callable, "__name__"));
+  const char* op = argument && is_symbolic_scalar(argument) ? op_of_math_function(PyUnicode_AsUTF8(name.get())) : nullptr;
+  if (!op) return checked(PyObject_CallObject(callable, args));
+  ScalarValue result;
+  const ir::ValueId x = scalar_operand(argument, result);
+  result.value = finite(builder_, builder_.one(op, {x}));
+  return make_symbolic_scalar(std::move(result));
+}
+
 Ref TensorRecorder::scalar_arithmetic(const char* op, PyObject* a, PyObject* b) {
   ScalarValue result;
   const auto operand = [&](PyObject* object) {
@@ -49,17 +90,13 @@ Ref TensorRecorder::scalar_arithmetic(const char* op, PyObject* a, PyObject* b) 
       if (!number) need_scalar(scalar_of(object == a ? b : a), "arithmetic with such an integer");
       return builder_.literal(*number);
     }
-    const ScalarValue& scalar = scalar_of(object);
-    if (scalar.integral) need_scalar(scalar, "arithmetic");  // ints have no limit
-    for (const std::string& root : scalar.roots)
-      if (std::ranges::find(result.roots, root) == result.roots.end()) result.roots.push_back(root);
-    result.of_data |= scalar.of_data;
-    return scalar.value;
+    return scalar_operand(object, result);
   };
   const bool divides = std::string_view(op) == "div";
   if (divides && !is_symbolic_scalar(b) && plain_float(b).value_or(0) == 0) need_scalar(scalar_of(a), "a division by zero");
   const ir::ValueId x = operand(a), y = divides && is_symbolic_scalar(b) ? nonzero(builder_, operand(b)) : operand(b);
   result.value = builder_.one(op, {x, y});
+  if (std::string_view(op) == "pow") result.value = finite(builder_, result.value);
   return make_symbolic_scalar(std::move(result));
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <new>
+#include <string_view>
 
 #include "python/evaluator/object_type.h"
 #include "python/tensors/tensor_recorder.h"
@@ -33,7 +34,7 @@ PyObject* multiply(PyObject* a, PyObject* b) { return arithmetic("mul", a, b); }
 PyObject* divide(PyObject* a, PyObject* b) { return arithmetic("div", a, b); }
 
 PyObject* other(PyObject* a, PyObject* b) { return needs(is_symbolic_scalar(a) ? a : b, "arithmetic"); }
-PyObject* power(PyObject* a, PyObject* b, PyObject*) { return other(a, b); }
+PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) { return modulus == Py_None ? arithmetic("pow", a, b) : other(a, b); }
 PyObject* unary(PyObject* a) { return needs(a, "arithmetic"); }
 PyObject* negative(PyObject* a) {
   return guarded([&] { return TensorRecorder::active().scalar_arithmetic("mul", a, checked(PyFloat_FromDouble(-1)).get()); });
@@ -105,6 +106,14 @@ PyTypeObject* symbolic_scalar_type() {
 }
 
 bool is_symbolic_scalar(PyObject* object) { return Py_TYPE(object) == symbolic_scalar_type(); }
+
+bool is_math_function(PyObject* callable) {
+  PyObject* module = PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : nullptr;
+  if (module == nullptr || !PyModule_Check(module)) return false;
+  const char* name = PyModule_GetName(module);
+  if (name == nullptr) PyErr_Clear();
+  return name != nullptr && std::string_view(name) == "math";
+}
 
 const ScalarValue& scalar_of(PyObject* symbolic_scalar) { return reinterpret_cast<SymbolicScalar*>(symbolic_scalar)->value; }
 
