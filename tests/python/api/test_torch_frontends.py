@@ -47,6 +47,36 @@ def test_inductor_compiles_our_graphs(check):
             check.same(c(*args), pointwise(*args))
 
 
+def of_both_libraries(x, a):
+    import numpy as np
+
+    y = torch.sin(x) * 2
+    b = np.tanh(y.numpy()) + np.cos(a)
+    return torch.from_numpy(b).add_(x).exp(), b, np.sqrt(a)
+
+
+@pytest.mark.parametrize("name", ["eager", "aot_eager", "inductor"])
+def test_their_backends_get_the_calls_of_torch_in_graphs_of_both_libraries(check, name, capsys):
+    import numpy as np
+    from torch._dynamo.backends.registry import lookup_backend
+
+    c, args = tenon.compile(of_both_libraries, backend=through(lookup_backend(name))), (torch.randn(4), np.random.rand(4).astype("f4"))
+    with torch.no_grad():
+        for _ in range(3):
+            check.same(c(*args), of_both_libraries(*args))
+    assert tenon.stats()["graph_breaks"] == 0 and ("does not take" in capsys.readouterr().err) <= (name != "eager")
+
+
+def test_a_backend_that_fails_by_itself_is_named_also_where_numpy_is_called():
+    import numpy as np
+
+    def failing(graph, example_inputs):
+        raise ValueError("no")
+
+    with pytest.raises(tenon.CompileError):
+        tenon.compile(of_both_libraries, backend=failing)(torch.randn(4), np.ones(4, "f4"))
+
+
 def test_a_module_as_fx(check, graphs):
     net, x = torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.LayerNorm(4), torch.nn.Softmax(-1)).eval(), torch.randn(3, 8)
     c = tenon.compile(net, backend=graphs)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tenon import _render, _tenon
+from tenon import _by_library, _render, _tenon
 
 if TYPE_CHECKING:
     import torch
@@ -22,6 +22,11 @@ class Graph:
 
     def __init__(self, traced: _tenon.TracedGraph) -> None:
         self._traced = traced
+        self._asked_as_fx = False
+
+    @property
+    def traced(self) -> _tenon.TracedGraph:
+        return self._traced
 
     @property
     def name(self) -> str:
@@ -47,21 +52,35 @@ class Graph:
 
     def forward(self, *inputs: Any) -> tuple:
         """Runs the calls one after the other, unoptimised. Gives the outputs, then the values of the updates."""
+        values = self.named_inputs(inputs)
+        for call in self._traced.calls:
+            self.run_call(call, values)
+        return self.leaving(values)
+
+    def named_inputs(self, inputs: tuple) -> dict[str, Any]:
+        """The values by name with which a run begins."""
         values = {name: value for (name, *_), value in zip(self._traced.inputs, inputs, strict=True)}
         for copy, name, function in self._traced.copies:
             values[copy.name] = function(values[name])
-        for results, target, args, kwargs, *_ in self._traced.calls:
-            given = _call(target, _replace(args, values), _replace(kwargs, values))
-            _bind(results, given, values)
+        return values
+
+    def run_call(self, call: tuple, values: dict[str, Any]) -> None:
+        """Makes one of the traced calls, and names what it gives."""
+        results, target, args, kwargs, *_ = call
+        _bind(results, _call(target, _replace(args, values), _replace(kwargs, values)), values)
+
+    def leaving(self, values: dict[str, Any]) -> tuple:
+        """What a run gives in the end."""
         return tuple(_replace(_render.leaving_values(self._traced), values))
 
     def to_fx(self) -> torch.fx.GraphModule:
         """The graph as a ``torch.fx.GraphModule``, for backends written for ``torch.compile``.
 
-        Calls of NumPy stay what they are: most such backends take none. :meth:`forward` does.
+        Calls of NumPy stay what they are. A backend that fails on them gets torch's calls alone, in as many graphs as that takes.
         """
         import torch
 
+        self._asked_as_fx = True
         graph = torch.fx.Graph()
         values: dict[str, Any] = {name: graph.placeholder(_render.identifier(name)) for name, *_ in self._traced.inputs}
         for copy, name, function in self._traced.copies:
@@ -84,7 +103,14 @@ class Graph:
 
 def python_backend(backend: Callable, traced: _tenon.TracedGraph, example_inputs: list) -> Callable:
     """Asks a backend that is a Python function for the callable that runs the graph."""
-    return backend(Graph(traced), example_inputs)
+    graph = Graph(traced)
+    try:
+        return backend(graph, example_inputs)
+    except Exception as refusal:
+        if not (graph._asked_as_fx and _by_library.holds_numpy(traced)):
+            raise
+        _by_library.tell(getattr(backend, "__name__", type(backend).__name__), refusal)
+        return _by_library.ByLibrary(graph, backend)
 
 
 def _call(target: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
