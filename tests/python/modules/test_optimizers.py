@@ -66,3 +66,36 @@ def test_regions_that_are_named_for_profilers_end_no_graph():
     report = tenon.explain(named)(torch.ones(3))
     assert (report.graph_count, report.graph_break_count) == (1, 0)
     torch.testing.assert_close(tenon.compile(named)(torch.ones(3)), torch.full((3,), 2.0))
+
+
+SETTINGS = {
+    "SGD": {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1}, "Adam": {"amsgrad": True}, "AdamW": {"weight_decay": 0.1},
+    "NAdam": {"decoupled_weight_decay": True, "weight_decay": 0.1}, "Adamax": {"weight_decay": 0.1}, "Adadelta": {"maximize": True},
+    "RMSprop": {"centered": True, "momentum": 0.9}, "Adagrad": {"lr_decay": 0.1}, "Rprop": {},
+}
+
+
+@pytest.mark.parametrize("foreach", [False, True], ids=["each", "foreach"])
+@pytest.mark.parametrize("settings", ["plain", "rich", "tensor"])
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_compiled_optimizer_steps_as_in_eager_without_a_break(name, settings, foreach):
+    options = {"foreach": foreach, "lr": 0.01, **(SETTINGS[name] if settings == "rich" else {})}
+    if settings == "tensor":
+        options["lr"] = torch.tensor(0.01)
+    net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh(), torch.nn.Linear(3, 2))
+    twin = copy.deepcopy(net)
+    try:
+        mine, theirs = (getattr(torch.optim, name)(each.parameters(), **options) for each in (twin, net))
+    except ValueError:
+        pytest.skip("torch refuses these settings")
+    step = tenon.compile(mine.step)
+    graphs = []
+    for _ in range(5):
+        for one, other in zip(twin.parameters(), net.parameters()):
+            other.grad = torch.randn_like(other)
+            one.grad = other.grad.clone()
+        step(), theirs.step()
+        graphs.append(tenon.stats()["graphs"])
+        torch.testing.assert_close(list(twin.parameters()), list(net.parameters()))
+        torch.testing.assert_close(mine.state_dict()["state"], theirs.state_dict()["state"])
+    assert tenon.stats()["graph_breaks"] == 0 and graphs[2:] == [graphs[2]] * 3, (tenon.stats(), graphs)

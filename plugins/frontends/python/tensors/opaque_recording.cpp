@@ -42,7 +42,53 @@ void make_regular(PyObject* twin) {
   if (!diagonals || PyObject_SetItem(diagonals.get(), Py_Ellipsis, one.get()) < 0) PyErr_Clear();  // no square matrices
 }
 
+/// The arguments with a number in the place of one object.
+Ref with_number(PyObject* arguments, PyObject* object, PyObject* number) {
+  if (arguments == object) return Ref::borrow(number);
+  if (PyTuple_CheckExact(arguments) || PyList_CheckExact(arguments))
+    return rebuilt(arguments, [&](PyObject* item) { return with_number(item, object, number); });
+  if (!PyDict_CheckExact(arguments)) return Ref::borrow(arguments);
+  Ref copy = checked(PyDict_Copy(arguments));
+  PyObject *key = nullptr, *value = nullptr;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(arguments, &position, &key, &value)) checked(PyDict_SetItem(copy.get(), key, with_number(value, object, number).get()));
+  return copy;
+}
+
+/// Whether two answers of a library say the same of dtypes, sizes and strides.
+bool say_the_same(PyObject* one, PyObject* other) {
+  std::vector<Ref> first, second;
+  collect_tensors(one, first);
+  collect_tensors(other, second);
+  if (first.size() != second.size()) return false;
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    const TensorSpec x = read_twin(first[i].get()), y = read_twin(second[i].get());
+    if (x.dtype != y.dtype || x.shape != y.shape || x.strides != y.strides) return false;
+  }
+  return true;
+}
+
 }  // namespace
+
+/// A function that takes a number takes a tensor without dimensions for it, whose element a twin cannot give. What the function gives for
+/// two numbers alike, it gives for any; nothing where it does not.
+Ref TensorRecorder::call_on_twins_with_number(PyObject* callable, std::span<const Index> operands, PyObject* twin_args, PyObject* twin_kwargs) {
+  const CpuMetaKernels as_on_cpu;
+  for (Index index : operands) {
+    if (!stand_ins_[index].shape.empty() || !is_float(stand_ins_[index].dtype) || stand_ins_[index].requires_grad) continue;
+    PyObject* twin = stand_ins_.twin(index);
+    Ref answers[2];
+    for (int i = 0; i < 2; ++i) {
+      Ref number = checked(PyFloat_FromDouble(i + 1.0));
+      Ref args = with_number(twin_args, twin, number.get());
+      Ref kwargs = twin_kwargs ? with_number(twin_kwargs, twin, number.get()) : Ref();
+      answers[i] = Ref::steal(PyObject_Call(callable, args.get(), kwargs.get()));
+      if (!answers[i]) PyErr_Clear();
+    }
+    if (answers[0] && answers[1] && say_the_same(answers[0].get(), answers[1].get())) return answers[0];
+  }
+  return {};
+}
 
 Ref TensorRecorder::call_on_twins(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args,
                                   PyObject* kwargs, const OpaqueUse& use) {
@@ -59,7 +105,9 @@ Ref TensorRecorder::call_on_twins(PyObject* callable, const ForeignFunction& fun
     if (torch) as_on_cpu.emplace();
     answer = with_undefined_results(function.name, call_quietly(callable, twin_args.get(), twin_kwargs.get(), function.flavour));
   } catch (const PythonError&) {
-    throw GraphBreak(fmt::format("{} cannot say what it gives without computing it: {}", function.name, taken_exception()));
+    const std::string why = taken_exception();
+    if (torch) answer = call_on_twins_with_number(callable, operands, twin_args.get(), twin_kwargs.get());
+    if (!answer) throw GraphBreak(fmt::format("{} cannot say what it gives without computing it: {}", function.name, why));
   }
   for (std::size_t i = 0; i < operands.size() && !use.written; ++i)
     if (torch && version_of(stand_ins_.twin(operands[i])) != versions[i]) throw GraphBreak(fmt::format("{} writes into a tensor", function.name));

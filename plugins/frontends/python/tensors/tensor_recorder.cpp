@@ -193,6 +193,7 @@ Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
   const ForeignFunction& function = foreign_function(callable);
   if (function.crosses)
     if (std::optional<Ref> result = record_crossing(callable, function, args, kwargs)) return std::move(*result);
+  if (std::optional<Ref> result = record_each(function, args, kwargs)) return std::move(*result);
   switch (function.kind) {
     case CallClass::operation:
     case CallClass::same_elements: return record(callable, function, args, kwargs);
@@ -208,7 +209,9 @@ Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
       if (stand_ins_.among(args, kwargs).empty() && (function.flavour == ops::Flavour::numpy || function.kind == CallClass::creation))
         return fold(callable, args, kwargs);
       return record(callable, function, args, kwargs);
-    case CallClass::unknown: break;
+    case CallClass::unknown:
+      if (is_math_function(callable)) return scalar_function(callable, args);
+      break;
   }
   Ref name = Ref::steal(PyObject_Repr(callable));
   PyErr_Clear();

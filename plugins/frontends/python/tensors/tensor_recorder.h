@@ -64,6 +64,7 @@ class TensorRecorder final : public Recorder {
   // ---- for SymbolicScalar
   /// Records arithmetic of which at least one operand is a symbolic scalar.
   Ref scalar_arithmetic(const char* op, PyObject* a, PyObject* b);
+  Ref scalar_function(PyObject* callable, PyObject* args);
   /// The program needs the value of a scalar: ends the graph.
   [[noreturn]] void need_scalar(const ScalarValue& scalar, const char* use);
 
@@ -87,6 +88,10 @@ class TensorRecorder final : public Recorder {
   std::optional<Ref> tensor_from_scalars(PyObject* callable, const ForeignFunction& function, PyObject* list, PyObject* dtype);
   std::optional<Ref> record_array_index(PyObject* callable, PyObject* args, PyObject* kwargs);
   Ref tensor_of_indices(PyObject* array, bool alone);
+
+  // calls on lists of tensors
+  std::optional<Ref> record_each(const ForeignFunction& function, PyObject* args, PyObject* kwargs);
+  bool are_alike(PyObject* args, PyObject* kwargs) const;
 
   // the classes of calls
   std::optional<Ref> answer_size(std::string_view name, const StandIn& self, PyObject* args, PyObject* kwargs);
@@ -114,6 +119,7 @@ class TensorRecorder final : public Recorder {
   Ref record_opaque(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, OpaqueUse& use);
   Ref call_on_twins(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args, PyObject* kwargs,
                     const OpaqueUse& use);
+  Ref call_on_twins_with_number(PyObject* callable, std::span<const Index> operands, PyObject* twin_args, PyObject* twin_kwargs);
   void require_written_twin(PyObject* answer, const ForeignFunction& function, Index written) const;
   Ref record_random(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   ir::ValueId value_by_opaque_call(PyObject* callable, const ForeignFunction& function, Index target, PyObject* args, PyObject* kwargs);
@@ -186,6 +192,7 @@ class TensorRecorder final : public Recorder {
   void vary_view(TensorOutput& output, const StandIn& view, const StandIn& base);
   std::string words_of(SourceId source, GuardSet& guards);
   Ref float_input(PyObject* object, SourceId source, GuardSet& guards);
+  ir::ValueId scalar_operand(PyObject* object, ScalarValue& result);
   ir::ValueId weak_operand(const ScalarValue& scalar, ops::Flavour flavour, std::span<const Index> tensors);
   std::uint32_t scalar_output(const ScalarValue& scalar, PyObject* object, CapturedGraph& captured);
   std::uint32_t number_output(PyObject* number, CapturedGraph& captured);
