@@ -61,6 +61,16 @@ std::optional<Ref> is_said_to_be_causal(Evaluator&, Arguments arguments) {
 }
 constexpr FunctionRule kCausalMask = {.handler = is_said_to_be_causal};
 
+/// torch.ops keeps what it has found: the first look-up gives what every other one gives.
+std::optional<Ref> look_up_operator(Evaluator& evaluator, Arguments arguments) {
+  if (arguments.named() != 0 || arguments.values.size() != 2) throw GraphBreak("an operator is looked up with other arguments than its name");
+  Ref found = checked(PyObject_GetAttr(arguments[0], arguments[1]));
+  Heap& heap = evaluator.heap();
+  if (!heap.is_born(found.get()) && !heap.source_of(found.get())) heap.make_known(found.get(), heap.sources().constant(found.get()));
+  return found;
+}
+constexpr FunctionRule kLookUp = {.handler = look_up_operator};
+
 constexpr FunctionRule kRecursionGuard = {.closure_handler = call_past_recursion_guard};
 constexpr FunctionRule kSignature = {.closure_handler = inspect_signature};
 constexpr FunctionRule kInspect = {.reason = "a call into inspect"};
@@ -104,7 +114,7 @@ struct Named {
   const FunctionRule* rule;
 };
 /// Questions about being traced by somebody else's compiler are answered no, about being compiled yes (by option).
-constexpr std::array<Named, 19> kNamed = {{
+constexpr std::array<Named, 22> kNamed = {{
     {"torch", "cond", &kCond},
     {"torch.compiler", "is_compiling", &kIsCompiling},
     {"torch.compiler", "is_dynamo_compiling", &kIsCompiling},
@@ -117,6 +127,9 @@ constexpr std::array<Named, 19> kNamed = {{
     {"torch.overrides", "has_torch_function", &kFalse},
     {"torch", "compile", &kCompile},
     {"tenon._compile", "compile", &kCompile},
+    {"torch._ops", "_Ops.__getattr__", &kLookUp},
+    {"torch._ops", "_OpNamespace.__getattr__", &kLookUp},
+    {"torch._ops", "OpOverloadPacket.__getattr__", &kLookUp},
     {"torch.random", "manual_seed", &kSeed},
     {"torch.random", "set_rng_state", &kSeed},
     {"torch.nn.modules.transformer", "_detect_is_causal_mask", &kCausalMask},

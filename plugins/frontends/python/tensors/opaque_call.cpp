@@ -129,6 +129,7 @@ std::vector<Ref> OpaqueCall::run(PyObject* const* tensors) const {
   Ref result = checked(PyObject_Call(callable_.get(), args.get(), kwargs.get()));
   std::vector<Ref> found;
   collect_tensors(result.get(), found);
+  for (std::uint32_t place : written) found.push_back(Ref::borrow(tensors[place]));
   return found;
 }
 

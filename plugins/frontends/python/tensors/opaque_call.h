@@ -63,7 +63,8 @@ class OpaqueCall {
   int traverse(visitproc visit, void* arg) const;
 
   std::vector<TensorKind> operands;   // by place
-  std::vector<OpaqueResult> results;  // by result
+  std::vector<OpaqueResult> results;  // by result: the tensors that the function gives, then those that it writes
+  std::vector<std::uint32_t> written; // places of the operands that the function declares to write, besides what it gives
   /// The function is not the library's own: it may keep its arguments, and gets copies of its own.
   bool may_keep_arguments = false;
 

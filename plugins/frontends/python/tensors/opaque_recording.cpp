@@ -1,6 +1,8 @@
 // The part of the recorder that records what the catalogue lacks: a call that torch or NumPy makes again on every run.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "python/compat/meta_device_hint.h"
 #include "python/compat/undefined_results.h"
 #include "python/tensors/call_results.h"
@@ -109,8 +111,9 @@ Ref TensorRecorder::call_on_twins(PyObject* callable, const ForeignFunction& fun
     if (torch) answer = call_on_twins_with_number(callable, operands, twin_args.get(), twin_kwargs.get());
     if (!answer) throw GraphBreak(fmt::format("{} cannot say what it gives without computing it: {}", function.name, why));
   }
+  const auto is_declared = [&](Index index) { return std::ranges::find(use.declared, index) != use.declared.end(); };
   for (std::size_t i = 0; i < operands.size() && !use.written; ++i)
-    if (torch && version_of(stand_ins_.twin(operands[i])) != versions[i]) throw GraphBreak(fmt::format("{} writes into a tensor", function.name));
+    if (torch && !is_declared(operands[i]) && version_of(stand_ins_.twin(operands[i])) != versions[i]) throw GraphBreak(fmt::format("{} writes into a tensor", function.name));
   return answer;
 }
 
@@ -136,12 +139,12 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
   fix_numbers_of_opaque_call(operands, args, kwargs);
 
   std::vector<ir::ValueId> values;
-  std::vector<TensorKind> kinds;
+  std::vector<Index> places;
   const auto place_of = [&](PyObject* object) -> std::optional<std::uint32_t> {
     auto index = stand_ins_.find(object);
     if (!index) return std::nullopt;
     values.push_back(present_.of(*index));
-    kinds.push_back(stand_ins_[*index].kind);
+    places.push_back(*index);
     return static_cast<std::uint32_t>(values.size() - 1);
   };
   ArgumentTemplate positional(args, place_of);
@@ -153,9 +156,14 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
   if (use.written) require_written_twin(answer.get(), function, *use.written);
   std::vector<Ref> twins;
   collect_tensors(answer.get(), twins);
+  for (Index index : use.declared) {
+    twins.push_back(Ref::borrow(stand_ins_.twin(index)));
+    require_written_twin(twins.back().get(), function, index);
+  }
 
   auto call = OpaqueCall::make(function.name, Ref::borrow(callable), std::move(positional), std::move(keywords));
-  call->operands = std::move(kinds);
+  for (Index index : places) call->operands.push_back(stand_ins_[index].kind);
+  for (Index index : use.declared) call->written.push_back(static_cast<std::uint32_t>(std::ranges::find(places, index) - places.begin()));
   call->may_keep_arguments = function.in_graph || purity_of(callable, function).foreign || use.written;
 
   std::vector<ir::Type> types;
@@ -164,25 +172,115 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
     types.push_back(ir::Type::tensor(spec.dtype, ir::Shape(spec.shape.begin(), spec.shape.end())));
     call->results.push_back({spec.kind, spec.dtype, std::move(spec.shape)});
   }
+  const std::size_t first_node = graph_.nodes().size();
+  std::vector<ir::ValueId> results = add_opaque_node(function.name, std::move(call), std::move(values), std::move(types), use);
+  if (use.written) {
+    use.value = results.front();
+    return stand_ins_[*use.written].object;
+  }
+  if (results.empty()) return Ref::borrow(Py_None);
+  Ref wrapped = wrap_answer(answer.get(), function, results, operands);
+  if (use.declared.empty()) trace(callable, function, args, kwargs, wrapped, first_node);
+  return wrapped;
+}
+
+/// Adds the node of an opaque call and gives the values of what the function gives; those of what it writes are `use.left`.
+std::vector<ir::ValueId> TensorRecorder::add_opaque_node(const std::string& target, std::shared_ptr<OpaqueCall> call, std::vector<ir::ValueId> values,
+                                                         std::vector<ir::Type> types, OpaqueUse& use) {
   if (use.random) {
     if (random_token_) values.push_back(*random_token_);
     types.push_back(ir::Type::token());
   }
-  const std::size_t first_node = graph_.nodes().size();
-  const NodeId node = graph_.add_node("opaque", std::move(values), {{"handle", ir::Dim(call->handle())}, {"target", function.name}}, std::move(types));
+  const NodeId node = graph_.add_node("opaque", std::move(values), {{"handle", ir::Dim(call->handle())}, {"target", target}}, std::move(types));
   opaque_calls_.push_back(std::move(call));
   std::vector<ir::ValueId> results = graph_.node(node).results;
   if (use.random) {
     random_token_ = results.back();
     results.pop_back();
   }
-  if (use.written) {
-    use.value = results.front();
-    return stand_ins_[*use.written].object;
+  const auto given = results.end() - static_cast<std::ptrdiff_t>(use.declared.size());
+  use.left.assign(given, results.end());
+  results.erase(given, results.end());
+  return results;
+}
+
+namespace {
+
+/// The one overload that a call of an operator means; empty where that depends on its arguments.
+Ref single_overload(PyObject* callable) {
+  Ref names = Ref::steal(PyObject_CallMethod(callable, "overloads", nullptr));
+  if (!names) {
+    PyErr_Clear();
+    return Ref::borrow(callable);
   }
-  Ref wrapped = wrap_answer(answer.get(), function, results, operands);
-  trace(callable, function, args, kwargs, wrapped, first_node);
-  return wrapped;
+  return PyList_GET_SIZE(names.get()) == 1 ? checked(PyObject_GetAttr(callable, PyList_GET_ITEM(names.get(), 0))) : Ref();
+}
+
+bool is_written(PyObject* schema_argument) {
+  Ref alias = checked(PyObject_GetAttrString(schema_argument, "alias_info"));
+  if (alias.is(Py_None)) return false;
+  Ref written = checked(PyObject_GetAttrString(alias.get(), "is_write"));
+  return written.is(Py_True);
+}
+
+bool gives_an_argument(PyObject* schema) {
+  Ref returns = checked(PyObject_GetAttrString(schema, "returns"));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(returns.get()); ++i) {
+    Ref alias = checked(PyObject_GetAttrString(PyList_GET_ITEM(returns.get(), i), "alias_info"));
+    if (!alias.is(Py_None)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+/// The tensors among the arguments that an operator's schema says it writes.
+std::vector<TensorRecorder::Index> TensorRecorder::declared_writes(PyObject* schema, const ForeignFunction& function, PyObject* args, PyObject* kwargs) const {
+  std::vector<Index> written;
+  Ref arguments = checked(PyObject_GetAttrString(schema, "arguments"));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(arguments.get()); ++i) {
+    PyObject* argument = PyList_GET_ITEM(arguments.get(), i);
+    if (!is_written(argument)) continue;
+    Ref name = checked(PyObject_GetAttrString(argument, "name"));
+    PyObject* given = i < PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, i) : kwargs ? PyDict_GetItem(kwargs, name.get()) : nullptr;
+    if (!given || given == Py_None) continue;
+    Ref alone = checked(PyTuple_Pack(1, given));
+    const std::vector<Index> found = stand_ins_.among(alone.get(), nullptr);
+    if (found.empty()) throw GraphBreak(fmt::format("{} writes into a tensor that is none of the program's", function.name));
+    written.insert(written.end(), found.begin(), found.end());
+  }
+  return written;
+}
+
+/// An operator whose schema says which arguments it writes, besides what it gives; nothing for other calls.
+std::optional<Ref> TensorRecorder::record_declared_writes(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
+  if (!function.operator_object) return std::nullopt;
+  const Purity& purity = purity_of(callable, function);
+  Ref overload = purity.foreign && purity.known && purity.writes && !purity.undeclared ? single_overload(callable) : Ref();
+  Ref schema = overload ? checked(PyObject_GetAttrString(overload.get(), "_schema")) : Ref();
+  if (!schema || gives_an_argument(schema.get()) || takes_random_numbers(function, purity, args, kwargs)) return std::nullopt;
+  OpaqueUse use;
+  use.declared = declared_writes(schema.get(), function, args, kwargs);
+  const std::vector<Index> operands = stand_ins_.among(args, kwargs);
+  std::vector<long> versions;
+  for (Index target : use.declared) {
+    require_writable(target);
+    if (std::ranges::count(operands, target) != 1) throw GraphBreak(fmt::format("{} writes a tensor that is given twice", function.name));
+    for (const Index& operand : operands)
+      if (operand != target) require_apart(function, target, {&operand, 1}, true);
+    versions.push_back(version_of(stand_ins_.twin(target)));
+  }
+  const std::size_t first_node = graph_.nodes().size();
+  Ref result = record_opaque(callable, function, args, kwargs, use);
+  for (std::size_t i = 0; i < use.declared.size(); ++i) {
+    const Index target = use.declared[i];
+    const long counted = version_of(stand_ins_.twin(target)) - versions[i];  // at least one in the real call, whose body is not known here
+    present_.write(target, use.left[i]);
+    for (long more = 1; more < counted; ++more) stand_ins_.count_write(target);
+    note_write(target);
+  }
+  trace(callable, function, args, kwargs, result, first_node);
+  return result;
 }
 
 }  // namespace tenon::python

@@ -55,6 +55,7 @@ Ref TensorRecorder::record_as_is(PyObject* callable, const ForeignFunction& func
     for (Index index : operands) present_.of(index);
     return record_opaque(callable, function, args, kwargs);
   }
+  if (std::optional<Ref> result = record_declared_writes(callable, function, args, kwargs)) return std::move(*result);
   const auto writing = as_writing_call(callable, function, args, kwargs);
   if (writing && writing->kind != WritingCall::Kind::none) return record_write(callable, function, args, kwargs, *writing);
   if (writing) return record(callable, function, writing->args.get(), writing->kwargs.get());

@@ -114,9 +114,15 @@ class TensorRecorder final : public Recorder {
     Ref twin_kwargs;               // keyword arguments for the call on twins, where they are others
     ir::ValueId value;             // given back: the new value of what is written
     Ref answer;                    // what the call gives for the twins, where they are not asked
+    std::vector<Index> declared;   // arguments that the function says it writes, besides what it gives
+    std::vector<ir::ValueId> left; // given back: the new values of these
   };
   Ref record_opaque(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   Ref record_opaque(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, OpaqueUse& use);
+  std::vector<Index> declared_writes(PyObject* schema, const ForeignFunction& function, PyObject* args, PyObject* kwargs) const;
+  std::optional<Ref> record_declared_writes(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
+  std::vector<ir::ValueId> add_opaque_node(const std::string& target, std::shared_ptr<OpaqueCall> call, std::vector<ir::ValueId> values,
+                                           std::vector<ir::Type> types, OpaqueUse& use);
   Ref call_on_twins(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args, PyObject* kwargs,
                     const OpaqueUse& use);
   Ref call_on_twins_with_number(PyObject* callable, std::span<const Index> operands, PyObject* twin_args, PyObject* twin_kwargs);
