@@ -69,6 +69,20 @@ std::optional<Ref> look_up_operator(Evaluator& evaluator, Arguments arguments) {
   if (!heap.is_born(found.get()) && !heap.source_of(found.get())) heap.make_known(found.get(), heap.sources().constant(found.get()));
   return found;
 }
+/// torch.autograd.Function.apply: where no gradient is wanted, a call of `forward` without grad mode.
+std::optional<Ref> apply_without_gradients(Evaluator& evaluator, Arguments arguments) {
+  if (arguments.named() != 0) throw GraphBreak("a torch.autograd.Function is applied to arguments by name");
+  Ref module = checked(PyImport_ImportModule("tenon._autograd"));
+  Ref apply = checked(PyObject_GetAttrString(module.get(), "apply"));
+  Ref result = evaluator.call_now(apply.get(), std::move(arguments));
+  if (result.is(Py_NotImplemented)) throw GraphBreak("a torch.autograd.Function is applied to a tensor that requires grad, with grad mode on");
+  return result;
+}
+constexpr FunctionRule kApplyFunction = {.handler = apply_without_gradients};
+
+constexpr FunctionRule kTransform = {.reason = "a function transform of torch (vmap, grad, jvp) is applied"};
+constexpr FunctionRule kControlOperator = {.reason = "a control operator of torch other than cond is called"};
+
 constexpr FunctionRule kLookUp = {.handler = look_up_operator};
 
 constexpr FunctionRule kRecursionGuard = {.closure_handler = call_past_recursion_guard};
@@ -114,7 +128,7 @@ struct Named {
   const FunctionRule* rule;
 };
 /// Questions about being traced by somebody else's compiler are answered no, about being compiled yes (by option).
-constexpr std::array<Named, 22> kNamed = {{
+constexpr std::array<Named, 31> kNamed = {{
     {"torch", "cond", &kCond},
     {"torch.compiler", "is_compiling", &kIsCompiling},
     {"torch.compiler", "is_dynamo_compiling", &kIsCompiling},
@@ -127,6 +141,15 @@ constexpr std::array<Named, 22> kNamed = {{
     {"torch.overrides", "has_torch_function", &kFalse},
     {"torch", "compile", &kCompile},
     {"tenon._compile", "compile", &kCompile},
+    {"torch.autograd.function", "Function.apply", &kApplyFunction},
+    {"torch._functorch.vmap", "vmap_impl", &kTransform},
+    {"torch._functorch.eager_transforms", "grad_impl", &kTransform},
+    {"torch._functorch.eager_transforms", "grad_and_value_impl", &kTransform},
+    {"torch._functorch.eager_transforms", "_jvp_with_argnums", &kTransform},
+    {"torch._functorch.eager_transforms", "_vjp_with_argnums", &kTransform},
+    {"torch._functorch.eager_transforms", "linearize", &kTransform},
+    {"torch._functorch.vmap", "chunk_vmap", &kTransform},
+    {"torch._ops", "HigherOrderOperator.__call__", &kControlOperator},
     {"torch._ops", "_Ops.__getattr__", &kLookUp},
     {"torch._ops", "_OpNamespace.__getattr__", &kLookUp},
     {"torch._ops", "OpOverloadPacket.__getattr__", &kLookUp},

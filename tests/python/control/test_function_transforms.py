@@ -1,0 +1,117 @@
+"""torch.autograd.Function, which is followed where no gradient is wanted, and torch's transforms of functions, which run as they are."""
+
+import pytest
+
+import tenon
+
+torch = pytest.importorskip("torch")
+
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, power=2):
+        ctx.save_for_backward(x)
+        ctx.power = power
+        assert not torch.is_grad_enabled()
+        return x**power, x + int(ctx.needs_input_grad[0])
+
+    @staticmethod
+    def backward(ctx, grad, _):
+        (x,) = ctx.saved_tensors
+        return ctx.power * x * grad, None
+
+
+class Same(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+class Written(Same):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        return x.add_(1)
+
+
+class InTwoSteps(torch.autograd.Function):
+    @staticmethod
+    def forward(x, by):
+        return x * by
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.by = inputs[1]
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * ctx.by, None
+
+
+class Branching(Same):
+    @staticmethod
+    def forward(ctx, x):
+        return x + 1 if x.sum() > 0 else x - 1
+
+
+def into_two(x):
+    y = InTwoSteps.apply(x, 3.0)
+    return Square.apply(y + 1, 3), y
+
+
+def given_back(x):
+    y = Same.apply(x)
+    x.mul_(2)
+    return y, y is x
+
+
+def written(x):
+    y = Written.apply(x)
+    return y * 2, y is x
+
+
+@pytest.mark.parametrize("fn", [into_two, given_back, written, lambda x: Square.apply(x)[0]])
+@pytest.mark.parametrize("grad", [False, True])
+def test_a_function_is_followed(check, fn, grad):
+    with torch.set_grad_enabled(grad):
+        check(fn, (torch.randn(3),))
+    assert tenon.stats()["graph_breaks"] == 0
+
+
+def test_a_function_with_a_branch_runs_as_it_is(check):
+    check(lambda x: Branching.apply(x * 2) * 3, (torch.ones(3),), (-torch.ones(3),))
+
+
+def test_a_function_keeps_its_gradient():
+    x = torch.randn(3, requires_grad=True)
+    compiled = tenon.compile(lambda x: Square.apply(x)[0].sum())
+    for _ in range(2):
+        x.grad = None
+        compiled(x).backward()
+        torch.testing.assert_close(x.grad, 2 * x.detach())
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(x), (x**2).sum())
+        assert not compiled(x).requires_grad
+
+
+@pytest.mark.parametrize("fn, breaks", [
+    (lambda x: torch.vmap(lambda r: r.sin() * 2)(x) + 1, 1),
+    (lambda x: torch.func.grad(lambda y: (y**2).sum())(x * 2), 1),
+    (lambda x: torch.func.jvp(torch.sin, (x,), (x,)), 1),
+    (lambda x: torch.func.vjp(torch.sin, x)[1](x), None),
+    (lambda x: torch.func.jacrev(torch.sin)(x[0]), None),
+    (lambda x: torch.func.hessian(lambda y: (y**3).sum())(x[0]), None),
+    (lambda x: torch.vmap(torch.func.grad(lambda y: y.sin().sum()))(x), 1),
+])
+def test_transforms_are_one_break_each(fn, breaks):
+    x, compiled = torch.randn(3, 3), tenon.compile(fn)
+    for _ in range(3):
+        torch.testing.assert_close(compiled(x), fn(x))
+    graphs = tenon.stats()["graphs"]
+    compiled(x + 1)
+    assert tenon.stats()["graphs"] == graphs
+    assert breaks is None or tenon.stats()["graph_breaks"] == breaks
