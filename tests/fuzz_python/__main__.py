@@ -46,7 +46,8 @@ def batch(seeds, make_engine):
         engine = make_engine()
         with os.fdopen(write, "wb") as out:
             for seed in seeds:
-                signal.alarm(10)  # a program that does not end is found as a crash
+                signal.setitimer(signal.ITIMER_PROF, 10)  # seconds of processor time: a program that does not end is found as a crash,
+                signal.alarm(300)                         # one that waits for ever too
                 pickle.dump((seed, one(seed, engine)), out)
                 out.flush()
         os._exit(0)

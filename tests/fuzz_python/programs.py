@@ -238,6 +238,8 @@ class Program(Language):
                                    f"for {v} in counting({self.int(1)}):", f"for {v} in {self.dict()}.values():", f"for {v} in it:", f"for {v} in itertools.islice(box, 3):"))
         self.loops += 1
         self.block(depth + 1)
+        if self.maybe(0.1):  # jumps over more than 255 code units
+            self.emit(depth + 1, "; ".join(["n ^= 0"] * 60))
         self.loops -= 1
         if self.maybe(0.25):
             self.emit(depth, "else:")

@@ -50,6 +50,19 @@ def test_past_the_limit_the_rest_runs_natively_with_its_handlers():
         np.testing.assert_allclose(compiled(UP, "b" * n), fn(UP, "b" * n))
 
 
+def test_past_the_limit_a_loop_longer_than_an_argument_of_one_byte_runs_natively():
+    # Its jumps need wider arguments: the units that widen them come before the instruction.
+    body = "\n".join(f"        y = y * 0.5 + table[i] * {k} - 1" for k in range(40))
+    source = f"def fn(x, table):\n    y = x\n    for i in range(len(table)):\n{body}\n        if y.sum() == 7:\n            break\n    return y"
+    scope = {}
+    exec(source, scope)
+    compiled = tenon.compile(scope["fn"], options={"recompile_limit": 2})
+    for n in range(2, 6):
+        table = [float(n + k) for k in range(n)]
+        np.testing.assert_allclose(compiled(UP, table), scope["fn"](UP, table))
+    assert tenon.stats()["eager_fallbacks"] > 0
+
+
 def test_fullgraph_refuses_before_anything_has_run(capsys):
     def fn(x):
         seen.append(1)

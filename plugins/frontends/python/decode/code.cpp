@@ -51,27 +51,30 @@ struct Decoder {
     const auto* raw = reinterpret_cast<const unsigned char*>(PyBytes_AS_STRING(bytes));
     const std::int32_t units = static_cast<std::int32_t>(PyBytes_GET_SIZE(bytes) / 2);
     std::int32_t wide = 0;
+    std::uint8_t prefixes = 0;
     for (std::int32_t unit = 0; unit < units; ++unit) {
       instruction_at.push_back(static_cast<std::int32_t>(result.instructions.size()));
       const int opcode = raw[2 * unit];
       const std::int32_t arg = wide | raw[2 * unit + 1];
       if (opcode == compat::extended_arg()) {
         wide = arg << 8;
+        ++prefixes;
         continue;
       }
-      wide = 0;
       const compat::Meaning meaning = compat::meaning_of(opcode);
-      if (!meaning.skip) append(opcode, arg, meaning, unit, raw, units);
+      if (!meaning.skip) append(opcode, meaning, {.op = meaning.op, .prefixes = prefixes, .arg = arg, .unit = unit}, raw, units);
+      wide = prefixes = 0;
     }
     instruction_at.push_back(static_cast<std::int32_t>(result.instructions.size()));
   }
 
-  void append(int opcode, std::int32_t arg, compat::Meaning meaning, std::int32_t unit, const unsigned char* raw, std::int32_t units) {
-    Instruction instruction{meaning.op, 0, arg, 0, unit}, second;
+  void append(int opcode, compat::Meaning meaning, Instruction instruction, const unsigned char* raw, std::int32_t units) {
+    const std::int32_t arg = instruction.arg;
+    Instruction second;
     const bool pair = compat::refine(opcode, arg, instruction, second);
     if (meaning.jump != compat::Jump::none) {
       // Relative to the instruction after the inline caches.
-      std::int32_t next = unit + 1;
+      std::int32_t next = instruction.unit + 1;
       while (next < units && compat::is_cache(raw[2 * next])) ++next;
       jumps.emplace_back(result.instructions.size(), meaning.jump == compat::Jump::forward ? next + arg : next - arg);
     }

@@ -43,6 +43,7 @@ inline constexpr std::uint8_t kKeepReceiver = 32;  // send from 3.12 on: a finis
 struct Instruction {
   Op op = Op::nop;
   std::uint8_t flags = 0;
+  std::uint8_t prefixes = 0;  // code units before it that widen its argument: it is entered at the first of them
   std::int32_t arg = 0;     // CPython's argument, reduced to what the op means (name index, count, local slot, …)
   std::int32_t target = 0;  // jumps: index of an instruction
   std::int32_t unit = 0;    // where CPython has it, in code units of two bytes

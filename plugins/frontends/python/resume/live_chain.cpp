@@ -98,7 +98,8 @@ void LiveChain::pop() {
 }
 
 void LiveChain::show_position(Link& link, compat::Position position) {
-  compat::set_position(link.frame, decoded_code(link.frame).instructions[link.instruction].unit, position);
+  const Instruction& instruction = decoded_code(link.frame).instructions[link.instruction];
+  compat::set_position(link.frame, instruction.unit - (position == compat::Position::next ? instruction.prefixes : 0), position);
 }
 
 Progress LiveChain::step(PyObject* keyword_names, Ref& result) {
