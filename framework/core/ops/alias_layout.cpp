@@ -11,7 +11,15 @@ struct Rule {
 };
 
 constexpr AliasLayout kMemoryFormat = {ResultLayout::memory_format};
+constexpr AliasLayout kCopy = {ResultLayout::unknown, false, true};
 constexpr Rule kRules[] = {
+    {"torch.clone", kCopy},
+    {"torch.Tensor.clone", kCopy},
+    {"torch.zeros_like", kCopy},
+    {"torch.ones_like", kCopy},
+    {"torch.full_like", kCopy},
+    {"torch.flip", kCopy},
+    {"torch.Tensor.flip", kCopy},
     {"torch.Tensor.masked_fill", {ResultLayout::row_major}},  // clones self so before it writes
     {"torch.masked_fill", {ResultLayout::row_major}},
     {"torch.nn.functional.logsigmoid", {ResultLayout::row_major}},
@@ -33,9 +41,45 @@ bool is_circular(const ir::Node& made) {
   return text && *text == "circular";
 }
 
+/// Padding by nothing, or cutting, is a copy of the part that stays.
+bool only_cuts(const ir::Node& made) {
+  if (made.op != "pad") return false;
+  for (const char* side : {"before", "after"}) {
+    const ir::Attribute* amounts = made.attribute(side);
+    const auto* numbers = amounts ? std::get_if<std::vector<ir::Dim>>(amounts) : nullptr;
+    if (!numbers || !std::ranges::all_of(*numbers, [](const ir::Dim& n) { return n.is_constant() && n.constant() <= 0; })) return false;
+  }
+  return true;
+}
+
+/// torch joins the two parts into which a shift cuts the tensor; an empty part has no memory format, and makes the result row-major.
+AliasLayout layout_of_roll(const ir::Node& made, std::span<const ir::Dim> shape) {
+  if (made.op != "roll") return {ResultLayout::row_major};  // flattened
+  const auto &shifts = std::get<std::vector<ir::Dim>>(*made.attribute("shifts")), &dims = std::get<std::vector<ir::Dim>>(*made.attribute("dims"));
+  for (std::size_t k = 0; k < dims.size(); ++k) {
+    const std::int64_t dim = dims[k].constant(), rank = static_cast<std::int64_t>(shape.size());
+    const ir::Dim& size = shape[static_cast<std::size_t>(dim < 0 ? dim + rank : dim)];
+    if (size == ir::Dim(0) || mod(shifts[k], size) == ir::Dim(0)) return {ResultLayout::row_major};
+  }
+  return kMemoryFormat;
+}
+
+std::string_view last_word(std::string_view alias) { return alias.substr(alias.rfind('.') + 1); }
+
 }  // namespace
 
-std::optional<AliasLayout> layout_of_alias(std::string_view alias, const ir::Node& made) {
+bool numbers_are_operands(std::string_view alias, const ir::Node& made) {
+  // torch has kernels of one operand for these, which take the number as a parameter.
+  constexpr std::string_view kParameters[] = {"pow", "__pow__", "float_power", "square", "clamp", "clip", "clamp_min", "clamp_max", "leaky_relu", "threshold",
+                                              "hardshrink", "softshrink", "relu6", "elu", "celu", "hardtanh", "round", "logit", "nan_to_num"};
+  if (std::ranges::find(kParameters, last_word(alias)) != std::end(kParameters)) return false;
+  return made.operands.size() == 2 || made.op == "where";
+}
+
+std::optional<AliasLayout> layout_of_alias(std::string_view alias, const ir::Node& made, std::span<const ir::Dim> shape) {
+  if (last_word(alias) == "roll") return layout_of_roll(made, shape);
+  if (alias == "torch.nn.functional.pad" || alias == "torch.constant_pad_nd")
+    if (only_cuts(made)) return kCopy;
   if (alias.starts_with("torch.upsample_") || alias.starts_with("torch._upsample_nearest_exact")) return kMemoryFormat;
   const auto rule = std::ranges::find(kRules, alias, &Rule::alias);
   if (rule == std::end(kRules)) return std::nullopt;

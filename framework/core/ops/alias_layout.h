@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "core/ops/op.h"
@@ -11,9 +12,14 @@ namespace tenon::ops {
 struct AliasLayout {
   ResultLayout layout;
   bool row_major_stays = false;  // an operand that is row-major, too, counts as that (one channel, channels last)
+  bool copies = false;           // as a copy of the operand: dense strides stay as they are
 };
 
-/// What torch's CPU kernels do. `made` is the node that gives the result. Nothing for aliases without a rule of their own.
-std::optional<AliasLayout> layout_of_alias(std::string_view alias, const ir::Node& made);
+/// What torch's CPU kernels do. `made` is the node that gives the result, of that shape. Nothing for aliases without a rule of their own.
+std::optional<AliasLayout> layout_of_alias(std::string_view alias, const ir::Node& made, std::span<const ir::Dim> shape);
+
+/// Whether torch makes a 0-d tensor of a number among the operands of the pointwise op that `made` is: that one has a say in the result's
+/// strides.
+bool numbers_are_operands(std::string_view alias, const ir::Node& made);
 
 }  // namespace tenon::ops

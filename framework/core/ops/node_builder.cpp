@@ -15,12 +15,28 @@ void add_fresh_symbols(ir::Graph& graph, const std::vector<ir::Type>& types) {
   while (graph.symbols().size() < needed) graph.add_symbol({.name = fmt::format("u{}", graph.symbols().size())});
 }
 
+bool defines_symbols(const ir::Graph& graph, const std::vector<ir::Type>& types) {
+  bool defines = false;
+  for (const ir::Type& type : types)
+    for (const ir::Dim& d : type.shape) d.for_each_symbol([&](SymbolId s) { defines |= s.value >= graph.symbols().size(); });
+  return defines;
+}
+
+/// The same places found again have the same size: what is taken and what is put back by one mask fit.
+std::optional<ir::NodeId> same_node(const ir::Graph& graph, std::string_view op, const std::vector<ir::ValueId>& operands, const ir::Attributes& attributes) {
+  for (ir::NodeId id : graph.nodes())
+    if (const ir::Node& node = graph.node(id); node.op == op && node.operands == operands && node.attributes == attributes) return id;
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::vector<ir::ValueId> NodeBuilder::call(std::string_view name, std::vector<ir::ValueId> operands, ir::Attributes attributes) {
   const Op* op = find_op(name);
   if (!op) throw Exception(error(Code::not_found, "unknown op '{}'", name));
   auto types = op->infer(OpQuery(graph_, operands, attributes));
+  if (types && !before_ && defines_symbols(graph_, *types))
+    if (const auto known = same_node(graph_, name, operands, attributes)) return graph_.node(*known).results;
   if (!types) throw Exception(error(types.error().code, "{}: {}", name, types.error().message));
   add_fresh_symbols(graph_, *types);
   const ir::NodeId node =

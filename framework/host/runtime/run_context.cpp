@@ -252,8 +252,13 @@ void RunContext::complete_late(std::uint32_t s) {
   for (std::uint32_t v : step.outputs)
     if (plan.values_[v].late && !late_values[v].sized)
       throw Failure(Code::plugin_failed, TENON_PHASE_EXECUTE, backend, fmt::format("it gave no memory for %{}, whose size depends on data", plan.values_[v].name));
-  for (const Step::Binding& binding : step.bindings)
-    symbols[binding.symbol.value] = late_values[step.outputs[binding.output]].sizes[binding.dimension];
+  for (const Step::Binding& binding : step.bindings) {
+    const std::int64_t size = late_values[step.outputs[binding.output]].sizes[binding.dimension];
+    const ir::SymbolInfo& symbol = plan.graph_.symbols()[binding.symbol.value];
+    if (size < symbol.min || size > symbol.max)
+      throw Exception(Code::invalid_argument, fmt::format("the graph holds for a size '{}' of {} to {}, not for {}", symbol.name, symbol.min, symbol.max, size));
+    symbols[binding.symbol.value] = size;
+  }
   for (std::uint32_t v : step.outputs)
     if (plan.values_[v].late && sizes_of(plan.values_[v]) != late_values[v].sizes)
       throw Failure(Code::plugin_failed, TENON_PHASE_EXECUTE, backend, fmt::format("the sizes that it gave %{} contradict each other", plan.values_[v].name));

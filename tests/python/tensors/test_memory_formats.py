@@ -124,3 +124,26 @@ def test_results_that_are_row_major_whatever_the_operand(check, name):
     x = images()
     with torch.no_grad():
         check(ROW_MAJOR[name], (x.to(memory_format=torch.channels_last),), (x.permute(3, 1, 0, 2),), (x[:, ::2],), (x[:, :, :1].expand_as(x),))
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: torch.cat([x, x + 1], 1),
+        lambda x: torch.cat([x.clone(), x], 1),
+        lambda x: torch.stack([x, x + 1], 1),
+        lambda x: torch.cat([torch.where(x > 0, x, 0.0), 1 - x], 1),
+        lambda x: torch.cat([x**2, x.clamp(0, 1)], 1),
+        lambda x: torch.cat([torch.flip(x, [2]), torch.zeros_like(x)], 1),
+        lambda x: torch.roll(x, 1, 1),
+        lambda x: torch.roll(x, (1, 4), (2, 3)),
+        lambda x: torch.roll(x, 3, 2),
+        lambda x: torch.nn.functional.pad(x, (0, 0)),
+        lambda x: torch.nn.functional.pad(x, (-1, 0)),
+    ],
+)
+@pytest.mark.parametrize("channels", [1, 3])
+def test_formats_that_dimensions_of_size_one_leave_open(check, fn, channels):
+    x = torch.arange(32.0 * channels).reshape(2, channels, 4, 4)
+    with torch.no_grad():
+        check(fn, (x.to(memory_format=torch.channels_last),), (x,), (x.transpose(1, 3),))

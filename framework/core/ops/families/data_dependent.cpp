@@ -1,7 +1,9 @@
 // Ops whose result's size, or whose failing, depends on values.
+#include <algorithm>
+#include <array>
 #include <numeric>
 
-#include "core/ops/families/move.h"
+#include "core/ops/families/formula.h"
 #include "core/ops/reference/scalar_kernels.h"
 
 namespace tenon::ops {
@@ -10,37 +12,71 @@ namespace {
 using ir::Dim;
 using ir::Shape;
 
-/// Calls `visit(indices, value != 0)` for every element in row-major order.
-template <class Visit>
-void each_truth(const TensorView& x, Visit visit) {
-  std::int64_t count = std::accumulate(x.shape.begin(), x.shape.end(), std::int64_t{1}, std::multiplies<>());
-  std::vector<std::int64_t> at(x.shape.size(), 0);
-  for (; count > 0; --count) {
-    const std::int64_t offset = std::inner_product(at.begin(), at.end(), x.strides.begin(), std::int64_t{0});
-    std::uint8_t truth = 0;
-    reference::gather(x.dtype, x.data, &offset, DType::b8, &truth, 1);
-    visit(at, truth != 0);
-    for (std::size_t d = at.size(); d-- > 0;) {
-      if (++at[d] < x.shape[d]) break;
-      at[d] = 0;
+/// The places of true elements, as numbers in row-major order.
+class Places {
+ public:
+  explicit Places(const TensorView& x) : x_(x), at_(x.shape.size(), 0) {
+    const std::int64_t lane = x.shape.empty() ? 1 : x.shape.back();
+    std::int64_t lanes = 1;
+    for (std::size_t d = 0; d + 1 < x.shape.size(); ++d) lanes *= x.shape[d];
+    for (std::int64_t first = 0; lanes > 0 && lane > 0; first += lane, --lanes) {
+      add_lane(first, lane);
+      step();
     }
   }
-}
+  const std::vector<std::int64_t>& found() const { return found_; }
+
+ private:
+  void add_lane(std::int64_t first, std::int64_t count) {
+    const std::int64_t start = std::inner_product(at_.begin(), at_.end(), x_.strides.begin(), std::int64_t{0}), stride = x_.shape.empty() ? 0 : x_.strides.back();
+    std::array<std::uint8_t, 512> truth;
+    std::array<std::int64_t, 512> offsets;
+    const auto* bytes = static_cast<const std::uint8_t*>(x_.data) + start;
+    const bool direct = x_.dtype == DType::b8 && stride == 1;
+    for (std::int64_t done = 0; done < count; done += 512) {
+      const std::int64_t chunk = std::min<std::int64_t>(count - done, 512);
+      for (std::int64_t i = 0; i < chunk; ++i) offsets[static_cast<std::size_t>(i)] = start + (done + i) * stride;
+      if (!direct) reference::gather(x_.dtype, x_.data, offsets.data(), DType::b8, truth.data(), static_cast<std::size_t>(chunk));
+      add_chunk(direct ? bytes + done : truth.data(), first + done, chunk);
+    }
+  }
+
+  /// Without a branch on the data: each place is written, and kept where the element is true.
+  void add_chunk(const std::uint8_t* truth, std::int64_t first, std::int64_t count) {
+    std::size_t kept = found_.size();
+    found_.resize(kept + static_cast<std::size_t>(count));
+    for (std::int64_t i = 0; i < count; ++i) {
+      found_[kept] = first + i;
+      kept += truth[i] != 0;
+    }
+    found_.resize(kept);
+  }
+
+  void step() {
+    for (std::size_t d = at_.size() < 2 ? 0 : at_.size() - 1; d-- > 0;) {
+      if (++at_[d] < x_.shape[d]) break;
+      at_[d] = 0;
+    }
+  }
+
+  const TensorView& x_;
+  std::vector<std::int64_t> at_, found_;
+};
 
 void nonzero_kernel(KernelCall& call) {
-  std::vector<std::int64_t> found;
-  std::int64_t rows = 0;
-  each_truth(call.inputs[0], [&](const std::vector<std::int64_t>& at, bool truth) {
-    if (!truth) return;
-    found.insert(found.end(), at.begin(), at.end());
-    ++rows;
-  });
-  TensorView out =
-      call.outputs[0].data ? call.outputs[0] : call.allocate(0, {rows, static_cast<std::int64_t>(call.inputs[0].shape.size())});
+  const std::vector<std::int64_t>& shape = call.inputs[0].shape;
+  const Places places(call.inputs[0]);
+  const auto rows = static_cast<std::int64_t>(places.found().size());
+  TensorView out = call.outputs[0].data ? call.outputs[0] : call.allocate(0, {rows, static_cast<std::int64_t>(shape.size())});
   TENON_CHECK(out.shape[0] == rows, "nonzero found {} elements; its output has {} rows", rows, out.shape[0]);
-  for (std::int64_t r = 0, k = 0; r < rows; ++r)
-    for (std::int64_t d = 0; d < out.shape[1]; ++d)
-      static_cast<std::int64_t*>(out.data)[r * out.strides[0] + d * out.strides[1]] = found[static_cast<std::size_t>(k++)];
+  for (std::int64_t r = 0; r < rows; ++r) {
+    std::int64_t place = places.found()[static_cast<std::size_t>(r)];
+    for (std::size_t d = shape.size(); d-- > 0;) {
+      const std::int64_t rest = d == 0 ? 0 : place / shape[d];
+      static_cast<std::int64_t*>(out.data)[r * out.strides[0] + static_cast<std::int64_t>(d) * out.strides[1]] = place - rest * shape[d];
+      place = rest;
+    }
+  }
 }
 
 /// numpy.nonzero, torch.nonzero(as_tuple=True): one tensor a dimension.
@@ -75,7 +111,7 @@ Op nonzero_op() {
                      [](ForeignArguments& a) -> Values {
                        return {select_of(a.builder(), a.one("nonzero", {reshape_to(a.builder(), a.value("self"), {Dim(-1)})}), 1, Dim(0))};
                      }) +
-               torch_names("masked_select", "(self, mask, *, out=None)", masked_select);
+               torch_names("masked_select", "(self, mask, *, out=None)", masked_select) + unique_names();
   op.infer = [](const OpQuery& q) -> Result<infer::Types> {
     infer::require_operands(q, 1, 1);
     return infer::one(q, DType::i64, {infer::fresh_symbol(q), Dim(static_cast<std::int64_t>(q.type(0).rank()))});

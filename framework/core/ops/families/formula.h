@@ -8,6 +8,9 @@ namespace tenon::ops {
 /// Foreign functions of numbers that are formulas; they belong to `cat`.
 std::vector<Alias> special_names();
 
+/// torch.unique and numpy.unique; they belong to `nonzero`.
+std::vector<Alias> unique_names();
+
 class Formula {
  public:
   using V = ir::ValueId;

@@ -1,5 +1,6 @@
 // Writing elements at places that other tensors or bounds give: the result is a changed copy of self.
 #include "core/ops/families/index_rules.h"
+#include "core/ops/families/masked_write.h"
 #include "core/ops/families/move.h"
 #include "core/ops/gradients/gradients.h"
 #include "core/ops/size_questions.h"
@@ -193,17 +194,14 @@ ScatterBody index_put_body(const OpQuery& q) {
           .ordered = !accumulate};
 }
 
-/// self[mask] = number: a choice, with the mask's dimensions in front.
-Values masked_put(ForeignArguments& a, const Values& operands) {
+/// torch.index_put with one mask, which is operand 2 and stands at entry `at` of the indices.
+Values masked_put(ForeignArguments& a, const Values& operands, std::size_t at) {
   const ForeignList& list = *a["indices"].as<ForeignList>();
-  const ir::ValueId self = operands[0];
-  if (list.size() != 1 || !(ir::product(a.type(operands[1]).shape) == Dim(1)) || a.flag("accumulate"))
-    throw Exception(Code::unsupported, "index_put with masks and several values");
-  Shape shape = a.type(operands[2]).shape;
-  TENON_USER_CHECK(shape.size() <= a.type(self).rank(), "too many indices for tensor of dimension {}", a.type(self).rank());
-  shape.resize(a.type(self).rank(), Dim(1));
-  const ir::ValueId mask = reshape_to(a.builder(), operands[2], shape);
-  return {a.builder().one("where", {mask, reshape_to(a.builder(), operands[1], {}), self})};
+  for (std::size_t d = 0; d < list.size(); ++d)
+    if (d != at && !list[d].is_none()) throw Exception(Code::unsupported, "index_put with a mask and other indices");
+  const auto written = masked_write(a, operands[0], operands[2], at, operands[1], a.flag("accumulate"));
+  if (!written) throw Exception(Code::unsupported, "index_put with this form of a mask and values");
+  return {*written};
 }
 
 /// torch.index_put(self, (index or None, ...), values, accumulate).
@@ -215,7 +213,7 @@ Values index_put_adapt(ForeignArguments& a) {
   for (std::size_t d = 0; d < list->size(); ++d) {
     if ((*list)[d].is_none()) continue;
     operands.push_back(a.to_value((*list)[d]));
-    if (is_bool(a.type(operands.back()).dtype)) return masked_put(a, operands);
+    if (is_bool(a.type(operands.back()).dtype) && operands.size() == 3) return masked_put(a, operands, d);
     dims.emplace_back(static_cast<std::int64_t>(d));
   }
   return a.call("index_put", operands, {{"accumulate", a.flag("accumulate")}, {"dims", dims}});

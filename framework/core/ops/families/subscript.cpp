@@ -1,7 +1,7 @@
 // x[…] and x[…] = v of both libraries, made of views, `index`, `index_put` and the scatters of views. No op is declared here.
 #include <algorithm>
 
-#include "core/ops/families/move.h"
+#include "core/ops/families/masked_write.h"
 
 namespace tenon::ops {
 namespace {
@@ -207,25 +207,41 @@ ir::ValueId fitted(ForeignArguments& a, ir::ValueId value, const Shape& shape) {
   return expand_to(a.builder(), value, shape);
 }
 
-/// x[mask] = number, without looking for the places.
-std::optional<ir::ValueId> write_masked_number(ForeignArguments& a, ir::ValueId self, ir::ValueId value) {
-  const ForeignList entries = entries_of(a["index"]);
-  if (entries.size() != 1 || !entries[0].as<ir::ValueId>() || a.type(value).rank() != 0) return std::nullopt;
-  ir::ValueId mask = *entries[0].as<ir::ValueId>();
-  if (!is_bool(a.type(mask).dtype) || a.type(mask).rank() > a.type(self).rank()) return std::nullopt;
-  Shape shape = a.type(mask).shape;
-  for (std::size_t d = 0; d < shape.size(); ++d)
-    infer::require_equal(a.graph(), shape[d], a.type(self).shape[d],
-                         fmt::format("sizes of the mask and of the indexed tensor at dimension {}", d));
-  shape.resize(a.type(self).rank(), Dim(1));
-  mask = reshape_to(a.builder(), mask, shape);
-  return a.builder().one("where", {mask, value, self});
+/// How many dimensions of the view the entries before `mask` make.
+std::size_t dims_before(ForeignArguments& a, const ForeignList& entries, std::size_t mask, std::size_t rank_of_mask) {
+  std::size_t used = rank_of_mask, made = 0;
+  for (const ForeignArgument& e : entries) used += e.as<ForeignSlice>() || e.as<Dim>() ? 1 : 0;
+  const std::size_t rank = a.type(a.value("self")).rank();
+  for (std::size_t i = 0; i < mask; ++i)
+    made += entries[i].as<ForeignEllipsis>() ? rank - std::min(used, rank) : entries[i].as<Dim>() ? 0 : 1;
+  return made;
+}
+
+/// x[…, mask, …] = v with one mask among slices, without looking for its places.
+std::optional<ir::ValueId> write_masked(ForeignArguments& a, ir::ValueId self, ir::ValueId value) {
+  ForeignList entries = entries_of(a["index"]);
+  std::optional<std::size_t> place;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const bool number = entries[i].as<Dim>() != nullptr;
+    if (entries[i].is_none() || entries[i].as<ForeignSlice>() || entries[i].as<ForeignEllipsis>() || (number && !a.numpy())) continue;
+    if (place || !entries[i].as<ir::ValueId>()) return std::nullopt;
+    place = i;
+  }
+  if (!place) return std::nullopt;
+  const ir::ValueId mask = *entries[*place].as<ir::ValueId>();
+  if (!is_bool(a.type(mask).dtype)) return std::nullopt;
+  const std::size_t rank = a.type(mask).rank(), at = dims_before(a, entries, *place, rank);
+  const auto where = entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(*place));
+  entries.insert(where, rank, ForeignArgument{ForeignSlice{}});
+  Subscript part(a, self, ForeignArgument{std::move(entries)});
+  const auto written = masked_write(a, part.view(), mask, at, value, false);
+  return written ? std::optional(part.write_back(*written)) : std::nullopt;
 }
 
 Values set_item(ForeignArguments& a) {
   const ir::ValueId self = a.value("self");
   const ir::ValueId value = written_value(a, a.type(self).dtype);
-  if (const auto masked = write_masked_number(a, self, value)) return {*masked};
+  if (const auto masked = write_masked(a, self, value)) return {*masked};
   Subscript subscript(a, self, a["index"]);
   if (!subscript.advanced()) return {subscript.write_back(fitted(a, value, subscript.shape()))};
   Values operands{subscript.view(), value};

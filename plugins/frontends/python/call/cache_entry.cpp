@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <span>
 
 #include "python/call/errors.h"
+#include "python/call/late_outputs.h"
 #include "python/call/result_views.h"
 #include "python/call/session.h"
 #include "python/call/small_array.h"
@@ -59,12 +61,7 @@ void evaluate_layout(const TensorOutput& output, std::span<const std::int64_t> s
     const SymbolId symbol = dim.is_constant() ? SymbolId() : dim.as_symbol();
     sizes[d] = symbol ? symbols[symbol.value] : dim.evaluate(symbols);
   }
-  std::int64_t step = 1;
-  for (std::size_t k = rank; k-- > 0;) {
-    const auto d = static_cast<std::size_t>(output.order[k]);
-    sizes[rank + d] = step;
-    step *= std::max<std::int64_t>(sizes[d], 1);
-  }
+  find_strides(output, sizes, sizes + rank);
 }
 
 struct alignas(16) Scratch {
@@ -91,6 +88,7 @@ struct CacheEntry::Frame {
   bool alarm = false;
   SmallArray<Scratch, 4> input_scratch;   // values of NumPy scalars, where there are any
   SmallArray<Scratch, 4> output_scratch;
+  LateOutputs late;                       // by graph output, where there are any
   std::vector<std::int64_t> symbols;      // by SymbolId: another thread may check the same guards while this one runs
 };
 
@@ -101,6 +99,7 @@ CacheEntry::CacheEntry(TorchState state, Segment segment, CapturedGraph captured
   output_count_ = captured_.graph.outputs().size();
   runs_ = output_count_ > 0 || captured_.takes_random_numbers;
   release_gil_ = is_long(captured_);
+  late_outputs_ = std::ranges::any_of(captured_.tensors, &TensorOutput::late);
   uses_numpy_ = captured_.uses_numpy();
   takes_scalars_ = std::ranges::any_of(captured_.inputs, [](const TensorSpec& input) { return input.kind == TensorKind::scalar; });
   for (ResultTemplate::Node& node : segment_.objects.nodes) {
@@ -156,6 +155,10 @@ bool CacheEntry::make_outputs(Frame& frame) {
     const TensorOutput& output = captured_.tensors[i];
     if (output.kind != TensorOutput::Kind::fresh) continue;
     void*& data = frame.output_data[output.index];
+    if (output.late) {
+      data = nullptr;
+      continue;
+    }
     SmallArray<std::int64_t, 12> sizes(2 * output.varying_shape.size());
     std::span<const std::int64_t> shape = output.shape, strides = output.strides;
     if (!output.varying_shape.empty()) {
@@ -163,15 +166,36 @@ bool CacheEntry::make_outputs(Frame& frame) {
       strides = {sizes.data() + output.varying_shape.size(), output.varying_shape.size()};
       evaluate_layout(output, frame.symbols, sizes.data());
     }
-    const InferenceScope scope(output.tensor == TensorKind::torch ? output.inference : state_.inference(), state_.inference());
-    if (scope.failed()) return false;
-    switch (output.tensor) {
-      case TensorKind::torch: frame.tensors[i] = new_torch_tensor(*known_torch_library(), output.dtype, shape, strides, data); break;
-      case TensorKind::array: frame.tensors[i] = new_array(output.dtype, shape, strides, data); break;
-      case TensorKind::scalar: data = frame.output_scratch[output.index].bytes; continue;
-    }
-    if (frame.tensors[i] && !output.writeable) PyArray_CLEARFLAGS(reinterpret_cast<PyArrayObject*>(frame.tensors[i]), NPY_ARRAY_WRITEABLE);
-    if (!frame.tensors[i] || !count_writes(as_spec(output), frame.tensors[i], output.writes)) return false;
+    if (output.tensor == TensorKind::scalar) data = frame.output_scratch[output.index].bytes;
+    else if (!(frame.tensors[i] = new_output(output, shape, strides, data))) return false;
+  }
+  return true;
+}
+
+/// The object of a result; null with an exception set.
+PyObject* CacheEntry::new_output(const TensorOutput& output, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, void*& data) const {
+  const bool torch = output.tensor == TensorKind::torch;
+  const InferenceScope scope(torch ? output.inference : state_.inference(), state_.inference());
+  if (scope.failed()) return nullptr;
+  Ref made = Ref::steal(torch ? new_torch_tensor(*known_torch_library(), output.dtype, shape, strides, data) : new_array(output.dtype, shape, strides, data));
+  if (!made) return nullptr;
+  if (!output.writeable) PyArray_CLEARFLAGS(reinterpret_cast<PyArrayObject*>(made.get()), NPY_ARRAY_WRITEABLE);
+  return count_writes(as_spec(output), made.get(), output.writes) ? made.release() : nullptr;
+}
+
+/// Makes the results whose size the run has found.
+bool CacheEntry::make_late_outputs(Frame& frame) {
+  for (std::size_t i = 0; i < captured_.tensors.size(); ++i) {
+    const TensorOutput& output = captured_.tensors[i];
+    if (!output.late) continue;
+    const LateOutputs::Memory& memory = frame.late[output.index];
+    const std::vector<std::int64_t> sizes = memory.sizes_of(output);
+    std::vector<std::int64_t> strides(sizes.size());
+    find_strides(output, sizes.data(), strides.data());
+    void* data = nullptr;
+    frame.tensors[i] = new_output(output, sizes, strides, data);
+    if (!frame.tensors[i]) return false;
+    std::memcpy(data, memory.block.data, byte_count(output.dtype, sizes));
   }
   return true;
 }
@@ -238,6 +262,11 @@ RunStatus CacheEntry::run_native(Frame& frame) {
   args.outputs = frame.output_data.data();
   frame.output_data[output_count_] = &frame.alarm;
   if (uses_numpy_) clear_float_errors();
+  if (late_outputs_) {
+    frame.late.expect(output_count_ + 1);
+    args.allocate_output = LateOutputs::allocate;
+    args.context = &frame.late;
+  }
   if (!frame.symbols.empty()) args.symbols = frame.symbols.data();
   std::int32_t code = TENON_OK;
   if (release_gil_) {
@@ -249,6 +278,7 @@ RunStatus CacheEntry::run_native(Frame& frame) {
   }
   if (code != TENON_OK) return RunStatus::refused;
   if (uses_numpy_ && numpy_would_warn(frame.alarm ? FloatErrors{true, true, false, true} : float_errors())) return RunStatus::warned;
+  if (late_outputs_ && !make_late_outputs(frame)) return RunStatus::raised;
   for (std::size_t i = 0; i < captured_.tensors.size(); ++i) {
     const TensorOutput& output = captured_.tensors[i];
     if (output.kind != TensorOutput::Kind::fresh || output.tensor != TensorKind::scalar) continue;
@@ -363,8 +393,8 @@ RunStatus CacheEntry::run(Built& built) {
   PyObject* const* values = segment_.guards.values();
   if (captured_.numbers) {
     frame.symbols.assign(captured_.numbers->values(), captured_.numbers->values() + captured_.numbers->sources().size());
-    frame.symbols.resize(std::max(frame.symbols.size(), captured_.graph.symbols().size()));
   }
+  if (!captured_.graph.symbols().empty()) frame.symbols.resize(std::max(frame.symbols.size(), captured_.graph.symbols().size()));
   for (std::size_t i = 0; i < frame.inputs.size(); ++i) frame.inputs[i] = Py_NewRef(values[segment_.input_slots[i]]);
   HeldObjects<8> kept(result_slots_.size());  // another thread may check the same guards while this one runs
   for (std::size_t i = 0; i < kept.size(); ++i) kept[i] = Py_NewRef(values[result_slots_[i]]);

@@ -77,6 +77,8 @@ class CacheEntry {
   RunStatus run_callable(Frame& frame);
   bool written_inputs_stand_apart() const noexcept;
   bool make_outputs(Frame& frame);
+  bool make_late_outputs(Frame& frame);
+  PyObject* new_output(const TensorOutput& output, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, void*& data) const;
   bool place_updates(Frame& frame);
   bool commit_updates(Frame& frame);
   bool finish_tensors(Frame& frame);
@@ -93,6 +95,7 @@ class CacheEntry {
   bool uses_numpy_ = false;
   bool takes_scalars_ = false;
   bool release_gil_ = false;   // the plan is long enough
+  bool late_outputs_ = false;  // of some the size depends on data
 };
 
 }  // namespace tenon::python

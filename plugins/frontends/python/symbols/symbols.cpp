@@ -103,12 +103,29 @@ std::vector<std::int64_t> Symbols::values(std::span<const ir::Dim> dims) const {
   return all;
 }
 
+std::vector<std::int64_t> Symbols::hints(std::span<const ir::Dim> dims) const {
+  std::vector<std::int64_t> all;
+  for (const ir::Dim& dim : dims) all.push_back(dim.evaluate(values_));
+  return all;
+}
+
+void Symbols::take_data_symbols() {
+  for (std::size_t s = sources_.size(); s < graph_.symbols().size(); ++s) {
+    graph_.mutable_symbol(SymbolId(s)).min = 1;
+    sources_.emplace_back();
+    values_.push_back(1009 + 97 * static_cast<std::int64_t>(s));  // unlike any other size that is likely
+    names_.push_back(0);
+    any_data_ = true;
+  }
+}
+
 bool Symbols::note(guards::Relation relation) {
   if (std::ranges::find(relations_, relation) == relations_.end()) relations_.push_back(std::move(relation));
   return true;
 }
 
 bool Symbols::decide(Operator op, const ir::Dim& left, const ir::Dim& right) {
+  value(left), value(right);  // breaks for one that depends on data
   const ops::infer::Interval difference = ops::infer::range(graph_, left - right);
   const bool holds = guards::Relation{op, left, right}.holds(values_);
   const bool proven = (op == Operator::equal || op == Operator::not_equal)

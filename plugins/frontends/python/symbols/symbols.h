@@ -48,6 +48,11 @@ class Symbols final : public ops::SizeQuestions {
   /// The value in the call that is captured. Throws for symbols that depend on data, and on overflow.
   std::int64_t value(const ir::Dim& dim) const;
   std::vector<std::int64_t> values(std::span<const ir::Dim> dims) const;
+  /// Values to go on with where a size depends on data: nothing may be decided by them.
+  std::vector<std::int64_t> hints(std::span<const ir::Dim> dims) const;
+  /// Takes note of the sizes that depend on data of which the graph has come to know. The graph holds where none is 0.
+  void take_data_symbols();
+  bool any_data() const { return any_data_; }
   /// Whether every symbol in it has a value now.
   bool is_known(const ir::Dim& dim) const;
   /// Whether the relation holds, which is guarded where the ranges do not prove it.
@@ -92,6 +97,7 @@ class Symbols final : public ops::SizeQuestions {
   std::unordered_set<std::string> said_;    // specialisations that were logged
   std::shared_ptr<NumberCheck> guard_;
   bool learned_ = false;
+  bool any_data_ = false;
 };
 
 }  // namespace tenon::python

@@ -33,6 +33,7 @@ struct TensorOutput {
   std::uint32_t index = 0;
   bool writeable = true;
   bool inference = false;     // fresh torch tensors: made in inference mode
+  bool late = false;          // fresh: a size depends on data
   bool plain_number = false;  // fresh scalars: a Python float or int, not a NumPy scalar
   DType dtype = DType::f32;
   Extents shape, strides;

@@ -9,6 +9,7 @@
 #include "python/tensors/attention_layout.h"
 #include "python/tensors/autocast.h"
 #include "python/tensors/call_results.h"
+#include "python/tensors/eager_kernels.h"
 #include "python/tensors/foreign_arguments.h"
 #include "python/tensors/numpy_api.h"
 #include "python/tensors/opaque_purity.h"
@@ -50,6 +51,7 @@ Ref TensorRecorder::record(PyObject* callable, const ForeignFunction& function, 
 /// Records a call whose tensors have the dtypes that it computes with.
 Ref TensorRecorder::record_as_is(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
   const std::vector<Index> operands = stand_ins_.among(args, kwargs);
+  refuse_late(function, operands);
   if (function.in_graph) {
     if (operands.empty()) throw GraphBreak(fmt::format("{}, allowed in graphs, is called without a tensor", function.name));
     for (Index index : operands) present_.of(index);
@@ -72,10 +74,18 @@ Ref TensorRecorder::record_reading(PyObject* callable, const ForeignFunction& fu
   const std::string not_opaque = random ? "" : why_not_opaque(callable, function, args, kwargs);
   ops::ForeignWrites writes;
   const auto result = build_op(function, args, kwargs, operands, not_opaque);
+  symbols_.take_data_symbols();
+  const auto late = [&](ir::ValueId value) { return is_late(value); };
+  if (std::ranges::any_of(operands, [&](Index index) { return is_late(stand_ins_[index].value); }) || (result && std::ranges::any_of(result->values, late))) {
+    if (!result || random || !writes.all.empty()) refuse_late(operands);
+    const Ref wrapped = record_late(function, kwargs, *result, operands, first_node);
+    trace(callable, function, args, kwargs, wrapped, first_node);
+    return wrapped;
+  }
   if (!result) return random ? record_random(callable, function, args, kwargs) : record_opaque(callable, function, args, kwargs);
+  if (!random && function.flavour == ops::Flavour::torch && function.op && (!function.may_alias || function.op->body) && dtypes_are_unusual(stand_ins_, operands))
+    require_eager_kernel(callable, function, stand_ins_.with_twins(args).get(), kwargs ? stand_ins_.with_twins(kwargs).get() : nullptr);
   require_positive(result->values);
-  // A size that depends on data ends the graph: torch's shape functions could not say it either, and take long to load.
-  for (ir::ValueId value : result->values) symbols_.values(graph_.type(value).shape);
   const bool fresh = strides_are_known(function, *result, operands) && !kwargs_name_a_layout(kwargs) &&
                      !(function.flavour == ops::Flavour::numpy ? only_moves_elements(graph_, first_node) : function.may_alias);
   Ref wrapped;
@@ -134,7 +144,7 @@ ops::ForeignResult TensorRecorder::build(const ForeignFunction& function, PyObje
 std::optional<ops::AliasLayout> TensorRecorder::own_layout(const ForeignFunction& function, ir::ValueId value) const {
   const ir::Value& made = graph_.value(value);
   if (function.flavour != ops::Flavour::torch || made.kind != ir::ValueKind::result) return std::nullopt;
-  return ops::layout_of_alias(function.name, graph_.node(made.node));
+  return ops::layout_of_alias(function.name, graph_.node(made.node), graph_.type(value).shape);
 }
 
 bool TensorRecorder::strides_are_known(const ForeignFunction& function, const ops::ForeignResult& result, std::span<const Index> operands) const {
@@ -171,11 +181,20 @@ bool TensorRecorder::strides_are_known(const ForeignFunction& function, const op
   return loop && loop->reducer && graph_.type(result.values.front()).rank() < rank;  // reductions are row-major whatever their operands are
 }
 
+/// Whether a number is among the operands as a 0-d tensor would be.
+bool TensorRecorder::has_number_operand(const ForeignFunction& function, ir::ValueId value) const {
+  const ir::Value& made = graph_.value(value);
+  if (function.flavour != ops::Flavour::torch || made.kind != ir::ValueKind::result) return false;
+  const ir::Node& node = graph_.node(made.node);
+  if (!ops::numbers_are_operands(function.name, node)) return false;
+  return std::ranges::any_of(node.operands, [&](ir::ValueId operand) { return graph_.value(operand).kind == ir::ValueKind::literal; });
+}
+
 TensorSpec TensorRecorder::fresh_spec(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands) const {
   TensorSpec spec;
   const ir::Type& type = graph_.type(value);
   spec.dtype = type.dtype;
-  spec.shape = symbols_.values(type.shape);
+  spec.shape = symbols_.hints(type.shape);
   std::vector<Operand> shapes;
   bool all_row_major = true, all_scalars = true;  // row-major: where a dimension of size 1 has another stride, it has a say
   for (Index index : operands) {
@@ -185,6 +204,7 @@ TensorSpec TensorRecorder::fresh_spec(const ForeignFunction& function, ir::Value
     all_scalars &= s.kind == TensorKind::scalar;
   }
   const bool pointwise = function.op->body || function.ufunc;
+  if (pointwise && has_number_operand(function, value)) shapes.push_back({});
   spec.strides = row_major(spec.shape);
   if (!all_row_major && pointwise)
     spec.strides = function.flavour == ops::Flavour::torch ? torch_pointwise_strides(spec.shape, shapes) : numpy_pointwise_strides(spec.shape, shapes);

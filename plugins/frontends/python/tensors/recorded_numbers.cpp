@@ -29,7 +29,9 @@ Ref TensorRecorder::plain_number(PyObject* number) {
 
 Ref TensorRecorder::length(PyObject* stand_in) {
   const ir::Shape& shape = graph_.type(stand_ins_[stand_ins_.require(stand_in)].value).shape;
-  return shape.empty() || shape.front().is_constant() ? Ref() : make_integer(shape.front());
+  if (shape.empty() || shape.front().is_constant()) return {};
+  symbols_.value(shape.front());  // breaks for one that depends on data
+  return make_integer(shape.front());
 }
 
 /// A torch.Size, or a tuple. The constructor of torch.Size takes plain ints only.

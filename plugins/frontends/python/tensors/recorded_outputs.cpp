@@ -102,6 +102,7 @@ std::uint32_t TensorRecorder::fresh_output(Index index, CapturedGraph& captured)
   output.writeable = s.writeable;
   output.inference = s.inference;
   vary(output, graph_.type(s.value).shape);
+  output.late = is_late(s.value);
   graph_.add_output({output.value, ir::OutputKind::result, {}});
   trace_.outputs.push_back(s.object);
   captured.tensors.push_back(std::move(output));

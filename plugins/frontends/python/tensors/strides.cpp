@@ -169,9 +169,19 @@ std::optional<Extents> memory_format_strides(std::span<const std::int64_t> shape
   return channels_last(shape);
 }
 
+/// torch's preserve_format: strides that leave no gaps stay, also those of dimensions of size 1.
+static Extents copied_strides(std::span<const std::int64_t> shape, const Operand& self) {
+  if (self.shape.size() != shape.size()) return row_major(shape);
+  const Operand part{shape, self.strides};
+  const bool empty = std::ranges::find(shape, 0) != shape.end();
+  if (!empty && (shape.empty() || !memory_order(shape, self.strides).empty())) return Extents(self.strides.begin(), self.strides.end());
+  return torch_pointwise_strides(shape, {&part, 1});
+}
+
 Extents strides_by(const ops::AliasLayout& rule, std::span<const std::int64_t> shape, std::span<const Operand> operands) {
   if (rule.layout == ops::ResultLayout::row_major || operands.empty()) return row_major(shape);
   const Operand& self = operands.front();
+  if (rule.copies) return copied_strides(shape, self);
   if (!resembles_channels_last(self.shape, self.strides)) return row_major(shape);
   // Dense either way, it is row-major; with gaps, it is neither.
   if (rule.row_major_stays && (is_row_major(self.shape, self.strides) || memory_order(self.shape, self.strides).empty())) return row_major(shape);

@@ -39,6 +39,9 @@ const std::unordered_set<std::string_view> kSameForAllSizes = {
     "ndimension", "element_size", "is_floating_point", "is_complex", "is_contiguous", "is_signed", "get_device", "is_conj", "is_neg", "is_inference",
     "is_tensor", "result_type", "can_cast", "promote_types", "iscomplexobj", "isrealobj", "isscalar", "issubdtype", "flags"};
 
+/// What strides say; those of one row or of one column may be of both orders.
+bool asks_for_layout(std::string_view name) { return name == "is_contiguous" || name == "flags"; }
+
 bool is_tensor(PyObject* object) {
   const TorchLibrary* torch = known_torch_library();
   return PyArray_Check(object) || (torch && torch->is_tensor(object));
@@ -191,6 +194,7 @@ bool TensorRecorder::takes(PyObject* callable) {
 Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
   callable = unwrapped_array_method(callable);
   const ForeignFunction& function = foreign_function(callable);
+  if (symbols_.any_data() && function.kind != CallClass::metadata) refuse_late(function, stand_ins_.among(args, kwargs));
   if (function.crosses)
     if (std::optional<Ref> result = record_crossing(callable, function, args, kwargs)) return std::move(*result);
   if (std::optional<Ref> result = record_each(function, args, kwargs)) return std::move(*result);
@@ -232,9 +236,10 @@ Ref TensorRecorder::answer_metadata(PyObject* callable, const ForeignFunction& f
     if (name == "storage_offset" && self.input) throw GraphBreak("the storage offset of an input");
     if (name == "is_leaf" && self.requires_grad) throw GraphBreak("whether a tensor that requires grad is a leaf");
   }
-  if (!operands.empty())
+  const bool same_for_all = kSameForAllSizes.contains(name) && !(asks_for_layout(name) && late_layout_varies(operands));
+  if (!operands.empty() && !same_for_all)
     if (std::optional<Ref> size = answer_size(name, stand_ins_[operands.front()], args, kwargs)) return std::move(*size);
-  if (!kSameForAllSizes.contains(name)) fix_sizes(operands);
+  if (!same_for_all) fix_sizes(operands);
   Ref twin_args = stand_ins_.with_twins(args);
   Ref twin_kwargs = kwargs ? stand_ins_.with_twins(kwargs) : Ref();
   Ref answer = checked(PyObject_Call(callable, twin_args.get(), twin_kwargs.get()));

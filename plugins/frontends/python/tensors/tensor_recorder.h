@@ -158,11 +158,20 @@ class TensorRecorder final : public Recorder {
   void require_inputs_apart(std::uint32_t written, std::uint32_t other) const;
   void note_write(Index index);
 
+  /// Results or operands of which a size depends on data.
+  bool is_late(ir::ValueId value) const;
+  bool late_layout_varies(std::span<const Index> operands) const;
+  void refuse_late(std::span<const Index> operands) const;
+  void refuse_late(const ForeignFunction& function, std::span<const Index> operands) const;
+  Ref record_late(const ForeignFunction& function, PyObject* kwargs, const ops::ForeignResult& result, std::span<const Index> operands, std::size_t first_node);
+  TensorSpec late_spec(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands, bool known) const;
+
   std::optional<ops::ForeignResult> build_op(const ForeignFunction& function, PyObject* args, PyObject* kwargs, std::span<const Index> operands,
                                              const std::string& not_opaque);
   ops::ForeignResult build(const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   std::optional<ops::AliasLayout> own_layout(const ForeignFunction& function, ir::ValueId value) const;
   bool strides_are_known(const ForeignFunction& function, const ops::ForeignResult& result, std::span<const Index> operands) const;
+  bool has_number_operand(const ForeignFunction& function, ir::ValueId value) const;
   TensorSpec fresh_spec(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands) const;
   Ref wrap_fresh(const ForeignFunction& function, const ops::ForeignResult& result, std::span<const Index> operands);
   Ref wrap_like_twins(PyObject* callable, const ForeignFunction& function, const ops::ForeignResult& result, PyObject* args, PyObject* kwargs);

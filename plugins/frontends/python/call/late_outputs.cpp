@@ -1,0 +1,47 @@
+#include "python/call/late_outputs.h"
+
+#include <algorithm>
+#include <new>
+
+namespace tenon::python {
+
+constexpr std::size_t kLargestElement = 16;
+
+void find_strides(const TensorOutput& output, const std::int64_t* sizes, std::int64_t* strides) {
+  std::int64_t step = 1;
+  for (std::size_t k = output.order.size(); k-- > 0;) {
+    const auto d = static_cast<std::size_t>(output.order[k]);
+    strides[d] = step;
+    step *= std::max<std::int64_t>(sizes[d], 1);
+  }
+}
+
+/// The graph gives a result that is not row-major with its dimensions in their order in memory.
+std::vector<std::int64_t> LateOutputs::Memory::sizes_of(const TensorOutput& output) const {
+  if (is_row_major(output.shape, output.strides)) return given;
+  std::vector<std::int64_t> sizes(given.size());
+  for (std::size_t k = 0; k < sizes.size(); ++k) sizes[static_cast<std::size_t>(output.order[k])] = given[k];
+  return sizes;
+}
+
+LateOutputs::~LateOutputs() {
+  for (const Memory& memory : by_output_)
+    if (memory.block.data) release_pool_block(memory.block.context);
+}
+
+void* LateOutputs::allocate(void* self, std::uint32_t output, const std::int64_t* sizes, std::size_t rank) noexcept {
+  Memory& memory = static_cast<LateOutputs*>(self)->by_output_[output];
+  if (memory.block.data) release_pool_block(memory.block.context);
+  memory.block = {};
+  try {
+    memory.given.assign(sizes, sizes + rank);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+  std::size_t bytes = kLargestElement;
+  for (std::size_t d = 0; d < rank; ++d) bytes *= static_cast<std::size_t>(sizes[d]);
+  memory.block = take_pool_block(bytes);
+  return memory.block.data;
+}
+
+}  // namespace tenon::python

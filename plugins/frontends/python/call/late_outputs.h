@@ -1,0 +1,40 @@
+// Memory for the results whose size the plan says while it runs.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "python/tensors/captured_graph.h"
+#include "python/tensors/pool_block.h"
+
+namespace tenon::python {
+
+/// Dense strides of a result that varies.
+void find_strides(const TensorOutput& output, const std::int64_t* sizes, std::int64_t* strides);
+
+/// The plan may ask without the GIL: results get memory then, and become objects afterwards.
+class LateOutputs {
+ public:
+  struct Memory {
+    std::vector<std::int64_t> given;  // sizes of the value that the graph gives
+    PoolBlock block;
+    /// The sizes of the result.
+    std::vector<std::int64_t> sizes_of(const TensorOutput& output) const;
+  };
+
+  LateOutputs() = default;
+  LateOutputs(const LateOutputs&) = delete;
+  LateOutputs& operator=(const LateOutputs&) = delete;
+  ~LateOutputs();
+
+  void expect(std::size_t outputs) { by_output_.resize(outputs); }
+  const Memory& operator[](std::size_t output) const { return by_output_[output]; }
+
+  /// Has the signature that TenonRunArgs asks for. Null when there is no memory.
+  static void* allocate(void* self, std::uint32_t output, const std::int64_t* sizes, std::size_t rank) noexcept;
+
+ private:
+  std::vector<Memory> by_output_;
+};
+
+}  // namespace tenon::python

@@ -1,0 +1,19 @@
+// Asks torch itself whether its CPU kernels take the dtypes of a call: where they do not, eager execution raises.
+#pragma once
+
+#include <span>
+
+#include "python/heap/ref.h"
+#include "python/tensors/foreign_names.h"
+#include "python/tensors/stand_ins.h"
+
+namespace tenon::python {
+
+/// Whether the dtypes of a call leave a doubt: numbers of 32 bits and more are what every kernel is written for.
+bool dtypes_are_unusual(const StandIns& stand_ins, std::span<const StandIns::Index> operands);
+
+/// Throws GraphBreak where the call raises on zeros of the dtypes and sizes of its twins, so that eager execution raises the same from the
+/// program's line. An answer is kept by function and dtypes; a call on many elements is not asked about.
+void require_eager_kernel(PyObject* callable, const ForeignFunction& function, PyObject* twin_args, PyObject* twin_kwargs);
+
+}  // namespace tenon::python

@@ -1,0 +1,92 @@
+#include <algorithm>
+
+#include "core/ops/catalog.h"
+#include "python/evaluator/graph_break.h"
+#include "python/tensors/call_results.h"
+#include "python/tensors/tensor_recorder.h"
+
+// Results whose size depends on data. Their stand-ins have a made-up size: torch and NumPy are asked nothing about them, so what is recorded
+// of them must be dense, in memory of its own, and laid out in the same way for every size.
+
+namespace tenon::python {
+namespace {
+
+/// Whether a value shows elements of another one through nodes that only choose them.
+bool views(const ir::Graph& graph, ir::ValueId from, ir::ValueId to) {
+  const auto path = find_view_path(graph, from, to);
+  return path && std::ranges::all_of(*path, [&](const ViewStep& step) { return ops::loop_of(graph, step.node).has_value() && only_moves(graph, step.node); });
+}
+
+/// Others give named tuples. NumPy's places in several dimensions are views of one array.
+bool gives_plain_tuple(const ForeignFunction& function, std::size_t rank) {
+  const std::string_view name = std::string_view(function.name).substr(function.name.rfind('.') + 1);
+  const bool places = name == "nonzero" || name == "where";
+  return (places && (function.flavour == ops::Flavour::torch || rank == 1)) || name == "unique" || name == "unique_consecutive";
+}
+
+}  // namespace
+
+bool TensorRecorder::is_late(ir::ValueId value) const {
+  return symbols_.any_data() && !std::ranges::all_of(graph_.type(value).shape, [&](const ir::Dim& d) { return symbols_.is_known(d); });
+}
+
+bool TensorRecorder::late_layout_varies(std::span<const Index> operands) const {
+  return std::ranges::any_of(operands, [&](Index index) { return is_late(stand_ins_[index].value) && stand_ins_[index].shape.size() > 1; });
+}
+
+void TensorRecorder::refuse_late(std::span<const Index> operands) const {
+  for (Index index : operands)
+    if (is_late(stand_ins_[index].value)) symbols_.values(graph_.type(stand_ins_[index].value).shape);  // breaks
+}
+
+/// What is not recorded as nodes from values, and what writes, but for the elements that a write to another tensor takes.
+void TensorRecorder::refuse_late(const ForeignFunction& function, std::span<const Index> operands) const {
+  const bool item = function.name.ends_with("item__");
+  if (function.in_graph || !function.op || (function.crosses && !item) || (function.writes && !item)) return refuse_late(operands);
+  if (function.writes && !operands.empty()) refuse_late(operands.first(1));
+}
+
+/// Throws where the layout is not the same for every size, or not known without asking the library.
+TensorSpec TensorRecorder::late_spec(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands, bool known) const {
+  const auto depends = [&] { return GraphBreak("a size that depends on data", "sizes that depend on data are known only when the graph runs"); };
+  const ir::Value& made = graph_.value(value);
+  const ir::Node& node = graph_.node(made.node);
+  for (Index index : operands)
+    if (stand_ins_[index].strides != row_major(stand_ins_[index].shape) || views(graph_, stand_ins_[index].value, value)) throw depends();
+  TensorSpec spec = fresh_spec(function, value, operands);
+  if (node.op == "nonzero") {  // both libraries find the places dimension by dimension
+    if (spec.shape[1] == 0) throw depends();
+    spec.strides = {1, spec.shape[0]};
+    return spec;
+  }
+  const ir::Attribute* dims = node.attribute("dims");
+  const bool first = function.flavour == ops::Flavour::torch || (dims && std::get<std::vector<ir::Dim>>(*dims).front() == ir::Dim(0));
+  const ops::Op* op = ops::find_op(node.op);
+  if (node.op == "index" && !first) throw depends();
+  known |= spec.shape.size() < 2 || node.op == "index" || (op && op->traits.layout != ops::ResultLayout::unknown);
+  if (!known || spec.strides != row_major(spec.shape)) throw depends();
+  return spec;
+}
+
+Ref TensorRecorder::record_late(const ForeignFunction& function, PyObject* kwargs, const ops::ForeignResult& result, std::span<const Index> operands,
+                                std::size_t first_node) {
+  for (ir::ValueId value : result.values) {
+    const bool made = graph_.value(value).kind == ir::ValueKind::result;
+    const auto nodes = graph_.nodes().subspan(first_node);
+    const bool now = made && std::ranges::find(nodes, graph_.value(value).node) != nodes.end();
+    if (!now || kwargs_name_a_layout(kwargs) || !branches_.empty()) throw GraphBreak("a size that depends on data");
+  }
+  const bool known = strides_are_known(function, result, operands);
+  std::vector<Ref> made;
+  for (ir::ValueId value : result.values) {
+    const TensorSpec spec = late_spec(function, value, operands, known);
+    made.push_back(stand_ins_[add_fresh(spec.kind, value, spec)].object);
+  }
+  if (result.container == ops::Container::single) return made.front();
+  if (!gives_plain_tuple(function, stand_ins_[operands.front()].shape.size())) throw GraphBreak("a size that depends on data");
+  Ref tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(made.size())));
+  for (std::size_t i = 0; i < made.size(); ++i) PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), made[i].release());
+  return tuple;
+}
+
+}  // namespace tenon::python

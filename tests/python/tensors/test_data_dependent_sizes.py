@@ -1,0 +1,145 @@
+"""Results whose size only the run finds: they stay in the graph where nothing asks for the size."""
+import numpy as np
+import pytest
+
+import tenon
+
+torch = pytest.importorskip("torch")
+
+X = torch.tensor([[1.0, -2.0, 3.0], [-4.0, 5.0, 6.0], [7.0, -8.0, -9.0]])
+
+
+def put(x):
+    mask, y = x > 0, x.clone()
+    y[mask] = y[mask] * 2 + x[mask]
+    return y
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: x[x > 0] * 2,
+        lambda x: torch.relu(x[x[:, 0] > 0] + 1),
+        lambda x: x[:, x[0] > 0],
+        lambda x: (x[x > 0].sum(), x[x > 0].max(), x[x[:, 0] > 0].mean(0)),
+        lambda x: x[x[:, 0] > 0] @ torch.ones(3, 2),
+        lambda x: torch.cat([x[x > 0], x[x < 0]]),
+        lambda x: torch.masked_select(x, x > 0) * 2,
+        lambda x: torch.nonzero(x > 0),
+        lambda x: torch.argwhere(x > 0),
+        lambda x: torch.nonzero(x[0] > 0),
+        lambda x: torch.nonzero(x > 0, as_tuple=True),
+        lambda x: x[torch.where(x > 0)],
+        lambda x: torch.unique((x / 4).round(), return_counts=True),
+        lambda x: (x / 4).round().unique() + 1,
+        lambda x: torch.unique((x[0] / 4).round(), return_inverse=True),
+        lambda x: torch.unique_consecutive(torch.sign(x), return_counts=True),
+        put,
+    ],
+)
+def test_torch(check, fn):
+    with torch.no_grad():
+        check(fn, (X,), (-X,), (X + 3,), (X[:2],), fallbacks=None)
+    assert tenon.stats()["graph_breaks"] == 0
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: x[x > 0] * 2,
+        lambda x: x[x[:, 0] > 0].sum(axis=0),
+        lambda x: np.flatnonzero(x > 0) + 1,
+        lambda x: np.argwhere(x > 0),
+        lambda x: np.nonzero(x[0] > 0),
+        lambda x: np.unique(np.round(x / 4)),
+        lambda x: np.unique(np.round(x / 4), return_counts=True),
+    ],
+)
+def test_numpy(check, fn):
+    check(fn, (X.numpy(),), (-X.numpy(),), fallbacks=0)
+    assert tenon.stats()["graph_breaks"] == 0
+
+
+@pytest.mark.parametrize("fn", [lambda x: np.nonzero(x > 0), lambda x: x[:, x[0] > 0] * 2])
+def test_layouts_that_only_numpy_knows_break(check, fn):
+    check(fn, (X.numpy(),))
+
+
+def test_one_graph_serves_all_counts():
+    fn = tenon.compile(lambda x: x[x > 0] + 1)
+    for threshold in range(-9, 7):
+        torch.testing.assert_close(fn(X - threshold), (lambda x: x[x > 0] + 1)(X - threshold))
+    assert tenon.stats()["graphs"] == 1 and tenon.stats()["eager_fallbacks"] == 0
+
+
+def test_nothing_found_runs_as_plain_python(check):
+    check(lambda x: (x[x > 100] + 1, x[x > 100].sum()), (X,), fallbacks=2)
+
+
+def test_a_maximum_of_nothing_raises():
+    fn = tenon.compile(lambda x: x[x > 0].max())
+    assert fn(X) == 9 - 2
+    with pytest.raises(RuntimeError, match="numel"):
+        fn(-X.abs())
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: x[x > 0].shape[0] + x.sum(),
+        lambda x: len(x[x > 0]) * x,
+        lambda x: x[x > 0][1:] + 1,
+        lambda x: x[x > 0].view(-1, 1) + 1,
+        lambda x: x[x > 0] + x[x != 0],
+        lambda x: x[x[:, 0] > 0].max(0),
+        lambda x: torch.sort(x[x > 0]).values,
+        lambda x: x[x > 0].add_(1),
+        lambda x: x[x > 0].stride() + x.stride(),
+        lambda x: torch.fft.fft(x[x > 0]).abs(),
+    ],
+)
+def test_a_size_that_is_asked_for_breaks(check, fn):
+    x = X.abs() + 0.5
+    check(fn, (x,), fallbacks=None)
+    assert tenon.stats()["graph_breaks"] > 0
+
+
+def test_plain_values_of_a_masked_result_need_no_size(check):
+    check(lambda x: (x[x > 0].dtype, x[x > 0].dim(), x[x > 0].is_contiguous(), x + 1), (X,))
+    assert tenon.stats()["graph_breaks"] == 0
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda y, v: y.__setitem__(y > 0, v),
+        lambda y, v: y.__setitem__((slice(None), y[0] > 0), 5.0),
+        lambda y, v: y.__setitem__((..., y[0] > 0), v[:3, None]),
+        lambda y, v: y.__setitem__((y[:, 0] > 0, 1), v[:2]),
+        lambda y, v: y.__setitem__(y[:, 0] > 0, v[:3]),
+        lambda y, v: y.__setitem__(y[:, 0] > 0, v[:2, None]),
+        lambda y, v: y.index_put_((y > 0,), v),
+        lambda y, v: y.index_put_((y > 0,), v[0], accumulate=True),
+    ],
+)
+def test_writes_through_a_mask_need_no_size(check, write):
+    def fn(x, v):
+        y = x * 2
+        write(y, v)
+        return y + 1
+
+    check(fn, (X, torch.arange(5.0)))
+    assert tenon.stats()["graph_breaks"] == 0
+
+
+@pytest.mark.parametrize("count", [2, 7])
+def test_a_wrong_number_of_elements_raises_as_eagerly(count):
+    def fn(x, v):
+        y = x * 2
+        y[y > 0] = v
+        return y
+
+    with pytest.raises((RuntimeError, IndexError)) as want:
+        fn(X, torch.ones(count))
+    with pytest.raises(want.type, match="shape mismatch"):
+        tenon.compile(fn)(X, torch.ones(count))
