@@ -1,31 +1,41 @@
 // Memory that is fetched while something else is computed.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 namespace tenon::llvm_backend {
 
-/// Fetches memory that is needed soon into the second-level cache, a part with each call of the microkernel: memory is slower than it.
+/// Memory that is needed soon, which microkernels fetch into the second-level cache, a part with each call: memory is slower than it.
 class Ahead {
  public:
   Ahead() = default;
-  Ahead(std::span<const std::byte> bytes, std::int64_t calls) : bytes_(bytes), lines_((static_cast<std::int64_t>(bytes.size()) / kLine + calls) / calls) {}
+  explicit Ahead(std::span<const std::byte> bytes) : Ahead(bytes.data(), kLine, kLine, static_cast<std::int64_t>(bytes.size()) / kLine) {}
+  /// `rows` runs of `bytes`, which start `stride` bytes apart.
+  Ahead(const std::byte* first, std::int64_t bytes, std::int64_t stride, std::int64_t rows)
+      : first_(first), stride_(stride), rows_(rows), lines_(rows > 0 ? (bytes + kLine - 1) / kLine : 0) {}
 
-  void fetch() {
-    constexpr int kForReading = 0, kIntoSecondLevel = 2;
-    for (std::int64_t i = 0; i < lines_ && !bytes_.empty(); ++i) {
-      __builtin_prefetch(bytes_.data(), kForReading, kIntoSecondLevel);
-      bytes_ = bytes_.subspan(std::min<std::size_t>(kLine, bytes_.size()));
-    }
+  /// Lines that start `stride` bytes apart.
+  struct Part {
+    const std::byte* first;
+    std::int64_t stride;
+  };
+
+  /// The next `lines` lines, of as many rows; where nothing is left, that many times the one at `near`. Lines past the last row are
+  /// fetched too: what lies there is often wanted next.
+  Part next(std::int64_t lines, const void* near) {
+    if (line_ >= lines_) return {static_cast<const std::byte*>(near), 0};
+    const Part part{first_ + row_ * stride_ + line_ * kLine, stride_};
+    row_ += lines;
+    if (row_ >= rows_) row_ = 0, ++line_;
+    return part;
   }
 
  private:
   static constexpr std::int64_t kLine = 64;
-  std::span<const std::byte> bytes_;
-  std::int64_t lines_ = 0;
+  const std::byte* first_ = nullptr;
+  std::int64_t stride_ = 0, rows_ = 0, lines_ = 0, row_ = 0, line_ = 0;
 };
 
 }  // namespace tenon::llvm_backend

@@ -203,7 +203,8 @@ codegen::WinogradCode winograd_code(void* const* first) {
 }  // namespace
 
 MatrixKernel KernelCache::make_matrix_kernel(const CodeStore& store, DType dtype) {
-  const auto names = names_of(dtype, {"matrix", "narrow_matrix", "transposition", "dot", "winograd_input", "winograd_weights", "winograd_output", "streaming_matrix"});
+  const auto names = names_of(dtype, {"matrix", "narrow_matrix", "transposition", "dot", "winograd_input", "winograd_weights", "winograd_output", "streaming_matrix", "fetching_matrix"});
+  using codegen::Fetches;
   MatrixKernel kernel;
   kernel.tile = codegen::tile_shape(target(), dtype), kernel.narrow_tile = codegen::narrow_tile_shape(target(), dtype);
   kernel.streaming_tile = codegen::streaming_tile_shape(target(), dtype);
@@ -211,12 +212,13 @@ MatrixKernel KernelCache::make_matrix_kernel(const CodeStore& store, DType dtype
   kernel.dot_tile = codegen::dot_shape(target());
   kernel.dtype = dtype;
   const auto addresses = stored_code(store, store.key("matrix kernels", name_of(dtype)), names, [&](llvm::Module& module) {
-    codegen::emit_microkernel(module, target(), dtype, kernel.tile, names[0]);
-    codegen::emit_microkernel(module, target(), dtype, kernel.narrow_tile, names[1]);
+    codegen::emit_microkernel(module, target(), dtype, kernel.tile, names[0], Fetches::own_rows);
+    codegen::emit_microkernel(module, target(), dtype, kernel.narrow_tile, names[1], Fetches::own_rows);
     codegen::emit_transposition(module, target(), dtype, names[2]);
     codegen::emit_dot_kernel(module, target(), dtype, names[3]);
     codegen::emit_winograd(module, target(), dtype, codegen::kSmallSquare, names[4], names[5], names[6]);
-    codegen::emit_microkernel(module, target(), dtype, kernel.streaming_tile, names[7], false);
+    codegen::emit_microkernel(module, target(), dtype, kernel.streaming_tile, names[7], Fetches::nothing);
+    codegen::emit_microkernel(module, target(), dtype, kernel.tile, names[8], Fetches::ahead);
   });
   kernel.function = reinterpret_cast<codegen::MicroKernel>(addresses[0]);
   kernel.narrow = reinterpret_cast<codegen::MicroKernel>(addresses[1]);
@@ -224,6 +226,7 @@ MatrixKernel KernelCache::make_matrix_kernel(const CodeStore& store, DType dtype
   kernel.dot = reinterpret_cast<codegen::DotKernel>(addresses[3]);
   kernel.small_square = winograd_code(&addresses[4]);
   kernel.streaming = reinterpret_cast<codegen::MicroKernel>(addresses[7]);
+  kernel.fetching = reinterpret_cast<codegen::MicroKernel>(addresses[8]);
   return kernel;
 }
 

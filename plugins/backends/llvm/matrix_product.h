@@ -41,6 +41,7 @@ struct MatrixProduct {
   std::int64_t m = 0, n = 0, steps = 0, step_depth = 1;
   const void* a = nullptr;
   std::int64_t a_row = 0, a_column = 0;
+  const void* a_source = nullptr;  // where `kernels` read what they pack of a, a row every a_row elements; null where that is not known
   const void* b = nullptr;
   std::int64_t b_row = 0, b_column = 0;
   bool windows = false;
@@ -57,7 +58,7 @@ struct MatrixProduct {
 
 /// The compiled code of one dtype.
 struct MatrixKernel {
-  codegen::MicroKernel function = nullptr;
+  codegen::MicroKernel function = nullptr, fetching = nullptr;  // the second one fetches ahead
   codegen::Transposition transposition = nullptr;
   codegen::TileShape tile;
   codegen::MicroKernel narrow = nullptr;
@@ -80,6 +81,11 @@ struct MatrixKernel {
   Variant variant(std::int64_t columns) const {
     if (columns <= narrow_tile.columns) return {narrow, narrow_tile.rows, narrow_tile.columns};
     return {function, tile.rows, tile.columns};
+  }
+  /// The same, fetching ahead if that is the widest.
+  Variant fetching_variant(std::int64_t columns) const {
+    if (columns <= narrow_tile.columns) return variant(columns);
+    return {fetching, tile.rows, tile.columns};
   }
 };
 

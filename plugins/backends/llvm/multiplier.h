@@ -19,11 +19,10 @@
 
 namespace tenon::llvm_backend {
 
-/// The most elements of the sum that one pass takes: fewer are not worth loading and storing the tile. Passes are added up: the error
-/// of a long sum of n numbers is then like that of sums of so many. Libraries add up fewer of a convolution at a time than of a matrix.
-inline constexpr std::int64_t kPassDepth = 384, kConvolutionPassDepth = 256;
-/// The same for values that are weighted: their sum is small beside its parts.
-inline constexpr std::int64_t kValuesDepth = 128;
+/// The most elements of the sum that one pass takes: so many rows of a panel stay in the first-level cache for the next rows of the left
+/// operand, and fewer are not worth loading and storing the tile. Passes are added up: the error of a long sum of n numbers is then like
+/// that of sums of so many. Libraries add up fewer of a convolution at a time than of a matrix.
+inline constexpr std::int64_t kPassDepth = 128, kConvolutionPassDepth = 256;
 /// Rows of the result between two calls of the kernel that finishes them: with a tile's columns they stay in the first-level cache.
 using codegen::kFinishedRows;
 /// Elements of the left operand that are multiplied with a group of panels before the next ones: half a second-level cache.
@@ -92,7 +91,7 @@ class Multiplier {
   /// Adds to tiles, one a panel, kFinishedRows rows apart, the product of a block, rows `stride` apart, with rows [first, last) of b.
   void add_to_tiles(T* tiles, const T* block, std::int64_t stride, const T* packed, std::int64_t row, std::int64_t end, std::int64_t first, std::int64_t last) const {
     Multiplier mine(*this);
-    mine.a_ = block, mine.a_row_ = stride, mine.first_row_ = row, mine.depth_ = last - first, mine.pass_ = even_pass(last - first, kValuesDepth), mine.adds_ = first > 0;
+    mine.a_ = block, mine.a_row_ = stride, mine.first_row_ = row, mine.depth_ = last - first, mine.pass_ = even_pass(last - first, kPassDepth), mine.adds_ = first > 0;
     Ahead nothing;
     for (std::int64_t panel = 0; panel < panels(); ++panel, tiles += kFinishedRows * width_) {
       const bool in_place = panels_.reads_in_place(panel);
@@ -217,20 +216,34 @@ class Multiplier {
     });
   }
 
-  /// Packs as many rows as stay in cache with what they are multiplied with, and multiplies them with all panels.
+  /// Packs as many rows as stay in cache with what they are multiplied with, and multiplies them with all panels. Meanwhile the rows that
+  /// come next are fetched: they may well be of this thread's next range.
   void packed_blocks(std::int64_t first, std::int64_t last, const T* packed, std::int64_t row, std::int64_t end) const {
-    const std::int64_t rows = std::max(kFinishedRows, kCachedElements / 2 / std::max<std::int64_t>(1, depth_) / kFinishedRows * kFinishedRows);
+    const std::int64_t rows = rows_to_pack();
     Scratch memory;
     T* own = static_cast<T*>(memory.take(static_cast<std::size_t>(std::min(rows, end - row) * depth_) * sizeof(T)));
     Multiplier mine(*this);
     mine.packs_rows_ = false, mine.a_ = own;
-    Ahead nothing;
     for (; row < end; row += rows) {
       const std::int64_t stop = std::min(end, row + rows);
+      Ahead next = rows_ahead(stop, std::min(p_.m, stop + rows));
       p_.kernels->pack_rows({row, stop - row, 0, 0, 0, p_.steps}, own);
       mine.first_row_ = row;
-      for (std::int64_t panel = first; panel < last; ++panel) mine.block(panel, packed + (panel - first) * panel_elements(), nullptr, row, stop, nothing);
+      for (std::int64_t panel = first; panel < last; ++panel) mine.block(panel, packed + (panel - first) * panel_elements(), nullptr, row, stop, next);
     }
+  }
+
+  /// Rows that are packed together: few where the panels stay in cache, and can be read again for each of them.
+  std::int64_t rows_to_pack() const {
+    if (panels() * panel_elements() <= kCachedElements) return kFinishedRows;
+    return std::max(kFinishedRows, kCachedElements / 2 / std::max<std::int64_t>(1, depth_) / kFinishedRows * kFinishedRows);
+  }
+
+  /// Fetches what rows are packed from.
+  Ahead rows_ahead(std::int64_t row, std::int64_t end) const {
+    if (!p_.a_source || row >= end) return {};
+    constexpr auto kBytes = static_cast<std::int64_t>(sizeof(T));
+    return {static_cast<const std::byte*>(p_.a_source) + row * p_.a_row * kBytes, depth_ * kBytes, p_.a_row * kBytes, end - row};
   }
 
   /// Multiplies rows with panels that lie packed one after the other: as many rows at a time as stay in cache. Each panel is packed to
@@ -240,21 +253,18 @@ class Multiplier {
     std::optional<WindowRows<T>> windows;
     if (p_.windows) windows.emplace(kernel_, p_);
     const std::int64_t rows = p_.windows ? kFinishedRows : std::max(kFinishedRows, kCachedElements / std::max<std::int64_t>(1, depth_) / kFinishedRows * kFinishedRows);
-    Ahead next_group(bytes_of(last), calls(end - row));
+    Ahead next_group(bytes_of(last));
     for (const std::int64_t start = row; row < end; row += rows) {
       const std::int64_t stop = std::min(end, row + rows);
       if (windows) windows->place(row, stop);
       for (std::int64_t panel = first; panel < last; ++panel) {
         const std::int64_t place = (panel - first) * panel_elements();
         if (to_pack && row == start && !panels_.reads_in_place(panel)) panels_.pack(panel, to_pack + place);
-        Ahead next_panel(row == start ? bytes_of(panel + 1) : std::span<const std::byte>(), calls(stop - row));
+        Ahead next_panel(row == start ? bytes_of(panel + 1) : std::span<const std::byte>());
         block(panel, packed + place, windows ? &*windows : nullptr, row, stop, panel + 1 < last ? next_panel : next_group);
       }
     }
   }
-
-  /// Calls of the microkernel for so many rows of a panel.
-  std::int64_t calls(std::int64_t rows) const { return std::max<std::int64_t>(1, (rows + height_ - 1) / height_ * ((depth_ + pass_ - 1) / pass_)); }
 
   /// The bytes that the panel is read from first; none when they do not lie side by side.
   std::span<const std::byte> bytes_of(std::int64_t panel) const {
@@ -292,9 +302,10 @@ class Multiplier {
 
   /// All passes over so many rows that their sums stay in the first-level cache.
   void few_rows(const T* b, std::int64_t b_row, std::int64_t row, std::int64_t end, T* c, std::int64_t c_row, std::int64_t columns, Ahead& ahead) const {
-    const auto [function, height, width] = kernel_.variant(columns);
+    const auto [function, height, width] = kernel_.fetching_variant(columns);
     const void* step[1 + kMostRows];
     for (std::int64_t k = 0; k == 0 || k < depth_; k += pass_) {
+      const std::int64_t length = std::min(pass_, depth_ - k);
       step[0] = b + k * b_row;
       const T* from = row_at(row) + k;
       for (std::int64_t r = row; r < end; r += height, from += height * a_row_) {
@@ -304,8 +315,8 @@ class Multiplier {
           step[1 + i] = at;
           if (i + 1 < rows) at += a_row_;
         }
-        ahead.fetch();
-        function(step, 1, b_row, c + (r - row) * c_row, c_row, 0, std::min(pass_, depth_ - k), rows, columns, adds_ || k > 0);
+        const Ahead::Part part = ahead.next(codegen::lines_fetched(length), from);
+        function(step, 1, b_row, c + (r - row) * c_row, c_row, 0, length, rows, columns, adds_ || k > 0, part.first, part.stride);
       }
     }
   }

@@ -110,7 +110,7 @@ Sizes sizes_of(const ContractionStep& step, const CompiledProduct& compiled, con
   for (const ir::Dim& d : step.batch) sizes.batch.push_back(size(d)), sizes.count *= sizes.batch.back();
   MatrixProduct& p = sizes.product;
   p.m = size(step.m), p.n = size(step.n), p.steps = size(step.steps), p.step_depth = size(step.step_depth);
-  if (!step.a.pack) p.a_row = size(step.a.row_stride), p.a_column = size(step.a.column_stride);
+  if (!step.a.pack || step.a.packs_rows_of_value) p.a_row = size(step.a.row_stride), p.a_column = size(step.a.column_stride);
   p.windows = step.a.table.has_value();
   if (p.windows) p.b_step = size(step.b.step_stride);
   if (!step.b.pack) p.b_row = size(step.b.row_stride), p.b_column = size(step.b.column_stride);
@@ -150,6 +150,7 @@ class Batch {
     MatrixProduct p = sizes_.product;
     p.kernels = &kernels;
     if (!step_.a.pack && has_a) p.a = address(compiled_.a, step_.a.offset, step_.a.batch_strides, index);
+    if (step_.a.packs_rows_of_value && has_a) p.a_source = address(compiled_.a, step_.a.offset, step_.a.batch_strides, index);
     if (!step_.b.pack) p.b = address(compiled_.b, step_.b.offset, step_.b.batch_strides, index);
     if (!step_.epilogue && has_c) p.c = address(compiled_.c, step_.c_offset, step_.c_batch_strides, index);
     return p;

@@ -181,7 +181,7 @@ void Program::compile_kernels(KernelCache& cache, const ProgramOptions& options)
     CompiledProduct mine;
     mine.matrix = cache.matrix_kernel(host_, product.dtype, product.picture && product.picture->square_side == codegen::kLargeSquare);
     if (product.a.pack) mine.pack_a = take();
-    else mine.a = places_[product.a.value.value];
+    if (!product.a.pack || product.a.packs_rows_of_value) mine.a = places_[product.a.value.value];
     if (product.a.table) mine.table = take();
     if (product.b.pack) mine.pack_b = take();
     else mine.b = places_[product.b.value.value];

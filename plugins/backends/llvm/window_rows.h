@@ -37,7 +37,7 @@ class WindowRows {
       for (std::int64_t r = 0, t = 0; r < rows; r += tile.height, ++t) {
         if (k > 0 && steps.counts[t] == 0) continue;
         tile.function(steps.entries + t * p_.steps * (1 + tile.height), steps.counts[t], width_, c + r * c_row, c_row, k, std::min(k + pass, p_.step_depth),
-                      std::min(tile.height, rows - r), columns, k > 0);
+                      std::min(tile.height, rows - r), columns, k > 0, nullptr, 0);
       }
   }
 

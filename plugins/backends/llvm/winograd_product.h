@@ -186,7 +186,7 @@ class WinogradProduct {
       for (std::int64_t r = 0; r < count; r += tile.height) {
         step[0] = u + k * width_;
         for (std::int64_t i = 0; i < tile.height; ++i) step[1 + i] = v + std::min(r + i, count - 1) * v_row() + k;
-        tile.function(step, 1, width_, m + r * m_row, m_row, 0, std::min(depth, depth_ - k), std::min(tile.height, count - r), tile.width, k > 0);
+        tile.function(step, 1, width_, m + r * m_row, m_row, 0, std::min(depth, depth_ - k), std::min(tile.height, count - r), tile.width, k > 0, nullptr, 0);
       }
   }
 

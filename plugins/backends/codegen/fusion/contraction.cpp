@@ -92,7 +92,7 @@ class ContractionBuilder {
     step.step_depth = one_sum || nest_.summed.empty() ? Dim(1) : count_of(std::span(nest_.summed).subspan(1));
     place_loops();
     if (in_a) fill(step.a, *in_a, rows_, true);
-    else step.a.pack = pack_rows();
+    else pack_left();
     if (in_b) fill(step.b, *in_b, columns_, false);
     else step.b.pack = pack_columns();
     set_result_strides();
@@ -267,6 +267,25 @@ class ContractionBuilder {
       replacements_.emplace_back(nest_.summed[i].variable, (i == 0 ? symbol(TileSymbol::step) : Dim(0)) + Dim::symbol(loops.back().variable));
     }
     return {std::move(loops), position};
+  }
+
+  void pack_left() {
+    MatrixOperand& a = result_.step.a;
+    a.pack = pack_rows();
+    const auto rows = rows_behind(nest_.a);
+    if (!rows) return;
+    fill(a, *rows, rows_, true);
+    a.packs_rows_of_value = true;
+  }
+
+  /// What `root` reads as rows that lie one stride apart.
+  std::optional<InPlace> rows_behind(OpId root) const {
+    const auto here = operand(root);
+    if (here && !rows_.empty() && fitting(rows_, *here) == rows_.size() && !(stride_of(*here, rows_.back().loop) == Dim(0)) && here->strides.back() == Dim(1)) return here;
+    for (OpId a : nest_.draft.operations()[root].args)
+      if (a != kNoOp)
+        if (auto found = rows_behind(a)) return found;
+    return {};
   }
 
   /// Writes rows one after the other, each as long as the part of the sum.

@@ -37,6 +37,7 @@ struct MatrixOperand {
   Dim row_stride, column_stride;
   Dim step_stride;  // of a right operand beside windows: between steps of the sum; rows are inside a step
   std::optional<KernelStep> pack, table;
+  bool packs_rows_of_value = false;  // `pack` reads rows of a left operand from `value`, each of them contiguous: the strides say where
 };
 
 /// The pixels of a result, rows of them, where windows of 3 x 3 pixels with whole runs of channels step by one pixel: what stands in

@@ -32,7 +32,7 @@ constexpr int kPrefetchBytes = 2048;  // ahead in b: gains up to a tenth once b 
 
 class Emitter {
  public:
-  Emitter(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape, bool fetches)
+  Emitter(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape, Fetches fetches)
       : module_(module), target_(target), ir_(module.getContext()), shape_(shape), bytes_(static_cast<int>(size_of(dtype))), fetches_(fetches) {
     element_ = dtype == DType::f64 ? ir_.getDoubleTy() : ir_.getFloatTy();
     lanes_ = static_cast<int>(target.vector_bytes) / bytes_;
@@ -50,6 +50,7 @@ class Emitter {
     finish(loop(ir_.getInt64(0), argument(1), 1, zeros, [&](Value* step, std::vector<Value*>& sums) {
       read_step(step);
       sums = loop(first, whole, kUnroll, sums, [&](Value* k, std::vector<Value*>& part) {
+        if (fetches_ == Fetches::ahead) fetch_two(ir_.CreateLShr(ir_.CreateSub(k, first), 1));
         for (std::uint64_t u = 0; u < kUnroll; ++u) multiply(ir_.CreateAdd(k, ir_.getInt64(u)), part);
       });
       sums = loop(whole, end, 1, sums, [&](Value* k, std::vector<Value*>& part) { multiply(k, part); });
@@ -63,7 +64,7 @@ class Emitter {
   void declare(const std::string& name) {
     auto* p = ir_.getPtrTy();
     auto* n = ir_.getInt64Ty();
-    function_ = llvm::Function::Create(llvm::FunctionType::get(ir_.getVoidTy(), {p, n, n, p, n, n, n, n, n, n}, false), llvm::Function::ExternalLinkage, name, module_);
+    function_ = llvm::Function::Create(llvm::FunctionType::get(ir_.getVoidTy(), {p, n, n, p, n, n, n, n, n, n, p, n}, false), llvm::Function::ExternalLinkage, name, module_);
     declare_for_machine(*function_, target_);
     for (unsigned i : {0u, 3u}) function_->addParamAttr(i, llvm::Attribute::NoAlias);
   }
@@ -111,6 +112,19 @@ class Emitter {
     for (int i = 0; i < shape_.rows; ++i) a_rows_.push_back(pointer(1 + i));
   }
 
+  static constexpr unsigned kFirstLevel = 3, kSecondLevel = 2;
+  void prefetch(Value* address, unsigned level) {
+    constexpr unsigned kForReading = 0, kData = 1;
+    ir_.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir_.getPtrTy()}, {address, ir_.getInt32(kForReading), ir_.getInt32(level), ir_.getInt32(kData)});
+  }
+
+  /// Fetches two lines of what the caller wants fetched.
+  void fetch_two(Value* line) {
+    Value* address = ir_.CreateGEP(ir_.getInt8Ty(), argument(10), ir_.CreateMul(line, argument(11)));
+    prefetch(address, kSecondLevel);
+    prefetch(ir_.CreateGEP(ir_.getInt8Ty(), address, argument(11)), kSecondLevel);
+  }
+
   /// One step in k: a row of b, a broadcast of each row of a.
   void multiply(Value* k, std::vector<Value*>& sums) {
     Value* row = ir_.CreateGEP(element_, b_, ir_.CreateMul(k, argument(2)));
@@ -119,9 +133,7 @@ class Emitter {
     for (int j = 0; j < vectors_; ++j) {
       Value* address = ir_.CreateConstGEP1_64(element_, row, static_cast<std::uint64_t>(j * lanes_));
       b.push_back(ir_.CreateAlignedLoad(vector_, address, align));
-      if (!fetches_) continue;
-      Value* ahead = ir_.CreateConstGEP1_64(ir_.getInt8Ty(), address, kPrefetchBytes);
-      ir_.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir_.getPtrTy()}, {ahead, ir_.getInt32(0), ir_.getInt32(3), ir_.getInt32(1)});
+      if (fetches_ == Fetches::own_rows) prefetch(ir_.CreateConstGEP1_64(ir_.getInt8Ty(), address, kPrefetchBytes), kFirstLevel);
     }
     for (int i = 0; i < shape_.rows; ++i) {
       Value* a = ir_.CreateVectorSplat(static_cast<unsigned>(lanes_), ir_.CreateAlignedLoad(element_, ir_.CreateGEP(element_, a_rows_[static_cast<std::size_t>(i)], k), align));
@@ -195,7 +207,7 @@ class Emitter {
   llvm::IRBuilder<> ir_;
   TileShape shape_;
   int bytes_, lanes_ = 0, vectors_ = 0;
-  bool fetches_;
+  Fetches fetches_;
   llvm::Type* element_ = nullptr;
   llvm::FixedVectorType* vector_ = nullptr;
   llvm::Function* function_ = nullptr;
@@ -205,7 +217,7 @@ class Emitter {
 
 }  // namespace
 
-void emit_microkernel(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape, const std::string& name, bool fetches) {
+void emit_microkernel(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape, const std::string& name, Fetches fetches) {
   Emitter(module, target, dtype, shape, fetches).emit(name);
 }
 
