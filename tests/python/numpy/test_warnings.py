@@ -89,6 +89,11 @@ def test_no_warning_and_no_fallback_for_ordinary_numbers(check, size):
     assert tenon.stats()["eager_fallbacks"] == 0
 
 
+def test_no_warning_of_zeros_that_meet(check):
+    check(lambda a, b: np.hypot(a, b), (np.zeros(5), np.zeros(5)), (np.full(5, 5e-324), np.zeros(5)), (np.full(5, 3e-310, "f8"), np.full(5, 4e-310)))
+    check(lambda a, b: np.hypot(a, b), (np.zeros(5, "f4"), np.zeros(5, "f4")), (np.full(5, 3e-42, "f4"), np.full(5, 4e-42, "f4")))
+
+
 def test_one_element_among_many_threads(check):
     a = np.ones(1 << 20)
     compiled = tenon.compile(lambda a: 1 / a)

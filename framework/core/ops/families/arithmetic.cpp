@@ -1,5 +1,6 @@
 // Sums, products, quotients and powers.
 #include <cmath>
+#include <limits>
 
 #include "core/ops/families/pointwise.h"
 
@@ -200,7 +201,9 @@ Scalar hypot_body(Scalars& s, Args a, const OpQuery&) {
   const Scalar x = s.abs(a[0]), y = s.abs(a[1]);
   const Scalar large = s.maximum(x, y), small = s.minimum(x, y);
   const Scalar infinity = s.like(x, INFINITY), zero = s.like(x, 0);
-  const Scalar ratio = s.div(small, large);
+  // Zero by zero would be an error, of which NumPy warns.
+  const double least = x.dtype == DType::f64 ? std::numeric_limits<double>::denorm_min() : std::numeric_limits<float>::denorm_min();
+  const Scalar ratio = s.div(small, s.maximum(large, s.like(x, least)));
   Scalar r = s.mul(large, s.sqrt(s.add(s.like(x, 1), s.mul(ratio, ratio))));
   r = s.select(s.eq(large, zero), zero, r);
   return s.select(s.logical_or(s.eq(x, infinity), s.eq(y, infinity)), infinity, r);
