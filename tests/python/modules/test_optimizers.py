@@ -99,3 +99,38 @@ def test_a_compiled_optimizer_steps_as_in_eager_without_a_break(name, settings, 
         torch.testing.assert_close(list(twin.parameters()), list(net.parameters()))
         torch.testing.assert_close(mine.state_dict()["state"], theirs.state_dict()["state"])
     assert tenon.stats()["graph_breaks"] == 0 and graphs[2:] == [graphs[2]] * 3, (tenon.stats(), graphs)
+
+
+def test_clipping_and_a_step_are_one_graph():
+    net = torch.nn.Linear(4, 3)
+    twin = copy.deepcopy(net)
+
+    def stepper(net):
+        optimizer = torch.optim.Adam(net.parameters())
+
+        def step(most):
+            norm = torch.nn.utils.clip_grad_norm_(net.parameters(), most)
+            torch.nn.utils.clip_grad_value_(net.parameters(), 0.3)
+            optimizer.step()
+            return norm
+
+        return step
+
+    eager, compiled = stepper(net), tenon.compile(stepper(twin))
+    for most in (1.0, 0.5, 2.0):
+        for one, other in zip(twin.parameters(), net.parameters()):
+            other.grad = torch.randn_like(other)
+            one.grad = other.grad.clone()
+        torch.testing.assert_close(compiled(most), eager(most))
+        torch.testing.assert_close(list(twin.parameters()), list(net.parameters()))
+    assert tenon.stats()["graph_breaks"] == 0
+
+
+def test_groups_of_tensors_of_several_dtypes_are_torchs_own():
+    from torch.utils._foreach_utils import _group_tensors_by_device_and_dtype as group
+
+    tensors = [torch.ones(1), torch.ones(2, dtype=torch.float64), torch.ones(3)]
+    assert [list(way([tensors], True)) for way in (group, tenon.compile(lambda *a: group(*a)))] == [list(group([tensors], True))] * 2
+    got, want = tenon.compile(lambda x: group([[x * 2, x]], True))(torch.ones(2)), group([[torch.ones(2) * 2, torch.ones(2)]], True)
+    assert list(got) == list(want)
+    torch.testing.assert_close(list(got.values()), list(want.values()))

@@ -69,16 +69,27 @@ std::optional<Ref> look_up_operator(Evaluator& evaluator, Arguments arguments) {
   if (!heap.is_born(found.get()) && !heap.source_of(found.get())) heap.make_known(found.get(), heap.sources().constant(found.get()));
   return found;
 }
+/// What C code of torch does, as the package's function of that name does it in Python; `why_not` where that gives NotImplemented.
+Ref call_in_python(Evaluator& evaluator, const char* name, Arguments arguments, const char* why_not) {
+  Ref module = checked(PyImport_ImportModule("tenon._torch_in_python"));
+  Ref function = checked(PyObject_GetAttrString(module.get(), name));
+  Ref result = evaluator.call_now(function.get(), std::move(arguments));
+  if (result.is(Py_NotImplemented)) throw GraphBreak(why_not);
+  return result;
+}
+
 /// torch.autograd.Function.apply: where no gradient is wanted, a call of `forward` without grad mode.
 std::optional<Ref> apply_without_gradients(Evaluator& evaluator, Arguments arguments) {
   if (arguments.named() != 0) throw GraphBreak("a torch.autograd.Function is applied to arguments by name");
-  Ref module = checked(PyImport_ImportModule("tenon._autograd"));
-  Ref apply = checked(PyObject_GetAttrString(module.get(), "apply"));
-  Ref result = evaluator.call_now(apply.get(), std::move(arguments));
-  if (result.is(Py_NotImplemented)) throw GraphBreak("a torch.autograd.Function is applied to a tensor that requires grad, with grad mode on");
-  return result;
+  return call_in_python(evaluator, "apply_function", std::move(arguments),
+                        "a torch.autograd.Function is applied to a tensor that requires grad, with grad mode on");
 }
 constexpr FunctionRule kApplyFunction = {.handler = apply_without_gradients};
+
+std::optional<Ref> group_tensors(Evaluator& evaluator, Arguments arguments) {
+  return call_in_python(evaluator, "group_tensors", std::move(arguments), "tensors of several dtypes are put into groups");
+}
+constexpr FunctionRule kGroupTensors = {.handler = group_tensors};
 
 constexpr FunctionRule kTransform = {.reason = "a function transform of torch (vmap, grad, jvp) is applied"};
 constexpr FunctionRule kControlOperator = {.reason = "a control operator of torch other than cond is called"};
@@ -128,7 +139,7 @@ struct Named {
   const FunctionRule* rule;
 };
 /// Questions about being traced by somebody else's compiler are answered no, about being compiled yes (by option).
-constexpr std::array<Named, 31> kNamed = {{
+constexpr std::array<Named, 32> kNamed = {{
     {"torch", "cond", &kCond},
     {"torch.compiler", "is_compiling", &kIsCompiling},
     {"torch.compiler", "is_dynamo_compiling", &kIsCompiling},
@@ -142,6 +153,7 @@ constexpr std::array<Named, 31> kNamed = {{
     {"torch", "compile", &kCompile},
     {"tenon._compile", "compile", &kCompile},
     {"torch.autograd.function", "Function.apply", &kApplyFunction},
+    {"torch.utils._foreach_utils", "_group_tensors_by_device_and_dtype", &kGroupTensors},
     {"torch._functorch.vmap", "vmap_impl", &kTransform},
     {"torch._functorch.eager_transforms", "grad_impl", &kTransform},
     {"torch._functorch.eager_transforms", "grad_and_value_impl", &kTransform},

@@ -1,4 +1,4 @@
-"""What ``torch.autograd.Function.apply`` does where no gradient is wanted, in Python: a capture follows it."""
+"""What torch does in C, in Python: a capture follows it. ``NotImplemented`` is for what only the original does."""
 from __future__ import annotations
 
 from typing import Any
@@ -36,8 +36,8 @@ class Context:
         self.materialize_grads = value
 
 
-def apply(cls: type[torch.autograd.Function], *args: Any) -> Any:
-    """``cls.apply(*args)``; ``NotImplemented`` where gradients are wanted."""
+def apply_function(cls: type[torch.autograd.Function], *args: Any) -> Any:
+    """``cls.apply(*args)`` where no gradient is wanted."""
     ctx = Context(args)
     if torch.is_grad_enabled() and True in ctx.needs_input_grad:
         return NotImplemented
@@ -63,3 +63,18 @@ def _as_output(output: Any, args: tuple, ctx: Context) -> Any:
         if output is arg:
             return output.detach() if output.requires_grad else output.view_as(output)
     return output
+
+
+def group_tensors(tensorlistlist: list[list[Any]], with_indices: bool = False) -> Any:
+    """``torch.utils._foreach_utils._group_tensors_by_device_and_dtype`` of tensors of one dtype: the order of several groups is torch's own."""
+    lists = [list(tensors) for tensors in tensorlistlist]
+    if not lists or not lists[0]:
+        return NotImplemented
+    first = lists[0][0]
+    for tensors in lists:
+        if len(tensors) != len(lists[0]):
+            return NotImplemented
+    for tensor in lists[0]:
+        if tensor.dtype is not first.dtype or tensor.device != first.device:
+            return NotImplemented
+    return {(first.device, first.dtype): (lists, list(range(len(lists[0]))) if with_indices else [])}
