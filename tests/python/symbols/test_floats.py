@@ -135,3 +135,41 @@ def test_an_operator_in_place_writes_with_a_number_that_varies(make, operator, n
         assert compiled(mine, s) is mine
         scope["fn"](theirs, s)
         torch.testing.assert_close(torch.as_tensor(mine), torch.as_tensor(theirs))
+
+
+def made_of_an_int():
+    import math
+
+    return [
+        lambda x, n: x * (n / 3), lambda x, n: x * (0.9**n), lambda x, n: x * n**0.5, lambda x, n: x * (2.5 * n - 1 / n),
+        lambda x, n: x * min(1.0, n / 5) - max(0.2, 1 - n / 10), lambda x, n: x * (1 + math.cos(math.pi * n / 10)),
+        lambda x, n: x.sub(x, alpha=n / 3), lambda x, n: (x, n / 7, n * 1.5, 2.0 - n)[1:],
+    ]
+
+
+@pytest.mark.parametrize("fn", made_of_an_int())
+def test_floats_made_of_an_int_that_varies(fn):
+    check(fn, [(X, n) for n in range(2, 9)], 2)
+
+
+def test_floats_made_of_an_int_that_varies_decide_and_raise_as_in_eager():
+    def fn(x, n):
+        return x * (12 / (n - 5)) if n / 3 > 1.5 else x * int(n * 0.75)
+
+    compiled = tenon.compile(fn)
+    for n in (2, 3, 4, 6, 7, 9):
+        torch.testing.assert_close(compiled(X, n), fn(X, n))
+    with pytest.raises(ZeroDivisionError):
+        compiled(X, 5)
+
+
+def test_sizes_as_floats_and_in_means():
+    calls = [(torch.arange(2.0 * n).reshape(2, n),) for n in range(3, 9)]
+    check(lambda x: x.sum() / x.shape[1], calls, 2)
+    check(lambda x: x / x.shape[1] ** 0.5, calls, 2)
+
+
+def test_large_ints_are_divided_exactly():
+    compiled = tenon.compile(lambda x, n: (x + 1, n / 3, n * 0.5)[1:])
+    for n in (3, 4, 10**17 + 1, 2**53 + 1, 10**30 + 7):
+        assert compiled(X, n) == (n / 3, n * 0.5)

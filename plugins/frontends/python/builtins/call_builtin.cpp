@@ -164,11 +164,25 @@ Ref read_proxy(Evaluator& evaluator, PyObject* method, const Arguments& argument
   return given;
 }
 
+/// min() or max() of floats alone, one of which stands for a number.
+bool is_extreme_of_floats(Evaluator& evaluator, PyObject* callable, const Arguments& arguments) {
+  const std::string_view name = reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name;
+  if ((name != "min" && name != "max") || arguments.values.size() < 2) return false;
+  bool any = false;
+  for (const Ref& value : arguments.values) {
+    if (evaluator.visible_type(value.get()) != &PyFloat_Type) return false;
+    any |= evaluator.heap().traits(value.get()).role == Recorder::Role::number;
+  }
+  return any;
+}
+
 /// A function of the module math, of a stand-in for a number: the recorder may know it as an op.
 bool is_function_of_number(Evaluator& evaluator, PyObject* callable, const Arguments& arguments) {
-  if (arguments.values.size() != 1 || arguments.named() != 0 || !PyCFunction_Check(callable)) return false;
+  if (arguments.named() != 0 || !PyCFunction_Check(callable)) return false;
   PyObject* module = PyCFunction_GET_SELF(callable);
-  if (module == nullptr || !PyModule_Check(module) || evaluator.heap().traits(arguments[0]).role != Recorder::Role::number) return false;
+  if (module == nullptr || !PyModule_Check(module)) return false;
+  if (is_extreme_of_floats(evaluator, callable, arguments)) return true;
+  if (arguments.values.size() != 1 || evaluator.heap().traits(arguments[0]).role != Recorder::Role::number) return false;
   Ref name = checked(PyModule_GetNameObject(module));
   return PyUnicode_CompareWithASCIIString(name.get(), "math") == 0;
 }

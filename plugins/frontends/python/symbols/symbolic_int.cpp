@@ -40,8 +40,21 @@ PyObject* on_ints(PyObject* a, PyObject* b, OnInts operation, const char* why) {
   }, nullptr);
 }
 
+bool is_plain_number(PyObject* object) { return is_symbolic_int(object) || PyLong_CheckExact(object) || PyFloat_CheckExact(object); }
+
+/// What gives a float: the graph may compute it.
+PyObject* in_floats(const char* op, PyObject* a, PyObject* b, OnInts operation, const char* why) {
+  if (!is_plain_number(a) || !is_plain_number(b)) return on_ints(a, b, operation, why);
+  return guarded([&]() -> PyObject* {
+    const Symbols::FloatArithmetic record = symbols().float_arithmetic();
+    Ref made = record ? record(op, a, b) : Ref();
+    return made ? made.release() : on_ints(a, b, operation, why);
+  }, nullptr);
+}
+
 template <class Expression>
-PyObject* symbolic(PyObject* a, PyObject* b, OnInts operation, Expression expression) {
+PyObject* symbolic(PyObject* a, PyObject* b, const char* op, OnInts operation, Expression expression) {
+  if (op && (PyFloat_CheckExact(a) || PyFloat_CheckExact(b))) return in_floats(op, a, b, operation, "it meets a number that is no integer of 64 bits");
   std::optional<ir::Dim> x = integer_of(a), y = integer_of(b);
   if (!x || !y) return on_ints(a, b, operation, "it meets a number that is no integer of 64 bits");
   return guarded([&]() -> PyObject* {
@@ -56,9 +69,9 @@ PyObject* symbolic(PyObject* a, PyObject* b, OnInts operation, Expression expres
   }, nullptr);
 }
 
-PyObject* add(PyObject* a, PyObject* b) { return symbolic(a, b, PyNumber_Add, [](const ir::Dim& x, const ir::Dim& y) { return x + y; }); }
-PyObject* subtract(PyObject* a, PyObject* b) { return symbolic(a, b, PyNumber_Subtract, [](const ir::Dim& x, const ir::Dim& y) { return x - y; }); }
-PyObject* multiply(PyObject* a, PyObject* b) { return symbolic(a, b, PyNumber_Multiply, [](const ir::Dim& x, const ir::Dim& y) { return x * y; }); }
+PyObject* add(PyObject* a, PyObject* b) { return symbolic(a, b, "add", PyNumber_Add, [](const ir::Dim& x, const ir::Dim& y) { return x + y; }); }
+PyObject* subtract(PyObject* a, PyObject* b) { return symbolic(a, b, "sub", PyNumber_Subtract, [](const ir::Dim& x, const ir::Dim& y) { return x - y; }); }
+PyObject* multiply(PyObject* a, PyObject* b) { return symbolic(a, b, "mul", PyNumber_Multiply, [](const ir::Dim& x, const ir::Dim& y) { return x * y; }); }
 
 /// A divisor's sign is settled first: what divides exactly is simplified away.
 const ir::Dim& divisor(const ir::Dim& dim) {
@@ -66,10 +79,10 @@ const ir::Dim& divisor(const ir::Dim& dim) {
   return dim;
 }
 PyObject* floor_divide(PyObject* a, PyObject* b) {
-  return symbolic(a, b, PyNumber_FloorDivide, [](const ir::Dim& x, const ir::Dim& y) { return floor_div(x, divisor(y)); });
+  return symbolic(a, b, nullptr, PyNumber_FloorDivide, [](const ir::Dim& x, const ir::Dim& y) { return floor_div(x, divisor(y)); });
 }
 PyObject* remainder(PyObject* a, PyObject* b) {
-  return symbolic(a, b, PyNumber_Remainder, [](const ir::Dim& x, const ir::Dim& y) { return mod(x, divisor(y)); });
+  return symbolic(a, b, nullptr, PyNumber_Remainder, [](const ir::Dim& x, const ir::Dim& y) { return mod(x, divisor(y)); });
 }
 PyObject* divmod(PyObject* a, PyObject* b) {
   Ref quotient = Ref::steal(floor_divide(a, b));
@@ -84,10 +97,12 @@ PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
     constexpr const char* why = "its power modulo another number is taken";
     return guarded([&] { return checked(PyNumber_Power(checked(exact(a, why)).get(), checked(exact(b, why)).get(), checked(exact(modulus, why)).get())); });
   }
-  return on_ints(a, b, [](PyObject* x, PyObject* y) { return PyNumber_Power(x, y, Py_None); }, "it is raised to a power");
+  const auto real = [](PyObject* x, PyObject* y) { return PyNumber_Power(x, y, Py_None); };
+  const bool floats = PyFloat_CheckExact(a) || PyFloat_CheckExact(b);
+  return floats ? in_floats("pow", a, b, real, "it is raised to a power") : on_ints(a, b, real, "it is raised to a power");
 }
 
-PyObject* true_divide(PyObject* a, PyObject* b) { return on_ints(a, b, PyNumber_TrueDivide, "it is divided by '/'"); }
+PyObject* true_divide(PyObject* a, PyObject* b) { return in_floats("div", a, b, PyNumber_TrueDivide, "it is divided by '/'"); }
 PyObject* left_shift(PyObject* a, PyObject* b) { return on_ints(a, b, PyNumber_Lshift, "its bits are shifted"); }
 PyObject* right_shift(PyObject* a, PyObject* b) { return on_ints(a, b, PyNumber_Rshift, "its bits are shifted"); }
 PyObject* bit_and(PyObject* a, PyObject* b) { return on_ints(a, b, PyNumber_And, "its bits are read"); }

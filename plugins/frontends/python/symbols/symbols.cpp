@@ -216,6 +216,12 @@ void Symbols::fix_symbols_of(const ir::Dim& dim) {
   dim.for_each_symbol([&](SymbolId s) { learned_ |= facts_.fix(names_[s.value]); });
 }
 
+std::vector<std::string> Symbols::names_of(const ir::Dim& dim) const {
+  std::vector<std::string> names;
+  dim.for_each_symbol([&](SymbolId s) { names.push_back(facts_.names()[names_[s.value]]); });
+  return names;
+}
+
 /// For c*s + k: narrows the range of s so that its sign is what it is now. False for other expressions.
 bool Symbols::narrow_single(const ir::Dim& dim) {
   if (dim.terms().size() != 1) return false;

@@ -8,6 +8,7 @@
 #include "core/guards/check.h"
 #include "core/ir/graph.h"
 #include "core/ops/size_questions.h"
+#include "python/heap/ref.h"
 #include "python/symbols/number_check.h"
 #include "python/symbols/number_facts.h"
 
@@ -42,6 +43,12 @@ class Symbols final : public ops::SizeQuestions {
   bool varies(const std::string& name, std::int64_t bits, bool from_the_start);
   /// Makes a number a constant, in a capture to come.
   void fix(const std::string& name) { learned_ |= facts_.fix(facts_.position(name)); }
+  /// The names of the numbers that an expression is over, as `fix` takes them.
+  std::vector<std::string> names_of(const ir::Dim& dim) const;
+  /// Records arithmetic of floats that symbolic ints take part in; gives nothing where it must be done with their values.
+  using FloatArithmetic = Ref (*)(const char* op, PyObject* a, PyObject* b);
+  void record_floats_by(FloatArithmetic record) { float_arithmetic_ = record; }
+  FloatArithmetic float_arithmetic() const { return float_arithmetic_; }
   bool dynamic() const { return dynamic_ != Dynamic::never; }
   bool any() const { return !made_.empty(); }
 
@@ -96,6 +103,7 @@ class Symbols final : public ops::SizeQuestions {
   std::vector<ir::Dim> computed_;
   std::unordered_set<std::string> said_;    // specialisations that were logged
   std::shared_ptr<NumberCheck> guard_;
+  FloatArithmetic float_arithmetic_ = nullptr;
   bool learned_ = false;
   bool any_data_ = false;
 };

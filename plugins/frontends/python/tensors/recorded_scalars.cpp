@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/ops/promotion.h"
+#include "python/symbols/symbolic_int.h"
 #include "python/tensors/array_stand_in.h"
 #include "python/tensors/symbolic_scalar.h"
 #include "python/tensors/tensor_recorder.h"
@@ -70,11 +71,54 @@ ir::ValueId TensorRecorder::scalar_operand(PyObject* object, ScalarValue& result
   return scalar.value;
 }
 
+/// Whether float64 holds the int, whatever it is in later calls.
+bool TensorRecorder::is_exact_in_floats(PyObject* symbolic_int) {
+  const ir::Dim dim = *integer_of(symbolic_int);
+  using Operator = guards::Relation::Operator;
+  return symbols_.decide(Operator::less_equal, dim, kExactInFloat64) && symbols_.decide(Operator::less_equal, -kExactInFloat64, dim);
+}
+
+/// A float, an int, or one that the graph knows when it runs, as a 0-d value of float64.
+ir::ValueId TensorRecorder::float_operand(PyObject* object, ScalarValue& result) {
+  if (is_symbolic_scalar(object)) return scalar_operand(object, result);
+  const auto number = is_symbolic_int(object) ? std::nullopt : plain_float(object);
+  if (!number && !(is_symbolic_int(object) && is_exact_in_floats(object))) throw GraphBreak("arithmetic of floats with a large integer");
+  if (!number)
+    for (std::string& name : symbols_.names_of(*integer_of(object))) result.roots.push_back(std::move(name));
+  const ir::ValueId literal = number ? builder_.literal(*number) : builder_.literal(*integer_of(object));
+  return builder_.one("full", {literal}, {{"size", ir::Shape{}}, {"dtype", DType::f64}});
+}
+
+Ref TensorRecorder::float_arithmetic(const char* op, PyObject* a, PyObject* b) {
+  for (PyObject* operand : {a, b})
+    if (is_symbolic_int(operand) ? !is_exact_in_floats(operand) : !plain_float(operand)) return {};
+  const bool divides = std::string_view(op) == "div";
+  if (divides && (is_symbolic_int(b) ? !symbols_.decide(guards::Relation::Operator::not_equal, *integer_of(b), 0) : *plain_float(b) == 0)) return {};
+  ScalarValue result;
+  const ir::ValueId x = float_operand(a, result), y = float_operand(b, result);
+  result.value = builder_.one(op, {x, y});
+  if (std::string_view(op) == "pow") result.value = finite(builder_, result.value);
+  return make_symbolic_scalar(std::move(result));
+}
+
+/// min() or max() of floats: of equal ones, and beside nan, the first.
+Ref TensorRecorder::scalar_extreme(PyObject* args, bool least) {
+  ScalarValue result;
+  result.value = float_operand(PyTuple_GET_ITEM(args, 0), result);
+  for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(args); ++i) {
+    const ir::ValueId next = float_operand(PyTuple_GET_ITEM(args, i), result);
+    result.value = builder_.one("where", {builder_.one(least ? "lt" : "gt", {next, result.value}), next, result.value});
+  }
+  return make_symbolic_scalar(std::move(result));
+}
+
 /// A function of the module math, of a float that the graph computes.
 Ref TensorRecorder::scalar_function(PyObject* callable, PyObject* args) {
   PyObject* argument = PyTuple_GET_SIZE(args) == 1 ? PyTuple_GET_ITEM(args, 0) : nullptr;
   Ref name = checked(PyObject_GetAttrString(callable, "__name__"));
-  const char* op = argument && is_symbolic_scalar(argument) ? op_of_math_function(PyUnicode_AsUTF8(name.get())) : nullptr;
+  const std::string_view called = PyUnicode_AsUTF8(name.get());
+  if (called == "min" || called == "max") return scalar_extreme(args, called == "min");
+  const char* op = argument && is_symbolic_scalar(argument) ? op_of_math_function(called) : nullptr;
   if (!op) return checked(PyObject_CallObject(callable, args));
   ScalarValue result;
   const ir::ValueId x = scalar_operand(argument, result);
@@ -85,6 +129,7 @@ Ref TensorRecorder::scalar_function(PyObject* callable, PyObject* args) {
 Ref TensorRecorder::scalar_arithmetic(const char* op, PyObject* a, PyObject* b) {
   ScalarValue result;
   const auto operand = [&](PyObject* object) {
+    if (is_symbolic_int(object) && is_exact_in_floats(object)) return float_operand(object, result);
     if (!is_symbolic_scalar(object)) {
       const auto number = plain_float(object);
       if (!number) need_scalar(scalar_of(object == a ? b : a), "arithmetic with such an integer");
@@ -93,7 +138,8 @@ Ref TensorRecorder::scalar_arithmetic(const char* op, PyObject* a, PyObject* b) 
     return scalar_operand(object, result);
   };
   const bool divides = std::string_view(op) == "div";
-  if (divides && !is_symbolic_scalar(b) && plain_float(b).value_or(0) == 0) need_scalar(scalar_of(a), "a division by zero");
+  const bool by_integer = is_symbolic_int(b) && is_exact_in_floats(b) && symbols_.decide(guards::Relation::Operator::not_equal, *integer_of(b), 0);
+  if (divides && !is_symbolic_scalar(b) && !by_integer && plain_float(b).value_or(0) == 0) need_scalar(scalar_of(a), "a division by zero");
   const ir::ValueId x = operand(a), y = divides && is_symbolic_scalar(b) ? nonzero(builder_, operand(b)) : operand(b);
   result.value = builder_.one(op, {x, y});
   if (std::string_view(op) == "pow") result.value = finite(builder_, result.value);

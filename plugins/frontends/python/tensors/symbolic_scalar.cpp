@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "python/evaluator/object_type.h"
+#include "python/symbols/symbolic_int.h"
 #include "python/tensors/tensor_recorder.h"
 
 namespace tenon::python {
@@ -23,7 +24,7 @@ PyObject* needs(PyObject* a, const char* use) {
 }
 
 PyObject* arithmetic(const char* op, PyObject* a, PyObject* b) {
-  const auto number = [](PyObject* o) { return is_symbolic_scalar(o) || PyFloat_CheckExact(o) || PyLong_CheckExact(o); };
+  const auto number = [](PyObject* o) { return is_symbolic_scalar(o) || is_symbolic_int(o) || PyFloat_CheckExact(o) || PyLong_CheckExact(o); };
   if (!number(a) || !number(b)) Py_RETURN_NOTIMPLEMENTED;
   return guarded([&] { return TensorRecorder::active().scalar_arithmetic(op, a, b); });
 }
@@ -107,12 +108,14 @@ PyTypeObject* symbolic_scalar_type() {
 
 bool is_symbolic_scalar(PyObject* object) { return Py_TYPE(object) == symbolic_scalar_type(); }
 
-bool is_math_function(PyObject* callable) {
+bool is_function_of_floats(PyObject* callable) {
   PyObject* module = PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : nullptr;
   if (module == nullptr || !PyModule_Check(module)) return false;
   const char* name = PyModule_GetName(module);
   if (name == nullptr) PyErr_Clear();
-  return name != nullptr && std::string_view(name) == "math";
+  const std::string_view module_name = name ? name : "";
+  const std::string_view function = reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name;
+  return module_name == "math" || (module_name == "builtins" && (function == "min" || function == "max"));
 }
 
 const ScalarValue& scalar_of(PyObject* symbolic_scalar) { return reinterpret_cast<SymbolicScalar*>(symbolic_scalar)->value; }

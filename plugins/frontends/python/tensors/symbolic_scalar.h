@@ -23,8 +23,8 @@ struct ScalarValue {
 Ref make_symbolic_scalar(ScalarValue value);
 
 bool is_symbolic_scalar(PyObject* object);
-/// Whether it is a C function of Python's module math.
-bool is_math_function(PyObject* callable);
+/// Whether it is a C function of Python's module math, or min or max.
+bool is_function_of_floats(PyObject* callable);
 const ScalarValue& scalar_of(PyObject* symbolic_scalar);
 
 PyTypeObject* symbolic_scalar_type();

@@ -52,6 +52,7 @@ bool is_tensor(PyObject* object) {
 TensorRecorder::TensorRecorder(const TorchState& state, Numbers numbers, bool freeze)
     : state_(state), freeze_(freeze), outer_(t_active), builder_(graph_), symbols_(graph_, numbers.dynamic, numbers.history, numbers.facts) {
   t_active = this;
+  symbols_.record_floats_by([](const char* op, PyObject* a, PyObject* b) { return active().float_arithmetic(op, a, b); });
 }
 
 TensorRecorder::~TensorRecorder() { t_active = outer_; }
@@ -214,7 +215,7 @@ Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
         return fold(callable, args, kwargs);
       return record(callable, function, args, kwargs);
     case CallClass::unknown:
-      if (is_math_function(callable)) return scalar_function(callable, args);
+      if (is_function_of_floats(callable)) return scalar_function(callable, args);
       break;
   }
   Ref name = Ref::steal(PyObject_Repr(callable));

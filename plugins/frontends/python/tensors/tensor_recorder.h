@@ -65,6 +65,8 @@ class TensorRecorder final : public Recorder {
   /// Records arithmetic of which at least one operand is a symbolic scalar.
   Ref scalar_arithmetic(const char* op, PyObject* a, PyObject* b);
   Ref scalar_function(PyObject* callable, PyObject* args);
+  /// Arithmetic of plain numbers and symbolic ints, in floats; nothing where it must be done with their values.
+  Ref float_arithmetic(const char* op, PyObject* a, PyObject* b);
   /// The program needs the value of a scalar: ends the graph.
   [[noreturn]] void need_scalar(const ScalarValue& scalar, const char* use);
 
@@ -208,6 +210,9 @@ class TensorRecorder final : public Recorder {
   std::string words_of(SourceId source, GuardSet& guards);
   Ref float_input(PyObject* object, SourceId source, GuardSet& guards);
   ir::ValueId scalar_operand(PyObject* object, ScalarValue& result);
+  ir::ValueId float_operand(PyObject* object, ScalarValue& result);
+  bool is_exact_in_floats(PyObject* symbolic_int);
+  Ref scalar_extreme(PyObject* args, bool least);
   ir::ValueId weak_operand(const ScalarValue& scalar, ops::Flavour flavour, std::span<const Index> tensors);
   std::uint32_t scalar_output(const ScalarValue& scalar, PyObject* object, CapturedGraph& captured);
   std::uint32_t number_output(PyObject* number, CapturedGraph& captured);
