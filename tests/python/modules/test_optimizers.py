@@ -134,3 +134,23 @@ def test_groups_of_tensors_of_several_dtypes_are_torchs_own():
     got, want = tenon.compile(lambda x: group([[x * 2, x]], True))(torch.ones(2)), group([[torch.ones(2) * 2, torch.ones(2)]], True)
     assert list(got) == list(want)
     torch.testing.assert_close(list(got.values()), list(want.values()))
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "RMSprop"])
+def test_a_learning_rate_that_varies_is_compiled_once(name):
+    net = torch.nn.Linear(3, 2)
+    twin = copy.deepcopy(net)
+    mine, theirs = (getattr(torch.optim, name)(each.parameters(), lr=0.1) for each in (twin, net))
+    schedules = [torch.optim.lr_scheduler.ExponentialLR(each, 0.9) for each in (mine, theirs)]
+    step = tenon.compile(mine.step)
+    graphs = []
+    for _ in range(6):
+        for one, other in zip(twin.parameters(), net.parameters()):
+            other.grad = torch.randn_like(other)
+            one.grad = other.grad.clone()
+        step(), theirs.step()
+        for schedule in schedules:
+            schedule.step()
+        torch.testing.assert_close(list(twin.parameters()), list(net.parameters()))
+        graphs.append(tenon.stats()["graphs"])
+    assert graphs[2:] == [graphs[2]] * 4 and graphs[-1] <= 3, graphs

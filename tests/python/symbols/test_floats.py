@@ -173,3 +173,23 @@ def test_large_ints_are_divided_exactly():
     compiled = tenon.compile(lambda x, n: (x + 1, n / 3, n * 0.5)[1:])
     for n in (3, 4, 10**17 + 1, 2**53 + 1, 10**30 + 7):
         assert compiled(X, n) == (n / 3, n * 0.5)
+
+
+def test_floats_in_what_a_loop_goes_over():
+    groups = [{"rate": 0.5, "power": (1.5, 2.5)}, {"rate": 0.25, "power": (2.5, 3.5)}]
+
+    def fn(x):
+        for group in groups:
+            first, second = group["power"]
+            x = x * group["rate"] + first / second
+        return x
+
+    compiled = tenon.compile(fn, fullgraph=True)
+    for k in range(1, 6):
+        groups[0]["rate"], groups[1]["power"] = 0.5 / k, (2.5 * k, 3.5)
+        torch.testing.assert_close(compiled(X), fn(X))
+    assert tenon.stats()["recompiles"] <= 2
+    groups[1] = {"rate": 3.0, "power": (1.0, 2.0)}
+    torch.testing.assert_close(compiled(X), fn(X))
+    groups.append({"rate": 2.0, "power": (1.0, 4.0)})
+    torch.testing.assert_close(compiled(X), fn(X))

@@ -160,3 +160,16 @@ def test_random_shapes_and_programs():
             return x + 0
 
         check(fn, [(torch.randn(rng.randint(4, 20), rng.randint(4, 20)),) for _ in range(6)], 4)
+
+
+def test_a_loop_over_rows_whose_number_is_known():
+    def fn(xs):
+        state = xs.new_zeros(xs.size(1))
+        for at, x in enumerate(xs):
+            state = state + x * at
+        return state
+
+    compiled = tenon.compile(fn, dynamic=True)
+    for rows, columns in ((4, 3), (4, 5), (6, 5)):
+        x = torch.randn(rows, columns)
+        torch.testing.assert_close(compiled(x), fn(x))

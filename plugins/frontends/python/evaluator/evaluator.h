@@ -87,7 +87,8 @@ class Evaluator {
   bool contains_by_comparing(PyObject* iterable, PyObject* item);
 
   // ---- iteration.cpp
-  Ref iterator_of(PyObject* iterable);
+  /// `of_loop`: only a loop of the program takes its items.
+  Ref iterator_of(PyObject* iterable, bool of_loop = false);
   /// Empty at the end, with what a generator returned in `result`.
   Ref next_of(PyObject* iterator, Ref* result = nullptr);
   std::vector<Ref> items_of(PyObject* iterable);

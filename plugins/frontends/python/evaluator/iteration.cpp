@@ -8,7 +8,7 @@
 
 namespace tenon::python {
 
-Ref Evaluator::iterator_of(PyObject* iterable) {
+Ref Evaluator::iterator_of(PyObject* iterable, bool of_loop) {
   const TypeTraits& traits = heap_.traits(iterable);
   if (traits.role == Recorder::Role::stand_in) {
     mark_position();
@@ -32,7 +32,8 @@ Ref Evaluator::iterator_of(PyObject* iterable) {
     return Ref::borrow(iterable);
   }
   if (traits.container == Container::none && !traits.atom && heap_.source_of(iterable)) throw GraphBreak(fmt::format("iteration over a {}", Py_TYPE(iterable)->tp_name));
-  heap_.expose(iterable);
+  if (of_loop) heap_.expose_items(iterable);
+  else heap_.expose(iterable);
   return heap_.born(checked(PyObject_GetIter(iterable)));
 }
 

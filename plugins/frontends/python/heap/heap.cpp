@@ -321,6 +321,15 @@ void Heap::expose(PyObject* object, int depth) {
   }
 }
 
+void Heap::expose_items(PyObject* iterable) {
+  const TypeTraits& traits = types_.of(iterable);
+  const bool sequence = traits.exact && (traits.container == Container::list || traits.container == Container::tuple);
+  if (!sequence || !source_of(iterable) || changes_.find(iterable)) return expose(iterable);
+  const Exposing exposing(*this);
+  const Py_ssize_t size = length(iterable);
+  for (Py_ssize_t i = 0; i < size; ++i) sequence_item(iterable, i);
+}
+
 void Heap::guard_keys(SourceId source, PyObject* dict) {
   Ref items = items_past_override(dict), keys = checked(PyTuple_New(PyList_GET_SIZE(items.get())));
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys.get()); ++i) PyTuple_SET_ITEM(keys.get(), i, Py_NewRef(PyTuple_GET_ITEM(PyList_GET_ITEM(items.get(), i), 0)));

@@ -86,6 +86,8 @@ class Heap {
 
   /// C code is going to read all of it: guards length or keys and all items, recursively.
   void expose(PyObject* object, int depth = 0);
+  /// A loop of the program is going to read its items, one by one: what is in these is for whoever reads it.
+  void expose_items(PyObject* iterable);
   /// The same value with stand-ins instead of real tensors inside lists, tuples and dicts: for calls of recorded operations.
   Ref substitute(PyObject* object, int depth = 0);
 

@@ -50,7 +50,7 @@ std::optional<Ref> TensorRecorder::answer_size(std::string_view name, const Stan
   const bool plain = PyTuple_GET_SIZE(args) == 1 && (!kwargs || PyDict_GET_SIZE(kwargs) == 0);
   if (plain && (name == "shape" || (torch && name == "size"))) return size_tuple(torch ? ops::Flavour::torch : ops::Flavour::numpy, shape);
   if (plain && (name == "numel" || name == "nelement" || (!torch && name == "size"))) return make_integer(ir::product(shape));
-  if (plain && name == "__len__") return specialised(make_integer(shape.front()).get(), "C code asks for a tensor's length");
+  if (plain && name == "__len__") return checked(PyLong_FromLongLong(symbols_.specialise(shape.front(), "C code asks for a tensor's length")));
   if (!torch || name != "size") return std::nullopt;
   PyObject* dim = PyTuple_GET_SIZE(args) == 2 ? PyTuple_GET_ITEM(args, 1) : kwargs ? PyDict_GetItemString(kwargs, "dim") : nullptr;
   if (!dim || !PyLong_CheckExact(dim)) return std::nullopt;
