@@ -18,8 +18,8 @@ const std::string& build_id() {
 
 std::string origin_of(const codegen::Target& t) {
   if (build_id().empty()) return {};
-  return fmt::format("{} abi {} cpu {} features {} bytes {} fma {} f16c {} libmvec {} streaming {}", build_id(), TENON_ABI_NEWEST, t.cpu, t.features,
-                     t.vector_bytes, t.has_fma, t.has_f16c, t.vector_functions, t.streaming_bytes);
+  return fmt::format("{} abi {} cpu {} features {} bytes {} fma {} f16c {} libmvec {} streaming {} quiet {}", build_id(), TENON_ABI_NEWEST, t.cpu, t.features,
+                     t.vector_bytes, t.has_fma, t.has_f16c, t.vector_functions, t.streaming_bytes, t.quiet_comparisons);
 }
 
 }  // namespace

@@ -247,12 +247,15 @@ MatrixKernel KernelCache::matrix_kernel(const HostServices& host, DType dtype, b
   return known;
 }
 
-KernelCache& kernel_cache(unsigned width) {
+KernelCache& kernel_cache(unsigned width, bool quiet_comparisons) {
   static std::mutex mutex;
-  static auto& caches = *new std::map<unsigned, std::unique_ptr<KernelCache>>;
+  static auto& caches = *new std::map<std::pair<unsigned, bool>, std::unique_ptr<KernelCache>>;
   const std::lock_guard lock(mutex);
-  auto& cache = caches[width];
-  if (!cache) cache = std::make_unique<KernelCache>(detect_machine(width));
+  auto& cache = caches[{width, quiet_comparisons}];
+  if (cache) return *cache;
+  codegen::Target target = detect_machine(width);
+  target.quiet_comparisons = quiet_comparisons;
+  cache = std::make_unique<KernelCache>(std::move(target));
   return *cache;
 }
 

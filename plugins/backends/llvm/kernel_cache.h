@@ -59,8 +59,8 @@ class KernelCache {
   std::map<DType, MatrixKernel> matrix_kernels_;
 };
 
-/// The cache for the machine that the process runs on, by limit of vector width in bytes (0: none). It is never destroyed: plans
+/// The cache for the machine that the process runs on, by limit of vector width in bytes (0: none) and by how NaNs compare. It is never destroyed: plans
 /// that outlive the backend object still hold its functions.
-KernelCache& kernel_cache(unsigned width);
+KernelCache& kernel_cache(unsigned width, bool quiet_comparisons = false);
 
 }  // namespace tenon::llvm_backend

@@ -1,6 +1,7 @@
 #include "program.h"
 
 #include <algorithm>
+#include <cfenv>
 #include <chrono>
 #include <cstring>
 #include <set>
@@ -242,7 +243,25 @@ void Program::run_step(std::size_t step, const Call& call) const {
   host_.log(TENON_INFO, step_line(graph_, plan_, step, call.symbols, microseconds), "kernel_times");
 }
 
+namespace {
+
+/// Forgets the floating-point flags that come of comparing NaNs while it lives.
+class QuietFlags {
+ public:
+  QuietFlags() { std::fegetexceptflag(&flags_, FE_ALL_EXCEPT); }
+  ~QuietFlags() { std::fesetexceptflag(&flags_, FE_ALL_EXCEPT); }
+  QuietFlags(const QuietFlags&) = delete;
+  QuietFlags& operator=(const QuietFlags&) = delete;
+
+ private:
+  std::fexcept_t flags_{};
+};
+
+}  // namespace
+
+/// Sorts, searches: nothing that computes numbers.
 void Program::run_library(const LibraryStep& step, const Call& call) const {
+  const QuietFlags quiet;
   const ir::Node& node = graph_.node(step.node);
   const std::span<const std::int64_t> symbols = call.symbols;
   auto view = [&](ValueId value) {

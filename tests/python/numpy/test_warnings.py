@@ -141,3 +141,47 @@ def test_statistics_of_too_few(fn):
     assert want
     for _ in range(2):
         assert messages(compiled, POSITIVE)[0] == want
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda a: a > 0.5,
+        lambda a: np.maximum(a, 0),
+        lambda a: np.minimum(a, a[::-1]),
+        lambda a: np.where(a <= 2, a, -a),
+        lambda a: (a.max(), a.min(), a.argmax()),
+        lambda a: np.clip(a, 0, 1),
+        lambda a: np.sign(a),
+        lambda a: np.sort(a),
+        lambda a: np.heaviside(a, 0.5),
+        lambda a: a[a >= 1],
+    ],
+)
+def test_comparing_nans_runs_once(fn, dtype):
+    values = np.array([1, np.nan, -2, np.inf, 0, np.nan, 3] * 9, dtype)
+    want = fn(values)
+    compiled = tenon.compile(fn)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(2):
+            np.testing.assert_equal(compiled(values), want)
+    assert tenon.stats()["eager_fallbacks"] == 0
+
+
+def test_exponentials_of_nans_run_once():
+    values = np.array([1, np.nan, -2, np.inf, 0, -np.inf] * 9, "float32")
+    compiled = tenon.compile(np.exp)
+    np.testing.assert_allclose(compiled(values), np.exp(values), rtol=1e-6)
+    assert tenon.stats()["eager_fallbacks"] == 0
+
+
+@pytest.mark.parametrize("fn", [lambda a, b: a // b, lambda a, b: a % b, lambda a, b: np.fmod(a, b)])
+def test_integers_divided_by_bools(fn):
+    a, b = np.array([1, 2, 3], "int8"), np.array([True, True, True])
+    compiled = tenon.compile(fn)
+    np.testing.assert_equal(compiled(a, b), fn(a, b))
+    assert tenon.stats()["eager_fallbacks"] == 0
+    with pytest.warns(RuntimeWarning, match="divide by zero"):
+        compiled(a, ~b)

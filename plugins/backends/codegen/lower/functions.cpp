@@ -30,7 +30,7 @@ Value* polynomial(LaneBuilder& b, Value* x, std::initializer_list<double> coeffi
 Value* real(Value* like, double v) { return llvm::ConstantFP::get(like->getType(), v); }
 
 /// Keeps NaN: the comparison is false for it.
-Value* at_most(LaneBuilder& b, Value* x, double limit) { return b.ir.CreateSelect(b.ir.CreateFCmpOGT(x, real(x, limit)), real(x, limit), x); }
+Value* at_most(LaneBuilder& b, Value* x, double limit) { return b.ir.CreateSelect(b.float_compare(llvm::CmpInst::FCMP_OGT, x, real(x, limit)), real(x, limit), x); }
 
 llvm::Type* int_type_like(LaneBuilder& b, Value* x) {
   llvm::Type* element = b.ir.getInt32Ty();
@@ -95,20 +95,24 @@ Value* times_power_of_two(LaneBuilder& b, Value* v, Value* n) {
 /// results and overflow come out right. Coefficients: minimax fit of (exp(r) - 1 - r) / r^2 (Cephes expf). What rounds to zero (masked
 /// scores of attention) is left out: a result that underflows costs as much as a hundred others.
 Value* exp_f32(LaneBuilder& b, Value* x0) {
-  Value* vanishes = b.ir.CreateFCmpOLT(x0, real(x0, -103.98));
+  Value* vanishes = b.float_compare(llvm::CmpInst::FCMP_OLT, x0, real(x0, -103.98));
   Value* x = b.ir.CreateSelect(vanishes, real(x0, 0.0), at_most(b, x0, 89.0));
+  const bool quiet = b.target().quiet_comparisons;  // a NaN made an integer, the exponent, would set a flag, as would an infinity
+  Value* itself = quiet ? b.ir.CreateFCmpUEQ(x0, real(x0, std::numeric_limits<double>::infinity())) : nullptr;
+  if (quiet) x = b.ir.CreateSelect(itself, real(x0, 0.0), x);
   Value* n = b.ir.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, b.ir.CreateFMul(x, real(x, 1.44269504088896341)));
   Value* r = b.fused_multiply_add(n, real(n, -0.693359375), x);
   r = b.fused_multiply_add(n, real(n, 2.12194440e-4), r);
   Value* p = polynomial(b, r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1});
   Value* e = b.ir.CreateFAdd(b.fused_multiply_add(p, b.ir.CreateFMul(r, r), r), real(r, 1.0));
-  return b.ir.CreateSelect(vanishes, real(x0, 0.0), times_power_of_two(b, e, n));
+  Value* result = b.ir.CreateSelect(vanishes, real(x0, 0.0), times_power_of_two(b, e, n));
+  return quiet ? b.ir.CreateSelect(itself, x0, result) : result;
 }
 
 /// log in float32, about 1 ulp (Cephes logf): mantissa in [sqrt(1/2), sqrt(2)), a polynomial of degree 9.
 Value* log_f32(LaneBuilder& b, Value* x) {
   auto& ir = b.ir;
-  Value* subnormal = ir.CreateFCmpOLT(x, real(x, 1.17549435e-38));
+  Value* subnormal = b.float_compare(llvm::CmpInst::FCMP_OLT, x, real(x, 1.17549435e-38));
   Value* scaled = ir.CreateSelect(subnormal, ir.CreateFMul(x, real(x, 33554432.0)), x);
   Value* bits = ir.CreateBitCast(scaled, int_type_like(b, x));
   Value* shifted = ir.CreateSub(bits, int_like(bits, 0x3f3504f3));  // sqrt(1/2): the exponent now counts from it
@@ -126,7 +130,7 @@ Value* log_f32(LaneBuilder& b, Value* x) {
   Value* infinite = ir.CreateFCmpOEQ(x, real(x, std::numeric_limits<double>::infinity()));
   result = ir.CreateSelect(infinite, x, result);
   result = ir.CreateSelect(ir.CreateFCmpOEQ(x, real(x, 0.0)), real(x, -std::numeric_limits<double>::infinity()), result);
-  Value* invalid = ir.CreateFCmpULT(x, real(x, 0.0));  // or NaN
+  Value* invalid = b.float_compare(llvm::CmpInst::FCMP_ULT, x, real(x, 0.0));  // or NaN
   return ir.CreateSelect(invalid, real(x, std::numeric_limits<double>::quiet_NaN()), result);
 }
 
@@ -140,7 +144,7 @@ Value* tanh_f32(LaneBuilder& b, Value* x) {
   Value* e = exp_f32(b, ir.CreateFMul(at_most(b, magnitude, 20.0), real(x, 2.0)));
   Value* large = ir.CreateFSub(real(x, 1.0), ir.CreateFDiv(real(x, 2.0), ir.CreateFAdd(e, real(x, 1.0))));
   large = ir.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, large, x);
-  return ir.CreateSelect(ir.CreateFCmpOLT(magnitude, real(x, 0.625)), small, large);
+  return ir.CreateSelect(b.float_compare(llvm::CmpInst::FCMP_OLT, magnitude, real(x, 0.625)), small, large);
 }
 
 /// The C library's name for a primitive, without the f of float32.
@@ -251,7 +255,7 @@ llvm::Function* circular_function(LaneBuilder& b, P p) {
   auto block = [&](const char* what) { return llvm::BasicBlock::Create(ir.getContext(), what, function); };
   auto *entry = block("entry"), *near = block("near"), *far = block("far");
   ir.SetInsertPoint(entry);
-  Value* large = ir.CreateFCmpOGT(ir.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x), real(x, kLargestTurned));
+  Value* large = b.float_compare(llvm::CmpInst::FCMP_OGT, ir.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x), real(x, kLargestTurned));
   ir.CreateCondBr(ir.CreateOrReduce(large), far, near);
   ir.SetInsertPoint(near);
   ir.CreateRet(circular_f32(b, p, x));

@@ -8,6 +8,7 @@
 namespace tenon::codegen {
 
 using llvm::Value;
+using Pred = llvm::CmpInst::Predicate;
 using P = ops::Primitive;
 
 llvm::Type* LaneBuilder::register_type(DType dtype) {
@@ -123,7 +124,7 @@ Lanes LaneBuilder::float_binary(P p, Lanes a, Lanes b) {
     case P::remainder: {
       Value* m = emit_function(*this, P::fmod, a.value, b.value);
       Value* zero = number(m, 0.0);
-      Value* differ = ir.CreateXor(ir.CreateFCmpOLT(m, zero), ir.CreateFCmpOLT(b.value, zero));
+      Value* differ = ir.CreateXor(float_compare(Pred::FCMP_OLT, m, zero), float_compare(Pred::FCMP_OLT, b.value, zero));
       return give(ir.CreateSelect(ir.CreateAnd(ir.CreateFCmpUNE(m, zero), differ), ir.CreateFAdd(m, b.value), m));
     }
     default: return give(emit_function(*this, p, a.value, b.value));
@@ -137,7 +138,7 @@ Lanes LaneBuilder::extreme(bool maximum, Lanes a, Lanes b) {
     return {ir.CreateBinaryIntrinsic(id, a.value, b.value), a.dtype, a.varying};
   }
   // One of the x86 instructions when b is a number: the comparison is false for a NaN in a, which is handed on.
-  auto pick = [&](Value* x, Value* y) { return ir.CreateSelect(maximum ? ir.CreateFCmpOGT(y, x) : ir.CreateFCmpOLT(y, x), y, x); };
+  auto pick = [&](Value* x, Value* y) { return ir.CreateSelect(float_compare(maximum ? Pred::FCMP_OGT : Pred::FCMP_OLT, y, x), y, x); };
   auto is_number = [](Value* v) {
     auto* c = llvm::dyn_cast<llvm::Constant>(v);
     if (c && c->getType()->isVectorTy()) c = c->getSplatValue();
@@ -150,14 +151,24 @@ Lanes LaneBuilder::extreme(bool maximum, Lanes a, Lanes b) {
   return {ir.CreateSelect(ir.CreateFCmpUNO(b.value, b.value), b.value, result), a.dtype, a.varying};
 }
 
+Value* LaneBuilder::float_compare(Pred predicate, Value* a, Value* b) {
+  const bool orders = predicate != Pred::FCMP_OEQ && predicate != Pred::FCMP_UNE && predicate != Pred::FCMP_UNO && predicate != Pred::FCMP_ORD;
+  if (!target_.quiet_comparisons || !orders) return ir.CreateFCmp(predicate, a, b);
+  Value* unordered = ir.CreateFCmpUNO(a, b);
+  Value* zero = number(a, 0.0);
+  const Pred ordered = llvm::CmpInst::isUnordered(predicate) ? llvm::CmpInst::getOrderedPredicate(predicate) : predicate;
+  Value* holds = ir.CreateFCmp(ordered, ir.CreateSelect(unordered, zero, a), ir.CreateSelect(unordered, zero, b));
+  if (ordered != predicate) return ir.CreateOr(holds, unordered);
+  return ordered == Pred::FCMP_OLT || ordered == Pred::FCMP_OGT ? holds : ir.CreateAnd(holds, ir.CreateNot(unordered));
+}
+
 Lanes LaneBuilder::compare(P p, Lanes a, Lanes b) {
-  using Pred = llvm::CmpInst::Predicate;
   static constexpr Pred kFloat[] = {Pred::FCMP_OEQ, Pred::FCMP_UNE, Pred::FCMP_OLT, Pred::FCMP_OLE, Pred::FCMP_OGT, Pred::FCMP_OGE};
   static constexpr Pred kSigned[] = {Pred::ICMP_EQ, Pred::ICMP_NE, Pred::ICMP_SLT, Pred::ICMP_SLE, Pred::ICMP_SGT, Pred::ICMP_SGE};
   static constexpr Pred kUnsigned[] = {Pred::ICMP_EQ, Pred::ICMP_NE, Pred::ICMP_ULT, Pred::ICMP_ULE, Pred::ICMP_UGT, Pred::ICMP_UGE};
   const int k = static_cast<int>(p) - static_cast<int>(P::eq);
   const DType type = compute_type(a.dtype);
-  Value* result = is_float(type)        ? ir.CreateFCmp(kFloat[k], a.value, b.value)
+  Value* result = is_float(type)        ? float_compare(kFloat[k], a.value, b.value)
                   : is_signed_int(type) ? ir.CreateICmp(kSigned[k], a.value, b.value)
                                         : ir.CreateICmp(kUnsigned[k], a.value, b.value);
   return {result, DType::b8, a.varying};

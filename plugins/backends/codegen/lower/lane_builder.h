@@ -51,6 +51,9 @@ class LaneBuilder {
   std::vector<Lanes> program(const ops::ScalarProgram& program, std::span<const Lanes> parameters,
                              const std::function<llvm::Value*(const ir::Dim&)>& extent);
 
+  /// Compares as IEEE 754's quiet predicates where flags are read; what the machine does for an ordering signals NaNs.
+  llvm::Value* float_compare(llvm::CmpInst::Predicate predicate, llvm::Value* a, llvm::Value* b);
+
   /// a * b + c, rounded once where the machine can.
   llvm::Value* fused_multiply_add(llvm::Value* a, llvm::Value* b, llvm::Value* c);
 

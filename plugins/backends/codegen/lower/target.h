@@ -12,6 +12,8 @@ struct Target {
   bool has_fma = false;
   bool has_f16c = false;
   bool vector_functions = false;  // glibc's libmvec is loaded
+  /// Comparisons of NaNs set no floating-point flag: somebody reads the flags afterwards.
+  bool quiet_comparisons = false;
   /// Bytes written by one kernel from which stores go around the cache.
   double streaming_bytes = 64e6;
 

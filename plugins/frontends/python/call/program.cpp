@@ -79,15 +79,23 @@ void tell_opaque_calls(TenonSession* host, const CapturedGraph& captured) {
   }
 }
 
-/// The options with the present sizes added, by which backends without dynamic shapes compile first.
-std::string options_with_sizes(const CapturedGraph& captured, const std::string& options) {
-  if (!captured.numbers) return options;
-  std::string sizes;
-  for (std::size_t i = 0; i < captured.graph.symbols().size() && i < captured.numbers->sources().size(); ++i)
-    if (captured.numbers->sources()[i].kind != NumberSource::Kind::data)
-      sizes += fmt::format("{}\"{}\": {}", sizes.empty() ? "" : ", ", captured.graph.symbols()[i].name, captured.numbers->values()[i]);
-  const std::string_view rest = std::string_view(options).substr(options.find('{') + 1);
-  return fmt::format("{{\"sizes\": {{{}}}{}{}", sizes, rest.find(':') == rest.npos ? "" : ", ", rest);
+/// The object with more members in front of its own.
+std::string with_members(const std::string& object, const std::string& members) {
+  const std::string_view rest = std::string_view(object).substr(object.find('{') + 1);
+  return fmt::format("{{{}{}{}", members, rest.find(':') == rest.npos ? "" : ", ", rest);
+}
+
+/// The options with the present sizes added, by which backends without dynamic shapes compile first, and with what NumPy's warnings need.
+std::string options_for(const CapturedGraph& captured, const std::string& options) {
+  std::string members = captured.uses_numpy() ? "\"quiet_comparisons\": true" : "";
+  if (captured.numbers) {
+    std::string sizes;
+    for (std::size_t i = 0; i < captured.graph.symbols().size() && i < captured.numbers->sources().size(); ++i)
+      if (captured.numbers->sources()[i].kind != NumberSource::Kind::data)
+        sizes += fmt::format("{}\"{}\": {}", sizes.empty() ? "" : ", ", captured.graph.symbols()[i].name, captured.numbers->values()[i]);
+    members += fmt::format("{}\"sizes\": {{{}}}", members.empty() ? "" : ", ", sizes);
+  }
+  return members.empty() ? options : with_members(options, members);
 }
 
 }  // namespace
@@ -123,7 +131,7 @@ std::optional<Program> compile_natively(const CapturedGraph& captured, const Set
       request.own_backends = &kPythonBackend;
       request.own_backend_count = 1;
     }
-    const std::string options = options_with_sizes(captured, settings.options);
+    const std::string options = options_for(captured, settings.options);
     request.options = options.c_str();
     request.release_constants = [](void* context) { delete static_cast<GraphConstants*>(context); };
     request.context = constants.get();
