@@ -17,7 +17,7 @@ from tests.array_api.operands import Operand, made
 from tests.array_api.sample import Sample
 from tests.walks.verdict import Verdict, how_it_ran
 
-DTYPES = {name: np.dtype(name) for name in ("float64", "float32", "int64", "int32", "int16", "int8", "uint8", "bool")}
+DTYPES = {name: np.dtype(name) for name in ("float64", "float32", "int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64", "bool")}
 # What such arrays hold is whatever lay in memory.
 UNDEFINED = {"empty", "empty_like"}
 # Their factors are theirs up to signs, and need not be the same for a matrix of another precision.

@@ -56,6 +56,7 @@ class AlarmBuilder {
   void watch_divisor(ValueId divisor) {
     const ir::Value& value = graph_.value(divisor);
     if (const auto* number = std::get_if<ir::Dim>(&value.literal); value.kind == ir::ValueKind::literal && number && !(*number == ir::Dim(0))) return;
+    if (is_bool(graph_.type(divisor).dtype)) return add(builder_.one("logical_not", {divisor}));
     add(builder_.one("eq", {divisor, builder_.literal(ir::Dim(0))}));
   }
 
