@@ -203,7 +203,7 @@ codegen::WinogradCode winograd_code(void* const* first) {
 }  // namespace
 
 MatrixKernel KernelCache::make_matrix_kernel(const CodeStore& store, DType dtype) {
-  const auto names = names_of(dtype, {"matrix", "narrow_matrix", "transposition", "dot", "winograd_input", "winograd_weights", "winograd_output", "streaming_matrix", "fetching_matrix"});
+  const auto names = names_of(dtype, {"matrix", "narrow_matrix", "transposition", "dot", "winograd_input", "winograd_weights", "winograd_output", "streaming_matrix", "fetching_matrix", "fetching_narrow"});
   using codegen::Fetches;
   MatrixKernel kernel;
   kernel.tile = codegen::tile_shape(target(), dtype), kernel.narrow_tile = codegen::narrow_tile_shape(target(), dtype);
@@ -219,6 +219,7 @@ MatrixKernel KernelCache::make_matrix_kernel(const CodeStore& store, DType dtype
     codegen::emit_winograd(module, target(), dtype, codegen::kSmallSquare, names[4], names[5], names[6]);
     codegen::emit_microkernel(module, target(), dtype, kernel.streaming_tile, names[7], Fetches::nothing);
     codegen::emit_microkernel(module, target(), dtype, kernel.tile, names[8], Fetches::ahead);
+    codegen::emit_microkernel(module, target(), dtype, kernel.narrow_tile, names[9], Fetches::ahead);
   });
   kernel.function = reinterpret_cast<codegen::MicroKernel>(addresses[0]);
   kernel.narrow = reinterpret_cast<codegen::MicroKernel>(addresses[1]);
@@ -227,6 +228,7 @@ MatrixKernel KernelCache::make_matrix_kernel(const CodeStore& store, DType dtype
   kernel.small_square = winograd_code(&addresses[4]);
   kernel.streaming = reinterpret_cast<codegen::MicroKernel>(addresses[7]);
   kernel.fetching = reinterpret_cast<codegen::MicroKernel>(addresses[8]);
+  kernel.fetching_narrow = reinterpret_cast<codegen::MicroKernel>(addresses[9]);
   return kernel;
 }
 

@@ -58,10 +58,10 @@ struct MatrixProduct {
 
 /// The compiled code of one dtype.
 struct MatrixKernel {
-  codegen::MicroKernel function = nullptr, fetching = nullptr;  // the second one fetches ahead
+  codegen::MicroKernel function = nullptr, fetching = nullptr;  // the second one fetches what it is told
   codegen::Transposition transposition = nullptr;
   codegen::TileShape tile;
-  codegen::MicroKernel narrow = nullptr;
+  codegen::MicroKernel narrow = nullptr, fetching_narrow = nullptr;
   codegen::TileShape narrow_tile;
   codegen::MicroKernel streaming = nullptr;
   codegen::TileShape streaming_tile;
@@ -82,9 +82,9 @@ struct MatrixKernel {
     if (columns <= narrow_tile.columns) return {narrow, narrow_tile.rows, narrow_tile.columns};
     return {function, tile.rows, tile.columns};
   }
-  /// The same, fetching ahead if that is the widest.
+  /// The same, which fetches ahead.
   Variant fetching_variant(std::int64_t columns) const {
-    if (columns <= narrow_tile.columns) return variant(columns);
+    if (columns <= narrow_tile.columns) return {fetching_narrow, narrow_tile.rows, narrow_tile.columns};
     return {fetching, tile.rows, tile.columns};
   }
 };

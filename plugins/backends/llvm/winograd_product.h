@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <span>
 #include <vector>
 
+#include "ahead.h"
 #include "fusion/tile.h"
 #include "matrix/winograd.h"
 #include "panels.h"
@@ -24,7 +26,7 @@ class WinogradProduct {
 
   WinogradProduct(const HostServices& host, const MatrixKernel& kernel, const MatrixProduct& product, bool parallel, Direct direct)
       : host_(host), kernel_(kernel), p_(product), panels_(kernel, product), direct_(std::move(direct)), parallel_(parallel), width_(kernel.tile.columns),
-        depth_(product.step_depth), side_(product.square_side), places_(codegen::winograd_places(side_)), code_(kernel.winograd(side_)),
+        u_width_(panels_.count() == 1 ? kernel.variant(product.n).width : width_), depth_(product.step_depth), side_(product.square_side), places_(codegen::winograd_places(side_)), code_(kernel.winograd(side_)),
         zeros_(static_cast<std::size_t>(depth_)), lines_in_picture_((p_.picture_height + side_ - 1) / side_), squares_in_line_((p_.picture_width + side_ - 1) / side_),
         lines_(p_.m / (p_.picture_height * p_.picture_width) * lines_in_picture_) {}
 
@@ -32,7 +34,7 @@ class WinogradProduct {
     Scratch weights;
     prepare_weights(weights);
     const std::int64_t threads = parallel_ ? host_.thread_count() : 1;
-    const std::int64_t group = std::clamp<std::int64_t>(kSquares / squares_in_line_, 1, lines_), groups = (lines_ + group - 1) / group;
+    const std::int64_t group = std::clamp<std::int64_t>(std::min(kSquares, kSquareElements / (places_ * depth_)) / squares_in_line_, 1, lines_), groups = (lines_ + group - 1) / group;
     const bool stays_in_cache = panels_.count() * u_elements() <= kCachedWeights;
     if ((threads == 1 || groups >= 2 * threads) && stays_in_cache)
       each(groups, [&](std::int64_t g) { alone({g * group, std::min(lines_, (g + 1) * group)}); });
@@ -43,8 +45,9 @@ class WinogradProduct {
 
  private:
   static constexpr std::int64_t kMostPlaces = codegen::kMostWinogradPlaces, kMostPixels = codegen::kLargeSquare * codegen::kLargeSquare;
-  /// Squares that a thread multiplies with all weights at once, and those that all threads share.
-  static constexpr std::int64_t kSquares = 64, kSharedSquares = 256;
+  /// The most squares that a thread multiplies with all weights at once, if so many elements of them stay in its cache; and those that
+  /// all threads share.
+  static constexpr std::int64_t kSquares = 64, kSquareElements = 160 * 1024, kSharedSquares = 256;
   /// Elements of weights that stay in a second-level cache beside the squares.
   static constexpr std::int64_t kCachedWeights = 512 * 1024;
   /// Elements between rows, and between places, beyond their length: what is a power of two apart crowds into few sets of the caches.
@@ -54,17 +57,23 @@ class WinogradProduct {
     std::int64_t first, last;
   };
 
-  /// Products of one panel from one square on: rows lie `row` apart, places `stride`.
-  struct Products {
+  /// The transformed squares, or products of one panel, from one square on: those of a place lie `row` apart, places `stride`.
+  struct Rows {
     T* first;
     std::int64_t row, stride;
-    Products at(std::int64_t square) const { return {first + square * row, row, stride}; }
+    Rows at(std::int64_t square) const { return {first + square * row, row, stride}; }
   };
 
   std::int64_t squares(const Lines& lines) const { return (lines.last - lines.first) * squares_in_line_; }
-  std::int64_t v_row() const { return depth_ + kApart; }
-  std::int64_t v_stride(std::int64_t squares) const { return squares * v_row() + 2 * kApart; }
-  std::int64_t u_elements() const { return places_ * depth_ * width_; }
+  /// Takes memory for so many transformed squares. For one panel the places of a square lie side by side: they are written to few pages.
+  /// For several, which each read them again, the squares of a place do.
+  Rows take_squares(std::int64_t count, Scratch& memory) const {
+    const std::int64_t length = depth_ + kApart;
+    T* first = static_cast<T*>(memory.take(static_cast<std::size_t>(count * (places_ * length + kApart) + 2 * kApart * places_) * sizeof(T)));
+    if (panels_.count() == 1) return {first, places_ * length + kApart, length};
+    return {first, length, count * length + 2 * kApart};
+  }
+  std::int64_t u_elements() const { return places_ * depth_ * u_width_; }
   std::int64_t first_row(std::int64_t line) const {
     return (line / lines_in_picture_ * p_.picture_height + line % lines_in_picture_ * side_) * p_.picture_width;
   }
@@ -87,7 +96,9 @@ class WinogradProduct {
         Scratch taps;
         T* packed = static_cast<T*>(taps.take(static_cast<std::size_t>(panels_.elements()) * sizeof(T)));
         panels_.pack(panel, packed);
-        code_.weights(packed, depth_ * width_, static_cast<T*>(to) + panel * u_elements(), depth_ * width_, depth_ * width_);
+        for (std::int64_t row = 1; u_width_ < width_ && row < codegen::kWinogradTaps * depth_; ++row)
+          std::memmove(packed + row * u_width_, packed + row * width_, static_cast<std::size_t>(u_width_) * sizeof(T));
+        code_.weights(packed, depth_ * u_width_, static_cast<T*>(to) + panel * u_elements(), depth_ * u_width_, depth_ * u_width_);
       });
     };
     if (p_.kept) {
@@ -124,13 +135,13 @@ class WinogradProduct {
   }
 
   /// Transforms the squares of a line to their place among those of `lines`.
-  void transform_line(std::int64_t line, const Lines& lines, T* v) const {
+  void transform_line(std::int64_t line, const Rows& squares) const {
     Scratch memory;
     const Places places = places_of(line, memory);
-    const std::int64_t stride = v_stride(squares(lines)), height = pixel_rows(line);
-    T* to = v + (line - lines.first) * squares_in_line_ * v_row();
+    const std::int64_t height = pixel_rows(line);
+    T* to = squares.first;
     const void* pixels[kMostPlaces];
-    for (std::int64_t x = 0; x < p_.picture_width; x += side_, to += v_row()) {
+    for (std::int64_t x = 0; x < p_.picture_width; x += side_, to += squares.row) {
       for (std::int64_t i = 0; i < side_ + 2; ++i)
         for (std::int64_t j = 0; j < side_ + 2; ++j) {
           // The first pixel of the result that reads the place does so at the last tap that lies in the square.
@@ -139,8 +150,24 @@ class WinogradProduct {
           const std::int64_t place = read ? places.at(down * p_.picture_width + x + right, (i - down) * 3 + j - right) : -1;
           pixels[i * (side_ + 2) + j] = place < 0 ? zeros_.data() : static_cast<const T*>(p_.a) + place;
         }
-      code_.input(pixels, to, stride, depth_);
+      code_.input(pixels, to, squares.stride, depth_);
     }
+  }
+
+  /// The pixels of lines that a thread may well take next, where they lie close together.
+  Ahead pixels_ahead(const Lines& lines) const {
+    if (lines.first >= lines.last) return {};
+    constexpr std::int64_t kCentre = codegen::kWinogradTaps / 2 * codegen::kFinishedRows;
+    const std::int64_t first = first_row(lines.first), last = first_row(lines.last - 1) + pixel_rows(lines.last - 1) * p_.picture_width - 1;
+    std::int64_t table[codegen::kWinogradTaps * codegen::kFinishedRows], places[2];
+    for (const int end : {0, 1}) {
+      p_.kernels->place_rows({end ? last : first, 1, 0, 0, 0, p_.steps}, table);
+      places[end] = table[kCentre];
+      if (places[end] < 0) return {};
+    }
+    const std::int64_t elements = places[1] + depth_ - places[0];
+    if (elements <= 0 || elements > 2 * (last - first + 1) * depth_) return {};
+    return Ahead(std::as_bytes(std::span(static_cast<const T*>(p_.a) + places[0], static_cast<std::size_t>(elements))));
   }
 
   // ---- products
@@ -149,11 +176,12 @@ class WinogradProduct {
   void alone(const Lines& lines) const {
     Scratch squares_memory, products_memory;
     const std::int64_t count = squares(lines);
-    T* v = static_cast<T*>(squares_memory.take(static_cast<std::size_t>(places_ * v_stride(count)) * sizeof(T)));
-    const Products m{static_cast<T*>(products_memory.take(static_cast<std::size_t>(places_ * (count * width_ + 2 * kApart)) * sizeof(T))), width_, count * width_ + 2 * kApart};
-    for (std::int64_t line = lines.first; line < lines.last; ++line) transform_line(line, lines, v);
+    const Rows v = take_squares(count, squares_memory);
+    Ahead next = pixels_ahead({lines.last, std::min(lines_, lines.last + lines.last - lines.first)});
+    const Rows m{static_cast<T*>(products_memory.take(static_cast<std::size_t>(places_ * (count * u_width_ + 2 * kApart)) * sizeof(T))), u_width_, count * u_width_ + 2 * kApart};
+    for (std::int64_t line = lines.first; line < lines.last; ++line) transform_line(line, v.at((line - lines.first) * squares_in_line_));
     for (std::int64_t panel = 0; panel < panels_.count(); ++panel) {
-      for (std::int64_t place = 0; place < places_; ++place) multiply_place(v + place * v_stride(count), count, panel, place, m.first + place * m.stride, m.row);
+      for (std::int64_t place = 0; place < places_; ++place) multiply_place(v, count, panel, place, m.first + place * m.stride, m.row, &next);
       for (std::int64_t line = lines.first; line < lines.last; ++line) finish_line(panel, line, m.at((line - lines.first) * squares_in_line_));
     }
   }
@@ -162,31 +190,35 @@ class WinogradProduct {
   void together(const Lines& lines) {
     Scratch squares_memory, products_memory;
     const std::int64_t count = squares(lines), row = panels_.count() * width_ + kApart, stride = count * row + 2 * kApart;
-    T* v = static_cast<T*>(squares_memory.take(static_cast<std::size_t>(places_ * v_stride(count)) * sizeof(T)));
-    const Products m{static_cast<T*>(products_memory.take(static_cast<std::size_t>(places_ * stride) * sizeof(T))), row, stride};
-    each(lines.last - lines.first, [&](std::int64_t i) { transform_line(lines.first + i, lines, v); });
+    const Rows v = take_squares(count, squares_memory);
+    const Rows m{static_cast<T*>(products_memory.take(static_cast<std::size_t>(places_ * stride) * sizeof(T))), row, stride};
+    each(lines.last - lines.first, [&](std::int64_t i) { transform_line(lines.first + i, v.at(i * squares_in_line_)); });
     each(places_ * panels_.count(), [&](std::int64_t task) {
       const std::int64_t place = task / panels_.count(), panel = task % panels_.count();
-      multiply_place(v + place * v_stride(count), count, panel, place, m.first + place * stride + panel * width_, row);
+      multiply_place(v, count, panel, place, m.first + place * stride + panel * width_, row);
     });
     each(lines.last - lines.first, [&](std::int64_t i) {
       for (std::int64_t panel = 0; panel < panels_.count(); ++panel) {
-        const Products mine = m.at(i * squares_in_line_);
+        const Rows mine = m.at(i * squares_in_line_);
         finish_line(panel, lines.first + i, {mine.first + panel * width_, mine.row, mine.stride});
       }
     });
   }
 
-  void multiply_place(const T* v, std::int64_t count, std::int64_t panel, std::int64_t place, T* m, std::int64_t m_row) const {
-    const auto tile = kernel_.variant(std::min(width_, p_.n - panel * width_));
-    const T* u = u_ + panel * u_elements() + place * depth_ * width_;
+  /// Fetches `ahead` meanwhile, where the weights are in a cache; else the weights.
+  void multiply_place(const Rows& v, std::int64_t count, std::int64_t panel, std::int64_t place, T* m, std::int64_t m_row, Ahead* ahead = nullptr) const {
+    const std::int64_t columns = std::min(width_, p_.n - panel * width_);
+    const auto tile = ahead ? kernel_.fetching_variant(columns) : kernel_.variant(columns);
+    const T *from = v.first + place * v.stride, *u = u_ + panel * u_elements() + place * depth_ * u_width_;
     const std::int64_t depth = even_pass(depth_, kDepth);
     const void* step[1 + kMostRows];
     for (std::int64_t k = 0; k < depth_; k += depth)
       for (std::int64_t r = 0; r < count; r += tile.height) {
-        step[0] = u + k * width_;
-        for (std::int64_t i = 0; i < tile.height; ++i) step[1 + i] = v + std::min(r + i, count - 1) * v_row() + k;
-        tile.function(step, 1, width_, m + r * m_row, m_row, 0, std::min(depth, depth_ - k), std::min(tile.height, count - r), tile.width, k > 0, nullptr, 0);
+        step[0] = u + k * u_width_;
+        for (std::int64_t i = 0; i < tile.height; ++i) step[1 + i] = from + std::min(r + i, count - 1) * v.row + k;
+        const std::int64_t length = std::min(depth, depth_ - k);
+        const Ahead::Part part = ahead ? ahead->next(codegen::lines_fetched(length), u) : Ahead::Part{nullptr, 0};
+        tile.function(step, 1, u_width_, m + r * m_row, m_row, 0, length, std::min(tile.height, count - r), tile.width, k > 0, part.first, part.stride);
       }
   }
 
@@ -197,7 +229,7 @@ class WinogradProduct {
   };
 
   /// Transforms the products of one line. True when all results are finite.
-  bool transform_products(std::int64_t height, std::int64_t columns, Products m, const Results& results, T* nowhere) const {
+  bool transform_products(std::int64_t height, std::int64_t columns, Rows m, const Results& results, T* nowhere) const {
     std::int64_t unbounded = 0;
     void* to[kMostPixels];
     for (std::int64_t x = 0; x < p_.picture_width; x += side_, m.first += m.row) {
@@ -210,7 +242,7 @@ class WinogradProduct {
     return !unbounded;
   }
 
-  void finish_line(std::int64_t panel, std::int64_t line, const Products& m) const {
+  void finish_line(std::int64_t panel, std::int64_t line, const Rows& m) const {
     Scratch memory;
     const std::int64_t row = first_row(line), height = pixel_rows(line), rows = height * p_.picture_width;
     const std::int64_t column = panel * width_, columns = std::min(width_, p_.n - column);
@@ -230,7 +262,7 @@ class WinogradProduct {
   Panels<T> panels_;
   Direct direct_;
   bool parallel_;
-  std::int64_t width_, depth_, side_, places_;
+  std::int64_t width_, u_width_, depth_, side_, places_;  // u_width_: of rows of weights
   const codegen::WinogradCode& code_;
   std::vector<T> zeros_;
   std::int64_t lines_in_picture_, squares_in_line_, lines_;

@@ -250,6 +250,9 @@ TEST_CASE("convolutions of 3 x 3 taps are transformed", "[convolutions]") {
   Chain wide = transformed_chain(DType::f32, {2, 32, 10, 8}, 300, 40, 1);
   CHECK(transformed(wide.graph) == 1);
   CHECK(wide.difference({}) == "");
+  Chain narrow = transformed_chain(DType::f32, {9, 5, 19, 16}, 37, 32, 1);
+  CHECK(transformed(narrow.graph) == 1);
+  for (const int threads : {1, 2}) CHECK(narrow.difference({.threads = threads}) == "");
   Chain exact = transformed_chain(DType::f64, {2, 5, 11, 13}, 37, 70, 1);
   CHECK(transformed(exact.graph) == 1);
   CHECK(exact.difference({}) == "");
@@ -266,6 +269,9 @@ TEST_CASE("large squares, where their error is allowed", "[convolutions]") {
   }
   Chain in_place = transformed_chain(DType::f32, {2, 5, 13, 18}, 40, 64, 1);
   CHECK(in_place.difference({.relaxed = true}) == "");
+  Chain narrow = transformed_chain(DType::f32, {9, 5, 19, 16}, 37, 32, 1);
+  CHECK(transformed(narrow.graph, {.relaxed = true}, codegen::kLargeSquare) == 1);
+  for (const int threads : {1, 2}) CHECK(narrow.difference({.relaxed = true, .threads = threads}) == "");
   Chain wide = transformed_chain(DType::f32, {2, 32, 10, 8}, 300, 300, 1);
   CHECK(transformed(wide.graph, {.relaxed = true}, codegen::kLargeSquare) == 0);  // too many weights
   Chain exact = transformed_chain(DType::f64, {2, 5, 11, 13}, 37, 70, 1);
