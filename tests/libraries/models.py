@@ -110,11 +110,22 @@ def transformers():
 
 
 def einops():
+    from einops import rearrange, reduce, repeat
     from einops.layers.torch import Rearrange, Reduce
+
+    class Attention(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.heads, self.qkv = 2, torch.nn.Linear(3, 24)
+
+        def forward(self, x):
+            q, k, v = map(lambda t: rearrange(t, "b n (h d) -> b h n d", h=self.heads), self.qkv(rearrange(x, "b c h w -> b (h w) c")).chunk(3, dim=-1))
+            return repeat(reduce(q @ k.mT @ v, "b h n d -> b n d", "mean"), "b n d -> b n (2 d)")
 
     x = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(0))
     yield "Rearrange", torch.nn.Sequential(Rearrange("b c (h p) (w q) -> b (h w) (p q c)", p=2, q=2), torch.nn.Linear(12, 5)), (x,), {}
     yield "Reduce", torch.nn.Sequential(Reduce("b c (h 2) (w 2) -> b c h w", "mean"), torch.nn.ReLU()), (x,), {}
+    yield "Attention by functions", Attention(), (x,), {}
 
 
 FAMILIES = {"torch.nn": torch_nn, "torchvision": torchvision, "timm": timm, "transformers": transformers, "einops": einops}

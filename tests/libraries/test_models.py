@@ -11,7 +11,7 @@ WHOLE = {
     "torchvision": {"resnet18", "densenet121", "mobilenet_v3_small", "swin_t"},
     "timm": {"resnet18", "convnext_atto"},
     "transformers": {"T5", "ViT"},
-    "einops": {"Rearrange", "Reduce"},
+    "einops": {"Rearrange", "Reduce", "Attention by functions"},
 }
 
 

@@ -260,3 +260,23 @@ def test_swapped_tensors(check):
         check.same(compiled(x), f(x))
         a.requires_grad_(False)
         check.same(compiled(x), f(x))
+
+
+@pytest.mark.parametrize("calm", CALMS)
+def test_a_flag_that_the_program_reads(calm):
+    def reads(x):
+        exact = torch.are_deterministic_algorithms_enabled()
+        with_library = torch.backends.mkldnn.enabled
+        return x * (2 if exact else 1) * (5 if with_library else 3)
+
+    compiled, x = tenon.compile(reads, fullgraph=True), torch.ones(2)
+    for _ in range(calm):
+        assert compiled(x)[0] == 5
+    torch.use_deterministic_algorithms(True)
+    try:
+        assert compiled(x)[0] == 10
+        with torch.backends.mkldnn.flags(enabled=False):
+            assert compiled(x)[0] == 6
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert compiled(x)[0] == 5

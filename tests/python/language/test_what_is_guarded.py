@@ -1,4 +1,8 @@
 """Programs whose second way through a continuation must not take what the first one found: numbers, keys, parts of classes."""
+import enum
+import functools
+
+import numpy as np
 import pytest
 
 import tenon
@@ -52,8 +56,6 @@ def test_a_submodule_imported_from_its_package(tmp_path, monkeypatch):
 
 
 def test_a_cached_function_that_writes_runs_once():
-    import functools
-
     def calls(seen):
         @functools.lru_cache
         def cached(n):
@@ -64,6 +66,52 @@ def test_a_cached_function_that_writes_runs_once():
         return [cached(1), cached(1), cached(2)], seen
 
     assert tenon.compile(calls)([]) == calls([])
+
+
+def test_an_object_that_a_cache_keeps_is_the_same_at_each_call():
+    class Recipe:
+        def __init__(self, pattern):
+            self.axes = pattern.split()
+
+    @functools.lru_cache
+    def recipe(pattern, names=()):
+        return Recipe(pattern)
+
+    def reads(x, pattern):
+        found = recipe(pattern, names=tuple({"b": 2}))
+        return x * len(found.axes), found
+
+    compiled, x = tenon.compile(reads, fullgraph=True), np.ones(3)
+    results = [compiled(x, "a b") for _ in range(3)] + [compiled(x, "a b c")]
+    assert [value[0] for value, _ in results] == [2, 2, 2, 3]
+    assert all(found is recipe("a b", names=("b",)) for _, found in results[:3])
+    recipe("a b", names=("b",)).axes.append("more")
+    assert compiled(x, "a b")[0][0] == 3
+
+
+def test_what_a_cache_keeps_is_not_computed_twice():
+    @functools.lru_cache
+    def table(n):
+        return {"noise": np.arange(n) * 2.0}
+
+    def reads(x):
+        return x + table(3)["noise"], table(3)
+
+    compiled, x = tenon.compile(reads), np.ones(3)
+    (first, kept), (second, again) = compiled(x), compiled(x)
+    assert kept is again is table(3)
+    np.testing.assert_array_equal(first, second)
+    np.testing.assert_array_equal(first, [1, 3, 5])
+
+
+def test_an_enumeration_is_found_by_its_member():
+    class Mode(str, enum.Enum):
+        fast = "fast"
+
+    def finds(x, name):
+        return x * len(Mode(Mode(name)).value)
+
+    assert tenon.compile(finds, fullgraph=True)(np.ones(2), "fast")[0] == 4
 
 
 def test_what_a_class_holds_is_older_than_the_call():
@@ -130,8 +178,6 @@ def test_hashes_that_vary_are_no_symbols():
 
 
 def test_objects_of_classes_of_c_code_are_made_for_real():
-    import functools
-
     def ordered():
         key = functools.cmp_to_key(lambda a, b: b - a)
         tenon.graph_break()

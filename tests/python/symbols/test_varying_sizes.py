@@ -173,3 +173,23 @@ def test_a_loop_over_rows_whose_number_is_known():
     for rows, columns in ((4, 3), (4, 5), (6, 5)):
         x = torch.randn(rows, columns)
         torch.testing.assert_close(compiled(x), fn(x))
+
+
+def test_parameters_have_the_sizes_of_their_module():
+    """Modules of one class meet at one continuation: what differs between them are variants, not sizes that vary."""
+
+    class Depthwise(torch.nn.Module):
+        def __init__(self, channels):
+            super().__init__()
+            self.conv = torch.nn.Conv2d(channels, channels, 3, groups=channels)
+
+        def forward(self, x):
+            tenon.graph_break()
+            return torch.relu(self.conv(x))
+
+    nets, x = [Depthwise(channels) for channels in (4, 6, 8)], torch.randn(2, 8, 6, 6)
+    compiled = tenon.compile(lambda net, x: net(x[:, : net.conv.in_channels]))
+    with torch.no_grad():
+        for net in nets + nets:
+            compare(compiled(net, x), net(x[:, : net.conv.in_channels]))
+    assert tenon.stats()["eager_fallbacks"] == 0

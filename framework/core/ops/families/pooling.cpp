@@ -153,8 +153,11 @@ LoopBody max_loop(const OpQuery& q) {
   Scalars s, init;
   s.result(w.element(s, q, lowest).value);
   init.result(lowest(init, t));
+  Scalars larger;  // of zeros of both signs the one that came first
+  larger.result(larger.maximum(larger.parameter(1, t), larger.parameter(0, t)));
   Reducer r = simple_reducer(t, 0, Primitive::maximum);
   r.init = init.take();
+  r.combine = larger.take();
   return {.extents = w.extents, .reduced = w.pooling.windows.size(), .element = s.take(), .reducer = std::move(r)};
 }
 

@@ -147,8 +147,9 @@ Lanes LaneBuilder::extreme(bool maximum, Lanes a, Lanes b) {
   };
   if (is_number(b.value)) return {pick(a.value, b.value), a.dtype, a.varying};
   if (is_number(a.value)) return {pick(b.value, a.value), a.dtype, a.varying};
-  Value* result = pick(a.value, b.value);
-  return {ir.CreateSelect(ir.CreateFCmpUNO(b.value, b.value), b.value, result), a.dtype, a.varying};
+  // Of zeros of both signs the second, as eager's vector instructions have it.
+  Value* result = pick(b.value, a.value);
+  return {ir.CreateSelect(ir.CreateFCmpUNO(a.value, a.value), a.value, result), a.dtype, a.varying};
 }
 
 Value* LaneBuilder::float_compare(Pred predicate, Value* a, Value* b) {

@@ -67,6 +67,8 @@ Handled answer_false(Evaluator&, Arguments&);
 Handled answer_none(Evaluator&, Arguments&);
 /// Reads library state that the entry of every compiled call guards (grad mode, autocast, default dtype).
 Handled state_read(Evaluator&, Arguments&);
+/// Reads a flag of torch that entries do not hold, by a function of torch._C: it is asked at each call.
+Ref read_flag(Evaluator& evaluator, const char* function);
 /// warnings.warn: into the journal.
 Handled issue_warning(Evaluator&, Arguments&);
 /// Changes grad mode for real while the capture lasts.

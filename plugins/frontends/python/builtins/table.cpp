@@ -149,6 +149,17 @@ constexpr Special kSpecial[] = {
     {"builtins", "dict.__contains__", dict_contains},
 };
 
+template <std::size_t kSize>
+struct FlagName {
+  char text[kSize];
+  constexpr FlagName(const char (&name)[kSize]) { std::ranges::copy(name, text); }
+};
+
+template <FlagName kName>
+Handled flag_read(Evaluator& evaluator, Arguments&) {
+  return read_flag(evaluator, kName.text);
+}
+
 constexpr Special kTorch[] = {
     {"torch._C", "_has_torch_function", any_overrides_torch_functions},
     {"torch._C", "_has_torch_function_unary", overrides_torch_functions},
@@ -163,7 +174,10 @@ constexpr Special kTorch[] = {
     {"torch._C", "is_autocast_cpu_enabled", state_read},
     {"torch._C", "is_anomaly_enabled", state_read},
     {"torch._C", "get_default_dtype", state_read},
-    {"torch._C", "_get_cudnn_enabled", state_read},
+    {"torch._C", "_get_cudnn_enabled", flag_read<"_get_cudnn_enabled">},
+    {"torch._C", "_get_mkldnn_enabled", flag_read<"_get_mkldnn_enabled">},
+    {"torch._C", "_get_deterministic_algorithms", flag_read<"_get_deterministic_algorithms">},
+    {"torch._C", "_get_deterministic_algorithms_warn_only", flag_read<"_get_deterministic_algorithms_warn_only">},
     {"torch._C", "_is_torch_function_enabled", state_read},
     {"torch._C", "_are_functorch_transforms_active", state_read},
     {"torch._C", "_functorch._are_functorch_transforms_active", state_read},

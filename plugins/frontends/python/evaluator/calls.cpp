@@ -48,6 +48,7 @@ Ref Evaluator::call_real(PyObject* callable, const Arguments& arguments) {
 }
 
 Ref Evaluator::call_recorder(PyObject* callable, const Arguments& arguments) {
+  ++recorded_;
   Arguments seen;
   seen.names = arguments.names;
   for (const Ref& value : arguments.values) {
@@ -131,7 +132,7 @@ std::optional<Ref> Evaluator::call(PyObject* callable, Arguments arguments, Comp
     if (target == Py_None) throw GraphBreak("a dead weak reference");
     // What has been taken out of older objects is still there, for the rollback.
     if (!heap_.is_born(target) && !heap_.journal().empty()) throw GraphBreak("a weak reference is followed after older objects were changed");
-    return heap_.part(SourceKind::weak_target, callable, target);
+    return heap_.part(SourceKind::called, callable, target);
   }
   if (heap_.is_born(callable) && is_pure_callable(type)) {
     for (const Ref& value : arguments.values) {
@@ -143,8 +144,7 @@ std::optional<Ref> Evaluator::call(PyObject* callable, Arguments arguments, Comp
   throw GraphBreak(fmt::format("a call of a {}", type->tp_name));
 }
 
-/// functools.lru_cache: the function below is evaluated once a capture and key. What it gives must not be an object that Python would give
-/// again at the next call.
+/// functools.lru_cache: the function below is evaluated once a capture and key.
 Ref Evaluator::call_cached(PyObject* callable, Arguments arguments) {
   Ref function = checked(PyObject_GetAttr(callable, names().__wrapped__));
   if (!heap_.is_born(callable)) heap_.make_known(function.get(), heap_.sources().constant(function.get()));
@@ -155,13 +155,26 @@ Ref Evaluator::call_cached(PyObject* callable, Arguments arguments) {
   if (!cached_) cached_ = checked(PyDict_New());
   if (PyObject* found = PyDict_GetItemWithError(cached_.get(), key.get())) return Ref::borrow(found);
   if (PyErr_Occurred()) throw_python_error();
-  const std::size_t written = heap_.journal().size();
-  Ref result = call_now(function.get(), std::move(arguments));
+  const std::size_t written = heap_.journal().size(), recorded = recorded_;
+  Ref result = call_now(function.get(), arguments);
   const TypeTraits& traits = heap_.traits(result.get());
   const bool lasts = traits.atom || traits.identity || traits.container == Container::tuple || heap_.source_of(result.get()) || heap_.is_born(callable);
-  if (!lasts || heap_.journal().size() != written) throw GraphBreak("a cached function gives an object that is kept for later calls");
+  if (heap_.journal().size() != written) throw GraphBreak("a cached function changes older objects");
+  if (!lasts && recorded_ != recorded) throw GraphBreak("a cached function computes what is kept for later calls");
+  if (!lasts) result = kept_by_cache(callable, arguments);
   checked(PyDict_SetItem(cached_.get(), key.get(), result.get()));
   return result;
+}
+
+/// The object that Python gives at each call, for arguments with which evaluation has shown that making it does nothing else.
+Ref Evaluator::kept_by_cache(PyObject* callable, const Arguments& arguments) {
+  for (const Ref& value : arguments.values) {
+    heap_.expose(value.get());
+    require_plain(value.get());
+  }
+  Ref kept = call_real(callable, arguments);
+  heap_.make_known(kept.get(), heap_.sources().constant(kept.get()));
+  return kept;
 }
 
 void Evaluator::op_call(Frame& f, int count, Ref given_names) {

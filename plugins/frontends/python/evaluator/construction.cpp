@@ -93,8 +93,9 @@ std::optional<Ref> Evaluator::construct(PyTypeObject* type, Arguments arguments,
 
   PyObject* meta_call = compat::type_lookup(Py_TYPE(type), names().__call__);
   if (PyType_IsSubtype(Py_TYPE(type), library_types().enum_meta)) {
-    if (arguments.values.size() != 1 || !heap_.traits(arguments[0]).atom) throw GraphBreak("an enumeration is made");
-    arguments.values[0] = heap_.plain_key(arguments[0]);  // the class may keep it, in a member that it makes
+    const bool of_member = arguments.values.size() == 1 && heap_.traits(arguments[0]).identity;
+    if (arguments.values.size() != 1 || !(of_member || heap_.traits(arguments[0]).atom)) throw GraphBreak("an enumeration is made");
+    if (!of_member) arguments.values[0] = heap_.plain_key(arguments[0]);  // the class may keep it, in a member that it makes
     return heap_.adopt(call_real(as_object(type), arguments));
   }
   if (is_python_function(meta_call)) {

@@ -251,6 +251,7 @@ class Evaluator {
   Ref data_descriptor(PyObject* found, PyObject* owner, PyTypeObject* type, PyObject* name);
 
   Ref call_cached(PyObject* callable, Arguments arguments);
+  Ref kept_by_cache(PyObject* callable, const Arguments& arguments);
   std::optional<Ref> call_builtin(PyObject* callable, Arguments arguments, Completion completion);
   std::optional<Ref> call_method(PyObject* callable, PyObject* self, Arguments arguments);
   std::optional<Ref> call_stand_in_with_numbers(PyObject* self, PyObject* name, const Arguments& arguments);
@@ -266,7 +267,7 @@ class Evaluator {
   std::vector<Ref> stopped_;  // results of nested runs
   std::unordered_map<PyObject*, bool> takes_;
   Ref cached_;  // dict: (cached function, arguments) -> what it gave
-  std::size_t instructions_ = 0;
+  std::size_t instructions_ = 0, recorded_ = 0;
   int nested_ = 0;
   const char* late_failure_ = nullptr;
   std::size_t late_failure_at_ = 0;

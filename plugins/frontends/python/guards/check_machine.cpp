@@ -63,10 +63,9 @@ PyObject* CheckMachine::fetch(const Source& wanted, const CallArguments& call) n
     case SourceKind::method_self:
       if (PyMethod_Check(parent)) return PyMethod_GET_SELF(parent);
       return PyCFunction_Check(parent) ? PyCFunction_GET_SELF(parent) : nullptr;
-    case SourceKind::weak_target: {
-      PyObject* target = PyWeakref_Check(parent) ? PyWeakref_GET_OBJECT(parent) : nullptr;
-      return target;
-    }
+    case SourceKind::called:
+      if (PyCFunction_Check(parent)) return keep(PyObject_CallNoArgs(parent));
+      return PyWeakref_Check(parent) ? PyWeakref_GET_OBJECT(parent) : nullptr;
     case SourceKind::upcoming: return keep(upcoming_item(parent, wanted.index).release());
     case SourceKind::handled_exception: {
       PyObject* handled = PyErr_GetHandledException();

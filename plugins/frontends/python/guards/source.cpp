@@ -137,7 +137,7 @@ std::string SourceTable::describe(SourceId id) const {
     case SourceKind::cell_contents: return variable_of_cell(source.parent);
     case SourceKind::method_function: return parent() + ".__func__";
     case SourceKind::method_self: return parent() + ".__self__";
-    case SourceKind::weak_target: return parent() + "()";
+    case SourceKind::called: return parent() + "()";
     case SourceKind::upcoming: return fmt::format("item {} to come of {}", source.index, parent());
     case SourceKind::handled_exception: return "sys.exception()";
   }

@@ -28,8 +28,6 @@ bool is_string(PyObject* key, const char* text) { return key && PyUnicode_Check(
 /// Buffers are compared at each call: more bytes are not worth it.
 constexpr std::size_t kMostBytesOfBuffer = 64 << 10;
 
-bool is_parameter(const TensorSpec& spec) { return reinterpret_cast<PyObject*>(spec.type) == known_torch_library()->parameter.get(); }
-
 std::size_t bytes_of(const TensorSpec& spec) {
   std::size_t bytes = size_of(spec.dtype);
   for (std::int64_t extent : spec.shape) bytes *= static_cast<std::size_t>(extent);
@@ -48,13 +46,13 @@ bool is_buffer(const SourceTable& sources, SourceId source) {
 bool may_freeze(const TensorSpec& spec, const SourceTable& sources, SourceId source) {
   const TorchLibrary* torch = known_torch_library();
   if (!torch || spec.kind != TensorKind::torch || spec.varies() || spec.is_inference() || is_complex(spec.dtype)) return false;
-  if (is_parameter(spec)) return true;
+  if (spec.is_parameter()) return true;
   return is_buffer(sources, source) && bytes_of(spec) <= kMostBytesOfBuffer && is_row_major(spec.shape, spec.strides);
 }
 
 FrozenTensor::FrozenTensor(const TensorSpec& spec, PyObject* tensor)
     : spec_(spec), alias_(shared(checked(PyObject_CallMethod(tensor, "detach", nullptr)))), state_(state_of(tensor)) {
-  if (!is_parameter(spec)) elements_ = row_major_bytes(spec, tensor);
+  if (!spec.is_parameter()) elements_ = row_major_bytes(spec, tensor);
 }
 
 FrozenTensor::State FrozenTensor::state_of(PyObject* tensor) const noexcept {

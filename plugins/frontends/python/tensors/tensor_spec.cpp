@@ -188,6 +188,11 @@ std::variant<TensorSpec, Refusal> read_scalar(PyObject* object) {
 
 }  // namespace
 
+bool TensorSpec::is_parameter() const {
+  const TorchLibrary* torch = known_torch_library();
+  return torch && reinterpret_cast<PyObject*>(type) == torch->parameter.get();
+}
+
 bool TensorSpec::is_inference() const {
   const TorchLibrary* torch = known_torch_library();
   return key_set != 0 && torch && key_set == torch->inference_keys;

@@ -35,6 +35,7 @@ struct TensorSpec {
   std::vector<std::uint32_t> stride_products;  // by dimension: the extents whose product its stride is; 0: as in `strides`. Empty: none varies
   bool varies() const { return (free_extents | free_strides) != 0; }
 
+  bool is_parameter() const;
   /// Whether it is a tensor made in inference mode, which has no version counter.
   bool is_inference() const;
   /// "float32[3, 4]", with strides where they are not row-major.

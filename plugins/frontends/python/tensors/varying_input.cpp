@@ -47,6 +47,7 @@ ir::Type type_of_input(TensorSpec& spec, const std::string& name, SourceId sourc
   ir::Type type = ir::Type::tensor(spec.dtype, ir::Shape(spec.shape.begin(), spec.shape.end()));
   const bool row_major = is_row_major(spec.shape, spec.strides);
   if (!row_major) type.strides = ir::Shape(spec.strides.begin(), spec.strides.end());
+  if (spec.is_parameter()) return type;  // another module's: a variant of its own
   if (!symbols.dynamic() || spec.kind == TensorKind::scalar || spec.shape.size() > kMostDimensions) return type;
   type.shape = extents_of(spec, name, source, symbols, from_the_start);
   const std::vector<std::uint32_t> products = products_of(spec);
