@@ -193,3 +193,29 @@ def test_parameters_have_the_sizes_of_their_module():
         for net in nets + nets:
             compare(compiled(net, x), net(x[:, : net.conv.in_channels]))
     assert tenon.stats()["eager_fallbacks"] == 0
+
+
+def test_a_write_into_a_tensor_of_a_fixed_size_leaves_other_numbers_alone():
+    weight, state = torch.zeros(4), {"step": 2}
+
+    def fn(grad):
+        state["step"] += 1
+        weight.sub_(grad, alpha=1 / state["step"])
+        return weight * 2
+
+    compiled = tenon.compile(fn, dynamic=True)
+    for _ in range(6):
+        before, step = weight.clone(), state["step"]
+        torch.testing.assert_close(compiled(torch.ones(4)), (before - 1 / (step + 1)) * 2)
+    assert tenon.stats()["recompiles"] <= 2
+
+
+def test_numbers_made_of_sizes_in_a_tensor_that_is_made():
+    def fn(x):
+        return x + torch.tensor([2.0 ** (-8 * (k + 1) / x.shape[0]) for k in range(x.shape[0])])[:, None]
+
+    compiled = tenon.compile(fn, dynamic=True)
+    for rows, columns in ((3, 4), (3, 5), (3, 7), (4, 7)):
+        x = torch.randn(rows, columns)
+        torch.testing.assert_close(compiled(x), fn(x))
+    assert tenon.stats()["recompiles"] <= 2

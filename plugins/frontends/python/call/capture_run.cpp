@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "python/call/session.h"
 #include "python/compat/real_frame.h"
 #include "python/tensors/tensor_recorder.h"
 
@@ -89,7 +90,10 @@ Captured evaluate(const CaptureStart& start, const TorchState& state, const std:
     const auto* broken = std::get_if<CaptureBreak>(&captured);
     if (broken && broken->interrupted) return captured;
     bool again = outlook.learned && round < kMostRounds;
-    if (!again && broken && outlook.has_symbols) again = facts.fix_all();  // constants may do where symbols do not
+    if (!again && broken && outlook.has_symbols && facts.fix_all()) {  // constants may do where symbols do not
+      again = true;
+      if (logs().recompiles) log_line(fmt::format("tenon: all numbers of {} are taken as constants: {}", name, broken->reason));
+    }
     if (!again && broken && broken->unsettled) again = !std::exchange(settled, true);
     if (!again) return captured;
     if (!broken) std::get<CacheEntry*>(captured)->release();

@@ -98,7 +98,7 @@ Ref TensorRecorder::record_write(PyObject* callable, const ForeignFunction& func
       try {
         return new_value(callable, function, *target, call);
       } catch (const GraphBreak&) {
-        if (!asks_in_place(callable, kwargs)) throw;
+        if (symbols_.learned() || !asks_in_place(callable, kwargs)) throw;
         return value_by_opaque_call(callable, function, *target, args, kwargs);
       }
     };
@@ -147,6 +147,7 @@ ir::ValueId TensorRecorder::new_value(PyObject* callable, const ForeignFunction&
   try {
     built = build(function, call.args.get(), call.kwargs.get());
   } catch (const GraphBreak&) {
+    if (symbols_.learned()) throw;  // the op may do when the capture begins from what it has learned
     if (call.kind != WritingCall::Kind::itself || function.flavour == ops::Flavour::numpy || is_method(function, "__setitem__")) throw;
     return value_by_opaque_call(callable, function, target, call.args.get(), call.kwargs.get());
   }
@@ -156,6 +157,8 @@ ir::ValueId TensorRecorder::new_value(PyObject* callable, const ForeignFunction&
   const ir::Shape shape(s.shape.begin(), s.shape.end());
   const ir::Type& type = graph_.type(value);
   if (!can_cast_to_output(type.dtype, s.dtype, function.ufunc)) throw GraphBreak(fmt::format("{} into a tensor of another dtype than its result", function.name));
+  if (type.shape != shape && symbols_.values(type.shape) == symbols_.values(shape))  // in a capture to come they are the same constants
+    for (const ir::Dim& dim : type.shape) symbols_.constant(dim);
   if (type.shape != shape) throw GraphBreak(fmt::format("{} into a tensor of another shape than its result", function.name));
   return builder_.cast(value, s.dtype);
 }

@@ -250,9 +250,23 @@ Ref TensorRecorder::answer_metadata(PyObject* callable, const ForeignFunction& f
 
 // ---- constants
 
+namespace {
+
+/// A float that the graph computes, among arguments, in tuples and lists too; null where there is none.
+PyObject* symbolic_scalar_in(PyObject* object) {
+  if (is_symbolic_scalar(object)) return object;
+  if (!PyTuple_Check(object) && !PyList_Check(object)) return nullptr;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
+    if (PyObject* found = symbolic_scalar_in(PySequence_Fast_GET_ITEM(object, i))) return found;
+  return nullptr;
+}
+
+}  // namespace
+
 Ref TensorRecorder::fold(PyObject* callable, PyObject* args, PyObject* kwargs) {
   const ForeignFunction& function = foreign_function(callable);
   if (function.op && function.op->traits.random) throw GraphBreak(fmt::format("{} takes random numbers", function.name));
+  if (PyObject* scalar = symbolic_scalar_in(args)) need_scalar(scalar_of(scalar), "a call without tensors");
   if (function.operator_object)  // only what is known to compute may be computed once for all calls
     if (const Purity& purity = purity_of(callable, function); purity.foreign || purity.writes || !purity.known)
       throw GraphBreak(fmt::format("{} is called without a tensor, and may do more than compute", function.name));
