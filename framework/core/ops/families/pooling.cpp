@@ -307,7 +307,7 @@ Adapt avg_pool(std::size_t rank) {
     attributes.push_back({"count_include_pad", a.flag("count_include_pad", true)});
     if (a.given("divisor_override")) {
       TENON_USER_CHECK(a.constant("divisor_override") != 0, "divisor must be not zero");
-      attributes.push_back({"divisor_override", a.integer("divisor_override")});
+      attributes.emplace_back("divisor_override", a.integer("divisor_override"));
     }
     return a.call("avg_pool", {x}, std::move(attributes));
   };
