@@ -292,7 +292,7 @@ Adapt max_pool(std::size_t rank, bool always_indices) {
     const ir::ValueId x = a.value("self");
     require_pooled(a, x, rank);
     ir::Attributes attributes = pool_attributes(a, rank);
-    attributes.push_back({"dilation", per_dim(a, "dilation", rank, {Dim(1)})});
+    attributes.emplace_back("dilation", per_dim(a, "dilation", rank, {Dim(1)}));
     const bool indices = always_indices || a.flag("return_indices");
     if (indices) a.container = Container::tuple;
     return a.call(indices ? "max_pool_with_indices" : "max_pool", {x}, std::move(attributes));
@@ -304,7 +304,7 @@ Adapt avg_pool(std::size_t rank) {
     const ir::ValueId x = a.value("self");
     require_pooled(a, x, rank);
     ir::Attributes attributes = pool_attributes(a, rank);
-    attributes.push_back({"count_include_pad", a.flag("count_include_pad", true)});
+    attributes.emplace_back("count_include_pad", a.flag("count_include_pad", true));
     if (a.given("divisor_override")) {
       TENON_USER_CHECK(a.constant("divisor_override") != 0, "divisor must be not zero");
       attributes.emplace_back("divisor_override", a.integer("divisor_override"));

@@ -95,8 +95,8 @@ std::vector<Sample> reduction_samples(std::vector<DType> dtypes, Fill fill, ir::
   std::vector<Sample> all;
   const auto add = [&](std::string name, DType t, std::vector<std::int64_t> shape, std::vector<Dim> dims, bool keep) -> SampleOperand& {
     ir::Attributes set = attributes;
-    set.push_back({"dim", dims});
-    set.push_back({"keepdim", keep});
+    set.emplace_back("dim", dims);
+    set.emplace_back("keepdim", keep);
     all.push_back(
         {.name = std::move(name), .operands = {{.dtype = t, .shape = std::move(shape), .fill = fill}}, .attributes = std::move(set)});
     return all.back().operands[0];
@@ -121,7 +121,7 @@ std::vector<Sample> reduction_samples(std::vector<DType> dtypes, Fill fill, ir::
 }
 
 ir::Attributes with_dtype(ir::Attributes attributes, DType dtype) {
-  attributes.push_back({"dtype", dtype});
+  attributes.emplace_back("dtype", dtype);
   return attributes;
 }
 

@@ -56,7 +56,7 @@ Adapt accumulate(std::string op) {
     a.refuse({"initial", "where", "out"});
     const ir::ValueId x = a.tensor(a.value("self"));
     ir::Attributes attributes = reduction_attributes(a, x);
-    attributes.push_back({"dtype", accumulated(a, a.type(x).dtype)});
+    attributes.emplace_back("dtype", accumulated(a, a.type(x).dtype));
     return a.call(op, {x}, std::move(attributes));
   };
 }
@@ -91,7 +91,7 @@ Op mean_op() {
                      name_of(t));
     ir::Attributes attributes = reduction_attributes(a, x);
     if (a.numpy() && elements_of_result(a, x) == Dim(0)) throw Exception(Code::unsupported, "the mean of nothing, of which NumPy warns");
-    attributes.push_back({"dtype", t});
+    attributes.emplace_back("dtype", t);
     return a.call("mean", {x}, std::move(attributes));
   };
   op.aliases = reduction_names("mean", "mean", adapt) +
@@ -305,7 +305,7 @@ Adapt nan_accumulation(std::string op, double instead) {
     a.refuse({"initial", "where", "out"});
     const ir::ValueId x = a.tensor(a.value("self"));
     ir::Attributes attributes = reduction_attributes(a, x);
-    attributes.push_back({"dtype", accumulated(a, a.type(x).dtype)});
+    attributes.emplace_back("dtype", accumulated(a, a.type(x).dtype));
     return a.call(op, {without_nan(a, x, instead)}, std::move(attributes));
   };
 }

@@ -158,9 +158,9 @@ Adapt upsample_adapt(std::size_t rank, std::string mode) {
         if (!shape[d + 2].is_constant()) throw Exception(Code::unsupported, "a factor of a size that is not known");
         size.emplace_back(static_cast<std::int64_t>(static_cast<double>(shape[d + 2].constant()) * factors[d]));
       }
-      attributes.push_back({fmt::format("scale{}", d), factors[d]});
+      attributes.emplace_back(fmt::format("scale{}", d), factors[d]);
     }
-    attributes.push_back({"output_size", size});
+    attributes.emplace_back("output_size", size);
     return a.call("upsample", {x}, std::move(attributes));
   };
 }
