@@ -69,3 +69,14 @@ TEST_CASE("The plan knows where rows lie that a prologue packs") {
   CHECK(product.a.value == x);
   CHECK(product.a.row_stride == ir::Dim(96));
 }
+
+TEST_CASE("A prologue of many operations is read once, and not stored") {
+  ir::Graph graph;
+  ops::NodeBuilder builder(graph);
+  auto input = [&](ir::Shape shape) { return graph.add_input(ir::Type::tensor(DType::f32, std::move(shape))); };
+  const ValueId x = input({2000, 96}), mean = input({96}), scale = input({96}), shift = input({96}), y = input({96, 128});
+  const ValueId scaled = builder.one("mul", {builder.one("sub", {x, mean}), builder.one("rsqrt", {scale})});
+  const ValueId left = builder.one("relu", {builder.one("add", {builder.one("abs", {builder.one("add", {scaled, shift})}), shift})});
+  graph.add_output({builder.one("mm", {left, y}), ir::OutputKind::result, {}});
+  CHECK(product_of(graph).a.pack);
+}
