@@ -288,39 +288,11 @@ RunStatus CacheEntry::run_native(Frame& frame) {
   return RunStatus::done;
 }
 
-namespace {
-
-/// Switches grad mode off for a callable: the graph holds only operations without gradients, though its inputs may require them.
-class WithoutGrad {
- public:
-  explicit WithoutGrad(bool needed) : needed_(needed) {
-    if (needed_) set(Py_False);
-  }
-  ~WithoutGrad() {
-    if (!needed_) return;
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    set(Py_True);
-    PyErr_Restore(type, value, traceback);
-  }
-  WithoutGrad(const WithoutGrad&) = delete;
-  WithoutGrad& operator=(const WithoutGrad&) = delete;
-
- private:
-  static void set(PyObject* mode) {
-    Ref native = Ref::steal(PyObject_GetAttrString(known_torch_library()->module.get(), "_C"));
-    Ref done = native ? Ref::steal(PyObject_CallMethod(native.get(), "_set_grad_enabled", "O", mode)) : Ref();
-    if (!done) PyErr_WriteUnraisable(nullptr);
-  }
-  bool needed_;
-};
-
-}  // namespace
-
 /// The callable gives a sequence: the outputs, then the values of updates.
 RunStatus CacheEntry::run_callable(Frame& frame) {
   bool requires_grad = false;
   for (const TensorSpec& input : captured_.inputs) requires_grad |= input.requires_grad;
+  // The graph holds only operations without gradients, though its inputs may require them.
   const WithoutGrad without_grad(requires_grad && state_.grad_enabled());
   Ref given = Ref::steal(PyObject_Vectorcall(program_.callable(), frame.inputs.data(), frame.inputs.size(), nullptr));
   if (!given && !captured_.updates.empty() && PyErr_ExceptionMatches(PyExc_Exception)) {
@@ -368,7 +340,8 @@ bool CacheEntry::finish_tensors(Frame& frame) {
         continue;
       }
       const bool requires_grad = of_input && captured_.inputs[output.index].requires_grad;
-      const WithoutGrad without_grad(requires_grad && state_.grad_enabled());  // where gradients matter nothing is recorded
+      // The graph holds only operations without gradients, though its inputs may require them.
+  const WithoutGrad without_grad(requires_grad && state_.grad_enabled());  // where gradients matter nothing is recorded
       Ref detached;
       if (requires_grad && output.detached) {
         detached = checked(PyObject_CallMethod(base, "detach", nullptr));

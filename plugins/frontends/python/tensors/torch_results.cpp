@@ -100,6 +100,12 @@ Ref dlpack_tensor(const TorchLibrary& torch, DType dtype, std::span<const std::i
   return checked(PyObject_CallMethod(native.get(), "_from_dlpack", "O", capsule.get()));
 }
 
+void set_grad_mode(PyObject* mode) {
+  Ref native = Ref::steal(PyImport_ImportModule("torch._C"));
+  Ref done = native ? Ref::steal(PyObject_CallMethod(native.get(), "_set_grad_enabled", "O", mode)) : Ref();
+  if (!done) PyErr_WriteUnraisable(nullptr);
+}
+
 }  // namespace
 
 Ref integer_tuple(std::span<const std::int64_t> values) {
@@ -126,6 +132,18 @@ InferenceScope::~InferenceScope() {
   if (!context_ || failed_) return;
   Ref left = Ref::steal(PyObject_CallMethod(context_.get(), "__exit__", "OOO", Py_None, Py_None, Py_None));
   if (!left) PyErr_Clear();
+}
+
+WithoutGrad::WithoutGrad(bool needed) : needed_(needed) {
+  if (needed_) set_grad_mode(Py_False);
+}
+
+WithoutGrad::~WithoutGrad() {
+  if (!needed_) return;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  set_grad_mode(Py_True);
+  PyErr_Restore(type, value, traceback);
 }
 
 PyObject* new_torch_tensor(const TorchLibrary& torch, DType dtype, std::span<const std::int64_t> sizes,

@@ -25,6 +25,18 @@ class InferenceScope {
   bool failed_ = false;
 };
 
+/// Switches grad mode off for as long as it lives, where that is needed.
+class WithoutGrad {
+ public:
+  explicit WithoutGrad(bool needed);
+  ~WithoutGrad();
+  WithoutGrad(const WithoutGrad&) = delete;
+  WithoutGrad& operator=(const WithoutGrad&) = delete;
+
+ private:
+  bool needed_;
+};
+
 /// Makes an ordinary, resizable CPU tensor in page-warm memory of Tenon's pool; `data` gets its first element. Where torch's layout
 /// is not the one known, torch.empty_strided makes it. Null with an exception set when there is no memory.
 PyObject* new_torch_tensor(const TorchLibrary& torch, DType dtype, std::span<const std::int64_t> sizes,
