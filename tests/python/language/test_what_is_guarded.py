@@ -94,14 +94,18 @@ def test_what_a_cache_keeps_is_not_computed_twice():
     def table(n):
         return {"noise": np.arange(n) * 2.0}
 
+    @functools.lru_cache
+    def pair(n):
+        return np.arange(n) * 2.0, n
+
     def reads(x):
-        return x + table(3)["noise"], table(3)
+        return x + table(3)["noise"] + pair(3)[0], table(3), pair(3)[0]
 
     compiled, x = tenon.compile(reads), np.ones(3)
-    (first, kept), (second, again) = compiled(x), compiled(x)
-    assert kept is again is table(3)
+    (first, *kept), (second, *again) = compiled(x), compiled(x)
+    assert kept[0] is again[0] is table(3) and kept[1] is again[1] is pair(3)[0]
     np.testing.assert_array_equal(first, second)
-    np.testing.assert_array_equal(first, [1, 3, 5])
+    np.testing.assert_array_equal(first, [1, 5, 9])
 
 
 def test_an_enumeration_is_found_by_its_member():

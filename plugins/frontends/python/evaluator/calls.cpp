@@ -158,9 +158,10 @@ Ref Evaluator::call_cached(PyObject* callable, Arguments arguments) {
   const std::size_t written = heap_.journal().size(), recorded = recorded_;
   Ref result = call_now(function.get(), arguments);
   const TypeTraits& traits = heap_.traits(result.get());
-  const bool lasts = traits.atom || traits.identity || traits.container == Container::tuple || heap_.source_of(result.get()) || heap_.is_born(callable);
+  const bool ours = heap_.is_born(callable);
+  const bool lasts = traits.atom || traits.identity || traits.container == Container::tuple || heap_.source_of(result.get()) || ours;
   if (heap_.journal().size() != written) throw GraphBreak("a cached function changes older objects");
-  if (!lasts && recorded_ != recorded) throw GraphBreak("a cached function computes what is kept for later calls");
+  if (recorded_ != recorded && !ours) throw GraphBreak("a cached function computes what is kept for later calls");
   if (!lasts) result = kept_by_cache(callable, arguments);
   checked(PyDict_SetItem(cached_.get(), key.get(), result.get()));
   return result;
