@@ -330,7 +330,7 @@ def test_assert_and_conditional_expressions():
 
 
 def test_star_expressions():
-    check(lambda a, items: ([*items, a], {*"ab"}, (*items, *items), max(*items)), x, [1, 2])
+    check(lambda a, items: ([*items, a], {*(1, 2)}, (*items, *items), max(*items)), x, [1, 2])
 
 
 def test_deleting_and_rebinding_locals():

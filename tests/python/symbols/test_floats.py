@@ -1,5 +1,9 @@
 """Floats that vary from call to call, and numbers born of tensors: inputs of the graph, never constants."""
 
+import datetime
+import decimal
+import math
+
 import pytest
 
 import tenon
@@ -193,3 +197,14 @@ def test_floats_in_what_a_loop_goes_over():
     torch.testing.assert_close(compiled(X), fn(X))
     groups.append({"rate": 2.0, "power": (1.0, 4.0)})
     torch.testing.assert_close(compiled(X), fn(X))
+
+
+def test_c_code_that_takes_only_real_numbers():
+    def fn(x, n):
+        share = n / 7
+        return x * round(share, 1) * math.trunc(share + 5), decimal.Decimal(share), datetime.timedelta(seconds=share)
+
+    compiled, x = tenon.compile(fn), torch.ones(3)
+    for n in (3, 4, 5, 6):
+        got, want = compiled(x, n), fn(x, n)
+        assert torch.equal(got[0], want[0]) and got[1:] == want[1:]

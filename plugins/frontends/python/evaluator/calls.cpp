@@ -1,6 +1,8 @@
 // Calls: what the callable is decides who runs it.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "python/builtins/table.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
@@ -44,7 +46,14 @@ Ref Evaluator::call_real(PyObject* callable, const Arguments& arguments) {
   values.reserve(arguments.values.size() + 1);
   values.push_back(nullptr);  // room for a self, which vectorcall may use
   for (const Ref& value : arguments.values) values.push_back(value.get());
-  return checked(PyObject_Vectorcall(callable, values.data() + 1, arguments.positional() | PY_VECTORCALL_ARGUMENTS_OFFSET, arguments.names.get()));
+  PyObject* result = PyObject_Vectorcall(callable, values.data() + 1, arguments.positional() | PY_VECTORCALL_ARGUMENTS_OFFSET, arguments.names.get());
+  // A float or an int might have been taken.
+  const auto stands_for_number = [&](const Ref& value) { return heap_.traits(value.get()).role == Recorder::Role::number; };
+  if (!result && PyErr_ExceptionMatches(PyExc_TypeError) && std::ranges::any_of(arguments.values, stands_for_number)) {
+    PyErr_Clear();
+    throw GraphBreak("C code does not take what stands for a number");
+  }
+  return checked(result);
 }
 
 Ref Evaluator::call_recorder(PyObject* callable, const Arguments& arguments) {

@@ -59,6 +59,9 @@ Py_hash_t hash(PyObject* a) {
 PyObject* text(PyObject* a) { return needs(a, "the text"); }
 PyObject* format(PyObject* a, PyObject*) { return needs(a, "the text"); }
 
+PyObject* rounded(PyObject* a, PyObject*) { return needs(a, "round()"); }
+PyObject* truncated(PyObject* a, PyObject*) { return needs(a, "math.trunc()"); }
+
 PyObject* attribute(PyObject* a, PyObject* name) {
   auto* type = reinterpret_cast<PyObject*>(scalar_of(a).integral ? &PyLong_Type : &PyFloat_Type);
   if (PyUnicode_CompareWithASCIIString(name, "__class__") == 0) return Py_NewRef(type);
@@ -88,7 +91,11 @@ PyNumberMethods number_methods() {
   return n;
 }
 
-PyMethodDef kMethods[] = {{"__format__", format, METH_O, nullptr}, {nullptr, nullptr, 0, nullptr}};
+// What C code looks for in the type. A number without them would raise a TypeError that a float does not.
+PyMethodDef kMethods[] = {{"__format__", format, METH_O, nullptr},
+                          {"__round__", rounded, METH_VARARGS, nullptr},
+                          {"__trunc__", truncated, METH_NOARGS, nullptr},
+                          {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 
