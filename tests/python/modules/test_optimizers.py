@@ -68,6 +68,13 @@ def test_regions_that_are_named_for_profilers_end_no_graph():
     torch.testing.assert_close(tenon.compile(named)(torch.ones(3)), torch.full((3,), 2.0))
 
 
+def give_gradients(net, twin):
+    """Gives the parameters of both the same random gradients."""
+    for one, other in zip(twin.parameters(), net.parameters()):
+        other.grad = torch.randn_like(other)
+        one.grad = other.grad.clone()
+
+
 SETTINGS = {
     "SGD": {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1}, "Adam": {"amsgrad": True}, "AdamW": {"weight_decay": 0.1},
     "NAdam": {"decoupled_weight_decay": True, "weight_decay": 0.1}, "Adamax": {"weight_decay": 0.1}, "Adadelta": {"maximize": True},
@@ -91,9 +98,7 @@ def test_a_compiled_optimizer_steps_as_in_eager_without_a_break(name, settings, 
     step = tenon.compile(mine.step)
     graphs = []
     for _ in range(5):
-        for one, other in zip(twin.parameters(), net.parameters()):
-            other.grad = torch.randn_like(other)
-            one.grad = other.grad.clone()
+        give_gradients(net, twin)
         step(), theirs.step()
         graphs.append(tenon.stats()["graphs"])
         torch.testing.assert_close(list(twin.parameters()), list(net.parameters()))
@@ -118,9 +123,7 @@ def test_clipping_and_a_step_are_one_graph():
 
     eager, compiled = stepper(net), tenon.compile(stepper(twin))
     for most in (1.0, 0.5, 2.0):
-        for one, other in zip(twin.parameters(), net.parameters()):
-            other.grad = torch.randn_like(other)
-            one.grad = other.grad.clone()
+        give_gradients(net, twin)
         torch.testing.assert_close(compiled(most), eager(most))
         torch.testing.assert_close(list(twin.parameters()), list(net.parameters()))
     assert tenon.stats()["graph_breaks"] == 0
@@ -145,9 +148,7 @@ def test_a_learning_rate_that_varies_is_compiled_once(name):
     step = tenon.compile(mine.step)
     graphs = []
     for _ in range(6):
-        for one, other in zip(twin.parameters(), net.parameters()):
-            other.grad = torch.randn_like(other)
-            one.grad = other.grad.clone()
+        give_gradients(net, twin)
         step(), theirs.step()
         for schedule in schedules:
             schedule.step()

@@ -296,12 +296,6 @@ Handled state_read(Evaluator& evaluator, Arguments& arguments) {
   return std::nullopt;  // call_builtin runs it
 }
 
-Ref read_flag(Evaluator& evaluator, const char* function) {
-  Ref reader = checked(PyObject_GetAttrString(checked(PyImport_ImportModule("torch._C")).get(), function));
-  evaluator.heap().make_known(reader.get(), evaluator.heap().sources().constant(reader.get()));
-  return evaluator.heap().part(SourceKind::called, reader.get(), checked(PyObject_CallNoArgs(reader.get())).get());
-}
-
 Handled set_grad_enabled(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 1, 1, "_set_grad_enabled");
   Ref torch = checked(PyImport_ImportModule("torch._C"));

@@ -1,4 +1,5 @@
 // Modes of torch that a program enters and leaves: autocast on the CPU, and inference mode. They are entered for real while the capture lasts.
+// Flags of torch that it reads.
 #include "python/builtins/control.h"
 #include "python/builtins/handlers.h"
 #include "python/evaluator/evaluator.h"
@@ -74,6 +75,12 @@ bool overrides(Evaluator& evaluator, PyObject* object) {
 }
 
 }  // namespace
+
+Ref read_flag(Evaluator& evaluator, const char* function) {
+  Ref reader = checked(PyObject_GetAttrString(native_module().get(), function));
+  evaluator.heap().make_known(reader.get(), evaluator.heap().sources().constant(reader.get()));
+  return evaluator.heap().part(SourceKind::called, reader.get(), checked(PyObject_CallNoArgs(reader.get())).get());
+}
 
 Handled overrides_torch_functions(Evaluator& evaluator, Arguments& arguments) {
   for (const Ref& value : arguments.values)

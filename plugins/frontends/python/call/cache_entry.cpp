@@ -340,8 +340,7 @@ bool CacheEntry::finish_tensors(Frame& frame) {
         continue;
       }
       const bool requires_grad = of_input && captured_.inputs[output.index].requires_grad;
-      // The graph holds only operations without gradients, though its inputs may require them.
-  const WithoutGrad without_grad(requires_grad && state_.grad_enabled());  // where gradients matter nothing is recorded
+      const WithoutGrad without_grad(requires_grad && state_.grad_enabled());  // where gradients matter nothing is recorded
       Ref detached;
       if (requires_grad && output.detached) {
         detached = checked(PyObject_CallMethod(base, "detach", nullptr));

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <optional>
 
+#include "python/compat/object_layout.h"
+#include "python/evaluator/exception_text.h"
 #include "python/evaluator/graph_break.h"
 #include "python/tensors/array_results.h"
 #include "python/tensors/numpy_state.h"
@@ -27,18 +29,6 @@ class WithGil {
  private:
   PyGILState_STATE state_;
 };
-
-/// Takes the exception that is set, as "ValueError: text".
-std::string taken_exception() {
-  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
-  PyErr_Fetch(&type, &value, &traceback);
-  Ref owned_type = Ref::steal(type), owned_value = Ref::steal(value), owned_traceback = Ref::steal(traceback);
-  Ref text = owned_value ? Ref::steal(PyObject_Str(owned_value.get())) : Ref();
-  const char* words = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
-  std::string result = fmt::format("{}: {}", owned_type ? reinterpret_cast<PyTypeObject*>(owned_type.get())->tp_name : "error", words ? words : "");
-  PyErr_Clear();
-  return result;
-}
 
 /// A tensor among the inputs or outputs of the group: where its pointer is and how it lies.
 struct Slot {
@@ -102,7 +92,7 @@ class OpaqueArtefact final : public Artefact {
     try {
       run(args);
     } catch (const PythonError&) {
-      throw Failure(TENON_PLUGIN_FAILED, fmt::format("{} raised {}", call_->target(), taken_exception()));
+      throw Failure(TENON_PLUGIN_FAILED, fmt::format("{} raised {}", call_->target(), type_and_text(compat::take_exception().get())));
     } catch (const GraphBreak& odd) {
       throw Failure(TENON_PLUGIN_FAILED, fmt::format("{}: {}", call_->target(), odd.reason()));
     }

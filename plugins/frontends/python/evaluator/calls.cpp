@@ -6,6 +6,7 @@
 #include "python/builtins/table.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
+#include "python/evaluator/exception_text.h"
 #include "python/evaluator/generator.h"
 #include "python/heap/names.h"
 
@@ -76,11 +77,7 @@ Ref Evaluator::call_recorder(PyObject* callable, const Arguments& arguments) {
     return heap_.adopt(recorder_.call(callable, positional_tuple(seen).get(), named_dict(seen).get()));
   } catch (const PythonError&) {
     // What the operation itself would raise may differ from what the stand-in raises: let the real one decide.
-    Ref exception = compat::take_exception();
-    Ref text = Ref::steal(PyObject_Str(exception.get()));
-    const char* chars = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
-    if (chars == nullptr) PyErr_Clear();
-    throw GraphBreak(fmt::format("an operation raises {}: {}", Py_TYPE(exception.get())->tp_name, chars ? chars : ""));
+    throw GraphBreak("an operation raises " + type_and_text(compat::take_exception().get()));
   }
 }
 

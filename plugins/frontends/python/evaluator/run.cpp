@@ -3,19 +3,13 @@
 
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
+#include "python/evaluator/exception_text.h"
 
 namespace tenon::python {
 namespace {
 
 constexpr std::size_t kDeepestChain = 400;  // frames; a recursion deeper than this is left to Python
 constexpr int kDeepestNesting = 60;         // runs of the loop within each other
-
-std::string type_and_text(PyObject* exception) {
-  Ref text = Ref::steal(PyObject_Str(exception));
-  const char* chars = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
-  if (chars == nullptr) PyErr_Clear();
-  return fmt::format("{}: {}", Py_TYPE(exception)->tp_name, chars ? chars : "");
-}
 
 }  // namespace
 

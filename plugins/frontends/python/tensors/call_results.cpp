@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "core/ops/catalog.h"
+#include "python/compat/object_layout.h"
 #include "python/evaluator/graph_break.h"
 #include "python/tensors/array_results.h"
 #include "python/tensors/numpy_api.h"
@@ -77,17 +78,20 @@ Ref call_under_errstate(const char* mode, PyObject* callable, PyObject* args, Py
   Ref numpy = checked(PyImport_ImportModule("numpy"));
   Ref settings = checked(Py_BuildValue("{ss}", "all", mode));
   Ref errstate = checked(PyObject_GetAttrString(numpy.get(), "errstate"));
-  Ref entered = checked(PyObject_VectorcallDict(errstate.get(), nullptr, 0, settings.get()));
-  checked(PyObject_CallMethod(entered.get(), "__enter__", nullptr));
-  PyObject* answer = PyObject_Call(callable, args, kwargs);
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  Ref left = Ref::steal(PyObject_CallMethod(entered.get(), "__exit__", "OOO", Py_None, Py_None, Py_None));
-  PyErr_Restore(type, value, traceback);
-  return checked(answer);
+  Ref scope = checked(PyObject_VectorcallDict(errstate.get(), nullptr, 0, settings.get()));
+  return call_within(scope.get(), callable, args, kwargs);
 }
 
 }  // namespace
+
+Ref call_within(PyObject* context, PyObject* callable, PyObject* args, PyObject* kwargs) {
+  checked(PyObject_CallMethod(context, "__enter__", nullptr));
+  PyObject* answer = PyObject_Call(callable, args, kwargs);
+  Ref exception = answer ? Ref() : compat::take_exception();
+  Ref left = Ref::steal(PyObject_CallMethod(context, "__exit__", "OOO", Py_None, Py_None, Py_None));
+  if (exception) compat::set_exception(std::move(exception));
+  return checked(answer);
+}
 
 Ref call_quietly(PyObject* callable, PyObject* args, PyObject* kwargs, ops::Flavour flavour) {
   if (flavour == ops::Flavour::torch) return checked(PyObject_Call(callable, args, kwargs));

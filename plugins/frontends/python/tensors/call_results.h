@@ -25,6 +25,9 @@ bool kwargs_name_a_layout(PyObject* kwargs);
 /// Sets kind and Python type of a fresh result: torch.Tensor, numpy.ndarray, or a NumPy scalar for most 0-d results of NumPy.
 void set_result_type(TensorSpec& spec, const ForeignFunction& function, bool all_scalars);
 
+/// Calls within a context manager, which leaves as after a call without an exception; the call's own is thrown.
+Ref call_within(PyObject* context, PyObject* callable, PyObject* args, PyObject* kwargs);
+
 /// Calls a library function on twins, without warnings about the zeros in them.
 Ref call_quietly(PyObject* callable, PyObject* args, PyObject* kwargs, ops::Flavour flavour);
 

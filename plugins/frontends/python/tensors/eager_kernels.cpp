@@ -6,7 +6,9 @@
 #include <string>
 #include <unordered_set>
 
+#include "python/evaluator/exception_text.h"
 #include "python/evaluator/graph_break.h"
+#include "python/tensors/call_results.h"
 #include "python/tensors/torch_library.h"
 
 namespace tenon::python {
@@ -17,15 +19,8 @@ constexpr std::int64_t kMostElements = 1 << 20;
 /// Puts zeros in the places of meta tensors.
 class ZerosOfTwins {
  public:
-  Ref of(PyObject* object) {
-    if (torch_.is_tensor(object)) return zeros(object);
-    if (PyTuple_Check(object) || PyList_CheckExact(object)) return rebuilt(object, [&](PyObject* item) { return of(item); });
-    if (!PyDict_CheckExact(object)) return Ref::borrow(object);
-    Ref copy = checked(PyDict_New());
-    PyObject *key = nullptr, *value = nullptr;
-    Py_ssize_t position = 0;
-    while (PyDict_Next(object, &position, &key, &value)) checked(PyDict_SetItem(copy.get(), key, of(value).get()));
-    return copy;
+  Ref of(PyObject* arguments) {
+    return with_replaced(arguments, [&](PyObject* item) { return torch_.is_tensor(item) ? zeros(item) : Ref(); });
   }
 
   std::int64_t elements() const { return elements_; }
@@ -48,29 +43,11 @@ class ZerosOfTwins {
 };
 
 /// Calls without showing warnings: eager execution gives them, where it comes to that.
-PyObject* call_silently(PyObject* callable, PyObject* args, PyObject* kwargs) {
+void call_silently(PyObject* callable, PyObject* args, PyObject* kwargs) {
   Ref warnings = checked(PyImport_ImportModule("warnings"));
-  Ref scope = checked(PyObject_CallMethod(warnings.get(), "catch_warnings", nullptr));
-  checked(PyObject_CallMethod(scope.get(), "__enter__", nullptr));
-  Ref silent = Ref::steal(PyObject_CallMethod(warnings.get(), "simplefilter", "s", "ignore"));
-  PyObject* answer = silent ? PyObject_Call(callable, args, kwargs) : nullptr;
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  Ref left = Ref::steal(PyObject_CallMethod(scope.get(), "__exit__", "OOO", Py_None, Py_None, Py_None));
-  PyErr_Restore(type, value, traceback);
-  return answer;
-}
-
-/// What the pending exception says; integers divided by the zeros say nothing of the call.
-std::string taken_refusal() {
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  Ref owned_type = Ref::steal(type), owned_value = Ref::steal(value), owned_traceback = Ref::steal(traceback);
-  Ref text = owned_value ? Ref::steal(PyObject_Str(owned_value.get())) : Ref();
-  const char* words = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
-  PyErr_Clear();
-  const std::string said(words ? words : "an exception");
-  return said.find("ZeroDivisionError") == said.npos ? said.substr(0, said.find('\n')) : std::string();
+  Ref settings = checked(Py_BuildValue("{ss}", "action", "ignore"));
+  Ref scope = checked(PyObject_VectorcallDict(checked(PyObject_GetAttrString(warnings.get(), "catch_warnings")).get(), nullptr, 0, settings.get()));
+  call_within(scope.get(), callable, args, kwargs);
 }
 
 }  // namespace
@@ -91,12 +68,14 @@ void require_eager_kernel(PyObject* callable, const ForeignFunction& function, P
   Ref args = zeros.of(twin_args), kwargs = twin_kwargs ? zeros.of(twin_kwargs) : Ref();
   std::string key = function.name + zeros.dtypes();
   if (zeros.elements() == 0 || zeros.elements() > kMostElements || known->contains(key)) return;
-  Ref answer = Ref::steal(call_silently(callable, args.get(), kwargs.get()));
-  if (answer) {
-    known->insert(std::move(key));
-    return;
+  try {
+    call_silently(callable, args.get(), kwargs.get());
+  } catch (const PythonError&) {
+    const std::string refusal = take_first_line();
+    if (refusal.find("ZeroDivisionError") != refusal.npos) return;  // integers divided by the zeros say nothing of the call
+    throw GraphBreak(fmt::format("{} raises: {}", function.name, refusal));
   }
-  if (const std::string refusal = taken_refusal(); !refusal.empty()) throw GraphBreak(fmt::format("{} raises: {}", function.name, refusal));
+  known->insert(std::move(key));
 }
 
 }  // namespace tenon::python

@@ -5,6 +5,7 @@
 
 #include "python/compat/meta_device_hint.h"
 #include "python/compat/undefined_results.h"
+#include "python/evaluator/exception_text.h"
 #include "python/tensors/call_results.h"
 #include "python/tensors/opaque_purity.h"
 #include "python/tensors/tensor_recorder.h"
@@ -13,18 +14,6 @@
 
 namespace tenon::python {
 namespace {
-
-/// Takes the exception that the library raised on twins. It says nothing yet of the real call.
-std::string taken_exception() {
-  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
-  PyErr_Fetch(&type, &value, &traceback);
-  Ref owned_type = Ref::steal(type), owned_value = Ref::steal(value), owned_traceback = Ref::steal(traceback);
-  Ref text = owned_value ? Ref::steal(PyObject_Str(owned_value.get())) : Ref();
-  const char* words = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
-  std::string line(words ? words : "");
-  PyErr_Clear();
-  return line.substr(0, line.find('\n'));
-}
 
 /// A twin's version, which torch counts up when it writes.
 long version_of(PyObject* twin) {
@@ -42,19 +31,6 @@ void make_regular(PyObject* twin) {
   Ref diagonals = Ref::steal(PyObject_CallMethod(numpy.get(), "einsum", "sO", "...ii->...i", twin));
   Ref one = checked(PyLong_FromLong(1));
   if (!diagonals || PyObject_SetItem(diagonals.get(), Py_Ellipsis, one.get()) < 0) PyErr_Clear();  // no square matrices
-}
-
-/// The arguments with a number in the place of one object.
-Ref with_number(PyObject* arguments, PyObject* object, PyObject* number) {
-  if (arguments == object) return Ref::borrow(number);
-  if (PyTuple_CheckExact(arguments) || PyList_CheckExact(arguments))
-    return rebuilt(arguments, [&](PyObject* item) { return with_number(item, object, number); });
-  if (!PyDict_CheckExact(arguments)) return Ref::borrow(arguments);
-  Ref copy = checked(PyDict_Copy(arguments));
-  PyObject *key = nullptr, *value = nullptr;
-  Py_ssize_t position = 0;
-  while (PyDict_Next(arguments, &position, &key, &value)) checked(PyDict_SetItem(copy.get(), key, with_number(value, object, number).get()));
-  return copy;
 }
 
 /// Whether two answers of a library say the same of dtypes, sizes and strides.
@@ -82,8 +58,9 @@ Ref TensorRecorder::call_on_twins_with_number(PyObject* callable, std::span<cons
     Ref answers[2];
     for (int i = 0; i < 2; ++i) {
       Ref number = checked(PyFloat_FromDouble(i + 1.0));
-      Ref args = with_number(twin_args, twin, number.get());
-      Ref kwargs = twin_kwargs ? with_number(twin_kwargs, twin, number.get()) : Ref();
+      const auto number_for_twin = [&](PyObject* item) { return item == twin ? number : Ref(); };
+      Ref args = with_replaced(twin_args, number_for_twin);
+      Ref kwargs = twin_kwargs ? with_replaced(twin_kwargs, number_for_twin) : Ref();
       answers[i] = Ref::steal(PyObject_Call(callable, args.get(), kwargs.get()));
       if (!answers[i]) PyErr_Clear();
     }
@@ -107,7 +84,7 @@ Ref TensorRecorder::call_on_twins(PyObject* callable, const ForeignFunction& fun
     if (torch) as_on_cpu.emplace();
     answer = with_undefined_results(function.name, call_quietly(callable, twin_args.get(), twin_kwargs.get(), function.flavour));
   } catch (const PythonError&) {
-    const std::string why = taken_exception();
+    const std::string why = take_first_line();  // says nothing yet of the real call
     if (torch) answer = call_on_twins_with_number(callable, operands, twin_args.get(), twin_kwargs.get());
     if (!answer) throw GraphBreak(fmt::format("{} cannot say what it gives without computing it: {}", function.name, why));
   }

@@ -11,20 +11,14 @@
 namespace tenon::python {
 
 /// The same arguments with each tensor cast as the list says, which names them in the order of StandIns::among.
-Ref TensorRecorder::with_casts(PyObject* object, PyObject* casts, Py_ssize_t& next) {
-  if (stand_ins_.find(object)) {
+Ref TensorRecorder::with_casts(PyObject* arguments, PyObject* casts, Py_ssize_t& next) {
+  return with_replaced(arguments, [&](PyObject* item) -> Ref {
+    if (!stand_ins_.find(item)) return {};
     PyObject* dtype = PyList_GET_ITEM(casts, next++);
-    if (dtype == Py_None) return Ref::borrow(object);
+    if (dtype == Py_None) return Ref::borrow(item);
     static PyObject* const cast = checked(PyObject_GetAttrString(torch_library()->tensor.get(), "to")).release();
-    Ref arguments = checked(PyTuple_Pack(2, object, dtype));
-    return record_as_is(cast, foreign_function(cast), arguments.get(), nullptr);
-  }
-  if (PyTuple_Check(object) || PyList_CheckExact(object)) return rebuilt(object, [&](PyObject* item) { return with_casts(item, casts, next); });
-  if (!PyDict_CheckExact(object)) return Ref::borrow(object);
-  Ref copy = checked(PyDict_New());
-  PyObject *key = nullptr, *value = nullptr;
-  for (Py_ssize_t position = 0; PyDict_Next(object, &position, &key, &value);) checked(PyDict_SetItem(copy.get(), key, with_casts(value, casts, next).get()));
-  return copy;
+    return record_as_is(cast, foreign_function(cast), checked(PyTuple_Pack(2, item, dtype)).get(), nullptr);
+  });
 }
 
 /// Records a call that autocast changes; empty for one that it does not.

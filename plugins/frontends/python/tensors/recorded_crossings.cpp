@@ -67,15 +67,11 @@ Ref TensorRecorder::crossed(Index index, bool copied) {
 }
 
 /// The arguments with arrays in the places of tensors.
-Ref TensorRecorder::with_arrays(PyObject* object) {
-  if (const auto index = stand_ins_.find(object)) return stand_ins_[*index].kind == TensorKind::torch ? crossed(*index, false) : Ref::borrow(object);
-  if (PyTuple_Check(object) || PyList_CheckExact(object)) return rebuilt(object, [&](PyObject* item) { return with_arrays(item); });
-  if (!PyDict_CheckExact(object)) return Ref::borrow(object);
-  Ref copy = checked(PyDict_New());
-  PyObject *key = nullptr, *value = nullptr;
-  Py_ssize_t position = 0;
-  while (PyDict_Next(object, &position, &key, &value)) checked(PyDict_SetItem(copy.get(), key, with_arrays(value).get()));
-  return copy;
+Ref TensorRecorder::with_arrays(PyObject* arguments) {
+  return with_replaced(arguments, [&](PyObject* item) {
+    const auto index = stand_ins_.find(item);
+    return index && stand_ins_[*index].kind == TensorKind::torch ? crossed(*index, false) : Ref();
+  });
 }
 
 /// A NumPy scalar becomes a tensor without dimensions.

@@ -42,6 +42,17 @@ Ref rebuilt(PyObject* sequence, const std::function<Ref(PyObject*)>& replace) {
   return checked(PyObject_CallOneArg(reinterpret_cast<PyObject*>(Py_TYPE(sequence)), list.get()));
 }
 
+Ref with_replaced(PyObject* arguments, const std::function<Ref(PyObject*)>& replace) {
+  if (Ref replaced = replace(arguments)) return replaced;
+  const auto inside = [&](PyObject* item) { return with_replaced(item, replace); };
+  if (PyTuple_Check(arguments) || PyList_CheckExact(arguments)) return rebuilt(arguments, inside);
+  if (!PyDict_CheckExact(arguments)) return Ref::borrow(arguments);
+  Ref copy = checked(PyDict_New());
+  PyObject *key = nullptr, *value = nullptr;
+  for (Py_ssize_t position = 0; PyDict_Next(arguments, &position, &key, &value);) checked(PyDict_SetItem(copy.get(), key, inside(value).get()));
+  return copy;
+}
+
 std::optional<StandIns::Index> StandIns::find(PyObject* object) const {
   auto found = by_object_.find(object);
   if (found == by_object_.end()) return std::nullopt;
@@ -138,22 +149,16 @@ void StandIns::adopt_twin(Index index, PyObject* twin) {
 }
 
 Ref StandIns::with_twins(PyObject* object) {
-  if (is_symbolic_int(object)) return checked(PyLong_FromLongLong(present_value(object)));
-  if (is_symbolic_scalar(object)) return checked(scalar_of(object).integral ? PyLong_FromLong(1) : PyFloat_FromDouble(1));
-  if (PySlice_Check(object)) {
-    auto* slice = reinterpret_cast<PySliceObject*>(object);
-    return checked(PySlice_New(with_twins(slice->start).get(), with_twins(slice->stop).get(), with_twins(slice->step).get()));
-  }
-  if (auto index = find(object)) return Ref::borrow(twin(*index));
-  if (PyTuple_Check(object) || PyList_CheckExact(object)) return rebuilt(object, [&](PyObject* item) { return with_twins(item); });
-  if (PyDict_CheckExact(object)) {
-    Ref copy = checked(PyDict_New());
-    PyObject *key = nullptr, *value = nullptr;
-    Py_ssize_t position = 0;
-    while (PyDict_Next(object, &position, &key, &value)) checked(PyDict_SetItem(copy.get(), key, with_twins(value).get()));
-    return copy;
-  }
-  return Ref::borrow(object);
+  return with_replaced(object, [&](PyObject* item) -> Ref {
+    if (is_symbolic_int(item)) return checked(PyLong_FromLongLong(present_value(item)));
+    if (is_symbolic_scalar(item)) return checked(scalar_of(item).integral ? PyLong_FromLong(1) : PyFloat_FromDouble(1));
+    if (PySlice_Check(item)) {
+      auto* slice = reinterpret_cast<PySliceObject*>(item);
+      return checked(PySlice_New(with_twins(slice->start).get(), with_twins(slice->stop).get(), with_twins(slice->step).get()));
+    }
+    const auto index = find(item);
+    return index ? Ref::borrow(twin(*index)) : Ref();
+  });
 }
 
 std::optional<StandIns::Index> StandIns::of_twin(PyObject* twin) const {

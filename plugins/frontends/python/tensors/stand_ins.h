@@ -121,4 +121,8 @@ class StandIns {
 /// A new object with the items of `sequence` replaced: of the same type, named tuples included.
 Ref rebuilt(PyObject* sequence, const std::function<Ref(PyObject*)>& replace);
 
+/// The arguments of a call with some objects in them replaced, in tuples, lists and dicts at any depth, which are copied. `replace` gives
+/// nothing for what stays as it is or is looked into.
+Ref with_replaced(PyObject* arguments, const std::function<Ref(PyObject*)>& replace);
+
 }  // namespace tenon::python

@@ -86,7 +86,7 @@ class TensorRecorder final : public Recorder {
   Ref crossed(Index index, bool copied);
   Ref tensor_from_array(const ForeignFunction& function, Index array, PyObject* args, PyObject* kwargs);
   Ref tensor_from_scalar(PyObject* callable, const ForeignFunction& function, Index scalar);
-  Ref with_arrays(PyObject* object);
+  Ref with_arrays(PyObject* arguments);
   std::optional<Ref> tensor_from_scalars(PyObject* callable, const ForeignFunction& function, PyObject* list, PyObject* dtype);
   std::optional<Ref> record_array_index(PyObject* callable, PyObject* args, PyObject* kwargs);
   Ref tensor_of_indices(PyObject* array, bool alone);
@@ -106,7 +106,7 @@ class TensorRecorder final : public Recorder {
   Ref answer_metadata(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   Ref record(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   std::optional<Ref> record_under_autocast(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
-  Ref with_casts(PyObject* object, PyObject* casts, Py_ssize_t& next);
+  Ref with_casts(PyObject* arguments, PyObject* casts, Py_ssize_t& next);
   Ref record_as_is(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   Ref record_reading(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, std::span<const Index> operands);
   /// What is particular about an opaque call.
