@@ -69,6 +69,17 @@ def test_einsum():
         check("torch.einsum", "ij,jk->il", t(3, 4), t(4, 5))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.int32, torch.int8, torch.uint8, torch.bool])
+def test_long_lanes_keep_the_order_of_equal_elements(dtype):
+    x = t(400, 3, dtype=dtype) if dtype == torch.bool else (t(400, 3) * 90).round().to(dtype)
+    if dtype.is_floating_point:
+        x[::7], x[::11], x[::13], x[::17] = float("nan"), -float("inf"), -0.0, 0.0
+    elif dtype == torch.int64:
+        x[::7], x[::11] = torch.iinfo(dtype).min, torch.iinfo(dtype).max
+    for descending in (False, True):
+        check("torch.sort", x, dim=0, descending=descending, stable=True), check("torch.sort", x.T, descending=descending, stable=True)
+
+
 def test_order_of_equal_elements_and_nan():
     x = torch.tensor([[2.0, float("nan"), 1, 2, -0.0, 0.0, float("nan"), -float("inf")]])
     for descending in (False, True):

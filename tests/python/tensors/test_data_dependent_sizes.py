@@ -32,6 +32,7 @@ def put(x):
         lambda x: x[torch.where(x > 0)],
         lambda x: torch.unique((x / 4).round(), return_counts=True),
         lambda x: (x / 4).round().unique() + 1,
+        lambda x: (x / 4).round().unique(sorted=False, return_inverse=True, return_counts=True),
         lambda x: torch.unique((x[0] / 4).round(), return_inverse=True),
         lambda x: torch.unique_consecutive(torch.sign(x), return_counts=True),
         put,
@@ -53,6 +54,7 @@ def test_torch(check, fn):
         lambda x: np.nonzero(x[0] > 0),
         lambda x: np.unique(np.round(x / 4)),
         lambda x: np.unique(np.round(x / 4), return_counts=True),
+        lambda x: np.unique(np.round(x / 4), return_index=True, return_inverse=True, return_counts=True),
     ],
 )
 def test_numpy(check, fn):

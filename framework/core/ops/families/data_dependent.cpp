@@ -71,11 +71,13 @@ void nonzero_kernel(KernelCall& call) {
   TENON_CHECK(out.shape[0] == rows, "nonzero found {} elements; its output has {} rows", rows, out.shape[0]);
   for (std::int64_t r = 0; r < rows; ++r) {
     std::int64_t place = places.found()[static_cast<std::size_t>(r)];
-    for (std::size_t d = shape.size(); d-- > 0;) {
-      const std::int64_t rest = d == 0 ? 0 : place / shape[d];
-      static_cast<std::int64_t*>(out.data)[r * out.strides[0] + static_cast<std::int64_t>(d) * out.strides[1]] = place - rest * shape[d];
+    std::int64_t* at = static_cast<std::int64_t*>(out.data) + r * out.strides[0];
+    for (std::size_t d = shape.size(); d-- > 1;) {
+      const std::int64_t rest = place / shape[d];
+      at[static_cast<std::int64_t>(d) * out.strides[1]] = place - rest * shape[d];
       place = rest;
     }
+    if (!shape.empty()) *at = place;
   }
 }
 

@@ -43,20 +43,44 @@ inline void copy_element(const TensorView& from, std::size_t dim, std::span<cons
               static_cast<const std::byte*>(from.data) + lane_offset(from, dim, at, i) * size, static_cast<std::size_t>(size));
 }
 
+/// Copies the elements at `places` of a lane to the front of the lane at the same place of another tensor.
+inline void copy_elements(const TensorView& from, std::size_t dim, std::span<const std::int64_t> at, std::span<const std::int64_t> places, const TensorView& to) {
+  const auto copy = [&]<class T>(T) {
+    const T* source = static_cast<const T*>(from.data) + lane_offset(from, dim, at, 0);
+    T* target = static_cast<T*>(to.data) + lane_offset(to, dim, at, 0);
+    const std::int64_t step = from.shape.empty() ? 0 : from.strides[dim], next = to.shape.empty() ? 0 : to.strides[dim];
+    for (const std::int64_t place : places) {
+      *target = source[place * step];
+      target += next;
+    }
+  };
+  if (from.dtype != to.dtype || size_of(from.dtype) > 8) {
+    for (std::size_t k = 0; k < places.size(); ++k) copy_element(from, dim, at, places[k], to, static_cast<std::int64_t>(k));
+    return;
+  }
+  switch (size_of(from.dtype)) {
+    case 1: return copy(std::uint8_t{});
+    case 2: return copy(std::uint16_t{});
+    case 4: return copy(std::uint32_t{});
+    default: return copy(std::uint64_t{});
+  }
+}
+
 /// Calls `visit(lane, at)` for every lane along `dim`, in row-major order of the other dimensions; `at` is the lane's place, with 0 for
 /// `dim`. K is double (exact for every float) or int64 (exact for integers and bools). A 0-d tensor is one lane of one element.
 template <class K, class Visit>
 void each_lane(const TensorView& x, std::size_t dim, Visit visit) {
   const std::size_t rank = x.shape.size();
   const std::int64_t size = rank ? x.shape[dim] : 1;
+  const auto bytes = static_cast<std::int64_t>(size_of(x.dtype));
   std::int64_t lanes = 1;
   for (std::size_t d = 0; d < rank; ++d)
     if (d != dim) lanes *= x.shape[d];
-  std::vector<std::int64_t> at(rank, 0), offsets(static_cast<std::size_t>(size));
+  std::vector<std::int64_t> at(rank, 0);
   std::vector<K> lane(static_cast<std::size_t>(size));
   for (; lanes > 0; --lanes) {
-    for (std::int64_t i = 0; i < size; ++i) offsets[static_cast<std::size_t>(i)] = lane_offset(x, dim, at, i);
-    reference::gather(x.dtype, x.data, offsets.data(), std::is_same_v<K, double> ? DType::f64 : DType::i64, lane.data(), offsets.size());
+    const std::byte* first = static_cast<const std::byte*>(x.data) + lane_offset(x, dim, at, 0) * bytes;
+    reference::convert_strided(x.dtype, first, rank ? x.strides[dim] : 1, std::is_same_v<K, double> ? DType::f64 : DType::i64, lane.data(), 1, lane.size());
     visit(std::span<const K>(lane), std::span<const std::int64_t>(at));
     for (std::size_t d = rank; d-- > 0;) {
       if (d == dim) continue;

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "core/ops/families/lanes.h"
+#include "core/ops/families/stable_order.h"
 
 namespace tenon::ops {
 namespace {
@@ -24,9 +25,14 @@ bool greater(K a, K b) { return (is_nan(a) && !is_nan(b)) || a > b; }
 
 /// Writes the chosen elements of a lane and their places.
 void write_chosen(KernelCall& call, std::size_t dim, std::span<const std::int64_t> at, std::span<const std::int64_t> chosen) {
-  for (std::size_t k = 0; k < chosen.size(); ++k) {
-    copy_element(call.inputs[0], dim, at, chosen[k], call.outputs[0], static_cast<std::int64_t>(k));
-    if (call.outputs.size() > 1) integer_element(call.outputs[1], dim, at, static_cast<std::int64_t>(k)) = chosen[k];
+  copy_elements(call.inputs[0], dim, at, chosen, call.outputs[0]);
+  if (call.outputs.size() < 2) return;
+  const TensorView& places = call.outputs[1];
+  std::int64_t* next = static_cast<std::int64_t*>(places.data) + lane_offset(places, dim, at, 0);
+  const std::int64_t step = places.shape.empty() ? 0 : places.strides[dim];
+  for (const std::int64_t place : chosen) {
+    *next = place;
+    next += step;
   }
 }
 
@@ -35,17 +41,8 @@ void write_chosen(KernelCall& call, std::size_t dim, std::span<const std::int64_
 template <class K>
 void sort_lanes(KernelCall& call) {
   const std::size_t dim = dim_of(call.query);
-  const bool descending = call.query.flag("descending");
-  each_lane<K>(call.inputs[0], dim, [&](std::span<const K> lane, std::span<const std::int64_t> at) {
-    std::vector<std::int64_t> order(lane.size());
-    std::iota(order.begin(), order.end(), 0);
-    const auto before = [&](std::int64_t i, std::int64_t j) {
-      const K a = lane[static_cast<std::size_t>(i)], b = lane[static_cast<std::size_t>(j)];
-      return descending ? greater(a, b) : less(a, b);
-    };
-    std::stable_sort(order.begin(), order.end(), before);
-    write_chosen(call, dim, at, order);
-  });
+  StableOrder<K> order(call.inputs[0].dtype, call.query.flag("descending"));
+  each_lane<K>(call.inputs[0], dim, [&](std::span<const K> lane, std::span<const std::int64_t> at) { write_chosen(call, dim, at, order.of(lane)); });
 }
 
 // ---- topk

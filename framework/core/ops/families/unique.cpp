@@ -8,12 +8,6 @@ using ir::Dim;
 using ir::Shape;
 using V = ir::ValueId;
 
-struct Distinct {
-  V values;   // [u]
-  V counts;   // [u]: how often each stands there
-  V inverse;  // [n]: the place of each element among the distinct ones
-};
-
 /// Whether each element differs from the one before it; the first does. `one_nan`: NaNs count as equal.
 V differs(ForeignArguments& a, V lane, bool one_nan) {
   Formula f(a);
@@ -28,21 +22,6 @@ V differs(ForeignArguments& a, V lane, bool one_nan) {
   return a.one("cat", {first, unlike}, {{"dim", Dim(0)}});
 }
 
-/// `order`: where each element of the lane stood, if it has been sorted.
-Distinct distinct(ForeignArguments& a, V lane, std::optional<V> order, bool one_nan) {
-  Formula f(a);
-  NodeBuilder& b = a.builder();
-  const Dim size = f.shape(lane)[0];
-  const V first = differs(a, lane, one_nan);
-  const V places = select_of(b, a.one("nonzero", {first}), 1, Dim(0));
-  Distinct found{.values = a.one("index_select", {lane, places}, {{"dim", Dim(0)}}), .counts = {}, .inverse = {}};
-  const V upto = a.one("cumsum", {first}, {{"dim", Dim(0)}, {"dtype", DType::i64}});
-  const V rank = f.sub(upto, f.integer(1));
-  found.counts = a.one("index_add", {f.filled(0, DType::i64, f.shape(places)), rank, f.filled(1, DType::i64, {size})}, {{"dim", Dim(0)}});
-  found.inverse = order ? a.one("index_copy", {f.filled(0, DType::i64, {size}), *order, rank}, {{"dim", Dim(0)}}) : rank;
-  return found;
-}
-
 V as_lane(ForeignArguments& a) {
   const V x = a.tensor(a.value("self"));
   const Dim size = ir::product(a.type(x).shape);
@@ -51,22 +30,37 @@ V as_lane(ForeignArguments& a) {
   return reshape_to(a.builder(), x, {size});
 }
 
-Values results(ForeignArguments& a, const Distinct& found) {
-  Values all{found.values};
-  if (a.flag("return_inverse")) all.push_back(reshape_to(a.builder(), found.inverse, a.type(a.value("self")).shape));
-  if (a.flag("return_counts")) all.push_back(found.counts);
-  if (all.size() > 1) a.container = Container::tuple;
+/// The distinct elements of a lane, with what else is asked for: where each stood first, the place of each element among them, and how often
+/// each stands there.
+/// `order`: where each element of the lane stood, if it has been sorted.
+Values distinct(ForeignArguments& a, V lane, std::optional<V> order, bool one_nan) {
+  Formula f(a);
+  NodeBuilder& b = a.builder();
+  const Dim size = f.shape(lane)[0];
+  const V first = differs(a, lane, one_nan);
+  const V places = select_of(b, a.one("nonzero", {first}), 1, Dim(0));
+  Values all{a.one("index_select", {lane, places}, {{"dim", Dim(0)}})};
+  const bool inverse = a.flag("return_inverse"), counts = a.flag("return_counts"), index = a.numpy() && a.flag("return_index");
+  if (!inverse && !counts && !index) return all;
+  if (index) all.push_back(a.one("index_select", {*order, places}, {{"dim", Dim(0)}}));
+  const V rank = f.sub(a.one("cumsum", {first}, {{"dim", Dim(0)}, {"dtype", DType::i64}}), f.integer(1));
+  if (inverse) {
+    const V found = order ? a.one("index_copy", {f.filled(0, DType::i64, {size}), *order, rank}, {{"dim", Dim(0)}}) : rank;
+    all.push_back(reshape_to(b, found, a.type(a.value("self")).shape));
+  }
+  if (counts) all.push_back(a.one("index_add", {f.filled(0, DType::i64, f.shape(places)), rank, f.filled(1, DType::i64, {size})}, {{"dim", Dim(0)}}));
+  a.container = Container::tuple;
   return all;
 }
 
+/// On the CPU torch sorts them whatever `sorted` says; NumPy does not.
 Values unique(ForeignArguments& a) {
-  if (!a.flag("sorted", true)) throw Exception(Code::unsupported, "distinct elements in no order");
-  a.refuse({"return_index"});
+  if (a.numpy() && !a.flag("sorted", true)) throw Exception(Code::unsupported, "distinct elements in no order");
   const Values sorted = a.call("sort", {as_lane(a)}, {{"descending", false}, {"dim", Dim(0)}});
-  return results(a, distinct(a, sorted[0], sorted[1], a.numpy() && a.flag("equal_nan", true)));
+  return distinct(a, sorted[0], sorted[1], a.numpy() && a.flag("equal_nan", true));
 }
 
-Values unique_consecutive(ForeignArguments& a) { return results(a, distinct(a, as_lane(a), {}, false)); }
+Values unique_consecutive(ForeignArguments& a) { return distinct(a, as_lane(a), {}, false); }
 
 }  // namespace
 

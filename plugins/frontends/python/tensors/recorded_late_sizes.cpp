@@ -17,11 +17,14 @@ bool views(const ir::Graph& graph, ir::ValueId from, ir::ValueId to) {
   return path && std::ranges::all_of(*path, [&](const ViewStep& step) { return ops::loop_of(graph, step.node).has_value() && only_moves(graph, step.node); });
 }
 
+std::string_view last_word(const ForeignFunction& function) { return std::string_view(function.name).substr(function.name.rfind('.') + 1); }
+
+bool finds_distinct(const ForeignFunction& function) { return last_word(function) == "unique" || last_word(function) == "unique_consecutive"; }
+
 /// Others give named tuples. NumPy's places in several dimensions are views of one array.
 bool gives_plain_tuple(const ForeignFunction& function, std::size_t rank) {
-  const std::string_view name = std::string_view(function.name).substr(function.name.rfind('.') + 1);
-  const bool places = name == "nonzero" || name == "where";
-  return (places && (function.flavour == ops::Flavour::torch || rank == 1)) || name == "unique" || name == "unique_consecutive";
+  const bool places = last_word(function) == "nonzero" || last_word(function) == "where";
+  return (places && (function.flavour == ops::Flavour::torch || rank == 1)) || finds_distinct(function);
 }
 
 }  // namespace
@@ -76,7 +79,7 @@ Ref TensorRecorder::record_late(const ForeignFunction& function, PyObject* kwarg
     const bool now = made && std::ranges::find(nodes, graph_.value(value).node) != nodes.end();
     if (!now || kwargs_name_a_layout(kwargs) || !branches_.empty()) throw GraphBreak("a size that depends on data");
   }
-  const bool known = strides_are_known(function, result, operands);
+  const bool known = finds_distinct(function) || strides_are_known(function, result, operands);  // distinct elements and their places are made row-major
   std::vector<Ref> made;
   for (ir::ValueId value : result.values) {
     const TensorSpec spec = late_spec(function, value, operands, known);
