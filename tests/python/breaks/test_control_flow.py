@@ -134,6 +134,27 @@ def test_loops_over_containers(breaks):
     breaks(fn, ([UP, DOWN, UP * 2], {"one": UP, "three": DOWN}))
 
 
+def test_counted_loops_over_a_dict(breaks):
+    def fn(table):
+        total = 0
+        for n, value in enumerate(table.values()):
+            total = total + value * n
+            if total.sum() > 0:
+                print(end="")
+        for key, value in zip(table, table.values()):
+            total = total - value * len(key)
+            if total.sum() > 0:
+                print(end="")
+                table = dict(table)
+        for n, key in enumerate(table):
+            print(end="")
+            if n == 1:
+                table[key + " again"] = total
+        return total
+
+    breaks(fn, ({"one": UP, "two": DOWN, "three": UP * 2},))
+
+
 def test_comprehensions(breaks):
     def fn(items):
         def loud(x):

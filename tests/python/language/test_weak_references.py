@@ -88,3 +88,15 @@ def test_what_an_older_container_let_go():
         r = weakref.ref(box[0])
         dead = compiled(box, r)
         assert dead
+
+
+def test_what_a_local_holds_is_alive_after_older_objects_changed():
+    def run(holder, r):
+        holder.calls += 1
+        kept = holder.kept
+        return r() is kept
+
+    holder = Object()
+    holder.kept, holder.calls = Object(1), 0
+    assert tenon.compile(run, fullgraph=True)(holder, weakref.ref(holder.kept))
+    assert holder.calls == 1

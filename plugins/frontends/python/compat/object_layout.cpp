@@ -79,6 +79,14 @@ PyObject* dict_of_view(PyObject* view) {
   return reinterpret_cast<View*>(view)->dict;
 }
 
+PyObject* dict_of_iterator(PyObject* iterator) {
+  struct Iterator {  // its beginning is the same on all versions
+    PyObject_HEAD
+    PyObject* dict;
+  };
+  return reinterpret_cast<Iterator*>(iterator)->dict;
+}
+
 bool is_writable_member(PyObject* member) { return (reinterpret_cast<PyMemberDescrObject*>(member)->d_member->flags & READONLY) == 0; }
 
 PyTypeObject* method_wrapper_type() {

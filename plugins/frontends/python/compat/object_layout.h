@@ -93,6 +93,9 @@ PyObject* type_dict(PyTypeObject* type);
 /// The dict that a view (`keys()`, `values()`, `items()`) looks at, borrowed.
 PyObject* dict_of_view(PyObject* view);
 
+/// The dict that an iterator of keys, values or items walks over, borrowed; null when it is at its end.
+PyObject* dict_of_iterator(PyObject* iterator);
+
 /// Whether a member descriptor (a slot) can be assigned.
 bool is_writable_member(PyObject* member);
 

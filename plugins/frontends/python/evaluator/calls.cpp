@@ -81,6 +81,12 @@ Ref Evaluator::call_recorder(PyObject* callable, const Arguments& arguments) {
   }
 }
 
+/// Whether a frame holds the object, which then lives.
+bool Evaluator::is_held(PyObject* object) const {
+  const auto holds = [&](const Slot& slot) { return slot.object.is(object); };
+  return std::ranges::any_of(frames_, [&](const auto& frame) { return std::ranges::any_of(frame->locals, holds) || std::ranges::any_of(frame->stack, holds); });
+}
+
 std::optional<Ref> Evaluator::call(PyObject* callable, Arguments arguments, Completion completion) {
   if (PyFunction_Check(callable)) return call_function(callable, std::move(arguments), completion);
   if (PyMethod_Check(callable)) {
@@ -136,9 +142,10 @@ std::optional<Ref> Evaluator::call(PyObject* callable, Arguments arguments, Comp
     const bool born = heap_.is_born(callable) && !heap_.source_of(callable);
     if (target == Py_None && born) return Ref::borrow(Py_None);
     if (target == Py_None) throw GraphBreak("a dead weak reference");
+    Ref found = heap_.part(SourceKind::called, callable, target);
     // What has been taken out of older objects is still there, for the rollback.
-    if (!heap_.is_born(target) && !heap_.journal().empty()) throw GraphBreak("a weak reference is followed after older objects were changed");
-    return heap_.part(SourceKind::called, callable, target);
+    if (!heap_.is_born(target) && !heap_.journal().empty() && !is_held(found.get())) throw GraphBreak("a weak reference is followed after older objects were changed");
+    return found;
   }
   if (heap_.is_born(callable) && is_pure_callable(type)) {
     for (const Ref& value : arguments.values) {

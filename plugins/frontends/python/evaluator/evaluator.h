@@ -254,6 +254,7 @@ class Evaluator {
   Ref kept_by_cache(PyObject* callable, const Arguments& arguments);
   std::optional<Ref> call_builtin(PyObject* callable, Arguments arguments, Completion completion);
   std::optional<Ref> call_method(PyObject* callable, PyObject* self, Arguments arguments);
+  bool is_held(PyObject* object) const;
   std::optional<Ref> call_stand_in_with_numbers(PyObject* self, PyObject* name, const Arguments& arguments);
   std::optional<Ref> operator_in_place_with_number(PyObject* left, PyObject* right, PyObject* name);
   std::optional<Ref> operator_with_number(PyObject* left, PyObject* right, PyObject* name, PyObject* reflected);

@@ -115,6 +115,7 @@ class Heap {
   /// Whether the program has written this attribute of a class, or this slot (by its descriptor) of an object.
   bool wrote_attribute(PyObject* owner, PyObject* name_or_slot) const { return attributes_.count({owner, name_or_slot}) != 0; }
   bool wrote_along_bases(PyTypeObject* type, PyObject* name) const;
+  bool wrote_container(PyObject* container) { return changes_.find(container) != nullptr; }
   bool wrote_cell(PyObject* cell) const { return attributes_.count({cell, nullptr}) != 0; }
   Journal& journal() { return journal_; }
   /// While it lives, writes to all that is older than it break the graph; `name` (a literal) says in what.

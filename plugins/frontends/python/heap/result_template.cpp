@@ -75,6 +75,12 @@ class Builder {
     return checked(PyObject_CallOneArg(reinterpret_cast<PyObject*>(library_types().partial), any));
   }
 
+  Ref iterator(const Node& node) const {
+    Ref made = checked(PyObject_GetIter(child(node, 0).get()));
+    for (std::uint32_t taken = 0; taken < node.index; ++taken) checked(PyIter_Next(made.get()));
+    return made;
+  }
+
   Ref make(const Node& node) const {
     switch (node.kind) {
       case Kind::constant: return node.object;
@@ -86,6 +92,7 @@ class Builder {
       case Kind::slice: return checked(PySlice_New(child(node, 0).get(), child(node, 1).get(), child(node, 2).get()));
       case Kind::method: return checked(PyMethod_New(child(node, 0).get(), child(node, 1).get()));
       case Kind::call: return checked(PyObject_CallObject(node.object.get(), tuple(node).get()));
+      case Kind::iterator: return iterator(node);
       case Kind::list: return node.object ? empty(&PyList_Type, node) : checked(PyList_New(0));
       case Kind::dict: return node.object ? empty(&PyDict_Type, node) : checked(PyDict_New());
       case Kind::set: return node.object ? empty(&PySet_Type, node) : checked(PySet_New(nullptr));

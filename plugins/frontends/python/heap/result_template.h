@@ -22,13 +22,14 @@ class ResultTemplate {
     // made whole
     tuple, tuple_subclass, frozen_set, slice, method,
     call,      // what `object` gives for the children as arguments: iterators, views, bound C functions
+    iterator,  // over its child, `index` items on
     // made empty, filled later
     list, dict, set, deque, ordered_dict, default_dict, partial, cell, function, instance, exception,
   };
   struct Node {
     Kind kind = Kind::constant;
     Ref object;               // constant; callable of a call; class of everything that has one to name; (code, globals, qualified name) of a function
-    std::uint32_t index = 0;  // source: slot in CheckProgram::values(); output: its number
+    std::uint32_t index = 0;  // source: slot in CheckProgram::values(); output: its number; iterator: items that were taken
     std::vector<std::uint32_t> children;    // items; keys and values in turn
     Ref detail;               // deque: maxlen; call: a state for `__setstate__`, or empty
     Ref names;                // names of the attributes (tuple of str), or empty

@@ -165,9 +165,20 @@ std::uint32_t Snapshot::bound_method(PyObject* function, PyObject* self) {
   return whole(Kind::call, checked(PyObject_GetAttr(descriptor.get(), names().__get__)), {self, type});
 }
 
+/// The iterator of a dict that is as it was before the call: over the same view, as far on.
+std::uint32_t Snapshot::iterator_of_dict(PyObject* iterator) {
+  PyObject* dict = compat::dict_of_iterator(iterator);
+  const Py_ssize_t left = PyObject_LengthHint(iterator, 0);
+  if (dict == nullptr || left <= 0 || !heap_.source_of(dict) || heap_.wrote_container(dict)) cannot_build(iterator);  // at its end, left is 0
+  const char* view = Py_TYPE(iterator) == &PyDictIterKey_Type ? "keys" : Py_TYPE(iterator) == &PyDictIterValue_Type ? "values" : "items";
+  const std::uint32_t over = whole(Kind::call, checked(PyObject_GetAttrString(as_object(&PyDict_Type), view)), {dict});
+  return append({.kind = Kind::iterator, .index = static_cast<std::uint32_t>(PyDict_GET_SIZE(dict) - left), .children = {over}});
+}
+
 /// Built-in iterators say themselves how to make them again: (callable, arguments) or (callable, arguments, state).
 std::uint32_t Snapshot::iterator(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
+  if (type == &PyDictIterKey_Type || type == &PyDictIterValue_Type || type == &PyDictIterItem_Type) return iterator_of_dict(object);
   if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) cannot_build(object);
   static const std::string_view known = " list_iterator list_reverseiterator tuple_iterator range_iterator str_ascii_iterator str_iterator enumerate zip reversed ";
   if (known.find(fmt::format(" {} ", type->tp_name)) == std::string_view::npos) cannot_build(object);

@@ -31,6 +31,7 @@ class Snapshot {
   std::uint32_t container(PyObject* object, const TypeTraits& traits);
   std::uint32_t other(PyObject* object, const TypeTraits& traits);
   std::uint32_t iterator(PyObject* object);
+  std::uint32_t iterator_of_dict(PyObject* iterator);
   std::uint32_t bound_method(PyObject* function, PyObject* self);
   std::uint32_t append(Node node);
   /// Reserves the node of an object that is filled when all nodes are there.
