@@ -103,6 +103,18 @@ TEST_CASE("a large full reduction is split in parts", "[fusion]") {
   CHECK(check(text, {{700, 700}}, {.threads = 3}) == 2);
 }
 
+TEST_CASE("lanes run over the channels of groups, channels last", "[fusion]") {
+  const char* text = R"(graph @main (%x: f32[2, 30, 40, 48]) {
+    %c: f32[2, 48, 30, 40] = permute(%x) {dims = [0, 3, 1, 2]}
+    %g: f32[2, 4, 12, 30, 40] = reshape(%c) {shape = [2, 4, 12, 30, 40]}
+    %s: f32[2, 4] = sum(%g) {dim = [2, 3, 4], keepdim = false}
+    %m: f32[2, 4] = amax(%g) {dim = [2, 3, 4], keepdim = false}
+    return %s, %m
+  })";
+  CHECK(check(text, {{2, 30, 40, 48}}) == 2);
+  CHECK(check(text, {{2, 30, 40, 48}}, {.threads = 3}) == 2);
+}
+
 TEST_CASE("a matrix product with bias and relu", "[fusion]") {
   const char* text = R"(graph @main (%x: f32[70, 90], %w: f32[110, 90], %b: f32[110]) {
     %t: f32[90, 110] = permute(%w) {dims = [1, 0]}

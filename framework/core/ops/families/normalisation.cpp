@@ -2,6 +2,7 @@
 #include <limits>
 #include <numeric>
 
+#include "core/ops/families/moments.h"
 #include "core/ops/families/move.h"
 #include "core/ops/families/running_statistics.h"
 
@@ -235,13 +236,10 @@ Shape channel_shape(const Shape& input) {
   return shape;
 }
 
-/// The same in one sweep over float32: E[x²] - E[x]² in float64, whose cancellation stays below the rounding of float32 as long as the mean is
-/// not a million times the deviation.
+/// The same in one sweep over float32, with the moments rounded.
 Standardised standardise_in_one_sweep(NodeBuilder& b, ir::ValueId x, const std::vector<Dim>& dims, double eps) {
-  const ir::ValueId wide = b.cast(x, DType::f64);
-  const ir::ValueId mean = b.one("mean", {wide}, over_as(dims, DType::f64)), square = b.one("mean", {b.one("mul", {wide, wide})}, over_as(dims, DType::f64));
-  const ir::ValueId difference = b.one("sub", {square, b.one("mul", {mean, mean})});
-  const ir::ValueId variance = b.cast(b.one("maximum", {difference, b.literal(0.0)}), DType::f32), centre = b.cast(mean, DType::f32);
+  const MeanAndVariance moments = moments_over(b, x, dims);
+  const ir::ValueId variance = b.cast(moments.variance, DType::f32), centre = b.cast(moments.mean, DType::f32);
   const ir::ValueId scale = b.one("rsqrt", {b.one("add", {variance, b.literal(eps)})});
   return {b.one("mul", {b.one("sub", {x, centre}), scale}), centre, variance};
 }
@@ -357,13 +355,10 @@ Op group_norm_op() {
   };
   op.decompose = [](NodeBuilder& b, const OpQuery& q) -> Values {
     const DType result = q.type(0).dtype;
-    const Shape shape = q.type(0).shape;  // a copy: making nodes moves the values
-    const Dim groups = q.integer("num_groups");
-    const Dim inner = ir::product(std::span(shape).subspan(2));
-    const ir::ValueId grouped =
-        reshape_to(b, b.cast(q.operands()[0], compute_type(result)), {shape[0], groups, floor_div(shape[1], groups) * inner});
-    const ir::ValueId x = reshape_to(b, standardise(b, grouped, {Dim(2)}, q.number("eps", 1e-5)).value, shape);
-    return {b.cast(affine(b, q, x, 1, channel_shape(shape)), result)};
+    const ir::ValueId x = b.cast(q.operands()[0], compute_type(result));
+    const auto operand = [&](std::size_t i) { return q.operand_count() > i ? std::optional(q.operands()[i]) : std::nullopt; };
+    const MeanAndVariance moments = moments_of_groups(b, x, q.integer("num_groups"));
+    return {b.cast(normalise_groups(b, x, moments, q.number("eps", 1e-5), operand(1), operand(2)), result)};
   };
   op.samples = [] {
     std::vector<Sample> all;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/ops/families/formula.h"
+#include "core/ops/families/moments.h"
 #include "core/ops/families/running_statistics.h"
 
 namespace tenon::ops {
@@ -188,16 +189,17 @@ Values instance_norm(ForeignArguments& a) {
     const V inverse = reshape_to(a.builder(), inverse_deviation(a, a.value("running_var")), channels);
     return {with_affine(a, f.mul(distance, inverse), channels)};
   }
-  std::vector<Dim> dims;
-  for (std::size_t d = 2; d < f.rank(x); ++d) dims.emplace_back(static_cast<std::int64_t>(d));
-  if (dims.empty()) throw Exception(Code::unsupported, "instance_norm without spatial dimensions");
-  const Moments m = moments(a, x, dims);
-  const auto over_batch = [&](V v) { return a.one("mean", {v}, {{"dim", std::vector<Dim>{Dim(0)}}, {"dtype", f.dtype(v)}, {"keepdim", true}}); };
+  if (f.rank(x) == 2) throw Exception(Code::unsupported, "instance_norm without spatial dimensions");
+  const MeanAndVariance m = moments_of_groups(a.builder(), x, f.shape(x)[1]);
+  const auto over_batch = [&](V v) {
+    return f.cast(a.one("mean", {v}, {{"dim", std::vector<Dim>{Dim(0)}}, {"dtype", f.dtype(v)}, {"keepdim", true}}), f.dtype(x));
+  };
   if (a.given("running_mean") || a.given("running_var")) {
     const Dim count = ir::product(std::span(f.shape(x)).subspan(2));
     update_running_statistics(a, {over_batch(m.mean), over_batch(m.variance), count}, true);
   }
-  return {with_affine(a, f.mul(m.distance, inverse_deviation(a, m.variance)), channels)};
+  const auto given = [&](const char* name) { return a.given(name) ? std::optional(a.value(name)) : std::nullopt; };
+  return {normalise_groups(a.builder(), x, m, a.number("eps", 1e-5), given("weight"), given("bias"))};
 }
 
 // ---- covariance, distances, areas

@@ -72,9 +72,13 @@ inline constexpr double kMaxInlinedCost = 300;
 /// A product of fewer multiplications than this runs as a loop nest, fused with its neighbours.
 inline constexpr double kSmallContraction = 16 * 1024;
 
-/// A reduction of at least this many elements into few results is done in parallel parts.
+/// A reduction of at least this many elements a unit into few results is done in parallel parts.
 inline constexpr double kParallelReduction = 128 * 1024;
-/// The number of those parts: fixed, so that results do not depend on the number of threads.
+/// The number of those parts, of all results that a thread works on together: fixed, so that results do not depend on the number of threads.
 inline constexpr std::int64_t kReductionParts = 64;
+/// Units of a reduction up to which it has few results.
+inline constexpr double kFewUnits = 8;
+/// A reduction of at least this many elements that lanes would gather gets partial results for what is contiguous.
+inline constexpr double kGatheredReduction = 8 * 1024;
 
 }  // namespace tenon::codegen

@@ -267,6 +267,12 @@ Draft::Register Draft::load(Frame& frame, const Instruction& i) {
   return {{}, operations_.primitive(P::select, i.dtype, own_mask, value, otherwise)};
 }
 
+bool Draft::sweeps_again() const {
+  const auto depends = reduction_dependents(operations_.all());
+  return std::any_of(reductions_.begin(), reductions_.end(),
+                     [&](const Reduction& r) { return std::any_of(r.elements.begin(), r.elements.end(), [&](OpId e) { return depends[e]; }); });
+}
+
 namespace {
 
 /// Reductions that need no other one run in the first pass together.
@@ -314,7 +320,7 @@ Kernel Draft::finish(const std::vector<bool>& stored) {
     kernel.stages.push_back({StageKind::row, {}, {*scatter_store_}});
     return kernel;
   }
-  const auto depends = reduction_dependents(kernel);
+  const auto depends = reduction_dependents(kernel.operations);
   std::vector<bool> placed(kernel.reductions.size(), false);
   Stage rows{StageKind::row, {}, {}}, maps{StageKind::map, {}, {}};
   for (const Member& m : members_) {

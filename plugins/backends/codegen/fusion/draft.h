@@ -104,6 +104,8 @@ class Draft {
   Kernel finish(const std::vector<bool>& stored);
 
   const std::vector<Member>& members() const { return members_; }
+  /// True when a reduction needs the result of another one, so that the inner loops run again.
+  bool sweeps_again() const;
   const std::vector<OpId>& elements_of_first_reduction() const { return reductions_.front().elements; }
   const Member* member(ValueId value) const;
   const std::vector<Loop>& outer() const { return outer_; }

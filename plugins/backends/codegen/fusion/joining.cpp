@@ -5,6 +5,33 @@
 #include "fusion/planner.h"
 
 namespace tenon::codegen {
+namespace {
+
+/// Rows that a thread takes together where lanes run over them.
+constexpr std::int64_t kRowsOfLanes = 64;
+
+bool is_contiguous(const Draft& draft, SymbolId loop) {
+  const auto& operations = draft.operations().all();
+  return std::all_of(operations.begin(), operations.end(), [&](const Operation& op) {
+    if (op.kind != OperationKind::load) return true;
+    const auto along = split_affine(op.offset, loop);
+    return along && (along->coefficient == Dim(0) || along->coefficient == Dim(1));
+  });
+}
+
+/// Decides whether the inner loops may run several times for each outer point. Where lanes run over the last outer loop (channels last),
+/// what stays in cache between the sweeps is a block of its rows, and threads share blocks.
+bool rows_fit(const IndexAlgebra& algebra, const Draft& draft) {
+  std::vector<Loop> outer = draft.outer(), inner = draft.inner();
+  if (!outer.empty() && !inner.empty() && !is_contiguous(draft, inner.back().variable) && is_contiguous(draft, outer.back().variable)) {
+    const Dim extent = outer.back().extent, block(kRowsOfLanes);
+    inner.push_back({outer.back().variable, min(extent, block)});
+    outer.back().extent = floor_div(extent + block - Dim(1), block);
+  }
+  return row_fits(algebra, outer, inner);
+}
+
+}  // namespace
 
 std::vector<std::size_t> Planner::producers_of(const Draft& draft, std::size_t self) const {
   std::vector<std::size_t> producers;
@@ -111,6 +138,10 @@ bool Planner::try_add(NodeId id, std::size_t step, std::span<const Dim> index, b
     log(fmt::format("{} does not join kernel {}: {}", name_of_node(id), step, reason.what()));
     return false;
   }
+  if (attempt->sweeps_again() && !rows_fit(algebra_, *attempt)) {
+    log(fmt::format("{} does not join kernel {}: its rows do not stay in cache", name_of_node(id), step));
+    return false;
+  }
   if (attempt->operations().size() > kMaxKernelOperations) {
     log(fmt::format("{} does not join kernel {}: the kernel would be too long", name_of_node(id), step));
     return false;
@@ -139,7 +170,7 @@ bool Planner::try_join(NodeId id, std::size_t step) {
   }
   if (!body.reducer && !same_extents(draft.outer(), outer_extents)) {
     if (draft.inner().empty() || draft.outer().size() + draft.inner().size() != outer_extents.size()) return false;
-    if (!row_fits(algebra_, draft.outer(), draft.inner())) {
+    if (!rows_fit(algebra_, draft)) {
       log(fmt::format("{} does not join kernel {}: its rows do not stay in cache", name_of_node(id), step));
       return false;
     }
@@ -150,12 +181,6 @@ bool Planner::try_join(NodeId id, std::size_t step) {
   if (!same_extents(draft.outer(), outer_extents)) return false;
   if (body.reducer) {
     if (draft.inner().empty() || !same_extents(draft.inner(), inner_extents)) return false;
-    const bool reads_it = [&] {
-      for (const auto& m : draft.members())
-        if (m.kind == StageKind::reduce) return true;
-      return false;
-    }();
-    if (reads_it && !row_fits(algebra_, draft.outer(), draft.inner())) return false;
   }
   std::size_t o = 0, i = 0;
   for (std::size_t l = 0; l < body.extents.size(); ++l) {

@@ -1,25 +1,27 @@
 #include "fusion/parallel_reduction.h"
 
+#include <algorithm>
+
 #include "fusion/cost.h"
+#include "loops/loop_shaping.h"
 
 namespace tenon::codegen {
 namespace {
 
-bool worth_splitting(const Kernel& kernel, const IndexAlgebra& algebra) {
-  double results = 1, elements = 1;
-  for (const Loop& l : kernel.outer) results *= algebra.estimate(l.extent);
-  for (const Loop& l : kernel.inner) elements *= algebra.estimate(l.extent);
-  return !kernel.inner.empty() && results <= 8 && elements >= kParallelReduction;
-}
-
 bool only_independent_reductions(const Kernel& kernel) {
   for (const Stage& stage : kernel.stages)
     if (stage.kind == StageKind::map) return false;
-  const auto depends = reduction_dependents(kernel);
+  const auto depends = reduction_dependents(kernel.operations);
   for (const Reduction& r : kernel.reductions)
     for (OpId e : r.elements)
       if (depends[e]) return false;
   return !kernel.reductions.empty();
+}
+
+std::vector<KernelStep> alone(KernelStep step) {
+  std::vector<KernelStep> steps;
+  steps.push_back(std::move(step));
+  return steps;
 }
 
 /// A program that hands its parameters on.
@@ -36,64 +38,116 @@ std::size_t longest(const Kernel& kernel, const IndexAlgebra& algebra) {
   return best;
 }
 
-/// The place of part `part` of the current outer point, in a temporary.
-Dim partial_offset(const std::vector<Loop>& outer, const Dim& part) {
-  Dim linear(0);
-  for (const Loop& l : outer) linear = linear * l.extent + Dim::symbol(l.variable);
-  return linear * Dim(kReductionParts) + part;
+double points_of(const Kernel& kernel, const IndexAlgebra& algebra) {
+  double points = 1;
+  for (const auto* loops : {&kernel.outer, &kernel.inner})
+    for (const Loop& l : *loops) points *= algebra.estimate(l.extent);
+  return points;
 }
+
+/// The number of parts that give threads enough to do: 1 when the kernel's units do by themselves.
+std::int64_t parts_for_threads(Kernel kernel, IndexAlgebra algebra, unsigned lanes) {
+  shape_loops(kernel, algebra, lanes);
+  const double units = std::max(1.0, algebra.estimate(unit_count(kernel))), points = algebra.estimate(points_per_unit(kernel));
+  if (units > kFewUnits || points < kParallelReduction) return 1;
+  return kReductionParts / static_cast<std::int64_t>(units);
+}
+
+/// The place of a point in a row-major tensor over the loops.
+Dim place_in(const std::vector<Loop>& loops) {
+  Dim place(0);
+  for (const Loop& l : loops) place = place * l.extent + Dim::symbol(l.variable);
+  return place;
+}
+
+/// A reduction in two steps: partial results over some of its inner loops, and their combination over the others with what follows.
+class TwoSteps {
+ public:
+  TwoSteps(KernelStep step, IndexAlgebra& algebra, Plan& plan, const ir::Graph& graph)
+      : algebra_(algebra), plan_(plan), graph_(graph), parts_(step), whole_(std::move(step)), written_(parts_.kernel.outer), read_(written_) {
+    whole_.kernel.inner.clear();
+  }
+
+  const Kernel& parts() const { return parts_.kernel; }
+
+  /// Gives each iteration of an inner loop partial results of its own, next to each other.
+  void keep_apart(std::size_t inner) {
+    auto& loops = parts_.kernel.inner;
+    const Loop apart = loops[inner], combined{algebra_.new_loop(apart.extent), apart.extent};
+    loops.erase(loops.begin() + static_cast<std::ptrdiff_t>(inner));
+    parts_.kernel.outer.push_back(apart);
+    whole_.kernel.inner.push_back(combined);
+    written_.push_back(apart), read_.push_back(combined);
+  }
+
+  /// Cuts an inner loop into pieces. Partial results of a piece lie together.
+  void cut(std::size_t inner, std::int64_t pieces) {
+    Loop& loop = parts_.kernel.inner[inner];
+    const Dim extent = loop.extent, chunk = algebra_.floor_div(extent + Dim(pieces - 1), Dim(pieces));
+    const Loop piece{algebra_.new_loop(Dim(pieces)), Dim(pieces)}, combined{algebra_.new_loop(Dim(pieces)), Dim(pieces)};
+    const SymbolId within = algebra_.new_loop(chunk);
+    const Dim start = Dim::symbol(piece.variable) * chunk;
+    for (Operation& op : parts_.kernel.operations)
+      if (op.kind == OperationKind::load || op.kind == OperationKind::index)
+        op.offset = algebra_.substitute(op.offset, loop.variable, start + Dim::symbol(within));
+    const bool even = extent.is_constant() && extent.constant() % pieces == 0;
+    loop = {within, even ? chunk : max(Dim(0), min(chunk, extent - start))};
+    parts_.kernel.outer.push_back(piece);
+    whole_.kernel.inner.insert(whole_.kernel.inner.begin(), combined);
+    written_.insert(written_.begin(), piece), read_.insert(read_.begin(), combined);
+  }
+
+  std::vector<KernelStep> take() {
+    Stage reduce{StageKind::reduce, {}, {}}, store{StageKind::row, {}, {}};
+    for (std::size_t r = 0; r < parts_.kernel.reductions.size(); ++r) {
+      auto& reducer = parts_.kernel.reductions[r].reducer;
+      reducer.finish = identity(reducer.accumulators);
+      reduce.reductions.push_back(static_cast<std::uint32_t>(r));
+      for (std::size_t a = 0; a < reducer.accumulators.size(); ++a) store.stores.push_back(hand_over(r, a, reducer.accumulators[a]));
+    }
+    parts_.kernel.stages = {reduce, store};
+    return {std::move(parts_), std::move(whole_)};
+  }
+
+ private:
+  /// Lets the second step read an accumulator from memory where the first one stores it.
+  Store hand_over(std::size_t reduction, std::size_t accumulator, DType type) {
+    Dim results(1);
+    for (const Loop& l : written_) results = results * l.extent;
+    const ValueId temporary(graph_.value_capacity() + plan_.temporaries.size());
+    plan_.temporaries.push_back({type, results});
+    const Buffer buffer{type, results * Dim(static_cast<std::int64_t>(size_of(type))), true};
+    Kernel &parts = parts_.kernel, &whole = whole_.kernel;
+    parts.operations.push_back({.kind = OperationKind::reduced, .dtype = type, .payload = std::uint64_t{reduction} << 16 | accumulator});
+    const Store store{static_cast<std::uint32_t>(parts.buffers.size()), place_in(written_), static_cast<OpId>(parts.operations.size() - 1)};
+    parts.buffers.push_back(buffer);
+    parts_.buffers.push_back(temporary);
+    whole.operations.push_back({.kind = OperationKind::load, .dtype = type, .payload = whole.buffers.size(), .offset = place_in(read_)});
+    whole.reductions[reduction].elements[accumulator] = static_cast<OpId>(whole.operations.size() - 1);
+    whole.buffers.push_back(buffer);
+    whole.buffers.back().written = false;
+    whole_.buffers.push_back(temporary);
+    return store;
+  }
+
+  IndexAlgebra& algebra_;
+  Plan& plan_;
+  const ir::Graph& graph_;
+  KernelStep parts_, whole_;
+  std::vector<Loop> written_, read_;  // where partial results lie: loops of the first step, and of the second
+};
 
 }  // namespace
 
-std::vector<KernelStep> split_for_threads(KernelStep step, IndexAlgebra& algebra, Plan& plan, const ir::Graph& graph) {
-  std::vector<KernelStep> steps;
-  if (step.kernel.scatter || !worth_splitting(step.kernel, algebra) || !only_independent_reductions(step.kernel)) {
-    steps.push_back(std::move(step));
-    return steps;
-  }
-  KernelStep parts = step;
-  KernelStep& whole = step;
-  const std::size_t split = longest(parts.kernel, algebra);
-  Loop& loop = parts.kernel.inner[split];
-  const Dim extent = loop.extent, chunk = algebra.floor_div(extent + Dim(kReductionParts - 1), Dim(kReductionParts));
-  const SymbolId part = algebra.new_loop(Dim(kReductionParts)), within = algebra.new_loop(chunk);
-  const Dim start = Dim::symbol(part) * chunk;
-  for (Operation& op : parts.kernel.operations)
-    if (op.kind == OperationKind::load || op.kind == OperationKind::index)
-      op.offset = algebra.substitute(op.offset, loop.variable, start + Dim::symbol(within));
-  loop = {within, max(Dim(0), min(chunk, extent - start))};
-  parts.kernel.outer.push_back({part, Dim(kReductionParts)});
-  parts.kernel.stages.clear();
-  whole.kernel.inner = {{algebra.new_loop(Dim(kReductionParts)), Dim(kReductionParts)}};
-  Dim results(kReductionParts);
-  for (const Loop& l : whole.kernel.outer) results = results * l.extent;
-
-  Stage reduce{StageKind::reduce, {}, {}}, store{StageKind::row, {}, {}};
-  for (std::size_t r = 0; r < parts.kernel.reductions.size(); ++r) {
-    const auto& types = parts.kernel.reductions[r].reducer.accumulators;
-    parts.kernel.reductions[r].reducer.finish = identity(types);
-    reduce.reductions.push_back(static_cast<std::uint32_t>(r));
-    for (std::size_t a = 0; a < types.size(); ++a) {
-      const ValueId temporary(graph.value_capacity() + plan.temporaries.size());
-      plan.temporaries.push_back({types[a], results});
-      const Buffer buffer{types[a], results * Dim(static_cast<std::int64_t>(size_of(types[a]))), true};
-      parts.kernel.operations.push_back({.kind = OperationKind::reduced, .dtype = types[a], .payload = std::uint64_t{r} << 16 | a});
-      store.stores.push_back({static_cast<std::uint32_t>(parts.kernel.buffers.size()), partial_offset(whole.kernel.outer, Dim::symbol(part)),
-                              static_cast<OpId>(parts.kernel.operations.size() - 1)});
-      parts.kernel.buffers.push_back(buffer);
-      parts.buffers.push_back(temporary);
-      whole.kernel.operations.push_back({.kind = OperationKind::load, .dtype = types[a], .payload = whole.kernel.buffers.size(),
-                                         .offset = partial_offset(whole.kernel.outer, Dim::symbol(whole.kernel.inner[0].variable))});
-      whole.kernel.reductions[r].elements[a] = static_cast<OpId>(whole.kernel.operations.size() - 1);
-      whole.kernel.buffers.push_back(buffer);
-      whole.kernel.buffers.back().written = false;
-      whole.buffers.push_back(temporary);
-    }
-  }
-  parts.kernel.stages = {reduce, store};
-  steps.push_back(std::move(parts));
-  steps.push_back(std::move(whole));
-  return steps;
+std::vector<KernelStep> split_for_threads(KernelStep step, IndexAlgebra& algebra, unsigned lanes, Plan& plan, const ir::Graph& graph) {
+  if (step.kernel.scatter || step.kernel.inner.empty() || !only_independent_reductions(step.kernel)) return alone(std::move(step));
+  merge_inner_loops(step.kernel, algebra);
+  const auto lane = points_of(step.kernel, algebra) >= kGatheredReduction ? contiguous_inner_loop(step.kernel) : std::nullopt;
+  TwoSteps steps(step, algebra, plan, graph);
+  if (lane) steps.keep_apart(*lane);
+  const std::int64_t pieces = parts_for_threads(steps.parts(), algebra, lanes);
+  if (pieces > 1) steps.cut(longest(steps.parts(), algebra), pieces);
+  return lane || pieces > 1 ? steps.take() : alone(std::move(step));
 }
 
 }  // namespace tenon::codegen

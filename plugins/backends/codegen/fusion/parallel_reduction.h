@@ -1,4 +1,4 @@
-// Splits a reduction into few results so that many threads can work on it.
+// Splits reductions in two steps, so that many threads can work on one, and so that lanes run over what is contiguous.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,9 @@
 
 namespace tenon::codegen {
 
-/// Gives the step itself, or two: partial results of a fixed number of parts, then their combination with what follows.
-/// The parts do not depend on the number of threads, so results do not either.
-std::vector<KernelStep> split_for_threads(KernelStep step, IndexAlgebra& algebra, Plan& plan, const ir::Graph& graph);
+/// Gives the step itself, or two: partial results, then their combination with what follows. A reduction into few results runs in a fixed
+/// number of parts, which do not depend on the number of threads, so results do not either. Where only a loop in the middle of what is
+/// reduced is contiguous (the channels of a group, channels last), each of its iterations gets a partial result: lanes run over them.
+std::vector<KernelStep> split_for_threads(KernelStep step, IndexAlgebra& algebra, unsigned lanes, Plan& plan, const ir::Graph& graph);
 
 }  // namespace tenon::codegen

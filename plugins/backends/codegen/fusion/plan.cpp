@@ -167,7 +167,7 @@ void Planner::add_to(Plan& plan, PendingStep& pending, const std::vector<bool>& 
   KernelStep step = finish(*pending.draft, stored);
   if (step.kernel.stages.empty()) return;
   if (pending.product) return plan.steps.push_back(product_of(pending, stored));
-  for (KernelStep& part : split_for_threads(std::move(step), algebra_, plan, graph_)) {
+  for (KernelStep& part : split_for_threads(std::move(step), algebra_, options_.lanes, plan, graph_)) {
     shape(part);
     plan.steps.push_back(std::move(part));
   }

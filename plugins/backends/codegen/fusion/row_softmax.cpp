@@ -31,7 +31,7 @@ class Pattern {
     const auto largest = reduction(at(difference).args[1], P::maximum, found.score), sum = reduction(at(stored).args[1], P::add, weight);
     if (!largest || !sum || at(found.score).dtype != dtype || (dtype != DType::f32 && dtype != DType::f64)) return {};
     if (chooses && !says_hidden(hidden, found.score)) return {};
-    if (reduction_dependents(kernel_)[found.score]) return {};
+    if (reduction_dependents(kernel_.operations)[found.score]) return {};
     found.largest = *largest, found.sum = *sum, found.zeroes_hidden = chooses;
     return found;
   }

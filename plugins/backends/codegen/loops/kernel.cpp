@@ -137,10 +137,10 @@ double cost_of(ops::Primitive primitive, DType dtype) {
   }
 }
 
-std::vector<bool> reduction_dependents(const Kernel& kernel) {
-  std::vector<bool> depends(kernel.operations.size(), false);
+std::vector<bool> reduction_dependents(const std::vector<Operation>& operations) {
+  std::vector<bool> depends(operations.size(), false);
   for (std::size_t i = 0; i < depends.size(); ++i) {  // operands come before their uses
-    const Operation& op = kernel.operations[i];
+    const Operation& op = operations[i];
     bool found = op.kind == OperationKind::reduced;
     for (OpId a : op.args) found = found || (a != kNoOp && depends[a]);
     op.offset.for_each_symbol([&](SymbolId s) { found = found || (is_value(s) && depends[s.value - kFirstValue]); });

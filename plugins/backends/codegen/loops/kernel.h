@@ -98,8 +98,8 @@ struct Kernel {
   SymbolId lane_loop() const { return lanes_inside ? inner.back().variable : outer.back().variable; }
 };
 
-/// Which operations need the result of a reduction of the same kernel.
-std::vector<bool> reduction_dependents(const Kernel& kernel);
+/// Which operations of a kernel need the result of one of its reductions.
+std::vector<bool> reduction_dependents(const std::vector<Operation>& operations);
 
 /// Iterations of the last outer loop that are handed to a thread together, when lanes run over it.
 std::int64_t block_size(const Kernel& kernel);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
+#include <limits>
 
 namespace tenon::codegen {
 namespace {
@@ -47,8 +48,9 @@ void order_by_store(Kernel& kernel, std::vector<Loop>& loops) {
   std::vector<std::pair<std::int64_t, Loop>> ordered;
   for (const Loop& l : loops) {
     const auto along = split_affine(kernel.stages.back().stores[0].offset, l.variable);
-    if (!along || !along->coefficient.is_constant() || depends_on(kernel.inner, l.variable)) return;
-    ordered.emplace_back(std::abs(along->coefficient.constant()), l);
+    if (!along || !along->coefficient.is_constant()) return;
+    const bool no_lanes = depends_on(kernel.inner, l.variable);
+    ordered.emplace_back(no_lanes ? std::numeric_limits<std::int64_t>::max() : std::abs(along->coefficient.constant()), l);
   }
   std::stable_sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   for (std::size_t i = 0; i < loops.size(); ++i) loops[i] = ordered[i].second;
@@ -70,7 +72,7 @@ void merge_short_last(Kernel& kernel, std::vector<Loop>& loops, IndexAlgebra& al
 }
 
 /// Counts the accesses that are neither contiguous nor fixed along the loop.
-int awkward_accesses(Kernel& kernel, SymbolId variable) {
+int awkward_accesses(const Kernel& kernel, SymbolId variable) {
   int count = 0;
   auto look = [&](const Dim& index) {
     const auto affine = split_affine(index, variable);
@@ -108,6 +110,16 @@ bool wants_tiles(Kernel& kernel) {
 }
 
 }  // namespace
+
+void merge_inner_loops(Kernel& kernel, IndexAlgebra& algebra) { merge_contiguous(kernel, kernel.inner, algebra); }
+
+std::optional<std::size_t> contiguous_inner_loop(const Kernel& kernel) {
+  if (kernel.inner.size() < 2 || awkward_accesses(kernel, kernel.inner.back().variable) == 0) return {};
+  if (!kernel.outer.empty() && awkward_accesses(kernel, kernel.outer.back().variable) == 0) return {};
+  for (std::size_t i = kernel.inner.size() - 1; i-- > 0;)
+    if (awkward_accesses(kernel, kernel.inner[i].variable) == 0) return i;
+  return {};
+}
 
 void shape_loops(Kernel& kernel, IndexAlgebra& algebra, unsigned lanes) {
   if (kernel.scatter) return;
