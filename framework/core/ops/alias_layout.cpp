@@ -79,7 +79,7 @@ bool numbers_are_operands(std::string_view alias, const ir::Node& made) {
 std::optional<AliasLayout> layout_of_alias(std::string_view alias, const ir::Node& made, std::span<const ir::Dim> shape) {
   if (last_word(alias) == "roll") return layout_of_roll(made, shape);
   if (alias == "torch.nn.functional.pad" || alias == "torch.constant_pad_nd")
-    if (only_cuts(made)) return kCopy;
+    if (only_cuts(made) && !is_circular(made)) return kCopy;
   if (alias.starts_with("torch.upsample_") || alias.starts_with("torch._upsample_nearest_exact")) return kMemoryFormat;
   const auto rule = std::ranges::find(kRules, alias, &Rule::alias);
   if (rule == std::end(kRules)) return std::nullopt;

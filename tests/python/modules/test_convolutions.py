@@ -1,4 +1,6 @@
 """Convolutions and matrix products are as accurate as eager's: judged by float64, with eager's own error as the bound."""
+import copy
+
 import numpy as np
 import pytest
 
@@ -49,6 +51,16 @@ def test_transformed_convolutions(seed):
         x = x.to(memory_format=torch.channels_last)
     ours, bound = errors(program, x)
     assert ours <= bound, f"seed {seed}: {tuple(x.shape)}, {program}: {ours} > {bound}"
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("conv", [torch.nn.Conv1d(16, 16, 3, padding=1), torch.nn.Conv2d(32, 8, 3, padding=1), torch.nn.ConvTranspose2d(32, 32, 3, padding=1)])
+def test_channels_last_convolutions_of_half_precision(conv, dtype):
+    torch.manual_seed(0)
+    conv = copy.deepcopy(conv).to(dtype)
+    x = torch.randn(4, *(9,) * (conv.weight.dim() - 2), conv.in_channels).to(dtype).movedim(-1, 1)
+    with torch.no_grad():
+        torch.testing.assert_close(tenon.compile(conv)(x), conv(x), rtol=2e-2, atol=2e-2)
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan")])

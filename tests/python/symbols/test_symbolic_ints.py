@@ -188,3 +188,26 @@ def test_the_log_names_relation_and_values(capfd):
     assert "2 <= x.shape[0]" in err
     assert "y.shape[0] == x.shape[0]" in err or "x.shape[0] == y.shape[0]" in err
     assert "x.shape[0] < 10: x.shape[0] was 5, is 12" in err
+
+
+@pytest.mark.parametrize("view", [lambda x, n: x[:, n], lambda x, n: x[n], lambda x, n: x[0, n:], lambda x, n: x.flatten()[n], lambda x, n: x.t()[n]])
+def test_a_view_of_an_argument_at_a_varying_place(view):
+    x = torch.arange(40.0).reshape(8, 5)
+    calls = [(x, n) for n in (2, 3, 4, 2)]
+    compiled = check(view, calls, 2)
+    for x, n in calls:
+        assert compiled(x, n).data_ptr() == view(x, n).data_ptr()
+
+
+def test_views_at_the_counter_of_a_loop_with_breaks():
+    def fn(x):
+        seen = []
+        for step in range(6):
+            part = x[:, step]
+            tenon.graph_break()
+            seen.append(part * 2)
+        return torch.stack(seen)
+
+    x, compiled = torch.arange(24.0).reshape(4, 6), tenon.compile(fn)
+    for _ in range(2):
+        torch.testing.assert_close(compiled(x), fn(x))

@@ -219,3 +219,9 @@ def test_numbers_made_of_sizes_in_a_tensor_that_is_made():
         x = torch.randn(rows, columns)
         torch.testing.assert_close(compiled(x), fn(x))
     assert tenon.stats()["recompiles"] <= 2
+
+
+def test_the_last_element_of_a_vector():
+    x = torch.arange(9.0)
+    compiled = check(lambda x: x[-1], [(x[:n],) for n in (3, 5, 7, 4)], 2)
+    assert compiled(x[:6]).data_ptr() == x[5].data_ptr()

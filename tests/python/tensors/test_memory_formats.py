@@ -23,6 +23,7 @@ LAYERS = {
     "bilinear": nn.Upsample(scale_factor=2, mode="bilinear"),
     "prelu": nn.PReLU(),
     "zero padding": nn.ZeroPad2d(1),
+    "circular padding by nothing": nn.CircularPad2d(0),
     "conv and norm": nn.Sequential(nn.Conv2d(8, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.GroupNorm(2, 4)).eval(),
 }
 

@@ -71,6 +71,22 @@ def test_strides_of_many_pointwise_results(check):
     check(lambda x, y: x.permute(2, 1, 0) + y, (torch.randn(1, 1, 17), torch.randn(8, 1)))
 
 
+@pytest.mark.parametrize("dropout", [
+    torch.nn.Dropout(0.5).eval(), torch.nn.Dropout2d(0.5).eval(), torch.nn.AlphaDropout(0.5).eval(), torch.nn.FeatureAlphaDropout(0.5).eval(),
+    lambda x: torch.nn.functional.dropout(x, 0.0, True), lambda x: torch.nn.functional.dropout(x, 0.5, False, True), lambda x: torch.dropout(x, 0.5, False),
+])
+def test_dropout_outside_training_gives_its_argument(dropout):
+    def fn(x):
+        y = dropout(x)
+        y.add_(1)
+        return y, x * 2
+
+    x, plain = torch.zeros(2, 3, 4), torch.zeros(2, 3, 4)
+    y, twice = tenon.compile(fn)(x)
+    assert (y is x) == (fn(plain)[0] is plain)
+    torch.testing.assert_close((x, twice), (plain, plain * 2))
+
+
 def test_what_aliases_in_eager_aliases_here():
     compiled = tenon.compile(lambda x: (x, x.view(-1), x[1:], x + 1), fullgraph=True)
     x = torch.randn(4, 4)

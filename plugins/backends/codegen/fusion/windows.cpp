@@ -10,7 +10,7 @@ namespace {
 
 bool is_zero(const Operation& op) { return op.kind == OperationKind::constant && op.payload == 0; }
 
-/// The load behind an operand that is zero where a mask does not hold.
+/// The load behind an operand that is zero where a mask does not hold. Nothing where memory holds narrower elements: products read their own dtype.
 std::optional<Windows> masked_load(const OperationList& operations, OpId operand) {
   Windows found;
   const Operation& op = operations[operand];
@@ -20,7 +20,7 @@ std::optional<Windows> masked_load(const OperationList& operations, OpId operand
     found.mask = op.args[0], found.load = op.args[1];
   }
   const Operation& load = operations[found.load];
-  if (load.kind != OperationKind::load) return {};
+  if (load.kind != OperationKind::load || load.dtype != op.dtype) return {};
   if (!load.masked) return found;
   if (!is_zero(operations[load.args[1]]) || (found.mask != kNoOp && found.mask != load.args[0])) return {};
   found.mask = load.args[0];

@@ -10,12 +10,13 @@ namespace tenon::python {
 Ref view_for(const TensorOutput& output, PyObject* base, std::span<const std::int64_t> symbols) {
   Extents sizes, steps;
   std::int64_t from = output.offset;
-  if (!output.varying_shape.empty()) {
+  const bool varies = !output.varying_shape.empty() || !output.varying_offset.is_constant();  // a view of one element has an offset alone
+  if (varies) {
     for (const ir::Dim& dim : output.varying_shape) sizes.push_back(dim.evaluate(symbols));
     for (const ir::Dim& dim : output.varying_strides) steps.push_back(dim.evaluate(symbols));
     from = output.varying_offset.evaluate(symbols);
   }
-  const Extents &shape = output.varying_shape.empty() ? output.shape : sizes, &strides = output.varying_shape.empty() ? output.strides : steps;
+  const Extents &shape = varies ? sizes : output.shape, &strides = varies ? steps : output.strides;
   if (output.tensor != TensorKind::torch) return array_view(base, shape, strides, from, output.writeable);
   Ref offset = checked(PyObject_CallMethod(base, "storage_offset", nullptr));
   return torch_view(*known_torch_library(), base, shape, strides, PyLong_AsLongLong(offset.get()) + from);

@@ -183,6 +183,7 @@ void read_schemas(const TorchLibrary& torch, ForeignFunction& function) {
   if (function.writes) function.reshapes = is_tagged_as_reshaping(torch, name);
   if (function.op && function.op->body && !function.writes && starts_with(name, "__")) return;  // operators of pointwise ops
   function.may_alias = true;
+  if (name.ends_with("dropout")) return;  // outside training it gives its argument, whatever the schema says
   if (name == "__getitem__") return;  // ATen's schemas of that name are of lists
   Ref native = checked(PyObject_GetAttrString(torch.module.get(), "_C"));
   Ref schemas = Ref::steal(PyObject_CallMethod(native.get(), "_jit_get_schemas_for_operator", "s", ("aten::" + name).c_str()));

@@ -62,13 +62,34 @@ void settle_unit_strides(ViewLayout& layout, const ir::Shape& shape, std::span<c
   }
 }
 
+bool varies(const ir::Dim& dim) { return !dim.is_constant(); }
+bool varies(const ir::Shape& shape) {
+  return std::ranges::any_of(shape, [](const ir::Dim& d) { return varies(d); });
+}
+
+/// The numbers that vary in how a value was made from `base`: the place of `x[t]`, whose sizes say nothing of t.
+std::vector<ir::Dim> numbers_on_the_way(const ir::Graph& graph, ir::ValueId base, ir::ValueId value) {
+  std::vector<ir::Dim> numbers;
+  while (!(value == base) && graph.value(value).kind == ir::ValueKind::result) {
+    const ir::Node& node = graph.node(graph.value(value).node);
+    for (const ir::NamedAttribute& attribute : node.attributes) {
+      if (const auto* number = std::get_if<ir::Dim>(&attribute.value)) numbers.push_back(*number);
+      if (const auto* several = std::get_if<std::vector<ir::Dim>>(&attribute.value)) numbers.insert(numbers.end(), several->begin(), several->end());
+    }
+    if (node.operands.empty()) break;
+    value = node.operands.front();
+  }
+  std::erase_if(numbers, [](const ir::Dim& number) { return !varies(number); });
+  return numbers;
+}
+
 }  // namespace
 
-/// A view among varying sizes: where its layout cannot be followed the sizes are constants, in a capture to come.
+/// A view among varying numbers: where its layout cannot be followed they are constants, in a capture to come.
 void TensorRecorder::vary_view(TensorOutput& output, const StandIn& view, const StandIn& base) {
   const ir::Type &type = graph_.type(view.value), &base_type = graph_.type(base.value);
-  const auto varies = [](const ir::Shape& shape) { return std::ranges::any_of(shape, [](const ir::Dim& d) { return !d.is_constant(); }); };
-  if (!varies(type.shape) && !varies(base_type.shape)) return;
+  const std::vector<ir::Dim> numbers = numbers_on_the_way(graph_, base.value, view.value);
+  if (!varies(type.shape) && !varies(base_type.shape) && numbers.empty()) return;
   const bool plain = base.input || row_major(base.shape) == base.strides;
   auto layout = plain ? layout_of_view(graph_, base.value, base_type.resolved_strides(), view.value) : std::nullopt;
   if (layout) settle_unit_strides(*layout, type.shape, view.strides);
@@ -82,6 +103,7 @@ void TensorRecorder::vary_view(TensorOutput& output, const StandIn& view, const 
   }
   for (const ir::Shape* shape : {&type.shape, &base_type.shape})
     for (const ir::Dim& dim : *shape) symbols_.constant(dim);
+  for (const ir::Dim& number : numbers) symbols_.constant(number);
 }
 
 std::uint32_t TensorRecorder::number_output(PyObject* number, CapturedGraph& captured) {
