@@ -11,9 +11,10 @@ PAIRS = np.tile(np.array([[0.0, -0.0], [-0.0, 0.0]]), 32)  # longer than a vecto
 TORCH = {
     "maximum": torch.maximum, "minimum": torch.minimum, "fmax": torch.fmax, "fmin": torch.fmin,
     "clamp by tensors": lambda x, y: torch.clamp(torch.clamp(x, min=y), max=y), "clamp by a number": lambda x, y: torch.clamp(x, min=0.0), "relu": lambda x, y: torch.relu(x),
+    "tanh": lambda x, y: torch.tanh(x), "tanhshrink": lambda x, y: torch.nn.functional.tanhshrink(x), "softshrink": lambda x, y: torch.nn.functional.softshrink(x - 0.25),
     "max_pool": lambda x, y: torch.nn.functional.max_pool1d(torch.stack([x, y], -1).reshape(1, 1, -1), 2),
 }
-NUMPY = {"maximum": np.maximum, "minimum": np.minimum, "clip": lambda x, y: np.clip(x, y, 5), "max of two": lambda x, y: np.stack([x[:2], y[:2]]).max(axis=0)}
+NUMPY = {"tanh": lambda x, y: np.tanh(x), "maximum": np.maximum, "minimum": np.minimum, "clip": lambda x, y: np.clip(x, y, 5), "max of two": lambda x, y: np.stack([x[:2], y[:2]]).max(axis=0)}
 
 
 @pytest.mark.parametrize("name", TORCH)

@@ -20,6 +20,13 @@ Adapt as_float(std::string op) {
   };
 }
 
+/// Of integers the divisor is an integer, too, and may wrap around.
+Values softsign(ForeignArguments& a) {
+  const ir::ValueId x = a.value("self");
+  if (is_float(a.type(x).dtype)) return a.call("softsign", {x});
+  return a.call("div", {x, a.one("add", {a.one("abs", {x}), a.builder().literal(ir::Dim(1))})});
+}
+
 /// Of integers a choice; the value is truncated.
 Values threshold(ForeignArguments& a) {
   const ir::ValueId x = a.value("self");
@@ -146,8 +153,8 @@ Family piecewise_linear() {
           "softshrink", ", Scalar lambd=0.5",
           [](Scalars& s, Args a, const OpQuery& q) {
             const Scalar lambda = s.like(a[0], q.number("lambd", 0.5));
-            return s.select(s.gt(a[0], lambda), s.sub(a[0], lambda),
-                            s.select(s.lt(a[0], s.neg(lambda)), s.add(a[0], lambda), s.mul(a[0], s.like(a[0], 0))));
+            const Scalar within = s.select(s.eq(a[0], a[0]), s.like(a[0], 0), a[0]);
+            return s.select(s.gt(a[0], lambda), s.sub(a[0], lambda), s.select(s.lt(a[0], s.neg(lambda)), s.add(a[0], lambda), within));
           },
           functional("softshrink", "(input -> self, lambd=0.5)")),
   };
@@ -185,7 +192,7 @@ Family smooth() {
       activation("logsigmoid", "", log_sigmoid_body, functional("logsigmoid", "(input -> self)") + names({"torch._C._nn.log_sigmoid"}, "(self)")),
       activation(
           "softsign", "", [](Scalars& s, Args a, const OpQuery&) { return s.div(a[0], s.add(s.like(a[0], 1), s.abs(a[0]))); },
-          functional("softsign", "(input -> self)", as_float("softsign"))),
+          functional("softsign", "(input -> self)", softsign)),
       activation(
           "tanhshrink", "", [](Scalars& s, Args a, const OpQuery&) { return s.sub(a[0], s.tanh(a[0])); },
           functional("tanhshrink", "(input -> self)", as_float("tanhshrink"))),

@@ -143,8 +143,8 @@ Value* tanh_f32(LaneBuilder& b, Value* x) {
   Value* small = b.fused_multiply_add(ir.CreateFMul(p, z), x, x);
   Value* e = exp_f32(b, ir.CreateFMul(at_most(b, magnitude, 20.0), real(x, 2.0)));
   Value* large = ir.CreateFSub(real(x, 1.0), ir.CreateFDiv(real(x, 2.0), ir.CreateFAdd(e, real(x, 1.0))));
-  large = ir.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, large, x);
-  return ir.CreateSelect(b.float_compare(llvm::CmpInst::FCMP_OLT, magnitude, real(x, 0.625)), small, large);
+  Value* result = ir.CreateSelect(b.float_compare(llvm::CmpInst::FCMP_OLT, magnitude, real(x, 0.625)), small, large);
+  return ir.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, result, x);  // the polynomial loses that of -0
 }
 
 /// The C library's name for a primitive, without the f of float32.
