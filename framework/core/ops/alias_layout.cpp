@@ -26,6 +26,8 @@ constexpr Rule kRules[] = {
     {"torch._C._nn.log_sigmoid", {ResultLayout::row_major}},
     {"torch.batch_norm", {ResultLayout::memory_format, true}},
     {"torch.nn.functional.batch_norm", {ResultLayout::memory_format, true}},
+    {"torch.isin", {ResultLayout::row_major}},
+    {"torch.one_hot", {ResultLayout::row_major}},  // zeros that are scattered into
     {"torch.channel_shuffle", kMemoryFormat},
     {"torch.native_channel_shuffle", kMemoryFormat},
     {"torch.nn.functional.pad", kMemoryFormat},
@@ -75,6 +77,8 @@ bool numbers_are_operands(std::string_view alias, const ir::Node& made) {
   if (std::ranges::find(kParameters, last_word(alias)) != std::end(kParameters)) return false;
   return made.operands.size() == 2 || made.op == "where";
 }
+
+bool operands_are_swapped(std::string_view alias) { return alias == "torch.rsub"; }
 
 std::optional<AliasLayout> layout_of_alias(std::string_view alias, const ir::Node& made, std::span<const ir::Dim> shape) {
   if (last_word(alias) == "roll") return layout_of_roll(made, shape);

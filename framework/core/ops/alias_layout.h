@@ -18,6 +18,9 @@ struct AliasLayout {
 /// What torch's CPU kernels do. `made` is the node that gives the result, of that shape. Nothing for aliases without a rule of their own.
 std::optional<AliasLayout> layout_of_alias(std::string_view alias, const ir::Node& made, std::span<const ir::Dim> shape);
 
+/// Whether torch computes with the two operands of an alias in the other order, in which the first has the first say about strides.
+bool operands_are_swapped(std::string_view alias);
+
 /// Whether torch makes a 0-d tensor of a number among the operands of the pointwise op that `made` is: that one has a say in the result's
 /// strides.
 bool numbers_are_operands(std::string_view alias, const ir::Node& made);

@@ -148,3 +148,17 @@ def test_formats_that_dimensions_of_size_one_leave_open(check, fn, channels):
     x = torch.arange(32.0 * channels).reshape(2, channels, 4, 4)
     with torch.no_grad():
         check(fn, (x.to(memory_format=torch.channels_last),), (x,), (x.transpose(1, 3),))
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: torch.isin(x, x.flatten()[:2]),
+        lambda x: torch.nn.functional.one_hot(x % 5, 5),
+        lambda x: torch.rsub(x, x.transpose(0, 1).contiguous().transpose(0, 1)),
+        lambda x: torch.rsub(x.contiguous(), x),
+    ],
+)
+def test_layouts_that_are_not_those_of_the_first_operand(check, fn):
+    x = torch.arange(24).reshape(2, 3, 4)
+    check(fn, (x,), (x.permute(2, 0, 1),), (x.transpose(1, 2),))

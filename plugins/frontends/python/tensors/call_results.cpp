@@ -56,6 +56,8 @@ bool kwargs_name_a_layout(PyObject* kwargs) {
   return kwargs && (PyDict_GetItemString(kwargs, "memory_format") || PyDict_GetItemString(kwargs, "order"));
 }
 
+bool is_empty_sequence(PyObject* answer) { return (PyTuple_CheckExact(answer) || PyList_CheckExact(answer)) && PySequence_Fast_GET_SIZE(answer) == 0; }
+
 void set_result_type(TensorSpec& spec, const ForeignFunction& function, bool all_scalars) {
   if (function.flavour == ops::Flavour::torch) {
     spec.kind = TensorKind::torch;

@@ -22,6 +22,9 @@ bool only_moves_elements(const ir::Graph& graph, std::size_t first);
 /// Whether a keyword asks for a memory layout.
 bool kwargs_name_a_layout(PyObject* kwargs);
 
+/// Whether a call gives () or []: no tensors, and nothing else.
+bool is_empty_sequence(PyObject* answer);
+
 /// Sets kind and Python type of a fresh result: torch.Tensor, numpy.ndarray, or a NumPy scalar for most 0-d results of NumPy.
 void set_result_type(TensorSpec& spec, const ForeignFunction& function, bool all_scalars);
 

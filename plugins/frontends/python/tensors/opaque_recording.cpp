@@ -133,6 +133,7 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
   if (use.written) require_written_twin(answer.get(), function, *use.written);
   std::vector<Ref> twins;
   collect_tensors(answer.get(), twins);
+  if (twins.empty() && !answer.is(Py_None) && !is_empty_sequence(answer.get())) throw GraphBreak(fmt::format("{} gives no tensor", function.name));
   for (Index index : use.declared) {
     twins.push_back(Ref::borrow(stand_ins_.twin(index)));
     require_written_twin(twins.back().get(), function, index);
@@ -155,7 +156,7 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
     use.value = results.front();
     return stand_ins_[*use.written].object;
   }
-  if (results.empty()) return Ref::borrow(Py_None);
+  if (results.empty() && answer.is(Py_None)) return answer;
   Ref wrapped = wrap_answer(answer.get(), function, results, operands);
   if (use.declared.empty()) trace(callable, function, args, kwargs, wrapped, first_node);
   return wrapped;

@@ -205,6 +205,7 @@ TensorSpec TensorRecorder::fresh_spec(const ForeignFunction& function, ir::Value
   }
   const bool pointwise = function.op->body || function.ufunc;
   if (pointwise && has_number_operand(function, value)) shapes.push_back({});
+  if (ops::operands_are_swapped(function.name)) std::ranges::reverse(shapes);
   spec.strides = row_major(spec.shape);
   if (!all_row_major && pointwise)
     spec.strides = function.flavour == ops::Flavour::torch ? torch_pointwise_strides(spec.shape, shapes) : numpy_pointwise_strides(spec.shape, shapes);
@@ -244,7 +245,7 @@ Ref TensorRecorder::wrap_like_twins(PyObject* callable, const ForeignFunction& f
 /// The library's answer on twins with stand-ins in the places of its tensors.
 Ref TensorRecorder::wrap_answer(PyObject* answer, const ForeignFunction& function, std::span<const ir::ValueId> values,
                                 std::span<const Index> operands) {
-  if (values.empty()) throw GraphBreak(fmt::format("{} gives no tensor", function.name));
+  if (values.empty() && !is_empty_sequence(answer)) throw GraphBreak(fmt::format("{} gives no tensor", function.name));
   std::size_t next = 0;
   std::function<Ref(PyObject*)> take = [&](PyObject* twin) {
     if (PyTuple_Check(twin) || PyList_Check(twin)) return rebuilt(twin, take);
