@@ -75,3 +75,12 @@ def test_safe_softmax():
     for dim in (0, 1):
         check("torch._safe_softmax", rows, dim), check("torch._safe_softmax", rows, dim, dtype=torch.float64)
     check("torch._safe_softmax", torch.full((2, 3), math.nan), -1)
+
+
+def test_integers_wrap_around_where_torch_computes_with_them():
+    x = torch.tensor([200, 100, 250, 3, 255, 131], dtype=torch.uint8)
+    check("torch.trapezoid", x), check("torch.trapezoid", x[::2], dx=3), check("torch.cumulative_trapezoid", x), check("torch.nn.functional.softsign", x)
+    check("torch.nn.functional.softsign", torch.tensor([-(2**31), 2**31 - 1, -5], dtype=torch.int32))
+    truths = torch.tensor([[True, False], [False, False]])
+    for alpha in (0, 1, 2, True, False):
+        check("torch.add", truths, truths[0], alpha=alpha)

@@ -371,3 +371,15 @@ def test_dtypes_that_eager_kernels_lack_raise_as_eagerly(fn, dtype):
             compiled(x)
     else:
         torch.testing.assert_close(compiled(x), want)
+
+
+def test_nothing_unbound_is_an_empty_tuple(check):
+    check(lambda x: (x.unbind(0), x.sum()), (torch.zeros(0, 4),))
+
+
+@pytest.mark.parametrize("loss", [torch.nn.functional.huber_loss, torch.nn.functional.binary_cross_entropy_with_logits])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float64])
+def test_losses_of_two_dtypes(check, loss, dtype):
+    x, y = torch.linspace(-2, 2, 6), torch.linspace(0, 1, 6).to(dtype)
+    with torch.no_grad():
+        check(lambda x, y: loss(x, y), (x, y), fallbacks=None)  # the meta device gives another dtype than the CPU

@@ -32,7 +32,9 @@ Values with_alpha(ForeignArguments& a, std::string_view op, std::string_view sel
       if (alpha.as<bool>() && !is_bool(common)) throw Exception(Code::invalid_argument, "Boolean alpha only supported for Boolean results.");
       if (alpha.as<double>() && !is_float(common))
         throw Exception(Code::invalid_argument, "For integral input tensors, argument alpha must not be a floating point number.");
-      y = a.one("mul", {a.graph().value(y).kind == ir::ValueKind::literal ? a.tensor(y) : a.builder().cast(y, common), weak_number(a, "alpha", common)});
+      const ir::Dim* whole = alpha.as<ir::Dim>();
+      const ir::ValueId factor = is_bool(common) && whole && whole->is_constant() ? a.builder().literal(whole->constant() != 0) : weak_number(a, "alpha", common);
+      y = a.one("mul", {a.graph().value(y).kind == ir::ValueKind::literal ? a.tensor(y) : a.builder().cast(y, common), factor});
     }
   }
   return a.call(op, {a.value(self), y});

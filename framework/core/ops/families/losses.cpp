@@ -48,6 +48,7 @@ V smooth_l1(Formula& f, ForeignArguments& a, V x, V y) {
 }
 
 V huber(Formula& f, ForeignArguments& a, V x, V y) {
+  if (f.dtype(x) != f.dtype(y)) throw Exception(Code::unsupported, "huber_loss of different dtypes");  // torch gives that of the input
   const double delta = a.number("delta", 1);
   const V z = absolute_error(f, a, x, y);
   const V parabola = f.mul(f.mul(f.number(0.5), z), z);
@@ -83,6 +84,8 @@ V poisson(Formula& f, ForeignArguments& a, V input, V target) {
 Values cross_entropy_with_logits(ForeignArguments& a) {
   Formula f(a);
   const V input = a.value("self"), target = a.value("target");
+  // torch computes in the memory of the target's difference to 1.
+  if (f.dtype(input) != f.dtype(target)) throw Exception(Code::unsupported, "binary_cross_entropy_with_logits of different dtypes");
   V positive = f.one("logsigmoid", input);
   if (a.given("pos_weight")) positive = f.mul(f.add(f.mul(f.sub(a.value("pos_weight"), f.integer(1)), target), f.integer(1)), positive);
   V loss = f.sub(f.mul(f.sub(f.integer(1), target), input), positive);
