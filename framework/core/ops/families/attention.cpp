@@ -25,6 +25,11 @@ Result<infer::Types> infer_attention(const OpQuery& q) {
   infer::require_equal(q.graph(), key[key.size() - 2], value[value.size() - 2], "the lengths of key and value");
   Shape shape = infer::broadcast(q.graph(), infer::broadcast(q.graph(), batch_of(query), batch_of(key)), batch_of(value));
   shape.push_back(query[query.size() - 2]);
+  if (q.operand_count() == 4) {
+    Shape scores = shape;
+    scores.push_back(key[key.size() - 2]);
+    infer::broadcast(q.graph(), scores, q.type(3).shape);  // the mask must fit them
+  }
   shape.push_back(value.back());
   return infer::one(q, t, std::move(shape));
 }

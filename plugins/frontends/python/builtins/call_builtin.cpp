@@ -6,6 +6,7 @@
 #include "python/builtins/mutation.h"
 #include "python/builtins/ordering.h"
 #include "python/builtins/table.h"
+#include "python/builtins/varying_sizes.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
 #include "python/evaluator/generator.h"
@@ -280,6 +281,7 @@ std::optional<Ref> Evaluator::call_method(PyObject* callable, PyObject* self, Ar
   }
   static const Builtin reading = {BuiltinClass::element_calling};
   if (traits.atom) {
+    if (std::optional<Ref> result = call_method_of_sizes(*this, self, name.get())) return result;
     require_no_attribute_in_format(*this, self, name.get(), arguments);
     for (Ref& value : arguments.values) value = heap_.plain_key(value.get());  // a number would not know a symbol
     return run_listed(*this, callable, reading, arguments);

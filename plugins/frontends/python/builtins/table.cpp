@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "python/builtins/handlers.h"
+#include "python/builtins/varying_sizes.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
 #include "python/heap/names.h"
@@ -76,6 +77,7 @@ constexpr Special kSpecial[] = {
     {"builtins", "vars", builtin_vars},
     {"builtins", "hash", builtin_hash},
     {"builtins", "sum", builtin_sum},
+    {"math", "prod", math_product},
     {"builtins", "id", builtin_id},
     {"sys", "exc_info", exc_info},
     {"sys", "exception", handled_exception},

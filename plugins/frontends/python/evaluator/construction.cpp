@@ -6,6 +6,7 @@
 #include "python/builtins/handlers.h"
 #include "python/builtins/legacy_tensors.h"
 #include "python/builtins/table.h"
+#include "python/builtins/varying_sizes.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
 #include "python/heap/names.h"
@@ -80,6 +81,7 @@ std::optional<Ref> Evaluator::construct(PyTypeObject* type, Arguments arguments,
   }
   const TypeTraits& instances = heap_.traits(type);
   if (instances.role == Recorder::Role::scalar && all_plain_numbers(heap_, arguments)) return call_real(as_object(type), arguments);
+  if (std::optional<Ref> sizes = make_sizes(*this, type, arguments)) return sizes;
   if (recorder_takes(as_object(type))) return call_recorder(as_object(type), arguments);
   if (instances.atom && all_plain_numbers(heap_, arguments)) return call_real(as_object(type), arguments);
   if (is_table_of_constants(type) && all_plain_numbers(heap_, arguments)) {

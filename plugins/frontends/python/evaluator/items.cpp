@@ -4,6 +4,7 @@
 #include <array>
 
 #include "python/builtins/mutation.h"
+#include "python/builtins/varying_sizes.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
 #include "python/evaluator/generator.h"
@@ -116,6 +117,8 @@ Ref Evaluator::load_item(PyObject* container, PyObject* key) {
   if (is_python_function(method)) return call_now(method, {container, key});
   if (traits.atom) {
     heap_.expose(key);
+    if (PySlice_Check(key))
+      if (std::optional<Ref> part = slice_of_sizes(*this, container, key)) return std::move(*part);
     return heap_.adopt(checked(PyObject_GetItem(container, key)));
   }
   if (traits.container == Container::dict) prepare_key(key, container);

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "python/builtins/mutation.h"
+#include "python/builtins/varying_sizes.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
 #include "python/evaluator/operators.h"
@@ -152,6 +153,8 @@ std::optional<Ref> Evaluator::operator_in_place_with_number(PyObject* left, PyOb
 Ref Evaluator::binary(int operation, PyObject* left, PyObject* right) {
   const TypeTraits& a = heap_.traits(left);
   const TypeTraits b = heap_.traits(right);
+  if (PyTuple_Check(left) || PyTuple_Check(right))
+    if (std::optional<Ref> sizes = operator_of_sizes(*this, operation, left, right)) return std::move(*sizes);
   if (a.atom && b.atom) return heap_.adopt(checked(kOperators[operation](left, right)));
   const OperatorNames names = operator_names(operation);
   bool tried = false;

@@ -206,13 +206,19 @@ bool Symbols::define_latest(const ir::Dim& difference) {
     const ir::Dim rest = difference - ir::Dim::symbol(latest) * ir::Dim(term.coefficient);
     const ir::Dim solved = term.coefficient == 1 ? -rest : rest;
     const ir::Dim over_names = solved.substitute([&](SymbolId s) { return ir::Dim::symbol(SymbolId(names_[s.value])); });
-    learned_ |= facts_.define(names_[latest.value], over_names);
+    refine(facts_.define(names_[latest.value], over_names));
     return true;
   }
   return false;
 }
 
+void Symbols::refine(bool news) {
+  refined_ |= news;
+  learned_ |= news;
+}
+
 void Symbols::fix_symbols_of(const ir::Dim& dim) {
+  if (refined_) return;
   dim.for_each_symbol([&](SymbolId s) { learned_ |= facts_.fix(names_[s.value]); });
 }
 
@@ -233,7 +239,7 @@ bool Symbols::narrow_single(const ir::Dim& dim) {
   NumberFacts::Range range;
   if (rising == natural) range.least = natural ? edge : edge + 1;
   else range.most = natural ? edge : edge - 1;
-  learned_ |= facts_.narrow(name, range);
+  refine(facts_.narrow(name, range));
   return true;
 }
 

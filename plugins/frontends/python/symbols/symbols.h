@@ -85,6 +85,8 @@ class Symbols final : public ops::SizeQuestions {
   void guard_range(const ir::Dim& dim, const NumberFacts::Range& range);
   bool note(guards::Relation relation);
   bool define_latest(const ir::Dim& difference);
+  void refine(bool news);
+  /// Makes constants of them, unless the next capture may do without.
   void fix_symbols_of(const ir::Dim& dim);
   bool narrow_single(const ir::Dim& dim);
   std::optional<ir::Dim> over_symbols(const ir::Dim& over_names) const;
@@ -105,6 +107,7 @@ class Symbols final : public ops::SizeQuestions {
   std::shared_ptr<NumberCheck> guard_;
   FloatArithmetic float_arithmetic_ = nullptr;
   bool learned_ = false;
+  bool refined_ = false;  // what is learned (a range, a definition) may settle what is asked after it, without making a number a constant
   bool any_data_ = false;
 };
 
