@@ -115,3 +115,23 @@ def test_transforms_are_one_break_each(fn, breaks):
     compiled(x + 1)
     assert tenon.stats()["graphs"] == graphs
     assert breaks is None or tenon.stats()["graph_breaks"] == breaks
+
+
+def test_a_class_made_in_the_program(check):
+    def fn(x, mask):
+        class Scale(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(mask)
+                return torch.where(mask, x, 0) * 2
+
+            @staticmethod
+            def backward(ctx, grad):
+                return grad * 2
+
+        return Scale.apply(x) + torch.masked.sum(x, 0, mask=mask)
+
+    x = torch.linspace(-1, 1, 12).reshape(3, 4)
+    with torch.no_grad():
+        check(fn, (x, x > 0), (x + 1, x > -1))
+    assert tenon.stats()["graph_breaks"] == 0

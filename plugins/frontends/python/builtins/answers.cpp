@@ -100,6 +100,7 @@ constexpr FunctionRule kRecursionGuard = {.closure_handler = call_past_recursion
 constexpr FunctionRule kSignature = {.closure_handler = inspect_signature};
 constexpr FunctionRule kInspect = {.reason = "a call into inspect"};
 constexpr FunctionRule kDispatch = {.closure_handler = dispatch_on_class};
+constexpr FunctionRule kNumbersClass = {.closure_handler = number_autograd_function};
 constexpr FunctionRule kMakesClass = {.closure_handler = make_class_for_real};
 
 struct Closure {
@@ -139,7 +140,7 @@ struct Named {
   const FunctionRule* rule;
 };
 /// Questions about being traced by somebody else's compiler are answered no, about being compiled yes (by option).
-constexpr std::array<Named, 32> kNamed = {{
+constexpr std::array<Named, 33> kNamed = {{
     {"torch", "cond", &kCond},
     {"torch.compiler", "is_compiling", &kIsCompiling},
     {"torch.compiler", "is_dynamo_compiling", &kIsCompiling},
@@ -153,6 +154,7 @@ constexpr std::array<Named, 32> kNamed = {{
     {"torch", "compile", &kCompile},
     {"tenon._compile", "compile", &kCompile},
     {"torch.autograd.function", "Function.apply", &kApplyFunction},
+    {"torch.autograd.function", "FunctionMeta.__init__", &kNumbersClass},
     {"torch.utils._foreach_utils", "_group_tensors_by_device_and_dtype", &kGroupTensors},
     {"torch._functorch.vmap", "vmap_impl", &kTransform},
     {"torch._functorch.eager_transforms", "grad_impl", &kTransform},

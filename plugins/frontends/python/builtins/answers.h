@@ -25,6 +25,9 @@ std::optional<Ref> dispatch_on_class(Evaluator& evaluator, PyObject* function, A
 /// The standard library's functions that make a class, or finish one (dataclasses, named tuples, enumerations), run for real (class_makers.cpp):
 /// what they make is born in the capture. Breaks where they would run functions of the program.
 std::optional<Ref> make_class_for_real(Evaluator& evaluator, PyObject* function, Arguments arguments);
+/// The metaclass of torch.autograd.Function numbers each class from a counter of torch's own: it runs for real on a class that is born in the
+/// capture. Nobody but torch sees the numbers, which need only differ.
+std::optional<Ref> number_autograd_function(Evaluator& evaluator, PyObject* function, Arguments arguments);
 /// inspect.signature of a Python function or of a method.
 std::optional<Ref> inspect_signature(Evaluator& evaluator, PyObject* signature, Arguments arguments);
 

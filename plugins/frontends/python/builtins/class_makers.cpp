@@ -124,4 +124,12 @@ std::optional<Ref> make_class_for_real(Evaluator& evaluator, PyObject* function,
   return made;
 }
 
+std::optional<Ref> number_autograd_function(Evaluator& evaluator, PyObject* function, Arguments arguments) {
+  Heap& heap = evaluator.heap();
+  if (arguments.values.empty() || !PyType_Check(arguments[0]) || !heap.is_born(arguments[0])) return std::nullopt;
+  Ref nothing = evaluator.call_real(function, arguments);
+  note_parts(heap, reinterpret_cast<PyTypeObject*>(arguments[0]));
+  return nothing;
+}
+
 }  // namespace tenon::python
