@@ -26,6 +26,10 @@ constexpr Rule kRules[] = {
     {"torch._C._nn.log_sigmoid", {ResultLayout::row_major}},
     {"torch.batch_norm", {ResultLayout::memory_format, true}},
     {"torch.nn.functional.batch_norm", {ResultLayout::memory_format, true}},
+    {"torch.cov", {ResultLayout::row_major}},
+    {"torch.Tensor.cov", {ResultLayout::row_major}},
+    {"torch.corrcoef", {ResultLayout::row_major}},
+    {"torch.Tensor.corrcoef", {ResultLayout::row_major}},
     {"torch.isin", {ResultLayout::row_major}},
     {"torch.one_hot", {ResultLayout::row_major}},  // zeros that are scattered into
     {"torch.channel_shuffle", kMemoryFormat},

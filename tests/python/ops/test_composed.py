@@ -84,3 +84,13 @@ def test_integers_wrap_around_where_torch_computes_with_them():
     truths = torch.tensor([[True, False], [False, False]])
     for alpha in (0, 1, 2, True, False):
         check("torch.add", truths, truths[0], alpha=alpha)
+
+
+def test_covariance():
+    x = t(3, 7)
+    check("torch.cov", x), check("torch.cov", x[0]), check("torch.cov", x.t(), correction=0), check("torch.cov", torch.arange(12).reshape(3, 4) % 5)
+    check("torch.corrcoef", x), check("torch.corrcoef", x[1])
+    with pytest.raises(Refused, match="observations"):  # torch warns
+        check("torch.cov", x[:, :1])
+    with pytest.raises(Refused, match="weights"):
+        check("torch.cov", x, aweights=t(7).abs())

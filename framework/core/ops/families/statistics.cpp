@@ -211,6 +211,38 @@ Values dist(ForeignArguments& a) {
   return {a.one("linalg_vector_norm", {d}, {{"dim", std::vector<Dim>{}}, {"keepdim", false}, {"ord", a.number("p", 2)}})};
 }
 
+/// Covariance of the rows of a matrix without weights: torch checks the values of those.
+V covariance(ForeignArguments& a, std::int64_t correction) {
+  Formula f(a);
+  V x = a.value("self");
+  if (f.rank(x) > 2) throw Exception(Code::invalid_argument, "cov(): expected input to have two or fewer dimensions");
+  if (a.type(x).dtype == DType::b8) throw Exception(Code::invalid_argument, "cov(): bool dtype is not supported for input");
+  if (f.rank(x) < 2) x = reshape_to(a.builder(), x, {Dim(1), ir::product(f.shape(x))});
+  const Dim count = f.shape(x)[1];
+  if (!count.is_constant() || count.constant() <= correction) throw Exception(Code::unsupported, "cov of so few observations");  // torch warns
+  if (!is_float(f.dtype(x))) x = f.cast(x, a.default_float());
+  const V mean = a.one("mean", {x}, {{"dim", std::vector<Dim>{Dim(1)}}, {"dtype", f.dtype(x)}, {"keepdim", true}});
+  const V away = f.sub(x, mean);
+  return f.div(a.one("mm", {away, permute_by(a.builder(), away, {1, 0})}), f.number(static_cast<double>(count.constant() - correction)));
+}
+
+V without_one_row(ForeignArguments& a, V c) { return a.type(c).shape[0] == Dim(1) ? reshape_to(a.builder(), c, {}) : c; }
+
+Values cov(ForeignArguments& a) {
+  if (a.given("fweights") || a.given("aweights")) throw Exception(Code::unsupported, "cov with weights");
+  return {without_one_row(a, covariance(a, a.constant("correction")))};
+}
+
+Values corrcoef(ForeignArguments& a) {
+  Formula f(a);
+  const V c = covariance(a, 1);
+  const Dim rows = f.shape(c)[0];
+  if (rows == Dim(1)) return {f.div(without_one_row(a, c), without_one_row(a, c))};
+  const V deviation = f.one("sqrt", a.one("diagonal", {c}, {{"dim1", Dim(0)}, {"dim2", Dim(1)}, {"offset", Dim(0)}}));
+  const V scaled = f.div(f.div(c, reshape_to(a.builder(), deviation, {rows, Dim(1)})), reshape_to(a.builder(), deviation, {Dim(1), rows}));
+  return {a.one("clamp", {scaled, f.number(-1), f.number(1)})};
+}
+
 /// The trapezoid rule along a dimension: all of it, or running.
 Adapt trapezoid(bool running) {
   return [running](ForeignArguments& a) -> Values {
@@ -254,7 +286,8 @@ Adapt trapezoid(bool running) {
 }  // namespace
 
 std::vector<Alias> statistics_names() {
-  return torch_names("quantile", "(self, q, dim=None, keepdim=False, *, interpolation='linear', out=None)", quantile(false)) +
+  return torch_names("cov", "(self, *, correction=1, fweights=None, aweights=None)", cov) + torch_names("corrcoef", "(self)", corrcoef) +
+         torch_names("quantile", "(self, q, dim=None, keepdim=False, *, interpolation='linear', out=None)", quantile(false)) +
          torch_names("nanquantile", "(self, q, dim=None, keepdim=False, *, interpolation='linear', out=None)", quantile(true)) +
          names({"torch.native_layer_norm"}, "(input, normalized_shape, weight, bias, eps)", native_layer_norm) +
          names({"torch.native_group_norm"}, "(input, weight, bias, N, C, HxW, group, eps)", native_group_norm) +
