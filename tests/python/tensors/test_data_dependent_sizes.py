@@ -35,6 +35,11 @@ def put(x):
         lambda x: (x / 4).round().unique(sorted=False, return_inverse=True, return_counts=True),
         lambda x: torch.unique((x[0] / 4).round(), return_inverse=True),
         lambda x: torch.unique_consecutive(torch.sign(x), return_counts=True),
+        lambda x: torch.unique((x / 4).round(), dim=0),
+        lambda x: torch.unique(torch.sign(torch.stack([x, -x, x], 2)), dim=1, return_inverse=True, return_counts=True),
+        lambda x: torch.unique_consecutive(torch.sign(x), dim=1, return_inverse=True),
+        lambda x: torch.nonzero(x > 0) * 2 + 1,
+        lambda x: x.T[x.T > 0] + 1,
         put,
     ],
 )

@@ -166,6 +166,25 @@ void running_lanes(KernelCall& call) {
   });
 }
 
+// ---- rows
+
+/// aten/src/ATen/native/Unique.cpp, _unique_dim_cpu_template: a nan is neither less nor greater.
+template <class K>
+void order_rows(KernelCall& call) {
+  const TensorView &x = call.inputs[0], &out = call.outputs[0];
+  std::vector<std::vector<K>> rows;
+  each_lane<K>(x, 1, [&](std::span<const K> lane, auto) { rows.emplace_back(lane.begin(), lane.end()); });
+  std::vector<std::int64_t> order(rows.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](std::int64_t i, std::int64_t j) {
+    const std::vector<K> &a = rows[static_cast<std::size_t>(i)], &b = rows[static_cast<std::size_t>(j)];
+    for (std::size_t k = 0; k < a.size(); ++k)
+      if (a[k] < b[k] || a[k] > b[k]) return a[k] < b[k];
+    return false;
+  });
+  for (std::size_t i = 0; i < order.size(); ++i) static_cast<std::int64_t*>(out.data)[static_cast<std::int64_t>(i) * out.strides[0]] = order[i];
+}
+
 // ---- searchsorted
 
 /// The place of each value in the last dimension of a sorted sequence (operand 0): one for all, or one a row.
@@ -209,6 +228,7 @@ OrderKernel topk_kernel() { return by_kind(topk_lanes<double>, topk_lanes<std::i
 OrderKernel kth_kernel() { return by_kind(kth_lanes<double>, kth_lanes<std::int64_t>); }
 OrderKernel median_kernel() { return by_kind(median_lanes<double>, median_lanes<std::int64_t>); }
 OrderKernel running_kernel() { return by_kind(running_lanes<double>, running_lanes<std::int64_t>); }
+OrderKernel rows_kernel() { return by_kind(order_rows<double>, order_rows<std::int64_t>); }
 OrderKernel search_kernel() { return by_kind(search_lanes<double>, search_lanes<std::int64_t>); }
 
 }  // namespace tenon::ops

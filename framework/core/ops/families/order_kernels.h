@@ -19,6 +19,8 @@ OrderKernel kth_kernel();
 OrderKernel median_kernel();
 /// The largest or smallest element so far, and its place; of equal ones the last.
 OrderKernel running_kernel();
+/// The places of the rows of a matrix, in order: as std::sort orders what torch.unique compares, element by element.
+OrderKernel rows_kernel();
 /// The place of each value in the last dimension of a sorted sequence (operand 0): one for all, or one a row.
 OrderKernel search_kernel();
 

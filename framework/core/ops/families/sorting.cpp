@@ -179,6 +179,27 @@ Op searchsorted_op() {
   return op;
 }
 
+Op order_of_rows_op() {
+  Op op;
+  op.name = "order_of_rows";
+  op.schema = "(Tensor self) -> Tensor";
+  op.infer = [](const OpQuery& q) -> Result<infer::Types> {
+    infer::require_operands(q, 1, 1);
+    TENON_USER_CHECK(!q.literal(0) && q.type(0).rank() == 2 && !is_complex(q.type(0).dtype), "takes a matrix of numbers that have an order");
+    return infer::one(q, DType::i64, {q.type(0).shape[0]});
+  };
+  op.kernel = rows_kernel();
+  op.no_grad_reason = "its result is an integer";
+  op.samples = [] {
+    std::vector<Sample> all;
+    for (DType t : {DType::f32, DType::i64, DType::f16, DType::u8, DType::b8})
+      all.push_back({.name = std::string(name_of(t)), .operands = {{.dtype = t, .shape = {6, 3}, .fill = t == DType::b8 ? Fill::unit : Fill::distinct}}});
+    all.push_back({.name = "strided", .operands = {{.shape = {5, 4}, .fill = Fill::distinct, .strides = {{1, 5}}}}});
+    return all;
+  };
+  return op;
+}
+
 }  // namespace
 
 Family sorting_ops() {
@@ -204,7 +225,7 @@ Family sorting_ops() {
   Op running = order_op("cummax", "int dim, bool largest=True", same_shape, running_kernel(),
                         {{{"dim", Dim(1)}, {"largest", true}}, {{"dim", Dim(-1)}, {"largest", false}}});
   running.aliases = torch_names("cummax", "(self, dim, *, out=None)", running_adapt(true)) + torch_names("cummin", "(self, dim, *, out=None)", running_adapt(false));
-  return {std::move(sort), std::move(topk), std::move(kth), std::move(median), std::move(running), searchsorted_op()};
+  return {std::move(sort), std::move(topk), std::move(kth), std::move(median), std::move(running), order_of_rows_op(), searchsorted_op()};
 }
 
 }  // namespace tenon::ops

@@ -27,6 +27,26 @@ bool gives_plain_tuple(const ForeignFunction& function, std::size_t rank) {
   return (places && (function.flavour == ops::Flavour::torch || rank == 1)) || finds_distinct(function);
 }
 
+/// Row-major strides of a shape after a permutation of it.
+Extents permuted_strides(std::span<const std::int64_t> shape, const ir::Node& permute) {
+  const Extents strides = row_major(shape);
+  Extents permuted;
+  for (const ir::Dim& d : std::get<std::vector<ir::Dim>>(*permute.attribute("dims"))) permuted.push_back(strides[static_cast<std::size_t>(d.constant())]);
+  return permuted;
+}
+
+/// Whether all operands but numbers have one shape and one dense layout: then so has what is computed element by element, whatever the size.
+bool laid_out_alike(const StandIns& stand_ins, std::span<const StandIns::Index> operands) {
+  const StandIn* first = nullptr;
+  for (const auto index : operands) {
+    const StandIn& s = stand_ins[index];
+    if (s.shape.empty()) continue;
+    if (!first) first = &s;
+    if (s.shape != first->shape || s.strides != first->strides) return false;
+  }
+  return first && !memory_order(first->shape, first->strides).empty();
+}
+
 }  // namespace
 
 bool TensorRecorder::is_late(ir::ValueId value) const {
@@ -55,18 +75,26 @@ TensorSpec TensorRecorder::late_spec(const ForeignFunction& function, ir::ValueI
   const ir::Value& made = graph_.value(value);
   const ir::Node& node = graph_.node(made.node);
   for (Index index : operands)
-    if (stand_ins_[index].strides != row_major(stand_ins_[index].shape) || views(graph_, stand_ins_[index].value, value)) throw depends();
+    if (views(graph_, stand_ins_[index].value, value)) throw depends();
   TensorSpec spec = fresh_spec(function, value, operands);
+  if (spec.shape.size() < 2) return spec;
   if (node.op == "nonzero") {  // both libraries find the places dimension by dimension
     if (spec.shape[1] == 0) throw depends();
     spec.strides = {1, spec.shape[0]};
+    return spec;
+  }
+  if (function.op->body && laid_out_alike(stand_ins_, operands)) return spec;
+  for (Index index : operands)
+    if (stand_ins_[index].strides != row_major(stand_ins_[index].shape)) throw depends();
+  if (finds_distinct(function) && node.op == "permute") {  // the slices were found side by side
+    spec.strides = permuted_strides(symbols_.hints(graph_.type(node.operands.front()).shape), node);
     return spec;
   }
   const ir::Attribute* dims = node.attribute("dims");
   const bool first = function.flavour == ops::Flavour::torch || (dims && std::get<std::vector<ir::Dim>>(*dims).front() == ir::Dim(0));
   const ops::Op* op = ops::find_op(node.op);
   if (node.op == "index" && !first) throw depends();
-  known |= spec.shape.size() < 2 || node.op == "index" || (op && op->traits.layout != ops::ResultLayout::unknown);
+  known |= node.op == "index" || (op && op->traits.layout != ops::ResultLayout::unknown);
   if (!known || spec.strides != row_major(spec.shape)) throw depends();
   return spec;
 }
