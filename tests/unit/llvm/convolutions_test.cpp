@@ -253,6 +253,11 @@ TEST_CASE("convolutions of 3 x 3 taps are transformed", "[convolutions]") {
   Chain narrow = transformed_chain(DType::f32, {9, 5, 19, 16}, 37, 32, 1);
   CHECK(transformed(narrow.graph) == 1);
   for (const int threads : {1, 2}) CHECK(narrow.difference({.threads = threads}) == "");
+  for (const std::int64_t outputs : {24, 29}) {
+    Chain few = transformed_chain(DType::f32, {2, 5, 17, 14}, 24, outputs, 1);
+    CHECK(transformed(few.graph) == 1);
+    for (const unsigned vector : {0u, 32u, 16u}) CHECK(few.difference({.width = vector, .threads = 2}) == "");
+  }
   Chain exact = transformed_chain(DType::f64, {2, 5, 11, 13}, 37, 70, 1);
   CHECK(transformed(exact.graph) == 1);
   CHECK(exact.difference({}) == "");

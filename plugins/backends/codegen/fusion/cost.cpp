@@ -28,7 +28,7 @@ constexpr double kShortRun = 2e6;
 constexpr double kChainedBlock = 256 * 1024, kFewestChainedRows = 12, kChainedWidth = 256;
 
 /// Pixels and channels from which transforming a convolution pays.
-constexpr double kTransformedPixels = 128, kTransformedChannels = 32;
+constexpr double kTransformedPixels = 128, kTransformedChannels = 24;
 /// The most weights of one tap, so that those of all places are read at the speed of a cache; and the least side of a picture.
 constexpr double kLargeSquareWeights = 256 * 256, kLargeSquarePicture = 4;
 
