@@ -16,6 +16,10 @@ constexpr std::size_t kMagicName = 7;
 constexpr std::size_t kHead = 8 + 64;
 constexpr std::string_view kEnding = ".bin";
 
+// What all processes have written since one of them last measured the folder: a byte for each block. To look at each entry takes seconds.
+const std::string kTally = "written";
+constexpr std::uint64_t kBlock = 512;
+
 std::string file_name(std::string_view key) { return host::hash_of(key).append(kEnding); }
 
 std::string size_bytes(std::uint64_t size) {
@@ -54,9 +58,9 @@ bool ByteStore::put(std::string_view key, std::string_view value) {
   const std::string rest = size_bytes(key.size()).append(key).append(value);
   if (!folder_.write(file_name(key), std::string(kMagic) + hash_of(rest) + rest)) return false;
   const std::lock_guard lock(mutex_);
-  written_ += kHead + rest.size();
-  // The folder is measured at the first write of a process and then each time a sixteenth of it may be new.
-  if (!measured_ || written_ > limit_ / 16) trim();
+  const std::uint64_t blocks = (kHead + rest.size()) / kBlock + 1, all_blocks = folder_.lengthen(kTally, blocks);
+  // The folder is measured at the first write of all and then each time a sixteenth of it may be new.
+  if (all_blocks <= blocks || all_blocks * kBlock > limit_ / 16) trim();
   return true;
 }
 
@@ -77,8 +81,7 @@ ByteStore::Size ByteStore::clear() {
 
 /// Leaves room for what is written until the next trim.
 void ByteStore::trim() {
-  measured_ = true;
-  written_ = 0;
+  folder_.write(kTally, "0");
   std::vector<PrivateFolder::File> files = folder_.files(kEnding);
   std::uint64_t total = 0;
   for (const auto& file : files) total += file.size;

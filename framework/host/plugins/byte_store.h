@@ -43,8 +43,6 @@ class ByteStore {
   PrivateFolder folder_;
   std::uint64_t limit_;
   std::mutex mutex_;
-  std::uint64_t written_ = 0;  // since the last trim
-  bool measured_ = false;
 };
 
 }  // namespace tenon::host

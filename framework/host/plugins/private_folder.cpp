@@ -70,6 +70,15 @@ void PrivateFolder::remove(const std::string& name) const {
   if (usable()) ::unlinkat(directory_.get(), name.c_str(), 0);
 }
 
+std::uint64_t PrivateFolder::lengthen(const std::string& name, std::uint64_t bytes) const {
+  if (!usable()) return 0;
+  const Descriptor file(::openat(directory_.get(), name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
+  const std::string zeros(bytes, '\0');
+  struct stat status{};
+  if (!file || ::write(file.get(), zeros.data(), zeros.size()) != static_cast<ssize_t>(bytes) || fstat(file.get(), &status) != 0) return 0;
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
 void PrivateFolder::touch(const std::string& name) const {
   struct stat status{};
   if (!usable() || fstatat(directory_.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return;

@@ -32,6 +32,7 @@ std::string found(const ByteStore& store, std::string_view key) {
 
 void change_entries(const PluginFolder& folder, const std::function<std::string(std::string)>& change) {
   for (const auto& file : std::filesystem::directory_iterator(folder.path() + "/store")) {
+    if (file.path().extension() != ".bin") continue;
     const std::string path = "store/" + file.path().filename().string();
     folder.write(path, change(folder.read(path)));
   }
@@ -160,6 +161,21 @@ TEST_CASE("the store keeps to its limit") {
   CHECK(bytes <= 20000);
   CHECK(found(store, "99") == std::string(1000, 'x'));
   CHECK(store.find("0", ignored) == Outcome::absent);
+}
+
+TEST_CASE("the folder is measured when a sixteenth of it may be new, whoever wrote that") {
+  const PluginFolder folder;
+  const auto put = [&](const std::string& key) {
+    ByteStore store(folder.path() + "/store", 1 << 20);
+    CHECK(store.put(key, std::string(1000, 'x')));
+  };
+  put("first");
+  folder.write("store/foreign.bin", std::string(2 << 20, 'x'));  // what a measurement finds to be too much
+  const auto kept = [&] { return std::filesystem::exists(folder.path() + "/store/foreign.bin"); };
+  put("second");
+  CHECK(kept());
+  for (int i = 0; i < 70; ++i) put(std::to_string(i));
+  CHECK_FALSE(kept());
 }
 
 TEST_CASE("what was not used for longest goes first") {
