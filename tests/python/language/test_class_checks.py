@@ -126,6 +126,20 @@ def test_aliases_of_the_objects_at_hand():
     same(fn)
 
 
+def test_what_aliases_are_made_of():
+    given = list[int], int | None, dict[str, list[int]]
+
+    def fn(x, wanted=float | str):
+        return [(typing.get_args(each), typing.get_origin(each)) for each in (*given, wanted, int | str, tuple[int, ...])], x * len(wanted.__args__)
+
+    report = tenon.explain(fn)(X)
+    assert (report.graph_count, report.graph_break_count) == (1, 0)
+    compiled = tenon.compile(fn)
+    for wanted in (float | str, int | str, float | int | str):
+        (got, y), (want, z) = compiled(X, wanted), fn(X, wanted)
+        assert got == want and (y == z).all()
+
+
 def test_lists_that_change_while_they_are_compared():
     class Clears:
         def __init__(self, other):

@@ -225,3 +225,53 @@ def test_the_last_element_of_a_vector():
     x = torch.arange(9.0)
     compiled = check(lambda x: x[-1], [(x[:n],) for n in (3, 5, 7, 4)], 2)
     assert compiled(x[:6]).data_ptr() == x[5].data_ptr()
+
+
+def increased(x):
+    y = x * 2
+    y += 1
+    return y
+
+
+def masked(x):
+    y = x.new_zeros(x.shape)
+    y[:, 1:] = x[:, :-1]
+    y[:, 0] += 3
+    return y.masked_fill_(y > 1, 0)
+
+
+def rectified(x):
+    return torch.nn.functional.relu(x + 1, inplace=True).mul_(2)
+
+
+@pytest.mark.parametrize("program", [increased, masked, rectified])
+def test_writes_into_tensors_of_varying_sizes(program):
+    check(program, [(torch.randn(a, b),) for a, b in ((3, 4), (5, 4), (6, 9), (12, 2), (30, 31))], 3)
+
+
+def test_batches_of_a_network_that_trains():
+    def make():
+        torch.manual_seed(0)
+        return torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.ReLU(inplace=True), torch.nn.Flatten(), torch.nn.Linear(64, 5))
+
+    net, plain = make(), make()
+    compiled = tenon.compile(net, fullgraph=True)
+    with torch.no_grad():
+        for n in (4, 6, 9, 3, 20):
+            x = torch.randn(n, 3, 6, 6)
+            torch.testing.assert_close(compiled(x), plain(x), rtol=1e-4, atol=1e-5)
+            torch.testing.assert_close(net.state_dict(), plain.state_dict(), rtol=1e-4, atol=1e-5)
+    assert tenon.stats()["graphs"] == 2
+
+
+def test_an_input_that_comes_to_overlap_the_written_one():
+    def run(x, total):
+        total += x.sum()
+        return x * 2
+
+    compiled, memory = tenon.compile(run), torch.arange(20.0)
+    twin = memory.clone()
+    for n in (3, 5, 7, 10):  # the last reaches the element that is written
+        for way, data in ((compiled, memory), (run, twin)):
+            way(data[:n], data[9:10])
+        torch.testing.assert_close(memory, twin)

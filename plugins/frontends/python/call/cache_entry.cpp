@@ -8,13 +8,13 @@
 
 #include "python/call/errors.h"
 #include "python/call/late_outputs.h"
+#include "python/call/present_places.h"
 #include "python/call/result_views.h"
 #include "python/call/session.h"
 #include "python/call/small_array.h"
 #include "python/evaluator/graph_break.h"
 #include "python/tensors/array_results.h"
 #include "python/tensors/autocast.h"
-#include "python/tensors/memory_overlap.h"
 #include "python/tensors/numpy_api.h"
 #include "python/tensors/numpy_state.h"
 #include "python/tensors/random_state.h"
@@ -231,17 +231,13 @@ bool CacheEntry::commit_updates(Frame& frame) {
   return true;
 }
 
-/// An input that the graph writes may share no memory with another one. The guards hold, so the metadata are those of the capture.
+/// An input that the graph writes may share no memory with another one. The guards hold.
 bool CacheEntry::written_inputs_stand_apart() const noexcept {
-  PyObject* const* values = segment_.guards.values();
-  const auto places = [&](std::uint32_t input) {
-    const TensorSpec& spec = captured_.inputs[input];
-    return ElementPlaces{data_of(spec, values[segment_.input_slots[input]], nullptr), size_of(spec.dtype), spec.shape, spec.strides};
-  };
+  const auto places = [&](std::uint32_t input) { return PresentPlaces(captured_.inputs[input], segment_.guards.values()[segment_.input_slots[input]]); };
   for (const TensorUpdate& update : captured_.updates) {
-    const ElementPlaces written = places(update.input);
+    const PresentPlaces written = places(update.input);
     for (std::uint32_t other = 0; other < captured_.inputs.size(); ++other)
-      if (other != update.input && captured_.inputs[other].kind != TensorKind::scalar && may_share_memory(written, places(other))) return false;
+      if (other != update.input && captured_.inputs[other].kind != TensorKind::scalar && written.may_share_with(places(other))) return false;
   }
   return true;
 }

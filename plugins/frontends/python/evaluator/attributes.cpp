@@ -44,6 +44,17 @@ std::optional<Ref> gradient_of_input(Heap& heap, PyObject* stand_in, PyObject* n
   return heap.enter(heap.sources().keyed(SourceKind::attribute, heap.source_of(real), name), value.get());
 }
 
+/// What an alias (`list[int]`, `int | str`) is made of: a member that its class finds before it asks the class that the alias is of.
+std::optional<Ref> part_of_alias(Heap& heap, PyObject* owner, PyObject* name) {
+  const std::string_view type = Py_TYPE(owner)->tp_name;
+  if ((type != "types.GenericAlias" && type != "types.UnionType") || !is_one_of(name, {"__args__", "__origin__"})) return std::nullopt;
+  PyObject* member = compat::type_lookup(Py_TYPE(owner), name);
+  if (member == nullptr || Py_TYPE(member) != &PyMemberDescr_Type) return std::nullopt;
+  Ref value = checked(PyObject_GetAttr(owner, name));
+  const SourceId source = heap.source_of(owner);
+  return source ? heap.enter(heap.sources().keyed(SourceKind::member, source, member), value.get()) : heap.adopt(std::move(value));
+}
+
 }  // namespace
 
 Ref Evaluator::load_attribute(PyObject* owner, PyObject* name) {
@@ -88,6 +99,7 @@ std::optional<Ref> Evaluator::find_attribute(PyObject* owner, PyObject* name) {
     // `__getattr__` alone gives a type this slot, too; everything else is C code that may read anything.
     const bool only_getattr = (traits.python_class && getattribute == compat::type_lookup(&PyBaseObject_Type, names().__getattribute__)) ||
                               (PyModule_Check(owner) && getattribute == compat::type_lookup(&PyModule_Type, names().__getattribute__));
+    if (std::optional<Ref> part = part_of_alias(heap_, owner, name)) return part;
     if (!only_getattr) {
       if (heap_.source_of(owner)) throw GraphBreak(fmt::format("attribute '{}' of a {}, which looks it up in C code", text_of(name), type->tp_name));
       return unless_missing([&] { return heap_.adopt(checked(PyObject_GetAttr(owner, name))); });

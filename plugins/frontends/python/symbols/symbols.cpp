@@ -146,8 +146,7 @@ std::int64_t Symbols::specialise(const ir::Dim& dim, const char* why) {
   const std::int64_t now = value(dim);
   if (dim.is_constant()) return now;
   note({Operator::equal, dim, now});
-  const std::string words = describe(dim);
-  if (logs().recompiles && said_.insert(words).second) log_line(fmt::format("tenon: {} is taken as the constant {}: {}", words, now, why));
+  say_constant(describe(dim), now, why);
   return now;
 }
 
@@ -161,14 +160,14 @@ void Symbols::equal(const ir::Dim& a, const ir::Dim& b) {
   if (!is_known(a) || !is_known(b)) return;
   const ir::Dim difference = a - b;
   if (value(difference) == 0) {
-    if (!define_latest(difference)) fix_symbols_of(difference);
+    if (!define_latest(difference)) fix_symbols_of(difference, "another size must equal it");
     return;
   }
   // They differ: sizes that are not 1 either way give the error of eager execution, which the caller raises.
   for (const ir::Dim& side : {a, b})
-    if (value(side) == 1) fix_symbols_of(side);
+    if (value(side) == 1) fix_symbols_of(side, "a size of 1 is broadcast");
   const ir::Dim apart = (value(difference) > 0 ? difference : -difference) - ir::Dim(1);
-  if (!narrow_single(apart)) fix_symbols_of(difference);
+  if (!narrow_single(apart)) fix_symbols_of(difference, "another size differs from it");
 }
 
 void Symbols::not_negative(const ir::Dim& dim) {
@@ -182,12 +181,13 @@ void Symbols::divisible(const ir::Dim& dim, const ir::Dim& by) {
   if (by.is_constant() && dim.terms().size() == 1)
     for (const ir::DimAtom& atom : dim.terms()[0].atoms)
       if (atom.op == ir::DimOp::symbol && values_[atom.symbol.value] % by.constant() == 0) factor = atom.symbol;
-  fix_symbols_of(factor ? ir::Dim::symbol(factor) : dim);
-  if (!factor) fix_symbols_of(by);
+  constexpr const char* kWhy = "it must be divisible";
+  fix_symbols_of(factor ? ir::Dim::symbol(factor) : dim, kWhy);
+  if (!factor) fix_symbols_of(by, kWhy);
 }
 
 void Symbols::constant(const ir::Dim& dim) {
-  if (is_known(dim)) fix_symbols_of(dim);
+  if (is_known(dim)) fix_symbols_of(dim, "an operation goes by it");
 }
 
 /// Makes the symbol that came last in `difference` == 0 the value of an expression over the others, where it stands alone with
@@ -217,9 +217,17 @@ void Symbols::refine(bool news) {
   learned_ |= news;
 }
 
-void Symbols::fix_symbols_of(const ir::Dim& dim) {
+void Symbols::fix_symbols_of(const ir::Dim& dim, const char* why) {
   if (refined_) return;
-  dim.for_each_symbol([&](SymbolId s) { learned_ |= facts_.fix(names_[s.value]); });
+  dim.for_each_symbol([&](SymbolId s) {
+    if (!facts_.fix(names_[s.value])) return;
+    learned_ = true;
+    say_constant(describe(ir::Dim::symbol(s)), values_[s.value], why);
+  });
+}
+
+void Symbols::say_constant(const std::string& words, std::int64_t value, const char* why) {
+  if (logs().recompiles && said_.insert(words).second) log_line(fmt::format("tenon: {} is taken as the constant {}: {}", words, value, why));
 }
 
 std::vector<std::string> Symbols::names_of(const ir::Dim& dim) const {

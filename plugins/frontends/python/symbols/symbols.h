@@ -87,7 +87,8 @@ class Symbols final : public ops::SizeQuestions {
   bool define_latest(const ir::Dim& difference);
   void refine(bool news);
   /// Makes constants of them, unless the next capture may do without.
-  void fix_symbols_of(const ir::Dim& dim);
+  void fix_symbols_of(const ir::Dim& dim, const char* why);
+  void say_constant(const std::string& words, std::int64_t value, const char* why);
   bool narrow_single(const ir::Dim& dim);
   std::optional<ir::Dim> over_symbols(const ir::Dim& over_names) const;
 

@@ -67,16 +67,14 @@ void TensorRecorder::fix_sizes(std::span<const Index> operands) {
       if (!dim.is_constant()) symbols_.specialise(dim, "metadata that depends on it is read");
 }
 
-/// What is written back goes by the sizes of the capture: in a capture to come they are constants.
-void TensorRecorder::fix_inputs() {
-  for (Index index : inputs_)
-    for (const ir::Dim& dim : graph_.type(stand_ins_[index].value).shape) symbols_.constant(dim);
+/// In a capture to come they are constants.
+void TensorRecorder::fix_sizes_to_come(Index index) {
+  for (const ir::Dim& dim : graph_.type(stand_ins_[index].value).shape) symbols_.constant(dim);
 }
 
 /// The types of an opaque call's results are known for the present sizes and arguments: in a capture to come they are constants.
 void TensorRecorder::fix_numbers_of_opaque_call(std::span<const Index> operands, PyObject* args, PyObject* kwargs) {
-  for (Index index : operands)
-    for (const ir::Dim& dim : graph_.type(stand_ins_[index].value).shape) symbols_.constant(dim);
+  for (Index index : operands) fix_sizes_to_come(index);
   fix_numbers_in(args);
   if (kwargs) fix_numbers_in(kwargs);
 }

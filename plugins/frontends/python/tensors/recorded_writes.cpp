@@ -152,15 +152,20 @@ ir::ValueId TensorRecorder::new_value(PyObject* callable, const ForeignFunction&
     return value_by_opaque_call(callable, function, target, call.args.get(), call.kwargs.get());
   }
   if (built.values.size() != 1) throw GraphBreak(fmt::format("{} writes several tensors", function.name));
-  const StandIn& s = stand_ins_[target];
-  ir::ValueId value = built.values.front();
-  const ir::Shape shape(s.shape.begin(), s.shape.end());
-  const ir::Type& type = graph_.type(value);
-  if (!can_cast_to_output(type.dtype, s.dtype, function.ufunc)) throw GraphBreak(fmt::format("{} into a tensor of another dtype than its result", function.name));
-  if (type.shape != shape && symbols_.values(type.shape) == symbols_.values(shape))  // in a capture to come they are the same constants
-    for (const ir::Dim& dim : type.shape) symbols_.constant(dim);
-  if (type.shape != shape) throw GraphBreak(fmt::format("{} into a tensor of another shape than its result", function.name));
-  return builder_.cast(value, s.dtype);
+  const ir::ValueId value = built.values.front();
+  const DType dtype = stand_ins_[target].dtype;
+  if (!can_cast_to_output(graph_.type(value).dtype, dtype, function.ufunc)) throw GraphBreak(fmt::format("{} into a tensor of another dtype than its result", function.name));
+  require_shape_of(target, value, function);
+  return builder_.cast(value, dtype);
+}
+
+/// What is written has the shape of the tensor, for the sizes of all calls.
+void TensorRecorder::require_shape_of(Index target, ir::ValueId value, const ForeignFunction& function) {
+  const ir::Shape &made = graph_.type(value).shape, &shape = graph_.type(stand_ins_[target].value).shape;
+  if (made == shape) return;
+  if (symbols_.values(made) == symbols_.values(shape))  // in a capture to come they are the same
+    for (std::size_t d = 0; d < made.size(); ++d) symbols_.equal(made[d], shape[d]);
+  throw GraphBreak(fmt::format("{} into a tensor of another shape than its result", function.name));
 }
 
 /// The argument that a call writes, by the value that it had; no other argument may share its memory.
@@ -183,9 +188,7 @@ void TensorRecorder::record_writes_beside(const ForeignFunction& function, std::
   std::vector<Index> targets;
   for (const ops::ForeignWrite& write : writes) targets.push_back(written_operand(function, write.before, operands));
   for (std::size_t i = 0; i < writes.size(); ++i) {
-    const StandIn& s = stand_ins_[targets[i]];
-    if (graph_.type(writes[i].after).shape != ir::Shape(s.shape.begin(), s.shape.end()))
-      throw GraphBreak(fmt::format("{} into a tensor of another shape than its result", function.name));
+    require_shape_of(targets[i], writes[i].after, function);
     present_.write(targets[i], writes[i].after, writes[i].counted);
     note_write(targets[i]);
   }
@@ -209,7 +212,7 @@ void TensorRecorder::require_writable(Index index) const {
 }
 
 /// torch refuses operands that share a part of what is written; NumPy computes as if they were copies.
-void TensorRecorder::require_apart(const ForeignFunction& function, Index target, std::span<const Index> operands, bool all) const {
+void TensorRecorder::require_apart(const ForeignFunction& function, Index target, std::span<const Index> operands, bool all) {
   if (function.flavour == ops::Flavour::numpy) return;
   const auto places = [&](Index i) {
     const StandIn& s = stand_ins_[i];
@@ -219,6 +222,7 @@ void TensorRecorder::require_apart(const ForeignFunction& function, Index target
   for (Index operand : operands) {
     if ((!all && same_places(operand, target)) || stand_ins_[operand].storage != stand_ins_[target].storage) continue;
     if (may_share_memory(places(target), places(operand))) throw GraphBreak("an operation on a tensor that overlaps the one it writes");
+    for (Index apart : {target, operand}) fix_sizes_to_come(apart);  // of other sizes they may overlap
   }
 }
 

@@ -98,7 +98,7 @@ class TensorRecorder final : public Recorder {
   // the classes of calls
   std::optional<Ref> answer_size(std::string_view name, const StandIn& self, PyObject* args, PyObject* kwargs);
   Ref size_tuple(ops::Flavour flavour, std::span<const ir::Dim> shape);
-  void fix_inputs();
+  void fix_sizes_to_come(Index index);
   void fix_numbers_of_opaque_call(std::span<const Index> operands, PyObject* args, PyObject* kwargs);
   void fix_numbers_in(PyObject* object);
   void fix_sizes(std::span<const Index> operands);
@@ -155,7 +155,8 @@ class TensorRecorder final : public Recorder {
   void require_writable(Index index) const;
   /// Whether it is a tensor that was made in inference mode, or a view of one.
   bool is_inference(Index index) const { return stand_ins_[stand_ins_.owner(index)].inference; }
-  void require_apart(const ForeignFunction& function, Index target, std::span<const Index> operands, bool all) const;
+  void require_apart(const ForeignFunction& function, Index target, std::span<const Index> operands, bool all);
+  void require_shape_of(Index target, ir::ValueId value, const ForeignFunction& function);
   ElementPlaces places_of_input(std::uint32_t input) const;
   void require_inputs_apart(std::uint32_t written, std::uint32_t other) const;
   void note_write(Index index);
