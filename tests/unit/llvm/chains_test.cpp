@@ -68,6 +68,19 @@ struct Attention {
 
 }  // namespace
 
+TEST_CASE("attention between convolutions keeps its rows", "[chains]") {
+  Attention attention(Case{1, 2, 2, 60, 60, 24}, DType::f32);
+  ir::Graph& graph = attention.graph;
+  ops::NodeBuilder b(graph);
+  const ValueId attended = graph.outputs()[0].value, weight = attention.input(DType::f32, {32, 48, 3, 3});
+  const ValueId picture = b.one("reshape", {attended}, {{"shape", std::vector<ir::Dim>{1, 48, 6, 10}}});
+  const std::vector<ir::Dim> ones{1, 1};
+  const ir::Attributes around{{"after", ones}, {"before", ones}, {"dilation", ones}, {"groups", ir::Dim(1)}, {"stride", ones}};
+  graph.add_output({b.one("conv_sum", {picture, weight}, around), ir::OutputKind::result, {}});
+  CHECK(attention.chains() == 1);
+  CHECK(attention.difference({}) == "");
+}
+
 TEST_CASE("attention runs a block of rows at a time", "[chains]") {
   for (const Mask mask : {Mask::none, Mask::causal, Mask::bools, Mask::numbers})
     for (const auto& c : {Case{2, 3, 3, 70, 70, 32, mask}, Case{1, 4, 2, 55, 55, 20, mask, true}, Case{2, 6, 1, 49, 49, 65, mask}}) {

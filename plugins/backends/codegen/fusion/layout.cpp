@@ -8,6 +8,7 @@
 #include "core/ops/loop_body.h"
 #include "core/ops/node_builder.h"
 #include "core/ops/view.h"
+#include "fusion/contraction.h"
 #include "fusion/cost.h"
 
 namespace tenon::codegen {
@@ -142,6 +143,39 @@ void copy_to_channels_last(ir::Graph& graph, std::size_t rank) {
   }
 }
 
+/// True when elements of the operands become elements of the result where they are: not moved, and not multiplied as matrices.
+bool keeps_places(const ir::Graph& graph, NodeId id) {
+  const auto body = ops::loop_of(graph, id);
+  return body && !ops::is_view(graph, id) && (graph.node(id).op == "conv_sum" || !is_sum_of_products(graph, id, *body));
+}
+
+/// What convolutions read and give, and what is computed from it and for it in place. Other values of their rank keep dense rows: the
+/// scores of attention in the middle of a network.
+std::set<ValueId> around_convolutions(const ir::Graph& graph, std::size_t rank) {
+  std::set<ValueId> found;
+  std::vector<ValueId> pending;
+  const auto reach = [&](std::span<const ValueId> values) {
+    for (ValueId v : values)
+      if (graph.value(v).kind != ir::ValueKind::literal && graph.type(v).rank() == rank && found.insert(v).second) pending.push_back(v);
+  };
+  std::set<NodeId> seen;
+  const auto users = graph.users();
+  const auto pass = [&](NodeId id) {
+    if (!seen.insert(id).second || !keeps_places(graph, id)) return;
+    reach(graph.node(id).operands);
+    reach(graph.node(id).results);
+  };
+  for (NodeId id : graph.nodes())
+    if (graph.node(id).op == "conv_sum") pass(id);
+  while (!pending.empty()) {
+    const ValueId value = pending.back();
+    pending.pop_back();
+    std::ranges::for_each(users[value.value], pass);
+    if (graph.value(value).kind == ir::ValueKind::result) pass(graph.value(value).node);
+  }
+  return found;
+}
+
 }  // namespace
 
 void choose_layouts(ir::Graph& graph) {
@@ -158,12 +192,13 @@ void choose_layouts(ir::Graph& graph) {
     fixed.insert(node.operands.begin(), node.operands.end());
     fixed.insert(node.results.begin(), node.results.end());
   }
+  const auto around = around_convolutions(graph, rank);
   for (NodeId id : graph.nodes()) {
     const ir::Node& node = graph.node(id);
     if (node.op == "constant" && node.operands.empty()) continue;
     for (ValueId v : node.results) {
       const ir::Type& type = graph.type(v);
-      if (!has_matrix_kernel(type) || type.rank() != rank || type.strides || fixed.contains(v)) continue;
+      if (!has_matrix_kernel(type) || !around.contains(v) || type.strides || fixed.contains(v)) continue;
       const auto strides = channels_last(type.shape);
       graph.set_strides(v, ir::Shape(strides.begin(), strides.end()));
     }
