@@ -275,3 +275,12 @@ def test_an_input_that_comes_to_overlap_the_written_one():
         for way, data in ((compiled, memory), (run, twin)):
             way(data[:n], data[9:10])
         torch.testing.assert_close(memory, twin)
+
+
+@pytest.mark.parametrize("program", [
+    lambda x, mask: x.repeat(4, 1) + mask.repeat(4, 1),
+    lambda x, mask: (x[0] * mask[0]).sum() + x.flatten() * mask.flatten(),
+    lambda x, mask: x * mask.view(x.shape[0], -1),
+], ids=["multiples", "products", "divided"])
+def test_sizes_of_two_inputs_that_are_alike(program):
+    check(program, [(torch.randn(a, b), torch.randn(a, b)) for a, b in ((3, 4), (5, 4), (6, 9), (12, 2), (30, 31))], 3)

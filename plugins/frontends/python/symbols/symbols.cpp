@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "core/ops/infer.h"
@@ -156,11 +157,29 @@ void Symbols::compute(const ir::Dim& dim) {
 
 // ---- questions of shape inference
 
+namespace {
+
+/// `difference` == 0 with less on the way: without what divides all of it, a number or symbols.
+ir::Dim without_common_factor(const ir::Dim& difference) {
+  if (difference.is_constant()) return difference;
+  std::int64_t number = difference.offset();
+  for (const ir::DimTerm& term : difference.terms()) number = std::gcd(number, term.coefficient);
+  ir::Dim rest = floor_div(difference, number);
+  if (difference.offset() != 0) return rest;
+  for (const ir::DimAtom& atom : difference.terms()[0].atoms) {
+    const auto has_it = [&](const ir::DimTerm& term) { return std::ranges::any_of(term.atoms, [&](const ir::DimAtom& other) { return ir::DimAtom::compare(atom, other) == 0; }); };
+    if (atom.op == ir::DimOp::symbol && std::ranges::all_of(difference.terms(), has_it)) rest = floor_div(rest, ir::Dim::symbol(atom.symbol));
+  }
+  return rest;
+}
+
+}  // namespace
+
 void Symbols::equal(const ir::Dim& a, const ir::Dim& b) {
   if (!is_known(a) || !is_known(b)) return;
   const ir::Dim difference = a - b;
   if (value(difference) == 0) {
-    if (!define_latest(difference)) fix_symbols_of(difference, "another size must equal it");
+    if (!define_latest(without_common_factor(difference))) fix_symbols_of(difference, "another size must equal it");
     return;
   }
   // They differ: sizes that are not 1 either way give the error of eager execution, which the caller raises.
@@ -174,9 +193,13 @@ void Symbols::not_negative(const ir::Dim& dim) {
   if (is_known(dim) && !narrow_single(dim)) decide(Operator::less_equal, 0, dim);  // the clamp stays in the expression
 }
 
-/// One factor that is divisible now is made a constant, the innermost first: batches, which come first, are what varies most.
+/// One factor that is divisible now is made a constant, the innermost first: batches, which come first, are what varies most. A symbol that
+/// divides is rather taken for a factor of the same value.
 void Symbols::divisible(const ir::Dim& dim, const ir::Dim& by) {
   if (!is_known(dim) || !is_known(by)) return;
+  if (const SymbolId divisor = by.as_symbol(); divisor && dim.terms().size() == 1)
+    for (const ir::DimAtom& atom : dim.terms()[0].atoms)
+      if (atom.op == ir::DimOp::symbol && values_[atom.symbol.value] == values_[divisor.value]) return equal(ir::Dim::symbol(atom.symbol), by);
   SymbolId factor;
   if (by.is_constant() && dim.terms().size() == 1)
     for (const ir::DimAtom& atom : dim.terms()[0].atoms)
