@@ -241,6 +241,7 @@ codegen::WinogradCode KernelCache::make_large_squares(const CodeStore& store, DT
 }
 
 MatrixKernel KernelCache::matrix_kernel(const HostServices& host, DType dtype, bool large_squares) {
+  if (matrices_) return matrices_->matrix_kernel(host, dtype, large_squares);
   const std::lock_guard lock(matrix_mutex_);
   MatrixKernel& known = matrix_kernels_[dtype];
   const CodeStore store(host, target());
@@ -250,6 +251,7 @@ MatrixKernel KernelCache::matrix_kernel(const HostServices& host, DType dtype, b
 }
 
 KernelCache& kernel_cache(unsigned width, bool quiet_comparisons) {
+  KernelCache* const matrices = quiet_comparisons ? &kernel_cache(width) : nullptr;  // they compare no numbers
   static std::mutex mutex;
   static auto& caches = *new std::map<std::pair<unsigned, bool>, std::unique_ptr<KernelCache>>;
   const std::lock_guard lock(mutex);
@@ -257,7 +259,7 @@ KernelCache& kernel_cache(unsigned width, bool quiet_comparisons) {
   if (cache) return *cache;
   codegen::Target target = detect_machine(width);
   target.quiet_comparisons = quiet_comparisons;
-  cache = std::make_unique<KernelCache>(std::move(target));
+  cache = std::make_unique<KernelCache>(std::move(target), matrices);
   return *cache;
 }
 

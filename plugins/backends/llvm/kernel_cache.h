@@ -31,7 +31,8 @@ struct KernelRequest {
 /// Thread-safe. The new kernels of one call share a module for each thread that compiles.
 class KernelCache {
  public:
-  explicit KernelCache(codegen::Target target) : jit_(std::move(target)) {}
+  /// With another cache, matrix kernels are that one's.
+  explicit KernelCache(codegen::Target target, KernelCache* matrices = nullptr) : jit_(std::move(target)), matrices_(matrices) {}
 
   const codegen::Target& target() const { return jit_.target(); }
 
@@ -53,6 +54,7 @@ class KernelCache {
   std::vector<void*> stored_code(const CodeStore& store, const std::string& key, const std::vector<std::string>& names, const std::function<void(llvm::Module&)>& fill);
 
   Jit jit_;
+  KernelCache* const matrices_;
   std::mutex mutex_;
   std::unordered_map<std::string, std::unique_ptr<KernelCode>> known_;
   std::mutex matrix_mutex_;

@@ -78,14 +78,9 @@ struct MatrixKernel {
     codegen::MicroKernel function;
     std::int64_t height, width;
   };
-  Variant variant(std::int64_t columns) const {
-    if (columns <= narrow_tile.columns) return {narrow, narrow_tile.rows, narrow_tile.columns};
-    return {function, tile.rows, tile.columns};
-  }
-  /// The same, which fetches ahead.
-  Variant fetching_variant(std::int64_t columns) const {
-    if (columns <= narrow_tile.columns) return {fetching_narrow, narrow_tile.rows, narrow_tile.columns};
-    return {fetching, tile.rows, tile.columns};
+  Variant variant(std::int64_t columns, bool fetches_ahead = false) const {
+    if (columns <= narrow_tile.columns) return {fetches_ahead ? fetching_narrow : narrow, narrow_tile.rows, narrow_tile.columns};
+    return {fetches_ahead ? fetching : function, tile.rows, tile.columns};
   }
 };
 

@@ -302,7 +302,7 @@ class Multiplier {
 
   /// All passes over so many rows that their sums stay in the first-level cache.
   void few_rows(const T* b, std::int64_t b_row, std::int64_t row, std::int64_t end, T* c, std::int64_t c_row, std::int64_t columns, Ahead& ahead) const {
-    const auto [function, height, width] = kernel_.fetching_variant(columns);
+    const auto [function, height, width] = kernel_.variant(columns, true);
     const void* step[1 + kMostRows];
     for (std::int64_t k = 0; k == 0 || k < depth_; k += pass_) {
       const std::int64_t length = std::min(pass_, depth_ - k);

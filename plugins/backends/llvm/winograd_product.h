@@ -208,7 +208,7 @@ class WinogradProduct {
   /// Fetches `ahead` meanwhile, where the weights are in a cache; else the weights.
   void multiply_place(const Rows& v, std::int64_t count, std::int64_t panel, std::int64_t place, T* m, std::int64_t m_row, Ahead* ahead = nullptr) const {
     const std::int64_t columns = std::min(width_, p_.n - panel * width_);
-    const auto tile = ahead ? kernel_.fetching_variant(columns) : kernel_.variant(columns);
+    const auto tile = kernel_.variant(columns, ahead != nullptr);
     const T *from = v.first + place * v.stride, *u = u_ + panel * u_elements() + place * depth_ * u_width_;
     const std::int64_t depth = even_pass(depth_, kDepth);
     const void* step[1 + kMostRows];

@@ -5,6 +5,7 @@
 
 #include "catch.h"
 #include "core/ops/node_builder.h"
+#include "kernel_cache.h"
 #include "running.h"
 
 using namespace tenon;
@@ -60,6 +61,13 @@ class LastPages {
 };
 
 }  // namespace
+
+TEST_CASE("matrix kernels are the same however NaNs compare", "[products]") {
+  const auto host = llvm_test::services();
+  const auto plain = llvm_backend::kernel_cache(0).matrix_kernel(host, DType::f32), quiet = llvm_backend::kernel_cache(0, true).matrix_kernel(host, DType::f32);
+  CHECK(plain.function == quiet.function);
+  CHECK(plain.variant(1, true).function == quiet.fetching_narrow);
+}
 
 TEST_CASE("what follows a product of few columns changes nothing about what is read", "[products]") {
   for (const std::int64_t n : {1, 3, 10}) {
