@@ -58,3 +58,25 @@ def test_matrices_that_zeros_are_not(check, fn):
     assert len(tenon.explain(program)(m).break_reasons) == 0
     with pytest.raises(np.linalg.LinAlgError):
         tenon.compile(program)(np.array([[0.0, 0.0], [0.0, 0.0]]))
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda a: np.vecdot(a, np.ones((3, 4))),
+        lambda a: np.matmul(np.ones(3), a),
+        lambda a: np.matmul(a, np.ones(4)),
+        lambda a: np.where(a),
+        lambda a: a.astype(np.float16),
+        lambda a: np.nan_to_num(a),
+    ],
+)
+def test_layouts_of_operands_with_more_dimensions_or_without_steps(check, fn):
+    row, column = np.arange(4.0) - 1, np.arange(3.0)[:, None]
+    check(fn, (np.broadcast_to(row, (3, 4)),), (np.broadcast_to(column, (3, 4)),), (np.asfortranarray(row + column),), ((row + column)[::-1, ::-1],), fallbacks=None)
+
+
+@pytest.mark.parametrize("fn", [lambda a: np.roll(a, 1, 0), lambda a: np.roll(a, (1, -1), (0, 1)), lambda a: np.mean(a, axis=0), lambda a: np.std(a, axis=0, keepdims=True)])
+def test_an_axis_that_is_not_there_raises(fn):
+    with pytest.raises(np.exceptions.AxisError):
+        tenon.compile(fn)(np.array(3.0))

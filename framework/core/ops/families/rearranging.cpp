@@ -63,7 +63,14 @@ Values roll_adapt(ForeignArguments& a) {
 
 Op roll_op() {
   Op op = movement(
-      "roll", "(Tensor self, int[] shifts, int[] dims) -> Tensor", [](const OpQuery& q) { return q.type(0).shape; },
+      "roll", "(Tensor self, int[] shifts, int[] dims) -> Tensor",
+      [](const OpQuery& q) {
+        for (const Dim& d : q.integers("dims")) {
+          infer::wrap_dim(d.constant(), q.type(0).rank());
+          TENON_USER_CHECK(q.type(0).rank() > 0, "Dimension specified as {} but tensor has no dimensions", d.constant());
+        }
+        return q.type(0).shape;
+      },
       [](Scalars& s, const OpQuery& q, std::span<const Scalar> at) {
         std::vector<Scalar> index(at.begin(), at.end());
         const auto shifts = q.integers("shifts"), dims = q.integers("dims");

@@ -89,6 +89,7 @@ Op mean_op() {
     TENON_USER_CHECK(is_float(t),
                      "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {}",
                      name_of(t));
+    if (a.numpy() && a.type(x).rank() == 0 && a.given("dim")) throw Exception(Code::unsupported, "the mean along an axis that is not there, at which NumPy raises");
     ir::Attributes attributes = reduction_attributes(a, x);
     if (a.numpy() && elements_of_result(a, x) == Dim(0)) throw Exception(Code::unsupported, "the mean of nothing, of which NumPy warns");
     attributes.emplace_back("dtype", t);

@@ -79,6 +79,7 @@ VarianceArguments variance_arguments(ForeignArguments& a) {
   if (a.given("correction"))
     v.correction = a["correction"].as<double>() ? ir::Attribute(*a["correction"].as<double>()) : ir::Attribute(a.integer("correction"));
   const std::size_t rank = a.type(v.x).rank();
+  if (a.numpy() && rank == 0 && a.given("dim")) throw Exception(Code::unsupported, "the variance along an axis that is not there, at which NumPy raises");
   if (const bool* unbiased = a["dim"].as<bool>()) {
     v.correction = Dim(*unbiased ? 1 : 0);
     a.bind("dim", {});

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cstdlib>
+#include <numeric>
 
 #include "python/tensors/tensor_recorder.h"
 
@@ -34,6 +36,29 @@ bool draws(PyObject* callable, const ForeignFunction& function, PyObject* args, 
   if (function.flavour != ops::Flavour::torch || function.writes) return false;
   const Purity& purity = purity_of(callable, function);
   return purity.known && !purity.writes && takes_random_numbers(function, purity, args, kwargs);
+}
+
+/// Whether a function computes element by element, so that operands have the say about the result's strides. NumPy's products are ufuncs, too.
+bool is_pointwise(const ForeignFunction& function) {
+  constexpr std::string_view kProducts[] = {"matmul", "vecdot", "matvec", "vecmat"};
+  const std::string_view name = std::string_view(function.name).substr(function.name.rfind('.') + 1);
+  return function.op->body || (function.ufunc && std::ranges::find(kProducts, name) == std::end(kProducts));
+}
+
+/// Strides of a copy in NumPy's order "K": the operand's dimensions from the largest stride to the smallest, that of a broadcast last.
+std::vector<std::int64_t> copied_in_order(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides) {
+  if (is_row_major(shape, strides)) return row_major(shape);
+  std::vector<std::size_t> order(shape.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return std::abs(strides[a]) > std::abs(strides[b]); });
+  std::vector<std::int64_t> copied(shape.size());
+  std::int64_t step = 1;
+  for (std::size_t k = order.size(); k-- > 0; step *= shape[order[k]]) copied[order[k]] = step;
+  return copied;
+}
+
+bool copies_in_order(const ForeignFunction& function) {
+  return function.name == "numpy.ndarray.astype" || function.name == "numpy.astype" || function.name == "numpy.nan_to_num";
 }
 
 }  // namespace
@@ -149,7 +174,7 @@ std::optional<ops::AliasLayout> TensorRecorder::own_layout(const ForeignFunction
 
 bool TensorRecorder::strides_are_known(const ForeignFunction& function, const ops::ForeignResult& result, std::span<const Index> operands) const {
   if (result.container != ops::Container::single || result.values.size() != 1 || !function.op) return false;
-  if (function.op->body || function.ufunc || own_layout(function, result.values.front())) return true;
+  if (is_pointwise(function) || own_layout(function, result.values.front())) return true;
   std::size_t rank = 0;
   for (Index index : operands) {
     const StandIn& s = stand_ins_[index];
@@ -203,12 +228,15 @@ TensorSpec TensorRecorder::fresh_spec(const ForeignFunction& function, ir::Value
     all_row_major &= s.strides == row_major(s.shape);
     all_scalars &= s.kind == TensorKind::scalar;
   }
-  const bool pointwise = function.op->body || function.ufunc;
+  const auto fits = [&](const Operand& operand) { return operand.shape.size() <= spec.shape.size(); };
+  const bool pointwise = is_pointwise(function) && std::ranges::all_of(shapes, fits);
   if (pointwise && has_number_operand(function, value)) shapes.push_back({});
   if (ops::operands_are_swapped(function.name)) std::ranges::reverse(shapes);
   spec.strides = row_major(spec.shape);
   if (!all_row_major && pointwise)
     spec.strides = function.flavour == ops::Flavour::torch ? torch_pointwise_strides(spec.shape, shapes) : numpy_pointwise_strides(spec.shape, shapes);
+  if (copies_in_order(function) && shapes.size() == 1 && std::ranges::find(spec.shape, 0) == spec.shape.end())
+    spec.strides = copied_in_order(spec.shape, shapes.front().strides);
   if (const auto own = own_layout(function, value)) {
     spec.strides = strides_by(*own, spec.shape, shapes);
   } else if (function.op->traits.layout == ops::ResultLayout::memory_format) {

@@ -4,11 +4,14 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "core/base/error.h"
+
 namespace tenon::python {
 namespace {
 
 /// The operand's strides over the result's dimensions: 0 where it is broadcast.
 Extents broadcast_strides(const Operand& operand, std::span<const std::int64_t> shape, bool zero_for_size_one) {
+  TENON_CHECK(operand.shape.size() <= shape.size(), "an operand of {} dimensions for a result of {}", operand.shape.size(), shape.size());
   Extents strides(shape.size(), 0);
   const std::size_t offset = shape.size() - operand.shape.size();
   for (std::size_t i = 0; i < operand.shape.size(); ++i)
