@@ -14,7 +14,7 @@ TORCH = {
     "tanh": lambda x, y: torch.tanh(x), "tanhshrink": lambda x, y: torch.nn.functional.tanhshrink(x), "softshrink": lambda x, y: torch.nn.functional.softshrink(x - 0.25),
     "max_pool": lambda x, y: torch.nn.functional.max_pool1d(torch.stack([x, y], -1).reshape(1, 1, -1), 2),
 }
-NUMPY = {"tanh": lambda x, y: np.tanh(x), "maximum": np.maximum, "minimum": np.minimum, "clip": lambda x, y: np.clip(x, y, 5), "max of two": lambda x, y: np.stack([x[:2], y[:2]]).max(axis=0)}
+NUMPY = {"fmax": np.fmax, "fmin": np.fmin, "tanh": lambda x, y: np.tanh(x), "maximum": np.maximum, "minimum": np.minimum, "clip": lambda x, y: np.clip(x, y, 5), "max of two": lambda x, y: np.stack([x[:2], y[:2]]).max(axis=0)}
 
 
 @pytest.mark.parametrize("name", TORCH)

@@ -284,20 +284,6 @@ Family sums_and_products() {
       binary(
           "minimum", Domain::any, [](Scalars& s, Args a, const OpQuery&) { return s.minimum(a[0], a[1]); },
           torch_names("minimum") + ufunc2({"minimum"})),
-      binary(
-          "fmax", Domain::any,
-          [](Scalars& s, Args a, const OpQuery&) {
-            if (!is_float(a[0].dtype)) return s.maximum(a[0], a[1]);
-            return s.select(s.isnan(a[0]), a[1], s.select(s.isnan(a[1]), a[0], s.maximum(a[1], a[0])));
-          },
-          torch_names("fmax") + ufunc2({"fmax"})),
-      binary(
-          "fmin", Domain::any,
-          [](Scalars& s, Args a, const OpQuery&) {
-            if (!is_float(a[0].dtype)) return s.minimum(a[0], a[1]);
-            return s.select(s.isnan(a[0]), a[1], s.select(s.isnan(a[1]), a[0], s.minimum(a[1], a[0])));
-          },
-          torch_names("fmin") + ufunc2({"fmin"})),
       binary_float("hypot", hypot_body, torch_names("hypot") + ufunc2({"hypot"})),
       binary(
           "heaviside", Domain::any,

@@ -61,6 +61,30 @@ Values masked_fill_adapt(ForeignArguments& a) {
   return a.call("where", {mask, value, self});
 }
 
+/// numpy.fmax and numpy.fmin: of two equal floats NumPy's vector instructions take the second, where torch takes the first.
+Adapt second_of_equals(std::string op) {
+  return [op](ForeignArguments& a) {
+    Values xy{a.value("self"), a.value("other")};
+    DType t = a.promoted(xy, Promotion::common);
+    if (a.given("dtype")) t = *a.dtype("dtype");
+    for (ir::ValueId& v : xy)
+      if (a.graph().value(v).kind != ir::ValueKind::literal) v = a.builder().cast(v, t);
+    if (t == DType::f32 || t == DType::f64) std::swap(xy[0], xy[1]);
+    return a.call(op, xy);
+  };
+}
+
+/// The number of two where one is NaN, else what `choose` takes.
+Op past_nan(const std::string& name, Scalar (Scalars::*choose)(Scalar, Scalar)) {
+  return binary(
+      name, Domain::any,
+      [choose](Scalars& s, Args a, const OpQuery&) {
+        if (!is_float(a[0].dtype)) return (s.*choose)(a[0], a[1]);
+        return s.select(s.isnan(a[0]), a[1], s.select(s.isnan(a[1]), a[0], (s.*choose)(a[1], a[0])));
+      },
+      torch_names(name) + ufunc2({name}, second_of_equals(name)));
+}
+
 }  // namespace
 
 Family choice_ops() {
@@ -72,7 +96,7 @@ Family choice_ops() {
           names({"torch.masked_fill", "torch.Tensor.masked_fill"}, "(self, mask, value)", masked_fill_adapt));
   where.infer = infer_where;
   where.samples = where_samples;
-  return {std::move(where)};
+  return {std::move(where), past_nan("fmax", &Scalars::maximum), past_nan("fmin", &Scalars::minimum)};
 }
 
 }  // namespace tenon::ops
