@@ -33,6 +33,23 @@ def test_variants_of_a_continuation_have_a_limit(capfd):
     assert 0 < tenon.stats()["eager_fallbacks"] < 40
 
 
+@pytest.mark.parametrize("steps", [tuple(UP.tolist() * 8), {n: n + 0.5 for n in range(40)}, [UP * n for n in range(40)]], ids=["tuple", "dict", "arrays"])
+def test_a_loop_that_breaks_and_reads_at_its_counter_has_few_variants(steps):
+    def fn(x):
+        for step in range(40):
+            x = x * 0.5 + steps[step]
+            print(end="")
+        return x
+
+    compiled = tenon.compile(fn)
+    for _ in range(2):
+        np.testing.assert_allclose(compiled(UP), fn(UP))
+    first = tenon.stats()
+    assert first["eager_fallbacks"] == 0 and first["recompiles"] <= 10
+    np.testing.assert_allclose(compiled(UP), fn(UP))
+    assert tenon.stats()["graphs"] == first["graphs"]
+
+
 def test_past_the_limit_the_rest_runs_natively_with_its_handlers():
     def fn(x, n):
         y = x + 1

@@ -100,7 +100,7 @@ def test_a_maximum_of_nothing_raises():
         lambda x: x[x > 0] + x[x != 0],
         lambda x: x[x[:, 0] > 0].max(0),
         lambda x: torch.sort(x[x > 0]).values,
-        lambda x: x[x > 0].add_(1),
+        lambda x: x[x > 0].cumsum_(0),
         lambda x: x[x > 0].stride() + x.stride(),
         lambda x: torch.fft.fft(x[x > 0]).abs(),
     ],
@@ -136,6 +136,41 @@ def test_writes_through_a_mask_need_no_size(check, write):
         return y + 1
 
     check(fn, (X, torch.arange(5.0)))
+    assert tenon.stats()["graph_breaks"] == 0
+
+
+def multiplied(y, v):
+    y[y > 0] *= 3
+
+
+def added(y, v):
+    y[y > 0] += v.sum()
+
+
+def changed_apart(y, v):
+    some = y[y > 0]
+    same = some.mul_(2).add_(1)
+    y += (some is same) + some.sum()
+
+
+@pytest.mark.parametrize("write", [multiplied, added, changed_apart, lambda y, v: y.__setitem__(v[0] == 0, 3.0), lambda y, v: y.__setitem__(v.sum() < 0, v[:1])])
+def test_writes_in_place_of_what_a_mask_chooses(check, write):
+    def fn(x, v):
+        y = x * 2
+        write(y, v)
+        return y, y[0].sum() + 1
+
+    check(fn, (X, torch.arange(5.0)))
+    assert tenon.stats()["graph_breaks"] == 0
+
+
+def test_a_write_to_a_number_that_a_mask_of_none_or_one_chooses(check):
+    def fn(x):
+        y = x.sum()
+        y[y > 0] = 3.0
+        return y + 1
+
+    check(fn, (X,), (-X,))
     assert tenon.stats()["graph_breaks"] == 0
 
 

@@ -39,7 +39,6 @@ bool fits(const Shape& shape, const Shape& self, std::size_t from) {
 std::optional<ir::ValueId> masked_write(ForeignArguments& a, ir::ValueId self, ir::ValueId mask, std::size_t at, ir::ValueId value, bool accumulate) {
   Formula f(a);
   const Shape shape = f.shape(self), places = f.shape(mask);
-  if (places.empty()) return std::nullopt;
   TENON_USER_CHECK(at + places.size() <= shape.size(), "too many indices for tensor of dimension {}", shape.size());
   for (std::size_t d = 0; d < places.size(); ++d)
     infer::require_equal(a.graph(), places[d], shape[at + d], fmt::format("sizes of the mask and of the indexed tensor at dimension {}", d));
@@ -47,6 +46,7 @@ std::optional<ir::ValueId> masked_write(ForeignArguments& a, ir::ValueId self, i
   Shape own = f.shape(value);
   while (own.size() > rest && own[0] == Dim(1)) own.erase(own.begin());
   value = reshape_to(a.builder(), value, own);
+  if (places.empty() && own.size() > rest) return std::nullopt;  // a row for each of the one place or none
   if (own.size() == rest + 1) {
     const Dim size = ir::product(places);
     if (at > 0 || !own[0].is_constant() || own[0] == Dim(0) || !size.is_constant() || size == Dim(0)) return std::nullopt;

@@ -37,6 +37,7 @@ constexpr int kMostEvaluations = 24;
 struct Outlook {
   bool learned = false;      // the capture must be repeated with what it has found out about numbers
   bool has_symbols = false;
+  bool breaks_for_number = false;  // instead of taking one as a constant
 };
 
 /// One evaluation up to the instruction at which the segment is to end (0: to the return).
@@ -46,7 +47,7 @@ Captured evaluate_once(const CaptureStart& start, const TorchState& state, const
   struct Noting {
     TensorRecorder& recorder;
     Outlook& outlook;
-    ~Noting() { outlook = {recorder.learned(), recorder.has_symbols()}; }
+    ~Noting() { outlook = {recorder.learned(), recorder.has_symbols(), recorder.breaks_for_number()}; }
   } noting{recorder, outlook};
   CaptureOptions options;
   options.stop_before = stop_before;
@@ -90,7 +91,8 @@ Captured evaluate(const CaptureStart& start, const TorchState& state, const std:
     const auto* broken = std::get_if<CaptureBreak>(&captured);
     if (broken && broken->interrupted) return captured;
     bool again = outlook.learned && round < kMostRounds;
-    if (!again && broken && outlook.has_symbols && facts.fix_all()) {  // constants may do where symbols do not
+    const bool stops_early = broken && outlook.breaks_for_number && broken->stop_before > 0;
+    if (!again && broken && outlook.has_symbols && !stops_early && facts.fix_all()) {  // constants may do where symbols do not
       again = true;
       if (logs().recompiles) log_line(fmt::format("tenon: all numbers of {} are taken as constants: {}", name, broken->reason));
     }

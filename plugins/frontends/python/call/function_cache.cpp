@@ -156,6 +156,7 @@ CacheEntry* FunctionCache::miss(CapturePoint& point, const CallArguments& values
   if (limit_reached(point)) return nullptr;
   if (!point.entries().empty()) report_recompile(point, *now, values);
   const bool freeze = still_freezes(point);
+  point.numbers.may_break = chain && !settings_.fullgraph;
   const ChainStart start = chain ? chain->start() : ChainStart{};
   std::variant<CacheEntry*, CaptureBreak> captured;
   {

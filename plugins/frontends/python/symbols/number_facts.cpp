@@ -13,6 +13,16 @@ bool NumberHistory::varies(const std::string& name, std::int64_t value) {
   return entry->second.varies;
 }
 
+bool NumberHistory::wears_out(const std::string& name) {
+  constexpr std::size_t kMostValues = 4;
+  const auto seen = numbers_.find(name);
+  if (!may_break || seen == numbers_.end()) return false;
+  const std::int64_t value = seen->second.value;
+  std::set<std::int64_t>& taken = taken_[name];
+  if (taken.size() < kMostValues) taken.insert(value);
+  return !taken.contains(value);
+}
+
 std::size_t NumberFacts::position(const std::string& name) {
   const auto [entry, fresh] = positions_.try_emplace(name, names_.size());
   if (fresh) {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -19,7 +20,14 @@ class NumberHistory {
  public:
   /// Takes over the value that a capture found. Gives whether the number varies.
   bool varies(const std::string& name, std::int64_t value);
-  void clear() { numbers_.clear(); }
+  /// Takes note that a capture needs the number itself. Gives whether it has held so many values that each would be one more variant.
+  bool wears_out(const std::string& name);
+  void clear() {
+    numbers_.clear();
+    taken_.clear();
+  }
+
+  bool may_break = false;  // rather than compile a variant for each value
 
  private:
   struct Seen {
@@ -27,6 +35,7 @@ class NumberHistory {
     bool varies;
   };
   std::unordered_map<std::string, Seen> numbers_;
+  std::unordered_map<std::string, std::set<std::int64_t>> taken_;
 };
 
 /// What the captures of one call have settled about its numbers, each with the help of the one before: constants, equalities, ranges.

@@ -239,6 +239,6 @@ std::optional<ir::Dim> integer_of(PyObject* object) {
 
 std::int64_t present_value(PyObject* symbolic_int) { return symbols().value(dim_of(symbolic_int)); }
 
-Ref specialised(PyObject* symbolic_int, const char* why) { return checked(PyLong_FromLongLong(symbols().specialise(dim_of(symbolic_int), why))); }
+Ref specialised(PyObject* symbolic_int, const char* why) { return checked(PyLong_FromLongLong(symbols().specialise_or_break(dim_of(symbolic_int), why))); }
 
 }  // namespace tenon::python

@@ -151,6 +151,17 @@ std::int64_t Symbols::specialise(const ir::Dim& dim, const char* why) {
   return now;
 }
 
+std::int64_t Symbols::specialise_or_break(const ir::Dim& dim, const char* why) {
+  value(dim);  // breaks for one that depends on data
+  if (wear_out(names_of(dim))) throw GraphBreak(fmt::format("a number that keeps varying is needed as it is: {}", why), "an index into a tensor, or a loop over the items themselves, takes all values");
+  return specialise(dim, why);
+}
+
+bool Symbols::wear_out(std::span<const std::string> names) {
+  for (const std::string& name : names) broke_ |= history_.wears_out(name);
+  return broke_;
+}
+
 void Symbols::compute(const ir::Dim& dim) {
   if (!dim.is_constant() && !dim.as_symbol()) computed_.push_back(dim);
 }

@@ -66,6 +66,12 @@ class Symbols final : public ops::SizeQuestions {
   bool decide(guards::Relation::Operator op, const ir::Dim& left, const ir::Dim& right);
   /// The program needs the number itself: guards its value.
   std::int64_t specialise(const ir::Dim& dim, const char* why);
+  /// The same for one instruction, which runs as plain Python where that costs less than one more variant: a list that a loop with breaks
+  /// reads at its counter.
+  std::int64_t specialise_or_break(const ir::Dim& dim, const char* why);
+  /// Whether the instruction that needs these numbers is to break the graph instead of taking them as constants.
+  bool wear_out(std::span<const std::string> names);
+  bool broke() const { return broke_; }
   /// An expression that must be computable at every call.
   void compute(const ir::Dim& dim);
 
@@ -109,6 +115,7 @@ class Symbols final : public ops::SizeQuestions {
   FloatArithmetic float_arithmetic_ = nullptr;
   bool learned_ = false;
   bool refined_ = false;  // what is learned (a range, a definition) may settle what is asked after it, without making a number a constant
+  bool broke_ = false;
   bool any_data_ = false;
 };
 

@@ -62,11 +62,13 @@ void TensorRecorder::refuse_late(std::span<const Index> operands) const {
     if (is_late(stand_ins_[index].value)) symbols_.values(graph_.type(stand_ins_[index].value).shape);  // breaks
 }
 
-/// What is not recorded as nodes from values, and what writes, but for the elements that a write to another tensor takes.
+/// What is not recorded as nodes from values, and what writes, but for the elements that a write to another tensor takes, and for
+/// pointwise functions in place.
 void TensorRecorder::refuse_late(const ForeignFunction& function, std::span<const Index> operands) const {
   const bool item = function.name.ends_with("item__");
-  if (function.in_graph || !function.op || (function.crosses && !item) || (function.writes && !item)) return refuse_late(operands);
-  if (function.writes && !operands.empty()) refuse_late(operands.first(1));
+  const bool in_place = function.writes && !item && function.op && function.op->body && !operands.empty() && is_late(stand_ins_[operands.front()].value);
+  if (function.in_graph || !function.op || (function.crosses && !item) || (function.writes && !item && !in_place)) return refuse_late(operands);
+  if (function.writes && !in_place && !operands.empty()) refuse_late(operands.first(1));
 }
 
 /// Throws where the layout is not the same for every size, or not known without asking the library.

@@ -56,7 +56,7 @@ const char* op_of_math_function(std::string_view name) {
 }  // namespace
 
 void TensorRecorder::need_scalar(const ScalarValue& scalar, const char* use) {
-  if (!scalar.of_data)
+  if (!scalar.of_data && !symbols_.wear_out(scalar.roots))
     for (const std::string& root : scalar.roots) symbols_.fix(root);
   throw GraphBreak(fmt::format("{} of a number that the graph computes needs its value while the program runs", use),
                    "keep the decision in the graph: torch.where, or tenon.cond");

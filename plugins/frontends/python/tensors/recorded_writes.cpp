@@ -98,7 +98,7 @@ Ref TensorRecorder::record_write(PyObject* callable, const ForeignFunction& func
       try {
         return new_value(callable, function, *target, call);
       } catch (const GraphBreak&) {
-        if (symbols_.learned() || !asks_in_place(callable, kwargs)) throw;
+        if (symbols_.learned() || is_late(stand_ins_[*target].value) || !asks_in_place(callable, kwargs)) throw;
         return value_by_opaque_call(callable, function, *target, args, kwargs);
       }
     };
@@ -147,7 +147,7 @@ ir::ValueId TensorRecorder::new_value(PyObject* callable, const ForeignFunction&
   try {
     built = build(function, call.args.get(), call.kwargs.get());
   } catch (const GraphBreak&) {
-    if (symbols_.learned()) throw;  // the op may do when the capture begins from what it has learned
+    if (symbols_.learned() || is_late(stand_ins_[target].value)) throw;  // the op may do when the capture begins from what it has learned
     if (call.kind != WritingCall::Kind::itself || function.flavour == ops::Flavour::numpy || is_method(function, "__setitem__")) throw;
     return value_by_opaque_call(callable, function, target, call.args.get(), call.kwargs.get());
   }

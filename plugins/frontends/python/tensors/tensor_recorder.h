@@ -73,6 +73,7 @@ class TensorRecorder final : public Recorder {
   /// Whether the capture must be repeated from what this one has found out about numbers.
   bool learned() const { return symbols_.learned(); }
   bool has_symbols() const { return symbols_.any(); }
+  bool breaks_for_number() const { return symbols_.broke(); }
   /// Ends the recording. Stand-ins are dead afterwards, but for the keys of the trace.
   CapturedGraph finish();
 
