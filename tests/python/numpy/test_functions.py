@@ -80,3 +80,9 @@ def test_layouts_of_operands_with_more_dimensions_or_without_steps(check, fn):
 def test_an_axis_that_is_not_there_raises(fn):
     with pytest.raises(np.exceptions.AxisError):
         tenon.compile(fn)(np.array(3.0))
+
+
+def test_functions_that_give_arrays_without_dimensions(check):
+    a = np.array(3.0)
+    check(lambda a: (np.isin(a, [1.0, 3.0]), np.isin(a[()], a)), (a,))
+    check(lambda a: np.unique(a, return_inverse=True), (a,), fallbacks=None)

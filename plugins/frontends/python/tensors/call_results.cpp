@@ -23,7 +23,7 @@ bool is_a_move(const ir::Graph& graph, ir::NodeId id) {
 }
 
 // NumPy functions that give a 0-d array, not a scalar, where the shape is ().
-const std::unordered_set<std::string_view> kGivesArrays = {"where", "full", "zeros", "ones", "empty", "zeros_like", "ones_like", "full_like",
+const std::unordered_set<std::string_view> kGivesArrays = {"where", "full", "zeros", "ones", "empty", "isin", "unique", "zeros_like", "ones_like", "full_like",
                                                            "empty_like", "array", "asarray", "copy", "astype", "ascontiguousarray", "asanyarray"};
 
 float half_to_float(std::uint16_t bits) {
