@@ -37,6 +37,7 @@ std::string graph_name(std::string_view source) {
 const std::unordered_set<std::string_view> kSameForAllSizes = {
     "dtype", "device", "ndim", "layout", "is_cuda", "is_cpu", "is_meta", "requires_grad", "is_leaf", "itemsize", "is_quantized", "is_sparse", "dim",
     "ndimension", "element_size", "is_floating_point", "is_complex", "is_contiguous", "is_signed", "get_device", "is_conj", "is_neg", "is_inference",
+    "is_nested", "is_mkldnn", "is_xla", "is_mps", "is_xpu", "is_ipu", "is_mtia", "is_maia", "is_vulkan", "is_sparse_csr", "_is_zerotensor", "is_distributed",
     "is_tensor", "result_type", "can_cast", "promote_types", "iscomplexobj", "isrealobj", "isscalar", "issubdtype", "flags"};
 
 /// What strides say; those of one row or of one column may be of both orders.
