@@ -11,6 +11,9 @@ std::vector<Alias> special_names();
 /// torch.unique and numpy.unique; they belong to `nonzero`.
 std::vector<Alias> unique_names();
 
+/// Whole layers of a transformer; they belong to `layer_norm`.
+std::vector<Alias> encoder_layer_names();
+
 class Formula {
  public:
   using V = ir::ValueId;

@@ -2,6 +2,7 @@
 #include <limits>
 #include <numeric>
 
+#include "core/ops/families/formula.h"
 #include "core/ops/families/moments.h"
 #include "core/ops/families/move.h"
 #include "core/ops/families/running_statistics.h"
@@ -156,7 +157,7 @@ Op layer_norm_op() {
                        const auto shape = a.integers("normalized_shape");
                        return a.call("layer_norm", with_affine(a, {a.value("input")}, shape),
                                      {{"eps", a.number("eps", 1e-5)}, {"normalized_shape", shape}});
-                     });
+                     }) + encoder_layer_names();
   op.infer = [](const OpQuery& q) -> Result<infer::Types> {
     infer::require_operands(q, 1, 3);
     return infer_last_dims(q);

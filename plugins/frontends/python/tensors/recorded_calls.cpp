@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "python/compat/undefined_results.h"
 #include "python/symbols/symbolic_int.h"
 #include "python/tensors/attention_layout.h"
 #include "python/tensors/autocast.h"
@@ -262,7 +263,7 @@ Ref TensorRecorder::wrap_like_twins(PyObject* callable, const ForeignFunction& f
     twin_args = on_meta_device(twin_args.get());
     twin_kwargs = on_meta_device(twin_kwargs.get());
   }
-  Ref answer = call_quietly(callable, twin_args.get(), twin_kwargs.get(), function.flavour);
+  Ref answer = with_undefined_results(function.name, call_quietly(callable, twin_args.get(), twin_kwargs.get(), function.flavour));
   const std::vector<Index> operands = stand_ins_.among(args, kwargs);
   // The twin of a NumPy scalar is an array, whose methods give arrays where those of the scalar give scalars.
   const bool method_of_scalar = function.flavour == ops::Flavour::numpy && function.method && stand_ins_[operands.front()].kind == TensorKind::scalar;
