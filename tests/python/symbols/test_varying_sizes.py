@@ -284,3 +284,18 @@ def test_an_input_that_comes_to_overlap_the_written_one():
 ], ids=["multiples", "products", "divided"])
 def test_sizes_of_two_inputs_that_are_alike(program):
     check(program, [(torch.randn(a, b), torch.randn(a, b)) for a, b in ((3, 4), (5, 4), (6, 9), (12, 2), (30, 31))], 3)
+
+
+def test_a_write_into_a_view_whose_stride_alone_varies():
+    def fn(y):
+        column = y[:, 0]
+        tenon.graph_break()
+        first = column.split(2)[0]
+        column *= 2
+        return first
+
+    compiled = tenon.compile(fn, dynamic=True)
+    for columns in (5, 4, 2, 3, 7):
+        y, plain = (torch.arange(2.0 * columns).reshape(2, columns) for _ in range(2))
+        compare(compiled(y), fn(plain))
+        compare(y, plain)

@@ -236,7 +236,11 @@ CapturedGraph TensorRecorder::finish() {
     else captured.outputs.push_back(tensor_output(stand_ins_.require(object), captured));
   }
   add_updates(captured);
-  for (const TensorUpdate& update : captured.updates) fix_sizes_to_come(inputs_[update.input]);  // the write goes by them
+  for (const TensorUpdate& update : captured.updates) {  // the write goes by them
+    fix_sizes_to_come(inputs_[update.input]);
+    if (const auto& strides = graph_.type(graph_.inputs()[update.input]).strides)
+      for (const ir::Dim& stride : *strides) symbols_.constant(stride);
+  }
   captured.numbers = symbols_.guard();
   for (Index index : inputs_) trace_.inputs.push_back(stand_ins_[index].object);
   for (const StandIn& s : stand_ins_) trace_.types[s.object.get()] = ir::print_type(graph_, graph_.type(s.value));
