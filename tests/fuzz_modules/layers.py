@@ -67,7 +67,14 @@ def function(s: State) -> None:
                     "x = torch.where(x > 0, x, x * 0.1)", "x = F.softmax(x, dim=-1)", "x = x.masked_fill(x > 1, 0.5)", "x = F.log_softmax(x, dim=1)",
                     "x = x - x.mean(dim=1, keepdim=True)", "x = (x.square() + 1e-3).sqrt()", "x = torch.exp(-x.abs())", "x = x.roll(1, dims=1)",
                     "x = x.flip(-1)", "x = torch.lerp(x, x.sin(), 0.3)", "x = x.cumsum(-1) / x.shape[-1]", "x = F.hardtanh(x, -1.5, 1.5)",
-                    "x = torch.addcmul(x, x, x, value=0.1)", "x = x.mul(0.5).add_(1)", "x = x.contiguous()", "x = x.detach() * 0.5 + x"))
+                    "x = torch.addcmul(x, x, x, value=0.1)", "x = x.mul(0.5).add_(1)", "x = x.contiguous()", "x = x.detach() * 0.5 + x",
+                    "x = torch.nan_to_num(x / 3)", "x = x.double().to(x.dtype)"))
+
+
+@of("image", "sequence", "rows")
+def write(s: State) -> None:
+    s.line("x = x * 1.0", s.choose("x.add_(1)", "x.relu_()", "x[0] = 0", "x += 0.25", "x[..., -1] = 1.5", "x.clamp_(-2, 2)", "x[:, ::2] *= 2", "x.copy_(x.tanh())",
+                                   "x[x > 1] = 0.5", "y = x[:, :1]\ny.mul_(2)", "x.masked_fill_(x < -1, -1)"))
 
 
 @of("image", "sequence", "rows")
@@ -98,7 +105,8 @@ def join(s: State) -> None:
     other = s.random.choice(same)
     axis, place = {"image": (1, 0), "sequence": (2, 1), "rows": (1, 0)}[s.kind]
     if s.random.random() < 0.6 or s.sizes[place] > 64:
-        s.line(s.choose(f"x = x + {other}", f"x = x * torch.sigmoid({other})", f"x = torch.maximum(x, {other})", f"x = torch.stack([x, {other}]).mean(0)"))
+        s.line(s.choose(f"x = x + {other}", f"x = x * torch.sigmoid({other})", f"x = torch.maximum(x, {other})", f"x = torch.stack([x, {other}]).mean(0)", f"x = torch.where(x > {other}, x, {other} - x)",
+                        f"x = torch.hypot(x, {other} + 3)", f"x = torch.lerp(x, {other}, 0.3)", f"x = (x + {other}) / (1 + {other}.abs())"))
     else:
         s.line(s.choose(f"x = torch.cat([x, {other}], dim={axis})", f"x = torch.cat(({other}, x, ), {axis})"))
         s.sizes[place] *= 2

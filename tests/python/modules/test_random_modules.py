@@ -13,9 +13,9 @@ from tests.walks.sampled import run_module  # noqa: E402
 
 @pytest.mark.timeout(300)
 def test_no_module_differs():
-    run = run_module("tests.fuzz_modules", "--seed", "1", "--count", "25")
+    run = run_module("tests.fuzz_modules", "--seed", "1", "--count", "50")
     assert run.returncode == 0, run.stdout[-4000:] + run.stderr[-2000:]
-    assert run.stdout.splitlines()[-1] == "25 modules, 0 differ"
+    assert run.stdout.splitlines()[-1] == "50 modules, 0 differ"
 
 
 def test_the_comparison_sees_what_differs():
