@@ -132,7 +132,7 @@ def condition(s: State) -> None:
 def data_condition(s: State) -> None:
     if s.random.random() < 0.6:
         return function(s)
-    s.line(s.choose("if x.sum() > 0:", "if bool((x > 5).any()):", "if x.max().item() > 1e3:"), "    x = x * 0.5", "else:", "    x = x + 0.25")
+    s.line(s.choose("if x.sum() > 0.5:", "if bool((x > 5).any()):", "if x.max().item() > 1e3:"), "    x = x * 0.5", "else:", "    x = x + 0.25")
 
 
 @of("image", "sequence", "rows")
