@@ -289,3 +289,19 @@ def test_a_handled_exception_goes_with_its_handler():
             assert found[-1]() is None
     finally:
         gc.enable()
+
+
+def test_special_methods_that_are_bound_across_a_break(breaks):
+    def of_result(x):
+        get, put = (x * 2).__getitem__, x.__setitem__
+        tenon.graph_break()
+        put(0, 5.0)
+        return get(0) + 1, x
+
+    def of_argument(x):
+        get = x.__getitem__
+        tenon.graph_break()
+        return get(0) + 1
+
+    breaks(of_result, (np.arange(4.0),), (np.arange(5.0),))
+    breaks(of_argument, (np.arange(4.0),), (np.array(3.0),))

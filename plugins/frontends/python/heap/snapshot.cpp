@@ -142,6 +142,7 @@ std::uint32_t Snapshot::other(PyObject* object, const TypeTraits& traits) {
   const bool bound = (PyCFunction_Check(object) && PyCFunction_GET_SELF(object) != nullptr) || type == compat::method_wrapper_type();
   if (bound) {
     Ref self = checked(PyObject_GetAttr(object, names().__self__)), name = checked(PyObject_GetAttr(object, names().__name__));
+    if (heap_.traits(self.get()).role == Recorder::Role::stand_in) return bound_method(object, self.get());
     if (!PyType_Check(self.get()) && !PyModule_Check(self.get())) {
       PyObject* descriptor = descriptor_of_bound(object, self.get(), name.get());
       if (descriptor == nullptr) cannot_build(object);
@@ -161,7 +162,11 @@ std::uint32_t Snapshot::bound_method(PyObject* function, PyObject* self) {
   if (PyFunction_Check(function) || heap_.traits(self).role != Recorder::Role::stand_in) return whole(Kind::method, {}, {function, self});
   // What it is bound to is an array or NumPy scalar to the program: the method is that of its class.
   PyObject* type = as_object(recorder_.apparent_type(self));
-  Ref descriptor = checked(PyObject_GetAttr(type, checked(PyObject_GetAttr(function, names().__name__)).get()));
+  Ref descriptor = Ref::steal(PyObject_GetAttr(type, checked(PyObject_GetAttr(function, names().__name__)).get()));
+  if (!descriptor) {
+    PyErr_Clear();
+    cannot_build(function);
+  }
   return whole(Kind::call, checked(PyObject_GetAttr(descriptor.get(), names().__get__)), {self, type});
 }
 

@@ -150,6 +150,7 @@ bool layout_is_known(TorchLibrary& torch) {
 }
 
 std::unique_ptr<TorchLibrary> load(Ref module) {
+  const InferenceScope scope(false, checked(PyObject_CallMethod(module.get(), "is_inference_mode_enabled", nullptr)).is(Py_True));  // for what the checks make
   auto torch = std::make_unique<TorchLibrary>();
   torch->module = std::move(module);
   find_objects(*torch);
