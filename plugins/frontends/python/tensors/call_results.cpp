@@ -8,6 +8,7 @@
 #include "python/evaluator/graph_break.h"
 #include "python/tensors/array_results.h"
 #include "python/tensors/numpy_api.h"
+#include "python/tensors/numpy_state.h"
 #include "python/tensors/torch_library.h"
 
 namespace tenon::python {
@@ -80,6 +81,7 @@ Ref call_under_errstate(const char* mode, PyObject* callable, PyObject* args, Py
   Ref numpy = checked(PyImport_ImportModule("numpy"));
   Ref settings = checked(Py_BuildValue("{ss}", "all", mode));
   Ref errstate = checked(PyObject_GetAttrString(numpy.get(), "errstate"));
+  const KeptErrorHandling kept;
   Ref scope = checked(PyObject_VectorcallDict(errstate.get(), nullptr, 0, settings.get()));
   return call_within(scope.get(), callable, args, kwargs);
 }
@@ -88,11 +90,15 @@ Ref call_under_errstate(const char* mode, PyObject* callable, PyObject* args, Py
 
 Ref call_within(PyObject* context, PyObject* callable, PyObject* args, PyObject* kwargs) {
   checked(PyObject_CallMethod(context, "__enter__", nullptr));
-  PyObject* answer = PyObject_Call(callable, args, kwargs);
+  Ref answer = Ref::steal(PyObject_Call(callable, args, kwargs));
   Ref exception = answer ? Ref() : compat::take_exception();
-  Ref left = Ref::steal(PyObject_CallMethod(context, "__exit__", "OOO", Py_None, Py_None, Py_None));
-  if (exception) compat::set_exception(std::move(exception));
-  return checked(answer);
+  if (!Ref::steal(PyObject_CallMethod(context, "__exit__", "OOO", Py_None, Py_None, Py_None))) {
+    Ref later = compat::take_exception();  // an interrupt
+    if (!exception) exception = std::move(later);
+  }
+  if (!exception) return answer;
+  compat::set_exception(std::move(exception));
+  throw_python_error();
 }
 
 Ref call_quietly(PyObject* callable, PyObject* args, PyObject* kwargs, ops::Flavour flavour) {

@@ -71,6 +71,21 @@ bool quiet_by_name() {
 
 }  // namespace
 
+KeptErrorHandling::KeptErrorHandling() {
+  PyObject* value = nullptr;
+  if (error_variable() && PyContextVar_Get(error_variable(), nullptr, &value) < 0) PyErr_Clear();
+  before_ = Ref::steal(value);
+}
+
+KeptErrorHandling::~KeptErrorHandling() {
+  if (!before_) return;
+  PyObject *type = nullptr, *raised = nullptr, *traceback = nullptr, *value = nullptr;
+  PyErr_Fetch(&type, &raised, &traceback);
+  const bool known = PyContextVar_Get(error_variable(), nullptr, &value) == 0;
+  if (Ref now = Ref::steal(value); known && now.get() != before_.get()) Ref::steal(PyContextVar_Set(error_variable(), before_.get()));
+  PyErr_Restore(type, raised, traceback);
+}
+
 void clear_float_errors() noexcept { std::feclearexcept(FE_ALL_EXCEPT); }
 
 FloatErrors float_errors() noexcept {

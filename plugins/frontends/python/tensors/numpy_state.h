@@ -22,6 +22,18 @@ FloatErrors float_errors() noexcept;
 /// Whether NumPy would say something about one of these errors in the calling context.
 bool numpy_would_warn(const FloatErrors& errors) noexcept;
 
+/// Puts NumPy's error handling back as it was: an interrupt may have kept np.errstate from doing so.
+class KeptErrorHandling {
+ public:
+  KeptErrorHandling();
+  ~KeptErrorHandling();
+  KeptErrorHandling(const KeptErrorHandling&) = delete;
+  KeptErrorHandling& operator=(const KeptErrorHandling&) = delete;
+
+ private:
+  Ref before_;
+};
+
 /// While it lives, errors in NumPy's own functions of which it would warn are kept back; then they are flags of the thread, like those of
 /// compiled code, beside the flags that were set before. So the warning is issued once, by plain execution, at the user's line.
 class NotedErrors {
@@ -31,6 +43,7 @@ class NotedErrors {
   NotedErrors(const NotedErrors&) = delete;
 
  private:
+  KeptErrorHandling kept_;
   Ref handling_;  // np.errstate, entered
   int before_;
 };
