@@ -1,5 +1,6 @@
 """Exceptions at and around breaks: handlers, cleanup, context, tracebacks."""
 import contextlib
+import functools
 import signal
 
 import numpy as np
@@ -380,3 +381,14 @@ def test_a_traceback_that_is_looked_into_is_eagers(breaks):
         return x * 2, scope.lines
 
     breaks(fn, (UP,))
+
+
+def test_a_callback_of_c_code_that_raises():
+    def fn(items, first):
+        return functools.reduce(lambda p, q: p + q, items, first)
+
+    compiled = tenon.compile(fn)
+    for _ in range(2):
+        with pytest.raises(TypeError, match="can only concatenate tuple"):
+            compiled(["x", "y"], (1, 2))
+        assert compiled(["x", "y"], "a") == "axy"

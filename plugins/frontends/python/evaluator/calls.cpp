@@ -50,9 +50,10 @@ Ref Evaluator::call_real(PyObject* callable, const Arguments& arguments) {
   PyObject* result = PyObject_Vectorcall(callable, values.data() + 1, arguments.positional() | PY_VECTORCALL_ARGUMENTS_OFFSET, arguments.names.get());
   // A float or an int might have been taken.
   const auto stands_for_number = [&](const Ref& value) { return heap_.traits(value.get()).role == Recorder::Role::number; };
-  if (!result && PyErr_ExceptionMatches(PyExc_TypeError) && std::ranges::any_of(arguments.values, stands_for_number)) {
-    PyErr_Clear();
-    throw GraphBreak("C code does not take what stands for a number");
+  if (!result && PyErr_ExceptionMatches(PyExc_TypeError)) {
+    Ref raised = compat::take_exception();  // out of the way of what looks at types
+    if (std::ranges::any_of(arguments.values, stands_for_number)) throw GraphBreak("C code does not take what stands for a number");
+    compat::set_exception(std::move(raised));
   }
   return checked(result);
 }
