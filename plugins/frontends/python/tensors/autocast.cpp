@@ -24,7 +24,7 @@ bool has_rule(const std::string& name) {
 bool autocast_may_change(const ForeignFunction& function, bool random) {
   if (function.flavour != ops::Flavour::torch || function.kind == CallClass::same_elements || function.kind == CallClass::metadata) return false;
   const bool simple = random || (function.op && function.op->body);
-  return !simple || has_rule(function.name.substr(function.name.rfind('.') + 1)) || (function.op && has_rule(std::string(function.op->name)));
+  return !simple || has_rule(std::string(function.last_word())) || (function.op && has_rule(std::string(function.op->name)));
 }
 
 AutocastVerdict judge_autocast(PyObject* callable, PyObject* twin_args, PyObject* twin_kwargs) {

@@ -65,7 +65,7 @@ void set_result_type(TensorSpec& spec, const ForeignFunction& function, bool all
     spec.type = reinterpret_cast<PyTypeObject*>(known_torch_library()->tensor.get());
     return;
   }
-  const std::string_view name = std::string_view(function.name).substr(function.name.rfind('.') + 1);
+  const std::string_view name = function.last_word();
   const bool scalar = spec.shape.empty() && ((all_scalars && function.method) || !kGivesArrays.contains(name));
   spec.kind = scalar ? TensorKind::scalar : TensorKind::array;
   spec.type = &PyArray_Type;

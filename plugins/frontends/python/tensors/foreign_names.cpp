@@ -177,7 +177,7 @@ bool is_tagged_as_reshaping(const TorchLibrary& torch, const std::string& name) 
 /// Asks ATen's schemas whether a function of that name may give back memory of an argument, and whether it writes into one. What ATen
 /// does not know by that name (`float`, `T`, `reshape_as`) may do the first.
 void read_schemas(const TorchLibrary& torch, ForeignFunction& function) {
-  std::string name = function.name.substr(function.name.rfind('.') + 1);
+  std::string name(function.last_word());
   if (name.size() > 4 && starts_with(name, "__i") && name.find("__", 3) != std::string::npos) function.writes = !starts_with(name, "__in");
   if (name == "__setitem__" || (name.size() > 1 && name.back() == '_' && name[name.size() - 2] != '_')) function.writes = true;
   if (function.writes) function.reshapes = is_tagged_as_reshaping(torch, name);
@@ -208,7 +208,7 @@ ForeignFunction classify(std::vector<std::string> names, ops::Flavour flavour) {
   function.flavour = flavour;
   if (names.empty()) return function;
   function.name = names.front();
-  const std::string_view last = std::string_view(function.name).substr(function.name.rfind('.') + 1);
+  const std::string_view last = function.last_word();
   const bool internal = last.size() > 1 && last.front() == '_' && last[1] != '_';
   if (internal && (flavour == ops::Flavour::numpy || starts_with(function.name, "torch.Tensor."))) return function;
   function.method = starts_with(function.name, "torch.Tensor.") || starts_with(function.name, "numpy.ndarray.");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "core/ops/catalog.h"
 #include "core/ops/foreign_call.h"
@@ -33,6 +34,9 @@ struct ForeignFunction {
   bool operator_object = false; // of torch.ops
   bool crosses = false;         // may take what is the other library's
   bool in_graph = false;        // a function of the program, marked by tenon.allow_in_graph
+
+  /// "add" of "torch.Tensor.add".
+  std::string_view last_word() const { return std::string_view(name).substr(name.rfind('.') + 1); }
 };
 
 /// Finds out about a callable; the answer is kept for the life of the process. The GIL must be held.

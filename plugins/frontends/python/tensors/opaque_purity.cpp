@@ -36,11 +36,6 @@ const std::unordered_set<std::string_view> kNumpyFunctions = {
     "diagonal", "diag", "diagflat", "tril", "triu", "block", "bmat", "choose", "select", "piecewise", "apply_over_axes", "round", "around", "fix", "clip",
     "packbits", "unpackbits", "broadcast_arrays", "meshgrid", "conj", "conjugate"};
 
-std::string_view last_name(const ForeignFunction& function) {
-  std::string_view name = function.name;
-  return name.substr(name.rfind('.') + 1);
-}
-
 Ref attribute_or_none(PyObject* object, const char* name) {
   Ref value = Ref::steal(PyObject_GetAttrString(object, name));
   if (!value) PyErr_Clear();
@@ -95,7 +90,7 @@ void read_packet(PyObject* packet, Purity& purity) {
 
 /// ATen's name of a function: torch.fft.rfft is fft_rfft there.
 std::string aten_name(const ForeignFunction& function) {
-  const std::string name(last_name(function));
+  const std::string name(function.last_word());
   for (const char* part : {"fft", "linalg", "special"})
     if (function.name == fmt::format("torch.{}.{}", part, name)) return fmt::format("{}_{}", part, name);
   return name;
@@ -113,14 +108,14 @@ Purity torch_purity(PyObject* callable, const ForeignFunction& function) {
   }
   if (!purity.known && function.op) purity.known = true;
   purity.writes |= function.writes;
-  purity.undeclared = kUndeclared.contains(last_name(function));
+  purity.undeclared = kUndeclared.contains(function.last_word());
   purity.writes |= purity.undeclared;
   return purity;
 }
 
 Purity numpy_purity(const ForeignFunction& function) {
   Purity purity;
-  purity.known = function.ufunc || kNumpyFunctions.contains(last_name(function));
+  purity.known = function.ufunc || kNumpyFunctions.contains(function.last_word());
   purity.writes = function.writes;
   return purity;
 }
@@ -147,7 +142,7 @@ const Purity& purity_of(PyObject* callable, const ForeignFunction& function) {
 }
 
 bool takes_random_numbers(const ForeignFunction& function, const Purity& purity, PyObject* args, PyObject* kwargs) {
-  const std::string_view name = last_name(function);
+  const std::string_view name = function.last_word();
   if (name == "scaled_dot_product_attention") return number_argument(args, kwargs, "dropout_p", 4) != 0;
   if (kRecurrent.contains(name)) {
     // (input, hx, params, has_biases, num_layers, dropout, train, ...), or with batch_sizes after input.
@@ -161,7 +156,7 @@ bool takes_random_numbers(const ForeignFunction& function, const Purity& purity,
 std::string why_not_opaque(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
   const Purity& purity = purity_of(callable, function);
   if (purity.writes || (kwargs && PyDict_GetItemString(kwargs, "out"))) return fmt::format("{} may write into a tensor", function.name);
-  if (kOtherStrides.contains(last_name(function)))
+  if (kOtherStrides.contains(function.last_word()))
     return fmt::format("the strides of {}'s result are not known", function.name);
   if (!purity.known) return fmt::format("Tenon has no op for {}", function.name);
   if (takes_random_numbers(function, purity, args, kwargs)) return fmt::format("{} takes random numbers", function.name);

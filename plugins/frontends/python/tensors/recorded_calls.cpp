@@ -42,7 +42,7 @@ bool draws(PyObject* callable, const ForeignFunction& function, PyObject* args, 
 /// Whether a function computes element by element, so that operands have the say about the result's strides. NumPy's products are ufuncs, too.
 bool is_pointwise(const ForeignFunction& function) {
   constexpr std::string_view kProducts[] = {"matmul", "vecdot", "matvec", "vecmat"};
-  const std::string_view name = std::string_view(function.name).substr(function.name.rfind('.') + 1);
+  const std::string_view name = function.last_word();
   return function.op->body || (function.ufunc && std::ranges::find(kProducts, name) == std::end(kProducts));
 }
 

@@ -17,13 +17,11 @@ bool views(const ir::Graph& graph, ir::ValueId from, ir::ValueId to) {
   return path && std::ranges::all_of(*path, [&](const ViewStep& step) { return ops::loop_of(graph, step.node).has_value() && only_moves(graph, step.node); });
 }
 
-std::string_view last_word(const ForeignFunction& function) { return std::string_view(function.name).substr(function.name.rfind('.') + 1); }
-
-bool finds_distinct(const ForeignFunction& function) { return last_word(function) == "unique" || last_word(function) == "unique_consecutive"; }
+bool finds_distinct(const ForeignFunction& function) { return function.last_word() == "unique" || function.last_word() == "unique_consecutive"; }
 
 /// Others give named tuples. NumPy's places in several dimensions are views of one array.
 bool gives_plain_tuple(const ForeignFunction& function, std::size_t rank) {
-  const bool places = last_word(function) == "nonzero" || last_word(function) == "where";
+  const bool places = function.last_word() == "nonzero" || function.last_word() == "where";
   return (places && (function.flavour == ops::Flavour::torch || rank == 1)) || finds_distinct(function);
 }
 

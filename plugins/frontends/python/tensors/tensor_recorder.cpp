@@ -225,7 +225,7 @@ Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
 }
 
 Ref TensorRecorder::answer_metadata(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
-  const std::string_view name = std::string_view(function.name).substr(function.name.rfind('.') + 1);
+  const std::string_view name = function.last_word();
   const std::vector<Index> operands = stand_ins_.among(args, kwargs);
   if (!operands.empty() && function.flavour == ops::Flavour::torch) {
     const StandIn& self = stand_ins_[operands.front()];
@@ -305,7 +305,7 @@ Ref TensorRecorder::constant(PyObject* array) {
 /// The elements of a constant that nothing wrote are as constant as it is.
 std::optional<Ref> TensorRecorder::number_of_constant(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
   static const std::unordered_set<std::string_view> numbers = {"item", "tolist", "__bool__", "__int__", "__float__", "__index__"};
-  if (!numbers.contains(std::string_view(function.name).substr(function.name.rfind('.') + 1)) || kwargs || PyTuple_GET_SIZE(args) != 1) return std::nullopt;
+  if (!numbers.contains(function.last_word()) || kwargs || PyTuple_GET_SIZE(args) != 1) return std::nullopt;
   const auto index = stand_ins_.find(PyTuple_GET_ITEM(args, 0));
   if (!index || !stand_ins_[*index].constant || stand_ins_.storage_of(*index).version != 0) return std::nullopt;
   return checked(PyObject_CallOneArg(callable, stand_ins_[*index].constant.get()));
