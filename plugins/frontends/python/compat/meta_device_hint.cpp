@@ -1,5 +1,7 @@
 #include "python/compat/meta_device_hint.h"
 
+#include "python/heap/pending_exception.h"
+
 namespace tenon::python {
 namespace {
 
@@ -19,10 +21,8 @@ CpuMetaKernels::CpuMetaKernels() {
 
 CpuMetaKernels::~CpuMetaKernels() {
   if (!original_) return;
-  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
-  PyErr_Fetch(&type, &value, &traceback);
+  PendingException pending;
   if (PyObject_SetAttrString(module_.get(), "device_hint", original_.get()) < 0) PyErr_WriteUnraisable(module_.get());
-  PyErr_Restore(type, value, traceback);
 }
 
 }  // namespace tenon::python

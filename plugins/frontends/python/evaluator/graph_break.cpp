@@ -1,5 +1,7 @@
 #include "python/evaluator/graph_break.h"
 
+#include "python/heap/pending_exception.h"
+
 namespace tenon::python {
 namespace {
 
@@ -7,11 +9,8 @@ namespace {
 PyObject* signal_type() {
   // Asked for first while an exception is set, which making a class must not meet.
   static PyObject* const type = [] {
-    PyObject *kind, *value, *traceback;
-    PyErr_Fetch(&kind, &value, &traceback);
-    PyObject* made = PyErr_NewException("tenon.GraphBreakSignal", PyExc_BaseException, nullptr);
-    PyErr_Restore(kind, value, traceback);
-    return made;
+    PendingException pending;
+    return PyErr_NewException("tenon.GraphBreakSignal", PyExc_BaseException, nullptr);
   }();
   return type;
 }

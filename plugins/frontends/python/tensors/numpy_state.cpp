@@ -3,6 +3,7 @@
 #include <cfenv>
 
 #include "python/evaluator/graph_break.h"
+#include "python/heap/pending_exception.h"
 #include "python/heap/ref.h"
 
 namespace tenon::python {
@@ -79,11 +80,10 @@ KeptErrorHandling::KeptErrorHandling() {
 
 KeptErrorHandling::~KeptErrorHandling() {
   if (!before_) return;
-  PyObject *type = nullptr, *raised = nullptr, *traceback = nullptr, *value = nullptr;
-  PyErr_Fetch(&type, &raised, &traceback);
+  PendingException pending;
+  PyObject* value = nullptr;
   const bool known = PyContextVar_Get(error_variable(), nullptr, &value) == 0;
   if (Ref now = Ref::steal(value); known && now.get() != before_.get()) Ref::steal(PyContextVar_Set(error_variable(), before_.get()));
-  PyErr_Restore(type, raised, traceback);
 }
 
 void clear_float_errors() noexcept { std::feclearexcept(FE_ALL_EXCEPT); }
@@ -99,10 +99,8 @@ NotedErrors::NotedErrors() : handling_(noting()), before_(std::fetestexcept(FE_A
 }
 
 NotedErrors::~NotedErrors() {
-  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
-  PyErr_Fetch(&type, &value, &traceback);
+  PendingException pending;
   if (!Ref::steal(PyObject_CallMethod(handling_.get(), "__exit__", "OOO", Py_None, Py_None, Py_None))) PyErr_Clear();
-  PyErr_Restore(type, value, traceback);
   std::feclearexcept(FE_ALL_EXCEPT);
   std::feraiseexcept(before_ | noted_flags);
 }

@@ -7,6 +7,7 @@
 
 #include "core/abi/dlpack_types.h"
 #include "python/evaluator/graph_break.h"
+#include "python/heap/pending_exception.h"
 #include "python/tensors/pool_block.h"
 #include "python/tensors/torch_layout.h"
 
@@ -140,10 +141,8 @@ WithoutGrad::WithoutGrad(bool needed) : needed_(needed) {
 
 WithoutGrad::~WithoutGrad() {
   if (!needed_) return;
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
+  PendingException pending;
   set_grad_mode(Py_True);
-  PyErr_Restore(type, value, traceback);
 }
 
 PyObject* new_torch_tensor(const TorchLibrary& torch, DType dtype, std::span<const std::int64_t> sizes,
