@@ -13,9 +13,7 @@ constexpr std::int64_t kRowsOfLanes = 64;
 bool is_contiguous(const Draft& draft, SymbolId loop) {
   const auto& operations = draft.operations().all();
   return std::all_of(operations.begin(), operations.end(), [&](const Operation& op) {
-    if (op.kind != OperationKind::load) return true;
-    const auto along = split_affine(op.offset, loop);
-    return along && (along->coefficient == Dim(0) || along->coefficient == Dim(1));
+    return op.kind != OperationKind::load || is_contiguous_or_fixed(op.offset, loop);
   });
 }
 

@@ -75,6 +75,11 @@ std::optional<Affine> split_affine(const Dim& dim, SymbolId symbol) {
   return result;
 }
 
+bool is_contiguous_or_fixed(const Dim& place, SymbolId loop) {
+  const auto along = split_affine(place, loop);
+  return along && (along->coefficient == Dim(0) || along->coefficient == Dim(1));
+}
+
 Dim replace_symbol(const Dim& dim, SymbolId symbol, const Dim& by) {
   if (!mentions(dim, symbol)) return dim;
   return dim.substitute([&](SymbolId s) { return s == symbol ? by : Dim::symbol(s); });

@@ -37,6 +37,8 @@ struct Affine {
   Dim rest;
 };
 std::optional<Affine> split_affine(const Dim& dim, SymbolId symbol);
+/// True where the place moves by one element, or not at all, along the loop.
+bool is_contiguous_or_fixed(const Dim& place, SymbolId loop);
 
 /// Replaces one symbol by an expression.
 Dim replace_symbol(const Dim& dim, SymbolId symbol, const Dim& by);

@@ -75,8 +75,7 @@ void merge_short_last(Kernel& kernel, std::vector<Loop>& loops, IndexAlgebra& al
 int awkward_accesses(const Kernel& kernel, SymbolId variable) {
   int count = 0;
   auto look = [&](const Dim& index) {
-    const auto affine = split_affine(index, variable);
-    if (!affine || !(affine->coefficient == Dim(0) || affine->coefficient == Dim(1))) ++count;
+    if (!is_contiguous_or_fixed(index, variable)) ++count;
   };
   for (const Operation& op : kernel.operations)
     if (op.kind == OperationKind::load) look(op.offset);
