@@ -44,6 +44,10 @@ void require_arguments(const Arguments& arguments, std::size_t least, std::size_
     throw GraphBreak(fmt::format("{}() with {} arguments", function, arguments.values.size()));
 }
 
+bool only_start_is_named(const Arguments& arguments) {
+  return arguments.named() == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(arguments.names.get(), 0), "start") == 0;
+}
+
 Handled builtin_len(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 1, 1, "len");
   if (evaluator.is_stand_in(arguments[0]))

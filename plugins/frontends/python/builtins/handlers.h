@@ -14,6 +14,8 @@ using Handled = std::optional<Ref>;
 
 /// Handlers take positional arguments only; anything else is a call that the real function should judge. Throws GraphBreak.
 void require_arguments(const Arguments& arguments, std::size_t least, std::size_t most, const char* function);
+/// True where the one argument given by name is `start`.
+bool only_start_is_named(const Arguments& arguments);
 
 Handled builtin_len(Evaluator&, Arguments&);
 Handled builtin_isinstance(Evaluator&, Arguments&);

@@ -78,7 +78,7 @@ Handled os_fspath(Evaluator& evaluator, Arguments& arguments) {
 
 /// By the evaluator's addition, item by item, as soon as one is no plain number.
 Handled builtin_sum(Evaluator& evaluator, Arguments& arguments) {
-  const bool start_by_name = arguments.named() == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(arguments.names.get(), 0), "start") == 0;
+  const bool start_by_name = only_start_is_named(arguments);
   if (arguments.values.empty() || arguments.values.size() > 2 || (arguments.named() != 0 && !start_by_name)) throw GraphBreak("sum() with other arguments than an iterable and a start");
   Ref total = arguments.values.size() == 2 ? arguments.values[1] : checked(PyLong_FromLong(0));
   if (PyUnicode_Check(total.get()) || PyBytes_Check(total.get())) throw GraphBreak("sum() of strings");

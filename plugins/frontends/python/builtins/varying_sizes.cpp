@@ -62,7 +62,7 @@ std::optional<Ref> call_method_of_sizes(Evaluator& evaluator, PyObject* sizes, P
 }
 
 Handled math_product(Evaluator& evaluator, Arguments& arguments) {
-  const bool start_by_name = arguments.named() == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(arguments.names.get(), 0), "start") == 0;
+  const bool start_by_name = only_start_is_named(arguments);
   if (arguments.positional() != 1 || (arguments.named() != 0 && !start_by_name)) return std::nullopt;
   PyObject* items = arguments[0];
   if ((!PyTuple_Check(items) && !PyList_CheckExact(items)) || !(evaluator.holds_number(items) || (start_by_name && evaluator.holds_number(arguments[1])))) return std::nullopt;
