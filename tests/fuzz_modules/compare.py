@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 import tenon
 from tests.fuzz_modules.module import Drawn
+from tests.fuzz_tensors.compare import other_strides
 
 EPSILON = {torch.bfloat16: 2.0**-8, torch.float32: 2.0**-23, torch.float64: 2.0**-52}
 PLAN = [(3, False), (3, False), (5, False), (3, True), (4, True), (2, False), (7, False)]  # batch size, training
@@ -38,8 +39,8 @@ def difference(got: object, want: object, exact: object, tolerance: float) -> st
         return None if type(got) is type(want) and (got == want or got != got) else f"{described(got)} instead of {want!r}"
     if described(got) != described(want):
         return f"{described(got)} instead of {described(want)}"
-    if want.numel() and any(a != b for a, b, size in zip(got.stride(), want.stride(), want.shape) if size > 1):
-        return f"strides {got.stride()} instead of {want.stride()}, shape {list(want.shape)}"
+    if found := other_strides(got, want):
+        return found
     if not want.dtype.is_floating_point:
         return None if torch.equal(got, want) else f"{got} instead of {want}"
     got, want, exact = (t.detach().double() for t in (got, want, exact))

@@ -11,12 +11,19 @@ TOLERANCES = {torch.bfloat16: 6e-2, torch.float16: 1e-2, torch.float32: 2e-4, to
 MORE = (0, 0, 1, 2)  # twice the same, then other sizes: the second kind of program takes them as symbols
 
 
+def other_strides(got: Tensor, want: Tensor) -> str | None:
+    """Strides that differ in dimensions of more than one element; the shapes are equal."""
+    if want.numel() and any(a != b for a, b, size in zip(got.stride(), want.stride(), want.shape) if size > 1):
+        return f"strides {got.stride()} instead of {want.stride()}, shape {list(want.shape)}"
+    return None
+
+
 def difference(got: Tensor, want: Tensor, tolerance: float) -> str | None:
     """What differs: dtype, shape, strides of dimensions of more than one element, values beyond the tolerance (of the largest value)."""
     if got.dtype != want.dtype or got.shape != want.shape:
         return f"{got.dtype}{list(got.shape)} instead of {want.dtype}{list(want.shape)}"
-    if want.numel() and any(a != b for a, b, size in zip(got.stride(), want.stride(), want.shape) if size > 1):
-        return f"strides {got.stride()} instead of {want.stride()}, shape {list(want.shape)}"
+    if found := other_strides(got, want):
+        return found
     if not want.dtype.is_floating_point:
         return None if torch.equal(got, want) else f"{int((got != want).sum())} of {want.numel()} elements"
     a, b = got.double(), want.double()
