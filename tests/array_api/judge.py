@@ -21,6 +21,18 @@ def disagreement(got: Any, want: Any, exact: Any = None) -> str | None:
     return None
 
 
+def with_zeros_like(got: Any, want: Any, sorted_from: np.ndarray, axis: int) -> Any:
+    """`got` with the signs of `want`'s zeros, where each lane along `axis` holds as many zeros of either sign as the array that was sorted:
+    zeros are equal, so a sort that is not stable may leave them in any order, and NumPy's vectorised one writes one sign for both."""
+    if not isinstance(got, np.ndarray) or got.dtype.kind != "f" or not got.dtype == want.dtype or not got.shape == want.shape == sorted_from.shape:
+        return got
+    held, kept = (((x == 0) & np.signbit(x)).sum(axis=axis, keepdims=True) for x in (sorted_from, got))
+    zeros = (got == 0) & (want == 0) & (held == kept)
+    placed = got.copy(order="K")
+    placed[zeros] = want[zeros]
+    return placed
+
+
 def _sequence(got: Any, want: Any, exact: Any) -> str | None:
     if len(got) != len(want):
         return f"{len(got)} items instead of {len(want)}"
