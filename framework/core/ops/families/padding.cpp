@@ -55,21 +55,12 @@ Scalar mirrored(Scalars& s, const OpQuery& q, const Padding& p, std::size_t d, S
   const bool edge_counts_twice = p.mode == Mode::symmetric;
   if (p.within(q.graph(), d, edge_counts_twice ? size : size - Dim(1))) {
     const Dim top = edge_counts_twice ? size + size - Dim(1) : size + size - Dim(2);
-    const Scalar low = edge_counts_twice ? s.sub(m.of(-1), i) : s.neg(i);
-    i = s.select(s.lt(i, m.of(0)), low, i);
-    return s.select(s.ge(i, m.of(size)), s.sub(m.of(top), i), i);
+    i = s.maximum(i, edge_counts_twice ? s.sub(m.of(-1), i) : s.neg(i));
+    return s.minimum(i, s.sub(m.of(top), i));
   }
   const Dim period = edge_counts_twice ? size + size : max(size + size - Dim(2), Dim(1));
   i = s.binary(Primitive::remainder, i, m.of(period));
   return s.select(s.ge(i, m.of(size)), s.sub(m.of(edge_counts_twice ? period - Dim(1) : period), i), i);
-}
-
-Scalar wrapped(Scalars& s, const OpQuery& q, const Padding& p, std::size_t d, Scalar i) {
-  IndexMath m(s);
-  const Dim size = q.type(0).shape[d];
-  if (!p.within(q.graph(), d, size)) return s.binary(Primitive::remainder, i, m.of(size));
-  i = s.select(s.lt(i, m.of(0)), m.add(i, size), i);
-  return s.select(s.ge(i, m.of(size)), s.sub(i, m.of(size)), i);
 }
 
 Scalar source_index(Scalars& s, const OpQuery& q, const Padding& p, std::size_t d, Scalar i) {
@@ -77,7 +68,7 @@ Scalar source_index(Scalars& s, const OpQuery& q, const Padding& p, std::size_t 
   const Dim size = q.type(0).shape[d];
   switch (p.mode) {
     case Mode::replicate: return s.minimum(s.maximum(i, m.of(0)), m.of(size - Dim(1)));
-    case Mode::circular: return wrapped(s, q, p, d, i);
+    case Mode::circular: return m.mod(i, size);
     case Mode::reflect:
     case Mode::symmetric: return mirrored(s, q, p, d, i);
     case Mode::constant: break;

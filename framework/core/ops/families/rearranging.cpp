@@ -79,9 +79,7 @@ Op roll_op() {
           const auto dim = static_cast<std::size_t>(infer::wrap_dim(dims[k].constant(), at.size()));
           const Dim size = q.type(0).shape[dim];
           if (size == Dim(0)) continue;
-          // mod(-shift, size) may be symbolic; then one conditional subtraction wraps.
-          const Scalar moved = m.add(index[dim], mod(Dim(0) - shifts[k], size));
-          index[dim] = s.select(s.ge(moved, m.of(size)), s.sub(moved, m.of(size)), moved);
+          index[dim] = m.mod(m.add(index[dim], Dim(0) - shifts[k]), size);
         }
         return index;
       },

@@ -53,6 +53,14 @@ void KernelEmitter::add_work(const Stage& sweep, std::set<OpId>& seen, double& w
   for (const Store& s : sweep.stores) add_work(s.value, seen, work, wide_elements);
 }
 
+/// True where a load wraps, mirrors or is split into rows: the fewer lanes, the more vectors of them are one run.
+bool KernelEmitter::has_short_runs() {
+  return std::any_of(kernel_.operations.begin(), kernel_.operations.end(), [&](const Operation& op) {
+    Affine affine;
+    return op.kind == OperationKind::load && varies(op.offset) && !lane_affine(op.offset, affine);
+  });
+}
+
 /// Lanes of a loop of the kernel, or of one sweep over the inner loops. Several vectors at once hide latency where a point is cheap, and
 /// read longer runs where lanes run over an outer loop; costly points fill the machine by themselves.
 unsigned KernelEmitter::wide_lanes(const Stage* sweep) {
@@ -68,7 +76,7 @@ unsigned KernelEmitter::wide_lanes(const Stage* sweep) {
     work = work_per_point(kernel_);
     wide_elements = std::any_of(kernel_.operations.begin(), kernel_.operations.end(), has_wide_elements);
   }
-  const unsigned factor = work <= 8 ? 4 : work <= 20 ? 2 : 1;
+  const unsigned factor = has_short_runs() ? 1 : work <= 8 ? 4 : work <= 20 ? 2 : 1;
   return target_.lanes() * std::min(factor, wide_elements ? 2u : 4u);
 }
 

@@ -25,6 +25,7 @@ class KernelEmitter {
 
   // ---- shape of the nest (kernel_emitter.cpp)
   void declare(const std::string& name);
+  bool has_short_runs();
   unsigned wide_lanes(const Stage* sweep = nullptr);
   void add_work(OpId id, std::set<OpId>& seen, double& work, bool& wide_elements);
   void add_work(const Stage& sweep, std::set<OpId>& seen, double& work, bool& wide_elements);
@@ -83,6 +84,7 @@ class KernelEmitter {
   void fetch_ahead(llvm::Value* address, std::size_t bytes);
   Lanes contiguous_load(const Operation& op, llvm::Value* mask);
   Lanes gathered_load(const Operation& op, llvm::Value* mask);
+  llvm::Value* gathered_elements(const Operation& op, llvm::Value* mask);
   llvm::Value* paired_elements(const Operation& op, llvm::Value* mask);
   bool is_clamped(const Dim& index);
   llvm::Value* clamped_elements(std::uint64_t buffer, const Dim& rest, const Dim& index, llvm::Value* mask);
@@ -92,6 +94,19 @@ class KernelEmitter {
   llvm::Value* buffer(std::uint64_t number);
   llvm::Value* element_address(std::uint64_t buffer, const Dim& offset);
   llvm::Value* somewhere_readable();
+
+  // ---- runs of lanes (runs.cpp)
+  /// An index over the lanes of one vector: where `even` (i1) holds, it steps by `step` (i64) from lane to lane.
+  struct Run {
+    llvm::Value* even;
+    llvm::Value* step;
+  };
+  std::optional<Run> run_of(const Dim& index);
+  std::optional<Run> run_of(const ir::DimAtom& atom);
+  llvm::Value* run_or_gather(const Operation& op, llvm::Value* mask);
+  llvm::Value* elements_at(const Operation& op, llvm::Value* address, llvm::Value* mask);
+  llvm::Value* backward_elements(const Operation& op, llvm::Value* first, llvm::Value* mask);
+  llvm::Value* either(llvm::Value* condition, const std::function<llvm::Value*()>& then, const std::function<llvm::Value*()>& otherwise);
 
   // ---- reductions (reduction_emission.cpp)
   void reduce_stage(const Stage& stage);

@@ -186,13 +186,17 @@ Value* KernelEmitter::paired_elements(const Operation& op, Value* mask) {
 Lanes KernelEmitter::gathered_load(const Operation& op, Value* mask) {
   const DType storage = kernel_.buffers[op.payload].dtype;
   if (!op.masked && is_clamped(op.offset)) return b_.from_storage(clamped_elements(op.payload, Dim(0), op.offset, nullptr), storage, true);
-  llvm::Type* element = b_.storage_type(storage);
   Affine affine;
-  if (size_of(storage) >= 4 && lane_affine(op.offset, affine) && affine.coefficient == Dim(2)) {
-    const Lanes loaded = b_.from_storage(paired_elements(op, mask), storage, true);
-    return op.masked ? b_.select({mask, DType::b8, true}, loaded, widened(op.args[1])) : loaded;
-  }
+  const bool pairs = size_of(storage) >= 4 && lane_affine(op.offset, affine) && affine.coefficient == Dim(2);
+  const Lanes loaded = b_.from_storage(pairs ? paired_elements(op, mask) : run_or_gather(op, mask), storage, true);
+  return op.masked ? b_.select({mask, DType::b8, true}, loaded, widened(op.args[1])) : loaded;
+}
+
+Value* KernelEmitter::gathered_elements(const Operation& op, Value* mask) {
+  const DType storage = kernel_.buffers[op.payload].dtype;
+  llvm::Type* element = b_.storage_type(storage);
   Value* addresses = nullptr;
+  Affine affine;
   constexpr std::int64_t kNear = std::int64_t{1} << 24;
   if (lane_affine(op.offset, affine) && affine.coefficient.is_constant() && std::abs(affine.coefficient.constant()) < kNear) {
     Value* first = element_address(op.payload, op.offset);
@@ -207,11 +211,8 @@ Lanes KernelEmitter::gathered_load(const Operation& op, Value* mask) {
     addresses = ir_.CreateGEP(element, buffer(op.payload), index);
   }
   llvm::Type* type = b_.widened(element);
-  const llvm::Align align(size_of(storage));
   Value* all = mask ? mask : llvm::Constant::getAllOnesValue(b_.widened(ir_.getInt1Ty()));
-  Value* stored = ir_.CreateMaskedGather(type, addresses, align, all, llvm::Constant::getNullValue(type));
-  const Lanes loaded = b_.from_storage(stored, storage, true);
-  return op.masked ? b_.select({mask, DType::b8, true}, loaded, widened(op.args[1])) : loaded;
+  return ir_.CreateMaskedGather(type, addresses, llvm::Align(size_of(storage)), all, llvm::Constant::getNullValue(type));
 }
 
 /// Where an index is out of range, writes it to the fault record; gives 0 there, so that no stray memory is read.
