@@ -95,8 +95,7 @@ def test_a_maximum_of_nothing_raises():
     [
         lambda x: x[x > 0].shape[0] + x.sum(),
         lambda x: len(x[x > 0]) * x,
-        lambda x: x[x > 0][1:] + 1,
-        lambda x: x[x > 0].view(-1, 1) + 1,
+        lambda x: x[x > 0][None].squeeze() + 1,
         lambda x: x[x > 0] + x[x != 0],
         lambda x: x[x[:, 0] > 0].max(0),
         lambda x: torch.sort(x[x > 0]).values,
@@ -185,3 +184,154 @@ def test_a_wrong_number_of_elements_raises_as_eagerly(count):
         fn(X, torch.ones(count))
     with pytest.raises(want.type, match="shape mismatch"):
         tenon.compile(fn)(X, torch.ones(count))
+
+
+def both(choose, view):
+    def fn(x):
+        some = choose(x)
+        part = view(some)
+        return some, part, part + 1
+
+    return fn
+
+
+def with_one(x):
+    """`x` with one positive element, the first of its second row."""
+    y = -np.ones_like(x) if isinstance(x, np.ndarray) else -torch.ones_like(x)
+    y[1, 0] = 2.0
+    return y
+
+
+VIEWS = [
+    lambda t: t.view(-1, 1),
+    lambda t: t[:, None],
+    lambda t: t[..., 0],
+    lambda t: t.unsqueeze(0).squeeze(0),
+    lambda t: t.T,
+    lambda t: t[1:],
+    lambda t: t[:-1],
+    lambda t: t[:2],
+    lambda t: t[::2],
+    lambda t: t[..., 1:],
+    lambda t: t[0],
+    lambda t: t[-1],
+    lambda t: t.flatten(),
+    lambda t: t.unsqueeze(1).expand(-1, 2, *t.shape[1:1], *([-1] * (t.dim() - 1))),
+    lambda t: t[:, 1:].T.unsqueeze(-1),
+    lambda t: t.transpose(0, -1).contiguous(),
+]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("choose", [lambda x: x[x > 0], lambda x: x[x[:, 0] > 0], lambda x: x.nonzero()])
+def test_views_of_results_of_a_late_size_are_views(view, choose):
+    fn = both(choose, view)
+    with torch.no_grad():
+        try:
+            fn(X)
+        except (IndexError, RuntimeError):
+            pytest.skip("eager execution refuses it")
+        compiled = tenon.compile(fn)
+        for x in (X, -X, X + 3, with_one(X), X):
+            try:
+                want = fn(x)
+            except (IndexError, RuntimeError) as error:
+                with pytest.raises(type(error)):
+                    compiled(x)
+                continue
+            got = compiled(x)
+            for one, other in zip(got, want):
+                assert (one.stride(), one.storage_offset()) == (other.stride(), other.storage_offset())
+                torch.testing.assert_close(one, other)
+            assert (got[0].data_ptr() == got[1].data_ptr()) == (want[0].data_ptr() == want[1].data_ptr())
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: x[x > 0].view(-1, 1) * x[0],
+        lambda x: (lambda some: some[:, None] - some[None, :])(x[x > 0]),
+        lambda x: (lambda at: at[:, 0] + at[:, 1])(x.nonzero()),
+        lambda x: (lambda b: (b[:, 1:] - b[:, :2]).sum(1))(x[x[:, 0] > 0]),
+        lambda x: (lambda b: torch.minimum(b[:, None, 1:], b[None, :, 1:]))(x[x[:, 0] > 0]),
+        lambda x: (lambda b: torch.stack([b[:, 0] - b[:, 2] / 2, b[:, 1]], 1))(x[x[:, 0] > 0]),
+        lambda x: sum(x[x[:, 0] > 0].unbind(1)),
+        lambda x: [part * 2 for part in x[x[:, 0] > 0].split([1, 2], 1)],
+        lambda x: x[x[:, 0] > 0].T * 2,
+        lambda x: x[x > 0].reshape(-1, 1, 1).flatten() + 1,
+        lambda x: x[x > 0][-1] + x[x > 0][0],
+    ],
+)
+def test_arithmetic_with_views_of_results_of_a_late_size_breaks_nothing(check, fn):
+    with torch.no_grad():
+        check(fn, (X,), (X + 3,), (X[:2] + 3,), fallbacks=None)
+    assert tenon.stats()["graph_breaks"] == 0
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: x[x > 0][:, None] * x[0],
+        lambda x: x[x > 0].reshape(-1, 1),
+        lambda x: (lambda at: at[1:] - at[:-1])(np.flatnonzero(x > 0)),
+        lambda x: np.argwhere(x > 0)[:, 0] + 1,
+        lambda x: x[x[:, 0] > 0].T,
+        lambda x: x[x[:, 0] > 0][:, ::-1],
+        lambda x: (lambda some: np.where(some > 2, some, 0.0))(x[x > 0]),
+        lambda x: np.concatenate([x[x > 0], x[x > 1]]),
+        lambda x: np.sort(x[x > 0]),
+    ],
+)
+def test_views_of_arrays_of_a_late_size_break_nothing(check, fn):
+    check(fn, (X.numpy(),), (X.numpy() + 3,), fallbacks=0)
+    assert tenon.stats()["graph_breaks"] == 0
+
+
+def test_one_element_is_as_good_as_several():
+    fn = tenon.compile(lambda x: (x[x > 0][:, None] * 2, x[x > 0][-1:].T))
+    for x in (X, with_one(X)):
+        assert [t.shape for t in fn(x)] == [((x > 0).sum(), 1), (1,)]
+    assert tenon.stats()["graphs"] == 1 and tenon.stats()["eager_fallbacks"] == 0
+
+
+def first(y):
+    y[0] = 5.0
+    return y[1:].mul_(3)
+
+
+def columns(y):
+    y[:, 1:] += 1
+    return y[0].add_(2)
+
+
+def base_of_a_view(y):
+    column = y[:, None]
+    y.mul_(2)
+    return column
+
+
+def out(y):
+    torch.mul(y[:, 1:], 2, out=y[:, 1:])
+    return y[0]
+
+
+@pytest.mark.parametrize(("choose", "write"), [(0, first), (1, first), (1, columns), (0, base_of_a_view), (1, base_of_a_view), (1, out)])
+def test_writes_to_parts_of_results_of_a_late_size(check, choose, write):
+    def fn(x):
+        y = x[x[:, 0] > 0] if choose else x[x > 0]
+        part = write(y)
+        return y, part, y.sum() + part.sum()
+
+    with torch.no_grad():
+        check(fn, (X,), (X + 3,), fallbacks=0)
+        got = tenon.compile(fn)(X)
+    assert got[0].untyped_storage().data_ptr() == got[1].untyped_storage().data_ptr()
+    assert tenon.stats()["graph_breaks"] == 0
+
+
+def test_a_view_of_an_input_has_the_strides_of_each_call():
+    fn = tenon.compile(lambda x: x.chunk(1, -1)[0])
+    for step in (3, 4, 5, 3):
+        x = torch.arange(30.0).as_strided((3,), (step,))
+        fn(x + 0), fn(x)
+        assert fn(x).stride() == (step,)

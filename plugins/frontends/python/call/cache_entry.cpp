@@ -319,6 +319,7 @@ RunStatus CacheEntry::run_callable(Frame& frame) {
 
 /// Makes the views among the results; what they view has been made.
 bool CacheEntry::finish_tensors(Frame& frame) {
+  if (late_outputs_) find_late_sizes(captured_, frame.tensors.data(), frame.symbols);
   try {
     for (std::size_t i = 0; i < captured_.tensors.size(); ++i) {
       const TensorOutput& output = captured_.tensors[i];

@@ -16,6 +16,14 @@ void find_strides(const TensorOutput& output, const std::int64_t* sizes, std::in
   }
 }
 
+void find_late_sizes(const CapturedGraph& captured, PyObject* const* tensors, std::span<std::int64_t> symbols) {
+  for (std::size_t i = 0; i < captured.tensors.size(); ++i) {
+    const TensorOutput& output = captured.tensors[i];
+    for (std::uint32_t d = 0; output.late && d < output.varying_shape.size(); ++d)
+      if (const SymbolId symbol = output.varying_shape[d].as_symbol()) read_extent(tensors[i], d, symbols[symbol.value]);
+  }
+}
+
 /// The graph gives a result that is not row-major with its dimensions in their order in memory.
 std::vector<std::int64_t> LateOutputs::Memory::sizes_of(const TensorOutput& output) const {
   if (is_row_major(output.shape, output.strides)) return given;

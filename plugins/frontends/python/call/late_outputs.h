@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "python/tensors/captured_graph.h"
@@ -11,6 +12,9 @@ namespace tenon::python {
 
 /// Dense strides of a result that varies.
 void find_strides(const TensorOutput& output, const std::int64_t* sizes, std::int64_t* strides);
+
+/// Takes the sizes that the run has found from the results that have them. `tensors` are by CapturedGraph::tensors.
+void find_late_sizes(const CapturedGraph& captured, PyObject* const* tensors, std::span<std::int64_t> symbols);
 
 /// The plan may ask without the GIL: results get memory then, and become objects afterwards.
 class LateOutputs {

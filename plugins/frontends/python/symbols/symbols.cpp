@@ -110,6 +110,22 @@ std::vector<std::int64_t> Symbols::hints(std::span<const ir::Dim> dims) const {
   return all;
 }
 
+std::vector<std::int64_t> Symbols::values_where_data_is(std::int64_t size, std::span<const ir::Dim> dims) const {
+  std::vector<std::int64_t> values = values_, all;
+  for (std::size_t s = 0; s < values.size(); ++s)
+    if (sources_[s].kind == NumberSource::Kind::data) values[s] = size;
+  for (const ir::Dim& dim : dims) all.push_back(dim.evaluate(values));
+  return all;
+}
+
+void Symbols::require_data_of_at_least(std::int64_t least, const ir::Dim& dim) {
+  dim.for_each_symbol([&](SymbolId s) {
+    if (is_known(ir::Dim::symbol(s))) return;
+    std::int64_t& min = graph_.mutable_symbol(s).min;
+    min = std::max(min, least);
+  });
+}
+
 void Symbols::take_data_symbols() {
   for (std::size_t s = sources_.size(); s < graph_.symbols().size(); ++s) {
     graph_.mutable_symbol(SymbolId(s)).min = 1;

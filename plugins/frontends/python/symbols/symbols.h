@@ -57,6 +57,10 @@ class Symbols final : public ops::SizeQuestions {
   std::vector<std::int64_t> values(std::span<const ir::Dim> dims) const;
   /// Values to go on with where a size depends on data: nothing may be decided by them.
   std::vector<std::int64_t> hints(std::span<const ir::Dim> dims) const;
+  /// What they come to where every size that depends on data is `size`.
+  std::vector<std::int64_t> values_where_data_is(std::int64_t size, std::span<const ir::Dim> dims) const;
+  /// The graph is to hold only where the sizes that depend on data in it are at least `least`.
+  void require_data_of_at_least(std::int64_t least, const ir::Dim& dim);
   /// Takes note of the sizes that depend on data of which the graph has come to know. The graph holds where none is 0.
   void take_data_symbols();
   bool any_data() const { return any_data_; }

@@ -101,6 +101,11 @@ Ref TensorRecorder::record_reading(PyObject* callable, const ForeignFunction& fu
   ops::ForeignWrites writes;
   const auto result = build_op(function, args, kwargs, operands, not_opaque);
   symbols_.take_data_symbols();
+  if (result && writes.all.empty() && shows_late_memory(function, kwargs, *result, operands)) {
+    const Ref wrapped = record_late_views(callable, function, *result, args, kwargs);
+    trace(callable, function, args, kwargs, wrapped, first_node);
+    return wrapped;
+  }
   const auto late = [&](ir::ValueId value) { return is_late(value); };
   if (std::ranges::any_of(operands, [&](Index index) { return is_late(stand_ins_[index].value); }) || (result && std::ranges::any_of(result->values, late))) {
     if (!result || random || !writes.all.empty()) refuse_late(operands);
@@ -216,6 +221,13 @@ bool TensorRecorder::has_number_operand(const ForeignFunction& function, ir::Val
   return std::ranges::any_of(node.operands, [&](ir::ValueId operand) { return graph_.value(operand).kind == ir::ValueKind::literal; });
 }
 
+/// The operands of a pointwise function as they have a say in the strides of its result.
+std::vector<Operand> TensorRecorder::as_computed_with(const ForeignFunction& function, ir::ValueId value, std::vector<Operand> operands) const {
+  if (has_number_operand(function, value)) operands.push_back({});
+  if (ops::operands_are_swapped(function.name)) std::ranges::reverse(operands);
+  return operands;
+}
+
 TensorSpec TensorRecorder::fresh_spec(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands) const {
   TensorSpec spec;
   const ir::Type& type = graph_.type(value);
@@ -231,11 +243,8 @@ TensorSpec TensorRecorder::fresh_spec(const ForeignFunction& function, ir::Value
   }
   const auto fits = [&](const Operand& operand) { return operand.shape.size() <= spec.shape.size(); };
   const bool pointwise = is_pointwise(function) && std::ranges::all_of(shapes, fits);
-  if (pointwise && has_number_operand(function, value)) shapes.push_back({});
-  if (ops::operands_are_swapped(function.name)) std::ranges::reverse(shapes);
-  spec.strides = row_major(spec.shape);
-  if (!all_row_major && pointwise)
-    spec.strides = function.flavour == ops::Flavour::torch ? torch_pointwise_strides(spec.shape, shapes) : numpy_pointwise_strides(spec.shape, shapes);
+  if (pointwise) shapes = as_computed_with(function, value, std::move(shapes));
+  spec.strides = pointwise && !all_row_major ? pointwise_strides(function.flavour, spec.shape, shapes) : row_major(spec.shape);
   if (copies_in_order(function) && shapes.size() == 1 && std::ranges::find(spec.shape, 0) == spec.shape.end())
     spec.strides = copied_in_order(spec.shape, shapes.front().strides);
   if (const auto own = own_layout(function, value)) {
@@ -296,9 +305,9 @@ Ref TensorRecorder::stand_in_for_twin(PyObject* twin, ir::ValueId value, const F
     return spec.kind == TensorKind::scalar ? stand_ins_[*known].object : stand_ins_[add_fresh(spec.kind, value, spec)].object;
   }
   const ir::Type& type = graph_.type(value);
-  if (spec.dtype != type.dtype || spec.shape != symbols_.values(type.shape))
-    throw GraphBreak(fmt::format("{}: the op gives {}[{}], the library {}", function.name, name_of(type.dtype), fmt::join(symbols_.values(type.shape), ", "),
-                                 spec.describe()));
+  const Extents sizes = is_late(value) ? symbols_.hints(type.shape) : symbols_.values(type.shape);
+  if (spec.dtype != type.dtype || spec.shape != sizes)
+    throw GraphBreak(fmt::format("{}: the op gives {}[{}], the library {}", function.name, name_of(type.dtype), fmt::join(sizes, ", "), spec.describe()));
   // The twin of a scalar is an array; these methods of a scalar give a scalar.
   const bool of_scalar = operands.size() == 1 && stand_ins_[operands.front()].kind == TensorKind::scalar;
   if (of_scalar && (function.name == "numpy.ndarray.copy" || function.name == "numpy.ndarray.astype")) set_result_type(spec, function, true);

@@ -11,18 +11,17 @@
 namespace tenon::python {
 namespace {
 
-/// Whether a value shows elements of another one through nodes that only choose them.
-bool views(const ir::Graph& graph, ir::ValueId from, ir::ValueId to) {
-  const auto path = find_view_path(graph, from, to);
-  return path && std::ranges::all_of(*path, [&](const ViewStep& step) { return ops::loop_of(graph, step.node).has_value() && only_moves(graph, step.node); });
-}
-
 bool finds_distinct(const ForeignFunction& function) { return function.last_word() == "unique" || function.last_word() == "unique_consecutive"; }
 
 /// Others give named tuples. NumPy's places in several dimensions are views of one array.
 bool gives_plain_tuple(const ForeignFunction& function, std::size_t rank) {
   const bool places = function.last_word() == "nonzero" || function.last_word() == "where";
   return (places && (function.flavour == ops::Flavour::torch || rank == 1)) || finds_distinct(function);
+}
+
+/// torch writes what it joins one after the other, whatever the parts' layouts are, but for channels last.
+bool joins(const ForeignFunction& function, const ir::Node& node, const TensorSpec& made) {
+  return function.flavour == ops::Flavour::torch && (node.op == "cat" || node.op == "stack") && made.shape.size() < 4;
 }
 
 /// Row-major strides of a shape after a permutation of it.
@@ -52,7 +51,10 @@ bool TensorRecorder::is_late(ir::ValueId value) const {
 }
 
 bool TensorRecorder::late_layout_varies(std::span<const Index> operands) const {
-  return std::ranges::any_of(operands, [&](Index index) { return is_late(stand_ins_[index].value) && stand_ins_[index].shape.size() > 1; });
+  return std::ranges::any_of(operands, [&](Index index) {
+    const StandIn& s = stand_ins_[index];
+    return is_late(s.value) && (s.shape.size() > 1 || s.strides != row_major(s.shape));
+  });
 }
 
 void TensorRecorder::refuse_late(std::span<const Index> operands) const {
@@ -60,22 +62,21 @@ void TensorRecorder::refuse_late(std::span<const Index> operands) const {
     if (is_late(stand_ins_[index].value)) symbols_.values(graph_.type(stand_ins_[index].value).shape);  // breaks
 }
 
-/// What is not recorded as nodes from values, and what writes, but for the elements that a write to another tensor takes, and for
-/// pointwise functions in place.
+/// What is not recorded as nodes from values, and what writes, but for the elements that a write to another tensor takes, for elements
+/// that a write names by plain numbers, and for pointwise functions in place.
 void TensorRecorder::refuse_late(const ForeignFunction& function, std::span<const Index> operands) const {
   const bool item = function.name.ends_with("item__");
   const bool in_place = function.writes && !item && function.op && function.op->body && !operands.empty() && is_late(stand_ins_[operands.front()].value);
-  if (function.in_graph || !function.op || (function.crosses && !item) || (function.writes && !item && !in_place)) return refuse_late(operands);
-  if (function.writes && !in_place && !operands.empty()) refuse_late(operands.first(1));
+  const auto is_torch = [&](Index index) { return stand_ins_[index].kind == TensorKind::torch; };
+  const bool crosses = function.crosses && !item && (function.flavour == ops::Flavour::torch || std::ranges::any_of(operands, is_torch));
+  if (function.in_graph || !function.op || crosses || (function.writes && !item && !in_place)) refuse_late(operands);
 }
 
 /// Throws where the layout is not the same for every size, or not known without asking the library.
-TensorSpec TensorRecorder::late_spec(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands, bool known) const {
+TensorSpec TensorRecorder::late_spec(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands, bool known) {
   const auto depends = [&] { return GraphBreak("a size that depends on data", "sizes that depend on data are known only when the graph runs"); };
   const ir::Value& made = graph_.value(value);
   const ir::Node& node = graph_.node(made.node);
-  for (Index index : operands)
-    if (views(graph_, stand_ins_[index].value, value)) throw depends();
   TensorSpec spec = fresh_spec(function, value, operands);
   if (spec.shape.size() < 2) return spec;
   if (node.op == "nonzero") {  // both libraries find the places dimension by dimension
@@ -83,9 +84,13 @@ TensorSpec TensorRecorder::late_spec(const ForeignFunction& function, ir::ValueI
     spec.strides = {1, spec.shape[0]};
     return spec;
   }
-  if (function.op->body && laid_out_alike(stand_ins_, operands)) return spec;
+  if (function.op->body) {
+    if (!laid_out_alike(stand_ins_, operands)) require_one_order(function, value, operands, spec);
+    return spec;
+  }
+  const bool joined = joins(function, node, spec);
   for (Index index : operands)
-    if (stand_ins_[index].strides != row_major(stand_ins_[index].shape)) throw depends();
+    if (!joined && stand_ins_[index].strides != row_major(stand_ins_[index].shape)) throw depends();
   if (finds_distinct(function) && node.op == "permute") {  // the slices were found side by side
     spec.strides = permuted_strides(symbols_.hints(graph_.type(node.operands.front()).shape), node);
     return spec;
@@ -94,7 +99,7 @@ TensorSpec TensorRecorder::late_spec(const ForeignFunction& function, ir::ValueI
   const bool first = function.flavour == ops::Flavour::torch || (dims && std::get<std::vector<ir::Dim>>(*dims).front() == ir::Dim(0));
   const ops::Op* op = ops::find_op(node.op);
   if (node.op == "index" && !first) throw depends();
-  known |= node.op == "index" || (op && op->traits.layout != ops::ResultLayout::unknown);
+  known |= joined || node.op == "index" || (op && op->traits.layout != ops::ResultLayout::unknown);
   if (!known || spec.strides != row_major(spec.shape)) throw depends();
   return spec;
 }

@@ -53,15 +53,6 @@ void vary(TensorOutput& output, const ir::Shape& shape) {
 
 namespace {
 
-/// A dimension of size 1 has the stride that the library gives it: what a step past the dimensions further in would be.
-void settle_unit_strides(ViewLayout& layout, const ir::Shape& shape, std::span<const std::int64_t> present) {
-  for (std::size_t d = shape.size(); d-- > 0;) {
-    if (!(shape[d] == ir::Dim(1))) continue;
-    const bool last = d + 1 == shape.size();
-    layout.strides[d] = last ? ir::Dim(present[d]) : shape[d + 1] * layout.strides[d + 1];
-  }
-}
-
 bool varies(const ir::Dim& dim) { return !dim.is_constant(); }
 bool varies(const ir::Shape& shape) {
   return std::ranges::any_of(shape, [](const ir::Dim& d) { return varies(d); });
@@ -89,10 +80,11 @@ std::vector<ir::Dim> numbers_on_the_way(const ir::Graph& graph, ir::ValueId base
 void TensorRecorder::vary_view(TensorOutput& output, const StandIn& view, const StandIn& base) {
   const ir::Type &type = graph_.type(view.value), &base_type = graph_.type(base.value);
   const std::vector<ir::Dim> numbers = numbers_on_the_way(graph_, base.value, view.value);
-  if (!varies(type.shape) && !varies(base_type.shape) && numbers.empty()) return;
+  const ir::Shape base_strides = base_type.resolved_strides();
+  if (!varies(type.shape) && !varies(base_type.shape) && !varies(base_strides) && numbers.empty()) return;
   const bool plain = base.input || row_major(base.shape) == base.strides;
-  auto layout = plain ? layout_of_view(graph_, base.value, base_type.resolved_strides(), view.value) : std::nullopt;
-  if (layout) settle_unit_strides(*layout, type.shape, view.strides);
+  auto layout = plain ? layout_of_view(graph_, base.value, base_strides, view.value) : std::nullopt;
+  if (layout) settle_unit_strides(*layout, type.shape, symbols_.values(layout->strides), view.strides);
   if (layout && symbols_.values(layout->strides) == view.strides && symbols_.value(layout->offset) == view.offset - base.offset) {
     output.varying_shape = type.shape;
     output.varying_strides = layout->strides;
@@ -101,7 +93,7 @@ void TensorRecorder::vary_view(TensorOutput& output, const StandIn& view, const 
     symbols_.compute(layout->offset);
     return;
   }
-  for (const ir::Shape* shape : {&type.shape, &base_type.shape})
+  for (const ir::Shape* shape : {&type.shape, &base_type.shape, &base_strides})
     for (const ir::Dim& dim : *shape) symbols_.constant(dim);
   for (const ir::Dim& number : numbers) symbols_.constant(number);
 }
@@ -181,7 +173,8 @@ std::uint32_t TensorRecorder::tensor_output(Index index, CapturedGraph& captured
   output.offset = s.offset - base.offset;
   output.writeable = s.writeable;
   output.detached = s.detached;
-  vary_view(output, s, base);
+  if (in_late_memory(index)) vary_late_view(output, index);
+  else vary_view(output, s, base);
   output.kind = base.input ? TensorOutput::Kind::input_view : TensorOutput::Kind::fresh_view;
   output.index = base.input ? *base.input : base.crossed ? crossed_output(first, captured) : fresh_output(first, captured);
   captured.tensors.push_back(std::move(output));

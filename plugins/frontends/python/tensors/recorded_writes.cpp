@@ -92,6 +92,7 @@ Ref TensorRecorder::record_write(PyObject* callable, const ForeignFunction& func
   const std::size_t first_node = graph_.nodes().size();
   const bool item = is_method(function, "__setitem__");
   if (!item || !write_part(function, *target, PyTuple_GET_ITEM(args, 1), PyTuple_GET_ITEM(args, 2))) {
+    if (item) refuse_late({{*target}});
     require_writable(*target);
     require_apart(function, *target, stand_ins_.among(item ? checked(PyTuple_GetSlice(args, 1, 3)).get() : args, kwargs), item);
     const auto value = [&] {
@@ -123,6 +124,7 @@ bool TensorRecorder::write_part(const ForeignFunction& function, Index whole, Py
   if (stand_ins_[part].storage != stand_ins_[whole].storage) return false;
   require_writable(whole);
   require_writable(part);
+  if (in_late_memory(part)) require_elements(graph_.type(stand_ins_[part].value).shape);
   if (auto given = stand_ins_.find(value)) {
     if (same_places(part, *given)) {  // x[i] += y ends by storing what is there already
       stand_ins_.count_write(whole);
@@ -221,6 +223,7 @@ void TensorRecorder::require_apart(const ForeignFunction& function, Index target
   };
   for (Index operand : operands) {
     if ((!all && same_places(operand, target)) || stand_ins_[operand].storage != stand_ins_[target].storage) continue;
+    if (in_late_memory(target)) refuse_late({{stand_ins_.owner(target)}});
     if (may_share_memory(places(target), places(operand))) throw GraphBreak("an operation on a tensor that overlaps the one it writes");
     for (Index apart : {target, operand}) fix_sizes_to_come(apart);  // of other sizes they may overlap
   }

@@ -11,6 +11,7 @@
 #include "python/tensors/strides.h"
 #include "python/tensors/tensor_spec.h"
 #include "python/tensors/twins.h"
+#include "python/tensors/view_layout.h"
 #include "python/tensors/view_path.h"
 
 namespace tenon::python {
@@ -33,6 +34,7 @@ struct StandIn {
   Ref twin;                           // made when needed
   std::optional<std::uint32_t> viewed;  // a view: of which stand-in
   std::optional<ViewPath> path;       // a view: from that one's value; none where it is no chain of views
+  std::optional<ViewLayout> late;     // a view of memory whose size depends on data: its layout there
   bool detached = false;              // made by detach or `.data`, or a view of such
   bool inference = false;             // made in inference mode; of a view that of what made its memory counts
   bool counts_apart = false;          // made by `.data`: writes do not count in the version of what it views

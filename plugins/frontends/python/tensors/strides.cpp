@@ -181,6 +181,10 @@ static Extents copied_strides(std::span<const std::int64_t> shape, const Operand
   return torch_pointwise_strides(shape, {&part, 1});
 }
 
+Extents pointwise_strides(ops::Flavour flavour, std::span<const std::int64_t> shape, std::span<const Operand> operands) {
+  return flavour == ops::Flavour::torch ? torch_pointwise_strides(shape, operands) : numpy_pointwise_strides(shape, operands);
+}
+
 Extents strides_by(const ops::AliasLayout& rule, std::span<const std::int64_t> shape, std::span<const Operand> operands) {
   if (rule.layout == ops::ResultLayout::row_major || operands.empty()) return row_major(shape);
   const Operand& self = operands.front();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/ops/alias_layout.h"
+#include "core/ops/foreign_call.h"
 
 namespace tenon::python {
 
@@ -29,6 +30,9 @@ Extents torch_pointwise_strides(std::span<const std::int64_t> shape, std::span<c
 
 /// The strides of the result of a NumPy ufunc with order='K' (numpy/_core/src/multiarray/nditer_constr.c, npyiter_find_best_axis_ordering).
 Extents numpy_pointwise_strides(std::span<const std::int64_t> shape, std::span<const Operand> operands);
+
+/// The one or the other.
+Extents pointwise_strides(ops::Flavour flavour, std::span<const std::int64_t> shape, std::span<const Operand> operands);
 
 /// The strides of the result of an operation that keeps the memory format of its operands: channels last where one of them is
 /// (c10/core/MemoryFormat.h, is_channels_last_strides_2d_s4; aten/src/ATen/native/ConvUtils.h), else row-major. Nothing for a

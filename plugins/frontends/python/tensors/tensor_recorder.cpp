@@ -236,6 +236,7 @@ Ref TensorRecorder::answer_metadata(PyObject* callable, const ForeignFunction& f
     if (name == "is_inference") return Ref::borrow(is_inference(operands.front()) ? Py_True : Py_False);
     if (name == "requires_grad") return Ref::borrow(self.requires_grad ? Py_True : Py_False);
     if (name == "storage_offset" && self.input) throw GraphBreak("the storage offset of an input");
+    if (name == "storage_offset" && in_late_memory(operands.front())) refuse_late({{stand_ins_.owner(operands.front())}});
     if (name == "is_leaf" && self.requires_grad) throw GraphBreak("whether a tensor that requires grad is a leaf");
   }
   const bool same_for_all = kSameForAllSizes.contains(name) && !(asks_for_layout(name) && late_layout_varies(operands));

@@ -168,7 +168,19 @@ class TensorRecorder final : public Recorder {
   void refuse_late(std::span<const Index> operands) const;
   void refuse_late(const ForeignFunction& function, std::span<const Index> operands) const;
   Ref record_late(const ForeignFunction& function, PyObject* kwargs, const ops::ForeignResult& result, std::span<const Index> operands, std::size_t first_node);
-  TensorSpec late_spec(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands, bool known) const;
+  TensorSpec late_spec(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands, bool known);
+  void require_one_order(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands, const TensorSpec& made);
+  bool in_late_memory(Index index) const;
+  const ViewLayout& late_layout(Index index);
+  bool shows_late_memory(const ForeignFunction& function, PyObject* kwargs, const ops::ForeignResult& result, std::span<const Index> operands) const;
+  bool views(ir::ValueId from, ir::ValueId to) const;
+  std::vector<SymbolId> late_symbols(const ir::Shape& shape) const;
+  void require_several(const ir::Shape& shape);
+  void require_elements(const ir::Shape& shape);
+  void require_one_layout(Index index, std::span<const Index> operands);
+  bool is_alike_at_one(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, std::span<const Index> made);
+  Ref record_late_views(PyObject* callable, const ForeignFunction& function, const ops::ForeignResult& result, PyObject* args, PyObject* kwargs);
+  void vary_late_view(TensorOutput& output, Index index);
 
   std::optional<ops::ForeignResult> build_op(const ForeignFunction& function, PyObject* args, PyObject* kwargs, std::span<const Index> operands,
                                              const std::string& not_opaque);
@@ -176,6 +188,7 @@ class TensorRecorder final : public Recorder {
   std::optional<ops::AliasLayout> own_layout(const ForeignFunction& function, ir::ValueId value) const;
   bool strides_are_known(const ForeignFunction& function, const ops::ForeignResult& result, std::span<const Index> operands) const;
   bool has_number_operand(const ForeignFunction& function, ir::ValueId value) const;
+  std::vector<Operand> as_computed_with(const ForeignFunction& function, ir::ValueId value, std::vector<Operand> operands) const;
   TensorSpec fresh_spec(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands) const;
   Ref wrap_fresh(const ForeignFunction& function, const ops::ForeignResult& result, std::span<const Index> operands);
   Ref wrap_like_twins(PyObject* callable, const ForeignFunction& function, const ops::ForeignResult& result, PyObject* args, PyObject* kwargs);

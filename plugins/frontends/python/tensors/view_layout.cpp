@@ -1,5 +1,6 @@
 #include "python/tensors/view_layout.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/ops/catalog.h"
@@ -55,8 +56,16 @@ Dim at_loop(const Dim& dim, std::optional<std::size_t> one) {
   return dim.substitute([&](SymbolId s) { return s.value < kFirstLoop ? Dim::symbol(s) : Dim(one && s.value == kFirstLoop + *one ? 1 : 0); });
 }
 
-/// How one node moves the elements of a tensor with these strides.
-std::optional<ViewLayout> moved(const ir::Graph& graph, ir::NodeId node, const ir::Shape& strides) {
+/// How one result of a node moves the elements of a tensor with these strides.
+std::optional<ViewLayout> moved(const ir::Graph& graph, ir::NodeId node, std::uint32_t result, const ir::Shape& strides) {
+  if (graph.node(node).op == "unbind") {
+    const ir::Attribute* attribute = graph.node(node).attribute("dim");
+    const std::int64_t dim = attribute ? std::get<Dim>(*attribute).constant() : 0;
+    const auto at = static_cast<std::ptrdiff_t>(dim < 0 ? dim + static_cast<std::int64_t>(strides.size()) : dim);
+    ViewLayout layout{strides, strides[static_cast<std::size_t>(at)] * Dim(static_cast<std::int64_t>(result))};
+    layout.strides.erase(layout.strides.begin() + at);
+    return layout;
+  }
   const auto loop = ops::loop_of(graph, node);
   if (!loop || loop->reducer || loop->element.results.size() != 1) return std::nullopt;
   const ops::Instruction& load = loop->element.instructions[loop->element.results.front()];
@@ -77,6 +86,28 @@ std::optional<ViewLayout> moved(const ir::Graph& graph, ir::NodeId node, const i
   return has_loops(rest) || !(rest == Dim(0)) ? std::nullopt : std::optional(std::move(layout));
 }
 
+bool is_one(const Dim& dim) { return dim == Dim(1); }
+
+/// The strides under another shape that differs in dimensions of size 1 alone; those get the step past the dimensions further in.
+std::optional<ir::Shape> with_other_ones(const ir::Shape& from, const ir::Shape& strides, const ir::Shape& to) {
+  ir::Shape kept, steps, all(to.size());
+  for (std::size_t d = 0; d < from.size(); ++d) {
+    if (is_one(from[d])) continue;
+    kept.push_back(from[d]);
+    steps.push_back(strides[d]);
+  }
+  std::size_t left = kept.size();
+  for (std::size_t d = to.size(); d-- > 0;) {
+    if (is_one(to[d])) {
+      all[d] = d + 1 == to.size() ? Dim(1) : to[d + 1] * all[d + 1];
+      continue;
+    }
+    if (left == 0 || !(kept[left - 1] == to[d])) return std::nullopt;
+    all[d] = steps[--left];
+  }
+  return left == 0 ? std::optional(std::move(all)) : std::nullopt;
+}
+
 }  // namespace
 
 std::optional<ViewLayout> layout_of_view(const ir::Graph& graph, ir::ValueId base, const ir::Shape& base_strides, ir::ValueId value) {
@@ -86,14 +117,26 @@ std::optional<ViewLayout> layout_of_view(const ir::Graph& graph, ir::ValueId bas
   const ir::ValueId from = graph.node(made.node).operands.front();
   const auto before = layout_of_view(graph, base, base_strides, from);
   if (!before) return std::nullopt;
-  if (auto layout = moved(graph, made.node, before->strides)) {
+  if (auto layout = moved(graph, made.node, made.index, before->strides)) {
     layout->offset = layout->offset + before->offset;
     return layout;
   }
   // Another shape over memory without gaps has no gaps either.
-  if (graph.node(made.node).op == "reshape" && before->strides == ir::row_major_strides(graph.type(from).shape))
-    return ViewLayout{ir::row_major_strides(graph.type(value).shape), before->offset};
+  if (graph.node(made.node).op != "reshape") return std::nullopt;
+  const ir::Shape &shape = graph.type(from).shape, &other = graph.type(value).shape;
+  if (before->strides == ir::row_major_strides(shape)) return ViewLayout{ir::row_major_strides(other), before->offset};
+  if (auto strides = with_other_ones(shape, before->strides, other)) return ViewLayout{*std::move(strides), before->offset};
   return std::nullopt;
+}
+
+void settle_unit_strides(ViewLayout& layout, const ir::Shape& shape, std::span<const std::int64_t> found, std::span<const std::int64_t> present) {
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    if (!is_one(shape[d]) || found[d] == present[d]) continue;
+    const bool last = d + 1 == shape.size();
+    const auto is_present = [&](const Dim& stride) { return stride == Dim(present[d]); };
+    if (last ? present[d] == 1 : std::ranges::any_of(layout.strides, is_present)) layout.strides[d] = present[d];
+    else if (!last) layout.strides[d] = shape[d + 1] * layout.strides[d + 1];
+  }
 }
 
 }  // namespace tenon::python
