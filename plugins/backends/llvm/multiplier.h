@@ -253,25 +253,25 @@ class Multiplier {
     std::optional<WindowRows<T>> windows;
     if (p_.windows) windows.emplace(kernel_, p_);
     const std::int64_t rows = p_.windows ? kFinishedRows : std::max(kFinishedRows, kCachedElements / std::max<std::int64_t>(1, depth_) / kFinishedRows * kFinishedRows);
-    Ahead next_group(bytes_of(last));
+    Ahead next_group(bytes_of(last, to_pack));
     for (const std::int64_t start = row; row < end; row += rows) {
       const std::int64_t stop = std::min(end, row + rows);
       if (windows) windows->place(row, stop);
       for (std::int64_t panel = first; panel < last; ++panel) {
         const std::int64_t place = (panel - first) * panel_elements();
         if (to_pack && row == start && !panels_.reads_in_place(panel)) panels_.pack(panel, to_pack + place);
-        Ahead next_panel(row == start ? bytes_of(panel + 1) : std::span<const std::byte>());
+        Ahead next_panel(row == start ? bytes_of(panel + 1, to_pack) : std::span<const std::byte>());
         block(panel, packed + place, windows ? &*windows : nullptr, row, stop, panel + 1 < last ? next_panel : next_group);
       }
     }
   }
 
-  /// The bytes that the panel is read from first; none when they do not lie side by side.
-  std::span<const std::byte> bytes_of(std::int64_t panel) const {
+  /// The bytes that the panel is read from first, by whoever packs it or not; none when they do not lie side by side.
+  std::span<const std::byte> bytes_of(std::int64_t panel, bool packs) const {
     if (panel >= panels() || p_.windows) return {};
     const T* from = nullptr;
     if (kept_) from = static_cast<const T*>(kept_.get()) + panel * panel_elements();
-    else if (packs() && p_.b && p_.b_row == 1 && p_.b_column == depth_ && (panel + 1) * width_ <= p_.n) from = static_cast<const T*>(p_.b) + panel * panel_elements();
+    else if (packs && p_.b && p_.b_row == 1 && p_.b_column == depth_ && (panel + 1) * width_ <= p_.n) from = static_cast<const T*>(p_.b) + panel * panel_elements();
     return from ? std::as_bytes(std::span(from, static_cast<std::size_t>(panel_elements()))) : std::span<const std::byte>();
   }
 

@@ -32,7 +32,7 @@ class Panels {
   /// Packs all panels from `first` on, one after the other; `each` runs a body over the parts of a range of tasks.
   template <class Each>
   void pack_from(std::int64_t first, std::int64_t threads, T* packed, Each each) const {
-    const bool by_columns = p_.windows && p_.b;
+    const bool by_columns = (p_.windows && p_.b) || lies_transposed();
     const std::int64_t lanes = kernel_.transposed_rows;
     const std::int64_t parts = by_columns ? width_ / lanes : std::max<std::int64_t>(1, std::min(p_.steps, 4 * threads));
     const std::int64_t part = (p_.steps + parts - 1) / parts;
@@ -55,7 +55,7 @@ class Panels {
     if (columns < width_) std::fill(packed, packed + depth * width_, T{0});
     if (!p_.b) return p_.kernels->pack_columns({0, 0, column, columns, step, steps}, packed);
     const T* from = static_cast<const T*>(p_.b) + column * p_.b_column + first * p_.b_row;
-    if (p_.b_row == 1 && p_.b_column != 1) return transpose(from, columns, depth, packed);
+    if (lies_transposed()) return transpose(from, columns, depth, packed);
     for (std::int64_t k = 0; k < depth; ++k) {
       if (p_.b_column == 1) std::memcpy(packed + k * width_, from + k * p_.b_row, static_cast<std::size_t>(columns) * sizeof(T));
       else for (std::int64_t j = 0; j < columns; ++j) packed[k * width_ + j] = from[j * p_.b_column + k * p_.b_row];
@@ -69,7 +69,10 @@ class Panels {
       for (std::int64_t k = j < whole_columns ? whole_depth : 0; k < depth; ++k) packed[k * width_ + j] = from[j * p_.b_column + k];
   }
 
-  /// Writes columns [first, last) of a panel beside windows.
+  /// True when the elements of a column lie side by side, all of them.
+  bool lies_transposed() const { return p_.b && !p_.windows && p_.b_row == 1 && p_.b_column != 1; }
+
+  /// Writes columns [first, last) of a panel of a transposed matrix, or beside windows.
   void pack_columns(std::int64_t panel, std::int64_t first, std::int64_t last, T* packed) const {
     const std::int64_t columns = std::min(width_, p_.n - panel * width_);
     for (std::int64_t k = 0; last > columns && k < depth_; ++k) std::fill(packed + k * width_ + std::max(first, columns), packed + k * width_ + last, T{0});
@@ -77,6 +80,7 @@ class Panels {
     if (first >= last) return;
     const T* from = static_cast<const T*>(p_.b) + (panel * width_ + first) * p_.b_column;
     packed += first;
+    if (lies_transposed()) return transpose(from, last - first, depth_, packed);
     if (p_.steps > 1 && p_.b_step == 1 && p_.b_row == p_.steps) return transpose_steps(from, last - first, packed);
     for (std::int64_t s = 0; s < p_.steps; ++s, from += p_.b_step, packed += p_.step_depth * width_) {
       if (p_.b_row == 1 && p_.b_column != 1) {

@@ -1,6 +1,7 @@
 #include "matrix/transposition.h"
 
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Intrinsics.h>
 
 #include <vector>
 
@@ -34,6 +35,12 @@ void transpose_in_registers(llvm::IRBuilder<>& ir, std::vector<Value*>& rows) {
   }
 }
 
+/// Fetches a line into the second-level cache.
+void fetch(llvm::IRBuilder<>& ir, Value* address) {
+  constexpr unsigned kForReading = 0, kSecondLevel = 2, kData = 1;
+  ir.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir.getPtrTy()}, {address, ir.getInt32(kForReading), ir.getInt32(kSecondLevel), ir.getInt32(kData)});
+}
+
 }  // namespace
 
 void emit_transposition(llvm::Module& module, const Target& target, DType dtype, const std::string& name) {
@@ -60,6 +67,10 @@ void emit_transposition(llvm::Module& module, const Target& target, DType dtype,
   Value* from = ir.CreateGEP(element, function->getArg(0), k);
   for (int i = 0; i < lanes; ++i) {
     rows.push_back(ir.CreateAlignedLoad(vector, from, align));
+    from = ir.CreateGEP(element, from, function->getArg(1));
+  }
+  for (int i = 0; i < lanes; ++i) {
+    fetch(ir, from);
     from = ir.CreateGEP(element, from, function->getArg(1));
   }
   transpose_in_registers(ir, rows);
