@@ -42,6 +42,8 @@ Handled builtin_id(Evaluator&, Arguments&);
 Handled exc_info(Evaluator&, Arguments&);
 Handled handled_exception(Evaluator&, Arguments&);
 Handled os_fspath(Evaluator&, Arguments&);
+/// `function.__get__(object, type)`.
+Handled bind_function(Evaluator&, Arguments&);
 Handled builtin_sum(Evaluator&, Arguments&);
 Handled operator_getitem(Evaluator&, Arguments&);
 Handled operator_setitem(Evaluator&, Arguments&);

@@ -76,6 +76,12 @@ Handled os_fspath(Evaluator& evaluator, Arguments& arguments) {
   return std::nullopt;  // call_builtin runs it
 }
 
+Handled bind_function(Evaluator& evaluator, Arguments& arguments) {
+  require_arguments(arguments, 2, 3, "__get__");
+  if (arguments[1] == Py_None) return arguments.values.size() == 3 && arguments[2] != Py_None ? Handled(arguments.values[0]) : std::nullopt;  // else it raises
+  return evaluator.heap().born(checked(PyMethod_New(arguments[0], arguments[1])));
+}
+
 /// By the evaluator's addition, item by item, as soon as one is no plain number.
 Handled builtin_sum(Evaluator& evaluator, Arguments& arguments) {
   const bool start_by_name = only_start_is_named(arguments);

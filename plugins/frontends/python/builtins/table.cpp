@@ -82,6 +82,7 @@ constexpr Special kSpecial[] = {
     {"sys", "exc_info", exc_info},
     {"sys", "exception", handled_exception},
     {"os", "fspath", os_fspath},
+    {"types", "FunctionType.__get__", bind_function},
     {"_warnings", "warn", issue_warning},
     {"operator", "setitem", operator_setitem},
     {"operator", "delitem", operator_delitem},
