@@ -201,8 +201,11 @@ std::optional<Ref> run_listed(Evaluator& evaluator, PyObject* callable, const Bu
   const bool asks_for_truth = builtin.kind == BuiltinClass::callback && !arguments.values.empty() && arguments[0] == Py_None;  // filter(None, items)
   if (asks_for_truth)
     for (const Ref& value : arguments.values) evaluator.require_readable(value.get());
+  // These hand the items on: what is in an item is for whoever reads it.
+  const bool hands_on = PyType_Check(callable) && is_among(name_of(callable), " zip enumerate reversed list tuple ");
   for (Ref& value : arguments.values) {
-    heap.expose(value.get());
+    if (hands_on) heap.expose_items(value.get());
+    else heap.expose(value.get());
     // Elements must be what the program sees before C code compares or adds them.
     if (builtin.kind != BuiltinClass::structural) value = heap.substitute(value.get());
     if (builtin.kind == BuiltinClass::element_calling) evaluator.require_plain(value.get());

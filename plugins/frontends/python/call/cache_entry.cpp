@@ -89,6 +89,7 @@ struct CacheEntry::Frame {
   SmallArray<Scratch, 4> input_scratch;   // values of NumPy scalars, where there are any
   SmallArray<Scratch, 4> output_scratch;
   LateOutputs late;                       // by graph output, where there are any
+  std::vector<double> floats;             // the tape's, by step
   std::vector<std::int64_t> symbols;      // by SymbolId: another thread may check the same guards while this one runs
 };
 
@@ -96,6 +97,7 @@ CacheEntry::CacheEntry(TorchState state, Segment segment, CapturedGraph captured
     : state_(state), segment_(std::move(segment)), captured_(std::move(captured)) {
   for (ir::NodeId node : captured_.graph.nodes())
     if (captured_.graph.node(node).op != "constant") ++op_count_;
+  for (std::size_t i = 0, object = 0; i < captured_.inputs.size(); ++i) input_slots_.push_back(captured_.input_steps[i] ? 0 : segment_.input_slots[object++]);
   output_count_ = captured_.graph.outputs().size();
   runs_ = output_count_ > 0 || captured_.takes_random_numbers;
   release_gil_ = is_long(captured_);
@@ -139,7 +141,7 @@ bool CacheEntry::compile(const Settings& settings, const std::string& name) {
   std::optional<Program> program;
   if (settings.callable) {
     std::vector<PyObject*> inputs;
-    for (std::uint32_t slot : segment_.input_slots) inputs.push_back(segment_.guards.values()[slot]);
+    for (std::uint32_t slot : input_slots_) inputs.push_back(segment_.guards.values()[slot]);
     program = compile_with_callable(captured_, settings, name, inputs.data());
   } else {
     program = compile_natively(captured_, settings);
@@ -233,7 +235,7 @@ bool CacheEntry::commit_updates(Frame& frame) {
 
 /// An input that the graph writes may share no memory with another one. The guards hold.
 bool CacheEntry::written_inputs_stand_apart() const noexcept {
-  const auto places = [&](std::uint32_t input) { return PresentPlaces(captured_.inputs[input], segment_.guards.values()[segment_.input_slots[input]]); };
+  const auto places = [&](std::uint32_t input) { return PresentPlaces(captured_.inputs[input], segment_.guards.values()[input_slots_[input]]); };
   for (const TensorUpdate& update : captured_.updates) {
     const PresentPlaces written = places(update.input);
     for (std::uint32_t other = 0; other < captured_.inputs.size(); ++other)
@@ -328,6 +330,10 @@ bool CacheEntry::finish_tensors(Frame& frame) {
         frame.tensors[i] = checked(PyLong_FromLongLong(output.varying_shape[0].evaluate(frame.symbols))).release();
         continue;
       }
+      if (output.kind == TensorOutput::Kind::tape_float) {
+        frame.tensors[i] = checked(PyFloat_FromDouble(frame.floats[output.index])).release();
+        continue;
+      }
       const bool crossed = output.kind == TensorOutput::Kind::input_crossed || output.kind == TensorOutput::Kind::fresh_crossed;
       const bool of_input = output.kind == TensorOutput::Kind::input_view || output.kind == TensorOutput::Kind::input_crossed;
       PyObject* base = of_input ? frame.inputs[output.index] : frame.tensors[output.index];
@@ -362,9 +368,12 @@ RunStatus CacheEntry::run(Built& built) {
   PyObject* const* values = segment_.guards.values();
   if (captured_.numbers) {
     frame.symbols.assign(captured_.numbers->values(), captured_.numbers->values() + captured_.numbers->sources().size());
+    frame.floats = captured_.numbers->floats().values();
   }
   if (!captured_.graph.symbols().empty()) frame.symbols.resize(std::max(frame.symbols.size(), captured_.graph.symbols().size()));
-  for (std::size_t i = 0; i < frame.inputs.size(); ++i) frame.inputs[i] = Py_NewRef(values[segment_.input_slots[i]]);
+  for (std::size_t i = 0; i < frame.inputs.size(); ++i)
+    if (const auto step = captured_.input_steps[i]; !step) frame.inputs[i] = Py_NewRef(values[input_slots_[i]]);
+    else if (!(frame.inputs[i] = PyFloat_FromDouble(frame.floats[*step]))) return RunStatus::raised;
   HeldObjects<8> kept(result_slots_.size());  // another thread may check the same guards while this one runs
   for (std::size_t i = 0; i < kept.size(); ++i) kept[i] = Py_NewRef(values[result_slots_[i]]);
   segment_.guards.let_go();

@@ -87,6 +87,7 @@ class CacheEntry {
   Segment segment_;
   CapturedGraph captured_;
   Program program_;
+  std::vector<std::uint32_t> input_slots_;   // by graph input: where its object is among the guards' values; 0 for floats of the tape
   std::vector<std::uint32_t> result_slots_;  // of the guards' values that the result is built from; the template is numbered by it
   std::size_t op_count_ = 0;
   std::size_t output_count_ = 0;

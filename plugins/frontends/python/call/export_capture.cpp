@@ -90,6 +90,7 @@ Ref refuse(const CaptureBreak& broken, const std::string& name) {
 /// A history in which the named numbers have varied.
 NumberHistory history_of(PyObject* varying) {
   NumberHistory history;
+  history.graph_alone = true;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(varying); ++i) {
     const char* name = PyUnicode_AsUTF8(PyList_GET_ITEM(varying, i));
     if (!name) throw PythonError();

@@ -23,6 +23,22 @@ Py_ssize_t in_range(PyObject* sequence, PyObject* key, Py_ssize_t length) {
   throw PythonError();
 }
 
+/// A slice of a list or tuple: its items as the program sees them.
+Ref part_of_sequence(Heap& heap, PyObject* sequence, PyObject* slice) {
+  Py_ssize_t start = 0, stop = 0, step = 0;
+  checked(PySlice_Unpack(slice, &start, &stop, &step));
+  const Py_ssize_t size = heap.length(sequence), count = PySlice_AdjustIndices(size, &start, &stop, step);
+  const bool is_tuple = PyTuple_Check(sequence);
+  if (is_tuple && count == size && step == 1) return Ref::borrow(sequence);
+  Ref part = heap.born(checked(is_tuple ? PyTuple_New(count) : PyList_New(count)));
+  for (Py_ssize_t at = 0; at < count; ++at) {
+    PyObject* item = heap.sequence_item(sequence, start + at * step).release();
+    if (is_tuple) PyTuple_SET_ITEM(part.get(), at, item);
+    else PyList_SET_ITEM(part.get(), at, item);
+  }
+  return part;
+}
+
 /// Whether guards say all that there is to say of an object: a constant, a class, what `also` guards, a tuple or list of such.
 bool is_fixed(Heap& heap, PyObject* object, bool (*also)(Heap&, PyObject*) = nullptr, int depth = 0) {
   constexpr int kDeepest = 4;
@@ -142,8 +158,9 @@ Ref Evaluator::load_item(PyObject* container, PyObject* key) {
     case Container::tuple:
     case Container::deque:
       if (PySlice_Check(key)) {
-        heap_.expose(container);
         heap_.expose(key);
+        if (traits.exact && traits.container != Container::deque) return part_of_sequence(heap_, container, key);
+        heap_.expose(container);
         return heap_.adopt(checked(PyObject_GetItem(container, key)));
       }
       if (PyIndex_Check(key) && !is_stand_in(key)) return heap_.sequence_item(container, in_range(container, key, heap_.length(container)));

@@ -239,7 +239,7 @@ void Evaluator::step() {
     case Op::jump_if_false_or_pop: op_jump_if(f, i); return;
     case Op::get_iter: {
       Ref iterable = pop();
-      push(iterator_of(iterable.get(), f.code->instructions[f.next].op == Op::for_iter));
+      push(iterator_of(iterable.get(), true));
       return;
     }
     case Op::for_iter: op_for_iter(f, i); return;

@@ -39,11 +39,7 @@ Ref Heap::enter(SourceId source, PyObject* object) {
   if (traits.atom) {
     const bool may_vary = (PyLong_CheckExact(object) || PyFloat_CheckExact(object)) && !exposing_ && sources()[source].kind != SourceKind::constant;
     if (may_vary)
-      if (Ref number = recorder_.number(object, source, guards_)) {
-        const bool new_input = recorder_.input_source(number.get()) == source && std::ranges::find(inputs_, source) == inputs_.end();
-        if (new_input) inputs_.push_back(source);
-        return number;
-      }
+      if (Ref number = recorder_.number(object, source, guards_)) return number;
     guards_.add(GuardKind::constant, source, object);
     return Ref::borrow(object);
   }

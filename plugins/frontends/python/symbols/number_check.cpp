@@ -33,7 +33,7 @@ const char* sign(guards::Relation::Operator op) {
 SourceId NumberCheck::some_source() const {
   for (const NumberSource& number : sources_)
     if (number.source) return number.source;
-  return {};
+  return floats_.some_source();
 }
 
 bool NumberCheck::read(PyObject* const* registers) noexcept {
@@ -66,6 +66,7 @@ bool NumberCheck::holds(PyObject* const* registers) noexcept {
   } catch (const std::exception&) {
     return false;  // more than 64 bits
   }
+  if (!floats_.empty() && !floats_.evaluate(registers, values_)) return false;
   if (first_.empty()) first_ = values_;  // the capture checks itself first
   return true;
 }
@@ -107,6 +108,11 @@ std::optional<GuardFailure> NumberCheck::failure(PyObject* const* registers) {
       return GuardFailure{text(dim), text(dim) + " has at most 64 bits", "64 bits", overflow.what()};
     }
   }
+  if (!floats_.evaluate(registers, values_)) {
+    const std::string changed = floats_.changed();
+    if (changed.empty()) return GuardFailure{"arithmetic of floats", "it gives floats", "a float", "none"};
+    return GuardFailure{changed, changed, "true", "false"};
+  }
   return std::nullopt;
 }
 
@@ -121,6 +127,7 @@ std::string NumberCheck::text(const guards::Relation& relation) const {
 std::vector<std::string> NumberCheck::describe() const {
   std::vector<std::string> lines;
   for (const guards::Relation& relation : relations_) lines.push_back(text(relation));
+  for (std::string& line : floats_.describe()) lines.push_back(std::move(line));
   return lines;
 }
 

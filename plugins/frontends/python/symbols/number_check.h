@@ -6,6 +6,7 @@
 
 #include "core/guards/check.h"
 #include "python/guards/guard_set.h"
+#include "python/symbols/float_tape.h"
 
 namespace tenon::python {
 
@@ -26,8 +27,8 @@ struct NumberSource {
 /// Symbols are known by their SymbolId in the graph, which is their position among the sources.
 class NumberCheck final : public NumbersGuard {
  public:
-  NumberCheck(std::vector<NumberSource> sources, std::vector<guards::Relation> relations, std::vector<ir::Dim> computed)
-      : sources_(std::move(sources)), relations_(std::move(relations)), computed_(std::move(computed)), values_(sources_.size()) {}
+  NumberCheck(std::vector<NumberSource> sources, std::vector<guards::Relation> relations, std::vector<ir::Dim> computed, FloatTape floats)
+      : sources_(std::move(sources)), relations_(std::move(relations)), computed_(std::move(computed)), floats_(std::move(floats)), values_(sources_.size()) {}
 
   bool holds(PyObject* const* registers) noexcept override;
   std::optional<GuardFailure> failure(PyObject* const* registers) override;
@@ -36,6 +37,7 @@ class NumberCheck final : public NumbersGuard {
 
   /// The values of the call that was checked last.
   const std::int64_t* values() const { return values_.data(); }
+  const FloatTape& floats() const { return floats_; }
   const std::vector<NumberSource>& sources() const { return sources_; }
 
  private:
@@ -47,6 +49,7 @@ class NumberCheck final : public NumbersGuard {
   std::vector<NumberSource> sources_;
   std::vector<guards::Relation> relations_;
   std::vector<ir::Dim> computed_;  // must be computable in 64 bits
+  FloatTape floats_;
   std::vector<std::int64_t> values_;
   std::vector<std::int64_t> first_;  // of the call that was captured, for messages
 };

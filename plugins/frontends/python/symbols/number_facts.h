@@ -27,7 +27,8 @@ class NumberHistory {
     taken_.clear();
   }
 
-  bool may_break = false;  // rather than compile a variant for each value
+  bool may_break = false;    // rather than compile a variant for each value
+  bool graph_alone = false;  // the graph is for use without the guards, as when it is exported: it computes all floats itself
 
  private:
   struct Seen {

@@ -1,5 +1,7 @@
 #include "python/symbols/symbolic_int.h"
 
+#include <fmt/format.h>
+
 #include <new>
 
 #include "core/base/error.h"
@@ -43,7 +45,7 @@ PyObject* on_ints(PyObject* a, PyObject* b, OnInts operation, const char* why) {
 bool is_plain_number(PyObject* object) { return is_symbolic_int(object) || PyLong_CheckExact(object) || PyFloat_CheckExact(object); }
 
 /// What gives a float: the graph may compute it.
-PyObject* in_floats(const char* op, PyObject* a, PyObject* b, OnInts operation, const char* why) {
+PyObject* in_floats(FloatTape::Op op, PyObject* a, PyObject* b, OnInts operation, const char* why) {
   if (!is_plain_number(a) || !is_plain_number(b)) return on_ints(a, b, operation, why);
   return guarded([&]() -> PyObject* {
     const Symbols::FloatArithmetic record = symbols().float_arithmetic();
@@ -53,8 +55,8 @@ PyObject* in_floats(const char* op, PyObject* a, PyObject* b, OnInts operation, 
 }
 
 template <class Expression>
-PyObject* symbolic(PyObject* a, PyObject* b, const char* op, OnInts operation, Expression expression) {
-  if (op && (PyFloat_CheckExact(a) || PyFloat_CheckExact(b))) return in_floats(op, a, b, operation, "it meets a number that is no integer of 64 bits");
+PyObject* symbolic(PyObject* a, PyObject* b, FloatTape::Op op, OnInts operation, Expression expression) {
+  if (PyFloat_CheckExact(a) || PyFloat_CheckExact(b)) return in_floats(op, a, b, operation, "it meets a number that is no integer of 64 bits");
   std::optional<ir::Dim> x = integer_of(a), y = integer_of(b);
   if (!x || !y) return on_ints(a, b, operation, "it meets a number that is no integer of 64 bits");
   return guarded([&]() -> PyObject* {
@@ -69,9 +71,9 @@ PyObject* symbolic(PyObject* a, PyObject* b, const char* op, OnInts operation, E
   }, nullptr);
 }
 
-PyObject* add(PyObject* a, PyObject* b) { return symbolic(a, b, "add", PyNumber_Add, [](const ir::Dim& x, const ir::Dim& y) { return x + y; }); }
-PyObject* subtract(PyObject* a, PyObject* b) { return symbolic(a, b, "sub", PyNumber_Subtract, [](const ir::Dim& x, const ir::Dim& y) { return x - y; }); }
-PyObject* multiply(PyObject* a, PyObject* b) { return symbolic(a, b, "mul", PyNumber_Multiply, [](const ir::Dim& x, const ir::Dim& y) { return x * y; }); }
+PyObject* add(PyObject* a, PyObject* b) { return symbolic(a, b, FloatTape::Op::add, PyNumber_Add, [](const ir::Dim& x, const ir::Dim& y) { return x + y; }); }
+PyObject* subtract(PyObject* a, PyObject* b) { return symbolic(a, b, FloatTape::Op::subtract, PyNumber_Subtract, [](const ir::Dim& x, const ir::Dim& y) { return x - y; }); }
+PyObject* multiply(PyObject* a, PyObject* b) { return symbolic(a, b, FloatTape::Op::multiply, PyNumber_Multiply, [](const ir::Dim& x, const ir::Dim& y) { return x * y; }); }
 
 /// A divisor's sign is settled first: what divides exactly is simplified away.
 const ir::Dim& divisor(const ir::Dim& dim) {
@@ -79,10 +81,10 @@ const ir::Dim& divisor(const ir::Dim& dim) {
   return dim;
 }
 PyObject* floor_divide(PyObject* a, PyObject* b) {
-  return symbolic(a, b, nullptr, PyNumber_FloorDivide, [](const ir::Dim& x, const ir::Dim& y) { return floor_div(x, divisor(y)); });
+  return symbolic(a, b, FloatTape::Op::floor_divide, PyNumber_FloorDivide, [](const ir::Dim& x, const ir::Dim& y) { return floor_div(x, divisor(y)); });
 }
 PyObject* remainder(PyObject* a, PyObject* b) {
-  return symbolic(a, b, nullptr, PyNumber_Remainder, [](const ir::Dim& x, const ir::Dim& y) { return mod(x, divisor(y)); });
+  return symbolic(a, b, FloatTape::Op::remainder, PyNumber_Remainder, [](const ir::Dim& x, const ir::Dim& y) { return mod(x, divisor(y)); });
 }
 PyObject* divmod(PyObject* a, PyObject* b) {
   Ref quotient = Ref::steal(floor_divide(a, b));
@@ -99,10 +101,10 @@ PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
   }
   const auto real = [](PyObject* x, PyObject* y) { return PyNumber_Power(x, y, Py_None); };
   const bool floats = PyFloat_CheckExact(a) || PyFloat_CheckExact(b);
-  return floats ? in_floats("pow", a, b, real, "it is raised to a power") : on_ints(a, b, real, "it is raised to a power");
+  return floats ? in_floats(FloatTape::Op::power, a, b, real, "it is raised to a power") : on_ints(a, b, real, "it is raised to a power");
 }
 
-PyObject* true_divide(PyObject* a, PyObject* b) { return in_floats("div", a, b, PyNumber_TrueDivide, "it is divided by '/'"); }
+PyObject* true_divide(PyObject* a, PyObject* b) { return in_floats(FloatTape::Op::divide, a, b, PyNumber_TrueDivide, "it is divided by '/'"); }
 PyObject* left_shift(PyObject* a, PyObject* b) { return on_ints(a, b, PyNumber_Lshift, "its bits are shifted"); }
 PyObject* right_shift(PyObject* a, PyObject* b) { return on_ints(a, b, PyNumber_Rshift, "its bits are shifted"); }
 PyObject* bit_and(PyObject* a, PyObject* b) { return on_ints(a, b, PyNumber_And, "its bits are read"); }
@@ -150,10 +152,22 @@ PyObject* attribute(PyObject* a, PyObject* name) {
   return guarded([&]() -> PyObject* { return PyObject_GetAttr(specialised(a, "an attribute of it is read").get(), name); }, nullptr);
 }
 
+/// By the guards, where the int is a float, too.
+PyObject* compare_with_float(const ir::Dim& dim, PyObject* number, int operation) {
+  return guarded([&]() -> PyObject* {
+    const std::optional<FloatTape::Position> left = symbols().float_arithmetic() ? symbols().as_float(dim) : std::nullopt;
+    if (!left) return PyObject_RichCompare(specialised(make_integer(dim).get(), "it is compared with another kind of number").get(), number, operation);
+    const double value = PyFloat_AS_DOUBLE(number);
+    const auto right = symbols().float_step({.number = value, .words = fmt::format("{}", value)});
+    return Py_NewRef(symbols().floats().compare(FloatTape::comparison_of(operation), *left, *right) ? Py_True : Py_False);
+  }, nullptr);
+}
+
 PyObject* compare(PyObject* a, PyObject* b, int operation) {
   const std::optional<ir::Dim> x = integer_of(a), y = integer_of(b);
   if (!x || !y) {
     if (!is_number(b)) Py_RETURN_NOTIMPLEMENTED;
+    if (PyFloat_CheckExact(b)) return compare_with_float(dim_of(a), b, operation);
     return guarded([&]() -> PyObject* { return PyObject_RichCompare(specialised(a, "it is compared with another kind of number").get(), b, operation); }, nullptr);
   }
   return guarded([&]() -> PyObject* {

@@ -41,6 +41,12 @@ bool Symbols::varies(const std::string& name, std::int64_t bits, bool from_the_s
   return (seen_to || (dynamic_ == Dynamic::always && from_the_start)) && !facts_.is_fixed(facts_.position(name));
 }
 
+void Symbols::fix(const std::string& name, const char* why) {
+  if (!facts_.fix(facts_.position(name))) return;
+  learned_ = true;
+  if (logs().recompiles && said_.insert(name).second) log_line(fmt::format("tenon: {} is taken as a constant: {}", name, why));
+}
+
 ir::Dim Symbols::number(NumberSource source, std::int64_t value, bool from_the_start) {
   const bool varying = varies(source.name, value, from_the_start);
   const std::size_t name = facts_.position(source.name);
@@ -178,6 +184,19 @@ bool Symbols::wear_out(std::span<const std::string> names) {
   return broke_;
 }
 
+bool Symbols::is_exact_in_floats(const ir::Dim& integer) {
+  constexpr std::int64_t kMostExact = std::int64_t{1} << 53;
+  const SymbolId symbol = integer.is_constant() ? SymbolId() : integer.as_symbol();
+  if (symbol && sources_[symbol.value].kind == NumberSource::Kind::extent) return true;  // no tensor has more elements
+  return decide(Operator::less_equal, integer, kMostExact) && decide(Operator::less_equal, -kMostExact, integer);
+}
+
+std::optional<FloatTape::Position> Symbols::as_float(const ir::Dim& integer) {
+  if (!is_exact_in_floats(integer)) return std::nullopt;
+  if (integer.is_constant()) return float_step({.number = static_cast<double>(integer.constant()), .words = describe(integer)});
+  return float_step({.op = FloatTape::Op::integer, .integer = integer, .words = describe(integer)});
+}
+
 void Symbols::compute(const ir::Dim& dim) {
   if (!dim.is_constant() && !dim.as_symbol()) computed_.push_back(dim);
 }
@@ -304,7 +323,7 @@ bool Symbols::narrow_single(const ir::Dim& dim) {
 // ---- ending
 
 std::shared_ptr<NumberCheck> Symbols::guard() {
-  if (!guard_ && any()) guard_ = std::make_shared<NumberCheck>(sources_, relations_, computed_);
+  if (!guard_ && (any() || floats_.some_source())) guard_ = std::make_shared<NumberCheck>(sources_, relations_, computed_, floats_);
   return guard_;
 }
 

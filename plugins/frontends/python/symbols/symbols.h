@@ -42,13 +42,20 @@ class Symbols final : public ops::SizeQuestions {
   /// Whether a number varies and may be something else than a constant. `bits`: its value, for comparison.
   bool varies(const std::string& name, std::int64_t bits, bool from_the_start);
   /// Makes a number a constant, in a capture to come.
-  void fix(const std::string& name) { learned_ |= facts_.fix(facts_.position(name)); }
+  void fix(const std::string& name, const char* why);
   /// The names of the numbers that an expression is over, as `fix` takes them.
   std::vector<std::string> names_of(const ir::Dim& dim) const;
   /// Records arithmetic of floats that symbolic ints take part in; gives nothing where it must be done with their values.
-  using FloatArithmetic = Ref (*)(const char* op, PyObject* a, PyObject* b);
+  using FloatArithmetic = Ref (*)(FloatTape::Op op, PyObject* a, PyObject* b);
   void record_floats_by(FloatArithmetic record) { float_arithmetic_ = record; }
   FloatArithmetic float_arithmetic() const { return float_arithmetic_; }
+  FloatTape& floats() { return floats_; }
+  /// A step of the tape, with the present values; nothing where it does not hold.
+  std::optional<FloatTape::Position> float_step(FloatTape::Step step, double read = 0) { return floats_.add(std::move(step), values_, read); }
+  /// Whether float64 holds the int, whatever it is in later calls: guarded.
+  bool is_exact_in_floats(const ir::Dim& integer);
+  /// The int as a float of the tape; nothing for one that no float is, which is guarded.
+  std::optional<FloatTape::Position> as_float(const ir::Dim& integer);
   bool dynamic() const { return dynamic_ != Dynamic::never; }
   bool any() const { return !made_.empty(); }
 
@@ -114,6 +121,7 @@ class Symbols final : public ops::SizeQuestions {
   std::unordered_map<std::size_t, ir::Dim> made_;  // by name
   std::vector<guards::Relation> relations_;
   std::vector<ir::Dim> computed_;
+  FloatTape floats_;
   std::unordered_set<std::string> said_;    // specialisations that were logged
   std::shared_ptr<NumberCheck> guard_;
   FloatArithmetic float_arithmetic_ = nullptr;

@@ -27,6 +27,7 @@ struct TensorOutput {
     input_crossed,  // the whole of the object given as input `index`, as an object of the other library
     fresh_crossed,  // likewise of the tensor made for `index` of `CapturedGraph::tensors`
     number,      // an int: the value of `varying_shape[0]`
+    tape_float,  // a float: step `index` of the tape in `CapturedGraph::numbers`
   };
   Kind kind = Kind::fresh;
   TensorKind tensor = TensorKind::torch;
@@ -91,6 +92,7 @@ struct BranchTrace {
 struct CapturedGraph {
   ir::Graph graph;
   std::vector<TensorSpec> inputs;       // by graph input
+  std::vector<std::optional<FloatTape::Position>> input_steps;  // by graph input: of floats, the steps of the tape that give them; none for objects
   std::vector<std::shared_ptr<FrozenTensor>> frozen;  // by graph input; null for those whose elements may differ from call to call
   std::vector<TensorOutput> tensors;    // in the order in which they are made
   std::vector<std::uint32_t> outputs;   // by `Recorder::output` number: index into `tensors`

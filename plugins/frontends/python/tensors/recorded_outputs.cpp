@@ -241,6 +241,8 @@ CapturedGraph TensorRecorder::finish() {
   for (const TensorUpdate& update : captured.updates)
     if (auto frozen = std::exchange(frozen_[update.input], nullptr)) frozen->thaw();
   captured.inputs = std::move(input_specs_);
+  captured.input_steps = std::move(input_steps_);
+  captured.input_steps.resize(captured.inputs.size());
   captured.frozen = std::move(frozen_);
   captured.graph = std::move(graph_);
   captured.opaque_calls = std::move(opaque_calls_);

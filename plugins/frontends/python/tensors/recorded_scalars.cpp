@@ -11,7 +11,7 @@
 #include "python/tensors/tensor_recorder.h"
 #include "python/tensors/torch_library.h"
 
-// Numbers that the graph computes: floats that vary, numbers born of tensors.
+// Numbers that the graph computes: those born of tensors, and floats of a graph that is for use without its guards.
 
 namespace tenon::python {
 namespace {
@@ -38,26 +38,29 @@ ir::ValueId number_where(ops::NodeBuilder& b, ir::ValueId number, ir::ValueId ho
 
 ir::ValueId nonzero(ops::NodeBuilder& b, ir::ValueId number) { return number_where(b, number, b.one("ne", {number, b.literal(0.0)})); }
 
-/// Where Python's functions of floats give infinity or nan they may have to raise: such numbers are for them.
-ir::ValueId finite(ops::NodeBuilder& b, ir::ValueId number) {
-  const ir::ValueId size = b.one("abs", {number});
-  return number_where(b, number, b.one("le", {size, b.literal(std::numeric_limits<double>::max())}));
-}
-
-/// The op of a function of Python's module math; null where it has none.
-const char* op_of_math_function(std::string_view name) {
-  constexpr std::array kSameNames = {"sqrt", "exp", "log", "log2", "log10", "log1p", "expm1", "sin", "cos", "tan", "asin", "acos", "atan",
-                                     "sinh", "cosh", "tanh", "asinh", "acosh", "atanh"};
-  for (const char* known : kSameNames)
-    if (name == known) return known;
-  return name == "fabs" ? "abs" : nullptr;
+/// The op of arithmetic of floats; null where the graph has none that is Python's.
+const char* op_of(FloatTape::Op op) {
+  switch (op) {
+    case FloatTape::Op::add: return "add";
+    case FloatTape::Op::subtract: return "sub";
+    case FloatTape::Op::multiply: return "mul";
+    case FloatTape::Op::divide: return "div";
+    case FloatTape::Op::power: return "pow";
+    default: return nullptr;
+  }
 }
 
 }  // namespace
 
+/// Where Python's functions of floats give infinity or nan they may have to raise: such numbers are for them.
+ir::ValueId TensorRecorder::where_finite(ir::ValueId number) {
+  const ir::ValueId size = builder_.one("abs", {number});
+  return number_where(builder_, number, builder_.one("le", {size, builder_.literal(std::numeric_limits<double>::max())}));
+}
+
 void TensorRecorder::need_scalar(const ScalarValue& scalar, const char* use) {
   if (!scalar.of_data && !symbols_.wear_out(scalar.roots))
-    for (const std::string& root : scalar.roots) symbols_.fix(root);
+    for (const std::string& root : scalar.roots) symbols_.fix(root, use);
   throw GraphBreak(fmt::format("{} of a number that the graph computes needs its value while the program runs", use),
                    "keep the decision in the graph: torch.where, or tenon.cond");
 }
@@ -68,68 +71,42 @@ ir::ValueId TensorRecorder::scalar_operand(PyObject* object, ScalarValue& result
   for (const std::string& root : scalar.roots)
     if (std::ranges::find(result.roots, root) == result.roots.end()) result.roots.push_back(root);
   result.of_data |= scalar.of_data;
-  return scalar.value;
-}
-
-/// Whether float64 holds the int, whatever it is in later calls.
-bool TensorRecorder::is_exact_in_floats(PyObject* symbolic_int) {
-  const ir::Dim dim = *integer_of(symbolic_int);
-  using Operator = guards::Relation::Operator;
-  return symbols_.decide(Operator::less_equal, dim, kExactInFloat64) && symbols_.decide(Operator::less_equal, -kExactInFloat64, dim);
+  return value_of_scalar(scalar);
 }
 
 /// A float, an int, or one that the graph knows when it runs, as a 0-d value of float64.
 ir::ValueId TensorRecorder::float_operand(PyObject* object, ScalarValue& result) {
   if (is_symbolic_scalar(object)) return scalar_operand(object, result);
   const auto number = is_symbolic_int(object) ? std::nullopt : plain_float(object);
-  if (!number && !(is_symbolic_int(object) && is_exact_in_floats(object))) throw GraphBreak("arithmetic of floats with a large integer");
+  if (!number && !(is_symbolic_int(object) && symbols_.is_exact_in_floats(*integer_of(object)))) throw GraphBreak("arithmetic of floats with a large integer");
   if (!number)
     for (std::string& name : symbols_.names_of(*integer_of(object))) result.roots.push_back(std::move(name));
   const ir::ValueId literal = number ? builder_.literal(*number) : builder_.literal(*integer_of(object));
   return builder_.one("full", {literal}, {{"size", ir::Shape{}}, {"dtype", DType::f64}});
 }
 
-Ref TensorRecorder::float_arithmetic(const char* op, PyObject* a, PyObject* b) {
+Ref TensorRecorder::float_arithmetic(FloatTape::Op op, PyObject* a, PyObject* b) {
+  if (!graph_alone_) return tape_arithmetic(op, a, b);
+  if (op_of(op) == nullptr) return {};
   for (PyObject* operand : {a, b})
-    if (is_symbolic_int(operand) ? !is_exact_in_floats(operand) : !plain_float(operand)) return {};
-  const bool divides = std::string_view(op) == "div";
+    if (is_symbolic_int(operand) ? !symbols_.is_exact_in_floats(*integer_of(operand)) : !plain_float(operand)) return {};
+  const bool divides = op == FloatTape::Op::divide;
   if (divides && (is_symbolic_int(b) ? !symbols_.decide(guards::Relation::Operator::not_equal, *integer_of(b), 0) : *plain_float(b) == 0)) return {};
   ScalarValue result;
   const ir::ValueId x = float_operand(a, result), y = float_operand(b, result);
-  result.value = builder_.one(op, {x, y});
-  if (std::string_view(op) == "pow") result.value = finite(builder_, result.value);
+  result.value = builder_.one(op_of(op), {x, y});
+  if (op == FloatTape::Op::power) result.value = where_finite(result.value);
   return make_symbolic_scalar(std::move(result));
 }
 
-/// min() or max() of floats: of equal ones, and beside nan, the first.
-Ref TensorRecorder::scalar_extreme(PyObject* args, bool least) {
-  ScalarValue result;
-  result.value = float_operand(PyTuple_GET_ITEM(args, 0), result);
-  for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(args); ++i) {
-    const ir::ValueId next = float_operand(PyTuple_GET_ITEM(args, i), result);
-    result.value = builder_.one("where", {builder_.one(least ? "lt" : "gt", {next, result.value}), next, result.value});
-  }
-  return make_symbolic_scalar(std::move(result));
-}
-
-/// A function of the module math, of a float that the graph computes.
-Ref TensorRecorder::scalar_function(PyObject* callable, PyObject* args) {
-  PyObject* argument = PyTuple_GET_SIZE(args) == 1 ? PyTuple_GET_ITEM(args, 0) : nullptr;
-  Ref name = checked(PyObject_GetAttrString(callable, "__name__"));
-  const std::string_view called = PyUnicode_AsUTF8(name.get());
-  if (called == "min" || called == "max") return scalar_extreme(args, called == "min");
-  const char* op = argument && is_symbolic_scalar(argument) ? op_of_math_function(called) : nullptr;
-  if (!op) return checked(PyObject_CallObject(callable, args));
-  ScalarValue result;
-  const ir::ValueId x = scalar_operand(argument, result);
-  result.value = finite(builder_, builder_.one(op, {x}));
-  return make_symbolic_scalar(std::move(result));
-}
-
-Ref TensorRecorder::scalar_arithmetic(const char* op, PyObject* a, PyObject* b) {
+Ref TensorRecorder::scalar_arithmetic(FloatTape::Op op, PyObject* a, PyObject* b) {
+  if (Ref made = tape_arithmetic(op, a, b)) return made;
+  if (op_of(op) == nullptr) need_scalar(scalar_of(is_symbolic_scalar(a) ? a : b), "arithmetic");
+  const auto of_data = [](PyObject* number) { return is_symbolic_scalar(number) && scalar_of(number).of_data; };
+  if (!graph_alone_ && !of_data(a) && !of_data(b)) need_scalar(scalar_of(is_symbolic_scalar(a) ? a : b), "arithmetic that gives no float");
   ScalarValue result;
   const auto operand = [&](PyObject* object) {
-    if (is_symbolic_int(object) && is_exact_in_floats(object)) return float_operand(object, result);
+    if (is_symbolic_int(object) && symbols_.is_exact_in_floats(*integer_of(object))) return float_operand(object, result);
     if (!is_symbolic_scalar(object)) {
       const auto number = plain_float(object);
       if (!number) need_scalar(scalar_of(object == a ? b : a), "arithmetic with such an integer");
@@ -137,12 +114,12 @@ Ref TensorRecorder::scalar_arithmetic(const char* op, PyObject* a, PyObject* b) 
     }
     return scalar_operand(object, result);
   };
-  const bool divides = std::string_view(op) == "div";
-  const bool by_integer = is_symbolic_int(b) && is_exact_in_floats(b) && symbols_.decide(guards::Relation::Operator::not_equal, *integer_of(b), 0);
+  const bool divides = op == FloatTape::Op::divide;
+  const bool by_integer = is_symbolic_int(b) && symbols_.is_exact_in_floats(*integer_of(b)) && symbols_.decide(guards::Relation::Operator::not_equal, *integer_of(b), 0);
   if (divides && !is_symbolic_scalar(b) && !by_integer && plain_float(b).value_or(0) == 0) need_scalar(scalar_of(a), "a division by zero");
   const ir::ValueId x = operand(a), y = divides && is_symbolic_scalar(b) ? nonzero(builder_, operand(b)) : operand(b);
-  result.value = builder_.one(op, {x, y});
-  if (std::string_view(op) == "pow") result.value = finite(builder_, result.value);
+  result.value = builder_.one(op_of(op), {x, y});
+  if (op == FloatTape::Op::power) result.value = where_finite(result.value);
   return make_symbolic_scalar(std::move(result));
 }
 
@@ -172,11 +149,17 @@ ir::ValueId TensorRecorder::weak_operand(const ScalarValue& scalar, ops::Flavour
   // In narrower types eager execution keeps the number's own precision, or refuses numbers that do not fit.
   const bool wide = common == DType::f32 || common == DType::f64 || common == DType::i64;
   if (!wide) need_scalar(scalar, fmt::format("an operation in {}", name_of(common)).c_str());
-  return builder_.cast(scalar.value, common);
+  return builder_.cast(value_of_scalar(scalar), common);
 }
 
 std::uint32_t TensorRecorder::scalar_output(const ScalarValue& scalar, PyObject* object, CapturedGraph& captured) {
   TensorOutput output;
+  if (scalar.step) {
+    output.kind = TensorOutput::Kind::tape_float;
+    output.index = *scalar.step;
+    captured.tensors.push_back(std::move(output));
+    return static_cast<std::uint32_t>(captured.tensors.size() - 1);
+  }
   output.kind = TensorOutput::Kind::fresh;
   output.tensor = TensorKind::scalar;
   output.plain_number = true;

@@ -23,22 +23,28 @@ PyObject* needs(PyObject* a, const char* use) {
   return guarded([&]() -> Ref { needs_value(a, use); });
 }
 
-PyObject* arithmetic(const char* op, PyObject* a, PyObject* b) {
-  const auto number = [](PyObject* o) { return is_symbolic_scalar(o) || is_symbolic_int(o) || PyFloat_CheckExact(o) || PyLong_CheckExact(o); };
-  if (!number(a) || !number(b)) Py_RETURN_NOTIMPLEMENTED;
+bool is_number(PyObject* o) { return is_symbolic_scalar(o) || is_symbolic_int(o) || PyFloat_CheckExact(o) || PyLong_CheckExact(o); }
+
+PyObject* arithmetic(FloatTape::Op op, PyObject* a, PyObject* b) {
+  if (!is_number(a) || !is_number(b)) Py_RETURN_NOTIMPLEMENTED;
   return guarded([&] { return TensorRecorder::active().scalar_arithmetic(op, a, b); });
 }
 
-PyObject* add(PyObject* a, PyObject* b) { return arithmetic("add", a, b); }
-PyObject* subtract(PyObject* a, PyObject* b) { return arithmetic("sub", a, b); }
-PyObject* multiply(PyObject* a, PyObject* b) { return arithmetic("mul", a, b); }
-PyObject* divide(PyObject* a, PyObject* b) { return arithmetic("div", a, b); }
+PyObject* add(PyObject* a, PyObject* b) { return arithmetic(FloatTape::Op::add, a, b); }
+PyObject* subtract(PyObject* a, PyObject* b) { return arithmetic(FloatTape::Op::subtract, a, b); }
+PyObject* multiply(PyObject* a, PyObject* b) { return arithmetic(FloatTape::Op::multiply, a, b); }
+PyObject* divide(PyObject* a, PyObject* b) { return arithmetic(FloatTape::Op::divide, a, b); }
+PyObject* floor_divide(PyObject* a, PyObject* b) { return arithmetic(FloatTape::Op::floor_divide, a, b); }
+PyObject* remainder(PyObject* a, PyObject* b) { return arithmetic(FloatTape::Op::remainder, a, b); }
 
 PyObject* other(PyObject* a, PyObject* b) { return needs(is_symbolic_scalar(a) ? a : b, "arithmetic"); }
-PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) { return modulus == Py_None ? arithmetic("pow", a, b) : other(a, b); }
+PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) { return modulus == Py_None ? arithmetic(FloatTape::Op::power, a, b) : other(a, b); }
 PyObject* unary(PyObject* a) { return needs(a, "arithmetic"); }
 PyObject* negative(PyObject* a) {
-  return guarded([&] { return TensorRecorder::active().scalar_arithmetic("mul", a, checked(PyFloat_FromDouble(-1)).get()); });
+  return guarded([&] { return TensorRecorder::active().scalar_arithmetic(FloatTape::Op::multiply, a, checked(PyFloat_FromDouble(-1)).get()); });
+}
+PyObject* absolute(PyObject* a) {
+  return guarded([&] { return TensorRecorder::active().scalar_magnitude(a); });
 }
 PyObject* as_int(PyObject* a) { return needs(a, "int()"); }
 PyObject* as_float(PyObject* a) { return needs(a, "float()"); }
@@ -47,11 +53,14 @@ PyObject* as_index(PyObject* a) {
   PyErr_SetString(PyExc_TypeError, "'float' object cannot be interpreted as an integer");
   return nullptr;
 }
-int truth(PyObject* a) {
-  needs(a, "the truth value");
-  return -1;
+PyObject* compare(PyObject* a, PyObject* b, int operation) {
+  if (!is_number(b)) Py_RETURN_NOTIMPLEMENTED;
+  return guarded([&] { return Ref::borrow(TensorRecorder::active().scalar_comparison(operation, a, b) ? Py_True : Py_False); });
 }
-PyObject* compare(PyObject* a, PyObject*, int) { return needs(a, "a comparison"); }
+int truth(PyObject* a) {
+  Ref differs = Ref::steal(compare(a, checked(PyFloat_FromDouble(0)).get(), Py_NE));
+  return differs ? differs.is(Py_True) : -1;
+}
 Py_hash_t hash(PyObject* a) {
   needs(a, "the hash");
   return -1;
@@ -80,10 +89,13 @@ PyNumberMethods number_methods() {
   n.nb_subtract = subtract;
   n.nb_multiply = multiply;
   n.nb_true_divide = divide;
-  n.nb_remainder = n.nb_divmod = n.nb_floor_divide = n.nb_lshift = n.nb_rshift = n.nb_and = n.nb_xor = n.nb_or = other;
+  n.nb_floor_divide = floor_divide;
+  n.nb_remainder = remainder;
+  n.nb_divmod = n.nb_lshift = n.nb_rshift = n.nb_and = n.nb_xor = n.nb_or = other;
   n.nb_power = power;
   n.nb_negative = negative;
-  n.nb_positive = n.nb_absolute = n.nb_invert = unary;
+  n.nb_absolute = absolute;
+  n.nb_positive = n.nb_invert = unary;
   n.nb_bool = truth;
   n.nb_int = as_int;
   n.nb_float = as_float;

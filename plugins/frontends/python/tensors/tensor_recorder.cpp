@@ -51,9 +51,9 @@ bool is_tensor(PyObject* object) {
 }  // namespace
 
 TensorRecorder::TensorRecorder(const TorchState& state, Numbers numbers, bool freeze)
-    : state_(state), freeze_(freeze), outer_(t_active), builder_(graph_), symbols_(graph_, numbers.dynamic, numbers.history, numbers.facts) {
+    : state_(state), freeze_(freeze), outer_(t_active), builder_(graph_), symbols_(graph_, numbers.dynamic, numbers.history, numbers.facts), graph_alone_(numbers.history.graph_alone) {
   t_active = this;
-  symbols_.record_floats_by([](const char* op, PyObject* a, PyObject* b) { return active().float_arithmetic(op, a, b); });
+  symbols_.record_floats_by([](FloatTape::Op op, PyObject* a, PyObject* b) { return active().float_arithmetic(op, a, b); });
 }
 
 TensorRecorder::~TensorRecorder() { t_active = outer_; }
@@ -88,6 +88,8 @@ std::string TensorRecorder::words_of(SourceId source, GuardSet& guards) {
   return at == 0 ? words : fmt::format("{} ({})", words, at + 1);
 }
 
+ir::ValueId TensorRecorder::add_graph_input(ir::Type type, std::string_view name) { return graph_.add_input(std::move(type), graph_name(name)); }
+
 Ref TensorRecorder::input(PyObject* real, SourceId source, GuardSet& guards) {
   auto read = read_spec(real);
   if (const auto* odd = std::get_if<std::string>(&read)) throw GraphBreak(*odd + " as an input");
@@ -96,7 +98,7 @@ Ref TensorRecorder::input(PyObject* real, SourceId source, GuardSet& guards) {
   const TorchLibrary* torch = known_torch_library();
   const bool parameter = torch && reinterpret_cast<PyObject*>(spec.type) == torch->parameter.get();
   const ir::Type type = type_of_input(spec, name, source, symbols_, guards.sources().from_argument(source) && !parameter);
-  StandIn stand_in = stand_in_of(spec, graph_.add_input(type, graph_name(name)));
+  StandIn stand_in = stand_in_of(spec, add_graph_input(type, name));
   stand_in.writeable = spec.writeable;
   stand_in.requires_grad = spec.requires_grad;
   stand_in.input = static_cast<std::uint32_t>(inputs_.size());
@@ -122,29 +124,6 @@ Ref TensorRecorder::input(PyObject* real, SourceId source, GuardSet& guards) {
 PyTypeObject* TensorRecorder::apparent_type(PyObject* stand_in) {
   if (is_symbolic_scalar(stand_in)) return scalar_of(stand_in).integral ? &PyLong_Type : &PyFloat_Type;
   return is_symbolic_int(stand_in) ? &PyLong_Type : stand_ins_[stand_ins_.require(stand_in)].type;
-}
-
-/// A float that may vary: an input of the graph where it does.
-Ref TensorRecorder::float_input(PyObject* object, SourceId source, GuardSet& guards) {
-  const std::string name = words_of(source, guards);
-  std::int64_t bits = 0;
-  std::memcpy(&bits, &reinterpret_cast<PyFloatObject*>(object)->ob_fval, sizeof bits);
-  if (!symbols_.varies(name, bits, guards.sources()[source].kind == SourceKind::argument)) return {};
-  if (const auto known = floats_.find(source.value); known != floats_.end()) return known->second;
-  TensorSpec spec;
-  spec.kind = TensorKind::scalar;
-  spec.dtype = DType::f64;
-  spec.type = &PyFloat_Type;
-  StandIn stand_in = stand_in_of(spec, graph_.add_input(ir::Type::tensor(DType::f64, {}), graph_name(name)));
-  const ir::ValueId value = stand_in.value;
-  stand_in.input = static_cast<std::uint32_t>(inputs_.size());
-  stand_in.source = source;
-  guards.add_value_check(source, std::make_shared<TensorCheck>(spec));
-  inputs_.push_back(stand_ins_.add_owner(std::move(stand_in)));
-  input_specs_.push_back(std::move(spec));
-  frozen_.emplace_back();
-  input_objects_.push_back(Ref::borrow(object));
-  return floats_.emplace(source.value, make_symbolic_scalar({value, false, {name}, false})).first->second;
 }
 
 SourceId TensorRecorder::input_source(PyObject* stand_in) {

@@ -63,10 +63,13 @@ class TensorRecorder final : public Recorder {
 
   // ---- for SymbolicScalar
   /// Records arithmetic of which at least one operand is a symbolic scalar.
-  Ref scalar_arithmetic(const char* op, PyObject* a, PyObject* b);
+  Ref scalar_arithmetic(FloatTape::Op op, PyObject* a, PyObject* b);
+  Ref scalar_magnitude(PyObject* a);
   Ref scalar_function(PyObject* callable, PyObject* args);
+  /// The outcome of a comparison (Py_LT to Py_GE) of numbers that come from arguments alone: guarded.
+  bool scalar_comparison(int operation, PyObject* a, PyObject* b);
   /// Arithmetic of plain numbers and symbolic ints, in floats; nothing where it must be done with their values.
-  Ref float_arithmetic(const char* op, PyObject* a, PyObject* b);
+  Ref float_arithmetic(FloatTape::Op op, PyObject* a, PyObject* b);
   /// The program needs the value of a scalar: ends the graph.
   [[noreturn]] void need_scalar(const ScalarValue& scalar, const char* use);
 
@@ -223,10 +226,16 @@ class TensorRecorder final : public Recorder {
   void name_copies(CapturedGraph& captured);
   void vary_view(TensorOutput& output, const StandIn& view, const StandIn& base);
   std::string words_of(SourceId source, GuardSet& guards);
+  ir::ValueId add_graph_input(ir::Type type, std::string_view name);
   Ref float_input(PyObject* object, SourceId source, GuardSet& guards);
+  std::optional<FloatTape::Position> step_of(PyObject* number, std::vector<std::string>& roots);
+  Ref on_tape(FloatTape::Step step, std::vector<std::string> roots);
+  Ref tape_arithmetic(FloatTape::Op op, PyObject* a, PyObject* b);
+  ir::ValueId input_of(FloatTape::Position step);
+  ir::ValueId value_of_scalar(const ScalarValue& scalar) { return scalar.step ? input_of(*scalar.step) : scalar.value; }
   ir::ValueId scalar_operand(PyObject* object, ScalarValue& result);
   ir::ValueId float_operand(PyObject* object, ScalarValue& result);
-  bool is_exact_in_floats(PyObject* symbolic_int);
+  ir::ValueId where_finite(ir::ValueId number);
   Ref scalar_extreme(PyObject* args, bool least);
   ir::ValueId weak_operand(const ScalarValue& scalar, ops::Flavour flavour, std::span<const Index> tensors);
   std::uint32_t scalar_output(const ScalarValue& scalar, PyObject* object, CapturedGraph& captured);
@@ -246,7 +255,10 @@ class TensorRecorder final : public Recorder {
   PresentValues present_{stand_ins_, builder_};
   std::vector<Index> inputs_;
   std::unordered_map<std::string, std::vector<SourceId>> named_;  // sources by their words
-  std::unordered_map<std::uint32_t, Ref> floats_;  // by source: symbolic scalars that are inputs
+  std::unordered_map<std::uint32_t, Ref> floats_;  // by source: symbolic scalars that were read there
+  bool graph_alone_ = false;                       // the graph computes all floats: it will run without the guards
+  std::vector<std::optional<FloatTape::Position>> input_steps_;        // by input: of floats that are computed before the graph runs
+  std::unordered_map<FloatTape::Position, ir::ValueId> step_inputs_;
   std::vector<Index> operands_;                    // tensors of the call that is being recorded
   std::vector<TensorSpec> input_specs_;
   std::vector<std::shared_ptr<FrozenTensor>> frozen_;  // by input; null for the others

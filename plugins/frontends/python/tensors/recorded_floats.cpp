@@ -1,0 +1,162 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string_view>
+
+#include "python/symbols/symbolic_int.h"
+#include "python/tensors/symbolic_scalar.h"
+#include "python/tensors/tensor_recorder.h"
+
+// Floats that vary: computed before the graph runs, inputs of the graph where tensors meet them.
+
+namespace tenon::python {
+namespace {
+
+struct MathFunction {
+  std::string_view name;
+  const char* op;  // of the graph
+  double (*compute)(double);
+};
+
+/// Of Python's module math; null for another one.
+const MathFunction* math_function(std::string_view name) {
+  static const MathFunction known[] = {
+      {"sqrt", "sqrt", std::sqrt},    {"exp", "exp", std::exp},       {"log", "log", std::log},       {"log2", "log2", std::log2},    {"log10", "log10", std::log10},
+      {"log1p", "log1p", std::log1p}, {"expm1", "expm1", std::expm1}, {"sin", "sin", std::sin},       {"cos", "cos", std::cos},       {"tan", "tan", std::tan},
+      {"asin", "asin", std::asin},    {"acos", "acos", std::acos},    {"atan", "atan", std::atan},    {"sinh", "sinh", std::sinh},    {"cosh", "cosh", std::cosh},
+      {"tanh", "tanh", std::tanh},    {"asinh", "asinh", std::asinh}, {"acosh", "acosh", std::acosh}, {"atanh", "atanh", std::atanh}, {"fabs", "abs", std::fabs}};
+  const auto* found = std::ranges::find(known, name, &MathFunction::name);
+  return found == std::end(known) ? nullptr : found;
+}
+
+constexpr std::string_view kSigns[] = {"+", "-", "*", "/", "//", "%", "**"};
+
+/// Words of a step over others; short ones, since those of steps over steps double.
+std::string words_of_step(std::string_view before, const std::string& left, std::string_view between, const std::string& right) {
+  constexpr std::size_t kMostLetters = 80;
+  if (left.size() + right.size() > kMostLetters) return "a float";
+  return std::string(before) + "(" + left + std::string(between) + right + ")";
+}
+
+}  // namespace
+
+/// A float that may vary.
+Ref TensorRecorder::float_input(PyObject* object, SourceId source, GuardSet& guards) {
+  if (graph_alone_) return {};
+  const std::string name = words_of(source, guards);
+  const double value = PyFloat_AS_DOUBLE(object);
+  std::int64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  if (!symbols_.varies(name, bits, guards.sources()[source].kind == SourceKind::argument)) return {};
+  if (const auto known = floats_.find(source.value); known != floats_.end()) return known->second;
+  guards.add(GuardKind::type_is, source, reinterpret_cast<PyObject*>(&PyFloat_Type));
+  const auto step = symbols_.float_step({.op = FloatTape::Op::read, .source = source, .words = name}, value);
+  return floats_.emplace(source.value, make_symbolic_scalar({.roots = {name}, .step = step})).first->second;
+}
+
+/// The step that gives a number as a float; none where the graph computes it, or no float is it.
+std::optional<FloatTape::Position> TensorRecorder::step_of(PyObject* number, std::vector<std::string>& roots) {
+  if (is_symbolic_scalar(number)) {
+    for (const std::string& root : scalar_of(number).roots)
+      if (std::ranges::find(roots, root) == roots.end()) roots.push_back(root);
+    return scalar_of(number).step;
+  }
+  if (PyFloat_CheckExact(number)) return symbols_.float_step({.number = PyFloat_AS_DOUBLE(number), .words = fmt::format("{}", PyFloat_AS_DOUBLE(number))});
+  const std::optional<ir::Dim> integer = integer_of(number);
+  if (!integer) return std::nullopt;
+  for (std::string& name : symbols_.names_of(*integer)) roots.push_back(std::move(name));
+  return symbols_.as_float(*integer);
+}
+
+Ref TensorRecorder::on_tape(FloatTape::Step step, std::vector<std::string> roots) {
+  const auto position = symbols_.float_step(std::move(step));
+  return position ? make_symbolic_scalar({.roots = std::move(roots), .step = position}) : Ref();
+}
+
+/// Nothing where the graph computes one of them, or Python gives no float.
+Ref TensorRecorder::tape_arithmetic(FloatTape::Op op, PyObject* a, PyObject* b) {
+  if (graph_alone_) return {};
+  std::vector<std::string> roots;
+  const auto left = step_of(a, roots), right = step_of(b, roots);
+  if (!left || !right) return {};
+  const FloatTape& floats = symbols_.floats();
+  const std::string_view sign = kSigns[static_cast<std::size_t>(op) - static_cast<std::size_t>(FloatTape::Op::add)];
+  std::string words = words_of_step("", floats.words(*left), sign, floats.words(*right));
+  return on_tape({.op = op, .left = *left, .right = *right, .words = std::move(words)}, std::move(roots));
+}
+
+/// The graph's value of a float that is computed before it runs.
+ir::ValueId TensorRecorder::input_of(FloatTape::Position step) {
+  if (const auto known = step_inputs_.find(step); known != step_inputs_.end()) return known->second;
+  TensorSpec spec;
+  spec.kind = TensorKind::scalar;
+  spec.dtype = DType::f64;
+  spec.type = &PyFloat_Type;
+  StandIn stand_in = stand_in_of(spec, add_graph_input(ir::Type::tensor(DType::f64, {}), symbols_.floats().words(step)));
+  const ir::ValueId value = stand_in.value;
+  stand_in.input = static_cast<std::uint32_t>(inputs_.size());
+  inputs_.push_back(stand_ins_.add_owner(std::move(stand_in)));
+  input_specs_.push_back(std::move(spec));
+  frozen_.emplace_back();
+  input_objects_.push_back(checked(PyFloat_FromDouble(symbols_.floats().value(step))));
+  input_steps_.resize(inputs_.size());
+  input_steps_.back() = step;
+  return step_inputs_[step] = value;
+}
+
+bool TensorRecorder::scalar_comparison(int operation, PyObject* a, PyObject* b) {
+  std::vector<std::string> roots;
+  const auto left = graph_alone_ ? std::nullopt : step_of(a, roots), right = left ? step_of(b, roots) : std::nullopt;
+  if (!right) need_scalar(scalar_of(is_symbolic_scalar(a) && !scalar_of(a).step ? a : is_symbolic_scalar(b) ? b : a), "a comparison");
+  return symbols_.floats().compare(FloatTape::comparison_of(operation), *left, *right);
+}
+
+Ref TensorRecorder::scalar_magnitude(PyObject* a) {
+  const ScalarValue& scalar = scalar_of(a);
+  if (!scalar.step) need_scalar(scalar, "abs()");
+  std::string words = words_of_step("abs", symbols_.floats().words(*scalar.step), "", "");
+  return on_tape({.op = FloatTape::Op::function, .left = *scalar.step, .function = std::fabs, .words = std::move(words)}, scalar.roots);
+}
+
+/// min() or max() of floats: of equal ones, and beside nan, the first.
+Ref TensorRecorder::scalar_extreme(PyObject* args, bool least) {
+  Ref best = Ref::borrow(PyTuple_GET_ITEM(args, 0));
+  for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(args); ++i) {
+    PyObject* next = PyTuple_GET_ITEM(args, i);
+    std::vector<std::string> roots;
+    const auto left = graph_alone_ ? std::nullopt : step_of(best.get(), roots), right = left ? step_of(next, roots) : std::nullopt;
+    if (right) {
+      const FloatTape& floats = symbols_.floats();
+      std::string words = words_of_step(least ? "min" : "max", floats.words(*left), ", ", floats.words(*right));
+      best = on_tape({.op = least ? FloatTape::Op::least : FloatTape::Op::greatest, .left = *left, .right = *right, .words = std::move(words)}, std::move(roots));
+      continue;
+    }
+    ScalarValue result;
+    const ir::ValueId now = float_operand(best.get(), result), other = float_operand(next, result);
+    result.value = builder_.one("where", {builder_.one(least ? "lt" : "gt", {other, now}), other, now});
+    best = make_symbolic_scalar(std::move(result));
+  }
+  return best;
+}
+
+/// A function of the module math, of a float that varies.
+Ref TensorRecorder::scalar_function(PyObject* callable, PyObject* args) {
+  PyObject* argument = PyTuple_GET_SIZE(args) == 1 ? PyTuple_GET_ITEM(args, 0) : nullptr;
+  Ref name = checked(PyObject_GetAttrString(callable, "__name__"));
+  const std::string_view called = PyUnicode_AsUTF8(name.get());
+  if (called == "min" || called == "max") return scalar_extreme(args, called == "min");
+  const MathFunction* function = math_function(called);
+  if (!argument || !function || !(is_symbolic_scalar(argument) || is_symbolic_int(argument))) return checked(PyObject_CallObject(callable, args));
+  ScalarValue result;
+  if (const auto step = graph_alone_ ? std::nullopt : step_of(argument, result.roots)) {
+    std::string words = words_of_step(called, symbols_.floats().words(*step), "", "");
+    Ref made = on_tape({.op = FloatTape::Op::function, .left = *step, .function = function->compute, .words = std::move(words)}, std::move(result.roots));
+    return made ? std::move(made) : checked(PyObject_CallObject(callable, args));
+  }
+  if (!is_symbolic_scalar(argument)) return checked(PyObject_CallObject(callable, args));
+  const ir::ValueId x = scalar_operand(argument, result);
+  result.value = where_finite(builder_.one(function->op, {x}));
+  return make_symbolic_scalar(std::move(result));
+}
+
+}  // namespace tenon::python
