@@ -163,6 +163,8 @@ Ref Evaluator::load_item(PyObject* container, PyObject* key) {
         heap_.expose(container);
         return heap_.adopt(checked(PyObject_GetItem(container, key)));
       }
+      if (heap_.is_number(key) && traits.exact && traits.container != Container::deque)
+        if (Ref item = heap_.chosen_item(container, key)) return item;
       if (PyIndex_Check(key) && !is_stand_in(key)) return heap_.sequence_item(container, in_range(container, key, heap_.length(container)));
       mark_position();
       return heap_.adopt(checked(PyObject_GetItem(container, key)));

@@ -46,6 +46,15 @@ class Recorder {
   virtual Ref number(PyObject*, SourceId, GuardSet&) { return {}; }
   /// The int that a stand-in of role number stands for, with its value guarded.
   virtual Ref plain_number(PyObject* number) { return Ref::borrow(number); }
+  /// The place in a sequence that a stand-in of role number says, where ints of older objects alone decide, and an item that may be another one
+  /// at each call; with it, the place in this call.
+  struct VaryingPlace {
+    ChosenPlace chosen;
+    std::int64_t now = 0;
+  };
+  virtual std::optional<VaryingPlace> place_of(PyObject*) { return std::nullopt; }
+  /// Whether what is at a place that varies may be an input that varies.
+  virtual bool may_be_chosen(PyObject*) { return false; }
   /// int() or float() of a stand-in, by the type; empty where the elements are needed.
   virtual Ref number_of(PyObject*, PyTypeObject*) { return {}; }
   /// len() of a stand-in; empty where the stand-in's own answer is right.

@@ -33,7 +33,7 @@ class CheckCompiler {
       on_source_[guards[at].source.value].push_back(at);
     }
     for (std::uint32_t id = 1; id < sources.size(); ++id)
-      if (needed_[id] && source(id).parent) children_[source(id).parent.value].push_back(id);
+      if (needed_[id] && source(id).parent && source(id).kind != SourceKind::chosen_item) children_[source(id).parent.value].push_back(id);
   }
 
   std::vector<CheckInstruction> compile() {
@@ -41,6 +41,9 @@ class CheckCompiler {
     for (const bool constants : {false, true})
       for (std::uint32_t id = 1; id < sources_.size(); ++id)
         if (needed_[id] && !source(id).parent && (source(id).kind == SourceKind::constant) == constants) emit_root(id);
+    // What numbers choose comes when they are known: sources that are made of it have greater numbers.
+    for (std::uint32_t id = 1; id < sources_.size(); ++id)
+      if (needed_[id] && source(id).kind == SourceKind::chosen_item) emit_root(id);
     for (std::uint32_t at = 0; at < guards_.size(); ++at)
       if (is_relation(guards_[at].kind)) emit_check(at);  // when both sides are known
     return std::move(code_);
@@ -50,7 +53,11 @@ class CheckCompiler {
   const Source& source(std::uint32_t id) const { return sources_[SourceId{id}]; }
 
   void need(SourceId id) {
-    for (; id && !needed_[id.value]; id = sources_[id].parent) needed_[id.value] = true;
+    for (; id && !needed_[id.value]; id = sources_[id].parent) {
+      needed_[id.value] = true;
+      if (sources_[id].place)
+        for (SourceId number : sources_[id].place->numbers) need(number);
+    }
   }
 
   void emit_root(std::uint32_t id) {

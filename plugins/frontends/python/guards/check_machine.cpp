@@ -36,6 +36,25 @@ PyObject* CheckMachine::keep(PyObject* fresh) noexcept {
   return fresh;
 }
 
+PyObject* CheckMachine::chosen_item(PyObject* parent, const ChosenPlace& place) const noexcept {
+  constexpr std::size_t kMostNumbers = 8;
+  std::int64_t numbers[kMostNumbers];
+  if (place.numbers.size() > kMostNumbers || !(PyList_Check(parent) || PyTuple_Check(parent))) return nullptr;
+  for (std::size_t at = 0; at < place.numbers.size(); ++at) {
+    int overflow = 0;
+    numbers[at] = PyLong_AsLongLongAndOverflow(registers_[place.numbers[at].value], &overflow);
+    if (overflow != 0) return nullptr;
+  }
+  try {
+    const Py_ssize_t size = PySequence_Fast_GET_SIZE(parent);
+    std::int64_t index = place.index.evaluate({numbers, place.numbers.size()});
+    if (index < 0) index += size;
+    return index >= 0 && index < size ? PySequence_Fast_GET_ITEM(parent, index) : nullptr;
+  } catch (const std::exception&) {
+    return nullptr;  // more than 64 bits
+  }
+}
+
 PyObject* CheckMachine::fetch(const Source& wanted, const CallArguments& call) noexcept {
   if (wanted.kind == SourceKind::argument) return call.values[wanted.index];
   PyObject* parent = registers_[wanted.parent.value];
@@ -47,6 +66,7 @@ PyObject* CheckMachine::fetch(const Source& wanted, const CallArguments& call) n
       return PyList_Check(parent) && wanted.index < PyList_GET_SIZE(parent) ? PyList_GET_ITEM(parent, wanted.index) : nullptr;
     case SourceKind::tuple_item:
       return PyTuple_Check(parent) && wanted.index < PyTuple_GET_SIZE(parent) ? PyTuple_GET_ITEM(parent, wanted.index) : nullptr;
+    case SourceKind::chosen_item: return chosen_item(parent, *wanted.place);
     case SourceKind::sequence_item: return keep(PySequence_GetItem(parent, wanted.index));
     case SourceKind::member: {
       PyObject* descriptor = wanted.key.get();

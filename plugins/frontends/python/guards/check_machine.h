@@ -46,6 +46,7 @@ class CheckMachine {
 
  private:
   PyObject* keep(PyObject* fresh) noexcept;
+  PyObject* chosen_item(PyObject* parent, const ChosenPlace& place) const noexcept;
   PyObject* fetch(const Source& wanted, const CallArguments& call) noexcept;
   bool distinct_holds(const Guard& guard) noexcept;
   bool holds(const Guard& guard) noexcept;

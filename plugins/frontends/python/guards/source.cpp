@@ -84,6 +84,14 @@ SourceId SourceTable::item(SourceKind kind, SourceId parent, std::int64_t index)
   return intern({kind, parent, index, {}}, {kind, parent.value, index});
 }
 
+SourceId SourceTable::chosen_item(SourceId parent, ChosenPlace place) {
+  std::size_t at = 0;
+  while (at < places_.size() && !(*places_[at] == place)) ++at;
+  if (at == places_.size()) places_.push_back(std::make_shared<ChosenPlace>(std::move(place)));
+  const auto number = static_cast<std::int64_t>(at);
+  return intern({SourceKind::chosen_item, parent, number, {}, places_[at]}, {SourceKind::chosen_item, parent.value, number});
+}
+
 SourceId SourceTable::keyed(SourceKind kind, SourceId parent, PyObject* key) {
   return intern({kind, parent, 0, Ref::borrow(key)}, {kind, parent.value, key_number(key)});
 }
@@ -124,6 +132,10 @@ std::string SourceTable::describe(SourceId id) const {
     case SourceKind::list_item:
     case SourceKind::tuple_item:
     case SourceKind::sequence_item: return fmt::format("{}[{}]", parent(), source.index);
+    case SourceKind::chosen_item: {
+      const auto number = [&](SymbolId position) { return describe(source.place->numbers[position.value]); };
+      return fmt::format("{}[{}]", parent(), source.place->index.to_string(number));
+    }
     case SourceKind::member: {
       Ref name = Ref::steal(PyObject_GetAttrString(source.key.get(), "__name__"));
       if (!name) PyErr_Clear();

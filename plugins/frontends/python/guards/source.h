@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "core/ir/dim.h"
 #include "python/heap/ref.h"
 
 namespace tenon::python {
@@ -18,6 +20,7 @@ enum class SourceKind : std::uint8_t {
   list_item,          // parent[index]
   tuple_item,         // parent[index]
   sequence_item,      // parent[index] through the sequence protocol (deque)
+  chosen_item,        // parent[place], of a list or tuple, where numbers that vary say the place
   member,             // what the C descriptor `key` gives for the parent
   attribute,          // getattr(parent, key); only where that runs no Python code
   type_attribute,     // the attribute `key` as the type `parent` finds it along its bases, unbound
@@ -39,11 +42,19 @@ struct SourceId {
   friend bool operator==(SourceId, SourceId) = default;
 };
 
+/// A place in a sequence, as an expression over the positions of `numbers`, which hold ints.
+struct ChosenPlace {
+  std::vector<SourceId> numbers;
+  ir::Dim index;
+  friend bool operator==(const ChosenPlace&, const ChosenPlace&) = default;
+};
+
 struct Source {
   SourceKind kind;
   SourceId parent;
   std::int64_t index = 0;  // argument and item positions
   Ref key;                 // constant: the object; dict_item, attribute, type_attribute: the key; member: the descriptor
+  std::shared_ptr<const ChosenPlace> place = {};  // chosen_item
 };
 
 /// All sources of one capture, each path once. A parent always comes before its children.
@@ -56,6 +67,7 @@ class SourceTable {
   /// A path below `parent` that needs no key.
   SourceId part(SourceKind kind, SourceId parent);
   SourceId item(SourceKind kind, SourceId parent, std::int64_t index);
+  SourceId chosen_item(SourceId parent, ChosenPlace place);
   /// A path with a key. Keys are one when they are the same object, or equal strings, or equal numbers of one type.
   SourceId keyed(SourceKind kind, SourceId parent, PyObject* key);
 
@@ -91,6 +103,7 @@ class SourceTable {
   std::string variable_of_cell(SourceId cell) const;
 
   std::vector<Source> sources_;
+  std::vector<std::shared_ptr<const ChosenPlace>> places_;
   std::unordered_map<Shape, std::uint32_t, ShapeHash> ids_;
   Ref key_numbers_;  // dict: (type, key) or identity -> number, so that equal keys are one
   std::vector<std::string> argument_names_;

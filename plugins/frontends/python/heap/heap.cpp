@@ -193,6 +193,17 @@ Ref Heap::sequence_item(PyObject* sequence, Py_ssize_t index) {
   return source ? enter(sources().item(SourceKind::sequence_item, source, index), item.get()) : adopt(std::move(item));
 }
 
+Ref Heap::chosen_item(PyObject* sequence, PyObject* number) {
+  const SourceId source = source_of(sequence);
+  if (!source || exposing_ || changes_.find(sequence)) return {};
+  auto place = recorder_.place_of(number);
+  const Py_ssize_t size = PySequence_Fast_GET_SIZE(sequence);
+  if (!place || place->now < -size || place->now >= size) return {};
+  PyObject* item = PySequence_Fast_GET_ITEM(sequence, place->now < 0 ? place->now + size : place->now);
+  if (!recorder_.may_be_chosen(item)) return {};
+  return enter(sources().chosen_item(source, std::move(place->chosen)), item);
+}
+
 Py_ssize_t Heap::length(PyObject* container) {
   const Py_ssize_t size = PyDict_Check(container) ? PyDict_GET_SIZE(container) : checked(PyObject_Size(container));
   const SourceId source = source_of(container);

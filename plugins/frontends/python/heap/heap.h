@@ -64,6 +64,8 @@ class Heap {
   bool dict_contains(PyObject* dict, PyObject* key);
   /// list[index] or tuple[index] or deque[index], with 0 <= index < length.
   Ref sequence_item(PyObject* sequence, Py_ssize_t index);
+  /// list[number] or tuple[number] where the number varies: an int, float or tensor that varies with it. Empty where the place must be known.
+  Ref chosen_item(PyObject* sequence, PyObject* number);
   /// A key as containers look it up: the int itself for a symbolic one,
   /// also in the items of a tuple.
   Ref plain_key(PyObject* key);

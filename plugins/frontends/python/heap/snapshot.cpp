@@ -81,11 +81,10 @@ std::uint32_t Snapshot::write(PyObject* object) {
 std::uint32_t Snapshot::classify(PyObject* object) {
   const TypeTraits& traits = heap_.traits(object);
   const auto constant = [&] { return append({.kind = Kind::constant, .object = Ref::borrow(object)}); };
-  if (traits.role == Recorder::Role::stand_in) {
+  if (traits.role == Recorder::Role::stand_in || traits.role == Recorder::Role::number) {
     if (const SourceId source = recorder_.input_source(object)) return add_source(source);
     return append({.kind = Kind::output, .index = recorder_.output(object)});
   }
-  if (traits.role == Recorder::Role::number) return append({.kind = Kind::output, .index = recorder_.output(object)});
   // A torch.Size is an atom, too, unless it holds sizes that vary.
   if (traits.atom && PyTuple_Check(object))
     for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(object); ++at)

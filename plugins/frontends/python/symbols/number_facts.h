@@ -20,6 +20,8 @@ class NumberHistory {
  public:
   /// Takes over the value that a capture found. Gives whether the number varies.
   bool varies(const std::string& name, std::int64_t value);
+  /// Takes note that a number varies, whatever was found so far.
+  void vary(const std::string& name, std::int64_t value) { numbers_[name] = {value, true}; }
   /// Takes note that a capture needs the number itself. Gives whether it has held so many values that each would be one more variant.
   bool wears_out(const std::string& name);
   void clear() {

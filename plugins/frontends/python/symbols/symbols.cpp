@@ -299,6 +299,21 @@ void Symbols::say_constant(const std::string& words, std::int64_t value, const c
   if (logs().recompiles && said_.insert(words).second) log_line(fmt::format("tenon: {} is taken as the constant {}: {}", words, value, why));
 }
 
+std::optional<ChosenPlace> Symbols::place(const ir::Dim& dim) const {
+  ChosenPlace place;
+  bool of_ints = true;
+  dim.for_each_symbol([&](SymbolId s) { of_ints = of_ints && sources_[s.value].kind == NumberSource::Kind::integer; });
+  if (!of_ints) return std::nullopt;
+  place.index = dim.substitute([&](SymbolId s) {
+    const SourceId number = sources_[s.value].source;
+    const auto found = std::ranges::find(place.numbers, number);
+    const auto position = static_cast<std::size_t>(found - place.numbers.begin());
+    if (found == place.numbers.end()) place.numbers.push_back(number);
+    return ir::Dim::symbol(SymbolId(position));
+  });
+  return place;
+}
+
 std::vector<std::string> Symbols::names_of(const ir::Dim& dim) const {
   std::vector<std::string> names;
   dim.for_each_symbol([&](SymbolId s) { names.push_back(facts_.names()[names_[s.value]]); });

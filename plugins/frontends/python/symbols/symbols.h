@@ -43,6 +43,10 @@ class Symbols final : public ops::SizeQuestions {
   bool varies(const std::string& name, std::int64_t bits, bool from_the_start);
   /// Makes a number a constant, in a capture to come.
   void fix(const std::string& name, const char* why);
+  /// Takes note that a number varies: its place does.
+  void vary(const std::string& name, std::int64_t bits) { history_.vary(name, bits); }
+  /// The place in a sequence that an expression over ints says; nothing where it is over sizes.
+  std::optional<ChosenPlace> place(const ir::Dim& dim) const;
   /// The names of the numbers that an expression is over, as `fix` takes them.
   std::vector<std::string> names_of(const ir::Dim& dim) const;
   /// Records arithmetic of floats that symbolic ints take part in; gives nothing where it must be done with their values.

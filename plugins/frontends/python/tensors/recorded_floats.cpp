@@ -47,6 +47,7 @@ Ref TensorRecorder::float_input(PyObject* object, SourceId source, GuardSet& gua
   const double value = PyFloat_AS_DOUBLE(object);
   std::int64_t bits = 0;
   std::memcpy(&bits, &value, sizeof bits);
+  if (guards.sources()[source].kind == SourceKind::chosen_item) symbols_.vary(name, bits);
   if (!symbols_.varies(name, bits, guards.sources()[source].kind == SourceKind::argument)) return {};
   if (const auto known = floats_.find(source.value); known != floats_.end()) return known->second;
   guards.add(GuardKind::type_is, source, reinterpret_cast<PyObject*>(&PyFloat_Type));

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "python/symbols/symbolic_int.h"
+#include "python/tensors/numpy_api.h"
 #include "python/tensors/symbolic_scalar.h"
 #include "python/tensors/tensor_recorder.h"
 #include "python/tensors/torch_library.h"
@@ -15,11 +16,28 @@ Ref TensorRecorder::number(PyObject* object, SourceId source, GuardSet& guards) 
   int overflow = 0;
   const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
   if (overflow) return {};
-  const bool argument = guards.sources()[source].kind == SourceKind::argument;
-  const ir::Dim dim = symbols_.number({NumberSource::Kind::integer, source, 0, words_of(source, guards)}, value, argument);
+  const SourceKind kind = guards.sources()[source].kind;
+  std::string words = words_of(source, guards);
+  if (kind == SourceKind::chosen_item) symbols_.vary(words, value);
+  const ir::Dim dim = symbols_.number({NumberSource::Kind::integer, source, 0, std::move(words)}, value, kind == SourceKind::argument);
   if (dim.is_constant()) return {};
   guards.add(GuardKind::type_is, source, reinterpret_cast<PyObject*>(&PyLong_Type));
   return make_integer(dim);
+}
+
+std::optional<Recorder::VaryingPlace> TensorRecorder::place_of(PyObject* number) {
+  if (!is_symbolic_int(number)) return std::nullopt;
+  const ir::Dim dim = *integer_of(number);
+  std::optional<ChosenPlace> place = symbols_.is_known(dim) ? symbols_.place(dim) : std::nullopt;
+  if (!place) return std::nullopt;
+  return VaryingPlace{std::move(*place), symbols_.value(dim)};
+}
+
+bool TensorRecorder::may_be_chosen(PyObject* object) {
+  if (PyLong_CheckExact(object) || PyFloat_CheckExact(object)) return true;
+  if (PyArray_CheckExact(object)) return true;
+  const TorchLibrary* torch = known_torch_library();
+  return torch && !freeze_ && reinterpret_cast<PyObject*>(Py_TYPE(object)) == torch->tensor.get();
 }
 
 Ref TensorRecorder::plain_number(PyObject* number) {

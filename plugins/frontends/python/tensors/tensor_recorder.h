@@ -49,6 +49,8 @@ class TensorRecorder final : public Recorder {
   Ref input(PyObject* real, SourceId source, GuardSet& guards) override;
   Ref number(PyObject* object, SourceId source, GuardSet& guards) override;
   Ref plain_number(PyObject* number) override;
+  std::optional<VaryingPlace> place_of(PyObject* number) override;
+  bool may_be_chosen(PyObject* object) override;
   Ref number_of(PyObject* stand_in, PyTypeObject* type) override;
   Ref length(PyObject* stand_in) override;
   std::shared_ptr<NumbersGuard> numbers() override { return symbols_.guard(); }
