@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <optional>
 
 #include "python/builtins/mutation.h"
 #include "python/builtins/varying_sizes.h"
@@ -37,6 +38,15 @@ Ref part_of_sequence(Heap& heap, PyObject* sequence, PyObject* slice) {
     else PyList_SET_ITEM(part.get(), at, item);
   }
   return part;
+}
+
+/// The index, as the program gives it, where it is in range of a list.
+std::optional<Py_ssize_t> index_into_list(PyObject* sequence, PyObject* key) {
+  if (!PyList_Check(sequence) || !PyLong_CheckExact(key)) return {};
+  const Py_ssize_t index = PyLong_AsSsize_t(key), length = PyList_GET_SIZE(sequence);
+  if (index == -1 && PyErr_Occurred()) PyErr_Clear();  // no list is so long: the general road has the words
+  else if (index >= -length && index < length) return index;
+  return {};
 }
 
 /// Whether guards say all that there is to say of an object: a constant, a class, what `also` guards, a tuple or list of such.
@@ -165,6 +175,7 @@ Ref Evaluator::load_item(PyObject* container, PyObject* key) {
       }
       if (heap_.is_number(key) && traits.exact && traits.container != Container::deque)
         if (Ref item = heap_.chosen_item(container, key)) return item;
+      if (const auto index = index_into_list(container, key)) return heap_.list_item(container, *index);
       if (PyIndex_Check(key) && !is_stand_in(key)) return heap_.sequence_item(container, in_range(container, key, heap_.length(container)));
       mark_position();
       return heap_.adopt(checked(PyObject_GetItem(container, key)));

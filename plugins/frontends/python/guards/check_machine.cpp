@@ -62,8 +62,7 @@ PyObject* CheckMachine::fetch(const Source& wanted, const CallArguments& call) n
     case SourceKind::constant: return wanted.key.get();
     case SourceKind::instance_dict: return compat::instance_dict(parent);
     case SourceKind::dict_item: return PyDict_Check(parent) ? checks::dict_get(parent, wanted.key.get()) : nullptr;
-    case SourceKind::list_item:
-      return PyList_Check(parent) && wanted.index < PyList_GET_SIZE(parent) ? PyList_GET_ITEM(parent, wanted.index) : nullptr;
+    case SourceKind::list_item: return PyList_Check(parent) ? checks::list_item(parent, wanted.index) : nullptr;
     case SourceKind::tuple_item:
       return PyTuple_Check(parent) && wanted.index < PyTuple_GET_SIZE(parent) ? PyTuple_GET_ITEM(parent, wanted.index) : nullptr;
     case SourceKind::chosen_item: return chosen_item(parent, *wanted.place);

@@ -50,6 +50,11 @@ Py_ssize_t length_of(PyObject* object) noexcept {
   return size;
 }
 
+PyObject* list_item(PyObject* list, std::int64_t index) noexcept {
+  if (index < 0) index += PyList_GET_SIZE(list);
+  return index >= 0 && index < PyList_GET_SIZE(list) ? PyList_GET_ITEM(list, index) : nullptr;
+}
+
 bool same_names(PyObject* names, PyObject* expected) noexcept {
   const Py_ssize_t count = expected ? PyTuple_GET_SIZE(expected) : 0;
   if ((names ? PyTuple_GET_SIZE(names) : 0) != count) return false;

@@ -11,6 +11,8 @@ PyObject* dict_get(PyObject* dict, PyObject* key) noexcept;
 bool same_keys(PyObject* dict, PyObject* expected) noexcept;
 /// len() of a built-in container; -1 where there is none.
 Py_ssize_t length_of(PyObject* object) noexcept;
+/// list[index], borrowed; null where the index is out of range.
+PyObject* list_item(PyObject* list, std::int64_t index) noexcept;
 /// Whether two tuples of strings are equal; null is an empty one.
 bool same_names(PyObject* names, PyObject* expected) noexcept;
 /// `expected`: (code, defaults, kwdefaults, globals); None for absent, Ellipsis for any.

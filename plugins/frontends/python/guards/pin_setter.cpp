@@ -196,7 +196,9 @@ bool PinSetter::pin_sequence_item(std::uint32_t parent, std::uint32_t source, st
     holds_[source] = Hold::held;
     return true;
   }
-  if (!pin_length(parent) || index >= PySequence_Fast_GET_SIZE(sequence)) return false;
+  if (!pin_length(parent)) return false;
+  if (index < 0) index += PySequence_Fast_GET_SIZE(sequence);
+  if (index < 0 || index >= PySequence_Fast_GET_SIZE(sequence)) return false;
   if (PyList_Check(sequence)) pin_word(source, &reinterpret_cast<PyListObject*>(sequence)->ob_item);
   return place_at(source, PySequence_Fast_ITEMS(sequence) + index);
 }

@@ -17,7 +17,7 @@ enum class SourceKind : std::uint8_t {
   argument,           // the call's value number `index`: positional ones, then keywords in the order of their names
   instance_dict,      // parent.__dict__
   dict_item,          // parent[key], past any override
-  list_item,          // parent[index]
+  list_item,          // parent[index]; negative from the end
   tuple_item,         // parent[index]
   sequence_item,      // parent[index] through the sequence protocol (deque)
   chosen_item,        // parent[place], of a list or tuple, where numbers that vary say the place

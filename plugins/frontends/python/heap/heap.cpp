@@ -204,6 +204,22 @@ Ref Heap::chosen_item(PyObject* sequence, PyObject* number) {
   return enter(sources().chosen_item(source, std::move(place->chosen)), item);
 }
 
+Ref Heap::list_item(PyObject* list, Py_ssize_t index) {
+  const Py_ssize_t from_start = index < 0 ? PyList_GET_SIZE(list) + index : index;
+  const SourceId source = source_of(list);
+  if (!source) return sequence_item(list, from_start);
+  Change* change = changes_.find(list);
+  const Py_ssize_t appended = change ? PyList_GET_SIZE(list) - change->size() : 0;
+  const bool moved = change && (change->all_written || !change->positions.empty());
+  if (moved || (index >= 0 && change && index >= change->size())) {
+    length(list);
+    return sequence_item(list, from_start);
+  }
+  PyObject* item = PyList_GET_ITEM(list, from_start);
+  if (index < 0 && index + appended >= 0) return adopt(Ref::borrow(item));
+  return enter(sources().item(SourceKind::list_item, source, index < 0 ? index + appended : index), item);
+}
+
 Py_ssize_t Heap::length(PyObject* container) {
   const Py_ssize_t size = PyDict_Check(container) ? PyDict_GET_SIZE(container) : checked(PyObject_Size(container));
   const SourceId source = source_of(container);

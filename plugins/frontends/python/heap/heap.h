@@ -66,6 +66,8 @@ class Heap {
   Ref sequence_item(PyObject* sequence, Py_ssize_t index);
   /// list[number] or tuple[number] where the number varies: an int, float or tensor that varies with it. Empty where the place must be known.
   Ref chosen_item(PyObject* sequence, PyObject* number);
+  /// list[index], with -length <= index < length. Where the list is older than the call, its length is guarded only if the item goes by it.
+  Ref list_item(PyObject* list, Py_ssize_t index);
   /// A key as containers look it up: the int itself for a symbolic one,
   /// also in the items of a tuple.
   Ref plain_key(PyObject* key);
