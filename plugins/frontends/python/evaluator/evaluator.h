@@ -172,6 +172,7 @@ class Evaluator {
   void unwind();
   bool somebody_handles(std::size_t base) const;
   bool interrupted() const;
+  void require_no_stand_in_in_text();
   void finish(Ref result);
   void dispatch_names(Frame& f, const Instruction& i);
 

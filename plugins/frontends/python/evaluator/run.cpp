@@ -1,4 +1,6 @@
 // The loop: one instruction after the other, and the search for a handler when one raises.
+#include <cstring>
+
 #include <fmt/format.h>
 
 #include "python/compat/object_layout.h"
@@ -38,6 +40,7 @@ Ref Evaluator::run(std::size_t base) {
     try {
       while (stopped_.size() == results) step();
     } catch (const PythonError&) {
+      require_no_stand_in_in_text();
       if (interrupted() || !somebody_handles(base)) {
         if (interrupted() && base == 0) throw;
         Ref exception = compat::take_exception();
@@ -54,6 +57,17 @@ Ref Evaluator::run(std::size_t base) {
   Ref result = std::move(stopped_.back());
   stopped_.pop_back();
   return result;
+}
+
+/// Breaks the graph where C code complains of what stands for a tensor: of the tensor itself it might not, or in other words.
+void Evaluator::require_no_stand_in_in_text() {
+  Ref exception = compat::take_exception();
+  PyObject* arguments = reinterpret_cast<PyBaseExceptionObject*>(exception.get())->args;
+  PyObject* text = PyTuple_GET_SIZE(arguments) > 0 ? PyTuple_GET_ITEM(arguments, 0) : nullptr;
+  const char* chars = text && PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : nullptr;
+  if (text && !chars) PyErr_Clear();
+  if (chars && std::strstr(chars, "StandIn")) throw GraphBreak("an operation raises " + type_and_text(exception.get()));
+  compat::set_exception(std::move(exception));
 }
 
 /// Whether the exception that is set comes from outside of the program: the user wants it to stop.

@@ -87,6 +87,23 @@ PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
   return binary<kPower>(a, b);
 }
 
+PyObject* needs_elements(const char* what) {
+  set_break_signal(std::string(what) + " of an array needs its elements while the program runs", kBranchHint);
+  return nullptr;
+}
+
+/// A list or tuple times a scalar is the sequence so many times; times an array, an array.
+bool repeats(PyObject* sequence, PyObject* times) {
+  return (PyList_Check(sequence) || PyTuple_Check(sequence)) && is_stand_in(times) && is_scalar(times);
+}
+
+PyObject* multiply(PyObject* a, PyObject* b) {
+  if (repeats(a, b) || repeats(b, a)) return needs_elements("the repetition of a sequence by an item");
+  return binary<kMultiply>(a, b);
+}
+
+PyObject* multiply_in_place(PyObject* a, PyObject* b) { return is_scalar(a) ? multiply(a, b) : in_place<kMultiply>(a, b); }
+
 PyObject* power_in_place(PyObject* a, PyObject* b, PyObject*) { return in_place<kPower>(a, b); }
 
 PyObject* compare(PyObject* a, PyObject* b, int operation) {
@@ -102,11 +119,6 @@ PyObject* compare(PyObject* a, PyObject* b, int operation) {
 
 // ---- what needs elements
 
-PyObject* needs_elements(const char* what) {
-  set_break_signal(std::string(what) + " of an array needs its elements while the program runs", kBranchHint);
-  return nullptr;
-}
-
 int truth(PyObject*) {
   needs_elements("the truth value");
   return -1;
@@ -115,6 +127,7 @@ PyObject* as_int(PyObject*) { return needs_elements("int()"); }
 PyObject* as_float(PyObject*) { return needs_elements("float()"); }
 PyObject* as_index(PyObject*) { return needs_elements("the use as an index"); }
 PyObject* as_text(PyObject*) { return needs_elements("the text"); }
+PyObject* as_formatted(PyObject*, PyObject*) { return needs_elements("the text"); }
 PyObject* as_array(PyObject*, PyObject*) { return needs_elements("a conversion by foreign code"); }
 int contains(PyObject*, PyObject*) {
   needs_elements("`in`");
@@ -197,7 +210,8 @@ Py_ssize_t length(PyObject* self) {
   Ref shape = Ref::steal(PyObject_GetAttrString(self, "shape"));
   if (!shape) return -1;
   if (PyTuple_GET_SIZE(shape.get()) > 0) return PyLong_AsSsize_t(PyTuple_GET_ITEM(shape.get(), 0));
-  PyErr_SetString(PyExc_TypeError, "len() of unsized object");
+  if (is_scalar(self)) needs_elements("len()");  // which is an error that names the scalar's type
+  else PyErr_SetString(PyExc_TypeError, "len() of unsized object");
   return -1;
 }
 
@@ -262,6 +276,7 @@ PyMethodDef kMethods[] = {
     {"__array_ufunc__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(array_ufunc)), METH_VARARGS | METH_KEYWORDS, nullptr},
     {"__array_function__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(array_function)), METH_FASTCALL, nullptr},
     {"__array__", as_array, METH_VARARGS, nullptr},
+    {"__format__", as_formatted, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -269,7 +284,7 @@ PyNumberMethods number_methods() {
   PyNumberMethods n{};
   n.nb_add = binary<kAdd>;
   n.nb_subtract = binary<kSubtract>;
-  n.nb_multiply = binary<kMultiply>;
+  n.nb_multiply = multiply;
   n.nb_remainder = binary<kRemainder>;
   n.nb_divmod = binary<kDivmod>;
   n.nb_power = power;
@@ -287,7 +302,7 @@ PyNumberMethods number_methods() {
   n.nb_matrix_multiply = binary<kMatmul>;
   n.nb_inplace_add = in_place<kAdd>;
   n.nb_inplace_subtract = in_place<kSubtract>;
-  n.nb_inplace_multiply = in_place<kMultiply>;
+  n.nb_inplace_multiply = multiply_in_place;
   n.nb_inplace_remainder = in_place<kRemainder>;
   n.nb_inplace_power = power_in_place;
   n.nb_inplace_lshift = in_place<kLeft>;
