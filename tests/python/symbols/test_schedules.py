@@ -150,3 +150,14 @@ def test_a_float_made_of_a_size_is_exported():
     program = tenon.export(lambda x: x / (x.shape[0] / 3), (X,), dynamic_shapes={"x": {0: "n"}})
     for n in (2, 3, 4):
         torch.testing.assert_close(torch.as_tensor(program(X[:n])), X[:n] / (n / 3))
+
+
+def test_importing_torchs_own_compiler_keeps_optimisers_in_the_graph():
+    torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))  # from here on torch wraps Optimizer._init_group
+    layer = torch.nn.Linear(3, 2)
+    optimizer = torch.optim.Adam(layer.parameters())
+    for parameter in layer.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    compiled = tenon.compile(lambda: optimizer.step(), fullgraph=True)
+    compiled()
+    assert tenon.stats()["graph_breaks"] == 0

@@ -13,7 +13,7 @@ namespace tenon::python {
 namespace {
 
 constexpr FunctionRule kDisabled = {.reason = "a function marked with tenon.disable is called"};
-constexpr FunctionRule kDisabledForCompilers = {.reason = "a function that torch keeps away from compilers (torch.compiler.disable) is called"};
+constexpr FunctionRule kDisabledForCompilers = {.reason = kKeptFromCompilers};
 constexpr FunctionRule kCompile = {.reason = "a function is compiled by the program"};
 constexpr FunctionRule kCompiledByTorch = {.reason = "a function that torch.compile has compiled is called"};
 constexpr FunctionRule kSeed = {.reason = "torch's generators are seeded"};
@@ -97,6 +97,7 @@ constexpr FunctionRule kControlOperator = {.reason = "a control operator of torc
 constexpr FunctionRule kLookUp = {.handler = look_up_operator};
 
 constexpr FunctionRule kRecursionGuard = {.closure_handler = call_past_recursion_guard};
+constexpr FunctionRule kDisabledLate = {.closure_handler = call_past_disabling};
 constexpr FunctionRule kSignature = {.closure_handler = inspect_signature};
 constexpr FunctionRule kInspect = {.reason = "a call into inspect"};
 constexpr FunctionRule kDispatch = {.closure_handler = dispatch_on_class};
@@ -114,7 +115,7 @@ constexpr std::array<Closure, 6> kClosures = {{
     {"/functools.py", "singledispatch.<locals>.dispatch", &kDispatch},
     {"/torch/_compile.py", "_disable_dynamo.<locals>.inner", &kDisabledForCompilers},
     {"/torch/_dynamo/eval_frame.py", "_TorchDynamoContext.__call__.<locals>.compile_wrapper", &kCompiledByTorch},
-    {"/torch/_dynamo/eval_frame.py", "DisableContext.__call__.<locals>._fn", &kDisabledForCompilers},
+    {"/torch/_dynamo/eval_frame.py", "DisableContext.__call__.<locals>._fn", &kDisabledLate},
 }};
 
 const FunctionRule* closure_rule(PyObject* function) {

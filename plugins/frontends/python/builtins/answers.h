@@ -18,8 +18,12 @@ struct FunctionRule {
   std::optional<Ref> (*closure_handler)(Evaluator&, PyObject* function, Arguments) = nullptr;  // the same, for one that needs the function
 };
 
+inline constexpr const char* kKeptFromCompilers = "a function that torch keeps away from compilers (torch.compiler.disable) is called";
+
 /// reprlib.recursive_repr keeps the addresses of objects that are being shown: the function below is called.
 std::optional<Ref> call_past_recursion_guard(Evaluator& evaluator, PyObject* function, Arguments arguments);
+/// torch keeps functions of its own optimisers away from its own compiler, as soon as that is imported: such a one is called. Breaks for others.
+std::optional<Ref> call_past_disabling(Evaluator& evaluator, PyObject* function, Arguments arguments);
 /// functools.singledispatch keeps what it found in a cache of weak references: it is asked for real, under guards on its registry.
 std::optional<Ref> dispatch_on_class(Evaluator& evaluator, PyObject* function, Arguments arguments);
 /// The standard library's functions that make a class, or finish one (dataclasses, named tuples, enumerations), run for real (class_makers.cpp):

@@ -1,6 +1,8 @@
 // C functions of the standard library that need the evaluator, or may be answered only to the module that asks.
 #include <fmt/format.h>
 
+#include <string_view>
+
 #include "python/builtins/answers.h"
 #include "python/builtins/handlers.h"
 #include "python/builtins/table.h"
@@ -132,12 +134,32 @@ Handled operator_contains(Evaluator& evaluator, Arguments& arguments) {
   return Ref::borrow(evaluator.contains(arguments[0], arguments[1]) ? Py_True : Py_False);
 }
 
-std::optional<Ref> call_past_recursion_guard(Evaluator& evaluator, PyObject* function, Arguments arguments) {
-  PyObject* inner = free_variable(function, names().user_function);
-  if (inner == nullptr) throw GraphBreak("a repr that watches for recursion");
+namespace {
+
+/// Calls what a closure wraps, which is the same at each call of the closure.
+Ref call_wrapped(Evaluator& evaluator, PyObject* inner, Arguments arguments) {
   Heap& heap = evaluator.heap();
   if (!heap.is_born(inner)) heap.make_known(inner, heap.sources().constant(inner));
   return evaluator.call_now(inner, std::move(arguments));
+}
+
+}  // namespace
+
+std::optional<Ref> call_past_recursion_guard(Evaluator& evaluator, PyObject* function, Arguments arguments) {
+  PyObject* inner = free_variable(function, names().user_function);
+  if (inner == nullptr) throw GraphBreak("a repr that watches for recursion");
+  return call_wrapped(evaluator, inner, std::move(arguments));
+}
+
+std::optional<Ref> call_past_disabling(Evaluator& evaluator, PyObject* function, Arguments arguments) {
+  PyObject* inner = free_variable(function, checked(PyUnicode_InternFromString("fn")).get());
+  PyObject* module = inner && PyFunction_Check(inner) ? PyFunction_GetModule(inner) : nullptr;
+  const char* name = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
+  if (name == nullptr || !std::string_view(name).starts_with("torch.optim.")) {
+    PyErr_Clear();
+    throw GraphBreak(kKeptFromCompilers);
+  }
+  return call_wrapped(evaluator, inner, std::move(arguments));
 }
 
 std::optional<Ref> dispatch_on_class(Evaluator& evaluator, PyObject* function, Arguments arguments) {
