@@ -4,6 +4,7 @@
 #include <llvm/ADT/StringExtras.h>
 #include <llvm/Support/SHA256.h>
 
+#include "core/base/error.h"
 #include "tenon/plugin_entry.h"
 
 namespace tenon::llvm_backend {
@@ -68,6 +69,16 @@ void CodeStore::put_object(const std::string& key, const ObjectCode& object) con
   std::string bytes;
   for (const std::string& name : object.routines) bytes += name + '\n';
   host_.cache_put(key, bytes + '\n' + object.bytes);
+}
+
+std::vector<void*> linked(Jit& jit, const CodeStore& store, const std::string& key, const std::vector<std::string>& names) {
+  const auto object = store.find_object(key);
+  if (!object) return {};
+  try {
+    return jit.link(*object, names);
+  } catch (const Exception&) {
+    return {};
+  }
 }
 
 }  // namespace tenon::llvm_backend

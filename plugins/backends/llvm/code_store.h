@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "jit.h"
 #include "tenon/host_services.h"
@@ -34,5 +35,8 @@ class CodeStore {
   HostServices host_;
   std::string origin_;  // build, machine and options; empty when the build cannot be told: then nothing is stored
 };
+
+/// The addresses of functions of a stored object, or nothing: code that cannot be used is compiled anew.
+std::vector<void*> linked(Jit& jit, const CodeStore& store, const std::string& key, const std::vector<std::string>& names);
 
 }  // namespace tenon::llvm_backend

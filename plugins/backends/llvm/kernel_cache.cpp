@@ -50,17 +50,6 @@ void stop_if_cancelled(const HostServices& host) {
   if (host.cancelled()) throw Exception(Code::cancelled, "nobody waits for the kernels any longer");
 }
 
-/// The addresses of functions of a stored object, or nothing: code that cannot be used is compiled anew.
-std::vector<void*> linked(Jit& jit, const CodeStore& store, const std::string& key, const std::vector<std::string>& names) {
-  const auto object = store.find_object(key);
-  if (!object) return {};
-  try {
-    return jit.link(*object, names);
-  } catch (const Exception&) {
-    return {};
-  }
-}
-
 }  // namespace
 
 void KernelCache::publish(const std::string& text, void* address) {
@@ -161,13 +150,13 @@ std::vector<const KernelCode*> KernelCache::kernels(const HostServices& host, co
   if (!request.listing) take_stored(host, request, texts);  // stored code has no text to show
   const auto threads = static_cast<std::size_t>(request.listing ? 1 : std::max(1, host.thread_count()));
   const auto batches = new_batches(request, texts, threads);
-  const std::vector<DType> dtypes(request.products.begin(), request.products.end());
-  const auto jobs = static_cast<std::int64_t>(dtypes.size() + batches.size());
+  const std::vector<MatrixParts::value_type> parts(request.products.begin(), request.products.end());
+  const auto jobs = static_cast<std::int64_t>(parts.size() + batches.size());
   auto work = [&](std::int64_t first, std::int64_t last) {
     for (auto job = static_cast<std::size_t>(first); job < static_cast<std::size_t>(last); ++job) {
       stop_if_cancelled(host);
-      if (job < dtypes.size()) matrix_kernel(host, dtypes[job]);
-      else compile(host, batches[job - dtypes.size()], request.listing);
+      if (job < parts.size()) prepare(host, parts[job].first, parts[job].second);
+      else compile(host, batches[job - parts.size()], request.listing);
     }
   };
   if (jobs > 1 && threads > 1) host.parallel_for(0, jobs, 1, work);
@@ -180,74 +169,13 @@ std::vector<const KernelCode*> KernelCache::kernels(const HostServices& host, co
   return code;
 }
 
-std::vector<void*> KernelCache::stored_code(const CodeStore& store, const std::string& key, const std::vector<std::string>& names, const std::function<void(llvm::Module&)>& fill) {
-  if (auto addresses = linked(jit_, store, key, names); !addresses.empty()) return addresses;
-  const ObjectCode object = jit_.compile(Tier::tuned, fill);
-  store.put_object(key, object);
-  return jit_.link(object, names);
+MatrixKernel KernelCache::matrix_kernel(const HostServices& host, DType dtype, const MatrixParts& parts) {
+  return matrices_ ? matrices_->matrix_kernel(host, dtype, parts) : matrix_code_.kernel(CodeStore(host, target()), dtype, parts);
 }
 
-namespace {
-
-std::vector<std::string> names_of(DType dtype, std::initializer_list<const char*> functions) {
-  std::vector<std::string> names;
-  for (const char* what : functions) names.push_back(fmt::format("{}_{}", what, name_of(dtype)));
-  return names;
-}
-
-/// The functions of a transformation, which are the three from `first` on.
-codegen::WinogradCode winograd_code(void* const* first) {
-  return {reinterpret_cast<codegen::WinogradInput>(first[0]), reinterpret_cast<codegen::WinogradWeights>(first[1]), reinterpret_cast<codegen::WinogradOutput>(first[2])};
-}
-
-}  // namespace
-
-MatrixKernel KernelCache::make_matrix_kernel(const CodeStore& store, DType dtype) {
-  const auto names = names_of(dtype, {"matrix", "narrow_matrix", "transposition", "dot", "winograd_input", "winograd_weights", "winograd_output", "streaming_matrix", "fetching_matrix", "fetching_narrow"});
-  using codegen::Fetches;
-  MatrixKernel kernel;
-  kernel.tile = codegen::tile_shape(target(), dtype), kernel.narrow_tile = codegen::narrow_tile_shape(target(), dtype);
-  kernel.streaming_tile = codegen::streaming_tile_shape(target(), dtype);
-  kernel.transposed_rows = codegen::transposed_rows(target(), dtype);
-  kernel.dot_tile = codegen::dot_shape(target());
-  kernel.dtype = dtype;
-  const auto addresses = stored_code(store, store.key("matrix kernels", name_of(dtype)), names, [&](llvm::Module& module) {
-    codegen::emit_microkernel(module, target(), dtype, kernel.tile, names[0], Fetches::own_rows);
-    codegen::emit_microkernel(module, target(), dtype, kernel.narrow_tile, names[1], Fetches::own_rows);
-    codegen::emit_transposition(module, target(), dtype, names[2]);
-    codegen::emit_dot_kernel(module, target(), dtype, names[3]);
-    codegen::emit_winograd(module, target(), dtype, codegen::kSmallSquare, names[4], names[5], names[6]);
-    codegen::emit_microkernel(module, target(), dtype, kernel.streaming_tile, names[7], Fetches::nothing);
-    codegen::emit_microkernel(module, target(), dtype, kernel.tile, names[8], Fetches::ahead);
-    codegen::emit_microkernel(module, target(), dtype, kernel.narrow_tile, names[9], Fetches::ahead);
-  });
-  kernel.function = reinterpret_cast<codegen::MicroKernel>(addresses[0]);
-  kernel.narrow = reinterpret_cast<codegen::MicroKernel>(addresses[1]);
-  kernel.transposition = reinterpret_cast<codegen::Transposition>(addresses[2]);
-  kernel.dot = reinterpret_cast<codegen::DotKernel>(addresses[3]);
-  kernel.small_square = winograd_code(&addresses[4]);
-  kernel.streaming = reinterpret_cast<codegen::MicroKernel>(addresses[7]);
-  kernel.fetching = reinterpret_cast<codegen::MicroKernel>(addresses[8]);
-  kernel.fetching_narrow = reinterpret_cast<codegen::MicroKernel>(addresses[9]);
-  return kernel;
-}
-
-codegen::WinogradCode KernelCache::make_large_squares(const CodeStore& store, DType dtype) {
-  const auto names = names_of(dtype, {"large_winograd_input", "large_winograd_weights", "large_winograd_output"});
-  const auto addresses = stored_code(store, store.key("large squares", name_of(dtype)), names, [&](llvm::Module& module) {
-    codegen::emit_winograd(module, target(), dtype, codegen::kLargeSquare, names[0], names[1], names[2]);
-  });
-  return winograd_code(addresses.data());
-}
-
-MatrixKernel KernelCache::matrix_kernel(const HostServices& host, DType dtype, bool large_squares) {
-  if (matrices_) return matrices_->matrix_kernel(host, dtype, large_squares);
-  const std::lock_guard lock(matrix_mutex_);
-  MatrixKernel& known = matrix_kernels_[dtype];
-  const CodeStore store(host, target());
-  if (!known.function) known = make_matrix_kernel(store, dtype);
-  if (large_squares && !known.large_square.input) known.large_square = make_large_squares(store, dtype);
-  return known;
+void KernelCache::prepare(const HostServices& host, DType dtype, MatrixPart part) {
+  if (matrices_) return matrices_->prepare(host, dtype, part);
+  matrix_code_.prepare(CodeStore(host, target()), dtype, part);
 }
 
 KernelCache& kernel_cache(unsigned width, bool quiet_comparisons) {

@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -16,14 +15,14 @@
 #include "kernel_run.h"
 #include "loops/kernel.h"
 #include "lower/kernel_emitter.h"
-#include "matrix_product.h"
+#include "matrix_code.h"
 
 namespace tenon::llvm_backend {
 
 /// What a program needs of the cache.
 struct KernelRequest {
   std::span<const codegen::Kernel* const> kernels;
-  const std::set<DType>& products;  // dtypes of matrix products that will be asked for
+  const MatrixParts& products;  // what matrix products will be asked for
   const std::function<void(const std::string&)>& listing;  // takes the text and the code of the kernels that are compiled now
   bool swap_tiers = true;  // start with quick code, which better code replaces from the background
 };
@@ -32,14 +31,14 @@ struct KernelRequest {
 class KernelCache {
  public:
   /// With another cache, matrix kernels are that one's.
-  explicit KernelCache(codegen::Target target, KernelCache* matrices = nullptr) : jit_(std::move(target)), matrices_(matrices) {}
+  explicit KernelCache(codegen::Target target, KernelCache* matrices = nullptr) : jit_(std::move(target)), matrix_code_(jit_), matrices_(matrices) {}
 
   const codegen::Target& target() const { return jit_.target(); }
 
   /// Compiles what is not known yet, on the host's threads. The code lives as long as the cache.
   std::vector<const KernelCode*> kernels(const HostServices& host, const KernelRequest& request);
-  /// The code of matrix products in float32 or float64; that of large squares (Winograd) only where it is asked for.
-  MatrixKernel matrix_kernel(const HostServices& host, DType dtype, bool large_squares = false);
+  /// The code of matrix products in float32 or float64: the parts of that dtype.
+  MatrixKernel matrix_kernel(const HostServices& host, DType dtype, const MatrixParts& parts);
 
  private:
   struct Batch;
@@ -49,16 +48,13 @@ class KernelCache {
   void compile(const HostServices& host, const Batch& batch, const std::function<void(const std::string&)>& listing);
   void improve_later(const HostServices& host, const std::vector<const codegen::Kernel*>& kernels);
   void publish(const std::string& text, void* address);
-  MatrixKernel make_matrix_kernel(const CodeStore& store, DType dtype);
-  codegen::WinogradCode make_large_squares(const CodeStore& store, DType dtype);
-  std::vector<void*> stored_code(const CodeStore& store, const std::string& key, const std::vector<std::string>& names, const std::function<void(llvm::Module&)>& fill);
+  void prepare(const HostServices& host, DType dtype, MatrixPart part);
 
   Jit jit_;
+  MatrixCode matrix_code_;
   KernelCache* const matrices_;
   std::mutex mutex_;
   std::unordered_map<std::string, std::unique_ptr<KernelCode>> known_;
-  std::mutex matrix_mutex_;
-  std::map<DType, MatrixKernel> matrix_kernels_;
 };
 
 /// The cache for the machine that the process runs on, by limit of vector width in bytes (0: none) and by how NaNs compare. It is never destroyed: plans

@@ -56,7 +56,7 @@ struct MatrixProduct {
   bool b_constant = false;
 };
 
-/// The compiled code of one dtype.
+/// The compiled code of one dtype: of the parts (matrix_code.h) that a program asked for.
 struct MatrixKernel {
   codegen::MicroKernel function = nullptr, fetching = nullptr;  // the second one fetches what it is told
   codegen::Transposition transposition = nullptr;
@@ -68,7 +68,7 @@ struct MatrixKernel {
   int transposed_rows = 1;
   codegen::DotKernel dot = nullptr;
   codegen::TileShape dot_tile;
-  codegen::WinogradCode small_square, large_square;  // the large one only where it is asked for
+  codegen::WinogradCode small_square, large_square;
   DType dtype = DType::f32;
 
   const codegen::WinogradCode& winograd(std::int64_t side) const { return side == codegen::kSmallSquare ? small_square : large_square; }
@@ -84,6 +84,10 @@ struct MatrixKernel {
   }
 };
 
+/// Up to so many rows, a transposed b is multiplied by dot products and not packed; and up to so many less one, another b is read where
+/// it lies: packing costs more.
+inline constexpr std::int64_t kDotRows = 48, kFewRows = 12;
+static_assert(kFewRows <= kDotRows);
 /// The most rows of a register tile.
 inline constexpr int kMostRows = 12;
 /// The most elements of the sum that one pass takes.

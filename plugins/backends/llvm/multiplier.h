@@ -32,8 +32,8 @@ inline constexpr std::int64_t kReadAgain = 512 * 1024;
 /// Panels that a thread packs at once, when there are many, and the elements that they should not exceed.
 inline constexpr std::int64_t kPanelGroup = 4;
 inline constexpr std::int64_t kGroupElements = 256 * 1024;
-/// Up to so many rows, a transposed b is multiplied by dot products and not packed; and steps of the sum that one of them takes.
-inline constexpr std::int64_t kDotRows = 48, kDotDepth = 4096;
+/// Steps of the sum that one dot product takes.
+inline constexpr std::int64_t kDotDepth = 4096;
 /// Panels that a thread multiplies with few rows side by side: so much of each row of b is contiguous.
 inline constexpr std::int64_t kStreamedPanels = 32;
 /// Rows of the pieces in which the last panels are shared out.

@@ -17,9 +17,8 @@ class Panels {
   std::int64_t count() const { return (p_.n + width_ - 1) / width_; }
   std::int64_t elements() const { return depth_ * width_; }
 
-  /// True where the panel is read where it lies: below so many rows, packing costs more.
+  /// True where the panel is read where it lies.
   bool reads_in_place(std::int64_t panel) const {
-    constexpr std::int64_t kFewRows = 12;
     return p_.b && !p_.windows && p_.b_column == 1 && p_.m < kFewRows && (panel + 1) * width_ <= p_.n;
   }
 

@@ -185,6 +185,13 @@ void over_batch(const HostServices& host, std::int64_t count, double work, One o
 
 }  // namespace
 
+void add_parts(const ContractionStep& step, MatrixParts& parts) {
+  parts.emplace(step.dtype, MatrixPart::panels);
+  if (step.a.table || step.picture) parts.emplace(step.dtype, MatrixPart::windows);
+  if (!step.a.table && (!step.m.is_constant() || step.m.constant() <= kDotRows)) parts.emplace(step.dtype, MatrixPart::few_rows);
+  if (step.picture && step.picture->square_side == codegen::kLargeSquare) parts.emplace(step.dtype, MatrixPart::large_squares);
+}
+
 void run(const HostServices& host, const ContractionStep& step, const CompiledProduct& compiled, const Call& call) {
   const Batch batch(step, compiled, call);
   const CallKernels kernels(compiled, call);

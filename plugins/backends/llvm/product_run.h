@@ -6,6 +6,7 @@
 
 #include "fusion/plan.h"
 #include "kernel_run.h"
+#include "matrix_code.h"
 #include "product_chain.h"
 
 namespace tenon::llvm_backend {
@@ -16,6 +17,9 @@ struct CompiledProduct {
   std::optional<CompiledKernel> pack_a, table, pack_b, epilogue;
   std::unique_ptr<PackedOperand> packed = std::make_unique<PackedOperand>();
 };
+
+/// Adds the parts of the code of matrix products that the step calls.
+void add_parts(const codegen::ContractionStep& step, MatrixParts& parts);
 
 /// Runs all products of the step's batch, on several threads where that pays.
 void run(const HostServices& host, const codegen::ContractionStep& step, const CompiledProduct& compiled, const Call& call);

@@ -4,7 +4,6 @@
 #include <cfenv>
 #include <chrono>
 #include <cstring>
-#include <set>
 
 #include "core/base/arena_plan.h"
 #include "core/base/error.h"
@@ -167,10 +166,10 @@ void Program::compile_kernels(KernelCache& cache, const ProgramOptions& options)
   for (const KernelStep* step : steps) wanted.push_back(&step->kernel);
   std::function<void(const std::string&)> listing;
   if (options.log_code) listing = [this](const std::string& text) { host_.log(TENON_INFO, text, "kernel_code"); };
-  std::set<DType> products;
+  MatrixParts products;
   for (const codegen::Step& step : plan_.steps) {
-    if (auto* product = std::get_if<ContractionStep>(&step)) products.insert(product->dtype);
-    if (auto* chain = std::get_if<ChainStep>(&step)) products.insert(chain->first.dtype);
+    if (auto* product = std::get_if<ContractionStep>(&step)) add_parts(*product, products);
+    if (auto* chain = std::get_if<ChainStep>(&step)) add_parts(chain->first, products), add_parts(chain->second, products);
   }
   const auto code = cache.kernels(host_, {wanted, products, listing, options.swap_tiers});
   std::size_t next = 0;
@@ -180,7 +179,7 @@ void Program::compile_kernels(KernelCache& cache, const ProgramOptions& options)
   };
   auto take_product = [&](const ContractionStep& product) {
     CompiledProduct mine;
-    mine.matrix = cache.matrix_kernel(host_, product.dtype, product.picture && product.picture->square_side == codegen::kLargeSquare);
+    mine.matrix = cache.matrix_kernel(host_, product.dtype, products);
     if (product.a.pack) mine.pack_a = take();
     if (!product.a.pack || product.a.packs_rows_of_value) mine.a = places_[product.a.value.value];
     if (product.a.table) mine.table = take();

@@ -1,0 +1,109 @@
+#include "matrix_code.h"
+
+#include <fmt/format.h>
+
+#include <initializer_list>
+#include <string>
+
+namespace tenon::llvm_backend {
+
+namespace {
+
+std::vector<std::string> names_of(DType dtype, std::initializer_list<const char*> functions) {
+  std::vector<std::string> names;
+  for (const char* what : functions) names.push_back(fmt::format("{}_{}", what, name_of(dtype)));
+  return names;
+}
+
+/// The functions of a part, in the order in which `fill` emits and `kernel` takes them.
+std::vector<std::string> names_of(DType dtype, MatrixPart part) {
+  switch (part) {
+    case MatrixPart::panels: return names_of(dtype, {"fetching_matrix", "fetching_narrow", "transposition"});
+    case MatrixPart::few_rows: return names_of(dtype, {"dot", "streaming_matrix"});
+    case MatrixPart::windows: return names_of(dtype, {"matrix", "narrow_matrix", "winograd_input", "winograd_weights", "winograd_output"});
+    case MatrixPart::large_squares: return names_of(dtype, {"large_winograd_input", "large_winograd_weights", "large_winograd_output"});
+  }
+  return {};
+}
+
+/// The functions of a transformation, which are the three from `first` on.
+codegen::WinogradCode winograd_code(void* const* first) {
+  return {reinterpret_cast<codegen::WinogradInput>(first[0]), reinterpret_cast<codegen::WinogradWeights>(first[1]), reinterpret_cast<codegen::WinogradOutput>(first[2])};
+}
+
+}  // namespace
+
+MatrixKernel MatrixCode::shapes(DType dtype) const {
+  MatrixKernel kernel;
+  kernel.tile = codegen::tile_shape(jit_.target(), dtype), kernel.narrow_tile = codegen::narrow_tile_shape(jit_.target(), dtype);
+  kernel.streaming_tile = codegen::streaming_tile_shape(jit_.target(), dtype);
+  kernel.transposed_rows = codegen::transposed_rows(jit_.target(), dtype);
+  kernel.dot_tile = codegen::dot_shape(jit_.target());
+  kernel.dtype = dtype;
+  return kernel;
+}
+
+void MatrixCode::fill(llvm::Module& module, DType dtype, MatrixPart part, const std::vector<std::string>& names) const {
+  using codegen::Fetches;
+  const codegen::Target& target = jit_.target();
+  const MatrixKernel tiles = shapes(dtype);
+  const auto emit = [&](const codegen::TileShape& tile, const std::string& name, Fetches fetches) { codegen::emit_microkernel(module, target, dtype, tile, name, fetches); };
+  switch (part) {
+    case MatrixPart::panels:
+      emit(tiles.tile, names[0], Fetches::ahead);
+      emit(tiles.narrow_tile, names[1], Fetches::ahead);
+      return codegen::emit_transposition(module, target, dtype, names[2]);
+    case MatrixPart::few_rows:
+      codegen::emit_dot_kernel(module, target, dtype, names[0]);
+      return emit(tiles.streaming_tile, names[1], Fetches::nothing);
+    case MatrixPart::windows:
+      emit(tiles.tile, names[0], Fetches::own_rows);
+      emit(tiles.narrow_tile, names[1], Fetches::own_rows);
+      return codegen::emit_winograd(module, target, dtype, codegen::kSmallSquare, names[2], names[3], names[4]);
+    case MatrixPart::large_squares: return codegen::emit_winograd(module, target, dtype, codegen::kLargeSquare, names[0], names[1], names[2]);
+  }
+}
+
+const MatrixCode::Functions& MatrixCode::functions(const CodeStore& store, DType dtype, MatrixPart part) {
+  Entry* entry = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    auto& known = entries_[{dtype, part}];
+    if (!known) known = std::make_unique<Entry>();
+    entry = known.get();
+  }
+  const std::lock_guard lock(entry->mutex);
+  if (!entry->functions.empty()) return entry->functions;
+  const auto names = names_of(dtype, part);
+  const std::string key = store.key(fmt::format("matrix part {}", static_cast<int>(part)), name_of(dtype));
+  entry->functions = linked(jit_, store, key, names);
+  if (!entry->functions.empty()) return entry->functions;
+  const ObjectCode object = jit_.compile(Tier::tuned, [&](llvm::Module& module) { fill(module, dtype, part, names); });
+  store.put_object(key, object);
+  entry->functions = jit_.link(object, names);
+  return entry->functions;
+}
+
+MatrixKernel MatrixCode::kernel(const CodeStore& store, DType dtype, const MatrixParts& wanted) {
+  using codegen::MicroKernel;
+  MatrixKernel kernel = shapes(dtype);
+  for (const auto& [of, part] : wanted) {
+    if (of != dtype) continue;
+    const Functions& f = functions(store, dtype, part);
+    switch (part) {
+      case MatrixPart::panels:
+        kernel.fetching = reinterpret_cast<MicroKernel>(f[0]), kernel.fetching_narrow = reinterpret_cast<MicroKernel>(f[1]);
+        kernel.transposition = reinterpret_cast<codegen::Transposition>(f[2]);
+        break;
+      case MatrixPart::few_rows: kernel.dot = reinterpret_cast<codegen::DotKernel>(f[0]), kernel.streaming = reinterpret_cast<MicroKernel>(f[1]); break;
+      case MatrixPart::windows:
+        kernel.function = reinterpret_cast<MicroKernel>(f[0]), kernel.narrow = reinterpret_cast<MicroKernel>(f[1]);
+        kernel.small_square = winograd_code(&f[2]);
+        break;
+      case MatrixPart::large_squares: kernel.large_square = winograd_code(f.data()); break;
+    }
+  }
+  return kernel;
+}
+
+}  // namespace tenon::llvm_backend
