@@ -116,8 +116,8 @@ class Program(Language):
         if d <= 0 or self.maybe(0.3):
             return self.var("tensor")
         t = lambda: self.tensor(d - 1)
-        if self.arrays and self.maybe(0.3):
-            return self.pick(f"abs({t()})", f"({t()} * {t()}.sum())", f"{t()}[{self.int(0)} % 3]", f"(({t()} > 0) * {t()})", f"{t()}[1:]", f"stop({t()})", f"{t()}.max()", f"{t()}[:2].sum()")
+        if self.arrays and self.maybe(0.3):  # of zeros of both signs the width of NumPy's vectors decides which is the largest: + 0.0
+            return self.pick(f"abs({t()})", f"({t()} * {t()}.sum())", f"{t()}[{self.int(0)} % 3]", f"(({t()} > 0) * {t()})", f"{t()}[1:]", f"stop({t()})", f"({t()} + 0.0).max()", f"{t()}[:2].sum()")
         return self.rng.choice([
             lambda: f"({self.tensor(d - 1)} {self.pick('+', '-', '*')} {self.tensor(d - 1)})", lambda: f"({self.tensor(d - 1)} * {self.int(d - 1)})", lambda: f"(-{self.tensor(d - 1)})",
             lambda: f"({self.float(d - 1)} + {self.tensor(d - 1)})", lambda: f"sum([{self.tensor(d - 1)}, {self.tensor(d - 1)}])", lambda: f"[{self.tensor(d - 1)}, {self.tensor(d - 1)}][{self.int(0)} % 2]",

@@ -129,6 +129,7 @@ class Evaluator {
   /// Breaks when an operator of C would read or change an older object of a type that is not known.
   void require_known_operands(std::initializer_list<PyObject*> operands);
   /// Breaks when the program lets go of an object whose class has something to do then.
+  bool frames_hold_finalizers(PyObject* exception) const;
   void require_no_finalizer(const Slot& dropped);
   /// Breaks when a frame lets go of an older object that weak references look to: the last reference may be the frame's.
   void require_not_watched(const Slot& dropped);

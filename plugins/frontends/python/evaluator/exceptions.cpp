@@ -18,6 +18,7 @@ void Evaluator::op_exception(Frame& f, const Instruction& i) {
     }
     case Op::pop_except: {
       Ref previous = pop();
+      require_no_finalizer({Ref::steal(PyErr_GetHandledException())});
       compat::set_handled_exception(previous.is(Py_None) ? nullptr : previous.get());
       return;
     }

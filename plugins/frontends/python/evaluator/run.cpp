@@ -1,4 +1,5 @@
 // The loop: one instruction after the other, and the search for a handler when one raises.
+#include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -115,10 +116,27 @@ Ref Evaluator::call_now(PyObject* callable, std::initializer_list<PyObject*> obj
   return call_now(callable, std::move(arguments));
 }
 
+/// Whether the frames of an exception's traceback hold what runs code when it goes, as a generator does inside a `try`.
+bool Evaluator::frames_hold_finalizers(PyObject* exception) const {
+  const auto is_evaluated = [&](PyObject* code) { return std::ranges::any_of(frames_, [&](const auto& f) { return f->code->object.is(code); }); };
+  Ref at = Ref::steal(PyException_GetTraceback(exception));
+  for (auto* traceback = reinterpret_cast<PyTracebackObject*>(at.get()); traceback != nullptr; traceback = traceback->tb_next) {
+    const Ref code = Ref::steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(traceback->tb_frame)));
+    if (is_evaluated(code.get())) continue;
+    Ref locals = checked(PyFrame_GetLocals(traceback->tb_frame)), values = checked(PyMapping_Values(locals.get()));
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(values.get()); ++i)
+      if (Py_TYPE(PyList_GET_ITEM(values.get(), i))->tp_finalize != nullptr) return true;
+  }
+  return false;
+}
+
 /// An older object whose last reference may go here must go for real, in its turn among the other effects of the program.
 void Evaluator::require_no_finalizer(const Slot& dropped) {
   PyObject* object = dropped.object.get();
-  if (object == nullptr || Py_TYPE(object)->tp_finalize == nullptr) return;
+  if (object == nullptr) return;
+  if (PyExceptionInstance_Check(object) && !heap_.is_born(object) && frames_hold_finalizers(object))
+    throw GraphBreak(fmt::format("a {} is let go, and with its traceback what has a finalizer", Py_TYPE(object)->tp_name));
+  if (Py_TYPE(object)->tp_finalize == nullptr) return;
   if (dropped.pending || heap_.source_of(object)) throw GraphBreak(fmt::format("a {}, which has a finalizer, is let go", Py_TYPE(object)->tp_name));
 }
 
