@@ -92,7 +92,7 @@ struct TensorView {
 };
 
 /// What a written-out reference kernel gets. `outputs` are allocated by the caller, unless their size depends on data: then
-/// `allocate(i, shape)` gives the memory of output i.
+/// `allocate(i, shape)` gives the memory of output i. Of a kernel with several outputs those that nobody reads may be without memory.
 struct KernelCall {
   std::span<const TensorView> inputs;
   std::span<TensorView> outputs;

@@ -47,7 +47,8 @@ struct HostTensor {
 /// What running one node needs besides the node.
 struct NodeRun {
   std::span<const TensorView> inputs;   // one an operand; literals' entries are ignored
-  std::span<TensorView> outputs;        // one a result, allocated; null data where the size depends on values
+  std::span<TensorView> outputs;        // one a result, allocated; null data where the size depends on values, and where nobody reads one
+                                        // of several results of a written-out kernel
   std::span<const std::int64_t> symbols;  // by SymbolId
   /// Gives the memory of an output whose size depends on values. Needed for such ops only.
   std::function<TensorView&(std::size_t output, std::vector<std::int64_t> shape)> allocate;

@@ -7,6 +7,7 @@
 
 #include "core/base/arena_plan.h"
 #include "core/base/error.h"
+#include "core/ops/catalog.h"
 #include "core/ops/reference.h"
 #include "fusion/layout.h"
 #include "fusion/overwriting.h"
@@ -40,8 +41,22 @@ Program::Program(HostServices host, KernelCache& cache, ir::Graph graph, const P
   plan_options.lanes = cache.target().lanes();
   if (options.log_fusion) plan_options.log = [this](const std::string& line) { host_.log(TENON_INFO, line, "fusion"); };
   plan_ = codegen::make_plan(graph_, plan_options);
+  find_unread();
   place_values();
   compile_kernels(cache, options);
+}
+
+/// Kernels that are written out leave such results out.
+void Program::find_unread() {
+  unread_.assign(graph_.value_capacity(), false);
+  const auto users = graph_.users();
+  for (NodeId id : graph_.nodes()) {
+    const ir::Node& node = graph_.node(id);
+    const ops::Op* op = ops::find_op(node.op);
+    if (!op || !op->kernel || node.results.size() < 2) continue;
+    for (ValueId v : node.results)
+      unread_[v.value] = users[v.value].empty() && std::ranges::none_of(graph_.outputs(), [&](const ir::Output& output) { return output.value == v; });
+  }
 }
 
 std::vector<std::size_t> Program::last_uses() const {
@@ -74,7 +89,7 @@ std::vector<Program::Intermediate> Program::intermediates() const {
       found[over].to = last[written.value];
     }
     for (std::size_t v : codegen::values_of(plan_.steps[s], graph_, true)) {
-      if (places_[v].kind != Place::Kind::none || piece[v] != kNone) continue;
+      if (places_[v].kind != Place::Kind::none || piece[v] != kNone || (v < graph_values && unread_[v])) continue;
       piece[v] = found.size();
       found.push_back({{v}, bytes_of(v), s, last[v]});
     }
@@ -269,7 +284,7 @@ void Program::run_library(const LibraryStep& step, const Call& call) const {
     v.dtype = type.dtype;
     for (const Dim& d : type.shape) v.shape.push_back(d.evaluate(symbols));
     for (const Dim& d : type.resolved_strides()) v.strides.push_back(d.evaluate(symbols));
-    v.data = call.address(places_[value.value]);
+    v.data = unread_[value.value] ? nullptr : call.address(places_[value.value]);
     return v;
   };
   std::vector<ops::TensorView> inputs, outputs;

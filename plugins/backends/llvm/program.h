@@ -55,6 +55,7 @@ class Program : public Artefact {
   void place(const Intermediate& intermediate, std::size_t index);
   void place_at_offsets(std::span<const Intermediate> values);
   void place_in_turn(const Intermediate& value);
+  void find_unread();
   std::vector<std::size_t> last_uses() const;
   void compile_kernels(KernelCache& cache, const ProgramOptions& options);
   std::vector<const codegen::KernelStep*> kernel_steps() const;
@@ -69,6 +70,7 @@ class Program : public Artefact {
   KernelCache& cache_;
   ir::Graph graph_;
   codegen::Plan plan_;
+  std::vector<bool> unread_;            // by ValueId: one of several results of a written-out kernel that nobody reads
   std::vector<Place> places_;           // by ValueId; temporaries follow
   std::vector<Slot> slots_;
   std::vector<std::size_t> offsets_;    // of slots, when all sizes are constant

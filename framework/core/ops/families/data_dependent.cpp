@@ -29,12 +29,12 @@ class Places {
  private:
   void add_lane(std::int64_t first, std::int64_t count) {
     const std::int64_t start = std::inner_product(at_.begin(), at_.end(), x_.strides.begin(), std::int64_t{0}), stride = x_.shape.empty() ? 0 : x_.strides.back();
-    std::array<std::uint8_t, 512> truth;
-    std::array<std::int64_t, 512> offsets;
+    std::array<std::uint8_t, kChunk> truth;
+    std::array<std::int64_t, kChunk> offsets;
     const auto* bytes = static_cast<const std::uint8_t*>(x_.data) + start;
     const bool direct = x_.dtype == DType::b8 && stride == 1;
-    for (std::int64_t done = 0; done < count; done += 512) {
-      const std::int64_t chunk = std::min<std::int64_t>(count - done, 512);
+    for (std::int64_t done = 0; done < count; done += kChunk) {
+      const std::int64_t chunk = std::min<std::int64_t>(count - done, kChunk);
       for (std::int64_t i = 0; i < chunk; ++i) offsets[static_cast<std::size_t>(i)] = start + (done + i) * stride;
       if (!direct) reference::gather(x_.dtype, x_.data, offsets.data(), DType::b8, truth.data(), static_cast<std::size_t>(chunk));
       add_chunk(direct ? bytes + done : truth.data(), first + done, chunk);
@@ -59,11 +59,36 @@ class Places {
     }
   }
 
+  static constexpr std::int64_t kChunk = 512;
+
   const TensorView& x_;
   std::vector<std::int64_t> at_, found_;
 };
 
+/// The places of true elements of a dense vector, written where they go.
+void places_in_vector(KernelCall& call) {
+  constexpr std::int64_t kChunk = 512;
+  const TensorView& x = call.inputs[0];
+  const auto* truth = static_cast<const std::uint8_t*>(x.data);
+  const std::int64_t size = x.shape[0];
+  std::int64_t count = 0, next = 0;
+  for (std::int64_t i = 0; i < size; ++i) count += truth[i] != 0;
+  const TensorView out = call.outputs[0].data ? call.outputs[0] : call.allocate(0, {count, 1});
+  TENON_CHECK(out.shape[0] == count, "nonzero found {} elements; its output has {} rows", count, out.shape[0]);
+  for (std::int64_t first = 0; first < size; first += kChunk) {
+    std::array<std::int64_t, kChunk> found;
+    std::int64_t kept = 0;
+    for (std::int64_t i = first; i < std::min(first + kChunk, size); ++i) {
+      found[static_cast<std::size_t>(kept)] = i;
+      kept += truth[i] != 0;
+    }
+    for (std::int64_t i = 0; i < kept; ++i) static_cast<std::int64_t*>(out.data)[(next + i) * out.strides[0]] = found[static_cast<std::size_t>(i)];
+    next += kept;
+  }
+}
+
 void nonzero_kernel(KernelCall& call) {
+  if (const TensorView& x = call.inputs[0]; x.dtype == DType::b8 && x.shape.size() == 1 && x.strides[0] == 1) return places_in_vector(call);
   const std::vector<std::int64_t>& shape = call.inputs[0].shape;
   const Places places(call.inputs[0]);
   const auto rows = static_cast<std::int64_t>(places.found().size());

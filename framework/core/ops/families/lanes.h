@@ -66,28 +66,37 @@ inline void copy_elements(const TensorView& from, std::size_t dim, std::span<con
   }
 }
 
-/// Calls `visit(lane, at)` for every lane along `dim`, in row-major order of the other dimensions; `at` is the lane's place, with 0 for
-/// `dim`. K is double (exact for every float) or int64 (exact for integers and bools). A 0-d tensor is one lane of one element.
-template <class K, class Visit>
-void each_lane(const TensorView& x, std::size_t dim, Visit visit) {
+/// Calls `visit(at)` for the place of every lane along `dim`, in row-major order of the other dimensions, with 0 for `dim`. A 0-d tensor
+/// is one lane of one element.
+template <class Visit>
+void each_place(const TensorView& x, std::size_t dim, Visit visit) {
   const std::size_t rank = x.shape.size();
-  const std::int64_t size = rank ? x.shape[dim] : 1;
-  const auto bytes = static_cast<std::int64_t>(size_of(x.dtype));
   std::int64_t lanes = 1;
   for (std::size_t d = 0; d < rank; ++d)
     if (d != dim) lanes *= x.shape[d];
   std::vector<std::int64_t> at(rank, 0);
-  std::vector<K> lane(static_cast<std::size_t>(size));
   for (; lanes > 0; --lanes) {
-    const std::byte* first = static_cast<const std::byte*>(x.data) + lane_offset(x, dim, at, 0) * bytes;
-    reference::convert_strided(x.dtype, first, rank ? x.strides[dim] : 1, std::is_same_v<K, double> ? DType::f64 : DType::i64, lane.data(), 1, lane.size());
-    visit(std::span<const K>(lane), std::span<const std::int64_t>(at));
+    visit(std::span<const std::int64_t>(at));
     for (std::size_t d = rank; d-- > 0;) {
       if (d == dim) continue;
       if (++at[d] < x.shape[d]) break;
       at[d] = 0;
     }
   }
+}
+
+/// Calls `visit(lane, at)` for every lane along `dim` and its place. K is double (exact for every float) or int64 (exact for integers and
+/// bools).
+template <class K, class Visit>
+void each_lane(const TensorView& x, std::size_t dim, Visit visit) {
+  const std::size_t rank = x.shape.size();
+  const auto bytes = static_cast<std::int64_t>(size_of(x.dtype));
+  std::vector<K> lane(static_cast<std::size_t>(rank ? x.shape[dim] : 1));
+  each_place(x, dim, [&](std::span<const std::int64_t> at) {
+    const std::byte* first = static_cast<const std::byte*>(x.data) + lane_offset(x, dim, at, 0) * bytes;
+    reference::convert_strided(x.dtype, first, rank ? x.strides[dim] : 1, std::is_same_v<K, double> ? DType::f64 : DType::i64, lane.data(), 1, lane.size());
+    visit(std::span<const K>(lane), at);
+  });
 }
 
 }  // namespace tenon::ops

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "core/ops/families/lanes.h"
+#include "core/ops/families/sorted_values.h"
 #include "core/ops/families/stable_order.h"
 
 namespace tenon::ops {
@@ -23,10 +24,10 @@ bool less(K a, K b) { return (!is_nan(a) && is_nan(b)) || a < b; }
 template <class K>
 bool greater(K a, K b) { return (is_nan(a) && !is_nan(b)) || a > b; }
 
-/// Writes the chosen elements of a lane and their places.
+/// Writes the chosen elements of a lane and their places, as far as somebody reads them.
 void write_chosen(KernelCall& call, std::size_t dim, std::span<const std::int64_t> at, std::span<const std::int64_t> chosen) {
-  copy_elements(call.inputs[0], dim, at, chosen, call.outputs[0]);
-  if (call.outputs.size() < 2) return;
+  if (call.outputs[0].data) copy_elements(call.inputs[0], dim, at, chosen, call.outputs[0]);
+  if (call.outputs.size() < 2 || !call.outputs[1].data) return;
   const TensorView& places = call.outputs[1];
   std::int64_t* next = static_cast<std::int64_t*>(places.data) + lane_offset(places, dim, at, 0);
   const std::int64_t step = places.shape.empty() ? 0 : places.strides[dim];
@@ -43,6 +44,39 @@ void sort_lanes(KernelCall& call) {
   const std::size_t dim = dim_of(call.query);
   StableOrder<K> order(call.inputs[0].dtype, call.query.flag("descending"));
   each_lane<K>(call.inputs[0], dim, [&](std::span<const K> lane, std::span<const std::int64_t> at) { write_chosen(call, dim, at, order.of(lane)); });
+}
+
+template <class T>
+void sort_values(KernelCall& call) {
+  using Key = typename SortedValues<T>::Key;
+  const TensorView &x = call.inputs[0], &out = call.outputs[0];
+  const std::size_t dim = dim_of(call.query);
+  const std::int64_t step = x.shape.empty() ? 0 : x.strides[dim], next = out.shape.empty() ? 0 : out.strides[dim];
+  const auto size = static_cast<std::size_t>(x.shape.empty() ? 1 : x.shape[dim]);
+  SortedValues<T> sorted(call.query.flag("descending"));
+  std::vector<Key> apart(next == 1 ? 0 : size);
+  each_place(x, dim, [&](std::span<const std::int64_t> at) {
+    const Key* source = static_cast<const Key*>(x.data) + lane_offset(x, dim, at, 0);
+    Key* target = static_cast<Key*>(out.data) + lane_offset(out, dim, at, 0);
+    const std::span<Key> lane(next == 1 ? target : apart.data(), size);
+    for (std::size_t i = 0; i < size; ++i) lane[i] = source[static_cast<std::int64_t>(i) * step];
+    sorted.sort(lane);
+    if (next == 1) return;
+    for (std::size_t i = 0; i < size; ++i) target[static_cast<std::int64_t>(i) * next] = lane[i];
+  });
+}
+
+/// Elements alone take less to sort than elements with their places.
+void sort_as_needed(KernelCall& call) {
+  const DType dtype = call.inputs[0].dtype;
+  const bool places = call.outputs.size() > 1 && call.outputs[1].data;
+  if (!places && call.outputs[0].data && call.outputs[0].dtype == dtype) {
+    if (dtype == DType::f32) return sort_values<float>(call);
+    if (dtype == DType::f64) return sort_values<double>(call);
+    if (dtype == DType::i32) return sort_values<std::int32_t>(call);
+    if (dtype == DType::i64) return sort_values<std::int64_t>(call);
+  }
+  is_float(dtype) ? sort_lanes<double>(call) : sort_lanes<std::int64_t>(call);
 }
 
 // ---- topk
@@ -223,7 +257,7 @@ OrderKernel by_kind(Kernel floats, Kernel integers) {
 
 }  // namespace
 
-OrderKernel sort_kernel() { return by_kind(sort_lanes<double>, sort_lanes<std::int64_t>); }
+OrderKernel sort_kernel() { return sort_as_needed; }
 OrderKernel topk_kernel() { return by_kind(topk_lanes<double>, topk_lanes<std::int64_t>); }
 OrderKernel kth_kernel() { return by_kind(kth_lanes<double>, kth_lanes<std::int64_t>); }
 OrderKernel median_kernel() { return by_kind(median_lanes<double>, median_lanes<std::int64_t>); }

@@ -1,0 +1,56 @@
+"""Sorted elements without their places, and places without the elements: what nobody reads is not made."""
+import numpy as np
+import pytest
+
+import tenon
+
+KINDS = {
+    "normal": lambda rng, n: rng.standard_normal(n),
+    "few values": lambda rng, n: rng.integers(-3, 4, n) * 0.5,
+    "many scales": lambda rng, n: np.exp(rng.standard_normal(n) * 40),
+    "low digits alone": lambda rng, n: 1 + rng.integers(0, 2**20, n) * 2.0**-52,
+    "whole range": lambda rng, n: rng.integers(-(2**31), 2**31, n),
+    "rows": lambda rng, n: rng.standard_normal((3, n)),
+    "reversed": lambda rng, n: rng.standard_normal(n)[::-1],
+    "columns": lambda rng, n: rng.standard_normal((n, 3)).T,
+}
+
+
+def bits(x):
+    return np.ascontiguousarray(x).view(f"u{x.itemsize}")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_elements_without_places(kind, dtype):
+    rng = np.random.default_rng(20261123)
+    compiled = tenon.compile(lambda x: np.sort(x, stable=True), dynamic=True)
+    for n in (1, 2, 47, 48, 600, 70000):
+        made = KINDS[kind](rng, n)
+        with np.errstate(all="ignore"):
+            x = made.astype(dtype) if made.strides[-1] > 0 else made[::-1].astype(dtype)[::-1]
+        if x.dtype.kind == "f":
+            x[..., rng.integers(0, n, n // 5)] = rng.choice([0.0, -0.0, np.nan, np.inf, -np.inf], n // 5)
+        assert np.array_equal(bits(compiled(x)), bits(np.sort(x, stable=True)))
+    assert tenon.stats()["graph_breaks"] == 0
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_zeros_and_nans_keep_their_order(descending):
+    torch = pytest.importorskip("torch")
+    x = torch.tensor([0.0, -0.0, 3.0, float("nan"), -0.0, -1.0, 0.0, -float("nan")] * 20)
+    fn = tenon.compile(lambda x: torch.sort(x, stable=True, descending=descending)[0])
+    assert np.array_equal(bits(fn(x).numpy()), bits(torch.sort(x, stable=True, descending=descending)[0].numpy()))
+
+
+@pytest.mark.parametrize("part", [0, 1, slice(None)])
+def test_one_result_of_two(check, part):
+    torch = pytest.importorskip("torch")
+
+    def fn(x):
+        pairs = torch.sort(x, dim=0, stable=True), torch.topk(x, 3), torch.kthvalue(x, 2), torch.median(x, 1), torch.cummax(x, 1)
+        return [tuple(pair)[part] for pair in pairs]
+
+    generator = torch.Generator().manual_seed(3)
+    check(fn, (torch.randn(50, 60, generator=generator),))
+    assert tenon.stats()["graph_breaks"] == 0
