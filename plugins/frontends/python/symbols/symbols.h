@@ -66,6 +66,8 @@ class Symbols final : public ops::SizeQuestions {
   /// The value in the call that is captured. Throws for symbols that depend on data, and on overflow.
   std::int64_t value(const ir::Dim& dim) const;
   std::vector<std::int64_t> values(std::span<const ir::Dim> dims) const;
+  /// The values of all symbols in the call that is captured.
+  std::span<const std::int64_t> present() const { return values_; }
   /// Values to go on with where a size depends on data: nothing may be decided by them.
   std::vector<std::int64_t> hints(std::span<const ir::Dim> dims) const;
   /// What they come to where every size that depends on data is `size`.

@@ -113,7 +113,8 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
   for (Index index : operands)
     if ((stand_ins_[index].kind == TensorKind::torch) != (function.flavour == ops::Flavour::torch))
       throw GraphBreak("a torch tensor and a NumPy array in one operation");
-  fix_numbers_of_opaque_call(operands, args, kwargs);
+  fix_numbers_in(args);
+  if (kwargs) fix_numbers_in(kwargs);
 
   std::vector<ir::ValueId> values;
   std::vector<Index> places;
@@ -144,14 +145,18 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
   for (Index index : use.declared) call->written.push_back(static_cast<std::uint32_t>(std::ranges::find(places, index) - places.begin()));
   call->may_keep_arguments = function.in_graph || purity_of(callable, function).foreign || use.written;
 
+  const auto shapes = shapes_of_opaque_call(callable, function, operands, args, kwargs, use, twins);
+  if (!shapes)
+    for (Index index : operands) fix_sizes_to_come(index);
   std::vector<ir::Type> types;
   for (const Ref& twin : twins) {
     TensorSpec spec = read_twin(twin.get());
-    types.push_back(ir::Type::tensor(spec.dtype, ir::Shape(spec.shape.begin(), spec.shape.end())));
+    types.push_back(ir::Type::tensor(spec.dtype, shapes ? (*shapes)[types.size()] : ir::Shape(spec.shape.begin(), spec.shape.end())));
     call->results.push_back({spec.kind, spec.dtype, std::move(spec.shape)});
   }
   const std::size_t first_node = graph_.nodes().size();
   std::vector<ir::ValueId> results = add_opaque_node(function.name, std::move(call), std::move(values), std::move(types), use);
+  require_positive(results);
   if (use.written) {
     use.value = results.front();
     return stand_ins_[*use.written].object;

@@ -90,13 +90,7 @@ void TensorRecorder::fix_sizes_to_come(Index index) {
   for (const ir::Dim& dim : graph_.type(stand_ins_[index].value).shape) symbols_.constant(dim);
 }
 
-/// The types of an opaque call's results are known for the present sizes and arguments: in a capture to come they are constants.
-void TensorRecorder::fix_numbers_of_opaque_call(std::span<const Index> operands, PyObject* args, PyObject* kwargs) {
-  for (Index index : operands) fix_sizes_to_come(index);
-  fix_numbers_in(args);
-  if (kwargs) fix_numbers_in(kwargs);
-}
-
+/// The numbers among the arguments of an opaque call are part of it: in a capture to come they are constants.
 void TensorRecorder::fix_numbers_in(PyObject* object) {
   if (is_symbolic_int(object)) symbols_.constant(*integer_of(object));
   if (is_symbolic_scalar(object)) need_scalar(scalar_of(object), "a call that the library makes itself");

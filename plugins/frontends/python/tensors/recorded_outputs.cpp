@@ -219,6 +219,14 @@ void TensorRecorder::resolve_places() {
   }
 }
 
+/// Whether the graph itself writes the new value of an input, whatever its sizes are: into rows without gaps, and with no warning after it
+/// that would have the call repeated. Else the write goes by the sizes.
+bool TensorRecorder::is_written_by_graph(std::uint32_t input) const {
+  const TensorSpec& spec = input_specs_[input];
+  const bool numpy = std::ranges::any_of(op_names_, [](const std::string& op) { return op.starts_with("numpy."); });
+  return spec.kind == TensorKind::torch && spec.free_strides == 0 && is_row_major(spec.shape, spec.strides) && !numpy;
+}
+
 CapturedGraph TensorRecorder::finish() {
   resolve_places();
   CapturedGraph captured;
@@ -229,7 +237,8 @@ CapturedGraph TensorRecorder::finish() {
     else captured.outputs.push_back(tensor_output(stand_ins_.require(object), captured));
   }
   add_updates(captured);
-  for (const TensorUpdate& update : captured.updates) {  // the write goes by them
+  for (const TensorUpdate& update : captured.updates) {
+    if (is_written_by_graph(update.input)) continue;
     fix_sizes_to_come(inputs_[update.input]);
     if (const auto& strides = graph_.type(graph_.inputs()[update.input]).strides)
       for (const ir::Dim& stride : *strides) symbols_.constant(stride);

@@ -105,7 +105,6 @@ class TensorRecorder final : public Recorder {
   std::optional<Ref> answer_size(std::string_view name, const StandIn& self, PyObject* args, PyObject* kwargs);
   Ref size_tuple(ops::Flavour flavour, std::span<const ir::Dim> shape);
   void fix_sizes_to_come(Index index);
-  void fix_numbers_of_opaque_call(std::span<const Index> operands, PyObject* args, PyObject* kwargs);
   void fix_numbers_in(PyObject* object);
   void fix_sizes(std::span<const Index> operands);
   void require_positive(std::span<const ir::ValueId> values);
@@ -127,6 +126,8 @@ class TensorRecorder final : public Recorder {
   };
   Ref record_opaque(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   Ref record_opaque(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, OpaqueUse& use);
+  std::optional<std::vector<ir::Shape>> shapes_of_opaque_call(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args,
+                                                              PyObject* kwargs, const OpaqueUse& use, std::span<const Ref> results);
   std::vector<Index> declared_writes(PyObject* schema, const ForeignFunction& function, PyObject* args, PyObject* kwargs) const;
   std::optional<Ref> record_declared_writes(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   std::vector<ir::ValueId> add_opaque_node(const std::string& target, std::shared_ptr<OpaqueCall> call, std::vector<ir::ValueId> values,
@@ -225,6 +226,7 @@ class TensorRecorder final : public Recorder {
                     std::size_t first_node);
 
   void add_updates(CapturedGraph& captured);
+  bool is_written_by_graph(std::uint32_t input) const;
   void name_copies(CapturedGraph& captured);
   void vary_view(TensorOutput& output, const StandIn& view, const StandIn& base);
   std::string words_of(SourceId source, GuardSet& guards);
