@@ -305,3 +305,19 @@ def test_special_methods_that_are_bound_across_a_break(breaks):
 
     breaks(of_result, (np.arange(4.0),), (np.arange(5.0),))
     breaks(of_argument, (np.arange(4.0),), (np.array(3.0),))
+
+
+def test_a_break_at_an_instruction_without_a_line_names_the_line_before():
+    def run(x):
+        try:
+            try:
+                return f"{x[0]:x}"
+            except TypeError as error:
+                return type(error).__name__
+        except ValueError as error:
+            return str(error)
+
+    explanation = tenon.explain(run)(np.ones(2))
+    assert "format code" in explanation.result
+    lines = [reason.user_stack[-1].lineno for reason in explanation.break_reasons]
+    assert len(lines) > 1 and min(lines) > run.__code__.co_firstlineno

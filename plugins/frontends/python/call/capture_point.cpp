@@ -66,7 +66,7 @@ void CapturePoint::clear() {
 std::string CapturePoint::describe() const {
   if (links_.empty()) return {};
   auto* code = reinterpret_cast<PyCodeObject*>(links_.back().code.get());
-  const int line = PyCode_Addr2Line(code, 2 * decoded(code).instructions[links_.back().instruction].unit);
+  const int line = decoded(code).line_of(links_.back().instruction);
   return fmt::format(" (continued at line {} of {})", line, PyUnicode_AsUTF8(code->co_name));
 }
 

@@ -104,6 +104,12 @@ const Handler* DecodedCode::handler_of(int instruction) const {
   return nullptr;
 }
 
+int DecodedCode::line_of(int instruction) const {
+  int line = -1;
+  for (int at = instruction; at >= 0 && line < 0; --at) line = PyCode_Addr2Line(code(), 2 * instructions[at].unit);
+  return line < 0 ? code()->co_firstlineno : line;
+}
+
 const DecodedCode& decoded(PyCodeObject* code) {
   std::unique_ptr<DecodedCode>& entry = cache()[code];
   if (!entry) {

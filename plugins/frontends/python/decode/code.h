@@ -27,6 +27,8 @@ struct DecodedCode {
   PyObject* constant(int index) const { return PyTuple_GET_ITEM(code()->co_consts, index); }
   PyObject* local_name(int slot) const { return PyTuple_GET_ITEM(code()->co_localsplusnames, slot); }
   int local_count() const { return code()->co_nlocalsplus; }
+  /// The line of an instruction; of one that has none, as what tidies up after an `except` clause, that of the last one before it.
+  int line_of(int instruction) const;
   /// The innermost handler of an instruction, or null.
   const Handler* handler_of(int instruction) const;
 };

@@ -45,7 +45,7 @@ std::string source_line(PyObject* file, int line) {
 
 CaptureBreak::Entry entry_of(const Frame& frame) {
   PyCodeObject* code = frame.code->code();
-  const int line = PyCode_Addr2Line(code, 2 * frame.instruction().unit);
+  const int line = frame.code->line_of(frame.current);
   return {text_or_empty(code->co_filename), line, text_or_empty(code->co_name), source_line(code->co_filename, line)};
 }
 
