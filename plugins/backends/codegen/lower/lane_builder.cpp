@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "loops/kernel.h"
+#include "lower/exact_sum.h"
 
 namespace tenon::codegen {
 
@@ -115,7 +116,7 @@ Lanes LaneBuilder::float_unary(P p, Lanes a) {
 Lanes LaneBuilder::float_binary(P p, Lanes a, Lanes b) {
   auto give = [&](Value* v) { return Lanes{v, a.dtype, a.varying}; };
   switch (p) {
-    case P::add: return give(ir.CreateFAdd(a.value, b.value));
+    case P::add: return give(emit_sum(ir, a.value, b.value, target_.has_fma));
     case P::sub: return give(ir.CreateFSub(a.value, b.value));
     case P::mul: return give(ir.CreateFMul(a.value, b.value));
     case P::div: return give(ir.CreateFDiv(a.value, b.value));
