@@ -56,8 +56,11 @@ void KernelEmitter::add_work(const Stage& sweep, std::set<OpId>& seen, double& w
 /// True where a load wraps, mirrors or is split into rows: the fewer lanes, the more vectors of them are one run.
 bool KernelEmitter::has_short_runs() {
   return std::any_of(kernel_.operations.begin(), kernel_.operations.end(), [&](const Operation& op) {
+    if (op.kind != OperationKind::load || !varies(op.offset)) return false;
     Affine affine;
-    return op.kind == OperationKind::load && varies(op.offset) && !lane_affine(op.offset, affine);
+    bool computed = false;  // no run at all
+    op.offset.for_each_symbol([&](SymbolId s) { computed = computed || is_value(s); });
+    return !computed && !lane_affine(op.offset, affine);
   });
 }
 
