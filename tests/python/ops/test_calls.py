@@ -3,6 +3,8 @@ import numpy as np
 import pytest
 from probe import Refused, catalogue, compare
 
+import tenon
+
 torch = pytest.importorskip("torch")
 
 USED = set()
@@ -336,3 +338,29 @@ def test_every_alias_of_a_plain_name_is_a_name_of_its_library():
     allowed = len(missing)  # names that this version lacks are harmless; they must not be the bulk
     total = sum(len(op["aliases"]) for op in catalogue())
     assert allowed < total / 8, missing
+
+
+@pytest.mark.parametrize("source", [(6, 5, 3), (6, 2, 4), (7, 5, 4), (5, 5, 4), (6, 5)])
+def test_slices_of_another_size_are_refused_as_eagerly(source):
+    def fn(x, index, source):
+        return torch.index_reduce(x, 1, index, source, "amax")
+
+    args = torch.zeros(6, 5, 4), torch.arange(5), torch.ones(source)
+    with pytest.raises((RuntimeError, IndexError)) as want:
+        fn(*args)
+    with pytest.raises(want.type):
+        tenon.compile(fn)(*args)
+
+
+@pytest.mark.parametrize("p", [float("inf"), -float("inf"), -1, 1])
+@pytest.mark.parametrize("dim", [None, 0, 1])
+def test_extremes_of_nothing_have_no_norm(p, dim):
+    for shape in ((0, 5), (5, 0)):
+        x = torch.zeros(shape)
+        try:
+            want = torch.norm(x, p, dim)
+        except (RuntimeError, IndexError) as error:
+            with pytest.raises(type(error)):
+                tenon.compile(lambda x: torch.norm(x, p, dim))(x)
+        else:
+            assert torch.equal(tenon.compile(lambda x: torch.norm(x, p, dim))(x), want)

@@ -68,7 +68,11 @@ Op norm_op() {
   op.infer = [](const OpQuery& q) -> Result<infer::Types> {
     infer::require_operands(q, 1, 1);
     TENON_USER_CHECK(is_float(q.type(0).dtype), "takes float tensors, not {}", name_of(q.type(0).dtype));
-    return infer::one(q, q.type(0).dtype, ReductionShape(q).result);
+    const ReductionShape shape(q);
+    if (const double p = q.number("ord", 2); p < 0 || p == INFINITY)
+      for (std::size_t d : shape.reduced)
+        TENON_USER_CHECK(!(q.type(0).shape[d] == Dim(0)), "linalg.vector_norm cannot compute the {} norm of nothing: dimension {} is empty", p, d);
+    return infer::one(q, q.type(0).dtype, shape.result);
   };
   op.loop = norm_loop;
   op.grad = written(gradients::vector_norm);

@@ -70,8 +70,9 @@ Values index_reduce(ForeignArguments& a) {
   const V self = as_vector(a, a.value("self")), index = as_vector(a, a.value("index")), source = as_vector(a, a.value("source"));
   const std::int64_t dim = a.dim("dim", a.type(self).rank());
   TENON_USER_CHECK(a.type(source).rank() == a.type(self).rank(), "index_reduce_(): source has {} dimensions, self {}", a.type(source).rank(), a.type(self).rank());
-  Shape line(a.type(source).rank(), Dim(1));
-  line[static_cast<std::size_t>(dim)] = a.type(index).shape[0];
+  Shape line(a.type(source).rank(), Dim(1)), slices = a.type(self).shape;
+  slices[static_cast<std::size_t>(dim)] = line[static_cast<std::size_t>(dim)] = a.type(index).shape[0];
+  for (std::size_t d = 0; d < slices.size(); ++d) infer::require_equal(a.graph(), a.type(source).shape[d], slices[d], fmt::format("sizes of dimension {} of source", d));
   const V wide = expand_to(a.builder(), reshape_to(a.builder(), index, line), a.type(source).shape);
   return {reshape_to(a.builder(), reducing_scatter(a, {self, wide, source, Dim(dim)}, a.text("reduce", ""), a.flag("include_self", true)), shape)};
 }
