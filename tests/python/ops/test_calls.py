@@ -364,3 +364,26 @@ def test_extremes_of_nothing_have_no_norm(p, dim):
                 tenon.compile(lambda x: torch.norm(x, p, dim))(x)
         else:
             assert torch.equal(tenon.compile(lambda x: torch.norm(x, p, dim))(x), want)
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (5, 4), (4, 6), (2, 4, 5), (0, 3)])
+@pytest.mark.parametrize("offset", [-1, 0, 2])
+@pytest.mark.parametrize("missing", [0, 1])
+def test_diagonals_of_another_size_are_refused_as_eagerly(shape, offset, missing):
+    def fn(x, src):
+        return torch.diagonal_scatter(x, src, offset, -2, -1)
+
+    x = torch.zeros(shape)
+    size = x.diagonal(offset, -2, -1).shape
+    args = x, torch.ones(*size[:-1], size[-1] + missing)
+    if not missing:
+        return torch.testing.assert_close(tenon.compile(fn)(*args), fn(*args))
+    with pytest.raises(RuntimeError, match="size"):
+        tenon.compile(fn)(*args)
+
+
+def test_a_sorter_of_another_size_is_refused_as_eagerly():
+    fn = tenon.compile(lambda x, sorter: torch.searchsorted(x, torch.ones(2), sorter=sorter))
+    assert torch.equal(fn(torch.arange(4.0), torch.arange(4)), torch.tensor([1, 1]))
+    with pytest.raises(RuntimeError, match="same size"):
+        fn(torch.arange(4.0), torch.arange(3))

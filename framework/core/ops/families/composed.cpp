@@ -1,5 +1,6 @@
 // Functions of torch and NumPy that rearrange with several ops: diagonals, grids, turns, channels and pixels. No op is declared here: the
 // names belong to `cat`.
+#include <algorithm>
 #include <cmath>
 
 #include "core/ops/families/formula.h"
@@ -81,6 +82,11 @@ Values diagonal_scatter(ForeignArguments& a) {
                      dim2 = infer::wrap_dim(a.integer("dim2", Dim(1)).constant(), rank);
   TENON_USER_CHECK(rank >= 2 && f.rank(src) + 1 == rank && dim1 != dim2, "diagonal_scatter(): src has {} dimensions for self of {}", f.rank(src), rank);
   const Dim rows = f.shape(self)[static_cast<std::size_t>(dim1)], columns = f.shape(self)[static_cast<std::size_t>(dim2)];
+  if (!rows.is_constant() || !columns.is_constant()) throw Exception(Code::unsupported, "diagonal_scatter of a size that varies");
+  Shape slice = f.shape(self);
+  for (const std::int64_t dim : {std::max(dim1, dim2), std::min(dim1, dim2)}) slice.erase(slice.begin() + dim);
+  slice.emplace_back(std::max<std::int64_t>(0, std::min(rows.constant() + std::min<std::int64_t>(offset, 0), columns.constant() - std::max<std::int64_t>(offset, 0))));
+  for (std::size_t i = 0; i < slice.size(); ++i) infer::require_equal(a.graph(), f.shape(src)[i], slice[i], fmt::format("sizes of dimension {} of src", i));
   const OnDiagonal d = on_diagonal(a, src, rows, columns, offset);
   // As a matrix in the last two dimensions, then back.
   const auto order = last_two_to(rank, dim1, dim2);

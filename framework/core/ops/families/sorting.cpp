@@ -142,6 +142,9 @@ Values search_adapt(ForeignArguments& a) {
   Values both{a.value("sorted_sequence"), a.tensor(a.value("self"))};
   if (a.given("sorter")) {
     if (a.numpy()) throw Exception(Code::unsupported, "searchsorted with a sorter");
+    const Shape sequence = a.type(both[0]).shape, order = a.type(a.value("sorter")).shape;
+    TENON_USER_CHECK(sequence.size() == order.size(), "a sorter of {} dimensions for boundaries of {}", order.size(), sequence.size());
+    for (std::size_t d = 0; d < order.size(); ++d) infer::require_equal(a.graph(), order[d], sequence[d], "the sorter and the boundaries");
     both[0] = a.one("gather", {both[0], a.value("sorter")}, {{"dim", Dim(static_cast<std::int64_t>(a.type(both[0]).rank()) - 1)}});
   }
   a.promote(both, Promotion::common);
