@@ -6,6 +6,14 @@
 #include "fusion/planner.h"
 
 namespace tenon::codegen {
+namespace {
+
+/// True when one step reads the value, and nothing reads another one that the step of the draft computes.
+bool gives_once(const Draft& draft, ValueId value, const std::vector<std::size_t>& reads) {
+  return std::ranges::all_of(draft.members(), [&](const Draft::Member& m) { return reads[m.value.value] == (m.value == value ? 1u : 0u); });
+}
+
+}  // namespace
 
 /// True when the product is needed by the left operand of one other product alone, of as many elements, behind a reduction: then the two
 /// may share blocks of rows, and what comes between is left to the kernel there.
@@ -40,13 +48,13 @@ std::optional<Planner::Chained> Planner::chain_at(std::size_t last, const std::v
   if (!options_.fuse || !second.product || second.product->step.a.pack || second.product->step.a.table) return {};
   const ValueId left = second.product->step.a.value;
   const std::size_t between = left.value < step_of_.size() ? step_of_[left.value] : kNoStep;
-  if (between == kNoStep || reads[left.value] != 1 || !steps_[between].draft || steps_[between].product) return {};
+  if (between == kNoStep || !steps_[between].draft || steps_[between].product || !gives_once(*steps_[between].draft, left, reads)) return {};
   std::vector<bool> only(graph_.value_capacity(), false);
   only[left.value] = true;
   Draft middle = *steps_[between].draft;
   for (ValueId v : steps_[between].draft->buffers()) {
     const std::size_t first = middle.member(v) ? kNoStep : step_of_[v.value];
-    if (first == kNoStep || !steps_[first].product || steps_[first].product->step.c != v || reads[v.value] != 1) continue;
+    if (first == kNoStep || !steps_[first].product || steps_[first].product->step.c != v || !gives_once(*steps_[first].draft, v, reads)) continue;
     std::vector<bool> product_only(graph_.value_capacity(), false);
     product_only[v.value] = true;
     Draft top = *steps_[first].draft;
