@@ -1,6 +1,7 @@
 """Two roads between Tenon and torch's own compiler: our graphs on their backends, their graphs on ours."""
 import copy
 
+import numpy as np
 import pytest
 
 import tenon
@@ -135,3 +136,21 @@ def test_options_of_torch_compile_reach_us(check):
     for options, words in (({"backend": "lvm"}, "llvm"), ({"nope": 1}, "recompile_limit"), ({"backend": "tenon"}, "names a backend of Tenon")):
         with pytest.raises(Exception, match=words):
             compiled_by_torch(lambda x: x.exp() + 1, options=options)(x)
+
+
+def test_constant_tensors_and_arrays_are_attributes_of_the_fx_graph():
+    seen = []
+
+    def backend(graph, _inputs):
+        seen.append(graph.to_fx())
+        return seen[-1].forward
+
+    def run(x):
+        order = torch.empty(3, dtype=torch.int64)
+        order[torch.tensor([2, 0, 1])] = torch.arange(3)
+        return x[order] + torch.from_numpy(np.arange(3.0))
+
+    x = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)
+    torch.testing.assert_close(tenon.compile(run, backend=backend)(x), run(x))
+    assert any(node.op == "get_attr" for node in seen[0].graph.nodes)
+    torch.testing.assert_close(seen[0](x)[0], run(x))

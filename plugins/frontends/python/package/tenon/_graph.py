@@ -90,7 +90,8 @@ class Graph:
             if any(isinstance(argument, _tenon.TracedGraph) for argument in args):
                 node = _fx_branches(graph, root, args, values)
             else:
-                node = _fx_call(graph, target, tuple(_replace(args, values)), _replace(kwargs, values))
+                given, named = _fx_constants(graph, root, (tuple(_replace(args, values)), _replace(kwargs, values)))
+                node = _fx_call(graph, target, given, named)
             _bind_fx(graph, results, node, values)
         graph.output(tuple(_replace(_render.leaving_values(self._traced), values)))
         return torch.fx.GraphModule(root, graph)
@@ -151,6 +152,20 @@ def _bind_fx(graph: torch.fx.Graph, results: Any, node: Any, values: dict[str, A
     elif isinstance(results, (list, tuple)):
         for index, one in enumerate(results):
             _bind_fx(graph, one, graph.call_function(operator.getitem, (node, index)), values)
+
+
+def _fx_constants(graph: torch.fx.Graph, root: torch.nn.Module, structure: Any) -> Any:
+    """The same nested structure with tensors and arrays as attributes of the module, which fx's code can name."""
+    import torch
+
+    def named(value: Any) -> Any:
+        if not isinstance(value, (torch.Tensor, np.ndarray)):
+            return value
+        name = f"constant_{sum(node.op == 'get_attr' for node in graph.nodes)}"
+        setattr(root, name, value)
+        return graph.get_attr(name)
+
+    return torch.fx.node.map_aggregate(structure, named)
 
 
 def _fx_branches(graph: torch.fx.Graph, root: torch.nn.Module, args: tuple, values: dict[str, Any]) -> torch.fx.Node:
