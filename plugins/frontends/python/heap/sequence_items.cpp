@@ -1,0 +1,60 @@
+// Items and lengths of lists, tuples and deques, and what is guarded for them.
+#include "python/heap/heap.h"
+
+namespace tenon::python {
+
+Ref Heap::sequence_item(PyObject* sequence, Py_ssize_t index) {
+  SourceId source = source_of(sequence);
+  if (Change* change = source ? changes_.find(sequence) : nullptr) {
+    if (change->all_written) guard_original(sequence);
+    if (change->all_written || index >= change->size() || change->positions.count(index)) source = {};
+  }
+  if (PyTuple_Check(sequence)) {
+    PyObject* item = PyTuple_GET_ITEM(sequence, index);
+    return source ? enter(sources().item(SourceKind::tuple_item, source, index), item) : adopt(Ref::borrow(item));
+  }
+  if (PyList_Check(sequence)) {
+    PyObject* item = PyList_GET_ITEM(sequence, index);
+    return source ? enter(sources().item(SourceKind::list_item, source, index), item) : adopt(Ref::borrow(item));
+  }
+  Ref item = checked(PySequence_GetItem(sequence, index));
+  return source ? enter(sources().item(SourceKind::sequence_item, source, index), item.get()) : adopt(std::move(item));
+}
+
+Ref Heap::chosen_item(PyObject* sequence, PyObject* number) {
+  const SourceId source = source_of(sequence);
+  if (!source || exposing_ || changes_.find(sequence)) return {};
+  auto place = recorder_.place_of(number);
+  const Py_ssize_t size = PySequence_Fast_GET_SIZE(sequence);
+  if (!place || place->now < -size || place->now >= size) return {};
+  PyObject* item = PySequence_Fast_GET_ITEM(sequence, place->now < 0 ? place->now + size : place->now);
+  if (!recorder_.may_be_chosen(item)) return {};
+  return enter(sources().chosen_item(source, std::move(place->chosen)), item);
+}
+
+Ref Heap::list_item(PyObject* list, Py_ssize_t index) {
+  const Py_ssize_t from_start = index < 0 ? PyList_GET_SIZE(list) + index : index;
+  const SourceId source = source_of(list);
+  if (!source) return sequence_item(list, from_start);
+  Change* change = changes_.find(list);
+  const Py_ssize_t appended = change ? PyList_GET_SIZE(list) - change->size() : 0;
+  const bool moved = change && (change->all_written || !change->positions.empty());
+  if (moved || (index >= 0 && change && index >= change->size())) {
+    length(list);
+    return sequence_item(list, from_start);
+  }
+  PyObject* item = PyList_GET_ITEM(list, from_start);
+  if (index < 0 && index + appended >= 0) return adopt(Ref::borrow(item));
+  return enter(sources().item(SourceKind::list_item, source, index < 0 ? index + appended : index), item);
+}
+
+Py_ssize_t Heap::length(PyObject* container) {
+  const Py_ssize_t size = PyDict_Check(container) ? PyDict_GET_SIZE(container) : checked(PyObject_Size(container));
+  const SourceId source = source_of(container);
+  Change* change = source ? changes_.find(container) : nullptr;
+  if (change && (PyDict_Check(container) || change->all_written)) guard_original(container);
+  else if (source) guards_.add_length(source, change ? change->size() : size);
+  return size;
+}
+
+}  // namespace tenon::python
