@@ -47,6 +47,8 @@ def run(program: Program) -> str | None:
             return None
         got = compiled(*ours)
         tolerance = max((TOLERANCES[x.dtype] for x in (*want, *theirs) if x.dtype in TOLERANCES), default=0.0)
+        if not program.keeps_all and tolerance > 1e-3:
+            tolerance *= 4  # values of half precision that nobody sees are not rounded to it
         found = [] if identities(ours + got) == identities(theirs + want) else ["values are other objects than in plain execution"]
         found += [f"value {i}: {d}" for i, (a, b) in enumerate(zip(got, want)) if (d := difference(a, b, tolerance))]
         found += [f"input {i}: {d}" for i, (a, b) in enumerate(zip(ours, theirs)) if (d := difference(a, b, tolerance))]

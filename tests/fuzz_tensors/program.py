@@ -15,12 +15,13 @@ MOST_ELEMENTS = {"small": 20_000, "large": 400_000}
 
 @dataclass(frozen=True)
 class Drawn:
-    """A step and what it takes: places among the values, counted modulo how many there are."""
+    """A step and what it takes: places among the values, counted modulo how many there are (-1 is the last). Only what is kept is given out."""
 
     step: Step
     first: int
     second: int
     choice: int
+    kept: bool
 
 
 class Program:
@@ -28,7 +29,11 @@ class Program:
         r = random.Random(f"{seed} {sizes}")
         steps = STEADY + JUMPY
         self.seed, self.sizes = seed, sizes
-        self.steps = [Drawn(r.choice(steps), r.randrange(60), r.randrange(60), r.randrange(1000)) for _ in range(r.randint(2, 14))]
+        self.keeps_all = keeps_all = r.random() < 0.5  # what nobody sees may be fused away
+        self.steps = [
+            Drawn(r.choice(steps), r.randrange(60) if keeps_all or r.random() < 0.4 else -1, r.randrange(60), r.randrange(1000), keeps_all or r.random() < 0.3)
+            for _ in range(r.randint(2, 14))
+        ]
 
     def inputs(self, more: int = 0) -> list[Tensor]:
         """One to three tensors; `more` makes the first dimension longer where it is not 1."""
@@ -37,8 +42,8 @@ class Program:
         return [_input(r, generator, self.sizes, more) for _ in range(r.randint(1, 3))]
 
     def run(self, inputs: list[Tensor]) -> list[Tensor]:
-        """The value of each step that suits its operands."""
-        values, exact = list(inputs), [True] * len(inputs)
+        """The values of the steps that suit their operands and are kept, and the last value."""
+        values, exact, kept = list(inputs), [True] * len(inputs), []
         for drawn in self.steps:
             first, second = drawn.first % len(values), drawn.second % len(values)
             known = exact[first] and exact[second]
@@ -51,7 +56,9 @@ class Program:
                 made = made.reshape(-1)[:50]
             values.append(made)
             exact.append(known and drawn.step in EXACT)
-        return values[len(inputs) :]
+            kept.append(drawn.kept)
+        made = values[len(inputs) :]
+        return [value for value, keep in zip(made, kept) if keep or value is made[-1]]
 
     def __str__(self) -> str:
         shapes = [f"{str(x.dtype)[6:]}{list(x.shape)} strides {list(x.stride())}" for x in self.inputs()]

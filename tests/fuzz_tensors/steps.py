@@ -147,6 +147,22 @@ def multiply(x: Tensor, _: Tensor, choice: int) -> Tensor | None:
     return torch.outer(x, x) if x.ndim == 1 else x @ x.transpose(-1, -2)
 
 
+def project(x: Tensor, _: Tensor, choice: int) -> Tensor | None:
+    if x.dtype != torch.float32 or x.ndim == 0 or x.numel() > 50_000:
+        return None
+    weight = torch.linspace(-1, 1, (4, 16, 32)[choice % 3] * x.shape[-1]).view(-1, x.shape[-1]) / max(x.shape[-1], 1) ** 0.5
+    return F.linear(x, weight, weight[:, 0].contiguous() if x.shape[-1] and choice % 2 else None)
+
+
+def scale(x: Tensor, y: Tensor, choice: int) -> Tensor | None:
+    """By what a row, of itself or of another value, comes to."""
+    if not is_float(x) or x.ndim == 0 or x.shape[-1] == 0:
+        return None
+    rows = y if y.shape == x.shape and y.dtype == x.dtype and choice % 3 else x
+    size = rows.square().mean(-1, keepdim=True) if choice % 2 else rows.abs().amax(-1, keepdim=True)
+    return x * torch.rsqrt(size + 1) if choice % 5 else size
+
+
 def cast(x: Tensor, _: Tensor, choice: int) -> Tensor | None:
     to = DTYPES[choice % len(DTYPES)]
     return x.to(to) if to in FLOATS or not is_float(x) else None
@@ -191,7 +207,7 @@ def loss(x: Tensor, _: Tensor, choice: int) -> Tensor | None:
 
 # Those of the second group jump where their input hardly changes: they are for values without rounding errors.
 STEADY: tuple[Step, ...] = (
-    unary, unary, pair, pair, number, reduction, reduction, view, view, view, choose, join, write, index, gather, normalise, multiply, cast, pool, convolve, create,
+    unary, unary, pair, pair, number, reduction, reduction, view, view, view, choose, join, write, index, gather, normalise, multiply, project, project, scale, scale, cast, pool, convolve, create,
     order, scan, loss,
 )  # fmt: skip
 JUMPY: tuple[Step, ...] = (jump, jump_pair, count, choose)
