@@ -8,6 +8,7 @@
 #include "host/diagnostics/failure.h"
 #include "host/diagnostics/progress.h"
 #include "host/plugins/cancellation.h"
+#include "host/runtime/threads.h"
 
 namespace tenon::host {
 
@@ -314,6 +315,7 @@ void PlanBuilder::finish() {
 
 std::shared_ptr<Plan> Plan::compile(std::shared_ptr<Environment> environment, ir::Graph graph, std::size_t first_backend,
                                     std::vector<std::int64_t> expected_sizes) {
+  share_openmp_threads();
   return PlanBuilder(std::move(environment), first_backend, std::move(expected_sizes)).build(std::move(graph));
 }
 

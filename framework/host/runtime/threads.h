@@ -1,4 +1,5 @@
-// The process's threads: one TBB arena behind every parallel loop of the host and of the plugins.
+// The process's threads: one TBB arena behind every parallel loop of the host and of the plugins, or the threads of the OpenMP runtime that
+// the program uses beside us.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,10 @@ int thread_count();
 
 /// Sets the number of threads; 0 means as many as the machine has (as this process may use). Loops that run keep what they have.
 void set_thread_count(int count);
+
+/// Runs loops on the threads of the program's OpenMP runtime from now on, where it has loaded one and that uses as many threads as we do:
+/// two pools on the same cores keep each other from running. Not in a child after fork, where those threads do not exist.
+void share_openmp_threads();
 
 /// Parallel loop over a callable: body(first, last).
 template <class Body>
