@@ -10,8 +10,9 @@ namespace {
 constexpr double kStoreAndReload = 24;
 /// Below this, computing an operand again costs about what loading it does.
 constexpr double kCheaperThanLoad = 6;
-/// Elements of a row that stay in a second-level cache while its kernel passes over them again.
-constexpr double kRowInCache = 64 * 1024;
+/// Elements of a row that stay in a second-level cache while its kernel passes over them again; and in a third-level one, where there are
+/// so many rows that threads have enough to do.
+constexpr double kRowInCache = 64 * 1024, kRowInLargeCache = 256 * 1024, kManyRows = 16;
 /// Bytes of rows that a kernel may keep besides what it reads and writes.
 constexpr double kRowsInCache = 512 * 1024;
 /// A row that even a kernel without parallel rows may pass over several times.
@@ -84,7 +85,7 @@ bool row_fits(const IndexAlgebra& algebra, std::span<const Loop> outer, std::spa
   double rows = 1, row = 1;
   for (const Loop& l : outer) rows *= algebra.estimate(l.extent);
   for (const Loop& l : inner) row *= algebra.estimate(l.extent);
-  return row <= (rows >= 4 ? kRowInCache : kTinyRow);
+  return row <= (rows >= kManyRows ? kRowInLargeCache : rows >= 4 ? kRowInCache : kTinyRow);
 }
 
 }  // namespace tenon::codegen

@@ -1,6 +1,7 @@
 #include "fusion/draft.h"
 
 #include <algorithm>
+#include <map>
 
 #include "core/base/error.h"
 
@@ -322,17 +323,21 @@ Kernel Draft::finish(const std::vector<bool>& stored) {
   }
   const auto depends = reduction_dependents(kernel.operations);
   std::vector<bool> placed(kernel.reductions.size(), false);
-  Stage rows{StageKind::row, {}, {}}, maps{StageKind::map, {}, {}};
+  Stage rows{StageKind::row, {}, {}};
+  std::map<std::size_t, Stage> maps;  // by the number of inner loops
   for (const Member& m : members_) {
     const bool store = stored[m.value.value];
     if (m.kind == StageKind::reduce) {
       if (!placed[m.reduction]) add_to_stage(kernel, m.reduction, depends);
       placed[m.reduction] = true;
     }
-    if (store) (m.kind == StageKind::map ? maps : rows).stores.push_back(store_of(m));
+    if (!store) continue;
+    const Store stored_at = store_of(m);
+    Stage& stage = m.kind == StageKind::map ? maps.try_emplace(inner_loops_of(inner_, stored_at), Stage{StageKind::map, {}, {}}).first->second : rows;
+    stage.stores.push_back(stored_at);
   }
   if (!rows.stores.empty()) kernel.stages.push_back(std::move(rows));
-  if (!maps.stores.empty()) kernel.stages.push_back(std::move(maps));
+  for (auto& [loops, stage] : maps) kernel.stages.push_back(std::move(stage));
   return kernel;
 }
 

@@ -72,12 +72,15 @@ bool same_extents(std::span<const Loop> loops, std::span<const Dim> extents) {
 
 }  // namespace
 
-/// Ways to lay the loops of a map over outer and inner loops of a kernel, each kept in order.
+/// Ways to lay the loops of a map over outer and inner loops of a kernel: each loop over one of them and each kept in order, or all that
+/// the map walks over in the order of the outer loops and, where the innermost is contiguous, of inner loops after them (the channels of
+/// a group, or all that is in it).
 std::vector<std::vector<Dim>> Planner::inner_mappings(const Draft& draft, const ops::LoopBody& body) const {
   std::vector<std::vector<Dim>> found;
   std::vector<Dim> index;
   const auto& outer = draft.outer();
   const auto& inner = draft.inner();
+  if (inner.empty()) return found;
   auto lay = [&](auto& self, std::size_t loop, std::size_t o, std::size_t i) -> void {
     if (found.size() > 16) return;
     if (loop == body.extents.size()) {
@@ -94,12 +97,15 @@ std::vector<std::vector<Dim>> Planner::inner_mappings(const Draft& draft, const 
     if (i < inner.size() && inner[i].extent == body.extents[loop]) with(Dim::symbol(inner[i].variable), o, i + 1);
   };
   lay(lay, 0, 0, 0);
+  if (!found.empty() || !is_contiguous(draft, inner.back().variable)) return found;
+  std::vector<Loop> loops = outer;
+  loops.insert(loops.end(), inner.begin(), inner.end());
+  if (auto in_order = reshaped(loops, body); in_order && in_order->loops > outer.size()) found.push_back(std::move(in_order->index));
   return found;
 }
 
-/// The loops of a map that walks over the elements of the draft's loops in the same order, as after a reshape.
-std::optional<std::vector<Dim>> Planner::reshaped(const Draft& draft, const ops::LoopBody& body) const {
-  const auto& loops = draft.outer();
+/// The loops of a map that walks over the elements of the first loops of a kernel in the same order, as after a reshape.
+std::optional<Planner::Reshaped> Planner::reshaped(std::span<const Loop> loops, const ops::LoopBody& body) const {
   std::vector<Dim> index(body.extents.size(), Dim(0));
   std::size_t l = 0;
   for (std::size_t j = 0; j < body.extents.size();) {
@@ -123,8 +129,7 @@ std::optional<std::vector<Dim>> Planner::reshaped(const Draft& draft, const ops:
       flat = algebra_.mod(flat, size);
     }
   }
-  if (l != loops.size()) return {};
-  return index;
+  return Reshaped{std::move(index), l};
 }
 
 bool Planner::try_add(NodeId id, std::size_t step, std::span<const Dim> index, bool map_inside) {
@@ -163,18 +168,17 @@ bool Planner::try_join(NodeId id, std::size_t step) {
   for (std::size_t i = 0; i < body.extents.size(); ++i)
     if (!(body.extents[i] == Dim(1))) (i < body.outer() ? outer_extents : inner_extents).push_back(body.extents[i]);
   if (steps_[step].product) {
-    const auto index = body.reducer ? std::nullopt : reshaped(draft, body);
-    return index && try_add(id, step, *index, false);
+    const auto found = body.reducer ? std::nullopt : reshaped(draft.outer(), body);
+    return found && found->loops == draft.outer().size() && try_add(id, step, found->index, false);
   }
   if (!body.reducer && !same_extents(draft.outer(), outer_extents)) {
-    if (draft.inner().empty() || draft.outer().size() + draft.inner().size() != outer_extents.size()) return false;
+    const auto mappings = inner_mappings(draft, body);
+    if (mappings.empty()) return false;
     if (!rows_fit(algebra_, draft)) {
       log(fmt::format("{} does not join kernel {}: its rows do not stay in cache", name_of_node(id), step));
       return false;
     }
-    for (const auto& mapping : inner_mappings(draft, body))
-      if (try_add(id, step, mapping, true)) return true;
-    return false;
+    return std::ranges::any_of(mappings, [&](const auto& mapping) { return try_add(id, step, mapping, true); });
   }
   if (!same_extents(draft.outer(), outer_extents)) return false;
   if (body.reducer) {

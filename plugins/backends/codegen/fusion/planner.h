@@ -70,7 +70,11 @@ class Planner {
   bool try_join(NodeId id, std::size_t step);
   bool try_add(NodeId id, std::size_t step, std::span<const Dim> index, bool map_inside);
   std::vector<std::vector<Dim>> inner_mappings(const Draft& draft, const ops::LoopBody& body) const;
-  std::optional<std::vector<Dim>> reshaped(const Draft& draft, const ops::LoopBody& body) const;
+  struct Reshaped {
+    std::vector<Dim> index;
+    std::size_t loops;  // that it walks over
+  };
+  std::optional<Reshaped> reshaped(std::span<const Loop> loops, const ops::LoopBody& body) const;
   std::vector<std::size_t> candidates(NodeId id) const;
   bool runs_after(std::size_t step, std::size_t other) const {
     return other < steps_[step].after.size() && steps_[step].after[other];

@@ -137,6 +137,12 @@ double cost_of(ops::Primitive primitive, DType dtype) {
   }
 }
 
+std::size_t inner_loops_of(const std::vector<Loop>& inner, const Store& store) {
+  std::size_t count = inner.size();
+  while (count > 0 && !mentions(store.offset, inner[count - 1].variable)) --count;
+  return count;
+}
+
 std::vector<bool> reduction_dependents(const std::vector<Operation>& operations) {
   std::vector<bool> depends(operations.size(), false);
   for (std::size_t i = 0; i < depends.size(); ++i) {  // operands come before their uses

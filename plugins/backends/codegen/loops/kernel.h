@@ -70,7 +70,7 @@ struct Reduction {
 enum class StageKind : std::uint8_t {
   row,     // stores once a point of the outer loops
   reduce,  // runs reductions over the inner loops
-  map,     // stores at every point of the inner loops
+  map,     // stores at every point of the inner loops, or of the first of them: those that the stores tell apart
 };
 
 struct Stage {
@@ -97,6 +97,9 @@ struct Kernel {
   bool has_lanes() const { return !scatter && (lanes_inside || !outer.empty()); }
   SymbolId lane_loop() const { return lanes_inside ? inner.back().variable : outer.back().variable; }
 };
+
+/// The number of inner loops, from the first on, that tell apart where a store goes.
+std::size_t inner_loops_of(const std::vector<Loop>& inner, const Store& store);
 
 /// Which operations of a kernel need the result of one of its reductions.
 std::vector<bool> reduction_dependents(const std::vector<Operation>& operations);

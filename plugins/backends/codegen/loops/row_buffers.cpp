@@ -28,11 +28,13 @@ class RowKeeper {
 
   void run() {
     for (std::size_t s = 0; s < kernel_.stages.size(); ++s)
-      if (kernel_.stages[s].kind != StageKind::row) sweep(s);
+      if (kernel_.stages[s].kind == StageKind::reduce || runs_over_rows(kernel_.stages[s])) sweep(s);
     for (const auto& [id, row] : rows_) kernel_.stages[row.stage].stores.push_back({row.buffer, row_, in_sweep(id, row.stage)});
   }
 
  private:
+  bool runs_over_rows(const Stage& stage) const { return stage.kind == StageKind::map && inner_loops_of(kernel_.inner, stage.stores[0]) == kernel_.inner.size(); }
+
   struct Row {
     std::size_t stage = 0;  // that computes it
     std::uint32_t buffer = 0;

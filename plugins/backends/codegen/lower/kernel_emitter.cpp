@@ -273,7 +273,8 @@ void KernelEmitter::row_stage(const Stage& stage) {
 
 void KernelEmitter::map_stage(const Stage& stage) {
   auto body = [&] { row_stage(stage); };
-  if (!kernel_.lanes_inside) return for_inner(0, kernel_.inner.size(), body);
+  const std::size_t loops = inner_loops_of(kernel_.inner, stage.stores[0]);
+  if (!kernel_.lanes_inside || loops < kernel_.inner.size()) return for_inner(0, loops, body);
   for_inner(0, kernel_.inner.size() - 1, [&] { over_lanes(wide_lanes(&stage), ir_.getInt64(0), scalar(kernel_.inner.back().extent), body); });
 }
 
