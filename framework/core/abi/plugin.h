@@ -111,7 +111,7 @@ typedef struct TenonAssumption {
   int64_t multiple_of; /* 1 for none */
 } TenonAssumption;
 
-/* Output `output` may share memory with input `input` (both positions in the group's buffer). */
+/* Output `output` may be written over input `input` (both positions in the group's buffer): a run that fails has written none of it. */
 typedef struct TenonAliasPermit {
   uint32_t output, input;
 } TenonAliasPermit;

@@ -1,5 +1,6 @@
 #include "host/runtime/artefact.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace tenon::host {
@@ -45,8 +46,13 @@ Result<std::shared_ptr<Artefact>> Artefact::compile(std::shared_ptr<BackendInsta
   made->self_ = artefact.self;
   if (std::string defect = defect_of(artefact, graph); !defect.empty()) return Error{Code::plugin_failed, std::move(defect)};
   made->assumptions_.assign(artefact.assumptions, artefact.assumptions + artefact.assumption_count);
+  made->aliases_.assign(artefact.aliases, artefact.aliases + artefact.alias_count);
   backend->counters().compile_nanoseconds += std::chrono::duration_cast<std::chrono::nanoseconds>(spent).count();
   return made;
+}
+
+bool Artefact::permits_alias(std::uint32_t output, std::uint32_t input) const {
+  return std::ranges::any_of(aliases_, [&](const TenonAliasPermit& permit) { return permit.output == output && permit.input == input; });
 }
 
 std::size_t Artefact::workspace_bytes(const std::int64_t* symbols) const {

@@ -24,6 +24,8 @@ class Artefact {
 
   BackendInstance& backend() const { return *backend_; }
   const std::vector<TenonAssumption>& assumptions() const { return assumptions_; }
+  /// Whether an output may be written over an input, both by position.
+  bool permits_alias(std::uint32_t output, std::uint32_t input) const;
   double compile_milliseconds() const { return compile_milliseconds_; }
   /// Constants whose bytes the backend read while compiling.
   const std::vector<std::uint32_t>& constants_read() const { return constants_read_; }
@@ -45,6 +47,7 @@ class Artefact {
   std::mutex* lock_;
   std::shared_ptr<BackendInstance> backend_;
   std::vector<TenonAssumption> assumptions_;
+  std::vector<TenonAliasPermit> aliases_;
   std::vector<std::uint32_t> constants_read_;
   double compile_milliseconds_ = 0;
 };

@@ -133,8 +133,13 @@ class Plan {
   std::vector<ir::Type> output_types_;
   std::vector<std::uint32_t> output_values_;
   std::vector<Patch> input_patches_, output_patches_;
-  std::vector<std::uint32_t> updates_;  // outputs that are written back
-  std::vector<std::uint32_t> update_targets_;  // the position of the input of each
+  /// An output that is written back to an input, both by position.
+  struct Update {
+    std::uint32_t output, target;
+    /// The step that may write it over its target: whatever fails, it does before that. None: it is computed beside it.
+    std::optional<std::uint32_t> in_place_by;
+  };
+  std::vector<Update> updates_;
   std::vector<SymbolId> late_symbols_;
   std::size_t table_size_ = 0;
   std::size_t conversions_ = 0;

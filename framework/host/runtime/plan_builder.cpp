@@ -269,10 +269,7 @@ void PlanBuilder::add_outputs() {
 
 void PlanBuilder::add_output(std::uint32_t position) {
   const ir::Output& output = plan_->graph_.outputs()[position];
-  if (output.kind == ir::OutputKind::update) {
-    plan_->updates_.push_back(position);
-    plan_->update_targets_.push_back(plan_->graph_.value(output.target).index);
-  }
+  if (output.kind == ir::OutputKind::update) plan_->updates_.push_back({position, plan_->graph_.value(output.target).index, {}});
   const std::uint32_t computed = value_of(output.value);
   PlanValue& value = plan_->values_[computed];
   const bool free = value.place == Place::arena || value.place == Place::late;
@@ -288,6 +285,21 @@ void PlanBuilder::add_output(std::uint32_t position) {
     add_copy(computed, copy);
     plan_->output_values_.push_back(copy);
   }
+}
+
+/// An update may be written over its target by the last step that can fail, if its artefact permits that and no other step reads the target.
+std::optional<std::uint32_t> PlanBuilder::step_in_place(const Plan::Update& update) const {
+  const auto& steps = plan_->steps_;
+  std::size_t s = steps.size();
+  while (s > 0 && steps[s - 1]->kind == Step::Kind::copy) --s;
+  if (s-- == 0 || !steps[s]->artefact || steps[s]->late) return {};
+  const auto position_of = [](const std::vector<std::uint32_t>& among, std::uint32_t v) { return static_cast<std::uint32_t>(std::ranges::find(among, v) - among.begin()); };
+  const auto output = position_of(steps[s]->outputs, plan_->output_values_[update.output]);
+  const auto target = std::ranges::find_if(plan_->values_, [&](const PlanValue& v) { return v.place == Place::input && v.index == update.target; });
+  if (output == steps[s]->outputs.size() || target == plan_->values_.end() || target->last_step > s || target->strides) return {};
+  const auto input = position_of(steps[s]->inputs, static_cast<std::uint32_t>(target - plan_->values_.begin()));
+  if (input == steps[s]->inputs.size() || !steps[s]->artefact->permits_alias(output, input)) return {};
+  return static_cast<std::uint32_t>(s);
 }
 
 void PlanBuilder::finish() {
@@ -309,6 +321,7 @@ void PlanBuilder::finish() {
     for (std::size_t i = 0; i < step.inputs.size(); ++i) touch(step.inputs[i], step.first_input + i);
     for (std::size_t i = 0; i < step.outputs.size(); ++i) touch(step.outputs[i], step.first_output + i);
   }
+  for (Plan::Update& update : plan.updates_) update.in_place_by = step_in_place(update);
   if (plan.conversions_) environment_.events->count("conversions", static_cast<std::int64_t>(plan.conversions_));
   environment_.live_plans->add(plan_.get());
 }

@@ -44,6 +44,7 @@ class PlanBuilder {
   void use_next_backend(Step& step, const Error& why);
   void add_outputs();
   void add_output(std::uint32_t position);
+  std::optional<std::uint32_t> step_in_place(const Plan::Update& update) const;
   void finish();
   void tell_compiled() const;
 

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "host/diagnostics/failure.h"
 #include "host/runtime/strided_copy.h"
@@ -69,12 +70,16 @@ void PlanRun::branch(std::uint32_t s) {
 void PlanRun::group(std::uint32_t s) {
   StepState& state = *context_.steps[s];
   if (!state.route) {
-    if (auto detour = plan_.steps()[s]->detour()) state.route = std::move(detour);
+    if (auto detour = plan_.steps()[s]->detour()) leave_artefact(s), state.route = std::move(detour);
   }
   if (state.route) return along_route(s, *state.route);
   state.args.stream = args_.stream;
   const std::int32_t code = plan_.steps()[s]->artefact->execute(state.args);
   if (code != TENON_OK || !state.call_state.defect.empty()) after_failure(s, code);
+}
+
+void PlanRun::leave_artefact(std::uint32_t s) {
+  if (std::exchange(context_.steps[s]->plain, false)) context_.stage_updates_of(s);
 }
 
 void PlanRun::along_route(std::uint32_t s, Plan& route) {
@@ -104,6 +109,7 @@ void PlanRun::after_failure(std::uint32_t s, std::int32_t code) {
   if (step.backend + 1 == environment.backends.size()) throw Failure(why.code, TENON_PHASE_EXECUTE, name, why.message);
 
   const std::string text = fmt::format("backend '{}' failed to run {} node{}: {}", name, step.node_count, step.node_count == 1 ? "" : "s", why.message);
+  leave_artefact(s);
   std::shared_ptr<Plan> next = step.detour();
   if (!next) next = Plan::compile(plan_.environment_, step.group.graph.clone(), step.backend + 1, state.symbols);
   for (std::size_t i = 0; i < step.outputs.size(); ++i)
@@ -114,7 +120,6 @@ void PlanRun::after_failure(std::uint32_t s, std::int32_t code) {
   environment.events->warn_once("fallbacks", text);
   step.set_detour(next);
   state.route = std::move(next);
-  state.plain = false;
 }
 
 std::shared_ptr<Plan> Step::detour() const {

@@ -18,6 +18,8 @@ class PlanRun {
   void group(std::uint32_t s);
   void copy(std::uint32_t s);
   void branch(std::uint32_t s);
+  /// From here on the step runs another way than as its artefact.
+  void leave_artefact(std::uint32_t s);
   void along_route(std::uint32_t s, Plan& route);
   void after_failure(std::uint32_t s, std::int32_t code);
 

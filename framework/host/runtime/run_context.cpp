@@ -177,17 +177,28 @@ void RunContext::begin(const TenonRunArgs& args) {
   if (!plan.updates_.empty()) stage_updates();
 }
 
-// An update may be given the memory of its own target. It is computed beside it, and copied when nothing can fail any more.
+// An update may be given the memory of its own target. It is written there by the last step that can fail, or computed beside it and
+// copied when nothing can fail any more.
 void RunContext::stage_updates() {
-  for (std::size_t u = 0; u < plan.updates_.size(); ++u) {
-    const std::uint32_t position = plan.updates_[u];
-    void* target = call->outputs[position];
-    if (!target || target != call->inputs[plan.update_targets_[u]]) continue;
-    const std::size_t bytes = bytes_of(plan.values_[plan.output_values_[position]]);
-    void* memory = take_memory(bytes);
-    for (const Patch& p : plan.output_patches_)
-      if (p.index == position) table[p.slot] = memory;
-    staged_.push_back({memory, target, bytes});
+  for (const Plan::Update& update : plan.updates_) {
+    void* target = call->outputs[update.output];
+    const bool in_place = update.in_place_by && steps[*update.in_place_by]->plain;
+    if (target && !in_place && target == call->inputs[update.target]) stage(update.output, target);
+  }
+}
+
+void RunContext::stage(std::uint32_t position, void* target) {
+  const std::size_t bytes = bytes_of(plan.values_[plan.output_values_[position]]);
+  void* memory = take_memory(bytes);
+  for (const Patch& p : plan.output_patches_)
+    if (p.index == position) table[p.slot] = memory;
+  staged_.push_back({memory, target, bytes});
+}
+
+void RunContext::stage_updates_of(std::uint32_t step) {
+  for (const Plan::Update& update : plan.updates_) {
+    void* target = call->outputs[update.output];
+    if (update.in_place_by == step && target && target == call->inputs[update.target]) stage(update.output, target);
   }
 }
 

@@ -95,6 +95,8 @@ class RunContext {
   std::vector<std::int64_t> strides_of(const PlanValue& value, const std::vector<std::int64_t>& sizes) const;
   std::size_t bytes_of(const PlanValue& value) const;
 
+  /// Has updates computed beside their targets that a step would write over them: another way to run it may fail halfway.
+  void stage_updates_of(std::uint32_t step);
   /// Writes updates that were computed beside their targets.
   void commit_updates();
 
@@ -105,6 +107,7 @@ class RunContext {
   void fit_step(std::uint32_t step);
   void choose_route(std::uint32_t step);
   void stage_updates();
+  void stage(std::uint32_t position, void* target);
 
   bool fitted_ = false;
   PoolBlock arena_;

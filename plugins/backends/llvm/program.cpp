@@ -83,7 +83,7 @@ std::vector<Program::Intermediate> Program::intermediates() const {
     for (const auto& [written, read] : codegen::overwritings(plan_.steps[s])) {
       const std::size_t over = piece[read.value];
       if (over == kNone || places_[written.value].kind != Place::Kind::none || piece[written.value] != kNone) continue;
-      if (found[over].to != s || !(found[over].bytes == bytes_of(written.value))) continue;
+      if (found[over].to != s || found[over].values.back() != read.value || !(found[over].bytes == bytes_of(written.value))) continue;
       piece[written.value] = over;
       found[over].values.push_back(written.value);
       found[over].to = last[written.value];
@@ -94,6 +94,29 @@ std::vector<Program::Intermediate> Program::intermediates() const {
       found.push_back({{v}, bytes_of(v), s, last[v]});
     }
   }
+  return found;
+}
+
+namespace {
+
+/// True for a step that nothing can stop once it has started: it checks no index, and takes no memory.
+bool always_succeeds(const codegen::Step& step) {
+  const auto* kernel = std::get_if<KernelStep>(&step);
+  return kernel && std::ranges::none_of(kernel->kernel.operations, [](const auto& op) { return op.kind == codegen::OperationKind::checked; }) &&
+         std::ranges::none_of(kernel->kernel.buffers, [](const auto& b) { return b.row; });
+}
+
+}  // namespace
+
+/// Outputs that are written over an input when nothing reads it any more and nothing can fail.
+std::vector<TenonAliasPermit> Program::aliases() const {
+  const auto last = last_uses();
+  std::vector<TenonAliasPermit> found;
+  for (std::size_t s = plan_.steps.size(); s-- > 0 && always_succeeds(plan_.steps[s]);)
+    for (const auto& [written, read] : codegen::overwritings(plan_.steps[s])) {
+      const Place &to = places_[written.value], &from = places_[read.value];
+      if (to.kind == Place::Kind::output && from.kind == Place::Kind::input && last[read.value] == s) found.push_back({to.index, from.index});
+    }
   return found;
 }
 

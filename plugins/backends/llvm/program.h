@@ -34,6 +34,7 @@ class Program : public Artefact {
 
   void execute(const TenonExecuteArgs& args) override;
   std::size_t workspace_bytes(std::span<const std::int64_t> symbols) override;
+  std::vector<TenonAliasPermit> aliases() const override;
 
   const codegen::Plan& plan() const { return plan_; }
 

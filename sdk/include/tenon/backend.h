@@ -38,7 +38,8 @@ class Artefact {
   virtual std::size_t workspace_bytes(std::span<const std::int64_t> /*symbols*/) { return 0; }
   /// Conditions on symbols under which the artefact is right. Asked once, after compile.
   virtual std::vector<TenonAssumption> assumptions() const { return {}; }
-  /// Outputs that may share memory with an input. Asked once, after compile.
+  /// Outputs that may have the memory of an input: each element is read for the last time before it is written, and a run that fails
+  /// has written none. The host uses it where an output is the new value of that input. Asked once, after compile.
   virtual std::vector<TenonAliasPermit> aliases() const { return {}; }
   /// Bytes from which the backend's `load` makes an equal artefact in another process. Asked only if the backend has `load`.
   virtual std::string serialise() const { return {}; }

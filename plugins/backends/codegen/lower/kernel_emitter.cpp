@@ -264,7 +264,10 @@ void KernelEmitter::stages() {
   }
 }
 
+/// Computes all values before the first is stored: a store may go over what another value is made of.
 void KernelEmitter::row_stage(const Stage& stage) {
+  for (const Store& s : stage.stores)
+    if (!kernel_.scatter && stage.stores.size() > 1) value(s.value);
   for (const Store& s : stage.stores) {
     scatter_ = kernel_.scatter ? &s : nullptr;
     store(s);
