@@ -267,6 +267,24 @@ def test_arguments_that_begin_to_overlap(check):
         check.same(base, twin)
 
 
+def test_many_arguments_of_one_memory(check):
+    def fn(a, b, c, d, e):
+        a.mul_(2)
+        c.add_(b)
+        e.sub_(a + d)
+        return b * d
+
+    compiled, base = tenon.compile(fn), torch.arange(60.0)
+    twin = base.clone()
+    apart, overlapping = (30, 0, 12, 50, 20), ((30, 0, 12, 50, 27), (30, 0, 12, 33, 20), (5, 0, 12, 50, 20), (30, 50, 12, 50, 20), (30, 0, 12, 50, 0))
+    for places in (apart, apart, *overlapping, apart, apart[::-1], apart):
+        check.same(compiled(*(base[p:p + 6] for p in places)), fn(*(twin[p:p + 6] for p in places)))
+        check.same(base, twin)
+    graphs = tenon.stats()["graphs"]
+    compiled(*(base[p:p + 6] for p in apart))
+    assert tenon.stats()["graphs"] == graphs
+
+
 def test_interleaved_columns_do_not_overlap(writes):
     def fn(x):
         x[:, 0] += x[:, 1]

@@ -8,7 +8,6 @@
 
 #include "python/call/errors.h"
 #include "python/call/late_outputs.h"
-#include "python/call/present_places.h"
 #include "python/call/result_views.h"
 #include "python/call/session.h"
 #include "python/call/small_array.h"
@@ -98,6 +97,7 @@ CacheEntry::CacheEntry(TorchState state, Segment segment, CapturedGraph captured
   for (ir::NodeId node : captured_.graph.nodes())
     if (captured_.graph.node(node).op != "constant") ++op_count_;
   for (std::size_t i = 0, object = 0; i < captured_.inputs.size(); ++i) input_slots_.push_back(captured_.input_steps[i] ? 0 : segment_.input_slots[object++]);
+  for (const TensorUpdate& update : captured_.updates) written_inputs_.add(update.input);
   output_count_ = captured_.graph.outputs().size();
   runs_ = output_count_ > 0 || captured_.takes_random_numbers;
   release_gil_ = is_long(captured_);
@@ -234,14 +234,8 @@ bool CacheEntry::commit_updates(Frame& frame) {
 }
 
 /// An input that the graph writes may share no memory with another one. The guards hold.
-bool CacheEntry::written_inputs_stand_apart() const noexcept {
-  const auto places = [&](std::uint32_t input) { return PresentPlaces(captured_.inputs[input], segment_.guards.values()[input_slots_[input]]); };
-  for (const TensorUpdate& update : captured_.updates) {
-    const PresentPlaces written = places(update.input);
-    for (std::uint32_t other = 0; other < captured_.inputs.size(); ++other)
-      if (other != update.input && captured_.inputs[other].kind != TensorKind::scalar && written.may_share_with(places(other))) return false;
-  }
-  return true;
+bool CacheEntry::written_inputs_stand_apart() noexcept {
+  return written_inputs_.stand_apart(captured_.inputs, [this](std::uint32_t input) { return segment_.guards.values()[input_slots_[input]]; });
 }
 
 /// Finds the elements of the inputs. The guards hold.

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "python/call/program.h"
+#include "python/call/written_inputs.h"
 #include "python/evaluator/capture.h"
 #include "python/tensors/captured_graph.h"
 #include "python/tensors/torch_state.h"
@@ -33,7 +34,7 @@ class CacheEntry {
 
   /// Whether the entry holds for this call. Never raises.
   bool matches(const TorchState& state, const CallArguments& call) noexcept {
-    return state_ == state && segment_.guards.check(call) && (captured_.updates.empty() || written_inputs_stand_apart());
+    return state_ == state && segment_.guards.check(call) && (written_inputs_.empty() || written_inputs_stand_apart());
   }
 
   /// Whether a tensor that it has frozen was written: it will not match again.
@@ -75,7 +76,7 @@ class CacheEntry {
   void find_inputs(Frame& frame) const noexcept;
   RunStatus run_native(Frame& frame);
   RunStatus run_callable(Frame& frame);
-  bool written_inputs_stand_apart() const noexcept;
+  bool written_inputs_stand_apart() noexcept;
   bool make_outputs(Frame& frame);
   bool make_late_outputs(Frame& frame);
   PyObject* new_output(const TensorOutput& output, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, void*& data) const;
@@ -87,6 +88,7 @@ class CacheEntry {
   Segment segment_;
   CapturedGraph captured_;
   Program program_;
+  WrittenInputs written_inputs_;
   std::vector<std::uint32_t> input_slots_;   // by graph input: where its object is among the guards' values; 0 for floats of the tape
   std::vector<std::uint32_t> result_slots_;  // of the guards' values that the result is built from; the template is numbered by it
   std::size_t op_count_ = 0;

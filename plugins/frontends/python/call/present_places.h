@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "python/tensors/memory_overlap.h"
 #include "python/tensors/tensor_spec.h"
@@ -22,6 +23,8 @@ class PresentPlaces {
   }
   PresentPlaces(const PresentPlaces&) = delete;
 
+  /// Nothing when they could not be read.
+  std::optional<ByteRange> range() const noexcept { return known_ ? std::optional(range_of(places_)) : std::nullopt; }
   bool may_share_with(const PresentPlaces& other) const noexcept { return !known_ || !other.known_ || may_share_memory(places_, other.places_); }
 
  private:

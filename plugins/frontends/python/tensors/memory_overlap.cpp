@@ -13,17 +13,6 @@ namespace {
 
 constexpr long kLittleWork = 10000;
 
-/// The bytes between which all elements lie.
-std::pair<const char*, const char*> range_of(const ElementPlaces& t) {
-  const char *low = static_cast<const char*>(t.first), *high = low + t.item_bytes;
-  for (std::size_t i = 0; i < t.shape.size(); ++i) {
-    if (t.shape[i] == 0) return {low, low};
-    const std::int64_t reach = t.strides[i] * (t.shape[i] - 1) * static_cast<std::int64_t>(t.item_bytes);
-    (reach < 0 ? low : high) += reach;
-  }
-  return {low, high};
-}
-
 bool is_dense(const ElementPlaces& t) {
   std::size_t bytes = t.item_bytes;
   for (std::int64_t extent : t.shape) bytes *= static_cast<std::size_t>(extent);
@@ -49,6 +38,16 @@ bool share_by_numpy(const ElementPlaces& a, const ElementPlaces& b) {
 }
 
 }  // namespace
+
+ByteRange range_of(const ElementPlaces& t) noexcept {
+  const char *low = static_cast<const char*>(t.first), *high = low + t.item_bytes;
+  for (std::size_t i = 0; i < t.shape.size(); ++i) {
+    if (t.shape[i] == 0) return {low, low};
+    const std::int64_t reach = t.strides[i] * (t.shape[i] - 1) * static_cast<std::int64_t>(t.item_bytes);
+    (reach < 0 ? low : high) += reach;
+  }
+  return {low, high};
+}
 
 bool may_overlap_itself(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides) {
   std::vector<std::pair<std::int64_t, std::int64_t>> dims;  // stride, extent

@@ -14,6 +14,12 @@ struct ElementPlaces {
   std::span<const std::int64_t> shape, strides;
 };
 
+/// The bytes from the lowest element on and before the end of the highest one; none where there is no element.
+struct ByteRange {
+  const char *low, *high;
+};
+ByteRange range_of(const ElementPlaces& tensor) noexcept;
+
 /// Whether two elements of one tensor may be in the same place: an expanded dimension, overlapping windows. May be wrong only in saying yes.
 bool may_overlap_itself(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides);
 
