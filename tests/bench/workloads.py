@@ -43,9 +43,10 @@ class Workload:
     frozen: bool = False
     mode: str | None = None
 
-    def compiled(self) -> Callable:
-        """The program as Tenon runs it."""
-        return tenon.compile(self.fn, mode=self.mode, options={"freeze": True} if self.frozen else None)
+    def compiled(self, settled: bool = False) -> Callable:
+        """The program as Tenon runs it; ``settled``: from the first call on with the code that stays."""
+        options = ({"freeze": True} if self.frozen else {}) | ({"llvm": {"swap_tiers": False}} if settled else {})
+        return tenon.compile(self.fn, mode=self.mode, options=options or None)
 
 
 def torch_workload(name: str, fn: Callable, *args: torch.Tensor) -> Workload:

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <functional>
 #include <limits>
+#include <utility>
 
 namespace tenon::codegen {
 namespace {
@@ -56,11 +57,25 @@ void order_by_store(Kernel& kernel, std::vector<Loop>& loops) {
   for (std::size_t i = 0; i < loops.size(); ++i) loops[i] = ordered[i].second;
 }
 
-/// Joins a short last loop of known length with the loop before it, so that lanes are filled.
+/// True when every load is contiguous along loop `a`, and some is not along `a` and the short loop `b` as one (few channels of which each is
+/// a picture of its own): lanes over `a` then read runs, where they would gather over both.
+bool reads_runs_without(const Kernel& kernel, const Loop& a, const Loop& b) {
+  bool runs = true, gathers = false;
+  for (const Operation& op : kernel.operations) {
+    if (op.kind != OperationKind::load) continue;
+    runs = runs && is_contiguous_or_fixed(op.offset, a.variable);
+    gathers = gathers || !steps_as_one(op.offset, a, b);
+  }
+  return runs && gathers;
+}
+
+/// Joins a short last loop of known length with the loop before it, so that lanes are filled, or has them change places.
 void merge_short_last(Kernel& kernel, std::vector<Loop>& loops, IndexAlgebra& algebra, unsigned lanes) {
   while (loops.size() >= 2 && loops.back().extent.is_constant() && loops.back().extent.constant() > 0 && loops.back().extent.constant() < static_cast<std::int64_t>(lanes)) {
     const Loop a = loops[loops.size() - 2], b = loops.back();
     if (depends_on(kernel.inner, a.variable) || depends_on(kernel.inner, b.variable)) return;
+    const bool long_enough = !a.extent.is_constant() || a.extent.constant() >= static_cast<std::int64_t>(lanes);
+    if (kernel.inner.empty() && long_enough && reads_runs_without(kernel, a, b)) return std::swap(loops[loops.size() - 2], loops.back());
     const Dim extent = a.extent * b.extent;
     const SymbolId merged = algebra.new_loop(extent);
     const Dim flat = Dim::symbol(merged);

@@ -1,0 +1,55 @@
+// Which loop lanes run over where the last one is shorter than a vector, and that the results are those of the judge.
+#include "catch.h"
+#include "core/ir/parser.h"
+#include "running.h"
+
+using namespace tenon;
+
+namespace {
+
+/// The length of the loop that lanes run over in the only step, of a graph of float32 inputs.
+std::int64_t lane_loop_of(const std::string& text, llvm_test::Choice choice = {}) {
+  auto graph = ir::parse_graph(text);
+  if (!graph) throw Exception(graph.error());
+  std::vector<ops::HostTensor> tensors;
+  std::vector<ops::TensorView> views;
+  for (ValueId input : graph->inputs()) {
+    std::vector<std::int64_t> shape;
+    for (const ir::Dim& d : graph->type(input).shape) shape.push_back(d.constant());
+    tensors.push_back(llvm_test::random_tensor(DType::f32, shape, tensors.size() + 1));
+  }
+  for (auto& t : tensors) views.push_back(t.view());
+  INFO(text);
+  CHECK(llvm_test::difference(*graph, views, choice).value_or("") == "");
+  const auto program = llvm_test::compile(*graph, choice);
+  REQUIRE(program->plan().steps.size() == 1);
+  const codegen::Kernel& kernel = std::get<codegen::KernelStep>(program->plan().steps[0]).kernel;
+  REQUIRE_FALSE(kernel.lanes_inside);
+  return kernel.outer.back().extent.constant();
+}
+
+std::string interleaved(std::int64_t channels, std::int64_t height, std::int64_t width) {
+  return fmt::format(R"(graph @main (%x: f32[2, {0}, {1}, {2}]) {{
+    %p: f32[2, {0}, {3}, {4}] = pad(%x) {{after = [0, 0, 1, 3], before = [0, 0, 1, 3], mode = "constant", value = 0.0}}
+    %t: f32[2, {3}, {4}, {0}] = permute(%p) {{dims = [0, 2, 3, 1]}}
+    %y: f32[2, {3}, {4}, {0}] = mul(%t, 2)
+    return %y
+  }})", channels, height, width, height + 2, width + 6);
+}
+
+}  // namespace
+
+TEST_CASE("lanes run along the rows of planes that are interleaved", "[lanes]") {
+  CHECK(lane_loop_of(interleaved(3, 5, 64)) == 70);
+  CHECK(lane_loop_of(interleaved(3, 5, 64), {.threads = 3}) == 70);
+  CHECK(lane_loop_of(interleaved(2, 3, 11)) == 17);
+  CHECK(lane_loop_of(interleaved(3, 4, 40), {.width = 32}) == 46);
+}
+
+TEST_CASE("lanes run over pixels and their channels where they lie side by side, and where rows are short", "[lanes]") {
+  CHECK(lane_loop_of(R"(graph @main (%x: f32[2, 5, 64, 3], %c: f32[3]) {
+    %y: f32[2, 5, 64, 3] = mul(%x, %c)
+    return %y
+  })") == 2 * 5 * 64 * 3);
+  CHECK(lane_loop_of(interleaved(3, 5, 2)) == 3 * 8);
+}
