@@ -157,6 +157,10 @@ def test_a_failing_call_raises_its_own_error():
     torch.testing.assert_close(fn(2 * good), torch.linalg.cholesky(2 * good) + 1)
 
 
+def test_a_constant_without_elements_is_given_as_it_is(check):
+    check(lambda x: torch.linalg.svdvals(torch.ones(0, 3)) + x, (torch.ones(0),))
+
+
 def test_what_the_meta_device_gets_wrong_runs_eagerly(library):
     library.define("lie(Tensor x) -> Tensor")
     library.impl("lie", lambda x: x[:2].clone(), "CPU")

@@ -41,15 +41,21 @@ Values threshold(ForeignArguments& a) {
 Adapt clamp_or(std::string op, double low, double high) {
   return [=](ForeignArguments& a) -> Values {
     const ir::ValueId x = a.value("self");
-    ir::Attributes bounds;
-    if (op == "hardtanh") bounds = {{"max_val", a.number("max_val", high)}, {"min_val", a.number("min_val", low)}};
-    if (is_float(a.type(x).dtype)) return a.call(op, {x}, bounds);
     const double least = a.number("min_val", low), most = a.number("max_val", high);
+    TENON_USER_CHECK(!(least > most), "min_val cannot be greater than max_val");
+    ir::Attributes bounds;
+    if (op == "hardtanh") bounds = {{"max_val", most}, {"min_val", least}};
+    if (is_float(a.type(x).dtype)) return a.call(op, {x}, bounds);
     TENON_USER_CHECK(!is_bool(a.type(x).dtype), "Bool inputs not supported for {}", op);
-    if (least > most) throw Exception(Code::unsupported, "bounds in the wrong order");
     const ir::ValueId above = a.one("clamp_min", {x, a.builder().literal(ir::Dim(static_cast<std::int64_t>(least)))});
     return {a.one("clamp_max", {above, a.builder().literal(ir::Dim(static_cast<std::int64_t>(most)))})};
   };
+}
+
+Values softshrink(ForeignArguments& a) {
+  const double lambda = a.number("lambd", 0.5);
+  TENON_USER_CHECK(lambda >= 0, "lambda must be greater than or equal to 0, but found to be {}.", lambda);
+  return a.call("softshrink", {a.value("self")}, {{"lambd", lambda}});
 }
 
 Scalar relu(Scalars& s, Scalar x) { return s.maximum(x, s.like(x, 0)); }
@@ -156,7 +162,7 @@ Family piecewise_linear() {
             const Scalar within = s.select(s.eq(a[0], a[0]), s.like(a[0], 0), a[0]);
             return s.select(s.gt(a[0], lambda), s.sub(a[0], lambda), s.select(s.lt(a[0], s.neg(lambda)), s.add(a[0], lambda), within));
           },
-          functional("softshrink", "(input -> self, lambd=0.5)")),
+          functional("softshrink", "(input -> self, lambd=0.5)", softshrink)),
   };
 }
 

@@ -51,6 +51,8 @@ Values masked_fill_adapt(ForeignArguments& a) {
   ir::ValueId value = a.value("value");
   const DType dtype = a.type(self).dtype;
   const ir::Value& v = a.graph().value(value);
+  TENON_USER_CHECK(a.type(value).rank() == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).",
+                   a.type(value).rank());
   if (v.kind != ir::ValueKind::literal)
     value = a.builder().cast(value, dtype);
   else if (std::holds_alternative<double>(v.literal) && !is_float(dtype))

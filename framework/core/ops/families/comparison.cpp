@@ -111,6 +111,14 @@ Scalar close_body(Scalars& s, Args a, const OpQuery& q) {
   return q.flag("equal_nan") ? s.logical_or(close, s.logical_and(s.isnan(x), s.isnan(y))) : close;
 }
 
+/// torch wants tolerances that are not negative.
+Values torch_isclose(ForeignArguments& a) {
+  const double rtol = a.number("rtol", 1e-5), atol = a.number("atol", 1e-8);
+  TENON_USER_CHECK(rtol >= 0, "rtol must be greater than or equal to zero, but got {}", rtol);
+  TENON_USER_CHECK(atol >= 0, "atol must be greater than or equal to zero, but got {}", atol);
+  return a.call("isclose", {a.value("self"), a.value("other")}, {{"atol", atol}, {"equal_nan", a.flag("equal_nan")}, {"rtol", rtol}});
+}
+
 }  // namespace
 
 Family comparison_ops() {
@@ -142,7 +150,7 @@ Family comparison_ops() {
       gives_bool(
           pointwise("isclose", "(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor",
                     Domain::floats, Promotion::common_float, close_body,
-                    torch_names("isclose") + names({"numpy.isclose"}, "(a -> self, b -> other, rtol=1e-05, atol=1e-08, equal_nan=False)"))),
+                    torch_names("isclose", "(self, other, rtol=1e-05, atol=1e-08, equal_nan=False)", torch_isclose) + names({"numpy.isclose"}, "(a -> self, b -> other, rtol=1e-05, atol=1e-08, equal_nan=False)"))),
   };
   for (Op& op : questions()) all.push_back(std::move(op));
   return all;

@@ -175,6 +175,12 @@ struct Attributes {
     padding = per_dim(q, "padding", rank, 0);
     dilation = per_dim(q, "dilation", rank, 1);
     output_padding = per_dim(q, "output_padding", rank, 0);
+    for (std::size_t d = 0; d < rank; ++d) {
+      TENON_USER_CHECK(stride[d] > 0, "non-positive stride is not supported");
+      TENON_USER_CHECK(dilation[d] > 0, "dilation should be greater than zero");
+      TENON_USER_CHECK(padding[d] >= 0 && output_padding[d] >= 0, "negative padding is not supported");
+      TENON_USER_CHECK(!transposed || output_padding[d] < std::max(stride[d], dilation[d]), "output padding must be smaller than either stride or dilation");
+    }
   }
 };
 
@@ -230,6 +236,7 @@ Result<infer::Types> infer_convolution(const OpQuery& q) {
   const Shape &x = q.type(0).shape, &w = q.type(1).shape;
   TENON_USER_CHECK(w.size() == x.size(), "expected {}-dimensional weight for {}-dimensional input, but got {} dimensions", x.size(), x.size(), w.size());
   TENON_USER_CHECK(a.groups > 0, "groups must be positive");
+  TENON_USER_CHECK(std::ranges::find(w, Dim(0)) == w.end() || w[1] == Dim(0), "expected a weight with elements");
   infer::require_equal(q.graph(), x[1], a.transposed ? w[0] : w[1] * Dim(a.groups), "the input's channels and the weight's");
   Shape shape{x[0], a.transposed ? w[1] * Dim(a.groups) : w[0]};
   for (std::size_t d = 0; d < a.stride.size(); ++d) {
@@ -278,6 +285,8 @@ Adapt convolution_adapt(std::size_t rank, std::optional<bool> transposed) {
     const std::string* word = a["padding"].as<std::string>();
     std::vector<Dim> padding = word ? std::vector<Dim>(n, Dim(0)) : per_dim(a, "padding", n, {Dim(0)});
     TENON_USER_CHECK(!word || *word == "same" || *word == "valid", "Invalid padding string: '{}'", word ? *word : "");
+    const auto is_one = [](const Dim& s) { return s == Dim(1); };
+    TENON_USER_CHECK(!word || *word == "valid" || std::ranges::all_of(stride, is_one), "padding='same' is not supported for strided convolutions");
     if (word && *word == "same") x = pad_to_same(a, x, Shape(a.type(weight).shape), dilation, padding);
     Values operands{x, weight};
     if (a.given("bias")) operands.push_back(a.value("bias"));

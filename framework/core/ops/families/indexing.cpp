@@ -133,6 +133,7 @@ Result<infer::Types> infer_gather(const OpQuery& q) {
 /// torch.take_along_dim, numpy.take_along_axis: the other dimensions broadcast; negative indices count from the end.
 Values take_along(ForeignArguments& a) {
   ir::ValueId x = a.value("self"), index = a.value("indices");
+  TENON_USER_CHECK(a.numpy() || a.type(index).dtype == DType::i64, "torch.take_along_dim(): dtype of indices should be Long but got {}", name_of(a.type(index).dtype));
   if (!a.given("dim")) {
     x = reshape_to(a.builder(), x, {Dim(-1)});
     index = reshape_to(a.builder(), index, {Dim(-1)});

@@ -50,6 +50,7 @@ V smooth_l1(Formula& f, ForeignArguments& a, V x, V y) {
 V huber(Formula& f, ForeignArguments& a, V x, V y) {
   if (f.dtype(x) != f.dtype(y)) throw Exception(Code::unsupported, "huber_loss of different dtypes");  // torch gives that of the input
   const double delta = a.number("delta", 1);
+  TENON_USER_CHECK(delta > 0, "huber_loss does not support non-positive values for delta.");
   const V z = absolute_error(f, a, x, y);
   const V parabola = f.mul(f.mul(f.number(0.5), z), z);
   return f.where(f.two("le", z, f.number(delta)), parabola, f.mul(f.number(delta), f.sub(z, f.number(0.5 * delta))));

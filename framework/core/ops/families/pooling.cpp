@@ -285,6 +285,8 @@ ir::Attributes pool_attributes(ForeignArguments& a, std::size_t rank) {
 void require_pooled(ForeignArguments& a, ir::ValueId x, std::size_t rank) {
   const std::size_t n = a.type(x).rank();
   TENON_USER_CHECK(n == rank + 1 || n == rank + 2, "pooling: Expected {}D or {}D input tensor, but got {} dimensions", rank + 1, rank + 2, n);
+  const std::span<const Dim> sample = std::span(a.type(x).shape).last(rank + 1);
+  TENON_USER_CHECK(std::ranges::find(sample, Dim(0)) == sample.end(), "pooling: Expected input to have non-zero size for non-batch dimensions");
 }
 
 Adapt max_pool(std::size_t rank, bool always_indices) {
@@ -327,6 +329,7 @@ Adapt adaptive_pool(std::size_t rank, std::string op) {
         size.push_back(n ? *n : shape[shape.size() - rank + d]);
       }
     } else {
+      TENON_USER_CHECK(!list, "output_size must be {}", rank);
       size = per_dim(a, "output_size", rank, {});
     }
     const bool indices = op == "max_pool_with_indices" || (op == "max_pool" && a.flag("return_indices"));

@@ -257,6 +257,7 @@ Values cross(ForeignArguments& a) {
   Values xy{a.value("self"), a.value("other")};
   a.promote(xy, Promotion::common);
   if (is_bool(f.dtype(xy[0]))) throw Exception(Code::unsupported, "the cross product of bools");
+  TENON_USER_CHECK(f.rank(xy[0]) == f.rank(xy[1]), "linalg.cross: inputs must have the same number of dimensions.");
   const Shape shape = infer::broadcast(a.graph(), f.shape(xy[0]), f.shape(xy[1]));
   std::int64_t dim = 0;
   if (a.given("dim")) dim = a.dim("dim", shape.size());

@@ -20,14 +20,27 @@ Op flip_op() {
     return a.call("flip", {x}, {{"dims", a.dims("dims", a.type(x).rank())}});
   };
   const auto fixed = [](std::int64_t dim) {
-    return [dim](ForeignArguments& a) { return a.call("flip", {a.value("self")}, {{"dims", std::vector<Dim>{Dim(dim)}}}); };
+    return [dim](ForeignArguments& a) {
+      const ir::ValueId x = a.value("self");
+      TENON_USER_CHECK(static_cast<std::int64_t>(a.type(x).rank()) > dim, "Input must be >= {}-d.", dim + 1);
+      return a.call("flip", {x}, {{"dims", std::vector<Dim>{Dim(dim)}}});
+    };
   };
   std::vector<Alias> aliases = torch_names("flip", "(self, *dims)", adapt) +
                                names({"numpy.flip"}, "(m -> self, axis -> dims = None)", adapt) +
                                torch_names("fliplr", "(self)", fixed(1)) + torch_names("flipud", "(self)", fixed(0)) +
                                names({"numpy.fliplr"}, "(m -> self)", fixed(1)) + names({"numpy.flipud"}, "(m -> self)", fixed(0));
   Op op = movement(
-      "flip", "(Tensor self, int[] dims) -> Tensor", [](const OpQuery& q) { return q.type(0).shape; },
+      "flip", "(Tensor self, int[] dims) -> Tensor",
+      [](const OpQuery& q) {
+        std::vector<bool> seen(std::max<std::size_t>(q.type(0).rank(), 1));
+        for (const Dim& d : q.integers("dims")) {
+          const auto dim = static_cast<std::size_t>(infer::wrap_dim(d.constant(), q.type(0).rank()));
+          TENON_USER_CHECK(!seen[dim], "dim {} appears multiple times in the list of dims", dim);
+          seen[dim] = true;
+        }
+        return q.type(0).shape;
+      },
       [](Scalars& s, const OpQuery& q, std::span<const Scalar> at) {
         std::vector<Scalar> index(at.begin(), at.end());
         for (const Dim& d : q.integers("dims")) {
@@ -49,14 +62,16 @@ Values roll_adapt(ForeignArguments& a) {
   const ir::ValueId x = a.value("self");
   const Shape shape = a.type(x).shape;
   std::vector<Dim> shifts = a.integers("shifts");
+  TENON_USER_CHECK(!shifts.empty(), "`shifts` required");
   if (!a.given("dims") || a.integers("dims").empty()) {
+    TENON_USER_CHECK(shifts.size() == 1 || a.numpy(), "shifts and dimensions must align. shifts: {}, dims:0", shifts.size());
     const ir::ValueId flat = reshape_to(a.builder(), x, {ir::product(shape)});
-    const ir::ValueId rolled = a.one("roll", {flat}, {{"dims", std::vector<Dim>{0}}, {"shifts", shifts}});
+    const ir::ValueId rolled = a.one("roll", {flat}, {{"dims", std::vector<Dim>(shifts.size(), Dim(0))}, {"shifts", shifts}});
     return {reshape_to(a.builder(), rolled, shape)};
   }
   std::vector<Dim> dims = a.integers("dims");
-  if (shifts.size() == 1) shifts.resize(dims.size(), shifts[0]);
-  if (dims.size() == 1) dims.resize(shifts.size(), dims[0]);
+  if (a.numpy() && shifts.size() == 1) shifts.resize(dims.size(), shifts[0]);
+  if (a.numpy() && dims.size() == 1) dims.resize(shifts.size(), dims[0]);
   TENON_USER_CHECK(shifts.size() == dims.size(), "shifts and dimensions must align. shifts: {}, dims:{}", shifts.size(), dims.size());
   return a.call("roll", {x}, {{"dims", dims}, {"shifts", shifts}});
 }
@@ -65,6 +80,8 @@ Op roll_op() {
   Op op = movement(
       "roll", "(Tensor self, int[] shifts, int[] dims) -> Tensor",
       [](const OpQuery& q) {
+        const std::size_t shifts = q.integers("shifts").size(), dims = q.integers("dims").size();
+        TENON_USER_CHECK(shifts == dims, "shifts and dimensions must align. shifts: {}, dims:{}", shifts, dims);
         for (const Dim& d : q.integers("dims")) {
           infer::wrap_dim(d.constant(), q.type(0).rank());
           TENON_USER_CHECK(q.type(0).rank() > 0, "Dimension specified as {} but tensor has no dimensions", d.constant());

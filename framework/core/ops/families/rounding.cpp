@@ -65,6 +65,7 @@ Op bound(std::string name, std::string parameter, Primitive primitive) {
 
 Values clamp_adapt(ForeignArguments& a) {
   const bool low = a.given("min"), high = a.given("max");
+  TENON_USER_CHECK(a.numpy() || !low || !high || a.is_tensor("min") == a.is_tensor("max"), "clamp takes two numbers or two tensors as bounds");
   if (low && high) return a.call("clamp", {a.value("self"), a.value("min"), a.value("max")});
   if (low) return a.call("clamp_min", {a.value("self"), a.value("min")});
   if (high) return a.call("clamp_max", {a.value("self"), a.value("max")});

@@ -287,7 +287,7 @@ Op view_write(std::string name, std::string schema, std::vector<Alias> aliases, 
 }
 
 SliceBounds bounds_of(const OpQuery& q) {
-  const Dim size = q.type(0).shape.at(dim_of(q));
+  const Dim size = q.type(0).shape.at(real_dim(q));
   return slice_bounds(q.graph(), size, {q.integer("start", Dim(0)), q.integer("end", size), q.integer("step", Dim(1))});
 }
 
@@ -333,13 +333,16 @@ Op slice_scatter_op() {
 Op select_scatter_op() {
   const auto index_of = [](const OpQuery& q) {
     const Dim index = q.integer("index");
-    return infer::range(q.graph(), index).most < 0 ? index + q.type(0).shape.at(dim_of(q)) : index;
+    return infer::range(q.graph(), index).most < 0 ? index + q.type(0).shape.at(real_dim(q)) : index;
   };
   Op op = view_write(
       "select_scatter", "(Tensor self, Tensor src, int dim, int index) -> Tensor", torch_names("select_scatter"),
-      [](const OpQuery& q) {
+      [index_of](const OpQuery& q) {
         Shape shape = q.type(0).shape;
-        shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(dim_of(q)));
+        const Dim index = index_of(q), &size = shape[real_dim(q)];
+        TENON_USER_CHECK(infer::range(q.graph(), index).most >= 0 && infer::range(q.graph(), size - index).most > 0,
+                         "select(): index {} out of range for a dimension of {}", infer::text(q.graph(), q.integer("index")), infer::text(q.graph(), size));
+        shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(real_dim(q)));
         return shape;
       },
       [index_of](Scalars& s, const OpQuery& q, std::vector<Scalar>& at) {

@@ -28,6 +28,9 @@ Values narrow(ForeignArguments& a) {
   const Dim size = a.type(x).shape.at(dim);
   Dim start = a.integer("start");
   if (start.is_constant() && start.constant() < 0) start = start + size;
+  TENON_USER_CHECK(infer::range(a.graph(), start).most >= 0, "start out of range: {} before the first of {}", infer::text(a.graph(), a.integer("start")),
+                   infer::text(a.graph(), size));
+  TENON_USER_CHECK(infer::range(a.graph(), a.integer("length")).most >= 0, "narrow(): length must be non-negative.");
   const Dim end = start + a.integer("length");
   const infer::Interval room = infer::range(a.graph(), size - end);
   TENON_USER_CHECK(room.most >= 0, "start ({}) + length ({}) exceeds dimension size ({}).", infer::text(a.graph(), start),
@@ -172,7 +175,7 @@ Values split_at(ForeignArguments& a) {
     all.push_back(slice_of(a.builder(), x, dim, {start, {}, {}}));
     return all;
   }
-  const std::int64_t sections = a.integer("sections").constant();
+  const std::int64_t sections = a.constant("sections");
   TENON_USER_CHECK(sections > 0, "number of sections must be larger than 0");
   for (std::int64_t i = 0; i < sections; ++i) sizes.emplace_back(size / sections + (i < size % sections));
   return pieces(a, x, dim, sizes);
@@ -182,7 +185,8 @@ Values equal_split(ForeignArguments& a) {
   const ir::ValueId x = a.value("self");
   if (a["sections"].as<Dim>()) {
     const std::int64_t size = known_size(a, x, static_cast<std::size_t>(a.dim("dim", a.type(x).rank())));
-    TENON_USER_CHECK(size % a.integer("sections").constant() == 0, "array split does not result in an equal division");
+    const std::int64_t sections = a.constant("sections");
+    TENON_USER_CHECK(sections > 0 && size % sections == 0, "array split does not result in an equal division");
   }
   return split_at(a);
 }

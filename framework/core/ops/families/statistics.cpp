@@ -167,6 +167,7 @@ Values native_group_norm(ForeignArguments& a) {
   const V x = a.value("input");
   require_native(a, x);
   const Shape shape = f.shape(x);
+  TENON_USER_CHECK(shape.size() >= 2, "native_group_norm takes at least 2 dimensions, not {}", shape.size());
   const Dim n = a.integer("N"), groups = a.integer("group");
   const V grouped = reshape_to(a.builder(), x, {n, groups, floor_div(ir::product(shape), n * groups)});
   const Moments m = moments(a, grouped, {Dim(2)});

@@ -127,7 +127,7 @@ class OpaqueArtefact final : public Artefact {
     std::vector<PyObject*> given;
     for (std::size_t i = 0; i < operands_.size(); ++i) {
       const Slot& slot = operands_[i];
-      void* data = slot.constant ? slot.constant : const_cast<void*>(args.inputs[slot.index]);
+      void* data = slot.index == TENON_NO_NODE ? slot.constant : const_cast<void*>(args.inputs[slot.index]);  // a constant without elements has none
       Ref tensor = tensor_over(call_->operands[i], slot.type.dtype(), slot.type.shape(args.symbols), slot.type.strides(args.symbols), data, false);
       if (call_->may_keep_arguments && call_->operands[i] != TensorKind::scalar) tensor = owned_copy(call_->operands[i], tensor.get());
       given.push_back(tensor.get());

@@ -20,17 +20,22 @@ constexpr std::int64_t kMostElements = 1 << 20;
 class ZerosOfTwins {
  public:
   Ref of(PyObject* arguments) {
-    return with_replaced(arguments, [&](PyObject* item) { return torch_.is_tensor(item) ? zeros(item) : Ref(); });
+    return with_replaced(arguments, [&](PyObject* item) {
+      if (torch_.is_tensor(item)) return zeros(item);
+      kinds_ += Py_TYPE(item)->tp_name;
+      return Ref();
+    });
   }
 
   std::int64_t elements() const { return elements_; }
-  const std::string& dtypes() const { return dtypes_; }
+  /// The dtypes of tensors and the classes of what else there is, in order.
+  const std::string& kinds() const { return kinds_; }
 
  private:
   Ref zeros(PyObject* twin) {
     Ref count = checked(PyObject_CallMethod(twin, "numel", nullptr)), dtype = checked(PyObject_GetAttrString(twin, "dtype"));
     elements_ += PyLong_AsLongLong(count.get());
-    dtypes_ += PyUnicode_AsUTF8(checked(PyObject_Str(dtype.get())).get());
+    kinds_ += PyUnicode_AsUTF8(checked(PyObject_Str(dtype.get())).get());
     if (elements_ > kMostElements) return Ref::borrow(twin);
     Ref args = checked(PyTuple_Pack(1, checked(PyObject_GetAttrString(twin, "shape")).get()));
     Ref kwargs = checked(Py_BuildValue("{sO}", "dtype", dtype.get()));
@@ -39,7 +44,7 @@ class ZerosOfTwins {
 
   const TorchLibrary& torch_ = *torch_library();
   std::int64_t elements_ = 0;
-  std::string dtypes_;
+  std::string kinds_;
 };
 
 /// Calls without showing warnings: eager execution gives them, where it comes to that.
@@ -53,20 +58,21 @@ void call_silently(PyObject* callable, PyObject* args, PyObject* kwargs) {
 }  // namespace
 
 bool dtypes_are_unusual(const StandIns& stand_ins, std::span<const StandIns::Index> operands) {
-  bool floats = false, small = false;
+  bool floats = false, small = false, several = false;
   for (StandIns::Index index : operands) {
     const DType t = stand_ins[index].dtype;
     floats |= t == DType::f32 || t == DType::f64 || is_complex(t);
     small |= t == DType::f16 || t == DType::bf16;
+    several |= t != stand_ins[operands.front()].dtype;
   }
-  return small || (!floats && !operands.empty());
+  return small || several || (!floats && !operands.empty());
 }
 
 void require_eager_kernel(PyObject* callable, const ForeignFunction& function, PyObject* twin_args, PyObject* twin_kwargs) {
   static auto* known = new std::unordered_set<std::string>;  // guarded by the GIL
   ZerosOfTwins zeros;
   Ref args = zeros.of(twin_args), kwargs = twin_kwargs ? zeros.of(twin_kwargs) : Ref();
-  std::string key = function.name + zeros.dtypes();
+  std::string key = function.name + zeros.kinds();
   if (zeros.elements() == 0 || zeros.elements() > kMostElements || known->contains(key)) return;
   try {
     call_silently(callable, args.get(), kwargs.get());

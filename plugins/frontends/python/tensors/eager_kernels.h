@@ -9,11 +9,11 @@
 
 namespace tenon::python {
 
-/// Whether the dtypes of a call leave a doubt: numbers of 32 bits and more are what every kernel is written for.
+/// Whether the dtypes of a call leave a doubt: floats of one dtype of 32 bits and more are what every kernel is written for.
 bool dtypes_are_unusual(const StandIns& stand_ins, std::span<const StandIns::Index> operands);
 
 /// Throws GraphBreak where the call raises on zeros of the dtypes and sizes of its twins, so that eager execution raises the same from the
-/// program's line. An answer is kept by function and dtypes; a call on many elements is not asked about.
+/// program's line. An answer is kept by function, dtypes and classes of arguments; a call on many elements is not asked about.
 void require_eager_kernel(PyObject* callable, const ForeignFunction& function, PyObject* twin_args, PyObject* twin_kwargs);
 
 }  // namespace tenon::python

@@ -58,6 +58,14 @@ std::vector<std::int64_t> copied_in_order(std::span<const std::int64_t> shape, s
   return copied;
 }
 
+/// Whether a number stands where the op has a tensor: not every function of torch takes one there, as the operators do.
+bool takes_number_for_tensor(const ir::Graph& graph, const ForeignFunction& function, std::size_t first_node) {
+  if (function.last_word().starts_with("__")) return false;
+  return std::any_of(graph.nodes().begin() + static_cast<std::ptrdiff_t>(first_node), graph.nodes().end(), [&](ir::NodeId node) {
+    return std::ranges::any_of(graph.node(node).operands, [&](ir::ValueId v) { return graph.value(v).kind == ir::ValueKind::literal; });
+  });
+}
+
 bool copies_in_order(const ForeignFunction& function) {
   return function.name == "numpy.ndarray.astype" || function.name == "numpy.astype" || function.name == "numpy.nan_to_num";
 }
@@ -114,7 +122,8 @@ Ref TensorRecorder::record_reading(PyObject* callable, const ForeignFunction& fu
     return wrapped;
   }
   if (!result) return random ? record_random(callable, function, args, kwargs) : record_opaque(callable, function, args, kwargs);
-  if (!random && function.flavour == ops::Flavour::torch && function.op && (!function.may_alias || function.op->body) && dtypes_are_unusual(stand_ins_, operands))
+  if (!random && function.flavour == ops::Flavour::torch && function.op && (!function.may_alias || function.op->body) &&
+      (dtypes_are_unusual(stand_ins_, operands) || takes_number_for_tensor(graph_, function, first_node)))
     require_eager_kernel(callable, function, stand_ins_.with_twins(args).get(), kwargs ? stand_ins_.with_twins(kwargs).get() : nullptr);
   require_positive(result->values);
   const bool fresh = strides_are_known(function, *result, operands) && !kwargs_name_a_layout(kwargs) &&

@@ -1,0 +1,76 @@
+"""Calls that eager execution refuses, compiled: what torch's operator database gives as errors, and arguments that no entry has."""
+import sys
+import warnings
+
+import pytest
+
+import tenon
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("expecttest")  # torch.testing._internal wants it
+
+UNCHECKED = {"gather"}  # memory of the results of out= that overlaps the arguments' is not looked at
+
+
+def refusal(fn, *args, **kwargs):
+    """The class of what a call raises; None where it returns."""
+    try:
+        fn(*args, **kwargs)
+    except Exception as raised:
+        return type(raised)
+    return None
+
+
+def test_errors_of_the_operator_database_are_raised(monkeypatch):
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    monkeypatch.setattr("torch.testing._internal.opinfo.core.extract_test_fn", lambda: None)  # it reads the whole stack for each sample
+    checked, differing = 0, []
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")
+        for op in op_db:
+            for n, case in enumerate(op.error_inputs("cpu") if op.error_inputs_func and op.name not in UNCHECKED else ()):
+                sample, call = case.sample_input, op.op
+                tenon.reset()
+                compiled = tenon.compile(lambda *args, call=call, **kwargs: call(*args, **kwargs))
+                want = refusal(call, sample.input, *sample.args, **sample.kwargs)
+                checked += 1
+                if refusal(compiled, sample.input, *sample.args, **sample.kwargs) != want:
+                    differing.append((op.name, n, want))
+    assert checked > 500 and not differing
+
+
+def x(*shape, dtype=torch.float32):
+    return torch.ones(shape, dtype=dtype)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: torch.sub(x(3), x(3, dtype=torch.bool)),
+        lambda: torch.lerp(x(3, dtype=torch.int32), x(3), 0.5),
+        lambda: torch.maximum(x(3), 1.5),
+        lambda: torch.eq(1.5, x(3)),
+        lambda: torch.clamp(x(3), 0, x(3)),
+        lambda: torch.isclose(x(3), x(3, dtype=torch.int32)),
+        lambda: torch.ldexp(x(3), x(3, dtype=torch.bool)),
+        lambda: torch.linalg.cross(x(5, 3), x(5, 3, dtype=torch.int32)),
+        lambda: torch.cross(x(), x(5, 3)),
+        lambda: torch.take_along_dim(x(2, 3), x(2, 3, dtype=torch.int32), 0),
+        lambda: torch.roll(x(3), ()),
+        lambda: torch.roll(x(3, 3), (1, 2), 0),
+        lambda: torch.hsplit(x(6), 0),
+        lambda: torch.select_scatter(x(), x(), 0, 2),
+        lambda: torch.select_scatter(x(5, 5), x(5), 0, -100),
+        lambda: torch.conv_transpose2d(x(1, 1, 4, 4), x(1, 1, 4, 4), None, (-1, 2)),
+        lambda: torch.conv_transpose1d(x(1, 1, 4), x(1, 1, 4), None, 2, 1, 1, 1, -1),
+        lambda: torch.conv_transpose1d(x(1, 1, 4), x(1, 1, 4), None, 2, 1, 2),
+        lambda: torch.conv1d(x(1, 4, 5), x(1, 4, 0)),
+        lambda: torch.nn.functional.adaptive_avg_pool2d(x(1, 8, 8, 8), (5,)),
+        lambda: torch.nn.functional.avg_pool2d(x(1, 0, 8, 8), 2),
+        lambda: torch.nn.functional.max_pool3d(x(0, 1, 2, 10), 1),
+    ],
+)
+def test_a_call_that_eager_execution_refuses_is_refused(call):
+    want = refusal(call)
+    assert want is not None and refusal(tenon.compile(call)) == want
