@@ -1,4 +1,6 @@
 """Branches, loops and calls that depend on values: what lies around the break is compiled, and shared."""
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -207,6 +209,28 @@ def test_a_generator_that_is_left_in_the_middle(breaks):
 
     breaks(fn, (UP,))
     assert len(log) == 6
+
+
+def test_a_break_beside_a_generator_leaves_the_rest_compiled(breaks, graphs):
+    @contextlib.contextmanager
+    def doubled(x):
+        yield x * 2
+
+    def produce(x):
+        yield from (x, x + 1)
+
+    def fn(x):
+        with doubled(x) as y:
+            print(end="")
+            y = np.tanh(y)
+        for value in produce(x):
+            print(end="")
+            y = y + np.sin(value)
+        return np.cos(y)
+
+    breaks(fn, (UP,), backend=graphs)
+    names = [name for graph in graphs.seen for name in graph.op_names]
+    assert [names.count(name) for name in ("numpy.tanh", "numpy.sin", "numpy.cos")] == [1, 1, 1]
 
 
 def test_methods_and_constructors(breaks):

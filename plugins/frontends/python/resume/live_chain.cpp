@@ -116,8 +116,7 @@ Progress LiveChain::step(PyObject* keyword_names, Ref& result) {
     case Effect::returned: return leave(std::move(instruction.result), result);
     case Effect::unknown: break;
   }
-  result = Ref::steal(finish());
-  return result ? Progress::returned : Progress::raised;
+  return finish_innermost(result);
 }
 
 /// The innermost frame ends with a value.
@@ -170,20 +169,21 @@ Progress LiveChain::unwind(bool add_entry) {
   }
 }
 
+/// Runs the innermost frame to its end, or to the generator that it makes, by CPython's interpreter.
+Progress LiveChain::finish_innermost(Ref& result) {
+  Link link = std::move(innermost());
+  show_position(link, compat::Position::next);
+  links_.pop_back();
+  Ref value = Ref::steal(compat::finish_frame(link.frame));
+  if (value) return deliver(link.completion, std::move(link.completion_object), std::move(value), result);
+  return links_.empty() ? Progress::raised : unwind(true);
+}
+
 PyObject* LiveChain::finish() {
   Ref result;
   while (true) {
-    Progress progress = Progress::raised;
-    if (!starts_a_code_unit(decoded_code(innermost().frame), innermost().instruction)) {
-      progress = step(nullptr, result);
-    } else {
-      Link link = std::move(innermost());
-      show_position(link, compat::Position::next);
-      links_.pop_back();
-      Ref value = Ref::steal(compat::finish_frame(link.frame));
-      if (value) progress = deliver(link.completion, std::move(link.completion_object), std::move(value), result);
-      else if (!links_.empty()) progress = unwind(true);
-    }
+    const bool by_itself = starts_a_code_unit(decoded_code(innermost().frame), innermost().instruction);
+    const Progress progress = by_itself ? finish_innermost(result) : step(nullptr, result);
     if (progress == Progress::goes_on) continue;
     return progress == Progress::returned ? result.release() : nullptr;
   }

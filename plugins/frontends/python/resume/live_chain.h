@@ -40,7 +40,8 @@ class LiveChain {
   void end_frames(std::size_t kept);
   /// Where a continuation from here begins.
   ChainStart start() const;
-  /// Runs the next instruction for real, and looks for a handler when it raises. `keyword_names`: what a preceding instruction gave for a call, or
+  /// Runs the next instruction for real, and looks for a handler when it raises. One that only CPython's interpreter can run takes the rest of its
+  /// frame along. `keyword_names`: what a preceding instruction gave for a call, or
   /// null. `result` is set when the outermost frame has returned.
   Progress step(PyObject* keyword_names, Ref& result);
   /// Takes the exception that is set to its handler, as raised by the next instruction.
@@ -54,6 +55,7 @@ class LiveChain {
   Progress leave(Ref value, Ref& result);
   Progress deliver(Completion completion, Ref object, Ref value, Ref& result);
   Progress unwind(bool add_entry);
+  Progress finish_innermost(Ref& result);
   void show_position(Link& link, compat::Position position);
 
   std::vector<Link> links_;
