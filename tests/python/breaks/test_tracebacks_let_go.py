@@ -43,3 +43,24 @@ def test_what_a_traceback_holds_is_let_go_in_its_turn(named):
         log.clear()
         compiled(np.ones(2))
         assert log == want
+
+
+def test_an_exception_without_its_traceback_is_kept():
+    class Keep:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, kind, error, traceback):
+            self.error = error.with_traceback(None)
+            return True
+
+    def run(x):
+        with Keep() as kept:
+            print(end="")
+            [].index(x)
+        return x + 1, kept
+
+    compiled = tenon.compile(run)
+    for _ in range(3):
+        y, kept = compiled(np.ones(2))
+        assert y.tolist() == [2, 2] and type(kept.error) is ValueError and kept.error.__traceback__ is None

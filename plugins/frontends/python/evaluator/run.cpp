@@ -120,6 +120,7 @@ Ref Evaluator::call_now(PyObject* callable, std::initializer_list<PyObject*> obj
 bool Evaluator::frames_hold_finalizers(PyObject* exception) const {
   const auto is_evaluated = [&](PyObject* code) { return std::ranges::any_of(frames_, [&](const auto& f) { return f->code->object.is(code); }); };
   Ref at = Ref::steal(PyException_GetTraceback(exception));
+  if (!at || !PyTraceBack_Check(at.get())) return false;  // `with_traceback(None)` leaves None
   for (auto* traceback = reinterpret_cast<PyTracebackObject*>(at.get()); traceback != nullptr; traceback = traceback->tb_next) {
     const Ref code = Ref::steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(traceback->tb_frame)));
     if (is_evaluated(code.get())) continue;
