@@ -111,3 +111,21 @@ def test_an_encoder_leaves_zeros_in_padded_places():
     with torch.no_grad():
         for _ in range(2):
             torch.testing.assert_close(compiled(x, src_key_padding_mask=padding), encoder(x, src_key_padding_mask=padding))
+
+
+def test_parameters_are_copied_as_parameters():
+    net = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2)).eval()
+    x = torch.ones(4, 3)
+
+    def fn(net, x):
+        twin = copy.deepcopy(net)
+        with torch.no_grad():
+            return twin, twin(x) + 1
+
+    compiled = tenon.compile(fn)
+    for _ in range(2):
+        twin, y = compiled(net, x)
+        torch.testing.assert_close(y, net(x) + 1)
+        for ours, theirs in zip(twin.parameters(), net.parameters(), strict=True):
+            assert type(ours) is torch.nn.Parameter and ours.requires_grad and ours.data_ptr() != theirs.data_ptr()
+            torch.testing.assert_close(ours, theirs)

@@ -73,6 +73,10 @@ std::optional<Ref> Evaluator::find_attribute(PyObject* owner, PyObject* name) {
     if (name == names().__class__) return Ref::borrow(reinterpret_cast<PyObject*>(recorder_.apparent_type(owner)));
     mark_position();
     if (std::optional<Ref> gradient = gradient_of_input(heap_, owner, name)) return gradient;
+    // Methods of a class between: torch.nn.Parameter copies itself as a parameter.
+    PyTypeObject* apparent = recorder_.apparent_type(owner);
+    if (PyObject* method = compat::type_lookup(apparent, name); is_python_function(method) && method != compat::type_lookup(type, name))
+      return bind_descriptor(heap_.type_attribute(apparent, name), owner, apparent, name);
     if (std::optional<Ref> found = unless_missing([&] { return heap_.adopt(checked(PyObject_GetAttr(owner, name))); })) return found;
     return attribute_of_real_tensor(owner, name);
   }
