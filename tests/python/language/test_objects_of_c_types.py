@@ -1,9 +1,12 @@
 """Objects that are older than the call and hold what they hold in C: a later call with another one must not get what the first one gave."""
 import array
+import collections
+import copy
 import datetime
 import decimal
 import types
 
+import numpy as np
 import pytest
 
 import tenon
@@ -179,3 +182,16 @@ def test_truth_in_a_filter():
 def test_attributes_in_a_format():
     same(lambda d: "{0.a}{1:.1f}".format(d, 1.0), types.SimpleNamespace(a=1), types.SimpleNamespace(a=2))
     same(lambda d: "{d[a]:.1f}".format(d=d), {"a": 1.0}, {"a": 2.0})
+
+
+def test_ordered_dicts_have_attributes(check):
+    kept = collections.OrderedDict(a=1)
+
+    def make(x):
+        made = collections.OrderedDict(x=x + 1)
+        made.note = {"shape": x.shape}
+        kept.note = made.note
+        twin = copy.copy(made)
+        return made, vars(made), twin, vars(twin), vars(kept)
+
+    check(make, (np.ones(2),), (np.ones(3),))

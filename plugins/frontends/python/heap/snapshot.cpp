@@ -320,8 +320,8 @@ void Snapshot::fill(std::uint32_t at, PyObject* object) {
     case Kind::exception: fill_exception(at, object); return;
     default: break;
   }
-  if (kind == Kind::default_dict) fill_attributes(at, object);  // `default_factory` is a member
-  else if (has_class) fill_attributes(at, object);
+  // `default_factory` is a member; an OrderedDict of no other class has a `__dict__`, too.
+  if (has_class || kind == Kind::default_dict || kind == Kind::ordered_dict) fill_attributes(at, object);
 }
 
 }  // namespace tenon::python
