@@ -101,6 +101,13 @@ struct KernelCall {
   std::function<TensorView&(std::size_t, std::vector<std::int64_t>)> allocate;
 };
 
+/// What a view shows of one dimension of its tensor: the places `start`, `start + step`, and so on; or, not kept, `start` alone.
+struct ShownDim {
+  ir::Dim start = ir::Dim(0);
+  std::int64_t step = 1;
+  bool kept = true;
+};
+
 struct Op {
   std::string name;
   /// Parameters as in ATen's schema language: tensors are operands; what follows `*` or is no Tensor is an attribute.
@@ -117,6 +124,8 @@ struct Op {
   std::function<Scalar(Scalars&, std::span<const Scalar>, const OpQuery&)> body;
   /// A loop nest with computed loads and an optional reduction.
   std::function<LoopBody(const OpQuery&)> loop;
+  /// Beside `loop`, of an op that gives its first operand with the second one written to a view of it: that view, by dimension.
+  std::function<std::vector<ShownDim>(const OpQuery&)> written_part;
   std::function<ScatterBody(const OpQuery&)> scatter;
   /// Nodes of simpler ops that give the same results.
   std::function<std::vector<ir::ValueId>(NodeBuilder&, const OpQuery&)> decompose;

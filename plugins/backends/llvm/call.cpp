@@ -16,13 +16,13 @@ void* Call::address(const Place& place) const {
   switch (place.kind) {
     case Place::Kind::input: found = const_cast<void*>(args.inputs[place.index]); break;
     case Place::Kind::output: found = args.outputs[place.index]; break;
-    case Place::Kind::workspace: return static_cast<std::byte*>(args.workspace) + offsets[place.index];
+    case Place::Kind::workspace: return static_cast<std::byte*>(args.workspace) + offsets[place.index] + place.start;
     case Place::Kind::constant: found = const_cast<void*>(place.address); break;
     case Place::Kind::panel:
     case Place::Kind::row:
     case Place::Kind::none: break;
   }
-  return found ? found : empty_tensor.data();
+  return found ? static_cast<std::byte*>(found) + place.start : empty_tensor.data();
 }
 
 }  // namespace tenon::llvm_backend

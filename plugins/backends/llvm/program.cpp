@@ -43,6 +43,7 @@ Program::Program(HostServices host, KernelCache& cache, ir::Graph graph, const P
   plan_ = codegen::make_plan(graph_, plan_options);
   find_unread();
   place_values();
+  drop_copies_in_place();
   compile_kernels(cache, options);
 }
 
@@ -171,6 +172,17 @@ void Program::place_values() {
   for (const Intermediate& v : values) place_in_turn(v);
 }
 
+/// Steps that copy memory onto itself: what they copy is needed by nobody else, so that it was given the same place.
+void Program::drop_copies_in_place() {
+  std::erase_if(plan_.steps, [&](const codegen::Step& step) {
+    auto* kernel = std::get_if<KernelStep>(&step);
+    const auto copied = kernel ? codegen::copied_value(*kernel) : std::nullopt;
+    if (!copied) return false;
+    const Place &from = places_[copied->read.value], &to = places_[copied->written.value];
+    return from.kind == Place::Kind::workspace && to.kind == from.kind && to.index == from.index;
+  });
+}
+
 /// Every kernel of the plan in a fixed order: of a product those that pack, then what follows it; of a chain those of its products, then
 /// what is between them.
 std::vector<const KernelStep*> Program::kernel_steps() const {
@@ -195,6 +207,8 @@ std::vector<Place> Program::places_of(const KernelStep& step) const {
   };
   std::for_each(step.buffers.begin(), step.buffers.end(), add);
   for (const auto& run : step.others) std::for_each(run.begin(), run.end(), add);
+  for (std::size_t i = 0; i < step.starts.size(); ++i)
+    places[i].start = step.starts[i] * static_cast<std::int64_t>(size_of(step.kernel.buffers[i % step.buffers.size()].dtype));
   return places;
 }
 

@@ -56,6 +56,7 @@ class Program : public Artefact {
   void place(const Intermediate& intermediate, std::size_t index);
   void place_at_offsets(std::span<const Intermediate> values);
   void place_in_turn(const Intermediate& value);
+  void drop_copies_in_place();
   void find_unread();
   std::vector<std::size_t> last_uses() const;
   void compile_kernels(KernelCache& cache, const ProgramOptions& options);

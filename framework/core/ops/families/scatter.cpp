@@ -311,6 +311,12 @@ Op slice_scatter_op() {
         i = m.floor_div(offset, Dim(b.step));
         return written;
       });
+  op.written_part = [](const OpQuery& q) {
+    const SliceBounds b = bounds_of(q);
+    std::vector<ShownDim> part(q.type(0).rank());
+    part[dim_of(q)] = {b.start, b.step};
+    return part;
+  };
   op.grad = written(gradients::slice_scatter);
   op.samples = [] {
     const auto slice = [](std::int64_t dim, std::int64_t start, std::int64_t end, std::int64_t step) {
@@ -350,6 +356,11 @@ Op select_scatter_op() {
         at.erase(at.begin() + static_cast<std::ptrdiff_t>(dim_of(q)));
         return written;
       });
+  op.written_part = [index_of](const OpQuery& q) {
+    std::vector<ShownDim> part(q.type(0).rank());
+    part[dim_of(q)] = {.start = index_of(q), .kept = false};
+    return part;
+  };
   op.grad = written(gradients::select_scatter);
   op.samples = [] {
     std::vector<Sample> all;

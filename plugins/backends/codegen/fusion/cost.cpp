@@ -56,6 +56,11 @@ bool worth_matrix_kernel(const IndexAlgebra& algebra, const ContractionStep& pro
 
 bool worth_keeping_row(double operations, double bytes, double kept) { return operations >= kCheaperThanLoad && bytes + kept <= kRowsInCache; }
 
+bool worth_writing_part(double whole_elements, double part_elements) {
+  constexpr double kSmallWhole = 512, kLargestShare = 0.25;
+  return whole_elements >= kSmallWhole && part_elements <= kLargestShare * whole_elements;
+}
+
 bool worth_joint_launch(double operations) { return operations <= kShortRun; }
 
 bool worth_chaining(const IndexAlgebra& algebra, const ChainStep& chain) {

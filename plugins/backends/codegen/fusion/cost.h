@@ -44,6 +44,13 @@ bool worth_large_squares(const IndexAlgebra& algebra, const Picture& picture, st
 /// and what they all write would be alive at once.
 bool worth_joint_launch(double operations);
 
+/// Decides whether a write to a part of a tensor may run over the part alone: then the tensor before it must be in memory, and is copied
+/// when somebody reads it later. Few elements are chosen among in registers.
+bool worth_writing_part(double whole_elements, double part_elements);
+
+/// So many such writes follow each other at least; fewer are choices for each element, in the kernel that reads the whole.
+inline constexpr std::size_t kFewestPartWrites = 6;
+
 /// The shortest run of a window that is multiplied where it lies; shorter ones are copied to be longer.
 inline constexpr double kShortestRun = 16;
 

@@ -62,6 +62,7 @@ class Launches {
     if (!small || !free) return false;
     found->second = position;
     note(step, position + 1);
+    earlier.starts.insert(earlier.starts.end(), kernel->starts.begin(), kernel->starts.end());
     earlier.others.push_back(std::move(kernel->buffers));
     earlier.nodes.insert(earlier.nodes.end(), kernel->nodes.begin(), kernel->nodes.end());
     return true;

@@ -6,43 +6,41 @@
 namespace tenon::codegen {
 namespace {
 
-/// True when the kernel reads the buffer only at `offset`: each element then by the one point that writes there.
-bool reads_only_at(const Kernel& kernel, std::size_t buffer, const Dim& offset) {
-  return std::ranges::all_of(kernel.operations, [&](const Operation& op) { return op.kind != OperationKind::load || op.payload != buffer || op.offset == offset; });
+/// True when a run of the kernel reads the buffer only where the store writes: each element then by the one point that writes there.
+bool reads_only_at(const KernelStep& step, std::size_t run, std::size_t buffer, const Store& store) {
+  const auto start = [&](std::size_t b) { return step.starts.empty() ? 0 : step.starts[run * step.buffers.size() + b]; };
+  const Dim offset = store.offset + Dim(start(store.buffer) - start(buffer));
+  return std::ranges::all_of(step.kernel.operations, [&](const Operation& op) { return op.kind != OperationKind::load || op.payload != buffer || op.offset == offset; });
 }
 
-/// Buffers of a kernel, by number, one of which is written over the other.
-struct Pair {
-  std::size_t written, read;
-};
-
-/// Only stores of the last stage may go over what was read: what is stored before may be read again in between. At a point of that stage
-/// all values are computed before the first is stored.
-std::vector<Pair> of_last_stage(const Kernel& kernel) {
-  std::vector<Pair> found;
-  if (kernel.scatter || kernel.stages.empty()) return found;
-  for (const Store& store : kernel.stages.back().stores)
-    for (std::size_t i = 0; i < kernel.buffers.size(); ++i) {
-      const Buffer &from = kernel.buffers[i], &to = kernel.buffers[store.buffer];
-      if (from.written || from.row || to.row || size_of(from.dtype) != size_of(to.dtype) || !reads_only_at(kernel, i, store.offset)) continue;
-      found.push_back({store.buffer, i});
-    }
+/// What a store of the last stage writes over what the kernel reads. What is stored before may be read again in between; at a point of that
+/// stage all values are computed before the first is stored.
+std::vector<Overwriting> of_store(const KernelStep& step, std::size_t run, const Store& store) {
+  const auto& buffers = step.kernel.buffers;
+  const auto& values = run == 0 ? step.buffers : step.others[run - 1];
+  std::vector<Overwriting> found;
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    const Buffer &from = buffers[i], &to = buffers[store.buffer];
+    if (from.written || from.row || to.row || values[i] == kPanel || values[i] == kRow || size_of(from.dtype) != size_of(to.dtype)) continue;
+    if (reads_only_at(step, run, i, store)) found.push_back({values[store.buffer], values[i]});
+  }
   return found;
 }
 
 /// Runs of a kernel start together: what one of them writes over, the others may not read.
 std::vector<Overwriting> of_runs(const KernelStep& step) {
-  std::vector<const std::vector<ValueId>*> runs{&step.buffers};
-  for (const auto& other : step.others) runs.push_back(&other);
+  if (step.kernel.scatter || step.kernel.stages.empty()) return {};
   std::unordered_map<std::uint32_t, std::size_t> readers;
-  for (const auto* run : runs)
-    for (ValueId value : *run) ++readers[value.value];
+  auto count = [&](const std::vector<ValueId>& run) {
+    for (ValueId value : run) ++readers[value.value];
+  };
+  count(step.buffers);
+  std::ranges::for_each(step.others, count);
   std::vector<Overwriting> found;
-  for (const auto& [written, read] : of_last_stage(step.kernel))
-    for (const auto* run : runs) {
-      const ValueId value = (*run)[read];
-      if (value != kPanel && value != kRow && readers[value.value] == 1) found.push_back({(*run)[written], value});
-    }
+  for (const Store& store : step.kernel.stages.back().stores)
+    for (std::size_t run = 0; run <= step.others.size(); ++run)
+      for (const Overwriting& o : of_store(step, run, store))
+        if (readers[o.read.value] == 1) found.push_back(o);
   return found;
 }
 
@@ -61,6 +59,15 @@ std::vector<Overwriting> overwritings(const Step& step) {
   auto found = of_runs(*product->epilogue);
   std::erase_if(found, [&](const Overwriting& o) { return reads(product->a, o.read) || reads(product->b, o.read); });
   return found;
+}
+
+std::optional<Overwriting> copied_value(const KernelStep& step) {
+  const Kernel& kernel = step.kernel;
+  if (!step.others.empty() || kernel.scatter || kernel.stages.size() != 1 || kernel.stages[0].kind != StageKind::row || kernel.stages[0].stores.size() != 1) return {};
+  const Store& store = kernel.stages[0].stores[0];
+  const Operation& op = kernel.operations[store.value];
+  if (op.kind != OperationKind::load || op.masked || kernel.buffers[op.payload].dtype != kernel.buffers[store.buffer].dtype) return {};
+  return reads_only_at(step, 0, op.payload, store) ? std::optional(Overwriting{step.buffers[store.buffer], step.buffers[op.payload]}) : std::nullopt;
 }
 
 }  // namespace tenon::codegen

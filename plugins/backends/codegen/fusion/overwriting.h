@@ -1,6 +1,7 @@
 // Which values a step may write over what it reads: then they need no memory of their own.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "fusion/plan.h"
@@ -14,5 +15,8 @@ struct Overwriting {
 
 /// Gives those of the step; the caller sees to it that nobody reads `read` later, and that both have as many bytes.
 std::vector<Overwriting> overwritings(const Step& step);
+
+/// The value that the step writes and the one that it reads, if it does nothing but copy elements to the same places.
+std::optional<Overwriting> copied_value(const KernelStep& step);
 
 }  // namespace tenon::codegen

@@ -55,21 +55,44 @@ std::size_t Planner::add_step(PendingStep step, std::span<const ValueId> reads, 
   return id;
 }
 
+/// The step that copies the base of a write, which other steps follow.
+std::size_t Planner::add_copy(ValueId base, ValueId result) {
+  PendingStep copy;
+  copy.draft = std::make_unique<Draft>(context_);
+  copy.draft->add_copy(base, result, copy.draft->make_loops(graph_.type(result).shape, 0));
+  copy.closed = true;
+  const auto reads = copy.draft->buffers();
+  return add_step(std::move(copy), reads, std::span(&result, 1));
+}
+
 void Planner::place_scatter(NodeId id) {
   const ir::Node& node = graph_.node(id);
   const ops::ScatterBody& body = *scatters_[id.value];
-  const ir::Type& type = graph_.type(node.results[0]);
-  PendingStep copy, points;
-  copy.draft = std::make_unique<Draft>(context_);
-  copy.draft->add_copy(node.operands[body.base], node.results[0], copy.draft->make_loops(type.shape, 0));
-  const auto copy_reads = copy.draft->buffers();
-  const std::size_t first = add_step(std::move(copy), copy_reads, node.results);
+  const std::size_t copy = add_copy(node.operands[body.base], node.results[0]);
+  PendingStep points;
   points.draft = std::make_unique<Draft>(context_);
   points.draft->add_scatter(body, id);
+  points.closed = true;
   const auto reads = points.draft->buffers();
-  const std::size_t second = add_step(std::move(points), reads, node.results);
-  depend(second, first);
-  steps_[first].closed = steps_[second].closed = true;
+  depend(add_step(std::move(points), reads, node.results), copy);
+}
+
+/// Everything that reads the base so far runs before the copy: then that may be left out, where nothing reads the base after it.
+void Planner::place_part_write(NodeId id) {
+  const ir::Node& node = graph_.node(id);
+  const PartWrite& write = *part_writes_[id.value];
+  const std::size_t copy = add_copy(write.base, node.results[0]);
+  for (std::size_t s = 0; s < copy; ++s)
+    if (steps_[s].draft && std::ranges::find(steps_[s].draft->buffers(), write.base) != steps_[s].draft->buffers().end()) depend(copy, s);
+  if (context_.in_memory[write.source.value])
+    for (std::size_t writer : writers_of(write.source)) depend(copy, writer);
+  PendingStep part;
+  part.draft = std::make_unique<Draft>(context_);
+  part.draft->add_part_write(write, node.results[0]);
+  part.closed = true;
+  const auto reads = part.draft->buffers();
+  depend(add_step(std::move(part), reads, node.results), copy);
+  log(fmt::format("{} is written to a part of {}", name_of_node(id), graph_.value(write.base).name));
 }
 
 /// The product's draft holds what runs on its tiles.
@@ -102,6 +125,7 @@ void Planner::place(NodeId id) {
     return;
   }
   if (scatters_[id.value]) return place_scatter(id);
+  if (part_writes_[id.value]) return place_part_write(id);
   if (!context_.in_memory[node.results[0].value]) return;
   if (product_[id.value]) return place_product(id);
   place_loop(id);
@@ -169,6 +193,7 @@ void Planner::add_to(Plan& plan, PendingStep& pending, const std::vector<bool>& 
   if (pending.product) return plan.steps.push_back(product_of(pending, stored));
   for (KernelStep& part : split_for_threads(std::move(step), algebra_, options_.lanes, plan, graph_)) {
     shape(part);
+    part.starts = take_out_starts(part.kernel);
     plan.steps.push_back(std::move(part));
   }
 }

@@ -20,6 +20,7 @@ struct KernelStep {
   std::vector<ValueId> buffers;
   std::vector<NodeId> nodes;
   std::vector<std::vector<ValueId>> others;  // buffers of further runs of the kernel, which start together with it
+  std::vector<std::int64_t> starts;          // by buffer, run by run: elements of its value before the buffer's first one; empty: none
 };
 
 /// Stands in a kernel's buffers for memory that the matrix product gives: the panel that it writes, or the tile that it reads.

@@ -61,12 +61,15 @@ class Planner {
   bool feeds_product(NodeId id, const std::vector<std::vector<NodeId>>& users) const;
   bool is_shortcut(NodeId id, const std::vector<std::vector<NodeId>>& users) const;
   double reach_cost(NodeId id);
+  bool reads_from(ValueId value, ValueId memory) const;
 
   // ---- which kernel computes what (joining.cpp)
   void place(NodeId id);
   void place_loop(NodeId id);
   void place_product(NodeId id);
   void place_scatter(NodeId id);
+  void place_part_write(NodeId id);
+  std::size_t add_copy(ValueId base, ValueId result);
   bool try_join(NodeId id, std::size_t step);
   bool try_add(NodeId id, std::size_t step, std::span<const Dim> index, bool map_inside);
   std::vector<std::vector<Dim>> inner_mappings(const Draft& draft, const ops::LoopBody& body) const;
@@ -110,7 +113,7 @@ class Planner {
   void add_to(Plan& plan, PendingStep& step, const std::vector<bool>& stored);
   KernelStep finish(Draft& draft, const std::vector<bool>& stored) const {
     Kernel kernel = draft.finish(stored);
-    return {std::move(kernel), draft.buffers(), draft.nodes(), {}};
+    return {std::move(kernel), draft.buffers(), draft.nodes(), {}, {}};
   }
 
   const ir::Graph& graph_;
@@ -120,6 +123,7 @@ class Planner {
   std::vector<bool> library_;           // by NodeId
   std::vector<bool> product_;           // by NodeId: runs on a matrix kernel
   std::vector<std::optional<ops::ScatterBody>> scatters_;
+  std::vector<std::optional<PartWrite>> part_writes_;  // by NodeId
   std::vector<double> cost_;            // by NodeId: of the element with all that is inlined
   std::vector<double> weight_;          // by NodeId: of the node alone; of a view with all that it reads
   std::vector<std::vector<std::uint32_t>> reach_;  // by NodeId: inlined nodes at the same point, sorted

@@ -22,9 +22,11 @@ void Planner::collect_bodies() {
   product_.assign(graph_.node_capacity(), false);
   scatters_.resize(graph_.node_capacity());
   step_of_.assign(graph_.value_capacity(), kNoStep);
+  part_writes_.resize(graph_.node_capacity());
+  if (options_.fuse) part_writes_ = part_writes(graph_, algebra_);
   for (NodeId id : graph_.nodes()) {
     const ir::Node& node = graph_.node(id);
-    if (is_constant_node(node)) continue;
+    if (is_constant_node(node) || part_writes_[id.value]) continue;
     context_.bodies[id.value] = ops::loop_of(graph_, id);
     if (context_.bodies[id.value]) continue;
     const ops::Op* op = ops::find_op(node.op);
@@ -230,6 +232,20 @@ bool Planner::is_shortcut(NodeId id, const std::vector<std::vector<NodeId>>& use
   return whole >= 2 && node.results.size() == 1 && distinct.size() >= 2 && std::ranges::any_of(distinct, [&](NodeId u) { return feeds_product(u, users); });
 }
 
+/// True when what computes the value, down to memory, reads that memory; also when it is too much to look through.
+bool Planner::reads_from(ValueId value, ValueId memory) const {
+  constexpr std::size_t kMostValues = 64;
+  std::vector<ValueId> seen{value};
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    if (seen[i] == memory || seen.size() > kMostValues) return true;
+    const ir::Value& v = graph_.value(seen[i]);
+    if (v.kind != ir::ValueKind::result || context_.in_memory[seen[i].value]) continue;
+    for (ValueId operand : graph_.node(v.node).operands)
+      if (std::ranges::find(seen, operand) == seen.end()) seen.push_back(operand);
+  }
+  return false;
+}
+
 void Planner::choose_roots() {
   auto keep = [&](ValueId v) { context_.in_memory[v.value] = true; };
   for (const ir::Output& output : graph_.outputs()) keep(output.value);
@@ -249,6 +265,8 @@ void Planner::choose_roots() {
     const bool any = std::any_of(results.begin(), results.end(), [&](ValueId r) { return context_.in_memory[r.value]; });
     if (any) std::for_each(results.begin(), results.end(), keep);
   }
+  for (NodeId id : graph_.nodes())
+    if (const auto& write = part_writes_[id.value]; write && reads_from(write->source, write->base)) keep(write->source);
   const auto users = graph_.users();
   for (NodeId id : graph_.nodes()) mark_contraction_operands(id, users);
   for (NodeId id : graph_.nodes())

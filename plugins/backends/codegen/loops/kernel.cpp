@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <map>
+#include <optional>
 
 namespace tenon::codegen {
 namespace {
@@ -111,9 +113,53 @@ std::string to_text(const Kernel& kernel) { return Writer(kernel).text(); }
 
 double written_bytes(const Kernel& kernel) {
   double bytes = 0;
-  for (const Buffer& b : kernel.buffers)
-    if (b.written && !b.row && b.bytes.is_constant()) bytes += static_cast<double>(b.bytes.constant());
+  for (const Stage& stage : kernel.stages) {
+    double points = 1;
+    for (const Loop& l : kernel.outer) points *= l.extent.is_constant() ? static_cast<double>(l.extent.constant()) : 1;
+    if (stage.kind == StageKind::map)
+      for (const Loop& l : kernel.inner) points *= l.extent.is_constant() ? static_cast<double>(l.extent.constant()) : 1;
+    for (const Store& s : stage.stores) {
+      const Buffer& b = kernel.buffers[s.buffer];
+      if (!b.row && b.bytes.is_constant()) bytes += std::min(static_cast<double>(b.bytes.constant()), points * static_cast<double>(size_of(b.dtype)));
+    }
+  }
   return bytes;
+}
+
+namespace {
+
+/// True when the place is never before its constant part: what is added are multiples of loop variables.
+bool only_goes_on(const Dim& place) {
+  return std::ranges::all_of(place.terms(), [](const ir::DimTerm& term) {
+    return term.coefficient > 0 && std::ranges::all_of(term.atoms, [](const ir::DimAtom& atom) { return atom.op == ir::DimOp::symbol; });
+  });
+}
+
+}  // namespace
+
+std::vector<std::int64_t> take_out_starts(Kernel& kernel) {
+  constexpr std::int64_t kLine = 64;  // bytes: large outputs are written whole lines at a time
+  std::vector<std::optional<std::int64_t>> least(kernel.buffers.size());
+  std::vector<bool> movable(kernel.buffers.size(), true);
+  auto for_each_place = [&](auto visit) {
+    for (Operation& op : kernel.operations)
+      if (op.kind == OperationKind::load) visit(op.payload, op.offset);
+    for (Stage& stage : kernel.stages)
+      for (Store& store : stage.stores) visit(store.buffer, store.offset);
+  };
+  for_each_place([&](std::size_t buffer, const Dim& offset) {
+    least[buffer] = std::min(least[buffer].value_or(offset.offset()), offset.offset());
+    movable[buffer] = movable[buffer] && only_goes_on(offset);
+  });
+  const bool whole_lines = written_bytes(kernel) >= kLargeOutput;
+  std::vector<std::int64_t> starts(kernel.buffers.size(), 0);
+  for (std::size_t i = 0; i < starts.size(); ++i) {
+    if (kernel.buffers[i].row || !least[i] || !movable[i]) continue;
+    const std::int64_t granule = whole_lines ? kLine / static_cast<std::int64_t>(size_of(kernel.buffers[i].dtype)) : 1;
+    starts[i] = *least[i] - (*least[i] % granule + granule) % granule;
+  }
+  for_each_place([&](std::size_t buffer, Dim& offset) { offset = offset - Dim(starts[buffer]); });
+  return starts;
 }
 
 std::size_t arity(ops::Primitive p) {

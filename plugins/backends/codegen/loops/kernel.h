@@ -113,8 +113,12 @@ Dim unit_count(const Kernel& kernel);
 /// Points of the innermost loops in one unit.
 Dim points_per_unit(const Kernel& kernel);
 
-/// Bytes of outputs whose size is constant, without rows.
+/// Bytes that the kernel stores, as far as they are constant, without rows.
 double written_bytes(const Kernel& kernel);
+
+/// Takes the constant part out of the places that loads and stores of a buffer have in common, so that kernels are equal that differ in
+/// where they start alone. Gives it in elements, by buffer. Places stay at or behind the start.
+std::vector<std::int64_t> take_out_starts(Kernel& kernel);
 
 /// The canonical text of a kernel, with all that its code depends on: equal kernels (up to the numbering of loop variables) give equal texts. It is the cache key and
 /// what TENON_LOGS=kernel_code prints above the code.

@@ -1,0 +1,90 @@
+#include "fusion/part_write.h"
+
+#include <algorithm>
+
+#include "core/ops/catalog.h"
+#include "fusion/cost.h"
+
+namespace tenon::codegen {
+namespace {
+
+class PartWrites {
+ public:
+  PartWrites(const ir::Graph& graph, const IndexAlgebra& algebra) : graph_(graph), algebra_(algebra), users_(graph.users()) {}
+
+  std::vector<std::optional<PartWrite>> find() {
+    std::vector<std::optional<PartWrite>> found(graph_.node_capacity());
+    std::vector<std::size_t> follows(graph_.node_capacity(), 0);  // writes up to this one; then of the whole sequence
+    const auto nodes = graph_.nodes();
+    for (NodeId id : nodes) {
+      found[id.value] = small_write(id);
+      if (!found[id.value]) continue;
+      const auto before = node_of(found[id.value]->base);
+      follows[id.value] = 1 + (before ? follows[before->value] : 0);
+    }
+    for (auto id = nodes.rbegin(); id != nodes.rend(); ++id) {
+      auto& write = found[id->value];
+      if (!write) continue;
+      if (const auto before = node_of(write->base); before && found[before->value]) follows[before->value] = std::max(follows[before->value], follows[id->value]);
+      if (follows[id->value] < kFewestPartWrites) write.reset();
+    }
+    return found;
+  }
+
+ private:
+  std::optional<NodeId> node_of(ValueId value) const {
+    const ir::Value& v = graph_.value(value);
+    return v.kind == ir::ValueKind::result ? std::optional(v.node) : std::nullopt;
+  }
+
+  std::optional<PartWrite> write_of(NodeId id) const {
+    const ir::Node& node = graph_.node(id);
+    const ops::Op* op = ops::find_op(node.op);
+    if (!op || !op->written_part) return {};
+    return PartWrite{node.operands[0], node.operands[1], op->written_part(ops::OpQuery(graph_, node.operands, node.attributes))};
+  }
+
+  /// True when `view` is the view of the base that the node writes.
+  bool shows_written_part(ValueId view, NodeId write) const {
+    const auto id = node_of(view);
+    if (!id) return false;
+    const ir::Node &of_view = graph_.node(*id), &of_write = graph_.node(write);
+    return std::string(of_view.op) + "_scatter" == std::string(of_write.op) && of_view.operands[0] == of_write.operands[0] && of_view.attributes == of_write.attributes;
+  }
+
+  /// A write whose source is the written view with a part of it written: the two as one.
+  std::optional<PartWrite> whole_write(NodeId id) const {
+    auto write = write_of(id);
+    while (write) {
+      const auto inner_id = node_of(write->source);
+      const auto inner = inner_id ? write_of(*inner_id) : std::nullopt;
+      if (!inner || users_[write->source.value].size() != 1 || !shows_written_part(inner->base, id)) return write;
+      std::size_t of_view = 0;
+      for (ops::ShownDim& dim : write->part) {
+        if (!dim.kept) continue;
+        const ops::ShownDim& next = inner->part[of_view++];
+        dim = {dim.start + next.start * Dim(dim.step), dim.step * next.step, next.kept};
+      }
+      write->source = inner->source;
+      id = *inner_id;
+    }
+    return write;
+  }
+
+  std::optional<PartWrite> small_write(NodeId id) const {
+    auto write = whole_write(id);
+    if (!write || graph_.value(write->source).kind == ir::ValueKind::literal || graph_.type(write->source).dtype != graph_.type(write->base).dtype) return {};
+    const double whole = algebra_.estimate(graph_.type(write->base).element_count()), part = algebra_.estimate(graph_.type(write->source).element_count());
+    return worth_writing_part(whole, part) ? std::move(write) : std::nullopt;
+  }
+
+  const ir::Graph& graph_;
+  const IndexAlgebra& algebra_;
+  const std::vector<std::vector<NodeId>> users_;
+};
+
+}  // namespace
+
+std::vector<std::optional<PartWrite>> part_writes(const ir::Graph& graph, const IndexAlgebra& algebra) { return PartWrites(graph, algebra).find(); }
+
+}  // namespace tenon::codegen
