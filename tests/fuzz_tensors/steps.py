@@ -116,6 +116,36 @@ def write(x: Tensor, _: Tensor, choice: int) -> Tensor | None:
     )[choice % 10]()  # fmt: skip
 
 
+def write_parts(x: Tensor, _: Tensor, choice: int) -> Tensor | None:
+    """Many writes to small parts of a tensor, from what was written before, with views and copies of what it was in between."""
+    if x.ndim == 0 or x.numel() == 0 or x.numel() > 50_000 or x.dtype == torch.bool:
+        return None
+    whole = x.reshape(1, -1).repeat(max(12, 1100 // x.numel()), 1) if choice % 5 else x.reshape(1, -1).expand(12, x.numel()).contiguous() * 2
+    if choice % 4 == 3:
+        whole = whole.T
+    rows, columns = whole.shape
+    if rows < 5:
+        return None
+    shown, kept = whole[rows // 2], None
+    for i in range(1, 9):
+        kind = (choice // 4 + i * (choice // 16 % 3)) % 6
+        if kind == 0:
+            whole[i % rows] = whole[(i - 1) % rows] * 0.5
+        elif kind == 1:
+            whole[:, i % columns] += whole[:, (i - 1) % columns]
+        elif kind == 2:
+            whole[2:5, i % columns] = whole[1:4, i % columns] - shown[:1]
+        elif kind == 3:
+            whole[i % rows, ::2] = 1
+        elif kind == 4:
+            whole[-2:, -1:] = whole[:2, :1] + shown[:1]
+        else:
+            whole[i % rows, i % columns] = whole[i % rows].sum() * 0.125
+        if i == choice % 11:
+            kept = whole[:2] * 2 if choice % 2 else whole.clone()
+    return whole if kept is None else whole[: len(kept), : kept.shape[1]] - kept
+
+
 def index(x: Tensor, _: Tensor, choice: int) -> Tensor | None:
     if x.ndim == 0 or x.shape[0] == 0:
         return None
@@ -207,7 +237,7 @@ def loss(x: Tensor, _: Tensor, choice: int) -> Tensor | None:
 
 # Those of the second group jump where their input hardly changes: they are for values without rounding errors.
 STEADY: tuple[Step, ...] = (
-    unary, unary, pair, pair, number, reduction, reduction, view, view, view, choose, join, write, index, gather, normalise, multiply, project, project, scale, scale, cast, pool, convolve, create,
+    unary, unary, pair, pair, number, reduction, reduction, view, view, view, choose, join, write, write_parts, index, gather, normalise, multiply, project, project, scale, scale, cast, pool, convolve, create,
     order, scan, loss,
 )  # fmt: skip
 JUMPY: tuple[Step, ...] = (jump, jump_pair, count, choose)

@@ -96,12 +96,13 @@ void Draft::add_copy(ValueId from, ValueId to, std::span<const Dim> index) {
   members_.push_back({to, {index.begin(), index.end()}, element(from, index), StageKind::row, 0});
 }
 
-void Draft::add_part_write(const PartWrite& write, ValueId to) {
+void Draft::add_part_write(const PartWrite& write, NodeId node) {
   const auto index = make_loops(context_->graph.type(write.source).shape, 0);
   std::vector<Dim> position;
   std::size_t of_source = 0;
   for (const ops::ShownDim& dim : write.part) position.push_back(dim.kept ? dim.start + index[of_source++] * Dim(dim.step) : dim.start);
-  members_.push_back({to, std::move(position), element(write.source, index), StageKind::row, 0});
+  members_.push_back({context_->graph.node(node).results[0], std::move(position), element(write.source, index), StageKind::row, 0});
+  nodes_.push_back(node);
 }
 
 void Draft::add_scatter(const ops::ScatterBody& body, NodeId node) {

@@ -94,8 +94,8 @@ class Draft {
   void add_product(NodeId node, std::span<const Dim> index);
   /// Adds a copy of `from` as the value `to` (the base of a scatter), at every point of the loops.
   void add_copy(ValueId from, ValueId to, std::span<const Dim> index);
-  /// Adds the source of a write as elements of the value `to`, at every point of the source.
-  void add_part_write(const PartWrite& write, ValueId to);
+  /// Adds the source of a write as elements of what the node gives, at every point of the source.
+  void add_part_write(const PartWrite& write, NodeId node);
   /// Adds a scatter over the graph's operand values: one point of its loops.
   void add_scatter(const ops::ScatterBody& body, NodeId node);
 

@@ -19,6 +19,10 @@ class PartWrites {
     for (NodeId id : nodes) {
       found[id.value] = small_write(id);
       if (!found[id.value]) continue;
+      while (auto* earlier = overwritten(found, *found[id.value])) {
+        found[id.value]->base = (*earlier)->base;
+        earlier->reset();
+      }
       const auto before = node_of(found[id.value]->base);
       follows[id.value] = 1 + (before ? follows[before->value] : 0);
     }
@@ -35,6 +39,20 @@ class PartWrites {
   std::optional<NodeId> node_of(ValueId value) const {
     const ir::Value& v = graph_.value(value);
     return v.kind == ir::ValueKind::result ? std::optional(v.node) : std::nullopt;
+  }
+
+  /// The write that another one overwrites altogether, and nobody reads in between.
+  std::optional<PartWrite>* overwritten(std::vector<std::optional<PartWrite>>& writes, const PartWrite& write) const {
+    const auto before = node_of(write.base);
+    if (!before || !writes[before->value] || users_[write.base.value].size() != 1 || is_output(write.base)) return nullptr;
+    auto& earlier = writes[before->value];
+    const auto same = [](const ops::ShownDim& a, const ops::ShownDim& b) { return a.start == b.start && a.step == b.step && a.kept == b.kept; };
+    const bool whole = std::ranges::equal(earlier->part, write.part, same) && graph_.type(earlier->source).shape == graph_.type(write.source).shape;
+    return whole ? &earlier : nullptr;
+  }
+
+  bool is_output(ValueId value) const {
+    return std::ranges::any_of(graph_.outputs(), [&](const ir::Output& output) { return output.value == value; });
   }
 
   std::optional<PartWrite> write_of(NodeId id) const {
@@ -58,7 +76,7 @@ class PartWrites {
     while (write) {
       const auto inner_id = node_of(write->source);
       const auto inner = inner_id ? write_of(*inner_id) : std::nullopt;
-      if (!inner || users_[write->source.value].size() != 1 || !shows_written_part(inner->base, id)) return write;
+      if (!inner || users_[write->source.value].size() != 1 || is_output(write->source) || !shows_written_part(inner->base, id)) return write;
       std::size_t of_view = 0;
       for (ops::ShownDim& dim : write->part) {
         if (!dim.kept) continue;

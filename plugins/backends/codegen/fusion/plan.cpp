@@ -88,7 +88,7 @@ void Planner::place_part_write(NodeId id) {
     for (std::size_t writer : writers_of(write.source)) depend(copy, writer);
   PendingStep part;
   part.draft = std::make_unique<Draft>(context_);
-  part.draft->add_part_write(write, node.results[0]);
+  part.draft->add_part_write(write, id);
   part.closed = true;
   const auto reads = part.draft->buffers();
   depend(add_step(std::move(part), reads, node.results), copy);

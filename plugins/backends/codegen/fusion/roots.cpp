@@ -265,9 +265,9 @@ void Planner::choose_roots() {
     const bool any = std::any_of(results.begin(), results.end(), [&](ValueId r) { return context_.in_memory[r.value]; });
     if (any) std::for_each(results.begin(), results.end(), keep);
   }
-  for (NodeId id : graph_.nodes())
-    if (const auto& write = part_writes_[id.value]; write && reads_from(write->source, write->base)) keep(write->source);
   const auto users = graph_.users();
+  for (NodeId id : graph_.nodes())
+    if (const auto& write = part_writes_[id.value]; write && (users[write->source.value].size() > 1 || reads_from(write->source, write->base))) keep(write->source);
   for (NodeId id : graph_.nodes()) mark_contraction_operands(id, users);
   for (NodeId id : graph_.nodes())
     if (product_[id.value] && !leads_to_product(id, users)) mark_end_of_product(id, users);
