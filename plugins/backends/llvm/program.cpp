@@ -112,11 +112,14 @@ bool always_succeeds(const codegen::Step& step) {
 /// Outputs that are written over an input when nothing reads it any more and nothing can fail.
 std::vector<TenonAliasPermit> Program::aliases() const {
   const auto last = last_uses();
+  std::vector<std::size_t> first(places_.size(), 0);  // the step that begins a value, of which others may write parts
+  for (std::size_t s = plan_.steps.size(); s-- > 0;)
+    for (std::size_t v : codegen::values_of(plan_.steps[s], graph_, true)) first[v] = s;
   std::vector<TenonAliasPermit> found;
   for (std::size_t s = plan_.steps.size(); s-- > 0 && always_succeeds(plan_.steps[s]);)
     for (const auto& [written, read] : codegen::overwritings(plan_.steps[s])) {
       const Place &to = places_[written.value], &from = places_[read.value];
-      if (to.kind == Place::Kind::output && from.kind == Place::Kind::input && last[read.value] == s) found.push_back({to.index, from.index});
+      if (to.kind == Place::Kind::output && from.kind == Place::Kind::input && first[written.value] == s && last[read.value] == s) found.push_back({to.index, from.index});
     }
   return found;
 }

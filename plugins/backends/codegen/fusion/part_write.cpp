@@ -44,7 +44,9 @@ class PartWrites {
   /// The write that another one overwrites altogether, and nobody reads in between.
   std::optional<PartWrite>* overwritten(std::vector<std::optional<PartWrite>>& writes, const PartWrite& write) const {
     const auto before = node_of(write.base);
-    if (!before || !writes[before->value] || users_[write.base.value].size() != 1 || is_output(write.base)) return nullptr;
+    if (!before || !writes[before->value] || is_output(write.base)) return nullptr;
+    const auto own = [&](NodeId user) { return std::ranges::find(write.nodes, user) != write.nodes.end(); };
+    if (!std::ranges::all_of(users_[write.base.value], own)) return nullptr;
     auto& earlier = writes[before->value];
     const auto same = [](const ops::ShownDim& a, const ops::ShownDim& b) { return a.start == b.start && a.step == b.step && a.kept == b.kept; };
     const bool whole = std::ranges::equal(earlier->part, write.part, same) && graph_.type(earlier->source).shape == graph_.type(write.source).shape;
@@ -59,7 +61,7 @@ class PartWrites {
     const ir::Node& node = graph_.node(id);
     const ops::Op* op = ops::find_op(node.op);
     if (!op || !op->written_part) return {};
-    return PartWrite{node.operands[0], node.operands[1], op->written_part(ops::OpQuery(graph_, node.operands, node.attributes))};
+    return PartWrite{node.operands[0], node.operands[1], op->written_part(ops::OpQuery(graph_, node.operands, node.attributes)), {id}};
   }
 
   /// True when `view` is the view of the base that the node writes.
@@ -84,6 +86,8 @@ class PartWrites {
         dim = {dim.start + next.start * Dim(dim.step), dim.step * next.step, next.kept};
       }
       write->source = inner->source;
+      write->nodes.push_back(*inner_id);
+      if (users_[inner->base.value].size() == 1 && !is_output(inner->base)) write->nodes.push_back(*node_of(inner->base));
       id = *inner_id;
     }
     return write;

@@ -14,6 +14,7 @@ namespace tenon::codegen {
 struct PartWrite {
   ValueId base, source;
   std::vector<ops::ShownDim> part;  // by dimension of `base`; those kept are the dimensions of `source`, in order
+  std::vector<NodeId> nodes;        // that are this write alone: of a view of a view those of the views, too
 };
 
 /// By NodeId: the writes of which so many follow each other that running over their parts costs less than choosing for each element of

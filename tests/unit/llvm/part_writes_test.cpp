@@ -1,0 +1,76 @@
+// Writes to parts of tensors: over the parts alone, in place, with the results of the judge.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "catch.h"
+#include "core/ir/parser.h"
+#include "running.h"
+
+using namespace tenon;
+
+namespace {
+
+ir::Graph parse(std::string_view text) {
+  auto graph = ir::parse_graph(text);
+  if (!graph) throw Exception(graph.error());
+  return std::move(*graph);
+}
+
+/// Runs on tensors of the given shapes (all float32) and compares; gives the number of steps.
+std::size_t check(std::string_view text, std::vector<std::vector<std::int64_t>> shapes) {
+  const ir::Graph graph = parse(text);
+  std::vector<ops::HostTensor> tensors;
+  std::vector<ops::TensorView> views;
+  for (std::size_t i = 0; i < shapes.size(); ++i) tensors.push_back(llvm_test::random_tensor(graph.type(graph.inputs()[i]).dtype, shapes[i], i + 1));
+  for (auto& t : tensors) views.push_back(t.view());
+  const auto d = llvm_test::difference(graph, views, {}, 40);
+  INFO(text);
+  CHECK(d.value_or("") == "");
+  return llvm_test::compile(graph)->plan().steps.size();
+}
+
+/// Writes rows of a square one after the other, each made of the one before; `result` names what is given besides.
+std::string row_writes(int rows, std::string_view result) {
+  std::string text = "graph @main (%x: f32[64, 64], %v: f32[64]) {\n  %r0: f32[64, 64] = mul(%x, 2)\n  %s0: f32[64] = add(%v, 1)\n";
+  for (int i = 1; i <= rows; ++i) {
+    text += fmt::format("  %s{0}: f32[64] = mul(%s{1}, %v)\n", i, i - 1);
+    text += fmt::format("  %r{0}: f32[64, 64] = select_scatter(%r{1}, %s{0}) {{dim = 0, index = {2}}}\n", i, i - 1, 3 * i);
+  }
+  return text + fmt::format("  %end: f32[64, 64] = add(%r{}, %{})\n  return %end\n}}", rows, result);
+}
+
+}  // namespace
+
+TEST_CASE("many writes to parts run over the parts alone, in place", "[fusion]") {
+  const std::vector<std::vector<std::int64_t>> shapes{{64, 64}, {64}};
+  const std::size_t steps = check(row_writes(12, "r12"), shapes);
+  CHECK(check(row_writes(12, "r5"), shapes) == steps + 1);  // somebody reads what was there before: a copy
+  CHECK(check(row_writes(12, "r0"), shapes) >= steps);
+  CHECK(check(row_writes(3, "r3"), shapes) == 1);  // few writes are choices in the kernel that reads the whole
+}
+
+TEST_CASE("writes to parts that differ in their place alone are one kernel", "[fusion]") {
+  const auto program = llvm_test::compile(parse(row_writes(12, "r12")));
+  std::set<std::string> kernels;
+  for (const auto& step : program->plan().steps)
+    if (auto* kernel = std::get_if<codegen::KernelStep>(&step); kernel && kernel->kernel.stages.at(0).stores.size() == 1) kernels.insert(codegen::to_text(kernel->kernel));
+  CHECK(kernels.size() < program->plan().steps.size() / 2);
+}
+
+TEST_CASE("a write to columns of rows is one write, and one that is overwritten at once is none", "[fusion]") {
+  std::string text = "graph @main (%x: f32[40, 50], %v: f32[20]) {\n  %r0: f32[40, 50] = add(%x, 1)\n";
+  for (int i = 1; i <= 12; ++i) {
+    text += fmt::format("  %w{0}: f32[20, 50] = slice(%r{1}) {{dim = 0, end = 25, start = 5, step = 1}}\n", i, i - 1);
+    text += fmt::format("  %s{0}: f32[20] = mul(%v, {0})\n  %t{0}: f32[20, 50] = select_scatter(%w{0}, %s{0}) {{dim = 1, index = {1}}}\n", i, std::min(5 * i, 45));
+    text += fmt::format("  %r{0}: f32[40, 50] = slice_scatter(%r{1}, %t{0}) {{dim = 0, end = 25, start = 5, step = 1}}\n", i, i - 1);
+  }
+  const std::string all = text + "  return %r12\n}";
+  const std::size_t steps = check(all, {{40, 50}, {20}});
+  const auto program = llvm_test::compile(parse(all));
+  double written = 0;
+  for (const auto& step : program->plan().steps) written += codegen::written_bytes(std::get<codegen::KernelStep>(step).kernel);
+  CHECK(steps == 11);
+  CHECK(written <= 4.0 * (2 * 40 * 50 + 9 * 20));
+}
