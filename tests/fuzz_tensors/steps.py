@@ -118,7 +118,7 @@ def write(x: Tensor, _: Tensor, choice: int) -> Tensor | None:
 
 def write_parts(x: Tensor, _: Tensor, choice: int) -> Tensor | None:
     """Many writes to small parts of a tensor, from what was written before, with views and copies of what it was in between."""
-    if x.ndim == 0 or x.numel() == 0 or x.numel() > 50_000 or x.dtype == torch.bool:
+    if x.ndim == 0 or x.numel() == 0 or x.numel() > 2_000 or x.dtype == torch.bool:
         return None
     whole = x.reshape(1, -1).repeat(max(12, 1100 // x.numel()), 1) if choice % 5 else x.reshape(1, -1).expand(12, x.numel()).contiguous() * 2
     if choice % 4 == 3:
