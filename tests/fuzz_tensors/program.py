@@ -1,6 +1,8 @@
 """Random programs of tensors, drawn from a seed, and their inputs."""
 from __future__ import annotations
 
+import itertools
+import math
 import random
 from dataclasses import dataclass
 
@@ -49,7 +51,7 @@ class Program:
             known = exact[first] and exact[second]
             if drawn.step in JUMPY and not known:
                 continue
-            made = drawn.step(values[first], values[second], drawn.choice)
+            made = drawn.step(values[first], _beside(values[first], values[second]), drawn.choice)
             if made is None:
                 continue
             if made.numel() > MOST_ELEMENTS[self.sizes]:
@@ -63,6 +65,12 @@ class Program:
     def __str__(self) -> str:
         shapes = [f"{str(x.dtype)[6:]}{list(x.shape)} strides {list(x.stride())}" for x in self.inputs()]
         return "; ".join(shapes + [f"{d.step.__name__}({d.first}, {d.second}, {d.choice})" for d in self.steps])
+
+
+def _beside(x: Tensor, y: Tensor) -> Tensor:
+    """`y`, or `x` where broadcasting the two would fill the memory."""
+    sizes = itertools.zip_longest(reversed(x.shape), reversed(y.shape), fillvalue=1)
+    return y if math.prod(max(pair) for pair in sizes) <= 4_000_000 else x
 
 
 def _input(r: random.Random, generator: torch.Generator, sizes: str, more: int) -> Tensor:
