@@ -66,6 +66,9 @@ def x(*shape, dtype=torch.float32):
         lambda: torch.conv_transpose1d(x(1, 1, 4), x(1, 1, 4), None, 2, 1, 1, 1, -1),
         lambda: torch.conv_transpose1d(x(1, 1, 4), x(1, 1, 4), None, 2, 1, 2),
         lambda: torch.conv1d(x(1, 4, 5), x(1, 4, 0)),
+        lambda: torch.conv_transpose3d(x(1, 1, 4, 3, 0), x(1, 2, 3, 4, 5), None, 2, 1, 1),
+        lambda: torch.nn.functional.layer_norm(x(2, 2, 3), (2, 3), x(2, 3), x(3, 2)),
+        lambda: torch.nn.functional.group_norm(x(5, 5, 5), 1, x(1, 5)),
         lambda: torch.nn.functional.adaptive_avg_pool2d(x(1, 8, 8, 8), (5,)),
         lambda: torch.nn.functional.avg_pool2d(x(1, 0, 8, 8), 2),
         lambda: torch.nn.functional.max_pool3d(x(0, 1, 2, 10), 1),
@@ -74,3 +77,23 @@ def x(*shape, dtype=torch.float32):
 def test_a_call_that_eager_execution_refuses_is_refused(call):
     want = refusal(call)
     assert want is not None and refusal(tenon.compile(call)) == want
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda x, i: torch.nn.functional.one_hot(i, 3),
+        lambda x, i: x[:1].expand(3).index_select(0, i) * 2,
+        lambda x, i: x[0].reshape(1)[i],
+        lambda x, i: torch.take(x[0], i),
+        lambda x, i: x[:1].expand(3)[i] + i,
+        lambda x, i: x[0].gather(0, i[0] + 3),
+        lambda x, i: x[0].index_select(0, i[:1] + 3),
+        lambda x, i: x[0].scatter(0, i[0] + 3, 1.0),
+    ],
+)
+def test_an_index_out_of_range_is_noticed_where_all_elements_are_alike(read):
+    x = torch.arange(3.0)
+    for places in ([0, 1, 7], [0, 7, 1], list(range(40))):
+        want = refusal(read, x, torch.tensor(places))
+        assert want is not None and refusal(tenon.compile(read), x, torch.tensor(places)) == want

@@ -238,6 +238,7 @@ Result<infer::Types> infer_convolution(const OpQuery& q) {
   TENON_USER_CHECK(a.groups > 0, "groups must be positive");
   TENON_USER_CHECK(std::ranges::find(w, Dim(0)) == w.end() || w[1] == Dim(0), "expected a weight with elements");
   infer::require_equal(q.graph(), x[1], a.transposed ? w[0] : w[1] * Dim(a.groups), "the input's channels and the weight's");
+  TENON_USER_CHECK(std::ranges::find(x.begin() + 2, x.end(), Dim(0)) == x.end(), "Only zero batch or zero channel inputs are supported");
   Shape shape{x[0], a.transposed ? w[1] * Dim(a.groups) : w[0]};
   for (std::size_t d = 0; d < a.stride.size(); ++d) {
     if (!w[2 + d].is_constant()) throw Exception(Code::unsupported, "a convolution with a kernel of unknown size");

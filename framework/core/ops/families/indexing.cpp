@@ -12,6 +12,7 @@ using ir::Shape;
 
 void require_index_dtype(const OpQuery& q, std::size_t operand) {
   TENON_USER_CHECK(q.literal(operand) || is_int(q.type(operand).dtype), "indices must be integers, not {}", name_of(q.type(operand).dtype));
+  if (q.type(0).rank() == 0) throw Exception(Code::unsupported, "indices into a tensor without dimensions");
 }
 
 AdvancedIndex::AdvancedIndex(const OpQuery& q, std::size_t first_index) {

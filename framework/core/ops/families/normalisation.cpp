@@ -140,6 +140,12 @@ Result<infer::Types> infer_last_dims(const OpQuery& q) {
 
 /// Operands of a normalisation: the bias without a weight needs a weight of ones.
 Values with_affine(ForeignArguments& a, Values operands, const Shape& shape) {
+  for (const char* name : {"weight", "bias"}) {
+    if (!a.given(name)) continue;
+    const Shape given = a.type(a.value(name)).shape;
+    TENON_USER_CHECK(given.size() == shape.size(), "Expected {} to be of same shape as normalized_shape, but got {} dimensions", name, given.size());
+    for (std::size_t d = 0; d < shape.size(); ++d) infer::require_equal(a.graph(), given[d], shape[d], fmt::format("sizes of the {}", name));
+  }
   if (a.given("bias") && !a.given("weight"))
     operands.push_back(a.builder().one("full", {a.builder().literal(1.0)}, {{"dtype", a.type(operands[0]).dtype}, {"size", shape}}));
   if (a.given("weight")) operands.push_back(a.value("weight"));

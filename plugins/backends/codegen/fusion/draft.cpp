@@ -268,11 +268,14 @@ Draft::Register Draft::load(Frame& frame, const Instruction& i) {
   const OpId mask = conjunction(frame.mask, own_mask);
   const ir::Type& type = context_->graph.type(operand);
   std::vector<Dim> index;
+  std::vector<OpId> checks;
   for (std::uint32_t k = 0; k < i.index_count; ++k) {
     Register& r = frame.registers[frame.program.indices[i.first_index + k]];
-    index.push_back(r.dim ? context_->algebra.simplify(*r.dim) : Dim::symbol(value_symbol(operations_.checked(r.op, type.shape[k], k, mask))));
+    if (!r.dim) checks.push_back(operations_.checked(r.op, type.shape[k], k, mask));
+    index.push_back(r.dim ? context_->algebra.simplify(*r.dim) : Dim::symbol(value_symbol(checks.back())));
   }
-  const OpId value = element(operand, index, mask);
+  OpId value = element(operand, index, mask);
+  for (OpId check : checks) value = operations_.needing(check, value);
   if (own_mask == kNoOp) return {{}, value};
   return {{}, operations_.primitive(P::select, i.dtype, own_mask, value, otherwise)};
 }

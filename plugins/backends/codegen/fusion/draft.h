@@ -52,6 +52,9 @@ class OperationList {
   OpId index(const Dim& dim);
   OpId load(std::uint32_t buffer, DType dtype, Dim offset, OpId mask, OpId otherwise);
   OpId checked(OpId value, const Dim& limit, std::uint64_t dimension, OpId mask);
+  /// The value as one that needs the check: kernels compute what their results need, and what an index only chooses (an element of a fill,
+  /// or of a broadcast) may not need it.
+  OpId needing(OpId check, OpId value);
   OpId reduced(std::uint32_t reduction, std::uint32_t result, DType dtype);
   OpId old_value(DType dtype);
   OpId product(DType dtype);
@@ -65,6 +68,7 @@ class OperationList {
 
  private:
   OpId record(Operation op);
+  bool needs(OpId value, OpId wanted) const;
   std::vector<Operation> list_;
   std::unordered_multimap<std::size_t, OpId> by_hash_;
 };

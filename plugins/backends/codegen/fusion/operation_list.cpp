@@ -54,6 +54,27 @@ OpId OperationList::checked(OpId value, const Dim& limit, std::uint64_t dimensio
   return record(std::move(op));
 }
 
+bool OperationList::needs(OpId value, OpId wanted) const {
+  std::vector<bool> seen(list_.size());
+  std::vector<OpId> open{value};
+  while (!open.empty()) {
+    const OpId next = open.back();
+    open.pop_back();
+    if (next == wanted) return true;
+    if (next < wanted || seen[next]) continue;  // operands come before their uses
+    seen[next] = true;
+    for (OpId need : needs_of(list_[next])) open.push_back(need);
+  }
+  return false;
+}
+
+OpId OperationList::needing(OpId check, OpId value) {
+  if (needs(value, check)) return value;
+  const OpId never = primitive(ops::Primitive::lt, DType::b8, check, constant(DType::i64, 0));  // a checked index is not negative
+  const DType dtype = list_[value].dtype;
+  return primitive(ops::Primitive::select, dtype, never, constant(dtype, is_false(value) ? 1 : 0), value);
+}
+
 OpId OperationList::reduced(std::uint32_t reduction, std::uint32_t result, DType dtype) {
   return record({.kind = OperationKind::reduced, .dtype = dtype, .payload = std::uint64_t{reduction} << 16 | result});
 }

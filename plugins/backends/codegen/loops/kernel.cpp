@@ -189,6 +189,16 @@ std::size_t inner_loops_of(const std::vector<Loop>& inner, const Store& store) {
   return count;
 }
 
+std::vector<OpId> needs_of(const Operation& op) {
+  std::vector<OpId> needs;
+  for (OpId a : op.args)
+    if (a != kNoOp) needs.push_back(a);
+  op.offset.for_each_symbol([&](SymbolId s) {
+    if (is_value(s)) needs.push_back(s.value - kFirstValue);
+  });
+  return needs;
+}
+
 std::vector<bool> reduction_dependents(const std::vector<Operation>& operations) {
   std::vector<bool> depends(operations.size(), false);
   for (std::size_t i = 0; i < depends.size(); ++i) {  // operands come before their uses

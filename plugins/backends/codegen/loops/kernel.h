@@ -101,6 +101,9 @@ struct Kernel {
 /// The number of inner loops, from the first on, that tell apart where a store goes.
 std::size_t inner_loops_of(const std::vector<Loop>& inner, const Store& store);
 
+/// What an operation needs: its arguments, and the values in its index.
+std::vector<OpId> needs_of(const Operation& operation);
+
 /// Which operations of a kernel need the result of one of its reductions.
 std::vector<bool> reduction_dependents(const std::vector<Operation>& operations);
 

@@ -7,17 +7,6 @@
 namespace tenon::codegen {
 namespace {
 
-/// What an operation needs: its arguments, and the values in its index.
-std::vector<OpId> needs_of(const Operation& op) {
-  std::vector<OpId> needs;
-  for (OpId a : op.args)
-    if (a != kNoOp) needs.push_back(a);
-  op.offset.for_each_symbol([&](SymbolId s) {
-    if (is_value(s)) needs.push_back(s.value - kFirstValue);
-  });
-  return needs;
-}
-
 class RowKeeper {
  public:
   RowKeeper(Kernel& kernel, const IndexAlgebra& algebra, const KeepRow& worth) : kernel_(kernel), worth_(worth), row_bytes_(1) {
