@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <unordered_map>
+
 #include "core/base/error.h"
 #include "core/ops/catalog.h"
 #include "core/ops/node_builder.h"
@@ -8,6 +11,7 @@ namespace tenon::codegen {
 void decompose_composites(ir::Graph& graph) {
   std::vector<NodeId> pending(graph.nodes().begin(), graph.nodes().end());
   std::vector<NodeId> replaced;
+  std::unordered_map<std::uint32_t, ValueId> instead;  // by value: read in its place
   for (std::size_t i = 0; i < pending.size(); ++i) {
     const NodeId id = pending[i];
     const ir::Node node = graph.node(id);
@@ -24,10 +28,17 @@ void decompose_composites(ir::Graph& graph) {
       for (std::size_t fresh = before; fresh < graph.node_capacity(); ++fresh) replaced.push_back(NodeId(fresh));
       continue;
     }
-    for (std::size_t r = 0; r < results.size(); ++r) graph.replace_uses(node.results[r], results[r]);
+    for (std::size_t r = 0; r < results.size(); ++r) instead.emplace(node.results[r].value, results[r]);
     for (std::size_t fresh = before; fresh < graph.node_capacity(); ++fresh) pending.push_back(NodeId(fresh));
     replaced.push_back(id);
   }
+  auto follow = [&](ValueId& value) {
+    for (auto next = instead.find(value.value); next != instead.end(); next = instead.find(value.value)) value = next->second;
+  };
+  for (NodeId id : graph.nodes()) std::ranges::for_each(graph.mutable_node(id).operands, follow);
+  std::vector<ir::Output> outputs(graph.outputs().begin(), graph.outputs().end());
+  for (ir::Output& output : outputs) follow(output.value);
+  graph.set_outputs(std::move(outputs));
   graph.erase_nodes(replaced);
 }
 

@@ -10,6 +10,9 @@ namespace {
 /// Rows that a thread takes together where lanes run over them.
 constexpr std::int64_t kRowsOfLanes = 64;
 
+/// Steps back from the last one that a node may join without reading what they give.
+constexpr std::size_t kRecentSteps = 256;
+
 bool is_contiguous(const Draft& draft, SymbolId loop) {
   const auto& operations = draft.operations().all();
   return std::all_of(operations.begin(), operations.end(), [&](const Operation& op) {
@@ -53,7 +56,8 @@ std::vector<std::size_t> Planner::candidates(NodeId id) const {
   for (ValueId v : probe.buffers()) add(step_of_[v.value]);
   std::sort(found.rbegin(), found.rend());
   std::size_t siblings = 0;
-  for (std::size_t s = steps_.size(); s-- > 0 && siblings < 3;) {
+  const std::size_t recent = steps_.size() > kRecentSteps ? steps_.size() - kRecentSteps : 0;
+  for (std::size_t s = steps_.size(); s-- > recent && siblings < 3;) {
     if (!steps_[s].draft || steps_[s].closed || steps_[s].product) continue;
     const auto& theirs = steps_[s].draft->buffers();
     const bool shares = std::any_of(theirs.begin(), theirs.end(), [&](ValueId v) {

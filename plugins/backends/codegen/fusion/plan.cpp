@@ -22,17 +22,17 @@ std::vector<ir::SymbolInfo> symbols_of(const ir::Graph& graph) {
 }
 
 void Planner::depend(std::size_t step, std::size_t on) {
-  auto join = [](std::vector<bool>& into, const std::vector<bool>& from) {
-    if (into.size() < from.size()) into.resize(from.size());
-    for (std::size_t i = 0; i < from.size(); ++i)
-      if (from[i]) into[i] = true;
+  if (runs_after(step, on)) return;
+  auto closure = steps_[on].after;
+  closure.resize(steps_.size());
+  closure.set(on);
+  auto join = [&](std::size_t s) {
+    steps_[s].after.resize(steps_.size());
+    steps_[s].after |= closure;
   };
-  std::vector<bool> closure = steps_[on].after;
-  if (closure.size() <= on) closure.resize(on + 1);
-  closure[on] = true;
-  join(steps_[step].after, closure);
+  join(step);
   for (std::size_t s = 0; s < steps_.size(); ++s)
-    if (runs_after(s, step)) join(steps_[s].after, closure);
+    if (runs_after(s, step)) join(s);
 }
 
 std::vector<std::size_t> Planner::writers_of(ValueId value) const {
@@ -82,7 +82,8 @@ void Planner::place_part_write(NodeId id) {
   const ir::Node& node = graph_.node(id);
   const PartWrite& write = *part_writes_[id.value];
   const std::size_t copy = add_copy(write.base, node.results[0]);
-  for (std::size_t s = 0; s < copy; ++s)
+  const std::size_t first = step_of_[write.base.value] == kNoStep ? 0 : step_of_[write.base.value] + 1;
+  for (std::size_t s = first; s < copy; ++s)
     if (steps_[s].draft && std::ranges::find(steps_[s].draft->buffers(), write.base) != steps_[s].draft->buffers().end()) depend(copy, s);
   if (context_.in_memory[write.source.value])
     for (std::size_t writer : writers_of(write.source)) depend(copy, writer);
@@ -205,18 +206,20 @@ std::vector<std::size_t> Planner::order_of_steps() const {
   const auto nodes = graph_.nodes();
   for (std::size_t i = 0; i < nodes.size(); ++i) position[nodes[i].value] = i;
   for (std::size_t s = 0; s < steps_.size(); ++s) {
-    needs[s] = static_cast<std::size_t>(std::ranges::count(steps_[s].after, true));
+    needs[s] = steps_[s].after.count();
     if (!steps_[s].draft) last[s] = position[std::get<LibraryStep>(steps_[s].fixed).node.value];
     else if (const auto& own = steps_[s].draft->nodes(); !own.empty()) last[s] = position[std::ranges::max(own, {}, [&](NodeId n) { return position[n.value]; }).value];
   }
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {}, [&](std::size_t s) { return last[s]; });
-  std::vector<bool> placed(steps_.size(), false);
+  boost::dynamic_bitset<> placed(steps_.size());
   std::vector<std::size_t> placed_order;
   for (std::size_t s : order) {
     std::vector<std::size_t> now;
-    for (std::size_t other = 0; other < steps_[s].after.size(); ++other)
-      if (steps_[s].after[other] && !placed[other]) now.push_back(other);
+    auto missing = steps_[s].after;
+    missing.resize(steps_.size());
+    missing -= placed;
+    for (auto other = missing.find_first(); other != missing.npos; other = missing.find_next(other)) now.push_back(other);
     std::ranges::stable_sort(now, {}, [&](std::size_t n) { return needs[n]; });
     if (!placed[s]) now.push_back(s);
     for (std::size_t n : now) placed[n] = true, placed_order.push_back(n);

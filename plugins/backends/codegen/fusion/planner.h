@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <boost/dynamic_bitset.hpp>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,7 +27,7 @@ struct PendingStep {
   std::unique_ptr<Draft> draft;  // null: `fixed`
   Step fixed;
   std::optional<Contraction> product;  // the draft follows it, tile by tile
-  std::vector<bool> after;       // by step: transitively
+  boost::dynamic_bitset<> after; // by step: transitively; may be shorter than the steps
   bool closed = false;           // nothing may join
 };
 
@@ -80,7 +81,7 @@ class Planner {
   std::optional<Reshaped> reshaped(std::span<const Loop> loops, const ops::LoopBody& body) const;
   std::vector<std::size_t> candidates(NodeId id) const;
   bool runs_after(std::size_t step, std::size_t other) const {
-    return other < steps_[step].after.size() && steps_[step].after[other];
+    return other < steps_[step].after.size() && steps_[step].after.test(other);
   }
   std::vector<std::size_t> producers_of(const Draft& draft, std::size_t self) const;
   void depend(std::size_t step, std::size_t on);
