@@ -31,6 +31,8 @@ void Planner::depend(std::size_t step, std::size_t on) {
     steps_[s].after |= closure;
   };
   join(step);
+  steps_[on].needed = true;
+  if (!steps_[step].needed) return;
   for (std::size_t s = 0; s < steps_.size(); ++s)
     if (runs_after(s, step)) join(s);
 }

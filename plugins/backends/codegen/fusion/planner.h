@@ -28,6 +28,7 @@ struct PendingStep {
   Step fixed;
   std::optional<Contraction> product;  // the draft follows it, tile by tile
   boost::dynamic_bitset<> after; // by step: transitively; may be shorter than the steps
+  bool needed = false;           // some step is after it
   bool closed = false;           // nothing may join
 };
 
