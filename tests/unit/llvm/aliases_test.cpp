@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "catch.h"
-#include "core/ir/parser.h"
 #include "running.h"
 
 using namespace tenon;
@@ -14,23 +13,15 @@ using Pairs = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
 
 /// Runs a program, each permitted output over its input (an input takes one), and compares with a run beside them; gives the permits.
 Pairs run_in_place(const std::string& text) {
-  auto graph = ir::parse_graph(text);
-  if (!graph) throw Exception(graph.error());
-  std::vector<ops::HostTensor> tensors;
-  std::vector<ops::TensorView> views;
-  for (ValueId input : graph->inputs()) {
-    std::vector<std::int64_t> shape;
-    for (const ir::Dim& d : graph->type(input).shape) shape.push_back(d.constant());
-    tensors.push_back(llvm_test::random_tensor(graph->type(input).dtype, shape, tensors.size() + 1));
-  }
-  for (auto& t : tensors) views.push_back(t.view());
-  const auto program = llvm_test::compile(*graph);
-  std::vector<ops::HostTensor> expected = llvm_test::run(*program, *graph, views);
+  const ir::Graph graph = llvm_test::parse(text);
+  auto [tensors, views] = llvm_test::random_inputs(graph);
+  const auto program = llvm_test::compile(graph);
+  std::vector<ops::HostTensor> expected = llvm_test::run(*program, graph, views);
   Pairs permits;
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
   for (auto& t : tensors) inputs.push_back(t.data());
-  std::vector<ops::HostTensor> results = llvm_test::run(*program, *graph, views);
+  std::vector<ops::HostTensor> results = llvm_test::run(*program, graph, views);
   for (auto& r : results) outputs.push_back(r.data());
   std::vector<bool> taken(inputs.size(), false);
   for (const TenonAliasPermit& permit : program->aliases()) {

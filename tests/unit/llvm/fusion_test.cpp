@@ -2,26 +2,16 @@
 #include <algorithm>
 
 #include "catch.h"
-#include "core/ir/parser.h"
 #include "running.h"
 
 using namespace tenon;
 
 namespace {
 
-ir::Graph parse(std::string_view text) {
-  auto graph = ir::parse_graph(text);
-  if (!graph) throw Exception(graph.error());
-  return std::move(*graph);
-}
-
 /// Runs on tensors of the given shapes (all float32) and compares; gives the number of steps.
 std::size_t check(std::string_view text, std::vector<std::vector<std::int64_t>> shapes, llvm_test::Choice choice = {}) {
-  const ir::Graph graph = parse(text);
-  std::vector<ops::HostTensor> tensors;
-  std::vector<ops::TensorView> views;
-  for (std::size_t i = 0; i < shapes.size(); ++i) tensors.push_back(llvm_test::random_tensor(graph.type(graph.inputs()[i]).dtype, shapes[i], i + 1));
-  for (auto& t : tensors) views.push_back(t.view());
+  const ir::Graph graph = llvm_test::parse(text);
+  const auto [tensors, views] = llvm_test::random_inputs(graph, std::move(shapes));
   const auto d = llvm_test::difference(graph, views, choice, 40);
   INFO(text);
   CHECK(d.value_or("") == "");
@@ -166,7 +156,7 @@ TEST_CASE("a product that others read too is stored beside what follows it", "[f
 }
 
 TEST_CASE("a shortcut is added to a product once, in front of what reduces the sum", "[fusion]") {
-  const ir::Graph graph = parse(R"(graph @main (%x: f32[2, 50, 40], %a: f32[100, 64], %w: f32[64, 40]) {
+  const ir::Graph graph = llvm_test::parse(R"(graph @main (%x: f32[2, 50, 40], %a: f32[100, 64], %w: f32[64, 40]) {
     %p: f32[100, 40] = mm(%a, %w)
     %q: f32[2, 50, 40] = reshape(%p) {shape = [2, 50, 40]}
     %y: f32[2, 50, 40] = add(%x, %q)
@@ -186,7 +176,7 @@ TEST_CASE("a shortcut is added to a product once, in front of what reduces the s
 }
 
 TEST_CASE("rows that are written for a product leave the other operand where it lies", "[fusion]") {
-  const ir::Graph graph = parse(R"(graph @main (%x: f32[3, 5, 40], %w: f32[110, 200]) {
+  const ir::Graph graph = llvm_test::parse(R"(graph @main (%x: f32[3, 5, 40], %w: f32[110, 200]) {
     %p: f32[3, 40, 5] = permute(%x) {dims = [0, 2, 1]}
     %f: f32[3, 200] = reshape(%p) {shape = [3, 200]}
     %t: f32[200, 110] = permute(%w) {dims = [1, 0]}
@@ -204,7 +194,7 @@ TEST_CASE("a shortcut beside products is stored, and not added up anew by each l
     return text + fmt::format("  %y: f32[64, 96] = neg(%x{0})\n  return %y\n}}", count);
   };
   check(layers(1), {{64, 96}, {96, 96}, {96}});
-  CHECK(llvm_test::compile(parse(layers(9)))->workspace_bytes({}) == llvm_test::compile(parse(layers(3)))->workspace_bytes({}));
+  CHECK(llvm_test::compile(llvm_test::parse(layers(9)))->workspace_bytes({}) == llvm_test::compile(llvm_test::parse(layers(3)))->workspace_bytes({}));
 }
 
 TEST_CASE("steps write over what nobody reads later", "[fusion]") {
@@ -218,7 +208,7 @@ TEST_CASE("steps write over what nobody reads later", "[fusion]") {
     return %r
   })";
   check(text, {{60, 90}, {90, 90}, {90, 90}});
-  CHECK(llvm_test::compile(parse(text))->workspace_bytes({}) == 2 * 60 * 90 * 4 + 2 * 32);
+  CHECK(llvm_test::compile(llvm_test::parse(text))->workspace_bytes({}) == 2 * 60 * 90 * 4 + 2 * 32);
 }
 
 TEST_CASE("a product with a transposed result is stored from its tiles", "[fusion]") {
@@ -246,7 +236,7 @@ TEST_CASE("a stencil's producer is computed once", "[fusion]") {
 }
 
 TEST_CASE("one program serves every size", "[dynamic]") {
-  const ir::Graph graph = parse(R"(graph @main [s0: 1..4096, s1: 1..4096] (%x: f32[s0, s1], %y: f32[s1]) {
+  const ir::Graph graph = llvm_test::parse(R"(graph @main [s0: 1..4096, s1: 1..4096] (%x: f32[s0, s1], %y: f32[s1]) {
     %a: f32[s0, s1] = add(%x, %y)
     %m: f32[s0, s1] = softmax(%a) {dim = 1}
     %s: f32[s1] = sum(%m) {dim = [0], keepdim = false}
@@ -263,7 +253,7 @@ TEST_CASE("one program serves every size", "[dynamic]") {
 }
 
 TEST_CASE("parts of a sum that end within a vector are as long as each is", "[dynamic]") {
-  const ir::Graph graph = parse(R"(graph @main [s0: 2..4096] (%x: f32[867, s0]) {
+  const ir::Graph graph = llvm_test::parse(R"(graph @main [s0: 2..4096] (%x: f32[867, s0]) {
     %t: f32[s0, 867] = permute(%x) {dims = [1, 0]}
     %s: f32[] = sum(%t) {dim = [0, 1], keepdim = false}
     return %s
@@ -278,7 +268,7 @@ TEST_CASE("parts of a sum that end within a vector are as long as each is", "[dy
 }
 
 TEST_CASE("equal kernels compile once", "[cache]") {
-  const ir::Graph graph = parse(R"(graph @main (%x: f32[123]) {
+  const ir::Graph graph = llvm_test::parse(R"(graph @main (%x: f32[123]) {
     %a: f32[123] = sub(%x, 7.5)
     return %a
   })");
@@ -311,7 +301,7 @@ std::vector<std::size_t> runs_of_kernels(const ir::Graph& graph, llvm_test::Choi
 
 bool logs(std::string_view text, std::string_view line) {
   llvm_test::take_log();
-  llvm_test::compile(parse(text), {.log = true});
+  llvm_test::compile(llvm_test::parse(text), {.log = true});
   const auto log = llvm_test::take_log();
   return std::any_of(log.begin(), log.end(), [&](const std::string& l) { return l.find(line) != std::string::npos; });
 }
@@ -329,7 +319,7 @@ TEST_CASE("small equal kernels run in one launch", "[fusion]") {
   CHECK(check(text, shapes) == 1);
   CHECK(check(text, shapes, {.threads = 3}) == 1);
   CHECK(check(text, shapes, {.fuse = false}) == 3);
-  CHECK(runs_of_kernels(parse(text)) == std::vector<std::size_t>{3});
+  CHECK(runs_of_kernels(llvm_test::parse(text)) == std::vector<std::size_t>{3});
   CHECK(logs(text, "the kernel of %t starts with that of %s, which is equal"));
 }
 
@@ -361,6 +351,6 @@ TEST_CASE("long equal kernels are launched apart", "[fusion]") {
     %t: f32[2000, 600] = add(%y, 1)
     return %s, %t
   })";
-  CHECK(runs_of_kernels(parse(text)) == std::vector<std::size_t>{1, 1});
+  CHECK(runs_of_kernels(llvm_test::parse(text)) == std::vector<std::size_t>{1, 1});
   CHECK(logs(text, "keep the threads busy"));
 }

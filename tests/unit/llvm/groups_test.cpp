@@ -1,6 +1,5 @@
 // Statistics of groups and what is made with them are one kernel where a group stays in cache.
 #include "catch.h"
-#include "core/ir/parser.h"
 #include "running.h"
 
 using namespace tenon;
@@ -9,15 +8,11 @@ namespace {
 
 /// Runs on random tensors and compares with the judge; gives the number of steps.
 std::size_t steps_of(const std::string& text, std::vector<std::vector<std::int64_t>> shapes, llvm_test::Choice choice = {}) {
-  auto graph = ir::parse_graph(text);
-  if (!graph) throw Exception(graph.error());
-  std::vector<ops::HostTensor> tensors;
-  std::vector<ops::TensorView> views;
-  for (std::size_t i = 0; i < shapes.size(); ++i) tensors.push_back(llvm_test::random_tensor(graph->type(graph->inputs()[i]).dtype, shapes[i], i + 1));
-  for (auto& t : tensors) views.push_back(t.view());
+  const ir::Graph graph = llvm_test::parse(text);
+  const auto [tensors, views] = llvm_test::random_inputs(graph, std::move(shapes));
   INFO(text);
-  CHECK(llvm_test::difference(*graph, views, choice, 40).value_or("") == "");
-  return llvm_test::compile(*graph, choice)->plan().steps.size();
+  CHECK(llvm_test::difference(graph, views, choice, 40).value_or("") == "");
+  return llvm_test::compile(graph, choice)->plan().steps.size();
 }
 
 using Shape = std::vector<std::int64_t>;

@@ -1,6 +1,5 @@
 // Which loop lanes run over where the last one is shorter than a vector, and that the results are those of the judge.
 #include "catch.h"
-#include "core/ir/parser.h"
 #include "running.h"
 
 using namespace tenon;
@@ -9,19 +8,11 @@ namespace {
 
 /// The length of the loop that lanes run over in the only step, of a graph of float32 inputs.
 std::int64_t lane_loop_of(const std::string& text, llvm_test::Choice choice = {}) {
-  auto graph = ir::parse_graph(text);
-  if (!graph) throw Exception(graph.error());
-  std::vector<ops::HostTensor> tensors;
-  std::vector<ops::TensorView> views;
-  for (ValueId input : graph->inputs()) {
-    std::vector<std::int64_t> shape;
-    for (const ir::Dim& d : graph->type(input).shape) shape.push_back(d.constant());
-    tensors.push_back(llvm_test::random_tensor(DType::f32, shape, tensors.size() + 1));
-  }
-  for (auto& t : tensors) views.push_back(t.view());
+  const ir::Graph graph = llvm_test::parse(text);
+  const auto [tensors, views] = llvm_test::random_inputs(graph);
   INFO(text);
-  CHECK(llvm_test::difference(*graph, views, choice).value_or("") == "");
-  const auto program = llvm_test::compile(*graph, choice);
+  CHECK(llvm_test::difference(graph, views, choice).value_or("") == "");
+  const auto program = llvm_test::compile(graph, choice);
   REQUIRE(program->plan().steps.size() == 1);
   const codegen::Kernel& kernel = std::get<codegen::KernelStep>(program->plan().steps[0]).kernel;
   REQUIRE_FALSE(kernel.lanes_inside);

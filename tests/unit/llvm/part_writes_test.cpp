@@ -5,26 +5,16 @@
 #include <set>
 
 #include "catch.h"
-#include "core/ir/parser.h"
 #include "running.h"
 
 using namespace tenon;
 
 namespace {
 
-ir::Graph parse(std::string_view text) {
-  auto graph = ir::parse_graph(text);
-  if (!graph) throw Exception(graph.error());
-  return std::move(*graph);
-}
-
 /// Runs on tensors of the given shapes (all float32) and compares; gives the number of steps.
 std::size_t check(std::string_view text, std::vector<std::vector<std::int64_t>> shapes) {
-  const ir::Graph graph = parse(text);
-  std::vector<ops::HostTensor> tensors;
-  std::vector<ops::TensorView> views;
-  for (std::size_t i = 0; i < shapes.size(); ++i) tensors.push_back(llvm_test::random_tensor(graph.type(graph.inputs()[i]).dtype, shapes[i], i + 1));
-  for (auto& t : tensors) views.push_back(t.view());
+  const ir::Graph graph = llvm_test::parse(text);
+  const auto [tensors, views] = llvm_test::random_inputs(graph, std::move(shapes));
   const auto d = llvm_test::difference(graph, views, {}, 40);
   INFO(text);
   CHECK(d.value_or("") == "");
@@ -52,7 +42,7 @@ TEST_CASE("many writes to parts run over the parts alone, in place", "[fusion]")
 }
 
 TEST_CASE("writes to parts that differ in their place alone are one kernel", "[fusion]") {
-  const auto program = llvm_test::compile(parse(row_writes(12, "r12")));
+  const auto program = llvm_test::compile(llvm_test::parse(row_writes(12, "r12")));
   std::set<std::string> kernels;
   for (const auto& step : program->plan().steps)
     if (auto* kernel = std::get_if<codegen::KernelStep>(&step); kernel && kernel->kernel.stages.at(0).stores.size() == 1) kernels.insert(codegen::to_text(kernel->kernel));
@@ -68,7 +58,7 @@ TEST_CASE("a write to columns of rows is one write, and one that is overwritten 
   }
   const std::string all = text + "  return %r12\n}";
   const std::size_t steps = check(all, {{40, 50}, {20}});
-  const auto program = llvm_test::compile(parse(all));
+  const auto program = llvm_test::compile(llvm_test::parse(all));
   double written = 0;
   for (const auto& step : program->plan().steps) written += codegen::written_bytes(std::get<codegen::KernelStep>(step).kernel);
   CHECK(steps == 11);

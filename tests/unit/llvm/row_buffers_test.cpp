@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "catch.h"
-#include "core/ir/parser.h"
 #include "running.h"
 
 using namespace tenon;
@@ -16,17 +15,13 @@ struct Outcome {
 
 /// Runs on random tensors and compares with the judge.
 Outcome outcome_of(const std::string& text, std::vector<std::vector<std::int64_t>> shapes, llvm_test::Choice choice = {}) {
-  auto graph = ir::parse_graph(text);
-  if (!graph) throw Exception(graph.error());
-  std::vector<ops::HostTensor> tensors;
-  std::vector<ops::TensorView> views;
-  for (std::size_t i = 0; i < shapes.size(); ++i) tensors.push_back(llvm_test::random_tensor(graph->type(graph->inputs()[i]).dtype, shapes[i], i + 1));
-  for (auto& t : tensors) views.push_back(t.view());
+  const ir::Graph graph = llvm_test::parse(text);
+  const auto [tensors, views] = llvm_test::random_inputs(graph, std::move(shapes));
   INFO(text);
-  CHECK(llvm_test::difference(*graph, views, choice, 40).value_or("") == "");
+  CHECK(llvm_test::difference(graph, views, choice, 40).value_or("") == "");
   llvm_test::take_log();
   choice.log = true;
-  const auto program = llvm_test::compile(*graph, choice);
+  const auto program = llvm_test::compile(graph, choice);
   Outcome outcome{program->plan().steps.size(), 0, llvm_test::take_log()};
   for (const codegen::Step& step : program->plan().steps)
     if (auto* kernel = std::get_if<codegen::KernelStep>(&step))

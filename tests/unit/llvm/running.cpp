@@ -5,6 +5,7 @@
 #include <mutex>
 #include <thread>
 
+#include "core/ir/parser.h"
 #include "core/base/error.h"
 
 namespace tenon::llvm_test {
@@ -175,6 +176,26 @@ ops::HostTensor random_tensor(DType dtype, std::vector<std::int64_t> shape, std:
   ops::Sample sample;
   sample.operands.push_back({.dtype = dtype, .shape = std::move(shape), .fill = fill, .bound = 4});
   return std::move(ops::sample_inputs(sample, seed)[0].storage);
+}
+
+ir::Graph parse(std::string_view text) {
+  auto graph = ir::parse_graph(text);
+  if (!graph) throw Exception(graph.error());
+  return std::move(*graph);
+}
+
+Inputs random_inputs(const ir::Graph& graph, std::vector<std::vector<std::int64_t>> shapes) {
+  Inputs made;
+  for (std::size_t i = 0; i < graph.inputs().size(); ++i) {
+    const ir::Type& type = graph.type(graph.inputs()[i]);
+    if (i == shapes.size()) {
+      shapes.emplace_back();
+      for (const ir::Dim& d : type.shape) shapes[i].push_back(d.constant());
+    }
+    made.tensors.push_back(random_tensor(type.dtype, shapes[i], i + 1));
+  }
+  for (auto& t : made.tensors) made.views.push_back(t.view());
+  return made;
 }
 
 std::optional<std::string> difference(const ir::Graph& graph, std::span<const ops::TensorView> inputs, const Choice& choice, double tolerance) {

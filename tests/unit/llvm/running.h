@@ -53,6 +53,17 @@ std::vector<ops::HostTensor> run(llvm_backend::Program& program, const ir::Graph
 /// A row-major tensor of the given shape with values from a seed.
 ops::HostTensor random_tensor(DType dtype, std::vector<std::int64_t> shape, std::uint64_t seed, ops::Fill fill = ops::Fill::normal);
 
+/// The graph of a text. Throws what is wrong with it.
+ir::Graph parse(std::string_view text);
+
+/// A tensor an input of a graph, each from a seed of its own.
+struct Inputs {
+  std::vector<ops::HostTensor> tensors;
+  std::vector<ops::TensorView> views;
+};
+/// Of the given shapes, or of the graph's, which are constant then.
+Inputs random_inputs(const ir::Graph& graph, std::vector<std::vector<std::int64_t>> shapes = {});
+
 /// Runs on the backend and on the judge; gives what differs, or nothing.
 std::optional<std::string> difference(const ir::Graph& graph, std::span<const ops::TensorView> inputs, const Choice& choice = {}, double tolerance = 1);
 

@@ -1,29 +1,15 @@
 // Reductions over concatenations that share parts.
 #include "catch.h"
-#include "core/ir/parser.h"
 #include "running.h"
 
 using namespace tenon;
 
 namespace {
 
-ir::Graph graph_of_text(std::string_view text) {
-  auto graph = ir::parse_graph(text);
-  if (!graph) throw Exception(graph.error());
-  return std::move(*graph);
-}
-
 /// Compares with the judge; gives the elements that all reductions of the plan take together.
 std::int64_t reduced_elements(std::string_view text) {
-  const ir::Graph graph = graph_of_text(text);
-  std::vector<ops::HostTensor> tensors;
-  std::vector<ops::TensorView> views;
-  for (ValueId input : graph.inputs()) {
-    std::vector<std::int64_t> shape;
-    for (const ir::Dim& d : graph.type(input).shape) shape.push_back(d.constant());
-    tensors.push_back(llvm_test::random_tensor(graph.type(input).dtype, shape, tensors.size() + 1));
-  }
-  for (auto& t : tensors) views.push_back(t.view());
+  const ir::Graph graph = llvm_test::parse(text);
+  const auto [tensors, views] = llvm_test::random_inputs(graph);
   INFO(text);
   CHECK(llvm_test::difference(graph, views, {}, 40).value_or("") == "");
   std::int64_t elements = 0;

@@ -57,26 +57,29 @@ std::size_t Planner::add_step(PendingStep step, std::span<const ValueId> reads, 
   return id;
 }
 
+/// A step that nothing joins.
+std::size_t Planner::add_closed(Draft draft, std::span<const ValueId> writes) {
+  PendingStep step;
+  const auto reads = draft.buffers();
+  step.draft = std::make_unique<Draft>(std::move(draft));
+  step.closed = true;
+  return add_step(std::move(step), reads, writes);
+}
+
 /// The step that copies the base of a write, which other steps follow.
 std::size_t Planner::add_copy(ValueId base, ValueId result) {
-  PendingStep copy;
-  copy.draft = std::make_unique<Draft>(context_);
-  copy.draft->add_copy(base, result, copy.draft->make_loops(graph_.type(result).shape, 0));
-  copy.closed = true;
-  const auto reads = copy.draft->buffers();
-  return add_step(std::move(copy), reads, std::span(&result, 1));
+  Draft draft(context_);
+  draft.add_copy(base, result, draft.make_loops(graph_.type(result).shape, 0));
+  return add_closed(std::move(draft), std::span(&result, 1));
 }
 
 void Planner::place_scatter(NodeId id) {
   const ir::Node& node = graph_.node(id);
   const ops::ScatterBody& body = *scatters_[id.value];
   const std::size_t copy = add_copy(node.operands[body.base], node.results[0]);
-  PendingStep points;
-  points.draft = std::make_unique<Draft>(context_);
-  points.draft->add_scatter(body, id);
-  points.closed = true;
-  const auto reads = points.draft->buffers();
-  depend(add_step(std::move(points), reads, node.results), copy);
+  Draft points(context_);
+  points.add_scatter(body, id);
+  depend(add_closed(std::move(points), node.results), copy);
 }
 
 /// Everything that reads the base so far runs before the copy: then that may be left out, where nothing reads the base after it.
@@ -89,12 +92,9 @@ void Planner::place_part_write(NodeId id) {
     if (steps_[s].draft && std::ranges::find(steps_[s].draft->buffers(), write.base) != steps_[s].draft->buffers().end()) depend(copy, s);
   if (context_.in_memory[write.source.value])
     for (std::size_t writer : writers_of(write.source)) depend(copy, writer);
-  PendingStep part;
-  part.draft = std::make_unique<Draft>(context_);
-  part.draft->add_part_write(write, id);
-  part.closed = true;
-  const auto reads = part.draft->buffers();
-  depend(add_step(std::move(part), reads, node.results), copy);
+  Draft part(context_);
+  part.add_part_write(write, id);
+  depend(add_closed(std::move(part), node.results), copy);
   log(fmt::format("{} is written to a part of {}", name_of_node(id), graph_.value(write.base).name));
 }
 

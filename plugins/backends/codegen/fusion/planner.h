@@ -71,6 +71,7 @@ class Planner {
   void place_product(NodeId id);
   void place_scatter(NodeId id);
   void place_part_write(NodeId id);
+  std::size_t add_closed(Draft draft, std::span<const ValueId> writes);
   std::size_t add_copy(ValueId base, ValueId result);
   bool try_join(NodeId id, std::size_t step);
   bool try_add(NodeId id, std::size_t step, std::span<const Dim> index, bool map_inside);
