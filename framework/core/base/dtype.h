@@ -9,7 +9,7 @@
 namespace tenon {
 
 /// The element types, in the order of the graph buffer. float16 and bfloat16 are storage: arithmetic on them is float32.
-/// Complex numbers occur only in opaque calls.
+/// Complex numbers are moved; only opaque calls compute with them.
 enum class DType : std::uint8_t { b8, u8, i8, i16, i32, i64, f16, bf16, f32, f64, c64, c128 };
 
 inline constexpr std::size_t kDTypeCount = 12;

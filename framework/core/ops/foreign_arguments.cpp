@@ -134,10 +134,7 @@ std::string ForeignArguments::text(std::string_view parameter, std::string other
 std::optional<DType> ForeignArguments::dtype(std::string_view parameter) const {
   const ForeignArgument& a = (*this)[parameter];
   if (a.is_none()) return std::nullopt;
-  if (const auto* t = a.as<DType>()) {
-    if (is_complex(*t)) throw Exception(Code::unsupported, "complex dtypes");
-    return *t;
-  }
+  if (const auto* t = a.as<DType>()) return *t;
   if (const auto* name = a.as<std::string>(); name && numpy())
     if (const auto t = numpy_dtype(*name)) return t;
   refuse_kind(parameter, "dtype");

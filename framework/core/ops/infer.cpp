@@ -159,7 +159,6 @@ DType shared_dtype(const OpQuery& q, std::size_t first) {
     TENON_USER_CHECK(first < q.operand_count(), "takes a tensor, none given");
     dtype = q.type(first).dtype;
   }
-  TENON_USER_CHECK(!is_complex(*dtype), "complex operands ({}) are not supported", name_of(*dtype));
   return *dtype;
 }
 

@@ -1,6 +1,7 @@
 #include "core/ops/node_builder.h"
 
 #include <algorithm>
+#include <span>
 
 #include "core/ops/catalog.h"
 
@@ -22,10 +23,35 @@ bool defines_symbols(const ir::Graph& graph, const std::vector<ir::Type>& types)
   return defines;
 }
 
+/// Whether two values are computed alike. Gives up, with a no, after so many comparisons.
+class SameComputation {
+ public:
+  explicit SameComputation(const ir::Graph& graph) : graph_(graph) {}
+
+  bool of(const ir::Node& node, std::string_view op, std::span<const ir::ValueId> operands, const ir::Attributes& attributes) {
+    return node.op == op && node.regions.empty() && node.attributes == attributes &&
+           std::ranges::equal(node.operands, operands, [this](ir::ValueId a, ir::ValueId b) { return of(a, b); });
+  }
+
+ private:
+  bool of(ir::ValueId a, ir::ValueId b) {
+    if (a == b) return true;
+    const ir::Value &first = graph_.value(a), &second = graph_.value(b);
+    if (first.kind != second.kind || left_-- == 0) return false;
+    if (first.kind == ir::ValueKind::literal) return first.literal == second.literal && first.type == second.type;
+    if (first.kind != ir::ValueKind::result || first.index != second.index) return false;
+    const ir::Node& node = graph_.node(second.node);
+    return of(graph_.node(first.node), node.op, node.operands, node.attributes);
+  }
+
+  const ir::Graph& graph_;
+  std::size_t left_ = 64;
+};
+
 /// The same places found again have the same size: what is taken and what is put back by one mask fit.
 std::optional<ir::NodeId> same_node(const ir::Graph& graph, std::string_view op, const std::vector<ir::ValueId>& operands, const ir::Attributes& attributes) {
   for (ir::NodeId id : graph.nodes())
-    if (const ir::Node& node = graph.node(id); node.op == op && node.operands == operands && node.attributes == attributes) return id;
+    if (graph.node(id).op == op && SameComputation(graph).of(graph.node(id), op, operands, attributes)) return id;
   return std::nullopt;
 }
 

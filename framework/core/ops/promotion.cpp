@@ -87,8 +87,11 @@ std::optional<DType> common_dtype(Flavour flavour, DType a, DType b) {
 
 DType promote(Flavour flavour, std::span<const PromotionOperand> operands, DType default_float) {
   TENON_CHECK(!operands.empty(), "promotion of nothing");
-  for (const PromotionOperand& o : operands)
-    if (is_complex(o.dtype)) throw Exception(Code::unsupported, "complex operands");
+  if (const auto complex = std::ranges::find_if(operands, [](const PromotionOperand& o) { return is_complex(o.dtype); }); complex != operands.end()) {
+    for (const PromotionOperand& o : operands)
+      if (!o.number && o.dtype != complex->dtype) throw Exception(Code::unsupported, "complex operands beside others");
+    return complex->dtype;
+  }
   return flavour == Flavour::torch ? promote_torch(operands, default_float) : promote_numpy(operands);
 }
 

@@ -47,19 +47,24 @@ Scalar Scalars::record(const Instruction& instruction) {
   return {static_cast<std::uint32_t>(it - all.begin()), instruction.dtype};
 }
 
+namespace {
+
+std::uint64_t constant_bits(DType dtype, double value) {
+  return dtype == DType::f64 ? std::bit_cast<std::uint64_t>(value) : std::bit_cast<std::uint32_t>(static_cast<float>(value));
+}
+
+}  // namespace
+
 Scalar Scalars::constant(DType dtype, double value) {
-  if (is_float(dtype)) {
-    const std::uint64_t bits =
-        dtype == DType::f64 ? std::bit_cast<std::uint64_t>(value) : std::bit_cast<std::uint32_t>(static_cast<float>(value));
-    return record({.op = Primitive::constant, .dtype = dtype, .payload = bits});
-  }
+  if (is_complex(dtype)) return record({.op = Primitive::constant, .dtype = dtype, .payload = constant_bits(dtype == DType::c64 ? DType::f32 : DType::f64, value)});
+  if (is_float(dtype)) return record({.op = Primitive::constant, .dtype = dtype, .payload = constant_bits(dtype, value)});
   if (dtype == DType::b8) return record({.op = Primitive::constant, .dtype = dtype, .payload = value != 0});
   TENON_USER_CHECK(value >= -9223372036854775808.0 && value < 9223372036854775808.0, "{} does not fit an integer", value);
   return record({.op = Primitive::constant, .dtype = dtype, .payload = integer_bits(dtype, static_cast<std::int64_t>(value))});
 }
 
 Scalar Scalars::constant(DType dtype, std::int64_t value) {
-  if (is_float(dtype)) return constant(dtype, static_cast<double>(value));
+  if (is_float(dtype) || is_complex(dtype)) return constant(dtype, static_cast<double>(value));
   return record({.op = Primitive::constant, .dtype = dtype, .payload = integer_bits(dtype, value)});
 }
 

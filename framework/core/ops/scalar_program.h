@@ -14,7 +14,7 @@ namespace tenon::ops {
 /// Each primitive of tensors' arithmetic is also an op of the catalogue with the same name, so that a body can become nodes.
 enum class Primitive : std::uint8_t {
   // leaves
-  constant,      // payload: the bits of a value of the instruction's dtype
+  constant,      // payload: the bits of a value of the instruction's dtype; of a complex one its real part, the imaginary part being 0
   extent,        // payload: index into ScalarProgram::dims; i64
   loop_index,    // payload: which loop; i64
   parameter,     // payload: which parameter (reducers and pointwise bodies)

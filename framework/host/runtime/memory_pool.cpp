@@ -60,9 +60,11 @@ struct alignas(64) SizeClass {
   std::uint64_t allocations = 0, reuses = 0, releases = 0;  // counted here, under the lock: atomics of their own would cost more than it
 };
 
+/// Idle memory is bounded without a sum over the classes, whose upkeep would cost a small allocation as much as its lock: half of the
+/// limit is for mapped blocks, of which few are made and `idle` counts the bytes, and each class of small ones has an equal share of the rest.
 struct Pool {
   std::array<SizeClass, kClasses> classes;
-  std::atomic<std::uint64_t> idle{0}, mapped{0};
+  std::atomic<std::uint64_t> idle{0}, mapped{0};  // `idle`: in mapped blocks
   std::atomic<std::size_t> idle_limit{0};
   std::atomic<unsigned> large_releases{0};
 };
@@ -91,10 +93,24 @@ void to_system(void* memory, std::size_t bytes) {
     munmap(memory, (bytes + kPage - 1) / kPage * kPage);
 }
 
+void count_idle(Pool& p, std::size_t bytes, bool kept) {
+  if (bytes < kMapFrom) return;
+  if (kept) p.idle.fetch_add(bytes, std::memory_order_relaxed);
+  else p.idle.fetch_sub(bytes, std::memory_order_relaxed);
+}
+
+/// Whether one more idle block stays below the bound. The lock of the class is held.
+bool may_keep(const Pool& p, const SizeClass& size_class, std::size_t bytes) {
+  constexpr std::size_t kSmallClasses = 64;  // a few more than there are
+  const std::size_t half = p.idle_limit.load(std::memory_order_relaxed) / 2;
+  if (bytes < kMapFrom) return (size_class.kept + 1) * bytes <= half / kSmallClasses;
+  return p.idle.load(std::memory_order_relaxed) + bytes <= half;
+}
+
 void free_chain(Pool& p, Block* chain, std::size_t bytes) {
   while (chain) {
     Block* next = chain->next;
-    p.idle.fetch_sub(bytes, std::memory_order_relaxed);
+    count_idle(p, bytes, false);
     to_system(chain, bytes);
     chain = next;
   }
@@ -148,7 +164,7 @@ void* pool_allocate(std::size_t bytes) {
   const unsigned c = class_of(bytes);
   const std::size_t size = class_bytes(c);
   if (void* kept = take_kept(p.classes[c])) {
-    p.idle.fetch_sub(size, std::memory_order_relaxed);
+    count_idle(p, size, false);
     return kept;
   }
   void* memory = from_system(p, size);
@@ -170,15 +186,16 @@ void pool_release(void* memory, std::size_t bytes) {
   const std::size_t size = class_bytes(c);
   auto* block = static_cast<Block*>(memory);
   SizeClass& size_class = p.classes[c];
-  const bool kept = p.idle.load(std::memory_order_relaxed) + size <= p.idle_limit.load(std::memory_order_relaxed);
+  bool kept;
   {
     std::lock_guard lock(size_class.lock);
     ++size_class.releases;
+    kept = may_keep(p, size_class, size);
     if (kept) {
       block->next = size_class.top;
       size_class.top = block;
       ++size_class.kept;
-      p.idle.fetch_add(size, std::memory_order_relaxed);
+      count_idle(p, size, true);
     }
   }
   if (!kept) return to_system(memory, size);
@@ -207,15 +224,16 @@ void pool_trim() {
 void pool_set_idle_limit(std::size_t bytes) {
   Pool& p = pool();
   p.idle_limit.store(bytes, std::memory_order_relaxed);
-  if (p.idle.load(std::memory_order_relaxed) > bytes) pool_trim();
+  if (pool_statistics().idle_bytes > bytes) pool_trim();
 }
 
 PoolStatistics pool_statistics() {
   Pool& p = pool();
-  PoolStatistics statistics{.idle_bytes = p.idle, .mapped_bytes = p.mapped};
+  PoolStatistics statistics{.mapped_bytes = p.mapped};
   for (unsigned c = 0; c < kClasses; ++c) {
     SizeClass& size_class = p.classes[c];
     std::lock_guard lock(size_class.lock);
+    statistics.idle_bytes += size_class.kept * class_bytes(c);
     statistics.used_bytes += (size_class.allocations - size_class.releases) * class_bytes(c);
     statistics.allocations += size_class.allocations;
     statistics.reuses += size_class.reuses;

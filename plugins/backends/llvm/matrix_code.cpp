@@ -20,7 +20,7 @@ std::vector<std::string> names_of(DType dtype, MatrixPart part) {
   switch (part) {
     case MatrixPart::panels: return names_of(dtype, {"fetching_matrix", "fetching_narrow", "transposition"});
     case MatrixPart::few_rows: return names_of(dtype, {"dot", "streaming_matrix"});
-    case MatrixPart::windows: return names_of(dtype, {"matrix", "narrow_matrix", "winograd_input", "winograd_weights", "winograd_output"});
+    case MatrixPart::windows: return names_of(dtype, {"matrix", "narrow_matrix", "fetching_streaming", "winograd_input", "winograd_weights", "winograd_output"});
     case MatrixPart::large_squares: return names_of(dtype, {"large_winograd_input", "large_winograd_weights", "large_winograd_output"});
   }
   return {};
@@ -59,7 +59,8 @@ void MatrixCode::fill(llvm::Module& module, DType dtype, MatrixPart part, const 
     case MatrixPart::windows:
       emit(tiles.tile, names[0], Fetches::own_rows);
       emit(tiles.narrow_tile, names[1], Fetches::own_rows);
-      return codegen::emit_winograd(module, target, dtype, codegen::kSmallSquare, names[2], names[3], names[4]);
+      emit(tiles.streaming_tile, names[2], Fetches::far_ahead);
+      return codegen::emit_winograd(module, target, dtype, codegen::kSmallSquare, names[3], names[4], names[5]);
     case MatrixPart::large_squares: return codegen::emit_winograd(module, target, dtype, codegen::kLargeSquare, names[0], names[1], names[2]);
   }
 }
@@ -98,7 +99,8 @@ MatrixKernel MatrixCode::kernel(const CodeStore& store, DType dtype, const Matri
       case MatrixPart::few_rows: kernel.dot = reinterpret_cast<codegen::DotKernel>(f[0]), kernel.streaming = reinterpret_cast<MicroKernel>(f[1]); break;
       case MatrixPart::windows:
         kernel.function = reinterpret_cast<MicroKernel>(f[0]), kernel.narrow = reinterpret_cast<MicroKernel>(f[1]);
-        kernel.small_square = winograd_code(&f[2]);
+        kernel.fetching_streaming = reinterpret_cast<MicroKernel>(f[2]);
+        kernel.small_square = winograd_code(&f[3]);
         break;
       case MatrixPart::large_squares: kernel.large_square = winograd_code(f.data()); break;
     }

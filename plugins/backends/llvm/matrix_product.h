@@ -65,6 +65,7 @@ struct MatrixKernel {
   codegen::TileShape narrow_tile;
   codegen::MicroKernel streaming = nullptr;
   codegen::TileShape streaming_tile;
+  codegen::MicroKernel fetching_streaming = nullptr;  // with Fetches::far_ahead
   int transposed_rows = 1;
   codegen::DotKernel dot = nullptr;
   codegen::TileShape dot_tile;

@@ -1,4 +1,5 @@
-// The right operand of a product in panels: as wide as the microkernel's tile, one row for each element of the sum.
+// The right operand of a product in panels: as wide as the microkernel's tile, one row for each element of the sum, in the order in which
+// they are multiplied: memory is then read from its start to its end.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +13,20 @@ namespace tenon::llvm_backend {
 template <class T>
 class Panels {
  public:
-  Panels(const MatrixKernel& kernel, const MatrixProduct& product) : kernel_(kernel), p_(product), width_(kernel.tile.columns), depth_(product.steps * product.step_depth) {}
+  Panels(const MatrixKernel& kernel, const MatrixProduct& product) : kernel_(kernel), p_(product), width_(kernel.tile.columns), depth_(product.steps * product.step_depth), pass_(elements_of_pass(product)) {}
+
+  /// Elements of each step that are multiplied at all steps before the next ones. Beside windows passes over 16 channels make the sums
+  /// that oneDNN's direct convolutions make, to the last bit. Runs over several pixels are of few channels, and stay whole.
+  static std::int64_t elements_of_pass(const MatrixProduct& p) {
+    constexpr std::int64_t kChannels = 16;
+    if (p.steps == 1) return even_pass(p.step_depth, kDepth);
+    return p.windows && p.b ? kChannels : std::max<std::int64_t>(1, p.step_depth);
+  }
+
+  /// The row of a panel for the first element of a pass at one of the steps.
+  static std::int64_t row_of(const MatrixProduct& p, std::int64_t pass, std::int64_t step, std::int64_t first) {
+    return first * p.steps + step * std::min(pass, p.step_depth - first);
+  }
 
   std::int64_t count() const { return (p_.n + width_ - 1) / width_; }
   std::int64_t elements() const { return depth_ * width_; }
@@ -81,14 +95,15 @@ class Panels {
     packed += first;
     if (lies_transposed()) return transpose(from, last - first, depth_, packed);
     if (p_.steps > 1 && p_.b_step == 1 && p_.b_row == p_.steps) return transpose_steps(from, last - first, packed);
-    for (std::int64_t s = 0; s < p_.steps; ++s, from += p_.b_step, packed += p_.step_depth * width_) {
-      if (p_.b_row == 1 && p_.b_column != 1) {
-        transpose(from, last - first, p_.step_depth, packed);
-        continue;
-      }
-      for (std::int64_t k = 0; k < p_.step_depth; ++k)
-        for (std::int64_t j = 0; j < last - first; ++j) packed[k * width_ + j] = from[j * p_.b_column + k * p_.b_row];
-    }
+    for (std::int64_t k = 0; k < p_.step_depth; k += pass_)
+      for (std::int64_t s = 0; s < p_.steps; ++s)
+        pack_pass(from + s * p_.b_step + k * p_.b_row, last - first, std::min(pass_, p_.step_depth - k), packed + row_of(p_, pass_, s, k) * width_);
+  }
+
+  void pack_pass(const T* from, std::int64_t columns, std::int64_t depth, T* packed) const {
+    if (p_.b_row == 1 && p_.b_column != 1) return transpose(from, columns, depth, packed);
+    for (std::int64_t k = 0; k < depth; ++k)
+      for (std::int64_t j = 0; j < columns; ++j) packed[k * width_ + j] = from[j * p_.b_column + k * p_.b_row];
   }
 
   /// Transposes columns whose elements lie step beside step, as the taps of a convolution's weight, and sorts their rows by steps.
@@ -105,7 +120,8 @@ class Panels {
         for (std::int64_t i = straight; i < length; ++i)
           for (std::int64_t l = 0; l < width; ++l) block[i * lanes + l] = from[(j + l) * p_.b_column + low + i];
         for (std::int64_t i = 0; i < length; ++i) {
-          std::memcpy(packed + (step * p_.step_depth + k) * width_ + j, block + i * lanes, static_cast<std::size_t>(width) * sizeof(T));
+          const std::int64_t before = k % pass_;
+          std::memcpy(packed + (row_of(p_, pass_, step, k - before) + before) * width_ + j, block + i * lanes, static_cast<std::size_t>(width) * sizeof(T));
           if (++step == p_.steps) step = 0, ++k;
         }
       }
@@ -114,7 +130,7 @@ class Panels {
 
   const MatrixKernel& kernel_;
   const MatrixProduct& p_;
-  std::int64_t width_, depth_;
+  std::int64_t width_, depth_, pass_;
 };
 
 }  // namespace tenon::llvm_backend

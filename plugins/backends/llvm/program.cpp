@@ -184,6 +184,11 @@ void Program::drop_copies_in_place() {
     const Place &from = places_[copied->read.value], &to = places_[copied->written.value];
     return from.kind == Place::Kind::workspace && to.kind == from.kind && to.index == from.index;
   });
+  for (const codegen::Step& step : plan_.steps) {
+    auto* kernel = std::get_if<KernelStep>(&step);
+    const auto copied = kernel ? codegen::copied_value(*kernel) : std::nullopt;
+    copied_.push_back(copied ? std::optional(std::pair(places_[copied->read.value], places_[copied->written.value])) : std::nullopt);
+  }
 }
 
 /// Every kernel of the plan in a fixed order: of a product those that pack, then what follows it; of a chain those of its products, then
@@ -266,23 +271,27 @@ std::size_t Program::workspace_bytes(std::span<const std::int64_t> symbols) {
 }
 
 void Program::execute(const TenonExecuteArgs& args) {
+  if (fixed_sizes_) return execute(args, offsets_.data());
   thread_local std::vector<std::size_t> sized;
   std::vector<std::size_t> own;
-  const std::size_t* offsets = offsets_.data();
-  if (!fixed_sizes_) {
-    own.swap(sized);  // its memory is used again; a nested call on this thread finds an empty one
-    own.clear();
-    std::size_t bytes = 0;
-    for (const Slot& slot : slots_) {
-      own.push_back(bytes);
-      bytes += aligned(static_cast<std::size_t>(slot.bytes.evaluate({args.symbols, graph_.symbols().size()})));
-    }
-    offsets = own.data();
+  own.swap(sized);  // its memory is used again; a nested call on this thread finds an empty one
+  own.clear();
+  std::size_t bytes = 0;
+  for (const Slot& slot : slots_) {
+    own.push_back(bytes);
+    bytes += aligned(static_cast<std::size_t>(slot.bytes.evaluate({args.symbols, graph_.symbols().size()})));
   }
+  execute(args, own.data());
+  sized.swap(own);
+}
+
+void Program::execute(const TenonExecuteArgs& args, const std::size_t* offsets) {
   const Call call{args, offsets, {args.symbols, graph_.symbols().size()}};
-  for (std::size_t s = 0; s < plan_.steps.size(); ++s) run_step(s, call);
+  for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
+    const bool onto_itself = copied_[s] && call.address(copied_[s]->first) == call.address(copied_[s]->second);
+    if (!onto_itself) run_step(s, call);
+  }
   copy_outputs(call);
-  if (!fixed_sizes_) sized.swap(own);
 }
 
 void Program::run_step(std::size_t step, const Call& call) const {

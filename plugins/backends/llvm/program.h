@@ -62,6 +62,7 @@ class Program : public Artefact {
   void compile_kernels(KernelCache& cache, const ProgramOptions& options);
   std::vector<const codegen::KernelStep*> kernel_steps() const;
   std::vector<Place> places_of(const codegen::KernelStep& step) const;
+  void execute(const TenonExecuteArgs& args, const std::size_t* offsets);
   void run_step(std::size_t step, const Call& call) const;
   void run_library(const codegen::LibraryStep& step, const Call& call) const;
   void copy_outputs(const Call& call) const;
@@ -80,6 +81,7 @@ class Program : public Artefact {
   std::size_t fixed_bytes_ = 0;
   std::vector<std::variant<std::monostate, CompiledKernel, CompiledProduct, CompiledChain>> code_;  // by step; library calls have none
   std::vector<std::pair<ValueId, std::uint32_t>> copies_;  // outputs that are another value of the group
+  std::vector<std::optional<std::pair<Place, Place>>> copied_;  // by step: from where to where a mere copy goes
 };
 
 }  // namespace tenon::llvm_backend

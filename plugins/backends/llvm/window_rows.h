@@ -2,9 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
 
+#include "ahead.h"
 #include "fusion/tile.h"
-#include "matrix_product.h"
+#include "panels.h"
 #include "scratch.h"
 
 namespace tenon::llvm_backend {
@@ -29,54 +31,72 @@ class WindowRows {
 
   /// Multiplies the first `rows` rows with a packed panel.
   void multiply(const T* b, std::int64_t rows, T* c, std::int64_t c_row, std::int64_t columns) const {
-    const auto tile = kernel_.variant(columns);
+    const Tile tile = tile_for(columns);
     Scratch memory;
-    const Steps steps = steps_of(tile, b, rows, memory);
-    const std::int64_t pass = elements_of_pass();
-    for (std::int64_t k = 0; k == 0 || k < p_.step_depth; k += pass)
+    const Steps steps = steps_of(tile, rows, memory);
+    const std::int64_t pass = Panels<T>::elements_of_pass(p_);
+    for (std::int64_t k = 0; k == 0 || k < p_.step_depth; k += pass) {
+      const std::int64_t length = std::min(pass, p_.step_depth - k);
+      const T* next = b + (k + length) * p_.steps * width_;
+      Ahead ahead(std::as_bytes(std::span(next, static_cast<std::size_t>(length * p_.steps * width_))));
       for (std::int64_t r = 0, t = 0; r < rows; r += tile.height, ++t) {
         if (k > 0 && steps.counts[t] == 0) continue;
-        tile.function(steps.entries + t * p_.steps * (1 + tile.height), steps.counts[t], width_, c + r * c_row, c_row, k, std::min(k + pass, p_.step_depth),
-                      std::min(tile.height, rows - r), columns, k > 0, nullptr, 0);
+        const void** entries = steps.entries + t * p_.steps * (1 + tile.height);
+        const std::int64_t* numbers = steps.numbers + t * p_.steps;
+        for (std::int64_t i = 0; i < steps.counts[t]; ++i) entries[i * (1 + tile.height)] = b + (Panels<T>::row_of(p_, pass, numbers[i], k) - k) * width_;
+        const auto part = ahead.next(steps.counts[t] * codegen::lines_fetched(length, tile.fetches), next);
+        tile.function(entries, steps.counts[t], width_, c + r * c_row, c_row, k, k + length, std::min(tile.height, rows - r), columns, k > 0, part.first, part.stride);
       }
+    }
   }
 
  private:
-  /// By tile: what it multiplies at those steps where not all of it is zero, with room for all of them.
-  struct Steps {
-    const void** entries;
-    std::int64_t* counts;
+  struct Tile {
+    codegen::MicroKernel function;
+    std::int64_t height;
+    codegen::Fetches fetches;
   };
 
-  Steps steps_of(const MatrixKernel::Variant& tile, const T* b, std::int64_t rows, Scratch& memory) const {
+  /// Few rows wait for the weights: those of the next pass are fetched meanwhile, by low tiles, which have the time to fetch all of them.
+  /// Many rows find them in the second-level cache.
+  Tile tile_for(std::int64_t columns) const {
+    constexpr std::int64_t kWaitingRows = 2 * codegen::kFinishedRows;
+    using codegen::Fetches;
+    const auto variant = kernel_.variant(columns, p_.m <= kWaitingRows);
+    if (p_.m <= codegen::kFinishedRows && variant.width == width_) return {kernel_.fetching_streaming, kernel_.streaming_tile.rows, Fetches::far_ahead};
+    return {variant.function, variant.height, p_.m <= kWaitingRows ? Fetches::ahead : Fetches::nothing};
+  }
+
+  /// By tile: what it multiplies at those steps where not all of it is zero, with room for all of them, and the numbers of these steps.
+  struct Steps {
+    const void** entries;
+    std::int64_t *counts, *numbers;
+  };
+
+  Steps steps_of(const Tile& tile, std::int64_t rows, Scratch& memory) const {
     const std::int64_t tiles = (rows + tile.height - 1) / tile.height, length = 1 + tile.height;
-    auto* counts = static_cast<std::int64_t*>(memory.take(static_cast<std::size_t>(tiles * (1 + p_.steps * length)) * sizeof(std::int64_t)));
-    const Steps found{reinterpret_cast<const void**>(counts + tiles), counts};
+    auto* counts = static_cast<std::int64_t*>(memory.take(static_cast<std::size_t>(tiles * (1 + p_.steps * (1 + length))) * sizeof(std::int64_t)));
+    const Steps found{reinterpret_cast<const void**>(counts + tiles * (1 + p_.steps)), counts, counts + tiles};
     for (std::int64_t t = 0; t < tiles; ++t) {
       const void** entry = found.entries + t * p_.steps * length;
-      for (std::int64_t s = 0; s < p_.steps; ++s) entry += add_step(tile.height, table_ + s * codegen::kFinishedRows + t * tile.height, b + s * p_.step_depth * width_, entry);
-      counts[t] = (entry - (found.entries + t * p_.steps * length)) / length;
+      counts[t] = 0;
+      for (std::int64_t s = 0; s < p_.steps; ++s) {
+        if (!set_rows(tile.height, table_ + s * codegen::kFinishedRows + t * tile.height, entry + 1)) continue;
+        found.numbers[t * p_.steps + counts[t]++] = s;
+        entry += length;
+      }
     }
     return found;
   }
 
-  /// Gives the length of the entry: 0 where all rows are zero.
-  std::int64_t add_step(std::int64_t height, const std::int64_t* places, const T* b, const void** entry) const {
+  /// False where all rows are zero.
+  bool set_rows(std::int64_t height, const std::int64_t* places, const void** rows) const {
     bool any = false;
     for (std::int64_t i = 0; i < height; ++i) {
       any = any || places[i] >= 0;
-      entry[1 + i] = places[i] >= 0 ? static_cast<const T*>(p_.a) + places[i] : zeros_;
+      rows[i] = places[i] >= 0 ? static_cast<const T*>(p_.a) + places[i] : zeros_;
     }
-    entry[0] = b;
-    return any ? 1 + height : 0;
-  }
-
-  /// Elements of each run that one pass takes at all steps. Passes over 16 channels make the sums that oneDNN's direct convolutions
-  /// make, to the last bit. Runs over several pixels are of few channels, and stay whole.
-  std::int64_t elements_of_pass() const {
-    constexpr std::int64_t kChannels = 16;
-    if (p_.steps == 1) return even_pass(p_.step_depth, kDepth);
-    return p_.b ? kChannels : std::max<std::int64_t>(1, p_.step_depth);
+    return any;
   }
 
   const MatrixKernel& kernel_;

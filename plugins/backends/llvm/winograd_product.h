@@ -45,9 +45,9 @@ class WinogradProduct {
 
  private:
   static constexpr std::int64_t kMostPlaces = codegen::kMostWinogradPlaces, kMostPixels = codegen::kLargeSquare * codegen::kLargeSquare;
-  /// The most squares that a thread multiplies with all weights at once, if so many elements of them stay in its cache; and those that
-  /// all threads share.
-  static constexpr std::int64_t kSquares = 64, kSquareElements = 160 * 1024, kSharedSquares = 256;
+  /// The most squares that a thread multiplies with all weights at once (whole tiles of 4, 6 or 8 rows), if so many elements of them stay in
+  /// its cache; and those that all threads share.
+  static constexpr std::int64_t kSquares = 48, kSquareElements = 160 * 1024, kSharedSquares = 256;
   /// Elements of weights that stay in a second-level cache beside the squares.
   static constexpr std::int64_t kCachedWeights = 512 * 1024;
   /// Elements between rows, and between places, beyond their length: what is a power of two apart crowds into few sets of the caches.
@@ -98,7 +98,11 @@ class WinogradProduct {
         panels_.pack(panel, packed);
         for (std::int64_t row = 1; u_width_ < width_ && row < codegen::kWinogradTaps * depth_; ++row)
           std::memmove(packed + row * u_width_, packed + row * width_, static_cast<std::size_t>(u_width_) * sizeof(T));
-        code_.weights(packed, depth_ * u_width_, static_cast<T*>(to) + panel * u_elements(), depth_ * u_width_, depth_ * u_width_);
+        const std::int64_t pass = Panels<T>::elements_of_pass(p_);
+        for (std::int64_t k = 0; k < depth_; k += pass) {
+          const std::int64_t elements = std::min(pass, depth_ - k) * u_width_;
+          code_.weights(packed + k * codegen::kWinogradTaps * u_width_, elements, static_cast<T*>(to) + panel * u_elements() + k * u_width_, depth_ * u_width_, elements);
+        }
       });
     };
     if (p_.kept) {
@@ -181,7 +185,7 @@ class WinogradProduct {
     const Rows m{static_cast<T*>(products_memory.take(static_cast<std::size_t>(places_ * (count * u_width_ + 2 * kApart)) * sizeof(T))), u_width_, count * u_width_ + 2 * kApart};
     for (std::int64_t line = lines.first; line < lines.last; ++line) transform_line(line, v.at((line - lines.first) * squares_in_line_));
     for (std::int64_t panel = 0; panel < panels_.count(); ++panel) {
-      for (std::int64_t place = 0; place < places_; ++place) multiply_place(v, count, panel, place, m.first + place * m.stride, m.row, &next);
+      for (std::int64_t place = 0; place < places_; ++place) multiply_place(v, count, panel, place, m.first + place * m.stride, m.row, next);
       for (std::int64_t line = lines.first; line < lines.last; ++line) finish_line(panel, line, m.at((line - lines.first) * squares_in_line_));
     }
   }
@@ -193,9 +197,11 @@ class WinogradProduct {
     const Rows v = take_squares(count, squares_memory);
     const Rows m{static_cast<T*>(products_memory.take(static_cast<std::size_t>(places_ * stride) * sizeof(T))), row, stride};
     each(lines.last - lines.first, [&](std::int64_t i) { transform_line(lines.first + i, v.at(i * squares_in_line_)); });
-    each(places_ * panels_.count(), [&](std::int64_t task) {
-      const std::int64_t place = task / panels_.count(), panel = task % panels_.count();
-      multiply_place(v, count, panel, place, m.first + place * stride + panel * width_, row);
+    const std::int64_t tasks = places_ * panels_.count();
+    each(tasks, [&](std::int64_t task) {
+      const std::int64_t place = task / panels_.count(), panel = task % panels_.count(), next = std::min(task + 1, tasks - 1);
+      Ahead weights(std::as_bytes(std::span(weights_of(next / panels_.count(), next % panels_.count()), static_cast<std::size_t>(depth_ * u_width_))));
+      multiply_place(v, count, panel, place, m.first + place * stride + panel * width_, row, weights);
     });
     each(lines.last - lines.first, [&](std::int64_t i) {
       for (std::int64_t panel = 0; panel < panels_.count(); ++panel) {
@@ -205,11 +211,13 @@ class WinogradProduct {
     });
   }
 
-  /// Fetches `ahead` meanwhile, where the weights are in a cache; else the weights.
-  void multiply_place(const Rows& v, std::int64_t count, std::int64_t panel, std::int64_t place, T* m, std::int64_t m_row, Ahead* ahead = nullptr) const {
+  const T* weights_of(std::int64_t place, std::int64_t panel) const { return u_ + panel * u_elements() + place * depth_ * u_width_; }
+
+  /// Fetches `ahead` meanwhile.
+  void multiply_place(const Rows& v, std::int64_t count, std::int64_t panel, std::int64_t place, T* m, std::int64_t m_row, Ahead& ahead) const {
     const std::int64_t columns = std::min(width_, p_.n - panel * width_);
-    const auto tile = kernel_.variant(columns, ahead != nullptr);
-    const T *from = v.first + place * v.stride, *u = u_ + panel * u_elements() + place * depth_ * u_width_;
+    const auto tile = kernel_.variant(columns, true);
+    const T *from = v.first + place * v.stride, *u = weights_of(place, panel);
     const std::int64_t depth = even_pass(depth_, kDepth);
     const void* step[1 + kMostRows];
     for (std::int64_t k = 0; k < depth_; k += depth)
@@ -217,7 +225,7 @@ class WinogradProduct {
         step[0] = u + k * u_width_;
         for (std::int64_t i = 0; i < tile.height; ++i) step[1 + i] = from + std::min(r + i, count - 1) * v.row + k;
         const std::int64_t length = std::min(depth, depth_ - k);
-        const Ahead::Part part = ahead ? ahead->next(codegen::lines_fetched(length), u) : Ahead::Part{nullptr, 0};
+        const Ahead::Part part = ahead.next(codegen::lines_fetched(length), u);
         tile.function(step, 1, u_width_, m + r * m_row, m_row, 0, length, std::min(tile.height, count - r), tile.width, k > 0, part.first, part.stride);
       }
   }

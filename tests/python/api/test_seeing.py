@@ -108,3 +108,8 @@ def test_kernel_times_say_what_each_step_needs(capfd):
     products = [step for step in steps if step["kind"] == "product"]
     assert len(products) == 1 and products[0]["flops"] == 2 * 64 * 32 * 48
     assert products[0]["bytes"] == 8 * (64 * 32 + 32 * 48 + 64 * 48) and products[0]["us"] > 0
+
+
+def test_numbers_made_of_elements_are_shown():
+    text = str(tenon.explain(lambda x: float(x[2]) * 2)(np.arange(3.0)))
+    assert "return (number,)" in text

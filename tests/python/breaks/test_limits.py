@@ -5,6 +5,7 @@ import pytest
 import tenon
 
 UP = np.arange(1.0, 6.0)
+ROWS = np.tile(UP, (1000, 1))
 
 
 def test_a_break_is_counted_once_and_its_call_does_not_fall_back():
@@ -43,11 +44,91 @@ def test_a_loop_that_breaks_and_reads_at_its_counter_has_few_variants(steps):
 
     compiled = tenon.compile(fn)
     for _ in range(2):
-        np.testing.assert_allclose(compiled(UP), fn(UP))
+        np.testing.assert_allclose(compiled(ROWS), fn(ROWS))
     first = tenon.stats()
     assert first["eager_fallbacks"] == 0 and first["recompiles"] <= 10
-    np.testing.assert_allclose(compiled(UP), fn(UP))
+    np.testing.assert_allclose(compiled(ROWS), fn(ROWS))
     assert tenon.stats()["graphs"] == first["graphs"]
+
+
+def little_between_breaks(x, log):
+    total = 0
+    for i in range(len(x)):
+        if x[i] > 2:
+            total += i
+        log.append(total)
+    return total
+
+
+def much_between_breaks(x, log):
+    total = 0
+    for i in range(len(x)):
+        y = np.exp(ROWS * x[i]) + np.sin(ROWS)
+        if y.sum() > 2:
+            total += i
+        log.append(total)
+    return total
+
+
+def a_callee_with_little(x, log):
+    found = little_between_breaks(x, log)
+    print(end="")
+    return np.cos(ROWS + found) * 2
+
+
+@pytest.mark.parametrize("fn, left", [(little_between_breaks, True), (much_between_breaks, False), (a_callee_with_little, True)])
+def test_a_loop_with_little_between_its_breaks_is_left_to_python(fn, left, capfd):
+    tenon.set_logs(graph_breaks=True)
+    compiled = tenon.compile(fn)
+    x = np.arange(100.0) % 5
+    for call in range(4):
+        mine, theirs = [], []
+        np.testing.assert_allclose(compiled(x, mine), fn(x, theirs))
+        assert mine == theirs
+        if call == 1:
+            before = tenon.stats()
+    after = tenon.stats()
+    assert after["graphs"] == before["graphs"] and after["left_to_python"] == left, after
+    assert after["eager_fallbacks"] == 4 * left and capfd.readouterr().err.count("is left to plain Python") == left
+    # What follows in the callers of the loop's function stays compiled.
+    assert fn is not a_callee_with_little or after["graph_breaks"] >= 3
+
+
+def test_an_exception_in_a_loop_that_is_left_to_python_reaches_its_handler():
+    def inner(x):
+        for i in range(200):
+            print(end="")
+            if i == 150:
+                raise KeyError(i)
+        return x
+
+    def fn(x):
+        try:
+            inner(x)
+        except KeyError as error:
+            return x + error.args[0]
+
+    compiled = tenon.compile(fn)
+    for _ in range(3):
+        np.testing.assert_allclose(compiled(UP), fn(UP))
+    assert tenon.stats()["left_to_python"] == 1
+
+
+def test_numbers_that_differ_in_each_round_are_not_compiled_each():
+    def fn(x):
+        number = 1
+        for b in x:
+            if b > 3:
+                number = (number >> 1) ^ 40961
+            else:
+                number = (number << 1) & 65535
+        return number
+
+    x = (np.arange(300) * 7 % 11).astype(np.uint8)
+    compiled = tenon.compile(fn)
+    assert compiled(x) == fn(x) and compiled(x) == fn(x)
+    stats = tenon.stats()
+    assert stats["left_to_python"] >= 1 and stats["recompiles"] <= 10, stats
 
 
 def test_past_the_limit_the_rest_runs_natively_with_its_handlers():

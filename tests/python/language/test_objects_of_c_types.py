@@ -4,6 +4,7 @@ import collections
 import copy
 import datetime
 import decimal
+import threading
 import types
 
 import numpy as np
@@ -195,3 +196,31 @@ def test_ordered_dicts_have_attributes(check):
         return made, vars(made), twin, vars(twin), vars(kept)
 
     check(make, (np.ones(2),), (np.ones(3),))
+
+
+def test_values_of_threads():
+    store = threading.local()
+
+    def factor():
+        if not hasattr(store, "settings"):
+            store.settings = {"factor": 2}
+        return store.settings["factor"]
+
+    def fn(x):
+        return x * factor()
+
+    compiled, x, seen = tenon.compile(fn), np.arange(3.0), []
+
+    def follow():
+        for change in (lambda: None, lambda: None, lambda: store.settings.update(factor=5), lambda: setattr(store, "settings", {"factor": 7}), lambda: delattr(store, "settings")):
+            change()
+            seen.append(compiled(x)[1])
+
+    follow()
+    breaks = tenon.stats()["graph_breaks"]
+    thread = threading.Thread(target=follow)
+    thread.start()
+    thread.join()
+    follow()
+    assert seen == [2, 2, 5, 7, 2] * 3
+    assert tenon.stats()["graph_breaks"] == breaks == 1

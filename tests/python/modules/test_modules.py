@@ -75,6 +75,25 @@ def test_hooks_run():
     assert seen == [(3, 4), (3, 4)]
 
 
+def test_hooks_that_are_always_called_see_a_forward_that_raises():
+    class Raises(torch.nn.Module):
+        def forward(self, x):
+            raise ValueError("no")
+
+    def run(module):
+        seen.clear()
+        with pytest.raises(ValueError, match="no"):
+            module(torch.ones(2))
+        return list(seen)
+
+    seen = []
+    module = Raises()
+    module.register_forward_hook(lambda owner, args, result: seen.append((len(args), result)), always_call=True)
+    compiled = tenon.compile(module)
+    with torch.no_grad():
+        assert run(compiled) == run(compiled) == run(module) == [(1, None)]
+
+
 def test_digits_like_network(check):
     net = torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.GELU(), torch.nn.LayerNorm(32), torch.nn.Linear(32, 10), torch.nn.Softmax(-1)).eval()
     with torch.no_grad():

@@ -15,6 +15,20 @@ def put(x):
     return y
 
 
+def put_by_the_same_condition(x):
+    y = x.clone()
+    y[x > 0] = torch.exp(x[x > 0])
+    y[~(x > 0)] /= 2
+    return y
+
+
+def put_rows(x):
+    z = torch.stack([x, -x, x / 2], -1)
+    z[x > 0] = z[x > 0].cos()
+    z[..., 1:][x > 0] = torch.tensor([3.0, 4.0])
+    return z
+
+
 @pytest.mark.parametrize(
     "fn",
     [
@@ -41,6 +55,8 @@ def put(x):
         lambda x: torch.nonzero(x > 0) * 2 + 1,
         lambda x: x.T[x.T > 0] + 1,
         put,
+        put_by_the_same_condition,
+        put_rows,
     ],
 )
 def test_torch(check, fn):
@@ -49,9 +65,18 @@ def test_torch(check, fn):
     assert tenon.stats()["graph_breaks"] == 0
 
 
+def linear_light(x):
+    y = np.stack([x, x / 2], axis=-1)
+    bright = y > 0.04
+    y[bright] = np.power((y[bright] + 0.055) / 1.055, 2.4)
+    y[~bright] /= 12.92
+    return y
+
+
 @pytest.mark.parametrize(
     "fn",
     [
+        linear_light,
         lambda x: x[x > 0] * 2,
         lambda x: x[x[:, 0] > 0].sum(axis=0),
         lambda x: np.flatnonzero(x > 0) + 1,

@@ -94,3 +94,19 @@ def test_a_tensor_made_between_two_breaks_is_no_leaf(check):
         return w.is_leaf, y.is_leaf, y.detach().is_leaf, y.requires_grad, y.detach() + 1
 
     check(fn, (torch.randn(3),))
+
+
+def test_hooks_of_saved_tensors_run_as_often_as_in_eager():
+    def run(fn):
+        packed, unpacked = [], []
+        x = torch.ones(3, requires_grad=True)
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: packed.append(1) or t, lambda t: unpacked.append(1) or t):
+            fn(x).backward()
+        return len(packed), len(unpacked), x.grad.tolist()
+
+    def reads(x):
+        y = x * x
+        return y.sum() + y.grad_fn._saved_self.sum()
+
+    compiled = tenon.compile(reads)
+    assert [run(compiled) for _ in range(3)] == [run(reads)] * 3

@@ -363,3 +363,27 @@ def test_callable_backends_get_update_values(graphs):
     again = graph.to_fx()(torch.zeros(2), torch.ones(2))
     assert [t.tolist() for t in again] == [[2, 2], [1, 1], [3, 1]]
     assert "afterwards x takes" in graph.code()
+
+
+@pytest.mark.parametrize("index", [[0, 1], torch.tensor([1, 2]), (slice(None), [1]), torch.ones(4) > 0, torch.ones(4, 3) > 0])
+def test_values_of_another_dtype_under_indices_are_refused(index):
+    def fn(x, value):
+        x[index] = value
+
+    compiled, value = tenon.compile(fn), torch.ones(3, dtype=torch.float64)
+    for value in (value, value[:2], torch.ones(4, 1, dtype=torch.int64), torch.ones(12, dtype=torch.float64)):
+        plain, ours = torch.zeros(4, 3), torch.zeros(4, 3)
+        with torch.no_grad():
+            with pytest.raises((RuntimeError, IndexError)) as expected:
+                fn(plain, value)
+            with pytest.raises(expected.type):
+                compiled(ours, value)
+        assert torch.equal(ours, plain)
+
+
+def test_one_value_of_another_dtype_under_a_mask(writes):
+    def fn(x, value):
+        x[x > 0] = value
+        x[1] = value
+
+    writes(fn, torch.randn(4, 3), torch.ones(1, dtype=torch.float64), graphs=1)

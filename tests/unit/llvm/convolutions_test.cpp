@@ -1,4 +1,5 @@
 // Convolutions as matrix products over windows: shapes around the tiles, strides, padding, dilation, groups, epilogues, random ones.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -339,5 +340,36 @@ TEST_CASE("weights that stay packed are packed anew when they change", "[convolu
       INFO(taps << " taps, call " << call);
       CHECK(ops::first_difference(got[0].view(), want[0].view(), 400).value_or("") == "");
     }
+  }
+}
+
+TEST_CASE("few pixels are read in windows where the weights are constants", "[convolutions]") {
+  for (const auto& [images, side, channels, outputs] : {std::tuple{1, 4, 56, 72}, {1, 2, 40, 20}, {3, 4, 24, 130}, {1, 9, 16, 64}, {1, 4, 512, 64}}) {
+    const std::vector<std::int64_t> x_shape{images, channels, side, side}, w_shape{outputs, channels, 3, 3};
+    const auto type = [](const std::vector<std::int64_t>& shape) { return ir::Type::tensor(DType::f32, ir::Shape(shape.begin(), shape.end())); };
+    const ops::HostTensor picture = llvm_test::random_tensor(DType::f32, x_shape, 1, ops::Fill::unit), weight = llvm_test::random_tensor(DType::f32, w_shape, 2, ops::Fill::unit);
+    const auto convolution = [&](ir::Graph& graph, bool constant) {
+      ops::NodeBuilder b(graph);
+      const ValueId x = graph.add_input(type(x_shape));
+      const auto known = [&] {
+        const auto index = static_cast<std::int64_t>(graph.add_constant({type(w_shape), weight.view().data, nullptr, "weight"}).value);
+        return graph.node(graph.add_node("constant", {}, ir::Attributes{{"index", ir::Dim(index)}}, {type(w_shape)})).results[0];
+      };
+      const ValueId w = constant ? known() : graph.add_input(type(w_shape)), copy = b.one("relu", {x});
+      const std::vector<ir::Dim> ones(2, ir::Dim(1));
+      const ValueId sum = b.one("conv_sum", {copy, w}, {{"after", ones}, {"before", ones}, {"dilation", ones}, {"groups", ir::Dim(1)}, {"stride", ones}});
+      graph.add_output({b.one("neg", {sum}), ir::OutputKind::result, {}});
+    };
+    ir::Graph graph, judged;
+    convolution(graph, true), convolution(judged, false);
+    INFO(images << " x " << channels << " x " << side << " x " << side << " to " << outputs);
+    const auto program = llvm_test::compile(graph, {.threads = 2});
+    CHECK(std::ranges::count_if(program->plan().steps, [](const auto& step) {
+      const auto* product = std::get_if<codegen::ContractionStep>(&step);
+      return product && product->a.table;
+    }) == 1);
+    const std::vector<ops::TensorView> views{picture.view()}, both{picture.view(), weight.view()};
+    const auto want = ops::evaluate(judged, both, ops::Precision::judge);
+    for (int call = 0; call < 2; ++call) CHECK(ops::first_difference(llvm_test::run(*program, graph, views, 2)[0].view(), want[0].view(), 400).value_or("") == "");
   }
 }

@@ -41,6 +41,18 @@ TEST_CASE("many writes to parts run over the parts alone, in place", "[fusion]")
   CHECK(check(row_writes(3, "r3"), shapes) == 1);  // few writes are choices in the kernel that reads the whole
 }
 
+TEST_CASE("a write from an input to an output runs over its part where the output may lie over the input", "[fusion]") {
+  const auto write = [](std::string_view source) {
+    return fmt::format("graph @main (%x: f32[64, 64], %v: f32[64]) {{\n  {}\n  %r: f32[64, 64] = select_scatter(%x, %s) {{dim = 0, index = 3}}\n  return %r\n}}", source);
+  };
+  const std::string of_another = write("%s: f32[64] = mul(%v, 2)");
+  CHECK(check(of_another, {{64, 64}, {64}}) == 2);
+  CHECK(llvm_test::compile(llvm_test::parse(of_another))->aliases().size() == 1);
+  const std::string of_itself = write("%t: f32[64] = select(%x) {dim = 1, index = 3}\n  %s: f32[64] = mul(%t, 2)");
+  CHECK(check(of_itself, {{64, 64}, {64}}) == 3);  // what is read of the input is kept before it is written
+  CHECK(llvm_test::compile(llvm_test::parse(of_itself))->aliases().size() == 1);
+}
+
 TEST_CASE("writes to parts that differ in their place alone are one kernel", "[fusion]") {
   const auto program = llvm_test::compile(llvm_test::parse(row_writes(12, "r12")));
   std::set<std::string> kernels;

@@ -54,8 +54,8 @@ DType dtype_of_number(ForeignArguments& a, const ForeignArgument& x) {
 
 Values make_full(ForeignArguments& a, std::vector<Dim> size, ForeignArgument value, std::optional<DType> dtype) {
   const DType t = dtype.value_or(dtype_of_number(a, value));
-  if (is_complex(t)) throw Exception(Code::unsupported, "complex tensors");
-  return {a.builder().one("full", {a.to_value(value)}, {{"dtype", t}, {"size", std::move(size)}})};
+  const DType real = t == DType::c64 ? DType::f32 : t == DType::c128 ? DType::f64 : t;
+  return {a.builder().cast(a.builder().one("full", {a.to_value(value)}, {{"dtype", real}, {"size", std::move(size)}}), t)};
 }
 
 /// torch.full, numpy.full.

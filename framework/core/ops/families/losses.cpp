@@ -61,8 +61,10 @@ V kullback_leibler(Formula& f, ForeignArguments& a, V input, V target) {
   return f.sub(f.two("xlogy", target, target), f.mul(target, input));
 }
 
+/// torch computes in the memory of the result, which has the dtype of the input.
 V soft_margin(Formula& f, ForeignArguments&, V input, V target) {
-  return f.one("log1p", f.one("exp", f.mul(f.one("neg", target), input)));
+  if (!is_float(f.dtype(input))) throw Exception(Code::unsupported, "a soft margin loss of integers");
+  return f.one("log1p", f.one("exp", f.mul(f.one("neg", f.cast(target, f.dtype(input))), input)));
 }
 
 V hinge_embedding(Formula& f, ForeignArguments& a, V input, V target) {
@@ -275,7 +277,8 @@ Values multi_margin(ForeignArguments& a) {
   if (one) x = reshape_to(a.builder(), x, {Dim(1), Dim(-1)});
   const Shape shape = f.shape(x);
   const V column = reshape_to(a.builder(), target, {shape[0], Dim(1)});
-  V margin = f.at_least(f.add(f.sub(f.number(a.number("margin", 1)), a.one("gather", {x, column}, {{"dim", Dim(1)}})), x), 0);
+  V margin = f.add(f.sub(f.number(a.number("margin", 1)), a.one("gather", {x, column}, {{"dim", Dim(1)}})), x);
+  margin = f.where(f.two("gt", margin, f.number(0)), margin, f.number(0));  // what is no number does not count
   if (p == 2) margin = f.mul(margin, margin);
   if (a.given("weight")) margin = f.mul(margin, reshape_to(a.builder(), a.one("index_select", {a.value("weight"), reshape_to(a.builder(), column, {shape[0]})}, {{"dim", Dim(0)}}), {shape[0], Dim(1)}));
   const V classes = a.one("arange", {}, {{"dtype", DType::i64}, {"end", shape[1]}, {"start", Dim(0)}, {"step", Dim(1)}});
@@ -286,18 +289,20 @@ Values multi_margin(ForeignArguments& a) {
 
 }  // namespace
 
+/// torch's functions of C reduce nothing where they are not told to, whatever their schema says: their parser reads the name of the default
+/// (python_arg_parser.cpp, `default_int`) as 0.
 std::vector<Alias> loss_names() {
-  return plain_loss("mse_loss", "(input, target, reduction=1)", squared_error) + plain_loss("l1_loss", "(input, target, reduction=1)", absolute_error) + plain_loss("smooth_l1_loss", "(input, target, reduction=1, beta=1.0)", smooth_l1) +
-         plain_loss("huber_loss", "(input, target, reduction=1, delta=1.0)", huber) + plain_loss("kl_div", "(input, target, reduction=1, *, log_target=False)", kullback_leibler) +
-         plain_loss("soft_margin_loss", "(input, target, reduction=1)", soft_margin) + plain_loss("hinge_embedding_loss", "(input, target, margin=1.0, reduction=1)", hinge_embedding) +
+  return plain_loss("mse_loss", "(input, target, reduction=0)", squared_error) + plain_loss("l1_loss", "(input, target, reduction=0)", absolute_error) + plain_loss("smooth_l1_loss", "(input, target, reduction=0, beta=1.0)", smooth_l1) +
+         plain_loss("huber_loss", "(input, target, reduction=0, delta=1.0)", huber) + plain_loss("kl_div", "(input, target, reduction=0, *, log_target=False)", kullback_leibler) +
+         plain_loss("soft_margin_loss", "(input, target, reduction=0)", soft_margin) + plain_loss("hinge_embedding_loss", "(input, target, margin=1.0, reduction=0)", hinge_embedding) +
          plain_loss("poisson_nll_loss", "(input, target, log_input, full, eps, reduction)", poisson) +
-         names({"torch.binary_cross_entropy_with_logits"}, "(self, target, weight=None, pos_weight=None, reduction=1)", cross_entropy_with_logits) +
-         names({"torch.nll_loss_nd"}, "(self, target, weight=None, reduction=1, ignore_index=-100)", nll_loss) +
-         names({"torch.cross_entropy_loss"}, "(self, target, weight=None, reduction=1, ignore_index=-100, label_smoothing=0.0)", cross_entropy) +
-         names({"torch.margin_ranking_loss"}, "(input1, input2, target, margin=0.0, reduction=1)", margin_ranking) +
-         names({"torch.cosine_embedding_loss"}, "(input1, input2, target, margin=0.0, reduction=1)", cosine_embedding) +
-         names({"torch.triplet_margin_loss"}, "(anchor, positive, negative, margin=1.0, p=2.0, eps=1e-06, swap=False, reduction=1)", triplet_margin) +
-         names({"torch.multi_margin_loss"}, "(self, target, p=1, margin=1, weight=None, reduction=1)", multi_margin) +
+         names({"torch.binary_cross_entropy_with_logits"}, "(self, target, weight=None, pos_weight=None, reduction=0)", cross_entropy_with_logits) +
+         names({"torch.nll_loss_nd"}, "(self, target, weight=None, reduction=0, ignore_index=-100)", nll_loss) +
+         names({"torch.cross_entropy_loss"}, "(self, target, weight=None, reduction=0, ignore_index=-100, label_smoothing=0.0)", cross_entropy) +
+         names({"torch.margin_ranking_loss"}, "(input1, input2, target, margin=0.0, reduction=0)", margin_ranking) +
+         names({"torch.cosine_embedding_loss"}, "(input1, input2, target, margin=0.0, reduction=0)", cosine_embedding) +
+         names({"torch.triplet_margin_loss"}, "(anchor, positive, negative, margin=1.0, p=2.0, eps=1e-06, swap=False, reduction=0)", triplet_margin) +
+         names({"torch.multi_margin_loss"}, "(self, target, p=1, margin=1, weight=None, reduction=0)", multi_margin) +
          names({"torch.pairwise_distance"}, "(x1, x2, p=2.0, eps=1e-06, keepdim=False)", pairwise_distance) +
          names({"torch.cosine_similarity"}, "(x1, x2, dim=1, eps=1e-08)", cosine_similarity);
 }

@@ -290,7 +290,8 @@ Values scaled_sum(NodeBuilder& b, const OpQuery& q, std::string_view product_op)
   const double alpha = q.number("alpha", 1), beta = q.number("beta", 1);
   const auto number = [&](double v) { return is_float(t) ? b.literal(v) : b.literal(Dim(static_cast<std::int64_t>(v))); };
   ir::ValueId product = b.one(product_op, {b.cast(q.operands()[1], t), b.cast(q.operands()[2], t)});
-  if (alpha != 1) product = b.one("mul", {product, number(alpha)});
+  const bool sums_nothing = q.type(1).shape.back() == ir::Dim(0);  // then alpha does not count, not even where it is no number
+  if (alpha != 1 && !sums_nothing) product = b.one("mul", {product, number(alpha)});
   if (beta == 0) return {b.cast(product, result)};  // torch: nan and infinity in self do not count then
   ir::ValueId self = b.cast(q.operands()[0], t);
   if (beta != 1) self = b.one("mul", {self, number(beta)});

@@ -338,6 +338,16 @@ Op batch_norm_op() {
   return op;
 }
 
+/// Groups of one element, each of which is its own mean: x * scale + shift would leave what rounding leaves of a large x.
+ir::ValueId of_single_elements(NodeBuilder& b, ir::ValueId x, std::optional<ir::ValueId> weight, std::optional<ir::ValueId> bias) {
+  const Shape channels = channel_shape(b.graph().type(x).shape);
+  const auto of_channels = [&](ir::ValueId v) { return reshape_to(b, b.cast(v, b.graph().type(x).dtype), channels); };
+  ir::ValueId y = b.one("sub", {x, x});
+  if (weight) y = b.one("mul", {y, of_channels(*weight)});
+  if (bias) y = b.one("add", {y, of_channels(*bias)});
+  return y;
+}
+
 Op group_norm_op() {
   Op op;
   op.name = "group_norm";
@@ -364,6 +374,8 @@ Op group_norm_op() {
     const DType result = q.type(0).dtype;
     const ir::ValueId x = b.cast(q.operands()[0], compute_type(result));
     const auto operand = [&](std::size_t i) { return q.operand_count() > i ? std::optional(q.operands()[i]) : std::nullopt; };
+    const Shape& shape = q.type(0).shape;
+    if (ir::product(Shape(shape.begin() + 1, shape.end())) == q.integer("num_groups")) return {b.cast(of_single_elements(b, x, operand(1), operand(2)), result)};
     const MeanAndVariance moments = moments_of_groups(b, x, q.integer("num_groups"));
     return {b.cast(normalise_groups(b, x, moments, q.number("eps", 1e-5), operand(1), operand(2)), result)};
   };

@@ -123,7 +123,8 @@ std::vector<Alias> cast_names() {
               const auto dtype = a.dtype("dtype");
               if (!dtype) throw Exception(Code::unsupported, "astype to a type that Tenon does not know");
               a.refuse({"casting"});
-              if (a.type(a.value("self")).dtype == *dtype && a.flag("copy", true)) return a.call("clone", {a.value("self")});
+              const bool copies = a.type(a.value("self")).dtype == *dtype && a.flag("copy", true);
+              if (copies) return is_complex(*dtype) ? a.call("_to_copy", {a.value("self")}, {{"dtype", *dtype}}) : a.call("clone", {a.value("self")});
               return cast_to(a, a.value("self"), *dtype);
             }) +
       names({"numpy.astype"}, "(x -> self, dtype, *, copy=True, device=None)",
@@ -158,7 +159,7 @@ Op cast_op() {
       [](Scalars& s, Args a, const OpQuery& q) { return s.convert(a[0], compute_type(q.dtype("dtype"))); }, cast_names());
   op.infer = [](const OpQuery& q) -> Result<infer::Types> {
     infer::require_operands(q, 1, 1);
-    TENON_USER_CHECK(!is_complex(q.dtype("dtype")) && !is_complex(q.type(0).dtype), "complex numbers are not supported");
+    TENON_USER_CHECK(is_complex(q.dtype("dtype")) || !is_complex(q.type(0).dtype), "complex numbers become complex numbers only");
     return infer::one(q, q.dtype("dtype"), q.type(0).shape);
   };
   op.samples = cast_samples;

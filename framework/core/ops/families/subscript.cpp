@@ -164,8 +164,22 @@ class Subscript {
     for (std::size_t d = 0; d < rank; ++d)
       infer::require_equal(a_.graph(), a_.type(index).shape[d], a_.type(view_).shape[at_ + d],
                            fmt::format("sizes of the mask and of the indexed tensor at dimension {}", d));
-    const ir::ValueId found = a_.one("nonzero", {index});
-    for (std::size_t d = 0; d < rank; ++d) add_index(select_of(a_.builder(), found, 1, Dim(static_cast<std::int64_t>(d))));
+    const ir::ValueId found = a_.one("nonzero", {merge_dimensions(index, 0, rank)});
+    if (rank > 1) {
+      steps_.push_back({Step::Kind::reshape, view_, 0, {}, {}});
+      view_ = merge_dimensions(view_, at_, rank);
+    }
+    add_index(select_of(a_.builder(), found, 1, Dim(0)));
+  }
+
+  /// The value with `count` of its dimensions as one: a place in it is one number.
+  ir::ValueId merge_dimensions(ir::ValueId value, std::size_t first, std::size_t count) {
+    Shape shape = a_.type(value).shape;
+    Dim merged(1);
+    for (std::size_t d = first; d < first + count; ++d) merged = merged * shape[d];
+    const auto begin = shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(first), shape.begin() + static_cast<std::ptrdiff_t>(first + count));
+    shape.insert(begin, merged);
+    return reshape_to(a_.builder(), value, shape);
   }
 
   void add_index(ir::ValueId index) {
@@ -238,8 +252,21 @@ std::optional<ir::ValueId> write_masked(ForeignArguments& a, ir::ValueId self, i
   return written ? std::optional(part.write_back(*written)) : std::nullopt;
 }
 
+/// Under indices torch writes values of the tensor's own dtype alone, but for one value under a mask, and raises for others.
+void require_own_dtype(ForeignArguments& a, DType dtype) {
+  if (a.numpy() || !a.is_tensor("value")) return;
+  const ir::Type value = a.type(a.value("value"));
+  const ForeignList entries = entries_of(a["index"]);
+  const auto is_index = [&](const ForeignArgument& e) { return e.as<ir::ValueId>() || e.as<ForeignList>(); };
+  const auto is_mask = [&](const ForeignArgument& e) { return e.as<ir::ValueId>() && is_bool(a.type(*e.as<ir::ValueId>()).dtype); };
+  const bool masked = std::ranges::all_of(entries, [&](const ForeignArgument& e) { return !is_index(e) || is_mask(e); });
+  if (value.dtype == dtype || std::ranges::none_of(entries, is_index) || (masked && value.element_count() == Dim(1))) return;
+  throw Exception(Code::unsupported, fmt::format("writing {} under indices of a tensor of {}", name_of(value.dtype), name_of(dtype)));
+}
+
 Values set_item(ForeignArguments& a) {
   const ir::ValueId self = a.value("self");
+  require_own_dtype(a, a.type(self).dtype);
   const ir::ValueId value = written_value(a, a.type(self).dtype);
   if (const auto masked = write_masked(a, self, value)) return {*masked};
   Subscript subscript(a, self, a["index"]);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <complex>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
@@ -26,7 +27,11 @@ inline float to_float(Half h) { return float_of_half(h.bits); }
 inline float to_float(BFloat16 b) { return float_of_bfloat16(b.bits); }
 
 template <class T>
-inline constexpr bool kIsStorage = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16> || std::is_same_v<T, Bool>;
+inline constexpr bool kIsComplex = std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
+
+/// What is stored and converted, and never computed with.
+template <class T>
+inline constexpr bool kIsStorage = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16> || std::is_same_v<T, Bool> || kIsComplex<T>;
 
 /// Truncates as the machine's conversion does: nan and what is out of range give the least value.
 template <class Int, class Float>
@@ -42,6 +47,14 @@ To convert_element(From x) {
     return convert_element<To>(to_float(x));
   else if constexpr (std::is_same_v<From, Bool>)
     return convert_element<To>(static_cast<std::int32_t>(x.byte != 0));
+  else if constexpr (std::is_same_v<To, Bool> && kIsComplex<From>)
+    return {static_cast<std::uint8_t>(x != From{})};
+  else if constexpr (kIsComplex<To> && kIsComplex<From>)
+    return To(x);
+  else if constexpr (kIsComplex<From>)
+    return convert_element<To>(x.real());
+  else if constexpr (kIsComplex<To>)
+    return To(static_cast<typename To::value_type>(x));
   else if constexpr (std::is_same_v<To, Bool>)
     return {static_cast<std::uint8_t>(x != From{0})};
   else if constexpr (std::is_same_v<To, Half>)
@@ -71,6 +84,8 @@ decltype(auto) with_type(DType dtype, F&& f) {
     case DType::bf16: return f(BFloat16{});
     case DType::f32: return f(float{});
     case DType::f64: return f(double{});
+    case DType::c64: return f(std::complex<float>{});
+    case DType::c128: return f(std::complex<double>{});
     default: break;
   }
   throw Exception(error(Code::unsupported, "the reference computes no {}", name_of(dtype)));

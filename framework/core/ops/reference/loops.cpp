@@ -268,7 +268,7 @@ void copy_tensor(const TensorView& from, TensorView& to) {
   TENON_CHECK(from.shape == to.shape, "a copy between tensors of different shapes");
   Walk source(from.shape, 0), target(to.shape, 0);
   std::vector<std::int64_t> source_offsets(kLanes), target_offsets(kLanes);
-  std::vector<double> lanes(kLanes);
+  std::vector<std::byte> lanes(kLanes * kLaneBytes);
   const DType common = from.dtype == to.dtype && !is_reduced_float(from.dtype) ? from.dtype : compute_type(to.dtype);
   const std::int64_t total = count(from.shape);
   for (std::int64_t at = 0; at < total; at += kLanes) {

@@ -283,7 +283,8 @@ void fill_constant(DType dtype, std::uint64_t payload, void* result, std::size_t
   static_assert(std::endian::native == std::endian::little);
   auto* bytes = static_cast<std::byte*>(result);
   const std::size_t width = size_of(dtype);
-  for (std::size_t i = 0; i < n; ++i) std::memcpy(bytes + i * width, &payload, width);
+  const std::uint64_t words[2] = {payload, 0};
+  for (std::size_t i = 0; i < n; ++i) std::memcpy(bytes + i * width, words, width);
 }
 
 void convert_strided(DType from, const void* source, std::ptrdiff_t source_stride, DType to, void* target, std::ptrdiff_t target_stride,

@@ -8,7 +8,7 @@
 namespace tenon::ops::reference {
 
 /// Bytes of one lane of a register, whatever its dtype.
-inline constexpr std::size_t kLaneBytes = 8;
+inline constexpr std::size_t kLaneBytes = 16;
 
 /// Computes `n` lanes of an instruction that is neither a leaf nor a load. Registers are arrays of the dtype's C++ type
 /// (bool as one byte, 0 or 1); `argument` is the dtype of the first argument (for comparisons, conversions) and of all others

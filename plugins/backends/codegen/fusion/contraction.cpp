@@ -74,7 +74,7 @@ class ContractionBuilder {
     for (const Role& r : nest_.outer) (r.in_a == r.in_b ? batch_ : r.in_a ? rows_ : columns_).push_back(r);
     auto in_a = operand(nest_.a);
     const auto in_b = operand(nest_.b);
-    const bool by_dots = in_b && in_b->strides.back() == Dim(1) && algebra_.estimate(count_of(loops_of(rows_))) <= kRowsOfDots;
+    const bool by_dots = in_b && in_b->strides.back() == Dim(1) && !context_.is_constant(in_b->value) && algebra_.estimate(count_of(loops_of(rows_))) <= kRowsOfDots;
     const bool one_matrix = in_a && fitting(rows_, *in_a) == rows_.size();
     if (!one_matrix && !by_dots)
       if (auto over_windows = by_windows()) return over_windows;

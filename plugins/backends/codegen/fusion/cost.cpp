@@ -50,6 +50,8 @@ bool worth_storing(double cost, std::size_t paths) {
 
 bool worth_storing_repeated(double cost, double repeats) { return repeats >= 2 && cost >= kCheaperThanLoad; }
 
+bool worth_storing_scattered(double cost) { return cost >= kCheaperThanLoad; }
+
 bool worth_matrix_kernel(const IndexAlgebra& algebra, const ContractionStep& product) {
   return !(product.a.pack || product.b.pack) || algebra.estimate(product.m) >= kRowsThatPay;
 }

@@ -17,6 +17,9 @@ bool worth_storing(double cost, std::size_t paths);
 /// Decides whether an operand that one consumer reads `repeats` times at each point is computed once into memory.
 bool worth_storing_repeated(double cost, double repeats);
 
+/// Decides whether an operand of a scatter, whose points run one at a time, is computed before it: then lanes compute it.
+bool worth_storing_scattered(double cost);
+
 /// Decides whether the inner loops of a kernel may run several times for each outer point (reduce, then map): the row must stay in
 /// cache, and enough rows must be left for the threads.
 bool row_fits(const IndexAlgebra& algebra, std::span<const Loop> outer, std::span<const Loop> inner);
@@ -48,7 +51,8 @@ bool worth_joint_launch(double operations);
 /// when somebody reads it later. Few elements are chosen among in registers.
 bool worth_writing_part(double whole_elements, double part_elements);
 
-/// So many such writes follow each other at least; fewer are choices for each element, in the kernel that reads the whole.
+/// So many such writes follow each other at least, unless they update an input; fewer are choices for each element, in the kernel that reads
+/// the whole.
 inline constexpr std::size_t kFewestPartWrites = 6;
 
 /// The shortest run of a window that is multiplied where it lies; shorter ones are copied to be longer.

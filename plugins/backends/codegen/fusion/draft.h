@@ -22,6 +22,8 @@ struct Lying {
   bool joined = false;  // a concatenation, whose parts are written one by one
 };
 
+inline bool is_constant_node(const ir::Node& node) { return node.op == "constant" && node.operands.empty(); }
+
 /// What fusion knows of a graph, for all kernels.
 struct FusionContext {
   const ir::Graph& graph;
@@ -32,6 +34,11 @@ struct FusionContext {
   std::vector<bool> packs_left;                      // by NodeId: products whose left operand is computed while it is packed; may be empty
   std::vector<std::optional<Lying>> lying;           // by ValueId, of those that lie in a concatenation; may be empty
   bool relaxed = false;                              // PlanOptions::relaxed
+
+  /// True for what is known when the program is compiled: a product packs it once.
+  bool is_constant(ValueId value) const {
+    return graph.value(value).kind == ir::ValueKind::result && is_constant_node(graph.node(graph.value(value).node));
+  }
 
   Lying place_of(ValueId value) const {
     return value.value < lying.size() && lying[value.value] ? *lying[value.value] : Lying{value, Dim(0)};

@@ -15,6 +15,7 @@ class PartWrites {
   std::vector<std::optional<PartWrite>> find() {
     std::vector<std::optional<PartWrite>> found(graph_.node_capacity());
     std::vector<std::size_t> follows(graph_.node_capacity(), 0);  // writes up to this one; then of the whole sequence
+    std::vector<bool> from_input(graph_.node_capacity(), false), to_output(graph_.node_capacity(), false);  // the sequence's ends
     const auto nodes = graph_.nodes();
     for (NodeId id : nodes) {
       found[id.value] = small_write(id);
@@ -23,14 +24,22 @@ class PartWrites {
         found[id.value]->base = (*earlier)->base;
         earlier->reset();
       }
-      const auto before = node_of(found[id.value]->base);
+      const ValueId base = found[id.value]->base;
+      const auto before = node_of(base);
       follows[id.value] = 1 + (before ? follows[before->value] : 0);
+      from_input[id.value] = before ? from_input[before->value] : graph_.value(base).kind == ir::ValueKind::input;
     }
     for (auto id = nodes.rbegin(); id != nodes.rend(); ++id) {
       auto& write = found[id->value];
       if (!write) continue;
-      if (const auto before = node_of(write->base); before && found[before->value]) follows[before->value] = std::max(follows[before->value], follows[id->value]);
-      if (follows[id->value] < kFewestPartWrites) write.reset();
+      const ValueId result = graph_.node(*id).results[0];
+      if (users_[result.value].empty() && is_output(result)) to_output[id->value] = true;
+      if (const auto before = node_of(write->base); before && found[before->value]) {
+        follows[before->value] = std::max(follows[before->value], follows[id->value]);
+        if (to_output[id->value]) to_output[before->value] = true;
+      }
+      const bool updates = from_input[id->value] && to_output[id->value];
+      if (!updates && follows[id->value] < kFewestPartWrites) write.reset();
     }
     return found;
   }

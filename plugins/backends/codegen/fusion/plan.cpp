@@ -119,7 +119,7 @@ void Planner::place_product(NodeId id) {
 
 void Planner::place(NodeId id) {
   const ir::Node& node = graph_.node(id);
-  if (node.op == "constant" && node.operands.empty()) return;
+  if (is_constant_node(node)) return;
   if (node.results.size() == 1 && context_.place_of(node.results[0]).joined) return;  // its parts are there
   if (library_[id.value]) {
     PendingStep step;

@@ -60,6 +60,7 @@ class Planner {
   ValueId base_through_views(ValueId value) const;
   std::size_t paths_to(NodeId id, const std::vector<std::vector<NodeId>>& users) const;
   void mark_repeated_operands(NodeId id);
+  void mark_scattered_operands(NodeId id);
   bool feeds_product(NodeId id, const std::vector<std::vector<NodeId>>& users) const;
   bool is_shortcut(NodeId id, const std::vector<std::vector<NodeId>>& users) const;
   double reach_cost(NodeId id);

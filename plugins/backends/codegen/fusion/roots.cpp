@@ -8,12 +8,6 @@
 
 namespace tenon::codegen {
 
-namespace {
-
-bool is_constant_node(const ir::Node& node) { return node.op == "constant" && node.operands.empty(); }
-
-}  // namespace
-
 void Planner::collect_bodies() {
   context_.bodies.resize(graph_.node_capacity());
   context_.in_memory.assign(graph_.value_capacity(), false);
@@ -214,6 +208,15 @@ void Planner::mark_repeated_operands(NodeId id) {
   }
 }
 
+void Planner::mark_scattered_operands(NodeId id) {
+  for (ValueId operand : graph_.node(id).operands) {
+    const ir::Value& v = graph_.value(operand);
+    if (v.kind != ir::ValueKind::result || context_.in_memory[operand.value] || !worth_storing_scattered(cost_[v.node.value])) continue;
+    log(fmt::format("store %{}: {} runs one point at a time and it costs {:.0f} operations", v.name, graph_.node(id).op, cost_[v.node.value]));
+    context_.in_memory[operand.value] = true;
+  }
+}
+
 /// True when a product multiplies what the node gives, as it is or through views.
 bool Planner::feeds_product(NodeId id, const std::vector<std::vector<NodeId>>& users) const {
   if (product_[id.value]) return true;
@@ -275,6 +278,7 @@ void Planner::choose_roots() {
   weight_.assign(graph_.node_capacity(), 0);
   reach_.resize(graph_.node_capacity());
   for (NodeId id : graph_.nodes()) {
+    if (scatters_[id.value] && options_.fuse) mark_scattered_operands(id);
     if (!context_.bodies[id.value]) continue;
     mark_repeated_operands(id);
     const double cost = cost_[id.value] = reach_cost(id);

@@ -3,6 +3,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Intrinsics.h>
 
+#include <bit>
 #include <vector>
 
 #include "lower/lane_builder.h"
@@ -27,7 +28,7 @@ TileShape tile_shape(const Target& target, DType dtype) { return {target.vector_
 
 namespace {
 
-constexpr int kUnroll = 4;
+constexpr std::uint64_t kUnroll = kUnrolled;
 constexpr int kPrefetchBytes = 2048;  // ahead in b: gains up to a tenth once b comes from the second-level cache
 
 class Emitter {
@@ -45,12 +46,13 @@ class Emitter {
     auto* entry = block("entry");
     ir_.SetInsertPoint(entry);
     Value *first = argument(5), *end = argument(6);
-    Value* whole = ir_.CreateAdd(first, ir_.CreateAnd(ir_.CreateSub(end, first), ir_.getInt64(~std::uint64_t{kUnroll - 1})));
+    Value* unrolled = ir_.CreateAnd(ir_.CreateSub(end, first), ir_.getInt64(~std::uint64_t{kUnroll - 1}));
+    Value* whole = ir_.CreateAdd(first, unrolled);
     const std::vector<Value*> zeros(static_cast<std::size_t>(shape_.rows * vectors_), llvm::Constant::getNullValue(vector_));
     finish(loop(ir_.getInt64(0), argument(1), 1, zeros, [&](Value* step, std::vector<Value*>& sums) {
       read_step(step);
       sums = loop(first, whole, kUnroll, sums, [&](Value* k, std::vector<Value*>& part) {
-        if (fetches_ == Fetches::ahead) fetch_two(ir_.CreateLShr(ir_.CreateSub(k, first), 1));
+        if (fetches_ >= Fetches::ahead) fetch(ir_.CreateAdd(ir_.CreateMul(step, unrolled), ir_.CreateSub(k, first)));
         for (std::uint64_t u = 0; u < kUnroll; ++u) multiply(ir_.CreateAdd(k, ir_.getInt64(u)), part);
       });
       sums = loop(whole, end, 1, sums, [&](Value* k, std::vector<Value*>& part) { multiply(k, part); });
@@ -118,11 +120,14 @@ class Emitter {
     ir_.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir_.getPtrTy()}, {address, ir_.getInt32(kForReading), ir_.getInt32(level), ir_.getInt32(kData)});
   }
 
-  /// Fetches two lines of what the caller wants fetched.
-  void fetch_two(Value* line) {
-    Value* address = ir_.CreateGEP(ir_.getInt8Ty(), argument(10), ir_.CreateMul(line, argument(11)));
-    prefetch(address, kSecondLevel);
-    prefetch(ir_.CreateGEP(ir_.getInt8Ty(), address, argument(11)), kSecondLevel);
+  /// Fetches the lines of what the caller wants fetched that come with an unrolled part, after so many elements.
+  void fetch(Value* elements) {
+    Value* line = ir_.CreateMul(elements, ir_.getInt64(static_cast<std::uint64_t>(fetches_)));
+    Value* address = ir_.CreateGEP(ir_.getInt8Ty(), argument(10), ir_.CreateMul(ir_.CreateLShr(line, std::countr_zero(kUnroll)), argument(11)));
+    for (auto i = static_cast<int>(fetches_); i-- > 0;) {
+      prefetch(address, kSecondLevel);
+      if (i > 0) address = ir_.CreateGEP(ir_.getInt8Ty(), address, argument(11));
+    }
   }
 
   /// One step in k: a row of b, a broadcast of each row of a.

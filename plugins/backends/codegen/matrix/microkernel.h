@@ -28,17 +28,20 @@ int tile_columns(unsigned lanes, DType dtype);
 /// multiplies stands in 1 + tile.rows addresses of `steps`: b, then as many contiguous rows as the tile has, all of them readable; those
 /// from `rows` on are read and left out. A step takes the elements [first, end) of its rows, one after the other. Row k of b starts at
 /// b + k * b_stride and has at least as many readable elements as the tile has columns. Strides are in elements. `rows` and `columns`
-/// are at least 1 and at most the tile's. All sums run in this order, step by step. Where it is emitted with Fetches::ahead it fetches
-/// lines_fetched(end - first) lines into the second-level cache, which start at `ahead` and `ahead_stride` bytes apart.
+/// are at least 1 and at most the tile's. All sums run in this order, step by step. Where it is emitted to fetch ahead it fetches
+/// lines_fetched(end - first) lines into the second-level cache at each step, which start at `ahead` and `ahead_stride` bytes apart.
 using MicroKernel = void (*)(const void* const* steps, std::int64_t count, std::int64_t b_stride, void* c, std::int64_t c_stride,
                              std::int64_t first, std::int64_t end, std::int64_t rows, std::int64_t columns, std::int64_t accumulate, const void* ahead, std::int64_t ahead_stride);
 
 /// What a microkernel fetches: the rows of a packed b that it multiplies soon, or what the caller says, spread over the sum: a burst of
-/// as many lines would stop the multiplications until most of them have come.
-enum class Fetches { nothing, own_rows, ahead };
+/// as many lines would stop the multiplications until most of them have come. The value is the lines for each unrolled part of the sum.
+enum class Fetches { nothing = 0, own_rows = 1, ahead = 2, far_ahead = 4 };
+
+/// Steps of a sum that run unrolled.
+inline constexpr std::int64_t kUnrolled = 4;
 
 /// Lines that are fetched ahead while `elements` are summed.
-inline std::int64_t lines_fetched(std::int64_t elements) { return elements / 4 * 2; }
+inline std::int64_t lines_fetched(std::int64_t elements, Fetches fetches = Fetches::ahead) { return elements / kUnrolled * static_cast<std::int64_t>(fetches); }
 
 /// Adds the function `name` for float32 or float64, with one of these shapes.
 void emit_microkernel(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape, const std::string& name, Fetches fetches);

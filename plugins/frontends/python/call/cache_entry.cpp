@@ -8,12 +8,14 @@
 
 #include "python/call/errors.h"
 #include "python/call/late_outputs.h"
+#include "python/call/plain_cost.h"
 #include "python/call/result_views.h"
+#include "python/call/run_frame.h"
 #include "python/call/session.h"
-#include "python/call/small_array.h"
 #include "python/evaluator/graph_break.h"
 #include "python/tensors/array_results.h"
 #include "python/tensors/autocast.h"
+#include "python/tensors/error_alarms.h"
 #include "python/tensors/numpy_api.h"
 #include "python/tensors/numpy_state.h"
 #include "python/tensors/random_state.h"
@@ -63,39 +65,13 @@ void evaluate_layout(const TensorOutput& output, std::span<const std::int64_t> s
   find_strides(output, sizes, sizes + rank);
 }
 
-struct alignas(16) Scratch {
-  unsigned char bytes[16];
-};
-
 }  // namespace
-
-struct CacheEntry::Frame {
-  explicit Frame(const CacheEntry& entry)
-      : inputs(entry.captured_.inputs.size()),
-        tensors(entry.captured_.tensors.size()),
-        new_values(entry.captured_.updates.size()),
-        input_data(entry.captured_.inputs.size()),
-        output_data(entry.output_count_ + 1),
-        input_scratch(entry.takes_scalars_ ? entry.captured_.inputs.size() : 0),
-        output_scratch(entry.output_count_) {}
-
-  HeldObjects<8> inputs;                      // by graph input
-  HeldObjects<8> tensors;                     // by CapturedGraph::tensors
-  HeldObjects<2> new_values;                  // by CapturedGraph::updates; null where the program itself writes
-  SmallArray<const void*, 8> input_data;
-  SmallArray<void*, 8> output_data;       // by graph output; then the program's alarm
-  bool alarm = false;
-  SmallArray<Scratch, 4> input_scratch;   // values of NumPy scalars, where there are any
-  SmallArray<Scratch, 4> output_scratch;
-  LateOutputs late;                       // by graph output, where there are any
-  std::vector<double> floats;             // the tape's, by step
-  std::vector<std::int64_t> symbols;      // by SymbolId: another thread may check the same guards while this one runs
-};
 
 CacheEntry::CacheEntry(TorchState state, Segment segment, CapturedGraph captured)
     : state_(state), segment_(std::move(segment)), captured_(std::move(captured)) {
   for (ir::NodeId node : captured_.graph.nodes())
     if (captured_.graph.node(node).op != "constant") ++op_count_;
+  plain_cost_ = tenon::python::plain_cost(captured_, segment_.instructions);
   for (std::size_t i = 0, object = 0; i < captured_.inputs.size(); ++i) input_slots_.push_back(captured_.input_steps[i] ? 0 : segment_.input_slots[object++]);
   for (const TensorUpdate& update : captured_.updates) written_inputs_.add(update.input);
   output_count_ = captured_.graph.outputs().size();
@@ -103,6 +79,7 @@ CacheEntry::CacheEntry(TorchState state, Segment segment, CapturedGraph captured
   release_gil_ = is_long(captured_);
   late_outputs_ = std::ranges::any_of(captured_.tensors, &TensorOutput::late);
   uses_numpy_ = captured_.uses_numpy();
+  may_warn_ = uses_numpy_ && may_meet_errors(captured_.graph);
   takes_scalars_ = std::ranges::any_of(captured_.inputs, [](const TensorSpec& input) { return input.kind == TensorKind::scalar; });
   for (ResultTemplate::Node& node : segment_.objects.nodes) {
     if (node.kind != ResultTemplate::Kind::source) continue;
@@ -152,7 +129,7 @@ bool CacheEntry::compile(const Settings& settings, const std::string& name) {
 }
 
 /// Makes the objects of the results, and where the program writes them.
-bool CacheEntry::make_outputs(Frame& frame) {
+bool CacheEntry::make_outputs(RunFrame& frame) {
   for (std::size_t i = 0; i < captured_.tensors.size(); ++i) {
     const TensorOutput& output = captured_.tensors[i];
     if (output.kind != TensorOutput::Kind::fresh) continue;
@@ -168,7 +145,7 @@ bool CacheEntry::make_outputs(Frame& frame) {
       strides = {sizes.data() + output.varying_shape.size(), output.varying_shape.size()};
       evaluate_layout(output, frame.symbols, sizes.data());
     }
-    if (output.tensor == TensorKind::scalar) data = frame.output_scratch[output.index].bytes;
+    if (output.tensor == TensorKind::scalar) data = frame.output_scalars[output.index].bytes;
     else if (!(frame.tensors[i] = new_output(output, shape, strides, data))) return false;
   }
   return true;
@@ -182,11 +159,12 @@ PyObject* CacheEntry::new_output(const TensorOutput& output, std::span<const std
   Ref made = Ref::steal(torch ? new_torch_tensor(*known_torch_library(), output.dtype, shape, strides, data) : new_array(output.dtype, shape, strides, data));
   if (!made) return nullptr;
   if (!output.writeable) PyArray_CLEARFLAGS(reinterpret_cast<PyArrayObject*>(made.get()), NPY_ARRAY_WRITEABLE);
-  return count_writes(as_spec(output), made.get(), output.writes) ? made.release() : nullptr;
+  if (output.writes > 0 && !count_writes(as_spec(output), made.get(), output.writes)) return nullptr;
+  return made.release();
 }
 
 /// Makes the results whose size the run has found.
-bool CacheEntry::make_late_outputs(Frame& frame) {
+bool CacheEntry::make_late_outputs(RunFrame& frame) {
   for (std::size_t i = 0; i < captured_.tensors.size(); ++i) {
     const TensorOutput& output = captured_.tensors[i];
     if (!output.late) continue;
@@ -203,15 +181,15 @@ bool CacheEntry::make_late_outputs(Frame& frame) {
 }
 
 /// Chooses where the program writes the new values of inputs. It may write them itself, last of all, where they are row-major and no
-/// floating-point flag can have a word after it.
-bool CacheEntry::place_updates(Frame& frame) {
+/// error of NumPy's can have a word after it.
+bool CacheEntry::place_updates(RunFrame& frame) {
   for (std::size_t i = 0; i < captured_.updates.size(); ++i) {
     const TensorUpdate& update = captured_.updates[i];
     if (!update.output) continue;
     const TensorSpec& spec = captured_.inputs[update.input];
     void*& data = frame.output_data[*update.output];
-    if (is_row_major(spec.shape, spec.strides) && !uses_numpy_) {
-      data = const_cast<void*>(frame.input_data[update.input]);
+    if (is_row_major(spec.shape, spec.strides) && !may_warn_) {
+      data = frame.input_data[update.input];
       continue;
     }
     const Extents strides = row_major(spec.shape);
@@ -222,7 +200,7 @@ bool CacheEntry::place_updates(Frame& frame) {
   return true;
 }
 
-bool CacheEntry::commit_updates(Frame& frame) {
+bool CacheEntry::commit_updates(RunFrame& frame) {
   for (std::size_t i = 0; i < captured_.updates.size(); ++i) {
     const TensorUpdate& update = captured_.updates[i];
     const TensorSpec& spec = captured_.inputs[update.input];
@@ -239,21 +217,20 @@ bool CacheEntry::written_inputs_stand_apart() noexcept {
 }
 
 /// Finds the elements of the inputs. The guards hold.
-void CacheEntry::find_inputs(Frame& frame) const noexcept {
-  PyObject** const inputs = frame.inputs.data();
-  const void** const data = frame.input_data.data();
-  for (std::size_t i = 0; i < frame.inputs.size(); ++i) data[i] = data_of(captured_.inputs[i], inputs[i], takes_scalars_ ? frame.input_scratch[i].bytes : nullptr);
+void CacheEntry::find_inputs(RunFrame& frame) const noexcept {
+  for (std::size_t i = 0; i < frame.input_count; ++i)
+    frame.input_data[i] = const_cast<void*>(data_of(captured_.inputs[i], frame.inputs[i], takes_scalars_ ? frame.scalars[i].bytes : nullptr));
 }
 
-RunStatus CacheEntry::run_native(Frame& frame) {
+RunStatus CacheEntry::run_native(RunFrame& frame) {
   find_inputs(frame);
   if (!make_outputs(frame) || !place_updates(frame)) return RunStatus::raised;
   TenonRunArgs args{};
   args.struct_size = sizeof args;
-  args.inputs = frame.input_data.data();
-  args.outputs = frame.output_data.data();
+  args.inputs = frame.input_data;
+  args.outputs = frame.output_data;
   frame.output_data[output_count_] = &frame.alarm;
-  if (uses_numpy_) clear_float_errors();
+  if (may_warn_) clear_float_errors();
   if (late_outputs_) {
     frame.late.expect(output_count_ + 1);
     args.allocate_output = LateOutputs::allocate;
@@ -269,7 +246,7 @@ RunStatus CacheEntry::run_native(Frame& frame) {
     code = tenon_program_run(program_.native(), &args);
   }
   if (code != TENON_OK) return RunStatus::refused;
-  if (uses_numpy_ && numpy_would_warn(frame.alarm ? FloatErrors{true, true, false, true} : float_errors())) return RunStatus::warned;
+  if (may_warn_ && numpy_would_warn(frame.alarm ? FloatErrors{true, true, false, true} : float_errors())) return RunStatus::warned;
   if (late_outputs_ && !make_late_outputs(frame)) return RunStatus::raised;
   for (std::size_t i = 0; i < captured_.tensors.size(); ++i) {
     const TensorOutput& output = captured_.tensors[i];
@@ -281,12 +258,12 @@ RunStatus CacheEntry::run_native(Frame& frame) {
 }
 
 /// The callable gives a sequence: the outputs, then the values of updates.
-RunStatus CacheEntry::run_callable(Frame& frame) {
+RunStatus CacheEntry::run_callable(RunFrame& frame) {
   bool requires_grad = false;
   for (const TensorSpec& input : captured_.inputs) requires_grad |= input.requires_grad;
   // The graph holds only operations without gradients, though its inputs may require them.
   const WithoutGrad without_grad(requires_grad && state_.grad_enabled());
-  Ref given = Ref::steal(PyObject_Vectorcall(program_.callable(), frame.inputs.data(), frame.inputs.size(), nullptr));
+  Ref given = Ref::steal(PyObject_Vectorcall(program_.callable(), frame.inputs, frame.input_count, nullptr));
   if (!given && !captured_.updates.empty() && PyErr_ExceptionMatches(PyExc_Exception)) {
     PyErr_Clear();  // plain execution raises it again, after the writes that come before it
     return RunStatus::refused;
@@ -314,8 +291,8 @@ RunStatus CacheEntry::run_callable(Frame& frame) {
 }
 
 /// Makes the views among the results; what they view has been made.
-bool CacheEntry::finish_tensors(Frame& frame) {
-  if (late_outputs_) find_late_sizes(captured_, frame.tensors.data(), frame.symbols);
+bool CacheEntry::finish_tensors(RunFrame& frame) {
+  if (late_outputs_) find_late_sizes(captured_, frame.tensors, frame.symbols);
   try {
     for (std::size_t i = 0; i < captured_.tensors.size(); ++i) {
       const TensorOutput& output = captured_.tensors[i];
@@ -358,14 +335,14 @@ Ref CacheEntry::result_with(PyObject* const* outputs) {
 }
 
 RunStatus CacheEntry::run(Built& built) {
-  Frame frame(*this);
+  RunFrame frame(captured_, output_count_, takes_scalars_);
   PyObject* const* values = segment_.guards.values();
   if (captured_.numbers) {
     frame.symbols.assign(captured_.numbers->values(), captured_.numbers->values() + captured_.numbers->sources().size());
     frame.floats = captured_.numbers->floats().values();
   }
   if (!captured_.graph.symbols().empty()) frame.symbols.resize(std::max(frame.symbols.size(), captured_.graph.symbols().size()));
-  for (std::size_t i = 0; i < frame.inputs.size(); ++i)
+  for (std::size_t i = 0; i < frame.input_count; ++i)
     if (const auto step = captured_.input_steps[i]; !step) frame.inputs[i] = Py_NewRef(values[input_slots_[i]]);
     else if (!(frame.inputs[i] = PyFloat_FromDouble(frame.floats[*step]))) return RunStatus::raised;
   HeldObjects<8> kept(result_slots_.size());  // another thread may check the same guards while this one runs
@@ -384,8 +361,8 @@ RunStatus CacheEntry::run(Built& built) {
     if (status != RunStatus::done) return status;
   }
   if (!finish_tensors(frame)) return RunStatus::raised;
-  HeldObjects<8> outputs(captured_.outputs.size());
-  for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i] = Py_NewRef(frame.tensors[captured_.outputs[i]]);
+  SmallArray<PyObject*, 8> outputs(captured_.outputs.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i] = frame.tensors[captured_.outputs[i]];
   try {
     built = complete(segment_, kept.data(), outputs.data());
     return commit_updates(frame) ? RunStatus::done : RunStatus::raised;

@@ -12,6 +12,8 @@
 
 namespace tenon::python {
 
+struct RunFrame;
+
 /// How one run ended.
 enum class RunStatus : std::uint8_t {
   done,
@@ -55,6 +57,8 @@ class CacheEntry {
   bool uses_numpy() const { return uses_numpy_; }
   /// Ops in the graph as captured; without any there is no graph.
   std::size_t op_count() const { return op_count_; }
+  /// Nanoseconds that plain execution of it takes, at a guess.
+  double plain_cost() const { return plain_cost_; }
   /// Forgets what only callers of explain and backends written in Python need.
   void drop_trace() { captured_.trace = {}; }
 
@@ -70,19 +74,18 @@ class CacheEntry {
   }
 
  private:
-  struct Frame;
   ~CacheEntry() = default;
 
-  void find_inputs(Frame& frame) const noexcept;
-  RunStatus run_native(Frame& frame);
-  RunStatus run_callable(Frame& frame);
+  void find_inputs(RunFrame& frame) const noexcept;
+  RunStatus run_native(RunFrame& frame);
+  RunStatus run_callable(RunFrame& frame);
   bool written_inputs_stand_apart() noexcept;
-  bool make_outputs(Frame& frame);
-  bool make_late_outputs(Frame& frame);
+  bool make_outputs(RunFrame& frame);
+  bool make_late_outputs(RunFrame& frame);
   PyObject* new_output(const TensorOutput& output, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, void*& data) const;
-  bool place_updates(Frame& frame);
-  bool commit_updates(Frame& frame);
-  bool finish_tensors(Frame& frame);
+  bool place_updates(RunFrame& frame);
+  bool commit_updates(RunFrame& frame);
+  bool finish_tensors(RunFrame& frame);
 
   TorchState state_;
   Segment segment_;
@@ -92,10 +95,12 @@ class CacheEntry {
   std::vector<std::uint32_t> input_slots_;   // by graph input: where its object is among the guards' values; 0 for floats of the tape
   std::vector<std::uint32_t> result_slots_;  // of the guards' values that the result is built from; the template is numbered by it
   std::size_t op_count_ = 0;
+  double plain_cost_ = 0;
   std::size_t output_count_ = 0;
   std::size_t users_ = 1;
   bool runs_ = false;          // there are graph outputs to compute
   bool uses_numpy_ = false;
+  bool may_warn_ = false;      // NumPy may have to warn after a run
   bool takes_scalars_ = false;
   bool release_gil_ = false;   // the plan is long enough
   bool late_outputs_ = false;  // of some the size depends on data

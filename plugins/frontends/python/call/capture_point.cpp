@@ -58,7 +58,7 @@ void CapturePoint::clear() {
   std::vector<CacheEntry*> entries = std::move(entries_);
   entries_.clear();
   failures = outlived = 0;
-  limit_reported = false;
+  limit_reported = left_to_python = false;
   numbers.clear();
   for (CacheEntry* entry : entries) entry->release();
 }

@@ -41,6 +41,7 @@ class CapturePoint {
   std::size_t failures = 0;     // captures here that left no segment
   std::size_t outlived = 0;     // entries dropped because frozen tensors were written
   bool limit_reported = false;
+  bool left_to_python = false;  // compiled, what follows has taken longer than plain execution would
   NumberHistory numbers;        // that captures here have seen
 
  private:

@@ -1,6 +1,7 @@
 #include "python/call/continuation.h"
 
 #include "python/call/function_cache.h"
+#include "python/call/plain_cost.h"
 #include "python/call/session.h"
 
 namespace tenon::python {
@@ -8,6 +9,9 @@ namespace {
 
 // Steps after which other Python threads get a turn: the loop below never enters CPython's, which would see to that.
 constexpr std::size_t kStepsBetweenTurns = 64;
+// Steps of one call after which it is asked whether they pay, and how many of them a recompile counts for.
+constexpr std::size_t kStepsOnTrial = 64;
+constexpr std::size_t kStepsOfARecompile = 8;
 
 /// Keeps an entry while it is used: a reset may take it out of the cache meanwhile.
 class Held {
@@ -37,8 +41,11 @@ PyObject* Continuation::run(CacheEntry* entry, std::vector<Ref> objects) {
   while (progress == Progress::goes_on) {
     slots_.gather(chain_);
     CapturePoint* point = cache_.point_after(*held, chain_, slots_);
-    CacheEntry* next = point ? cache_.entry_at(*point, slots_.arguments(), &chain_) : nullptr;
-    if (!next && !PyErr_Occurred()) return plainly();
+    CacheEntry* next = point && pays(*point) ? entry_at(*point) : nullptr;
+    if (!next && !PyErr_Occurred()) {
+      progress = plainly(result);
+      continue;
+    }
     Built built;
     if (next) held.hold(next);
     const RunStatus status = next ? next->run(built) : RunStatus::raised;
@@ -48,8 +55,11 @@ PyObject* Continuation::run(CacheEntry* entry, std::vector<Ref> objects) {
     }
     if (status != RunStatus::done) {
       cache_.report_refusal(status);
-      return plainly();
+      progress = plainly(result);
+      continue;
     }
+    gain_ += next->plain_cost() - kStepCost;
+    ++trial_;
     const std::optional<BreakState>& stop = next->segment().stop;
     if (!stop) {
       chain_.end_frames(0);
@@ -61,6 +71,23 @@ PyObject* Continuation::run(CacheEntry* entry, std::vector<Ref> objects) {
   return progress == Progress::returned ? result.release() : nullptr;
 }
 
+CacheEntry* Continuation::entry_at(CapturePoint& point) {
+  const std::size_t variants = point.entries().size();
+  CacheEntry* entry = cache_.entry_at(point, slots_.arguments(), &chain_);
+  if (variants > 0 && point.entries().size() > variants) trial_ += kStepsOfARecompile;
+  return entry;
+}
+
+/// Whether to go on compiled. A program that breaks over and over with little in between is left to Python.
+bool Continuation::pays(CapturePoint& point) {
+  if (!point.left_to_python && trial_ >= kStepsOnTrial && gain_ < 0) {
+    cache_.leave_to_python(point);
+    gain_ = 0;  // what follows in the callers is another trial
+    trial_ = 0;
+  }
+  return !point.left_to_python;
+}
+
 Progress Continuation::step(const BreakState& stop, Ref& result) {
   if (++steps_ % kStepsBetweenTurns == 0) {
     Py_BEGIN_ALLOW_THREADS;
@@ -69,10 +96,10 @@ Progress Continuation::step(const BreakState& stop, Ref& result) {
   return PyErr_CheckSignals() < 0 ? chain_.raise_here() : chain_.step(stop.keyword_names.get(), result);
 }
 
-/// The rest of the call as plain Python.
-PyObject* Continuation::plainly() {
-  counters().eager_fallbacks.fetch_add(1, std::memory_order_relaxed);
-  return chain_.finish();
+/// The rest of the innermost frame as plain Python.
+Progress Continuation::plainly(Ref& result) {
+  ++counters().eager_fallbacks;
+  return chain_.finish_innermost(result);
 }
 
 }  // namespace tenon::python

@@ -83,7 +83,7 @@ void FunctionCache::clear() {
 // ---- calls
 
 PyObject* FunctionCache::call(PyObject* const* values, std::size_t nargsf, PyObject* keyword_names) {
-  counters().calls.fetch_add(1, std::memory_order_relaxed);
+  ++counters().calls;
   const CallArguments call{values, static_cast<std::size_t>(PyVectorcall_NARGS(nargsf)), keyword_names};
   if (CacheEntry* entry = entry_at(start_, call, nullptr)) [[likely]] return run(entry, call);
   return PyErr_Occurred() ? nullptr : eagerly(call);
@@ -102,11 +102,12 @@ PyObject* FunctionCache::run(CacheEntry* entry, const CallArguments& call) {
 }
 
 PyObject* FunctionCache::eagerly(const CallArguments& call) {
-  counters().eager_fallbacks.fetch_add(1, std::memory_order_relaxed);
+  ++counters().eager_fallbacks;
   return PyObject_Vectorcall(callable_.get(), call.values, call.positional, call.keyword_names);
 }
 
 CacheEntry* FunctionCache::entry_at(CapturePoint& point, const CallArguments& values, const LiveChain* chain) {
+  if (point.left_to_python) return nullptr;
   if (const std::optional<TorchState> state = torch_state()) [[likely]] {
     if (CacheEntry* entry = point.find(*state, values)) [[likely]] {
       if (!entry->uses_numpy() || numpy_errors_are_quiet()) [[likely]] return entry;
@@ -195,7 +196,7 @@ CacheEntry* FunctionCache::keep(CapturePoint& point, CacheEntry* entry, const To
     if (!entry->compile(settings_, name_)) return failed_to_compile();
   }
   if (!settings_.callable) entry->drop_trace();
-  if (entry->op_count() > 0) counters().graphs.fetch_add(1, std::memory_order_relaxed);
+  if (entry->op_count() > 0) ++counters().graphs;
   point.add(std::exchange(owner.entry, nullptr));
   return entry->matches(state, values) ? entry : nullptr;  // compiling gave other threads time to change what was read
 }
@@ -204,7 +205,7 @@ CacheEntry* FunctionCache::keep(CapturePoint& point, CacheEntry* entry, const To
 bool FunctionCache::may_end_here(const CacheEntry& entry) {
   const std::optional<BreakState>& stop = entry.segment().stop;
   if (!stop || stop->why.raises) return true;
-  counters().graph_breaks.fetch_add(1, std::memory_order_relaxed);
+  ++counters().graph_breaks;
   if (settings_.fullgraph) {
     set_error(ErrorClass::graph_break, break_message(stop->why, name_));
     return false;
@@ -236,10 +237,18 @@ bool FunctionCache::limit_reached(CapturePoint& point) {
   return true;
 }
 
+void FunctionCache::leave_to_python(CapturePoint& point) {
+  if (settings_.callable) return;  // its graphs are the user's to see
+  point.left_to_python = true;
+  ++counters().left_to_python;
+  if (logs().fallbacks || logs().graph_breaks)
+    log_line(fmt::format("tenon: {}{} is left to plain Python: it breaks often, and the graphs in between do less than a break costs", name_, point.describe()));
+}
+
 /// The program goes on as plain Python, or not at all where a whole graph is demanded.
 CacheEntry* FunctionCache::refused(const CaptureBreak& why) {
   if (why.interrupted) return nullptr;
-  counters().graph_breaks.fetch_add(1, std::memory_order_relaxed);
+  ++counters().graph_breaks;
   if (observer_) observer_->failed(why);
   if (settings_.fullgraph) set_error(ErrorClass::graph_break, break_message(why, name_));
   else report_break(why, "The call runs eagerly.");
@@ -278,7 +287,7 @@ void FunctionCache::report_break(const CaptureBreak& why, const char* consequenc
 }
 
 void FunctionCache::report_recompile(const CapturePoint& point, const TorchState& state, const CallArguments& values) {
-  counters().recompiles.fetch_add(1, std::memory_order_relaxed);
+  ++counters().recompiles;
   if (!logs().recompiles) return;
   CacheEntry& latest = *point.entries().front();
   const std::string what = name_ + point.describe();

@@ -47,6 +47,8 @@ class FunctionCache {
   CapturePoint* point_after(CacheEntry& entry, const LiveChain& chain, const ChainSlots& slots);
   /// The entry that holds at a place, found or captured now. Null when the program must go on as plain Python, or with an exception set.
   CacheEntry* entry_at(CapturePoint& point, const CallArguments& values, const LiveChain* chain);
+  /// Gives up a continuation that costs more than plain Python.
+  void leave_to_python(CapturePoint& point);
   /// Logs that a graph could not run on these values.
   void report_refusal(RunStatus status) const;
 

@@ -32,7 +32,7 @@ std::vector<std::int64_t> LateOutputs::Memory::sizes_of(const TensorOutput& outp
   return sizes;
 }
 
-LateOutputs::~LateOutputs() {
+void LateOutputs::release() {
   for (const Memory& memory : by_output_)
     if (memory.block.data) release_pool_block(memory.block.context);
 }

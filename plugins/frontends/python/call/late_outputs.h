@@ -29,7 +29,9 @@ class LateOutputs {
   LateOutputs() = default;
   LateOutputs(const LateOutputs&) = delete;
   LateOutputs& operator=(const LateOutputs&) = delete;
-  ~LateOutputs();
+  ~LateOutputs() {
+    if (!by_output_.empty()) release();
+  }
 
   void expect(std::size_t outputs) { by_output_.resize(outputs); }
   const Memory& operator[](std::size_t output) const { return by_output_[output]; }
@@ -38,6 +40,8 @@ class LateOutputs {
   static void* allocate(void* self, std::uint32_t output, const std::int64_t* sizes, std::size_t rank) noexcept;
 
  private:
+  void release();
+
   std::vector<Memory> by_output_;
 };
 

@@ -33,8 +33,8 @@ PyObject* take_render(PyObject*, PyObject* renderer) {
   Py_RETURN_NONE;
 }
 
-void set_count(PyObject* dict, const char* name, const std::atomic<std::int64_t>& value) {
-  checked(PyDict_SetItemString(dict, name, checked(PyLong_FromLongLong(value.load())).get()));
+void set_count(PyObject* dict, const char* name, std::int64_t value) {
+  checked(PyDict_SetItemString(dict, name, checked(PyLong_FromLongLong(value)).get()));
 }
 
 PyObject* stats(PyObject*, PyObject*) {
@@ -47,6 +47,7 @@ PyObject* stats(PyObject*, PyObject*) {
     set_count(dict.get(), "calls", c.calls);
     set_count(dict.get(), "opaque_nodes", c.opaque_nodes);
     set_count(dict.get(), "eager_fallbacks", c.eager_fallbacks);
+    set_count(dict.get(), "left_to_python", c.left_to_python);
     Ref host = query("statistics");
     if (!host) return nullptr;
     Ref events = checked(PyMapping_GetItemString(host.get(), "events"));
@@ -64,8 +65,7 @@ PyObject* stats(PyObject*, PyObject*) {
 PyObject* reset(PyObject*, PyObject*) {
   clear_all_caches();
   forget_decoded_code();
-  Counters& c = counters();
-  for (auto* counter : {&c.graphs, &c.graph_breaks, &c.recompiles, &c.calls, &c.opaque_nodes, &c.eager_fallbacks}) counter->store(0);
+  counters() = {};
   TenonSession* host = session();
   if (!host) return nullptr;
   tenon_session_reset_statistics(host);

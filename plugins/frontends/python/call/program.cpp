@@ -73,7 +73,7 @@ void tell_opaque_calls(TenonSession* host, const CapturedGraph& captured) {
   std::map<std::string, int> by_target;
   for (const auto& call : captured.opaque_calls) ++by_target[call->target()];
   for (const auto& [target, count] : by_target) {
-    counters().opaque_nodes.fetch_add(count, std::memory_order_relaxed);
+    counters().opaque_nodes += count;
     const std::string event = fmt::format(R"({{"kind":"opaque_node","phase":"compile","target":"{}","nodes":{}}})", target, count);
     tenon_session_emit(host, event.c_str());
   }

@@ -52,6 +52,12 @@ Ref tensor_over(TensorKind kind, DType dtype, std::span<const std::int64_t> shap
 
 std::string text_of(DType dtype, std::span<const std::int64_t> shape) { return fmt::format("{}[{}]", name_of(dtype), fmt::join(shape, ", ")); }
 
+std::vector<std::int64_t> shape_of(PyObject* result) {
+  auto read = read_spec(result);
+  if (const auto* odd = std::get_if<std::string>(&read)) throw Failure(TENON_PLUGIN_FAILED, "it gave " + *odd);
+  return std::get<TensorSpec>(read).shape;
+}
+
 /// Copies a result into planned memory, which is row-major.
 void store(PyObject* result, const OpaqueResult& recorded, std::span<const std::int64_t> shape, void* target) {
   auto read = read_spec(result);
@@ -139,8 +145,14 @@ class OpaqueArtefact final : public Artefact {
     for (std::size_t i = 0; i < results_.size(); ++i) {
       const Slot& slot = results_[i];
       if (slot.index == TENON_NO_NODE) continue;
-      const std::vector<std::int64_t> shape = slot.type.shape(args.symbols);
-      store(found[i].get(), call_->results[i], shape, args.outputs[slot.index]);
+      std::vector<std::int64_t> shape = slot.type.shape(args.symbols);
+      void* target = args.outputs[slot.index];
+      if (std::ranges::any_of(shape, [](std::int64_t size) { return size < 0; })) {  // depends on data
+        shape = shape_of(found[i].get());
+        target = args.call->allocate_output(args.call->self, slot.index, shape.data(), shape.size());
+        if (!target) throw Failure(TENON_OUT_OF_MEMORY, "the host gives no memory for what " + call_->target() + " found");
+      }
+      store(found[i].get(), call_->results[i], shape, target);
     }
   }
 

@@ -2,12 +2,30 @@
 
 #include "python/evaluator/graph_break.h"
 #include "python/tensors/array_results.h"
+#include "python/tensors/numpy_api.h"
 #include "python/tensors/torch_library.h"
 #include "python/tensors/torch_results.h"
 
 namespace tenon::python {
 
-Ref view_for(const TensorOutput& output, PyObject* base, std::span<const std::int64_t> symbols) {
+namespace {
+
+/// The memory of complex elements as one of real ones, twice as many.
+Ref parts_of(const TensorOutput& output, PyObject* base) {
+  const TorchLibrary* torch = known_torch_library();
+  if (output.tensor == TensorKind::torch) return checked(PyObject_CallMethod(torch->module.get(), "view_as_real", "O", base));
+  auto* array = reinterpret_cast<PyArrayObject*>(base);
+  Ref first = checked(PyArray_NewFromDescr(&PyArray_Type, PyArray_DescrFromType(numpy_type(output.dtype)), 0, nullptr, nullptr, PyArray_DATA(array),
+                                           PyArray_ISWRITEABLE(array) ? NPY_ARRAY_WRITEABLE : 0, nullptr));
+  checked(PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(first.get()), Py_NewRef(base)));
+  return first;
+}
+
+}  // namespace
+
+Ref view_for(const TensorOutput& output, PyObject* viewed, std::span<const std::int64_t> symbols) {
+  const Ref base_object = output.parts ? parts_of(output, viewed) : Ref::borrow(viewed);
+  PyObject* base = base_object.get();
   Extents sizes, steps;
   std::int64_t from = output.offset;
   const bool varies = !output.varying_shape.empty() || !output.varying_offset.is_constant();  // a view of one element has an offset alone

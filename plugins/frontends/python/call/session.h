@@ -1,7 +1,6 @@
 // The process's session with libtenon, its counters and logs.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -14,14 +13,15 @@ namespace tenon::python {
 /// The session, made on first use. Null with an exception set when the configuration is wrong.
 TenonSession* session();
 
-/// What `tenon.stats()` counts, since the last reset.
+/// What `tenon.stats()` counts, since the last reset. Written and read under the GIL.
 struct Counters {
-  std::atomic<std::int64_t> graphs{0};           // compiled graphs with at least one op
-  std::atomic<std::int64_t> graph_breaks{0};     // captures that ended before the program did
-  std::atomic<std::int64_t> recompiles{0};       // captures of a function that had been captured before
-  std::atomic<std::int64_t> calls{0};            // calls of compiled functions
-  std::atomic<std::int64_t> opaque_nodes{0};     // calls in compiled graphs that torch or NumPy itself makes again on every run
-  std::atomic<std::int64_t> eager_fallbacks{0};  // calls that ran as plain Python
+  std::int64_t graphs = 0;           // compiled graphs with at least one op
+  std::int64_t graph_breaks = 0;     // captures that ended before the program did
+  std::int64_t recompiles = 0;       // captures of a function that had been captured before
+  std::int64_t calls = 0;            // calls of compiled functions
+  std::int64_t opaque_nodes = 0;     // calls in compiled graphs that torch or NumPy itself makes again on every run
+  std::int64_t eager_fallbacks = 0;  // calls that ran as plain Python, or frames of them from a graph break on
+  std::int64_t left_to_python = 0;   // continuations given up because they cost more than plain Python
 };
 Counters& counters();
 

@@ -44,6 +44,19 @@ std::optional<Ref> gradient_of_input(Heap& heap, PyObject* stand_in, PyObject* n
   return heap.enter(heap.sources().keyed(SourceKind::attribute, heap.source_of(real), name), value.get());
 }
 
+PyTypeObject* thread_local_type() {
+  static PyObject* const type = checked(PyObject_GetAttrString(checked(PyImport_ImportModule("_thread")).get(), "_local")).release();
+  return reinterpret_cast<PyTypeObject*>(type);
+}
+
+/// An attribute of a threading.local, not of a subclass, which has an `__init__`: an item of the calling thread's dict. Empty where there is none.
+std::optional<Ref> attribute_of_thread_local(Heap& heap, PyObject* owner, PyObject* name) {
+  Ref dict = heap.enter(heap.sources().keyed(SourceKind::attribute, heap.source_of(owner), names().__dict__), checked(PyObject_GetAttr(owner, names().__dict__)).get());
+  if (name == names().__dict__) return dict;
+  if (Ref value = heap.dict_item(dict.get(), name)) return value;
+  return std::nullopt;
+}
+
 /// What an alias (`list[int]`, `int | str`) is made of: a member that its class finds before it asks the class that the alias is of.
 std::optional<Ref> part_of_alias(Heap& heap, PyObject* owner, PyObject* name) {
   const std::string_view type = Py_TYPE(owner)->tp_name;
@@ -53,6 +66,13 @@ std::optional<Ref> part_of_alias(Heap& heap, PyObject* owner, PyObject* name) {
   Ref value = checked(PyObject_GetAttr(owner, name));
   const SourceId source = heap.source_of(owner);
   return source ? heap.enter(heap.sources().keyed(SourceKind::member, source, member), value.get()) : heap.adopt(std::move(value));
+}
+
+/// Torch's getters of what an autograd node has saved run the hooks of the program that unpack it.
+bool unpacks_saved_tensors(PyObject* descriptor, PyObject* name) {
+  if (Py_TYPE(descriptor) != &PyGetSetDescr_Type) return false;
+  const std::string text = text_of(name);
+  return text.starts_with("_saved_") || text == "saved_tensors";
 }
 
 }  // namespace
@@ -105,6 +125,7 @@ std::optional<Ref> Evaluator::find_attribute(PyObject* owner, PyObject* name) {
                               (PyModule_Check(owner) && getattribute == compat::type_lookup(&PyModule_Type, names().__getattribute__));
     if (std::optional<Ref> part = part_of_alias(heap_, owner, name)) return part;
     if (!only_getattr) {
+      if (type == thread_local_type() && heap_.source_of(owner) && !compat::type_lookup(type, name)) return attribute_of_thread_local(heap_, owner, name);
       if (heap_.source_of(owner)) throw GraphBreak(fmt::format("attribute '{}' of a {}, which looks it up in C code", text_of(name), type->tp_name));
       return unless_missing([&] { return heap_.adopt(checked(PyObject_GetAttr(owner, name))); });
     }
@@ -151,6 +172,7 @@ Ref Evaluator::data_descriptor(PyObject* found, PyObject* owner, PyTypeObject* t
   if (name == names().__dict__) {
     if (PyObject* dict = heap_.attributes_of(owner)) return heap_.source_of(dict) ? Ref::borrow(dict) : heap_.adopt(Ref::borrow(dict));
   }
+  if (unpacks_saved_tensors(found, name)) throw GraphBreak("a saved tensor is read, which its hooks unpack");
   Ref value = checked(Py_TYPE(found)->tp_descr_get(found, owner, reinterpret_cast<PyObject*>(type)));
   const SourceId source = heap_.wrote_attribute(owner, found) ? SourceId{} : heap_.source_of(owner);
   return source ? heap_.enter(heap_.sources().keyed(SourceKind::member, source, found), value.get()) : heap_.adopt(std::move(value));

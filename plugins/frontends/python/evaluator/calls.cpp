@@ -1,4 +1,5 @@
 // Calls: what the callable is decides who runs it.
+#include <cstring>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,6 +37,9 @@ void Evaluator::mark_position() {
 }
 
 bool Evaluator::recorder_takes(PyObject* callable) {
+  // A method of a ufunc is a new object at each access.
+  if (PyObject* self = PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : nullptr; self && !heap_.is_born(self) && std::strcmp(Py_TYPE(self)->tp_name, "numpy.ufunc") == 0)
+    return recorder_.takes(callable);
   auto [entry, fresh] = takes_.try_emplace(callable, false);
   if (fresh && !heap_.is_born(callable)) entry->second = recorder_.takes(callable);
   return entry->second;

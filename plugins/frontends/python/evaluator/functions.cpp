@@ -18,12 +18,13 @@ Ref builtins_of(PyObject* globals) {
   return Ref::borrow(PyModule_Check(found) ? PyModule_GetDict(found) : found);
 }
 
-/// torch.nn.TransformerEncoder leaves zeros in padded places, and optimizers compute with the number of steps in float64, but not for
-/// compilers: they must not know.
+/// torch.nn.TransformerEncoder leaves zeros in padded places, modules run their `always_call` hooks when `forward` raises, and optimizers
+/// compute with the number of steps in float64, but not for compilers: they must not know.
 bool gives_other_results_to_compilers(const Frame& asking) {
   PyObject* module = PyDict_GetItemWithError(asking.globals.get(), names().__name__);
   if (module == nullptr || !PyUnicode_Check(module)) return false;
-  if (PyUnicode_CompareWithASCIIString(module, "torch.nn.modules.transformer") == 0) return true;
+  for (const char* whole : {"torch.nn.modules.transformer", "torch.nn.modules.module"})
+    if (PyUnicode_CompareWithASCIIString(module, whole) == 0) return true;
   if (PyUnicode_CompareWithASCIIString(module, "torch.optim.optimizer") != 0) return false;
   PyObject* function = asking.code->code()->co_name;
   return PyUnicode_CompareWithASCIIString(function, "_get_value") == 0 || PyUnicode_CompareWithASCIIString(function, "_stack_if_compiling") == 0;

@@ -35,14 +35,7 @@ void Pins::drop_since(Mark mark) {
   block_owners_.resize(mark.blocks);
 }
 
-std::uint32_t Pins::first_moved(std::size_t from, std::size_t to) const noexcept {
-  const Word* word = words_.data() + from;
-  for (const Word* end = words_.data() + to; word != end; ++word)
-    if (*word->place != word->expected) [[unlikely]] return owner_of(*word, words_, word_owners_);
-  return kHeld;
-}
-
-std::uint32_t Pins::first_moved_late() const noexcept {
+std::uint32_t Pins::first_moved_beside_words() const noexcept {
   for (const PairPin& pin : pairs_) {
     const Pair difference = *pin.place ^ pin.expected;
     if ((difference[0] | difference[1]) != 0) [[unlikely]] return owner_of(pin, pairs_, pair_owners_);

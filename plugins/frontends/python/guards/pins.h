@@ -37,11 +37,17 @@ class Pins {
 
   static constexpr std::uint32_t kHeld = ~0u;
   /// The source whose word is the first that has changed, or kHeld.
-  std::uint32_t first_moved(std::size_t from, std::size_t to) const noexcept;
+  std::uint32_t first_moved(std::size_t from, std::size_t to) const noexcept {
+    for (std::size_t at = from; at != to; ++at)
+      if (*words_[at].place != words_[at].expected) [[unlikely]] return word_owners_[at];
+    return kHeld;
+  }
   /// The same for pairs and blocks.
-  std::uint32_t first_moved_late() const noexcept;
+  std::uint32_t first_moved_late() const noexcept { return pairs_.empty() && blocks_.empty() ? kHeld : first_moved_beside_words(); }
 
  private:
+  std::uint32_t first_moved_beside_words() const noexcept;
+
   using Memory [[gnu::may_alias]] = const std::uint64_t;
   using Pair [[gnu::vector_size(16), gnu::may_alias, gnu::aligned(8)]] = std::uint64_t;  // what every processor compares at once
   struct Word {

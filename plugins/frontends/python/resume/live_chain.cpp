@@ -116,7 +116,7 @@ Progress LiveChain::step(PyObject* keyword_names, Ref& result) {
     case Effect::returned: return leave(std::move(instruction.result), result);
     case Effect::unknown: break;
   }
-  return finish_innermost(result);
+  return finish_in_cpython(result);
 }
 
 /// The innermost frame ends with a value.
@@ -170,7 +170,7 @@ Progress LiveChain::unwind(bool add_entry) {
 }
 
 /// Runs the innermost frame to its end, or to the generator that it makes, by CPython's interpreter.
-Progress LiveChain::finish_innermost(Ref& result) {
+Progress LiveChain::finish_in_cpython(Ref& result) {
   Link link = std::move(innermost());
   show_position(link, compat::Position::next);
   links_.pop_back();
@@ -179,14 +179,14 @@ Progress LiveChain::finish_innermost(Ref& result) {
   return links_.empty() ? Progress::raised : unwind(true);
 }
 
-PyObject* LiveChain::finish() {
-  Ref result;
-  while (true) {
+Progress LiveChain::finish_innermost(Ref& result) {
+  const std::size_t before = depth();
+  Progress progress = Progress::goes_on;
+  while (progress == Progress::goes_on && depth() == before) {
     const bool by_itself = starts_a_code_unit(decoded_code(innermost().frame), innermost().instruction);
-    const Progress progress = by_itself ? finish_innermost(result) : step(nullptr, result);
-    if (progress == Progress::goes_on) continue;
-    return progress == Progress::returned ? result.release() : nullptr;
+    progress = by_itself ? finish_in_cpython(result) : step(nullptr, result);
   }
+  return progress;
 }
 
 void ChainSlots::gather(const LiveChain& chain) {

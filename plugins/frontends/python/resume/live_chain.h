@@ -46,8 +46,8 @@ class LiveChain {
   Progress step(PyObject* keyword_names, Ref& result);
   /// Takes the exception that is set to its handler, as raised by the next instruction.
   Progress raise_here() { return unwind(true); }
-  /// Runs all frames to their ends by CPython's interpreter. Null with an exception set.
-  PyObject* finish();
+  /// Runs the innermost frame to its end by CPython's interpreter. `result` is set when it was the outermost.
+  Progress finish_innermost(Ref& result);
 
  private:
   Link& innermost() { return links_.back(); }
@@ -55,7 +55,7 @@ class LiveChain {
   Progress leave(Ref value, Ref& result);
   Progress deliver(Completion completion, Ref object, Ref value, Ref& result);
   Progress unwind(bool add_entry);
-  Progress finish_innermost(Ref& result);
+  Progress finish_in_cpython(Ref& result);
   void show_position(Link& link, compat::Position position);
 
   std::vector<Link> links_;

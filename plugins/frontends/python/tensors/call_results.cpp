@@ -1,5 +1,6 @@
 #include "python/tensors/call_results.h"
 
+#include <algorithm>
 #include <cstring>
 #include <unordered_set>
 
@@ -46,6 +47,16 @@ T read(const void* data) {
 }  // namespace
 
 bool only_moves(const ir::Graph& graph, ir::NodeId node) { return is_a_move(graph, node); }
+
+bool moves_many_complex(const ir::Graph& graph, ir::NodeId node) {
+  constexpr std::int64_t kMany = 1024;
+  const auto many = [&](ir::ValueId value) {
+    if (graph.value(value).kind == ir::ValueKind::literal || !is_complex(graph.type(value).dtype)) return false;
+    const ir::Dim count = graph.type(value).element_count();
+    return count.is_constant() && count.constant() > kMany;
+  };
+  return std::ranges::any_of(graph.node(node).operands, many) || std::ranges::any_of(graph.node(node).results, many);
+}
 
 bool only_moves_elements(const ir::Graph& graph, std::size_t first) {
   for (std::size_t i = first; i < graph.nodes().size(); ++i)

@@ -18,6 +18,8 @@ inline constexpr std::size_t kLargestConstant = std::size_t{1} << 24;
 /// Whether every node from `first` on does nothing but give elements of one operand in another order: its result may be a view.
 bool only_moves(const ir::Graph& graph, ir::NodeId node);
 bool only_moves_elements(const ir::Graph& graph, std::size_t first);
+/// Whether the node moves so many complex numbers that the library is faster: of the backends only `reference` moves them.
+bool moves_many_complex(const ir::Graph& graph, ir::NodeId node);
 
 /// Whether a keyword asks for a memory layout.
 bool kwargs_name_a_layout(PyObject* kwargs);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <unordered_set>
 
@@ -19,6 +20,9 @@ constexpr std::int64_t kMostElements = 1 << 20;
 /// Puts zeros in the places of meta tensors.
 class ZerosOfTwins {
  public:
+  /// `filling`: torch's function that makes them, "zeros" or another one.
+  explicit ZerosOfTwins(std::int64_t most, const char* filling = "zeros") : most_(most), filling_(filling) {}
+
   Ref of(PyObject* arguments) {
     return with_replaced(arguments, [&](PyObject* item) {
       if (torch_.is_tensor(item)) return zeros(item);
@@ -36,23 +40,24 @@ class ZerosOfTwins {
     Ref count = checked(PyObject_CallMethod(twin, "numel", nullptr)), dtype = checked(PyObject_GetAttrString(twin, "dtype"));
     elements_ += PyLong_AsLongLong(count.get());
     kinds_ += PyUnicode_AsUTF8(checked(PyObject_Str(dtype.get())).get());
-    if (elements_ > kMostElements) return Ref::borrow(twin);
+    if (elements_ > most_) return Ref::borrow(twin);
     Ref args = checked(PyTuple_Pack(1, checked(PyObject_GetAttrString(twin, "shape")).get()));
     Ref kwargs = checked(Py_BuildValue("{sO}", "dtype", dtype.get()));
-    return checked(PyObject_Call(checked(PyObject_GetAttrString(torch_.module.get(), "zeros")).get(), args.get(), kwargs.get()));
+    return checked(PyObject_Call(checked(PyObject_GetAttrString(torch_.module.get(), filling_)).get(), args.get(), kwargs.get()));
   }
 
   const TorchLibrary& torch_ = *torch_library();
-  std::int64_t elements_ = 0;
+  std::int64_t most_, elements_ = 0;
+  const char* filling_;
   std::string kinds_;
 };
 
 /// Calls without showing warnings: eager execution gives them, where it comes to that.
-void call_silently(PyObject* callable, PyObject* args, PyObject* kwargs) {
+Ref call_silently(PyObject* callable, PyObject* args, PyObject* kwargs) {
   Ref warnings = checked(PyImport_ImportModule("warnings"));
   Ref settings = checked(Py_BuildValue("{ss}", "action", "ignore"));
   Ref scope = checked(PyObject_VectorcallDict(checked(PyObject_GetAttrString(warnings.get(), "catch_warnings")).get(), nullptr, 0, settings.get()));
-  call_within(scope.get(), callable, args, kwargs);
+  return call_within(scope.get(), callable, args, kwargs);
 }
 
 }  // namespace
@@ -70,7 +75,7 @@ bool dtypes_are_unusual(const StandIns& stand_ins, std::span<const StandIns::Ind
 
 void require_eager_kernel(PyObject* callable, const ForeignFunction& function, PyObject* twin_args, PyObject* twin_kwargs) {
   static auto* known = new std::unordered_set<std::string>;  // guarded by the GIL
-  ZerosOfTwins zeros;
+  ZerosOfTwins zeros(kMostElements);
   Ref args = zeros.of(twin_args), kwargs = twin_kwargs ? zeros.of(twin_kwargs) : Ref();
   std::string key = function.name + zeros.kinds();
   if (zeros.elements() == 0 || zeros.elements() > kMostElements || known->contains(key)) return;
@@ -82,6 +87,29 @@ void require_eager_kernel(PyObject* callable, const ForeignFunction& function, P
     throw GraphBreak(fmt::format("{} raises: {}", function.name, refusal));
   }
   known->insert(std::move(key));
+}
+
+Ref answer_on_zeros(PyObject* callable, const ForeignFunction& function, PyObject* twin_args, PyObject* twin_kwargs) {
+  if (function.flavour == ops::Flavour::numpy) return call_silently(callable, twin_args, twin_kwargs);
+  ZerosOfTwins zeros(std::numeric_limits<std::int64_t>::max());
+  Ref args = zeros.of(twin_args), kwargs = twin_kwargs ? zeros.of(twin_kwargs) : Ref();
+  return call_silently(callable, args.get(), kwargs.get());
+}
+
+Ref answer_for_all_elements(PyObject* callable, PyObject* twin_args, PyObject* twin_kwargs, const std::function<bool(PyObject*, PyObject*)>& alike) {
+  Ref answers[2];
+  for (int i = 0; i < 2; ++i) {
+    ZerosOfTwins made(kMostElements, i == 0 ? "zeros" : "ones");
+    Ref args = made.of(twin_args), kwargs = twin_kwargs ? made.of(twin_kwargs) : Ref();
+    if (made.elements() == 0 || made.elements() > kMostElements) return {};
+    try {
+      answers[i] = call_silently(callable, args.get(), kwargs.get());
+    } catch (const PythonError&) {
+      PyErr_Clear();
+      return {};
+    }
+  }
+  return alike(answers[0].get(), answers[1].get()) ? answers[0] : Ref();
 }
 
 }  // namespace tenon::python

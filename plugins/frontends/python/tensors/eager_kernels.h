@@ -1,6 +1,7 @@
 // Asks torch itself whether its CPU kernels take the dtypes of a call: where they do not, eager execution raises.
 #pragma once
 
+#include <functional>
 #include <span>
 
 #include "python/heap/ref.h"
@@ -15,5 +16,12 @@ bool dtypes_are_unusual(const StandIns& stand_ins, std::span<const StandIns::Ind
 /// Throws GraphBreak where the call raises on zeros of the dtypes and sizes of its twins, so that eager execution raises the same from the
 /// program's line. An answer is kept by function, dtypes and classes of arguments; a call on many elements is not asked about.
 void require_eager_kernel(PyObject* callable, const ForeignFunction& function, PyObject* twin_args, PyObject* twin_kwargs);
+
+/// What torch's CPU kernel gives for zeros, where that is like what it gives for ones: for a call that the meta device does not know. Nothing
+/// otherwise, and for many elements.
+Ref answer_for_all_elements(PyObject* callable, PyObject* twin_args, PyObject* twin_kwargs, const std::function<bool(PyObject*, PyObject*)>& alike);
+
+/// What the call gives for zeros of the dtypes and sizes of its twins. Throws PythonError where it raises.
+Ref answer_on_zeros(PyObject* callable, const ForeignFunction& function, PyObject* twin_args, PyObject* twin_kwargs);
 
 }  // namespace tenon::python

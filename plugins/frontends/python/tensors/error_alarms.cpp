@@ -1,5 +1,6 @@
 #include "python/tensors/error_alarms.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string_view>
@@ -80,7 +81,25 @@ class AlarmBuilder {
   std::optional<ValueId> alarm_;
 };
 
+/// Whether an instruction calculates with floats: what only loads, chooses or converts integers sets no flag.
+bool calculates_with_floats(const ops::ScalarProgram& program, const ops::Instruction& instruction) {
+  using ops::Primitive;
+  if (instruction.op <= Primitive::load || instruction.op == Primitive::select || instruction.op == Primitive::bit_cast) return false;
+  const auto is_float_register = [&](std::uint32_t r) { return is_float(program.instructions[r].dtype); };
+  return is_float(instruction.dtype) || std::ranges::any_of(instruction.args, is_float_register);
+}
+
 }  // namespace
+
+bool may_meet_errors(const ir::Graph& graph) {
+  return std::ranges::any_of(graph.nodes(), [&](ir::NodeId id) {
+    const ir::Node& node = graph.node(id);
+    if (node.op == "constant") return false;
+    const auto loop = ops::loop_of(graph, id);
+    if (!loop || loop->reducer || divides(node.op)) return true;
+    return std::ranges::any_of(loop->element.instructions, [&](const ops::Instruction& i) { return calculates_with_floats(loop->element, i); });
+  });
+}
 
 std::optional<ValueId> add_error_alarm(ir::Graph& graph) {
   AlarmBuilder builder(graph);

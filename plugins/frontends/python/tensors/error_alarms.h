@@ -12,4 +12,7 @@ namespace tenon::python {
 /// that is true when there may have been one; nothing when there can be none. It may be true without need: the call then runs plainly.
 std::optional<ir::ValueId> add_error_alarm(ir::Graph& graph);
 
+/// Whether the graph may meet an error of which NumPy warns, by a floating-point flag or by an alarm. It may say yes without need.
+bool may_meet_errors(const ir::Graph& graph);
+
 }  // namespace tenon::python

@@ -15,7 +15,7 @@ namespace {
 std::optional<DType> numpy_dtype(PyArray_Descr* descriptor) {
   if (!PyDataType_ISNOTSWAPPED(descriptor)) throw GraphBreak("a byte-swapped dtype");
   auto dtype = dtype_of_numpy(descriptor->type_num);
-  if (!dtype || is_complex(*dtype)) throw GraphBreak("a NumPy dtype that graphs do not carry");
+  if (!dtype) throw GraphBreak("a NumPy dtype that graphs do not carry");
   return dtype;
 }
 
@@ -31,6 +31,7 @@ std::optional<DType> dtype_argument(PyObject* object) {
   if (object == reinterpret_cast<PyObject*>(&PyBool_Type)) return DType::b8;
   if (object == reinterpret_cast<PyObject*>(&PyLong_Type)) return DType::i64;
   if (object == reinterpret_cast<PyObject*>(&PyFloat_Type)) return DType::f64;
+  if (object == reinterpret_cast<PyObject*>(&PyComplex_Type)) return DType::c128;
   if (!PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(object), &PyGenericArrType_Type)) return std::nullopt;
   Ref descriptor = checked(reinterpret_cast<PyObject*>(PyArray_DescrFromTypeObject(object)));
   return numpy_dtype(reinterpret_cast<PyArray_Descr*>(descriptor.get()));

@@ -49,6 +49,10 @@ const std::unordered_set<std::string_view> kSameElements = {"contiguous", "clone
 // Methods of arrays that write into the array, where the function of the same name gives a new one.
 const std::unordered_set<std::string_view> kWritingMethods = {"sort", "partition", "resize", "fill", "put", "itemset", "setfield", "setflags", "byteswap"};
 
+// Functions of NumPy that write into their first argument.
+const std::unordered_set<std::string_view> kWritingFunctions = {"numpy.put",           "numpy.place",  "numpy.putmask", "numpy.copyto",
+                                                                "numpy.fill_diagonal", "numpy.put_along_axis"};
+
 std::string text_attribute(PyObject* object, const char* name) {
   Ref value = Ref::steal(PyObject_GetAttrString(object, name));
   if (!value || !PyUnicode_Check(value.get())) {
@@ -122,6 +126,12 @@ std::vector<std::string> torch_names(const TorchLibrary& torch, PyObject* callab
   return {};
 }
 
+/// The ufunc that a callable is a method of, or null.
+PyObject* ufunc_of_method(PyObject* callable) {
+  PyObject* self = PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : nullptr;
+  return self && PyObject_TypeCheck(self, &PyUFunc_Type) ? self : nullptr;
+}
+
 /// The candidates of a NumPy callable's public name.
 std::vector<std::string> numpy_names(PyObject* callable) {
   if (Py_TYPE(callable) == compat::method_wrapper_type()) {  // the getter of an attribute: ndarray.T.__get__
@@ -131,10 +141,8 @@ std::vector<std::string> numpy_names(PyObject* callable) {
     if (!owner.is(reinterpret_cast<PyObject*>(&PyArray_Type))) return {};
     return {"numpy.ndarray." + text_attribute(descriptor.get(), "__name__")};
   }
-  if (PyCFunction_Check(callable)) {  // a method of a ufunc: numpy.add.reduce
-    PyObject* self = PyCFunction_GET_SELF(callable);
-    if (self && PyObject_TypeCheck(self, &PyUFunc_Type)) return {"numpy." + text_attribute(self, "__name__") + "." + text_attribute(callable, "__name__")};
-  }
+  if (PyObject* ufunc = ufunc_of_method(callable))  // numpy.add.reduce
+    return {"numpy." + text_attribute(ufunc, "__name__") + "." + text_attribute(callable, "__name__")};
   const std::string name = text_attribute(callable, "__name__");
   if (PyObject_TypeCheck(callable, &PyUFunc_Type)) return {"numpy." + name};
   Ref owner = Ref::steal(PyObject_GetAttrString(callable, "__objclass__"));
@@ -196,7 +204,7 @@ void read_schemas(const TorchLibrary& torch, ForeignFunction& function) {
   for (Py_ssize_t i = 0; i < count; ++i) {
     Ref text = checked(PyObject_Str(PyList_GET_ITEM(schemas.get(), i)));
     std::string_view schema = PyUnicode_AsUTF8(text.get());
-    if (schema.find("out)") != std::string_view::npos || schema.find("*, Tensor(a!)") != std::string_view::npos) continue;  // the out= variants
+    if (schema.find("out)") != std::string_view::npos || schema.find("*, Tensor(a!)") != std::string_view::npos || schema.substr(0, schema.find('(')).ends_with("_out")) continue;  // the out= variants
     const std::string_view results = schema.substr(schema.rfind("->"));
     aliases |= results.find("Tensor(") != std::string_view::npos;
   }
@@ -213,6 +221,7 @@ ForeignFunction classify(std::vector<std::string> names, ops::Flavour flavour) {
   if (internal && (flavour == ops::Flavour::numpy || starts_with(function.name, "torch.Tensor."))) return function;
   function.method = starts_with(function.name, "torch.Tensor.") || starts_with(function.name, "numpy.ndarray.");
   function.writes = starts_with(function.name, "numpy.ndarray.") && (kWritingMethods.contains(last) || last == "__setitem__");
+  if (flavour == ops::Flavour::numpy) function.writes |= kWritingFunctions.contains(function.name) || last == "at";
   // The alias of a function that gives a new array says nothing about the method.
   if (function.writes) names = {function.name};
   if (kMetadata.contains(last)) {
@@ -265,8 +274,13 @@ ForeignFunction describe(PyObject* callable) {
   return function;
 }
 
-/// What identifies a callable for good: getters are new wrapper objects each time, around one descriptor.
+/// What identifies a callable for good: getters are new wrapper objects each time, around one descriptor, and so are methods of ufuncs.
 Ref identity_of(PyObject* callable) {
+  if (PyObject* ufunc = ufunc_of_method(callable)) {
+    static PyObject* const methods = PyDict_New();
+    Ref key = checked(Py_BuildValue("(Os)", ufunc, reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name));
+    return Ref::borrow(PyDict_SetDefault(methods, key.get(), callable));
+  }
   if (Py_TYPE(callable) != compat::method_wrapper_type()) return Ref::borrow(callable);
   return checked(PyObject_GetAttrString(callable, "__self__"));
 }

@@ -34,7 +34,26 @@ const std::unordered_set<std::string_view> kNumpyFunctions = {
     "sinc", "i0", "unwrap", "angle", "real", "imag", "real_if_close", "nan_to_num", "sort", "argsort", "partition", "argpartition", "lexsort", "isin",
     "roll", "rot90", "flip", "fliplr", "flipud", "tile", "diff", "ediff1d", "cumsum", "cumprod", "cumulative_sum", "cumulative_prod", "ptp", "trace",
     "diagonal", "diag", "diagflat", "tril", "triu", "block", "bmat", "choose", "select", "piecewise", "apply_over_axes", "round", "around", "fix", "clip",
-    "packbits", "unpackbits", "broadcast_arrays", "meshgrid", "conj", "conjugate"};
+    "packbits", "unpackbits", "broadcast_arrays", "meshgrid", "conj", "conjugate",
+    "reduce", "accumulate", "reduceat", "outer", "histogram", "histogram2d", "histogramdd", "histogram_bin_edges", "polyfit", "poly", "polyadd",
+    "polysub", "polyder", "polyint", "cond", "lstsq", "heaviside", "unravel_index", "fftfreq", "rfftfreq", "vecdot", "matvec", "vecmat", "sort_complex",
+    "pad", "insert", "iscomplex", "isreal", "isneginf", "isposinf"};
+
+// Functions that the catalogue has for real numbers: where it refuses these, eager execution warns, or gives what depends on elements.
+const std::unordered_set<std::string_view> kComplexFunctions = {
+    "copy", "reshape", "ravel", "flatten", "transpose", "swapaxes", "moveaxis", "rollaxis", "squeeze", "expand_dims", "broadcast_to",
+    "atleast_1d", "atleast_2d", "atleast_3d", "T", "mT", "view", "take", "take_along_axis", "repeat", "concatenate", "stack", "hstack", "vstack",
+    "dstack", "column_stack", "append", "split", "array_split", "hsplit", "vsplit", "dsplit", "where", "zeros_like", "ones_like", "full_like",
+    "empty_like", "ascontiguousarray", "array", "resize", "sum", "prod", "mean", "std", "var", "max", "min", "amax", "amin", "argmax", "argmin", "any",
+    "all", "count_nonzero", "nanargmax", "nanargmin", "dot", "matmul", "isclose", "permute_dims", "matrix_transpose", "unstack"};
+
+// What finds elements: a vector whose size depends on data, and nothing else.
+const std::unordered_set<std::string_view> kFinding = {"numpy.bincount",  "numpy.compress",    "numpy.ndarray.compress", "numpy.extract",  "numpy.trim_zeros", "numpy.union1d",
+                                                       "numpy.setdiff1d", "numpy.intersect1d", "numpy.setxor1d",         "torch.bincount", "torch.Tensor.bincount",
+                                                       "torch.repeat_interleave", "torch.Tensor.repeat_interleave"};
+
+// What only writes elements of its first argument.
+const std::unordered_set<std::string_view> kNumpyWrites = {"__setitem__", "at", "copyto", "fill", "fill_diagonal", "partition", "place", "put", "put_along_axis", "putmask", "sort"};
 
 Ref attribute_or_none(PyObject* object, const char* name) {
   Ref value = Ref::steal(PyObject_GetAttrString(object, name));
@@ -115,7 +134,7 @@ Purity torch_purity(PyObject* callable, const ForeignFunction& function) {
 
 Purity numpy_purity(const ForeignFunction& function) {
   Purity purity;
-  purity.known = function.ufunc || kNumpyFunctions.contains(function.last_word());
+  purity.known = function.ufunc || (function.writes ? kNumpyWrites : kNumpyFunctions).contains(function.last_word()) || finds_elements(function);
   purity.writes = function.writes;
   return purity;
 }
@@ -129,6 +148,17 @@ double number_argument(PyObject* args, PyObject* kwargs, const char* keyword, Py
   if (!PyErr_Occurred()) return number;
   PyErr_Clear();
   return 1;  // not a number: as if it were one that matters
+}
+
+/// Whether the sizes of what NumPy gives depend on elements in this call.
+bool finds_sizes(const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
+  const std::string_view name = function.last_word();
+  if (name == "where") return PyTuple_GET_SIZE(args) == 1;
+  if (!name.starts_with("histogram")) return false;
+  PyObject* bins = kwargs ? PyDict_GetItemString(kwargs, "bins") : nullptr;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args) && !bins; ++i)
+    if (PyUnicode_Check(PyTuple_GET_ITEM(args, i))) return true;
+  return bins && PyUnicode_Check(bins);
 }
 
 }  // namespace
@@ -153,12 +183,16 @@ bool takes_random_numbers(const ForeignFunction& function, const Purity& purity,
   return purity.random;
 }
 
-std::string why_not_opaque(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
+bool finds_elements(const ForeignFunction& function) { return kFinding.contains(function.name); }
+
+std::string why_not_opaque(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, bool complex) {
   const Purity& purity = purity_of(callable, function);
   if (purity.writes || (kwargs && PyDict_GetItemString(kwargs, "out"))) return fmt::format("{} may write into a tensor", function.name);
   if (kOtherStrides.contains(function.last_word()))
     return fmt::format("the strides of {}'s result are not known", function.name);
-  if (!purity.known) return fmt::format("Tenon has no op for {}", function.name);
+  const bool known = purity.known || (complex && function.flavour == ops::Flavour::numpy && kComplexFunctions.contains(function.last_word()));
+  if (!known) return fmt::format("Tenon has no op for {}", function.name);
+  if (function.flavour == ops::Flavour::numpy && finds_sizes(function, args, kwargs)) return fmt::format("the sizes that {} gives depend on data", function.name);
   if (takes_random_numbers(function, purity, args, kwargs)) return fmt::format("{} takes random numbers", function.name);
   return {};
 }

@@ -25,6 +25,10 @@ bool takes_random_numbers(const ForeignFunction& function, const Purity& purity,
 
 /// Why the call cannot be recorded as an opaque one; empty when it can. `random` calls are refused here: whoever keeps the state of the
 /// generator records them.
-std::string why_not_opaque(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
+/// `complex`: there are complex numbers among its tensors.
+std::string why_not_opaque(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, bool complex);
+
+/// Whether a function gives a vector whose size depends on data, and nothing else.
+bool finds_elements(const ForeignFunction& function);
 
 }  // namespace tenon::python

@@ -2,11 +2,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <string_view>
+#include <unordered_set>
 
+#include "core/ops/infer.h"
 #include "python/compat/meta_device_hint.h"
 #include "python/compat/undefined_results.h"
 #include "python/evaluator/exception_text.h"
 #include "python/tensors/call_results.h"
+#include "python/tensors/eager_kernels.h"
 #include "python/tensors/opaque_purity.h"
 #include "python/tensors/tensor_recorder.h"
 #include "python/tensors/torch_library.h"
@@ -32,6 +37,18 @@ void make_regular(PyObject* twin) {
   Ref one = checked(PyLong_FromLong(1));
   if (!diagonals || PyObject_SetItem(diagonals.get(), Py_Ellipsis, one.get()) < 0) PyErr_Clear();  // no square matrices
 }
+
+/// Puts numbers that differ where a fit wants points that do.
+void make_distinct(PyObject* twin) {
+  Ref numpy = checked(PyImport_ImportModule("numpy"));
+  Ref flat = Ref::steal(PyObject_GetAttrString(twin, "flat"));
+  Ref count = checked(PyObject_GetAttrString(twin, "size"));
+  Ref numbers = checked(PyObject_CallMethod(numpy.get(), "arange", "O", count.get()));
+  if (!flat || PyObject_SetItem(flat.get(), Py_Ellipsis, numbers.get()) < 0) PyErr_Clear();
+}
+
+// What gives sizes by the rank of a matrix, which neither zeros nor ones have in full.
+const std::unordered_set<std::string_view> kNeedsRank = {"lstsq", "linalg_lstsq", "matrix_rank"};
 
 /// Whether two answers of a library say the same of dtypes, sizes and strides.
 bool say_the_same(PyObject* one, PyObject* other) {
@@ -80,18 +97,43 @@ Ref TensorRecorder::call_on_twins(PyObject* callable, const ForeignFunction& fun
   try {
     if (function.name.starts_with("numpy.linalg."))
       for (Index index : operands) make_regular(stand_ins_.twin(index));
+    if (function.name == "numpy.polyfit")
+      for (Index index : operands) make_distinct(stand_ins_.twin(index));
     std::optional<CpuMetaKernels> as_on_cpu;
     if (torch) as_on_cpu.emplace();
     answer = with_undefined_results(function.name, call_quietly(callable, twin_args.get(), twin_kwargs.get(), function.flavour));
   } catch (const PythonError&) {
     const std::string why = take_first_line();  // says nothing yet of the real call
     if (torch) answer = call_on_twins_with_number(callable, operands, twin_args.get(), twin_kwargs.get());
+    const bool makes_new = torch && !function.may_alias && !use.written && use.declared.empty() && !use.random && !kNeedsRank.contains(function.last_word());
+    if (!answer && makes_new) answer = answer_for_all_elements(callable, stand_ins_.with_twins(args).get(), kwargs ? stand_ins_.with_twins(kwargs).get() : nullptr, say_the_same);
     if (!answer) throw GraphBreak(fmt::format("{} cannot say what it gives without computing it: {}", function.name, why));
   }
   const auto is_declared = [&](Index index) { return std::ranges::find(use.declared, index) != use.declared.end(); };
   for (std::size_t i = 0; i < operands.size() && !use.written; ++i)
     if (torch && !is_declared(operands[i]) && version_of(stand_ins_.twin(operands[i])) != versions[i]) throw GraphBreak(fmt::format("{} writes into a tensor", function.name));
   return answer;
+}
+
+/// Whether a call of as_strided shows elements of a tensor alone, and not what lies beside it: of one that has its memory for itself, where
+/// twins know its size, in the layout that opaque calls are given it in.
+bool TensorRecorder::stays_inside(const ForeignFunction& function, PyObject* args, PyObject* kwargs) const {
+  if (function.last_word() != "as_strided" || function.operator_object || kwargs || PyTuple_GET_SIZE(args) < 3) return false;
+  const auto index = stand_ins_.find(PyTuple_GET_ITEM(args, 0));
+  if (!index || stand_ins_.owner(*index) != *index || stand_ins_[*index].strides != row_major(stand_ins_[*index].shape)) return false;
+  const bool has_offset = PyTuple_GET_SIZE(args) > 3 && PyTuple_GET_ITEM(args, 3) != Py_None;
+  if (stand_ins_[*index].input && has_offset) return false;  // which counts from where its storage begins
+  PyObject *sizes = PyTuple_GET_ITEM(args, 1), *strides = PyTuple_GET_ITEM(args, 2);
+  if (!PyTuple_Check(sizes) || !PyTuple_Check(strides) || PyTuple_GET_SIZE(sizes) != PyTuple_GET_SIZE(strides)) return false;
+  std::int64_t last = has_offset ? PyLong_AsLongLong(PyTuple_GET_ITEM(args, 3)) : 0, count = 1;
+  for (Py_ssize_t d = 0; d < PyTuple_GET_SIZE(sizes); ++d) {
+    const std::int64_t size = PyLong_AsLongLong(PyTuple_GET_ITEM(sizes, d)), stride = PyLong_AsLongLong(PyTuple_GET_ITEM(strides, d));
+    if (size < 1 || stride < 0) last = std::numeric_limits<std::int32_t>::max();
+    last += (size - 1) * stride;
+  }
+  if (PyErr_Occurred()) return PyErr_Clear(), false;  // a symbol, for one
+  for (std::int64_t extent : stand_ins_[*index].shape) count *= extent;
+  return last >= 0 && last < count;
 }
 
 /// What an in-place function gives must be the tensor that it wrote, with the metadata that it had.
@@ -143,9 +185,9 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
   auto call = OpaqueCall::make(function.name, Ref::borrow(callable), std::move(positional), std::move(keywords));
   for (Index index : places) call->operands.push_back(stand_ins_[index].kind);
   for (Index index : use.declared) call->written.push_back(static_cast<std::uint32_t>(std::ranges::find(places, index) - places.begin()));
-  call->may_keep_arguments = function.in_graph || purity_of(callable, function).foreign || use.written;
+  call->may_keep_arguments = function.in_graph || purity_of(callable, function).foreign || use.written || !use.declared.empty();
 
-  const auto shapes = shapes_of_opaque_call(callable, function, operands, args, kwargs, use, twins);
+  const auto shapes = use.shapes ? use.shapes : shapes_of_opaque_call(callable, function, operands, args, kwargs, use, twins);
   if (!shapes)
     for (Index index : operands) fix_sizes_to_come(index);
   std::vector<ir::Type> types;
@@ -162,9 +204,53 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
     return stand_ins_[*use.written].object;
   }
   if (results.empty() && answer.is(Py_None)) return answer;
-  Ref wrapped = wrap_answer(answer.get(), function, results, operands);
+  Ref wrapped = use.shapes ? wrap_late(function, results.front(), operands) : wrap_answer(answer.get(), function, results, operands);
   if (use.declared.empty()) trace(callable, function, args, kwargs, wrapped, first_node);
   return wrapped;
+}
+
+/// A ufunc of operands whose size depends on data: it gives their common shape, whatever that is.
+Ref TensorRecorder::record_late_opaque(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, std::span<const Index> operands) {
+  if (kwargs && PyDict_GET_SIZE(kwargs) > 0) refuse_late(operands);
+  ir::Shape shape;
+  try {
+    for (Index index : operands) shape = ops::infer::broadcast(graph_, shape, graph_.type(stand_ins_[index].value).shape);
+  } catch (const Exception& error) {
+    throw GraphBreak(fmt::format("{}: {}", function.name, error.what()));
+  }
+  OpaqueUse use;
+  use.shapes = {std::move(shape)};
+  return record_opaque(callable, function, args, kwargs, use);
+}
+
+/// A function that gives a vector of as many elements as it finds.
+Ref TensorRecorder::record_found(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, std::span<const Index> operands) {
+  if (!branches_.empty()) throw GraphBreak("a size that depends on data");
+  OpaqueUse use;
+  try {
+    use.answer = answer_on_zeros(callable, function, stand_ins_.with_twins(args).get(), kwargs ? stand_ins_.with_twins(kwargs).get() : nullptr);
+  } catch (const PythonError&) {
+    throw GraphBreak(fmt::format("{} raises: {}", function.name, take_first_line()));
+  }
+  std::vector<Ref> vectors;
+  collect_tensors(use.answer.get(), vectors);
+  if (vectors.size() != 1 || !vectors.front().is(use.answer.get()) || read_twin(vectors.front().get()).shape.size() != 1) throw GraphBreak("a size that depends on data");
+  const SymbolId found = graph_.add_symbol({.name = fmt::format("u{}", graph_.symbols().size())});
+  symbols_.take_data_symbols();
+  use.shapes = {ir::Shape{ir::Dim::symbol(found)}};
+  for (Index index : operands) fix_sizes_to_come(index);
+  return record_opaque(callable, function, args, kwargs, use);
+}
+
+Ref TensorRecorder::wrap_late(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands) {
+  TensorSpec spec = graph_.type(value).shape.size() > 1 ? late_spec(function, value, operands, true) : TensorSpec();
+  if (spec.shape.empty()) {  // a vector is row-major
+    spec.dtype = graph_.type(value).dtype;
+    spec.shape = symbols_.hints(graph_.type(value).shape);
+    spec.strides = row_major(spec.shape);
+    set_result_type(spec, function, false);
+  }
+  return stand_ins_[add_fresh(spec.kind, value, spec)].object;
 }
 
 /// Adds the node of an opaque call and gives the values of what the function gives; those of what it writes are `use.left`.

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/ops/complex_moves.h"
 #include "python/compat/undefined_results.h"
 #include "python/symbols/symbolic_int.h"
 #include "python/tensors/attention_layout.h"
@@ -105,9 +106,11 @@ Ref TensorRecorder::record_reading(PyObject* callable, const ForeignFunction& fu
   for (Index index : operands) present_.of(index);  // views are made anew before the call's own nodes begin
   const std::size_t first_node = graph_.nodes().size();
   const bool random = draws(callable, function, args, kwargs);
-  const std::string not_opaque = random ? "" : why_not_opaque(callable, function, args, kwargs);
+  const bool complex = std::ranges::any_of(operands, [&](Index index) { return is_complex(stand_ins_[index].dtype); });
+  const bool plain = random || stays_inside(function, args, kwargs);
+  const std::string not_opaque = plain ? "" : why_not_opaque(callable, function, args, kwargs, complex);
   ops::ForeignWrites writes;
-  const auto result = build_op(function, args, kwargs, operands, not_opaque);
+  const auto result = build_op(function, args, kwargs, not_opaque);
   symbols_.take_data_symbols();
   if (result && writes.all.empty() && shows_late_memory(function, kwargs, *result, operands)) {
     const Ref wrapped = record_late_views(callable, function, *result, args, kwargs);
@@ -116,11 +119,13 @@ Ref TensorRecorder::record_reading(PyObject* callable, const ForeignFunction& fu
   }
   const auto late = [&](ir::ValueId value) { return is_late(value); };
   if (std::ranges::any_of(operands, [&](Index index) { return is_late(stand_ins_[index].value); }) || (result && std::ranges::any_of(result->values, late))) {
+    if (!result && !random && function.op && function.op->body) return record_late_opaque(callable, function, args, kwargs, operands);
     if (!result || random || !writes.all.empty()) refuse_late(operands);
     const Ref wrapped = record_late(function, kwargs, *result, operands, first_node);
     trace(callable, function, args, kwargs, wrapped, first_node);
     return wrapped;
   }
+  if (!result && finds_elements(function)) return record_found(callable, function, args, kwargs, operands);
   if (!result) return random ? record_random(callable, function, args, kwargs) : record_opaque(callable, function, args, kwargs);
   if (!random && function.flavour == ops::Flavour::torch && function.op && (!function.may_alias || function.op->body) &&
       (dtypes_are_unusual(stand_ins_, operands) || takes_number_for_tensor(graph_, function, first_node)))
@@ -150,9 +155,8 @@ Ref TensorRecorder::record_reading(PyObject* callable, const ForeignFunction& fu
 
 /// The nodes of a call by the catalogue; nothing where it must be an opaque one. Throws GraphBreak where it can be neither.
 std::optional<ops::ForeignResult> TensorRecorder::build_op(const ForeignFunction& function, PyObject* args, PyObject* kwargs,
-                                                           std::span<const Index> operands, const std::string& not_opaque) {
-  const bool complex = std::ranges::any_of(operands, [&](Index index) { return is_complex(stand_ins_[index].dtype); });
-  if (complex || function.kind == CallClass::missing || function.kind == CallClass::creation) {
+                                                           const std::string& not_opaque) {
+  if (function.kind == CallClass::missing || function.kind == CallClass::creation) {
     if (!not_opaque.empty()) throw GraphBreak(not_opaque);
     return std::nullopt;
   }
@@ -173,11 +177,25 @@ ops::ForeignResult TensorRecorder::build(const ForeignFunction& function, PyObje
   ops::ForeignCall call = foreign_call(function.name, function.flavour, args, kwargs, [&](PyObject* o) { return value_of(o, function.flavour); });
   if (const TorchLibrary* torch = known_torch_library(); torch && function.flavour == ops::Flavour::torch)
     call.default_float = torch->dtype_of_scalar_type(static_cast<std::uint8_t>(state_.default_dtype)).value_or(DType::f32);
+  const std::size_t first_node = graph_.nodes().size();
   auto result = ops::call_foreign_shaped(builder_, call);
   if (!result.ok()) throw GraphBreak(fmt::format("{}: {}", function.name, result.error().message));
-  for (ir::ValueId value : result->values)
-    if (is_complex(graph_.type(value).dtype)) throw GraphBreak(fmt::format("{} gives complex numbers", function.name));
+  for (ir::NodeId node : graph_.nodes().subspan(first_node)) {
+    if (!ops::only_moves_complex(graph_, node)) throw GraphBreak(fmt::format("{} computes with complex numbers", function.name));
+    if (moves_many_complex(graph_, node)) throw GraphBreak(fmt::format("{} moves more complex numbers than the graph is fast with", function.name));
+  }
+  if (std::ranges::any_of(operands_, [&](Index index) { return is_complex(stand_ins_[index].dtype); })) require_complex_elements(function, result->values);
   return std::move(*result);
+}
+
+/// Throws where the catalogue may take complex operands for real ones: of these some functions give the elements as they are (conj), or
+/// answer without looking at them (isreal).
+void TensorRecorder::require_complex_elements(const ForeignFunction& function, std::span<const ir::ValueId> values) const {
+  for (ir::ValueId value : values) {
+    const bool given = std::ranges::any_of(operands_, [&](Index index) { return stand_ins_[index].value == value; });
+    const bool kept = !given || function.flavour == ops::Flavour::numpy || function.may_alias;  // NumPy's twins show new memory
+    if (!is_complex(graph_.type(value).dtype) || !kept) throw GraphBreak(fmt::format("{} computes with complex numbers", function.name));
+  }
 }
 
 /// The rule for the strides of torch's function itself, where there is one.
@@ -323,12 +341,15 @@ Ref TensorRecorder::stand_in_for_twin(PyObject* twin, ir::ValueId value, const F
   const TwinPlace place = place_of_twin(twin);
   const auto storage = spec.kind == TensorKind::scalar ? std::nullopt : stand_ins_.storage_at(place);
   if (!storage) {
+    const bool unchanged = std::ranges::any_of(operands, [&](Index operand) { return stand_ins_[operand].value == value; });
+    if (unchanged && is_complex(type.dtype) && function.kind != CallClass::same_elements)
+      throw GraphBreak(fmt::format("{} may compute with complex numbers", function.name));
     const Index index = add_fresh(spec.kind, value, spec);
     if (spec.kind != TensorKind::scalar) stand_ins_.adopt_twin(index, twin);
     return stand_ins_[index].object;
   }
   StandIn view = stand_in_of(spec, value);
-  if (stand_ins_[stand_ins_.owner_of(*storage)].dtype != spec.dtype) return stand_ins_[stand_ins_.add_reinterpreted(std::move(view), *storage)].object;
+  if (stand_ins_[stand_ins_.owner_of(*storage)].dtype != spec.dtype) return stand_ins_[stand_ins_.add_reinterpreted(std::move(view), *storage, place)].object;
   view.writeable = spec.writeable;
   view.storage = *storage;
   view.offset = stand_ins_.offset_in(*storage, place);

@@ -125,13 +125,39 @@ std::uint32_t TensorRecorder::fresh_output(Index index, CapturedGraph& captured)
   return slot;
 }
 
-void TensorRecorder::check_reinterpreted(Index index) const {
-  if (!stand_ins_.storage_of(index).reinterprets) return;
-  const std::uint32_t memory = stand_ins_.memory_of(index), own = stand_ins_[index].storage;
-  bool shared = stand_ins_[stand_ins_.owner_of(memory)].input.has_value();
+/// Whether a tensor is to be made as a view of the complex one whose parts are its elements.
+bool TensorRecorder::shows_parts(Index index) const {
+  const StandIn& s = stand_ins_[index];
+  if (!stand_ins_.storage_of(index).reinterprets) return false;
+  const std::uint32_t memory = stand_ins_.memory_of(index), own = s.storage;
+  const StandIn& whole = stand_ins_[stand_ins_.owner_of(memory)];
+  bool shared = whole.input.has_value();
   for (const Ref& output : outputs_)
     if (const auto other = stand_ins_.find(output.get())) shared |= stand_ins_[*other].storage != own && stand_ins_.memory_of(*other) == memory;
-  if (shared) throw GraphBreak("a result that views another tensor's memory under another dtype");
+  const StandIn& first = stand_ins_[stand_ins_.owner_of(own)];
+  const bool gaps = memory_order(first.shape, first.strides).empty() && !first.shape.empty() && !is_row_major(first.shape, first.strides);
+  if (!shared && !gaps) return false;
+  const bool fixed = !varies(graph_.type(whole.value).shape) && !varies(graph_.type(first.value).shape);
+  if (!fixed || whole.kind != first.kind || !is_complex(whole.dtype) || 2 * size_of(first.dtype) != size_of(whole.dtype))
+    throw GraphBreak("a result that views another tensor's memory under another dtype");
+  return true;
+}
+
+std::uint32_t TensorRecorder::parts_output(Index index, CapturedGraph& captured) {
+  if (auto made = made_.find(index); made != made_.end()) return made->second;
+  const StandIn& s = stand_ins_[index];
+  const Index whole = stand_ins_.owner_of(stand_ins_.memory_of(index));
+  TensorOutput output = output_like(s, value_of_view(index));
+  output.offset = stand_ins_.storage_of(index).place;
+  output.writeable = s.writeable;
+  output.parts = true;
+  const auto input = stand_ins_[whole].input;
+  output.kind = input ? TensorOutput::Kind::input_view : TensorOutput::Kind::fresh_view;
+  output.index = input ? *input : fresh_output(whole, captured);
+  captured.tensors.push_back(std::move(output));
+  const auto slot = static_cast<std::uint32_t>(captured.tensors.size() - 1);
+  made_.emplace(index, slot);
+  return slot;
 }
 
 /// None for a view of written memory that is no chain of views: as an object it can be made, as a value of the graph it cannot.
@@ -159,11 +185,12 @@ std::uint32_t TensorRecorder::crossed_output(Index index, CapturedGraph& capture
 }
 
 std::uint32_t TensorRecorder::tensor_output(Index index, CapturedGraph& captured) {
-  check_reinterpreted(index);
+  const bool parts = shows_parts(index);
   const StandIn& s = stand_ins_[index];
   const Index first = stand_ins_.root(index);
   const StandIn& base = stand_ins_[first];
   if (s.crossed) return crossed_output(index, captured);
+  if (parts && first == index) return parts_output(index, captured);
   if (first == index && !s.input) {
     if (memory_order(s.shape, s.strides).empty() && !s.shape.empty() && !is_row_major(s.shape, s.strides)) throw GraphBreak("a result whose strides leave gaps");
     return fresh_output(index, captured);
@@ -176,7 +203,7 @@ std::uint32_t TensorRecorder::tensor_output(Index index, CapturedGraph& captured
   if (in_late_memory(index)) vary_late_view(output, index);
   else vary_view(output, s, base);
   output.kind = base.input ? TensorOutput::Kind::input_view : TensorOutput::Kind::fresh_view;
-  output.index = base.input ? *base.input : base.crossed ? crossed_output(first, captured) : fresh_output(first, captured);
+  output.index = base.input ? *base.input : base.crossed ? crossed_output(first, captured) : parts ? parts_output(first, captured) : fresh_output(first, captured);
   captured.tensors.push_back(std::move(output));
   const auto slot = static_cast<std::uint32_t>(captured.tensors.size() - 1);
   made_.emplace(index, slot);

@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "python/tensors/call_results.h"
 #include "python/tensors/foreign_arguments.h"
 #include "python/tensors/memory_overlap.h"
 #include "python/tensors/numpy_api.h"
+#include "python/tensors/opaque_purity.h"
 #include "python/tensors/torch_library.h"
 
 // How a call that writes into a tensor becomes nodes: the new value of what it writes.
@@ -91,6 +94,11 @@ Ref TensorRecorder::record_write(PyObject* callable, const ForeignFunction& func
   if (!target) throw GraphBreak(fmt::format("{} writes into a tensor that is none of the program's", function.name));
   const std::size_t first_node = graph_.nodes().size();
   const bool item = is_method(function, "__setitem__");
+  if (item && is_complex(stand_ins_[*target].dtype))
+    if (Ref value = in_complex(PyTuple_GET_ITEM(args, 2), stand_ins_[*target].kind, stand_ins_[*target].dtype)) {
+      Ref given = checked(PyTuple_Pack(3, PyTuple_GET_ITEM(args, 0), PyTuple_GET_ITEM(args, 1), value.get()));
+      return record_write(callable, function, given.get(), kwargs, {given, call.kwargs, call.target, call.kind});
+    }
   if (!item || !write_part(function, *target, PyTuple_GET_ITEM(args, 1), PyTuple_GET_ITEM(args, 2))) {
     if (item) refuse_late({{*target}});
     require_writable(*target);
@@ -144,17 +152,57 @@ bool TensorRecorder::write_part(const ForeignFunction& function, Index whole, Py
   return true;
 }
 
+/// A complex number as the element that it becomes; nothing for any other object.
+Ref TensorRecorder::in_complex(PyObject* number, TensorKind kind, DType dtype) {
+  if (!PyComplex_Check(number) && !PyArray_IsScalar(number, ComplexFloating)) return {};
+  if (kind == TensorKind::torch) {
+    Ref settings = checked(Py_BuildValue("{sO}", "dtype", torch_library()->dtypes[static_cast<std::size_t>(dtype)].get()));
+    Ref make = checked(PyObject_GetAttrString(torch_library()->module.get(), "tensor"));
+    return constant(checked(PyObject_Call(make.get(), checked(PyTuple_Pack(1, number)).get(), settings.get())).get());
+  }
+  Ref descriptor = Ref::steal(reinterpret_cast<PyObject*>(PyArray_DescrFromType(numpy_type(dtype))));
+  Ref array = checked(PyArray_FromAny(number, reinterpret_cast<PyArray_Descr*>(descriptor.release()), 0, 0, NPY_ARRAY_FORCECAST, nullptr));
+  return constant(array.get());
+}
+
+/// A call of NumPy that writes into its argument is made on a copy, whose end value is written.
+ir::ValueId TensorRecorder::value_by_numpy_call(PyObject* callable, const ForeignFunction& function, Index target, PyObject* args, PyObject* kwargs) {
+  if (!purity_of(callable, function).known) throw GraphBreak(fmt::format("Tenon has no op for {}", function.name));
+  const std::vector<Index> operands = stand_ins_.among(args, kwargs);
+  refuse_late(operands);
+  if (std::ranges::count(operands, target) != 1) throw GraphBreak(fmt::format("{} writes an array that is given twice", function.name));
+  for (Index index : operands) {
+    if (index != target && stand_ins_[index].storage == stand_ins_[target].storage && stand_ins_[index].kind == TensorKind::array)
+      throw GraphBreak(fmt::format("{} writes memory that it also reads", function.name));
+    if (is_complex(stand_ins_[index].dtype) && !is_complex(stand_ins_[target].dtype)) throw GraphBreak("complex numbers become real ones, of which NumPy warns");
+  }
+  OpaqueUse use;
+  use.declared = {target};
+  use.answer = Ref::borrow(Py_None);
+  record_opaque(callable, function, args, kwargs, use);
+  return use.left.front();
+}
+
 ir::ValueId TensorRecorder::new_value(PyObject* callable, const ForeignFunction& function, Index target, const WritingCall& call) {
   ops::ForeignResult built;
   try {
     built = build(function, call.args.get(), call.kwargs.get());
   } catch (const GraphBreak&) {
-    if (symbols_.learned() || is_late(stand_ins_[target].value)) throw;  // the op may do when the capture begins from what it has learned
-    if (call.kind != WritingCall::Kind::itself || function.flavour == ops::Flavour::numpy || is_method(function, "__setitem__")) throw;
+    if (symbols_.learned()) throw;  // the op may do when the capture begins from what it has learned
+    if (function.ufunc && call.kind == WritingCall::Kind::output)
+      return written_value(function, target, present_.of(stand_ins_.require(record_reading(callable, function, call.args.get(), call.kwargs.get(),
+                                                                                          stand_ins_.among(call.args.get(), call.kwargs.get())).get())));
+    if (is_late(stand_ins_[target].value) || call.kind != WritingCall::Kind::itself) throw;
+    if (function.flavour == ops::Flavour::numpy) return value_by_numpy_call(callable, function, target, call.args.get(), call.kwargs.get());
+    if (is_method(function, "__setitem__")) throw;
     return value_by_opaque_call(callable, function, target, call.args.get(), call.kwargs.get());
   }
   if (built.values.size() != 1) throw GraphBreak(fmt::format("{} writes several tensors", function.name));
-  const ir::ValueId value = built.values.front();
+  return written_value(function, target, built.values.front());
+}
+
+/// What was computed as it is written: of the dtype and shape of the tensor.
+ir::ValueId TensorRecorder::written_value(const ForeignFunction& function, Index target, ir::ValueId value) {
   const DType dtype = stand_ins_[target].dtype;
   if (!can_cast_to_output(graph_.type(value).dtype, dtype, function.ufunc)) throw GraphBreak(fmt::format("{} into a tensor of another dtype than its result", function.name));
   require_shape_of(target, value, function);

@@ -101,9 +101,14 @@ StandIns::Index StandIns::add_owner(StandIn stand_in) {
   return index;
 }
 
-StandIns::Index StandIns::add_reinterpreted(StandIn stand_in, std::uint32_t storage) {
+StandIns::Index StandIns::add_reinterpreted(StandIn stand_in, std::uint32_t storage, const TwinPlace& place) {
+  const std::uint32_t memory = storages_[storage].reinterprets.value_or(storage);
+  const Index viewed = owner_of(memory);
+  const auto bytes = [](DType dtype) { return static_cast<std::int64_t>(size_of(dtype)); };
+  const std::int64_t from = place_of_twin(twin(viewed)).offset * bytes(stand_ins_[viewed].dtype) / bytes(stand_in.dtype);
   const Index index = add_owner(std::move(stand_in));
-  storage_of(index).reinterprets = storages_[storage].reinterprets.value_or(storage);
+  storage_of(index).reinterprets = memory;
+  storage_of(index).place = place.offset - from;
   return index;
 }
 

@@ -123,6 +123,7 @@ class TensorRecorder final : public Recorder {
     Ref answer;                    // what the call gives for the twins, where they are not asked
     std::vector<Index> declared;   // arguments that the function says it writes, besides what it gives
     std::vector<ir::ValueId> left; // given back: the new values of these
+    std::optional<std::vector<ir::Shape>> shapes;  // of the results, where sizes depend on data
   };
   Ref record_opaque(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   Ref record_opaque(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, OpaqueUse& use);
@@ -138,6 +139,10 @@ class TensorRecorder final : public Recorder {
   void require_written_twin(PyObject* answer, const ForeignFunction& function, Index written) const;
   Ref record_random(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   ir::ValueId value_by_opaque_call(PyObject* callable, const ForeignFunction& function, Index target, PyObject* args, PyObject* kwargs);
+  ir::ValueId value_by_numpy_call(PyObject* callable, const ForeignFunction& function, Index target, PyObject* args, PyObject* kwargs);
+  Ref wrap_late(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands);
+  Ref record_found(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, std::span<const Index> operands);
+  Ref record_late_opaque(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, std::span<const Index> operands);
   Ref fold(PyObject* callable, PyObject* args, PyObject* kwargs);
   Ref constant(PyObject* array);
   std::optional<Ref> number_of_constant(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
@@ -157,6 +162,8 @@ class TensorRecorder final : public Recorder {
   void record_writes_beside(const ForeignFunction& function, std::span<const ops::ForeignWrite> writes, std::span<const Index> operands);
   Index written_operand(const ForeignFunction& function, ir::ValueId before, std::span<const Index> operands);
   bool write_part(const ForeignFunction& function, Index whole, PyObject* index, PyObject* value);
+  ir::ValueId written_value(const ForeignFunction& function, Index target, ir::ValueId value);
+  Ref in_complex(PyObject* number, TensorKind kind, DType dtype);
   ir::ValueId new_value(PyObject* callable, const ForeignFunction& function, Index target, const WritingCall& call);
   bool same_places(Index a, Index b) const;
   void require_writable(Index index) const;
@@ -188,9 +195,10 @@ class TensorRecorder final : public Recorder {
   Ref record_late_views(PyObject* callable, const ForeignFunction& function, const ops::ForeignResult& result, PyObject* args, PyObject* kwargs);
   void vary_late_view(TensorOutput& output, Index index);
 
-  std::optional<ops::ForeignResult> build_op(const ForeignFunction& function, PyObject* args, PyObject* kwargs, std::span<const Index> operands,
-                                             const std::string& not_opaque);
+  bool stays_inside(const ForeignFunction& function, PyObject* args, PyObject* kwargs) const;
+  std::optional<ops::ForeignResult> build_op(const ForeignFunction& function, PyObject* args, PyObject* kwargs, const std::string& not_opaque);
   ops::ForeignResult build(const ForeignFunction& function, PyObject* args, PyObject* kwargs);
+  void require_complex_elements(const ForeignFunction& function, std::span<const ir::ValueId> values) const;
   std::optional<ops::AliasLayout> own_layout(const ForeignFunction& function, ir::ValueId value) const;
   bool strides_are_known(const ForeignFunction& function, const ops::ForeignResult& result, std::span<const Index> operands) const;
   bool has_number_operand(const ForeignFunction& function, ir::ValueId value) const;
@@ -205,7 +213,8 @@ class TensorRecorder final : public Recorder {
   void trace(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, const Ref& result, std::size_t first_node);
   void resolve_places();
 
-  void check_reinterpreted(Index index) const;
+  bool shows_parts(Index index) const;
+  std::uint32_t parts_output(Index index, CapturedGraph& captured);
   /// One branch of a control op: where its recording began, then what it came to.
   struct Branch {
     struct Present {

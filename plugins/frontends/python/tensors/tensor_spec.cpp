@@ -176,7 +176,7 @@ std::variant<TensorSpec, Refusal> read_scalar(PyObject* object) {
   Ref descriptor = checked(reinterpret_cast<PyObject*>(PyArray_DescrFromScalar(object)));
   auto* descr = reinterpret_cast<PyArray_Descr*>(descriptor.get());
   auto dtype = dtype_of_numpy(descr->type_num);
-  if (!dtype || is_complex(*dtype)) return fmt::format("a NumPy scalar of type {}", Py_TYPE(object)->tp_name);
+  if (!dtype) return fmt::format("a NumPy scalar of type {}", Py_TYPE(object)->tp_name);
   Ref exact = checked(PyArray_Scalar(std::vector<char>(16).data(), descr, nullptr));
   if (exact.type() != Py_TYPE(object)) return fmt::format("a NumPy scalar of type {}", Py_TYPE(object)->tp_name);
   TensorSpec spec;

@@ -14,8 +14,9 @@ def stats() -> dict[str, Any]:
     Returns
     -------
     dict
-        ``graphs``, ``graph_breaks``, ``recompiles``, ``calls``, ``eager_fallbacks``, ``compile_failures`` (nodes that a backend claimed, could
-        not compile and left to the next) as ints, and ``backends``: for each backend that ran,
+        ``graphs``, ``graph_breaks``, ``recompiles``, ``calls``, ``eager_fallbacks``, ``left_to_python`` (places after graph
+        breaks from which plain Python is faster), ``compile_failures`` (nodes that a backend claimed, could not
+        compile and left to the next) as ints, and ``backends``: for each backend that ran,
         ``nodes``, ``run_ms`` and ``compile_ms``; ``host``: among others ``cache``, what was found of compiled code on disk (``hits``,
         ``misses``, ``stored``, ``damaged``).
     """
