@@ -14,7 +14,7 @@ bool is_one_of(PyTypeObject* type, std::string_view names) {
   return false;
 }
 
-/// (callable, arguments[, state]) of an iterator that says so without changing.
+/// (callable, arguments[, state]) of an iterator that says so without changing. State may be None where there is nothing to set.
 Ref parts_of(PyObject* iterator) {
   Ref parts = Ref::steal(PyObject_CallMethod(iterator, "__reduce__", nullptr));
   const bool usable = parts && PyTuple_Check(parts.get()) && PyTuple_GET_SIZE(parts.get()) >= 2;
@@ -24,7 +24,7 @@ Ref parts_of(PyObject* iterator) {
 
 Ref rebuilt(PyObject* parts, PyObject* arguments) {
   Ref copy = Ref::steal(PyObject_CallObject(PyTuple_GET_ITEM(parts, 0), arguments));
-  if (copy && PyTuple_GET_SIZE(parts) > 2) {
+  if (copy && PyTuple_GET_SIZE(parts) > 2 && PyTuple_GET_ITEM(parts, 2) != Py_None) {
     Ref done = Ref::steal(PyObject_CallMethod(copy.get(), "__setstate__", "O", PyTuple_GET_ITEM(parts, 2)));
     if (!done) copy = {};
   }
