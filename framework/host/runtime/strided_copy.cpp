@@ -94,16 +94,6 @@ void strided_copy(std::byte* to, std::span<const std::int64_t> to_strides, const
   });
 }
 
-bool is_row_major(std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides) {
-  std::int64_t expected = 1;
-  for (std::size_t i = sizes.size(); i-- > 0;) {
-    if (sizes[i] == 0) return true;
-    if (sizes[i] != 1 && strides[i] != expected) return std::find(sizes.begin(), sizes.end(), 0) != sizes.end();
-    expected *= sizes[i];
-  }
-  return true;
-}
-
 std::size_t extent_bytes(std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides, std::size_t element_bytes) {
   std::int64_t last = 0;
   for (std::size_t i = 0; i < sizes.size(); ++i) {

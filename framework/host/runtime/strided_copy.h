@@ -12,9 +12,6 @@ namespace tenon::host {
 void strided_copy(std::byte* to, std::span<const std::int64_t> to_strides, const std::byte* from, std::span<const std::int64_t> from_strides,
                   std::span<const std::int64_t> sizes, std::size_t element_bytes);
 
-/// True when the strides are those of a row-major tensor without gaps; dimensions of size 1 and empty tensors may have any.
-bool is_row_major(std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides);
-
 /// Bytes from the first to past the last element of a layout without negative strides; 0 for an empty tensor.
 std::size_t extent_bytes(std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides, std::size_t element_bytes);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/row_major.h"
 #include "host/runtime/run_context.h"
 #include "host/runtime/strided_copy.h"
 

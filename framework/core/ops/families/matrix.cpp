@@ -45,29 +45,6 @@ LoopBody product_loop(const OpQuery& q, std::size_t batch) {
   return {.extents = std::move(extents), .reduced = 1, .element = s.take(), .reducer = sum_of(compute_type(q.type(0).dtype))};
 }
 
-Op product(std::string name, std::size_t batch) {
-  Op op;
-  op.name = std::move(name);
-  op.traits.layout = ResultLayout::row_major;
-  op.schema = "(Tensor self, Tensor mat2) -> Tensor";
-  op.promotion = Promotion::none;
-  op.infer = [batch](const OpQuery& q) -> Result<infer::Types> {
-    infer::require_operands(q, 2, 2);
-    const DType t = product_dtype(q);
-    require_rank(q, 0, batch + 2);
-    require_rank(q, 1, batch + 2);
-    const Shape &a = q.type(0).shape, &b = q.type(1).shape;
-    for (std::size_t i = 0; i < batch; ++i) infer::require_equal(q.graph(), a[i], b[i], "batch dimensions");
-    infer::require_equal(q.graph(), a[batch + 1], b[batch], "the inner dimensions of the product");
-    Shape shape(a.begin(), a.end());
-    shape[batch + 1] = b[batch + 1];
-    return infer::one(q, t, std::move(shape));
-  };
-  op.loop = [batch](const OpQuery& q) { return product_loop(q, batch); };
-  op.grad = written(gradients::matrix_product);
-  return op;
-}
-
 std::vector<Sample> product_samples(std::vector<std::int64_t> batch) {
   std::vector<Sample> all;
   const auto add = [&](std::string name, DType t, std::int64_t m, std::int64_t k, std::int64_t n) -> Sample& {
@@ -91,6 +68,31 @@ std::vector<Sample> product_samples(std::vector<std::int64_t> batch) {
     add("right_expanded", DType::f32, 5, 7, 6).operands[1].strides = {{0, 1}};
   }
   return all;
+}
+
+Op product(std::string name, std::size_t batch) {
+  Op op;
+  op.aliases = torch_names(name);
+  op.name = std::move(name);
+  op.traits.layout = ResultLayout::row_major;
+  op.schema = "(Tensor self, Tensor mat2) -> Tensor";
+  op.promotion = Promotion::none;
+  op.infer = [batch](const OpQuery& q) -> Result<infer::Types> {
+    infer::require_operands(q, 2, 2);
+    const DType t = product_dtype(q);
+    require_rank(q, 0, batch + 2);
+    require_rank(q, 1, batch + 2);
+    const Shape &a = q.type(0).shape, &b = q.type(1).shape;
+    for (std::size_t i = 0; i < batch; ++i) infer::require_equal(q.graph(), a[i], b[i], "batch dimensions");
+    infer::require_equal(q.graph(), a[batch + 1], b[batch], "the inner dimensions of the product");
+    Shape shape(a.begin(), a.end());
+    shape[batch + 1] = b[batch + 1];
+    return infer::one(q, t, std::move(shape));
+  };
+  op.loop = [batch](const OpQuery& q) { return product_loop(q, batch); };
+  op.grad = written(gradients::matrix_product);
+  op.samples = [batch] { return product_samples(std::vector<std::int64_t>(batch, 3)); };
+  return op;
 }
 
 // ---- matmul: vectors, matrices and batches of them
@@ -385,13 +387,8 @@ Op linear_op() {
 }  // namespace
 
 Family matrix_ops() {
-  Op mm = product("mm", 0), bmm = product("bmm", 1);
-  mm.aliases = torch_names("mm");
-  bmm.aliases = torch_names("bmm");
-  mm.samples = [] { return product_samples({}); };
-  bmm.samples = [] { return product_samples({3}); };
-  return {std::move(mm),
-          std::move(bmm),
+  return {product("mm", 0),
+          product("bmm", 1),
           matmul_op(),
           sum_and_product("addmm", "mm", 0, "mat1, Tensor mat2"),
           sum_and_product("baddbmm", "bmm", 1, "batch1, Tensor batch2"),

@@ -4,6 +4,7 @@
 #include <functional>
 #include <numeric>
 
+#include "core/base/row_major.h"
 #include "core/ops/families/lanes.h"
 #include "core/ops/families/move.h"
 #include "core/ops/gradients/gradients.h"
@@ -27,13 +28,6 @@ double log_add_exp(double a, double b) {
 /// Sums and products of integers wrap.
 std::int64_t wrapping_sum(std::int64_t a, std::int64_t b) { return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b)); }
 std::int64_t wrapping_product(std::int64_t a, std::int64_t b) { return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b)); }
-
-bool is_row_major(const TensorView& x) {
-  std::int64_t stride = 1;
-  for (std::size_t d = x.shape.size(); d-- > 0; stride *= x.shape[d])
-    if (x.shape[d] != 1 && x.strides[d] != stride) return false;
-  return true;
-}
 
 /// Row-major tensors [outer, count, inner], along the dimension in the middle.
 template <class K, K (*combine)(K, K), class From, class To>
@@ -64,7 +58,7 @@ void scan_row_major(const From* from, To* to, std::int64_t outer, std::int64_t c
 /// False where there is no code for the layout or the result's dtype.
 template <class K, K (*combine)(K, K)>
 bool scan_in_rows(const TensorView& x, const TensorView& out, std::size_t dim) {
-  if (x.shape.empty() || !is_row_major(x) || !is_row_major(out)) return false;
+  if (x.shape.empty() || !is_row_major(x.shape, x.strides) || !is_row_major(out.shape, out.strides)) return false;
   const auto product = [&](std::size_t first, std::size_t last) {
     return std::accumulate(x.shape.begin() + static_cast<std::ptrdiff_t>(first), x.shape.begin() + static_cast<std::ptrdiff_t>(last), std::int64_t{1}, std::multiplies<>());
   };

@@ -116,17 +116,6 @@ int compare_numpy(std::size_t a, std::size_t b, std::span<const Extents> strides
 
 Extents row_major(std::span<const std::int64_t> shape) { return dense_strides(shape, reversed_dimensions(shape.size())); }
 
-bool is_row_major(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides) {
-  if (std::ranges::any_of(shape, [](std::int64_t n) { return n == 0; })) return true;
-  std::int64_t expected = 1;
-  for (std::size_t i = shape.size(); i-- > 0;) {
-    if (shape[i] == 1) continue;
-    if (strides[i] != expected) return false;
-    expected *= shape[i];
-  }
-  return true;
-}
-
 Extents torch_pointwise_strides(std::span<const std::int64_t> shape, std::span<const Operand> operands) {
   if (operands.empty() || shape.size() < 2) return row_major(shape);
   if (auto fast = fast_strides(shape, operands)) return *fast;

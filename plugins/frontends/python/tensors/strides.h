@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "core/base/row_major.h"
 #include "core/ops/alias_layout.h"
 #include "core/ops/foreign_call.h"
 
@@ -15,8 +16,6 @@ using Extents = std::vector<std::int64_t>;
 
 /// Row-major strides, in elements; a dimension of size 0 counts as 1.
 Extents row_major(std::span<const std::int64_t> shape);
-/// Whether the elements lie in row-major order without gaps. Strides of dimensions of size 1, and of empty tensors, do not matter.
-bool is_row_major(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides);
 
 /// One operand of a pointwise operation, before broadcasting.
 struct Operand {

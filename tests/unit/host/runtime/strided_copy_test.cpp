@@ -61,11 +61,6 @@ TEST_CASE("one long row is shared among threads", "[copy]") {
 }
 
 TEST_CASE("layouts are told apart", "[copy]") {
-  CHECK(is_row_major(Sizes{2, 3}, Sizes{3, 1}));
-  CHECK_FALSE(is_row_major(Sizes{2, 3}, Sizes{1, 2}));
-  CHECK(is_row_major(Sizes{1, 3}, Sizes{77, 1}));
-  CHECK(is_row_major(Sizes{0, 3}, Sizes{5, 9}));
-  CHECK(is_row_major(Sizes{}, Sizes{}));
   CHECK(extent_bytes(Sizes{2, 3}, Sizes{10, 1}, 4) == 52);
   CHECK(extent_bytes(Sizes{2, 0}, Sizes{10, 1}, 4) == 0);
   CHECK(extent_bytes(Sizes{}, Sizes{}, 8) == 8);

@@ -1,0 +1,19 @@
+// The layout that most tensors have.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+namespace tenon {
+
+/// True when the strides are those of a row-major tensor without gaps; dimensions of size 1, and empty tensors, may have any.
+inline bool is_row_major(std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides) {
+  if (std::ranges::find(sizes, 0) != sizes.end()) return true;
+  std::int64_t expected = 1;
+  for (std::size_t d = sizes.size(); d-- > 0; expected *= sizes[d])
+    if (sizes[d] != 1 && strides[d] != expected) return false;
+  return true;
+}
+
+}  // namespace tenon
