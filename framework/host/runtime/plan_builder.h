@@ -7,11 +7,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/base/row_major.h"
 #include "host/partition/partition.h"
 #include "host/runtime/plan.h"
 
 namespace tenon::host {
 
+using tenon::is_row_major;
 /// True when a type's layout is row-major for all sizes that its symbols may have.
 bool is_row_major(const ir::Type& type);
 
