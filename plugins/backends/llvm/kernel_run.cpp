@@ -15,6 +15,8 @@ namespace {
 /// The least work that a thread takes at once.
 constexpr double kGrainWork = 32 * 1024;
 
+double work_of_point(const codegen::Kernel& kernel) { return std::max(1.0, codegen::work_per_point(kernel) / 4); }
+
 codegen::KernelFunction function_of(const CompiledKernel& kernel) { return kernel.code->function.load(std::memory_order_acquire); }
 
 /// Runs the kernel with rows of this thread: they are the last buffers.
@@ -30,17 +32,21 @@ void run_with_rows(const CompiledKernel& kernel, std::span<void* const> buffers,
   auto* const start = static_cast<std::byte*>(memory.take(bytes));
   std::vector<void*> mine(buffers.begin(), buffers.end());
   for (std::size_t i = 0; i < offsets.size(); ++i) mine[mine.size() - offsets.size() + i] = start + offsets[i];
-  function_of(kernel)(mine.data(), symbols.data(), first, last, &fault);
+  function_of(kernel)(mine.data(), kernel.sizes.empty() ? symbols.data() : kernel.sizes.data(), first, last, &fault);
 }
 
 }  // namespace
+
+bool is_small(const codegen::Kernel& kernel) {
+  const ir::Dim points = codegen::unit_count(kernel) * codegen::points_per_unit(kernel);
+  return points.is_constant() && static_cast<double>(points.constant()) * work_of_point(kernel) < kSerialWork;
+}
 
 CompiledKernel compiled(const codegen::Kernel& kernel, const KernelCode& code, std::vector<Place> places, std::size_t runs) {
   std::vector<ir::Dim> rows;
   for (const codegen::Buffer& b : kernel.buffers)
     if (b.row) rows.push_back(b.bytes);
-  return {&code, codegen::unit_count(kernel), codegen::points_per_unit(kernel), std::max(1.0, codegen::work_per_point(kernel) / 4), runs, std::move(places), kernel.scatter,
-          std::move(rows)};
+  return {&code, codegen::unit_count(kernel), codegen::points_per_unit(kernel), work_of_point(kernel), runs, std::move(places), kernel.scatter, {}, std::move(rows)};
 }
 
 void check(const codegen::IndexFault& fault) {
@@ -72,7 +78,7 @@ void run(const HostServices& host, const CompiledKernel& kernel, const Call& cal
   const std::size_t count = kernel.buffers.size() / kernel.runs;
   auto run_units = [&](std::int64_t run, std::int64_t first, std::int64_t last) {
     void** own = buffers + static_cast<std::size_t>(run) * count;
-    if (kernel.rows.empty()) function_of(kernel)(own, call.args.symbols, first, last, &fault);
+    if (kernel.rows.empty()) function_of(kernel)(own, kernel.sizes.empty() ? call.args.symbols : kernel.sizes.data(), first, last, &fault);
     else run_with_rows(kernel, {own, count}, call.symbols, first, last, fault);
   };
   auto part = [&](std::int64_t first, std::int64_t last) {

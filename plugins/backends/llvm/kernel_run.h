@@ -26,8 +26,12 @@ struct CompiledKernel {
   std::size_t runs = 1;  // over other buffers, in one launch
   std::vector<Place> buffers;  // run by run
   bool ordered = false;
+  std::vector<std::int64_t> sizes;  // what its code takes for symbols; empty: those of the call
   std::vector<ir::Dim> rows;  // bytes of each buffer that is a row of the thread's own
 };
+
+/// True for a kernel of constant sizes that one thread runs.
+bool is_small(const codegen::Kernel& kernel);
 
 /// Gives the code with what it takes; buffers of all `runs` are at `places`.
 CompiledKernel compiled(const codegen::Kernel& kernel, const KernelCode& code, std::vector<Place> places, std::size_t runs = 1);

@@ -4,6 +4,7 @@
 #include <cfenv>
 #include <chrono>
 #include <cstring>
+#include <set>
 
 #include "core/base/error.h"
 #include "core/ops/catalog.h"
@@ -83,10 +84,21 @@ std::vector<Place> Program::places_of(const KernelStep& step) const {
   return places;
 }
 
+/// By kernel: the one that runs in its place, where many small ones differ in sizes alone (a loop over rows of a triangle).
+std::vector<std::optional<codegen::SizedKernel>> Program::shared_kernels(const std::vector<const KernelStep*>& steps, std::size_t least) const {
+  std::set<const KernelStep*> alone;  // those of products take sizes of their own
+  for (const codegen::Step& step : plan_.steps)
+    if (auto* kernel = std::get_if<KernelStep>(&step)) alone.insert(kernel);
+  std::vector<const codegen::Kernel*> small;
+  for (const KernelStep* step : steps) small.push_back(alone.contains(step) && is_small(step->kernel) ? &step->kernel : nullptr);
+  return codegen::shared_by_sizes(small, least);
+}
+
 void Program::compile_kernels(KernelCache& cache, const ProgramOptions& options) {
   const auto steps = kernel_steps();
+  auto shared = shared_kernels(steps, options.least_shared);
   std::vector<const codegen::Kernel*> wanted;
-  for (const KernelStep* step : steps) wanted.push_back(&step->kernel);
+  for (std::size_t i = 0; i < steps.size(); ++i) wanted.push_back(shared[i] ? &shared[i]->kernel : &steps[i]->kernel);
   std::function<void(const std::string&)> listing;
   if (options.log_code) listing = [this](const std::string& text) { host_.log(TENON_INFO, text, "kernel_code"); };
   MatrixParts products;
@@ -98,7 +110,9 @@ void Program::compile_kernels(KernelCache& cache, const ProgramOptions& options)
   std::size_t next = 0;
   auto take = [&]() {
     const KernelStep& step = *steps[next];
-    return compiled(step.kernel, *code[next++], places_of(step), 1 + step.others.size());
+    CompiledKernel kernel = compiled(step.kernel, *code[next], places_of(step), 1 + step.others.size());
+    if (auto& with_sizes = shared[next++]) kernel.sizes = std::move(with_sizes->sizes);
+    return kernel;
   };
   auto take_product = [&](const ContractionStep& product) {
     CompiledProduct mine;

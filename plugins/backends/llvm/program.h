@@ -2,12 +2,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "fusion/plan.h"
 #include "kernel_cache.h"
+#include "loops/sizes_at_run_time.h"
 #include "placement.h"
 #include "product_run.h"
 #include "tenon/backend.h"
@@ -20,6 +22,7 @@ struct ProgramOptions {
   bool matrix_kernels = true;
   bool swap_tiers = true;
   bool relaxed = false;
+  std::size_t least_shared = 8;  // small kernels that differ in sizes alone, from which on one takes them with the call
   bool log_fusion = false;
   bool log_code = false;
   bool log_times = false;
@@ -41,6 +44,7 @@ class Program : public Artefact {
   void drop_copies_in_place();
   void compile_kernels(KernelCache& cache, const ProgramOptions& options);
   std::vector<const codegen::KernelStep*> kernel_steps() const;
+  std::vector<std::optional<codegen::SizedKernel>> shared_kernels(const std::vector<const codegen::KernelStep*>& steps, std::size_t least) const;
   std::vector<Place> places_of(const codegen::KernelStep& step) const;
   void execute(const TenonExecuteArgs& args, const std::size_t* offsets);
   void run_step(std::size_t step, const Call& call) const;

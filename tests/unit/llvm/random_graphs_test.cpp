@@ -111,4 +111,5 @@ TEST_CASE("random graphs, float64", "[random]") { check_seeds(1000, 20, DType::f
 TEST_CASE("random graphs, bfloat16", "[random]") { check_seeds(2000, 20, DType::bf16, {}, 30); }
 TEST_CASE("random graphs on AVX2", "[random]") { check_seeds(3000, 20, DType::f32, {.width = 32}, 100); }
 TEST_CASE("random graphs on SSE", "[random]") { check_seeds(4000, 20, DType::f32, {.width = 16}, 100); }
+TEST_CASE("random graphs whose kernels take their sizes with the call", "[random]") { check_seeds(6000, 30, DType::f32, {.least_shared = 1}, 100); }
 TEST_CASE("random graphs on threads", "[random]") { check_seeds(5000, 20, DType::f32, {.threads = 3}, 100); }

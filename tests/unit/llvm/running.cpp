@@ -127,6 +127,7 @@ std::unique_ptr<llvm_backend::Program> compile(const ir::Graph& graph, const Cho
   options.matrix_kernels = choice.matrix_kernels;
   options.swap_tiers = false;  // what the store counts does not depend on time
   options.relaxed = choice.relaxed;
+  options.least_shared = choice.least_shared;
   options.log_fusion = choice.log;
   options.log_code = choice.log;
   return std::make_unique<llvm_backend::Program>(services(choice.threads), llvm_backend::kernel_cache(choice.width), graph.clone(), options);

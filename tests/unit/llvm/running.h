@@ -34,6 +34,7 @@ struct Choice {
   bool fuse = true;
   bool matrix_kernels = true;
   bool relaxed = false;
+  std::size_t least_shared = 8;
   unsigned width = 0;  // bytes of a vector register
   int threads = 1;
   bool log = false;

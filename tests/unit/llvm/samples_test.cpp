@@ -43,3 +43,4 @@ void check_samples(const llvm_test::Choice& choice) {
 }  // namespace
 
 TEST_CASE("every sample of the catalogue agrees with the judge", "[samples]") { check_samples({}); }
+TEST_CASE("every sample whose kernels take their sizes with the call agrees with the judge", "[samples]") { check_samples({.least_shared = 1}); }
