@@ -31,7 +31,7 @@ void deallocate(PyObject* self) {
 }
 
 PyTypeObject* callback_type() {
-  return static_type<Callback>("tenon.callback", [](PyTypeObject& type) {
+  return static_type<Callback>("Function", [](PyTypeObject& type) {
     type.tp_call = call_back;
     type.tp_dealloc = deallocate;
   });
@@ -45,7 +45,7 @@ PyObject* next_step(PyObject* self) {
 }
 
 PyTypeObject* iterator_type() {
-  return static_type<Callback>("tenon.evaluated_iterator", [](PyTypeObject& type) {
+  return static_type<Callback>("Iterator", [](PyTypeObject& type) {
     type.tp_iter = PyObject_SelfIter;
     type.tp_iternext = next_step;
     type.tp_dealloc = deallocate;
@@ -70,7 +70,7 @@ PyObject* next_by_index(PyObject* self) {
 }
 
 PyTypeObject* index_iterator_type() {
-  return static_type<Callback>("tenon.evaluated_index_iterator", [](PyTypeObject& type) {
+  return static_type<Callback>("IndexIterator", [](PyTypeObject& type) {
     type.tp_iter = PyObject_SelfIter;
     type.tp_iternext = next_by_index;
     type.tp_dealloc = deallocate;

@@ -101,7 +101,12 @@ bool is_subclass_of_form(Evaluator& evaluator, PyTypeObject* type, PyObject* of,
     return is_subclass(evaluator, type, seen.get(), instance);
   }
   if (source && heap.sources()[source].kind != SourceKind::constant) heap.guards().add(GuardKind::identity, source, of);
-  return checked(PyObject_IsSubclass(as_object(type), of)) != 0;
+  const int answer = PyObject_IsSubclass(as_object(type), of);
+  if (answer < 0 && instance != nullptr && PyErr_ExceptionMatches(PyExc_TypeError)) {
+    PyErr_Clear();
+    throw GraphBreak("isinstance() with what is no class");  // in other words than issubclass() says it
+  }
+  return checked(answer) != 0;
 }
 
 bool is_subclass(Evaluator& evaluator, PyTypeObject* type, PyObject* of, PyObject* instance) {

@@ -10,18 +10,6 @@ namespace {
 
 bool is_data_descriptor(PyObject* found) { return Py_TYPE(found)->tp_descr_set != nullptr; }
 
-/// Turns a failed read into "not there", when that is what the exception says.
-template <class Read>
-std::optional<Ref> unless_missing(Read read) {
-  try {
-    return read();
-  } catch (const PythonError&) {
-    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) throw;
-    PyErr_Clear();
-    return std::nullopt;
-  }
-}
-
 bool is_one_of(PyObject* name, std::initializer_list<const char*> texts) {
   for (const char* text : texts)
     if (PyUnicode_CompareWithASCIIString(name, text) == 0) return true;
@@ -75,18 +63,49 @@ bool unpacks_saved_tensors(PyObject* descriptor, PyObject* name) {
   return text.starts_with("_saved_") || text == "saved_tensors";
 }
 
+/// What Python's own lookup says, with the words of `type`.
+Ref missing_attribute(PyObject* owner, PyTypeObject* type, PyObject* name) {
+  if (PyModule_Check(owner)) PyErr_Format(PyExc_AttributeError, "module '%s' has no attribute '%U'", PyModule_GetName(owner), name);
+  else if (PyType_Check(owner)) PyErr_Format(PyExc_AttributeError, "type object '%.100s' has no attribute '%U'", reinterpret_cast<PyTypeObject*>(owner)->tp_name, name);
+  else PyErr_Format(PyExc_AttributeError, "'%.100s' object has no attribute '%U'", type->tp_name, name);
+  return compat::take_exception();
+}
+
+/// Any AttributeError that leaves a lookup says of which object and name, unless whoever raised it did.
+void name_missing(PyObject* exception, PyObject* owner, PyObject* name) {
+  static PyObject* const object = checked(PyUnicode_InternFromString("obj")).release();
+  for (PyObject* part : {names().name, object})
+    if (!checked(PyObject_GetAttr(exception, part)).is(Py_None)) return;
+  checked(PyObject_SetAttr(exception, names().name, name));
+  checked(PyObject_SetAttr(exception, object, owner));
+}
+
 }  // namespace
+
+/// Turns a failed read into "not there", when that is what the exception says, which is kept for whoever raises it after all.
+template <class Read>
+std::optional<Ref> Evaluator::unless_missing(Read read) {
+  try {
+    return read();
+  } catch (const PythonError&) {
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) throw;
+    missing_ = compat::take_exception();
+    return std::nullopt;
+  }
+}
 
 Ref Evaluator::load_attribute(PyObject* owner, PyObject* name) {
   if (std::optional<Ref> found = find_attribute(owner, name)) return std::move(*found);
-  // The object's own words, for programs that look at the message.
-  if (PyModule_Check(owner)) PyErr_Format(PyExc_AttributeError, "module '%s' has no attribute '%U'", PyModule_GetName(owner), name);
-  else if (PyType_Check(owner)) PyErr_Format(PyExc_AttributeError, "type object '%.100s' has no attribute '%U'", reinterpret_cast<PyTypeObject*>(owner)->tp_name, name);
-  else PyErr_Format(PyExc_AttributeError, "'%.100s' object has no attribute '%U'", visible_type(owner)->tp_name, name);
+  Ref said = std::exchange(missing_, {});
+  const bool stands_in = is_stand_in(owner) || heap_.is_number(owner);
+  Ref exception = said && !stands_in ? std::move(said) : missing_attribute(owner, visible_type(owner), name);
+  name_missing(exception.get(), owner, name);
+  compat::set_exception(std::move(exception));
   throw PythonError();
 }
 
 std::optional<Ref> Evaluator::find_attribute(PyObject* owner, PyObject* name) {
+  missing_ = {};
   PyTypeObject* type = Py_TYPE(owner);
   const TypeTraits& traits = heap_.traits(type);
   if (traits.role == Recorder::Role::stand_in) {
@@ -138,8 +157,12 @@ std::optional<Ref> Evaluator::find_attribute(PyObject* owner, PyObject* name) {
 }
 
 Ref Evaluator::generic_attribute(PyObject* owner, PyObject* name) {
+  missing_ = {};
   if (std::optional<Ref> found = find_generic(owner, name)) return std::move(*found);
-  PyErr_Format(PyExc_AttributeError, "'%.100s' object has no attribute '%U'", Py_TYPE(owner)->tp_name, name);
+  Ref said = std::exchange(missing_, {});
+  Ref exception = said ? std::move(said) : missing_attribute(owner, Py_TYPE(owner), name);
+  name_missing(exception.get(), owner, name);
+  compat::set_exception(std::move(exception));
   throw PythonError();
 }
 

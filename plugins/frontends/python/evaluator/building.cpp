@@ -121,6 +121,7 @@ void Evaluator::op_extend(Frame& f, const Instruction& i) {
       checked(PySet_Add(target, value.get()));
       return;
     case Op::list_extend:
+      require_iterable(value.get(), "Value after * must be an iterable, not %.200s");
       for (const Ref& item : items_of(value.get())) checked(PyList_Append(target, item.get()));
       return;
     case Op::set_update:
@@ -139,9 +140,17 @@ void Evaluator::op_extend(Frame& f, const Instruction& i) {
   checked(PyDict_Update(target, seen.get()));
 }
 
+void Evaluator::require_iterable(PyObject* value, const char* complaint) {
+  if (may_be_iterated(value)) return;
+  PyErr_Format(PyExc_TypeError, complaint, visible_type(value)->tp_name);
+  throw PythonError();
+}
+
 void Evaluator::op_unpack(Frame&, const Instruction& i) {
   Ref value = pop();
-  std::vector<Ref> items = items_of(value.get());
+  require_iterable(value.get(), "cannot unpack non-iterable %.200s object");
+  // One more says already that there are too many.
+  std::vector<Ref> items = i.op == Op::unpack_sequence ? items_of(value.get(), static_cast<std::size_t>(i.arg) + 1) : items_of(value.get());
   const auto found = static_cast<Py_ssize_t>(items.size());
   if (i.op == Op::unpack_sequence) {
     if (found < i.arg) raise_unpack("not enough values to unpack (expected %zd, got %zd)", i.arg, found);

@@ -221,6 +221,7 @@ void Evaluator::op_call_function_ex(Frame& f, const Instruction& i) {
   Slot upper = pop_slot(), lower = pop_slot();
   Ref callable = force(upper.object ? std::move(upper) : std::move(lower));
   Arguments arguments;
+  if (!may_be_iterated(positional.get())) throw GraphBreak("an argument after '*' is no iterable");
   arguments.values = items_of(positional.get());
   if (named) {
     if (heap_.traits(named.get()).container != Container::dict) throw GraphBreak(fmt::format("'**' of a {}", Py_TYPE(named.get())->tp_name));

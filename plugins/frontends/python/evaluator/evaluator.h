@@ -1,6 +1,7 @@
 // The evaluator: runs bytecode over real Python objects, with stand-ins for tensors. One object a capture.
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <span>
 
@@ -91,7 +92,10 @@ class Evaluator {
   Ref iterator_of(PyObject* iterable, bool of_loop = false);
   /// Empty at the end, with what a generator returned in `result`.
   Ref next_of(PyObject* iterator, Ref* result = nullptr);
-  std::vector<Ref> items_of(PyObject* iterable);
+  /// `at_most`: takes no more of them.
+  std::vector<Ref> items_of(PyObject* iterable, std::size_t at_most = std::numeric_limits<std::size_t>::max());
+  /// As Python asks where it has words of its own for what is none.
+  static bool may_be_iterated(PyObject* object) { return Py_TYPE(object)->tp_iter != nullptr || PySequence_Check(object); }
 
   /// Something happened where no exception can be thrown (a deallocation) that this capture cannot follow: it breaks before that.
   void fail_later(const char* reason) {
@@ -215,6 +219,8 @@ class Evaluator {
   void op_build(Frame& f, const Instruction& i);
   void op_extend(Frame& f, const Instruction& i);
   bool extend_older(const Instruction& i);
+  /// Raises a TypeError with these words for the type.
+  void require_iterable(PyObject* value, const char* complaint);
   void op_unpack(Frame& f, const Instruction& i);
   void op_format(Frame& f, const Instruction& i);
   void op_match(Frame& f, const Instruction& i);
@@ -241,6 +247,8 @@ class Evaluator {
   void op_send(Frame& f, const Instruction& i);
   void op_cleanup_throw();
 
+  template <class Read>
+  std::optional<Ref> unless_missing(Read read);
   bool truth_from(PyObject* given);
   std::optional<Ref> find_generic(PyObject* owner, PyObject* name);
   Ref cached_property(PyObject* property, PyObject* owner);
@@ -282,6 +290,7 @@ class Evaluator {
     Ref owner, context;
   };
   std::vector<Mode> modes_;  // entered and not left, innermost last
+  Ref missing_;              // the AttributeError by which code said that the attribute looked for last is missing; empty where none was run
   Ref handled_at_start_ = compat::handled_exception();
 
   bool recorder_takes(PyObject* callable);

@@ -99,6 +99,7 @@ void Evaluator::op_raise(Frame&, const Instruction& i) {
   if (heap_.source_of(exception.get())) throw GraphBreak("an exception that is older than the call is raised");
   if (cause) {
     cause = cause.is(Py_None) ? Ref() : instance(std::move(cause));
+    if (cause && !PyExceptionInstance_Check(cause.get())) throw GraphBreak("'raise' from something that is no exception");
     PyException_SetCause(exception.get(), cause.release());
   }
   // As raised from here, so that the context is what is being handled.

@@ -122,7 +122,7 @@ PyMethodDef kMethods[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 PyTypeObject* generator_type() {
-  return static_type<Generator>("tenon.evaluated_generator", [](PyTypeObject& type) {
+  return static_type<Generator>("Generator", [](PyTypeObject& type) {
     type.tp_iter = PyObject_SelfIter;
     type.tp_iternext = iternext;
     type.tp_methods = kMethods;

@@ -67,17 +67,21 @@ Ref Evaluator::next_of(PyObject* iterator, Ref* result) {
   return {};
 }
 
-std::vector<Ref> Evaluator::items_of(PyObject* iterable) {
+std::vector<Ref> Evaluator::items_of(PyObject* iterable, std::size_t at_most) {
   std::vector<Ref> items;
   const TypeTraits& traits = heap_.traits(iterable);
   const bool sequence = traits.exact && (traits.container == Container::list || traits.container == Container::tuple);
   if (sequence) {
     const Py_ssize_t size = heap_.length(iterable);
-    for (Py_ssize_t at = 0; at < size; ++at) items.push_back(heap_.sequence_item(iterable, at));
+    for (Py_ssize_t at = 0; at < size && items.size() < at_most; ++at) items.push_back(heap_.sequence_item(iterable, at));
     return items;
   }
   Ref iterator = iterator_of(iterable);
-  while (Ref item = next_of(iterator.get())) items.push_back(std::move(item));
+  while (items.size() < at_most) {
+    Ref item = next_of(iterator.get());
+    if (!item) break;
+    items.push_back(std::move(item));
+  }
   return items;
 }
 

@@ -10,6 +10,11 @@ namespace {
 
 [[noreturn]] void raise_name_error(PyObject* type, const char* format, PyObject* name) {
   PyErr_Format(type, format, name);
+  if (type == PyExc_NameError) {  // suggestions read it
+    Ref exception = compat::take_exception();
+    checked(PyObject_SetAttr(exception.get(), names().name, name));
+    compat::set_exception(std::move(exception));
+  }
   throw PythonError();
 }
 

@@ -3,6 +3,7 @@
 
 #include <Python.h>
 
+#include <string>
 #include <type_traits>
 
 #include "python/evaluator/graph_break.h"
@@ -28,14 +29,23 @@ SlotResult<Body> guarded(Body body, SlotResult<Body> otherwise = {}) noexcept {
   return otherwise;
 }
 
-/// The type of Objects that only C++ makes, made at the first call: one for each place that asks. `set_slots` gets it before it is ready.
+/// How the names end of all types whose objects the program takes for others: what C code says of such a one shows by it.
+inline constexpr const char kStandInSuffix[] = "StandIn";
+
+/// The type of Objects that only C++ makes, made at the first call: one for each place that asks. `stands_for` becomes its name with the
+/// suffix; `set_slots` gets it before it is ready.
 template <class Object, class SetSlots>
-PyTypeObject* static_type(const char* name, SetSlots set_slots) {
+PyTypeObject* static_type(const char* stands_for, SetSlots set_slots) {
+  static const std::string name = std::string("tenon._tenon.") + stands_for + kStandInSuffix;
   static PyTypeObject type = [&] {
     PyTypeObject made = {PyVarObject_HEAD_INIT(nullptr, 0)};
-    made.tp_name = name;
+    made.tp_name = name.c_str();
     made.tp_basicsize = sizeof(Object);
     made.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+    made.tp_repr = [](PyObject*) -> PyObject* {
+      set_break_signal("what stands for an object of the program is turned into text");
+      return nullptr;
+    };
     set_slots(made);
     return made;
   }();

@@ -7,6 +7,7 @@
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
 #include "python/evaluator/exception_text.h"
+#include "python/evaluator/object_type.h"
 
 namespace tenon::python {
 namespace {
@@ -60,14 +61,14 @@ Ref Evaluator::run(std::size_t base) {
   return result;
 }
 
-/// Breaks the graph where C code complains of what stands for a tensor: of the tensor itself it might not, or in other words.
+/// Breaks the graph where C code complains of what stands for something else: of that it might not, or in other words.
 void Evaluator::require_no_stand_in_in_text() {
   Ref exception = compat::take_exception();
   PyObject* arguments = reinterpret_cast<PyBaseExceptionObject*>(exception.get())->args;
   PyObject* text = PyTuple_GET_SIZE(arguments) > 0 ? PyTuple_GET_ITEM(arguments, 0) : nullptr;
   const char* chars = text && PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : nullptr;
   if (text && !chars) PyErr_Clear();
-  if (chars && std::strstr(chars, "StandIn")) throw GraphBreak("an operation raises " + type_and_text(exception.get()));
+  if (chars && std::strstr(chars, kStandInSuffix)) throw GraphBreak("an operation raises " + type_and_text(exception.get()));
   compat::set_exception(std::move(exception));
 }
 

@@ -220,7 +220,7 @@ PyMethodDef kMethods[] = {{"__format__", format, METH_O, nullptr}, {nullptr, nul
 }  // namespace
 
 PyTypeObject* symbolic_int_type() {
-  return static_type<SymbolicInt>("tenon._tenon.SymbolicInt", [](PyTypeObject& type) {
+  return static_type<SymbolicInt>("Int", [](PyTypeObject& type) {
     static PyNumberMethods numbers = number_methods();
     type.tp_doc = "Stands for an int while a call is captured.";
     type.tp_dealloc = destroy;

@@ -1,4 +1,4 @@
-// `_tenon.SymbolicInt`: stands for an int whose value the graph does not know, such as a size that varies from call to call.
+// `_tenon.IntStandIn`: stands for an int whose value the graph does not know, such as a size that varies from call to call.
 #pragma once
 
 #include <optional>

@@ -336,7 +336,7 @@ PyObject* unwrapped_array_method(PyObject* callable) {
 }
 
 bool ready_array_stand_in_types() {
-  g_method_type.tp_name = "tenon._tenon.ArrayMethod";
+  g_method_type.tp_name = "tenon._tenon.ArrayMethodStandIn";
   g_method_type.tp_basicsize = sizeof(ArrayMethod);
   g_method_type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL;
   g_method_type.tp_vectorcall_offset = offsetof(ArrayMethod, vectorcall);

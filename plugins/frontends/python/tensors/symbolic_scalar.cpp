@@ -48,11 +48,7 @@ PyObject* absolute(PyObject* a) {
 }
 PyObject* as_int(PyObject* a) { return needs(a, "int()"); }
 PyObject* as_float(PyObject* a) { return needs(a, "float()"); }
-PyObject* as_index(PyObject* a) {
-  if (scalar_of(a).integral) return needs(a, "the use as an index");
-  PyErr_SetString(PyExc_TypeError, "'float' object cannot be interpreted as an integer");
-  return nullptr;
-}
+PyObject* as_index(PyObject* a) { return needs(a, "the use as an index"); }
 PyObject* compare(PyObject* a, PyObject* b, int operation) {
   if (!is_number(b)) Py_RETURN_NOTIMPLEMENTED;
   return guarded([&] { return Ref::borrow(TensorRecorder::active().scalar_comparison(operation, a, b) ? Py_True : Py_False); });
@@ -112,7 +108,7 @@ PyMethodDef kMethods[] = {{"__format__", format, METH_O, nullptr},
 }  // namespace
 
 PyTypeObject* symbolic_scalar_type() {
-  return static_type<SymbolicScalar>("tenon._tenon.SymbolicScalar", [](PyTypeObject& type) {
+  return static_type<SymbolicScalar>("Number", [](PyTypeObject& type) {
     static PyNumberMethods numbers = number_methods();
     type.tp_doc = "Stands for a number that the graph computes while a call is captured.";
     type.tp_dealloc = destroy;

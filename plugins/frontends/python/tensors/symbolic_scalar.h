@@ -1,4 +1,4 @@
-// `_tenon.SymbolicScalar`: stands for a Python number that is known only at the call: a float that varies, which is computed before the
+// `_tenon.NumberStandIn`: stands for a Python number that is known only at the call: a float that varies, which is computed before the
 // graph runs, or a number born of a tensor (`x.max().item()`), which the graph computes.
 #pragma once
 
