@@ -8,6 +8,7 @@
 #include "python/builtins/table.h"
 #include "python/compat/object_layout.h"
 #include "python/heap/dict_access.h"
+#include "python/heap/finalizers.h"
 #include "python/heap/names.h"
 
 namespace tenon::python {
@@ -25,6 +26,13 @@ struct Method {
   bool moves = true;   // items change their positions
   Given given = Given::as_is;
 };
+
+/// What only adds items, to a container without a limit, or moves them.
+bool keeps_items(PyObject* container, std::string_view method) {
+  for (std::string_view each : {"append", "extend", "insert", "reverse", "sort", "add", "update", "__iadd__", "__ior__"})
+    if (method == each) return PyList_Check(container) || PyAnySet_Check(container);
+  return false;
+}
 
 constexpr Method kListMethods[] = {
     {"append", false, false}, {"extend", false, false, Given::items}, {"__iadd__", false, false, Given::items}, {"insert", false},
@@ -84,7 +92,7 @@ class Mutation {
     const Method* method = find_method(container_, name_);
     if (method == nullptr) refuse();
     for (Ref& value : arguments.values) value = normalised(method->given, value);
-    Change& change = heap_.before_change(container_, method->reads);
+    Change& change = before_change(method->reads);
     if (method->reads && !PyAnySet_Check(container_)) evaluator_.require_plain(container_);
     Ref result = call(arguments);
     change.all_written |= method->moves;
@@ -94,6 +102,12 @@ class Mutation {
  private:
   [[noreturn]] void refuse() {
     throw GraphBreak(fmt::format("{}() of a {} that is older than the call", name_, Py_TYPE(container_)->tp_name), "return the new value instead of storing it");
+  }
+
+  Change& before_change(bool reads) {
+    Change& change = heap_.before_change(container_, reads);
+    if (change.ends_in_code && !keeps_items(container_, name_)) throw GraphBreak(fmt::format("{}() of a {} with items at whose end code may run", name_, Py_TYPE(container_)->tp_name));
+    return change;
   }
 
   Ref normalised(Given given, const Ref& value) {
@@ -124,7 +138,7 @@ class Mutation {
     PyObject* key = arguments[0];
     if (PySlice_Check(key)) {
       arguments.values[1] = normalised(Given::items, arguments.values[1]);
-      heap_.before_change(container_, true).all_written = true;
+      before_change(true).all_written = true;
       return call(arguments);
     }
     if (!PyIndex_Check(key) || evaluator_.is_stand_in(key)) refuse();
@@ -132,7 +146,7 @@ class Mutation {
     Py_ssize_t index = PyNumber_AsSsize_t(key, PyExc_IndexError);
     if (index == -1 && PyErr_Occurred()) throw_python_error();
     if (index < 0) index += length;
-    Change& change = heap_.before_change(container_, false);
+    Change& change = before_change(false);
     Ref result = call(arguments);  // raises when out of range
     change.positions.insert(index);
     return result;
@@ -140,7 +154,7 @@ class Mutation {
 
   /// The key function runs now, so that the journal holds the order that it gave.
   Ref sort(Arguments arguments) {
-    heap_.before_change(container_, true).all_written = true;
+    before_change(true).all_written = true;
     if (has_python_ordering(evaluator_, container_)) refuse();
     for (Ref& value : arguments.values) value = callback_for(evaluator_, value.get());
     Ref method = checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyList_Type), "sort"));
@@ -226,6 +240,7 @@ class DictMutation {
   }
 
   Ref clear() {
+    require_quiet_end(dict_);
     Change& change = heap_.before_change(dict_, false);
     Ref result = call("clear", {Ref::borrow(dict_)});
     change.all_written = true;

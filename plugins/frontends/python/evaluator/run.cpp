@@ -94,6 +94,7 @@ void Evaluator::unwind() {
   while (true) {
     Frame& f = frame();
     if (const Handler* handler = f.code->handler_of(f.current)) {
+      for (std::size_t at = handler->depth; f.kept && at < f.stack.size(); ++at) require_no_effect_of_drop(f.stack[at]);
       f.stack.resize(handler->depth);
       if (handler->push_lasti) push(checked(PyLong_FromLong(f.instruction().unit)));
       push(exception);
@@ -101,6 +102,9 @@ void Evaluator::unwind() {
       f.next = handler->target;
       return;
     }
+    if (f.kept)  // the traceback of a real exception holds the frame, and what is in it, until that goes
+      for (const std::vector<Slot>* slots : {&f.locals, &f.stack})
+        for (const Slot& slot : *slots) require_no_effect_of_drop(slot);
     frames_.pop_back();
   }
 }

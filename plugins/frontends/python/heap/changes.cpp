@@ -2,6 +2,7 @@
 
 #include "python/evaluator/graph_break.h"
 #include "python/heap/dict_access.h"
+#include "python/heap/finalizers.h"
 #include "python/heap/type_traits.h"
 
 namespace tenon::python {
@@ -71,6 +72,8 @@ Change& Changes::before_write(PyObject* container, bool* fresh) {
     change.original = checked(PySequence_Tuple(container));
     change.all_written = !PyList_Check(container);
   }
+  for (Py_ssize_t at = 0; PyTuple_Check(change.original.get()) && at < PyTuple_GET_SIZE(change.original.get()) && !change.ends_in_code; ++at)
+    change.ends_in_code = may_end_in_code(PyTuple_GET_ITEM(change.original.get(), at));
   return change;
 }
 

@@ -16,6 +16,7 @@ struct Change {
   std::unordered_set<Py_ssize_t> positions;  // list: items that were replaced
   bool all_written = false;  // dict: cleared; list, deque: positions have moved; set: always
   bool guarded = false;      // all of `original` has been guarded
+  bool ends_in_code = false; // dict excepted: at the end of an item of `original` code may run
 
   Py_ssize_t size() const;
   bool wrote(PyObject* key) const;

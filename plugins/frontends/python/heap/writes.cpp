@@ -3,6 +3,7 @@
 
 #include "python/compat/object_layout.h"
 #include "python/heap/dict_access.h"
+#include "python/heap/finalizers.h"
 #include "python/heap/heap.h"
 
 namespace tenon::python {
@@ -95,6 +96,7 @@ void Heap::store_key(PyObject* dict, PyObject* given, PyObject* value) {
     set_past_override(dict, key, value);
     return;
   }
+  require_quiet_end(PyDict_GetItemWithError(dict, key));
   Change& change = before_change(dict, false);
   set_past_override(dict, key, value);
   checked(PySet_Add(change.written.get(), key));
@@ -114,6 +116,7 @@ void Heap::store_attribute(PyObject* owner, PyObject* name, PyObject* value) {
   } else {
     PyObject* dict = attributes_of(owner);
     if (dict == nullptr || (value == nullptr && !dict_contains(dict, name))) raise_missing_attribute(owner, name);
+    require_quiet_end(PyDict_GetItemWithError(dict, name));
     Change& change = before_change(dict, false);
     set_attribute_past_override(owner, name, value);
     checked(PySet_Add(change.written.get(), name));
@@ -127,6 +130,7 @@ void Heap::store_slot(PyObject* owner, PyObject* slot, PyObject* value) {
   Ref before = Ref::steal(Py_TYPE(slot)->tp_descr_get(slot, owner, reinterpret_cast<PyObject*>(Py_TYPE(owner))));
   PyErr_Clear();
   if (value == nullptr && !before) throw GraphBreak("an attribute that is not there is deleted");
+  require_quiet_end(before.get());
   exposed_.clear();
   checked(Py_TYPE(slot)->tp_descr_set(slot, owner, value));
   attributes_.insert({owner, slot});
@@ -139,6 +143,7 @@ void Heap::store_attribute_of_class(PyObject* type, PyObject* name, PyObject* va
   PyObject* found = PyDict_GetItemWithError(compat::type_dict(reinterpret_cast<PyTypeObject*>(type)), name);
   Ref before = Ref::borrow(found);
   if (value == nullptr && !before) raise_missing_attribute(type, name);
+  require_quiet_end(before.get());
   if (!wrote_attribute(type, name)) type_attribute(reinterpret_cast<PyTypeObject*>(type), name);  // descriptors and `__set_name__` aside, it must be as it was
   set_attribute_past_override(type, name, value);
   attributes_.insert({type, name});
@@ -150,6 +155,7 @@ void Heap::store_attribute_of_class(PyObject* type, PyObject* name, PyObject* va
 void Heap::store_cell(PyObject* cell, PyObject* value) {
   const bool older = is_older(cell, "assignment to a variable of an enclosing function");
   Ref before = Ref::borrow(PyCell_GET(cell));
+  if (older) require_quiet_end(before.get());
   checked(PyCell_Set(cell, value));
   if (!older) return;
   attributes_.insert({cell, nullptr});

@@ -1,0 +1,54 @@
+#include "python/heap/finalizers.h"
+
+#include <fmt/format.h>
+
+#include "python/evaluator/graph_break.h"
+#include "python/heap/ref.h"
+
+namespace tenon::python {
+namespace {
+
+constexpr int kDeepest = 4;      // objects within each other that are looked into
+constexpr int kMostObjects = 200;
+
+bool has_finalizer(PyObject* object) {
+  if (Py_TYPE(object)->tp_finalize == nullptr) return false;
+  if (!PyGen_CheckExact(object)) return true;
+  return checked(PyObject_GetAttrString(object, "gi_suspended")).is(Py_True);  // no other one has anything to run
+}
+
+/// What the program holds by definitions, not by values.
+bool is_definition(PyObject* object) {
+  return PyType_Check(object) || PyModule_Check(object) || PyFunction_Check(object) || PyCFunction_Check(object) || PyCode_Check(object) || PyFrame_Check(object);
+}
+
+struct Search {
+  int depth = 0, left = kMostObjects;
+  bool found = false;
+
+  static int visit(PyObject* object, void* search) { return static_cast<Search*>(search)->look_at(object); }
+
+  int look_at(PyObject* object) {
+    if (is_definition(object)) return 0;
+    if (has_finalizer(object)) return found = true;
+    if (depth == kDeepest || left-- <= 0 || !PyObject_IS_GC(object) || Py_TYPE(object)->tp_traverse == nullptr) return 0;
+    ++depth;
+    const int stop = Py_TYPE(object)->tp_traverse(object, visit, this);
+    --depth;
+    return stop;
+  }
+};
+
+}  // namespace
+
+bool may_end_in_code(PyObject* object) {
+  Search search;
+  search.look_at(object);
+  return search.found;
+}
+
+void require_quiet_end(PyObject* object) {
+  if (object != nullptr && may_end_in_code(object)) throw GraphBreak(fmt::format("a {} is let go, and code may run at its end", Py_TYPE(object)->tp_name));
+}
+
+}  // namespace tenon::python
