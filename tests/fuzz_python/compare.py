@@ -111,6 +111,9 @@ class World:
         return [*self.args[:9], list(copy.copy(self.args[9])), g["G"], g["LOG"], g["TABLE"], *(g[name] for name in ("MEMO", "GROUP", "QUEUE", "COUNTS", "NAMES", "ORDER")), g["Box"].kind]
 
 
+MOST_ITEMS = 10**5  # lists that a program makes longer take long to copy and compare
+
+
 class TooLong(BaseException):
     """The program itself does not end soon: it says nothing about what captures it."""
 
@@ -148,6 +151,8 @@ def run(source, seed, engine):
         try:
             want = plain_outcome(plain.fn, plain.args)
         except TooLong:
+            return "invalid", ""
+        if any(len(each) > MOST_ITEMS for each in (plain.args[6], plain.args[8].w, plain.globals["LOG"])):
             return "invalid", ""
         try:
             got = outcome(compiled, mine.args)
