@@ -123,6 +123,7 @@ class Plan {
   friend class RunContext;
   friend class PlanRun;
   Plan();
+  std::int32_t run_direct(const TenonRunArgs& args, bool& misused);
   RunContext* acquire();
   void release(RunContext* context);
 
@@ -141,6 +142,11 @@ class Plan {
   };
   std::vector<Update> updates_;
   std::vector<SymbolId> late_symbols_;
+  /// The only step takes the caller's pointers in the order in which they come, and nothing is written back.
+  bool passes_through_ = false;
+  std::atomic<bool> direct_{false};  // and needs no more: a run needs no context
+  std::atomic<std::int64_t> direct_runs_{0};
+  std::int64_t collected_direct_runs_ = 0;
   std::size_t table_size_ = 0;
   std::size_t conversions_ = 0;
 

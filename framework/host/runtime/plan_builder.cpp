@@ -302,6 +302,19 @@ std::optional<std::uint32_t> PlanBuilder::step_in_place(const Plan::Update& upda
   return static_cast<std::uint32_t>(s);
 }
 
+bool PlanBuilder::passes_through() const {
+  if (plan_->steps_.size() != 1 || !plan_->updates_.empty()) return false;
+  const Step& step = *plan_->steps_[0];
+  const auto in_order = [&](const std::vector<std::uint32_t>& values, Place place, std::size_t count) {
+    if (values.size() != count) return false;
+    for (std::uint32_t i = 0; i < count; ++i)
+      if (plan_->values_[values[i]].place != place || plan_->values_[values[i]].index != i) return false;
+    return true;
+  };
+  return step.kind == Step::Kind::group && !step.late && in_order(step.inputs, Place::input, plan_->graph_.inputs().size()) &&
+         in_order(step.outputs, Place::output, plan_->output_types_.size());
+}
+
 void PlanBuilder::finish() {
   Plan& plan = *plan_;
   for (std::uint32_t s = 0; s < plan.steps_.size(); ++s) {
@@ -322,6 +335,7 @@ void PlanBuilder::finish() {
     for (std::size_t i = 0; i < step.outputs.size(); ++i) touch(step.outputs[i], step.first_output + i);
   }
   for (Plan::Update& update : plan.updates_) update.in_place_by = step_in_place(update);
+  plan.passes_through_ = passes_through();
   if (plan.conversions_) environment_.events->count("conversions", static_cast<std::int64_t>(plan.conversions_));
   environment_.live_plans->add(plan_.get());
 }

@@ -47,6 +47,7 @@ class PlanBuilder {
   void add_outputs();
   void add_output(std::uint32_t position);
   std::optional<std::uint32_t> step_in_place(const Plan::Update& update) const;
+  bool passes_through() const;
   void finish();
   void tell_compiled() const;
 

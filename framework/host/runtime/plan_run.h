@@ -12,6 +12,8 @@ class PlanRun {
   PlanRun(Plan& plan, RunContext& context, const TenonRunArgs& args) : plan_(plan), context_(context), args_(args) {}
 
   void steps();
+  /// Goes on after a backend has given this code, or has done what is noted as a defect: another way to run the step, or a Failure.
+  void after_failure(std::uint32_t s, std::int32_t code);
 
  private:
   void step(std::uint32_t s);
@@ -21,7 +23,6 @@ class PlanRun {
   /// From here on the step runs another way than as its artefact.
   void leave_artefact(std::uint32_t s);
   void along_route(std::uint32_t s, Plan& route);
-  void after_failure(std::uint32_t s, std::int32_t code);
 
   Plan& plan_;
   RunContext& context_;

@@ -33,6 +33,7 @@ void Plan::collect() {
       total.timed_runs += since(counts.timed_runs, counts.collected_timed_runs);
       total.run_nanoseconds += since(counts.nanoseconds, counts.collected_nanoseconds);
     }
+  if (passes_through_ && steps_[0]->artefact) steps_[0]->artefact->backend().counters().runs += since(direct_runs_, collected_direct_runs_);
 }
 
 Plan::ArenaSizes Plan::arena_sizes() const {

@@ -177,6 +177,8 @@ void RunContext::begin(const TenonRunArgs& args) {
   if (!plan.updates_.empty()) stage_updates();
 }
 
+bool RunContext::was_idle() const { return plan.passes_through_ && symbols.empty() && !timed && steps[0]->plain && !steps[0]->args.workspace; }
+
 // An update may be given the memory of its own target. It is written there by the last step that can fail, or computed beside it and
 // copied when nothing can fail any more.
 void RunContext::stage_updates() {

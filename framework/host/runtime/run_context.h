@@ -63,6 +63,8 @@ class RunContext {
   void fit(const std::int64_t* symbols);
   /// Puts the caller's pointers in place; `args` is used until `finish`.
   void begin(const TenonRunArgs& args);
+  /// Whether nothing of this context mattered to its last run, nor will to any other: the plan has no symbols either.
+  bool was_idle() const;
   /// Frees what the run took.
   void finish();
 

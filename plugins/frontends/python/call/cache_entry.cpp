@@ -3,13 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
-#include <span>
 
 #include "python/call/errors.h"
-#include "python/call/late_outputs.h"
 #include "python/call/plain_cost.h"
-#include "python/call/result_views.h"
 #include "python/call/run_frame.h"
 #include "python/call/session.h"
 #include "python/evaluator/graph_break.h"
@@ -29,12 +25,6 @@ namespace {
 // From this much memory on a plan takes more than about 20 µs: other Python threads may run meanwhile.
 constexpr std::size_t kBytesOfALongPlan = 256 * 1024;
 
-std::size_t byte_count(DType dtype, const Extents& shape) {
-  std::size_t bytes = size_of(dtype);
-  for (std::int64_t extent : shape) bytes *= static_cast<std::size_t>(extent);
-  return bytes;
-}
-
 bool is_long(const CapturedGraph& captured) {
   std::size_t bytes = 0;
   for (const TensorSpec& input : captured.inputs) bytes += byte_count(input.dtype, input.shape);
@@ -42,27 +32,8 @@ bool is_long(const CapturedGraph& captured) {
   return bytes >= kBytesOfALongPlan;
 }
 
-TensorSpec as_spec(const TensorOutput& output) {
-  TensorSpec spec;
-  spec.kind = output.tensor;
-  const TorchLibrary* torch = known_torch_library();
-  spec.key_set = torch && torch->direct_fields ? output.inference ? torch->inference_keys : torch->plain_keys : 0;
-  return spec;
-}
-
 PyObject* python_number(DType dtype, const void* data) {
   return dtype == DType::f64 ? PyFloat_FromDouble(*static_cast<const double*>(data)) : PyLong_FromLongLong(*static_cast<const std::int64_t*>(data));
-}
-
-/// The sizes of a result that varies, then its strides.
-void evaluate_layout(const TensorOutput& output, std::span<const std::int64_t> symbols, std::int64_t* sizes) {
-  const std::size_t rank = output.varying_shape.size();
-  for (std::size_t d = 0; d < rank; ++d) {
-    const ir::Dim& dim = output.varying_shape[d];
-    const SymbolId symbol = dim.is_constant() ? SymbolId() : dim.as_symbol();
-    sizes[d] = symbol ? symbols[symbol.value] : dim.evaluate(symbols);
-  }
-  find_strides(output, sizes, sizes + rank);
 }
 
 }  // namespace
@@ -125,59 +96,17 @@ bool CacheEntry::compile(const Settings& settings, const std::string& name) {
   }
   if (!program) return false;
   program_ = std::move(*program);
+  plain_ = is_plain();
   return true;
 }
 
-/// Makes the objects of the results, and where the program writes them.
-bool CacheEntry::make_outputs(RunFrame& frame) {
-  for (std::size_t i = 0; i < captured_.tensors.size(); ++i) {
-    const TensorOutput& output = captured_.tensors[i];
-    if (output.kind != TensorOutput::Kind::fresh) continue;
-    void*& data = frame.output_data[output.index];
-    if (output.late) {
-      data = nullptr;
-      continue;
-    }
-    SmallArray<std::int64_t, 12> sizes(2 * output.varying_shape.size());
-    std::span<const std::int64_t> shape = output.shape, strides = output.strides;
-    if (!output.varying_shape.empty()) {
-      shape = {sizes.data(), output.varying_shape.size()};
-      strides = {sizes.data() + output.varying_shape.size(), output.varying_shape.size()};
-      evaluate_layout(output, frame.symbols, sizes.data());
-    }
-    if (output.tensor == TensorKind::scalar) data = frame.output_scalars[output.index].bytes;
-    else if (!(frame.tensors[i] = new_output(output, shape, strides, data))) return false;
-  }
-  return true;
-}
-
-/// The object of a result; null with an exception set.
-PyObject* CacheEntry::new_output(const TensorOutput& output, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, void*& data) const {
-  const bool torch = output.tensor == TensorKind::torch;
-  const InferenceScope scope(torch ? output.inference : state_.inference(), state_.inference());
-  if (scope.failed()) return nullptr;
-  Ref made = Ref::steal(torch ? new_torch_tensor(*known_torch_library(), output.dtype, shape, strides, data) : new_array(output.dtype, shape, strides, data));
-  if (!made) return nullptr;
-  if (!output.writeable) PyArray_CLEARFLAGS(reinterpret_cast<PyArrayObject*>(made.get()), NPY_ARRAY_WRITEABLE);
-  if (output.writes > 0 && !count_writes(as_spec(output), made.get(), output.writes)) return nullptr;
-  return made.release();
-}
-
-/// Makes the results whose size the run has found.
-bool CacheEntry::make_late_outputs(RunFrame& frame) {
-  for (std::size_t i = 0; i < captured_.tensors.size(); ++i) {
-    const TensorOutput& output = captured_.tensors[i];
-    if (!output.late) continue;
-    const LateOutputs::Memory& memory = frame.late[output.index];
-    const std::vector<std::int64_t> sizes = memory.sizes_of(output);
-    std::vector<std::int64_t> strides(sizes.size());
-    find_strides(output, sizes.data(), strides.data());
-    void* data = nullptr;
-    frame.tensors[i] = new_output(output, sizes, strides, data);
-    if (!frame.tensors[i]) return false;
-    std::memcpy(data, memory.block.data, byte_count(output.dtype, sizes));
-  }
-  return true;
+bool CacheEntry::is_plain() const {
+  const bool computes_only = !program_.callable() && !captured_.numbers && captured_.graph.symbols().empty() && captured_.updates.empty() &&
+                             !captured_.takes_random_numbers && !takes_scalars_ && !late_outputs_ && !may_warn_ && !state_.autocast();
+  return computes_only && result_slots_.empty() && segment_.journal.empty() && !segment_.stop &&
+         std::ranges::all_of(captured_.tensors, [](const TensorOutput& output) {
+           return output.kind == TensorOutput::Kind::fresh && output.tensor != TensorKind::scalar && output.varying_shape.empty();
+         });
 }
 
 /// Chooses where the program writes the new values of inputs. It may write them itself, last of all, where they are row-major and no
@@ -222,6 +151,15 @@ void CacheEntry::find_inputs(RunFrame& frame) const noexcept {
     frame.input_data[i] = const_cast<void*>(data_of(captured_.inputs[i], frame.inputs[i], takes_scalars_ ? frame.scalars[i].bytes : nullptr));
 }
 
+std::int32_t CacheEntry::run_program(const TenonRunArgs& args) {
+  if (!release_gil_) return tenon_program_run(program_.native(), &args);
+  std::int32_t code = TENON_OK;
+  Py_BEGIN_ALLOW_THREADS;
+  code = tenon_program_run(program_.native(), &args);
+  Py_END_ALLOW_THREADS;
+  return code;
+}
+
 RunStatus CacheEntry::run_native(RunFrame& frame) {
   find_inputs(frame);
   if (!make_outputs(frame) || !place_updates(frame)) return RunStatus::raised;
@@ -237,15 +175,7 @@ RunStatus CacheEntry::run_native(RunFrame& frame) {
     args.context = &frame.late;
   }
   if (!frame.symbols.empty()) args.symbols = frame.symbols.data();
-  std::int32_t code = TENON_OK;
-  if (release_gil_) {
-    Py_BEGIN_ALLOW_THREADS;
-    code = tenon_program_run(program_.native(), &args);
-    Py_END_ALLOW_THREADS;
-  } else {
-    code = tenon_program_run(program_.native(), &args);
-  }
-  if (code != TENON_OK) return RunStatus::refused;
+  if (run_program(args) != TENON_OK) return RunStatus::refused;
   if (may_warn_ && numpy_would_warn(frame.alarm ? FloatErrors{true, true, false, true} : float_errors())) return RunStatus::warned;
   if (late_outputs_ && !make_late_outputs(frame)) return RunStatus::raised;
   for (std::size_t i = 0; i < captured_.tensors.size(); ++i) {
@@ -290,51 +220,46 @@ RunStatus CacheEntry::run_callable(RunFrame& frame) {
   return RunStatus::done;
 }
 
-/// Makes the views among the results; what they view has been made.
-bool CacheEntry::finish_tensors(RunFrame& frame) {
-  if (late_outputs_) find_late_sizes(captured_, frame.tensors, frame.symbols);
-  try {
-    for (std::size_t i = 0; i < captured_.tensors.size(); ++i) {
-      const TensorOutput& output = captured_.tensors[i];
-      if (output.kind == TensorOutput::Kind::fresh) continue;
-      if (output.kind == TensorOutput::Kind::number) {
-        frame.tensors[i] = checked(PyLong_FromLongLong(output.varying_shape[0].evaluate(frame.symbols))).release();
-        continue;
-      }
-      if (output.kind == TensorOutput::Kind::tape_float) {
-        frame.tensors[i] = checked(PyFloat_FromDouble(frame.floats[output.index])).release();
-        continue;
-      }
-      const bool crossed = output.kind == TensorOutput::Kind::input_crossed || output.kind == TensorOutput::Kind::fresh_crossed;
-      const bool of_input = output.kind == TensorOutput::Kind::input_view || output.kind == TensorOutput::Kind::input_crossed;
-      PyObject* base = of_input ? frame.inputs[output.index] : frame.tensors[output.index];
-      if (crossed) {
-        frame.tensors[i] = crossed_over(base, output.tensor).release();
-        if (!count_writes(as_spec(output), frame.tensors[i], output.writes)) return false;
-        continue;
-      }
-      const bool requires_grad = of_input && captured_.inputs[output.index].requires_grad;
-      const WithoutGrad without_grad(requires_grad && state_.grad_enabled());  // where gradients matter nothing is recorded
-      Ref detached;
-      if (requires_grad && output.detached) {
-        detached = checked(PyObject_CallMethod(base, "detach", nullptr));
-        base = detached.get();
-      }
-      frame.tensors[i] = view_for(output, base, frame.symbols).release();
-    }
-    return true;
-  } catch (const PythonError&) {
-    return false;
-  }
-}
-
 Ref CacheEntry::result_with(PyObject* const* outputs) {
   std::vector<PyObject*> kept;
   for (std::uint32_t slot : result_slots_) kept.push_back(segment_.guards.values()[slot]);
   return segment_.objects.build_one(segment_.result, kept.data(), outputs);
 }
 
-RunStatus CacheEntry::run(Built& built) {
+RunStatus CacheEntry::run(Built& built) { return plain_ ? run_plain(built) : run_any(built); }
+
+RunStatus CacheEntry::run_plain(Built& built) {
+  const std::size_t input_count = captured_.inputs.size(), tensor_count = captured_.tensors.size();
+  HeldObjects<8> objects(input_count + tensor_count);
+  SmallArray<void*, 12> data(input_count + output_count_ + 1);
+  void** const outputs = data.data() + input_count;
+  for (std::size_t i = 0; i < input_count; ++i) {
+    objects[i] = Py_NewRef(segment_.guards.values()[input_slots_[i]]);
+    data[i] = const_cast<void*>(data_of(captured_.inputs[i], objects[i], nullptr));
+  }
+  segment_.guards.let_go();
+  for (std::size_t i = 0; i < tensor_count; ++i) {
+    const TensorOutput& output = captured_.tensors[i];
+    if (!(objects[input_count + i] = new_output(output, output.shape, output.strides, outputs[output.index]))) return RunStatus::raised;
+  }
+  bool alarm = false;
+  outputs[output_count_] = &alarm;
+  TenonRunArgs args{};
+  args.struct_size = sizeof args;
+  args.inputs = data.data();
+  args.outputs = outputs;
+  if (run_program(args) != TENON_OK) return RunStatus::refused;
+  SmallArray<PyObject*, 8> results(captured_.outputs.size());
+  for (std::size_t i = 0; i < results.size(); ++i) results[i] = objects[input_count + captured_.outputs[i]];
+  try {
+    built.result = segment_.objects.build_one(segment_.result, nullptr, results.data());
+    return RunStatus::done;
+  } catch (const PythonError&) {
+    return RunStatus::raised;
+  }
+}
+
+RunStatus CacheEntry::run_any(Built& built) {
   RunFrame frame(captured_, output_count_, takes_scalars_);
   PyObject* const* values = segment_.guards.values();
   if (captured_.numbers) {

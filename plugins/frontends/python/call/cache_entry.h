@@ -76,6 +76,10 @@ class CacheEntry {
  private:
   ~CacheEntry() = default;
 
+  bool is_plain() const;
+  RunStatus run_plain(Built& built);
+  RunStatus run_any(Built& built);
+  std::int32_t run_program(const TenonRunArgs& args);
   void find_inputs(RunFrame& frame) const noexcept;
   RunStatus run_native(RunFrame& frame);
   RunStatus run_callable(RunFrame& frame);
@@ -98,6 +102,7 @@ class CacheEntry {
   double plain_cost_ = 0;
   std::size_t output_count_ = 0;
   std::size_t users_ = 1;
+  bool plain_ = false;         // computes new tensors of known sizes and gives them: nothing else is to be done
   bool runs_ = false;          // there are graph outputs to compute
   bool uses_numpy_ = false;
   bool may_warn_ = false;      // NumPy may have to warn after a run

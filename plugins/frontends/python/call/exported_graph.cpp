@@ -15,6 +15,7 @@
 #include "python/call/session.h"
 #include "python/evaluator/graph_break.h"
 #include "python/tensors/array_results.h"
+#include "python/tensors/strides.h"
 #include "python/tensors/tensor_spec.h"
 #include "python/tensors/torch_library.h"
 #include "python/tensors/torch_results.h"
@@ -135,9 +136,7 @@ Ref object_of(const DLTensor& given, const char* kind) {
   const bool torch = std::strcmp(kind, "torch") == 0;
   if (torch && !torch_library()) throw PythonError();
   Ref made = checked(torch ? new_torch_tensor(*torch_library(), dtype, shape, strides, data) : new_array(dtype, shape, strides, data));
-  std::size_t bytes = size_of(dtype);
-  for (std::int64_t extent : shape) bytes *= static_cast<std::size_t>(extent);  // results have no gaps
-  if (bytes) std::memcpy(data, from, bytes);
+  if (const std::size_t bytes = byte_count(dtype, shape)) std::memcpy(data, from, bytes);  // results have no gaps
   return made;
 }
 

@@ -65,8 +65,7 @@ void store(PyObject* result, const OpaqueResult& recorded, std::span<const std::
   const TensorSpec& spec = std::get<TensorSpec>(read);
   if (spec.dtype != recorded.dtype || !std::ranges::equal(spec.shape, shape))
     throw Failure(TENON_PLUGIN_FAILED, fmt::format("it gave {} where {} was recorded", text_of(spec.dtype, spec.shape), text_of(recorded.dtype, shape)));
-  std::size_t bytes = size_of(spec.dtype);
-  for (std::int64_t extent : shape) bytes *= static_cast<std::size_t>(extent);
+  const std::size_t bytes = byte_count(spec.dtype, shape);
   alignas(16) unsigned char scratch[16];
   if (spec.kind == TensorKind::scalar || is_row_major(spec.shape, spec.strides)) {
     if (bytes) std::memcpy(target, data_of(spec, result, scratch), bytes);

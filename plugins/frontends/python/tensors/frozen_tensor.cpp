@@ -28,12 +28,6 @@ bool is_string(PyObject* key, const char* text) { return key && PyUnicode_Check(
 /// Buffers are compared at each call: more bytes are not worth it.
 constexpr std::size_t kMostBytesOfBuffer = 64 << 10;
 
-std::size_t bytes_of(const TensorSpec& spec) {
-  std::size_t bytes = size_of(spec.dtype);
-  for (std::int64_t extent : spec.shape) bytes *= static_cast<std::size_t>(extent);
-  return bytes;
-}
-
 /// module.__dict__["_buffers"][name]
 bool is_buffer(const SourceTable& sources, SourceId source) {
   if (!source || sources[source].kind != SourceKind::dict_item) return false;
@@ -47,7 +41,7 @@ bool may_freeze(const TensorSpec& spec, const SourceTable& sources, SourceId sou
   const TorchLibrary* torch = known_torch_library();
   if (!torch || spec.kind != TensorKind::torch || spec.varies() || spec.is_inference() || is_complex(spec.dtype)) return false;
   if (spec.is_parameter()) return true;
-  return is_buffer(sources, source) && bytes_of(spec) <= kMostBytesOfBuffer && is_row_major(spec.shape, spec.strides);
+  return is_buffer(sources, source) && byte_count(spec.dtype, spec.shape) <= kMostBytesOfBuffer && is_row_major(spec.shape, spec.strides);
 }
 
 FrozenTensor::FrozenTensor(const TensorSpec& spec, PyObject* tensor)

@@ -114,6 +114,12 @@ int compare_numpy(std::size_t a, std::size_t b, std::span<const Extents> strides
 
 }  // namespace
 
+std::size_t byte_count(DType dtype, std::span<const std::int64_t> shape) {
+  std::size_t bytes = size_of(dtype);
+  for (std::int64_t extent : shape) bytes *= static_cast<std::size_t>(extent);
+  return bytes;
+}
+
 Extents row_major(std::span<const std::int64_t> shape) { return dense_strides(shape, reversed_dimensions(shape.size())); }
 
 Extents torch_pointwise_strides(std::span<const std::int64_t> shape, std::span<const Operand> operands) {

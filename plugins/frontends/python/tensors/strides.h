@@ -14,6 +14,9 @@ namespace tenon::python {
 
 using Extents = std::vector<std::int64_t>;
 
+/// Bytes of the elements of a tensor.
+std::size_t byte_count(DType dtype, std::span<const std::int64_t> shape);
+
 /// Row-major strides, in elements; a dimension of size 0 counts as 1.
 Extents row_major(std::span<const std::int64_t> shape);
 

@@ -1,0 +1,128 @@
+#include <cstring>
+#include <span>
+
+#include "python/call/cache_entry.h"
+#include "python/call/late_outputs.h"
+#include "python/call/result_views.h"
+#include "python/call/run_frame.h"
+#include "python/tensors/array_results.h"
+#include "python/tensors/numpy_api.h"
+#include "python/tensors/tensor_updates.h"
+#include "python/tensors/torch_library.h"
+#include "python/tensors/torch_results.h"
+
+namespace tenon::python {
+namespace {
+
+TensorSpec as_spec(const TensorOutput& output) {
+  TensorSpec spec;
+  spec.kind = output.tensor;
+  const TorchLibrary* torch = known_torch_library();
+  spec.key_set = torch && torch->direct_fields ? output.inference ? torch->inference_keys : torch->plain_keys : 0;
+  return spec;
+}
+
+/// The sizes of a result that varies, then its strides.
+void evaluate_layout(const TensorOutput& output, std::span<const std::int64_t> symbols, std::int64_t* sizes) {
+  const std::size_t rank = output.varying_shape.size();
+  for (std::size_t d = 0; d < rank; ++d) {
+    const ir::Dim& dim = output.varying_shape[d];
+    const SymbolId symbol = dim.is_constant() ? SymbolId() : dim.as_symbol();
+    sizes[d] = symbol ? symbols[symbol.value] : dim.evaluate(symbols);
+  }
+  find_strides(output, sizes, sizes + rank);
+}
+
+}  // namespace
+
+/// Makes the objects of the results, and where the program writes them.
+bool CacheEntry::make_outputs(RunFrame& frame) {
+  for (std::size_t i = 0; i < captured_.tensors.size(); ++i) {
+    const TensorOutput& output = captured_.tensors[i];
+    if (output.kind != TensorOutput::Kind::fresh) continue;
+    void*& data = frame.output_data[output.index];
+    if (output.late) {
+      data = nullptr;
+      continue;
+    }
+    SmallArray<std::int64_t, 12> sizes(2 * output.varying_shape.size());
+    std::span<const std::int64_t> shape = output.shape, strides = output.strides;
+    if (!output.varying_shape.empty()) {
+      shape = {sizes.data(), output.varying_shape.size()};
+      strides = {sizes.data() + output.varying_shape.size(), output.varying_shape.size()};
+      evaluate_layout(output, frame.symbols, sizes.data());
+    }
+    if (output.tensor == TensorKind::scalar) data = frame.output_scalars[output.index].bytes;
+    else if (!(frame.tensors[i] = new_output(output, shape, strides, data))) return false;
+  }
+  return true;
+}
+
+/// The object of a result; null with an exception set.
+PyObject* CacheEntry::new_output(const TensorOutput& output, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, void*& data) const {
+  const bool torch = output.tensor == TensorKind::torch;
+  const InferenceScope scope(torch ? output.inference : state_.inference(), state_.inference());
+  if (scope.failed()) return nullptr;
+  Ref made = Ref::steal(torch ? new_torch_tensor(*known_torch_library(), output.dtype, shape, strides, data) : new_array(output.dtype, shape, strides, data));
+  if (!made) return nullptr;
+  if (!output.writeable) PyArray_CLEARFLAGS(reinterpret_cast<PyArrayObject*>(made.get()), NPY_ARRAY_WRITEABLE);
+  if (output.writes > 0 && !count_writes(as_spec(output), made.get(), output.writes)) return nullptr;
+  return made.release();
+}
+
+/// Makes the results whose size the run has found.
+bool CacheEntry::make_late_outputs(RunFrame& frame) {
+  for (std::size_t i = 0; i < captured_.tensors.size(); ++i) {
+    const TensorOutput& output = captured_.tensors[i];
+    if (!output.late) continue;
+    const LateOutputs::Memory& memory = frame.late[output.index];
+    const std::vector<std::int64_t> sizes = memory.sizes_of(output);
+    std::vector<std::int64_t> strides(sizes.size());
+    find_strides(output, sizes.data(), strides.data());
+    void* data = nullptr;
+    frame.tensors[i] = new_output(output, sizes, strides, data);
+    if (!frame.tensors[i]) return false;
+    std::memcpy(data, memory.block.data, byte_count(output.dtype, sizes));
+  }
+  return true;
+}
+
+/// Makes the views among the results; what they view has been made.
+bool CacheEntry::finish_tensors(RunFrame& frame) {
+  if (late_outputs_) find_late_sizes(captured_, frame.tensors, frame.symbols);
+  try {
+    for (std::size_t i = 0; i < captured_.tensors.size(); ++i) {
+      const TensorOutput& output = captured_.tensors[i];
+      if (output.kind == TensorOutput::Kind::fresh) continue;
+      if (output.kind == TensorOutput::Kind::number) {
+        frame.tensors[i] = checked(PyLong_FromLongLong(output.varying_shape[0].evaluate(frame.symbols))).release();
+        continue;
+      }
+      if (output.kind == TensorOutput::Kind::tape_float) {
+        frame.tensors[i] = checked(PyFloat_FromDouble(frame.floats[output.index])).release();
+        continue;
+      }
+      const bool crossed = output.kind == TensorOutput::Kind::input_crossed || output.kind == TensorOutput::Kind::fresh_crossed;
+      const bool of_input = output.kind == TensorOutput::Kind::input_view || output.kind == TensorOutput::Kind::input_crossed;
+      PyObject* base = of_input ? frame.inputs[output.index] : frame.tensors[output.index];
+      if (crossed) {
+        frame.tensors[i] = crossed_over(base, output.tensor).release();
+        if (!count_writes(as_spec(output), frame.tensors[i], output.writes)) return false;
+        continue;
+      }
+      const bool requires_grad = of_input && captured_.inputs[output.index].requires_grad;
+      const WithoutGrad without_grad(requires_grad && state_.grad_enabled());  // where gradients matter nothing is recorded
+      Ref detached;
+      if (requires_grad && output.detached) {
+        detached = checked(PyObject_CallMethod(base, "detach", nullptr));
+        base = detached.get();
+      }
+      frame.tensors[i] = view_for(output, base, frame.symbols).release();
+    }
+    return true;
+  } catch (const PythonError&) {
+    return false;
+  }
+}
+
+}  // namespace tenon::python
