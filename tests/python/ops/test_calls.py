@@ -283,7 +283,7 @@ def test_normalisation():
         for word in ("softmax", "log_softmax"):
             check(f"torch.{word}", x, 1), check(f + word, x, dim=-1), check(f"torch.Tensor.{word}", x, 0)
         check(f + "layer_norm", x, (5,), t(5, dtype=dtype), t(5, dtype=dtype)), check(f + "layer_norm", x, [4, 5]), check(f + "layer_norm", x, (5,), bias=t(5, dtype=dtype)), check("torch.layer_norm", x, (5,), t(5, dtype=dtype), None, 1e-3)
-    check("torch.softmax", t(3, 4), 1, dtype=torch.float64), check(f + "softmin", t(3, 4), 1), check("torch.softmax", torch.tensor([1e4, -1e4, float("-inf")]), 0), check(f + "rms_norm", t(3, 5), (5,), t(5))
+    check("torch.softmax", t(3, 4), 1, dtype=torch.float64), check(f + "softmin", t(3, 4), 1), check("torch.softmax", torch.tensor([1e4, -1e4, float("-inf")]), 0), check(f + "rms_norm", t(3, 5), (5,), t(5)), check(f + "rms_norm", t(3, 5, dtype=torch.bfloat16) * 1e-3, (5,))
     y = t(2, 6, 3, 3)
     check(f + "batch_norm", y, t(6), t(6).abs(), t(6), t(6)), check(f + "batch_norm", y, t(6), t(6).abs() + 0.1), check("torch.batch_norm", y, t(6), t(6), t(6), t(6).abs() + 0.1, False, 0.1, 1e-5, False), check(f + "group_norm", y, 3, t(6), t(6)), check(f + "group_norm", y, 2)
 

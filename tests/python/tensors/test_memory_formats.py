@@ -44,6 +44,30 @@ def test_weights_decide_as_well(check):
         check(layer, (images(),), (images()[0],))
 
 
+VOLUMES = {
+    "two pictures": (nn.Conv3d(8, 4, 3, padding=1), 2),
+    "one picture": (nn.Conv3d(8, 4, 3, padding=1), 1),
+    "one large picture": (nn.Conv3d(8, 4, 3), 1),
+    "one picture in groups": (nn.Conv3d(8, 4, 1, groups=4), 1),
+    "one picture, large kernel": (nn.Conv3d(8, 4, 4), 1),
+    "transposed": (nn.ConvTranspose3d(8, 4, 2, 2), 2),
+    "transposed depthwise": (nn.ConvTranspose3d(8, 8, 2, 2, groups=8), 2),
+    "transposed, padded behind": (nn.ConvTranspose3d(8, 4, 3, 1, output_padding=1, dilation=2), 2),
+    "float64": (nn.Conv3d(8, 4, 3, dtype=torch.float64), 2),
+}
+
+
+@pytest.mark.parametrize("name", VOLUMES)
+def test_volumes(check, name):
+    layer, batch = VOLUMES[name]
+    side = 40 if "one large" in name else 6
+    x = torch.randn(batch, 8, side, side + 1, 5, dtype=layer.weight.dtype)
+    with torch.no_grad():
+        check(layer, (x.to(memory_format=torch.channels_last_3d),), (x,))
+        check(lambda v: torch.relu(layer(v)) * 2, (x.to(memory_format=torch.channels_last_3d),))
+    assert not tenon.stats()["opaque_nodes"]
+
+
 def test_what_is_ambiguous(check):
     one = nn.Conv2d(1, 4, 3)
     with torch.no_grad():

@@ -205,8 +205,6 @@ Op rms_norm_op() {
                        const DType t = a.type(a.value("input")).dtype;
                        // torch's default is the machine epsilon of the dtype it computes in.
                        const double epsilon = t == DType::f64 ? 2.220446049250313e-16 : 1.1920928955078125e-07;
-                       if (is_reduced_float(t) && !a.given("eps"))
-                         throw Exception(Code::unsupported, "rms_norm of half floats without eps");
                        return a.call("rms_norm", with_affine(a, {a.value("input")}, a.integers("normalized_shape")),
                                      {{"eps", a.number("eps", epsilon)}, {"normalized_shape", a.integers("normalized_shape")}});
                      });

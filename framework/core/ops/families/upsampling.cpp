@@ -52,7 +52,7 @@ struct Resized {
   Resized(const OpQuery& q, std::size_t d, std::size_t rank)
       : in(q.type(0).shape[q.type(0).rank() - rank + d]), out(q.integers("output_size")[d]), factor(q.number(fmt::format("scale{}", d), 0)), align(q.flag("align_corners")) {}
 
-  /// Input elements per output element, in the dtype that ATen computes it in.
+  /// Input elements per output element.
   Scalar scale(Scalars& s, DType t) const {
     if (!align && factor > 0) return s.constant(t, 1 / factor);
     const auto size = [&](const Dim& d) { return s.convert(s.extent(d), t); };
@@ -71,31 +71,32 @@ Taps nearest_taps(Scalars& s, const Resized& r, Scalar o, bool exact) {
   return {{s.minimum(index, s.extent(r.in - Dim(1)))}, {}};
 }
 
-Scalar source_place(Scalars& s, const Resized& r, Scalar o, DType t) {
-  const Scalar at = s.convert(o, t), scale = r.scale(s, t);
+/// In float64 for every dtype: what is lost of a place is multiplied by how steep the input is there.
+Scalar source_place(Scalars& s, const Resized& r, Scalar o) {
+  const Scalar at = s.convert(o, DType::f64), scale = r.scale(s, DType::f64);
   if (r.align) return s.mul(scale, at);
-  return s.sub(s.mul(scale, s.add(at, s.like(at, 0.5))), s.like(at, 0.5));
+  return s.fma(scale, s.add(at, s.like(at, 0.5)), s.like(at, -0.5));
 }
 
-/// The index at or before a place, and how far the place lies beyond it.
-std::pair<Scalar, Scalar> split_place(Scalars& s, const Resized& r, Scalar place) {
+/// The index at or before a place, and how far the place lies beyond it, in the dtype `t`.
+std::pair<Scalar, Scalar> split_place(Scalars& s, const Resized& r, Scalar place, DType t) {
   const Scalar last = s.convert(s.extent(r.in - Dim(1)), place.dtype);
   const Scalar whole = s.minimum(s.unary(Primitive::floor, place), last);
   const Scalar rest = s.minimum(s.maximum(s.sub(place, whole), s.like(place, 0)), s.like(place, 1));
-  return {s.convert(whole, DType::i64), rest};
+  return {s.convert(whole, DType::i64), s.convert(rest, t)};
 }
 
 Taps linear_taps(Scalars& s, const Resized& r, Scalar o, DType t) {
   if (r.in == r.out) return {{o}, {}};
-  const Scalar place = source_place(s, r, o, t);
-  const auto [index, rest] = split_place(s, r, s.maximum(place, s.like(place, 0)));
+  const Scalar place = source_place(s, r, o);
+  const auto [index, rest] = split_place(s, r, s.maximum(place, s.like(place, 0)), t);
   const Scalar next = s.minimum(IndexMath(s).add(index, Dim(1)), s.extent(r.in - Dim(1)));
   return {{index, next}, {s.sub(s.like(rest, 1), rest), rest}};
 }
 
 Taps cubic_taps(Scalars& s, const Resized& r, Scalar o, DType t) {
   if (r.in == r.out) return {{o}, {}};
-  const auto [index, rest] = split_place(s, r, source_place(s, r, o, t));
+  const auto [index, rest] = split_place(s, r, source_place(s, r, o), t);
   Taps taps{{}, cubic_weights(s, rest)};
   for (std::int64_t k = -1; k <= 2; ++k) taps.index.push_back(clamp_index(s, IndexMath(s).add(index, Dim(k)), r.in));
   return taps;
@@ -221,8 +222,13 @@ struct Sampler {
     outside = padding == "border" ? Outside::border : padding == "reflection" ? Outside::reflection : Outside::zeros;
   }
 
-  /// From [-1, 1] to elements of the input.
+  /// From [-1, 1] to elements of the input, rounded once, or as ATen does where that decides which element is the nearest, and in float64.
   Scalar place(Scalars& s, Scalar x, const Dim& size) const {
+    if (mode != "nearest" && x.dtype != DType::f64) {
+      const Scalar middle = s.mul(s.convert(s.extent(size - Dim(1)), x.dtype), s.like(x, 0.5));
+      const Scalar reach = align ? middle : s.mul(s.convert(s.extent(size), x.dtype), s.like(x, 0.5));
+      return s.fma(x, reach, middle);
+    }
     const Scalar n = s.convert(s.extent(size), x.dtype), one = s.like(x, 1), half = s.like(x, 0.5);
     if (align) return s.mul(s.mul(s.add(x, one), half), s.sub(n, one));
     return s.mul(s.sub(s.mul(s.add(x, one), n), one), half);

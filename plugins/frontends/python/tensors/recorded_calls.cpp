@@ -13,6 +13,7 @@
 #include "python/tensors/attention_layout.h"
 #include "python/tensors/autocast.h"
 #include "python/tensors/call_results.h"
+#include "python/tensors/convolution_layout.h"
 #include "python/tensors/eager_kernels.h"
 #include "python/tensors/foreign_arguments.h"
 #include "python/tensors/numpy_api.h"
@@ -277,9 +278,8 @@ TensorSpec TensorRecorder::fresh_spec(const ForeignFunction& function, ir::Value
   if (const auto own = own_layout(function, value)) {
     spec.strides = strides_by(*own, spec.shape, shapes);
   } else if (function.op->traits.layout == ops::ResultLayout::memory_format) {
-    auto strides = memory_format_strides(spec.shape, shapes);
-    if (!strides) throw GraphBreak(fmt::format("{} of a tensor with channels last in three dimensions", function.name));
-    spec.strides = std::move(*strides);
+    spec.strides = memory_format_strides(spec.shape, shapes);
+    if (spec.shape.size() == 5 && !is_row_major(spec.shape, spec.strides) && !keeps_memory_format(graph_, value, shapes)) spec.strides = row_major(spec.shape);
   }
   set_result_type(spec, function, all_scalars);
   return spec;

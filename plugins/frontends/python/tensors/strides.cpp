@@ -160,11 +160,9 @@ Extents numpy_pointwise_strides(std::span<const std::int64_t> shape, std::span<c
   return dense_strides(shape, order);
 }
 
-std::optional<Extents> memory_format_strides(std::span<const std::int64_t> shape, std::span<const Operand> operands) {
+Extents memory_format_strides(std::span<const std::int64_t> shape, std::span<const Operand> operands) {
   const bool last = std::ranges::any_of(operands, [](const Operand& o) { return resembles_channels_last(o.shape, o.strides); });
-  if (!last) return row_major(shape);
-  if (shape.size() == 5 && operands.size() > 1 && operands[1].shape.size() == 5) return std::nullopt;
-  return channels_last(shape);
+  return last ? channels_last(shape) : row_major(shape);
 }
 
 /// torch's preserve_format: strides that leave no gaps stay, also those of dimensions of size 1.

@@ -37,9 +37,8 @@ Extents numpy_pointwise_strides(std::span<const std::int64_t> shape, std::span<c
 Extents pointwise_strides(ops::Flavour flavour, std::span<const std::int64_t> shape, std::span<const Operand> operands);
 
 /// The strides of the result of an operation that keeps the memory format of its operands: channels last where one of them is
-/// (c10/core/MemoryFormat.h, is_channels_last_strides_2d_s4; aten/src/ATen/native/ConvUtils.h), else row-major. Nothing for a
-/// three-dimensional convolution with channels last: that depends on the kernel that torch chooses.
-std::optional<Extents> memory_format_strides(std::span<const std::int64_t> shape, std::span<const Operand> operands);
+/// (c10/core/MemoryFormat.h, is_channels_last_strides_2d_s4; aten/src/ATen/native/ConvUtils.h), else row-major.
+Extents memory_format_strides(std::span<const std::int64_t> shape, std::span<const Operand> operands);
 
 /// The strides that a rule for an alias gives a result, from those of the operands.
 Extents strides_by(const ops::AliasLayout& rule, std::span<const std::int64_t> shape, std::span<const Operand> operands);

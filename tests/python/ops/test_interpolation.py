@@ -1,0 +1,38 @@
+"""Interpolation, onto another grid and at given places, as close to float64 as eager is."""
+import pytest
+
+import tenon
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
+judge = pytest.importorskip("tests.opinfo.judge")
+
+SIZES = [((9, 7), (5, 4)), ((33, 38), (50, 11)), ((40, 3), (7, 60)), ((37, 31), (41, 23))]
+
+
+def agrees(fn, *args):
+    wide = [a.double() for a in args]
+    compiled = tenon.compile(fn, fullgraph=True)(*args)
+    assert judge.disagreement(compiled, fn(*args), fn(*wide)) is None
+    assert not tenon.stats()["opaque_nodes"]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_other_grids(mode, dtype):
+    for seed, (size, other) in enumerate(SIZES):
+        torch.manual_seed(seed)
+        x = torch.randn(2, 3, *size).to(dtype)
+        for aligned in (False, True):
+            agrees(lambda v: F.interpolate(v, other, mode=mode, align_corners=aligned), x)
+            agrees(lambda v: F.interpolate(v, scale_factor=1.7, mode=mode, align_corners=aligned), x.to(memory_format=torch.channels_last))
+
+
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_given_places(mode, padding):
+    for seed, (size, other) in enumerate(SIZES):
+        torch.manual_seed(seed)
+        x, places = torch.randn(2, 3, *size), torch.rand(2, *other, 2) * 2.6 - 1.3
+        for aligned in (False, True):
+            agrees(lambda v, at: F.grid_sample(v, at, mode, padding, aligned), x, places)
