@@ -71,7 +71,7 @@ void CodeStore::put_object(const std::string& key, const ObjectCode& object) con
   host_.cache_put(key, bytes + '\n' + object.bytes);
 }
 
-std::vector<void*> linked(Jit& jit, const CodeStore& store, const std::string& key, const std::vector<std::string>& names) {
+LinkedCode linked(Jit& jit, const CodeStore& store, const std::string& key, const std::vector<std::string>& names) {
   const auto object = store.find_object(key);
   if (!object) return {};
   try {

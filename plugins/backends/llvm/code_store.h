@@ -36,7 +36,7 @@ class CodeStore {
   std::string origin_;  // build, machine and options; empty when the build cannot be told: then nothing is stored
 };
 
-/// The addresses of functions of a stored object, or nothing: code that cannot be used is compiled anew.
-std::vector<void*> linked(Jit& jit, const CodeStore& store, const std::string& key, const std::vector<std::string>& names);
+/// Functions of a stored object, or none: code that cannot be used is compiled anew.
+LinkedCode linked(Jit& jit, const CodeStore& store, const std::string& key, const std::vector<std::string>& names);
 
 }  // namespace tenon::llvm_backend

@@ -111,7 +111,7 @@ struct Jit::Engine {
   }
 };
 
-Jit::Jit(codegen::Target target) : target_(std::move(target)), engine_(std::make_unique<Engine>()) {
+Jit::Jit(codegen::Target target) : target_(std::move(target)), engine_(std::make_shared<Engine>()) {
   static std::once_flag once;
   std::call_once(once, [] {
     LLVMInitializeX86TargetInfo();
@@ -176,20 +176,24 @@ ObjectCode Jit::compile(Tier tier, const std::function<void(llvm::Module&)>& fil
   return object;
 }
 
-std::vector<void*> Jit::link(const ObjectCode& object, const std::vector<std::string>& names) {
-  using llvm::orc::JITDylibLookupFlags;
+LinkedCode Jit::link(const ObjectCode& object, const std::vector<std::string>& names) {
+  using llvm::orc::JITDylib, llvm::orc::JITDylibLookupFlags;
+  LinkedCode code;
   auto copy = llvm::MemoryBuffer::getMemBufferCopy(object.bytes, "kernels");
   const std::lock_guard lock(engine_->mutex);
   engine_->define_routines(object.routines);
   auto& own = engine_->session->createBareJITDylib("kernels" + std::to_string(engine_->linked++));
+  code.memory = std::shared_ptr<const void>(&own, [engine = engine_](const void* library) {
+    const std::lock_guard taken(engine->mutex);
+    llvm::consumeError(engine->session->removeJITDylib(*static_cast<JITDylib*>(const_cast<void*>(library))));
+  });
   own.addToLinkOrder(*engine_->library, JITDylibLookupFlags::MatchAllSymbols);
   must(engine_->linker->add(own, std::move(copy)), "linking generated code");
   llvm::orc::SymbolLookupSet wanted;
   for (const std::string& name : names) wanted.add(engine_->session->intern(name));
   auto found = must(engine_->session->lookup({{&own, JITDylibLookupFlags::MatchAllSymbols}}, std::move(wanted)), "looking generated code up");
-  std::vector<void*> addresses;
-  for (const std::string& name : names) addresses.push_back(found[engine_->session->intern(name)].getAddress().toPtr<void*>());
-  return addresses;
+  for (const std::string& name : names) code.functions.push_back(found[engine_->session->intern(name)].getAddress().toPtr<void*>());
+  return code;
 }
 
 }  // namespace tenon::llvm_backend

@@ -25,7 +25,13 @@ struct ObjectCode {
   std::set<std::string> routines;
 };
 
-/// One a process and kind of machine; every function that it compiled lives as long as it does.
+/// Functions in this process.
+struct LinkedCode {
+  std::vector<void*> functions;
+  std::shared_ptr<const void> memory;  // their code goes with its last copy
+};
+
+/// One a process and kind of machine.
 class Jit {
  public:
   explicit Jit(codegen::Target target);
@@ -35,13 +41,13 @@ class Jit {
 
   /// Compiles what `fill` puts into a new module. Thread-safe. `listing` takes IR and assembly as text when it is set.
   ObjectCode compile(Tier tier, const std::function<void(llvm::Module&)>& fill, const std::function<void(const std::string&)>& listing = {});
-  /// Takes the code into the process and gives the addresses of `names` in it. Objects do not see each other's names. Thread-safe.
-  std::vector<void*> link(const ObjectCode& object, const std::vector<std::string>& names);
+  /// Takes the code into the process and gives the functions `names` in it. Objects do not see each other's names. Thread-safe.
+  LinkedCode link(const ObjectCode& object, const std::vector<std::string>& names);
 
  private:
   struct Engine;
   codegen::Target target_;
-  std::unique_ptr<Engine> engine_;
+  std::shared_ptr<Engine> engine_;  // linked code keeps it, too
 };
 
 }  // namespace tenon::llvm_backend

@@ -52,10 +52,30 @@ void stop_if_cancelled(const HostServices& host) {
 
 }  // namespace
 
-void KernelCache::publish(const std::string& text, void* address) {
-  auto& code = known_[text];
-  if (!code) code = std::make_unique<KernelCode>();
-  code->function.store(reinterpret_cast<codegen::KernelFunction>(address), std::memory_order_release);
+/// Takes code for a kernel that somebody still wants; who improves it in the background may come late.
+void KernelCache::publish(const std::string& text, void* function, const LinkedCode& linked) {
+  const auto found = known_.find(text);
+  if (found == known_.end()) return;
+  found->second->memory.push_back(linked.memory);
+  found->second->function.store(reinterpret_cast<codegen::KernelFunction>(function), std::memory_order_release);
+}
+
+/// The entries of kernels, some perhaps without code yet. They stay while they are held.
+KernelCache::Codes KernelCache::entries(Texts texts) {
+  const std::lock_guard lock(mutex_);
+  if (known_.size() > most_known_) drop_idle();
+  Codes codes;
+  for (const std::string& text : texts) {
+    auto& code = known_[text];
+    if (!code) code = std::make_shared<KernelCode>();
+    codes.push_back(code);
+  }
+  return codes;
+}
+
+void KernelCache::drop_idle() {
+  std::erase_if(known_, [](const auto& entry) { return entry.second.use_count() == 1; });
+  most_known_ = known_.size() + most_idle_;
 }
 
 void KernelCache::compile(const HostServices& host, const Batch& batch, const std::function<void(const std::string&)>& listing) {
@@ -63,10 +83,10 @@ void KernelCache::compile(const HostServices& host, const Batch& batch, const st
   const ObjectCode object = jit_.compile(batch.tier, [&](llvm::Module& module) {
     for (std::size_t i = 0; i < batch.kernels.size(); ++i) codegen::emit_kernel(module, *batch.kernels[i], target(), batch.names[i]);
   }, listing);
-  const auto addresses = jit_.link(object, batch.names);
+  const LinkedCode linked = jit_.link(object, batch.names);
   {
     const std::lock_guard lock(mutex_);
-    for (std::size_t i = 0; i < batch.kernels.size(); ++i) publish(batch.texts[i], addresses[i]);
+    for (std::size_t i = 0; i < batch.kernels.size(); ++i) publish(batch.texts[i], linked.functions[i], linked);
   }
   std::string all;
   for (const std::string& text : batch.texts) all += text;
@@ -90,17 +110,13 @@ void KernelCache::improve_later(const HostServices& host, const std::vector<cons
 }
 
 /// Takes what the store has of the kernels that are not known yet; each object is read once.
-void KernelCache::take_stored(const HostServices& host, const KernelRequest& request, Texts texts) {
+void KernelCache::take_stored(const HostServices& host, const KernelRequest& request, Texts texts, const Codes& codes) {
   const CodeStore store(host, target());
   std::set<std::string> seen;
   std::map<std::string, std::vector<std::size_t>> objects;  // by key: which of the kernels
   std::vector<std::string> functions(texts.size());
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (known_.contains(texts[i])) continue;
-    }
-    if (!seen.insert(texts[i]).second) continue;
+    if (codes[i]->function || !seen.insert(texts[i]).second) continue;
     const auto place = store.find_place(store.key(kKernelKind, texts[i]));
     if (!place) continue;
     const bool too_quick = place->function.starts_with(kQuickName) && first_tier_of(*request.kernels[i], request.swap_tiers) != Tier::quick;
@@ -112,10 +128,10 @@ void KernelCache::take_stored(const HostServices& host, const KernelRequest& req
   for (const auto& [key, kernels] : objects) {
     std::vector<std::string> names;
     for (std::size_t i : kernels) names.push_back(functions[i]);
-    const auto addresses = linked(jit_, store, key, names);
+    const LinkedCode code = linked(jit_, store, key, names);
     const std::lock_guard lock(mutex_);
-    for (std::size_t k = 0; k < addresses.size(); ++k) {
-      publish(texts[kernels[k]], addresses[k]);
+    for (std::size_t k = 0; k < code.functions.size(); ++k) {
+      publish(texts[kernels[k]], code.functions[k], code);
       if (names[k].starts_with(kQuickName) && request.swap_tiers) quick.push_back(request.kernels[kernels[k]]);
     }
   }
@@ -123,13 +139,12 @@ void KernelCache::take_stored(const HostServices& host, const KernelRequest& req
 }
 
 /// Deals what is not known out to as many modules as threads; a kernel that another thread compiles at this moment is compiled twice.
-std::vector<KernelCache::Batch> KernelCache::new_batches(const KernelRequest& request, Texts texts, std::size_t threads) {
-  const std::lock_guard lock(mutex_);
+std::vector<KernelCache::Batch> KernelCache::new_batches(const KernelRequest& request, Texts texts, const Codes& codes, std::size_t threads) {
   std::set<std::string> seen;
   std::map<Tier, std::vector<Batch>> tiers;
   std::map<Tier, std::size_t> next;
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    if (known_.contains(texts[i]) || !seen.insert(texts[i]).second) continue;
+    if (codes[i]->function || !seen.insert(texts[i]).second) continue;
     const Tier tier = first_tier_of(*request.kernels[i], request.swap_tiers);
     auto& batches = tiers[tier];
     if (batches.size() < threads) batches.push_back({tier, {}, {}, {}});
@@ -142,14 +157,15 @@ std::vector<KernelCache::Batch> KernelCache::new_batches(const KernelRequest& re
   return all;
 }
 
-std::vector<const KernelCode*> KernelCache::kernels(const HostServices& host, const KernelRequest& asked) {
+std::vector<std::shared_ptr<const KernelCode>> KernelCache::kernels(const HostServices& host, const KernelRequest& asked) {
   KernelRequest request = asked;
   if (request.listing) request.swap_tiers = false;  // what is shown is what runs
   std::vector<std::string> texts;
   for (const codegen::Kernel* k : request.kernels) texts.push_back(codegen::to_text(*k));
-  if (!request.listing) take_stored(host, request, texts);  // stored code has no text to show
+  const Codes codes = entries(texts);
+  if (!request.listing) take_stored(host, request, texts, codes);  // stored code has no text to show
   const auto threads = static_cast<std::size_t>(request.listing ? 1 : std::max(1, host.thread_count()));
-  const auto batches = new_batches(request, texts, threads);
+  const auto batches = new_batches(request, texts, codes, threads);
   const std::vector<MatrixParts::value_type> parts(request.products.begin(), request.products.end());
   const auto jobs = static_cast<std::int64_t>(parts.size() + batches.size());
   auto work = [&](std::int64_t first, std::int64_t last) {
@@ -163,10 +179,12 @@ std::vector<const KernelCode*> KernelCache::kernels(const HostServices& host, co
   else work(0, jobs);
   if (request.swap_tiers)
     for (const Batch& batch : batches) improve_later(host, batch.kernels);
+  return {codes.begin(), codes.end()};
+}
+
+std::size_t KernelCache::size() const {
   const std::lock_guard lock(mutex_);
-  std::vector<const KernelCode*> code;
-  for (const auto& text : texts) code.push_back(known_.at(text).get());
-  return code;
+  return known_.size();
 }
 
 MatrixKernel KernelCache::matrix_kernel(const HostServices& host, DType dtype, const MatrixParts& parts) {

@@ -27,34 +27,43 @@ struct KernelRequest {
   bool swap_tiers = true;  // start with quick code, which better code replaces from the background
 };
 
-/// Thread-safe. The new kernels of one call share a module for each thread that compiles.
+/// Thread-safe. The new kernels of one call share a module for each thread that compiles. Code that nobody holds any more is kept for the
+/// next program that needs it, up to a number of kernels.
 class KernelCache {
  public:
-  /// With another cache, matrix kernels are that one's.
-  explicit KernelCache(codegen::Target target, KernelCache* matrices = nullptr) : jit_(std::move(target)), matrix_code_(jit_), matrices_(matrices) {}
+  /// With another cache, matrix kernels are that one's. `most_idle`: kernels that nobody holds.
+  explicit KernelCache(codegen::Target target, KernelCache* matrices = nullptr, std::size_t most_idle = 1024)
+      : jit_(std::move(target)), matrix_code_(jit_), matrices_(matrices), most_idle_(most_idle), most_known_(most_idle) {}
 
   const codegen::Target& target() const { return jit_.target(); }
 
-  /// Compiles what is not known yet, on the host's threads. The code lives as long as the cache.
-  std::vector<const KernelCode*> kernels(const HostServices& host, const KernelRequest& request);
+  /// Compiles what is not known yet, on the host's threads.
+  std::vector<std::shared_ptr<const KernelCode>> kernels(const HostServices& host, const KernelRequest& request);
+  /// How many kernels it knows now.
+  std::size_t size() const;
   /// The code of matrix products in float32 or float64: the parts of that dtype.
   MatrixKernel matrix_kernel(const HostServices& host, DType dtype, const MatrixParts& parts);
 
  private:
   struct Batch;
+  using Codes = std::vector<std::shared_ptr<KernelCode>>;
   using Texts = std::span<const std::string>;
-  void take_stored(const HostServices& host, const KernelRequest& request, Texts texts);
-  std::vector<Batch> new_batches(const KernelRequest& request, Texts texts, std::size_t threads);
+  Codes entries(Texts texts);
+  void drop_idle();
+  void take_stored(const HostServices& host, const KernelRequest& request, Texts texts, const Codes& codes);
+  std::vector<Batch> new_batches(const KernelRequest& request, Texts texts, const Codes& codes, std::size_t threads);
   void compile(const HostServices& host, const Batch& batch, const std::function<void(const std::string&)>& listing);
   void improve_later(const HostServices& host, const std::vector<const codegen::Kernel*>& kernels);
-  void publish(const std::string& text, void* address);
+  void publish(const std::string& text, void* function, const LinkedCode& linked);
   void prepare(const HostServices& host, DType dtype, MatrixPart part);
 
   Jit jit_;
   MatrixCode matrix_code_;
   KernelCache* const matrices_;
-  std::mutex mutex_;
-  std::unordered_map<std::string, std::unique_ptr<KernelCode>> known_;
+  const std::size_t most_idle_;
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, std::shared_ptr<KernelCode>> known_;
+  std::size_t most_known_;  // from here on those that nobody holds are dropped
 };
 
 /// The cache for the machine that the process runs on, by limit of vector width in bytes (0: none) and by how NaNs compare. It is never destroyed: plans

@@ -42,11 +42,11 @@ bool is_small(const codegen::Kernel& kernel) {
   return points.is_constant() && static_cast<double>(points.constant()) * work_of_point(kernel) < kSerialWork;
 }
 
-CompiledKernel compiled(const codegen::Kernel& kernel, const KernelCode& code, std::vector<Place> places, std::size_t runs) {
+CompiledKernel compiled(const codegen::Kernel& kernel, std::shared_ptr<const KernelCode> code, std::vector<Place> places, std::size_t runs) {
   std::vector<ir::Dim> rows;
   for (const codegen::Buffer& b : kernel.buffers)
     if (b.row) rows.push_back(b.bytes);
-  return {&code, codegen::unit_count(kernel), codegen::points_per_unit(kernel), work_of_point(kernel), runs, std::move(places), kernel.scatter, {}, std::move(rows)};
+  return {std::move(code), codegen::unit_count(kernel), codegen::points_per_unit(kernel), work_of_point(kernel), runs, std::move(places), kernel.scatter, {}, std::move(rows)};
 }
 
 void check(const codegen::IndexFault& fault) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -16,11 +17,12 @@ inline constexpr double kSerialWork = 64 * 1024;
 
 /// Where the code of a kernel is now: better code of the same results may take its place at any time.
 struct KernelCode {
-  std::atomic<codegen::KernelFunction> function{nullptr};
+  std::atomic<codegen::KernelFunction> function{nullptr};  // null until it is compiled
+  std::vector<std::shared_ptr<const void>> memory;         // of its code so far: calls may still run what was exchanged
 };
 
 struct CompiledKernel {
-  const KernelCode* code = nullptr;
+  std::shared_ptr<const KernelCode> code;
   ir::Dim units, points;
   double work = 1;
   std::size_t runs = 1;  // over other buffers, in one launch
@@ -34,7 +36,7 @@ struct CompiledKernel {
 bool is_small(const codegen::Kernel& kernel);
 
 /// Gives the code with what it takes; buffers of all `runs` are at `places`.
-CompiledKernel compiled(const codegen::Kernel& kernel, const KernelCode& code, std::vector<Place> places, std::size_t runs = 1);
+CompiledKernel compiled(const codegen::Kernel& kernel, std::shared_ptr<const KernelCode> code, std::vector<Place> places, std::size_t runs = 1);
 
 /// Runs all units, on several threads where that pays.
 void run(const HostServices& host, const CompiledKernel& kernel, const Call& call);

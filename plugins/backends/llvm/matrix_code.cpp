@@ -65,7 +65,7 @@ void MatrixCode::fill(llvm::Module& module, DType dtype, MatrixPart part, const 
   }
 }
 
-const MatrixCode::Functions& MatrixCode::functions(const CodeStore& store, DType dtype, MatrixPart part) {
+const std::vector<void*>& MatrixCode::functions(const CodeStore& store, DType dtype, MatrixPart part) {
   Entry* entry = nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -74,15 +74,16 @@ const MatrixCode::Functions& MatrixCode::functions(const CodeStore& store, DType
     entry = known.get();
   }
   const std::lock_guard lock(entry->mutex);
-  if (!entry->functions.empty()) return entry->functions;
+  auto& [functions, memory] = entry->code;
+  if (!functions.empty()) return functions;
   const auto names = names_of(dtype, part);
   const std::string key = store.key(fmt::format("matrix part {}", static_cast<int>(part)), name_of(dtype));
-  entry->functions = linked(jit_, store, key, names);
-  if (!entry->functions.empty()) return entry->functions;
+  entry->code = linked(jit_, store, key, names);
+  if (!functions.empty()) return functions;
   const ObjectCode object = jit_.compile(Tier::tuned, [&](llvm::Module& module) { fill(module, dtype, part, names); });
   store.put_object(key, object);
-  entry->functions = jit_.link(object, names);
-  return entry->functions;
+  entry->code = jit_.link(object, names);
+  return functions;
 }
 
 MatrixKernel MatrixCode::kernel(const CodeStore& store, DType dtype, const MatrixParts& wanted) {
@@ -90,7 +91,7 @@ MatrixKernel MatrixCode::kernel(const CodeStore& store, DType dtype, const Matri
   MatrixKernel kernel = shapes(dtype);
   for (const auto& [of, part] : wanted) {
     if (of != dtype) continue;
-    const Functions& f = functions(store, dtype, part);
+    const std::vector<void*>& f = functions(store, dtype, part);
     switch (part) {
       case MatrixPart::panels:
         kernel.fetching = reinterpret_cast<MicroKernel>(f[0]), kernel.fetching_narrow = reinterpret_cast<MicroKernel>(f[1]);

@@ -32,13 +32,12 @@ class MatrixCode {
   MatrixKernel kernel(const CodeStore& store, DType dtype, const MatrixParts& wanted);
 
  private:
-  using Functions = std::vector<void*>;
   struct Entry {
     std::mutex mutex;
-    Functions functions;
+    LinkedCode code;
   };
 
-  const Functions& functions(const CodeStore& store, DType dtype, MatrixPart part);
+  const std::vector<void*>& functions(const CodeStore& store, DType dtype, MatrixPart part);
   MatrixKernel shapes(DType dtype) const;
   void fill(llvm::Module& module, DType dtype, MatrixPart part, const std::vector<std::string>& names) const;
 

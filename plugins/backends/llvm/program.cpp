@@ -110,7 +110,7 @@ void Program::compile_kernels(KernelCache& cache, const ProgramOptions& options)
   std::size_t next = 0;
   auto take = [&]() {
     const KernelStep& step = *steps[next];
-    CompiledKernel kernel = compiled(step.kernel, *code[next], places_of(step), 1 + step.others.size());
+    CompiledKernel kernel = compiled(step.kernel, code[next], places_of(step), 1 + step.others.size());
     if (auto& with_sizes = shared[next++]) kernel.sizes = std::move(with_sizes->sizes);
     return kernel;
   };

@@ -116,9 +116,9 @@ std::vector<std::string> take_log() {
   return std::exchange(logged, {});
 }
 
-llvm_backend::KernelCache& fresh_cache(const codegen::Target& target) {
+llvm_backend::KernelCache& fresh_cache(const codegen::Target& target, std::size_t most_idle) {
   static auto& caches = *new std::deque<llvm_backend::KernelCache>;
-  return caches.emplace_back(target);
+  return caches.emplace_back(target, nullptr, most_idle);
 }
 
 std::unique_ptr<llvm_backend::Program> compile(const ir::Graph& graph, const Choice& choice) {

@@ -1,0 +1,43 @@
+// Code in memory: it stays while a program holds it, and goes some time after the last one.
+#include <cstring>
+
+#include "background.h"
+#include "catch.h"
+#include "machine.h"
+#include "running.h"
+
+using namespace tenon;
+
+namespace {
+
+ir::Graph shifted_by(int n) {
+  return llvm_test::parse("graph @main (%x: f32[16]) {\n  %e: f32[16] = exp(%x)\n  %s: f32[16] = add(%e, " + std::to_string(n) + ".5)\n  return %s\n}");
+}
+
+std::vector<ops::HostTensor> results(llvm_backend::Program& program, const ir::Graph& graph) {
+  const auto x = llvm_test::random_tensor(DType::f32, {16}, 7);
+  const ops::TensorView inputs[] = {x.view()};
+  return llvm_test::run(program, graph, inputs);
+}
+
+}  // namespace
+
+TEST_CASE("code that nobody holds goes, that of programs stays", "[kernel_cache]") {
+  llvm_backend::KernelCache& cache = llvm_test::fresh_cache(llvm_backend::detect_machine(), 8);
+  const auto program_of = [&](const ir::Graph& graph) {
+    return std::make_unique<llvm_backend::Program>(llvm_test::services(), cache, graph.clone(), llvm_backend::ProgramOptions{});
+  };
+  const ir::Graph kept_graph = shifted_by(0);
+  const auto kept = program_of(kept_graph);
+  const auto before = results(*kept, kept_graph);
+  for (int n = 1; n < 100; ++n) program_of(shifted_by(n));
+  llvm_backend::wait_for_background();
+  CHECK(cache.size() <= 10);
+  const auto after = results(*kept, kept_graph);
+  CHECK(std::memcmp(before[0].data(), after[0].data(), before[0].byte_count()) == 0);
+  const ir::Graph again = shifted_by(1);
+  const auto anew = program_of(again);
+  const auto made = results(*anew, again);
+  const auto x = static_cast<const float*>(before[0].data()), y = static_cast<const float*>(made[0].data());
+  for (int i = 0; i < 16; ++i) CHECK(y[i] == Approx(x[i] + 1));
+}
