@@ -99,6 +99,10 @@ constexpr FunctionRule kLookUp = {.handler = look_up_operator};
 constexpr FunctionRule kRecursionGuard = {.closure_handler = call_past_recursion_guard};
 constexpr FunctionRule kDisabledLate = {.closure_handler = call_past_disabling};
 constexpr FunctionRule kSignature = {.closure_handler = inspect_signature};
+constexpr FunctionRule kStaticAttribute = {.handler = static_attribute};
+constexpr FunctionRule kPattern = {.closure_handler = compile_pattern};
+constexpr FunctionRule kEnterErrorState = {.handler = enter_error_state};
+constexpr FunctionRule kLeaveErrorState = {.handler = leave_error_state};
 constexpr FunctionRule kInspect = {.reason = "a call into inspect"};
 constexpr FunctionRule kDispatch = {.closure_handler = dispatch_on_class};
 constexpr FunctionRule kNumbersClass = {.closure_handler = number_autograd_function};
@@ -183,13 +187,18 @@ const FunctionRule* rule_of_inspect(PyFunctionObject* function) {
   if (name == nullptr) PyErr_Clear();
   const std::string_view qualified = name ? name : "";
   if (qualified == "signature") return &kSignature;
+  if (qualified == "getattr_static") return &kStaticAttribute;
   // Questions about types and flags.
   if (qualified == "_has_code_flag" || qualified == "_signature_is_functionlike" || (qualified.starts_with("is") && qualified != "isabstract")) return nullptr;
   return qualified.starts_with("Signature.") || qualified.starts_with("Parameter.") ? nullptr : &kInspect;
 }
 
-/// Functions that make a class by means that the evaluator would break at, one by one: source text, frames, hooks in C.
-constexpr std::array<Named, 8> kClassMakers = {{
+/// Functions with rules outside of torch. Many make a class by means that the evaluator would break at, one by one: source text, frames,
+/// hooks in C.
+constexpr std::array<Named, 11> kOfLibraries = {{
+    {"re", "_compile", &kPattern},
+    {"numpy._core._ufunc_config", "errstate.__enter__", &kEnterErrorState},
+    {"numpy._core._ufunc_config", "errstate.__exit__", &kLeaveErrorState},
     {"functools", "total_ordering", &kMakesClass},
     {"dataclasses", "_process_class", &kMakesClass},
     {"dataclasses", "make_dataclass", &kMakesClass},
@@ -215,7 +224,15 @@ const FunctionRule* named_rule(PyObject* function) {
   const std::string_view module = text;
   if (module == "inspect") return rule_of_inspect(parts);
   if (module.starts_with("torch") || module.starts_with("tenon")) return rule_in(kNamed, parts, module);
-  return rule_in(kClassMakers, parts, module);
+  return rule_in(kOfLibraries, parts, module);
+}
+
+/// The filters are a list like any other; what is issued goes through C.
+bool changes_filters(PyFunctionObject* function) {
+  const char* name = PyUnicode_AsUTF8(function->func_qualname);
+  if (name == nullptr) PyErr_Clear();
+  const std::string_view qualified = name ? name : "";
+  return qualified.starts_with("catch_warnings.") || qualified == "simplefilter" || qualified == "filterwarnings" || qualified == "_add_filter";
 }
 
 }  // namespace
@@ -229,8 +246,9 @@ const FunctionRule* rule_of_function(PyObject* function) {
   return named_rule(function);
 }
 
-const char* module_that_breaks(PyObject* globals) {
-  PyObject* name = PyDict_GetItemWithError(globals, names().__name__);
+const char* module_that_breaks(PyObject* function) {
+  auto* parts = reinterpret_cast<PyFunctionObject*>(function);
+  PyObject* name = PyDict_GetItemWithError(parts->func_globals, names().__name__);
   const char* text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
   if (text == nullptr) {
     PyErr_Clear();
@@ -246,6 +264,7 @@ const char* module_that_breaks(PyObject* globals) {
       {"traceback", "a call into traceback"}, {"subprocess", "a call into subprocess"},
   }};
   const std::string_view module = text;
+  if (module == "warnings" && changes_filters(parts)) return nullptr;
   for (const Module& each : kModules)
     if (module == each.name || (module.size() > each.name.size() && module.substr(0, each.name.size()) == each.name && module[each.name.size()] == '.'))
       return each.reason;

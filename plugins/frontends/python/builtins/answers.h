@@ -34,11 +34,18 @@ std::optional<Ref> make_class_for_real(Evaluator& evaluator, PyObject* function,
 std::optional<Ref> number_autograd_function(Evaluator& evaluator, PyObject* function, Arguments arguments);
 /// inspect.signature of a Python function or of a method.
 std::optional<Ref> inspect_signature(Evaluator& evaluator, PyObject* signature, Arguments arguments);
+/// inspect.getattr_static: what is in the dicts of an object and its classes.
+std::optional<Ref> static_attribute(Evaluator& evaluator, Arguments arguments);
+/// re.compile and the module's functions make a pattern: for real, as it depends on its text and flags alone.
+std::optional<Ref> compile_pattern(Evaluator& evaluator, PyObject* function, Arguments arguments);
+/// np.errstate.__enter__ and __exit__, where only overflow and underflow are ignored: what sets a flag that NumPy speaks of runs plainly.
+std::optional<Ref> enter_error_state(Evaluator& evaluator, Arguments arguments);
+std::optional<Ref> leave_error_state(Evaluator& evaluator, Arguments arguments);
 
 /// The rule for a Python function, or null for one that is evaluated like any other.
 const FunctionRule* rule_of_function(PyObject* function);
 
-/// Why functions of the module with these globals are not evaluated, or null.
-const char* module_that_breaks(PyObject* globals);
+/// Why functions of the module that this one comes from are not evaluated, or null.
+const char* module_that_breaks(PyObject* function);
 
 }  // namespace tenon::python

@@ -312,6 +312,12 @@ std::optional<Ref> Evaluator::call_method(PyObject* callable, PyObject* self, Ar
     return run_listed(*this, callable, structural, arguments);
   }
   if (PyExceptionInstance_Check(self) && heap_.is_born(self) && !heap_.source_of(self)) return heap_.adopt(call_real(callable, arguments));
+  if (traits.identity || (heap_.is_born(self) && !heap_.source_of(self)))
+    if (PyObject* unbound = unbound_form(callable, self, name.get()))
+      if (const Builtin* builtin = find_builtin(unbound)) {
+        for (Ref& value : arguments.values) value = heap_.plain_key(value.get());
+        return run_listed(*this, callable, *builtin, arguments);
+      }
   const bool view = PyDictViewSet_Check(self) || PyDictValues_Check(self);
   if (Py_TYPE(self) == &PyDictProxy_Type && heap_.is_born(self)) return read_proxy(*this, callable, arguments);
   if ((view || traits.iterator || PySlice_Check(self)) && heap_.is_born(self)) return run_listed(*this, callable, reading, arguments);

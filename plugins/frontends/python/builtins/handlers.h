@@ -75,6 +75,8 @@ Handled state_read(Evaluator&, Arguments&);
 Ref read_flag(Evaluator& evaluator, const char* function);
 /// warnings.warn: into the journal.
 Handled issue_warning(Evaluator&, Arguments&);
+/// What the module warnings calls after its filters were changed.
+Handled note_changed_filters(Evaluator&, Arguments&);
 /// Changes grad mode for real while the capture lasts.
 Handled set_grad_enabled(Evaluator&, Arguments&);
 

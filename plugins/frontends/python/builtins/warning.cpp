@@ -1,6 +1,8 @@
 // warnings.warn in captured code: every call of the segment issues the warning again, for the place in the program where it was issued.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "python/builtins/handlers.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
@@ -32,6 +34,51 @@ class NoWarningRaises : public ValueCheck {
 
   Ref category_;
 };
+
+/// Where a warning goes that no filter keeps back.
+enum class Destination : std::uint8_t {
+  shown,     // where Python shows it
+  recorded,  // into a list, of warnings.catch_warnings(record=True)
+  other,     // to a function of the program
+};
+
+Destination destination(PyObject* shows) {
+  if (PyFunction_Check(shows)) {
+    PyObject* module = PyFunction_GetModule(shows);
+    return module && PyUnicode_Check(module) && PyUnicode_CompareWithASCIIString(module, "warnings") == 0 ? Destination::shown : Destination::other;
+  }
+  PyObject* list = PyCFunction_Check(shows) ? PyCFunction_GET_SELF(shows) : nullptr;
+  return list && PyList_CheckExact(list) ? Destination::recorded : Destination::other;
+}
+
+class SameDestination : public ValueCheck {
+ public:
+  explicit SameDestination(Destination where) : where_(where) {}
+  bool holds(PyObject* shows) const noexcept override { return destination(shows) == where_; }
+  std::string expected() const override { return "warnings that go where they went"; }
+  std::string found(PyObject*) const override { return "another place"; }
+
+ private:
+  Destination where_;
+};
+
+bool is_seen(Evaluator& evaluator, PyObject* list) {
+  if (evaluator.heap().source_of(list) || evaluator.heap().is_born(list)) return true;
+  const auto holds = [&](const Slot& slot) { return slot.object.is(list); };
+  return std::ranges::any_of(evaluator.frames(), [&](const auto& frame) { return std::ranges::any_of(frame->locals, holds) || std::ranges::any_of(frame->stack, holds); });
+}
+
+/// The journal issues a warning at the end of the segment: nothing that the program sees may change by it before.
+void require_unseen_destination(Evaluator& evaluator, PyObject* module) {
+  Heap& heap = evaluator.heap();
+  for (const char* attribute : {"showwarning", "_showwarnmsg_impl"}) {
+    Ref name = checked(PyUnicode_InternFromString(attribute)), shows = checked(PyObject_GetAttr(module, name.get()));
+    const Destination where = destination(shows.get());
+    if (where == Destination::other) throw GraphBreak("a warning is issued to a function of the program");
+    if (where == Destination::recorded && is_seen(evaluator, PyCFunction_GET_SELF(shows.get()))) throw GraphBreak("a warning is issued that the program records");
+    heap.guards().add_value_check(heap.sources().keyed(SourceKind::attribute, heap.sources().constant(module), name.get()), std::make_shared<SameDestination>(where));
+  }
+}
 
 constexpr const char* kParameters[] = {"message", "category", "stacklevel"};
 
@@ -76,6 +123,7 @@ Handled issue_warning(Evaluator& evaluator, Arguments& arguments) {
   const Frame& frame = frame_at(evaluator, given[2].get());
   Heap& heap = evaluator.heap();
   Ref module = checked(PyImport_ImportModule("warnings"));
+  require_unseen_destination(evaluator, module.get());
   Ref filters = checked(PyObject_GetAttrString(module.get(), "filters"));
   auto check = std::make_shared<NoWarningRaises>(category);
   if (!check->holds(filters.get())) throw GraphBreak("a warning that is turned into an exception");
@@ -87,6 +135,24 @@ Handled issue_warning(Evaluator& evaluator, Arguments& arguments) {
   Ref partial = checked(PyObject_GetAttrString(checked(PyImport_ImportModule("functools")).get(), "partial"));
   Ref place = checked(PyObject_CallFunction(partial.get(), "OOOOi", issue.get(), category, frame.globals.get(), frame.code->code()->co_filename, line));
   heap.journal().add(WriteKind::call, {given[0]}, std::move(place));
+  return Ref::borrow(Py_None);
+}
+
+Handled note_changed_filters(Evaluator& evaluator, Arguments& arguments) {
+  require_arguments(arguments, 0, 0, "_filters_mutated");
+  const Frame& frame = evaluator.frame();
+  if (PyUnicode_CompareWithASCIIString(frame.code->code()->co_qualname, "catch_warnings.__enter__") == 0) {
+    Ref records = evaluator.load_attribute(frame.locals[0].object.get(), checked(PyUnicode_InternFromString("_record")).get());
+    if (!records.is(Py_False)) throw GraphBreak("warnings are recorded");  // those of the segment are issued at its end
+  }
+  Ref native = checked(PyObject_GetAttrString(checked(PyImport_ImportModule("_warnings")).get(), "_filters_mutated"));
+  Ref filters = checked(PyObject_GetAttrString(checked(PyImport_ImportModule("warnings")).get(), "filters"));
+  evaluator.heap().on_rollback([native] {
+    if (!Ref::steal(PyObject_CallNoArgs(native.get()))) PyErr_Clear();
+  });
+  checked(PyObject_CallNoArgs(native.get()));
+  evaluator.heap().journal().add(WriteKind::call, {}, std::move(native));
+  evaluator.recorder().warnings_are_filtered = !filters.is(evaluator.filters_at_start());
   return Ref::borrow(Py_None);
 }
 

@@ -130,6 +130,7 @@ std::optional<Ref> Evaluator::call(PyObject* callable, Arguments arguments, Comp
   if (type == library_types().lru_cache) {
     return call_cached(callable, std::move(arguments));
   }
+  if (PyObject* function = recorder_.written_in_python(callable)) return call_function(function, std::move(arguments), completion);
   if (is_getter(callable)) return call_getter(*this, callable, arguments);
   if (PyObject* wrapped = compiled_function_inside(callable)) {
     if (!heap_.source_of(wrapped) && !heap_.is_born(wrapped)) heap_.make_known(wrapped, heap_.sources().constant(wrapped));
@@ -162,6 +163,38 @@ std::optional<Ref> Evaluator::call(PyObject* callable, Arguments arguments, Comp
   throw GraphBreak(fmt::format("a call of a {}", type->tp_name));
 }
 
+namespace {
+
+constexpr Py_ssize_t kMostBrokenCalls = 1000;
+
+/// The calls of cached functions, by callable and arguments, that broke a graph: each was then made for real, and is in its cache.
+PyObject* broken_calls() {
+  static PyObject* const calls = checked(PySet_New(nullptr)).release();
+  return calls;
+}
+
+bool has_broken(PyObject* call) { return PySet_GET_SIZE(broken_calls()) > 0 && checked(PySet_Contains(broken_calls(), call)) != 0; }
+
+bool is_plain_key(PyObject* item) {
+  if (!PyTuple_CheckExact(item)) return item == Py_None || PyUnicode_CheckExact(item) || PyLong_CheckExact(item) || PyBool_Check(item) || PyType_Check(item);
+  for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(item); ++at)
+    if (!is_plain_key(PyTuple_GET_ITEM(item, at))) return false;
+  return true;
+}
+
+void note_break(PyObject* call) {
+  if (PySet_GET_SIZE(broken_calls()) < kMostBrokenCalls && is_plain_key(PyTuple_GET_ITEM(call, 1)) && is_plain_key(PyTuple_GET_ITEM(call, 2)))
+    checked(PySet_Add(broken_calls(), call));
+}
+
+/// Whether a functools.lru_cache has not been emptied.
+bool holds_something(PyObject* cached) {
+  Ref info = checked(PyObject_CallMethod(cached, "cache_info", nullptr));
+  return PyLong_AsLong(checked(PyObject_GetAttrString(info.get(), "currsize")).get()) > 0;
+}
+
+}  // namespace
+
 /// functools.lru_cache: the function below is evaluated once a capture and key.
 Ref Evaluator::call_cached(PyObject* callable, Arguments arguments) {
   Ref function = checked(PyObject_GetAttr(callable, names().__wrapped__));
@@ -174,9 +207,16 @@ Ref Evaluator::call_cached(PyObject* callable, Arguments arguments) {
   if (PyObject* found = PyDict_GetItemWithError(cached_.get(), key.get())) return Ref::borrow(found);
   if (PyErr_Occurred()) throw_python_error();
   const std::size_t written = heap_.journal().size(), recorded = recorded_;
-  Ref result = call_now(function.get(), arguments);
-  const TypeTraits& traits = heap_.traits(result.get());
   const bool ours = heap_.is_born(callable);
+  if (!ours && has_broken(key.get()) && holds_something(callable)) return kept_by_cache(callable, arguments);
+  Ref result;
+  try {
+    result = call_now(function.get(), arguments);
+  } catch (const GraphBreak&) {
+    if (!ours) note_break(key.get());
+    throw;
+  }
+  const TypeTraits& traits = heap_.traits(result.get());
   const bool lasts = traits.atom || traits.identity || traits.container == Container::tuple || heap_.source_of(result.get()) || ours;
   if (heap_.journal().size() != written) throw GraphBreak("a cached function changes older objects");
   if (recorded_ != recorded && !ours) throw GraphBreak("a cached function computes what is kept for later calls");

@@ -160,8 +160,9 @@ CaptureBreak broken(Evaluator& evaluator, std::exception_ptr failure) {
     result.raises = true;
   } catch (const GraphBreak& graph_break) {
     result = break_at(evaluator, graph_break);
-  } catch (const PythonError&) {
-    result = break_at(evaluator, GraphBreak("the call raises an exception"));
+  } catch (const std::exception& fault) {
+    const bool python = dynamic_cast<const PythonError*>(&fault) != nullptr;
+    result = break_at(evaluator, GraphBreak(python ? "the call raises an exception" : fmt::format("an internal failure: {}", fault.what())));
     if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) {
       result.interrupted = true;
       return result;

@@ -122,6 +122,8 @@ class Evaluator {
   /// The context of the mode that was entered last, through `owner`; empty for another one, which was entered before the segment.
   Ref leave_mode(PyObject* owner);
   bool is_in_mode() const { return !modes_.empty(); }
+  /// The filters of warnings when the capture began.
+  PyObject* filters_at_start() const { return filters_at_start_.get(); }
   /// The exception that was being handled when the capture began, or null.
   PyObject* handled_at_start() const { return handled_at_start_.get(); }
 
@@ -292,6 +294,7 @@ class Evaluator {
   std::vector<Mode> modes_;  // entered and not left, innermost last
   Ref missing_;              // the AttributeError by which code said that the attribute looked for last is missing; empty where none was run
   Ref handled_at_start_ = compat::handled_exception();
+  Ref filters_at_start_ = Ref::steal(PyObject_GetAttrString(checked(PyImport_ImportModule("warnings")).get(), "filters"));
 
   bool recorder_takes(PyObject* callable);
 };

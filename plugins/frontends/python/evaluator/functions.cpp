@@ -181,7 +181,7 @@ std::optional<Ref> Evaluator::call_function(PyObject* function, Arguments argume
   if (recorder_takes(function)) return call_recorder(function, arguments);
   PyFunctionObject* parts = as_function(function);
   if (heap_.source_of(function) == SourceId{} && !heap_.is_born(function)) heap_.make_known(function, heap_.sources().constant(function));
-  if (const char* reason = module_that_breaks(parts->func_globals)) throw GraphBreak(reason);
+  if (const char* reason = module_that_breaks(function)) throw GraphBreak(reason);
   if (reinterpret_cast<PyCodeObject*>(parts->func_code)->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR)) throw GraphBreak("a coroutine is called");
   guard_function(heap_, function);
   make_cells_known(heap_, function);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstring>
 #include <optional>
 
 #include "python/builtins/mutation.h"
@@ -22,6 +23,14 @@ Py_ssize_t in_range(PyObject* sequence, PyObject* key, Py_ssize_t length) {
   if (index >= 0 && index < length) return index;
   PyErr_Format(PyExc_IndexError, "%s index out of range", PyTuple_Check(sequence) ? "tuple" : PyList_Check(sequence) ? "list" : "deque");
   throw PythonError();
+}
+
+/// `array.flags["C_CONTIGUOUS"]`, of what C code has made of a stand-in: what follows from its layout.
+bool is_flag_of_array(PyObject* flags, PyObject* key) {
+  if (std::strcmp(Py_TYPE(flags)->tp_name, "numpy._core.multiarray.flagsobj") != 0 && std::strcmp(Py_TYPE(flags)->tp_name, "numpy.flagsobj") != 0) return false;
+  for (const char* name : {"C_CONTIGUOUS", "F_CONTIGUOUS", "WRITEABLE", "C", "F", "W"})
+    if (PyUnicode_Check(key) && PyUnicode_CompareWithASCIIString(key, name) == 0) return true;
+  return false;
 }
 
 /// A slice of a list or tuple: its items as the program sees them.
@@ -181,6 +190,7 @@ Ref Evaluator::load_item(PyObject* container, PyObject* key) {
       return heap_.adopt(checked(PyObject_GetItem(container, key)));
     default: break;
   }
+  if (heap_.is_born(container) && !heap_.source_of(container) && is_flag_of_array(container, key)) return heap_.adopt(checked(PyObject_GetItem(container, key)));
   throw GraphBreak(fmt::format("a subscript of a {}", Py_TYPE(container)->tp_name));
 }
 

@@ -30,6 +30,8 @@ class Recorder {
     int byte_offset = 0;
   };
   Position position;
+  /// Whether the program has changed the filters of warnings and not put them back: a call that may warn must be made under them.
+  bool warnings_are_filtered = false;
 
   virtual ~Recorder() = default;
 
@@ -67,6 +69,9 @@ class Recorder {
 
   /// Whether a call of this object (a function, C function, ufunc, class) is an operation to record, without looking inside.
   virtual bool takes(PyObject* callable) = 0;
+
+  /// The Python function by which a library's callable does its work, where that is to be evaluated instead of recorded (borrowed); else null.
+  virtual PyObject* written_in_python(PyObject*) { return nullptr; }
 
   /// Records (or answers, as for `torch.is_tensor`) such a call. `kwargs` is a dict or null. Throws GraphBreak, or PythonError with the
   /// library's own exception set.

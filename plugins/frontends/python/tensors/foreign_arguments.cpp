@@ -89,6 +89,19 @@ bool is_cpu_device(PyObject* object) {
   return true;
 }
 
+/// np._CopyMode, a kind of bool: what a call asks for as `copy`. None: only where it is needed.
+std::optional<ops::ForeignArgument> copy_mode(PyObject* object) {
+  static PyObject* const mode = [] {
+    PyObject* found = PyObject_GetAttrString(checked(PyImport_ImportModule("numpy")).get(), "_CopyMode");
+    PyErr_Clear();
+    return found;
+  }();
+  if (mode == nullptr || reinterpret_cast<PyObject*>(Py_TYPE(object)) != mode) return std::nullopt;
+  Ref value = checked(PyObject_GetAttrString(object, "value"));
+  if (!PyLong_Check(value.get()) || PyLong_AsLong(value.get()) == 2) return ops::ForeignArgument{std::monostate{}};
+  return ops::ForeignArgument{PyLong_AsLong(value.get()) == 1};
+}
+
 bool is_memory_format(PyObject* object) {
   const TorchLibrary* torch = torch_library();
   return torch && reinterpret_cast<PyObject*>(Py_TYPE(object)) == torch->memory_format.get();
@@ -111,6 +124,7 @@ ops::ForeignArgument foreign_argument(PyObject* object, ops::Flavour flavour, co
   }
   if (auto dtype = dtype_argument(object)) return {*dtype};
   if (PyList_Check(object) || PyTuple_Check(object) || PyRange_Check(object)) return sequence(object, flavour, value_of);
+  if (auto mode = copy_mode(object)) return *mode;
   if (PyComplex_Check(object)) throw GraphBreak("a complex number as an argument of a tensor operation");
   throw GraphBreak(fmt::format("an argument of type {} in a tensor operation", Py_TYPE(object)->tp_name));
 }

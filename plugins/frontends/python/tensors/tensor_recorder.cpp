@@ -172,6 +172,16 @@ bool TensorRecorder::takes(PyObject* callable) {
   return function.kind != CallClass::unknown;
 }
 
+/// Functions of NumPy that give their arguments as they are, or views of them, as it comes.
+PyObject* TensorRecorder::written_in_python(PyObject* callable) {
+  if (std::strcmp(Py_TYPE(callable)->tp_name, "numpy._ArrayFunctionDispatcher") != 0) return nullptr;
+  const std::string_view name = foreign_function(callable).name;
+  if (name != "numpy.atleast_1d" && name != "numpy.atleast_2d" && name != "numpy.atleast_3d") return nullptr;
+  Ref function = Ref::steal(PyObject_GetAttrString(callable, "_implementation"));
+  PyErr_Clear();
+  return function && PyFunction_Check(function.get()) ? function.get() : nullptr;  // which the callable keeps
+}
+
 Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
   callable = unwrapped_array_method(callable);
   const ForeignFunction& function = foreign_function(callable);
@@ -179,6 +189,8 @@ Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
   if (function.crosses)
     if (std::optional<Ref> result = record_crossing(callable, function, args, kwargs)) return std::move(*result);
   if (std::optional<Ref> result = record_each(function, args, kwargs)) return std::move(*result);
+  if (function.name == "numpy.may_share_memory")
+    if (std::optional<Ref> answer = answer_sharing(args, kwargs)) return std::move(*answer);
   switch (function.kind) {
     case CallClass::operation:
     case CallClass::same_elements: return record(callable, function, args, kwargs);
@@ -201,6 +213,19 @@ Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
   Ref name = Ref::steal(PyObject_Repr(callable));
   PyErr_Clear();
   throw GraphBreak(fmt::format("a tensor is given to {}, which is not known", name ? PyUnicode_AsUTF8(name.get()) : "a function"));
+}
+
+/// Whether two arrays may share memory, where that follows from how they were made: one and the same, or one made by the program.
+std::optional<Ref> TensorRecorder::answer_sharing(PyObject* args, PyObject* kwargs) {
+  if (kwargs != nullptr || PyTuple_GET_SIZE(args) != 2) return std::nullopt;
+  const auto a = stand_ins_.find(PyTuple_GET_ITEM(args, 0)), b = stand_ins_.find(PyTuple_GET_ITEM(args, 1));
+  if (!a || !b) return std::nullopt;
+  const auto is_empty = [&](Index index) { return std::ranges::find(stand_ins_[index].shape, 0) != stand_ins_[index].shape.end(); };
+  if (is_empty(*a) || is_empty(*b) || is_late(stand_ins_[*a].value) || is_late(stand_ins_[*b].value)) return std::nullopt;
+  if (*a == *b) return Ref::borrow(Py_True);
+  const auto is_input = [&](Index index) { return stand_ins_[stand_ins_.owner(index)].input.has_value() || stand_ins_.is_reinterpreted(index); };
+  if (stand_ins_.memory_of(*a) == stand_ins_.memory_of(*b) || (is_input(*a) && is_input(*b))) return std::nullopt;
+  return Ref::borrow(Py_False);
 }
 
 Ref TensorRecorder::answer_metadata(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {

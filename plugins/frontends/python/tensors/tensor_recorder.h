@@ -56,6 +56,7 @@ class TensorRecorder final : public Recorder {
   std::shared_ptr<NumbersGuard> numbers() override { return symbols_.guard(); }
   PyTypeObject* apparent_type(PyObject* stand_in) override;
   bool takes(PyObject* callable) override;
+  PyObject* written_in_python(PyObject* callable) override;
   Ref call(PyObject* callable, PyObject* args, PyObject* kwargs) override;
   std::uint32_t output(PyObject* stand_in) override;
   SourceId input_source(PyObject* stand_in) override;
@@ -108,6 +109,7 @@ class TensorRecorder final : public Recorder {
   void fix_numbers_in(PyObject* object);
   void fix_sizes(std::span<const Index> operands);
   void require_positive(std::span<const ir::ValueId> values);
+  std::optional<Ref> answer_sharing(PyObject* args, PyObject* kwargs);
   Ref answer_metadata(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   Ref record(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   std::optional<Ref> record_under_autocast(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);

@@ -1,0 +1,93 @@
+// Python functions of the standard library and of NumPy that are answered at once.
+#include <fmt/format.h>
+
+#include "python/builtins/answers.h"
+#include "python/compat/object_layout.h"
+#include "python/evaluator/evaluator.h"
+#include "python/heap/names.h"
+
+namespace tenon::python {
+namespace {
+
+/// What the dict of a type along its bases holds, as it is; empty where nothing does. Guarded.
+Ref in_classes(Evaluator& evaluator, PyTypeObject* type, PyObject* name) {
+  Heap& heap = evaluator.heap();
+  PyObject* found = heap.type_attribute(type, name);
+  if (found == nullptr) return {};
+  const bool changeable = heap.traits(type).python_class && !heap.is_born(as_object(type)) && !heap.wrote_along_bases(type, name);
+  if (!changeable) return heap.adopt(Ref::borrow(found));
+  return heap.enter(heap.sources().keyed(SourceKind::type_attribute, heap.sources().constant(as_object(type)), name), found);
+}
+
+/// What the object's own dict holds; empty where nothing does, or the object has none. Guarded.
+Ref in_object(Evaluator& evaluator, PyObject* object, PyObject* name) {
+  Heap& heap = evaluator.heap();
+  PyObject* real = evaluator.is_stand_in(object) ? heap.real_of(object) : object;
+  if (real == nullptr || heap.traits(real).atom) return {};
+  PyObject* dict = heap.attributes_of(real);
+  return dict ? heap.dict_item(dict, name) : Ref();
+}
+
+/// Whether instances have no `__dict__` but the usual one.
+bool has_usual_dict(PyTypeObject* type) {
+  PyObject* descriptor = compat::type_lookup(type, names().__dict__);
+  return descriptor == nullptr || Py_TYPE(descriptor) == &PyGetSetDescr_Type;
+}
+
+bool is_data_descriptor(PyObject* value) { return Py_TYPE(value)->tp_descr_get != nullptr && Py_TYPE(value)->tp_descr_set != nullptr; }
+
+bool is_constant_argument(Evaluator& evaluator, PyObject* value) {
+  const TypeTraits& traits = evaluator.heap().traits(value);
+  return (traits.atom || traits.identity) && !evaluator.heap().is_number(value);
+}
+
+}  // namespace
+
+std::optional<Ref> static_attribute(Evaluator& evaluator, Arguments arguments) {
+  if (arguments.named() != 0 || arguments.values.size() < 2 || arguments.values.size() > 3 || !PyUnicode_CheckExact(arguments[1])) throw GraphBreak("inspect.getattr_static() with unusual arguments");
+  PyObject *object = arguments[0], *name = arguments[1];
+  const bool is_class = PyType_Check(object);
+  PyTypeObject* type = is_class ? reinterpret_cast<PyTypeObject*>(object) : evaluator.visible_type(object);
+  if (!has_usual_dict(is_class ? Py_TYPE(object) : type)) throw GraphBreak("inspect.getattr_static() of an object with a '__dict__' of its own");
+  Ref of_class = in_classes(evaluator, type, name);
+  Ref own = is_class || (of_class && is_data_descriptor(of_class.get())) ? Ref() : in_object(evaluator, object, name);
+  if (own) return own;
+  if (of_class) return of_class;
+  if (is_class)
+    if (Ref of_meta = in_classes(evaluator, Py_TYPE(object), name)) return of_meta;
+  if (arguments.values.size() == 3) return arguments.values[2];
+  PyErr_SetObject(PyExc_AttributeError, name);
+  throw PythonError();
+}
+
+std::optional<Ref> compile_pattern(Evaluator& evaluator, PyObject* function, Arguments arguments) {
+  for (const Ref& value : arguments.values)
+    if (!is_constant_argument(evaluator, value.get())) throw GraphBreak("a pattern is made of what is no plain text");
+  Ref made = evaluator.call_real(function, arguments);
+  Heap& heap = evaluator.heap();
+  if (!heap.source_of(made.get())) heap.make_known(made.get(), heap.sources().constant(made.get()));
+  return made;
+}
+
+std::optional<Ref> enter_error_state(Evaluator& evaluator, Arguments arguments) {
+  if (arguments.named() != 0 || arguments.values.size() != 1) throw GraphBreak("np.errstate is entered in an unusual way");
+  const auto attribute = [&](const char* name) { return evaluator.load_attribute(arguments[0], checked(PyUnicode_InternFromString(name)).get()); };
+  Ref unspecified = checked(PyObject_GetAttrString(checked(PyImport_ImportModule("numpy._core._ufunc_config")).get(), "_Unspecified"));
+  bool same = attribute("_token").is(Py_None) && attribute("_call").is(unspecified.get());
+  for (const char* name : {"_all", "_divide", "_invalid"}) same = same && attribute(name).is(Py_None);
+  for (const char* name : {"_over", "_under"}) {
+    Ref mode = attribute(name);
+    same = same && (mode.is(Py_None) || (PyUnicode_Check(mode.get()) && PyUnicode_CompareWithASCIIString(mode.get(), "ignore") == 0));
+  }
+  if (!same) throw GraphBreak("np.errstate changes how floating-point errors are handled");
+  evaluator.store_attribute(arguments[0], checked(PyUnicode_InternFromString("_token")).get(), Py_True);  // it cannot be entered again
+  evaluator.enter_mode(arguments.values[0], arguments.values[0]);
+  return Ref::borrow(Py_None);
+}
+
+std::optional<Ref> leave_error_state(Evaluator& evaluator, Arguments arguments) {
+  if (arguments.values.empty() || !evaluator.leave_mode(arguments[0])) throw GraphBreak("np.errstate is left that was entered before the graph");
+  return Ref::borrow(Py_None);
+}
+
+}  // namespace tenon::python

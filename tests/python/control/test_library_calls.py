@@ -1,0 +1,314 @@
+"""Functions of the standard library and of NumPy that programs call beside their work: they do not break a graph."""
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+import warnings
+
+import numpy as np
+import pytest
+
+import tenon
+
+
+def counts(fn, *calls):
+    """Compares calls with plain ones, twice, and gives the number of breaks."""
+    compiled = tenon.compile(fn)
+    for args in (*calls, *calls):
+        np.testing.assert_equal(compiled(*args), fn(*args))
+    return tenon.stats()["graph_breaks"]
+
+
+ONES = np.ones(3)
+
+
+# ---- patterns
+
+def test_patterns_that_are_met_for_the_first_time():
+    re.purge()
+
+    def run(x, text):
+        found = re.match(r"(\w+)_(\d+)", text)
+        return x * int(found.group(2)), re.sub("a+", "-", text, flags=re.I), re.compile(r"b|c").split(text)
+
+    assert counts(run, (ONES, "Aab_12"), (ONES, "caa_3")) == 0
+
+
+def test_wrong_patterns_raise_what_they_raise_plainly():
+    def run(x):
+        try:
+            re.compile("(")
+        except re.error as error:
+            return x + 1, str(error)
+
+    assert counts(run, (ONES,)) == 0
+
+
+# ---- inspect.getattr_static
+
+class Base:
+    of_base = 1
+
+    @property
+    def computed(self):
+        raise RuntimeError("must not run")
+
+    def __getattr__(self, name):
+        raise RuntimeError("must not run")
+
+
+class Meta(type):
+    of_meta = 7
+
+
+class Derived(Base, metaclass=Meta):
+    def __init__(self):
+        self.own = 2
+        self.__dict__["computed"] = 3
+
+
+@pytest.mark.parametrize("name", ("of_base", "computed", "own", "method", "of_meta", "__init__", "__class__", "shape"))
+@pytest.mark.parametrize("owner", (Derived(), Derived, Base, 3, "a", ONES, np.ndarray, None), ids=("instance", "derived", "base", "int", "str", "array", "array class", "none"))
+def test_static_attributes(owner, name):
+    def run(x, owner):
+        found = inspect.getattr_static(owner, name, None)
+        return x + 1, found is None, found if isinstance(found, int) else type(found).__name__
+
+    counts(run, (ONES, owner))
+
+
+def test_static_attributes_are_guarded():
+    def run(x, owner):
+        return x * inspect.getattr_static(owner, "own") + inspect.getattr_static(owner, "of_base")
+
+    owner, compiled = Derived(), tenon.compile(run)
+    np.testing.assert_array_equal(compiled(ONES, owner), run(ONES, owner))
+    owner.own = 5
+    np.testing.assert_array_equal(compiled(ONES, owner), run(ONES, owner))
+    Derived.of_base = 11
+    try:
+        np.testing.assert_array_equal(compiled(ONES, owner), run(ONES, owner))
+    finally:
+        del Derived.of_base
+    np.testing.assert_array_equal(compiled(ONES, owner), run(ONES, owner))
+    assert tenon.stats()["graph_breaks"] == 0
+
+
+# ---- filters of warnings
+
+def issued(fn, *args):
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        result = fn(*args)
+    return result, [(str(each.message), each.category) for each in seen]
+
+
+def filtered(x, action):
+    warnings.warn("before")
+    with warnings.catch_warnings():
+        warnings.simplefilter(action, UserWarning)
+        warnings.warn("inside")
+        y = x * 2
+    warnings.warn("after")
+    return y
+
+
+@pytest.mark.parametrize("action", ("ignore", "always", "error"))
+def test_filters_that_hold_inside_a_with(action):
+    def run(x):
+        try:
+            return filtered(x, action)
+        except UserWarning as error:
+            return str(error)
+
+    compiled, before = tenon.compile(run), list(warnings.filters)
+    for _ in range(3):
+        (got, seen), (want, expected) = issued(compiled, ONES), issued(run, ONES)
+        np.testing.assert_equal(got, want)
+        assert seen == expected and len(seen) == (3 if action == "always" else 2 if action == "ignore" else 1)
+        assert warnings.filters == before
+
+
+def test_filters_do_not_break_a_graph():
+    def run(x):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.filterwarnings("ignore", message="inside", category=UserWarning)
+            warnings.warn("inside")
+            return x * 2
+
+    with warnings.catch_warnings():  # pytest records what is issued
+        warnings._showwarnmsg_impl = warnings._formatwarnmsg  # any function of the module
+        assert counts(run, (ONES,)) == 0
+
+
+def test_what_numpy_warns_of_under_filters():
+    def run(x):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            try:
+                return 1 / x
+            except RuntimeWarning as error:
+                return str(error)
+
+    compiled = tenon.compile(run)
+    for x in (ONES, np.zeros(3), ONES):
+        np.testing.assert_equal(compiled(x), run(x))
+
+
+def test_what_torch_warns_of_under_filters():
+    torch = pytest.importorskip("torch")
+
+    def run(x):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            y = torch.nn.functional.softmax(x)  # without a dimension: warns
+            z = torch.searchsorted(torch.arange(6.0).reshape(2, 3).t(), x.reshape(3, 1))  # not contiguous: warns
+        return y, z
+
+    compiled = tenon.compile(run)
+    for _ in range(2):
+        (got, seen), (want, expected) = issued(compiled, torch.ones(3)), issued(run, torch.ones(3))
+        assert torch.equal(got[0], want[0]) and torch.equal(got[1], want[1]) and seen == expected == []
+
+
+def test_recorded_warnings():
+    def run(x):
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            warnings.warn("inside")
+            count = len(seen)
+        return x * count
+
+    counts(run, (ONES,))
+
+
+def test_a_break_inside_filters():
+    def run(x):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.warn("first")
+            tenon.graph_break()
+            warnings.warn("second")
+            y = x + 1
+        warnings.warn("third")
+        return y
+
+    compiled = tenon.compile(run)
+    for _ in range(2):
+        assert issued(compiled, ONES)[1] == issued(run, ONES)[1] == [("third", UserWarning)]
+
+
+# ---- NumPy
+
+def test_overflow_that_is_ignored():
+    def run(x):
+        with np.errstate(over="ignore"):
+            total = np.sum(x * x)
+        return total, x + 1
+
+    assert counts(run, (ONES,), (np.full(3, 1e300),)) == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compiled = tenon.compile(run)
+        assert np.isinf(compiled(np.full(3, 1e200))[0])
+        with pytest.raises(RuntimeWarning):
+            tenon.compile(lambda x: np.sum(x * x))(np.full(3, 1e200))
+
+
+def test_an_error_state_is_entered_once():
+    def run(x):
+        state = np.errstate(over="ignore")
+        with state:
+            y = x + 1
+        try:
+            with state:
+                y = y + 1
+        except TypeError as error:
+            return y, str(error)
+
+    counts(run, (ONES,))
+
+
+def test_breaks_inside_an_error_state():
+    def run(x):
+        with np.errstate(over="ignore"):
+            y = x * x
+            tenon.graph_break()
+            y = y * y
+        return y, np.geterr()["over"]
+
+    counts(run, (ONES,), (np.full(3, 1e100),))
+
+
+@pytest.mark.parametrize("mode", (np._CopyMode.ALWAYS, np._CopyMode.IF_NEEDED))
+def test_copies_by_mode(mode):
+    def run(x):
+        y = np.array(x, copy=mode)
+        y[0] = 5
+        return x + 0, y
+
+    assert counts(lambda x: run(x + 0), (ONES,)) == 0
+
+
+def test_arrays_that_may_share_memory():
+    def run(x, y):
+        z = x + 1
+        return np.may_share_memory(x, x), np.may_share_memory(x, z), np.may_share_memory(z, z[1:]), np.may_share_memory(x, y), z
+
+    counts(run, (ONES, np.ones(3)), (ONES, ONES))
+    both = np.arange(6.0)
+    counts(run, (both[:3], both[2:5]))
+
+
+# ---- cached functions
+
+CALLS = []
+
+
+@functools.cache
+def cached_with_a_break(name):
+    CALLS.append(name)
+    tenon.graph_break()
+    return [name]
+
+
+def test_cached_functions_that_break_are_called_once():
+    cached_with_a_break.cache_clear()
+    CALLS.clear()
+
+    def run(x):
+        first, second = cached_with_a_break("a"), cached_with_a_break("a")
+        return x + 1, first is second, first is cached_with_a_break("a")
+
+    compiled = tenon.compile(run)
+    for x in (ONES, ONES, np.ones((2, 2))):
+        np.testing.assert_equal(compiled(x), (x + 1, True, True))
+    assert CALLS == ["a"]
+    assert tenon.stats()["graph_breaks"] == 1
+
+
+@pytest.mark.parametrize("shape", ((), (3,), (2, 3), (1, 2, 3)))
+def test_at_least_some_dimensions(shape):
+    def run(x):
+        first, second = np.atleast_1d(x, x[..., None])
+        return first + 1, second, np.atleast_2d(x) * 2, np.atleast_3d(x), np.atleast_2d([1.0, 2.0]) + x.sum()
+
+    assert counts(run, (np.ones(shape),)) == 0
+
+
+def test_flags_by_name():
+    def run(x):
+        y = x.T + 0
+        return x * 2 if x.flags["C_CONTIGUOUS"] else x * 3, y.flags["F_CONTIGUOUS"], x.flags["WRITEABLE"]
+
+    fixed = np.ones((2, 3))
+    fixed.flags.writeable = False
+    assert counts(run, (np.ones((2, 3)),), (np.ones((3, 2)).T,), (fixed,)) == 0
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("value", (np.nan, np.inf, 1e30))
+def test_numbers_that_no_integer_holds(value):
+    counts(lambda x: (np.full_like(x, value), x + 1), (np.arange(3),))
