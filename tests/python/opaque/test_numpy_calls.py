@@ -44,6 +44,19 @@ def test_calls_are_nodes(check, fn, args):
     assert tenon.stats()["graph_breaks"] == 0
 
 
+@pytest.mark.parametrize("out", [np.full((3, 4), 7.0), np.full((3, 4), 7, np.complex128)])
+@pytest.mark.parametrize("ufunc", [np.divide, np.add, np.fmod, np.logaddexp2, np.less, np.logical_or])
+def test_chosen_places_of_an_output(check, ufunc, out):
+    """The others keep what they had, and nothing is computed there."""
+    a, b = x.reshape(3, 4), places.reshape(3, 4) % 3
+    check(lambda a, b, out: ufunc(a, b, out=out, where=b != 0), (a, b, out))
+    check(lambda a, b, out: ufunc(a, b, out, where=b != 0) is out, (a, b, out))
+    check(lambda a, b: ufunc(a, b, out=np.zeros((3, 4)), where=b != 0) * 2, (a, b))
+    check(lambda a, b, out: (ufunc(a, b, out=out[:, ::2], where=b > 1), out)[1], (a[:, ::2], b[:, ::2], out))
+    check(lambda a, b: ufunc(a, b, out=a, where=b != 0), (a.copy(), b), fallbacks=None)
+    check(lambda a, b, out: ufunc(a, b, out=out, where=True), (a, b + 1, out))
+
+
 def test_sizes_that_change_from_call_to_call(check):
     check(lambda i: np.bincount(i) * 2, (places,), (places * 3,), (places[:5],))
 

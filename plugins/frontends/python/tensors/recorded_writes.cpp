@@ -39,6 +39,18 @@ Ref without(PyObject* dict, const char* key) {
   return copy;
 }
 
+Ref with(PyObject* dict, const char* key, PyObject* value) {
+  Ref copy = checked(PyDict_Copy(dict));
+  checked(PyDict_SetItemString(copy.get(), key, value));
+  return copy;
+}
+
+/// Whether a ufunc leaves some elements of its output as they are.
+bool chooses_places(PyObject* kwargs) {
+  PyObject* where = kwargs ? PyDict_GetItemString(kwargs, "where") : nullptr;
+  return where && where != Py_True;
+}
+
 /// The one tensor that `out=` names.
 PyObject* single_output(PyObject* out) {
   if (!PyTuple_Check(out)) return out;
@@ -177,10 +189,14 @@ ir::ValueId TensorRecorder::value_by_numpy_call(PyObject* callable, const Foreig
     if (is_complex(stand_ins_[index].dtype) && !is_complex(stand_ins_[target].dtype)) throw GraphBreak("complex numbers become real ones, of which NumPy warns");
   }
   OpaqueUse use;
-  use.declared = {target};
-  use.answer = Ref::borrow(Py_None);
+  if (function.ufunc) {  // it gives what it writes
+    use.written = target;
+  } else {
+    use.declared = {target};
+    use.answer = Ref::borrow(Py_None);
+  }
   record_opaque(callable, function, args, kwargs, use);
-  return use.left.front();
+  return use.written ? use.value : use.left.front();
 }
 
 ir::ValueId TensorRecorder::new_value(PyObject* callable, const ForeignFunction& function, Index target, const WritingCall& call) {
@@ -189,6 +205,8 @@ ir::ValueId TensorRecorder::new_value(PyObject* callable, const ForeignFunction&
     built = build(function, call.args.get(), call.kwargs.get());
   } catch (const GraphBreak&) {
     if (symbols_.learned()) throw;  // the op may do when the capture begins from what it has learned
+    if (function.ufunc && call.kind == WritingCall::Kind::output && chooses_places(call.kwargs.get()))
+      return value_by_numpy_call(callable, function, target, call.args.get(), with(call.kwargs.get(), "out", call.target.get()).get());
     if (function.ufunc && call.kind == WritingCall::Kind::output)
       return written_value(function, target, present_.of(stand_ins_.require(record_reading(callable, function, call.args.get(), call.kwargs.get(),
                                                                                           stand_ins_.among(call.args.get(), call.kwargs.get())).get())));
