@@ -129,9 +129,10 @@ std::optional<Ref> convert(Evaluator& evaluator, PyObject* callable, const Built
   if (!is_python_function(method)) return std::nullopt;
   Ref result = evaluator.call_now(method, arguments);
   // What the class promised is checked by the function itself, on the plain value.
-  const bool checks = callable == reinterpret_cast<PyObject*>(&PyLong_Type) || callable == reinterpret_cast<PyObject*>(&PyFloat_Type) || callable == reinterpret_cast<PyObject*>(&PyBytes_Type);
-  if (!checks || Py_TYPE(result.get()) == reinterpret_cast<PyTypeObject*>(callable)) return result;
-  throw GraphBreak(fmt::format("{}() of a {} gives another type", reinterpret_cast<PyTypeObject*>(callable)->tp_name, Py_TYPE(arguments[0])->tp_name));
+  const bool converts = callable == as_object(&PyLong_Type) || callable == as_object(&PyFloat_Type) || callable == as_object(&PyBytes_Type);
+  PyObject* const promised = converts ? callable : *builtin.method == names().__index__ ? as_object(&PyLong_Type) : nullptr;
+  if (promised == nullptr || as_object(Py_TYPE(result.get())) == promised) return result;
+  throw GraphBreak(fmt::format("{}() of a {} gives another type", name_of(callable), Py_TYPE(arguments[0])->tp_name));
 }
 
 /// Whether a format string has a field that reads an attribute: "{0.shape}".

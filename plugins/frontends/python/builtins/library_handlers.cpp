@@ -89,7 +89,7 @@ Handled builtin_sum(Evaluator& evaluator, Arguments& arguments) {
   const bool start_by_name = only_start_is_named(arguments);
   if (arguments.values.empty() || arguments.values.size() > 2 || (arguments.named() != 0 && !start_by_name)) throw GraphBreak("sum() with other arguments than an iterable and a start");
   Ref total = arguments.values.size() == 2 ? arguments.values[1] : checked(PyLong_FromLong(0));
-  if (PyUnicode_Check(total.get()) || PyBytes_Check(total.get())) throw GraphBreak("sum() of strings");
+  if (PyUnicode_Check(total.get()) || PyBytes_Check(total.get()) || PyByteArray_Check(total.get())) throw GraphBreak("sum() of strings");
   // Floats are added with compensation from 3.12 on: plain numbers are for the real function.
   Ref run = checked(PyList_New(0));
   const auto add_run = [&] {

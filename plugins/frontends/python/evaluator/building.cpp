@@ -187,7 +187,12 @@ void Evaluator::op_format(Frame&, const Instruction& i) {
   PyObject* method = traits.python_class ? heap_.type_attribute(Py_TYPE(value.get()), names().__format__) : nullptr;
   if (is_python_function(method)) {
     Ref empty = spec ? spec : checked(PyUnicode_FromString(""));
-    push(call_now(method, {value.get(), empty.get()}));
+    Ref text = call_now(method, {value.get(), empty.get()});
+    if (!PyUnicode_Check(text.get())) {
+      PyErr_Format(PyExc_TypeError, "__format__ must return a str, not %.200s", visible_type(text.get())->tp_name);
+      throw PythonError();
+    }
+    push(std::move(text));
     return;
   }
   if (!traits.atom && !spec) {

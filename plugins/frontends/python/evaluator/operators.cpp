@@ -306,7 +306,12 @@ Ref Evaluator::to_string(PyObject* value, PyObject* method_name) {
   if (traits.python_class && !traits.identity) {
     PyObject* method = heap_.type_attribute(Py_TYPE(value), method_name);
     if (method_name == names().__str__ && !is_python_function(method) && !PyExceptionInstance_Check(value)) method = heap_.type_attribute(Py_TYPE(value), names().__repr__);
-    if (is_python_function(method)) return call_now(method, {value});
+    if (is_python_function(method)) {
+      Ref text = call_now(method, {value});
+      if (PyUnicode_Check(text.get())) return text;
+      PyErr_Format(PyExc_TypeError, "%U returned non-string (type %.200s)", method_name, visible_type(text.get())->tp_name);
+      throw PythonError();
+    }
     // object's own text holds the address.
     if (traits.container == Container::none && !PyExceptionInstance_Check(value)) throw GraphBreak(fmt::format("the text of a {}", Py_TYPE(value)->tp_name));
   }
