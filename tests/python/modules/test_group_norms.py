@@ -103,3 +103,11 @@ def test_half_precision():
         exact = copy.deepcopy(norm).double()(x.double())
         error = (tenon.compile(norm)(x).double() - exact).abs().max()
     assert error <= exact.abs().max() * 2**-8
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_instances_of_half_floats(dtype):
+    for last in (False, True):
+        x = tensor(2, 3, 4, 5, last=last).to(dtype)
+        check(nn.InstanceNorm2d(3), x), check(nn.InstanceNorm2d(3, affine=True).to(dtype), x)
+    assert not tenon.stats()["opaque_nodes"]

@@ -177,10 +177,12 @@ Values native_group_norm(ForeignArguments& a) {
   return {y, reshape_to(a.builder(), m.mean, {n, groups}), reshape_to(a.builder(), inverse, {n, groups})};
 }
 
-/// Every sample and channel by itself. The running statistics take the mean of what the samples of a batch say.
+/// Every sample and channel by itself; of half floats in float32. The running statistics take the mean of what the samples of a batch say.
 Values instance_norm(ForeignArguments& a) {
   Formula f(a);
-  const V x = a.value("input");
+  const DType given_type = f.dtype(a.value("input"));
+  const bool keeps_statistics = a.given("running_mean") || a.given("running_var");
+  const V x = is_reduced_float(given_type) && !keeps_statistics ? f.cast(a.value("input"), DType::f32) : a.value("input");
   require_native(a, x);
   TENON_USER_CHECK(f.rank(x) >= 2, "instance_norm takes at least 2 dimensions");
   const bool own = a.flag("use_input_stats", true);
@@ -195,12 +197,12 @@ Values instance_norm(ForeignArguments& a) {
   const auto over_batch = [&](V v) {
     return f.cast(a.one("mean", {v}, {{"dim", std::vector<Dim>{Dim(0)}}, {"dtype", f.dtype(v)}, {"keepdim", true}}), f.dtype(x));
   };
-  if (a.given("running_mean") || a.given("running_var")) {
+  if (keeps_statistics) {
     const Dim count = ir::product(std::span(f.shape(x)).subspan(2));
     update_running_statistics(a, {over_batch(m.mean), over_batch(m.variance), count}, true);
   }
-  const auto given = [&](const char* name) { return a.given(name) ? std::optional(a.value(name)) : std::nullopt; };
-  return {normalise_groups(a.builder(), x, m, a.number("eps", 1e-5), given("weight"), given("bias"))};
+  const auto given = [&](const char* name) { return a.given(name) ? std::optional(f.cast(a.value(name), f.dtype(x))) : std::nullopt; };
+  return {f.cast(normalise_groups(a.builder(), x, m, a.number("eps", 1e-5), given("weight"), given("bias")), given_type)};
 }
 
 // ---- covariance, distances, areas
