@@ -1,6 +1,7 @@
 """Operators whose index wraps, mirrors or is split into rows: vectors of lanes that are one run, and those that are not."""
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -36,3 +37,31 @@ def test_elements_are_eagers(name, dtype, dynamic):
         got, want = compiled(x), MOVES[name](x).clone()
         assert got.dtype == want.dtype and torch.equal(got, want), f"width {width}"
     assert tenon.stats()["graph_breaks"] == 0 and tenon.stats()["eager_fallbacks"] == 0
+
+
+def only_looks(x, i):
+    x[i]
+    return x + 1
+
+
+def looks_in_vain(x, i):
+    try:
+        x[:, i]
+    except IndexError as error:
+        return x, str(error)
+    return x + 1
+
+
+@pytest.mark.parametrize("use", (only_looks, looks_in_vain))
+@pytest.mark.parametrize("library", (np, torch))
+def test_indices_into_what_is_not_read(use, library):
+    def outcome(fn, at):
+        try:
+            return fn(library.ones((3, 3)), library.asarray([at]))
+        except IndexError as error:
+            return str(error)
+
+    compiled = tenon.compile(use)
+    for at in (1, 7, -3, -4, 1):
+        got, want = outcome(compiled, at), outcome(use, at)
+        assert str(got) == str(want)

@@ -141,6 +141,7 @@ std::vector<std::size_t> Planner::count_reads() const {
     if (v != kPanel) ++reads[v.value];
   };
   for (const ir::Output& output : graph_.outputs()) store(output.value);
+  for (ValueId check : unread_checks_) store(check);
   for (const Concatenation& c : options_.concatenations)
     for (const auto& part : c.parts) store(part.value);
   for (const PendingStep& s : steps_) {

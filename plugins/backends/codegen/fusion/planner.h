@@ -50,6 +50,7 @@ class Planner {
   void collect_bodies();
   void place_concatenations();
   void choose_roots();
+  void keep_unread_checks(const std::vector<std::vector<ir::NodeId>>& users);
   bool is_large_product(NodeId id) const;
   void mark_contraction_operands(NodeId id, const std::vector<std::vector<NodeId>>& users);
   bool is_prologue(NodeId product, const std::vector<std::vector<NodeId>>& users) const;
@@ -128,6 +129,7 @@ class Planner {
   std::vector<bool> product_;           // by NodeId: runs on a matrix kernel
   std::vector<std::optional<ops::ScatterBody>> scatters_;
   std::vector<std::optional<PartWrite>> part_writes_;  // by NodeId
+  std::vector<ir::ValueId> unread_checks_;             // results of what may raise that nothing reads
   std::vector<double> cost_;            // by NodeId: of the element with all that is inlined
   std::vector<double> weight_;          // by NodeId: of the node alone; of a view with all that it reads
   std::vector<std::vector<std::uint32_t>> reach_;  // by NodeId: inlined nodes at the same point, sorted
