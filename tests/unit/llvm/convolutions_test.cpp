@@ -125,12 +125,14 @@ TEST_CASE("depthwise convolutions are loop nests", "[convolutions]") {
   CHECK(difference({2, 16, 20, 20, 16, 3, 3, 1, 1, 1, 16}, DType::f32, true, {}) == "");
 }
 
-TEST_CASE("random convolutions", "[convolutions]") {
-  const auto seed = static_cast<unsigned>(std::random_device{}());
+namespace {
+
+/// Compares so many drawn convolutions of up to `channels` channels with the judge.
+void check_random_convolutions(unsigned seed, int count, std::int64_t channels) {
   std::mt19937 random(seed);
   auto draw = [&](std::int64_t low, std::int64_t high) { return std::uniform_int_distribution<std::int64_t>(low, high)(random); };
-  for (int i = 0; i < 60; ++i) {
-    Convolution c{draw(1, 4), draw(1, 20), draw(1, 24), draw(1, 24), draw(1, 24), draw(1, 4), draw(1, 4), draw(1, 3), draw(0, 3), draw(1, 2), 1};
+  for (int i = 0; i < count; ++i) {
+    Convolution c{draw(1, 4), draw(1, channels), draw(1, 24), draw(1, 24), draw(1, channels), draw(1, 4), draw(1, 4), draw(1, 3), draw(0, 3), draw(1, 2), 1};
     if (draw(0, 3) == 0) c.groups = draw(2, 3), c.channels *= c.groups, c.outputs *= c.groups;
     const std::int64_t reach_h = (c.kernel_h - 1) * c.dilation + 1, reach_w = (c.kernel_w - 1) * c.dilation + 1;
     if (c.height + 2 * c.padding < reach_h || c.width + 2 * c.padding < reach_w) continue;
@@ -138,6 +140,12 @@ TEST_CASE("random convolutions", "[convolutions]") {
     CHECK(difference(c, DType::f32, draw(0, 1) == 1, {.width = draw(0, 1) ? 0u : 32u, .threads = static_cast<int>(draw(1, 2))}) == "");
   }
 }
+
+}  // namespace
+
+TEST_CASE("random convolutions", "[convolutions]") { check_random_convolutions(std::random_device{}(), 60, 24); }
+/// Takes minutes: test_llvm "[thousands]".
+TEST_CASE("thousands of random convolutions", "[.thousands]") { check_random_convolutions(1, 3000, 80); }
 
 namespace {
 
