@@ -46,5 +46,7 @@ constexpr bool is_complex(DType t) { return t >= DType::c64; }
 constexpr bool is_reduced_float(DType t) { return t == DType::f16 || t == DType::bf16; }
 /// The type in which arithmetic on `t` happens: float32 for float16 and bfloat16, else `t`.
 constexpr DType compute_type(DType t) { return is_reduced_float(t) ? DType::f32 : t; }
+/// The type of the parts of a complex number; of other types `t`.
+constexpr DType real_type(DType t) { return t == DType::c64 ? DType::f32 : t == DType::c128 ? DType::f64 : t; }
 
 }  // namespace tenon

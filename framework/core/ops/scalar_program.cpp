@@ -56,7 +56,7 @@ std::uint64_t constant_bits(DType dtype, double value) {
 }  // namespace
 
 Scalar Scalars::constant(DType dtype, double value) {
-  if (is_complex(dtype)) return record({.op = Primitive::constant, .dtype = dtype, .payload = constant_bits(dtype == DType::c64 ? DType::f32 : DType::f64, value)});
+  if (is_complex(dtype)) return record({.op = Primitive::constant, .dtype = dtype, .payload = constant_bits(real_type(dtype), value)});
   if (is_float(dtype)) return record({.op = Primitive::constant, .dtype = dtype, .payload = constant_bits(dtype, value)});
   if (dtype == DType::b8) return record({.op = Primitive::constant, .dtype = dtype, .payload = value != 0});
   TENON_USER_CHECK(value >= -9223372036854775808.0 && value < 9223372036854775808.0, "{} does not fit an integer", value);

@@ -54,8 +54,7 @@ DType dtype_of_number(ForeignArguments& a, const ForeignArgument& x) {
 
 Values make_full(ForeignArguments& a, std::vector<Dim> size, ForeignArgument value, std::optional<DType> dtype) {
   const DType t = dtype.value_or(dtype_of_number(a, value));
-  const DType real = t == DType::c64 ? DType::f32 : t == DType::c128 ? DType::f64 : t;
-  return {a.builder().cast(a.builder().one("full", {a.to_value(value)}, {{"dtype", real}, {"size", std::move(size)}}), t)};
+  return {a.builder().cast(a.builder().one("full", {a.to_value(value)}, {{"dtype", real_type(t)}, {"size", std::move(size)}}), t)};
 }
 
 /// torch.full, numpy.full.

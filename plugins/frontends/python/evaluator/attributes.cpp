@@ -1,4 +1,4 @@
-// Attribute reads and writes by the rules of object.__getattribute__, with user code on the way evaluated and every read guarded.
+// Attribute reads by the rules of object.__getattribute__, with user code on the way evaluated and every read guarded.
 #include <fmt/format.h>
 
 #include "python/compat/object_layout.h"
@@ -14,11 +14,6 @@ bool is_one_of(PyObject* name, std::initializer_list<const char*> texts) {
   for (const char* text : texts)
     if (PyUnicode_CompareWithASCIIString(name, text) == 0) return true;
   return false;
-}
-
-std::string text_of(PyObject* name) {
-  const char* text = PyUnicode_AsUTF8(name);
-  return text ? text : "?";
 }
 
 /// `.grad` of an input is the real tensor's own, and an input as well. Empty for anything else: the recorder answers.
@@ -59,7 +54,7 @@ std::optional<Ref> part_of_alias(Heap& heap, PyObject* owner, PyObject* name) {
 /// Torch's getters of what an autograd node has saved run the hooks of the program that unpack it.
 bool unpacks_saved_tensors(PyObject* descriptor, PyObject* name) {
   if (Py_TYPE(descriptor) != &PyGetSetDescr_Type) return false;
-  const std::string text = text_of(name);
+  const std::string text = name_text(name);
   return text.starts_with("_saved_") || text == "saved_tensors";
 }
 
@@ -145,14 +140,14 @@ std::optional<Ref> Evaluator::find_attribute(PyObject* owner, PyObject* name) {
     if (std::optional<Ref> part = part_of_alias(heap_, owner, name)) return part;
     if (!only_getattr) {
       if (type == thread_local_type() && heap_.source_of(owner) && !compat::type_lookup(type, name)) return attribute_of_thread_local(heap_, owner, name);
-      if (heap_.source_of(owner)) throw GraphBreak(fmt::format("attribute '{}' of a {}, which looks it up in C code", text_of(name), type->tp_name));
+      if (heap_.source_of(owner)) throw GraphBreak(fmt::format("attribute '{}' of a {}, which looks it up in C code", name_text(name), type->tp_name));
       return unless_missing([&] { return heap_.adopt(checked(PyObject_GetAttr(owner, name))); });
     }
   }
   if (std::optional<Ref> found = find_generic(owner, name)) return found;
   PyObject* fallback = heap_.type_attribute(type, names().__getattr__);
   if (fallback == nullptr) return std::nullopt;
-  if (!is_python_function(fallback)) throw GraphBreak(fmt::format("attribute '{}' of a {}: its __getattr__ is C code", text_of(name), type->tp_name));
+  if (!is_python_function(fallback)) throw GraphBreak(fmt::format("attribute '{}' of a {}: its __getattr__ is C code", name_text(name), type->tp_name));
   return unless_missing([&] { return call_now(fallback, {owner, name}); });
 }
 
@@ -182,7 +177,7 @@ std::optional<Ref> Evaluator::find_generic(PyObject* owner, PyObject* name) {
 Ref Evaluator::data_descriptor(PyObject* found, PyObject* owner, PyTypeObject* type, PyObject* name) {
   if (PyObject_TypeCheck(found, &PyProperty_Type)) {
     Ref getter = checked(PyObject_GetAttr(found, names().fget));
-    if (getter.is(Py_None)) throw GraphBreak(fmt::format("the property '{}' cannot be read", text_of(name)));
+    if (getter.is(Py_None)) throw GraphBreak(fmt::format("the property '{}' cannot be read", name_text(name)));
     heap_.make_known(getter.get(), heap_.sources().constant(getter.get()));
     return call_now(getter.get(), {owner});
   }
@@ -191,7 +186,7 @@ Ref Evaluator::data_descriptor(PyObject* found, PyObject* owner, PyTypeObject* t
     heap_.make_known(found, heap_.sources().keyed(SourceKind::type_attribute, heap_.sources().constant(reinterpret_cast<PyObject*>(type)), name));
     return call_now(getter, {found, owner, reinterpret_cast<PyObject*>(type)});
   }
-  if (getter == nullptr) throw GraphBreak(fmt::format("attribute '{}' has a setter and no getter", text_of(name)));
+  if (getter == nullptr) throw GraphBreak(fmt::format("attribute '{}' has a setter and no getter", name_text(name)));
   if (name == names().__dict__) {
     if (PyObject* dict = heap_.attributes_of(owner)) return heap_.source_of(dict) ? Ref::borrow(dict) : heap_.adopt(Ref::borrow(dict));
   }
@@ -270,7 +265,7 @@ Ref Evaluator::attribute_of_type(PyTypeObject* type, PyObject* name) {
   PyObject* of_meta = compat::type_lookup(meta, name);
   if (of_meta != nullptr && is_data_descriptor(of_meta)) {
     if (PyObject_TypeCheck(of_meta, &PyProperty_Type)) return data_descriptor(of_meta, type_object, meta, name);
-    if (is_one_of(name, {"__abstractmethods__", "__annotations__"})) throw GraphBreak(fmt::format("'{}' of a class", text_of(name)));
+    if (is_one_of(name, {"__abstractmethods__", "__annotations__"})) throw GraphBreak(fmt::format("'{}' of a class", name_text(name)));
     return heap_.adopt(checked(PyObject_GetAttr(type_object, name)));
   }
   PyObject* found = heap_.type_attribute(type, name);
@@ -353,71 +348,6 @@ void Evaluator::op_load_super_attr(Frame& f, const Instruction& i) {
   if (i.flags & kPushNullBefore) f.stack.emplace_back();
   push(super_attribute(object.get(), name));
   if (i.flags & kPushNullAfter) f.stack.emplace_back();
-}
-
-void Evaluator::delete_attribute(PyObject* owner, PyObject* name) {
-  if (is_stand_in(owner)) throw GraphBreak(fmt::format("attribute '{}' of a tensor is deleted", text_of(name)));
-  PyObject* method = heap_.type_attribute(Py_TYPE(owner), names().__delattr__);
-  if (is_python_function(method)) {
-    call_now(method, {owner, name});
-    return;
-  }
-  generic_delete_attribute(owner, name);
-}
-
-void Evaluator::generic_delete_attribute(PyObject* owner, PyObject* name) {
-  PyObject* found = heap_.type_attribute(Py_TYPE(owner), name);
-  if (found != nullptr && is_data_descriptor(found)) {
-    PyObject* deleter = heap_.type_attribute(Py_TYPE(found), names().__delete__);
-    if (PyObject_TypeCheck(found, &PyProperty_Type)) {
-      Ref function = checked(PyObject_GetAttr(found, names().fdel));
-      if (function.is(Py_None)) throw GraphBreak(fmt::format("the property '{}' cannot be deleted", text_of(name)));
-      heap_.make_known(function.get(), heap_.sources().constant(function.get()));
-      call_now(function.get(), {owner});
-      return;
-    }
-    if (is_python_function(deleter)) {
-      call_now(deleter, {found, owner});
-      return;
-    }
-  }
-  if (found != nullptr && is_data_descriptor(found) && Py_TYPE(found) != &PyMemberDescr_Type)
-    throw GraphBreak(fmt::format("'del' of the attribute '{}', which has a descriptor", text_of(name)));
-  heap_.store_attribute(owner, name, nullptr);
-}
-
-void Evaluator::store_attribute(PyObject* owner, PyObject* name, PyObject* value) {
-  PyTypeObject* type = Py_TYPE(owner);
-  if (is_stand_in(owner)) throw GraphBreak(fmt::format("attribute '{}' of a tensor is assigned", text_of(name)));
-  PyObject* setter = heap_.type_attribute(type, names().__setattr__);
-  if (is_python_function(setter)) {
-    call_now(setter, {owner, name, value});
-    return;
-  }
-  if (heap_.traits(owner).python_class && type->tp_setattro != PyObject_GenericSetAttr && !PyType_Check(owner) && setter != compat::type_lookup(&PyBaseObject_Type, names().__setattr__))
-    throw GraphBreak(fmt::format("attribute '{}' of a {}, whose __setattr__ is C code, is assigned", text_of(name), type->tp_name));
-  generic_store_attribute(owner, name, value);
-}
-
-void Evaluator::generic_store_attribute(PyObject* owner, PyObject* name, PyObject* value) {
-  PyTypeObject* type = Py_TYPE(owner);
-  PyObject* found = heap_.type_attribute(type, name);
-  if (found != nullptr && is_data_descriptor(found)) {
-    if (PyObject_TypeCheck(found, &PyProperty_Type)) {
-      Ref setter = checked(PyObject_GetAttr(found, names().fset));
-      if (setter.is(Py_None)) throw GraphBreak(fmt::format("the property '{}' cannot be set", text_of(name)));
-      heap_.make_known(setter.get(), heap_.sources().constant(setter.get()));
-      call_now(setter.get(), {owner, value});
-      return;
-    }
-    PyObject* setter = heap_.type_attribute(Py_TYPE(found), names().__set__);
-    if (is_python_function(setter)) {
-      call_now(setter, {found, owner, value});
-      return;
-    }
-  }
-  // Past a __setattr__ of its class: whoever wanted that has called it already.
-  heap_.store_attribute(owner, name, value);
 }
 
 }  // namespace tenon::python

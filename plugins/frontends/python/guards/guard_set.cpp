@@ -10,13 +10,6 @@ namespace {
 
 std::uint64_t address(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
-/// A string without quotes.
-std::string plain(PyObject* name) {
-  const char* chars = PyUnicode_AsUTF8(name);
-  if (chars == nullptr) PyErr_Clear();
-  return chars ? chars : "?";
-}
-
 bool same_float(double a, double b) { return std::memcmp(&a, &b, sizeof a) == 0; }
 
 }  // namespace
@@ -106,8 +99,8 @@ std::string describe(const SourceTable& sources, const Guard& guard) {
     case GuardKind::different_object: return fmt::format("{} is not {}", path, sources.describe(guard.other));
     case GuardKind::function_parts: return fmt::format("{} has the same code and defaults", path);
     case GuardKind::type_attribute:
-      return guard.expected ? fmt::format("{}.{} is {}", path, plain(guard.key.get()), shown(guard.expected.get()))
-                            : fmt::format("{} has no attribute {}", path, plain(guard.key.get()));
+      return guard.expected ? fmt::format("{}.{} is {}", path, name_text(guard.key.get()), shown(guard.expected.get()))
+                            : fmt::format("{} has no attribute {}", path, name_text(guard.key.get()));
     case GuardKind::more_items: return fmt::format("{} has more than {} items to come", path, guard.number);
     case GuardKind::no_more_items: return fmt::format("{} has no more than {} items to come", path, guard.number);
     case GuardKind::cell_empty: return fmt::format("{} is empty", path);

@@ -156,6 +156,12 @@ std::string SourceTable::describe(SourceId id) const {
   return "?";
 }
 
+std::string name_text(PyObject* name) {
+  const char* chars = PyUnicode_AsUTF8(name);
+  if (chars == nullptr) PyErr_Clear();
+  return chars ? chars : "?";
+}
+
 std::string shown(PyObject* object) {
   if (object == nullptr) return "nothing";
   Ref text = Ref::steal(PyObject_Repr(object));

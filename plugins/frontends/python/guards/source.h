@@ -111,5 +111,7 @@ class SourceTable {
 
 /// An object as Python shows it, for messages: "nothing" for null, and cut after a length that a line can bear.
 std::string shown(PyObject* object);
+/// The UTF-8 of a name; "?" where it has none.
+std::string name_text(PyObject* name);
 
 }  // namespace tenon::python
