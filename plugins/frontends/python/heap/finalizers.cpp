@@ -8,8 +8,8 @@
 namespace tenon::python {
 namespace {
 
-constexpr int kDeepest = 4;      // objects within each other that are looked into
-constexpr int kMostObjects = 200;
+constexpr int kDeepestLook = 4;  // objects within each other that are looked into
+constexpr int kMostLookedAt = 200;
 
 bool has_finalizer(PyObject* object) {
   if (Py_TYPE(object)->tp_finalize == nullptr) return false;
@@ -18,20 +18,20 @@ bool has_finalizer(PyObject* object) {
 }
 
 /// What the program holds by definitions, not by values.
-bool is_definition(PyObject* object) {
+bool is_class_or_code(PyObject* object) {
   return PyType_Check(object) || PyModule_Check(object) || PyFunction_Check(object) || PyCFunction_Check(object) || PyCode_Check(object) || PyFrame_Check(object);
 }
 
 struct Search {
-  int depth = 0, left = kMostObjects;
+  int depth = 0, left = kMostLookedAt;
   bool found = false;
 
   static int visit(PyObject* object, void* search) { return static_cast<Search*>(search)->look_at(object); }
 
   int look_at(PyObject* object) {
-    if (is_definition(object)) return 0;
+    if (is_class_or_code(object)) return 0;
     if (has_finalizer(object)) return found = true;
-    if (depth == kDeepest || left-- <= 0 || !PyObject_IS_GC(object) || Py_TYPE(object)->tp_traverse == nullptr) return 0;
+    if (depth == kDeepestLook || left-- <= 0 || !PyObject_IS_GC(object) || Py_TYPE(object)->tp_traverse == nullptr) return 0;
     ++depth;
     const int stop = Py_TYPE(object)->tp_traverse(object, visit, this);
     --depth;

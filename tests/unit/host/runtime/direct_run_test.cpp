@@ -10,17 +10,17 @@ using namespace tenon::test;
 
 namespace {
 
-constexpr const char* kNegate = "graph @g (%x: f32[3]) {\n  %z: f32[3] = neg(%x)\n  return %z\n}\n";
+constexpr const char* kNegation = "graph @g (%x: f32[3]) {\n  %z: f32[3] = neg(%x)\n  return %z\n}\n";
 
 /// A program of two backends, of which the second one takes over.
-struct Fixture {
+struct Negation {
   TestBackend backend{"backend"}, other{"other"};
   std::optional<TestSession> session;
   std::optional<TestProgram> program;
 
-  Fixture() {
+  Negation() {
     session.emplace(std::vector<TestBackend*>{&backend, &other});
-    program.emplace(*session, parse(kNegate), std::vector<std::string>{"backend"});
+    program.emplace(*session, parse(kNegation), std::vector<std::string>{"backend"});
   }
 
   std::vector<float> run(const std::vector<float>& given) {
@@ -38,45 +38,45 @@ struct Fixture {
 }  // namespace
 
 TEST_CASE("runs on the caller's pointers give what the first run gives", "[direct]") {
-  Fixture fixture;
-  for (float n : {1.f, 2.f, 3.f}) CHECK(fixture.run({n, 0, 5}) == std::vector<float>{-n, 0, -5});
-  CHECK(fixture.backend.executes == 3);
+  Negation negation;
+  for (float n : {1.f, 2.f, 3.f}) CHECK(negation.run({n, 0, 5}) == std::vector<float>{-n, 0, -5});
+  CHECK(negation.backend.executes == 3);
 }
 
 TEST_CASE("a step that fails later is taken over, and ran once", "[direct]") {
-  Fixture fixture;
-  fixture.run({1, 2, 3});
-  fixture.run({1, 2, 3});
-  fixture.backend.behaviour.execute = [](const ir::Graph&, const TenonExecuteArgs&) { return std::int32_t{TENON_PLUGIN_FAILED}; };
-  CHECK(fixture.run({4, 5, 6}) == std::vector<float>{-4, -5, -6});
-  CHECK(fixture.backend.executes == 3);
-  CHECK(fixture.session->events("execute_failed").size() == 1);
-  fixture.run({4, 5, 6});
-  CHECK(fixture.backend.executes == 3);  // it is not asked again
+  Negation negation;
+  negation.run({1, 2, 3});
+  negation.run({1, 2, 3});
+  negation.backend.behaviour.execute = [](const ir::Graph&, const TenonExecuteArgs&) { return std::int32_t{TENON_PLUGIN_FAILED}; };
+  CHECK(negation.run({4, 5, 6}) == std::vector<float>{-4, -5, -6});
+  CHECK(negation.backend.executes == 3);
+  CHECK(negation.session->events("execute_failed").size() == 1);
+  negation.run({4, 5, 6});
+  CHECK(negation.backend.executes == 3);  // it is not asked again
 }
 
 TEST_CASE("memory that a step may not ask for is refused in every run", "[direct]") {
-  Fixture fixture;
-  fixture.run({1, 2, 3});
-  fixture.backend.behaviour.execute = [](const ir::Graph& group, const TenonExecuteArgs& args) {
+  Negation negation;
+  negation.run({1, 2, 3});
+  negation.backend.behaviour.execute = [](const ir::Graph& group, const TenonExecuteArgs& args) {
     const std::int64_t sizes[] = {3};
     CHECK(args.call->allocate_output(args.call->self, 0, sizes, 1) == nullptr);
     return TestBackend::evaluate(group, args);
   };
-  CHECK(fixture.run({4, 5, 6}) == std::vector<float>{-4, -5, -6});
-  const auto events = fixture.session->events("execute_failed");
+  CHECK(negation.run({4, 5, 6}) == std::vector<float>{-4, -5, -6});
+  const auto events = negation.session->events("execute_failed");
   REQUIRE(events.size() == 1);
   CHECK(events[0].find("whose memory it was given") != std::string::npos);
 }
 
 TEST_CASE("runs on several threads are counted one by one", "[direct]") {
-  Fixture fixture;
-  fixture.run({1, 2, 3});
+  Negation negation;
+  negation.run({1, 2, 3});
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&] {
-      for (int i = 0; i < 500; ++i) fixture.run({1, 2, 3});
+      for (int i = 0; i < 500; ++i) negation.run({1, 2, 3});
     });
   for (std::thread& thread : threads) thread.join();
-  CHECK(fixture.session->query("statistics").find("\"runs\":2001") != std::string::npos);
+  CHECK(negation.session->query("statistics").find("\"runs\":2001") != std::string::npos);
 }
