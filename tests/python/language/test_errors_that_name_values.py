@@ -62,6 +62,7 @@ OF_NUMBERS = {
     "starred": lambda n: [*(n + n)],
     "starred argument": lambda n: max(*(n + n)),
     "double-starred": lambda n: dict(**(n + n)),
+    "double-starred to a function": lambda n: changing(**(n + n)),
     "searched": lambda n: 1 in (n + n),
     "iterator": lambda n: iter(n + n),
     "of an iterator": lambda n: next(n + n),

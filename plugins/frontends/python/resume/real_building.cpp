@@ -9,12 +9,13 @@ bool is_iterable(PyObject* object) { return Py_TYPE(object)->tp_iter != nullptr 
 
 /// The same TypeError that CPython gives when a name is given twice or something is no mapping.
 void complain_of_merge(PyObject* callable, PyObject* update) {
-  Ref name = Ref::steal(PyObject_GetAttrString(callable, "__qualname__"));
-  if (PyErr_ExceptionMatches(PyExc_AttributeError)) {
-    PyErr_Clear();
-    if (!name) name = Ref::steal(PyObject_Str(callable));
-    PyErr_Format(PyExc_TypeError, "%S() argument after ** must be a mapping, not %.200s", name.get(), Py_TYPE(update)->tp_name);
-  }
+  if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return;
+  PyErr_Clear();
+  Ref module = Ref::steal(PyObject_GetAttrString(callable, "__module__")), name = Ref::steal(PyObject_GetAttrString(callable, "__qualname__"));
+  PyErr_Clear();
+  const bool prefixed = module && PyUnicode_Check(module.get()) && PyUnicode_CompareWithASCIIString(module.get(), "builtins") != 0;
+  Ref text = Ref::steal(!name ? PyObject_Str(callable) : prefixed ? PyUnicode_FromFormat("%S.%S()", module.get(), name.get()) : PyUnicode_FromFormat("%S()", name.get()));
+  if (text) PyErr_Format(PyExc_TypeError, "%U argument after ** must be a mapping, not %.200s", text.get(), Py_TYPE(update)->tp_name);
 }
 
 }  // namespace
@@ -105,7 +106,8 @@ Effect RealInstruction::extending() {
       Ref copy = Ref::steal(PyDict_Copy(peek(arg + 1)));
       if (!copy) return Effect::raised;
       if (PyDict_Merge(copy.get(), peek(1), 1) == 0) return done(1, PyDict_Update(peek(arg + 1), copy.get()));
-      complain_of_merge(peek(arg + 3), peek(1));
+      PyObject* const above_arguments = peek(arg + 3);  // the callable, or from 3.13 on an empty place that follows it
+      complain_of_merge(above_arguments ? above_arguments : peek(arg + 4), peek(1));
       return Effect::raised;
     }
     case Op::list_to_tuple: return replace(1, PyList_AsTuple(peek(1)));
