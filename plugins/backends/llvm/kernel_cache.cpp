@@ -102,9 +102,12 @@ void KernelCache::improve_later(const HostServices& host, const std::vector<cons
     for (std::size_t i = first; i < std::min(kernels.size(), first + kBackgroundBatch); ++i) own.push_back(*kernels[i]);
     run_in_background([this, host, own = std::move(own)] {
       Batch batch{Tier::standard, {}, {}, {}};
-      for (const codegen::Kernel& kernel : own) batch.add(kernel, codegen::to_text(kernel));
+      for (const codegen::Kernel& kernel : own)
+        if (std::string text = codegen::to_text(kernel); knows(text)) batch.add(kernel, std::move(text));
+      if (batch.kernels.empty()) return;  // dropped while they waited
       compile(host, batch, {});
-      if (host.log_enabled("compile")) host.log(TENON_INFO, fmt::format("better code of {} kernels took the place of quick code", own.size()), "compile");
+      if (host.log_enabled("compile"))
+        host.log(TENON_INFO, fmt::format("better code of {} kernels took the place of quick code", batch.kernels.size()), "compile");
     });
   }
 }
@@ -180,6 +183,11 @@ std::vector<std::shared_ptr<const KernelCode>> KernelCache::kernels(const HostSe
   if (request.swap_tiers)
     for (const Batch& batch : batches) improve_later(host, batch.kernels);
   return {codes.begin(), codes.end()};
+}
+
+bool KernelCache::knows(const std::string& text) const {
+  const std::lock_guard lock(mutex_);
+  return known_.contains(text);
 }
 
 std::size_t KernelCache::size() const {

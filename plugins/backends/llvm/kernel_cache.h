@@ -50,6 +50,7 @@ class KernelCache {
   using Texts = std::span<const std::string>;
   Codes entries(Texts texts);
   void drop_idle();
+  bool knows(const std::string& text) const;
   void take_stored(const HostServices& host, const KernelRequest& request, Texts texts, const Codes& codes);
   std::vector<Batch> new_batches(const KernelRequest& request, Texts texts, const Codes& codes, std::size_t threads);
   void compile(const HostServices& host, const Batch& batch, const std::function<void(const std::string&)>& listing);

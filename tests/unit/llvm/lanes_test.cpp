@@ -42,5 +42,5 @@ TEST_CASE("lanes run over pixels and their channels where they lie side by side,
     %y: f32[2, 5, 64, 3] = mul(%x, %c)
     return %y
   })") == 2 * 5 * 64 * 3);
-  CHECK(lane_loop_of(interleaved(3, 5, 2)) == 3 * 8);
+  CHECK(lane_loop_of(interleaved(3, 5, 1), {.width = 32}) == 3 * 7);
 }

@@ -58,6 +58,14 @@ Values softshrink(ForeignArguments& a) {
   return a.call("softshrink", {a.value("self")}, {{"lambd", lambda}});
 }
 
+/// In training the slopes are random, which no op here draws.
+Values randomised_relu(ForeignArguments& a) {
+  if (a.flag("training")) throw Exception(Code::unsupported, "rrelu in training");
+  const double lower = a.number("lower", 1.0 / 8), upper = a.number("upper", 1.0 / 3);
+  TENON_USER_CHECK(lower <= upper, "Lower bound should be less than or equal to the upper bound");
+  return a.call("leaky_relu", {a.value("self")}, {{"negative_slope", (lower + upper) / 2}});
+}
+
 Scalar relu(Scalars& s, Scalar x) { return s.maximum(x, s.like(x, 0)); }
 Scalar clamp(Scalars& s, Scalar x, double low, double high) { return s.minimum(s.maximum(x, s.like(x, low)), s.like(x, high)); }
 Scalar sigmoid(Scalars& s, Scalar x) { return s.div(s.like(x, 1), s.add(s.like(x, 1), s.exp(s.neg(x)))); }
@@ -132,7 +140,9 @@ Family piecewise_linear() {
                  [](Scalars& s, Args a, const OpQuery& q) {
                    return s.select(s.gt(a[0], s.like(a[0], 0)), a[0], s.mul(a[0], s.like(a[0], q.number("negative_slope", 0.01))));
                  },
-                 functional("leaky_relu", "(input -> self, negative_slope=0.01, inplace=False)"), {{"negative_slope", 0.2}}),
+                 functional("leaky_relu", "(input -> self, negative_slope=0.01, inplace=False)") +
+                     names({"torch.rrelu"}, "(input -> self, lower=0.125, upper=0.3333333333333333, training=False, generator=None)", randomised_relu),
+                 {{"negative_slope", 0.2}}),
       activation(
           "hardsigmoid", "",
           [](Scalars& s, Args a, const OpQuery&) { return s.div(clamp(s, s.add(a[0], s.like(a[0], 3)), 0, 6), s.like(a[0], 6)); },

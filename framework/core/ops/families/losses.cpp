@@ -1,26 +1,31 @@
-// Loss functions, as ATen defines them, made of other ops. No op is declared here: the names belong to `mean`.
+// Loss functions, as ATen defines them, made of other ops: their names belong to `mean`. Those whose gradient is not that of their
+// formula are ops, in likelihoods.cpp.
 #include <cmath>
 #include <numbers>
 
-#include "core/ops/families/formula.h"
+#include "core/ops/checked.h"
+#include "core/ops/families/losses.h"
 
 namespace tenon::ops {
-namespace {
 
 using ir::Dim;
 using ir::Shape;
 using V = ir::ValueId;
 
-/// torch hands `reduction` on as at::Reduction: 0 none, 1 mean, 2 sum.
-Values reduced(ForeignArguments& a, V loss) {
+Values reduced_loss(ForeignArguments& a, ir::ValueId loss, std::int64_t reduction) {
   Formula f(a);
-  switch (a.integer("reduction", Dim(1)).constant()) {
+  switch (reduction) {
     case 0: return {loss};
     case 1: return {f.mean(loss)};
     case 2: return {f.sum(loss)};
     default: throw Exception(Code::unsupported, "this kind of reduction of a loss");
   }
 }
+
+namespace {
+
+/// torch hands `reduction` on as at::Reduction.
+Values reduced(ForeignArguments& a, V loss) { return reduced_loss(a, loss, a.integer("reduction", Dim(1)).constant()); }
 
 /// A loss of two tensors, element by element.
 Adapt elementwise_loss(std::function<V(Formula&, ForeignArguments&, V, V)> loss) {
@@ -48,12 +53,12 @@ V smooth_l1(Formula& f, ForeignArguments& a, V x, V y) {
 }
 
 V huber(Formula& f, ForeignArguments& a, V x, V y) {
-  if (f.dtype(x) != f.dtype(y)) throw Exception(Code::unsupported, "huber_loss of different dtypes");  // torch gives that of the input
   const double delta = a.number("delta", 1);
   TENON_USER_CHECK(delta > 0, "huber_loss does not support non-positive values for delta.");
   const V z = absolute_error(f, a, x, y);
   const V parabola = f.mul(f.mul(f.number(0.5), z), z);
-  return f.where(f.two("le", z, f.number(delta)), parabola, f.mul(f.number(delta), f.sub(z, f.number(0.5 * delta))));
+  const V loss = f.where(f.two("le", z, f.number(delta)), parabola, f.mul(f.number(delta), f.sub(z, f.number(0.5 * delta))));
+  return f.cast(loss, f.dtype(x));  // torch computes into memory like the input
 }
 
 V kullback_leibler(Formula& f, ForeignArguments& a, V input, V target) {
@@ -83,16 +88,17 @@ V poisson(Formula& f, ForeignArguments& a, V input, V target) {
   return f.add(loss, f.where(f.two("le", target, f.integer(1)), f.number(0), stirling));
 }
 
-/// ATen: (1 - target) * input - weight * log(sigmoid(input)), weight = (pos_weight - 1) * target + 1.
+/// ATen: (1 - target) * input - weight * log(sigmoid(input)), weight = (pos_weight - 1) * target + 1; each step in the memory of the one
+/// before it, which has the dtype of what began it.
 Values cross_entropy_with_logits(ForeignArguments& a) {
   Formula f(a);
   const V input = a.value("self"), target = a.value("target");
-  // torch computes in the memory of the target's difference to 1.
-  if (f.dtype(input) != f.dtype(target)) throw Exception(Code::unsupported, "binary_cross_entropy_with_logits of different dtypes");
+  const DType t = f.dtype(target);
+  if (!is_float(t) || !is_float(f.dtype(input))) throw Exception(Code::unsupported, "binary_cross_entropy_with_logits of integers");
   V positive = f.one("logsigmoid", input);
-  if (a.given("pos_weight")) positive = f.mul(f.add(f.mul(f.sub(a.value("pos_weight"), f.integer(1)), target), f.integer(1)), positive);
-  V loss = f.sub(f.mul(f.sub(f.integer(1), target), input), positive);
-  if (a.given("weight")) loss = f.mul(loss, a.value("weight"));
+  if (a.given("pos_weight")) positive = f.cast(f.mul(f.add(f.mul(f.sub(a.value("pos_weight"), f.integer(1)), target), f.integer(1)), positive), f.dtype(input));
+  V loss = f.cast(f.sub(f.cast(f.mul(f.sub(f.integer(1), target), input), t), positive), t);
+  if (a.given("weight")) loss = f.cast(f.mul(loss, a.value("weight")), t);
   return reduced(a, loss);
 }
 
@@ -287,6 +293,30 @@ Values multi_margin(ForeignArguments& a) {
   return reduced(a, one ? reshape_to(a.builder(), loss, {}) : loss);
 }
 
+/// The sum over classes k that are targets, up to the first -1, and over j that are none, of max(0, 1 - x[k] + x[j]), over the number of classes.
+Values multilabel_margin(ForeignArguments& a) {
+  Formula f(a);
+  V x = a.value("self"), target = a.value("target");
+  const Shape given = f.shape(x);
+  if (!is_float(f.dtype(x)) || given.empty() || given.size() > 2 || f.dtype(target) != DType::i64 || !(f.shape(target) == given))
+    throw Exception(Code::unsupported, "a multilabel margin loss of these operands");
+  const Dim classes = given.back(), batch = given.size() == 2 ? given[0] : Dim(1);
+  x = reshape_to(a.builder(), x, {batch, classes});
+  target = reshape_to(a.builder(), target, {batch, classes});
+  refuse_unless(a.builder(), a.one("logical_and", {f.two("ge", target, f.integer(-1)), f.two("lt", target, a.builder().literal(classes))}));
+  const V ended = a.one("cumsum", {f.cast(f.two("eq", target, f.integer(-1)), DType::i64)}, {{"dim", Dim(1)}, {"dtype", DType::i64}});
+  const V counts = f.two("eq", ended, f.integer(0)), label = f.where(counts, target, f.integer(0));
+  const auto by_label = [&](V v) { return reshape_to(a.builder(), v, {batch, classes, Dim(1)}); };
+  const auto by_class = [&](V v) { return reshape_to(a.builder(), v, {batch, Dim(1), classes}); };
+  const V numbers = a.one("arange", {}, {{"dtype", DType::i64}, {"end", classes}, {"start", Dim(0)}, {"step", Dim(1)}});
+  const V named = a.one("logical_and", {f.two("eq", by_label(label), numbers), by_label(counts)});
+  const V other = f.one("logical_not", a.one("any", {named}, {{"dim", std::vector<Dim>{Dim(1)}}, {"keepdim", false}}));
+  const V margin = f.add(f.sub(f.number(1), by_label(a.one("gather", {x, label}, {{"dim", Dim(1)}}))), by_class(x));
+  const V positive = a.one("logical_and", {f.two("gt", margin, f.number(0)), a.one("logical_and", {by_label(counts), by_class(other)})});
+  const V loss = f.div(f.sum(f.where(positive, margin, f.number(0)), {Dim(1), Dim(2)}), a.builder().literal(classes));
+  return reduced(a, given.size() == 2 ? loss : reshape_to(a.builder(), loss, {}));
+}
+
 }  // namespace
 
 /// torch's functions of C reduce nothing where they are not told to, whatever their schema says: their parser reads the name of the default
@@ -303,6 +333,7 @@ std::vector<Alias> loss_names() {
          names({"torch.cosine_embedding_loss"}, "(input1, input2, target, margin=0.0, reduction=0)", cosine_embedding) +
          names({"torch.triplet_margin_loss"}, "(anchor, positive, negative, margin=1.0, p=2.0, eps=1e-06, swap=False, reduction=0)", triplet_margin) +
          names({"torch.multi_margin_loss"}, "(self, target, p=1, margin=1, weight=None, reduction=0)", multi_margin) +
+         names({"torch.multilabel_margin_loss"}, "(self, target, reduction=0)", multilabel_margin) +
          names({"torch.pairwise_distance"}, "(x1, x2, p=2.0, eps=1e-06, keepdim=False)", pairwise_distance) +
          names({"torch.cosine_similarity"}, "(x1, x2, dim=1, eps=1e-08)", cosine_similarity);
 }

@@ -24,6 +24,9 @@ GradBuilder::Values select_scatter(GradBuilder& g);
 GradBuilder::Values matrix_product(GradBuilder& g);  // mm, bmm
 GradBuilder::Values conv_sum(GradBuilder& g);
 
+// likelihoods.cpp
+GradBuilder::Values binary_cross_entropy(GradBuilder& g);
+
 // scans_and_orders.cpp
 GradBuilder::Values cumsum(GradBuilder& g);
 GradBuilder::Values cumprod(GradBuilder& g);

@@ -77,6 +77,7 @@ std::optional<SizedKernel> with_sizes_at_run_time(const Kernel& kernel) {
 
 std::vector<std::optional<SizedKernel>> shared_by_sizes(const std::vector<const Kernel*>& kernels, std::size_t least) {
   std::vector<std::optional<SizedKernel>> shared(kernels.size());
+  if (kernels.size() < least) return shared;
   std::map<std::string, std::set<std::string>> served;  // by text of what serves them
   std::vector<std::string> texts(kernels.size());
   for (std::size_t i = 0; i < kernels.size(); ++i) {

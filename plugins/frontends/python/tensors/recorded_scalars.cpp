@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 
+#include "core/ops/checked.h"
 #include "core/ops/promotion.h"
 #include "python/symbols/symbolic_int.h"
 #include "python/tensors/array_stand_in.h"
@@ -26,17 +27,7 @@ std::optional<double> plain_float(PyObject* object) {
   return overflow || value > kExactInFloat64 || value < -kExactInFloat64 ? std::nullopt : std::optional(static_cast<double>(value));
 }
 
-/// The number itself. Where `holds` is false the graph refuses to run, with an index out of range, and the call raises as plain Python does.
-ir::ValueId number_where(ops::NodeBuilder& b, ir::ValueId number, ir::ValueId holds) {
-  const ir::Attributes one_element = {{"shape", ir::Shape{ir::Dim(1)}}};
-  const ir::ValueId one = b.one("reshape", {number}, one_element);
-  const ir::ValueId wrong = b.cast(b.one("logical_not", {b.one("reshape", {holds}, one_element)}), DType::i64);
-  const ir::ValueId two = b.one("cat", {one, one}, {{"dim", ir::Dim(0)}});  // an index into a single element would not be looked at
-  const ir::ValueId checked = b.one("index_select", {two, b.one("mul", {wrong, b.literal(ir::Dim(2))})}, {{"dim", ir::Dim(0)}});
-  return b.one("reshape", {checked}, {{"shape", ir::Shape{}}});
-}
-
-ir::ValueId nonzero(ops::NodeBuilder& b, ir::ValueId number) { return number_where(b, number, b.one("ne", {number, b.literal(0.0)})); }
+ir::ValueId nonzero(ops::NodeBuilder& b, ir::ValueId number) { return ops::number_where(b, number, b.one("ne", {number, b.literal(0.0)})); }
 
 /// The op of arithmetic of floats; null where the graph has none that is Python's.
 const char* op_of(FloatTape::Op op) {
@@ -55,7 +46,7 @@ const char* op_of(FloatTape::Op op) {
 /// Where Python's functions of floats give infinity or nan they may have to raise: such numbers are for them.
 ir::ValueId TensorRecorder::where_finite(ir::ValueId number) {
   const ir::ValueId size = builder_.one("abs", {number});
-  return number_where(builder_, number, builder_.one("le", {size, builder_.literal(std::numeric_limits<double>::max())}));
+  return ops::number_where(builder_, number, builder_.one("le", {size, builder_.literal(std::numeric_limits<double>::max())}));
 }
 
 void TensorRecorder::need_scalar(const ScalarValue& scalar, const char* use) {
