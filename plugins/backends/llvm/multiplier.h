@@ -275,7 +275,7 @@ class Multiplier {
     return from ? std::as_bytes(std::span(from, static_cast<std::size_t>(panel_elements()))) : std::span<const std::byte>();
   }
 
-  void block(std::int64_t panel, const T* packed, const WindowRows<T>* windows, std::int64_t row, std::int64_t end, Ahead& ahead) const {
+  void block(std::int64_t panel, const T* packed, WindowRows<T>* windows, std::int64_t row, std::int64_t end, Ahead& ahead) const {
     const std::int64_t column = panel * width_, columns = std::min(width_, p_.n - column);
     const bool in_place = panels_.reads_in_place(panel);
     const T* b = dots_ || in_place ? static_cast<const T*>(p_.b) + column * p_.b_column : packed;
@@ -294,8 +294,8 @@ class Multiplier {
 
   const T* row_at(std::int64_t row) const { return a_ + (row - first_row_) * a_row_; }
 
-  void product(const T* b, std::int64_t b_row, const WindowRows<T>* windows, std::int64_t row, std::int64_t end, T* c, std::int64_t c_row, std::int64_t columns, Ahead& ahead) const {
-    if (windows) return windows->multiply(b, end - row, c, c_row, columns);
+  void product(const T* b, std::int64_t b_row, WindowRows<T>* windows, std::int64_t row, std::int64_t end, T* c, std::int64_t c_row, std::int64_t columns, Ahead& ahead) const {
+    if (windows) return windows->multiply(b, c, c_row, columns);
     if (dots_) return dot_product(b, row, end, c, c_row, columns);
     for (; row < end; row += kFinishedRows, c += kFinishedRows * c_row) few_rows(b, b_row, row, std::min(end, row + kFinishedRows), c, c_row, columns, ahead);
   }

@@ -27,25 +27,25 @@ class WindowRows {
     constexpr std::int64_t kRows = codegen::kFinishedRows;
     p_.kernels->place_rows({row, end - row, 0, 0, 0, p_.steps}, table_);
     for (std::int64_t s = 0; s < p_.steps; ++s) std::fill(table_ + s * kRows + end - row, table_ + (s + 1) * kRows, -1);
+    rows_ = end - row, height_ = 0;
   }
 
-  /// Multiplies the first `rows` rows with a packed panel.
-  void multiply(const T* b, std::int64_t rows, T* c, std::int64_t c_row, std::int64_t columns) const {
+  /// Multiplies these rows with a packed panel.
+  void multiply(const T* b, T* c, std::int64_t c_row, std::int64_t columns) {
     const Tile tile = tile_for(columns);
-    Scratch memory;
-    const Steps steps = steps_of(tile, rows, memory);
+    if (tile.height != height_) find_steps(tile.height);
     const std::int64_t pass = Panels<T>::elements_of_pass(p_);
     for (std::int64_t k = 0; k == 0 || k < p_.step_depth; k += pass) {
       const std::int64_t length = std::min(pass, p_.step_depth - k);
       const T* next = b + (k + length) * p_.steps * width_;
       Ahead ahead(std::as_bytes(std::span(next, static_cast<std::size_t>(length * p_.steps * width_))));
-      for (std::int64_t r = 0, t = 0; r < rows; r += tile.height, ++t) {
-        if (k > 0 && steps.counts[t] == 0) continue;
-        const void** entries = steps.entries + t * p_.steps * (1 + tile.height);
-        const std::int64_t* numbers = steps.numbers + t * p_.steps;
-        for (std::int64_t i = 0; i < steps.counts[t]; ++i) entries[i * (1 + tile.height)] = b + (Panels<T>::row_of(p_, pass, numbers[i], k) - k) * width_;
-        const auto part = ahead.next(steps.counts[t] * codegen::lines_fetched(length, tile.fetches), next);
-        tile.function(entries, steps.counts[t], width_, c + r * c_row, c_row, k, k + length, std::min(tile.height, rows - r), columns, k > 0, part.first, part.stride);
+      for (std::int64_t r = 0, t = 0; r < rows_; r += tile.height, ++t) {
+        if (k > 0 && counts_[t] == 0) continue;
+        const void** entries = entries_ + t * p_.steps * (1 + tile.height);
+        const std::int64_t* numbers = numbers_ + t * p_.steps;
+        for (std::int64_t i = 0; i < counts_[t]; ++i) entries[i * (1 + tile.height)] = b + (Panels<T>::row_of(p_, pass, numbers[i], k) - k) * width_;
+        const auto part = ahead.next(counts_[t] * codegen::lines_fetched(length, tile.fetches), next);
+        tile.function(entries, counts_[t], width_, c + r * c_row, c_row, k, k + length, std::min(tile.height, rows_ - r), columns, k > 0, part.first, part.stride);
       }
     }
   }
@@ -67,26 +67,20 @@ class WindowRows {
     return {variant.function, variant.height, p_.m <= kWaitingRows ? Fetches::ahead : Fetches::nothing};
   }
 
-  /// By tile: what it multiplies at those steps where not all of it is zero, with room for all of them, and the numbers of these steps.
-  struct Steps {
-    const void** entries;
-    std::int64_t *counts, *numbers;
-  };
-
-  Steps steps_of(const Tile& tile, std::int64_t rows, Scratch& memory) const {
-    const std::int64_t tiles = (rows + tile.height - 1) / tile.height, length = 1 + tile.height;
-    auto* counts = static_cast<std::int64_t*>(memory.take(static_cast<std::size_t>(tiles * (1 + p_.steps * (1 + length))) * sizeof(std::int64_t)));
-    const Steps found{reinterpret_cast<const void**>(counts + tiles * (1 + p_.steps)), counts, counts + tiles};
+  /// Finds what tiles of so many rows multiply with any panel.
+  void find_steps(std::int64_t height) {
+    const std::int64_t tiles = (rows_ + height - 1) / height, length = 1 + height;
+    counts_ = static_cast<std::int64_t*>(steps_memory_.take(static_cast<std::size_t>(tiles * (1 + p_.steps * (1 + length))) * sizeof(std::int64_t)));
+    numbers_ = counts_ + tiles, entries_ = reinterpret_cast<const void**>(numbers_ + tiles * p_.steps), height_ = height;
     for (std::int64_t t = 0; t < tiles; ++t) {
-      const void** entry = found.entries + t * p_.steps * length;
-      counts[t] = 0;
+      const void** entry = entries_ + t * p_.steps * length;
+      counts_[t] = 0;
       for (std::int64_t s = 0; s < p_.steps; ++s) {
-        if (!set_rows(tile.height, table_ + s * codegen::kFinishedRows + t * tile.height, entry + 1)) continue;
-        found.numbers[t * p_.steps + counts[t]++] = s;
+        if (!set_rows(height, table_ + s * codegen::kFinishedRows + t * height, entry + 1)) continue;
+        numbers_[t * p_.steps + counts_[t]++] = s;
         entry += length;
       }
     }
-    return found;
   }
 
   /// False where all rows are zero.
@@ -102,9 +96,13 @@ class WindowRows {
   const MatrixKernel& kernel_;
   const MatrixProduct& p_;
   std::int64_t width_;
-  Scratch memory_;
+  Scratch memory_, steps_memory_;
   std::int64_t* table_ = nullptr;
   T* zeros_ = nullptr;
+  std::int64_t rows_ = 0, height_ = 0;  // of the block, and of the tiles whose steps are known
+  // By tile: those steps at which not all of it is zero, their numbers, and what is multiplied at each: a place of b, and rows of a.
+  std::int64_t *counts_ = nullptr, *numbers_ = nullptr;
+  const void** entries_ = nullptr;
 };
 
 }  // namespace tenon::llvm_backend

@@ -44,3 +44,21 @@ TEST_CASE("lanes run over pixels and their channels where they lie side by side,
   })") == 2 * 5 * 64 * 3);
   CHECK(lane_loop_of(interleaved(3, 5, 1), {.width = 32}) == 3 * 7);
 }
+
+TEST_CASE("tiles of a product are finished in vectors that fill them", "[lanes]") {
+  const ir::Graph graph = llvm_test::parse(R"(graph @main (%a: f32[96, 64], %b: f32[64, 96], %c: f32[96]) {
+    %p: f32[96, 96] = mm(%a, %b)
+    %s: f32[96, 96] = add(%p, %c)
+    %y: f32[96, 96] = relu(%s)
+    return %y
+  })");
+  for (const unsigned width : {16u, 32u}) {
+    llvm_test::take_log();
+    llvm_test::compile(graph, {.width = width, .log = true});
+    std::string code;
+    for (const std::string& line : llvm_test::take_log()) code += line;
+    const unsigned tile = width == 16 ? 8 : 16;
+    CHECK(code.find(fmt::format("<{} x float>", tile)) != std::string::npos);
+    CHECK(code.find(fmt::format("<{} x float>", 2 * tile)) == std::string::npos);
+  }
+}

@@ -181,6 +181,7 @@ class ContractionBuilder {
     for (const Loop& run : windows.run) replacements_.emplace_back(run.variable, Dim(0));
     KernelStep step = locating(nest_.draft, windows.load, windows.mask, context_, replacements_, position * Dim(kFinishedRows) + Dim::symbol(result_.row.variable));
     step.kernel.outer = {result_.row};
+    step.kernel.one_block = kFinishedRows;
     step.kernel.inner = std::move(loops);
     if (!step.kernel.inner.empty()) step.kernel.stages[0].kind = StageKind::map;
     replacements_ = before;
@@ -310,6 +311,7 @@ class ContractionBuilder {
     const Dim width(tile_columns(lanes_, result_.step.dtype));
     KernelStep step = storing(nest_.draft, nest_.b, context_, replacements_, position * width + Dim::symbol(result_.column.variable));
     step.kernel.outer = {result_.column};
+    step.kernel.one_block = width.constant();
     if (!loops.empty()) std::rotate(loops.begin(), loops.begin() + 1, loops.end());
     step.kernel.inner = std::move(loops);
     if (!step.kernel.inner.empty()) step.kernel.stages[0].kind = StageKind::map;
@@ -389,8 +391,8 @@ KernelStep on_tiles(KernelStep over_result, const Contraction& product, const Fu
     for (Store& store : stage.stores) place(store.offset);
   kernel.buffers.push_back({product.step.dtype, Dim(0), false});
   over_result.buffers.push_back(kPanel);
+  kernel.one_block = product.step.n == Dim(1) ? kFinishedRows : width.constant();
   kernel.outer = std::move(loops);
-  kernel.one_block = true;
   return over_result;
 }
 

@@ -22,7 +22,7 @@ class Writer {
   }
 
   std::string text() {
-    if (kernel_.one_block) out_ += "one block, ";
+    if (kernel_.one_block) out_ += fmt::format("one block of {}, ", kernel_.one_block);
     out_ += kernel_.scatter ? "scatter kernel\n" : kernel_.lanes_inside ? "kernel with lanes inside\n" : kernel_.tiled ? "tiled kernel\n" : "kernel\n";
     for (const Loop& l : kernel_.outer) out_ += fmt::format("  outer {} < {}\n", dim(Dim::symbol(l.variable)), dim(l.extent));
     for (const Loop& l : kernel_.inner) out_ += fmt::format("  inner {} < {}\n", dim(Dim::symbol(l.variable)), dim(l.extent));

@@ -92,7 +92,7 @@ struct Kernel {
 
   bool tiled = false;         // some memory is contiguous along the loop before the lanes: units are tiles of both loops
 
-  bool one_block = false;     // the last outer loop is never longer than a block: a unit is all of it
+  std::int64_t one_block = 0;  // the last outer loop is never longer: a unit is all of it. 0: units are blocks of it
 
   bool has_lanes() const { return !scatter && (lanes_inside || !outer.empty()); }
   SymbolId lane_loop() const { return lanes_inside ? inner.back().variable : outer.back().variable; }

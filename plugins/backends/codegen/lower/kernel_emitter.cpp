@@ -80,7 +80,9 @@ unsigned KernelEmitter::wide_lanes(const Stage* sweep) {
     wide_elements = std::any_of(kernel_.operations.begin(), kernel_.operations.end(), has_wide_elements);
   }
   const unsigned factor = has_short_runs() ? 1 : work <= 8 ? 4 : work <= 20 ? 2 : 1;
-  return target_.lanes() * std::min(factor, wide_elements ? 2u : 4u);
+  unsigned lanes = target_.lanes() * std::min(factor, wide_elements ? 2u : 4u);
+  while (lanes > target_.lanes() && kernel_.one_block % lanes != 0) lanes /= 2;  // whole tiles have no tail
+  return lanes;
 }
 
 bool KernelEmitter::streams() const {

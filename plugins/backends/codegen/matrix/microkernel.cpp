@@ -29,6 +29,7 @@ TileShape tile_shape(const Target& target, DType dtype) { return {target.vector_
 namespace {
 
 constexpr std::uint64_t kUnroll = kUnrolled;
+constexpr int kLine = 64;
 constexpr int kPrefetchBytes = 2048;  // ahead in b: gains up to a tenth once b comes from the second-level cache
 
 class Emitter {
@@ -138,7 +139,7 @@ class Emitter {
     for (int j = 0; j < vectors_; ++j) {
       Value* address = ir_.CreateConstGEP1_64(element_, row, static_cast<std::uint64_t>(j * lanes_));
       b.push_back(ir_.CreateAlignedLoad(vector_, address, align));
-      if (fetches_ == Fetches::own_rows) prefetch(ir_.CreateConstGEP1_64(ir_.getInt8Ty(), address, kPrefetchBytes), kFirstLevel);
+      if (fetches_ == Fetches::own_rows && j * lanes_ * bytes_ % kLine == 0) prefetch(ir_.CreateConstGEP1_64(ir_.getInt8Ty(), address, kPrefetchBytes), kFirstLevel);
     }
     for (int i = 0; i < shape_.rows; ++i) {
       Value* a = ir_.CreateVectorSplat(static_cast<unsigned>(lanes_), ir_.CreateAlignedLoad(element_, ir_.CreateGEP(element_, a_rows_[static_cast<std::size_t>(i)], k), align));
