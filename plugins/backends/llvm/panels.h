@@ -16,7 +16,7 @@ class Panels {
   Panels(const MatrixKernel& kernel, const MatrixProduct& product) : kernel_(kernel), p_(product), width_(kernel.tile.columns), depth_(product.steps * product.step_depth), pass_(elements_of_pass(product)) {}
 
   /// Elements of each step that are multiplied at all steps before the next ones. Beside windows passes over 16 channels make the sums
-  /// that oneDNN's direct convolutions make, to the last bit. Runs over several pixels are of few channels, and stay whole.
+  /// of oneDNN's direct convolutions on AVX-512. Runs over several pixels are of few channels, and stay whole.
   static std::int64_t elements_of_pass(const MatrixProduct& p) {
     constexpr std::int64_t kChannels = 16;
     if (p.steps == 1) return even_pass(p.step_depth, kDepth);
