@@ -20,6 +20,7 @@ void* Call::address(const Place& place) const {
     case Place::Kind::constant: found = const_cast<void*>(place.address); break;
     case Place::Kind::panel:
     case Place::Kind::row:
+    case Place::Kind::block:
     case Place::Kind::none: break;
   }
   return found ? static_cast<std::byte*>(found) + place.start : empty_tensor.data();

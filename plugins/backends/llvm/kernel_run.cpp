@@ -55,10 +55,13 @@ void check(const codegen::IndexFault& fault) {
 }
 
 void run_part(const CompiledKernel& kernel, std::span<void* const> buffers, std::span<const std::int64_t> symbols) {
+  run_units(kernel, buffers, symbols, 0, kernel.units.evaluate(symbols));
+}
+
+void run_units(const CompiledKernel& kernel, std::span<void* const> buffers, std::span<const std::int64_t> symbols, std::int64_t first, std::int64_t last) {
   codegen::IndexFault fault;
-  const std::int64_t units = kernel.units.evaluate(symbols);
-  if (kernel.rows.empty()) function_of(kernel)(buffers.data(), symbols.data(), 0, units, &fault);
-  else run_with_rows(kernel, buffers, symbols, 0, units, fault);
+  if (kernel.rows.empty()) function_of(kernel)(buffers.data(), symbols.data(), first, last, &fault);
+  else run_with_rows(kernel, buffers, symbols, first, last, fault);
   check(fault);
 }
 
@@ -76,16 +79,16 @@ void run(const HostServices& host, const CompiledKernel& kernel, const Call& cal
   codegen::IndexFault fault;
   const double work = kernel.work * static_cast<double>(std::max<std::int64_t>(1, kernel.points.evaluate(call.symbols)));
   const std::size_t count = kernel.buffers.size() / kernel.runs;
-  auto run_units = [&](std::int64_t run, std::int64_t first, std::int64_t last) {
+  auto run_some = [&](std::int64_t run, std::int64_t first, std::int64_t last) {
     void** own = buffers + static_cast<std::size_t>(run) * count;
     if (kernel.rows.empty()) function_of(kernel)(own, kernel.sizes.empty() ? call.args.symbols : kernel.sizes.data(), first, last, &fault);
     else run_with_rows(kernel, {own, count}, call.symbols, first, last, fault);
   };
   auto part = [&](std::int64_t first, std::int64_t last) {
-    if (kernel.runs == 1) return run_units(0, first, last);
+    if (kernel.runs == 1) return run_some(0, first, last);
     while (first < last) {
       const std::int64_t run = first / units, end = std::min(last, (run + 1) * units);
-      run_units(run, first - run * units, end - run * units);
+      run_some(run, first - run * units, end - run * units);
       first = end;
     }
   };

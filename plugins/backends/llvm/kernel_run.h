@@ -44,6 +44,9 @@ void run(const HostServices& host, const CompiledKernel& kernel, const Call& cal
 /// Runs all units on this thread, with other symbols and buffers than those of the call.
 void run_part(const CompiledKernel& kernel, std::span<void* const> buffers, std::span<const std::int64_t> symbols);
 
+/// The same for the units [first, last).
+void run_units(const CompiledKernel& kernel, std::span<void* const> buffers, std::span<const std::int64_t> symbols, std::int64_t first, std::int64_t last);
+
 /// Fails the call when a kernel met an index out of range.
 void check(const codegen::IndexFault& fault);
 

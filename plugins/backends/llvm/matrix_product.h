@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 
 #include "core/base/dtype.h"
 #include "matrix/dot_kernel.h"
@@ -101,6 +102,17 @@ inline std::int64_t even_pass(std::int64_t depth, std::int64_t most) {
 
 /// Multiplications from which threads pay; and elements of a right operand that is read from memory for few rows.
 inline constexpr double kParallelProduct = 768 * 1024, kParallelElements = 128 * 1024;
+
+/// Computes rows of one product whose operands are ready. Called on many threads at once.
+class RowsOfProduct {
+ public:
+  virtual ~RowsOfProduct() = default;
+  /// Rows [row, end): `finishing` takes their tiles, unless they go to `c`, where row 0 would lie.
+  virtual void compute(std::int64_t row, std::int64_t end, const TileKernels& finishing, void* c) const = 0;
+};
+
+/// Makes the operands of a product over windows ready, and has `body` compute its rows as it likes.
+void multiply_rows(const HostServices& host, const MatrixKernel& kernel, const MatrixProduct& product, bool parallel, const std::function<void(const RowsOfProduct&)>& body);
 
 /// Computes one product; with `parallel` on the host's threads. Scratch memory is kept by each thread for its next product.
 void multiply(const HostServices& host, const MatrixKernel& kernel, const MatrixProduct& product, bool parallel);

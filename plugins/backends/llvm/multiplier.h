@@ -62,6 +62,16 @@ class Multiplier {
     else over_rows(threads);
   }
 
+  // ---- rows of a product over windows, as others ask for them
+
+  void by_rows(const std::function<void(const RowsOfProduct&)>& body) {
+    if (p_.m == 0 || p_.n == 0) return;
+    Scratch rows, memory;
+    prepare_rows(rows);
+    keep_panels();
+    body(Rows(*this, packed_from(0, memory)));
+  }
+
   // ---- blocks of rows of a chain
 
   /// Makes the left operand ready to be read: by rows, in memory.
@@ -103,7 +113,7 @@ class Multiplier {
   /// Takes a tile of finished sums of the product.
   void finish_tile(T* tile, std::int64_t panel, std::int64_t row, std::int64_t rows) const {
     const std::int64_t column = panel * width_, columns = std::min(width_, p_.n - column);
-    if (!c_) return p_.kernels->finish({row, rows, column, columns, 0, p_.steps}, tile);
+    if (!c_) return finishing_->finish({row, rows, column, columns, 0, p_.steps}, tile);
     for (std::int64_t i = 0; i < rows; ++i) std::memcpy(c_ + (row + i) * p_.c_row + column, tile + i * width_, static_cast<std::size_t>(columns) * sizeof(T));
   }
 
@@ -120,6 +130,21 @@ class Multiplier {
   }
 
  private:
+  class Rows final : public RowsOfProduct {
+   public:
+    Rows(const Multiplier& of, const T* packed) : of_(of), packed_(packed) {}
+
+    void compute(std::int64_t row, std::int64_t end, const TileKernels& finishing, void* c) const override {
+      Multiplier mine(of_);
+      mine.c_ = static_cast<T*>(c), mine.finishing_ = &finishing;
+      mine.blocks(0, mine.panels(), packed_, row, end);
+    }
+
+   private:
+    const Multiplier& of_;
+    const T* packed_;
+  };
+
   void run_transformed() {
     a_ = static_cast<const T*>(p_.a);
     WinogradProduct<T>(host_, kernel_, p_, parallel_, [this](std::int64_t panel, std::int64_t row, std::int64_t end) {
@@ -286,7 +311,7 @@ class Multiplier {
     for (; row < end; row += kFinishedRows) {
       const std::int64_t rows = std::min(kFinishedRows, end - row);
       product(b, b_row, windows, row, row + rows, tile, width_, columns, ahead);
-      p_.kernels->finish({row, rows, column, columns, 0, p_.steps}, tile);
+      finishing_->finish({row, rows, column, columns, 0, p_.steps}, tile);
     }
   }
 
@@ -338,6 +363,7 @@ class Multiplier {
   const HostServices& host_;
   const MatrixKernel& kernel_;
   const MatrixProduct& p_;
+  const TileKernels* finishing_ = p_.kernels;
   T* c_;                           // from first_row_ of the result on
   Panels<T> panels_;
   std::int64_t width_, height_, depth_, pass_;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "fusion/tile.h"
+#include "scratch.h"
 
 namespace tenon::llvm_backend {
 
@@ -23,10 +25,20 @@ class CallKernels final : public TileKernels {
     bind_if(table_, compiled.table);
     bind_if(pack_b_, compiled.pack_b);
     bind_if(epilogue_, compiled.epilogue);
+    bind_if(pooling_, compiled.pooling);
     if (between) bind(between_, *between);
   }
 
   void set_batch(std::span<const std::int64_t> index) { std::copy(index.begin(), index.end(), batch_.begin()); }
+
+  /// Says where the value that is pooled would start, of which some rows are in memory.
+  void set_block(void* start) {
+    for (Bound* bound : {&epilogue_, &pooling_})
+      for (std::size_t i = 0; i < bound->buffers.size(); ++i)
+        if (bound->kernel->buffers[i].kind == Place::Kind::block) bound->buffers[i] = start;
+  }
+  /// Runs units of the kernel that pools the block.
+  void pool(std::int64_t first, std::int64_t last) const { run_units(*pooling_.kernel, pooling_.buffers, call_.symbols, first, last); }
 
   void pack_rows(const Tile& tile, void* panel) const override { run_on(pack_a_, tile, panel); }
   void place_rows(const Tile& tile, std::int64_t* table) const override { run_on(table_, tile, table); }
@@ -84,7 +96,7 @@ class CallKernels final : public TileKernels {
   }
 
   const Call& call_;
-  Bound pack_a_, table_, pack_b_, epilogue_, between_;
+  Bound pack_a_, table_, pack_b_, epilogue_, pooling_, between_;
   std::array<std::int64_t, codegen::kMaxBatchLoops> batch_{};
 };
 
@@ -183,6 +195,67 @@ void over_batch(const HostServices& host, std::int64_t count, double work, One o
   });
 }
 
+/// The product of one step, pooled as it comes: threads share the pictures, and the rows of few of them.
+class PooledProduct {
+ public:
+  PooledProduct(const ContractionStep& step, const CompiledProduct& compiled, const Call& call)
+      : pooling_(*step.pooling), kernels_(compiled, call), pictures_(pooling_.pictures.evaluate(call.symbols)), rows_(pooling_.rows.evaluate(call.symbols)),
+        height_(pooling_.height.evaluate(call.symbols)), row_bytes_(pooling_.width * step.n.constant() * static_cast<std::int64_t>(size_of(step.dtype))),
+        units_(pictures_ * rows_ == 0 ? 0 : compiled.pooling->units.evaluate(call.symbols) / (pictures_ * rows_)), has_epilogue_(step.epilogue.has_value()) {}
+
+  const CallKernels& kernels() const { return kernels_; }
+
+  void run(const HostServices& host, const RowsOfProduct& product, bool parallel) const {
+    const std::int64_t bands = (rows_ + pooling_.band - 1) / pooling_.band, threads = parallel ? host.thread_count() : 1;
+    const std::int64_t parts = std::clamp<std::int64_t>((2 * threads + pictures_ - 1) / pictures_, 1, bands), share = (bands + parts - 1) / parts * pooling_.band;
+    auto some = [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t part = first; part < last; ++part) {
+        const std::int64_t row = part % parts * share;
+        run_rows(product, part / parts, row, std::min(rows_, row + share));
+      }
+    };
+    if (threads == 1) some(0, pictures_ * parts);
+    else host.parallel_for(0, pictures_ * parts, 1, some);
+  }
+
+ private:
+  /// Pools rows [row, end) of the results of a picture. What the next band reads too is moved to the start of the block.
+  void run_rows(const RowsOfProduct& product, std::int64_t picture, std::int64_t row, std::int64_t end) const {
+    CallKernels mine = kernels_;
+    Scratch memory;
+    auto* const block = static_cast<std::byte*>(memory.take(static_cast<std::size_t>(pooling_.rows_of_block() * row_bytes_)));
+    std::int64_t held = 0, held_end = 0;  // rows of the picture in the block
+    for (; row < end; row += pooling_.band) {
+      const std::int64_t last = std::min(end, row + pooling_.band);
+      const std::int64_t low = std::clamp<std::int64_t>(row * pooling_.step + pooling_.first, 0, height_);
+      const std::int64_t high = std::clamp<std::int64_t>((last - 1) * pooling_.step + pooling_.first + pooling_.window, low, height_);
+      const std::int64_t ready = std::clamp(held_end, low, high);
+      if (ready > low) std::memmove(block, block + (low - held) * row_bytes_, static_cast<std::size_t>((ready - low) * row_bytes_));
+      held = low, held_end = high;
+      const std::int64_t before = picture * height_;
+      // An address that the kernels move on from before they read or write there.
+      void* const start = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(block) - static_cast<std::uintptr_t>((before + low) * row_bytes_));
+      mine.set_block(start);
+      if (ready < high) product.compute((before + ready) * pooling_.width, (before + high) * pooling_.width, mine, has_epilogue_ ? nullptr : start);
+      mine.pool((picture * rows_ + row) * units_, (picture * rows_ + last) * units_);
+    }
+  }
+
+  const codegen::Pooling& pooling_;
+  const CallKernels kernels_;
+  std::int64_t pictures_, rows_, height_, row_bytes_;
+  std::int64_t units_;  // of a row of results
+  bool has_epilogue_;
+};
+
+void run_pooled(const HostServices& host, const ContractionStep& step, const CompiledProduct& compiled, const Call& call) {
+  const Batch batch(step, compiled, call);
+  const PooledProduct pooled(step, compiled, call);
+  const bool parallel = batch.work() > kParallelProduct;
+  const MatrixProduct product = batch.at({}, pooled.kernels(), true, false);
+  multiply_rows(host, compiled.matrix, product, parallel, [&](const RowsOfProduct& rows) { pooled.run(host, rows, parallel); });
+}
+
 }  // namespace
 
 void add_parts(const ContractionStep& step, MatrixParts& parts) {
@@ -193,6 +266,7 @@ void add_parts(const ContractionStep& step, MatrixParts& parts) {
 }
 
 void run(const HostServices& host, const ContractionStep& step, const CompiledProduct& compiled, const Call& call) {
+  if (step.pooling) return run_pooled(host, step, compiled, call);
   const Batch batch(step, compiled, call);
   const CallKernels kernels(compiled, call);
   over_batch(host, batch.sizes().count, batch.work(), [&](std::int64_t number, bool parallel) {

@@ -55,13 +55,14 @@ void Program::drop_copies_in_place() {
   }
 }
 
-/// Every kernel of the plan in a fixed order: of a product those that pack, then what follows it; of a chain those of its products, then
+/// Every kernel of the plan in a fixed order: of a product those that pack, then what follows it and what pools it; of a chain those of its products, then
 /// what is between them.
 std::vector<const KernelStep*> Program::kernel_steps() const {
   std::vector<const KernelStep*> steps;
   auto add = [&](const ContractionStep& product) {
     for (const auto* part : {&product.a.pack, &product.a.table, &product.b.pack, &product.epilogue})
       if (*part) steps.push_back(&**part);
+    if (product.pooling) steps.push_back(&product.pooling->kernel);
   };
   for (const codegen::Step& step : plan_.steps) {
     if (auto* kernel = std::get_if<KernelStep>(&step)) steps.push_back(kernel);
@@ -75,6 +76,7 @@ std::vector<Place> Program::places_of(const KernelStep& step) const {
   std::vector<Place> places;
   auto add = [&](ValueId v) {
     if (v == codegen::kRow) places.push_back({Place::Kind::row, 0, nullptr});
+    else if (v == codegen::kBlock) places.push_back({Place::Kind::block, 0, nullptr});
     else places.push_back(v == codegen::kPanel ? Place{Place::Kind::panel, 0, nullptr} : placement_[v]);
   };
   std::for_each(step.buffers.begin(), step.buffers.end(), add);
@@ -123,7 +125,8 @@ void Program::compile_kernels(KernelCache& cache, const ProgramOptions& options)
     if (product.b.pack) mine.pack_b = take();
     else mine.b = placement_[product.b.value];
     if (product.epilogue) mine.epilogue = take();
-    else mine.c = placement_[product.c];
+    else if (!product.pooling) mine.c = placement_[product.c];
+    if (product.pooling) mine.pooling = take();
     return mine;
   };
   for (const codegen::Step& step : plan_.steps) {

@@ -18,10 +18,10 @@ struct Needs {
 
   void read(const KernelStep& step) {
     for (ValueId v : step.buffers)
-      if (v != codegen::kPanel && v != codegen::kRow) values.insert(v.value);
+      if (!codegen::is_of_thread(v)) values.insert(v.value);
     for (const auto& run : step.others)
       for (ValueId v : run)
-        if (v != codegen::kRow) values.insert(v.value);
+        if (!codegen::is_of_thread(v)) values.insert(v.value);
     nodes.insert(nodes.end(), step.nodes.begin(), step.nodes.end());
   }
 };
@@ -43,7 +43,8 @@ Needs needs_of(const ContractionStep& step, std::span<const std::int64_t> symbol
   }
   needs.nodes = {step.node};
   if (step.epilogue) needs.nodes.clear(), needs.read(*step.epilogue);
-  else needs.values.insert(step.c.value);
+  if (step.pooling) needs.read(step.pooling->kernel);
+  else if (!step.epilogue) needs.values.insert(step.c.value);
   needs.flops = 2 * size(step.m, symbols) * size(step.n, symbols) * size(step.steps, symbols) * size(step.step_depth, symbols);
   for (const ir::Dim& d : step.batch) needs.flops *= size(d, symbols);
   return needs;

@@ -6,14 +6,10 @@
 #include "fusion/planner.h"
 
 namespace tenon::codegen {
-namespace {
 
-/// True when one step reads the value, and nothing reads another one that the step of the draft computes.
 bool gives_once(const Draft& draft, ValueId value, const std::vector<std::size_t>& reads) {
   return std::ranges::all_of(draft.members(), [&](const Draft::Member& m) { return reads[m.value.value] == (m.value == value ? 1u : 0u); });
 }
-
-}  // namespace
 
 /// True when the product is needed by the left operand of one other product alone, of as many elements, behind a reduction: then the two
 /// may share blocks of rows, and what comes between is left to the kernel there.

@@ -1,5 +1,6 @@
 #include "fusion/cost.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace tenon::codegen {
@@ -27,6 +28,10 @@ constexpr double kShortRun = 2e6;
 
 /// Elements of a block of rows between two products, for so few rows; and the most columns on the other side of each product.
 constexpr double kChainedBlock = 256 * 1024, kFewestChainedRows = 12, kChainedWidth = 256;
+
+/// Elements of a product's rows that are pooled together, and the most that the first of them may need; and of the least product for it.
+constexpr std::int64_t kPooledBlock = 64 * 1024, kLargestPooledBlock = 256 * 1024;
+constexpr double kPooledProduct = 512 * 1024;
 
 /// Pixels and channels from which transforming a convolution pays.
 constexpr double kTransformedPixels = 128, kTransformedChannels = 24;
@@ -68,6 +73,11 @@ bool worth_joint_launch(double operations) { return operations <= kShortRun; }
 bool worth_chaining(const IndexAlgebra& algebra, const ChainStep& chain) {
   const double depth = algebra.estimate(chain.first.steps) * algebra.estimate(chain.first.step_depth), columns = algebra.estimate(chain.second.n);
   return (chain.by_blocks || algebra.estimate(chain.first.n) * kFewestChainedRows <= kChainedBlock) && depth <= kChainedWidth && columns <= kChainedWidth;
+}
+
+std::int64_t pooled_rows(double elements, std::int64_t row_elements, std::int64_t step, std::int64_t window) {
+  if (elements < kPooledProduct || window * row_elements > kLargestPooledBlock) return 0;
+  return std::max<std::int64_t>(1, (kPooledBlock / row_elements - window) / step + 1);
 }
 
 bool fills_tiles(double columns, int tile_columns) {

@@ -35,6 +35,10 @@ bool worth_matrix_kernel(const IndexAlgebra& algebra, const ContractionStep& pro
 /// which is read again for every block.
 bool worth_chaining(const IndexAlgebra& algebra, const ChainStep& chain);
 
+/// Rows of results of a pooling that are computed together, each from `window` rows of a product, `step` further than the last: so many
+/// that the rows of the product stay in a second-level cache. 0 where that is not worth it: few `elements` of the product are in all.
+std::int64_t pooled_rows(double elements, std::int64_t row_elements, std::int64_t step, std::int64_t window);
+
 /// Decides whether a convolution of 3 x 3 taps is transformed (Winograd): fewer multiplications, but more weights to read and two
 /// transformations for each run of channels.
 bool worth_transforming(const IndexAlgebra& algebra, std::span<const Loop> rows, std::span<const Loop> columns, const Loop& run);

@@ -21,7 +21,7 @@ std::vector<Overwriting> of_store(const KernelStep& step, std::size_t run, const
   std::vector<Overwriting> found;
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     const Buffer &from = buffers[i], &to = buffers[store.buffer];
-    if (from.written || from.row || to.row || values[i] == kPanel || values[i] == kRow || size_of(from.dtype) != size_of(to.dtype)) continue;
+    if (from.written || from.row || to.row || is_of_thread(values[i]) || size_of(from.dtype) != size_of(to.dtype)) continue;
     if (reads_only_at(step, run, i, store)) found.push_back({values[store.buffer], values[i]});
   }
   return found;
@@ -55,7 +55,7 @@ bool reads(const MatrixOperand& operand, ValueId value) {
 std::vector<Overwriting> overwritings(const Step& step) {
   if (auto* kernel = std::get_if<KernelStep>(&step)) return of_runs(*kernel);
   auto* product = std::get_if<ContractionStep>(&step);
-  if (!product || !product->epilogue) return {};
+  if (!product || !product->epilogue || product->pooling) return {};
   auto found = of_runs(*product->epilogue);
   std::erase_if(found, [&](const Overwriting& o) { return reads(product->a, o.read) || reads(product->b, o.read); });
   return found;

@@ -241,10 +241,22 @@ Plan Planner::assemble() {
     inside[chain->first] = inside[chain->between] = true;
     stored[chain->step.first.c.value] = stored[chain->step.second.a.value.value] = false;
   }
+  std::vector<std::optional<ContractionStep>> pooled(steps_.size());
+  std::vector<bool> in_memory = stored;
+  for (std::size_t s = 0; s < steps_.size(); ++s) {
+    auto found = inside[s] || chains[s] ? std::nullopt : pooled_at(s, reads, stored);
+    if (!found || inside[found->product] || chains[found->product]) continue;
+    inside[found->product] = true, in_memory[found->value.value] = false;
+    pooled[s] = std::move(found->step);
+  }
   Plan plan;
-  plan.in_memory = stored;
+  plan.in_memory = std::move(in_memory);
   for (std::size_t s : order_of_steps()) {
     if (inside[s]) continue;
+    if (pooled[s]) {
+      plan.steps.push_back(std::move(*pooled[s]));
+      continue;
+    }
     if (!chains[s]) {
       add_to(plan, steps_[s], stored);
       continue;
@@ -267,7 +279,7 @@ struct Uses {
 
   void add(const KernelStep& part, std::span<const ValueId> buffers) {
     for (std::size_t i = 0; i < buffers.size(); ++i)
-      if (buffers[i] != kPanel && buffers[i] != kRow && part.kernel.buffers[i].written == written) values.push_back(buffers[i].value);
+      if (!is_of_thread(buffers[i]) && part.kernel.buffers[i].written == written) values.push_back(buffers[i].value);
   }
   void add(const KernelStep& part) {
     add(part, part.buffers);
@@ -279,7 +291,8 @@ struct Uses {
   }
   void add_result(const ContractionStep& product) {
     if (product.epilogue) add(*product.epilogue);
-    else if (written) values.push_back(product.c.value);
+    if (product.pooling) add(product.pooling->kernel);
+    else if (!product.epilogue && written) values.push_back(product.c.value);
   }
 };
 

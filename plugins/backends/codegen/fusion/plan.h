@@ -27,6 +27,11 @@ struct KernelStep {
 inline constexpr ValueId kPanel(0xfffffff0u);
 /// Stands for a row that the kernel keeps (Buffer::row): memory of the thread that runs it.
 inline constexpr ValueId kRow(0xfffffff1u);
+/// Stands for rows of a product that are in memory while they are pooled.
+inline constexpr ValueId kBlock(0xfffffff2u);
+
+/// True for what stands for memory of the thread that runs a kernel: no value of the graph, and no temporary.
+inline bool is_of_thread(ValueId v) { return v == kPanel || v == kRow || v == kBlock; }
 
 /// An operand of a matrix product: where it lies, with strides in elements; or the kernel that writes it, part by part. Of a left
 /// operand that lies in windows `table` writes for each step of the sum and each row where the run of elements starts, from the
@@ -48,6 +53,20 @@ struct Picture {
   std::int64_t square_side = 2;  // of the squares of results that are computed together
 };
 
+/// A kernel over windows of the pictures that a product gives. It runs on a band of rows of its results after the rows of the pictures
+/// that they read, which are in cache then: the product has no place in memory. Row y of the results of a picture reads rows
+/// [step * y + first, step * y + first + window) of it, those of them that it has.
+struct Pooling {
+  KernelStep kernel;         // units go over pictures and rows of results first; kBlock stands for the product
+  Dim pictures, rows, height;  // rows of results and of the product in a picture
+  std::int64_t width = 0;      // rows of the matrix in a row of a picture; so many times n are its elements
+  std::int64_t step = 1, first = 0, window = 1;
+  std::int64_t band = 1;       // rows of results that are computed together
+
+  /// Rows of a picture that a band reads at most.
+  std::int64_t rows_of_block() const { return (band - 1) * step + window; }
+};
+
 /// c[batch, m, n] = sum over k of a[batch, m, k] * b[batch, k, n], with k of `steps` times `step_depth`.
 /// Kernels of this step take the symbols of fusion/tile.h after the graph's.
 struct ContractionStep {
@@ -62,6 +81,7 @@ struct ContractionStep {
   std::vector<Dim> c_batch_strides;
   Dim c_row_stride, c_offset;
   std::optional<KernelStep> epilogue;  // reads a tile of the product and stores what the step gives; else the step gives c
+  std::optional<Pooling> pooling;      // reads what the epilogue gives, or c, and stores what the step gives
 };
 
 /// Calls the op's written-out kernel.

@@ -22,6 +22,9 @@ std::vector<ir::SymbolInfo> symbols_of(const ir::Graph& graph);
 /// True when nothing is left to do on the tiles of a product but to store the product.
 bool only_stores(const Kernel& kernel, std::span<const ValueId> buffers, ValueId product);
 
+/// True when one step reads the value, and nothing reads another one that the step of the draft computes.
+bool gives_once(const Draft& draft, ValueId value, const std::vector<std::size_t>& reads);
+
 /// A step under construction, and the steps that must run before it.
 struct PendingStep {
   std::unique_ptr<Draft> draft;  // null: `fixed`
@@ -107,6 +110,17 @@ class Planner {
   };
   std::optional<Chained> chain_at(std::size_t last, const std::vector<std::size_t>& reads);
   std::vector<std::optional<Chained>> find_chains(const std::vector<std::size_t>& reads);
+
+  // ---- products that are pooled as they come (pooling.cpp)
+  struct Pooled {
+    ContractionStep step;
+    std::size_t product;  // the step that is part of it
+    ValueId value;        // what has no place in memory
+  };
+  std::optional<Pooled> pooled_at(std::size_t last, const std::vector<std::size_t>& reads, const std::vector<bool>& stored);
+  bool may_wait(std::size_t step, std::size_t until) const;
+  bool lies_as_product(std::size_t step, ValueId value) const;
+  void take_block(ContractionStep& product, ValueId value, Pooling& pooling, KernelStep kernel) const;
 
   // ---- the plan (plan.cpp)
   Plan assemble();
