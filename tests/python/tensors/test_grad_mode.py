@@ -59,6 +59,18 @@ def test_detached_results_share_memory(check):
     assert p.tolist() == [0, 9, 9, 9] and not view.requires_grad and p._version == view._version
 
 
+def test_detach_gives_no_view():
+    def fn(x):
+        y = x * 2
+        return x.detach(), y, y.detach(), x.data, x[1:].detach(), x.detach()[1:]
+
+    compiled, x = tenon.compile(fn), torch.ones(3)
+    for _ in range(2):
+        whole, y, of_result, data, part, of_whole = compiled(x)
+        assert all(t._base is None for t in (whole, y, of_result, data, part)) and of_whole._base is not x
+        assert part.data_ptr() == of_whole.data_ptr() and of_whole.tolist() == [1, 1] and of_result.data_ptr() == y.data_ptr()
+
+
 def test_requires_grad_in_place(check):
     compiled = tenon.compile(lambda x: (x * 2).requires_grad_())
     for _ in range(2):

@@ -112,11 +112,6 @@ bool CacheEntry::finish_tensors(RunFrame& frame) {
       }
       const bool requires_grad = of_input && captured_.inputs[output.index].requires_grad;
       const WithoutGrad without_grad(requires_grad && state_.grad_enabled());  // where gradients matter nothing is recorded
-      Ref detached;
-      if (requires_grad && output.detached) {
-        detached = checked(PyObject_CallMethod(base, "detach", nullptr));
-        base = detached.get();
-      }
       frame.tensors[i] = view_for(output, base, frame.symbols).release();
     }
     return true;

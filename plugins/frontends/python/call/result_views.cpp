@@ -36,8 +36,11 @@ Ref view_for(const TensorOutput& output, PyObject* viewed, std::span<const std::
   }
   const Extents &shape = varies ? sizes : output.shape, &strides = varies ? steps : output.strides;
   if (output.tensor != TensorKind::torch) return array_view(base, shape, strides, from, output.writeable);
+  const auto detached = [](PyObject* tensor) { return checked(PyObject_CallMethod(tensor, "detach", nullptr)); };
+  const Ref owner = output.detached == Detached::what_it_views ? detached(base) : Ref::borrow(base);
   Ref offset = checked(PyObject_CallMethod(base, "storage_offset", nullptr));
-  return torch_view(*known_torch_library(), base, shape, strides, PyLong_AsLongLong(offset.get()) + from);
+  Ref view = torch_view(*known_torch_library(), owner.get(), shape, strides, PyLong_AsLongLong(offset.get()) + from);
+  return output.detached == Detached::itself ? detached(view.get()) : view;
 }
 
 }  // namespace tenon::python

@@ -41,7 +41,7 @@ struct TensorOutput {
   std::int64_t offset = 0;  // views: from the first element of what is viewed
   ir::ValueId value;        // what it holds, views too; none where no value of the graph does
   bool parts = false;       // views: the elements are parts of the complex ones that are viewed, and counted as such
-  bool detached = false;    // views of inputs: without gradient even where the input requires it
+  Detached detached = Detached::no;  // views
   std::uint32_t writes = 0; // fresh and crossed torch tensors: what eager execution leaves in `_version`
   /// Sizes over the symbols of the graph, where some vary (then `shape`, `strides` and `offset` are those of the captured call). With them,
   /// of fresh ones the order, outermost first, in which the dimensions lie in memory; of views strides and offset.

@@ -355,7 +355,7 @@ Ref TensorRecorder::stand_in_for_twin(PyObject* twin, ir::ValueId value, const F
   view.offset = stand_ins_.offset_in(*storage, place);
   view.twin = Ref::borrow(twin);
   view.counts_apart = function.name == "torch.Tensor.data";
-  view.detached = view.counts_apart || function.name == "torch.Tensor.detach";
+  if (view.counts_apart || function.name == "torch.Tensor.detach") view.detached = Detached::itself;
   find_viewed(view, operands);
   return stand_ins_[stand_ins_.add_view(std::move(view))].object;
 }
@@ -373,8 +373,8 @@ void TensorRecorder::find_viewed(StandIn& view, std::span<const Index> operands)
   view.viewed = viewed;
   view.version = stand_ins_.storage_of(viewed).version;
   view.counts_apart |= stand_ins_[viewed].counts_apart;
-  view.detached |= stand_ins_[viewed].detached;
-  view.requires_grad = stand_ins_[viewed].requires_grad && !view.detached;  // whatever the grad mode: torch says so of views
+  if (view.detached == Detached::no && stand_ins_[viewed].detached != Detached::no) view.detached = Detached::what_it_views;
+  view.requires_grad = stand_ins_[viewed].requires_grad && view.detached == Detached::no;  // whatever the grad mode: torch says so of views
 }
 
 void TensorRecorder::trace(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, const Ref& result,

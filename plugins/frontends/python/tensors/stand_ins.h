@@ -35,7 +35,7 @@ struct StandIn {
   std::optional<std::uint32_t> viewed;  // a view: of which stand-in
   std::optional<ViewPath> path;       // a view: from that one's value; none where it is no chain of views
   std::optional<ViewLayout> late;     // a view of memory whose size depends on data: its layout there
-  bool detached = false;              // made by detach or `.data`, or a view of such
+  Detached detached = Detached::no;
   bool inference = false;             // made in inference mode; of a view that of what made its memory counts
   bool counts_apart = false;          // made by `.data`: writes do not count in the version of what it views
   Ref constant;                       // what it stands for, where that is made by the capture and in every call the same

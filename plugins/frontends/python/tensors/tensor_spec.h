@@ -17,6 +17,10 @@ namespace tenon::python {
 /// The kinds of object that carry tensors.
 enum class TensorKind : std::uint8_t { torch, array, scalar };
 
+/// Whether a view was cut off from the gradient of what it shows: by detach() or `.data`, whose result torch calls no view; or because
+/// what it is a view of was.
+enum class Detached : std::uint8_t { no, itself, what_it_views };
+
 /// The metadata under which a capture holds.
 struct TensorSpec {
   TensorKind kind = TensorKind::torch;
