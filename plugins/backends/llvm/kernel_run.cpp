@@ -35,6 +35,11 @@ void run_with_rows(const CompiledKernel& kernel, std::span<void* const> buffers,
   function_of(kernel)(mine.data(), kernel.sizes.empty() ? symbols.data() : kernel.sizes.data(), first, last, &fault);
 }
 
+void call_units(const CompiledKernel& kernel, std::span<void* const> buffers, std::span<const std::int64_t> symbols, std::int64_t first, std::int64_t last, codegen::IndexFault& fault) {
+  if (!kernel.rows.empty()) return run_with_rows(kernel, buffers, symbols, first, last, fault);
+  function_of(kernel)(buffers.data(), kernel.sizes.empty() ? symbols.data() : kernel.sizes.data(), first, last, &fault);
+}
+
 }  // namespace
 
 bool is_small(const codegen::Kernel& kernel) {
@@ -60,8 +65,7 @@ void run_part(const CompiledKernel& kernel, std::span<void* const> buffers, std:
 
 void run_units(const CompiledKernel& kernel, std::span<void* const> buffers, std::span<const std::int64_t> symbols, std::int64_t first, std::int64_t last) {
   codegen::IndexFault fault;
-  if (kernel.rows.empty()) function_of(kernel)(buffers.data(), symbols.data(), first, last, &fault);
-  else run_with_rows(kernel, buffers, symbols, first, last, fault);
+  call_units(kernel, buffers, symbols, first, last, fault);
   check(fault);
 }
 
@@ -80,9 +84,7 @@ void run(const HostServices& host, const CompiledKernel& kernel, const Call& cal
   const double work = kernel.work * static_cast<double>(std::max<std::int64_t>(1, kernel.points.evaluate(call.symbols)));
   const std::size_t count = kernel.buffers.size() / kernel.runs;
   auto run_some = [&](std::int64_t run, std::int64_t first, std::int64_t last) {
-    void** own = buffers + static_cast<std::size_t>(run) * count;
-    if (kernel.rows.empty()) function_of(kernel)(own, kernel.sizes.empty() ? call.args.symbols : kernel.sizes.data(), first, last, &fault);
-    else run_with_rows(kernel, {own, count}, call.symbols, first, last, fault);
+    call_units(kernel, {buffers + static_cast<std::size_t>(run) * count, count}, call.symbols, first, last, fault);
   };
   auto part = [&](std::int64_t first, std::int64_t last) {
     if (kernel.runs == 1) return run_some(0, first, last);

@@ -75,9 +75,8 @@ std::vector<const KernelStep*> Program::kernel_steps() const {
 std::vector<Place> Program::places_of(const KernelStep& step) const {
   std::vector<Place> places;
   auto add = [&](ValueId v) {
-    if (v == codegen::kRow) places.push_back({Place::Kind::row, 0, nullptr});
-    else if (v == codegen::kBlock) places.push_back({Place::Kind::block, 0, nullptr});
-    else places.push_back(v == codegen::kPanel ? Place{Place::Kind::panel, 0, nullptr} : placement_[v]);
+    if (codegen::is_of_thread(v)) places.push_back({v == codegen::kRow ? Place::Kind::row : v == codegen::kBlock ? Place::Kind::block : Place::Kind::panel});
+    else places.push_back(placement_[v]);
   };
   std::for_each(step.buffers.begin(), step.buffers.end(), add);
   for (const auto& run : step.others) std::for_each(run.begin(), run.end(), add);

@@ -14,16 +14,14 @@ struct Windows {
   bool ceil = false;
 };
 
-/// a convolution over few channels, relu, a pooling, and a convolution behind it, for which channels lie last.
+/// A convolution over few channels, relu, a pooling, and a convolution behind it, for which channels lie last.
 struct Stem {
   ir::Graph graph;
   ops::NodeBuilder b{graph};
-  std::vector<std::vector<std::int64_t>> shapes;
   std::vector<ops::HostTensor> tensors;
-  ValueId convolved, pooled;
+  ValueId convolved;
 
   ValueId input(const std::vector<std::int64_t>& shape, std::optional<ir::Dim> first = {}) {
-    shapes.push_back(shape);
     tensors.push_back(llvm_test::random_tensor(DType::f32, shape, 11 + tensors.size(), ops::Fill::unit));
     ir::Shape dims(shape.begin(), shape.end());
     if (first) dims[0] = *first;
@@ -47,13 +45,13 @@ struct Stem {
     if (any_count) count = ir::Dim::symbol(graph.add_symbol({"n"}));
     convolved = convolve(input(pictures, count), channels, 1);
     if (epilogue) convolved = b.one("relu", {b.one("add", {convolved, input({channels, 1, 1})})});
-    pooled = b.one(maximum ? "max_pool" : "window_sum", {convolved}, attributes(windows, maximum));
+    const ValueId pooled = b.one(maximum ? "max_pool" : "window_sum", {convolved}, attributes(windows, maximum));
     give(convolve(pooled, 20, 2));
   }
   void give(ValueId value) { graph.add_output({value, ir::OutputKind::result, {}}); }
 
-  std::size_t pooled_products(const llvm_test::Choice& choice = {}) const {
-    const auto program = llvm_test::compile(graph, choice);
+  std::size_t pooled_products() const {
+    const auto program = llvm_test::compile(graph);
     return static_cast<std::size_t>(std::ranges::count_if(program->plan().steps, [](const auto& step) {
       const auto* product = std::get_if<codegen::ContractionStep>(&step);
       return product && product->pooling;

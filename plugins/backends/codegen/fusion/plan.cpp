@@ -235,36 +235,30 @@ Plan Planner::assemble() {
   std::vector<bool> stored(reads.size());
   std::transform(reads.begin(), reads.end(), stored.begin(), [](std::size_t count) { return count > 0; });
   auto chains = find_chains(reads);
-  std::vector<bool> inside(steps_.size(), false);  // part of a chain that another step ends
+  std::vector<bool> inside(steps_.size(), false);  // part of what another step ends
   for (const auto& chain : chains) {
     if (!chain) continue;
     inside[chain->first] = inside[chain->between] = true;
     stored[chain->step.first.c.value] = stored[chain->step.second.a.value.value] = false;
   }
-  std::vector<std::optional<ContractionStep>> pooled(steps_.size());
-  std::vector<bool> in_memory = stored;
-  for (std::size_t s = 0; s < steps_.size(); ++s) {
-    auto found = inside[s] || chains[s] ? std::nullopt : pooled_at(s, reads, stored);
-    if (!found || inside[found->product] || chains[found->product]) continue;
-    inside[found->product] = true, in_memory[found->value.value] = false;
-    pooled[s] = std::move(found->step);
-  }
   Plan plan;
-  plan.in_memory = std::move(in_memory);
-  for (std::size_t s : order_of_steps()) {
+  plan.in_memory = stored;
+  std::vector<std::optional<Step>> joined(steps_.size());  // by the step that ends it: what is made of several
+  for (std::size_t s = 0; s < steps_.size(); ++s) {
     if (inside[s]) continue;
-    if (pooled[s]) {
-      plan.steps.push_back(std::move(*pooled[s]));
-      continue;
+    if (chains[s]) {
+      ChainStep& chain = chains[s]->step;
+      shape(chain.between);
+      chain.second = product_of(steps_[s], stored);
+      joined[s] = std::move(chain);
+    } else if (auto pooled = pooled_at(s, reads, stored); pooled && !inside[pooled->product] && !chains[pooled->product]) {
+      inside[pooled->product] = true, plan.in_memory[pooled->value.value] = false;
+      joined[s] = std::move(pooled->step);
     }
-    if (!chains[s]) {
-      add_to(plan, steps_[s], stored);
-      continue;
-    }
-    ChainStep& chain = chains[s]->step;
-    shape(chain.between);
-    chain.second = product_of(steps_[s], stored);
-    plan.steps.push_back(std::move(chain));
+  }
+  for (std::size_t s : order_of_steps()) {
+    if (joined[s]) plan.steps.push_back(std::move(*joined[s]));
+    else if (!inside[s]) add_to(plan, steps_[s], stored);
   }
   if (options_.fuse) join_launches(plan, graph_, algebra_, options_);
   return plan;
