@@ -87,7 +87,9 @@ def test_resident_memory_is_flat():
             Captured(program, (Number(1.0), Box(2), [1, 2]))
         probe.reset()
 
-    body()
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    body(), body()
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2048  # KiB
+    peaks = []
+    for _ in range(4):
+        body()
+        peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    # A leak shows in every round, the allocator's next arena or huge page in one.
+    assert min(after - before for before, after in zip(peaks, peaks[1:])) < 1024  # KiB
