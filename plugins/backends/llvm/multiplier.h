@@ -22,7 +22,8 @@ namespace tenon::llvm_backend {
 /// The most elements of the sum that one pass takes: so many rows of a panel stay in the first-level cache for the next rows of the left
 /// operand, and fewer are not worth loading and storing the tile. Passes are added up: the error of a long sum of n numbers is then like
 /// that of sums of so many. Libraries add up fewer of a convolution at a time than of a matrix.
-inline constexpr std::int64_t kPassDepth = 128, kConvolutionPassDepth = 256;
+/// Of a matrix half as many where a row of a panel is wide: 256 bytes with AVX-512, 64 with AVX2.
+inline constexpr std::int64_t kPassDepth = 256, kWidePassDepth = 128, kWideRow = 256;
 /// Rows of the result between two calls of the kernel that finishes them: with a tile's columns they stay in the first-level cache.
 using codegen::kFinishedRows;
 /// Elements of the left operand that are multiplied with a group of panels before the next ones: half a second-level cache.
@@ -44,7 +45,7 @@ class Multiplier {
  public:
   Multiplier(const HostServices& host, const MatrixKernel& kernel, const MatrixProduct& p, bool parallel)
       : host_(host), kernel_(kernel), p_(p), c_(static_cast<T*>(p.c)), panels_(kernel, p), width_(kernel.tile.columns), height_(kernel.tile.rows), depth_(p.steps * p.step_depth),
-        pass_(even_pass(depth_, p.step_depth == 1 ? kPassDepth : kConvolutionPassDepth)),
+        pass_(even_pass(depth_, p.step_depth == 1 ? matrix_pass() : kPassDepth)),
         work_(static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(depth_)),
         dots_(p.b && !p.windows && p.b_row == 1 && p.b_column != 1 && p.m <= kDotRows), streams_(panels_.reads_in_place(0)),
         parallel_(parallel && (work_ >= kParallelProduct || ((dots_ || streams_) && static_cast<double>(p.n) * static_cast<double>(depth_) >= kParallelElements))) {}
@@ -101,7 +102,7 @@ class Multiplier {
   /// Adds to tiles, one a panel, kFinishedRows rows apart, the product of a block, rows `stride` apart, with rows [first, last) of b.
   void add_to_tiles(T* tiles, const T* block, std::int64_t stride, const T* packed, std::int64_t row, std::int64_t end, std::int64_t first, std::int64_t last) const {
     Multiplier mine(*this);
-    mine.a_ = block, mine.a_row_ = stride, mine.first_row_ = row, mine.depth_ = last - first, mine.pass_ = even_pass(last - first, kPassDepth), mine.adds_ = first > 0;
+    mine.a_ = block, mine.a_row_ = stride, mine.first_row_ = row, mine.depth_ = last - first, mine.pass_ = even_pass(last - first, matrix_pass()), mine.adds_ = first > 0;
     Ahead nothing;
     for (std::int64_t panel = 0; panel < panels(); ++panel, tiles += kFinishedRows * width_) {
       const bool in_place = panels_.reads_in_place(panel);
@@ -156,6 +157,7 @@ class Multiplier {
   }
 
   std::int64_t panel_elements() const { return panels_.elements(); }
+  std::int64_t matrix_pass() const { return width_ * static_cast<std::int64_t>(sizeof(T)) < kWideRow ? kPassDepth : kWidePassDepth; }
 
   template <class Body>
   void each(std::int64_t count, Body body) {

@@ -78,35 +78,52 @@ Value* power_of_two(LaneBuilder& b, Value* n, llvm::Type* type) {
   return b.ir.CreateBitCast(b.ir.CreateShl(b.ir.CreateAdd(n, int_like(n, 127)), 23), type);
 }
 
-/// v * 2^n for whole n in [-254, 254], rounded once.
-Value* times_power_of_two(LaneBuilder& b, Value* v, Value* n) {
+/// v * 2^n for whole n in [-254, 254], rounded once; in one step where n is `normal`: in [-126, 127].
+Value* times_power_of_two(LaneBuilder& b, Value* v, Value* n, bool normal = false) {
   if (b.target().vector_bytes == 64 && v->getType()->isVectorTy())
     return in_pieces(b, v, n, 16, [&](Value* piece, Value* power) {
       constexpr std::uint32_t kCurrentRounding = 4;
       return b.ir.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_scalef_ps_512, {}, {piece, power, piece, b.ir.getInt16(0xffff), b.ir.getInt32(kCurrentRounding)});
     });
   Value* whole = b.ir.CreateFPToSI(n, int_type_like(b, n));
+  if (normal) return b.ir.CreateFMul(v, power_of_two(b, whole, v->getType()));
   Value* half = b.ir.CreateAShr(whole, int_like(whole, 1));
   Value* rest = b.ir.CreateSub(whole, half);
   return b.ir.CreateFMul(b.ir.CreateFMul(v, power_of_two(b, half, v->getType())), power_of_two(b, rest, v->getType()));
 }
 
-/// exp in float32, under 1 ulp: x = n ln2 + r, a polynomial of degree 6 on |r| <= ln2/2, scaled in two steps so that subnormal
-/// results and overflow come out right. Coefficients: minimax fit of (exp(r) - 1 - r) / r^2 (Cephes expf). What rounds to zero (masked
-/// scores of attention) is left out: a result that underflows costs as much as a hundred others.
+/// exp(x) = e * 2^n in float32, e under 1 ulp: x = n ln2 + r, a polynomial of degree 6 on |r| <= ln2/2. Coefficients: minimax fit of
+/// (exp(r) - 1 - r) / r^2 (Cephes expf).
+struct ScaledExponential {
+  Value* e;
+  Value* n;  // whole
+};
+ScaledExponential scaled_exponential(LaneBuilder& b, Value* x) {
+  Value* n = b.ir.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, b.ir.CreateFMul(x, real(x, 1.44269504088896341)));
+  Value* r = b.fused_multiply_add(n, real(n, -0.693359375), x);
+  r = b.fused_multiply_add(n, real(n, 2.12194440e-4), r);
+  Value* p = polynomial(b, r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1});
+  return {b.ir.CreateFAdd(b.fused_multiply_add(p, b.ir.CreateFMul(r, r), r), real(r, 1.0)), n};
+}
+
+/// exp in float32, scaled in two steps so that subnormal results and overflow come out right. What rounds to zero (masked scores of
+/// attention) is left out: a result that underflows costs as much as a hundred others.
 Value* exp_f32(LaneBuilder& b, Value* x0) {
   Value* vanishes = b.float_compare(llvm::CmpInst::FCMP_OLT, x0, real(x0, -103.98));
   Value* x = b.ir.CreateSelect(vanishes, real(x0, 0.0), at_most(b, x0, 89.0));
   const bool quiet = b.target().quiet_comparisons;  // a NaN made an integer, the exponent, would set a flag, as would an infinity
   Value* itself = quiet ? b.ir.CreateFCmpUEQ(x0, real(x0, std::numeric_limits<double>::infinity())) : nullptr;
   if (quiet) x = b.ir.CreateSelect(itself, real(x0, 0.0), x);
-  Value* n = b.ir.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, b.ir.CreateFMul(x, real(x, 1.44269504088896341)));
-  Value* r = b.fused_multiply_add(n, real(n, -0.693359375), x);
-  r = b.fused_multiply_add(n, real(n, 2.12194440e-4), r);
-  Value* p = polynomial(b, r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1});
-  Value* e = b.ir.CreateFAdd(b.fused_multiply_add(p, b.ir.CreateFMul(r, r), r), real(r, 1.0));
+  const auto [e, n] = scaled_exponential(b, x);
   Value* result = b.ir.CreateSelect(vanishes, real(x0, 0.0), times_power_of_two(b, e, n));
   return quiet ? b.ir.CreateSelect(itself, x0, result) : result;
+}
+
+/// exp in float32 of what lies in [-87, 88] or is NaN.
+Value* bounded_exp_f32(LaneBuilder& b, Value* x) {
+  if (b.target().quiet_comparisons) return exp_f32(b, x);  // which makes no integer of a NaN
+  const auto [e, n] = scaled_exponential(b, x);
+  return times_power_of_two(b, e, n, true);
 }
 
 /// log in float32, about 1 ulp (Cephes logf): mantissa in [sqrt(1/2), sqrt(2)), a polynomial of degree 9.
@@ -141,7 +158,7 @@ Value* tanh_f32(LaneBuilder& b, Value* x) {
   Value* z = ir.CreateFMul(x, x);
   Value* p = polynomial(b, z, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1});
   Value* small = b.fused_multiply_add(ir.CreateFMul(p, z), x, x);
-  Value* e = exp_f32(b, ir.CreateFMul(at_most(b, magnitude, 20.0), real(x, 2.0)));
+  Value* e = bounded_exp_f32(b, ir.CreateFMul(at_most(b, magnitude, 20.0), real(x, 2.0)));
   Value* large = ir.CreateFSub(real(x, 1.0), ir.CreateFDiv(real(x, 2.0), ir.CreateFAdd(e, real(x, 1.0))));
   Value* result = ir.CreateSelect(b.float_compare(llvm::CmpInst::FCMP_OLT, magnitude, real(x, 0.625)), small, large);
   return ir.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, result, x);  // the polynomial loses that of -0
