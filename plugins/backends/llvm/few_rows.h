@@ -39,7 +39,7 @@ class FewRows {
     step[0] = static_cast<const T*>(p_.b) + k * p_.b_row + panel * width_;
     for (std::int64_t r = 0; r < p_.m; r += height) {
       for (std::int64_t i = 0; i < height; ++i) step[1 + i] = a_ + std::min(r + i, p_.m - 1) * a_row_ + k;
-      kernel_.streaming(step, 1, p_.b_row, c + r * c_row, c_row, 0, depth, std::min(height, p_.m - r), width_, k > 0, nullptr, 0);
+      kernel_.streaming(step, 1, p_.b_row, c + r * c_row, c_row, 0, depth, std::min(height, p_.m - r), width_, codegen::added_if(k > 0), nullptr, 0, depth, 0);
     }
   }
 

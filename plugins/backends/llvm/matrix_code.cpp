@@ -39,7 +39,7 @@ MatrixKernel MatrixCode::shapes(DType dtype) const {
   kernel.streaming_tile = codegen::streaming_tile_shape(jit_.target(), dtype);
   kernel.transposed_rows = codegen::transposed_rows(jit_.target(), dtype);
   kernel.dot_tile = codegen::dot_shape(jit_.target());
-  kernel.dtype = dtype;
+  kernel.dtype = dtype, kernel.has_avx2_vectors = jit_.target().vector_bytes == 32;
   return kernel;
 }
 

@@ -72,6 +72,14 @@ struct MatrixKernel {
   codegen::TileShape dot_tile;
   codegen::WinogradCode small_square, large_square;
   DType dtype = DType::f32;
+  bool has_avx2_vectors = false;
+  /// Whether the sum of a product over windows is one chain over blocks of 8 channels: oneDNN's direct convolutions for AVX2 have it where
+  /// it has whole blocks, whatever the groups. Those for AVX-512 add up chains over 16 channels, and the sums of others are shorter still.
+  bool chains_blocks(const MatrixProduct& p) const {
+    return has_avx2_vectors && dtype == DType::f32 && p.step_depth % kChainedChannels == 0 && p.n % kChainedChannels == 0;
+  }
+  std::int64_t block_channels(const MatrixProduct& p) const { return chains_blocks(p) ? kChainedChannels : kAddedChannels; }
+  static constexpr std::int64_t kChainedChannels = 8, kAddedChannels = 16;
 
   const codegen::WinogradCode& winograd(std::int64_t side) const { return side == codegen::kSmallSquare ? small_square : large_square; }
 

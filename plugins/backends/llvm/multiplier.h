@@ -343,7 +343,7 @@ class Multiplier {
           if (i + 1 < rows) at += a_row_;
         }
         const Ahead::Part part = ahead.next(codegen::lines_fetched(length), from);
-        function(step, 1, b_row, c + (r - row) * c_row, c_row, 0, length, rows, columns, adds_ || k > 0, part.first, part.stride);
+        function(step, 1, b_row, c + (r - row) * c_row, c_row, 0, length, rows, columns, codegen::added_if(adds_ || k > 0), part.first, part.stride, length, 0);
       }
     }
   }

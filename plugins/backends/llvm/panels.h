@@ -13,14 +13,13 @@ namespace tenon::llvm_backend {
 template <class T>
 class Panels {
  public:
-  Panels(const MatrixKernel& kernel, const MatrixProduct& product) : kernel_(kernel), p_(product), width_(kernel.tile.columns), depth_(product.steps * product.step_depth), pass_(elements_of_pass(product)) {}
+  Panels(const MatrixKernel& kernel, const MatrixProduct& product) : kernel_(kernel), p_(product), width_(kernel.tile.columns), depth_(product.steps * product.step_depth), pass_(elements_of_pass(kernel, product)) {}
 
-  /// Elements of each step that are multiplied at all steps before the next ones. Beside windows passes over 16 channels make the sums
-  /// of oneDNN's direct convolutions on AVX-512. Runs over several pixels are of few channels, and stay whole.
-  static std::int64_t elements_of_pass(const MatrixProduct& p) {
-    constexpr std::int64_t kChannels = 16;
+  /// Elements of each step that are multiplied at all steps before the next ones. Beside windows these are blocks of channels, in the order
+  /// of oneDNN's direct convolutions. Runs over several pixels are of few channels, and stay whole.
+  static std::int64_t elements_of_pass(const MatrixKernel& kernel, const MatrixProduct& p) {
     if (p.steps == 1) return even_pass(p.step_depth, kDepth);
-    return p.windows && p.b ? kChannels : std::max<std::int64_t>(1, p.step_depth);
+    return p.windows && p.b ? kernel.block_channels(p) : std::max<std::int64_t>(1, p.step_depth);
   }
 
   /// The row of a panel for the first element of a pass at one of the steps.

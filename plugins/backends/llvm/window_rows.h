@@ -34,19 +34,23 @@ class WindowRows {
   void multiply(const T* b, T* c, std::int64_t c_row, std::int64_t columns) {
     const Tile tile = tile_for(columns);
     if (tile.height != height_) find_steps(tile.height);
-    const std::int64_t pass = Panels<T>::elements_of_pass(p_);
-    for (std::int64_t k = 0; k == 0 || k < p_.step_depth; k += pass) {
-      const std::int64_t length = std::min(pass, p_.step_depth - k);
+    const std::int64_t block = Panels<T>::elements_of_pass(kernel_, p_), depth = p_.step_depth;
+    const bool chains = kernel_.chains_blocks(p_);
+    const codegen::Before before = chains ? codegen::Before::continued : codegen::Before::added;
+    for (std::int64_t k = 0; k == 0 || k < depth;) {
+      const std::int64_t elements = std::min(block, depth - k), length = chains ? blocks_of_pass(block, depth - k) : elements;
       const T* next = b + (k + length) * p_.steps * width_;
       Ahead ahead(std::as_bytes(std::span(next, static_cast<std::size_t>(length * p_.steps * width_))));
       for (std::int64_t r = 0, t = 0; r < rows_; r += tile.height, ++t) {
         if (k > 0 && counts_[t] == 0) continue;
         const void** entries = entries_ + t * p_.steps * (1 + tile.height);
         const std::int64_t* numbers = numbers_ + t * p_.steps;
-        for (std::int64_t i = 0; i < counts_[t]; ++i) entries[i * (1 + tile.height)] = b + (Panels<T>::row_of(p_, pass, numbers[i], k) - k) * width_;
-        const auto part = ahead.next(counts_[t] * codegen::lines_fetched(length, tile.fetches), next);
-        tile.function(entries, counts_[t], width_, c + r * c_row, c_row, k, k + length, std::min(tile.height, rows_ - r), columns, k > 0, part.first, part.stride);
+        for (std::int64_t i = 0; i < counts_[t]; ++i) entries[i * (1 + tile.height)] = b + (Panels<T>::row_of(p_, elements, numbers[i], k) - k) * width_;
+        const auto part = ahead.next(counts_[t] * length / elements * codegen::lines_fetched(elements, tile.fetches), next);
+        tile.function(entries, counts_[t], width_, c + r * c_row, c_row, k, k + length, std::min(tile.height, rows_ - r), columns, k > 0 ? before : codegen::Before::left_out, part.first,
+                      part.stride, elements, (p_.steps - 1) * width_);
       }
+      k += length;
     }
   }
 
@@ -56,6 +60,13 @@ class WindowRows {
     std::int64_t height;
     codegen::Fetches fetches;
   };
+
+  /// Elements of a pass over whole blocks whose part of the panel stays in the first-level cache.
+  std::int64_t blocks_of_pass(std::int64_t block, std::int64_t left) const {
+    constexpr std::int64_t kPanelBytes = 16 * 1024;
+    const std::int64_t cached = kPanelBytes / (block * p_.steps * width_ * static_cast<std::int64_t>(sizeof(T)));
+    return std::clamp<std::int64_t>(cached, 1, left / block) * block;
+  }
 
   /// Few rows wait for the weights: those of the next pass are fetched meanwhile, by low tiles, which have the time to fetch all of them.
   /// Many rows find them in the second-level cache.

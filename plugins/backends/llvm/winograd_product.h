@@ -98,7 +98,7 @@ class WinogradProduct {
         panels_.pack(panel, packed);
         for (std::int64_t row = 1; u_width_ < width_ && row < codegen::kWinogradTaps * depth_; ++row)
           std::memmove(packed + row * u_width_, packed + row * width_, static_cast<std::size_t>(u_width_) * sizeof(T));
-        const std::int64_t pass = Panels<T>::elements_of_pass(p_);
+        const std::int64_t pass = Panels<T>::elements_of_pass(kernel_, p_);
         for (std::int64_t k = 0; k < depth_; k += pass) {
           const std::int64_t elements = std::min(pass, depth_ - k) * u_width_;
           code_.weights(packed + k * codegen::kWinogradTaps * u_width_, elements, static_cast<T*>(to) + panel * u_elements() + k * u_width_, depth_ * u_width_, elements);
@@ -226,7 +226,7 @@ class WinogradProduct {
         for (std::int64_t i = 0; i < tile.height; ++i) step[1 + i] = from + std::min(r + i, count - 1) * v.row + k;
         const std::int64_t length = std::min(depth, depth_ - k);
         const Ahead::Part part = ahead.next(codegen::lines_fetched(length), u);
-        tile.function(step, 1, u_width_, m + r * m_row, m_row, 0, length, std::min(tile.height, count - r), tile.width, k > 0, part.first, part.stride);
+        tile.function(step, 1, u_width_, m + r * m_row, m_row, 0, length, std::min(tile.height, count - r), tile.width, codegen::added_if(k > 0), part.first, part.stride, length, 0);
       }
   }
 

@@ -145,6 +145,12 @@ def test_frozen_network_over_a_large_batch(mode):
     assert tenon.stats()["eager_fallbacks"] == 0
 
 
+def test_direct_convolution_sums_in_the_order_of_onednn():
+    conv, x = torch.nn.Conv2d(16, 24, 3, padding=1, bias=False).eval(), torch.randn(6, 16, 8, 8)
+    with torch.no_grad():
+        torch.testing.assert_close(tenon.compile(conv)(x), conv(x), rtol=1e-6, atol=1e-7)
+
+
 def test_direct_convolution_over_small_pictures():
     torch.manual_seed(0)
     ours, bound = errors(torch.nn.Conv2d(16, 24, 3, padding=1).eval(), torch.randn(6, 16, 8, 8))

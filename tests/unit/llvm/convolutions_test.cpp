@@ -77,29 +77,39 @@ TEST_CASE("convolutions in float64 and on threads", "[convolutions]") {
 
 namespace {
 
-/// The sum at one place as a chain of fused multiply-adds over rows and columns of the window and 16 channels; such chains are added up.
-float chained_sum(const Convolution& c, const float* x, const float* w, std::int64_t image, std::int64_t output, std::int64_t row, std::int64_t column) {
+/// The order of a sum over blocks of channels: each is a chain of fused multiply-adds over rows and columns of the window and the block's
+/// channels; the chain goes on from block to block, or such chains are added up.
+struct SumOrder {
+  std::int64_t channels;
+  bool goes_on;
+};
+
+float chained_sum(const Convolution& c, const SumOrder& order, const float* x, const float* w, std::int64_t image, std::int64_t output, std::int64_t row, std::int64_t column) {
   float sum = 0;
-  for (std::int64_t first = 0; first < c.channels; first += 16) {
-    float chain = 0;
+  for (std::int64_t first = 0; first < c.channels; first += order.channels) {
+    float chain = order.goes_on ? sum : 0;
     for (std::int64_t kh = 0; kh < c.kernel_h; ++kh)
       for (std::int64_t kw = 0; kw < c.kernel_w; ++kw)
-        for (std::int64_t channel = first; channel < std::min(first + 16, c.channels); ++channel) {
+        for (std::int64_t channel = first; channel < std::min(first + order.channels, c.channels); ++channel) {
           const std::int64_t i = row * c.stride + kh - c.padding, j = column * c.stride + kw - c.padding;
           if (i < 0 || j < 0 || i >= c.height || j >= c.width) continue;
           chain = std::fma(x[((image * c.channels + channel) * c.height + i) * c.width + j], w[((output * c.channels + channel) * c.kernel_h + kh) * c.kernel_w + kw], chain);
         }
-    sum += chain;
+    sum = order.goes_on ? chain : sum + chain;
   }
   return sum;
 }
 
 }  // namespace
 
-TEST_CASE("direct convolutions sum over blocks of 16 channels, each a chain of fused multiplications", "[convolutions]") {
-  if (!llvm_backend::kernel_cache(0).target().has_fma) return;
-  for (const Convolution& c : {Convolution{2, 16, 9, 7, 40, 3, 3, 1, 1}, Convolution{3, 40, 11, 8, 20, 3, 3, 2, 1}, Convolution{2, 64, 6, 9, 70, 5, 3, 1, 2}}) {
-    INFO(text(c));
+TEST_CASE("direct convolutions sum in the order of oneDNN's kernels for these vectors", "[convolutions]") {
+  const unsigned width = GENERATE(0u, 32u);
+  const codegen::Target& target = llvm_backend::kernel_cache(width).target();
+  if (!target.has_fma) return;
+  for (const Convolution& c : {Convolution{2, 16, 9, 7, 40, 3, 3, 1, 1}, Convolution{3, 40, 11, 8, 20, 3, 3, 2, 1}, Convolution{2, 64, 6, 9, 72, 5, 3, 1, 2}}) {
+    INFO(text(c) << ", width " << width);
+    const bool whole_blocks = c.channels % 8 == 0 && c.outputs % 8 == 0;
+    const SumOrder order = target.vector_bytes == 32 && whole_blocks ? SumOrder{8, true} : SumOrder{16, false};
     const std::vector<std::int64_t> x_shape{c.images, c.channels, c.height, c.width}, w_shape{c.outputs, c.channels, c.kernel_h, c.kernel_w};
     ops::HostTensor x = llvm_test::random_tensor(DType::f32, x_shape, 3), w = llvm_test::random_tensor(DType::f32, w_shape, 4);
     ir::Graph graph;
@@ -109,13 +119,13 @@ TEST_CASE("direct convolutions sum over blocks of 16 channels, each a chain of f
     graph.add_output({ops::NodeBuilder(graph).one("conv_sum", {picture, weight}, {{"after", padding}, {"before", padding}, {"dilation", ones}, {"groups", ir::Dim(1)}, {"stride", stride}}),
                       ir::OutputKind::result, {}});
     const std::vector<ops::TensorView> views{x.view(), w.view()};
-    const auto got = llvm_test::run(graph, views);
+    const auto got = llvm_test::run(graph, views, {.width = width});
     const auto& shape = got[0].view().shape;
     const float* result = static_cast<const float*>(got[0].view().data);
     std::int64_t different = 0;
     for (std::int64_t i = 0; i < shape[0] * shape[1] * shape[2] * shape[3]; ++i) {
       const std::int64_t column = i % shape[3], row = i / shape[3] % shape[2], output = i / shape[3] / shape[2] % shape[1], image = i / shape[3] / shape[2] / shape[1];
-      different += result[i] != chained_sum(c, static_cast<const float*>(x.data()), static_cast<const float*>(w.data()), image, output, row, column);
+      different += result[i] != chained_sum(c, order, static_cast<const float*>(x.data()), static_cast<const float*>(w.data()), image, output, row, column);
     }
     CHECK(different == 0);
   }

@@ -46,17 +46,21 @@ class Emitter {
     declare(name);
     auto* entry = block("entry");
     ir_.SetInsertPoint(entry);
-    Value *first = argument(5), *end = argument(6);
-    Value* unrolled = ir_.CreateAnd(ir_.CreateSub(end, first), ir_.getInt64(~std::uint64_t{kUnroll - 1}));
-    Value* whole = ir_.CreateAdd(first, unrolled);
-    const std::vector<Value*> zeros(static_cast<std::size_t>(shape_.rows * vectors_), llvm::Constant::getNullValue(vector_));
-    finish(loop(ir_.getInt64(0), argument(1), 1, zeros, [&](Value* step, std::vector<Value*>& sums) {
-      read_step(step);
-      sums = loop(first, whole, kUnroll, sums, [&](Value* k, std::vector<Value*>& part) {
-        if (fetches_ >= Fetches::ahead) fetch(ir_.CreateAdd(ir_.CreateMul(step, unrolled), ir_.CreateSub(k, first)));
-        for (std::uint64_t u = 0; u < kUnroll; ++u) multiply(ir_.CreateAdd(k, ir_.getInt64(u)), part);
+    Value *first = argument(5), *end = argument(6), *length = argument(12);
+    Value* unrolled = ir_.CreateAnd(length, ir_.getInt64(~std::uint64_t{kUnroll - 1}));
+    place_rows();
+    finish(loop(first, end, length, start(), [&](Value* low, std::vector<Value*>& block_sums) {
+      Value* before = ir_.CreateSub(low, first);
+      Value *whole = ir_.CreateAdd(low, unrolled), *stop = ir_.CreateAdd(low, length);
+      Value* fetched = ir_.CreateMul(before, argument(1));
+      block_sums = loop(ir_.getInt64(0), argument(1), ir_.getInt64(1), block_sums, [&](Value* step, std::vector<Value*>& sums) {
+        read_step(step, ir_.CreateMul(before, argument(13)));
+        sums = loop(low, whole, ir_.getInt64(kUnroll), sums, [&](Value* k, std::vector<Value*>& part) {
+          if (fetches_ >= Fetches::ahead) fetch(ir_.CreateAdd(ir_.CreateAdd(fetched, ir_.CreateMul(step, unrolled)), ir_.CreateSub(k, low)));
+          for (std::uint64_t u = 0; u < kUnroll; ++u) multiply(ir_.CreateAdd(k, ir_.getInt64(u)), part);
+        });
+        sums = loop(whole, stop, ir_.getInt64(1), sums, [&](Value* k, std::vector<Value*>& part) { multiply(k, part); });
       });
-      sums = loop(whole, end, 1, sums, [&](Value* k, std::vector<Value*>& part) { multiply(k, part); });
     }));
   }
 
@@ -67,16 +71,50 @@ class Emitter {
   void declare(const std::string& name) {
     auto* p = ir_.getPtrTy();
     auto* n = ir_.getInt64Ty();
-    function_ = llvm::Function::Create(llvm::FunctionType::get(ir_.getVoidTy(), {p, n, n, p, n, n, n, n, n, n, p, n}, false), llvm::Function::ExternalLinkage, name, module_);
+    function_ = llvm::Function::Create(llvm::FunctionType::get(ir_.getVoidTy(), {p, n, n, p, n, n, n, n, n, n, p, n, n, n}, false), llvm::Function::ExternalLinkage, name, module_);
     declare_for_machine(*function_, target_);
     for (unsigned i : {0u, 3u}) function_->addParamAttr(i, llvm::Attribute::NoAlias);
   }
+
+  void place_rows() {
+    for (int i = 0; i < shape_.rows; ++i)
+      c_rows_.push_back(ir_.CreateGEP(element_, argument(3), ir_.CreateMul(ir_.getInt64(static_cast<std::uint64_t>(i)), argument(4))));
+  }
+
+  /// What the sums start from: zeros, or what C holds where they continue it.
+  std::vector<Value*> start() {
+    auto* before = ir_.GetInsertBlock();
+    auto* load = block("load");
+    auto* begin = block("begin");
+    Value* zero = llvm::Constant::getNullValue(vector_);
+    ir_.CreateCondBr(is(Before::continued), load, begin);
+    ir_.SetInsertPoint(load);
+    const std::vector<Value*> masks = column_masks();
+    std::vector<Value*> held;
+    for (int i = 0; i < shape_.rows; ++i) {
+      Value* exists = ir_.CreateVectorSplat(static_cast<unsigned>(lanes_), ir_.CreateICmpSGT(argument(7), ir_.getInt64(static_cast<std::uint64_t>(i))));
+      for (int j = 0; j < vectors_; ++j)
+        held.push_back(ir_.CreateMaskedLoad(vector_, c_address(i, j), llvm::Align(static_cast<std::uint64_t>(bytes_)), ir_.CreateAnd(masks[static_cast<std::size_t>(j)], exists), zero));
+    }
+    ir_.CreateBr(begin);
+    ir_.SetInsertPoint(begin);
+    std::vector<Value*> sums;
+    for (Value* value : held) {
+      auto* phi = ir_.CreatePHI(vector_, 2);
+      phi->addIncoming(zero, before);
+      phi->addIncoming(value, load);
+      sums.push_back(phi);
+    }
+    return sums;
+  }
+
+  Value* is(Before what) { return ir_.CreateICmpEQ(argument(9), ir_.getInt64(static_cast<std::uint64_t>(what))); }
 
   Value* c_address(int i, int j) { return ir_.CreateConstGEP1_64(element_, c_rows_[static_cast<std::size_t>(i)], static_cast<std::uint64_t>(j * lanes_)); }
 
   /// Emits a loop that carries the sums; `body` updates them.
   template <class Body>
-  std::vector<Value*> loop(Value* low, Value* high, std::uint64_t step, const std::vector<Value*>& initial, Body body) {
+  std::vector<Value*> loop(Value* low, Value* high, Value* step, const std::vector<Value*>& initial, Body body) {
     auto* before = ir_.GetInsertBlock();
     auto* head = block("head");
     auto* inside = block("body");
@@ -95,7 +133,7 @@ class Emitter {
     ir_.CreateCondBr(ir_.CreateICmpSLT(k, high), inside, after);
     ir_.SetInsertPoint(inside);
     body(k, sums);
-    Value* next = ir_.CreateAdd(k, ir_.getInt64(step));
+    Value* next = ir_.CreateAdd(k, step);
     auto* latch = ir_.GetInsertBlock();
     ir_.CreateBr(head);
     k->addIncoming(next, latch);
@@ -104,13 +142,13 @@ class Emitter {
     return phis;
   }
 
-  /// Loads what the step multiplies.
-  void read_step(Value* step) {
+  /// Loads what the step multiplies; b of a block starts `b_offset` elements further.
+  void read_step(Value* step, Value* b_offset) {
     Value* entry = ir_.CreateGEP(ir_.getPtrTy(), argument(0), ir_.CreateMul(step, ir_.getInt64(static_cast<std::uint64_t>(1 + shape_.rows))));
     auto pointer = [&](int i) {
       return ir_.CreateAlignedLoad(ir_.getPtrTy(), ir_.CreateConstGEP1_64(ir_.getPtrTy(), entry, static_cast<std::uint64_t>(i)), llvm::Align(8));
     };
-    b_ = pointer(0);
+    b_ = ir_.CreateGEP(element_, pointer(0), b_offset);
     a_rows_.clear();
     for (int i = 0; i < shape_.rows; ++i) a_rows_.push_back(pointer(1 + i));
   }
@@ -154,15 +192,13 @@ class Emitter {
   /// The sum of a part is added to what C holds at its end, so that long sums are sums of short ones.
   void finish(const std::vector<Value*>& sums) {
     Value* is_whole = ir_.CreateICmpEQ(argument(8), ir_.getInt64(static_cast<std::uint64_t>(shape_.columns)));
-    Value* adds = ir_.CreateICmpNE(argument(9), ir_.getInt64(0));
+    Value* adds = is(Before::added);
     auto* whole = block("whole");
     auto* part = block("part");
-    for (int i = 0; i < shape_.rows; ++i)
-      c_rows_.push_back(ir_.CreateGEP(element_, argument(3), ir_.CreateMul(ir_.getInt64(static_cast<std::uint64_t>(i)), argument(4))));
     ir_.CreateCondBr(is_whole, whole, part);
     for (const bool masked : {false, true}) {
       ir_.SetInsertPoint(masked ? part : whole);
-      if (masked) make_masks();
+      if (masked) masks_ = column_masks();
       auto* add = block("add");
       auto* replace = block("replace");
       ir_.CreateCondBr(adds, add, replace);
@@ -173,14 +209,17 @@ class Emitter {
     }
   }
 
-  void make_masks() {
+  /// By vector of a row: which of its lanes C has.
+  std::vector<Value*> column_masks() {
+    std::vector<Value*> masks;
     for (int j = 0; j < vectors_; ++j) {
       Value* left = ir_.CreateSub(argument(8), ir_.getInt64(static_cast<std::uint64_t>(j * lanes_)));
       Value* clamped = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, left, ir_.getInt64(static_cast<std::uint64_t>(lanes_))), ir_.getInt64(0));
       llvm::SmallVector<llvm::Constant*, 64> numbers;
       for (int l = 0; l < lanes_; ++l) numbers.push_back(ir_.getInt32(static_cast<std::uint32_t>(l)));
-      masks_.push_back(ir_.CreateICmpULT(llvm::ConstantVector::get(numbers), ir_.CreateVectorSplat(static_cast<unsigned>(lanes_), ir_.CreateTrunc(clamped, ir_.getInt32Ty()))));
+      masks.push_back(ir_.CreateICmpULT(llvm::ConstantVector::get(numbers), ir_.CreateVectorSplat(static_cast<unsigned>(lanes_), ir_.CreateTrunc(clamped, ir_.getInt32Ty()))));
     }
+    return masks;
   }
 
   void store_rows(const std::vector<Value*>& sums, bool masked, bool add) {

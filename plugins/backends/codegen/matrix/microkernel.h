@@ -24,14 +24,20 @@ TileShape streaming_tile_shape(const Target& target, DType dtype);
 /// The columns of the tile, by lanes of float32 in a vector register.
 int tile_columns(unsigned lanes, DType dtype);
 
-/// The generated function: c[0..rows) x [0..columns) = (accumulate ? c : 0) + the sum over `count` steps of a * b. What each step
+/// What becomes of what C holds: it is left out, added to the sum at its end, or what the sum starts from, as if it went on.
+enum class Before : std::int64_t { left_out = 0, added = 1, continued = 2 };
+inline Before added_if(bool adds) { return adds ? Before::added : Before::left_out; }
+
+/// The generated function: c[0..rows) x [0..columns) = the sum over `count` steps of a * b, with `before`. What each step
 /// multiplies stands in 1 + tile.rows addresses of `steps`: b, then as many contiguous rows as the tile has, all of them readable; those
-/// from `rows` on are read and left out. A step takes the elements [first, end) of its rows, one after the other. Row k of b starts at
-/// b + k * b_stride and has at least as many readable elements as the tile has columns. Strides are in elements. `rows` and `columns`
+/// from `rows` on are read and left out. A step takes the elements [first, end) of its rows, one after the other: `block` of them at all
+/// steps before the next ones, whole blocks in all. Row k of b starts at b + k * b_stride, b_block further for each element of the blocks
+/// before, and has at least as many readable elements as the tile has columns. Strides are in elements. `rows` and `columns`
 /// are at least 1 and at most the tile's. All sums run in this order, step by step. Where it is emitted to fetch ahead it fetches
-/// lines_fetched(end - first) lines into the second-level cache at each step, which start at `ahead` and `ahead_stride` bytes apart.
+/// lines_fetched(block) lines into the second-level cache at each step, which start at `ahead` and `ahead_stride` bytes apart.
 using MicroKernel = void (*)(const void* const* steps, std::int64_t count, std::int64_t b_stride, void* c, std::int64_t c_stride,
-                             std::int64_t first, std::int64_t end, std::int64_t rows, std::int64_t columns, std::int64_t accumulate, const void* ahead, std::int64_t ahead_stride);
+                             std::int64_t first, std::int64_t end, std::int64_t rows, std::int64_t columns, Before before, const void* ahead, std::int64_t ahead_stride,
+                             std::int64_t block, std::int64_t b_block);
 
 /// What a microkernel fetches: the rows of a packed b that it multiplies soon, or what the caller says, spread over the sum: a burst of
 /// as many lines would stop the multiplications until most of them have come. The value is the lines for each unrolled part of the sum.
