@@ -137,7 +137,9 @@ Handled builtin_super(Evaluator& evaluator, Arguments& arguments) {
 
 Handled builtin_vars(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 1, 1, "vars");
-  return evaluator.load_attribute(arguments[0], names().__dict__);
+  if (std::optional<Ref> found = evaluator.find_attribute(arguments[0], names().__dict__)) return found;
+  PyErr_SetString(PyExc_TypeError, "vars() argument must have __dict__ attribute");
+  throw PythonError();
 }
 
 Handled object_new(Evaluator& evaluator, Arguments& arguments) {

@@ -118,6 +118,7 @@ std::optional<Ref> Evaluator::find_attribute(PyObject* owner, PyObject* name) {
     if (PyTraceBack_Check(owner)) throw Unbuildable(owner, "the traceback of an exception is read");
     if (name == names().__traceback__) return traceback_of(owner);
   }
+  if (PyFrame_Check(owner) && !is_one_of(name, {"f_code", "f_globals", "f_builtins"})) throw GraphBreak("a frame is asked for its state");
   if (traits.atom) return unless_missing([&] { return heap_.adopt(checked(PyObject_GetAttr(owner, name))); });
   // Modules of a class of their own (torch.backends.cudnn) go the way of any instance.
   if (PyModule_CheckExact(owner)) return unless_missing([&] { return attribute_of_module(owner, name); });

@@ -28,6 +28,7 @@ Ref function_of(const Frame& frame) { return checked(PyFunction_New(frame.code_o
 }  // namespace
 
 void Evaluator::begin(const ChainStart& start, const CallArguments& values) {
+  last_references_.watch(values.values, values.count());
   std::int64_t at = 0;
   const auto slot = [&]() -> Slot {
     PyObject* value = values.values[at];

@@ -7,6 +7,7 @@
 
 #include "python/compat/object_layout.h"
 #include "python/evaluator/capture.h"
+#include "python/heap/last_references.h"
 #include "python/heap/snapshot.h"
 
 namespace tenon::python {
@@ -136,6 +137,7 @@ class Evaluator {
   void require_known_operands(std::initializer_list<PyObject*> operands);
   /// Breaks when the program lets go of an object whose class has something to do then.
   bool frames_hold_finalizers(PyObject* exception) const;
+  void require_all_alive() const;
   void require_no_finalizer(const Slot& dropped);
   /// Breaks when a frame lets go of an older object that weak references look to: the last reference may be the frame's.
   void require_not_watched(const Slot& dropped);
@@ -284,6 +286,7 @@ class Evaluator {
   int nested_ = 0;
   const char* late_failure_ = nullptr;
   std::size_t late_failure_at_ = 0;
+  LastReferences last_references_;
   struct LibraryState {
     Ref setter, found, left;
   };

@@ -6,6 +6,15 @@
 #include "python/heap/names.h"
 
 namespace tenon::python {
+namespace {
+
+void require_exception_classes(PyObject* classes) {
+  const bool many = PyTuple_Check(classes);
+  for (Py_ssize_t at = 0; at < (many ? PyTuple_GET_SIZE(classes) : 1); ++at)
+    if (!PyExceptionClass_Check(many ? PyTuple_GET_ITEM(classes, at) : classes)) throw GraphBreak("'except' with something that is no class of exceptions");
+}
+
+}  // namespace
 
 void Evaluator::op_exception(Frame& f, const Instruction& i) {
   switch (i.op) {
@@ -24,9 +33,8 @@ void Evaluator::op_exception(Frame& f, const Instruction& i) {
     }
     case Op::check_exc_match: {
       Ref classes = pop();
-      const bool is_class = PyType_Check(classes.get()) || heap_.traits(classes.get()).container == Container::tuple;
-      if (!is_class) throw GraphBreak("'except' with something that is no class");
       heap_.expose(classes.get());
+      require_exception_classes(classes.get());
       push(Ref::borrow(PyErr_GivenExceptionMatches(peek(1), classes.get()) ? Py_True : Py_False));
       return;
     }

@@ -141,6 +141,12 @@ void guard_function(Heap& heap, PyObject* function) {
   }
 }
 
+bool makes_renamed_generator(PyFunctionObject* function) {
+  auto* code = reinterpret_cast<PyCodeObject*>(function->func_code);
+  if (!(code->co_flags & CO_GENERATOR)) return false;
+  return PyUnicode_Compare(function->func_name, code->co_name) != 0 || PyUnicode_Compare(function->func_qualname, code->co_qualname) != 0;
+}
+
 void make_cells_known(Heap& heap, PyObject* function) {
   PyObject* closure = as_function(function)->func_closure;
   const SourceId source = heap.source_of(function);
@@ -183,6 +189,7 @@ std::optional<Ref> Evaluator::call_function(PyObject* function, Arguments argume
   if (heap_.source_of(function) == SourceId{} && !heap_.is_born(function)) heap_.make_known(function, heap_.sources().constant(function));
   if (const char* reason = module_that_breaks(function)) throw GraphBreak(reason);
   if (reinterpret_cast<PyCodeObject*>(parts->func_code)->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR)) throw GraphBreak("a coroutine is called");
+  if (makes_renamed_generator(parts)) throw GraphBreak("a call of a generator function that was given another name, which its generators have");
   guard_function(heap_, function);
   make_cells_known(heap_, function);
   std::unique_ptr<Frame> frame = bind(function, std::move(arguments));

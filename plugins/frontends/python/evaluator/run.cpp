@@ -8,6 +8,7 @@
 #include "python/evaluator/evaluator.h"
 #include "python/evaluator/exception_text.h"
 #include "python/evaluator/object_type.h"
+#include "python/heap/finalizers.h"
 
 namespace tenon::python {
 namespace {
@@ -40,7 +41,10 @@ Ref Evaluator::run(std::size_t base) {
   const std::size_t results = stopped_.size();
   while (stopped_.size() == results) {
     try {
-      while (stopped_.size() == results) step();
+      while (stopped_.size() == results) {
+        step();
+        if (!last_references_.empty() && !frames_.empty()) require_all_alive();
+      }
     } catch (const PythonError&) {
       require_no_stand_in_in_text();
       if (interrupted() || !somebody_handles(base)) {
@@ -140,10 +144,15 @@ bool Evaluator::frames_hold_finalizers(PyObject* exception) const {
 void Evaluator::require_no_finalizer(const Slot& dropped) {
   PyObject* object = dropped.object.get();
   if (object == nullptr) return;
-  if (PyExceptionInstance_Check(object) && !heap_.is_born(object) && frames_hold_finalizers(object))
-    throw GraphBreak(fmt::format("a {} is let go, and with its traceback what has a finalizer", Py_TYPE(object)->tp_name));
+  if (PyExceptionInstance_Check(object) && !heap_.is_born(object) && (frames_hold_finalizers(object) || end_runs_code(object)))
+    throw GraphBreak(fmt::format("a {} is let go, and with it what has a finalizer", Py_TYPE(object)->tp_name));
   if (Py_TYPE(object)->tp_finalize == nullptr) return;
   if (dropped.pending || heap_.source_of(object)) throw GraphBreak(fmt::format("a {}, which has a finalizer, is let go", Py_TYPE(object)->tp_name));
+}
+
+/// Breaks where the program has let go what only its frames held, which goes for real when the segment ends, after all its other effects.
+void Evaluator::require_all_alive() const {
+  if (PyObject* gone = last_references_.gone(heap_)) throw GraphBreak(fmt::format("a {} is let go, and code may run at its end", Py_TYPE(gone)->tp_name));
 }
 
 /// Likewise one to which a weak reference looks, from a frame that holds it for real.

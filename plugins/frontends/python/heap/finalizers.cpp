@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "python/evaluator/graph_break.h"
 #include "python/heap/ref.h"
 
@@ -10,6 +12,7 @@ namespace {
 
 constexpr int kDeepestLook = 4;  // objects within each other that are looked into
 constexpr int kMostLookedAt = 200;
+constexpr Py_ssize_t kReferencesOfAPart = 2;  // of what an object alone holds: its own, and that of a capture which has looked at it
 
 bool has_finalizer(PyObject* object) {
   if (Py_TYPE(object)->tp_finalize == nullptr) return false;
@@ -23,13 +26,14 @@ bool is_class_or_code(PyObject* object) {
 }
 
 struct Search {
+  Py_ssize_t most_references;  // what more than these hold outlives the object where the search began
   int depth = 0, left = kMostLookedAt;
   bool found = false;
 
   static int visit(PyObject* object, void* search) { return static_cast<Search*>(search)->look_at(object); }
 
   int look_at(PyObject* object) {
-    if (is_class_or_code(object)) return 0;
+    if (is_class_or_code(object) || (depth > 0 && Py_REFCNT(object) > most_references)) return 0;
     if (has_finalizer(object)) return found = true;
     if (depth == kDeepestLook || left-- <= 0 || !PyObject_IS_GC(object) || Py_TYPE(object)->tp_traverse == nullptr) return 0;
     ++depth;
@@ -42,7 +46,13 @@ struct Search {
 }  // namespace
 
 bool may_end_in_code(PyObject* object) {
-  Search search;
+  Search search{std::numeric_limits<Py_ssize_t>::max()};
+  search.look_at(object);
+  return search.found;
+}
+
+bool end_runs_code(PyObject* object) {
+  Search search{kReferencesOfAPart};
   search.look_at(object);
   return search.found;
 }

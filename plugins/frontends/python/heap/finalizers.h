@@ -9,6 +9,9 @@ namespace tenon::python {
 /// shows. Generators have one while they are suspended.
 bool may_end_in_code(PyObject* object);
 
+/// The same of an object that goes now, with what nothing else holds.
+bool end_runs_code(PyObject* object);
+
 /// Breaks the graph where `object`, which is older than the call, may lose its last reference and then runs code. `object` may be null.
 void require_quiet_end(PyObject* object);
 

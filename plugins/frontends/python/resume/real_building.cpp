@@ -11,11 +11,7 @@ bool is_iterable(PyObject* object) { return Py_TYPE(object)->tp_iter != nullptr 
 void complain_of_merge(PyObject* callable, PyObject* update) {
   if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return;
   PyErr_Clear();
-  Ref module = Ref::steal(PyObject_GetAttrString(callable, "__module__")), name = Ref::steal(PyObject_GetAttrString(callable, "__qualname__"));
-  PyErr_Clear();
-  const bool prefixed = module && PyUnicode_Check(module.get()) && PyUnicode_CompareWithASCIIString(module.get(), "builtins") != 0;
-  Ref text = Ref::steal(!name ? PyObject_Str(callable) : prefixed ? PyUnicode_FromFormat("%S.%S()", module.get(), name.get()) : PyUnicode_FromFormat("%S()", name.get()));
-  if (text) PyErr_Format(PyExc_TypeError, "%U argument after ** must be a mapping, not %.200s", text.get(), Py_TYPE(update)->tp_name);
+  if (Ref text = name_of_call(callable)) PyErr_Format(PyExc_TypeError, "%U argument after ** must be a mapping, not %.200s", text.get(), Py_TYPE(update)->tp_name);
 }
 
 }  // namespace

@@ -8,6 +8,14 @@ PyFunctionObject* as_function(PyObject* object) { return reinterpret_cast<PyFunc
 
 }  // namespace
 
+Ref name_of_call(PyObject* callable) {
+  Ref module = Ref::steal(PyObject_GetAttrString(callable, "__module__")), name = Ref::steal(PyObject_GetAttrString(callable, "__qualname__"));
+  PyErr_Clear();
+  if (!name) return Ref::steal(PyObject_Str(callable));
+  const bool prefixed = module && PyUnicode_Check(module.get()) && PyUnicode_CompareWithASCIIString(module.get(), "builtins") != 0;
+  return Ref::steal(prefixed ? PyUnicode_FromFormat("%S.%S()", module.get(), name.get()) : PyUnicode_FromFormat("%S()", name.get()));
+}
+
 Effect RealInstruction::call(PyObject* keyword_names) {
   if (instruction_.op == Op::call) return call_with(keyword_names, 0);
   return call_with(peek(1), 1);
@@ -35,10 +43,7 @@ Effect RealInstruction::call_function_ex() {
   Ref positional = Ref::borrow(peek(1 + has_named));
   if (!PyTuple_CheckExact(positional.get())) {
     if (Py_TYPE(positional.get())->tp_iter == nullptr && !PySequence_Check(positional.get())) {
-      Ref text = Ref::steal(PyObject_Str(callable));
-      Ref qualified = Ref::steal(PyObject_GetAttrString(callable, "__qualname__"));
-      if (!qualified) PyErr_Clear();
-      PyErr_Format(PyExc_TypeError, "%S() argument after * must be an iterable, not %.200s", qualified ? qualified.get() : text.get(), Py_TYPE(positional.get())->tp_name);
+      if (Ref text = name_of_call(callable)) PyErr_Format(PyExc_TypeError, "%U argument after * must be an iterable, not %.200s", text.get(), Py_TYPE(positional.get())->tp_name);
       return Effect::raised;
     }
     positional = Ref::steal(PySequence_Tuple(positional.get()));

@@ -15,6 +15,9 @@ enum class Effect : std::uint8_t {
   unknown,   // not run: only CPython's interpreter can (`yield` and other rare ones)
 };
 
+/// How errors of arguments name what is called; empty with an exception set when that fails.
+Ref name_of_call(PyObject* callable);
+
 /// One instruction of the innermost frame. Families of opcodes are members in files of their own: real_operators.cpp, real_building.cpp,
 /// real_names.cpp, real_calls.cpp, real_exceptions.cpp. Operands stay on the frame's stack until they have been used, as CPython keeps them.
 class RealInstruction {

@@ -1,0 +1,29 @@
+// Objects older than a segment that only the program's frames hold, and at whose end code runs.
+#pragma once
+
+#include <Python.h>
+
+#include <vector>
+
+namespace tenon::python {
+
+class Heap;
+
+/// While a capture runs, the real frames still hold what they held when it began. This says when the program itself has let one of these go.
+class LastReferences {
+ public:
+  /// Looks for such objects among the slots of the frames, `values`, of which unbound ones are null. Nothing but the slots may hold these yet.
+  void watch(PyObject* const* values, std::size_t count);
+  bool empty() const { return watched_.empty(); }
+  /// One of them that the program has let go, borrowed, or null.
+  PyObject* gone(const Heap& heap) const;
+
+ private:
+  struct Watched {
+    PyObject* object;
+    Py_ssize_t of_frames;
+  };
+  std::vector<Watched> watched_;
+};
+
+}  // namespace tenon::python
