@@ -62,6 +62,7 @@ def compiled(case: unittest.TestCase, twice: bool) -> unittest.TestCase:
         for _ in range(2 if twice else 1):
             method(case)
 
+    run.__dict__.update(getattr(type(case), name).__dict__)  # what decorators of unittest have noted there
     setattr(case, name, run)
     return case
 

@@ -1,6 +1,8 @@
 """Code that runs when an object's last reference goes (`finally` of generators, `__del__`) runs in its turn among the other effects."""
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 import pytest
 
@@ -150,3 +152,85 @@ def test_a_loop_that_an_exception_leaves_closes_its_generator_first():
         got, want = [], []
         np.testing.assert_array_equal(compiled(got, np.ones(2)), run(want, np.ones(2)))
         assert got == want == ["raises", "end", "caught"]
+
+
+class Holder:
+    pass
+
+
+def item_of_a_new_list(log):
+    items = [Noting(log, "first"), Noting(log, "second")]
+    items[0] = 3
+    log.append("replaced")
+    items.pop()
+    log.append("popped")
+
+
+def value_of_a_new_dict(log):
+    table = {1: Noting(log, "value")}
+    table[1] = 2
+    log.append("replaced")
+
+
+def tuple_around_it(log):
+    pair = (Noting(log, "in a tuple"),)
+    pair = None
+    log.append(pair)
+
+
+def attribute_of_a_new_object(log):
+    holder = Holder()
+    holder.held = Noting(log, "attribute")
+    holder.held = 3
+    log.append("replaced")
+    holder.held = Noting(log, "other")
+    holder = None
+    log.append(holder)
+
+
+def argument_of_a_call(log):
+    def name_of(noting):
+        log.append("asked")
+        return noting.name
+
+    log.append(name_of(Noting(log, "argument")))
+    log.append(name_of(noting=Noting(log, "named")))
+
+
+def list_that_nobody_keeps(log):
+    [Noting(log, number) for number in range(3)]
+    log.append("made")
+
+
+def argument_of_an_exception(log):
+    try:
+        raise ValueError(Noting(log, "argument"))
+    except ValueError:
+        log.append("caught")
+    log.append("done")
+
+
+def watched_by_a_weak_reference(log):
+    holders = [Holder()]
+    tenon.graph_break()
+    reference = weakref.ref(holders[0], lambda gone: log.append("gone"))
+    tenon.graph_break()
+    holders = None
+    log.append((reference() is None, holders))
+
+
+HELD_BY_FRAMES = (
+    item_of_a_new_list, value_of_a_new_dict, tuple_around_it, attribute_of_a_new_object, argument_of_a_call, list_that_nobody_keeps, argument_of_an_exception,
+    watched_by_a_weak_reference,
+)
+
+
+@pytest.mark.parametrize("program", HELD_BY_FRAMES)
+def test_what_only_frames_hold_ends_when_they_let_it_go(program):
+    compiled = tenon.compile(program)
+    want: list = []
+    program(want)
+    for _ in range(3):
+        got: list = []
+        compiled(got)
+        assert got == want

@@ -321,3 +321,27 @@ def test_a_break_at_an_instruction_without_a_line_names_the_line_before():
     assert "format code" in explanation.result
     lines = [reason.user_stack[-1].lineno for reason in explanation.break_reasons]
     assert len(lines) > 1 and min(lines) > run.__code__.co_firstlineno
+
+
+def test_a_frame_says_where_it_is_when_it_is_asked():
+    def fn(x):
+        frame = sys._getframe()
+        first = frame.f_lineno
+        x = x + 1
+        second = frame.f_lineno
+        return x, first, second, sorted(frame.f_locals)
+
+    def from_a_traceback(x):
+        try:
+            x.nothing
+        except AttributeError as error:
+            traceback = error.__traceback__
+        x = x * 2
+        return x, traceback.tb_lineno, traceback.tb_frame.f_lineno
+
+    for program in (fn, from_a_traceback):
+        compiled = tenon.compile(program)
+        for _ in range(3):
+            got, want = compiled(UP), program(UP)
+            np.testing.assert_array_equal(got[0], want[0])
+            assert got[1:] == want[1:]

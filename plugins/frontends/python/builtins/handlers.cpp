@@ -22,6 +22,14 @@ PyObject* attribute_name(Arguments& arguments, std::size_t at = 1) {
   return name;
 }
 
+/// The first argument of a function, from which super() finds its object.
+Ref first_argument(Evaluator& evaluator, Frame& f) {
+  PyObject* value = evaluator.local(f, 0);
+  const bool in_cell = value != nullptr && PyCell_Check(value) && compat::is_cell_variable(f.code->code(), 0);
+  if (value == nullptr || (in_cell && PyCell_GET(value) == nullptr)) throw GraphBreak("super() without its first argument");
+  return in_cell ? evaluator.heap().part(SourceKind::cell_contents, value, PyCell_GET(value)) : Ref::borrow(value);
+}
+
 /// What hash() makes of what a `__hash__` gave: an int is the hash itself, unless it is too wide.
 Ref hash_from(PyObject* given) {
   if (!PyLong_Check(given)) throw GraphBreak("a __hash__ that gives no int");
@@ -123,11 +131,10 @@ Handled builtin_super(Evaluator& evaluator, Arguments& arguments) {
     for (int slot = 0; slot < f.code->local_count(); ++slot) {
       if (f.code->local_name(slot) != names().__class__) continue;
       if (f.code->code()->co_argcount == 0) throw GraphBreak("super() in a function without arguments");
-      PyObject* self = f.locals[0].object.get();
-      if (self != nullptr && PyCell_Check(self) && compat::is_cell_variable(f.code->code(), 0)) self = PyCell_GET(self);
       PyObject* type = PyCell_GET(f.locals[slot].object.get());
-      if (self == nullptr || type == nullptr) throw GraphBreak("super() before its class exists");
-      arguments.values = {evaluator.heap().part(SourceKind::cell_contents, f.locals[slot].object.get(), type), Ref::borrow(self)};
+      if (type == nullptr) throw GraphBreak("super() before its class exists");
+      Ref self = first_argument(evaluator, f);
+      arguments.values = {evaluator.heap().part(SourceKind::cell_contents, f.locals[slot].object.get(), type), std::move(self)};
       break;
     }
   }
@@ -237,6 +244,9 @@ Handled object_reduce(Evaluator& evaluator, Arguments& arguments) {
   if (!plain || !new_protocol || has_slots(type)) throw GraphBreak(fmt::format("a {} is taken apart for a copy", type->tp_name));
   for (PyObject* name : {n.__reduce__, n.__getstate__, n.__getnewargs__, n.__getnewargs_ex__})
     if (heap.type_attribute(type, name) != compat::type_lookup(&PyBaseObject_Type, name)) throw GraphBreak(fmt::format("a copy of a {}, which has a way of its own", type->tp_name));
+  // copyreg keeps them there; without slots it finds none.
+  if (PyObject* slots = heap.type_attribute(type, n.__slotnames__); slots != nullptr && checked(PyObject_IsTrue(slots)) != 0)
+    throw GraphBreak(fmt::format("a copy of a {}, which names what is copied", type->tp_name));
   PyObject* state = heap.attributes_of(object);
   if (state != nullptr && heap.length(state) == 0) state = nullptr;
   Ref copyreg = checked(PyImport_ImportModule("copyreg"));

@@ -49,7 +49,7 @@ Handled builtin_id(Evaluator& evaluator, Arguments& arguments) {
   Frame& f = evaluator.frame();
   for (int slot = 0; slot < f.code->local_count(); ++slot) {
     const bool is_memo = PyUnicode_Compare(f.code->local_name(slot), names().memo) == 0;
-    if (is_memo && f.locals[slot].object && evaluator.heap().source_of(f.locals[slot].object.get())) throw GraphBreak("copy.deepcopy with a memo that is older than the call");
+    if (is_memo && f.locals[slot].object && evaluator.heap().source_of(evaluator.local(f, slot))) throw GraphBreak("copy.deepcopy with a memo that is older than the call");
   }
   evaluator.heap().keep_alive(arguments.values[0]);  // its address stays its own
   Ref address = checked(PyLong_FromVoidPtr(arguments[0]));

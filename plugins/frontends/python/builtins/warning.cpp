@@ -140,9 +140,9 @@ Handled issue_warning(Evaluator& evaluator, Arguments& arguments) {
 
 Handled note_changed_filters(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 0, 0, "_filters_mutated");
-  const Frame& frame = evaluator.frame();
+  Frame& frame = evaluator.frame();
   if (PyUnicode_CompareWithASCIIString(frame.code->code()->co_qualname, "catch_warnings.__enter__") == 0) {
-    Ref records = evaluator.load_attribute(frame.locals[0].object.get(), checked(PyUnicode_InternFromString("_record")).get());
+    Ref records = evaluator.load_attribute(evaluator.local(frame, 0), checked(PyUnicode_InternFromString("_record")).get());
     if (!records.is(Py_False)) throw GraphBreak("warnings are recorded");  // those of the segment are issued at its end
   }
   Ref native = checked(PyObject_GetAttrString(checked(PyImport_ImportModule("_warnings")).get(), "_filters_mutated"));

@@ -75,6 +75,12 @@ RealFrame* innermost(PyThreadState* thread) { return reinterpret_cast<RealFrame*
 void set_innermost(PyThreadState* thread, RealFrame* frame) { thread->current_frame = as_cpython(frame); }
 #endif
 
+#if PY_VERSION_HEX < 0x030C0000
+int& recursion_left(PyThreadState* thread) { return thread->recursion_remaining; }
+#else
+int& recursion_left(PyThreadState* thread) { return thread->py_recursion_remaining; }
+#endif
+
 PyObjectArenaAllocator arena() {
   PyObjectArenaAllocator allocator;
   PyObject_GetArenaAllocator(&allocator);
@@ -180,8 +186,11 @@ RealFrame* push_frame(PyObject* function) {
   set_position(frame, code->_co_firsttraceable, Position::running);
   frame->previous = innermost(thread);
   set_innermost(thread, frame);
+  --recursion_left(thread);
   return frame;
 }
+
+int frames_left() { return recursion_left(PyThreadState_Get()); }
 
 PyObject* function_of(RealFrame* frame) { return frame->function; }
 PyCodeObject* code_of(RealFrame* frame) { return reinterpret_cast<PyCodeObject*>(frame->code); }
@@ -199,15 +208,24 @@ void set_position(RealFrame* frame, int unit, Position position) {
 }
 
 void add_traceback_entry() {
-  Ref exception = take_exception();  // making a frame object must not meet it
+  // Making a frame object must not meet it. Up to 3.11 it may be a class whose object is made later, which may fail.
+#if PY_VERSION_HEX < 0x030C0000
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyFrameObject* frame = PyEval_GetFrame();
+  PyErr_Restore(type, value, traceback);
+#else
+  Ref exception = take_exception();
   PyFrameObject* frame = PyEval_GetFrame();
   set_exception(std::move(exception));
+#endif
   if (frame) PyTraceBack_Here(frame);
 }
 
 void pop_frame(RealFrame* frame) {
   PyThreadState* thread = PyThreadState_Get();
   set_innermost(thread, frame->previous);
+  ++recursion_left(thread);
   Ref exception = PyErr_Occurred() ? take_exception() : Ref();  // finalizers must not meet it
   clear(frame);
   give_space_back(thread, frame);
@@ -216,7 +234,8 @@ void pop_frame(RealFrame* frame) {
 
 PyObject* finish_frame(RealFrame* frame) {
   PyThreadState* thread = PyThreadState_Get();
-  set_innermost(thread, frame->previous);  // the interpreter links the frame itself
+  set_innermost(thread, frame->previous);  // the interpreter links and counts the frame itself
+  ++recursion_left(thread);
   PyObject* result = _PyEval_EvalFrameDefault(thread, as_cpython(frame), 0);
 #if PY_VERSION_HEX < 0x030C0000
   Ref exception = result ? Ref() : take_exception();

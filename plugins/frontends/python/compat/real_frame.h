@@ -20,6 +20,9 @@ enum class Position : std::uint8_t {
 /// Pushes a frame of a function's code, with all slots unbound and an empty stack, as the innermost of the thread. Null with MemoryError set.
 RealFrame* push_frame(PyObject* function);
 
+/// How many more frames the recursion limit allows the thread. Those that are pushed count.
+int frames_left();
+
 /// The function and code that a frame was pushed with (borrowed).
 PyObject* function_of(RealFrame* frame);
 PyCodeObject* code_of(RealFrame* frame);

@@ -173,6 +173,20 @@ CaptureBreak broken(Evaluator& evaluator, std::exception_ptr failure) {
   return result;
 }
 
+/// Frees, when all else of a capture is gone, the classes that it made: their bases would name them among their `__subclasses__()`.
+struct LeftClasses {
+  bool any = false;
+
+  ~LeftClasses() {
+    if (!any) return;
+    Ref pending = PyErr_Occurred() ? compat::take_exception() : Ref();
+    Ref collector = Ref::steal(PyImport_ImportModule("gc"));
+    Ref done = collector ? Ref::steal(PyObject_CallMethod(collector.get(), "collect", "i", 1)) : Ref();
+    PyErr_Clear();
+    if (pending) compat::set_exception(std::move(pending));
+  }
+};
+
 std::vector<std::string> value_names(const CaptureStart& start) {
   return start.chain ? slot_names(*start.chain) : argument_names(start.callable, start.values);
 }
@@ -190,6 +204,7 @@ Built complete(const Segment& segment, PyObject* const* values, PyObject* const*
 }
 
 std::variant<Segment, CaptureBreak> capture(const CaptureStart& start, Recorder& recorder, const CaptureOptions& options) {
+  LeftClasses left;
   SourceTable sources;
   sources.name_arguments(value_names(start));
   GuardSet guards(sources);
@@ -199,9 +214,11 @@ std::variant<Segment, CaptureBreak> capture(const CaptureStart& start, Recorder&
   try {
     ending = run_to_the_end(evaluator, start);
     guards.set_numbers(recorder.numbers());
+    left.any = heap.holds_new_classes();
     heap.rollback();
   } catch (const std::exception&) {
     const std::exception_ptr failure = std::current_exception();
+    left.any = heap.holds_new_classes();
     heap.rollback();
     return broken(evaluator, failure);
   }

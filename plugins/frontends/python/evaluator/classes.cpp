@@ -84,6 +84,7 @@ Ref Evaluator::run_class_body(PyObject* body, Ref space) {
 Ref Evaluator::make_class(PyTypeObject* metaclass, PyObject* name, PyObject* bases, PyObject* space, const Arguments& keywords) {
   for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(bases); ++at)
     if (!PyType_Check(PyTuple_GET_ITEM(bases, at))) throw GraphBreak("a class is made with a base that is no class");
+  if (heap_.type_attribute(metaclass, names().mro) != compat::type_lookup(&PyType_Type, names().mro)) throw GraphBreak("a class is made whose metaclass has an mro() of its own");
   const std::vector<NameSetter> setters = name_setters(heap_, space);
   PyObject* hook = subclass_hook(heap_, bases);
   Ref named = checked(PyDict_New());

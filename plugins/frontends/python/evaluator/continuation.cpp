@@ -45,6 +45,7 @@ void Evaluator::begin(const ChainStart& start, const CallArguments& values) {
     if (each.completion == Completion::push_object) frame->completion_object = force(slot());
     frames_.push_back(std::move(frame));
   }
+  kept_frames_ = frames_.size();
   frames_.front()->completion = Completion::stop;
 }
 

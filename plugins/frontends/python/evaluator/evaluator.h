@@ -34,6 +34,12 @@ class Evaluator {
   const CaptureOptions& options() const { return options_; }
   const std::vector<std::unique_ptr<Frame>>& frames() const { return frames_; }
   Frame& frame() { return *frames_.back(); }
+  /// A local variable of a frame, borrowed, which is guarded then; null where it is unbound.
+  PyObject* local(Frame& f, int index) {
+    Slot& slot = f.locals[index];
+    if (slot.pending) slot = {heap_.enter(slot.pending, slot.object.get()), {}};
+    return slot.object.get();
+  }
   std::size_t instructions() const { return instructions_; }
 
   // ---- run.cpp
@@ -137,7 +143,7 @@ class Evaluator {
   void require_known_operands(std::initializer_list<PyObject*> operands);
   /// Breaks when the program lets go of an object whose class has something to do then.
   bool frames_hold_finalizers(PyObject* exception) const;
-  void require_all_alive() const;
+  void require_all_alive();
   void require_no_finalizer(const Slot& dropped);
   /// Breaks when a frame lets go of an older object that weak references look to: the last reference may be the frame's.
   void require_not_watched(const Slot& dropped);
@@ -287,6 +293,7 @@ class Evaluator {
   const char* late_failure_ = nullptr;
   std::size_t late_failure_at_ = 0;
   LastReferences last_references_;
+  std::size_t kept_frames_ = 0;  // those that were there when the capture began
   struct LibraryState {
     Ref setter, found, left;
   };

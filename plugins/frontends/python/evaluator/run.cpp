@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "python/compat/object_layout.h"
+#include "python/compat/real_frame.h"
 #include "python/evaluator/evaluator.h"
 #include "python/evaluator/exception_text.h"
 #include "python/evaluator/object_type.h"
@@ -32,7 +33,8 @@ struct NestedRun {
 };
 
 void Evaluator::push_frame(std::unique_ptr<Frame> frame) {
-  if (frames_.size() >= kDeepestChain) throw GraphBreak("a recursion deeper than the evaluator follows");
+  const auto made = static_cast<int>(frames_.size() - kept_frames_);
+  if (frames_.size() >= kDeepestChain || made >= compat::frames_left()) throw GraphBreak("a recursion deeper than the evaluator follows");
   frames_.push_back(std::move(frame));
 }
 
@@ -151,7 +153,7 @@ void Evaluator::require_no_finalizer(const Slot& dropped) {
 }
 
 /// Breaks where the program has let go what only its frames held, which goes for real when the segment ends, after all its other effects.
-void Evaluator::require_all_alive() const {
+void Evaluator::require_all_alive() {
   if (PyObject* gone = last_references_.gone(heap_)) throw GraphBreak(fmt::format("a {} is let go, and code may run at its end", Py_TYPE(gone)->tp_name));
 }
 

@@ -2,6 +2,7 @@
 // and what must be undone when it ends.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <unordered_map>
 #include <unordered_set>
@@ -54,6 +55,8 @@ class Heap {
 
   /// Where a known object was found; none for objects that were born here, for atoms and stand-ins.
   SourceId source_of(PyObject* object) const;
+  /// How many references to an older object the capture itself holds, those of the program aside.
+  Py_ssize_t references_to(PyObject* object) { return (source_of(object) ? 1 : 0) + (changes_.find(object) ? 1 : 0) + journal_.references_to(object); }
   bool is_born(PyObject* object) const { return born_.count(object) != 0; }
   bool is_number(PyObject* object) { return types_.of(object).role == Recorder::Role::number; }
   bool is_stand_in(PyObject* object) { return types_.of(object).role == Recorder::Role::stand_in; }
@@ -136,6 +139,10 @@ class Heap {
 
   /// Keeps an object until the capture ends: its address must stay its own.
   void keep_alive(const Ref& object) { kept_.push_back(object); }
+  /// Whether the program has made classes, which are cycles of objects.
+  bool holds_new_classes() const {
+    return std::ranges::any_of(kept_, [](const Ref& object) { return PyType_Check(object.get()); });
+  }
   /// Adds a step that takes back a change of real state.
   void on_rollback(std::function<void()> undo) { undo_.push_back(std::move(undo)); }
   /// Takes back all changes, last first.

@@ -1,5 +1,7 @@
 #include "python/heap/journal.h"
 
+#include <algorithm>
+
 #include "python/evaluator/graph_break.h"
 #include "python/heap/dict_access.h"
 #include "python/heap/snapshot.h"
@@ -50,6 +52,12 @@ void Journal::add_advance(PyObject* iterator) {
     writes_.pop_back();
   }
   add(WriteKind::advance, {Ref::borrow(iterator)}, checked(PyLong_FromLong(times)));
+}
+
+Py_ssize_t Journal::references_to(PyObject* object) const {
+  Py_ssize_t found = 0;
+  for (const Write<Ref>& write : writes_) found += std::ranges::count_if(write.operands, [&](const Ref& operand) { return operand.is(object); });
+  return found;
 }
 
 Replay Journal::write(Snapshot& snapshot) const {

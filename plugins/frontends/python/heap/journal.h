@@ -50,6 +50,8 @@ class Journal {
   void add(WriteKind kind, std::vector<Ref> operands, Ref detail = {}) { writes_.push_back({kind, std::move(detail), std::move(operands)}); }
   /// One more step of an iterator.
   void add_advance(PyObject* iterator);
+  /// How many of its references are to the object.
+  Py_ssize_t references_to(PyObject* object) const;
   /// Adds all operands to the snapshot. Breaks the graph when one cannot be built again.
   Replay write(Snapshot& snapshot) const;
 

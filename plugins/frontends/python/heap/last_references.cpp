@@ -26,9 +26,9 @@ void LastReferences::watch(PyObject* const* values, std::size_t count) {
   }
 }
 
-PyObject* LastReferences::gone(const Heap& heap) const {
+PyObject* LastReferences::gone(Heap& heap) const {
   for (const Watched& each : watched_)
-    if (Py_REFCNT(each.object) <= each.of_frames + (heap.source_of(each.object) ? 1 : 0)) return each.object;
+    if (Py_REFCNT(each.object) <= each.of_frames + heap.references_to(each.object)) return each.object;
   return nullptr;
 }
 

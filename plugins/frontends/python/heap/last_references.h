@@ -16,7 +16,7 @@ class LastReferences {
   void watch(PyObject* const* values, std::size_t count);
   bool empty() const { return watched_.empty(); }
   /// One of them that the program has let go, borrowed, or null.
-  PyObject* gone(const Heap& heap) const;
+  PyObject* gone(Heap& heap) const;
 
  private:
   struct Watched {

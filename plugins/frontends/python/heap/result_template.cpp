@@ -151,6 +151,9 @@ class Builder {
     // Past any __setattr__ of the class, as its state was taken.
     for (std::size_t at = 0; at < node.attributes.size(); ++at)
       checked(PyObject_GenericSetAttr(object, PyTuple_GET_ITEM(node.names.get(), at), built_[node.attributes[at]].get()));
+    if (node.entries.empty()) return;
+    Ref dict = checked(PyObject_GenericGetDict(object, nullptr));
+    for (std::size_t at = 0; at < node.entries.size(); at += 2) checked(PyDict_SetItem(dict.get(), built_[node.entries[at]].get(), built_[node.entries[at + 1]].get()));
   }
 
   const std::vector<Node>& nodes_;

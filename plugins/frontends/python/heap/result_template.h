@@ -34,6 +34,7 @@ class ResultTemplate {
     Ref detail;               // deque: maxlen; call: a state for `__setstate__`, or empty
     Ref names;                // names of the attributes (tuple of str), or empty
     std::vector<std::uint32_t> attributes;  // their values
+    std::vector<std::uint32_t> entries;     // of a `__dict__` with keys that are no attributes: all its keys and values in turn
   };
 
   /// Builds every node: the object of node `i` is at `i`. `values` are those of the CheckProgram, `outputs` the graph's. Throws PythonError.

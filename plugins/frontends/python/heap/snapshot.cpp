@@ -211,6 +211,22 @@ void Snapshot::fill_pairs(std::uint32_t at, PyObject* dict) {
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); ++i) fill_items(at, PyList_GET_ITEM(list.get(), i));
 }
 
+namespace {
+
+/// Whether an assignment to the attribute of its name makes each entry: no key is something else, or the name of what the class keeps elsewhere.
+bool holds_attributes_alone(PyTypeObject* type, PyObject* dict) {
+  Py_ssize_t position = 0;
+  PyObject *key, *value;
+  while (PyDict_Next(dict, &position, &key, &value)) {
+    if (!PyUnicode_CheckExact(key)) return false;
+    PyObject* found = compat::type_lookup(type, key);
+    if (found != nullptr && Py_TYPE(found)->tp_descr_set != nullptr) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 /// Attributes in the `__dict__` and in slots (member descriptors along the bases), after those that are named.
 void Snapshot::fill_attributes(std::uint32_t at, PyObject* object, std::initializer_list<const char*> first) {
   std::vector<Ref> all_names;
@@ -224,9 +240,17 @@ void Snapshot::fill_attributes(std::uint32_t at, PyObject* object, std::initiali
     if (!value.is(Py_None)) attribute(checked(PyUnicode_InternFromString(name)), value.get());
   }
   if (PyObject* dict = compat::instance_dict(object)) {
+    const bool assignable = holds_attributes_alone(Py_TYPE(object), dict);
     Py_ssize_t position = 0;
     PyObject *key, *value;
-    while (PyDict_Next(dict, &position, &key, &value)) attribute(Ref::borrow(key), value);
+    while (PyDict_Next(dict, &position, &key, &value)) {
+      if (assignable) {
+        attribute(Ref::borrow(key), value);
+        continue;
+      }
+      const std::uint32_t key_node = write(key), value_node = write(value);
+      result_.nodes[at].entries.insert(result_.nodes[at].entries.end(), {key_node, value_node});
+    }
   }
   PyObject* order = Py_TYPE(object)->tp_mro;
   const bool is_exception = PyExceptionInstance_Check(object);  // whose members read as None where they hold nothing

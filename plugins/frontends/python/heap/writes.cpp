@@ -5,6 +5,7 @@
 #include "python/heap/dict_access.h"
 #include "python/heap/finalizers.h"
 #include "python/heap/heap.h"
+#include "python/heap/names.h"
 
 namespace tenon::python {
 namespace {
@@ -12,6 +13,12 @@ namespace {
 [[noreturn]] void raise_missing_attribute(PyObject* owner, PyObject* name) {
   PyErr_Format(PyExc_AttributeError, "'%.100s' object has no attribute '%U'", Py_TYPE(owner)->tp_name, name);
   throw PythonError();
+}
+
+/// `__bases__`, `__name__` and others are part of the class itself, whose metaclass has descriptors for them.
+void require_attribute_of_its_own(PyObject* type, PyObject* name) {
+  PyObject* found = compat::type_lookup(Py_TYPE(type), name);
+  if (found != nullptr && Py_TYPE(found)->tp_descr_set != nullptr) throw GraphBreak(fmt::format("{} of a class is changed", name_text(name)));
 }
 
 /// Runs a step of the rollback, which nothing may stop.
@@ -106,6 +113,7 @@ void Heap::store_key(PyObject* dict, PyObject* given, PyObject* value) {
 
 void Heap::store_attribute(PyObject* owner, PyObject* name, PyObject* value) {
   if (!is_older(owner, "assignment to an attribute")) {
+    if (PyType_Check(owner) && name == names().__bases__) require_attribute_of_its_own(owner, name);  // the metaclass may be asked for the order
     set_attribute_past_override(owner, name, value);
     return;
   }
@@ -140,6 +148,7 @@ void Heap::store_slot(PyObject* owner, PyObject* slot, PyObject* value) {
 }
 
 void Heap::store_attribute_of_class(PyObject* type, PyObject* name, PyObject* value) {
+  require_attribute_of_its_own(type, name);
   PyObject* found = PyDict_GetItemWithError(compat::type_dict(reinterpret_cast<PyTypeObject*>(type)), name);
   Ref before = Ref::borrow(found);
   if (value == nullptr && !before) raise_missing_attribute(type, name);

@@ -1,0 +1,41 @@
+"""Exceptions that the instruction at a break raises: their words and tracebacks are those of plain execution."""
+import traceback
+
+import pytest
+
+import tenon
+
+
+def outcome(call):
+    try:
+        return call()
+    except Exception as error:
+        return type(error), str(error), [entry.name for entry in traceback.extract_tb(error.__traceback__)][1:]
+
+
+def takes_names(a, **named):
+    return a, named
+
+
+@pytest.mark.parametrize("call", (lambda: takes_names(*5), lambda: takes_names(**5), lambda: print(*5), lambda: [].append(*5)))
+def test_arguments_that_cannot_be_taken_apart(call):
+    compiled = tenon.compile(call)
+    for _ in range(2):
+        assert outcome(compiled)[:2] == outcome(call)[:2]
+
+
+def test_an_exception_that_c_code_leaves_to_be_made():
+    capi = pytest.importorskip("_testcapi")
+
+    class Unmade(Exception):
+        def __init__(self):
+            raise RuntimeError("is not made")
+
+    def run():
+        try:
+            capi.raise_exception(Unmade, 0)
+        except RuntimeError as error:
+            return [entry.name for entry in traceback.extract_tb(error.__traceback__)]
+
+    compiled = tenon.compile(run)
+    assert compiled() == run() == compiled()
