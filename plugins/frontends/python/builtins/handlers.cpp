@@ -120,6 +120,13 @@ Handled builtin_repr(Evaluator& evaluator, Arguments& arguments) {
   return evaluator.to_string(arguments[0], names().__repr__);
 }
 
+Handled builtin_format(Evaluator& evaluator, Arguments& arguments) {
+  require_arguments(arguments, 1, 2, "format");
+  const bool has_spec = arguments.positional() == 2;
+  if (has_spec && !PyUnicode_Check(arguments[1])) throw GraphBreak("format() with a specification that is no text");
+  return evaluator.formatted(arguments[0], has_spec ? arguments[1] : nullptr);
+}
+
 Handled builtin_bool(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 0, 1, "bool");
   return boolean(!arguments.values.empty() && evaluator.truth(arguments[0]));

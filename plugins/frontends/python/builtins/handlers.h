@@ -29,6 +29,7 @@ Handled builtin_iter(Evaluator&, Arguments&);
 Handled builtin_next(Evaluator&, Arguments&);
 Handled builtin_type(Evaluator&, Arguments&);
 Handled builtin_str(Evaluator&, Arguments&);
+Handled builtin_format(Evaluator& evaluator, Arguments& arguments);
 Handled builtin_repr(Evaluator&, Arguments&);
 Handled builtin_bool(Evaluator&, Arguments&);
 Handled builtin_super(Evaluator&, Arguments&);

@@ -165,6 +165,9 @@ std::optional<Ref> call_past_disabling(Evaluator& evaluator, PyObject* function,
 std::optional<Ref> dispatch_on_class(Evaluator& evaluator, PyObject* function, Arguments arguments) {
   PyObject* registry = free_variable(function, names().registry);
   if (registry == nullptr || !PyDict_Check(registry) || arguments.values.size() != 1 || !PyType_Check(arguments[0])) throw GraphBreak("functools.singledispatch looks for a function");
+  // The real call fills this cache, which is to be seen by nobody.
+  PyObject* cache = free_variable(function, checked(PyUnicode_InternFromString("dispatch_cache")).get());
+  if (cache == nullptr || std::string_view(Py_TYPE(cache)->tp_name) != "WeakKeyDictionary") throw GraphBreak("functools.singledispatch keeps what it finds in a place of the program's");
   Heap& heap = evaluator.heap();
   heap.make_known(registry, heap.sources().constant(registry));
   heap.length(registry);

@@ -23,7 +23,7 @@ struct Listed {
 constexpr Listed kListed[] = {
     {"builtins", BuiltinClass::structural, "list tuple dict zip enumerate reversed slice range object callable property staticmethod classmethod"},
     {"builtins", BuiltinClass::element_calling,
-     "set frozenset int float complex bool bytes abs divmod pow round any all ord chr bin hex oct ascii format"},
+     "set frozenset int float complex bool bytes abs divmod pow round any all ord chr bin hex oct ascii"},
     {"builtins", BuiltinClass::callback, "map filter sorted min max"},
     {"builtins", BuiltinClass::structural, "dict.fromkeys str.maketrans bytes.fromhex int.from_bytes float.fromhex tuple.__new__ list.__new__ dict.__new__ set.__new__ frozenset.__new__ int.__new__ float.__new__ str.__new__ BaseException.__new__"},
     {"builtins", BuiltinClass::structural, "property.getter property.setter property.deleter"},
@@ -75,6 +75,7 @@ constexpr Special kSpecial[] = {
     {"builtins", "type", builtin_type},
     {"builtins", "str", builtin_str},
     {"builtins", "repr", builtin_repr},
+    {"builtins", "format", builtin_format},
     {"builtins", "bool", builtin_bool},
     {"builtins", "super", builtin_super},
     {"builtins", "vars", builtin_vars},

@@ -58,6 +58,7 @@ PyObject* Continuation::run(CacheEntry* entry, std::vector<Ref> objects) {
       progress = plainly(result);
       continue;
     }
+    chain_.show_ends(next->segment().ends);
     gain_ += next->plain_cost() - kStepCost;
     ++trial_;
     const std::optional<BreakState>& stop = next->segment().stop;

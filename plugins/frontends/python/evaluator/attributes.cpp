@@ -51,6 +51,14 @@ std::optional<Ref> part_of_alias(Heap& heap, PyObject* owner, PyObject* name) {
   return source ? heap.enter(heap.sources().keyed(SourceKind::member, source, member), value.get()) : heap.adopt(std::move(value));
 }
 
+/// What a super object, which may be older than the call, is made of.
+Ref member_of_super(Heap& heap, PyObject* object, const char* name) {
+  PyObject* member = compat::type_lookup(&PySuper_Type, checked(PyUnicode_InternFromString(name)).get());
+  Ref value = checked(PyObject_GetAttrString(object, name));
+  const SourceId source = heap.source_of(object);
+  return source ? heap.enter(heap.sources().keyed(SourceKind::member, source, member), value.get()) : value;
+}
+
 /// Torch's getters of what an autograd node has saved run the hooks of the program that unpack it.
 bool unpacks_saved_tensors(PyObject* descriptor, PyObject* name) {
   if (Py_TYPE(descriptor) != &PyGetSetDescr_Type) return false;
@@ -314,9 +322,9 @@ Ref Evaluator::attribute_of_method(PyObject* method, PyObject* name) {
 
 Ref Evaluator::super_attribute(PyObject* super_object, PyObject* name) {
   // The same walk as super's own, so that the functions found can be evaluated.
-  Ref start = checked(PyObject_GetAttrString(super_object, "__thisclass__"));
-  Ref self = checked(PyObject_GetAttrString(super_object, "__self__"));
-  Ref self_class = checked(PyObject_GetAttrString(super_object, "__self_class__"));
+  Ref start = member_of_super(heap_, super_object, "__thisclass__");
+  Ref self = member_of_super(heap_, super_object, "__self__");
+  Ref self_class = member_of_super(heap_, super_object, "__self_class__");
   auto* type = reinterpret_cast<PyTypeObject*>(self_class.get());
   PyObject* order = type->tp_mro;
   Py_ssize_t at = 0;

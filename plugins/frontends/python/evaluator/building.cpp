@@ -182,26 +182,29 @@ void Evaluator::op_format(Frame&, const Instruction& i) {
     push(std::move(value));
     return;
   }
-  const TypeTraits& traits = heap_.traits(value.get());
+  push(formatted(value.get(), spec.get()));
+}
+
+/// format(value, spec), where no `spec` is an empty one.
+Ref Evaluator::formatted(PyObject* value, PyObject* spec) {
+  const TypeTraits& traits = heap_.traits(value);
   if (traits.role == Recorder::Role::stand_in) throw GraphBreak("the values of a tensor are turned into text");
-  PyObject* method = traits.python_class ? heap_.type_attribute(Py_TYPE(value.get()), names().__format__) : nullptr;
+  PyObject* method = traits.python_class ? heap_.type_attribute(Py_TYPE(value), names().__format__) : nullptr;
   if (is_python_function(method)) {
-    Ref empty = spec ? spec : checked(PyUnicode_FromString(""));
-    Ref text = call_now(method, {value.get(), empty.get()});
+    Ref empty = spec ? Ref::borrow(spec) : checked(PyUnicode_FromString(""));
+    Ref text = call_now(method, {value, empty.get()});
     if (!PyUnicode_Check(text.get())) {
       PyErr_Format(PyExc_TypeError, "__format__ must return a str, not %.200s", visible_type(text.get())->tp_name);
       throw PythonError();
     }
-    push(std::move(text));
-    return;
+    return text;
   }
-  if (!traits.atom && !spec) {
-    push(to_string(value.get(), names().__str__));
-    return;
-  }
-  heap_.expose(value.get());
-  require_plain(value.get());
-  push(checked(PyObject_Format(value.get(), spec.get())));
+  const bool empty = spec != nullptr && PyUnicode_Check(spec) && PyUnicode_GET_LENGTH(spec) == 0;
+  const bool usual = compat::type_lookup(Py_TYPE(value), names().__format__) == compat::type_lookup(&PyBaseObject_Type, names().__format__);
+  if (!traits.atom && (spec == nullptr || (empty && usual))) return to_string(value, names().__str__);
+  heap_.expose(value);
+  require_plain(value);
+  return checked(PyObject_Format(value, spec));
 }
 
 void Evaluator::op_match(Frame&, const Instruction& i) {

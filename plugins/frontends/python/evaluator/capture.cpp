@@ -226,6 +226,7 @@ std::variant<Segment, CaptureBreak> capture(const CaptureStart& start, Recorder&
   wanted.insert(wanted.end(), ending.objects.sources.begin(), ending.objects.sources.end());
   const std::vector<SourceId> inputs = heap.inputs();
   Segment segment{CheckProgram(std::move(sources), guards, start.values, wanted), std::move(ending.objects), ending.result, std::move(ending.journal), {}, evaluator.instructions(), std::move(ending.stop)};
+  segment.ends = evaluator.ends();
   for (SourceId input : inputs) segment.input_slots.push_back(segment.guards.slot(input));
   segment.objects.bind(segment.guards);
   if (options.self_check) {

@@ -20,6 +20,7 @@ struct Segment {
   std::vector<std::uint32_t> input_slots;  // for each Recorder::input, in order: where its object is in guards.values()
   std::size_t instructions = 0;            // bytecodes evaluated
   std::optional<BreakState> stop;          // where it ends, when it does not return: there is no result then
+  std::vector<int> ends;                   // the last instructions of the frames it began in and ended, innermost first
 };
 
 struct CaptureOptions {

@@ -41,6 +41,8 @@ class Evaluator {
     return slot.object.get();
   }
   std::size_t instructions() const { return instructions_; }
+  /// The last instructions of those frames that were there at the beginning and have ended, innermost first.
+  const std::vector<int>& ends() const { return ends_; }
 
   // ---- run.cpp
   /// Runs until the frame at depth `base` has returned, and gives its result. Throws StopHere before the instruction that the options name.
@@ -82,6 +84,7 @@ class Evaluator {
   Ref compare(int operation, PyObject* left, PyObject* right);
   Py_ssize_t length(PyObject* value);
   Ref to_string(PyObject* value, PyObject* method_name);
+  Ref formatted(PyObject* value, PyObject* spec);
 
   // ---- equality.cpp
   /// Whether comparing the object, or what it holds, runs an `__eq__` written in Python.
@@ -293,6 +296,7 @@ class Evaluator {
   const char* late_failure_ = nullptr;
   std::size_t late_failure_at_ = 0;
   LastReferences last_references_;
+  std::vector<int> ends_;
   std::size_t kept_frames_ = 0;  // those that were there when the capture began
   struct LibraryState {
     Ref setter, found, left;

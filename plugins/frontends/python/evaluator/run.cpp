@@ -108,6 +108,7 @@ void Evaluator::unwind() {
       f.next = handler->target;
       return;
     }
+    if (f.kept) ends_.push_back(f.current);
     if (f.kept)  // the traceback of a real exception holds the frame, and what is in it, until that goes
       for (const std::vector<Slot>* slots : {&f.locals, &f.stack})
         for (const Slot& slot : *slots) require_no_effect_of_drop(slot);
@@ -170,6 +171,7 @@ void Evaluator::require_not_watched(const Slot& dropped) {
 void Evaluator::finish(Ref result) {
   if (frame().kept && frames_.size() > 1)
     for (const Slot& local : frame().locals) require_no_effect_of_drop(local);
+  if (frame().kept) ends_.push_back(frame().current);
   std::unique_ptr<Frame> done = std::move(frames_.back());
   frames_.pop_back();
   switch (done->completion) {

@@ -178,7 +178,10 @@ bool Heap::dict_contains(PyObject* dict, PyObject* given) {
 PyObject* Heap::attributes_of(PyObject* object) {
   PyObject* dict = compat::instance_dict(object);
   if (dict == nullptr) return nullptr;
-  if (const SourceId source = source_of(object)) {
+  const SourceId source = source_of(object);
+  const TypeTraits& traits = types_.of(object);
+  if (!source && !is_born(object) && traits.python_class && !traits.identity) throw GraphBreak(fmt::format("a {} of unknown origin", Py_TYPE(object)->tp_name));
+  if (source) {
     const SourceId place = sources().part(SourceKind::instance_dict, source);
     if (const auto found = known_.find(dict); found != known_.end()) enter_known(place, found->second);  // objects may share one
     else make_known(dict, place);

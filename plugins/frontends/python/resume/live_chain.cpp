@@ -79,6 +79,14 @@ bool LiveChain::settle(const BreakState& stop, std::vector<Ref> objects) {
   return true;
 }
 
+void LiveChain::show_ends(const std::vector<int>& instructions) {
+  for (std::size_t at = 0; at < instructions.size() && at < depth(); ++at) {
+    Link& link = links_[depth() - 1 - at];
+    link.instruction = instructions[at];
+    show_position(link, compat::Position::running);
+  }
+}
+
 void LiveChain::end_frames(std::size_t kept) {
   while (depth() > kept) {
     unbind_exceptions(innermost().frame);

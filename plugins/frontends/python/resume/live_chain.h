@@ -36,6 +36,8 @@ class LiveChain {
 
   /// Makes the chain what the end of a segment says; `objects` are those that its template has built. False with MemoryError set.
   bool settle(const BreakState& stop, std::vector<Ref> objects);
+  /// A segment has run the innermost frames to their ends, at these instructions: their objects say so, if somebody keeps them.
+  void show_ends(const std::vector<int>& instructions);
   /// Takes off what is above the outermost `kept` frames: a segment has run them to their ends, or the whole program with 0.
   void end_frames(std::size_t kept);
   /// Where a continuation from here begins.
