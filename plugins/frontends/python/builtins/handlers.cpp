@@ -251,8 +251,8 @@ Handled object_reduce(Evaluator& evaluator, Arguments& arguments) {
   if (!plain || !new_protocol || has_slots(type)) throw GraphBreak(fmt::format("a {} is taken apart for a copy", type->tp_name));
   for (PyObject* name : {n.__reduce__, n.__getstate__, n.__getnewargs__, n.__getnewargs_ex__})
     if (heap.type_attribute(type, name) != compat::type_lookup(&PyBaseObject_Type, name)) throw GraphBreak(fmt::format("a copy of a {}, which has a way of its own", type->tp_name));
-  // copyreg keeps them there; without slots it finds none.
-  if (PyObject* slots = heap.type_attribute(type, n.__slotnames__); slots != nullptr && checked(PyObject_IsTrue(slots)) != 0)
+  // copyreg keeps them there, an empty list for a class without slots: no guard, which would fail when it does.
+  if (PyObject* slots = compat::type_lookup(type, n.__slotnames__); slots != nullptr && checked(PyObject_IsTrue(slots)) != 0)
     throw GraphBreak(fmt::format("a copy of a {}, which names what is copied", type->tp_name));
   PyObject* state = heap.attributes_of(object);
   if (state != nullptr && heap.length(state) == 0) state = nullptr;

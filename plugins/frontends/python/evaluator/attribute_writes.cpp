@@ -29,6 +29,7 @@ void Evaluator::generic_delete_attribute(PyObject* owner, PyObject* name) {
       return;
     }
     if (is_python_function(deleter)) {
+      make_descriptor_known(found, Py_TYPE(owner), name);
       call_now(deleter, {found, owner});
       return;
     }
@@ -63,6 +64,7 @@ void Evaluator::generic_store_attribute(PyObject* owner, PyObject* name, PyObjec
     }
     PyObject* setter = heap_.type_attribute(Py_TYPE(found), names().__set__);
     if (is_python_function(setter)) {
+      make_descriptor_known(found, type, name);
       call_now(setter, {found, owner, value});
       return;
     }

@@ -183,6 +183,12 @@ std::optional<Ref> Evaluator::find_generic(PyObject* owner, PyObject* name) {
   return unless_missing([&] { return bind_descriptor(found, owner, type, name); });
 }
 
+/// A descriptor of a class written in Python is an object with a state of its own, which its methods read.
+void Evaluator::make_descriptor_known(PyObject* found, PyTypeObject* type, PyObject* name) {
+  if (heap_.is_born(found)) return;
+  heap_.make_known(found, heap_.sources().keyed(SourceKind::type_attribute, heap_.sources().constant(reinterpret_cast<PyObject*>(type)), name));
+}
+
 Ref Evaluator::data_descriptor(PyObject* found, PyObject* owner, PyTypeObject* type, PyObject* name) {
   if (PyObject_TypeCheck(found, &PyProperty_Type)) {
     Ref getter = checked(PyObject_GetAttr(found, names().fget));
@@ -192,7 +198,7 @@ Ref Evaluator::data_descriptor(PyObject* found, PyObject* owner, PyTypeObject* t
   }
   PyObject* getter = heap_.type_attribute(Py_TYPE(found), names().__get__);
   if (is_python_function(getter)) {
-    heap_.make_known(found, heap_.sources().keyed(SourceKind::type_attribute, heap_.sources().constant(reinterpret_cast<PyObject*>(type)), name));
+    make_descriptor_known(found, type, name);
     return call_now(getter, {found, owner, reinterpret_cast<PyObject*>(type)});
   }
   if (getter == nullptr) throw GraphBreak(fmt::format("attribute '{}' has a setter and no getter", name_text(name)));

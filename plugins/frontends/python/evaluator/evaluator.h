@@ -270,6 +270,7 @@ class Evaluator {
   Ref attribute_of_type(PyTypeObject* type, PyObject* name);
   Ref attribute_of_function(PyObject* function, PyObject* name);
   Ref attribute_of_method(PyObject* method, PyObject* name);
+  void make_descriptor_known(PyObject* found, PyTypeObject* type, PyObject* name);
   Ref bind_descriptor(PyObject* found, PyObject* owner, PyTypeObject* type, PyObject* name);
   Ref data_descriptor(PyObject* found, PyObject* owner, PyTypeObject* type, PyObject* name);
 

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <limits>
-
 #include "python/evaluator/graph_break.h"
 #include "python/heap/ref.h"
 
@@ -20,21 +18,25 @@ bool has_finalizer(PyObject* object) {
   return checked(PyObject_GetAttrString(object, "gi_suspended")).is(Py_True);  // no other one has anything to run
 }
 
+bool has_weak_references(PyObject* object) {
+  return PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)) && *reinterpret_cast<PyObject**>(PyObject_GET_WEAKREFS_LISTPTR(object)) != nullptr;
+}
+
 /// What the program holds by definitions, not by values.
 bool is_class_or_code(PyObject* object) {
   return PyType_Check(object) || PyModule_Check(object) || PyFunction_Check(object) || PyCFunction_Check(object) || PyCode_Check(object) || PyFrame_Check(object);
 }
 
 struct Search {
-  Py_ssize_t most_references;  // what more than these hold outlives the object where the search began
+  bool ends_now;  // the object where the search began goes, with what nothing else holds
   int depth = 0, left = kMostLookedAt;
   bool found = false;
 
   static int visit(PyObject* object, void* search) { return static_cast<Search*>(search)->look_at(object); }
 
   int look_at(PyObject* object) {
-    if (is_class_or_code(object) || (depth > 0 && Py_REFCNT(object) > most_references)) return 0;
-    if (has_finalizer(object)) return found = true;
+    if (is_class_or_code(object) || (ends_now && depth > 0 && Py_REFCNT(object) > kReferencesOfAPart)) return 0;
+    if (has_finalizer(object) || (ends_now && has_weak_references(object))) return found = true;
     if (depth == kDeepestLook || left-- <= 0 || !PyObject_IS_GC(object) || Py_TYPE(object)->tp_traverse == nullptr) return 0;
     ++depth;
     const int stop = Py_TYPE(object)->tp_traverse(object, visit, this);
@@ -46,13 +48,13 @@ struct Search {
 }  // namespace
 
 bool may_end_in_code(PyObject* object) {
-  Search search{std::numeric_limits<Py_ssize_t>::max()};
+  Search search{false};
   search.look_at(object);
   return search.found;
 }
 
 bool end_runs_code(PyObject* object) {
-  Search search{kReferencesOfAPart};
+  Search search{true};
   search.look_at(object);
   return search.found;
 }

@@ -9,7 +9,7 @@ namespace tenon::python {
 /// shows. Generators have one while they are suspended.
 bool may_end_in_code(PyObject* object);
 
-/// The same of an object that goes now, with what nothing else holds.
+/// The same of an object that goes now, with what nothing else holds; weak references may have a callback, or are asked.
 bool end_runs_code(PyObject* object);
 
 /// Breaks the graph where `object`, which is older than the call, may lose its last reference and then runs code. `object` may be null.

@@ -22,6 +22,7 @@ class LastReferences {
   struct Watched {
     PyObject* object;
     Py_ssize_t of_frames;
+    bool ends_in_code;  // else the program may give it what does
   };
   std::vector<Watched> watched_;
 };

@@ -1,0 +1,75 @@
+"""Where instances keep what is no attribute, names that functions were given, texts with addresses, and refusals: as in plain execution."""
+import pytest
+
+import tenon
+
+
+def outcome(call, *args):
+    try:
+        return call(*args)
+    except Exception as error:
+        return type(error), str(error)
+
+
+class Guarded:
+    @property
+    def value(self):
+        return self.__dict__["value"]
+
+    @value.setter
+    def value(self, new):
+        raise AssertionError("nobody assigns it")
+
+
+@pytest.mark.parametrize("key", ("value", 3))
+def test_an_instance_holds_what_is_no_attribute(key):
+    def run():
+        made = Guarded()
+        made.first = 1
+        made.__dict__[key] = 2
+        tenon.graph_break()
+        return list(made.__dict__.items()), made
+
+    compiled = tenon.compile(run)
+    for _ in range(2):
+        items, made = compiled()
+        assert items == list(vars(made).items()) == [("first", 1), (key, 2)]
+
+
+def test_a_generator_has_the_name_that_its_function_was_given():
+    def run():
+        def made():
+            yield 1
+
+        made.__name__, made.__qualname__ = "other", "Some.other"
+        generator = made()
+        return generator.__name__, generator.__qualname__, list(generator)
+
+    compiled = tenon.compile(run)
+    assert compiled() == run() == compiled() == ("other", "Some.other", [1])
+
+
+def test_refusals_of_builtins_and_handlers():
+    def handled(classes):
+        try:
+            raise KeyError(1)
+        except classes:
+            return 1
+
+    def run():
+        return outcome(vars, 1), outcome(handled, (5, KeyError)), outcome(handled, KeyError)
+
+    compiled = tenon.compile(run)
+    assert compiled() == run() == compiled()
+
+
+def test_texts_that_hold_an_address():
+    class Plain:
+        pass
+
+    def run():
+        made = Plain()
+        return format(made) == str(made) == f"{made}", format(made, "") == repr(made), outcome(format, made, "x")
+
+    compiled = tenon.compile(run)
+    assert compiled() == run() == compiled()
