@@ -73,3 +73,29 @@ def test_texts_that_hold_an_address():
 
     compiled = tenon.compile(run)
     assert compiled() == run() == compiled()
+
+
+def test_operators_that_a_class_refuses():
+    class Equal:
+        def __eq__(self, other):
+            return True
+
+        def __add__(self, other):
+            return NotImplemented
+
+    class Refusing:
+        __eq__ = __radd__ = __iadd__ = None
+
+    class Below(Equal):
+        __eq__ = None
+
+    def added(left, right):
+        left += right
+        return left
+
+    def run():
+        pairs = [(Equal(), Refusing()), (Refusing(), Equal()), (Equal(), Below()), (Below(), Equal())]
+        return [(outcome(lambda: a == b), outcome(lambda: a != b), outcome(lambda: a + b), outcome(added, a, b)) for a, b in pairs]
+
+    compiled = tenon.compile(run)
+    assert compiled() == run() == compiled()

@@ -122,6 +122,7 @@ std::optional<Ref> Evaluator::python_operator(PyObject* left, PyObject* right, P
     const TypeTraits& traits = heap_.traits(candidate.self);
     if (!traits.python_class || traits.role != Recorder::Role::other) continue;
     PyObject* method = heap_.type_attribute(Py_TYPE(candidate.self), candidate.name);
+    if (method == Py_None) throw GraphBreak(fmt::format("{} of a {} is None: it refuses", name_text(candidate.name), Py_TYPE(candidate.self)->tp_name));
     if (!is_python_function(method)) continue;
     *tried = true;
     Ref result = call_now(method, {candidate.self, candidate.other});
