@@ -345,3 +345,33 @@ def test_a_frame_says_where_it_is_when_it_is_asked():
             got, want = compiled(UP), program(UP)
             np.testing.assert_array_equal(got[0], want[0])
             assert got[1:] == want[1:]
+
+
+def test_what_is_raised_again_shows_where_it_was_raised_first():
+    class Passing:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *what):
+            pass
+
+    def inside(x):
+        with Passing():
+            return x.nothing
+
+    def named(x):
+        try:
+            x.nothing
+        except AttributeError as error:
+            return error.missing
+
+    def fn(program, x):
+        try:
+            program(x)
+        except AttributeError as error:
+            traceback = error.__traceback__.tb_next
+        return traceback.tb_lineno, traceback.tb_frame.f_lineno
+
+    for program in (inside, named):
+        compiled = tenon.compile(fn)
+        assert [compiled(program, UP) for _ in range(3)] == [fn(program, UP)] * 3

@@ -207,6 +207,8 @@ void set_position(RealFrame* frame, int unit, Position position) {
   frame->position = reinterpret_cast<CodeUnit*>(code_of(frame)->co_code_adaptive) + unit;
 }
 
+int running_unit(RealFrame* frame) { return static_cast<int>(frame->position - reinterpret_cast<CodeUnit*>(code_of(frame)->co_code_adaptive)); }
+
 void add_traceback_entry() {
   // Making a frame object must not meet it. Up to 3.11 it may be a class whose object is made later, which may fail.
 #if PY_VERSION_HEX < 0x030C0000

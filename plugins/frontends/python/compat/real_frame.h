@@ -34,6 +34,8 @@ void set_stack_size(RealFrame* frame, int size);
 
 /// Sets where a frame is, in code units.
 void set_position(RealFrame* frame, int unit, Position position);
+/// Where a frame is that has been set to an instruction that runs.
+int running_unit(RealFrame* frame);
 
 /// Adds an entry for the innermost frame to the traceback of the exception that is set.
 void add_traceback_entry();

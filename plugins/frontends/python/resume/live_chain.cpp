@@ -162,7 +162,8 @@ Progress LiveChain::unwind(bool add_entry) {
     const DecodedCode& code = decoded_code(link.frame);
     if (const Handler* handler = code.handler_of(link.instruction)) {
       Ref exception = compat::take_exception();
-      const int unit = code.instructions[link.instruction].unit, target = handler->target;
+      // What is raised again comes from where it was raised first, as the frame shows.
+      const int unit = add_entry ? code.instructions[link.instruction].unit : compat::running_unit(link.frame), target = handler->target;
       const bool wants_unit = handler->push_lasti;
       cut_stack(link.frame, handler->depth);
       if (wants_unit) push_on(link.frame, Ref::steal(PyLong_FromLong(unit)));
