@@ -206,8 +206,9 @@ bool refine(int raw, int raw_arg, Instruction& instruction, [[maybe_unused]] Ins
 #if PY_VERSION_HEX >= 0x030D0000
     case COMPARE_OP:
       instruction.arg = raw_arg >> 5;
-      if (raw_arg & 16) instruction.flags = kCompareToBool;
-      return false;
+      second = instruction;
+      second.op = Op::to_bool;
+      return (raw_arg & 16) != 0;
     case LOAD_FAST_LOAD_FAST:
     case STORE_FAST_LOAD_FAST:
     case STORE_FAST_STORE_FAST:

@@ -18,7 +18,7 @@ struct Meaning {
 Meaning meaning_of(int raw);
 
 /// Finishes an instruction whose meaning depends on its argument (flags in low bits, intrinsics by number). May append a second
-/// instruction: returns true and fills `second` (fused pairs of 3.13).
+/// instruction: returns true and fills `second` (fused pairs of 3.13, comparisons that are made bools).
 bool refine(int raw, int raw_arg, Instruction& instruction, Instruction& second);
 
 /// CPython's number of the prefix that widens the argument of the next instruction.

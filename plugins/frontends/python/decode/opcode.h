@@ -36,7 +36,6 @@ enum class Op : std::uint8_t {
 inline constexpr std::uint8_t kPushNullBefore = 1;  // load_global on 3.11 and 3.12
 inline constexpr std::uint8_t kPushNullAfter = 2;   // load_global on 3.13
 inline constexpr std::uint8_t kSelfAfter = 4;       // load_method on 3.13: callable, then self or null
-inline constexpr std::uint8_t kCompareToBool = 8;   // compare_op on 3.13: the result is made a bool
 inline constexpr std::uint8_t kTwoArgumentSuper = 16;
 inline constexpr std::uint8_t kKeepReceiver = 32;  // send from 3.12 on: a finished receiver stays below its value
 

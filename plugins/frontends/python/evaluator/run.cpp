@@ -236,9 +236,7 @@ void Evaluator::step() {
     }
     case Op::compare_op: {
       Ref right = pop(), left = pop();
-      Ref result = compare(i.arg, left.get(), right.get());
-      if (i.flags & kCompareToBool) result = Ref::borrow(truth(result.get()) ? Py_True : Py_False);
-      push(std::move(result));
+      push(compare(i.arg, left.get(), right.get()));
       return;
     }
     case Op::is_op: op_is(f, i); return;

@@ -8,12 +8,7 @@ Effect RealInstruction::operators() {
   const int arg = instruction_.arg;
   switch (instruction_.op) {
     case Op::binary_op: return replace(2, operator_function(arg)(peek(2), peek(1)));
-    case Op::compare_op: {
-      Ref found = Ref::steal(PyObject_RichCompare(peek(2), peek(1), arg));
-      if (!found || !(instruction_.flags & kCompareToBool)) return replace(2, found.release());
-      const int truth = PyObject_IsTrue(found.get());
-      return truth < 0 ? Effect::raised : replace(2, PyBool_FromLong(truth));
-    }
+    case Op::compare_op: return replace(2, PyObject_RichCompare(peek(2), peek(1), arg));
     case Op::is_op: return replace(2, PyBool_FromLong((peek(2) == peek(1)) != (arg != 0)));
     case Op::contains_op: {
       const int found = PySequence_Contains(peek(1), peek(2));
