@@ -16,7 +16,7 @@ class FewRows {
   FewRows(const MatrixKernel& kernel, const MatrixProduct& product, const T* a, std::int64_t a_row, T* c)
       : kernel_(kernel), p_(product), a_(a), a_row_(a_row), c_(c), width_(kernel.streaming_tile.columns) {}
 
-  /// Computes whole panels of columns.
+  /// Computes panels of columns, which are whole but of one row.
   void panels(std::int64_t first, std::int64_t last) const {
     const std::int64_t depth = p_.steps * p_.step_depth;
     Scratch memory;
@@ -25,18 +25,25 @@ class FewRows {
       for (std::int64_t panel = first; panel < last; ++panel)
         add_rows(panel, k, std::min(kReadTogether, depth - k), c_ ? c_ + panel * width_ : tiles + (panel - first) * p_.m * width_, c_ ? p_.c_row : width_);
     for (std::int64_t panel = first; !c_ && panel < last; ++panel)
-      p_.kernels->finish({0, p_.m, panel * width_, width_, 0, p_.steps}, tiles + (panel - first) * p_.m * width_);
+      p_.kernels->finish({0, p_.m, panel * width_, columns_of(panel), 0, p_.steps}, tiles + (panel - first) * p_.m * width_);
   }
 
  private:
   /// Rows of b that are read side by side: fewer cost more calls, more are more streams than processors fetch ahead.
   static constexpr std::int64_t kReadTogether = 32;
 
+  std::int64_t columns_of(std::int64_t panel) const { return std::min(width_, p_.n - panel * width_); }
+
   /// Adds the products of `depth` rows of b to a panel of c.
   void add_rows(std::int64_t panel, std::int64_t k, std::int64_t depth, T* c, std::int64_t c_row) const {
     const std::int64_t height = kernel_.streaming_tile.rows;
     const void* step[1 + kMostRows];
     step[0] = static_cast<const T*>(p_.b) + k * p_.b_row + panel * width_;
+    if (p_.m == 1) {
+      const std::int64_t columns = columns_of(panel);
+      step[1] = a_ + k;
+      return (columns < width_ ? kernel_.row_of_columns : kernel_.row)(step, 1, p_.b_row, c, c_row, 0, depth, 1, columns, codegen::added_if(k > 0), nullptr, 0, depth, 0);
+    }
     for (std::int64_t r = 0; r < p_.m; r += height) {
       for (std::int64_t i = 0; i < height; ++i) step[1 + i] = a_ + std::min(r + i, p_.m - 1) * a_row_ + k;
       kernel_.streaming(step, 1, p_.b_row, c + r * c_row, c_row, 0, depth, std::min(height, p_.m - r), width_, codegen::added_if(k > 0), nullptr, 0, depth, 0);

@@ -22,6 +22,7 @@ std::vector<std::string> names_of(DType dtype, MatrixPart part) {
     case MatrixPart::few_rows: return names_of(dtype, {"dot", "streaming_matrix"});
     case MatrixPart::windows: return names_of(dtype, {"matrix", "narrow_matrix", "fetching_streaming", "winograd_input", "winograd_weights", "winograd_output"});
     case MatrixPart::large_squares: return names_of(dtype, {"large_winograd_input", "large_winograd_weights", "large_winograd_output"});
+    case MatrixPart::one_row: return names_of(dtype, {"dot_row", "row_matrix", "row_of_columns"});
   }
   return {};
 }
@@ -38,7 +39,7 @@ MatrixKernel MatrixCode::shapes(DType dtype) const {
   kernel.tile = codegen::tile_shape(jit_.target(), dtype), kernel.narrow_tile = codegen::narrow_tile_shape(jit_.target(), dtype);
   kernel.streaming_tile = codegen::streaming_tile_shape(jit_.target(), dtype);
   kernel.transposed_rows = codegen::transposed_rows(jit_.target(), dtype);
-  kernel.dot_tile = codegen::dot_shape(jit_.target());
+  kernel.dot_tile = codegen::dot_shape(jit_.target()), kernel.dot_row_tile = codegen::dot_row_shape();
   kernel.dtype = dtype, kernel.has_avx2_vectors = jit_.target().vector_bytes == 32;
   return kernel;
 }
@@ -48,13 +49,14 @@ void MatrixCode::fill(llvm::Module& module, DType dtype, MatrixPart part, const 
   const codegen::Target& target = jit_.target();
   const MatrixKernel tiles = shapes(dtype);
   const auto emit = [&](const codegen::TileShape& tile, const std::string& name, Fetches fetches) { codegen::emit_microkernel(module, target, dtype, tile, name, fetches); };
+  const codegen::TileShape row = codegen::row_tile_shape(target, dtype);
   switch (part) {
     case MatrixPart::panels:
       emit(tiles.tile, names[0], Fetches::ahead);
       emit(tiles.narrow_tile, names[1], Fetches::ahead);
       return codegen::emit_transposition(module, target, dtype, names[2]);
     case MatrixPart::few_rows:
-      codegen::emit_dot_kernel(module, target, dtype, names[0]);
+      codegen::emit_dot_kernel(module, target, dtype, tiles.dot_tile, names[0]);
       return emit(tiles.streaming_tile, names[1], Fetches::nothing);
     case MatrixPart::windows:
       emit(tiles.tile, names[0], Fetches::own_rows);
@@ -62,6 +64,10 @@ void MatrixCode::fill(llvm::Module& module, DType dtype, MatrixPart part, const 
       emit(tiles.streaming_tile, names[2], Fetches::far_ahead);
       return codegen::emit_winograd(module, target, dtype, codegen::kSmallSquare, names[3], names[4], names[5]);
     case MatrixPart::large_squares: return codegen::emit_winograd(module, target, dtype, codegen::kLargeSquare, names[0], names[1], names[2]);
+    case MatrixPart::one_row:
+      codegen::emit_dot_kernel(module, target, dtype, tiles.dot_row_tile, names[0]);
+      emit(row, names[1], Fetches::nothing);
+      return codegen::emit_microkernel(module, target, dtype, row, names[2], Fetches::nothing, codegen::Reads::columns);
   }
 }
 
@@ -104,6 +110,10 @@ MatrixKernel MatrixCode::kernel(const CodeStore& store, DType dtype, const Matri
         kernel.small_square = winograd_code(&f[3]);
         break;
       case MatrixPart::large_squares: kernel.large_square = winograd_code(f.data()); break;
+      case MatrixPart::one_row:
+        kernel.dot_row = reinterpret_cast<codegen::DotKernel>(f[0]);
+        kernel.row = reinterpret_cast<MicroKernel>(f[1]), kernel.row_of_columns = reinterpret_cast<MicroKernel>(f[2]);
+        break;
     }
   }
   return kernel;

@@ -15,8 +15,8 @@
 
 namespace tenon::llvm_backend {
 
-/// Functions that are compiled together: every product reads panels; some have few rows, or a left operand that lies in windows.
-enum class MatrixPart : std::uint8_t { panels, few_rows, windows, large_squares };
+/// Functions that are compiled together: every product reads panels; some have few rows, or one, or a left operand that lies in windows.
+enum class MatrixPart : std::uint8_t { panels, few_rows, windows, large_squares, one_row };
 
 using MatrixParts = std::set<std::pair<DType, MatrixPart>>;
 

@@ -68,8 +68,9 @@ struct MatrixKernel {
   codegen::TileShape streaming_tile;
   codegen::MicroKernel fetching_streaming = nullptr;  // with Fetches::far_ahead
   int transposed_rows = 1;
-  codegen::DotKernel dot = nullptr;
-  codegen::TileShape dot_tile;
+  codegen::MicroKernel row = nullptr, row_of_columns = nullptr;  // one row as wide as streaming_tile; the second one reads no other columns
+  codegen::DotKernel dot = nullptr, dot_row = nullptr;
+  codegen::TileShape dot_tile, dot_row_tile;
   codegen::WinogradCode small_square, large_square;
   DType dtype = DType::f32;
   bool has_avx2_vectors = false;

@@ -47,7 +47,7 @@ class Multiplier {
       : host_(host), kernel_(kernel), p_(p), c_(static_cast<T*>(p.c)), panels_(kernel, p), width_(kernel.tile.columns), height_(kernel.tile.rows), depth_(p.steps * p.step_depth),
         pass_(even_pass(depth_, p.step_depth == 1 ? matrix_pass() : kPassDepth)),
         work_(static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(depth_)),
-        dots_(p.b && !p.windows && p.b_row == 1 && p.b_column != 1 && p.m <= kDotRows), streams_(panels_.reads_in_place(0)),
+        dots_(p.b && !p.windows && p.b_row == 1 && p.b_column != 1 && p.m <= kDotRows), streams_(panels_.reads_in_place(0) || panels_.reads_one_row()),
         parallel_(parallel && (work_ >= kParallelProduct || ((dots_ || streams_) && static_cast<double>(p.n) * static_cast<double>(depth_) >= kParallelElements))) {}
 
   void run() {
@@ -176,7 +176,7 @@ class Multiplier {
   /// Packs the right operand for later calls too, or finds it packed. What is no constant has to be hashed for that, which reads all of it
   /// once more: packing a plain matrix beside its product costs less.
   void keep_panels() {
-    if (!p_.kept || dots_ || panels_.reads_in_place(0) || !(p_.b_constant || p_.windows)) return;
+    if (!p_.kept || dots_ || streams_ || !(p_.b_constant || p_.windows)) return;
     const std::int64_t layout[] = {p_.n, p_.steps, p_.step_depth, p_.b_row, p_.b_column, p_.b_step, p_.windows};
     kept_ = p_.kept->find(host_, {p_.b, p_.b_size, p_.b_constant, layout, static_cast<std::size_t>(panels() * panel_elements()) * sizeof(T)},
                           [&](void* packed) { pack_from(0, static_cast<T*>(packed)); });
@@ -219,7 +219,7 @@ class Multiplier {
 
   /// Few rows: threads share the columns of b, each of which is read once, in long runs.
   void over_columns(std::int64_t threads) {
-    const std::int64_t whole = p_.n / width_, run = std::clamp<std::int64_t>((whole + threads - 1) / threads, 1, kStreamedPanels);
+    const std::int64_t whole = panels_.reads_one_row() ? panels() : p_.n / width_, run = std::clamp<std::int64_t>((whole + threads - 1) / threads, 1, kStreamedPanels);
     const FewRows<T> product(kernel_, p_, a_, a_row_, c_);
     each((whole + run - 1) / run, [&](std::int64_t low, std::int64_t high) {
       for (std::int64_t i = low; i < high; ++i) product.panels(i * run, std::min(whole, (i + 1) * run));
@@ -349,14 +349,15 @@ class Multiplier {
   }
 
   void dot_product(const T* b, std::int64_t row, std::int64_t end, T* c, std::int64_t c_row, std::int64_t columns) const {
-    const auto [height, width] = kernel_.dot_tile;
+    const auto [height, width] = p_.m == 1 ? kernel_.dot_row_tile : kernel_.dot_tile;
+    const codegen::DotKernel dot = p_.m == 1 ? kernel_.dot_row : kernel_.dot;
     const void *a_rows[kMostRows], *b_columns[kMostRows];
     for (std::int64_t k = 0; k == 0 || k < depth_; k += kDotDepth)
       for (std::int64_t j = 0; j < columns; j += width) {
         for (std::int64_t l = 0; l < width; ++l) b_columns[l] = b + std::min(j + l, columns - 1) * p_.b_column + k;
         for (std::int64_t r = row; r < end; r += height) {
           for (std::int64_t i = 0; i < height; ++i) a_rows[i] = row_at(std::min(r + i, end - 1)) + k;
-          kernel_.dot(a_rows, b_columns, c + (r - row) * c_row + j, c_row, std::min(kDotDepth, depth_ - k), std::min<std::int64_t>(height, end - r),
+          dot(a_rows, b_columns, c + (r - row) * c_row + j, c_row, std::min(kDotDepth, depth_ - k), std::min<std::int64_t>(height, end - r),
                       std::min<std::int64_t>(width, columns - j), k > 0);
         }
       }

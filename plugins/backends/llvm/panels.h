@@ -35,6 +35,9 @@ class Panels {
     return p_.b && !p_.windows && p_.b_column == 1 && p_.m < kFewRows && (panel + 1) * width_ <= p_.n;
   }
 
+  /// True where a vector is multiplied with rows of b that are read where they lie, each no further than its last column.
+  bool reads_one_row() const { return p_.b && !p_.windows && p_.b_column == 1 && p_.m == 1; }
+
   /// Packs the whole panel.
   void pack(std::int64_t panel, T* packed) const {
     if (p_.windows && p_.b) pack_columns(panel, 0, width_, packed);

@@ -261,7 +261,9 @@ void run_pooled(const HostServices& host, const ContractionStep& step, const Com
 void add_parts(const ContractionStep& step, MatrixParts& parts) {
   parts.emplace(step.dtype, MatrixPart::panels);
   if (step.a.table || step.picture) parts.emplace(step.dtype, MatrixPart::windows);
-  if (!step.a.table && (!step.m.is_constant() || step.m.constant() <= kDotRows)) parts.emplace(step.dtype, MatrixPart::few_rows);
+  const bool few = !step.a.table && (!step.m.is_constant() || step.m.constant() <= kDotRows);
+  if (few && !(step.m == ir::Dim(1))) parts.emplace(step.dtype, MatrixPart::few_rows);
+  if (few && (!step.m.is_constant() || step.m == ir::Dim(1))) parts.emplace(step.dtype, MatrixPart::one_row);
   if (step.picture && step.picture->square_side == codegen::kLargeSquare) parts.emplace(step.dtype, MatrixPart::large_squares);
 }
 

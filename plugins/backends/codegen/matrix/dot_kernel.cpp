@@ -11,14 +11,19 @@ namespace tenon::codegen {
 
 using llvm::Value;
 
-TileShape dot_shape(const Target& target) { return {target.vector_bytes == 64 ? 4 : 2, 4}; }
+/// Sums that are folded together.
+static constexpr int kFolded = 4;
+
+TileShape dot_shape(const Target& target) { return {target.vector_bytes == 64 ? 4 : 2, kFolded}; }
+
+TileShape dot_row_shape() { return {1, 2 * kFolded}; }
 
 namespace {
 
 class DotEmitter {
  public:
-  DotEmitter(llvm::Module& module, const Target& target, DType dtype)
-      : module_(module), target_(target), ir_(module.getContext()), shape_(dot_shape(target)), align_(size_of(dtype)),
+  DotEmitter(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape)
+      : module_(module), target_(target), ir_(module.getContext()), shape_(shape), align_(size_of(dtype)),
         lanes_(static_cast<int>(target.vector_bytes / size_of(dtype))) {
     element_ = dtype == DType::f64 ? ir_.getDoubleTy() : ir_.getFloatTy();
     vector_ = llvm::FixedVectorType::get(element_, static_cast<unsigned>(lanes_));
@@ -31,10 +36,11 @@ class DotEmitter {
     for (int j = 0; j < shape_.columns; ++j) columns_.push_back(pointer(1, j));
     auto sums = whole_vectors();
     add_rest(sums);
-    for (int i = 0; i < shape_.rows; ++i) {
-      const auto first = sums.begin() + i * shape_.columns;
-      store_row(i, folded({first, first + shape_.columns}));
-    }
+    for (int i = 0; i < shape_.rows; ++i)
+      for (int j = 0; j < shape_.columns; j += kFolded) {
+        const auto first = sums.begin() + i * shape_.columns + j;
+        store(i, j, folded({first, first + kFolded}));
+      }
     ir_.CreateRetVoid();
   }
 
@@ -135,7 +141,7 @@ class DotEmitter {
     return ir_.CreateFAdd(ir_.CreateShuffleVector(a, b, first), ir_.CreateShuffleVector(a, b, second));
   }
 
-  /// The sums of four vectors, in four lanes.
+  /// The sums of kFolded vectors, in as many lanes.
   Value* folded(const std::vector<Value*>& v) {
     Value *low_pair = paired(v[0], v[1], 1), *high_pair = paired(v[2], v[3], 1);
     if (lanes_ == 2) return ir_.CreateShuffleVector(low_pair, high_pair, {0, 1, 2, 3});
@@ -148,13 +154,14 @@ class DotEmitter {
     return sums;
   }
 
-  void store_row(int i, Value* sums) {
+  /// Stores the sums of a row from column `j` on.
+  void store(int i, int j, Value* sums) {
     auto *write = block("write"), *skip = block("skip");
     ir_.CreateCondBr(ir_.CreateICmpSGT(argument(5), number(i)), write, skip);
     ir_.SetInsertPoint(write);
-    Value* to = ir_.CreateGEP(element_, argument(2), ir_.CreateMul(argument(3), number(i)));
-    Value* mask = lanes_below(argument(6), shape_.columns);
-    Value* adds = ir_.CreateVectorSplat(static_cast<unsigned>(shape_.columns), ir_.CreateICmpNE(argument(7), number(0)));
+    Value* to = ir_.CreateGEP(element_, argument(2), ir_.CreateAdd(ir_.CreateMul(argument(3), number(i)), number(j)));
+    Value* mask = lanes_below(ir_.CreateSub(argument(6), number(j)), kFolded);
+    Value* adds = ir_.CreateVectorSplat(kFolded, ir_.CreateICmpNE(argument(7), number(0)));
     Value* zero = llvm::Constant::getNullValue(sums->getType());
     Value* held = ir_.CreateMaskedLoad(sums->getType(), to, align_, ir_.CreateAnd(mask, adds), zero);
     ir_.CreateMaskedStore(ir_.CreateSelect(adds, ir_.CreateFAdd(held, sums), sums), to, align_, mask);
@@ -177,6 +184,8 @@ class DotEmitter {
 
 }  // namespace
 
-void emit_dot_kernel(llvm::Module& module, const Target& target, DType dtype, const std::string& name) { DotEmitter(module, target, dtype).emit(name); }
+void emit_dot_kernel(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape, const std::string& name) {
+  DotEmitter(module, target, dtype, shape).emit(name);
+}
 
 }  // namespace tenon::codegen

@@ -14,14 +14,16 @@ namespace tenon::codegen {
 
 /// Rows of A and columns of B whose sums stay in registers: 4 by 4 with 32 registers, 2 by 4 with 16.
 TileShape dot_shape(const Target& target);
+/// One row, and more columns.
+TileShape dot_row_shape();
 
 /// The generated function: c[i * c_stride + j] = (accumulate ? c : 0) + sum over k of a[i][k] * b[j][k], for i < rows and j < columns.
-/// `a` points to the addresses of dot_shape().rows rows, `b` to those of dot_shape().columns columns, all of them readable; those
-/// past `rows` and `columns` are read and left out. Each is contiguous.
+/// `a` points to the addresses of as many rows, `b` to those of as many columns as the shape has, all of them readable; those past `rows`
+/// and `columns` are read and left out. Each is contiguous.
 using DotKernel = void (*)(const void* const* a, const void* const* b, void* c, std::int64_t c_stride, std::int64_t k, std::int64_t rows, std::int64_t columns,
                            std::int64_t accumulate);
 
-/// Adds the function `name` for float32 or float64.
-void emit_dot_kernel(llvm::Module& module, const Target& target, DType dtype, const std::string& name);
+/// Adds the function `name` for float32 or float64, with one of these shapes.
+void emit_dot_kernel(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape, const std::string& name);
 
 }  // namespace tenon::codegen

@@ -24,6 +24,8 @@ TileShape narrow_tile_shape(const Target& target, DType dtype) {
 
 TileShape streaming_tile_shape(const Target& target, DType dtype) { return {4, tile_shape(target, dtype).columns}; }
 
+TileShape row_tile_shape(const Target& target, DType dtype) { return {1, tile_shape(target, dtype).columns}; }
+
 TileShape tile_shape(const Target& target, DType dtype) { return {target.vector_bytes >= 32 ? 6 : 4, tile_columns(target.lanes(), dtype)}; }
 
 namespace {
@@ -34,8 +36,8 @@ constexpr int kPrefetchBytes = 2048;  // ahead in b: gains up to a tenth once b 
 
 class Emitter {
  public:
-  Emitter(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape, Fetches fetches)
-      : module_(module), target_(target), ir_(module.getContext()), shape_(shape), bytes_(static_cast<int>(size_of(dtype))), fetches_(fetches) {
+  Emitter(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape, Fetches fetches, Reads reads)
+      : module_(module), target_(target), ir_(module.getContext()), shape_(shape), bytes_(static_cast<int>(size_of(dtype))), fetches_(fetches), reads_(reads) {
     element_ = dtype == DType::f64 ? ir_.getDoubleTy() : ir_.getFloatTy();
     lanes_ = static_cast<int>(target.vector_bytes) / bytes_;
     vectors_ = shape_.columns / lanes_;
@@ -46,6 +48,7 @@ class Emitter {
     declare(name);
     auto* entry = block("entry");
     ir_.SetInsertPoint(entry);
+    if (reads_ == Reads::columns) masks_ = column_masks();
     Value *first = argument(5), *end = argument(6), *length = argument(12);
     Value* unrolled = ir_.CreateAnd(length, ir_.getInt64(~std::uint64_t{kUnroll - 1}));
     place_rows();
@@ -176,7 +179,8 @@ class Emitter {
     const llvm::Align align(static_cast<std::uint64_t>(bytes_));
     for (int j = 0; j < vectors_; ++j) {
       Value* address = ir_.CreateConstGEP1_64(element_, row, static_cast<std::uint64_t>(j * lanes_));
-      b.push_back(ir_.CreateAlignedLoad(vector_, address, align));
+      if (reads_ == Reads::columns) b.push_back(ir_.CreateMaskedLoad(vector_, address, align, masks_[static_cast<std::size_t>(j)], llvm::Constant::getNullValue(vector_)));
+      else b.push_back(ir_.CreateAlignedLoad(vector_, address, align));
       if (fetches_ == Fetches::own_rows && j * lanes_ * bytes_ % kLine == 0) prefetch(ir_.CreateConstGEP1_64(ir_.getInt8Ty(), address, kPrefetchBytes), kFirstLevel);
     }
     for (int i = 0; i < shape_.rows; ++i) {
@@ -198,7 +202,7 @@ class Emitter {
     ir_.CreateCondBr(is_whole, whole, part);
     for (const bool masked : {false, true}) {
       ir_.SetInsertPoint(masked ? part : whole);
-      if (masked) masks_ = column_masks();
+      if (masked && masks_.empty()) masks_ = column_masks();
       auto* add = block("add");
       auto* replace = block("replace");
       ir_.CreateCondBr(adds, add, replace);
@@ -253,6 +257,7 @@ class Emitter {
   TileShape shape_;
   int bytes_, lanes_ = 0, vectors_ = 0;
   Fetches fetches_;
+  Reads reads_;
   llvm::Type* element_ = nullptr;
   llvm::FixedVectorType* vector_ = nullptr;
   llvm::Function* function_ = nullptr;
@@ -262,8 +267,8 @@ class Emitter {
 
 }  // namespace
 
-void emit_microkernel(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape, const std::string& name, Fetches fetches) {
-  Emitter(module, target, dtype, shape, fetches).emit(name);
+void emit_microkernel(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape, const std::string& name, Fetches fetches, Reads reads) {
+  Emitter(module, target, dtype, shape, fetches, reads).emit(name);
 }
 
 }  // namespace tenon::codegen

@@ -21,6 +21,8 @@ TileShape tile_shape(const Target& target, DType dtype);
 TileShape narrow_tile_shape(const Target& target, DType dtype);
 /// Few rows, for products that memory bounds.
 TileShape streaming_tile_shape(const Target& target, DType dtype);
+/// One row of as many columns: a vector times a matrix computes nothing for rows that are not there.
+TileShape row_tile_shape(const Target& target, DType dtype);
 /// The columns of the tile, by lanes of float32 in a vector register.
 int tile_columns(unsigned lanes, DType dtype);
 
@@ -43,6 +45,9 @@ using MicroKernel = void (*)(const void* const* steps, std::int64_t count, std::
 /// as many lines would stop the multiplications until most of them have come. The value is the lines for each unrolled part of the sum.
 enum class Fetches { nothing = 0, own_rows = 1, ahead = 2, far_ahead = 4 };
 
+/// What a microkernel reads of b's rows: as much as the tile is wide, or only the columns that it computes.
+enum class Reads { whole_rows, columns };
+
 /// Steps of a sum that run unrolled.
 inline constexpr std::int64_t kUnrolled = 4;
 
@@ -50,6 +55,6 @@ inline constexpr std::int64_t kUnrolled = 4;
 inline std::int64_t lines_fetched(std::int64_t elements, Fetches fetches = Fetches::ahead) { return elements / kUnrolled * static_cast<std::int64_t>(fetches); }
 
 /// Adds the function `name` for float32 or float64, with one of these shapes.
-void emit_microkernel(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape, const std::string& name, Fetches fetches);
+void emit_microkernel(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape, const std::string& name, Fetches fetches, Reads reads = Reads::whole_rows);
 
 }  // namespace tenon::codegen
