@@ -20,6 +20,8 @@ constexpr double kRowsInCache = 512 * 1024;
 constexpr double kTinyRow = 16 * 1024;
 /// Rows from which packing the other operand pays.
 constexpr std::int64_t kRowsThatPay = 5;
+/// Multiplications of one product of a batch up to which packing its right operand costs more than multiplying.
+constexpr double kTinyProduct = 128;
 /// The part of the tiles' columns that should be used.
 constexpr double kMostlyFull = 0.75;
 
@@ -58,6 +60,9 @@ bool worth_storing_repeated(double cost, double repeats) { return repeats >= 2 &
 bool worth_storing_scattered(double cost) { return cost >= kCheaperThanLoad; }
 
 bool worth_matrix_kernel(const IndexAlgebra& algebra, const ContractionStep& product) {
+  const double depth = algebra.estimate(product.steps) * algebra.estimate(product.step_depth);
+  const bool many_tiny = !product.batch.empty() && algebra.estimate(product.m) * algebra.estimate(product.n) * depth <= kTinyProduct;
+  if (many_tiny) return false;
   return !(product.a.pack || product.b.pack) || algebra.estimate(product.m) >= kRowsThatPay;
 }
 
