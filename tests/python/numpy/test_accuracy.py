@@ -47,3 +47,11 @@ def test_infinities_among_ordinary_numbers(fn):
     with pytest.warns(RuntimeWarning, match=f"invalid value encountered in {fn.__name__}"):
         got = tenon.compile(lambda a: fn(a))(x)
     assert np.isnan(got[[5, 40]]).all() and np.isfinite(np.delete(got, [5, 40])).all()
+
+
+@pytest.mark.parametrize("count", [40, 82, 255, 700, 5000])
+def test_sums_over_outer_dimensions(count):
+    x = np.random.default_rng(count).random((count, 5, 64), np.float32) + np.float32(0.5)
+    for axis in (0, (0, 1)):
+        got, exact = compiled(lambda a: (a * 2).sum(axis), x), (x.astype(np.float64) * 2).sum(axis)
+        assert errors(got, exact).max() <= 4

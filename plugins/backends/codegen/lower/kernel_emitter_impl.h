@@ -110,9 +110,9 @@ class KernelEmitter {
 
   // ---- reductions (reduction_emission.cpp)
   void reduce_stage(const Stage& stage);
-  bool sums_apart(std::size_t number) const;
+  std::int64_t points_of_one_sum(std::size_t number) const;
   Carried reduce_inner(const Stage& stage, std::size_t loop, Carried carried, unsigned lanes);
-  Carried reduce_range(const Stage& stage, const Loop& loop, llvm::Value* low, llvm::Value* high, unsigned lanes);
+  Carried reduce_chains(const Stage& stage, const Loop& loop, Carried carried, unsigned lanes, std::int64_t points, const CarriedBody& body);
   Carried reduce_tail(const Stage& stage, const Loop& loop, llvm::Value* low, Carried total);
   Carried reduce_lanes_range(const Stage& stage, const Loop& loop, unsigned lanes);
   Carried initial(const Stage& stage, bool varying, unsigned lanes);
