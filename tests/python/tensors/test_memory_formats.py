@@ -174,6 +174,16 @@ def test_formats_that_dimensions_of_size_one_leave_open(check, fn, channels):
         check(fn, (x.to(memory_format=torch.channels_last),), (x,), (x.transpose(1, 3),))
 
 
+@pytest.mark.parametrize("name", ["conv", "max pool", "average pool", "batch norm"])
+def test_strides_of_single_pixels_in_batches_that_vary(name):
+    layer = {"conv": nn.Conv2d(8, 4, 2), "max pool": nn.MaxPool2d(2), "average pool": nn.AvgPool2d(2), "batch norm": nn.Sequential(nn.Conv2d(8, 4, 2), nn.BatchNorm2d(4))}[name].eval()
+    compiled = tenon.compile(layer)
+    with torch.no_grad():
+        for batch in (1, 4, 8):
+            x = torch.randn(batch, 8, 2, 2).to(memory_format=torch.channels_last)
+            assert compiled(x).stride() == layer(x).stride()
+
+
 @pytest.mark.parametrize(
     "fn",
     [

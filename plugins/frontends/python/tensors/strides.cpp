@@ -189,18 +189,31 @@ Extents strides_by(const ops::AliasLayout& rule, std::span<const std::int64_t> s
 }
 
 std::vector<std::int64_t> memory_order(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides) {
-  std::vector<std::int64_t> order(shape.size());
-  std::iota(order.begin(), order.end(), std::int64_t{0});
-  // Dimensions of size 1 may lie anywhere: outermost.
-  auto step = [&](std::int64_t dim) { return shape[static_cast<std::size_t>(dim)] == 1 ? INT64_MAX : strides[static_cast<std::size_t>(dim)]; };
-  std::ranges::stable_sort(order, [&](std::int64_t a, std::int64_t b) { return step(a) > step(b); });
+  const auto size = [&](std::int64_t dim) { return shape[static_cast<std::size_t>(dim)]; };
+  const auto stride = [&](std::int64_t dim) { return strides[static_cast<std::size_t>(dim)]; };
+  std::vector<std::int64_t> single, order;  // of size 1, and all, the fastest first
+  std::vector<std::int64_t> dims(shape.size());
+  std::iota(dims.rbegin(), dims.rend(), std::int64_t{0});
+  std::ranges::stable_sort(dims, {}, stride);
+  std::ranges::copy_if(dims, std::back_inserter(single), [&](std::int64_t dim) { return size(dim) == 1; });
   std::int64_t expected = 1;
-  for (std::size_t k = order.size(); k-- > 0;) {
-    const auto dim = static_cast<std::size_t>(order[k]);
-    if (shape[dim] == 1) continue;
-    if (strides[dim] != expected) return {};
-    expected *= shape[dim];
+  // Dimensions of size 1 may lie anywhere: where their strides say, or outermost.
+  const auto place_single = [&](bool all) {
+    std::erase_if(single, [&](std::int64_t dim) {
+      if (!all && stride(dim) != expected) return false;
+      order.push_back(dim);
+      return true;
+    });
+  };
+  for (std::int64_t dim : dims) {
+    if (size(dim) == 1) continue;
+    if (stride(dim) != expected) return {};
+    place_single(false);
+    order.push_back(dim);
+    expected *= size(dim);
   }
+  place_single(true);
+  std::ranges::reverse(order);
   return order;
 }
 
