@@ -61,6 +61,11 @@ def test_other_ranks(shape):
     check(nn.GroupNorm(3, 6), tensor(*shape))
 
 
+def test_one_value_a_group_is_an_error():
+    with torch.no_grad(), pytest.raises(ValueError, match="more than 1 value per channel"):
+        tenon.compile(nn.GroupNorm(5, 5))(tensor(1, 5))
+
+
 def test_of_nothing():
     with torch.no_grad():
         assert tenon.compile(nn.GroupNorm(2, 4))(tensor(0, 4, 5, 5)).shape == (0, 4, 5, 5)

@@ -354,8 +354,9 @@ Op group_norm_op() {
   op.aliases = names({"torch.group_norm", "torch.nn.functional.group_norm"},
                      "(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabled=True)", [](ForeignArguments& a) {
                        const ir::ValueId x = a.value("input");
-                       return a.call("group_norm", with_affine(a, {x}, {a.type(x).shape.at(1)}),
-                                     {{"eps", a.number("eps", 1e-5)}, {"num_groups", a.integer("num_groups")}});
+                       const Dim groups = a.integer("num_groups");
+                       if (ir::product(a.type(x).shape) == groups) throw Exception(Code::unsupported, "group_norm of one value a group");  // torch refuses it
+                       return a.call("group_norm", with_affine(a, {x}, {a.type(x).shape.at(1)}), {{"eps", a.number("eps", 1e-5)}, {"num_groups", groups}});
                      });
   op.infer = [](const OpQuery& q) -> Result<infer::Types> {
     infer::require_operands(q, 1, 3);

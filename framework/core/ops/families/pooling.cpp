@@ -5,6 +5,7 @@
 #include "core/ops/families/reduce.h"
 #include "core/ops/families/window.h"
 #include "core/ops/gradients/gradients.h"
+#include "core/ops/size_questions.h"
 
 namespace tenon::ops {
 namespace {
@@ -301,10 +302,19 @@ Adapt max_pool(std::size_t rank, bool always_indices) {
   };
 }
 
+/// torch refuses a volume that is smaller than the window, whatever its padding.
+void require_whole_window(ForeignArguments& a, ir::ValueId x) {
+  const auto kernel = per_dim(a, "kernel_size", 3, {});
+  const std::span<const Dim> volume = std::span(a.type(x).shape).last(3);
+  for (std::size_t d = 0; d < 3; ++d)
+    if (!infer::may_be_positive_or_0(a.graph(), volume[d] - kernel[d])) throw Exception(Code::unsupported, "a window that is larger than the volume");
+}
+
 Adapt avg_pool(std::size_t rank) {
   return [=](ForeignArguments& a) {
     const ir::ValueId x = a.value("self");
     require_pooled(a, x, rank);
+    if (rank == 3) require_whole_window(a, x);
     ir::Attributes attributes = pool_attributes(a, rank);
     attributes.emplace_back("count_include_pad", a.flag("count_include_pad", true));
     if (a.given("divisor_override")) {
