@@ -36,3 +36,22 @@ def test_given_places(mode, padding):
         x, places = torch.randn(2, 3, *size), torch.rand(2, *other, 2) * 2.6 - 1.3
         for aligned in (False, True):
             agrees(lambda v, at: F.grid_sample(v, at, mode, padding, aligned), x, places)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_averages_where_it_shrinks(mode):
+    for seed, (size, other) in enumerate(SIZES):
+        torch.manual_seed(seed)
+        x = torch.randn(2, 3, *size)
+        for aligned in (False, True):
+            agrees(lambda v: F.interpolate(v, other, mode=mode, align_corners=aligned, antialias=True), x)
+            agrees(lambda v: F.interpolate(v, scale_factor=(0.3, 1.7), mode=mode, align_corners=aligned, antialias=True), x.to(memory_format=torch.channels_last))
+
+
+def test_nearest_in_half_precision_takes_eagers_pixel():
+    x = torch.arange(2 * 9 * 11.0).reshape(2, 1, 9, 11).half()
+    places = (torch.rand(2, 40, 30, 2, generator=torch.Generator().manual_seed(0)) * 2.4 - 1.2).half()
+    for padding in ("zeros", "border", "reflection"):
+        for aligned in (False, True):
+            fn = lambda v, at: F.grid_sample(v, at, "nearest", padding, aligned)  # noqa: E731
+            assert torch.equal(tenon.compile(fn)(x, places), fn(x, places)), (padding, aligned)

@@ -1,4 +1,6 @@
 // Interpolation onto another grid (upsample in every mode) and at given places (grid_sampler), with ATen's arithmetic.
+#include "core/ops/families/upsampling.h"
+
 #include "core/ops/families/move.h"
 #include "core/ops/families/window.h"
 
@@ -135,33 +137,14 @@ LoopBody upsample_loop(const OpQuery& q) {
   });
 }
 
-/// torch's vectorised overloads: a size, or factors that multiply the input's. The others: sizes, then one factor a dimension.
 Adapt upsample_adapt(std::size_t rank, std::string mode) {
   return [=](ForeignArguments& a) {
     const ir::ValueId x = a.value("input");
-    const Shape shape = a.type(x).shape;
-    TENON_USER_CHECK(shape.size() == rank + 2, "It is expected input_size equals to {}, but got size {}", rank + 2, shape.size());
     if (!is_float(a.type(x).dtype) && !mode.starts_with("nearest")) throw Exception(Code::unsupported, "interpolation between integers");
-    std::vector<double> factors;
-    if (const ForeignList* list = a["scale_factors"].as<ForeignList>())
-      for (const ForeignArgument& f : *list) {
-        const double* number = f.as<double>();
-        const Dim* whole = f.as<Dim>();
-        if (!number && !(whole && whole->is_constant())) throw Exception(Code::unsupported, "a scale factor that is no number");
-        factors.push_back(number ? *number : static_cast<double>(whole->constant()));
-      }
-    std::vector<Dim> size;
+    const NewGrid grid = new_grid(a, rank);
     ir::Attributes attributes{{"align_corners", a.flag("align_corners")}, {"mode", mode}};
-    if (a.given("output_size")) size = per_dim(a, "output_size", rank, {});
-    TENON_USER_CHECK(size.size() == rank || factors.size() == rank, "Must specify exactly one of output_size and scale_factors");
-    for (std::size_t d = 0; d < factors.size(); ++d) {
-      if (size.size() <= d) {
-        if (!shape[d + 2].is_constant()) throw Exception(Code::unsupported, "a factor of a size that is not known");
-        size.emplace_back(static_cast<std::int64_t>(static_cast<double>(shape[d + 2].constant()) * factors[d]));
-      }
-      attributes.emplace_back(fmt::format("scale{}", d), factors[d]);
-    }
-    attributes.emplace_back("output_size", size);
+    for (std::size_t d = 0; d < grid.factors.size(); ++d) attributes.emplace_back(fmt::format("scale{}", d), grid.factors[d]);
+    attributes.emplace_back("output_size", grid.size);
     return a.call("upsample", {x}, std::move(attributes));
   };
 }
@@ -177,7 +160,7 @@ Op upsample_op() {
     constexpr const char* kLinear[] = {"linear1d", "bilinear2d", "trilinear3d"};
     op.aliases = op.aliases + names({fmt::format("torch.upsample_{}", kLinear[n - 1])}, aligned, upsample_adapt(n, "linear"));
   }
-  op.aliases = op.aliases + names({"torch.upsample_bicubic2d"}, aligned, upsample_adapt(2, "cubic"));
+  op.aliases = op.aliases + names({"torch.upsample_bicubic2d"}, aligned, upsample_adapt(2, "cubic")) + antialias_names();
   op.infer = [](const OpQuery& q) -> Result<infer::Types> {
     infer::require_operands(q, 1, 1);
     const std::string mode = q.text("mode");
@@ -216,22 +199,23 @@ struct Sampler {
   Outside outside;
   bool align;
   std::size_t rank;
+  DType stored;
 
-  explicit Sampler(const OpQuery& q) : mode(q.text("mode")), align(q.flag("align_corners")), rank(q.type(0).rank() - 2) {
+  explicit Sampler(const OpQuery& q) : mode(q.text("mode")), align(q.flag("align_corners")), rank(q.type(0).rank() - 2), stored(q.type(1).dtype) {
     const std::string padding = q.text("padding_mode");
     outside = padding == "border" ? Outside::border : padding == "reflection" ? Outside::reflection : Outside::zeros;
   }
 
+  /// ATen rounds half floats after each operation, which decides which element is the nearest.
+  Scalar rounded(Scalars& s, Scalar x) const { return mode == "nearest" && is_reduced_float(stored) ? s.convert(s.convert(x, stored), x.dtype) : x; }
+
   /// From [-1, 1] to elements of the input, rounded once, or as ATen does where that decides which element is the nearest, and in float64.
   Scalar place(Scalars& s, Scalar x, const Dim& size) const {
-    if (mode != "nearest" && x.dtype != DType::f64) {
-      const Scalar middle = s.mul(s.convert(s.extent(size - Dim(1)), x.dtype), s.like(x, 0.5));
-      const Scalar reach = align ? middle : s.mul(s.convert(s.extent(size), x.dtype), s.like(x, 0.5));
-      return s.fma(x, reach, middle);
-    }
-    const Scalar n = s.convert(s.extent(size), x.dtype), one = s.like(x, 1), half = s.like(x, 0.5);
-    if (align) return s.mul(s.mul(s.add(x, one), half), s.sub(n, one));
-    return s.mul(s.sub(s.mul(s.add(x, one), n), one), half);
+    const Scalar half = s.like(x, 0.5), middle = s.mul(s.convert(s.extent(size - Dim(1)), x.dtype), half);
+    const Scalar reach = align ? middle : s.mul(s.convert(s.extent(size), x.dtype), half);
+    if (mode != "nearest" && x.dtype != DType::f64) return s.fma(x, reach, middle);
+    const Scalar at = rounded(s, s.mul(rounded(s, s.add(x, s.like(x, 1))), reach));
+    return align ? at : rounded(s, s.sub(at, half));
   }
 
   /// Moves a place into the input as the padding mode says.
@@ -245,10 +229,10 @@ struct Sampler {
   Scalar reflected(Scalars& s, Scalar x, const Dim& size) const {
     if (align && size == Dim(1)) return s.like(x, 0);
     const Scalar low = s.like(x, align ? 0 : -0.5), span = s.convert(s.extent(align ? size - Dim(1) : size), x.dtype);
-    const Scalar distance = s.abs(s.sub(x, low)), extra = s.binary(Primitive::fmod, distance, span);
+    const Scalar distance = rounded(s, s.abs(s.sub(x, low))), extra = s.binary(Primitive::fmod, distance, span);
     const Scalar flips = s.unary(Primitive::floor, s.div(distance, span));
     const Scalar even = s.eq(s.binary(Primitive::fmod, flips, s.like(x, 2)), s.like(x, 0));
-    return s.select(even, s.add(extra, low), s.add(s.sub(span, extra), low));
+    return rounded(s, s.add(s.select(even, extra, rounded(s, s.sub(span, extra))), low));
   }
 
   Taps taps(Scalars& s, Scalar coordinate, const Dim& size) const {
@@ -346,6 +330,26 @@ Op grid_sampler_op() {
 }
 
 }  // namespace
+
+NewGrid new_grid(ForeignArguments& a, std::size_t rank) {
+  const Shape shape = a.type(a.value("input")).shape;
+  TENON_USER_CHECK(shape.size() == rank + 2, "It is expected input_size equals to {}, but got size {}", rank + 2, shape.size());
+  NewGrid grid;
+  if (const ForeignList* list = a["scale_factors"].as<ForeignList>())
+    for (const ForeignArgument& f : *list) {
+      const double* number = f.as<double>();
+      const Dim* whole = f.as<Dim>();
+      if (!number && !(whole && whole->is_constant())) throw Exception(Code::unsupported, "a scale factor that is no number");
+      grid.factors.push_back(number ? *number : static_cast<double>(whole->constant()));
+    }
+  if (a.given("output_size")) grid.size = per_dim(a, "output_size", rank, {});
+  TENON_USER_CHECK(grid.size.size() == rank || grid.factors.size() == rank, "Must specify exactly one of output_size and scale_factors");
+  for (std::size_t d = grid.size.size(); d < grid.factors.size(); ++d) {
+    if (!shape[d + 2].is_constant()) throw Exception(Code::unsupported, "a factor of a size that is not known");
+    grid.size.emplace_back(static_cast<std::int64_t>(static_cast<double>(shape[d + 2].constant()) * grid.factors[d]));
+  }
+  return grid;
+}
 
 Family upsampling_ops() { return {upsample_op(), grid_sampler_op()}; }
 
