@@ -72,6 +72,9 @@ def x(*shape, dtype=torch.float32):
         lambda: torch.nn.functional.adaptive_avg_pool2d(x(1, 8, 8, 8), (5,)),
         lambda: torch.nn.functional.avg_pool2d(x(1, 0, 8, 8), 2),
         lambda: torch.nn.functional.max_pool3d(x(0, 1, 2, 10), 1),
+        lambda: torch.nn.functional.avg_pool3d(x(1, 2, 1, 4, 4), 2, 1, 1),
+        lambda: torch.nn.functional.group_norm(x(1, 6), 6),
+        lambda: torch.index_select(x(), 0, torch.tensor([0, 0])),
     ],
 )
 def test_a_call_that_eager_execution_refuses_is_refused(call):

@@ -189,6 +189,9 @@ def test_torch_indexing():
     check("torch.where", x > 0), check("torch.Tensor.masked_fill", x, x > 0, 2), check("torch.masked_fill", x, x > 0, torch.tensor(2.0, dtype=torch.float64)), check("torch.Tensor.where", x, x > 0, 2.5)
     s = torch.randint(0, 4, (3, 5, 6))
     check("torch.scatter", x, 0, s, t(3, 5, 6)), check("torch.scatter_add", x, 0, s, t(3, 5, 6)), check("torch.Tensor.scatter", x, 0, s[:1], 2.5), check("torch.scatter_reduce", x, 0, s, t(3, 5, 6), "amax"), check("torch.index_add", x, 1, i, t(4, 3, 6)), check("torch.index_add", x, 1, i, t(4, 3, 6), alpha=2), check("torch.index_copy", x, 1, i, t(4, 3, 6))
+    one, first = t(), torch.tensor(0)
+    check("torch.index_select", one, 0, first), check("torch.index_select", one, 0, first[None]), check("torch.scatter", one, 0, first, t()), check("torch.scatter", one, 0, first, 2.5), check("torch.scatter_add", one, 0, first, t())
+    check("torch.index_add", one, 0, first, t()), check("torch.index_add", one, 0, first[None], t(), alpha=2), check("torch.index_copy", one, 0, first, t())
     check("torch.index_put", x, (i, torch.tensor([1, 2, 3])), t(3, 6)), check("torch.index_put", x, (i, torch.tensor([1, 1, 1])), torch.tensor(2.0), accumulate=True), check("torch.slice_scatter", x, t(2, 5, 6), 0, 1, 3), check("torch.select_scatter", x, t(4, 6), 1, -2)
 
 

@@ -9,6 +9,9 @@ namespace tenon::ops {
 /// Foreign functions that read and write at chosen places; they belong to `scatter`.
 std::vector<Alias> selection_names();
 
+/// Sums of embeddings; they belong to `embedding`.
+std::vector<Alias> embedding_bag_names();
+
 void require_index_dtype(const OpQuery& q, std::size_t operand);
 
 /// The element of an index operand (broadcast to the trailing loops `at`, or a literal) as i64.

@@ -79,9 +79,16 @@ Shape selected_shape(const OpQuery& q) {
   return shape;
 }
 
+Values select_adapt(ForeignArguments& a) {
+  const ir::ValueId x = a.value("self");
+  const Dim dim(a.dim("dim", a.type(x).rank()));
+  const ir::ValueId y = a.one("index_select", {as_vector(a.builder(), x), a.value("index")}, {{"dim", dim}});
+  return {a.type(x).rank() ? y : reshape_to(a.builder(), y, {})};
+}
+
 Op index_select_op() {
   Op op = indexed(
-      "index_select", "(Tensor self, Tensor index, int dim) -> Tensor", torch_names("index_select", "(self, dim, index)"),
+      "index_select", "(Tensor self, Tensor index, int dim) -> Tensor", torch_names("index_select", "(self, dim, index)", select_adapt),
       [](const OpQuery& q) -> Result<infer::Types> {
         infer::require_operands(q, 2, 2);
         require_index_dtype(q, 1);
@@ -253,7 +260,8 @@ Op embedding_op() {
                 [](ForeignArguments& a) {
                   if (a.given("max_norm")) throw Exception(Code::unsupported, "embedding with max_norm");
                   return a.call("embedding", {a.value("weight"), a.value("indices")});
-                }),
+                }) +
+          embedding_bag_names(),
       [](const OpQuery& q) -> Result<infer::Types> {
         infer::require_operands(q, 2, 2);
         require_index_dtype(q, 1);

@@ -136,6 +136,8 @@ ir::ValueId reshape_to(NodeBuilder& b, ir::ValueId x, Shape shape) {
   return shape == old ? x : b.one("reshape", {x}, {{"shape", std::move(shape)}});
 }
 
+ir::ValueId as_vector(NodeBuilder& b, ir::ValueId x) { return b.graph().type(x).rank() ? x : reshape_to(b, x, {ir::Dim(1)}); }
+
 ir::ValueId permute_by(NodeBuilder& b, ir::ValueId x, std::vector<std::int64_t> order) {
   std::vector<Dim> dims;
   bool identity = true;

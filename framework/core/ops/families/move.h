@@ -25,6 +25,8 @@ ir::Shape completed_shape(const ir::Graph& graph, std::span<const ir::Dim> count
 
 /// Nodes for a foreign call, left out where they would change nothing.
 ir::ValueId reshape_to(NodeBuilder& b, ir::ValueId x, ir::Shape shape);
+/// A tensor without dimensions as a vector of one element.
+ir::ValueId as_vector(NodeBuilder& b, ir::ValueId x);
 ir::ValueId permute_by(NodeBuilder& b, ir::ValueId x, std::vector<std::int64_t> order);
 ir::ValueId expand_to(NodeBuilder& b, ir::ValueId x, ir::Shape shape);
 /// x[start:end:step] along a dimension with Python's rules: negative bounds count from the end, bounds are clamped, a negative step

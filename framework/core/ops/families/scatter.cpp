@@ -84,9 +84,11 @@ Values scatter_adapt(ForeignArguments& a, std::string reduce) {
   ir::ValueId src = a.to_value(source);
   if (a.graph().value(src).kind == ir::ValueKind::literal)
     src = a.builder().one("full", {src}, {{"dtype", a.type(self).dtype}, {"size", a.type(index).shape}});
-  ir::Attributes attributes{{"dim", Dim(a.dim("dim", a.type(self).rank()))}};
+  const Shape shape = a.type(self).shape;
+  ir::Attributes attributes{{"dim", Dim(a.dim("dim", shape.size()))}};
   if (!reduce.empty()) attributes.push_back({"reduce", reduce});
-  return a.call("scatter", {self, index, src}, std::move(attributes));
+  const auto vector = [&](ir::ValueId x) { return as_vector(a.builder(), x); };
+  return {reshape_to(a.builder(), a.one("scatter", {vector(self), vector(index), vector(src)}, std::move(attributes)), shape)};
 }
 
 Op scatter_op() {
@@ -149,9 +151,19 @@ void check_slices(const OpQuery& q) {
                          fmt::format("sizes of dimension {} of source", d));
 }
 
+/// Slices of a tensor without dimensions are its one element.
+Values slices_adapt(ForeignArguments& a, const std::string& name, bool combines) {
+  const Shape shape = a.type(a.value("self")).shape;
+  if (a.type(a.value("source")).rank() != shape.size()) throw Exception(Code::unsupported, "slices of another number of dimensions");
+  ir::Attributes attributes{{"dim", Dim(a.dim("dim", shape.size()))}};
+  if (combines) attributes.insert(attributes.begin(), {"alpha", a.number("alpha", 1)});
+  const auto vector = [&](const char* parameter) { return as_vector(a.builder(), a.value(parameter)); };
+  return {reshape_to(a.builder(), a.one(name, {vector("self"), vector("index"), vector("source")}, std::move(attributes)), shape)};
+}
+
 Op slices_op(std::string name, std::string schema_end, std::string signature, std::optional<Primitive> combine) {
   Op op = changed_copy(name, "(Tensor self, Tensor index, Tensor source, int dim" + schema_end + ") -> Tensor",
-                       torch_names(name, signature), check_slices, [combine](const OpQuery& q) { return slices_body(q, combine); });
+                       torch_names(name, signature, [name, combine](ForeignArguments& a) { return slices_adapt(a, name, combine.has_value()); }), check_slices, [combine](const OpQuery& q) { return slices_body(q, combine); });
   op.samples = [combine] {
     std::vector<Sample> all;
     for (DType t : {DType::f32, DType::i64, DType::f16})

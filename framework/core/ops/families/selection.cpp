@@ -53,21 +53,18 @@ V reducing_scatter(ForeignArguments& a, Scattered s, const std::string& reduce, 
   return a.builder().one(is_float(t) ? "div" : "floor_divide", {total, divisor});
 }
 
-/// 0-d operands count as vectors of one element.
-V as_vector(ForeignArguments& a, V x) { return a.type(x).rank() ? x : reshape_to(a.builder(), x, {Dim(1)}); }
-
 Values scatter_reduce(ForeignArguments& a) {
   const V self = a.value("self");
   const Shape shape = a.type(self).shape;
   const Dim dim(a.dim("dim", shape.size()));
-  const V y = reducing_scatter(a, {as_vector(a, self), as_vector(a, a.value("index")), as_vector(a, a.value("src")), dim}, a.text("reduce", ""), a.flag("include_self", true));
+  const V y = reducing_scatter(a, {as_vector(a.builder(), self), as_vector(a.builder(), a.value("index")), as_vector(a.builder(), a.value("src")), dim}, a.text("reduce", ""), a.flag("include_self", true));
   return {reshape_to(a.builder(), y, shape)};
 }
 
 /// The index of whole slices as one index an element.
 Values index_reduce(ForeignArguments& a) {
   const Shape shape = a.type(a.value("self")).shape;
-  const V self = as_vector(a, a.value("self")), index = as_vector(a, a.value("index")), source = as_vector(a, a.value("source"));
+  const V self = as_vector(a.builder(), a.value("self")), index = as_vector(a.builder(), a.value("index")), source = as_vector(a.builder(), a.value("source"));
   const std::int64_t dim = a.dim("dim", a.type(self).rank());
   TENON_USER_CHECK(a.type(source).rank() == a.type(self).rank(), "index_reduce_(): source has {} dimensions, self {}", a.type(source).rank(), a.type(self).rank());
   Shape line(a.type(source).rank(), Dim(1)), slices = a.type(self).shape;
@@ -88,8 +85,8 @@ Values index_fill(ForeignArguments& a) {
   const V self = a.value("self");
   const Shape shape = a.type(self).shape;
   const auto dim = static_cast<std::size_t>(a.dim("dim", shape.size()));
-  const V x = as_vector(a, self);
-  V index = as_vector(a, a.value("index"));
+  const V x = as_vector(a.builder(), self);
+  V index = as_vector(a.builder(), a.value("index"));
   index = counted_from_end(a, index, a.type(x).shape[dim]);
   V value = a.value("value");
   TENON_USER_CHECK(a.type(value).rank() == 0, "index_fill_ only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).", a.type(value).rank());

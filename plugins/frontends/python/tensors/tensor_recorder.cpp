@@ -163,7 +163,8 @@ bool TensorRecorder::takes(PyObject* callable) {
   const ForeignFunction& function = foreign_function(callable);
   // A function of torch without an op may be one that the evaluator knows (torch.is_grad_enabled).
   if (function.operator_object || function.in_graph) return true;
-  if (issues_warnings(callable)) return false;
+  const bool warns_of_swapped_arguments = function.name == "torch.nn.functional.embedding_bag";  // which its op refuses
+  if (issues_warnings(callable) && !warns_of_swapped_arguments) return false;
   // What torch writes in Python is looked into: it is made of functions that torch has as ops.
   if (function.kind == CallClass::missing) {
     if (function.flavour == ops::Flavour::numpy) return true;
