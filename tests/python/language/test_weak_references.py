@@ -100,3 +100,25 @@ def test_what_a_local_holds_is_alive_after_older_objects_changed():
     holder.kept, holder.calls = Object(1), 0
     assert tenon.compile(run, fullgraph=True)(holder, weakref.ref(holder.kept))
     assert holder.calls == 1
+
+
+def test_callbacks_are_called_once():
+    def run(log):
+        first = Object()
+        one, other = weakref.ref(first, lambda gone: log.append("one")), weakref.ref(first, lambda gone: log.append("other"))
+        log.append("made")
+        del first
+        log.append((one(), other()))
+        kept = weakref.WeakValueDictionary()
+        second = Object()
+        kept["second"] = second
+        log.append(len(kept))
+        del second
+        log.append(len(kept))
+
+    compiled = tenon.compile(run)
+    for _ in range(3):
+        got, want = [], []
+        compiled(got)
+        run(want)
+        assert got == want

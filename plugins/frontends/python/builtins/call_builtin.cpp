@@ -191,8 +191,22 @@ bool is_function_of_number(Evaluator& evaluator, PyObject* callable, const Argum
 
 }  // namespace
 
+namespace {
+
+/// weakref.ref, or its `__new__` for a subclass. What is born here dies in the capture, and would call back unseen.
+void require_no_callback_of_new_object(Evaluator& evaluator, PyObject* callable, const Arguments& arguments) {
+  PyObject* const type = as_object(&_PyWeakref_RefType);
+  const bool is_new = PyCFunction_Check(callable) && PyCFunction_GET_SELF(callable) == type;
+  const std::size_t referent = is_new ? 1 : 0;
+  if ((!is_new && callable != type) || arguments.values.size() < referent + 2 || arguments[referent + 1] == Py_None) return;
+  if (!evaluator.heap().source_of(arguments[referent])) throw GraphBreak(fmt::format("a weak reference with a callback to a new {}", Py_TYPE(arguments[referent])->tp_name));
+}
+
+}  // namespace
+
 std::optional<Ref> run_listed(Evaluator& evaluator, PyObject* callable, const Builtin& builtin, Arguments& arguments) {
   Heap& heap = evaluator.heap();
+  require_no_callback_of_new_object(evaluator, callable, arguments);
   if (builtin.kind == BuiltinClass::callback)
     if (std::optional<Ref> result = order_by_evaluating(evaluator, callable, arguments)) return result;
   constexpr std::string_view kTakeIndices = " range islice repeat enumerate permutations combinations product bytes deque ";
