@@ -99,3 +99,13 @@ def test_operators_that_a_class_refuses():
 
     compiled = tenon.compile(run)
     assert compiled() == run() == compiled()
+
+
+def test_a_small_int_that_varies_is_one_object():
+    def run(first, table):
+        return first is table["first"], first is not table["other"], first is None
+
+    compiled = tenon.compile(run)
+    for number in range(4):
+        table = {"first": number, "other": number + 1}
+        assert compiled(number, table) == run(number, table) == (True, True, False)
