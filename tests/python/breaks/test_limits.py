@@ -245,3 +245,31 @@ def test_sizes_that_change_after_a_break():
     for n in (4, 6, 8, 4, 6, 10):
         x = np.arange(float(n))
         np.testing.assert_allclose(compiled(x), fn(x))
+
+
+def test_a_loop_over_the_elements_of_a_matrix_is_left_to_python():
+    def fn(a):
+        out = np.zeros_like(a)
+        for i in range(a.shape[0]):
+            for j in range(a.shape[1]):
+                out[i, j] = a[i, j] * 2 if a[i, j] > 0 else 0
+        return out
+
+    compiled = tenon.compile(fn)
+    for seed in range(3):
+        a = np.random.default_rng(seed).standard_normal((15, 15))
+        np.testing.assert_array_equal(compiled(a), fn(a))
+    assert tenon.stats()["left_to_python"] == 1
+
+
+def test_what_errors_make_useless_is_not_captured_at_each_call():
+    def fn(x):
+        with np.errstate(divide="raise"):
+            return x / 2 + 1
+
+    compiled = tenon.compile(fn)
+    for _ in range(3):
+        np.testing.assert_array_equal(compiled(UP), fn(UP))
+    breaks = tenon.stats()["graph_breaks"]
+    compiled(UP)
+    assert tenon.stats()["graph_breaks"] == breaks + 1  # the refusal, and no capture that ends in a break

@@ -5,6 +5,7 @@ import pytest
 import tenon
 
 torch = pytest.importorskip("torch")
+from torch._higher_order_ops.associative_scan import associative_scan  # noqa: E402
 
 
 class Square(torch.autograd.Function):
@@ -102,9 +103,12 @@ def test_a_function_keeps_its_gradient():
     (lambda x: torch.vmap(lambda r: r.sin() * 2)(x) + 1, 1),
     (lambda x: torch.func.grad(lambda y: (y**2).sum())(x * 2), 1),
     (lambda x: torch.func.jvp(torch.sin, (x,), (x,)), 1),
-    (lambda x: torch.func.vjp(torch.sin, x)[1](x), None),
-    (lambda x: torch.func.jacrev(torch.sin)(x[0]), None),
-    (lambda x: torch.func.hessian(lambda y: (y**3).sum())(x[0]), None),
+    (lambda x: torch.func.vjp(torch.sin, x)[1](x), 2),
+    (lambda x: torch.func.jacrev(torch.sin)(x[0]), 1),
+    (lambda x: torch.func.jacfwd(torch.sin)(x[0]), 1),
+    (lambda x: torch.func.hessian(lambda y: (y**3).sum())(x[0]), 1),
+    (lambda x: torch.autograd.functional.jacobian(torch.sin, x[0]), 1),
+    (lambda x: associative_scan(torch.add, x * 2, dim=0, combine_mode="generic") + 1, 1),
     (lambda x: torch.vmap(torch.func.grad(lambda y: y.sin().sum()))(x), 1),
 ])
 def test_transforms_are_one_break_each(fn, breaks):

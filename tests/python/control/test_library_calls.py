@@ -1,8 +1,13 @@
 """Functions of the standard library and of NumPy that programs call beside their work: they do not break a graph."""
 from __future__ import annotations
 
+import asyncio
+import collections
+import copy
 import functools
+import importlib.util
 import inspect
+import logging
 import re
 import warnings
 
@@ -312,3 +317,67 @@ def test_flags_by_name():
 @pytest.mark.parametrize("value", (np.nan, np.inf, 1e30))
 def test_numbers_that_no_integer_holds(value):
     counts(lambda x: (np.full_like(x, value), x + 1), (np.arange(3),))
+
+
+def test_what_is_not_logged_costs_no_break():
+    logger = logging.getLogger("tests.not_logged")
+    seen = []
+    handler = logging.Handler()
+    handler.emit = lambda record: seen.append((record.getMessage(), record.funcName, record.lineno))
+
+    def run(x):
+        logger.debug("a %s", x.shape)
+        if logger.isEnabledFor(logging.DEBUG):
+            x = x + 1
+        return x * 2
+
+    compiled = tenon.compile(run)
+    np.testing.assert_array_equal(compiled(ONES), ONES * 2)
+    assert tenon.stats()["graph_breaks"] == 0
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    np.testing.assert_array_equal(compiled(ONES), ONES * 4)
+    assert seen == [("a (3,)", "run", run.__code__.co_firstlineno + 1)]
+    logger.setLevel(logging.WARNING)
+    np.testing.assert_array_equal(compiled(ONES), ONES * 2)
+
+
+def test_modules_are_looked_for_at_each_call(tmp_path, monkeypatch):
+    def run(x):
+        return x + 1, importlib.util.find_spec("numpy") is not None, importlib.util.find_spec("tests_looked_for") is None
+
+    compiled = tenon.compile(run)
+    for _ in range(2):
+        np.testing.assert_equal(compiled(ONES), (ONES + 1, True, True))
+    assert tenon.stats()["graph_breaks"] == 0
+    (tmp_path / "tests_looked_for.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    np.testing.assert_equal(compiled(ONES), (ONES + 1, True, False))
+
+
+def test_a_copy_that_cannot_be_followed_is_one_break():
+    kept = {"a": [1, {2, 3}, {"b": np.ones(2)}], "c": collections.OrderedDict(d=[4])}
+
+    def run(x):
+        copied = copy.deepcopy(kept)
+        copied["a"][2]["b"] += x[0]
+        return x * 2, copied, copied["c"] is kept["c"]
+
+    assert counts(run, (ONES,), (ONES * 3,)) == 1
+
+
+def test_methods_of_cython_leave_the_rest_compiled():
+    def run(x, seed):
+        numbers = np.random.default_rng(seed)
+        return (x * 2 + numbers.standard_normal(3)) * numbers.uniform(0, 1, size=3) + 1
+
+    counts(run, (ONES, 1), (ONES, 2))
+    assert tenon.stats()["graphs"] > 1
+
+
+def test_an_event_loop_runs_as_it_is():
+    async def later(x):
+        await asyncio.sleep(0)
+        return x * 2
+
+    counts(lambda x: asyncio.run(later(x + 1)) + 1, (ONES,))

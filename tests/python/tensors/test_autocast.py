@@ -260,3 +260,46 @@ def test_a_parameter_that_changes_is_cast_again():
         close(compiled(x), run(x))
         layer.weight.mul_(3)
         close(compiled(x), run(x))
+
+
+def off(x):
+    with torch.autocast("cuda", enabled=False):
+        return x @ x + 1
+
+
+def of_a_dtype(x):
+    with torch.amp.autocast("cuda", enabled=False, dtype=torch.bfloat16):
+        inside = torch.get_autocast_dtype("cuda")
+    return x @ x, inside, torch.get_autocast_dtype("cuda")
+
+
+@torch.autocast("cuda", enabled=False)
+def decorated(x):
+    return x @ x
+
+
+class OfADevice(torch.autograd.Function):
+    @staticmethod
+    @torch.amp.custom_fwd(device_type="cuda")
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2
+
+
+@pytest.mark.parametrize("fn", [off, of_a_dtype, decorated, OfADevice.apply])
+def test_of_another_device(fn):
+    whole(fn, torch.randn(3, 3))
+    assert torch.get_autocast_dtype("cuda") == torch.float16
+
+
+def test_the_dtype_of_another_device_is_read_at_each_call():
+    compiled = tenon.compile(lambda x: (x + 1, torch.get_autocast_dtype("cuda")), fullgraph=True)
+    try:
+        for dtype in (torch.float16, torch.bfloat16, torch.float16):
+            torch.set_autocast_dtype("cuda", dtype)
+            assert compiled(torch.ones(2))[1] == dtype
+    finally:
+        torch.set_autocast_dtype("cuda", torch.float16)

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include <fmt/format.h>
+
 #include "python/evaluator/evaluator.h"
 #include "python/heap/names.h"
 
@@ -103,6 +105,9 @@ constexpr FunctionRule kStaticAttribute = {.handler = static_attribute};
 constexpr FunctionRule kPattern = {.closure_handler = compile_pattern};
 constexpr FunctionRule kEnterErrorState = {.handler = enter_error_state};
 constexpr FunctionRule kLeaveErrorState = {.handler = leave_error_state};
+constexpr FunctionRule kIsLogged = {.closure_handler = is_logged};
+constexpr FunctionRule kFindModule = {.closure_handler = find_module};
+constexpr FunctionRule kWhole = {.closure_handler = call_whole};
 constexpr FunctionRule kInspect = {.reason = "a call into inspect"};
 constexpr FunctionRule kDispatch = {.closure_handler = dispatch_on_class};
 constexpr FunctionRule kNumbersClass = {.closure_handler = number_autograd_function};
@@ -112,8 +117,13 @@ struct Closure {
   const char *file_end, *code_name;
   const FunctionRule* rule;
 };
-/// Inner functions of the standard library, known by their code: their module and name are those of what they wrap.
-constexpr std::array<Closure, 6> kClosures = {{
+/// Inner functions of the standard library and of torch, known by their code: their module and name are those of what they wrap.
+constexpr std::array<Closure, 11> kClosures = {{
+    {"/torch/_functorch/eager_transforms.py", "_vjp_with_argnums.<locals>.wrapper", &kTransform},
+    {"/torch/_functorch/eager_transforms.py", "linearize.<locals>.jvp_fn", &kTransform},
+    {"/torch/_functorch/eager_transforms.py", "jacrev.<locals>.wrapper_fn", &kTransform},
+    {"/torch/_functorch/eager_transforms.py", "jacfwd.<locals>.wrapper_fn", &kTransform},
+    {"/torch/_functorch/eager_transforms.py", "functionalize.<locals>.wrapped", &kTransform},
     {"/reprlib.py", "recursive_repr.<locals>.decorating_function.<locals>.wrapper", &kRecursionGuard},
     {"/dataclasses.py", "_recursive_repr.<locals>.wrapper", &kRecursionGuard},
     {"/functools.py", "singledispatch.<locals>.dispatch", &kDispatch},
@@ -145,7 +155,7 @@ struct Named {
   const FunctionRule* rule;
 };
 /// Questions about being traced by somebody else's compiler are answered no, about being compiled yes (by option).
-constexpr std::array<Named, 33> kNamed = {{
+constexpr std::array<Named, 41> kNamed = {{
     {"torch", "cond", &kCond},
     {"torch.compiler", "is_compiling", &kIsCompiling},
     {"torch.compiler", "is_dynamo_compiling", &kIsCompiling},
@@ -166,8 +176,16 @@ constexpr std::array<Named, 33> kNamed = {{
     {"torch._functorch.eager_transforms", "grad_and_value_impl", &kTransform},
     {"torch._functorch.eager_transforms", "_jvp_with_argnums", &kTransform},
     {"torch._functorch.eager_transforms", "_vjp_with_argnums", &kTransform},
-    {"torch._functorch.eager_transforms", "linearize", &kTransform},
+    {"torch.func", "linearize", &kTransform},
     {"torch._functorch.vmap", "chunk_vmap", &kTransform},
+    {"torch.autograd.functional", "jacobian", &kTransform},
+    {"torch.autograd.functional", "hessian", &kTransform},
+    {"torch.autograd.functional", "jvp", &kTransform},
+    {"torch.autograd.functional", "vjp", &kTransform},
+    {"torch.autograd.functional", "hvp", &kTransform},
+    {"torch.autograd.functional", "vhp", &kTransform},
+    {"torch._higher_order_ops.associative_scan", "associative_scan", &kControlOperator},
+    {"torch.nn.attention.flex_attention", "flex_attention", &kControlOperator},
     {"torch._ops", "HigherOrderOperator.__call__", &kControlOperator},
     {"torch._ops", "_Ops.__getattr__", &kLookUp},
     {"torch._ops", "_OpNamespace.__getattr__", &kLookUp},
@@ -195,7 +213,10 @@ const FunctionRule* rule_of_inspect(PyFunctionObject* function) {
 
 /// Functions with rules outside of torch. Many make a class by means that the evaluator would break at, one by one: source text, frames,
 /// hooks in C.
-constexpr std::array<Named, 11> kOfLibraries = {{
+constexpr std::array<Named, 14> kOfLibraries = {{
+    {"copy", "deepcopy", &kWhole},
+    {"logging", "Logger.isEnabledFor", &kIsLogged},
+    {"importlib.util", "find_spec", &kFindModule},
     {"re", "_compile", &kPattern},
     {"numpy._core._ufunc_config", "errstate.__enter__", &kEnterErrorState},
     {"numpy._core._ufunc_config", "errstate.__exit__", &kLeaveErrorState},
@@ -235,6 +256,16 @@ bool changes_filters(PyFunctionObject* function) {
   return qualified.starts_with("catch_warnings.") || qualified == "simplefilter" || qualified == "filterwarnings" || qualified == "_add_filter";
 }
 
+/// What is not logged does nothing; what is, goes through `Logger._log`.
+bool asks_for_level(PyFunctionObject* function) {
+  static constexpr std::string_view kNames = " debug info warning error critical log isEnabledFor getEffectiveLevel ";
+  const char* name = PyUnicode_AsUTF8(function->func_qualname);
+  if (name == nullptr) PyErr_Clear();
+  std::string_view qualified = name ? name : "";
+  if (qualified.starts_with("Logger.")) qualified.remove_prefix(7);
+  return !qualified.empty() && kNames.find(fmt::format(" {} ", qualified)) != kNames.npos;
+}
+
 }  // namespace
 
 const FunctionRule* rule_of_function(PyObject* function) {
@@ -258,13 +289,15 @@ const char* module_that_breaks(PyObject* function) {
     std::string_view name;
     const char* reason;
   };
-  static constexpr std::array<Module, 7> kModules = {{
+  static constexpr std::array<Module, 10> kModules = {{
       {"logging", "a call into logging"}, {"warnings", "a warning is issued"}, {"importlib", "a call into importlib"},
       {"threading", "a call into threading"}, {"random", "a call into random"},
       {"traceback", "a call into traceback"}, {"subprocess", "a call into subprocess"},
+      {"asyncio", "a call into asyncio"}, {"concurrent", "a call into concurrent.futures"}, {"multiprocessing", "a call into multiprocessing"},
   }};
   const std::string_view module = text;
   if (module == "warnings" && changes_filters(parts)) return nullptr;
+  if (module == "logging" && asks_for_level(parts)) return nullptr;
   for (const Module& each : kModules)
     if (module == each.name || (module.size() > each.name.size() && module.substr(0, each.name.size()) == each.name && module[each.name.size()] == '.'))
       return each.reason;

@@ -42,6 +42,13 @@ std::optional<Ref> compile_pattern(Evaluator& evaluator, PyObject* function, Arg
 std::optional<Ref> enter_error_state(Evaluator& evaluator, Arguments arguments);
 std::optional<Ref> leave_error_state(Evaluator& evaluator, Arguments arguments);
 
+/// logging.Logger.isEnabledFor: as the logger's cache says, which is filled here if need be.
+std::optional<Ref> is_logged(Evaluator& evaluator, PyObject* function, Arguments arguments);
+/// importlib.util.find_spec: of a module that is imported, or that there is none of that name, which each call asks again.
+std::optional<Ref> find_module(Evaluator& evaluator, PyObject* function, Arguments arguments);
+/// A function that is of no use in pieces (copy.deepcopy with its memo): evaluated to its end, or the call itself breaks.
+std::optional<Ref> call_whole(Evaluator& evaluator, PyObject* function, Arguments arguments);
+
 /// The rule for a Python function, or null for one that is evaluated like any other.
 const FunctionRule* rule_of_function(PyObject* function);
 

@@ -72,7 +72,9 @@ Handled answer_false(Evaluator&, Arguments&);
 Handled answer_none(Evaluator&, Arguments&);
 /// Reads library state that the entry of every compiled call guards (grad mode, autocast, default dtype).
 Handled state_read(Evaluator&, Arguments&);
-/// Reads a flag of torch that entries do not hold, by a function of torch._C: it is asked at each call.
+/// Calls a function that takes nothing and does nothing but read: it is asked at each call.
+Ref read_by(Evaluator& evaluator, PyObject* reader);
+/// Reads a flag of torch that entries do not hold, by a function of torch._C.
 Ref read_flag(Evaluator& evaluator, const char* function);
 /// warnings.warn: into the journal.
 Handled issue_warning(Evaluator&, Arguments&);

@@ -1,7 +1,10 @@
 // Python functions of the standard library and of NumPy that are answered at once.
 #include <fmt/format.h>
 
+#include <string_view>
+
 #include "python/builtins/answers.h"
+#include "python/builtins/handlers.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
 #include "python/heap/names.h"
@@ -67,6 +70,33 @@ std::optional<Ref> compile_pattern(Evaluator& evaluator, PyObject* function, Arg
   Heap& heap = evaluator.heap();
   if (!heap.source_of(made.get())) heap.make_known(made.get(), heap.sources().constant(made.get()));
   return made;
+}
+
+std::optional<Ref> is_logged(Evaluator& evaluator, PyObject* function, Arguments arguments) {
+  const auto attribute = [&](const char* name) { return evaluator.load_attribute(arguments[0], checked(PyUnicode_InternFromString(name)).get()); };
+  const bool usual = arguments.named() == 0 && arguments.values.size() == 2 && PyLong_CheckExact(arguments[1]);
+  const std::string_view type = usual ? Py_TYPE(arguments[0])->tp_name : "";
+  if ((type != "Logger" && type != "RootLogger") || evaluator.heap().is_born(arguments[0])) throw GraphBreak("a logger of an unusual kind is asked for its level");
+  evaluator.call_real(function, arguments);  // the answer is in the logger's cache then
+  if (evaluator.truth(attribute("disabled").get())) return Ref::borrow(Py_False);
+  return evaluator.load_item(attribute("_cache").get(), arguments[1]);
+}
+
+std::optional<Ref> find_module(Evaluator& evaluator, PyObject* function, Arguments arguments) {
+  if (arguments.named() != 0 || arguments.values.size() != 1 || !PyUnicode_CheckExact(arguments[0])) throw GraphBreak("importlib.util.find_spec() with unusual arguments");
+  Heap& heap = evaluator.heap();
+  PyObject* modules = PyImport_GetModuleDict();
+  heap.make_known(modules, heap.sources().constant(modules));
+  if (Ref module = heap.dict_item(modules, arguments[0]))
+    if (Ref spec = evaluator.load_attribute(module.get(), checked(PyUnicode_InternFromString("__spec__")).get()); !spec.is(Py_None)) return spec;
+  Ref functools = checked(PyImport_ImportModule("functools"));
+  Ref question = checked(PyObject_CallMethod(functools.get(), "partial", "OO", function, arguments[0]));
+  if (!checked(PyObject_CallNoArgs(question.get())).is(Py_None)) throw GraphBreak("importlib.util.find_spec() of a module that is not imported");
+  return read_by(evaluator, question.get());
+}
+
+std::optional<Ref> call_whole(Evaluator& evaluator, PyObject* function, Arguments arguments) {
+  return evaluator.run_function(function, std::move(arguments));
 }
 
 std::optional<Ref> enter_error_state(Evaluator& evaluator, Arguments arguments) {

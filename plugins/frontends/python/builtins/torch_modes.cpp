@@ -32,19 +32,33 @@ Ref change(Evaluator& evaluator, PyObject* setter, Ref before, PyObject* value) 
   return Ref::borrow(Py_None);
 }
 
-/// functools.partial(torch._C.<name>, "cpu"): one object for the life of the process, by which the state is known.
-PyObject* setter_for_cpu(const char* name) {
+/// functools.partial(torch._C.<name>, device): one object for the life of the process, by which the state is known.
+PyObject* for_device(const char* name, PyObject* device) {
+  static PyObject* const made = checked(PyDict_New()).release();
   Ref function = checked(PyObject_GetAttrString(native_module().get(), name));
+  Ref key = checked(PyTuple_Pack(2, function.get(), device));
+  if (PyObject* found = PyDict_GetItemWithError(made, key.get())) return found;
   Ref functools = checked(PyImport_ImportModule("functools"));
-  return checked(PyObject_CallMethod(functools.get(), "partial", "Os", function.get(), "cpu")).release();
+  Ref partial = checked(PyObject_CallMethod(functools.get(), "partial", "OO", function.get(), device));
+  checked(PyDict_SetItem(made, key.get(), partial.get()));
+  return partial.get();
 }
 
-/// torch._C.<getter>(device), and that the program sets what is there already, for another device than the CPU.
-Ref change_for_device(Evaluator& evaluator, const Arguments& arguments, PyObject* setter, const char* getter) {
-  Ref before = checked(PyObject_CallMethod(native_module().get(), getter, "O", arguments[0]));
-  if (is_of_cpu(arguments)) return change(evaluator, setter, std::move(before), arguments[1]);
-  if (!before.is(arguments[1])) throw GraphBreak("autocast for another device than the CPU is changed");
-  return Ref::borrow(Py_None);
+/// What torch._C.<getter>(device) gives, for another device than the CPU: as the program has left it by `setter`, else as it is at each call.
+Ref state_of_device(Evaluator& evaluator, PyObject* device, PyObject* setter, const char* getter) {
+  if (PyObject* left = evaluator.library_state(setter)) return Ref::borrow(left);
+  return read_by(evaluator, for_device(getter, device));
+}
+
+/// Sets by torch._C.<name>(device, value) what torch._C.<getter>(device) gives. A graph of the CPU does not ask for other devices' dtypes; that
+/// they cast at all is another state of torch.
+Ref change_for_device(Evaluator& evaluator, const Arguments& arguments, const char* name, const char* getter, bool of_any_device) {
+  if (!PyUnicode_CheckExact(arguments[0])) throw GraphBreak("autocast of a device that is no plain name is set");
+  PyObject* setter = for_device(name, arguments[0]);
+  const bool cpu = is_of_cpu(arguments);
+  Ref before = cpu ? checked(PyObject_CallMethod(native_module().get(), getter, "O", arguments[0])) : state_of_device(evaluator, arguments[0], setter, getter);
+  if (!cpu && !of_any_device && !before.is(arguments[1])) throw GraphBreak("autocast for another device than the CPU is changed");
+  return cpu || !before.is(arguments[1]) ? change(evaluator, setter, std::move(before), arguments[1]) : Ref::borrow(Py_None);
 }
 
 /// How far the program has gone into, or out of, nested autocasts. No graph asks.
@@ -76,10 +90,13 @@ bool overrides(Evaluator& evaluator, PyObject* object) {
 
 }  // namespace
 
+Ref read_by(Evaluator& evaluator, PyObject* reader) {
+  evaluator.heap().make_known(reader, evaluator.heap().sources().constant(reader));
+  return evaluator.heap().part(SourceKind::called, reader, checked(PyObject_CallNoArgs(reader)).get());
+}
+
 Ref read_flag(Evaluator& evaluator, const char* function) {
-  Ref reader = checked(PyObject_GetAttrString(native_module().get(), function));
-  evaluator.heap().make_known(reader.get(), evaluator.heap().sources().constant(reader.get()));
-  return evaluator.heap().part(SourceKind::called, reader.get(), checked(PyObject_CallNoArgs(reader.get())).get());
+  return read_by(evaluator, checked(PyObject_GetAttrString(native_module().get(), function)).get());
 }
 
 Handled overrides_torch_functions(Evaluator& evaluator, Arguments& arguments) {
@@ -97,20 +114,19 @@ Handled any_overrides_torch_functions(Evaluator& evaluator, Arguments& arguments
 
 Handled set_autocast_enabled(Evaluator& evaluator, Arguments& arguments) {
   require_given(arguments, 2, "autocast is set");
-  static PyObject* const setter = setter_for_cpu("set_autocast_enabled");
-  return change_for_device(evaluator, arguments, setter, "is_autocast_enabled");
+  return change_for_device(evaluator, arguments, "set_autocast_enabled", "is_autocast_enabled", false);
 }
 
 Handled get_autocast_dtype(Evaluator& evaluator, Arguments& arguments) {
   require_given(arguments, 1, "the dtype of autocast is read");
-  if (!is_of_cpu(arguments)) throw GraphBreak("the dtype of autocast for another device than the CPU is read");
-  return state_read(evaluator, arguments);
+  if (is_of_cpu(arguments)) return state_read(evaluator, arguments);
+  if (!PyUnicode_CheckExact(arguments[0])) throw GraphBreak("the dtype of autocast is read for a device that is no plain name");
+  return state_of_device(evaluator, arguments[0], for_device("set_autocast_dtype", arguments[0]), "get_autocast_dtype");
 }
 
 Handled set_autocast_dtype(Evaluator& evaluator, Arguments& arguments) {
   require_given(arguments, 2, "the dtype of autocast is set");
-  static PyObject* const setter = setter_for_cpu("set_autocast_dtype");
-  return change_for_device(evaluator, arguments, setter, "get_autocast_dtype");
+  return change_for_device(evaluator, arguments, "set_autocast_dtype", "get_autocast_dtype", true);
 }
 
 /// No graph casts a weight twice: whether torch would keep the cast matters to `autocast` itself only, which sets it as it was.

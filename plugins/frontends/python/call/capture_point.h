@@ -39,6 +39,7 @@ class CapturePoint {
   bool is_start() const { return links_.empty(); }
 
   std::size_t failures = 0;     // captures here that left no segment
+  std::size_t loud = 0;         // captures here that floating-point errors, which raise or call something, made useless
   std::size_t outlived = 0;     // entries dropped because frozen tensors were written
   bool limit_reported = false;
   bool left_to_python = false;  // compiled, what follows has taken longer than plain execution would

@@ -3,6 +3,7 @@
 #include "python/call/function_cache.h"
 #include "python/call/plain_cost.h"
 #include "python/call/session.h"
+#include "python/tensors/torch_state.h"
 
 namespace tenon::python {
 namespace {
@@ -12,6 +13,12 @@ constexpr std::size_t kStepsBetweenTurns = 64;
 // Steps of one call after which it is asked whether they pay, and how many of them a recompile counts for.
 constexpr std::size_t kStepsOnTrial = 64;
 constexpr std::size_t kStepsOfARecompile = 8;
+
+// Instructions after which a frame that does not leave a mode is left to Python.
+constexpr std::size_t kMostStepsInMode = 4096;
+
+/// Whether torch is in a state that no graph holds for: a function mode, a dispatch mode, a transform.
+bool is_in_mode() { return !refusal(torch_state()).empty(); }
 
 /// Keeps an entry while it is used: a reset may take it out of the cache meanwhile.
 class Held {
@@ -37,7 +44,7 @@ PyObject* Continuation::run(CacheEntry* entry, std::vector<Ref> objects) {
   Held held(entry);
   Ref result;
   if (!chain_.settle(*held->segment().stop, std::move(objects))) return nullptr;
-  Progress progress = step(*held->segment().stop, result);
+  Progress progress = step(held->segment().stop->keyword_names.get(), result);
   while (progress == Progress::goes_on) {
     slots_.gather(chain_);
     CapturePoint* point = cache_.point_after(*held, chain_, slots_);
@@ -67,7 +74,7 @@ PyObject* Continuation::run(CacheEntry* entry, std::vector<Ref> objects) {
       return built.result.release();
     }
     if (!chain_.settle(*stop, std::move(built.objects))) return nullptr;
-    progress = step(*stop, result);
+    progress = step(stop->keyword_names.get(), result);
   }
   return progress == Progress::returned ? result.release() : nullptr;
 }
@@ -89,18 +96,26 @@ bool Continuation::pays(CapturePoint& point) {
   return !point.left_to_python;
 }
 
-Progress Continuation::step(const BreakState& stop, Ref& result) {
+Progress Continuation::step(PyObject* keyword_names, Ref& result) {
   if (++steps_ % kStepsBetweenTurns == 0) {
     Py_BEGIN_ALLOW_THREADS;
     Py_END_ALLOW_THREADS;
   }
-  return PyErr_CheckSignals() < 0 ? chain_.raise_here() : chain_.step(stop.keyword_names.get(), result);
+  return PyErr_CheckSignals() < 0 ? chain_.raise_here() : chain_.step(keyword_names, result);
 }
 
 /// The rest of the innermost frame as plain Python.
 Progress Continuation::plainly(Ref& result) {
   ++counters().eager_fallbacks;
-  return chain_.finish_innermost(result);
+  return is_in_mode() ? out_of_mode(result) : chain_.finish_innermost(result);
+}
+
+/// One instruction after the other, until the program has left the mode of torch that it is in: what comes then is compiled again.
+Progress Continuation::out_of_mode(Ref& result) {
+  Progress progress = Progress::goes_on;
+  for (std::size_t taken = 0; progress == Progress::goes_on && is_in_mode(); ++taken)
+    progress = taken < kMostStepsInMode ? step(nullptr, result) : chain_.finish_innermost(result);
+  return progress;
 }
 
 }  // namespace tenon::python

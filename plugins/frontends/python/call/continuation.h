@@ -17,8 +17,9 @@ class Continuation {
   PyObject* run(CacheEntry* entry, std::vector<Ref> objects);
 
  private:
-  Progress step(const BreakState& stop, Ref& result);
+  Progress step(PyObject* keyword_names, Ref& result);
   Progress plainly(Ref& result);
+  Progress out_of_mode(Ref& result);
   bool pays(CapturePoint& point);
   CacheEntry* entry_at(CapturePoint& point);
 

@@ -153,6 +153,7 @@ CacheEntry* FunctionCache::miss(CapturePoint& point, const CallArguments& values
   const std::optional<TorchState> now = torch_state();
   CaptureBreak why;
   why.reason = refusal(now);
+  if (why.reason.empty() && point.loud >= kMostFailures && !numpy_errors_are_quiet()) why.reason = kLoudErrors;
   if (!why.reason.empty()) return refused(why);
   if (limit_reached(point)) return nullptr;
   if (!point.entries().empty()) report_recompile(point, *now, values);
@@ -183,6 +184,7 @@ CacheEntry* FunctionCache::keep(CapturePoint& point, CacheEntry* entry, const To
   if (!may_end_here(*entry)) return nullptr;
   CaptureBreak why;
   if (entry->uses_numpy() && !numpy_errors_are_quiet()) {
+    ++point.loud;
     why.reason = kLoudErrors;
     return refused(why);
   }

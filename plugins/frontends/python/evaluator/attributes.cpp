@@ -238,7 +238,10 @@ Ref Evaluator::bind_descriptor(PyObject* found, PyObject* owner, PyTypeObject* t
       if (place) heap_.make_known(found, place);
       return call_now(getter, {found, owner ? owner : Py_None, type_object});
     }
-    return heap_.adopt(checked(Py_TYPE(found)->tp_descr_get(found, owner, type_object)));
+    Ref bound = checked(Py_TYPE(found)->tp_descr_get(found, owner, type_object));
+    const bool of_definition = PyMethod_Check(bound.get()) && PyMethod_GET_FUNCTION(bound.get()) == found && !place;
+    if (of_definition && !heap_.is_born(found)) definition(Ref::borrow(found));  // a function of a class of Cython
+    return heap_.adopt(std::move(bound));
   }
   return place ? heap_.enter(place, found) : heap_.adopt(Ref::borrow(found));
 }

@@ -164,6 +164,8 @@ class Evaluator {
   // ---- functions.cpp
   void push_frame(std::unique_ptr<Frame> frame);
   std::optional<Ref> call_function(PyObject* function, Arguments arguments, Completion completion);
+  /// Runs a Python function to its end, whatever rule there is for it.
+  Ref run_function(PyObject* function, Arguments arguments);
   /// The frame of a call whose arguments are bound to the function's parameters.
   std::unique_ptr<Frame> bind(PyObject* function, Arguments arguments);
 
@@ -312,6 +314,7 @@ class Evaluator {
   Ref filters_at_start_ = Ref::steal(PyObject_GetAttrString(checked(PyImport_ImportModule("warnings")).get(), "filters"));
 
   bool recorder_takes(PyObject* callable);
+  void enter_function(PyObject* function, Arguments arguments, Completion completion);
 };
 
 /// Raises TypeError, as Python does, where an `__init__` gave something.

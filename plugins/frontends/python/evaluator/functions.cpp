@@ -185,6 +185,11 @@ std::optional<Ref> Evaluator::call_function(PyObject* function, Arguments argume
     if (rule->handler != nullptr) return rule->handler(*this, std::move(arguments));
   }
   if (recorder_takes(function)) return call_recorder(function, arguments);
+  enter_function(function, std::move(arguments), completion);
+  return std::nullopt;
+}
+
+void Evaluator::enter_function(PyObject* function, Arguments arguments, Completion completion) {
   PyFunctionObject* parts = as_function(function);
   if (heap_.source_of(function) == SourceId{} && !heap_.is_born(function)) heap_.make_known(function, heap_.sources().constant(function));
   if (const char* reason = module_that_breaks(function)) throw GraphBreak(reason);
@@ -195,7 +200,12 @@ std::optional<Ref> Evaluator::call_function(PyObject* function, Arguments argume
   std::unique_ptr<Frame> frame = bind(function, std::move(arguments));
   frame->completion = completion;
   push_frame(std::move(frame));
-  return std::nullopt;
+}
+
+Ref Evaluator::run_function(PyObject* function, Arguments arguments) {
+  const std::size_t base = frames_.size();
+  enter_function(function, std::move(arguments), Completion::stop);
+  return run(base);
 }
 
 void Evaluator::op_make_function(Frame& f, const Instruction& i) {

@@ -83,8 +83,7 @@ PyObject* CheckMachine::fetch(const Source& wanted, const CallArguments& call) n
       if (PyMethod_Check(parent)) return PyMethod_GET_SELF(parent);
       return PyCFunction_Check(parent) ? PyCFunction_GET_SELF(parent) : nullptr;
     case SourceKind::called:
-      if (PyCFunction_Check(parent)) return keep(PyObject_CallNoArgs(parent));
-      return PyWeakref_Check(parent) ? PyWeakref_GET_OBJECT(parent) : nullptr;
+      return PyWeakref_Check(parent) ? PyWeakref_GET_OBJECT(parent) : keep(PyObject_CallNoArgs(parent));
     case SourceKind::upcoming: return keep(upcoming_item(parent, wanted.index).release());
     case SourceKind::handled_exception: {
       PyObject* handled = PyErr_GetHandledException();

@@ -112,8 +112,13 @@ void LiveChain::show_position(Link& link, compat::Position position) {
 
 Progress LiveChain::step(PyObject* keyword_names, Ref& result) {
   Link& link = innermost();
+  const DecodedCode& code = decoded_code(link.frame);
+  if (const Instruction& names = code.instructions[link.instruction]; names.op == Op::kw_names) {
+    ++link.instruction;
+    return step(code.constant(names.arg), result);
+  }
   show_position(link, compat::Position::running);
-  RealInstruction instruction(link.frame, decoded_code(link.frame), link.instruction);
+  RealInstruction instruction(link.frame, code, link.instruction);
   switch (instruction.run(keyword_names)) {
     case Effect::next:
       link.instruction = instruction.following;
