@@ -360,3 +360,19 @@ def test_a_view_of_an_input_has_the_strides_of_each_call():
         x = torch.arange(30.0).as_strided((3,), (step,))
         fn(x + 0), fn(x)
         assert fn(x).stride() == (step,)
+
+
+def test_sizes_that_keep_being_0_break_the_graph():
+    def fn(x):
+        found = x[x > 2] * 2
+        return found, torch.cat([found, x]).sum()
+
+    compiled = tenon.compile(fn)
+    empty, some = torch.ones(5), torch.full((5,), 3.0)
+    for x in (some, empty, empty, empty, some, empty, some):
+        torch.testing.assert_close(compiled(x), fn(x))
+    fallbacks = tenon.stats()["eager_fallbacks"]
+    graphs = tenon.stats()["graphs"]
+    for x in (some, empty):
+        torch.testing.assert_close(compiled(x), fn(x))
+    assert fallbacks == 2 and (tenon.stats()["eager_fallbacks"], tenon.stats()["graphs"]) == (fallbacks, graphs)

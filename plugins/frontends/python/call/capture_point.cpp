@@ -54,6 +54,15 @@ std::size_t CapturePoint::drop_outlived() {
   return gone.size();
 }
 
+void CapturePoint::note_refusal(CacheEntry* entry, bool whole) {
+  constexpr std::size_t kMostRefusals = 2;
+  const auto found = std::ranges::find(entries_, entry);
+  if (whole || !entry->has_late_sizes() || ++entry->refusals < kMostRefusals || found == entries_.end()) return;
+  numbers.late_sizes = false;
+  entries_.erase(found);
+  entry->release();
+}
+
 void CapturePoint::clear() {
   std::vector<CacheEntry*> entries = std::move(entries_);
   entries_.clear();

@@ -29,6 +29,9 @@ class CapturePoint {
   CacheEntry* find(const TorchState& state, const CallArguments& values);
   /// Takes over an entry.
   void add(CacheEntry* entry) { entries_.insert(entries_.begin(), entry); }
+  /// Takes note that an entry could not run on a call's values. One that sizes depending on data have stopped over and over goes, and the next
+  /// capture breaks where they come up. `whole`: no capture may break.
+  void note_refusal(CacheEntry* entry, bool whole);
   const std::vector<CacheEntry*>& entries() const { return entries_; }
   /// Forgets entries whose frozen tensors were written. Gives how many.
   std::size_t drop_outlived();

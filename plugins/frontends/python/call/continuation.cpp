@@ -61,6 +61,7 @@ PyObject* Continuation::run(CacheEntry* entry, std::vector<Ref> objects) {
       continue;
     }
     if (status != RunStatus::done) {
+      if (status == RunStatus::refused) cache_.note_refusal(*point, next);
       cache_.report_refusal(status);
       progress = plainly(result);
       continue;

@@ -95,6 +95,7 @@ PyObject* FunctionCache::run(CacheEntry* entry, const CallArguments& call) {
   const RunStatus status = entry->run(built);
   PyObject* result = nullptr;
   if (status == RunStatus::done) result = entry->segment().stop ? Continuation(*this).run(entry, std::move(built.objects)) : built.result.release();
+  if (status == RunStatus::refused) note_refusal(start_, entry);
   entry->release();
   if (status == RunStatus::done || status == RunStatus::raised) return result;
   report_refusal(status);

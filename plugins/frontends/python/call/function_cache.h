@@ -51,6 +51,7 @@ class FunctionCache {
   void leave_to_python(CapturePoint& point);
   /// Logs that a graph could not run on these values.
   void report_refusal(RunStatus status) const;
+  void note_refusal(CapturePoint& point, CacheEntry* entry) { point.note_refusal(entry, settings_.fullgraph); }
 
  private:
   PyObject* run(CacheEntry* entry, const CallArguments& call);

@@ -27,9 +27,11 @@ class NumberHistory {
   void clear() {
     numbers_.clear();
     taken_.clear();
+    late_sizes = true;
   }
 
   bool may_break = false;    // rather than compile a variant for each value
+  bool late_sizes = true;    // sizes that depend on data stay in the graph, which does not hold where they are 0
   bool graph_alone = false;  // the graph is for use without the guards, as when it is exported: it computes all floats itself
 
  private:

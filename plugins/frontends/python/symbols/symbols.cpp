@@ -133,6 +133,7 @@ void Symbols::require_data_of_at_least(std::int64_t least, const ir::Dim& dim) {
 }
 
 void Symbols::take_data_symbols() {
+  if (sources_.size() < graph_.symbols().size() && !history_.late_sizes) throw GraphBreak("a size that depends on data, and has been 0");
   for (std::size_t s = sources_.size(); s < graph_.symbols().size(); ++s) {
     graph_.mutable_symbol(SymbolId(s)).min = 1;
     sources_.emplace_back();

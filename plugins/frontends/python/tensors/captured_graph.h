@@ -99,6 +99,7 @@ struct CapturedGraph {
   std::vector<std::uint32_t> outputs;   // by `Recorder::output` number: index into `tensors`
   std::vector<TensorUpdate> updates;    // those with a graph output in its order
   std::vector<std::shared_ptr<OpaqueCall>> opaque_calls;  // that nodes of the graph refer to
+  bool late_sizes = false;              // there are sizes that depend on data
   bool takes_random_numbers = false;    // from torch's generator
   /// Whether NumPy's rules on floating-point errors concern it.
   bool uses_numpy() const {

@@ -285,6 +285,7 @@ CapturedGraph TensorRecorder::finish() {
   captured.trace = std::move(trace_);
   captured.takes_random_numbers = random_token_.has_value();
   captured.op_names = std::move(op_names_);
+  captured.late_sizes = symbols_.any_data();
   return captured;
 }
 
