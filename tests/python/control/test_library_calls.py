@@ -9,6 +9,7 @@ import importlib.util
 import inspect
 import logging
 import re
+import types
 import warnings
 
 import numpy as np
@@ -381,3 +382,44 @@ def test_an_event_loop_runs_as_it_is():
         return x * 2
 
     counts(lambda x: asyncio.run(later(x + 1)) + 1, (ONES,))
+
+
+def test_mappings_behind_proxies():
+    kept = {"a": 2.0, "b": 3}
+    shown = types.MappingProxyType(kept)
+
+    def run(x):
+        own = types.MappingProxyType({"c": 1})
+        found = [len(shown), "a" in shown, shown.get("d", 4), list(shown), sorted(shown.items()), own["c"], shown == kept]
+        return x * shown["a"] + sum(shown.values()), found, own
+
+    assert counts(run, (ONES,)) <= 2  # list() of it, and the comparison
+    kept["a"] = 5.0
+    compiled = tenon.compile(run)
+    np.testing.assert_equal(compiled(ONES), run(ONES))
+    kept["e"] = 1
+    np.testing.assert_equal(compiled(ONES), run(ONES))
+
+
+def test_parameters_of_signatures():
+    def shape(a, b=1, *, c=2, **rest):
+        return a
+
+    def run(x):
+        parameters = inspect.signature(shape).parameters
+        print(end="")
+        names = [p.name for p in parameters.values() if p.kind != p.VAR_KEYWORD]
+        return x + len(parameters), names, [n for n, p in parameters.items() if p.default is not p.empty]
+
+    assert counts(run, (ONES,)) <= 3
+
+
+def test_views_of_ordered_dicts_keep_their_order():
+    def run(x):
+        ordered = collections.OrderedDict(a=1, b=2, c=3)
+        ordered.move_to_end("a")
+        view = ordered.items()
+        print(end="")
+        return x + 1, list(view)
+
+    counts(run, (ONES,))

@@ -289,11 +289,11 @@ const char* module_that_breaks(PyObject* function) {
     std::string_view name;
     const char* reason;
   };
-  static constexpr std::array<Module, 10> kModules = {{
+  static constexpr std::array<Module, 11> kModules = {{
       {"logging", "a call into logging"}, {"warnings", "a warning is issued"}, {"importlib", "a call into importlib"},
       {"threading", "a call into threading"}, {"random", "a call into random"},
       {"traceback", "a call into traceback"}, {"subprocess", "a call into subprocess"},
-      {"asyncio", "a call into asyncio"}, {"concurrent", "a call into concurrent.futures"}, {"multiprocessing", "a call into multiprocessing"},
+      {"asyncio", "a call into asyncio"}, {"concurrent", "a call into concurrent.futures"}, {"multiprocessing", "a call into multiprocessing"}, {"uuid", "a call into uuid"},
   }};
   const std::string_view module = text;
   if (module == "warnings" && changes_filters(parts)) return nullptr;

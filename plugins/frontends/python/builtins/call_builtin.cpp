@@ -334,6 +334,8 @@ std::optional<Ref> Evaluator::call_method(PyObject* callable, PyObject* self, Ar
         return run_listed(*this, callable, *builtin, arguments);
       }
   const bool view = PyDictViewSet_Check(self) || PyDictValues_Check(self);
+  if (Ref mapping = heap_.behind_proxy(self); mapping && is_among(PyUnicode_AsUTF8(name.get()), " get items keys values copy __getitem__ __contains__ __len__ __iter__ "))
+    return call_now(load_attribute(mapping.get(), name.get()).get(), std::move(arguments));
   if (Py_TYPE(self) == &PyDictProxy_Type && heap_.is_born(self)) return read_proxy(*this, callable, arguments);
   if ((view || traits.iterator || PySlice_Check(self)) && heap_.is_born(self)) return run_listed(*this, callable, reading, arguments);
   if (name.is(names().__init__) && traits.python_class && find_builtin(callable) == nullptr) {

@@ -71,6 +71,12 @@ PyObject* type_dict(PyTypeObject* type) {
 #endif
 }
 
+PyObject* mapping_of_proxy(PyObject* proxy) {
+  PyObject* mapping = nullptr;  // all that the garbage collector finds in it
+  Py_TYPE(proxy)->tp_traverse(proxy, [](PyObject* found, void* into) { return *static_cast<PyObject**>(into) = found, 0; }, &mapping);
+  return mapping;
+}
+
 PyObject* dict_of_view(PyObject* view) {
   struct View {  // the same on all versions; 3.13 no longer shows it
     PyObject_HEAD

@@ -92,6 +92,8 @@ PyObject* type_dict(PyTypeObject* type);
 
 /// The dict that a view (`keys()`, `values()`, `items()`) looks at, borrowed.
 PyObject* dict_of_view(PyObject* view);
+/// What a types.MappingProxyType shows, borrowed.
+PyObject* mapping_of_proxy(PyObject* proxy);
 
 /// The dict that an iterator of keys, values or items walks over, borrowed; null when it is at its end.
 PyObject* dict_of_iterator(PyObject* iterator);

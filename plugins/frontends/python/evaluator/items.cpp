@@ -119,6 +119,7 @@ Ref Evaluator::slice_of_parts(PyObject* slice) {
 }
 
 Ref Evaluator::load_item(PyObject* container, PyObject* key) {
+  if (Ref mapping = heap_.behind_proxy(container)) return load_item(mapping.get(), key);
   const TypeTraits& traits = heap_.traits(container);
   const bool of_tensor = traits.role == Recorder::Role::stand_in && PySlice_Check(key);  // an object may mean a sequence to torch
   const bool by_index = traits.atom || of_tensor || traits.container == Container::list || traits.container == Container::tuple || traits.container == Container::deque;
@@ -240,6 +241,7 @@ void Evaluator::store_item(PyObject* container, PyObject* key, PyObject* value) 
 }
 
 bool Evaluator::contains(PyObject* container, PyObject* item) {
+  if (Ref mapping = heap_.behind_proxy(container)) return contains(mapping.get(), item);
   const TypeTraits& traits = heap_.traits(container);
   if (traits.role == Recorder::Role::stand_in) throw GraphBreak("'in' looks at the values of a tensor");
   PyObject* method = heap_.type_attribute(Py_TYPE(container), names().__contains__);

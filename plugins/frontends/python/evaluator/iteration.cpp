@@ -9,6 +9,7 @@
 namespace tenon::python {
 
 Ref Evaluator::iterator_of(PyObject* iterable, bool of_loop) {
+  if (Ref mapping = heap_.behind_proxy(iterable)) return iterator_of(mapping.get(), of_loop);
   const TypeTraits& traits = heap_.traits(iterable);
   if (traits.role == Recorder::Role::stand_in) {
     mark_position();

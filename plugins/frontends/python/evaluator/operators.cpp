@@ -288,6 +288,7 @@ void Evaluator::op_unary(Frame&, const Instruction& i) {
 }
 
 Py_ssize_t Evaluator::length(PyObject* value) {
+  if (Ref mapping = heap_.behind_proxy(value)) return length(mapping.get());
   const TypeTraits& traits = heap_.traits(value);
   if (traits.role == Recorder::Role::stand_in || traits.atom) {
     mark_position();

@@ -84,6 +84,7 @@ PyObject* CheckMachine::fetch(const Source& wanted, const CallArguments& call) n
       return PyCFunction_Check(parent) ? PyCFunction_GET_SELF(parent) : nullptr;
     case SourceKind::called:
       return PyWeakref_Check(parent) ? PyWeakref_GET_OBJECT(parent) : keep(PyObject_CallNoArgs(parent));
+    case SourceKind::proxied: return Py_TYPE(parent) == &PyDictProxy_Type ? compat::mapping_of_proxy(parent) : nullptr;
     case SourceKind::upcoming: return keep(upcoming_item(parent, wanted.index).release());
     case SourceKind::handled_exception: {
       PyObject* handled = PyErr_GetHandledException();

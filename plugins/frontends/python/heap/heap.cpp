@@ -254,6 +254,16 @@ Ref enter_arguments_of_exception(Heap& heap, SourceId source, PyObject* exceptio
 
 }  // namespace
 
+Ref Heap::behind_proxy(PyObject* proxy) {
+  if (Py_TYPE(proxy) != &PyDictProxy_Type) return {};
+  PyObject* mapping = compat::mapping_of_proxy(proxy);
+  if (mapping == nullptr || types_.of(mapping).container != Container::dict) return {};
+  if (source_of(mapping) || is_born(mapping)) return Ref::borrow(mapping);
+  const bool of_class = PyDict_CheckExact(mapping);  // it may be: no class keeps its attributes in a dict of another type
+  if (is_born(proxy) && !of_class) return adopt(Ref::borrow(mapping));
+  return source_of(proxy) ? part(SourceKind::proxied, proxy, mapping) : Ref();
+}
+
 void Heap::expose(PyObject* object, int depth) {
   const TypeTraits& traits = types_.of(object);
   if (traits.atom || traits.identity || traits.role != Recorder::Role::other) return;

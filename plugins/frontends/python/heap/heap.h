@@ -82,6 +82,8 @@ class Heap {
   PyObject* type_attribute(PyTypeObject* type, PyObject* name);
   /// A part of a function, method, cell (see SourceKind) as the program sees it. `value` may be null only for empty cells.
   Ref part(SourceKind kind, PyObject* owner, PyObject* value);
+  /// The dict that a types.MappingProxyType shows; empty for what is none, and for one that shows something else or the attributes of a class.
+  Ref behind_proxy(PyObject* proxy);
   /// Makes a container that is part of a known object known too, without counting as a read by the program.
   void make_known(PyObject* object, SourceId source);
 

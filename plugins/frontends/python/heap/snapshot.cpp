@@ -136,8 +136,10 @@ std::uint32_t Snapshot::other(PyObject* object, const TypeTraits& traits) {
   if (type == library_types().partial) return shell(object, Kind::partial);
   if (PyDictKeys_Check(object) || PyDictValues_Check(object) || PyDictItems_Check(object)) {
     const char* method = PyDictKeys_Check(object) ? "keys" : PyDictValues_Check(object) ? "values" : "items";
-    return whole(Kind::call, checked(PyObject_GetAttrString(as_object(&PyDict_Type), method)), {compat::dict_of_view(object)});
+    const bool plain = type == &PyDictKeys_Type || type == &PyDictValues_Type || type == &PyDictItems_Type;  // else it goes by an OrderedDict's order
+    return whole(Kind::call, checked(PyObject_GetAttrString(as_object(plain ? &PyDict_Type : library_types().ordered_dict), method)), {compat::dict_of_view(object)});
   }
+  if (Ref mapping = heap_.behind_proxy(object)) return whole(Kind::call, Ref::borrow(as_object(&PyDictProxy_Type)), {mapping.get()});
   const bool bound = (PyCFunction_Check(object) && PyCFunction_GET_SELF(object) != nullptr) || type == compat::method_wrapper_type();
   if (bound) {
     Ref self = checked(PyObject_GetAttr(object, names().__self__)), name = checked(PyObject_GetAttr(object, names().__name__));
