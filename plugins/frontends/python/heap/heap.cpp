@@ -179,8 +179,8 @@ PyObject* Heap::attributes_of(PyObject* object) {
   PyObject* dict = compat::instance_dict(object);
   if (dict == nullptr) return nullptr;
   const SourceId source = source_of(object);
-  const TypeTraits& traits = types_.of(object);
-  if (!source && !is_born(object) && traits.python_class && !traits.identity) throw GraphBreak(fmt::format("a {} of unknown origin", Py_TYPE(object)->tp_name));
+  if (!source && !is_born(object) && types_.of(object).python_class && !types_.of(object).identity)
+    throw GraphBreak(fmt::format("a {} of unknown origin", Py_TYPE(object)->tp_name));
   if (source) {
     const SourceId place = sources().part(SourceKind::instance_dict, source);
     if (const auto found = known_.find(dict); found != known_.end()) enter_known(place, found->second);  // objects may share one
