@@ -109,3 +109,22 @@ def test_a_small_int_that_varies_is_one_object():
     for number in range(4):
         table = {"first": number, "other": number + 1}
         assert compiled(number, table) == run(number, table) == (True, True, False)
+
+
+def test_a_class_that_makes_no_exception_is_refused():
+    def run():
+        class Unmade(Exception):
+            def __new__(cls, *args):
+                return cls
+
+        def generator():
+            yield
+
+        refused = generator()
+        try:
+            refused.throw(Unmade)
+        except TypeError as error:
+            return "should have returned an instance of BaseException" in str(error), list(refused)
+
+    compiled = tenon.compile(run)
+    assert compiled() == run() == compiled() == (True, [])

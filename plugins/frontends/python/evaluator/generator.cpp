@@ -78,7 +78,9 @@ Ref exception_of(Evaluator& evaluator, PyObject* const* args, Py_ssize_t count) 
   PyObject* given = handed_on ? args[1] : args[0];
   if (PyExceptionInstance_Check(given)) return Ref::borrow(given);
   if (!PyExceptionClass_Check(given)) throw GraphBreak("what is thrown into a generator is no exception");
-  return evaluator.call_now(given, {});
+  Ref made = evaluator.call_now(given, {});
+  if (!PyExceptionInstance_Check(made.get())) throw GraphBreak("what is thrown into a generator makes no exception");
+  return made;
 }
 
 PyObject* throw_in(PyObject* self, PyObject* const* args, Py_ssize_t count) {
