@@ -204,3 +204,23 @@ def test_a_bool_that_is_none():
     compiled = tenon.compile(fn)
     for value in (1.2, True, None, False):
         assert compiled(Odd(value)) == fn(Odd(value))
+
+
+def test_any_tensor_may_be_marked_as_a_buffer_or_a_parameter():
+    torch = pytest.importorskip("torch")
+
+    class Counter(torch.nn.Module):
+        def __init__(self, start):
+            super().__init__()
+            self.count = torch.nn.Buffer(start)
+
+    def classes(tensor, start):
+        marked = tensor + 1
+        marked._is_param = True
+        module = Counter(start)
+        kinds = (torch.nn.Buffer, torch.nn.Parameter)
+        return [isinstance(each, kind) for each in (tensor, marked, module.count) for kind in kinds], len(list(module.buffers()))
+
+    compiled = tenon.compile(classes)
+    for tensor in (torch.ones(2), torch.nn.Buffer(torch.ones(2)), torch.ones(2)):
+        assert compiled(tensor, torch.zeros(1)) == classes(tensor, torch.zeros(1))

@@ -1,6 +1,8 @@
 // Runs C functions by their class in the table.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "python/builtins/handlers.h"
 #include "python/builtins/legacy_tensors.h"
 #include "python/builtins/mutation.h"
@@ -46,7 +48,11 @@ PyObject* unbound_form(PyObject* callable, PyObject* self, PyObject* name) {
     else type = reinterpret_cast<PyTypeObject*>(defining.get());
   }
   PyObject* found = compat::type_lookup(type, name);
-  return found != nullptr && is_descriptor(found) ? found : nullptr;
+  if (found != nullptr && is_descriptor(found)) return found;
+  // super().__instancecheck__ in a metaclass is a method of `type` itself.
+  found = PyType_Check(self) && PyCFunction_Check(callable) ? compat::type_lookup(&PyType_Type, name) : nullptr;
+  const bool same = found != nullptr && Py_TYPE(found) == &PyMethodDescr_Type && reinterpret_cast<PyMethodDescrObject*>(found)->d_method == reinterpret_cast<PyCFunctionObject*>(callable)->m_ml;
+  return same ? found : nullptr;
 }
 
 bool iterates_its_arguments(const Builtin& builtin) { return builtin.kind != BuiltinClass::special; }
@@ -155,6 +161,24 @@ void require_no_attribute_in_format(Evaluator& evaluator, PyObject* self, PyObje
     if (!evaluator.heap().traits(value.get()).atom) throw GraphBreak("str.format reads an attribute of an object");
 }
 
+/// Methods of sequences that compare their items.
+constexpr std::string_view kCompareItems = " index count remove sort __contains__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ ";
+
+/// Such a method of a list or tuple that holds real tensors: the same on what the program sees of it. Empty where the list itself now holds that.
+std::optional<Ref> compare_items(Evaluator& evaluator, PyObject* self, PyObject* name, const Arguments& arguments) {
+  if (!is_mutating_method(self, name)) {
+    Ref seen = evaluator.for_elements(self);
+    Arguments others = arguments;
+    for (Ref& value : others.values) value = evaluator.for_elements(value.get());
+    evaluator.require_plain(seen.get());
+    return evaluator.heap().adopt(evaluator.call_real(checked(PyObject_GetAttr(seen.get(), name)).get(), others));
+  }
+  if (evaluator.heap().is_older(self, "a change")) throw GraphBreak(fmt::format("{}() compares the tensors that a {} holds", PyUnicode_AsUTF8(name), Py_TYPE(self)->tp_name));
+  Ref seen = evaluator.for_elements(self);
+  checked(PyList_SetSlice(self, 0, PyList_GET_SIZE(self), seen.get()));
+  return std::nullopt;
+}
+
 /// A method of a mappingproxy. The attributes of a class are older than the call: none may pass for an object of this capture.
 Ref read_proxy(Evaluator& evaluator, PyObject* method, const Arguments& arguments) {
   Heap& heap = evaluator.heap();
@@ -218,12 +242,18 @@ std::optional<Ref> run_listed(Evaluator& evaluator, PyObject* callable, const Bu
     for (const Ref& value : arguments.values) evaluator.require_readable(value.get());
   // These hand the items on: what is in an item is for whoever reads it.
   const bool hands_on = PyType_Check(callable) && is_among(name_of(callable), " zip enumerate reversed list tuple ");
-  for (Ref& value : arguments.values) {
+  const bool compresses = PyType_Check(callable) && is_among(name_of(callable), " compress ");  // asks the selectors, hands on the rest
+  const Iterated iterated = iterated_arguments(callable, arguments.positional());
+  const bool calls_back = builtin.kind == BuiltinClass::callback && std::ranges::any_of(arguments.values, [](const Ref& value) { return PyCallable_Check(value.get()) != 0; });
+  for (std::size_t at = 0; at < arguments.values.size(); ++at) {
+    Ref& value = arguments.values[at];
+    const bool selects = compresses && at == 1;
     if (hands_on) heap.expose_items(value.get());
     else heap.expose(value.get());
     // Elements must be what the program sees before C code compares or adds them.
-    if (builtin.kind != BuiltinClass::structural) value = heap.substitute(value.get());
-    if (builtin.kind == BuiltinClass::element_calling) evaluator.require_plain(value.get());
+    if (calls_back) value = heap.substitute(value.get());
+    else if (builtin.kind != BuiltinClass::structural || selects) value = evaluator.for_elements(value.get(), at >= iterated.first && at < iterated.end);
+    if (builtin.kind == BuiltinClass::element_calling || selects) evaluator.require_plain(value.get());
     if (builtin.kind == BuiltinClass::callback) value = callback_for(evaluator, value.get());
   }
   return heap.adopt(evaluator.call_real(callable, arguments));
@@ -306,6 +336,11 @@ std::optional<Ref> Evaluator::call_method(PyObject* callable, PyObject* self, Ar
   }
   if (traits.container != Container::none) {
     for (const Ref& value : arguments.values) heap_.expose(value.get());
+    if (!PyAnySet_Check(self) && is_among(PyUnicode_AsUTF8(name.get()), kCompareItems)) {
+      heap_.expose(self);
+      if (heap_.holds_tensor(self))
+        if (std::optional<Ref> result = compare_items(*this, self, name.get(), arguments)) return result;
+    }
     if (PyDict_Check(self) || PyAnySet_Check(self)) prepare_lookups(*this, self, name.get(), arguments);
     else if (is_among(PyUnicode_AsUTF8(name.get()), " insert pop rotate __getitem__ __delitem__ __mul__ __rmul__ __imul__ ") && !arguments.values.empty())
       arguments.values[0] = plain_index(arguments[0]);

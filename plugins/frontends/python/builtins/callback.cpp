@@ -44,6 +44,25 @@ PyObject* next_step(PyObject* self) {
   return guarded([&] { return evaluator->next_of(iterator); });
 }
 
+PyObject* next_element(PyObject* self) {
+  Evaluator* evaluator = current_evaluator();
+  if (evaluator == nullptr) return next_step(self);
+  return guarded([&] {
+    Ref item = evaluator->next_of(reinterpret_cast<Callback*>(self)->function);
+    // A copy would be another object to whoever gets it from the C code.
+    if (item && evaluator->heap().holds_tensor(item.get())) throw GraphBreak("C code reads the tensors in the items of an iterator");
+    return item;
+  });
+}
+
+PyTypeObject* element_iterator_type() {
+  return static_type<Callback>("ElementIterator", [](PyTypeObject& type) {
+    type.tp_iter = PyObject_SelfIter;
+    type.tp_iternext = next_element;
+    type.tp_dealloc = deallocate;
+  });
+}
+
 PyTypeObject* iterator_type() {
   return static_type<Callback>("Iterator", [](PyTypeObject& type) {
     type.tp_iter = PyObject_SelfIter;
@@ -91,6 +110,8 @@ Ref iterator_for(Evaluator& evaluator, Ref iterator) {
   PyObject* method = evaluator.heap().type_attribute(iterator.type(), names().__next__);
   return is_python_function(method) ? evaluator.heap().born(holding(iterator_type(), iterator.get())) : iterator;
 }
+
+Ref iterator_over_elements(Evaluator& evaluator, Ref iterator) { return evaluator.heap().born(holding(element_iterator_type(), iterator.get())); }
 
 Ref callback_for(Evaluator&, PyObject* function) {
   const bool evaluated = PyFunction_Check(function) || PyMethod_Check(function) || Py_TYPE(function) == library_types().partial || is_getter(function) ||

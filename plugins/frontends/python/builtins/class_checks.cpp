@@ -82,8 +82,13 @@ bool asks_metaclass(Evaluator& evaluator, PyObject* check, PyTypeObject* type, P
   if (home == "abc") return is_virtual_subclass(evaluator, type, of, instance);
   const bool library = home.starts_with("torch") || (home == "typing" && instance != nullptr);
   if (!library) return evaluator.truth(evaluator.call_now(check, {of, instance ? instance : as_object(type)}).get());
-  // torch's Parameter and protocols: the answer depends on the type alone, unless an instance's marker is asked for.
-  if (instance != nullptr && evaluator.is_stand_in(instance)) return PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(of)) != 0;
+  if (instance != nullptr && evaluator.is_stand_in(instance)) {
+    if (PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(of))) return true;
+    // Any tensor may have the marker of torch's Parameter or Buffer.
+    if (home != "typing") return evaluator.truth(evaluator.call_now(check, {of, instance}).get());
+    Ref alike = empty_like_stand_in(instance);
+    return alike && checked(PyObject_IsInstance(alike.get(), of)) != 0;
+  }
   if (instance != nullptr && !evaluator.heap().is_number(instance)) return checked(PyObject_IsInstance(instance, of)) != 0;
   return checked(PyObject_IsSubclass(as_object(type), of)) != 0;
 }
@@ -145,6 +150,13 @@ Handled builtin_isinstance(Evaluator& evaluator, Arguments& arguments) {
 Handled builtin_issubclass(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 2, 2, "issubclass");
   return answer(is_subclass(evaluator, class_in(arguments, 0), arguments[1], nullptr));
+}
+
+/// What any other metaclass calls in the end.
+Handled type_instance_check(Evaluator& evaluator, Arguments& arguments) {
+  require_arguments(arguments, 2, 2, "__instancecheck__");
+  if (!PyType_Check(arguments[0]) || !evaluator.is_stand_in(arguments[1])) throw GraphBreak("type.__instancecheck__() of something that is no tensor");
+  return answer(PyType_IsSubtype(evaluator.visible_type(arguments[1]), reinterpret_cast<PyTypeObject*>(arguments[0])) != 0);
 }
 
 /// What a metaclass derived from abc.ABCMeta calls in the end.

@@ -20,6 +20,7 @@ bool only_start_is_named(const Arguments& arguments);
 Handled builtin_len(Evaluator&, Arguments&);
 Handled builtin_isinstance(Evaluator&, Arguments&);
 Handled builtin_issubclass(Evaluator&, Arguments&);
+Handled type_instance_check(Evaluator&, Arguments&);
 Handled abstract_instance_check(Evaluator&, Arguments&);
 Handled abstract_subclass_check(Evaluator&, Arguments&);
 Handled builtin_getattr(Evaluator&, Arguments&);

@@ -130,6 +130,7 @@ constexpr Special kSpecial[] = {
     {"builtins", "type.__call__", type_call},
     {"builtins", "type.__new__", type_new},
     {"builtins", "type.__init__", type_init},
+    {"builtins", "type.__instancecheck__", type_instance_check},
     {"_abc", "_abc_init", init_abstract_class},
     {"_abc", "_abc_instancecheck", abstract_instance_check},
     {"_abc", "_abc_subclasscheck", abstract_subclass_check},

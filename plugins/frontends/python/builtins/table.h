@@ -50,6 +50,9 @@ PyObject* compiled_function_inside(PyObject* callable);
 /// An iterator for C code whose steps run in the evaluator, where they are written in Python. Any other is given back as it is.
 Ref iterator_for(Evaluator& evaluator, Ref iterator);
 
+/// An iterator for C code that asks the elements: its steps run in the evaluator, so that real tensors do not reach it.
+Ref iterator_over_elements(Evaluator& evaluator, Ref iterator);
+
 /// An iterator over an object that has `__getitem__` only, whose steps run in the evaluator.
 Ref iterator_by_index(Evaluator& evaluator, PyObject* owner);
 

@@ -1,6 +1,7 @@
 // Hashing and comparing objects whose `__hash__` and `__eq__` are written in Python, for C code that looks them up.
 #include <fmt/format.h>
 
+#include "python/builtins/table.h"
 #include "python/evaluator/evaluator.h"
 #include "python/heap/dict_access.h"
 #include "python/heap/names.h"
@@ -110,6 +111,14 @@ std::optional<bool> Evaluator::equal_containers(PyObject* left, PyObject* right)
     if (!other || !same_or_equal(heap_.dict_item(left, key).get(), other.get())) return false;
   }
   return true;
+}
+
+Ref Evaluator::for_elements(PyObject* value, bool iterated) {
+  heap_.expose(value);
+  Ref seen = heap_.substitute(value);
+  if (heap_.traits(seen.get()).role != Recorder::Role::other || !heap_.holds_tensor(seen.get())) return seen;
+  if (iterated) return iterator_over_elements(*this, iterator_of(seen.get()));
+  throw GraphBreak(fmt::format("C code reads the tensors that a {} holds", Py_TYPE(value)->tp_name));
 }
 
 bool Evaluator::contains_by_comparing(PyObject* iterable, PyObject* item) {

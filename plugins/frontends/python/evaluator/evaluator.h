@@ -142,6 +142,9 @@ class Evaluator {
   void require_plain(PyObject* value, int depth = 0);
   /// Breaks when C code would read, of an older object or what it holds, what no guard looks at.
   void require_readable(PyObject* value, int depth = 0);
+  /// What C code that compares, prints or otherwise asks the elements must be given instead of `value`: no real tensor is in it.
+  /// `iterated`: it only takes the items, one by one. Breaks where nothing can stand for it.
+  Ref for_elements(PyObject* value, bool iterated = false);
   /// Breaks when an operator of C would read or change an older object of a type that is not known.
   void require_known_operands(std::initializer_list<PyObject*> operands);
   /// Breaks when the program lets go of an object whose class has something to do then.

@@ -272,7 +272,9 @@ bool Evaluator::contains(PyObject* container, PyObject* item) {
   }
   const bool iterated = method == nullptr && (is_python_function(heap_.type_attribute(Py_TYPE(container), names().__iter__)) || is_evaluated_generator(container));
   if (iterated || has_python_equality(item) || has_python_equality(container)) return contains_by_comparing(container, item);
+  heap_.expose(item);
   heap_.expose(container);
+  if (heap_.holds_tensor(item) || heap_.holds_tensor(container)) return contains_by_comparing(container, item);
   require_plain(container);
   require_readable(item);
   const bool view = PyDictViewSet_Check(container) || PyDictValues_Check(container);  // its dict was exposed when it was made

@@ -192,7 +192,8 @@ Ref Evaluator::binary(int operation, PyObject* left, PyObject* right) {
     return heap_.adopt(checked(kOperators[operation](x.get(), y.get())));
   }
   require_known_operands({left, right});
-  return heap_.adopt(checked(kOperators[operation](left, right)));
+  const bool formats = PyUnicode_Check(left) || PyBytes_Check(left);  // "%s" % values
+  return heap_.adopt(checked(kOperators[operation](left, formats ? for_elements(right).get() : right)));
 }
 
 void Evaluator::require_known_operands(std::initializer_list<PyObject*> operands) {
@@ -235,7 +236,8 @@ Ref Evaluator::compare(int operation, PyObject* left, PyObject* right) {
   for (PyObject* operand : {left, right})
     if (!stand_in && Py_TYPE(operand)->tp_richcompare != PyBaseObject_Type.tp_richcompare) require_known_operands({operand});
   if (left != right) heap_.found_different(left, right);  // objects without an __eq__ of their own are compared by identity
-  Ref x = heap_.substitute(left), y = heap_.substitute(right);
+  const auto seen = [&](PyObject* operand) { return heap_.traits(operand).iterator ? Ref::borrow(operand) : for_elements(operand); };
+  Ref x = seen(left), y = seen(right);
   mark_position();
   return heap_.adopt(checked(PyObject_RichCompare(x.get(), y.get(), operation)));
 }
@@ -322,9 +324,9 @@ Ref Evaluator::to_string(PyObject* value, PyObject* method_name) {
     // object's own text holds the address.
     if (traits.container == Container::none && !PyExceptionInstance_Check(value)) throw GraphBreak(fmt::format("the text of a {}", Py_TYPE(value)->tp_name));
   }
-  heap_.expose(value);
+  Ref seen = for_elements(value);
   require_plain(value);
-  return checked(method_name == names().__repr__ ? PyObject_Repr(value) : PyObject_Str(value));
+  return checked(method_name == names().__repr__ ? PyObject_Repr(seen.get()) : PyObject_Str(seen.get()));
 }
 
 namespace {

@@ -14,7 +14,7 @@
 namespace tenon::python {
 namespace {
 
-constexpr int kDeepest = 8;  // levels of nesting that `expose` and `substitute` follow
+constexpr int kDeepest = 8;  // levels of nesting that `expose` follows
 
 bool is_key_by_value(const TypeTraits& traits) { return traits.atom || traits.identity; }
 
@@ -345,36 +345,6 @@ void Heap::expose_known(PyObject* object, SourceId source, const TypeTraits& tra
       for (Py_ssize_t i = 0; i < size; ++i) sequence_item(object, i);
     }
   }
-}
-
-Ref Heap::substitute(PyObject* object, int depth) {
-  const TypeTraits& traits = types_.of(object);
-  if (traits.role == Recorder::Role::tensor || traits.role == Recorder::Role::scalar) return adopt(Ref::borrow(object));
-  if (!traits.exact || depth >= kDeepest) return Ref::borrow(object);
-  if (traits.container == Container::dict) {
-    Ref copy = checked(PyDict_New());
-    bool changed = false;
-    Py_ssize_t position = 0;
-    PyObject *key, *value;
-    while (PyDict_Next(object, &position, &key, &value)) {
-      Ref replaced = substitute(value, depth + 1);
-      changed |= !replaced.is(value);
-      checked(PyDict_SetItem(copy.get(), key, replaced.get()));
-    }
-    return changed ? copy : Ref::borrow(object);
-  }
-  if (traits.container != Container::list && traits.container != Container::tuple) return Ref::borrow(object);
-  const Py_ssize_t size = PySequence_Fast_GET_SIZE(object);
-  const bool is_list = traits.container == Container::list;
-  Ref copy = checked(is_list ? PyList_New(size) : PyTuple_New(size));
-  bool changed = false;
-  for (Py_ssize_t i = 0; i < size; ++i) {
-    Ref replaced = substitute(PySequence_Fast_GET_ITEM(object, i), depth + 1);
-    changed |= !replaced.is(PySequence_Fast_GET_ITEM(object, i));
-    if (is_list) PyList_SET_ITEM(copy.get(), i, replaced.release());
-    else PyTuple_SET_ITEM(copy.get(), i, replaced.release());
-  }
-  return changed ? copy : Ref::borrow(object);
 }
 
 }  // namespace tenon::python

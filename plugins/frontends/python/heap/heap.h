@@ -99,6 +99,8 @@ class Heap {
   void expose_items(PyObject* iterable);
   /// The same value with stand-ins instead of real tensors inside lists, tuples and dicts: for calls of recorded operations.
   Ref substitute(PyObject* object, int depth = 0);
+  /// Whether it is a real tensor, or holds or walks over one at any depth, so that C code that asks the elements would read it unseen.
+  bool holds_tensor(PyObject* object);
 
   /// The real tensor and its source behind a stand-in that is an input; null for results of operations.
   PyObject* real_of(PyObject* stand_in) const {
