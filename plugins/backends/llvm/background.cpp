@@ -32,12 +32,14 @@ class Background {
     changed_.wait(lock, [&] { return !working_; });
   }
 
-  /// A thread that still compiles while the process destroys its static objects would find LLVM's gone.
+  /// A thread that still compiles, or ends, while the process destroys its static objects would find LLVM's gone.
   void stop() {
-    std::unique_lock lock(mutex_);
-    stopping_ = true;
-    jobs_.clear();
-    changed_.wait(lock, [&] { return !working_; });
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+      jobs_.clear();
+    }
+    if (thread_.joinable()) thread_.join();
   }
 
   /// A fork waits for the job that runs: in the child its locks would be held for ever.
@@ -49,6 +51,7 @@ class Background {
   void after_fork_in_parent() { mutex_.unlock(); }
   void after_fork_in_child() {
     new (&changed_) std::condition_variable;  // the thread that may wait for it does not exist here
+    new (&thread_) std::thread;
     jobs_.clear();
     working_ = false;
     mutex_.unlock();
@@ -60,7 +63,8 @@ class Background {
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the program's threads
     try {
-      std::thread([this] { work(); }).detach();
+      if (thread_.joinable()) thread_.join();  // has found no job, and needs no lock any more
+      thread_ = std::thread([this] { work(); });
       working_ = true;
     } catch (const std::system_error&) {
       jobs_.clear();
@@ -92,6 +96,7 @@ class Background {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> jobs_;
+  std::thread thread_;
   bool working_ = false;  // there is a thread
   bool running_ = false;  // it is in a job
   bool stopping_ = false;
