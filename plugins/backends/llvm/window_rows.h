@@ -38,7 +38,7 @@ class WindowRows {
     const bool chains = kernel_.chains_blocks(p_);
     const codegen::Before before = chains ? codegen::Before::continued : codegen::Before::added;
     for (std::int64_t k = 0; k == 0 || k < depth;) {
-      const std::int64_t elements = std::min(block, depth - k), length = chains ? blocks_of_pass(block, depth - k) : elements;
+      const std::int64_t elements = std::min(block, depth - k), length = chains ? blocks_of_pass(elements, depth - k) : elements;
       const T* next = b + (k + length) * p_.steps * width_;
       Ahead ahead(std::as_bytes(std::span(next, static_cast<std::size_t>(length * p_.steps * width_))));
       for (std::int64_t r = 0, t = 0; r < rows_; r += tile.height, ++t) {
@@ -61,7 +61,7 @@ class WindowRows {
     codegen::Fetches fetches;
   };
 
-  /// Elements of a pass over whole blocks whose part of the panel stays in the first-level cache.
+  /// Elements of a pass over whole blocks, of which at least one is left, whose part of the panel stays in the first-level cache.
   std::int64_t blocks_of_pass(std::int64_t block, std::int64_t left) const {
     constexpr std::int64_t kPanelBytes = 16 * 1024;
     const std::int64_t cached = kPanelBytes / (block * p_.steps * width_ * static_cast<std::int64_t>(sizeof(T)));

@@ -56,7 +56,8 @@ std::string difference(const Convolution& c, DType dtype, bool epilogue, const l
 TEST_CASE("convolutions of many shapes", "[convolutions]") {
   const std::vector<Convolution> cases = {{2, 16, 20, 20, 24, 3, 3, 1, 1},      {1, 24, 17, 19, 13, 3, 3, 2, 1}, {3, 8, 30, 14, 16, 5, 3, 1, 2},     {5, 32, 4, 4, 40, 3, 3, 1, 1},
                                    {2, 32, 7, 7, 64, 1, 1},              {1, 3, 40, 40, 32, 7, 7, 2, 3},  {2, 12, 15, 15, 18, 3, 3, 1, 2, 2},  {2, 24, 12, 12, 36, 3, 3, 1, 1, 1, 3},
-                                   {1, 16, 9, 70, 8, 1, 3, 1, 0},        {2, 48, 10, 10, 5, 2, 2, 2},     {1, 16, 64, 64, 16, 3, 3, 1, 1}};
+                                   {1, 16, 9, 70, 8, 1, 3, 1, 0},        {2, 48, 10, 10, 5, 2, 2, 2},     {1, 16, 64, 64, 16, 3, 3, 1, 1},
+                                   {1, 520, 5, 6, 16, 1, 1, 2, 1}};
   for (const Convolution& c : cases)
     for (const unsigned width : {0u, 32u, 16u}) {
       INFO(text(c) << ", width " << width);
