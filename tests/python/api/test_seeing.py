@@ -1,5 +1,8 @@
 """Logs, graphs as text, explain, graph breaks. NumPy only."""
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -68,6 +71,13 @@ def test_a_break_is_counted_logged_and_right(capfd):
     text = capfd.readouterr().err
     assert "if b.sum() > 0:" in text and "branch" in text
     assert tenon.stats()["graph_breaks"] > 0
+
+
+def test_the_first_break_of_a_process_is_logged(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text("import tenon\ntenon.compile(lambda: tenon.graph_break())()\n")
+    done = subprocess.run([sys.executable, str(program)], env={**os.environ, "TENON_LOGS": "graph_breaks"}, capture_output=True, text=True)
+    assert done.returncode == 0 and "tenon.graph_break() is called" in done.stderr, done.stderr
 
 
 def test_fullgraph_names_the_line_and_says_what_to_do():

@@ -67,3 +67,36 @@ def test_writes_before_and_after():
         items, plain = [np.float64(i) for i in range(length)], [np.float64(i) for i in range(length)]
         assert repr(compiled(items, np.float64(7))) == repr(run(plain, np.float64(7)))
         assert repr(items) == repr(plain)
+
+
+def test_an_older_list_is_walked_over_after_appending():
+    def run(items, x):
+        items.append(x)
+        items.append(x + 1)
+        seen = []
+        for each in items:
+            seen.append(each)
+            if each.sum() > 0:
+                seen.append(each * 2)
+        return seen
+
+    compiled = tenon.compile(run)
+    for _ in range(3):
+        assert [a.tolist() for a in compiled([], np.ones(2))] == [a.tolist() for a in run([], np.ones(2))]
+
+
+@pytest.mark.parametrize("turn", [iter, reversed])
+@pytest.mark.parametrize("change", [lambda items: items.append(7), lambda items: items.clear(), lambda items: None])
+def test_iterators_over_older_lists_stand_where_they_stood(turn, change):
+    def run(items, x):
+        items.append(x + 1)
+        items.append(x + 2)
+        walk = turn(items)
+        next(walk)
+        change(items)
+        return walk
+
+    compiled = tenon.compile(run)
+    for length in (0, 3):
+        items, plain = [np.float64(i) for i in range(length)], [np.float64(i) for i in range(length)]
+        assert repr(list(compiled(items, np.float64(5)))) == repr(list(run(plain, np.float64(5))))

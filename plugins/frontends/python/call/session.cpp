@@ -4,6 +4,7 @@
 
 #include "python/call/errors.h"
 #include "python/call/python_backend.h"
+#include "python/heap/pending_exception.h"
 
 namespace tenon::python {
 namespace {
@@ -70,7 +71,14 @@ TenonSession* session() {
 
 Counters& counters() { return g_counters; }
 
-const Logs& logs() { return g_logs; }
+const Logs& logs() {
+  if (g_session == nullptr) {  // what is configured is known from then on; its failure is told to the call that compiles
+    PendingException pending;
+    session();
+    PyErr_Clear();
+  }
+  return g_logs;
+}
 
 bool set_logs(const std::string& names) {
   TenonSession* s = session();

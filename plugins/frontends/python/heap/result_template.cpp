@@ -176,6 +176,17 @@ Ref ResultTemplate::build_one(std::uint32_t node, PyObject* const* values, PyObj
   return std::move(build(values, outputs)[node]);
 }
 
+void ResultTemplate::place_iterators(const std::vector<Ref>& built) const {
+  for (std::size_t at = 0; at < nodes.size(); ++at) {
+    const Node& node = nodes[at];
+    const bool over_older = node.kind == Kind::call && node.detail && !node.children.empty() && nodes[node.children[0]].kind == Kind::source;
+    if (!over_older || !PyList_Check(built[node.children[0]].get())) continue;
+    // An iterator that has passed more than its list now holds stays where `build` has set it, when the list was longer.
+    const Py_ssize_t place = PyLong_AsSsize_t(node.detail.get());
+    if (place <= PyList_GET_SIZE(built[node.children[0]].get())) checked(PyObject_CallMethod(built[at].get(), "__setstate__", "O", node.detail.get()));
+  }
+}
+
 int ResultTemplate::traverse(visitproc visit, void* arg) const {
   for (const Node& node : nodes) {
     Py_VISIT(node.object.get());

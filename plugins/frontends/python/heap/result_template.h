@@ -40,6 +40,10 @@ class ResultTemplate {
   /// Builds every node: the object of node `i` is at `i`. `values` are those of the CheckProgram, `outputs` the graph's. Throws PythonError.
   std::vector<Ref> build(PyObject* const* values, PyObject* const* outputs) const;
 
+  /// Moves iterators over lists that are older than the call to where they stand, once the journal has given the lists the items that they have passed:
+  /// before that a list may be too short.
+  void place_iterators(const std::vector<Ref>& built) const;
+
   /// Builds the object of one node, for those who need no other.
   Ref build_one(std::uint32_t node, PyObject* const* values, PyObject* const* outputs) const;
 
