@@ -1,6 +1,8 @@
 """Special methods that give what they may not: the error is plain execution's."""
+import collections
 import operator
 
+import numpy as np
 import pytest
 
 import tenon
@@ -38,3 +40,26 @@ def test_the_error_is_that_of_plain_execution(use, value):
 
     compiled = tenon.compile(use)
     assert [outcome(compiled), outcome(compiled)] == [outcome(use)] * 2
+
+
+class ByValue:
+    def __init__(self, value):
+        self.value = value
+
+    def __hash__(self):
+        return hash(self.value)
+
+    def __eq__(self, other):
+        return isinstance(other, ByValue) and self.value == other.value
+
+
+@pytest.mark.parametrize("hold", [lambda key: {key: 1}, lambda key: {key}, lambda key: {(key, 2): 1}, lambda key: collections.OrderedDict({key: 1})])
+def test_a_key_that_was_written_to_belongs_where_its_new_hash_says(hold):
+    def run(key, x):
+        key.value += 1
+        return hold(key), x + 1
+
+    compiled = tenon.compile(run)
+    for value in range(3):
+        held, _ = compiled(ByValue(value), np.ones(2))
+        assert ByValue(value + 1) in held or (ByValue(value + 1), 2) in held

@@ -127,6 +127,8 @@ class Heap {
   bool wrote_attribute(PyObject* owner, PyObject* name_or_slot) const { return attributes_.count({owner, name_or_slot}) != 0; }
   bool wrote_along_bases(PyTypeObject* type, PyObject* name) const;
   bool wrote_container(PyObject* container) { return changes_.find(container) != nullptr; }
+  /// Whether the program has written an attribute or an item of this older object.
+  bool wrote_object(PyObject* object);
   bool wrote_cell(PyObject* cell) const { return attributes_.count({cell, nullptr}) != 0; }
   Journal& journal() { return journal_; }
   /// While it lives, writes to all that is older than it break the graph; `name` (a literal) says in what.

@@ -30,6 +30,16 @@ PyObject* descriptor_of_bound(PyObject* bound, PyObject* self, PyObject* name) {
   throw Unbuildable(object, fmt::format("a {} cannot be built again by later calls", Py_TYPE(object)->tp_name));
 }
 
+/// Later calls build a container before they write to older objects: a key that they write to must not say by what it holds where it belongs.
+void require_settled_key(Heap& heap, PyObject* key, PyObject* container) {
+  if (PyTuple_Check(key))
+    for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(key); ++at) require_settled_key(heap, PyTuple_GET_ITEM(key, at), container);
+  if (!heap.traits(key).python_class || !heap.source_of(key)) return;
+  PyObject* hash = compat::type_lookup(Py_TYPE(key), names().__hash__);
+  if (hash == nullptr || !PyFunction_Check(hash)) return;
+  if (heap.wrote_object(key)) throw Unbuildable(container, fmt::format("a {} whose hash may have changed is a key", Py_TYPE(key)->tp_name));
+}
+
 }  // namespace
 
 std::uint32_t Snapshot::add(PyObject* object) {
@@ -114,6 +124,7 @@ std::uint32_t Snapshot::container(PyObject* object, const TypeTraits& traits) {
     case Container::frozen_set: {
       if (!traits.exact) cannot_build(object);
       Ref items = checked(PySequence_List(object));
+      for (Py_ssize_t at = 0; at < PyList_GET_SIZE(items.get()); ++at) require_settled_key(heap_, PyList_GET_ITEM(items.get(), at), object);
       if (!keeps_order_of_set(items.get())) throw Unbuildable(object, "a set whose order depends on how it was filled");
       return sequence(Kind::frozen_set, {}, items.get());
     }
@@ -210,7 +221,11 @@ void Snapshot::fill_items(std::uint32_t at, PyObject* items) {
 
 void Snapshot::fill_pairs(std::uint32_t at, PyObject* dict) {
   Ref list = items_past_override(dict);
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); ++i) fill_items(at, PyList_GET_ITEM(list.get(), i));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); ++i) {
+    PyObject* pair = PyList_GET_ITEM(list.get(), i);
+    require_settled_key(heap_, PySequence_Fast_GET_ITEM(pair, 0), dict);
+    fill_items(at, pair);
+  }
 }
 
 namespace {
@@ -322,6 +337,7 @@ void Snapshot::fill(std::uint32_t at, PyObject* object) {
       if (kind == Kind::deque) result_.nodes[at].detail = checked(PyObject_GetAttr(object, names().maxlen));
       Ref iterator = checked((kind == Kind::set ? &PySet_Type : library_types().deque)->tp_iter(object));
       Ref items = checked(PySequence_List(iterator.get()));
+      for (Py_ssize_t each = 0; kind == Kind::set && each < PyList_GET_SIZE(items.get()); ++each) require_settled_key(heap_, PyList_GET_ITEM(items.get(), each), object);
       if (kind == Kind::set && !keeps_order_of_set(items.get())) throw Unbuildable(object, "a set whose order depends on how it was filled");
       fill_items(at, items.get());
       break;

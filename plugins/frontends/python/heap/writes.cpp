@@ -173,6 +173,12 @@ void Heap::store_cell(PyObject* cell, PyObject* value) {
   else journal_.add(WriteKind::cell_clear, {Ref::borrow(cell)});
 }
 
+bool Heap::wrote_object(PyObject* object) {
+  PyObject* dict = compat::instance_dict(object);
+  if (wrote_container(object) || (dict != nullptr && wrote_container(dict))) return true;
+  return std::ranges::any_of(attributes_, [&](const auto& written) { return written.first == object; });
+}
+
 bool Heap::wrote_along_bases(PyTypeObject* type, PyObject* name) const {
   if (attributes_.empty()) return false;
   for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(type->tp_mro); ++at)
