@@ -52,6 +52,8 @@ def messages(fn, *arguments):
         lambda a: np.reciprocal((a * 0).astype(int)),
         lambda a: np.linalg.det(a[:4].reshape(2, 2) * 1e200),
         lambda a: (np.log(a - a), a + 1)[1],
+        lambda a: np.nanmax(np.where(a > 2, a, np.nan)),
+        lambda a: np.nanmin(np.where(np.arange(37)[:, None] > 0, a, np.nan), axis=1),
     ],
 )
 def test_what_numpy_warns_of(check, fn):
@@ -185,3 +187,27 @@ def test_integers_divided_by_bools(fn):
     assert tenon.stats()["eager_fallbacks"] == 0
     with pytest.warns(RuntimeWarning, match="divide by zero"):
         compiled(a, ~b)
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda a: np.nanvar(np.where(a > 2, a, np.nan)) * 2,
+        lambda a: np.nanmedian(np.where(a > 2, a, np.nan)) * 2,
+        lambda a: np.polyfit(a * 0 + 1, a, 2) * 2,
+        lambda a: a[:0].astype(np.complex64).mean() * 2,
+        lambda a: a[:0].astype(np.complex64).var() * 2,
+        lambda a: np.trace(a[:36].reshape(6, 6).astype(np.complex64), dtype="float64") * 2,
+    ],
+    ids=["nanvar", "nanmedian", "polyfit", "mean_of_nothing", "var_of_nothing", "cast"],
+)
+def test_what_functions_without_an_op_warn_of(check, fn):
+    compiled = tenon.compile(fn)
+    want, expected = messages(fn, POSITIVE)
+    filters = list(warnings.filters)
+    assert want
+    for _ in range(3):
+        got, result = messages(compiled, POSITIVE)
+        assert got == want
+        check.same(result, expected)
+    assert warnings.filters == filters

@@ -1,4 +1,6 @@
 """Calls of torch and NumPy that the catalogue has no op for: one node each, made again by the library on every run."""
+import warnings
+
 import numpy as np
 import pytest
 
@@ -257,3 +259,13 @@ def test_attention_with_its_own_kernel(check, weights):
     with torch.no_grad():
         check(lambda x: attention(x, x, x, need_weights=weights), (tensor(2, 5, 8),))
     assert tenon.stats()["graph_breaks"] == 0
+
+
+def test_a_result_that_carries_more_than_elements_is_no_node(check):
+    def fn(x, weight, bias):
+        packed = torch.fbgemm_pack_gemm_matrix_fp16(weight * 1)
+        return torch.fbgemm_linear_fp16_weight(x, packed, bias) + 1
+
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check(fn, (tensor(3, 4), tensor(5, 4), tensor(5)), fallbacks=None)

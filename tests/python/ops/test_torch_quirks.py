@@ -57,3 +57,26 @@ def test_elements_beside_a_tensor_are_not_shown(check):
     with torch.no_grad():
         check(lambda a: a.as_strided((4,), (1,), 0) * 2, (whole[4:],))
         check(lambda a: a.as_strided((3,), (3,)) * 2, (whole[:4],))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda a, b: torch.add(a, b, alpha=0.587),
+        lambda a, b: torch.sub(a, b, alpha=0.587),
+        lambda a, b: torch.rsub(a, b, alpha=0.587),
+        lambda a, b: torch.add(a, 2.7, alpha=0.3),
+        lambda a, b: torch.sub(a, 2.7, alpha=0.3),
+        lambda a, b: torch.addcmul(a, b, b, value=0.3),
+        lambda a, b: torch.lerp(a, b, 0.3),
+        lambda a, b: torch.lerp(a, b, 0.7),
+        lambda a, b: a.mul(1.4).add_(b, alpha=-0.4).clamp_(0, 255).to(torch.uint8),
+    ],
+    ids=["add", "sub", "rsub", "add_number", "sub_number", "addcmul", "lerp", "lerp_to_the_end", "blend"],
+)
+def test_products_that_are_added_are_rounded_once(fn, dtype):
+    a, b = (x(515, seed=seed).abs().to(dtype) * 255 for seed in (1, 2))
+    with torch.no_grad():
+        assert torch.equal(tenon.compile(fn)(a, b), fn(a, b))
+

@@ -19,25 +19,37 @@ ir::ValueId weak_number(ForeignArguments& a, std::string_view parameter, DType c
   return a.builder().cast(*tensor, common);
 }
 
-/// torch's `alpha`: other is scaled before it is added.
+/// A tensor of the dtype; without dimensions for a number.
+ir::ValueId filled(ForeignArguments& a, ir::ValueId value, DType dtype) {
+  if (a.graph().value(value).kind != ir::ValueKind::literal) return a.builder().cast(value, dtype);
+  return a.one("full", {value}, {{"dtype", dtype}, {"size", std::vector<ir::Dim>{}}});
+}
+
+/// The number that other is scaled by, in the dtype that the operands have in common.
+ir::ValueId alpha_factor(ForeignArguments& a, DType common) {
+  const ForeignArgument& alpha = a["alpha"];
+  if (alpha.as<bool>() && !is_bool(common)) throw Exception(Code::invalid_argument, "Boolean alpha only supported for Boolean results.");
+  if (alpha.as<double>() && !is_float(common))
+    throw Exception(Code::invalid_argument, "For integral input tensors, argument alpha must not be a floating point number.");
+  const ir::Dim* whole = alpha.as<ir::Dim>();
+  if (is_bool(common) && whole && whole->is_constant()) return a.builder().literal(whole->constant() != 0);
+  return weak_number(a, "alpha", common);
+}
+
+/// torch's `alpha`: other is scaled before it is added; of floats, in one rounding.
 Values with_alpha(ForeignArguments& a, std::string_view op, std::string_view self, std::string_view other) {
-  ir::ValueId y = a.value(other);
-  if (a.given("alpha")) {
-    const ForeignArgument& alpha = a["alpha"];
-    const bool one = (alpha.as<ir::Dim>() && *alpha.as<ir::Dim>() == ir::Dim(1)) || (alpha.as<double>() && *alpha.as<double>() == 1);
-    if (!one) {
-      // The scaled operand takes part in promotion with its own dtype, so the scaling happens in the common dtype.
-      std::vector<ir::ValueId> both{a.value(self), y};
-      const DType common = a.promoted(both, Promotion::common);
-      if (alpha.as<bool>() && !is_bool(common)) throw Exception(Code::invalid_argument, "Boolean alpha only supported for Boolean results.");
-      if (alpha.as<double>() && !is_float(common))
-        throw Exception(Code::invalid_argument, "For integral input tensors, argument alpha must not be a floating point number.");
-      const ir::Dim* whole = alpha.as<ir::Dim>();
-      const ir::ValueId factor = is_bool(common) && whole && whole->is_constant() ? a.builder().literal(whole->constant() != 0) : weak_number(a, "alpha", common);
-      y = a.one("mul", {a.graph().value(y).kind == ir::ValueKind::literal ? a.tensor(y) : a.builder().cast(y, common), factor});
-    }
-  }
-  return a.call(op, {a.value(self), y});
+  ir::ValueId x = a.value(self), y = a.value(other);
+  const ForeignArgument& alpha = a["alpha"];
+  const bool one = (alpha.as<ir::Dim>() && *alpha.as<ir::Dim>() == ir::Dim(1)) || (alpha.as<double>() && *alpha.as<double>() == 1);
+  if (!a.given("alpha") || one) return a.call(op, {x, y});
+  // The scaled operand takes part in promotion with its own dtype, so the scaling happens in the common dtype.
+  std::vector<ir::ValueId> both{x, y};
+  const DType common = a.promoted(both, Promotion::common);
+  const ir::ValueId factor = alpha_factor(a, common);
+  // torch rounds numbers to a narrow dtype too, and nothing else before the end.
+  x = filled(a, x, common), y = filled(a, y, common);
+  if (!is_float(common)) return a.call(op, {x, a.one("mul", {y, factor})});
+  return a.call("fma", {y, op == "sub" ? a.one("neg", {filled(a, factor, common)}) : filled(a, factor, common), x});
 }
 
 /// self + (value * tensor1) `combine` tensor2: one op, unless only the running program knows the value.
@@ -51,7 +63,9 @@ Adapt scaled_by_value(std::string op, std::string combine, Promotion promotion) 
     const DType common = a.promoted(all, promotion);
     const ir::ValueId value = weak_number(a, "value", common);
     a.promote(all, promotion);
-    return a.call("add", {all[0], a.one(combine, {a.one("mul", {value, all[1]}), all[2]})});
+    const ir::ValueId scaled = a.one("mul", {value, all[1]});
+    if (combine == "mul" && is_float(common)) return a.call("fma", {scaled, all[2], all[0]});
+    return a.call("add", {all[0], a.one(combine, {scaled, all[2]})});
   };
 }
 
@@ -213,8 +227,8 @@ Scalar hypot_body(Scalars& s, Args a, const OpQuery&) {
 
 Scalar lerp_body(Scalars& s, Args a, const OpQuery&) {
   const Scalar difference = s.sub(a[1], a[0]), weight = a[2];
-  const Scalar near_start = s.add(a[0], s.mul(weight, difference));
-  const Scalar near_end = s.sub(a[1], s.mul(difference, s.sub(s.like(weight, 1), weight)));
+  const Scalar near_start = s.fma(weight, difference, a[0]);
+  const Scalar near_end = s.fma(s.neg(difference), s.sub(s.like(weight, 1), weight), a[1]);
   return s.select(s.lt(s.abs(weight), s.like(weight, 0.5)), near_start, near_end);
 }
 
@@ -359,7 +373,10 @@ Family combinations() {
                    [] { return pointwise_samples(3, Domain::floats, Fill::unit); }),
       pointwise(
           "addcmul", "(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", Domain::numbers, Promotion::common,
-          [](Scalars& s, Args a, const OpQuery& q) { return s.add(a[0], s.mul(scaled(s, a[1], q), a[2])); },
+          [](Scalars& s, Args a, const OpQuery& q) {
+            const Scalar product = scaled(s, a[1], q);
+            return is_float(a[0].dtype) ? s.fma(product, a[2], a[0]) : s.add(a[0], s.mul(product, a[2]));
+          },
           torch_names("addcmul", {}, scaled_by_value("addcmul", "mul", Promotion::common))),
       with_samples(
           pointwise(

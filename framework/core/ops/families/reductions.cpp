@@ -331,7 +331,10 @@ Adapt nan_extreme(std::string op, double instead) {
     const ir::Attributes shape = reduction_attributes(a, x);
     const ir::ValueId found = a.one(op, {without_nan(a, x, instead)}, shape);
     if (!is_float(a.type(x).dtype)) return {found};
-    return a.call("where", {a.one("all", {a.one("isnan", {x})}, shape), a.builder().literal(NAN), found});
+    // NumPy warns of a lane that is nothing but nan, so the nan is the result of an invalid operation.
+    const ir::ValueId all_nan = a.one("all", {a.one("isnan", {x})}, shape);
+    const ir::ValueId removed = a.one("where", {all_nan, a.builder().literal(instead), a.builder().literal(0.0)});
+    return a.call("sub", {found, a.builder().cast(removed, a.type(x).dtype)});
   };
 }
 

@@ -87,22 +87,23 @@ void set_result_type(TensorSpec& spec, const ForeignFunction& function, bool all
 
 namespace {
 
-/// Calls under np.errstate(all=mode).
-Ref call_under_errstate(const char* mode, PyObject* callable, PyObject* args, PyObject* kwargs) {
-  Ref numpy = checked(PyImport_ImportModule("numpy"));
-  Ref settings = checked(Py_BuildValue("{ss}", "all", mode));
-  Ref errstate = checked(PyObject_GetAttrString(numpy.get(), "errstate"));
-  const KeptErrorHandling kept;
-  Ref scope = checked(PyObject_VectorcallDict(errstate.get(), nullptr, 0, settings.get()));
-  return call_within(scope.get(), callable, args, kwargs);
+/// A context manager that a call of the attribute with one keyword makes.
+Ref context_of(const char* module, const char* name, const char* keyword, const char* value) {
+  Ref settings = checked(Py_BuildValue("{ss}", keyword, value));
+  Ref made_by = checked(PyObject_GetAttrString(checked(PyImport_ImportModule(module)).get(), name));
+  return checked(PyObject_VectorcallDict(made_by.get(), nullptr, 0, settings.get()));
 }
 
-}  // namespace
-
-Ref call_within(PyObject* context, PyObject* callable, PyObject* args, PyObject* kwargs) {
+/// Calls within a context manager, which leaves as after a call without an exception; the call's own is thrown.
+template <class Call>
+Ref call_within(PyObject* context, Call&& call) {
   checked(PyObject_CallMethod(context, "__enter__", nullptr));
-  Ref answer = Ref::steal(PyObject_Call(callable, args, kwargs));
-  Ref exception = answer ? Ref() : compat::take_exception();
+  Ref answer, exception;
+  try {
+    answer = call();
+  } catch (const PythonError&) {
+    exception = compat::take_exception();
+  }
   if (!Ref::steal(PyObject_CallMethod(context, "__exit__", "OOO", Py_None, Py_None, Py_None))) {
     Ref later = compat::take_exception();  // an interrupt
     if (!exception) exception = std::move(later);
@@ -112,9 +113,24 @@ Ref call_within(PyObject* context, PyObject* callable, PyObject* args, PyObject*
   throw_python_error();
 }
 
+/// Calls under np.errstate(all=mode).
+Ref call_under_errstate(const char* mode, PyObject* callable, PyObject* args, PyObject* kwargs) {
+  const KeptErrorHandling kept;
+  Ref scope = context_of("numpy", "errstate", "all", mode);
+  return call_within(scope.get(), [&] { return checked(PyObject_Call(callable, args, kwargs)); });
+}
+
+}  // namespace
+
+Ref call_silently(PyObject* callable, PyObject* args, PyObject* kwargs) {
+  Ref scope = context_of("warnings", "catch_warnings", "action", "ignore");
+  return call_within(scope.get(), [&] { return checked(PyObject_Call(callable, args, kwargs)); });
+}
+
 Ref call_quietly(PyObject* callable, PyObject* args, PyObject* kwargs, ops::Flavour flavour) {
   if (flavour == ops::Flavour::torch) return checked(PyObject_Call(callable, args, kwargs));
-  return call_under_errstate("ignore", callable, args, kwargs);
+  Ref scope = context_of("warnings", "catch_warnings", "action", "error");
+  return call_within(scope.get(), [&] { return call_under_errstate("ignore", callable, args, kwargs); });
 }
 
 Ref call_for_good(PyObject* callable, PyObject* args, PyObject* kwargs, ops::Flavour flavour) {

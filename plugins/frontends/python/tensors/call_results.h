@@ -30,10 +30,11 @@ bool is_empty_sequence(PyObject* answer);
 /// Sets kind and Python type of a fresh result: torch.Tensor, numpy.ndarray, or a NumPy scalar for most 0-d results of NumPy.
 void set_result_type(TensorSpec& spec, const ForeignFunction& function, bool all_scalars);
 
-/// Calls within a context manager, which leaves as after a call without an exception; the call's own is thrown.
-Ref call_within(PyObject* context, PyObject* callable, PyObject* args, PyObject* kwargs);
+/// Calls without showing warnings.
+Ref call_silently(PyObject* callable, PyObject* args, PyObject* kwargs);
 
-/// Calls a library function on twins, without warnings about the zeros in them.
+/// Calls a library function on twins, without warnings about the zeros in them. What NumPy warns of besides, by the sizes and dtypes, is
+/// thrown as an error: the call itself has to warn.
 Ref call_quietly(PyObject* callable, PyObject* args, PyObject* kwargs, ops::Flavour flavour);
 
 /// Calls a library function whose result stands for all later calls. Throws GraphBreak when NumPy would warn: it must do so every time.

@@ -52,14 +52,6 @@ class ZerosOfTwins {
   std::string kinds_;
 };
 
-/// Calls without showing warnings: eager execution gives them, where it comes to that.
-Ref call_silently(PyObject* callable, PyObject* args, PyObject* kwargs) {
-  Ref warnings = checked(PyImport_ImportModule("warnings"));
-  Ref settings = checked(Py_BuildValue("{ss}", "action", "ignore"));
-  Ref scope = checked(PyObject_VectorcallDict(checked(PyObject_GetAttrString(warnings.get(), "catch_warnings")).get(), nullptr, 0, settings.get()));
-  return call_within(scope.get(), callable, args, kwargs);
-}
-
 }  // namespace
 
 bool dtypes_are_unusual(const StandIns& stand_ins, std::span<const StandIns::Index> operands) {

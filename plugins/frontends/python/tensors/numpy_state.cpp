@@ -95,11 +95,18 @@ FloatErrors float_errors() noexcept {
 
 NotedErrors::NotedErrors() : handling_(noting()), before_(std::fetestexcept(FE_ALL_EXCEPT)) {
   noted_flags = 0;
+  // Not by warnings.catch_warnings, which makes Python forget what it has warned of once.
+  filters_ = checked(PyObject_GetAttrString(checked(PyImport_ImportModule("warnings")).get(), "filters"));
+  Ref message = checked(PyObject_CallMethod(checked(PyImport_ImportModule("tenon._warnings")).get(), "OfThisThread", nullptr));
+  filter_ = checked(Py_BuildValue("(sOOOi)", "error", message.get(), PyExc_Warning, Py_None, 0));
   checked(PyObject_CallMethod(handling_.get(), "__enter__", nullptr));
+  if (PyList_Insert(filters_.get(), 0, filter_.get()) < 0) PyErr_Clear();
 }
 
 NotedErrors::~NotedErrors() {
   PendingException pending;
+  for (Py_ssize_t i = PyList_GET_SIZE(filters_.get()); i-- > 0;)
+    if (PyList_GET_ITEM(filters_.get(), i) == filter_.get() && PyList_SetSlice(filters_.get(), i, i + 1, nullptr) < 0) PyErr_Clear();
   if (!Ref::steal(PyObject_CallMethod(handling_.get(), "__exit__", "OOO", Py_None, Py_None, Py_None))) PyErr_Clear();
   std::feclearexcept(FE_ALL_EXCEPT);
   std::feraiseexcept(before_ | noted_flags);

@@ -35,7 +35,8 @@ class KeptErrorHandling {
 };
 
 /// While it lives, errors in NumPy's own functions of which it would warn are kept back; then they are flags of the thread, like those of
-/// compiled code, beside the flags that were set before. So the warning is issued once, by plain execution, at the user's line.
+/// compiled code, beside the flags that were set before. What Python code of NumPy warns of is an exception. So the warning is issued once,
+/// by plain execution, at the user's line.
 class NotedErrors {
  public:
   NotedErrors();
@@ -45,6 +46,8 @@ class NotedErrors {
  private:
   KeptErrorHandling kept_;
   Ref handling_;  // np.errstate, entered
+  Ref filters_;   // of warnings: the list, of which the first one is ours
+  Ref filter_;
   int before_;
 };
 
