@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/rewrite/rewriter.h"
 #include "python/call/errors.h"
 #include "python/call/plain_cost.h"
 #include "python/call/run_frame.h"
@@ -40,17 +41,22 @@ PyObject* python_number(DType dtype, const void* data) {
 
 CacheEntry::CacheEntry(TorchState state, Segment segment, CapturedGraph captured)
     : state_(state), segment_(std::move(segment)), captured_(std::move(captured)) {
-  for (ir::NodeId node : captured_.graph.nodes())
-    if (captured_.graph.node(node).op != "constant") ++op_count_;
+  bool may_raise = false;
+  for (ir::NodeId id : captured_.graph.nodes()) {
+    const ir::Node& node = captured_.graph.node(id);
+    if (node.op == "constant") continue;
+    ++op_count_;
+    may_raise |= rewrite::may_raise(node);
+  }
   plain_cost_ = tenon::python::plain_cost(captured_, segment_.instructions);
   for (std::size_t i = 0, object = 0; i < captured_.inputs.size(); ++i) input_slots_.push_back(captured_.input_steps[i] ? 0 : segment_.input_slots[object++]);
   for (const TensorUpdate& update : captured_.updates) written_inputs_.add(update.input);
   output_count_ = captured_.graph.outputs().size();
-  runs_ = output_count_ > 0 || captured_.takes_random_numbers;
   release_gil_ = is_long(captured_);
   late_outputs_ = std::ranges::any_of(captured_.tensors, &TensorOutput::late);
   uses_numpy_ = captured_.uses_numpy();
   may_warn_ = uses_numpy_ && may_meet_errors(captured_.graph);
+  runs_ = output_count_ > 0 || captured_.takes_random_numbers || may_raise || may_warn_;
   takes_scalars_ = std::ranges::any_of(captured_.inputs, [](const TensorSpec& input) { return input.kind == TensorKind::scalar; });
   for (ResultTemplate::Node& node : segment_.objects.nodes) {
     if (node.kind != ResultTemplate::Kind::source) continue;

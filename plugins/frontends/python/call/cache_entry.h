@@ -106,7 +106,7 @@ class CacheEntry {
   std::size_t output_count_ = 0;
   std::size_t users_ = 1;
   bool plain_ = false;         // computes new tensors of known sizes and gives them: nothing else is to be done
-  bool runs_ = false;          // there are graph outputs to compute
+  bool runs_ = false;          // the graph has outputs to compute, or may raise or warn
   bool uses_numpy_ = false;
   bool may_warn_ = false;      // NumPy may have to warn after a run
   bool takes_scalars_ = false;
