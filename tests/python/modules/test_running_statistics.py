@@ -102,6 +102,16 @@ def test_a_batch_of_one_value_is_an_error():
         norm(tensor(1, 4))
 
 
+@pytest.mark.parametrize("dynamic", [True, None])
+def test_one_value_is_an_error_also_where_sizes_vary(dynamic):
+    norm = tenon.compile(nn.Sequential(nn.Conv1d(4, 4, 3), nn.BatchNorm1d(4)), dynamic=dynamic)
+    with torch.no_grad():
+        for batch, length in [(5, 9), (7, 8), (1, 4)]:
+            assert norm(tensor(batch, 4, length)).shape == (batch, 4, length - 2)
+        with pytest.raises(ValueError, match="more than 1 value per channel"):
+            norm(tensor(1, 4, 3))
+
+
 def test_resnet_block_trains_whole():
     torch.manual_seed(0)
     check(nn.Sequential(nn.Conv2d(3, 8, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 4, 1), nn.BatchNorm2d(4)), tensor(2, 3, 8, 8), calls=2)

@@ -1,11 +1,20 @@
 #include "core/ops/families/moments.h"
 
 #include "core/ops/families/move.h"
+#include "core/ops/size_questions.h"
 
 namespace tenon::ops {
 
 using ir::Dim;
 using ir::Shape;
+
+void require_several_values(const ir::Graph& graph, std::span<const Dim> sizes) {
+  for (const Dim& size : sizes)
+    if (!infer::may_be_positive_or_0(graph, size - Dim(1))) throw Exception(Code::unsupported, "statistics of nothing");
+  for (const Dim& size : sizes)
+    if (infer::may_be_positive_or_0(graph, size - Dim(2))) return;
+  throw Exception(Code::unsupported, "statistics of one value");
+}
 
 MeanAndVariance moments_over(NodeBuilder& b, ir::ValueId x, const std::vector<Dim>& dims) {
   const ir::Attributes over{{"dim", dims}, {"dtype", DType::f64}, {"keepdim", true}};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "core/ops/families/family.h"
@@ -12,6 +13,10 @@ namespace tenon::ops {
 struct MeanAndVariance {
   ir::ValueId mean, variance;
 };
+
+/// Throws (unsupported) where there is nothing to take statistics of, or, which torch refuses, one value a group: those of a group go over
+/// the dimensions of these sizes. Asks where the sizes leave it open.
+void require_several_values(const ir::Graph& graph, std::span<const ir::Dim> sizes);
 
 /// Of float32 or float64, over dimensions that keep size 1, in float64. Of float32 in one sweep: E[x²] - E[x]², whose cancellation stays
 /// below the rounding of float32 as long as the mean is not a million times the deviation.
