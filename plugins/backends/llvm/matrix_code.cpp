@@ -37,7 +37,7 @@ codegen::WinogradCode winograd_code(void* const* first) {
 MatrixKernel MatrixCode::shapes(DType dtype) const {
   MatrixKernel kernel;
   kernel.tile = codegen::tile_shape(jit_.target(), dtype), kernel.narrow_tile = codegen::narrow_tile_shape(jit_.target(), dtype);
-  kernel.streaming_tile = codegen::streaming_tile_shape(jit_.target(), dtype);
+  kernel.streaming_tile = codegen::streaming_tile_shape(jit_.target(), dtype), kernel.row_tile = codegen::row_tile_shape(jit_.target(), dtype);
   kernel.transposed_rows = codegen::transposed_rows(jit_.target(), dtype);
   kernel.dot_tile = codegen::dot_shape(jit_.target()), kernel.dot_row_tile = codegen::dot_row_shape();
   kernel.dtype = dtype, kernel.has_avx2_vectors = jit_.target().vector_bytes == 32;
@@ -49,7 +49,6 @@ void MatrixCode::fill(llvm::Module& module, DType dtype, MatrixPart part, const 
   const codegen::Target& target = jit_.target();
   const MatrixKernel tiles = shapes(dtype);
   const auto emit = [&](const codegen::TileShape& tile, const std::string& name, Fetches fetches) { codegen::emit_microkernel(module, target, dtype, tile, name, fetches); };
-  const codegen::TileShape row = codegen::row_tile_shape(target, dtype);
   switch (part) {
     case MatrixPart::panels:
       emit(tiles.tile, names[0], Fetches::ahead);
@@ -66,8 +65,8 @@ void MatrixCode::fill(llvm::Module& module, DType dtype, MatrixPart part, const 
     case MatrixPart::large_squares: return codegen::emit_winograd(module, target, dtype, codegen::kLargeSquare, names[0], names[1], names[2]);
     case MatrixPart::one_row:
       codegen::emit_dot_kernel(module, target, dtype, tiles.dot_row_tile, names[0]);
-      emit(row, names[1], Fetches::nothing);
-      return codegen::emit_microkernel(module, target, dtype, row, names[2], Fetches::nothing, codegen::Reads::columns);
+      emit(tiles.row_tile, names[1], Fetches::nothing);
+      return codegen::emit_microkernel(module, target, dtype, {1, tiles.streaming_tile.columns}, names[2], Fetches::nothing, codegen::Reads::columns);
   }
 }
 

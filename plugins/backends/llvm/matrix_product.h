@@ -68,7 +68,8 @@ struct MatrixKernel {
   codegen::TileShape streaming_tile;
   codegen::MicroKernel fetching_streaming = nullptr;  // with Fetches::far_ahead
   int transposed_rows = 1;
-  codegen::MicroKernel row = nullptr, row_of_columns = nullptr;  // one row as wide as streaming_tile; the second one reads no other columns
+  codegen::MicroKernel row = nullptr, row_of_columns = nullptr;  // one row: of row_tile, and as wide as streaming_tile, which reads no other columns
+  codegen::TileShape row_tile;
   codegen::DotKernel dot = nullptr, dot_row = nullptr;
   codegen::TileShape dot_tile, dot_row_tile;
   codegen::WinogradCode small_square, large_square;

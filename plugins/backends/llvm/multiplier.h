@@ -35,8 +35,6 @@ inline constexpr std::int64_t kPanelGroup = 4;
 inline constexpr std::int64_t kGroupElements = 256 * 1024;
 /// Steps of the sum that one dot product takes.
 inline constexpr std::int64_t kDotDepth = 4096;
-/// Panels that a thread multiplies with few rows side by side: so much of each row of b is contiguous.
-inline constexpr std::int64_t kStreamedPanels = 32;
 /// Rows of the pieces in which the last panels are shared out.
 inline constexpr std::int64_t kPieceRows = 2 * kFinishedRows;
 
@@ -219,8 +217,8 @@ class Multiplier {
 
   /// Few rows: threads share the columns of b, each of which is read once, in long runs.
   void over_columns(std::int64_t threads) {
-    const std::int64_t whole = panels_.reads_one_row() ? panels() : p_.n / width_, run = std::clamp<std::int64_t>((whole + threads - 1) / threads, 1, kStreamedPanels);
     const FewRows<T> product(kernel_, p_, a_, a_row_, c_);
+    const std::int64_t whole = panels_.reads_one_row() ? panels() : p_.n / width_, run = std::clamp<std::int64_t>((whole + threads - 1) / threads, 1, product.panels_together());
     each((whole + run - 1) / run, [&](std::int64_t low, std::int64_t high) {
       for (std::int64_t i = low; i < high; ++i) product.panels(i * run, std::min(whole, (i + 1) * run));
     });

@@ -24,7 +24,7 @@ TileShape narrow_tile_shape(const Target& target, DType dtype) {
 
 TileShape streaming_tile_shape(const Target& target, DType dtype) { return {4, tile_shape(target, dtype).columns}; }
 
-TileShape row_tile_shape(const Target& target, DType dtype) { return {1, tile_shape(target, dtype).columns}; }
+TileShape row_tile_shape(const Target& target, DType dtype) { return {1, 4 * tile_shape(target, dtype).columns}; }
 
 TileShape tile_shape(const Target& target, DType dtype) { return {target.vector_bytes >= 32 ? 6 : 4, tile_columns(target.lanes(), dtype)}; }
 

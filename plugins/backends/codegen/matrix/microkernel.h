@@ -21,7 +21,7 @@ TileShape tile_shape(const Target& target, DType dtype);
 TileShape narrow_tile_shape(const Target& target, DType dtype);
 /// Few rows, for products that memory bounds.
 TileShape streaming_tile_shape(const Target& target, DType dtype);
-/// One row of as many columns: a vector times a matrix computes nothing for rows that are not there.
+/// One row of some tiles' columns: a vector times a matrix computes nothing for rows that are not there, and reads rows in longer runs.
 TileShape row_tile_shape(const Target& target, DType dtype);
 /// The columns of the tile, by lanes of float32 in a vector register.
 int tile_columns(unsigned lanes, DType dtype);
