@@ -308,9 +308,10 @@ class Multiplier {
     if (c_) return product(b, b_row, windows, row, end, c_ + (row - first_row_of_c_) * p_.c_row + column, p_.c_row, columns, ahead);
     Scratch memory;
     T* tile = static_cast<T*>(memory.take(static_cast<std::size_t>(kFinishedRows * width_) * sizeof(T)));
+    const std::int64_t stored = dots_ ? columns : kernel_.variant(columns).width;  // the tile has room for whole rows
     for (; row < end; row += kFinishedRows) {
       const std::int64_t rows = std::min(kFinishedRows, end - row);
-      product(b, b_row, windows, row, row + rows, tile, width_, columns, ahead);
+      product(b, b_row, windows, row, row + rows, tile, width_, stored, ahead);
       finishing_->finish({row, rows, column, columns, 0, p_.steps}, tile);
     }
   }
