@@ -86,6 +86,8 @@ inline constexpr double kMaxInlinedCost = 300;
 
 /// A product of fewer multiplications than this runs as a loop nest, fused with its neighbours.
 inline constexpr double kSmallContraction = 16 * 1024;
+/// The same of one over windows, or with fewer columns than lanes: a loop nest gathers.
+inline constexpr double kSmallGatheredContraction = 2 * 1024;
 
 /// A reduction of at least this many elements a unit into few results is done in parallel parts.
 inline constexpr double kParallelReduction = 128 * 1024;

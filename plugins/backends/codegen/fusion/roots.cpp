@@ -48,7 +48,9 @@ bool Planner::is_large_product(NodeId id) const {
   if (!options_.matrix_kernels || !is_sum_of_products(graph_, id, body)) return false;
   double work = 1;
   for (const Dim& e : body.extents) work *= algebra_.estimate(e);
-  return work >= kSmallContraction;
+  const std::vector<Dim>& shape = graph_.type(graph_.node(id).results[0]).shape;
+  const bool over_windows = body.extents.size() > shape.size() + 1, narrow = !shape.empty() && algebra_.estimate(shape.back()) < options_.lanes;
+  return work >= (over_windows || narrow ? kSmallGatheredContraction : kSmallContraction);
 }
 
 ValueId Planner::base_through_views(ValueId value) const {
