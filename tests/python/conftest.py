@@ -92,6 +92,19 @@ def check():
 
 
 @pytest.fixture
+def counts():
+    """Compares calls of a function on arrays with plain ones, twice, and gives the number of breaks."""
+
+    def run(fn, *calls):
+        compiled = tenon.compile(fn)
+        for args in (*calls, *calls):
+            np.testing.assert_equal(compiled(*args), fn(*args))
+        return tenon.stats()["graph_breaks"]
+
+    return run
+
+
+@pytest.fixture
 def graphs():
     """A recording backend."""
     return Graphs()
