@@ -37,13 +37,12 @@ def one(seed, engine):
         return "differs", "the comparison itself failed: " + traceback.format_exc(), source
 
 
-def batch(seeds, make_engine):
-    """The verdicts of some seeds from a child process; those after a crash are missing."""
+def batch(seeds, engine):
+    """The verdicts of some seeds from a child process, which has what is imported here; those after a crash are missing."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(read)
-        engine = make_engine()
         with os.fdopen(write, "wb") as out:
             for seed in seeds:
                 signal.setitimer(signal.ITIMER_PROF, 10)  # seconds of processor time: a program that does not end is found as a crash,
@@ -72,12 +71,12 @@ def main():
     parser.add_argument("--show", action="store_true")
     parser.add_argument("--reasons", action="store_true")
     options = parser.parse_args()
-    make_engine = {"probe": compare.Probe, "tenon": compare.Tenon, "torch": lambda: compare.Tenon(torch=True)}[options.engine]
+    engine = {"probe": compare.Probe, "tenon": compare.Tenon, "torch": lambda: compare.Tenon(torch=True)}[options.engine]()
     print(f"seed {options.seed}, engine {options.engine}, Python {sys.version.split()[0]}", flush=True)
     end, seed, counts, reasons = time.monotonic() + options.seconds, options.seed, collections.Counter(), collections.Counter()
     while time.monotonic() < end and seed < options.seed + options.count:
         seeds = range(seed, min(seed + BATCH, options.seed + options.count))
-        results, status = batch(seeds, make_engine)
+        results, status = batch(seeds, engine)
         if len(results) < len(seeds):
             bad = seeds[len(results)]
             results.append((bad, ("crash", f"the process ended with status {status}", programs.Program(bad, options.engine != "probe").text())))
