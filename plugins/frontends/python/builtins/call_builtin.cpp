@@ -55,6 +55,13 @@ PyObject* unbound_form(PyObject* callable, PyObject* self, PyObject* name) {
   return same ? found : nullptr;
 }
 
+/// `__init_subclass__` or `__subclasshook__` of `object`, bound to any class: they do nothing.
+bool is_class_method_of_object(PyObject* callable, PyObject* name) {
+  PyObject* found = compat::type_lookup(&PyBaseObject_Type, name);
+  return found != nullptr && Py_TYPE(found) == &PyClassMethodDescr_Type && PyCFunction_Check(callable) &&
+         reinterpret_cast<PyMethodDescrObject*>(found)->d_method == reinterpret_cast<PyCFunctionObject*>(callable)->m_ml;
+}
+
 bool iterates_its_arguments(const Builtin& builtin) { return builtin.kind != BuiltinClass::special; }
 
 bool is_among(std::string_view name, std::string_view names) {
@@ -85,6 +92,17 @@ Iterated iterated_arguments(PyObject* callable, std::size_t positional) {
   if (is_among(name, " fromkeys enumerate islice accumulate groupby ")) return {0, 1};
   if (is_among(name, " min max ")) return {0, positional == 1 ? 1u : 0u};
   return {0, positional};
+}
+
+/// Where the function is that C code calls back; none where it is given none.
+std::optional<std::size_t> function_called_back(PyObject* callable, const Arguments& arguments) {
+  const std::string full = name_of(callable);
+  const bool second = is_among(std::string_view(full).substr(full.rfind('.') + 1), " accumulate groupby ");
+  std::size_t at = second ? 1 : 0;
+  if (at >= arguments.positional())
+    for (at = arguments.positional(); at < arguments.values.size(); ++at)
+      if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(arguments.names.get(), at - arguments.positional()), "initial") != 0) break;
+  return at < arguments.values.size() && PyCallable_Check(arguments[at]) ? std::optional(at) : std::nullopt;
 }
 
 /// Python-level iterators must be made by the evaluator before C code asks for them.
@@ -213,10 +231,6 @@ bool is_function_of_number(Evaluator& evaluator, PyObject* callable, const Argum
   return PyUnicode_CompareWithASCIIString(name.get(), "math") == 0;
 }
 
-}  // namespace
-
-namespace {
-
 /// weakref.ref, or its `__new__` for a subclass. What is born here dies in the capture, and would call back unseen.
 void require_no_callback_of_new_object(Evaluator& evaluator, PyObject* callable, const Arguments& arguments) {
   PyObject* const type = as_object(&_PyWeakref_RefType);
@@ -244,17 +258,17 @@ std::optional<Ref> run_listed(Evaluator& evaluator, PyObject* callable, const Bu
   const bool hands_on = PyType_Check(callable) && is_among(name_of(callable), " zip enumerate reversed list tuple ");
   const bool compresses = PyType_Check(callable) && is_among(name_of(callable), " compress ");  // asks the selectors, hands on the rest
   const Iterated iterated = iterated_arguments(callable, arguments.positional());
-  const bool calls_back = builtin.kind == BuiltinClass::callback && std::ranges::any_of(arguments.values, [](const Ref& value) { return PyCallable_Check(value.get()) != 0; });
+  // So does C code that only calls a function on them.
+  const std::optional<std::size_t> function = builtin.kind == BuiltinClass::callback ? function_called_back(callable, arguments) : std::nullopt;
   for (std::size_t at = 0; at < arguments.values.size(); ++at) {
     Ref& value = arguments.values[at];
     const bool selects = compresses && at == 1;
     if (hands_on) heap.expose_items(value.get());
     else heap.expose(value.get());
     // Elements must be what the program sees before C code compares or adds them.
-    if (calls_back) value = heap.substitute(value.get());
+    if (function) value = at == *function ? callback_for(evaluator, value.get()) : value;
     else if (builtin.kind != BuiltinClass::structural || selects) value = evaluator.for_elements(value.get(), at >= iterated.first && at < iterated.end);
     if (builtin.kind == BuiltinClass::element_calling || selects) evaluator.require_plain(value.get());
-    if (builtin.kind == BuiltinClass::callback) value = callback_for(evaluator, value.get());
   }
   return heap.adopt(evaluator.call_real(callable, arguments));
 }
@@ -322,7 +336,7 @@ std::optional<Ref> Evaluator::call_method(PyObject* callable, PyObject* self, Ar
     // Those of other modules may look at the clock.
     const auto* type = reinterpret_cast<PyTypeObject*>(self);
     const bool of_builtins = !PyType_HasFeature(const_cast<PyTypeObject*>(type), Py_TPFLAGS_HEAPTYPE) && std::string_view(type->tp_name).find('.') == std::string_view::npos;
-    const bool built_in = of_builtins || find_builtin(self) != nullptr;
+    const bool built_in = of_builtins || find_builtin(self) != nullptr || is_class_method_of_object(callable, name.get());
     if (name.is(names().__new__) && !built_in) throw GraphBreak(fmt::format("a call of {}", name_of(callable)));
     if (built_in && self != reinterpret_cast<PyObject*>(&PyType_Type)) return run_listed(*this, callable, plain, arguments);
     throw GraphBreak(fmt::format("a call of the C method {}", name_of(callable)));

@@ -114,10 +114,7 @@ Ref iterator_for(Evaluator& evaluator, Ref iterator) {
 Ref iterator_over_elements(Evaluator& evaluator, Ref iterator) { return evaluator.heap().born(holding(element_iterator_type(), iterator.get())); }
 
 Ref callback_for(Evaluator&, PyObject* function) {
-  const bool evaluated = PyFunction_Check(function) || PyMethod_Check(function) || Py_TYPE(function) == library_types().partial || is_getter(function) ||
-                         PyType_Check(function) || is_builtin_callable(function);
-  if (!evaluated) return Ref::borrow(function);
-  return holding(callback_type(), function);
+  return PyCallable_Check(function) ? holding(callback_type(), function) : Ref::borrow(function);
 }
 
 }  // namespace tenon::python

@@ -56,7 +56,7 @@ Ref iterator_over_elements(Evaluator& evaluator, Ref iterator);
 /// An iterator over an object that has `__getitem__` only, whose steps run in the evaluator.
 Ref iterator_by_index(Evaluator& evaluator, PyObject* owner);
 
-/// A callable for C code that runs a Python function in the evaluator. Anything else is given back as it is.
+/// A callable for C code that runs another one in the evaluator. What cannot be called is given back as it is.
 Ref callback_for(Evaluator& evaluator, PyObject* function);
 
 }  // namespace tenon::python
