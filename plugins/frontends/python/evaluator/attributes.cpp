@@ -3,6 +3,7 @@
 
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
+#include "python/heap/imported.h"
 #include "python/heap/names.h"
 
 namespace tenon::python {
@@ -28,7 +29,7 @@ std::optional<Ref> gradient_of_input(Heap& heap, PyObject* stand_in, PyObject* n
 }
 
 PyTypeObject* thread_local_type() {
-  static PyObject* const type = checked(PyObject_GetAttrString(checked(PyImport_ImportModule("_thread")).get(), "_local")).release();
+  static PyObject* const type = checked(PyObject_GetAttrString(checked(imported("_thread")).get(), "_local")).release();
   return reinterpret_cast<PyTypeObject*>(type);
 }
 
@@ -189,7 +190,7 @@ void Evaluator::make_descriptor_known(PyObject* found, PyTypeObject* type, PyObj
   heap_.make_known(found, heap_.sources().keyed(SourceKind::type_attribute, heap_.sources().constant(reinterpret_cast<PyObject*>(type)), name));
 }
 
-Ref Evaluator::data_descriptor(PyObject* found, PyObject* owner, PyTypeObject* type, PyObject* name) {
+Ref Evaluator::data_descriptor(PyObject* found, PyObject* owner, PyTypeObject* type, PyObject* name, PyTypeObject* holder) {
   if (PyObject_TypeCheck(found, &PyProperty_Type)) {
     Ref getter = checked(PyObject_GetAttr(found, names().fget));
     if (getter.is(Py_None)) throw GraphBreak(fmt::format("the property '{}' cannot be read", name_text(name)));
@@ -198,7 +199,7 @@ Ref Evaluator::data_descriptor(PyObject* found, PyObject* owner, PyTypeObject* t
   }
   PyObject* getter = heap_.type_attribute(Py_TYPE(found), names().__get__);
   if (is_python_function(getter)) {
-    make_descriptor_known(found, type, name);
+    make_descriptor_known(found, holder ? holder : type, name);
     return call_now(getter, {found, owner, reinterpret_cast<PyObject*>(type)});
   }
   if (getter == nullptr) throw GraphBreak(fmt::format("attribute '{}' has a setter and no getter", name_text(name)));
@@ -211,7 +212,8 @@ Ref Evaluator::data_descriptor(PyObject* found, PyObject* owner, PyTypeObject* t
   return source ? heap_.enter(heap_.sources().keyed(SourceKind::member, source, found), value.get()) : heap_.adopt(std::move(value));
 }
 
-Ref Evaluator::bind_descriptor(PyObject* found, PyObject* owner, PyTypeObject* type, PyObject* name) {
+Ref Evaluator::bind_descriptor(PyObject* found, PyObject* owner, PyTypeObject* type, PyObject* name, PyTypeObject* holder) {
+  if (holder == nullptr) holder = type;
   PyObject* type_object = reinterpret_cast<PyObject*>(type);
   const auto definition = [&](Ref part) {
     heap_.make_known(part.get(), heap_.sources().constant(part.get()));
@@ -229,8 +231,8 @@ Ref Evaluator::bind_descriptor(PyObject* found, PyObject* owner, PyTypeObject* t
     return heap_.born(checked(PyMethod_New(function.get(), type_object)));
   }
   if (owner == nullptr && PyObject_TypeCheck(found, &PyProperty_Type)) return definition(Ref::borrow(found));
-  const bool changeable = heap_.traits(type).python_class && !heap_.is_born(type_object) && !heap_.wrote_along_bases(type, name);
-  const SourceId place = changeable ? heap_.sources().keyed(SourceKind::type_attribute, heap_.sources().constant(type_object), name) : SourceId{};
+  const bool changeable = heap_.traits(holder).python_class && !heap_.is_born(as_object(holder)) && !heap_.wrote_along_bases(holder, name);
+  const SourceId place = changeable ? heap_.sources().keyed(SourceKind::type_attribute, heap_.sources().constant(as_object(holder)), name) : SourceId{};
   if (Py_TYPE(found)->tp_descr_get != nullptr) {
     if (owner != nullptr && Py_TYPE(found) == library_types().cached_property) return cached_property(found, owner);
     PyObject* getter = heap_.type_attribute(Py_TYPE(found), names().__get__);
@@ -330,6 +332,7 @@ Ref Evaluator::attribute_of_method(PyObject* method, PyObject* name) {
 }
 
 Ref Evaluator::super_attribute(PyObject* super_object, PyObject* name) {
+  if (name == names().__class__) return Ref::borrow(as_object(&PySuper_Type));
   // The same walk as super's own, so that the functions found can be evaluated.
   Ref start = member_of_super(heap_, super_object, "__thisclass__");
   Ref self = member_of_super(heap_, super_object, "__self__");
@@ -345,13 +348,8 @@ Ref Evaluator::super_attribute(PyObject* super_object, PyObject* name) {
     if (found == nullptr) continue;
     heap_.type_attribute(base, name);
     PyObject* owner = self.is(self_class.get()) ? nullptr : self.get();
-    if (owner != nullptr && is_data_descriptor(found)) return data_descriptor(found, owner, type, name);
-    if (Py_TYPE(found) == &PyClassMethod_Type) {
-      Ref function = checked(PyObject_GetAttr(found, names().dunder_func));
-      heap_.make_known(function.get(), heap_.sources().constant(function.get()));
-      return heap_.born(checked(PyMethod_New(function.get(), self_class.get())));
-    }
-    return bind_descriptor(found, owner, base, name);
+    if (owner != nullptr && is_data_descriptor(found)) return data_descriptor(found, owner, type, name, base);
+    return bind_descriptor(found, owner, type, name, base);
   }
   return heap_.adopt(checked(PyObject_GetAttr(super_object, name)));
 }

@@ -7,6 +7,7 @@
 
 #include "python/compat/object_layout.h"
 #include "python/evaluator/capture.h"
+#include "python/heap/imported.h"
 #include "python/heap/last_references.h"
 #include "python/heap/snapshot.h"
 
@@ -90,6 +91,7 @@ class Evaluator {
   /// Whether comparing the object, or what it holds, runs an `__eq__` written in Python.
   bool has_python_equality(PyObject* value, int depth = 0);
   bool has_python_hash(PyObject* value);
+  bool has_python_keys(PyObject* container);
   void prepare_hash(PyObject* key, int depth = 0);
   /// Must come before C code looks a key up (in a dict or set): runs what is written in Python of hashing and comparing it, under guard.
   void prepare_key(PyObject* key, PyObject* container = nullptr);
@@ -276,8 +278,8 @@ class Evaluator {
   Ref attribute_of_function(PyObject* function, PyObject* name);
   Ref attribute_of_method(PyObject* method, PyObject* name);
   void make_descriptor_known(PyObject* found, PyTypeObject* type, PyObject* name);
-  Ref bind_descriptor(PyObject* found, PyObject* owner, PyTypeObject* type, PyObject* name);
-  Ref data_descriptor(PyObject* found, PyObject* owner, PyTypeObject* type, PyObject* name);
+  Ref bind_descriptor(PyObject* found, PyObject* owner, PyTypeObject* type, PyObject* name, PyTypeObject* holder = nullptr);
+  Ref data_descriptor(PyObject* found, PyObject* owner, PyTypeObject* type, PyObject* name, PyTypeObject* holder = nullptr);
 
   Ref call_cached(PyObject* callable, Arguments arguments);
   Ref kept_by_cache(PyObject* callable, const Arguments& arguments);
@@ -314,7 +316,7 @@ class Evaluator {
   std::vector<Mode> modes_;  // entered and not left, innermost last
   Ref missing_;              // the AttributeError by which code said that the attribute looked for last is missing; empty where none was run
   Ref handled_at_start_ = compat::handled_exception();
-  Ref filters_at_start_ = Ref::steal(PyObject_GetAttrString(checked(PyImport_ImportModule("warnings")).get(), "filters"));
+  Ref filters_at_start_ = Ref::steal(PyObject_GetAttrString(checked(imported("warnings")).get(), "filters"));
 
   bool recorder_takes(PyObject* callable);
   void enter_function(PyObject* function, Arguments arguments, Completion completion);
