@@ -39,3 +39,20 @@ def test_an_exception_that_c_code_leaves_to_be_made():
 
     compiled = tenon.compile(run)
     assert compiled() == run() == compiled()
+
+
+def test_a_traceback_that_an_exception_was_given():
+    def run():
+        try:
+            1 / 0
+        except ZeroDivisionError as error:
+            given = error.__traceback__
+        made = IndexError().with_traceback(given)
+        tenon.graph_break()
+        try:
+            raise made
+        except IndexError as error:
+            return error.__traceback__.tb_next is given
+
+    compiled = tenon.compile(run)
+    assert compiled() and compiled()

@@ -128,3 +128,69 @@ def test_a_class_that_makes_no_exception_is_refused():
 
     compiled = tenon.compile(run)
     assert compiled() == run() == compiled() == (True, [])
+
+
+def test_a_function_keeps_the_builtins_that_it_was_made_with():
+    def inner(x):
+        return x * len((1, 2))
+
+    def run(x):
+        return inner(x)
+
+    scope = globals()
+    compiled, before = tenon.compile(run), scope["__builtins__"]
+    scope["__builtins__"] = {"len": lambda items: 7}
+    try:
+        assert compiled(3) == run(3) == 6
+    finally:
+        scope["__builtins__"] = before
+
+
+class Colliding:
+    asked = 0
+
+    def __eq__(self, other):
+        Colliding.asked += 1
+        return self is other
+
+    def __hash__(self):
+        return 24
+
+
+def test_keys_are_compared_where_their_hashes_are_equal():
+    held = {Colliding(): 1}
+
+    def run():
+        own = {Colliding(): 1}
+        return [key in keys for keys in (held, own, set(own)) for key in (23, 24, "a")], Colliding.asked
+
+    compiled = tenon.compile(run)
+    for _ in range(3):
+        Colliding.asked = 0
+        got = compiled()
+        Colliding.asked = 0
+        assert got == run()
+
+
+class Unsteady:
+    value = 1
+
+    def __hash__(self):
+        if self.value == 0:
+            raise ValueError("no hash")
+        return self.value
+
+
+@pytest.mark.parametrize("later", (0, 2))
+def test_keys_whose_hash_changes_stay_where_they_are(later):
+    def run():
+        key = Unsteady()
+        held, members = {key: 5}, {key}
+        key.value = later
+        tenon.graph_break()
+        found = outcome(lambda: (held.get(key), key in members))
+        key.value = 1
+        return found, held[key], key in members
+
+    compiled = tenon.compile(run)
+    assert [compiled() for _ in range(2)] == [run()] * 2

@@ -3,8 +3,22 @@
 #include <structmember.h>
 
 extern "C" PyAPI_FUNC(void) _PyTraceback_Add(const char* function, const char* file, int line);  // 3.13 no longer shows it
+extern "C" PyAPI_FUNC(int) _PySet_NextEntry(PyObject* set, Py_ssize_t* position, PyObject** key, Py_hash_t* hash);  // nor this
 
 namespace tenon::python::compat {
+
+std::vector<std::pair<Ref, Py_hash_t>> hashed_keys(PyObject* container) {
+  // A set made of a plain dict takes its hashes over, and only the other way to read them is gone from 3.13.
+  Ref dict = PyDict_Check(container) && !PyDict_CheckExact(container) ? Ref::steal(PyDict_Copy(container)) : Ref::borrow(container);
+  Ref set = dict && PyDict_Check(dict.get()) ? Ref::steal(PySet_New(dict.get())) : std::move(dict);
+  std::vector<std::pair<Ref, Py_hash_t>> keys;
+  if (!set) PyErr_Clear();
+  Py_ssize_t position = 0;
+  PyObject* key;
+  Py_hash_t hash;
+  while (set && _PySet_NextEntry(set.get(), &position, &key, &hash)) keys.push_back({Ref::borrow(key), hash});
+  return keys;
+}
 
 PyObject* instance_dict(PyObject* object) {
   PyObject** place = _PyObject_GetDictPtr(object);

@@ -4,6 +4,8 @@
 #include <Python.h>
 
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "python/heap/ref.h"
 
@@ -58,6 +60,9 @@ inline std::uint32_t type_version(PyTypeObject* type) {
 
 /// The attribute as the type finds it along its bases, unbound and borrowed; null (no exception) when there is none.
 inline PyObject* type_lookup(PyTypeObject* type, PyObject* name) { return _PyType_Lookup(type, name); }
+
+/// The keys of a dict or set, with the hashes that they had when they came in. Throws nothing; on an error (out of memory) there are none.
+std::vector<std::pair<Ref, Py_hash_t>> hashed_keys(PyObject* container);
 
 /// Whether two dicts have a key in common: what PyDict_Merge does not refuse, and calls must.
 inline bool share_a_key(PyObject* left, PyObject* right) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "python/builtins/table.h"
+#include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
 #include "python/heap/dict_access.h"
 #include "python/heap/names.h"
@@ -59,25 +60,39 @@ void Evaluator::prepare_hash(PyObject* key, int depth) {
   }
 }
 
+/// Whether the `__eq__` of one of the keys is written in Python: it is asked of any key of the same hash.
+bool Evaluator::has_python_keys(PyObject* container) {
+  // Most keys are of built-in types, which a look at the type tells.
+  const auto compares = [&](PyObject* key) { return (PyType_HasFeature(Py_TYPE(key), Py_TPFLAGS_HEAPTYPE) || PyTuple_Check(key)) && has_python_equality(key); };
+  if (PyAnySet_Check(container)) {
+    Ref iterator = checked(PySet_Type.tp_iter(container));
+    while (Ref key = Ref::steal(PyIter_Next(iterator.get())))
+      if (compares(key.get())) return true;
+    return false;
+  }
+  Py_ssize_t position = 0;
+  PyObject *key, *value;
+  while (PyDict_Next(container, &position, &key, &value))
+    if (compares(key)) return true;
+  return false;
+}
+
 void Evaluator::prepare_key(PyObject* key, PyObject* container) {
   prepare_hash(key);
   if (container == nullptr || !(PyDict_Check(container) || PyAnySet_Check(container))) return;
   const TypeTraits& traits = heap_.traits(key);
   const bool plain = traits.atom || traits.identity || traits.role != Recorder::Role::other;
-  Ref keys = plain ? Ref() : checked(PyDict_Check(container) ? PyDict_Keys(container) : PySequence_List(container));
-  if (plain || PyList_GET_SIZE(keys.get()) == 0) return;
+  if (plain ? !has_python_keys(container) : (PyDict_Check(container) ? PyDict_GET_SIZE(container) : PySet_GET_SIZE(container)) == 0) return;
   // The guard on the lookup would hash and compare an object of this capture, as a later call left it.
   if (heap_.source_of(container) && heap_.is_born(key) && (has_python_hash(key) || (!PyTuple_CheckExact(key) && holds_number(key))))
     throw GraphBreak(fmt::format("a {} is looked up in a {} that is older than the call", Py_TYPE(key)->tp_name, Py_TYPE(container)->tp_name));
   const Py_hash_t hash = PyObject_Hash(key);
   if (hash == -1) throw_python_error();
-  for (Py_ssize_t at = 0; at < PyList_GET_SIZE(keys.get()); ++at) {
-    PyObject* other = PyList_GET_ITEM(keys.get(), at);
-    if (other == key) continue;
-    const bool compared = has_python_equality(other) || has_python_equality(key);
-    if (!compared || PyObject_Hash(other) != hash) continue;
+  const bool compared = has_python_equality(key);
+  for (const auto& [other, others] : compat::hashed_keys(container)) {
+    if (other.is(key) || others != hash || !(compared || has_python_equality(other.get()))) continue;
     const Heap::NoWrites twice(heap_, "an __eq__");
-    truth(compare(Py_EQ, other, key).get());
+    truth(compare(Py_EQ, other.get(), key).get());
   }
 }
 

@@ -12,12 +12,6 @@ namespace {
 
 PyFunctionObject* as_function(PyObject* object) { return reinterpret_cast<PyFunctionObject*>(object); }
 
-Ref builtins_of(PyObject* globals) {
-  PyObject* found = PyDict_GetItemWithError(globals, names().__builtins__);
-  if (found == nullptr) return Ref::borrow(PyEval_GetBuiltins());
-  return Ref::borrow(PyModule_Check(found) ? PyModule_GetDict(found) : found);
-}
-
 /// torch.nn.TransformerEncoder leaves zeros in padded places, modules run their `always_call` hooks when `forward` raises, and optimizers
 /// compute with the number of steps in float64, but not for compilers: they must not know.
 bool gives_other_results_to_compilers(const Frame& asking) {
@@ -169,7 +163,7 @@ std::unique_ptr<Frame> Evaluator::bind(PyObject* function, Arguments arguments) 
   frame->code = &decoded(reinterpret_cast<PyCodeObject*>(parts->func_code));
   frame->code_object = Ref::borrow(parts->func_code);
   frame->globals = Ref::borrow(parts->func_globals);
-  frame->builtins = builtins_of(parts->func_globals);
+  frame->builtins = Ref::borrow(parts->func_builtins);
   frame->closure = Ref::borrow(parts->func_closure);
   frame->locals.resize(frame->code->local_count());
   frame->stack.reserve(frame->code->code()->co_stacksize);

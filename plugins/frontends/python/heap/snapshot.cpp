@@ -40,6 +40,16 @@ void require_settled_key(Heap& heap, PyObject* key, PyObject* container) {
   if (heap.wrote_object(key)) throw Unbuildable(container, fmt::format("a {} whose hash may have changed is a key", Py_TYPE(key)->tp_name));
 }
 
+/// And no key, also a new one, may by now say something else than when it came in.
+void require_steady_hashes(PyObject* container) {
+  for (const auto& [key, hash] : compat::hashed_keys(container)) {
+    if (!is_python_function(compat::type_lookup(key.type(), names().__hash__))) continue;
+    const Py_hash_t now = PyObject_Hash(key.get());
+    if (now == -1) PyErr_Clear();
+    if (now != hash) throw Unbuildable(container, fmt::format("a {} holds a {} whose hash has changed", Py_TYPE(container)->tp_name, key.type()->tp_name));
+  }
+}
+
 }  // namespace
 
 std::uint32_t Snapshot::add(PyObject* object) {
@@ -323,13 +333,14 @@ void Snapshot::fill_function(std::uint32_t at, PyObject* object) {
 void Snapshot::fill_exception(std::uint32_t at, PyObject* object) {
   result_.nodes[at].object = Ref::borrow(as_object(Py_TYPE(object)));
   // Setting a cause sets `__suppress_context__` too, which comes after it as a member.
-  fill_attributes(at, object, {"args", "__cause__", "__context__"});
+  fill_attributes(at, object, {"args", "__cause__", "__context__", "__traceback__"});
 }
 
 void Snapshot::fill(std::uint32_t at, PyObject* object) {
   const Kind kind = result_.nodes[at].kind;
   const bool has_class = kind != Kind::function && kind != Kind::cell && kind != Kind::partial && !heap_.traits(object).exact;
   if (has_class) result_.nodes[at].object = Ref::borrow(as_object(Py_TYPE(object)));
+  if (PyDict_Check(object) || PyAnySet_Check(object)) require_steady_hashes(object);
   switch (kind) {
     case Kind::list: fill_items(at, object); break;
     case Kind::set:
