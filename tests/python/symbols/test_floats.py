@@ -2,8 +2,10 @@
 
 import datetime
 import decimal
+import fractions
 import math
 
+import numpy as np
 import pytest
 
 import tenon
@@ -207,4 +209,15 @@ def test_c_code_that_takes_only_real_numbers():
     compiled, x = tenon.compile(fn), torch.ones(3)
     for n in (3, 4, 5, 6):
         got, want = compiled(x, n), fn(x, n)
+        assert torch.equal(got[0], want[0]) and got[1:] == want[1:]
+
+
+@pytest.mark.parametrize("kind", (complex, decimal.Decimal, fractions.Fraction, lambda value: bool(value - 0.5), np.float64, np.float32))
+def test_comparisons_with_other_kinds_of_numbers(kind):
+    def fn(x, s, other):
+        return x * s, s == other, other == s, s != other, other in (s,)
+
+    compiled = tenon.compile(fn)
+    for s in FLOATS[:5] + [1.5]:
+        got, want = compiled(X, s, kind(s)), fn(X, s, kind(s))
         assert torch.equal(got[0], want[0]) and got[1:] == want[1:]

@@ -49,7 +49,13 @@ PyObject* absolute(PyObject* a) {
 PyObject* as_int(PyObject* a) { return needs(a, "int()"); }
 PyObject* as_float(PyObject* a) { return needs(a, "float()"); }
 PyObject* as_index(PyObject* a) { return needs(a, "the use as an index"); }
+/// complex, bool, Decimal and the like, which may be equal to a float.
+bool is_other_number(PyObject* o) {
+  const PyNumberMethods* methods = Py_TYPE(o)->tp_as_number;
+  return PyComplex_Check(o) || (methods && (methods->nb_float || methods->nb_int || methods->nb_index));
+}
 PyObject* compare(PyObject* a, PyObject* b, int operation) {
+  if (!is_number(b) && is_other_number(b)) return needs(a, "the comparison with another kind of number");
   if (!is_number(b)) Py_RETURN_NOTIMPLEMENTED;
   return guarded([&] { return Ref::borrow(TensorRecorder::active().scalar_comparison(operation, a, b) ? Py_True : Py_False); });
 }
