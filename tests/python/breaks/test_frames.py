@@ -375,3 +375,16 @@ def test_what_is_raised_again_shows_where_it_was_raised_first():
     for program in (inside, named):
         compiled = tenon.compile(fn)
         assert [compiled(program, UP) for _ in range(3)] == [fn(program, UP)] * 3
+
+
+def test_no_source_is_kept_that_the_program_has_not_asked_for():
+    def run(x):
+        y = x + 1
+        tenon.graph_break()
+        return y * 2, __file__ in linecache.cache
+
+    linecache.clearcache()
+    compiled = tenon.compile(run)
+    for _ in range(2):
+        np.testing.assert_equal(compiled(UP), run(UP))
+    assert tenon.explain(run)(UP).break_reasons[0].user_stack[-1].line == "tenon.graph_break()"

@@ -4,6 +4,8 @@
 
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
+#include "python/evaluator/source_line.h"
+#include "python/heap/imported.h"
 
 namespace tenon::python {
 namespace {
@@ -28,19 +30,6 @@ std::string text_or_empty(PyObject* string) {
   const char* chars = string && PyUnicode_Check(string) ? PyUnicode_AsUTF8(string) : nullptr;
   if (chars == nullptr) PyErr_Clear();
   return chars ? chars : "";
-}
-
-std::string source_line(PyObject* file, int line) {
-  Ref linecache = Ref::steal(PyImport_ImportModule("linecache"));
-  Ref text = linecache ? Ref::steal(PyObject_CallMethod(linecache.get(), "getline", "Oi", file, line)) : Ref();
-  if (!text) {
-    PyErr_Clear();
-    return {};
-  }
-  std::string result = text_or_empty(text.get());
-  const std::size_t first = result.find_first_not_of(" \t");
-  const std::size_t last = result.find_last_not_of(" \t\r\n");
-  return first == std::string::npos ? std::string() : result.substr(first, last - first + 1);
 }
 
 CaptureBreak::Entry entry_of(const Frame& frame) {
@@ -180,7 +169,7 @@ struct LeftClasses {
   ~LeftClasses() {
     if (!any) return;
     Ref pending = PyErr_Occurred() ? compat::take_exception() : Ref();
-    Ref collector = Ref::steal(PyImport_ImportModule("gc"));
+    Ref collector = Ref::steal(imported("gc"));
     Ref done = collector ? Ref::steal(PyObject_CallMethod(collector.get(), "collect", "i", 1)) : Ref();
     PyErr_Clear();
     if (pending) compat::set_exception(std::move(pending));

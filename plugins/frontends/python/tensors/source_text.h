@@ -10,7 +10,4 @@ namespace tenon::python {
 /// File, line, function and stripped source line of the instruction at `byte_offset`. The text is empty where no source is found.
 ir::Location source_location(PyCodeObject* code, int byte_offset);
 
-/// The stripped text of a line, through `linecache`.
-std::string source_line(const std::string& file, int line);
-
 }  // namespace tenon::python
