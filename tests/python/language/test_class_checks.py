@@ -224,3 +224,57 @@ def test_any_tensor_may_be_marked_as_a_buffer_or_a_parameter():
     compiled = tenon.compile(classes)
     for tensor in (torch.ones(2), torch.nn.Buffer(torch.ones(2)), torch.ones(2)):
         assert compiled(tensor, torch.zeros(1)) == classes(tensor, torch.zeros(1))
+
+
+class Asked:
+    """Is no class, but has a say."""
+
+    def __init__(self, limit):
+        self.limit, self.seen = limit, []
+
+    def __instancecheck__(self, o):
+        self.seen.append(o)
+        return o > self.limit
+
+    def __subclasscheck__(self, of):
+        self.seen.append(of)
+        return of is int
+
+
+class LikeAClass:
+    def __init__(self, bases):
+        self.bases = bases
+
+    @property
+    def __bases__(self):
+        return self.bases
+
+
+def outcome(call, *args):
+    try:
+        return call(*args)
+    except Exception as error:
+        return type(error), str(error)
+
+
+def test_objects_that_are_no_classes():
+    def asked(x, o):
+        return x * isinstance(2, o) + isinstance(4, o), issubclass(int, (str, o)), issubclass(str, o), list(o.seen)
+
+    compiled, ours, plain = tenon.compile(asked), Asked(3), Asked(3)
+    for limit in (3, 3, 5):
+        ours.limit = plain.limit = limit
+        np.testing.assert_equal(compiled(X, ours), asked(X, plain))
+    base = LikeAClass(())
+    derived = LikeAClass((base,))
+    same(lambda x: (x + 1, issubclass(derived, base), issubclass(base, derived)))
+    for check in (lambda: isinstance(3, 3), lambda: issubclass(int, 3), lambda: issubclass(3, int), lambda: isinstance(3, list[int])):
+        assert outcome(tenon.compile(check)) == outcome(check)
+
+
+def test_tuples_of_classes_nested_too_deeply():
+    nested = (int,)
+    for _ in range(2000):
+        nested = (nested,)
+    for check in (lambda: isinstance("", nested), lambda: issubclass(str, nested)):
+        assert outcome(tenon.compile(check)) == outcome(check)

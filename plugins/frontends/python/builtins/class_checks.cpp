@@ -1,6 +1,7 @@
 // isinstance and issubclass, also of classes that have a say in it: abstract ones, and those whose metaclass is asked.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 
 #include "python/builtins/handlers.h"
@@ -9,6 +10,7 @@
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
 #include "python/guards/pins.h"
+#include "python/heap/imported.h"
 #include "python/heap/names.h"
 
 namespace tenon::python {
@@ -52,7 +54,7 @@ class NoNewRegistration final : public ValueCheck {
 void guard_registrations(Heap& heap) {
   const std::uint64_t* place = compat::registrations();
   if (place == nullptr) throw GraphBreak("an abstract class is asked, on a CPython that counts registrations elsewhere");
-  Ref module = checked(PyImport_ImportModule("_abc"));
+  Ref module = checked(imported("_abc"));
   heap.guards().add_value_check(heap.sources().constant(module.get()), std::make_shared<NoNewRegistration>(place));
 }
 
@@ -68,7 +70,7 @@ void require_known_hook(Heap& heap, PyObject* of) {
 /// What abc.ABCMeta answers. `instance` may be null, and is not looked at where something stands for it.
 bool is_virtual_subclass(Evaluator& evaluator, PyTypeObject* type, PyObject* of, PyObject* instance) {
   require_known_hook(evaluator.heap(), of);
-  Ref module = checked(PyImport_ImportModule("_abc"));
+  Ref module = checked(imported("_abc"));
   const bool by_instance = instance != nullptr && !evaluator.is_stand_in(instance) && !evaluator.heap().is_number(instance);
   Ref answer = checked(PyObject_CallMethod(module.get(), by_instance ? "_abc_instancecheck" : "_abc_subclasscheck", "OO", of, by_instance ? instance : reinterpret_cast<PyObject*>(type)));
   if (answer.is(Py_True)) return true;
@@ -95,7 +97,15 @@ bool asks_metaclass(Evaluator& evaluator, PyObject* check, PyTypeObject* type, P
 
 bool is_subclass(Evaluator& evaluator, PyTypeObject* type, PyObject* of, PyObject* instance);
 
-/// X | Y is asked by its parts; what typing makes (Optional[X]) must be this one at every call.
+/// Counts tuples in tuples of classes against the limit of recursion, as Python does.
+struct NestedCheck {
+  explicit NestedCheck(const char* where) {
+    if (Py_EnterRecursiveCall(where) != 0) throw PythonError();
+  }
+  ~NestedCheck() { Py_LeaveRecursiveCall(); }
+};
+
+/// X | Y is asked by its parts; what typing makes (Optional[X]) must be this one at every call; an object of the program by its method.
 bool is_subclass_of_form(Evaluator& evaluator, PyTypeObject* type, PyObject* of, PyObject* instance) {
   Heap& heap = evaluator.heap();
   const SourceId source = heap.source_of(of);
@@ -105,6 +115,9 @@ bool is_subclass_of_form(Evaluator& evaluator, PyTypeObject* type, PyObject* of,
     Ref seen = source ? heap.enter(heap.sources().keyed(SourceKind::member, source, descriptor), parts.get()) : heap.adopt(std::move(parts));
     return is_subclass(evaluator, type, seen.get(), instance);
   }
+  PyObject* check = heap.type_attribute(Py_TYPE(of), instance ? names().__instancecheck__ : names().__subclasscheck__);
+  if (check == nullptr) throw GraphBreak("isinstance() or issubclass() with what is no class");  // it may have a `__bases__`
+  if (is_python_function(check) && home_of(check) != "typing") return evaluator.truth(evaluator.call_now(check, {of, instance ? instance : as_object(type)}).get());
   if (source && heap.sources()[source].kind != SourceKind::constant) heap.guards().add(GuardKind::identity, source, of);
   const int answer = PyObject_IsSubclass(as_object(type), of);
   if (answer < 0 && instance != nullptr && PyErr_ExceptionMatches(PyExc_TypeError)) {
@@ -116,9 +129,8 @@ bool is_subclass_of_form(Evaluator& evaluator, PyTypeObject* type, PyObject* of,
 
 bool is_subclass(Evaluator& evaluator, PyTypeObject* type, PyObject* of, PyObject* instance) {
   if (evaluator.heap().traits(of).container == Container::tuple) {
-    for (const Ref& each : evaluator.items_of(of))
-      if (is_subclass(evaluator, type, each.get(), instance)) return true;
-    return false;
+    const NestedCheck deeper(instance ? " in __instancecheck__" : " in __subclasscheck__");
+    return std::ranges::any_of(evaluator.items_of(of), [&](const Ref& each) { return is_subclass(evaluator, type, each.get(), instance); });
   }
   if (!PyType_Check(of)) return is_subclass_of_form(evaluator, type, of, instance);
   if (instance != nullptr && as_object(type) == of) return true;
