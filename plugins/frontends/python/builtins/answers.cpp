@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "python/evaluator/evaluator.h"
+#include "python/heap/imported.h"
 #include "python/heap/names.h"
 
 namespace tenon::python {
@@ -28,7 +29,7 @@ constexpr FunctionRule kFalse = {.handler = [](Evaluator&, Arguments) -> std::op
 
 // torch.autograd.profiler.record_function: a region has a name for profilers only. While none runs it neither begins nor ends.
 void require_no_profiler() {
-  Ref autograd = checked(PyImport_ImportModule("torch.autograd"));
+  Ref autograd = checked(imported("torch.autograd"));
   Ref profiled = checked(PyObject_CallMethod(autograd.get(), "_profiler_enabled", nullptr));
   if (!profiled.is(Py_False)) throw GraphBreak("a region is named for a profiler that runs");
 }
@@ -73,7 +74,7 @@ std::optional<Ref> look_up_operator(Evaluator& evaluator, Arguments arguments) {
 }
 /// What C code of torch does, as the package's function of that name does it in Python; `why_not` where that gives NotImplemented.
 Ref call_in_python(Evaluator& evaluator, const char* name, Arguments arguments, const char* why_not) {
-  Ref module = checked(PyImport_ImportModule("tenon._torch_in_python"));
+  Ref module = checked(imported("tenon._torch_in_python"));
   Ref function = checked(PyObject_GetAttrString(module.get(), name));
   Ref result = evaluator.call_now(function.get(), std::move(arguments));
   if (result.is(Py_NotImplemented)) throw GraphBreak(why_not);

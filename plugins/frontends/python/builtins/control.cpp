@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "python/evaluator/evaluator.h"
+#include "python/heap/imported.h"
 
 namespace tenon::python {
 namespace {
@@ -111,7 +112,7 @@ std::optional<Ref> call_cond(Evaluator& evaluator, Arguments arguments) {
   const BranchResult otherwise = record_branch(evaluator, choice.false_function.get(), operands);
   if (then.tensors.size() != otherwise.tensors.size()) differ("numbers of tensors");
   if (then.tensors.empty()) throw GraphBreak("the branches of tenon.cond give no tensor");
-  Ref package = checked(PyImport_ImportModule("tenon"));
+  Ref package = checked(imported("tenon"));
   Ref function = checked(PyObject_GetAttrString(package.get(), "cond"));
   evaluator.mark_position();
   const std::vector<Ref> results = evaluator.recorder().choose(function.get(), choice.predicate.get());

@@ -6,6 +6,7 @@
 #include "python/builtins/table.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
+#include "python/heap/imported.h"
 #include "python/heap/names.h"
 
 namespace tenon::python {
@@ -256,7 +257,7 @@ Handled object_reduce(Evaluator& evaluator, Arguments& arguments) {
     throw GraphBreak(fmt::format("a copy of a {}, which names what is copied", type->tp_name));
   PyObject* state = heap.attributes_of(object);
   if (state != nullptr && heap.length(state) == 0) state = nullptr;
-  Ref copyreg = checked(PyImport_ImportModule("copyreg"));
+  Ref copyreg = checked(imported("copyreg"));
   Ref maker = checked(PyObject_GetAttrString(copyreg.get(), "__newobj__"));
   heap.make_known(maker.get(), heap.sources().constant(maker.get()));
   if (state != nullptr && !heap.source_of(state)) heap.adopt(Ref::borrow(state));
@@ -321,7 +322,7 @@ Handled state_read(Evaluator& evaluator, Arguments& arguments) {
 
 Handled set_grad_enabled(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 1, 1, "_set_grad_enabled");
-  Ref torch = checked(PyImport_ImportModule("torch._C"));
+  Ref torch = checked(imported("torch._C"));
   Ref before = checked(PyObject_CallMethod(torch.get(), "is_grad_enabled", nullptr));
   if (evaluator.is_in_mode()) {
     if (arguments[0] != before.get()) throw GraphBreak("grad mode is changed inside of a mode that the graph has entered");

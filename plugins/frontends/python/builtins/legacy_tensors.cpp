@@ -3,12 +3,13 @@
 #include <string>
 #include <string_view>
 
+#include "python/heap/imported.h"
 #include "python/heap/names.h"
 
 namespace tenon::python {
 namespace {
 
-Ref torch_attribute(const char* name) { return checked(PyObject_GetAttrString(checked(PyImport_ImportModule("torch")).get(), name)); }
+Ref torch_attribute(const char* name) { return checked(PyObject_GetAttrString(checked(imported("torch")).get(), name)); }
 
 bool is_called(PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; }
 

@@ -7,6 +7,7 @@
 #include "python/builtins/handlers.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
+#include "python/heap/imported.h"
 #include "python/heap/names.h"
 
 namespace tenon::python {
@@ -89,7 +90,7 @@ std::optional<Ref> find_module(Evaluator& evaluator, PyObject* function, Argumen
   heap.make_known(modules, heap.sources().constant(modules));
   if (Ref module = heap.dict_item(modules, arguments[0]))
     if (Ref spec = evaluator.load_attribute(module.get(), checked(PyUnicode_InternFromString("__spec__")).get()); !spec.is(Py_None)) return spec;
-  Ref functools = checked(PyImport_ImportModule("functools"));
+  Ref functools = checked(imported("functools"));
   Ref question = checked(PyObject_CallMethod(functools.get(), "partial", "OO", function, arguments[0]));
   if (!checked(PyObject_CallNoArgs(question.get())).is(Py_None)) throw GraphBreak("importlib.util.find_spec() of a module that is not imported");
   return read_by(evaluator, question.get());
@@ -102,7 +103,7 @@ std::optional<Ref> call_whole(Evaluator& evaluator, PyObject* function, Argument
 std::optional<Ref> enter_error_state(Evaluator& evaluator, Arguments arguments) {
   if (arguments.named() != 0 || arguments.values.size() != 1) throw GraphBreak("np.errstate is entered in an unusual way");
   const auto attribute = [&](const char* name) { return evaluator.load_attribute(arguments[0], checked(PyUnicode_InternFromString(name)).get()); };
-  Ref unspecified = checked(PyObject_GetAttrString(checked(PyImport_ImportModule("numpy._core._ufunc_config")).get(), "_Unspecified"));
+  Ref unspecified = checked(PyObject_GetAttrString(checked(imported("numpy._core._ufunc_config")).get(), "_Unspecified"));
   bool same = attribute("_token").is(Py_None) && attribute("_call").is(unspecified.get());
   for (const char* name : {"_all", "_divide", "_invalid"}) same = same && attribute(name).is(Py_None);
   for (const char* name : {"_over", "_under"}) {

@@ -2,6 +2,7 @@
 
 #include "python/builtins/table.h"
 #include "python/compat/object_layout.h"
+#include "python/heap/imported.h"
 #include "python/heap/names.h"
 
 namespace tenon::python {
@@ -62,7 +63,7 @@ PyObject* compare_two(PyObject*, PyObject* const* objects, Py_ssize_t count) {
 /// The items in Python's own order of comparing (which a program can see): real sort, over keys that compare here.
 Ref sorted_items(const Wanted& wanted, const std::vector<Ref>& keys) {
   static PyMethodDef method = {"compare", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(compare_two)), METH_FASTCALL, nullptr};
-  Ref comparison = checked(PyCFunction_New(&method, nullptr)), functools = checked(PyImport_ImportModule("functools"));
+  Ref comparison = checked(PyCFunction_New(&method, nullptr)), functools = checked(imported("functools"));
   Ref wrap = checked(PyObject_CallMethod(functools.get(), "cmp_to_key", "O", comparison.get()));
   Ref wrapped = checked(PyList_New(0)), order = checked(PyList_New(0));
   for (std::size_t at = 0; at < keys.size(); ++at) {

@@ -9,6 +9,7 @@
 #include "python/builtins/varying_sizes.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
+#include "python/heap/imported.h"
 #include "python/heap/names.h"
 
 namespace tenon::python {
@@ -232,9 +233,9 @@ Ref at_path(PyObject* module, std::string_view path) {
 }
 
 void put(Table& table, const char* module, std::string_view name, Builtin entry) {
-  Ref imported = checked(PyImport_ImportModule(module));
+  Ref from = checked(imported(module));
   // Kept for the life of the process, so that an address in the table stays this function's.
-  if (Ref object = at_path(imported.get(), name)) table[object.release()] = entry;
+  if (Ref object = at_path(from.get(), name)) table[object.release()] = entry;
 }
 
 Table make_table() {
@@ -249,7 +250,7 @@ Table make_table() {
   }
   for (const Special& special : kSpecial) put(table, special.module, special.name, {BuiltinClass::special, special.handler});
   for (const Conversion& conversion : kConversions) {
-    Ref module = checked(PyImport_ImportModule(conversion.module));
+    Ref module = checked(imported(conversion.module));
     if (Ref function = at_path(module.get(), conversion.name)) table[function.get()].method = &(names().*conversion.method);
   }
   return table;

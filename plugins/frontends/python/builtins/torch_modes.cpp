@@ -3,12 +3,13 @@
 #include "python/builtins/control.h"
 #include "python/builtins/handlers.h"
 #include "python/evaluator/evaluator.h"
+#include "python/heap/imported.h"
 #include "python/heap/names.h"
 
 namespace tenon::python {
 namespace {
 
-Ref native_module() { return checked(PyImport_ImportModule("torch._C")); }
+Ref native_module() { return checked(imported("torch._C")); }
 
 void require_given(const Arguments& arguments, std::size_t count, const char* what) {
   if (arguments.named() != 0 || arguments.positional() != count) throw GraphBreak(std::string(what) + " in an old or unusual way");
@@ -38,7 +39,7 @@ PyObject* for_device(const char* name, PyObject* device) {
   Ref function = checked(PyObject_GetAttrString(native_module().get(), name));
   Ref key = checked(PyTuple_Pack(2, function.get(), device));
   if (PyObject* found = PyDict_GetItemWithError(made, key.get())) return found;
-  Ref functools = checked(PyImport_ImportModule("functools"));
+  Ref functools = checked(imported("functools"));
   Ref partial = checked(PyObject_CallMethod(functools.get(), "partial", "OO", function.get(), device));
   checked(PyDict_SetItem(made, key.get(), partial.get()));
   return partial.get();
@@ -63,7 +64,7 @@ Ref change_for_device(Evaluator& evaluator, const Arguments& arguments, const ch
 
 /// How far the program has gone into, or out of, nested autocasts. No graph asks.
 PyObject* nesting_setter() {
-  static PyObject* const function = checked(PyObject_GetAttrString(checked(PyImport_ImportModule("tenon._autocast")).get(), "change_nesting")).release();
+  static PyObject* const function = checked(PyObject_GetAttrString(checked(imported("tenon._autocast")).get(), "change_nesting")).release();
   return function;
 }
 

@@ -6,6 +6,7 @@
 #include "python/builtins/handlers.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
+#include "python/heap/imported.h"
 
 namespace tenon::python {
 namespace {
@@ -122,7 +123,7 @@ Handled issue_warning(Evaluator& evaluator, Arguments& arguments) {
   PyTypeObject* category = category_of(evaluator, given[1].get());
   const Frame& frame = frame_at(evaluator, given[2].get());
   Heap& heap = evaluator.heap();
-  Ref module = checked(PyImport_ImportModule("warnings"));
+  Ref module = checked(imported("warnings"));
   require_unseen_destination(evaluator, module.get());
   Ref filters = checked(PyObject_GetAttrString(module.get(), "filters"));
   auto check = std::make_shared<NoWarningRaises>(category);
@@ -130,9 +131,9 @@ Handled issue_warning(Evaluator& evaluator, Arguments& arguments) {
   Ref name = checked(PyUnicode_InternFromString("filters"));
   heap.guards().add_value_check(heap.sources().keyed(SourceKind::attribute, heap.sources().constant(module.get()), name.get()), std::move(check));
   const int line = PyCode_Addr2Line(frame.code->code(), 2 * frame.instruction().unit);
-  Ref package = checked(PyImport_ImportModule("tenon._warnings"));
+  Ref package = checked(imported("tenon._warnings"));
   Ref issue = checked(PyObject_GetAttrString(package.get(), "issue"));
-  Ref partial = checked(PyObject_GetAttrString(checked(PyImport_ImportModule("functools")).get(), "partial"));
+  Ref partial = checked(PyObject_GetAttrString(checked(imported("functools")).get(), "partial"));
   Ref place = checked(PyObject_CallFunction(partial.get(), "OOOOi", issue.get(), category, frame.globals.get(), frame.code->code()->co_filename, line));
   heap.journal().add(WriteKind::call, {given[0]}, std::move(place));
   return Ref::borrow(Py_None);
@@ -145,8 +146,8 @@ Handled note_changed_filters(Evaluator& evaluator, Arguments& arguments) {
     Ref records = evaluator.load_attribute(evaluator.local(frame, 0), checked(PyUnicode_InternFromString("_record")).get());
     if (!records.is(Py_False)) throw GraphBreak("warnings are recorded");  // those of the segment are issued at its end
   }
-  Ref native = checked(PyObject_GetAttrString(checked(PyImport_ImportModule("_warnings")).get(), "_filters_mutated"));
-  Ref filters = checked(PyObject_GetAttrString(checked(PyImport_ImportModule("warnings")).get(), "filters"));
+  Ref native = checked(PyObject_GetAttrString(checked(imported("_warnings")).get(), "_filters_mutated"));
+  Ref filters = checked(PyObject_GetAttrString(checked(imported("warnings")).get(), "filters"));
   evaluator.heap().on_rollback([native] {
     if (!Ref::steal(PyObject_CallNoArgs(native.get()))) PyErr_Clear();
   });

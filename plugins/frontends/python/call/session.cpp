@@ -4,6 +4,7 @@
 
 #include "python/call/errors.h"
 #include "python/call/python_backend.h"
+#include "python/heap/imported.h"
 #include "python/heap/pending_exception.h"
 
 namespace tenon::python {
@@ -27,7 +28,7 @@ void apply(const std::string& names) {
 }
 
 Ref parse(const char* json) {
-  Ref module = Ref::steal(PyImport_ImportModule("json"));
+  Ref module = Ref::steal(imported("json"));
   return module ? Ref::steal(PyObject_CallMethod(module.get(), "loads", "s", json)) : Ref();
 }
 

@@ -1,5 +1,6 @@
 #include "python/compat/abstract_classes.h"
 
+#include "python/heap/imported.h"
 #include "python/heap/ref.h"
 
 namespace tenon::python::compat {
@@ -12,7 +13,7 @@ struct State {
 };
 
 const std::uint64_t* found_place() {
-  Ref module = Ref::steal(PyImport_ImportModule("_abc"));
+  Ref module = Ref::steal(imported("_abc"));
   auto* state = module ? static_cast<State*>(PyModule_GetState(module.get())) : nullptr;
   Ref token = state ? Ref::steal(PyObject_CallMethod(module.get(), "get_cache_token", nullptr)) : Ref();
   const bool good = token && PyLong_Check(token.get()) && PyLong_AsUnsignedLongLong(token.get()) == state->registrations;

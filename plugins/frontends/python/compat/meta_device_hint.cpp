@@ -1,5 +1,6 @@
 #include "python/compat/meta_device_hint.h"
 
+#include "python/heap/imported.h"
 #include "python/heap/pending_exception.h"
 
 namespace tenon::python {
@@ -12,7 +13,7 @@ PyMethodDef kAnswer = {"device_hint", answer_cpu, METH_O, nullptr};
 }  // namespace
 
 CpuMetaKernels::CpuMetaKernels() {
-  module_ = Ref::steal(PyImport_ImportModule("torch._meta_registrations"));
+  module_ = Ref::steal(imported("torch._meta_registrations"));
   if (module_) original_ = Ref::steal(PyObject_GetAttrString(module_.get(), "device_hint"));
   Ref answer = original_ ? Ref::steal(PyCFunction_New(&kAnswer, nullptr)) : Ref();
   if (!answer || PyObject_SetAttrString(module_.get(), "device_hint", answer.get()) < 0) original_ = {};

@@ -5,13 +5,14 @@
 #include <string_view>
 
 #include "python/compat/object_layout.h"
+#include "python/heap/imported.h"
 #include "python/heap/names.h"
 
 namespace tenon::python {
 namespace {
 
-PyTypeObject* imported(const char* module, const char* name) {
-  Ref from = checked(PyImport_ImportModule(module));
+PyTypeObject* imported_type(const char* module, const char* name) {
+  Ref from = checked(imported(module));
   // Lives as long as the module: for the life of the interpreter.
   return reinterpret_cast<PyTypeObject*>(checked(PyObject_GetAttrString(from.get(), name)).release());
 }
@@ -87,10 +88,10 @@ bool is_exact(PyTypeObject* type) {
 
 const LibraryTypes& library_types() {
   static const LibraryTypes types = {
-      imported("collections", "deque"), imported("collections", "OrderedDict"), imported("collections", "defaultdict"),
-      imported("functools", "partial"), imported("enum", "EnumMeta"),           imported("types", "MappingProxyType"),
-      imported("functools", "_lru_cache_wrapper"), &PyCell_Type, imported("functools", "cached_property"),
-      imported("operator", "attrgetter"), imported("operator", "itemgetter"), imported("operator", "methodcaller"),
+      imported_type("collections", "deque"), imported_type("collections", "OrderedDict"), imported_type("collections", "defaultdict"),
+      imported_type("functools", "partial"), imported_type("enum", "EnumMeta"),           imported_type("types", "MappingProxyType"),
+      imported_type("functools", "_lru_cache_wrapper"), &PyCell_Type, imported_type("functools", "cached_property"),
+      imported_type("operator", "attrgetter"), imported_type("operator", "itemgetter"), imported_type("operator", "methodcaller"),
   };
   return types;
 }

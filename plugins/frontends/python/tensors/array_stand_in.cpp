@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "python/evaluator/object_type.h"
+#include "python/heap/imported.h"
 #include "python/symbols/symbolic_int.h"
 #include "python/tensors/numpy_api.h"
 #include "python/tensors/symbolic_scalar.h"
@@ -19,7 +20,7 @@ PyObject* record(PyObject* callable, const Ref& args, PyObject* kwargs = nullptr
 
 /// A function of the numpy module, looked up once.
 PyObject* numpy_function(const char* name) {
-  Ref numpy = Ref::steal(PyImport_ImportModule("numpy"));
+  Ref numpy = Ref::steal(imported("numpy"));
   return numpy ? PyObject_GetAttrString(numpy.get(), name) : nullptr;
 }
 

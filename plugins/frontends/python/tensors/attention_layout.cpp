@@ -1,12 +1,13 @@
 #include "python/tensors/attention_layout.h"
 
 #include "python/evaluator/graph_break.h"
+#include "python/heap/imported.h"
 
 namespace tenon::python {
 
 std::optional<Extents> attention_strides(StandIns& stand_ins, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
   if (!function.op || function.op->name != "scaled_dot_product_attention") return std::nullopt;
-  Ref module = checked(PyImport_ImportModule("tenon._attention"));
+  Ref module = checked(imported("tenon._attention"));
   Ref twin_args = stand_ins.with_twins(args);
   Ref twin_kwargs = kwargs ? stand_ins.with_twins(kwargs) : checked(PyDict_New());
   Ref found = checked(PyObject_CallMethod(module.get(), "strides_of_result", "OO", twin_args.get(), twin_kwargs.get()));

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "python/evaluator/graph_break.h"
+#include "python/heap/imported.h"
 #include "python/tensors/torch_library.h"
 
 namespace tenon::python {
@@ -28,7 +29,7 @@ bool autocast_may_change(const ForeignFunction& function, bool random) {
 }
 
 AutocastVerdict judge_autocast(PyObject* callable, PyObject* twin_args, PyObject* twin_kwargs) {
-  Ref module = checked(PyImport_ImportModule("tenon._autocast"));
+  Ref module = checked(imported("tenon._autocast"));
   Ref no_keywords = twin_kwargs ? Ref() : checked(PyDict_New());
   Ref answer = checked(PyObject_CallMethod(module.get(), "judge", "OOO", callable, twin_args, twin_kwargs ? twin_kwargs : no_keywords.get()));
   PyObject* first = PyTuple_GET_ITEM(answer.get(), 0);

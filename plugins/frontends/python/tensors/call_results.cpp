@@ -7,6 +7,7 @@
 #include "core/ops/catalog.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/graph_break.h"
+#include "python/heap/imported.h"
 #include "python/tensors/array_results.h"
 #include "python/tensors/numpy_api.h"
 #include "python/tensors/numpy_state.h"
@@ -90,7 +91,7 @@ namespace {
 /// A context manager that a call of the attribute with one keyword makes.
 Ref context_of(const char* module, const char* name, const char* keyword, const char* value) {
   Ref settings = checked(Py_BuildValue("{ss}", keyword, value));
-  Ref made_by = checked(PyObject_GetAttrString(checked(PyImport_ImportModule(module)).get(), name));
+  Ref made_by = checked(PyObject_GetAttrString(checked(imported(module)).get(), name));
   return checked(PyObject_VectorcallDict(made_by.get(), nullptr, 0, settings.get()));
 }
 
@@ -167,12 +168,12 @@ std::shared_ptr<std::vector<unsigned char>> row_major_bytes(const TensorSpec& sp
 
 Ref copying_function(TensorKind kind) {
   const bool torch = kind == TensorKind::torch;
-  Ref module = torch ? torch_library()->module : checked(PyImport_ImportModule("numpy"));
+  Ref module = torch ? torch_library()->module : checked(imported("numpy"));
   return checked(PyObject_GetAttrString(module.get(), torch ? "clone" : "copy"));
 }
 
 Ref function_that_keeps_strides() {
-  Ref module = checked(PyImport_ImportModule("tenon._copies"));
+  Ref module = checked(imported("tenon._copies"));
   return checked(PyObject_GetAttrString(module.get(), "copy_with_strides"));
 }
 

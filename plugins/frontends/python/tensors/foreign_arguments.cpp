@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "python/evaluator/graph_break.h"
+#include "python/heap/imported.h"
 #include "python/symbols/symbolic_int.h"
 #include "python/tensors/numpy_api.h"
 #include "python/tensors/torch_library.h"
@@ -92,7 +93,7 @@ bool is_cpu_device(PyObject* object) {
 /// np._CopyMode, a kind of bool: what a call asks for as `copy`. None: only where it is needed.
 std::optional<ops::ForeignArgument> copy_mode(PyObject* object) {
   static PyObject* const mode = [] {
-    PyObject* found = PyObject_GetAttrString(checked(PyImport_ImportModule("numpy")).get(), "_CopyMode");
+    PyObject* found = PyObject_GetAttrString(checked(imported("numpy")).get(), "_CopyMode");
     PyErr_Clear();
     return found;
   }();

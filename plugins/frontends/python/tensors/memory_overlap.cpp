@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "python/heap/imported.h"
 #include "python/heap/ref.h"
 #include "python/tensors/numpy_api.h"
 
@@ -30,7 +31,7 @@ Ref as_array(const ElementPlaces& t) {
 }
 
 bool share_by_numpy(const ElementPlaces& a, const ElementPlaces& b) {
-  Ref numpy = Ref::steal(PyImport_ImportModule("numpy"));
+  Ref numpy = Ref::steal(imported("numpy"));
   Ref x = as_array(a), y = as_array(b);
   Ref answer = numpy && x && y ? Ref::steal(PyObject_CallMethod(numpy.get(), "shares_memory", "OOl", x.get(), y.get(), kLittleWork)) : Ref();
   if (!answer) PyErr_Clear();  // too much work

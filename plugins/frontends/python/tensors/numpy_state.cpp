@@ -3,6 +3,7 @@
 #include <cfenv>
 
 #include "python/evaluator/graph_break.h"
+#include "python/heap/imported.h"
 #include "python/heap/pending_exception.h"
 #include "python/heap/ref.h"
 
@@ -12,7 +13,7 @@ namespace {
 /// The context variable in which NumPy 2 keeps its error handling; null where this NumPy has none of that name.
 PyObject* error_variable() {
   static PyObject* const variable = [] {
-    Ref umath = Ref::steal(PyImport_ImportModule("numpy._core.umath"));
+    Ref umath = Ref::steal(imported("numpy._core.umath"));
     PyObject* found = umath ? PyObject_GetAttrString(umath.get(), "_extobj_contextvar") : nullptr;
     PyErr_Clear();
     return found;
@@ -22,7 +23,7 @@ PyObject* error_variable() {
 
 /// np.geterr()
 Ref error_modes() {
-  Ref numpy = Ref::steal(PyImport_ImportModule("numpy"));
+  Ref numpy = Ref::steal(imported("numpy"));
   Ref modes = numpy ? Ref::steal(PyObject_CallMethod(numpy.get(), "geterr", nullptr)) : Ref();
   if (!modes) PyErr_Clear();
   return modes;
@@ -43,7 +44,7 @@ PyMethodDef note_error_method = {"note_error", note_error, METH_VARARGS, nullptr
 
 /// np.errstate under which what NumPy would warn of is noted.
 Ref noting() {
-  Ref numpy = checked(PyImport_ImportModule("numpy"));
+  Ref numpy = checked(imported("numpy"));
   Ref modes = error_modes();
   Ref changed = checked(PyDict_New());
   Ref call = checked(PyUnicode_FromString("call")), handler = checked(PyCFunction_New(&note_error_method, nullptr));
@@ -96,8 +97,8 @@ FloatErrors float_errors() noexcept {
 NotedErrors::NotedErrors() : handling_(noting()), before_(std::fetestexcept(FE_ALL_EXCEPT)) {
   noted_flags = 0;
   // Not by warnings.catch_warnings, which makes Python forget what it has warned of once.
-  filters_ = checked(PyObject_GetAttrString(checked(PyImport_ImportModule("warnings")).get(), "filters"));
-  Ref message = checked(PyObject_CallMethod(checked(PyImport_ImportModule("tenon._warnings")).get(), "OfThisThread", nullptr));
+  filters_ = checked(PyObject_GetAttrString(checked(imported("warnings")).get(), "filters"));
+  Ref message = checked(PyObject_CallMethod(checked(imported("tenon._warnings")).get(), "OfThisThread", nullptr));
   filter_ = checked(Py_BuildValue("(sOOOi)", "error", message.get(), PyExc_Warning, Py_None, 0));
   checked(PyObject_CallMethod(handling_.get(), "__enter__", nullptr));
   if (PyList_Insert(filters_.get(), 0, filter_.get()) < 0) PyErr_Clear();

@@ -10,6 +10,7 @@
 #include "python/compat/meta_device_hint.h"
 #include "python/compat/undefined_results.h"
 #include "python/evaluator/exception_text.h"
+#include "python/heap/imported.h"
 #include "python/tensors/call_results.h"
 #include "python/tensors/eager_kernels.h"
 #include "python/tensors/opaque_purity.h"
@@ -32,7 +33,7 @@ long version_of(PyObject* twin) {
 
 /// Puts ones on the diagonals of an array of square matrices: zeros have no inverse, and no Cholesky factor.
 void make_regular(PyObject* twin) {
-  Ref numpy = checked(PyImport_ImportModule("numpy"));
+  Ref numpy = checked(imported("numpy"));
   Ref diagonals = Ref::steal(PyObject_CallMethod(numpy.get(), "einsum", "sO", "...ii->...i", twin));
   Ref one = checked(PyLong_FromLong(1));
   if (!diagonals || PyObject_SetItem(diagonals.get(), Py_Ellipsis, one.get()) < 0) PyErr_Clear();  // no square matrices
@@ -40,7 +41,7 @@ void make_regular(PyObject* twin) {
 
 /// Puts numbers that differ where a fit wants points that do.
 void make_distinct(PyObject* twin) {
-  Ref numpy = checked(PyImport_ImportModule("numpy"));
+  Ref numpy = checked(imported("numpy"));
   Ref flat = Ref::steal(PyObject_GetAttrString(twin, "flat"));
   Ref count = checked(PyObject_GetAttrString(twin, "size"));
   Ref numbers = checked(PyObject_CallMethod(numpy.get(), "arange", "O", count.get()));

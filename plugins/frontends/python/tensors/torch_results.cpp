@@ -7,6 +7,7 @@
 
 #include "core/abi/dlpack_types.h"
 #include "python/evaluator/graph_break.h"
+#include "python/heap/imported.h"
 #include "python/heap/pending_exception.h"
 #include "python/tensors/pool_block.h"
 #include "python/tensors/torch_layout.h"
@@ -102,7 +103,7 @@ Ref dlpack_tensor(const TorchLibrary& torch, DType dtype, std::span<const std::i
 }
 
 void set_grad_mode(PyObject* mode) {
-  Ref native = Ref::steal(PyImport_ImportModule("torch._C"));
+  Ref native = Ref::steal(imported("torch._C"));
   Ref done = native ? Ref::steal(PyObject_CallMethod(native.get(), "_set_grad_enabled", "O", mode)) : Ref();
   if (!done) PyErr_WriteUnraisable(nullptr);
 }
@@ -123,7 +124,7 @@ Ref crossed_over(PyObject* object, TensorKind kind) {
 
 InferenceScope::InferenceScope(bool wanted, bool present) {
   if (wanted == present) return;
-  Ref native = Ref::steal(PyImport_ImportModule("torch._C"));
+  Ref native = Ref::steal(imported("torch._C"));
   if (native) context_ = Ref::steal(PyObject_CallMethod(native.get(), "_InferenceMode", "O", wanted ? Py_True : Py_False));
   Ref entered = context_ ? Ref::steal(PyObject_CallMethod(context_.get(), "__enter__", nullptr)) : Ref();
   failed_ = !entered;
