@@ -355,3 +355,28 @@ def test_a_classmethod_of_a_property():
     if sys.version_info < (3, 13):
         compiled = tenon.compile(run)
         assert compiled() == run() == compiled()
+
+
+class LooksUpItself(type):
+    asked = []
+
+    def __getattribute__(cls, name):
+        if name == "renamed":
+            LooksUpItself.asked.append(name)
+            name = "value"
+        return super().__getattribute__(name)
+
+
+def test_a_metaclass_that_looks_attributes_up_itself():
+    class Made(metaclass=LooksUpItself):
+        value = 3
+
+    def run(x):
+        return x * Made.renamed, len(LooksUpItself.asked)
+
+    compiled = tenon.compile(run)
+    for _ in range(2):
+        LooksUpItself.asked.clear()
+        got = compiled(2)
+        LooksUpItself.asked.clear()
+        assert got == run(2)

@@ -1,6 +1,8 @@
 """Programs whose second way through a continuation must not take what the first one found: numbers, keys, parts of classes."""
 import enum
 import functools
+import types
+import warnings
 
 import numpy as np
 import pytest
@@ -231,3 +233,18 @@ def test_addresses_of_what_stays():
     before = holder.part
     holder.part = Holder()
     assert compiled() == fn() and id(before) not in compiled()
+
+
+def test_modules_that_warn_of_their_attributes():
+    module = types.ModuleType("warns_of_old_names")
+    exec("import warnings\ndef __getattr__(name):\n    if name == 'old': warnings.warn('is old', DeprecationWarning)\n    return len(name)", module.__dict__)
+
+    def run():
+        return module.old, module.other
+
+    compiled = tenon.compile(run)
+    for _ in range(3):
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            assert compiled() == (3, 5)
+        assert [str(each.message) for each in seen] == ["is old"]

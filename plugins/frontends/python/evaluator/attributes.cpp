@@ -67,6 +67,19 @@ bool unpacks_saved_tensors(PyObject* descriptor, PyObject* name) {
   return text.starts_with("_saved_") || text == "saved_tensors";
 }
 
+/// What a module's own `__getattr__` gives (PEP 562). One that warns does that for real, at a break.
+Ref ask_module(PyObject* module, PyObject* name) {
+  if (PyDict_GetItemWithError(PyModule_GetDict(module), names().__getattr__) == nullptr) return checked(PyObject_GetAttr(module, name));
+  Ref catching = checked(PyObject_GetAttrString(checked(imported("warnings")).get(), "catch_warnings")), how = checked(Py_BuildValue("{sOss}", "record", Py_True, "action", "always"));
+  Ref scope = checked(PyObject_VectorcallDict(catching.get(), nullptr, 0, how.get())), issued = checked(PyObject_CallMethod(scope.get(), "__enter__", nullptr));
+  Ref value = Ref::steal(PyObject_GetAttr(module, name)), exception = value ? Ref() : compat::take_exception();
+  checked(PyObject_CallMethod(scope.get(), "__exit__", "OOO", Py_None, Py_None, Py_None));
+  if (PyList_GET_SIZE(issued.get()) > 0) throw GraphBreak(fmt::format("module '{}' warns of its attribute '{}'", PyModule_GetName(module), name_text(name)));
+  if (value) return value;
+  compat::set_exception(std::move(exception));
+  throw PythonError();
+}
+
 /// What Python's own lookup says, with the words of `type`.
 Ref missing_attribute(PyObject* owner, PyTypeObject* type, PyObject* name) {
   if (PyModule_Check(owner)) PyErr_Format(PyExc_AttributeError, "module '%s' has no attribute '%U'", PyModule_GetName(owner), name);
@@ -131,7 +144,8 @@ std::optional<Ref> Evaluator::find_attribute(PyObject* owner, PyObject* name) {
   if (traits.atom) return unless_missing([&] { return heap_.adopt(checked(PyObject_GetAttr(owner, name))); });
   // Modules of a class of their own (torch.backends.cudnn) go the way of any instance.
   if (PyModule_CheckExact(owner)) return unless_missing([&] { return attribute_of_module(owner, name); });
-  if (PyType_Check(owner)) return unless_missing([&] { return attribute_of_type(reinterpret_cast<PyTypeObject*>(owner), name); });
+  const bool looks_up_itself = PyType_Check(owner) && type->tp_getattro != PyType_Type.tp_getattro && is_python_function(heap_.type_attribute(type, names().__getattribute__));
+  if (PyType_Check(owner) && !looks_up_itself) return unless_missing([&] { return attribute_of_type(reinterpret_cast<PyTypeObject*>(owner), name); });
   if (type == &PySuper_Type) return unless_missing([&] { return super_attribute(owner, name); });
   if (PyFunction_Check(owner)) return unless_missing([&] { return attribute_of_function(owner, name); });
   if (PyMethod_Check(owner)) return unless_missing([&] { return attribute_of_method(owner, name); });
@@ -273,8 +287,8 @@ Ref Evaluator::attribute_of_module(PyObject* module, PyObject* name) {
   PyObject* dict = heap_.attributes_of(module);
   if (name == names().__dict__) return Ref::borrow(dict);
   if (Ref value = heap_.dict_item(dict, name)) return value;
-  // PEP 562: what the module's `__getattr__` gives for a name is taken as fixed while the name stays missing.
-  Ref value = checked(PyObject_GetAttr(module, name));
+  // What the module's `__getattr__` gives for a name is taken as fixed while the name stays missing.
+  Ref value = ask_module(module, name);
   return heap_.enter(heap_.sources().constant(value.get()), value.get());
 }
 
