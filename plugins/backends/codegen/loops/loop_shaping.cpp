@@ -104,6 +104,9 @@ bool lanes_go_inside(Kernel& kernel, const IndexAlgebra& algebra, unsigned lanes
   if (kernel.inner.empty()) return false;
   if (kernel.outer.empty()) return true;
   if (depends_on(kernel.inner, kernel.outer.back().variable)) return true;  // lanes would run inner loops of different lengths
+  double points = 1;
+  for (const Loop& l : kernel.outer) points *= algebra.estimate(l.extent);
+  if (algebra.estimate(kernel.inner.back().extent) < lanes && points >= lanes) return false;  // rows of a window, which leave lanes idle
   const int inside = awkward_accesses(kernel, kernel.inner.back().variable);
   const int outside = awkward_accesses(kernel, kernel.outer.back().variable);
   if (inside != outside) return inside < outside;
