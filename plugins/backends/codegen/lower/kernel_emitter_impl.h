@@ -83,6 +83,7 @@ class KernelEmitter {
   Lanes uniform_load(const Operation& op);
   void fetch_ahead(llvm::Value* address, std::size_t bytes);
   Lanes contiguous_load(const Operation& op, llvm::Value* mask);
+  llvm::Value* masked_elements(DType storage, llvm::Value* address, llvm::Value* mask, llvm::Value* otherwise);
   Lanes gathered_load(const Operation& op, llvm::Value* mask);
   llvm::Value* gathered_elements(const Operation& op, llvm::Value* mask);
   llvm::Value* paired_elements(const Operation& op, llvm::Value* mask);

@@ -78,6 +78,18 @@ void KernelEmitter::fetch_ahead(Value* address, std::size_t bytes) {
   }
 }
 
+/// The elements from `address` on where the mask is true, the others from `otherwise`. Without AVX-512, bytes and half words are loaded one by
+/// one under a mask: mostly all lanes have the same answer.
+Value* KernelEmitter::masked_elements(DType storage, Value* address, Value* mask, Value* otherwise) {
+  llvm::Type* type = b_.widened(b_.storage_type(storage));
+  const llvm::Align align(size_of(storage));
+  const auto masked = [&]() -> Value* { return ir_.CreateMaskedLoad(type, address, align, mask, otherwise); };
+  if (size_of(storage) >= 4 || target_.vector_bytes == 64) return masked();
+  return either(ir_.CreateAndReduce(mask), [&]() -> Value* { return ir_.CreateAlignedLoad(type, address, align); }, [&] {
+    return either(ir_.CreateOrReduce(mask), masked, [&] { return otherwise; });
+  });
+}
+
 Lanes KernelEmitter::contiguous_load(const Operation& op, Value* mask) {
   const DType storage = kernel_.buffers[op.payload].dtype;
   llvm::Type* element = b_.storage_type(storage);
@@ -96,7 +108,7 @@ Lanes KernelEmitter::contiguous_load(const Operation& op, Value* mask) {
   Value* otherwise = llvm::Constant::getNullValue(type);
   // Lanes past the end repeat lane 0, so that they raise no floating-point flag that a real lane does not raise.
   if (!op.masked) otherwise = b_.splat(ir_.CreateAlignedLoad(element, address, align));
-  const Lanes loaded = b_.from_storage(ir_.CreateMaskedLoad(type, address, align, all, otherwise), storage, true);
+  const Lanes loaded = b_.from_storage(masked_elements(storage, address, all, otherwise), storage, true);
   return op.masked ? b_.select({mask, DType::b8, true}, loaded, widened(op.args[1])) : loaded;
 }
 
@@ -148,8 +160,7 @@ Value* KernelEmitter::clamped_elements(std::uint64_t number, const Dim& rest, co
     Value* address = element_address(number, rest + index);
     Value* all = mask && tail_mask_ ? ir_.CreateAnd(mask, tail_mask_) : mask ? mask : tail_mask_;
     llvm::Type* type = b_.widened(element);
-    if (!all) return ir_.CreateAlignedLoad(type, address, align);
-    return ir_.CreateMaskedLoad(type, address, align, all, llvm::Constant::getNullValue(type));
+    return all ? masked_elements(storage, address, all, llvm::Constant::getNullValue(type)) : ir_.CreateAlignedLoad(type, address, align);
   }
   const auto part = single_atom(index, [&](const Dim& d) { return varies(d); });
   const Dim base = rest + part->rest;

@@ -75,9 +75,7 @@ Value* KernelEmitter::run_or_gather(const Operation& op, Value* mask) {
 Value* KernelEmitter::elements_at(const Operation& op, Value* address, Value* mask) {
   const DType storage = kernel_.buffers[op.payload].dtype;
   llvm::Type* type = b_.widened(b_.storage_type(storage));
-  const llvm::Align align(size_of(storage));
-  if (!mask) return ir_.CreateAlignedLoad(type, address, align);
-  return ir_.CreateMaskedLoad(type, address, align, mask, llvm::Constant::getNullValue(type));
+  return mask ? masked_elements(storage, address, mask, llvm::Constant::getNullValue(type)) : ir_.CreateAlignedLoad(type, address, llvm::Align(size_of(storage)));
 }
 
 Value* KernelEmitter::backward_elements(const Operation& op, Value* first, Value* mask) {
