@@ -1,9 +1,9 @@
 // Convolutions over any number of dimensions, plain and transposed. Cross-correlations, as in every framework.
 #include <algorithm>
-#include <numeric>
 
 #include "core/ops/families/move.h"
 #include "core/ops/families/reduce.h"
+#include "core/ops/families/transposed_convolution.h"
 #include "core/ops/families/window.h"
 #include "core/ops/gradients/gradients.h"
 
@@ -186,34 +186,9 @@ struct Attributes {
 
 std::vector<Dim> dims_of(const std::vector<std::int64_t>& numbers) { return {numbers.begin(), numbers.end()}; }
 
-/// [C, O/g, k...] as the weight of the plain convolution that transposes it: [O, C/g, k...], every kernel backwards.
-ir::ValueId transposed_weight(NodeBuilder& b, ir::ValueId weight, std::int64_t groups) {
-  const Shape shape = b.graph().type(weight).shape;
-  const std::size_t rank = shape.size();
-  Shape split{Dim(groups), floor_div(shape[0], Dim(groups))}, joined{shape[1] * Dim(groups), split[1]};
-  split.insert(split.end(), shape.begin() + 1, shape.end());
-  joined.insert(joined.end(), shape.begin() + 2, shape.end());
-  std::vector<std::int64_t> order(rank + 1);
-  std::iota(order.begin(), order.end(), 0);
-  std::swap(order[1], order[2]);
-  const ir::ValueId swapped = reshape_to(b, permute_by(b, reshape_to(b, weight, split), order), joined);
-  std::vector<Dim> spatial;
-  for (std::size_t d = 2; d < rank; ++d) spatial.emplace_back(static_cast<std::int64_t>(d));
-  return b.one("flip", {swapped}, {{"dims", spatial}});
-}
-
 ir::ValueId convolve(NodeBuilder& b, ir::ValueId x, ir::ValueId weight, const Attributes& a) {
-  if (!a.transposed)
-    return b.one("conv_sum", {x, weight}, window_attributes(dims_of(a.stride), dims_of(a.padding), dims_of(a.padding), dims_of(a.dilation), a.groups));
-  std::vector<Dim> before, after;
-  for (std::size_t d = 0; d < a.stride.size(); ++d) {
-    const std::int64_t kernel = b.graph().type(weight).shape[2 + d].constant();
-    before.emplace_back(a.dilation[d] * (kernel - 1) - a.padding[d]);
-    after.push_back(before.back() + Dim(a.output_padding[d]));
-  }
-  if (std::ranges::any_of(a.stride, [](std::int64_t n) { return n != 1; })) x = b.one("spread", {x}, {{"stride", dims_of(a.stride)}});
-  return b.one("conv_sum", {x, transposed_weight(b, weight, a.groups)},
-               window_attributes(std::vector<Dim>(a.stride.size(), Dim(1)), before, after, dims_of(a.dilation), a.groups));
+  if (a.transposed) return transposed_convolution(b, x, weight, {a.stride, a.padding, a.dilation, a.output_padding, a.groups});
+  return b.one("conv_sum", {x, weight}, window_attributes(dims_of(a.stride), dims_of(a.padding), dims_of(a.padding), dims_of(a.dilation), a.groups));
 }
 
 Values decompose_convolution(NodeBuilder& b, const OpQuery& q) {
@@ -327,6 +302,9 @@ std::vector<Sample> convolution_samples() {
   add("no_bias", DType::f32, {{1, 4, 5, 5}, {6, 2, 3, 3}}, {{"dilation", dims(1, 2)}, {"groups", Dim(2)}, {"padding", dims(0, 2)}});
   add("transposed", DType::f32, {{2, 4, 3, 4}, {4, 2, 3, 2}, {4}},
       {{"groups", Dim(2)}, {"output_padding", dims(1, 0)}, {"padding", dims(1, 0)}, {"stride", dims(2, 3)}, {"transposed", true}});
+  add("transposed_phases", DType::f32, {{2, 4, 8, 9}, {4, 3, 4, 4}, {3}}, {{"padding", dims(1, 1)}, {"stride", dims(2, 2)}, {"transposed", true}});
+  add("transposed_groups", DType::f32, {{1, 6, 10, 8}, {6, 2, 5, 2}},
+      {{"groups", Dim(3)}, {"output_padding", dims(2, 0)}, {"padding", dims(1, 0)}, {"stride", dims(3, 1)}, {"transposed", true}});
   add("transposed_dilated", DType::f32, {{1, 2, 8, 4}, {2, 3, 3, 3}}, {{"dilation", dims(2, 1)}, {"padding", dims(5, 0)}, {"transposed", true}});
   return all;
 }
