@@ -100,13 +100,19 @@ int awkward_accesses(const Kernel& kernel, SymbolId variable) {
   return count;
 }
 
+/// True for the rows of a window, which gather when they are joined to fill vectors, and for a row of few elements.
+bool leaves_lanes_idle(const std::vector<Loop>& inner, const IndexAlgebra& algebra, unsigned lanes) {
+  const double row = algebra.estimate(inner.back().extent);
+  return inner.size() > 1 ? row < lanes : 2 * row <= lanes;
+}
+
 bool lanes_go_inside(Kernel& kernel, const IndexAlgebra& algebra, unsigned lanes) {
   if (kernel.inner.empty()) return false;
   if (kernel.outer.empty()) return true;
   if (depends_on(kernel.inner, kernel.outer.back().variable)) return true;  // lanes would run inner loops of different lengths
   double points = 1;
   for (const Loop& l : kernel.outer) points *= algebra.estimate(l.extent);
-  if (algebra.estimate(kernel.inner.back().extent) < lanes && points >= lanes) return false;  // rows of a window, which leave lanes idle
+  if (points >= lanes && leaves_lanes_idle(kernel.inner, algebra, lanes)) return false;
   const int inside = awkward_accesses(kernel, kernel.inner.back().variable);
   const int outside = awkward_accesses(kernel, kernel.outer.back().variable);
   if (inside != outside) return inside < outside;
