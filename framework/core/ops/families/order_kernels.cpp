@@ -88,9 +88,11 @@ void topk_lanes(KernelCall& call) {
   const std::int64_t k = call.outputs[0].shape.empty() ? 1 : call.outputs[0].shape[dim];
   const bool largest = call.query.flag("largest", true), sorted = call.query.flag("sorted", true);
   if (k == 0) return;
+  std::vector<std::pair<K, std::int64_t>> queue;
+  std::vector<std::int64_t> chosen(static_cast<std::size_t>(k));
   each_lane<K>(call.inputs[0], dim, [&](std::span<const K> lane, std::span<const std::int64_t> at) {
-    std::vector<std::pair<K, std::int64_t>> queue;
-    for (std::size_t i = 0; i < lane.size(); ++i) queue.emplace_back(lane[i], static_cast<std::int64_t>(i));
+    queue.resize(lane.size());
+    for (std::size_t i = 0; i < lane.size(); ++i) queue[i] = {lane[i], static_cast<std::int64_t>(i)};
     const auto before = [&](const auto& x, const auto& y) { return largest ? greater(x.first, y.first) : less(x.first, y.first); };
     if (k * 64 <= static_cast<std::int64_t>(lane.size())) {
       std::partial_sort(queue.begin(), queue.begin() + k, queue.end(), before);
@@ -98,8 +100,7 @@ void topk_lanes(KernelCall& call) {
       std::nth_element(queue.begin(), queue.begin() + k - 1, queue.end(), before);
       if (sorted) std::sort(queue.begin(), queue.begin() + k - 1, before);
     }
-    std::vector<std::int64_t> chosen;
-    for (std::int64_t i = 0; i < k; ++i) chosen.push_back(queue[static_cast<std::size_t>(i)].second);
+    for (std::size_t i = 0; i < chosen.size(); ++i) chosen[i] = queue[i].second;
     write_chosen(call, dim, at, chosen);
   });
 }
@@ -144,9 +145,11 @@ template <class K>
 void kth_lanes(KernelCall& call) {
   const std::size_t dim = dim_of(call.query);
   const std::int64_t k = call.query.constant_integer("k") - 1;
+  std::vector<K> values;
+  std::vector<std::int64_t> places;
   each_lane<K>(call.inputs[0], dim, [&](std::span<const K> lane, std::span<const std::int64_t> at) {
-    std::vector<K> values(lane.begin(), lane.end());
-    std::vector<std::int64_t> places(lane.size());
+    values.assign(lane.begin(), lane.end());
+    places.resize(lane.size());
     std::iota(places.begin(), places.end(), 0);
     quick_select(values, places, k);
     write_chosen(call, dim, at, std::span(places).subspan(static_cast<std::size_t>(k), 1));
@@ -155,29 +158,27 @@ void kth_lanes(KernelCall& call) {
 
 // ---- median
 
-/// aten/src/ATen/native/Sorting.cpp, median_with_indices_impl: the lower of two middles; the first nan, or nan left out.
+/// aten/src/ATen/native/Sorting.cpp, median_with_indices_impl: the lower of two middles; the first nan, or nan left out. `order` is memory.
 template <class K>
-std::int64_t median_place(std::span<const K> lane, bool ignore_nan) {
+std::int64_t median_place(std::span<const K> lane, bool ignore_nan, std::vector<std::pair<K, std::int64_t>>& order) {
   const auto first_nan = std::ranges::find_if(lane, is_nan<K>);
   if (!ignore_nan && first_nan != lane.end()) return first_nan - lane.begin();
-  std::vector<std::int64_t> order(lane.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto before = [&](std::int64_t i, std::int64_t j) {  // of equal elements the earlier one comes first
-    const K a = lane[static_cast<std::size_t>(i)], b = lane[static_cast<std::size_t>(j)];
-    return less(a, b) || (!less(b, a) && i < j);
-  };
-  const auto numbers = static_cast<std::int64_t>(lane.size()) - std::ranges::count_if(lane, is_nan<K>);
-  const std::int64_t middle = std::max<std::int64_t>((numbers - 1) / 2, 0);
-  std::nth_element(order.begin(), order.begin() + middle, order.end(), before);
-  return order[static_cast<std::size_t>(middle)];
+  order.clear();
+  for (std::size_t i = 0; i < lane.size(); ++i)
+    if (!is_nan(lane[i])) order.emplace_back(lane[i], static_cast<std::int64_t>(i));
+  if (order.empty()) return 0;
+  const auto middle = order.begin() + (static_cast<std::ptrdiff_t>(order.size()) - 1) / 2;
+  std::nth_element(order.begin(), middle, order.end());  // of equal elements the earlier one comes first
+  return middle->second;
 }
 
 template <class K>
 void median_lanes(KernelCall& call) {
   const std::size_t dim = dim_of(call.query);
   const bool ignore = call.query.flag("ignore_nan");
+  std::vector<std::pair<K, std::int64_t>> order;
   each_lane<K>(call.inputs[0], dim, [&](std::span<const K> lane, std::span<const std::int64_t> at) {
-    const std::int64_t place = median_place(lane, ignore);
+    const std::int64_t place = median_place(lane, ignore, order);
     write_chosen(call, dim, at, std::span(&place, 1));
   });
 }
@@ -188,13 +189,14 @@ template <class K>
 void running_lanes(KernelCall& call) {
   const std::size_t dim = dim_of(call.query);
   const bool largest = call.query.flag("largest");
+  std::vector<std::int64_t> places;
   each_lane<K>(call.inputs[0], dim, [&](std::span<const K> lane, std::span<const std::int64_t> at) {
-    std::vector<std::int64_t> places;
+    places.resize(lane.size());
     std::int64_t best = 0;
     for (std::size_t i = 0; i < lane.size(); ++i) {
       const K x = lane[i], so_far = lane[static_cast<std::size_t>(best)];
       if (is_nan(x) || (!is_nan(so_far) && (largest ? x >= so_far : x <= so_far))) best = static_cast<std::int64_t>(i);
-      places.push_back(best);
+      places[i] = best;
     }
     write_chosen(call, dim, at, places);
   });
