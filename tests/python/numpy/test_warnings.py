@@ -211,3 +211,16 @@ def test_what_functions_without_an_op_warn_of(check, fn):
         assert got == want
         check.same(result, expected)
     assert warnings.filters == filters
+
+
+def test_operators_of_constants_warn_at_every_call(check):
+    def fn(a):
+        return np.float64(a.size) / 0 + a
+
+    compiled = tenon.compile(fn)
+    want, expected = messages(fn, POSITIVE)
+    assert want
+    for _ in range(3):
+        got, result = messages(compiled, POSITIVE)
+        assert got == want
+        check.same(result, expected)

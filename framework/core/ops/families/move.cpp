@@ -22,6 +22,7 @@ Op movement(std::string name, std::string schema, ShapeRule shape, IndexMap map,
   op.aliases = std::move(aliases);
   op.infer = [shape](const OpQuery& q) -> Result<infer::Types> {
     infer::require_operands(q, 1, 1);
+    if (q.literal(0)) return error(Code::unsupported, "a number where elements are moved");
     return infer::one(q, q.type(0).dtype, shape(q));
   };
   op.loop = [shape, map](const OpQuery& q) {

@@ -9,6 +9,7 @@
 #include "python/evaluator/evaluator.h"
 #include "python/evaluator/operators.h"
 #include "python/heap/names.h"
+#include "python/symbols/symbolic_int.h"
 
 namespace tenon::python {
 namespace {
@@ -193,7 +194,7 @@ Ref Evaluator::binary(int operation, PyObject* left, PyObject* right) {
   }
   require_known_operands({left, right});
   const bool formats = PyUnicode_Check(left) || PyBytes_Check(left);  // "%s" % values
-  return heap_.adopt(checked(kOperators[operation](left, formats ? for_elements(right).get() : right)));
+  return heap_.adopt(recorder_.constant_operator(kOperators[operation], left, formats ? for_elements(right).get() : right));
 }
 
 void Evaluator::require_known_operands(std::initializer_list<PyObject*> operands) {
@@ -203,6 +204,8 @@ void Evaluator::require_known_operands(std::initializer_list<PyObject*> operands
     if (!known && heap_.source_of(operand)) throw GraphBreak(fmt::format("an operator of a {}", Py_TYPE(operand)->tp_name));
   }
 }
+
+static constexpr int kSwapped[] = {Py_GT, Py_GE, Py_EQ, Py_NE, Py_LT, Py_LE};
 
 Ref Evaluator::compare(int operation, PyObject* left, PyObject* right) {
   const TypeTraits& a = heap_.traits(left);
@@ -239,12 +242,13 @@ Ref Evaluator::compare(int operation, PyObject* left, PyObject* right) {
   const auto seen = [&](PyObject* operand) { return heap_.traits(operand).iterator ? Ref::borrow(operand) : for_elements(operand); };
   Ref x = seen(left), y = seen(right);
   mark_position();
-  return heap_.adopt(checked(PyObject_RichCompare(x.get(), y.get(), operation)));
+  // A scalar of NumPy would make an array of itself that is of unknown origin.
+  const bool asks_right = is_stand_in(right) && is_scalar_of_numpy(left);
+  return heap_.adopt(checked(asks_right ? PyObject_RichCompare(y.get(), x.get(), kSwapped[operation]) : PyObject_RichCompare(x.get(), y.get(), operation)));
 }
 
 /// What is left to ask where a method in Python did not know: the other operand's comparison in C.
 std::optional<Ref> Evaluator::compare_in_c(int operation, PyObject* left, PyObject* right) {
-  static constexpr int kSwapped[] = {Py_GT, Py_GE, Py_EQ, Py_NE, Py_LT, Py_LE};
   const ComparisonNames names = comparison_names(operation);
   for (const bool swapped : {false, true}) {
     PyObject *self = swapped ? right : left, *other = swapped ? left : right;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <new>
+#include <string_view>
 
 #include "core/base/error.h"
 #include "python/evaluator/object_type.h"
@@ -29,7 +30,9 @@ PyObject* exact(PyObject* object, const char* why) { return is_symbolic_int(obje
 
 // ---- arithmetic
 
-bool is_number(PyObject* object) { return is_symbolic_int(object) || PyLong_Check(object) || PyFloat_Check(object) || PyComplex_Check(object); }
+bool is_number(PyObject* object) {
+  return is_symbolic_int(object) || PyLong_Check(object) || PyFloat_Check(object) || PyComplex_Check(object) || is_scalar_of_numpy(object);
+}
 
 using OnInts = PyObject* (*)(PyObject*, PyObject*);
 
@@ -215,7 +218,7 @@ PyNumberMethods number_methods() {
   return n;
 }
 
-PyMethodDef kMethods[] = {{"__format__", format, METH_O, nullptr}, {nullptr, nullptr, 0, nullptr}};
+PyMethodDef kMethods[] = {{"__format__", format, METH_O, nullptr}, kUfuncMethod, {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 
@@ -231,6 +234,16 @@ PyTypeObject* symbolic_int_type() {
     type.tp_richcompare = compare;
     type.tp_methods = kMethods;
   });
+}
+
+bool is_scalar_of_numpy(PyObject* object) {
+  const std::string_view name = Py_TYPE(object)->tp_name;
+  return name.starts_with("numpy.") && PyNumber_Check(object) && !PySequence_Check(object);
+}
+
+PyObject* ufunc_of_number(PyObject*, PyObject*, PyObject*) {
+  set_break_signal("C code of NumPy computes with a number that varies");
+  return nullptr;
 }
 
 bool is_symbolic_int(PyObject* object) { return Py_TYPE(object) == symbolic_int_type(); }

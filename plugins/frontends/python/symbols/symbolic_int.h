@@ -22,6 +22,12 @@ std::int64_t present_value(PyObject* symbolic_int);
 /// The int itself, with a guard on its value. Throws GraphBreak after the end of the capture.
 Ref specialised(PyObject* symbolic_int, const char* why);
 
+/// Whether it is a scalar of NumPy, whose operators give scalars of NumPy for Python's numbers.
+bool is_scalar_of_numpy(PyObject* object);
+/// `__array_ufunc__` of numbers that vary, of which NumPy would make an array of objects: it breaks the graph.
+PyObject* ufunc_of_number(PyObject* self, PyObject* args, PyObject* kwargs);
+inline const PyMethodDef kUfuncMethod = {"__array_ufunc__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(ufunc_of_number)), METH_VARARGS | METH_KEYWORDS, nullptr};
+
 /// The type object, made when first asked for.
 PyTypeObject* symbolic_int_type();
 

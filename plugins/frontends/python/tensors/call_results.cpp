@@ -115,10 +115,11 @@ Ref call_within(PyObject* context, Call&& call) {
 }
 
 /// Calls under np.errstate(all=mode).
-Ref call_under_errstate(const char* mode, PyObject* callable, PyObject* args, PyObject* kwargs) {
+template <class Call>
+Ref call_under_errstate(const char* mode, Call&& call) {
   const KeptErrorHandling kept;
   Ref scope = context_of("numpy", "errstate", "all", mode);
-  return call_within(scope.get(), [&] { return checked(PyObject_Call(callable, args, kwargs)); });
+  return call_within(scope.get(), call);
 }
 
 }  // namespace
@@ -131,13 +132,17 @@ Ref call_silently(PyObject* callable, PyObject* args, PyObject* kwargs) {
 Ref call_quietly(PyObject* callable, PyObject* args, PyObject* kwargs, ops::Flavour flavour) {
   if (flavour == ops::Flavour::torch) return checked(PyObject_Call(callable, args, kwargs));
   Ref scope = context_of("warnings", "catch_warnings", "action", "error");
-  return call_within(scope.get(), [&] { return call_under_errstate("ignore", callable, args, kwargs); });
+  return call_within(scope.get(), [&] { return call_under_errstate("ignore", [&] { return checked(PyObject_Call(callable, args, kwargs)); }); });
 }
 
 Ref call_for_good(PyObject* callable, PyObject* args, PyObject* kwargs, ops::Flavour flavour) {
-  if (flavour == ops::Flavour::torch) return checked(PyObject_Call(callable, args, kwargs));
+  const auto call = [&] { return checked(PyObject_Call(callable, args, kwargs)); };
+  return flavour == ops::Flavour::torch ? call() : call_for_good(call);
+}
+
+Ref call_for_good(const std::function<Ref()>& call) {
   try {
-    return call_under_errstate("raise", callable, args, kwargs);
+    return call_under_errstate("raise", call);
   } catch (const PythonError&) {
     if (!PyErr_ExceptionMatches(PyExc_FloatingPointError)) throw;
     PyErr_Clear();

@@ -1,6 +1,7 @@
 // What the recorder asks about one recorded call: its nodes, its result's type, its values.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,8 @@ Ref call_quietly(PyObject* callable, PyObject* args, PyObject* kwargs, ops::Flav
 
 /// Calls a library function whose result stands for all later calls. Throws GraphBreak when NumPy would warn: it must do so every time.
 Ref call_for_good(PyObject* callable, PyObject* args, PyObject* kwargs, ops::Flavour flavour);
+
+Ref call_for_good(const std::function<Ref()>& call);
 
 /// The elements of a tensor or array, copied in row-major order.
 std::shared_ptr<std::vector<unsigned char>> row_major_bytes(const TensorSpec& spec, PyObject* object);

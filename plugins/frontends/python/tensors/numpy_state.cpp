@@ -57,6 +57,40 @@ Ref noting() {
   return checked(PyObject_Call(make.get(), nothing.get(), changed.get()));
 }
 
+/// What np.errstate keeps where it is `before`, with what it would warn of noted instead. The last answer is kept.
+PyObject* noting_instead_of(PyObject* before) {
+  static PyObject *known = nullptr, *noted = nullptr;  // guarded by the GIL
+  if (known == before) return noted;
+  Ref scope = noting();
+  checked(PyObject_CallMethod(scope.get(), "__enter__", nullptr));
+  PyObject* value = nullptr;
+  const int found = PyContextVar_Get(error_variable(), nullptr, &value);
+  Ref inside = Ref::steal(value);
+  checked(PyObject_CallMethod(scope.get(), "__exit__", "OOO", Py_None, Py_None, Py_None));
+  if (found < 0 || !inside) throw_python_error();
+  Py_XSETREF(known, Py_NewRef(before));
+  Py_XSETREF(noted, inside.release());
+  return noted;
+}
+
+thread_local int refusals = 0;  // objects of this thread that make exceptions of warnings
+
+/// Asked by `warnings` whether a filter fits a message.
+PyObject* is_refused(PyObject*, PyObject*) { return PyBool_FromLong(refusals > 0); }
+
+PyMethodDef is_refused_method = {"match", is_refused, METH_O, nullptr};
+
+/// A filter that makes exceptions of the warnings of such threads, and leaves other threads alone.
+PyObject* refusing_filter() {
+  static PyObject* const filter = [] {
+    Ref match = checked(PyCFunction_New(&is_refused_method, nullptr)), members = checked(Py_BuildValue("{sO}", "match", match.get()));
+    Ref make = checked(PyObject_GetAttrString(checked(imported("types")).get(), "SimpleNamespace"));
+    Ref message = checked(PyObject_VectorcallDict(make.get(), nullptr, 0, members.get()));
+    return checked(Py_BuildValue("(sOOOi)", "error", message.get(), PyExc_Warning, Py_None, 0)).release();
+  }();
+  return filter;
+}
+
 bool quiet_by_name() {
   Ref modes = error_modes();
   PyObject *key = nullptr, *mode = nullptr;
@@ -94,21 +128,30 @@ FloatErrors float_errors() noexcept {
   return {(flags & FE_DIVBYZERO) != 0, (flags & FE_OVERFLOW) != 0, (flags & FE_UNDERFLOW) != 0, (flags & FE_INVALID) != 0};
 }
 
-NotedErrors::NotedErrors() : handling_(noting()), before_(std::fetestexcept(FE_ALL_EXCEPT)) {
+NotedErrors::NotedErrors() : before_(std::fetestexcept(FE_ALL_EXCEPT)) {
   noted_flags = 0;
   // Not by warnings.catch_warnings, which makes Python forget what it has warned of once.
+  PyObject* const filter = refusing_filter();
   filters_ = checked(PyObject_GetAttrString(checked(imported("warnings")).get(), "filters"));
-  Ref message = checked(PyObject_CallMethod(checked(imported("tenon._warnings")).get(), "OfThisThread", nullptr));
-  filter_ = checked(Py_BuildValue("(sOOOi)", "error", message.get(), PyExc_Warning, Py_None, 0));
-  checked(PyObject_CallMethod(handling_.get(), "__enter__", nullptr));
-  if (PyList_Insert(filters_.get(), 0, filter_.get()) < 0) PyErr_Clear();
+  if (kept_.before()) {
+    checked(PyContextVar_Set(error_variable(), noting_instead_of(kept_.before())));
+  } else {
+    handling_ = noting();
+    checked(PyObject_CallMethod(handling_.get(), "__enter__", nullptr));
+  }
+  ++refusals;
+  if (PyList_Insert(filters_.get(), 0, filter) < 0) PyErr_Clear();
 }
 
 NotedErrors::~NotedErrors() {
   PendingException pending;
-  for (Py_ssize_t i = PyList_GET_SIZE(filters_.get()); i-- > 0;)
-    if (PyList_GET_ITEM(filters_.get(), i) == filter_.get() && PyList_SetSlice(filters_.get(), i, i + 1, nullptr) < 0) PyErr_Clear();
-  if (!Ref::steal(PyObject_CallMethod(handling_.get(), "__exit__", "OOO", Py_None, Py_None, Py_None))) PyErr_Clear();
+  --refusals;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(filters_.get()); ++i) {
+    if (PyList_GET_ITEM(filters_.get(), i) != refusing_filter()) continue;
+    if (PyList_SetSlice(filters_.get(), i, i + 1, nullptr) < 0) PyErr_Clear();
+    break;
+  }
+  if (handling_ && !Ref::steal(PyObject_CallMethod(handling_.get(), "__exit__", "OOO", Py_None, Py_None, Py_None))) PyErr_Clear();
   std::feclearexcept(FE_ALL_EXCEPT);
   std::feraiseexcept(before_ | noted_flags);
 }

@@ -29,6 +29,8 @@ class KeptErrorHandling {
   ~KeptErrorHandling();
   KeptErrorHandling(const KeptErrorHandling&) = delete;
   KeptErrorHandling& operator=(const KeptErrorHandling&) = delete;
+  /// What it was; null where that is not known.
+  PyObject* before() const { return before_.get(); }
 
  private:
   Ref before_;
@@ -46,8 +48,7 @@ class NotedErrors {
  private:
   KeptErrorHandling kept_;
   Ref handling_;  // np.errstate, entered
-  Ref filters_;   // of warnings: the list, of which the first one is ours
-  Ref filter_;
+  Ref filters_;   // the list of filters of warnings, in which one is ours
   int before_;
 };
 

@@ -34,6 +34,17 @@ bool holds_symbolic_int(PyObject* object) {
   return false;
 }
 
+/// Whether an object is an argument, and not in one.
+bool is_argument(PyObject* args, PyObject* kwargs, PyObject* object) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
+    if (PyTuple_GET_ITEM(args, i) == object) return true;
+  PyObject *key = nullptr, *value = nullptr;
+  Py_ssize_t position = 0;
+  while (kwargs && PyDict_Next(kwargs, &position, &key, &value))
+    if (value == object) return true;
+  return false;
+}
+
 /// Whether a call takes random numbers from torch's generator, and does nothing else.
 bool draws(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
   if (function.flavour != ops::Flavour::torch || function.writes) return false;
@@ -175,7 +186,8 @@ std::optional<ops::ForeignResult> TensorRecorder::build_op(const ForeignFunction
 ops::ForeignResult TensorRecorder::build(const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
   if (function.kind == CallClass::same_elements) return {{present_.of(stand_ins_.among(args, kwargs).front())}, ops::Container::single};
   operands_ = stand_ins_.among(args, kwargs);
-  ops::ForeignCall call = foreign_call(function.name, function.flavour, args, kwargs, [&](PyObject* o) { return value_of(o, function.flavour); });
+  const auto value = [&](PyObject* o) { return value_of(o, function.flavour, !is_argument(args, kwargs, o)); };
+  ops::ForeignCall call = foreign_call(function.name, function.flavour, args, kwargs, value);
   if (const TorchLibrary* torch = known_torch_library(); torch && function.flavour == ops::Flavour::torch)
     call.default_float = torch->dtype_of_scalar_type(static_cast<std::uint8_t>(state_.default_dtype)).value_or(DType::f32);
   const std::size_t first_node = graph_.nodes().size();

@@ -8,6 +8,7 @@
 #include "core/ops/promotion.h"
 #include "python/symbols/symbolic_int.h"
 #include "python/tensors/array_stand_in.h"
+#include "python/tensors/call_results.h"
 #include "python/tensors/symbolic_scalar.h"
 #include "python/tensors/tensor_recorder.h"
 #include "python/tensors/torch_library.h"
@@ -115,11 +116,17 @@ Ref TensorRecorder::scalar_arithmetic(FloatTape::Op op, PyObject* a, PyObject* b
 }
 
 /// `item()`, `float()`, `int()` of a tensor or array of one element, where Python's number is the element itself.
+Ref TensorRecorder::constant_operator(binaryfunc operation, PyObject* left, PyObject* right) {
+  const auto call = [&] { return checked(operation(left, right)); };
+  return is_scalar_of_numpy(left) || is_scalar_of_numpy(right) ? call_for_good(call) : call();
+}
+
 Ref TensorRecorder::number_of(PyObject* stand_in, PyTypeObject* type) {
   if (!symbols_.dynamic()) return {};
   const Index index = stand_ins_.require(stand_in);
   const StandIn& s = stand_ins_[index];
   const ir::ValueId value = present_.of(index);
+  if (s.kind != TensorKind::torch && !s.shape.empty()) return {};  // which NumPy refuses, or warns of
   const bool one = std::ranges::all_of(graph_.type(value).shape, [](const ir::Dim& d) { return d == ir::Dim(1); });
   const bool integral = !is_float(s.dtype);
   if (!one || is_bool(s.dtype) || is_complex(s.dtype) || (type == &PyLong_Type && !integral)) return {};

@@ -26,6 +26,7 @@ PyObject* needs(PyObject* a, const char* use) {
 bool is_number(PyObject* o) { return is_symbolic_scalar(o) || is_symbolic_int(o) || PyFloat_CheckExact(o) || PyLong_CheckExact(o); }
 
 PyObject* arithmetic(FloatTape::Op op, PyObject* a, PyObject* b) {
+  if (is_scalar_of_numpy(a) || is_scalar_of_numpy(b)) return needs(is_symbolic_scalar(a) ? a : b, "arithmetic with a scalar of NumPy");
   if (!is_number(a) || !is_number(b)) Py_RETURN_NOTIMPLEMENTED;
   return guarded([&] { return TensorRecorder::active().scalar_arithmetic(op, a, b); });
 }
@@ -109,6 +110,7 @@ PyNumberMethods number_methods() {
 PyMethodDef kMethods[] = {{"__format__", format, METH_O, nullptr},
                           {"__round__", rounded, METH_VARARGS, nullptr},
                           {"__trunc__", truncated, METH_NOARGS, nullptr},
+                          kUfuncMethod,
                           {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

@@ -277,7 +277,10 @@ Ref TensorRecorder::fold(PyObject* callable, PyObject* args, PyObject* kwargs) {
   if (function.operator_object)  // only what is known to compute may be computed once for all calls
     if (const Purity& purity = purity_of(callable, function); purity.foreign || purity.writes || !purity.known)
       throw GraphBreak(fmt::format("{} is called without a tensor, and may do more than compute", function.name));
-  Ref made = call_for_good(callable, args, kwargs, function.flavour);
+  // Of an int in a list that it does not know NumPy makes an array of objects.
+  const auto plain = [](PyObject* item) { return is_symbolic_int(item) ? specialised(item, "a call without tensors gets it") : Ref(); };
+  Ref plain_args = with_replaced(args, plain), plain_kwargs = kwargs ? with_replaced(kwargs, plain) : Ref();
+  Ref made = call_for_good(callable, plain_args.get(), plain_kwargs.get(), function.flavour);
   if (PyTuple_Check(made.get()) || PyList_Check(made.get())) return rebuilt(made.get(), [&](PyObject* item) { return is_tensor(item) ? constant(item) : Ref::borrow(item); });
   return is_tensor(made.get()) ? constant(made.get()) : made;
 }
@@ -317,14 +320,16 @@ std::optional<Ref> TensorRecorder::number_of_constant(PyObject* callable, const 
   return checked(PyObject_CallOneArg(callable, stand_ins_[*index].constant.get()));
 }
 
-std::optional<ir::ValueId> TensorRecorder::value_of(PyObject* object, ops::Flavour flavour) {
+std::optional<ir::ValueId> TensorRecorder::value_of(PyObject* object, ops::Flavour flavour, bool is_item) {
   if (auto index = stand_ins_.find(object)) {
     const StandIn& s = stand_ins_[*index];
     if ((s.kind == TensorKind::torch) != (flavour == ops::Flavour::torch)) throw GraphBreak("a torch tensor and a NumPy array in one operation");
     return present_.of(*index);
   }
+  if (is_symbolic_scalar(object) && is_item && flavour == ops::Flavour::numpy)
+    return builder_.cast(value_of_scalar(scalar_of(object)), scalar_of(object).integral ? DType::i64 : DType::f64);
   if (is_symbolic_scalar(object)) return weak_operand(scalar_of(object), flavour, operands_);
-  if (PyArray_CheckScalar(object)) {
+  if (PyArray_IsScalar(object, Generic)) {
     auto read = read_spec(object);
     if (const auto* odd = std::get_if<std::string>(&read)) throw GraphBreak(*odd);
     const TensorSpec& spec = std::get<TensorSpec>(read);

@@ -49,6 +49,7 @@ class TensorRecorder final : public Recorder {
   Ref input(PyObject* real, SourceId source, GuardSet& guards) override;
   Ref number(PyObject* object, SourceId source, GuardSet& guards) override;
   Ref plain_number(PyObject* number) override;
+  Ref constant_operator(binaryfunc operation, PyObject* left, PyObject* right) override;
   std::optional<VaryingPlace> place_of(PyObject* number) override;
   bool may_be_chosen(PyObject* object) override;
   Ref number_of(PyObject* stand_in, PyTypeObject* type) override;
@@ -211,7 +212,8 @@ class TensorRecorder final : public Recorder {
   Ref wrap_answer(PyObject* answer, const ForeignFunction& function, std::span<const ir::ValueId> values, std::span<const Index> operands);
   Ref stand_in_for_twin(PyObject* twin, ir::ValueId value, const ForeignFunction& function, std::span<const Index> operands);
   void find_viewed(StandIn& view, std::span<const Index> operands);
-  std::optional<ir::ValueId> value_of(PyObject* object, ops::Flavour flavour);
+  /// `is_item`: of a list or tuple, where numbers are not weak for NumPy.
+  std::optional<ir::ValueId> value_of(PyObject* object, ops::Flavour flavour, bool is_item = false);
   void trace(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, const Ref& result, std::size_t first_node);
   void resolve_places();
 

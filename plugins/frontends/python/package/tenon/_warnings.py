@@ -1,7 +1,6 @@
 """Warnings that captured code issues: again at every call, at the line of the program that issued them."""
 from __future__ import annotations
 
-import threading
 import warnings
 from typing import Any
 
@@ -10,13 +9,3 @@ def issue(category: type[Warning], module_globals: dict[str, Any], filename: str
     """Does what ``warnings.warn`` does for a line of the module with these globals."""
     registry = module_globals.setdefault("__warningregistry__", {})
     warnings.warn_explicit(message, category, filename, line, module_globals.get("__name__") or "<string>", registry)
-
-
-class OfThisThread:
-    """The message of a filter, which fits whatever the thread that made it warns of."""
-
-    def __init__(self) -> None:
-        self._thread = threading.get_ident()
-
-    def match(self, text: str) -> bool:
-        return threading.get_ident() == self._thread

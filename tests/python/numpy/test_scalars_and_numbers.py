@@ -1,0 +1,83 @@
+"""Python's numbers that vary beside scalars of NumPy: operators give scalars of NumPy, functions get the number that it is in each call."""
+import numpy as np
+import pytest
+
+import tenon
+
+ARRAY = np.array([1.5, 2.0, 3.0])
+NARROW = ARRAY.astype(np.float32)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("value", [-0.5, 0.5, -1.0])
+def test_a_constant_scalar_on_the_left_of_a_comparison(check, value, dtype):
+    check(lambda a: (dtype(value) < a * -1, dtype(value) >= a, dtype(value) > -a, np.log(np.float64(0.3)) < -a), (ARRAY * 0.1,))
+    assert tenon.stats()["graph_breaks"] == 0
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda n: n + np.int64(1),
+        lambda n: np.int64(2) ** n,
+        lambda n: n / np.float32(2),
+        lambda n: n * np.bool_(True),
+        lambda n: np.float32(5) * n,
+        lambda n: np.int64(2) > n,
+        lambda n: n == np.float32(2),
+        lambda n: sum([np.float64(3), n]),
+        lambda n: np.trace([[n, 1], [1, n]]),
+        lambda n: np.bincount([n, 1]),
+        lambda n: np.expand_dims(n, 0),
+        lambda n: np.squeeze(n) * 2,
+        lambda n: np.tile(n, 2),
+        lambda n: np.repeat(n, 2),
+    ],
+)
+def test_ints_that_vary(check, fn):
+    check(fn, (1,), (2,), (3,), (5,), fallbacks=None)
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda s: np.float32(5) * s,
+        lambda s: s - np.float32(5),
+        lambda s: np.float32(0.5) < s,
+        lambda s: np.bool_(s > 1) == 1,
+        lambda s: np.array([s, -NARROW.mean()]),
+        lambda s: np.hstack([s, NARROW]),
+        lambda s: np.where(NARROW > 2, NARROW, s),
+    ],
+)
+def test_floats_that_vary(check, fn):
+    check(fn, (0.3,), (2.5,), (3.0,), (0.1,), fallbacks=None)
+
+
+def test_a_handler_gets_no_error_of_a_number_that_stands_for_another(check):
+    def fn(s):
+        try:
+            return np.float32(0.5) > s
+        except TypeError as error:
+            return str(error)
+
+    check(fn, (0.2,), (0.3,), (0.7,), fallbacks=None)
+
+
+def test_numbers_of_elements(check):
+    def fn(a):
+        total = float(a.sum())
+        return np.float64(3) + total, total < np.float32(7), np.array([a[0], total]), np.isclose(3.0, 3.0) == int(total)
+
+    check(fn, (NARROW,), (NARROW * 0.1,), fallbacks=None)
+
+
+@pytest.mark.parametrize("kind", [float, int])
+def test_an_array_of_one_element_is_what_numpy_makes_of_it(check, kind):
+    def fn(a):
+        try:
+            return kind(a[:1] * 2)
+        except TypeError as error:
+            return str(error)
+
+    check(fn, (ARRAY,), fallbacks=None)
