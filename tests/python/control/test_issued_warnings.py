@@ -65,3 +65,27 @@ def test_a_filter_that_raises_is_seen_by_later_calls():
     assert calls(compiled, "ignore") == calls(handled, "ignore")
     assert calls(compiled, "error") == calls(handled, "error")
     assert calls(compiled, "ignore") == calls(handled, "ignore")
+
+
+class Recording:
+    def __enter__(self):
+        self.manager = warnings.catch_warnings(record=True)
+        self.issued = tenon.disable(self.manager.__enter__)()
+        return self
+
+    def __exit__(self, *error):
+        self.manager.__exit__(*error)
+
+
+def test_warnings_are_counted_that_an_older_list_records():
+    recording = Recording()
+
+    def run(x):
+        with recording:
+            warnings.warn("careful")
+        return len(recording.issued), x * 2
+
+    compiled = tenon.compile(run)
+    for _ in range(3):
+        globals().pop("__warningregistry__", None)
+        assert compiled(torch.ones(2))[0] == 1

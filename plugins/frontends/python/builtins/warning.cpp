@@ -76,7 +76,11 @@ void require_unseen_destination(Evaluator& evaluator, PyObject* module) {
     Ref name = checked(PyUnicode_InternFromString(attribute)), shows = checked(PyObject_GetAttr(module, name.get()));
     const Destination where = destination(shows.get());
     if (where == Destination::other) throw GraphBreak("a warning is issued to a function of the program");
-    if (where == Destination::recorded && is_seen(evaluator, PyCFunction_GET_SELF(shows.get()))) throw GraphBreak("a warning is issued that the program records");
+    if (where == Destination::recorded) {
+      PyObject* list = PyCFunction_GET_SELF(shows.get());
+      if (is_seen(evaluator, list)) throw GraphBreak("a warning is issued that the program records");
+      heap.hide(list, "warnings are read that were recorded");
+    }
     heap.guards().add_value_check(heap.sources().keyed(SourceKind::attribute, heap.sources().constant(module), name.get()), std::make_shared<SameDestination>(where));
   }
 }

@@ -31,7 +31,10 @@ SourceId Heap::source_of(PyObject* object) const {
   return found == known_.end() ? SourceId{} : found->second.source;
 }
 
-void Heap::make_known(PyObject* object, SourceId source) { known_.try_emplace(object, Known{Ref::borrow(object), source, {}}); }
+void Heap::make_known(PyObject* object, SourceId source) {
+  if (const auto hidden = hidden_.find(object); hidden != hidden_.end()) throw GraphBreak(hidden->second);
+  known_.try_emplace(object, Known{Ref::borrow(object), source, {}});
+}
 
 Ref Heap::enter(SourceId source, PyObject* object) {
   const TypeTraits& traits = types_.of(object);

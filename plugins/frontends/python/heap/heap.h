@@ -131,6 +131,8 @@ class Heap {
   bool wrote_object(PyObject* object);
   bool wrote_cell(PyObject* cell) const { return attributes_.count({cell, nullptr}) != 0; }
   Journal& journal() { return journal_; }
+  /// The journal will change this object, which the program has not seen yet: breaks the graph, naming `why` (a literal), where it comes to it.
+  void hide(PyObject* object, const char* why) { hidden_.emplace(object, why); }
   /// While it lives, writes to all that is older than it break the graph; `name` (a literal) says in what.
   class NoWrites {
    public:
@@ -189,6 +191,7 @@ class Heap {
   std::unordered_set<PyObject*> raised_;
   std::unordered_set<PyObject*> exposed_;
   std::unordered_map<PyObject*, PyObject*> reals_;  // stand-in -> real; both held by known_
+  std::unordered_map<PyObject*, const char*> hidden_;
   std::vector<std::function<void()>> undo_;
   std::vector<Ref> kept_;
   struct Progress {
