@@ -114,6 +114,59 @@ def test_cached_functions_that_break_are_called_once():
     assert tenon.stats()["graph_breaks"] == 1
 
 
+def test_caches_have_room_for_so_many_results():
+    def run(x):
+        calls = []
+
+        @functools.lru_cache(maxsize=2)
+        def kept(n, scale=2):
+            calls.append(n)
+            return n * scale
+
+        found = [kept(n) for n in (1, 2, 1, 3, 2)] + [kept(2, scale=3)]
+        kept.cache_clear()
+        return x + kept(3), found, calls
+
+    compiled = tenon.compile(run)
+    for _ in range(2):
+        np.testing.assert_equal(compiled(ONES), run(ONES))
+
+
+@functools.lru_cache
+def doubled(n):
+    return n * 2
+
+
+def test_caches_tell_ints_from_floats():
+    def run(x):
+        return x + 1, [doubled(n) for n in (1, 1.0, True, 2.0, 2)]
+
+    compiled = tenon.compile(run)
+    for _ in range(2):
+        doubled.cache_clear()
+        got = compiled(ONES)[1]
+        doubled.cache_clear()
+        assert [(type(n), n) for n in got] == [(type(n), n) for n in run(ONES)[1]]
+
+
+def test_cached_functions_that_note_their_calls():
+    def run():
+        calls = []
+
+        @functools.lru_cache(maxsize=2)
+        def kept(n):
+            calls.append(n)
+            return n
+
+        tenon.graph_break()
+        calls = []
+        return [kept(n) for n in (1, 2, 1, 3, 2)], calls
+
+    compiled = tenon.compile(run)
+    for _ in range(2):
+        assert compiled() == run()
+
+
 def test_a_copy_that_cannot_be_followed_is_one_break(counts):
     kept = {"a": [1, {2, 3}, {"b": np.ones(2)}], "c": collections.OrderedDict(d=[4])}
 

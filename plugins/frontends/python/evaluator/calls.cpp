@@ -187,39 +187,53 @@ void note_break(PyObject* call) {
     checked(PySet_Add(broken_calls(), call));
 }
 
-/// Whether a functools.lru_cache has not been emptied.
-bool holds_something(PyObject* cached) {
-  Ref info = checked(PyObject_CallMethod(cached, "cache_info", nullptr));
-  return PyLong_AsLong(checked(PyObject_GetAttrString(info.get(), "currsize")).get()) > 0;
+/// What a functools.lru_cache keeps a result under: one int or str as it is, so that it is not taken for a float or bool that equals it.
+PyObject* cache_key(PyObject* positional) {
+  PyObject* only = PyTuple_GET_SIZE(positional) == 1 ? PyTuple_GET_ITEM(positional, 0) : nullptr;
+  return only != nullptr && (PyUnicode_CheckExact(only) || PyLong_CheckExact(only)) ? only : positional;
+}
+
+/// Whether a functools.lru_cache holds a result for these arguments, so that it makes no call for them.
+bool holds_result(PyObject* cached, PyObject* positional) {
+  struct Search {
+    PyObject *attributes, *results;
+  } search{compat::instance_dict(cached), nullptr};
+  const visitproc visit = [](PyObject* held, void* argument) {
+    Search& found = *static_cast<Search*>(argument);
+    if (PyDict_CheckExact(held) && held != found.attributes) found.results = held;  // what it has given comes before the dict of it
+    return 0;
+  };
+  Py_TYPE(cached)->tp_traverse(cached, visit, &search);
+  return search.results != nullptr && checked(PyDict_Contains(search.results, cache_key(positional))) != 0;
 }
 
 }  // namespace
 
-/// functools.lru_cache: the function below is evaluated once a capture and key.
+/// functools.lru_cache: the function below is evaluated once a capture and key. A cache that is new keeps its own books, and calls back.
 Ref Evaluator::call_cached(PyObject* callable, Arguments arguments) {
-  Ref function = checked(PyObject_GetAttr(callable, names().__wrapped__));
-  if (!heap_.is_born(callable)) heap_.make_known(function.get(), heap_.sources().constant(function.get()));
-  Ref named = named_dict(arguments);
-  Ref key = checked(PyTuple_Pack(3, callable, positional_tuple(arguments).get(), named ? checked(PyDict_Items(named.get())).get() : Py_None));
-  if (named) key = checked(PyTuple_Pack(3, callable, positional_tuple(arguments).get(), checked(PySequence_Tuple(PyTuple_GET_ITEM(key.get(), 2))).get()));
   for (const Ref& value : arguments.values) prepare_hash(value.get());
+  if (heap_.is_born(callable) && !heap_.source_of(callable)) return heap_.adopt(call_real(callable, arguments));
+  Ref function = checked(PyObject_GetAttr(callable, names().__wrapped__));
+  heap_.make_known(function.get(), heap_.sources().constant(function.get()));
+  Ref named = named_dict(arguments), positional = positional_tuple(arguments);
+  Ref items = named ? checked(PySequence_Tuple(checked(PyDict_Items(named.get())).get())) : Ref::borrow(Py_None);
+  Ref key = checked(PyTuple_Pack(3, callable, named ? positional.get() : cache_key(positional.get()), items.get()));
   if (!cached_) cached_ = checked(PyDict_New());
   if (PyObject* found = PyDict_GetItemWithError(cached_.get(), key.get())) return Ref::borrow(found);
   if (PyErr_Occurred()) throw_python_error();
-  const std::size_t written = heap_.journal().size(), recorded = recorded_;
-  const bool ours = heap_.is_born(callable);
-  if (!ours && has_broken(key.get()) && holds_something(callable)) return kept_by_cache(callable, arguments);
+  const std::size_t recorded = recorded_;
+  if (!named && has_broken(key.get()) && holds_result(callable, positional.get())) return kept_by_cache(callable, arguments);
   Ref result;
   try {
+    const Heap::NoWrites once(heap_, "a cached function");  // later calls do without it
     result = call_now(function.get(), arguments);
   } catch (const GraphBreak&) {
-    if (!ours) note_break(key.get());
+    note_break(key.get());
     throw;
   }
   const TypeTraits& traits = heap_.traits(result.get());
-  const bool lasts = traits.atom || traits.identity || traits.container == Container::tuple || heap_.source_of(result.get()) || ours;
-  if (heap_.journal().size() != written) throw GraphBreak("a cached function changes older objects");
-  if (recorded_ != recorded && !ours) throw GraphBreak("a cached function computes what is kept for later calls");
+  const bool lasts = traits.atom || traits.identity || traits.container == Container::tuple || heap_.source_of(result.get());
+  if (recorded_ != recorded) throw GraphBreak("a cached function computes what is kept for later calls");
   if (!lasts) result = kept_by_cache(callable, arguments);
   checked(PyDict_SetItem(cached_.get(), key.get(), result.get()));
   return result;

@@ -124,9 +124,7 @@ Ref Heap::adopt(Ref value) {
   // Held by others too, it may be older than this moment; else an older entry is that of another object at the same address.
   const auto before = born_.find(object);
   const bool known_birth = before != born_.end() && Py_REFCNT(object) > 1;
-  const std::size_t birth = known_birth ? before->second : now;
-  note_birth(object);
-  born_[object] = birth;
+  if (!known_birth) note_birth(object);
   return value;
 }
 
