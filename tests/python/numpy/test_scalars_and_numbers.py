@@ -48,6 +48,14 @@ def test_ints_that_vary(check, fn):
         lambda s: np.array([s, -NARROW.mean()]),
         lambda s: np.hstack([s, NARROW]),
         lambda s: np.where(NARROW > 2, NARROW, s),
+        lambda s: np.where(NARROW > 2, s, np.float16(2)),
+        lambda s: np.clip(NARROW, s, 3),
+        lambda s: np.clip(s, np.float32(-0.5), NARROW.max()),
+        lambda s: np.dot(NARROW, s),
+        lambda s: np.outer(NARROW, s),
+        lambda s: np.append(NARROW, s),
+        lambda s: np.einsum(",i->i", s, NARROW),
+        lambda s: np.max(NARROW, initial=s),
     ],
 )
 def test_floats_that_vary(check, fn):

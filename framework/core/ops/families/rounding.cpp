@@ -78,6 +78,7 @@ Values numpy_clip(ForeignArguments& a) {
   a.refuse({"out", "dtype"});
   for (const auto& [given, name] : {std::pair("low", "min"), std::pair("high", "max")})
     if (a.given(given)) a.bind(name, a[given]);
+  a.bind("self", {a.tensor(a.value("self"))});  // of a number, too, NumPy makes an array first
   return clamp_adapt(a);
 }
 

@@ -18,6 +18,7 @@
 #include "python/tensors/foreign_arguments.h"
 #include "python/tensors/numpy_api.h"
 #include "python/tensors/opaque_purity.h"
+#include "python/tensors/symbolic_scalar.h"
 #include "python/tensors/torch_library.h"
 
 // How one call of a library becomes nodes, and its results stand-ins.
@@ -34,14 +35,30 @@ bool holds_symbolic_int(PyObject* object) {
   return false;
 }
 
-/// Whether an object is an argument, and not in one.
-bool is_argument(PyObject* args, PyObject* kwargs, PyObject* object) {
+/// The place of an object among arguments, behind the last one for a keyword; none for what is in one.
+std::optional<Py_ssize_t> place_among(PyObject* args, PyObject* kwargs, PyObject* object) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
-    if (PyTuple_GET_ITEM(args, i) == object) return true;
+    if (PyTuple_GET_ITEM(args, i) == object) return i;
   PyObject *key = nullptr, *value = nullptr;
   Py_ssize_t position = 0;
   while (kwargs && PyDict_Next(kwargs, &position, &key, &value))
-    if (value == object) return true;
+    if (value == object) return PyTuple_GET_SIZE(args);
+  return std::nullopt;
+}
+
+/// Whether a number of Python has no say about the dtype: for NumPy beside operands of ufuncs, and in what does as they do. Of other
+/// numbers NumPy makes arrays first.
+bool takes_weak(const ForeignFunction& function, PyObject* args, PyObject* kwargs, PyObject* number) {
+  if (function.flavour != ops::Flavour::numpy) return true;
+  const std::optional<Py_ssize_t> place = place_among(args, kwargs, number);
+  const std::string_view name = function.last_word();
+  const bool by_keyword = place == PyTuple_GET_SIZE(args);
+  return place && (by_keyword || function.ufunc || (function.method && name != "dot") || name == "where" || (name == "clip" && *place > 0));
+}
+
+bool has_scalar_of_numpy(PyObject* args) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
+    if (is_scalar_of_numpy(PyTuple_GET_ITEM(args, i))) return true;
   return false;
 }
 
@@ -186,7 +203,11 @@ std::optional<ops::ForeignResult> TensorRecorder::build_op(const ForeignFunction
 ops::ForeignResult TensorRecorder::build(const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
   if (function.kind == CallClass::same_elements) return {{present_.of(stand_ins_.among(args, kwargs).front())}, ops::Container::single};
   operands_ = stand_ins_.among(args, kwargs);
-  const auto value = [&](PyObject* o) { return value_of(o, function.flavour, !is_argument(args, kwargs, o)); };
+  const bool beside_scalar = function.flavour == ops::Flavour::numpy && has_scalar_of_numpy(args);
+  const auto value = [&](PyObject* o) {
+    if (beside_scalar && is_symbolic_scalar(o)) need_scalar(scalar_of(o), "an operation with a scalar of NumPy");
+    return value_of(o, function.flavour, takes_weak(function, args, kwargs, o));
+  };
   ops::ForeignCall call = foreign_call(function.name, function.flavour, args, kwargs, value);
   if (const TorchLibrary* torch = known_torch_library(); torch && function.flavour == ops::Flavour::torch)
     call.default_float = torch->dtype_of_scalar_type(static_cast<std::uint8_t>(state_.default_dtype)).value_or(DType::f32);

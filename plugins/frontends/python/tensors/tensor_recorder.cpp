@@ -320,13 +320,13 @@ std::optional<Ref> TensorRecorder::number_of_constant(PyObject* callable, const 
   return checked(PyObject_CallOneArg(callable, stand_ins_[*index].constant.get()));
 }
 
-std::optional<ir::ValueId> TensorRecorder::value_of(PyObject* object, ops::Flavour flavour, bool is_item) {
+std::optional<ir::ValueId> TensorRecorder::value_of(PyObject* object, ops::Flavour flavour, bool weak) {
   if (auto index = stand_ins_.find(object)) {
     const StandIn& s = stand_ins_[*index];
     if ((s.kind == TensorKind::torch) != (flavour == ops::Flavour::torch)) throw GraphBreak("a torch tensor and a NumPy array in one operation");
     return present_.of(*index);
   }
-  if (is_symbolic_scalar(object) && is_item && flavour == ops::Flavour::numpy)
+  if (is_symbolic_scalar(object) && !weak)
     return builder_.cast(value_of_scalar(scalar_of(object)), scalar_of(object).integral ? DType::i64 : DType::f64);
   if (is_symbolic_scalar(object)) return weak_operand(scalar_of(object), flavour, operands_);
   if (PyArray_IsScalar(object, Generic)) {

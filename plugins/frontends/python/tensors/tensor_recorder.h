@@ -212,8 +212,8 @@ class TensorRecorder final : public Recorder {
   Ref wrap_answer(PyObject* answer, const ForeignFunction& function, std::span<const ir::ValueId> values, std::span<const Index> operands);
   Ref stand_in_for_twin(PyObject* twin, ir::ValueId value, const ForeignFunction& function, std::span<const Index> operands);
   void find_viewed(StandIn& view, std::span<const Index> operands);
-  /// `is_item`: of a list or tuple, where numbers are not weak for NumPy.
-  std::optional<ir::ValueId> value_of(PyObject* object, ops::Flavour flavour, bool is_item = false);
+  /// `weak`: numbers have no say about the dtype.
+  std::optional<ir::ValueId> value_of(PyObject* object, ops::Flavour flavour, bool weak = true);
   void trace(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, const Ref& result, std::size_t first_node);
   void resolve_places();
 
