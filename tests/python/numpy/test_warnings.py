@@ -53,6 +53,8 @@ def messages(fn, *arguments):
         lambda a: np.linalg.det(a[:4].reshape(2, 2) * 1e200),
         lambda a: (np.log(a - a), a + 1)[1],
         lambda a: np.nanmax(np.where(a > 2, a, np.nan)),
+        lambda a: np.log(np.array(0.0)) + a,
+        lambda a: np.array(1.0) / np.array(0.0) + a,
         lambda a: np.nanmin(np.where(np.arange(37)[:, None] > 0, a, np.nan), axis=1),
     ],
 )

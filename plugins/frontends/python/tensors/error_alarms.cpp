@@ -20,10 +20,11 @@ bool is_logarithm(std::string_view op) { return op == "log" || op == "log2" || o
 
 class AlarmBuilder {
  public:
-  explicit AlarmBuilder(ir::Graph& graph) : graph_(graph), builder_(graph), read_(read_values(graph)) {}
+  explicit AlarmBuilder(ir::Graph& graph) : graph_(graph), builder_(graph), read_(read_values(graph)), folded_(graph.value_capacity(), false) {}
 
   void watch(ir::NodeId id) {
     const ir::Node node = graph_.node(id);  // nodes are added
+    const bool folded = note_folded(node);
     if (node.results.size() != 1) return;
     const ir::Type result = graph_.type(node.results[0]);
     if (divides(node.op) && is_int(result.dtype)) return watch_divisor(node.operands[1]);
@@ -32,7 +33,7 @@ class AlarmBuilder {
     if (is_logarithm(node.op) && result.dtype != DType::f64) return add(not_finite(node.results[0]));
     const ops::Op* op = ops::find_op(node.op);
     const bool computes = op && op->body && !only_moves(graph_, id);
-    if (computes && !read_[node.results[0].value]) add(not_finite(node.results[0]));
+    if (computes && (!read_[node.results[0].value] || folded)) add(not_finite(node.results[0]));
   }
 
   std::optional<ValueId> alarm() const { return alarm_; }
@@ -50,6 +51,14 @@ class AlarmBuilder {
         for (ValueId operand : node.operands) read[operand.value] = true;
     }
     return read;
+  }
+
+  /// Whether a pass computes the node, which sets no flag when the graph runs: of constants alone.
+  bool note_folded(const ir::Node& node) {
+    const auto is_constant = [&](ValueId v) { return graph_.value(v).kind == ir::ValueKind::literal || folded_[v.value]; };
+    const bool folded = node.op == "constant" || (!node.operands.empty() && std::ranges::all_of(node.operands, is_constant));
+    for (ValueId result : node.results) folded_[result.value] = folded;
+    return folded;
   }
 
   ValueId not_finite(ValueId value) { return builder_.one("logical_not", {builder_.one("isfinite", {value})}); }
@@ -77,7 +86,7 @@ class AlarmBuilder {
 
   ir::Graph& graph_;
   ops::NodeBuilder builder_;
-  std::vector<bool> read_;
+  std::vector<bool> read_, folded_;
   std::optional<ValueId> alarm_;
 };
 
