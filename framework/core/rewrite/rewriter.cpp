@@ -8,7 +8,7 @@
 namespace tenon::rewrite {
 
 Rewriter::Rewriter(ir::Graph& graph)
-    : graph_(graph), users_(graph.users()), erased_(graph.node_capacity(), false), known_nodes_(graph.node_capacity()) {}
+    : graph_(graph), users_(graph.users()), erased_(graph.node_capacity(), false), wanted_(graph.node_capacity(), true), replaced_(graph.node_capacity(), false), known_nodes_(graph.node_capacity()) {}
 
 const ir::Node* Rewriter::definition(ValueId value) const {
   const ir::Value& v = graph_.value(value);
@@ -64,7 +64,10 @@ void Rewriter::replace(ValueId from, ValueId to) {
     graph_.set_name(from, name + ".old");
     graph_.set_name(to, std::move(name));
   }
-  orphans_.push_back(graph_.value(from).node);
+  if (const NodeId node = graph_.value(to).node) wanted_[node.value] = true;
+  const NodeId old = graph_.value(from).node;
+  if (old) replaced_[old.value] = true;
+  orphans_.push_back(old);
 }
 
 void Rewriter::erase(NodeId node) {
@@ -95,10 +98,13 @@ std::size_t Rewriter::finish() {
 
 void Rewriter::learn_new_nodes() {
   users_.resize(graph_.value_capacity());
-  erased_.resize(graph_.node_capacity(), false);
+  for (std::vector<bool>* flags : {&erased_, &wanted_, &replaced_}) flags->resize(graph_.node_capacity(), false);
   for (; known_nodes_ < graph_.node_capacity(); ++known_nodes_) {
     const NodeId node(known_nodes_);
-    for (ValueId operand : graph_.node(node).operands) users_[operand.value].push_back(node);
+    for (ValueId operand : graph_.node(node).operands) {
+      users_[operand.value].push_back(node);
+      if (const NodeId maker = graph_.value(operand).node) wanted_[maker.value] = true;
+    }
     orphans_.push_back(node);
   }
 }
@@ -107,7 +113,8 @@ void Rewriter::drop_if_dead(NodeId id) {
   if (is_erased(id)) return;
   const ir::Node& node = graph_.node(id);
   const bool is_read = std::ranges::any_of(node.results, [&](ValueId r) { return !users_[r.value].empty() || is_output(r); });
-  if (!is_read && is_pure(graph_, node)) erase(id);
+  const bool fails = may_raise(node) && node.op != "constant" && wanted_[id.value] && !replaced_[id.value];
+  if (!is_read && !fails && is_pure(graph_, node)) erase(id);
 }
 
 bool is_pure(const ir::Graph& graph, const ir::Node& node) {

@@ -50,6 +50,19 @@ TEST_CASE("a replacement of another type is not used") {
   CHECK(printed_without(graph, rule, 0) == ir::print_graph(graph));
 }
 
+TEST_CASE("what may raise stays when a rule takes its reader away, and goes when a rule replaces it") {
+  const std::string nodes = "  %i: i64[4] = cast(%y) {dtype = i64}\n  %a: f32[4] = index_select(%x, %i) {dim = 0}\n  %b: f32[4] = sub(%a, %a)\n";
+  const Rule difference{"difference", op("sub", {any(0), any(0)}), [](Match& m) -> std::optional<ValueId> { return m.rewriter().graph().inputs()[0]; }};
+  ir::Graph graph = parsed(nodes, "%b");
+  CHECK(apply_rules(graph, {&difference, 1}) == 1);
+  CHECK(ir::print_graph(graph).find("index_select") != std::string::npos);
+  graph = parsed(nodes, "%b");
+  Rewriter rewriter(graph);
+  rewriter.replace(graph.node(*std::next(graph.nodes().begin())).results[0], graph.inputs()[0]);
+  rewriter.finish();
+  CHECK(ir::print_graph(graph).find("index_select") == std::string::npos);
+}
+
 TEST_CASE("rules that undo each other are found out") {
   const Rule rule{"restless", op("neg", {any(0)}), [](Match& m) -> std::optional<ValueId> { return m.make("neg", {m[0]}); }};
   ir::Graph graph = parsed("  %a: f32[4] = neg(%x)\n", "%a");
