@@ -26,6 +26,9 @@ ScalarProgram body_program(const ir::Graph& graph, ir::NodeId node);
 /// that of the result, a choice between literals, where there is only a condition.
 DType literal_dtype(const OpQuery& query, DType result);
 
+/// The literal as a number of that dtype.
+Scalar literal_scalar(Scalars& s, const ir::Literal& literal, DType dtype);
+
 /// A straight-line program of parameters as nodes. Parameters are values whose dtype may be a storage type of the parameter's;
 /// results are tensors, of at least the shape that the parameters broadcast to; a result that is a constant has `shape`.
 std::vector<ir::ValueId> expand_program(NodeBuilder& builder, const ScalarProgram& program, std::span<const ir::ValueId> parameters,

@@ -2,7 +2,6 @@
 #include "core/ops/expand.h"
 
 namespace tenon::ops {
-namespace {
 
 Scalar literal_scalar(Scalars& s, const ir::Literal& literal, DType dtype) {
   if (const bool* b = std::get_if<bool>(&literal)) return s.constant(dtype, std::int64_t{*b});
@@ -10,6 +9,8 @@ Scalar literal_scalar(Scalars& s, const ir::Literal& literal, DType dtype) {
   const ir::Dim& dim = std::get<ir::Dim>(literal);
   return dim.is_constant() ? s.constant(dtype, dim.constant()) : s.convert(s.extent(dim), dtype);
 }
+
+namespace {
 
 /// The element of an operand that broadcasting puts at the loops' point.
 Scalar broadcast_load(Scalars& s, const OpQuery& q, std::size_t operand, const ir::Shape& result) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/ops/expand.h"
 #include "core/ops/size_questions.h"
 
 namespace tenon::ops {
@@ -22,7 +23,6 @@ Op movement(std::string name, std::string schema, ShapeRule shape, IndexMap map,
   op.aliases = std::move(aliases);
   op.infer = [shape](const OpQuery& q) -> Result<infer::Types> {
     infer::require_operands(q, 1, 1);
-    if (q.literal(0)) return error(Code::unsupported, "a number where elements are moved");
     return infer::one(q, q.type(0).dtype, shape(q));
   };
   op.loop = [shape, map](const OpQuery& q) {
@@ -30,7 +30,8 @@ Op movement(std::string name, std::string schema, ShapeRule shape, IndexMap map,
     const std::size_t rank = result.size();
     return elementwise(std::move(result), [&](Scalars& s) {
       const auto at = IndexMath(s).loops(rank);
-      return s.load(0, q.type(0).dtype, map(s, q, at));
+      const DType t = q.type(0).dtype;
+      return q.literal(0) ? literal_scalar(s, *q.literal(0), compute_type(t)) : s.load(0, t, map(s, q, at));
     });
   };
   return op;
