@@ -117,6 +117,12 @@ def test_every_plugin_exports_one_symbol():
         assert [line.split()[-1] for line in listing.splitlines()] == ["tenon_plugin_entry"], library.name
 
 
+def test_no_static_object_of_the_llvm_backend_is_destroyed():
+    """They would be destroyed before the thread that improves kernels, which uses them, is waited for."""
+    imported = subprocess.run(["nm", "-D", "--undefined-only", str(BUILD / "lib/tenon/plugins/llvm.so")], check=True, capture_output=True, text=True).stdout
+    assert imported and not re.search(r"\b__cxa_atexit\b", imported)
+
+
 def test_every_plugin_has_a_manifest():
     for library in (BUILD / "lib/tenon/plugins").glob("*.so"):
         manifest = json.loads(library.with_suffix(".json").read_text())
