@@ -3,10 +3,11 @@ import warnings
 
 import numpy as np
 import pytest
-import torch
-import torch.nn.functional as F
 
 import tenon
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
 
 VALUES, PLACES = torch.zeros(3), torch.tensor([5])
 
