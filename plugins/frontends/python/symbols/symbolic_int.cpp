@@ -236,11 +236,6 @@ PyTypeObject* symbolic_int_type() {
   });
 }
 
-bool is_scalar_of_numpy(PyObject* object) {
-  const std::string_view name = Py_TYPE(object)->tp_name;
-  return name.starts_with("numpy.") && PyNumber_Check(object) && !PySequence_Check(object);
-}
-
 PyObject* ufunc_of_number(PyObject*, PyObject*, PyObject*) {
   set_break_signal("C code of NumPy computes with a number that varies");
   return nullptr;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 
 #include "core/ir/dim.h"
 #include "python/heap/ref.h"
@@ -23,7 +24,11 @@ std::int64_t present_value(PyObject* symbolic_int);
 Ref specialised(PyObject* symbolic_int, const char* why);
 
 /// Whether it is a scalar of NumPy, whose operators give scalars of NumPy for Python's numbers.
-bool is_scalar_of_numpy(PyObject* object);
+inline bool is_scalar_of_numpy(PyObject* object) {
+  const std::string_view name = Py_TYPE(object)->tp_name;
+  return name.starts_with("numpy.") && PyNumber_Check(object) && !PySequence_Check(object);
+}
+
 /// `__array_ufunc__` of numbers that vary, of which NumPy would make an array of objects: it breaks the graph.
 PyObject* ufunc_of_number(PyObject* self, PyObject* args, PyObject* kwargs);
 inline const PyMethodDef kUfuncMethod = {"__array_ufunc__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(ufunc_of_number)), METH_VARARGS | METH_KEYWORDS, nullptr};
