@@ -83,11 +83,6 @@ LoopBody conv_sum_loop(const OpQuery& q) {
   return body;
 }
 
-ir::Attributes window_attributes(std::vector<Dim> stride, std::vector<Dim> before, std::vector<Dim> after, std::vector<Dim> dilation,
-                                 std::int64_t groups) {
-  return {{"after", std::move(after)}, {"before", std::move(before)}, {"dilation", std::move(dilation)}, {"groups", Dim(groups)}, {"stride", std::move(stride)}};
-}
-
 /// The sum of products alone: padding may differ before and after, and be negative; there is no bias.
 Op conv_sum_op() {
   Op op;
@@ -184,11 +179,9 @@ struct Attributes {
   }
 };
 
-std::vector<Dim> dims_of(const std::vector<std::int64_t>& numbers) { return {numbers.begin(), numbers.end()}; }
-
 ir::ValueId convolve(NodeBuilder& b, ir::ValueId x, ir::ValueId weight, const Attributes& a) {
   if (a.transposed) return transposed_convolution(b, x, weight, {a.stride, a.padding, a.dilation, a.output_padding, a.groups});
-  return b.one("conv_sum", {x, weight}, window_attributes(dims_of(a.stride), dims_of(a.padding), dims_of(a.padding), dims_of(a.dilation), a.groups));
+  return b.one("conv_sum", {x, weight}, window_attributes(a.stride, a.padding, a.padding, a.dilation, a.groups));
 }
 
 Values decompose_convolution(NodeBuilder& b, const OpQuery& q) {

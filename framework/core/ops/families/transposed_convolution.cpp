@@ -5,14 +5,13 @@
 #include <numeric>
 
 #include "core/ops/families/move.h"
+#include "core/ops/families/window.h"
 
 namespace tenon::ops {
 namespace {
 
 using ir::Dim;
 using ir::Shape;
-
-std::vector<Dim> dims_of(const std::vector<std::int64_t>& numbers) { return {numbers.begin(), numbers.end()}; }
 
 ir::ValueId backwards(NodeBuilder& b, ir::ValueId weight) {
   std::vector<Dim> spatial;
@@ -21,10 +20,9 @@ ir::ValueId backwards(NodeBuilder& b, ir::ValueId weight) {
 }
 
 /// The sum of products of windows that step by one.
-ir::ValueId conv_sum(NodeBuilder& b, ir::ValueId x, ir::ValueId weight, std::vector<Dim> before, std::vector<Dim> after, const std::vector<std::int64_t>& dilation,
-                     std::int64_t groups) {
-  return b.one("conv_sum", {x, weight},
-               {{"after", std::move(after)}, {"before", std::move(before)}, {"dilation", dims_of(dilation)}, {"groups", Dim(groups)}, {"stride", std::vector<Dim>(dilation.size(), Dim(1))}});
+ir::ValueId conv_sum(NodeBuilder& b, ir::ValueId x, ir::ValueId weight, const std::vector<std::int64_t>& before, const std::vector<std::int64_t>& after,
+                     const std::vector<std::int64_t>& dilation, std::int64_t groups) {
+  return b.one("conv_sum", {x, weight}, window_attributes(std::vector<std::int64_t>(dilation.size(), 1), before, after, dilation, groups));
 }
 
 /// Elements of x a stride apart, and the kernels backwards: most products are with the zeros in between.
@@ -36,10 +34,10 @@ ir::ValueId by_spreading(NodeBuilder& b, ir::ValueId x, ir::ValueId weight, cons
   std::vector<std::int64_t> order(shape.size() + 1);
   std::iota(order.begin(), order.end(), 0);
   std::swap(order[1], order[2]);
-  std::vector<Dim> before, after;
+  std::vector<std::int64_t> before, after;
   for (std::size_t d = 0; d < w.stride.size(); ++d) {
-    before.emplace_back(w.dilation[d] * (shape[2 + d].constant() - 1) - w.padding[d]);
-    after.push_back(before.back() + Dim(w.output_padding[d]));
+    before.push_back(w.dilation[d] * (shape[2 + d].constant() - 1) - w.padding[d]);
+    after.push_back(before.back() + w.output_padding[d]);
   }
   if (std::ranges::any_of(w.stride, [](std::int64_t n) { return n != 1; })) x = b.one("spread", {x}, {{"stride", dims_of(w.stride)}});
   const ir::ValueId plain = reshape_to(b, permute_by(b, reshape_to(b, weight, split), order), joined);
@@ -54,11 +52,11 @@ class ByPhases {
 
   ir::ValueId operator()(ir::ValueId x, ir::ValueId weight) {
     const Shape in = b_.graph().type(x).shape, kernel = b_.graph().type(weight).shape;
-    std::vector<Dim> before, after;
+    std::vector<std::int64_t> before, after;
     for (std::size_t d = 0; d < rank_; ++d) {
       const std::int64_t taps = taps_of(kernel, d), first = w_.padding[d] / w_.stride[d];
-      before.emplace_back(taps - 1 - first);
-      after.push_back(floor_div(Dim(kernel[2 + d].constant() - 1 - w_.padding[d] + w_.output_padding[d]), Dim(w_.stride[d])));
+      before.push_back(taps - 1 - first);
+      after.push_back(floor_div(Dim(kernel[2 + d].constant() - 1 - w_.padding[d] + w_.output_padding[d]), Dim(w_.stride[d])).constant());
     }
     ir::ValueId y = conv_sum(b_, x, phases_of(weight), before, after, std::vector<std::int64_t>(rank_, 1), w_.groups);
     y = interleaved(y, kernel[1]);

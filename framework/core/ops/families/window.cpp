@@ -17,6 +17,13 @@ Dim window_count(const ir::Graph& graph, const WindowDim& w, bool ceil_mode) {
   throw Exception(Code::unsupported, "ceil_mode with a size that is not known");
 }
 
+std::vector<Dim> dims_of(const std::vector<std::int64_t>& numbers) { return {numbers.begin(), numbers.end()}; }
+
+ir::Attributes window_attributes(const std::vector<std::int64_t>& stride, const std::vector<std::int64_t>& before, const std::vector<std::int64_t>& after,
+                                 const std::vector<std::int64_t>& dilation, std::int64_t groups) {
+  return {{"after", dims_of(after)}, {"before", dims_of(before)}, {"dilation", dims_of(dilation)}, {"groups", Dim(groups)}, {"stride", dims_of(stride)}};
+}
+
 std::vector<std::int64_t> per_dim(const OpQuery& q, std::string_view name, std::size_t rank, std::int64_t otherwise) {
   std::vector<std::int64_t> all;
   if (q.find(name))

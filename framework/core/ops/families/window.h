@@ -22,6 +22,11 @@ std::vector<std::int64_t> per_dim(const OpQuery& q, std::string_view name, std::
 /// The same of a foreign argument; an empty list counts as absent.
 std::vector<ir::Dim> per_dim(ForeignArguments& a, std::string_view name, std::size_t rank, const std::vector<ir::Dim>& otherwise);
 
+/// Of a `conv_sum`, by spatial dimension.
+ir::Attributes window_attributes(const std::vector<std::int64_t>& stride, const std::vector<std::int64_t>& before, const std::vector<std::int64_t>& after,
+                                 const std::vector<std::int64_t>& dilation, std::int64_t groups);
+std::vector<ir::Dim> dims_of(const std::vector<std::int64_t>& numbers);
+
 /// The input position, and whether it lies inside; nothing where it always does.
 struct WindowPlace {
   Scalar index;

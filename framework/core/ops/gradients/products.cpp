@@ -60,12 +60,9 @@ struct Windows {
   }
 };
 
-std::vector<Dim> dims_of(const std::vector<std::int64_t>& numbers) { return {numbers.begin(), numbers.end()}; }
-
 ValueId convolved(GradBuilder& g, ValueId x, ValueId weight, const std::vector<std::int64_t>& stride, const std::vector<std::int64_t>& before,
                   const std::vector<std::int64_t>& after, const std::vector<std::int64_t>& dilation, std::int64_t groups) {
-  return g.one("conv_sum", {x, weight},
-               {{"after", dims_of(after)}, {"before", dims_of(before)}, {"dilation", dims_of(dilation)}, {"groups", Dim(groups)}, {"stride", dims_of(stride)}});
+  return g.one("conv_sum", {x, weight}, window_attributes(stride, before, after, dilation, groups));
 }
 
 /// Every element of the result hands its weights back to its window: a convolution of the spread gradient with the kernel backwards.
