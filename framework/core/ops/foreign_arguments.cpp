@@ -202,7 +202,12 @@ ir::ValueId ForeignArguments::one(std::string_view op, std::vector<ir::ValueId> 
 ir::ValueId ForeignArguments::tensor(ir::ValueId v) {
   if (!is_literal(graph(), v)) return v;
   const DType kind = type(v).dtype;
-  return builder_.one("full", {v}, {{"dtype", is_float(kind) ? default_float() : kind}, {"size", std::vector<ir::Dim>{}}});
+  return tensor(v, is_float(kind) ? default_float() : kind);
+}
+
+ir::ValueId ForeignArguments::tensor(ir::ValueId v, DType dtype) {
+  if (!is_literal(graph(), v)) return builder_.cast(v, dtype);
+  return builder_.one("full", {v}, {{"dtype", dtype}, {"size", std::vector<ir::Dim>{}}});
 }
 
 }  // namespace tenon::ops

@@ -114,6 +114,8 @@ class ForeignArguments {
   ir::ValueId one(std::string_view op, std::vector<ir::ValueId> operands, ir::Attributes attributes = {});
   /// A tensor for a value: a literal becomes a 0-d tensor of the dtype that the library gives it.
   ir::ValueId tensor(ir::ValueId value);
+  /// A tensor of the dtype for a value, without dimensions for a literal.
+  ir::ValueId tensor(ir::ValueId value, DType dtype);
 
   Container container = Container::single;  // set by adapt functions whose result is no single value
 

@@ -19,12 +19,6 @@ ir::ValueId weak_number(ForeignArguments& a, std::string_view parameter, DType c
   return a.builder().cast(*tensor, common);
 }
 
-/// A tensor of the dtype; without dimensions for a number.
-ir::ValueId filled(ForeignArguments& a, ir::ValueId value, DType dtype) {
-  if (a.graph().value(value).kind != ir::ValueKind::literal) return a.builder().cast(value, dtype);
-  return a.one("full", {value}, {{"dtype", dtype}, {"size", std::vector<ir::Dim>{}}});
-}
-
 /// The number that other is scaled by, in the dtype that the operands have in common.
 ir::ValueId alpha_factor(ForeignArguments& a, DType common) {
   const ForeignArgument& alpha = a["alpha"];
@@ -47,9 +41,9 @@ Values with_alpha(ForeignArguments& a, std::string_view op, std::string_view sel
   const DType common = a.promoted(both, Promotion::common);
   const ir::ValueId factor = alpha_factor(a, common);
   // torch rounds numbers to a narrow dtype too, and nothing else before the end.
-  x = filled(a, x, common), y = filled(a, y, common);
+  x = a.tensor(x, common), y = a.tensor(y, common);
   if (!is_float(common)) return a.call(op, {x, a.one("mul", {y, factor})});
-  return a.call("fma", {y, op == "sub" ? a.one("neg", {filled(a, factor, common)}) : filled(a, factor, common), x});
+  return a.call("fma", {y, op == "sub" ? a.one("neg", {a.tensor(factor, common)}) : a.tensor(factor, common), x});
 }
 
 /// self + (value * tensor1) `combine` tensor2: one op, unless only the running program knows the value.

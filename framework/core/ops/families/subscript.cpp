@@ -205,9 +205,7 @@ Values get_item(ForeignArguments& a) {
 ir::ValueId written_value(ForeignArguments& a, DType dtype) {
   const ForeignArgument& given = a["value"];
   if (given.as<ForeignList>()) throw Exception(Code::unsupported, "assigning a list");
-  const ir::ValueId v = a.value("value");
-  if (a.graph().value(v).kind != ir::ValueKind::literal) return a.builder().cast(v, dtype);
-  return a.builder().one("full", {v}, {{"dtype", dtype}, {"size", std::vector<Dim>{}}});
+  return a.tensor(a.value("value"), dtype);
 }
 
 /// Broadcasts a value to what is written; leading dimensions of size 1 that it has in excess go away.
