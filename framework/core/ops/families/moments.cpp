@@ -8,10 +8,11 @@ namespace tenon::ops {
 using ir::Dim;
 using ir::Shape;
 
-void require_several_values(const ir::Graph& graph, std::span<const Dim> sizes) {
-  for (const Dim& size : sizes)
+void require_several_values(const ir::Graph& graph, Shape shape, const Dim& groups) {
+  if (shape.at(1) == groups) shape.erase(shape.begin() + 1);
+  for (const Dim& size : shape)
     if (!infer::may_be_positive_or_0(graph, size - Dim(1))) throw Exception(Code::unsupported, "statistics of nothing");
-  for (const Dim& size : sizes)
+  for (const Dim& size : shape)
     if (infer::may_be_positive_or_0(graph, size - Dim(2))) return;
   throw Exception(Code::unsupported, "statistics of one value");
 }

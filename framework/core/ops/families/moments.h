@@ -2,7 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "core/ops/families/family.h"
@@ -14,9 +13,9 @@ struct MeanAndVariance {
   ir::ValueId mean, variance;
 };
 
-/// Throws (unsupported) where there is nothing to take statistics of, or, which torch refuses, one value a group: those of a group go over
-/// the dimensions of these sizes. Asks where the sizes leave it open.
-void require_several_values(const ir::Graph& graph, std::span<const ir::Dim> sizes);
+/// Throws (unsupported) where groups of the channels of [N, C, …] have nothing to take statistics of, or, which torch refuses, one value each.
+/// Asks where the sizes leave it open.
+void require_several_values(const ir::Graph& graph, ir::Shape shape, const ir::Dim& groups);
 
 /// Of float32 or float64, over dimensions that keep size 1, in float64. Of float32 in one sweep: E[x²] - E[x]², whose cancellation stays
 /// below the rounding of float32 as long as the mean is not a million times the deviation.

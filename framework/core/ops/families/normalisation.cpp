@@ -274,9 +274,7 @@ Values batch_norm_adapt(ForeignArguments& a) {
   if (a.type(x).rank() < 2) throw Exception(Code::unsupported, "batch_norm of fewer than two dimensions");
   const bool running = a.given("running_mean") && a.given("running_var");
   if (a.flag("training") || !running) {
-    Shape sizes = a.type(x).shape;
-    sizes.erase(sizes.begin() + 1);  // the channels
-    require_several_values(a.graph(), sizes);
+    require_several_values(a.graph(), a.type(x).shape, a.type(x).shape[1]);
     return {by_batch_statistics(a, x)};
   }
   Values operands{x, a.value("running_mean"), a.value("running_var")};
@@ -356,9 +354,7 @@ Op group_norm_op() {
                      "(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabled=True)", [](ForeignArguments& a) {
                        const ir::ValueId x = a.value("input");
                        const Dim groups = a.integer("num_groups");
-                       Shape sizes = a.type(x).shape;
-                       if (sizes.at(1) == groups) sizes.erase(sizes.begin() + 1);
-                       require_several_values(a.graph(), sizes);
+                       require_several_values(a.graph(), a.type(x).shape, groups);
                        return a.call("group_norm", with_affine(a, {x}, {a.type(x).shape.at(1)}), {{"eps", a.number("eps", 1e-5)}, {"num_groups", groups}});
                      });
   op.infer = [](const OpQuery& q) -> Result<infer::Types> {
