@@ -113,7 +113,7 @@ void Rewriter::drop_if_dead(NodeId id) {
   if (is_erased(id)) return;
   const ir::Node& node = graph_.node(id);
   const bool is_read = std::ranges::any_of(node.results, [&](ValueId r) { return !users_[r.value].empty() || is_output(r); });
-  const bool fails = may_raise(node) && node.op != "constant" && wanted_[id.value] && !replaced_[id.value];
+  const bool fails = may_raise(node) && wanted_[id.value] && !replaced_[id.value];
   if (!is_read && !fails && is_pure(graph_, node)) erase(id);
 }
 
