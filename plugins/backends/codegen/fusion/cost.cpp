@@ -91,22 +91,16 @@ bool fills_tiles(double columns, int tile_columns) {
 }
 
 bool worth_transforming(const IndexAlgebra& algebra, std::span<const Loop> rows, std::span<const Loop> columns, const Loop& run) {
-  double pixels = 1, results = 1;
-  for (const Loop& l : rows) pixels *= algebra.estimate(l.extent);
-  for (const Loop& l : columns) results *= algebra.estimate(l.extent);
-  return pixels >= kTransformedPixels && results >= kTransformedChannels && algebra.estimate(run.extent) >= kTransformedChannels;
+  return estimated_points(algebra, rows) >= kTransformedPixels && estimated_points(algebra, columns) >= kTransformedChannels && algebra.estimate(run.extent) >= kTransformedChannels;
 }
 
 bool worth_large_squares(const IndexAlgebra& algebra, const Picture& picture, std::span<const Loop> columns, const Loop& run) {
-  double weights = algebra.estimate(run.extent);
-  for (const Loop& l : columns) weights *= algebra.estimate(l.extent);
+  const double weights = algebra.estimate(run.extent) * estimated_points(algebra, columns);
   return weights <= kLargeSquareWeights && algebra.estimate(picture.height) >= kLargeSquarePicture && algebra.estimate(picture.width) >= kLargeSquarePicture;
 }
 
 bool row_fits(const IndexAlgebra& algebra, std::span<const Loop> outer, std::span<const Loop> inner) {
-  double rows = 1, row = 1;
-  for (const Loop& l : outer) rows *= algebra.estimate(l.extent);
-  for (const Loop& l : inner) row *= algebra.estimate(l.extent);
+  const double rows = estimated_points(algebra, outer), row = estimated_points(algebra, inner);
   return row <= (rows >= kManyRows ? kRowInLargeCache : rows >= 4 ? kRowInCache : kTinyRow);
 }
 

@@ -39,10 +39,7 @@ std::size_t longest(const Kernel& kernel, const IndexAlgebra& algebra) {
 }
 
 double points_of(const Kernel& kernel, const IndexAlgebra& algebra) {
-  double points = 1;
-  for (const auto* loops : {&kernel.outer, &kernel.inner})
-    for (const Loop& l : *loops) points *= algebra.estimate(l.extent);
-  return points;
+  return estimated_points(algebra, kernel.outer) * estimated_points(algebra, kernel.inner);
 }
 
 /// The number of parts that give threads enough to do: 1 when the kernel's units do by themselves.

@@ -242,6 +242,12 @@ double work_of(const Operation& op) {
   return op.kind == OperationKind::load || op.kind == OperationKind::checked ? 1 : 0;
 }
 
+double estimated_points(const IndexAlgebra& algebra, std::span<const Loop> loops) {
+  double points = 1;
+  for (const Loop& l : loops) points *= algebra.estimate(l.extent);
+  return points;
+}
+
 double work_per_point(const Kernel& kernel) {
   double work = 1;
   for (const Operation& op : kernel.operations) work += work_of(op);

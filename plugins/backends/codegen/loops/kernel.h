@@ -130,6 +130,9 @@ std::string to_text(const Kernel& kernel);
 /// The number of operands of an arithmetic primitive.
 std::size_t arity(ops::Primitive p);
 
+/// How many points loops have together, as far as their sizes are known.
+double estimated_points(const IndexAlgebra& algebra, std::span<const Loop> loops);
+
 /// A rough count of scalar work at one point of the innermost loops, with an expensive function counted as eight operations.
 double work_per_point(const Kernel& kernel);
 /// The same for one operation, without what it needs.

@@ -110,9 +110,7 @@ bool lanes_go_inside(Kernel& kernel, const IndexAlgebra& algebra, unsigned lanes
   if (kernel.inner.empty()) return false;
   if (kernel.outer.empty()) return true;
   if (depends_on(kernel.inner, kernel.outer.back().variable)) return true;  // lanes would run inner loops of different lengths
-  double points = 1;
-  for (const Loop& l : kernel.outer) points *= algebra.estimate(l.extent);
-  if (points >= lanes && leaves_lanes_idle(kernel.inner, algebra, lanes)) return false;
+  if (estimated_points(algebra, kernel.outer) >= lanes && leaves_lanes_idle(kernel.inner, algebra, lanes)) return false;
   const int inside = awkward_accesses(kernel, kernel.inner.back().variable);
   const int outside = awkward_accesses(kernel, kernel.outer.back().variable);
   if (inside != outside) return inside < outside;
