@@ -25,8 +25,10 @@ class FewRows {
     Scratch memory;
     T* tiles = c_ ? nullptr : static_cast<T*>(memory.take(static_cast<std::size_t>((last - first) * p_.m * width_) * sizeof(T)));
     for (std::int64_t k = 0; k == 0 || k < depth; k += streams_.rows)
-      for (std::int64_t panel = first; panel < last; panel += together(panel, last))
-        add_rows(panel, together(panel, last), k, std::min(streams_.rows, depth - k), c_ ? c_ + panel * width_ : tiles + (panel - first) * p_.m * width_, c_ ? p_.c_row : width_);
+      for (std::int64_t panel = first, count = 0; panel < last; panel += count) {
+        count = together(panel, last);
+        add_rows(panel, count, k, std::min(streams_.rows, depth - k), c_ ? c_ + panel * width_ : tiles + (panel - first) * p_.m * width_, c_ ? p_.c_row : width_);
+      }
     for (std::int64_t panel = first; !c_ && panel < last; ++panel)
       p_.kernels->finish({0, p_.m, panel * width_, columns_of(panel), 0, p_.steps}, tiles + (panel - first) * p_.m * width_);
   }
@@ -59,8 +61,8 @@ class FewRows {
     step[0] = static_cast<const T*>(p_.b) + k * p_.b_row + panel * width_;
     if (p_.m == 1) {
       step[1] = a_ + k;
-      return (count == 1 ? kernel_.row_of_columns : kernel_.row)(step, 1, p_.b_row, c, c_row, 0, depth, 1, count == 1 ? columns_of(panel) : count * width_,
-                                                                 codegen::added_if(k > 0), nullptr, 0, depth, 0);
+      const std::int64_t columns = std::min(count * width_, p_.n - panel * width_);
+      return (count == 1 ? kernel_.row_of_columns : kernel_.row)(step, 1, p_.b_row, c, c_row, 0, depth, 1, columns, codegen::added_if(k > 0), nullptr, 0, depth, 0);
     }
     for (std::int64_t r = 0; r < p_.m; r += height) {
       for (std::int64_t i = 0; i < height; ++i) step[1 + i] = a_ + std::min(r + i, p_.m - 1) * a_row_ + k;
