@@ -62,6 +62,12 @@ void Evaluator::prepare_hash(PyObject* key, int depth) {
 
 /// Whether the `__eq__` of one of the keys is written in Python: it is asked of any key of the same hash.
 bool Evaluator::has_python_keys(PyObject* container) {
+  if (!heap_.source_of(container) || heap_.wrote_container(container)) return finds_python_key(container);
+  const auto known = python_keys_.find(container);
+  return known != python_keys_.end() ? known->second : python_keys_[container] = finds_python_key(container);
+}
+
+bool Evaluator::finds_python_key(PyObject* container) {
   // Most keys are of built-in types, which a look at the type tells.
   const auto compares = [&](PyObject* key) { return (PyType_HasFeature(Py_TYPE(key), Py_TPFLAGS_HEAPTYPE) || PyTuple_Check(key)) && has_python_equality(key); };
   if (PyAnySet_Check(container)) {

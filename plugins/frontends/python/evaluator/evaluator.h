@@ -92,6 +92,7 @@ class Evaluator {
   bool has_python_equality(PyObject* value, int depth = 0);
   bool has_python_hash(PyObject* value);
   bool has_python_keys(PyObject* container);
+  bool finds_python_key(PyObject* container);
   void prepare_hash(PyObject* key, int depth = 0);
   /// Must come before C code looks a key up (in a dict or set): runs what is written in Python of hashing and comparing it, under guard.
   void prepare_key(PyObject* key, PyObject* container = nullptr);
@@ -298,6 +299,7 @@ class Evaluator {
   std::vector<std::unique_ptr<Frame>> frames_;
   std::vector<Ref> stopped_;  // results of nested runs
   std::unordered_map<PyObject*, bool> takes_;
+  std::unordered_map<PyObject*, bool> python_keys_;  // by older container that nothing has written: whether it has such keys
   Ref cached_;  // dict: (cached function, arguments) -> what it gave
   std::size_t instructions_ = 0, recorded_ = 0;
   int nested_ = 0;
