@@ -9,7 +9,6 @@
 #include "python/evaluator/evaluator.h"
 #include "python/evaluator/operators.h"
 #include "python/heap/names.h"
-#include "python/symbols/symbolic_int.h"
 
 namespace tenon::python {
 namespace {
@@ -27,6 +26,9 @@ constexpr std::array<Binary, 26> kOperators = {
     PyNumber_InPlaceAdd, PyNumber_InPlaceAnd, PyNumber_InPlaceFloorDivide, PyNumber_InPlaceLshift, PyNumber_InPlaceMatrixMultiply,
     PyNumber_InPlaceMultiply, PyNumber_InPlaceRemainder, PyNumber_InPlaceOr, in_place_power, PyNumber_InPlaceRshift,
     PyNumber_InPlaceSubtract, PyNumber_InPlaceTrueDivide, PyNumber_InPlaceXor};
+
+/// By Py_LT and so on: the comparison of the operands the other way round.
+constexpr int kSwapped[] = {Py_GT, Py_GE, Py_EQ, Py_NE, Py_LT, Py_LE};
 
 struct OperatorNames {
   PyObject *plain, *reflected, *in_place;
@@ -204,8 +206,6 @@ void Evaluator::require_known_operands(std::initializer_list<PyObject*> operands
     if (!known && heap_.source_of(operand)) throw GraphBreak(fmt::format("an operator of a {}", Py_TYPE(operand)->tp_name));
   }
 }
-
-static constexpr int kSwapped[] = {Py_GT, Py_GE, Py_EQ, Py_NE, Py_LT, Py_LE};
 
 Ref Evaluator::compare(int operation, PyObject* left, PyObject* right) {
   const TypeTraits& a = heap_.traits(left);

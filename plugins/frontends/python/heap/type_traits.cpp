@@ -116,6 +116,11 @@ bool is_plain_class(PyTypeObject* type) {
   return PyTuple_GET_ITEM(order, PyTuple_GET_SIZE(order) - 1) == as_object(&PyBaseObject_Type);
 }
 
+bool is_scalar_of_numpy(PyObject* object) {
+  const std::string_view name = Py_TYPE(object)->tp_name;
+  return name.starts_with("numpy.") && PyNumber_Check(object) && !PySequence_Check(object);
+}
+
 void require_no_method_object(PyObject* found) {
   if (PyType_Check(found)) return;
   for (PyObject* name : {names().__call__, names().__get__}) {

@@ -44,6 +44,9 @@ bool is_plain_class(PyTypeObject* type);
 /// Whether objects of a class are a number or a text besides, which C code reads without asking.
 bool holds_plain_value(PyTypeObject* type);
 
+/// Whether it is a scalar of NumPy, whose operators give scalars of NumPy for Python's numbers.
+bool is_scalar_of_numpy(PyObject* object);
+
 /// Breaks the graph where a special method is an object of a class written in Python: what calling or binding it runs would not be seen.
 void require_no_method_object(PyObject* found);
 

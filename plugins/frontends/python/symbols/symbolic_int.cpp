@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <new>
-#include <string_view>
 
 #include "core/base/error.h"
 #include "python/evaluator/object_type.h"
+#include "python/heap/type_traits.h"
 #include "python/symbols/symbols.h"
 
 namespace tenon::python {

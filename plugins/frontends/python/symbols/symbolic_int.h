@@ -2,7 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <string_view>
 
 #include "core/ir/dim.h"
 #include "python/heap/ref.h"
@@ -22,12 +21,6 @@ std::int64_t present_value(PyObject* symbolic_int);
 
 /// The int itself, with a guard on its value. Throws GraphBreak after the end of the capture.
 Ref specialised(PyObject* symbolic_int, const char* why);
-
-/// Whether it is a scalar of NumPy, whose operators give scalars of NumPy for Python's numbers.
-inline bool is_scalar_of_numpy(PyObject* object) {
-  const std::string_view name = Py_TYPE(object)->tp_name;
-  return name.starts_with("numpy.") && PyNumber_Check(object) && !PySequence_Check(object);
-}
 
 /// `__array_ufunc__` of numbers that vary, of which NumPy would make an array of objects: it breaks the graph.
 PyObject* ufunc_of_number(PyObject* self, PyObject* args, PyObject* kwargs);

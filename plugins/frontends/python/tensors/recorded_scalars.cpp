@@ -6,6 +6,7 @@
 
 #include "core/ops/checked.h"
 #include "core/ops/promotion.h"
+#include "python/heap/type_traits.h"
 #include "python/symbols/symbolic_int.h"
 #include "python/tensors/array_stand_in.h"
 #include "python/tensors/call_results.h"
@@ -115,12 +116,12 @@ Ref TensorRecorder::scalar_arithmetic(FloatTape::Op op, PyObject* a, PyObject* b
   return make_symbolic_scalar(std::move(result));
 }
 
-/// `item()`, `float()`, `int()` of a tensor or array of one element, where Python's number is the element itself.
 Ref TensorRecorder::constant_operator(binaryfunc operation, PyObject* left, PyObject* right) {
   const auto call = [&] { return checked(operation(left, right)); };
   return is_scalar_of_numpy(left) || is_scalar_of_numpy(right) ? call_for_good(call) : call();
 }
 
+/// `item()`, `float()`, `int()` of a tensor or array of one element, where Python's number is the element itself.
 Ref TensorRecorder::number_of(PyObject* stand_in, PyTypeObject* type) {
   if (!symbols_.dynamic()) return {};
   const Index index = stand_ins_.require(stand_in);

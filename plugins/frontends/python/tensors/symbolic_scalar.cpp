@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "python/evaluator/object_type.h"
+#include "python/heap/type_traits.h"
 #include "python/symbols/symbolic_int.h"
 #include "python/tensors/tensor_recorder.h"
 
