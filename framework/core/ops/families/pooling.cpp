@@ -86,17 +86,21 @@ std::span<const Dim> spatial_dims(const OpQuery& q) {
 struct Windows {
   Pooling pooling;
   Shape extents, result;
+  Dim plane = 1;  // elements of the dimensions that windows move in
   std::size_t lead;
 
   explicit Windows(const OpQuery& q) : pooling(q, spatial_dims(q)), lead(q.type(0).rank() - pooling.windows.size()) {
     result.assign(q.type(0).shape.begin(), q.type(0).shape.begin() + static_cast<std::ptrdiff_t>(lead));
-    for (const WindowDim& w : pooling.windows) result.push_back(w.out);
+    for (const WindowDim& w : pooling.windows) {
+      result.push_back(w.out);
+      plane = plane * w.in;
+    }
     extents = result;
     for (const WindowDim& w : pooling.windows) extents.emplace_back(w.kernel);
   }
 
   struct Element {
-    Scalar value, place;
+    Scalar value, place;  // in the plane, row-major
   };
   Element element(Scalars& s, const OpQuery& q, const std::function<Scalar(Scalars&, DType)>& outside) const {
     IndexMath m(s);
@@ -109,8 +113,9 @@ struct Windows {
       place = place ? s.add(m.mul(*place, pooling.windows[d].in), p.index) : p.index;
     }
     const DType stored = q.type(0).dtype, t = compute_type(stored);
+    place = s.convert(*place, place_type(plane));
     if (!inside) return {s.load(0, stored, index), *place};
-    return {s.load_if(*inside, 0, stored, index, outside(s, t)), s.select(*inside, *place, s.constant(DType::i64, std::int64_t{INT64_MAX}))};
+    return {s.load_if(*inside, 0, stored, index, outside(s, t)), s.select(*inside, *place, extreme_value(s, place->dtype, true))};
   }
 };
 
@@ -169,7 +174,7 @@ LoopBody max_with_indices_loop(const OpQuery& q) {
   const Windows::Element e = w.element(s, q, lowest);
   s.result(e.value);
   s.result(e.place);
-  return {.extents = w.extents, .reduced = w.pooling.windows.size(), .element = s.take(), .reducer = place_reducer(t, true, NanPlace::last, true)};
+  return {.extents = w.extents, .reduced = w.pooling.windows.size(), .element = s.take(), .reducer = place_reducer(t, e.place.dtype, true, NanPlace::last, true)};
 }
 
 LoopBody sum_loop(const OpQuery& q) {

@@ -61,19 +61,20 @@ Scalar extreme_value(Scalars& s, DType t, bool largest) {
 
 namespace {
 
-ScalarProgram better_of_two(DType t, bool largest, NanPlace nan) {
+/// Of two elements the better one, of two equally good ones that with the lower place: the one that comes first has only not to be worse.
+ScalarProgram better_of_two(DType t, DType place, bool largest, NanPlace nan) {
   Scalars s;
-  const Scalar a = s.parameter(0, t), ai = s.parameter(1, DType::i64), b = s.parameter(2, t), bi = s.parameter(3, DType::i64);
+  const Scalar a = s.parameter(0, t), ai = s.parameter(1, place), b = s.parameter(2, t), bi = s.parameter(3, place);
+  Scalar a_first = s.lt(ai, bi);
+  Scalar not_worse = largest ? s.ge(a, b) : s.le(a, b);
   Scalar better = largest ? s.gt(a, b) : s.lt(a, b);
-  Scalar lower = s.lt(ai, bi);
-  Scalar tie = s.eq(a, b);
   if (is_float(t)) {
-    const Scalar nan_a = s.isnan(a), nan_b = s.isnan(b), both = s.logical_and(nan_a, nan_b);
-    better = s.logical_or(better, s.logical_and(nan_a, s.logical_not(nan_b)));
-    tie = s.logical_or(tie, both);
-    if (nan == NanPlace::last) lower = s.binary(Primitive::logical_xor, lower, both);
+    const Scalar nan_a = s.isnan(a), nan_b = s.isnan(b);
+    not_worse = s.logical_or(not_worse, nan_a);
+    better = s.logical_and(s.logical_not(largest ? s.le(a, b) : s.ge(a, b)), s.logical_not(nan_b));
+    if (nan == NanPlace::last) a_first = s.binary(Primitive::logical_xor, a_first, s.logical_and(nan_a, nan_b));
   }
-  const Scalar take_a = s.logical_or(better, s.logical_and(tie, lower));
+  const Scalar take_a = s.select(a_first, not_worse, better);
   s.result(s.select(take_a, a, b));
   s.result(s.select(take_a, ai, bi));
   return s.take();
@@ -81,14 +82,18 @@ ScalarProgram better_of_two(DType t, bool largest, NanPlace nan) {
 
 }  // namespace
 
-Reducer place_reducer(DType t, bool largest, NanPlace nan, bool with_value) {
+DType place_type(const ir::Dim& count) {
+  return count.is_constant() && count.constant() < INT32_MAX ? DType::i32 : DType::i64;
+}
+
+Reducer place_reducer(DType t, DType place, bool largest, NanPlace nan, bool with_value) {
   Scalars init, finish;
   init.result(extreme_value(init, t, !largest));
-  init.result(init.constant(DType::i64, std::int64_t{INT64_MAX}));
-  const Scalar value = finish.parameter(0, t), index = finish.parameter(1, DType::i64);
+  init.result(extreme_value(init, place, true));
+  const Scalar value = finish.parameter(0, t), index = finish.parameter(1, place);
   if (with_value) finish.result(value);
-  finish.result(index);
-  return {.accumulators = {t, DType::i64}, .init = init.take(), .combine = better_of_two(t, largest, nan), .finish = finish.take()};
+  finish.result(finish.convert(index, DType::i64));
+  return {.accumulators = {t, place}, .init = init.take(), .combine = better_of_two(t, place, largest, nan), .finish = finish.take()};
 }
 
 std::vector<Sample> reduction_samples(std::vector<DType> dtypes, Fill fill, ir::Attributes attributes, bool zero_size) {

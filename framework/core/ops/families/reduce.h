@@ -28,9 +28,12 @@ Scalar extreme_value(Scalars& s, DType t, bool largest);
 /// Of several nan, which one's place counts.
 enum class NanPlace : std::uint8_t { first, last };
 
-/// Keeps the larger (smaller) of two (value, index), of equal ones that with the lower index; nan beats all. Gives the value, where
-/// wanted, and the index.
-Reducer place_reducer(DType t, bool largest, NanPlace nan, bool with_value);
+/// The narrowest dtype in which a reduction over `count` elements may keep a place: what lanes hold more of.
+DType place_type(const ir::Dim& count);
+
+/// Keeps the larger (smaller) of two (value, index), of equal ones that with the lower index; nan beats all. The index is of the dtype
+/// `place`. Gives the value, where wanted, and the index as int64.
+Reducer place_reducer(DType t, DType place, bool largest, NanPlace nan, bool with_value);
 
 /// Every set of reduced dimensions that matters, with and without keepdim: cases for the op's samples.
 std::vector<Sample> reduction_samples(std::vector<DType> dtypes, Fill fill = Fill::normal, ir::Attributes attributes = {},

@@ -146,14 +146,14 @@ Scalar reduced_position(Scalars& s, const OpQuery& q, const ReductionShape& shap
 
 LoopBody place_loop(const OpQuery& q, bool largest, bool with_value) {
   const ReductionShape shape(q);
-  const DType t = compute_type(q.type(0).dtype);
+  const DType t = compute_type(q.type(0).dtype), place = place_type(shape.count);
   Scalars s;
   s.result(shape.load(s, q));
-  s.result(reduced_position(s, q, shape));
+  s.result(s.convert(reduced_position(s, q, shape), place));
   return {.extents = shape.extents,
           .reduced = shape.reduced.size(),
           .element = s.take(),
-          .reducer = place_reducer(t, largest, NanPlace::first, with_value)};
+          .reducer = place_reducer(t, place, largest, NanPlace::first, with_value)};
 }
 
 /// Without a dimension: of the flattened tensor. NumPy keeps the rank with keepdims even then.
