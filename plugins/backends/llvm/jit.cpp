@@ -19,6 +19,7 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "lower/wide_masks.h"
 #include "routines.h"
 
 extern "C" {
@@ -161,6 +162,8 @@ ObjectCode Jit::compile(Tier tier, const std::function<void(llvm::Module&)>& fil
   module.setDataLayout(machine->createDataLayout());
   module.setTargetTriple(kTriple);
   fill(module);
+  if (tier != Tier::quick && !target_.has_mask_registers())
+    for (llvm::Function& f : module) codegen::widen_masks(f);
   if (listing) list(*machine, module, listing);
 #ifndef NDEBUG
   std::string problem;

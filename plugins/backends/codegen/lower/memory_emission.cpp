@@ -84,7 +84,7 @@ Value* KernelEmitter::masked_elements(DType storage, Value* address, Value* mask
   llvm::Type* type = b_.widened(b_.storage_type(storage));
   const llvm::Align align(size_of(storage));
   const auto masked = [&]() -> Value* { return ir_.CreateMaskedLoad(type, address, align, mask, otherwise); };
-  if (size_of(storage) >= 4 || target_.vector_bytes == 64) return masked();
+  if (size_of(storage) >= 4 || target_.has_mask_registers()) return masked();
   return either(ir_.CreateAndReduce(mask), [&]() -> Value* { return ir_.CreateAlignedLoad(type, address, align); }, [&] {
     return either(ir_.CreateOrReduce(mask), masked, [&] { return otherwise; });
   });

@@ -19,6 +19,8 @@ struct Target {
 
   /// Lanes of float32 in a vector register.
   unsigned lanes() const { return vector_bytes / 4; }
+  /// Masks are in registers of their own (AVX-512).
+  bool has_mask_registers() const { return vector_bytes == 64; }
 };
 
 }  // namespace tenon::codegen
