@@ -46,35 +46,79 @@ void sort_lanes(KernelCall& call) {
   each_lane<K>(call.inputs[0], dim, [&](std::span<const K> lane, std::span<const std::int64_t> at) { write_chosen(call, dim, at, order.of(lane)); });
 }
 
+/// Sorts the lanes of one tensor into another one: many short ones abreast.
 template <class T>
-void sort_values(KernelCall& call) {
-  using Key = typename SortedValues<T>::Key;
-  const TensorView &x = call.inputs[0], &out = call.outputs[0];
-  const std::size_t dim = dim_of(call.query);
-  const std::int64_t step = x.shape.empty() ? 0 : x.strides[dim], next = out.shape.empty() ? 0 : out.strides[dim];
-  const auto size = static_cast<std::size_t>(x.shape.empty() ? 1 : x.shape[dim]);
-  SortedValues<T> sorted(call.query.flag("descending"));
-  std::vector<Key> apart(next == 1 ? 0 : size);
-  each_place(x, dim, [&](std::span<const std::int64_t> at) {
-    const Key* source = static_cast<const Key*>(x.data) + lane_offset(x, dim, at, 0);
-    Key* target = static_cast<Key*>(out.data) + lane_offset(out, dim, at, 0);
-    const std::span<Key> lane(next == 1 ? target : apart.data(), size);
-    for (std::size_t i = 0; i < size; ++i) lane[i] = source[static_cast<std::int64_t>(i) * step];
-    sorted.sort(lane);
-    if (next == 1) return;
-    for (std::size_t i = 0; i < size; ++i) target[static_cast<std::int64_t>(i) * next] = lane[i];
-  });
-}
+class ValueSort {
+  using Sorted = SortedValues<T>;
+  using Key = typename Sorted::Key;
+
+ public:
+  explicit ValueSort(KernelCall& call)
+      : x_(call.inputs[0]), out_(call.outputs[0]), dim_(dim_of(call.query)), size_(static_cast<std::size_t>(x_.shape.empty() ? 1 : x_.shape[dim_])),
+        step_(x_.shape.empty() ? 0 : x_.strides[dim_]), next_(out_.shape.empty() ? 0 : out_.strides[dim_]), sorted_(call.query.flag("descending")),
+        apart_(next_ == 1 ? 0 : size_) {}
+
+  void run() {
+    const bool is_short = size_ >= Sorted::kLeastAbreast && size_ <= Sorted::kMostAbreast;
+    each_place(x_, dim_, [&](std::span<const std::int64_t> at) {
+      const Lane lane = {static_cast<const Key*>(x_.data) + lane_offset(x_, dim_, at, 0), static_cast<Key*>(out_.data) + lane_offset(out_, dim_, at, 0)};
+      if (!is_short || shows_order(lane)) return sort(lane);
+      waiting_.push_back(lane);
+      if (waiting_.size() == Sorted::Row::kLanes) sort_waiting();
+    });
+    sort_waiting();
+  }
+
+ private:
+  struct Lane {
+    const Key* source;
+    Key* target;
+  };
+
+  Key read(const Lane& lane, std::size_t i) const { return lane.source[static_cast<std::int64_t>(i) * step_]; }
+  void write(const Lane& lane, std::size_t i, Key bits) const { lane.target[static_cast<std::int64_t>(i) * next_] = bits; }
+
+  bool shows_order(const Lane& lane) const {
+    bool shows = false;
+    for (std::size_t i = 0; i < size_; ++i) shows |= Sorted::shows_order(read(lane, i));
+    return shows;
+  }
+
+  void sort(const Lane& lane) {
+    const std::span<Key> elements(next_ == 1 ? lane.target : apart_.data(), size_);
+    for (std::size_t i = 0; i < size_; ++i) elements[i] = read(lane, i);
+    sorted_.sort(elements);
+    if (next_ == 1) return;
+    for (std::size_t i = 0; i < size_; ++i) write(lane, i, elements[i]);
+  }
+
+  /// Few lanes take as long abreast as many.
+  void sort_waiting() {
+    if (waiting_.size() * 4 <= Sorted::Row::kLanes)
+      for (const Lane& lane : waiting_) sort(lane);
+    else
+      sorted_.sort_abreast(waiting_.size(), size_, [&](std::size_t k, std::size_t i) { return read(waiting_[k], i); },
+                           [&](std::size_t k, std::size_t i, Key bits) { write(waiting_[k], i, bits); });
+    waiting_.clear();
+  }
+
+  const TensorView &x_, &out_;
+  std::size_t dim_, size_;
+  std::int64_t step_, next_;
+  Sorted sorted_;
+  std::vector<Key> apart_;
+  std::vector<Lane> waiting_;
+};
 
 /// Elements alone take less to sort than elements with their places.
 void sort_as_needed(KernelCall& call) {
   const DType dtype = call.inputs[0].dtype;
   const bool places = call.outputs.size() > 1 && call.outputs[1].data;
   if (!places && call.outputs[0].data && call.outputs[0].dtype == dtype) {
-    if (dtype == DType::f32) return sort_values<float>(call);
-    if (dtype == DType::f64) return sort_values<double>(call);
-    if (dtype == DType::i32) return sort_values<std::int32_t>(call);
-    if (dtype == DType::i64) return sort_values<std::int64_t>(call);
+    if (dtype == DType::f32) return ValueSort<float>(call).run();
+    if (dtype == DType::f64) return ValueSort<double>(call).run();
+    if (dtype == DType::i32) return ValueSort<std::int32_t>(call).run();
+    if (dtype == DType::i64) return ValueSort<std::int64_t>(call).run();
   }
   is_float(dtype) ? sort_lanes<double>(call) : sort_lanes<std::int64_t>(call);
 }

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/ops/families/sorting_network.h"
+
 namespace tenon::ops {
 
 /// Sorts lanes of float, double, std::int32_t or std::int64_t; nan counts as larger than all numbers, and -0 as 0. Elements that are equal
@@ -22,29 +24,57 @@ class SortedValues {
  public:
   /// The bits of an element.
   using Key = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  using Signed = std::make_signed_t<Key>;
+  using Row = Abreast<Signed>;
+
+  /// The lengths for which sorting lanes abreast is faster.
+  static constexpr std::size_t kLeastAbreast = 2, kMostAbreast = 1024;
 
   explicit SortedValues(bool descending) : descending_(descending) {}
 
   /// Sorts in place.
   void sort(std::span<Key> lane) {
     if (spare_.size() < lane.size()) spare_.resize(lane.size());
-    bool shows_order = false;
-    if constexpr (kFloat)
-      for (const Key bits : lane) shows_order |= bits == kSign || is_nan(bits);
-    if (shows_order) note_equal(lane);
+    bool shows = false;
+    for (const Key bits : lane) shows |= shows_order(bits);
+    if (shows) note_equal(lane);
     for (Key& bits : lane) bits = key_of(bits);
     order(lane, std::span(spare_).first(lane.size()), sizeof(Key));
-    if (shows_order) place_equal(lane);
+    if (shows) place_equal(lane);
     for (Key& key : lane) key = bits_of(key);
-    if (!shows_order) return;
+    if (!shows) return;
     std::ranges::copy(zeros_, lane.begin() + first_zero_);
     std::ranges::copy(nans_, lane.begin() + first_nan_);
+  }
+
+  /// True where an element that equals this one may have other bits.
+  static bool shows_order(Key bits) {
+    if constexpr (kFloat) return bits == kSign || is_nan(bits);
+    return false;
+  }
+
+  /// Sorts up to Row::kLanes lanes, whose elements must not show an order. `read(lane, i)` and `write(lane, i, bits)` reach their elements.
+  template <class Read, class Write>
+  void sort_abreast(std::size_t lanes, std::size_t size, Read read, Write write) {
+    const Signed turned = -Signed{descending_};
+    rows_.resize(size);
+    for (std::size_t lane = 0; lane < lanes; ++lane)
+      for (std::size_t i = 0; i < size; ++i) rows_[i].elements[lane] = ordered(std::bit_cast<Signed>(read(lane, i))) ^ turned;
+    ops::sort_abreast(std::span(rows_));
+    for (std::size_t lane = 0; lane < lanes; ++lane)
+      for (std::size_t i = 0; i < size; ++i) write(lane, i, std::bit_cast<Key>(ordered(rows_[i].elements[lane] ^ turned)));
   }
 
  private:
   static constexpr bool kFloat = std::is_floating_point_v<T>;
   static constexpr Key kSign = Key{1} << (sizeof(Key) * 8 - 1);
   static constexpr std::size_t kFew = 48;  // below, insertion is faster
+
+  /// Numbers that have the order of elements which show none, from their bits; and back.
+  static Signed ordered(Signed bits) {
+    if constexpr (kFloat) bits ^= static_cast<Signed>(static_cast<Key>(bits >> (sizeof(Key) * 8 - 1)) & ~kSign);
+    return bits;
+  }
 
   static bool is_nan(Key bits) { return (bits & ~kSign) > std::bit_cast<Key>(std::numeric_limits<T>::infinity()); }
 
@@ -125,6 +155,7 @@ class SortedValues {
 
   bool descending_;
   std::vector<Key> spare_, zeros_, nans_;
+  std::vector<Row> rows_;
   std::ptrdiff_t first_zero_ = 0, first_nan_ = 0;
 };
 
