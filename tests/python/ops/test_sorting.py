@@ -54,3 +54,18 @@ def test_one_result_of_two(check, part):
     generator = torch.Generator().manual_seed(3)
     check(fn, (torch.randn(50, 60, generator=generator),))
     assert tenon.stats()["graph_breaks"] == 0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+@pytest.mark.parametrize("descending", [False, True])
+def test_many_short_lanes(dtype, descending):
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(20261125)
+    compiled = tenon.compile(lambda x, dim: torch.sort(x, dim=dim, stable=True, descending=descending)[0], dynamic=True)
+    for rows, columns in ((1, 9), (3, 100), (7, 2), (16, 33), (37, 64), (41, 1023), (5, 1025)):
+        x = torch.from_numpy((rng.standard_normal((rows, columns)) * 1e3).astype(dtype))
+        if x.dtype.is_floating_point:
+            x[rows // 2, ::2] = -0.0  # lanes that show in which order equal elements stand
+            x[rows // 3, 1] = float("nan")
+        for dim in (0, 1):
+            assert np.array_equal(bits(compiled(x, dim).numpy()), bits(torch.sort(x, dim=dim, stable=True, descending=descending)[0].numpy()))
