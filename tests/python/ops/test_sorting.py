@@ -69,3 +69,14 @@ def test_many_short_lanes(dtype, descending):
             x[rows // 3, 1] = float("nan")
         for dim in (0, 1):
             assert np.array_equal(bits(compiled(x, dim).numpy()), bits(torch.sort(x, dim=dim, stable=True, descending=descending)[0].numpy()))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "bool"])
+def test_bytes(dtype):
+    rng = np.random.default_rng(20261125)
+    compiled = tenon.compile(lambda x: (np.sort(x, 0), np.sort(x, 1), np.sort(x, None), np.unique(x)))
+    for shape in ((1, 1), (3, 700), (200, 5)):
+        x = rng.integers(-200, 200, shape).astype(dtype)
+        for x in (x, x[:, ::-1]):
+            for ours, plain in zip(compiled(x), (np.sort(x, 0), np.sort(x, 1), np.sort(x, None), np.unique(x))):
+                assert ours.dtype == plain.dtype and np.array_equal(ours, plain)

@@ -12,7 +12,15 @@ namespace {
 using ir::Dim;
 using ir::Shape;
 
-/// The places of true elements, as numbers in row-major order.
+/// Moves to the place of the next lane along the last dimension, in row-major order.
+void step_lane(std::vector<std::int64_t>& at, std::span<const std::int64_t> shape) {
+  for (std::size_t d = at.size() < 2 ? 0 : at.size() - 1; d-- > 0;) {
+    if (++at[d] < shape[d]) break;
+    at[d] = 0;
+  }
+}
+
+/// The places of true elements, as numbers in row-major order, lane by lane along the last dimension.
 class Places {
  public:
   explicit Places(const TensorView& x) : x_(x), at_(x.shape.size(), 0) {
@@ -21,10 +29,13 @@ class Places {
     for (std::size_t d = 0; d + 1 < x.shape.size(); ++d) lanes *= x.shape[d];
     for (std::int64_t first = 0; lanes > 0 && lane > 0; first += lane, --lanes) {
       add_lane(first, lane);
-      step();
+      ends_.push_back(found_.size());
+      step_lane(at_, x.shape);
     }
   }
   const std::vector<std::int64_t>& found() const { return found_; }
+  /// How many places were found up to the end of each lane.
+  const std::vector<std::size_t>& ends() const { return ends_; }
 
  private:
   void add_lane(std::int64_t first, std::int64_t count) {
@@ -52,17 +63,11 @@ class Places {
     found_.resize(kept);
   }
 
-  void step() {
-    for (std::size_t d = at_.size() < 2 ? 0 : at_.size() - 1; d-- > 0;) {
-      if (++at_[d] < x_.shape[d]) break;
-      at_[d] = 0;
-    }
-  }
-
   static constexpr std::int64_t kChunk = 512;
 
   const TensorView& x_;
   std::vector<std::int64_t> at_, found_;
+  std::vector<std::size_t> ends_;
 };
 
 /// The places of true elements of a dense vector, written where they go.
@@ -87,6 +92,21 @@ void places_in_vector(KernelCall& call) {
   }
 }
 
+/// One row a place: its indices.
+void write_places(const Places& places, std::span<const std::int64_t> shape, const TensorView& out) {
+  std::vector<std::int64_t> at(shape.size(), 0);
+  std::size_t row = 0;
+  for (std::int64_t first = 0; const std::size_t end : places.ends()) {
+    for (; row < end; ++row) {
+      std::int64_t* indices = static_cast<std::int64_t*>(out.data) + static_cast<std::int64_t>(row) * out.strides[0];
+      at.back() = places.found()[row] - first;
+      for (std::size_t d = 0; d < at.size(); ++d) indices[static_cast<std::int64_t>(d) * out.strides[1]] = at[d];
+    }
+    step_lane(at, shape);
+    first += shape.back();
+  }
+}
+
 void nonzero_kernel(KernelCall& call) {
   if (const TensorView& x = call.inputs[0]; x.dtype == DType::b8 && x.shape.size() == 1 && x.strides[0] == 1) return places_in_vector(call);
   const std::vector<std::int64_t>& shape = call.inputs[0].shape;
@@ -94,23 +114,19 @@ void nonzero_kernel(KernelCall& call) {
   const auto rows = static_cast<std::int64_t>(places.found().size());
   TensorView out = call.outputs[0].data ? call.outputs[0] : call.allocate(0, {rows, static_cast<std::int64_t>(shape.size())});
   TENON_CHECK(out.shape[0] == rows, "nonzero found {} elements; its output has {} rows", rows, out.shape[0]);
-  for (std::int64_t r = 0; r < rows; ++r) {
-    std::int64_t place = places.found()[static_cast<std::size_t>(r)];
-    std::int64_t* at = static_cast<std::int64_t*>(out.data) + r * out.strides[0];
-    for (std::size_t d = shape.size(); d-- > 1;) {
-      const std::int64_t rest = place / shape[d];
-      at[static_cast<std::int64_t>(d) * out.strides[1]] = place - rest * shape[d];
-      place = rest;
-    }
-    if (!shape.empty()) *at = place;
-  }
+  if (!shape.empty()) write_places(places, shape, out);
 }
+
+/// The places, of elements that a kernel of its own has compared with 0.
+ir::ValueId nonzero(ForeignArguments& a, ir::ValueId x) { return a.one("nonzero", {a.builder().cast(x, DType::b8)}); }
 
 /// numpy.nonzero, torch.nonzero(as_tuple=True): one tensor a dimension.
 Values as_tuple(ForeignArguments& a, ir::ValueId x) {
   a.container = Container::tuple;
-  return a.call("unbind", {a.one("nonzero", {x})}, {{"dim", Dim(1)}});
+  return a.call("unbind", {nonzero(a, x)}, {{"dim", Dim(1)}});
 }
+
+Values as_matrix(ForeignArguments& a) { return {nonzero(a, a.value("self"))}; }
 
 Values masked_select(ForeignArguments& a) {
   ir::ValueId x = a.value("self"), mask = a.value("mask");
@@ -128,15 +144,14 @@ Op nonzero_op() {
   op.schema = "(Tensor self) -> Tensor";
   op.aliases = torch_names("nonzero", "(self, *, out=None, as_tuple=False)",
                            [](ForeignArguments& a) {
-                             return a.flag("as_tuple") ? as_tuple(a, a.value("self")) : a.call("nonzero", {a.value("self")});
+                             return a.flag("as_tuple") ? as_tuple(a, a.value("self")) : as_matrix(a);
                            }) +
-               torch_names("argwhere", "(self)", [](ForeignArguments& a) { return a.call("nonzero", {a.value("self")}); }) +
-               names({"numpy.argwhere"}, "(a -> self)", [](ForeignArguments& a) { return a.call("nonzero", {a.value("self")}); }) +
+               torch_names("argwhere", "(self)", as_matrix) + names({"numpy.argwhere"}, "(a -> self)", as_matrix) +
                names({"numpy.nonzero"}, "(a -> self)", [](ForeignArguments& a) { return as_tuple(a, a.value("self")); }) +
                names({"numpy.ndarray.nonzero"}, "(self)", [](ForeignArguments& a) { return as_tuple(a, a.value("self")); }) +
                names({"numpy.flatnonzero"}, "(a -> self)",
                      [](ForeignArguments& a) -> Values {
-                       return {select_of(a.builder(), a.one("nonzero", {reshape_to(a.builder(), a.value("self"), {Dim(-1)})}), 1, Dim(0))};
+                       return {select_of(a.builder(), nonzero(a, reshape_to(a.builder(), a.value("self"), {Dim(-1)})), 1, Dim(0))};
                      }) +
                torch_names("masked_select", "(self, mask, *, out=None)", masked_select) + unique_names();
   op.infer = [](const OpQuery& q) -> Result<infer::Types> {

@@ -3,8 +3,10 @@
 #include "core/ops/families/order_kernels.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <numeric>
 
 #include "core/ops/families/lanes.h"
@@ -110,6 +112,26 @@ class ValueSort {
   std::vector<Lane> waiting_;
 };
 
+/// Lanes of bytes, by counting.
+template <class T>
+void sort_bytes(KernelCall& call) {
+  const TensorView &x = call.inputs[0], &out = call.outputs[0];
+  const std::size_t dim = dim_of(call.query);
+  const std::int64_t size = x.shape.empty() ? 1 : x.shape[dim], step = x.shape.empty() ? 0 : x.strides[dim], next = out.shape.empty() ? 0 : out.strides[dim];
+  const bool descending = call.query.flag("descending");
+  each_place(x, dim, [&](std::span<const std::int64_t> at) {
+    const T* source = static_cast<const T*>(x.data) + lane_offset(x, dim, at, 0);
+    T* target = static_cast<T*>(out.data) + lane_offset(out, dim, at, 0);
+    constexpr int kLeast = std::numeric_limits<T>::min();
+    std::array<std::int64_t, 256> counts{};
+    for (std::int64_t i = 0; i < size; ++i) ++counts[static_cast<std::size_t>(source[i * step] - kLeast)];
+    for (std::size_t k = 0; k < counts.size(); ++k) {
+      const std::size_t value = descending ? 255 - k : k;
+      for (std::int64_t n = counts[value]; n > 0; --n, target += next) *target = static_cast<T>(static_cast<int>(value) + kLeast);
+    }
+  });
+}
+
 /// Elements alone take less to sort than elements with their places.
 void sort_as_needed(KernelCall& call) {
   const DType dtype = call.inputs[0].dtype;
@@ -119,6 +141,8 @@ void sort_as_needed(KernelCall& call) {
     if (dtype == DType::f64) return ValueSort<double>(call).run();
     if (dtype == DType::i32) return ValueSort<std::int32_t>(call).run();
     if (dtype == DType::i64) return ValueSort<std::int64_t>(call).run();
+    if (dtype == DType::u8 || dtype == DType::b8) return sort_bytes<std::uint8_t>(call);
+    if (dtype == DType::i8) return sort_bytes<std::int8_t>(call);
   }
   is_float(dtype) ? sort_lanes<double>(call) : sort_lanes<std::int64_t>(call);
 }
