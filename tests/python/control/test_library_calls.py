@@ -167,6 +167,22 @@ def test_cached_functions_that_note_their_calls():
         assert compiled() == run()
 
 
+def test_a_cache_finds_a_number_that_varies():
+    def run(x, n):
+        calls = []
+
+        @functools.lru_cache(maxsize=2)
+        def kept(k):
+            calls.append(k)
+            return k if isinstance(k, int) else len(k)
+
+        return x + n, [kept(k) for k in (1, (6 - n, 2), 6 - n, (1, 2), 1)], calls
+
+    compiled = tenon.compile(run)
+    for n in (4, 3, 5, 2, 5):
+        np.testing.assert_equal(compiled(ONES, n), run(ONES, n))
+
+
 def test_a_copy_that_cannot_be_followed_is_one_break(counts):
     kept = {"a": [1, {2, 3}, {"b": np.ones(2)}], "c": collections.OrderedDict(d=[4])}
 

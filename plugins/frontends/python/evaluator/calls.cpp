@@ -212,7 +212,10 @@ bool holds_result(PyObject* cached, PyObject* positional) {
 /// functools.lru_cache: the function below is evaluated once a capture and key. A cache that is new keeps its own books, and calls back.
 Ref Evaluator::call_cached(PyObject* callable, Arguments arguments) {
   for (const Ref& value : arguments.values) prepare_hash(value.get());
-  if (heap_.is_born(callable) && !heap_.source_of(callable)) return heap_.adopt(call_real(callable, arguments));
+  if (heap_.is_born(callable) && !heap_.source_of(callable)) {
+    for (Ref& value : arguments.values) value = heap_.plain_key(value.get());
+    return heap_.adopt(call_real(callable, arguments));
+  }
   Ref function = checked(PyObject_GetAttr(callable, names().__wrapped__));
   heap_.make_known(function.get(), heap_.sources().constant(function.get()));
   Ref named = named_dict(arguments), positional = positional_tuple(arguments);
