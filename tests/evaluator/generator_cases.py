@@ -1,5 +1,6 @@
 """Generators: driven inside the call, by hand and by other generators, and those that leave it."""
 import contextlib
+import types
 
 
 def gen_throw(a):
@@ -148,3 +149,14 @@ def gen_misuse(a):
     attempt(next, itself)
     attempt(next, itself)
     return out, a
+
+
+def gen_type(a):
+    def g():
+        yield a
+        yield 1
+
+    running = g()
+    next(running)
+    squares = (n * n for n in (1, 2))
+    return type(running) is types.GeneratorType, isinstance(squares, types.GeneratorType), type(squares).__name__, list(squares), running.__class__.__name__

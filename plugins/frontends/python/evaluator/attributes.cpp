@@ -190,7 +190,7 @@ std::optional<Ref> Evaluator::find_generic(PyObject* owner, PyObject* name) {
   PyTypeObject* type = Py_TYPE(owner);
   PyObject* found = heap_.type_attribute(type, name);
   const Ref held = Ref::borrow(found);  // what runs on the way may take it from the class
-  if (name == names().__class__ && found == compat::type_lookup(&PyBaseObject_Type, name)) return Ref::borrow(reinterpret_cast<PyObject*>(type));
+  if (name == names().__class__ && found == compat::type_lookup(&PyBaseObject_Type, name)) return Ref::borrow(reinterpret_cast<PyObject*>(visible_type(owner)));
   if (found != nullptr && is_data_descriptor(found)) return unless_missing([&] { return data_descriptor(found, owner, type, name); });
   if (PyObject* dict = heap_.attributes_of(owner))
     if (Ref value = heap_.dict_item(dict, name)) return value;

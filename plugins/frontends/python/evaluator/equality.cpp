@@ -64,7 +64,7 @@ void Evaluator::prepare_hash(PyObject* key, int depth) {
 bool Evaluator::has_python_keys(PyObject* container) {
   if (!heap_.source_of(container) || heap_.wrote_container(container)) return finds_python_key(container);
   const auto known = python_keys_.find(container);
-  return known != python_keys_.end() ? known->second : python_keys_[container] = finds_python_key(container);
+  return known != python_keys_.end() ? known->second : (python_keys_[container] = finds_python_key(container));
 }
 
 bool Evaluator::finds_python_key(PyObject* container) {

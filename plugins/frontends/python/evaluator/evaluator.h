@@ -7,6 +7,7 @@
 
 #include "python/compat/object_layout.h"
 #include "python/evaluator/capture.h"
+#include "python/evaluator/generator.h"
 #include "python/heap/imported.h"
 #include "python/heap/last_references.h"
 #include "python/heap/snapshot.h"
@@ -163,7 +164,10 @@ class Evaluator {
 
   bool is_stand_in(PyObject* object) { return heap_.is_stand_in(object); }
   /// The type that the program must see.
-  PyTypeObject* visible_type(PyObject* object) { return is_stand_in(object) || heap_.is_number(object) ? recorder_.apparent_type(object) : Py_TYPE(object); }
+  PyTypeObject* visible_type(PyObject* object) {
+    if (is_stand_in(object) || heap_.is_number(object)) return recorder_.apparent_type(object);
+    return is_evaluated_generator(object) ? &PyGen_Type : Py_TYPE(object);
+  }
   /// Whether a symbolic int is the object or, at any depth, in its items.
   bool holds_number(PyObject* object);
 
