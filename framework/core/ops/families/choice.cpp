@@ -22,12 +22,7 @@ std::vector<Sample> where_samples() {
 
 /// torch: a literal beside a literal has the default dtype of its kind; NumPy: where(c, 1.0, 2) is float64.
 Values where_adapt(ForeignArguments& a) {
-  if (!a.given("self") && !a.given("other")) {
-    // The indices of true elements: one tensor a dimension.
-    a.container = Container::tuple;
-    const ir::ValueId found = a.one("nonzero", {a.tensor(a.value("condition"))});
-    return a.call("unbind", {found}, {{"dim", ir::Dim(1)}});
-  }
+  if (!a.given("self") && !a.given("other")) return nonzero_as_tuple(a, a.tensor(a.value("condition")));
   std::vector<ir::ValueId> ab{a.value("self"), a.value("other")};
   const auto literal = [&](ir::ValueId v) { return a.graph().value(v).kind == ir::ValueKind::literal; };
   if (literal(ab[0]) && literal(ab[1])) {

@@ -1,9 +1,9 @@
 // Ops whose result's size, or whose failing, depends on values.
 #include <algorithm>
 #include <array>
-#include <numeric>
 
 #include "core/ops/families/formula.h"
+#include "core/ops/families/lanes.h"
 #include "core/ops/reference/scalar_kernels.h"
 
 namespace tenon::ops {
@@ -12,34 +12,26 @@ namespace {
 using ir::Dim;
 using ir::Shape;
 
-/// Moves to the place of the next lane along the last dimension, in row-major order.
-void step_lane(std::vector<std::int64_t>& at, std::span<const std::int64_t> shape) {
-  for (std::size_t d = at.size() < 2 ? 0 : at.size() - 1; d-- > 0;) {
-    if (++at[d] < shape[d]) break;
-    at[d] = 0;
-  }
-}
+/// Lanes are taken along the last dimension.
+std::size_t last_of(const TensorView& x) { return x.shape.empty() ? 0 : x.shape.size() - 1; }
 
-/// The places of true elements, as numbers in row-major order, lane by lane along the last dimension.
+/// Where the true elements of each lane stand in it, lane after lane in row-major order.
 class Places {
  public:
-  explicit Places(const TensorView& x) : x_(x), at_(x.shape.size(), 0) {
-    const std::int64_t lane = x.shape.empty() ? 1 : x.shape.back();
-    std::int64_t lanes = 1;
-    for (std::size_t d = 0; d + 1 < x.shape.size(); ++d) lanes *= x.shape[d];
-    for (std::int64_t first = 0; lanes > 0 && lane > 0; first += lane, --lanes) {
-      add_lane(first, lane);
+  explicit Places(const TensorView& x) : x_(x) {
+    each_place(x, last_of(x), [&](std::span<const std::int64_t> at) {
+      add_lane(at);
       ends_.push_back(found_.size());
-      step_lane(at_, x.shape);
-    }
+    });
   }
   const std::vector<std::int64_t>& found() const { return found_; }
   /// How many places were found up to the end of each lane.
   const std::vector<std::size_t>& ends() const { return ends_; }
 
  private:
-  void add_lane(std::int64_t first, std::int64_t count) {
-    const std::int64_t start = std::inner_product(at_.begin(), at_.end(), x_.strides.begin(), std::int64_t{0}), stride = x_.shape.empty() ? 0 : x_.strides.back();
+  void add_lane(std::span<const std::int64_t> at) {
+    const std::size_t last = last_of(x_);
+    const std::int64_t start = lane_offset(x_, last, at, 0), stride = lane_step(x_, last), count = lane_size(x_, last);
     std::array<std::uint8_t, kChunk> truth;
     std::array<std::int64_t, kChunk> offsets;
     const auto* bytes = static_cast<const std::uint8_t*>(x_.data) + start;
@@ -48,7 +40,7 @@ class Places {
       const std::int64_t chunk = std::min<std::int64_t>(count - done, kChunk);
       for (std::int64_t i = 0; i < chunk; ++i) offsets[static_cast<std::size_t>(i)] = start + (done + i) * stride;
       if (!direct) reference::gather(x_.dtype, x_.data, offsets.data(), DType::b8, truth.data(), static_cast<std::size_t>(chunk));
-      add_chunk(direct ? bytes + done : truth.data(), first + done, chunk);
+      add_chunk(direct ? bytes + done : truth.data(), done, chunk);
     }
   }
 
@@ -66,7 +58,7 @@ class Places {
   static constexpr std::int64_t kChunk = 512;
 
   const TensorView& x_;
-  std::vector<std::int64_t> at_, found_;
+  std::vector<std::int64_t> found_;
   std::vector<std::size_t> ends_;
 };
 
@@ -93,38 +85,30 @@ void places_in_vector(KernelCall& call) {
 }
 
 /// One row a place: its indices.
-void write_places(const Places& places, std::span<const std::int64_t> shape, const TensorView& out) {
-  std::vector<std::int64_t> at(shape.size(), 0);
-  std::size_t row = 0;
-  for (std::int64_t first = 0; const std::size_t end : places.ends()) {
-    for (; row < end; ++row) {
+void write_places(const Places& places, const TensorView& x, const TensorView& out) {
+  const std::size_t last = last_of(x);
+  std::size_t lane = 0, row = 0;
+  each_place(x, last, [&](std::span<const std::int64_t> at) {
+    for (const std::size_t end = places.ends()[lane++]; row < end; ++row) {
       std::int64_t* indices = static_cast<std::int64_t*>(out.data) + static_cast<std::int64_t>(row) * out.strides[0];
-      at.back() = places.found()[row] - first;
-      for (std::size_t d = 0; d < at.size(); ++d) indices[static_cast<std::int64_t>(d) * out.strides[1]] = at[d];
+      for (std::size_t d = 0; d < last; ++d) indices[static_cast<std::int64_t>(d) * out.strides[1]] = at[d];
+      indices[static_cast<std::int64_t>(last) * out.strides[1]] = places.found()[row];
     }
-    step_lane(at, shape);
-    first += shape.back();
-  }
+  });
 }
 
 void nonzero_kernel(KernelCall& call) {
-  if (const TensorView& x = call.inputs[0]; x.dtype == DType::b8 && x.shape.size() == 1 && x.strides[0] == 1) return places_in_vector(call);
-  const std::vector<std::int64_t>& shape = call.inputs[0].shape;
-  const Places places(call.inputs[0]);
+  const TensorView& x = call.inputs[0];
+  if (x.dtype == DType::b8 && x.shape.size() == 1 && x.strides[0] == 1) return places_in_vector(call);
+  const Places places(x);
   const auto rows = static_cast<std::int64_t>(places.found().size());
-  TensorView out = call.outputs[0].data ? call.outputs[0] : call.allocate(0, {rows, static_cast<std::int64_t>(shape.size())});
+  TensorView out = call.outputs[0].data ? call.outputs[0] : call.allocate(0, {rows, static_cast<std::int64_t>(x.shape.size())});
   TENON_CHECK(out.shape[0] == rows, "nonzero found {} elements; its output has {} rows", rows, out.shape[0]);
-  if (!shape.empty()) write_places(places, shape, out);
+  if (!x.shape.empty()) write_places(places, x, out);
 }
 
 /// The places, of elements that a kernel of its own has compared with 0.
 ir::ValueId nonzero(ForeignArguments& a, ir::ValueId x) { return a.one("nonzero", {a.builder().cast(x, DType::b8)}); }
-
-/// numpy.nonzero, torch.nonzero(as_tuple=True): one tensor a dimension.
-Values as_tuple(ForeignArguments& a, ir::ValueId x) {
-  a.container = Container::tuple;
-  return a.call("unbind", {nonzero(a, x)}, {{"dim", Dim(1)}});
-}
 
 Values as_matrix(ForeignArguments& a) { return {nonzero(a, a.value("self"))}; }
 
@@ -144,11 +128,11 @@ Op nonzero_op() {
   op.schema = "(Tensor self) -> Tensor";
   op.aliases = torch_names("nonzero", "(self, *, out=None, as_tuple=False)",
                            [](ForeignArguments& a) {
-                             return a.flag("as_tuple") ? as_tuple(a, a.value("self")) : as_matrix(a);
+                             return a.flag("as_tuple") ? nonzero_as_tuple(a, a.value("self")) : as_matrix(a);
                            }) +
                torch_names("argwhere", "(self)", as_matrix) + names({"numpy.argwhere"}, "(a -> self)", as_matrix) +
-               names({"numpy.nonzero"}, "(a -> self)", [](ForeignArguments& a) { return as_tuple(a, a.value("self")); }) +
-               names({"numpy.ndarray.nonzero"}, "(self)", [](ForeignArguments& a) { return as_tuple(a, a.value("self")); }) +
+               names({"numpy.nonzero"}, "(a -> self)", [](ForeignArguments& a) { return nonzero_as_tuple(a, a.value("self")); }) +
+               names({"numpy.ndarray.nonzero"}, "(self)", [](ForeignArguments& a) { return nonzero_as_tuple(a, a.value("self")); }) +
                names({"numpy.flatnonzero"}, "(a -> self)",
                      [](ForeignArguments& a) -> Values {
                        return {select_of(a.builder(), nonzero(a, reshape_to(a.builder(), a.value("self"), {Dim(-1)})), 1, Dim(0))};
@@ -207,6 +191,11 @@ Op nonzero_divisor_op() {
 }
 
 }  // namespace
+
+Values nonzero_as_tuple(ForeignArguments& a, ir::ValueId x) {
+  a.container = Container::tuple;
+  return a.call("unbind", {nonzero(a, x)}, {{"dim", Dim(1)}});
+}
 
 Family data_dependent_ops() { return {nonzero_op(), nonzero_divisor_op()}; }
 

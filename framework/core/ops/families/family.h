@@ -52,6 +52,9 @@ using Adapt = std::function<Values(ForeignArguments&)>;
 /// What changes nothing inside a graph: values are immutable there. Aliasing is the importer's part.
 Values unchanged(ForeignArguments& a);
 
+/// The indices of the elements that are not 0: one tensor a dimension, as a tuple.
+Values nonzero_as_tuple(ForeignArguments& a, ir::ValueId x);
+
 /// The attribute `dim` of an op, counted from the front of operand 0's dimensions.
 std::size_t dim_of(const OpQuery& query);
 

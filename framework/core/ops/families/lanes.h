@@ -24,6 +24,10 @@ inline std::int64_t lane_offset(const TensorView& x, std::size_t dim, std::span<
   return offset;
 }
 
+/// Elements of a lane, and from one to the next in memory.
+inline std::int64_t lane_size(const TensorView& x, std::size_t dim) { return x.shape.empty() ? 1 : x.shape[dim]; }
+inline std::int64_t lane_step(const TensorView& x, std::size_t dim) { return x.shape.empty() ? 0 : x.strides[dim]; }
+
 /// Element i of the lane at `at` of an int64 tensor.
 inline std::int64_t& integer_element(const TensorView& x, std::size_t dim, std::span<const std::int64_t> at, std::int64_t i) {
   return static_cast<std::int64_t*>(x.data)[lane_offset(x, dim, at, i)];
@@ -48,7 +52,7 @@ inline void copy_elements(const TensorView& from, std::size_t dim, std::span<con
   const auto copy = [&]<class T>(T) {
     const T* source = static_cast<const T*>(from.data) + lane_offset(from, dim, at, 0);
     T* target = static_cast<T*>(to.data) + lane_offset(to, dim, at, 0);
-    const std::int64_t step = from.shape.empty() ? 0 : from.strides[dim], next = to.shape.empty() ? 0 : to.strides[dim];
+    const std::int64_t step = lane_step(from, dim), next = lane_step(to, dim);
     for (const std::int64_t place : places) {
       *target = source[place * step];
       target += next;
@@ -89,12 +93,11 @@ void each_place(const TensorView& x, std::size_t dim, Visit visit) {
 /// bools).
 template <class K, class Visit>
 void each_lane(const TensorView& x, std::size_t dim, Visit visit) {
-  const std::size_t rank = x.shape.size();
   const auto bytes = static_cast<std::int64_t>(size_of(x.dtype));
-  std::vector<K> lane(static_cast<std::size_t>(rank ? x.shape[dim] : 1));
+  std::vector<K> lane(static_cast<std::size_t>(lane_size(x, dim)));
   each_place(x, dim, [&](std::span<const std::int64_t> at) {
     const std::byte* first = static_cast<const std::byte*>(x.data) + lane_offset(x, dim, at, 0) * bytes;
-    reference::convert_strided(x.dtype, first, rank ? x.strides[dim] : 1, std::is_same_v<K, double> ? DType::f64 : DType::i64, lane.data(), 1, lane.size());
+    reference::convert_strided(x.dtype, first, x.shape.empty() ? 1 : x.strides[dim], std::is_same_v<K, double> ? DType::f64 : DType::i64, lane.data(), 1, lane.size());
     visit(std::span<const K>(lane), at);
   });
 }

@@ -32,7 +32,7 @@ void write_chosen(KernelCall& call, std::size_t dim, std::span<const std::int64_
   if (call.outputs.size() < 2 || !call.outputs[1].data) return;
   const TensorView& places = call.outputs[1];
   std::int64_t* next = static_cast<std::int64_t*>(places.data) + lane_offset(places, dim, at, 0);
-  const std::int64_t step = places.shape.empty() ? 0 : places.strides[dim];
+  const std::int64_t step = lane_step(places, dim);
   for (const std::int64_t place : chosen) {
     *next = place;
     next += step;
@@ -56,9 +56,8 @@ class ValueSort {
 
  public:
   explicit ValueSort(KernelCall& call)
-      : x_(call.inputs[0]), out_(call.outputs[0]), dim_(dim_of(call.query)), size_(static_cast<std::size_t>(x_.shape.empty() ? 1 : x_.shape[dim_])),
-        step_(x_.shape.empty() ? 0 : x_.strides[dim_]), next_(out_.shape.empty() ? 0 : out_.strides[dim_]), sorted_(call.query.flag("descending")),
-        apart_(next_ == 1 ? 0 : size_) {}
+      : x_(call.inputs[0]), out_(call.outputs[0]), dim_(dim_of(call.query)), size_(static_cast<std::size_t>(lane_size(x_, dim_))),
+        step_(lane_step(x_, dim_)), next_(lane_step(out_, dim_)), sorted_(call.query.flag("descending")), apart_(next_ == 1 ? 0 : size_) {}
 
   void run() {
     const bool is_short = size_ >= Sorted::kLeastAbreast && size_ <= Sorted::kMostAbreast;
@@ -117,7 +116,7 @@ template <class T>
 void sort_bytes(KernelCall& call) {
   const TensorView &x = call.inputs[0], &out = call.outputs[0];
   const std::size_t dim = dim_of(call.query);
-  const std::int64_t size = x.shape.empty() ? 1 : x.shape[dim], step = x.shape.empty() ? 0 : x.strides[dim], next = out.shape.empty() ? 0 : out.strides[dim];
+  const std::int64_t size = lane_size(x, dim), step = lane_step(x, dim), next = lane_step(out, dim);
   const bool descending = call.query.flag("descending");
   each_place(x, dim, [&](std::span<const std::int64_t> at) {
     const T* source = static_cast<const T*>(x.data) + lane_offset(x, dim, at, 0);
