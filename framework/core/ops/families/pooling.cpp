@@ -86,15 +86,11 @@ std::span<const Dim> spatial_dims(const OpQuery& q) {
 struct Windows {
   Pooling pooling;
   Shape extents, result;
-  Dim plane = 1;  // elements of the dimensions that windows move in
   std::size_t lead;
 
   explicit Windows(const OpQuery& q) : pooling(q, spatial_dims(q)), lead(q.type(0).rank() - pooling.windows.size()) {
     result.assign(q.type(0).shape.begin(), q.type(0).shape.begin() + static_cast<std::ptrdiff_t>(lead));
-    for (const WindowDim& w : pooling.windows) {
-      result.push_back(w.out);
-      plane = plane * w.in;
-    }
+    for (const WindowDim& w : pooling.windows) result.push_back(w.out);
     extents = result;
     for (const WindowDim& w : pooling.windows) extents.emplace_back(w.kernel);
   }
@@ -106,11 +102,13 @@ struct Windows {
     IndexMath m(s);
     std::vector<Scalar> index = m.loops(lead);
     std::optional<Scalar> inside, place;
+    Dim plane = 1;  // elements of the dimensions that windows move in
     for (std::size_t d = 0; d < pooling.windows.size(); ++d) {
       const WindowPlace p = pooling.place(s, pooling.windows[d], s.loop_index(lead + d), s.loop_index(result.size() + d));
       index.push_back(p.index);
       inside = both(s, inside, p.inside);
       place = place ? s.add(m.mul(*place, pooling.windows[d].in), p.index) : p.index;
+      plane = plane * pooling.windows[d].in;
     }
     const DType stored = q.type(0).dtype, t = compute_type(stored);
     place = s.convert(*place, place_type(plane));

@@ -67,12 +67,14 @@ ScalarProgram better_of_two(DType t, DType place, bool largest, NanPlace nan) {
   const Scalar a = s.parameter(0, t), ai = s.parameter(1, place), b = s.parameter(2, t), bi = s.parameter(3, place);
   Scalar a_first = s.lt(ai, bi);
   Scalar not_worse = largest ? s.ge(a, b) : s.le(a, b);
-  Scalar better = largest ? s.gt(a, b) : s.lt(a, b);
+  Scalar better;
   if (is_float(t)) {
     const Scalar nan_a = s.isnan(a), nan_b = s.isnan(b);
     not_worse = s.logical_or(not_worse, nan_a);
     better = s.logical_and(s.logical_not(largest ? s.le(a, b) : s.ge(a, b)), s.logical_not(nan_b));
     if (nan == NanPlace::last) a_first = s.binary(Primitive::logical_xor, a_first, s.logical_and(nan_a, nan_b));
+  } else {
+    better = largest ? s.gt(a, b) : s.lt(a, b);
   }
   const Scalar take_a = s.select(a_first, not_worse, better);
   s.result(s.select(take_a, a, b));
