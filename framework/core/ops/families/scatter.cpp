@@ -155,8 +155,10 @@ void check_slices(const OpQuery& q) {
 Values slices_adapt(ForeignArguments& a, const std::string& name, bool combines) {
   const Shape shape = a.type(a.value("self")).shape;
   if (a.type(a.value("source")).rank() != shape.size()) throw Exception(Code::unsupported, "slices of another number of dimensions");
-  ir::Attributes attributes{{"dim", Dim(a.dim("dim", shape.size()))}};
-  if (combines) attributes.insert(attributes.begin(), {"alpha", a.number("alpha", 1)});
+  const Dim dim(a.dim("dim", shape.size()));
+  ir::Attributes attributes;
+  if (combines) attributes.emplace_back("alpha", a.number("alpha", 1));
+  attributes.emplace_back("dim", dim);
   const auto vector = [&](const char* parameter) { return as_vector(a.builder(), a.value(parameter)); };
   return {reshape_to(a.builder(), a.one(name, {vector("self"), vector("index"), vector("source")}, std::move(attributes)), shape)};
 }
