@@ -126,7 +126,7 @@ bool add_compiled_function_type(PyObject* module) {
   g_type.tp_name = "tenon._tenon.CompiledFunction";
   g_type.tp_doc = "A compiled callable: CompiledFunction(fn, settings).";
   g_type.tp_basicsize = sizeof(CompiledFunction);
-  g_type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL;
+  g_type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR;
   g_type.tp_new = make;
   g_type.tp_dealloc = destroy;
   g_type.tp_traverse = traverse;

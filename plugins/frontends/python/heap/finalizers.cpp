@@ -22,9 +22,10 @@ bool has_weak_references(PyObject* object) {
   return PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)) && *reinterpret_cast<PyObject**>(PyObject_GET_WEAKREFS_LISTPTR(object)) != nullptr;
 }
 
-/// What the program holds by definitions, not by values.
+/// What the program holds by definitions, not by values. Functions of other kinds than Python's (compiled, cached) are method descriptors.
 bool is_class_or_code(PyObject* object) {
-  return PyType_Check(object) || PyModule_Check(object) || PyFunction_Check(object) || PyCFunction_Check(object) || PyCode_Check(object) || PyFrame_Check(object);
+  return PyType_Check(object) || PyModule_Check(object) || PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_METHOD_DESCRIPTOR) || PyCFunction_Check(object) ||
+         PyCode_Check(object) || PyFrame_Check(object);
 }
 
 struct Search {

@@ -26,9 +26,17 @@ void LastReferences::watch(PyObject* const* values, std::size_t count) {
   if (!any) watched_.clear();
 }
 
-PyObject* LastReferences::gone(Heap& heap) const {
-  for (const Watched& each : watched_)
-    if (Py_REFCNT(each.object) <= each.of_frames + heap.references_to(each.object) && (each.ends_in_code || may_end_in_code(each.object))) return each.object;
+bool LastReferences::ends_in_code_now(Watched& watched, std::size_t writes) {
+  if (watched.ends_in_code) return true;
+  if (watched.quiet_until_write == writes) return false;
+  if (may_end_in_code(watched.object)) return true;
+  watched.quiet_until_write = writes;
+  return false;
+}
+
+PyObject* LastReferences::gone(Heap& heap) {
+  for (Watched& each : watched_)
+    if (Py_REFCNT(each.object) <= each.of_frames + heap.references_to(each.object) && ends_in_code_now(each, heap.journal().size())) return each.object;
   return nullptr;
 }
 

@@ -16,14 +16,18 @@ class LastReferences {
   void watch(PyObject* const* values, std::size_t count);
   bool empty() const { return watched_.empty(); }
   /// One of them that the program has let go, borrowed, or null.
-  PyObject* gone(Heap& heap) const;
+  PyObject* gone(Heap& heap);
 
  private:
   struct Watched {
     PyObject* object;
     Py_ssize_t of_frames;
     bool ends_in_code;  // else the program may give it what does
+    std::size_t quiet_until_write = kNeverLookedAt;  // the number of writes so far when it was found to end without code
   };
+  static constexpr std::size_t kNeverLookedAt = -1;
+  static bool ends_in_code_now(Watched& watched, std::size_t writes);
+
   std::vector<Watched> watched_;
 };
 
