@@ -49,12 +49,16 @@ Lanes LaneBuilder::constant(DType dtype, std::uint64_t bits) {
 
 Lanes LaneBuilder::widen(Lanes a) {
   if (a.varying) return a;
-  return {splat(a.value), a.dtype, true};
+  return {splat(a.value), a.dtype, true, a.stored ? splat(a.stored) : nullptr, a.stored_as};
 }
 
 Lanes LaneBuilder::select(Lanes condition, Lanes a, Lanes b) {
   if (a.varying || b.varying || condition.varying) a = widen(a), b = widen(b);
-  return {ir.CreateSelect(condition.value, a.value, b.value), a.dtype, a.varying};
+  Lanes chosen = {ir.CreateSelect(condition.value, a.value, b.value), a.dtype, a.varying};
+  const DType storage = a.stored ? a.stored_as : b.stored_as;
+  Value *a_stored = stored_form(a, storage), *b_stored = stored_form(b, storage);
+  if (a_stored && b_stored) chosen.stored = ir.CreateSelect(condition.value, a_stored, b_stored), chosen.stored_as = storage;
+  return chosen;
 }
 
 Lanes LaneBuilder::primitive(P p, DType dtype, std::span<const Lanes> arguments) {
@@ -286,7 +290,7 @@ Value* LaneBuilder::float_to_integer(Value* value, DType from, DType to) {
 Lanes LaneBuilder::convert(Lanes a, DType to) {
   const DType from = compute_type(a.dtype);
   if (is_reduced_float(to)) return round_to_storage(convert(a, DType::f32), to);
-  if (from == to) return {a.value, to, a.varying};
+  if (from == to) return {a.value, to, a.varying, a.stored, a.stored_as};
   llvm::Type* type = with_width(register_type(to), a.value);
   auto give = [&](Value* v) { return Lanes{v, to, a.varying}; };
   if (to == DType::b8)
@@ -338,30 +342,40 @@ Value* LaneBuilder::half_bits(Value* f32) {
   return ir.CreateTrunc(result, with_width(ir.getInt16Ty(), f32));
 }
 
+/// Memory's form of `a` where no rounding is needed for it; null otherwise.
+Value* LaneBuilder::stored_form(const Lanes& a, DType storage) {
+  if (a.stored && a.stored_as == storage) return a.stored;
+  if (!is_reduced_float(storage) || !llvm::isa<llvm::Constant>(a.value)) return nullptr;
+  Value* bits = rounded_bits(a.value, storage);
+  return from_storage(bits, storage, a.varying).value == a.value ? bits : nullptr;
+}
+
+Value* LaneBuilder::rounded_bits(Value* f32, DType storage) {
+  if (storage == DType::bf16) return bf16_bits(f32);
+  return target_.has_f16c ? ir.CreateFPTrunc(f32, with_width(ir.getHalfTy(), f32)) : half_bits(f32);
+}
+
 Lanes LaneBuilder::round_to_storage(Lanes a, DType storage) {
-  Lanes rounded = from_storage(to_storage({a.value, DType::f32, a.varying}, storage), storage, a.varying);
+  Lanes rounded = from_storage(to_storage({a.value, DType::f32, a.varying, a.stored, a.stored_as}, storage), storage, a.varying);
   rounded.dtype = DType::f32;
   return rounded;
 }
 
 Lanes LaneBuilder::from_storage(Value* stored, DType storage, bool varying) {
   if (storage == DType::b8) return {ir.CreateICmpNE(stored, integer_like(stored, 0)), DType::b8, varying};
-  if (storage == DType::f16 && !target_.has_f16c) return {half_from_bits(stored), DType::f32, varying};
-  if (storage == DType::f16) return {ir.CreateFPExt(stored, with_width(ir.getFloatTy(), stored)), DType::f32, varying};
-  if (storage == DType::bf16) {
-    Value* wide = ir.CreateShl(ir.CreateZExt(stored, with_width(ir.getInt32Ty(), stored)), 16);
-    return {ir.CreateBitCast(wide, with_width(ir.getFloatTy(), stored)), DType::f32, varying};
-  }
-  return {stored, storage, varying};
+  if (!is_reduced_float(storage)) return {stored, storage, varying};
+  llvm::Type* real = with_width(ir.getFloatTy(), stored);
+  Value* value = nullptr;
+  if (storage == DType::bf16) value = ir.CreateBitCast(ir.CreateShl(ir.CreateZExt(stored, with_width(ir.getInt32Ty(), stored)), 16), real);
+  else value = target_.has_f16c ? ir.CreateFPExt(stored, real) : half_from_bits(stored);
+  return {value, DType::f32, varying, stored, storage};
 }
 
 Value* LaneBuilder::to_storage(Lanes value, DType storage) {
+  if (Value* known = stored_form(value, storage)) return known;
   const Lanes v = convert(value, compute_type(storage));
   if (storage == DType::b8) return ir.CreateZExt(v.value, with_width(ir.getInt8Ty(), v.value));
-  if (storage == DType::f16 && !target_.has_f16c) return half_bits(v.value);
-  if (storage == DType::f16) return ir.CreateFPTrunc(v.value, with_width(ir.getHalfTy(), v.value));
-  if (storage == DType::bf16) return bf16_bits(v.value);
-  return v.value;
+  return is_reduced_float(storage) ? rounded_bits(v.value, storage) : v.value;
 }
 
 std::vector<Lanes> LaneBuilder::program(const ops::ScalarProgram& program, std::span<const Lanes> parameters,

@@ -14,11 +14,14 @@
 
 namespace tenon::codegen {
 
-/// A value in registers: one for all lanes, or one a lane. bool is i1; f16 and bf16 are held as float32.
+/// A value in registers: one for all lanes, or one a lane. bool is i1; f16 and bf16 are held as float32, and beside it as they lie in memory,
+/// where they come from there or are rounded already: what is only moved is not converted.
 struct Lanes {
   llvm::Value* value = nullptr;
   DType dtype = DType::f32;
   bool varying = false;
+  llvm::Value* stored = nullptr;     // what `value` is in memory
+  DType stored_as = DType::f32;    // as f16 or bf16
 };
 
 /// Emits at the builder's insertion point. The number of lanes may change between uses.
@@ -72,6 +75,8 @@ class LaneBuilder {
   Lanes compare(ops::Primitive p, Lanes a, Lanes b);
   Lanes extreme(bool maximum, Lanes a, Lanes b);
   Lanes round_to_storage(Lanes a, DType storage);
+  llvm::Value* stored_form(const Lanes& a, DType storage);
+  llvm::Value* rounded_bits(llvm::Value* f32, DType storage);
   llvm::Value* bf16_bits(llvm::Value* f32);
   llvm::Value* half_bits(llvm::Value* f32);
   llvm::Value* half_from_bits(llvm::Value* stored);
