@@ -23,7 +23,7 @@ class Writer {
 
   std::string text() {
     if (kernel_.one_block) out_ += fmt::format("one block of {}, ", kernel_.one_block);
-    out_ += kernel_.scatter ? "scatter kernel\n" : kernel_.lanes_inside ? "kernel with lanes inside\n" : kernel_.tiled ? "tiled kernel\n" : "kernel\n";
+    out_ += kernel_.in_runs ? "scatter kernel in runs\n" : kernel_.scatter ? "scatter kernel\n" : kernel_.lanes_inside ? "kernel with lanes inside\n" : kernel_.tiled ? "tiled kernel\n" : "kernel\n";
     for (const Loop& l : kernel_.outer) out_ += fmt::format("  outer {} < {}\n", dim(Dim::symbol(l.variable)), dim(l.extent));
     for (const Loop& l : kernel_.inner) out_ += fmt::format("  inner {} < {}\n", dim(Dim::symbol(l.variable)), dim(l.extent));
     for (std::size_t i = 0; i < kernel_.buffers.size(); ++i) buffer(i);
@@ -199,16 +199,20 @@ std::vector<OpId> needs_of(const Operation& op) {
   return needs;
 }
 
-std::vector<bool> reduction_dependents(const std::vector<Operation>& operations) {
+std::vector<bool> dependents(const std::vector<Operation>& operations, const std::function<bool(const Operation&)>& begins) {
   std::vector<bool> depends(operations.size(), false);
   for (std::size_t i = 0; i < depends.size(); ++i) {  // operands come before their uses
     const Operation& op = operations[i];
-    bool found = op.kind == OperationKind::reduced;
+    bool found = begins(op);
     for (OpId a : op.args) found = found || (a != kNoOp && depends[a]);
     op.offset.for_each_symbol([&](SymbolId s) { found = found || (is_value(s) && depends[s.value - kFirstValue]); });
     depends[i] = found;
   }
   return depends;
+}
+
+std::vector<bool> reduction_dependents(const std::vector<Operation>& operations) {
+  return dependents(operations, [](const Operation& op) { return op.kind == OperationKind::reduced; });
 }
 
 std::int64_t block_size(const Kernel& kernel) { return kernel.tiled ? 16 : kernel.inner.empty() ? 4096 : 64; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -87,14 +88,15 @@ struct Kernel {
   std::vector<Reduction> reductions;
   std::vector<Stage> stages;
   std::vector<Buffer> buffers;
-  bool scatter = false;  // points run in order on one thread, one lane wide; stores go to their computed targets
+  bool scatter = false;  // points run in order on one thread; stores go to their computed targets
+  bool in_runs = false;  // of a scatter: lanes run over the last outer loop, along which targets are neighbours; else it is one lane wide
   bool lanes_inside = false;  // lanes run over the last inner loop; else over the last outer one
 
   bool tiled = false;         // some memory is contiguous along the loop before the lanes: units are tiles of both loops
 
   std::int64_t one_block = 0;  // the last outer loop is never longer: a unit is all of it. 0: units are blocks of it
 
-  bool has_lanes() const { return !scatter && (lanes_inside || !outer.empty()); }
+  bool has_lanes() const { return scatter ? in_runs : lanes_inside || !outer.empty(); }
   SymbolId lane_loop() const { return lanes_inside ? inner.back().variable : outer.back().variable; }
 };
 
@@ -104,7 +106,9 @@ std::size_t inner_loops_of(const std::vector<Loop>& inner, const Store& store);
 /// What an operation needs: its arguments, and the values in its index.
 std::vector<OpId> needs_of(const Operation& operation);
 
-/// Which operations of a kernel need the result of one of its reductions.
+/// Which operations of a kernel need one that `begins` holds of.
+std::vector<bool> dependents(const std::vector<Operation>& operations, const std::function<bool(const Operation&)>& begins);
+/// Which need the result of one of its reductions.
 std::vector<bool> reduction_dependents(const std::vector<Operation>& operations);
 
 /// Iterations of the last outer loop that are handed to a thread together, when lanes run over it.

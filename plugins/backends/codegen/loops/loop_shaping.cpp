@@ -130,6 +130,19 @@ bool wants_tiles(Kernel& kernel) {
   return false;
 }
 
+/// True where the last loop of a scatter steps through neighbours, long enough for lanes: no two of its points have one target.
+bool scatters_in_runs(const Kernel& kernel, const IndexAlgebra& algebra, unsigned lanes) {
+  if (kernel.outer.empty() || 2 * algebra.estimate(kernel.outer.back().extent) < lanes) return false;
+  const SymbolId last = kernel.outer.back().variable;
+  const Dim& target = kernel.stages.back().stores[0].offset;
+  const auto along = split_affine(target, last);
+  if (!along || !(along->coefficient == Dim(1))) return false;
+  const auto varying = dependents(kernel.operations, [&](const Operation& op) { return mentions(op.offset, last); });
+  bool fixed = true;
+  target.for_each_symbol([&](SymbolId s) { fixed = fixed && !(is_value(s) && varying[s.value - kFirstValue]); });
+  return fixed;
+}
+
 }  // namespace
 
 void merge_inner_loops(Kernel& kernel, IndexAlgebra& algebra) { merge_contiguous(kernel, kernel.inner, algebra); }
@@ -143,6 +156,7 @@ std::optional<std::size_t> contiguous_inner_loop(const Kernel& kernel) {
 }
 
 void shape_loops(Kernel& kernel, IndexAlgebra& algebra, unsigned lanes) {
+  kernel.in_runs = kernel.scatter && scatters_in_runs(kernel, algebra, lanes);
   if (kernel.scatter) return;
   order_by_store(kernel, kernel.outer);
   merge_contiguous(kernel, kernel.inner, algebra);

@@ -50,7 +50,8 @@ bool KernelEmitter::varies(const Dim& dim) {
 bool KernelEmitter::varies(OpId id) {
   if (auto found = op_varies_.find(id); found != op_varies_.end()) return found->second;
   const Operation& op = kernel_.operations[id];
-  bool result = varies(op.offset) || (op.kind == OperationKind::reduced && kernel_.has_lanes() && !kernel_.lanes_inside);
+  const bool one_a_lane = op.kind == OperationKind::old_value || (op.kind == OperationKind::reduced && !kernel_.lanes_inside);
+  bool result = varies(op.offset) || (one_a_lane && kernel_.has_lanes());
   for (OpId a : op.args) result = result || (a != kNoOp && varies(a));
   return op_varies_[id] = result;
 }

@@ -307,7 +307,7 @@ Lanes KernelEmitter::compute(OpId id) {
     }
     case OperationKind::load: return load(op);
     case OperationKind::checked: return checked(op);
-    case OperationKind::old_value: return uniform_load({.kind = OperationKind::load, .dtype = op.dtype, .payload = scatter_->buffer, .offset = scatter_->offset});
+    case OperationKind::old_value: return load({.kind = OperationKind::load, .dtype = op.dtype, .payload = scatter_->buffer, .offset = scatter_->offset});
     default: break;
   }
   TENON_CHECK(false, "a reduction is read before its stage");
