@@ -108,6 +108,39 @@ std::vector<std::vector<Dim>> Planner::inner_mappings(const Draft& draft, const 
   return found;
 }
 
+/// Ways to lay the loops of a map over the outer loops of a reduction in another order (channels last), where what the kernel reads comes in
+/// runs all the same: along the loop that the map ends with, or along the last inner loop.
+std::vector<std::vector<Dim>> Planner::outer_permutations(const Draft& draft, const ops::LoopBody& body) const {
+  constexpr std::size_t kMost = 8;
+  std::vector<std::vector<Dim>> found;
+  const auto& outer = draft.outer();
+  if (draft.inner().empty()) return found;
+  const bool any_order = is_contiguous(draft, draft.inner().back().variable);
+  std::vector<Dim> index;
+  std::vector<std::size_t> taken;
+  auto lay = [&](auto& self, std::size_t loop) -> void {
+    if (found.size() == kMost) return;
+    if (loop == body.extents.size()) {
+      if (taken.size() == outer.size() && !taken.empty() && (any_order || is_contiguous(draft, outer[taken.back()].variable))) found.push_back(index);
+      return;
+    }
+    const auto with = [&](Dim d) {
+      index.push_back(std::move(d));
+      self(self, loop + 1);
+      index.pop_back();
+    };
+    if (body.extents[loop] == Dim(1)) return with(Dim(0));
+    for (std::size_t o = 0; o < outer.size(); ++o) {
+      if (!(outer[o].extent == body.extents[loop]) || std::ranges::find(taken, o) != taken.end()) continue;
+      taken.push_back(o);
+      with(Dim::symbol(outer[o].variable));
+      taken.pop_back();
+    }
+  };
+  lay(lay, 0);
+  return found;
+}
+
 /// The loops of a map that walks over the elements of the first loops of a kernel in the same order, as after a reshape.
 std::optional<Planner::Reshaped> Planner::reshaped(std::span<const Loop> loops, const ops::LoopBody& body) const {
   std::vector<Dim> index(body.extents.size(), Dim(0));
@@ -175,25 +208,26 @@ bool Planner::try_join(NodeId id, std::size_t step) {
     const auto found = body.reducer ? std::nullopt : reshaped(draft.outer(), body);
     return found && found->loops == draft.outer().size() && try_add(id, step, found->index, false);
   }
-  if (!body.reducer && !same_extents(draft.outer(), outer_extents)) {
-    const auto mappings = inner_mappings(draft, body);
-    if (mappings.empty()) return false;
-    if (!rows_fit(algebra_, draft)) {
-      log(fmt::format("{} does not join kernel {}: its rows do not stay in cache", name_of_node(id), step));
-      return false;
+  if (same_extents(draft.outer(), outer_extents)) {
+    if (body.reducer && (draft.inner().empty() || !same_extents(draft.inner(), inner_extents))) return false;
+    std::size_t o = 0, i = 0;
+    for (std::size_t l = 0; l < body.extents.size(); ++l) {
+      if (body.extents[l] == Dim(1)) index.push_back(Dim(0));
+      else index.push_back(Dim::symbol(l < body.outer() ? draft.outer()[o++].variable : draft.inner()[i++].variable));
     }
-    return std::ranges::any_of(mappings, [&](const auto& mapping) { return try_add(id, step, mapping, true); });
+    if (try_add(id, step, index, false)) return true;
   }
-  if (!same_extents(draft.outer(), outer_extents)) return false;
-  if (body.reducer) {
-    if (draft.inner().empty() || !same_extents(draft.inner(), inner_extents)) return false;
+  if (body.reducer) return false;
+  const auto joins = [&](bool map_inside) { return [&, map_inside](const std::vector<Dim>& mapping) { return mapping != index && try_add(id, step, mapping, map_inside); }; };
+  if (std::ranges::any_of(outer_permutations(draft, body), joins(false))) return true;
+  if (same_extents(draft.outer(), outer_extents)) return false;
+  const auto mappings = inner_mappings(draft, body);
+  if (mappings.empty()) return false;
+  if (!rows_fit(algebra_, draft)) {
+    log(fmt::format("{} does not join kernel {}: its rows do not stay in cache", name_of_node(id), step));
+    return false;
   }
-  std::size_t o = 0, i = 0;
-  for (std::size_t l = 0; l < body.extents.size(); ++l) {
-    if (body.extents[l] == Dim(1)) index.push_back(Dim(0));
-    else index.push_back(Dim::symbol(l < body.outer() ? draft.outer()[o++].variable : draft.inner()[i++].variable));
-  }
-  return try_add(id, step, index, false);
+  return std::ranges::any_of(mappings, joins(true));
 }
 
 void Planner::place_loop(NodeId id) {

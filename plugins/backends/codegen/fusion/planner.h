@@ -81,6 +81,7 @@ class Planner {
   bool try_join(NodeId id, std::size_t step);
   bool try_add(NodeId id, std::size_t step, std::span<const Dim> index, bool map_inside);
   std::vector<std::vector<Dim>> inner_mappings(const Draft& draft, const ops::LoopBody& body) const;
+  std::vector<std::vector<Dim>> outer_permutations(const Draft& draft, const ops::LoopBody& body) const;
   struct Reshaped {
     std::vector<Dim> index;
     std::size_t loops;  // that it walks over
