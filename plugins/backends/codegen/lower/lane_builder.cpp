@@ -160,6 +160,8 @@ Lanes LaneBuilder::extreme(bool maximum, Lanes a, Lanes b) {
 Value* LaneBuilder::float_compare(Pred predicate, Value* a, Value* b) {
   const bool orders = predicate != Pred::FCMP_OEQ && predicate != Pred::FCMP_UNE && predicate != Pred::FCMP_UNO && predicate != Pred::FCMP_ORD;
   if (!target_.quiet_comparisons || !orders) return ir.CreateFCmp(predicate, a, b);
+  // LLVM compares single values as whole vectors with AVX-512, and what lies beside them may be NaN.
+  if (!a->getType()->isVectorTy()) return ir.CreateConstrainedFPCmp(llvm::Intrinsic::experimental_constrained_fcmp, predicate, a, b, "", llvm::fp::ebIgnore);
   Value* unordered = ir.CreateFCmpUNO(a, b);
   Value* zero = number(a, 0.0);
   const Pred ordered = llvm::CmpInst::isUnordered(predicate) ? llvm::CmpInst::getOrderedPredicate(predicate) : predicate;
