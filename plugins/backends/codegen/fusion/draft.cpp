@@ -4,6 +4,7 @@
 #include <map>
 
 #include "core/base/error.h"
+#include "fusion/value_range.h"
 
 namespace tenon::codegen {
 
@@ -271,8 +272,13 @@ Draft::Register Draft::load(Frame& frame, const Instruction& i) {
   std::vector<OpId> checks;
   for (std::uint32_t k = 0; k < i.index_count; ++k) {
     Register& r = frame.registers[frame.program.indices[i.first_index + k]];
-    if (!r.dim) checks.push_back(operations_.checked(r.op, type.shape[k], k, mask));
-    index.push_back(r.dim ? context_->algebra.simplify(*r.dim) : Dim::symbol(value_symbol(checks.back())));
+    if (r.dim) {
+      index.push_back(context_->algebra.simplify(*r.dim));
+      continue;
+    }
+    const bool inside = always_inside(operations_, context_->algebra, r.op, type.shape[k]);
+    if (!inside) checks.push_back(operations_.checked(r.op, type.shape[k], k, mask));
+    index.push_back(Dim::symbol(value_symbol(inside ? r.op : checks.back())));
   }
   OpId value = element(operand, index, mask);
   for (OpId check : checks) value = operations_.needing(check, value);

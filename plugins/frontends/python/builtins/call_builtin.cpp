@@ -318,7 +318,7 @@ std::optional<Ref> Evaluator::call_method(PyObject* callable, PyObject* self, Ar
       if (holds_number(value.get()))
         if (std::optional<Ref> result = call_stand_in_with_numbers(self, name.get(), arguments)) return result;
     for (Ref& value : arguments.values) {
-      require_no_python_methods(value.get(), {&names().__index__, 1});
+      require_no_hooks(value.get());
       heap_.expose(value.get());
       value = heap_.substitute(value.get());
     }

@@ -68,7 +68,7 @@ Ref Evaluator::call_recorder(PyObject* callable, const Arguments& arguments) {
   seen.names = arguments.names;
   for (const Ref& value : arguments.values) {
     Ref given = value;
-    require_no_python_methods(given.get(), {&names().__index__, 1});
+    require_no_hooks(given.get());
     if (is_evaluated_generator(value.get()) || heap_.traits(value.get()).iterator) {
       given = checked(PyList_New(0));
       for (const Ref& item : items_of(value.get())) checked(PyList_Append(given.get(), item.get()));

@@ -144,6 +144,8 @@ class Evaluator {
   /// Breaks when C code would run Python methods of this object behind the evaluator's back.
   void require_no_python_methods(PyObject* value, std::span<PyObject* const> method_names, int depth = 0);
   void require_plain(PyObject* value, int depth = 0);
+  /// The same of an argument of a library's function.
+  void require_no_hooks(PyObject* value);
   /// Breaks when C code would read, of an older object or what it holds, what no guard looks at.
   void require_readable(PyObject* value, int depth = 0);
   /// What C code that compares, prints or otherwise asks the elements must be given instead of `value`: no real tensor is in it.

@@ -348,6 +348,11 @@ void Evaluator::require_plain(PyObject* value, int depth) {
   require_no_python_methods(value, methods, depth);
 }
 
+void Evaluator::require_no_hooks(PyObject* value) {
+  require_no_python_methods(value, {&names().__index__, 1});
+  require_no_python_methods(value, recorder_.hooks());
+}
+
 void Evaluator::require_readable(PyObject* value, int depth) { require_no_python_methods(value, {}, depth); }
 
 void Evaluator::require_no_python_methods(PyObject* value, std::span<PyObject* const> method_names, int depth) {
@@ -357,7 +362,8 @@ void Evaluator::require_no_python_methods(PyObject* value, std::span<PyObject* c
   if (traits.python_class && !PyExceptionInstance_Check(value)) {
     for (PyObject* name : method_names) {
       if (traits.container != Container::none && (name == names().__repr__ || name == names().__str__)) continue;
-      if (is_python_function(heap_.type_attribute(Py_TYPE(value), name)))
+      PyObject* method = heap_.type_attribute(Py_TYPE(value), name);
+      if (is_python_function(method) || (method != nullptr && is_python_descriptor(method)))
         throw GraphBreak(fmt::format("C code would call {}.{}", Py_TYPE(value)->tp_name, PyUnicode_AsUTF8(name)));
     }
   }

@@ -72,6 +72,9 @@ class Recorder {
   /// Whether a call of this object (a function, C function, ufunc, class) is an operation to record, without looking inside.
   virtual bool takes(PyObject* callable) = 0;
 
+  /// Methods by which the library's functions ask arguments that are none of its tensors for a value, or leave the work to them.
+  virtual std::span<PyObject* const> hooks() const { return {}; }
+
   /// The Python function by which a library's callable does its work, where that is to be evaluated instead of recorded (borrowed); else null.
   virtual PyObject* written_in_python(PyObject*) { return nullptr; }
 

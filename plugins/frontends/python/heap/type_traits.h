@@ -50,6 +50,11 @@ bool is_scalar_of_numpy(PyObject* object);
 /// Breaks the graph where a special method is an object of a class written in Python: what calling or binding it runs would not be seen.
 void require_no_method_object(PyObject* found);
 
+/// Whether an attribute found on a type is made of a Python function: a property, or a method of the class.
+inline bool is_python_descriptor(PyObject* found) {
+  return Py_TYPE(found) == &PyProperty_Type || Py_TYPE(found) == &PyClassMethod_Type || Py_TYPE(found) == &PyStaticMethod_Type;
+}
+
 /// Whether an attribute found on a type is a Python function (so that C code calling it would run the user's bytecode).
 inline bool is_python_function(PyObject* found) {
   if (found == nullptr || PyFunction_Check(found)) return found != nullptr;

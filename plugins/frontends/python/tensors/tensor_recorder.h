@@ -57,6 +57,7 @@ class TensorRecorder final : public Recorder {
   std::shared_ptr<NumbersGuard> numbers() override { return symbols_.guard(); }
   PyTypeObject* apparent_type(PyObject* stand_in) override;
   bool takes(PyObject* callable) override;
+  std::span<PyObject* const> hooks() const override;
   PyObject* written_in_python(PyObject* callable) override;
   Ref call(PyObject* callable, PyObject* args, PyObject* kwargs) override;
   std::uint32_t output(PyObject* stand_in) override;

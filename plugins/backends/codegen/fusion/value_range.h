@@ -1,0 +1,11 @@
+// What is known of an index that a kernel computes, without running it.
+#pragma once
+
+#include "fusion/draft.h"
+
+namespace tenon::codegen {
+
+/// True when the value, an i64, is in [0, size) whatever the kernel reads: places that resampling rounds and clamps need no check.
+bool always_inside(const OperationList& operations, const IndexAlgebra& algebra, OpId value, const Dim& size);
+
+}  // namespace tenon::codegen
