@@ -1,4 +1,10 @@
 """Objects of the program's own classes that torch and NumPy ask for a value, or leave the work to: at every call, once each."""
+import decimal
+import fractions
+import functools
+import itertools
+import math
+
 import numpy as np
 import pytest
 
@@ -124,3 +130,67 @@ def test_fx_records_every_call():
     compiled = tenon.compile(trace)
     for _ in range(3):
         assert compiled() == trace()
+
+
+class AddsItself:
+    def __radd__(self, other):
+        ASKED.append("radd")
+        return 7
+
+
+class Equal:
+    def __eq__(self, other):
+        ASKED.append("eq")
+        return True
+
+    def __hash__(self):
+        return 1
+
+
+@pytest.mark.parametrize(
+    "fn, kind",
+    [
+        (lambda a: math.prod(a), IsSequence),
+        (lambda a: list(itertools.chain(a, [1])), IsSequence),
+        (lambda a: list(itertools.accumulate(a)), IsSequence),
+        (lambda a: functools.reduce(lambda x, y: x + y, a), IsSequence),
+        (lambda a: list(reversed(a)), IsSequence),
+        (lambda a: list(a), IsSequence),
+        (lambda a: [1, 2].index(a), Equal),
+        (lambda a: [1, 2].count(a), Equal),
+        (lambda a: a in [1, 2], Equal),
+        (lambda a: X + a, AddsItself),
+        (lambda a: X == a, Equal),
+    ],
+)
+def test_builtins_and_operators(fn, kind):
+    same_as_plain(fn, kind())
+
+
+@pytest.mark.parametrize("other", [object(), int, ..., {}, {1}, b"a", np.dtype("float64"), None, "a", decimal.Decimal(2), fractions.Fraction(1, 2)], ids=repr)
+def test_an_array_beside_any_object(other):
+    compiled = tenon.compile(lambda a: (X == a, a != X))
+    for _ in range(2):
+        np.testing.assert_equal(compiled(other), (X == other, other != X))
+
+
+ITEMS = [2.0, 3.0]
+
+
+def test_products_of_older_lists():
+    compiled = tenon.compile(lambda: (math.prod(ITEMS), math.prod(ITEMS, start=2)))
+    assert compiled() == (6, 12)
+    ITEMS.append(4.0)
+    assert compiled() == (24, 48)
+
+
+class Iterates:
+    def __iter__(self):
+        print(end="")  # breaks the graph
+        return iter([1.0, 2.0])
+
+
+def test_a_builtin_that_calls_back_is_compiled_itself():
+    with pytest.raises(TypeError, match="must be real number, not Iterates"):
+        tenon.compile(math.sqrt)(Iterates())
+    assert tenon.compile(sorted)(Iterates()) == [1, 2]

@@ -68,6 +68,9 @@ bool is_among(std::string_view name, std::string_view names) {
   return names.find(" " + std::string(name) + " ") != std::string_view::npos;
 }
 
+/// Whether it asks what it iterates how long it is, to make room.
+bool asks_for_length(PyObject* callable) { return is_among(name_of(callable), " list tuple sorted list.extend "); }
+
 /// Positions of the arguments that a C callable iterates: from `first` up to `end`. All others it takes, or keeps, as they are.
 struct Iterated {
   std::size_t first = 0, end = 0;
@@ -118,11 +121,15 @@ void prepare_iterables(Evaluator& evaluator, PyObject* callable, Arguments& argu
     }
     if (!traits.python_class || traits.identity || traits.role != Recorder::Role::other) continue;
     PyObject* method = evaluator.heap().type_attribute(Py_TYPE(value.get()), names().__iter__);
-    if (!is_python_function(method)) continue;
+    const bool by_index = method == nullptr && is_python_function(evaluator.heap().type_attribute(Py_TYPE(value.get()), names().__getitem__));
+    if (!is_python_function(method) && !by_index) continue;
     const Iterated iterated = iterated_arguments(callable, arguments.positional());
     if (at < iterated.first || at >= iterated.end) continue;
+    if (by_index && callable == as_object(&PyReversed_Type)) throw GraphBreak(fmt::format("C code would call {}.__getitem__", Py_TYPE(value.get())->tp_name));
     if (makes_dict && evaluator.find_attribute(value.get(), names().keys)) throw GraphBreak(fmt::format("C code reads a {} as a mapping", Py_TYPE(value.get())->tp_name));
-    value = iterator_for(evaluator, evaluator.iterator_of(value.get()));  // not its items: C code may take only some of them, or later
+    Ref iterator = iterator_for(evaluator, evaluator.iterator_of(value.get()));  // not its items: C code may take only some of them, or later
+    if (asks_for_length(callable) && is_python_function(evaluator.heap().type_attribute(Py_TYPE(value.get()), names().__len__))) evaluator.length(value.get());
+    value = std::move(iterator);
   }
 }
 
@@ -361,6 +368,9 @@ std::optional<Ref> Evaluator::call_method(PyObject* callable, PyObject* self, Ar
     if (is_mutating_method(self, name.get())) {
       if (heap_.is_older(self, "a change")) return change_older(*this, self, PyUnicode_AsUTF8(name.get()), std::move(arguments));
       heap_.require_writable(self, fmt::format("{}(): a change", PyUnicode_AsUTF8(name.get())).c_str());
+      if (is_among(PyUnicode_AsUTF8(name.get()), kCompareItems) && !PyAnySet_Check(self))
+        for (const Ref& value : arguments.values)
+          if (has_python_equality(value.get())) throw GraphBreak(fmt::format("C code would call {}.__eq__", Py_TYPE(value.get())->tp_name));
       prepare_iterables(*this, callable, arguments);
       if (PyList_Check(self) && PyUnicode_CompareWithASCIIString(name.get(), "sort") == 0 && sort_by_evaluating(*this, self, arguments)) return Ref::borrow(Py_None);
       for (Ref& value : arguments.values)
@@ -372,7 +382,7 @@ std::optional<Ref> Evaluator::call_method(PyObject* callable, PyObject* self, Ar
     const bool views = PyDict_Check(self);
     if (!views) require_plain(self);
     if (is_among(PyUnicode_AsUTF8(name.get()), " index count __contains__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ "))
-      for (const Ref& value : arguments.values) require_readable(value.get());
+      for (const Ref& value : arguments.values) require_plain(value.get());
     return run_listed(*this, callable, structural, arguments);
   }
   if (PyExceptionInstance_Check(self) && heap_.is_born(self) && !heap_.source_of(self)) return heap_.adopt(call_real(callable, arguments));

@@ -10,7 +10,11 @@ namespace tenon::python {
 
 class Evaluator;
 struct Arguments;
+struct Builtin;
 using Handled = std::optional<Ref>;
+
+/// Runs a C function that has no handler, or whose handler knows nothing better: what it reads is guarded first.
+Handled run_listed(Evaluator& evaluator, PyObject* callable, const Builtin& builtin, Arguments& arguments);
 
 /// Handlers take positional arguments only; anything else is a call that the real function should judge. Throws GraphBreak.
 void require_arguments(const Arguments& arguments, std::size_t least, std::size_t most, const char* function);

@@ -4,6 +4,8 @@
 
 #include <string_view>
 
+#include "python/builtins/handlers.h"
+#include "python/builtins/table.h"
 #include "python/heap/names.h"
 
 namespace tenon::python {
@@ -62,12 +64,15 @@ std::optional<Ref> call_method_of_sizes(Evaluator& evaluator, PyObject* sizes, P
 }
 
 Handled math_product(Evaluator& evaluator, Arguments& arguments) {
+  static PyObject* const product_of_items = checked(PyObject_GetAttrString(checked(imported("math")).get(), "prod")).release();
   const bool start_by_name = only_start_is_named(arguments);
-  if (arguments.positional() != 1 || (arguments.named() != 0 && !start_by_name)) return std::nullopt;
-  PyObject* items = arguments[0];
-  if ((!PyTuple_Check(items) && !PyList_CheckExact(items)) || !(evaluator.holds_number(items) || (start_by_name && evaluator.holds_number(arguments[1])))) return std::nullopt;
-  evaluator.heap().expose(items);
-  return product(evaluator, items, start_by_name ? Ref::borrow(arguments[1]) : checked(PyLong_FromLong(1)));
+  const auto varies = [&](PyObject* items) {
+    return (PyTuple_Check(items) || PyList_CheckExact(items)) && (evaluator.holds_number(items) || (start_by_name && evaluator.holds_number(arguments[1])));
+  };
+  if (arguments.positional() != 1 || (arguments.named() != 0 && !start_by_name) || !varies(arguments[0]))
+    return run_listed(evaluator, product_of_items, {BuiltinClass::element_calling}, arguments);
+  evaluator.heap().expose(arguments[0]);
+  return product(evaluator, arguments[0], start_by_name ? Ref::borrow(arguments[1]) : checked(PyLong_FromLong(1)));
 }
 
 }  // namespace tenon::python

@@ -297,6 +297,7 @@ class Evaluator {
   std::optional<Ref> operator_in_place_with_number(PyObject* left, PyObject* right, PyObject* name);
   std::optional<Ref> operator_with_number(PyObject* left, PyObject* right, PyObject* name, PyObject* reflected);
   std::optional<Ref> compare_in_c(int operation, PyObject* left, PyObject* right);
+  void require_no_elements(PyObject* stand_in, PyObject* other);
   std::optional<Ref> python_operator(PyObject* left, PyObject* right, PyObject* name, PyObject* reflected, bool* tried);
 
   Recorder& recorder_;

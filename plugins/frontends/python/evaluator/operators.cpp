@@ -154,17 +154,29 @@ std::optional<Ref> Evaluator::operator_in_place_with_number(PyObject* left, PyOb
   throw GraphBreak(fmt::format("{} with a number that varies", PyUnicode_AsUTF8(name)));
 }
 
+/// Breaks where the stand-in's library asks the other operand for elements, or leaves the operator to it.
+void Evaluator::require_no_elements(PyObject* stand_in, PyObject* other) {
+  const TypeTraits& traits = heap_.traits(other);
+  if (!is_stand_in(stand_in) || traits.role != Recorder::Role::other) return;
+  if (!recorder_.operates_on_any(stand_in)) return require_no_hooks(other);
+  const bool known = other == Py_None || PyLong_Check(other) || PyFloat_Check(other) || PyComplex_Check(other) || PyUnicode_Check(other) ||
+                     traits.container == Container::list || traits.container == Container::tuple;
+  if (!known) throw GraphBreak(fmt::format("an operator of an array and a {}", Py_TYPE(other)->tp_name));
+}
+
 Ref Evaluator::binary(int operation, PyObject* left, PyObject* right) {
   const TypeTraits& a = heap_.traits(left);
   const TypeTraits b = heap_.traits(right);
   if (PyTuple_Check(left) || PyTuple_Check(right))
     if (std::optional<Ref> sizes = operator_of_sizes(*this, operation, left, right)) return std::move(*sizes);
   if (a.atom && b.atom) return heap_.adopt(checked(kOperators[operation](left, right)));
+  require_no_elements(left, right);
   const OperatorNames names = operator_names(operation);
   bool tried = false;
   if (operation >= kPlainOperators && heap_.traits(left).python_class)
     if (std::optional<Ref> result = python_operator(left, right, names.in_place, nullptr, &tried)) return std::move(*result);
   if (std::optional<Ref> result = python_operator(left, right, names.plain, names.reflected, &tried)) return std::move(*result);
+  require_no_elements(right, left);
   const bool stand_in = is_stand_in(left) || is_stand_in(right);
   if (tried && !stand_in) {
     const auto has_operators_in_c = [](PyObject* operand) { return !PyType_HasFeature(Py_TYPE(operand), Py_TPFLAGS_HEAPTYPE) || Py_TYPE(operand)->tp_base != &PyBaseObject_Type; };
@@ -211,9 +223,11 @@ Ref Evaluator::compare(int operation, PyObject* left, PyObject* right) {
   const TypeTraits& a = heap_.traits(left);
   const TypeTraits b = heap_.traits(right);
   if (a.atom && b.atom) return heap_.adopt(checked(PyObject_RichCompare(left, right, operation)));
+  require_no_elements(left, right);
   const ComparisonNames names = comparison_names(operation);
   bool tried = false;
   if (std::optional<Ref> result = python_operator(left, right, names.name, names.reflected, &tried)) return std::move(*result);
+  require_no_elements(right, left);
   const bool stand_in = is_stand_in(left) || is_stand_in(right);
   if (operation == Py_NE && !tried && !stand_in) {  // object.__ne__ asks __eq__
     const ComparisonNames equality = comparison_names(Py_EQ);

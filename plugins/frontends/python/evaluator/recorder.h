@@ -75,6 +75,9 @@ class Recorder {
   /// Methods by which the library's functions ask arguments that are none of its tensors for a value, or leave the work to them.
   virtual std::span<PyObject* const> hooks() const { return {}; }
 
+  /// Whether operators of a stand-in take objects that the library does not know, and ask them for elements.
+  virtual bool operates_on_any(PyObject*) const { return false; }
+
   /// The Python function by which a library's callable does its work, where that is to be evaluated instead of recorded (borrowed); else null.
   virtual PyObject* written_in_python(PyObject*) { return nullptr; }
 

@@ -118,7 +118,10 @@ void Evaluator::unwind() {
 
 Ref Evaluator::call_now(PyObject* callable, Arguments arguments) {
   const std::size_t base = frames_.size();
+  std::optional<NestedRun> in_c;  // with no frame around it, what the callable calls back has C code outside of it
+  if (base == 0) in_c.emplace(*this, base);
   if (std::optional<Ref> result = call(callable, std::move(arguments), Completion::stop)) return std::move(*result);
+  in_c.reset();
   return run(base);
 }
 

@@ -11,6 +11,7 @@
 #include "core/ops/node_builder.h"
 #include "python/evaluator/recorder.h"
 #include "python/symbols/symbols.h"
+#include "python/tensors/array_stand_in.h"
 #include "python/tensors/captured_graph.h"
 #include "python/tensors/memory_overlap.h"
 #include "python/tensors/present_values.h"
@@ -58,6 +59,7 @@ class TensorRecorder final : public Recorder {
   PyTypeObject* apparent_type(PyObject* stand_in) override;
   bool takes(PyObject* callable) override;
   std::span<PyObject* const> hooks() const override;
+  bool operates_on_any(PyObject* stand_in) const override { return Py_TYPE(stand_in) == array_stand_in_type(); }
   PyObject* written_in_python(PyObject* callable) override;
   Ref call(PyObject* callable, PyObject* args, PyObject* kwargs) override;
   std::uint32_t output(PyObject* stand_in) override;
