@@ -38,6 +38,7 @@ signs = torch.tensor([1.0, -1.0, 1.0, -1.0])
         (lambda n: torch.bincount(n) + 1, (torch.tensor([1, 2, 0, 3, 3]),)),
         (lambda a: (a * 2).as_strided((2, 3), (6, 2), 1) + 1, (x(4, 6),)),
         (lambda a: a.as_strided((2, 3), (6, 2)), (x(4, 6),)),
+        (lambda a: (torch.all(a, dim=[]), torch.any(a > 0.5, dim=())), (x(2, 3),)),
     ],
 )
 def test_calls(check, fn, args):
@@ -80,3 +81,71 @@ def test_products_that_are_added_are_rounded_once(fn, dtype):
     with torch.no_grad():
         assert torch.equal(tenon.compile(fn)(a, b), fn(a, b))
 
+
+
+@pytest.mark.parametrize("fn", [torch.var, torch.std, torch.var_mean, torch.std_mean], ids=lambda fn: fn.__name__)
+def test_a_variance_without_degrees_of_freedom_is_warned_of(check, fn):
+    compiled = tenon.compile(lambda a, **settings: fn(a, **settings))
+    with torch.no_grad():
+        for shape, settings in [((1,), {}), ((1, 3), {"dim": 0}), ((2, 3), {"dim": 1, "correction": 3}), ((0, 3), {"dim": 1}), ((2, 0), {"dim": 1})]:
+            for _ in range(3):
+                with pytest.warns(UserWarning, match="degrees of freedom is <= 0"):
+                    check.same(compiled(x(*shape), **settings), fn(x(*shape), **settings))
+        tenon.reset()
+        check(lambda a: fn(a, dim=1), (x(1, 2),), (x(2, 7),))
+    assert tenon.stats()["opaque_nodes"] == 0
+
+
+def test_what_the_library_fills_when_deterministic_algorithms_are_asked_for():
+    fills = [torch.empty_like, lambda a: a.new_empty(3), lambda a: torch.empty(3) + 0 * a]
+    writes = tenon.compile(lambda a, i: a.put_(i, a[:1] * 2))
+    with torch.no_grad():
+        compiled = [tenon.compile(fill) for fill in fills]
+        for fill in compiled:
+            fill(x(3))
+        assert writes(x(3), torch.tensor([1])).shape == (3,)
+        torch.use_deterministic_algorithms(True)
+        try:
+            for fill in compiled:
+                assert fill(x(3)).isnan().all()
+            with pytest.raises(RuntimeError, match="put_ does not have a deterministic implementation"):
+                writes(x(3), torch.tensor([1]))
+        finally:
+            torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda a: a.new_zeros(2, requires_grad=True),
+        lambda a: a.new_full((2,), 1.0, requires_grad=True),
+        lambda a: a.new_tensor([1.0], requires_grad=True),
+        lambda a: torch.ones_like(a, requires_grad=True),
+        lambda a: torch.zeros(2, requires_grad=True),
+    ],
+)
+def test_a_tensor_is_made_that_requires_grad(make):
+    with torch.no_grad():
+        made = tenon.compile(make)(x(3))
+    assert made.requires_grad and made.is_leaf
+
+
+def test_a_shared_mapping_of_a_file_shows_what_is_in_it_now(tmp_path):
+    def fn(path):
+        return torch.from_file(path, shared=True, size=4, dtype=torch.float32)
+
+    compiled, path = tenon.compile(fn), str(tmp_path / "elements")
+    for number in (1.0, 2.0, 3.0):
+        fn(path).fill_(number)
+        assert torch.equal(compiled(path), torch.full((4,), number))
+
+
+def test_meshgrid_without_an_order_warns():
+    compiled = tenon.compile(lambda a, b: torch.meshgrid(a, b))
+    torch.set_warn_always(True)
+    try:
+        for _ in range(3):
+            with torch.no_grad(), pytest.warns(UserWarning, match="indexing argument"):
+                assert [part.shape for part in compiled(x(2), x(3))] == [(2, 3)] * 2
+    finally:
+        torch.set_warn_always(False)

@@ -110,6 +110,7 @@ Values tensor_list(ForeignArguments& a) {
 Values meshgrid(ForeignArguments& a) {
   Values all = tensor_list(a);
   TENON_USER_CHECK(!all.empty(), "meshgrid expects a non-empty TensorList");
+  if (!a.numpy() && !a.given("indexing")) throw Exception(Code::unsupported, "meshgrid without indexing, of which torch warns");
   const std::string indexing = a.text("indexing", a.numpy() ? "xy" : "ij");
   TENON_USER_CHECK(indexing == "ij" || indexing == "xy", "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: {}", indexing);
   a.refuse({"sparse"});

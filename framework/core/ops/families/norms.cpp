@@ -110,6 +110,7 @@ Op logsumexp_op() {
   op.aliases = torch_names("logsumexp", "(self, dim, keepdim=False)",
                            [](ForeignArguments& a) {
                              ir::ValueId x = a.value("self");
+                             TENON_USER_CHECK(!is_empty_list(a["dim"]), "logsumexp() takes a dimension");
                              if (!is_float(a.type(x).dtype)) x = a.builder().cast(x, a.default_float());
                              return a.call("logsumexp", {x}, reduction_attributes(a, x));
                            }) +

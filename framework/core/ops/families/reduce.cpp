@@ -132,6 +132,11 @@ ir::Attributes with_dtype(ir::Attributes attributes, DType dtype) {
   return attributes;
 }
 
+bool is_empty_list(const ForeignArgument& argument) {
+  const ForeignList* list = argument.as<ForeignList>();
+  return list && list->empty();
+}
+
 ir::Attributes reduction_attributes(ForeignArguments& a, ir::ValueId x) {
   return {{"dim", a.dims("dim", a.type(x).rank())}, {"keepdim", a.flag("keepdim")}};
 }

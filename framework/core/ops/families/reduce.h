@@ -42,6 +42,8 @@ std::vector<Sample> reduction_samples(std::vector<DType> dtypes, Fill fill = Fil
 /// The attributes with a dtype added.
 ir::Attributes with_dtype(ir::Attributes attributes, DType dtype);
 
+/// Whether an argument is a list without items.
+bool is_empty_list(const ForeignArgument& argument);
 /// {"dim", ...} and {"keepdim", ...} from the bound arguments `dim` and `keepdim`.
 ir::Attributes reduction_attributes(ForeignArguments& a, ir::ValueId x);
 /// How many elements make one result of a reduction over the bound argument `dim`.

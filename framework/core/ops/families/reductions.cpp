@@ -54,6 +54,7 @@ DType accumulated(ForeignArguments& a, DType t) {
 Adapt accumulate(std::string op) {
   return [op](ForeignArguments& a) {
     a.refuse({"initial", "where", "out"});
+    if (!a.numpy() && op == "prod") TENON_USER_CHECK(!a["dim"].as<ForeignList>(), "prod() takes one dimension");
     const ir::ValueId x = a.tensor(a.value("self"));
     ir::Attributes attributes = reduction_attributes(a, x);
     attributes.emplace_back("dtype", accumulated(a, a.type(x).dtype));
@@ -262,6 +263,7 @@ Op truth_op(std::string name, bool identity, Primitive combine) {
   const Adapt adapt = [name](ForeignArguments& a) -> Values {
     a.refuse({"where", "out", "initial", "dtype"});
     const ir::ValueId x = a.tensor(a.value("self"));
+    if (!a.numpy() && is_empty_list(a["dim"])) throw Exception(Code::unsupported, "no dimension, which torch takes for none here");
     const ir::ValueId truth = a.one(name, {x}, reduction_attributes(a, x));
     return {!a.numpy() && a.type(x).dtype == DType::u8 ? a.builder().cast(truth, DType::u8) : truth};
   };

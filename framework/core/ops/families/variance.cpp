@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/ops/families/reduce.h"
+#include "core/ops/size_questions.h"
 
 namespace tenon::ops {
 namespace {
@@ -58,12 +59,14 @@ struct VarianceArguments {
   ir::Attribute correction;
 };
 
-/// NumPy warns where no degree of freedom is left.
+/// Both libraries warn where no degree of freedom is left.
 void refuse_too_few(ForeignArguments& a, const VarianceArguments& v) {
-  const Dim* correction = std::get_if<Dim>(&v.correction);
-  const Dim count = elements_of_result(a, v.x);
-  const bool enough = !count.is_constant() || (correction && correction->is_constant() && count.constant() > correction->constant());
-  if (!enough) throw Exception(Code::unsupported, "a variance without degrees of freedom, of which NumPy warns");
+  const Dim* whole = std::get_if<Dim>(&v.correction);
+  const double* number = std::get_if<double>(&v.correction);
+  if (number && !(std::abs(*number) < 1e9)) throw Exception(Code::unsupported, "a variance with such a correction");
+  const Dim correction = whole ? *whole : Dim(static_cast<std::int64_t>(std::floor(number ? *number : 0)));
+  if (!infer::may_be_positive_or_0(a.graph(), elements_of_result(a, v.x) - correction - Dim(1)))
+    throw Exception(Code::unsupported, "a variance without degrees of freedom, which is warned of");
 }
 
 /// torch: (dim, unbiased, keepdim), (unbiased) or (dim, *, correction); NumPy: ddof and dtype.
@@ -85,7 +88,7 @@ VarianceArguments variance_arguments(ForeignArguments& a) {
     a.bind("dim", {});
   }
   v.shape = {{"dim", a.dims("dim", rank)}, {"keepdim", a.flag("keepdim")}};
-  if (a.numpy()) refuse_too_few(a, v);
+  refuse_too_few(a, v);
   return v;
 }
 

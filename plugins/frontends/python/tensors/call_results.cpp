@@ -124,8 +124,8 @@ Ref call_under_errstate(const char* mode, Call&& call) {
 
 }  // namespace
 
-Ref call_silently(PyObject* callable, PyObject* args, PyObject* kwargs) {
-  Ref scope = context_of("warnings", "catch_warnings", "action", "ignore");
+Ref call_filtered(const char* action, PyObject* callable, PyObject* args, PyObject* kwargs) {
+  Ref scope = context_of("warnings", "catch_warnings", "action", action);
   return call_within(scope.get(), [&] { return checked(PyObject_Call(callable, args, kwargs)); });
 }
 

@@ -31,8 +31,8 @@ bool is_empty_sequence(PyObject* answer);
 /// Sets kind and Python type of a fresh result: torch.Tensor, numpy.ndarray, or a NumPy scalar for most 0-d results of NumPy.
 void set_result_type(TensorSpec& spec, const ForeignFunction& function, bool all_scalars);
 
-/// Calls without showing warnings.
-Ref call_silently(PyObject* callable, PyObject* args, PyObject* kwargs);
+/// Calls under a filter of all warnings: "ignore", or "error".
+Ref call_filtered(const char* action, PyObject* callable, PyObject* args, PyObject* kwargs);
 
 /// Calls a library function on twins, without warnings about the zeros in them. What NumPy warns of besides, by the sizes and dtypes, is
 /// thrown as an error: the call itself has to warn.

@@ -32,13 +32,16 @@ class ZerosOfTwins {
   }
 
   std::int64_t elements() const { return elements_; }
+  bool some_empty() const { return some_empty_; }
   /// The dtypes of tensors and the classes of what else there is, in order.
   const std::string& kinds() const { return kinds_; }
 
  private:
   Ref zeros(PyObject* twin) {
     Ref count = checked(PyObject_CallMethod(twin, "numel", nullptr)), dtype = checked(PyObject_GetAttrString(twin, "dtype"));
-    elements_ += PyLong_AsLongLong(count.get());
+    const std::int64_t elements = PyLong_AsLongLong(count.get());
+    elements_ += elements;
+    some_empty_ |= elements == 0;
     kinds_ += PyUnicode_AsUTF8(checked(PyObject_Str(dtype.get())).get());
     if (elements_ > most_) return Ref::borrow(twin);
     Ref args = checked(PyTuple_Pack(1, checked(PyObject_GetAttrString(twin, "shape")).get()));
@@ -48,21 +51,23 @@ class ZerosOfTwins {
 
   const TorchLibrary& torch_ = *torch_library();
   std::int64_t most_, elements_ = 0;
+  bool some_empty_ = false;
   const char* filling_;
   std::string kinds_;
 };
 
 }  // namespace
 
-bool dtypes_are_unusual(const StandIns& stand_ins, std::span<const StandIns::Index> operands) {
-  bool floats = false, small = false, several = false;
+bool operands_are_unusual(const StandIns& stand_ins, std::span<const StandIns::Index> operands) {
+  bool floats = false, small = false, several = false, empty = false;
   for (StandIns::Index index : operands) {
     const DType t = stand_ins[index].dtype;
     floats |= t == DType::f32 || t == DType::f64 || is_complex(t);
     small |= t == DType::f16 || t == DType::bf16;
     several |= t != stand_ins[operands.front()].dtype;
+    empty |= std::ranges::find(stand_ins[index].shape, 0) != stand_ins[index].shape.end();
   }
-  return small || several || (!floats && !operands.empty());
+  return small || several || empty || (!floats && !operands.empty());
 }
 
 void require_eager_kernel(PyObject* callable, const ForeignFunction& function, PyObject* twin_args, PyObject* twin_kwargs) {
@@ -70,22 +75,22 @@ void require_eager_kernel(PyObject* callable, const ForeignFunction& function, P
   ZerosOfTwins zeros(kMostElements);
   Ref args = zeros.of(twin_args), kwargs = twin_kwargs ? zeros.of(twin_kwargs) : Ref();
   std::string key = function.name + zeros.kinds();
-  if (zeros.elements() == 0 || zeros.elements() > kMostElements || known->contains(key)) return;
+  if (zeros.elements() > kMostElements || (!zeros.some_empty() && known->contains(key))) return;
   try {
-    call_silently(callable, args.get(), kwargs.get());
+    call_filtered("error", callable, args.get(), kwargs.get());
   } catch (const PythonError&) {
     const std::string refusal = take_first_line();
     if (refusal.find("ZeroDivisionError") != refusal.npos) return;  // integers divided by the zeros say nothing of the call
     throw GraphBreak(fmt::format("{} raises: {}", function.name, refusal));
   }
-  known->insert(std::move(key));
+  if (!zeros.some_empty()) known->insert(std::move(key));
 }
 
 Ref answer_on_zeros(PyObject* callable, const ForeignFunction& function, PyObject* twin_args, PyObject* twin_kwargs) {
-  if (function.flavour == ops::Flavour::numpy) return call_silently(callable, twin_args, twin_kwargs);
+  if (function.flavour == ops::Flavour::numpy) return call_filtered("ignore", callable, twin_args, twin_kwargs);
   ZerosOfTwins zeros(std::numeric_limits<std::int64_t>::max());
   Ref args = zeros.of(twin_args), kwargs = twin_kwargs ? zeros.of(twin_kwargs) : Ref();
-  return call_silently(callable, args.get(), kwargs.get());
+  return call_filtered("ignore", callable, args.get(), kwargs.get());
 }
 
 Ref answer_for_all_elements(PyObject* callable, PyObject* twin_args, PyObject* twin_kwargs, const std::function<bool(PyObject*, PyObject*)>& alike) {
@@ -95,7 +100,7 @@ Ref answer_for_all_elements(PyObject* callable, PyObject* twin_args, PyObject* t
     Ref args = made.of(twin_args), kwargs = twin_kwargs ? made.of(twin_kwargs) : Ref();
     if (made.elements() == 0 || made.elements() > kMostElements) return {};
     try {
-      answers[i] = call_silently(callable, args.get(), kwargs.get());
+      answers[i] = call_filtered("ignore", callable, args.get(), kwargs.get());
     } catch (const PythonError&) {
       PyErr_Clear();
       return {};

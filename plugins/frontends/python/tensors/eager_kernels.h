@@ -1,4 +1,4 @@
-// Asks torch itself whether its CPU kernels take the dtypes of a call: where they do not, eager execution raises.
+// Asks torch itself whether its CPU kernels take a call: where they do not, eager execution raises.
 #pragma once
 
 #include <functional>
@@ -10,11 +10,13 @@
 
 namespace tenon::python {
 
-/// Whether the dtypes of a call leave a doubt: floats of one dtype of 32 bits and more are what every kernel is written for.
-bool dtypes_are_unusual(const StandIns& stand_ins, std::span<const StandIns::Index> operands);
+/// Whether the operands of a call leave a doubt: floats of one dtype of 32 bits and more are what every kernel is written for, and some
+/// refuse tensors without elements.
+bool operands_are_unusual(const StandIns& stand_ins, std::span<const StandIns::Index> operands);
 
-/// Throws GraphBreak where the call raises on zeros of the dtypes and sizes of its twins, so that eager execution raises the same from the
-/// program's line. An answer is kept by function, dtypes and classes of arguments; a call on many elements is not asked about.
+/// Throws GraphBreak where the call raises or warns on zeros of the dtypes and sizes of its twins, so that eager execution does the same at
+/// the program's line. An answer is kept by function, dtypes and classes of arguments, of tensors without elements it is asked anew; a call
+/// on many elements is not asked about.
 void require_eager_kernel(PyObject* callable, const ForeignFunction& function, PyObject* twin_args, PyObject* twin_kwargs);
 
 /// What torch's CPU kernel gives for zeros, where that is like what it gives for ones: for a call that the meta device does not know. Nothing

@@ -32,6 +32,10 @@ const std::unordered_set<std::string_view> kData = {"item",     "tolist",    "__
 const std::unordered_set<std::string_view> kCreation = {"tensor", "as_tensor", "asarray", "from_numpy", "scalar_tensor", "finfo", "iinfo",
                                                         "empty",  "logspace",  "tril_indices", "triu_indices"};
 
+// What torch refuses on the CPU, or fills, where deterministic algorithms are asked for.
+const std::unordered_set<std::string_view> kMindsDeterminism = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "put", "put_",
+                                                                "max_unpool2d", "max_unpool3d"};
+
 // What takes a tensor or array of the other library as if it were its own. Of NumPy's functions those that begin with `asarray`; many others
 // call a method of the argument instead, or give its type to the result, which warns.
 const std::unordered_set<std::string_view> kCrosses = {
@@ -266,6 +270,7 @@ ForeignFunction describe(PyObject* callable) {
   if (torch) {
     ForeignFunction function = classify_torch(*torch, callable);
     function.crosses = kCrosses.contains(function.name);
+    function.minds_determinism = kMindsDeterminism.contains(function.last_word());
     if (function.kind != CallClass::unknown) return function;
   }
   ForeignFunction function = classify(numpy_names(callable), ops::Flavour::numpy);

@@ -33,6 +33,7 @@ struct ForeignFunction {
   bool method = false;          // of a tensor or array
   bool operator_object = false; // of torch.ops
   bool crosses = false;         // may take what is the other library's
+  bool minds_determinism = false;  // torch refuses it on the CPU, or fills what it makes, where deterministic algorithms are asked for
   bool in_graph = false;        // a function of the program, marked by tenon.allow_in_graph
 
   /// "add" of "torch.Tensor.add".

@@ -11,12 +11,12 @@
 namespace tenon::python {
 namespace {
 
-// Functions whose schemas say less than they do: they update running statistics, read memory beside their argument, or give a tensor that
-// carries more than its elements.
+// Functions whose schemas say less than they do: they update running statistics, read memory beside their argument or a file, or give a
+// tensor that carries more than its elements.
 const std::unordered_set<std::string_view> kUndeclared = {
     "batch_norm", "native_batch_norm", "_batch_norm_impl_index", "cudnn_batch_norm", "miopen_batch_norm", "instance_norm", "as_strided",
     "as_strided_copy", "as_strided_scatter", "set_data", "requires_grad_", "retain_grad", "backward", "_backward", "record_stream", "pin_memory",
-    "_pin_memory", "_assert_async", "to_sparse", "to_mkldnn", "share_memory_", "data_ptr", "_fused_moving_avg_obs_fq_helper",
+    "_pin_memory", "_assert_async", "to_sparse", "to_mkldnn", "share_memory_", "data_ptr", "from_file", "_fused_moving_avg_obs_fq_helper",
     "fused_moving_avg_obs_fake_quant", "_make_dual", "_unpack_dual", "_fw_primal", "_nested_tensor_from_mask",
     "fbgemm_pack_gemm_matrix_fp16", "fbgemm_pack_quantized_matrix"};
 

@@ -131,7 +131,7 @@ Ref TensorRecorder::record_reading(PyObject* callable, const ForeignFunction& fu
   if (!result && finds_elements(function)) return record_found(callable, function, args, kwargs, operands);
   if (!result) return random ? record_random(callable, function, args, kwargs) : record_opaque(callable, function, args, kwargs);
   if (!random && function.flavour == ops::Flavour::torch && function.op && (!function.may_alias || function.op->body) &&
-      (dtypes_are_unusual(stand_ins_, operands) || takes_number_for_tensor(graph_, function, first_node)))
+      (operands_are_unusual(stand_ins_, operands) || takes_number_for_tensor(graph_, function, first_node)))
     require_eager_kernel(callable, function, stand_ins_.with_twins(args).get(), kwargs ? stand_ins_.with_twins(kwargs).get() : nullptr);
   require_positive(result->values);
   const bool fresh = strides_are_known(function, *result, operands) && !kwargs_name_a_layout(kwargs) &&

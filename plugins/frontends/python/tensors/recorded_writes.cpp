@@ -114,7 +114,10 @@ Ref TensorRecorder::record_write(PyObject* callable, const ForeignFunction& func
   if (!item || !write_part(function, *target, PyTuple_GET_ITEM(args, 1), PyTuple_GET_ITEM(args, 2))) {
     if (item) refuse_late({{*target}});
     require_writable(*target);
-    require_apart(function, *target, stand_ins_.among(item ? checked(PyTuple_GetSlice(args, 1, 3)).get() : args, kwargs), item);
+    // What computes element by element may read the very elements that it writes; the rest gathers or scatters.
+    const bool all = item || !((function.op && function.op->body) || asks_in_place(callable, kwargs));
+    const bool first_is_target = call.kind == WritingCall::Kind::itself;
+    require_apart(function, *target, stand_ins_.among(first_is_target ? checked(PyTuple_GetSlice(args, 1, PyTuple_GET_SIZE(args))).get() : args, kwargs), all);
     const auto value = [&] {
       try {
         return new_value(callable, function, *target, call);

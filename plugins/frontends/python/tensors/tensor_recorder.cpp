@@ -184,6 +184,15 @@ bool TensorRecorder::takes(PyObject* callable) {
   return function.kind != CallClass::unknown;
 }
 
+namespace {
+
+bool asks_for_grad(PyObject* kwargs) {
+  PyObject* flag = kwargs ? PyDict_GetItemString(kwargs, "requires_grad") : nullptr;
+  return flag && flag != Py_False && flag != Py_None;
+}
+
+}  // namespace
+
 /// Functions of NumPy that give their arguments as they are, or views of them, as it comes.
 PyObject* TensorRecorder::written_in_python(PyObject* callable) {
   if (std::strcmp(Py_TYPE(callable)->tp_name, "numpy._ArrayFunctionDispatcher") != 0) return nullptr;
@@ -201,6 +210,8 @@ Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
   if (function.crosses)
     if (std::optional<Ref> result = record_crossing(callable, function, args, kwargs)) return std::move(*result);
   if (std::optional<Ref> result = record_each(function, args, kwargs)) return std::move(*result);
+  if (function.minds_determinism && state_.deterministic) throw GraphBreak(fmt::format("{} under torch.use_deterministic_algorithms", function.name));
+  if (function.flavour == ops::Flavour::torch && asks_for_grad(kwargs)) throw GraphBreak("the program makes a tensor that requires grad", kGradHint);
   if (function.name == "numpy.may_share_memory")
     if (std::optional<Ref> answer = answer_sharing(args, kwargs)) return std::move(*answer);
   switch (function.kind) {
@@ -285,6 +296,8 @@ Ref TensorRecorder::fold(PyObject* callable, PyObject* args, PyObject* kwargs) {
   const ForeignFunction& function = foreign_function(callable);
   if (function.op && function.op->traits.random) throw GraphBreak(fmt::format("{} takes random numbers", function.name));
   if (PyObject* scalar = symbolic_scalar_in(args)) need_scalar(scalar_of(scalar), "a call without tensors");
+  if (function.flavour == ops::Flavour::torch && purity_of(callable, function).undeclared)
+    throw GraphBreak(fmt::format("{} does more than compute", function.name));
   if (function.operator_object)  // only what is known to compute may be computed once for all calls
     if (const Purity& purity = purity_of(callable, function); purity.foreign || purity.writes || !purity.known)
       throw GraphBreak(fmt::format("{} is called without a tensor, and may do more than compute", function.name));

@@ -13,6 +13,7 @@ struct TorchState {
   std::uint8_t autograd = 0;                 // bit 0 grad mode, bit 1 inference mode, bit 2 forward-mode AD
   std::int8_t default_dtype = 0;
   std::int8_t autocast_dtype = 0;            // of the CPU, whether autocast is on or not
+  bool deterministic = false;                // torch.use_deterministic_algorithms
   friend bool operator==(const TorchState&, const TorchState&) = default;
 
   bool grad_enabled() const { return (autograd & 1) != 0; }
