@@ -74,6 +74,7 @@ def x(*shape, dtype=torch.float32):
         lambda: torch.nn.functional.group_norm(x(1, 6), 6),
         lambda: torch.index_select(x(), 0, torch.tensor([0, 0])),
         lambda: torch.prod(x(2, 3, 4), dim=[0, 2]),
+        lambda: torch.sum(x(*[1] * 65), 0),
         lambda: torch.logsumexp(x(2, 3), dim=[]),
         lambda: torch.nn.functional.pad(x(1, 0, 4), (2, 2), "reflect"),
         lambda: torch.nn.functional.pad(x(1, 0, 4, 4), (2, 2, 2, 2), "replicate"),

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/abi/graph_buffer.h"
 #include "core/ops/complex_moves.h"
 #include "python/compat/undefined_results.h"
 #include "python/symbols/symbolic_int.h"
@@ -190,6 +191,8 @@ ops::ForeignResult TensorRecorder::build(const ForeignFunction& function, PyObje
   if (!result.ok()) throw GraphBreak(fmt::format("{}: {}", function.name, result.error().message));
   for (ir::NodeId node : graph_.nodes().subspan(first_node)) {
     if (!ops::only_moves_complex(graph_, node)) throw GraphBreak(fmt::format("{} computes with complex numbers", function.name));
+    for (ir::ValueId made : graph_.node(node).results)
+      if (graph_.type(made).rank() > TENON_MAX_RANK) throw GraphBreak(kTooManyDimensions);
     if (moves_many_complex(graph_, node)) throw GraphBreak(fmt::format("{} moves more complex numbers than the graph is fast with", function.name));
   }
   if (std::ranges::any_of(operands_, [&](Index index) { return is_complex(stand_ins_[index].dtype); })) require_complex_elements(function, result->values);

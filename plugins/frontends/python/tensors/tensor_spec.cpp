@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "core/abi/graph_buffer.h"
 #include "python/evaluator/graph_break.h"
 #include "python/tensors/numpy_api.h"
 #include "python/tensors/strides.h"
@@ -212,7 +213,11 @@ std::variant<TensorSpec, std::string> read_spec(PyObject* object) {
   if (PyArray_Check(object)) return read_array(object);
   if (PyArray_CheckScalar(object)) return read_scalar(object);
   const TorchLibrary* torch = torch_library();
-  if (torch && torch->is_tensor(object)) return read_torch(*torch, object);
+  if (torch && torch->is_tensor(object)) {
+    auto read = read_torch(*torch, object);
+    if (const auto* spec = std::get_if<TensorSpec>(&read); spec && spec->shape.size() > TENON_MAX_RANK) return kTooManyDimensions;
+    return read;
+  }
   return fmt::format("an object of type {}", Py_TYPE(object)->tp_name);
 }
 

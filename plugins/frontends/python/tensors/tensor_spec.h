@@ -14,6 +14,9 @@
 
 namespace tenon::python {
 
+/// What is said of a tensor with more than TENON_MAX_RANK of them.
+inline constexpr const char* kTooManyDimensions = "a tensor of more dimensions than graphs hold";
+
 /// The kinds of object that carry tensors.
 enum class TensorKind : std::uint8_t { torch, array, scalar };
 
