@@ -74,6 +74,8 @@ def x(*shape, dtype=torch.float32):
         lambda: torch.nn.functional.group_norm(x(1, 6), 6),
         lambda: torch.index_select(x(), 0, torch.tensor([0, 0])),
         lambda: torch.prod(x(2, 3, 4), dim=[0, 2]),
+        lambda: torch.nn.functional.smooth_l1_loss(x(3), x(3), beta=-1.0),
+        lambda: torch.nn.functional.pad(x(1, 5), (1, 1), "reflect", 2.0),
         lambda: torch.sum(x(*[1] * 65), 0),
         lambda: torch.logsumexp(x(2, 3), dim=[]),
         lambda: torch.nn.functional.pad(x(1, 0, 4), (2, 2), "reflect"),

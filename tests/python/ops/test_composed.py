@@ -44,7 +44,7 @@ def test_windows_taken_apart_and_put_together():
 
 
 def test_products_and_distances():
-    check("torch.cross", t(4, 3), t(4, 3)), check("torch.linalg.cross", t(3, 4), t(3, 1), dim=0), check("torch.linalg.vecdot", t(3, 4), t(4)), check("torch.linalg.multi_dot", [t(2, 3), t(3, 4), t(4)])
+    check("torch.cross", t(4, 3), t(4, 3), dim=1), check("torch.linalg.cross", t(3, 4), t(3, 1), dim=0), check("torch.linalg.vecdot", t(3, 4), t(4)), check("torch.linalg.multi_dot", [t(2, 3), t(3, 4), t(4)])
     for p in (0.0, 1.0, 2.0, math.inf):
         check("torch.cdist", t(2, 3, 4), t(5, 4), p), check("torch.dist", t(3, 4), t(4), p)
     check("torch.addmv", t(3), t(3, 4), t(4), beta=2, alpha=0.5), check("torch.addr", t(3, 4), t(3), t(4), beta=0), check("torch.addbmm", t(2, 4), t(5, 2, 3), t(5, 3, 4))

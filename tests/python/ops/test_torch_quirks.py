@@ -140,12 +140,21 @@ def test_a_shared_mapping_of_a_file_shows_what_is_in_it_now(tmp_path):
         assert torch.equal(compiled(path), torch.full((4,), number))
 
 
-def test_meshgrid_without_an_order_warns():
-    compiled = tenon.compile(lambda a, b: torch.meshgrid(a, b))
+@pytest.mark.parametrize(
+    "fn, args, words",
+    [
+        (lambda a, b: torch.meshgrid(a, b), (x(2), x(3)), "indexing argument"),
+        (lambda a, b: torch.cross(a, b), (x(2, 3), x(2, 3, seed=1)), "without specifying the dim"),
+        (lambda a, b: torch.where(b, a, 0), (x(3), torch.tensor([1, 0, 1], dtype=torch.uint8)), "uint8 condition"),
+    ],
+)
+def test_old_ways_to_call_warn(check, fn, args, words):
+    compiled = tenon.compile(fn)
     torch.set_warn_always(True)
     try:
         for _ in range(3):
-            with torch.no_grad(), pytest.warns(UserWarning, match="indexing argument"):
-                assert [part.shape for part in compiled(x(2), x(3))] == [(2, 3)] * 2
+            with torch.no_grad(), pytest.warns(UserWarning, match=words):
+                got = compiled(*args)
     finally:
         torch.set_warn_always(False)
+    check.same(got, fn(*args))

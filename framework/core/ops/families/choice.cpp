@@ -33,7 +33,8 @@ Values where_adapt(ForeignArguments& a) {
   ir::ValueId condition = a.tensor(a.value("condition"));
   const DType given = a.type(condition).dtype;
   if (!is_bool(given)) {
-    TENON_USER_CHECK(a.numpy() || given == DType::u8, "where expected condition to be a boolean tensor, but got a tensor with dtype {}",
+    if (!a.numpy() && given == DType::u8) throw Exception(Code::unsupported, "a condition of bytes, of which torch warns");
+    TENON_USER_CHECK(a.numpy(), "where expected condition to be a boolean tensor, but got a tensor with dtype {}",
                      name_of(given));
     condition = a.builder().cast(condition, DType::b8);
   }

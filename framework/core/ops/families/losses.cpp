@@ -46,6 +46,7 @@ V absolute_error(Formula& f, ForeignArguments&, V x, V y) { return f.one("abs", 
 
 V smooth_l1(Formula& f, ForeignArguments& a, V x, V y) {
   const double beta = a.number("beta", 1);
+  TENON_USER_CHECK(beta >= 0, "smooth_l1_loss does not support negative values for beta.");
   const V z = absolute_error(f, a, x, y);
   if (beta == 0) return z;
   const V parabola = f.div(f.mul(f.mul(f.number(0.5), z), z), f.number(beta));

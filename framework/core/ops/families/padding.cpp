@@ -119,6 +119,7 @@ Values torch_pad(ForeignArguments& a) {
     after[rank - 1 - k] = pairs[2 * k + 1];
   }
   const std::string mode = a.text("mode", "constant");
+  TENON_USER_CHECK(mode == "constant" || a.number("value", 0) == 0, "Padding mode \"{}\" doesn't take in value argument", mode);
   const std::size_t padded_dimensions = pairs.size() / 2;
   TENON_USER_CHECK(mode == "constant" || (padded_dimensions <= 3 && (rank == padded_dimensions + 1 || rank == padded_dimensions + 2)),
                    "Padding size {} is not supported for {}D input tensor in mode '{}'", pairs.size(), rank, mode);

@@ -259,11 +259,9 @@ Values cross(ForeignArguments& a) {
   if (is_bool(f.dtype(xy[0]))) throw Exception(Code::unsupported, "the cross product of bools");
   TENON_USER_CHECK(f.rank(xy[0]) == f.rank(xy[1]), "linalg.cross: inputs must have the same number of dimensions.");
   const Shape shape = infer::broadcast(a.graph(), f.shape(xy[0]), f.shape(xy[1]));
-  std::int64_t dim = 0;
-  if (a.given("dim")) dim = a.dim("dim", shape.size());
-  else  // torch.cross without dim: the first dimension of size 3
-    while (dim < static_cast<std::int64_t>(shape.size()) && !(f.shape(xy[0])[static_cast<std::size_t>(dim)] == Dim(3))) ++dim;
-  TENON_USER_CHECK(dim < static_cast<std::int64_t>(shape.size()) && shape[static_cast<std::size_t>(dim)] == Dim(3), "linalg.cross: inputs dimension {} must have length 3", dim);
+  if (!a.given("dim")) throw Exception(Code::unsupported, "cross without dim, of which torch warns");
+  const std::int64_t dim = a.dim("dim", shape.size());
+  TENON_USER_CHECK(shape[static_cast<std::size_t>(dim)] == Dim(3), "linalg.cross: inputs dimension {} must have length 3", dim);
   for (V& v : xy) v = expand_to(a.builder(), v, shape);
   return {f.sub(f.mul(rolled(a, xy[0], dim, -1), rolled(a, xy[1], dim, -2)), f.mul(rolled(a, xy[0], dim, -2), rolled(a, xy[1], dim, -1)))};
 }

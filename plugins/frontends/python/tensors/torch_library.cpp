@@ -70,7 +70,9 @@ void find_functions(TorchLibrary& torch) {
   find_symbol(torch.default_dtype, "_ZN3c1031get_default_dtype_as_scalartypeEv");
   find_symbol(torch.autocast_dtype, "_ZN2at8autocast18get_autocast_dtypeEN3c1010DeviceTypeE");
   find_symbol(torch.set_autocast, "_ZN2at8autocast20set_autocast_enabledEN3c1010DeviceTypeEb");
-  find_symbol(torch.context, "_ZN2at13globalContextEv");
+  const void* (*context)() = nullptr;
+  find_symbol(context, "_ZN2at13globalContextEv");
+  torch.context = context ? context() : nullptr;
   find_symbol(torch.deterministic, "_ZNK2at7Context23deterministicAlgorithmsEv");
   if (dispatch_keys_of_this_thread()) torch.dispatch_keys_of_thread = dispatch_keys_of_this_thread;
 }

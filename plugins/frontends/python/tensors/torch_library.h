@@ -46,7 +46,7 @@ struct TorchLibrary {
   std::int8_t (*default_dtype)() = nullptr;
   std::int8_t (*autocast_dtype)(std::int8_t device) = nullptr;       // of the calling thread; device 0 is the CPU
   void (*set_autocast)(std::int8_t device, bool enabled) = nullptr;  // likewise
-  void* (*context)() = nullptr;                                      // of the process
+  const void* context = nullptr;                                     // at::globalContext()
   bool (*deterministic)(const void* context) = nullptr;              // whether the program asks for deterministic algorithms
 
   bool is_tensor(PyObject* object) const { return PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(tensor.get())); }

@@ -58,7 +58,7 @@ std::optional<TorchState> torch_state() noexcept {
   state.autograd = static_cast<std::uint8_t>(t_pointers.autograd[kAutogradByte]) & kAutogradMask;
   state.default_dtype = torch->default_dtype ? torch->default_dtype() : 0;
   state.autocast_dtype = torch->autocast_dtype ? torch->autocast_dtype(0) : 0;
-  state.deterministic = torch->context && torch->deterministic && torch->deterministic(torch->context());
+  state.deterministic = torch->context && torch->deterministic && torch->deterministic(torch->context);
   return state;
 }
 
