@@ -112,3 +112,30 @@ def test_a_break_inside_filters():
     compiled = tenon.compile(run)
     for _ in range(2):
         assert issued(compiled, ONES)[1] == issued(run, ONES)[1] == [("third", UserWarning)]
+
+
+def test_what_a_kernel_of_torch_warns_of_is_recorded():
+    torch = pytest.importorskip("torch")
+
+    def run(x):
+        with warnings.catch_warnings(record=True) as first:
+            warnings.simplefilter("always")
+            y = x.var()
+            inside = len(first)
+            y = y + x.std()
+            first = [str(each.message)[:5] for each in first]
+        with warnings.catch_warnings(record=True) as second:
+            torch.std_mean(x)
+        return inside, first, len(second), x * 2
+
+    def run_with(x, issued):
+        x.var()
+        return len(issued)
+
+    compiled, counts_them = tenon.compile(run), tenon.compile(run_with)
+    with torch.no_grad():
+        for _ in range(3):
+            assert compiled(torch.ones(1))[:2] == run(torch.ones(1))[:2] == (1, ["var()", "std()"])
+            with warnings.catch_warnings(record=True) as issued:
+                warnings.simplefilter("always")
+                assert counts_them(torch.ones(1), issued) == 1

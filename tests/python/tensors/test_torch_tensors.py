@@ -383,3 +383,17 @@ def test_losses_of_two_dtypes(check, loss, dtype):
     x, y = torch.linspace(-2, 2, 6), torch.linspace(0, 1, 6).to(dtype)
     with torch.no_grad():
         check(lambda x, y: loss(x, y), (x, y), fallbacks=None)  # the meta device gives another dtype than the CPU
+
+
+def test_methods_of_one_tensor_are_equal_after_a_break():
+    def run(x):
+        y, other = x * 2, x * 3
+        method, name = y.data_ptr, other.data_ptr
+        before = method == y.data_ptr
+        tenon.graph_break()
+        return before, method == y.data_ptr, method != y.data_ptr, method == name, method == y.numel, name == other.data_ptr
+
+    compiled = tenon.compile(run)
+    with torch.no_grad():
+        for _ in range(3):
+            assert compiled(torch.ones(3)) == run(torch.ones(3))

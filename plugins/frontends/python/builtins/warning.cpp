@@ -151,14 +151,21 @@ Handled note_changed_filters(Evaluator& evaluator, Arguments& arguments) {
     if (!records.is(Py_False)) throw GraphBreak("warnings are recorded");  // those of the segment are issued at its end
   }
   Ref native = checked(PyObject_GetAttrString(checked(imported("_warnings")).get(), "_filters_mutated"));
-  Ref filters = checked(PyObject_GetAttrString(checked(imported("warnings")).get(), "filters"));
   evaluator.heap().on_rollback([native] {
     if (!Ref::steal(PyObject_CallNoArgs(native.get()))) PyErr_Clear();
   });
   checked(PyObject_CallNoArgs(native.get()));
   evaluator.heap().journal().add(WriteKind::call, {}, std::move(native));
-  evaluator.recorder().warnings_are_filtered = !filters.is(evaluator.filters_at_start());
   return Ref::borrow(Py_None);
+}
+
+void Evaluator::require_warnings_in_order(const std::string& function) {
+  if (!warnings_at_start_.is_current()) throw GraphBreak(fmt::format("{} is called under filters of warnings that the program has changed", function));
+  Ref shows = checked(PyObject_GetAttrString(checked(imported("warnings")).get(), "_showwarnmsg_impl"));
+  if (destination(shows.get()) != Destination::recorded) return;
+  PyObject* list = PyCFunction_GET_SELF(shows.get());
+  if (is_seen(*this, list)) throw GraphBreak(fmt::format("{} is called where the program records warnings", function));
+  heap_.hide(list, "warnings are read that were recorded");
 }
 
 }  // namespace tenon::python

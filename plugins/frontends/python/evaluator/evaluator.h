@@ -8,6 +8,7 @@
 #include "python/compat/object_layout.h"
 #include "python/evaluator/capture.h"
 #include "python/evaluator/generator.h"
+#include "python/evaluator/warning_state.h"
 #include "python/heap/imported.h"
 #include "python/heap/last_references.h"
 #include "python/heap/snapshot.h"
@@ -29,7 +30,9 @@ struct Arguments {
 /// A member that needs user code run first runs it to its end in a nested loop, except a plain call, which pushes a frame.
 class Evaluator {
  public:
-  Evaluator(Recorder& recorder, Heap& heap, const CaptureOptions& options) : recorder_(recorder), heap_(heap), options_(options) {}
+  Evaluator(Recorder& recorder, Heap& heap, const CaptureOptions& options) : recorder_(recorder), heap_(heap), options_(options) {
+    recorder_.before_it_may_warn = [this](const std::string& function) { require_warnings_in_order(function); };
+  }
 
   Heap& heap() { return heap_; }
   Recorder& recorder() { return recorder_; }
@@ -136,8 +139,9 @@ class Evaluator {
   /// The context of the mode that was entered last, through `owner`; empty for another one, which was entered before the segment.
   Ref leave_mode(PyObject* owner);
   bool is_in_mode() const { return !modes_.empty(); }
-  /// The filters of warnings when the capture began.
-  PyObject* filters_at_start() const { return filters_at_start_.get(); }
+  /// Breaks before a call that a library makes while the graph runs, and that may warn, where what the program has done to the module warnings
+  /// is done after the graph, or where the program holds the list that records it.
+  void require_warnings_in_order(const std::string& function);
   /// The exception that was being handled when the capture began, or null.
   PyObject* handled_at_start() const { return handled_at_start_.get(); }
 
@@ -325,9 +329,11 @@ class Evaluator {
   std::vector<Mode> modes_;  // entered and not left, innermost last
   Ref missing_;              // the AttributeError by which code said that the attribute looked for last is missing; empty where none was run
   Ref handled_at_start_ = compat::handled_exception();
-  Ref filters_at_start_ = Ref::steal(PyObject_GetAttrString(checked(imported("warnings")).get(), "filters"));
+  const WarningState warnings_at_start_;
 
   bool recorder_takes(PyObject* callable);
+  /// Whether it is a C function bound to a tensor or a stand-in: which of the two, depends on where the program got it.
+  bool is_method_of_tensor(PyObject* object);
   void enter_function(PyObject* function, Arguments arguments, Completion completion);
 };
 

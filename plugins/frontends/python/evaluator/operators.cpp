@@ -219,6 +219,13 @@ void Evaluator::require_known_operands(std::initializer_list<PyObject*> operands
   }
 }
 
+bool Evaluator::is_method_of_tensor(PyObject* object) {
+  PyObject* self = PyCFunction_Check(object) ? PyCFunction_GET_SELF(object) : nullptr;
+  if (!self) return false;
+  const Recorder::Role role = heap_.traits(self).role;
+  return role == Recorder::Role::tensor || role == Recorder::Role::stand_in;
+}
+
 Ref Evaluator::compare(int operation, PyObject* left, PyObject* right) {
   const TypeTraits& a = heap_.traits(left);
   const TypeTraits b = heap_.traits(right);
@@ -242,6 +249,14 @@ Ref Evaluator::compare(int operation, PyObject* left, PyObject* right) {
   }
   if ((operation == Py_EQ || operation == Py_NE) && (has_python_equality(left) || has_python_equality(right)))
     if (std::optional<bool> equal = equal_containers(left, right)) return Ref::borrow(*equal == (operation == Py_EQ) ? Py_True : Py_False);
+  if ((operation == Py_EQ || operation == Py_NE) && is_method_of_tensor(left) && is_method_of_tensor(right)) {
+    PyObject* const name = tenon::python::names().__self__;
+    const Ref self = load_attribute(left, name), other = load_attribute(right, name);  // a stand-in for the tensor, too
+    const bool same = self.is(other.get());
+    if (!same) heap_.found_different(self.get(), other.get());
+    const bool equal = same && reinterpret_cast<PyCFunctionObject*>(left)->m_ml == reinterpret_cast<PyCFunctionObject*>(right)->m_ml;
+    return Ref::borrow(equal == (operation == Py_EQ) ? Py_True : Py_False);
+  }
   heap_.expose(left);
   heap_.expose(right);
   const Names& n = tenon::python::names();

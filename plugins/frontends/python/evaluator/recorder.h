@@ -1,7 +1,9 @@
 // What the evaluator needs of whoever records tensor operations. It knows no op and no tensor library itself.
 #pragma once
 
+#include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "python/evaluator/graph_break.h"
@@ -30,8 +32,9 @@ class Recorder {
     int byte_offset = 0;
   };
   Position position;
-  /// Whether the program has changed the filters of warnings and not put them back: a call that may warn must be made under them.
-  bool warnings_are_filtered = false;
+  /// Called before a call is recorded that a library makes while the graph runs, where it may warn. Throws GraphBreak where the program would
+  /// see the warning too late, or not see it. `function` is for people.
+  std::function<void(const std::string& function)> before_it_may_warn = [](const std::string&) {};
 
   virtual ~Recorder() = default;
 

@@ -89,7 +89,6 @@ Ref TensorRecorder::call_on_twins_with_number(PyObject* callable, std::span<cons
 
 Ref TensorRecorder::call_on_twins(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args,
                                   PyObject* kwargs, const OpaqueUse& use) {
-  if (warnings_are_filtered) throw GraphBreak(fmt::format("{} is called under filters of warnings that the program has changed", function.name));
   Ref twin_args = on_meta_device(stand_ins_.with_twins(args).get());
   Ref twin_kwargs = use.twin_kwargs ? use.twin_kwargs : kwargs ? on_meta_device(stand_ins_.with_twins(kwargs).get()) : Ref();
   std::vector<long> versions;
@@ -157,6 +156,7 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
   for (Index index : operands)
     if ((stand_ins_[index].kind == TensorKind::torch) != (function.flavour == ops::Flavour::torch))
       throw GraphBreak("a torch tensor and a NumPy array in one operation");
+  before_it_may_warn(function.name);
   fix_numbers_in(args);
   if (kwargs) fix_numbers_in(kwargs);
 

@@ -1,0 +1,29 @@
+#include "python/evaluator/warning_state.h"
+
+#include <algorithm>
+
+#include "python/heap/imported.h"
+
+namespace tenon::python {
+namespace {
+
+constexpr const char* kAttributes[] = {"filters", "showwarning", "_showwarnmsg_impl"};
+
+}  // namespace
+
+WarningState::WarningState() {
+  Ref module = checked(imported("warnings"));
+  for (std::size_t i = 0; i < attributes_.size(); ++i) attributes_[i] = checked(PyObject_GetAttrString(module.get(), kAttributes[i]));
+  filters_ = checked(PySequence_Tuple(attributes_[0].get()));
+}
+
+bool WarningState::is_current() const {
+  const WarningState now;
+  const auto same = [](const Ref& a, const Ref& b) { return a.is(b.get()); };
+  if (!std::ranges::equal(attributes_, now.attributes_, same) || PyTuple_GET_SIZE(filters_.get()) != PyTuple_GET_SIZE(now.filters_.get())) return false;
+  for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(filters_.get()); ++at)
+    if (PyTuple_GET_ITEM(filters_.get(), at) != PyTuple_GET_ITEM(now.filters_.get(), at)) return false;
+  return true;
+}
+
+}  // namespace tenon::python

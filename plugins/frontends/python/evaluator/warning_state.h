@@ -1,0 +1,21 @@
+// How the module warnings filters and shows what is issued, as far as a program can change it.
+#pragma once
+
+#include <array>
+
+#include "python/heap/ref.h"
+
+namespace tenon::python {
+
+class WarningState {
+ public:
+  /// As it is now.
+  WarningState();
+  bool is_current() const;
+
+ private:
+  std::array<Ref, 3> attributes_;
+  Ref filters_;  // tuple
+};
+
+}  // namespace tenon::python
