@@ -114,6 +114,15 @@ def test_a_power_modulo_a_number():
     check(lambda x, n: x + pow(n, 3, 7) + pow(2, n, 5), [(torch.ones(2), n) for n in (3, 4, 5)], most=4)
 
 
+def test_a_long_list_of_a_number_has_no_operand_an_item():
+    for length in (3, 2000):
+        seen = []
+        compiled = tenon.compile(lambda n, length=length: torch.tensor([n] * length) * 2, backend=lambda graph, inputs: seen.append(graph) or graph.forward)
+        for n in (3, 5, 7, 9):
+            assert torch.equal(compiled(n), torch.full((length,), 2 * n))
+        assert seen and all(len(str(graph)) < 1000 for graph in seen)
+
+
 def test_uses_as_a_plain_int_specialise():
     def fn(x):
         total = x

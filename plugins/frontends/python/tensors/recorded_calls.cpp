@@ -28,10 +28,11 @@
 namespace tenon::python {
 namespace {
 
-/// Whether a symbolic int is among arguments, in tuples and lists too.
+/// Whether a symbolic int is among arguments, in tuples and lists too: short ones, as a graph has an operand for each item.
 bool holds_symbolic_int(PyObject* object) {
+  constexpr Py_ssize_t kLong = 256;
   if (is_symbolic_int(object)) return true;
-  if (!PyTuple_Check(object) && !PyList_Check(object)) return false;
+  if ((!PyTuple_Check(object) && !PyList_Check(object)) || PySequence_Fast_GET_SIZE(object) > kLong) return false;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
     if (holds_symbolic_int(PySequence_Fast_GET_ITEM(object, i))) return true;
   return false;
