@@ -5,6 +5,7 @@
 #include "core/ops/size_questions.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace tenon::ops {
 namespace {
@@ -167,6 +168,23 @@ DType ForeignArguments::promoted(std::span<const ir::ValueId> values, Promotion 
   if (promotion == Promotion::common_float && numpy()) return promote_to_float(operands);
   const DType common = ops::promote(flavour(), operands, call_.default_float);
   return promotion == Promotion::common_float ? float_for(flavour(), common, call_.default_float) : common;
+}
+
+void ForeignArguments::round_numbers(std::string_view op, std::span<ir::ValueId> values, Promotion promotion) {
+  constexpr std::string_view kKeptByTorch[] = {"mul", "div", "floor_divide", "trunc_divide", "lerp"};
+  if (promotion == Promotion::none || values.empty()) return;
+  const bool kept = !numpy() && std::ranges::find(kKeptByTorch, op) != std::end(kKeptByTorch);
+  const DType common = promoted(values, promotion);
+  if (!is_reduced_float(common)) return;
+  for (ir::ValueId& v : kept ? values.first(op == "mul" ? 0 : 1) : values) {  // torch keeps what it multiplies with and divides by
+    if (!is_literal(graph(), v)) continue;
+    const ir::Literal& literal = graph().value(v).literal;
+    const ir::Dim* whole = std::get_if<ir::Dim>(&literal);
+    if (const double* number = std::get_if<double>(&literal)) v = builder_.literal(rounded_to(common, *number));
+    if (!whole || !whole->is_constant()) continue;
+    const double rounded = rounded_to(common, static_cast<double>(whole->constant()));
+    if (std::abs(rounded) < 0x1p62) v = builder_.literal(ir::Dim(static_cast<std::int64_t>(rounded)));  // an integer still: it takes part in promotion
+  }
 }
 
 void ForeignArguments::promote(std::span<ir::ValueId> values, Promotion promotion) {

@@ -175,6 +175,7 @@ class PlainCall {
     const bool own_dtype = std::ranges::any_of(schema_, [](const SchemaParameter& p) { return p.name == "dtype"; });
     if (const auto dtype = own_dtype ? std::nullopt : arguments_.dtype("dtype"))
       for (ir::ValueId& v : operands_) v = arguments_.builder().cast(v, *dtype);
+    arguments_.round_numbers(op_.name, operands_, op_.promotion);
     if (op_.promotion == Promotion::none && !operands_.empty()) operands_[0] = arguments_.tensor(operands_[0]);
     return arguments_.call(op_.name, std::move(operands_), std::move(attributes_));
   }

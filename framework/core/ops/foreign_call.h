@@ -107,6 +107,8 @@ class ForeignArguments {
   const ir::Type& type(ir::ValueId value) { return graph().type(value); }
   /// The dtype that the values would be promoted to by the call's flavour; literals are weak.
   DType promoted(std::span<const ir::ValueId> values, Promotion promotion);
+  /// Makes numbers beside floats of 16 bits floats of that size, where the library does so before it computes the op.
+  void round_numbers(std::string_view op, std::span<ir::ValueId> values, Promotion promotion);
   /// Casts tensors to what `promoted` says.
   void promote(std::span<ir::ValueId> values, Promotion promotion);
   /// Makes a node after promoting the operands as the catalogue says for that op.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/base/float16.h"
+
 namespace tenon::ops {
 namespace {
 
@@ -110,6 +112,12 @@ DType promote_to_float(std::span<const PromotionOperand> operands) {
   if (arrays.empty() || promote(Flavour::numpy, arrays, DType::f64) != common) return float_for(Flavour::numpy, common, DType::f64);
   for (PromotionOperand& o : arrays) o.dtype = float_for(Flavour::numpy, o.dtype, DType::f64);
   return promote(Flavour::numpy, arrays, DType::f64);
+}
+
+double rounded_to(DType dtype, double number) {
+  const auto narrow = static_cast<float>(number);
+  if (dtype == DType::f16) return float_of_half(half_of_float(narrow));
+  return dtype == DType::bf16 ? float_of_bfloat16(bfloat16_of_float(narrow)) : number;
 }
 
 bool represents(DType dtype, std::int64_t v) {

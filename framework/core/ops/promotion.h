@@ -24,6 +24,8 @@ DType float_for(Flavour flavour, DType dtype, DType default_float);
 /// (an integer beside bools, a float beside integers).
 DType promote_to_float(std::span<const PromotionOperand> operands);
 
+/// The nearest value of a dtype of 16 bits; the number itself for any other dtype.
+double rounded_to(DType dtype, double number);
 /// Whether an integer is a value of the dtype (floats take all).
 bool represents(DType dtype, std::int64_t value);
 

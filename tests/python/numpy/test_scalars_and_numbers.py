@@ -89,3 +89,15 @@ def test_an_array_of_one_element_is_what_numpy_makes_of_it(check, kind):
             return str(error)
 
     check(fn, (ARRAY,), fallbacks=None)
+
+
+@pytest.mark.parametrize("number", [0.3, 0.1, 0.29])
+def test_numbers_beside_half_floats(number):
+    def run(a):
+        n = number
+        return a > n, a == n, n >= a, a % n, np.fmod(a, n), a // n, a + n, a - n, n - a, a * n, a / n, np.maximum(a, n), (a + 1) ** n
+
+    a = np.array([1, 0.5, 0.3, 0.6, 0.1, -0.5, 0.29], np.float16)
+    for got, want in zip(tenon.compile(run)(a), run(a)):
+        assert got.dtype == want.dtype
+        np.testing.assert_array_equal(got, want)

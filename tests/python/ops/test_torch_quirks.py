@@ -158,3 +158,22 @@ def test_old_ways_to_call_warn(check, fn, args, words):
     finally:
         torch.set_warn_always(False)
     check.same(got, fn(*args))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("number", [0.3, 0.1, 0.29, 257])
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda a, n: (a > n, a >= n, a == n, n > a),
+        lambda a, n: (a % n, a.fmod(n), n % a),
+        lambda a, n: (a + n, a - n, a * n, a / n, a // n, n - a, a.div(n, rounding_mode="trunc")),
+        lambda a, n: (a.clamp(-n, n), F.hardshrink(a, n), F.threshold(a, n, n), torch.lerp(a, a * 2, n)),
+    ],
+    ids=["comparisons", "remainders", "arithmetic", "limits"],
+)
+def test_numbers_beside_small_floats(fn, number, dtype):
+    a = torch.tensor([1, 0.5, 0.3, 0.6, 0.1, -0.5, 0.29, 256, 258]).to(dtype)
+    with torch.no_grad():
+        for got, want in zip(tenon.compile(fn)(a, number), fn(a, number)):
+            assert got.dtype == want.dtype and torch.equal(got, want)

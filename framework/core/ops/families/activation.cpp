@@ -3,6 +3,7 @@
 #include <numbers>
 
 #include "core/ops/families/pointwise.h"
+#include "core/ops/promotion.h"
 
 namespace tenon::ops {
 namespace {
@@ -162,7 +163,8 @@ Family piecewise_linear() {
       activation(
           "hardshrink", ", Scalar lambd=0.5",
           [](Scalars& s, Args a, const OpQuery& q) {
-            return s.select(s.le(s.abs(a[0]), s.like(a[0], q.number("lambd", 0.5))), s.like(a[0], 0), a[0]);
+            const double lambda = rounded_to(q.type(0).dtype, q.number("lambd", 0.5));
+            return s.select(s.le(s.abs(a[0]), s.like(a[0], lambda)), s.like(a[0], 0), a[0]);
           },
           functional("hardshrink", "(input -> self, lambd=0.5)") + torch_names("hardshrink")),
       activation(

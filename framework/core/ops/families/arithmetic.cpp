@@ -32,12 +32,13 @@ ir::ValueId alpha_factor(ForeignArguments& a, DType common) {
 
 /// torch's `alpha`: other is scaled before it is added; of floats, in one rounding.
 Values with_alpha(ForeignArguments& a, std::string_view op, std::string_view self, std::string_view other) {
-  ir::ValueId x = a.value(self), y = a.value(other);
+  std::vector<ir::ValueId> both{a.value(self), a.value(other)};
+  a.round_numbers(op, both, Promotion::common);
+  ir::ValueId x = both[0], y = both[1];
   const ForeignArgument& alpha = a["alpha"];
   const bool one = (alpha.as<ir::Dim>() && *alpha.as<ir::Dim>() == ir::Dim(1)) || (alpha.as<double>() && *alpha.as<double>() == 1);
   if (!a.given("alpha") || one) return a.call(op, {x, y});
   // The scaled operand takes part in promotion with its own dtype, so the scaling happens in the common dtype.
-  std::vector<ir::ValueId> both{x, y};
   const DType common = a.promoted(both, Promotion::common);
   const ir::ValueId factor = alpha_factor(a, common);
   // torch rounds numbers to a narrow dtype too, and nothing else before the end.
@@ -70,6 +71,7 @@ Adapt alpha_of(std::string op) {
 /// Division that gives floats: NumPy's true_divide gives float64 for all integers.
 Values true_divide(ForeignArguments& a) {
   std::vector<ir::ValueId> xy{a.value("self"), a.value("other")};
+  a.round_numbers("div", xy, Promotion::common);
   if (a.numpy()) {
     DType t = a.promoted(xy, Promotion::common);
     if (a.given("dtype")) t = *a.dtype("dtype");
@@ -121,6 +123,7 @@ Values numpy_remainder(ForeignArguments& a, const Values& xy) {
 Adapt integer_division(std::string op) {
   return [op](ForeignArguments& a) -> Values {
     std::vector<ir::ValueId> xy{a.value("self"), a.value("other")};
+    a.round_numbers(op, xy, Promotion::common);
     DType t = a.promoted(xy, Promotion::common);
     if (a.numpy()) {
       if (a.given("dtype")) t = *a.dtype("dtype");
@@ -140,6 +143,7 @@ Adapt integer_division(std::string op) {
 
 Values power(ForeignArguments& a) {
   std::vector<ir::ValueId> xy{a.value("self"), a.value("other")};
+  a.round_numbers("pow", xy, Promotion::common);
   DType t = a.promoted(xy, Promotion::common);
   if (a.numpy()) {
     if (a.given("dtype")) t = *a.dtype("dtype");
