@@ -77,6 +77,8 @@ def x(*shape, dtype=torch.float32):
         lambda: torch.nn.functional.smooth_l1_loss(x(3), x(3), beta=-1.0),
         lambda: torch.nn.functional.pad(x(1, 5), (1, 1), "reflect", 2.0),
         lambda: torch.sum(x(*[1] * 65), 0),
+        lambda: torch.quantile(x(1), torch.tensor([0.5, 1.1])),
+        lambda: torch.nanquantile(x(4), torch.tensor([-0.1])),
         lambda: torch.logsumexp(x(2, 3), dim=[]),
         lambda: torch.nn.functional.pad(x(1, 0, 4), (2, 2), "reflect"),
         lambda: torch.nn.functional.pad(x(1, 0, 4, 4), (2, 2, 2, 2), "replicate"),

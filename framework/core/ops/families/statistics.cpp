@@ -97,6 +97,8 @@ Adapt quantile(bool ignore_nan) {
   return [ignore_nan](ForeignArguments& a) -> Values {
     Formula f(a);
     const Quantile p(a);
+    // Elsewhere a quantile out of range is an index out of range.
+    if (a.is_tensor("q") && (ignore_nan || p.size == 1)) throw Exception(Code::unsupported, "quantiles whose values are to be checked");
     const std::size_t rank = f.rank(p.x);
     const V sorted = a.call("sort", {p.x}, {{"descending", false}, {"dim", Dim(static_cast<std::int64_t>(rank) - 1)}})[0];
     const V found = elements_at(a, sorted, ranks_of(a, p, sorted, ignore_nan), p.mode);
