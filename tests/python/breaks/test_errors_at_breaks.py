@@ -56,3 +56,25 @@ def test_a_traceback_that_an_exception_was_given():
 
     compiled = tenon.compile(run)
     assert compiled() and compiled()
+
+
+@pytest.mark.parametrize("broken", (False, True))
+def test_lists_that_hold_themselves(broken):
+    torch = pytest.importorskip("torch")
+
+    def run():
+        held = [0]
+        held += [held]
+        if broken:
+            tenon.graph_break()
+        errors = []
+        for make in (torch.tensor, torch.as_tensor):
+            for data in (held, [[1, 2], held], {"data": held}):
+                try:
+                    make(data)
+                except (TypeError, RuntimeError) as error:
+                    errors.append(str(error))
+        return errors
+
+    compiled = tenon.compile(run)
+    assert compiled() == run() == compiled()

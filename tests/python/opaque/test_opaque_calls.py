@@ -116,6 +116,20 @@ def test_custom_operators_that_write(check, library):
     torch.testing.assert_close(mine, theirs)
 
 
+def test_a_function_of_torch_that_writes_two_tensors():
+    def run(scale, tracker, found):
+        torch._amp_update_scale_(scale, tracker, found, 2.0, 0.5, 2)
+        torch._amp_update_scale_(scale, tracker, found, 2.0, 0.5, 2)
+        torch._amp_update_scale_(scale, tracker, found, 2.0, 0.5, 2)
+        return scale.item(), tracker.item()
+
+    def given():
+        return torch.full((), 4.0), torch.full((), 0, dtype=torch.int32), torch.zeros(())
+
+    compiled = tenon.compile(run)
+    assert compiled(*given()) == compiled(*given()) == run(*given()) == (8.0, 1)
+
+
 def test_an_operator_that_writes_a_tensor_given_twice_breaks(library):
     library.define("into(Tensor x, Tensor(a!) out) -> ()")
     library.impl("into", lambda x, out: (out.add_(1), out.add_(x.clone()), None)[2], "CPU")

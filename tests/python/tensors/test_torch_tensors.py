@@ -397,3 +397,26 @@ def test_methods_of_one_tensor_are_equal_after_a_break():
     with torch.no_grad():
         for _ in range(3):
             assert compiled(torch.ones(3)) == run(torch.ones(3))
+
+
+def test_attributes_as_a_dict():
+    def read(x):
+        x.__dict__["more"] = len(x.__dict__)
+        return x.more, vars(x), vars(x) is x.__dict__, "more" in (x + 1).__dict__
+
+    def given():
+        x = torch.ones(2)
+        x.kept = 5
+        return x
+
+    compiled = tenon.compile(read)
+    for _ in range(2):
+        x = given()
+        found = compiled(x)
+        assert found == read(given()) and found[1] is x.__dict__
+
+    def swap(x, y):
+        torch.utils.swap_tensors(x, y)
+        return x.kept, hasattr(y, "kept"), x.shape, y.shape
+
+    assert tenon.compile(swap)(torch.ones(3), given()) == swap(torch.ones(3), given())

@@ -129,6 +129,7 @@ std::optional<Ref> Evaluator::find_attribute(PyObject* owner, PyObject* name) {
     if (name == names().__class__) return Ref::borrow(reinterpret_cast<PyObject*>(recorder_.apparent_type(owner)));
     mark_position();
     if (std::optional<Ref> gradient = gradient_of_input(heap_, owner, name)) return gradient;
+    if (name == names().__dict__) return dict_of_real_tensor(owner);
     // Methods of a class between: torch.nn.Parameter copies itself as a parameter.
     PyTypeObject* apparent = recorder_.apparent_type(owner);
     if (PyObject* method = compat::type_lookup(apparent, name); is_python_function(method) && method != compat::type_lookup(type, name))
@@ -281,6 +282,14 @@ std::optional<Ref> Evaluator::attribute_of_real_tensor(PyObject* stand_in, PyObj
   if (dict == nullptr) return std::nullopt;
   Ref value = heap_.dict_item(dict, name);
   return value ? std::optional<Ref>(std::move(value)) : std::nullopt;
+}
+
+/// The `__dict__` of a stand-in is none of the program's.
+Ref Evaluator::dict_of_real_tensor(PyObject* stand_in) {
+  PyObject* real = heap_.real_of(stand_in);
+  PyObject* dict = real ? heap_.attributes_of(real) : nullptr;
+  if (dict == nullptr) throw GraphBreak("the __dict__ of a tensor is read");
+  return Ref::borrow(dict);
 }
 
 Ref Evaluator::attribute_of_module(PyObject* module, PyObject* name) {

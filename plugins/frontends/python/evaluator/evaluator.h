@@ -284,6 +284,7 @@ class Evaluator {
   std::optional<Ref> find_generic(PyObject* owner, PyObject* name);
   Ref cached_property(PyObject* property, PyObject* owner);
   std::optional<Ref> attribute_of_real_tensor(PyObject* stand_in, PyObject* name);
+  Ref dict_of_real_tensor(PyObject* stand_in);
   Ref attribute_of_module(PyObject* module, PyObject* name);
   Ref attribute_of_type(PyTypeObject* type, PyObject* name);
   Ref attribute_of_function(PyObject* function, PyObject* name);

@@ -97,6 +97,7 @@ void read_overload(PyObject* overload, Purity& purity) {
   purity.known = true;
   purity.writes |= PyObject_IsTrue(is_mutable.get()) == 1;
   purity.random |= has_tag(overload, "nondeterministic_seeded");
+  purity.writes_several |= std::string_view(PyUnicode_AsUTF8(checked(PyObject_Str(schema.get())).get())).find("(b!)") != std::string_view::npos;
 }
 
 void read_packet(PyObject* packet, Purity& purity) {

@@ -12,6 +12,7 @@ namespace tenon::python {
 struct Purity {
   bool known = false;    // torch has a schema for it, the catalogue an op, or it is in the list of NumPy's functions
   bool writes = false;   // into an argument
+  bool writes_several = false;  // into more than one
   bool undeclared = false;  // does more than its schema says
   bool random = false;   // takes random numbers, whatever the arguments are
   bool foreign = false;  // an operator that is not the library's own

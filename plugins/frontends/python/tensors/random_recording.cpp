@@ -46,7 +46,7 @@ Ref TensorRecorder::record_random(PyObject* callable, const ForeignFunction& fun
 /// An in-place function that the catalogue lacks runs on a copy, whose end value is written.
 ir::ValueId TensorRecorder::value_by_opaque_call(PyObject* callable, const ForeignFunction& function, Index target, PyObject* args, PyObject* kwargs) {
   const Purity& purity = purity_of(callable, function);
-  if (!purity.known || purity.undeclared || names_a_generator(kwargs)) throw GraphBreak(fmt::format("Tenon has no op for {}", function.name));
+  if (!purity.known || purity.undeclared || purity.writes_several || names_a_generator(kwargs)) throw GraphBreak(fmt::format("Tenon has no op for {}", function.name));
   std::optional<KeptGenerator> kept;
   OpaqueUse use;
   use.random = takes_random_numbers(function, purity, args, kwargs);
