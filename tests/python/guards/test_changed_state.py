@@ -280,3 +280,19 @@ def test_a_flag_that_the_program_reads(calm):
     finally:
         torch.use_deterministic_algorithms(False)
     assert compiled(x)[0] == 5
+
+
+def test_deterministic_algorithms_fill_memory():
+
+    def run(x):
+        return torch.empty(3), torch.empty_like(x), x.new_empty(2, dtype=torch.int32)
+
+    compiled = tenon.compile(run)
+    x = torch.zeros(2)
+    compiled(x)
+    torch.use_deterministic_algorithms(True)
+    try:
+        for found, wanted in zip(compiled(x), run(x)):
+            torch.testing.assert_close(found, wanted, equal_nan=True)
+    finally:
+        torch.use_deterministic_algorithms(False)

@@ -387,3 +387,31 @@ def test_one_value_of_another_dtype_under_a_mask(writes):
         x[1] = value
 
     writes(fn, torch.randn(4, 3), torch.ones(1, dtype=torch.float64), graphs=1)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: x.index_add_(0, x, x.clone()),
+        lambda x: x.index_add_(0, x.clone(), x),
+        lambda x: x.index_fill_(0, x, 0),
+        lambda x: x.index_copy_(0, x, x.clone()),
+        lambda x: x.scatter_(0, x, 1),
+        lambda x: x.index_put_((x,), x.clone()),
+        lambda x: torch.gather(x, 0, x, out=x),
+        lambda x: torch.index_select(x, 0, x, out=x),
+        lambda x: x.copy_(x),
+        lambda x: x.add_(x),
+        lambda x: torch.where(x > 1, x, -x, out=x),
+    ],
+)
+def test_what_is_written_is_also_read(write):
+    def outcome(call):
+        x = torch.tensor([2, 1, 0])
+        try:
+            call(x)
+        except RuntimeError as error:
+            return str(error)
+        return x.tolist()
+
+    assert outcome(tenon.compile(write)) == outcome(write)

@@ -81,6 +81,8 @@ Handled state_read(Evaluator&, Arguments&);
 Ref read_by(Evaluator& evaluator, PyObject* reader);
 /// Reads a flag of torch that entries do not hold, by a function of torch._C.
 Ref read_flag(Evaluator& evaluator, const char* function);
+/// What torch.empty and its like leave undefined is filled where algorithms are to be deterministic: that breaks the graph.
+void require_undefined_memory(Evaluator& evaluator, PyObject* callable);
 /// warnings.warn: into the journal.
 Handled issue_warning(Evaluator&, Arguments&);
 /// What the module warnings calls after its filters were changed.
