@@ -282,8 +282,7 @@ def test_a_flag_that_the_program_reads(calm):
     assert compiled(x)[0] == 5
 
 
-def test_deterministic_algorithms_fill_memory():
-
+def test_deterministic_algorithms():
     def run(x):
         return torch.empty(3), torch.empty_like(x), x.new_empty(2, dtype=torch.int32)
 
@@ -294,5 +293,7 @@ def test_deterministic_algorithms_fill_memory():
     try:
         for found, wanted in zip(compiled(x), run(x)):
             torch.testing.assert_close(found, wanted, equal_nan=True)
+        with pytest.raises(RuntimeError, match="deterministic"):
+            tenon.compile(lambda x: x.put_(torch.tensor([0]), x[:1] + 1))(x)
     finally:
         torch.use_deterministic_algorithms(False)
