@@ -243,6 +243,14 @@ def test_moves_to_the_cpu_change_nothing(check):
     assert tenon.stats()["graph_breaks"] == 0
 
 
+@pytest.mark.parametrize("device", ["meta", "meta:0", torch.device("meta")])
+def test_moves_to_the_meta_device(device):
+    def run(x):
+        return x.to(device).device.type, x.to(device, torch.float64).is_meta, (torch.nn.Linear(4, 2, device=device)(x.to(device)) + 1).shape
+
+    assert tenon.compile(run)(tensor(3, 4)) == run(tensor(3, 4))
+
+
 def test_attention_asks_for_modes(check):
     torch.manual_seed(0)
     attention = torch.nn.MultiheadAttention(8, 2, batch_first=True).eval()

@@ -1,5 +1,7 @@
 #include "python/tensors/twins.h"
 
+#include <cstring>
+
 #include "python/evaluator/graph_break.h"
 #include "python/tensors/array_results.h"
 #include "python/tensors/strides.h"
@@ -82,10 +84,11 @@ bool is_cpu(const TorchLibrary& torch, PyObject* device) {
   return PyUnicode_CompareWithASCIIString(kind.get(), "cpu") == 0;
 }
 
-/// Whether a positional argument names a device: torch.device("cpu"), "cpu".
+/// Whether a positional argument names a device that a twin would take: torch.device("cpu"), "cpu", "meta:0".
 bool names_a_device(const TorchLibrary& torch, PyObject* argument) {
   if (reinterpret_cast<PyObject*>(Py_TYPE(argument)) == torch.device.get()) return true;
-  return PyUnicode_Check(argument) && PyUnicode_CompareWithASCIIString(argument, "cpu") == 0;
+  const char* text = PyUnicode_Check(argument) ? PyUnicode_AsUTF8(argument) : nullptr;
+  return text && (std::strcmp(text, "cpu") == 0 || std::strncmp(text, "meta", 4) == 0);
 }
 
 Ref dict_on_meta_device(const TorchLibrary& torch, PyObject* kwargs) {
