@@ -207,3 +207,22 @@ def test_results_that_numpy_makes_read_only(check):
 
 def test_scalars_become_arrays(check):
     check(lambda a: (np.asarray(a.sum()), np.asanyarray(a[0]), np.copy(a[1])), (np.arange(3.0),))
+
+
+def test_flags_that_are_assigned():
+    def of_a_result(x):
+        y = x * 2
+        y.flags.writeable = False
+        try:
+            y[0] = 1
+        except ValueError as error:
+            return str(error), y.flags.writeable, y
+
+    def of_an_argument(x):
+        x.flags.writeable = False
+        return x.flags["WRITEABLE"]
+
+    x = np.ones(3)
+    text, writeable, y = tenon.compile(of_a_result)(x)
+    assert (text, writeable, y.flags.writeable) == ("assignment destination is read-only", False, False)
+    assert tenon.compile(of_an_argument)(x) is False and not x.flags.writeable

@@ -41,6 +41,7 @@ void Evaluator::generic_delete_attribute(PyObject* owner, PyObject* name) {
 void Evaluator::store_attribute(PyObject* owner, PyObject* name, PyObject* value) {
   PyTypeObject* type = Py_TYPE(owner);
   if (is_stand_in(owner)) throw GraphBreak(fmt::format("attribute '{}' of a tensor is assigned", name_text(name)));
+  if (are_flags_of_array(owner)) throw GraphBreak(fmt::format("the flag '{}' of an array is assigned", name_text(name)));
   PyObject* setter = heap_.type_attribute(type, names().__setattr__);
   if (is_python_function(setter)) {
     call_now(setter, {owner, name, value});

@@ -27,7 +27,7 @@ Py_ssize_t in_range(PyObject* sequence, PyObject* key, Py_ssize_t length) {
 
 /// `array.flags["C_CONTIGUOUS"]`, of what C code has made of a stand-in: what follows from its layout.
 bool is_flag_of_array(PyObject* flags, PyObject* key) {
-  if (std::strcmp(Py_TYPE(flags)->tp_name, "numpy._core.multiarray.flagsobj") != 0 && std::strcmp(Py_TYPE(flags)->tp_name, "numpy.flagsobj") != 0) return false;
+  if (!are_flags_of_array(flags)) return false;
   for (const char* name : {"C_CONTIGUOUS", "F_CONTIGUOUS", "WRITEABLE", "C", "F", "W"})
     if (PyUnicode_Check(key) && PyUnicode_CompareWithASCIIString(key, name) == 0) return true;
   return false;

@@ -121,6 +121,11 @@ bool is_scalar_of_numpy(PyObject* object) {
   return name.starts_with("numpy.") && PyNumber_Check(object) && !PySequence_Check(object);
 }
 
+bool are_flags_of_array(PyObject* object) {
+  const std::string_view name = Py_TYPE(object)->tp_name;
+  return name == "numpy._core.multiarray.flagsobj" || name == "numpy.flagsobj";
+}
+
 void require_no_method_object(PyObject* found) {
   if (PyType_Check(found)) return;
   for (PyObject* name : {names().__call__, names().__get__}) {

@@ -47,6 +47,9 @@ bool holds_plain_value(PyTypeObject* type);
 /// Whether it is a scalar of NumPy, whose operators give scalars of NumPy for Python's numbers.
 bool is_scalar_of_numpy(PyObject* object);
 
+/// `array.flags`, which C code reads and writes in the array.
+bool are_flags_of_array(PyObject* object);
+
 /// Breaks the graph where a special method is an object of a class written in Python: what calling or binding it runs would not be seen.
 void require_no_method_object(PyObject* found);
 
