@@ -78,3 +78,11 @@ def test_lists_that_hold_themselves(broken):
 
     compiled = tenon.compile(run)
     assert compiled() == run() == compiled()
+
+
+def test_indices_into_tensors_without_elements():
+    torch = pytest.importorskip("torch")
+    for read in (lambda x, i: torch.index_select(x, 0, i), lambda x, i: torch.nn.functional.embedding(i, x), lambda x, i: x[i]):
+        for at in (2, 7):
+            given = torch.zeros(4, 0), torch.tensor([1, at])
+            assert outcome(lambda: tenon.compile(read)(*given).shape)[:2] == outcome(lambda: read(*given).shape)[:2]

@@ -79,8 +79,14 @@ Shape selected_shape(const OpQuery& q) {
   return shape;
 }
 
+/// torch checks every index; a kernel checks those of the elements that it gives.
+void require_elements(const Shape& shape) {
+  if (std::ranges::find(shape, Dim(0)) != shape.end()) throw Exception(Code::unsupported, "indices into a tensor without elements");
+}
+
 Values select_adapt(ForeignArguments& a) {
   const ir::ValueId x = a.value("self");
+  require_elements(a.type(x).shape);
   const Dim dim(a.dim("dim", a.type(x).rank()));
   const ir::ValueId y = a.one("index_select", {as_vector(a.builder(), x), a.value("index")}, {{"dim", dim}});
   return {a.type(x).rank() ? y : reshape_to(a.builder(), y, {})};
@@ -254,10 +260,14 @@ Op embedding_op() {
   Op op = indexed(
       "embedding", "(Tensor weight, Tensor indices) -> Tensor",
       names({"torch.embedding"}, "(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False)",
-            [](ForeignArguments& a) { return a.call("embedding", {a.value("weight"), a.value("indices")}); }) +
+            [](ForeignArguments& a) {
+              require_elements(a.type(a.value("weight")).shape);
+              return a.call("embedding", {a.value("weight"), a.value("indices")});
+            }) +
           names({"torch.nn.functional.embedding"},
                 "(input -> indices, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False)",
                 [](ForeignArguments& a) {
+                  require_elements(a.type(a.value("weight")).shape);
                   if (a.given("max_norm")) throw Exception(Code::unsupported, "embedding with max_norm");
                   return a.call("embedding", {a.value("weight"), a.value("indices")});
                 }) +
