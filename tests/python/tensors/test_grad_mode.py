@@ -122,3 +122,26 @@ def test_hooks_of_saved_tensors_run_as_often_as_in_eager():
 
     compiled = tenon.compile(reads)
     assert [run(compiled) for _ in range(3)] == [run(reads)] * 3
+
+
+@pytest.mark.parametrize("mode", (torch.no_grad, torch.inference_mode))
+@pytest.mark.parametrize("again", (False, True))
+def test_writes_through_views_of_where_gradients_were_off(mode, again):
+    def run(x, scale):
+        with mode():
+            y = x.view(2)
+        if again:
+            y = y[:]
+        before = y.is_inference(), y._is_view()
+        y += 1
+        try:
+            y *= scale
+        except RuntimeError as error:
+            return before, str(error)
+
+    def given():
+        return torch.zeros(2), torch.ones(2, requires_grad=True)
+
+    found, wanted = tenon.compile(run)(*given()), run(*given())
+    assert found[0] == wanted[0]
+    assert found[1].split("Given")[0].split("created")[1] == wanted[1].split("Given")[0].split("created")[1]

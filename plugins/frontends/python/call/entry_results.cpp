@@ -111,7 +111,9 @@ bool CacheEntry::finish_tensors(RunFrame& frame) {
         continue;
       }
       const bool requires_grad = of_input && captured_.inputs[output.index].requires_grad;
-      const WithoutGrad without_grad(requires_grad && state_.grad_enabled());  // where gradients matter nothing is recorded
+      const WithoutGrad without_grad((requires_grad || output.untracked) && state_.grad_enabled());  // where gradients matter nothing is recorded
+      const InferenceScope scope(output.tensor == TensorKind::torch ? output.inference : state_.inference(), state_.inference());
+      if (scope.failed()) return false;
       frame.tensors[i] = view_for(output, base, frame.symbols).release();
     }
     return true;

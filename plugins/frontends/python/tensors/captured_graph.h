@@ -33,7 +33,7 @@ struct TensorOutput {
   TensorKind tensor = TensorKind::torch;
   std::uint32_t index = 0;
   bool writeable = true;
-  bool inference = false;     // fresh torch tensors: made in inference mode
+  bool inference = false;     // torch tensors: made in inference mode
   bool late = false;          // fresh: a size depends on data
   bool plain_number = false;  // fresh scalars: a Python float or int, not a NumPy scalar
   DType dtype = DType::f32;
@@ -42,6 +42,7 @@ struct TensorOutput {
   ir::ValueId value;        // what it holds, views too; none where no value of the graph does
   bool parts = false;       // views: the elements are parts of the complex ones that are viewed, and counted as such
   Detached detached = Detached::no;  // views
+  bool untracked = false;            // views: made where grad mode was off
   std::uint32_t writes = 0; // fresh and crossed torch tensors: what eager execution leaves in `_version`
   /// Sizes over the symbols of the graph, where some vary (then `shape`, `strides` and `offset` are those of the captured call). With them,
   /// of fresh ones the order, outermost first, in which the dimensions lie in memory; of views strides and offset.

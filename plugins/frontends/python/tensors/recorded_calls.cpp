@@ -385,6 +385,8 @@ void TensorRecorder::find_viewed(StandIn& view, std::span<const Index> operands)
   view.version = stand_ins_.storage_of(viewed).version;
   view.counts_apart |= stand_ins_[viewed].counts_apart;
   if (view.detached == Detached::no && stand_ins_[viewed].detached != Detached::no) view.detached = Detached::what_it_views;
+  view.untracked = stand_ins_[viewed].untracked || !torch_state().value_or(state_).grad_enabled();
+  view.inference = stand_ins_[viewed].viewed && stand_ins_[viewed].inference;
   view.requires_grad = stand_ins_[viewed].requires_grad && view.detached == Detached::no;  // whatever the grad mode: torch says so of views
 }
 

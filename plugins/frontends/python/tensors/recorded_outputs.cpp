@@ -200,6 +200,8 @@ std::uint32_t TensorRecorder::tensor_output(Index index, CapturedGraph& captured
   output.offset = s.offset - base.offset;
   output.writeable = s.writeable;
   output.detached = s.detached;
+  output.untracked = s.untracked;
+  output.inference = s.inference;
   if (in_late_memory(index)) vary_late_view(output, index);
   else vary_view(output, s, base);
   output.kind = base.input ? TensorOutput::Kind::input_view : TensorOutput::Kind::fresh_view;

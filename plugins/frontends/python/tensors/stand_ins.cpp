@@ -86,7 +86,7 @@ std::vector<StandIns::Index> StandIns::among(PyObject* args, PyObject* kwargs) c
 
 StandIns::Index StandIns::add(StandIn stand_in) {
   stand_in.object = make_object(stand_in);
-  if (stand_in.kind == TensorKind::torch && !stand_in.input) stand_in.inference = torch_state().value_or(TorchState{}).inference();
+  if (stand_in.kind == TensorKind::torch && !stand_in.input) stand_in.inference |= torch_state().value_or(TorchState{}).inference();
   const auto index = static_cast<Index>(stand_ins_.size());
   by_object_.emplace(stand_in.object.get(), index);
   if (stand_in.twin) by_twin_.emplace(stand_in.twin.get(), index);

@@ -36,7 +36,8 @@ struct StandIn {
   std::optional<ViewPath> path;       // a view: from that one's value; none where it is no chain of views
   std::optional<ViewLayout> late;     // a view of memory whose size depends on data: its layout there
   Detached detached = Detached::no;
-  bool inference = false;             // made in inference mode; of a view that of what made its memory counts
+  bool untracked = false;             // a view: made where grad mode was off, or of such a view; torch refuses writes through it that need gradients
+  bool inference = false;             // made in inference mode, or a view of such a view; is_inference() asks what made the memory
   bool counts_apart = false;          // made by `.data`: writes do not count in the version of what it views
   Ref constant;                       // what it stands for, where that is made by the capture and in every call the same
   bool crossed = false;               // a view: the whole of what it views, as an object of the other library
