@@ -31,6 +31,13 @@ def test_annotations_of_inner_functions():
     same(fn, (np.ones(2),))
 
 
+def test_unions_of_classes():
+    def fn(x):
+        return isinstance(x, int | str), list[int | None], typing.cast(dict[str, float | np.ndarray], x), int | str == str | int
+
+    same(fn, (1,), ("a",), (2.5,), (3,), (4,))
+
+
 def test_a_variable_that_is_replaced():
     def fn():
         return typing.List[T]

@@ -16,6 +16,17 @@ SCHEDULES = {
     "lambda": lambda o: torch.optim.lr_scheduler.LambdaLR(o, lambda epoch: 0.95**epoch),
     "one_cycle": lambda o: torch.optim.lr_scheduler.OneCycleLR(o, 0.1, total_steps=30),
 }
+# Those that take several paths, each of which is captured.
+SCHEDULES_WITH_PATHS = {
+    "cyclic": lambda o: torch.optim.lr_scheduler.CyclicLR(o, 0.01, 0.1, step_size_up=4),
+    "cyclic_range": lambda o: torch.optim.lr_scheduler.CyclicLR(o, 0.01, 0.1, step_size_up=3, mode="exp_range", gamma=0.99),
+    "warm_restarts": lambda o: torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(o, 7),
+    "three_phases": lambda o: torch.optim.lr_scheduler.OneCycleLR(o, 0.1, total_steps=50, three_phase=True),
+    "milestones": lambda o: torch.optim.lr_scheduler.MultiStepLR(o, [10, 20]),
+    "sequential": lambda o: torch.optim.lr_scheduler.SequentialLR(
+        o, [torch.optim.lr_scheduler.LinearLR(o, 0.1, 1.0, 10), torch.optim.lr_scheduler.CosineAnnealingLR(o, 20)], milestones=[10]
+    ),
+}
 OPTIMIZERS = {
     "sgd": lambda p: torch.optim.SGD(p, lr=0.02, momentum=0.9),
     "sgd_each": lambda p: torch.optim.SGD(p, lr=0.02, foreach=False),
@@ -25,12 +36,12 @@ OPTIMIZERS = {
 }
 
 
-def train(optimizer, schedule, inside, compiled):
+def train(optimizer, schedule, inside, compiled, steps=8):
     """Parameters and learning rates after some steps, and the captures of each."""
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
     opt = OPTIMIZERS[optimizer](model.parameters())
-    scheduler = SCHEDULES[schedule](opt)
+    scheduler = (SCHEDULES | SCHEDULES_WITH_PATHS)[schedule](opt)
 
     def step():
         opt.step()
@@ -39,7 +50,7 @@ def train(optimizer, schedule, inside, compiled):
 
     run = tenon.compile(step, fullgraph=True) if compiled else step
     rates, captures = [], []
-    for i in range(8):
+    for i in range(steps):
         opt.zero_grad()
         (model(X[:, :4] / (i + 4)) ** 2).sum().backward()
         before = tenon.stats()["graphs"]
@@ -61,6 +72,16 @@ def test_a_learning_rate_that_is_scheduled_varies(optimizer, schedule, inside):
     torch.testing.assert_close(got, want)
     assert rates == want_rates  # bit by bit
     assert sum(captures) <= 4 and not any(captures[4:]), captures
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES_WITH_PATHS)
+def test_a_schedule_is_captured_once_a_path(schedule):
+    tenon.reset()
+    want, want_rates, _ = train("sgd", schedule, True, False, 48)
+    got, rates, captures = train("sgd", schedule, True, True, 48)
+    torch.testing.assert_close(got, want)
+    assert rates == want_rates
+    assert sum(captures) <= 8 and not any(captures[36:]), captures
 
 
 def calls(fn, arguments, most, **options):
@@ -87,6 +108,24 @@ def test_arithmetic_of_floats_that_vary_is_python_s():
 
 def test_a_float_that_is_computed_is_an_input_of_the_graph():
     calls(lambda x, s, n: x * (1 + math.cos(math.pi * n / 10)) * s / (s + 3), [(X, 0.1 * n, n) for n in range(2, 9)], 2)
+
+
+def test_ints_made_of_floats_that_vary():
+    values = [2.5, 3.5, 4.7, 9.0, 100.25, 5.5, 2.0**52]
+    calls(lambda s: (math.floor(s), math.ceil(s), math.trunc(s), int(s), round(s), round(s, None)), [(s,) for s in values], 2)
+    calls(lambda s: (math.floor(s), math.ceil(s), math.trunc(s), int(s), round(s)), [(-s,) for s in values], 2)
+    calls(lambda n: (int(n * 0.5), round(n * 0.3), math.floor(n), math.ceil(n), math.trunc(n), round(n), int(n), float(n)), [(n,) for n in range(10, 30)], 2)
+    calls(lambda s: int(s) * 3 // int(s / 2), [(s,) for s in (4.5, 6.0, 19.2, 7.1)], 2)
+    rows = torch.arange(120.0).reshape(40, 3)
+    calls(lambda x, r: x[: math.ceil(x.shape[0] * r)] * int(x.shape[0] * 0.5), [(rows[:n], 0.5 + n / 100) for n in range(10, 30)], 2)
+    calls(lambda x: x[: int(x.shape[0] * 0.5)] * 2, [(rows[:n],) for n in range(10, 30)], 1, dynamic=True)
+    for function in (math.floor, int, round):
+        compiled = tenon.compile(function)
+        for s in (2.5, 3.5, 2.0**60, 1e17, 5.5, 0.5, -0.0):
+            assert compiled(s) == function(s)
+        for s, error in ((float("inf"), OverflowError), (float("nan"), ValueError)):
+            with pytest.raises(error):
+                compiled(s)
 
 
 def test_a_comparison_of_floats_makes_one_variant_an_outcome():

@@ -110,6 +110,27 @@ def test_branches_are_guarded_by_the_relation():
     check(even, [(torch.randn(n),) for n in (3, 4, 5, 6, 7, 8, 12, 15)], 3)
 
 
+KEYS = {10: 1, 20: 2, "a": 3, None: 4, 5.0: 6}
+
+
+def test_a_key_that_is_not_there_needs_no_value():
+    check(lambda x, n: x * 2 if n in KEYS else x + n, [(X, n) for n in (2, 3, 4, 10, 6, 7, 20, 8, 9, 5)], 5)
+    check(lambda n: (n in {7, 90}, n not in frozenset((33,)), KEYS.get(n, 7), n in dict(KEYS)), [(n,) for n in (2, 3, 4, 6, 8, 9, 11)], 2)
+
+    def write(n, x):
+        made, found = {1: 2, 40: 1}, {3}
+        if n not in made:
+            made[n] = n
+        found.add(n)
+        return made, found, [type(key) for key in (*made, *found)], n in made, n in found
+
+    check(write, [(n, X) for n in (2, 3, 4, 5, 40)], 6)
+    later = {10: 1}
+    compiled = check(lambda n: n in later, [(n,) for n in (2, 3, 4)], 2)
+    later[4] = 1
+    assert compiled(4) and not compiled(5)
+
+
 def test_a_power_modulo_a_number():
     check(lambda x, n: x + pow(n, 3, 7) + pow(2, n, 5), [(torch.ones(2), n) for n in (3, 4, 5)], most=4)
 

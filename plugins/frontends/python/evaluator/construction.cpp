@@ -71,9 +71,7 @@ void require_nothing_given(const Ref& by_init) {
 
 std::optional<Ref> Evaluator::construct(PyTypeObject* type, Arguments arguments, Completion completion) {
   if ((type == &PyLong_Type || type == &PyFloat_Type) && arguments.values.size() == 1) {
-    if (heap_.is_number(arguments[0]) && recorder_.apparent_type(arguments[0]) == type) return arguments.values[0];
-    if (type == &PyFloat_Type && heap_.is_number(arguments[0])) return checked(PyNumber_TrueDivide(arguments[0], checked(PyLong_FromLong(1)).get()));
-    if (is_stand_in(arguments[0]))
+    if (heap_.is_number(arguments[0]) || is_stand_in(arguments[0]))
       if (Ref number = recorder_.number_of(arguments[0], type)) return number;
   }
   if (const Builtin* builtin = find_builtin(as_object(type))) {

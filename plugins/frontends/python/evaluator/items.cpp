@@ -253,6 +253,7 @@ bool Evaluator::contains(PyObject* container, PyObject* item) {
   }
   const bool is_set = traits.container == Container::set || traits.container == Container::frozen_set;
   if (is_set && !(is_stand_in(item) && heap_.source_of(container))) {
+    if (heap_.is_no_key(container, item)) return false;
     heap_.expose(container);
     prepare_key(item, container);
     return checked(PySequence_Contains(container, item)) != 0;

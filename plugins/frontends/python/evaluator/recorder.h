@@ -60,7 +60,7 @@ class Recorder {
   virtual std::optional<VaryingPlace> place_of(PyObject*) { return std::nullopt; }
   /// Whether what is at a place that varies may be an input that varies.
   virtual bool may_be_chosen(PyObject*) { return false; }
-  /// int() or float() of a stand-in, by the type; empty where the elements are needed.
+  /// int() or float() of a stand-in, of role number too, by the type; empty where the elements are needed.
   virtual Ref number_of(PyObject*, PyTypeObject*) { return {}; }
   /// An operator of two constants, which stands for all later calls. Throws GraphBreak when a library warns of it.
   virtual Ref constant_operator(binaryfunc operation, PyObject* left, PyObject* right) { return checked(operation(left, right)); }

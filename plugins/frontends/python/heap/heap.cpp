@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "python/compat/object_layout.h"
 #include "python/heap/dict_access.h"
@@ -147,7 +148,24 @@ Ref Heap::plain_key(PyObject* key) {
   return changed ? born(items) : Ref::borrow(key);
 }
 
+bool Heap::is_no_key(PyObject* keys, PyObject* number) {
+  constexpr Py_ssize_t kMostKeys = 64;
+  const SourceId source = source_of(keys);
+  const bool of_dict = PyDict_Check(keys);
+  if (!is_number(number) || (source && changes_.find(keys)) || (of_dict ? PyDict_GET_SIZE(keys) : PySet_GET_SIZE(keys)) > kMostKeys) return false;
+  Ref all = checked(of_dict ? PyDict_Keys(keys) : PySequence_List(keys));
+  std::vector<PyObject*> numbers;
+  for (Py_ssize_t at = 0; at < PyList_GET_SIZE(all.get()); ++at) {
+    PyObject* key = PyList_GET_ITEM(all.get(), at);
+    if (PyLong_CheckExact(key) || PyBool_Check(key) || PyFloat_CheckExact(key)) numbers.push_back(key);
+    else if (key != Py_None && !PyUnicode_CheckExact(key)) return false;
+  }
+  if (source) of_dict ? guard_keys(source, keys) : guard_items_of_set(source, keys);
+  return std::ranges::none_of(numbers, [&](PyObject* key) { return checked(PyObject_RichCompare(number, key, Py_EQ)).is(Py_True); });
+}
+
 Ref Heap::dict_item(PyObject* dict, PyObject* given) {
+  if (is_no_key(dict, given)) return {};
   const Ref plain = key_held_by(*this, dict, given);
   PyObject* key = plain.get();
   PyObject* value = PyDict_GetItemWithError(dict, key);
@@ -164,6 +182,7 @@ Ref Heap::dict_item(PyObject* dict, PyObject* given) {
 }
 
 bool Heap::dict_contains(PyObject* dict, PyObject* given) {
+  if (is_no_key(dict, given)) return false;
   const Ref plain = key_held_by(*this, dict, given);
   PyObject* key = plain.get();
   const bool present = checked(PyDict_Contains(dict, key)) != 0;

@@ -74,6 +74,9 @@ class Heap {
   /// A key as containers look it up: the int itself for a symbolic one,
   /// also in the items of a tuple.
   Ref plain_key(PyObject* key);
+  /// Whether a number that varies is none of the keys of a dict or set, all of which are compared with it. False where that cannot be said
+  /// without the number itself.
+  bool is_no_key(PyObject* keys, PyObject* number);
   /// The length of a container. Guarded.
   Py_ssize_t length(PyObject* container);
   /// The `__dict__` of an instance, module or function, made known; null when it has none.

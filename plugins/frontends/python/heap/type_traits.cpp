@@ -58,7 +58,7 @@ bool is_identity(PyTypeObject* type) {
     return true;
   const std::string_view name = type->tp_name;
   return name == "numpy.ufunc" || name == "numpy._ArrayFunctionDispatcher" || name == "OpOverload" || name == "OpOverloadPacket" ||
-         name == "builtin_function_or_method" || name == "re.Pattern" || name == "types.GenericAlias" || name == "object" ||
+         name == "builtin_function_or_method" || name == "re.Pattern" || name == "types.GenericAlias" || name == "types.UnionType" || name == "object" ||
          name == "tenon._tenon.CompiledFunction";
 }
 

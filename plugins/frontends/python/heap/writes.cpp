@@ -97,7 +97,7 @@ void Heap::guard_original(PyObject* container) {
 }
 
 void Heap::store_key(PyObject* dict, PyObject* given, PyObject* value) {
-  const Ref held = is_stand_in(given) ? key_held_by(*this, dict, given) : Ref::borrow(given);
+  const Ref held = is_stand_in(given) ? key_held_by(*this, dict, given) : plain_key(given);
   PyObject* key = held.get();
   if (!is_older(dict, "a change")) {
     set_past_override(dict, key, value);

@@ -98,18 +98,23 @@ bool FloatTape::compare(Comparison comparison, Position left, Position right) {
   return outcome.holds;
 }
 
-bool FloatTape::evaluate(PyObject* const* registers, std::span<const std::int64_t> symbols) noexcept {
+bool FloatTape::advance(Position end, PyObject* const* registers, std::span<const std::int64_t> symbols) noexcept {
   try {
-    for (std::size_t at = 0; at < steps_.size(); ++at) {
-      const Step& step = steps_[at];
+    for (; computed_ < end; ++computed_) {
+      const Step& step = steps_[computed_];
       const std::optional<double> value = step.op == Op::read ? PyFloat_AS_DOUBLE(registers[step.source.value]) : compute(step, symbols);
       if (!value) return false;
-      values_[at] = *value;
+      values_[computed_] = *value;
     }
   } catch (const std::exception&) {
     return false;  // an int of more than 64 bits
   }
-  return std::ranges::all_of(outcomes_, [&](const Outcome& outcome) { return holds(outcome) == outcome.holds; });
+  return true;
+}
+
+bool FloatTape::evaluate(PyObject* const* registers, std::span<const std::int64_t> symbols) noexcept {
+  return advance(static_cast<Position>(steps_.size()), registers, symbols) &&
+         std::ranges::all_of(outcomes_, [&](const Outcome& outcome) { return holds(outcome) == outcome.holds; });
 }
 
 SourceId FloatTape::some_source() const {

@@ -12,6 +12,9 @@
 
 namespace tenon::python {
 
+/// float64 holds every int up to it.
+inline constexpr std::int64_t kMostExactInFloats = std::int64_t{1} << 53;
+
 /// Python's arithmetic of floats, step by step, in the order in which a capture met it. Where Python would raise, or give a complex number,
 /// the tape does not hold: such a call needs another capture.
 class FloatTape {
@@ -38,7 +41,11 @@ class FloatTape {
   /// The outcome in the call that is captured, which is guarded.
   bool compare(Comparison comparison, Position left, Position right);
 
-  /// Computes all steps. False where a step or an outcome is not as it was. Allocates nothing.
+  /// Goes back to the start, for another call.
+  void rewind() { computed_ = 0; }
+  /// Computes the steps before `end` that are not computed yet. False where one does not hold. Allocates nothing.
+  bool advance(Position end, PyObject* const* registers, std::span<const std::int64_t> symbols) noexcept;
+  /// Computes what is left. False where a step or an outcome is not as it was. Allocates nothing.
   bool evaluate(PyObject* const* registers, std::span<const std::int64_t> symbols) noexcept;
   double value(Position position) const { return values_[position]; }
   const std::vector<double>& values() const { return values_; }
@@ -63,6 +70,7 @@ class FloatTape {
 
   std::vector<Step> steps_;
   std::vector<double> values_;  // of the call that was computed last
+  Position computed_ = 0;       // steps of this call
   std::vector<Outcome> outcomes_;
 };
 

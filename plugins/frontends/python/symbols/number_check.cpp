@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "python/tensors/tensor_spec.h"
 
@@ -15,6 +16,12 @@ bool read_number(const NumberSource& number, PyObject* object, std::int64_t& val
   int overflow = 0;
   value = PyLong_AsLongLongAndOverflow(object, &overflow);
   return overflow == 0;
+}
+
+bool read_whole_float(double number, std::int64_t& value) noexcept {
+  if (!(std::abs(number) <= kMostExactInFloats)) return false;
+  value = static_cast<std::int64_t>(number);
+  return true;
 }
 
 const char* sign(guards::Relation::Operator op) {
@@ -37,8 +44,16 @@ SourceId NumberCheck::some_source() const {
 }
 
 bool NumberCheck::read(PyObject* const* registers) noexcept {
-  for (std::size_t i = 0; i < sources_.size(); ++i)
-    if (sources_[i].kind != NumberSource::Kind::data && !read_number(sources_[i], registers[sources_[i].source.value], values_[i])) return false;
+  floats_.rewind();
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    const NumberSource& number = sources_[i];
+    if (number.kind == NumberSource::Kind::data) continue;
+    // The steps before it are over symbols that were read.
+    const bool is_read = number.kind == NumberSource::Kind::whole_float
+                             ? floats_.advance(number.step + 1, registers, values_) && read_whole_float(floats_.value(number.step), values_[i])
+                             : read_number(number, registers[number.source.value], values_[i]);
+    if (!is_read) return false;
+  }
   return true;
 }
 

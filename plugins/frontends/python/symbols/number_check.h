@@ -17,11 +17,13 @@ struct NumberSource {
     extent,
     stride,
     integer,
+    whole_float,  // the float that a step of the tape gives, which is a whole number
   };
   Kind kind = Kind::data;
   SourceId source;          // the tensor or array, or the int
   std::uint32_t dimension = 0;
   std::string name;         // "x.shape[0]"
+  FloatTape::Position step = 0;
 };
 
 /// Symbols are known by their SymbolId in the graph, which is their position among the sources.

@@ -218,7 +218,20 @@ PyNumberMethods number_methods() {
   return n;
 }
 
-PyMethodDef kMethods[] = {{"__format__", format, METH_O, nullptr}, kUfuncMethod, {nullptr, nullptr, 0, nullptr}};
+PyObject* itself(PyObject* a, PyObject*) { return Py_NewRef(a); }
+PyObject* rounded(PyObject* a, PyObject* digits) {
+  const bool to_int = PyTuple_GET_SIZE(digits) == 0 || PyTuple_GET_ITEM(digits, 0) == Py_None;
+  if (to_int) return Py_NewRef(a);
+  return guarded([&] { return checked(PyObject_CallMethod(specialised(a, "it is rounded").get(), "__round__", "O", PyTuple_GET_ITEM(digits, 0))); });
+}
+
+PyMethodDef kMethods[] = {{"__format__", format, METH_O, nullptr},
+                          {"__round__", rounded, METH_VARARGS, nullptr},
+                          {"__floor__", itself, METH_NOARGS, nullptr},
+                          {"__ceil__", itself, METH_NOARGS, nullptr},
+                          {"__trunc__", itself, METH_NOARGS, nullptr},
+                          kUfuncMethod,
+                          {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -186,16 +187,27 @@ bool Symbols::wear_out(std::span<const std::string> names) {
 }
 
 bool Symbols::is_exact_in_floats(const ir::Dim& integer) {
-  constexpr std::int64_t kMostExact = std::int64_t{1} << 53;
   const SymbolId symbol = integer.is_constant() ? SymbolId() : integer.as_symbol();
   if (symbol && sources_[symbol.value].kind == NumberSource::Kind::extent) return true;  // no tensor has more elements
-  return decide(Operator::less_equal, integer, kMostExact) && decide(Operator::less_equal, -kMostExact, integer);
+  return decide(Operator::less_equal, integer, kMostExactInFloats) && decide(Operator::less_equal, -kMostExactInFloats, integer);
 }
 
 std::optional<FloatTape::Position> Symbols::as_float(const ir::Dim& integer) {
   if (!is_exact_in_floats(integer)) return std::nullopt;
   if (integer.is_constant()) return float_step({.number = static_cast<double>(integer.constant()), .words = describe(integer)});
   return float_step({.op = FloatTape::Op::integer, .integer = integer, .words = describe(integer)});
+}
+
+std::optional<ir::Dim> Symbols::whole(FloatTape::Position step) {
+  const double now = floats_.value(step);
+  if (!(std::abs(now) <= kMostExactInFloats)) return std::nullopt;
+  const auto value = static_cast<std::int64_t>(now);
+  const std::string name = fmt::format("{} at step {}", floats_.words(step), step);  // long words are not told apart
+  vary(name, value);
+  const ir::Dim dim = number({.kind = NumberSource::Kind::whole_float, .name = name, .step = step}, value, true);
+  if (dim.is_constant())
+    if (const auto constant = float_step({.number = now, .words = std::to_string(value)})) floats_.compare(FloatTape::Comparison::equal, step, *constant);
+  return dim;
 }
 
 void Symbols::compute(const ir::Dim& dim) {

@@ -60,6 +60,8 @@ class Symbols final : public ops::SizeQuestions {
   bool is_exact_in_floats(const ir::Dim& integer);
   /// The int as a float of the tape; nothing for one that no float is, which is guarded.
   std::optional<FloatTape::Position> as_float(const ir::Dim& integer);
+  /// The whole number that a step gives, as an int; nothing for one that float64 does not tell from the next. It varies, since the floats do.
+  std::optional<ir::Dim> whole(FloatTape::Position step);
   bool dynamic() const { return dynamic_ != Dynamic::never; }
   bool any() const { return !made_.empty(); }
 

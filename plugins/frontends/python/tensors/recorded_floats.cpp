@@ -119,6 +119,19 @@ Ref TensorRecorder::scalar_magnitude(PyObject* a) {
   return on_tape({.op = FloatTape::Op::function, .left = *scalar.step, .function = std::fabs, .words = std::move(words)}, scalar.roots);
 }
 
+/// int(), round(), or a function of the module math that gives an int.
+Ref TensorRecorder::whole_number(PyObject* number, std::string_view function) {
+  const ScalarValue& scalar = scalar_of(number);
+  const std::pair<std::string_view, double (*)(double)> known[] = {{"floor", std::floor}, {"ceil", std::ceil}, {"trunc", std::trunc}, {"round", std::nearbyint}};
+  if (!scalar.step) need_scalar(scalar, "the next int");
+  std::string words = words_of_step(function, symbols_.floats().words(*scalar.step), "", "");
+  const auto* found = std::ranges::find(known, function, &std::pair<std::string_view, double (*)(double)>::first);
+  const auto step = symbols_.float_step({.op = FloatTape::Op::function, .left = *scalar.step, .function = found->second, .words = std::move(words)});
+  const std::optional<ir::Dim> whole = step ? symbols_.whole(*step) : std::nullopt;
+  if (!whole) need_scalar(scalar, "the next int");
+  return make_integer(*whole);
+}
+
 /// min() or max() of floats: of equal ones, and beside nan, the first.
 Ref TensorRecorder::scalar_extreme(PyObject* args, bool least) {
   Ref best = Ref::borrow(PyTuple_GET_ITEM(args, 0));

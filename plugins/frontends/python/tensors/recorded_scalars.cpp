@@ -19,14 +19,12 @@
 namespace tenon::python {
 namespace {
 
-constexpr std::int64_t kExactInFloat64 = std::int64_t{1} << 53;
-
 /// A float, or an int that float64 holds exactly.
 std::optional<double> plain_float(PyObject* object) {
   if (PyFloat_CheckExact(object)) return PyFloat_AS_DOUBLE(object);
   int overflow = 0;
-  const long long value = PyLong_CheckExact(object) ? PyLong_AsLongLongAndOverflow(object, &overflow) : kExactInFloat64 + 1;
-  return overflow || value > kExactInFloat64 || value < -kExactInFloat64 ? std::nullopt : std::optional(static_cast<double>(value));
+  const long long value = PyLong_CheckExact(object) ? PyLong_AsLongLongAndOverflow(object, &overflow) : kMostExactInFloats + 1;
+  return overflow || value > kMostExactInFloats || value < -kMostExactInFloats ? std::nullopt : std::optional(static_cast<double>(value));
 }
 
 ir::ValueId nonzero(ops::NodeBuilder& b, ir::ValueId number) { return ops::number_where(b, number, b.one("ne", {number, b.literal(0.0)})); }
@@ -121,9 +119,13 @@ Ref TensorRecorder::constant_operator(binaryfunc operation, PyObject* left, PyOb
   return is_scalar_of_numpy(left) || is_scalar_of_numpy(right) ? call_for_good(call) : call();
 }
 
-/// `item()`, `float()`, `int()` of a tensor or array of one element, where Python's number is the element itself.
+/// `item()`, `float()`, `int()` of a number, or of a tensor or array of one element, where Python's number is the element itself.
 Ref TensorRecorder::number_of(PyObject* stand_in, PyTypeObject* type) {
   if (!symbols_.dynamic()) return {};
+  if (is_symbolic_int(stand_in) || is_symbolic_scalar(stand_in)) {
+    if (apparent_type(stand_in) == type) return Ref::borrow(stand_in);
+    return type == &PyFloat_Type ? checked(PyNumber_TrueDivide(stand_in, checked(PyLong_FromLong(1)).get())) : whole_number(stand_in, "trunc");
+  }
   const Index index = stand_ins_.require(stand_in);
   const StandIn& s = stand_ins_[index];
   const ir::ValueId value = present_.of(index);

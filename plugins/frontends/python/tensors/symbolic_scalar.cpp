@@ -72,8 +72,16 @@ Py_hash_t hash(PyObject* a) {
 PyObject* text(PyObject* a) { return needs(a, "the text"); }
 PyObject* format(PyObject* a, PyObject*) { return needs(a, "the text"); }
 
-PyObject* rounded(PyObject* a, PyObject*) { return needs(a, "round()"); }
-PyObject* truncated(PyObject* a, PyObject*) { return needs(a, "math.trunc()"); }
+PyObject* next_int(PyObject* a, const char* function) {
+  return guarded([&] { return TensorRecorder::active().whole_number(a, function); });
+}
+PyObject* next_below(PyObject* a, PyObject*) { return next_int(a, "floor"); }
+PyObject* next_above(PyObject* a, PyObject*) { return next_int(a, "ceil"); }
+PyObject* truncated(PyObject* a, PyObject*) { return next_int(a, "trunc"); }
+PyObject* rounded(PyObject* a, PyObject* digits) {
+  const bool to_int = PyTuple_GET_SIZE(digits) == 0 || PyTuple_GET_ITEM(digits, 0) == Py_None;
+  return to_int ? next_int(a, "round") : needs(a, "round() to digits");
+}
 
 PyObject* attribute(PyObject* a, PyObject* name) {
   auto* type = reinterpret_cast<PyObject*>(scalar_of(a).integral ? &PyLong_Type : &PyFloat_Type);
@@ -110,6 +118,8 @@ PyNumberMethods number_methods() {
 // What C code looks for in the type. A number without them would raise a TypeError that a float does not.
 PyMethodDef kMethods[] = {{"__format__", format, METH_O, nullptr},
                           {"__round__", rounded, METH_VARARGS, nullptr},
+                          {"__floor__", next_below, METH_NOARGS, nullptr},
+                          {"__ceil__", next_above, METH_NOARGS, nullptr},
                           {"__trunc__", truncated, METH_NOARGS, nullptr},
                           kUfuncMethod,
                           {nullptr, nullptr, 0, nullptr}};

@@ -72,6 +72,7 @@ class TensorRecorder final : public Recorder {
   /// Records arithmetic of which at least one operand is a symbolic scalar.
   Ref scalar_arithmetic(FloatTape::Op op, PyObject* a, PyObject* b);
   Ref scalar_magnitude(PyObject* a);
+  Ref whole_number(PyObject* number, std::string_view function);
   Ref scalar_function(PyObject* callable, PyObject* args);
   /// The outcome of a comparison (Py_LT to Py_GE) of numbers that come from arguments alone: guarded.
   bool scalar_comparison(int operation, PyObject* a, PyObject* b);
