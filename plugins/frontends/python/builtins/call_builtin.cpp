@@ -186,6 +186,20 @@ void require_no_attribute_in_format(Evaluator& evaluator, PyObject* self, PyObje
     if (!evaluator.heap().traits(value.get()).atom) throw GraphBreak("str.format reads an attribute of an object");
 }
 
+/// `text.format(numbers)` or `text.join(texts)`, where some vary; else empty.
+Ref late_text_of_method(Evaluator& evaluator, PyObject* callable, PyObject* name, const Arguments& arguments) {
+  const bool any = std::ranges::any_of(arguments.values, [&](const Ref& value) { return evaluator.holds_number(value.get()); });
+  if (!any || arguments.values.empty()) return {};
+  Ref given = checked(PyTuple_New(static_cast<Py_ssize_t>(arguments.values.size())));
+  const bool joins = std::string_view(PyUnicode_AsUTF8(name)) == "join";
+  for (std::size_t at = 0; at < arguments.values.size(); ++at) {
+    PyObject* value = arguments[at];
+    const bool list = joins && PyList_CheckExact(value) && !evaluator.heap().source_of(value);
+    PyTuple_SET_ITEM(given.get(), static_cast<Py_ssize_t>(at), list ? checked(PyList_AsTuple(value)).release() : Py_NewRef(value));
+  }
+  return evaluator.recorder().late_text(callable, given.get());
+}
+
 /// Methods of sequences that compare their items.
 constexpr std::string_view kCompareItems = " index count remove sort __contains__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ ";
 
@@ -353,6 +367,8 @@ std::optional<Ref> Evaluator::call_method(PyObject* callable, PyObject* self, Ar
   if (traits.atom) {
     if (std::optional<Ref> result = call_method_of_sizes(*this, self, name.get())) return result;
     require_no_attribute_in_format(*this, self, name.get(), arguments);
+    if (PyUnicode_CheckExact(self) && is_among(PyUnicode_AsUTF8(name.get()), " format join ") && arguments.named() == 0)
+      if (Ref text = late_text_of_method(*this, callable, name.get(), arguments)) return text;
     for (Ref& value : arguments.values) value = heap_.plain_key(value.get());  // a number would not know a symbol
     return run_listed(*this, callable, reading, arguments);
   }

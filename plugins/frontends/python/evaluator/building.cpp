@@ -56,8 +56,13 @@ void Evaluator::op_build(Frame& f, const Instruction& i) {
     }
     case Op::build_string: {
       std::vector<Ref> parts = pop_many(i.arg);
-      Ref list = list_of(std::move(parts)), empty = checked(PyUnicode_FromString(""));
-      push(checked(PyUnicode_Join(empty.get(), list.get())));
+      Ref tuple = tuple_of(std::move(parts)), empty = checked(PyUnicode_FromString(""));
+      Ref text = holds_number(tuple.get()) ? recorder_.late_text(checked(PyObject_GetAttrString(empty.get(), "join")).get(), checked(PyTuple_Pack(1, tuple.get())).get()) : Ref();
+      if (!text) {
+        heap_.expose(tuple.get());  // where one is of numbers that must be known
+        text = checked(PyUnicode_Join(empty.get(), tuple.get()));
+      }
+      push(std::move(text));
       return;
     }
     case Op::build_set: {
@@ -187,21 +192,22 @@ void Evaluator::op_format(Frame&, const Instruction& i) {
 
 /// format(value, spec), where no `spec` is an empty one.
 Ref Evaluator::formatted(PyObject* value, PyObject* spec) {
+  Ref empty = checked(PyUnicode_FromString(""));
+  if (Ref text = late_text("builtins", "format", {value, spec ? spec : empty.get()})) return text;
   const TypeTraits& traits = heap_.traits(value);
   if (traits.role == Recorder::Role::stand_in) throw GraphBreak("the values of a tensor are turned into text");
   PyObject* method = traits.python_class ? heap_.type_attribute(Py_TYPE(value), names().__format__) : nullptr;
   if (is_python_function(method)) {
-    Ref empty = spec ? Ref::borrow(spec) : checked(PyUnicode_FromString(""));
-    Ref text = call_now(method, {value, empty.get()});
+    Ref text = call_now(method, {value, spec ? spec : empty.get()});
     if (!PyUnicode_Check(text.get())) {
       PyErr_Format(PyExc_TypeError, "__format__ must return a str, not %.200s", visible_type(text.get())->tp_name);
       throw PythonError();
     }
     return text;
   }
-  const bool empty = spec != nullptr && PyUnicode_Check(spec) && PyUnicode_GET_LENGTH(spec) == 0;
+  const bool plain = spec != nullptr && PyUnicode_Check(spec) && PyUnicode_GET_LENGTH(spec) == 0;
   const bool usual = compat::type_lookup(Py_TYPE(value), names().__format__) == compat::type_lookup(&PyBaseObject_Type, names().__format__);
-  if (!traits.atom && (spec == nullptr || (empty && usual))) return to_string(value, names().__str__);
+  if (!traits.atom && (spec == nullptr || (plain && usual))) return to_string(value, names().__str__);
   heap_.expose(value);
   require_plain(value);
   return checked(PyObject_Format(value, spec));

@@ -89,6 +89,8 @@ class Evaluator {
   Ref compare(int operation, PyObject* left, PyObject* right);
   Py_ssize_t length(PyObject* value);
   Ref to_string(PyObject* value, PyObject* method_name);
+  /// The text that a function of a module makes of numbers which vary; empty where there are none, or it cannot be made later.
+  Ref late_text(const char* module, const char* function, std::initializer_list<PyObject*> arguments);
   Ref formatted(PyObject* value, PyObject* spec);
 
   // ---- equality.cpp

@@ -1,6 +1,8 @@
 // Truth, arithmetic, comparison and identity.
 #include <fmt/format.h>
+#include <opcode.h>
 
+#include <algorithm>
 #include <array>
 
 #include "python/builtins/mutation.h"
@@ -8,6 +10,7 @@
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
 #include "python/evaluator/operators.h"
+#include "python/heap/imported.h"
 #include "python/heap/names.h"
 
 namespace tenon::python {
@@ -169,6 +172,8 @@ Ref Evaluator::binary(int operation, PyObject* left, PyObject* right) {
   const TypeTraits b = heap_.traits(right);
   if (PyTuple_Check(left) || PyTuple_Check(right))
     if (std::optional<Ref> sizes = operator_of_sizes(*this, operation, left, right)) return std::move(*sizes);
+  if (operation % kPlainOperators == NB_REMAINDER && PyUnicode_CheckExact(left))
+    if (Ref text = late_text("operator", "mod", {left, right})) return text;
   if (a.atom && b.atom) return heap_.adopt(checked(kOperators[operation](left, right)));
   require_no_elements(left, right);
   const OperatorNames names = operator_names(operation);
@@ -342,7 +347,17 @@ Py_ssize_t Evaluator::length(PyObject* value) {
   return checked(PyObject_Size(value));
 }
 
+Ref Evaluator::late_text(const char* module, const char* function, std::initializer_list<PyObject*> arguments) {
+  if (std::ranges::none_of(arguments, [&](PyObject* argument) { return holds_number(argument); })) return {};
+  Ref tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(arguments.size())));
+  for (std::size_t at = 0; at < arguments.size(); ++at) PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(at), Py_NewRef(arguments.begin()[at]));
+  return recorder_.late_text(checked(PyObject_GetAttrString(checked(imported(module)).get(), function)).get(), tuple.get());
+}
+
 Ref Evaluator::to_string(PyObject* value, PyObject* method_name) {
+  const bool as_code = method_name == names().__repr__;
+  if (!as_code && heap_.is_number(value) && visible_type(value) == &PyUnicode_Type) return Ref::borrow(value);
+  if (Ref text = late_text("builtins", as_code ? "repr" : "str", {value})) return text;
   const TypeTraits& traits = heap_.traits(value);
   if (traits.role == Recorder::Role::stand_in) throw GraphBreak("the values of a tensor are turned into text");
   if (traits.python_class && !traits.identity) {
@@ -359,7 +374,7 @@ Ref Evaluator::to_string(PyObject* value, PyObject* method_name) {
   }
   Ref seen = for_elements(value);
   require_plain(value);
-  return checked(method_name == names().__repr__ ? PyObject_Repr(seen.get()) : PyObject_Str(seen.get()));
+  return checked(as_code ? PyObject_Repr(seen.get()) : PyObject_Str(seen.get()));
 }
 
 namespace {

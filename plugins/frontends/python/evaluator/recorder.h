@@ -22,7 +22,7 @@ class Recorder {
     other,     // an ordinary Python object
     stand_in,  // one of ours
     tensor,    // a real tensor or array: replaced by a stand-in whenever the program reads one
-    number,    // a stand-in for an int or float: a symbolic one. To the evaluator an atom, whose own slots record or guard what is done with it
+    number,    // a stand-in for an int or float, or a str made of them: a symbolic one. To the evaluator an atom, whose own slots record or guard what is done with it
     scalar,    // a NumPy scalar: replaced when read from something older than the call; one made during capture is a constant
   };
 
@@ -46,11 +46,18 @@ class Recorder {
   /// guarded by the evaluator. Throws GraphBreak for what cannot go into a graph.
   virtual Ref input(PyObject* real, SourceId source, GuardSet& guards) = 0;
 
-  /// What the program must see instead of an int or float that was there before the call and may vary, with the guards on it added; empty for one
+  /// What the program must see instead of an int, float or str that was there before the call and may vary, with the guards on it added; empty for one
   /// that is a constant, which the caller guards.
   virtual Ref number(PyObject*, SourceId, GuardSet&) { return {}; }
   /// The int that a stand-in of role number stands for, with its value guarded.
   virtual Ref plain_number(PyObject* number) { return Ref::borrow(number); }
+  /// The str that a function makes of arguments among which are stand-ins of role number: one more such stand-in. Empty where they must be known.
+  virtual Ref late_text(PyObject*, PyObject*) { return {}; }
+  /// How the str for which such a stand-in stands is made, of arguments that may hold stand-ins; none for others, and for one that is an input.
+  struct LateCall {
+    Ref function, arguments;
+  };
+  virtual std::optional<LateCall> late_call(PyObject*) { return std::nullopt; }
   /// The place in a sequence that a stand-in of role number says, where ints of older objects alone decide, and an item that may be another one
   /// at each call; with it, the place in this call.
   struct VaryingPlace {

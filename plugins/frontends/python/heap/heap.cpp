@@ -41,7 +41,7 @@ Ref Heap::enter(SourceId source, PyObject* object) {
   const TypeTraits& traits = types_.of(object);
   if (traits.role == Recorder::Role::stand_in) return Ref::borrow(object);
   if (traits.atom) {
-    const bool may_vary = (PyLong_CheckExact(object) || PyFloat_CheckExact(object)) && !exposing_ && sources()[source].kind != SourceKind::constant;
+    const bool may_vary = (PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyUnicode_CheckExact(object)) && !exposing_ && sources()[source].kind != SourceKind::constant;
     if (may_vary)
       if (Ref number = recorder_.number(object, source, guards_)) return number;
     guards_.add(GuardKind::constant, source, object);
@@ -152,7 +152,8 @@ bool Heap::is_no_key(PyObject* keys, PyObject* number) {
   constexpr Py_ssize_t kMostKeys = 64;
   const SourceId source = source_of(keys);
   const bool of_dict = PyDict_Check(keys);
-  if (!is_number(number) || (source && changes_.find(keys)) || (of_dict ? PyDict_GET_SIZE(keys) : PySet_GET_SIZE(keys)) > kMostKeys) return false;
+  const bool varies = is_number(number) && recorder_.apparent_type(number) != &PyUnicode_Type;
+  if (!varies || (source && changes_.find(keys)) || (of_dict ? PyDict_GET_SIZE(keys) : PySet_GET_SIZE(keys)) > kMostKeys) return false;
   Ref all = checked(of_dict ? PyDict_Keys(keys) : PySequence_List(keys));
   std::vector<PyObject*> numbers;
   for (Py_ssize_t at = 0; at < PyList_GET_SIZE(all.get()); ++at) {
@@ -286,6 +287,8 @@ Ref Heap::behind_proxy(PyObject* proxy) {
 
 void Heap::expose(PyObject* object, int depth) {
   const TypeTraits& traits = types_.of(object);
+  // C code asks numbers for their values, but takes no text that is not there yet.
+  if (depth > 0 && traits.role == Recorder::Role::number && recorder_.apparent_type(object) == &PyUnicode_Type) recorder_.plain_number(object);
   if (traits.atom || traits.identity || traits.role != Recorder::Role::other) return;
   const SourceId source = source_of(object);
   if (traits.container == Container::none) {

@@ -103,6 +103,7 @@ std::uint32_t Snapshot::classify(PyObject* object) {
   const auto constant = [&] { return append({.kind = Kind::constant, .object = Ref::borrow(object)}); };
   if (traits.role == Recorder::Role::stand_in || traits.role == Recorder::Role::number) {
     if (const SourceId source = recorder_.input_source(object)) return add_source(source);
+    if (const auto text = recorder_.late_call(object)) return sequence(Kind::call, text->function, text->arguments.get());
     return append({.kind = Kind::output, .index = recorder_.output(object)});
   }
   // A torch.Size is an atom, too, unless it holds sizes that vary.

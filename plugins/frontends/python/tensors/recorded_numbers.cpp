@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "python/symbols/symbolic_int.h"
+#include "python/tensors/late_text.h"
 #include "python/tensors/numpy_api.h"
 #include "python/tensors/symbolic_scalar.h"
 #include "python/tensors/tensor_recorder.h"
@@ -13,6 +14,7 @@ namespace tenon::python {
 Ref TensorRecorder::number(PyObject* object, SourceId source, GuardSet& guards) {
   if (!symbols_.dynamic()) return {};
   if (PyFloat_CheckExact(object)) return float_input(object, source, guards);
+  if (PyUnicode_CheckExact(object)) return text_input(object, source, guards);
   int overflow = 0;
   const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
   if (overflow) return {};
@@ -41,6 +43,7 @@ bool TensorRecorder::may_be_chosen(PyObject* object) {
 }
 
 Ref TensorRecorder::plain_number(PyObject* number) {
+  if (is_late_text(number)) need_text(number, "the use as a key");
   if (is_symbolic_scalar(number)) need_scalar(scalar_of(number), "the use as a key");
   return specialised(number, "it is looked up as a key");
 }
@@ -94,6 +97,7 @@ void TensorRecorder::fix_sizes_to_come(Index index) {
 void TensorRecorder::fix_numbers_in(PyObject* object) {
   if (is_symbolic_int(object)) symbols_.constant(*integer_of(object));
   if (is_symbolic_scalar(object)) need_scalar(scalar_of(object), "a call that the library makes itself");
+  if (is_late_text(object)) need_text(object, "a call that the library makes itself");
   if (PyDict_Check(object)) {
     PyObject *key = nullptr, *value = nullptr;
     Py_ssize_t position = 0;

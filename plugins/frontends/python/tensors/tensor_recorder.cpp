@@ -10,6 +10,7 @@
 #include "python/tensors/array_stand_in.h"
 #include "python/tensors/call_results.h"
 #include "python/tensors/foreign_arguments.h"
+#include "python/tensors/late_text.h"
 #include "python/tensors/numpy_api.h"
 #include "python/tensors/opaque_purity.h"
 #include "python/tensors/torch_library.h"
@@ -67,7 +68,7 @@ TensorRecorder& TensorRecorder::active() {
 
 Recorder::Role TensorRecorder::role(PyTypeObject* type) {
   if (type == array_stand_in_type()) return Role::stand_in;
-  if (type == symbolic_int_type() || type == symbolic_scalar_type()) return Role::number;
+  if (type == symbolic_int_type() || type == symbolic_scalar_type() || type == late_text_type()) return Role::number;
   if (PyType_IsSubtype(type, &PyArray_Type)) return Role::tensor;
   if (PyType_IsSubtype(type, &PyGenericArrType_Type)) {
     const bool number = PyType_IsSubtype(type, &PyNumberArrType_Type) || type == &PyBoolArrType_Type;
@@ -122,12 +123,14 @@ Ref TensorRecorder::input(PyObject* real, SourceId source, GuardSet& guards) {
 }
 
 PyTypeObject* TensorRecorder::apparent_type(PyObject* stand_in) {
+  if (is_late_text(stand_in)) return &PyUnicode_Type;
   if (is_symbolic_scalar(stand_in)) return scalar_of(stand_in).integral ? &PyLong_Type : &PyFloat_Type;
   return is_symbolic_int(stand_in) ? &PyLong_Type : stand_ins_[stand_ins_.require(stand_in)].type;
 }
 
 SourceId TensorRecorder::input_source(PyObject* stand_in) {
   if (is_symbolic_int(stand_in)) return {};
+  if (is_late_text(stand_in)) return late_text_of(stand_in).source;
   if (is_symbolic_scalar(stand_in)) {
     for (const auto& [source, scalar] : floats_)
       if (scalar.is(stand_in)) return SourceId{source};

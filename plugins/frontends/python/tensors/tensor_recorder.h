@@ -50,6 +50,8 @@ class TensorRecorder final : public Recorder {
   Ref input(PyObject* real, SourceId source, GuardSet& guards) override;
   Ref number(PyObject* object, SourceId source, GuardSet& guards) override;
   Ref plain_number(PyObject* number) override;
+  Ref late_text(PyObject* function, PyObject* arguments) override;
+  std::optional<LateCall> late_call(PyObject* stand_in) override;
   Ref constant_operator(binaryfunc operation, PyObject* left, PyObject* right) override;
   std::optional<VaryingPlace> place_of(PyObject* number) override;
   bool may_be_chosen(PyObject* object) override;
@@ -80,10 +82,11 @@ class TensorRecorder final : public Recorder {
   Ref float_arithmetic(FloatTape::Op op, PyObject* a, PyObject* b);
   /// The program needs the value of a scalar: ends the graph.
   [[noreturn]] void need_scalar(const ScalarValue& scalar, const char* use);
+  [[noreturn]] void need_text(PyObject* text, const char* use);
 
   /// Whether the capture must be repeated from what this one has found out about numbers.
   bool learned() const { return symbols_.learned(); }
-  bool has_symbols() const { return symbols_.any(); }
+  bool has_symbols() const { return symbols_.any() || any_text_input_; }
   bool breaks_for_number() const { return symbols_.broke(); }
   /// Ends the recording. Stand-ins are dead afterwards, but for the keys of the trace.
   CapturedGraph finish();
@@ -249,6 +252,7 @@ class TensorRecorder final : public Recorder {
   std::string words_of(SourceId source, GuardSet& guards);
   ir::ValueId add_graph_input(ir::Type type, std::string_view name);
   Ref float_input(PyObject* object, SourceId source, GuardSet& guards);
+  Ref text_input(PyObject* object, SourceId source, GuardSet& guards);
   std::optional<FloatTape::Position> step_of(PyObject* number, std::vector<std::string>& roots);
   Ref on_tape(FloatTape::Step step, std::vector<std::string> roots);
   Ref tape_arithmetic(FloatTape::Op op, PyObject* a, PyObject* b);
@@ -277,6 +281,7 @@ class TensorRecorder final : public Recorder {
   std::vector<Index> inputs_;
   std::unordered_map<std::string, std::vector<SourceId>> named_;  // sources by their words
   std::unordered_map<std::uint32_t, Ref> floats_;  // by source: symbolic scalars that were read there
+  bool any_text_input_ = false;                    // a str that varies was read
   bool graph_alone_ = false;                       // the graph computes all floats: it will run without the guards
   std::vector<std::optional<FloatTape::Position>> input_steps_;        // by input: of floats that are computed before the graph runs
   std::unordered_map<FloatTape::Position, ir::ValueId> step_inputs_;
