@@ -100,3 +100,33 @@ def test_iterators_over_older_lists_stand_where_they_stood(turn, change):
     for length in (0, 3):
         items, plain = [np.float64(i) for i in range(length)], [np.float64(i) for i in range(length)]
         assert repr(list(compiled(items, np.float64(5)))) == repr(list(run(plain, np.float64(5))))
+
+
+def test_lists_of_ever_new_lengths_compile_a_few_times():
+    torch = pytest.importorskip("torch")
+
+    def nms(boxes, scores):
+        boxes = boxes[scores.argsort(descending=True)]
+        keep = []
+        while boxes.shape[0] > 0:
+            first, rest = boxes[:1], boxes[1:]
+            keep.append(boxes[0])
+            inner = (torch.minimum(first[:, 2:], rest[:, 2:]) - torch.maximum(first[:, :2], rest[:, :2])).clamp(min=0).prod(1)
+            areas = [(b[:, 2] - b[:, 0]) * (b[:, 3] - b[:, 1]) for b in (first, rest)]
+            boxes = rest[inner / (areas[0] + areas[1] - inner) < 0.3]
+        return torch.stack(keep)
+
+    def boxes(count):
+        generator = torch.Generator().manual_seed(count)
+        corner, size = torch.rand(count, 2, generator=generator) * 10, torch.rand(count, 2, generator=generator) * 4 + 1
+        return torch.cat([corner, corner + size], 1), torch.rand(count, generator=generator)
+
+    tenon.reset()
+    compiled = tenon.compile(nms)
+    for count in range(10, 60, 3):
+        torch.testing.assert_close(compiled(*boxes(count)), nms(*boxes(count)))
+    assert tenon.stats()["recompiles"] <= 14, tenon.stats()
+    before = tenon.stats()["graphs"]
+    for count in range(11, 60, 3):
+        torch.testing.assert_close(compiled(*boxes(count)), nms(*boxes(count)))
+    assert tenon.stats()["graphs"] <= before + 1

@@ -82,3 +82,16 @@ def test_a_mask_has_the_length_of_the_keys():
         mask[:, 0] = True
         torch.testing.assert_close(compiled(x, mask), run(x, mask), rtol=1e-4, atol=1e-5)
     assert tenon.stats()["graphs"] <= 3 and tenon.stats()["eager_fallbacks"] == 0, tenon.stats()
+
+
+def test_a_size_that_a_break_hands_on_varies():
+    def fn(x):
+        size = x[x > 0].shape
+        return x[: size[0]] * 2, torch.zeros(size) + size[0]
+
+    tenon.reset()
+    compiled = tenon.compile(fn)
+    for n in range(4, 20):
+        x = torch.linspace(-1, 2, n)
+        torch.testing.assert_close(compiled(x), fn(x))
+    assert tenon.stats()["recompiles"] <= 3, tenon.stats()

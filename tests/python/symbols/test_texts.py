@@ -68,7 +68,7 @@ NEEDED = {
     "methods": lambda n: (f"a{n}".upper(), "a3b".startswith("a" + str(n)), "a3".replace("3", str(n)), str(n).encode(), str.isdigit(str(n))),
     "truth": lambda n: (bool(str(n)), not str(n), 1 if f"{n}" else 2),
     "numbers": lambda n: (int(str(n)) + 1, float(str(n)), ord(str(n)[0])),
-    "keys": lambda n: ({str(n)}, {f"k{n}": 1}, dict.fromkeys([str(n)]), frozenset((str(n), "a"))),
+    "keys": lambda n: ({str(n)}, {f"k{n}": 1}, dict.fromkeys([str(n)]), frozenset((str(n),))),
     "order": lambda n: (sorted([str(n), "2"]), max(str(n), "2"), [str(n)].count("3"), ["3", str(n)].index("3")),
     "names": lambda n: (getattr(Named, "a" + str(n), None), hasattr(Named, "a" + str(n))),
     "expressions": lambda n: (re.match(r"a(\d)", f"a{n}").group(1), re.sub("a", str(n), "banana")),

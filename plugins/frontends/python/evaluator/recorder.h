@@ -49,6 +49,8 @@ class Recorder {
   /// What the program must see instead of an int, float or str that was there before the call and may vary, with the guards on it added; empty for one
   /// that is a constant, which the caller guards.
   virtual Ref number(PyObject*, SourceId, GuardSet&) { return {}; }
+  /// Whether a length that is to be guarded has been so many that each would be one more variant.
+  virtual bool length_wears_out(SourceId, std::int64_t, GuardSet&) { return false; }
   /// The int that a stand-in of role number stands for, with its value guarded.
   virtual Ref plain_number(PyObject* number) { return Ref::borrow(number); }
   /// The str that a function makes of arguments among which are stand-ins of role number: one more such stand-in. Empty where they must be known.

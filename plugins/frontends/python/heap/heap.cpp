@@ -37,6 +37,21 @@ void Heap::make_known(PyObject* object, SourceId source) {
   known_.try_emplace(object, Known{Ref::borrow(object), source, {}});
 }
 
+/// A torch.Size is what its items are: each may vary.
+Ref Heap::enter_sizes(SourceId source, PyObject* sizes) {
+  const Py_ssize_t count = PyTuple_GET_SIZE(sizes);
+  guards_.add(GuardKind::type_is, source, as_object(Py_TYPE(sizes)));
+  guards_.add_length(source, count);
+  Ref seen = checked(Py_TYPE(sizes)->tp_alloc(Py_TYPE(sizes), count));
+  bool any = false;
+  for (Py_ssize_t at = 0; at < count; ++at) {
+    Ref item = enter(sources().item(SourceKind::tuple_item, source, at), PyTuple_GET_ITEM(sizes, at));
+    any |= is_number(item.get());
+    PyTuple_SET_ITEM(seen.get(), at, item.release());
+  }
+  return any ? std::move(seen) : Ref::borrow(sizes);
+}
+
 Ref Heap::enter(SourceId source, PyObject* object) {
   const TypeTraits& traits = types_.of(object);
   if (traits.role == Recorder::Role::stand_in) return Ref::borrow(object);
@@ -44,6 +59,7 @@ Ref Heap::enter(SourceId source, PyObject* object) {
     const bool may_vary = (PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyUnicode_CheckExact(object)) && !exposing_ && sources()[source].kind != SourceKind::constant;
     if (may_vary)
       if (Ref number = recorder_.number(object, source, guards_)) return number;
+    if (PyTuple_Check(object) && sources()[source].kind != SourceKind::constant) return enter_sizes(source, object);
     guards_.add(GuardKind::constant, source, object);
     return Ref::borrow(object);
   }

@@ -170,6 +170,8 @@ class Heap {
   };
   Ref enter_known(SourceId source, const Known& known);
   Ref enter_tensor(SourceId source, PyObject* object);
+  void guard_length(PyObject* container, SourceId source, Py_ssize_t length);
+  Ref enter_sizes(SourceId source, PyObject* sizes);
   void enter_function(SourceId source, PyObject* object);
   void enter_bound_builtin(SourceId source, PyObject* object);
   void expose_known(PyObject* object, SourceId source, const TypeTraits& traits);

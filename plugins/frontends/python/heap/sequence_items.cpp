@@ -48,12 +48,17 @@ Ref Heap::list_item(PyObject* list, Py_ssize_t index) {
   return enter(sources().item(SourceKind::list_item, source, index < 0 ? index + appended : index), item);
 }
 
+void Heap::guard_length(PyObject* container, SourceId source, Py_ssize_t length) {
+  if (PyList_Check(container) && recorder_.length_wears_out(source, length, guards_)) throw GraphBreak("a list is read whose length keeps varying", "index it from its end");
+  guards_.add_length(source, length);
+}
+
 Py_ssize_t Heap::length(PyObject* container) {
   const Py_ssize_t size = PyDict_Check(container) ? PyDict_GET_SIZE(container) : checked(PyObject_Size(container));
   const SourceId source = source_of(container);
   Change* change = source ? changes_.find(container) : nullptr;
   if (change && (PyDict_Check(container) || change->all_written)) guard_original(container);
-  else if (source) guards_.add_length(source, change ? change->size() : size);
+  else if (source) guard_length(container, source, change ? change->size() : size);
   return size;
 }
 

@@ -90,7 +90,7 @@ void Heap::guard_original(PyObject* container) {
     guard_items_of_set(source, original);
   } else {
     const SourceKind kind = PyList_Check(container) ? SourceKind::list_item : SourceKind::sequence_item;
-    guards_.add_length(source, change.size());
+    guard_length(container, source, change.size());
     for (Py_ssize_t at = 0; at < change.size(); ++at)
       if (!change.positions.count(at)) enter(sources().item(kind, source, at), PyTuple_GET_ITEM(original, at));
   }

@@ -27,6 +27,11 @@ Ref TensorRecorder::number(PyObject* object, SourceId source, GuardSet& guards) 
   return make_integer(dim);
 }
 
+bool TensorRecorder::length_wears_out(SourceId source, std::int64_t length, GuardSet& guards) {
+  const std::string name = "len(" + words_of(source, guards) + ")";
+  return symbols_.varies(name, length, false) && symbols_.wear_out({&name, 1});
+}
+
 std::optional<Recorder::VaryingPlace> TensorRecorder::place_of(PyObject* number) {
   if (!is_symbolic_int(number)) return std::nullopt;
   const ir::Dim dim = *integer_of(number);

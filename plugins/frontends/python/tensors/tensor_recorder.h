@@ -49,6 +49,7 @@ class TensorRecorder final : public Recorder {
   Role role(PyTypeObject* type) override;
   Ref input(PyObject* real, SourceId source, GuardSet& guards) override;
   Ref number(PyObject* object, SourceId source, GuardSet& guards) override;
+  bool length_wears_out(SourceId source, std::int64_t length, GuardSet& guards) override;
   Ref plain_number(PyObject* number) override;
   Ref late_text(PyObject* function, PyObject* arguments) override;
   std::optional<LateCall> late_call(PyObject* stand_in) override;
