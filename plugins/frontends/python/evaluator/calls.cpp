@@ -62,7 +62,17 @@ Ref Evaluator::call_real(PyObject* callable, const Arguments& arguments) {
   return checked(result);
 }
 
+/// Whether lists or tuples are nested more deeply, as those that hold themselves are. The recorder follows them to their items.
+static bool is_deeper_than(int levels, PyObject* value) {
+  if (!PyList_CheckExact(value) && !PyTuple_CheckExact(value)) return false;
+  if (levels == 0) return true;
+  for (Py_ssize_t at = 0; at < PySequence_Fast_GET_SIZE(value); ++at)
+    if (is_deeper_than(levels - 1, PySequence_Fast_GET_ITEM(value, at))) return true;
+  return false;
+}
+
 Ref Evaluator::call_recorder(PyObject* callable, const Arguments& arguments) {
+  constexpr int kDeepest = 64;  // levels; no tensor has as many dimensions
   ++recorded_;
   Arguments seen;
   seen.names = arguments.names;
@@ -73,6 +83,7 @@ Ref Evaluator::call_recorder(PyObject* callable, const Arguments& arguments) {
       given = checked(PyList_New(0));
       for (const Ref& item : items_of(value.get())) checked(PyList_Append(given.get(), item.get()));
     }
+    if (is_deeper_than(kDeepest, given.get())) throw GraphBreak("an operation takes a list that is nested too deeply");
     heap_.expose(given.get());
     if (Py_TYPE(given.get())->tp_iter != nullptr || Py_TYPE(given.get())->tp_as_buffer != nullptr) require_readable(given.get());
     seen.values.push_back(heap_.substitute(given.get()));

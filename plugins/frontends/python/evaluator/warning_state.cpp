@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "python/evaluator/graph_break.h"
 #include "python/heap/imported.h"
 
 namespace tenon::python {

@@ -319,7 +319,7 @@ void Heap::expose(PyObject* object, int depth) {
     }
     return;
   }
-  if (exposed_.contains(object)) return;
+  if (source && !exposed_.insert(object).second) return;  // one without a source may get one, and is read again then
   if (source) expose_known(object, source, traits);
   if (depth >= kDeepest) throw GraphBreak("containers nested too deeply for C code to read them under guard");
   switch (traits.container) {
@@ -340,8 +340,6 @@ void Heap::expose(PyObject* object, int depth) {
       break;
     default: break;
   }
-  // Only now, so that one that holds itself is nested too deeply; one without a source may get one, and is read again then.
-  if (source) exposed_.insert(object);
 }
 
 void Heap::expose_items(PyObject* iterable) {
