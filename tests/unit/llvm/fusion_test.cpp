@@ -105,27 +105,6 @@ TEST_CASE("lanes run over the channels of groups, channels last", "[fusion]") {
   CHECK(check(text, {{2, 30, 40, 48}}, {.threads = 3}) == 2);
 }
 
-TEST_CASE("places that are rounded and clamped are not checked", "[fusion]") {
-  const auto checks_of = [](std::string_view text) {
-    const ir::Graph graph = llvm_test::parse(text);
-    const auto program = llvm_test::compile(graph);
-    const auto& operations = std::get<codegen::KernelStep>(program->plan().steps[0]).kernel.operations;
-    return std::ranges::count_if(operations, [](const codegen::Operation& op) { return op.kind == codegen::OperationKind::checked; });
-  };
-  for (const char* mode : {"nearest"}) {
-    const auto text = fmt::format(R"(graph @main (%x: f32[2, 3, 5, 6]) {{
-      %y: f32[2, 3, 9, 20] = upsample(%x) {{align_corners = false, mode = "{}", output_size = [9, 20]}}
-      return %y
-    }})", mode);
-    CHECK(check(text, {{2, 3, 5, 6}}) == 1);
-    CHECK(checks_of(text) == 0);
-  }
-  CHECK(checks_of(R"(graph @main (%x: f32[5, 6], %i: i64[4], %f: f32[4]) {
-    %a: f32[4, 6] = index_select(%x, %i) {dim = 0}
-    return %a
-  })") == 1);
-}
-
 TEST_CASE("a matrix product with bias and relu", "[fusion]") {
   const char* text = R"(graph @main (%x: f32[70, 90], %w: f32[110, 90], %b: f32[110]) {
     %t: f32[90, 110] = permute(%w) {dims = [1, 0]}
