@@ -1,7 +1,6 @@
 #include "fusion/value_range.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -48,7 +47,7 @@ class ValueRange {
     const Operation& op = operations_[id];
     const auto positive = [&](int argument) { return is_not_negative(op.args[argument]); };
     switch (op.kind) {
-      case OperationKind::constant: return number(op) >= 0;
+      case OperationKind::constant: return number_of(op) >= 0;
       case OperationKind::index: return algebra_.always_less_equal(Dim(0), op.offset);
       case OperationKind::checked: return true;
       case OperationKind::primitive: break;
@@ -73,7 +72,7 @@ class ValueRange {
     const auto of = [&](int argument) { return magnitude(op.args[argument]); };
     double bound = kUnknown;
     if (!is_float(op.dtype)) return op.kind == OperationKind::index ? kLargestWhole : 0x1p64;
-    if (op.kind == OperationKind::constant) bound = std::abs(number(op));
+    if (op.kind == OperationKind::constant) bound = std::abs(number_of(op));
     if (op.kind == OperationKind::primitive) {
       switch (op.primitive) {
         case P::convert: case P::neg: case P::abs: bound = of(0); break;
@@ -92,12 +91,6 @@ class ValueRange {
   }
 
  private:
-  static double number(const Operation& op) {
-    if (op.dtype == DType::f64) return std::bit_cast<double>(op.payload);
-    if (is_float(op.dtype)) return std::bit_cast<float>(static_cast<std::uint32_t>(op.payload));
-    return static_cast<double>(static_cast<std::int64_t>(op.payload));
-  }
-
   double magnitude_of_least(OpId a, OpId b) {
     const double of_a = magnitude(a), of_b = magnitude(b);
     const bool may_be_nan = of_a == kUnknown || of_b == kUnknown;
@@ -105,7 +98,7 @@ class ValueRange {
   }
 
   bool is_constant_below(const Operation& op, const Dim& size) const {
-    const double value = std::ceil(number(op));
+    const double value = std::ceil(number_of(op));
     return std::abs(value) < 0x1p62 && algebra_.always_less(Dim(static_cast<std::int64_t>(value)), size);
   }
 

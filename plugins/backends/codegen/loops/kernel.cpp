@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -104,10 +105,14 @@ class Writer {
 
 }  // namespace
 
-bool is_number(const Operation& op, double number) {
-  if (op.kind != OperationKind::constant || !is_float(op.dtype)) return false;
-  return (op.dtype == DType::f64 ? std::bit_cast<double>(op.payload) : std::bit_cast<float>(static_cast<std::uint32_t>(op.payload))) == number;
+double number_of(const Operation& op) {
+  if (op.kind != OperationKind::constant) return std::numeric_limits<double>::quiet_NaN();
+  if (op.dtype == DType::f64) return std::bit_cast<double>(op.payload);
+  if (is_float(op.dtype)) return std::bit_cast<float>(static_cast<std::uint32_t>(op.payload));
+  return static_cast<double>(static_cast<std::int64_t>(op.payload));
 }
+
+bool is_number(const Operation& op, double number) { return is_float(op.dtype) && number_of(op) == number; }
 
 std::string to_text(const Kernel& kernel) { return Writer(kernel).text(); }
 

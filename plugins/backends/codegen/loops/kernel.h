@@ -37,6 +37,8 @@ struct Operation {
   Dim offset = Dim();
 };
 
+/// The value of a constant; NaN for other operations.
+double number_of(const Operation& op);
 /// Whether the operation is that number, as a constant of a floating dtype.
 bool is_number(const Operation& op, double number);
 

@@ -305,7 +305,6 @@ std::optional<Ref> Evaluator::call_builtin(PyObject* callable, Arguments argumen
     return result;
   }
   PyObject* self = self_of(callable);
-  if (recorder_takes(callable) || (self && is_stand_in(self))) require_same_when_deterministic(*this, callable);
   if (recorder_takes(callable)) return call_recorder(callable, arguments);
   if (self == nullptr && is_descriptor(callable)) {
     if (arguments.values.empty()) throw GraphBreak(fmt::format("{} without its object", name_of(callable)));

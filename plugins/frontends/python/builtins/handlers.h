@@ -81,9 +81,6 @@ Handled state_read(Evaluator&, Arguments&);
 Ref read_by(Evaluator& evaluator, PyObject* reader);
 /// Reads a flag of torch that entries do not hold, by a function of torch._C.
 Ref read_flag(Evaluator& evaluator, const char* function);
-/// Breaks the graph where algorithms are to be deterministic, and the call does something else then: what torch.empty and its like leave
-/// undefined is filled, put() refuses.
-void require_same_when_deterministic(Evaluator& evaluator, PyObject* callable);
 /// warnings.warn: into the journal.
 Handled issue_warning(Evaluator&, Arguments&);
 /// What the module warnings calls after its filters were changed.

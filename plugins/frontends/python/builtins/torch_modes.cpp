@@ -1,9 +1,5 @@
 // Modes of torch that a program enters and leaves: autocast on the CPU, and inference mode. They are entered for real while the capture lasts.
 // Flags of torch that it reads.
-#include <fmt/format.h>
-
-#include <cstring>
-
 #include "python/builtins/control.h"
 #include "python/builtins/handlers.h"
 #include "python/evaluator/evaluator.h"
@@ -102,14 +98,6 @@ Ref read_by(Evaluator& evaluator, PyObject* reader) {
 
 Ref read_flag(Evaluator& evaluator, const char* function) {
   return read_by(evaluator, checked(PyObject_GetAttrString(native_module().get(), function)).get());
-}
-
-void require_same_when_deterministic(Evaluator& evaluator, PyObject* callable) {
-  Ref name = checked(PyObject_GetAttr(callable, names().__name__));
-  const char* text = PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
-  const bool differs = text && (std::strstr(text, "empty") || std::strcmp(text, "put") == 0 || std::strcmp(text, "put_") == 0);
-  if (!differs || PyDict_GetItemString(PyImport_GetModuleDict(), "torch._C") == nullptr) return;
-  if (read_flag(evaluator, "_get_deterministic_algorithms").is(Py_True)) throw GraphBreak(fmt::format("a call of {}() where algorithms are to be deterministic", text));
 }
 
 Handled overrides_torch_functions(Evaluator& evaluator, Arguments& arguments) {

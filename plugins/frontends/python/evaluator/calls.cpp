@@ -62,14 +62,18 @@ Ref Evaluator::call_real(PyObject* callable, const Arguments& arguments) {
   return checked(result);
 }
 
+namespace {
+
 /// Whether lists or tuples are nested more deeply, as those that hold themselves are. The recorder follows them to their items.
-static bool is_deeper_than(int levels, PyObject* value) {
+bool is_deeper_than(int levels, PyObject* value) {
   if (!PyList_CheckExact(value) && !PyTuple_CheckExact(value)) return false;
   if (levels == 0) return true;
   for (Py_ssize_t at = 0; at < PySequence_Fast_GET_SIZE(value); ++at)
     if (is_deeper_than(levels - 1, PySequence_Fast_GET_ITEM(value, at))) return true;
   return false;
 }
+
+}  // namespace
 
 Ref Evaluator::call_recorder(PyObject* callable, const Arguments& arguments) {
   constexpr int kDeepest = 64;  // levels; no tensor has as many dimensions

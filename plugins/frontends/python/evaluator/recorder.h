@@ -8,6 +8,7 @@
 
 #include "python/evaluator/graph_break.h"
 #include "python/guards/guard_set.h"
+#include "python/heap/names.h"
 
 namespace tenon::python {
 
@@ -85,7 +86,7 @@ class Recorder {
   virtual bool takes(PyObject* callable) = 0;
 
   /// Methods by which the library's functions ask arguments that are none of its tensors for a value, or leave the work to them.
-  virtual std::span<PyObject* const> hooks() const { return {}; }
+  virtual std::span<PyObject* const> hooks() const { return {&names().__index__, 1}; }
 
   /// Whether operators of a stand-in take objects that the library does not know, and ask them for elements.
   virtual bool operates_on_any(PyObject*) const { return false; }

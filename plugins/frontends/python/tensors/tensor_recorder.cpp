@@ -166,7 +166,7 @@ std::span<PyObject* const> TensorRecorder::hooks() const {
   static const std::vector<PyObject*> all = [] {
     std::vector<PyObject*> made;
     for (const char* name : {"__torch_function__", "__array_function__", "__array_ufunc__", "__array__", "__array_interface__", "__array_struct__", "__dlpack__",
-                             "__len__", "__getitem__", "__iter__", "__bool__", "__int__", "__float__", "__complex__", "__getattr__", "__getattribute__"})
+                             "__len__", "__getitem__", "__iter__", "__bool__", "__index__", "__int__", "__float__", "__complex__", "__getattr__", "__getattribute__"})
       made.push_back(checked(PyUnicode_InternFromString(name)).release());
     return made;
   }();
