@@ -152,3 +152,44 @@ def test_numbers_are_not_drawn_twice_when_the_graph_refuses(check):
             outcomes.append(torch.rand(1))
         check.same(outcomes[2:], outcomes[:2])
         check.same(x, y)
+
+
+ROWS = torch.linspace(-1, 1, 96).reshape(32, 3)
+VARYING = {
+    "randn": lambda n, s: torch.randn(n, 3) * s,
+    "rand": lambda n, s: ROWS[:n] + torch.rand((n, 3)),
+    "randint": lambda n, s: torch.randint(0, 1000, (n,)),
+    "bounds": lambda n, s: torch.randint(n, 3 * n, (2, n + 1)),
+    "keywords": lambda n, s: torch.randint(low=0, high=n, size=(3,)),
+    "size": lambda n, s: ROWS[:n] * torch.randn(ROWS[:n].shape),
+    "randperm": lambda n, s: ROWS[:n][torch.randperm(n)],
+    "dropout": lambda n, s: torch.nn.functional.dropout(ROWS[:n], s, True),
+    "normal": lambda n, s: torch.normal(0.0, s, (n, 3)),
+    "two": lambda n, s: torch.randn(n, 2) @ torch.rand(2, n // 2),
+}
+
+
+@pytest.mark.parametrize("fn", VARYING.values(), ids=VARYING.keys())
+def test_sizes_and_numbers_that_vary_are_inputs_of_random_calls(fn):
+    tenon.reset()
+    compiled = tenon.compile(fn, fullgraph=True)
+    for n in range(4, 14):
+        torch.manual_seed(n)
+        want, after = fn(n, n / 20), torch.rand(2)
+        torch.manual_seed(n)
+        torch.testing.assert_close(compiled(n, n / 20), want)
+        assert torch.equal(torch.rand(2), after)
+    assert tenon.stats()["recompiles"] == 1, tenon.stats()
+
+
+def test_random_calls_refuse_what_eager_refuses():
+    fn = lambda n: torch.randint(0, n - 10, (n,))  # noqa: E731
+    compiled = tenon.compile(fn)
+    for n in (12, 13, 14):
+        torch.manual_seed(n)
+        want = fn(n)
+        torch.manual_seed(n)
+        assert torch.equal(compiled(n), want)
+    for n in (5, 10):
+        with pytest.raises(RuntimeError, match="random_ expects"):
+            compiled(n)

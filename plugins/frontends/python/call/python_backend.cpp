@@ -134,6 +134,7 @@ class OpaqueArtefact final : public Artefact {
       const Slot& slot = operands_[i];
       void* data = slot.index == TENON_NO_NODE ? slot.constant : const_cast<void*>(args.inputs[slot.index]);  // a constant without elements has none
       Ref tensor = tensor_over(call_->operands[i], slot.type.dtype(), slot.type.shape(args.symbols), slot.type.strides(args.symbols), data, false);
+      if (std::ranges::find(call_->numbers, i) != call_->numbers.end()) tensor = checked(PyObject_CallMethod(tensor.get(), "item", nullptr));
       if (call_->may_keep_arguments && call_->operands[i] != TensorKind::scalar) tensor = owned_copy(call_->operands[i], tensor.get());
       given.push_back(tensor.get());
       tensors.push_back(std::move(tensor));

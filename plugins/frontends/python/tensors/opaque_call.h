@@ -63,6 +63,7 @@ class OpaqueCall {
   int traverse(visitproc visit, void* arg) const;
 
   std::vector<TensorKind> operands;   // by place
+  std::vector<std::uint32_t> numbers; // places of operands that the function gets as Python's numbers
   std::vector<OpaqueResult> results;  // by result: the tensors that the function gives, then those that it writes
   std::vector<std::uint32_t> written; // places of the operands that the function declares to write, besides what it gives
   /// The function is not the library's own: it may keep its arguments, and gets copies of its own.

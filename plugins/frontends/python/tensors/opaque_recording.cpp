@@ -11,9 +11,11 @@
 #include "python/compat/undefined_results.h"
 #include "python/evaluator/exception_text.h"
 #include "python/heap/imported.h"
+#include "python/symbols/symbolic_int.h"
 #include "python/tensors/call_results.h"
 #include "python/tensors/eager_kernels.h"
 #include "python/tensors/opaque_purity.h"
+#include "python/tensors/symbolic_scalar.h"
 #include "python/tensors/tensor_recorder.h"
 #include "python/tensors/torch_library.h"
 #include "python/tensors/twins.h"
@@ -146,6 +148,14 @@ void TensorRecorder::require_written_twin(PyObject* answer, const ForeignFunctio
     throw GraphBreak(fmt::format("{} changes the shape or storage of a tensor in place", function.name));
 }
 
+/// A number that varies, as an operand of an opaque call; none for other objects.
+std::optional<ir::ValueId> TensorRecorder::number_operand(PyObject* object) {
+  if (is_symbolic_int(object)) return builder_.one("full", {builder_.literal(*integer_of(object))}, {{"size", ir::Shape{}}, {"dtype", DType::i64}});
+  if (!is_symbolic_scalar(object)) return std::nullopt;
+  if (!scalar_of(object).step) need_scalar(scalar_of(object), "a call that the library makes itself");
+  return value_of_scalar(scalar_of(object));
+}
+
 Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
   OpaqueUse use;
   return record_opaque(callable, function, args, kwargs, use);
@@ -157,17 +167,29 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
     if ((stand_ins_[index].kind == TensorKind::torch) != (function.flavour == ops::Flavour::torch))
       throw GraphBreak("a torch tensor and a NumPy array in one operation");
   before_it_may_warn(function.name);
-  fix_numbers_in(args);
-  if (kwargs) fix_numbers_in(kwargs);
+  const bool takes_numbers = use.random && function.flavour == ops::Flavour::torch && !function.in_graph && branches_.empty();
+  const auto fix_numbers = [&] {
+    fix_numbers_in(args);
+    if (kwargs) fix_numbers_in(kwargs);
+  };
+  if (!takes_numbers) fix_numbers();
 
   std::vector<ir::ValueId> values;
   std::vector<Index> places;
+  std::vector<TensorKind> kinds;
+  std::vector<std::uint32_t> numbers;
+  bool any_int = false;  // which may be a size
   const auto place_of = [&](PyObject* object) -> std::optional<std::uint32_t> {
-    auto index = stand_ins_.find(object);
-    if (!index) return std::nullopt;
-    values.push_back(present_.of(*index));
-    places.push_back(*index);
-    return static_cast<std::uint32_t>(values.size() - 1);
+    const auto index = stand_ins_.find(object);
+    const auto number = index || !takes_numbers ? std::nullopt : number_operand(object);
+    if (!index && !number) return std::nullopt;
+    const auto place = static_cast<std::uint32_t>(values.size());
+    if (number) numbers.push_back(place);
+    any_int |= number && is_symbolic_int(object);
+    values.push_back(number ? *number : present_.of(*index));
+    places.push_back(index.value_or(std::numeric_limits<Index>::max()));
+    kinds.push_back(index ? stand_ins_[*index].kind : TensorKind::scalar);
+    return place;
   };
   ArgumentTemplate positional(args, place_of);
   Ref no_keywords = kwargs ? Ref() : checked(PyDict_New());
@@ -185,13 +207,16 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
   }
 
   auto call = OpaqueCall::make(function.name, Ref::borrow(callable), std::move(positional), std::move(keywords));
-  for (Index index : places) call->operands.push_back(stand_ins_[index].kind);
+  call->operands = std::move(kinds);
+  call->numbers = std::move(numbers);
   for (Index index : use.declared) call->written.push_back(static_cast<std::uint32_t>(std::ranges::find(places, index) - places.begin()));
   call->may_keep_arguments = function.in_graph || purity_of(callable, function).foreign || use.written || !use.declared.empty();
 
   const auto shapes = use.shapes ? use.shapes : shapes_of_opaque_call(callable, function, operands, args, kwargs, use, twins);
-  if (!shapes)
+  if (!shapes) {
     for (Index index : operands) fix_sizes_to_come(index);
+    if (any_int) fix_numbers();
+  }
   std::vector<ir::Type> types;
   for (const Ref& twin : twins) {
     TensorSpec spec = read_twin(twin.get());

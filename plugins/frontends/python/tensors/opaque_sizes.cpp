@@ -4,6 +4,7 @@
 
 #include "python/compat/meta_device_hint.h"
 #include "python/compat/undefined_results.h"
+#include "python/symbols/symbolic_int.h"
 #include "python/tensors/call_results.h"
 #include "python/tensors/tensor_recorder.h"
 #include "python/tensors/torch_library.h"
@@ -41,6 +42,17 @@ std::optional<Extents> evaluated(const ir::Shape& shape, std::span<const std::in
   return sizes;
 }
 
+void collect_integers(PyObject* object, std::vector<ir::Dim>& found) {
+  if (is_symbolic_int(object)) {
+    found.push_back(*integer_of(object));
+  } else if (PyTuple_Check(object) || PyList_Check(object)) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i) collect_integers(PySequence_Fast_GET_ITEM(object, i), found);
+  } else if (PyDict_Check(object)) {
+    PyObject *key = nullptr, *value = nullptr;
+    for (Py_ssize_t position = 0; PyDict_Next(object, &position, &key, &value);) collect_integers(value, found);
+  }
+}
+
 /// A twin of other sizes that lies in memory as the present one does, without gaps; empty where that one has gaps.
 Ref resized_twin(const StandIn& stand_in, const Extents& sizes) {
   const std::vector<std::int64_t> order = memory_order(stand_in.shape, stand_in.strides);
@@ -54,6 +66,20 @@ Ref resized_twin(const StandIn& stand_in, const Extents& sizes) {
 /// A run whose results have other shapes is refused. Nothing where that is not so, or nothing varies.
 std::optional<std::vector<ir::Shape>> TensorRecorder::shapes_of_opaque_call(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands,
                                                                             PyObject* args, PyObject* kwargs, const OpaqueUse& use, std::span<const Ref> results) {
+  constexpr OtherSize kChanges[] = {
+      [](std::int64_t size, std::size_t which) {  // what must be divisible stays so
+        constexpr std::array<std::int64_t, 8> kFactors = {2, 3, 5, 7, 11, 13, 17, 19};
+        return size * kFactors[which % kFactors.size()];
+      },
+      [](std::int64_t size, std::size_t which) { return size - 1 - static_cast<std::int64_t>(which); },  // what must be smaller than something stays so
+  };
+  for (OtherSize change : kChanges)
+    if (auto shapes = shapes_by_trials(callable, function, operands, args, kwargs, use, results, change)) return shapes;
+  return std::nullopt;
+}
+
+std::optional<std::vector<ir::Shape>> TensorRecorder::shapes_by_trials(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args,
+                                                                       PyObject* kwargs, const OpaqueUse& use, std::span<const Ref> results, OtherSize change) {
   if (function.flavour != ops::Flavour::torch || use.answer) return std::nullopt;
   std::vector<ir::Dim> candidates;
   std::vector<std::size_t> varying;
@@ -66,20 +92,28 @@ std::optional<std::vector<ir::Shape>> TensorRecorder::shapes_of_opaque_call(PyOb
         if (std::ranges::find(varying, s.value) == varying.end()) varying.push_back(s.value);
       });
     }
+  std::vector<ir::Dim> numbers;
+  collect_integers(args, numbers);
+  if (kwargs) collect_integers(kwargs, numbers);
+  for (const ir::Dim& dim : numbers) {
+    candidates.push_back(dim);
+    dim.for_each_symbol([&](SymbolId s) {
+      if (std::ranges::find(varying, s.value) == varying.end()) varying.push_back(s.value);
+    });
+  }
   if (varying.empty()) return std::nullopt;
   std::vector<TensorSpec> present;
   for (const Ref& result : results) {
     if (!stand_ins_.of_twin(result.get()) && stand_ins_.storage_at(place_of_twin(result.get()))) return std::nullopt;  // a view
     present.push_back(read_twin(result.get()));
   }
-  const Ref twin_args = on_meta_device(stand_ins_.with_twins(args).get());
-  const Ref twin_kwargs = use.twin_kwargs ? use.twin_kwargs : kwargs ? on_meta_device(stand_ins_.with_twins(kwargs).get()) : Ref();
+  // A call of no tensor says by a name that it is one on the meta device.
+  Ref device = use.twin_kwargs ? Ref::borrow(PyDict_GetItemString(use.twin_kwargs.get(), "device")) : Ref();
   std::array<std::vector<std::int64_t>, kTrials> symbols;
   std::array<std::vector<TensorSpec>, kTrials> found;
   for (std::size_t trial = 0; trial < kTrials; ++trial) {
-    constexpr std::array<std::int64_t, 8> kFactors = {2, 3, 5, 7, 11, 13, 17, 19};  // multiples: what must be divisible stays so
     symbols[trial].assign(symbols_.present().begin(), symbols_.present().end());
-    for (std::size_t at = 0; at < varying.size(); ++at) symbols[trial][varying[at]] *= kFactors[(at * kTrials + trial) % kFactors.size()];
+    for (std::size_t at = 0; at < varying.size(); ++at) symbols[trial][varying[at]] = change(symbols[trial][varying[at]], at * kTrials + trial);
     std::vector<std::pair<PyObject*, Ref>> others;
     for (Index index : operands) {
       const auto sizes = evaluated(graph_.type(stand_ins_[index].value).shape, symbols[trial]);
@@ -95,6 +129,11 @@ std::optional<std::vector<ir::Shape>> TensorRecorder::shapes_of_opaque_call(PyOb
     };
     std::vector<Ref> tensors;
     try {
+      const auto number = [&](PyObject* item) { return is_symbolic_int(item) ? checked(PyLong_FromLongLong(integer_of(item)->evaluate(symbols[trial]))) : Ref(); };
+      const auto twins_of = [&](PyObject* given) { return on_meta_device(stand_ins_.with_twins(with_replaced(given, number).get()).get()); };
+      const Ref twin_args = twins_of(args);
+      Ref twin_kwargs = kwargs ? twins_of(kwargs) : device ? checked(PyDict_New()) : Ref();
+      if (device) checked(PyDict_SetItemString(twin_kwargs.get(), "device", device.get()));
       const CpuMetaKernels as_on_cpu;
       Ref other_args = with_replaced(twin_args.get(), other);
       Ref other_kwargs = twin_kwargs ? with_replaced(twin_kwargs.get(), other) : Ref();

@@ -39,7 +39,7 @@ Ref TensorRecorder::record_random(PyObject* callable, const ForeignFunction& fun
   require_row_major(stand_ins_, operands);
   OpaqueUse use;
   use.random = true;
-  if (operands.empty()) use.twin_kwargs = with_meta_device(kwargs);
+  if (operands.empty()) use.twin_kwargs = with_meta_device(kwargs ? stand_ins_.with_twins(kwargs).get() : nullptr);
   return record_opaque(callable, function, args, kwargs, use);
 }
 

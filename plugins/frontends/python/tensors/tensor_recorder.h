@@ -140,6 +140,9 @@ class TensorRecorder final : public Recorder {
   Ref record_opaque(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, OpaqueUse& use);
   std::optional<std::vector<ir::Shape>> shapes_of_opaque_call(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args,
                                                               PyObject* kwargs, const OpaqueUse& use, std::span<const Ref> results);
+  using OtherSize = std::int64_t (*)(std::int64_t size, std::size_t which);
+  std::optional<std::vector<ir::Shape>> shapes_by_trials(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args,
+                                                              PyObject* kwargs, const OpaqueUse& use, std::span<const Ref> results, OtherSize change);
   std::vector<Index> declared_writes(PyObject* schema, const ForeignFunction& function, PyObject* args, PyObject* kwargs) const;
   std::optional<Ref> record_declared_writes(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   std::vector<ir::ValueId> add_opaque_node(const std::string& target, std::shared_ptr<OpaqueCall> call, std::vector<ir::ValueId> values,
@@ -252,6 +255,7 @@ class TensorRecorder final : public Recorder {
   void vary_view(TensorOutput& output, const StandIn& view, const StandIn& base);
   std::string words_of(SourceId source, GuardSet& guards);
   ir::ValueId add_graph_input(ir::Type type, std::string_view name);
+  std::optional<ir::ValueId> number_operand(PyObject* object);
   Ref float_input(PyObject* object, SourceId source, GuardSet& guards);
   Ref text_input(PyObject* object, SourceId source, GuardSet& guards);
   std::optional<FloatTape::Position> step_of(PyObject* number, std::vector<std::string>& roots);
