@@ -1,7 +1,10 @@
 """tenon.compile as users call it. NumPy only."""
 import gc
 import inspect
+import subprocess
+import sys
 import threading
+import time
 import weakref
 
 import numpy as np
@@ -114,6 +117,15 @@ def test_the_recompile_limit_is_loud_and_right(capfd):
     assert capfd.readouterr().err.count("recompile limit") == 1
 
 
+def run_on_threads(count, work):
+    """Calls `work` with the numbers below `count`, each on a thread."""
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 def test_four_threads_through_one_function():
     compiled, wrong = tenon.compile(wave), []
 
@@ -124,12 +136,49 @@ def test_four_threads_through_one_function():
             if not np.allclose(compiled(a), wave(a)):
                 wrong.append((seed, n))
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_on_threads(4, work)
     assert not wrong
+
+
+def test_what_threads_call_at_once_is_compiled_once():
+    together, compiles = threading.Barrier(24), []
+
+    def slow(graph, example_inputs):
+        compiles.append(graph)
+        time.sleep(0.1)  # the others come in meanwhile
+        return lambda a: [np.sin(a) * 2]
+
+    compiled = tenon.compile(wave, backend=slow)
+
+    def work(seed):
+        together.wait()
+        np.testing.assert_allclose(compiled(A + seed), wave(A + seed))
+
+    run_on_threads(24, work)
+    assert len(compiles) == 1
+
+
+def test_a_child_waits_for_no_compile_of_its_parent():
+    done = subprocess.run([sys.executable, "-c", """
+import os, threading, numpy as np, tenon
+parent, began, ends = os.getpid(), threading.Event(), threading.Event()
+def slow(graph, example_inputs):
+    began.set()
+    if os.getpid() == parent:
+        ends.wait()
+    return lambda a: [a * 2 + 1]
+compiled = tenon.compile(lambda a: a * 2 + 1, backend=slow)
+first = threading.Thread(target=compiled, args=(np.arange(3.0),), daemon=True)
+first.start()
+began.wait()
+child = os.fork()
+if child == 0:
+    os._exit(0 if compiled(np.arange(3.0)).tolist() == [1, 3, 5] else 1)
+assert os.waitpid(child, 0)[1] == 0
+ends.set()
+first.join()
+"""], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_compiled_function_is_collected():

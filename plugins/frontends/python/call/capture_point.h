@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "python/call/cache_entry.h"
+#include "python/call/turn.h"
 #include "python/resume/live_chain.h"
 #include "python/symbols/number_facts.h"
 
@@ -47,6 +48,7 @@ class CapturePoint {
   bool limit_reported = false;
   bool left_to_python = false;  // compiled, what follows has taken longer than plain execution would
   NumberHistory numbers;        // that captures here have seen
+  Turn turn;                    // of the thread that captures here
 
  private:
   struct Link {

@@ -150,6 +150,8 @@ CapturePoint* FunctionCache::point_after(CacheEntry& entry, const LiveChain& cha
 
 CacheEntry* FunctionCache::miss(CapturePoint& point, const CallArguments& values, const LiveChain* chain) {
   if (current_evaluator()) return nullptr;  // C code calls this from within a capture: what it is given are stand-ins
+  if (point.turn.wait()) return entry_at(point, values, chain);
+  const Turn::Taken turn(point.turn);
   torch_library();                          // torch may have been imported since
   const std::optional<TorchState> now = torch_state();
   CaptureBreak why;

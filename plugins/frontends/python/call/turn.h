@@ -1,0 +1,46 @@
+// One thread at a time captures and compiles at a place: what several call at once is compiled once.
+#pragma once
+
+#include <Python.h>
+#include <unistd.h>
+
+#include <atomic>
+
+namespace tenon::python {
+
+/// Needs the GIL, which others may take while a turn lasts: compiling releases it.
+class Turn {
+ public:
+  /// Waits until no other thread has the turn; true where one had it. The GIL is released meanwhile. A thread that has the turn itself
+  /// does not wait, nor does the child of a fork for a thread that it does not have.
+  bool wait() const {
+    const unsigned long owner = owner_.load();
+    if (owner == 0 || owner == PyThread_get_thread_ident() || process_ != getpid()) return false;
+    PyThreadState* state = PyEval_SaveThread();
+    owner_.wait(owner);
+    PyEval_RestoreThread(state);
+    return true;
+  }
+
+  /// Has the turn while it lives; nothing where its thread has it already.
+  class Taken {
+   public:
+    explicit Taken(Turn& turn) : turn_(turn), before_(turn.owner_.exchange(PyThread_get_thread_ident())) { turn.process_ = getpid(); }
+    Taken(const Taken&) = delete;
+    Taken& operator=(const Taken&) = delete;
+    ~Taken() {
+      turn_.owner_.store(turn_.process_ == getpid() && before_ == PyThread_get_thread_ident() ? before_ : 0);
+      turn_.owner_.notify_all();
+    }
+
+   private:
+    Turn& turn_;
+    unsigned long before_;
+  };
+
+ private:
+  std::atomic<unsigned long> owner_ = 0;  // thread
+  pid_t process_ = 0;                     // in which that thread is
+};
+
+}  // namespace tenon::python
