@@ -174,6 +174,16 @@ def test_formats_that_dimensions_of_size_one_leave_open(check, fn, channels):
         check(fn, (x.to(memory_format=torch.channels_last),), (x,), (x.transpose(1, 3),))
 
 
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("convolve", [nn.functional.conv1d, nn.functional.conv_transpose1d])
+def test_formats_of_convolutions_over_one_dimension(check, convolve, channels):
+    weight = torch.ones(6, channels, 3) if convolve is nn.functional.conv1d else torch.ones(channels, 6, 3)
+    x = torch.randn(4, 10, channels)
+    with torch.no_grad():
+        check(lambda x: convolve(x.transpose(1, 2), weight), (x,), (x[:2],), (x[:, ::2],))
+        check(lambda x: convolve((x * 2).transpose(1, 2).contiguous(), weight), (x,), (x[:, :1].expand(4, 3, channels),))
+
+
 @pytest.mark.parametrize("name", ["conv", "max pool", "average pool", "batch norm"])
 def test_strides_of_single_pixels_in_batches_that_vary(name):
     layer = {"conv": nn.Conv2d(8, 4, 2), "max pool": nn.MaxPool2d(2), "average pool": nn.AvgPool2d(2), "batch norm": nn.Sequential(nn.Conv2d(8, 4, 2), nn.BatchNorm2d(4))}[name].eval()

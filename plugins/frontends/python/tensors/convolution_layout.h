@@ -1,4 +1,4 @@
-// Where torch's convolutions lie.
+// Where the results of torch's convolutions lie, and of other calls that keep the memory format of their operands.
 #pragma once
 
 #include <span>
@@ -8,9 +8,7 @@
 
 namespace tenon::python {
 
-/// Whether the result of a call in three dimensions has the memory format of its operands: a convolution has it where torch gives it to
-/// oneDNN, as it does on several threads (aten/src/ATen/native/Convolution.cpp, use_mkldnn). Breaks the graph for half floats, for which the
-/// processor decides.
-bool keeps_memory_format(const ir::Graph& graph, ir::ValueId result, std::span<const Operand> operands);
+/// The strides of the result of such a call (ResultLayout::memory_format) on these operands. Breaks the graph where the processor decides.
+Extents strides_in_memory_format(const ir::Graph& graph, ir::ValueId result, std::span<const std::int64_t> shape, std::span<const Operand> operands);
 
 }  // namespace tenon::python

@@ -289,8 +289,7 @@ TensorSpec TensorRecorder::fresh_spec(const ForeignFunction& function, ir::Value
   if (const auto own = own_layout(function, value)) {
     spec.strides = strides_by(*own, spec.shape, shapes);
   } else if (function.op->traits.layout == ops::ResultLayout::memory_format) {
-    spec.strides = memory_format_strides(spec.shape, shapes);
-    if (spec.shape.size() == 5 && !is_row_major(spec.shape, spec.strides) && !keeps_memory_format(graph_, value, shapes)) spec.strides = row_major(spec.shape);
+    spec.strides = strides_in_memory_format(graph_, value, spec.shape, shapes);
   }
   set_result_type(spec, function, all_scalars);
   return spec;
