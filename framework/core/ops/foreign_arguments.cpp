@@ -141,8 +141,14 @@ std::optional<DType> ForeignArguments::dtype(std::string_view parameter) const {
   refuse_kind(parameter, "dtype");
 }
 
+/// Some of NumPy's functions raise where a 0-d array has no such axis; others do not.
+void ForeignArguments::refuse_axis_of_number(std::size_t rank) const {
+  if (rank == 0 && numpy()) throw Exception(error(Code::unsupported, "{} along an axis of what has none", call_.name));
+}
+
 std::vector<ir::Dim> ForeignArguments::dims(std::string_view parameter, std::size_t rank) const {
   const bool none = !given(parameter);
+  if (!none) refuse_axis_of_number(rank);
   std::vector<ir::Dim> all = none ? std::vector<ir::Dim>{} : integers(parameter);
   if (!none && all.empty() && numpy()) throw Exception(Code::unsupported, "an empty tuple of axes");
   if (all.empty())
@@ -159,6 +165,7 @@ std::vector<ir::Dim> ForeignArguments::dims(std::string_view parameter, std::siz
 }
 
 std::int64_t ForeignArguments::dim(std::string_view parameter, std::size_t rank) const {
+  refuse_axis_of_number(rank);
   return infer::wrap_dim(constant(parameter), rank);
 }
 

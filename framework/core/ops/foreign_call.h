@@ -122,6 +122,8 @@ class ForeignArguments {
   Container container = Container::single;  // set by adapt functions whose result is no single value
 
  private:
+  void refuse_axis_of_number(std::size_t rank) const;
+
   NodeBuilder& builder_;
   const ForeignCall& call_;
   const Op& op_;

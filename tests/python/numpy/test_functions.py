@@ -86,3 +86,69 @@ def test_functions_that_give_arrays_without_dimensions(check):
     a = np.array(3.0)
     check(lambda a: (np.isin(a, [1.0, 3.0]), np.isin(a[()], a)), (a,))
     check(lambda a: np.unique(a, return_inverse=True), (a,), fallbacks=None)
+
+
+def outcome(fn, *args):
+    try:
+        return fn(*args)
+    except Exception as error:
+        return type(error).__name__, str(error)
+
+
+def same_outcome(check, fn, *args):
+    compiled = tenon.compile(fn)
+    for _ in range(2):
+        check.same(outcome(compiled, *args), outcome(fn, *args))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, "f8", int, bool, complex, np.uint8])
+@pytest.mark.parametrize("casting", ["same_kind", "unsafe", "safe", "no"])
+def test_the_dtype_that_a_ufunc_computes_with(check, dtype, casting):
+    ints, floats, bools = np.arange(4), np.linspace(0.5, 2.5, 4, dtype="f4"), np.arange(4) > 1
+    for ufunc in np.add, np.greater, np.logical_and, np.power, np.maximum:
+        for other in 1, 1.5, floats[::-1].copy(), bools:
+            for x in ints, floats, bools:
+                same_outcome(check, lambda x, other: ufunc(x, other, dtype=dtype, casting=casting), x, other)
+    for ufunc in np.sqrt, np.floor, np.isnan, np.rint, np.logical_not, np.sin:
+        for x in ints, floats, bools:
+            same_outcome(check, lambda x: ufunc(x, dtype=dtype, casting=casting), x)
+
+
+def test_results_that_are_cast_to_an_output(check):
+    def program(a, b, casting):
+        out = np.zeros(a.shape, b.dtype)
+        np.add(a, 1.5, out=out, casting=casting)
+        return out
+
+    for b in np.zeros(1), np.zeros(1, "f4"), np.zeros(1, int), np.zeros(1, "f2"):
+        for casting in "unsafe", "same_kind", "safe":
+            same_outcome(check, program, np.arange(3.0), b, casting)
+    check(lambda a: np.add(a, 1.5, out=np.zeros(3, int), casting="unsafe") * 2, (np.arange(3.0),))
+
+
+def test_a_dtype_leaves_a_call_in_the_graph(check):
+    check(lambda a: np.add(a, 1, dtype=np.float64) * np.multiply(a, 255, dtype="f4"), (np.arange(4, dtype=np.uint8),))
+    assert tenon.stats()["graph_breaks"] == 0
+
+
+@pytest.mark.parametrize("initial", [2.5, 3, True, np.float64(9)])
+def test_first_values_of_extremes(check, initial):
+    for x in np.arange(4), np.arange(4, dtype=np.uint8), np.arange(4) > 1, np.arange(4.0):
+        same_outcome(check, lambda x: (np.max(x, initial=initial), x.min(initial=initial)), x)
+
+
+@pytest.mark.parametrize("axis", [0, -1, (0,), (0, -1)])
+def test_axes_of_what_has_none(check, axis):
+    for fn in np.sum, np.any, np.max, np.nanmean, np.nanprod, np.count_nonzero, np.argmax, np.cumsum, np.sort, np.ptp, np.std, np.median:
+        same_outcome(check, lambda x: fn(x, axis=axis), np.array(3.5))
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_nan_stands_behind_all_numbers(check, side):
+    values = np.array([1.0, np.inf, np.nan, -np.inf, 0.0])
+    check(lambda s, v: np.searchsorted(s, v, side), (np.array([0.0, 1.0, np.inf, np.nan, np.nan]), values), (np.array([np.nan]), values))
+
+
+def test_contractions_do_not_repeat_what_has_one_element(check):
+    same_outcome(check, lambda a, b: np.tensordot(a, b, 1), np.ones((4, 1)), np.ones((4, 1)))
+    same_outcome(check, lambda a: np.array(a, dtype=np.float32, copy=False), np.ones(3))

@@ -102,7 +102,9 @@ Values tensor_adapt(ForeignArguments& a) {
   a.refuse({"device", "requires_grad"});
   ir::ValueId x = tensor_of(a, a["data"]);
   if (const auto dtype = a.dtype("dtype")) x = a.builder().cast(x, *dtype);
-  if (a["data"].as<ir::ValueId>() && a.flag("copy", false)) x = a.one("clone", {x});
+  const ir::ValueId* given = a["data"].as<ir::ValueId>();
+  if (a.numpy() && !a.flag("copy", true) && !(given && *given == x)) throw Exception(Code::unsupported, "copy=False of what has to be copied, at which NumPy raises");
+  if (given && a.flag("copy", false)) x = a.one("clone", {x});
   return {x};
 }
 

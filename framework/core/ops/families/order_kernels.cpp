@@ -290,11 +290,18 @@ void order_rows(KernelCall& call) {
 
 // ---- searchsorted
 
-/// The place of each value in the last dimension of a sorted sequence (operand 0): one for all, or one a row.
+/// Whether one stands before the other where nan counts as the largest number.
+template <class K>
+bool before(K a, K b) {
+  return a < b || (b != b && a == a);
+}
+
+/// The place of each value in the last dimension of a sorted sequence (operand 0): one for all, or one a row. torch does not say where
+/// nan belongs; NumPy does (`nan_last`).
 template <class K>
 void search_lanes(KernelCall& call) {
   const TensorView &sequence = call.inputs[0], &values = call.inputs[1];
-  const bool right = call.query.flag("right"), one = sequence.shape.size() == 1;
+  const bool right = call.query.flag("right"), nan_last = call.query.flag("nan_last"), one = sequence.shape.size() == 1;
   std::vector<std::vector<K>> rows;
   each_lane<K>(sequence, sequence.shape.size() - 1, [&](std::span<const K> lane, auto) { rows.emplace_back(lane.begin(), lane.end()); });
   const TensorView flat = values.shape.empty() ? with_dimension(values) : values;
@@ -307,7 +314,8 @@ void search_lanes(KernelCall& call) {
       std::size_t low = 0, high = sorted.size();
       while (low < high) {
         const std::size_t middle = low + (high - low) / 2;
-        const bool beyond = right ? !(sorted[middle] > lane[i]) : !(sorted[middle] >= lane[i]);
+        const bool in_order = right ? !before(lane[i], sorted[middle]) : before(sorted[middle], lane[i]);
+        const bool beyond = nan_last ? in_order : right ? !(sorted[middle] > lane[i]) : !(sorted[middle] >= lane[i]);
         (beyond ? low : high) = beyond ? middle + 1 : middle;
       }
       integer_element(out, dim, at, static_cast<std::int64_t>(i)) = static_cast<std::int64_t>(low);

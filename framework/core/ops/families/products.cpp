@@ -224,6 +224,9 @@ Values tensordot(ForeignArguments& a) {
   std::string x(ranks[0], ' '), y(ranks[1], ' '), result;
   char next = 'A';
   if (ranks[0] + ranks[1] > 26) throw Exception(Code::unsupported, "tensordot of so many dimensions");
+  const auto size = [&](std::size_t operand, std::int64_t dim) { return a.type(xy[operand]).shape.at(static_cast<std::size_t>(dim)); };
+  for (std::size_t k = 0; a.numpy() && k < left.size(); ++k)  // torch repeats what has one element
+    infer::require_equal(a.graph(), size(0, left[k]), size(1, right[k]), "the contracted dimensions");
   for (std::size_t k = 0; k < left.size(); ++k) x.at(static_cast<std::size_t>(left[k])) = y.at(static_cast<std::size_t>(right[k])) = next++;
   for (std::string* s : {&x, &y})
     for (char& c : *s)

@@ -90,7 +90,6 @@ Op mean_op() {
     TENON_USER_CHECK(is_float(t),
                      "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {}",
                      name_of(t));
-    if (a.numpy() && a.type(x).rank() == 0 && a.given("dim")) throw Exception(Code::unsupported, "the mean along an axis that is not there, at which NumPy raises");
     ir::Attributes attributes = reduction_attributes(a, x);
     if (a.numpy() && elements_of_result(a, x) == Dim(0)) throw Exception(Code::unsupported, "the mean of nothing, of which NumPy warns");
     attributes.emplace_back("dtype", t);
@@ -226,8 +225,10 @@ Adapt plain_reduction(std::string op) {
     a.refuse({"where", "out", "dtype"});
     const ir::ValueId x = a.tensor(a.value("self"));
     Values result = a.call(op, {x}, reduction_attributes(a, x));
-    if (a.given("initial")) return a.call(op == "amax" ? "maximum" : "minimum", {result[0], a.value("initial")});
-    return result;
+    if (!a.given("initial")) return result;
+    result.push_back(a.value("initial"));
+    if (a.promoted(result, Promotion::common) != a.type(x).dtype) throw Exception(Code::unsupported, "a first value that NumPy converts to the array's dtype");
+    return a.call(op == "amax" ? "maximum" : "minimum", result);
   };
 }
 

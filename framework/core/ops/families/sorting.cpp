@@ -148,14 +148,14 @@ Values search_adapt(ForeignArguments& a) {
     both[0] = a.one("gather", {both[0], a.value("sorter")}, {{"dim", Dim(static_cast<std::int64_t>(a.type(both[0]).rank()) - 1)}});
   }
   a.promote(both, Promotion::common);
-  const ir::ValueId found = a.one("searchsorted", both, {{"right", right}});
+  const ir::ValueId found = a.one("searchsorted", both, {{"right", right}, {"nan_last", a.numpy()}});
   return {a.builder().cast(found, a.flag("out_int32") ? DType::i32 : DType::i64)};
 }
 
 Op searchsorted_op() {
   Op op;
   op.name = "searchsorted";
-  op.schema = "(Tensor sorted_sequence, Tensor self, *, bool right=False) -> Tensor";
+  op.schema = "(Tensor sorted_sequence, Tensor self, *, bool right=False, bool nan_last=False) -> Tensor";
   op.aliases = names({"torch.searchsorted"}, "(sorted_sequence, input -> self, *, out_int32=False, right=False, side=None, sorter=None, out=None)", search_adapt) +
                names({"torch.bucketize"}, "(input -> self, boundaries -> sorted_sequence, *, out_int32=False, right=False, out=None)", search_adapt) +
                names({"numpy.searchsorted"}, "(a -> sorted_sequence, v -> self, side='left', sorter=None)", search_adapt);

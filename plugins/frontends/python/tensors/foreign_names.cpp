@@ -274,7 +274,7 @@ ForeignFunction describe(PyObject* callable) {
     if (function.kind != CallClass::unknown) return function;
   }
   ForeignFunction function = classify(numpy_names(callable), ops::Flavour::numpy);
-  function.ufunc = PyObject_TypeCheck(callable, &PyUFunc_Type);
+  function.ufunc = PyObject_TypeCheck(callable, &PyUFunc_Type) ? callable : nullptr;
   function.crosses = kCrosses.contains(function.name);
   return function;
 }

@@ -29,7 +29,7 @@ struct ForeignFunction {
   bool may_alias = false;       // a result may share memory with an argument, or be one
   bool writes = false;          // changes its first argument in place
   bool reshapes = false;        // changes the shape, strides or storage of an argument in place
-  bool ufunc = false;
+  PyObject* ufunc = nullptr;    // the callable, where it is one; kept for the life of the process
   bool method = false;          // of a tensor or array
   bool operator_object = false; // of torch.ops
   bool crosses = false;         // may take what is the other library's

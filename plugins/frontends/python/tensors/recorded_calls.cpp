@@ -21,6 +21,7 @@
 #include "python/tensors/opaque_purity.h"
 #include "python/tensors/symbolic_scalar.h"
 #include "python/tensors/torch_library.h"
+#include "python/tensors/ufunc_loops.h"
 #include "python/tensors/weak_numbers.h"
 
 // How one call of a library becomes nodes, and its results stand-ins.
@@ -188,6 +189,8 @@ ops::ForeignResult TensorRecorder::build(const ForeignFunction& function, PyObje
   if (const TorchLibrary* torch = known_torch_library(); torch && function.flavour == ops::Flavour::torch)
     call.default_float = torch->dtype_of_scalar_type(static_cast<std::uint8_t>(state_.default_dtype)).value_or(DType::f32);
   const std::size_t first_node = graph_.nodes().size();
+  const auto loop = function.ufunc ? chosen_loop(function.ufunc, stand_ins_, args, kwargs) : std::nullopt;
+  if (loop) compute_in(*loop, call);
   auto result = ops::call_foreign_shaped(builder_, call);
   if (!result.ok()) throw GraphBreak(fmt::format("{}: {}", function.name, result.error().message));
   for (ir::NodeId node : graph_.nodes().subspan(first_node)) {
@@ -196,8 +199,17 @@ ops::ForeignResult TensorRecorder::build(const ForeignFunction& function, PyObje
       if (graph_.type(made).rank() > TENON_MAX_RANK) throw GraphBreak(kTooManyDimensions);
     if (moves_many_complex(graph_, node)) throw GraphBreak(fmt::format("{} moves more complex numbers than the graph is fast with", function.name));
   }
+  for (std::size_t i = 0; loop && i < result->values.size(); ++i)
+    if (graph_.type(result->values[i]).dtype != (*loop)[call.positional.size() + i]) throw GraphBreak(fmt::format("{} with another dtype than the op's", function.name));
   if (std::ranges::any_of(operands_, [&](Index index) { return is_complex(stand_ins_[index].dtype); })) require_complex_elements(function, result->values);
   return std::move(*result);
+}
+
+/// Makes of a call of a ufunc whose keywords choose its loop one without these keywords.
+void TensorRecorder::compute_in(std::span<const DType> loop, ops::ForeignCall& call) {
+  std::erase_if(call.keyword, [](const auto& named) { return chooses_loop(named.first); });
+  for (std::size_t i = 0; i < call.positional.size(); ++i)
+    if (const auto* value = call.positional[i].as<ir::ValueId>()) call.positional[i] = {builder_.cast(*value, loop[i])};
 }
 
 /// Throws where the catalogue may take complex operands for real ones: of these some functions give the elements as they are (conj), or

@@ -10,6 +10,7 @@
 #include "python/tensors/numpy_api.h"
 #include "python/tensors/opaque_purity.h"
 #include "python/tensors/torch_library.h"
+#include "python/tensors/ufunc_loops.h"
 
 // How a call that writes into a tensor becomes nodes: the new value of what it writes.
 
@@ -56,14 +57,6 @@ PyObject* single_output(PyObject* out) {
   if (!PyTuple_Check(out)) return out;
   if (PyTuple_GET_SIZE(out) != 1) throw GraphBreak("out= with several tensors");
   return PyTuple_GET_ITEM(out, 0);
-}
-
-bool can_cast_to_output(DType from, DType to, bool numpy_ufunc) {
-  if (from == to) return true;
-  if (!numpy_ufunc) return false;
-  Ref source = Ref::steal(reinterpret_cast<PyObject*>(PyArray_DescrFromType(numpy_type(from))));
-  Ref target = Ref::steal(reinterpret_cast<PyObject*>(PyArray_DescrFromType(numpy_type(to))));
-  return PyArray_CanCastTypeTo(reinterpret_cast<PyArray_Descr*>(source.get()), reinterpret_cast<PyArray_Descr*>(target.get()), NPY_SAME_KIND_CASTING);
 }
 
 }  // namespace
@@ -114,6 +107,7 @@ Ref TensorRecorder::record_write(PyObject* callable, const ForeignFunction& func
   if (!item || !write_part(function, *target, PyTuple_GET_ITEM(args, 1), PyTuple_GET_ITEM(args, 2))) {
     if (item) refuse_late({{*target}});
     require_writable(*target);
+    if (function.ufunc && call.kind == WritingCall::Kind::output) require_output(callable, stand_ins_, call.args.get(), call.kwargs.get(), call.target.get());
     // What computes element by element may read the very elements that it writes; the rest gathers or scatters.
     const bool all = item || !((function.op && function.op->body) || asks_in_place(callable, kwargs));
     const bool first_is_target = call.kind == WritingCall::Kind::itself;
@@ -225,7 +219,7 @@ ir::ValueId TensorRecorder::new_value(PyObject* callable, const ForeignFunction&
 /// What was computed as it is written: of the dtype and shape of the tensor.
 ir::ValueId TensorRecorder::written_value(const ForeignFunction& function, Index target, ir::ValueId value) {
   const DType dtype = stand_ins_[target].dtype;
-  if (!can_cast_to_output(graph_.type(value).dtype, dtype, function.ufunc)) throw GraphBreak(fmt::format("{} into a tensor of another dtype than its result", function.name));
+  if (!function.ufunc && graph_.type(value).dtype != dtype) throw GraphBreak(fmt::format("{} into a tensor of another dtype than its result", function.name));
   require_shape_of(target, value, function);
   return builder_.cast(value, dtype);
 }
