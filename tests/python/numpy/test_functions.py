@@ -149,6 +149,7 @@ def test_nan_stands_behind_all_numbers(check, side):
     check(lambda s, v: np.searchsorted(s, v, side), (np.array([0.0, 1.0, np.inf, np.nan, np.nan]), values), (np.array([np.nan]), values))
 
 
-def test_contractions_do_not_repeat_what_has_one_element(check):
+def test_calls_that_numpy_refuses(check):
     same_outcome(check, lambda a, b: np.tensordot(a, b, 1), np.ones((4, 1)), np.ones((4, 1)))
     same_outcome(check, lambda a: np.array(a, dtype=np.float32, copy=False), np.ones(3))
+    same_outcome(check, lambda a: np.average(a, axis=1), np.ones((0, 3)))

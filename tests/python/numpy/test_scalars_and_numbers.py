@@ -101,3 +101,20 @@ def test_numbers_beside_half_floats(number):
     for got, want in zip(tenon.compile(run)(a), run(a)):
         assert got.dtype == want.dtype
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda s: (np.transpose(s), np.reshape(s, ()), np.imag(s), np.real(s), np.permute_dims(s, ()), np.squeeze(s), np.ravel(s)),
+        lambda s: (s[...], s[()], s[None], s.T, s.copy(), s.astype("f4"), s.reshape(1), s.repeat(2), s.clip(0, 1)),
+        lambda s: (np.broadcast_arrays(s, np.array(1)), np.real_if_close(s), np.asarray(s), np.full_like(s, 2), np.stack([s, s])),
+        lambda s: hasattr(s, "dot"),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "u1", "?"])
+def test_what_takes_a_scalar_says_whether_it_gives_one(check, fn, dtype):
+    a = np.array([0.3, 0.9, 2.5]).astype(dtype)
+    check(lambda a: fn(a.max()), (a,))
+    check(lambda a: fn(a[1]), (a,))
+    check(fn, (a[1],))

@@ -99,6 +99,7 @@ Op mean_op() {
                names({"numpy.average"}, "(a -> self, axis -> dim = None, weights=None, returned=False, *, keepdims -> keepdim = False)",
                      [adapt](ForeignArguments& a) {
                        a.refuse({"weights", "returned"});
+                       if (a.type(a.tensor(a.value("self"))).element_count() == Dim(0)) throw Exception(Code::unsupported, "the average of nothing, at which NumPy raises");
                        return adapt(a);
                      });
   op.samples = [] { return reduction_samples(kFloats); };

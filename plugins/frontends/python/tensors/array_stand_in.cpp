@@ -26,13 +26,16 @@ PyObject* numpy_function(const char* name) {
 
 bool is_stand_in(PyObject* object) { return Py_TYPE(object) == array_stand_in_type(); }
 
-bool is_scalar(PyObject* stand_in) {
+/// numpy.ndarray, or the class of a scalar.
+PyTypeObject* type_of(PyObject* stand_in) {
   try {
-    return PyType_IsSubtype(TensorRecorder::active().apparent_type(stand_in), &PyGenericArrType_Type);
+    return TensorRecorder::active().apparent_type(stand_in);
   } catch (const GraphBreak&) {
-    return false;
+    return &PyArray_Type;
   }
 }
+
+bool is_scalar(PyObject* stand_in) { return PyType_IsSubtype(type_of(stand_in), &PyGenericArrType_Type); }
 
 /// Whether NumPy would take the operand itself, instead of leaving the operator to the operand's type.
 bool takes_part(PyObject* object) {
@@ -176,16 +179,16 @@ PyObject* method_attribute(PyObject* self, PyObject* name) {
 
 PyTypeObject g_method_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
 
-/// One wrapper a method of numpy.ndarray, made when first asked for; they live as long as the process.
-PyObject* method_wrapper(PyObject* name, PyObject* descriptor) {
+/// One wrapper a method of numpy.ndarray or of a scalar, made when first asked for; they live as long as the process.
+PyObject* method_wrapper(PyObject* descriptor) {
   static PyObject* const wrappers = PyDict_New();
-  if (PyObject* known = PyDict_GetItemWithError(wrappers, name)) return Py_NewRef(known);
+  if (PyObject* known = PyDict_GetItemWithError(wrappers, descriptor)) return Py_NewRef(known);
   ArrayMethod* made = PyObject_New(ArrayMethod, &g_method_type);
   if (!made) return nullptr;
   made->vectorcall = call_method;
   made->descriptor = Py_NewRef(descriptor);
   Ref wrapper = Ref::steal(reinterpret_cast<PyObject*>(made));
-  if (PyDict_SetItem(wrappers, name, wrapper.get()) < 0) return nullptr;
+  if (PyDict_SetItem(wrappers, descriptor, wrapper.get()) < 0) return nullptr;
   return wrapper.release();
 }
 
@@ -193,17 +196,18 @@ PyObject* get_attribute(PyObject* self, PyObject* name) {
   PyObject* own = PyObject_GenericGetAttr(self, name);
   if (own || !PyErr_ExceptionMatches(PyExc_AttributeError)) return own;
   PyErr_Clear();
-  Ref descriptor = Ref::steal(PyObject_GetAttr(reinterpret_cast<PyObject*>(&PyArray_Type), name));
+  PyTypeObject* type = type_of(self);
+  Ref descriptor = Ref::steal(PyObject_GetAttr(reinterpret_cast<PyObject*>(type), name));
   if (!descriptor) {
     PyErr_Clear();
-    PyErr_Format(PyExc_AttributeError, "'numpy.ndarray' object has no attribute '%U'", name);
+    PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute '%U'", type->tp_name, name);
     return nullptr;
   }
   if (Py_TYPE(descriptor.get()) == &PyGetSetDescr_Type) {
     Ref getter = Ref::steal(PyObject_GetAttrString(descriptor.get(), "__get__"));
     return getter ? record(getter.get(), Ref::steal(PyTuple_Pack(1, self))) : nullptr;
   }
-  Ref wrapper = Ref::steal(method_wrapper(name, descriptor.get()));
+  Ref wrapper = Ref::steal(method_wrapper(descriptor.get()));
   return wrapper ? PyMethod_New(wrapper.get(), self) : nullptr;
 }
 
@@ -217,8 +221,9 @@ Py_ssize_t length(PyObject* self) {
 }
 
 PyObject* subscript(PyObject* self, PyObject* key) {
-  static PyObject* const get_item = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyArray_Type), "__getitem__");
-  return record(get_item, Ref::steal(PyTuple_Pack(2, self, key)));
+  static PyObject* const of_array = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyArray_Type), "__getitem__");
+  static PyObject* const of_scalar = PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyGenericArrType_Type), "__getitem__");
+  return record(is_scalar(self) ? of_scalar : of_array, Ref::steal(PyTuple_Pack(2, self, key)));
 }
 
 int assign(PyObject* self, PyObject* key, PyObject* value) {

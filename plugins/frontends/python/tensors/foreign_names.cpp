@@ -136,24 +136,26 @@ PyObject* ufunc_of_method(PyObject* callable) {
   return self && PyObject_TypeCheck(self, &PyUFunc_Type) ? self : nullptr;
 }
 
+/// Whether a descriptor is one of arrays or of NumPy's scalars.
+bool is_of_arrays(PyObject* descriptor) {
+  Ref owner = Ref::steal(PyObject_GetAttrString(descriptor, "__objclass__"));
+  if (!owner) PyErr_Clear();
+  return owner && (owner.is(reinterpret_cast<PyObject*>(&PyArray_Type)) || owner.is(reinterpret_cast<PyObject*>(&PyGenericArrType_Type)) ||
+                   owner.is(reinterpret_cast<PyObject*>(array_stand_in_type())));
+}
+
 /// The candidates of a NumPy callable's public name.
 std::vector<std::string> numpy_names(PyObject* callable) {
   if (Py_TYPE(callable) == compat::method_wrapper_type()) {  // the getter of an attribute: ndarray.T.__get__
     Ref descriptor = checked(PyObject_GetAttrString(callable, "__self__"));
-    Ref owner = Ref::steal(PyObject_GetAttrString(descriptor.get(), "__objclass__"));
-    if (!owner) PyErr_Clear();
-    if (!owner.is(reinterpret_cast<PyObject*>(&PyArray_Type))) return {};
+    if (!is_of_arrays(descriptor.get())) return {};
     return {"numpy.ndarray." + text_attribute(descriptor.get(), "__name__")};
   }
   if (PyObject* ufunc = ufunc_of_method(callable))  // numpy.add.reduce
     return {"numpy." + text_attribute(ufunc, "__name__") + "." + text_attribute(callable, "__name__")};
   const std::string name = text_attribute(callable, "__name__");
   if (PyObject_TypeCheck(callable, &PyUFunc_Type)) return {"numpy." + name};
-  Ref owner = Ref::steal(PyObject_GetAttrString(callable, "__objclass__"));
-  if (!owner) PyErr_Clear();
-  if (owner && (owner.is(reinterpret_cast<PyObject*>(&PyArray_Type)) || owner.is(reinterpret_cast<PyObject*>(&PyGenericArrType_Type)) ||
-                owner.is(reinterpret_cast<PyObject*>(array_stand_in_type()))))
-    return {"numpy.ndarray." + name, "numpy." + name};
+  if (is_of_arrays(callable)) return {"numpy.ndarray." + name, "numpy." + name};
   if (PyType_Check(callable)) {
     if (PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(callable), &PyGenericArrType_Type)) return {"numpy." + name};
     return {};

@@ -323,9 +323,6 @@ Ref TensorRecorder::wrap_like_twins(PyObject* callable, const ForeignFunction& f
   }
   Ref answer = with_undefined_results(function.name, call_quietly(callable, twin_args.get(), twin_kwargs.get(), function.flavour));
   const std::vector<Index> operands = stand_ins_.among(args, kwargs);
-  // The twin of a NumPy scalar is an array, whose methods give arrays where those of the scalar give scalars.
-  const bool method_of_scalar = function.flavour == ops::Flavour::numpy && function.method && stand_ins_[operands.front()].kind == TensorKind::scalar;
-  if (method_of_scalar && PyArray_Check(answer.get())) answer = checked(PyArray_Return(reinterpret_cast<PyArrayObject*>(answer.release())));
   return wrap_answer(answer.get(), function, result.values, operands);
 }
 
@@ -348,19 +345,12 @@ Ref TensorRecorder::wrap_answer(PyObject* answer, const ForeignFunction& functio
 Ref TensorRecorder::stand_in_for_twin(PyObject* twin, ir::ValueId value, const ForeignFunction& function,
                                      std::span<const Index> operands) {
   TensorSpec spec = read_twin(twin);
-  if (auto known = stand_ins_.of_twin(twin)) {
-    if (stand_ins_[*known].kind != TensorKind::scalar) return stand_ins_[*known].object;
-    set_result_type(spec, function, true);
-    return spec.kind == TensorKind::scalar ? stand_ins_[*known].object : stand_ins_[add_fresh(spec.kind, value, spec)].object;
-  }
+  if (auto known = stand_ins_.of_twin(twin)) return stand_ins_[*known].object;
   const ir::Type& type = graph_.type(value);
   const Extents sizes = is_late(value) ? symbols_.hints(type.shape) : symbols_.values(type.shape);
   if (spec.dtype != type.dtype || spec.shape != sizes)
     throw GraphBreak(fmt::format("{}: the op gives {}[{}], the library {}", function.name, name_of(type.dtype), fmt::join(sizes, ", "), spec.describe()));
-  // The twin of a scalar is an array; these methods of a scalar give a scalar.
-  const bool of_scalar = operands.size() == 1 && stand_ins_[operands.front()].kind == TensorKind::scalar;
-  if (of_scalar && (function.name == "numpy.ndarray.copy" || function.name == "numpy.ndarray.astype")) set_result_type(spec, function, true);
-  const TwinPlace place = place_of_twin(twin);
+  const TwinPlace place = spec.kind == TensorKind::scalar ? TwinPlace() : place_of_twin(twin);
   const auto storage = spec.kind == TensorKind::scalar ? std::nullopt : stand_ins_.storage_at(place);
   if (!storage) {
     const bool unchanged = std::ranges::any_of(operands, [&](Index operand) { return stand_ins_[operand].value == value; });

@@ -140,9 +140,9 @@ void StandIns::place_storage(Index index) {
 PyObject* StandIns::twin(Index index) {
   StandIn& s = stand_ins_[index];
   if (!s.twin) {
-    // A scalar's twin is a 0-d array: NumPy's descriptors take arrays only.
-    const TensorKind kind = s.kind == TensorKind::scalar ? TensorKind::array : s.kind;
-    adopt_twin(index, make_twin(kind, s.dtype, s.shape, s.strides, s.writeable).get());
+    Ref twin = make_twin(s.kind, s.dtype, s.shape, s.strides, s.writeable);
+    if (s.kind == TensorKind::scalar) s.twin = std::move(twin);  // which has no memory that others could share, and may be one of a pair: np.False_
+    else adopt_twin(index, twin.get());
   }
   return s.twin.get();
 }
