@@ -58,8 +58,9 @@ RuleSet signs() {
       {"mul_neg_neg", op("mul", {op("neg", {any(0)}), op("neg", {any(1)})}), becomes("mul")},
       // -a / -b = a / b
       {"div_neg_neg", op("div", {op("neg", {any(0)}), op("neg", {any(1)})}), becomes("div")},
-      // |-x| = |x|
-      {"abs_neg", op("abs", {op("neg", {any(0)})}), becomes_unary("abs")},
+      // |-x| = |x|, but for unsigned integers, of which -x is another positive number
+      {"abs_neg", op("abs", {op("neg", {any(0)})}),
+       [](Match& m) -> std::optional<ValueId> { return m.type().dtype == DType::u8 ? std::nullopt : std::optional(m.make("abs", {m[0]})); }},
       // ||x|| = |x|
       {"abs_abs", op("abs", {op("abs", {any(0)})}), becomes_unary("abs")},
       // |x|² = x²

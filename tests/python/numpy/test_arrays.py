@@ -226,3 +226,76 @@ def test_flags_that_are_assigned():
     text, writeable, y = tenon.compile(of_a_result)(x)
     assert (text, writeable, y.flags.writeable) == ("assignment destination is read-only", False, False)
     assert tenon.compile(of_an_argument)(x) is False and not x.flags.writeable
+
+
+def write_row(a, i):
+    row = a[i]
+    row += 1
+    return a, row
+
+
+def write_rows(a):
+    for i in np.arange(2):
+        a[i][1:] = i
+    a[np.int64(-1)] *= 2
+    return a[np.int64(1) :], a[a[:, 0].argmax()]
+
+
+def write_whole(a):
+    row = a[a[:, 0].argmax()]
+    a[:] = 9
+    return row
+
+
+@pytest.mark.parametrize("index", [np.int64(2), np.uint8(1), np.array(2), 1, (np.int64(1), slice(1, None))])
+def test_rows_at_integers_of_numpy_are_views(index):
+    for fn, args in (write_row, (index,)), (write_rows, ()), (write_whole, ()):
+        want, got = np.arange(12.0).reshape(4, 3), np.arange(12.0).reshape(4, 3)
+        compiled = tenon.compile(fn)
+        for _ in range(2):
+            plain, results = fn(want, *args), compiled(got, *args)
+            np.testing.assert_equal(results, plain)
+            np.testing.assert_equal(got, want)
+            shared = [[np.shares_memory(x, y) for x in many] for many, y in ((plain, want), (results, got))]
+            assert shared[0] == shared[1]
+
+
+def test_rows_at_computed_indices_are_read_in_the_graph(check):
+    check(lambda a: (a[a[:, 0].argmax()] * 2, a[a[:, 0].argmin(), 1]), (np.arange(12.0).reshape(4, 3),))
+
+
+def test_layouts_of_what_indices_give(check):
+    check(
+        lambda a: (a[:, [0, 1]], a[..., [1, 0]], a[:, [0, 1], :], a[[0], :, [1]], a[:, None, [0, 1]], a[[0, 1]], a[:, [True, False, True]]),
+        (np.arange(36.0).reshape(4, 3, 3),),
+        (np.arange(36, dtype=np.uint8).reshape(3, 3, 4).T,),
+    )
+
+
+@pytest.mark.parametrize("key", [0, (0,), (-1,), np.array(0), slice(0, 1), ..., [0]])
+def test_arrays_that_are_assigned_to_items(key):
+    def program(a, b):
+        a[key] = b
+        return a
+
+    compiled = tenon.compile(program)
+    for b in np.ones(1), np.ones((1, 1)), np.array(1.0):
+        outcomes = []
+        for fn in program, compiled, compiled:
+            try:
+                outcomes.append(fn(np.zeros(3), b).tolist())
+            except ValueError as error:
+                outcomes.append(str(error))
+        assert outcomes[0] == outcomes[1] == outcomes[2]
+
+
+def test_unsigned_numbers_have_no_sign(check):
+    check(lambda a: (np.abs(-a), abs(-a) + np.square(-a), -(-a)), (np.arange(5, dtype=np.uint8),), (np.arange(-128, -120, dtype=np.int8),))
+
+
+def test_what_is_trimmed_is_a_view():
+    def program(a):
+        np.trim_zeros(a)[0] = 7
+        return a
+
+    np.testing.assert_equal(tenon.compile(program)(np.array([0.0, 1, 2, 0])), [0, 7, 2, 0])

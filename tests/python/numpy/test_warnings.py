@@ -226,3 +226,18 @@ def test_operators_of_constants_warn_at_every_call(check):
         got, result = messages(compiled, POSITIVE)
         assert got == want
         check.same(result, expected)
+
+
+def test_functions_of_constants_warn_at_every_call():
+    def program(a):
+        return a + np.cov(True), np.maximum(a, 0, np.empty(3)), np.histogram(True, 3)[0]
+
+    compiled = tenon.compile(program)
+    for _ in range(3):
+        said = []
+        for fn in program, compiled:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                fn(np.ones(3))
+            said.append(sorted(str(w.message) for w in caught))
+        assert said[0] == said[1]

@@ -101,6 +101,7 @@ class Einsum {
       const std::size_t again = t.labels.find(t.labels[i], i + 1);
       if (again == std::string::npos) continue;
       const char c = t.labels[i];
+      infer::require_equal(a_.graph(), a_.type(t.value).shape[i], a_.type(t.value).shape[again], "the dimensions of a letter that stands twice");
       t.value = a_.one("diagonal", {t.value}, {{"dim1", Dim(static_cast<std::int64_t>(i))}, {"dim2", Dim(static_cast<std::int64_t>(again))}, {"offset", Dim(0)}});
       t.labels.erase(again, 1);
       t.labels.erase(i, 1);

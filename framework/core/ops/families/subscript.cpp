@@ -268,6 +268,9 @@ Values set_item(ForeignArguments& a) {
   const ir::ValueId value = written_value(a, a.type(self).dtype);
   if (const auto masked = write_masked(a, self, value)) return {*masked};
   Subscript subscript(a, self, a["index"]);
+  const ForeignList entries = entries_of(a["index"]);
+  const bool item = subscript.shape().empty() && std::ranges::none_of(entries, [](const ForeignArgument& e) { return e.as<ForeignEllipsis>() != nullptr; });
+  if (a.numpy() && item && a.type(value).rank() > 0) throw Exception(Code::unsupported, "an array as an item, at which NumPy raises");
   if (!subscript.advanced()) return {subscript.write_back(fitted(a, value, subscript.shape()))};
   Values operands{subscript.view(), value};
   const Shape shape = subscript.shape();

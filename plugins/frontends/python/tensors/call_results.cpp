@@ -136,17 +136,17 @@ Ref call_quietly(PyObject* callable, PyObject* args, PyObject* kwargs, ops::Flav
 }
 
 Ref call_for_good(PyObject* callable, PyObject* args, PyObject* kwargs, ops::Flavour flavour) {
-  const auto call = [&] { return checked(PyObject_Call(callable, args, kwargs)); };
-  return flavour == ops::Flavour::torch ? call() : call_for_good(call);
+  if (flavour == ops::Flavour::torch) return checked(PyObject_Call(callable, args, kwargs));
+  return call_for_good([&] { return call_filtered("error", callable, args, kwargs); });
 }
 
 Ref call_for_good(const std::function<Ref()>& call) {
   try {
     return call_under_errstate("raise", call);
   } catch (const PythonError&) {
-    if (!PyErr_ExceptionMatches(PyExc_FloatingPointError)) throw;
+    if (!PyErr_ExceptionMatches(PyExc_FloatingPointError) && !PyErr_ExceptionMatches(PyExc_Warning)) throw;
     PyErr_Clear();
-    throw GraphBreak("a floating-point error in arithmetic on constants, of which NumPy warns on every call");
+    throw GraphBreak("a call on constants of which NumPy warns every time");
   }
 }
 

@@ -50,7 +50,7 @@ const std::unordered_set<std::string_view> kComplexFunctions = {
     "all", "count_nonzero", "nanargmax", "nanargmin", "dot", "matmul", "isclose", "permute_dims", "matrix_transpose", "unstack"};
 
 // What finds elements: a vector whose size depends on data, and nothing else.
-const std::unordered_set<std::string_view> kFinding = {"numpy.bincount",  "numpy.compress",    "numpy.ndarray.compress", "numpy.extract",  "numpy.trim_zeros", "numpy.union1d",
+const std::unordered_set<std::string_view> kFinding = {"numpy.bincount",  "numpy.compress",    "numpy.ndarray.compress", "numpy.extract",  "numpy.union1d",
                                                        "numpy.setdiff1d", "numpy.intersect1d", "numpy.setxor1d",         "torch.bincount", "torch.Tensor.bincount",
                                                        "torch.repeat_interleave", "torch.Tensor.repeat_interleave"};
 

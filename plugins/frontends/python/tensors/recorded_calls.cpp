@@ -73,6 +73,9 @@ bool takes_number_for_tensor(const ir::Graph& graph, const ForeignFunction& func
   });
 }
 
+/// Whether the library decides by the index whether a call gives a view or a copy, and in which order that lies.
+bool gives_elements(const ForeignFunction& function) { return function.last_word() == "__getitem__"; }
+
 bool copies_in_order(const ForeignFunction& function) {
   return function.name == "numpy.ndarray.astype" || function.name == "numpy.astype" || function.name == "numpy.nan_to_num";
 }
@@ -138,7 +141,7 @@ Ref TensorRecorder::record_reading(PyObject* callable, const ForeignFunction& fu
     require_eager_kernel(callable, function, stand_ins_.with_twins(args).get(), kwargs ? stand_ins_.with_twins(kwargs).get() : nullptr);
   require_positive(result->values);
   const bool fresh = strides_are_known(function, *result, operands) && !kwargs_name_a_layout(kwargs) &&
-                     !(function.flavour == ops::Flavour::numpy ? only_moves_elements(graph_, first_node) : function.may_alias);
+                     !(function.flavour == ops::Flavour::numpy ? gives_elements(function) || only_moves_elements(graph_, first_node) : function.may_alias);
   Ref wrapped;
   try {
     if (fresh) {
@@ -361,7 +364,9 @@ Ref TensorRecorder::stand_in_for_twin(PyObject* twin, ir::ValueId value, const F
     return stand_ins_[index].object;
   }
   StandIn view = stand_in_of(spec, value);
-  if (stand_ins_[stand_ins_.owner_of(*storage)].dtype != spec.dtype) return stand_ins_[stand_ins_.add_reinterpreted(std::move(view), *storage, place)].object;
+  // Of an index that the graph computes the twin knows nothing: the view begins anywhere.
+  const bool anywhere = std::ranges::any_of(operands, [&](Index operand) { return stand_ins_[operand].kind == TensorKind::scalar; });
+  if (anywhere || stand_ins_[stand_ins_.owner_of(*storage)].dtype != spec.dtype) return stand_ins_[stand_ins_.add_reinterpreted(std::move(view), *storage, place)].object;
   view.writeable = spec.writeable;
   view.storage = *storage;
   view.offset = stand_ins_.offset_in(*storage, place);

@@ -139,7 +139,7 @@ bool TensorRecorder::shows_parts(Index index) const {
   if (!shared && !gaps) return false;
   const bool fixed = !varies(graph_.type(whole.value).shape) && !varies(graph_.type(first.value).shape);
   if (!fixed || whole.kind != first.kind || !is_complex(whole.dtype) || 2 * size_of(first.dtype) != size_of(whole.dtype))
-    throw GraphBreak("a result that views another tensor's memory under another dtype");
+    throw GraphBreak("a result that views another tensor's memory under another dtype, or at an index that the graph computes");
   return true;
 }
 

@@ -72,6 +72,7 @@ std::optional<TensorRecorder::WritingCall> TensorRecorder::as_writing_call(PyObj
     Ref inputs = checked(PyTuple_GetSlice(args, 0, operands));
     PyObject* last = PyTuple_GET_ITEM(args, operands);
     if (last == Py_None) return WritingCall{inputs, Ref::borrow(kwargs), {}, WritingCall::Kind::none};
+    if (function.name == "numpy.maximum" || function.name == "numpy.minimum") throw GraphBreak("an output by position, of which NumPy warns");
     return WritingCall{inputs, Ref::borrow(kwargs), Ref::borrow(last), WritingCall::Kind::output};
   }
   if (const auto at = inplace_parameter(callable)) {
@@ -269,7 +270,7 @@ void TensorRecorder::require_writable(Index index) const {
   if (s.kind == TensorKind::scalar) throw GraphBreak("a write to a NumPy scalar");
   if (!s.writeable) throw GraphBreak("a write to a read-only array");
   if (s.counts_apart) throw GraphBreak("a write through `.data`, which torch does not count", "write to the tensor itself under torch.no_grad()");
-  if (stand_ins_.is_reinterpreted(index)) throw GraphBreak("a write to memory that the program also views under another dtype");
+  if (stand_ins_.is_reinterpreted(index)) throw GraphBreak("a write to memory that the program also views under another dtype, or at an index that the graph computes");
   if (may_overlap_itself(s.shape, s.strides)) throw GraphBreak("a write to a tensor whose elements share memory");
   if (is_inference(index) && !torch_state().value_or(state_).inference())
     throw GraphBreak("a write to an inference tensor outside of inference mode");

@@ -58,7 +58,7 @@ struct Storage {
   std::vector<TwinMemory> twins;
   std::uint32_t version = 0;          // counted up by each write
   std::uint32_t writes = 0;           // operations that wrote: eager counts these in Tensor._version
-  std::optional<std::uint32_t> reinterprets;  // the storage whose memory it really is, seen under another dtype
+  std::optional<std::uint32_t> reinterprets;  // the storage whose memory it really is, seen under another dtype or at a place that is not known
   std::int64_t place = 0;             // then: from that memory's first element, in elements of the other dtype
 };
 
@@ -90,8 +90,8 @@ class StandIns {
 
   /// Makes the object of a stand-in with a storage of its own.
   Index add_owner(StandIn stand_in);
-  /// Makes the object of a stand-in that views a storage under another dtype. Nothing else knows that they share memory: it counts as
-  /// a copy, so neither may be written, and they may not leave the graph together.
+  /// Makes the object of a stand-in that views a storage under another dtype, or at a place that is not known. Nothing else knows that they
+  /// share memory: it counts as a copy, so neither may be written, and they may not leave the graph together.
   Index add_reinterpreted(StandIn stand_in, std::uint32_t storage, const TwinPlace& place);
   /// Whether memory of this stand-in is known under several dtypes.
   bool is_reinterpreted(Index index) const;

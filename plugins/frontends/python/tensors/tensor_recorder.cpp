@@ -206,9 +206,24 @@ PyObject* TensorRecorder::written_in_python(PyObject* callable) {
   return function && PyFunction_Check(function.get()) ? function.get() : nullptr;  // which the callable keeps
 }
 
+/// NumPy's subscript with Python's ints for integers of NumPy of which the value is known: they select, so that what they give is a view.
+Ref TensorRecorder::with_known_indices(PyObject* args) {
+  return with_replaced(args, [&](PyObject* item) -> Ref {
+    if (PySlice_Check(item)) {
+      auto* slice = reinterpret_cast<PySliceObject*>(item);
+      return checked(PySlice_New(with_known_indices(slice->start).get(), with_known_indices(slice->stop).get(), with_known_indices(slice->step).get()));
+    }
+    const auto index = stand_ins_.find(item);
+    PyObject* known = index ? stand_ins_[*index].constant.get() : item;
+    return known && PyArray_IsScalar(known, Integer) ? checked(PyNumber_Index(known)) : Ref();
+  });
+}
+
 Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
   callable = unwrapped_array_method(callable);
   const ForeignFunction& function = foreign_function(callable);
+  Ref indexed;
+  if (function.flavour == ops::Flavour::numpy && function.name.ends_with("item__")) args = (indexed = with_known_indices(args)).get();
   if (symbols_.any_data() && function.kind != CallClass::metadata) refuse_late(function, stand_ins_.among(args, kwargs));
   if (function.crosses)
     if (std::optional<Ref> result = record_crossing(callable, function, args, kwargs)) return std::move(*result);

@@ -112,6 +112,7 @@ class TensorRecorder final : public Recorder {
   bool are_alike(PyObject* args, PyObject* kwargs) const;
 
   // the classes of calls
+  Ref with_known_indices(PyObject* args);
   std::optional<Ref> answer_size(std::string_view name, const StandIn& self, PyObject* args, PyObject* kwargs);
   Ref size_tuple(ops::Flavour flavour, std::span<const ir::Dim> shape);
   void fix_sizes_to_come(Index index);
