@@ -61,7 +61,19 @@ ir::ValueId ForeignArguments::to_value(const ForeignArgument& a) {
   if (const auto* b = a.as<bool>()) return builder_.literal(*b);
   if (const auto* d = a.as<ir::Dim>()) return builder_.literal(*d);
   if (const auto* d = a.as<double>()) return builder_.literal(*d);
+  constexpr std::size_t kMostItems = 64;  // each is a node
+  if (const auto* list = a.as<ForeignList>(); list && numpy() && list->size() <= kMostItems) return tensor_of(a);
   throw Exception(error(Code::unsupported, "{} with an argument that is neither a tensor nor a number", call_.name));
+}
+
+ir::ValueId ForeignArguments::tensor_of(const ForeignArgument& a) {
+  const auto* list = a.as<ForeignList>();
+  if (!list) return tensor(to_value(a));
+  if (list->empty()) return builder_.one("full", {builder_.literal(ir::Dim(0))}, {{"dtype", default_float()}, {"size", std::vector<ir::Dim>{0}}});
+  std::vector<ir::ValueId> parts;
+  for (const ForeignArgument& part : *list) parts.push_back(tensor_of(part));
+  promote(parts, Promotion::common);
+  return one("stack", std::move(parts), {{"dim", ir::Dim(0)}});
 }
 
 ir::ValueId ForeignArguments::value(std::string_view parameter) { return to_value((*this)[parameter]); }

@@ -91,7 +91,7 @@ class Binding {
   /// Arguments that change what a call means beyond any op: refused everywhere.
   void refuse_foreign_features() const {
     constexpr std::string_view kRefused[] = {"out",  "where",      "casting", "subok",         "requires_grad", "layout",
-                                             "like", "pin_memory", "inplace", "memory_format", "device",        "ndmin"};
+                                             "like", "pin_memory", "inplace", "memory_format", "device"};
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       if (!bound_[i] || bound_[i]->is_none() || same_as_default(i)) continue;
       const std::string& name = parameters_[i].name;

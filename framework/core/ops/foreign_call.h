@@ -86,9 +86,11 @@ class ForeignArguments {
   /// Throws (unsupported) when one of the parameters is neither None nor its default.
   void refuse(std::initializer_list<std::string_view> parameters) const;
 
-  /// The argument as a value: a tensor, or a literal for a number.
+  /// The argument as a value: a tensor, or a literal for a number. NumPy takes lists for arrays.
   ir::ValueId value(std::string_view parameter);
   ir::ValueId to_value(const ForeignArgument& argument);
+  /// The tensor that torch.tensor or numpy.array makes of a number, a tensor, or nested lists of them.
+  ir::ValueId tensor_of(const ForeignArgument& argument);
   bool is_tensor(std::string_view parameter) const { return (*this)[parameter].as<ir::ValueId>() != nullptr; }
   std::vector<ir::ValueId> values(std::string_view parameter);
   ir::Dim integer(std::string_view parameter) const;

@@ -154,3 +154,46 @@ def test_calls_that_numpy_refuses(check):
     same_outcome(check, lambda a: np.array(a, dtype=np.float32, copy=False), np.ones(3))
     same_outcome(check, lambda a: np.average(a, axis=1), np.ones((0, 3)))
     same_outcome(check, lambda a: np.einsum("ii", a), np.ones((1, 4)))
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda a, b: (np.max([a, b], axis=0), np.mean([a, b, [1, 2, 3]], axis=0), np.sum([a.sum(), b.sum(), 1]), np.dot([1, 2, 3], a)),
+        lambda a, b: (np.add([a, b], 1), np.where(a > 1, [1, 2, 3], b), np.maximum(a, [[1], [2]]), np.median([a, b]), a * (1, 2, 3)),
+        lambda a, b: (np.r_[0, a, b[:1]], np.c_[a, b], np.array(a, ndmin=3), np.array([a, b], ndmin=3), np.array(1.5, ndmin=1) + a),
+        lambda a, b: (np.take(a, [0, -1]), np.outer([1, 2], b), np.linalg.norm([a, b]), np.clip(a, [0, 1, 2], 2)),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i4"])
+def test_lists_stand_for_arrays(check, fn, dtype):
+    a, b = np.arange(3).astype(dtype), np.array([2, 0, 1]).astype(dtype)
+    check(fn, (a, b), (a[::-1], b[::-1]))
+
+
+def test_lists_of_arrays_in_another_order(check):
+    check(lambda a, b: (np.add([a, b], 1), np.max([a, b], axis=0), np.sqrt([a, b])), (np.ones((3, 4)).T, np.asfortranarray(np.ones((4, 3)))))
+
+
+def test_sliding_windows(check):
+    windows = np.lib.stride_tricks.sliding_window_view
+    check(lambda a: windows(a, (2, 3)).mean((-2, -1)) + windows(a, 2, axis=0)[:, 2:].sum(-1), (np.arange(20.0).reshape(4, 5),), (np.arange(30.0).reshape(5, 6).T[::-1],))
+    check(lambda a: (windows(a, 3), windows(a, 2)[::2], windows(a, (2, 2), axis=(0, 0))), (np.arange(7.0),))
+    same_outcome(check, lambda a: windows(a, 9) + 1, np.arange(7.0))
+
+
+def test_sliding_windows_are_views():
+    windows = np.lib.stride_tricks.sliding_window_view
+
+    def program(a):
+        w = windows(a, 3)
+        a[0] = 9
+        b = a + 1
+        return w, w.sum(-1), windows(b[::-1], 2)[1:], b
+
+    compiled = tenon.compile(program)
+    for _ in range(2):
+        want, got = program(x := np.arange(7.0)), compiled(y := np.arange(7.0))
+        np.testing.assert_equal(got, want)
+        assert np.shares_memory(got[0], y) and np.shares_memory(got[2], got[3]) and not got[0].flags.writeable
+    assert tenon.stats()["graph_breaks"] == 0

@@ -87,31 +87,26 @@ Adapt new_filled(std::optional<std::int64_t> value) {
   };
 }
 
-/// torch.tensor, numpy.array and the like, of numbers, tensors and nested lists of them.
-ir::ValueId tensor_of(ForeignArguments& a, const ForeignArgument& x) {
-  const ForeignList* list = x.as<ForeignList>();
-  if (!list) return a.tensor(a.to_value(x));
-  if (list->empty()) return a.builder().one("full", {a.to_value({Dim(0)})}, {{"dtype", a.default_float()}, {"size", std::vector<Dim>{0}}});
-  Values parts;
-  for (const ForeignArgument& part : *list) parts.push_back(tensor_of(a, part));
-  a.promote(parts, Promotion::common);
-  return a.one("stack", std::move(parts), {{"dim", Dim(0)}});
-}
-
+/// torch.tensor, numpy.array and the like.
 Values tensor_adapt(ForeignArguments& a) {
   a.refuse({"device", "requires_grad"});
-  ir::ValueId x = tensor_of(a, a["data"]);
+  ir::ValueId x = a.tensor_of(a["data"]);
   if (const auto dtype = a.dtype("dtype")) x = a.builder().cast(x, *dtype);
   const ir::ValueId* given = a["data"].as<ir::ValueId>();
   if (a.numpy() && !a.flag("copy", true) && !(given && *given == x)) throw Exception(Code::unsupported, "copy=False of what has to be copied, at which NumPy raises");
   if (given && a.flag("copy", false)) x = a.one("clone", {x});
-  return {x};
+  const Shape shape = a.type(x).shape;
+  const std::int64_t missing = a.numpy() && a.given("ndmin") ? a.constant("ndmin") - static_cast<std::int64_t>(shape.size()) : 0;
+  if (missing <= 0) return {x};
+  Shape wider(static_cast<std::size_t>(missing), Dim(1));
+  wider.insert(wider.end(), shape.begin(), shape.end());
+  return {reshape_to(a.builder(), x, wider)};
 }
 
 /// torch.Tensor.new_tensor: a copy of the data, of the tensor's own dtype where none is given.
 Values new_tensor_adapt(ForeignArguments& a) {
   a.refuse({"device", "requires_grad"});
-  const ir::ValueId x = a.builder().cast(tensor_of(a, a["data"]), a.dtype("dtype").value_or(a.type(a.value("self")).dtype));
+  const ir::ValueId x = a.builder().cast(a.tensor_of(a["data"]), a.dtype("dtype").value_or(a.type(a.value("self")).dtype));
   return {a["data"].as<ir::ValueId>() ? a.one("clone", {x}) : x};
 }
 

@@ -234,6 +234,16 @@ Op diagonal_op() {
   return op;
 }
 
+/// numpy.lib.stride_tricks.sliding_window_view: windows at every place along some or all dimensions, whose sizes come last.
+Values sliding_windows(ForeignArguments& a) {
+  a.refuse({"writeable"});
+  ir::ValueId x = a.value("self");
+  const std::vector<Dim> sizes = a.integers("size"), dims = a.dims("dim", a.type(x).rank());
+  TENON_USER_CHECK(sizes.size() == dims.size(), "{} window sizes for {} dimensions", sizes.size(), dims.size());
+  for (std::size_t i = 0; i < sizes.size(); ++i) x = a.one("unfold", {x}, {{"dim", dims[i]}, {"size", sizes[i]}, {"step", Dim(1)}});
+  return {x};
+}
+
 /// Windows of `size` elements every `step` elements along a dimension; the window is the last dimension.
 Op unfold_op() {
   Op op = movement(
@@ -257,7 +267,8 @@ Op unfold_op() {
         i = s.add(IndexMath(s).mul(i, q.integer("step")), at.back());
         return index;
       },
-      names({"torch.Tensor.unfold"}, "(self, dimension -> dim, size, step)"));
+      names({"torch.Tensor.unfold"}, "(self, dimension -> dim, size, step)") +
+          names({"numpy.sliding_window_view"}, "(x -> self, window_shape -> size, axis -> dim = None, *, subok=False, writeable=False)", sliding_windows));
   op.samples = [] {
     const auto set = [](std::int64_t dim, std::int64_t size, std::int64_t step) {
       return ir::Attributes{{"dim", Dim(dim)}, {"size", Dim(size)}, {"step", Dim(step)}};

@@ -76,6 +76,13 @@ bool takes_number_for_tensor(const ir::Graph& graph, const ForeignFunction& func
 /// Whether the library decides by the index whether a call gives a view or a copy, and in which order that lies.
 bool gives_elements(const ForeignFunction& function) { return function.last_word() == "__getitem__"; }
 
+/// Whether an operand is a list, of which NumPy makes an array.
+bool takes_lists(PyObject* args) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
+    if (PyList_Check(PyTuple_GET_ITEM(args, i)) || PyTuple_Check(PyTuple_GET_ITEM(args, i))) return true;
+  return false;
+}
+
 bool copies_in_order(const ForeignFunction& function) {
   return function.name == "numpy.ndarray.astype" || function.name == "numpy.astype" || function.name == "numpy.nan_to_num";
 }
@@ -140,7 +147,7 @@ Ref TensorRecorder::record_reading(PyObject* callable, const ForeignFunction& fu
       (operands_are_unusual(stand_ins_, operands) || takes_number_for_tensor(graph_, function, first_node)))
     require_eager_kernel(callable, function, stand_ins_.with_twins(args).get(), kwargs ? stand_ins_.with_twins(kwargs).get() : nullptr);
   require_positive(result->values);
-  const bool fresh = strides_are_known(function, *result, operands) && !kwargs_name_a_layout(kwargs) &&
+  const bool fresh = strides_are_known(function, *result, operands) && !kwargs_name_a_layout(kwargs) && !(is_pointwise(function) && takes_lists(args)) &&
                      !(function.flavour == ops::Flavour::numpy ? gives_elements(function) || only_moves_elements(graph_, first_node) : function.may_alias);
   Ref wrapped;
   try {

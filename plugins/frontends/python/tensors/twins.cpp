@@ -41,10 +41,19 @@ Ref array_twin(DType dtype, std::span<const std::int64_t> shape, std::span<const
   return array_view(storage.get(), shape, strides, span.before, writeable);
 }
 
+/// The array whose memory an array shows; nothing for one that owns its memory. as_strided puts an object in between that is no array.
+PyObject* base_of(PyArrayObject* array) {
+  PyObject* base = PyArray_BASE(array);
+  if (!base || PyArray_Check(base)) return base;
+  Ref inner = Ref::steal(PyObject_GetAttrString(base, "base"));
+  PyErr_Clear();
+  return inner && PyArray_Check(inner.get()) ? inner.get() : nullptr;  // which `base` keeps
+}
+
 /// The array at the end of the chain of bases: it owns the memory.
 PyArrayObject* owner_of(PyObject* array) {
   auto* owner = reinterpret_cast<PyArrayObject*>(array);
-  while (PyArray_BASE(owner) && PyArray_Check(PyArray_BASE(owner))) owner = reinterpret_cast<PyArrayObject*>(PyArray_BASE(owner));
+  while (PyObject* base = base_of(owner)) owner = reinterpret_cast<PyArrayObject*>(base);
   return owner;
 }
 
