@@ -299,3 +299,38 @@ def test_what_is_trimmed_is_a_view():
         return a
 
     np.testing.assert_equal(tenon.compile(program)(np.array([0.0, 1, 2, 0])), [0, 7, 2, 0])
+
+
+def sum_in_rows(a):
+    for i in np.arange(3):
+        a[i] += i
+        row = a[i]
+        row *= 2
+    return a
+
+
+def rolled_by_each(a):
+    for dy, dx in np.array([(0, 1), (1, 0), (-1, 2)]):
+        a = a + np.roll(a, (dy, dx), (0, 1))
+    return a, a[np.array([2, 1])[0]]
+
+
+def powers(a):
+    out = np.zeros(4)
+    for i, x in enumerate(np.linspace(0, 1, 4)):
+        out[i] = (a**x).sum()
+    return out
+
+
+def written_constants(a):
+    places = np.arange(3)
+    places[0] = 2
+    first = places[0]
+    places += 1
+    return a[first], a[places[0]], places
+
+
+@pytest.mark.parametrize("fn", [sum_in_rows, rolled_by_each, powers, written_constants])
+def test_items_of_constants_are_constants(check, fn):
+    check(fn, (np.arange(16.0).reshape(4, 4),), (np.arange(20.0).reshape(5, 4),), fallbacks=None)
+    assert fn is written_constants or tenon.stats()["graph_breaks"] == 0

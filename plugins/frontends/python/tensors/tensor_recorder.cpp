@@ -219,11 +219,26 @@ Ref TensorRecorder::with_known_indices(PyObject* args) {
   });
 }
 
+/// The item of a constant that nothing wrote, at an index that is known: a constant, too. Nothing for an array, which shows its memory.
+Ref TensorRecorder::item_of_constant(PyObject* args) {
+  const auto index = stand_ins_.find(PyTuple_GET_ITEM(args, 0));
+  PyObject* key = PyTuple_GET_ITEM(args, 1);
+  if (!index || !stand_ins_[*index].constant || stand_ins_.storage_of(*index).version != 0) return {};
+  if (!stand_ins_.among(key, nullptr).empty() || !(PyLong_CheckExact(key) || PyTuple_CheckExact(key))) return {};
+  Ref item = Ref::steal(PyObject_GetItem(stand_ins_[*index].constant.get(), key));
+  if (!item) PyErr_Clear();
+  return item && PyArray_IsScalar(item.get(), Generic) ? constant(item.get()) : Ref();
+}
+
 Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
   callable = unwrapped_array_method(callable);
   const ForeignFunction& function = foreign_function(callable);
   Ref indexed;
-  if (function.flavour == ops::Flavour::numpy && function.name.ends_with("item__")) args = (indexed = with_known_indices(args)).get();
+  if (function.flavour == ops::Flavour::numpy && function.name.ends_with("item__")) {
+    args = (indexed = with_known_indices(args)).get();
+    if (function.name == "numpy.ndarray.__getitem__" && PyTuple_GET_SIZE(args) == 2)
+      if (Ref item = item_of_constant(args)) return item;
+  }
   if (symbols_.any_data() && function.kind != CallClass::metadata) refuse_late(function, stand_ins_.among(args, kwargs));
   if (function.crosses)
     if (std::optional<Ref> result = record_crossing(callable, function, args, kwargs)) return std::move(*result);

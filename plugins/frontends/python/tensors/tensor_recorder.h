@@ -113,6 +113,7 @@ class TensorRecorder final : public Recorder {
 
   // the classes of calls
   Ref with_known_indices(PyObject* args);
+  Ref item_of_constant(PyObject* args);
   std::optional<Ref> answer_size(std::string_view name, const StandIn& self, PyObject* args, PyObject* kwargs);
   Ref size_tuple(ops::Flavour flavour, std::span<const ir::Dim> shape);
   void fix_sizes_to_come(Index index);
