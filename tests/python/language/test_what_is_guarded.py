@@ -40,6 +40,44 @@ def test_keys_made_of_numbers_that_vary():
     assert mine == plain and all(type(key[1]) is int for key in mine)
 
 
+@pytest.mark.parametrize("make", [lambda: lambda x: x, lambda: [].append, lambda: (lambda x: x, 1), object], ids=["function", "bound", "in_a_tuple", "object"])
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda known, key: known.get(key, "none"),
+        lambda known, key: key in known,
+        lambda known, key: {**known}.pop(key, "none"),
+        lambda known, key: {key: 5}.get(next(iter(known)), "none"),
+    ],
+    ids=["get", "in", "pop", "built"],
+)
+def test_keys_that_are_found_by_their_address(make, look):
+    compiled = tenon.compile(look)
+    first = [make(), make()]
+    for _ in range(3):
+        keys = [make(), make()]
+        known, before = {key: at for at, key in enumerate(keys)}, {key: at for at, key in enumerate(first)}
+        for held, key in ((known, keys[0]), (known, keys[1]), (before, keys[1]), (before, first[0]), (known, first[1])):
+            assert compiled(held, key) == look(held, key)
+
+
+def test_functions_made_in_a_call_find_themselves_behind_breaks():
+    def followed():
+        def first(): ...
+        def second(): ...
+        def third(): ...
+
+        after, names = {first: second, second: third, third: None}, []
+        step = first
+        while step is not None and len(names) < 5:
+            tenon.graph_break()
+            names.append(step.__name__)
+            step = after[step]
+        return names
+
+    assert [tenon.compile(followed)() for _ in range(2)] == [followed()] * 2
+
+
 def test_a_submodule_imported_from_its_package(tmp_path, monkeypatch):
     package = tmp_path / "package_of_test"
     package.mkdir()

@@ -12,11 +12,12 @@ namespace {
 
 constexpr int kDeepest = 8;
 
-/// What is hashed by its address must be this very object at every call; so must a tensor.
+/// What is hashed by its address must be this very object at every call; so must a tensor, and the object of a bound C function.
 void require_this_object(Heap& heap, PyObject* key) {
-  PyObject* object = heap.is_stand_in(key) ? heap.real_of(key) : Py_TYPE(key)->tp_hash == PyBaseObject_Type.tp_hash ? key : nullptr;
+  PyObject* object = heap.is_stand_in(key) ? heap.real_of(key) : PyCFunction_Check(key) ? PyCFunction_GET_SELF(key) : Py_TYPE(key)->tp_hash == PyBaseObject_Type.tp_hash ? key : nullptr;
   if (object == nullptr) return;
-  if (const SourceId source = heap.source_of(object)) heap.guards().add(GuardKind::identity, source, object);
+  const SourceId source = heap.source_of(object);
+  if (source && heap.sources()[source].kind != SourceKind::constant) heap.guards().add(GuardKind::identity, source, object);
 }
 
 }  // namespace
@@ -44,9 +45,9 @@ bool Evaluator::has_python_hash(PyObject* value) {
 /// Runs the object's `__hash__` here, where its reads are guarded; C code then runs it again and comes to the same.
 void Evaluator::prepare_hash(PyObject* key, int depth) {
   const TypeTraits& traits = heap_.traits(key);
-  if (traits.atom || traits.identity) return;
+  if (traits.atom) return;
   require_this_object(heap_, key);
-  if (traits.role != Recorder::Role::other) return;
+  if (traits.identity || traits.role != Recorder::Role::other) return;
   if (Py_TYPE(key)->tp_hash != PyBaseObject_Type.tp_hash) require_readable(key);
   if (depth >= kDeepest) throw GraphBreak("a key nested too deeply");
   if (has_python_hash(key)) {

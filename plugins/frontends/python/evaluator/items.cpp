@@ -144,6 +144,7 @@ Ref Evaluator::load_item(PyObject* container, PyObject* key) {
       if (Ref method = load_attribute(container, names().__class_getitem__); PyMethod_Check(method.get()) || PyFunction_Check(method.get())) return call_now(method.get(), {key});
     // list[int]: later calls get the alias that is made here, with what it holds.
     if (!is_fixed(heap_, key)) throw GraphBreak(fmt::format("{} is subscripted with a {}", reinterpret_cast<PyTypeObject*>(container)->tp_name, visible_type(key)->tp_name));
+    prepare_hash(key);
     heap_.expose(key);
     return heap_.adopt(checked(PyObject_GetItem(container, key)));
   }

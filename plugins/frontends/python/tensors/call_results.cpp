@@ -158,6 +158,10 @@ std::shared_ptr<std::vector<unsigned char>> row_major_bytes(const TensorSpec& sp
   bytes->resize(count * item);
   alignas(16) unsigned char scratch[16];
   const auto* data = static_cast<const unsigned char*>(data_of(spec, object, scratch));
+  if (is_row_major(spec.shape, spec.strides)) {
+    std::memcpy(bytes->data(), data, bytes->size());
+    return bytes;
+  }
   std::vector<std::int64_t> position(spec.shape.size(), 0);
   for (std::size_t i = 0; i < count; ++i) {
     std::int64_t offset = 0;

@@ -347,8 +347,8 @@ Ref TensorRecorder::constant(PyObject* array) {
   if (const auto* odd = std::get_if<std::string>(&read)) throw GraphBreak("the program makes " + *odd);
   TensorSpec spec = std::get<TensorSpec>(read);
   if (spec.requires_grad) throw GraphBreak("the program makes a tensor that requires grad", kGradHint);
+  if (byte_count(spec.dtype, spec.shape) > kLargestConstant) throw GraphBreak("the program makes a large array in a way that is no op of Tenon");
   auto bytes = row_major_bytes(spec, array);
-  if (bytes->size() > kLargestConstant) throw GraphBreak("the program makes a large array in a way that is no op of Tenon");
   ir::Constant constant;
   constant.type = ir::Type::tensor(spec.dtype, ir::Shape(spec.shape.begin(), spec.shape.end()));
   constant.data = bytes->data();
