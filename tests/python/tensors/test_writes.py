@@ -415,3 +415,23 @@ def test_what_is_written_is_also_read(write):
         return x.tolist()
 
     assert outcome(tenon.compile(write)) == outcome(write)
+
+
+def test_memory_that_is_copied_when_it_is_written():
+    def tripled(x):
+        return x.mul_(3) + 1
+
+    def of_a_clone(x):
+        y = x._lazy_clone()
+        y.view(4).mul_(3)
+        return y
+
+    compiled = tenon.compile(tripled)
+    for lazy in (False, True, False, True):
+        x = torch.arange(4.0)
+        y = x._lazy_clone() if lazy else x.clone()
+        for written in (y, x):
+            torch.testing.assert_close(compiled(written), torch.arange(4.0) * 3 + 1)
+        assert (x.tolist(), y.tolist()) == ([0, 3, 6, 9], [0, 3, 6, 9])
+    x = torch.arange(4.0)
+    assert (tenon.compile(of_a_clone)(x).tolist(), x.tolist()) == ([0, 3, 6, 9], [0, 1, 2, 3])

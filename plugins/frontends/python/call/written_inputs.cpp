@@ -7,6 +7,7 @@
 namespace tenon::python {
 
 bool WrittenInputs::stand_apart(std::span<const TensorSpec> specs, const ObjectOf& object_of) noexcept {
+  if (std::ranges::any_of(written_, [&](std::uint32_t input) { return is_copied_on_write(specs[input], object_of(input)); })) return false;
   if (!have_moved(specs, object_of)) return true;
   if (!ranges_touch(specs, object_of) || !any_shares(specs, object_of)) return true;
   first_.clear();

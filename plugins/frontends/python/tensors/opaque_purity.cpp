@@ -18,7 +18,7 @@ const std::unordered_set<std::string_view> kUndeclared = {
     "as_strided_copy", "as_strided_scatter", "set_data", "requires_grad_", "retain_grad", "backward", "_backward", "record_stream", "pin_memory",
     "_pin_memory", "_assert_async", "to_sparse", "to_mkldnn", "share_memory_", "data_ptr", "from_file", "_fused_moving_avg_obs_fq_helper",
     "fused_moving_avg_obs_fake_quant", "_make_dual", "_unpack_dual", "_fw_primal", "_nested_tensor_from_mask",
-    "fbgemm_pack_gemm_matrix_fp16", "fbgemm_pack_quantized_matrix"};
+    "fbgemm_pack_gemm_matrix_fp16", "fbgemm_pack_quantized_matrix", "_lazy_clone"};
 
 // The meta function gives row-major strides where the CPU's keeps the memory format of its operand (torch 2.13).
 const std::unordered_set<std::string_view> kOtherStrides = {"max_unpool2d"};

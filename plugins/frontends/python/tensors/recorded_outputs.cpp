@@ -15,13 +15,12 @@
 namespace tenon::python {
 
 std::uint32_t TensorRecorder::output(PyObject* stand_in) {
-  for (std::uint32_t i = 0; i < outputs_.size(); ++i)
-    if (outputs_[i].is(stand_in)) return i;
+  if (const auto known = output_numbers_.find(stand_in); known != output_numbers_.end()) return known->second;
   if (is_symbolic_int(stand_in)) symbols_.compute(*integer_of(stand_in));
   else if (!is_symbolic_scalar(stand_in) && stand_ins_[stand_ins_.require(stand_in)].counts_apart)
     throw Unbuildable(stand_in, "a tensor read as `.data`, whose writes torch counts apart, leaves the graph");
   outputs_.push_back(Ref::borrow(stand_in));
-  return static_cast<std::uint32_t>(outputs_.size() - 1);
+  return output_numbers_[stand_in] = static_cast<std::uint32_t>(outputs_.size() - 1);
 }
 
 namespace {

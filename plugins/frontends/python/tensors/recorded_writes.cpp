@@ -303,6 +303,7 @@ ElementPlaces TensorRecorder::places_of_input(std::uint32_t input) const {
 void TensorRecorder::note_write(Index index) {
   const auto input = stand_ins_[stand_ins_.owner(index)].input;
   if (!input) return;
+  if (is_copied_on_write(input_specs_[*input], input_objects_[*input].get())) throw GraphBreak("a write to a tensor that is copied when it is written");
   for (std::uint32_t other = 0; other < inputs_.size(); ++other) require_inputs_apart(*input, other);
 }
 

@@ -298,6 +298,7 @@ class TensorRecorder final : public Recorder {
   std::vector<std::shared_ptr<FrozenTensor>> frozen_;  // by input; null for the others
   std::vector<Ref> input_objects_;
   std::vector<Ref> outputs_;          // by `output` number: stand-ins of tensors and of ints
+  std::unordered_map<PyObject*, std::uint32_t> output_numbers_;
   std::unordered_map<Index, std::uint32_t> made_;  // stand-in -> index into CapturedGraph::tensors
   std::vector<std::shared_ptr<OpaqueCall>> opaque_calls_;
   Trace trace_;

@@ -279,6 +279,10 @@ const void* data_of(const TensorSpec& spec, PyObject* object, void* scratch) noe
   return nullptr;
 }
 
+bool is_copied_on_write(const TensorSpec& spec, PyObject* object) noexcept {
+  return spec.kind == TensorKind::torch && spec.key_set && layout::storage_deleter(layout::storage(layout::impl(object))) == known_torch_library()->lazy_deleter;
+}
+
 bool TensorCheck::pin(PyObject* value, Pins& pins) const {
   const bool words = spec_.kind == TensorKind::torch && spec_.key_set && !spec_.varies() && spec_.shape.size() <= layout::kInlineRank;
   return words && Py_TYPE(value) == spec_.type && layout::pin(value, pins) && holds(value);

@@ -61,6 +61,8 @@ bool read_stride(PyObject* object, std::uint32_t dimension, std::int64_t& value)
 
 /// The first element's address; a scalar's value is copied into `scratch` (16 bytes). `object` must match.
 const void* data_of(const TensorSpec& spec, PyObject* object, void* scratch) noexcept;
+/// Whether writing to the elements that `data_of` gives would write those of other tensors, which share them until then (torch._lazy_clone).
+bool is_copied_on_write(const TensorSpec& spec, PyObject* object) noexcept;
 
 /// The guard on one input's metadata.
 class TensorCheck final : public ValueCheck {

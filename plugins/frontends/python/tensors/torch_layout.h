@@ -99,6 +99,8 @@ inline bool pin_contents(PyObject* tensor, Pins& pins) {
 }
 
 inline void* storage_data(void* storage) { return field<void*>(storage, 16); }
+/// The function that lets the memory go: memory that is copied when it is written has one of its own.
+inline const void* storage_deleter(void* storage) { return field<const void*>(storage, 24); }
 inline void* data(void* impl, std::size_t item_bytes) {
   return static_cast<char*>(storage_data(storage(impl))) + storage_offset(impl) * static_cast<std::int64_t>(item_bytes);
 }

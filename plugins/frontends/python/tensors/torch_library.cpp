@@ -114,7 +114,8 @@ constexpr const char* kCheckProgram =
     "            inference = torch.zeros(2)\n"
     "        odd = [inference, torch.zeros(2, device='meta'), torch.zeros(2, dtype=torch.complex64).conj(),\n"
     "               torch._neg_view(torch.zeros(2))]\n"
-    "        return plain, odd, [torch.zeros(1, dtype=d) for d in dtypes]\n";
+    "        lazy = torch._lazy_clone(torch.zeros(2))\n"
+    "        return plain, odd, [torch.zeros(1, dtype=d) for d in dtypes], lazy\n";
 
 Ref check_tensors(const TorchLibrary& torch) {
   Ref scope = checked(PyDict_New());
@@ -150,6 +151,9 @@ bool layout_is_known(TorchLibrary& torch) {
     if (layout::key_set(layout::impl(PyList_GET_ITEM(plain, i))) != torch.plain_keys) return false;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(odd); ++i)
     if (layout::key_set(layout::impl(PyList_GET_ITEM(odd, i))) == torch.plain_keys) return false;
+  const auto deleter_of = [](PyObject* tensor) { return layout::storage_deleter(layout::storage(layout::impl(tensor))); };
+  torch.lazy_deleter = deleter_of(PyTuple_GET_ITEM(groups.get(), 3));
+  if (torch.lazy_deleter == deleter_of(PyList_GET_ITEM(plain, 0))) return false;
   return find_scalar_types(torch, PyTuple_GET_ITEM(groups.get(), 2));
 }
 

@@ -32,6 +32,7 @@ struct TorchLibrary {
 
   std::uint64_t plain_keys = 0;      // the key set of an ordinary CPU tensor
   std::uint64_t inference_keys = 0;  // of one made under inference_mode
+  const void* lazy_deleter = nullptr;  // of memory that is copied when it is first written (torch._lazy_clone)
 
   // Functions that torch exports without a header that is stable; each may be null.
   struct Shape {
