@@ -420,3 +420,22 @@ def test_attributes_as_a_dict():
         return x.kept, hasattr(y, "kept"), x.shape, y.shape
 
     assert tenon.compile(swap)(torch.ones(3), given()) == swap(torch.ones(3), given())
+
+
+def test_how_many_hold_a_tensor():
+    def counts(x):
+        y = x.add(1)
+        before = y._use_count()
+        view = y.view(-1)
+        return before, y._use_count(), view._use_count(), x._use_count()
+
+    assert tenon.compile(counts)(torch.ones(2)) == counts(torch.ones(2))
+
+    def swapped(x):
+        doubled = x * 2
+        torch.utils.swap_tensors(x, torch.zeros(3))
+        with pytest.raises(RuntimeError, match="poisoned by swap_tensors"):
+            doubled.sum().backward()
+        return x.shape
+
+    assert tenon.compile(swapped)(torch.ones(2, requires_grad=True)) == (3,)

@@ -200,6 +200,9 @@ Ref late_text_of_method(Evaluator& evaluator, PyObject* callable, PyObject* name
   return evaluator.recorder().late_text(callable, given.get());
 }
 
+/// Methods of tensors that ask no subclass: a stand-in would answer for itself.
+constexpr std::string_view kAnsweredByTensor = " _use_count _fix_weakref _view_func _view_func_unsafe _rev_view_func_unsafe ";
+
 /// Methods of sequences that compare their items.
 constexpr std::string_view kCompareItems = " index count remove sort __contains__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ ";
 
@@ -334,6 +337,7 @@ std::optional<Ref> Evaluator::call_method(PyObject* callable, PyObject* self, Ar
   Ref name = checked(PyObject_GetAttr(callable, names().__name__));
   const TypeTraits& traits = heap_.traits(self);
   if (traits.role == Recorder::Role::stand_in) {
+    if (is_among(PyUnicode_AsUTF8(name.get()), kAnsweredByTensor)) throw GraphBreak(fmt::format("a call of the C method {}", name_of(callable)));
     if (std::optional<Ref> result = call_legacy_method(*this, self, name.get(), arguments)) return result;
     for (const Ref& value : arguments.values)
       if (holds_number(value.get()))
