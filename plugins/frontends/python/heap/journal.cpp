@@ -1,7 +1,5 @@
 #include "python/heap/journal.h"
 
-#include <algorithm>
-
 #include "python/evaluator/graph_break.h"
 #include "python/heap/dict_access.h"
 #include "python/heap/snapshot.h"
@@ -45,19 +43,24 @@ int Replay::traverse(visitproc visit, void* arg) const {
   return 0;
 }
 
+void Journal::add(WriteKind kind, std::vector<Ref> operands, Ref detail) {
+  for (const Ref& operand : operands) ++references_[operand.get()];
+  writes_.push_back({kind, std::move(detail), std::move(operands)});
+}
+
 void Journal::add_advance(PyObject* iterator) {
   long times = 1;
   if (!writes_.empty() && writes_.back().kind == WriteKind::advance && writes_.back().operands[0].is(iterator)) {
     times += PyLong_AsLong(writes_.back().detail.get());
     writes_.pop_back();
+    --references_[iterator];
   }
   add(WriteKind::advance, {Ref::borrow(iterator)}, checked(PyLong_FromLong(times)));
 }
 
 Py_ssize_t Journal::references_to(PyObject* object) const {
-  Py_ssize_t found = 0;
-  for (const Write<Ref>& write : writes_) found += std::ranges::count_if(write.operands, [&](const Ref& operand) { return operand.is(object); });
-  return found;
+  const auto found = references_.find(object);
+  return found == references_.end() ? 0 : found->second;
 }
 
 Replay Journal::write(Snapshot& snapshot) const {

@@ -1,6 +1,7 @@
 // The journal: what the program does to objects that are older than the call, in its order, done again after the graph of every call.
 #pragma once
 
+#include <unordered_map>
 #include <vector>
 
 #include "python/heap/ref.h"
@@ -47,7 +48,7 @@ class Journal {
  public:
   bool empty() const { return writes_.empty(); }
   std::size_t size() const { return writes_.size(); }
-  void add(WriteKind kind, std::vector<Ref> operands, Ref detail = {}) { writes_.push_back({kind, std::move(detail), std::move(operands)}); }
+  void add(WriteKind kind, std::vector<Ref> operands, Ref detail = {});
   /// One more step of an iterator.
   void add_advance(PyObject* iterator);
   /// How many of its references are to the object.
@@ -57,6 +58,7 @@ class Journal {
 
  private:
   std::vector<Write<Ref>> writes_;
+  std::unordered_map<PyObject*, Py_ssize_t> references_;
 };
 
 /// object.__setattr__ and __delattr__ (without a value), or those of the type for classes and modules. Throws PythonError.
