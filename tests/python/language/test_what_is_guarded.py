@@ -1,6 +1,8 @@
 """Programs whose second way through a continuation must not take what the first one found: numbers, keys, parts of classes."""
+import collections
 import enum
 import functools
+import itertools
 import types
 import warnings
 
@@ -59,6 +61,35 @@ def test_keys_that_are_found_by_their_address(make, look):
         known, before = {key: at for at, key in enumerate(keys)}, {key: at for at, key in enumerate(first)}
         for held, key in ((known, keys[0]), (known, keys[1]), (before, keys[1]), (before, first[0]), (known, first[1])):
             assert compiled(held, key) == look(held, key)
+
+
+class Plain:
+    pass
+
+
+@pytest.mark.parametrize("make", [Plain, ValueError, lambda: lambda x: x, lambda: [].append, lambda: Plain().__class__.__init__.__get__(Plain())], ids=["object", "exception", "function", "bound", "wrapper"])
+@pytest.mark.parametrize(
+    "compare",
+    [
+        lambda a, b, items: a in items,
+        lambda a, b, items: items.index(a) if a in items else -1,
+        lambda a, b, items: items.count(a),
+        lambda a, b, items: ((a, 1) == (b, 1), [[a]] == [[b]], {1: a} == {1: b}),
+        lambda a, b, items: frozenset([a]) == frozenset([b]),
+        lambda a, b, items: (len(set(items)), len(dict.fromkeys([a, b])), len(dict([(a, 1), (b, 2)])), len({1}.union([a, b]))),
+        lambda a, b, items: len(list(itertools.groupby([a, b]))),
+        lambda a, b, items: a in collections.deque(items),
+        lambda a, b, items: a in dict(enumerate(items)).values(),
+    ],
+    ids=["in", "index", "count", "equal", "sets", "keys", "groups", "deque", "values"],
+)
+def test_objects_that_are_compared_by_their_address(make, compare):
+    compiled = tenon.compile(compare)
+    before = make()
+    for _ in range(2):
+        x, y = make(), make()
+        for a, b, items in ((x, x, [x, y]), (x, y, [y, y]), (y, x, [x, y]), (x, before, [before, y]), (before, before, [x, y]), (x, x, [x, x])):
+            assert compiled(a, b, items) == compare(a, b, items)
 
 
 def test_functions_made_in_a_call_find_themselves_behind_breaks():

@@ -147,6 +147,7 @@ void prepare_lookups(Evaluator& evaluator, PyObject* self, PyObject* name, const
     for (Py_ssize_t at = 0; at < PySequence_Fast_GET_SIZE(value.get()); ++at) {
       PyObject* item = PySequence_Fast_GET_ITEM(value.get(), at);
       if (evaluator.has_python_equality(item)) evaluator.prepare_key(item, self);
+      else evaluator.prepare_hash(item);
     }
   }
 }
@@ -264,6 +265,23 @@ void require_no_callback_of_new_object(Evaluator& evaluator, PyObject* callable,
   if (!evaluator.heap().source_of(arguments[referent])) throw GraphBreak(fmt::format("a weak reference with a callback to a new {}", Py_TYPE(arguments[referent])->tp_name));
 }
 
+/// What C code compares or hashes of the items that it is given.
+void prepare_items(Evaluator& evaluator, PyObject* callable, PyObject* iterable) {
+  const Container container = evaluator.heap().traits(iterable).container;
+  if (container != Container::list && container != Container::tuple) return;
+  const std::string name = name_of(callable);
+  const bool hashes = is_among(name, " set frozenset dict.fromkeys "), makes_dict = is_among(name, " dict "), groups = is_among(name, " groupby ");
+  if (!hashes && !makes_dict && !groups) return;
+  PyObject* before = nullptr;
+  for (Py_ssize_t at = 0; at < PySequence_Fast_GET_SIZE(iterable); ++at) {
+    PyObject* item = PySequence_Fast_GET_ITEM(iterable, at);
+    if (hashes) evaluator.prepare_hash(item);
+    if (makes_dict && PyTuple_Check(item) && PyTuple_GET_SIZE(item) == 2) evaluator.prepare_hash(PyTuple_GET_ITEM(item, 0));
+    if (groups && before != nullptr) evaluator.tell_apart(before, item);
+    before = item;
+  }
+}
+
 }  // namespace
 
 std::optional<Ref> run_listed(Evaluator& evaluator, PyObject* callable, const Builtin& builtin, Arguments& arguments) {
@@ -294,6 +312,7 @@ std::optional<Ref> run_listed(Evaluator& evaluator, PyObject* callable, const Bu
     else if (builtin.kind != BuiltinClass::structural || selects) value = evaluator.for_elements(value.get(), at >= iterated.first && at < iterated.end);
     if (builtin.kind == BuiltinClass::element_calling || selects) evaluator.require_plain(value.get());
   }
+  if (arguments.positional() > 0) prepare_items(evaluator, callable, arguments[0]);
   return heap.adopt(evaluator.call_real(callable, arguments));
 }
 
@@ -381,6 +400,8 @@ std::optional<Ref> Evaluator::call_method(PyObject* callable, PyObject* self, Ar
       heap_.expose(self);
       if (heap_.holds_tensor(self))
         if (std::optional<Ref> result = compare_items(*this, self, name.get(), arguments)) return result;
+      if (arguments.positional() > 0 && is_among(PyUnicode_AsUTF8(name.get()), " index count remove __contains__ ")) tell_items_apart(self, arguments[0]);
+      else if (arguments.positional() > 0) tell_apart(self, arguments[0]);
     }
     if (PyDict_Check(self) || PyAnySet_Check(self)) prepare_lookups(*this, self, name.get(), arguments);
     else if (is_among(PyUnicode_AsUTF8(name.get()), " insert pop rotate __getitem__ __delitem__ __mul__ __rmul__ __imul__ ") && !arguments.values.empty())

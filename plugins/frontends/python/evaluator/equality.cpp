@@ -1,6 +1,8 @@
 // Hashing and comparing objects whose `__hash__` and `__eq__` are written in Python, for C code that looks them up.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "python/builtins/table.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
@@ -107,6 +109,34 @@ bool Evaluator::same_or_equal(PyObject* left, PyObject* right) {
   if (left == right) return true;
   heap_.found_different(left, right);
   return truth(compare(Py_EQ, left, right).get());
+}
+
+/// C code compares the two, and what has no `__eq__` by its address: objects that are two must be two at every call.
+void Evaluator::tell_apart(PyObject* left, PyObject* right, int depth) {
+  if (left == right || depth >= kDeepest || heap_.traits(left).atom || heap_.traits(right).atom) return;
+  const Container a = heap_.traits(left).container, b = heap_.traits(right).container;
+  if (a != b || a == Container::none) return heap_.found_different(left, right);
+  if (a == Container::list || a == Container::tuple) {
+    const Py_ssize_t both = std::min(PySequence_Fast_GET_SIZE(left), PySequence_Fast_GET_SIZE(right));
+    for (Py_ssize_t at = 0; at < both; ++at) tell_apart(PySequence_Fast_GET_ITEM(left, at), PySequence_Fast_GET_ITEM(right, at), depth + 1);
+  } else if (a == Container::dict) {
+    Py_ssize_t position = 0;
+    PyObject *key, *value;
+    while (PyDict_Next(left, &position, &key, &value)) {
+      if (has_python_equality(key)) continue;
+      PyObject* other = PyDict_GetItemWithError(right, key);
+      if (other == nullptr && PyErr_Occurred()) throw_python_error();
+      if (other != nullptr) tell_apart(value, other, depth + 1);
+    }
+  }
+}
+
+/// Likewise each item of a sequence and the object that is looked for among them.
+void Evaluator::tell_items_apart(PyObject* items, PyObject* item) {
+  const Container container = heap_.traits(items).container;
+  if (heap_.traits(item).atom || (container != Container::list && container != Container::tuple && container != Container::deque && !PyDictValues_Check(items))) return;
+  Ref all = checked(PySequence_List(items));
+  for (Py_ssize_t at = 0; at < PyList_GET_SIZE(all.get()); ++at) tell_apart(PyList_GET_ITEM(all.get(), at), item);
 }
 
 /// Equality of lists, tuples and dicts that hold objects with an `__eq__` in Python, item by item. Empty when they are no such pair.

@@ -103,6 +103,8 @@ class Evaluator {
   /// Must come before C code looks a key up (in a dict or set): runs what is written in Python of hashing and comparing it, under guard.
   void prepare_key(PyObject* key, PyObject* container = nullptr);
   bool same_or_equal(PyObject* left, PyObject* right);
+  void tell_apart(PyObject* left, PyObject* right, int depth = 0);
+  void tell_items_apart(PyObject* items, PyObject* item);
   std::optional<bool> equal_containers(PyObject* left, PyObject* right);
   bool contains_by_comparing(PyObject* iterable, PyObject* item);
 

@@ -283,6 +283,7 @@ bool Evaluator::contains(PyObject* container, PyObject* item) {
   const bool known_type = traits.atom || traits.container != Container::none || PyType_IsSubtype(Py_TYPE(container), library_types().enum_meta) ||
                           (heap_.is_born(container) && (view || traits.iterator));
   if (!known_type) throw GraphBreak(fmt::format("'in' a {}", Py_TYPE(container)->tp_name));
+  tell_items_apart(container, item);
   return checked(PySequence_Contains(container, item)) != 0;
 }
 

@@ -272,7 +272,7 @@ Ref Evaluator::compare(int operation, PyObject* left, PyObject* right) {
     if (std::optional<Ref> result = operator_with_number(left, right, names.name, names.reflected)) return std::move(*result);
   for (PyObject* operand : {left, right})
     if (!stand_in && Py_TYPE(operand)->tp_richcompare != PyBaseObject_Type.tp_richcompare) require_known_operands({operand});
-  if (left != right) heap_.found_different(left, right);  // objects without an __eq__ of their own are compared by identity
+  tell_apart(left, right);
   const auto seen = [&](PyObject* operand) { return heap_.traits(operand).iterator ? Ref::borrow(operand) : for_elements(operand); };
   Ref x = seen(left), y = seen(right);
   mark_position();
