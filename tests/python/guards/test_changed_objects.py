@@ -143,3 +143,55 @@ def test_an_object_with_its_own_way_of_finding_attributes(check):
     check.same(compiled(x), f(x))
     thing.__class__ = Plain
     check.same(compiled(x), f(x))
+
+
+def closures(same):
+    def counter():
+        count = 0
+
+        def up():
+            nonlocal count
+            count += 1
+            return count
+
+        return up, lambda: count
+
+    (up, now), (_, other) = counter(), counter()
+    return up, now if same else other
+
+
+def twice(make):
+    def made(same):
+        first = make()
+        return first, first if same else make()
+
+    return made
+
+
+def held(make):
+    def made(same):
+        first, second = twice(make)(same)
+        return Holder(first), Holder(second)
+
+    return made
+
+
+@pytest.mark.parametrize(
+    "make, change",
+    [
+        (twice(lambda: Holder(1)), lambda a, b: (setattr(a, "new", 2), hasattr(b, "new"))),
+        (twice(lambda: Holder(1)), lambda a, b: (vars(a).update(new=2), getattr(b, "new", 0))),
+        (twice(lambda: Slotted(1)), lambda a, b: (setattr(a, "value", 2), setattr(b, "value", 3), a.value)),
+        (twice(lambda: lambda: 0), lambda a, b: (setattr(a, "new", 2), hasattr(b, "new"))),
+        (held(lambda: Holder(1)), lambda a, b: (setattr(a, "other", b.value), setattr(b.value, "value", 3), a.value.value, a.other.value)),
+        (held(lambda: [1]), lambda a, b: (a.value.append(2), len(b.value))),
+        (closures, lambda up, now: (up(), now(), up(), now())),
+        (twice(lambda: iter([1, 2, 3, 4])), lambda a, b: (next(a), next(b), next(a))),
+    ],
+    ids=["attribute", "attributes", "slot", "function", "held_object", "held_list", "cell", "iterator"],
+)
+@pytest.mark.parametrize("order", [(True, False, True), (False, True, False, True)], ids=["one_first", "two_first"])
+def test_objects_that_become_one(make, change, order):
+    compiled = tenon.compile(change)
+    for same in order:
+        assert compiled(*make(same)) == change(*make(same))

@@ -106,7 +106,7 @@ std::string describe(const SourceTable& sources, const Guard& guard) {
     case GuardKind::cell_empty: return fmt::format("{} is empty", path);
     case GuardKind::value_check: return fmt::format("{} is {}", path, guard.check->expected());
     case GuardKind::numbers: return fmt::format("{}", fmt::join(guard.numbers->describe(), ", "));
-    case GuardKind::distinct: return fmt::format("{} tensors and arrays are different objects", guard.others.size());
+    case GuardKind::distinct: return fmt::format("{} objects are different ones", guard.others.size());
   }
   return path;
 }

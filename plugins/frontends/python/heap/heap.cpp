@@ -34,7 +34,8 @@ SourceId Heap::source_of(PyObject* object) const {
 
 void Heap::make_known(PyObject* object, SourceId source) {
   if (const auto hidden = hidden_.find(object); hidden != hidden_.end()) throw GraphBreak(hidden->second);
-  known_.try_emplace(object, Known{Ref::borrow(object), source, {}});
+  const bool found = known_.try_emplace(object, Known{Ref::borrow(object), source, {}}).second;
+  if (found && written_types_.contains(Py_TYPE(object))) guards_.add_distinct(source);
 }
 
 /// A torch.Size is what its items are: each may vary.
@@ -245,7 +246,10 @@ std::pair<Ref, SourceId> Heap::advance(PyObject* iterator) {
     throw GraphBreak("an iterator that is older than the call is advanced after a change of what it walks over");
   auto [entry, first] = progress_.try_emplace(iterator);
   Progress& progress = entry->second;
-  if (first) progress.copy = copy_of_iterator(iterator);
+  if (first) {
+    note_written(iterator);
+    progress.copy = copy_of_iterator(iterator);
+  }
   if (!progress.copy) {
     progress_.erase(entry);
     throw GraphBreak(fmt::format("a {} that is older than the call is advanced", Py_TYPE(iterator)->tp_name));

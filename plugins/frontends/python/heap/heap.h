@@ -182,6 +182,8 @@ class Heap {
     for (Branch& branch : branches_) branch.born.insert(object);
   }
   void require_in_branch(PyObject* object, const char* what) const;
+  /// The program changes an older object itself, not what a container holds: all others of its class that it finds must be others at every call.
+  void note_written(PyObject* object);
   void store_slot(PyObject* owner, PyObject* slot, PyObject* value);
   void store_attribute_of_class(PyObject* type, PyObject* name, PyObject* value);
 
@@ -217,6 +219,7 @@ class Heap {
     }
   };
   std::unordered_set<std::pair<PyObject*, PyObject*>, PairHash> attributes_;  // written: (class, name), (object, slot), (cell, null)
+  std::unordered_set<PyTypeObject*> written_types_;
   std::vector<SourceId> inputs_;
   /// While it lives, C code is about to read the objects themselves: no int among them becomes a symbol.
   struct Exposing {

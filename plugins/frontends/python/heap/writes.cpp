@@ -39,6 +39,12 @@ void Heap::require_in_branch(PyObject* object, const char* what) const {
                    "return the new value instead of storing it");
 }
 
+void Heap::note_written(PyObject* object) {
+  if (types_.of(object).role != Recorder::Role::other || !written_types_.insert(Py_TYPE(object)).second) return;
+  for (const auto& [other, known] : known_)
+    if (Py_TYPE(other) == Py_TYPE(object)) guards_.add_distinct(known.source);
+}
+
 bool Heap::is_older(PyObject* object, const char* what) {
   require_in_branch(object, what);
   if (source_of(object)) return true;
@@ -66,8 +72,11 @@ Change& Heap::before_change(PyObject* container, bool reads) {
   bool fresh = false;
   Change& change = changes_.before_write(container, &fresh);
   if (fresh) {  // a later call must not write what is read here under another name
-    for (const auto& [other, known] : known_)
+    const Source& place = sources()[source_of(container)];
+    for (const auto& [other, known] : known_) {
       if (other != container) found_different(container, other);
+      if (place.kind == SourceKind::instance_dict && known.source == place.parent) note_written(other);
+    }
     on_rollback([keep = Ref::borrow(container), original = change.original] { restore(keep.get(), original); });
   }
   if (reads) guard_original(container);
@@ -120,6 +129,7 @@ void Heap::store_attribute(PyObject* owner, PyObject* name, PyObject* value) {
   if (PyType_Check(owner)) {
     store_attribute_of_class(owner, name, value);
   } else if (PyObject* found = compat::type_lookup(Py_TYPE(owner), name); found != nullptr && Py_TYPE(found)->tp_descr_set != nullptr) {
+    note_written(owner);
     store_slot(owner, found, value);
   } else {
     PyObject* dict = attributes_of(owner);
@@ -167,6 +177,7 @@ void Heap::store_cell(PyObject* cell, PyObject* value) {
   if (older) require_quiet_end(before.get());
   checked(PyCell_Set(cell, value));
   if (!older) return;
+  note_written(cell);
   attributes_.insert({cell, nullptr});
   on_rollback([keep = Ref::borrow(cell), before] { PyCell_Set(keep.get(), before.get()); });
   if (value) journal_.add(WriteKind::cell_set, {Ref::borrow(cell), Ref::borrow(value)});
