@@ -3,6 +3,7 @@ import collections
 import enum
 import functools
 import itertools
+import operator
 import types
 import warnings
 
@@ -78,10 +79,11 @@ class Plain:
         lambda a, b, items: frozenset([a]) == frozenset([b]),
         lambda a, b, items: (len(set(items)), len(dict.fromkeys([a, b])), len(dict([(a, 1), (b, 2)])), len({1}.union([a, b]))),
         lambda a, b, items: len(list(itertools.groupby([a, b]))),
+        lambda a, b, items: (operator.is_(a, b), list(map(operator.is_not, items, items[1:]))),
         lambda a, b, items: a in collections.deque(items),
         lambda a, b, items: a in dict(enumerate(items)).values(),
     ],
-    ids=["in", "index", "count", "equal", "sets", "keys", "groups", "deque", "values"],
+    ids=["in", "index", "count", "equal", "sets", "keys", "groups", "is_", "deque", "values"],
 )
 def test_objects_that_are_compared_by_their_address(make, compare):
     compiled = tenon.compile(compare)

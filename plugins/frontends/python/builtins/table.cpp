@@ -42,7 +42,7 @@ constexpr Listed kListed[] = {
     {"itertools", BuiltinClass::structural, "chain count cycle repeat islice product zip_longest permutations combinations pairwise compress chain.from_iterable tee"},
     {"itertools", BuiltinClass::callback, "accumulate starmap takewhile dropwhile filterfalse groupby"},
     {"operator", BuiltinClass::element_calling,
-     "neg pos abs inv invert not_ truth index concat is_ is_not length_hint itemgetter attrgetter methodcaller"},
+     "neg pos abs inv invert not_ truth index concat length_hint itemgetter attrgetter methodcaller"},
     {"math", BuiltinClass::element_calling,
      "sqrt exp log log2 log10 log1p expm1 sin cos tan asin acos atan atan2 sinh cosh tanh floor ceil trunc fabs fmod hypot pow isnan isinf isfinite isclose prod gcd lcm comb factorial copysign degrees radians erf erfc gamma lgamma frexp ldexp modf remainder dist fsum isqrt perm asinh acosh atanh cbrt exp2 nextafter ulp sumprod fma"},
 };
@@ -56,6 +56,12 @@ template <int operation>
 std::optional<Ref> comparison(Evaluator& evaluator, Arguments& arguments) {
   if (arguments.positional() != 2 || arguments.named() != 0) throw GraphBreak("a function of the module operator with other than two arguments");
   return evaluator.compare(operation, arguments[0], arguments[1]);
+}
+
+template <bool wanted>
+std::optional<Ref> identity(Evaluator& evaluator, Arguments& arguments) {
+  if (arguments.positional() != 2 || arguments.named() != 0) throw GraphBreak("a function of the module operator with other than two arguments");
+  return Ref::borrow(evaluator.is_same(arguments.values[0], arguments.values[1]) == wanted ? Py_True : Py_False);
 }
 
 struct Special {
@@ -117,6 +123,8 @@ constexpr Special kSpecial[] = {
     {"operator", "isub", binary_operator<23>},
     {"operator", "itruediv", binary_operator<24>},
     {"operator", "ixor", binary_operator<25>},
+    {"operator", "is_", identity<true>},
+    {"operator", "is_not", identity<false>},
     {"operator", "lt", comparison<Py_LT>},
     {"operator", "le", comparison<Py_LE>},
     {"operator", "eq", comparison<Py_EQ>},

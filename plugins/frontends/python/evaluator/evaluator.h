@@ -87,6 +87,7 @@ class Evaluator {
   bool truth(PyObject* value);
   Ref binary(int operation, PyObject* left, PyObject* right);
   Ref compare(int operation, PyObject* left, PyObject* right);
+  bool is_same(Ref left, Ref right);
   Py_ssize_t length(PyObject* value);
   Ref to_string(PyObject* value, PyObject* method_name);
   /// The text that a function of a module makes of numbers which vary; empty where there are none, or it cannot be made later.

@@ -297,15 +297,19 @@ std::optional<Ref> Evaluator::compare_in_c(int operation, PyObject* left, PyObje
   return std::nullopt;
 }
 
-void Evaluator::op_is(Frame&, const Instruction& i) {
-  Ref right = pop(), left = pop();
+bool Evaluator::is_same(Ref left, Ref right) {
   const bool any_number = heap_.is_number(left.get()) || heap_.is_number(right.get());
   if (any_number && visible_type(left.get()) == visible_type(right.get())) {  // small ints are one object each
     left = heap_.plain_key(left.get());
     right = heap_.plain_key(right.get());
   }
   if (!left.is(right.get())) heap_.found_different(left.get(), right.get());
-  push(Ref::borrow((left.get() == right.get()) != (i.arg != 0) ? Py_True : Py_False));
+  return left.is(right.get());
+}
+
+void Evaluator::op_is(Frame&, const Instruction& i) {
+  Ref right = pop(), left = pop();
+  push(Ref::borrow(is_same(std::move(left), std::move(right)) != (i.arg != 0) ? Py_True : Py_False));
 }
 
 void Evaluator::op_unary(Frame&, const Instruction& i) {
