@@ -61,3 +61,44 @@ def test_what_is_left_to_python(check):
 def test_as_plain_execution(check, program):
     check(program, (torch.ones(2),))
     assert tenon.stats()["graph_breaks"] == 0
+
+
+def in_pairs(count):
+    it = iter(range(count))
+    tenon.graph_break()
+    return [x + y for x, y in zip(it, it)]
+
+
+def in_threes_that_nobody_holds(count):
+    threes = zip(*[iter(range(count))] * 3)
+    tenon.graph_break()
+    return [x * y + z for x, y, z in threes]
+
+
+def advanced_beside(count):
+    it = iter(range(count))
+    pairs, numbered = zip(it, [10, 20, 30]), enumerate(it)
+    tenon.graph_break()
+    return [(a, b, next(it, None), next(numbered, None)) for a, b in pairs], list(it)
+
+
+def apart(count):
+    numbered = enumerate(zip(iter(range(count)), iter([1, 2, 3])))
+    tenon.graph_break()
+    return [at + a * b for at, (a, b) in numbered]
+
+
+@pytest.mark.parametrize("walk", [in_pairs, in_threes_that_nobody_holds, advanced_beside, apart])
+def test_iterators_inside_of_older_ones(walk):
+    compiled = tenon.compile(walk)
+    for count in (5, 6, 6, 8):
+        assert compiled(count) == walk(count)
+
+
+def test_given_iterators_that_share_what_they_walk_over():
+    def pairs(it):
+        return [(a, b) for a, b in it]
+
+    compiled = tenon.compile(pairs)
+    for make in (lambda: zip([1, 2], [3, 4]), lambda: zip(*[iter([1, 2, 3, 4])] * 2), lambda: enumerate(iter([5, 6])), lambda: zip([7, 8], [9, 10])):
+        assert compiled(make()) == pairs(make())

@@ -1,5 +1,6 @@
 #include "python/heap/iterators.h"
 
+#include <algorithm>
 #include <string_view>
 
 namespace tenon::python {
@@ -71,10 +72,18 @@ Ref copy_of_iterator(PyObject* iterator) noexcept {
   PyObject* given = PyTuple_GET_ITEM(parts.get(), 1);
   if (simple) return rebuilt(parts.get(), given);
   const Py_ssize_t count = PyTuple_GET_SIZE(given);
+  PyObject* const* all = reinterpret_cast<PyTupleObject*>(given)->ob_item;
+  const Py_ssize_t by_parts = type == &PyEnum_Type ? 1 : 0;  // zip gives the tuple that it holds
   Ref arguments = Ref::steal(PyTuple_New(count));
   for (Py_ssize_t at = 0; arguments && at < count; ++at) {
-    PyObject* each = PyTuple_GET_ITEM(given, at);
-    Ref copy = type == &PyEnum_Type && at == 1 ? Ref::borrow(each) : copy_of_iterator(each);  // enumerate: (iterator, count)
+    PyObject* each = all[at];
+    if (type == &PyEnum_Type && at == 1) {  // the count
+      PyTuple_SET_ITEM(arguments.get(), at, Py_NewRef(each));
+      continue;
+    }
+    if (Py_REFCNT(each) > std::count(all, all + count, each) + by_parts) return {};  // whoever else holds it may advance it, too
+    const Py_ssize_t first = std::find(all, all + at, each) - all;
+    Ref copy = first < at ? Ref::borrow(PyTuple_GET_ITEM(arguments.get(), first)) : copy_of_iterator(each);
     if (!copy) return {};
     PyTuple_SET_ITEM(arguments.get(), at, copy.release());
   }

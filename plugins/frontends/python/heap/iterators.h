@@ -8,7 +8,7 @@
 namespace tenon::python {
 
 /// An iterator of its own that stands where this one stands, over the same items. Empty (no exception) for a kind that cannot be copied
-/// without side effects.
+/// without side effects, and for one over others that somebody else may advance.
 Ref copy_of_iterator(PyObject* iterator) noexcept;
 
 /// The item after the next `index` ones, or empty at the end. The iterator is not advanced.
