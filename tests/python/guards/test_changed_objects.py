@@ -1,4 +1,6 @@
 """Objects whose attributes, slots and cells a capture has read, also where their memory is used again. Calls before the change let guards settle."""
+import collections
+
 import pytest
 
 import tenon
@@ -187,11 +189,28 @@ def held(make):
         (held(lambda: [1]), lambda a, b: (a.value.append(2), len(b.value))),
         (closures, lambda up, now: (up(), now(), up(), now())),
         (twice(lambda: iter([1, 2, 3, 4])), lambda a, b: (next(a), next(b), next(a))),
+        (twice(lambda: collections.deque([1])), lambda a, b: (a.append(2), len(b))),
     ],
-    ids=["attribute", "attributes", "slot", "function", "held_object", "held_list", "cell", "iterator"],
+    ids=["attribute", "attributes", "slot", "function", "held_object", "held_list", "cell", "iterator", "deque"],
 )
 @pytest.mark.parametrize("order", [(True, False, True), (False, True, False, True)], ids=["one_first", "two_first"])
 def test_objects_that_become_one(make, change, order):
     compiled = tenon.compile(change)
     for same in order:
         assert compiled(*make(same)) == change(*make(same))
+
+
+@pytest.mark.parametrize("read", [lambda a: hasattr(a, "value"), lambda a: getattr(a, "value", "none"), lambda a: a.value], ids=["hasattr", "getattr", "attribute"])
+def test_a_slot_that_is_filled(read):
+    def outcome(call, given):
+        try:
+            return call(given)
+        except AttributeError as error:
+            return str(error)
+
+    compiled = tenon.compile(read)
+    for filled in (False, False, True, False, True):
+        given = Slotted.__new__(Slotted)
+        if filled:
+            given.value = 2
+        assert outcome(compiled, given) == outcome(read, given)

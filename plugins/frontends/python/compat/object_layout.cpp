@@ -109,6 +109,14 @@ PyObject* dict_of_iterator(PyObject* iterator) {
 
 bool is_writable_member(PyObject* member) { return (reinterpret_cast<PyMemberDescrObject*>(member)->d_member->flags & READONLY) == 0; }
 
+bool is_slot(PyObject* descriptor) {
+  return Py_TYPE(descriptor) == &PyMemberDescr_Type && reinterpret_cast<PyMemberDescrObject*>(descriptor)->d_member->type == T_OBJECT_EX;
+}
+
+PyObject** place_of_slot(PyObject* object, PyObject* slot) {
+  return reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + reinterpret_cast<PyMemberDescrObject*>(slot)->d_member->offset);
+}
+
 PyTypeObject* method_wrapper_type() {
   static PyTypeObject* const type = [] {
     Ref method = Ref::steal(PyObject_GetAttrString(Py_None, "__repr__"));

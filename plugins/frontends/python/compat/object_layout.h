@@ -105,6 +105,9 @@ PyObject* dict_of_iterator(PyObject* iterator);
 
 /// Whether a member descriptor (a slot) can be assigned.
 bool is_writable_member(PyObject* member);
+/// Whether the object is a member descriptor of a slot that may be empty (`__slots__`), and where that slot is in an object of its class.
+bool is_slot(PyObject* descriptor);
+PyObject** place_of_slot(PyObject* object, PyObject* slot);
 
 /// The type of a bound slot, such as `[].__len__`.
 PyTypeObject* method_wrapper_type();

@@ -222,8 +222,10 @@ Ref Evaluator::data_descriptor(PyObject* found, PyObject* owner, PyTypeObject* t
     if (PyObject* dict = heap_.attributes_of(owner)) return heap_.source_of(dict) ? Ref::borrow(dict) : heap_.adopt(Ref::borrow(dict));
   }
   if (unpacks_saved_tensors(found, name)) throw GraphBreak("a saved tensor is read, which its hooks unpack");
-  Ref value = checked(Py_TYPE(found)->tp_descr_get(found, owner, reinterpret_cast<PyObject*>(type)));
   const SourceId source = heap_.wrote_attribute(owner, found) ? SourceId{} : heap_.source_of(owner);
+  Ref value = Ref::steal(Py_TYPE(found)->tp_descr_get(found, owner, reinterpret_cast<PyObject*>(type)));
+  if (!value && source && compat::is_slot(found)) heap_.guards().add(GuardKind::slot_empty, source, found);
+  if (!value) throw_python_error();
   return source ? heap_.enter(heap_.sources().keyed(SourceKind::member, source, found), value.get()) : heap_.adopt(std::move(value));
 }
 

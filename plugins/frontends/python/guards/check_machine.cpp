@@ -130,6 +130,7 @@ bool CheckMachine::holds(const Guard& guard) noexcept {
     case GuardKind::more_items: return static_cast<bool>(upcoming_item(value, guard.number));
     case GuardKind::no_more_items: return !upcoming_item(value, guard.number);
     case GuardKind::cell_empty: return PyCell_Check(value) && PyCell_GET(value) == nullptr;
+    case GuardKind::slot_empty: return PyObject_TypeCheck(value, PyDescr_TYPE(expected)) && *compat::place_of_slot(value, expected) == nullptr;
     case GuardKind::value_check: return guard.check->holds(value);
     case GuardKind::distinct: return distinct_holds(guard);
     case GuardKind::numbers: return guard.numbers->holds(registers_.data());

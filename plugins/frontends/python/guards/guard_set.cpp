@@ -104,6 +104,7 @@ std::string describe(const SourceTable& sources, const Guard& guard) {
     case GuardKind::more_items: return fmt::format("{} has more than {} items to come", path, guard.number);
     case GuardKind::no_more_items: return fmt::format("{} has no more than {} items to come", path, guard.number);
     case GuardKind::cell_empty: return fmt::format("{} is empty", path);
+    case GuardKind::slot_empty: return fmt::format("{} of {} is empty", shown(guard.expected.get()), path);
     case GuardKind::value_check: return fmt::format("{} is {}", path, guard.check->expected());
     case GuardKind::numbers: return fmt::format("{}", fmt::join(guard.numbers->describe(), ", "));
     case GuardKind::distinct: return fmt::format("{} objects are different ones", guard.others.size());

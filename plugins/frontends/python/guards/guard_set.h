@@ -25,6 +25,7 @@ enum class GuardKind : std::uint8_t {
   function_parts,  // expected: (code, defaults, kwdefaults, globals) by identity; None for absent, Ellipsis for any
   type_attribute,  // `key` as the type finds it along its bases is expected, or missing (expected empty)
   cell_empty,      // the cell has no contents
+  slot_empty,      // the slot that expected, a member descriptor, reads has no contents
   more_items,      // the iterator has an item after `number` others
   no_more_items,   // the iterator has `number` items or fewer
   value_check,     // a check that someone else supplies: tensor metadata

@@ -259,6 +259,12 @@ bool PinSetter::pin_guard(const Guard& guard, std::uint32_t source) {
       pin_class(source);
       pin_word(source, &reinterpret_cast<PyCellObject*>(value(source))->ob_ref);
       return PyCell_GET(value(source)) == nullptr;
+    case GuardKind::slot_empty: {
+      PyObject** place = compat::place_of_slot(value(source), guard.expected.get());
+      pin_class(source);
+      pin_word(source, place);
+      return *place == nullptr;
+    }
     case GuardKind::value_check: return pin_value_check(guard, source);
     default: return false;
   }

@@ -78,8 +78,7 @@ Ref Heap::enter(SourceId source, PyObject* object) {
     else if (sources()[source].kind != SourceKind::constant) guards_.add(GuardKind::type_is, source, reinterpret_cast<PyObject*>(Py_TYPE(object)));
     make_known(object, source);
     // What has been written must not show through this one on a later call.
-    const bool holds_items = PyList_Check(object) || PyDict_Check(object) || PyAnySet_Check(object);
-    if (holds_items && !undo_.empty())
+    if (traits.container != Container::none && !undo_.empty())
       for (const auto& [other, known] : known_)
         if (other != object && changes_.find(other)) found_different(object, other);
   }
