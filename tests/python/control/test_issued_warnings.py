@@ -89,3 +89,23 @@ def test_warnings_are_counted_that_an_older_list_records():
     for _ in range(3):
         globals().pop("__warningregistry__", None)
         assert compiled(torch.ones(2))[0] == 1
+
+
+@pytest.mark.parametrize("search", [torch.searchsorted, lambda bounds, values: torch.bucketize(values, bounds[:, 0])], ids=["searchsorted", "bucketize"])
+def test_searches_in_tensors_that_are_not_contiguous(search):
+    rows = torch.arange(12.0).reshape(3, 4)
+    turned = torch.arange(12.0).reshape(4, 3).t()
+    compiled = tenon.compile(search)
+    before = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    try:
+        for bounds, values in ((rows, rows + 1), (rows, turned), (turned, rows), (rows, rows + 1)):
+            issued = []
+            for call in (search, compiled):
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always")
+                    result = call(bounds, values)
+                issued.append(([str(warning.message) for warning in caught], result.tolist()))
+            assert issued[0] == issued[1]
+    finally:
+        torch.set_warn_always(before)

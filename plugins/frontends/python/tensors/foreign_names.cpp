@@ -36,6 +36,9 @@ const std::unordered_set<std::string_view> kCreation = {"tensor", "as_tensor", "
 const std::unordered_set<std::string_view> kMindsDeterminism = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "put", "put_",
                                                                 "max_unpool2d", "max_unpool3d"};
 
+// What torch copies, with a warning, where it is not contiguous.
+const std::unordered_set<std::string_view> kMindsLayout = {"torch.searchsorted", "torch.bucketize"};
+
 // What takes a tensor or array of the other library as if it were its own. Of NumPy's functions those that begin with `asarray`; many others
 // call a method of the argument instead, or give its type to the result, which warns.
 const std::unordered_set<std::string_view> kCrosses = {
@@ -273,6 +276,7 @@ ForeignFunction describe(PyObject* callable) {
     ForeignFunction function = classify_torch(*torch, callable);
     function.crosses = kCrosses.contains(function.name);
     function.minds_determinism = kMindsDeterminism.contains(function.last_word());
+    function.minds_layout = kMindsLayout.contains(function.name);
     if (function.kind != CallClass::unknown) return function;
   }
   ForeignFunction function = classify(numpy_names(callable), ops::Flavour::numpy);

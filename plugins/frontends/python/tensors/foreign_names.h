@@ -34,6 +34,7 @@ struct ForeignFunction {
   bool operator_object = false; // of torch.ops
   bool crosses = false;         // may take what is the other library's
   bool minds_determinism = false;  // torch refuses it on the CPU, or fills what it makes, where deterministic algorithms are asked for
+  bool minds_layout = false;    // torch warns where an argument is not contiguous
   bool in_graph = false;        // a function of the program, marked by tenon.allow_in_graph
 
   /// "add" of "torch.Tensor.add".

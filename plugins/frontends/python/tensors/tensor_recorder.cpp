@@ -244,6 +244,9 @@ Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
     if (std::optional<Ref> result = record_crossing(callable, function, args, kwargs)) return std::move(*result);
   if (std::optional<Ref> result = record_each(function, args, kwargs)) return std::move(*result);
   if (function.minds_determinism && state_.deterministic) throw GraphBreak(fmt::format("{} under torch.use_deterministic_algorithms", function.name));
+  if (function.minds_layout)
+    for (Index operand : stand_ins_.among(args, kwargs))
+      if (!is_row_major(stand_ins_[operand].shape, stand_ins_[operand].strides)) throw GraphBreak(fmt::format("{} of a tensor that is not contiguous, of which torch warns", function.name));
   if (function.flavour == ops::Flavour::torch && asks_for_grad(kwargs)) throw GraphBreak("the program makes a tensor that requires grad", kGradHint);
   if (function.name == "numpy.may_share_memory")
     if (std::optional<Ref> answer = answer_sharing(args, kwargs)) return std::move(*answer);
