@@ -1,4 +1,6 @@
 """Calls of torch and NumPy that the catalogue has no op for: one node each, made again by the library on every run."""
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -291,3 +293,15 @@ def test_a_result_that_carries_more_than_elements_is_no_node(check):
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         check(fn, (tensor(3, 4), tensor(5, 4), tensor(5)), fallbacks=None)
+
+
+def test_what_torch_imports_for_an_answer_changes_no_filters():
+    done = subprocess.run([sys.executable, "-c", """
+import warnings, torch, tenon
+before = list(warnings.filters)
+compiled = tenon.compile(lambda x: torch.fft.rfft(x * 2).abs() + 1)
+compiled(torch.ones(8))
+assert tenon.stats()["graph_breaks"] == 0
+assert warnings.filters == before
+"""], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -27,4 +27,10 @@ bool WarningState::is_current() const {
   return true;
 }
 
+void WarningState::restore_filters() const {
+  if (is_current()) return;
+  checked(PyObject_CallMethod(checked(imported("_warnings")).get(), "_filters_mutated", nullptr));
+  if (PyList_SetSlice(attributes_[0].get(), 0, PyList_GET_SIZE(attributes_[0].get()), filters_.get()) < 0) throw_python_error();
+}
+
 }  // namespace tenon::python

@@ -12,6 +12,8 @@ class WarningState {
   /// As it is now.
   WarningState();
   bool is_current() const;
+  /// Gives the list its filters back, where it has others now.
+  void restore_filters() const;
 
  private:
   std::array<Ref, 3> attributes_;

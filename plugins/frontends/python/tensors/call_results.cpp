@@ -7,7 +7,9 @@
 #include "core/ops/catalog.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/graph_break.h"
+#include "python/evaluator/warning_state.h"
 #include "python/heap/imported.h"
+#include "python/heap/pending_exception.h"
 #include "python/tensors/array_results.h"
 #include "python/tensors/numpy_api.h"
 #include "python/tensors/numpy_state.h"
@@ -122,6 +124,26 @@ Ref call_under_errstate(const char* mode, Call&& call) {
   return call_within(scope.get(), call);
 }
 
+/// Filters of warnings stay as they are while it lives: modules that torch imports for its meta device add some, for which the program
+/// has not asked.
+class KeptFilters {
+ public:
+  KeptFilters() = default;
+  KeptFilters(const KeptFilters&) = delete;
+  KeptFilters& operator=(const KeptFilters&) = delete;
+  ~KeptFilters() {
+    const PendingException pending;
+    try {
+      before_.restore_filters();
+    } catch (const PythonError&) {
+      PyErr_Clear();
+    }
+  }
+
+ private:
+  WarningState before_;
+};
+
 }  // namespace
 
 Ref call_filtered(const char* action, PyObject* callable, PyObject* args, PyObject* kwargs) {
@@ -130,7 +152,10 @@ Ref call_filtered(const char* action, PyObject* callable, PyObject* args, PyObje
 }
 
 Ref call_quietly(PyObject* callable, PyObject* args, PyObject* kwargs, ops::Flavour flavour) {
-  if (flavour == ops::Flavour::torch) return checked(PyObject_Call(callable, args, kwargs));
+  if (flavour == ops::Flavour::torch) {
+    const KeptFilters kept;
+    return checked(PyObject_Call(callable, args, kwargs));
+  }
   Ref scope = context_of("warnings", "catch_warnings", "action", "error");
   return call_within(scope.get(), [&] { return call_under_errstate("ignore", [&] { return checked(PyObject_Call(callable, args, kwargs)); }); });
 }
