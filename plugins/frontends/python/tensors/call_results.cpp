@@ -73,6 +73,12 @@ bool kwargs_name_a_layout(PyObject* kwargs) {
 
 bool is_empty_sequence(PyObject* answer) { return (PyTuple_CheckExact(answer) || PyList_CheckExact(answer)) && PySequence_Fast_GET_SIZE(answer) == 0; }
 
+bool is_pointwise(const ForeignFunction& function) {
+  constexpr std::string_view kProducts[] = {"matmul", "vecdot", "matvec", "vecmat"};
+  const std::string_view name = function.last_word();
+  return function.op->body || (function.ufunc && std::ranges::find(kProducts, name) == std::end(kProducts));
+}
+
 void set_result_type(TensorSpec& spec, const ForeignFunction& function, bool all_scalars) {
   if (function.flavour == ops::Flavour::torch) {
     spec.kind = TensorKind::torch;

@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <cstdlib>
-#include <numeric>
 
 #include "python/tensors/tensor_recorder.h"
 
@@ -9,12 +7,10 @@
 
 #include "core/abi/graph_buffer.h"
 #include "core/ops/complex_moves.h"
-#include "python/compat/undefined_results.h"
 #include "python/symbols/symbolic_int.h"
 #include "python/tensors/attention_layout.h"
 #include "python/tensors/autocast.h"
 #include "python/tensors/call_results.h"
-#include "python/tensors/convolution_layout.h"
 #include "python/tensors/eager_kernels.h"
 #include "python/tensors/foreign_arguments.h"
 #include "python/tensors/numpy_api.h"
@@ -46,25 +42,6 @@ bool draws(PyObject* callable, const ForeignFunction& function, PyObject* args, 
   return purity.known && !purity.writes && takes_random_numbers(function, purity, args, kwargs);
 }
 
-/// Whether a function computes element by element, so that operands have the say about the result's strides. NumPy's products are ufuncs, too.
-bool is_pointwise(const ForeignFunction& function) {
-  constexpr std::string_view kProducts[] = {"matmul", "vecdot", "matvec", "vecmat"};
-  const std::string_view name = function.last_word();
-  return function.op->body || (function.ufunc && std::ranges::find(kProducts, name) == std::end(kProducts));
-}
-
-/// Strides of a copy in NumPy's order "K": the operand's dimensions from the largest stride to the smallest, that of a broadcast last.
-std::vector<std::int64_t> copied_in_order(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides) {
-  if (is_row_major(shape, strides)) return row_major(shape);
-  std::vector<std::size_t> order(shape.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return std::abs(strides[a]) > std::abs(strides[b]); });
-  std::vector<std::int64_t> copied(shape.size());
-  std::int64_t step = 1;
-  for (std::size_t k = order.size(); k-- > 0; step *= shape[order[k]]) copied[order[k]] = step;
-  return copied;
-}
-
 /// Whether a number stands where the op has a tensor: not every function of torch takes one there, as the operators do.
 bool takes_number_for_tensor(const ir::Graph& graph, const ForeignFunction& function, std::size_t first_node) {
   if (function.last_word().starts_with("__")) return false;
@@ -81,10 +58,6 @@ bool takes_lists(PyObject* args) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
     if (PyList_Check(PyTuple_GET_ITEM(args, i)) || PyTuple_Check(PyTuple_GET_ITEM(args, i))) return true;
   return false;
-}
-
-bool copies_in_order(const ForeignFunction& function) {
-  return function.name == "numpy.ndarray.astype" || function.name == "numpy.astype" || function.name == "numpy.nan_to_num";
 }
 
 }  // namespace
@@ -230,177 +203,6 @@ void TensorRecorder::require_complex_elements(const ForeignFunction& function, s
     const bool kept = !given || function.flavour == ops::Flavour::numpy || function.may_alias;  // NumPy's twins show new memory
     if (!is_complex(graph_.type(value).dtype) || !kept) throw GraphBreak(fmt::format("{} computes with complex numbers", function.name));
   }
-}
-
-/// The rule for the strides of torch's function itself, where there is one.
-std::optional<ops::AliasLayout> TensorRecorder::own_layout(const ForeignFunction& function, ir::ValueId value) const {
-  const ir::Value& made = graph_.value(value);
-  if (function.flavour != ops::Flavour::torch || made.kind != ir::ValueKind::result) return std::nullopt;
-  return ops::layout_of_alias(function.name, graph_.node(made.node), graph_.type(value).shape);
-}
-
-bool TensorRecorder::strides_are_known(const ForeignFunction& function, const ops::ForeignResult& result, std::span<const Index> operands) const {
-  if (result.container != ops::Container::single || result.values.size() != 1 || !function.op) return false;
-  if (is_pointwise(function) || own_layout(function, result.values.front())) return true;
-  std::size_t rank = 0;
-  for (Index index : operands) {
-    const StandIn& s = stand_ins_[index];
-    if (function.flavour == ops::Flavour::torch && s.shape.size() < rank) continue;
-    rank = s.shape.size();
-  }
-  if (operands.empty()) return true;  // made from numbers
-  const ir::Value& value = graph_.value(result.values.front());
-  if (value.kind != ir::ValueKind::result) return false;
-  if (function.flavour == ops::Flavour::numpy) {
-    for (Index index : operands)
-      if (!is_row_major(stand_ins_[index].shape, stand_ins_[index].strides)) return false;
-    return true;
-  }
-  // What torch makes of several operations may be transposed; so may what keeps the memory format of its operand, in which dimensions of
-  // size 1 have a say.
-  const ops::ResultLayout layout = function.op->traits.layout;
-  bool exactly_row_major = true;
-  for (Index index : operands) exactly_row_major &= stand_ins_[index].strides == row_major(stand_ins_[index].shape);
-  const bool reshaped = graph_.node(value.node).op != function.op->name;
-  // A convolution without a batch, for one. The meta device gives row-major strides, whatever the CPU would give.
-  if (reshaped && layout == ops::ResultLayout::memory_format && !exactly_row_major)
-    throw GraphBreak(fmt::format("{} with operands that are not row-major", function.name));
-  // torch folds a product of a vector or matrix with a batch by transposing: the result is then not row-major.
-  if (stand_ins_[operands.front()].shape.size() < rank && rank > 2) return false;
-  if (reshaped || (function.op->decompose && layout == ops::ResultLayout::unknown)) return false;
-  if (layout == ops::ResultLayout::row_major || layout == ops::ResultLayout::memory_format || exactly_row_major) return true;
-  auto loop = ops::loop_of(graph_, value.node);
-  return loop && loop->reducer && graph_.type(result.values.front()).rank() < rank;  // reductions are row-major whatever their operands are
-}
-
-/// Whether a number is among the operands as a 0-d tensor would be.
-bool TensorRecorder::has_number_operand(const ForeignFunction& function, ir::ValueId value) const {
-  const ir::Value& made = graph_.value(value);
-  if (function.flavour != ops::Flavour::torch || made.kind != ir::ValueKind::result) return false;
-  const ir::Node& node = graph_.node(made.node);
-  if (!ops::numbers_are_operands(function.name, node)) return false;
-  return std::ranges::any_of(node.operands, [&](ir::ValueId operand) { return graph_.value(operand).kind == ir::ValueKind::literal; });
-}
-
-/// The operands of a pointwise function as they have a say in the strides of its result.
-std::vector<Operand> TensorRecorder::as_computed_with(const ForeignFunction& function, ir::ValueId value, std::vector<Operand> operands) const {
-  if (has_number_operand(function, value)) operands.push_back({});
-  if (ops::operands_are_swapped(function.name)) std::ranges::reverse(operands);
-  return operands;
-}
-
-TensorSpec TensorRecorder::fresh_spec(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands) const {
-  TensorSpec spec;
-  const ir::Type& type = graph_.type(value);
-  spec.dtype = type.dtype;
-  spec.shape = symbols_.hints(type.shape);
-  std::vector<Operand> shapes;
-  bool all_row_major = true, all_scalars = true;  // row-major: where a dimension of size 1 has another stride, it has a say
-  for (Index index : operands) {
-    const StandIn& s = stand_ins_[index];
-    shapes.push_back({s.shape, s.strides});
-    all_row_major &= s.strides == row_major(s.shape);
-    all_scalars &= s.kind == TensorKind::scalar;
-  }
-  const auto fits = [&](const Operand& operand) { return operand.shape.size() <= spec.shape.size(); };
-  const bool pointwise = is_pointwise(function) && std::ranges::all_of(shapes, fits);
-  if (pointwise) shapes = as_computed_with(function, value, std::move(shapes));
-  spec.strides = pointwise && !all_row_major ? pointwise_strides(function.flavour, spec.shape, shapes) : row_major(spec.shape);
-  if (copies_in_order(function) && shapes.size() == 1 && std::ranges::find(spec.shape, 0) == spec.shape.end())
-    spec.strides = copied_in_order(spec.shape, shapes.front().strides);
-  if (const auto own = own_layout(function, value)) {
-    spec.strides = strides_by(*own, spec.shape, shapes);
-  } else if (function.op->traits.layout == ops::ResultLayout::memory_format) {
-    spec.strides = strides_in_memory_format(graph_, value, spec.shape, shapes);
-  }
-  set_result_type(spec, function, all_scalars);
-  return spec;
-}
-
-Ref TensorRecorder::wrap_fresh(const ForeignFunction& function, const ops::ForeignResult& result, std::span<const Index> operands) {
-  const ir::ValueId value = result.values.front();
-  const TensorSpec spec = fresh_spec(function, value, operands);
-  return stand_ins_[add_fresh(spec.kind, value, spec)].object;
-}
-
-Ref TensorRecorder::wrap_like_twins(PyObject* callable, const ForeignFunction& function, const ops::ForeignResult& result, PyObject* args,
-                                    PyObject* kwargs) {
-  Ref twin_args = stand_ins_.with_twins(args);
-  Ref twin_kwargs = kwargs ? stand_ins_.with_twins(kwargs) : Ref();
-  if (function.flavour == ops::Flavour::torch) {
-    twin_args = on_meta_device(twin_args.get());
-    twin_kwargs = on_meta_device(twin_kwargs.get());
-  }
-  Ref answer = with_undefined_results(function.name, call_quietly(callable, twin_args.get(), twin_kwargs.get(), function.flavour));
-  const std::vector<Index> operands = stand_ins_.among(args, kwargs);
-  return wrap_answer(answer.get(), function, result.values, operands);
-}
-
-/// The library's answer on twins with stand-ins in the places of its tensors.
-Ref TensorRecorder::wrap_answer(PyObject* answer, const ForeignFunction& function, std::span<const ir::ValueId> values,
-                                std::span<const Index> operands) {
-  if (values.empty() && !is_empty_sequence(answer)) throw GraphBreak(fmt::format("{} gives no tensor", function.name));
-  std::size_t next = 0;
-  std::function<Ref(PyObject*)> take = [&](PyObject* twin) {
-    if (PyTuple_Check(twin) || PyList_Check(twin)) return rebuilt(twin, take);
-    if (twin == Py_None) return Ref::borrow(twin);
-    if (next == values.size()) throw GraphBreak(fmt::format("{} gives more results than its op", function.name));
-    return stand_in_for_twin(twin, values[next++], function, operands);
-  };
-  Ref wrapped = take(answer);
-  if (next != values.size()) throw GraphBreak(fmt::format("{} gives fewer results than its op", function.name));
-  return wrapped;
-}
-
-Ref TensorRecorder::stand_in_for_twin(PyObject* twin, ir::ValueId value, const ForeignFunction& function,
-                                     std::span<const Index> operands) {
-  TensorSpec spec = read_twin(twin);
-  if (auto known = stand_ins_.of_twin(twin)) return stand_ins_[*known].object;
-  const ir::Type& type = graph_.type(value);
-  const Extents sizes = is_late(value) ? symbols_.hints(type.shape) : symbols_.values(type.shape);
-  if (spec.dtype != type.dtype || spec.shape != sizes)
-    throw GraphBreak(fmt::format("{}: the op gives {}[{}], the library {}", function.name, name_of(type.dtype), fmt::join(sizes, ", "), spec.describe()));
-  const TwinPlace place = spec.kind == TensorKind::scalar ? TwinPlace() : place_of_twin(twin);
-  const auto storage = spec.kind == TensorKind::scalar ? std::nullopt : stand_ins_.storage_at(place);
-  if (!storage) {
-    const bool unchanged = std::ranges::any_of(operands, [&](Index operand) { return stand_ins_[operand].value == value; });
-    if (unchanged && is_complex(type.dtype) && function.kind != CallClass::same_elements)
-      throw GraphBreak(fmt::format("{} may compute with complex numbers", function.name));
-    const Index index = add_fresh(spec.kind, value, spec);
-    if (spec.kind != TensorKind::scalar) stand_ins_.adopt_twin(index, twin);
-    return stand_ins_[index].object;
-  }
-  StandIn view = stand_in_of(spec, value);
-  // Of an index that the graph computes the twin knows nothing: the view begins anywhere.
-  const bool anywhere = std::ranges::any_of(operands, [&](Index operand) { return stand_ins_[operand].kind == TensorKind::scalar; });
-  if (anywhere || stand_ins_[stand_ins_.owner_of(*storage)].dtype != spec.dtype) return stand_ins_[stand_ins_.add_reinterpreted(std::move(view), *storage, place)].object;
-  view.writeable = spec.writeable;
-  view.storage = *storage;
-  view.offset = stand_ins_.offset_in(*storage, place);
-  view.twin = Ref::borrow(twin);
-  view.counts_apart = function.name == "torch.Tensor.data";
-  if (view.counts_apart || function.name == "torch.Tensor.detach") view.detached = Detached::itself;
-  find_viewed(view, operands);
-  return stand_ins_[stand_ins_.add_view(std::move(view))].object;
-}
-
-/// Finds what a view was made of, and how.
-void TensorRecorder::find_viewed(StandIn& view, std::span<const Index> operands) {
-  Index viewed = stand_ins_.owner_of(view.storage);
-  for (Index operand : operands) {
-    if (stand_ins_[operand].storage != view.storage) continue;
-    viewed = operand;
-    view.path = find_view_path(graph_, present_.of(operand), view.value);
-    if (view.path) break;
-  }
-  if (stand_ins_[viewed].kind != view.kind) throw GraphBreak("a view of memory of which the call was not given");
-  view.viewed = viewed;
-  view.version = stand_ins_.storage_of(viewed).version;
-  view.counts_apart |= stand_ins_[viewed].counts_apart;
-  if (view.detached == Detached::no && stand_ins_[viewed].detached != Detached::no) view.detached = Detached::what_it_views;
-  view.untracked = stand_ins_[viewed].untracked || !torch_state().value_or(state_).grad_enabled();
-  view.inference = stand_ins_[viewed].viewed && stand_ins_[viewed].inference;
-  view.requires_grad = stand_ins_[viewed].requires_grad && view.detached == Detached::no;  // whatever the grad mode: torch says so of views
 }
 
 void TensorRecorder::trace(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, const Ref& result,
