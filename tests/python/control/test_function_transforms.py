@@ -1,5 +1,7 @@
 """torch.autograd.Function, which is followed where no gradient is wanted, and torch's transforms of functions, which run as they are."""
 
+import weakref
+
 import pytest
 
 import tenon
@@ -139,3 +141,10 @@ def test_a_class_made_in_the_program(check):
     with torch.no_grad():
         check(fn, (x, x > 0), (x + 1, x > -1))
     assert tenon.stats()["graph_breaks"] == 0
+
+
+def test_functions_to_which_weak_references_look():
+    watched = weakref.ref(torch.sin)  # torch.compile looks at what it has seen
+    x, compiled = torch.randn(3, 3), tenon.compile(lambda x: torch.func.jvp(torch.sin, (x,), (x,)))
+    torch.testing.assert_close(compiled(x), torch.func.jvp(torch.sin, (x,), (x,)))
+    assert watched() is torch.sin and tenon.stats()["graph_breaks"] == 1

@@ -161,10 +161,10 @@ void Evaluator::require_all_alive() {
   if (PyObject* gone = last_references_.gone(heap_)) throw GraphBreak(fmt::format("a {} is let go, and code may run at its end", Py_TYPE(gone)->tp_name));
 }
 
-/// Likewise one to which a weak reference looks, from a frame that holds it for real.
+/// Likewise one to which a weak reference looks, from a frame that holds it for real. Modules hold C functions.
 void Evaluator::require_not_watched(const Slot& dropped) {
   PyObject* object = dropped.object.get();
-  if (object == nullptr || !frame().kept || !PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)) || PyType_Check(object) || PyModule_Check(object)) return;
+  if (object == nullptr || !frame().kept || !PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)) || PyType_Check(object) || PyModule_Check(object) || PyCFunction_Check(object)) return;
   const bool older = dropped.pending || heap_.source_of(object);
   if (older && *reinterpret_cast<PyObject**>(PyObject_GET_WEAKREFS_LISTPTR(object)) != nullptr)
     throw GraphBreak(fmt::format("a {} with weak references is let go", Py_TYPE(object)->tp_name));
