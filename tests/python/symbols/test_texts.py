@@ -144,3 +144,29 @@ def test_logging_of_numbers_that_vary():
             stream.truncate()
     finally:
         log.removeHandler(handler)
+
+
+class Counted:
+    """Its texts are made of a number that varies."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def __str__(self):
+        return f"<{self.number}>"
+
+    def __repr__(self):
+        return "Counted " + str(self.number)
+
+    def __format__(self, spec):
+        return f"{self.number} as {spec}"
+
+
+@pytest.mark.parametrize("text", [str, repr, format, "{:x}".format, "{!r}".format, lambda counted: f"{counted:wide}", lambda counted: f"{counted!s}!"])
+def test_texts_that_methods_of_objects_make(text):
+    def fn(x, n):
+        return x[:n] * 2, text(Counted(n))
+
+    compiled = tenon.compile(fn)
+    for n in SIZES:
+        assert outcome(compiled, X, n) == outcome(fn, X, n)

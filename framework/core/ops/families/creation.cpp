@@ -4,6 +4,7 @@
 
 #include "core/ops/families/family.h"
 #include "core/ops/families/index_math.h"
+#include "core/ops/families/move.h"
 
 #include <cstring>
 

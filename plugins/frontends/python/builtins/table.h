@@ -1,6 +1,7 @@
 // C functions by class: what each reads, changes and calls back decides how the evaluator may run it.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "python/heap/ref.h"

@@ -199,7 +199,7 @@ Ref Evaluator::formatted(PyObject* value, PyObject* spec) {
   PyObject* method = traits.python_class ? heap_.type_attribute(Py_TYPE(value), names().__format__) : nullptr;
   if (is_python_function(method)) {
     Ref text = call_now(method, {value, spec ? spec : empty.get()});
-    if (!PyUnicode_Check(text.get())) {
+    if (!PyType_IsSubtype(visible_type(text.get()), &PyUnicode_Type)) {
       PyErr_Format(PyExc_TypeError, "__format__ must return a str, not %.200s", visible_type(text.get())->tp_name);
       throw PythonError();
     }

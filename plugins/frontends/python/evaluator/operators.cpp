@@ -369,7 +369,7 @@ Ref Evaluator::to_string(PyObject* value, PyObject* method_name) {
     if (method_name == names().__str__ && !is_python_function(method) && !PyExceptionInstance_Check(value)) method = heap_.type_attribute(Py_TYPE(value), names().__repr__);
     if (is_python_function(method)) {
       Ref text = call_now(method, {value});
-      if (PyUnicode_Check(text.get())) return text;
+      if (PyType_IsSubtype(visible_type(text.get()), &PyUnicode_Type)) return text;
       PyErr_Format(PyExc_TypeError, "%U returned non-string (type %.200s)", method_name, visible_type(text.get())->tp_name);
       throw PythonError();
     }

@@ -1,6 +1,7 @@
 // The journal: what the program does to objects that are older than the call, in its order, done again after the graph of every call.
 #pragma once
 
+#include <cstdint>
 #include <unordered_map>
 #include <vector>
 

@@ -13,6 +13,7 @@
 #include "python/tensors/array_results.h"
 #include "python/tensors/numpy_api.h"
 #include "python/tensors/numpy_state.h"
+#include "python/tensors/strides.h"
 #include "python/tensors/torch_library.h"
 
 namespace tenon::python {
