@@ -49,7 +49,7 @@ Iterated iterated_arguments(PyObject* callable, std::size_t positional) {
   if (method) return {0, is_among(name, kMethods) ? positional : 0};
   constexpr std::string_view kNone =
       " object callable property staticmethod classmethod slice range method MethodType partial ref weakref ReferenceType SimpleNamespace repeat count"
-      " neg pos inv invert not_ truth index is_ is_not length_hint itemgetter attrgetter methodcaller"
+      " neg pos inv invert not_ truth index length_hint itemgetter attrgetter methodcaller"
       " int float complex bool abs divmod pow round chr ord hash format mappingproxy ";
   if (is_among(name, kNone)) return {};
   if (is_among(name, " map ")) return {1, positional};

@@ -20,8 +20,8 @@ class WrittenInputs {
   void add(std::uint32_t input) { written_.push_back(input); }
   bool empty() const { return written_.empty(); }
 
-  /// Whether the written inputs stand apart from all others that are no scalars, and from tensors that share them until a write. Objects match their specs. The GIL must be held; leaves
-  /// no exception set.
+  /// Whether the written inputs stand apart from all others that are no scalars, and from tensors that share them until a write. Objects
+  /// match their specs. The GIL must be held; leaves no exception set.
   bool stand_apart(std::span<const TensorSpec> specs, const ObjectOf& object_of) noexcept;
 
  private:

@@ -131,6 +131,13 @@ Ref call_under_errstate(const char* mode, Call&& call) {
   return call_within(scope.get(), call);
 }
 
+/// Calls under a filter of all warnings.
+template <class Call>
+Ref call_under_filter(const char* action, Call&& call) {
+  Ref scope = context_of("warnings", "catch_warnings", "action", action);
+  return call_within(scope.get(), call);
+}
+
 /// Filters of warnings stay as they are while it lives: modules that torch imports for its meta device add some, for which the program
 /// has not asked.
 class KeptFilters {
@@ -154,8 +161,7 @@ class KeptFilters {
 }  // namespace
 
 Ref call_filtered(const char* action, PyObject* callable, PyObject* args, PyObject* kwargs) {
-  Ref scope = context_of("warnings", "catch_warnings", "action", action);
-  return call_within(scope.get(), [&] { return checked(PyObject_Call(callable, args, kwargs)); });
+  return call_under_filter(action, [&] { return checked(PyObject_Call(callable, args, kwargs)); });
 }
 
 Ref call_quietly(PyObject* callable, PyObject* args, PyObject* kwargs, ops::Flavour flavour) {
@@ -163,8 +169,7 @@ Ref call_quietly(PyObject* callable, PyObject* args, PyObject* kwargs, ops::Flav
     const KeptFilters kept;
     return checked(PyObject_Call(callable, args, kwargs));
   }
-  Ref scope = context_of("warnings", "catch_warnings", "action", "error");
-  return call_within(scope.get(), [&] { return call_under_errstate("ignore", [&] { return checked(PyObject_Call(callable, args, kwargs)); }); });
+  return call_under_filter("error", [&] { return call_under_errstate("ignore", [&] { return checked(PyObject_Call(callable, args, kwargs)); }); });
 }
 
 Ref call_for_good(PyObject* callable, PyObject* args, PyObject* kwargs, ops::Flavour flavour) {

@@ -82,25 +82,19 @@ std::optional<std::vector<ir::Shape>> TensorRecorder::shapes_by_trials(PyObject*
                                                                        PyObject* kwargs, const OpaqueUse& use, std::span<const Ref> results, OtherSize change) {
   if (function.flavour != ops::Flavour::torch || use.answer) return std::nullopt;
   std::vector<ir::Dim> candidates;
-  std::vector<std::size_t> varying;
   for (Index index : operands)
     for (const ir::Dim& dim : graph_.type(stand_ins_[index].value).shape) {
       if (dim.is_constant()) continue;
       if (!symbols_.is_known(dim)) return std::nullopt;
       candidates.push_back(dim);
-      dim.for_each_symbol([&](SymbolId s) {
-        if (std::ranges::find(varying, s.value) == varying.end()) varying.push_back(s.value);
-      });
     }
-  std::vector<ir::Dim> numbers;
-  collect_integers(args, numbers);
-  if (kwargs) collect_integers(kwargs, numbers);
-  for (const ir::Dim& dim : numbers) {
-    candidates.push_back(dim);
+  collect_integers(args, candidates);
+  if (kwargs) collect_integers(kwargs, candidates);
+  std::vector<std::size_t> varying;
+  for (const ir::Dim& dim : candidates)
     dim.for_each_symbol([&](SymbolId s) {
       if (std::ranges::find(varying, s.value) == varying.end()) varying.push_back(s.value);
     });
-  }
   if (varying.empty()) return std::nullopt;
   std::vector<TensorSpec> present;
   for (const Ref& result : results) {

@@ -32,8 +32,6 @@ bool names_a_generator(PyObject* kwargs) {
 
 Ref TensorRecorder::record_random(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
   if (names_a_generator(kwargs)) throw GraphBreak(fmt::format("{} with a generator of its own", function.name));
-  if (PyObject* wanted = kwargs ? PyDict_GetItemString(kwargs, "requires_grad") : nullptr; wanted && wanted != Py_False)
-    throw GraphBreak("the program makes a tensor that requires grad", kGradHint);
   const KeptGenerator kept;
   const std::vector<Index> operands = stand_ins_.among(args, kwargs);
   require_row_major(stand_ins_, operands);
