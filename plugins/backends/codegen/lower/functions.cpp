@@ -290,6 +290,8 @@ void declare_for_machine(llvm::Function& function, const Target& target) {
   function.addFnAttr(llvm::Attribute::NoUnwind);
 }
 
+void keep_order_of(llvm::Function& function) { function.addFnAttr("tune-cpu", "znver4"); }
+
 std::string routine_name(P p, bool is_double) { return std::string("tenon_") + ops::name_of(p) + (is_double ? "_f64" : "_f32"); }
 
 Value* LaneBuilder::fused_multiply_add(Value* a, Value* b, Value* c) {

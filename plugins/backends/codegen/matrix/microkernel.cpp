@@ -76,6 +76,7 @@ class Emitter {
     auto* n = ir_.getInt64Ty();
     function_ = llvm::Function::Create(llvm::FunctionType::get(ir_.getVoidTy(), {p, n, n, p, n, n, n, n, n, n, p, n, n, n}, false), llvm::Function::ExternalLinkage, name, module_);
     declare_for_machine(*function_, target_);
+    keep_order_of(*function_);
     for (unsigned i : {0u, 3u}) function_->addParamAttr(i, llvm::Attribute::NoAlias);
   }
 
