@@ -19,11 +19,11 @@
 
 namespace tenon::llvm_backend {
 
-/// The most elements of the sum that one pass takes: so many rows of a panel stay in the first-level cache for the next rows of the left
-/// operand, and fewer are not worth loading and storing the tile. Passes are added up: the error of a long sum of n numbers is then like
-/// that of sums of so many. Libraries add up fewer of a convolution at a time than of a matrix.
-/// Of a matrix half as many where a row of a panel is wide: 256 bytes with AVX-512, 64 with AVX2.
-inline constexpr std::int64_t kPassDepth = 256, kWidePassDepth = 128, kWideRow = 256;
+/// The most elements of the sum that one pass takes. Passes are added up: the error of a long sum of n numbers is then like that of sums of
+/// so many. Libraries add up fewer of a convolution at a time than of a matrix. Longer passes load and store the tile less often; as long
+/// as a panel's rows of them stay in a cache that feeds the multiplications: the first level where a row is 64 bytes (AVX2), the second
+/// where it is 256 (AVX-512).
+inline constexpr std::int64_t kPassDepth = 256, kWidePassDepth = 384, kWideRow = 256;
 /// Rows of the result between two calls of the kernel that finishes them: with a tile's columns they stay in the first-level cache.
 using codegen::kFinishedRows;
 /// Elements of the left operand that are multiplied with a group of panels before the next ones: half a second-level cache.

@@ -52,17 +52,21 @@ class Emitter {
     Value *first = argument(5), *end = argument(6), *length = argument(12);
     Value* unrolled = ir_.CreateAnd(length, ir_.getInt64(~std::uint64_t{kUnroll - 1}));
     place_rows();
+    for (std::uint64_t u = 0; u <= kUnroll; ++u) rows_apart_.push_back(ir_.CreateMul(argument(2), ir_.getInt64(u)));
+    ahead_apart_ = ir_.CreateMul(argument(11), ir_.getInt64(static_cast<std::uint64_t>(fetches_)));
     finish(loop(first, end, length, start(), [&](Value* low, std::vector<Value*>& block_sums) {
       Value* before = ir_.CreateSub(low, first);
       Value *whole = ir_.CreateAdd(low, unrolled), *stop = ir_.CreateAdd(low, length);
       Value* fetched = ir_.CreateMul(before, argument(1));
       block_sums = loop(ir_.getInt64(0), argument(1), ir_.getInt64(1), block_sums, [&](Value* step, std::vector<Value*>& sums) {
-        read_step(step, ir_.CreateMul(before, argument(13)));
-        sums = loop(low, whole, ir_.getInt64(kUnroll), sums, [&](Value* k, std::vector<Value*>& part) {
-          if (fetches_ >= Fetches::ahead) fetch(ir_.CreateAdd(ir_.CreateAdd(fetched, ir_.CreateMul(step, unrolled)), ir_.CreateSub(k, low)));
-          for (std::uint64_t u = 0; u < kUnroll; ++u) multiply(ir_.CreateAdd(k, ir_.getInt64(u)), part);
+        read_step(step, low, ir_.CreateMul(before, argument(13)));
+        ahead_ = argument(10);
+        if (fetches_ >= Fetches::ahead) ahead_ = fetched_after(ir_.CreateAdd(fetched, ir_.CreateMul(step, unrolled)));
+        sums = moving_loop(low, whole, kUnroll, sums, [&](Value* k, std::vector<Value*>& part) {
+          if (fetches_ >= Fetches::ahead) fetch();
+          for (std::uint64_t u = 0; u < kUnroll; ++u) multiply(ir_.CreateAdd(k, ir_.getInt64(u)), u, part);
         });
-        sums = loop(whole, stop, ir_.getInt64(1), sums, [&](Value* k, std::vector<Value*>& part) { multiply(k, part); });
+        sums = moving_loop(whole, stop, 1, sums, [&](Value* k, std::vector<Value*>& part) { multiply(k, 0, part); });
       });
     }));
   }
@@ -129,7 +133,7 @@ class Emitter {
     k->addIncoming(low, before);
     std::vector<Value*> sums;
     for (Value* v : initial) {
-      auto* phi = ir_.CreatePHI(vector_, 2);
+      auto* phi = ir_.CreatePHI(v->getType(), 2);
       phi->addIncoming(v, before);
       sums.push_back(phi);
     }
@@ -146,13 +150,34 @@ class Emitter {
     return phis;
   }
 
-  /// Loads what the step multiplies; b of a block starts `b_offset` elements further.
-  void read_step(Value* step, Value* b_offset) {
+  /// A loop over elements of a step, with which the addresses in b and of what is fetched ahead move: that takes none of the ports that
+  /// multiplications run on, as computing them from the number of the element does.
+  template <class Body>
+  std::vector<Value*> moving_loop(Value* low, Value* high, std::uint64_t elements, std::vector<Value*> carried, Body body) {
+    carried.push_back(b_row_), carried.push_back(ahead_);
+    carried = loop(low, high, ir_.getInt64(elements), carried, [&](Value* k, std::vector<Value*>& values) {
+      ahead_ = taken_from(values), b_row_ = taken_from(values);
+      body(k, values);
+      values.push_back(ir_.CreateGEP(element_, b_row_, rows_apart_[elements]));
+      values.push_back(elements == kUnroll ? ir_.CreateGEP(ir_.getInt8Ty(), ahead_, ahead_apart_) : ahead_);
+    });
+    ahead_ = taken_from(carried), b_row_ = taken_from(carried);
+    return carried;
+  }
+
+  static Value* taken_from(std::vector<Value*>& values) {
+    Value* last = values.back();
+    values.pop_back();
+    return last;
+  }
+
+  /// Loads what the step multiplies from element `low` on; b of a block starts `b_offset` elements further.
+  void read_step(Value* step, Value* low, Value* b_offset) {
     Value* entry = ir_.CreateGEP(ir_.getPtrTy(), argument(0), ir_.CreateMul(step, ir_.getInt64(static_cast<std::uint64_t>(1 + shape_.rows))));
     auto pointer = [&](int i) {
       return ir_.CreateAlignedLoad(ir_.getPtrTy(), ir_.CreateConstGEP1_64(ir_.getPtrTy(), entry, static_cast<std::uint64_t>(i)), llvm::Align(8));
     };
-    b_ = ir_.CreateGEP(element_, pointer(0), b_offset);
+    b_row_ = ir_.CreateGEP(element_, pointer(0), ir_.CreateAdd(b_offset, ir_.CreateMul(low, argument(2))));
     a_rows_.clear();
     for (int i = 0; i < shape_.rows; ++i) a_rows_.push_back(pointer(1 + i));
   }
@@ -163,19 +188,24 @@ class Emitter {
     ir_.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir_.getPtrTy()}, {address, ir_.getInt32(kForReading), ir_.getInt32(level), ir_.getInt32(kData)});
   }
 
-  /// Fetches the lines of what the caller wants fetched that come with an unrolled part, after so many elements.
-  void fetch(Value* elements) {
+  /// The address of what the caller wants fetched after so many elements.
+  Value* fetched_after(Value* elements) {
     Value* line = ir_.CreateMul(elements, ir_.getInt64(static_cast<std::uint64_t>(fetches_)));
-    Value* address = ir_.CreateGEP(ir_.getInt8Ty(), argument(10), ir_.CreateMul(ir_.CreateLShr(line, std::countr_zero(kUnroll)), argument(11)));
+    return ir_.CreateGEP(ir_.getInt8Ty(), argument(10), ir_.CreateMul(ir_.CreateLShr(line, std::countr_zero(kUnroll)), argument(11)));
+  }
+
+  /// Fetches the lines that come with an unrolled part.
+  void fetch() {
+    Value* address = ahead_;
     for (auto i = static_cast<int>(fetches_); i-- > 0;) {
       prefetch(address, kSecondLevel);
       if (i > 0) address = ir_.CreateGEP(ir_.getInt8Ty(), address, argument(11));
     }
   }
 
-  /// One step in k: a row of b, a broadcast of each row of a.
-  void multiply(Value* k, std::vector<Value*>& sums) {
-    Value* row = ir_.CreateGEP(element_, b_, ir_.CreateMul(k, argument(2)));
+  /// One step in k: a row of b, so many after the first of the loop's body, and a broadcast of each row of a.
+  void multiply(Value* k, std::uint64_t number, std::vector<Value*>& sums) {
+    Value* row = number == 0 ? b_row_ : ir_.CreateGEP(element_, b_row_, rows_apart_[number]);
     std::vector<Value*> b;
     const llvm::Align align(static_cast<std::uint64_t>(bytes_));
     for (int j = 0; j < vectors_; ++j) {
@@ -288,8 +318,9 @@ class Emitter {
   llvm::Type* element_ = nullptr;
   llvm::FixedVectorType* vector_ = nullptr;
   llvm::Function* function_ = nullptr;
-  Value* b_ = nullptr;
-  std::vector<Value*> a_rows_, c_rows_, masks_;
+  Value *b_row_ = nullptr, *ahead_ = nullptr;  // where the next row of b lies, and what is fetched next
+  Value* ahead_apart_ = nullptr;               // of the parts that are fetched, in bytes
+  std::vector<Value*> a_rows_, c_rows_, masks_, rows_apart_;
 };
 
 }  // namespace
