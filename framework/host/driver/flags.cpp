@@ -32,7 +32,7 @@ const std::array kFlags = {
     Flag{"plugins.isolate", "TENON_PLUGIN_ISOLATE", &Config::isolate,
          "let backends of unknown origin claim and compile in a helper process only; such a backend must store its artefacts"},
     Flag{"plugins.isolate_seconds", "TENON_ISOLATE_SECONDS", &Config::isolate_seconds, "how long an isolated claim or compile may take"},
-    Flag{"runtime.threads", "TENON_THREADS", &Config::threads, "threads that run kernels; 0: as many as the machine has"},
+    Flag{"runtime.threads", "TENON_THREADS", &Config::threads, "threads that run kernels; 0: as many as torch.set_num_threads says, or as the machine has"},
     Flag{"runtime.pool_bytes", "TENON_POOL_BYTES", &Config::pool_bytes, "memory that is kept for reuse between calls"},
     Flag{"runtime.profile", "TENON_PROFILE", &Config::profile, "time every step of every run, small ones too"},
     Flag{"cache.enabled", "TENON_CACHE", &Config::cache, "keep compiled code and probe verdicts on disk"},

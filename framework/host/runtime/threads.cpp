@@ -140,7 +140,9 @@ void share_openmp_threads() {
 
 int thread_count() {
   const Threads& t = threads();
-  return t.serial.load(std::memory_order_relaxed) ? 1 : t.wanted();
+  if (t.serial.load(std::memory_order_relaxed)) return 1;
+  const OpenMp* openmp = t.openmp.load(std::memory_order_acquire);
+  return openmp && t.count.load(std::memory_order_relaxed) == 0 ? openmp->thread_count() : t.wanted();
 }
 
 void set_thread_count(int count) {

@@ -17,7 +17,8 @@ void parallel_for(std::int64_t begin, std::int64_t end, std::int64_t grain, Loop
 /// Threads that a loop may use, the caller included.
 int thread_count();
 
-/// Sets the number of threads; 0 means as many as the machine has (as this process may use). Loops that run keep what they have.
+/// Sets the number of threads; 0 means as many as regions of the program's OpenMP runtime use in the calling thread, where it is shared
+/// (torch.set_num_threads sets that), else as many as the machine has (as this process may use). Loops that run keep what they have.
 void set_thread_count(int count);
 
 /// Runs loops on the threads of the program's OpenMP runtime from now on, where it has loaded one and that uses as many threads as we do:
