@@ -175,5 +175,6 @@ def checked(k):
 
 
 def total(tensor):
-    """A number that only the values of a tensor can tell."""
-    return float(tensor.sum())
+    """A number that only the values of a tensor can tell; 0 where they cancel out, as what is left then hangs on the order of summation."""
+    found = float(tensor.sum())
+    return 0.0 if abs(found) < 1e-5 * float(abs(tensor * 1.0).sum()) else found
