@@ -297,3 +297,45 @@ def test_deterministic_algorithms():
             tenon.compile(lambda x: x.put_(torch.tensor([0]), x[:1] + 1))(x)
     finally:
         torch.use_deterministic_algorithms(False)
+
+
+def doubled_sum(x, dim=None):
+    return x * 2
+
+
+def sum_of_sines(x):
+    return x.sin().sum()
+
+
+def replacing_inside(x):
+    library = torch.library.Library("aten", "IMPL")
+    library.impl("sum", doubled_sum, "CPU")
+    replaced = torch.sum(x + 1)
+    library._destroy()
+    return replaced, torch.sum(x + 1)
+
+
+@pytest.mark.parametrize("calm", CALMS)
+def test_kernels_that_a_library_replaces(calm):
+    fast = tenon.compile(sum_of_sines)
+    x = torch.tensor([1.0, 2.0])
+    for _ in range(calm):
+        torch.testing.assert_close(fast(x), sum_of_sines(x))
+    library = torch.library.Library("aten", "IMPL")
+    library.impl("sum", doubled_sum, "CPU")
+    try:
+        assert fast(x).shape == x.shape
+        torch.testing.assert_close(fast(x), sum_of_sines(x))
+    finally:
+        library._destroy()
+    before = tenon.stats()["eager_fallbacks"]
+    torch.testing.assert_close(fast(x), sum_of_sines(x))
+    assert fast(x).shape == () and tenon.stats()["eager_fallbacks"] == before
+
+
+def test_a_kernel_that_the_call_replaces():
+    x = torch.tensor([1.0, 2.0])
+    for _ in range(3):
+        replaced, own = tenon.compile(replacing_inside)(x)
+        torch.testing.assert_close(replaced, (x + 1) * 2)
+        torch.testing.assert_close(own, torch.tensor(5.0))

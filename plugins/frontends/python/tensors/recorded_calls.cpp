@@ -15,6 +15,7 @@
 #include "python/tensors/foreign_arguments.h"
 #include "python/tensors/numpy_api.h"
 #include "python/tensors/opaque_purity.h"
+#include "python/tensors/replaced_kernels.h"
 #include "python/tensors/symbolic_scalar.h"
 #include "python/tensors/torch_library.h"
 #include "python/tensors/ufunc_loops.h"
@@ -64,6 +65,7 @@ bool takes_lists(PyObject* args) {
 
 Ref TensorRecorder::record(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
   const std::vector<Index> operands = stand_ins_.among(args, kwargs);
+  if (const TorchLibrary* torch = known_torch_library(); torch && kernels_are_replaced(*torch)) throw GraphBreak("torch.library has replaced a kernel of torch");
   const bool grad = torch_state().value_or(state_).grad_enabled() && function.name != "torch.Tensor.detach";
   for (Index index : operands)
     if (grad && stand_ins_[index].requires_grad) throw GraphBreak("an operation on a tensor that requires grad, with grad mode on", kGradHint);

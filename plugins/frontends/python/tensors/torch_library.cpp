@@ -41,6 +41,13 @@ void* dispatch_keys_of_this_thread() {
   return keys;
 }
 
+Ref registered_kernels(const Ref& module) {
+  Ref entries;
+  if (PyObject_HasAttrString(module.get(), "library")) entries = Ref::steal(PyObject_GetAttrString(attribute(module, "library").get(), "_impls"));
+  PyErr_Clear();
+  return entries && PySet_CheckExact(entries.get()) ? std::move(entries) : Ref{};
+}
+
 void find_objects(TorchLibrary& torch) {
   torch.tensor = attribute(torch.module, "Tensor");
   torch.parameter = attribute(attribute(torch.module, "nn"), "Parameter");
@@ -59,6 +66,7 @@ void find_objects(TorchLibrary& torch) {
   torch.meta = checked(PyObject_CallFunction(torch.device.get(), "s", "meta"));
   torch.wrapper_subclass = attribute(torch.tensor, "_make_wrapper_subclass");
   for (std::size_t i = 0; i < kDTypeCount; ++i) torch.dtypes[i] = attribute(torch.module, kTorchNames[i]);
+  torch.registered_kernels = registered_kernels(torch.module);
 }
 
 void find_functions(TorchLibrary& torch) {

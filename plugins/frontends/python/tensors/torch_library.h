@@ -22,6 +22,7 @@ struct TorchLibrary {
   std::uint8_t scalar_types[kDTypeCount] = {};             // c10::ScalarType by DType
   Ref stand_in;                                            // the class of stand-ins: torch_stand_in.cpp
   Ref wrapper_subclass;                                    // torch.Tensor._make_wrapper_subclass
+  Ref registered_kernels;                                  // the set of what torch.library has registered; null where torch keeps none
 
   /// The self-check found the fields where torch_layout.h says.
   bool direct_fields = false;

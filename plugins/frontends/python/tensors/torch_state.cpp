@@ -1,6 +1,7 @@
 #include "python/tensors/torch_state.h"
 
 #include "python/heap/ref.h"
+#include "python/tensors/replaced_kernels.h"
 #include "python/tensors/torch_layout.h"
 #include "python/tensors/torch_library.h"
 
@@ -39,7 +40,7 @@ std::optional<TorchState> state_through_python(const TorchLibrary& torch) {
   };
   if (ask("is_grad_enabled")) state.autograd |= 1;
   if (ask("is_inference_mode_enabled")) state.autograd |= 2;
-  if (ask("is_autocast_cpu_enabled")) return std::nullopt;
+  if (ask("is_autocast_cpu_enabled") || kernels_are_replaced(torch)) return std::nullopt;
   return state;
 }
 
@@ -51,7 +52,7 @@ std::optional<TorchState> torch_state() noexcept {
   if (!t_pointers.dispatch_keys && !look_up(*torch)) return state_through_python(*torch);
   char* modes = t_pointers.function_modes;  // {disabled, skip} bytes, then the vector of active modes
   const bool function_mode = modes[0] != 0 || layout::field<void*>(modes, 8) != layout::field<void*>(modes, 16);
-  if (function_mode) return std::nullopt;
+  if (function_mode || kernels_are_replaced(*torch)) return std::nullopt;
   TorchState state;
   state.included = t_pointers.dispatch_keys[0];
   state.excluded = t_pointers.dispatch_keys[1];
@@ -63,11 +64,12 @@ std::optional<TorchState> torch_state() noexcept {
 }
 
 std::string refusal(const std::optional<TorchState>& state) {
+  const TorchLibrary* torch = known_torch_library();
+  if (!state && torch && kernels_are_replaced(*torch)) return "torch.library has replaced a kernel of torch";
   if (!state) return "a torch function mode is active (torch.device as a context, set_default_device, or a TorchFunctionMode)";
   const std::uint64_t excluded = state->excluded & ~TorchState::kAutocastCpu;
   const bool plain = state->included == 0 && excluded == 0;
   const bool inference = state->included == kInferenceIncluded && excluded == kInferenceExcluded;
-  const TorchLibrary* torch = known_torch_library();
   if (state->autocast() && !(torch && torch->autocast_dtype && torch->set_autocast)) return "autocast is on";
   if (plain || inference) return {};
   return "a torch dispatch mode or function transform is active";

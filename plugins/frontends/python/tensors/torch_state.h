@@ -24,8 +24,8 @@ struct TorchState {
   static constexpr std::uint64_t kAutocastCpu = 1ull << 39;  // its bit is set where autocast is on: torch keeps the difference to the default
 };
 
-/// The calling thread's state; nothing while a `__torch_function__` mode or a dispatch mode is active, in which case Python code may
-/// run on every torch call and nothing compiled may stand in for it. About 2 ns.
+/// The calling thread's state; nothing while a `__torch_function__` mode or a dispatch mode is active, or kernels are replaced, in which case
+/// Python code may run on every torch call and nothing compiled may stand in for it. About 3 ns.
 std::optional<TorchState> torch_state() noexcept;
 
 /// Why `torch_state` gave nothing or why a capture under `state` is refused; empty when it may go ahead.
