@@ -417,6 +417,23 @@ def test_what_is_written_is_also_read(write):
     assert outcome(tenon.compile(write)) == outcome(write)
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x, at, values: x.index_put_((at,), values, accumulate=True),
+        lambda x, at, values: x.index_add_(0, at, values),
+        lambda x, at, values: x.scatter_add_(0, at[:, None].expand(3, 2), values),
+        lambda x, at, values: x.mul_(values),
+    ],
+)
+def test_complex_numbers_are_computed_by_torch(writes, write):
+    def fn(x, at, values):
+        write(x, at, values)
+        return x[0]
+
+    writes(fn, torch.arange(6).reshape(3, 2) * (1 + 2j), torch.tensor([0, 2, 0]), torch.full((3, 2), 2 - 1j))
+
+
 def test_memory_that_is_copied_when_it_is_written():
     def tripled(x):
         return x.mul_(3) + 1

@@ -151,14 +151,11 @@ std::optional<ops::ForeignResult> TensorRecorder::build_op(const ForeignFunction
     if (!not_opaque.empty()) throw GraphBreak(not_opaque);
     return std::nullopt;
   }
-  const std::size_t first_node = graph_.nodes().size();
   try {
     return build(function, args, kwargs);
   } catch (const GraphBreak&) {
     if (!not_opaque.empty() || symbols_.learned()) throw;  // the op may do when the capture begins from what it has learned
   }
-  const std::vector<ir::NodeId> begun(graph_.nodes().begin() + static_cast<std::ptrdiff_t>(first_node), graph_.nodes().end());
-  graph_.erase_nodes(begun);
   return std::nullopt;
 }
 
@@ -176,18 +173,29 @@ ops::ForeignResult TensorRecorder::build(const ForeignFunction& function, PyObje
   const std::size_t first_node = graph_.nodes().size();
   const auto loop = function.ufunc ? chosen_loop(function.ufunc, stand_ins_, args, kwargs) : std::nullopt;
   if (loop) compute_in(*loop, call);
-  auto result = ops::call_foreign_shaped(builder_, call);
-  if (!result.ok()) throw GraphBreak(fmt::format("{}: {}", function.name, result.error().message));
+  try {
+    auto result = ops::call_foreign_shaped(builder_, call);
+    if (!result.ok()) throw GraphBreak(fmt::format("{}: {}", function.name, result.error().message));
+    require_runnable(function, first_node);
+    for (std::size_t i = 0; loop && i < result->values.size(); ++i)
+      if (graph_.type(result->values[i]).dtype != (*loop)[call.positional.size() + i]) throw GraphBreak(fmt::format("{} with another dtype than the op's", function.name));
+    if (std::ranges::any_of(operands_, [&](Index index) { return is_complex(stand_ins_[index].dtype); })) require_complex_elements(function, result->values);
+    return std::move(*result);
+  } catch (const GraphBreak&) {  // an op that may raise would be run, though nothing uses it
+    const std::vector<ir::NodeId> begun(graph_.nodes().begin() + static_cast<std::ptrdiff_t>(first_node), graph_.nodes().end());
+    graph_.erase_nodes(begun);
+    throw;
+  }
+}
+
+/// Throws where a node of a call computes what no backend does.
+void TensorRecorder::require_runnable(const ForeignFunction& function, std::size_t first_node) const {
   for (ir::NodeId node : graph_.nodes().subspan(first_node)) {
     if (!ops::only_moves_complex(graph_, node)) throw GraphBreak(fmt::format("{} computes with complex numbers", function.name));
     for (ir::ValueId made : graph_.node(node).results)
       if (graph_.type(made).rank() > TENON_MAX_RANK) throw GraphBreak(kTooManyDimensions);
     if (moves_many_complex(graph_, node)) throw GraphBreak(fmt::format("{} moves more complex numbers than the graph is fast with", function.name));
   }
-  for (std::size_t i = 0; loop && i < result->values.size(); ++i)
-    if (graph_.type(result->values[i]).dtype != (*loop)[call.positional.size() + i]) throw GraphBreak(fmt::format("{} with another dtype than the op's", function.name));
-  if (std::ranges::any_of(operands_, [&](Index index) { return is_complex(stand_ins_[index].dtype); })) require_complex_elements(function, result->values);
-  return std::move(*result);
 }
 
 /// Makes of a call of a ufunc whose keywords choose its loop one without these keywords.

@@ -215,6 +215,7 @@ class TensorRecorder final : public Recorder {
   std::optional<ops::ForeignResult> build_op(const ForeignFunction& function, PyObject* args, PyObject* kwargs, const std::string& not_opaque);
   ops::ForeignResult build(const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   void compute_in(std::span<const DType> loop, ops::ForeignCall& call);
+  void require_runnable(const ForeignFunction& function, std::size_t first_node) const;
   void require_complex_elements(const ForeignFunction& function, std::span<const ir::ValueId> values) const;
   std::optional<ops::AliasLayout> own_layout(const ForeignFunction& function, ir::ValueId value) const;
   bool strides_are_known(const ForeignFunction& function, const ops::ForeignResult& result, std::span<const Index> operands) const;
