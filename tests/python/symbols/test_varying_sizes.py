@@ -299,3 +299,26 @@ def test_a_write_into_a_view_whose_stride_alone_varies():
         y, plain = (torch.arange(2.0 * columns).reshape(2, columns) for _ in range(2))
         compare(compiled(y), fn(plain))
         compare(y, plain)
+
+
+def rows_apart(size, gap):
+    return torch.randn(size, 3 + gap)[:, :3]
+
+
+def columns_apart(size, gap):
+    return torch.randn(3, size + gap).t()[:size]
+
+
+@pytest.mark.parametrize("program", [lambda x: x * 2, lambda x: x @ torch.ones(3), lambda x: x.numpy().sum(0), lambda x: x[1:].sum()],
+                         ids=["pointwise", "matmul", "numpy", "view"])
+@pytest.mark.parametrize("sizes", [(5, 5, 5), (5, 7, 9)], ids=["strides", "sizes_too"])
+def test_row_major_order_among_strides_that_vary(program, sizes):
+    tenon.reset()
+    compiled = tenon.compile(program)
+    for make in (columns_apart, rows_apart, columns_apart):
+        for size in sizes:
+            for gap in (0, 1, 2):
+                x = make(size, gap)
+                got, want = compiled(x), program(x)
+                compare(torch.as_tensor(got), torch.as_tensor(want))
+    assert tenon.stats()["recompiles"] <= 7 and tenon.stats()["eager_fallbacks"] == 0, tenon.stats()

@@ -62,6 +62,10 @@ ir::Type type_of_input(TensorSpec& spec, const std::string& name, SourceId sourc
       spec.stride_products[d] = products[d];
       continue;
     }
+    if (row_major && spec.shape[d] > 1) {  // a layout of its own: the graph has no strides for it
+      strides.emplace_back(spec.strides[d]);
+      continue;
+    }
     strides.push_back(symbols.number({NumberSource::Kind::stride, source, d, fmt::format("{}.stride({})", name, d)}, spec.strides[d], false));
     if (!strides.back().is_constant()) spec.free_strides |= 1u << d;
   }

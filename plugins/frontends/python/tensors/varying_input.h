@@ -9,7 +9,8 @@
 namespace tenon::python {
 
 /// The type of an input in the graph. Extents and strides that vary become symbols, and are marked in `spec`. A stride that is the product
-/// of the extents further in stays that product; another one that varies is a symbol of its own. `from_the_start`: see Symbols::number.
+/// of the extents further in stays that product; another one that varies is a symbol of its own, except in row-major order, which is a
+/// variant by itself. `from_the_start`: see Symbols::number.
 ir::Type type_of_input(TensorSpec& spec, const std::string& name, SourceId source, Symbols& symbols, bool from_the_start);
 
 }  // namespace tenon::python
