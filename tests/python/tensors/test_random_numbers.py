@@ -1,4 +1,6 @@
 """Random numbers: the same as in plain execution from the same seed, in the same order, used or not."""
+import copy
+
 import pytest
 
 import tenon
@@ -70,9 +72,56 @@ def test_in_place(draws, fn):
     draws(lambda x: (fn(x), x + 1), torch.randn(2, 3))
 
 
-def test_the_order_of_elements_in_memory(draws):
-    draws(lambda x: x + x.clone().t().uniform_().sum(1, keepdim=True).t(), torch.randn(2, 3), fallbacks=None, graphs=None)
-    draws(lambda x: torch.rand_like(x) + 1, torch.randn(2, 3).t(), fallbacks=None, graphs=None)
+IN_MEMORY_ORDER = {
+    "dropout": lambda x: F.dropout(x, 0.5, True),
+    "dropout2d": lambda x: F.dropout2d(x, 0.5, True),
+    "alpha_dropout": lambda x: F.alpha_dropout(x, 0.5, True),
+    "rrelu": lambda x: F.rrelu(x, training=True),
+    "bernoulli": lambda x: torch.bernoulli(x.sigmoid()),
+    "bernoulli_": lambda x: torch.zeros_like(x).bernoulli_(x.sigmoid()),
+    "poisson": lambda x: torch.poisson(x.abs() * 3),
+    "normal": lambda x: torch.normal(x, x.abs()),
+    "gumbel_softmax": lambda x: F.gumbel_softmax(x, dim=1),
+    "rand_like": lambda x: torch.rand_like(x),
+    "normal_": lambda x: torch.empty_like(x).normal_(),
+    "multinomial": lambda x: torch.multinomial(x.flatten(1).softmax(-1), 2),
+    "attention": lambda x: F.scaled_dot_product_attention(x, x, x, dropout_p=0.5),
+    "a copy in row-major order": lambda x: F.dropout(x.contiguous(), 0.5, True),
+    "a tensor with gaps": lambda x: F.dropout(x[:, 1:], 0.5, True) + torch.rand_like(x)[:, 1:],
+}
+
+
+@pytest.mark.parametrize("fn", IN_MEMORY_ORDER.values(), ids=IN_MEMORY_ORDER)
+@pytest.mark.parametrize("layout", ["channels_last", "transposed", "permuted"])
+@pytest.mark.filterwarnings("ignore:dropout2d")
+def test_the_order_of_elements_in_memory(draws, fn, layout):
+    x = torch.randn(2, 3, 4, 5)
+    x = {"channels_last": x.contiguous(memory_format=torch.channels_last), "transposed": x.transpose(2, 3), "permuted": x.permute(3, 1, 0, 2)}[layout]
+    draws(lambda x: (fn(x), fn(x * 2) + 1), x)
+
+
+def test_the_order_of_what_is_written_in_memory(draws):
+    draws(lambda x: x + x.clone().t().uniform_().sum(1, keepdim=True).t(), torch.randn(2, 3))
+    draws(lambda x: (F.dropout(x.t(), 0.5, True, True), x + 1), torch.randn(2, 3))
+    draws(lambda x: (x[:, 1:].normal_(), x + 1), torch.randn(2, 3), graphs=None)  # with gaps: by eager execution
+
+
+def test_networks_in_channels_last(check):
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.Dropout2d(0.5), torch.nn.Dropout(0.5), torch.nn.Conv2d(8, 4, 3))
+    net = net.to(memory_format=torch.channels_last)
+    compiled, plain = tenon.compile(net), copy.deepcopy(net)
+    with torch.no_grad():
+        for batch in (2, 3, 4, 5):
+            x = torch.randn(batch, 3, 8, 8).contiguous(memory_format=torch.channels_last)
+            torch.manual_seed(batch)
+            want = plain(x)
+            torch.manual_seed(batch)
+            got = compiled(x)
+            assert got.stride() == want.stride()
+            torch.testing.assert_close(got, want)
+    stats = tenon.stats()
+    assert (stats["graph_breaks"], stats["eager_fallbacks"], stats["recompiles"]) == (0, 0, 1), stats
 
 
 def test_unused_numbers_advance_the_generator(draws):

@@ -58,6 +58,18 @@ std::vector<std::int64_t> shape_of(PyObject* result) {
   return std::get<TensorSpec>(read).shape;
 }
 
+bool is_permuted(const MemoryOrder& order) { return !std::ranges::is_sorted(order); }
+
+Ref permuted(PyObject* tensor, const MemoryOrder& order) {
+  return checked(PyObject_CallMethod(tensor, "permute", "O", integer_tuple(order).get()));
+}
+
+/// A tensor that lies in that order, from one whose dimensions come in it.
+Ref laid_out(PyObject* tensor, const MemoryOrder& order) {
+  Ref dense = checked(PyObject_CallMethod(tensor, "contiguous", nullptr));
+  return is_permuted(order) ? permuted(dense.get(), inverse(order)) : std::move(dense);
+}
+
 /// Copies a result into planned memory, which is row-major.
 void store(PyObject* result, const OpaqueResult& recorded, std::span<const std::int64_t> shape, void* target) {
   auto read = read_spec(result);
@@ -135,17 +147,19 @@ class OpaqueArtefact final : public Artefact {
       void* data = slot.index == TENON_NO_NODE ? slot.constant : const_cast<void*>(args.inputs[slot.index]);  // a constant without elements has none
       Ref tensor = tensor_over(call_->operands[i], slot.type.dtype(), slot.type.shape(args.symbols), slot.type.strides(args.symbols), data, false);
       if (std::ranges::find(call_->numbers, i) != call_->numbers.end()) tensor = checked(PyObject_CallMethod(tensor.get(), "item", nullptr));
+      if (!call_->orders[i].empty()) tensor = laid_out(tensor.get(), call_->orders[i]);
       if (call_->may_keep_arguments && call_->operands[i] != TensorKind::scalar) tensor = owned_copy(call_->operands[i], tensor.get());
       given.push_back(tensor.get());
       tensors.push_back(std::move(tensor));
     }
-    const std::vector<Ref> found = called(given.data());
+    std::vector<Ref> found = called(given.data());
     if (found.size() != results_.size())
       throw Failure(TENON_PLUGIN_FAILED, fmt::format("{} gave {} tensors where {} were recorded", call_->target(), found.size(), results_.size()));
     for (std::size_t i = 0; i < results_.size(); ++i) {
       const Slot& slot = results_[i];
       if (slot.index == TENON_NO_NODE) continue;
       std::vector<std::int64_t> shape = slot.type.shape(args.symbols);
+      if (is_permuted(call_->results[i].order)) found[i] = permuted(found[i].get(), call_->results[i].order);
       void* target = args.outputs[slot.index];
       if (std::ranges::any_of(shape, [](std::int64_t size) { return size < 0; })) {  // depends on data
         shape = shape_of(found[i].get());

@@ -11,13 +11,15 @@
 #include "python/evaluator/graph_break.h"
 #include "python/tensors/call_results.h"
 #include "python/tensors/torch_library.h"
+#include "python/tensors/torch_results.h"
+#include "python/tensors/twins.h"
 
 namespace tenon::python {
 namespace {
 
 constexpr std::int64_t kMostElements = 1 << 20;
 
-/// Puts zeros in the places of meta tensors.
+/// Puts zeros in the places of meta tensors, in the same order.
 class ZerosOfTwins {
  public:
   /// `filling`: torch's function that makes them, "zeros" or another one.
@@ -44,9 +46,14 @@ class ZerosOfTwins {
     some_empty_ |= elements == 0;
     kinds_ += PyUnicode_AsUTF8(checked(PyObject_Str(dtype.get())).get());
     if (elements_ > most_) return Ref::borrow(twin);
-    Ref args = checked(PyTuple_Pack(1, checked(PyObject_GetAttrString(twin, "shape")).get()));
+    const TensorSpec spec = read_twin(twin);
+    const MemoryOrder order = order_of_like(spec.shape, spec.strides);
+    Extents sizes = order.empty() ? spec.shape : Extents();
+    for (std::int64_t dim : order) sizes.push_back(spec.shape[static_cast<std::size_t>(dim)]);
+    Ref args = checked(PyTuple_Pack(1, integer_tuple(sizes).get()));
     Ref kwargs = checked(Py_BuildValue("{sO}", "dtype", dtype.get()));
-    return checked(PyObject_Call(checked(PyObject_GetAttrString(torch_.module.get(), filling_)).get(), args.get(), kwargs.get()));
+    Ref made = checked(PyObject_Call(checked(PyObject_GetAttrString(torch_.module.get(), filling_)).get(), args.get(), kwargs.get()));
+    return std::ranges::is_sorted(order) ? std::move(made) : checked(PyObject_CallMethod(made.get(), "permute", "O", integer_tuple(inverse(order)).get()));
   }
 
   const TorchLibrary& torch_ = *torch_library();

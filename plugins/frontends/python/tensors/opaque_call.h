@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "python/heap/ref.h"
+#include "python/tensors/strides.h"
 #include "python/tensors/tensor_spec.h"
 
 namespace tenon::python {
@@ -40,6 +41,7 @@ struct OpaqueResult {
   TensorKind kind = TensorKind::torch;
   DType dtype = DType::f32;
   std::vector<std::int64_t> shape;
+  MemoryOrder order = {};  // in which the graph has its dimensions; empty: as they are
 };
 
 /// A recorded call. A node of the graph refers to it by its handle.
@@ -63,6 +65,7 @@ class OpaqueCall {
   int traverse(visitproc visit, void* arg) const;
 
   std::vector<TensorKind> operands;   // by place
+  std::vector<MemoryOrder> orders;    // by place: in which the graph has the dimensions, and the function finds them in memory; empty where it does not matter
   std::vector<std::uint32_t> numbers; // places of operands that the function gets as Python's numbers
   std::vector<OpaqueResult> results;  // by result: the tensors that the function gives, then those that it writes
   std::vector<std::uint32_t> written; // places of the operands that the function declares to write, besides what it gives

@@ -53,6 +53,11 @@ void make_distinct(PyObject* twin) {
 // What gives sizes by the rank of a matrix, which neither zeros nor ones have in full.
 const std::unordered_set<std::string_view> kNeedsRank = {"lstsq", "linalg_lstsq", "matrix_rank"};
 
+/// A value with its dimensions in another order.
+ir::ValueId permuted(ops::NodeBuilder& builder, ir::ValueId value, const MemoryOrder& order) {
+  return std::ranges::is_sorted(order) ? value : builder.one("permute", {value}, {{"dims", ir::Shape(order.begin(), order.end())}});
+}
+
 /// Whether two answers of a library say the same of dtypes, sizes and strides.
 bool say_the_same(PyObject* one, PyObject* other) {
   std::vector<Ref> first, second;
@@ -177,6 +182,7 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
   std::vector<ir::ValueId> values;
   std::vector<Index> places;
   std::vector<TensorKind> kinds;
+  std::vector<MemoryOrder> orders;
   std::vector<std::uint32_t> numbers;
   bool any_int = false;  // which may be a size
   const auto place_of = [&](PyObject* object) -> std::optional<std::uint32_t> {
@@ -186,7 +192,8 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
     const auto place = static_cast<std::uint32_t>(values.size());
     if (number) numbers.push_back(place);
     any_int |= number && is_symbolic_int(object);
-    values.push_back(number ? *number : present_.of(*index));
+    orders.push_back(index && use.random ? drawing_order(*index, use) : MemoryOrder());
+    values.push_back(number ? *number : permuted(builder_, present_.of(*index), orders.back()));
     places.push_back(index.value_or(std::numeric_limits<Index>::max()));
     kinds.push_back(index ? stand_ins_[*index].kind : TensorKind::scalar);
     return place;
@@ -197,6 +204,7 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
 
   // Only now: what the templates refuse may be an object that the call would change.
   Ref answer = use.answer ? use.answer : call_on_twins(callable, function, operands, args, kwargs, use);
+  if (use.random && !use.written) answer = with_strides_of_draw(std::move(answer), callable, function, operands, args, kwargs);
   if (use.written) require_written_twin(answer.get(), function, *use.written);
   std::vector<Ref> twins;
   collect_tensors(answer.get(), twins);
@@ -208,6 +216,7 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
 
   auto call = OpaqueCall::make(function.name, Ref::borrow(callable), std::move(positional), std::move(keywords));
   call->operands = std::move(kinds);
+  call->orders = std::move(orders);
   call->numbers = std::move(numbers);
   for (Index index : use.declared) call->written.push_back(static_cast<std::uint32_t>(std::ranges::find(places, index) - places.begin()));
   call->may_keep_arguments = function.in_graph || purity_of(callable, function).foreign || use.written || !use.declared.empty();
@@ -220,11 +229,18 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
   std::vector<ir::Type> types;
   for (const Ref& twin : twins) {
     TensorSpec spec = read_twin(twin.get());
-    types.push_back(ir::Type::tensor(spec.dtype, shapes ? (*shapes)[types.size()] : ir::Shape(spec.shape.begin(), spec.shape.end())));
-    call->results.push_back({spec.kind, spec.dtype, std::move(spec.shape)});
+    ir::Shape shape = shapes ? (*shapes)[types.size()] : ir::Shape(spec.shape.begin(), spec.shape.end());
+    const bool plain = !use.random || is_row_major(spec.shape, spec.strides);
+    MemoryOrder order = plain ? MemoryOrder() : memory_order(spec.shape, spec.strides);
+    ir::Shape in_order = order.empty() ? shape : ir::Shape();
+    for (std::int64_t dim : order) in_order.push_back(shape[static_cast<std::size_t>(dim)]);
+    types.push_back(ir::Type::tensor(spec.dtype, std::move(in_order)));
+    call->results.push_back({spec.kind, spec.dtype, std::move(spec.shape), std::move(order)});
   }
+  const std::vector<OpaqueResult> recorded = call->results;
   const std::size_t first_node = graph_.nodes().size();
   std::vector<ir::ValueId> results = add_opaque_node(function.name, std::move(call), std::move(values), std::move(types), use);
+  for (std::size_t i = 0; i < results.size(); ++i) results[i] = permuted(builder_, results[i], inverse(recorded[i].order));
   require_positive(results);
   if (use.written) {
     use.value = results.front();

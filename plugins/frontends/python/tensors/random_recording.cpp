@@ -1,20 +1,18 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "python/tensors/eager_kernels.h"
 #include "python/tensors/opaque_purity.h"
 #include "python/tensors/random_state.h"
 #include "python/tensors/tensor_recorder.h"
 #include "python/tensors/torch_library.h"
+#include "python/tensors/twins.h"
 
 // The part of the recorder for calls that take random numbers: torch makes them on every run, in the order of the program.
 
 namespace tenon::python {
 namespace {
-
-/// torch draws in the order in which the elements lie in memory: what is not row-major lies otherwise inside the graph.
-void require_row_major(const StandIns& stand_ins, std::span<const StandIns::Index> operands) {
-  for (StandIns::Index operand : operands)
-    if (!is_row_major(stand_ins[operand].shape, stand_ins[operand].strides)) throw GraphBreak("random numbers in the order of a tensor that is not row-major");
-}
 
 /// The same call with its result on the meta device, for functions that take no tensor.
 Ref with_meta_device(PyObject* kwargs) {
@@ -30,11 +28,45 @@ bool names_a_generator(PyObject* kwargs) {
 
 }  // namespace
 
+/// torch draws in the order in which the elements lie in memory.
+MemoryOrder TensorRecorder::drawing_order(Index index, const OpaqueUse& use) const {
+  const StandIn& s = stand_ins_[index];
+  const bool plain = is_row_major(s.shape, s.strides);
+  MemoryOrder order = use.written == index && !plain ? memory_order(s.shape, s.strides) : order_of_like(s.shape, s.strides);
+  if (order.empty() && !s.shape.empty()) throw GraphBreak("random numbers in the order of a tensor with gaps");
+  return order;
+}
+
+/// The answer of the meta device with the strides that the CPU gives, where operands are not row-major: some functions draw into a row-major
+/// tensor there, and keep the order of an operand on the meta device (torch 2.13: rrelu, poisson, normal of two tensors).
+Ref TensorRecorder::with_strides_of_draw(Ref answer, PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args, PyObject* kwargs) {
+  const auto plain = [&](Index index) { return is_row_major(stand_ins_[index].shape, stand_ins_[index].strides); };
+  if (std::ranges::all_of(operands, plain)) return answer;
+  std::vector<Ref> drawn;
+  try {
+    Ref real = answer_on_zeros(callable, function, stand_ins_.with_twins(args).get(), kwargs ? stand_ins_.with_twins(kwargs).get() : nullptr);
+    collect_tensors(real.get(), drawn);
+  } catch (const PythonError&) {  // zeros may be refused, as weights are
+    PyErr_Clear();
+    return answer;
+  }
+  std::vector<Ref> said;
+  collect_tensors(answer.get(), said);
+  if (said.size() != drawn.size()) return answer;
+  Ref items = checked(PyTuple_Pack(1, answer.get()));
+  std::size_t next = 0;
+  const auto with_strides = [&](PyObject* item) -> Ref {
+    if (!torch_library()->is_tensor(item)) return {};
+    const TensorSpec spec = read_twin(item), real = read_twin(drawn[next++].get());
+    return spec.strides == real.strides ? Ref() : make_twin(spec.kind, spec.dtype, spec.shape, real.strides, true);
+  };
+  return Ref::borrow(PyTuple_GET_ITEM(with_replaced(items.get(), with_strides).get(), 0));
+}
+
 Ref TensorRecorder::record_random(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
   if (names_a_generator(kwargs)) throw GraphBreak(fmt::format("{} with a generator of its own", function.name));
   const KeptGenerator kept;
   const std::vector<Index> operands = stand_ins_.among(args, kwargs);
-  require_row_major(stand_ins_, operands);
   OpaqueUse use;
   use.random = true;
   if (operands.empty()) use.twin_kwargs = with_meta_device(kwargs ? stand_ins_.with_twins(kwargs).get() : nullptr);
@@ -49,10 +81,7 @@ ir::ValueId TensorRecorder::value_by_opaque_call(PyObject* callable, const Forei
   OpaqueUse use;
   use.random = takes_random_numbers(function, purity, args, kwargs);
   use.written = target;
-  if (use.random) {
-    require_row_major(stand_ins_, stand_ins_.among(args, kwargs));
-    kept.emplace();
-  }
+  if (use.random) kept.emplace();
   record_opaque(callable, function, args, kwargs, use);
   return use.value;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <numeric>
 
 #include "core/base/error.h"
@@ -188,7 +189,7 @@ Extents strides_by(const ops::AliasLayout& rule, std::span<const std::int64_t> s
   return channels_last(shape);
 }
 
-std::vector<std::int64_t> memory_order(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides) {
+MemoryOrder memory_order(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides) {
   const auto size = [&](std::int64_t dim) { return shape[static_cast<std::size_t>(dim)]; };
   const auto stride = [&](std::int64_t dim) { return strides[static_cast<std::size_t>(dim)]; };
   std::vector<std::int64_t> single, order;  // of size 1, and all, the fastest first
@@ -215,6 +216,25 @@ std::vector<std::int64_t> memory_order(std::span<const std::int64_t> shape, std:
   place_single(true);
   std::ranges::reverse(order);
   return order;
+}
+
+MemoryOrder order_of_like(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides) {
+  MemoryOrder order = memory_order(shape, strides);
+  if (!order.empty() && !is_row_major(shape, strides)) return order;
+  order.resize(shape.size());
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  if (is_row_major(shape, strides)) return order;
+  const auto stride = [&](std::int64_t dim) { return strides[static_cast<std::size_t>(dim)]; };
+  std::ranges::stable_sort(order, std::ranges::greater(), stride);
+  const auto is_open = [&](std::int64_t outer, std::int64_t inner) { return stride(outer) == stride(inner) && shape[static_cast<std::size_t>(outer)] != 1; };
+  const bool open = std::ranges::adjacent_find(order, is_open) != order.end() || std::ranges::find(strides, 0) != strides.end();
+  return open ? MemoryOrder() : order;
+}
+
+MemoryOrder inverse(const MemoryOrder& order) {
+  MemoryOrder places(order.size());
+  for (std::size_t d = 0; d < order.size(); ++d) places[static_cast<std::size_t>(order[d])] = static_cast<std::int64_t>(d);
+  return places;
 }
 
 }  // namespace tenon::python

@@ -43,7 +43,16 @@ Extents memory_format_strides(std::span<const std::int64_t> shape, std::span<con
 /// The strides that a rule for an alias gives a result, from those of the operands.
 Extents strides_by(const ops::AliasLayout& rule, std::span<const std::int64_t> shape, std::span<const Operand> operands);
 
-/// The order of dimensions, outermost first, in which a dense tensor lies in memory; empty when it has gaps or overlaps.
-std::vector<std::int64_t> memory_order(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides);
+/// Dimensions as they lie in memory, outermost first.
+using MemoryOrder = std::vector<std::int64_t>;
+
+/// The order of a dense tensor; empty when it has gaps or overlaps.
+MemoryOrder memory_order(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides);
+
+/// The order of what torch makes like a tensor (empty_like): its own, without gaps; empty where strides do not say which dimension is the outer one.
+MemoryOrder order_of_like(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides);
+
+/// Where each dimension is in that order.
+MemoryOrder inverse(const MemoryOrder& order);
 
 }  // namespace tenon::python

@@ -153,6 +153,8 @@ class TensorRecorder final : public Recorder {
                     const OpaqueUse& use);
   Ref call_on_twins_with_number(PyObject* callable, std::span<const Index> operands, PyObject* twin_args, PyObject* twin_kwargs);
   void require_written_twin(PyObject* answer, const ForeignFunction& function, Index written) const;
+  MemoryOrder drawing_order(Index index, const OpaqueUse& use) const;
+  Ref with_strides_of_draw(Ref answer, PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args, PyObject* kwargs);
   Ref record_random(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   ir::ValueId value_by_opaque_call(PyObject* callable, const ForeignFunction& function, Index target, PyObject* args, PyObject* kwargs);
   ir::ValueId value_by_numpy_call(PyObject* callable, const ForeignFunction& function, Index target, PyObject* args, PyObject* kwargs);
