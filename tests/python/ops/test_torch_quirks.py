@@ -38,6 +38,9 @@ signs = torch.tensor([1.0, -1.0, 1.0, -1.0])
         (lambda n: torch.bincount(n) + 1, (torch.tensor([1, 2, 0, 3, 3]),)),
         (lambda a: (a * 2).as_strided((2, 3), (6, 2), 1) + 1, (x(4, 6),)),
         (lambda a: a.as_strided((2, 3), (6, 2)), (x(4, 6),)),
+        (lambda a: (a * 2).view(2, 12).as_strided(size=[2, 3], stride=[6, 1]) + 1, (x(4, 6),)),
+        (lambda a: (a * 2)[1:].as_strided([2, 3], [6, 1]) + 1, (x(4, 6),)),
+        (lambda a: a.t().as_strided((6, 2), (2, 1)) + a.t().mul(2).as_strided((6, 2), (2, 1)), (x(4, 6),)),
         (lambda a: (torch.all(a, dim=[]), torch.any(a > 0.5, dim=())), (x(2, 3),)),
     ],
 )
@@ -45,6 +48,19 @@ def test_calls(check, fn, args):
     with torch.no_grad():
         check(fn, args)
     assert tenon.stats()["graph_breaks"] == 0
+
+
+def test_writes_beside_a_view_by_strides(check):
+    def fn(a):
+        y = (a * 2).view(2, 12)
+        z = y.as_strided([2, 3], [6, 1])
+        y.add_(1)
+        w = z * 2
+        z.mul_(3)
+        return y, z, w
+
+    with torch.no_grad():
+        check(fn, (x(4, 6),))
 
 
 def test_sizes_found_by_a_kernel_of_torch_stay_a_break(check):

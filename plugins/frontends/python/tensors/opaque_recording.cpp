@@ -123,19 +123,20 @@ Ref TensorRecorder::call_on_twins(PyObject* callable, const ForeignFunction& fun
   return answer;
 }
 
-/// Whether a call of as_strided shows elements of a tensor alone, and not what lies beside it: of one that has its memory for itself, where
-/// twins know its size, in the layout that opaque calls are given it in.
+/// Whether a call of as_strided shows elements of a dense tensor alone, and not what lies beside it.
 bool TensorRecorder::stays_inside(const ForeignFunction& function, PyObject* args, PyObject* kwargs) const {
-  if (function.last_word() != "as_strided" || function.operator_object || kwargs || PyTuple_GET_SIZE(args) < 3) return false;
+  if (function.last_word() != "as_strided" || function.operator_object || PyTuple_GET_SIZE(args) < 1) return false;
   const auto index = stand_ins_.find(PyTuple_GET_ITEM(args, 0));
-  if (!index || stand_ins_.owner(*index) != *index || stand_ins_[*index].strides != row_major(stand_ins_[*index].shape)) return false;
-  const bool has_offset = PyTuple_GET_SIZE(args) > 3 && PyTuple_GET_ITEM(args, 3) != Py_None;
-  if (stand_ins_[*index].input && has_offset) return false;  // which counts from where its storage begins
-  PyObject *sizes = PyTuple_GET_ITEM(args, 1), *strides = PyTuple_GET_ITEM(args, 2);
-  if (!PyTuple_Check(sizes) || !PyTuple_Check(strides) || PyTuple_GET_SIZE(sizes) != PyTuple_GET_SIZE(strides)) return false;
-  std::int64_t last = has_offset ? PyLong_AsLongLong(PyTuple_GET_ITEM(args, 3)) : 0, count = 1;
-  for (Py_ssize_t d = 0; d < PyTuple_GET_SIZE(sizes); ++d) {
-    const std::int64_t size = PyLong_AsLongLong(PyTuple_GET_ITEM(sizes, d)), stride = PyLong_AsLongLong(PyTuple_GET_ITEM(strides, d));
+  if (!index || (!is_row_major(stand_ins_[*index].shape, stand_ins_[*index].strides) && memory_order(stand_ins_[*index].shape, stand_ins_[*index].strides).empty())) return false;
+  const auto argument = [&](const char* name, Py_ssize_t at) { return at < PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, at) : kwargs ? PyDict_GetItemString(kwargs, name) : nullptr; };
+  PyObject *sizes = argument("size", 1), *strides = argument("stride", 2), *offset = argument("storage_offset", 3);
+  const bool has_offset = offset && offset != Py_None;
+  if (has_offset && (stand_ins_[*index].input || stand_ins_.owner(*index) != *index)) return false;  // which counts from where its storage begins
+  const auto is_list = [](PyObject* object) { return object && (PyTuple_Check(object) || PyList_Check(object)); };
+  if (!is_list(sizes) || !is_list(strides) || PySequence_Fast_GET_SIZE(sizes) != PySequence_Fast_GET_SIZE(strides)) return false;
+  std::int64_t last = has_offset ? PyLong_AsLongLong(offset) : 0, count = 1;
+  for (Py_ssize_t d = 0; d < PySequence_Fast_GET_SIZE(sizes); ++d) {
+    const std::int64_t size = PyLong_AsLongLong(PySequence_Fast_GET_ITEM(sizes, d)), stride = PyLong_AsLongLong(PySequence_Fast_GET_ITEM(strides, d));
     if (size < 1 || stride < 0) last = std::numeric_limits<std::int32_t>::max();
     last += (size - 1) * stride;
   }
@@ -179,6 +180,7 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
   };
   if (!takes_numbers) fix_numbers();
 
+  const bool in_memory = use.random || function.last_word() == "as_strided";  // counts elements as they lie
   std::vector<ir::ValueId> values;
   std::vector<Index> places;
   std::vector<TensorKind> kinds;
@@ -192,7 +194,7 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
     const auto place = static_cast<std::uint32_t>(values.size());
     if (number) numbers.push_back(place);
     any_int |= number && is_symbolic_int(object);
-    orders.push_back(index && use.random ? drawing_order(*index, use) : MemoryOrder());
+    orders.push_back(index && in_memory ? drawing_order(*index, use) : MemoryOrder());
     values.push_back(number ? *number : permuted(builder_, present_.of(*index), orders.back()));
     places.push_back(index.value_or(std::numeric_limits<Index>::max()));
     kinds.push_back(index ? stand_ins_[*index].kind : TensorKind::scalar);

@@ -61,7 +61,7 @@ std::optional<ViewPath> find_view_path(const ir::Graph& graph, ValueId from, Val
   ViewPath path;
   while (!(to == from)) {
     const ir::Value& value = graph.value(to);
-    if (value.kind != ir::ValueKind::result || graph.node(value.node).operands.size() != 1) return std::nullopt;
+    if (value.kind != ir::ValueKind::result || graph.node(value.node).operands.size() != 1 || graph.node(value.node).op == "opaque") return std::nullopt;
     path.push_back({value.node, value.index});
     to = graph.node(value.node).operands.front();
   }
