@@ -32,6 +32,12 @@ class Unbuildable : public GraphBreak {
   PyObject* object_;
 };
 
+/// Ends the capture because a library reads the number that a tensor holds.
+class NumberNeeded : public GraphBreak {
+ public:
+  using GraphBreak::GraphBreak;
+};
+
 /// Ends the capture because the program raises what it does not handle: it must be raised for real.
 class UnhandledException : public GraphBreak {
  public:

@@ -92,9 +92,11 @@ bool Evaluator::truth(PyObject* value) {
   if (value == Py_True) return true;
   if (value == Py_False || value == Py_None) return false;
   const TypeTraits& traits = heap_.traits(value);
-  if (traits.role == Recorder::Role::stand_in)
+  if (traits.role == Recorder::Role::stand_in) {
+    if (const auto known = recorder_.truth_of(value)) return *known;
     throw GraphBreak("a branch depends on the values of a tensor (data-dependent control flow)",
                      "keep both branches in the graph with tenon.cond(pred, true_fn, false_fn, operands), or with torch.where / np.where");
+  }
   if (traits.atom || traits.role == Recorder::Role::scalar || traits.identity) return checked(PyObject_IsTrue(value)) != 0;
   if (traits.python_class) {
     PyObject* method = heap_.type_attribute(Py_TYPE(value), names().__bool__);

@@ -72,6 +72,8 @@ class Recorder {
   virtual bool may_be_chosen(PyObject*) { return false; }
   /// int() or float() of a stand-in, of role number too, by the type; empty where the elements are needed.
   virtual Ref number_of(PyObject*, PyTypeObject*) { return {}; }
+  /// The truth of a stand-in that is the same at every call; none where the elements are needed.
+  virtual std::optional<bool> truth_of(PyObject*) { return std::nullopt; }
   /// An operator of two constants, which stands for all later calls. Throws GraphBreak when a library warns of it.
   virtual Ref constant_operator(binaryfunc operation, PyObject* left, PyObject* right) { return checked(operation(left, right)); }
   /// len() of a stand-in; empty where the stand-in's own answer is right.

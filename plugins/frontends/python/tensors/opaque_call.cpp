@@ -65,7 +65,9 @@ ArgumentTemplate::ArgumentTemplate(PyObject* object, const PlaceOf& place_of) {
   } else if (is_plain(object)) {
     object_ = Ref::borrow(object);
   } else {
-    throw GraphBreak(fmt::format("an argument of type {} in a tensor operation", Py_TYPE(object)->tp_name));
+    const std::string why = fmt::format("an argument of type {} in a tensor operation", Py_TYPE(object)->tp_name);
+    if (PySlice_Check(object)) throw NumberNeeded(why);
+    throw GraphBreak(why);
   }
 }
 

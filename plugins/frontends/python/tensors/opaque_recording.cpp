@@ -112,6 +112,7 @@ Ref TensorRecorder::call_on_twins(PyObject* callable, const ForeignFunction& fun
     answer = with_undefined_results(function.name, call_quietly(callable, twin_args.get(), twin_kwargs.get(), function.flavour));
   } catch (const PythonError&) {
     const std::string why = take_first_line();  // says nothing yet of the real call
+    if (why.find("item() cannot be called on meta tensors") != why.npos && (with_known_integers(args) || (kwargs && with_known_integers(kwargs)))) throw NumberNeeded(why);
     if (torch) answer = call_on_twins_with_number(callable, operands, twin_args.get(), twin_kwargs.get());
     const bool makes_new = torch && !function.may_alias && !use.written && use.declared.empty() && !use.random && !kNeedsRank.contains(function.last_word());
     if (!answer && makes_new) answer = answer_for_all_elements(callable, stand_ins_.with_twins(args).get(), kwargs ? stand_ins_.with_twins(kwargs).get() : nullptr, say_the_same);

@@ -226,6 +226,7 @@ void TensorRecorder::trace(PyObject* callable, const ForeignFunction& function, 
   trace_.calls.push_back(std::move(call));
   places_.push_back({Ref::borrow(reinterpret_cast<PyObject*>(position.code)), position.byte_offset, first_node, graph_.nodes().size(), trace_.calls.size() - 1});
   name_results(graph_, first_node, function.name);
+  note_known(callable, function, args, kwargs, result.get());
 }
 
 }  // namespace tenon::python

@@ -121,6 +121,8 @@ Ref TensorRecorder::constant_operator(binaryfunc operation, PyObject* left, PyOb
 
 /// `item()`, `float()`, `int()` of a number, or of a tensor or array of one element, where Python's number is the element itself.
 Ref TensorRecorder::number_of(PyObject* stand_in, PyTypeObject* type) {
+  if (const auto index = type ? stand_ins_.find(stand_in) : std::nullopt)
+    if (Ref known = known_value(*index)) return checked(PyObject_CallOneArg(as_object(type), known.get()));
   if (!symbols_.dynamic()) return {};
   if (is_symbolic_int(stand_in) || is_symbolic_scalar(stand_in)) {
     if (apparent_type(stand_in) == type) return Ref::borrow(stand_in);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -15,6 +16,12 @@
 #include "python/tensors/view_path.h"
 
 namespace tenon::python {
+
+/// A call whose tensors are the same at every call of the program.
+struct KnownCall {
+  Ref callable, args, kwargs;  // kwargs may be empty
+  ops::Flavour flavour = ops::Flavour::torch;
+};
 
 /// What the recorder knows of one object that the program takes for a tensor, array or NumPy scalar.
 struct StandIn {
@@ -40,6 +47,8 @@ struct StandIn {
   bool inference = false;             // made in inference mode, or a view of such a view; is_inference() asks what made the memory
   bool counts_apart = false;          // made by `.data`: writes do not count in the version of what it views
   Ref constant;                       // what it stands for, where that is made by the capture and in every call the same
+  std::shared_ptr<const KnownCall> made_by;  // of what it can be made, where that is so
+  std::optional<Py_ssize_t> place;    // then: among the results, where these are several
   bool crossed = false;               // a view: the whole of what it views, as an object of the other library
   std::uint32_t writes = 0;           // of a crossed one: what eager leaves in its own Tensor._version
 };

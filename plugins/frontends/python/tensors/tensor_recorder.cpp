@@ -252,10 +252,10 @@ Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
     if (std::optional<Ref> answer = answer_sharing(args, kwargs)) return std::move(*answer);
   switch (function.kind) {
     case CallClass::operation:
-    case CallClass::same_elements: return record(callable, function, args, kwargs);
+    case CallClass::same_elements: return record_with_numbers(callable, function, args, kwargs);
     case CallClass::metadata: return answer_metadata(callable, function, args, kwargs);
     case CallClass::data:
-      if (std::optional<Ref> number = number_of_constant(callable, function, args, kwargs)) return std::move(*number);
+      if (std::optional<Ref> answer = answer_of_known(callable, function, args, kwargs)) return std::move(*answer);
       if (function.name.ends_with(".item") && PyTuple_GET_SIZE(args) == 1 && stand_ins_.find(PyTuple_GET_ITEM(args, 0)))
         if (Ref number = number_of(PyTuple_GET_ITEM(args, 0), nullptr)) return number;
       throw GraphBreak(fmt::format("{} needs the elements of a tensor while the program runs", function.name),
@@ -264,7 +264,7 @@ Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
     case CallClass::creation:
       if (stand_ins_.among(args, kwargs).empty() && (function.flavour == ops::Flavour::numpy || function.kind == CallClass::creation))
         return fold(callable, args, kwargs);
-      return record(callable, function, args, kwargs);
+      return record_with_numbers(callable, function, args, kwargs);
     case CallClass::unknown:
       if (is_function_of_floats(callable)) return scalar_function(callable, args);
       break;
@@ -272,6 +272,17 @@ Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
   Ref name = Ref::steal(PyObject_Repr(callable));
   PyErr_Clear();
   throw GraphBreak(fmt::format("a tensor is given to {}, which is not known", name ? PyUnicode_AsUTF8(name.get()) : "a function"));
+}
+
+/// Records a call; where the library reads the number that an operand holds, with that number, if it is known.
+Ref TensorRecorder::record_with_numbers(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
+  try {
+    return record(callable, function, args, kwargs);
+  } catch (const NumberNeeded&) {
+    Ref numbers = with_known_integers(args), named = kwargs ? with_known_integers(kwargs) : Ref();
+    if (!numbers && !named) throw;
+    return call(callable, numbers ? numbers.get() : args, named ? named.get() : kwargs);
+  }
 }
 
 /// Whether two arrays may share memory, where that follows from how they were made: one and the same, or one made by the program.
@@ -369,15 +380,6 @@ Ref TensorRecorder::constant(PyObject* array) {
   trace_.calls.push_back(std::move(call));
   op_names_.push_back(spec.kind == TensorKind::torch ? "torch.clone" : "numpy.copy");
   return stand_ins_[index].object;
-}
-
-/// The elements of a constant that nothing wrote are as constant as it is.
-std::optional<Ref> TensorRecorder::number_of_constant(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
-  static const std::unordered_set<std::string_view> numbers = {"item", "tolist", "__bool__", "__int__", "__float__", "__index__"};
-  if (!numbers.contains(function.last_word()) || kwargs || PyTuple_GET_SIZE(args) != 1) return std::nullopt;
-  const auto index = stand_ins_.find(PyTuple_GET_ITEM(args, 0));
-  if (!index || !stand_ins_[*index].constant || stand_ins_.storage_of(*index).version != 0) return std::nullopt;
-  return checked(PyObject_CallOneArg(callable, stand_ins_[*index].constant.get()));
 }
 
 std::optional<ir::ValueId> TensorRecorder::value_of(PyObject* object, ops::Flavour flavour, bool weak) {

@@ -57,6 +57,7 @@ class TensorRecorder final : public Recorder {
   std::optional<VaryingPlace> place_of(PyObject* number) override;
   bool may_be_chosen(PyObject* object) override;
   Ref number_of(PyObject* stand_in, PyTypeObject* type) override;
+  std::optional<bool> truth_of(PyObject* stand_in) override;
   Ref length(PyObject* stand_in) override;
   std::shared_ptr<NumbersGuard> numbers() override { return symbols_.guard(); }
   PyTypeObject* apparent_type(PyObject* stand_in) override;
@@ -122,6 +123,7 @@ class TensorRecorder final : public Recorder {
   void require_positive(std::span<const ir::ValueId> values);
   std::optional<Ref> answer_sharing(PyObject* args, PyObject* kwargs);
   Ref answer_metadata(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
+  Ref record_with_numbers(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   Ref record(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   std::optional<Ref> record_under_autocast(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   Ref with_casts(PyObject* arguments, PyObject* casts, Py_ssize_t& next);
@@ -163,7 +165,11 @@ class TensorRecorder final : public Recorder {
   Ref record_late_opaque(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, std::span<const Index> operands);
   Ref fold(PyObject* callable, PyObject* args, PyObject* kwargs);
   Ref constant(PyObject* array);
-  std::optional<Ref> number_of_constant(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
+  void note_known(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, PyObject* result);
+  Ref known_value(Index index, int links = 0);
+  std::optional<Ref> with_known_values(PyObject* arguments);
+  std::optional<Ref> answer_of_known(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
+  Ref with_known_integers(PyObject* arguments);
 
   /// A call that writes: what to compute, and where it goes.
   struct WritingCall {

@@ -1,0 +1,131 @@
+#include <algorithm>
+#include <unordered_set>
+
+#include "python/symbols/symbolic_int.h"
+#include "python/tensors/call_results.h"
+#include "python/tensors/late_text.h"
+#include "python/tensors/opaque_purity.h"
+#include "python/tensors/symbolic_scalar.h"
+#include "python/tensors/tensor_recorder.h"
+
+// What is the same at every call, since the program makes it of constants alone: Python may ask for its elements without a break.
+
+namespace tenon::python {
+namespace {
+
+constexpr std::int64_t kMostElements = 1 << 16;
+constexpr int kLongestChain = 100;
+
+bool varies(PyObject* argument) { return is_symbolic_int(argument) || is_symbolic_scalar(argument) || is_late_text(argument); }
+
+/// Whether a call gives the same whenever it is made with the same arguments, and does nothing else.
+bool only_computes(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
+  if (function.writes || function.in_graph || (function.op && function.op->traits.random)) return false;
+  const Purity& purity = purity_of(callable, function);
+  return (purity.known || function.op) && !purity.writes && !purity.undeclared && !purity.foreign && !takes_random_numbers(function, purity, args, kwargs);
+}
+
+}  // namespace
+
+/// Notes of the results of a call of what is known that they can be known, too.
+void TensorRecorder::note_known(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, PyObject* result) {
+  const std::vector<Index> operands = stand_ins_.among(args, kwargs);
+  const auto may_be_known = [&](Index index) { return (stand_ins_[index].constant || stand_ins_[index].made_by) && stand_ins_.storage_of(index).version == 0; };
+  if (operands.empty() || !std::ranges::all_of(operands, may_be_known) || torch_state().value_or(state_).autocast()) return;
+  bool any_varies = false;
+  const auto look = [&](PyObject* item) { return any_varies |= varies(item), Ref(); };
+  with_replaced(args, look);
+  if (kwargs) with_replaced(kwargs, look);
+  if (any_varies || !only_computes(callable, function, args, kwargs)) return;
+  const auto call = std::make_shared<const KnownCall>(KnownCall{Ref::borrow(callable), Ref::borrow(args), Ref::borrow(kwargs), function.flavour});
+  const auto note = [&](PyObject* item, std::optional<Py_ssize_t> place) {
+    const auto index = stand_ins_.find(item);
+    if (!index || stand_ins_[*index].constant || stand_ins_[*index].made_by) return;
+    stand_ins_[*index].made_by = call;
+    stand_ins_[*index].place = place;
+  };
+  if (!PyTuple_Check(result) && !PyList_Check(result)) return note(result, std::nullopt);
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(result); ++i) note(PySequence_Fast_GET_ITEM(result, i), i);
+}
+
+/// The tensor, array or scalar itself for which a stand-in stands, where it is the same at every call and nothing wrote it; empty for others.
+Ref TensorRecorder::known_value(Index index, int links) {
+  const StandIn& s = stand_ins_[index];
+  if (stand_ins_.storage_of(index).version != 0 || stand_ins_.is_reinterpreted(index)) return {};
+  if (s.constant || !s.made_by || links > kLongestChain) return s.constant;
+  std::int64_t elements = 1;
+  for (std::int64_t extent : s.shape) elements *= extent;
+  if (elements > kMostElements) return {};
+  const std::shared_ptr<const KnownCall> call = s.made_by;
+  bool all = true;
+  const auto value = [&](PyObject* item) {
+    const auto operand = all ? stand_ins_.find(item) : std::nullopt;
+    Ref known = operand ? known_value(*operand, links + 1) : Ref();
+    all &= !operand || known;
+    return known;
+  };
+  Ref args = with_replaced(call->args.get(), value), kwargs = call->kwargs ? with_replaced(call->kwargs.get(), value) : Ref();
+  if (!all) return {};
+  try {
+    Ref made = call_for_good(call->callable.get(), args.get(), kwargs.get(), call->flavour);
+    if (s.place) made = checked(PySequence_GetItem(made.get(), *s.place));
+    auto read = read_spec(made.get());
+    const auto* spec = std::get_if<TensorSpec>(&read);
+    if (!spec || spec->dtype != s.dtype || spec->shape != s.shape) return {};
+    return stand_ins_[index].constant = made;
+  } catch (const GraphBreak&) {
+    return {};  // it warns
+  } catch (const PythonError&) {
+    PyErr_Clear();
+    return {};
+  }
+}
+
+/// The same arguments with values in the places of what is known; nothing where a tensor is not.
+std::optional<Ref> TensorRecorder::with_known_values(PyObject* arguments) {
+  bool all = true;
+  Ref replaced = with_replaced(arguments, [&](PyObject* item) {
+    const auto index = stand_ins_.find(item);
+    Ref known = index ? known_value(*index) : Ref();
+    all &= (!index || known) && !varies(item);
+    return known;
+  });
+  return all ? std::optional(std::move(replaced)) : std::nullopt;
+}
+
+/// What Python makes of elements, of tensors that are known.
+std::optional<Ref> TensorRecorder::answer_of_known(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
+  static const std::unordered_set<std::string_view> asks = {"item", "tolist", "__bool__", "__int__", "__float__", "__complex__", "__index__", "equal", "allclose", "is_nonzero", "array_equal"};
+  if (!asks.contains(function.last_word())) return std::nullopt;
+  const std::optional<Ref> known = with_known_values(args), known_kwargs = kwargs ? with_known_values(kwargs) : Ref();
+  if (!known || !known_kwargs) return std::nullopt;
+  return checked(PyObject_Call(callable, known->get(), known_kwargs->get()));
+}
+
+std::optional<bool> TensorRecorder::truth_of(PyObject* stand_in) {
+  const auto index = stand_ins_.find(stand_in);
+  Ref known = index ? known_value(*index) : Ref();
+  if (!known) return std::nullopt;
+  return checked(PyObject_IsTrue(known.get())) != 0;
+}
+
+/// The arguments of a call with Python's ints for integers of the library of which the value is known; empty where there are none.
+Ref TensorRecorder::with_known_integers(PyObject* arguments) {
+  bool any = false;
+  const std::function<Ref(PyObject*)> integer = [&](PyObject* item) -> Ref {
+    if (PySlice_Check(item)) {
+      auto* slice = reinterpret_cast<PySliceObject*>(item);
+      const auto part = [&](PyObject* bound) { Ref known = integer(bound); return known ? known : Ref::borrow(bound); };
+      return checked(PySlice_New(part(slice->start).get(), part(slice->stop).get(), part(slice->step).get()));
+    }
+    const auto index = stand_ins_.find(item);
+    if (!index || !stand_ins_[*index].shape.empty() || is_float(stand_ins_[*index].dtype) || is_bool(stand_ins_[*index].dtype) || is_complex(stand_ins_[*index].dtype)) return {};
+    Ref known = known_value(*index);
+    any |= static_cast<bool>(known);
+    return known ? checked(PyNumber_Index(known.get())) : Ref();
+  };
+  Ref replaced = with_replaced(arguments, integer);
+  return any ? std::move(replaced) : Ref();
+}
+
+}  // namespace tenon::python
