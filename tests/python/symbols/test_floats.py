@@ -116,6 +116,19 @@ def test_functions_of_numbers_born_of_tensors_stay_in_the_graph():
     check(lambda x: x / math.sqrt(x.max().item()) + math.log(x.max().item()), calls, 1)
 
 
+@pytest.mark.parametrize("done", [True, False])
+def test_bools_count_as_ints_beside_numbers_that_vary(done):
+    def fn(x, f):
+        number = x.sum().item()
+        return number * done + f * (not done) - done, f + done, done * f, (number + done) / 2, x * (f * done)
+
+    compiled = tenon.compile(fn)
+    for f in (0.5, 1.5, 2.5, 3.5):
+        x = torch.tensor([f, 2.0])
+        assert repr(compiled(x, f)) == repr(fn(x, f))
+    assert tenon.stats()["graph_breaks"] == 0 and tenon.stats()["recompiles"] <= 2, tenon.stats()
+
+
 def test_functions_of_numbers_raise_as_in_eager():
     import math
 

@@ -26,7 +26,12 @@ PyObject* needs(PyObject* a, const char* use) {
 
 bool is_number(PyObject* o) { return is_symbolic_scalar(o) || is_symbolic_int(o) || PyFloat_CheckExact(o) || PyLong_CheckExact(o); }
 
+/// A bool counts as the int that it is.
+Ref as_number(PyObject* o) { return PyBool_Check(o) ? checked(PyLong_FromLong(o == Py_True)) : Ref::borrow(o); }
+
 PyObject* arithmetic(FloatTape::Op op, PyObject* a, PyObject* b) {
+  const Ref left = as_number(a), right = as_number(b);
+  a = left.get(), b = right.get();
   if (is_scalar_of_numpy(a) || is_scalar_of_numpy(b)) return needs(is_symbolic_scalar(a) ? a : b, "arithmetic with a scalar of NumPy");
   if (!is_number(a) || !is_number(b)) Py_RETURN_NOTIMPLEMENTED;
   return guarded([&] { return TensorRecorder::active().scalar_arithmetic(op, a, b); });
@@ -57,6 +62,8 @@ bool is_other_number(PyObject* o) {
   return PyComplex_Check(o) || (methods && (methods->nb_float || methods->nb_int || methods->nb_index));
 }
 PyObject* compare(PyObject* a, PyObject* b, int operation) {
+  const Ref other = as_number(b);
+  b = other.get();
   if (!is_number(b) && is_other_number(b)) return needs(a, "the comparison with another kind of number");
   if (!is_number(b)) Py_RETURN_NOTIMPLEMENTED;
   return guarded([&] { return Ref::borrow(TensorRecorder::active().scalar_comparison(operation, a, b) ? Py_True : Py_False); });
