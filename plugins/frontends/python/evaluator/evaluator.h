@@ -181,6 +181,7 @@ class Evaluator {
   }
   /// Whether a symbolic int is the object or, at any depth, in its items.
   bool holds_number(PyObject* object);
+  Ref text_of_container(PyObject* value);
 
   // ---- functions.cpp
   void push_frame(std::unique_ptr<Frame> frame);

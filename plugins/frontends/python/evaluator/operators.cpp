@@ -353,36 +353,6 @@ Py_ssize_t Evaluator::length(PyObject* value) {
   return checked(PyObject_Size(value));
 }
 
-Ref Evaluator::late_text(const char* module, const char* function, std::initializer_list<PyObject*> arguments) {
-  if (std::ranges::none_of(arguments, [&](PyObject* argument) { return holds_number(argument); })) return {};
-  Ref tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(arguments.size())));
-  for (std::size_t at = 0; at < arguments.size(); ++at) PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(at), Py_NewRef(arguments.begin()[at]));
-  return recorder_.late_text(checked(PyObject_GetAttrString(checked(imported(module)).get(), function)).get(), tuple.get());
-}
-
-Ref Evaluator::to_string(PyObject* value, PyObject* method_name) {
-  const bool as_code = method_name == names().__repr__;
-  if (!as_code && heap_.is_number(value) && visible_type(value) == &PyUnicode_Type) return Ref::borrow(value);
-  if (Ref text = late_text("builtins", as_code ? "repr" : "str", {value})) return text;
-  const TypeTraits& traits = heap_.traits(value);
-  if (traits.role == Recorder::Role::stand_in) throw GraphBreak("the values of a tensor are turned into text");
-  if (traits.python_class && !traits.identity) {
-    PyObject* method = heap_.type_attribute(Py_TYPE(value), method_name);
-    if (method_name == names().__str__ && !is_python_function(method) && !PyExceptionInstance_Check(value)) method = heap_.type_attribute(Py_TYPE(value), names().__repr__);
-    if (is_python_function(method)) {
-      Ref text = call_now(method, {value});
-      if (PyType_IsSubtype(visible_type(text.get()), &PyUnicode_Type)) return text;
-      PyErr_Format(PyExc_TypeError, "%U returned non-string (type %.200s)", method_name, visible_type(text.get())->tp_name);
-      throw PythonError();
-    }
-    // object's own text holds the address.
-    if (traits.container == Container::none && !PyExceptionInstance_Check(value)) throw GraphBreak(fmt::format("the text of a {}", Py_TYPE(value)->tp_name));
-  }
-  Ref seen = for_elements(value);
-  require_plain(value);
-  return checked(as_code ? PyObject_Repr(seen.get()) : PyObject_Str(seen.get()));
-}
-
 void Evaluator::op_jump_if(Frame& f, const Instruction& i) {
   Ref value = pop();
   bool jump = false;
