@@ -322,3 +322,36 @@ def test_row_major_order_among_strides_that_vary(program, sizes):
                 got, want = compiled(x), program(x)
                 compare(torch.as_tensor(got), torch.as_tensor(want))
     assert tenon.stats()["recompiles"] <= 7 and tenon.stats()["eager_fallbacks"] == 0, tenon.stats()
+LISTS_OF_INTS = {
+    "tensor": lambda x, sizes: torch.tensor(sizes) + x.sum(),
+    "as_tensor": lambda x, sizes: torch.as_tensor(sizes, dtype=torch.float32) / x.sum(),
+    "zeros": lambda x, sizes: torch.zeros(sizes) + x.sum(),
+    "full": lambda x, sizes: torch.full(sizes, 2.0) + x.sum(),
+    "pad": lambda x, sizes: torch.nn.functional.pad(x, sizes),
+    "one_hot": lambda x, sizes: torch.nn.functional.one_hot(torch.tensor(sizes), 10) + x.sum(),
+    "expand": lambda x, sizes: x[:1, :1].expand(sizes),
+    "nested": lambda x, sizes: torch.tensor([sizes, sizes]) * x.sum(),
+    "changed": lambda x, sizes: (x.sum() + torch.tensor(sizes), sizes.append(1), x.sum() + torch.tensor(sizes)),
+}
+
+
+@pytest.mark.parametrize("program", LISTS_OF_INTS.values(), ids=LISTS_OF_INTS)
+def test_ints_in_lists_that_vary(program):
+    compiled = tenon.compile(program)
+    x = torch.randn(3, 4)
+    for n in (2, 3, 4, 5, 6, 3):
+        given, plain = [n, n + 1], [n, n + 1]
+        got, want = compiled(x, given), program(x, plain)
+        torch.testing.assert_close([t for t in got if t is not None] if isinstance(got, tuple) else got, [t for t in want if t is not None] if isinstance(want, tuple) else want)
+        assert given == plain
+    stats = tenon.stats()
+    assert (stats["graph_breaks"], stats["eager_fallbacks"]) == (0, 0) and stats["recompiles"] == 1, stats
+
+
+def test_ints_in_lists_that_say_which_dimensions():
+    def fn(x, dims):
+        return x.sum(dims), x.permute([*dims, 3 - sum(dims)]), x[dims], x.flip(dims)
+
+    compiled, x = tenon.compile(fn), torch.randn(3, 4, 5)
+    for dims in ([0, 1], [1, 2], [2, 0], [0, 2], [1, 0]):
+        compare(compiled(x, dims), fn(x, dims))

@@ -236,6 +236,7 @@ std::optional<Ref> Evaluator::call_method(PyObject* callable, PyObject* self, Ar
   if (traits.role == Recorder::Role::stand_in) {
     if (is_among(PyUnicode_AsUTF8(name.get()), kAnsweredByTensor)) throw GraphBreak(fmt::format("a call of the C method {}", name_of(callable)));
     if (std::optional<Ref> result = call_legacy_method(*this, self, name.get(), arguments)) return result;
+    for (Ref& value : arguments.values) value = with_ints_read(value.get());
     for (const Ref& value : arguments.values)
       if (holds_number(value.get()))
         if (std::optional<Ref> result = call_stand_in_with_numbers(self, name.get(), arguments)) return result;
