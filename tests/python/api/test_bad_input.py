@@ -123,6 +123,19 @@ def test_the_recompile_limit_is_an_option(capfd):
     assert "recompile limit of 2 reached" in capfd.readouterr().err
 
 
+def test_the_recompile_limit_names_what_changed_and_a_way_out(capfd):
+    def fn(x, n):
+        for i in range(n):
+            x = x + i
+        return x
+
+    compiled = tenon.compile(fn, options={"recompile_limit": 3})
+    for n in range(2, 8):
+        assert torch.equal(compiled(torch.zeros(2), n), fn(torch.zeros(2), n))
+    said = capfd.readouterr().err
+    assert said.count("recompile limit of 3 reached for") == 1 and "n was 4, is 5" in said and 'options={"recompile_limit": 12}' in said, said
+
+
 def test_disable_takes_functions_and_modules(check):
     net, x = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU()), torch.ones(1, 2)
     with torch.no_grad():

@@ -158,7 +158,7 @@ CacheEntry* FunctionCache::miss(CapturePoint& point, const CallArguments& values
   why.reason = refusal(now);
   if (why.reason.empty() && point.loud >= kMostFailures && !numpy_errors_are_quiet()) why.reason = kLoudErrors;
   if (!why.reason.empty()) return refused(why);
-  if (limit_reached(point)) return nullptr;
+  if (limit_reached(point, *now, values)) return nullptr;
   if (!point.entries().empty()) report_recompile(point, *now, values);
   const bool freeze = still_freezes(point);
   point.numbers.may_break = chain && !settings_.fullgraph;
@@ -229,14 +229,15 @@ bool FunctionCache::still_freezes(CapturePoint& point) {
   return false;
 }
 
-bool FunctionCache::limit_reached(CapturePoint& point) {
+bool FunctionCache::limit_reached(CapturePoint& point, const TorchState& state, const CallArguments& values) {
   const auto live = std::ranges::count_if(point.entries(), [](const CacheEntry* entry) { return !entry->outlived(); });
   const bool variants = static_cast<std::size_t>(live) >= settings_.recompile_limit;
   const bool given_up = point.failures >= kMostFailures && !settings_.fullgraph;
   if (!variants && !given_up) return false;
   if (!std::exchange(point.limit_reported, true))
-    log_line(variants ? fmt::format("tenon: recompile limit of {} reached for {}{}: further variants run eagerly; TENON_LOGS=recompiles shows which guards fail",
-                                    settings_.recompile_limit, name_, point.describe())
+    log_line(variants ? fmt::format("tenon: recompile limit of {} reached for {}{}: further variants run eagerly; the last change: {}; give what goes by it a compiled function of its own, "
+                                    "or allow more variants with options={{\"recompile_limit\": {}}}; TENON_LOGS=recompiles shows all changes",
+                                    settings_.recompile_limit, name_, point.describe(), change_since(point, state, values), settings_.recompile_limit * 4)
                       : fmt::format("tenon: recompile limit reached for {}{}: {} captures left nothing to run, it runs eagerly from now on; TENON_LOGS=graph_breaks says why",
                                     name_, point.describe(), point.failures));
   return true;
@@ -291,17 +292,19 @@ void FunctionCache::report_break(const CaptureBreak& why, const char* consequenc
   else if (why.hint == kGradHint) say_once(fmt::format("tenon: {} runs as plain Python where gradients are needed; under torch.no_grad() it runs compiled", name_));
 }
 
+/// Which guard of the latest variant fails, in words.
+std::string FunctionCache::change_since(const CapturePoint& point, const TorchState& state, const CallArguments& values) const {
+  if (point.entries().empty()) return "none";
+  CacheEntry& latest = *point.entries().front();
+  if (!(latest.state() == state)) return "torch's global state changed (grad mode, inference mode, default dtype)";
+  const auto failure = latest.segment().guards.explain(values);
+  return failure ? fmt::format("{}: {} was {}, is {}", failure->guard, failure->source, failure->expected, failure->found) : "none that a guard names";
+}
+
 void FunctionCache::report_recompile(const CapturePoint& point, const TorchState& state, const CallArguments& values) {
   ++counters().recompiles;
   if (!logs().recompiles) return;
-  CacheEntry& latest = *point.entries().front();
-  const std::string what = name_ + point.describe();
-  if (!(latest.state() == state)) {
-    log_line(fmt::format("tenon: recompiling {}: torch's global state changed (grad mode, inference mode, default dtype)", what));
-    return;
-  }
-  if (auto failure = latest.segment().guards.explain(values))
-    log_line(fmt::format("tenon: recompiling {}: {}: {} was {}, is {}", what, failure->guard, failure->source, failure->expected, failure->found));
+  log_line(fmt::format("tenon: recompiling {}{}: {}", name_, point.describe(), change_since(point, state, values)));
 }
 
 void FunctionCache::report_capture(CacheEntry& entry) {

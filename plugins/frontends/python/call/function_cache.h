@@ -59,10 +59,11 @@ class FunctionCache {
   CacheEntry* miss(CapturePoint& point, const CallArguments& values, const LiveChain* chain);
   CacheEntry* keep(CapturePoint& point, CacheEntry* entry, const TorchState& state, const CallArguments& values);
   bool may_end_here(const CacheEntry& entry);
-  bool limit_reached(CapturePoint& point);
+  bool limit_reached(CapturePoint& point, const TorchState& state, const CallArguments& values);
   bool still_freezes(CapturePoint& point);
   CacheEntry* refused(const CaptureBreak& why);
   CacheEntry* failed_to_compile();
+  std::string change_since(const CapturePoint& point, const TorchState& state, const CallArguments& values) const;
   void report_recompile(const CapturePoint& point, const TorchState& state, const CallArguments& values);
   void report_break(const CaptureBreak& why, const char* consequence);
   void report_capture(CacheEntry& entry);
