@@ -41,6 +41,8 @@ PROGRAMS = {
     "slices": lambda x: x[:, : torch.tensor([1, 2, 3]).max()],
     "range": lambda x: [x * i for i in range(torch.tensor(4) - 1)],
     "sizes": windows,
+    "slices and what they are made of": lambda x: ((t := torch.tensor(7)), x[:, : t // 4], x.new_zeros(t))[1:],
+    "written slices": lambda x: ((y := x + 1), y[:, torch.tensor(3) :].zero_(), y)[1:],
     "steps": steps,
     "counted": counted,
     "arrays": lambda x: x + 1 if np.ones(3).all() and (np.arange(3) * 2).sum() == 6 else x - 1,

@@ -109,23 +109,44 @@ std::optional<bool> TensorRecorder::truth_of(PyObject* stand_in) {
   return checked(PyObject_IsTrue(known.get())) != 0;
 }
 
-/// The arguments of a call with Python's ints for integers of the library of which the value is known; empty where there are none.
-Ref TensorRecorder::with_known_integers(PyObject* arguments) {
+/// Python's int for an integer of the library of which the value is known; empty for others.
+Ref TensorRecorder::known_integer(PyObject* object) {
+  const auto index = stand_ins_.find(object);
+  if (!index || !stand_ins_[*index].shape.empty()) return {};
+  const DType dtype = stand_ins_[*index].dtype;
+  Ref known = is_float(dtype) || is_bool(dtype) || is_complex(dtype) ? Ref() : known_value(*index);
+  return known ? checked(PyNumber_Index(known.get())) : Ref();
+}
+
+/// The arguments of a call with such ints, everywhere or as the bounds of slices alone; empty where there are none.
+Ref TensorRecorder::with_known_integers(PyObject* arguments, bool only_bounds) {
   bool any = false;
-  const std::function<Ref(PyObject*)> integer = [&](PyObject* item) -> Ref {
-    if (PySlice_Check(item)) {
-      auto* slice = reinterpret_cast<PySliceObject*>(item);
-      const auto part = [&](PyObject* bound) { Ref known = integer(bound); return known ? known : Ref::borrow(bound); };
-      return checked(PySlice_New(part(slice->start).get(), part(slice->stop).get(), part(slice->step).get()));
-    }
-    const auto index = stand_ins_.find(item);
-    if (!index || !stand_ins_[*index].shape.empty() || is_float(stand_ins_[*index].dtype) || is_bool(stand_ins_[*index].dtype) || is_complex(stand_ins_[*index].dtype)) return {};
-    Ref known = known_value(*index);
+  const auto integer = [&](PyObject* item) {
+    Ref known = known_integer(item);
     any |= static_cast<bool>(known);
-    return known ? checked(PyNumber_Index(known.get())) : Ref();
+    return known;
   };
-  Ref replaced = with_replaced(arguments, integer);
+  const auto bound = [&](PyObject* item) {
+    Ref known = integer(item);
+    return known ? known : Ref::borrow(item);
+  };
+  Ref replaced = with_replaced(arguments, [&](PyObject* item) -> Ref {
+    if (!PySlice_Check(item)) return only_bounds ? Ref() : integer(item);
+    auto* slice = reinterpret_cast<PySliceObject*>(item);
+    return checked(PySlice_New(bound(slice->start).get(), bound(slice->stop).get(), bound(slice->step).get()));
+  });
   return any ? std::move(replaced) : Ref();
+}
+
+/// Records a call; where the library reads the number that an operand holds, with that number, if it is known.
+Ref TensorRecorder::record_with_numbers(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
+  try {
+    return record(callable, function, args, kwargs);
+  } catch (const NumberNeeded&) {
+    Ref numbers = with_known_integers(args), named = kwargs ? with_known_integers(kwargs) : Ref();
+    if (!numbers && !named) throw;
+    return call(callable, numbers ? numbers.get() : args, named ? named.get() : kwargs);
+  }
 }
 
 }  // namespace tenon::python

@@ -239,6 +239,8 @@ Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
     if (function.name == "numpy.ndarray.__getitem__" && PyTuple_GET_SIZE(args) == 2)
       if (Ref item = item_of_constant(args)) return item;
   }
+  if (function.flavour == ops::Flavour::torch && function.name.ends_with("item__"))
+    if ((indexed = with_known_integers(args, true))) args = indexed.get();
   if (symbols_.any_data() && function.kind != CallClass::metadata) refuse_late(function, stand_ins_.among(args, kwargs));
   if (function.crosses)
     if (std::optional<Ref> result = record_crossing(callable, function, args, kwargs)) return std::move(*result);
@@ -272,17 +274,6 @@ Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
   Ref name = Ref::steal(PyObject_Repr(callable));
   PyErr_Clear();
   throw GraphBreak(fmt::format("a tensor is given to {}, which is not known", name ? PyUnicode_AsUTF8(name.get()) : "a function"));
-}
-
-/// Records a call; where the library reads the number that an operand holds, with that number, if it is known.
-Ref TensorRecorder::record_with_numbers(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
-  try {
-    return record(callable, function, args, kwargs);
-  } catch (const NumberNeeded&) {
-    Ref numbers = with_known_integers(args), named = kwargs ? with_known_integers(kwargs) : Ref();
-    if (!numbers && !named) throw;
-    return call(callable, numbers ? numbers.get() : args, named ? named.get() : kwargs);
-  }
 }
 
 /// Whether two arrays may share memory, where that follows from how they were made: one and the same, or one made by the program.

@@ -169,7 +169,8 @@ class TensorRecorder final : public Recorder {
   Ref known_value(Index index, int links = 0);
   std::optional<Ref> with_known_values(PyObject* arguments);
   std::optional<Ref> answer_of_known(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
-  Ref with_known_integers(PyObject* arguments);
+  Ref known_integer(PyObject* object);
+  Ref with_known_integers(PyObject* arguments, bool only_bounds = false);
 
   /// A call that writes: what to compute, and where it goes.
   struct WritingCall {
