@@ -102,3 +102,20 @@ def test_given_iterators_that_share_what_they_walk_over():
     compiled = tenon.compile(pairs)
     for make in (lambda: zip([1, 2], [3, 4]), lambda: zip(*[iter([1, 2, 3, 4])] * 2), lambda: enumerate(iter([5, 6])), lambda: zip([7, 8], [9, 10])):
         assert compiled(make()) == pairs(make())
+
+
+def test_tuples_and_lists_that_hold_them_are_joined(check):
+    held, older = Items(1, 2), (Items(3),)
+
+    def fn(x):
+        outputs = (x * 2,)
+        outputs += (held,)
+        listed = [x] + [Items(x)] + list(older)
+        listed += [held]
+        both = older + outputs
+        return outputs[0], outputs[1] is held, kept(both), kept(listed), both[0] is older[0], list(both[2]), len(listed)
+
+    check(fn, (torch.ones(2),))
+    assert tenon.stats()["graph_breaks"] == 0
+    older = (Items(4, 5),)
+    check(fn, (torch.ones(2),))

@@ -203,8 +203,9 @@ Ref Evaluator::binary(int operation, PyObject* left, PyObject* right) {
   }
   heap_.expose(left);
   heap_.expose(right);
-  require_plain(left);
-  require_plain(right);
+  const bool adds = operation % kPlainOperators == NB_ADD;
+  const bool joins = adds && ((PyTuple_CheckExact(left) && PyTuple_CheckExact(right)) || (PyList_CheckExact(left) && PyList_CheckExact(right)));  // asks no item
+  for (PyObject* operand : {left, right}) joins ? require_readable(operand) : require_plain(operand);
   if (stand_in) {
     const bool in_place = operation >= kPlainOperators && is_stand_in(left);
     if (std::optional<Ref> result = in_place ? operator_in_place_with_number(left, right, names.in_place) : operator_with_number(left, right, names.plain, names.reflected))
