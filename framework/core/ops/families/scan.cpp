@@ -1,10 +1,8 @@
 // Running sums and products along a dimension, and differences.
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <numeric>
 
-#include "core/base/row_major.h"
+#include "core/ops/families/lane_runs.h"
 #include "core/ops/families/lanes.h"
 #include "core/ops/families/move.h"
 #include "core/ops/gradients/gradients.h"
@@ -25,72 +23,82 @@ double log_add_exp(double a, double b) {
   return std::isinf(most) && most == least ? most : most + std::log1p(std::exp(least - most));
 }
 
-/// Sums and products of integers wrap.
-std::int64_t wrapping_sum(std::int64_t a, std::int64_t b) { return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b)); }
-std::int64_t wrapping_product(std::int64_t a, std::int64_t b) { return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b)); }
+struct Sum {
+  static double of(double a, double b) { return a + b; }
+  static std::int64_t of(std::int64_t a, std::int64_t b) { return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b)); }  // wraps
+};
+struct Product {
+  static double of(double a, double b) { return a * b; }
+  static std::int64_t of(std::int64_t a, std::int64_t b) { return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b)); }
+};
+struct LogSum {
+  static double of(double a, double b) { return log_add_exp(a, b); }
+};
 
-/// Row-major tensors [outer, count, inner], along the dimension in the middle.
-template <class K, K (*combine)(K, K), class From, class To>
-void scan_row_major(const From* from, To* to, std::int64_t outer, std::int64_t count, std::int64_t inner) {
+template <class K, class Combine, class From, class To>
+void scan_typed(const TensorView& x, const TensorView& out, std::size_t dim) {
   using reference::convert_element;
-  if (inner == 1) {
-    for (; outer > 0; --outer) {
-      K total{};
-      for (std::int64_t i = 0; i < count; ++i, ++from, ++to) {
-        const K next = convert_element<K>(*from);
-        total = i > 0 ? combine(total, next) : next;
-        *to = convert_element<To>(total);
-      }
-    }
-    return;
-  }
-  std::vector<K> totals(static_cast<std::size_t>(inner));
-  for (; outer > 0; --outer)
-    for (std::int64_t i = 0; i < count; ++i, from += inner, to += inner)
-      for (std::int64_t j = 0; j < inner; ++j) {
-        K& total = totals[static_cast<std::size_t>(j)];
-        const K next = convert_element<K>(from[j]);
-        total = i > 0 ? combine(total, next) : next;
-        to[j] = convert_element<To>(total);
-      }
+  const std::int64_t count = lane_size(x, dim), from_step = lane_step(x, dim), to_step = lane_step(out, dim);
+  alignas(64) std::array<K, kNeighbours> totals;
+  each_lane_run<2>({&x, &out}, dim, [&](const LaneRun<2>& run) {
+    const auto neighbours = [&](std::array<std::int64_t, 2> first, std::int64_t lanes) {
+      for_machine([=, total = totals.data(), from = static_cast<const From*>(x.data) + first[0], to = static_cast<To*>(out.data) + first[1]]() [[gnu::always_inline]] {
+        const From* __restrict source = from;
+        To* __restrict target = to;
+        for (std::int64_t j = 0; j < lanes; ++j) target[j] = convert_element<To>(total[j] = convert_element<K>(source[j]));
+        for (std::int64_t i = 1; i < count; ++i) {
+          source += from_step, target += to_step;
+          for (std::int64_t j = 0; j < lanes; ++j) target[j] = convert_element<To>(total[j] = Combine::of(total[j], convert_element<K>(source[j])));
+        }
+      });
+    };
+    const auto apart = [&](std::array<std::int64_t, 2> first, auto width) {
+      const From* source = static_cast<const From*>(x.data) + first[0];
+      To* target = static_cast<To*>(out.data) + first[1];
+      std::array<K, width> total{};
+      for (std::int64_t i = 0; i < count; ++i, source += from_step, target += to_step)
+        unrolled(width, [&](std::size_t lane) [[gnu::always_inline]] {
+          const auto j = static_cast<std::int64_t>(lane);
+          const K next = convert_element<K>(source[j * run.across[0]]);
+          total[lane] = i > 0 ? Combine::of(total[lane], next) : next;
+          target[j * run.across[1]] = convert_element<To>(total[lane]);
+        });
+    };
+    each_block(run, neighbours, apart);
+  });
 }
 
-/// False where there is no code for the layout or the result's dtype.
-template <class K, K (*combine)(K, K)>
-bool scan_in_rows(const TensorView& x, const TensorView& out, std::size_t dim) {
-  if (x.shape.empty() || !is_row_major(x.shape, x.strides) || !is_row_major(out.shape, out.strides)) return false;
-  const auto product = [&](std::size_t first, std::size_t last) {
-    return std::accumulate(x.shape.begin() + static_cast<std::ptrdiff_t>(first), x.shape.begin() + static_cast<std::ptrdiff_t>(last), std::int64_t{1}, std::multiplies<>());
-  };
-  const auto scan_to = [&]<class To>(To) {
-    reference::with_type(x.dtype, [&]<class From>(From) {
-      scan_row_major<K, combine>(static_cast<const From*>(x.data), static_cast<To*>(out.data), product(0, dim), x.shape[dim], product(dim + 1, x.shape.size()));
-    });
-    return true;
-  };
-  if constexpr (std::is_same_v<K, std::int64_t>) return out.dtype == DType::i64 && scan_to(std::int64_t{});
-  else return (out.dtype == DType::f64 && scan_to(double{})) || (out.dtype == DType::f32 && scan_to(float{}));
+/// False where there is no code for the dtypes.
+template <class K, class Combine>
+bool scan_in_vectors(const TensorView& x, const TensorView& out, std::size_t dim) {
+  constexpr bool kFloats = std::is_same_v<K, double>;
+  if (is_float(x.dtype) != kFloats || is_complex(x.dtype) || (x.dtype != out.dtype && (kFloats || out.dtype != DType::i64))) return false;
+  reference::with_type(x.dtype, [&]<class T>(T) {
+    constexpr bool kIsFloat = std::is_floating_point_v<T> || std::is_same_v<T, reference::Half> || std::is_same_v<T, reference::BFloat16>;
+    if constexpr (kIsFloat == kFloats && !reference::kIsComplex<T>) {
+      if (x.dtype == out.dtype) return scan_typed<K, Combine, T, T>(x, out, dim);
+      if constexpr (!kFloats) scan_typed<K, Combine, T, std::int64_t>(x, out, dim);
+    }
+  });
+  return true;
 }
 
 /// Element after element, in float64 or int64 whatever the dtype: as exact as a running sum can be, and what ATen does.
-template <class K, K (*combine)(K, K)>
+template <class K, class Combine>
 void scan_lanes(KernelCall& call) {
   const TensorView& out = call.outputs[0];
   const std::size_t dim = dim_of(call.query);
-  if (scan_in_rows<K, combine>(call.inputs[0], out, dim)) return;
+  if (scan_in_vectors<K, Combine>(call.inputs[0], out, dim)) return;
   each_lane<K>(call.inputs[0], dim, [&](std::span<const K> lane, std::span<const std::int64_t> at) {
     if (lane.empty()) return;
     K total = lane[0];
     for (std::size_t i = 0; i < lane.size(); ++i) {
-      if (i > 0) total = combine(total, lane[i]);
+      if (i > 0) total = Combine::of(total, lane[i]);
       const std::int64_t target = lane_offset(out, dim, at, static_cast<std::int64_t>(i));
       reference::scatter(std::is_same_v<K, double> ? DType::f64 : DType::i64, &total, out.dtype, out.data, &target, 1);
     }
   });
 }
-
-double sum_of(double a, double b) { return a + b; }
-double product_of(double a, double b) { return a * b; }
 
 using Kernel = void (*)(KernelCall&);
 
@@ -98,7 +106,7 @@ using Kernel = void (*)(KernelCall&);
 Op scan(std::string name, Kernel floats_kernel, Kernel integers_kernel) {
   Op op;
   const bool floats = !integers_kernel;
-  op.traits.layout = ResultLayout::row_major;
+  op.traits = {.by_lanes = true, .layout = ResultLayout::row_major};
   op.schema = "(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor";
   const Adapt adapt = [name](ForeignArguments& a) {
     a.refuse({"out"});
@@ -168,9 +176,9 @@ Values difference(ForeignArguments& a) {
 }  // namespace
 
 Family scan_ops() {
-  Family ops = {scan("cumsum", scan_lanes<double, sum_of>, scan_lanes<std::int64_t, wrapping_sum>),
-                scan("cumprod", scan_lanes<double, product_of>, scan_lanes<std::int64_t, wrapping_product>),
-                scan("logcumsumexp", scan_lanes<double, log_add_exp>, nullptr)};
+  Family ops = {scan("cumsum", scan_lanes<double, Sum>, scan_lanes<std::int64_t, Sum>),
+                scan("cumprod", scan_lanes<double, Product>, scan_lanes<std::int64_t, Product>),
+                scan("logcumsumexp", scan_lanes<double, LogSum>, nullptr)};
   ops[0].grad = written(gradients::cumsum);
   ops[1].grad = written(gradients::cumprod);
   ops[2].grad = written(gradients::logcumsumexp);

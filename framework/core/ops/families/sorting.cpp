@@ -33,6 +33,7 @@ Op order_op(std::string name, std::string parameters, std::function<Shape(const 
     return infer::Types{ir::Type::tensor(q.type(0).dtype, result, infer::device(q)), ir::Type::tensor(DType::i64, result, infer::device(q))};
   };
   op.kernel = std::move(kernel);
+  op.traits.by_lanes = true;
   op.grad = written(gradients::from_places);
   op.samples = [samples = std::move(samples), stable] { return order_samples(samples, stable); };
   return op;

@@ -27,12 +27,15 @@ template <class Key>
 #ifdef __x86_64__
 template <class Key>
 [[gnu::target("avx2")]] void merge_exchange_avx2(Abreast<Key>* rows, std::size_t count) { merge_exchange(rows, count); }
+template <class Key>
+[[gnu::target("avx512f")]] void merge_exchange_avx512(Abreast<Key>* rows, std::size_t count) { merge_exchange(rows, count); }
 #endif
 
 template <class Key>
 void sort(std::span<Abreast<Key>> rows) {
 #ifdef __x86_64__
-  static const bool has_avx2 = __builtin_cpu_supports("avx2");
+  static const bool has_avx2 = __builtin_cpu_supports("avx2"), has_avx512 = __builtin_cpu_supports("avx512f");
+  if (has_avx512) return merge_exchange_avx512(rows.data(), rows.size());
   if (has_avx2) return merge_exchange_avx2(rows.data(), rows.size());
 #endif
   merge_exchange(rows.data(), rows.size());
