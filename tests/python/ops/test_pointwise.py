@@ -1,10 +1,13 @@
 """Every pointwise alias of the catalogue against the library that it names, over dtypes and pairs of dtypes."""
 import itertools
+import math
 import warnings
 
 import numpy as np
 import pytest
 from probe import LIBRARY, Refused, catalogue, compare
+
+import tenon
 
 torch = pytest.importorskip("torch")
 
@@ -179,3 +182,14 @@ def test_integers_wrap():
             compare(name, [x, x.flip(0)], {})
         for name in ("torch.neg", "torch.abs", "torch.square", "torch.bitwise_not"):
             compare(name, [x], {})
+
+
+def test_log_gamma_next_to_its_zeros():
+    generator = torch.Generator().manual_seed(8)
+    near = torch.randn(4000, generator=generator) * 1e-5
+    x = torch.cat([torch.rand(4000, generator=generator) * 20 - 10, 1 + near, 2 + near, -2.4570247 + near, 10 ** (torch.rand(4000, generator=generator) * 70 - 35)])
+    exact = torch.tensor([math.lgamma(v) for v in x.tolist()], dtype=torch.float64)
+    error = (tenon.compile(torch.lgamma)(x).double() - exact).abs()
+    assert torch.all(error <= 2 * torch.finfo(torch.float32).eps * exact.abs())
+    special = torch.tensor([0.0, -0.0, 1, 2, -1, -7, math.inf, -math.inf, math.nan, 3e38, -3e38, 1e-45])
+    assert torch.allclose(tenon.compile(torch.lgamma)(special), torch.lgamma(special), equal_nan=True)

@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "lower/lane_builder.h"
+#include "lower/log_gamma.h"
 
 namespace tenon::codegen {
 
@@ -305,6 +306,7 @@ Value* emit_function(LaneBuilder& b, P p, Value* x, Value* y) {
     if (p == P::exp) return exp_f32(b, x);
     if (p == P::log) return log_f32(b, x);
     if (p == P::tanh) return tanh_f32(b, x);
+    if (p == P::lgamma && b.target().vector_functions) return log_gamma_f32(b, x);
     if ((p == P::sin || p == P::cos) && b.target().has_fma) {
       llvm::Function* function = circular_function(b, p);
       return in_pieces(b, x, nullptr, b.target().lanes(), [&](Value* piece, Value*) { return b.ir.CreateCall(function, {piece}); });
