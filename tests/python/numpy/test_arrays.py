@@ -334,3 +334,26 @@ def written_constants(a):
 def test_items_of_constants_are_constants(check, fn):
     check(fn, (np.arange(16.0).reshape(4, 4),), (np.arange(20.0).reshape(5, 4),), fallbacks=None)
     assert fn is written_constants or tenon.stats()["graph_breaks"] == 0
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda a: (np.real(a), a.real, np.linalg.diagonal(a)),
+        lambda a: (np.real(a.T) + 1, a.T.real * 2, np.linalg.diagonal(a, offset=-1) + a[0, 0]),
+    ],
+)
+def test_parts_of_real_arrays_are_views(check, fn):
+    check(fn, (RNG.standard_normal((4, 4)),), (np.arange(9).reshape(3, 3),))
+    assert " on python" not in str(tenon.explain(fn)(RNG.standard_normal((4, 4))))
+    assert fn(np.ones((2, 2)))[2].flags.writeable == tenon.compile(fn)(np.ones((2, 2)))[2].flags.writeable
+
+
+def test_a_write_to_the_real_part_is_seen():
+    def fn(a):
+        a.real[...] = 3
+        np.real(a)[0] += 1
+        return a.sum()
+
+    a = np.ones((2, 3))
+    assert tenon.compile(fn)(a) == 21 and np.array_equal(a, [[4, 4, 4], [3, 3, 3]])

@@ -79,6 +79,8 @@ def x(*shape, dtype=torch.float32):
         lambda: torch.sum(x(*[1] * 65), 0),
         lambda: torch.quantile(x(1), torch.tensor([0.5, 1.1])),
         lambda: torch.nanquantile(x(4), torch.tensor([-0.1])),
+        lambda: torch.nanquantile(x(1), torch.tensor([0.5, float("nan")])),
+        lambda: torch.ops.aten.slice.Tensor(x(3), 1, 0, 2),
         lambda: torch.logsumexp(x(2, 3), dim=[]),
         lambda: torch.nn.functional.pad(x(1, 0, 4), (2, 2), "reflect"),
         lambda: torch.nn.functional.pad(x(1, 0, 4, 4), (2, 2, 2, 2), "replicate"),

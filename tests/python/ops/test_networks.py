@@ -106,3 +106,4 @@ def test_quantiles():
     x[1, 2] = float("nan")
     for mode in ("linear", "lower", "higher", "midpoint", "nearest"):
         check("torch.quantile", x, torch.tensor([0.0, 0.3, 1.0]), 1, interpolation=mode), check("torch.nanquantile", x, 0.6, 0, True, interpolation=mode)
+        check("torch.nanquantile", x, torch.tensor([0.0, 0.3, 1.0]), 1, interpolation=mode), check("torch.nanquantile", x, torch.tensor(0.7), interpolation=mode)

@@ -193,3 +193,15 @@ def test_numbers_beside_small_floats(fn, number, dtype):
     with torch.no_grad():
         for got, want in zip(tenon.compile(fn)(a, number), fn(a, number)):
             assert got.dtype == want.dtype and torch.equal(got, want)
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: (torch.ops.aten.slice.Tensor(x, 1, 1, -1), torch.ops.aten.slice(x, 0, -3, None, 2) * 2),
+        lambda x: (x[0, 0].unfold(0, 1, 1), x[0, 0].unfold(0, 0, 2), x.unfold(1, 2, 2)),
+    ],
+)
+def test_views_by_rare_names_are_in_the_graph(check, fn):
+    check(fn, (x(4, 6),))
+    assert " on python" not in str(tenon.explain(fn)(x(4, 6)))

@@ -244,6 +244,16 @@ Values sliding_windows(ForeignArguments& a) {
   return {x};
 }
 
+/// torch's unfold takes a 0-d tensor for one of a single element, and gives the one window that it has.
+Values windows_along(ForeignArguments& a) {
+  const ir::ValueId x = a.value("self");
+  const std::size_t rank = a.type(x).rank();
+  const ir::Attributes windows{{"dim", Dim(a.dim("dim", rank))}, {"size", a.integer("size")}, {"step", a.integer("step")}};
+  if (rank > 0) return a.call("unfold", {x}, windows);
+  const ir::ValueId all = a.one("unfold", {reshape_to(a.builder(), x, {Dim(1)})}, windows);
+  return {reshape_to(a.builder(), all, {a.integer("size")})};
+}
+
 /// Windows of `size` elements every `step` elements along a dimension; the window is the last dimension.
 Op unfold_op() {
   Op op = movement(
@@ -267,7 +277,7 @@ Op unfold_op() {
         i = s.add(IndexMath(s).mul(i, q.integer("step")), at.back());
         return index;
       },
-      names({"torch.Tensor.unfold"}, "(self, dimension -> dim, size, step)") +
+      names({"torch.Tensor.unfold"}, "(self, dimension -> dim, size, step)", windows_along) +
           names({"numpy.sliding_window_view"}, "(x -> self, window_shape -> size, axis -> dim = None, *, subok=False, writeable=False)", sliding_windows));
   op.samples = [] {
     const auto set = [](std::int64_t dim, std::int64_t size, std::int64_t step) {

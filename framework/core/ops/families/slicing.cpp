@@ -56,7 +56,7 @@ Op slice_op() {
         i = m.add(m.mul(i, bounds[2]), bounds[0]);
         return index;
       },
-      torch_names("narrow", "(self, dim, start, length)", narrow));
+      torch_names("narrow", "(self, dim, start, length)", narrow) + names({"aten.slice", "aten.slice.Tensor"}, "(self, dim=0, start=None, end=None, step=1)"));
   op.grad = written(gradients::slice);
   op.samples = [] {
     const auto slice = [](std::int64_t dim, std::int64_t start, std::int64_t end, std::int64_t step) {

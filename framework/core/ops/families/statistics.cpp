@@ -66,6 +66,13 @@ struct Quantile {
   }
 };
 
+/// Ranks, where a quantile out of range is given one: reading there fails.
+V checked_ranks(ForeignArguments& a, const Quantile& p, V ranks) {
+  Formula f(a);
+  const V inside = f.two("logical_and", f.two("ge", p.q, f.number(0)), f.two("le", p.q, f.number(1)));
+  return f.where(inside, ranks, f.number(-1));
+}
+
 /// The ranks of the quantiles among the sorted elements: fractions, computed in the operand's dtype as torch does. A lane with nan ends
 /// in nan, which stands last, unless nan is left out.
 V ranks_of(ForeignArguments& a, const Quantile& p, V sorted, bool ignore_nan) {
@@ -97,11 +104,10 @@ Adapt quantile(bool ignore_nan) {
   return [ignore_nan](ForeignArguments& a) -> Values {
     Formula f(a);
     const Quantile p(a);
-    // Elsewhere a quantile out of range is an index out of range.
-    if (a.is_tensor("q") && (ignore_nan || p.size == 1)) throw Exception(Code::unsupported, "quantiles whose values are to be checked");
     const std::size_t rank = f.rank(p.x);
     const V sorted = a.call("sort", {p.x}, {{"descending", false}, {"dim", Dim(static_cast<std::int64_t>(rank) - 1)}})[0];
-    const V found = elements_at(a, sorted, ranks_of(a, p, sorted, ignore_nan), p.mode);
+    const V ranks = ranks_of(a, p, sorted, ignore_nan);
+    const V found = elements_at(a, sorted, a.is_tensor("q") ? checked_ranks(a, p, ranks) : ranks, p.mode);
     std::vector<std::int64_t> front{static_cast<std::int64_t>(rank) - 1};  // the quantiles come first
     for (std::size_t d = 0; d + 1 < rank; ++d) front.push_back(static_cast<std::int64_t>(d));
     const V y = permute_by(a.builder(), found, front);
