@@ -193,3 +193,30 @@ def test_log_gamma_next_to_its_zeros():
     assert torch.all(error <= 2 * torch.finfo(torch.float32).eps * exact.abs())
     special = torch.tensor([0.0, -0.0, 1, 2, -1, -7, math.inf, -math.inf, math.nan, 3e38, -3e38, 1e-45])
     assert torch.allclose(tenon.compile(torch.lgamma)(special), torch.lgamma(special), equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("fn", [np.fmod, np.remainder, np.floor_divide])
+def test_remainders_are_exact(fn, dtype):
+    rng = np.random.default_rng(9)
+    special = np.array([0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 1e-45, 1.17e-38, 3.4e38, 0.1, 7.5, 16777217]).astype(dtype)
+    below = np.nextafter((rng.integers(1, 2**20, 1000) * np.float32(0.3)).astype(dtype), np.zeros(1, dtype))  # quotients that round up to a whole number
+    pairs = [
+        [p.ravel().copy() for p in np.meshgrid(special, special)],
+        [rng.integers(-1000, 1000, 1000) * 0.1, np.full(1000, 0.1)],
+        [np.exp(rng.standard_normal(1000) * 10), -np.exp(rng.standard_normal(1000) * 10)],
+        [rng.integers(0, 2**24, 1000), rng.integers(1, 7, 1000)],
+        [below, np.full(1000, 0.3)],
+        [below[:5], np.inf],
+    ]
+    compiled = tenon.compile(lambda a, b: fn(a, b))
+    for a, b in pairs:
+        a, b = np.asarray(a).astype(dtype), np.asarray(b).astype(dtype)
+        with warnings.catch_warnings(record=True) as want_warnings:
+            warnings.simplefilter("always")
+            want = fn(a, b)
+        with warnings.catch_warnings(record=True) as got_warnings:
+            warnings.simplefilter("always")
+            got = compiled(a, b)
+        assert np.array_equal(got, want, equal_nan=True) and np.array_equal(np.signbit(got)[~np.isnan(want)], np.signbit(want)[~np.isnan(want)])
+        assert [str(w.message) for w in got_warnings] == [str(w.message) for w in want_warnings]

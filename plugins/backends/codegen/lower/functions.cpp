@@ -282,6 +282,49 @@ llvm::Function* circular_function(LaneBuilder& b, P p) {
   return function;
 }
 
+/// Whether the library is to compute a modulo b: the quotient is no whole number that the dtype holds, or there is none.
+Value* is_far_quotient(LaneBuilder& b, Value* x, Value* y) {
+  auto& ir = b.ir;
+  const bool is_double = x->getType()->getScalarType()->isDoubleTy();
+  const int fraction = is_double ? 52 : 23;
+  llvm::Type* type = llvm::FixedVectorType::get(is_double ? ir.getInt64Ty() : ir.getInt32Ty(), llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements());
+  const std::int64_t largest = is_double ? 0x7ff : 0xff;
+  const auto exponent = [&](Value* v) { return ir.CreateAnd(ir.CreateLShr(ir.CreateBitCast(v, type), fraction), llvm::ConstantInt::get(type, static_cast<std::uint64_t>(largest))); };
+  Value *ex = exponent(x), *ey = exponent(y);
+  Value* far = ir.CreateICmpSGE(ir.CreateSub(ex, ey), int_like(ex, fraction));
+  far = ir.CreateOr(far, ir.CreateICmpEQ(ex, int_like(ex, largest)));
+  return ir.CreateOr(far, ir.CreateFCmpOEQ(y, real(y, 0.0)));
+}
+
+/// x - trunc(x / y) * y of vectors, which is exact: the rounded quotient is the whole number wanted or the next one, and of both the rest is a
+/// number of the dtype. Where a lane is far from that all go to the library.
+llvm::Function* modulo_function(LaneBuilder& b, llvm::Type* type) {
+  const std::string name = type->getScalarType()->isDoubleTy() ? "modulo_f64" : "modulo_f32";
+  if (auto* known = b.module().getFunction(name)) return known;
+  auto& ir = b.ir;
+  const llvm::IRBuilder<>::InsertPointGuard guard(ir);
+  auto* function = llvm::Function::Create(llvm::FunctionType::get(type, {type, type}, false), llvm::Function::InternalLinkage, name, b.module());
+  declare_for_machine(*function, b.target());
+  Value *x = function->getArg(0), *y = function->getArg(1);
+  auto block = [&](const char* what) { return llvm::BasicBlock::Create(ir.getContext(), what, function); };
+  auto *entry = block("entry"), *near = block("near"), *far = block("far");
+  ir.SetInsertPoint(entry);
+  ir.CreateCondBr(ir.CreateOrReduce(is_far_quotient(b, x, y)), far, near);
+  ir.SetInsertPoint(near);
+  const auto magnitude = [&](Value* v) { return ir.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, v); };
+  Value* itself = b.float_compare(llvm::CmpInst::FCMP_OLT, magnitude(x), magnitude(y));  // also of an infinite y, by which nothing is multiplied
+  Value* dividend = ir.CreateSelect(itself, real(x, 0.0), x);
+  Value* divisor = ir.CreateSelect(itself, real(y, 1.0), y);
+  Value* quotient = ir.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, ir.CreateFDiv(dividend, divisor));
+  Value* rest = b.fused_multiply_add(ir.CreateFNeg(quotient), divisor, dividend);
+  Value* beyond = b.float_compare(llvm::CmpInst::FCMP_OLT, ir.CreateFMul(ir.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, real(x, 1.0), x), rest), real(x, 0.0));
+  rest = ir.CreateSelect(beyond, ir.CreateFAdd(rest, ir.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, divisor, x)), rest);
+  ir.CreateRet(ir.CreateSelect(itself, x, ir.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, rest, x)));
+  ir.SetInsertPoint(far);
+  ir.CreateRet(routine_call(b, P::fmod, x, y));
+  return function;
+}
+
 }  // namespace
 
 void declare_for_machine(llvm::Function& function, const Target& target) {
@@ -311,6 +354,11 @@ Value* emit_function(LaneBuilder& b, P p, Value* x, Value* y) {
       llvm::Function* function = circular_function(b, p);
       return in_pieces(b, x, nullptr, b.target().lanes(), [&](Value* piece, Value*) { return b.ir.CreateCall(function, {piece}); });
     }
+  }
+  if (p == P::fmod && b.target().has_fma) {
+    const unsigned lanes = b.target().lanes() / (is_double ? 2 : 1);
+    llvm::Function* function = modulo_function(b, llvm::FixedVectorType::get(x->getType()->getScalarType(), lanes));
+    return in_pieces(b, x, y, lanes, [&](Value* px, Value* py) { return b.ir.CreateCall(function, {px, py}); });
   }
   if (b.target().vector_functions && library_name(p)) return vector_library_call(b, p, x, y);
   return routine_call(b, p, x, y);
