@@ -55,3 +55,18 @@ def test_nearest_in_half_precision_takes_eagers_pixel():
         for aligned in (False, True):
             fn = lambda v, at: F.grid_sample(v, at, "nearest", padding, aligned)  # noqa: E731
             assert torch.equal(tenon.compile(fn)(x, places), fn(x, places)), (padding, aligned)
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize("channels", [2, 64, 300])
+def test_channels_share_their_places(channels, layout):
+    torch.manual_seed(channels)
+    x, places = torch.randn(3, channels, 19, 23).to(memory_format=layout), torch.rand(3, 21, 37, 2) * 2.6 - 1.3
+    agrees(lambda v, at: F.grid_sample(v, at, align_corners=False), x, places)
+    agrees(lambda v, at: F.grid_sample(v, at, "nearest", "reflection", True), x, places)
+    agrees(lambda v: F.interpolate(v, (33, 47), mode="bicubic").relu() * 2 + v[:, :1, :1, :1], x)
+    agrees(lambda v: v * torch.sin(v[:, :1].exp() * 2) + torch.cos(v[0, 0]).tanh(), x)
+    dynamic = tenon.compile(lambda v, at: F.grid_sample(v, at, align_corners=False), dynamic=True)
+    for size in (21, 40, 5):
+        some = places[:, :, torch.arange(size) % 37]
+        torch.testing.assert_close(dynamic(x, some), F.grid_sample(x, some, align_corners=False))

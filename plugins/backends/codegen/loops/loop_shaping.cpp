@@ -57,6 +57,35 @@ void order_by_store(Kernel& kernel, std::vector<Loop>& loops) {
   for (std::size_t i = 0; i < loops.size(); ++i) loops[i] = ordered[i].second;
 }
 
+/// Moves a loop inside of the lanes (the channels of an interpolation), where much of the work is the same for all of its iterations and is then
+/// done once for all of them: places, weights and masks of the others.
+bool share_work(Kernel& kernel, const IndexAlgebra& algebra, unsigned lanes) {
+  constexpr double kFewestShared = 12, kFewestIterations = 2, kMostIterations = 256;
+  if (!kernel.inner.empty() || kernel.outer.size() < 2 || kernel.stages.size() != 1 || kernel.stages[0].kind != StageKind::row) return false;
+  const SymbolId lane = kernel.outer.back().variable;
+  if (algebra.estimate(kernel.outer.back().extent) < lanes) return false;
+  const auto depending = [&](SymbolId variable) { return dependents(kernel.operations, [&](const Operation& op) { return mentions(op.offset, variable); }); };
+  const std::vector<bool> varying = depending(lane);
+  std::optional<std::size_t> best;
+  double most = 0;
+  for (std::size_t i = 0; i + 1 < kernel.outer.size(); ++i) {
+    const Loop& loop = kernel.outer[i];
+    const double iterations = algebra.estimate(loop.extent);
+    const bool stores = std::ranges::all_of(kernel.stages[0].stores, [&](const Store& s) { return mentions(s.offset, loop.variable); });
+    if (iterations < kFewestIterations || iterations > kMostIterations || !stores) continue;
+    const std::vector<bool> own = depending(loop.variable);
+    double shared = 0, repeated = 0;
+    for (std::size_t id = 0; id < own.size(); ++id) (own[id] ? repeated : shared) += varying[id] ? work_of(kernel.operations[id]) : 0;
+    const double gain = (shared - repeated / 4) * (1 - 1 / iterations);
+    if (gain >= kFewestShared && gain > most) best = i, most = gain;
+  }
+  if (!best) return false;
+  kernel.inner.push_back(kernel.outer[*best]);
+  kernel.outer.erase(kernel.outer.begin() + static_cast<std::ptrdiff_t>(*best));
+  kernel.stages[0].kind = StageKind::map;
+  return true;
+}
+
 /// True when every load is contiguous along loop `a`, and some is not along `a` and the short loop `b` as one (few channels of which each is
 /// a picture of its own): lanes over `a` then read runs, where they would gather over both.
 bool reads_runs_without(const Kernel& kernel, const Loop& a, const Loop& b) {
@@ -159,9 +188,10 @@ void shape_loops(Kernel& kernel, IndexAlgebra& algebra, unsigned lanes) {
   kernel.in_runs = kernel.scatter && scatters_in_runs(kernel, algebra, lanes);
   if (kernel.scatter) return;
   order_by_store(kernel, kernel.outer);
+  const bool shares = share_work(kernel, algebra, lanes);
   merge_contiguous(kernel, kernel.inner, algebra);
   merge_contiguous(kernel, kernel.outer, algebra);
-  kernel.lanes_inside = lanes_go_inside(kernel, algebra, lanes);
+  kernel.lanes_inside = !shares && lanes_go_inside(kernel, algebra, lanes);
   if (kernel.lanes_inside) merge_short_last(kernel, kernel.inner, algebra, lanes);
   else if (!kernel.outer.empty()) merge_short_last(kernel, kernel.outer, algebra, lanes);
   kernel.tiled = wants_tiles(kernel);
