@@ -2,6 +2,8 @@
 import pytest
 from probe import Refused, compare
 
+import tenon
+
 torch = pytest.importorskip("torch")
 
 
@@ -107,3 +109,13 @@ def test_quantiles():
     for mode in ("linear", "lower", "higher", "midpoint", "nearest"):
         check("torch.quantile", x, torch.tensor([0.0, 0.3, 1.0]), 1, interpolation=mode), check("torch.nanquantile", x, 0.6, 0, True, interpolation=mode)
         check("torch.nanquantile", x, torch.tensor([0.0, 0.3, 1.0]), 1, interpolation=mode), check("torch.nanquantile", x, torch.tensor(0.7), interpolation=mode)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64])
+@pytest.mark.parametrize("size", [0, 1, 1000, 100003])
+def test_products_of_vectors(size, dtype):
+    x, y = ((torch.randn(size, generator=torch.Generator().manual_seed(k)) * 4).to(dtype) for k in (1, 2))
+    exact = (x.double() * y.double()).sum()
+    for result in (tenon.compile(torch.dot)(x, y), tenon.compile(lambda x, y: x @ y)(x, y), tenon.compile(lambda x, y: (x[None] @ y[:, None] + 0)[0, 0])(x, y)):
+        assert result.dtype == dtype
+        torch.testing.assert_close(result, exact.to(dtype), rtol=0, atol=0 if dtype == torch.int64 else float(torch.finfo(dtype).eps * (x.double() * y.double()).abs().sum()))
