@@ -119,3 +119,10 @@ def test_products_of_vectors(size, dtype):
     for result in (tenon.compile(torch.dot)(x, y), tenon.compile(lambda x, y: x @ y)(x, y), tenon.compile(lambda x, y: (x[None] @ y[:, None] + 0)[0, 0])(x, y)):
         assert result.dtype == dtype
         torch.testing.assert_close(result, exact.to(dtype), rtol=0, atol=0 if dtype == torch.int64 else float(torch.finfo(dtype).eps * (x.double() * y.double()).abs().sum()))
+
+
+def test_products_of_rows_with_rows():
+    x, y = t(7, 5, 1003), t(7, 5, 1003, seed=1)
+    exact = (x.double() * y.double()).sum(-1)
+    for fn in (lambda x, y: torch.einsum("abi,abi->ab", x, y), lambda x, y: (x[..., None, :] @ y[..., None])[..., 0, 0], torch.linalg.vecdot):
+        torch.testing.assert_close(tenon.compile(fn)(x, y).double(), exact, rtol=0, atol=1e-4)

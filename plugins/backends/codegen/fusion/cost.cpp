@@ -63,8 +63,7 @@ bool worth_matrix_kernel(const IndexAlgebra& algebra, const ContractionStep& pro
   const double depth = algebra.estimate(product.steps) * algebra.estimate(product.step_depth);
   const bool many_tiny = !product.batch.empty() && algebra.estimate(product.m) * algebra.estimate(product.n) * depth <= kTinyProduct;
   if (many_tiny) return false;
-  // A single sum has no columns for vectors; as a loop nest they run along it, and threads share it.
-  if (product.batch.empty() && product.m == Dim(1) && product.n == Dim(1)) return false;
+  if (product.m == Dim(1) && product.n == Dim(1)) return false;  // as a loop nest vectors run along each sum, and threads share it
   return !(product.a.pack || product.b.pack) || algebra.estimate(product.m) >= kRowsThatPay;
 }
 
