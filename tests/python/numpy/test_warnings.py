@@ -241,3 +241,15 @@ def test_functions_of_constants_warn_at_every_call():
                 fn(np.ones(3))
             said.append(sorted(str(w.message) for w in caught))
         assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("fn", [np.cumsum, np.cumprod])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_accumulations_that_overflow_on_the_way(fn, dtype):
+    most = np.finfo(dtype).max
+    x = np.array([most / 2, most, -most], dtype)
+    with pytest.warns(RuntimeWarning, match="overflow"):
+        want = fn(x)
+    with pytest.warns(RuntimeWarning, match="overflow"):
+        got = tenon.compile(lambda x: fn(x))(x)
+    assert np.array_equal(got, want)

@@ -115,6 +115,8 @@ Op scan(std::string name, Kernel floats_kernel, Kernel integers_kernel) {
     const DType given = a.type(x).dtype;
     if (a.numpy() && given == DType::u8 && !a.given("dtype"))
       throw Exception(Code::unsupported, "NumPy accumulates uint8 in uint64, which Tenon lacks; give a dtype");
+    // NumPy sums and multiplies in the dtype itself: what overflows on the way stays infinite, and is warned of.
+    if (a.numpy() && is_float(given)) throw Exception(Code::unsupported, "an accumulation of floats by NumPy");
     if (!a.given("dim")) x = reshape_to(a.builder(), x, {Dim(-1)});
     const std::int64_t dim = a.given("dim") ? a.dim("dim", a.type(x).rank()) : 0;
     return a.call(name, {x}, {{"dim", Dim(dim)}, {"dtype", a.dtype("dtype").value_or(is_float(given) ? given : DType::i64)}});
