@@ -16,6 +16,9 @@ class Ahead {
   Ahead(const std::byte* first, std::int64_t bytes, std::int64_t stride, std::int64_t rows)
       : first_(first), stride_(stride), rows_(rows), lines_(rows > 0 ? (bytes + kLine - 1) / kLine : 0) {}
 
+  /// Whether nothing is left.
+  bool empty() const { return line_ >= lines_; }
+
   /// Lines that start `stride` bytes apart.
   struct Part {
     const std::byte* first;
@@ -25,7 +28,7 @@ class Ahead {
   /// The next `lines` lines, of as many rows; where nothing is left, that many times the one at `near`. Lines past the last row are
   /// fetched too: what lies there is often wanted next.
   Part next(std::int64_t lines, const void* near) {
-    if (line_ >= lines_) return {static_cast<const std::byte*>(near), 0};
+    if (empty()) return {static_cast<const std::byte*>(near), 0};
     const Part part{first_ + row_ * stride_ + line_ * kLine, stride_};
     row_ += lines;
     if (row_ >= rows_) row_ = 0, ++line_;

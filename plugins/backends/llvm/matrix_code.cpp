@@ -18,7 +18,7 @@ std::vector<std::string> names_of(DType dtype, std::initializer_list<const char*
 /// The functions of a part, in the order in which `fill` emits and `kernel` takes them.
 std::vector<std::string> names_of(DType dtype, MatrixPart part) {
   switch (part) {
-    case MatrixPart::panels: return names_of(dtype, {"fetching_matrix", "fetching_narrow", "transposition"});
+    case MatrixPart::panels: return names_of(dtype, {"fetching_matrix", "waiting_matrix", "fetching_narrow", "transposition"});
     case MatrixPart::few_rows: return names_of(dtype, {"dot", "streaming_matrix"});
     case MatrixPart::windows: return names_of(dtype, {"matrix", "narrow_matrix", "fetching_streaming", "winograd_input", "winograd_weights", "winograd_output"});
     case MatrixPart::large_squares: return names_of(dtype, {"large_winograd_input", "large_winograd_weights", "large_winograd_output"});
@@ -52,8 +52,9 @@ void MatrixCode::fill(llvm::Module& module, DType dtype, MatrixPart part, const 
   switch (part) {
     case MatrixPart::panels:
       emit(tiles.tile, names[0], Fetches::ahead);
-      emit(tiles.narrow_tile, names[1], Fetches::ahead);
-      return codegen::emit_transposition(module, target, dtype, names[2]);
+      emit(tiles.tile, names[1], Fetches::nothing);
+      emit(tiles.narrow_tile, names[2], Fetches::ahead);
+      return codegen::emit_transposition(module, target, dtype, names[3]);
     case MatrixPart::few_rows:
       codegen::emit_dot_kernel(module, target, dtype, tiles.dot_tile, names[0]);
       return emit(tiles.streaming_tile, names[1], Fetches::nothing);
@@ -99,8 +100,9 @@ MatrixKernel MatrixCode::kernel(const CodeStore& store, DType dtype, const Matri
     const std::vector<void*>& f = functions(store, dtype, part);
     switch (part) {
       case MatrixPart::panels:
-        kernel.fetching = reinterpret_cast<MicroKernel>(f[0]), kernel.fetching_narrow = reinterpret_cast<MicroKernel>(f[1]);
-        kernel.transposition = reinterpret_cast<codegen::Transposition>(f[2]);
+        kernel.fetching = reinterpret_cast<MicroKernel>(f[0]), kernel.waiting = reinterpret_cast<MicroKernel>(f[1]);
+        kernel.fetching_narrow = reinterpret_cast<MicroKernel>(f[2]);
+        kernel.transposition = reinterpret_cast<codegen::Transposition>(f[3]);
         break;
       case MatrixPart::few_rows: kernel.dot = reinterpret_cast<codegen::DotKernel>(f[0]), kernel.streaming = reinterpret_cast<MicroKernel>(f[1]); break;
       case MatrixPart::windows:

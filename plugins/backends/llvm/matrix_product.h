@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "ahead.h"
 #include "core/base/dtype.h"
 #include "matrix/dot_kernel.h"
 #include "matrix/microkernel.h"
@@ -59,7 +60,7 @@ struct MatrixProduct {
 
 /// The compiled code of one dtype: of the parts (matrix_code.h) that a program asked for.
 struct MatrixKernel {
-  codegen::MicroKernel function = nullptr, fetching = nullptr;  // the second one fetches what it is told
+  codegen::MicroKernel function = nullptr, fetching = nullptr, waiting = nullptr;  // over windows; which fetches what it is told; which fetches nothing
   codegen::Transposition transposition = nullptr;
   codegen::TileShape tile;
   codegen::MicroKernel narrow = nullptr, fetching_narrow = nullptr;
@@ -85,14 +86,17 @@ struct MatrixKernel {
 
   const codegen::WinogradCode& winograd(std::int64_t side) const { return side == codegen::kSmallSquare ? small_square : large_square; }
 
-  /// The register tile for so many columns.
+  /// The register tile for so many columns: what computes it over windows, and what fetches ahead.
   struct Variant {
-    codegen::MicroKernel function;
+    codegen::MicroKernel function, fetching, waiting;
     std::int64_t height, width;
+
+    /// Fetching takes a tenth of the time of multiplying, also where nothing is left to fetch.
+    codegen::MicroKernel beside(const Ahead& ahead) const { return ahead.empty() ? waiting : fetching; }
   };
-  Variant variant(std::int64_t columns, bool fetches_ahead = false) const {
-    if (columns <= narrow_tile.columns) return {fetches_ahead ? fetching_narrow : narrow, narrow_tile.rows, narrow_tile.columns};
-    return {fetches_ahead ? fetching : function, tile.rows, tile.columns};
+  Variant variant(std::int64_t columns) const {
+    if (columns <= narrow_tile.columns) return {narrow, fetching_narrow, fetching_narrow, narrow_tile.rows, narrow_tile.columns};
+    return {function, fetching, waiting, tile.rows, tile.columns};
   }
 };
 

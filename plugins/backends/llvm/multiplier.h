@@ -328,19 +328,20 @@ class Multiplier {
 
   /// All passes over so many rows that their sums stay in the first-level cache.
   void few_rows(const T* b, std::int64_t b_row, std::int64_t row, std::int64_t end, T* c, std::int64_t c_row, std::int64_t columns, Ahead& ahead) const {
-    const auto [function, height, width] = kernel_.variant(columns, true);
+    const auto tile = kernel_.variant(columns);
     const void* step[1 + kMostRows];
     for (std::int64_t k = 0; k == 0 || k < depth_; k += pass_) {
       const std::int64_t length = std::min(pass_, depth_ - k);
       step[0] = b + k * b_row;
       const T* from = row_at(row) + k;
-      for (std::int64_t r = row; r < end; r += height, from += height * a_row_) {
-        const std::int64_t rows = std::min(height, end - r);
+      for (std::int64_t r = row; r < end; r += tile.height, from += tile.height * a_row_) {
+        const std::int64_t rows = std::min(tile.height, end - r);
         const T* at = from;
-        for (std::int64_t i = 0; i < height; ++i) {
+        for (std::int64_t i = 0; i < tile.height; ++i) {
           step[1 + i] = at;
           if (i + 1 < rows) at += a_row_;
         }
+        const codegen::MicroKernel function = tile.beside(ahead);
         const Ahead::Part part = ahead.next(codegen::lines_fetched(length), from);
         function(step, 1, b_row, c + (r - row) * c_row, c_row, 0, length, rows, columns, codegen::added_if(adds_ || k > 0), part.first, part.stride, length, 0);
       }

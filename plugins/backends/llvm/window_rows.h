@@ -73,9 +73,10 @@ class WindowRows {
   Tile tile_for(std::int64_t columns) const {
     constexpr std::int64_t kWaitingRows = 2 * codegen::kFinishedRows;
     using codegen::Fetches;
-    const auto variant = kernel_.variant(columns, p_.m <= kWaitingRows);
+    const auto variant = kernel_.variant(columns);
     if (p_.m <= codegen::kFinishedRows && variant.width == width_) return {kernel_.fetching_streaming, kernel_.streaming_tile.rows, Fetches::far_ahead};
-    return {variant.function, variant.height, p_.m <= kWaitingRows ? Fetches::ahead : Fetches::nothing};
+    if (p_.m <= kWaitingRows) return {variant.fetching, variant.height, Fetches::ahead};
+    return {variant.function, variant.height, Fetches::nothing};
   }
 
   /// Finds what tiles of so many rows multiply with any panel.

@@ -216,7 +216,7 @@ class WinogradProduct {
   /// Fetches `ahead` meanwhile.
   void multiply_place(const Rows& v, std::int64_t count, std::int64_t panel, std::int64_t place, T* m, std::int64_t m_row, Ahead& ahead) const {
     const std::int64_t columns = std::min(width_, p_.n - panel * width_);
-    const auto tile = kernel_.variant(columns, true);
+    const auto tile = kernel_.variant(columns);
     const T *from = v.first + place * v.stride, *u = weights_of(place, panel);
     const std::int64_t depth = even_pass(depth_, kDepth);
     const void* step[1 + kMostRows];
@@ -225,8 +225,9 @@ class WinogradProduct {
         step[0] = u + k * u_width_;
         for (std::int64_t i = 0; i < tile.height; ++i) step[1 + i] = from + std::min(r + i, count - 1) * v.row + k;
         const std::int64_t length = std::min(depth, depth_ - k);
+        const codegen::MicroKernel function = tile.beside(ahead);
         const Ahead::Part part = ahead.next(codegen::lines_fetched(length), u);
-        tile.function(step, 1, u_width_, m + r * m_row, m_row, 0, length, std::min(tile.height, count - r), tile.width, codegen::added_if(k > 0), part.first, part.stride, length, 0);
+        function(step, 1, u_width_, m + r * m_row, m_row, 0, length, std::min(tile.height, count - r), tile.width, codegen::added_if(k > 0), part.first, part.stride, length, 0);
       }
   }
 

@@ -52,7 +52,7 @@ TEST_CASE("sums of a register tile stay in registers", "[matrix]") {
     for (const DType dtype : {DType::f32, DType::f64}) {
       const codegen::TileShape usual = tile_shape(target, dtype), narrow = narrow_tile_shape(target, dtype), streaming = streaming_tile_shape(target, dtype);
       // The pairs that are compiled (matrix_code.cpp).
-      for (const auto& [shape, fetches] : {std::pair(usual, Fetches::ahead), std::pair(usual, Fetches::own_rows), std::pair(narrow, Fetches::ahead), std::pair(narrow, Fetches::own_rows),
+      for (const auto& [shape, fetches] : {std::pair(usual, Fetches::ahead), std::pair(usual, Fetches::own_rows), std::pair(narrow, Fetches::ahead), std::pair(narrow, Fetches::own_rows), std::pair(usual, Fetches::nothing),
                                            std::pair(streaming, Fetches::nothing), std::pair(streaming, Fetches::far_ahead)}) {
         const Loop loop = busiest_loop(target, [&, tile = shape, fetched = fetches](llvm::Module& module) { emit_microkernel(module, target, dtype, tile, "product", fetched); });
         INFO(cpu << ", " << name_of(dtype) << ", " << shape.rows << " x " << shape.columns << ", fetches " << static_cast<int>(fetches) << ": " << loop.on_stack << " of " << loop.multiplications);
