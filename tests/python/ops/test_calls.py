@@ -294,7 +294,7 @@ def test_normalisation():
 def test_scans():
     for dtype in (torch.float32, torch.float16, torch.int32, torch.bool):
         check("torch.cumsum", t(7, 5, dtype=dtype), 0), check("torch.cumprod", t(7, 5, dtype=dtype).to(dtype), 1)
-    check("numpy.cumsum", n(3, 4)), check("numpy.cumsum", n(3, 4, dtype="int32"), axis=1), check("numpy.cumprod", n(5)), check("numpy.ndarray.cumsum", n(3, 4), 0), check("torch.cumsum", t(0, 3), 0), check("torch.cumsum", t(5, dtype=torch.int8), 0, dtype=torch.float32)
+    check("numpy.cumsum", n(3, 4, dtype="int64")), check("numpy.cumsum", n(3, 4, dtype="int32"), axis=1), check("numpy.cumprod", n(5, dtype="int64")), check("numpy.ndarray.cumsum", n(3, 4, dtype="int32"), 0), check("torch.cumsum", t(0, 3), 0), check("torch.cumsum", t(5, dtype=torch.int8), 0, dtype=torch.float32)
 
 
 def test_in_place_variants_keep_dtype():
