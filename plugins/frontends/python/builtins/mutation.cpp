@@ -10,6 +10,7 @@
 #include "python/heap/dict_access.h"
 #include "python/heap/finalizers.h"
 #include "python/heap/names.h"
+#include "python/heap/sequences.h"
 
 namespace tenon::python {
 namespace {
@@ -73,12 +74,6 @@ const Method* find_method(PyObject* container, std::string_view name) {
   };
   if (PyList_Check(container)) return among(kListMethods);
   return PyAnySet_Check(container) ? among(kSetMethods) : among(kDequeMethods);
-}
-
-Ref tuple_of(const std::vector<Ref>& items) {
-  Ref tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
-  for (std::size_t at = 0; at < items.size(); ++at) PyTuple_SET_ITEM(tuple.get(), at, Ref(items[at]).release());
-  return tuple;
 }
 
 class Mutation {

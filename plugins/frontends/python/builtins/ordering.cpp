@@ -4,6 +4,7 @@
 #include "python/compat/object_layout.h"
 #include "python/heap/imported.h"
 #include "python/heap/names.h"
+#include "python/heap/sequences.h"
 
 namespace tenon::python {
 namespace {
@@ -14,12 +15,6 @@ struct Wanted {
   Ref key, fallback;
   bool reverse = false, one = false;
 };
-
-Ref list_of(const std::vector<Ref>& items) {
-  Ref list = checked(PyList_New(static_cast<Py_ssize_t>(items.size())));
-  for (std::size_t at = 0; at < items.size(); ++at) PyList_SET_ITEM(list.get(), at, Ref(items[at]).release());
-  return list;
-}
 
 /// False when an argument is not understood: the real function judges it.
 bool read_named(Evaluator& evaluator, const Arguments& arguments, Wanted& wanted) {

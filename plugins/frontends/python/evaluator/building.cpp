@@ -8,21 +8,10 @@
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
 #include "python/heap/names.h"
+#include "python/heap/sequences.h"
 
 namespace tenon::python {
 namespace {
-
-Ref tuple_of(std::vector<Ref> items) {
-  Ref tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
-  for (std::size_t at = 0; at < items.size(); ++at) PyTuple_SET_ITEM(tuple.get(), at, items[at].release());
-  return tuple;
-}
-
-Ref list_of(std::vector<Ref> items) {
-  Ref list = checked(PyList_New(static_cast<Py_ssize_t>(items.size())));
-  for (std::size_t at = 0; at < items.size(); ++at) PyList_SET_ITEM(list.get(), at, items[at].release());
-  return list;
-}
 
 [[noreturn]] void raise_unpack(const char* text, Py_ssize_t wanted, Py_ssize_t found) {
   PyErr_Format(PyExc_ValueError, text, wanted, found);

@@ -10,6 +10,7 @@
 #include "python/evaluator/exception_text.h"
 #include "python/evaluator/generator.h"
 #include "python/heap/names.h"
+#include "python/heap/sequences.h"
 
 namespace tenon::python {
 namespace {
