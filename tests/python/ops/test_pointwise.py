@@ -208,6 +208,7 @@ def test_remainders_are_exact(fn, dtype):
         [rng.integers(0, 2**24, 1000), rng.integers(1, 7, 1000)],
         [below, np.full(1000, 0.3)],
         [below[:5], np.inf],
+        [rng.random(1000) * np.finfo(dtype).tiny * 2**20, rng.integers(1, 1000, 1000) * np.finfo(dtype).smallest_subnormal],
     ]
     compiled = tenon.compile(lambda a, b: fn(a, b))
     for a, b in pairs:

@@ -293,7 +293,7 @@ Value* is_far_quotient(LaneBuilder& b, Value* x, Value* y) {
   Value *ex = exponent(x), *ey = exponent(y);
   Value* far = ir.CreateICmpSGE(ir.CreateSub(ex, ey), int_like(ex, fraction));
   far = ir.CreateOr(far, ir.CreateICmpEQ(ex, int_like(ex, largest)));
-  return ir.CreateOr(far, ir.CreateFCmpOEQ(y, real(y, 0.0)));
+  return ir.CreateOr(far, ir.CreateICmpEQ(ey, int_like(ey, 0)));  // a divisor that is zero, or so small that its exponent does not say how small
 }
 
 /// x - trunc(x / y) * y of vectors, which is exact: the rounded quotient is the whole number wanted or the next one, and of both the rest is a
