@@ -18,7 +18,7 @@ std::vector<std::string> names_of(DType dtype, std::initializer_list<const char*
 /// The functions of a part, in the order in which `fill` emits and `kernel` takes them.
 std::vector<std::string> names_of(DType dtype, MatrixPart part) {
   switch (part) {
-    case MatrixPart::panels: return names_of(dtype, {"fetching_matrix", "waiting_matrix", "fetching_narrow", "transposition"});
+    case MatrixPart::panels: return names_of(dtype, {"fetching_matrix", "plain_matrix", "fetching_narrow", "transposition"});
     case MatrixPart::few_rows: return names_of(dtype, {"dot", "streaming_matrix"});
     case MatrixPart::windows: return names_of(dtype, {"matrix", "narrow_matrix", "fetching_streaming", "winograd_input", "winograd_weights", "winograd_output"});
     case MatrixPart::large_squares: return names_of(dtype, {"large_winograd_input", "large_winograd_weights", "large_winograd_output"});
@@ -100,7 +100,7 @@ MatrixKernel MatrixCode::kernel(const CodeStore& store, DType dtype, const Matri
     const std::vector<void*>& f = functions(store, dtype, part);
     switch (part) {
       case MatrixPart::panels:
-        kernel.fetching = reinterpret_cast<MicroKernel>(f[0]), kernel.waiting = reinterpret_cast<MicroKernel>(f[1]);
+        kernel.fetching = reinterpret_cast<MicroKernel>(f[0]), kernel.plain = reinterpret_cast<MicroKernel>(f[1]);
         kernel.fetching_narrow = reinterpret_cast<MicroKernel>(f[2]);
         kernel.transposition = reinterpret_cast<codegen::Transposition>(f[3]);
         break;

@@ -60,7 +60,7 @@ struct MatrixProduct {
 
 /// The compiled code of one dtype: of the parts (matrix_code.h) that a program asked for.
 struct MatrixKernel {
-  codegen::MicroKernel function = nullptr, fetching = nullptr, waiting = nullptr;  // over windows; which fetches what it is told; which fetches nothing
+  codegen::MicroKernel function = nullptr, fetching = nullptr, plain = nullptr;  // over windows; which fetches what it is told; which fetches nothing
   codegen::Transposition transposition = nullptr;
   codegen::TileShape tile;
   codegen::MicroKernel narrow = nullptr, fetching_narrow = nullptr;
@@ -86,17 +86,17 @@ struct MatrixKernel {
 
   const codegen::WinogradCode& winograd(std::int64_t side) const { return side == codegen::kSmallSquare ? small_square : large_square; }
 
-  /// The register tile for so many columns: what computes it over windows, and what fetches ahead.
+  /// The register tile for so many columns: what computes it over windows, what fetches ahead, and what fetches nothing where that was compiled.
   struct Variant {
-    codegen::MicroKernel function, fetching, waiting;
+    codegen::MicroKernel function, fetching, plain;
     std::int64_t height, width;
 
     /// Fetching takes a tenth of the time of multiplying, also where nothing is left to fetch.
-    codegen::MicroKernel beside(const Ahead& ahead) const { return ahead.empty() ? waiting : fetching; }
+    codegen::MicroKernel beside(const Ahead& ahead) const { return ahead.empty() ? plain : fetching; }
   };
   Variant variant(std::int64_t columns) const {
     if (columns <= narrow_tile.columns) return {narrow, fetching_narrow, fetching_narrow, narrow_tile.rows, narrow_tile.columns};
-    return {function, fetching, waiting, tile.rows, tile.columns};
+    return {function, fetching, plain, tile.rows, tile.columns};
   }
 };
 
