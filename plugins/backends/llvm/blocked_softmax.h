@@ -78,7 +78,7 @@ class BlockedSoftmax {
       if (factors[i] == 1) continue;
       for (std::int64_t panel = 0; panel < sums_.panels(); ++panel) {
         T* const row = part.tiles + panel * tile_ + static_cast<std::int64_t>(i) * width;
-        for (std::int64_t j = 0; j < width; ++j) row[j] *= factors[i];
+        Multiplier<T>::scaled(row, factors[i], row, width);
       }
     }
   }
@@ -89,9 +89,8 @@ class BlockedSoftmax {
       const bool hidden = chain_.zeroes_hidden && part.largest[i] == -std::numeric_limits<T>::infinity();
       factors[i] = hidden ? 0 : 1 / part.sum[i];
     }
-    scale(part, factors.data());
     for (std::int64_t panel = 0; panel < sums_.panels(); ++panel)
-      sums_.finish_tile(part.tiles + panel * tile_, panel, chain_.second_row + part.row, part.end - part.row);
+      sums_.finish_tile(part.tiles + panel * tile_, factors.data(), panel, chain_.second_row + part.row, part.end - part.row);
   }
 
   const ProductChain& chain_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <optional>
 #include <span>
@@ -109,11 +110,27 @@ class Multiplier {
     }
   }
 
-  /// Takes a tile of finished sums of the product.
-  void finish_tile(T* tile, std::int64_t panel, std::int64_t row, std::int64_t rows) const {
+  /// Takes a tile of sums of the product, each row of which is multiplied by its factor first.
+  void finish_tile(T* tile, const T* factors, std::int64_t panel, std::int64_t row, std::int64_t rows) const {
     const std::int64_t column = panel * width_, columns = std::min(width_, p_.n - column);
-    if (!c_) return finishing_->finish({row, rows, column, columns, 0, p_.steps}, tile);
-    for (std::int64_t i = 0; i < rows; ++i) std::memcpy(c_ + (row + i) * p_.c_row + column, tile + i * width_, static_cast<std::size_t>(columns) * sizeof(T));
+    for (std::int64_t i = 0; i < rows; ++i) {
+      T* const from = tile + i * width_;
+      if (c_) scaled(from, factors[i], c_ + (row + i) * p_.c_row + column, columns);
+      else scaled(from, factors[i], from, width_);
+    }
+    if (!c_) finishing_->finish({row, rows, column, columns, 0, p_.steps}, tile);
+  }
+
+  /// to[j] = from[j] * factor; they may be the same. Elements are read and written a chunk at a time, which takes vectors.
+  static void scaled(const T* from, T factor, T* to, std::int64_t count) {
+    constexpr std::int64_t kChunk = 8;
+    std::int64_t j = 0;
+    for (; j + kChunk <= count; j += kChunk) {
+      std::array<T, kChunk> chunk;
+      for (std::size_t l = 0; l < kChunk; ++l) chunk[l] = from[j + static_cast<std::int64_t>(l)] * factor;
+      std::copy_n(chunk.begin(), kChunk, to + j);
+    }
+    for (; j < count; ++j) to[j] = from[j] * factor;
   }
 
   /// Leaves dot products to others: b is packed.
@@ -181,11 +198,11 @@ class Multiplier {
   }
 
   /// Each thread packs the panels that it multiplies with all rows; a group of them shares what is read of the left operand. Threads
-  /// share the rows of the last panels.
+  /// share the rows of the last panels, one a thread: those are packed first, and wait for memory, as nothing is multiplied meanwhile.
   void over_panels(std::int64_t threads) {
     const std::int64_t fitting = std::clamp<std::int64_t>(kGroupElements / std::max<std::int64_t>(1, panel_elements()), 1, kPanelGroup);
     const std::int64_t group = std::clamp<std::int64_t>(panels() / (2 * threads), 1, fitting);
-    const std::int64_t shared = threads > 1 && p_.m >= 2 * kPieceRows ? std::min(panels() / 2, threads * group) : 0, whole = panels() - shared;
+    const std::int64_t shared = threads > 1 && p_.m >= 2 * kPieceRows ? std::min(panels() / 2, threads) : 0, whole = panels() - shared;
     Scratch memory;
     const T* packed = shared ? packed_from(whole, memory) : nullptr;
     const std::int64_t pieces = (p_.m + kPieceRows - 1) / kPieceRows;

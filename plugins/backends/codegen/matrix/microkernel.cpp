@@ -53,7 +53,7 @@ class Emitter {
     Value* unrolled = ir_.CreateAnd(length, ir_.getInt64(~std::uint64_t{kUnroll - 1}));
     place_rows();
     for (std::uint64_t u = 0; u <= kUnroll; ++u) rows_apart_.push_back(ir_.CreateMul(argument(2), ir_.getInt64(u)));
-    ahead_apart_ = ir_.CreateMul(argument(11), ir_.getInt64(static_cast<std::uint64_t>(fetches_)));
+    ahead_apart_ = ir_.CreateMul(argument(11), lines_of_part());
     finish(loop(first, end, length, start(), [&](Value* low, std::vector<Value*>& block_sums) {
       Value* before = ir_.CreateSub(low, first);
       Value *whole = ir_.CreateAdd(low, unrolled), *stop = ir_.CreateAdd(low, length);
@@ -188,16 +188,18 @@ class Emitter {
     ir_.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir_.getPtrTy()}, {address, ir_.getInt32(kForReading), ir_.getInt32(level), ir_.getInt32(kData)});
   }
 
+  Value* lines_of_part() { return ir_.getInt64(static_cast<std::uint64_t>(codegen::lines_of_part(fetches_))); }
+
   /// The address of what the caller wants fetched after so many elements.
   Value* fetched_after(Value* elements) {
-    Value* line = ir_.CreateMul(elements, ir_.getInt64(static_cast<std::uint64_t>(fetches_)));
+    Value* line = ir_.CreateMul(elements, lines_of_part());
     return ir_.CreateGEP(ir_.getInt8Ty(), argument(10), ir_.CreateMul(ir_.CreateLShr(line, std::countr_zero(kUnroll)), argument(11)));
   }
 
   /// Fetches the lines that come with an unrolled part.
   void fetch() {
     Value* address = ahead_;
-    for (auto i = static_cast<int>(fetches_); i-- > 0;) {
+    for (auto i = codegen::lines_of_part(fetches_); i-- > 0;) {
       prefetch(address, kSecondLevel);
       if (i > 0) address = ir_.CreateGEP(ir_.getInt8Ty(), address, argument(11));
     }
