@@ -126,3 +126,12 @@ def test_products_of_rows_with_rows():
     exact = (x.double() * y.double()).sum(-1)
     for fn in (lambda x, y: torch.einsum("abi,abi->ab", x, y), lambda x, y: (x[..., None, :] @ y[..., None])[..., 0, 0], torch.linalg.vecdot):
         torch.testing.assert_close(tenon.compile(fn)(x, y).double(), exact, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("rows", [1, 2, 4, 5, 13])
+def test_few_rows_with_weights_in_half_precision(rows, dtype):
+    x, weight, bias = t(rows, 301).to(dtype), t(70, 301, seed=1).to(dtype), t(70, seed=2).to(dtype)
+    exact = x.double() @ weight.double().t() + bias.double()
+    for fn in (torch.nn.functional.linear, lambda x, w, b: x @ w.t().contiguous() + b, lambda x, w, b: torch.addmm(b, x, w.t())):
+        torch.testing.assert_close(tenon.compile(fn)(x, weight, bias).double(), exact, rtol=2 * torch.finfo(dtype).eps, atol=0.05)

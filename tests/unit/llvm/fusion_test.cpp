@@ -146,6 +146,19 @@ TEST_CASE("what follows products of one column, or of one row and one column, ru
   }
 }
 
+TEST_CASE("weights of another dtype are multiplied with few rows where they lie", "[fusion]") {
+  for (const int rows : {1, 4}) {
+    const std::string text = fmt::format(R"(graph @main (%x: f32[{0}, 300], %w: bf16[200, 300]) {{
+      %f: f32[200, 300] = _to_copy(%w) {{dtype = f32}}
+      %t: f32[300, 200] = permute(%f) {{dims = [1, 0]}}
+      %y: f32[{0}, 200] = mm(%x, %t)
+      return %y
+    }})", rows);
+    CHECK(check(text, {{rows, 300}, {200, 300}}) == 1);
+    CHECK(check(text, {{rows, 300}, {200, 300}}, {.threads = 2}) == 1);
+  }
+}
+
 TEST_CASE("a product that others read too is stored beside what follows it", "[fusion]") {
   CHECK(check(R"(graph @main (%x: f32[2, 50, 30], %y: f32[2, 30, 40]) {
     %p: f32[2, 50, 40] = bmm(%x, %y)

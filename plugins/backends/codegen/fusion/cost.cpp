@@ -18,8 +18,6 @@ constexpr double kRowInCache = 64 * 1024, kRowInLargeCache = 256 * 1024, kManyRo
 constexpr double kRowsInCache = 512 * 1024;
 /// A row that even a kernel without parallel rows may pass over several times.
 constexpr double kTinyRow = 16 * 1024;
-/// Rows from which packing the other operand pays.
-constexpr std::int64_t kRowsThatPay = 5;
 /// Multiplications of one product of a batch up to which packing its right operand costs more than multiplying.
 constexpr double kTinyProduct = 128;
 /// The part of the tiles' columns that should be used.

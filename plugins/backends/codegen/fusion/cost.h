@@ -65,6 +65,9 @@ inline constexpr double kShortestRun = 16;
 /// Up to so many rows, dot products with a transposed matrix cost less than packing it.
 inline constexpr double kRowsOfDots = 48;
 
+/// Rows from which packing the other operand pays.
+inline constexpr double kRowsThatPay = 5;
+
 /// A left operand of at least so many rows and of fewer operations an element is computed while it is packed for the product.
 inline constexpr double kRowsWithPrologue = 512, kDearPrologue = 12;
 

@@ -55,6 +55,7 @@ class Planner {
   void choose_roots();
   void keep_unread_checks(const std::vector<std::vector<ir::NodeId>>& users);
   bool is_large_product(NodeId id) const;
+  bool has_operand_dear_to_write(NodeId product) const;
   void mark_contraction_operands(NodeId id, const std::vector<std::vector<NodeId>>& users);
   bool is_prologue(NodeId product, const std::vector<std::vector<NodeId>>& users) const;
   double cost_from_memory(ValueId value, const ir::Type& type) const;

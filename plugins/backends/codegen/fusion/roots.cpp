@@ -104,9 +104,21 @@ bool Planner::try_prologue(NodeId id) {
   return false;
 }
 
+/// True where an operand is computed or of another dtype in memory, and each of its elements is multiplied so few times that writing all of
+/// them as the kernel reads them costs more than computing them then: a large weight in half precision beside a few rows.
+bool Planner::has_operand_dear_to_write(NodeId product) const {
+  double work = 1;
+  for (const Dim& e : context_.bodies[product.value]->extents) work *= algebra_.estimate(e);
+  return std::ranges::any_of(graph_.node(product).operands, [&](ValueId operand) {
+    const ValueId base = base_through_views(operand);
+    const bool lies = context_.in_memory[base.value] && graph_.type(base).dtype == graph_.type(operand).dtype;
+    return !lies && work < kRowsThatPay * algebra_.estimate(graph_.type(operand).element_count());
+  });
+}
+
 void Planner::mark_contraction_operands(NodeId id, const std::vector<std::vector<NodeId>>& users) {
   const auto& body = context_.bodies[id.value];
-  if (!body || !is_large_product(id)) return;
+  if (!body || !is_large_product(id) || has_operand_dear_to_write(id)) return;
   if (is_prologue(id, users) && try_prologue(id)) return;
   const auto before = context_.in_memory;
   auto attempt = [&] {
