@@ -95,7 +95,8 @@ bool CacheEntry::compile(const Settings& settings, const std::string& name) {
   std::optional<Program> program;
   if (settings.callable) {
     std::vector<PyObject*> inputs;
-    for (std::uint32_t slot : input_slots_) inputs.push_back(segment_.guards.values()[slot]);
+    std::vector<Ref> held;  // the values are those of the last check, and the callable may call the function
+    for (std::uint32_t slot : input_slots_) inputs.push_back(held.emplace_back(Ref::borrow(segment_.guards.values()[slot])).get());
     program = compile_with_callable(captured_, settings, name, inputs.data());
   } else {
     program = compile_natively(captured_, settings);
@@ -167,8 +168,9 @@ std::int32_t CacheEntry::run_program(const TenonRunArgs& args) {
 }
 
 RunStatus CacheEntry::run_native(RunFrame& frame) {
+  if (!make_outputs(frame)) return RunStatus::raised;
   find_inputs(frame);
-  if (!make_outputs(frame) || !place_updates(frame)) return RunStatus::raised;
+  if (!place_updates(frame)) return RunStatus::raised;
   TenonRunArgs args{};
   args.struct_size = sizeof args;
   args.inputs = frame.input_data;
@@ -239,15 +241,13 @@ RunStatus CacheEntry::run_plain(Built& built) {
   HeldObjects<8> objects(input_count + tensor_count);
   SmallArray<void*, 12> data(input_count + output_count_ + 1);
   void** const outputs = data.data() + input_count;
-  for (std::size_t i = 0; i < input_count; ++i) {
-    objects[i] = Py_NewRef(segment_.guards.values()[input_slots_[i]]);
-    data[i] = const_cast<void*>(data_of(captured_.inputs[i], objects[i], nullptr));
-  }
+  for (std::size_t i = 0; i < input_count; ++i) objects[i] = Py_NewRef(segment_.guards.values()[input_slots_[i]]);
   segment_.guards.let_go();
   for (std::size_t i = 0; i < tensor_count; ++i) {
     const TensorOutput& output = captured_.tensors[i];
     if (!(objects[input_count + i] = new_output(output, output.shape, output.strides, outputs[output.index]))) return RunStatus::raised;
   }
+  for (std::size_t i = 0; i < input_count; ++i) data[i] = const_cast<void*>(data_of(captured_.inputs[i], objects[i], nullptr));
   bool alarm = false;
   outputs[output_count_] = &alarm;
   TenonRunArgs args{};

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "python/call/program.h"
 #include "python/call/written_inputs.h"
+#include "python/compat/real_frame.h"
 #include "python/evaluator/capture.h"
 #include "python/tensors/captured_graph.h"
 #include "python/tensors/torch_state.h"
@@ -24,7 +26,7 @@ enum class RunStatus : std::uint8_t {
 
 class CapturePoint;
 
-/// An entry of a function's cache. Entries are shared by the cache and the calls that run them; the count changes under the GIL only.
+/// An entry of a function's cache. Entries are shared by the cache and the calls that use them, each by an EntryRef.
 class CacheEntry {
  public:
   CacheEntry(TorchState state, Segment segment, CapturedGraph captured);
@@ -41,6 +43,9 @@ class CacheEntry {
 
   /// Whether a tensor that it has frozen was written: it will not match again.
   bool outlived() const noexcept;
+
+  /// Whether the limit of recursion allows the frames that it leaves at a break. Where not, plain execution raises where it must.
+  bool has_frames_left() const { return !segment_.stop || static_cast<int>(segment_.stop->new_frames()) < compat::frames_left(); }
 
   /// Runs the entry right after it matched.
   RunStatus run(Built& built);
@@ -71,12 +76,8 @@ class CacheEntry {
   /// Visits every object that is held, for the garbage collector.
   int traverse(visitproc visit, void* arg) const;
 
-  void retain() { ++users_; }
-  void release() {
-    if (--users_ == 0) delete this;
-  }
-
  private:
+  friend class EntryRef;
   ~CacheEntry() = default;
 
   bool is_plain() const;
@@ -104,7 +105,7 @@ class CacheEntry {
   std::size_t op_count_ = 0;
   double plain_cost_ = 0;
   std::size_t output_count_ = 0;
-  std::size_t users_ = 1;
+  std::size_t users_ = 0;
   bool plain_ = false;         // computes new tensors of known sizes and gives them: nothing else is to be done
   bool runs_ = false;          // the graph has outputs to compute, or may raise or warn
   bool uses_numpy_ = false;
@@ -112,6 +113,33 @@ class CacheEntry {
   bool takes_scalars_ = false;
   bool release_gil_ = false;   // the plan is long enough
   bool late_outputs_ = false;  // of some the size depends on data
+};
+
+/// Holds an entry, or nothing. Copies count; the GIL must be held. At the end of the last one code of the program may run, by what the entry holds.
+class EntryRef {
+ public:
+  EntryRef() = default;
+  EntryRef(std::nullptr_t) {}
+  explicit EntryRef(CacheEntry* entry) : entry_(entry) { ++entry->users_; }
+  EntryRef(const EntryRef& other) : entry_(other.entry_) {
+    if (entry_) ++entry_->users_;
+  }
+  EntryRef(EntryRef&& other) noexcept : entry_(std::exchange(other.entry_, nullptr)) {}
+  EntryRef& operator=(EntryRef other) noexcept {
+    std::swap(entry_, other.entry_);
+    return *this;
+  }
+  ~EntryRef() {
+    if (entry_ && --entry_->users_ == 0) delete entry_;
+  }
+
+  CacheEntry& operator*() const { return *entry_; }
+  CacheEntry* operator->() const { return entry_; }
+  explicit operator bool() const { return entry_ != nullptr; }
+  friend bool operator==(const EntryRef& a, const EntryRef& b) { return a.entry_ == b.entry_; }
+
+ private:
+  CacheEntry* entry_ = nullptr;
 };
 
 }  // namespace tenon::python

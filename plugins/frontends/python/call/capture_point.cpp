@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 namespace tenon::python {
 
@@ -35,47 +37,49 @@ std::size_t CapturePoint::hash(const LiveChain& chain) {
   return hash;
 }
 
-CacheEntry* CapturePoint::find(const TorchState& state, const CallArguments& values) {
+bool CapturePoint::holds(const EntryRef& entry, const TorchState& state, const CallArguments& values) {
+  const bool before = std::exchange(checking_, true);
+  const bool holds = entry->matches(state, values);
+  checking_ = before;
+  return holds;
+}
+
+EntryRef CapturePoint::find(const TorchState& state, const CallArguments& values) {
   for (std::size_t i = 0; i < entries_.size(); ++i) {
-    CacheEntry* entry = entries_[i];
-    if (!entry->matches(state, values)) continue;
-    if (i > 0) std::rotate(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(i), entries_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    EntryRef entry = entries_[i];  // what a check comes to may reset the function
+    if (!holds(entry, state, values)) continue;
+    if (i > 0 && i < entries_.size()) std::rotate(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(i), entries_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
     return entry;
   }
-  return nullptr;
+  return {};
 }
 
-std::size_t CapturePoint::drop_outlived() {
-  const auto first = std::stable_partition(entries_.begin(), entries_.end(), [](const CacheEntry* entry) { return !entry->outlived(); });
-  const std::vector<CacheEntry*> gone(first, entries_.end());
+void CapturePoint::drop_outlived() {
+  const auto first = std::stable_partition(entries_.begin(), entries_.end(), [](const EntryRef& entry) { return !entry->outlived(); });
+  const std::vector<EntryRef> gone(std::make_move_iterator(first), std::make_move_iterator(entries_.end()));
   entries_.erase(first, entries_.end());
-  for (CacheEntry* entry : gone) entry->release();
   outlived += gone.size();
-  return gone.size();
 }
 
-void CapturePoint::note_refusal(CacheEntry* entry, bool whole) {
+void CapturePoint::note_refusal(const EntryRef& entry, bool whole) {
   constexpr std::size_t kMostRefusals = 2;
   const auto found = std::ranges::find(entries_, entry);
   if (whole || !entry->has_late_sizes() || ++entry->refusals < kMostRefusals || found == entries_.end()) return;
   numbers.late_sizes = false;
   entries_.erase(found);
-  entry->release();
 }
 
-void CapturePoint::clear() {
-  std::vector<CacheEntry*> entries = std::move(entries_);
-  entries_.clear();
+std::vector<EntryRef> CapturePoint::clear() {
   failures = outlived = 0;
   limit_reported = left_to_python = false;
   numbers.clear();
-  for (CacheEntry* entry : entries) entry->release();
+  return std::exchange(entries_, {});
 }
 
 std::string CapturePoint::describe() const {
   if (links_.empty()) return {};
   auto* code = reinterpret_cast<PyCodeObject*>(links_.back().code.get());
-  const int line = decoded(code).line_of(links_.back().instruction);
+  const int line = decoded(code)->line_of(links_.back().instruction);
   return fmt::format(" (continued at line {} of {})", line, PyUnicode_AsUTF8(code->co_name));
 }
 

@@ -20,23 +20,31 @@ class CapturePoint {
   CapturePoint(const LiveChain& chain, const ChainSlots& slots);
   CapturePoint(const CapturePoint&) = delete;
   CapturePoint& operator=(const CapturePoint&) = delete;
-  ~CapturePoint() { clear(); }
 
   /// Whether a chain is at this continuation: the same instructions of the same code, with the same slots bound.
   bool is_at(const LiveChain& chain, const ChainSlots& slots) const;
   static std::size_t hash(const LiveChain& chain);
 
-  /// The entry that holds for these values, or null. The one found comes first from then on.
-  CacheEntry* find(const TorchState& state, const CallArguments& values);
-  /// Takes over an entry.
-  void add(CacheEntry* entry) { entries_.insert(entries_.begin(), entry); }
+  /// The entry that holds for these values, or none. The one found comes first from then on.
+  EntryRef find(const TorchState& state, const CallArguments& values);
+  /// Whether an entry of this place holds for these values.
+  bool holds(const EntryRef& entry, const TorchState& state, const CallArguments& values);
+  /// Whether a check is under way, below this call or on another thread: it must not be disturbed by another one.
+  bool is_checking() const { return checking_; }
+  void add(EntryRef entry) {
+    uses_numpy_ |= entry->uses_numpy();
+    entries_.insert(entries_.begin(), std::move(entry));
+  }
+  /// Whether NumPy's error handling matters to an entry that has been here.
+  bool uses_numpy() const { return uses_numpy_; }
   /// Takes note that an entry could not run on a call's values. One that sizes depending on data have stopped over and over goes, and the next
   /// capture breaks where they come up. `whole`: no capture may break.
-  void note_refusal(CacheEntry* entry, bool whole);
-  const std::vector<CacheEntry*>& entries() const { return entries_; }
-  /// Forgets entries whose frozen tensors were written. Gives how many.
-  std::size_t drop_outlived();
-  void clear();
+  void note_refusal(const EntryRef& entry, bool whole);
+  const std::vector<EntryRef>& entries() const { return entries_; }
+  /// Forgets entries whose frozen tensors were written.
+  void drop_outlived();
+  /// Forgets everything. Gives the entries, at whose end code may run that comes here again.
+  std::vector<EntryRef> clear();
 
   /// Where in the program, for messages: empty for the start of the function.
   std::string describe() const;
@@ -59,7 +67,9 @@ class CapturePoint {
   };
   std::vector<Link> links_;
   std::vector<std::uint64_t> bound_;
-  std::vector<CacheEntry*> entries_;  // most recently used first
+  std::vector<EntryRef> entries_;  // most recently used first
+  bool checking_ = false;
+  bool uses_numpy_ = false;
 };
 
 }  // namespace tenon::python

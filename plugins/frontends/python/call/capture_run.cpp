@@ -28,7 +28,7 @@ std::string name_of_callable(PyObject* callable) {
 
 namespace {
 
-using Captured = std::variant<CacheEntry*, CaptureBreak>;
+using Captured = std::variant<EntryRef, CaptureBreak>;
 
 // Each evaluation ends earlier than the one before it; more than these are not worth their time.
 constexpr int kMostEvaluations = 24;
@@ -57,7 +57,7 @@ Captured evaluate_once(const CaptureStart& start, const TorchState& state, const
   try {
     CapturedGraph graph = recorder.finish();
     graph.graph.name = name;
-    return new CacheEntry(state, std::move(std::get<Segment>(captured)), std::move(graph));
+    return EntryRef(new CacheEntry(state, std::move(std::get<Segment>(captured)), std::move(graph)));
   } catch (const GraphBreak& stop) {
     broken.reason = stop.reason();
     broken.hint = stop.hint();
@@ -98,19 +98,18 @@ Captured evaluate(const CaptureStart& start, const TorchState& state, const std:
     }
     if (!again && broken && broken->unsettled) again = !std::exchange(settled, true);
     if (!again) return captured;
-    if (!broken) std::get<CacheEntry*>(captured)->release();
   }
 }
 
 }  // namespace
 
-std::variant<CacheEntry*, CaptureBreak> capture_segment(const CaptureStart& start, const TorchState& state, const std::string& name, Dynamic dynamic,
+std::variant<EntryRef, CaptureBreak> capture_segment(const CaptureStart& start, const TorchState& state, const std::string& name, Dynamic dynamic,
                                                         NumberHistory& history, bool freeze) {
   std::optional<CaptureBreak> first;
   std::size_t stop_before = 0;
   for (int evaluation = 0; evaluation < kMostEvaluations; ++evaluation) {
     Captured captured = evaluate(start, state, name, stop_before, dynamic, history, freeze);
-    if (auto* entry = std::get_if<CacheEntry*>(&captured)) {
+    if (auto* entry = std::get_if<EntryRef>(&captured)) {
       if (first) (*entry)->segment().stop->why = std::move(*first);
       return captured;
     }

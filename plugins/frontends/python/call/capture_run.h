@@ -19,7 +19,7 @@ Dynamic dynamic_of(const Settings& settings);
 /// torch's, as found before. `history`: of the numbers that earlier captures from this start have seen; this one is added. A break without a
 /// segment says why there is none; when it is `interrupted`, the exception is set. `freeze`: parameters and buffers that the program does
 /// not write become constants under guards.
-std::variant<CacheEntry*, CaptureBreak> capture_segment(const CaptureStart& start, const TorchState& state, const std::string& name, Dynamic dynamic,
+std::variant<EntryRef, CaptureBreak> capture_segment(const CaptureStart& start, const TorchState& state, const std::string& name, Dynamic dynamic,
                                                         NumberHistory& history, bool freeze = false);
 
 /// The text of a GraphBreakError: reason, place, what to do.

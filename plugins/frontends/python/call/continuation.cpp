@@ -20,41 +20,23 @@ constexpr std::size_t kMostStepsInMode = 4096;
 /// Whether torch is in a state that no graph holds for: a function mode, a dispatch mode, a transform.
 bool is_in_mode() { return !refusal(torch_state()).empty(); }
 
-/// Keeps an entry while it is used: a reset may take it out of the cache meanwhile.
-class Held {
- public:
-  explicit Held(CacheEntry* entry) : entry_(entry) { entry->retain(); }
-  ~Held() { entry_->release(); }
-  Held(const Held&) = delete;
-  Held& operator=(const Held&) = delete;
-  void hold(CacheEntry* entry) {
-    entry->retain();
-    std::exchange(entry_, entry)->release();
-  }
-  CacheEntry& operator*() const { return *entry_; }
-  CacheEntry* operator->() const { return entry_; }
-
- private:
-  CacheEntry* entry_;
-};
-
 }  // namespace
 
-PyObject* Continuation::run(CacheEntry* entry, std::vector<Ref> objects) {
-  Held held(entry);
+PyObject* Continuation::run(EntryRef entry, std::vector<Ref> objects) {
   Ref result;
-  if (!chain_.settle(*held->segment().stop, std::move(objects))) return nullptr;
-  Progress progress = step(held->segment().stop->keyword_names.get(), result);
+  if (!chain_.settle(*entry->segment().stop, std::move(objects))) return nullptr;
+  Progress progress = step(entry->segment().stop->keyword_names.get(), result);
   while (progress == Progress::goes_on) {
     slots_.gather(chain_);
-    CapturePoint* point = cache_.point_after(*held, chain_, slots_);
-    CacheEntry* next = point && pays(*point) ? entry_at(*point) : nullptr;
+    CapturePoint* point = cache_.point_after(*entry, chain_, slots_);
+    EntryRef next = point && pays(*point) ? entry_at(*point) : EntryRef();
+    if (next && !next->has_frames_left()) next = {};
     if (!next && !PyErr_Occurred()) {
       progress = plainly(result);
       continue;
     }
     Built built;
-    if (next) held.hold(next);
+    if (next) entry = next;
     const RunStatus status = next ? next->run(built) : RunStatus::raised;
     if (status == RunStatus::raised) {  // `finally` and `with` of the program must see it
       progress = chain_.raise_here();
@@ -80,9 +62,9 @@ PyObject* Continuation::run(CacheEntry* entry, std::vector<Ref> objects) {
   return progress == Progress::returned ? result.release() : nullptr;
 }
 
-CacheEntry* Continuation::entry_at(CapturePoint& point) {
+EntryRef Continuation::entry_at(CapturePoint& point) {
   const std::size_t variants = point.entries().size();
-  CacheEntry* entry = cache_.entry_at(point, slots_.arguments(), &chain_);
+  EntryRef entry = cache_.entry_at(point, slots_.arguments(), &chain_);
   if (variants > 0 && point.entries().size() > variants) trial_ += kStepsOfARecompile;
   return entry;
 }

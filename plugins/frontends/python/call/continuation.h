@@ -14,14 +14,14 @@ class Continuation {
 
   /// Goes on where `entry` has ended; `objects` are those that its run has built. Gives what the function returns, or null with the exception set
   /// that leaves it.
-  PyObject* run(CacheEntry* entry, std::vector<Ref> objects);
+  PyObject* run(EntryRef entry, std::vector<Ref> objects);
 
  private:
   Progress step(PyObject* keyword_names, Ref& result);
   Progress plainly(Ref& result);
   Progress out_of_mode(Ref& result);
   bool pays(CapturePoint& point);
-  CacheEntry* entry_at(CapturePoint& point);
+  EntryRef entry_at(CapturePoint& point);
 
   FunctionCache& cache_;
   LiveChain chain_;

@@ -111,11 +111,7 @@ Ref capture_and_export(PyObject* callable, const CallArguments& call, PyObject* 
   const Dynamic dynamic = PyList_GET_SIZE(varying) > 0 ? Dynamic::when_varying : Dynamic::never;
   auto captured = capture_segment({callable, nullptr, call}, *state, name, dynamic, history);
   if (auto* stopped = std::get_if<CaptureBreak>(&captured)) return refuse(*stopped, name);
-  CacheEntry* entry = std::get<CacheEntry*>(captured);
-  struct Release {
-    CacheEntry* entry;
-    ~Release() { entry->release(); }
-  } release{entry};
+  const EntryRef entry = std::get<EntryRef>(captured);
   if (entry->segment().stop) return refuse(entry->segment().stop->why, name);
   try {
     if (!entry->matches(*state, call)) throw GraphBreak("the guards of the capture do not hold right after it (a defect of Tenon)");

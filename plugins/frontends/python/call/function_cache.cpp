@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 
 #include "python/call/capture_run.h"
 #include "python/call/continuation.h"
@@ -65,7 +66,7 @@ int FunctionCache::traverse(visitproc visit, void* arg) const {
   Py_VISIT(callable_.get());
   Py_VISIT(settings_.callable.get());
   const auto visit_entries = [&](const CapturePoint& point) {
-    for (const CacheEntry* entry : point.entries())
+    for (const EntryRef& entry : point.entries())
       if (int stopped = entry->traverse(visit, arg)) return stopped;
     return 0;
   };
@@ -76,8 +77,8 @@ int FunctionCache::traverse(visitproc visit, void* arg) const {
 
 void FunctionCache::clear() {
   said_.clear();
-  start_.clear();
-  for (auto& [hash, point] : continuations_) point->clear();
+  std::vector<EntryRef> gone = start_.clear();  // to the end: what ends with them may call the function
+  for (auto& [hash, point] : continuations_) std::ranges::move(point->clear(), std::back_inserter(gone));
 }
 
 // ---- calls
@@ -85,18 +86,18 @@ void FunctionCache::clear() {
 PyObject* FunctionCache::call(PyObject* const* values, std::size_t nargsf, PyObject* keyword_names) {
   ++counters().calls;
   const CallArguments call{values, static_cast<std::size_t>(PyVectorcall_NARGS(nargsf)), keyword_names};
-  if (CacheEntry* entry = entry_at(start_, call, nullptr)) [[likely]] return run(entry, call);
+  if (EntryRef entry = entry_at(start_, call, nullptr)) [[likely]] return run(std::move(entry), call);
   return PyErr_Occurred() ? nullptr : eagerly(call);
 }
 
-PyObject* FunctionCache::run(CacheEntry* entry, const CallArguments& call) {
-  entry->retain();  // a reset on another thread must not take it away
+PyObject* FunctionCache::run(EntryRef entry, const CallArguments& call) {
+  if (!entry->has_frames_left()) return eagerly(call);
   Built built;
   const RunStatus status = entry->run(built);
   PyObject* result = nullptr;
   if (status == RunStatus::done) result = entry->segment().stop ? Continuation(*this).run(entry, std::move(built.objects)) : built.result.release();
   if (status == RunStatus::refused) note_refusal(start_, entry);
-  entry->release();
+  entry = {};
   if (status == RunStatus::done || status == RunStatus::raised) return result;
   report_refusal(status);
   return eagerly(call);
@@ -107,14 +108,17 @@ PyObject* FunctionCache::eagerly(const CallArguments& call) {
   return PyObject_Vectorcall(callable_.get(), call.values, call.positional, call.keyword_names);
 }
 
-CacheEntry* FunctionCache::entry_at(CapturePoint& point, const CallArguments& values, const LiveChain* chain) {
-  if (point.left_to_python) return nullptr;
+EntryRef FunctionCache::entry_at(CapturePoint& point, const CallArguments& values, const LiveChain* chain) {
+  if (point.left_to_python || point.is_checking()) return {};
   if (const std::optional<TorchState> state = torch_state()) [[likely]] {
-    if (CacheEntry* entry = point.find(*state, values)) [[likely]] {
-      if (!entry->uses_numpy() || numpy_errors_are_quiet()) [[likely]] return entry;
+    // Asked before the check: NumPy may answer in Python, and the values of a check are gone with the next one, on whatever thread.
+    const bool loud = point.uses_numpy() && !numpy_errors_are_quiet();
+    if (EntryRef entry = point.find(*state, values)) [[likely]] {
+      if (!loud || !entry->uses_numpy()) [[likely]] return entry;
       CaptureBreak why;
       why.reason = kLoudErrors;
-      return refused(why);
+      refuse(why);
+      return {};
     }
   }
   return miss(point, values, chain);
@@ -148,8 +152,8 @@ CapturePoint* FunctionCache::point_after(CacheEntry& entry, const LiveChain& cha
 
 // ---- misses
 
-CacheEntry* FunctionCache::miss(CapturePoint& point, const CallArguments& values, const LiveChain* chain) {
-  if (current_evaluator()) return nullptr;  // C code calls this from within a capture: what it is given are stand-ins
+EntryRef FunctionCache::miss(CapturePoint& point, const CallArguments& values, const LiveChain* chain) {
+  if (current_evaluator()) return {};  // C code calls this from within a capture: what it is given are stand-ins
   if (point.turn.wait()) return entry_at(point, values, chain);
   const Turn::Taken turn(point.turn);
   torch_library();                          // torch may have been imported since
@@ -157,53 +161,55 @@ CacheEntry* FunctionCache::miss(CapturePoint& point, const CallArguments& values
   CaptureBreak why;
   why.reason = refusal(now);
   if (why.reason.empty() && point.loud >= kMostFailures && !numpy_errors_are_quiet()) why.reason = kLoudErrors;
-  if (!why.reason.empty()) return refused(why);
-  if (limit_reached(point, *now, values)) return nullptr;
+  if (!why.reason.empty()) {
+    refuse(why);
+    return {};
+  }
+  if (limit_reached(point, *now, values)) return {};
   if (!point.entries().empty()) report_recompile(point, *now, values);
   const bool freeze = still_freezes(point);
   point.numbers.may_break = chain && !settings_.fullgraph;
   const ChainStart start = chain ? chain->start() : ChainStart{};
-  std::variant<CacheEntry*, CaptureBreak> captured;
+  std::variant<EntryRef, CaptureBreak> captured;
   {
     Stopwatch watch(observer_, "capture");
     captured = capture_segment({callable_.get(), chain ? &start : nullptr, values}, *now, name_, dynamic_of(settings_), point.numbers, freeze);
   }
   if (const auto* stopped = std::get_if<CaptureBreak>(&captured)) {
     if (!stopped->interrupted) ++point.failures;
-    return refused(*stopped);
+    refuse(*stopped);
+    return {};
   }
-  return keep(point, std::get<CacheEntry*>(captured), *now, values);
+  return keep(point, std::get<EntryRef>(std::move(captured)), *now, values);
 }
 
 /// Compiles a fresh entry and puts it into the cache. Null when it cannot be used for these values.
-CacheEntry* FunctionCache::keep(CapturePoint& point, CacheEntry* entry, const TorchState& state, const CallArguments& values) {
-  struct Owner {
-    CacheEntry* entry;
-    ~Owner() {
-      if (entry) entry->release();
-    }
-  } owner{entry};
+EntryRef FunctionCache::keep(CapturePoint& point, EntryRef entry, const TorchState& state, const CallArguments& values) {
   report_capture(*entry);
-  if (!may_end_here(*entry)) return nullptr;
+  if (!may_end_here(*entry)) return {};
   CaptureBreak why;
   if (entry->uses_numpy() && !numpy_errors_are_quiet()) {
     ++point.loud;
     why.reason = kLoudErrors;
-    return refused(why);
-  }
-  if (!entry->matches(state, values)) {  // finds the inputs of this call; the capture itself has checked that it holds
+  } else if (!point.holds(entry, state, values)) {  // finds the inputs of this call; the capture itself has checked that it holds
     ++point.failures;
     why.reason = "the guards of the capture do not hold right after it (a defect of Tenon)";
-    return refused(why);
+  }
+  if (!why.reason.empty()) {
+    refuse(why);
+    return {};
   }
   {
     Stopwatch watch(observer_, "compile");
-    if (!entry->compile(settings_, name_)) return failed_to_compile();
+    if (!entry->compile(settings_, name_)) {
+      fail_to_compile();
+      return {};
+    }
   }
   if (!settings_.callable) entry->drop_trace();
   if (entry->op_count() > 0) ++counters().graphs;
-  point.add(std::exchange(owner.entry, nullptr));
-  return entry->matches(state, values) ? entry : nullptr;  // compiling gave other threads time to change what was read
+  point.add(entry);
+  return point.holds(entry, state, values) ? std::move(entry) : EntryRef();  // compiling gave other threads time to change what was read
 }
 
 /// Whether a segment may end where this one does. Reports its break.
@@ -230,7 +236,7 @@ bool FunctionCache::still_freezes(CapturePoint& point) {
 }
 
 bool FunctionCache::limit_reached(CapturePoint& point, const TorchState& state, const CallArguments& values) {
-  const auto live = std::ranges::count_if(point.entries(), [](const CacheEntry* entry) { return !entry->outlived(); });
+  const auto live = std::ranges::count_if(point.entries(), [](const EntryRef& entry) { return !entry->outlived(); });
   const bool variants = static_cast<std::size_t>(live) >= settings_.recompile_limit;
   const bool given_up = point.failures >= kMostFailures && !settings_.fullgraph;
   if (!variants && !given_up) return false;
@@ -252,26 +258,24 @@ void FunctionCache::leave_to_python(CapturePoint& point) {
 }
 
 /// The program goes on as plain Python, or not at all where a whole graph is demanded.
-CacheEntry* FunctionCache::refused(const CaptureBreak& why) {
-  if (why.interrupted) return nullptr;
+void FunctionCache::refuse(const CaptureBreak& why) {
+  if (why.interrupted) return;
   ++counters().graph_breaks;
   if (observer_) observer_->failed(why);
   if (settings_.fullgraph) set_error(ErrorClass::graph_break, break_message(why, name_));
   else report_break(why, "The call runs eagerly.");
-  return nullptr;
 }
 
 /// What the user asked for wrongly, their own backend's failure and what a signal's handler raised are theirs to see; a failure of ours is an event and an eager call.
-CacheEntry* FunctionCache::failed_to_compile() {
+void FunctionCache::fail_to_compile() {
   const TenonFailure* failure = settings_.callable ? nullptr : tenon_last_error();
   const bool theirs = settings_.callable || settings_.fullgraph || !PyErr_Occurred() ||
                       (failure && (failure->code == TENON_INVALID_ARGUMENT || failure->code == TENON_NOT_FOUND || failure->code == TENON_CANCELLED));
-  if (theirs && PyErr_Occurred()) return nullptr;
+  if (theirs && PyErr_Occurred()) return;
   Ref exception = PyErr_Occurred() ? compat::take_exception() : Ref();
   Ref text = exception ? Ref::steal(PyObject_Str(exception.get())) : Ref();
   PyErr_Clear();
   say_once(fmt::format("tenon: {} runs eagerly: {}", name_, text ? PyUnicode_AsUTF8(text.get()) : "it could not be compiled"));
-  return nullptr;
 }
 
 // ---- reports
@@ -294,8 +298,9 @@ void FunctionCache::report_break(const CaptureBreak& why, const char* consequenc
 
 /// Which guard of the latest variant fails, in words.
 std::string FunctionCache::change_since(const CapturePoint& point, const TorchState& state, const CallArguments& values) const {
-  if (point.entries().empty()) return "none";
-  CacheEntry& latest = *point.entries().front();
+  if (point.entries().empty() || point.is_checking()) return "none";
+  const EntryRef held = point.entries().front();  // showing a value may run code of the program
+  CacheEntry& latest = *held;
   if (!(latest.state() == state)) return "torch's global state changed (grad mode, inference mode, default dtype)";
   const auto failure = latest.segment().guards.explain(values);
   return failure ? fmt::format("{}: {} was {}, is {}", failure->guard, failure->source, failure->expected, failure->found) : "none that a guard names";

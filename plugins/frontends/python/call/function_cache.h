@@ -46,23 +46,23 @@ class FunctionCache {
   /// The continuation at which a chain is after a step that followed `entry`; null where a limit forbids another one.
   CapturePoint* point_after(CacheEntry& entry, const LiveChain& chain, const ChainSlots& slots);
   /// The entry that holds at a place, found or captured now. Null when the program must go on as plain Python, or with an exception set.
-  CacheEntry* entry_at(CapturePoint& point, const CallArguments& values, const LiveChain* chain);
+  EntryRef entry_at(CapturePoint& point, const CallArguments& values, const LiveChain* chain);
   /// Gives up a continuation that costs more than plain Python.
   void leave_to_python(CapturePoint& point);
   /// Logs that a graph could not run on these values.
   void report_refusal(RunStatus status) const;
-  void note_refusal(CapturePoint& point, CacheEntry* entry) { point.note_refusal(entry, settings_.fullgraph); }
+  void note_refusal(CapturePoint& point, const EntryRef& entry) { point.note_refusal(entry, settings_.fullgraph); }
 
  private:
-  PyObject* run(CacheEntry* entry, const CallArguments& call);
+  PyObject* run(EntryRef entry, const CallArguments& call);
   PyObject* eagerly(const CallArguments& call);
-  CacheEntry* miss(CapturePoint& point, const CallArguments& values, const LiveChain* chain);
-  CacheEntry* keep(CapturePoint& point, CacheEntry* entry, const TorchState& state, const CallArguments& values);
+  EntryRef miss(CapturePoint& point, const CallArguments& values, const LiveChain* chain);
+  EntryRef keep(CapturePoint& point, EntryRef entry, const TorchState& state, const CallArguments& values);
   bool may_end_here(const CacheEntry& entry);
   bool limit_reached(CapturePoint& point, const TorchState& state, const CallArguments& values);
   bool still_freezes(CapturePoint& point);
-  CacheEntry* refused(const CaptureBreak& why);
-  CacheEntry* failed_to_compile();
+  void refuse(const CaptureBreak& why);
+  void fail_to_compile();
   std::string change_since(const CapturePoint& point, const TorchState& state, const CallArguments& values) const;
   void report_recompile(const CapturePoint& point, const TorchState& state, const CallArguments& values);
   void report_break(const CaptureBreak& why, const char* consequence);

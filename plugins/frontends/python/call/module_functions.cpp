@@ -97,14 +97,10 @@ Ref break_dict(const CaptureBreak& broken) {
 class Report : public CaptureObserver {
  public:
   explicit Report(PyObject* callable) : name_(name_of_callable(callable)) {}
-  ~Report() override {
-    for (CacheEntry* entry : entries_) entry->release();
-  }
 
   void captured(CacheEntry& entry) override {
     if (entry.op_count() > 0) checked(PyList_Append(graphs_.get(), make_traced_graph(entry.captured(), name_).get()));
-    entry.retain();
-    entries_.push_back(&entry);
+    entries_.emplace_back(&entry);
     for (const std::string& guard : entry.segment().guards.describe())
       checked(PyList_Append(guards_.get(), checked(PyUnicode_FromString(guard.c_str())).get()));
     if (entry.segment().stop && !entry.segment().stop->why.raises) failed(entry.segment().stop->why);
@@ -123,7 +119,7 @@ class Report : public CaptureObserver {
   /// What libtenon knows of each program that it runs.
   Ref plans() const {
     Ref plans = checked(PyList_New(0));
-    for (const CacheEntry* entry : entries_) {
+    for (const EntryRef& entry : entries_) {
       if (!entry->program().native()) continue;
       const Ref plan = query(entry->program().native(), "plan");
       if (!plan) throw PythonError();
@@ -133,7 +129,7 @@ class Report : public CaptureObserver {
   }
 
   std::string name_;
-  std::vector<CacheEntry*> entries_;
+  std::vector<EntryRef> entries_;
   Ref graphs_ = checked(PyList_New(0)), breaks_ = checked(PyList_New(0)), guards_ = checked(PyList_New(0));
   std::map<std::string, double> seconds_;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include "python/compat/bytecode.h"
 #include "python/evaluator/graph_break.h"
@@ -91,8 +92,10 @@ struct Decoder {
   }
 };
 
-std::unordered_map<PyCodeObject*, std::unique_ptr<DecodedCode>>& cache() {
-  static auto* const all = new std::unordered_map<PyCodeObject*, std::unique_ptr<DecodedCode>>();
+using Cache = std::unordered_map<PyCodeObject*, std::shared_ptr<const DecodedCode>>;
+
+Cache& cache() {
+  static auto* const all = new Cache();
   return *all;
 }
 
@@ -110,19 +113,13 @@ int DecodedCode::line_of(int instruction) const {
   return line < 0 ? code()->co_firstlineno : line;
 }
 
-const DecodedCode& decoded(PyCodeObject* code) {
-  std::unique_ptr<DecodedCode>& entry = cache()[code];
-  if (!entry) {
-    try {
-      entry = std::make_unique<DecodedCode>(Decoder(code).result);
-    } catch (...) {
-      cache().erase(code);
-      throw;
-    }
-  }
-  return *entry;
+std::shared_ptr<const DecodedCode> decoded(PyCodeObject* code) {
+  if (const auto found = cache().find(code); found != cache().end()) return found->second;
+  auto made = std::make_shared<const DecodedCode>(Decoder(code).result);
+  cache().insert_or_assign(code, made);
+  return made;
 }
 
-void forget_decoded_code() { cache().clear(); }
+void forget_decoded_code() { const Cache gone = std::exchange(cache(), {}); }
 
 }  // namespace tenon::python

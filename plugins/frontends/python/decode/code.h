@@ -33,10 +33,10 @@ struct DecodedCode {
   const Handler* handler_of(int instruction) const;
 };
 
-/// Decodes a code object; the result is kept and shared until `forget_decoded_code`.
-const DecodedCode& decoded(PyCodeObject* code);
+/// Decodes a code object; the result is kept for others until `forget_decoded_code`, and lives as long as somebody uses it.
+std::shared_ptr<const DecodedCode> decoded(PyCodeObject* code);
 
-/// Drops all decoded code that no capture uses at the moment (none may be running).
+/// Forgets all decoded code. Captures and frames that run keep theirs: user code and other threads may ask for this at any time.
 void forget_decoded_code();
 
 }  // namespace tenon::python

@@ -61,6 +61,12 @@ struct BreakState {
     std::vector<Write> writes;
   };
   std::vector<FrameState> frames;
+  /// How many frames there are more than where the segment began.
+  std::size_t new_frames() const {
+    std::size_t count = 0;
+    for (const FrameState& frame : frames) count += !frame.kept;
+    return count;
+  }
   std::optional<std::uint32_t> handled;  // the exception that is being handled, as a node or kUnbound, if that is another than before
   Ref keyword_names;                     // of the call that runs next, or empty
   CaptureBreak why;

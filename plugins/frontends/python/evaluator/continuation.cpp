@@ -9,8 +9,7 @@ namespace {
 std::unique_ptr<Frame> frame_of(const ChainStart::Frame& start, bool innermost) {
   auto frame = std::make_unique<Frame>();
   auto* function = reinterpret_cast<PyFunctionObject*>(start.function);
-  frame->code = &decoded(reinterpret_cast<PyCodeObject*>(function->func_code));
-  frame->code_object = Ref::borrow(function->func_code);
+  frame->code = decoded(reinterpret_cast<PyCodeObject*>(function->func_code));
   frame->globals = Ref::borrow(function->func_globals);
   frame->builtins = Ref::borrow(function->func_builtins);
   frame->current = start.instruction;
@@ -23,7 +22,7 @@ std::unique_ptr<Frame> frame_of(const ChainStart::Frame& start, bool innermost) 
 }
 
 /// A function that stands for the code and globals of a frame; programs cannot see a frame's function.
-Ref function_of(const Frame& frame) { return checked(PyFunction_New(frame.code_object.get(), frame.globals.get())); }
+Ref function_of(const Frame& frame) { return checked(PyFunction_New(frame.code->object.get(), frame.globals.get())); }
 
 }  // namespace
 

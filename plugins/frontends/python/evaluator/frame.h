@@ -26,8 +26,7 @@ enum class Completion : std::uint8_t {
 };
 
 struct Frame {
-  const DecodedCode* code = nullptr;
-  Ref code_object;  // keeps `code` meaningful
+  std::shared_ptr<const DecodedCode> code;
   Ref globals, builtins, closure;
   Ref class_namespace;  // class bodies
   std::vector<Slot> locals;

@@ -160,8 +160,7 @@ void make_cells_known(Heap& heap, PyObject* function) {
 std::unique_ptr<Frame> Evaluator::bind(PyObject* function, Arguments arguments) {
   PyFunctionObject* parts = as_function(function);
   auto frame = std::make_unique<Frame>();
-  frame->code = &decoded(reinterpret_cast<PyCodeObject*>(parts->func_code));
-  frame->code_object = Ref::borrow(parts->func_code);
+  frame->code = decoded(reinterpret_cast<PyCodeObject*>(parts->func_code));
   frame->globals = Ref::borrow(parts->func_globals);
   frame->builtins = Ref::borrow(parts->func_builtins);
   frame->closure = Ref::borrow(parts->func_closure);

@@ -9,11 +9,24 @@
 #include "python/heap/iterators.h"
 
 namespace tenon::python {
+namespace {
+
+bool makes_object(const Source& source) {
+  return source.kind == SourceKind::member || source.kind == SourceKind::attribute || source.kind == SourceKind::called || source.kind == SourceKind::upcoming;
+}
+
+bool check_makes_object(const Guard& guard) {
+  return guard.kind == GuardKind::dict_keys || guard.kind == GuardKind::set_items || guard.kind == GuardKind::more_items || guard.kind == GuardKind::no_more_items;
+}
+
+}  // namespace
 
 CheckMachine::CheckMachine(SourceTable sources, std::vector<Guard> guards, std::size_t stamps)
     : sources_(std::move(sources)), guards_(std::move(guards)), stamps_(stamps), registers_(sources_.size(), nullptr), trust_versions_(compat::versions_work()) {
   for (std::uint32_t id = 1; id < sources_.size(); ++id)
     if (source(id).kind == SourceKind::constant) registers_[id] = source(id).key.get();
+    else makes_objects_ |= makes_object(source(id));
+  makes_objects_ |= std::ranges::any_of(guards_, check_makes_object);
 }
 
 int CheckMachine::traverse(visitproc visit, void* arg) const {

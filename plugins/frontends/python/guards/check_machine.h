@@ -30,7 +30,10 @@ class CheckMachine {
 
   /// Lets go of what the last run had to keep alive.
   void let_go() noexcept {
-    if (!temporaries_.empty()) temporaries_.clear();
+    while (!temporaries_.empty()) {  // one by one: code may run at their end that comes here again
+      const Ref last = std::move(temporaries_.back());
+      temporaries_.pop_back();
+    }
   }
   /// The index of the instruction that failed, or the number of instructions. With `gates` false nothing is taken on trust.
   std::uint32_t run(std::span<const CheckInstruction> code, const CallArguments& call, bool gates) noexcept;
@@ -39,6 +42,8 @@ class CheckMachine {
   const Source& source(std::uint32_t id) const { return sources_[SourceId{id}]; }
   const std::vector<Guard>& guards() const { return guards_; }
   const Stamp& stamp(std::uint32_t at) const { return stamps_[at]; }
+  /// Whether a run may make objects that the garbage collector tracks.
+  bool makes_objects() const { return makes_objects_; }
   /// What each source gave, by its number: borrowed, and kept between runs for what a gate skips.
   PyObject* const* registers() const { return registers_.data(); }
 
@@ -63,6 +68,7 @@ class CheckMachine {
   std::vector<PyObject*> distinct_;      // scratch
   std::vector<PyObject*> seen_distinct_;  // addresses that were pairwise different when last looked at
   bool trust_versions_;
+  bool makes_objects_ = false;
 };
 
 }  // namespace tenon::python

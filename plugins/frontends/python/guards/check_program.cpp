@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "python/compat/collection.h"
 #include "python/compat/object_layout.h"
 #include "python/guards/object_checks.h"
 #include "python/guards/pinned_check.h"
@@ -88,6 +89,7 @@ bool CheckProgram::check(const CallArguments& call) noexcept {
   Body& body = *body_;
   if (!body.signature_fits(call)) return false;
   body.machine.let_go();
+  const compat::WithoutCollection quiet(body.machine.makes_objects());
   if (body.pinned.is_set()) {
     const PinnedCheck::Outcome outcome = body.pinned.run(body.machine, call);
     if (outcome == PinnedCheck::Outcome::fails) body.machine.let_go();

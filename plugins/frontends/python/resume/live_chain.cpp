@@ -6,8 +6,6 @@
 namespace tenon::python {
 namespace {
 
-const DecodedCode& decoded_code(compat::RealFrame* frame) { return decoded(compat::code_of(frame)); }
-
 /// Whether CPython has an instruction of its own there. The second half of a fused pair has none.
 bool starts_a_code_unit(const DecodedCode& code, int instruction) {
   return instruction == 0 || code.instructions[instruction].unit != code.instructions[instruction - 1].unit;
@@ -67,9 +65,10 @@ bool LiveChain::settle(const BreakState& stop, std::vector<Ref> objects) {
   for (std::size_t at = 0; at < stop.frames.size(); ++at) {
     const BreakState::FrameState& state = stop.frames[at];
     if (at >= kept) {
+      auto code = decoded(reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(state.function.get())));
       compat::RealFrame* frame = compat::push_frame(state.function.get());
       if (frame == nullptr) return false;
-      links_.push_back({frame, state.instruction, state.completion, object(state.completion_object)});
+      links_.push_back({frame, std::move(code), state.instruction, state.completion, object(state.completion_object)});
     }
     links_[at].instruction = state.instruction;
     show_position(links_[at], compat::Position::running);
@@ -106,13 +105,13 @@ void LiveChain::pop() {
 }
 
 void LiveChain::show_position(Link& link, compat::Position position) {
-  const Instruction& instruction = decoded_code(link.frame).instructions[link.instruction];
+  const Instruction& instruction = link.code->instructions[link.instruction];
   compat::set_position(link.frame, instruction.unit - (position == compat::Position::next ? instruction.prefixes : 0), position);
 }
 
 Progress LiveChain::step(PyObject* keyword_names, Ref& result) {
   Link& link = innermost();
-  const DecodedCode& code = decoded_code(link.frame);
+  const DecodedCode& code = *link.code;
   if (const Instruction& names = code.instructions[link.instruction]; names.op == Op::kw_names) {
     ++link.instruction;
     return step(code.constant(names.arg), result);
@@ -164,7 +163,7 @@ Progress LiveChain::unwind(bool add_entry) {
   while (true) {
     Link& link = innermost();
     if (add_entry) compat::add_traceback_entry();
-    const DecodedCode& code = decoded_code(link.frame);
+    const DecodedCode& code = *link.code;
     if (const Handler* handler = code.handler_of(link.instruction)) {
       Ref exception = compat::take_exception();
       // What is raised again comes from where it was raised first, as the frame shows.
@@ -197,7 +196,7 @@ Progress LiveChain::finish_innermost(Ref& result) {
   const std::size_t before = depth();
   Progress progress = Progress::goes_on;
   while (progress == Progress::goes_on && depth() == before) {
-    const bool by_itself = starts_a_code_unit(decoded_code(innermost().frame), innermost().instruction);
+    const bool by_itself = starts_a_code_unit(*innermost().code, innermost().instruction);
     progress = by_itself ? finish_in_cpython(result) : step(nullptr, result);
   }
   return progress;

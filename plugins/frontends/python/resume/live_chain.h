@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "python/compat/real_frame.h"
+#include "python/decode/code.h"
 #include "python/evaluator/break_state.h"
 
 namespace tenon::python {
@@ -21,6 +22,7 @@ class LiveChain {
  public:
   struct Link {
     compat::RealFrame* frame;
+    std::shared_ptr<const DecodedCode> code;
     int instruction;  // the innermost: runs next; the others: the call in progress
     Completion completion;
     Ref completion_object;

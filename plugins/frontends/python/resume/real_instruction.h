@@ -23,14 +23,13 @@ Ref name_of_call(PyObject* callable);
 class RealInstruction {
  public:
   RealInstruction(compat::RealFrame* frame, const DecodedCode& code, int index)
-      : frame_(frame), code_(code.object), instruction_(code.instructions[index]), following(index + 1) {}
+      : frame_(frame), instruction_(code.instructions[index]), following(index + 1) {}
 
   /// `keyword_names`: what a preceding `kw_names` instruction set, or null.
   Effect run(PyObject* keyword_names);
 
  private:
   compat::RealFrame* frame_;
-  Ref code_;  // user code that runs meanwhile may drop all decoded code
   const Instruction instruction_;
 
  public:
@@ -38,7 +37,7 @@ class RealInstruction {
   Ref result;
 
  private:
-  PyCodeObject* code() const { return reinterpret_cast<PyCodeObject*>(code_.get()); }
+  PyCodeObject* code() const { return compat::code_of(frame_); }
   PyObject* name(int index) const { return PyTuple_GET_ITEM(code()->co_names, index); }
   PyObject* constant(int index) const { return PyTuple_GET_ITEM(code()->co_consts, index); }
   PyObject* local_name(int slot) const { return PyTuple_GET_ITEM(code()->co_localsplusnames, slot); }
