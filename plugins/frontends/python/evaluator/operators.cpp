@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_set>
 
 #include "python/builtins/mutation.h"
 #include "python/builtins/varying_sizes.h"
@@ -68,15 +69,27 @@ ComparisonNames comparison_names(int operation) {
 }  // namespace
 
 bool Evaluator::holds_number(PyObject* object) {
-  if (heap_.is_number(object)) return true;
-  if (PySlice_Check(object)) {
-    auto* slice = reinterpret_cast<PySliceObject*>(object);
-    return holds_number(slice->start) || holds_number(slice->stop) || holds_number(slice->step);
+  const auto has_items = [](PyObject* item) { return PySlice_Check(item) || PyTuple_Check(item) || PyList_Check(item); };
+  if (!has_items(object)) return heap_.is_number(object);
+  std::vector<PyObject*> open = {object};
+  std::unordered_set<PyObject*> seen;  // a list may hold itself
+  bool found = false;
+  const auto look_at = [&](PyObject* item) {
+    found |= heap_.is_number(item);
+    if (has_items(item)) open.push_back(item);
+  };
+  while (!found && !open.empty()) {
+    PyObject* holder = open.back();
+    open.pop_back();
+    if (!seen.insert(holder).second) continue;
+    if (PySlice_Check(holder)) {
+      auto* slice = reinterpret_cast<PySliceObject*>(holder);
+      for (PyObject* part : {slice->start, slice->stop, slice->step}) look_at(part);
+    } else {
+      for (Py_ssize_t at = 0; at < PySequence_Fast_GET_SIZE(holder); ++at) look_at(PySequence_Fast_GET_ITEM(holder, at));
+    }
   }
-  if (!PyTuple_Check(object) && !PyList_Check(object)) return false;
-  for (Py_ssize_t at = 0; at < PySequence_Fast_GET_SIZE(object); ++at)
-    if (holds_number(PySequence_Fast_GET_ITEM(object, at))) return true;
-  return false;
+  return found;
 }
 
 binaryfunc operator_function(int operation) { return kOperators[operation]; }

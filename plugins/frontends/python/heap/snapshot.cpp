@@ -9,6 +9,8 @@
 namespace tenon::python {
 namespace {
 
+constexpr int kDeepest = 200;  // levels of what is made whole; containers that change are filled one after the other
+
 /// The descriptor whose `__get__` has bound a C function: not always the one that its object's class finds first (`super().__call__`). Or null.
 PyObject* descriptor_of_bound(PyObject* bound, PyObject* self, PyObject* name) {
   Ref defining = Ref::steal(PyObject_GetAttrString(bound, "__objclass__"));  // of a method wrapper
@@ -92,7 +94,10 @@ std::uint32_t Snapshot::sequence(Kind kind, Ref detail, PyObject* items) {
 
 std::uint32_t Snapshot::write(PyObject* object) {
   if (const auto seen = done_.find(object); seen != done_.end()) return seen->second;
+  if (depth_ == kDeepest) throw Unbuildable(object, "a result is nested too deeply");
+  ++depth_;
   const std::uint32_t node = classify(object);
+  --depth_;
   done_[object] = node;
   keep_.push_back(Ref::borrow(object));
   return node;

@@ -51,6 +51,7 @@ class Snapshot {
   ResultTemplate result_;
   std::unordered_map<PyObject*, std::uint32_t> done_;
   std::vector<std::pair<std::uint32_t, Ref>> open_;  // shells that are to be filled
+  int depth_ = 0;          // of tuples and the like within each other
   std::vector<Ref> keep_;  // objects made here must outlive `done_`, which knows them by address
 };
 
