@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "python/call/session.h"
+#include "python/call/turn.h"
 #include "python/compat/real_frame.h"
 #include "python/tensors/tensor_recorder.h"
 
@@ -101,10 +102,17 @@ Captured evaluate(const CaptureStart& start, const TorchState& state, const std:
   }
 }
 
+/// Of the thread that captures: one at a time in the process. A capture changes real objects until it takes that back, and what it makes once a
+/// process by running Python would keep a second thread waiting with the GIL that the first one needs.
+Turn g_turn;
+
 }  // namespace
 
 std::variant<EntryRef, CaptureBreak> capture_segment(const CaptureStart& start, const TorchState& state, const std::string& name, Dynamic dynamic,
-                                                        NumberHistory& history, bool freeze) {
+                                                     NumberHistory& history, bool freeze) {
+  while (g_turn.wait()) {
+  }
+  const Turn::Taken turn(g_turn);
   std::optional<CaptureBreak> first;
   std::size_t stop_before = 0;
   for (int evaluation = 0; evaluation < kMostEvaluations; ++evaluation) {

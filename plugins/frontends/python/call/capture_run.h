@@ -20,7 +20,7 @@ Dynamic dynamic_of(const Settings& settings);
 /// segment says why there is none; when it is `interrupted`, the exception is set. `freeze`: parameters and buffers that the program does
 /// not write become constants under guards.
 std::variant<EntryRef, CaptureBreak> capture_segment(const CaptureStart& start, const TorchState& state, const std::string& name, Dynamic dynamic,
-                                                        NumberHistory& history, bool freeze = false);
+                                                     NumberHistory& history, bool freeze = false);
 
 /// The text of a GraphBreakError: reason, place, what to do.
 std::string break_message(const CaptureBreak& broken, const std::string& name);
