@@ -170,6 +170,31 @@ def test_called_while_something_is_handled(check):
         assert sys.exc_info()[1] is None
 
 
+def test_a_handler_that_begins_after_one_that_broke(breaks, check):
+    def fn(x):
+        try:
+            fail(x)
+        except Oops:
+            print(end="")
+        try:
+            {}["k"]
+        except KeyError as error:
+            return x * 2, error.__context__
+        return x
+
+    breaks(fn, (UP,))
+    compiled = tenon.compile(fn)
+    for _ in range(3):
+        assert compiled(UP)[1] is None
+        try:
+            {}["outer"]
+        except KeyError as outer:
+            result, context = compiled(UP)
+            check.same(result, UP * 2)
+            assert context is outer
+    assert tenon.stats()["eager_fallbacks"] == 0
+
+
 def test_with_blocks(breaks):
     log = []
 

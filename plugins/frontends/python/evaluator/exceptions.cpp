@@ -68,8 +68,8 @@ void Evaluator::op_exception(Frame& f, const Instruction& i) {
 /// Pushes what is being handled, which may be older than the call.
 void Evaluator::push_handled_exception() {
   Ref handled = compat::handled_exception();
-  if (handled && !handled.is(handled_at_start())) {
-    push(std::move(handled));
+  if (handled.get() != handled_at_start()) {
+    push(handled ? std::move(handled) : Ref::borrow(Py_None));
     return;
   }
   const SourceId source = heap_.sources().part(SourceKind::handled_exception, {});
