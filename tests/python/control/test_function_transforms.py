@@ -61,6 +61,22 @@ class Branching(Same):
         return x + 1 if x.sum() > 0 else x - 1
 
 
+class Saved(Same):
+    @staticmethod
+    def forward(x):
+        return x
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(output)
+
+
+class SavedForForward(Saved):
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_forward(*inputs)
+
+
 def into_two(x):
     y = InTwoSteps.apply(x, 3.0)
     return Square.apply(y + 1, 3), y
@@ -87,6 +103,14 @@ def test_a_function_is_followed(check, fn, grad):
 
 def test_a_function_with_a_branch_runs_as_it_is(check):
     check(lambda x: Branching.apply(x * 2) * 3, (torch.ones(3),), (-torch.ones(3),))
+
+
+@pytest.mark.parametrize("function", [Saved, SavedForForward])
+def test_an_input_that_is_saved_and_given_back_is_refused(function):
+    compiled = tenon.compile(lambda x: function.apply(x))
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="returned as-is"):
+            compiled(torch.ones(3))
 
 
 def test_a_function_keeps_its_gradient():
@@ -121,6 +145,16 @@ def test_transforms_are_one_break_each(fn, breaks):
     compiled(x + 1)
     assert tenon.stats()["graphs"] == graphs
     assert breaks is None or tenon.stats()["graph_breaks"] == breaks
+
+
+def test_a_transformed_function_has_the_name_of_its_function():
+    def fn(x):
+        def total(x):
+            return x.sum()
+
+        return [transform(total).__name__ for transform in (torch.func.grad, torch.func.grad_and_value, torch.vmap)]
+
+    assert tenon.compile(fn)(torch.ones(3)) == fn(torch.ones(3))
 
 
 def test_a_class_made_in_the_program(check):

@@ -155,3 +155,16 @@ def test_a_learning_rate_that_varies_is_compiled_once(name):
         torch.testing.assert_close(list(twin.parameters()), list(net.parameters()))
         graphs.append(tenon.stats()["graphs"])
     assert graphs[2:] == [graphs[2]] * 4 and graphs[-1] <= 3, graphs
+
+
+@pytest.mark.parametrize("name", ["Adam", "RMSprop", "ASGD", "NAdam"])
+def test_what_an_optimizer_refuses_is_refused(name):
+    def step(weight):
+        optimizer = getattr(torch.optim, name)([weight], capturable=True)  # which is for other devices
+        weight.grad = torch.ones(3)
+        optimizer.step()
+
+    compiled = tenon.compile(step)
+    for run in (step, compiled, compiled):
+        with pytest.raises(AssertionError, match="capturable"):
+            run(torch.nn.Parameter(torch.ones(3)))

@@ -84,6 +84,12 @@ def x(*shape, dtype=torch.float32):
         lambda: torch.logsumexp(x(2, 3), dim=[]),
         lambda: torch.nn.functional.pad(x(1, 0, 4), (2, 2), "reflect"),
         lambda: torch.nn.functional.pad(x(1, 0, 4, 4), (2, 2, 2, 2), "replicate"),
+        lambda: x().unflatten(0, [0]),
+        lambda: torch.linalg.cross(x(), x(), dim=0),
+        lambda: torch.take_along_dim(x(), torch.tensor(3), 0),
+        lambda: torch.searchsorted(x(), x()),
+        lambda: torch.bucketize(x(), x()),
+        lambda: torch.searchsorted(x(3), x(3), side="left", right=True),
     ],
 )
 def test_a_call_that_eager_execution_refuses_is_refused(call):

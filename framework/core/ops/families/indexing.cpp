@@ -153,6 +153,7 @@ Values take_along(ForeignArguments& a) {
     index = reshape_to(a.builder(), index, {Dim(-1)});
   }
   const std::size_t rank = a.type(x).rank();
+  TENON_USER_CHECK(rank > 0, "torch.take_along_dim(): a tensor of 0 dimensions along dimension 0");
   const std::int64_t dim = a.given("dim") ? a.dim("dim", rank) : 0;
   TENON_USER_CHECK(a.type(index).rank() == rank,
                    "torch.take_along_dim(): input and indices should have the same number of dimensions, but got {} dimensions for input, "

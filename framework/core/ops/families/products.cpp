@@ -264,6 +264,7 @@ Values cross(ForeignArguments& a) {
   TENON_USER_CHECK(f.rank(xy[0]) == f.rank(xy[1]), "linalg.cross: inputs must have the same number of dimensions.");
   const Shape shape = infer::broadcast(a.graph(), f.shape(xy[0]), f.shape(xy[1]));
   if (!a.given("dim")) throw Exception(Code::unsupported, "cross without dim, of which torch warns");
+  TENON_USER_CHECK(!shape.empty(), "linalg.cross: inputs must have at least one dimension");
   const std::int64_t dim = a.dim("dim", shape.size());
   TENON_USER_CHECK(shape[static_cast<std::size_t>(dim)] == Dim(3), "linalg.cross: inputs dimension {} must have length 3", dim);
   for (V& v : xy) v = expand_to(a.builder(), v, shape);

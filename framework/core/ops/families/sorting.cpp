@@ -137,10 +137,12 @@ Adapt running_adapt(bool largest) {
 }
 
 Values search_adapt(ForeignArguments& a) {
-  const std::string side = a.text("side", "left");
+  const std::string given_side = a.text("side", ""), side = given_side.empty() ? "left" : given_side;
   TENON_USER_CHECK(side == "left" || side == "right", "torch.searchsorted(): side can only be 'left' or 'right' but got {}", side);
+  TENON_USER_CHECK(given_side != "left" || !a.flag("right"), "torch.searchsorted(): side and right can't be set to opposites, got side of {}", side);
   const bool right = a.flag("right") || side == "right";
   Values both{a.value("sorted_sequence"), a.tensor(a.value("self"))};
+  TENON_USER_CHECK(a.numpy() || a.type(both[0]).rank() > 0, "torch.searchsorted(): boundaries of 0 dimensions");
   if (a.given("sorter")) {
     if (a.numpy()) throw Exception(Code::unsupported, "searchsorted with a sorter");
     const Shape sequence = a.type(both[0]).shape, order = a.type(a.value("sorter")).shape;

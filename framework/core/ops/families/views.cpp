@@ -59,6 +59,7 @@ Values flatten(ForeignArguments& a) {
 Values unflatten(ForeignArguments& a) {
   const ir::ValueId x = a.value("self");
   Shape shape = a.type(x).shape;
+  TENON_USER_CHECK(!shape.empty(), "unflatten() expects a tensor of at least one dimension");
   const auto dim = static_cast<std::size_t>(a.dim("dim", shape.size()));
   const Shape sizes = completed_shape(a.graph(), std::array{shape[dim]}, a.integers("sizes"));
   shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(dim));

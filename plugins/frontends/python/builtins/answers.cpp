@@ -85,7 +85,7 @@ Ref call_in_python(Evaluator& evaluator, const char* name, Arguments arguments, 
 std::optional<Ref> apply_without_gradients(Evaluator& evaluator, Arguments arguments) {
   if (arguments.named() != 0) throw GraphBreak("a torch.autograd.Function is applied to arguments by name");
   return call_in_python(evaluator, "apply_function", std::move(arguments),
-                        "a torch.autograd.Function is applied to a tensor that requires grad, with grad mode on");
+                        "a torch.autograd.Function is applied to a tensor that requires grad, with grad mode on, or saves an input that it gives");
 }
 constexpr FunctionRule kApplyFunction = {.handler = apply_without_gradients};
 

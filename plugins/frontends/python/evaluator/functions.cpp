@@ -12,16 +12,17 @@ namespace {
 
 PyFunctionObject* as_function(PyObject* object) { return reinterpret_cast<PyFunctionObject*>(object); }
 
-/// torch.nn.TransformerEncoder leaves zeros in padded places, modules run their `always_call` hooks when `forward` raises, and optimizers
-/// compute with the number of steps in float64, but not for compilers: they must not know.
-bool gives_other_results_to_compilers(const Frame& asking) {
+/// Where torch asks, what it does for compilers is made for its own: it leaves out checks, hooks, warnings and names, and computes other bits.
+/// Its optimizers leave out only what costs time where they ask in these methods.
+bool torch_gives_other_results_to_compilers(const Frame& asking) {
   PyObject* module = PyDict_GetItemWithError(asking.globals.get(), names().__name__);
-  if (module == nullptr || !PyUnicode_Check(module)) return false;
-  for (const char* whole : {"torch.nn.modules.transformer", "torch.nn.modules.module"})
-    if (PyUnicode_CompareWithASCIIString(module, whole) == 0) return true;
-  if (PyUnicode_CompareWithASCIIString(module, "torch.optim.optimizer") != 0) return false;
-  PyObject* function = asking.code->code()->co_name;
-  return PyUnicode_CompareWithASCIIString(function, "_get_value") == 0 || PyUnicode_CompareWithASCIIString(function, "_stack_if_compiling") == 0;
+  const char* text = module != nullptr && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
+  if (text == nullptr) PyErr_Clear();
+  if (text == nullptr || !std::string_view(text).starts_with("torch.")) return false;
+  PyObject* function = asking.code->code()->co_qualname;
+  for (const char* same : {"Optimizer._group_tensors_by_device_and_dtype", "Optimizer._accelerator_graph_capture_health_check"})
+    if (PyUnicode_CompareWithASCIIString(function, same) == 0) return false;
+  return true;
 }
 
 /// The arguments given by position or name, matched with a code object's parameters.
@@ -173,7 +174,7 @@ std::unique_ptr<Frame> Evaluator::bind(PyObject* function, Arguments arguments) 
 std::optional<Ref> Evaluator::call_function(PyObject* function, Arguments arguments, Completion completion) {
   if (const FunctionRule* rule = rule_of_function(function)) {
     if (rule->reason != nullptr) throw GraphBreak(rule->reason, rule->hint);
-    if (rule->answers_is_compiling) return Ref::borrow(options_.is_compiling && !gives_other_results_to_compilers(frame()) ? Py_True : Py_False);
+    if (rule->answers_is_compiling) return Ref::borrow(options_.is_compiling && !torch_gives_other_results_to_compilers(frame()) ? Py_True : Py_False);
     if (rule->closure_handler != nullptr) return rule->closure_handler(*this, function, std::move(arguments));
     if (rule->handler != nullptr) return rule->handler(*this, std::move(arguments));
   }

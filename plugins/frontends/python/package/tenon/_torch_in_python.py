@@ -12,6 +12,7 @@ class Context:
     def __init__(self, args: tuple) -> None:
         self.needs_input_grad = tuple([isinstance(a, torch.Tensor) and a.requires_grad for a in args])
         self.to_save: tuple = ()
+        self.saved_for_forward: tuple = ()
         self.dirty_tensors: tuple = ()
         self.non_differentiable: tuple = ()
         self.materialize_grads = True
@@ -47,21 +48,35 @@ def apply_function(cls: type[torch.autograd.Function], *args: Any) -> Any:
         else:
             outputs = cls.forward(*args)
             cls.setup_context(ctx, args, outputs)
+            if _saves_unchanged_input(outputs, args, ctx):
+                return NotImplemented
         if type(outputs) is tuple:
             return tuple([_as_output(output, args, ctx) for output in outputs])
         return _as_output(outputs, args, ctx)
+
+
+def _saves_unchanged_input(outputs: Any, args: tuple, ctx: Context) -> bool:
+    """Whether an input that is given as it is has been saved for a derivative, which torch refuses in ``setup_context``."""
+    for output in outputs if type(outputs) is tuple else (outputs,):
+        if isinstance(output, torch.Tensor) and not output.requires_grad and _holds(args, output) and not _holds(ctx.dirty_tensors, output):
+            if _holds(ctx.to_save, output) or _holds(ctx.saved_for_forward, output):
+                return True
+    return False
+
+
+def _holds(tensors: tuple, wanted: torch.Tensor) -> bool:
+    for tensor in tensors:
+        if tensor is wanted:
+            return True
+    return False
 
 
 def _as_output(output: Any, args: tuple, ctx: Context) -> Any:
     """An input that is given as it is becomes another tensor of the same memory, unless the function says that it has written it."""
     if not isinstance(output, torch.Tensor):
         return output
-    for dirty in ctx.dirty_tensors:
-        if output is dirty:
-            return output
-    for arg in args:
-        if output is arg:
-            return output.detach() if output.requires_grad else output.view_as(output)
+    if _holds(args, output) and not _holds(ctx.dirty_tensors, output):
+        return output.detach() if output.requires_grad else output.view_as(output)
     return output
 
 
