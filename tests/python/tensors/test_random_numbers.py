@@ -92,12 +92,24 @@ IN_MEMORY_ORDER = {
 
 
 @pytest.mark.parametrize("fn", IN_MEMORY_ORDER.values(), ids=IN_MEMORY_ORDER)
-@pytest.mark.parametrize("layout", ["channels_last", "transposed", "permuted"])
+@pytest.mark.parametrize("layout", ["channels_last", "transposed", "permuted", "one_channel_last"])
 @pytest.mark.filterwarnings("ignore:dropout2d")
 def test_the_order_of_elements_in_memory(draws, fn, layout):
     x = torch.randn(2, 3, 4, 5)
-    x = {"channels_last": x.contiguous(memory_format=torch.channels_last), "transposed": x.transpose(2, 3), "permuted": x.permute(3, 1, 0, 2)}[layout]
+    single = torch.empty_strided((6, 1, 4, 5), (20, 1, 5, 1)).copy_(x.reshape(6, 1, 4, 5))
+    layouts = {"channels_last": x.contiguous(memory_format=torch.channels_last), "transposed": x.transpose(2, 3), "permuted": x.permute(3, 1, 0, 2)}
+    x = {**layouts, "one_channel_last": single}[layout]
     draws(lambda x: (fn(x), fn(x * 2) + 1), x)
+
+
+@pytest.mark.parametrize("fn", [
+    lambda x: F.dropout(x, 0.5, True), lambda x: F.alpha_dropout(x, 0.5, True), lambda x: F.feature_alpha_dropout(x, 0.5, True), torch.poisson,
+    torch.rand_like, torch.bernoulli, lambda x: F.rrelu(x, training=True), lambda x: F.pixel_unshuffle(F.dropout(x + 1, 0.5, True), 2),
+])
+@pytest.mark.parametrize("size", [(3, 1, 4, 8), (1, 1, 4, 6)], ids=str)
+def test_strides_of_a_single_channel_in_channels_last(fn, size):
+    x = torch.empty_strided(size, (size[2] * size[3], 1, size[3], 1)).uniform_()
+    assert tenon.compile(fn)(x).stride() == fn(x).stride()
 
 
 def test_the_order_of_what_is_written_in_memory(draws):

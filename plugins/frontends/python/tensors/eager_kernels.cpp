@@ -53,7 +53,10 @@ class ZerosOfTwins {
     Ref args = checked(PyTuple_Pack(1, integer_tuple(sizes).get()));
     Ref kwargs = checked(Py_BuildValue("{sO}", "dtype", dtype.get()));
     Ref made = checked(PyObject_Call(checked(PyObject_GetAttrString(torch_.module.get(), filling_)).get(), args.get(), kwargs.get()));
-    return std::ranges::is_sorted(order) ? std::move(made) : checked(PyObject_CallMethod(made.get(), "permute", "O", integer_tuple(inverse(order)).get()));
+    if (!std::ranges::is_sorted(order)) made = checked(PyObject_CallMethod(made.get(), "permute", "O", integer_tuple(inverse(order)).get()));
+    const bool is_dense = elements > 0 && !memory_order(spec.shape, spec.strides).empty();
+    if (!is_dense || read_twin(made.get()).strides == spec.strides) return made;
+    return checked(PyObject_CallMethod(made.get(), "as_strided", "OO", integer_tuple(spec.shape).get(), integer_tuple(spec.strides).get()));  // sizes of 1
   }
 
   const TorchLibrary& torch_ = *torch_library();

@@ -37,10 +37,11 @@ MemoryOrder TensorRecorder::drawing_order(Index index, const OpaqueUse& use) con
   return order;
 }
 
-/// The answer of the meta device with the strides that the CPU gives, where operands are not row-major: some functions draw into a row-major
-/// tensor there, and keep the order of an operand on the meta device (torch 2.13: rrelu, poisson, normal of two tensors).
+/// The answer of the meta device with the strides that the CPU gives, where operands do not have those of row-major order: some functions draw
+/// into a row-major tensor there, and keep the order of an operand on the meta device (torch 2.13: rrelu, poisson, normal of two tensors), also
+/// that of a single channel in channels-last order, which is row-major too (dropout).
 Ref TensorRecorder::with_strides_of_draw(Ref answer, PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args, PyObject* kwargs) {
-  const auto plain = [&](Index index) { return is_row_major(stand_ins_[index].shape, stand_ins_[index].strides); };
+  const auto plain = [&](Index index) { return stand_ins_[index].strides == row_major(stand_ins_[index].shape); };
   if (std::ranges::all_of(operands, plain)) return answer;
   std::vector<Ref> drawn;
   try {
