@@ -106,6 +106,7 @@ constexpr FunctionRule kStaticAttribute = {.handler = static_attribute};
 constexpr FunctionRule kPattern = {.closure_handler = compile_pattern};
 constexpr FunctionRule kEnterErrorState = {.handler = enter_error_state};
 constexpr FunctionRule kLeaveErrorState = {.handler = leave_error_state};
+constexpr FunctionRule kDecoratedByErrorState = {.instead = call_in_error_state};
 constexpr FunctionRule kIsLogged = {.closure_handler = is_logged};
 constexpr FunctionRule kFindModule = {.closure_handler = find_module};
 constexpr FunctionRule kWhole = {.closure_handler = call_whole};
@@ -119,8 +120,9 @@ struct Closure {
   const FunctionRule* rule;
 };
 /// Inner functions of the standard library and of torch, known by their code: their module and name are those of what they wrap.
-constexpr std::array<Closure, 11> kClosures = {{
+constexpr std::array<Closure, 12> kClosures = {{
     {"/torch/_functorch/eager_transforms.py", "_vjp_with_argnums.<locals>.wrapper", &kTransform},
+    {"/numpy/_core/_ufunc_config.py", "errstate.__call__.<locals>.inner", &kDecoratedByErrorState},
     {"/torch/_functorch/eager_transforms.py", "linearize.<locals>.jvp_fn", &kTransform},
     {"/torch/_functorch/eager_transforms.py", "jacrev.<locals>.wrapper_fn", &kTransform},
     {"/torch/_functorch/eager_transforms.py", "jacfwd.<locals>.wrapper_fn", &kTransform},

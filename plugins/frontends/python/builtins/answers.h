@@ -16,6 +16,7 @@ struct FunctionRule {
   bool answers_is_compiling = false;  // the call gives CaptureOptions::is_compiling
   std::optional<Ref> (*handler)(Evaluator&, Arguments) = nullptr;
   std::optional<Ref> (*closure_handler)(Evaluator&, PyObject* function, Arguments) = nullptr;  // the same, for one that needs the function
+  Ref (*instead)(Evaluator&, PyObject* function, Arguments&) = nullptr;  // the Python function to call instead, with the arguments as that takes them
 };
 
 inline constexpr const char* kKeptFromCompilers = "a function that torch keeps away from compilers (torch.compiler.disable) is called";
@@ -38,9 +39,11 @@ std::optional<Ref> inspect_signature(Evaluator& evaluator, PyObject* signature, 
 std::optional<Ref> static_attribute(Evaluator& evaluator, Arguments arguments);
 /// re.compile and the module's functions make a pattern: for real, as it depends on its text and flags alone.
 std::optional<Ref> compile_pattern(Evaluator& evaluator, PyObject* function, Arguments arguments);
-/// np.errstate.__enter__ and __exit__, where only overflow and underflow are ignored: what sets a flag that NumPy speaks of runs plainly.
+/// np.errstate.__enter__ and __exit__: the recorder handles errors of what is in between.
 std::optional<Ref> enter_error_state(Evaluator& evaluator, Arguments arguments);
 std::optional<Ref> leave_error_state(Evaluator& evaluator, Arguments arguments);
+/// A function that np.errstate decorates.
+Ref call_in_error_state(Evaluator& evaluator, PyObject* function, Arguments& arguments);
 
 /// logging.Logger.isEnabledFor: as the logger's cache says, which is filled here if need be.
 std::optional<Ref> is_logged(Evaluator& evaluator, PyObject* function, Arguments arguments);

@@ -104,20 +104,18 @@ std::optional<Ref> enter_error_state(Evaluator& evaluator, Arguments arguments) 
   if (arguments.named() != 0 || arguments.values.size() != 1) throw GraphBreak("np.errstate is entered in an unusual way");
   const auto attribute = [&](const char* name) { return evaluator.load_attribute(arguments[0], checked(PyUnicode_InternFromString(name)).get()); };
   Ref unspecified = checked(PyObject_GetAttrString(checked(imported("numpy._core._ufunc_config")).get(), "_Unspecified"));
-  bool same = attribute("_token").is(Py_None) && attribute("_call").is(unspecified.get());
-  for (const char* name : {"_all", "_divide", "_invalid"}) same = same && attribute(name).is(Py_None);
-  for (const char* name : {"_over", "_under"}) {
-    Ref mode = attribute(name);
-    same = same && (mode.is(Py_None) || (PyUnicode_Check(mode.get()) && PyUnicode_CompareWithASCIIString(mode.get(), "ignore") == 0));
-  }
-  if (!same) throw GraphBreak("np.errstate changes how floating-point errors are handled");
+  if (!attribute("_token").is(Py_None) || !attribute("_call").is(unspecified.get())) throw GraphBreak("np.errstate is entered again, or with a callback");
+  Ref modes = checked(PyDict_New());
+  for (const char* name : {"_all", "_divide", "_over", "_under", "_invalid"}) checked(PyDict_SetItemString(modes.get(), name + 1, attribute(name).get()));
+  evaluator.recorder().enter_error_state(modes.get());
   evaluator.store_attribute(arguments[0], checked(PyUnicode_InternFromString("_token")).get(), Py_True);  // it cannot be entered again
-  evaluator.enter_mode(arguments.values[0], arguments.values[0]);
+  evaluator.enter_mode(arguments.values[0], arguments.values[0], checked(PyObject_GetAttrString(checked(imported("tenon._error_handling")).get(), "enter")));
   return Ref::borrow(Py_None);
 }
 
 std::optional<Ref> leave_error_state(Evaluator& evaluator, Arguments arguments) {
   if (arguments.values.empty() || !evaluator.leave_mode(arguments[0])) throw GraphBreak("np.errstate is left that was entered before the graph");
+  evaluator.recorder().leave_error_state();
   return Ref::borrow(Py_None);
 }
 

@@ -151,6 +151,17 @@ std::optional<Ref> call_past_recursion_guard(Evaluator& evaluator, PyObject* fun
   return call_wrapped(evaluator, inner, std::move(arguments));
 }
 
+Ref call_in_error_state(Evaluator& evaluator, PyObject* function, Arguments& arguments) {
+  Heap& heap = evaluator.heap();
+  for (const char* name : {"func", "self"}) {  // each comes before the other arguments
+    PyObject* found = free_variable(function, checked(PyUnicode_InternFromString(name)).get());
+    if (found == nullptr) throw GraphBreak("a function that np.errstate decorates in an unusual way");
+    if (!heap.is_born(found) && !heap.source_of(found)) heap.make_known(found, heap.sources().constant(found));
+    arguments.values.insert(arguments.values.begin(), Ref::borrow(found));
+  }
+  return checked(PyObject_GetAttrString(checked(imported("tenon._error_handling")).get(), "call_decorated"));
+}
+
 std::optional<Ref> call_past_disabling(Evaluator& evaluator, PyObject* function, Arguments arguments) {
   PyObject* inner = free_variable(function, checked(PyUnicode_InternFromString("fn")).get());
   PyObject* module = inner && PyFunction_Check(inner) ? PyFunction_GetModule(inner) : nullptr;

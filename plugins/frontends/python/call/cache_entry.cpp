@@ -55,7 +55,8 @@ CacheEntry::CacheEntry(TorchState state, Segment segment, CapturedGraph captured
   release_gil_ = is_long(captured_);
   late_outputs_ = std::ranges::any_of(captured_.tensors, &TensorOutput::late);
   uses_numpy_ = captured_.uses_numpy();
-  may_warn_ = uses_numpy_ && may_meet_errors(captured_.graph);
+  if (uses_numpy_) met_errors_ = errors_that_may_be_met(captured_.graph, captured_.error_handlings);
+  may_warn_ = met_errors_.any;
   runs_ = output_count_ > 0 || captured_.takes_random_numbers || may_raise || may_warn_;
   takes_scalars_ = std::ranges::any_of(captured_.inputs, [](const TensorSpec& input) { return input.kind == TensorKind::scalar; });
   for (ResultTemplate::Node& node : segment_.objects.nodes) {
@@ -184,7 +185,10 @@ RunStatus CacheEntry::run_native(RunFrame& frame) {
   }
   if (!frame.symbols.empty()) args.symbols = frame.symbols.data();
   if (run_program(args) != TENON_OK) return RunStatus::refused;
-  if (may_warn_ && numpy_would_warn(frame.alarm ? FloatErrors{true, true, false, true} : float_errors())) return RunStatus::warned;
+  if (may_warn_) {
+    const FloatErrors met = frame.alarm ? FloatErrors{true, true, false, true} : (float_errors() - met_errors_.ignored) | noted_errors();
+    if (numpy_would_warn(met, met_errors_.heard)) return RunStatus::warned;
+  }
   if (late_outputs_ && !make_late_outputs(frame)) return RunStatus::raised;
   for (std::size_t i = 0; i < captured_.tensors.size(); ++i) {
     const TensorOutput& output = captured_.tensors[i];

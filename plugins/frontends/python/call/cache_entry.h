@@ -9,6 +9,7 @@
 #include "python/call/written_inputs.h"
 #include "python/compat/real_frame.h"
 #include "python/evaluator/capture.h"
+#include "python/tensors/error_alarms.h"
 #include "python/tensors/captured_graph.h"
 #include "python/tensors/torch_state.h"
 
@@ -109,6 +110,7 @@ class CacheEntry {
   bool plain_ = false;         // computes new tensors of known sizes and gives them: nothing else is to be done
   bool runs_ = false;          // the graph has outputs to compute, or may raise or warn
   bool uses_numpy_ = false;
+  MetErrors met_errors_;       // of which NumPy may have to warn
   bool may_warn_ = false;      // NumPy may have to warn after a run
   bool takes_scalars_ = false;
   bool release_gil_ = false;   // the plan is long enough

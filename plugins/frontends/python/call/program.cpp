@@ -64,7 +64,7 @@ ir::Graph graph_to_submit(const CapturedGraph& captured) {
     if (update.output) outputs[*update.output].value = row_major_result(builder, outputs[*update.output].value);
   graph.set_outputs(std::move(outputs));
   if (captured.uses_numpy())
-    if (const auto alarm = add_error_alarm(graph)) graph.add_output({*alarm, ir::OutputKind::result, {}});
+    if (const auto alarm = add_error_alarm(graph, captured.error_handlings)) graph.add_output({*alarm, ir::OutputKind::result, {}});
   return graph;
 }
 

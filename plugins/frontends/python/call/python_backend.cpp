@@ -135,7 +135,7 @@ class OpaqueArtefact final : public Artefact {
 
   std::vector<Ref> called(PyObject* const* tensors) const {
     std::optional<NotedErrors> noted;
-    if (call_->target().starts_with("numpy.")) noted.emplace();
+    if (call_->target().starts_with("numpy.")) noted.emplace(call_->handling);
     return call_->run(tensors);
   }
 

@@ -129,7 +129,10 @@ Ref Evaluator::leave_mode(PyObject* owner) {
 }
 
 void Evaluator::finish_library_state() {
-  if (!modes_.empty()) throw Unbuildable(modes_.front().context.get(), "the graph ends inside of a mode that it has entered");
+  for (const Mode& mode : modes_) {
+    if (!mode.enter) throw Unbuildable(mode.context.get(), "the graph ends inside of a mode that it has entered");
+    heap_.journal().add(WriteKind::call, {mode.owner}, mode.enter);
+  }
   for (const LibraryState& state : library_states_)
     if (!state.left.is(state.found.get())) heap_.journal().add(WriteKind::call, {state.left}, state.setter);
 }

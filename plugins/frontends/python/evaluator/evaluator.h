@@ -139,8 +139,9 @@ class Evaluator {
   PyObject* library_state(PyObject* setter) const;
   /// Adds what is left of such changes to the journal. Breaks before a mode that is still entered.
   void finish_library_state();
-  /// The program has entered a mode of a library through `owner`, by a context that was born here: it must leave it before the segment ends.
-  void enter_mode(Ref owner, Ref context) { modes_.push_back({std::move(owner), std::move(context)}); }
+  /// The program has entered a mode of a library through `owner`, by a context that was born here: it must leave it before the segment ends,
+  /// unless `enter` is a function that enters it after the graph, given the owner.
+  void enter_mode(Ref owner, Ref context, Ref enter = {}) { modes_.push_back({std::move(owner), std::move(context), std::move(enter)}); }
   /// The context of the mode that was entered last, through `owner`; empty for another one, which was entered before the segment.
   Ref leave_mode(PyObject* owner);
   bool is_in_mode() const { return !modes_.empty(); }
@@ -332,7 +333,7 @@ class Evaluator {
   };
   std::vector<LibraryState> library_states_;
   struct Mode {
-    Ref owner, context;
+    Ref owner, context, enter;
   };
   std::vector<Mode> modes_;  // entered and not left, innermost last
   Ref missing_;              // the AttributeError by which code said that the attribute looked for last is missing; empty where none was run

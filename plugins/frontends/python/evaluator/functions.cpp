@@ -177,6 +177,11 @@ std::optional<Ref> Evaluator::call_function(PyObject* function, Arguments argume
     if (rule->answers_is_compiling) return Ref::borrow(options_.is_compiling && !torch_gives_other_results_to_compilers(frame()) ? Py_True : Py_False);
     if (rule->closure_handler != nullptr) return rule->closure_handler(*this, function, std::move(arguments));
     if (rule->handler != nullptr) return rule->handler(*this, std::move(arguments));
+    if (rule->instead != nullptr) {
+      Ref other = rule->instead(*this, function, arguments);
+      enter_function(other.get(), std::move(arguments), completion);
+      return std::nullopt;
+    }
   }
   if (recorder_takes(function)) return call_recorder(function, arguments);
   enter_function(function, std::move(arguments), completion);

@@ -107,6 +107,10 @@ class Recorder {
   virtual void end_branch(std::span<PyObject* const>) {}
   virtual std::vector<Ref> choose(PyObject*, PyObject*) { return {}; }
 
+  /// Floating-point errors are handled as np.errstate with these modes by kind does, until it is left. Throws GraphBreak for what no graph can do.
+  virtual void enter_error_state(PyObject*) { throw GraphBreak("np.errstate changes how floating-point errors are handled"); }
+  virtual void leave_error_state() {}
+
   /// The number of the output that carries this stand-in's value; the same number when asked again.
   virtual std::uint32_t output(PyObject* stand_in) = 0;
 

@@ -97,9 +97,8 @@ void set_result_type(TensorSpec& spec, const ForeignFunction& function, bool all
 
 namespace {
 
-/// A context manager that a call of the attribute with one keyword makes.
-Ref context_of(const char* module, const char* name, const char* keyword, const char* value) {
-  Ref settings = checked(Py_BuildValue("{ss}", keyword, value));
+/// A context manager that a call of the attribute with these keywords makes.
+Ref context_of(const char* module, const char* name, const Ref& settings) {
   Ref made_by = checked(PyObject_GetAttrString(checked(imported(module)).get(), name));
   return checked(PyObject_VectorcallDict(made_by.get(), nullptr, 0, settings.get()));
 }
@@ -123,18 +122,20 @@ Ref call_within(PyObject* context, Call&& call) {
   throw_python_error();
 }
 
-/// Calls under np.errstate(all=mode).
+/// Calls under np.errstate(all=mode), with other modes of some kinds.
 template <class Call>
-Ref call_under_errstate(const char* mode, Call&& call) {
+Ref call_under_errstate(const char* mode, const ErrorHandling& others, Call&& call) {
   const KeptErrorHandling kept;
-  Ref scope = context_of("numpy", "errstate", "all", mode);
+  Ref modes = ErrorHandling{others.ignored, {}}.modes();
+  checked(PyDict_SetItemString(modes.get(), "all", checked(PyUnicode_FromString(mode)).get()));
+  Ref scope = context_of("numpy", "errstate", modes);
   return call_within(scope.get(), call);
 }
 
 /// Calls under a filter of all warnings.
 template <class Call>
 Ref call_under_filter(const char* action, Call&& call) {
-  Ref scope = context_of("warnings", "catch_warnings", "action", action);
+  Ref scope = context_of("warnings", "catch_warnings", checked(Py_BuildValue("{ss}", "action", action)));
   return call_within(scope.get(), call);
 }
 
@@ -169,17 +170,17 @@ Ref call_quietly(PyObject* callable, PyObject* args, PyObject* kwargs, ops::Flav
     const KeptFilters kept;
     return checked(PyObject_Call(callable, args, kwargs));
   }
-  return call_under_filter("error", [&] { return call_under_errstate("ignore", [&] { return checked(PyObject_Call(callable, args, kwargs)); }); });
+  return call_under_filter("error", [&] { return call_under_errstate("ignore", {}, [&] { return checked(PyObject_Call(callable, args, kwargs)); }); });
 }
 
-Ref call_for_good(PyObject* callable, PyObject* args, PyObject* kwargs, ops::Flavour flavour) {
+Ref call_for_good(PyObject* callable, PyObject* args, PyObject* kwargs, ops::Flavour flavour, const ErrorHandling& handling) {
   if (flavour == ops::Flavour::torch) return checked(PyObject_Call(callable, args, kwargs));
-  return call_for_good([&] { return call_filtered("error", callable, args, kwargs); });
+  return call_for_good([&] { return call_filtered("error", callable, args, kwargs); }, handling);
 }
 
-Ref call_for_good(const std::function<Ref()>& call) {
+Ref call_for_good(const std::function<Ref()>& call, const ErrorHandling& handling) {
   try {
-    return call_under_errstate("raise", call);
+    return call_under_errstate("raise", handling, call);
   } catch (const PythonError&) {
     if (!PyErr_ExceptionMatches(PyExc_FloatingPointError) && !PyErr_ExceptionMatches(PyExc_Warning)) throw;
     PyErr_Clear();

@@ -8,6 +8,7 @@
 
 #include "core/ir/graph.h"
 #include "python/heap/ref.h"
+#include "python/tensors/error_handling.h"
 #include "python/tensors/foreign_names.h"
 #include "python/tensors/tensor_spec.h"
 
@@ -42,9 +43,9 @@ Ref call_filtered(const char* action, PyObject* callable, PyObject* args, PyObje
 Ref call_quietly(PyObject* callable, PyObject* args, PyObject* kwargs, ops::Flavour flavour);
 
 /// Calls a library function whose result stands for all later calls. Throws GraphBreak when NumPy would warn: it must do so every time.
-Ref call_for_good(PyObject* callable, PyObject* args, PyObject* kwargs, ops::Flavour flavour);
+Ref call_for_good(PyObject* callable, PyObject* args, PyObject* kwargs, ops::Flavour flavour, const ErrorHandling& handling = {});
 
-Ref call_for_good(const std::function<Ref()>& call);
+Ref call_for_good(const std::function<Ref()>& call, const ErrorHandling& handling = {});
 
 /// The elements of a tensor or array, copied in row-major order.
 std::shared_ptr<std::vector<unsigned char>> row_major_bytes(const TensorSpec& spec, PyObject* object);

@@ -11,6 +11,7 @@
 #include "core/ir/graph.h"
 #include "python/heap/ref.h"
 #include "python/symbols/number_check.h"
+#include "python/tensors/error_handling.h"
 #include "python/tensors/frozen_tensor.h"
 #include "python/tensors/opaque_call.h"
 #include "python/tensors/strides.h"
@@ -100,6 +101,7 @@ struct CapturedGraph {
   std::vector<std::uint32_t> outputs;   // by `Recorder::output` number: index into `tensors`
   std::vector<TensorUpdate> updates;    // those with a graph output in its order
   std::vector<std::shared_ptr<OpaqueCall>> opaque_calls;  // that nodes of the graph refer to
+  ErrorHandlings error_handlings;       // of the nodes
   bool late_sizes = false;              // there are sizes that depend on data
   bool takes_random_numbers = false;    // from torch's generator
   /// Whether NumPy's rules on floating-point errors concern it.

@@ -18,22 +18,54 @@ using ir::ValueId;
 bool divides(std::string_view op) { return op == "floor_divide" || op == "trunc_divide" || op == "remainder" || op == "fmod"; }
 bool is_logarithm(std::string_view op) { return op == "log" || op == "log2" || op == "log10" || op == "log1p"; }
 
+/// Whether an instruction calculates with floats: what only loads, chooses or converts integers sets no flag.
+bool calculates_with_floats(const ops::ScalarProgram& program, const ops::Instruction& instruction) {
+  using ops::Primitive;
+  if (instruction.op <= Primitive::load || instruction.op == Primitive::select || instruction.op == Primitive::bit_cast) return false;
+  const auto is_float_register = [&](std::uint32_t r) { return is_float(program.instructions[r].dtype); };
+  return is_float(instruction.dtype) || std::ranges::any_of(instruction.args, is_float_register);
+}
+
+/// Whether a node may set a floating-point flag.
+bool meets_float_errors(const ir::Graph& graph, ir::NodeId id) {
+  const ir::Node& node = graph.node(id);
+  if (node.op == "constant") return false;
+  const auto loop = ops::loop_of(graph, id);
+  if (!loop || loop->reducer) return true;
+  return std::ranges::any_of(loop->element.instructions, [&](const ops::Instruction& i) { return calculates_with_floats(loop->element, i); });
+}
+
 class AlarmBuilder {
  public:
-  explicit AlarmBuilder(ir::Graph& graph) : graph_(graph), builder_(graph), read_(read_values(graph)), folded_(graph.value_capacity(), false) {}
+  AlarmBuilder(ir::Graph& graph, const FloatErrors& without_flags)
+      : graph_(graph), builder_(graph), without_flags_(without_flags), read_(read_values(graph)), folded_(graph.value_capacity(), false) {}
 
-  void watch(ir::NodeId id) {
+  /// `ignored`: what the node says nothing of.
+  void watch(ir::NodeId id, const FloatErrors& ignored) {
     const ir::Node node = graph_.node(id);  // nodes are added
     const bool folded = note_folded(node);
-    if (node.results.size() != 1) return;
+    if (node.results.size() != 1) {
+      if ((without_flags_ - ignored).any() && meets_float_errors(graph_, id))
+        for (ValueId result : node.results)
+          if (is_float(graph_.type(result).dtype)) add(not_finite(result));
+      return;
+    }
     const ir::Type result = graph_.type(node.results[0]);
-    if (divides(node.op) && is_int(result.dtype)) return watch_divisor(node.operands[1]);
-    if (node.op == "_to_copy") return watch_cast(node.operands[0], result.dtype);
+    if (divides(node.op) && is_int(result.dtype)) {
+      if (!ignored.divide) watch_divisor(node.operands[1]);
+      return;
+    }
+    if (node.op == "_to_copy" && !is_float(result.dtype)) {
+      if (!ignored.invalid) watch_cast(node.operands[0], result.dtype);
+      return;
+    }
     if (!is_float(result.dtype)) return;
-    if (is_logarithm(node.op) && result.dtype != DType::f64) return add(not_finite(node.results[0]));
+    const FloatErrors spoken = kAll - ignored - FloatErrors{.over = is_logarithm(node.op)};
+    if (is_logarithm(node.op) && result.dtype != DType::f64) return watch_result(node, spoken, ignored);
     const ops::Op* op = ops::find_op(node.op);
     const bool computes = op && op->body && !only_moves(graph_, id);
-    if (computes && (!read_[node.results[0].value] || folded)) add(not_finite(node.results[0]));
+    if (computes && (!read_[node.results[0].value] || folded)) return watch_result(node, spoken, ignored);
+    if ((without_flags_ - ignored).any() && meets_float_errors(graph_, id)) watch_result(node, without_flags_ - ignored, ignored);
   }
 
   std::optional<ValueId> alarm() const { return alarm_; }
@@ -61,6 +93,35 @@ class AlarmBuilder {
     return folded;
   }
 
+  static constexpr FloatErrors kAll{true, true, false, true};
+
+  /// Finds errors of these kinds by the node's result: an infinity out of finite numbers, a NaN out of none.
+  void watch_result(const ir::Node& node, const FloatErrors& kinds, const FloatErrors& ignored) {
+    if (!kinds.any()) return;
+    const ops::Op* op = ops::find_op(node.op);
+    const bool by_element = (op && op->body && node.operands.size() <= 2) || node.op == "_to_copy";
+    if (!ignored.any() && without_flags_ == FloatErrors{}) return add(not_finite(node.results[0]));
+    if (!by_element) return add(kinds.divide || kinds.over ? not_finite(node.results[0]) : builder_.one("isnan", {node.results[0]}));
+    if (kinds.divide || kinds.over) watch_elements(node, "isinf", "isfinite", true);
+    if (kinds.invalid) watch_elements(node, "isnan", "isnan", false);
+  }
+
+  /// Adds where `found` holds for the result, and for all operands `asked` gives the answer.
+  void watch_elements(const ir::Node& node, const char* found, const char* asked, bool answer) {
+    ValueId errors = builder_.one(found, {node.results[0]});
+    for (ValueId operand : node.operands) {
+      if (!is_float(graph_.type(operand).dtype)) continue;
+      if (const auto* number = std::get_if<double>(&graph_.value(operand).literal); graph_.value(operand).kind == ir::ValueKind::literal && number) {
+        if (answer ? !std::isfinite(*number) : std::isnan(*number)) return;
+        continue;
+      }
+      ValueId holds = builder_.one(asked, {operand});
+      if (!answer) holds = builder_.one("logical_not", {holds});
+      errors = builder_.one("logical_and", {errors, holds});
+    }
+    add(errors);
+  }
+
   ValueId not_finite(ValueId value) { return builder_.one("logical_not", {builder_.one("isfinite", {value})}); }
 
   void watch_divisor(ValueId divisor) {
@@ -86,34 +147,31 @@ class AlarmBuilder {
 
   ir::Graph& graph_;
   ops::NodeBuilder builder_;
+  FloatErrors without_flags_;  // of which some node says nothing, so that their flags mean nothing
   std::vector<bool> read_, folded_;
   std::optional<ValueId> alarm_;
 };
 
-/// Whether an instruction calculates with floats: what only loads, chooses or converts integers sets no flag.
-bool calculates_with_floats(const ops::ScalarProgram& program, const ops::Instruction& instruction) {
-  using ops::Primitive;
-  if (instruction.op <= Primitive::load || instruction.op == Primitive::select || instruction.op == Primitive::bit_cast) return false;
-  const auto is_float_register = [&](std::uint32_t r) { return is_float(program.instructions[r].dtype); };
-  return is_float(instruction.dtype) || std::ranges::any_of(instruction.args, is_float_register);
-}
-
 }  // namespace
 
-bool may_meet_errors(const ir::Graph& graph) {
-  return std::ranges::any_of(graph.nodes(), [&](ir::NodeId id) {
-    const ir::Node& node = graph.node(id);
-    if (node.op == "constant") return false;
-    const auto loop = ops::loop_of(graph, id);
-    if (!loop || loop->reducer || divides(node.op)) return true;
-    return std::ranges::any_of(loop->element.instructions, [&](const ops::Instruction& i) { return calculates_with_floats(loop->element, i); });
-  });
+MetErrors errors_that_may_be_met(const ir::Graph& graph, const ErrorHandlings& handlings) {
+  MetErrors met;
+  for (ir::NodeId id : graph.nodes()) {
+    if (!divides(graph.node(id).op) && !meets_float_errors(graph, id)) continue;
+    const ErrorHandling& handling = handlings.of(id);
+    met.ignored = met.ignored | handling.ignored;
+    met.heard = met.heard | handling.heard;
+    met.any |= (FloatErrors{true, true, false, true} - handling.ignored).any();
+  }
+  return met;
 }
 
-std::optional<ValueId> add_error_alarm(ir::Graph& graph) {
-  AlarmBuilder builder(graph);
+std::optional<ValueId> add_error_alarm(ir::Graph& graph, const ErrorHandlings& handlings) {
+  FloatErrors without_flags;
+  if (!handlings.empty()) without_flags = errors_that_may_be_met(graph, handlings).ignored - FloatErrors{.under = true};
+  AlarmBuilder builder(graph, without_flags);
   const std::vector<ir::NodeId> nodes(graph.nodes().begin(), graph.nodes().end());
-  for (ir::NodeId node : nodes) builder.watch(node);
+  for (ir::NodeId node : nodes) builder.watch(node, handlings.of(node).ignored);
   return builder.alarm();
 }
 

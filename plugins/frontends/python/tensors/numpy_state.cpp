@@ -6,6 +6,7 @@
 #include "python/heap/imported.h"
 #include "python/heap/pending_exception.h"
 #include "python/heap/ref.h"
+#include "python/tensors/error_handling.h"
 
 namespace tenon::python {
 namespace {
@@ -29,21 +30,21 @@ Ref error_modes() {
   return modes;
 }
 
-thread_local int noted_flags = 0;  // of <cfenv>
+thread_local FloatErrors noted;
 
 /// Called by NumPy with the kind of an error and its number for it (UFUNC_FPE_*).
 PyObject* note_error(PyObject*, PyObject* args) {
   const char* kind = nullptr;
   int number = 0;
   if (!PyArg_ParseTuple(args, "si", &kind, &number)) return nullptr;
-  noted_flags |= (number & 1 ? FE_DIVBYZERO : 0) | (number & 2 ? FE_OVERFLOW : 0) | (number & 4 ? FE_UNDERFLOW : 0) | (number & 8 ? FE_INVALID : 0);
+  noted = noted | FloatErrors{(number & 1) != 0, (number & 2) != 0, (number & 4) != 0, (number & 8) != 0};
   Py_RETURN_NONE;
 }
 
 PyMethodDef note_error_method = {"note_error", note_error, METH_VARARGS, nullptr};
 
-/// np.errstate under which what NumPy would warn of is noted.
-Ref noting() {
+/// np.errstate under which what NumPy would warn of inside of a graph is noted.
+Ref noting(const ErrorHandling& inside) {
   Ref numpy = checked(imported("numpy"));
   Ref modes = error_modes();
   Ref changed = checked(PyDict_New());
@@ -52,16 +53,24 @@ Ref noting() {
   Py_ssize_t position = 0;
   while (modes && PyDict_Next(modes.get(), &position, &kind, &mode))
     if (PyUnicode_CompareWithASCIIString(mode, "warn") == 0) checked(PyDict_SetItem(changed.get(), kind, call.get()));
+  Ref ignore = checked(PyUnicode_FromString("ignore"));
+  const auto change = [&](const char* name, bool ignored, bool heard) {
+    if (ignored || heard) checked(PyDict_SetItemString(changed.get(), name, ignored ? ignore.get() : call.get()));
+  };
+  change("divide", inside.ignored.divide, inside.heard.divide);
+  change("over", inside.ignored.over, inside.heard.over);
+  change("invalid", inside.ignored.invalid, inside.heard.invalid);
   checked(PyDict_SetItemString(changed.get(), "call", handler.get()));
   Ref make = checked(PyObject_GetAttrString(numpy.get(), "errstate")), nothing = checked(PyTuple_New(0));
   return checked(PyObject_Call(make.get(), nothing.get(), changed.get()));
 }
 
 /// What np.errstate keeps where it is `before`, with what it would warn of noted instead. The last answer is kept.
-PyObject* noting_instead_of(PyObject* before) {
-  static PyObject *known = nullptr, *noted = nullptr;  // guarded by the GIL
-  if (known == before) return noted;
-  Ref scope = noting();
+PyObject* noting_instead_of(PyObject* before, const ErrorHandling& handling) {
+  static PyObject *known = nullptr, *answer = nullptr;  // guarded by the GIL
+  static ErrorHandling known_handling;
+  if (known == before && known_handling == handling) return answer;
+  Ref scope = noting(handling);
   checked(PyObject_CallMethod(scope.get(), "__enter__", nullptr));
   PyObject* value = nullptr;
   const int found = PyContextVar_Get(error_variable(), nullptr, &value);
@@ -69,8 +78,9 @@ PyObject* noting_instead_of(PyObject* before) {
   checked(PyObject_CallMethod(scope.get(), "__exit__", "OOO", Py_None, Py_None, Py_None));
   if (found < 0 || !inside) throw_python_error();
   Py_XSETREF(known, Py_NewRef(before));
-  Py_XSETREF(noted, inside.release());
-  return noted;
+  Py_XSETREF(answer, inside.release());
+  known_handling = handling;
+  return answer;
 }
 
 thread_local int refusals = 0;  // objects of this thread that make exceptions of warnings
@@ -121,22 +131,26 @@ KeptErrorHandling::~KeptErrorHandling() {
   if (Ref now = Ref::steal(value); known && now.get() != before_.get()) Ref::steal(PyContextVar_Set(error_variable(), before_.get()));
 }
 
-void clear_float_errors() noexcept { std::feclearexcept(FE_ALL_EXCEPT); }
+void clear_float_errors() noexcept {
+  std::feclearexcept(FE_ALL_EXCEPT);
+  noted = {};
+}
+
+FloatErrors noted_errors() noexcept { return noted; }
 
 FloatErrors float_errors() noexcept {
   const int flags = std::fetestexcept(FE_DIVBYZERO | FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID);
   return {(flags & FE_DIVBYZERO) != 0, (flags & FE_OVERFLOW) != 0, (flags & FE_UNDERFLOW) != 0, (flags & FE_INVALID) != 0};
 }
 
-NotedErrors::NotedErrors() : before_(std::fetestexcept(FE_ALL_EXCEPT)) {
-  noted_flags = 0;
+NotedErrors::NotedErrors(const ErrorHandling& inside) : before_(std::fetestexcept(FE_ALL_EXCEPT)) {
   // Not by warnings.catch_warnings, which makes Python forget what it has warned of once.
   PyObject* const filter = refusing_filter();
   filters_ = checked(PyObject_GetAttrString(checked(imported("warnings")).get(), "filters"));
   if (kept_.before()) {
-    checked(PyContextVar_Set(error_variable(), noting_instead_of(kept_.before())));
+    checked(PyContextVar_Set(error_variable(), noting_instead_of(kept_.before(), inside)));
   } else {
-    handling_ = noting();
+    handling_ = noting(inside);
     checked(PyObject_CallMethod(handling_.get(), "__enter__", nullptr));
   }
   ++refusals;
@@ -153,18 +167,19 @@ NotedErrors::~NotedErrors() {
   }
   if (handling_ && !Ref::steal(PyObject_CallMethod(handling_.get(), "__exit__", "OOO", Py_None, Py_None, Py_None))) PyErr_Clear();
   std::feclearexcept(FE_ALL_EXCEPT);
-  std::feraiseexcept(before_ | noted_flags);
+  std::feraiseexcept(before_);
 }
 
-bool numpy_would_warn(const FloatErrors& errors) noexcept {
-  if (!errors.divide && !errors.over && !errors.under && !errors.invalid) return false;
+bool numpy_would_warn(const FloatErrors& errors, const FloatErrors& heard) noexcept {
+  if (!errors.any()) return false;
   Ref modes = error_modes();
-  const auto speaks = [&](const char* kind) {
+  const auto speaks = [&](const char* kind, bool inside) {
+    if (inside) return true;
     PyObject* mode = modes ? PyDict_GetItemString(modes.get(), kind) : nullptr;
     return !mode || PyUnicode_CompareWithASCIIString(mode, "ignore") != 0;
   };
-  return (errors.divide && speaks("divide")) || (errors.over && speaks("over")) || (errors.under && speaks("under")) ||
-         (errors.invalid && speaks("invalid"));
+  return (errors.divide && speaks("divide", heard.divide)) || (errors.over && speaks("over", heard.over)) ||
+         (errors.under && speaks("under", heard.under)) || (errors.invalid && speaks("invalid", heard.invalid));
 }
 
 bool numpy_errors_are_quiet() noexcept {

@@ -15,12 +15,21 @@ bool numpy_errors_are_quiet() noexcept;
 /// The floating-point flags of the calling thread as a set of NumPy's kinds of error.
 struct FloatErrors {
   bool divide = false, over = false, under = false, invalid = false;
+
+  bool any() const { return divide || over || under || invalid; }
+  bool operator==(const FloatErrors&) const = default;
+  FloatErrors operator|(const FloatErrors& o) const { return {divide || o.divide, over || o.over, under || o.under, invalid || o.invalid}; }
+  /// Those that are not among the others.
+  FloatErrors operator-(const FloatErrors& o) const { return {divide && !o.divide, over && !o.over, under && !o.under, invalid && !o.invalid}; }
 };
+/// Clears the flags, and what was noted.
 void clear_float_errors() noexcept;
 FloatErrors float_errors() noexcept;
+/// What was noted (NotedErrors) in the calling thread.
+FloatErrors noted_errors() noexcept;
 
-/// Whether NumPy would say something about one of these errors in the calling context.
-bool numpy_would_warn(const FloatErrors& errors) noexcept;
+/// Whether NumPy would say something about one of these errors in the calling context, or where what is `heard` is spoken of.
+bool numpy_would_warn(const FloatErrors& errors, const FloatErrors& heard) noexcept;
 
 /// Puts NumPy's error handling back as it was: an interrupt may have kept np.errstate from doing so.
 class KeptErrorHandling {
@@ -36,12 +45,13 @@ class KeptErrorHandling {
   Ref before_;
 };
 
-/// While it lives, errors in NumPy's own functions of which it would warn are kept back; then they are flags of the thread, like those of
-/// compiled code, beside the flags that were set before. What Python code of NumPy warns of is an exception. So the warning is issued once,
-/// by plain execution, at the user's line.
+struct ErrorHandling;
+
+/// While it lives, errors in NumPy's own functions of which it would warn are noted instead, and the thread's flags are kept. What Python code
+/// of NumPy warns of is an exception. So the warning is issued once, by plain execution, at the user's line.
 class NotedErrors {
  public:
-  NotedErrors();
+  explicit NotedErrors(const ErrorHandling& inside);
   ~NotedErrors();
   NotedErrors(const NotedErrors&) = delete;
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "python/heap/ref.h"
+#include "python/tensors/error_handling.h"
 #include "python/tensors/strides.h"
 #include "python/tensors/tensor_spec.h"
 
@@ -69,6 +70,7 @@ class OpaqueCall {
   std::vector<std::uint32_t> numbers; // places of operands that the function gets as Python's numbers
   std::vector<OpaqueResult> results;  // by result: the tensors that the function gives, then those that it writes
   std::vector<std::uint32_t> written; // places of the operands that the function declares to write, besides what it gives
+  ErrorHandling handling;             // of floating-point errors, by NumPy's functions
   /// The function is not the library's own: it may keep its arguments, and gets copies of its own.
   bool may_keep_arguments = false;
 

@@ -221,6 +221,7 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
   call->operands = std::move(kinds);
   call->orders = std::move(orders);
   call->numbers = std::move(numbers);
+  call->handling = error_handlings_.now();
   for (Index index : use.declared) call->written.push_back(static_cast<std::uint32_t>(std::ranges::find(places, index) - places.begin()));
   call->may_keep_arguments = function.in_graph || purity_of(callable, function).foreign || use.written || !use.declared.empty();
 

@@ -10,6 +10,7 @@
 #include "python/symbols/symbolic_int.h"
 #include "python/tensors/attention_layout.h"
 #include "python/tensors/autocast.h"
+#include "python/heap/imported.h"
 #include "python/tensors/call_results.h"
 #include "python/tensors/eager_kernels.h"
 #include "python/tensors/foreign_arguments.h"
@@ -173,8 +174,11 @@ ops::ForeignResult TensorRecorder::build(const ForeignFunction& function, PyObje
   const std::size_t first_node = graph_.nodes().size();
   const auto loop = function.ufunc ? chosen_loop(function.ufunc, stand_ins_, args, kwargs) : std::nullopt;
   if (loop) compute_in(*loop, call);
+  const bool warns_itself = function.name == "numpy.nanmax" || function.name == "numpy.nanmin";
+  if (warns_itself) error_handlings_.always_hear(graph_, true);
   try {
     auto result = ops::call_foreign_shaped(builder_, call);
+    if (warns_itself) error_handlings_.always_hear(graph_, false);
     if (!result.ok()) throw GraphBreak(fmt::format("{}: {}", function.name, result.error().message));
     require_runnable(function, first_node);
     for (std::size_t i = 0; loop && i < result->values.size(); ++i)
@@ -220,6 +224,10 @@ void TensorRecorder::trace(PyObject* callable, const ForeignFunction& function, 
   op_names_.push_back(function.name);
   TracedCall call;
   call.callable = Ref::borrow(callable);
+  if (const ErrorHandling& handling = error_handlings_.now(); handling.any() && function.flavour == ops::Flavour::numpy) {
+    Ref module = checked(imported("tenon._error_handling"));
+    call.callable = checked(PyObject_CallMethod(module.get(), "Within", "OO", callable, handling.modes().get()));
+  }
   call.args = Ref::borrow(args);
   call.kwargs = Ref::borrow(kwargs);
   call.result = result;

@@ -283,6 +283,7 @@ CapturedGraph TensorRecorder::finish() {
   captured.frozen = std::move(frozen_);
   captured.graph = std::move(graph_);
   captured.opaque_calls = std::move(opaque_calls_);
+  captured.error_handlings = std::move(error_handlings_);
   captured.trace = std::move(trace_);
   captured.takes_random_numbers = random_token_.has_value();
   captured.op_names = std::move(op_names_);

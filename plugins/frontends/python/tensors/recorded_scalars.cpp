@@ -116,7 +116,7 @@ Ref TensorRecorder::scalar_arithmetic(FloatTape::Op op, PyObject* a, PyObject* b
 
 Ref TensorRecorder::constant_operator(binaryfunc operation, PyObject* left, PyObject* right) {
   const auto call = [&] { return checked(operation(left, right)); };
-  return is_scalar_of_numpy(left) || is_scalar_of_numpy(right) ? call_for_good(call) : call();
+  return is_scalar_of_numpy(left) || is_scalar_of_numpy(right) ? call_for_good(call, error_handlings_.now()) : call();
 }
 
 /// `item()`, `float()`, `int()` of a number, or of a tensor or array of one element, where Python's number is the element itself.

@@ -196,6 +196,11 @@ bool asks_for_grad(PyObject* kwargs) {
 
 }  // namespace
 
+void TensorRecorder::enter_error_state(PyObject* modes) {
+  if (!branches_.empty()) throw GraphBreak("np.errstate in a branch of a control op");
+  error_handlings_.enter(graph_, modes);
+}
+
 /// Functions of NumPy that give their arguments as they are, or views of them, as it comes.
 PyObject* TensorRecorder::written_in_python(PyObject* callable) {
   if (std::strcmp(Py_TYPE(callable)->tp_name, "numpy._ArrayFunctionDispatcher") != 0) return nullptr;
@@ -342,7 +347,7 @@ Ref TensorRecorder::fold(PyObject* callable, PyObject* args, PyObject* kwargs) {
   // Of an int in a list that it does not know NumPy makes an array of objects.
   const auto plain = [](PyObject* item) { return is_symbolic_int(item) ? specialised(item, "a call without tensors gets it") : Ref(); };
   Ref plain_args = with_replaced(args, plain), plain_kwargs = kwargs ? with_replaced(kwargs, plain) : Ref();
-  Ref made = call_for_good(callable, plain_args.get(), plain_kwargs.get(), function.flavour);
+  Ref made = call_for_good(callable, plain_args.get(), plain_kwargs.get(), function.flavour, error_handlings_.now());
   if (PyTuple_Check(made.get()) || PyList_Check(made.get())) return rebuilt(made.get(), [&](PyObject* item) { return is_tensor(item) ? constant(item) : Ref::borrow(item); });
   return is_tensor(made.get()) ? constant(made.get()) : made;
 }

@@ -71,6 +71,8 @@ class TensorRecorder final : public Recorder {
   void begin_branch() override;
   void end_branch(std::span<PyObject* const> results) override;
   std::vector<Ref> choose(PyObject* function, PyObject* predicate) override;
+  void enter_error_state(PyObject* modes) override;
+  void leave_error_state() override { error_handlings_.leave(graph_); }
 
   // ---- for SymbolicScalar
   /// Records arithmetic of which at least one operand is a symbolic scalar.
@@ -311,6 +313,7 @@ class TensorRecorder final : public Recorder {
   std::unordered_map<PyObject*, std::uint32_t> output_numbers_;
   std::unordered_map<Index, std::uint32_t> made_;  // stand-in -> index into CapturedGraph::tensors
   std::vector<std::shared_ptr<OpaqueCall>> opaque_calls_;
+  ErrorHandlings error_handlings_;
   Trace trace_;
   std::vector<std::string> op_names_;
   std::optional<ir::ValueId> random_token_;  // of the last call that took random numbers

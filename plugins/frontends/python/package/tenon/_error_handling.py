@@ -1,0 +1,40 @@
+"""NumPy's handling of floating-point errors around calls of graphs and functions that were written under `np.errstate`."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy._core import _ufunc_config
+
+
+class Within:
+    """A callable of NumPy that is called inside of `np.errstate` with these modes."""
+
+    def __init__(self, target: Callable, modes: dict[str, str]) -> None:
+        self.target = target
+        self.modes = modes
+        self.__name__ = target.__name__
+        self.__module__ = getattr(target, "__module__", None) or "numpy"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        target = self.target
+        if args and isinstance(args[0], np.generic) and getattr(target, "__objclass__", None) is np.ndarray:
+            target = getattr(type(args[0]), target.__name__)
+        with np.errstate(**self.modes):
+            return target(*args, **kwargs)
+
+
+def enter(state: np.errstate) -> None:
+    """Enters what a graph has taken for entered."""
+    state._token = None
+    state.__enter__()
+
+
+def call_decorated(state: np.errstate, function: Callable, *args: Any, **kwargs: Any) -> Any:
+    """What a function that is decorated with `state` does."""
+    if state._call is _ufunc_config._Unspecified:
+        with np.errstate(all=state._all, divide=state._divide, over=state._over, under=state._under, invalid=state._invalid):
+            return function(*args, **kwargs)
+    with np.errstate(call=state._call, all=state._all, divide=state._divide, over=state._over, under=state._under, invalid=state._invalid):
+        return function(*args, **kwargs)
