@@ -31,7 +31,7 @@ def test_what_nobody_handles(breaks):
     def fn(x):
         return inner(x + 1) + 1
 
-    breaks(fn, (UP,), (DOWN * 3,))
+    breaks(fn, (UP,), (DOWN * 3,), fallbacks=2, settled=False)
 
 
 def test_an_exception_out_of_a_disabled_function(breaks):
@@ -306,7 +306,7 @@ def test_stop_iteration_and_generator_errors(breaks):
 def test_assertions(breaks):
     space = {}  # as text, because pytest rewrites the assertions of this file
     exec("def fn(x):\n    y = x + 1\n    assert y.sum() > 0, f'sum is {float(y.sum())}'\n    return y", space)
-    breaks(space["fn"], (UP,), (DOWN * 3,))
+    breaks(space["fn"], (UP,), (DOWN * 3,), fallbacks=2, settled=False)
 
 
 def test_an_interrupt_leaves_objects_right(monkeypatch):

@@ -106,6 +106,7 @@ constexpr FunctionRule kStaticAttribute = {.handler = static_attribute};
 constexpr FunctionRule kPattern = {.closure_handler = compile_pattern};
 constexpr FunctionRule kEnterErrorState = {.handler = enter_error_state};
 constexpr FunctionRule kLeaveErrorState = {.handler = leave_error_state};
+constexpr FunctionRule kLazyProperty = {.closure_handler = read_lazy_property};
 constexpr FunctionRule kDecoratedByErrorState = {.instead = call_in_error_state};
 constexpr FunctionRule kIsLogged = {.closure_handler = is_logged};
 constexpr FunctionRule kFindModule = {.closure_handler = find_module};
@@ -158,7 +159,7 @@ struct Named {
   const FunctionRule* rule;
 };
 /// Questions about being traced by somebody else's compiler are answered no, about being compiled yes (by option).
-constexpr std::array<Named, 41> kNamed = {{
+constexpr std::array<Named, 42> kNamed = {{
     {"torch", "cond", &kCond},
     {"torch.compiler", "is_compiling", &kIsCompiling},
     {"torch.compiler", "is_dynamo_compiling", &kIsCompiling},
@@ -193,6 +194,7 @@ constexpr std::array<Named, 41> kNamed = {{
     {"torch._ops", "_Ops.__getattr__", &kLookUp},
     {"torch._ops", "_OpNamespace.__getattr__", &kLookUp},
     {"torch._ops", "OpOverloadPacket.__getattr__", &kLookUp},
+    {"torch.distributions.utils", "lazy_property.__get__", &kLazyProperty},
     {"torch.random", "manual_seed", &kSeed},
     {"torch.random", "set_rng_state", &kSeed},
     {"torch.nn.modules.transformer", "_detect_is_causal_mask", &kCausalMask},

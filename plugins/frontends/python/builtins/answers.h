@@ -42,6 +42,8 @@ std::optional<Ref> compile_pattern(Evaluator& evaluator, PyObject* function, Arg
 /// np.errstate.__enter__ and __exit__: the recorder handles errors of what is in between.
 std::optional<Ref> enter_error_state(Evaluator& evaluator, Arguments arguments);
 std::optional<Ref> leave_error_state(Evaluator& evaluator, Arguments arguments);
+/// torch.distributions' lazy property: of a class it is an object that only its class is asked of.
+std::optional<Ref> read_lazy_property(Evaluator& evaluator, PyObject* function, Arguments arguments);
 /// A function that np.errstate decorates.
 Ref call_in_error_state(Evaluator& evaluator, PyObject* function, Arguments& arguments);
 

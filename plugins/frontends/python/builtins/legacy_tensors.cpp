@@ -22,6 +22,7 @@ bool is_data(Evaluator& evaluator, const Arguments& arguments) {
 
 bool is_sizes(Evaluator& evaluator, const Arguments& arguments) {
   if (arguments.named() != 0 || arguments.values.empty()) return false;
+  if (arguments.values.size() == 1 && std::string_view(Py_TYPE(arguments[0])->tp_name) == "torch.Size") return true;
   for (const Ref& value : arguments.values)
     if (!PyLong_CheckExact(value.get()) && !(evaluator.heap().is_number(value.get()) && evaluator.visible_type(value.get()) == &PyLong_Type)) return false;
   return true;

@@ -100,6 +100,13 @@ std::optional<Ref> call_whole(Evaluator& evaluator, PyObject* function, Argument
   return evaluator.run_function(function, std::move(arguments));
 }
 
+std::optional<Ref> read_lazy_property(Evaluator& evaluator, PyObject* function, Arguments arguments) {
+  if (arguments.named() != 0 || arguments.values.size() < 2 || arguments[1] != Py_None) return evaluator.run_function(function, std::move(arguments));
+  Ref made = evaluator.call_real(function, arguments);
+  evaluator.heap().make_known(made.get(), evaluator.heap().sources().constant(made.get()));
+  return made;
+}
+
 std::optional<Ref> enter_error_state(Evaluator& evaluator, Arguments arguments) {
   if (arguments.named() != 0 || arguments.values.size() != 1) throw GraphBreak("np.errstate is entered in an unusual way");
   const auto attribute = [&](const char* name) { return evaluator.load_attribute(arguments[0], checked(PyUnicode_InternFromString(name)).get()); };

@@ -57,7 +57,7 @@ CacheEntry::CacheEntry(TorchState state, Segment segment, CapturedGraph captured
   uses_numpy_ = captured_.uses_numpy();
   if (uses_numpy_) met_errors_ = errors_that_may_be_met(captured_.graph, captured_.error_handlings);
   may_warn_ = met_errors_.any;
-  runs_ = output_count_ > 0 || captured_.takes_random_numbers || may_raise || may_warn_;
+  runs_ = output_count_ > 0 || has_assumptions() || captured_.takes_random_numbers || may_raise || may_warn_;
   takes_scalars_ = std::ranges::any_of(captured_.inputs, [](const TensorSpec& input) { return input.kind == TensorKind::scalar; });
   for (ResultTemplate::Node& node : segment_.objects.nodes) {
     if (node.kind != ResultTemplate::Kind::source) continue;
@@ -110,7 +110,7 @@ bool CacheEntry::compile(const Settings& settings, const std::string& name) {
 
 bool CacheEntry::is_plain() const {
   const bool computes_only = !program_.callable() && !captured_.numbers && captured_.graph.symbols().empty() && captured_.updates.empty() &&
-                             !captured_.takes_random_numbers && !takes_scalars_ && !late_outputs_ && !may_warn_ && !state_.autocast();
+                             !captured_.takes_random_numbers && !takes_scalars_ && !late_outputs_ && !may_warn_ && !has_assumptions() && !state_.autocast();
   return computes_only && result_slots_.empty() && segment_.journal.empty() && !segment_.stop &&
          std::ranges::all_of(captured_.tensors, [](const TensorOutput& output) {
            return output.kind == TensorOutput::Kind::fresh && output.tensor != TensorKind::scalar && output.varying_shape.empty();
@@ -118,14 +118,14 @@ bool CacheEntry::is_plain() const {
 }
 
 /// Chooses where the program writes the new values of inputs. It may write them itself, last of all, where they are row-major and no
-/// error of NumPy's can have a word after it.
+/// error of NumPy's and no branch can have a word after it.
 bool CacheEntry::place_updates(RunFrame& frame) {
   for (std::size_t i = 0; i < captured_.updates.size(); ++i) {
     const TensorUpdate& update = captured_.updates[i];
     if (!update.output) continue;
     const TensorSpec& spec = captured_.inputs[update.input];
     void*& data = frame.output_data[*update.output];
-    if (is_row_major(spec.shape, spec.strides) && !may_warn_) {
+    if (is_row_major(spec.shape, spec.strides) && !may_warn_ && !has_assumptions()) {
       data = frame.input_data[update.input];
       continue;
     }
@@ -176,15 +176,18 @@ RunStatus CacheEntry::run_native(RunFrame& frame) {
   args.struct_size = sizeof args;
   args.inputs = frame.input_data;
   args.outputs = frame.output_data;
-  frame.output_data[output_count_] = &frame.alarm;
+  void** beside = frame.output_data + output_count_;
+  if (has_assumptions()) *beside++ = &frame.as_assumed;
+  *beside = &frame.alarm;
   if (may_warn_) clear_float_errors();
   if (late_outputs_) {
-    frame.late.expect(output_count_ + 1);
+    frame.late.expect(output_count_ + 2);
     args.allocate_output = LateOutputs::allocate;
     args.context = &frame.late;
   }
   if (!frame.symbols.empty()) args.symbols = frame.symbols.data();
   if (run_program(args) != TENON_OK) return RunStatus::refused;
+  if (!frame.as_assumed) return RunStatus::unlike;
   if (may_warn_) {
     const FloatErrors met = frame.alarm ? FloatErrors{true, true, false, true} : (float_errors() - met_errors_.ignored) | noted_errors();
     if (numpy_would_warn(met, met_errors_.heard)) return RunStatus::warned;
@@ -292,7 +295,7 @@ RunStatus CacheEntry::run_any(Built& built) {
     }
     const WithoutAutocast without_autocast(state_.autocast());
     const RunStatus status = program_.callable() ? run_callable(frame) : run_native(frame);
-    if (random_state && (status == RunStatus::refused || status == RunStatus::warned)) restore_generator(random_state.get());
+    if (random_state && status != RunStatus::done && status != RunStatus::raised) restore_generator(random_state.get());
     if (status != RunStatus::done) return status;
   }
   if (!finish_tensors(frame)) return RunStatus::raised;

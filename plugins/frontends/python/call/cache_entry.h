@@ -22,6 +22,7 @@ enum class RunStatus : std::uint8_t {
   done,
   raised,    // a Python exception is set, and is the program's own
   refused,   // the graph could not run on these values (an index out of range): run the call as plain Python
+  unlike,    // a branch goes another way than was assumed; nothing has been written: run the call as plain Python
   warned,    // a floating-point error of which NumPy warns happened; nothing has been written: run the call as plain Python
 };
 
@@ -66,6 +67,7 @@ class CacheEntry {
   /// Nanoseconds that plain execution of it takes, at a guess.
   double plain_cost() const { return plain_cost_; }
   /// Whether it has sizes that depend on data.
+  bool has_assumptions() const { return !captured_.assumptions.empty(); }
   bool has_late_sizes() const { return captured_.late_sizes; }
   std::size_t refusals = 0;  // calls whose values stopped it
   /// Forgets what only callers of explain and backends written in Python need.

@@ -64,13 +64,15 @@ void CapturePoint::drop_outlived() {
 void CapturePoint::note_refusal(const EntryRef& entry, bool whole) {
   constexpr std::size_t kMostRefusals = 2;
   const auto found = std::ranges::find(entries_, entry);
-  if (whole || !entry->has_late_sizes() || ++entry->refusals < kMostRefusals || found == entries_.end()) return;
-  numbers.late_sizes = false;
+  const std::size_t refusals = entry->has_assumptions() ? ++unlike : entry->has_late_sizes() ? ++entry->refusals : 0;
+  if (whole || refusals < kMostRefusals || found == entries_.end()) return;
+  if (entry->has_late_sizes()) numbers.late_sizes = false;
+  if (entry->has_assumptions()) numbers.branches_assumed = false;
   entries_.erase(found);
 }
 
 std::vector<EntryRef> CapturePoint::clear() {
-  failures = outlived = 0;
+  failures = outlived = unlike = 0;
   limit_reported = left_to_python = false;
   numbers.clear();
   return std::exchange(entries_, {});

@@ -37,8 +37,8 @@ class CapturePoint {
   }
   /// Whether NumPy's error handling matters to an entry that has been here.
   bool uses_numpy() const { return uses_numpy_; }
-  /// Takes note that an entry could not run on a call's values. One that sizes depending on data have stopped over and over goes, and the next
-  /// capture breaks where they come up. `whole`: no capture may break.
+  /// Takes note that an entry could not run on a call's values. One that sizes depending on data, or branches that were assumed, have
+  /// stopped over and over goes, and the next capture breaks where they come up. `whole`: no capture may break.
   void note_refusal(const EntryRef& entry, bool whole);
   const std::vector<EntryRef>& entries() const { return entries_; }
   /// Forgets entries whose frozen tensors were written.
@@ -52,6 +52,7 @@ class CapturePoint {
 
   std::size_t failures = 0;     // captures here that left no segment
   std::size_t loud = 0;         // captures here that floating-point errors, which raise or call something, made useless
+  std::size_t unlike = 0;       // calls here of which a branch went another way than was assumed
   std::size_t outlived = 0;     // entries dropped because frozen tensors were written
   bool limit_reported = false;
   bool left_to_python = false;  // compiled, what follows has taken longer than plain execution would

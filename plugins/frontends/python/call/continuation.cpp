@@ -43,7 +43,7 @@ PyObject* Continuation::run(EntryRef entry, std::vector<Ref> objects) {
       continue;
     }
     if (status != RunStatus::done) {
-      if (status == RunStatus::refused) cache_.note_refusal(*point, next);
+      if (status != RunStatus::warned) cache_.note_refusal(*point, next);
       cache_.report_refusal(status);
       progress = plainly(result);
       continue;

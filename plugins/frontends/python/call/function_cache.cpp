@@ -96,7 +96,7 @@ PyObject* FunctionCache::run(EntryRef entry, const CallArguments& call) {
   const RunStatus status = entry->run(built);
   PyObject* result = nullptr;
   if (status == RunStatus::done) result = entry->segment().stop ? Continuation(*this).run(entry, std::move(built.objects)) : built.result.release();
-  if (status == RunStatus::refused) note_refusal(start_, entry);
+  if (status == RunStatus::refused || status == RunStatus::unlike) note_refusal(start_, entry);
   entry = {};
   if (status == RunStatus::done || status == RunStatus::raised) return result;
   report_refusal(status);
@@ -169,6 +169,7 @@ EntryRef FunctionCache::miss(CapturePoint& point, const CallArguments& values, c
   if (!point.entries().empty()) report_recompile(point, *now, values);
   const bool freeze = still_freezes(point);
   point.numbers.may_break = chain && !settings_.fullgraph;
+  point.numbers.may_assume = !settings_.callable && point.numbers.branches_assumed;
   const ChainStart start = chain ? chain->start() : ChainStart{};
   std::variant<EntryRef, CaptureBreak> captured;
   {
@@ -287,7 +288,7 @@ void FunctionCache::say_once(const std::string& message) {
 void FunctionCache::report_refusal(RunStatus status) const {
   if (!logs().fallbacks && !logs().graph_breaks) return;
   const TenonFailure* failure = tenon_last_error();
-  const char* why = status == RunStatus::warned ? "a floating-point error of which NumPy warns" : failure && failure->text ? failure->text : "the graph could not run";
+  const char* why = status == RunStatus::warned ? "a floating-point error of which NumPy warns" : status == RunStatus::unlike ? "a branch leads to an exception" : failure && failure->text ? failure->text : "the graph could not run";
   log_line(fmt::format("tenon: {} runs this call eagerly: {}", name_, why));
 }
 

@@ -45,7 +45,8 @@ void make_constant(ir::Graph& graph, ir::ValueId input, ir::Constant constant) {
   for (NodeId reader : readers) std::ranges::replace(graph.mutable_node(reader).operands, input, value);
 }
 
-/// The graph as libtenon runs it. After the outputs there may be one more, an alarm: a bool that is true where NumPy may have to warn.
+/// The graph as libtenon runs it. After the outputs there may be two more: a bool that is true where branches
+/// go as assumed, and an alarm, which is true where NumPy may have to warn.
 ir::Graph graph_to_submit(const CapturedGraph& captured) {
   ir::Graph graph = captured.graph.clone();
   for (std::size_t i = 0; i < captured.frozen.size() && !graph.nodes().empty(); ++i)
@@ -63,6 +64,11 @@ ir::Graph graph_to_submit(const CapturedGraph& captured) {
   for (const TensorUpdate& update : captured.updates)
     if (update.output) outputs[*update.output].value = row_major_result(builder, outputs[*update.output].value);
   graph.set_outputs(std::move(outputs));
+  if (!captured.assumptions.empty()) {
+    ir::ValueId all = captured.assumptions.front();
+    for (ir::ValueId one : std::span(captured.assumptions).subspan(1)) all = builder.one("logical_and", {all, one});
+    graph.add_output({row_major_result(builder, all), ir::OutputKind::result, {}});
+  }
   if (captured.uses_numpy())
     if (const auto alarm = add_error_alarm(graph, captured.error_handlings)) graph.add_output({*alarm, ir::OutputKind::result, {}});
   return graph;

@@ -19,7 +19,7 @@ struct RunFrame {
   RunFrame(const CapturedGraph& captured, std::size_t output_count, bool takes_scalars)
       : input_count(captured.inputs.size()),
         objects(input_count + captured.tensors.size() + captured.updates.size()),
-        pointers(input_count + output_count + 1),
+        pointers(input_count + output_count + 2),
         scalars((takes_scalars ? input_count : 0) + output_count),
         inputs(objects.data()),
         tensors(inputs + input_count),
@@ -37,9 +37,9 @@ struct RunFrame {
   PyObject** const tensors;            // by CapturedGraph::tensors
   PyObject** const new_values;         // by CapturedGraph::updates; null where the program itself writes
   void** const input_data;             // by graph input
-  void** const output_data;            // by graph output; then the program's alarm
+  void** const output_data;            // by graph output; then the program's assumptions and alarm, where it has them
   ScalarMemory* const output_scalars;  // by graph output
-  bool alarm = false;
+  bool alarm = false, as_assumed = true;
   LateOutputs late;                    // by graph output, where there are any
   std::vector<double> floats;          // the tape's, by step
   std::vector<std::int64_t> symbols;   // by SymbolId: another thread may check the same guards while this one runs

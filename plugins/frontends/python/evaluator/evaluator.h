@@ -289,6 +289,7 @@ class Evaluator {
   template <class Read>
   std::optional<Ref> unless_missing(Read read);
   bool truth_from(PyObject* given);
+  bool truth_for_jump(const Frame& f, PyObject* value, const Instruction& jump, std::int32_t after);
   std::optional<Ref> find_generic(PyObject* owner, PyObject* name);
   Ref cached_property(PyObject* property, PyObject* owner);
   std::optional<Ref> attribute_of_real_tensor(PyObject* stand_in, PyObject* name);

@@ -367,6 +367,55 @@ Py_ssize_t Evaluator::length(PyObject* value) {
   return checked(PyObject_Size(value));
 }
 
+/// Whether an `except` of the same code looks at what an instruction raises.
+bool is_handled(const DecodedCode& code, std::int32_t at) {
+  const Handler* handler = code.handler_of(at);
+  if (handler == nullptr) return false;
+  constexpr std::int32_t kLongest = 24;  // of what comes before the class is asked for
+  for (std::int32_t i = handler->target; i < handler->target + kLongest && static_cast<std::size_t>(i) < code.instructions.size(); ++i) {
+    const Op op = code.instructions[i].op;
+    if (op == Op::check_exc_match || op == Op::pop_except) return true;
+    if (op == Op::with_except_start || op == Op::reraise) return false;
+  }
+  return false;
+}
+
+/// Whether what begins at an instruction comes to nothing but an exception that leaves the code, without a branch.
+bool raises(const DecodedCode& code, std::int32_t at) {
+  constexpr std::int32_t kLongest = 96;  // with a message
+  for (std::int32_t end = at + kLongest; at < end && static_cast<std::size_t>(at) < code.instructions.size(); ++at) {
+    switch (code.instructions[at].op) {
+      case Op::raise_varargs: return !is_handled(code, at);
+      case Op::jump:
+      case Op::pop_jump_if_true:
+      case Op::pop_jump_if_false:
+      case Op::pop_jump_if_none:
+      case Op::pop_jump_if_not_none:
+      case Op::jump_if_true_or_pop:
+      case Op::jump_if_false_or_pop:
+      case Op::for_iter:
+      case Op::yield_value:
+      case Op::return_value:
+      case Op::return_const:
+      case Op::reraise: return false;
+      default: break;
+    }
+  }
+  return false;
+}
+
+/// The truth that a jump goes by. Where the elements of a tensor decide, and one way does nothing but raise, the other way is assumed.
+bool Evaluator::truth_for_jump(const Frame& f, PyObject* value, const Instruction& jump, std::int32_t after) {
+  const bool jumps_if = jump.op == Op::pop_jump_if_true || jump.op == Op::jump_if_true_or_pop;
+  if (jumps_if || jump.op == Op::pop_jump_if_false || jump.op == Op::jump_if_false_or_pop) {
+    if (heap_.traits(value).role == Recorder::Role::stand_in && !recorder_.truth_of(value)) {
+      const bool raises_there = raises(*f.code, jump.target), raises_here = raises(*f.code, after);
+      if (raises_there != raises_here && recorder_.assume(value, raises_there != jumps_if)) return raises_there != jumps_if;
+    }
+  }
+  return truth(value);
+}
+
 void Evaluator::op_jump_if(Frame& f, const Instruction& i) {
   Ref value = pop();
   bool jump = false;
@@ -374,8 +423,8 @@ void Evaluator::op_jump_if(Frame& f, const Instruction& i) {
     case Op::pop_jump_if_none: jump = value.is(Py_None); break;
     case Op::pop_jump_if_not_none: jump = !value.is(Py_None); break;
     case Op::pop_jump_if_true:
-    case Op::jump_if_true_or_pop: jump = truth(value.get()); break;
-    default: jump = !truth(value.get()); break;
+    case Op::jump_if_true_or_pop: jump = truth_for_jump(f, value.get(), i, f.next); break;
+    default: jump = !truth_for_jump(f, value.get(), i, f.next); break;
   }
   const bool keeps = i.op == Op::jump_if_true_or_pop || i.op == Op::jump_if_false_or_pop;
   if (jump && keeps) push(std::move(value));

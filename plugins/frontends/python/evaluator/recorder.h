@@ -74,6 +74,8 @@ class Recorder {
   virtual Ref number_of(PyObject*, PyTypeObject*) { return {}; }
   /// The truth of a stand-in that is the same at every call; none where the elements are needed.
   virtual std::optional<bool> truth_of(PyObject*) { return std::nullopt; }
+  /// Goes on as if a stand-in's truth were this, which each run then checks before anything is done; false where that is not possible.
+  virtual bool assume(PyObject*, bool) { return false; }
   /// An operator of two constants, which stands for all later calls. Throws GraphBreak when a library warns of it.
   virtual Ref constant_operator(binaryfunc operation, PyObject* left, PyObject* right) { return checked(operation(left, right)); }
   /// len() of a stand-in; empty where the stand-in's own answer is right.

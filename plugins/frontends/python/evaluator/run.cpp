@@ -229,7 +229,7 @@ void Evaluator::step() {
       return;
     case Op::to_bool: {
       Ref value = pop();
-      push(Ref::borrow(truth(value.get()) ? Py_True : Py_False));
+      push(Ref::borrow(truth_for_jump(f, value.get(), f.code->instructions[f.next], f.next + 1) ? Py_True : Py_False));
       return;
     }
     case Op::binary_op: {

@@ -28,10 +28,13 @@ class NumberHistory {
     numbers_.clear();
     taken_.clear();
     late_sizes = true;
+    branches_assumed = true;
   }
 
   bool may_break = false;    // rather than compile a variant for each value
   bool late_sizes = true;    // sizes that depend on data stay in the graph, which does not hold where they are 0
+  bool branches_assumed = true;  // that lead to no exception, where another way would do nothing but raise
+  bool may_assume = false;   // branches
   bool graph_alone = false;  // the graph is for use without the guards, as when it is exported: it computes all floats itself
 
  private:

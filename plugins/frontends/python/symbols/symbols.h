@@ -45,6 +45,8 @@ class Symbols final : public ops::SizeQuestions {
   void fix(const std::string& name, const char* why);
   /// Takes note that a number varies: its place does.
   void vary(const std::string& name, std::int64_t bits) { history_.vary(name, bits); }
+  /// Whether branches may be assumed to lead to no exception.
+  bool may_assume() const { return history_.may_assume; }
   /// The place in a sequence that an expression over ints says; nothing where it is over sizes.
   std::optional<ChosenPlace> place(const ir::Dim& dim) const;
   /// The names of the numbers that an expression is over, as `fix` takes them.

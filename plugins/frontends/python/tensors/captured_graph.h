@@ -102,6 +102,7 @@ struct CapturedGraph {
   std::vector<TensorUpdate> updates;    // those with a graph output in its order
   std::vector<std::shared_ptr<OpaqueCall>> opaque_calls;  // that nodes of the graph refer to
   ErrorHandlings error_handlings;       // of the nodes
+  std::vector<ir::ValueId> assumptions; // bools that must be true for the capture to hold
   bool late_sizes = false;              // there are sizes that depend on data
   bool takes_random_numbers = false;    // from torch's generator
   /// Whether NumPy's rules on floating-point errors concern it.

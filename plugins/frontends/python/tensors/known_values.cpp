@@ -109,6 +109,17 @@ std::optional<bool> TensorRecorder::truth_of(PyObject* stand_in) {
   return checked(PyObject_IsTrue(known.get())) != 0;
 }
 
+bool TensorRecorder::assume(PyObject* stand_in, bool truth) {
+  const auto index = stand_ins_.find(stand_in);
+  if (!index || !symbols_.may_assume() || !branches_.empty()) return false;
+  const StandIn& s = stand_ins_[*index];
+  const bool single = std::ranges::all_of(s.shape, [](std::int64_t extent) { return extent == 1; });
+  if (!single || is_complex(s.dtype) || is_late(s.value)) return false;
+  const ir::ValueId value = condition(stand_in);
+  assumptions_.push_back(truth ? value : builder_.one("logical_not", {value}));
+  return true;
+}
+
 /// Python's int for an integer of the library of which the value is known; empty for others.
 Ref TensorRecorder::known_integer(PyObject* object) {
   const auto index = stand_ins_.find(object);

@@ -195,7 +195,7 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
     const auto place = static_cast<std::uint32_t>(values.size());
     if (number) numbers.push_back(place);
     any_int |= number && is_symbolic_int(object);
-    orders.push_back(index && in_memory ? drawing_order(*index, use) : MemoryOrder());
+    orders.push_back(index && in_memory ? drawing_order(*index, function, use) : MemoryOrder());
     values.push_back(number ? *number : permuted(builder_, present_.of(*index), orders.back()));
     places.push_back(index.value_or(std::numeric_limits<Index>::max()));
     kinds.push_back(index ? stand_ins_[*index].kind : TensorKind::scalar);

@@ -29,10 +29,11 @@ bool names_a_generator(PyObject* kwargs) {
 }  // namespace
 
 /// torch draws in the order in which the elements lie in memory.
-MemoryOrder TensorRecorder::drawing_order(Index index, const OpaqueUse& use) const {
+MemoryOrder TensorRecorder::drawing_order(Index index, const ForeignFunction& function, const OpaqueUse& use) const {
   const StandIn& s = stand_ins_[index];
   const bool plain = is_row_major(s.shape, s.strides);
   MemoryOrder order = use.written == index && !plain ? memory_order(s.shape, s.strides) : order_of_like(s.shape, s.strides);
+  if (order.empty() && function.name == "torch.normal") return {};  // which draws into a row-major tensor
   if (order.empty() && !s.shape.empty()) throw GraphBreak("random numbers in the order of a tensor with gaps");
   return order;
 }

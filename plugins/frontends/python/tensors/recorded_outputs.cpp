@@ -247,12 +247,12 @@ void TensorRecorder::resolve_places() {
   }
 }
 
-/// Whether the graph itself writes the new value of an input, whatever its sizes are: into rows without gaps, and with no warning after it
-/// that would have the call repeated. Else the write goes by the sizes.
+/// Whether the graph itself writes the new value of an input, whatever its sizes are: into rows without gaps, and with no warning and no
+/// branch after it that would have the call repeated. Else the write goes by the sizes.
 bool TensorRecorder::is_written_by_graph(std::uint32_t input) const {
   const TensorSpec& spec = input_specs_[input];
   const bool numpy = std::ranges::any_of(op_names_, [](const std::string& op) { return op.starts_with("numpy."); });
-  return spec.kind == TensorKind::torch && spec.free_strides == 0 && is_row_major(spec.shape, spec.strides) && !numpy;
+  return spec.kind == TensorKind::torch && spec.free_strides == 0 && is_row_major(spec.shape, spec.strides) && !numpy && assumptions_.empty();
 }
 
 CapturedGraph TensorRecorder::finish() {
@@ -283,6 +283,7 @@ CapturedGraph TensorRecorder::finish() {
   captured.frozen = std::move(frozen_);
   captured.graph = std::move(graph_);
   captured.opaque_calls = std::move(opaque_calls_);
+  captured.assumptions = std::move(assumptions_);
   captured.error_handlings = std::move(error_handlings_);
   captured.trace = std::move(trace_);
   captured.takes_random_numbers = random_token_.has_value();

@@ -58,6 +58,7 @@ class TensorRecorder final : public Recorder {
   bool may_be_chosen(PyObject* object) override;
   Ref number_of(PyObject* stand_in, PyTypeObject* type) override;
   std::optional<bool> truth_of(PyObject* stand_in) override;
+  bool assume(PyObject* stand_in, bool truth) override;
   Ref length(PyObject* stand_in) override;
   std::shared_ptr<NumbersGuard> numbers() override { return symbols_.guard(); }
   PyTypeObject* apparent_type(PyObject* stand_in) override;
@@ -157,7 +158,7 @@ class TensorRecorder final : public Recorder {
                     const OpaqueUse& use);
   Ref call_on_twins_with_number(PyObject* callable, std::span<const Index> operands, PyObject* twin_args, PyObject* twin_kwargs);
   void require_written_twin(PyObject* answer, const ForeignFunction& function, Index written) const;
-  MemoryOrder drawing_order(Index index, const OpaqueUse& use) const;
+  MemoryOrder drawing_order(Index index, const ForeignFunction& function, const OpaqueUse& use) const;
   Ref with_strides_of_draw(Ref answer, PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args, PyObject* kwargs);
   Ref record_random(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   ir::ValueId value_by_opaque_call(PyObject* callable, const ForeignFunction& function, Index target, PyObject* args, PyObject* kwargs);
@@ -314,6 +315,7 @@ class TensorRecorder final : public Recorder {
   std::unordered_map<Index, std::uint32_t> made_;  // stand-in -> index into CapturedGraph::tensors
   std::vector<std::shared_ptr<OpaqueCall>> opaque_calls_;
   ErrorHandlings error_handlings_;
+  std::vector<ir::ValueId> assumptions_;
   Trace trace_;
   std::vector<std::string> op_names_;
   std::optional<ir::ValueId> random_token_;  // of the last call that took random numbers
