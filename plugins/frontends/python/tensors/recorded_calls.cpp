@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 
 #include "python/tensors/tensor_recorder.h"
 
@@ -62,7 +63,30 @@ bool takes_lists(PyObject* args) {
   return false;
 }
 
+constexpr std::array<std::string_view, 5> kKeywordsOfSplits = {"chunks", "dim", "axis", "indices_or_sections", "split_size_or_sections"};
+
+/// The name of the function of tenon._splits that does what the call does; null for one that does not split.
+const char* splitting(const ForeignFunction& function) {
+  for (const char* name : {"chunk", "split", "tensor_split", "array_split"})
+    if (function.last_word() == name) return (function.flavour == ops::Flavour::numpy) == (std::string_view(name) == "array_split") ? name : nullptr;
+  return nullptr;
+}
+
 }  // namespace
+
+/// A call that splits a tensor of which a size varies, as the views that it gives; empty for other calls.
+Ref TensorRecorder::split_by_expressions(const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
+  const char* name = splitting(function);
+  const auto index = name && PyTuple_GET_SIZE(args) > 0 ? stand_ins_.find(PyTuple_GET_ITEM(args, 0)) : std::nullopt;
+  if (!index || is_late(stand_ins_[*index].value)) return {};
+  if (std::ranges::all_of(graph_.type(stand_ins_[*index].value).shape, &ir::Dim::is_constant)) return {};
+  PyObject* key = nullptr;
+  for (Py_ssize_t position = 0; kwargs && PyDict_Next(kwargs, &position, &key, nullptr);)
+    if (std::ranges::find(kKeywordsOfSplits, std::string_view(PyUnicode_AsUTF8(key))) == kKeywordsOfSplits.end()) return {};
+  Ref split = checked(PyObject_GetAttrString(checked(imported("tenon._splits")).get(), name));
+  Ref parts = checked(PyObject_Call(split.get(), args, kwargs));
+  return parts.is(Py_NotImplemented) ? Ref() : std::move(parts);
+}
 
 Ref TensorRecorder::record(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
   const std::vector<Index> operands = stand_ins_.among(args, kwargs);
@@ -72,6 +96,7 @@ Ref TensorRecorder::record(PyObject* callable, const ForeignFunction& function, 
     if (grad && stand_ins_[index].requires_grad) throw GraphBreak("an operation on a tensor that requires grad, with grad mode on", kGradHint);
   if (!operands.empty() && torch_state().value_or(state_).autocast() && autocast_may_change(function, draws(callable, function, args, kwargs)))
     if (std::optional<Ref> result = record_under_autocast(callable, function, args, kwargs)) return std::move(*result);
+  if (Ref parts = split_by_expressions(function, args, kwargs)) return parts;
   return record_as_is(callable, function, args, kwargs);
 }
 

@@ -130,6 +130,7 @@ class TensorRecorder final : public Recorder {
   Ref record(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   std::optional<Ref> record_under_autocast(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   Ref with_casts(PyObject* arguments, PyObject* casts, Py_ssize_t& next);
+  Ref split_by_expressions(const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   Ref record_as_is(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   Ref record_reading(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, std::span<const Index> operands);
   /// What is particular about an opaque call.
