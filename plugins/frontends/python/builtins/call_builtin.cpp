@@ -140,13 +140,16 @@ bool is_extreme_of_floats(Evaluator& evaluator, PyObject* callable, const Argume
   return any;
 }
 
-/// A function of the module math, of a stand-in for a number: the recorder may know it as an op.
+/// A function of the module math, of one or two numbers among which is a stand-in: the recorder may know it as an op.
 bool is_function_of_number(Evaluator& evaluator, PyObject* callable, const Arguments& arguments) {
   if (arguments.named() != 0 || !PyCFunction_Check(callable)) return false;
   PyObject* module = PyCFunction_GET_SELF(callable);
   if (module == nullptr || !PyModule_Check(module)) return false;
   if (is_extreme_of_floats(evaluator, callable, arguments)) return true;
-  if (arguments.values.size() != 1 || evaluator.heap().traits(arguments[0]).role != Recorder::Role::number) return false;
+  const auto is_stand_in = [&](const Ref& value) { return evaluator.heap().traits(value.get()).role == Recorder::Role::number; };
+  const auto is_number = [&](const Ref& value) { return is_stand_in(value) || PyFloat_CheckExact(value.get()) || PyLong_CheckExact(value.get()); };
+  const bool of_numbers = std::ranges::any_of(arguments.values, is_stand_in) && std::ranges::all_of(arguments.values, is_number);
+  if (arguments.values.size() > 2 || !of_numbers) return false;
   Ref name = checked(PyModule_GetNameObject(module));
   return PyUnicode_CompareWithASCIIString(name.get(), "math") == 0;
 }

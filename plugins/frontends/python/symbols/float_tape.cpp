@@ -14,7 +14,7 @@ constexpr std::array kSigns = {"<", "<=", "==", "!=", ">", ">="};
 
 bool same(const FloatTape::Step& a, const FloatTape::Step& b) {
   return a.op == b.op && a.left == b.left && a.right == b.right && std::bit_cast<std::uint64_t>(a.number) == std::bit_cast<std::uint64_t>(b.number) &&
-         a.source == b.source && a.integer == b.integer && a.function == b.function;
+         a.source == b.source && a.integer == b.integer && a.function == b.function && a.callable.get() == b.callable.get() && a.binary == b.binary;
 }
 
 /// a % b of floats: with the sign of b.
@@ -31,6 +31,16 @@ double floor_of_quotient(double a, double b) {
   if (whole == 0) return std::copysign(0.0, a / b);
   const double down = std::floor(whole);
   return whole - down > 0.5 ? down + 1 : down;
+}
+
+/// Nothing where Python raises, or gives no number.
+std::optional<double> called(PyObject* callable, double a, double b, bool binary) {
+  Ref left = Ref::steal(PyFloat_FromDouble(a)), right = binary ? Ref::steal(PyFloat_FromDouble(b)) : Ref();
+  PyObject* given[] = {left.get(), right.get()};
+  Ref result = Ref::steal(PyObject_Vectorcall(callable, given, binary ? 2 : 1, nullptr));
+  if (!result) PyErr_Clear();
+  if (!result || !(PyFloat_CheckExact(result.get()) || PyBool_Check(result.get()))) return std::nullopt;
+  return PyBool_Check(result.get()) ? (result.is(Py_True) ? 1.0 : 0.0) : PyFloat_AS_DOUBLE(result.get());
 }
 
 std::optional<double> if_finite(double value) { return std::isfinite(value) ? std::optional(value) : std::nullopt; }
@@ -62,6 +72,7 @@ std::optional<double> FloatTape::compute(const Step& step, std::span<const std::
     case Op::remainder: return b == 0 ? std::nullopt : std::optional(remainder_of(a, b));
     case Op::power: return if_finite(std::pow(a, b));
     case Op::function: return if_finite(step.function(a));
+    case Op::call: return called(step.callable.get(), a, b, step.binary);
     case Op::least: return b < a ? b : a;
     case Op::greatest: return b > a ? b : a;
   }

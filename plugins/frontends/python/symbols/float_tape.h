@@ -9,6 +9,7 @@
 
 #include "core/ir/dim.h"
 #include "python/guards/source.h"
+#include "python/heap/ref.h"
 
 namespace tenon::python {
 
@@ -20,7 +21,7 @@ inline constexpr std::int64_t kMostExactInFloats = std::int64_t{1} << 53;
 class FloatTape {
  public:
   using Position = std::uint32_t;
-  enum class Op : std::uint8_t { read, integer, constant, add, subtract, multiply, divide, floor_divide, remainder, power, function, least, greatest };
+  enum class Op : std::uint8_t { read, integer, constant, add, subtract, multiply, divide, floor_divide, remainder, power, function, call, least, greatest };
   struct Step {
     Op op = Op::constant;
     Position left = 0, right = 0;          // earlier steps
@@ -28,6 +29,8 @@ class FloatTape {
     SourceId source = {};                  // read: where the float is
     ir::Dim integer = {};                  // integer: over the symbols of the capture, at most 2**53
     double (*function)(double) = nullptr;  // finite where Python gives a float
+    Ref callable = {};                     // call: of Python, of one or two floats; it gives a float or a bool, and does nothing else
+    bool binary = false;                   // call: of two
     std::string words = {};                // for messages
   };
   enum class Comparison : std::uint8_t { less, less_equal, equal, not_equal, greater, greater_equal };
@@ -43,9 +46,9 @@ class FloatTape {
 
   /// Goes back to the start, for another call.
   void rewind() { computed_ = 0; }
-  /// Computes the steps before `end` that are not computed yet. False where one does not hold. Allocates nothing.
+  /// Computes the steps before `end` that are not computed yet. False where one does not hold. No exception may be set.
   bool advance(Position end, PyObject* const* registers, std::span<const std::int64_t> symbols) noexcept;
-  /// Computes what is left. False where a step or an outcome is not as it was. Allocates nothing.
+  /// Computes what is left. False where a step or an outcome is not as it was.
   bool evaluate(PyObject* const* registers, std::span<const std::int64_t> symbols) noexcept;
   double value(Position position) const { return values_[position]; }
   const std::vector<double>& values() const { return values_; }

@@ -25,7 +25,7 @@ PyObject* needs(PyObject* a, const char* use) {
 PyObject* either(PyObject* a, PyObject* b) { return is_late_text(a) ? a : b; }
 
 PyObject* add(PyObject* a, PyObject* b) {
-  const auto is_text = [](PyObject* object) { return is_late_text(object) || PyUnicode_CheckExact(object); };
+  const auto is_text = [](PyObject* object) { return PyUnicode_CheckExact(object) || (is_late_text(object) && late_text_of(object).type == &PyUnicode_Type); };
   if (!is_text(a) || !is_text(b)) return needs(either(a, b), "addition");
   return guarded([&]() -> Ref {
     static PyObject* const function = checked(PyObject_GetAttrString(checked(imported("operator")).get(), "add")).release();
@@ -58,9 +58,10 @@ Py_hash_t hash(PyObject* a) {
   return -1;
 }
 PyObject* attribute(PyObject* a, PyObject* name) {
-  if (PyUnicode_CompareWithASCIIString(name, "__class__") == 0) return Py_NewRef(reinterpret_cast<PyObject*>(&PyUnicode_Type));
+  auto* type = reinterpret_cast<PyObject*>(late_text_of(a).type);
+  if (PyUnicode_CompareWithASCIIString(name, "__class__") == 0) return Py_NewRef(type);
   // What str does not have either (`__torch_function__`, `__array__`) says nothing of the text.
-  if (!PyObject_HasAttr(reinterpret_cast<PyObject*>(&PyUnicode_Type), name)) return PyObject_GenericGetAttr(a, name);
+  if (!PyObject_HasAttr(type, name)) return PyObject_GenericGetAttr(a, name);
   return needs(a, "an attribute");
 }
 
@@ -72,7 +73,9 @@ void destroy(PyObject* self) {
 PyNumberMethods number_methods() {
   PyNumberMethods n{};
   n.nb_add = add;
-  n.nb_multiply = n.nb_remainder = other;
+  n.nb_multiply = n.nb_remainder = n.nb_subtract = n.nb_true_divide = n.nb_floor_divide = n.nb_divmod = other;
+  n.nb_power = [](PyObject* a, PyObject* b, PyObject*) { return other(a, b); };
+  n.nb_negative = n.nb_absolute = n.nb_positive = n.nb_int = n.nb_float = [](PyObject* a) { return needs(a, "the value"); };
   n.nb_bool = truth;
   return n;
 }

@@ -1,4 +1,5 @@
-// `_tenon.TextStandIn`: stands for a str that is made of numbers and texts which are known only at the call: it is made when the graph has run.
+// `_tenon.TextStandIn`: stands for a str, or a float, that is made of numbers and texts which are known only at the call: it is made when the
+// graph has run.
 #pragma once
 
 #include <string>
@@ -10,12 +11,13 @@
 
 namespace tenon::python {
 
-/// A call that gives a str, or what is in one (a torch.Size): of its arguments, also those in tuples, some are stand-ins for numbers, or for
+/// A call that gives a str or a float, or what is in one (a torch.Size): of its arguments, also those in tuples, some are stand-ins for numbers, or for
 /// such texts. Or a str that was there before the call, and varies.
 struct LateText {
   Ref function = {}, arguments = {};
   SourceId source = {};
   std::string name = {};  // the words of the source
+  PyTypeObject* type = &PyUnicode_Type;  // str or float
 };
 
 /// Texts are made of it: "a" + text, f"{text}". Any other use needs the text itself: it ends the graph there, or makes the numbers constants

@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <string_view>
 
+#include "python/heap/imported.h"
 #include "python/symbols/symbolic_int.h"
 #include "python/tensors/symbolic_scalar.h"
 #include "python/tensors/tensor_recorder.h"
@@ -114,7 +116,13 @@ bool TensorRecorder::scalar_comparison(int operation, PyObject* a, PyObject* b) 
 
 Ref TensorRecorder::scalar_magnitude(PyObject* a) {
   const ScalarValue& scalar = scalar_of(a);
-  if (!scalar.step) need_scalar(scalar, "abs()");
+  if (!scalar.step) {
+    if (!scalar.of_data || scalar.integral) need_scalar(scalar, "abs()");
+    ScalarValue result;
+    const ir::ValueId x = scalar_operand(a, result);
+    result.value = builder_.one("abs", {x});
+    return make_symbolic_scalar(std::move(result));
+  }
   std::string words = words_of_step("abs", symbols_.floats().words(*scalar.step), "", "");
   return on_tape({.op = FloatTape::Op::function, .left = *scalar.step, .function = std::fabs, .words = std::move(words)}, scalar.roots);
 }
@@ -153,6 +161,43 @@ Ref TensorRecorder::scalar_extreme(PyObject* args, bool least) {
   return best;
 }
 
+/// A function of the module math that Python itself computes before the graph runs; nothing where it must be done with the values.
+Ref TensorRecorder::call_on_tape(PyObject* callable, std::string_view name, PyObject* args) {
+  static constexpr std::array<std::string_view, 22> kKnown = {"hypot", "atan2", "fmod", "pow", "copysign", "log", "degrees", "radians", "erf", "erfc", "gamma",
+                                                              "lgamma", "cbrt", "exp2", "remainder", "nextafter", "ulp", "isclose", "isnan", "isinf", "isfinite", "dist"};
+  const Py_ssize_t count = PyTuple_GET_SIZE(args);
+  if (graph_alone_ || count < 1 || count > 2 || std::ranges::find(kKnown, name) == kKnown.end()) return {};
+  std::vector<std::string> roots;
+  std::optional<FloatTape::Position> steps[2] = {0, 0};
+  for (Py_ssize_t i = 0; i < count; ++i)
+    if (!(steps[i] = step_of(PyTuple_GET_ITEM(args, i), roots))) return {};
+  const FloatTape& floats = symbols_.floats();
+  std::string words = words_of_step(name, floats.words(*steps[0]), count == 2 ? ", " : "", count == 2 ? floats.words(*steps[1]) : "");
+  const auto step = symbols_.float_step({.op = FloatTape::Op::call, .left = *steps[0], .right = *steps[1], .callable = Ref::borrow(callable), .binary = count == 2, .words = std::move(words)});
+  if (!step) return {};
+  if (!name.starts_with("is")) return make_symbolic_scalar({.roots = std::move(roots), .step = step});
+  const auto zero = symbols_.float_step({.words = "0.0"});
+  return Ref::borrow(symbols_.floats().compare(FloatTape::Comparison::not_equal, *step, *zero) ? Py_True : Py_False);
+}
+
+/// round() to digits: computed before the graph runs, or made when it has run, as a float that only leaves the call.
+Ref TensorRecorder::rounded(PyObject* number, PyObject* digits) {
+  const ScalarValue& scalar = scalar_of(number);
+  Ref round = checked(PyObject_GetAttrString(checked(imported("builtins")).get(), "round"));
+  const bool plain = PyLong_CheckExact(digits) && !scalar.integral && !graph_alone_;
+  if (plain && scalar.step) {
+    Ref partial = checked(PyObject_GetAttrString(checked(imported("functools")).get(), "partial"));
+    Ref keywords = checked(Py_BuildValue("{sO}", "ndigits", digits));
+    Ref callable = checked(PyObject_Call(partial.get(), checked(PyTuple_Pack(1, round.get())).get(), keywords.get()));
+    std::string words = words_of_step("round", symbols_.floats().words(*scalar.step), ", ", std::to_string(PyLong_AsLong(digits)));
+    PyErr_Clear();
+    if (Ref made = on_tape({.op = FloatTape::Op::call, .left = *scalar.step, .callable = std::move(callable), .words = std::move(words)}, scalar.roots)) return made;
+  }
+  if (plain && !scalar.step)
+    if (Ref late = late_text(round.get(), checked(PyTuple_Pack(2, number, digits)).get())) return late;
+  need_scalar(scalar, "round() to digits");
+}
+
 /// A function of the module math, of a float that varies.
 Ref TensorRecorder::scalar_function(PyObject* callable, PyObject* args) {
   PyObject* argument = PyTuple_GET_SIZE(args) == 1 ? PyTuple_GET_ITEM(args, 0) : nullptr;
@@ -160,6 +205,8 @@ Ref TensorRecorder::scalar_function(PyObject* callable, PyObject* args) {
   const std::string_view called = PyUnicode_AsUTF8(name.get());
   if (called == "min" || called == "max") return scalar_extreme(args, called == "min");
   const MathFunction* function = math_function(called);
+  if (!function || !argument)
+    if (Ref made = call_on_tape(callable, called, args)) return made;
   if (!argument || !function || !(is_symbolic_scalar(argument) || is_symbolic_int(argument))) return checked(PyObject_CallObject(callable, args));
   ScalarValue result;
   if (const auto step = graph_alone_ ? std::nullopt : step_of(argument, result.roots)) {

@@ -10,6 +10,7 @@
 #include "python/symbols/symbolic_int.h"
 #include "python/tensors/array_stand_in.h"
 #include "python/tensors/call_results.h"
+#include "python/tensors/late_text.h"
 #include "python/tensors/symbolic_scalar.h"
 #include "python/tensors/tensor_recorder.h"
 #include "python/tensors/torch_library.h"
@@ -123,6 +124,7 @@ Ref TensorRecorder::constant_operator(binaryfunc operation, PyObject* left, PyOb
 Ref TensorRecorder::number_of(PyObject* stand_in, PyTypeObject* type) {
   if (const auto index = type ? stand_ins_.find(stand_in) : std::nullopt)
     if (Ref known = known_value(*index)) return checked(PyObject_CallOneArg(as_object(type), known.get()));
+  if (is_late_text(stand_in) && late_text_of(stand_in).type == type) return Ref::borrow(stand_in);
   if (!symbols_.dynamic()) return {};
   if (is_symbolic_int(stand_in) || is_symbolic_scalar(stand_in)) {
     if (apparent_type(stand_in) == type) return Ref::borrow(stand_in);

@@ -55,13 +55,14 @@ Ref TensorRecorder::late_text(PyObject* function, PyObject* arguments) {
     PyTypeObject* type = apparent_type(number);
     samples.emplace_back(number, (type == &PyLong_Type ? any_int : type == &PyFloat_Type ? any_float : any_text).get());
   }
+  PyTypeObject* type = nullptr;
   try {
-    text_with(late_text_of(text.get()), samples);
+    type = text_with(late_text_of(text.get()), samples).type();
   } catch (const PythonError&) {
     PyErr_Clear();
     return {};
   }
-  return text;
+  return type == &PyFloat_Type ? make_late_text({Ref::borrow(function), late_text_of(text.get()).arguments, {}, {}, type}) : text;
 }
 
 void TensorRecorder::need_text(PyObject* text, const char* use) {

@@ -44,6 +44,12 @@ PyObject* divide(PyObject* a, PyObject* b) { return arithmetic(FloatTape::Op::di
 PyObject* floor_divide(PyObject* a, PyObject* b) { return arithmetic(FloatTape::Op::floor_divide, a, b); }
 PyObject* remainder(PyObject* a, PyObject* b) { return arithmetic(FloatTape::Op::remainder, a, b); }
 
+PyObject* divmod(PyObject* a, PyObject* b) {
+  const Ref quotient = Ref::steal(floor_divide(a, b)), rest = quotient ? Ref::steal(remainder(a, b)) : Ref();
+  if (rest && (quotient.is(Py_NotImplemented) || rest.is(Py_NotImplemented))) Py_RETURN_NOTIMPLEMENTED;
+  return rest ? PyTuple_Pack(2, quotient.get(), rest.get()) : nullptr;
+}
+
 PyObject* other(PyObject* a, PyObject* b) { return needs(is_symbolic_scalar(a) ? a : b, "arithmetic"); }
 PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) { return modulus == Py_None ? arithmetic(FloatTape::Op::power, a, b) : other(a, b); }
 PyObject* unary(PyObject* a) { return needs(a, "arithmetic"); }
@@ -87,7 +93,8 @@ PyObject* next_above(PyObject* a, PyObject*) { return next_int(a, "ceil"); }
 PyObject* truncated(PyObject* a, PyObject*) { return next_int(a, "trunc"); }
 PyObject* rounded(PyObject* a, PyObject* digits) {
   const bool to_int = PyTuple_GET_SIZE(digits) == 0 || PyTuple_GET_ITEM(digits, 0) == Py_None;
-  return to_int ? next_int(a, "round") : needs(a, "round() to digits");
+  if (to_int) return next_int(a, "round");
+  return guarded([&] { return TensorRecorder::active().rounded(a, PyTuple_GET_ITEM(digits, 0)); });
 }
 
 PyObject* attribute(PyObject* a, PyObject* name) {
@@ -110,7 +117,8 @@ PyNumberMethods number_methods() {
   n.nb_true_divide = divide;
   n.nb_floor_divide = floor_divide;
   n.nb_remainder = remainder;
-  n.nb_divmod = n.nb_lshift = n.nb_rshift = n.nb_and = n.nb_xor = n.nb_or = other;
+  n.nb_divmod = divmod;
+  n.nb_lshift = n.nb_rshift = n.nb_and = n.nb_xor = n.nb_or = other;
   n.nb_power = power;
   n.nb_negative = negative;
   n.nb_absolute = absolute;

@@ -123,7 +123,7 @@ Ref TensorRecorder::input(PyObject* real, SourceId source, GuardSet& guards) {
 }
 
 PyTypeObject* TensorRecorder::apparent_type(PyObject* stand_in) {
-  if (is_late_text(stand_in)) return &PyUnicode_Type;
+  if (is_late_text(stand_in)) return late_text_of(stand_in).type;
   if (is_symbolic_scalar(stand_in)) return scalar_of(stand_in).integral ? &PyLong_Type : &PyFloat_Type;
   return is_symbolic_int(stand_in) ? &PyLong_Type : stand_ins_[stand_ins_.require(stand_in)].type;
 }

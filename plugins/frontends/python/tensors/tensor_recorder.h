@@ -81,6 +81,7 @@ class TensorRecorder final : public Recorder {
   Ref scalar_magnitude(PyObject* a);
   Ref whole_number(PyObject* number, std::string_view function);
   Ref scalar_function(PyObject* callable, PyObject* args);
+  Ref rounded(PyObject* number, PyObject* digits);
   /// The outcome of a comparison (Py_LT to Py_GE) of numbers that come from arguments alone: guarded.
   bool scalar_comparison(int operation, PyObject* a, PyObject* b);
   /// Arithmetic of plain numbers and symbolic ints, in floats; nothing where it must be done with their values.
@@ -277,6 +278,7 @@ class TensorRecorder final : public Recorder {
   Ref text_input(PyObject* object, SourceId source, GuardSet& guards);
   std::optional<FloatTape::Position> step_of(PyObject* number, std::vector<std::string>& roots);
   Ref on_tape(FloatTape::Step step, std::vector<std::string> roots);
+  Ref call_on_tape(PyObject* callable, std::string_view name, PyObject* args);
   Ref tape_arithmetic(FloatTape::Op op, PyObject* a, PyObject* b);
   ir::ValueId input_of(FloatTape::Position step);
   ir::ValueId value_of_scalar(const ScalarValue& scalar) { return scalar.step ? input_of(*scalar.step) : scalar.value; }
