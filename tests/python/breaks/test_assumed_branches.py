@@ -51,6 +51,10 @@ PROGRAMS = {
     "arrays": "    a = x.numpy()\n    a += 1\n    assert np.all(a > 1), 'array'\n    return a * 2",
     "nested": "    def inner(t):\n        if t.sum() < 0:\n            raise KeyError('inner')\n        return t * 2\n"
     "    try:\n        return inner(x[:, :2])\n    except KeyError as error:\n        return x + 1",
+    "number": "    loss = (x * x).mean().item()\n    if loss > 8:\n        raise OverflowError(f'{loss:.3f}')\n    least = x.min().item()\n    assert least >= 0, 'low'\n    return loss, x * 2",
+    "int": "    count = (x < 0).sum().item()\n    if count != 0:\n        raise ValueError(f'{count} below 0')\n    return x * 2",
+    "chain": "    least, rows = x.min().item(), x.shape[0]\n    assert 0 < least < rows + 1, rows\n    return x * least",
+    "finite": "    import math\n    total = x.log().sum().item()\n    if not math.isfinite(total):\n        raise FloatingPointError('nan')\n    assert not math.isnan(total) and not math.isinf(total)\n    return x * 2",
     "after_a_break": "    y = x + 1\n    tenon.graph_break()\n    assert y.min() > 1\n    return y * 2",
 }
 
@@ -64,6 +68,18 @@ def test_what_holds_and_what_does_not(check, name):
 def test_what_holds_costs_no_break(check, name):
     stats = compare(check, from_text("def fn(x):\n" + PROGRAMS[name]), (GOOD, GOOD * 2, GOOD))
     assert (stats["graph_breaks"], stats["eager_fallbacks"]) == (0, 0)
+
+
+def test_order_of_elements_is_no_assumption(check):
+    def fn(x):
+        ends = [x[0, 0].item(), x[-1, -1].item()]
+        if sorted(ends) != ends:
+            raise ValueError("falls")
+        if x.sum().item() in (1.0, 2.0):
+            raise KeyError("whole")
+        return x * 2
+
+    compare(check, fn, (*MIXED, GOOD.flip(0).flip(1), torch.full((1, 4), 0.25), GOOD))
 
 
 def test_what_fails_often_is_not_assumed(check):

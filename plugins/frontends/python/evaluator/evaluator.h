@@ -289,6 +289,7 @@ class Evaluator {
   template <class Read>
   std::optional<Ref> unless_missing(Read read);
   bool truth_from(PyObject* given);
+  void expect_truth(const Frame& f);
   bool truth_for_jump(const Frame& f, PyObject* value, const Instruction& jump, std::int32_t after);
   std::optional<Ref> find_generic(PyObject* owner, PyObject* name);
   Ref cached_property(PyObject* property, PyObject* owner);

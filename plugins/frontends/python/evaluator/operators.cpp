@@ -382,11 +382,11 @@ bool is_handled(const DecodedCode& code, std::int32_t at) {
 
 /// Whether what begins at an instruction comes to nothing but an exception that leaves the code, without a branch.
 bool raises(const DecodedCode& code, std::int32_t at) {
-  constexpr std::int32_t kLongest = 96;  // with a message
-  for (std::int32_t end = at + kLongest; at < end && static_cast<std::size_t>(at) < code.instructions.size(); ++at) {
+  constexpr int kLongest = 96;  // with a message
+  for (int steps = 0; steps < kLongest && static_cast<std::size_t>(at) < code.instructions.size(); ++steps, ++at) {
     switch (code.instructions[at].op) {
       case Op::raise_varargs: return !is_handled(code, at);
-      case Op::jump:
+      case Op::jump: at = code.instructions[at].target - 1; break;
       case Op::pop_jump_if_true:
       case Op::pop_jump_if_false:
       case Op::pop_jump_if_none:
@@ -404,16 +404,28 @@ bool raises(const DecodedCode& code, std::int32_t at) {
   return false;
 }
 
+/// The truth with which a jump goes on, where the other way does nothing but raise.
+std::optional<bool> truth_without_exception(const DecodedCode& code, const Instruction& jump, std::int32_t after) {
+  const bool jumps_if = jump.op == Op::pop_jump_if_true || jump.op == Op::jump_if_true_or_pop;
+  if (!jumps_if && jump.op != Op::pop_jump_if_false && jump.op != Op::jump_if_false_or_pop) return std::nullopt;
+  const bool raises_there = raises(code, jump.target);
+  if (raises_there == raises(code, after)) return std::nullopt;
+  return raises_there != jumps_if;
+}
+
 /// The truth that a jump goes by. Where the elements of a tensor decide, and one way does nothing but raise, the other way is assumed.
 bool Evaluator::truth_for_jump(const Frame& f, PyObject* value, const Instruction& jump, std::int32_t after) {
-  const bool jumps_if = jump.op == Op::pop_jump_if_true || jump.op == Op::jump_if_true_or_pop;
-  if (jumps_if || jump.op == Op::pop_jump_if_false || jump.op == Op::jump_if_false_or_pop) {
-    if (heap_.traits(value).role == Recorder::Role::stand_in && !recorder_.truth_of(value)) {
-      const bool raises_there = raises(*f.code, jump.target), raises_here = raises(*f.code, after);
-      if (raises_there != raises_here && recorder_.assume(value, raises_there != jumps_if)) return raises_there != jumps_if;
-    }
-  }
+  if (heap_.traits(value).role == Recorder::Role::stand_in && !recorder_.truth_of(value))
+    if (const auto assumed = truth_without_exception(*f.code, jump, after); assumed && recorder_.assume(value, *assumed)) return *assumed;
   return truth(value);
+}
+
+/// Tells the recorder with which outcome of this instruction a jump that comes next goes on.
+void Evaluator::expect_truth(const Frame& f) {
+  const std::vector<Instruction>& all = f.code->instructions;
+  auto at = static_cast<std::size_t>(f.next);
+  if (at < all.size() && all[at].op == Op::to_bool) ++at;
+  recorder_.truth_to_come = at + 1 < all.size() ? truth_without_exception(*f.code, all[at], static_cast<std::int32_t>(at + 1)) : std::nullopt;
 }
 
 void Evaluator::op_jump_if(Frame& f, const Instruction& i) {

@@ -76,6 +76,8 @@ class Recorder {
   virtual std::optional<bool> truth_of(PyObject*) { return std::nullopt; }
   /// Goes on as if a stand-in's truth were this, which each run then checks before anything is done; false where that is not possible.
   virtual bool assume(PyObject*, bool) { return false; }
+  /// While a comparison or a call is evaluated: the outcome with which the program goes on, where it does nothing but raise with the other one.
+  std::optional<bool> truth_to_come;
   /// An operator of two constants, which stands for all later calls. Throws GraphBreak when a library warns of it.
   virtual Ref constant_operator(binaryfunc operation, PyObject* left, PyObject* right) { return checked(operation(left, right)); }
   /// len() of a stand-in; empty where the stand-in's own answer is right.

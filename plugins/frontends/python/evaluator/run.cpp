@@ -239,7 +239,9 @@ void Evaluator::step() {
     }
     case Op::compare_op: {
       Ref right = pop(), left = pop();
+      expect_truth(f);
       push(compare(i.arg, left.get(), right.get()));
+      recorder_.truth_to_come.reset();
       return;
     }
     case Op::is_op: op_is(f, i); return;
@@ -296,7 +298,11 @@ void Evaluator::step() {
     }
     case Op::for_iter: op_for_iter(f, i); return;
     case Op::kw_names: f.keyword_names = Ref::borrow(f.code->constant(i.arg)); return;
-    case Op::call: op_call(f, i.arg, std::exchange(f.keyword_names, {})); return;
+    case Op::call:
+      expect_truth(f);
+      op_call(f, i.arg, std::exchange(f.keyword_names, {}));
+      recorder_.truth_to_come.reset();
+      return;
     case Op::call_kw: {
       Ref given = pop();
       op_call(f, i.arg, std::move(given));

@@ -120,6 +120,38 @@ bool TensorRecorder::assume(PyObject* stand_in, bool truth) {
   return true;
 }
 
+/// The outcome that is to come, for a value of the graph; nothing where none may be assumed.
+std::optional<bool> TensorRecorder::assume_value(ir::ValueId value) {
+  assumptions_.push_back(*truth_to_come ? value : builder_.one("logical_not", {value}));
+  return std::exchange(truth_to_come, std::nullopt);
+}
+
+/// The outcome of comparing numbers that the graph computes, where the program goes on with one outcome only.
+std::optional<bool> TensorRecorder::assumed_comparison(int operation, PyObject* a, PyObject* b) {
+  if (!truth_to_come || !symbols_.may_assume() || !branches_.empty()) return std::nullopt;
+  const auto is_int = [](PyObject* number) { return is_symbolic_scalar(number) && scalar_of(number).integral; };
+  ScalarValue result;
+  const auto integer = [&](PyObject* number) -> std::optional<ir::ValueId> {
+    if (is_int(number)) return value_of_scalar(scalar_of(number));
+    int overflow = 0;
+    const long long plain = PyLong_CheckExact(number) ? PyLong_AsLongLongAndOverflow(number, &overflow) : 0;
+    return PyLong_CheckExact(number) && overflow == 0 ? std::optional(builder_.literal(ir::Dim(plain))) : std::nullopt;
+  };
+  const bool of_ints = is_int(a) || is_int(b);
+  const auto operand = [&](PyObject* number) { return of_ints ? integer(number) : std::optional(float_operand(number, result)); };
+  const auto x = operand(a), y = operand(b);
+  if (!x || !y) return std::nullopt;
+  static constexpr const char* kOps[] = {"lt", "le", "eq", "ne", "gt", "ge"};  // by Py_LT to Py_GE
+  return assume_value(builder_.one(kOps[operation], {*x, *y}));
+}
+
+/// The same for a question of the module math.
+std::optional<bool> TensorRecorder::assumed_answer(std::string_view question, PyObject* number) {
+  const bool known = question == "isnan" || question == "isinf" || question == "isfinite";
+  if (!known || !truth_to_come || !symbols_.may_assume() || !branches_.empty() || !is_symbolic_scalar(number) || scalar_of(number).integral) return std::nullopt;
+  return assume_value(builder_.one(std::string(question), {value_of_scalar(scalar_of(number))}));
+}
+
 /// Python's int for an integer of the library of which the value is known; empty for others.
 Ref TensorRecorder::known_integer(PyObject* object) {
   const auto index = stand_ins_.find(object);

@@ -110,6 +110,8 @@ ir::ValueId TensorRecorder::input_of(FloatTape::Position step) {
 bool TensorRecorder::scalar_comparison(int operation, PyObject* a, PyObject* b) {
   std::vector<std::string> roots;
   const auto left = graph_alone_ ? std::nullopt : step_of(a, roots), right = left ? step_of(b, roots) : std::nullopt;
+  if (!right)
+    if (const auto assumed = assumed_comparison(operation, a, b)) return *assumed;
   if (!right) need_scalar(scalar_of(is_symbolic_scalar(a) && !scalar_of(a).step ? a : is_symbolic_scalar(b) ? b : a), "a comparison");
   return symbols_.floats().compare(FloatTape::comparison_of(operation), *left, *right);
 }
@@ -205,6 +207,8 @@ Ref TensorRecorder::scalar_function(PyObject* callable, PyObject* args) {
   const std::string_view called = PyUnicode_AsUTF8(name.get());
   if (called == "min" || called == "max") return scalar_extreme(args, called == "min");
   const MathFunction* function = math_function(called);
+  if (const auto assumed = argument && is_symbolic_scalar(argument) && !scalar_of(argument).step ? assumed_answer(called, argument) : std::nullopt)
+    return Ref::borrow(*assumed ? Py_True : Py_False);
   if (!function || !argument)
     if (Ref made = call_on_tape(callable, called, args)) return made;
   if (!argument || !function || !(is_symbolic_scalar(argument) || is_symbolic_int(argument))) return checked(PyObject_CallObject(callable, args));

@@ -59,6 +59,9 @@ class TensorRecorder final : public Recorder {
   Ref number_of(PyObject* stand_in, PyTypeObject* type) override;
   std::optional<bool> truth_of(PyObject* stand_in) override;
   bool assume(PyObject* stand_in, bool truth) override;
+  std::optional<bool> assumed_comparison(int operation, PyObject* a, PyObject* b);
+  std::optional<bool> assumed_answer(std::string_view question, PyObject* number);
+  std::optional<bool> assume_value(ir::ValueId value);
   Ref length(PyObject* stand_in) override;
   std::shared_ptr<NumbersGuard> numbers() override { return symbols_.guard(); }
   PyTypeObject* apparent_type(PyObject* stand_in) override;
