@@ -57,6 +57,30 @@ void TensorRecorder::need_scalar(const ScalarValue& scalar, const char* use) {
                    "keep the decision in the graph: torch.where, or tenon.cond");
 }
 
+/// An int of no more than this size either way, as a value of int64: of one that the graph computes, that is assumed. Nothing where it may not be.
+std::optional<ir::ValueId> TensorRecorder::bounded_int(PyObject* number, std::int64_t most, ScalarValue& result) {
+  using Operator = guards::Relation::Operator;
+  if (is_symbolic_int(number)) {
+    const ir::Dim integer = *integer_of(number);
+    if (!symbols_.decide(Operator::less_equal, integer, most) || !symbols_.decide(Operator::less_equal, -most, integer)) return std::nullopt;
+    for (std::string& name : symbols_.names_of(integer)) result.roots.push_back(std::move(name));
+    return builder_.literal(integer);
+  }
+  if (!is_symbolic_scalar(number)) {
+    int overflow = 0;
+    const long long plain = PyLong_AsLongLongAndOverflow(number, &overflow);
+    return overflow || plain > most || plain < -most ? std::nullopt : std::optional(builder_.literal(ir::Dim(plain)));
+  }
+  if (!symbols_.may_assume() || !branches_.empty()) return std::nullopt;
+  const ScalarValue& scalar = scalar_of(number);
+  const ir::ValueId value = value_of_scalar(scalar);
+  const ir::ValueId below = builder_.one("le", {value, builder_.literal(ir::Dim(most))}), above = builder_.one("ge", {value, builder_.literal(ir::Dim(-most))});
+  assumptions_.push_back(builder_.one("logical_and", {below, above}));
+  result.of_data |= scalar.of_data;
+  for (const std::string& root : scalar.roots) result.roots.push_back(root);
+  return value;
+}
+
 ir::ValueId TensorRecorder::scalar_operand(PyObject* object, ScalarValue& result) {
   const ScalarValue& scalar = scalar_of(object);
   if (scalar.integral) need_scalar(scalar, "arithmetic");  // ints have no limit
@@ -97,7 +121,20 @@ Ref TensorRecorder::scalar_arithmetic(FloatTape::Op op, PyObject* a, PyObject* b
   const auto of_data = [](PyObject* number) { return is_symbolic_scalar(number) && scalar_of(number).of_data; };
   if (!graph_alone_ && !of_data(a) && !of_data(b)) need_scalar(scalar_of(is_symbolic_scalar(a) ? a : b), "arithmetic that gives no float");
   ScalarValue result;
+  const auto is_computed_int = [](PyObject* number) { return is_symbolic_scalar(number) && scalar_of(number).integral; };
+  const auto is_int = [&](PyObject* number) { return is_computed_int(number) || is_symbolic_int(number) || PyLong_CheckExact(number); };
+  if (is_int(a) && is_int(b) && op != FloatTape::Op::divide) {
+    constexpr std::int64_t kMost = std::int64_t{1} << 31;  // no result exceeds int64
+    const bool stays = op != FloatTape::Op::power;
+    const auto x = stays ? bounded_int(a, kMost, result) : std::nullopt, y = x ? bounded_int(b, kMost, result) : std::nullopt;
+    if (!y) need_scalar(scalar_of(is_symbolic_scalar(a) ? a : b), "arithmetic");
+    result.integral = true;
+    result.value = builder_.one(op_of(op), {*x, *y});
+    return make_symbolic_scalar(std::move(result));
+  }
   const auto operand = [&](PyObject* object) {
+    if (is_computed_int(object))
+      if (const auto exact = bounded_int(object, kMostExactInFloats, result)) return builder_.cast(*exact, DType::f64);
     if (is_symbolic_int(object) && symbols_.is_exact_in_floats(*integer_of(object))) return float_operand(object, result);
     if (!is_symbolic_scalar(object)) {
       const auto number = plain_float(object);

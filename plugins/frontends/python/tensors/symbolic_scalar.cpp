@@ -54,7 +54,10 @@ PyObject* other(PyObject* a, PyObject* b) { return needs(is_symbolic_scalar(a) ?
 PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) { return modulus == Py_None ? arithmetic(FloatTape::Op::power, a, b) : other(a, b); }
 PyObject* unary(PyObject* a) { return needs(a, "arithmetic"); }
 PyObject* negative(PyObject* a) {
-  return guarded([&] { return TensorRecorder::active().scalar_arithmetic(FloatTape::Op::multiply, a, checked(PyFloat_FromDouble(-1)).get()); });
+  return guarded([&] {
+    Ref minus = scalar_of(a).integral ? checked(PyLong_FromLong(-1)) : checked(PyFloat_FromDouble(-1));
+    return TensorRecorder::active().scalar_arithmetic(FloatTape::Op::multiply, a, minus.get());
+  });
 }
 PyObject* absolute(PyObject* a) {
   return guarded([&] { return TensorRecorder::active().scalar_magnitude(a); });

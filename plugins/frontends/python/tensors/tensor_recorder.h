@@ -285,6 +285,7 @@ class TensorRecorder final : public Recorder {
   Ref tape_arithmetic(FloatTape::Op op, PyObject* a, PyObject* b);
   ir::ValueId input_of(FloatTape::Position step);
   ir::ValueId value_of_scalar(const ScalarValue& scalar) { return scalar.step ? input_of(*scalar.step) : scalar.value; }
+  std::optional<ir::ValueId> bounded_int(PyObject* number, std::int64_t most, ScalarValue& result);
   ir::ValueId scalar_operand(PyObject* object, ScalarValue& result);
   ir::ValueId float_operand(PyObject* object, ScalarValue& result);
   ir::ValueId where_finite(ir::ValueId number);
