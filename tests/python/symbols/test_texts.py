@@ -4,6 +4,7 @@ import io
 import logging
 import re
 
+import numpy as np
 import pytest
 
 import tenon
@@ -173,3 +174,41 @@ def test_texts_that_methods_of_objects_make(text):
     compiled = tenon.compile(fn)
     for n in SIZES:
         assert outcome(compiled, X, n) == outcome(fn, X, n)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "float16", "bool"])
+def test_tensors_of_one_element_are_formatted_as_numbers(check, dtype):
+    def fn(x):
+        most = x.max()
+        return f"{most} {most:>8}" if dtype == "bool" else f"{most:.3f} {most} {most:>12} {most:e}", x[0]
+
+    compiled = tenon.compile(fn)
+    for values in ([1.5, 2.25, 0.1], [3.1, -1.0], [0.0, 0.3, 7.0, 2.0]):
+        x = torch.tensor(values).to(getattr(torch, dtype))
+        check.same(compiled(x), fn(x))
+    assert dtype == "bool" or tenon.stats()["graph_breaks"] == 0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_numbers_of_numpy_are_formatted(check, dtype):
+    def fn(a):
+        most, least = a.max(), a.min()
+        return f"{most:.3f} of {least:>9}", f"{np.asarray(most):.1f}", a + 1
+
+    compiled = tenon.compile(fn)
+    for values in ([1.5, 2.25, 0.1], [3.1, -1.0], [0.0, 0.3, 7.0, 2.0]):
+        a = np.array(values, dtype)
+        check.same(compiled(a), fn(a))
+
+
+def test_formats_that_are_refused(check):
+    def fn(x, spec):
+        try:
+            return format(x.sum(), spec), x + 1
+        except (TypeError, ValueError) as error:
+            return str(error)
+
+    compiled = tenon.compile(fn)
+    for spec in (".2f", "d", "z!", "", ".1%"):
+        for x in (torch.ones(3), torch.nn.Parameter(torch.ones(2), requires_grad=False), torch.ones(4)):
+            check.same(compiled(x, spec), fn(x, spec))

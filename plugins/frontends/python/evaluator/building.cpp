@@ -184,7 +184,10 @@ Ref Evaluator::formatted(PyObject* value, PyObject* spec) {
   Ref empty = checked(PyUnicode_FromString(""));
   if (Ref text = late_text("builtins", "format", {value, spec ? spec : empty.get()})) return text;
   const TypeTraits& traits = heap_.traits(value);
-  if (traits.role == Recorder::Role::stand_in) throw GraphBreak("the values of a tensor are turned into text");
+  if (traits.role == Recorder::Role::stand_in) {
+    if (Ref number = recorder_.number_in_format(value, spec ? spec : empty.get())) return formatted(number.get(), spec);
+    throw GraphBreak("the values of a tensor are turned into text");
+  }
   PyObject* method = traits.python_class ? heap_.type_attribute(Py_TYPE(value), names().__format__) : nullptr;
   if (is_python_function(method)) {
     Ref text = call_now(method, {value, spec ? spec : empty.get()});

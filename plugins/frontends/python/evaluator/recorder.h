@@ -72,6 +72,8 @@ class Recorder {
   virtual bool may_be_chosen(PyObject*) { return false; }
   /// int() or float() of a stand-in, of role number too, by the type; empty where the elements are needed.
   virtual Ref number_of(PyObject*, PyTypeObject*) { return {}; }
+  /// The Python number that a stand-in of one element is formatted as; empty where its elements are needed.
+  virtual Ref number_in_format(PyObject*, PyObject*) { return {}; }
   /// The truth of a stand-in that is the same at every call; none where the elements are needed.
   virtual std::optional<bool> truth_of(PyObject*) { return std::nullopt; }
   /// Goes on as if a stand-in's truth were this, which each run then checks before anything is done; false where that is not possible.

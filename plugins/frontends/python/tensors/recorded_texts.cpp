@@ -5,6 +5,7 @@
 #include "python/tensors/late_text.h"
 #include "python/tensors/symbolic_scalar.h"
 #include "python/tensors/tensor_recorder.h"
+#include "python/tensors/torch_library.h"
 
 // Texts made of numbers that vary, or that the graph computes.
 
@@ -63,6 +64,17 @@ Ref TensorRecorder::late_text(PyObject* function, PyObject* arguments) {
     return {};
   }
   return type == &PyFloat_Type ? make_late_text({Ref::borrow(function), late_text_of(text.get()).arguments, {}, {}, type}) : text;
+}
+
+/// Tensors without dimensions are formatted as what item() gives, and so are NumPy's numbers where there is a specification.
+Ref TensorRecorder::number_in_format(PyObject* stand_in, PyObject* spec) {
+  const auto index = stand_ins_.find(stand_in);
+  if (!index || graph_alone_ || !stand_ins_[*index].shape.empty()) return {};
+  const StandIn& s = stand_ins_[*index];
+  const bool specified = PyUnicode_CheckExact(spec) && PyUnicode_GET_LENGTH(spec) > 0;
+  const auto is_plain_tensor = [&] { return checked(PyObject_GetAttrString(torch_library()->module.get(), "Tensor")).is(as_object(apparent_type(stand_in))); };
+  const bool plain = s.kind == TensorKind::torch ? is_plain_tensor() : specified;
+  return plain ? number_of(stand_in, nullptr) : Ref();
 }
 
 void TensorRecorder::need_text(PyObject* text, const char* use) {

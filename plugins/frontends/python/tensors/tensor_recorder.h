@@ -57,6 +57,7 @@ class TensorRecorder final : public Recorder {
   std::optional<VaryingPlace> place_of(PyObject* number) override;
   bool may_be_chosen(PyObject* object) override;
   Ref number_of(PyObject* stand_in, PyTypeObject* type) override;
+  Ref number_in_format(PyObject* stand_in, PyObject* spec) override;
   std::optional<bool> truth_of(PyObject* stand_in) override;
   bool assume(PyObject* stand_in, bool truth) override;
   std::optional<bool> assumed_comparison(int operation, PyObject* a, PyObject* b);
