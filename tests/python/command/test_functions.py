@@ -18,6 +18,11 @@ def broken(a):
         return a + 1
     raise ValueError("no such luck")
 
+def branched(a):
+    if a.sum() > 0:
+        return a + 1
+    return a - 1
+
 not_a_function = 3
 """
 
@@ -52,7 +57,7 @@ def test_a_function_is_explained(program, tenon_command):
     done = tenon_command("explain", f"{program}/program.py:scaled", "--input", f"a={program}/a.npy", "--size", "n=3")
     assert done.status == 0, done.err
     assert "Graph Count: 1" in done.out and "numpy.sin" in done.out
-    done = tenon_command("explain", f"{program}/program.py:broken", "--input", f"a={program}/a.npy", "--json")
+    done = tenon_command("explain", f"{program}/program.py:branched", "--input", f"a={program}/a.npy", "--json")
     assert done.json["graph_break_count"] == 1 and "if a.sum() > 0:" in done.json["break_reasons"][0]
 
 
