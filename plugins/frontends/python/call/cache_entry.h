@@ -66,8 +66,9 @@ class CacheEntry {
   std::size_t op_count() const { return op_count_; }
   /// Nanoseconds that plain execution of it takes, at a guess.
   double plain_cost() const { return plain_cost_; }
-  /// Whether it has sizes that depend on data.
+  /// Whether it assumes which way branches go.
   bool has_assumptions() const { return !captured_.assumptions.empty(); }
+  /// Whether it has sizes that depend on data.
   bool has_late_sizes() const { return captured_.late_sizes; }
   std::size_t refusals = 0;  // calls whose values stopped it
   /// Forgets what only callers of explain and backends written in Python need.
