@@ -176,3 +176,39 @@ def test_an_exception_that_resets_when_it_is_made():
     compiled = tenon.compile(fn)
     for _ in range(2):
         np.testing.assert_array_equal(compiled(np.ones(3)), np.full(3, 6.0))
+
+
+def test_a_comparison_of_keys_that_drops_what_was_read():
+    class Key:
+        def __init__(self, action=None):
+            self.action = action
+
+        def __hash__(self):
+            return 17
+
+        def __eq__(self, other):
+            if self.action:
+                self.action()
+            return self is other
+
+    class Box:
+        pass
+
+    box, wanted = Box(), Key()
+    box.scale = np.full(3, 2.0)
+
+    def fn(a, table):
+        return a * box.scale + table[wanted]
+
+    compiled, a = tenon.compile(fn), np.ones(3)
+    for _ in range(2):
+        np.testing.assert_array_equal(compiled(a, {wanted: np.full(3, 5.0)}), np.full(3, 7.0))
+
+    def drop():
+        box.scale = np.full(3, 4.0)  # the only reference to what was read
+        gc.collect()
+
+    for _ in range(3):
+        box.scale = np.full(3, 2.0)
+        result = compiled(a, {Key(drop): 0, wanted: np.full(3, 5.0)})
+        assert result.tolist() in ([7.0] * 3, [9.0] * 3)

@@ -19,14 +19,37 @@ bool check_makes_object(const Guard& guard) {
   return guard.kind == GuardKind::dict_keys || guard.kind == GuardKind::set_items || guard.kind == GuardKind::more_items || guard.kind == GuardKind::no_more_items;
 }
 
+/// Whether comparing with a key may run Python code.
+bool runs_python(PyObject* key) {
+  if (PyTuple_CheckExact(key) || PyFrozenSet_CheckExact(key) || PyList_CheckExact(key)) {
+    const Ref items = Ref::steal(PySequence_Tuple(key));
+    if (!items) PyErr_Clear();
+    for (Py_ssize_t i = 0; items && i < PyTuple_GET_SIZE(items.get()); ++i)
+      if (runs_python(PyTuple_GET_ITEM(items.get(), i))) return true;
+    return !items;
+  }
+  return PyType_HasFeature(Py_TYPE(key), Py_TPFLAGS_HEAPTYPE) && Py_TYPE(key)->tp_richcompare != PyBaseObject_Type.tp_richcompare;
+}
+
+bool compares_in_python(const Guard& guard) {
+  switch (guard.kind) {
+    case GuardKind::dict_keys:
+    case GuardKind::set_items:
+    case GuardKind::key_missing:
+    case GuardKind::key_present: return runs_python(guard.expected.get());
+    default: return false;
+  }
+}
+
 }  // namespace
 
 CheckMachine::CheckMachine(SourceTable sources, std::vector<Guard> guards, std::size_t stamps)
     : sources_(std::move(sources)), guards_(std::move(guards)), stamps_(stamps), registers_(sources_.size(), nullptr), trust_versions_(compat::versions_work()) {
   for (std::uint32_t id = 1; id < sources_.size(); ++id)
     if (source(id).kind == SourceKind::constant) registers_[id] = source(id).key.get();
-    else makes_objects_ |= makes_object(source(id));
+    else makes_objects_ |= makes_object(source(id)), holds_values_ |= source(id).kind == SourceKind::dict_item && runs_python(source(id).key.get());
   makes_objects_ |= std::ranges::any_of(guards_, check_makes_object);
+  holds_values_ |= std::ranges::any_of(guards_, compares_in_python);
 }
 
 int CheckMachine::traverse(visitproc visit, void* arg) const {
@@ -200,13 +223,14 @@ std::uint32_t CheckMachine::run(std::span<const CheckInstruction> code, const Ca
     switch (now.op) {
       case CheckOp::dict_gate:
       case CheckOp::type_gate:
-        if (gates && gate_holds(now)) at = now.jump - 1;
+        if (gates && !holds_values_ && gate_holds(now)) at = now.jump - 1;
         else stamps_[now.stamp] = {};
         break;
       case CheckOp::dict_stamp:
       case CheckOp::type_stamp: set_stamp(now); break;
       default:
         if (!step(now, call)) return at;
+        if (holds_values_ && now.op <= CheckOp::fetch_dict_item) temporaries_.push_back(Ref::borrow(registers_[now.source]));
     }
   }
   return size;

@@ -69,6 +69,7 @@ class CheckMachine {
   std::vector<PyObject*> seen_distinct_;  // addresses that were pairwise different when last looked at
   bool trust_versions_;
   bool makes_objects_ = false;
+  bool holds_values_ = false;  // keys are compared by Python code, which may drop what was fetched before
 };
 
 }  // namespace tenon::python
