@@ -54,6 +54,7 @@ class Planner {
   void place_concatenations();
   void choose_roots();
   void keep_unread_checks(const std::vector<std::vector<ir::NodeId>>& users);
+  double points_of(NodeId id) const;
   bool is_large_product(NodeId id) const;
   bool has_operand_dear_to_write(NodeId product) const;
   void mark_contraction_operands(NodeId id, const std::vector<std::vector<NodeId>>& users);

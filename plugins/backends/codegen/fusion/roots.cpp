@@ -43,11 +43,17 @@ void Planner::place_concatenations() {
   }
 }
 
+/// The points of a node's loops, at a guess: of a product, its multiplications.
+double Planner::points_of(NodeId id) const {
+  double points = 1;
+  for (const Dim& e : context_.bodies[id.value]->extents) points *= algebra_.estimate(e);
+  return points;
+}
+
 bool Planner::is_large_product(NodeId id) const {
   const ops::LoopBody& body = *context_.bodies[id.value];
   if (!options_.matrix_kernels || !is_sum_of_products(graph_, id, body)) return false;
-  double work = 1;
-  for (const Dim& e : body.extents) work *= algebra_.estimate(e);
+  const double work = points_of(id);
   const std::vector<Dim>& shape = graph_.type(graph_.node(id).results[0]).shape;
   const bool over_windows = body.extents.size() > shape.size() + 1, narrow = !shape.empty() && algebra_.estimate(shape.back()) < options_.lanes;
   return work >= (over_windows || narrow ? kSmallGatheredContraction : kSmallContraction);
@@ -81,8 +87,8 @@ bool Planner::is_prologue(NodeId product, const std::vector<std::vector<NodeId>>
   const ir::Node& node = graph_.node(product);
   const ir::Value& left = graph_.value(node.operands[0]);
   if (!options_.fuse || left.kind != ir::ValueKind::result || context_.in_memory[node.operands[0].value] || users[node.operands[0].value].size() != 1) return false;
-  double work = 1, elements = 1;
-  for (const Dim& e : context_.bodies[product.value]->extents) work *= algebra_.estimate(e);
+  const double work = points_of(product);
+  double elements = 1;
   for (ValueId v : {node.operands[0], node.operands[1], node.results[0]}) elements *= algebra_.estimate(graph_.type(v).element_count());
   const double rows = work / std::max(1.0, algebra_.estimate(graph_.type(node.operands[1]).element_count()));
   if (elements != work * work || rows < kRowsWithPrologue) return false;
@@ -107,8 +113,7 @@ bool Planner::try_prologue(NodeId id) {
 /// True where an operand is computed or of another dtype in memory, and each of its elements is multiplied so few times that writing all of
 /// them as the kernel reads them costs more than computing them then: a large weight in half precision beside a few rows.
 bool Planner::has_operand_dear_to_write(NodeId product) const {
-  double work = 1;
-  for (const Dim& e : context_.bodies[product.value]->extents) work *= algebra_.estimate(e);
+  const double work = points_of(product);
   return std::ranges::any_of(graph_.node(product).operands, [&](ValueId operand) {
     const ValueId base = base_through_views(operand);
     const bool lies = context_.in_memory[base.value] && graph_.type(base).dtype == graph_.type(operand).dtype;

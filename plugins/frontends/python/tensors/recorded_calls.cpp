@@ -74,6 +74,11 @@ const char* splitting(const ForeignFunction& function) {
 
 }  // namespace
 
+void TensorRecorder::enter_error_state(PyObject* modes) {
+  if (!branches_.empty()) throw GraphBreak("np.errstate in a branch of a control op");
+  error_handlings_.enter(graph_, modes);
+}
+
 /// A call that splits a tensor of which a size varies, as the views that it gives; empty for other calls.
 Ref TensorRecorder::split_by_expressions(const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
   const char* name = splitting(function);

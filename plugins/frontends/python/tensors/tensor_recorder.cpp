@@ -196,11 +196,6 @@ bool asks_for_grad(PyObject* kwargs) {
 
 }  // namespace
 
-void TensorRecorder::enter_error_state(PyObject* modes) {
-  if (!branches_.empty()) throw GraphBreak("np.errstate in a branch of a control op");
-  error_handlings_.enter(graph_, modes);
-}
-
 /// Functions of NumPy that give their arguments as they are, or views of them, as it comes.
 PyObject* TensorRecorder::written_in_python(PyObject* callable) {
   if (std::strcmp(Py_TYPE(callable)->tp_name, "numpy._ArrayFunctionDispatcher") != 0) return nullptr;

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy._core import _ufunc_config
 
 
 class Within:
@@ -33,8 +32,5 @@ def enter(state: np.errstate) -> None:
 
 def call_decorated(state: np.errstate, function: Callable, *args: Any, **kwargs: Any) -> Any:
     """What a function that is decorated with `state` does."""
-    if state._call is _ufunc_config._Unspecified:
-        with np.errstate(all=state._all, divide=state._divide, over=state._over, under=state._under, invalid=state._invalid):
-            return function(*args, **kwargs)
     with np.errstate(call=state._call, all=state._all, divide=state._divide, over=state._over, under=state._under, invalid=state._invalid):
         return function(*args, **kwargs)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def chunk(x: torch.Tensor, chunks: Any, dim: Any = 0) -> Any:
     """``torch.chunk``."""
-    if not (type(dim) is int and -x.ndim <= dim < x.ndim) or chunks < 1:
+    if not _is_dimension(x, dim) or chunks < 1:
         return NotImplemented
     return split(x, (x.shape[dim] + chunks - 1) // chunks, dim)
 
@@ -21,7 +21,7 @@ def chunk(x: torch.Tensor, chunks: Any, dim: Any = 0) -> Any:
 def split(x: torch.Tensor, split_size_or_sections: Any, dim: Any = 0) -> Any:
     """``torch.split`` into parts of one size."""
     each = split_size_or_sections
-    if isinstance(each, (list, tuple)) or not (type(dim) is int and -x.ndim <= dim < x.ndim) or each < 1:
+    if isinstance(each, (list, tuple)) or not _is_dimension(x, dim) or each < 1:
         return NotImplemented
     size, start, parts = x.shape[dim], 0, []
     while start + each < size:
@@ -34,7 +34,7 @@ def split(x: torch.Tensor, split_size_or_sections: Any, dim: Any = 0) -> Any:
 def tensor_split(x: torch.Tensor, indices_or_sections: Any, dim: Any = 0) -> Any:
     """``torch.tensor_split`` into a number of parts."""
     sections = indices_or_sections
-    if type(sections) is not int or not (type(dim) is int and -x.ndim <= dim < x.ndim) or sections < 1:
+    if type(sections) is not int or not _is_dimension(x, dim) or sections < 1:
         return NotImplemented
     bounds = _bounds(x.shape[dim], sections)
     return tuple([_part(x, dim, start, end) for start, end in zip(bounds, bounds[1:])])
@@ -43,10 +43,14 @@ def tensor_split(x: torch.Tensor, indices_or_sections: Any, dim: Any = 0) -> Any
 def array_split(ary: np.ndarray, indices_or_sections: Any, axis: Any = 0) -> Any:
     """``np.array_split`` into a number of parts."""
     sections = indices_or_sections
-    if type(sections) is not int or not (type(axis) is int and -ary.ndim <= axis < ary.ndim) or sections < 1:
+    if type(sections) is not int or not _is_dimension(ary, axis) or sections < 1:
         return NotImplemented
     bounds = _bounds(ary.shape[axis], sections)
     return [_part(ary, axis, start, end) for start, end in zip(bounds, bounds[1:])]
+
+
+def _is_dimension(x: Any, dim: Any) -> bool:
+    return type(dim) is int and -x.ndim <= dim < x.ndim
 
 
 def _part(x: Any, dim: int, start: Any, end: Any) -> Any:
