@@ -1,6 +1,7 @@
 // The backend that the kit tests, called through the C contract and watched while it answers.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <string>
@@ -25,6 +26,11 @@ struct ClaimAnswer {
 
   /// True when one group holds all `nodes` nodes.
   bool takes_all(std::size_t nodes) const { return groups.size() == 1 && groups[0].size() == nodes; }
+  /// The group that holds the node; null when none does.
+  const std::vector<std::uint32_t>* group_of(std::uint32_t node) const {
+    const auto found = std::ranges::find_if(groups, [&](const auto& group) { return std::ranges::find(group, node) != group.end(); });
+    return found == groups.end() ? nullptr : &*found;
+  }
 };
 
 /// A compiled group; released when it goes out of scope.

@@ -1,5 +1,7 @@
 #include "constant_sample.h"
 
+#include <algorithm>
+
 #include <memory>
 
 #include "core/ops/node_builder.h"
@@ -22,17 +24,14 @@ ValueId add_constant(ir::Graph& graph, TestInput input) {
 
 }  // namespace
 
-std::optional<ConstantSample> with_constant_operand(const ops::Op& op, const ops::Sample& sample, std::uint64_t seed) {
+ir::Graph with_constants(const ops::Op& op, const ops::Sample& sample, std::span<const std::size_t> constants, std::uint64_t seed) {
   auto inputs = make_inputs(sample, seed, {.row_major = true});
-  if (inputs.empty()) return {};
-  ConstantSample made;
-  made.input = inputs.size() - 1;
-
-  const auto operands = add_operands(made.graph, sample, [&](std::size_t input, const ops::SampleOperand& operand) {
-    return input == made.input ? add_constant(made.graph, std::move(inputs[input])) : add_input(made.graph, operand);
+  ir::Graph graph;
+  const auto operands = add_operands(graph, sample, [&](std::size_t input, const ops::SampleOperand& operand) {
+    return std::ranges::binary_search(constants, input) ? add_constant(graph, std::move(inputs[input])) : add_input(graph, operand);
   });
-  add_outputs(made.graph, ops::NodeBuilder(made.graph).call(op.name, operands, sample.attributes));
-  return made;
+  add_outputs(graph, ops::NodeBuilder(graph).call(op.name, operands, sample.attributes));
+  return graph;
 }
 
 }  // namespace tenon::conformance

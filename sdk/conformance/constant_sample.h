@@ -1,19 +1,14 @@
-// A sample with one of its operands as a constant of the graph.
+// A sample with some of its operands as constants of the graph.
 #pragma once
 
-#include <optional>
+#include <span>
 
 #include "core/ops/sample.h"
 
 namespace tenon::conformance {
 
-struct ConstantSample {
-  ir::Graph graph;        // its constant owns its bytes
-  std::size_t input = 0;  // which input of the sample's graph became the constant
-};
-
-/// The graph of the sample with its last tensor operand as a constant, with the values that `seed` gives. Strided operands are
-/// row-major in it. Nothing for a sample without tensors.
-std::optional<ConstantSample> with_constant_operand(const ops::Op& op, const ops::Sample& sample, std::uint64_t seed);
+/// The graph of the sample with these of its tensor operands (by position among them, ascending) as constants, with the values that
+/// `seed` gives. Node k of it reads the k-th of them; the others are its inputs, in order. Strided operands are row-major in it.
+ir::Graph with_constants(const ops::Op& op, const ops::Sample& sample, std::span<const std::size_t> constants, std::uint64_t seed);
 
 }  // namespace tenon::conformance

@@ -1,8 +1,10 @@
 #include "execution.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "core/abi/dlpack_types.h"
+#include "core/abi/graph_buffer.h"
 
 namespace tenon::conformance {
 namespace {
@@ -22,6 +24,20 @@ void require_canonical_bools(const ops::TensorView& output, std::size_t index) {
   const auto wrong = std::find_if(bytes, bytes + byte_count(output.dtype, output.shape), [](std::uint8_t b) { return b > 1; });
   if (wrong != bytes + byte_count(output.dtype, output.shape))
     throw BackendFailure(fmt::format("output {}: a bool is stored as {}, not as 0 or 1", index, *wrong));
+}
+
+/// Whether the bytes are what the memory of outputs holds before a run.
+bool is_garbage(const std::byte* bytes, std::size_t count) {
+  return std::all_of(bytes, bytes + count, [](std::byte b) { return b == kGarbage; });
+}
+
+/// The first element of an output that holds what it held before the run; nothing where all were written.
+std::optional<std::size_t> first_unwritten(const ops::TensorView& output) {
+  const std::size_t size = size_of(output.dtype);
+  const auto* bytes = static_cast<const std::byte*>(output.data);
+  for (std::size_t at = 0; at < byte_count(output.dtype, output.shape); at += size)
+    if (is_garbage(bytes + at, size)) return at / size;
+  return {};
 }
 
 }  // namespace
@@ -66,16 +82,18 @@ void Execution::place(std::size_t index, std::vector<std::int64_t> shape) {
 
 void* Execution::allocate_output(void* self, std::uint32_t index, const std::int64_t* sizes, std::size_t rank) {
   auto& run = *static_cast<Execution*>(self);
-  if (index >= run.outputs_.size()) return nullptr;
+  if (index >= run.outputs_.size() || (rank && !sizes) || rank > TENON_MAX_RANK) return nullptr;
   run.place(index, {sizes, sizes + rank});
   return run.outputs_[index].view.data;
 }
 
 std::int32_t Execution::give_output(void* self, std::uint32_t index, DLManagedTensorVersioned* tensor) {
   auto& run = *static_cast<Execution*>(self);
-  if (index >= run.outputs_.size() || run.outputs_[index].given) return TENON_INVALID_ARGUMENT;
+  if (!tensor || index >= run.outputs_.size() || run.outputs_[index].given) return TENON_INVALID_ARGUMENT;
   const DLTensor& t = tensor->dl_tensor;
   TestOutput& output = run.outputs_[index];
+  if (t.ndim < 0 || static_cast<std::uint32_t>(t.ndim) > TENON_MAX_RANK || (t.ndim && !t.shape)) return TENON_INVALID_ARGUMENT;
+  if (!t.data && std::find(t.shape, t.shape + t.ndim, 0) == t.shape + t.ndim) return TENON_INVALID_ARGUMENT;
   if (dtype_of(t.dtype) != output.view.dtype) return TENON_INVALID_ARGUMENT;
   output.given = tensor;
   output.view.data = static_cast<std::byte*>(t.data) + t.byte_offset;
@@ -99,9 +117,11 @@ void Execution::require_equal(const std::vector<ops::HostTensor>& expected, doub
     const ops::TensorView& got = outputs_[i].view;
     if (got.shape != expected[i].shape)
       throw BackendFailure(fmt::format("output {} has shape [{}], not [{}]", i, fmt::join(got.shape, ", "), fmt::join(expected[i].shape, ", ")));
+    const auto difference = ops::first_difference(got, expected[i].view(), tolerance);
+    if (difference && outputs_[i].memory)
+      if (const auto unwritten = first_unwritten(got)) throw BackendFailure(fmt::format("output {}: element {} was not written ({})", i, *unwritten, *difference));
     require_canonical_bools(got, i);
-    if (const auto difference = ops::first_difference(got, expected[i].view(), tolerance))
-      throw BackendFailure(fmt::format("output {}: {}", i, *difference));
+    if (difference) throw BackendFailure(fmt::format("output {}: {}", i, *difference));
   }
 }
 

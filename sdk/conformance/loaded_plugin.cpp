@@ -5,10 +5,12 @@
 #include <filesystem>
 
 #include "core/base/error.h"
+#include "core/base/float_control.h"
 
 namespace tenon::conformance {
 
 const TenonPlugin& load_plugin(const std::string& path, const TenonHost& host) {
+  const FloatControl before = FloatControl::current();
   // A path without a slash would be looked for in the system's library folders.
   const std::string absolute = std::filesystem::absolute(path);
   void* library = dlopen(absolute.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
@@ -25,6 +27,10 @@ const TenonPlugin& load_plugin(const std::string& path, const TenonHost& host) {
   if (!plugin) throw Exception(error(Code::incompatible, "the plugin refuses: {}", offer.refusal));
   if (plugin->magic != TENON_PLUGIN_MAGIC || plugin->struct_size < sizeof(TenonPlugin))
     throw Exception(error(Code::incompatible, "the plugin's descriptor is damaged"));
+  if (const FloatControl after = FloatControl::current(); after != before) {
+    before.restore();
+    throw Exception(error(Code::incompatible, "loading it leaves {} changed (-ffast-math does that when it links)", before.difference(after)));
+  }
   return *plugin;
 }
 

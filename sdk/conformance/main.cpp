@@ -13,8 +13,9 @@ int main(int argc, char** argv) {
   app.add_option("plugin", options.plugin, "The plugin's library")->required()->check(CLI::ExistingFile);
   app.add_option("--options", options.backend_options, "The backend's options, a JSON object")->capture_default_str();
   app.add_option("--filter", options.filter, "Only ops whose name matches one of these patterns, separated by commas")->capture_default_str();
-  app.add_option("--time-limit", options.time_limit, "Seconds that an op may take")->capture_default_str();
-  app.add_option("--jobs", options.jobs, "Processes at a time; 0: one a core")->capture_default_str();
+  constexpr double kLongest = 1e6;
+  app.add_option("--time-limit", options.time_limit, "Seconds that an op may take")->capture_default_str()->check(CLI::Range(0.001, kLongest));
+  app.add_option("--jobs", options.jobs, "Processes at a time; 0: one a core")->capture_default_str()->check(CLI::Range(0, 4096));
   app.add_flag("--stop-at-failure", options.stop_at_failure, "Starts no further op after a failure");
   app.add_flag("--json", as_json, "Writes the report as JSON");
   try {

@@ -28,17 +28,22 @@ std::size_t element_count(const std::vector<std::int64_t>& shape) {
   return count;
 }
 
-TestInput packed(const ops::SampleInput& input, std::size_t misalignment) {
+GuardedMemory memory_for(std::size_t bytes, DType dtype, Placement placement) {
+  const std::size_t misalignment = placement.misaligned ? 3 * size_of(dtype) % 64 : 0;
+  return GuardedMemory(bytes, misalignment, placement.at_page_end ? GuardedMemory::Start::page_end : GuardedMemory::Start::aligned);
+}
+
+TestInput packed(const ops::SampleInput& input, Placement placement) {
   const ops::TensorView& from = input.view;
-  TestInput made{GuardedMemory(element_count(from.shape) * size_of(from.dtype), misalignment), {}, from};
+  TestInput made{memory_for(element_count(from.shape) * size_of(from.dtype), from.dtype, placement), {}, from};
   pack(from, made.memory.data());
   made.view.data = made.memory.data();
   made.view.strides = row_major_strides(from.shape);
   return made;
 }
 
-TestInput copied(const ops::SampleInput& input, std::size_t misalignment) {
-  TestInput made{GuardedMemory(input.storage.byte_count(), misalignment), {}, input.view};
+TestInput copied(const ops::SampleInput& input, Placement placement) {
+  TestInput made{memory_for(input.storage.byte_count(), input.view.dtype, placement), {}, input.view};
   const auto* storage = static_cast<const std::byte*>(input.storage.data());
   if (input.storage.byte_count()) std::memcpy(made.memory.data(), storage, input.storage.byte_count());
   made.view.data = made.memory.data() + (static_cast<const std::byte*>(input.view.data) - storage);
@@ -54,8 +59,7 @@ bool TestInput::unchanged() const {
 std::vector<TestInput> make_inputs(const ops::Sample& sample, std::uint64_t seed, Placement placement) {
   std::vector<TestInput> inputs;
   for (const ops::SampleInput& input : ops::sample_inputs(sample, seed)) {
-    const std::size_t misalignment = placement.misaligned ? 3 * size_of(input.view.dtype) % 64 : 0;
-    TestInput& made = inputs.emplace_back(placement.row_major ? packed(input, misalignment) : copied(input, misalignment));
+    TestInput& made = inputs.emplace_back(placement.row_major ? packed(input, placement) : copied(input, placement));
     made.original.assign(made.memory.data(), made.memory.data() + made.memory.size());
   }
   return inputs;

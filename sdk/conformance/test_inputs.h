@@ -19,6 +19,7 @@ struct TestInput {
 struct Placement {
   bool row_major = false;   // copy strided operands, as a host does for a backend that takes no strides
   bool misaligned = false;  // first elements are aligned to their element only
+  bool at_page_end = false; // their memory ends where a page begins that cannot be read
 };
 
 /// The inputs for the graph of a sample; equal seeds give equal values.

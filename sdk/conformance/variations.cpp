@@ -28,8 +28,9 @@ std::unique_ptr<TestGraph> graph_for(const Trial& trial) {
   return std::make_unique<TestGraph>(takes_strides ? ops::sample_graph(trial.op, trial.sample) : row_major_graph(trial));
 }
 
-std::vector<TestInput> inputs_for(const Trial& trial, std::uint64_t seed, bool misaligned = false) {
-  return make_inputs(trial.sample, seed, {.row_major = !trial.backend.has(TENON_STRIDED_INPUTS), .misaligned = misaligned});
+std::vector<TestInput> inputs_for(const Trial& trial, std::uint64_t seed, Placement placement = {}) {
+  placement.row_major = !trial.backend.has(TENON_STRIDED_INPUTS);
+  return make_inputs(trial.sample, seed, placement);
 }
 
 /// Compares a run with the definitions, computed in float64. Where float64 itself is far from the dtype (a sum of infinities that only
@@ -72,7 +73,13 @@ Outcome plain(const Trial& trial) {
 
 Outcome byte_offset(const Trial& trial) {
   const auto graph = graph_for(trial);
-  run_and_judge(trial, trial.backend.compile(graph->crossing()), *graph, inputs_for(trial, kSeed, true));
+  run_and_judge(trial, trial.backend.compile(graph->crossing()), *graph, inputs_for(trial, kSeed, {.misaligned = true}));
+  return {};
+}
+
+Outcome page_end(const Trial& trial) {
+  const auto graph = graph_for(trial);
+  run_and_judge(trial, trial.backend.compile(graph->crossing()), *graph, inputs_for(trial, kSeed, {.at_page_end = true}));
   return {};
 }
 
@@ -105,17 +112,47 @@ Outcome stored(const Trial& trial) {
   return {};
 }
 
-Outcome constant_operand(const Trial& trial) {
-  auto made = with_constant_operand(trial.op, trial.sample, kSeed);
-  if (!made) return kNotApplicable;
-  const TestGraph graph(std::move(made->graph));
-  if (!trial.backend.claim(graph.crossing(), graph.node_count()).takes_all(graph.node_count())) return kNotApplicable;
+/// Asks for the sample with these operands as constants, and runs what the host would make of the answer: the constants that the
+/// backend does not take with the node are inputs of the group.
+bool run_with_constants(const Trial& trial, std::span<const std::size_t> constants) {
+  const TestGraph asked(with_constants(trial.op, trial.sample, constants, kSeed));
+  const ClaimAnswer answer = trial.backend.claim(asked.crossing(), asked.node_count());
+  const auto first = static_cast<std::uint32_t>(constants.size());
+  const std::vector<std::uint32_t>* group = answer.group_of(first);
+  for (std::uint32_t node = first; node < asked.node_count(); ++node)
+    if (!group || answer.group_of(node) != group) return false;
+  std::vector<std::size_t> baked;
+  for (std::uint32_t k = 0; k < first; ++k)
+    if (trial.backend.has(TENON_BAKED_CONSTANTS) || std::ranges::find(*group, k) != group->end()) baked.push_back(constants[k]);
+
+  const TestGraph graph(with_constants(trial.op, trial.sample, baked, kSeed));
   const auto all_inputs = make_inputs(trial.sample, kSeed, {.row_major = true});
   auto inputs = make_inputs(trial.sample, kSeed, {.row_major = true});
-  inputs.erase(inputs.begin() + static_cast<std::ptrdiff_t>(made->input));
-  const CompiledGroup group = trial.backend.compile(graph.crossing());
-  judge(Execution(group, graph, inputs), row_major_graph(trial), all_inputs, trial.sample.tolerance);
-  return {};
+  for (std::size_t k = baked.size(); k-- > 0;) inputs.erase(inputs.begin() + static_cast<std::ptrdiff_t>(baked[k]));
+  const CompiledGroup compiled = trial.backend.compile(graph.crossing());
+  judge(Execution(compiled, graph, inputs), row_major_graph(trial), all_inputs, trial.sample.tolerance);
+  return true;
+}
+
+Outcome constant_operand(const Trial& trial) {
+  const auto tensors = static_cast<std::size_t>(std::ranges::count_if(trial.sample.operands, [](const auto& operand) { return !operand.literal; }));
+  bool ran = false;
+  std::vector<std::size_t> all;
+  for (std::size_t i = 0; i < tensors; ++i) {
+    all.push_back(i);
+    try {
+      ran = run_with_constants(trial, std::array{i}) || ran;
+    } catch (const BackendFailure& failure) {
+      throw BackendFailure(fmt::format("with operand {} as a constant: {}", i, failure.what()));
+    }
+  }
+  if (tensors < 2) return ran ? Outcome{} : kNotApplicable;
+  try {
+    ran = run_with_constants(trial, all) || ran;
+  } catch (const BackendFailure& failure) {
+    throw BackendFailure(fmt::format("with all operands as constants: {}", failure.what()));
+  }
+  return ran ? Outcome{} : kNotApplicable;
 }
 
 Outcome literal_operand(const Trial& trial) {
@@ -201,10 +238,11 @@ Outcome concurrent(const Trial& trial) {
 constexpr Variation kVariations[] = {
     {"plain", "the values, shapes and bounds of one run", plain},
     {"byte_offset", "inputs that are aligned to their element only", byte_offset},
+    {"page_end", "inputs behind which no memory can be read", page_end},
     {"repeated", "the same artefact on other inputs at other addresses, and back", repeated},
     {"recompiled", "a second artefact of the same graph after the first is released", recompiled},
     {"stored", "an artefact that was serialised and loaded", stored},
-    {"constant_operand", "an operand as a constant, whose tensor states a byte offset", constant_operand},
+    {"constant_operand", "each operand, and all of them, as constants (whose tensors state a byte offset where the backend takes them with the node)", constant_operand},
     {"literal_operand", "an operand as a number of the graph", literal_operand},
     {"large_unsigned", "unsigned integers above 127", large_unsigned},
     {"chained", "the op on its own result, as one group", applied_twice},

@@ -1,5 +1,6 @@
 """What tests of plugins need: the build under test, the installed SDK, and a build out of tree."""
 import json
+import os
 import pathlib
 import subprocess
 
@@ -44,6 +45,22 @@ def conformance(build):
         done = subprocess.run([str(build / "bin/tenon-conformance"), str(library), "--json", *options], capture_output=True, text=True, timeout=300)
         assert done.returncode in (0, 1), done.stderr
         assert done.stdout, done.stderr
+        return json.loads(done.stdout)
+
+    return run
+
+
+@pytest.fixture
+def run_graph(build, tmp_path):
+    """Runs a graph, given as text, without passes on a backend of a folder; gives the report of ``tenon run``."""
+
+    def run(graph: str, backend: str, folder: pathlib.Path | None = None, *options: str) -> dict:
+        file = tmp_path / "graph.tir"
+        file.write_text(graph)
+        command = [str(build / "bin/tenon"), "run", str(file), "--json", "--backend", backend, "--set", "passes.pipeline=", *options]
+        environment = {**os.environ, "TENON_PLUGIN_PATH": str(folder or ""), "TENON_CACHE": "false"}
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+        assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
     return run

@@ -14,6 +14,13 @@ def test_documented_plugins_build_and_work(with_gcc, conformance):
     assert report["failures"] == [] and report["passed"] > 0
 
 
+def test_the_documented_backend_takes_constants_as_inputs(with_gcc, run_graph):
+    graph = "graph @g () {\n  const @k: f32[3] = [1, -2, 0]\n  %c: f32[3] = constant() {index = @k}\n  %a: f32[3] = neg(%c)\n  return %a\n}\n"
+    done = run_graph(graph, "negate", with_gcc)
+    assert done["outputs"][0]["first"] == [-1.0, 2.0, -0.0]
+    assert [step["backend"] for step in done["plan"]["steps"]] == ["negate"]
+
+
 def test_reason_codes_are_documented():
     """Each code that a first-party plugin gives is in the table."""
     page = (ROOT / "docs/plugins.md").read_text()

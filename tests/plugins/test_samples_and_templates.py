@@ -75,3 +75,48 @@ def test_a_second_exported_symbol_does_not_build(out_of_tree, tmp_path):
     code = source / "three_ops.cpp"
     code.write_text(code.read_text() + '\nextern "C" __attribute__((visibility("default"))) int also_this() { return 0; }\n')
     assert re.search(r"may export tenon_plugin_entry only; it exports: .*also_this", refusal(out_of_tree.build, source, "two_symbols"))
+
+
+GRAPHS_WITH_CONSTANTS = {
+    "neg": """graph @g (%x: f32[4]) {
+  const @k: f32[4] = [1, -2, 0, 3]
+  %c: f32[4] = constant() {index = @k}
+  %a: f32[4] = neg(%c)
+  %b: f32[4] = neg(%x)
+  %d: f32[4] = neg(%a)
+  return %a, %b, %d
+}
+""",
+    "add": """graph @g (%x: f32[4]) {
+  const @k: f32[4] = [1, -2, 0, 3]
+  const @m: f32[4] = [5, 6, -7, 8]
+  %c: f32[4] = constant() {index = @k}
+  %d: f32[4] = constant() {index = @m}
+  %e: f32[4] = add(%x, %c)
+  %f: f32[4] = mul(%d, %e)
+  %g: f32[4] = add(%c, %c)
+  %h: f32[4] = mul(%c, %d)
+  %i: f32[4] = relu(%d)
+  return %f, %g, %h, %i, %e
+}
+""",
+    "constant alone": """graph @g () {
+  const @k: f32[4] = [1, -2, 0, 3]
+  %c: f32[4] = constant() {index = @k}
+  %a: f32[4] = neg(%c)
+  %b: f32[4] = relu(%a)
+  return %b, %c
+}
+""",
+}
+
+
+@pytest.mark.parametrize("graph", GRAPHS_WITH_CONSTANTS.values(), ids=GRAPHS_WITH_CONSTANTS.keys())
+def test_constants_are_inputs_of_groups_that_do_not_claim_them(graph, sdk, sample_backend, out_of_tree, run_graph):
+    template = out_of_tree.build(sdk / "share/tenon/template/backend", "template_backend")
+    expected = run_graph(graph, "reference")["outputs"]
+    for name, folder, ops in (("three_ops", sample_backend, ("add", "mul", "relu")), ("my_backend", template, ("neg",))):
+        done = run_graph(graph, name, folder)
+        assert done["outputs"] == expected
+        ran = {step["backend"] for step in done["plan"]["steps"] if step["kind"] == "group"}
+        assert (name in ran) == any(f"{op}(" in graph for op in ops)

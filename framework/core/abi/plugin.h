@@ -95,7 +95,9 @@ typedef struct TenonGraph {
   size_t constant_count;
 } TenonGraph;
 
-/* Where a backend puts its claims. A group becomes one artefact. Node ids are those of the buffer. */
+/* Where a backend puts its claims. A group becomes one artefact. Node ids are those of the buffer. A node `constant` that is claimed
+   with a group stays a constant of it (any number of groups may claim it); one that is not is an input of the group, as any other
+   operand from outside. */
 typedef struct TenonClaims {
   size_t struct_size;
   void* self;
@@ -119,7 +121,7 @@ typedef struct TenonAliasPermit {
 /* A compiled group. Arrays stay valid until `release`. */
 typedef struct TenonArtefact {
   size_t struct_size;
-  void* self;
+  void* self; /* not null */
   const TenonAssumption* assumptions;
   size_t assumption_count;
   const TenonAliasPermit* aliases;
@@ -156,7 +158,9 @@ enum {
   TENON_CALLING_THREAD = 1u << 4,      /* execute must run on the thread that called the program */
   /* Claims on the graph as it is only. Without it a backend is asked again on what others refused, with composite nodes replaced by
      their parts: good for one that knows primitives, a waste for one that takes whole ops (a printer, a library of layers). */
-  TENON_ASK_ONCE = 1u << 5
+  TENON_ASK_ONCE = 1u << 5,
+  /* Its groups hold the constants that their nodes read, as nodes `constant`, whether it claims those or not. */
+  TENON_BAKED_CONSTANTS = 1u << 6
 };
 
 typedef struct TenonBackend {
@@ -165,7 +169,9 @@ typedef struct TenonBackend {
   const DLDevice* devices;
   size_t device_count;
 
-  /* `options` is a JSON object: the section of the configuration with the backend's name, and the options of the compile. */
+  /* `options` is a JSON object: the section of the configuration with the backend's name, and the options of the compile. One that
+     has no state may leave `*self` null. TENON_INVALID_ARGUMENT says that the options are wrong, which the user is told as an error;
+     after any other failure the backend is left out. */
   int32_t (*create)(const TenonHost* host, const char* options, void** self);
   void (*destroy)(void* self);
   int32_t (*claim)(void* self, const TenonGraph* graph, const TenonClaims* claims);

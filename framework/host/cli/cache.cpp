@@ -8,6 +8,10 @@ namespace {
 
 using nlohmann::json;
 
+std::string words_of_unusable(const json& cache) {
+  return fmt::format("compiled code is not kept: {} {}", cache["directory"].get<std::string>(), cache["text"].get<std::string>());
+}
+
 int print_cache(const Command& command) {
   const Session session(command);
   const json cache = session.query("cache");
@@ -16,7 +20,7 @@ int print_cache(const Command& command) {
     return kDone;
   }
   if (!cache["usable"].get<bool>()) {
-    fmt::print("Compiled code is not kept: {} {}\n", cache["directory"].get<std::string>(), cache["text"].get<std::string>());
+    fmt::print("{}\n", words_of_unusable(cache));
     return kDone;
   }
   fmt::print("{}: {} entries, {} of at most {} bytes\n", cache["directory"].get<std::string>(), cache["entries"].get<std::uint64_t>(),
@@ -26,6 +30,7 @@ int print_cache(const Command& command) {
 
 int clear_cache(const Command& command) {
   const Session session(command);
+  if (const json cache = session.query("cache"); !cache["usable"].get<bool>()) throw CommandError(kFailed, words_of_unusable(cache));
   std::uint64_t removed = 0;
   check(tenon_session_clear_cache(session.get(), &removed));
   if (command.json) fmt::print("{}\n", json{{"removed", removed}}.dump(2));

@@ -5,11 +5,22 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
 namespace tenon::cli {
+
+CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
+  const auto wrong = [least, most](std::string& text) -> std::string {
+    std::uint64_t number = 0;
+    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (problem == std::errc() && end == text.data() + text.size() && number >= least && number <= most) return {};
+    return fmt::format("must be a whole number from {} to {}, not: {}", least, most, text);
+  };
+  return CLI::Validator(wrong, "");
+}
 
 void add_json(CLI::App& app, Command& command) { app.add_flag("--json", command.json, "print JSON"); }
 
@@ -113,7 +124,22 @@ std::string program_beside(const std::string& name) {
   return !problem && ::access(path.c_str(), X_OK) == 0 ? path.string() : std::string();
 }
 
-void execute(const std::vector<std::string>& words) {
+/// The program in bin of the environment whose lib holds this one: PREFIX/lib/…/tenon; empty when there is none.
+static std::string program_of_environment(const std::string& name) {
+  std::error_code problem;
+  const std::filesystem::path own = std::filesystem::canonical("/proc/self/exe", problem);
+  for (std::filesystem::path lib = own.parent_path(); !problem && lib.has_relative_path(); lib = lib.parent_path()) {
+    if (lib.filename() != "lib" && lib.filename() != "lib64") continue;
+    const std::filesystem::path program = lib.parent_path() / "bin" / name;
+    if (::access(program.c_str(), X_OK) == 0) return program.string();
+  }
+  return {};
+}
+
+void execute(const std::vector<std::string>& given) {
+  std::vector<std::string> words = given;
+  if (words[0].find('/') == std::string::npos)
+    if (std::string program = program_of_environment(words[0]); !program.empty()) words[0] = std::move(program);
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);

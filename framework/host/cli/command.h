@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -32,6 +33,11 @@ struct Command {
   bool json = false;
   std::function<int()> action;
 };
+
+/// Accepts whole numbers from `least` to `most`.
+CLI::Validator whole_number(std::uint64_t least, std::uint64_t most);
+/// What --seed takes: what NumPy and torch both do.
+inline constexpr std::uint64_t kLargestSeed = 0xffffffffu;
 
 /// Adds the flag --json to a subcommand.
 void add_json(CLI::App& app, Command& command);
@@ -82,7 +88,8 @@ void run_driver(const Command& command, const Session& session, const std::strin
 
 /// The program of that name beside this one; empty when there is none.
 std::string program_beside(const std::string& name);
-/// Replaces this process. Throws CommandError (failed) when the program does not start.
+/// Replaces this process. A program without a path is taken from the environment that this command is installed in (bin beside the lib
+/// that holds it) where it has it, else from PATH. Throws CommandError (failed) when the program does not start.
 [[noreturn]] void execute(const std::vector<std::string>& words);
 
 }  // namespace tenon::cli

@@ -35,7 +35,7 @@ void add_explain(CLI::App& app, Command& command) {
   explain_app->add_option("TARGET", options.target, "the function")->required()->type_name("FILE:FUNCTION");
   explain_app->add_option("--input", options.inputs, "the value of an argument")->type_name("NAME=FILE.npy");
   explain_app->add_option("--size", options.sizes, "the value of an argument that is a whole number")->type_name("NAME=NUMBER");
-  explain_app->add_option("--seed", options.seed, "of random numbers")->type_name("NUMBER");
+  explain_app->add_option("--seed", options.seed, "of random numbers")->check(whole_number(0, kLargestSeed))->type_name("NUMBER");
   add_json(*explain_app, command);
   explain_app->callback([&] { command.action = [&] { return explain(command, options); }; });
 }

@@ -43,6 +43,14 @@ std::string unknown_word(const CLI::App& app, int count, char** arguments) {
   return chosen.get_require_subcommand_min() > 0 ? plain : std::string();
 }
 
+/// An option that is given nothing was meant to be given something: throws CommandError.
+void refuse_empty_values(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& value : option->results())
+      if (value.empty()) throw CommandError(kBadUsage, fmt::format("{} needs a value that is not empty", option->get_name()));
+  for (const CLI::App* chosen : app.get_subcommands()) refuse_empty_values(*chosen);
+}
+
 int report_usage(const CLI::App& app, const CLI::ParseError& error, int count, char** arguments) {
   if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
   std::string hint;
@@ -68,6 +76,7 @@ int main(int count, char** arguments) {
   for (const auto add : {add_plugins, add_run, add_passes, add_ops, add_verify, add_explain, add_flags, add_cache}) add(app, command);
   try {
     app.parse(count, arguments);
+    refuse_empty_values(app);
     return command.action();
   } catch (const CLI::ParseError& error) {
     return report_usage(app, error, count, arguments);

@@ -244,8 +244,8 @@ void add_run(CLI::App& app, Command& command) {
   run_app->add_option("--input", options.inputs, "the value of an input; the others are random")->type_name("NAME=FILE.npy");
   run_app->add_option("--output", options.outputs, "where an output is written")->type_name("NAME=FILE.npy");
   run_app->add_option("--size", options.sizes, "the value of a symbolic size, or of a function's argument that is a whole number")->type_name("NAME=NUMBER");
-  run_app->add_option("--seed", options.seed, "of random inputs, or of the random numbers that a function takes")->type_name("NUMBER");
-  run_app->add_option("--repeat", options.repeat, "calls; the time of the fastest is reported")->check(CLI::PositiveNumber)->type_name("NUMBER");
+  run_app->add_option("--seed", options.seed, "of random inputs, or of the random numbers that a function takes")->check(whole_number(0, kLargestSeed))->type_name("NUMBER");
+  run_app->add_option("--repeat", options.repeat, "calls; the time of the fastest is reported")->check(whole_number(1, std::numeric_limits<int>::max()))->type_name("NUMBER");
   add_json(*run_app, command);
   run_app->callback([&] { command.action = [&] { return run(command, options); }; });
 }

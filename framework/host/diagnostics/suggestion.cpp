@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 
 namespace tenon::host {
 namespace {
@@ -51,6 +52,21 @@ std::string suggestion_text(std::string_view word, std::span<const std::string> 
   if (const std::string nearest = nearest_word(word, known); !nearest.empty()) text += fmt::format("; did you mean '{}'?", nearest);
   if (!known.empty() && known.size() <= 16) text += fmt::format("{} known: {}", text.empty() ? ";" : "", joined(known));
   return text;
+}
+
+std::string nearest_path_text(const std::string& path) {
+  namespace fs = std::filesystem;
+  fs::path given = fs::path(path).lexically_normal();
+  if (!given.has_filename()) given = given.parent_path();
+  const fs::path folder = given.has_parent_path() ? given.parent_path() : ".";
+  std::error_code problem;
+  if (fs::exists(given, problem)) return {};
+  std::vector<std::string> beside;
+  constexpr std::size_t kMostLookedAt = 4096;
+  for (fs::directory_iterator entry(folder, problem), end; !problem && entry != end && beside.size() < kMostLookedAt; entry.increment(problem))
+    beside.push_back(entry->path().filename().string());
+  const std::string nearest = nearest_word(given.filename().string(), beside);
+  return nearest.empty() ? std::string() : fmt::format("; did you mean '{}'?", (given.has_parent_path() ? folder / nearest : fs::path(nearest)).string());
 }
 
 std::string joined(std::span<const std::string> words, char quote) {

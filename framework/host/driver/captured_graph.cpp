@@ -6,6 +6,7 @@
 #include "host/diagnostics/failure.h"
 #include "host/exported/program_file.h"
 #include "host/passes/pass_manager.h"
+#include "host/plugins/given_tensor.h"
 #include "host/plugins/plugin_call.h"
 
 TenonCapturedGraph::TenonCapturedGraph(std::shared_ptr<tenon::host::Session> session, tenon::ir::Graph graph, std::vector<std::shared_ptr<const void>> constants)
@@ -16,14 +17,16 @@ namespace {
 
 /// Receives the graph of a frontend. Called by the plugin: does not throw.
 struct Receiver {
-  std::optional<ir::Graph> graph;
-  std::vector<std::shared_ptr<const void>> constants;
-  std::string defect;
+  const TenonHost* watched;
+  std::optional<ir::Graph> graph = {};
+  std::vector<std::shared_ptr<const void>> constants = {};
+  std::string defect = {};
 
   static void take(void* self, TenonBytes buffer, DLManagedTensorVersioned* const* tensors, std::size_t count) {
     auto& receiver = *static_cast<Receiver*>(self);
     try {
-      receiver.read(buffer, {tensors, count});
+      if (receiver.defect.empty()) receiver.defect = receiver.graph ? "two graphs" : defect_of_given(buffer, nullptr, 0, tensors, count);
+      if (receiver.defect.empty()) receiver.read(buffer, {tensors, count});
     } catch (const std::exception& e) {
       receiver.defect = e.what();
     }
@@ -32,10 +35,8 @@ struct Receiver {
   void read(TenonBytes buffer, std::span<DLManagedTensorVersioned* const> tensors) {
     std::vector<const DLTensor*> borrowed;
     for (DLManagedTensorVersioned* tensor : tensors) {
-      constants.emplace_back(tensor, [](const void* memory) {
-        auto* managed = static_cast<DLManagedTensorVersioned*>(const_cast<void*>(memory));
-        if (managed->deleter) managed->deleter(managed);
-      });
+      constants.push_back(owner_of(tensor, watched));
+      if (const std::string wrong = defect_of(tensor); !wrong.empty()) throw Exception(Code::plugin_failed, fmt::format("its constant {} {}", borrowed.size(), wrong));
       borrowed.push_back(&tensor->dl_tensor);
     }
     std::vector<std::uint64_t> aligned(buffer.size / 8 + 1);
@@ -59,17 +60,17 @@ std::unique_ptr<TenonCapturedGraph> capture_file(std::shared_ptr<Session> sessio
   if (!plugin) throw Exception(Code::not_found, session->registry.why_no_frontend(path));
   const TenonFrontend* frontend = plugin->descriptor->frontend;
   if (!frontend->capture_file) throw Exception(Code::unsupported, fmt::format("the frontend '{}' reads no files", plugin->name));
-  Receiver receiver;
+  Receiver receiver{plugin->watched()};
   const TenonFrontendResult result{sizeof(TenonFrontendResult), &receiver, &Receiver::take};
   take_report();
-  const std::int32_t code = frontend->capture_file(plugin->table, path.c_str(), options ? options : "{}", &result);
+  const std::int32_t code = call_plugin(plugin->watched(), "capture_file", [&] { return frontend->capture_file(plugin->table, path.c_str(), options ? options : "{}", &result); });
   if (code != TENON_OK) {
     const std::optional<Report> report = take_report();
     const bool known = code > TENON_OK && code <= TENON_INTERNAL;
     throw Failure(known ? static_cast<Code>(code) : Code::plugin_failed, TENON_PHASE_CAPTURE, plugin->name,
                   report && !report->text.empty() ? report->text : fmt::format("the frontend '{}' cannot read {} and does not say why", plugin->name, path));
   }
-  if (!receiver.graph)
+  if (!receiver.graph || !receiver.defect.empty())
     throw Failure(Code::plugin_failed, TENON_PHASE_CAPTURE, plugin->name,
                   fmt::format("the frontend '{}' gave {} for {}", plugin->name, receiver.defect.empty() ? "no graph" : "a damaged graph (" + receiver.defect + ")", path));
   return std::make_unique<TenonCapturedGraph>(std::move(session), std::move(*receiver.graph), std::move(receiver.constants));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
@@ -86,6 +87,29 @@ Config Config::load(const TenonSessionOptions* options) {
   for (std::size_t i = 0; options && i < options->override_count; ++i) apply_override(config, options->overrides[i]);
   check_log_names(config);
   return config;
+}
+
+std::vector<std::string> Config::misspelt_variables() {
+  constexpr std::string_view kPrefix = "TENON_";
+  // A name may be meant that is made of the setting's key: TENON_CACHE_DIRECTORY for cache.directory.
+  std::vector<std::string> known, right;
+  const auto add = [&](std::string name, const Flag& flag) {
+    known.push_back(std::move(name));
+    right.emplace_back(flag.environment);
+  };
+  for (const Flag& flag : all_flags()) add(std::string(flag.environment).substr(kPrefix.size()), flag);
+  for (const Flag& flag : all_flags())
+    if (!flag.section().empty()) add(flag.section() + "_" + flag.name(), flag);
+
+  std::vector<std::string> found;
+  for (const std::string& name : variables(kPrefix)) {
+    const auto is_flag = [&](const Flag& flag) { return flag.environment == name; };
+    if (std::ranges::any_of(all_flags(), is_flag)) continue;
+    const std::string nearest = nearest_word(std::string_view(name).substr(kPrefix.size()), known);
+    if (nearest.empty()) continue;
+    found.push_back(fmt::format("the environment variable {} is none that is read; did you mean '{}'?", name, right[static_cast<std::size_t>(std::ranges::find(known, nearest) - known.begin())]));
+  }
+  return found;
 }
 
 std::string Config::plugin_options(std::string_view plugin) const {

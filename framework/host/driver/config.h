@@ -49,6 +49,7 @@ struct Config {
   double probe_seconds = 5;
   bool isolate = false;
   double isolate_seconds = 60;
+  bool check_plugins = false;
   // [runtime]
   int threads = 0;
   std::size_t pool_bytes = std::size_t{1} << 30;
@@ -74,6 +75,9 @@ struct Config {
   /// then the environment, then the overrides. Throws (invalid_argument) for an unknown key, a wrong type or a file that is no
   /// TOML, naming file and line and the nearest right word; (not_found) for a file that was named and is not there.
   static Config load(const TenonSessionOptions* options);
+
+  /// What is set in the environment and looks like a misspelt flag, as sentences with the right name.
+  static std::vector<std::string> misspelt_variables();
 
   /// The section of a plugin as a JSON object; "{}" when there is none.
   std::string plugin_options(std::string_view plugin) const;

@@ -90,7 +90,7 @@ toml::table parse(const std::string& path) {
   std::error_code problem;
   const std::uintmax_t size = std::filesystem::file_size(path, problem);
   std::ifstream file(path, std::ios::binary);
-  if (problem || !file) throw Exception(Code::not_found, fmt::format("cannot read the configuration file: {}", path));
+  if (problem || !file) throw Exception(Code::not_found, fmt::format("cannot read the configuration file: {}{}", path, nearest_path_text(path)));
   if (size > kMaxFileBytes)
     throw Exception(Code::invalid_argument, fmt::format("a configuration file may have {} bytes, this one has {}: {}", kMaxFileBytes, size, path));
   std::ostringstream text;

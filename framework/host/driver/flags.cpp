@@ -1,7 +1,10 @@
 #include "host/driver/flags.h"
 
 #include <stdlib.h>
+#include <sys/auxv.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -32,6 +35,8 @@ const std::array kFlags = {
     Flag{"plugins.isolate", "TENON_PLUGIN_ISOLATE", &Config::isolate,
          "let backends of unknown origin claim and compile in a helper process only; such a backend must store its artefacts"},
     Flag{"plugins.isolate_seconds", "TENON_ISOLATE_SECONDS", &Config::isolate_seconds, "how long an isolated claim or compile may take"},
+    Flag{"plugins.check", "TENON_PLUGIN_CHECK", &Config::check_plugins,
+         "run backends on copies of their inputs and on marked outputs, and tell which one writes what it may not or leaves out what it must; slow"},
     Flag{"runtime.threads", "TENON_THREADS", &Config::threads, "threads that run kernels; 0: as many as torch.set_num_threads says, or as the machine has"},
     Flag{"runtime.pool_bytes", "TENON_POOL_BYTES", &Config::pool_bytes, "memory that is kept for reuse between calls"},
     Flag{"runtime.profile", "TENON_PROFILE", &Config::profile, "time every step of every run, small ones too"},
@@ -67,6 +72,15 @@ std::optional<std::string> environment(const char* name) {
   const char* value = secure_getenv(name);
   if (!value) return std::nullopt;
   return value;
+}
+
+std::vector<std::string> variables(std::string_view prefix) {
+  std::vector<std::string> names;
+  if (getauxval(AT_SECURE)) return names;
+  for (char** entry = environ; entry && *entry; ++entry)
+    if (const std::string_view text(*entry); text.starts_with(prefix)) names.emplace_back(text.substr(0, text.find('=')));
+  std::ranges::sort(names);
+  return names;
 }
 
 }  // namespace tenon::host

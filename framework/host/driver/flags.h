@@ -4,7 +4,9 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
+#include <vector>
 
 #include "host/driver/config.h"
 
@@ -31,5 +33,8 @@ std::span<const Flag> all_flags();
 
 /// A variable of the environment; nothing when it is unset, or when the process is privileged (AT_SECURE).
 std::optional<std::string> environment(const char* name);
+
+/// The names of the variables of the environment that begin so, sorted; none when the process is privileged.
+std::vector<std::string> variables(std::string_view prefix);
 
 }  // namespace tenon::host

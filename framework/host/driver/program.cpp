@@ -61,6 +61,7 @@ std::shared_ptr<Environment> environment_for(const std::shared_ptr<Session>& ses
   environment->options = options.dump();
   environment->artefact_limit = static_cast<std::size_t>(std::max(1, session->config.artefact_limit));
   environment->profile = session->config.profile;
+  environment->check = session->config.check_plugins;
   return environment;
 }
 
@@ -117,21 +118,29 @@ json TenonProgram::query(const std::string& what) const {
   throw tenon::Exception(tenon::Code::not_found, fmt::format("nothing is known of a program as '{}'; ask for plan, passes or graph", what));
 }
 
+static json describe_steps(const Plan& plan);
+
 static json describe_group(const Plan& plan, const Step& step) {
-  const auto& backends = plan.environment().backends;
   std::map<std::string, int> ops;
   for (tenon::NodeId n : step.group.nodes)
     if (!reads_constant(plan.graph().node(n))) ++ops[plan.graph().node(n).op];
-  json described = {{"kind", "group"}, {"backend", backends[step.backend]->name()}, {"nodes", step.node_count}, {"ops", ops}};
+  json described = {{"kind", "group"}, {"backend", plan.environment().backends[step.backend]->name()}, {"nodes", step.node_count}, {"ops", ops}};
   described["compile_ms"] = step.artefact ? step.artefact->compile_milliseconds() : 0.0;
-  if (!step.artefact) described["by_size"] = !step.has_detour();
-  if (const auto detour = step.detour()) {
-    json instead = json::array();
-    for (const auto& other : detour->steps())
-      if (other->kind == Step::Kind::group) instead.push_back(backends[other->backend]->name());
-    described["runs_on"] = instead;
-  }
   return described;
+}
+
+/// The steps that run in the place of a group: of the plan that took over, or of the one that was made for the sizes of the last call.
+/// Each says in whose place it runs.
+static json describe_instead(const Plan& plan, const Step& step) {
+  const std::string& claimed_by = plan.environment().backends[step.backend]->name();
+  const auto detour = step.detour();
+  const auto sized = detour ? nullptr : step.plans_by_size.latest();
+  json steps = detour ? describe_steps(*detour) : sized ? describe_steps(*sized) : json::array({describe_group(plan, step)});
+  for (json& other : steps) {
+    if (!detour) other["by_size"] = true;
+    else if (!other.contains("instead_of")) other["instead_of"] = claimed_by;
+  }
+  return steps;
 }
 
 static json describe_steps(const Plan& plan) {
@@ -143,6 +152,8 @@ static json describe_steps(const Plan& plan) {
       json branches = json::array();
       for (const auto& branch : step->branches) branches.push_back(describe_steps(*branch));
       steps.push_back({{"kind", "branch"}, {"branches", branches}});
+    } else if (step->has_detour() || !step->artefact) {
+      for (json& instead : describe_instead(plan, *step)) steps.push_back(std::move(instead));
     } else {
       steps.push_back(describe_group(plan, *step));
     }

@@ -12,6 +12,7 @@ using nlohmann::json;
 
 Session::Session(const TenonSessionOptions* options) : config(Config::load(options)), registry(config, events) {
   registry.check(config);
+  for (const std::string& misspelt : Config::misspelt_variables()) events.warn_once("plugins", misspelt);
   std::string logs;
   for (const std::string& name : config.logs) logs += (logs.empty() ? "" : ",") + name;
   events.set_logs(logs);
@@ -21,7 +22,7 @@ Session::Session(const TenonSessionOptions* options) : config(Config::load(optio
 
 std::string backend_options(const Config& config, const std::string& name, const json& options) {
   json merged = json::parse(config.plugin_options(name));
-  if (const auto own = options.find(name); own != options.end() && own->is_object()) merged.update(*own);
+  if (const auto own = options.find(name); own != options.end()) merged.update(*own);
   if (const auto mode = options.find("mode"); mode != options.end()) merged["mode"] = *mode;
   return merged.dump();
 }
@@ -30,12 +31,15 @@ std::vector<std::shared_ptr<BackendInstance>> Session::backends(const std::vecto
                                                                  const json& options) {
   const bool wished = !names.empty();
   std::vector<std::shared_ptr<BackendInstance>> found;
+  const auto add = [&](const Plugin& plugin) {
+    if (auto made = instance(plugin, options)) found.push_back(std::move(made));
+  };
   for (const std::string& name : wished ? names : config.backends) {
     if (std::any_of(found.begin(), found.end(), [&](const auto& b) { return b->name() == name; })) continue;
     const Plugin* plugin = registry.backend(name);
     if (!plugin && wished) throw Exception(Code::not_found, registry.why_no_backend(name));
     if (plugin) {
-      found.push_back(instance(*plugin, options));
+      add(*plugin);
       continue;
     }
     const std::string text = fmt::format("the configured backend '{}' is left out: {}", name, registry.why_no_backend(name));
@@ -46,21 +50,40 @@ std::vector<std::shared_ptr<BackendInstance>> Session::backends(const std::vecto
   for (const std::string& name : own) {
     const Plugin* plugin = registry.backend(name);
     if (!plugin) throw Exception(Code::not_found, registry.why_no_backend(name));
-    if (!there(name)) found.push_back(instance(*plugin, options));
+    if (!there(name)) add(*plugin);
   }
-  if (const Plugin* fallback = there(config.fallback_backend) ? nullptr : registry.backend(config.fallback_backend)) found.push_back(instance(*fallback, options));
-  if (found.empty()) throw Exception(Code::not_found, fmt::format("no backend can be had; the fallback: {}", registry.why_no_backend(config.fallback_backend)));
+  if (const Plugin* fallback = there(config.fallback_backend) ? nullptr : registry.backend(config.fallback_backend)) add(*fallback);
+  if (found.empty()) throw Exception(Code::not_found, fmt::format("no backend can be had; the fallback: {}", why_no_instance(config.fallback_backend)));
   return found;
 }
 
 std::shared_ptr<BackendInstance> Session::instance(const Plugin& plugin, const json& options) {
+  if (const auto given = options.find(plugin.name); given != options.end()) registry.check_options(plugin.name, *given);
   const std::string own = backend_options(config, plugin.name, options);
   std::lock_guard lock(mutex_);
-  std::shared_ptr<BackendInstance>& made = instances_[plugin.name + " " + own];
-  if (made) return made;
+  const auto [place, fresh] = instances_.try_emplace(plugin.name + " " + own);
+  if (!fresh) return place->second;
   std::shared_ptr<BackendCounters>& counters = counters_[plugin.name];
   if (!counters) counters = std::make_shared<BackendCounters>();
-  return made = std::make_shared<BackendInstance>(plugin, own, counters);
+  try {
+    return place->second = std::make_shared<BackendInstance>(plugin, own, counters);
+  } catch (const Exception& problem) {
+    // Options that are wrong are an error for whoever wrote them; one that was given up is made another time.
+    if (problem.code() == Code::invalid_argument || problem.code() == Code::cancelled) {
+      instances_.erase(place);
+      throw;
+    }
+    why_not_made_[plugin.name] = problem.what();
+    events.emit({{"kind", "create_failed"}, {"phase", "create"}, {"backend", plugin.name}, {"code", code_name(problem.code())}, {"text", problem.what()}});
+    events.warn_once("plugins", fmt::format("{}; it is left out", problem.what()));
+    return nullptr;
+  }
+}
+
+std::string Session::why_no_instance(const std::string& name) {
+  std::lock_guard lock(mutex_);
+  const auto failed = why_not_made_.find(name);
+  return failed == why_not_made_.end() ? registry.why_no_backend(name) : failed->second;
 }
 
 json Session::query(const std::string& what) {

@@ -37,12 +37,15 @@ class Session : public std::enable_shared_from_this<Session> {
   void reset_statistics();
 
  private:
+  /// Null for a backend that could not be set up, now or before: that is an event and a warning. Throws when its options are wrong.
   std::shared_ptr<BackendInstance> instance(const Plugin& plugin, const nlohmann::json& options);
+  std::string why_no_instance(const std::string& name);
   nlohmann::json statistics();
 
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<BackendCounters>> counters_;          // by backend
-  std::map<std::string, std::shared_ptr<BackendInstance>> instances_;         // by backend and options
+  std::map<std::string, std::shared_ptr<BackendInstance>> instances_;         // by backend and options; null: could not be made
+  std::map<std::string, std::string> why_not_made_;                           // by backend
 };
 
 /// The options of a backend: its section of the configuration, overridden by the member of its name in a compile's options, and the

@@ -55,9 +55,12 @@ void ask_one(Assignment& assignment, const ir::Graph& graph, const PartitionRequ
     answer = ask_claims(backend, offered.graph, request.constants, request.events);
   }
   const auto in_parent = [&](NodeId n) { return whole ? n : parent_of[n.value]; };
-  for (const std::vector<NodeId>& group : answer.groups) {
-    for (NodeId n : group) assignment.group_of[in_parent(n).value] = static_cast<std::uint32_t>(assignment.backend_of.size());
+  for (const ClaimedGroup& group : answer.groups) {
+    for (NodeId n : group.nodes) assignment.group_of[in_parent(n).value] = static_cast<std::uint32_t>(assignment.backend_of.size());
     assignment.backend_of.push_back(static_cast<std::uint32_t>(position));
+    auto& constants = assignment.constants_of.emplace_back();
+    for (NodeId n : group.constants) constants.push_back(in_parent(n));
+    std::ranges::sort(constants, {}, &NodeId::value);
   }
   for (const RefusedNode& refusal : answer.refusals)
     assignment.refusals[in_parent(refusal.node)].push_back(fmt::format("{}: {}{}{}", backend.name(), refusal.reason, refusal.text.empty() ? "" : ", ", refusal.text));
@@ -65,7 +68,7 @@ void ask_one(Assignment& assignment, const ir::Graph& graph, const PartitionRequ
 
 }  // namespace
 
-Assignment unassigned(const ir::Graph& graph) { return {std::vector<std::uint32_t>(graph.node_capacity(), Assignment::kNobody), {}, {}}; }
+Assignment unassigned(const ir::Graph& graph) { return {std::vector<std::uint32_t>(graph.node_capacity(), Assignment::kNobody), {}, {}, {}}; }
 
 void ask_backends(Assignment& assignment, const ir::Graph& graph, const PartitionRequest& request, std::size_t first, std::size_t last, bool again) {
   for (std::size_t position = first; position < last; ++position)

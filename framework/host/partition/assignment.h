@@ -16,6 +16,7 @@ struct Assignment {
   static constexpr std::uint32_t kHost = 0xfffffffeu;  // in the place of a backend
   std::vector<std::uint32_t> group_of;      // by NodeId; kNobody for free nodes and readers of constants
   std::vector<std::uint32_t> backend_of;    // by group
+  std::vector<std::vector<NodeId>> constants_of;  // by group: the readers of constants that its backend claims with it, sorted
   /// By NodeId: what each backend said about a node that it did not take, as "name: reason, text".
   std::map<NodeId, std::vector<std::string>> refusals;
 

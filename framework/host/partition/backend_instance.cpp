@@ -18,24 +18,20 @@ Error plugin_error(std::int32_t code, const std::string& what) {
 
 BackendInstance::BackendInstance(const Plugin& plugin, const std::string& options, std::shared_ptr<BackendCounters> counters)
     : plugin_(plugin), options_(options), counters_(std::move(counters)) {
-  if (!table().create) return;
-  take_report();
-  const std::int32_t code = table().create(plugin.table, options.c_str(), &self_);
+  const std::int32_t code = call("create", [&] { return table().create(plugin.table, options.c_str(), &self_); });
   if (code == TENON_OK) return;
   const Error why = plugin_error(code, "create");
-  throw Exception(Code::plugin_failed, fmt::format("backend '{}' could not be set up: {}", plugin.name, why.message));
+  throw Exception(why.code, fmt::format("backend '{}' could not be set up: {}", plugin.name, why.message));
 }
 
 BackendInstance::~BackendInstance() {
-  if (table().destroy) table().destroy(self_);
+  call("destroy", [&] { return table().destroy(self_), std::int32_t{TENON_OK}; });
 }
 
 std::optional<Error> BackendInstance::claim(const TenonGraph& graph, const TenonClaims& claims) {
-  if (!table().claim) return std::nullopt;
   if (plugin_.isolation) return plugin_.isolation->claim(options_, graph, claims);
   const auto lock = lock_compile();
-  take_report();
-  const std::int32_t code = table().claim(self_, &graph, &claims);
+  const std::int32_t code = call("claim", [&] { return table().claim(self_, &graph, &claims); });
   if (code == TENON_OK) return std::nullopt;
   return plugin_error(code, "claim");
 }
@@ -44,9 +40,8 @@ std::optional<Error> BackendInstance::compile(const TenonGraph& graph, const std
                                               std::vector<std::uint32_t>& constants_read) {
   if (plugin_.isolation) return compile_isolated(graph, options, artefact, constants_read);
   const auto lock = lock_compile();
-  take_report();
   const CompileScope scope(graph);
-  const std::int32_t code = table().compile(self_, &graph, options.c_str(), &artefact);
+  const std::int32_t code = call("compile", [&] { return table().compile(self_, &graph, options.c_str(), &artefact); });
   constants_read = scope.constants_read();
   if (code == TENON_OK) return std::nullopt;
   return plugin_error(code, "compile");
@@ -58,8 +53,8 @@ std::optional<Error> BackendInstance::compile_isolated(const TenonGraph& graph, 
   if (!made) return made.error();
   constants_read = std::move(made->constants_read);
   const auto lock = lock_compile();
-  take_report();
-  const std::int32_t code = table().load(self_, {reinterpret_cast<const std::uint8_t*>(made->stored.data()), made->stored.size()}, &artefact);
+  const TenonBytes stored = {reinterpret_cast<const std::uint8_t*>(made->stored.data()), made->stored.size()};
+  const std::int32_t code = call("load", [&] { return table().load(self_, stored, &artefact); });
   if (code == TENON_OK) return std::nullopt;
   return plugin_error(code, "load");
 }

@@ -25,7 +25,7 @@ struct BackendCounters {
 /// One object made by a backend's `create`.
 class BackendInstance {
  public:
-  /// Makes the backend's object. Throws (plugin_failed) with the plugin's words when it cannot be made.
+  /// Makes the backend's object. Throws with the plugin's code and words when it cannot be made.
   BackendInstance(const Plugin& plugin, const std::string& options, std::shared_ptr<BackendCounters> counters);
   ~BackendInstance();
   BackendInstance(const BackendInstance&) = delete;
@@ -44,6 +44,16 @@ class BackendInstance {
   std::optional<Error> compile(const TenonGraph& graph, const std::string& options, TenonArtefact& artefact, std::vector<std::uint32_t>& constants_read);
   /// The lock that `execute` needs, or null for a backend whose execute is re-entrant.
   std::mutex* execute_lock() { return has(TENON_EXECUTE_REENTRANT) ? nullptr : &execute_mutex_; }
+
+  /// Whether plugins.check means it: not our own driver's, whose calls of library functions may have effects.
+  bool can_be_checked() const { return !plugin_.own || !plugin_.path.empty(); }
+
+  /// Calls a function of the plugin: what an earlier call reported is forgotten, and nothing comes out but a code.
+  template <class Call>
+  std::int32_t call(const char* function, const Call& body) const {
+    take_report();
+    return call_plugin(plugin_.watched(), function, body);
+  }
 
  private:
   std::unique_lock<std::mutex> lock_compile();

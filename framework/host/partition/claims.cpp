@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "host/partition/group_graph.h"
+#include "host/plugins/cancellation.h"
+#include "host/plugins/given_text.h"
 
 namespace tenon::host {
 namespace {
@@ -18,7 +20,7 @@ class Collector {
   }
 
   ClaimAnswer take() {
-    std::erase_if(answer_.groups, [](const auto& group) { return group.empty(); });
+    std::erase_if(answer_.groups, [](const ClaimedGroup& group) { return group.nodes.empty(); });
     return std::move(answer_);
   }
 
@@ -29,22 +31,25 @@ class Collector {
 
   void claim(const std::uint32_t* nodes, std::size_t count) {
     const auto group = static_cast<std::uint32_t>(answer_.groups.size());
+    if (count && !nodes) return defect(fmt::format("claims a group of {} nodes and does not name them", count));
+    if (count > owner_.size()) return defect(fmt::format("claims a group of {} nodes of a graph that has {}", count, owner_.size()));
     answer_.groups.emplace_back();
-    for (std::size_t i = 0; i < count && nodes; ++i) take_node(nodes[i], group);
+    for (std::size_t i = 0; i < count; ++i) take_node(nodes[i], group);
   }
 
   void take_node(std::uint32_t id, std::uint32_t group) {
     if (id >= owner_.size()) return defect(fmt::format("claims node {}, which the graph does not have (it has {})", id, owner_.size()));
     const NodeId node = graph_.nodes()[id];
+    if (reads_constant(graph_.node(node))) return answer_.groups.back().constants.push_back(node);
     if (owner_[id] == group) return defect(fmt::format("claims node {} ({}) twice in one group", id, graph_.node(node).op));
     if (owner_[id] != kFree) return defect(fmt::format("claims node {} ({}) in two groups; it stays in the first", id, graph_.node(node).op));
     owner_[id] = group;
-    if (!reads_constant(graph_.node(node))) answer_.groups.back().push_back(node);
+    answer_.groups.back().nodes.push_back(node);
   }
 
   void refuse(std::uint32_t id, const char* reason, const char* text) {
     if (id >= owner_.size()) return defect(fmt::format("refuses node {}, which the graph does not have (it has {})", id, owner_.size()));
-    answer_.refusals.push_back({graph_.nodes()[id], reason ? reason : "", text ? text : ""});
+    answer_.refusals.push_back({graph_.nodes()[id], text_of(reason), text_of(text)});
   }
 
   void defect(std::string text) {
@@ -64,11 +69,16 @@ ClaimAnswer ask_claims(BackendInstance& backend, const ir::Graph& graph, Constan
   Collector collector(graph);
   const TenonClaims claims = collector.table();
   const std::optional<Error> why = backend.claim(crossing.graph(), claims);
-  for (const std::string& defect : collector.defects())
-    events.emit({{"kind", "claim_invalid"}, {"phase", "claim"}, {"backend", backend.name()}, {"text", fmt::format("backend '{}' {}", backend.name(), defect)}});
+  for (const std::string& defect : collector.defects()) {
+    const std::string text = fmt::format("backend '{}' {}", backend.name(), defect);
+    events.emit({{"kind", "claim_invalid"}, {"phase", "claim"}, {"backend", backend.name()}, {"text", text}});
+    events.warn_once("fallbacks", text);
+  }
   if (!why) return collector.take();
-  events.emit({{"kind", "claim_failed"}, {"phase", "claim"}, {"backend", backend.name()}, {"code", code_name(why->code)},
-               {"text", fmt::format("backend '{}' failed to claim: {}", backend.name(), why->message)}});
+  if (why->code == Code::cancelled) stop_if_cancelled();
+  const std::string text = fmt::format("backend '{}' failed to claim: {}", backend.name(), why->message);
+  events.emit({{"kind", "claim_failed"}, {"phase", "claim"}, {"backend", backend.name()}, {"code", code_name(why->code)}, {"text", text}});
+  events.warn_once("fallbacks", text + "; others run the graph");
   return {};
 }
 

@@ -19,9 +19,15 @@ struct RefusedNode {
   std::string text;
 };
 
-/// A backend's answer, cleaned: known nodes, each in one group at most, no empty groups.
+/// A group that a backend wants.
+struct ClaimedGroup {
+  std::vector<NodeId> nodes;      // that compute
+  std::vector<NodeId> constants;  // readers of constants that shall stay in the group
+};
+
+/// A backend's answer, cleaned: known nodes, each that computes in one group at most, no groups that compute nothing.
 struct ClaimAnswer {
-  std::vector<std::vector<NodeId>> groups;
+  std::vector<ClaimedGroup> groups;
   std::vector<RefusedNode> refusals;
 };
 

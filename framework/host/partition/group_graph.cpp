@@ -72,7 +72,8 @@ void visit_parameters(const ir::Graph& graph, const ir::Node& node, const Symbol
 class Cut {
  public:
   using Predicate = std::function<bool(NodeId)>;
-  Cut(const ir::Graph& parent, Predicate inside) : parent_(parent), inside_(std::move(inside)) {}
+  /// `inside`: the nodes of the group; `keeps`: the readers of constants that come with it.
+  Cut(const ir::Graph& parent, Predicate inside, Predicate keeps) : parent_(parent), inside_(std::move(inside)), keeps_(std::move(keeps)) {}
 
   GroupGraph make(std::span<const NodeId> nodes, const std::function<bool(ValueId)>& read_outside) {
     cut_.graph.name = parent_.name;
@@ -100,7 +101,7 @@ class Cut {
     for (ValueId v : parent_.node(n).operands) {
       const ir::Value& value = parent_.value(v);
       if (values_.contains(v) || value.kind == ir::ValueKind::literal) continue;
-      if (value.kind == ir::ValueKind::result && (inside_(value.node) || reads_constant(parent_.node(value.node)))) continue;
+      if (value.kind == ir::ValueKind::result && (inside_(value.node) || (reads_constant(parent_.node(value.node)) && keeps_(value.node)))) continue;
       values_[v] = cut_.graph.add_input(replaced(parent_.type(v), to_group()), value.name);
       cut_.inputs.push_back(v);
     }
@@ -175,7 +176,7 @@ class Cut {
   }
 
   const ir::Graph& parent_;
-  Predicate inside_;
+  Predicate inside_, keeps_;
   GroupGraph cut_;
   std::unordered_map<ValueId, ValueId> values_;
   std::unordered_map<SymbolId, SymbolId> symbols_;
@@ -204,10 +205,10 @@ GroupCutter::GroupCutter(const ir::Graph& parent)
     });
 }
 
-GroupGraph GroupCutter::cut(std::span<const NodeId> nodes) {
+GroupGraph GroupCutter::cut(std::span<const NodeId> nodes, const Keeps& keeps) {
   ++stamp_;
   for (NodeId n : nodes) stamps_[n.value] = stamp_;
-  return Cut(parent_, [this](NodeId n) { return inside(n); }).make(nodes, [this](ValueId v) { return read_outside(v); });
+  return Cut(parent_, [this](NodeId n) { return inside(n); }, keeps).make(nodes, [this](ValueId v) { return read_outside(v); });
 }
 
 bool GroupCutter::read_outside(ValueId v) const {

@@ -9,7 +9,7 @@
 
 namespace tenon::host {
 
-/// A group as a graph of its own, and what its parts are in the parent. Constants that the group reads come with it.
+/// A group as a graph of its own, and what its parts are in the parent.
 struct GroupGraph {
   ir::Graph graph;
   std::vector<NodeId> nodes;      // by position among graph.nodes(); copied readers of constants included
@@ -18,7 +18,7 @@ struct GroupGraph {
   std::vector<SymbolId> symbols;  // by SymbolId of the group's graph
 };
 
-/// True for the structural node that reads a constant: it belongs to whoever reads it, and is copied into each group that does.
+/// True for the structural node that reads a constant: it belongs to whoever reads it, and is copied into each group that keeps it.
 bool reads_constant(const ir::Node& node);
 /// The constant that such a node reads.
 ConstantId constant_of(const ir::Node& node);
@@ -30,7 +30,9 @@ class GroupCutter {
 
   /// Cuts out `nodes`, which are in the order of the parent. The outputs are the values that something outside reads (a node, an
   /// output of the parent, a size that is known only when the value is). Inputs and outputs keep the layouts that their types state.
-  GroupGraph cut(std::span<const NodeId> nodes);
+  /// Constants that the nodes read come with them where `keeps` holds for their reader; the others become inputs.
+  using Keeps = std::function<bool(NodeId reader)>;
+  GroupGraph cut(std::span<const NodeId> nodes, const Keeps& keeps = [](NodeId) { return true; });
 
  private:
   bool inside(NodeId n) const { return stamps_[n.value] == stamp_; }

@@ -97,6 +97,7 @@ void leave_control_to_host(Assigned& assigned) {
     if (assignment.taken(n) || !is_control(assigned.graph.node(n))) continue;
     assignment.group_of[n.value] = static_cast<std::uint32_t>(assignment.backend_of.size());
     assignment.backend_of.push_back(Assignment::kHost);
+    assignment.constants_of.emplace_back();
   }
 }
 
@@ -163,7 +164,8 @@ class Grouping {
     for (std::uint32_t split : convex.split) tell_split(request, split);
     std::vector<PlannedGroup> planned;
     for (std::size_t g = 0; g < convex.groups.size(); ++g) {
-      PlannedGroup group{{}, backends_[convex.origins[g]]};
+      const std::uint32_t origin = convex.origins[g];
+      PlannedGroup group{{}, backends_[origin], assigned_.assignment.constants_of[claims_[origin]]};
       for (std::uint32_t position : convex.groups[g]) group.nodes.push_back(nodes_[position]);
       planned.push_back(std::move(group));
     }
@@ -193,6 +195,7 @@ class Grouping {
         groups_.emplace_back();
         const std::uint32_t backend = assigned_.assignment.backend_of[claimed];
         backends_.push_back(backend == Assignment::kHost ? kByHost : backend);
+        claims_.push_back(claimed);
       }
       groups_[place->second].push_back(position_[n.value]);
     }
@@ -215,6 +218,7 @@ class Grouping {
   Dependences dependences_;
   std::vector<NodeGroup> groups_;
   std::vector<std::size_t> backends_;     // by group
+  std::vector<std::uint32_t> claims_;     // by group: the claim that it is of
 };
 
 }  // namespace

@@ -20,6 +20,7 @@ inline constexpr std::size_t kByHost = static_cast<std::size_t>(-1);
 struct PlannedGroup {
   std::vector<NodeId> nodes;   // in the order of the graph; readers of constants left out
   std::size_t backend = 0;     // position in the order of preference, or kByHost
+  std::vector<NodeId> constants = {};  // the readers of constants that the backend claimed with it, sorted
 };
 
 struct Partition {

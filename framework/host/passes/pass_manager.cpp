@@ -80,7 +80,11 @@ void PassManager::run_crossing(PipelineResult& result, const Crossing& crossing)
   dump(result.graph, config_.dump_passes_after, "after", crossing, position);
   nlohmann::json event = {{"kind", failed ? "pass_failed" : "pass"}, {"phase", "pass"}, {"passes", record.passes}, {"plugin", record.plugin},
                           {"milliseconds", record.milliseconds}, {"changes", record.changes}};
-  if (failed) event["text"] = fmt::format("pass '{}' of plugin '{}' failed and was left out: {}", record.passes.front(), record.plugin, record.failure);
+  if (failed) {
+    const std::string text = fmt::format("pass '{}' of plugin '{}' failed and was left out: {}", record.passes.front(), record.plugin, record.failure);
+    event["text"] = text;
+    events_.warn_once("passes", text);
+  }
   events_.emit(event);
   result.records.push_back(std::move(record));
 }

@@ -5,22 +5,16 @@
 #include "core/ir/buffer.h"
 #include "host/partition/backend_instance.h"
 #include "host/partition/crossing.h"
+#include "host/plugins/given_tensor.h"
 #include "host/plugins/plugin_call.h"
 
 namespace tenon::host {
 namespace {
 
-std::shared_ptr<const void> owner_of(DLManagedTensorVersioned* tensor) {
-  return {tensor, [](const void* memory) {
-            auto* managed = static_cast<DLManagedTensorVersioned*>(const_cast<void*>(memory));
-            if (managed->deleter) managed->deleter(managed);
-          }};
-}
-
 /// Receives what the passes give back. Called by the plugin: does not throw.
 class Receiver {
  public:
-  explicit Receiver(const TenonGraph& before) : before_(before) {}
+  Receiver(const TenonGraph& before, const TenonHost* watched) : before_(before), watched_(watched) {}
 
   TenonPassResult table() { return {sizeof(TenonPassResult), this, &Receiver::take}; }
   const std::optional<Result<PassOutcome>>& outcome() const { return outcome_; }
@@ -30,16 +24,23 @@ class Receiver {
   static void take(void* self, TenonBytes buffer, const std::uint32_t* constants, std::size_t count, DLManagedTensorVersioned* const* fresh, std::size_t fresh_count) {
     auto& receiver = *static_cast<Receiver*>(self);
     try {
-      receiver.outcome_ = receiver.read(buffer, {constants, count}, {fresh, fresh_count});
+      receiver.outcome_ = receiver.taken(buffer, constants, count, fresh, fresh_count);
     } catch (const std::exception& e) {
       receiver.outcome_ = error(Code::plugin_failed, "{}", e.what());
     }
   }
 
+  Result<PassOutcome> taken(TenonBytes buffer, const std::uint32_t* constants, std::size_t count, DLManagedTensorVersioned* const* fresh, std::size_t fresh_count) {
+    if (std::string defect = defect_of_given(buffer, constants, count, fresh, fresh_count); !defect.empty()) return Error{Code::plugin_failed, std::move(defect)};
+    return read(buffer, {constants, count}, {fresh, fresh_count});
+  }
+
   Result<PassOutcome> read(TenonBytes buffer, std::span<const std::uint32_t> constants, std::span<DLManagedTensorVersioned* const> fresh) {
-    if (outcome_) return error(Code::plugin_failed, "it gave a graph twice");
     PassOutcome outcome;
-    for (DLManagedTensorVersioned* tensor : fresh) outcome.constants.push_back(owner_of(tensor));
+    for (DLManagedTensorVersioned* tensor : fresh) outcome.constants.push_back(owner_of(tensor, watched_));
+    if (outcome_) return error(Code::plugin_failed, "it gave a graph twice");
+    for (std::size_t i = 0; i < fresh.size(); ++i)
+      if (const std::string defect = defect_of(fresh[i]); !defect.empty()) return error(Code::plugin_failed, "its new constant {} {}", i, defect);
     std::vector<const DLTensor*> tensors;
     std::size_t next = 0;
     for (std::uint32_t index : constants) {
@@ -63,6 +64,7 @@ class Receiver {
   }
 
   const TenonGraph& before_;
+  const TenonHost* watched_;
   std::optional<Result<PassOutcome>> outcome_;
 };
 
@@ -73,13 +75,15 @@ Result<PassOutcome> call_passes(const Plugin& plugin, const std::vector<std::str
   const Crossing crossing(graph, constants);
   std::vector<const char*> names;
   for (const std::string& pass : passes) names.push_back(pass.c_str());
-  Receiver receiver(crossing.graph());
+  Receiver receiver(crossing.graph(), plugin.watched());
   const TenonPassResult result = receiver.table();
   take_report();
   std::int32_t code;
   {
     const CompileScope scope(crossing.graph());
-    code = plugin.descriptor->passes->run(plugin.table, names.data(), names.size(), &crossing.graph(), options.c_str(), &result);
+    code = call_plugin(plugin.watched(), "a pass", [&] {
+      return plugin.descriptor->passes->run(plugin.table, names.data(), names.size(), &crossing.graph(), options.c_str(), &result);
+    });
   }
   if (code != TENON_OK) return plugin_error(code, "the pass");
   if (!receiver.outcome()) return PassOutcome{};

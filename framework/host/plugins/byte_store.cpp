@@ -1,10 +1,14 @@
 #include "host/plugins/byte_store.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <optional>
 #include <vector>
 
+#include "core/base/error.h"
 #include "host/plugins/content_hash.h"
 
 namespace tenon::host {
@@ -71,12 +75,15 @@ ByteStore::Size ByteStore::size() const {
 }
 
 ByteStore::Size ByteStore::clear() {
-  Size size;
+  Size removed;
+  std::size_t left = 0;
+  int why = 0;
   for (const PrivateFolder::File& file : folder_.files(kEnding)) {
-    ++size.entries, size.bytes += file.size;
-    folder_.remove(file.name);
+    if (folder_.remove(file.name)) ++removed.entries, removed.bytes += file.size;
+    else ++left, why = errno;
   }
-  return size;
+  if (left) throw Exception(Code::unsupported, fmt::format("{} of {} entries could not be removed from {}: {}", left, left + removed.entries, folder_.path(), std::strerror(why)));
+  return removed;
 }
 
 /// Leaves room for what is written until the next trim.

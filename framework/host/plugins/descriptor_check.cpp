@@ -56,6 +56,7 @@ void check_backend(const TenonBackend* backend) {
   for (const auto& [name, there] : functions)
     if (!there) throw Refused("bad_table", "the function \"{}\" of its backend table is null", name);
   if (!backend->devices || backend->device_count == 0) throw Refused("bad_table", "its backend table names no device");
+  if (backend->device_count > 1024) throw Refused("bad_table", "its backend table says that it names {} devices", backend->device_count);
   if (!backend->serialise != !backend->load) throw Refused("bad_table", "its backend table has only one of \"serialise\" and \"load\"");
 }
 

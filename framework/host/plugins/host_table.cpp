@@ -10,6 +10,7 @@
 #include "host/plugins/byte_store.h"
 #include "host/plugins/call_state.h"
 #include "host/plugins/cancellation.h"
+#include "host/plugins/given_text.h"
 #include "host/runtime/memory_pool.h"
 #include "host/runtime/threads.h"
 
@@ -18,9 +19,11 @@ namespace tenon::host {
 struct HostTable::State {
   TenonHost functions{};
   std::string name;
-  std::mutex mutex;  // guards the two below against the end of their session
+  bool own = false;
+  std::mutex mutex;  // guards what follows against the end of its session
   Events* events = nullptr;
   ByteStore* store = nullptr;
+  bool told_float_control = false;
 };
 
 namespace {
@@ -36,9 +39,9 @@ void log(void* self, std::int32_t level, const char* category, const char* text)
   const auto known = static_cast<TenonLevel>(std::clamp<std::int32_t>(level, TENON_DEBUG, TENON_ERROR));
   const std::lock_guard lock(state.mutex);
   if (state.events) {
-    state.events->log(known, log_name(category), state.name, text ? text : "");
+    state.events->log(known, log_name(category), state.name, text_of(text));
   } else {
-    Log().write(known, log_name(category), state.name, text ? text : "");
+    Log().write(known, log_name(category), state.name, text_of(text));
   }
 }
 
@@ -52,7 +55,7 @@ void report(void*, std::int32_t code, std::uint32_t node, const char* text) {
   ReportSlot& slot = CallState::current().slot();
   const std::lock_guard lock(slot.mutex);
   // The first report tells the cause; what follows is said on the way out.
-  if (!slot.report) slot.report = Report{code, node, text ? text : ""};
+  if (!slot.report) slot.report = Report{code, node, text_of(text)};
 }
 
 void* allocate(void*, std::size_t bytes) { return pool_allocate_sized(bytes); }
@@ -63,18 +66,21 @@ struct CarriedLoop {
   void (*body)(void*, std::int64_t, std::int64_t);
   void* context;
   CallState state;
+  const TenonHost* watched;
 
   static void run(void* self, std::int64_t first, std::int64_t last) {
     const auto& loop = *static_cast<const CarriedLoop*>(self);
     const CallState before = std::exchange(CallState::current(), loop.state);
+    const FloatWatch watch(loop.watched, "a parallel loop");
     loop.body(loop.context, first, last);
     CallState::current() = before;
   }
 };
 
-void parallel_for(void*, std::int64_t begin, std::int64_t end, std::int64_t grain, void (*body)(void*, std::int64_t, std::int64_t), void* context) {
+void parallel_for(void* self, std::int64_t begin, std::int64_t end, std::int64_t grain, void (*body)(void*, std::int64_t, std::int64_t), void* context) {
+  const State& state = state_of(self);
   CallState& current = CallState::current();
-  CarriedLoop loop{body, context, {current.compile, &current.slot(), current.cancel}};
+  CarriedLoop loop{body, context, {current.compile, &current.slot(), current.cancel}, state.own ? nullptr : &state.functions};
   host::parallel_for(begin, end, grain, &CarriedLoop::run, &loop);
 }
 
@@ -91,6 +97,8 @@ const DLTensor* read_constant(void*, std::uint32_t index) {
   return compile->graph.constants[index];
 }
 
+bool readable(TenonBytes bytes) { return bytes.data || !bytes.size; }
+
 /// Keys of different plugins are kept apart.
 std::string store_key(const State& state, TenonBytes key) {
   return state.name + '\0' + std::string(reinterpret_cast<const char*>(key.data), key.size);
@@ -98,6 +106,7 @@ std::string store_key(const State& state, TenonBytes key) {
 
 std::int32_t cache_get(void* self, TenonBytes key, void (*sink)(void*, TenonBytes), void* context) {
   State& state = state_of(self);
+  if (!readable(key) || !sink) return TENON_INVALID_ARGUMENT;
   std::string value;
   {
     const std::lock_guard lock(state.mutex);
@@ -115,6 +124,7 @@ std::int32_t cache_get(void* self, TenonBytes key, void (*sink)(void*, TenonByte
 
 std::int32_t cache_put(void* self, TenonBytes key, TenonBytes value) {
   State& state = state_of(self);
+  if (!readable(key) || !readable(value)) return TENON_INVALID_ARGUMENT;
   const std::lock_guard lock(state.mutex);
   if (!state.store) return TENON_UNSUPPORTED;
   const bool stored = state.store->put(store_key(state, key), {reinterpret_cast<const char*>(value.data), value.size});
@@ -144,8 +154,9 @@ constexpr auto guarded = &Guarded<function, failure>::call;
 
 }  // namespace
 
-HostTable::HostTable(std::string plugin, std::uint32_t abi, Events* events, ByteStore* store) : state_(std::make_unique<State>()) {
+HostTable::HostTable(std::string plugin, std::uint32_t abi, Events* events, ByteStore* store, bool own) : state_(std::make_unique<State>()) {
   state_->name = std::move(plugin);
+  state_->own = own;
   state_->events = events;
   state_->store = store;
   TenonHost& table = state_->functions;
@@ -169,11 +180,11 @@ HostTable::HostTable(std::string plugin, std::uint32_t abi, Events* events, Byte
 
 HostTable::~HostTable() = default;
 
-HostTable& HostTable::make_lasting(std::string plugin, std::uint32_t abi, Events* events, ByteStore* store) {
+HostTable& HostTable::make_lasting(std::string plugin, std::uint32_t abi, Events* events, ByteStore* store, bool own) {
   static std::mutex mutex;
   static auto& tables = *new std::deque<HostTable>;  // never destroyed: plugins' threads may outlive static objects
   const std::lock_guard lock(mutex);
-  return tables.emplace_back(std::move(plugin), abi, events, store);
+  return tables.emplace_back(std::move(plugin), abi, events, store, own);
 }
 
 const TenonHost* HostTable::functions() const { return &state_->functions; }
@@ -182,6 +193,16 @@ void HostTable::detach() {
   const std::lock_guard lock(state_->mutex);
   state_->events = nullptr;
   state_->store = nullptr;
+}
+
+void tell_float_control(const TenonHost& table, const char* function, const std::string& what) {
+  State& state = state_of(table.self);
+  const std::lock_guard lock(state.mutex);
+  if (std::exchange(state.told_float_control, true)) return;
+  const std::string text = fmt::format("plugin '{}' left {} changed after {}; it was put back, here and after later calls", state.name, what, function);
+  if (!state.events) return Log().write(TENON_WARNING, "plugins", {}, text);
+  state.events->emit({{"kind", "plugin_float_control"}, {"plugin", state.name}, {"phase", function}, {"text", text}});
+  state.events->warn_once("plugins", text);
 }
 
 }  // namespace tenon::host

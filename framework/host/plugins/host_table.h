@@ -14,12 +14,13 @@ class ByteStore;
 /// A plugin's table and whom it speaks for.
 class HostTable {
  public:
-  /// `abi` is the negotiated version. Without events, logs go to stderr; without a store nothing is kept.
-  HostTable(std::string plugin, std::uint32_t abi, Events* events = nullptr, ByteStore* store = nullptr);
+  /// `abi` is the negotiated version. Without events, logs go to stderr; without a store nothing is kept. The arithmetic of the threads
+  /// that run loops of a plugin is watched unless the plugin is our `own`.
+  HostTable(std::string plugin, std::uint32_t abi, Events* events = nullptr, ByteStore* store = nullptr, bool own = false);
   ~HostTable();
 
   /// Makes one that lives as long as the process: a plugin may use it that long, so the session's end only detaches it.
-  static HostTable& make_lasting(std::string plugin, std::uint32_t abi, Events* events = nullptr, ByteStore* store = nullptr);
+  static HostTable& make_lasting(std::string plugin, std::uint32_t abi, Events* events = nullptr, ByteStore* store = nullptr, bool own = false);
 
   const TenonHost* functions() const;
   /// Makes later calls go nowhere but stderr.
@@ -30,5 +31,8 @@ class HostTable {
  private:
   std::unique_ptr<State> state_;
 };
+
+/// Tells once that a plugin has left `what` of the arithmetic changed after a call of `function`.
+void tell_float_control(const TenonHost& table, const char* function, const std::string& what);
 
 }  // namespace tenon::host

@@ -9,6 +9,7 @@
 
 #include "host/plugins/descriptor_check.h"
 #include "host/plugins/host_table.h"
+#include "host/plugins/plugin_call.h"
 #include "host/plugins/refusal.h"
 
 namespace tenon::host {
@@ -51,11 +52,9 @@ boost::dll::shared_library open_library(int fd) {
   return handle;
 }
 
-void call_entry(Library& library, const std::string& name) {
+void call_entry(Library& library, const HostTable& host) {
   if (!library.handle.has(TENON_PLUGIN_ENTRY)) throw Refused("no_entry", "has no entry: it does not export {}", TENON_PLUGIN_ENTRY);
   const auto entry = reinterpret_cast<TenonPluginEntry>(dlsym(library.handle.native(), TENON_PLUGIN_ENTRY));
-  // The entry's table outlives all sessions, so it belongs to none; backends and passes get their session's with each call.
-  const HostTable& host = HostTable::make_lasting(name, TENON_ABI_NEWEST);
   TenonOffer offer{sizeof offer, TENON_ABI_OLDEST, TENON_ABI_NEWEST, host.functions(), {}};
   try {
     library.descriptor = entry(&offer);
@@ -78,12 +77,15 @@ const TenonPlugin* load_library(Descriptor file, const Manifest& manifest, LoadS
   const std::lock_guard lock(table().mutex);
   auto found = table().libraries.find({identity.device, identity.inode});
   if (found == table().libraries.end()) {
+    // The entry's table outlives all sessions, so it belongs to none; backends and passes get their session's with each call.
+    const HostTable& host = HostTable::make_lasting(manifest.name, TENON_ABI_NEWEST);
+    const FloatWatch watch(host.functions(), "loading");  // -ffast-math links a constructor that flushes subnormal numbers
     enter("load");
     Library library;
     library.handle = open_library(file.get());
     file.release();
     enter("entry");
-    call_entry(library, manifest.name);
+    call_entry(library, host);
     found = table().libraries.emplace(std::pair(identity.device, identity.inode), std::move(library)).first;
   }
   enter("check");

@@ -1,8 +1,12 @@
 #include "host/plugins/plugin_call.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "host/plugins/call_state.h"
+#include "host/plugins/given_text.h"
+#include "host/plugins/host_table.h"
 
 namespace tenon::host {
 
@@ -34,6 +38,34 @@ std::vector<std::uint32_t> CompileScope::constants_read() const {
   std::vector<std::uint32_t> result = state_->constants_read;
   std::sort(result.begin(), result.end());
   return result;
+}
+
+void FloatWatch::put_back() const noexcept {
+  const FloatControl after = FloatControl::current();
+  before_.restore();
+  try {
+    tell_float_control(*watched_, function_, before_.difference(after));
+  } catch (...) {
+    // Out of memory while telling of it: the arithmetic is as it was.
+  }
+}
+
+std::int32_t report_escaped(const char* function) noexcept {
+  ReportSlot& slot = CallState::current().slot();
+  try {
+    std::string what = "something that is no std::exception";
+    try {
+      throw;
+    } catch (const std::exception& escaped) {
+      what = fmt::format("an exception: {}", text_of(escaped.what()));
+    } catch (...) {
+    }
+    const std::lock_guard lock(slot.mutex);
+    slot.report = Report{TENON_PLUGIN_FAILED, TENON_NO_NODE, fmt::format("\"{}\" let out {}", function, what)};
+  } catch (...) {
+    // Out of memory: the code says that it failed.
+  }
+  return TENON_PLUGIN_FAILED;
 }
 
 }  // namespace tenon::host

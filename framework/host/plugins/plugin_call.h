@@ -1,5 +1,7 @@
-// The thread's current call into a plugin: what the plugin reports, and what it may read while it compiles.
+// Calls into plugins: what may not come out of one, what the plugin reports, and what it may read while it compiles.
 #pragma once
+
+#include <cxxabi.h>
 
 #include <cstdint>
 #include <memory>
@@ -9,6 +11,7 @@
 #include <vector>
 
 #include "core/abi/plugin.h"
+#include "core/base/float_control.h"
 
 namespace tenon::host {
 
@@ -38,5 +41,42 @@ class CompileScope {
  private:
   std::unique_ptr<State> state_;
 };
+
+/// While it lives, the thread runs code of a plugin that is not part of the installation: what that leaves changed of the arithmetic is
+/// put back at the end, and told once with the plugin's name. Without a table it does nothing.
+class FloatWatch {
+ public:
+  FloatWatch(const TenonHost* watched, const char* function) : watched_(watched), function_(function) {
+    if (watched_) before_ = FloatControl::current();
+  }
+  ~FloatWatch() {
+    if (watched_ && FloatControl::current() != before_) put_back();
+  }
+  FloatWatch(const FloatWatch&) = delete;
+
+ private:
+  void put_back() const noexcept;
+
+  const TenonHost* watched_;
+  const char* function_;
+  FloatControl before_;
+};
+
+/// Reports the exception that is being handled as the failure of that function, and gives its code.
+std::int32_t report_escaped(const char* function) noexcept;
+
+/// Calls a function of a plugin's table. No exception comes out: one that leaves the C function is a failure, with a report. `watched` is
+/// the plugin's host table unless the plugin is part of the installation; `function` is the name for messages.
+template <class Call>
+std::int32_t call_plugin(const TenonHost* watched, const char* function, const Call& call) {
+  const FloatWatch watch(watched, function);
+  try {
+    return call();
+  } catch (abi::__forced_unwind&) {
+    throw;  // the thread ends (pthread_exit): whoever holds that up is terminated
+  } catch (...) {
+    return report_escaped(function);
+  }
+}
 
 }  // namespace tenon::host

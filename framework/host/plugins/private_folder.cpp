@@ -66,8 +66,8 @@ bool PrivateFolder::write(const std::string& name, std::string_view bytes) const
   return false;
 }
 
-void PrivateFolder::remove(const std::string& name) const {
-  if (usable()) ::unlinkat(directory_.get(), name.c_str(), 0);
+bool PrivateFolder::remove(const std::string& name) const {
+  return usable() && (::unlinkat(directory_.get(), name.c_str(), 0) == 0 || errno == ENOENT);
 }
 
 std::uint64_t PrivateFolder::lengthen(const std::string& name, std::uint64_t bytes) const {

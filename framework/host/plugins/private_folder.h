@@ -25,7 +25,8 @@ class PrivateFolder {
   std::optional<std::string> read(const std::string& name) const;
   /// False when the disk does not take it.
   bool write(const std::string& name, std::string_view bytes) const;
-  void remove(const std::string& name) const;
+  /// False, with errno set, when the file is still there.
+  bool remove(const std::string& name) const;
   /// Lengthens a file, which is made if need be, by so many bytes; gives its size then, or 0 when the disk does not take them.
   std::uint64_t lengthen(const std::string& name, std::uint64_t bytes) const;
   /// Notes that the file was used now, unless that was noted within the hour.

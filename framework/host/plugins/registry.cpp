@@ -21,6 +21,9 @@ using nlohmann::json;
 
 namespace {
 
+constexpr const char* kFromFile = "plugins.paths";  // the source of directories that the configuration names
+constexpr const char* kFromProcess = "process";  // the source of a plugin that was registered by this process
+
 double milliseconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
@@ -62,9 +65,15 @@ Registry::State::State(const Config& given, Events& given_events)
                    {"reason", candidate->refusal.reason}, {"text", candidate->refusal.text}});
     entries.push_back({std::move(candidate), nullptr, nullptr});
   }
-  for (const SearchedDirectory& directory : directories)
-    if (directory.refusal)
-      events.emit({{"kind", "plugin_directory_refused"}, {"path", directory.path}, {"reason", directory.refusal->reason}, {"text", directory.refusal->text}});
+  for (const SearchedDirectory& directory : directories) tell_refused(directory);
+}
+
+void Registry::State::tell_refused(const SearchedDirectory& directory) {
+  if (!directory.refusal) return;
+  events.emit({{"kind", "plugin_directory_refused"}, {"path", directory.path}, {"reason", directory.refusal->reason}, {"text", directory.refusal->text}});
+  const std::string origin = directory.source == kFromFile ? config.origin_of("plugins.paths").text : directory.source;
+  if (directory.trust == Trust::checked)  // somebody named it
+    events.warn_once("plugins", fmt::format("{}: no plugins are searched in {}: it {}{}", origin, directory.path, directory.refusal->text, nearest_path_text(directory.path)));
 }
 
 Registry::State::~State() {
@@ -131,11 +140,21 @@ void Registry::State::load_or_throw(Entry& entry) {
   events.emit({{"kind", "plugin_loaded"}, {"plugin", entry.plugin->name}, {"path", entry.plugin->path}, {"milliseconds", milliseconds}});
 }
 
+/// A plugin that the process registers is ours where one of our manifests announces it.
+bool Registry::State::is_own(const Candidate& candidate) const {
+  if (candidate.source != kFromProcess) return candidate.trust == Trust::own;
+  return std::any_of(entries.begin(), entries.end(), [&](const Entry& entry) {
+    const Candidate& driver = *entry.candidate;
+    return driver.trust == Trust::own && (driver.manifest.name == candidate.manifest.name || contains(driver.manifest.provides, candidate.manifest.name));
+  });
+}
+
 const Plugin* Registry::State::make_plugin(Entry& entry, const TenonPlugin* descriptor, std::string path) {
-  entry.table = &HostTable::make_lasting(descriptor->name, descriptor->abi, &events, &store);
+  const bool own = is_own(*entry.candidate);
+  entry.table = &HostTable::make_lasting(descriptor->name, descriptor->abi, &events, &store, own);
   entry.plugin = std::make_unique<Plugin>();
   *entry.plugin = {descriptor->name, descriptor->version, descriptor->build_id, std::move(path), static_cast<TenonKind>(descriptor->kind), descriptor,
-                   entry.table->functions(), nullptr};
+                   entry.table->functions(), nullptr, own};
   Manifest& manifest = entry.candidate->manifest;
   manifest.kind = entry.plugin->kind;
   manifest.version = descriptor->version;
@@ -236,11 +255,11 @@ const Plugin& Registry::add(const TenonPlugin* in_process) {
   TENON_USER_CHECK(in_process && in_process->name, "a plugin of this process needs a descriptor with a name");
   auto candidate = std::make_unique<Candidate>();
   candidate->manifest.name = in_process->name;
-  candidate->source = "process";
+  candidate->source = kFromProcess;
   try {
     check_descriptor(in_process, "", candidate->manifest);
   } catch (const Refused& refused) {
-    throw Exception(Code::incompatible, fmt::format("plugin '{}' of this process {}", in_process->name, refused.what()));
+    throw Exception(Code::incompatible, fmt::format("plugin '{}' of this process cannot be used: {}", in_process->name, refused.what()));
   }
   const std::lock_guard lock(state_->mutex);
   for (const Entry& entry : state_->entries) {

@@ -23,6 +23,10 @@ struct Plugin {
   const TenonPlugin* descriptor = nullptr;  // lives as long as the process (in-process plugins: as long as their owner says)
   const TenonHost* table = nullptr;         // this plugin's own host table: logs and reports made through it carry its name
   std::shared_ptr<const class Isolation> isolation;  // where its claims and compiles run; null: in this process
+  bool own = false;  // part of the installation: it is trusted to leave a thread as it found it
+
+  /// The table to watch its calls with (see call_plugin), or null.
+  const TenonHost* watched() const { return own ? nullptr : table; }
 };
 
 /// Finds and loads plugins. Thread-safe. Making one reads manifests only.
@@ -56,6 +60,9 @@ class Registry {
   /// Checks the names that the configuration mentions: backends, passes, sections and their keys. Throws (invalid_argument) naming
   /// file and line, with the nearest right word.
   void check(const Config& config) const;
+
+  /// Checks the options that a compile gives a loaded backend against what its manifest declares. Throws (invalid_argument) as above.
+  void check_options(const std::string& backend, const nlohmann::json& options) const;
 
   /// {"plugins": [{name, kind, state, path, reason, ...}], "directories": [...]}. Loads nothing.
   nlohmann::json describe() const;

@@ -22,7 +22,8 @@ json device_list(const TenonBackend& backend) {
 json flag_list(std::uint32_t flags) {
   constexpr std::pair<std::uint32_t, const char*> names[] = {{TENON_DYNAMIC_SHAPES, "dynamic_shapes"},       {TENON_COMPILE_REENTRANT, "compile_reentrant"},
                                                              {TENON_EXECUTE_REENTRANT, "execute_reentrant"}, {TENON_STRIDED_INPUTS, "strided_inputs"},
-                                                             {TENON_CALLING_THREAD, "calling_thread"}};
+                                                             {TENON_CALLING_THREAD, "calling_thread"},       {TENON_ASK_ONCE, "ask_once"},
+                                                             {TENON_BAKED_CONSTANTS, "baked_constants"}};
   json result = json::array();
   for (const auto& [bit, name] : names)
     if (flags & bit) result.push_back(name);
@@ -63,7 +64,7 @@ std::string refusals(const std::vector<Entry>& entries, const Wanted& wanted) {
     const Candidate& candidate = *entry.candidate;
     if (candidate.refusal.reason.empty() || !wanted(candidate.manifest)) continue;
     if (!text.empty()) text += "; ";
-    text += fmt::format("plugin '{}' is not used ({}): it {}: {}", candidate.manifest.name, candidate.refusal.reason, candidate.refusal.text,
+    text += fmt::format("plugin '{}' is not used ({}): {}: {}", candidate.manifest.name, candidate.refusal.reason, candidate.refusal.text,
                         candidate.path().empty() ? candidate.directory : candidate.path());
   }
   return text;

@@ -51,6 +51,8 @@ struct Registry::State {
   std::string refused_directories() const;
 
  private:
+  bool is_own(const Candidate& candidate) const;
+  void tell_refused(const SearchedDirectory& directory);
   void load_or_throw(Entry& entry);
   void probe(Candidate& candidate, int fd);
   std::shared_ptr<const Isolation> isolation_of(Candidate& candidate, const TenonPlugin& descriptor, Descriptor library) const;

@@ -1,20 +1,28 @@
 #include "host/runtime/artefact.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 
 namespace tenon::host {
 namespace {
 
+/// A backend's lists have a few entries a symbol, an output; a count beyond is no count.
+constexpr std::size_t kMostEntries = std::size_t{1} << 20;
+
 /// What is wrong with a backend's description of its artefact; empty when nothing is.
 std::string defect_of(const TenonArtefact& artefact, const ir::Graph& graph) {
+  if (!artefact.self) return "it says that it has compiled, and gives no artefact";
   if (artefact.assumption_count && !artefact.assumptions) return "it announces assumptions and gives none";
+  if (artefact.assumption_count > kMostEntries) return fmt::format("it announces {} assumptions", artefact.assumption_count);
   for (std::size_t i = 0; i < artefact.assumption_count; ++i) {
     const TenonAssumption& a = artefact.assumptions[i];
     if (a.symbol >= graph.symbols().size()) return fmt::format("it assumes something about symbol {}; the group has {}", a.symbol, graph.symbols().size());
     if (a.multiple_of < 1) return fmt::format("it assumes that a size is a multiple of {}", a.multiple_of);
   }
   if (artefact.alias_count && !artefact.aliases) return "it announces aliases and gives none";
+  if (artefact.alias_count > kMostEntries) return fmt::format("it announces {} aliases", artefact.alias_count);
   for (std::size_t i = 0; i < artefact.alias_count; ++i)
     if (artefact.aliases[i].output >= graph.outputs().size() || artefact.aliases[i].input >= graph.inputs().size())
       return fmt::format("it lets output {} share memory with input {}; the group has {} outputs and {} inputs", artefact.aliases[i].output,
@@ -22,18 +30,22 @@ std::string defect_of(const TenonArtefact& artefact, const ir::Graph& graph) {
   return {};
 }
 
+std::size_t bytes_of_machine() {
+  static const std::size_t bytes = static_cast<std::size_t>(std::max(sysconf(_SC_PHYS_PAGES), 1L)) * static_cast<std::size_t>(std::max(sysconf(_SC_PAGESIZE), 1L));
+  return bytes;
+}
+
 }  // namespace
 
 Artefact::Artefact(std::shared_ptr<BackendInstance> backend)
-    : execute_(backend->table().execute), lock_(backend->execute_lock()), backend_(std::move(backend)) {}
+    : execute_(backend->table().execute), lock_(backend->execute_lock()), watched_(backend->plugin().watched()), backend_(std::move(backend)) {}
 
 Artefact::~Artefact() {
-  if (self_ && backend_->table().release) backend_->table().release(self_);
+  if (self_) backend_->call("release", [&] { return backend_->table().release(self_), std::int32_t{TENON_OK}; });
 }
 
 Result<std::shared_ptr<Artefact>> Artefact::compile(std::shared_ptr<BackendInstance> backend, const ir::Graph& graph, ConstantStore& constants,
                                                     const std::string& options, std::span<const std::uint32_t> origins) {
-  if (!backend->table().compile || !backend->table().execute) return error(Code::plugin_failed, "it claims nodes and has no compile or execute");
   const Crossing crossing(graph, constants, origins);
   std::shared_ptr<Artefact> made(new Artefact(backend));
   TenonArtefact artefact{};
@@ -55,13 +67,13 @@ bool Artefact::permits_alias(std::uint32_t output, std::uint32_t input) const {
   return std::ranges::any_of(aliases_, [&](const TenonAliasPermit& permit) { return permit.output == output && permit.input == input; });
 }
 
-std::size_t Artefact::workspace_bytes(const std::int64_t* symbols) const {
-  if (!backend_->table().workspace_bytes) return 0;
+Result<std::size_t> Artefact::workspace_bytes(const std::int64_t* symbols) const {
+  if (!backend_->table().workspace_bytes) return std::size_t{0};
   std::size_t bytes = 0;
-  const std::int32_t code = backend_->table().workspace_bytes(self_, symbols, &bytes);
-  if (code == TENON_OK) return bytes;
-  const Error why = plugin_error(code, "workspace_bytes");
-  throw Exception(Code::plugin_failed, fmt::format("backend '{}' cannot say how much workspace it needs: {}", backend_->name(), why.message));
+  const std::int32_t code = backend_->call("workspace_bytes", [&] { return backend_->table().workspace_bytes(self_, symbols, &bytes); });
+  if (code != TENON_OK) return plugin_error(code, "workspace_bytes");
+  if (bytes > bytes_of_machine()) return error(Code::plugin_failed, "it wants {} bytes of workspace; the machine has {}", bytes, bytes_of_machine());
+  return bytes;
 }
 
 bool holds(const std::vector<TenonAssumption>& assumptions, const std::int64_t* symbols) {

@@ -30,13 +30,13 @@ class Artefact {
   /// Constants whose bytes the backend read while compiling.
   const std::vector<std::uint32_t>& constants_read() const { return constants_read_; }
 
-  /// Bytes of scratch for the given symbol values. Throws (plugin_failed).
-  std::size_t workspace_bytes(const std::int64_t* symbols) const;
+  /// Bytes of scratch for the given symbol values. An error when the backend does not say, or says more than the machine has.
+  Result<std::size_t> workspace_bytes(const std::int64_t* symbols) const;
 
   std::int32_t execute(const TenonExecuteArgs& args) const {
-    if (!lock_) return execute_(self_, &args);
+    if (!lock_) return call_plugin(watched_, "execute", [&] { return execute_(self_, &args); });
     std::lock_guard lock(*lock_);
-    return execute_(self_, &args);
+    return call_plugin(watched_, "execute", [&] { return execute_(self_, &args); });
   }
 
  private:
@@ -45,6 +45,7 @@ class Artefact {
   std::int32_t (*execute_)(void*, const TenonExecuteArgs*);
   void* self_ = nullptr;
   std::mutex* lock_;
+  const TenonHost* watched_;
   std::shared_ptr<BackendInstance> backend_;
   std::vector<TenonAssumption> assumptions_;
   std::vector<TenonAliasPermit> aliases_;

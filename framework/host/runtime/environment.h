@@ -42,6 +42,7 @@ struct Environment {
   std::string options = "{}";      // of each compile, as JSON
   std::size_t artefact_limit = 8;  // plans kept for single sizes, a step
   bool profile = false;            // time every run
+  bool check = false;              // run backends on memory that shows what they touch
   Progress* progress = nullptr;    // of the compile that runs; null after it
 };
 

@@ -207,7 +207,7 @@ void pool_release(void* memory, std::size_t bytes) {
 
 void* pool_allocate_sized(std::size_t bytes) {
   constexpr std::size_t kHeader = 64;  // keeps the alignment
-  void* memory = pool_allocate(bytes + kHeader);
+  void* memory = bytes > kLargestPooled ? nullptr : pool_allocate(bytes + kHeader);
   if (!memory) return nullptr;
   *static_cast<std::size_t*>(memory) = bytes + kHeader;
   return static_cast<std::byte*>(memory) + kHeader;

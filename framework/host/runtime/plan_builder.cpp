@@ -126,8 +126,9 @@ constexpr int kMostFailures = 32;
 
 std::unique_ptr<Step> PlanBuilder::cut_step(const PlannedGroup& planned, GroupCutter& cutter) const {
   auto step = std::make_unique<Step>();
-  step->group = cutter.cut(planned.nodes);
   step->backend = first_backend_ + planned.backend;
+  const bool keeps_all = environment_.backends[step->backend]->has(TENON_BAKED_CONSTANTS);
+  step->group = cutter.cut(planned.nodes, [&](NodeId reader) { return keeps_all || std::ranges::binary_search(planned.constants, reader.value, {}, &NodeId::value); });
   step->node_count = planned.nodes.size();
   if (environment_.backends[step->backend]->has(TENON_STRIDED_INPUTS)) return step;
   for (std::size_t i = 0; i < step->group.inputs.size(); ++i)
@@ -164,8 +165,8 @@ void PlanBuilder::compile_parts(const PlannedGroup& planned, GroupCutter& cutter
   const auto text = words_of_failure(*step, *why) + "; it is asked for each half";
   environment_.events->emit({{"kind", "compile_split"}, {"phase", "compile"}, {"backend", environment_.backends[step->backend]->name()}, {"nodes", step->node_count}, {"text", text}});
   const auto middle = planned.nodes.begin() + static_cast<std::ptrdiff_t>(planned.nodes.size() / 2);
-  compile_parts({{planned.nodes.begin(), middle}, planned.backend}, cutter, failures, parts);
-  compile_parts({{middle, planned.nodes.end()}, planned.backend}, cutter, failures, parts);
+  compile_parts({{planned.nodes.begin(), middle}, planned.backend, planned.constants}, cutter, failures, parts);
+  compile_parts({{middle, planned.nodes.end()}, planned.backend, planned.constants}, cutter, failures, parts);
 }
 
 void PlanBuilder::add_step(std::unique_ptr<Step> step) {

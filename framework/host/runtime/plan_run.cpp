@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "host/diagnostics/failure.h"
+#include "host/runtime/checked_run.h"
 #include "host/runtime/strided_copy.h"
 
 namespace tenon::host {
@@ -18,7 +19,7 @@ void PlanRun::steps() {
   const std::size_t count = plan_.steps().size();
   for (std::uint32_t s = 0; s < count; ++s) {
     StepState& state = *context_.steps[s];
-    if (!state.plain || context_.timed) [[unlikely]] {
+    if (!state.plain || context_.watched) [[unlikely]] {
       step(s);
       continue;
     }
@@ -40,11 +41,23 @@ void PlanRun::step(std::uint32_t s) {
     branch(s);
   else
     group(s);
-  if (step.late) context_.complete_late(s);
+  if (step.late) complete(s);
   StepCounts::add(counts.runs, 1);
   if (!context_.timed) return;
   StepCounts::add(counts.timed_runs, 1);
   StepCounts::add(counts.nanoseconds, std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
+}
+
+void PlanRun::complete(std::uint32_t s) {
+  const Step& step = *plan_.steps()[s];
+  StepState& state = *context_.steps[s];
+  std::string defect = context_.complete_late(s);
+  if (!defect.empty() && step.kind == Step::Kind::group && !state.route) {
+    state.call_state.defect = std::move(defect);
+    after_failure(s, TENON_OK);
+    defect = context_.complete_late(s);
+  }
+  if (!defect.empty()) throw Failure(Code::plugin_failed, TENON_PHASE_EXECUTE, plan_.environment().backends[step.backend]->name(), defect);
 }
 
 void PlanRun::copy(std::uint32_t s) {
@@ -74,7 +87,9 @@ void PlanRun::group(std::uint32_t s) {
   }
   if (state.route) return along_route(s, *state.route);
   state.args.stream = args_.stream;
-  const std::int32_t code = plan_.steps()[s]->artefact->execute(state.args);
+  const Artefact& artefact = *plan_.steps()[s]->artefact;
+  const bool checked = plan_.environment().check && artefact.backend().can_be_checked();
+  const std::int32_t code = checked ? run_checked(context_, s, state.call_state.defect) : artefact.execute(state.args);
   if (code != TENON_OK || !state.call_state.defect.empty()) after_failure(s, code);
 }
 

@@ -18,6 +18,7 @@ class PlanRun {
  private:
   void step(std::uint32_t s);
   void group(std::uint32_t s);
+  void complete(std::uint32_t step);
   void copy(std::uint32_t s);
   void branch(std::uint32_t s);
   /// From here on the step runs another way than as its artefact.

@@ -22,6 +22,12 @@ PlansBySize::Found PlansBySize::find_or_make(std::span<const std::int64_t> sizes
   return found;
 }
 
+std::shared_ptr<Plan> PlansBySize::latest() const {
+  std::lock_guard lock(mutex_);
+  const auto last = std::ranges::max_element(entries_, {}, &Entry::used);
+  return last == entries_.end() ? nullptr : last->plan;
+}
+
 std::vector<std::shared_ptr<Plan>> PlansBySize::all() const {
   std::lock_guard lock(mutex_);
   std::vector<std::shared_ptr<Plan>> plans;

@@ -24,6 +24,8 @@ class PlansBySize {
 
   /// The plan for these sizes, made with `make` if there is none. One thread makes at a time.
   Found find_or_make(std::span<const std::int64_t> sizes, std::size_t limit, const Make& make);
+  /// The plan that was used last; null when there is none.
+  std::shared_ptr<Plan> latest() const;
   /// All plans, for collecting their counts.
   std::vector<std::shared_ptr<Plan>> all() const;
 

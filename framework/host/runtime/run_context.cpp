@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "host/diagnostics/failure.h"
+#include "host/plugins/given_tensor.h"
 #include "host/runtime/strided_copy.h"
 #include "host/runtime/tensor_call.h"
 
@@ -99,6 +100,7 @@ void RunContext::lay_out() {
     owners.push_back(static_cast<std::uint32_t>(plan.values_.size()) + s);
   }
   timed = plan.environment_->profile || touched >= kTimedFrom;
+  watched = timed || plan.environment_->check;
   place_values(requests, owners);
   place_literals();
 }
@@ -146,8 +148,29 @@ void RunContext::fit_step(std::uint32_t s) {
   for (std::size_t i = 0; i < state.symbols.size(); ++i) state.symbols[i] = symbols[step.group.symbols[i].value];
   if (step.kind == Step::Kind::branch) return;
   choose_route(s);
-  workspace_bytes_[s] = state.route ? 0 : step.artefact->workspace_bytes(state.symbols.data());
+  workspace_bytes_[s] = 0;
+  if (!state.route) ask_for_workspace(s);
   if (workspace_bytes_[s] == 0) state.args.workspace = nullptr;
+}
+
+void RunContext::ask_for_workspace(std::uint32_t s) {
+  Step& step = *plan.steps_[s];
+  StepState& state = *steps[s];
+  const Result<std::size_t> bytes = step.artefact->workspace_bytes(state.symbols.data());
+  if (bytes) {
+    workspace_bytes_[s] = *bytes;
+    return;
+  }
+  const auto& backends = plan.environment_->backends;
+  const std::string& name = backends[step.backend]->name();
+  const std::string text = fmt::format("backend '{}' cannot say how much workspace it needs for {} node{}: {}", name, step.node_count, step.node_count == 1 ? "" : "s", bytes.error().message);
+  if (step.backend + 1 == backends.size()) throw Failure(bytes.error().code, TENON_PHASE_EXECUTE, name, text);
+  Events& events = *plan.environment_->events;
+  events.emit({{"kind", "workspace_failed"}, {"phase", "workspace"}, {"backend", name}, {"nodes", step.node_count}, {"code", code_name(bytes.error().code)}, {"text", text}});
+  events.warn_once("fallbacks", fmt::format("{}; '{}' runs them", text, backends[step.backend + 1]->name()));
+  step.set_detour(Plan::compile(plan.environment_, step.group.graph.clone(), step.backend + 1, state.symbols));
+  state.route = step.detour();
+  state.plain = false;
 }
 
 void RunContext::choose_route(std::uint32_t s) {
@@ -177,7 +200,7 @@ void RunContext::begin(const TenonRunArgs& args) {
   if (!plan.updates_.empty()) stage_updates();
 }
 
-bool RunContext::was_idle() const { return plan.passes_through_ && symbols.empty() && !timed && steps[0]->plain && !steps[0]->args.workspace; }
+bool RunContext::was_idle() const { return plan.passes_through_ && symbols.empty() && !watched && steps[0]->plain && !steps[0]->args.workspace; }
 
 // An update may be given the memory of its own target. It is written there by the last step that can fail, or computed beside it and
 // copied when nothing can fail any more.
@@ -211,14 +234,14 @@ void RunContext::commit_updates() {
 void* RunContext::take_memory(std::size_t bytes) {
   void* memory = pool_allocate(bytes);
   if (!memory) throw Exception(Code::out_of_memory, fmt::format("no memory for {} bytes", bytes));
-  taken_.push_back({memory, bytes, nullptr});
+  taken_.push_back({memory, bytes});
   return memory;
 }
 
 void RunContext::finish() {
   for (const LateMemory& late : taken_) {
     pool_release(late.memory, late.bytes);
-    if (late.tensor && late.tensor->deleter) late.tensor->deleter(late.tensor);
+    give_back(late.tensor, late.watched);
   }
   taken_.clear();
   staged_.clear();
@@ -245,6 +268,7 @@ void* RunContext::allocate_late(std::uint32_t v, std::vector<std::int64_t> sizes
 void RunContext::prepare_late(std::uint32_t s) {
   const Step& step = *plan.steps_[s];
   StepState& state = *steps[s];
+  for (const Step::Binding& binding : step.bindings) symbols[binding.symbol.value] = -1;  // a way to run that failed may have bound them
   for (std::size_t i = 0; i < step.inputs.size(); ++i)
     if (plan.values_[step.inputs[i]].late && plan.values_[step.inputs[i]].place != Place::literal) table[step.first_input + i] = late_values[step.inputs[i]].pointer;
   fit_step(s);
@@ -259,22 +283,20 @@ void RunContext::prepare_late(std::uint32_t s) {
   }
 }
 
-void RunContext::complete_late(std::uint32_t s) {
+std::string RunContext::complete_late(std::uint32_t s) {
   const Step& step = *plan.steps_[s];
-  const std::string& backend = plan.environment_->backends[step.backend]->name();
   for (std::uint32_t v : step.outputs)
-    if (plan.values_[v].late && !late_values[v].sized)
-      throw Failure(Code::plugin_failed, TENON_PHASE_EXECUTE, backend, fmt::format("it gave no memory for %{}, whose size depends on data", plan.values_[v].name));
+    if (plan.values_[v].late && !late_values[v].sized) return fmt::format("it gave no memory for %{}, whose size depends on data", plan.values_[v].name);
+  for (const Step::Binding& binding : step.bindings) symbols[binding.symbol.value] = late_values[step.outputs[binding.output]].sizes[binding.dimension];
+  for (std::uint32_t v : step.outputs)
+    if (plan.values_[v].late && sizes_of(plan.values_[v]) != late_values[v].sizes) return fmt::format("the sizes that it gave %{} contradict each other", plan.values_[v].name);
   for (const Step::Binding& binding : step.bindings) {
-    const std::int64_t size = late_values[step.outputs[binding.output]].sizes[binding.dimension];
+    const std::int64_t size = symbols[binding.symbol.value];
     const ir::SymbolInfo& symbol = plan.graph_.symbols()[binding.symbol.value];
     if (size < symbol.min || size > symbol.max)
       throw Exception(Code::invalid_argument, fmt::format("the graph holds for a size '{}' of {} to {}, not for {}", symbol.name, symbol.min, symbol.max, size));
-    symbols[binding.symbol.value] = size;
   }
-  for (std::uint32_t v : step.outputs)
-    if (plan.values_[v].late && sizes_of(plan.values_[v]) != late_values[v].sizes)
-      throw Failure(Code::plugin_failed, TENON_PHASE_EXECUTE, backend, fmt::format("the sizes that it gave %{} contradict each other", plan.values_[v].name));
+  return {};
 }
 
 }  // namespace tenon::host

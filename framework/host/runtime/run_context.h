@@ -51,6 +51,7 @@ struct LateMemory {
   void* memory = nullptr;
   std::size_t bytes = 0;
   DLManagedTensorVersioned* tensor = nullptr;  // instead, handed over by a backend
+  const TenonHost* watched = nullptr;          // by which its deleter is watched
 };
 
 class RunContext {
@@ -74,6 +75,7 @@ class RunContext {
   std::vector<std::unique_ptr<StepState>> steps;
   const TenonRunArgs* call = nullptr;
   bool timed = false;
+  bool watched = false;  // steps are timed or checked
   Plan::ArenaSizes arena_sizes;
 
   // Values of sizes that depend on data, by value of the plan: where they are in this run, and how large.
@@ -86,12 +88,13 @@ class RunContext {
 
   /// Symbols, plans by size, memory of a step that waits for sizes.
   void prepare_late(std::uint32_t step);
-  /// After a late step: binds the symbols that it defines. Throws when the backend left something out.
-  void complete_late(std::uint32_t step);
+  /// After a late step: binds the symbols that it defines. Gives what the backend left out, or gave wrongly; empty when nothing is.
+  /// Throws for a size for which the graph does not hold.
+  std::string complete_late(std::uint32_t step);
   /// Gives memory for a value whose sizes are now known: of the caller, or of the pool.
   void* allocate_late(std::uint32_t value, std::vector<std::int64_t> sizes);
   void* take_memory(std::size_t bytes);
-  void keep_tensor(DLManagedTensorVersioned* tensor) { taken_.push_back({nullptr, 0, tensor}); }
+  void keep_tensor(DLManagedTensorVersioned* tensor, const TenonHost* watched) { taken_.push_back({nullptr, 0, tensor, watched}); }
 
   std::vector<std::int64_t> sizes_of(const PlanValue& value) const;
   std::vector<std::int64_t> strides_of(const PlanValue& value, const std::vector<std::int64_t>& sizes) const;
@@ -108,6 +111,7 @@ class RunContext {
   void place_literals();
   void fit_step(std::uint32_t step);
   void choose_route(std::uint32_t step);
+  void ask_for_workspace(std::uint32_t step);
   void stage_updates();
   void stage(std::uint32_t position, void* target);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/row_major.h"
+#include "host/plugins/given_tensor.h"
 #include "host/runtime/run_context.h"
 #include "host/runtime/strided_copy.h"
 
@@ -20,6 +21,9 @@ std::string size_defect(const RunContext& run, const PlanValue& value, std::span
     const std::int64_t expected = value.sizes[d].evaluate(run.symbols);
     if (sizes[d] != expected) return fmt::format("it gives dimension {} of %{} the size {} instead of {}", d, value.name, sizes[d], expected);
   }
+  std::size_t bytes = size_of(value.dtype);
+  for (std::int64_t size : sizes)
+    if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(std::max<std::int64_t>(size, 1)), &bytes)) return fmt::format("it makes %{} larger than memory can be", value.name);
   return {};
 }
 
@@ -30,10 +34,12 @@ void* allocate(StepCall& state, std::uint32_t index, const std::int64_t* sizes, 
     state.defect = std::move(why);
     return nullptr;
   };
+  if (!run.call) return refuse("it asks for memory when it does not run");
   if (index >= step.outputs.size()) return refuse(fmt::format("it asks for memory for output {} of {}", index, step.outputs.size()));
   const std::uint32_t v = step.outputs[index];
   const PlanValue& value = run.plan.values()[v];
   if (!value.late) return refuse(fmt::format("it asks for memory for %{}, whose size is known and whose memory it was given", value.name));
+  if (rank && !sizes) return refuse(fmt::format("it gives no sizes for %{}", value.name));
   if (std::string defect = size_defect(run, value, {sizes, rank}); !defect.empty()) return refuse(std::move(defect));
   void* memory = run.allocate_late(v, {sizes, sizes + rank});
   run.table[step.first_output + index] = memory;
@@ -54,12 +60,14 @@ void* allocate_guarded(void* self, std::uint32_t index, const std::int64_t* size
 void take_tensor(StepCall& state, std::uint32_t index, DLManagedTensorVersioned* managed) {
   RunContext& run = *state.run;
   const Step& step = *run.plan.steps()[state.step];
+  TENON_USER_CHECK(run.call, "it hands over a tensor when it does not run");
   TENON_USER_CHECK(index < step.outputs.size(), "it hands over output {} of {}", index, step.outputs.size());
   const std::uint32_t v = step.outputs[index];
   const PlanValue& value = run.plan.values()[v];
+  const TenonHost* watched = run.plan.environment().backends[step.backend]->plugin().watched();
+  if (const std::string wrong = defect_of(managed); !wrong.empty()) throw Exception(Code::plugin_failed, fmt::format("the tensor that it hands over as %{} {}", value.name, wrong));
   const DLTensor& tensor = managed->dl_tensor;
   TENON_USER_CHECK(dtype_of(tensor.dtype) == value.dtype, "it hands over %{} as {} instead of {}", value.name, name_of(tensor.dtype), name_of(value.dtype));
-  TENON_USER_CHECK(tensor.device.device_type == kDLCPU, "it hands over %{} on a device of type {}", value.name, static_cast<int>(tensor.device.device_type));
   const std::vector<std::int64_t> sizes(tensor.shape, tensor.shape + tensor.ndim);
   const std::string defect = size_defect(run, value, sizes);
   TENON_USER_CHECK(defect.empty(), "{}", defect);
@@ -71,7 +79,7 @@ void take_tensor(StepCall& state, std::uint32_t index, DLManagedTensorVersioned*
   auto* data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
   const bool fits = is_row_major(sizes, strides) && reinterpret_cast<std::uintptr_t>(data) % kArenaAlignment == 0;
   if (value.place == Place::late && fits) {
-    run.keep_tensor(managed);
+    run.keep_tensor(managed, watched);
     run.late_values[v] = {data, true, sizes};
     run.table[step.first_output + index] = data;
     return;
@@ -79,18 +87,17 @@ void take_tensor(StepCall& state, std::uint32_t index, DLManagedTensorVersioned*
   void*& slot = run.table[step.first_output + index];
   if (!slot) slot = run.allocate_late(v, sizes);
   strided_copy(static_cast<std::byte*>(slot), row_major, data, strides, sizes, size_of(value.dtype));
-  if (managed->deleter) managed->deleter(managed);
+  give_back(managed, watched);
 }
 
 std::int32_t give_guarded(void* self, std::uint32_t index, DLManagedTensorVersioned* tensor) noexcept {
   auto& state = *static_cast<StepCall*>(self);
   try {
-    TENON_USER_CHECK(tensor, "it hands over no tensor as output {}", index);
     take_tensor(state, index, tensor);
     return TENON_OK;
   } catch (const std::exception& e) {
     state.defect = e.what();
-    if (tensor && tensor->deleter) tensor->deleter(tensor);
+    give_back(tensor, nullptr);  // the call that hands it over is watched
     return TENON_INVALID_ARGUMENT;
   }
 }

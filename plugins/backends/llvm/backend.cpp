@@ -12,7 +12,7 @@ namespace {
 
 class LlvmBackend : public Backend {
  public:
-  static constexpr std::uint32_t kFlags = TENON_DYNAMIC_SHAPES | TENON_COMPILE_REENTRANT | TENON_EXECUTE_REENTRANT | TENON_STRIDED_INPUTS;
+  static constexpr std::uint32_t kFlags = TENON_DYNAMIC_SHAPES | TENON_COMPILE_REENTRANT | TENON_EXECUTE_REENTRANT | TENON_STRIDED_INPUTS | TENON_BAKED_CONSTANTS;
 
   LlvmBackend(HostServices host, std::string options) : host_(host), options_(nlohmann::json::parse(options)) {}
 

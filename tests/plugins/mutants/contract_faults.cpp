@@ -1,4 +1,5 @@
 // Faults against the contract: claims, failures, crashes.
+#include <cfenv>
 #include <chrono>
 #include <cstdlib>
 #include <thread>
@@ -31,6 +32,8 @@ std::vector<Mutant> contract_faults() {
        }},
       {.name = "claims_and_refuses_to_compile", .graph = [](ir::Graph&) { throw Failure(TENON_UNSUPPORTED, "not after all"); }},
       {.name = "throws_an_int_in_claim", .claim = [](const GraphView&, Claims&) { throw 42; }},
+      {.name = "changes_the_rounding_mode", .written = [](Run&) { std::fesetround(FE_DOWNWARD); }},
+      {.name = "changes_the_rounding_mode_at_compile", .graph = [](ir::Graph&) { std::fesetround(FE_UPWARD); }},
       {.name = "fails_on_zero_dimensions", .before = [](Run& run) { if (is_zero_dimensional(run)) throw std::runtime_error("0-d"); }},
       {.name = "crashes_on_zero_size", .before = [](Run& run) { if (is_zero_size(run)) std::abort(); }},
       {.name = "exits_on_zero_size", .before = [](Run& run) { if (is_zero_size(run)) std::_Exit(0); }},

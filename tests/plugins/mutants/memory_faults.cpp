@@ -55,6 +55,21 @@ void read_from_aligned_address(Run& run) {
   for (ops::TensorView& input : run.inputs) input.data = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(input.data) & ~std::uintptr_t{15});
 }
 
+/// The byte behind each input, of those that lie in one piece.
+void read_past_inputs(Run& run) {
+  for (const ops::TensorView& input : run.inputs)
+    if (elements(input) > 0 && input.strides == row_major(input.shape))
+      static_cast<void>(*(static_cast<volatile const std::byte*>(input.data) + elements(input) * static_cast<std::int64_t>(size_of(input.dtype))));
+}
+
+/// What was there before the run stays there.
+void skip_last_element(Run& run) {
+  for (std::size_t i = 0; i < run.outputs.size(); ++i) {
+    const std::size_t bytes = run.outputs[i].byte_count(), size = size_of(run.outputs[i].dtype);
+    if (run.args.outputs[i] && bytes) std::memcpy(static_cast<std::byte*>(run.outputs[i].data()) + bytes - size, static_cast<const std::byte*>(run.args.outputs[i]) + bytes - size, size);
+  }
+}
+
 }  // namespace
 
 std::vector<Mutant> memory_faults() {
@@ -74,6 +89,8 @@ std::vector<Mutant> memory_faults() {
          if (!run.inputs.empty() && elements(run.inputs[0]) > 0) *static_cast<std::uint8_t*>(run.inputs[0].data) ^= 1;
        }},
       {.name = "overruns_its_workspace", .written = [](Run& run) { std::memset(static_cast<std::byte*>(run.args.workspace) + 250, 1, 20); }},
+      {.name = "reads_past_an_input", .before = read_past_inputs},
+      {.name = "skips_the_last_element", .after = skip_last_element},
       {.name = "leaves_output_unwritten", .after = [](Run& run) {
          for (std::size_t i = 0; i < run.outputs.size(); ++i)
            if (run.args.outputs[i] && run.outputs[i].byte_count()) std::memcpy(run.outputs[i].data(), run.args.outputs[i], run.outputs[i].byte_count());

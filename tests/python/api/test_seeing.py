@@ -51,6 +51,72 @@ def test_graph_as_text_form(graphs):
     assert text.startswith("graph @wave") and "sin(%a)" in text and "%b: f64[2, 3]" in text
 
 
+def test_every_log_has_its_switch():
+    import inspect
+
+    parameters = inspect.signature(tenon.set_logs).parameters
+    tenon.set_logs(**{name: True for name in parameters})
+    with pytest.raises(Exception, match="unknown log 'no_such_log'.*") as refusal:
+        tenon._tenon.set_logs("no_such_log")
+    known = str(refusal.value).split("known: ")[1].split(", ")
+    assert set(known) == set(parameters)
+    tenon.set_logs()
+
+
+def test_explain_takes_what_the_function_was_compiled_with():
+    compiled = tenon.compile(wave, backend="reference")
+    assert set(tenon.explain(compiled)(A, A).nodes_by_backend) == {"reference"}
+    assert set(tenon.explain(compiled, backend="llvm")(A, A).nodes_by_backend) == {"llvm"}
+    assert set(tenon.explain(wave)(A, A).nodes_by_backend) == {"llvm"}
+    seen = []
+
+    def backend(graph, inputs):
+        seen.append(graph)
+        return graph.forward
+
+    tenon.explain(tenon.compile(wave, backend=backend))(A, A)
+    assert len(seen) == 1
+
+    class Holder:
+        @tenon.compile(backend="reference")
+        def wave(self, a):
+            return np.sin(a) + 1
+
+    report = tenon.explain(Holder().wave)(A)
+    assert set(report.nodes_by_backend) == {"reference"} and report.graph_count == 1
+    with pytest.raises(TypeError, match="unexpected keyword argument 'backends'"):
+        tenon.explain(wave, backends="llvm")
+
+
+def test_the_whole_stack_of_a_break_is_told(capfd):
+    def inner(a):
+        print(end="")
+        return a + 1
+
+    def middle(a):
+        return inner(a) * 2
+
+    def outer(a):
+        return middle(a) - 1
+
+    (reason,) = tenon.explain(outer)(A).break_reasons
+    assert [frame.name for frame in reason.user_stack] == ["outer", "middle", "inner"]
+    tenon.set_logs(graph_breaks=True)
+    tenon.compile(outer)(A)
+    with pytest.raises(tenon.GraphBreakError) as failure:
+        tenon.compile(outer, fullgraph=True)(A)
+    for text in (str(reason), capfd.readouterr().err, str(failure.value)):
+        places = [text.index(f"in {name}\n") for name in ("outer", "middle", "inner")]
+        assert places == sorted(places)
+        for line in ("return middle(a) - 1", "return inner(a) * 2", 'print(end="")'):
+            assert line in text
+
+
+def test_errors_are_named_where_users_find_them():
+    for error in (tenon.Error, tenon.GraphBreakError, tenon.CompileError, tenon.PluginError, tenon.ConfigError):
+        assert error.__module__ == "tenon" and getattr(tenon, error.__qualname__) is error
+
+
 def test_explain():
     report = tenon.explain(wave)(A, A + 1)
     assert (report.graph_count, report.graph_break_count, report.op_count) == (1, 0, 3)

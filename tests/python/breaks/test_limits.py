@@ -273,3 +273,16 @@ def test_what_errors_make_useless_is_not_captured_at_each_call():
     breaks = tenon.stats()["graph_breaks"]
     compiled(UP)
     assert tenon.stats()["graph_breaks"] == breaks + 1  # the refusal, and no capture that ends in a break
+
+
+def test_the_limit_of_places_names_a_place(tmp_path, capfd):
+    lines = ["def many(x):"] + ["    print(end=''); x = x + 1"] * 300 + ["    return x"]
+    file = tmp_path / "many.py"
+    file.write_text("\n".join(lines) + "\n")
+    namespace = {}
+    exec(compile(file.read_text(), str(file), "exec"), namespace)
+    compiled = tenon.compile(namespace["many"])
+    for _ in range(2):
+        np.testing.assert_allclose(compiled(UP), UP + 300)
+    said = [line for line in capfd.readouterr().err.splitlines() if "recompile limit reached" in line]
+    assert len(said) == 1 and "at more than 256 places" in said[0] and f"of many, in {file}" in said[0]

@@ -1,6 +1,13 @@
 """``tenon run`` and ``tenon explain`` on functions of Python files."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
 import numpy as np
 import pytest
+from conftest import command_path
 
 PROGRAM = """
 import numpy as np
@@ -22,6 +29,10 @@ def branched(a):
     if a.sum() > 0:
         return a + 1
     return a - 1
+
+@tenon.compile(backend="reference")
+def on_reference(a):
+    return a * 2
 
 not_a_function = 3
 """
@@ -68,7 +79,7 @@ def test_a_function_is_explained(program, tenon_command):
         ("scaled", ["--input", "b={}/a.npy"], 2, "a name among a, n, k"),
         ("scaled", ["--input", "a={}/none.npy"], 2, "none.npy"),
         ("scaled", ["--input", "a={}/a.npy", "--size", "n=many"], 2, "NAME=NUMBER"),
-        ("missing", [], 2, "has no function 'missing'; it has: noisy, broken"),
+        ("missing", [], 2, "has no function 'missing'; it has: scaled, noisy, broken"),
         ("not_a_function", [], 2, "has no function"),
         ("broken", ["--input", "a={}/minus.npy"], 1, "ValueError: no such luck"),
     ],
@@ -76,3 +87,39 @@ def test_a_function_is_explained(program, tenon_command):
 def test_usage_and_failures(program, tenon_command, target, arguments, status, words):
     done = tenon_command("run", f"{program}/program.py:{target}", *[a.format(program) for a in arguments])
     assert done.status == status and words in done.err, (done.status, done.err)
+
+
+def test_a_decorated_function_keeps_its_backend(program, tenon_command):
+    target, given = f"{program}/program.py:on_reference", ("--input", f"a={program}/a.npy")
+    done = tenon_command("run", target, *given, "--json")
+    assert done.status == 0 and set(done.json["statistics"]["backends"]) == {"reference"}, done.err
+    done = tenon_command("explain", target, *given)
+    assert done.status == 0 and "Nodes: 1 on reference" in done.out, done.out
+    done = tenon_command("run", target, *given, "--backend", "llvm", "--json")
+    assert done.status == 0 and done.json["statistics"]["backends"]["llvm"]["nodes"] == 1
+
+
+def test_a_seed_that_no_library_takes_is_wrong_usage(program):
+    done = subprocess.run([sys.executable, "-m", "tenon", "run", f"{program}/program.py:noisy", "--seed", "-1"], capture_output=True, text=True)
+    assert done.returncode == 2 and "must be a whole number from 0 to 4294967295" in done.stderr
+
+
+def test_programs_run_on_the_python_of_the_environment_that_holds_the_command(program, tmp_path):
+    found = command_path()
+    if not found:
+        pytest.skip("the command is not built")
+    libraries = pathlib.Path(found).resolve().parents[1] / "lib"
+    own = tmp_path / "env/lib/python3/site-packages/tenon/bin/tenon"
+    own.parent.mkdir(parents=True)
+    shutil.copy(found, own)
+    python = tmp_path / "env/bin/python3"
+    python.parent.mkdir()
+    python.write_text('#!/bin/sh\necho "the right one: $@"\n')
+    python.chmod(0o755)
+    done = subprocess.run(
+        [str(own), "explain", f"{program}/program.py:branched"],
+        env={**os.environ, "LD_LIBRARY_PATH": str(libraries)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == f"the right one: -m tenon explain {program}/program.py:branched\n", done.stderr

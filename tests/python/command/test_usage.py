@@ -32,6 +32,17 @@ def test_help_and_version(tenon_command):
         (("--set", "runtime.threads=many", "flags"), "must be an integer"),
         (("--config", "nowhere.toml", "flags"), "nowhere.toml"),
         (("--logs", "pases", "flags"), "did you mean 'passes'?"),
+        (("run", "g.tir", "--repeat", "0"), "--repeat: must be a whole number from 1 to 2147483647, not: 0"),
+        (("run", "g.tir", "--repeat", "-1"), "--repeat: must be a whole number from 1"),
+        (("run", "g.tir", "--repeat", "many"), "--repeat: must be a whole number from 1"),
+        (("run", "g.tir", "--seed", "-1"), "--seed: must be a whole number from 0 to 4294967295, not: -1"),
+        (("run", "g.tir", "--seed", "4294967296"), "--seed: must be a whole number from 0"),
+        (("explain", "g.py:f", "--seed", "-1"), "--seed: must be a whole number from 0"),
+        (("run", "g.tir", "--backend", ""), "--backend needs a value"),
+        (("run", "g.tir", "--input", ""), "--input needs a value"),
+        (("--logs", "", "flags"), "--logs needs a value"),
+        (("--config", "", "flags"), "--config needs a value"),
+        (("plugins", "test", "g.so", "--filter", ""), "--filter needs a value"),
     ],
 )
 def test_wrong_words(tenon_command, arguments, said):
@@ -48,6 +59,8 @@ def test_wrong_words(tenon_command, arguments, said):
         ("[compile]\nbackends = 5\n", "tenon.toml:2: compile.backends must be a list of text"),
         ("\n[passses]\nverify = true\n", "tenon.toml:2: unknown section 'passses'; did you mean 'passes'?"),
         ("[passes\n", "tenon.toml:1: "),
+        ("[printer]\ncode = 'yes'\n", "tenon.toml:2: printer.code must be true or false, not: \"yes\""),
+        ("[llvm]\nvector_width = 16.5\n", "tenon.toml:2: llvm.vector_width must be an integer, not: 16.5"),
     ],
 )
 def test_wrong_configuration(tenon_command, text, said):
@@ -64,6 +77,30 @@ def test_wrong_environment(tenon_command):
     assert result.status == 2 and "TENON_BACKENDS: unknown backend 'refrence'; did you mean 'reference'?" in result.err
     result = tenon_command("flags", TENON_THREADS="two")
     assert result.status == 2 and "TENON_THREADS: runtime.threads must be an integer" in result.err
+
+
+def test_what_is_misspelt_and_does_no_harm_is_named_once(tenon_command):
+    folder = tenon_command.folder
+    (folder / "g.tir").write_text(GRAPH)
+    (folder / "my_plugins").mkdir()
+    (folder / "tenon.toml").write_text("[plugins]\npaths = ['my_plugin']\ndisable = ['lvlm']\n")
+    result = tenon_command("run", "g.tir", TENON_BACKEND="reference", TENON_PLUGIN_PATH=f"{folder}/my_plugns")
+    assert result.status == 0, result.err
+    for said in (
+        "the environment variable TENON_BACKEND is none that is read; did you mean 'TENON_BACKENDS'?",
+        f"tenon.toml:2: no plugins are searched in {folder}/my_plugin: it cannot be read: No such file or directory; did you mean '{folder}/my_plugins'?",
+        f"TENON_PLUGIN_PATH: no plugins are searched in {folder}/my_plugns",
+        "tenon.toml:3: plugins.disable names no plugin: 'lvlm'; did you mean 'llvm'?",
+    ):
+        assert result.err.count(said) == 1, result.err
+    (folder / "tenon.toml").write_text("[plugins]\npaths = ['my_plugins']\ndisable = ['llvm']\n")
+    assert "did you mean" not in tenon_command("run", "g.tir", TENON_BACKENDS="reference", TENON_PLUGIN_PATH=f"{folder}/my_plugins").err
+
+
+def test_a_configuration_file_that_is_not_there_is_named_with_its_neighbour(tenon_command):
+    (tenon_command.folder / "tenon.toml").write_text("")
+    result = tenon_command("--config", "tennon.toml", "flags")
+    assert result.status == 2 and "did you mean 'tenon.toml'?" in result.err
 
 
 def test_precedence_of_configuration(tenon_command):

@@ -53,6 +53,8 @@ TenonBackend TestBackend::table() {
   t.device_count = 1;
   t.create = [](const TenonHost* host, const char*, void** self) -> std::int32_t {
     slots_[Slot]->host_ = host;
+    if (slots_[Slot]->behaviour.create)
+      if (const std::int32_t code = slots_[Slot]->behaviour.create(); code != TENON_OK) return code;
     *self = slots_[Slot];
     return TENON_OK;
   };
@@ -72,7 +74,7 @@ TenonBackend TestBackend::table() {
     ++b.compiles;
     if (b.behaviour.compile)
       if (const std::int32_t code = b.behaviour.compile(GraphView(graph->buffer), *artefact); code != TENON_OK) return code;
-    artefact->self = new Compiled{ir::read_buffer(graph->buffer, {graph->constants, graph->constant_count}).value(), &b};
+    if (!b.behaviour.gives_null) artefact->self = new Compiled{ir::read_buffer(graph->buffer, {graph->constants, graph->constant_count}).value(), &b};
     return TENON_OK;
   };
   t.execute = [](void* artefact, const TenonExecuteArgs* args) -> std::int32_t {
@@ -91,7 +93,13 @@ TenonBackend TestBackend::table() {
     --b.running;
     return code;
   };
+  t.workspace_bytes = [](void* artefact, const std::int64_t* symbols, std::size_t* bytes) -> std::int32_t {
+    TestBackend& b = *static_cast<Compiled*>(artefact)->owner;
+    *bytes = 0;
+    return b.behaviour.workspace ? b.behaviour.workspace(symbols, *bytes) : std::int32_t{TENON_OK};
+  };
   t.release = [](void* artefact) {
+    if (const auto& before = static_cast<Compiled*>(artefact)->owner->behaviour.release) before();
     ++static_cast<Compiled*>(artefact)->owner->released;
     delete static_cast<Compiled*>(artefact);
   };

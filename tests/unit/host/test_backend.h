@@ -22,6 +22,13 @@ struct Behaviour {
   std::function<std::int32_t(const GraphView&, const TenonClaims&)> claim = {};
   /// Returns a failure to refuse; may fill assumptions and aliases.
   std::function<std::int32_t(const GraphView&, TenonArtefact&)> compile = {};
+  /// Returns a failure to have none; may say how much.
+  std::function<std::int32_t(const std::int64_t* symbols, std::size_t& bytes)> workspace = {};
+  bool gives_null = false;  // as its artefact
+  /// Runs before the backend is made.
+  std::function<std::int32_t()> create = {};
+  /// Runs before an artefact is released.
+  std::function<void()> release = {};
   /// Runs instead of the evaluation.
   std::function<std::int32_t(const ir::Graph&, const TenonExecuteArgs&)> execute = {};
 };

@@ -82,7 +82,9 @@ std::string CapturePoint::describe() const {
   if (links_.empty()) return {};
   auto* code = reinterpret_cast<PyCodeObject*>(links_.back().code.get());
   const int line = decoded(code)->line_of(links_.back().instruction);
-  return fmt::format(" (continued at line {} of {})", line, PyUnicode_AsUTF8(code->co_name));
+  const char* file = PyUnicode_AsUTF8(code->co_filename);
+  if (!file) PyErr_Clear();  // a name that is no text
+  return fmt::format(" (continued at line {} of {}, in {})", line, PyUnicode_AsUTF8(code->co_name), file ? file : "?");
 }
 
 }  // namespace tenon::python

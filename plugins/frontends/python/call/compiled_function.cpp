@@ -14,6 +14,7 @@ struct CompiledFunction {
   vectorcallfunc vectorcall;
   PyObject* dict;
   PyObject* weak_references;
+  PyObject* settings;  // the dict that the package made
   FunctionCache* cache;
 };
 
@@ -55,6 +56,7 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   auto* self = as_function(type->tp_alloc(type, 0));
   if (!self) return nullptr;
   self->vectorcall = call;
+  self->settings = Py_NewRef(dict);
   self->cache = new (std::nothrow) FunctionCache(Ref::borrow(callable), std::move(*settings));
   if (!self->cache) {
     Py_DECREF(self);
@@ -66,11 +68,13 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 
 int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(as_function(self)->dict);
+  Py_VISIT(as_function(self)->settings);
   return as_function(self)->cache ? as_function(self)->cache->traverse(visit, arg) : 0;
 }
 
 int clear(PyObject* self) {
   Py_CLEAR(as_function(self)->dict);
+  Py_CLEAR(as_function(self)->settings);
   delete std::exchange(as_function(self)->cache, nullptr);
   return 0;
 }
@@ -116,7 +120,11 @@ PyMethodDef kMethods[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
-PyGetSetDef kProperties[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr}, {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyObject* settings_of(PyObject* self, void*) { return as_function(self)->settings ? PyDict_Copy(as_function(self)->settings) : PyDict_New(); }
+
+PyGetSetDef kProperties[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+                             {"_tenon_settings", settings_of, nullptr, "What it was compiled with, as a dict of the package.", nullptr},
+                             {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyTypeObject g_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
 

@@ -140,8 +140,12 @@ CapturePoint* FunctionCache::point_after(CacheEntry& entry, const LiveChain& cha
   const auto [first, last] = continuations_.equal_range(hash);
   auto found = std::find_if(first, last, [&](const auto& each) { return each.second->is_at(chain, slots); });
   if (found == last) {
-    if (continuations_.size() >= kMostContinuations || recurses(chain)) {
-      say_once(fmt::format("tenon: recompile limit reached for {}: it breaks in a recursion or at more than {} places; what follows runs as plain Python", name_, kMostContinuations));
+    const bool recursive = recurses(chain);
+    if (recursive || continuations_.size() >= kMostContinuations) {
+      const std::string many = recursive ? "in a recursion" : fmt::format("at more than {} places", kMostContinuations);
+      if (std::exchange(places_limit_told_, true)) return nullptr;
+      log_line(fmt::format("tenon: recompile limit reached for {}: it breaks {}, the last time{}; what follows runs as plain Python", name_, many,
+                           CapturePoint(chain, slots).describe()));
       return nullptr;
     }
     found = continuations_.emplace(hash, std::make_unique<CapturePoint>(chain, slots));

@@ -75,6 +75,7 @@ class FunctionCache {
   CapturePoint start_;
   std::unordered_multimap<std::size_t, std::unique_ptr<CapturePoint>> continuations_;  // by CapturePoint::hash
   std::unordered_set<std::string> said_;  // messages that were logged
+  bool places_limit_told_ = false;
   CaptureObserver* observer_ = nullptr;
 };
 

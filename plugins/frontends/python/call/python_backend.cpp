@@ -34,7 +34,6 @@ class WithGil {
 struct Slot {
   TypeView type;
   std::uint32_t index = TENON_NO_NODE;  // among the inputs or outputs
-  void* constant = nullptr;             // instead: the graph's own
 };
 
 Ref owned_copy(TensorKind kind, PyObject* tensor) {
@@ -92,10 +91,10 @@ void store(PyObject* result, const OpaqueResult& recorded, std::span<const std::
 
 class OpaqueArtefact final : public Artefact {
  public:
-  OpaqueArtefact(const GraphView& graph, NodeView node, std::span<const DLTensor* const> constants, std::shared_ptr<OpaqueCall> call)
+  OpaqueArtefact(const GraphView& graph, NodeView node, std::shared_ptr<OpaqueCall> call)
       : bytes_(graph.bytes().data, graph.bytes().data + graph.bytes().size), graph_({bytes_.data(), bytes_.size()}), call_(std::move(call)) {
     for (ValueView operand : node.operands())
-      if (operand.type().is_tensor()) operands_.push_back(input_slot(operand, constants));
+      if (operand.type().is_tensor()) operands_.push_back(input_slot(operand));
     for (ValueView result : node.results())
       if (result.type().is_tensor()) results_.push_back({TypeView(&graph_, result.type().id()), output_index(result)});
   }
@@ -116,15 +115,9 @@ class OpaqueArtefact final : public Artefact {
   }
 
  private:
-  Slot input_slot(ValueView value, std::span<const DLTensor* const> constants) {
-    Slot slot{TypeView(&graph_, value.type().id())};
-    if (value.is_input()) {
-      slot.index = value.index();
-    } else {
-      if (value.is_literal() || value.node().op() != "constant") throw Failure(TENON_UNSUPPORTED, "an opaque call of what is no tensor");
-      slot.constant = constants[static_cast<std::size_t>(value.node().integer("index"))]->data;
-    }
-    return slot;
+  Slot input_slot(ValueView value) {
+    if (!value.is_input()) throw Failure(TENON_UNSUPPORTED, "an opaque call of what is no tensor");
+    return {TypeView(&graph_, value.type().id()), value.index()};
   }
 
   std::uint32_t output_index(ValueView value) const {
@@ -144,7 +137,7 @@ class OpaqueArtefact final : public Artefact {
     std::vector<PyObject*> given;
     for (std::size_t i = 0; i < operands_.size(); ++i) {
       const Slot& slot = operands_[i];
-      void* data = slot.index == TENON_NO_NODE ? slot.constant : const_cast<void*>(args.inputs[slot.index]);  // a constant without elements has none
+      void* data = const_cast<void*>(args.inputs[slot.index]);
       Ref tensor = tensor_over(call_->operands[i], slot.type.dtype(), slot.type.shape(args.symbols), slot.type.strides(args.symbols), data, false);
       if (std::ranges::find(call_->numbers, i) != call_->numbers.end()) tensor = checked(PyObject_CallMethod(tensor.get(), "item", nullptr));
       if (!call_->orders[i].empty()) tensor = laid_out(tensor.get(), call_->orders[i]);
@@ -196,12 +189,12 @@ class PythonBackend final : public Backend {
     }
   }
 
-  std::unique_ptr<Artefact> compile(const GraphView& graph, std::span<const DLTensor* const> constants, const std::string&) override {
+  std::unique_ptr<Artefact> compile(const GraphView& graph, std::span<const DLTensor* const>, const std::string&) override {
     for (NodeView node : graph.nodes()) {
       if (node.op() != "opaque") continue;
       auto call = call_of(node);
       if (!call) throw Failure(TENON_NOT_FOUND, "the opaque call is gone");
-      return std::make_unique<OpaqueArtefact>(graph, node, constants, std::move(call));
+      return std::make_unique<OpaqueArtefact>(graph, node, std::move(call));
     }
     throw Failure(TENON_INVALID_ARGUMENT, "a group without an opaque call");
   }

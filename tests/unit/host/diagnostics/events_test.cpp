@@ -2,6 +2,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include <unistd.h>
+
+#include <filesystem>
+
 #include "catch.h"
 #include "core/base/error.h"
 #include "host/diagnostics/suggestion.h"
@@ -47,4 +51,17 @@ TEST_CASE("the nearest word is found, and only a near one") {
   CHECK(nearest_word("refernce", known) == "reference");
   CHECK(nearest_word("cuda", known).empty());
   CHECK(nearest_word("", known).empty());
+}
+
+TEST_CASE("a path that is not there is named with its nearest neighbour") {
+  const auto folder = std::filesystem::temp_directory_path() / ("nearest_path_" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder / "my_plugins");
+  std::filesystem::create_directories(folder / "other");
+  const std::string right = (folder / "my_plugins").string();
+  CHECK(nearest_path_text((folder / "my_plugin").string()) == "; did you mean '" + right + "'?");
+  CHECK(nearest_path_text((folder / "my_plgins").string() + "/") == "; did you mean '" + right + "'?");
+  CHECK(nearest_path_text((folder / "elsewhere").string()).empty());
+  CHECK(nearest_path_text(right).empty());
+  CHECK(nearest_path_text("/no/such/folder/at_all").empty());
+  std::filesystem::remove_all(folder);
 }

@@ -94,6 +94,47 @@ TEST_CASE("a wrong type is named with file and line") {
   CHECK(error_of("[compile]\nbackends = [1]\n").rfind("tenon.toml:2: compile.backends must be a list of text", 0) == 0);
   CHECK(error_of("[passes]\nverify = 1\n") == "tenon.toml:2: passes.verify must be a boolean, not an integer: 1");
   CHECK(error_of("[compile\n").rfind("tenon.toml:1: ", 0) == 0);
+  CHECK(error_of("[good]\nfast_paths = \"yes\"\n") == "tenon.toml:2: good.fast_paths must be true or false, not: \"yes\"");
+  CHECK(error_of("[good]\nfast_paths = 1\n") == "tenon.toml:2: good.fast_paths must be true or false, not: 1");
+  CHECK(error_of("[diagnostics]\nprogress = \"alway\"\n").rfind("tenon.toml:2: unknown word for diagnostics.progress 'alway'; did you mean 'always'?", 0) == 0);
+}
+
+TEST_CASE("options of a plugin are of the types that its manifest declares") {
+  const std::pair<const char*, std::pair<const char*, const char*>> types[] = {
+      {"boolean", {"true", "1"}}, {"integer", {"3", "3.5"}}, {"number", {"3", "\"3\""}}, {"text", {"\"x\"", "[]"}}, {"list", {"[1]", "\"x\""}}, {"object", {"{a = 1}", "2"}}};
+  for (const auto& [type, values] : types) {
+    INFO(type);
+    const PluginFolder folder;
+    folder.add("good", {{"options", {{"level", {{"type", type}}}}}});
+    const auto error_with = [&](const char* value) -> std::string {
+      try {
+        Config config = load(folder, std::string("[good]\nlevel = ") + value + "\n");
+        config.plugin_paths = {folder.path()};
+        Events events;
+        Registry(config, events).check(config);
+        return {};
+      } catch (const Exception& error) {
+        return error.what();
+      }
+    };
+    CHECK(error_with(values.first).empty());
+    CHECK_THAT(error_with(values.second), Catch::Contains("good.level must be"));
+  }
+}
+
+TEST_CASE("a variable that looks like a misspelt one is named with the right one") {
+  const auto found = [] { return Config::misspelt_variables(); };
+  CHECK(found().empty());
+  const std::pair<const char*, const char*> misspelt[] = {{"TENON_BACKEND", "TENON_BACKENDS"},       {"TENON_LOG", "TENON_LOGS"},       {"TENON_PLUGINS_PATH", "TENON_PLUGIN_PATH"},
+                                                          {"TENON_CACHE_DIRECTORY", "TENON_CACHE_DIR"}, {"TENON_THREAD", "TENON_THREADS"}, {"TENON_PLUGINS_ISOLATE", "TENON_PLUGIN_ISOLATE"}};
+  for (const auto& [given, right] : misspelt) {
+    const Variable variable(given, "x");
+    INFO(given);
+    REQUIRE(found().size() == 1);
+    CHECK_THAT(found()[0], Catch::Contains(given) && Catch::Contains("did you mean '" + std::string(right) + "'"));
+  }
+  const Variable other("TENON_WHOLLY_DIFFERENT", "x");
+  CHECK(found().empty());
 }
 
 TEST_CASE("wrong arguments are named") {

@@ -87,6 +87,15 @@ std::vector<std::string> run_chain(Behaviour behaviour, const std::string& kind)
   return session.events(kind);
 }
 
+/// The backends of a program's steps, each with the one that it replaces.
+std::vector<std::string> backends_of(const TestProgram& program) {
+  std::vector<std::string> backends;
+  const auto plan = nlohmann::json::parse(program.query("plan"));
+  for (const auto& step : plan["steps"])
+    if (step["kind"] == "group") backends.push_back(step["backend"].get<std::string>() + (step.contains("instead_of") ? " instead of " + step["instead_of"].get<std::string>() : ""));
+  return backends;
+}
+
 void check_named(const std::vector<std::string>& events, const std::string& words) {
   REQUIRE(!events.empty());
   const auto event = nlohmann::json::parse(events.front());
@@ -227,6 +236,37 @@ TEST_CASE("one node that cannot be compiled costs only itself", "[partition]") {
   check_named(session.events("compile_split"), "cannot compile 3 nodes");
   REQUIRE(session.events("compile_failed").size() == 1);
   check_named(session.events("compile_failed"), "cannot compile 1 node (tanh)");
+  CHECK(backends_of(program) == std::vector<std::string>{"bad", "good instead of bad", "bad"});
+}
+
+TEST_CASE("the plan names who runs a group, not who failed to", "[partition]") {
+  Behaviour fails_to_compile{.compile = [](const GraphView&, TenonArtefact&) { return std::int32_t{TENON_UNSUPPORTED}; }};
+  Behaviour fails_to_run{.execute = [](const ir::Graph&, const TenonExecuteArgs&) { return std::int32_t{TENON_PLUGIN_FAILED}; }};
+  for (const Behaviour& behaviour : {fails_to_compile, fails_to_run}) {
+    TestBackend first("first", behaviour), second("second", behaviour), third("third");
+    TestSession session({&first, &second, &third});
+    TestProgram program(session, parse(kChain), {"first", "second"});
+    program.call(chain_inputs());
+    CHECK(backends_of(program) == std::vector<std::string>{"third instead of second"});
+  }
+}
+
+TEST_CASE("the plan names who runs a group for the sizes of the last call", "[partition]") {
+  Behaviour behaviour{.claim = [](const GraphView& graph, const TenonClaims& claims) {
+                      const std::uint32_t node = 0;
+                      if (graph.nodes()[0].type().is_static() && graph.nodes()[0].type().element_count() != 4) claims.claim(claims.self, &node, 1);
+                      return std::int32_t{TENON_OK};
+                    }};
+  behaviour.flags &= ~TENON_DYNAMIC_SHAPES;
+  TestBackend picky("picky", behaviour), fallback("fallback");
+  TestSession session({&picky, &fallback});
+  TestProgram program(session, parse("graph @g [n: 1..64] (%x: f32[n]) {\n  %y: f32[n] = neg(%x)\n  return %y\n}\n"), {"picky"});
+  for (const std::int64_t size : {3, 4}) {
+    std::vector<ops::HostTensor> inputs;
+    inputs.push_back(filled(DType::f32, {size}, 1));
+    program.call(inputs);
+    CHECK(backends_of(program) == std::vector<std::string>{size == 4 ? "fallback" : "picky"});
+  }
 }
 
 TEST_CASE("a backend that compiles nothing is not asked without end", "[partition]") {
@@ -334,4 +374,92 @@ TEST_CASE("an unknown backend is an error", "[partition]") {
   TestBackend good("good");
   TestSession session({&good});
   CHECK_THROWS_WITH(TestProgram(session, parse(kChain), {"goood"}), Catch::Contains("good"));
+}
+
+namespace {
+
+constexpr const char* kConstants = R"(graph @constants (%x: f32[3]) {
+  const @k: f32[3] = [1, -2, 0.5]
+  const @m: f32[3] = [4, 5, 6]
+  %c: f32[3] = constant() {index = @k}
+  %d: f32[3] = constant() {index = @m}
+  %a: f32[3] = mul(%x, %c)
+  %b: f32[3] = add(%c, %d)
+  %e: f32[3] = sub(%a, %b)
+  %f: f32[3] = neg(%d)
+  return %e, %f, %c
+}
+)";
+
+/// Claims the nodes for which `wants` holds, in one group.
+std::function<std::int32_t(const GraphView&, const TenonClaims&)> claiming(std::function<bool(NodeView)> wants) {
+  return [wants](const GraphView& graph, const TenonClaims& claims) {
+    std::vector<std::uint32_t> nodes;
+    for (NodeView node : graph.nodes())
+      if (wants(node)) nodes.push_back(node.id());
+    claims.claim(claims.self, nodes.data(), nodes.size());
+    return std::int32_t{TENON_OK};
+  };
+}
+
+/// Runs kConstants, checks the results, and gives how many inputs and constants each group had that was compiled.
+std::vector<std::pair<std::size_t, std::size_t>> groups_of(Behaviour behaviour) {
+  std::vector<std::pair<std::size_t, std::size_t>> groups;
+  behaviour.compile = [&](const GraphView& graph, TenonArtefact&) {
+    const auto constants = std::ranges::count_if(graph.nodes(), [](NodeView node) { return node.op() == "constant"; });
+    groups.emplace_back(graph.inputs().size(), static_cast<std::size_t>(constants));
+    return std::int32_t{TENON_OK};
+  };
+  TestBackend backend("backend", std::move(behaviour)), other("other");
+  TestSession session({&backend, &other});
+  const ir::Graph graph = parse(kConstants);
+  std::vector<ops::HostTensor> inputs;
+  inputs.push_back(filled(DType::f32, {3}, 1));
+  TestProgram program(session, graph, {"backend"});
+  for (int call = 0; call < 2; ++call) check_equal(program.call(inputs), reference(graph, inputs));
+  return groups;
+}
+
+using Groups = std::vector<std::pair<std::size_t, std::size_t>>;
+
+}  // namespace
+
+TEST_CASE("constants that a backend does not claim are inputs of its groups", "[partition]") {
+  CHECK(groups_of({.claim = claiming([](NodeView node) { return node.op() != "constant"; })}) == Groups{{3, 0}});
+  CHECK(groups_of({.claim = claiming([](NodeView node) { return node.op() == "neg"; })}) == Groups{{1, 0}});
+  CHECK(groups_of({.claim = claiming([](NodeView node) { return node.op() == "mul" || node.op() == "add"; })}) == Groups{{3, 0}});
+}
+
+TEST_CASE("constants that a backend claims with a group stay in it", "[partition]") {
+  CHECK(groups_of({}) == Groups{{1, 2}});
+  CHECK(groups_of({.claim = claiming([](NodeView node) { return node.op() == "neg" || (node.op() == "constant" && node.integer("index") == 1); })}) == Groups{{0, 1}});
+  CHECK(groups_of({.claim = claiming([](NodeView node) { return node.op() == "neg" || (node.op() == "constant" && node.integer("index") == 0); })}) == Groups{{1, 0}});
+  CHECK(groups_of({.claim = [](const GraphView& graph, const TenonClaims& claims) {  // each node by itself, and each constant too
+          for (NodeView node : graph.nodes()) {
+            const std::uint32_t id = node.id();
+            claims.claim(claims.self, &id, 1);
+          }
+          return std::int32_t{TENON_OK};
+        }}) == Groups{{2, 0}, {2, 0}, {2, 0}, {1, 0}});
+}
+
+TEST_CASE("a backend may say that it wants its constants baked in", "[partition]") {
+  Behaviour behaviour{.claim = claiming([](NodeView node) { return node.op() != "constant"; })};
+  behaviour.flags |= TENON_BAKED_CONSTANTS;
+  CHECK(groups_of(behaviour) == Groups{{1, 2}});
+}
+
+TEST_CASE("a constant may stay in several groups", "[partition]") {
+  CHECK(groups_of({.claim = [](const GraphView& graph, const TenonClaims& claims) {
+          for (const char* op : {"mul", "add"}) claiming([op](NodeView node) { return node.op() == op || node.op() == "constant"; })(graph, claims);
+          return std::int32_t{TENON_OK};
+        }}) == Groups{{1, 1}, {0, 2}});
+}
+
+TEST_CASE("constants reach the backend that takes over", "[partition]") {
+  for (const std::uint32_t flag : {0u, std::uint32_t{TENON_BAKED_CONSTANTS}}) {
+    Behaviour failing{.claim = claiming([](NodeView node) { return node.op() != "constant"; }), .execute = [](const ir::Graph&, const TenonExecuteArgs&) { return std::int32_t{TENON_PLUGIN_FAILED}; }};
+    failing.flags |= flag;
+    groups_of(failing);
+  }
 }

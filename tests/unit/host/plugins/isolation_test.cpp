@@ -63,7 +63,7 @@ TEST_CASE("an isolated backend claims, compiles elsewhere and executes here") {
   const ir::Graph graph = negation("main", &added);
   const ClaimAnswer claims = ask_claims(*isolated.backend, graph, isolated.constants, isolated.events);
   REQUIRE(claims.groups.size() == 1);
-  CHECK(claims.groups[0] == std::vector<NodeId>{graph.nodes()[1]});
+  CHECK(claims.groups[0].nodes == std::vector<NodeId>{graph.nodes()[1]});
   REQUIRE(claims.refusals.size() == 1);
   CHECK(claims.refusals[0].reason == "op");
 

@@ -14,7 +14,11 @@ from typing import Any
 import numpy as np
 
 import tenon
-from tenon._compile import uncompiled
+from tenon._compile import compiled_function, settings_like, uncompiled
+from tenon._errors import did_you_mean
+
+
+LARGEST_SEED = 2**32 - 1
 
 
 class UsageError(Exception):
@@ -33,8 +37,8 @@ def load(target: str) -> tuple[ModuleType, Callable]:
     sys.path.insert(0, str(file.parent.resolve()))
     spec.loader.exec_module(module)
     if not callable(getattr(module, name, None)):
-        known = ", ".join(n for n, v in vars(module).items() if inspect.isfunction(v) and v.__module__ == module.__name__)
-        raise UsageError(f"{path} has no function {name!r}; it has: {known or 'none'}")
+        known = [n for n, v in vars(module).items() if callable(v) and not inspect.isclass(v) and getattr(v, "__module__", None) == module.__name__]
+        raise UsageError(f"{path} has no function {name!r}{did_you_mean(name, known)}; it has: {', '.join(known) or 'none'}")
     return module, getattr(module, name)
 
 
@@ -84,8 +88,8 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     module, fn = load(options.target)
     plain = uncompiled(fn)
     seed_random_numbers(module, options.seed)
-    backend = options.backend.split(",") if options.backend else None
-    result = outputs(tenon.compile(plain, backend=backend)(**arguments(module, plain, options)))
+    settings = settings_like(fn, backend=options.backend.split(",") if options.backend else None)
+    result = outputs(compiled_function(plain, settings)(**arguments(module, plain, options)))
     for index, item in enumerate(options.output):
         name, separator, path = item.partition("=")
         if not separator:
@@ -105,7 +109,7 @@ def explain(options: argparse.Namespace) -> dict[str, Any]:
     module, fn = load(options.target)
     plain = uncompiled(fn)
     seed_random_numbers(module, options.seed)
-    report = tenon.explain(plain)(**arguments(module, plain, options))
+    report = tenon.explain(fn)(**arguments(module, plain, options))
     if not options.json:
         print(report)
     return {
@@ -118,6 +122,13 @@ def explain(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def seed_number(text: str) -> int:
+    """What NumPy and torch both take as a seed."""
+    if not text.isdecimal() or int(text) > LARGEST_SEED:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to {LARGEST_SEED}, not: {text}")
+    return int(text)
+
+
 def main() -> int:
     """Returns the exit status: 0, 1 (the work failed) or 2 (bad usage)."""
     parser = argparse.ArgumentParser(prog="tenon")
@@ -128,7 +139,7 @@ def main() -> int:
         command.add_argument("target", metavar="FILE.py:FUNCTION")
         command.add_argument("--input", action="append", default=[], metavar="NAME=file.npy")
         command.add_argument("--size", action="append", default=[], metavar="NAME=NUMBER")
-        command.add_argument("--seed", type=int, default=0, metavar="NUMBER")
+        command.add_argument("--seed", type=seed_number, default=0, metavar="NUMBER")
         command.add_argument("--json", action="store_true")
         if name == "run":
             command.add_argument("--backend", default="")

@@ -1,16 +1,16 @@
 """The one function that most users need."""
 from __future__ import annotations
 
-import difflib
 import functools
 import json
 import sys
+import types
 from collections.abc import Callable
 from typing import Any
 
 from tenon import _tenon
 from tenon._backends import plugins, resolve
-from tenon._errors import ConfigError
+from tenon._errors import ConfigError, did_you_mean
 from tenon._graph import python_backend
 
 MODES = ("default", "reduce-overhead", "max-autotune")
@@ -81,17 +81,40 @@ def compile(
 
 
 def uncompiled(fn: Any) -> Any:
-    """What a compiled function or module was made of; anything else itself, also a decorated function."""
+    """What a compiled function or module was made of, bound as it is; anything else itself, also a decorated function."""
+    if isinstance(fn, types.MethodType) and isinstance(fn.__func__, _tenon.CompiledFunction):
+        return types.MethodType(fn.__func__.__wrapped__, fn.__self__)
     ours = isinstance(fn, _tenon.CompiledFunction) or "_tenon_module" in getattr(type(fn), "__slots__", ())
     return fn.__wrapped__ if ours else fn
+
+
+def own_settings(fn: Any) -> dict[str, Any] | None:
+    """The settings that a function or module was compiled with; None for one that is not compiled."""
+    if isinstance(fn, types.MethodType):
+        fn = fn.__func__
+    in_place = getattr(fn, "__dict__", {}).get("_compiled_call_impl")
+    if isinstance(fn, _tenon.CompiledFunction) or "_tenon_module" in getattr(type(fn), "__slots__", ()):
+        return fn._tenon_settings
+    return in_place._tenon_settings if isinstance(in_place, _tenon.CompiledFunction) else None
+
+
+def settings_like(fn: Any, **given: Any) -> dict[str, Any]:
+    """The settings that a function was compiled with, and what is given (as for :func:`compile`) in place of them; breaks are allowed."""
+    made = settings_of(given.get("backend"), given.get("mode"), False, given.get("dynamic"), given.get("options"))
+    own = own_settings(fn)
+    if own is None:
+        return made
+    chosen = ["backends", "callable", "name"] if given.get("backend") is not None else []
+    chosen += ["dynamic"] if given.get("dynamic") is not None else []
+    chosen += [name for name in ("freeze", "recompile_limit") if name in (given.get("options") or {})]
+    options = json.dumps({**json.loads(own["options"]), **json.loads(made["options"])})
+    return {**own, **{key: made[key] for key in chosen}, "options": options, "fullgraph": False}
 
 
 def settings_of(backend, mode, fullgraph, dynamic, options) -> dict[str, Any]:
     """Checks the arguments of :func:`compile` and puts them into the form of the extension module."""
     if mode is not None and mode not in MODES:
-        near = difflib.get_close_matches(str(mode), MODES, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ConfigError(f"mode {mode!r} is none of {', '.join(map(repr, MODES))}{hint}")
+        raise ConfigError(f"mode {mode!r} is none of {', '.join(map(repr, MODES))}{did_you_mean(mode, MODES)}")
     if dynamic not in (None, True, False):
         raise ConfigError(f"dynamic must be True, False or None, got {dynamic!r}")
     rest = _checked_options(options)
@@ -122,9 +145,7 @@ def _checked_options(options: dict[str, Any] | None) -> dict[str, Any]:
     allowed = [*OPTIONS, *(plugin["name"] for plugin in plugins() if plugin["kind"] == "backend")]
     for name in options:
         if name not in allowed:
-            near = difflib.get_close_matches(str(name), allowed, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise ConfigError(f"option {name!r} is none of {', '.join(map(repr, allowed))}{hint}")
+            raise ConfigError(f"option {name!r} is none of {', '.join(map(repr, allowed))}{did_you_mean(name, allowed)}")
     if not isinstance(options.get("freeze", False), bool):
         raise ConfigError(f"options['freeze'] must be True or False, got {options['freeze']!r}")
     limit = options.get("recompile_limit", 1)

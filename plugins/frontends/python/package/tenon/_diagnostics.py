@@ -30,16 +30,21 @@ def reset() -> None:
 
 def set_logs(
     *,
+    all: bool = False,
     graph_code: bool = False,
     graph_breaks: bool = False,
     recompiles: bool = False,
     guards: bool = False,
     passes: bool = False,
+    claims: bool = False,
+    fusion: bool = False,
     kernel_code: bool = False,
     kernel_times: bool = False,
-    fusion: bool = False,
-    claims: bool = False,
+    compile: bool = False,
+    fallbacks: bool = False,
     plugins: bool = False,
+    cache: bool = False,
+    runtime: bool = False,
 ) -> None:
     """Chooses what is logged to stderr, in place of what was chosen before. The environment variable TENON_LOGS=a,b does the same."""
     chosen = {name: on for name, on in locals().items()}

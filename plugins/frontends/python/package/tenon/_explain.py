@@ -3,11 +3,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tenon import _tenon
-from tenon._compile import settings_of, uncompiled
+from tenon._compile import settings_like, uncompiled
 from tenon._graph import Graph
 
 
@@ -30,9 +30,8 @@ class BreakReason:
     user_stack: list[Frame]
 
     def __str__(self) -> str:
-        where = self.user_stack[-1] if self.user_stack else None
-        place = f'\n    File "{where.filename}", line {where.lineno}, in {where.name}\n      {where.line}' if where else ""
-        return f"{self.reason}{place}\n    {self.hint}"
+        places = (f'\n    File "{frame.filename}", line {frame.lineno}, in {frame.name}\n      {frame.line}' for frame in self.user_stack)
+        return f"{self.reason}{''.join(places)}\n    {self.hint}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,9 +70,8 @@ class Explanation:
         """Nodes that each backend runs, after passes; those that a backend could not compile count for the one that runs them."""
         nodes: Counter[str] = Counter()
         for plan in self.plans:
-            for step in plan["steps"]:
-                if step["kind"] == "group":
-                    nodes["+".join(sorted(set(step["runs_on"]))) if "runs_on" in step else step["backend"]] += step["nodes"]
+            for step in _groups(plan["steps"]):
+                nodes[step["backend"]] += step["nodes"]
         return dict(nodes)
 
     @property
@@ -98,14 +96,28 @@ class Explanation:
         return "\n".join(parts)
 
 
+def _groups(steps: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The groups among steps, those of branches included."""
+    for step in steps:
+        if step["kind"] == "group":
+            yield step
+        for branch in step.get("branches", ()):
+            yield from _groups(branch)
+
+
 def explain(fn: Callable, **options: Any) -> Callable[..., Explanation]:
-    """Gives a function that takes the arguments of `fn`, captures and runs it once, and reports. `options` are those of ``compile``."""
-    settings = settings_of(options.pop("backend", None), options.pop("mode", None), False, options.pop("dynamic", None), options.pop("options", None))
-    if options:
-        raise TypeError(f"explain() got an unexpected keyword argument {next(iter(options))!r}")
+    """Gives a function that takes the arguments of `fn`, captures and runs it once, and reports.
+
+    `options` are those of ``compile``; what is not given is as `fn` was compiled with, where it is a compiled function or module.
+    """
+    known = ("backend", "mode", "dynamic", "options")
+    if unknown := [name for name in options if name not in known]:
+        raise TypeError(f"explain() got an unexpected keyword argument {unknown[0]!r}")
+    settings = settings_like(fn, **options)
+    plain = uncompiled(fn)
 
     def report(*args: Any, **kwargs: Any) -> Explanation:
-        found = _tenon.explain_capture(uncompiled(fn), args, kwargs, settings)
+        found = _tenon.explain_capture(plain, args, kwargs, settings)
         breaks = [BreakReason(b["reason"], b["hint"], [Frame(*frame) for frame in b["stack"]]) for b in found["breaks"]]
         graphs = [Graph(traced) for traced in found["graphs"]]
         return Explanation(graphs, breaks, list(found["guards"]), dict(found["compile_times"]), list(found["plans"]), found["result"])
