@@ -52,7 +52,7 @@ def conformance(build):
 
 @pytest.fixture
 def run_graph(build, tmp_path):
-    """Runs a graph, given as text, without passes on a backend of a folder; gives the report of ``tenon run``."""
+    """Runs a graph, given as text, without passes on a backend of a folder; gives the report of ``tenon run``, and keeps ``errors``."""
 
     def run(graph: str, backend: str, folder: pathlib.Path | None = None, *options: str) -> dict:
         file = tmp_path / "graph.tir"
@@ -61,6 +61,7 @@ def run_graph(build, tmp_path):
         environment = {**os.environ, "TENON_PLUGIN_PATH": str(folder or ""), "TENON_CACHE": "false"}
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
         assert done.returncode == 0, done.stderr
+        run.errors = done.stderr
         return json.loads(done.stdout)
 
     return run

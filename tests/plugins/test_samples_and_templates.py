@@ -2,6 +2,7 @@
 import pathlib
 import re
 import shutil
+import subprocess
 
 import pytest
 from sdk_project import ROOT, exported_symbols
@@ -120,3 +121,21 @@ def test_constants_are_inputs_of_groups_that_do_not_claim_them(graph, sdk, sampl
         assert done["outputs"] == expected
         ran = {step["backend"] for step in done["plan"]["steps"] if step["kind"] == "group"}
         assert (name in ran) == any(f"{op}(" in graph for op in ops)
+
+
+SUBNORMAL = """graph @g () {
+  const @k: f32[2] = [1e-30, 1]
+  %c: f32[2] = constant() {index = @k}
+  %y: f32[2] = mul(%c, 1e-10)
+  return %y
+}
+"""
+
+
+def test_a_library_built_for_fast_math_changes_the_arithmetic_of_nobody(sdk, out_of_tree, build, run_graph):
+    plugins = out_of_tree.build(sdk / "share/tenon/template/backend", "fast_math", "-DCMAKE_CXX_FLAGS=-ffast-math", "-DCMAKE_CXX_COMPILER=g++")
+    done = run_graph(SUBNORMAL, "my_backend,reference", plugins)
+    assert done["outputs"][0]["first"][0] == pytest.approx(1e-40, rel=1e-4)
+    assert "plugin 'my_backend' left flushing of subnormal numbers changed after loading" in run_graph.errors
+    refused = subprocess.run([str(build / "bin/tenon-conformance"), str(plugins / "my_backend.so")], capture_output=True, text=True)
+    assert refused.returncode == 1 and "loading it leaves flushing of subnormal numbers changed" in refused.stderr

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "host/diagnostics/suggestion.h"
+
 namespace tenon::cli {
 
 CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
@@ -90,7 +92,9 @@ std::pair<std::string, std::string> split_target(const std::string& target) {
 }
 
 void check_file(const std::string& path) {
-  if (::access(path.c_str(), R_OK) != 0) throw CommandError(kBadUsage, fmt::format("cannot read {}: {}", path, std::strerror(errno)));
+  if (::access(path.c_str(), R_OK) == 0) return;
+  const std::string why = std::strerror(errno);
+  throw CommandError(kBadUsage, fmt::format("cannot read {}: {}{}", path, why, host::nearest_path_text(path)));
 }
 
 /// A driver reads the configuration by itself: what the command line says reaches it as the flags' variables.

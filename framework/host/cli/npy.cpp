@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "core/base/error.h"
+#include "host/diagnostics/suggestion.h"
 
 namespace tenon::cli {
 namespace {
@@ -201,7 +202,7 @@ std::string npy_bytes(const Array& array) {
 
 Array read_npy(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw Exception(Code::not_found, fmt::format("cannot read {}", path));
+  if (!file) throw Exception(Code::not_found, fmt::format("cannot read {}{}", path, host::nearest_path_text(path)));
   std::ostringstream text;
   text << file.rdbuf();
   try {

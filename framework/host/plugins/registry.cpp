@@ -73,7 +73,7 @@ void Registry::State::tell_refused(const SearchedDirectory& directory) {
   events.emit({{"kind", "plugin_directory_refused"}, {"path", directory.path}, {"reason", directory.refusal->reason}, {"text", directory.refusal->text}});
   const std::string origin = directory.source == kFromFile ? config.origin_of("plugins.paths").text : directory.source;
   if (directory.trust == Trust::checked)  // somebody named it
-    events.warn_once("plugins", fmt::format("{}: no plugins are searched in {}: it {}{}", origin, directory.path, directory.refusal->text, nearest_path_text(directory.path)));
+    events.warn_once("plugins", fmt::format("{}: no plugins are searched in {}: {}{}", origin, directory.path, directory.refusal->text, nearest_path_text(directory.path)));
 }
 
 Registry::State::~State() {

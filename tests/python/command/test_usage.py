@@ -88,13 +88,23 @@ def test_what_is_misspelt_and_does_no_harm_is_named_once(tenon_command):
     assert result.status == 0, result.err
     for said in (
         "the environment variable TENON_BACKEND is none that is read; did you mean 'TENON_BACKENDS'?",
-        f"tenon.toml:2: no plugins are searched in {folder}/my_plugin: it cannot be read: No such file or directory; did you mean '{folder}/my_plugins'?",
+        f"tenon.toml:2: no plugins are searched in {folder}/my_plugin: cannot be read: No such file or directory; did you mean '{folder}/my_plugins'?",
         f"TENON_PLUGIN_PATH: no plugins are searched in {folder}/my_plugns",
         "tenon.toml:3: plugins.disable names no plugin: 'lvlm'; did you mean 'llvm'?",
     ):
         assert result.err.count(said) == 1, result.err
     (folder / "tenon.toml").write_text("[plugins]\npaths = ['my_plugins']\ndisable = ['llvm']\n")
     assert "did you mean" not in tenon_command("run", "g.tir", TENON_BACKENDS="reference", TENON_PLUGIN_PATH=f"{folder}/my_plugins").err
+
+
+def test_files_that_are_not_there_are_named_with_their_neighbours(tenon_command):
+    (tenon_command.folder / "graph.tir").write_text(GRAPH)
+    (tenon_command.folder / "x.npy").write_text("")
+    for arguments in (("run", "grph.tir"), ("verify", "graph.tri")):
+        result = tenon_command(*arguments)
+        assert result.status == 2 and "No such file or directory; did you mean 'graph.tir'?" in result.err
+    result = tenon_command("run", "graph.tir", "--input", "x=xx.npy")
+    assert result.status != 0 and "did you mean 'x.npy'?" in result.err
 
 
 def test_a_configuration_file_that_is_not_there_is_named_with_its_neighbour(tenon_command):

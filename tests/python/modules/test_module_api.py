@@ -294,3 +294,10 @@ def test_nothing_keeps_a_compiled_module_alive(way):
     del net, compiled
     gc.collect()
     assert alive() is None
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_explain_takes_what_a_module_was_compiled_with(in_place):
+    module = tenon.compile(torch.nn.Linear(3, 2), backend="reference", in_place=in_place)
+    with torch.no_grad():
+        assert set(tenon.explain(module)(torch.rand(4, 3)).nodes_by_backend) == {"reference"}

@@ -7,6 +7,7 @@
 
 #include "../test_backend.h"
 #include "catch.h"
+#include "core/base/float_control.h"
 
 using namespace tenon;
 using namespace tenon::test;
@@ -195,6 +196,42 @@ TEST_CASE("arithmetic that a plugin leaves changed is put back and told once", "
   disturbed({.execute = [=](const ir::Graph& graph, const TenonExecuteArgs& args) { return round_down(), TestBackend::evaluate(graph, args); }}, "execute");
   disturbed({.execute = [=](const ir::Graph&, const TenonExecuteArgs&) { return round_down(), std::int32_t{TENON_PLUGIN_FAILED}; }}, "execute");
 }
+
+#if defined(__x86_64__)
+TEST_CASE("flushing of subnormal numbers, traps and the precision of the x87 are put back", "[takeover]") {
+  const std::pair<void (*)(), const char*> changes[] = {
+      {[] { _mm_setcsr(_mm_getcsr() | 0x8040); }, "flushing of subnormal numbers"},
+      {[] { feenableexcept(FE_DIVBYZERO | FE_INVALID); }, "which floating-point exceptions trap"},
+      {[] {
+         const std::uint16_t single = 0x007f;
+         __asm__ __volatile__("fldcw %0" : : "m"(single));
+       }, "the precision of the x87"},
+  };
+  for (const auto& [change, words] : changes) {
+    const FloatControl before = FloatControl::current();
+    Takeover takeover({.execute = [change = change](const ir::Graph& graph, const TenonExecuteArgs& args) {
+      const std::int32_t code = TestBackend::evaluate(graph, args);
+      change();
+      return code;
+    }});
+    const auto events = takeover.run(kNegation, "plugin_float_control");
+    CHECK(FloatControl::current() == before);
+    REQUIRE(events.size() == 1);
+    CHECK_THAT(events[0], Catch::Contains(words));
+  }
+}
+
+TEST_CASE("what has happened to numbers so far is left to whoever asks", "[takeover]") {
+  Takeover takeover({.execute = [](const ir::Graph& graph, const TenonExecuteArgs& args) {
+    std::feraiseexcept(FE_OVERFLOW);
+    return TestBackend::evaluate(graph, args);
+  }});
+  std::feclearexcept(FE_ALL_EXCEPT);
+  CHECK(takeover.run(kNegation, "plugin_float_control").empty());
+  CHECK(std::fetestexcept(FE_OVERFLOW) != 0);
+  std::feclearexcept(FE_ALL_EXCEPT);
+}
+#endif
 
 TEST_CASE("threads that run a plugin's loop compute as before", "[takeover]") {
   Takeover takeover({});
