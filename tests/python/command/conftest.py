@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 
-def command_path() -> str | None:
+def _command() -> str | None:
     """The command of the build whose package is under test, else the installed one."""
     candidates = [Path(entry).parent / "bin" / "tenon" for entry in sys.path if entry]
     found = next((str(path) for path in candidates if os.access(path, os.X_OK) and path.is_file()), None)
@@ -32,7 +32,7 @@ class Result:
 @pytest.fixture
 def tenon_command(tmp_path, monkeypatch):
     """Runs the command in an empty folder, without the user's configuration and cache: run("plugins", "list", TENON_X="...")."""
-    program = command_path()
+    program = _command()
     if not program:
         pytest.skip("the command is not built")
     folder = tmp_path / "work"
@@ -47,5 +47,5 @@ def tenon_command(tmp_path, monkeypatch):
         words = [program, *map(str, arguments)]
         return Result(subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=120))
 
-    run.folder = folder
+    run.folder, run.program = folder, program
     return run

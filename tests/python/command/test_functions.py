@@ -7,7 +7,6 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import command_path
 
 PROGRAM = """
 import numpy as np
@@ -104,11 +103,9 @@ def test_a_seed_that_no_library_takes_is_wrong_usage(program):
     assert done.returncode == 2 and "must be a whole number from 0 to 4294967295" in done.stderr
 
 
-def test_programs_run_on_the_python_of_the_environment_that_holds_the_command(program, tmp_path):
-    found = command_path()
-    if not found:
-        pytest.skip("the command is not built")
-    libraries = pathlib.Path(found).resolve().parents[1] / "lib"
+def test_programs_run_on_the_python_of_the_environment_that_holds_the_command(program, tenon_command, tmp_path):
+    found = pathlib.Path(tenon_command.program).resolve()
+    libraries = found.parents[1] / "lib"
     own = tmp_path / "env/lib/python3/site-packages/tenon/bin/tenon"
     own.parent.mkdir(parents=True)
     shutil.copy(found, own)
