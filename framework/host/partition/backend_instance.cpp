@@ -1,6 +1,7 @@
 #include "host/partition/backend_instance.h"
 
 #include "host/plugins/isolation.h"
+#include "host/plugins/probe.h"
 
 namespace tenon::host {
 
@@ -18,10 +19,24 @@ Error plugin_error(std::int32_t code, const std::string& what) {
 
 BackendInstance::BackendInstance(const Plugin& plugin, const std::string& options, std::shared_ptr<BackendCounters> counters)
     : plugin_(plugin), options_(options), counters_(std::move(counters)) {
-  const std::int32_t code = call("create", [&] { return table().create(plugin.table, options.c_str(), &self_); });
+  try_first();
+  const std::string given = options;  // the plugin's to spoil
+  const std::int32_t code = call("create", [&] { return table().create(plugin.table, given.c_str(), &self_); });
   if (code == TENON_OK) return;
   const Error why = plugin_error(code, "create");
   throw Exception(why.code, fmt::format("backend '{}' could not be set up: {}", plugin.name, why.message));
+}
+
+/// Lets the helper make it with these options, before this process does. Throws (plugin_failed, cancelled).
+void BackendInstance::try_first() const {
+  const auto fail = [&](const Error& why) { throw Exception(why.code, fmt::format("backend '{}' could not be set up: {}", plugin_.name, why.message)); };
+  try {
+    if (plugin_.probe) plugin_.probe->pass(options_);
+  } catch (const Refused& refused) {
+    fail({Code::plugin_failed, fmt::format("with these options it {}", refused.refusal().text)});
+  }
+  if (!plugin_.isolation) return;
+  if (const std::optional<Error> why = plugin_.isolation->create(options_)) fail(*why);
 }
 
 BackendInstance::~BackendInstance() {

@@ -56,6 +56,7 @@ class BackendInstance {
   }
 
  private:
+  void try_first() const;
   std::unique_lock<std::mutex> lock_compile();
   std::optional<Error> compile_isolated(const TenonGraph& graph, const std::string& options, TenonArtefact& artefact, std::vector<std::uint32_t>& constants_read);
 

@@ -45,7 +45,7 @@ std::optional<std::string_view> content_of(std::string_view entry, std::string_v
 
 ByteStore::Outcome ByteStore::find(std::string_view key, std::string& value) const {
   const std::string name = file_name(key);
-  const std::optional<std::string> entry = folder_.read(name);
+  const std::optional<std::string> entry = folder_.read(name, limit_);
   if (!entry) return Outcome::absent;
   if (const auto content = content_of(*entry, key)) {
     value.assign(*content);

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <chrono>
 
+#include "host/plugins/cancellation.h"
 #include "host/plugins/file.h"
 #include "host/plugins/probe_protocol.h"
 
@@ -20,6 +21,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kComplaintBytes = 4096;
+constexpr long long kPollMilliseconds = 20;  // between looks at whether the driver still waits
 
 struct Pipe {
   Descriptor read, write;
@@ -107,17 +109,21 @@ bool has_ended(pid_t pid) {
   return ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == pid;
 }
 
-/// Listens until the last line, the end of the process, or the deadline; true at the last line.
+/// Listens until the last line, the end of the process, the deadline, or until nobody waits any more; true at the last line.
 bool listen(pid_t pid, int answer_fd, int complaint_fd, Clock::time_point deadline, const std::function<bool(std::string_view)>& line, ChildResult& result) {
   std::string answer;
   pollfd ends[2] = {{answer_fd, POLLIN, 0}, {complaint_fd, POLLIN, 0}};
   for (;;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    const long long left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
     if (left <= 0) {
       result.timed_out = true;
       return false;
     }
-    const int ready = ::poll(ends, 2, static_cast<int>(std::min<long long>(left, 50)));
+    if (cancelled()) {
+      result.cancelled = true;
+      return false;
+    }
+    const int ready = ::poll(ends, 2, static_cast<int>(std::min(left, kPollMilliseconds)));
     if (ready == 0 && has_ended(pid)) return false;
     if (ends[0].revents && !drain(answer_fd, answer)) ends[0].fd = -1;
     if (ends[1].revents && !drain(complaint_fd, result.complaint)) ends[1].fd = -1;
@@ -147,7 +153,7 @@ ChildResult run_child(const std::vector<std::string>& command, std::span<const i
   complaint.write = Descriptor();
   const bool said_all = listen(pid, answer.read.get(), complaint.read.get(), deadline, line, result);
   // The whole group goes: a plugin may have started processes. Where the child ended by itself its own status counts.
-  if (said_all || result.timed_out || has_ended(pid)) ::kill(-pid, SIGKILL);
+  if (said_all || result.timed_out || result.cancelled || has_ended(pid)) ::kill(-pid, SIGKILL);
   reap(pid, result);
   ::kill(-pid, SIGKILL);
   return result;

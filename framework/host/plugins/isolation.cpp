@@ -1,8 +1,6 @@
 #include "host/plugins/isolation.h"
 
 #include "core/abi/dlpack_types.h"
-#include "host/plugins/helper_run.h"
-#include "host/plugins/message_file.h"
 #include "host/plugins/refusal.h"
 
 namespace tenon::host {
@@ -44,24 +42,22 @@ void repeat_claims(const json& head, const TenonClaims& claims) {
 
 }  // namespace
 
-Result<Message> Isolation::call(const char* what, const std::string& create_options, const TenonGraph& graph, const std::string& options) const {
-  json head = {{"call", what}, {"create_options", create_options}, {"options", options}, {"constants", json::array()}};
-  std::vector<std::string_view> parts = {{reinterpret_cast<const char*>(graph.buffer.data), graph.buffer.size}};
-  for (std::size_t i = 0; i < graph.constant_count; ++i) {
-    head["constants"].push_back(description_of(*graph.constants[i]));
-    parts.push_back(bytes_of_constant(*graph.constants[i]));
+Result<Message> Isolation::call(json request, const std::vector<std::string_view>& parts) const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (given_up_) return *given_up_;
   }
   try {
-    const Descriptor request = anonymous_file(), reply = anonymous_file();
-    write_message(request.get(), head, parts);
-    const int files[] = {library_.get(), request.get(), reply.get()};
-    const std::string more[] = {"call"};
-    run_helper(program_, manifest_, more, files, seconds_);
-    Message message = read_message(reply.get());
-    if (std::optional<Error> failed = failure_in(message.head)) return *std::move(failed);
-    return message;
+    Helper::Answer answer = helper_->ask(std::move(request), parts, seconds_);
+    for (const auto& [counter, n] : answer.reply.head.at("counts").items()) events_.count(counter, n.get<std::int64_t>());
+    if (std::optional<Error> failed = failure_in(answer.reply.head)) return *std::move(failed);
+    return std::move(answer.reply);
   } catch (const Refused& refused) {
-    return Error{Code::plugin_failed, refused.refusal().text};
+    if (refused.refusal().reason == "timed_out") {
+      const std::lock_guard lock(mutex_);
+      given_up_ = error(Code::plugin_failed, "it once {}, and is not asked again in this session", refused.refusal().text);
+    }
+    return Error{Code::plugin_failed, "it " + refused.refusal().text};
   } catch (const Exception& problem) {
     return problem.error();
   } catch (const json::exception& problem) {
@@ -69,8 +65,24 @@ Result<Message> Isolation::call(const char* what, const std::string& create_opti
   }
 }
 
+Result<Message> Isolation::call_with_graph(json request, const TenonGraph& graph) const {
+  request["constants"] = json::array();
+  std::vector<std::string_view> parts = {{reinterpret_cast<const char*>(graph.buffer.data), graph.buffer.size}};
+  for (std::size_t i = 0; i < graph.constant_count; ++i) {
+    request["constants"].push_back(description_of(*graph.constants[i]));
+    parts.push_back(bytes_of_constant(*graph.constants[i]));
+  }
+  return call(std::move(request), parts);
+}
+
+std::optional<Error> Isolation::create(const std::string& create_options) const {
+  const Result<Message> reply = call({{"call", "create"}, {"create_options", create_options}}, {});
+  if (!reply) return reply.error();
+  return std::nullopt;
+}
+
 std::optional<Error> Isolation::claim(const std::string& create_options, const TenonGraph& graph, const TenonClaims& claims) const {
-  const Result<Message> reply = call("claim", create_options, graph, "{}");
+  const Result<Message> reply = call_with_graph({{"call", "claim"}, {"create_options", create_options}}, graph);
   if (!reply) return reply.error();
   try {
     repeat_claims(reply->head, claims);
@@ -80,12 +92,16 @@ std::optional<Error> Isolation::claim(const std::string& create_options, const T
   return std::nullopt;
 }
 
+// It is loaded in a second helper: what only the process that compiled can load is no stored artefact.
 Result<IsolatedArtefact> Isolation::compile(const std::string& create_options, const TenonGraph& graph, const std::string& options) const {
-  const Result<Message> reply = call("compile", create_options, graph, options);
+  const Result<Message> reply = call_with_graph({{"call", "compile"}, {"create_options", create_options}, {"options", options}}, graph);
   if (!reply) return reply.error();
   try {
     if (reply->parts.size() != 1) return error(Code::malformed, "the helper process gave {} artefacts", reply->parts.size());
-    return IsolatedArtefact{std::string(reply->parts[0]), reply->head.at("constants_read").get<std::vector<std::uint32_t>>()};
+    IsolatedArtefact made{std::string(reply->parts[0]), reply->head.at("constants_read").get<std::vector<std::uint32_t>>()};
+    const Result<Message> loaded = call({{"call", "load"}, {"create_options", create_options}}, {made.stored});
+    if (!loaded) return loaded.error();
+    return made;
   } catch (const json::exception& problem) {
     return error(Code::malformed, "the helper process gave a wrong artefact: {}", problem.what());
   }

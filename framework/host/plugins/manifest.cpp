@@ -71,6 +71,13 @@ std::optional<std::map<std::string, std::string>> options_of(const json& documen
   return result;
 }
 
+std::optional<std::uint64_t> size_of_library(const json& document) {
+  const auto found = document.find("size");
+  if (found == document.end()) return std::nullopt;
+  if (!found->is_number_unsigned()) throw Refused("manifest_invalid", "\"size\" of the manifest must be a number of bytes, not {}", found->dump());
+  return found->get<std::uint64_t>();
+}
+
 void read_abi(const json& document, Manifest& manifest) {
   const auto found = document.find("abi");
   if (found == document.end()) return;
@@ -110,6 +117,7 @@ Manifest parse_manifest(std::string_view text) {
     throw Refused("path_escapes", "\"library\" of the manifest must be a file name in its own directory, not: {}", result.library);
   result.version = text_of(document, "version");
   result.description = text_of(document, "description");
+  result.size = size_of_library(document);
   result.sha256 = text_of(document, "sha256");
   result.passes = list_of(document, "passes");
   if (result.passes.empty() && result.kind == TENON_KIND_PASSES) result.passes = {result.name};

@@ -22,6 +22,7 @@ struct Manifest {
   std::string description;
   std::uint32_t abi_oldest = 0;        // the range that the plugin was built for; 0: not stated
   std::uint32_t abi_newest = 0;
+  std::optional<std::uint64_t> size;   // of the library
   std::string sha256;                  // of the library; empty: not stated
   std::vector<std::string> passes;     // that a plugin of passes offers
   std::vector<std::string> suffixes;   // of the files that a frontend reads, with the dot

@@ -42,11 +42,12 @@ PrivateFolder::PrivateFolder(std::string path) : path_(std::move(path)) {
   if (problem_.empty()) directory_ = std::move(directory);
 }
 
-std::optional<std::string> PrivateFolder::read(const std::string& name) const {
+std::optional<std::string> PrivateFolder::read(const std::string& name, std::uint64_t most) const {
   if (!usable()) return std::nullopt;
-  const Descriptor file(::openat(directory_.get(), name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!file) return std::nullopt;
-  return read_all(file.get(), UINT64_MAX);
+  const Descriptor file(::openat(directory_.get(), name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat status{};
+  if (!file || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || static_cast<std::uint64_t>(status.st_size) > most) return std::nullopt;
+  return read_all(file.get(), most);
 }
 
 bool PrivateFolder::write(const std::string& name, std::string_view bytes) const {
@@ -72,7 +73,7 @@ bool PrivateFolder::remove(const std::string& name) const {
 
 std::uint64_t PrivateFolder::lengthen(const std::string& name, std::uint64_t bytes) const {
   if (!usable()) return 0;
-  const Descriptor file(::openat(directory_.get(), name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
+  const Descriptor file(::openat(directory_.get(), name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
   const std::string zeros(bytes, '\0');
   struct stat status{};
   if (!file || ::write(file.get(), zeros.data(), zeros.size()) != static_cast<ssize_t>(bytes) || fstat(file.get(), &status) != 0) return 0;

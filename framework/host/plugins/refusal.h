@@ -11,7 +11,7 @@ namespace tenon::host {
 
 /// The reasons are: unsafe_directory, unsafe_file, missing_directory, manifest_too_large, manifest_malformed, manifest_invalid,
 /// path_escapes, missing_library, duplicate_name, disabled, empty, not_elf, wrong_class, wrong_machine, wrong_type, truncated,
-/// hash_mismatch, unresolved, no_entry, null_descriptor, refused_by_plugin, bad_magic, bad_size, abi_too_new, abi_too_old,
+/// too_large, size_mismatch, hash_mismatch, unresolved, no_entry, null_descriptor, refused_by_plugin, bad_magic, bad_size, abi_too_new, abi_too_old,
 /// name_mismatch, kind_mismatch, bad_table, sanitizer, threw, aborted, exited, timed_out, segfault, stack_overflow, crashed,
 /// call_failed, probe_missing, probe_failed, not_isolable.
 struct Refusal {

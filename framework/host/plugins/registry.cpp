@@ -12,7 +12,6 @@
 #include "host/plugins/elf_check.h"
 #include "host/plugins/installation.h"
 #include "host/plugins/library.h"
-#include "host/plugins/probe.h"
 #include "host/plugins/registry_state.h"
 
 namespace tenon::host {
@@ -81,41 +80,26 @@ Registry::State::~State() {
     if (entry.table) entry.table->detach();
 }
 
-/// Asks for the remembered verdict, else runs the helper. Throws Refused.
-void Registry::State::probe(Candidate& candidate, int fd) {
-  const std::string hash = verdicts.content_hash(fd);
-  if (!candidate.manifest.sha256.empty() && candidate.manifest.sha256 != hash)
-    throw Refused("hash_mismatch", "is not the library that its manifest was made for: SHA-256 {} instead of {}", hash, candidate.manifest.sha256);
-  std::optional<StoredVerdict> verdict = verdicts.find(hash, candidate.manifest);
-  if (verdict) {
-    candidate.decide("the verdict of an earlier probe is remembered");
-  } else {
-    const std::string& program = installation().probe_program;
-    if (program.empty()) throw Refused("probe_missing", "cannot be tried first: the program tenon-probe is not beside this installation (plugins.probe = false loads without)");
-    const auto start = std::chrono::steady_clock::now();
-    verdict.emplace();
-    try {
-      verdict->usable = run_probe(program, fd, candidate.manifest, config.probe_seconds);
-    } catch (const Refused& refused) {
-      verdict->refusal = refused.refusal();
-    }
-    const double milliseconds = milliseconds_since(start);
-    candidate.decide(fmt::format("probed in {:.1f} ms", milliseconds));
-    events.emit({{"kind", "plugin_probed"}, {"plugin", candidate.manifest.name}, {"usable", verdict->usable.has_value()}, {"milliseconds", milliseconds}});
-    verdicts.store(hash, candidate.manifest, *verdict);
-  }
-  if (!verdict->usable) throw Refused(verdict->refusal);
+/// Throws Refused for a library other than the one that the manifest was made for.
+static void check_content(const Manifest& manifest, const std::string& hash) {
+  if (!manifest.sha256.empty() && manifest.sha256 != hash)
+    throw Refused("hash_mismatch", "is not the library that its manifest was made for: SHA-256 {} instead of {}", hash, manifest.sha256);
+}
+
+std::shared_ptr<const Helper> Registry::State::helper_for(const Candidate& candidate, int fd) const {
+  const std::string& program = installation().probe_program;
+  if (program.empty()) throw Refused("probe_missing", "cannot be tried first: the program tenon-probe is not beside this installation (plugins.probe = false loads without)");
+  const json settings = {{"cache", {{"directory", store.folder().usable() ? store.folder().path() : ""}, {"bytes", store.limit()}}}, {"logs", joined(config.logs)}};
+  return std::make_shared<Helper>(program, candidate.manifest, Descriptor(::fcntl(fd, F_DUPFD_CLOEXEC, 10)), settings);
 }
 
 /// Throws Refused for a backend whose artefacts cannot leave the helper.
-std::shared_ptr<const Isolation> Registry::State::isolation_of(Candidate& candidate, const TenonPlugin& descriptor, Descriptor library) const {
-  if (!config.isolate || candidate.trust != Trust::checked || !descriptor.backend) return nullptr;
+std::shared_ptr<const Isolation> Registry::State::isolation_of(Candidate& candidate, const TenonPlugin& descriptor, std::shared_ptr<const Helper> helper) const {
+  if (!config.isolate || !helper || !descriptor.backend) return nullptr;
   if (!descriptor.backend->serialise || !descriptor.backend->load)
     throw Refused("not_isolable", "stores no artefacts, so that it can only compile in this process, and plugins.isolate forbids that");
-  const std::string& program = installation().probe_program;
-  if (program.empty()) throw Refused("probe_missing", "cannot be isolated: the program tenon-probe is not beside this installation");
   candidate.decide("claims and compiles in a helper process");
-  return std::make_shared<Isolation>(std::move(library), candidate.manifest, program, config.isolate_seconds);
+  return std::make_shared<Isolation>(std::move(helper), config.isolate_seconds, events);
 }
 
 void Registry::State::load_or_throw(Entry& entry) {
@@ -123,18 +107,28 @@ void Registry::State::load_or_throw(Entry& entry) {
   if (candidate.manifest.library.empty()) throw Refused("missing_library", "is a program ({}), not a library", joined(candidate.manifest.program));
   const Descriptor directory = open_directory(candidate.directory, candidate.trust);
   Descriptor file = open_file_in(directory, candidate.manifest.library, candidate.trust);
+  if (const std::uint64_t size = identity_of(file.get()).size; candidate.manifest.size.value_or(size) != size)
+    throw Refused("size_mismatch", "is not the library that its manifest was made for: {} bytes instead of {}", size, *candidate.manifest.size);
   candidate.decide("the file is " + check_elf(file.get()));
-  if (candidate.trust == Trust::checked && config.probe) {
-    probe(candidate, file.get());
+  std::shared_ptr<const Helper> helper;
+  std::shared_ptr<const Probe> probe;
+  if (candidate.trust == Trust::own) {
+    candidate.decide("not probed: it is part of this installation");
+  } else if (!config.probe && !config.isolate) {
+    candidate.decide("not probed: plugins.probe is off");
   } else {
-    candidate.decide(candidate.trust == Trust::own ? "not probed: it is part of this installation" : "not probed: plugins.probe is off");
+    const std::string hash = verdicts.content_hash(file.get());
+    check_content(candidate.manifest, hash);
+    helper = helper_for(candidate, file.get());
+    probe = std::make_shared<Probe>(helper, hash, config.probe_seconds, verdicts, events);
+    candidate.decide(probe->pass(json::parse(config.plugin_options(candidate.manifest.name)).dump()));
   }
   const auto start = std::chrono::steady_clock::now();
-  Descriptor library(::fcntl(file.get(), F_DUPFD_CLOEXEC, 10));
   const TenonPlugin* descriptor = load_library(std::move(file), candidate.manifest);
   const double milliseconds = milliseconds_since(start);
-  std::shared_ptr<const Isolation> isolation = isolation_of(candidate, *descriptor, std::move(library));
+  std::shared_ptr<const Isolation> isolation = isolation_of(candidate, *descriptor, std::move(helper));
   make_plugin(entry, descriptor, candidate.path());
+  entry.plugin->probe = std::move(probe);
   entry.plugin->isolation = std::move(isolation);
   candidate.decide(fmt::format("loaded in {:.1f} ms: {} {}, ABI {}", milliseconds, entry.plugin->name, entry.plugin->version, descriptor->abi));
   events.emit({{"kind", "plugin_loaded"}, {"plugin", entry.plugin->name}, {"path", entry.plugin->path}, {"milliseconds", milliseconds}});
@@ -154,7 +148,7 @@ const Plugin* Registry::State::make_plugin(Entry& entry, const TenonPlugin* desc
   entry.table = &HostTable::make_lasting(descriptor->name, descriptor->abi, &events, &store, own);
   entry.plugin = std::make_unique<Plugin>();
   *entry.plugin = {descriptor->name, descriptor->version, descriptor->build_id, std::move(path), static_cast<TenonKind>(descriptor->kind), descriptor,
-                   entry.table->functions(), nullptr, own};
+                   entry.table->functions(), nullptr, nullptr, own};
   Manifest& manifest = entry.candidate->manifest;
   manifest.kind = entry.plugin->kind;
   manifest.version = descriptor->version;
@@ -283,7 +277,7 @@ json Registry::describe_cache() const {
   return result;
 }
 
-std::uint64_t Registry::clear_cache() { return state_->store.clear().entries; }
+std::uint64_t Registry::clear_cache() { return state_->store.clear().entries + state_->verdicts.clear(); }
 
 std::vector<std::string> Registry::backend_names() const {
   const std::lock_guard lock(state_->mutex);

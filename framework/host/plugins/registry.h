@@ -22,6 +22,7 @@ struct Plugin {
   TenonKind kind = TENON_KIND_BACKEND;
   const TenonPlugin* descriptor = nullptr;  // lives as long as the process (in-process plugins: as long as their owner says)
   const TenonHost* table = nullptr;         // this plugin's own host table: logs and reports made through it carry its name
+  std::shared_ptr<const class Probe> probe;          // that it passes with each set of options first; null: it is trusted
   std::shared_ptr<const class Isolation> isolation;  // where its claims and compiles run; null: in this process
   bool own = false;  // part of the installation: it is trusted to leave a thread as it found it
 
@@ -74,7 +75,7 @@ class Registry {
 
   /// What is kept of compiled code on disk: {directory, usable, entries, bytes, limit}, and "text" when it is not usable.
   nlohmann::json describe_cache() const;
-  /// Removes all of it; gives how many entries there were.
+  /// Removes all of it, and what the probe said of plugins; gives how many entries there were.
   std::uint64_t clear_cache();
 
  private:

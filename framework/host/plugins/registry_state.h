@@ -12,6 +12,7 @@
 #include "host/plugins/discovery.h"
 #include "host/plugins/host_table.h"
 #include "host/plugins/isolation.h"
+#include "host/plugins/probe.h"
 #include "host/plugins/registry.h"
 #include "host/plugins/verdict_store.h"
 
@@ -54,8 +55,8 @@ struct Registry::State {
   bool is_own(const Candidate& candidate) const;
   void tell_refused(const SearchedDirectory& directory);
   void load_or_throw(Entry& entry);
-  void probe(Candidate& candidate, int fd);
-  std::shared_ptr<const Isolation> isolation_of(Candidate& candidate, const TenonPlugin& descriptor, Descriptor library) const;
+  std::shared_ptr<const Helper> helper_for(const Candidate& candidate, int fd) const;
+  std::shared_ptr<const Isolation> isolation_of(Candidate& candidate, const TenonPlugin& descriptor, std::shared_ptr<const Helper> helper) const;
 };
 
 }  // namespace tenon::host

@@ -1,10 +1,11 @@
 #include "isolated_call.h"
 
+#include <algorithm>
+
+#include "core/abi/graph_view.h"
 #include "core/base/error.h"
-#include "guarded_call.h"
-#include "host/plugins/host_table.h"
-#include "host/plugins/message_file.h"
 #include "host/plugins/plugin_call.h"
+#include "steps.h"
 
 namespace tenon::probe {
 namespace {
@@ -41,64 +42,67 @@ class RequestedGraph {
   TenonGraph graph_{};
 };
 
-/// The code of a call, with the plugin's words where it failed.
-json outcome(std::int32_t code) {
-  const std::optional<host::Report> report = host::take_report();
-  return {{"code", code}, {"text", code != TENON_OK && report ? report->text : ""}};
+json head_of(const Outcome& outcome) { return {{"code", outcome.code}, {"text", outcome.text}}; }
+
+/// A value for each symbol of the graph that it allows.
+std::vector<std::int64_t> sizes_for(const TenonGraph& graph) {
+  constexpr std::int64_t kUsual = 7;
+  const GraphView view(graph.buffer);
+  std::vector<std::int64_t> sizes;
+  for (std::uint32_t s = 0; s < view.symbol_count(); ++s) sizes.push_back(std::clamp(kUsual, view.symbol(s).min, std::max(view.symbol(s).min, view.symbol(s).max)));
+  return sizes;
 }
 
-struct Collected {
-  json groups = json::array(), refusals = json::array();
-};
-
-json claim(const TenonBackend& backend, void* self, const TenonGraph& graph) {
-  Collected collected;
-  const TenonClaims claims = {
-      sizeof(TenonClaims), &collected,
-      [](void* to, const std::uint32_t* nodes, std::size_t count) {
-        static_cast<Collected*>(to)->groups.push_back(nodes ? std::vector<std::uint32_t>(nodes, nodes + count) : std::vector<std::uint32_t>());
-      },
-      [](void* to, std::uint32_t node, const char* reason, const char* text) {
-        static_cast<Collected*>(to)->refusals.push_back({{"node", node}, {"reason", reason ? reason : ""}, {"text", text ? text : ""}});
-      }};
-  json head = outcome(guarded("claim", [&] { return backend.claim(self, &graph, &claims); }));
-  head["groups"] = std::move(collected.groups);
-  head["refusals"] = std::move(collected.refusals);
+json claim(Backend& backend, const TenonGraph& graph) {
+  CollectedClaims claims;
+  json head = head_of(backend.claim(graph, claims));
+  head["groups"] = std::move(claims.groups);
+  head["refusals"] = std::move(claims.refusals);
   return head;
 }
 
-json compile(const TenonBackend& backend, void* self, const TenonGraph& graph, const std::string& options, std::string& stored) {
+/// A failure to say how much workspace it needs is told where that is asked for a run.
+json compile(Backend& backend, const TenonGraph& graph, const std::string& options, std::string& stored) {
   TenonArtefact artefact{};
   artefact.struct_size = sizeof artefact;
   const host::CompileScope scope(graph);
-  json head = outcome(guarded("compile", [&] { return backend.compile(self, &graph, options.c_str(), &artefact); }));
+  json head = head_of(backend.compile(graph, options, artefact));
   head["constants_read"] = scope.constants_read();
   if (head["code"] != TENON_OK) return head;
-  const auto sink = [](void* to, TenonBytes bytes) { static_cast<std::string*>(to)->assign(reinterpret_cast<const char*>(bytes.data), bytes.size); };
-  head.update(outcome(guarded("serialise", [&] { return backend.serialise(artefact.self, sink, &stored); })));
+  std::size_t bytes = 0;
+  backend.workspace(artefact, sizes_for(graph).data(), bytes);
+  head.update(head_of(backend.serialise(artefact, stored)));
+  backend.release(artefact);
   return head;
 }
 
-json answer(const TenonBackend& backend, void* self, const host::Message& request, std::string& stored) {
+json load(Backend& backend, std::string_view bytes) {
+  TenonArtefact artefact{};
+  artefact.struct_size = sizeof artefact;
+  const json head = head_of(backend.load(std::string(bytes), artefact));
+  if (head["code"] == TENON_OK) backend.release(artefact);
+  return head;
+}
+
+json answer(Backend& backend, const host::Message& request, std::string& stored) {
+  const std::string what = request.head.at("call");
+  if (what == "create") return head_of({});
+  if (what == "load") return load(backend, request.parts.at(0));
   const RequestedGraph requested(request);
-  if (request.head.at("call") == "claim") return claim(backend, self, requested.graph());
-  return compile(backend, self, requested.graph(), request.head.at("options"), stored);
+  if (what == "claim") return claim(backend, requested.graph());
+  return compile(backend, requested.graph(), request.head.at("options"), stored);
 }
 
 }  // namespace
 
-void answer_call(const TenonPlugin& plugin, int request, int reply) {
-  if (!plugin.backend || !plugin.backend->serialise) throw Exception(Code::malformed, "only a backend that stores its artefacts can be isolated");
-  const TenonHost* table = host::HostTable::make_lasting(plugin.name, plugin.abi).functions();
-  const host::Message message = host::read_message(request);
-  const std::string create_options = message.head.at("create_options");
-  void* self = nullptr;
-  const TenonBackend& backend = *plugin.backend;
-  json head = outcome(backend.create ? guarded("create", [&] { return backend.create(table, create_options.c_str(), &self); }) : std::int32_t{TENON_OK});
-  std::string stored;
-  if (head["code"] == TENON_OK) head = answer(backend, self, message, stored);
-  const std::string_view parts[] = {stored};
-  host::write_message(reply, head, parts);
+json answer_call(const TenonBackend& table, const TenonHost* host, const host::Message& request, std::string& stored) {
+  if (!table.serialise || !table.load) throw Exception(Code::malformed, "only a backend that stores its artefacts can be isolated");
+  Backend backend(table, host);
+  const Outcome created = backend.create(request.head.at("create_options"));
+  if (!created.ok()) return head_of(created);
+  json head = answer(backend, request, stored);
+  backend.destroy();
+  return head;
 }
 
 }  // namespace tenon::probe

@@ -1,13 +1,14 @@
-// The helper's side of plugins.isolate: one claim or compile for the host.
+// The helper's side of plugins.isolate: one call of a backend for the host.
 #pragma once
 
 #include "core/abi/plugin.h"
+#include "host/plugins/message_file.h"
 
 namespace tenon::probe {
 
-/// Reads the request, makes the backend, lets it claim, or compile and store what it compiled, and writes the reply; see
-/// host/plugins/probe_protocol.h for both. A failure that the backend reports is part of the reply.
+/// Makes the backend that the request describes, and lets it claim, or compile and store what it compiled, or load; gives the head of the
+/// reply, and what was stored. A failure that the backend reports is part of the reply; see host/plugins/probe_protocol.h.
 /// Throws host::Refused (threw), tenon::Exception (malformed).
-void answer_call(const TenonPlugin& plugin, int request, int reply);
+nlohmann::json answer_call(const TenonBackend& table, const TenonHost* host, const host::Message& request, std::string& stored);
 
 }  // namespace tenon::probe

@@ -13,11 +13,14 @@
 
 #include "answer.h"
 #include "core/base/error.h"
+#include "host/diagnostics/events.h"
+#include "host/plugins/byte_store.h"
+#include "host/plugins/host_table.h"
 #include "host/plugins/library.h"
+#include "host/plugins/message_file.h"
 #include "host/plugins/probe_protocol.h"
 #include "host/plugins/refusal.h"
 #include "isolated_call.h"
-#include "sample_graphs.h"
 #include "trial.h"
 
 namespace {
@@ -60,11 +63,30 @@ std::vector<std::string> passes_of(const TenonPlugin& plugin) {
   return {plugin.passes->names, plugin.passes->names + plugin.passes->count};
 }
 
-[[noreturn]] void run(const host::Manifest& manifest, bool is_call) {
+/// Loads the library and does what is asked of it.
+const TenonPlugin& answer(const host::Manifest& manifest) {
+  const host::Message request = host::read_message(host::kHelperRequest);
+  host::Events events;
+  events.set_logs(request.head.at("logs").get<std::string>());
+  const nlohmann::json& cache = request.head.at("cache");
+  host::ByteStore store(cache.at("directory"), cache.at("bytes"));
+  const TenonPlugin& plugin = *host::load_library(host::Descriptor(host::kProbeLibrary), manifest, probe::enter_step);
+  host::HostTable& table = host::HostTable::make_lasting(plugin.name, plugin.abi, &events, &store);
+  nlohmann::json head = {{"code", TENON_OK}};
+  std::string stored;
+  if (request.head.at("call") == "try") probe::try_plugin(plugin, table.functions(), request.head.at("create_options"));
+  else if (plugin.backend) head = probe::answer_call(*plugin.backend, table.functions(), request, stored);
+  else throw Exception(Code::malformed, "only a backend is called");
+  table.detach();
+  head["counts"] = events.counts();
+  const std::string_view parts[] = {stored};
+  host::write_message(host::kHelperReply, head, parts);
+  return plugin;
+}
+
+[[noreturn]] void run(const host::Manifest& manifest) {
   try {
-    const TenonPlugin* plugin = host::load_library(host::Descriptor(host::kProbeLibrary), manifest, probe::enter_step);
-    if (is_call) probe::answer_call(*plugin, host::kCallRequest, host::kCallReply);
-    else probe::try_plugin(*plugin, probe::sample_graphs());
+    const TenonPlugin* plugin = &answer(manifest);
     probe::accept(host::kind_name(static_cast<TenonKind>(plugin->kind)), passes_of(*plugin));
   } catch (const host::Refused& refused) {
     probe::refuse(refused.refusal().reason, refused.refusal().text);
@@ -78,16 +100,17 @@ std::vector<std::string> passes_of(const TenonPlugin& plugin) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  const bool is_call = count == 6 && std::string_view(arguments[5]) == "call";
-  if (count != 5 && !is_call) {
+  if (count != 5) {
     std::fputs("tenon-probe is started by libtenon to try a plugin, or to call it; see `tenon plugins why`\n", stderr);
     return 2;
   }
   // What the plugin starts must not keep the host waiting.
   fcntl(host::kProbeLibrary, F_SETFD, FD_CLOEXEC);
   fcntl(host::kProbeAnswer, F_SETFD, FD_CLOEXEC);
+  fcntl(host::kHelperRequest, F_SETFD, FD_CLOEXEC);
+  fcntl(host::kHelperReply, F_SETFD, FD_CLOEXEC);
   limit_process();
   probe::begin_answer(arguments[1]);
   probe::report_deaths();
-  run(manifest_of(arguments), is_call);
+  run(manifest_of(arguments));
 }

@@ -2,45 +2,56 @@
 
 #include "core/ir/buffer.h"
 #include "guarded_call.h"
-#include "host/plugins/host_table.h"
 #include "host/plugins/plugin_call.h"
+#include "sample_graphs.h"
+#include "sample_run.h"
+#include "steps.h"
 
 namespace tenon::probe {
 namespace {
 
 using host::Refused;
 
-std::vector<std::vector<std::uint8_t>> buffers_of(const std::vector<ir::Graph>& graphs) {
-  std::vector<std::vector<std::uint8_t>> buffers;
-  for (const ir::Graph& graph : graphs) buffers.push_back(ir::write_buffer(graph));
-  return buffers;
+/// How many of the sample graphs that a backend claims whole are compiled and run: enough to meet each function of its table, and quick.
+constexpr int kLives = 2;
+
+bool claims_all(const CollectedClaims& claims, const ir::Graph& graph) {
+  return claims.groups.size() == 1 && claims.groups.front().size() == graph.nodes().size();
 }
 
-const TenonClaims kNoClaims = {sizeof(TenonClaims), nullptr, [](void*, const std::uint32_t*, std::size_t) {},
-                               [](void*, std::uint32_t, const char*, const char*) {}};
-
-void try_backend(const TenonBackend& backend, const TenonHost* host, const std::vector<std::vector<std::uint8_t>>& buffers) {
-  void* self = nullptr;
-  if (guarded("create", [&] { return backend.create(host, "{}", &self); }) != TENON_OK) {
-    const auto report = host::take_report();
-    throw Refused("call_failed", "cannot be created: {}", report ? report->text : "it gives no reason");
-  }
-  for (std::size_t i = 0; i < buffers.size(); ++i) {
-    const TenonGraph graph{sizeof graph, ir::bytes_of(buffers[i]), nullptr, 0};
-    guarded(fmt::format("claim {}", i), [&] { return backend.claim(self, &graph, &kNoClaims); });
-    host::take_report();
-  }
-  guarded("destroy", [&] { return backend.destroy(self), 0; });
+void try_backend(const TenonBackend& table, const TenonHost* host, const std::string& options) {
+  Backend backend(table, host);
+  const Outcome created = backend.create(options);
+  if (created.code == TENON_INVALID_ARGUMENT) return;  // the options are wrong: the host tells that to whoever gave them
+  if (!created.ok()) throw Refused("call_failed", "cannot be created: {}", created.text.empty() ? "it gives no reason" : created.text);
+  std::size_t number = 0;
+  const auto claims = [&](const ir::Graph& graph) {
+    backend.at_sample(number++);
+    const std::vector<std::uint8_t> buffer = ir::write_buffer(graph);
+    CollectedClaims claims;
+    const Outcome claimed = backend.claim({sizeof(TenonGraph), ir::bytes_of(buffer), nullptr, 0}, claims);
+    return claimed.ok() && claims_all(claims, graph);
+  };
+  for (const ir::Graph& graph : sample_graphs()) claims(graph);
+  int lives = 0;
+  for_each_runnable_sample([&](const ops::Sample& sample, const ir::Graph& graph) {
+    if (claims(graph)) live(backend, sample, graph), ++lives;
+    return lives < kLives;
+  });
+  backend.destroy();
 }
 
 const TenonPassResult kNoResult = {sizeof(TenonPassResult), nullptr,
                                    [](void*, TenonBytes, const std::uint32_t*, std::size_t, DLManagedTensorVersioned* const*, std::size_t) {}};
 
-void try_passes(const TenonPassTable& passes, const TenonHost* host, const std::vector<std::vector<std::uint8_t>>& buffers) {
+void try_passes(const TenonPassTable& passes, const TenonHost* host, const std::string& options) {
+  std::vector<std::vector<std::uint8_t>> buffers;
+  for (const ir::Graph& graph : sample_graphs()) buffers.push_back(ir::write_buffer(graph));
   for (std::size_t pass = 0; pass < passes.count; ++pass) {
     for (std::size_t i = 0; i < buffers.size(); ++i) {
       const TenonGraph graph{sizeof graph, ir::bytes_of(buffers[i]), nullptr, 0};
-      guarded(fmt::format("pass {} on sample graph {}", passes.names[pass], i), [&] { return passes.run(host, &passes.names[pass], 1, &graph, "{}", &kNoResult); });
+      guarded(fmt::format("pass {} on sample graph {}", passes.names[pass], i),
+              [&] { return passes.run(host, &passes.names[pass], 1, &graph, options.c_str(), &kNoResult); });
       host::take_report();
     }
   }
@@ -48,11 +59,9 @@ void try_passes(const TenonPassTable& passes, const TenonHost* host, const std::
 
 }  // namespace
 
-void try_plugin(const TenonPlugin& plugin, const std::vector<ir::Graph>& graphs) {
-  const TenonHost* host = host::HostTable::make_lasting(plugin.name, plugin.abi).functions();
-  const auto buffers = buffers_of(graphs);
-  if (plugin.backend) try_backend(*plugin.backend, host, buffers);
-  if (plugin.passes) try_passes(*plugin.passes, host, buffers);
+void try_plugin(const TenonPlugin& plugin, const TenonHost* host, const std::string& options) {
+  if (plugin.backend) try_backend(*plugin.backend, host, options);
+  if (plugin.passes) try_passes(*plugin.passes, host, options);
 }
 
 }  // namespace tenon::probe

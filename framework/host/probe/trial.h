@@ -1,16 +1,14 @@
-// Calls into a loaded plugin as the host will, on sample graphs.
+// What the probe tries once the library is loaded: the plugin is made, and lives through all that it does on sample graphs.
 #pragma once
 
-#include <vector>
+#include <string>
 
 #include "core/abi/plugin.h"
-#include "core/ir/graph.h"
 
 namespace tenon::probe {
 
-/// Creates the backend and lets it claim from each graph, or runs each pass on each graph; a frontend is left alone. A call that
-/// answers with a failure is no reason to refuse the plugin (the host asks the next one then), except `create`.
-/// Throws host::Refused (call_failed, threw).
-void try_plugin(const TenonPlugin& plugin, const std::vector<ir::Graph>& graphs);
+/// Calls the plugin with those options (a JSON object) as a session would. It may fail with a reason: only what leaves the contract is
+/// refused. Throws host::Refused: threw, call_failed.
+void try_plugin(const TenonPlugin& plugin, const TenonHost* host, const std::string& options);
 
 }  // namespace tenon::probe

@@ -1,11 +1,12 @@
-#include "host/plugins/helper_run.h"
+#include "host/plugins/helper.h"
 
 #include <signal.h>
 
+#include <cstdio>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <random>
 
+#include "core/base/error.h"
 #include "host/plugins/child_process.h"
 #include "host/plugins/refusal.h"
 
@@ -15,7 +16,7 @@ namespace {
 using nlohmann::json;
 
 /// What the helper has said so far.
-struct Answer {
+struct SaidSoFar {
   std::string token;
   std::string step = "start";
   json last;  // of the line that ends it
@@ -42,16 +43,23 @@ std::string new_token() {
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
 }
 
-/// Where the helper was, in words.
+/// A word of the helper's last line, which a plugin may have spoiled.
+std::string word_of(const json& said, const char* key, const char* otherwise) {
+  const auto found = said.find(key);
+  return found != said.end() && found->is_string() ? found->get<std::string>() : otherwise;
+}
+
+/// Where the helper was, in words. A step of the trial is numbered: "claim 0".
 std::string place(const std::string& step) {
-  if (step == "load") return "while loading";
-  if (step == "entry") return "in its entry";
-  if (step == "create") return "while it was created";
-  if (step == "claim") return "while claiming";
-  if (step == "compile") return "while compiling";
-  if (step == "serialise") return "while storing what it compiled";
-  if (step.rfind("claim ", 0) == 0) return "while claiming sample graph " + step.substr(6);
-  if (step.rfind("pass ", 0) == 0) return "while running " + step;
+  constexpr std::pair<std::string_view, const char*> kPlaces[] = {
+      {"load", "while loading"},           {"entry", "in its entry"},      {"create", "while it was created"},       {"claim", "while claiming"},
+      {"compile", "while compiling"},      {"workspace", "when it was asked for its workspace"},                     {"execute", "while executing"},
+      {"give_output", "while it took back a tensor that it gave"},         {"serialise", "while storing what it compiled"},
+      {"reload", "while loading what it stored"},                          {"release", "while giving back what it compiled"}, {"destroy", "while it was destroyed"}};
+  const std::string_view word = std::string_view(step).substr(0, step.find(' '));
+  for (const auto& [name, words] : kPlaces)
+    if (word == name) return word == step ? words : fmt::format("{} sample graph{}", words, step.substr(word.size()));
+  if (word == "pass") return "while running " + step;
   return "at the step \"" + step + "\"";
 }
 
@@ -64,10 +72,11 @@ std::string last_words(std::string complaint) {
   return words.empty() ? words : "; it said: " + words;
 }
 
-[[noreturn]] void throw_end(const ChildResult& child, const Answer& answer, double seconds) {
+[[noreturn]] void throw_end(const ChildResult& child, const SaidSoFar& answer, double seconds) {
   const std::string where = place(answer.step);
   const std::string words = last_words(child.complaint);
   if (!child.started) throw Refused("probe_failed", "cannot be tried: the helper program does not start: {}", std::strerror(child.start_error));
+  if (child.cancelled) throw Exception(Code::cancelled, "the compile was cancelled");
   if (child.timed_out) throw Refused("timed_out", "did not come back within {} s {}{}", seconds, where, words);
   if (answer.step == "start") throw Refused("probe_failed", "cannot be tried: the helper program ended at once{}", words);
   if (child.exited) throw Refused("exited", "ended the process {} (exit status {}){}", where, child.status, words);
@@ -83,15 +92,19 @@ std::string last_words(std::string complaint) {
 
 }  // namespace
 
-json run_helper(const std::string& program, const Manifest& manifest, std::span<const std::string> more, std::span<const int> files, double seconds) {
-  Answer answer;
-  answer.token = new_token();
-  std::vector<std::string> command = {program, answer.token, manifest.name, manifest.kind ? kind_name(*manifest.kind) : "", manifest.library};
-  command.insert(command.end(), more.begin(), more.end());
-  const ChildResult child = run_child(command, files, seconds, [&](std::string_view line) { return answer.take(line); });
-  if (answer.last.is_object() && answer.usable) return std::move(answer.last);
-  if (answer.last.is_object()) throw Refused(Refusal{answer.last.value("reason", "probe_failed"), answer.last.value("text", "")});
-  throw_end(child, answer, seconds);
+Helper::Answer Helper::ask(json request, std::span<const std::string_view> parts, double seconds) const {
+  request.update(settings_);
+  const Descriptor asked = anonymous_file(), replied = anonymous_file();
+  write_message(asked.get(), request, parts);
+  SaidSoFar said;
+  said.token = new_token();
+  const std::vector<std::string> command = {program_, said.token, manifest_.name, manifest_.kind ? kind_name(*manifest_.kind) : "", manifest_.library};
+  const int files[] = {library_.get(), asked.get(), replied.get()};
+  const ChildResult child = run_child(command, files, seconds, [&](std::string_view line) { return said.take(line); });
+  if (said.last.is_object() && !said.usable) throw Refused(Refusal{word_of(said.last, "reason", "probe_failed"), word_of(said.last, "text", "")});
+  if (!said.last.is_object()) throw_end(child, said, seconds);
+  std::fwrite(child.complaint.data(), 1, child.complaint.size(), stderr);
+  return {std::move(said.last), read_message(replied.get())};
 }
 
 }  // namespace tenon::host
