@@ -3,6 +3,7 @@
 #include <string>
 
 #include "core/ops/expand.h"
+#include "host/plugins/cancellation.h"
 
 namespace tenon::host {
 namespace {
@@ -48,7 +49,7 @@ ExpandedGraph expand(const ir::Graph& graph, const ExpansionChoice& choice) {
   const std::vector<NodeId> originals(graph.nodes().begin(), graph.nodes().end());
   for (std::size_t i = 0; i < originals.size(); ++i) expanded.paths[originals[i].value] = {static_cast<std::uint32_t>(i)};
   Expander expander(expanded, choice);
-  for (NodeId n : originals) expander.expand(n);
+  for (NodeId n : originals) stop_if_cancelled(), expander.expand(n);
   return expanded;
 }
 

@@ -94,6 +94,7 @@ void PassManager::attempt(PipelineResult& result, const Crossing& crossing, Pass
   Result<PassOutcome> outcome = call_passes(*crossing.plugin, crossing.passes, result.graph, config_.plugin_options(crossing.plugin->name));
   record.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   if (!outcome) {
+    stop_if_cancelled();
     record.failure = outcome.error().message;
     return;
   }

@@ -65,12 +65,13 @@ json claim(Backend& backend, const TenonGraph& graph) {
 json compile(Backend& backend, const TenonGraph& graph, const std::string& options, std::string& stored) {
   TenonArtefact artefact{};
   artefact.struct_size = sizeof artefact;
+  const std::vector<std::int64_t> sizes = sizes_for(graph);
   const host::CompileScope scope(graph);
   json head = head_of(backend.compile(graph, options, artefact));
   head["constants_read"] = scope.constants_read();
   if (head["code"] != TENON_OK) return head;
   std::size_t bytes = 0;
-  backend.workspace(artefact, sizes_for(graph).data(), bytes);
+  backend.workspace(artefact, sizes.data(), bytes);
   head.update(head_of(backend.serialise(artefact, stored)));
   backend.release(artefact);
   return head;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "background.h"
 #include "core/base/error.h"
@@ -31,26 +32,23 @@ constexpr const char* kKernelKind = "kernel";
 
 }  // namespace
 
+/// Bytes of the text of the kernels of one module that somebody waits for: LLVM cannot be stopped in a module, and this takes it about 50 ms.
+constexpr std::size_t kMostText = 48 << 10;
+
 /// Kernels that are compiled as one module.
 struct KernelCache::Batch {
   Tier tier = Tier::quick;
   std::vector<const codegen::Kernel*> kernels;
   std::vector<std::string> names, texts;
+  std::size_t bytes = 0;  // of the texts
 
   void add(const codegen::Kernel& kernel, std::string text) {
     names.push_back(function_name(tier, kernels.size()));
     kernels.push_back(&kernel);
+    bytes += text.size();
     texts.push_back(std::move(text));
   }
 };
-
-namespace {
-
-void stop_if_cancelled(const HostServices& host) {
-  if (host.cancelled()) throw Exception(Code::cancelled, "nobody waits for the kernels any longer");
-}
-
-}  // namespace
 
 /// Takes code for a kernel that somebody still wants; who improves it in the background may come late.
 void KernelCache::publish(const std::string& text, void* function, const LinkedCode& linked) {
@@ -141,11 +139,12 @@ void KernelCache::take_stored(const HostServices& host, const KernelRequest& req
   improve_later(host, quick);
 }
 
-/// Deals what is not known out to as many modules as threads; a kernel that another thread compiles at this moment is compiled twice.
+/// Deals what is not known out to as many modules as threads, or to more small ones; a kernel that another thread compiles at this moment is compiled twice.
 std::vector<KernelCache::Batch> KernelCache::new_batches(const KernelRequest& request, Texts texts, const Codes& codes, std::size_t threads) {
   std::set<std::string> seen;
   std::map<Tier, std::vector<Batch>> tiers;
   std::map<Tier, std::size_t> next;
+  std::vector<Batch> all;
   for (std::size_t i = 0; i < texts.size(); ++i) {
     if (codes[i]->function || !seen.insert(texts[i]).second) continue;
     const Tier tier = first_tier_of(*request.kernels[i], request.swap_tiers);
@@ -154,9 +153,9 @@ std::vector<KernelCache::Batch> KernelCache::new_batches(const KernelRequest& re
     Batch& batch = batches[next[tier]++ % threads];
     batch.add(*request.kernels[i], texts[i]);
     if (request.listing) request.listing(batch.names.back() + ": " + texts[i]);
+    if (batch.bytes > kMostText) all.push_back(std::exchange(batch, {tier, {}, {}, {}}));
   }
-  std::vector<Batch> all;
-  for (auto& [tier, batches] : tiers) std::move(batches.begin(), batches.end(), std::back_inserter(all));
+  for (auto& [tier, batches] : tiers) std::ranges::copy_if(batches, std::back_inserter(all), [](const Batch& batch) { return !batch.kernels.empty(); });
   return all;
 }
 
@@ -164,7 +163,10 @@ std::vector<std::shared_ptr<const KernelCode>> KernelCache::kernels(const HostSe
   KernelRequest request = asked;
   if (request.listing) request.swap_tiers = false;  // what is shown is what runs
   std::vector<std::string> texts;
-  for (const codegen::Kernel* k : request.kernels) texts.push_back(codegen::to_text(*k));
+  for (const codegen::Kernel* k : request.kernels) {
+    stop_if_cancelled(host);
+    texts.push_back(codegen::to_text(*k));
+  }
   const Codes codes = entries(texts);
   if (!request.listing) take_stored(host, request, texts, codes);  // stored code has no text to show
   const auto threads = static_cast<std::size_t>(request.listing ? 1 : std::max(1, host.thread_count()));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "code_store.h"
+#include "core/base/error.h"
 #include "jit.h"
 #include "kernel_run.h"
 #include "loops/kernel.h"
@@ -26,6 +27,11 @@ struct KernelRequest {
   const std::function<void(const std::string&)>& listing;  // takes the text and the code of the kernels that are compiled now
   bool swap_tiers = true;  // start with quick code, which better code replaces from the background
 };
+
+/// Throws Exception (cancelled) when nobody waits for the current compile any more.
+inline void stop_if_cancelled(const HostServices& host) {
+  if (host.cancelled()) throw Exception(Code::cancelled, "nobody waits for the kernels any longer");
+}
 
 /// Thread-safe. The new kernels of one call share a module for each thread that compiles. Code that nobody holds any more is kept for the
 /// next program that needs it, up to a number of kernels.

@@ -23,18 +23,22 @@ using codegen::LibraryStep;
 
 Program::Program(HostServices host, KernelCache& cache, ir::Graph graph, const ProgramOptions& options)
     : host_(host), log_times_(options.log_times), cache_(cache), graph_(std::move(graph)) {
-  codegen::decompose_composites(graph_);
-  codegen::share_statistics(graph_);
-  codegen::choose_layouts(graph_);
+  const auto pause = [this] { stop_if_cancelled(host_); };
+  codegen::decompose_composites(graph_), pause();
+  codegen::share_statistics(graph_), pause();
+  codegen::choose_layouts(graph_), pause();
   codegen::PlanOptions plan_options;
   plan_options.concatenations = codegen::join_concatenations(graph_);
   plan_options.fuse = options.fuse;
   plan_options.matrix_kernels = options.matrix_kernels;
   plan_options.relaxed = options.relaxed;
   plan_options.lanes = cache.target().lanes();
+  plan_options.pause = pause;
   if (options.log_fusion) plan_options.log = [this](const std::string& line) { host_.log(TENON_INFO, line, "fusion"); };
   plan_ = codegen::make_plan(graph_, plan_options);
+  pause();
   placement_ = Placement(graph_, plan_);
+  pause();
   drop_copies_in_place();
   compile_kernels(cache, options);
 }

@@ -49,6 +49,7 @@ inline void run_passes(const PassList& list, const TenonHost* host, std::span<co
   ir::Graph graph = ir::read_buffer(original.buffer, {original.constants, original.constant_count}).value();
   const PassContext context{HostServices(host), options ? options : "{}"};
   for (const char* name : names) {
+    if (context.host.cancelled()) throw Failure(TENON_CANCELLED, "nobody waits for the passes any longer");
     try {
       list.named(name).run(graph, context);
     } catch (const Exception& exception) {

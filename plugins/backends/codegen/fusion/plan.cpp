@@ -246,6 +246,7 @@ Plan Planner::assemble() {
   std::vector<std::optional<Step>> joined(steps_.size());  // by the step that ends it: what is made of several
   for (std::size_t s = 0; s < steps_.size(); ++s) {
     if (inside[s]) continue;
+    pause();
     if (chains[s]) {
       ChainStep& chain = chains[s]->step;
       shape(chain.between);
@@ -257,6 +258,7 @@ Plan Planner::assemble() {
     }
   }
   for (std::size_t s : order_of_steps()) {
+    pause();
     if (joined[s]) plan.steps.push_back(std::move(*joined[s]));
     else if (!inside[s]) add_to(plan, steps_[s], stored);
   }

@@ -124,6 +124,8 @@ struct PlanOptions {
   unsigned lanes = 16;         // of float32 in a vector register
   bool relaxed = false;        // larger squares of transformed convolutions, whose error is up to 20 times as large
   std::vector<Concatenation> concatenations;  // of the graph
+  /// Called often; what it throws gives the plan up. May be empty.
+  std::function<void()> pause;
   /// Takes one line a decision; may be empty.
   std::function<void(const std::string&)> log;
 };

@@ -44,7 +44,7 @@ class Planner {
     collect_bodies();
     place_concatenations();
     choose_roots();
-    for (NodeId id : graph_.nodes()) place(id);
+    for (NodeId id : graph_.nodes()) pause(), place(id);
     return assemble();
   }
 
@@ -98,6 +98,9 @@ class Planner {
   std::size_t add_step(PendingStep step, std::span<const ValueId> reads, std::span<const ValueId> writes);
   /// The steps so far that write into a value's memory.
   std::vector<std::size_t> writers_of(ValueId value) const;
+  void pause() const {
+    if (options_.pause) options_.pause();
+  }
   void log(const std::string& line) const {
     if (options_.log) options_.log(line);
   }

@@ -311,6 +311,7 @@ void Planner::choose_roots() {
   weight_.assign(graph_.node_capacity(), 0);
   reach_.resize(graph_.node_capacity());
   for (NodeId id : graph_.nodes()) {
+    pause();
     if (scatters_[id.value] && options_.fuse) mark_scattered_operands(id);
     if (!context_.bodies[id.value]) continue;
     mark_repeated_operands(id);
