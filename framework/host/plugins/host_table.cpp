@@ -71,7 +71,7 @@ struct CarriedLoop {
   static void run(void* self, std::int64_t first, std::int64_t last) {
     const auto& loop = *static_cast<const CarriedLoop*>(self);
     const CallState before = std::exchange(CallState::current(), loop.state);
-    const FloatWatch watch(loop.watched, "a parallel loop");
+    const CallWatch watch(loop.watched, "a parallel loop");
     loop.body(loop.context, first, last);
     CallState::current() = before;
   }
@@ -194,6 +194,8 @@ void HostTable::detach() {
   state_->events = nullptr;
   state_->store = nullptr;
 }
+
+const std::string& plugin_of(const TenonHost& table) { return state_of(table.self).name; }
 
 void tell_float_control(const TenonHost& table, const char* function, const std::string& what) {
   State& state = state_of(table.self);

@@ -32,6 +32,9 @@ class HostTable {
   std::unique_ptr<State> state_;
 };
 
+/// The name of the plugin that the table was made for.
+const std::string& plugin_of(const TenonHost& table);
+
 /// Tells once that a plugin has left `what` of the arithmetic changed after a call of `function`.
 void tell_float_control(const TenonHost& table, const char* function, const std::string& what);
 

@@ -79,7 +79,7 @@ const TenonPlugin* load_library(Descriptor file, const Manifest& manifest, LoadS
   if (found == table().libraries.end()) {
     // The entry's table outlives all sessions, so it belongs to none; backends and passes get their session's with each call.
     const HostTable& host = HostTable::make_lasting(manifest.name, TENON_ABI_NEWEST);
-    const FloatWatch watch(host.functions(), "loading");  // -ffast-math links a constructor that flushes subnormal numbers
+    const CallWatch watch(host.functions(), "loading");  // -ffast-math links a constructor that flushes subnormal numbers
     enter("load");
     Library library;
     library.handle = open_library(file.get());

@@ -40,7 +40,9 @@ std::vector<std::uint32_t> CompileScope::constants_read() const {
   return result;
 }
 
-void FloatWatch::put_back() const noexcept {
+thread_local constinit const CallWatch* CallWatch::innermost_ = nullptr;
+
+void CallWatch::put_back() const noexcept {
   const FloatControl after = FloatControl::current();
   before_.restore();
   try {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/abi/plugin.h"
@@ -43,23 +44,34 @@ class CompileScope {
 };
 
 /// While it lives, the thread runs code of a plugin that is not part of the installation: what that leaves changed of the arithmetic is
-/// put back at the end, and told once with the plugin's name. Without a table it does nothing.
-class FloatWatch {
+/// put back at the end, and told once with the plugin's name; and it is known whose code it is. Without a table it does nothing.
+class CallWatch {
  public:
-  FloatWatch(const TenonHost* watched, const char* function) : watched_(watched), function_(function) {
-    if (watched_) before_ = FloatControl::current();
+  CallWatch(const TenonHost* watched, const char* function) : watched_(watched), function_(function) {
+    if (!watched_) return;
+    before_ = FloatControl::current();
+    outer_ = std::exchange(innermost_, this);
   }
-  ~FloatWatch() {
-    if (watched_ && FloatControl::current() != before_) put_back();
+  ~CallWatch() {
+    if (!watched_) return;
+    innermost_ = outer_;
+    if (FloatControl::current() != before_) put_back();
   }
-  FloatWatch(const FloatWatch&) = delete;
+  CallWatch(const CallWatch&) = delete;
+
+  /// Of this thread; null while it runs none.
+  static const CallWatch* innermost() { return innermost_; }
+  const TenonHost* watched() const { return watched_; }
+  const char* function() const { return function_; }
 
  private:
   void put_back() const noexcept;
 
+  static thread_local constinit const CallWatch* innermost_;
   const TenonHost* watched_;
   const char* function_;
   FloatControl before_;
+  const CallWatch* outer_ = nullptr;
 };
 
 /// Reports the exception that is being handled as the failure of that function, and gives its code.
@@ -69,7 +81,7 @@ std::int32_t report_escaped(const char* function) noexcept;
 /// the plugin's host table unless the plugin is part of the installation; `function` is the name for messages.
 template <class Call>
 std::int32_t call_plugin(const TenonHost* watched, const char* function, const Call& call) {
-  const FloatWatch watch(watched, function);
+  const CallWatch watch(watched, function);
   try {
     return call();
   } catch (abi::__forced_unwind&) {

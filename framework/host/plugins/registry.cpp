@@ -10,6 +10,7 @@
 #include "host/diagnostics/suggestion.h"
 #include "host/plugins/descriptor_check.h"
 #include "host/plugins/elf_check.h"
+#include "host/plugins/exit_report.h"
 #include "host/plugins/installation.h"
 #include "host/plugins/library.h"
 #include "host/plugins/registry_state.h"
@@ -124,7 +125,9 @@ void Registry::State::load_or_throw(Entry& entry) {
     candidate.decide(probe->pass(json::parse(config.plugin_options(candidate.manifest.name)).dump()));
   }
   const auto start = std::chrono::steady_clock::now();
+  if (candidate.trust != Trust::own) report_exits();
   const TenonPlugin* descriptor = load_library(std::move(file), candidate.manifest);
+  if (candidate.trust != Trust::own) report_exits();
   const double milliseconds = milliseconds_since(start);
   std::shared_ptr<const Isolation> isolation = isolation_of(candidate, *descriptor, std::move(helper));
   make_plugin(entry, descriptor, candidate.path());
@@ -277,7 +280,10 @@ json Registry::describe_cache() const {
   return result;
 }
 
-std::uint64_t Registry::clear_cache() { return state_->store.clear().entries + state_->verdicts.clear(); }
+std::uint64_t Registry::clear_cache() {
+  const std::uint64_t verdicts = state_->verdicts.clear();  // first: the other says so when it cannot
+  return verdicts + state_->store.clear().entries;
+}
 
 std::vector<std::string> Registry::backend_names() const {
   const std::lock_guard lock(state_->mutex);

@@ -87,7 +87,7 @@ void VerdictStore::store(const std::string& content_hash, const Manifest& manife
 
 std::uint64_t VerdictStore::clear() const {
   std::uint64_t removed = 0;
-  for (const PrivateFolder::File& file : folder_.files(kVerdictEnding)) folder_.remove(file.name), ++removed;
+  for (const PrivateFolder::File& file : folder_.files(kVerdictEnding)) removed += folder_.remove(file.name);
   for (const PrivateFolder::File& file : folder_.files(kHashEnding)) folder_.remove(file.name);
   return removed;
 }

@@ -9,6 +9,7 @@
 #include "core/ir/buffer.h"
 #include "core/ops/catalog.h"
 #include "guarded_call.h"
+#include "host/plugins/given_tensor.h"
 
 namespace tenon::probe {
 namespace {
@@ -70,12 +71,21 @@ struct Memory {
 /// All outputs have memory: who asks for more gets none, and a tensor that is handed over instead is given back at once.
 void* no_memory(void*, std::uint32_t, const std::int64_t*, std::size_t) noexcept { return nullptr; }
 
+/// Reads all of it, as the host would copy it.
+void read_all(const DLTensor& tensor) {
+  std::size_t bytes = tensor.dtype.bits / 8;
+  for (int d = 0; d < tensor.ndim; ++d) bytes *= static_cast<std::size_t>(tensor.shape[d]);
+  const volatile std::byte* data = static_cast<const std::byte*>(tensor.data) + tensor.byte_offset;
+  for (std::size_t i = 0; i < bytes; ++i) data[i];
+}
+
 std::int32_t take_tensor(void*, std::uint32_t, DLManagedTensorVersioned* tensor) noexcept {
-  if (!tensor) return TENON_INVALID_ARGUMENT;
+  const bool usable = host::defect_of(tensor).empty();
+  if (usable && !tensor->dl_tensor.strides) read_all(tensor->dl_tensor);
   enter_step("give_output");
-  if (tensor->deleter) tensor->deleter(tensor);
+  if (tensor && tensor->deleter) tensor->deleter(tensor);  // what it throws ends this process, with a word
   enter_step("execute");
-  return TENON_OK;
+  return usable ? TENON_OK : TENON_INVALID_ARGUMENT;
 }
 
 void run(Backend& backend, const TenonArtefact& artefact, const ops::Sample& sample, const ir::Graph& graph) {

@@ -18,6 +18,16 @@ struct Compiled {
   float added;
 };
 
+/// How often it was called, by the host's store.
+float remembered() {
+  float count = 0;
+  const TenonBytes key = {reinterpret_cast<const std::uint8_t*>("count"), 5};
+  host->cache_get(host->self, key, [](void* to, TenonBytes value) { std::memcpy(to, value.data, sizeof(float)); }, &count);
+  ++count;
+  host->cache_put(host->self, key, {reinterpret_cast<const std::uint8_t*>(&count), sizeof count});
+  return count;
+}
+
 std::int32_t create(const TenonHost* given, const char*, void** self) {
   host = given;
   *self = nullptr;
@@ -38,12 +48,14 @@ std::int32_t claim(void*, const TenonGraph* given, const TenonClaims* claims) {
 std::int32_t compile(void*, const TenonGraph* given, const char*, TenonArtefact* artefact) {
   const tenon::GraphView graph(given->buffer);
   if (graph.name() == "dies_compiling") deaths::segfault();
+  if (graph.name() == "hangs_compiling") deaths::hang();
   if (graph.name() == "fails_compiling") {
     host->report(host->self, TENON_UNSUPPORTED, 0, "not this one");
     return TENON_UNSUPPORTED;
   }
   float added = 0;
   if (given->constant_count) std::memcpy(&added, host->read_constant(host->self, 0)->data, sizeof added);
+  if (graph.name() == "remembers") added = remembered();
   artefact->self = new Compiled{getpid(), graph.outputs()[0].value.type().element_count(), added};
   return TENON_OK;
 }

@@ -19,6 +19,10 @@ FALLS = "falls"            # the next backend takes over: an event names backend
 RIGHT = "right"            # nothing is wrong for the user
 IMPOSSIBLE = "impossible"  # docs/plugins.md says that it cannot be contained
 
+# The reason of a refusal, by fault.
+REASONS = {"throw_exception": "threw", "throw_int": "threw", "abort": "aborted", "segfault": "segfault", "exit": "exited", "overflow_stack": "stack_overflow",
+           "hang": "timed_out"}
+
 # Calls that have no such answer.
 NO_ANSWER = {(phase, fault) for phase in ("load", "release", "destroy") for fault in ANSWERS} | {("create", "wrong_size"), ("create", "huge_size")}
 

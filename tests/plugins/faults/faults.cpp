@@ -134,7 +134,7 @@ void destroy(void* self) {
   const std::string fault = options ? fault_in(*options, "destroy", kMarked) : "";
   commit(fault);
   delete options;
-  if (fault == "write_outside") delete options;
+  if (fault == "write_outside") std::memset(bytes_before_the_end(8), 1, 64);
 }
 
 std::int32_t claim(void* self, const TenonGraph* given, const TenonClaims* claims) {
@@ -193,7 +193,7 @@ std::int32_t give(const Compiled& compiled, const TenonExecuteArgs* args, const 
   if (fault != "write_outside")
     for (std::int64_t i = 0; i < compiled.count; ++i) data[i] = -static_cast<const float*>(args->inputs[0])[i];
   auto* tensor = new DLManagedTensorVersioned{};
-  tensor->version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
+  tensor->version = {1, 0};
   tensor->deleter = [](DLManagedTensorVersioned*) { commit(at_end); };
   tensor->dl_tensor = {data, {kDLCPU, 0}, fault == "huge_size" ? INT32_MAX : 1, {kDLFloat, 32, 1}, shape, nullptr, 0};
   if (fault == "null_answer") tensor->dl_tensor.data = nullptr;
@@ -219,7 +219,7 @@ void release(void* artefact) {
   const std::string fault = compiled->fault("release");
   commit(fault);
   delete compiled;
-  if (fault == "write_outside") delete compiled;
+  if (fault == "write_outside") std::memset(bytes_before_the_end(8), 1, 64);
 }
 
 std::int32_t serialise(void* artefact, void (*sink)(void*, TenonBytes), void* context) {

@@ -12,7 +12,7 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from expectations import FALLS, IMPOSSIBLE, REFUSED, RIGHT, expected, matrix
+from expectations import FALLS, IMPOSSIBLE, REASONS, REFUSED, RIGHT, expected, matrix
 
 HANG_SECONDS = 1.5  # limit of cases that hang; the others have time on a busy machine
 PATIENT_SECONDS = 60
@@ -101,7 +101,7 @@ def test_fault(case, outcomes):
     told = [event for event in outcome["events"] if event.get("backend") == plugin["name"] and event.get("phase") and "text" in event]
     kind = expected(*case)
     if kind == REFUSED:
-        assert plugin["state"] == "refused" and plugin["reason"] and plugin["text"], plugin
+        assert plugin["state"] == "refused" and plugin["reason"] == REASONS.get(case[1], plugin["reason"]) and plugin["text"], plugin
         assert any(plugin["name"] in event["text"] for event in told), outcome["events"]
     elif kind == FALLS:
         assert any("fail" in event["kind"] or "invalid" in event["kind"] for event in told), outcome["events"]
@@ -110,6 +110,16 @@ def test_fault(case, outcomes):
         assert plugin["state"] == "loaded", plugin
     if case[1] == "hang":
         assert outcome["seconds"] < 4 * HANG_SECONDS  # ended once, not once a call
+
+
+@pytest.mark.parametrize("case", [case for case in matrix() if case[1] == "exit" and expected(*case) == IMPOSSIBLE], ids=name_of)
+def test_exit_is_named(case, build, plugins, tmp_path):
+    """What cannot be contained is said, and the process does not end as if all were well."""
+    (tmp_path / "cases").write_text(json.dumps(case_of(case, plugins)) + "\n")
+    done = subprocess.run([build / "bin/run_faults", tmp_path / "cases", tmp_path / "results"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 70 and (tmp_path / "results").read_text() == ""
+    function = {"workspace": "workspace_bytes", "give_output": "execute"}.get(case[0], case[0])
+    assert f"plugin 'faults' ended the process in \"{function}\": it called exit(0)" in done.stderr
 
 
 def test_the_matrix_is_whole():
@@ -229,7 +239,7 @@ def damaged(build, tmp_path_factory) -> dict[str, dict | None]:
 
 
 # A damaged file of the plugin refuses it, with one of these reasons; anything else that is damaged is made anew.
-REASONS = {
+FILE_REASONS = {
     "library": {absent: "missing_library", empty: "size_mismatch", truncated: "size_mismatch", other_words: "size_mismatch", flipped: "hash_mismatch", fifo: "unsafe_file",
                 directory: "unsafe_file", sparse: "size_mismatch", sparse_zeros: "size_mismatch", link_out: "path_escapes", link_to_device: "path_escapes",
                 link_to_itself: "path_escapes"},
@@ -246,7 +256,7 @@ def test_file(kind, damage, damaged):
     assert outcome is not None, "it took the process along"
     assert outcome.get("first") and outcome.get("second") and outcome["afterwards"] is True, outcome
     assert outcome["seconds"] < 20
-    reason = REASONS.get(kind, {}).get(damage)
+    reason = FILE_REASONS.get(kind, {}).get(damage)
     if reason:
         assert outcome["plugin"]["reason"] == reason, outcome["plugin"]
     elif reason is None:

@@ -1,4 +1,6 @@
 // Code in memory: it stays while a program holds it, and goes some time after the last one.
+#include <fmt/format.h>
+
 #include <cstring>
 
 #include "background.h"
@@ -40,4 +42,30 @@ TEST_CASE("code that nobody holds goes, that of programs stays", "[kernel_cache]
   const auto made = results(*anew, again);
   const auto x = static_cast<const float*>(before[0].data()), y = static_cast<const float*>(made[0].data());
   for (int i = 0; i < 16; ++i) CHECK(y[i] == Approx(x[i] + 1));
+}
+
+TEST_CASE("a compile that is given up ends before the next node or module", "[kernel_cache]") {
+  std::string text = "graph @main (%x: f32[16]) {\n", names;
+  for (int n = 0; n < 300; ++n) {
+    text += fmt::format("  %e{0}: f32[16] = exp(%x)\n  %a{0}: f32[16] = add(%e{0}, {0}.25)\n  %s{0}: f32[] = sum(%a{0})\n", n);
+    names += fmt::format("{}%s{}", n ? ", " : "", n);
+  }
+  const ir::Graph graph = llvm_test::parse(text + "  return " + names + "\n}");
+  const auto compile = [&](llvm_backend::KernelCache& cache, int threads) {
+    llvm_backend::ProgramOptions options;
+    options.swap_tiers = false;
+    return llvm_backend::Program(llvm_test::services(threads), cache, graph.clone(), options);
+  };
+  int whole = 0;
+  {
+    const llvm_test::Patience endless(1 << 20);
+    compile(llvm_test::fresh_cache(llvm_backend::detect_machine()), 1);
+    whole = endless.asked();
+  }
+  CHECK(whole > 2 * 300);
+  for (int questions = 0; questions < whole; questions += whole / 7) {
+    const llvm_test::Patience patience(questions);
+    const int threads = 1 + questions % 2;
+    CHECK_THROWS_WITH(compile(llvm_test::fresh_cache(llvm_backend::detect_machine()), threads), "nobody waits for the kernels any longer");
+  }
 }

@@ -1,5 +1,6 @@
 #include "running.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <deque>
 #include <mutex>
@@ -59,6 +60,9 @@ void on_threads(void* self, std::int64_t begin, std::int64_t end, std::int64_t g
 
 std::int32_t count_threads(void* self) { return *static_cast<int*>(self); }
 
+constexpr int kEndless = 1 << 30;
+std::atomic<int> patience{kEndless};
+
 TenonHost make_host(int* threads) {
   TenonHost host{};
   host.struct_size = sizeof host;
@@ -70,7 +74,7 @@ TenonHost make_host(int* threads) {
   host.deallocate = give_memory;
   host.parallel_for = on_threads;
   host.thread_count = count_threads;
-  host.cancelled = [](void*) -> std::int32_t { return 0; };
+  host.cancelled = [](void*) -> std::int32_t { return patience-- <= 0; };
   host.cache_get = find_stored;
   host.cache_put = put_stored;
   return host;
@@ -103,6 +107,10 @@ std::vector<std::int64_t> bind_symbols(const ir::Graph& graph, std::span<const o
 
 Store::Store() { store = this; }
 Store::~Store() { store = nullptr; }
+
+Patience::Patience(int questions) : questions_(questions) { patience = questions; }
+Patience::~Patience() { patience = kEndless; }
+int Patience::asked() const { return questions_ - patience; }
 
 HostServices services(int threads) {
   static int counts[9] = {0, 1, 2, 3, 4, 5, 6, 7, 8};

@@ -27,6 +27,19 @@ class Store {
   int hits = 0, misses = 0;
 };
 
+/// While it lives, the services of all tests are asked so often whether the compile was given up before it is.
+class Patience {
+ public:
+  explicit Patience(int questions);
+  ~Patience();
+  Patience(const Patience&) = delete;
+  /// How often they were asked so far.
+  int asked() const;
+
+ private:
+  int questions_;
+};
+
 /// The lines that programs logged since the last call.
 std::vector<std::string> take_log();
 

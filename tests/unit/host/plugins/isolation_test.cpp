@@ -7,6 +7,7 @@
 
 #include "catch.h"
 #include "host/partition/claims.h"
+#include "host/plugins/cancellation.h"
 #include "host/plugins/message_file.h"
 #include "host/plugins/registry.h"
 #include "host/runtime/artefact.h"
@@ -34,16 +35,19 @@ ir::Graph negation(const std::string& name, const float* constant = nullptr) {
 }
 
 struct Isolated {
-  PluginFolder folder;
+  PluginFolder folder, cache;
   Config config = folder.config();
   Events events;
   std::unique_ptr<Registry> registry;
   std::shared_ptr<BackendInstance> backend;
   ConstantStore constants;
 
-  Isolated() {
+  explicit Isolated(double seconds = 60) {
     folder.add("dies_late");
     config.isolate = true;
+    config.isolate_seconds = seconds;
+    config.cache = true;
+    config.cache_directory = cache.path();
     registry = std::make_unique<Registry>(config, events);
     const Plugin* plugin = registry->backend("dies_late");
     INFO(registry->why_no_backend("dies_late"));
@@ -93,6 +97,51 @@ TEST_CASE("an isolated backend that dies or fails is an error, not the end") {
   CHECK(failed.error().code == Code::unsupported);
   CHECK(failed.error().message == "not this one");
   CHECK(isolated.compile(negation("main")).ok());
+}
+
+namespace {
+
+/// What the artefact gives for 0.
+float at_zero(const Artefact& artefact) {
+  const std::array<float, 4> x{};
+  std::array<float, 4> y{};
+  const void* inputs[] = {x.data()};
+  void* outputs[] = {y.data()};
+  TenonExecuteArgs arguments{};
+  arguments.struct_size = sizeof arguments;
+  arguments.inputs = inputs;
+  arguments.outputs = outputs;
+  REQUIRE(artefact.execute(arguments) == TENON_OK);
+  return y[0];
+}
+
+}  // namespace
+
+TEST_CASE("an isolated backend has the cache") {
+  Isolated isolated;
+  CHECK(at_zero(**isolated.compile(negation("remembers"))) == 1);
+  CHECK(at_zero(**isolated.compile(negation("remembers"))) == 2);
+  CHECK(isolated.events.counts()["cache_hits"] == 1);
+  CHECK(isolated.events.counts()["cache_stored"] == 2);
+}
+
+TEST_CASE("an isolated backend that hangs is ended, and not asked again") {
+  Isolated isolated(0.5);
+  const auto hung = isolated.compile(negation("hangs_compiling"));
+  REQUIRE(!hung.ok());
+  CHECK(hung.error().message == "it did not come back within 0.5 s while compiling");
+  const auto again = isolated.compile(negation("main"));
+  REQUIRE(!again.ok());
+  CHECK(again.error().message.find("is not asked again in this session") != std::string::npos);
+}
+
+TEST_CASE("who gives the compile up does not wait for the helper") {
+  Isolated isolated;
+  int questions = 0;
+  CancelScope scope([](void* asked) -> std::int32_t { return ++*static_cast<int*>(asked) > 5; }, &questions);
+  const auto given_up = isolated.compile(negation("hangs_compiling"));
+  REQUIRE(!given_up.ok());
+  CHECK(given_up.error().code == Code::cancelled);
 }
 
 TEST_CASE("a backend that stores no artefacts cannot be isolated") {

@@ -224,6 +224,18 @@ TEST_CASE("a verdict is remembered by the library's content") {
   CHECK(counts["plugin_probed"] == 1);
   CHECK(load(config, "abort_loading", &counts)["reason"] == "aborted");
   CHECK_FALSE(counts.contains("plugin_probed"));
+  // Other options are another question.
+  config.sections["good"].entries["fast"] = {"true", {}};
+  CHECK(load(config, "good", &counts)["state"] == "loaded");
+  CHECK(counts["plugin_probed"] == 1);
+  config.sections.clear();
+  // With the rest of the cache they are forgotten.
+  {
+    Events events;
+    CHECK(Registry(config, events).clear_cache() == 3);
+  }
+  CHECK(load(config, "good", &counts)["state"] == "loaded");
+  CHECK(counts["plugin_probed"] == 1);
   // Another content under the same name is another question.
   folder.add_library("good", "abort_loading.so");
   CHECK(load(config, "abort_loading", &counts)["reason"] == "name_mismatch");
