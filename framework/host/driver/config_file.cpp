@@ -89,8 +89,10 @@ void read_plugin_section(Config& config, const std::string& path, const std::str
 toml::table parse(const std::string& path) {
   std::error_code problem;
   const std::uintmax_t size = std::filesystem::file_size(path, problem);
-  std::ifstream file(path, std::ios::binary);
-  if (problem || !file) throw Exception(Code::not_found, fmt::format("cannot read the configuration file: {}{}", path, nearest_path_text(path)));
+  const bool regular = !problem && std::filesystem::is_regular_file(path, problem);  // to open another may wait for ever
+  std::ifstream file;
+  if (regular) file.open(path, std::ios::binary);
+  if (!file.is_open()) throw Exception(Code::not_found, fmt::format("cannot read the configuration file: {}{}", path, nearest_path_text(path)));
   if (size > kMaxFileBytes)
     throw Exception(Code::invalid_argument, fmt::format("a configuration file may have {} bytes, this one has {}: {}", kMaxFileBytes, size, path));
   std::ostringstream text;

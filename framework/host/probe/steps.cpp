@@ -31,7 +31,8 @@ struct Claimed {
   static void group(void* self, const std::uint32_t* nodes, std::size_t count) noexcept {
     auto& claimed = *static_cast<Claimed*>(self);
     if (count > claimed.most) claimed.defect = fmt::format("it claims a group of {} nodes of a graph that has {}", count, claimed.most);
-    else if (nodes) claimed.claims.groups.emplace_back(nodes, nodes + count);
+    else if (count && !nodes) claimed.defect = fmt::format("it claims a group of {} nodes and does not name them", count);
+    else claimed.claims.groups.emplace_back(nodes, nodes + count);
   }
   static void refuse(void* self, std::uint32_t node, const char* reason, const char* text) noexcept {
     static_cast<Claimed*>(self)->claims.refusals.push_back({{"node", node}, {"reason", reason ? reason : ""}, {"text", text ? text : ""}});

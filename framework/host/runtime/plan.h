@@ -145,6 +145,7 @@ class Plan {
   /// The only step takes the caller's pointers in the order in which they come, and nothing is written back.
   bool passes_through_ = false;
   std::atomic<bool> direct_{false};  // and needs no more: a run needs no context
+  std::atomic<bool> calls_host_{false};  // the artefact asks for memory or hands tensors over, which needs one
   std::atomic<std::int64_t> direct_runs_{0};
   std::int64_t collected_direct_runs_ = 0;
   std::size_t table_size_ = 0;

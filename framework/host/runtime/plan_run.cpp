@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "host/diagnostics/failure.h"
+#include "host/plugins/given_tensor.h"
 #include "host/runtime/checked_run.h"
 #include "host/runtime/strided_copy.h"
 
@@ -152,14 +153,14 @@ void Step::set_detour(std::shared_ptr<Plan> plan) {
 
 namespace {
 
-/// What a step may not do that has no output of a size that depends on data. `self`: a bool, set when it does.
+/// What needs a run with a context: such a run judges it. `self`: a bool, set when it is asked for.
 constexpr auto kNoMemory = [](void* self, std::uint32_t, const std::int64_t*, std::size_t) noexcept -> void* {
   *static_cast<bool*>(self) = true;
   return nullptr;
 };
 constexpr auto kNoTensor = [](void* self, std::uint32_t, DLManagedTensorVersioned* tensor) noexcept -> std::int32_t {
   *static_cast<bool*>(self) = true;
-  if (tensor && tensor->deleter) tensor->deleter(tensor);
+  give_back(tensor, nullptr);  // the call that hands it over is watched
   return TENON_INVALID_ARGUMENT;
 };
 
@@ -190,11 +191,11 @@ void Plan::run(const TenonRunArgs& args) {
   context->fit(args.symbols);
   context->begin(args);
   PlanRun run(*this, *context, args);
-  if (misused) context->steps[0]->call_state.defect = "it asks for memory for an output whose size is known and whose memory it was given";
-  if (direct) run.after_failure(0, code);
+  if (misused) calls_host_.store(true, std::memory_order_relaxed), direct_.store(false, std::memory_order_relaxed);
+  if (direct && !misused) run.after_failure(0, code);
   else run.steps();
   context->commit_updates();
-  if (context->was_idle()) direct_.store(true, std::memory_order_release);
+  if (context->was_idle() && !calls_host_.load(std::memory_order_relaxed)) direct_.store(true, std::memory_order_release);
 }
 
 RunContext* Plan::acquire() {
