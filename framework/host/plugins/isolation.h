@@ -12,7 +12,7 @@
 #include "core/abi/plugin.h"
 #include "core/base/error.h"
 #include "host/diagnostics/events.h"
-#include "host/plugins/helper.h"
+#include "host/plugins/probe_program.h"
 
 namespace tenon::host {
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "host/diagnostics/events.h"
-#include "host/plugins/helper.h"
+#include "host/plugins/probe_program.h"
 #include "host/plugins/refusal.h"
 #include "host/plugins/verdict_store.h"
 

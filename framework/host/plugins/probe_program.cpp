@@ -1,4 +1,4 @@
-#include "host/plugins/helper.h"
+#include "host/plugins/probe_program.h"
 
 #include <signal.h>
 
