@@ -32,8 +32,8 @@ constexpr const char* kKernelKind = "kernel";
 
 }  // namespace
 
-/// Bytes of the text of the kernels of one module that somebody waits for: LLVM cannot be stopped in a module, and this takes it about 50 ms.
-constexpr std::size_t kMostText = 48 << 10;
+/// Bytes of the text of the kernels of one module that somebody waits for: LLVM cannot be stopped in a module, and this takes it about 25 ms.
+constexpr std::size_t kMostText = 24 << 10;
 
 /// Kernels that are compiled as one module.
 struct KernelCache::Batch {
