@@ -47,35 +47,17 @@ void CodeStore::put_place(const std::string& key, const Place& place) const {
   if (!origin_.empty()) host_.cache_put(key, place.object + '\n' + place.function);
 }
 
-// An object: the names of the routines that it calls, one a line, an empty line, the object file.
-std::optional<ObjectCode> CodeStore::find_object(const std::string& key) const {
-  const auto bytes = origin_.empty() ? std::nullopt : host_.cache_get(key);
-  if (!bytes) return std::nullopt;
-  ObjectCode object;
-  std::size_t at = 0;
-  for (;;) {
-    const std::size_t end = bytes->find('\n', at);
-    if (end == std::string::npos) return std::nullopt;
-    if (end == at) break;
-    object.routines.insert(bytes->substr(at, end - at));
-    at = end + 1;
-  }
-  object.bytes = bytes->substr(at + 1);
-  return object;
-}
+std::optional<ObjectCode> CodeStore::find_object(const std::string& key) const { return origin_.empty() ? std::nullopt : host_.cache_get(key); }
 
 void CodeStore::put_object(const std::string& key, const ObjectCode& object) const {
-  if (origin_.empty()) return;
-  std::string bytes;
-  for (const std::string& name : object.routines) bytes += name + '\n';
-  host_.cache_put(key, bytes + '\n' + object.bytes);
+  if (!origin_.empty()) host_.cache_put(key, object);
 }
 
-LinkedCode linked(Jit& jit, const CodeStore& store, const std::string& key, const std::vector<std::string>& names) {
+LinkedCode linked(const CodeStore& store, const std::string& key, const std::vector<std::string>& names) {
   const auto object = store.find_object(key);
   if (!object) return {};
   try {
-    return jit.link(*object, names);
+    return link(*object, names);
   } catch (const Exception&) {
     return {};
   }

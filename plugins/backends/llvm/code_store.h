@@ -37,6 +37,6 @@ class CodeStore {
 };
 
 /// Functions of a stored object, or none: code that cannot be used is compiled anew.
-LinkedCode linked(Jit& jit, const CodeStore& store, const std::string& key, const std::vector<std::string>& names);
+LinkedCode linked(const CodeStore& store, const std::string& key, const std::vector<std::string>& names);
 
 }  // namespace tenon::llvm_backend

@@ -3,10 +3,10 @@
 
 #include <functional>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
+#include "code_memory.h"
 #include "lower/target.h"
 
 namespace llvm {
@@ -18,17 +18,13 @@ namespace tenon::llvm_backend {
 /// How much work the code generator does: `quick` compiles fastest, `tuned` is for code that all time is spent in.
 enum class Tier { quick, standard, tuned };
 
-/// The code of one module: an object file, and the functions outside of it that it calls. Good for another process on the same kind of
-/// machine.
-struct ObjectCode {
-  std::string bytes;
-  std::set<std::string> routines;
-};
+/// The code of one module: an object file. Good for another process on the same kind of machine.
+using ObjectCode = std::string;
 
 /// Functions in this process.
 struct LinkedCode {
   std::vector<void*> functions;
-  std::shared_ptr<const void> memory;  // their code goes with its last copy
+  std::shared_ptr<const CodePiece> memory;  // their code goes with its last copy
 };
 
 /// One a process and kind of machine.
@@ -41,13 +37,15 @@ class Jit {
 
   /// Compiles what `fill` puts into a new module. Thread-safe. `listing` takes IR and assembly as text when it is set.
   ObjectCode compile(Tier tier, const std::function<void(llvm::Module&)>& fill, const std::function<void(const std::string&)>& listing = {});
-  /// Takes the code into the process and gives the functions `names` in it. Objects do not see each other's names. Thread-safe.
-  LinkedCode link(const ObjectCode& object, const std::vector<std::string>& names);
 
  private:
-  struct Engine;
+  struct Machines;
   codegen::Target target_;
-  std::shared_ptr<Engine> engine_;  // linked code keeps it, too
+  std::unique_ptr<Machines> idle_;
 };
+
+/// Takes the code into the process and gives the functions `names` in it. It may call the routines of this library alone. Objects do not
+/// see each other's names. Thread-safe.
+LinkedCode link(const ObjectCode& object, const std::vector<std::string>& names);
 
 }  // namespace tenon::llvm_backend

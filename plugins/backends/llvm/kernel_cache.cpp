@@ -81,7 +81,7 @@ void KernelCache::compile(const HostServices& host, const Batch& batch, const st
   const ObjectCode object = jit_.compile(batch.tier, [&](llvm::Module& module) {
     for (std::size_t i = 0; i < batch.kernels.size(); ++i) codegen::emit_kernel(module, *batch.kernels[i], target(), batch.names[i]);
   }, listing);
-  const LinkedCode linked = jit_.link(object, batch.names);
+  const LinkedCode linked = link(object, batch.names);
   {
     const std::lock_guard lock(mutex_);
     for (std::size_t i = 0; i < batch.kernels.size(); ++i) publish(batch.texts[i], linked.functions[i], linked);
@@ -129,7 +129,7 @@ void KernelCache::take_stored(const HostServices& host, const KernelRequest& req
   for (const auto& [key, kernels] : objects) {
     std::vector<std::string> names;
     for (std::size_t i : kernels) names.push_back(functions[i]);
-    const LinkedCode code = linked(jit_, store, key, names);
+    const LinkedCode code = linked(store, key, names);
     const std::lock_guard lock(mutex_);
     for (std::size_t k = 0; k < code.functions.size(); ++k) {
       publish(texts[kernels[k]], code.functions[k], code);

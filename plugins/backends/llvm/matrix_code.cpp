@@ -84,11 +84,11 @@ const std::vector<void*>& MatrixCode::functions(const CodeStore& store, DType dt
   if (!functions.empty()) return functions;
   const auto names = names_of(dtype, part);
   const std::string key = store.key(fmt::format("matrix part {}", static_cast<int>(part)), name_of(dtype));
-  entry->code = linked(jit_, store, key, names);
+  entry->code = linked(store, key, names);
   if (!functions.empty()) return functions;
   const ObjectCode object = jit_.compile(Tier::tuned, [&](llvm::Module& module) { fill(module, dtype, part, names); });
   store.put_object(key, object);
-  entry->code = jit_.link(object, names);
+  entry->code = link(object, names);
   return functions;
 }
 
