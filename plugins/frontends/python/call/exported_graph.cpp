@@ -14,6 +14,7 @@
 #include "python/call/graph_constants.h"
 #include "python/call/session.h"
 #include "python/evaluator/graph_break.h"
+#include "python/heap/gil.h"
 #include "python/tensors/array_results.h"
 #include "python/tensors/strides.h"
 #include "python/tensors/tensor_spec.h"
@@ -163,9 +164,10 @@ PyObject* run(PyObject* self, PyObject* args) {
       }
     } results{std::vector<DLManagedTensorVersioned*>(static_cast<std::size_t>(PyList_GET_SIZE(kinds)), nullptr)};
     std::int32_t code = TENON_OK;
-    Py_BEGIN_ALLOW_THREADS;
-    code = tenon_program_call(exported.program(), pointers.data(), pointers.size(), results.tensors.data(), results.tensors.size());
-    Py_END_ALLOW_THREADS;
+    {
+      const GilReleased released;
+      code = tenon_program_call(exported.program(), pointers.data(), pointers.size(), results.tensors.data(), results.tensors.size());
+    }
     if (code != TENON_OK) {
       set_failure();
       return nullptr;
@@ -191,9 +193,10 @@ PyObject* compile(PyObject* self, PyObject* names) {
     if (!backends.back()) return nullptr;
   }
   std::int32_t code = TENON_OK;
-  Py_BEGIN_ALLOW_THREADS;
-  code = exported_of(self).compile(host, backends);
-  Py_END_ALLOW_THREADS;
+  {
+    const GilReleased released;
+    code = exported_of(self).compile(host, backends);
+  }
   if (code == TENON_OK) Py_RETURN_NONE;
   set_host_error();
   return nullptr;

@@ -13,6 +13,7 @@
 #include "python/call/warm_up.h"
 #include "python/decode/code.h"
 #include "python/evaluator/graph_break.h"
+#include "python/heap/gil.h"
 #include "python/module/module.h"
 #include "python/tensors/torch_library.h"
 
@@ -176,9 +177,10 @@ PyObject* begin_warm_up(PyObject*, PyObject*) {
 }
 
 PyObject* end_warm_up(PyObject*, PyObject*) {
-  Py_BEGIN_ALLOW_THREADS;
-  finish_warm_up();
-  Py_END_ALLOW_THREADS;
+  {
+    const GilReleased released;
+    finish_warm_up();
+  }
   Py_RETURN_NONE;
 }
 

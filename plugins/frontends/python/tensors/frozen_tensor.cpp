@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "python/evaluator/graph_break.h"
+#include "python/heap/gil.h"
 #include "python/tensors/call_results.h"
 #include "python/tensors/strides.h"
 #include "python/tensors/torch_layout.h"
@@ -17,9 +18,8 @@ namespace {
 std::shared_ptr<PyObject> shared(Ref object) {
   return {object.release(), [](PyObject* held) {
             if (!Py_IsInitialized()) return;
-            const PyGILState_STATE gil = PyGILState_Ensure();
+            const GilHeld gil;
             Py_DECREF(held);
-            PyGILState_Release(gil);
           }};
 }
 

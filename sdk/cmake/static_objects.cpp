@@ -1,5 +1,5 @@
-// No static object of this library is ever destroyed. A thread that improves kernels may be in LLVM's code generation while the process
-// exits; the objects that this makes on its way would be destroyed before anything that was registered earlier could wait for the thread.
+// No static object of this library is ever destroyed. Threads of the program, or of the library itself, may be in it while the process
+// exits: the objects that they use would be destroyed before anything that was registered earlier could wait for them.
 #include <dlfcn.h>
 
 /// Takes the place of the C library's in this library alone: registers what std::atexit is given, which comes without an object.
