@@ -23,11 +23,6 @@ Registry& registry() {
   return *instance;
 }
 
-bool is_result_tensor(PyObject* object) {
-  const TorchLibrary* torch = known_torch_library();
-  return PyArray_Check(object) || PyArray_CheckScalar(object) || (torch && torch->is_tensor(object));
-}
-
 /// Objects that nobody can change, and that say the same in every call.
 bool is_plain(PyObject* object) {
   if (object == Py_None || object == Py_Ellipsis || PyBool_Check(object) || PyLong_CheckExact(object) || PyFloat_CheckExact(object) ||
@@ -45,6 +40,11 @@ bool is_plain(PyObject* object) {
 }
 
 }  // namespace
+
+bool is_result_tensor(PyObject* object) {
+  const TorchLibrary* torch = known_torch_library();
+  return PyArray_Check(object) || PyArray_CheckScalar(object) || (torch && torch->is_tensor(object));
+}
 
 ArgumentTemplate::ArgumentTemplate(PyObject* object, const PlaceOf& place_of) {
   if (!object) return;

@@ -81,6 +81,9 @@ class OpaqueCall {
   std::int64_t handle_ = 0;
 };
 
+/// A tensor, an array or a scalar of NumPy's.
+bool is_result_tensor(PyObject* object);
+
 /// The tensors, arrays and NumPy scalars in a result, in order; throws GraphBreak for what is none, nor None, nor a sequence of these.
 void collect_tensors(PyObject* result, std::vector<Ref>& found);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -153,6 +154,27 @@ double number_argument(PyObject* args, PyObject* kwargs, const char* keyword, Py
   return 1;  // not a number: as if it were one that matters
 }
 
+/// A ufunc of np.frompyfunc, which takes and gives objects alone.
+bool is_made_of_function(PyObject* callable) {
+  Ref types = attribute_or_none(callable, "types");
+  if (!types || !PyList_Check(types.get()) || PyList_GET_SIZE(types.get()) != 1) return false;
+  const char* loop = PyUnicode_AsUTF8(PyList_GET_ITEM(types.get(), 0));
+  return loop && std::string_view(loop).find("O->") != std::string_view::npos;
+}
+
+/// Whether NumPy calls code of the program in this call: that must run once for each time that the program asks for it.
+bool calls_back(PyObject* callable, PyObject* arguments) {
+  if (is_made_of_function(callable)) return true;
+  const auto is_code = [](PyObject* object) { return PyFunction_Check(object) || PyMethod_Check(object) || (PyCallable_Check(object) && !PyType_Check(object) && !PyCFunction_Check(object)); };
+  std::function<bool(PyObject*)> holds_code = [&](PyObject* object) {
+    if (!PyTuple_Check(object) && !PyList_Check(object)) return is_code(object);
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
+      if (holds_code(PySequence_Fast_GET_ITEM(object, i))) return true;
+    return false;
+  };
+  return arguments && holds_code(arguments);
+}
+
 /// Whether the sizes of what NumPy gives depend on elements in this call.
 bool finds_sizes(const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
   const std::string_view name = function.last_word();
@@ -195,6 +217,9 @@ std::string why_not_opaque(PyObject* callable, const ForeignFunction& function, 
     return fmt::format("the strides of {}'s result are not known", function.name);
   const bool known = purity.known || (complex && function.flavour == ops::Flavour::numpy && kComplexFunctions.contains(function.last_word()));
   if (!known) return fmt::format("Tenon has no op for {}", function.name);
+  Ref named = kwargs ? checked(PyDict_Values(kwargs)) : Ref();
+  if (function.flavour == ops::Flavour::numpy && (calls_back(callable, args) || calls_back(callable, named.get())))
+    return fmt::format("{} calls a function of the program", function.name);
   if (function.flavour == ops::Flavour::numpy && finds_sizes(function, args, kwargs)) return fmt::format("the sizes that {} gives depend on data", function.name);
   if (takes_random_numbers(function, purity, args, kwargs)) return fmt::format("{} takes random numbers", function.name);
   return {};

@@ -10,10 +10,10 @@
 #include "python/compat/meta_device_hint.h"
 #include "python/compat/undefined_results.h"
 #include "python/evaluator/exception_text.h"
-#include "python/heap/imported.h"
 #include "python/symbols/symbolic_int.h"
 #include "python/tensors/call_results.h"
 #include "python/tensors/eager_kernels.h"
+#include "python/tensors/numpy_answers.h"
 #include "python/tensors/opaque_purity.h"
 #include "python/tensors/symbolic_scalar.h"
 #include "python/tensors/tensor_recorder.h"
@@ -31,23 +31,6 @@ long version_of(PyObject* twin) {
     return 0;
   }
   return PyLong_AsLong(version.get());
-}
-
-/// Puts ones on the diagonals of an array of square matrices: zeros have no inverse, and no Cholesky factor.
-void make_regular(PyObject* twin) {
-  Ref numpy = checked(imported("numpy"));
-  Ref diagonals = Ref::steal(PyObject_CallMethod(numpy.get(), "einsum", "sO", "...ii->...i", twin));
-  Ref one = checked(PyLong_FromLong(1));
-  if (!diagonals || PyObject_SetItem(diagonals.get(), Py_Ellipsis, one.get()) < 0) PyErr_Clear();  // no square matrices
-}
-
-/// Puts numbers that differ where a fit wants points that do.
-void make_distinct(PyObject* twin) {
-  Ref numpy = checked(imported("numpy"));
-  Ref flat = Ref::steal(PyObject_GetAttrString(twin, "flat"));
-  Ref count = checked(PyObject_GetAttrString(twin, "size"));
-  Ref numbers = checked(PyObject_CallMethod(numpy.get(), "arange", "O", count.get()));
-  if (!flat || PyObject_SetItem(flat.get(), Py_Ellipsis, numbers.get()) < 0) PyErr_Clear();
 }
 
 // What gives sizes by the rank of a matrix, which neither zeros nor ones have in full.
@@ -103,13 +86,10 @@ Ref TensorRecorder::call_on_twins(PyObject* callable, const ForeignFunction& fun
   for (Index index : operands) versions.push_back(torch ? version_of(stand_ins_.twin(index)) : 0);
   Ref answer;
   try {
-    if (function.name.starts_with("numpy.linalg."))
-      for (Index index : operands) make_regular(stand_ins_.twin(index));
-    if (function.name == "numpy.polyfit")
-      for (Index index : operands) make_distinct(stand_ins_.twin(index));
     std::optional<CpuMetaKernels> as_on_cpu;
     if (torch) as_on_cpu.emplace();
-    answer = with_undefined_results(function.name, call_quietly(callable, twin_args.get(), twin_kwargs.get(), function.flavour));
+    answer = with_undefined_results(function.name, torch ? call_quietly(callable, twin_args.get(), twin_kwargs.get(), function.flavour)
+                                                         : numpy_answer(stand_ins_, callable, function.name, operands, twin_args.get(), twin_kwargs.get()));
   } catch (const PythonError&) {
     const std::string why = take_first_line();  // says nothing yet of the real call
     if (why.find("item() cannot be called on meta tensors") != why.npos && (with_known_integers(args) || (kwargs && with_known_integers(kwargs)))) throw NumberNeeded(why);

@@ -15,23 +15,6 @@ namespace {
 
 constexpr std::size_t kTrials = 2;
 
-/// Strides without gaps in an order of the dimensions, outermost first.
-Extents dense_strides(std::span<const std::int64_t> shape, std::span<const std::int64_t> order) {
-  Extents strides(shape.size());
-  std::int64_t stride = 1;
-  for (std::size_t at = order.size(); at-- > 0;) {
-    strides[static_cast<std::size_t>(order[at])] = stride;
-    stride *= std::max<std::int64_t>(shape[static_cast<std::size_t>(order[at])], 1);
-  }
-  return strides;
-}
-
-bool same_layout(std::span<const std::int64_t> shape, const Extents& a, const Extents& b) {
-  for (std::size_t d = 0; d < shape.size(); ++d)
-    if (shape[d] != 1 && a[d] != b[d]) return false;
-  return true;
-}
-
 std::optional<Extents> evaluated(const ir::Shape& shape, std::span<const std::int64_t> symbols) {
   Extents sizes;
   try {
@@ -51,13 +34,6 @@ void collect_integers(PyObject* object, std::vector<ir::Dim>& found) {
     PyObject *key = nullptr, *value = nullptr;
     for (Py_ssize_t position = 0; PyDict_Next(object, &position, &key, &value);) collect_integers(value, found);
   }
-}
-
-/// A twin of other sizes that lies in memory as the present one does, without gaps; empty where that one has gaps.
-Ref resized_twin(const StandIn& stand_in, const Extents& sizes) {
-  const std::vector<std::int64_t> order = memory_order(stand_in.shape, stand_in.strides);
-  if (!same_layout(stand_in.shape, stand_in.strides, dense_strides(stand_in.shape, order))) return {};
-  return make_twin(stand_in.kind, stand_in.dtype, sizes, dense_strides(sizes, order), stand_in.writeable);
 }
 
 }  // namespace
@@ -113,7 +89,8 @@ std::optional<std::vector<ir::Shape>> TensorRecorder::shapes_by_trials(PyObject*
       const auto sizes = evaluated(graph_.type(stand_ins_[index].value).shape, symbols[trial]);
       if (!sizes) return std::nullopt;
       if (*sizes == stand_ins_[index].shape) continue;
-      Ref twin = resized_twin(stand_ins_[index], *sizes);
+      const StandIn& s = stand_ins_[index];
+      Ref twin = resized_twin(s.kind, s.dtype, s.shape, s.strides, *sizes, s.writeable);
       if (!twin) return std::nullopt;
       others.emplace_back(stand_ins_.twin(index), std::move(twin));
     }

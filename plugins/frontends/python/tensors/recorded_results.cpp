@@ -9,6 +9,7 @@
 #include "python/tensors/call_results.h"
 #include "python/tensors/convolution_layout.h"
 #include "python/tensors/foreign_arguments.h"
+#include "python/tensors/numpy_answers.h"
 #include "python/tensors/numpy_api.h"
 #include "python/tensors/tensor_recorder.h"
 #include "python/tensors/torch_library.h"
@@ -135,8 +136,10 @@ Ref TensorRecorder::wrap_like_twins(PyObject* callable, const ForeignFunction& f
     twin_args = on_meta_device(twin_args.get());
     twin_kwargs = on_meta_device(twin_kwargs.get());
   }
-  Ref answer = with_undefined_results(function.name, call_quietly(callable, twin_args.get(), twin_kwargs.get(), function.flavour));
   const std::vector<Index> operands = stand_ins_.among(args, kwargs);
+  Ref answer = with_undefined_results(function.name, function.flavour == ops::Flavour::torch
+                                                         ? call_quietly(callable, twin_args.get(), twin_kwargs.get(), function.flavour)
+                                                         : numpy_answer(stand_ins_, callable, function.name, operands, twin_args.get(), twin_kwargs.get()));
   return wrap_answer(answer.get(), function, result.values, operands);
 }
 

@@ -237,4 +237,20 @@ MemoryOrder inverse(const MemoryOrder& order) {
   return places;
 }
 
+Extents dense_strides(std::span<const std::int64_t> shape, std::span<const std::int64_t> order) {
+  Extents strides(shape.size());
+  std::int64_t stride = 1;
+  for (std::size_t at = order.size(); at-- > 0;) {
+    strides[static_cast<std::size_t>(order[at])] = stride;
+    stride *= std::max<std::int64_t>(shape[static_cast<std::size_t>(order[at])], 1);
+  }
+  return strides;
+}
+
+bool same_layout(std::span<const std::int64_t> shape, std::span<const std::int64_t> a, std::span<const std::int64_t> b) {
+  for (std::size_t d = 0; d < shape.size(); ++d)
+    if (shape[d] != 1 && a[d] != b[d]) return false;
+  return true;
+}
+
 }  // namespace tenon::python

@@ -52,6 +52,12 @@ MemoryOrder memory_order(std::span<const std::int64_t> shape, std::span<const st
 /// The order of what torch makes like a tensor (empty_like): its own, without gaps; empty where strides do not say which dimension is the outer one.
 MemoryOrder order_of_like(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides);
 
+/// Strides without gaps in an order of the dimensions, outermost first.
+Extents dense_strides(std::span<const std::int64_t> shape, std::span<const std::int64_t> order);
+
+/// Whether strides place the elements alike: those of dimensions of size 1 do not matter.
+bool same_layout(std::span<const std::int64_t> shape, std::span<const std::int64_t> a, std::span<const std::int64_t> b);
+
 /// Where each dimension is in that order.
 MemoryOrder inverse(const MemoryOrder& order);
 

@@ -85,6 +85,12 @@ Ref make_twin(TensorKind kind, DType dtype, std::span<const std::int64_t> shape,
   return Ref::steal(new_array_scalar(dtype, PyArray_DATA(reinterpret_cast<PyArrayObject*>(array.get()))));
 }
 
+Ref resized_twin(TensorKind kind, DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, std::span<const std::int64_t> sizes, bool writeable) {
+  const std::vector<std::int64_t> order = memory_order(shape, strides);
+  if (!same_layout(shape, strides, dense_strides(shape, order))) return {};
+  return make_twin(kind, dtype, sizes, dense_strides(sizes, order), writeable);
+}
+
 namespace {
 
 bool is_cpu(const TorchLibrary& torch, PyObject* device) {

@@ -19,6 +19,9 @@ struct TwinPlace {
 /// Makes a twin with a storage of its own. For strides with gaps or negative steps `offset` is chosen so that all elements lie inside.
 Ref make_twin(TensorKind kind, DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, bool writeable);
 
+/// A twin of other sizes, whose dimensions lie in memory in the same order, without gaps; empty where those have gaps.
+Ref resized_twin(TensorKind kind, DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, std::span<const std::int64_t> sizes, bool writeable);
+
 /// Arguments for twins, a tuple or a dict: what is to be on the CPU is on the meta device. Throws GraphBreak for another device.
 Ref on_meta_device(PyObject* arguments);
 
