@@ -87,11 +87,10 @@ TenonProgram::TenonProgram(std::shared_ptr<Session> session, const TenonCompileR
   plan_ = Plan::compile(environment_, std::move(passed.graph), 0, std::move(sizes));
   environment_->progress = nullptr;
 
-  const std::vector<tenon::NodeId> definers = defining_nodes(plan_->graph());
-  for (const tenon::ir::Output& output : plan_->graph().outputs())
-    for (const tenon::ir::Dim& dim : plan_->graph().type(output.value).shape) {
+  for (const tenon::ir::Type& type : plan_->output_types())
+    for (const tenon::ir::Dim& dim : type.shape) {
       bool late = false;
-      if (!dim.is_constant()) dim.for_each_symbol([&](tenon::SymbolId s) { late = late || definers[s.value]; });
+      if (!dim.is_constant()) dim.for_each_symbol([&](tenon::SymbolId s) { late = late || plan_->is_late(s); });
       output_sizes_.emplace_back(dim);
       output_size_late_.push_back(late);
     }
@@ -107,7 +106,7 @@ TenonProgram::~TenonProgram() {
 }
 
 void TenonProgram::bind(const std::int64_t* symbols, std::int64_t* sizes) const {
-  const std::span<const std::int64_t> values(symbols, plan_->graph().symbols().size());
+  const std::span<const std::int64_t> values(symbols, plan_->symbols().size());
   for (std::size_t i = 0; i < output_sizes_.size(); ++i) sizes[i] = output_size_late_[i] ? -1 : output_sizes_[i].evaluate(values);
 }
 

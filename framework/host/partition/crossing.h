@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -30,7 +29,7 @@ class ConstantStore {
     std::shared_ptr<const void> owner;
   };
   std::mutex mutex_;
-  std::deque<Entry> entries_;
+  std::vector<std::unique_ptr<Entry>> entries_;
 };
 
 /// What a plugin gets of a graph. Alive as long as the plugin may look at it.

@@ -1,6 +1,7 @@
 // What a compiled graph has become: steps over values, each value with a place.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "host/runtime/environment.h"
 #include "host/runtime/plans_by_size.h"
 #include "host/runtime/size_expression.h"
+#include "host/runtime/stored_graph.h"
 #include "tenon/host.h"
 
 namespace tenon::host {
@@ -60,9 +62,10 @@ struct Step {
   bool late = false;  // needs sizes or memory that are known only when earlier steps, or this one, have run
 
   // Of a group:
-  GroupGraph group;
+  GroupGraph group;  // the graph itself only where it is needed again: `Plan::graph_of`
   std::size_t backend = 0;              // position in the environment's order
   std::size_t node_count = 0;           // nodes that compute
+  bool has_graph = true;                // what it has been compiled of is still there
   std::shared_ptr<Artefact> artefact;   // null: always runs as another plan
   std::vector<Binding> bindings;
   PlansBySize plans_by_size;
@@ -99,7 +102,13 @@ class Plan {
   void run(const TenonRunArgs& args);
 
   Environment& environment() const { return *environment_; }
-  const ir::Graph& graph() const { return graph_; }
+  /// Stays in memory from then on.
+  const ir::Graph& graph() const { return graph_.read(); }
+  const std::vector<ir::SymbolInfo>& symbols() const { return symbols_; }
+  /// Whether a symbol is a size that depends on data.
+  bool is_late(SymbolId symbol) const { return std::ranges::find(late_symbols_, symbol) != late_symbols_.end(); }
+  /// The graph of a group's step.
+  ir::Graph graph_of(const Step& step) const;
   const std::vector<PlanValue>& values() const { return values_; }
   const std::vector<std::unique_ptr<Step>>& steps() const { return steps_; }
   /// The types of the outputs as the caller states them, layouts included.
@@ -128,7 +137,8 @@ class Plan {
   void release(RunContext* context);
 
   std::shared_ptr<Environment> environment_;
-  ir::Graph graph_;
+  StoredGraph graph_;
+  std::vector<ir::SymbolInfo> symbols_;  // of the graph
   std::vector<PlanValue> values_;
   std::vector<std::unique_ptr<Step>> steps_;
   std::vector<ir::Type> output_types_;

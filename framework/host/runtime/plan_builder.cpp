@@ -35,13 +35,13 @@ std::shared_ptr<Plan> PlanBuilder::build(ir::Graph graph) {
   for (std::size_t i = first_backend_; i < environment_.backends.size(); ++i) backends.push_back(environment_.backends[i].get());
   expected_sizes_.resize(graph.symbols().size(), 1);
   Partition partitioned = partition(std::move(graph), {backends, environment_.constants, *environment_.events, expected_sizes_});
-  plan_->graph_ = std::move(partitioned.graph);
-  const std::vector<NodeId> definers = defining_nodes(plan_->graph_);
+  plan_->graph_.open() = std::move(partitioned.graph);
+  const std::vector<NodeId> definers = defining_nodes(plan_->graph_.open());
   for (std::size_t s = 0; s < definers.size(); ++s) {
     late_.push_back(static_cast<bool>(definers[s]));
     if (definers[s]) plan_->late_symbols_.emplace_back(s);
   }
-  GroupCutter cutter(plan_->graph_);
+  GroupCutter cutter(plan_->graph_.open());
   for (const PlannedGroup& group : partitioned.groups)
     if (group.backend == kByHost)
       add_control(group.nodes.front());
@@ -86,13 +86,13 @@ std::uint32_t PlanBuilder::add_value(const ir::Type& type, const std::string& na
 
 std::uint32_t PlanBuilder::value_of(ValueId v) {
   if (const auto known = values_.find(v); known != values_.end()) return known->second;
-  const ir::Value& value = plan_->graph_.value(v);
+  const ir::Value& value = plan_->graph_.open().value(v);
   const auto place = value.kind == ir::ValueKind::input ? Place::input : value.kind == ir::ValueKind::literal ? Place::literal : Place::constant;
-  const std::uint32_t made = add_value(plan_->graph_.type(v), value.name, place);
+  const std::uint32_t made = add_value(plan_->graph_.open().type(v), value.name, place);
   PlanValue& planned = plan_->values_[made];
   if (place == Place::input) planned.index = value.index;
   if (place == Place::literal) planned.literal = value.literal;
-  if (place == Place::constant) planned.pointer = plan_->graph_.constants()[constant_of(plan_->graph_.node(value.node)).value].data;
+  if (place == Place::constant) planned.pointer = plan_->graph_.open().constants()[constant_of(plan_->graph_.open().node(value.node)).value].data;
   if (const auto* dim = std::get_if<ir::Dim>(&value.literal); dim && place == Place::literal && !dim->is_constant())
     dim->for_each_symbol([&](SymbolId s) { planned.late = planned.late || late_[s.value]; });
   return values_[v] = made;
@@ -100,9 +100,9 @@ std::uint32_t PlanBuilder::value_of(ValueId v) {
 
 std::uint32_t PlanBuilder::row_major_copy(ValueId v) {
   if (const auto known = row_major_.find(v); known != row_major_.end()) return known->second;
-  ir::Type type = plan_->graph_.type(v);
+  ir::Type type = plan_->graph_.open().type(v);
   type.strides.reset();
-  const std::uint32_t copy = add_value(type, plan_->graph_.value(v).name, Place::arena);
+  const std::uint32_t copy = add_value(type, plan_->graph_.open().value(v).name, Place::arena);
   add_copy(value_of(v), copy);
   ++plan_->conversions_;
   return row_major_[v] = copy;
@@ -124,6 +124,24 @@ constexpr int kMostFailures = 32;
 
 }  // namespace
 
+namespace {
+
+/// For a backend that takes row-major inputs only: others are copied first.
+void drop_strides_of_inputs(ir::Graph& group) {
+  for (ValueId input : group.inputs())
+    if (!is_row_major(group.type(input))) group.set_strides(input, {});
+}
+
+}  // namespace
+
+ir::Graph Plan::graph_of(const Step& step) const {
+  if (step.has_graph) return step.group.graph.clone();
+  const ir::Graph graph = graph_.copy();
+  ir::Graph group = GroupCutter(graph).cut(step.group.nodes).graph;
+  if (!environment_->backends[step.backend]->has(TENON_STRIDED_INPUTS)) drop_strides_of_inputs(group);
+  return group;
+}
+
 std::unique_ptr<Step> PlanBuilder::cut_step(const PlannedGroup& planned, GroupCutter& cutter) const {
   auto step = std::make_unique<Step>();
   step->backend = first_backend_ + planned.backend;
@@ -131,8 +149,7 @@ std::unique_ptr<Step> PlanBuilder::cut_step(const PlannedGroup& planned, GroupCu
   step->group = cutter.cut(planned.nodes, [&](NodeId reader) { return keeps_all || std::ranges::binary_search(planned.constants, reader.value, {}, &NodeId::value); });
   step->node_count = planned.nodes.size();
   if (environment_.backends[step->backend]->has(TENON_STRIDED_INPUTS)) return step;
-  for (std::size_t i = 0; i < step->group.inputs.size(); ++i)
-    if (!is_row_major(plan_->graph_.type(step->group.inputs[i]))) step->group.graph.set_strides(step->group.graph.inputs()[i], {});
+  drop_strides_of_inputs(step->group.graph);
   return step;
 }
 
@@ -171,9 +188,9 @@ void PlanBuilder::compile_parts(const PlannedGroup& planned, GroupCutter& cutter
 
 void PlanBuilder::add_step(std::unique_ptr<Step> step) {
   const bool strided = environment_.backends[step->backend]->has(TENON_STRIDED_INPUTS);
-  for (ValueId v : step->group.inputs) step->inputs.push_back(strided || is_row_major(plan_->graph_.type(v)) ? value_of(v) : row_major_copy(v));
+  for (ValueId v : step->group.inputs) step->inputs.push_back(strided || is_row_major(plan_->graph_.open().type(v)) ? value_of(v) : row_major_copy(v));
   for (ValueId v : step->group.outputs) {
-    step->outputs.push_back(add_value(plan_->graph_.type(v), plan_->graph_.value(v).name, Place::arena));
+    step->outputs.push_back(add_value(plan_->graph_.open().type(v), plan_->graph_.open().value(v).name, Place::arena));
     values_[v] = step->outputs.back();
   }
   bind_symbols(*step);
@@ -183,25 +200,25 @@ void PlanBuilder::add_step(std::unique_ptr<Step> step) {
 /// A region sees the symbols and constants of the outermost graph: standing alone it gets them, under the same numbers.
 ir::Graph PlanBuilder::region_as_graph(const ir::Graph& region) const {
   ir::Graph graph = region.clone();
-  for (const ir::SymbolInfo& symbol : plan_->graph_.symbols()) graph.add_symbol(symbol);
-  for (const ir::Constant& constant : plan_->graph_.constants()) graph.add_constant(constant);
+  for (const ir::SymbolInfo& symbol : plan_->graph_.open().symbols()) graph.add_symbol(symbol);
+  for (const ir::Constant& constant : plan_->graph_.open().constants()) graph.add_constant(constant);
   for (ValueId input : graph.inputs()) graph.set_strides(input, {});
   return graph;
 }
 
 void PlanBuilder::add_control(NodeId n) {
-  const ir::Node& node = plan_->graph_.node(n);
+  const ir::Node& node = plan_->graph_.open().node(n);
   if (node.regions.size() != 2 || node.operands.empty())
     throw Exception(Code::unsupported, fmt::format("no backend takes the op {}, and the host runs branches of two regions only", node.op));
   auto step = std::make_unique<Step>();
   step->kind = Step::Kind::branch;
   step->backend = environment_.backends.size() - 1;
-  for (ValueId v : node.operands) step->inputs.push_back(is_row_major(plan_->graph_.type(v)) ? value_of(v) : row_major_copy(v));
+  for (ValueId v : node.operands) step->inputs.push_back(is_row_major(plan_->graph_.open().type(v)) ? value_of(v) : row_major_copy(v));
   for (std::size_t s = 0; s < late_.size(); ++s) step->group.symbols.emplace_back(s);
   for (RegionId region : node.regions)
-    step->branches.push_back(Plan::compile(plan_->environment_, region_as_graph(plan_->graph_.region(region)), first_backend_, expected_sizes_));
+    step->branches.push_back(Plan::compile(plan_->environment_, region_as_graph(plan_->graph_.open().region(region)), first_backend_, expected_sizes_));
   for (ValueId v : node.results) {
-    step->outputs.push_back(add_value(plan_->graph_.type(v), plan_->graph_.value(v).name, Place::arena));
+    step->outputs.push_back(add_value(plan_->graph_.open().type(v), plan_->graph_.open().value(v).name, Place::arena));
     values_[v] = step->outputs.back();
   }
   for (const auto& branch : step->branches)
@@ -213,13 +230,13 @@ void PlanBuilder::add_control(NodeId n) {
 void PlanBuilder::bind_symbols(Step& step) {
   std::vector<bool> bound(late_.size(), false);
   for (std::size_t o = 0; o < step.group.outputs.size(); ++o) {
-    const ir::Shape& shape = plan_->graph_.type(step.group.outputs[o]).shape;
+    const ir::Shape& shape = plan_->graph_.open().type(step.group.outputs[o]).shape;
     for (std::size_t d = 0; d < shape.size(); ++d) {
       const SymbolId s = shape[d].as_symbol();
       if (!s || !late_[s.value] || bound[s.value]) continue;
       // Bound here only if no input has it already.
       bool known = false;
-      for (ValueId v : step.group.inputs) visit_symbols(plan_->graph_.type(v), [&](SymbolId t) { known = known || t == s; });
+      for (ValueId v : step.group.inputs) visit_symbols(plan_->graph_.open().type(v), [&](SymbolId t) { known = known || t == s; });
       bound[s.value] = true;
       if (!known) step.bindings.push_back({static_cast<std::uint32_t>(o), static_cast<std::uint32_t>(d), s});
     }
@@ -244,8 +261,8 @@ std::optional<Error> PlanBuilder::compile(Step& step) {
 std::string PlanBuilder::words_of_failure(const Step& step, const Error& why) const {
   std::string nodes = fmt::format("{} nodes", step.node_count);
   if (step.node_count == 1) {
-    const auto computes = std::find_if(step.group.nodes.begin(), step.group.nodes.end(), [&](NodeId n) { return !reads_constant(plan_->graph_.node(n)); });
-    const ir::Node& node = plan_->graph_.node(*computes);
+    const auto computes = std::find_if(step.group.nodes.begin(), step.group.nodes.end(), [&](NodeId n) { return !reads_constant(plan_->graph_.open().node(n)); });
+    const ir::Node& node = plan_->graph_.open().node(*computes);
     nodes = fmt::format("1 node ({}{})", node.op, node.location->line ? fmt::format(" of {}:{}", node.location->file, node.location->line) : "");
   }
   return fmt::format("backend '{}' cannot compile {} that it claimed: {}", environment_.backends[step.backend]->name(), nodes, why.message);
@@ -269,8 +286,8 @@ void PlanBuilder::add_outputs() {
 }
 
 void PlanBuilder::add_output(std::uint32_t position) {
-  const ir::Output& output = plan_->graph_.outputs()[position];
-  if (output.kind == ir::OutputKind::update) plan_->updates_.push_back({position, plan_->graph_.value(output.target).index, {}});
+  const ir::Output& output = plan_->graph_.open().outputs()[position];
+  if (output.kind == ir::OutputKind::update) plan_->updates_.push_back({position, plan_->graph_.open().value(output.target).index, {}});
   const std::uint32_t computed = value_of(output.value);
   PlanValue& value = plan_->values_[computed];
   const bool free = value.place == Place::arena || value.place == Place::late;
@@ -312,7 +329,7 @@ bool PlanBuilder::passes_through() const {
       if (plan_->values_[values[i]].place != place || plan_->values_[values[i]].index != i) return false;
     return true;
   };
-  return step.kind == Step::Kind::group && !step.late && in_order(step.inputs, Place::input, plan_->graph_.inputs().size()) &&
+  return step.kind == Step::Kind::group && !step.late && in_order(step.inputs, Place::input, plan_->graph_.open().inputs().size()) &&
          in_order(step.outputs, Place::output, plan_->output_types_.size());
 }
 
@@ -338,7 +355,28 @@ void PlanBuilder::finish() {
   for (Plan::Update& update : plan.updates_) update.in_place_by = step_in_place(update);
   plan.passes_through_ = passes_through();
   if (plan.conversions_) environment_.events->count("conversions", static_cast<std::int64_t>(plan.conversions_));
+  drop_what_only_compiling_needs();
   environment_.live_plans->add(plan_.get());
+}
+
+/// Thousands of small plans may be alive. The graph of a group is cut again where its backend fails while it runs.
+void PlanBuilder::drop_what_only_compiling_needs() {
+  Plan& plan = *plan_;
+  ir::Graph& graph = plan.graph_.open();
+  plan.symbols_.assign(graph.symbols().begin(), graph.symbols().end());
+  std::vector<NodeId> position(graph.node_capacity());  // by NodeId
+  for (std::size_t i = 0; i < graph.nodes().size(); ++i) position[graph.nodes()[i].value] = NodeId(i);
+  const bool stores = graph.constants().empty();
+  for (auto& step : plan.steps_) {
+    if (step->kind != Step::Kind::group) continue;
+    if (stores)
+      for (NodeId& n : step->group.nodes) n = position[n.value];
+    step->has_graph = !step->artefact || !step->artefact->assumptions().empty();
+    if (!step->has_graph) const ir::Graph gone = std::move(step->group.graph);
+    step->group.inputs = {}, step->group.outputs = {};
+  }
+  plan.graph_.store();
+  plan.values_.shrink_to_fit(), plan.steps_.shrink_to_fit();
 }
 
 std::shared_ptr<Plan> Plan::compile(std::shared_ptr<Environment> environment, ir::Graph graph, std::size_t first_backend,

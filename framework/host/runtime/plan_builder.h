@@ -49,6 +49,7 @@ class PlanBuilder {
   std::optional<std::uint32_t> step_in_place(const Plan::Update& update) const;
   bool passes_through() const;
   void finish();
+  void drop_what_only_compiling_needs();
   void tell_compiled() const;
 
   Environment& environment_;

@@ -52,7 +52,7 @@ PeakMemory Plan::peak_memory() const {
     for (std::int64_t n : context.sizes_of(values_[v])) bytes *= static_cast<std::size_t>(std::max<std::int64_t>(n, 0));
     outputs += bytes;
   }
-  return {context.arena_sizes.planned + outputs, unfused_peak(graph_, context.symbols)};
+  return {context.arena_sizes.planned + outputs, unfused_peak(graph_.copy(), context.symbols)};
 }
 
 PeakMemory LivePlans::peak_memory() {

@@ -33,7 +33,7 @@ std::uint64_t literal_bits(const ir::Literal& literal, std::span<const std::int6
 }  // namespace
 
 RunContext::RunContext(Plan& of)
-    : plan(of), symbols(of.graph_.symbols().size(), -1), table(of.table_size_, nullptr), late_values(of.values_.size()),
+    : plan(of), symbols(of.symbols_.size(), -1), table(of.table_size_, nullptr), late_values(of.values_.size()),
       workspace_bytes_(of.steps_.size(), 0), literals_(of.values_.size(), 0) {
   for (std::uint32_t s = 0; s < plan.steps_.size(); ++s) {
     const Step& step = *plan.steps_[s];
@@ -292,7 +292,7 @@ std::string RunContext::complete_late(std::uint32_t s) {
     if (plan.values_[v].late && sizes_of(plan.values_[v]) != late_values[v].sizes) return fmt::format("the sizes that it gave %{} contradict each other", plan.values_[v].name);
   for (const Step::Binding& binding : step.bindings) {
     const std::int64_t size = symbols[binding.symbol.value];
-    const ir::SymbolInfo& symbol = plan.graph_.symbols()[binding.symbol.value];
+    const ir::SymbolInfo& symbol = plan.symbols_[binding.symbol.value];
     if (size < symbol.min || size > symbol.max)
       throw Exception(Code::invalid_argument, fmt::format("the graph holds for a size '{}' of {} to {}, not for {}", symbol.name, symbol.min, symbol.max, size));
   }

@@ -71,7 +71,13 @@ KernelCache::Codes KernelCache::entries(Texts texts) {
   return codes;
 }
 
+void KernelCache::look_for_idle() {
+  const std::lock_guard lock(mutex_);
+  if (++let_go_ > most_idle_) drop_idle();
+}
+
 void KernelCache::drop_idle() {
+  let_go_ = 0;
   std::erase_if(known_, [](const auto& entry) { return entry.second.use_count() == 1; });
   most_known_ = known_.size() + most_idle_;
 }

@@ -38,13 +38,15 @@ inline void stop_if_cancelled(const HostServices& host) {
 class KernelCache {
  public:
   /// With another cache, matrix kernels are that one's. `most_idle`: kernels that nobody holds.
-  explicit KernelCache(codegen::Target target, KernelCache* matrices = nullptr, std::size_t most_idle = 1024)
+  explicit KernelCache(codegen::Target target, KernelCache* matrices = nullptr, std::size_t most_idle = 256)
       : jit_(std::move(target)), matrix_code_(jit_), matrices_(matrices), most_idle_(most_idle), most_known_(most_idle) {}
 
   const codegen::Target& target() const { return jit_.target(); }
 
   /// Compiles what is not known yet, on the host's threads.
   std::vector<std::shared_ptr<const KernelCode>> kernels(const HostServices& host, const KernelRequest& request);
+  /// Drops code that nobody holds, where there may be much of it. To be called when kernels have been let go.
+  void look_for_idle();
   /// How many kernels it knows now.
   std::size_t size() const;
   /// The code of matrix products in float32 or float64: the parts of that dtype.
@@ -70,7 +72,8 @@ class KernelCache {
   const std::size_t most_idle_;
   mutable std::mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<KernelCode>> known_;
-  std::size_t most_known_;  // from here on those that nobody holds are dropped
+  std::size_t most_known_;    // from here on those that nobody holds are dropped
+  std::size_t let_go_ = 0;    // how often somebody has let go of kernels since the last drop
 };
 
 /// The cache for the machine that the process runs on, by limit of vector width in bytes (0: none) and by how NaNs compare. It is never destroyed: plans

@@ -27,6 +27,9 @@ class Placement {
   /// Outputs that are another value of the group, with their positions.
   const std::vector<std::pair<ValueId, std::uint32_t>>& copies() const { return copies_; }
 
+  /// Forgets where single values are: what is left are sizes of the workspace.
+  void forget_values() { places_ = {}, unread_ = {}; }
+
   /// Outputs that are written over an input when nothing reads it any more and nothing can fail.
   std::vector<TenonAliasPermit> aliases(const ir::Graph& graph, const codegen::Plan& plan) const;
 

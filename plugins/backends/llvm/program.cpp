@@ -41,6 +41,13 @@ Program::Program(HostServices host, KernelCache& cache, ir::Graph graph, const P
   pause();
   drop_copies_in_place();
   compile_kernels(cache, options);
+  aliases_ = placement_.aliases(graph_, plan_);
+  drop_what_only_compiling_needs(options);
+}
+
+Program::~Program() {
+  code_.clear();
+  cache_.look_for_idle();
 }
 
 /// Steps that copy memory onto itself: what they copy is needed by nobody else, so that it was given the same place.
@@ -57,6 +64,23 @@ void Program::drop_copies_in_place() {
     const auto copied = kernel ? codegen::copied_value(*kernel) : std::nullopt;
     copied_.push_back(copied ? std::optional(std::pair(placement_[copied->read], placement_[copied->written])) : std::nullopt);
   }
+  if (std::ranges::none_of(copied_, [](const auto& copied) { return copied.has_value(); })) copied_ = {};
+}
+
+/// Thousands of small programs may be alive: most of them are a few kernels, which know all that a call needs.
+void Program::drop_what_only_compiling_needs(const ProgramOptions& options) {
+  symbol_count_ = graph_.symbols().size();
+  if (options.keep_plan || log_times_) return;
+  bool only_kernels = true, has_library_calls = false;
+  for (codegen::Step& step : plan_.steps) {
+    only_kernels &= std::holds_alternative<KernelStep>(step);
+    has_library_calls |= std::holds_alternative<LibraryStep>(step);
+    if (auto* kernel = std::get_if<KernelStep>(&step)) *kernel = {};
+  }
+  if (only_kernels) plan_ = {};
+  if (has_library_calls || !placement_.copies().empty()) return;
+  placement_.forget_values();
+  const ir::Graph gone = std::move(graph_);
 }
 
 /// Every kernel of the plan in a fixed order: of a product those that pack, then what follows it and what pools it; of a chain those of its products, then
@@ -112,6 +136,7 @@ void Program::compile_kernels(KernelCache& cache, const ProgramOptions& options)
     if (auto* chain = std::get_if<ChainStep>(&step)) add_parts(chain->first, products), add_parts(chain->second, products);
   }
   const auto code = cache.kernels(host_, {wanted, products, listing, options.swap_tiers});
+  code_.reserve(plan_.steps.size());
   std::size_t next = 0;
   auto take = [&]() {
     const KernelStep& step = *steps[next];
@@ -136,10 +161,10 @@ void Program::compile_kernels(KernelCache& cache, const ProgramOptions& options)
     if (std::holds_alternative<KernelStep>(step)) {
       code_.emplace_back(take());
     } else if (auto* product = std::get_if<ContractionStep>(&step)) {
-      code_.emplace_back(take_product(*product));
+      code_.emplace_back(std::make_unique<CompiledProduct>(take_product(*product)));
     } else if (auto* chain = std::get_if<ChainStep>(&step)) {
       CompiledProduct first = take_product(chain->first), second = take_product(chain->second);
-      code_.emplace_back(CompiledChain{std::move(first), std::move(second), take()});
+      code_.emplace_back(std::make_unique<CompiledChain>(CompiledChain{std::move(first), std::move(second), take()}));
     } else {
       code_.emplace_back();
     }
@@ -147,22 +172,21 @@ void Program::compile_kernels(KernelCache& cache, const ProgramOptions& options)
 }
 
 std::size_t Program::workspace_bytes(std::span<const std::int64_t> symbols) { return placement_.workspace_bytes(symbols); }
-std::vector<TenonAliasPermit> Program::aliases() const { return placement_.aliases(graph_, plan_); }
 
 void Program::execute(const TenonExecuteArgs& args) {
   if (placement_.has_fixed_sizes()) return execute(args, placement_.fixed_offsets());
   thread_local std::vector<std::size_t> sized;
   std::vector<std::size_t> own;
   own.swap(sized);  // its memory is used again; a nested call on this thread finds an empty one
-  placement_.find_offsets({args.symbols, graph_.symbols().size()}, own);
+  placement_.find_offsets({args.symbols, symbol_count_}, own);
   execute(args, own.data());
   sized.swap(own);
 }
 
 void Program::execute(const TenonExecuteArgs& args, const std::size_t* offsets) {
-  const Call call{args, offsets, {args.symbols, graph_.symbols().size()}};
-  for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
-    const bool onto_itself = copied_[s] && call.address(copied_[s]->first) == call.address(copied_[s]->second);
+  const Call call{args, offsets, {args.symbols, symbol_count_}};
+  for (std::size_t s = 0; s < code_.size(); ++s) {
+    const bool onto_itself = !copied_.empty() && copied_[s] && call.address(copied_[s]->first) == call.address(copied_[s]->second);
     if (!onto_itself) run_step(s, call);
   }
   copy_outputs(call);
@@ -172,8 +196,8 @@ void Program::run_step(std::size_t step, const Call& call) const {
   using Clock = std::chrono::steady_clock;
   const auto start = log_times_ ? Clock::now() : Clock::time_point();
   if (auto* kernel = std::get_if<CompiledKernel>(&code_[step])) run(host_, *kernel, call);
-  else if (auto* product = std::get_if<CompiledProduct>(&code_[step])) run(host_, std::get<ContractionStep>(plan_.steps[step]), *product, call);
-  else if (auto* chain = std::get_if<CompiledChain>(&code_[step])) run(host_, std::get<ChainStep>(plan_.steps[step]), *chain, call);
+  else if (auto* product = std::get_if<std::unique_ptr<CompiledProduct>>(&code_[step])) run(host_, std::get<ContractionStep>(plan_.steps[step]), **product, call);
+  else if (auto* chain = std::get_if<std::unique_ptr<CompiledChain>>(&code_[step])) run(host_, std::get<ChainStep>(plan_.steps[step]), **chain, call);
   else run_library(std::get<LibraryStep>(plan_.steps[step]), call);
   if (!log_times_) return;
   const double microseconds = std::chrono::duration<double, std::micro>(Clock::now() - start).count();

@@ -26,23 +26,28 @@ struct ProgramOptions {
   bool log_fusion = false;
   bool log_code = false;
   bool log_times = false;
+  bool keep_plan = false;  // for those who look at it
 };
 
 /// Runs on many threads at once.
 class Program : public Artefact {
  public:
-  /// Plans and compiles. `constants` are those of the graph, at addresses that stay.
+  /// Plans and compiles. `constants` are those of the graph, at addresses that stay. What only that needs is not kept.
   Program(HostServices host, KernelCache& cache, ir::Graph graph, const ProgramOptions& options);
+
+  ~Program() override;
 
   void execute(const TenonExecuteArgs& args) override;
   std::size_t workspace_bytes(std::span<const std::int64_t> symbols) override;
-  std::vector<TenonAliasPermit> aliases() const override;
+  std::vector<TenonAliasPermit> aliases() const override { return aliases_; }
 
+  /// Where `keep_plan` was asked for.
   const codegen::Plan& plan() const { return plan_; }
 
  private:
   void drop_copies_in_place();
   void compile_kernels(KernelCache& cache, const ProgramOptions& options);
+  void drop_what_only_compiling_needs(const ProgramOptions& options);
   std::vector<const codegen::KernelStep*> kernel_steps() const;
   std::vector<std::optional<codegen::SizedKernel>> shared_kernels(const std::vector<const codegen::KernelStep*>& steps, std::size_t least) const;
   std::vector<Place> places_of(const codegen::KernelStep& step) const;
@@ -55,11 +60,13 @@ class Program : public Artefact {
   HostServices host_;
   bool log_times_ = false;
   KernelCache& cache_;
-  ir::Graph graph_;
-  codegen::Plan plan_;
+  ir::Graph graph_;     // where calls of a library and copies of outputs read it
+  codegen::Plan plan_;  // where a step is none of kernels alone
   Placement placement_;
-  std::vector<std::variant<std::monostate, CompiledKernel, CompiledProduct, CompiledChain>> code_;  // by step; library calls have none
-  std::vector<std::optional<std::pair<Place, Place>>> copied_;  // by step: from where to where a mere copy goes
+  std::size_t symbol_count_ = 0;
+  std::vector<TenonAliasPermit> aliases_;
+  std::vector<std::variant<std::monostate, CompiledKernel, std::unique_ptr<CompiledProduct>, std::unique_ptr<CompiledChain>>> code_;  // by step; library calls have none
+  std::vector<std::optional<std::pair<Place, Place>>> copied_;  // by step: from where to where a mere copy goes; empty where none is one
 };
 
 }  // namespace tenon::llvm_backend

@@ -138,6 +138,7 @@ std::unique_ptr<llvm_backend::Program> compile(const ir::Graph& graph, const Cho
   options.least_shared = choice.least_shared;
   options.log_fusion = choice.log;
   options.log_code = choice.log;
+  options.keep_plan = true;
   return std::make_unique<llvm_backend::Program>(services(choice.threads), llvm_backend::kernel_cache(choice.width), graph.clone(), options);
 }
 

@@ -35,7 +35,7 @@ class CacheEntry {
   CacheEntry(const CacheEntry&) = delete;
   CacheEntry& operator=(const CacheEntry&) = delete;
 
-  /// Compiles the graph, if there is anything to run. `inputs`: this call's objects. False with an exception set.
+  /// Compiles the graph, if there is anything to run. `inputs`: this call's objects. False with an exception set or an interrupt kept.
   bool compile(const Settings& settings, const std::string& name);
 
   /// Whether the entry holds for this call. Never raises.
@@ -109,6 +109,7 @@ class CacheEntry {
   std::size_t op_count_ = 0;
   double plain_cost_ = 0;
   std::size_t output_count_ = 0;
+  std::size_t symbol_count_ = 0;  // of the graph
   std::size_t users_ = 0;
   bool plain_ = false;         // computes new tensors of known sizes and gives them: nothing else is to be done
   bool runs_ = false;          // the graph has outputs to compute, or may raise or warn
