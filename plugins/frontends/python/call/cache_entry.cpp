@@ -9,7 +9,9 @@
 #include "python/call/plain_cost.h"
 #include "python/call/run_frame.h"
 #include "python/call/session.h"
+#include "python/compat/waiting_signals.h"
 #include "python/evaluator/graph_break.h"
+#include "python/heap/gil.h"
 #include "python/tensors/array_results.h"
 #include "python/tensors/autocast.h"
 #include "python/tensors/error_alarms.h"
@@ -52,6 +54,7 @@ CacheEntry::CacheEntry(TorchState state, Segment segment, CapturedGraph captured
   for (std::size_t i = 0, object = 0; i < captured_.inputs.size(); ++i) input_slots_.push_back(captured_.input_steps[i] ? 0 : segment_.input_slots[object++]);
   for (const TensorUpdate& update : captured_.updates) written_inputs_.add(update.input);
   output_count_ = captured_.graph.outputs().size();
+  symbol_count_ = captured_.graph.symbols().size();
   release_gil_ = is_long(captured_);
   late_outputs_ = std::ranges::any_of(captured_.tensors, &TensorOutput::late);
   uses_numpy_ = captured_.uses_numpy();
@@ -104,12 +107,13 @@ bool CacheEntry::compile(const Settings& settings, const std::string& name) {
   }
   if (!program) return false;
   program_ = std::move(*program);
+  if (!settings.callable) const ir::Graph gone = std::move(captured_.graph);  // the program has its own
   plain_ = is_plain();
   return true;
 }
 
 bool CacheEntry::is_plain() const {
-  const bool computes_only = !program_.callable() && !captured_.numbers && captured_.graph.symbols().empty() && captured_.updates.empty() &&
+  const bool computes_only = !program_.callable() && !captured_.numbers && symbol_count_ == 0 && captured_.updates.empty() &&
                              !captured_.takes_random_numbers && !takes_scalars_ && !late_outputs_ && !may_warn_ && !has_assumptions() && !state_.autocast();
   return computes_only && result_slots_.empty() && segment_.journal.empty() && !segment_.stop &&
          std::ranges::all_of(captured_.tensors, [](const TensorOutput& output) {
@@ -161,11 +165,8 @@ void CacheEntry::find_inputs(RunFrame& frame) const noexcept {
 
 std::int32_t CacheEntry::run_program(const TenonRunArgs& args) {
   if (!release_gil_) return tenon_program_run(program_.native(), &args);
-  std::int32_t code = TENON_OK;
-  Py_BEGIN_ALLOW_THREADS;
-  code = tenon_program_run(program_.native(), &args);
-  Py_END_ALLOW_THREADS;
-  return code;
+  const GilReleased released;
+  return tenon_program_run(program_.native(), &args);
 }
 
 RunStatus CacheEntry::run_native(RunFrame& frame) {
@@ -208,7 +209,10 @@ RunStatus CacheEntry::run_callable(RunFrame& frame) {
   for (const TensorSpec& input : captured_.inputs) requires_grad |= input.requires_grad;
   // The graph holds only operations without gradients, though its inputs may require them.
   const WithoutGrad without_grad(requires_grad && state_.grad_enabled());
+  std::optional<compat::SignalsWait> waiting;  // what a handler raises must not be taken for a failure, after which plain execution begins anew
+  if (!captured_.updates.empty()) waiting.emplace();
   Ref given = Ref::steal(PyObject_Vectorcall(program_.callable(), frame.inputs, frame.input_count, nullptr));
+  waiting.reset();
   if (!given && !captured_.updates.empty() && PyErr_ExceptionMatches(PyExc_Exception)) {
     PyErr_Clear();  // plain execution raises it again, after the writes that come before it
     return RunStatus::refused;
@@ -279,7 +283,7 @@ RunStatus CacheEntry::run_any(Built& built) {
     frame.symbols.assign(captured_.numbers->values(), captured_.numbers->values() + captured_.numbers->sources().size());
     frame.floats = captured_.numbers->floats().values();
   }
-  if (!captured_.graph.symbols().empty()) frame.symbols.resize(std::max(frame.symbols.size(), captured_.graph.symbols().size()));
+  if (symbol_count_ > 0) frame.symbols.resize(std::max(frame.symbols.size(), symbol_count_));
   for (std::size_t i = 0; i < frame.input_count; ++i)
     if (const auto step = captured_.input_steps[i]; !step) frame.inputs[i] = Py_NewRef(values[input_slots_[i]]);
     else if (!(frame.inputs[i] = PyFloat_FromDouble(frame.floats[*step]))) return RunStatus::raised;

@@ -7,6 +7,7 @@
 #include "python/call/session.h"
 #include "python/call/turn.h"
 #include "python/compat/real_frame.h"
+#include "python/compat/waiting_signals.h"
 #include "python/tensors/tensor_recorder.h"
 
 namespace tenon::python {
@@ -110,8 +111,12 @@ Turn g_turn;
 
 std::variant<EntryRef, CaptureBreak> capture_segment(const CaptureStart& start, const TorchState& state, const std::string& name, Dynamic dynamic,
                                                      NumberHistory& history, bool freeze) {
-  while (g_turn.wait()) {
-  }
+  while (g_turn.wait())
+    if (compat::has_interrupt()) {
+      CaptureBreak broken;
+      broken.interrupted = true;
+      return broken;
+    }
   const Turn::Taken turn(g_turn);
   std::optional<CaptureBreak> first;
   std::size_t stop_before = 0;

@@ -17,7 +17,7 @@ Dynamic dynamic_of(const Settings& settings);
 
 /// Captures from a start on, under the thread's present state, to the return or to the first break. The entry has no program yet. `state`:
 /// torch's, as found before. `history`: of the numbers that earlier captures from this start have seen; this one is added. A break without a
-/// segment says why there is none; when it is `interrupted`, the exception is set. `freeze`: parameters and buffers that the program does
+/// segment says why there is none; when it is `interrupted`, the exception is set or kept (compat::take_interrupt). `freeze`: parameters and buffers that the program does
 /// not write become constants under guards.
 std::variant<EntryRef, CaptureBreak> capture_segment(const CaptureStart& start, const TorchState& state, const std::string& name, Dynamic dynamic,
                                                      NumberHistory& history, bool freeze = false);

@@ -3,6 +3,9 @@
 #include "python/call/function_cache.h"
 #include "python/call/plain_cost.h"
 #include "python/call/session.h"
+#include "python/compat/object_layout.h"
+#include "python/compat/waiting_signals.h"
+#include "python/heap/gil.h"
 #include "python/tensors/torch_state.h"
 
 namespace tenon::python {
@@ -81,8 +84,7 @@ bool Continuation::pays(CapturePoint& point) {
 
 Progress Continuation::step(PyObject* keyword_names, Ref& result) {
   if (++steps_ % kStepsBetweenTurns == 0) {
-    Py_BEGIN_ALLOW_THREADS;
-    Py_END_ALLOW_THREADS;
+    const GilReleased released;
   }
   return PyErr_CheckSignals() < 0 ? chain_.raise_here() : chain_.step(keyword_names, result);
 }
@@ -90,6 +92,10 @@ Progress Continuation::step(PyObject* keyword_names, Ref& result) {
 /// The rest of the innermost frame as plain Python.
 Progress Continuation::plainly(Ref& result) {
   ++counters().eager_fallbacks;
+  if (Ref interrupt = compat::take_interrupt()) {  // it came while what follows was captured or compiled
+    compat::set_exception(std::move(interrupt));
+    return chain_.raise_here();
+  }
   return is_in_mode() ? out_of_mode(result) : chain_.finish_innermost(result);
 }
 

@@ -9,6 +9,8 @@
 #include "python/call/flat_call.h"
 #include "python/call/lifted_graph.h"
 #include "python/call/traced_graph.h"
+#include "python/compat/object_layout.h"
+#include "python/compat/waiting_signals.h"
 #include "python/evaluator/graph_break.h"
 #include "python/tensors/numpy_state.h"
 #include "python/tensors/torch_library.h"
@@ -109,8 +111,14 @@ Ref capture_and_export(PyObject* callable, const CallArguments& call, PyObject* 
   if (!broken.reason.empty()) return refuse(broken, name);
   NumberHistory history = history_of(varying);
   const Dynamic dynamic = PyList_GET_SIZE(varying) > 0 ? Dynamic::when_varying : Dynamic::never;
+  std::optional<compat::SignalsWait> waiting(std::in_place);
   auto captured = capture_segment({callable, nullptr, call}, *state, name, dynamic, history);
-  if (auto* stopped = std::get_if<CaptureBreak>(&captured)) return refuse(*stopped, name);
+  waiting.reset();
+  if (auto* stopped = std::get_if<CaptureBreak>(&captured)) {
+    if (Ref interrupt = compat::take_interrupt()) compat::set_exception(std::move(interrupt));
+    if (stopped->interrupted) throw PythonError();
+    return refuse(*stopped, name);
+  }
   const EntryRef entry = std::get<EntryRef>(captured);
   if (entry->segment().stop) return refuse(entry->segment().stop->why, name);
   try {

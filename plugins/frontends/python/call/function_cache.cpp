@@ -12,6 +12,7 @@
 #include "python/call/session.h"
 #include "python/call/traced_graph.h"
 #include "python/compat/object_layout.h"
+#include "python/compat/waiting_signals.h"
 #include "python/evaluator/evaluator.h"
 #include "python/tensors/numpy_state.h"
 #include "python/tensors/tensor_recorder.h"
@@ -105,6 +106,8 @@ PyObject* FunctionCache::run(EntryRef entry, const CallArguments& call) {
 
 PyObject* FunctionCache::eagerly(const CallArguments& call) {
   ++counters().eager_fallbacks;
+  compat::raise_interrupt_in_next_code();  // that came while it was captured or compiled
+  if (PyErr_Occurred()) return nullptr;
   return PyObject_Vectorcall(callable_.get(), call.values, call.positional, call.keyword_names);
 }
 
@@ -158,7 +161,8 @@ CapturePoint* FunctionCache::point_after(CacheEntry& entry, const LiveChain& cha
 
 EntryRef FunctionCache::miss(CapturePoint& point, const CallArguments& values, const LiveChain* chain) {
   if (current_evaluator()) return {};  // C code calls this from within a capture: what it is given are stand-ins
-  if (point.turn.wait()) return entry_at(point, values, chain);
+  const compat::SignalsWait waiting;
+  if (point.turn.wait()) return compat::has_interrupt() ? EntryRef() : entry_at(point, values, chain);
   const Turn::Taken turn(point.turn);
   torch_library();                          // torch may have been imported since
   const std::optional<TorchState> now = torch_state();
@@ -207,7 +211,7 @@ EntryRef FunctionCache::keep(CapturePoint& point, EntryRef entry, const TorchSta
   {
     Stopwatch watch(observer_, "compile");
     if (!entry->compile(settings_, name_)) {
-      fail_to_compile();
+      if (!compat::has_interrupt()) fail_to_compile();
       return {};
     }
   }

@@ -1,8 +1,7 @@
 #include "python/call/interrupt_watch.h"
 
-#include <utility>
-
-#include "python/compat/object_layout.h"
+#include "python/compat/waiting_signals.h"
+#include "python/heap/gil.h"
 
 namespace tenon::python {
 
@@ -18,18 +17,8 @@ void InterruptWatch::run_handlers() {
   const auto now = std::chrono::steady_clock::now();
   if (now - last_ < 20ms) return;
   last_ = now;
-  const PyGILState_STATE state = PyGILState_Ensure();
-  if (PyErr_CheckSignals() < 0) {
-    exception_ = compat::take_exception();
-    raised_.store(true, std::memory_order_relaxed);
-  }
-  PyGILState_Release(state);
-}
-
-bool InterruptWatch::raise() {
-  if (!exception_) return false;
-  compat::set_exception(std::move(exception_));
-  return true;
+  const GilHeld gil;
+  if (compat::run_waiting_handlers()) raised_.store(true, std::memory_order_relaxed);
 }
 
 }  // namespace tenon::python

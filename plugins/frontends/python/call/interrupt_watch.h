@@ -6,8 +6,6 @@
 #include <cstdint>
 #include <thread>
 
-#include "python/heap/ref.h"
-
 namespace tenon::python {
 
 /// Made on the thread that releases the GIL. Python runs handlers on the main thread alone: elsewhere nothing is ever raised.
@@ -15,8 +13,6 @@ class InterruptWatch {
  public:
   /// For TenonCompileRequest.cancelled, with the watch as context: without the GIL, on any thread.
   static std::int32_t asked(void* watch);
-  /// Raises what a handler has raised; needs the GIL. False when there is nothing.
-  bool raise();
 
  private:
   void run_handlers();
@@ -24,7 +20,6 @@ class InterruptWatch {
   const std::thread::id thread_ = std::this_thread::get_id();
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
   std::atomic<bool> raised_{false};
-  Ref exception_;
 };
 
 }  // namespace tenon::python

@@ -14,7 +14,9 @@
 #include "python/call/python_backend.h"
 #include "python/call/session.h"
 #include "python/call/traced_graph.h"
+#include "python/compat/waiting_signals.h"
 #include "python/evaluator/graph_break.h"
+#include "python/heap/gil.h"
 #include "python/tensors/error_alarms.h"
 
 namespace tenon::python {
@@ -145,15 +147,16 @@ std::optional<Program> compile_natively(const CapturedGraph& captured, const Set
     request.cancelled = &InterruptWatch::asked;
     request.cancel_context = &watch;
     int32_t code = TENON_OK;
-    Py_BEGIN_ALLOW_THREADS;
-    code = tenon_compile(host, &request, &program.native_);
-    Py_END_ALLOW_THREADS;
+    {
+      const GilReleased released;
+      code = tenon_compile(host, &request, &program.native_);
+    }
     if (code == TENON_OK) {
       constants.release();  // now the program's
       tell_opaque_calls(host, captured);
       return program;
     }
-    if (!watch.raise()) set_host_error();
+    if (!compat::has_interrupt()) set_host_error();
   } catch (const std::exception& failure) {
     set_error(ErrorClass::error, fmt::format("the captured graph could not be submitted: {}", failure.what()));
   }
@@ -167,12 +170,14 @@ std::optional<Program> compile_with_callable(const CapturedGraph& captured, cons
     Ref traced = make_traced_graph(captured, name);
     Ref examples = checked(PyList_New(static_cast<Py_ssize_t>(captured.inputs.size())));
     for (std::size_t i = 0; i < captured.inputs.size(); ++i) PyList_SET_ITEM(examples.get(), static_cast<Py_ssize_t>(i), Py_NewRef(inputs[i]));
+    const compat::SignalsPass own_code;
     program.callable_ = Ref::steal(PyObject_CallFunctionObjArgs(settings.callable.get(), traced.get(), examples.get(), nullptr));
     if (program.callable_ && !PyCallable_Check(program.callable_.get()))
       PyErr_Format(PyExc_TypeError, "it gave %s, not a callable", Py_TYPE(program.callable_.get())->tp_name);
   } catch (const PythonError&) {
   }
   if (!PyErr_Occurred()) return program;
+  if (!PyErr_ExceptionMatches(PyExc_Exception)) return std::nullopt;  // an interrupt is no failure
   set_error_from_current(ErrorClass::compile, fmt::format("the backend '{}' failed to compile {}", settings.name, name));
   return std::nullopt;
 }

@@ -28,7 +28,8 @@ class Program {
 };
 
 /// Compiles with the backends that the settings or the configuration name. Results that eager execution lays out in another order than
-/// row-major are written in that order. Nothing, with an exception set, on failure. Releases the GIL meanwhile.
+/// row-major are written in that order. Nothing, with an exception set, on failure; nothing, with what a signal's handler raised kept
+/// (compat::take_interrupt), where that stopped it. Releases the GIL meanwhile.
 std::optional<Program> compile_natively(const CapturedGraph& captured, const Settings& settings);
 
 /// Asks the Python function of the settings. `inputs`: the objects of this call, by graph input. A failure of the function becomes a

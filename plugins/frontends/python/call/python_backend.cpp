@@ -7,8 +7,10 @@
 #include <optional>
 
 #include "python/compat/object_layout.h"
+#include "python/compat/waiting_signals.h"
 #include "python/evaluator/exception_text.h"
 #include "python/evaluator/graph_break.h"
+#include "python/heap/gil.h"
 #include "python/tensors/array_results.h"
 #include "python/tensors/numpy_state.h"
 #include "python/tensors/opaque_call.h"
@@ -19,16 +21,6 @@
 
 namespace tenon::python {
 namespace {
-
-class WithGil {
- public:
-  WithGil() : state_(PyGILState_Ensure()) {}
-  ~WithGil() { PyGILState_Release(state_); }
-  WithGil(const WithGil&) = delete;
-
- private:
-  PyGILState_STATE state_;
-};
 
 /// A tensor among the inputs or outputs of the group: where its pointer is and how it lies.
 struct Slot {
@@ -99,12 +91,17 @@ class OpaqueArtefact final : public Artefact {
       if (result.type().is_tensor()) results_.push_back({TypeView(&graph_, result.type().id()), output_index(result)});
   }
   ~OpaqueArtefact() override {
-    const WithGil gil;
+    if (!Py_IsInitialized()) {  // what Python held is gone with it
+      new std::shared_ptr<OpaqueCall>(std::move(call_));
+      return;
+    }
+    const GilHeld gil;
     call_.reset();
   }
 
   void execute(const TenonExecuteArgs& args) override {
-    const WithGil gil;
+    const GilHeld gil;
+    const compat::SignalsWait waiting;  // what a handler raises is no failure of the call
     try {
       run(args);
     } catch (const PythonError&) {

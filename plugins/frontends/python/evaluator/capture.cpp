@@ -151,11 +151,11 @@ CaptureBreak broken(Evaluator& evaluator, std::exception_ptr failure) {
     result = break_at(evaluator, graph_break);
   } catch (const std::exception& fault) {
     const bool python = dynamic_cast<const PythonError*>(&fault) != nullptr;
-    result = break_at(evaluator, GraphBreak(python ? "the call raises an exception" : fmt::format("an internal failure: {}", fault.what())));
-    if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) {
+    if (python && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) {
       result.interrupted = true;
       return result;
     }
+    result = break_at(evaluator, GraphBreak(python ? "the call raises an exception" : fmt::format("an internal failure: {}", fault.what())));
   }
   PyErr_Clear();
   result.stop_before = stop_before;
@@ -211,6 +211,12 @@ std::variant<Segment, CaptureBreak> capture(const CaptureStart& start, Recorder&
     left.any = heap.holds_new_classes();
     heap.rollback();
     return broken(evaluator, failure);
+  } catch (const Interrupted&) {
+    left.any = heap.holds_new_classes();
+    heap.rollback();
+    CaptureBreak result;
+    result.interrupted = true;
+    return result;
   }
   std::vector<SourceId> wanted = heap.inputs();
   wanted.insert(wanted.end(), ending.objects.sources.begin(), ending.objects.sources.end());

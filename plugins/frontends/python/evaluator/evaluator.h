@@ -25,6 +25,9 @@ struct Arguments {
   PyObject* operator[](std::size_t index) const { return values[index].get(); }
 };
 
+/// Thrown where a signal's handler has raised something (compat::take_interrupt): the run is given up. No C code is between thrower and capture.
+struct Interrupted {};
+
 /// Families of opcodes are member functions in files of their own: names.cpp, attributes.cpp, items.cpp, operators.cpp, building.cpp,
 /// iteration.cpp, calls.cpp, construction.cpp, functions.cpp, exceptions.cpp, generators.cpp; run.cpp holds the loop.
 /// A member that needs user code run first runs it to its end in a nested loop, except a plain call, which pushes a frame.

@@ -6,6 +6,7 @@
 
 #include "python/compat/object_layout.h"
 #include "python/compat/real_frame.h"
+#include "python/compat/waiting_signals.h"
 #include "python/evaluator/evaluator.h"
 #include "python/evaluator/exception_text.h"
 #include "python/evaluator/object_type.h"
@@ -16,6 +17,7 @@ namespace {
 
 constexpr std::size_t kDeepestChain = 400;  // frames; a recursion deeper than this is left to Python
 constexpr int kDeepestNesting = 60;         // runs of the loop within each other
+constexpr std::size_t kInstructionsBetweenSignals = 8;
 
 }  // namespace
 
@@ -45,6 +47,7 @@ Ref Evaluator::run(std::size_t base) {
     try {
       while (stopped_.size() == results) {
         step();
+        if (nested_ == 1 && instructions_ % kInstructionsBetweenSignals == 0 && compat::run_waiting_handlers()) throw Interrupted{};
         if (!last_references_.empty() && !frames_.empty()) require_all_alive();
       }
     } catch (const PythonError&) {

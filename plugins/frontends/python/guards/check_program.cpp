@@ -6,6 +6,7 @@
 
 #include "python/compat/collection.h"
 #include "python/compat/object_layout.h"
+#include "python/compat/waiting_signals.h"
 #include "python/guards/object_checks.h"
 #include "python/guards/pinned_check.h"
 
@@ -90,6 +91,7 @@ bool CheckProgram::check(const CallArguments& call) noexcept {
   if (!body.signature_fits(call)) return false;
   body.machine.let_go();
   const compat::WithoutCollection quiet(body.machine.makes_objects());
+  const compat::SignalsWait waiting(body.machine.runs_python());  // exceptions of comparisons are dropped
   if (body.pinned.is_set()) {
     const PinnedCheck::Outcome outcome = body.pinned.run(body.machine, call);
     if (outcome == PinnedCheck::Outcome::fails) body.machine.let_go();

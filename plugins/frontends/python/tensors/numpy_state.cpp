@@ -2,6 +2,7 @@
 
 #include <cfenv>
 
+#include "python/compat/waiting_signals.h"
 #include "python/evaluator/graph_break.h"
 #include "python/heap/imported.h"
 #include "python/heap/pending_exception.h"
@@ -24,6 +25,7 @@ PyObject* error_variable() {
 
 /// np.geterr()
 Ref error_modes() {
+  const compat::SignalsWait waiting;  // an exception is dropped below
   Ref numpy = Ref::steal(imported("numpy"));
   Ref modes = numpy ? Ref::steal(PyObject_CallMethod(numpy.get(), "geterr", nullptr)) : Ref();
   if (!modes) PyErr_Clear();
