@@ -81,6 +81,7 @@ TenonProgram::TenonProgram(std::shared_ptr<Session> session, const TenonCompileR
   const std::vector<std::string> pipeline = request.pipeline ? strings(request.pipeline, request.pipeline_count) : session->config.pipeline;
   PipelineResult passed = PassManager(session->registry, session->events, session->config).run(std::move(graph), pipeline);
   passes_ = std::move(passed.records);
+  passes_.shrink_to_fit();
   constants_ = std::move(passed.constants);
   std::vector<std::int64_t> sizes = expected_sizes(passed.graph, options);
   environment_->progress = &progress;

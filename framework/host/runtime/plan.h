@@ -62,10 +62,15 @@ struct Step {
   bool late = false;  // needs sizes or memory that are known only when earlier steps, or this one, have run
 
   // Of a group:
-  GroupGraph group;  // the graph itself only where it is needed again: `Plan::graph_of`
+  struct Group {
+    std::unique_ptr<ir::Graph> graph;  // null where it can be cut out again: `Plan::graph_of`
+    std::vector<NodeId> nodes;         // as in GroupGraph
+    std::vector<SymbolId> symbols;
+    std::vector<ValueId> inputs, outputs;  // while the plan is built
+  };
+  Group group;
   std::size_t backend = 0;              // position in the environment's order
   std::size_t node_count = 0;           // nodes that compute
-  bool has_graph = true;                // what it has been compiled of is still there
   std::shared_ptr<Artefact> artefact;   // null: always runs as another plan
   std::vector<Binding> bindings;
   PlansBySize plans_by_size;

@@ -135,7 +135,7 @@ void drop_strides_of_inputs(ir::Graph& group) {
 }  // namespace
 
 ir::Graph Plan::graph_of(const Step& step) const {
-  if (step.has_graph) return step.group.graph.clone();
+  if (step.group.graph) return step.group.graph->clone();
   const ir::Graph graph = graph_.copy();
   ir::Graph group = GroupCutter(graph).cut(step.group.nodes).graph;
   if (!environment_->backends[step.backend]->has(TENON_STRIDED_INPUTS)) drop_strides_of_inputs(group);
@@ -146,10 +146,11 @@ std::unique_ptr<Step> PlanBuilder::cut_step(const PlannedGroup& planned, GroupCu
   auto step = std::make_unique<Step>();
   step->backend = first_backend_ + planned.backend;
   const bool keeps_all = environment_.backends[step->backend]->has(TENON_BAKED_CONSTANTS);
-  step->group = cutter.cut(planned.nodes, [&](NodeId reader) { return keeps_all || std::ranges::binary_search(planned.constants, reader.value, {}, &NodeId::value); });
+  GroupGraph cut = cutter.cut(planned.nodes, [&](NodeId reader) { return keeps_all || std::ranges::binary_search(planned.constants, reader.value, {}, &NodeId::value); });
+  step->group = {std::make_unique<ir::Graph>(std::move(cut.graph)), std::move(cut.nodes), std::move(cut.symbols), std::move(cut.inputs), std::move(cut.outputs)};
   step->node_count = planned.nodes.size();
   if (environment_.backends[step->backend]->has(TENON_STRIDED_INPUTS)) return step;
-  drop_strides_of_inputs(step->group.graph);
+  drop_strides_of_inputs(*step->group.graph);
   return step;
 }
 
@@ -247,10 +248,10 @@ std::optional<Error> PlanBuilder::compile(Step& step) {
   stop_if_cancelled();
   BackendInstance& backend = *environment_.backends[step.backend];
   if (!backend.has(TENON_DYNAMIC_SHAPES) && !step.group.symbols.empty()) return {};  // compiled for the sizes of each call
-  std::vector<std::uint32_t> origins(step.group.graph.node_capacity(), TENON_NO_NODE);
-  for (std::size_t i = 0; i < step.group.nodes.size(); ++i) origins[step.group.graph.nodes()[i].value] = step.group.nodes[i].value;
+  std::vector<std::uint32_t> origins(step.group.graph->node_capacity(), TENON_NO_NODE);
+  for (std::size_t i = 0; i < step.group.nodes.size(); ++i) origins[step.group.graph->nodes()[i].value] = step.group.nodes[i].value;
   if (environment_.progress) environment_.progress->begin_group(backend.name(), step.node_count);
-  auto made = Artefact::compile(environment_.backends[step.backend], step.group.graph, environment_.constants, environment_.options, origins);
+  auto made = Artefact::compile(environment_.backends[step.backend], *step.group.graph, environment_.constants, environment_.options, origins);
   if (!made) return made.error();
   step.artefact = *std::move(made);
   backend.counters().nodes += static_cast<std::int64_t>(step.node_count);
@@ -278,7 +279,7 @@ void PlanBuilder::use_next_backend(Step& step, const Error& why) {
     environment_.events->warn_once("fallbacks", fmt::format("{}; '{}' runs what it leaves", text, environment_.backends[step.backend + 1]->name()));
   std::vector<std::int64_t> sizes;
   for (SymbolId s : step.group.symbols) sizes.push_back(expected_sizes_[s.value]);
-  step.set_detour(Plan::compile(plan_->environment_, step.group.graph.clone(), step.backend + 1, std::move(sizes)));
+  step.set_detour(Plan::compile(plan_->environment_, step.group.graph->clone(), step.backend + 1, std::move(sizes)));
 }
 
 void PlanBuilder::add_outputs() {
@@ -371,9 +372,8 @@ void PlanBuilder::drop_what_only_compiling_needs() {
     if (step->kind != Step::Kind::group) continue;
     if (stores)
       for (NodeId& n : step->group.nodes) n = position[n.value];
-    step->has_graph = !step->artefact || !step->artefact->assumptions().empty();
-    if (!step->has_graph) const ir::Graph gone = std::move(step->group.graph);
-    step->group.inputs = {}, step->group.outputs = {};
+    if (stores && step->artefact && step->artefact->assumptions().empty()) step->group.graph.reset();
+    step->group.inputs = std::vector<ValueId>(), step->group.outputs = std::vector<ValueId>();
   }
   plan.graph_.store();
   plan.values_.shrink_to_fit(), plan.steps_.shrink_to_fit();

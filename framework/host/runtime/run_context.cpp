@@ -168,7 +168,7 @@ void RunContext::ask_for_workspace(std::uint32_t s) {
   Events& events = *plan.environment_->events;
   events.emit({{"kind", "workspace_failed"}, {"phase", "workspace"}, {"backend", name}, {"nodes", step.node_count}, {"code", code_name(bytes.error().code)}, {"text", text}});
   events.warn_once("fallbacks", fmt::format("{}; '{}' runs them", text, backends[step.backend + 1]->name()));
-  step.set_detour(Plan::compile(plan.environment_, step.group.graph.clone(), step.backend + 1, state.symbols));
+  step.set_detour(Plan::compile(plan.environment_, plan.graph_of(step), step.backend + 1, state.symbols));
   state.route = step.detour();
   state.plain = false;
 }
@@ -183,7 +183,7 @@ void RunContext::choose_route(std::uint32_t s) {
 
   const BackendInstance& backend = *plan.environment_->backends[step.backend];
   const PlansBySize::Found found = step.plans_by_size.find_or_make(state.symbols, plan.environment_->artefact_limit, [&] {
-    return Plan::compile(plan.environment_, with_sizes(step.group.graph, state.symbols), step.backend, state.symbols);
+    return Plan::compile(plan.environment_, with_sizes(*step.group.graph, state.symbols), step.backend, state.symbols);
   });
   state.route = found.plan;
   Events& events = *plan.environment_->events;

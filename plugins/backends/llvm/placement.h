@@ -28,7 +28,7 @@ class Placement {
   const std::vector<std::pair<ValueId, std::uint32_t>>& copies() const { return copies_; }
 
   /// Forgets where single values are: what is left are sizes of the workspace.
-  void forget_values() { places_ = {}, unread_ = {}; }
+  void forget_values() { places_ = decltype(places_)(), unread_ = decltype(unread_)(); }
 
   /// Outputs that are written over an input when nothing reads it any more and nothing can fail.
   std::vector<TenonAliasPermit> aliases(const ir::Graph& graph, const codegen::Plan& plan) const;

@@ -22,26 +22,26 @@ using codegen::KernelStep;
 using codegen::LibraryStep;
 
 Program::Program(HostServices host, KernelCache& cache, ir::Graph graph, const ProgramOptions& options)
-    : host_(host), log_times_(options.log_times), cache_(cache), graph_(std::move(graph)) {
+    : host_(host), log_times_(options.log_times), cache_(cache), graph_(std::make_unique<ir::Graph>(std::move(graph))) {
   const auto pause = [this] { stop_if_cancelled(host_); };
-  codegen::decompose_composites(graph_), pause();
-  codegen::share_statistics(graph_), pause();
-  codegen::choose_layouts(graph_), pause();
+  codegen::decompose_composites(*graph_), pause();
+  codegen::share_statistics(*graph_), pause();
+  codegen::choose_layouts(*graph_), pause();
   codegen::PlanOptions plan_options;
-  plan_options.concatenations = codegen::join_concatenations(graph_);
+  plan_options.concatenations = codegen::join_concatenations(*graph_);
   plan_options.fuse = options.fuse;
   plan_options.matrix_kernels = options.matrix_kernels;
   plan_options.relaxed = options.relaxed;
   plan_options.lanes = cache.target().lanes();
   plan_options.pause = pause;
   if (options.log_fusion) plan_options.log = [this](const std::string& line) { host_.log(TENON_INFO, line, "fusion"); };
-  plan_ = codegen::make_plan(graph_, plan_options);
+  plan_ = codegen::make_plan(*graph_, plan_options);
   pause();
-  placement_ = Placement(graph_, plan_);
+  placement_ = Placement(*graph_, plan_);
   pause();
   drop_copies_in_place();
   compile_kernels(cache, options);
-  aliases_ = placement_.aliases(graph_, plan_);
+  aliases_ = placement_.aliases(*graph_, plan_);
   drop_what_only_compiling_needs(options);
 }
 
@@ -64,12 +64,12 @@ void Program::drop_copies_in_place() {
     const auto copied = kernel ? codegen::copied_value(*kernel) : std::nullopt;
     copied_.push_back(copied ? std::optional(std::pair(placement_[copied->read], placement_[copied->written])) : std::nullopt);
   }
-  if (std::ranges::none_of(copied_, [](const auto& copied) { return copied.has_value(); })) copied_ = {};
+  if (std::ranges::none_of(copied_, [](const auto& copied) { return copied.has_value(); })) copied_ = decltype(copied_)();
 }
 
 /// Thousands of small programs may be alive: most of them are a few kernels, which know all that a call needs.
 void Program::drop_what_only_compiling_needs(const ProgramOptions& options) {
-  symbol_count_ = graph_.symbols().size();
+  symbol_count_ = graph_->symbols().size();
   if (options.keep_plan || log_times_) return;
   bool only_kernels = true, has_library_calls = false;
   for (codegen::Step& step : plan_.steps) {
@@ -80,7 +80,7 @@ void Program::drop_what_only_compiling_needs(const ProgramOptions& options) {
   if (only_kernels) plan_ = {};
   if (has_library_calls || !placement_.copies().empty()) return;
   placement_.forget_values();
-  const ir::Graph gone = std::move(graph_);
+  graph_.reset();
 }
 
 /// Every kernel of the plan in a fixed order: of a product those that pack, then what follows it and what pools it; of a chain those of its products, then
@@ -201,15 +201,15 @@ void Program::run_step(std::size_t step, const Call& call) const {
   else run_library(std::get<LibraryStep>(plan_.steps[step]), call);
   if (!log_times_) return;
   const double microseconds = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
-  host_.log(TENON_INFO, step_line(graph_, plan_, step, call.symbols, microseconds), "kernel_times");
+  host_.log(TENON_INFO, step_line(*graph_, plan_, step, call.symbols, microseconds), "kernel_times");
 }
 
 /// Sorts, searches: nothing that computes numbers.
 void Program::run_library(const LibraryStep& step, const Call& call) const {
-  const ir::Node& node = graph_.node(step.node);
+  const ir::Node& node = graph_->node(step.node);
   const std::span<const std::int64_t> symbols = call.symbols;
   auto view = [&](ValueId value) {
-    const ir::Type& type = graph_.type(value);
+    const ir::Type& type = graph_->type(value);
     ops::TensorView v;
     v.dtype = type.dtype;
     for (const Dim& d : type.shape) v.shape.push_back(d.evaluate(symbols));
@@ -218,11 +218,11 @@ void Program::run_library(const LibraryStep& step, const Call& call) const {
     return v;
   };
   std::vector<ops::TensorView> inputs, outputs;
-  for (ValueId v : node.operands) inputs.push_back(graph_.value(v).kind == ir::ValueKind::literal ? ops::TensorView{} : view(v));
+  for (ValueId v : node.operands) inputs.push_back(graph_->value(v).kind == ir::ValueKind::literal ? ops::TensorView{} : view(v));
   for (ValueId v : node.results) {
     const Place& place = placement_[v];
     const bool sized_later = place.kind == Place::Kind::output && !call.args.outputs[place.index] && defines_symbols(v);
-    outputs.push_back(sized_later ? ops::TensorView{nullptr, graph_.type(v).dtype, {}, {}} : view(v));
+    outputs.push_back(sized_later ? ops::TensorView{nullptr, graph_->type(v).dtype, {}, {}} : view(v));
   }
   ops::NodeRun run;
   run.inputs = inputs;
@@ -238,16 +238,16 @@ void Program::run_library(const LibraryStep& step, const Call& call) const {
     v.shape = std::move(shape);
     return v;
   };
-  run_in_parts(host_, graph_, step.node, run);
+  run_in_parts(host_, *graph_, step.node, run);
 }
 
 /// True when the type has a symbol that no input binds: the size is known only after the node has run.
 bool Program::defines_symbols(ValueId value) const {
   bool found = false;
-  for (const Dim& d : graph_.type(value).shape) d.for_each_symbol([&](SymbolId s) {
+  for (const Dim& d : graph_->type(value).shape) d.for_each_symbol([&](SymbolId s) {
     bool bound = false;
-    for (ValueId input : graph_.inputs())
-      for (const Dim& i : graph_.type(input).shape) bound = bound || i.as_symbol() == s;
+    for (ValueId input : graph_->inputs())
+      for (const Dim& i : graph_->type(input).shape) bound = bound || i.as_symbol() == s;
     found = found || !bound;
   });
   return found;
@@ -277,7 +277,7 @@ void copy_rows(std::byte* to, const std::byte* from, std::span<const std::int64_
 void Program::copy_outputs(const Call& call) const {
   const std::span<const std::int64_t> symbols = call.symbols;
   for (const auto& [value, output] : placement_.copies()) {
-    const ir::Type& type = graph_.type(value);
+    const ir::Type& type = graph_->type(value);
     std::vector<std::int64_t> shape, strides;
     for (const Dim& d : type.shape) shape.push_back(d.evaluate(symbols));
     for (const Dim& d : type.resolved_strides()) strides.push_back(d.evaluate(symbols));

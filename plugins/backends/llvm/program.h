@@ -60,8 +60,8 @@ class Program : public Artefact {
   HostServices host_;
   bool log_times_ = false;
   KernelCache& cache_;
-  ir::Graph graph_;     // where calls of a library and copies of outputs read it
-  codegen::Plan plan_;  // where a step is none of kernels alone
+  std::unique_ptr<ir::Graph> graph_;  // where calls of a library and copies of outputs read it
+  codegen::Plan plan_;                // where a step is none of kernels alone
   Placement placement_;
   std::size_t symbol_count_ = 0;
   std::vector<TenonAliasPermit> aliases_;

@@ -72,7 +72,7 @@ class CacheEntry {
   bool has_late_sizes() const { return captured_.late_sizes; }
   std::size_t refusals = 0;  // calls whose values stopped it
   /// Forgets what only callers of explain and backends written in Python need.
-  void drop_trace() { captured_.trace = {}; }
+  void drop_trace() { captured_.trace = {}, captured_.op_names = std::vector<std::string>(); }
 
   /// The continuations that have followed a break at its end; owned by the function's cache.
   std::vector<CapturePoint*> successors;

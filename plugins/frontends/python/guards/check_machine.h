@@ -45,7 +45,7 @@ class CheckMachine {
   /// Whether a run may make objects that the garbage collector tracks.
   bool makes_objects() const { return makes_objects_; }
   /// Whether keys are compared by Python code.
-  bool runs_python() const { return holds_values_; }
+  bool may_run_python() const { return holds_values_; }
   /// What each source gave, by its number: borrowed, and kept between runs for what a gate skips.
   PyObject* const* registers() const { return registers_.data(); }
 

@@ -80,6 +80,7 @@ CheckProgram::CheckProgram(SourceTable sources, const GuardSet& set, const CallA
   std::vector<Guard> guards = all_guards(set);
   std::vector<CheckInstruction> code = compile_checks(sources, guards, wanted);
   const std::size_t stamps = stamp_count(code);
+  guards.shrink_to_fit(), code.shrink_to_fit();
   body_.reset(new Body{captured.positional, Ref::borrow(captured.keyword_names), std::move(code), CheckMachine(std::move(sources), std::move(guards), stamps), {}});
 }
 CheckProgram::CheckProgram(CheckProgram&&) noexcept = default;
@@ -91,7 +92,7 @@ bool CheckProgram::check(const CallArguments& call) noexcept {
   if (!body.signature_fits(call)) return false;
   body.machine.let_go();
   const compat::WithoutCollection quiet(body.machine.makes_objects());
-  const compat::SignalsWait waiting(body.machine.runs_python());  // exceptions of comparisons are dropped
+  const compat::SignalsWait waiting(body.machine.may_run_python());  // exceptions of comparisons are dropped
   if (body.pinned.is_set()) {
     const PinnedCheck::Outcome outcome = body.pinned.run(body.machine, call);
     if (outcome == PinnedCheck::Outcome::fails) body.machine.let_go();

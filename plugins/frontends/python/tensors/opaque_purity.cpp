@@ -156,7 +156,9 @@ double number_argument(PyObject* args, PyObject* kwargs, const char* keyword, Py
 
 /// A ufunc of np.frompyfunc, which takes and gives objects alone.
 bool is_made_of_function(PyObject* callable) {
-  Ref types = attribute_or_none(callable, "types");
+  static PyObject* const name = PyUnicode_InternFromString("types");
+  Ref types = Ref::steal(PyObject_GetAttr(callable, name));
+  if (!types) PyErr_Clear();
   if (!types || !PyList_Check(types.get()) || PyList_GET_SIZE(types.get()) != 1) return false;
   const char* loop = PyUnicode_AsUTF8(PyList_GET_ITEM(types.get(), 0));
   return loop && std::string_view(loop).find("O->") != std::string_view::npos;
