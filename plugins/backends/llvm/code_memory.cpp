@@ -131,7 +131,7 @@ class CodeMemory {
     close_shared();
     slab.taken -= bytes;
     if (!slab.closed) add_range(place, bytes);
-    if (slab.taken == 0 && (slab.closed || has_other_empty(slab))) drop(slab);
+    if (slab.taken == 0 && (slab.closed || slab.bytes() > kSlabBytes || has_other_empty(slab))) drop(slab);
   }
 
   CodeMemoryUse use() {
@@ -189,7 +189,7 @@ class CodeMemory {
     return by_place_.erase(range);
   }
 
-  /// One slab without pieces is kept: code comes and goes.
+  /// One slab of the usual size without pieces is kept: code comes and goes.
   bool has_other_empty(const Slab& slab) const {
     return std::ranges::any_of(slabs_, [&](const auto& entry) { return entry.second.get() != &slab && entry.second->taken == 0; });
   }
