@@ -96,14 +96,14 @@ Interval range(const ir::Graph& graph, const Dim& dim) {
 
 Dim at_least(const ir::Graph& graph, const Dim& dim, const Dim& least) {
   const Interval over = range(graph, dim - least);
-  if (over.least < 0 && over.most > 0) ask::not_negative(dim - least);
+  if (over.least < 0 && over.most > 0) ask::clamps(dim - least);
   return over.least >= 0 ? dim : over.most <= 0 ? least : max(dim, least);
 }
 
 Dim clamped(const ir::Graph& graph, const Dim& dim, const Dim& least, const Dim& most) {
   const Dim d = at_least(graph, dim, least);
   const Interval room = range(graph, most - d);
-  if (room.least < 0 && room.most > 0) ask::not_negative(most - d);
+  if (room.least < 0 && room.most > 0) ask::clamps(most - d);
   return room.least >= 0 ? d : room.most <= 0 ? most : min(d, most);
 }
 
@@ -111,6 +111,19 @@ bool may_be_positive_or_0(const ir::Graph& graph, const Dim& dim) {
   const Interval all = range(graph, dim);
   if (all.least < 0 && all.most >= 0) ask::not_negative(dim);
   return all.most >= 0;
+}
+
+bool is_negative(const ir::Graph& graph, const Dim& place) {
+  const Interval all = range(graph, place);
+  if (all.least >= 0 || all.most < 0) return all.most < 0;
+  ask::not_negative(place);
+  throw Exception(error(Code::unsupported, "a place whose sign is not known: {}", text(graph, place)));
+}
+
+void require_plain_size(const ir::Graph& graph, const Dim& size) {
+  if (size.is_constant() || !is_negative(graph, size)) return;
+  ask::constant(size);
+  throw Exception(error(Code::unsupported, "a negative size that is not known: {}", text(graph, size)));
 }
 
 Dim fresh_symbol(const OpQuery& q, std::size_t k) { return Dim::symbol(SymbolId(q.graph().symbols().size() + k)); }

@@ -22,6 +22,9 @@ void equal(const ir::Dim& a, const ir::Dim& b) {
 void not_negative(const ir::Dim& dim) {
   if (t_questions) t_questions->not_negative(dim);
 }
+void clamps(const ir::Dim& dim) {
+  if (t_questions) t_questions->clamps(dim);
+}
 void divisible(const ir::Dim& dim, const ir::Dim& by) {
   if (t_questions) t_questions->divisible(dim, by);
 }

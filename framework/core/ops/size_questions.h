@@ -14,6 +14,8 @@ class SizeQuestions {
   virtual void equal(const ir::Dim& a, const ir::Dim& b) = 0;
   /// Whether it is at least 0 was not known.
   virtual void not_negative(const ir::Dim& dim) = 0;
+  /// The same for a clamp, which stays in the expression where nobody settles it.
+  virtual void clamps(const ir::Dim& dim) { not_negative(dim); }
   /// Whether one divides the other was not known.
   virtual void divisible(const ir::Dim& dim, const ir::Dim& by) = 0;
   /// A constant was needed.
@@ -36,6 +38,7 @@ class AskingSizes {
 namespace ask {
 void equal(const ir::Dim& a, const ir::Dim& b);
 void not_negative(const ir::Dim& dim);
+void clamps(const ir::Dim& dim);
 void divisible(const ir::Dim& dim, const ir::Dim& by);
 void constant(const ir::Dim& dim);
 }  // namespace ask
@@ -43,6 +46,10 @@ void constant(const ir::Dim& dim);
 namespace infer {
 /// Whether the ranges of the symbols leave it possible that a dimension is not negative; asks where they leave it open.
 bool may_be_positive_or_0(const ir::Graph& graph, const ir::Dim& dim);
+/// Whether a place or a bound is counted from the end. Asks, and throws (unsupported), where the ranges leave that open.
+bool is_negative(const ir::Graph& graph, const ir::Dim& place);
+/// A size that a caller gives, where -1 has a meaning of its own: a constant, or never negative. Asks, and throws (unsupported), where it may be both.
+void require_plain_size(const ir::Graph& graph, const ir::Dim& size);
 }  // namespace infer
 
 }  // namespace tenon::ops

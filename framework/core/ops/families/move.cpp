@@ -94,6 +94,7 @@ Shape completed_shape(const ir::Graph& graph, std::span<const Dim> old, std::vec
   const Dim count = ir::product(old);
   std::optional<std::size_t> open;
   for (std::size_t i = 0; i < shape.size(); ++i) {
+    infer::require_plain_size(graph, shape[i]);
     if (!(shape[i] == Dim(-1))) continue;
     TENON_USER_CHECK(!open, "only one dimension can be inferred");
     open = i;
@@ -155,41 +156,42 @@ ir::ValueId expand_to(NodeBuilder& b, ir::ValueId x, Shape shape) {
 }
 
 SliceBounds slice_bounds(const ir::Graph& graph, const Dim& size, const ForeignSlice& slice) {
-  const Dim given = slice.step.value_or(Dim(1));
-  if (!given.is_constant()) {
-    ask::constant(given);
-    throw Exception(Code::unsupported, "a slice whose step is not known");
+  const Dim step = slice.step.value_or(Dim(1));
+  const bool backward = infer::is_negative(graph, step);
+  const infer::Interval steps = infer::range(graph, step);
+  TENON_USER_CHECK(steps.least != 0 || steps.most != 0, "slice step cannot be zero");
+  if (steps.least == 0) {
+    ask::not_negative(step - Dim(1));
+    throw Exception(error(Code::unsupported, "a slice whose step may be zero: {}", infer::text(graph, step)));
   }
-  const std::int64_t step = given.constant();
-  TENON_USER_CHECK(step != 0, "slice step cannot be zero");
   const auto place = [&](const std::optional<Dim>& bound, const Dim& otherwise, const Dim& least, const Dim& most) {
     if (!bound) return otherwise;
-    const infer::Interval range = infer::range(graph, *bound);
-    if (range.least < 0 && range.most >= 0) {
-      ask::not_negative(*bound);
-      throw Exception(error(Code::unsupported, "a slice bound whose sign is not known: {}", infer::text(graph, *bound)));
-    }
-    const Dim at = range.most < 0 ? *bound + size : *bound;
+    const Dim at = infer::is_negative(graph, *bound) ? *bound + size : *bound;
     return infer::clamped(graph, at, least, most);
   };
-  if (step > 0) {
+  if (!backward) {
     const Dim start = place(slice.start, Dim(0), Dim(0), size), end = place(slice.stop, size, Dim(0), size);
     return {start, infer::at_least(graph, end, start), step, false};
   }
   // Elements start, start + step, ... while > end: forwards these are low, low - step, ..., start.
   const Dim last = size - Dim(1);
   const Dim start = place(slice.start, last, Dim(-1), last), end = place(slice.stop, Dim(-1), Dim(-1), last);
-  const Dim count = infer::clamped(graph, floor_div(start - end + Dim(-step - 1), Dim(-step)), Dim(0), size);
-  if (count == Dim(0)) return {Dim(0), Dim(0), 1, false};
-  return {start + (count - Dim(1)) * Dim(step), start + Dim(1), -step, true};
+  const Dim count = infer::clamped(graph, floor_div(start - end - step - Dim(1), -step), Dim(0), size);
+  if (count == Dim(0)) return {Dim(0), Dim(0), Dim(1), false};
+  return {start + (count - Dim(1)) * step, start + Dim(1), -step, true};
+}
+
+Dim slice_extent(const SliceBounds& bounds) {
+  const Dim length = bounds.end - bounds.start;
+  return bounds.step == Dim(1) ? length : floor_div(length + bounds.step - Dim(1), bounds.step);
 }
 
 ir::ValueId slice_of(NodeBuilder& b, ir::ValueId x, std::size_t dim, const ForeignSlice& slice) {
   const Dim size = b.graph().type(x).shape.at(dim);
   const SliceBounds at = slice_bounds(b.graph(), size, slice);
   const Dim d(static_cast<std::int64_t>(dim));
-  if (!(at.start == Dim(0) && at.end == size && at.step == 1))
-    x = b.one("slice", {x}, {{"dim", d}, {"end", at.end}, {"start", at.start}, {"step", Dim(at.step)}});
+  if (!(at.start == Dim(0) && at.end == size && at.step == Dim(1)))
+    x = b.one("slice", {x}, {{"dim", d}, {"end", at.end}, {"start", at.start}, {"step", at.step}});
   return at.backward ? b.one("flip", {x}, {{"dims", std::vector<Dim>{d}}}) : x;
 }
 

@@ -37,11 +37,12 @@ ir::ValueId select_of(NodeBuilder& b, ir::ValueId x, std::size_t dim, const ir::
 
 /// The bounds of a forward slice, clamped to [0, size]; `end` >= `start`. `backward`: the slice is read from its end.
 struct SliceBounds {
-  ir::Dim start, end;
-  std::int64_t step = 1;
+  ir::Dim start, end, step = ir::Dim(1);
   bool backward = false;
 };
 SliceBounds slice_bounds(const ir::Graph& graph, const ir::Dim& size, const ForeignSlice& slice);
+/// How many elements it shows.
+ir::Dim slice_extent(const SliceBounds& bounds);
 
 /// Samples of one operand in every dtype class, contiguous and strided, with these attributes.
 std::vector<Sample> movement_samples(std::vector<std::int64_t> shape, std::vector<ir::Attributes> sets);

@@ -139,7 +139,7 @@ Values torch_pad(ForeignArguments& a) {
   bool cuts = false;
   for (std::size_t d = 0; d < rank; ++d)
     for (auto [pad, cut] : {std::pair(&before[d], &cut_before[d]), std::pair(&after[d], &cut_after[d])})
-      if (infer::range(a.graph(), *pad).most < 0) {
+      if (infer::is_negative(a.graph(), *pad)) {
         std::swap(*pad, *cut);
         cuts = true;
       }

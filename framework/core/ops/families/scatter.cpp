@@ -312,7 +312,7 @@ Op slice_scatter_op() {
       [](const OpQuery& q) {
         const SliceBounds b = bounds_of(q);
         Shape shape = q.type(0).shape;
-        shape[dim_of(q)] = b.step == 1 ? b.end - b.start : floor_div(b.end - b.start + Dim(b.step - 1), Dim(b.step));
+        shape[dim_of(q)] = slice_extent(b);
         return shape;
       },
       [](Scalars& s, const OpQuery& q, std::vector<Scalar>& at) {
@@ -321,14 +321,15 @@ Op slice_scatter_op() {
         Scalar& i = at[dim_of(q)];
         Scalar written = s.logical_and(s.ge(i, m.of(b.start)), s.lt(i, m.of(b.end)));
         const Scalar offset = m.add(i, Dim(0) - b.start);
-        if (b.step != 1) written = s.logical_and(written, s.eq(m.mod(offset, Dim(b.step)), m.of(0)));
-        i = m.floor_div(offset, Dim(b.step));
+        if (!(b.step == Dim(1))) written = s.logical_and(written, s.eq(m.mod(offset, b.step), m.of(0)));
+        i = m.floor_div(offset, b.step);
         return written;
       });
   op.written_part = [](const OpQuery& q) {
     const SliceBounds b = bounds_of(q);
+    if (!b.step.is_constant()) return std::vector<ShownDim>();
     std::vector<ShownDim> part(q.type(0).rank());
-    part[dim_of(q)] = {b.start, b.step};
+    part[dim_of(q)] = {b.start, b.step.constant()};
     return part;
   };
   op.grad = written(gradients::slice_scatter);
@@ -353,7 +354,7 @@ Op slice_scatter_op() {
 Op select_scatter_op() {
   const auto index_of = [](const OpQuery& q) {
     const Dim index = q.integer("index");
-    return infer::range(q.graph(), index).most < 0 ? index + q.type(0).shape.at(real_dim(q)) : index;
+    return infer::is_negative(q.graph(), index) ? index + q.type(0).shape.at(real_dim(q)) : index;
   };
   Op op = view_write(
       "select_scatter", "(Tensor self, Tensor src, int dim, int index) -> Tensor", torch_names("select_scatter"),

@@ -14,12 +14,12 @@ using ir::Shape;
 
 // ---- slice, select
 
-std::vector<Dim> slice_attributes(const OpQuery& q) {
+SliceBounds slice_attributes(const OpQuery& q) {
   const Dim size = q.type(0).shape.at(real_dim(q));
   const Dim start = q.integer("start", Dim(0)), end = q.integer("end", size);
   const SliceBounds at = slice_bounds(q.graph(), size, {start, end, q.integer("step", Dim(1))});
   TENON_USER_CHECK(!at.backward, "step must be positive; use flip to go backwards");
-  return {at.start, at.end, Dim(at.step)};
+  return at;
 }
 
 Values narrow(ForeignArguments& a) {
@@ -27,7 +27,7 @@ Values narrow(ForeignArguments& a) {
   const auto dim = static_cast<std::size_t>(a.dim("dim", a.type(x).rank()));
   const Dim size = a.type(x).shape.at(dim);
   Dim start = a.integer("start");
-  if (start.is_constant() && start.constant() < 0) start = start + size;
+  if (infer::is_negative(a.graph(), start)) start = start + size;
   TENON_USER_CHECK(infer::range(a.graph(), start).most >= 0, "start out of range: {} before the first of {}", infer::text(a.graph(), a.integer("start")),
                    infer::text(a.graph(), size));
   TENON_USER_CHECK(infer::range(a.graph(), a.integer("length")).most >= 0, "narrow(): length must be non-negative.");
@@ -42,10 +42,8 @@ Op slice_op() {
   Op op = movement(
       "slice", "(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
       [](const OpQuery& q) {
-        const auto at = slice_attributes(q);
         Shape shape = q.type(0).shape;
-        const std::int64_t step = at[2].constant();
-        shape[real_dim(q)] = step == 1 ? at[1] - at[0] : floor_div(at[1] - at[0] + Dim(step - 1), Dim(step));
+        shape[real_dim(q)] = slice_extent(slice_attributes(q));
         return shape;
       },
       [](Scalars& s, const OpQuery& q, std::span<const Scalar> at) {
@@ -53,7 +51,7 @@ Op slice_op() {
         std::vector<Scalar> index(at.begin(), at.end());
         IndexMath m(s);
         Scalar& i = index[real_dim(q)];
-        i = m.add(m.mul(i, bounds[2]), bounds[0]);
+        i = m.add(m.mul(i, bounds.step), bounds.start);
         return index;
       },
       torch_names("narrow", "(self, dim, start, length)", narrow) + names({"aten.slice", "aten.slice.Tensor"}, "(self, dim=0, start=None, end=None, step=1)"));
@@ -69,12 +67,7 @@ Op slice_op() {
 
 Dim selected(const OpQuery& q) {
   const Dim size = q.type(0).shape.at(real_dim(q)), index = q.integer("index");
-  const infer::Interval range = infer::range(q.graph(), index);
-  if (range.least < 0 && range.most >= 0) {
-    ask::not_negative(index);
-    throw Exception(Code::unsupported, "an index whose sign is not known");
-  }
-  const Dim at = range.most < 0 ? index + size : index;
+  const Dim at = infer::is_negative(q.graph(), index) ? index + size : index;
   TENON_USER_CHECK(infer::may_be_positive_or_0(q.graph(), at) && infer::may_be_positive_or_0(q.graph(), size - at - Dim(1)),
                    "index {} is out of bounds for dimension {} with size {}", infer::text(q.graph(), index), real_dim(q),
                    infer::text(q.graph(), size));

@@ -63,7 +63,7 @@ class Subscript {
         case Step::Kind::slice:
           if (step->bounds.backward) value = b.one("flip", {value}, {{"dims", std::vector<Dim>{dim}}});
           value = b.one("slice_scatter", {step->parent, value},
-                        {{"dim", dim}, {"end", step->bounds.end}, {"start", step->bounds.start}, {"step", Dim(step->bounds.step)}});
+                        {{"dim", dim}, {"end", step->bounds.end}, {"start", step->bounds.start}, {"step", step->bounds.step}});
           break;
       }
     }

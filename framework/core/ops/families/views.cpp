@@ -268,6 +268,7 @@ Shape expanded_shape(const ir::Graph& graph, const Shape& old, std::vector<Dim> 
                    size.size(), old.size());
   const std::size_t lead = size.size() - old.size();
   for (std::size_t i = 0; i < size.size(); ++i) {
+    infer::require_plain_size(graph, size[i]);
     if (size[i] == Dim(-1)) {
       TENON_USER_CHECK(i >= lead, "expand: -1 is not allowed in a leading, non-existing dimension {}", i);
       size[i] = old[i - lead];

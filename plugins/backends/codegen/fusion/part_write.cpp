@@ -70,7 +70,9 @@ class PartWrites {
     const ir::Node& node = graph_.node(id);
     const ops::Op* op = ops::find_op(node.op);
     if (!op || !op->written_part) return {};
-    return PartWrite{node.operands[0], node.operands[1], op->written_part(ops::OpQuery(graph_, node.operands, node.attributes)), {id}};
+    std::vector<ops::ShownDim> part = op->written_part(ops::OpQuery(graph_, node.operands, node.attributes));
+    if (part.empty() && graph_.type(node.operands[0]).rank() > 0) return {};
+    return PartWrite{node.operands[0], node.operands[1], std::move(part), {id}};
   }
 
   /// True when `view` is the view of the base that the node writes.

@@ -128,13 +128,14 @@ Ref read_proxy(Evaluator& evaluator, PyObject* method, const Arguments& argument
   return given;
 }
 
-/// min() or max() of floats alone, one of which stands for a number.
-bool is_extreme_of_floats(Evaluator& evaluator, PyObject* callable, const Arguments& arguments) {
+/// min() or max() of floats alone, or of ints, one of which stands for a number.
+bool is_extreme_of_numbers(Evaluator& evaluator, PyObject* callable, const Arguments& arguments) {
   const std::string_view name = reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name;
   if ((name != "min" && name != "max") || arguments.values.size() < 2) return false;
   bool any = false;
   for (const Ref& value : arguments.values) {
-    if (evaluator.visible_type(value.get()) != &PyFloat_Type) return false;
+    PyTypeObject* type = evaluator.visible_type(value.get());
+    if ((type != &PyFloat_Type && type != &PyLong_Type) || type != evaluator.visible_type(arguments[0])) return false;
     any |= evaluator.heap().traits(value.get()).role == Recorder::Role::number;
   }
   return any;
@@ -145,7 +146,7 @@ bool is_function_of_number(Evaluator& evaluator, PyObject* callable, const Argum
   if (arguments.named() != 0 || !PyCFunction_Check(callable)) return false;
   PyObject* module = PyCFunction_GET_SELF(callable);
   if (module == nullptr || !PyModule_Check(module)) return false;
-  if (is_extreme_of_floats(evaluator, callable, arguments)) return true;
+  if (is_extreme_of_numbers(evaluator, callable, arguments)) return true;
   const auto is_stand_in = [&](const Ref& value) { return evaluator.heap().traits(value.get()).role == Recorder::Role::number; };
   const auto is_number = [&](const Ref& value) { return is_stand_in(value) || PyFloat_CheckExact(value.get()) || PyLong_CheckExact(value.get()); };
   const bool of_numbers = std::ranges::any_of(arguments.values, is_stand_in) && std::ranges::all_of(arguments.values, is_number);

@@ -6,11 +6,13 @@
 namespace tenon::python {
 
 bool NumberHistory::varies(const std::string& name, std::int64_t value) {
-  const auto [entry, fresh] = numbers_.try_emplace(name, Seen{value, false});
+  const auto [entry, fresh] = numbers_.try_emplace(name, Seen{value, false, {value, value}});
   if (fresh) return false;
-  entry->second.varies |= entry->second.value != value;
-  entry->second.value = value;
-  return entry->second.varies;
+  Seen& seen = entry->second;
+  seen.varies |= seen.value != value;
+  seen.value = value;
+  seen.span = {std::min(seen.span.least, value), std::max(seen.span.most, value)};
+  return seen.varies;
 }
 
 bool NumberHistory::wears_out(const std::string& name) {

@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/ir/dim.h"
@@ -21,12 +22,27 @@ class NumberHistory {
   /// Takes over the value that a capture found. Gives whether the number varies.
   bool varies(const std::string& name, std::int64_t value);
   /// Takes note that a number varies, whatever was found so far.
-  void vary(const std::string& name, std::int64_t value) { numbers_[name] = {value, true}; }
+  void vary(const std::string& name, std::int64_t value) {
+    varies(name, value);
+    numbers_[name].varies = true;
+  }
+  struct Span {
+    std::int64_t least, most;
+  };
+  /// The least and the greatest value that captures have found.
+  Span span(const std::string& name) const { return numbers_.at(name).span; }
   /// Takes note that a capture needs the number itself. Gives whether it has held so many values that each would be one more variant.
   bool wears_out(const std::string& name);
+  /// Takes note of the answer that the present call gives to a question about numbers. Gives whether captures have found both.
+  bool answers_vary(const std::string& question, bool answer) {
+    unsigned& found = answers_[question];
+    found |= answer ? 1U : 2U;
+    return found == 3;
+  }
   void clear() {
     numbers_.clear();
     taken_.clear();
+    answers_.clear();
     late_sizes = true;
     branches_assumed = true;
   }
@@ -39,11 +55,13 @@ class NumberHistory {
 
  private:
   struct Seen {
-    std::int64_t value;
-    bool varies;
+    std::int64_t value = 0;
+    bool varies = false;
+    Span span = {0, 0};
   };
   std::unordered_map<std::string, Seen> numbers_;
   std::unordered_map<std::string, std::set<std::int64_t>> taken_;
+  std::unordered_map<std::string, unsigned> answers_;
 };
 
 /// What the captures of one call have settled about its numbers, each with the help of the one before: constants, equalities, ranges.
@@ -69,6 +87,9 @@ class NumberFacts {
   bool narrow(std::size_t name, Range range);
   /// No number is a symbol any more: the capture as it would be without symbols.
   bool fix_all();
+  /// No least or greatest of numbers stays in an expression any more: which one it is, is guarded.
+  bool decide_extremes() { return !std::exchange(extremes_decided_, true); }
+  bool extremes_decided() const { return extremes_decided_; }
 
  private:
   struct Facts {
@@ -79,7 +100,7 @@ class NumberFacts {
   std::vector<std::string> names_;
   std::vector<Facts> facts_;
   std::map<std::string, std::size_t> positions_;
-  bool all_fixed_ = false;
+  bool all_fixed_ = false, extremes_decided_ = false;
 };
 
 }  // namespace tenon::python

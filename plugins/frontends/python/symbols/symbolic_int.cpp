@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <new>
+#include <utility>
 
 #include "core/base/error.h"
 #include "python/evaluator/object_type.h"
@@ -108,9 +110,32 @@ PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
 }
 
 PyObject* true_divide(PyObject* a, PyObject* b) { return in_floats(FloatTape::Op::divide, a, b, PyNumber_TrueDivide, "it is divided by '/'"); }
-PyObject* left_shift(PyObject* a, PyObject* b) { return on_ints(a, b, PyNumber_Lshift, "its bits are shifted"); }
-PyObject* right_shift(PyObject* a, PyObject* b) { return on_ints(a, b, PyNumber_Rshift, "its bits are shifted"); }
-PyObject* bit_and(PyObject* a, PyObject* b) { return on_ints(a, b, PyNumber_And, "its bits are read"); }
+/// 2 to the power of a plain int; nothing for what is none, or takes more than 62 bits.
+std::optional<std::int64_t> power_of_two(PyObject* exponent) {
+  const std::optional<ir::Dim> bits = is_symbolic_int(exponent) ? std::nullopt : integer_of(exponent);
+  if (!bits || bits->constant() < 0 || bits->constant() > 62) return std::nullopt;
+  return std::int64_t{1} << bits->constant();
+}
+PyObject* left_shift(PyObject* a, PyObject* b) {
+  const auto factor = power_of_two(b);
+  if (!factor) return on_ints(a, b, PyNumber_Lshift, "its bits are shifted");
+  return multiply(a, Ref::steal(PyLong_FromLongLong(*factor)).get());
+}
+PyObject* right_shift(PyObject* a, PyObject* b) {
+  const auto divisor = power_of_two(b);
+  if (!divisor) return on_ints(a, b, PyNumber_Rshift, "its bits are shifted");
+  return floor_divide(a, Ref::steal(PyLong_FromLongLong(*divisor)).get());
+}
+/// The last bits are what is left of a division, also of a negative int.
+PyObject* bit_and(PyObject* a, PyObject* b) {
+  for (const auto& [number, mask] : {std::pair(a, b), std::pair(b, a)}) {
+    const std::optional<ir::Dim> bits = is_symbolic_int(mask) ? std::nullopt : integer_of(mask);
+    if (!bits || PyBool_Check(mask) || bits->constant() < 0 || bits->constant() == std::numeric_limits<std::int64_t>::max()) continue;
+    const std::int64_t divisor = bits->constant() + 1;
+    if ((divisor & bits->constant()) == 0) return remainder(number, Ref::steal(PyLong_FromLongLong(divisor)).get());
+  }
+  return on_ints(a, b, PyNumber_And, "its bits are read");
+}
 PyObject* bit_or(PyObject* a, PyObject* b) { return on_ints(a, b, PyNumber_Or, "its bits are read"); }
 PyObject* bit_xor(PyObject* a, PyObject* b) { return on_ints(a, b, PyNumber_Xor, "its bits are read"); }
 

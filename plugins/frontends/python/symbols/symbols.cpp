@@ -22,8 +22,10 @@ thread_local Symbols* t_active = nullptr;
 
 bool is_special(std::int64_t value) { return value >= -1 && value <= 1; }
 
-/// The range in which a number of that value varies.
-NumberFacts::Range range_of_sign(std::int64_t value) { return value > 0 ? NumberFacts::Range{2, kMost} : NumberFacts::Range{kLeast, -2}; }
+/// What holds all of these values, and those that mean the same to a program.
+NumberFacts::Range range_around(NumberHistory::Span span) {
+  return {span.least >= 2 ? 2 : span.least >= 0 ? 0 : kLeast, span.most <= -2 ? -2 : span.most <= 0 ? 0 : kMost};
+}
 
 }  // namespace
 
@@ -52,7 +54,8 @@ ir::Dim Symbols::number(NumberSource source, std::int64_t value, bool from_the_s
   const bool varying = varies(source.name, value, from_the_start);
   const std::size_t name = facts_.position(source.name);
   if (const auto made = made_.find(name); made != made_.end()) return made->second;
-  if (!varying || is_special(value)) return value;
+  if (!varying) return value;
+  if (const NumberFacts::Range range = range_of(source, value); range.least == range.most || !range.holds(value)) return value;
   const ir::Dim dim = symbol(name, std::move(source), value);
   const ir::Dim seen = facts_.definition(name) ? over_symbols(*facts_.definition(name)).value_or(dim) : dim;
   if (!(seen == dim)) note({Operator::equal, dim, seen});
@@ -60,8 +63,15 @@ ir::Dim Symbols::number(NumberSource source, std::int64_t value, bool from_the_s
   return seen;
 }
 
+/// The range in which a number of that value varies; an empty one where it does not.
+NumberFacts::Range Symbols::range_of(const NumberSource& source, std::int64_t value) const {
+  const bool is_extent = source.kind == NumberSource::Kind::extent || source.kind == NumberSource::Kind::stride;
+  if (!is_extent) return range_around(history_.span(source.name));
+  return is_special(value) ? NumberFacts::Range{value, value} : range_around({value, value});
+}
+
 ir::Dim Symbols::symbol(std::size_t name, NumberSource source, std::int64_t value) {
-  const NumberFacts::Range sign = range_of_sign(value), known = facts_.range(name);
+  const NumberFacts::Range sign = range_of(source, value), known = facts_.range(name);
   const NumberFacts::Range range{std::max(sign.least, known.least), std::min(sign.most, known.most)};
   ir::SymbolInfo info;
   info.name = fmt::format("s{}", graph_.symbols().size());
@@ -218,6 +228,13 @@ void Symbols::compute(const ir::Dim& dim) {
 
 namespace {
 
+bool has_extremes(const ir::Dim& dim) {
+  const auto is_one = [](const ir::DimAtom& atom) {
+    return atom.op == ir::DimOp::min || atom.op == ir::DimOp::max || std::ranges::any_of(atom.operands, has_extremes);
+  };
+  return std::ranges::any_of(dim.terms(), [&](const ir::DimTerm& term) { return std::ranges::any_of(term.atoms, is_one); });
+}
+
 /// `difference` == 0 with less on the way: without what divides all of it, a number or symbols.
 ir::Dim without_common_factor(const ir::Dim& difference) {
   if (difference.is_constant()) return difference;
@@ -243,13 +260,48 @@ void Symbols::equal(const ir::Dim& a, const ir::Dim& b) {
   }
   // They differ: sizes that are not 1 either way give the error of eager execution, which the caller raises.
   for (const ir::Dim& side : {a, b})
-    if (value(side) == 1) fix_symbols_of(side, "a size of 1 is broadcast");
+    if (value(side) == 1) {
+      if (!define_latest(side - ir::Dim(1))) fix_symbols_of(side, "a size of 1 is broadcast");
+    }
   const ir::Dim apart = (value(difference) > 0 ? difference : -difference) - ir::Dim(1);
   if (!narrow_single(apart)) fix_symbols_of(difference, "another size differs from it");
 }
 
+void Symbols::settle_extent(const ir::Dim& dim) {
+  if (dim.is_constant() || !is_known(dim)) return;
+  const std::int64_t size = value(dim);
+  if (size < 2) settle(dim);
+  else if (const ir::Dim over = dim - ir::Dim(2); !narrow_single(over)) decide(Operator::less_equal, 0, over);
+}
+
+/// Makes the expression a constant by what it says of one symbol.
+void Symbols::settle(const ir::Dim& dim) {
+  const std::int64_t now = value(dim);
+  if (!define_latest(without_common_factor(dim - ir::Dim(now)))) specialise(dim, "a size of it is special");
+}
+
 void Symbols::not_negative(const ir::Dim& dim) {
   if (is_known(dim) && !narrow_single(dim)) decide(Operator::less_equal, 0, dim);  // the clamp stays in the expression
+}
+
+/// Whether an expression over the numbers is negative in some calls and not in others, so that each answer would be a variant for each other
+/// question.
+bool Symbols::stays_open(const ir::Dim& dim) {
+  const bool varies = history_.answers_vary(describe(dim), value(dim) >= 0);
+  return varies && !facts_.extremes_decided();
+}
+
+void Symbols::clamps(const ir::Dim& dim) {
+  if (is_known(dim) && !stays_open(dim)) not_negative(dim);
+}
+
+ir::Dim Symbols::extreme(const ir::Dim& a, const ir::Dim& b, bool least) {
+  const ir::Dim difference = b - a;
+  const ops::infer::Interval range = ops::infer::range(graph_, difference);
+  if (range.least >= 0) return least ? a : b;
+  if (range.most <= 0) return least ? b : a;
+  if (stays_open(difference)) return least ? min(a, b) : max(a, b);
+  return decide(Operator::less_equal, a, b) == least ? a : b;
 }
 
 /// One factor that is divisible now is made a constant, the innermost first: batches, which come first, are what varies most. A symbol that
@@ -301,6 +353,7 @@ void Symbols::refine(bool news) {
 
 void Symbols::fix_symbols_of(const ir::Dim& dim, const char* why) {
   if (refined_) return;
+  if (has_extremes(dim) && facts_.decide_extremes()) return refine(true);
   dim.for_each_symbol([&](SymbolId s) {
     if (!facts_.fix(names_[s.value])) return;
     learned_ = true;

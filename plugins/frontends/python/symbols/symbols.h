@@ -21,7 +21,8 @@ enum class Dynamic : std::uint8_t {
   always,        // extents of tensors and integers among the arguments, too
 };
 
-/// A number varies within one sign: -1, 0 and 1 mean something of their own to tensor programs, and stay constants.
+/// Extents and strides vary within one sign: -1, 0 and 1 mean something of their own there, and stay constants. So does an int, until its values
+/// have been found on both sides of these: it varies among all of them then, and whatever an operation takes for an extent is narrowed again.
 ///
 /// Everything is decided by the values of the call that is captured. What a decision rests on is noted as a relation to be guarded; what
 /// shape inference could not prove becomes a fact for the next capture of the same call, which then starts from it: equal extents are
@@ -83,6 +84,8 @@ class Symbols final : public ops::SizeQuestions {
   bool any_data() const { return any_data_; }
   /// Whether every symbol in it has a value now.
   bool is_known(const ir::Dim& dim) const;
+  /// Sizes of 0 and 1 have a meaning of their own: the size of a result is one of them, or guarded to be greater.
+  void settle_extent(const ir::Dim& dim);
   /// Whether the relation holds, which is guarded where the ranges do not prove it.
   bool decide(guards::Relation::Operator op, const ir::Dim& left, const ir::Dim& right);
   /// The program needs the number itself: guards its value.
@@ -93,11 +96,14 @@ class Symbols final : public ops::SizeQuestions {
   /// Whether the instruction that needs these numbers is to break the graph instead of taking them as constants.
   bool wear_out(std::span<const std::string> names);
   bool broke() const { return broke_; }
+  /// The lesser of two ints, or the greater: one of them, which is guarded, until captures have found either.
+  ir::Dim extreme(const ir::Dim& a, const ir::Dim& b, bool least);
   /// An expression that must be computable at every call.
   void compute(const ir::Dim& dim);
 
   void equal(const ir::Dim& a, const ir::Dim& b) override;
   void not_negative(const ir::Dim& dim) override;
+  void clamps(const ir::Dim& dim) override;
   void divisible(const ir::Dim& dim, const ir::Dim& by) override;
   void constant(const ir::Dim& dim) override;
 
@@ -108,15 +114,18 @@ class Symbols final : public ops::SizeQuestions {
   std::string describe(const ir::Dim& dim) const;
 
  private:
+  NumberFacts::Range range_of(const NumberSource& source, std::int64_t value) const;
   ir::Dim symbol(std::size_t name, NumberSource source, std::int64_t value);
   void guard_range(const ir::Dim& dim, const NumberFacts::Range& range);
   bool note(guards::Relation relation);
   bool define_latest(const ir::Dim& difference);
+  void settle(const ir::Dim& dim);
   void refine(bool news);
   /// Makes constants of them, unless the next capture may do without.
   void fix_symbols_of(const ir::Dim& dim, const char* why);
   void say_constant(const std::string& words, std::int64_t value, const char* why);
   bool narrow_single(const ir::Dim& dim);
+  bool stays_open(const ir::Dim& dim);
   std::optional<ir::Dim> over_symbols(const ir::Dim& over_names) const;
 
   ir::Graph& graph_;

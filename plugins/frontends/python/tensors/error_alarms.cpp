@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/ops/catalog.h"
+#include "core/ops/infer.h"
 #include "core/ops/node_builder.h"
 #include "python/tensors/call_results.h"
 
@@ -126,7 +127,10 @@ class AlarmBuilder {
 
   void watch_divisor(ValueId divisor) {
     const ir::Value& value = graph_.value(divisor);
-    if (const auto* number = std::get_if<ir::Dim>(&value.literal); value.kind == ir::ValueKind::literal && number && !(*number == ir::Dim(0))) return;
+    if (const auto* number = std::get_if<ir::Dim>(&value.literal); value.kind == ir::ValueKind::literal && number) {
+      const ops::infer::Interval range = ops::infer::range(graph_, *number);
+      if (range.least > 0 || range.most < 0) return;
+    }
     if (is_bool(graph_.type(divisor).dtype)) return add(builder_.one("logical_not", {divisor}));
     add(builder_.one("eq", {divisor, builder_.literal(ir::Dim(0))}));
   }

@@ -225,7 +225,7 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
   const std::size_t first_node = graph_.nodes().size();
   std::vector<ir::ValueId> results = add_opaque_node(function.name, std::move(call), std::move(values), std::move(types), use);
   for (std::size_t i = 0; i < results.size(); ++i) results[i] = permuted(builder_, results[i], inverse(recorded[i].order));
-  require_positive(results);
+  settle_extents(results);
   if (use.written) {
     use.value = results.front();
     return stand_ins_[*use.written].object;

@@ -152,7 +152,7 @@ Ref TensorRecorder::record_reading(PyObject* callable, const ForeignFunction& fu
   if (!random && function.flavour == ops::Flavour::torch && function.op && (!function.may_alias || function.op->body) &&
       (operands_are_unusual(stand_ins_, operands) || takes_number_for_tensor(graph_, function, first_node)))
     require_eager_kernel(callable, function, stand_ins_.with_twins(args).get(), kwargs ? stand_ins_.with_twins(kwargs).get() : nullptr);
-  require_positive(result->values);
+  settle_extents(result->values);
   const bool fresh = strides_are_known(function, *result, operands) && !kwargs_name_a_layout(kwargs) && !(is_pointwise(function) && takes_lists(args)) &&
                      !(function.flavour == ops::Flavour::numpy ? gives_elements(function) || only_moves_elements(graph_, first_node) : function.may_alias);
   Ref wrapped;

@@ -142,6 +142,17 @@ Ref TensorRecorder::whole_number(PyObject* number, std::string_view function) {
   return make_integer(*whole);
 }
 
+/// min() or max() of ints; nothing where the graph computes one of them.
+Ref TensorRecorder::extreme_of_ints(PyObject* args, bool least) {
+  std::optional<ir::Dim> best;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
+    const std::optional<ir::Dim> next = integer_of(PyTuple_GET_ITEM(args, i));
+    if (!next || !symbols_.is_known(*next)) return {};
+    best = best ? symbols_.extreme(*best, *next, least) : *next;
+  }
+  return make_integer(*best);
+}
+
 /// min() or max() of floats: of equal ones, and beside nan, the first.
 Ref TensorRecorder::scalar_extreme(PyObject* args, bool least) {
   Ref best = Ref::borrow(PyTuple_GET_ITEM(args, 0));
@@ -205,7 +216,12 @@ Ref TensorRecorder::scalar_function(PyObject* callable, PyObject* args) {
   PyObject* argument = PyTuple_GET_SIZE(args) == 1 ? PyTuple_GET_ITEM(args, 0) : nullptr;
   Ref name = checked(PyObject_GetAttrString(callable, "__name__"));
   const std::string_view called = PyUnicode_AsUTF8(name.get());
-  if (called == "min" || called == "max") return scalar_extreme(args, called == "min");
+  if (called == "min" || called == "max") {
+    PyObject* first = PyTuple_GET_ITEM(args, 0);
+    if (PyFloat_Check(first) || (is_symbolic_scalar(first) && !scalar_of(first).integral)) return scalar_extreme(args, called == "min");
+    Ref made = extreme_of_ints(args, called == "min");
+    return made ? std::move(made) : checked(PyObject_CallObject(callable, args));
+  }
   const MathFunction* function = math_function(called);
   if (const auto assumed = argument && is_symbolic_scalar(argument) && !scalar_of(argument).step ? assumed_answer(called, argument) : std::nullopt)
     return Ref::borrow(*assumed ? Py_True : Py_False);

@@ -115,14 +115,10 @@ void TensorRecorder::fix_numbers_in(PyObject* object) {
   }
 }
 
-/// A size of 0 behaves in a way of its own (strides, reductions of nothing): results keep to the side that the present sizes are on.
-void TensorRecorder::require_positive(std::span<const ir::ValueId> values) {
+/// Sizes of 0 and 1 behave in ways of their own (strides, reductions of nothing, broadcasting): results keep to what the present sizes are.
+void TensorRecorder::settle_extents(std::span<const ir::ValueId> values) {
   for (ir::ValueId value : values)
-    for (const ir::Dim& dim : graph_.type(value).shape)
-      if (!dim.is_constant() && symbols_.is_known(dim)) {
-        if (symbols_.value(dim) > 0) symbols_.decide(guards::Relation::Operator::less_equal, 1, dim);
-        else symbols_.specialise(dim, "a size of 0 is special");
-      }
+    for (const ir::Dim& dim : graph_.type(value).shape) symbols_.settle_extent(dim);
 }
 
 }  // namespace tenon::python

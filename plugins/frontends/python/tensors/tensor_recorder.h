@@ -128,7 +128,7 @@ class TensorRecorder final : public Recorder {
   void fix_sizes_to_come(Index index);
   void fix_numbers_in(PyObject* object);
   void fix_sizes(std::span<const Index> operands);
-  void require_positive(std::span<const ir::ValueId> values);
+  void settle_extents(std::span<const ir::ValueId> values);
   std::optional<Ref> answer_sharing(PyObject* args, PyObject* kwargs);
   Ref answer_metadata(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   Ref record_with_numbers(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
@@ -290,6 +290,7 @@ class TensorRecorder final : public Recorder {
   ir::ValueId scalar_operand(PyObject* object, ScalarValue& result);
   ir::ValueId float_operand(PyObject* object, ScalarValue& result);
   ir::ValueId where_finite(ir::ValueId number);
+  Ref extreme_of_ints(PyObject* args, bool least);
   Ref scalar_extreme(PyObject* args, bool least);
   ir::ValueId weak_operand(const ScalarValue& scalar, ops::Flavour flavour, std::span<const Index> tensors);
   std::uint32_t scalar_output(const ScalarValue& scalar, PyObject* object, CapturedGraph& captured);
