@@ -82,9 +82,8 @@ Interval atom_range(const ir::Graph& graph, const ir::DimAtom& atom) {
           a.most >= 0 ? divided(a.most, b.least) : divided(a.most, b.most)};
 }
 
-}  // namespace
-
-Interval range(const ir::Graph& graph, const Dim& dim) {
+/// The range by those of the terms, as if they had nothing to do with each other.
+Interval range_of_terms(const ir::Graph& graph, const Dim& dim) {
   Interval total{dim.offset(), dim.offset()};
   for (const ir::DimTerm& term : dim.terms()) {
     Interval part{term.coefficient, term.coefficient};
@@ -92,6 +91,33 @@ Interval range(const ir::Graph& graph, const Dim& dim) {
     total = sum(total, part);
   }
   return total;
+}
+
+/// Narrows the range by what a summand that is the least or the greatest of two has to do with the others: max(a, b) - a is at least a - a.
+Interval range(const ir::Graph& graph, const Dim& dim, int extremes_left) {
+  Interval all = range_of_terms(graph, dim);
+  if (extremes_left == 0 || dim.terms().size() + (dim.offset() != 0) < 2) return all;
+  for (const ir::DimTerm& term : dim.terms()) {
+    const bool alone = term.atoms.size() == 1 && (term.coefficient == 1 || term.coefficient == -1);
+    if (!alone || (term.atoms[0].op != ir::DimOp::max && term.atoms[0].op != ir::DimOp::min)) continue;
+    const ir::DimAtom& atom = term.atoms[0];
+    const Dim extreme = atom.op == ir::DimOp::max ? max(atom.operands[0], atom.operands[1]) : min(atom.operands[0], atom.operands[1]);
+    const Dim rest = dim - extreme * Dim(term.coefficient);
+    const bool is_above = (atom.op == ir::DimOp::max) == (term.coefficient == 1);  // the whole is not below what either operand would make of it
+    for (const Dim& operand : atom.operands) {
+      const Interval with = range(graph, rest + operand * Dim(term.coefficient), extremes_left - 1);
+      if (is_above) all.least = std::max(all.least, with.least);
+      else all.most = std::min(all.most, with.most);
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+Interval range(const ir::Graph& graph, const Dim& dim) {
+  constexpr int kMostExtremes = 4;  // looked into within each other
+  return range(graph, dim, kMostExtremes);
 }
 
 Dim at_least(const ir::Graph& graph, const Dim& dim, const Dim& least) {

@@ -6,7 +6,6 @@
 
 #include "core/rewrite/rewriter.h"
 #include "python/call/errors.h"
-#include "python/call/plain_cost.h"
 #include "python/call/run_frame.h"
 #include "python/call/session.h"
 #include "python/compat/waiting_signals.h"
@@ -50,7 +49,7 @@ CacheEntry::CacheEntry(TorchState state, Segment segment, CapturedGraph captured
     ++op_count_;
     may_raise |= rewrite::may_raise(node);
   }
-  plain_cost_ = tenon::python::plain_cost(captured_, segment_.instructions);
+  plain_work_ = plain_work(captured_, segment_.instructions);
   for (std::size_t i = 0, object = 0; i < captured_.inputs.size(); ++i) input_slots_.push_back(captured_.input_steps[i] ? 0 : segment_.input_slots[object++]);
   for (const TensorUpdate& update : captured_.updates) written_inputs_.add(update.input);
   output_count_ = captured_.graph.outputs().size();

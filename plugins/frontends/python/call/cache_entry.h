@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "python/call/plain_cost.h"
 #include "python/call/program.h"
 #include "python/call/written_inputs.h"
 #include "python/compat/real_frame.h"
@@ -64,8 +65,7 @@ class CacheEntry {
   bool uses_numpy() const { return uses_numpy_; }
   /// Ops in the graph as captured; without any there is no graph.
   std::size_t op_count() const { return op_count_; }
-  /// Nanoseconds that plain execution of it takes, at a guess.
-  double plain_cost() const { return plain_cost_; }
+  const PlainWork& plain() const { return plain_work_; }
   /// Whether it assumes which way branches go.
   bool has_assumptions() const { return !captured_.assumptions.empty(); }
   /// Whether it has sizes that depend on data.
@@ -107,7 +107,7 @@ class CacheEntry {
   std::vector<std::uint32_t> input_slots_;   // by graph input: where its object is among the guards' values; 0 for floats of the tape
   std::vector<std::uint32_t> result_slots_;  // of the guards' values that the result is built from; the template is numbered by it
   std::size_t op_count_ = 0;
-  double plain_cost_ = 0;
+  PlainWork plain_work_;
   std::size_t output_count_ = 0;
   std::size_t symbol_count_ = 0;  // of the graph
   std::size_t users_ = 0;

@@ -44,8 +44,8 @@ struct Outlook {
 
 /// One evaluation up to the instruction at which the segment is to end (0: to the return).
 Captured evaluate_once(const CaptureStart& start, const TorchState& state, const std::string& name, std::size_t stop_before, TensorRecorder::Numbers numbers,
-                       bool freeze, Outlook& outlook) {
-  TensorRecorder recorder(state, numbers, freeze);
+                       CaptureWishes wishes, Outlook& outlook) {
+  TensorRecorder recorder(state, numbers, wishes.freeze);
   struct Noting {
     TensorRecorder& recorder;
     Outlook& outlook;
@@ -53,6 +53,7 @@ Captured evaluate_once(const CaptureStart& start, const TorchState& state, const
   } noting{recorder, outlook};
   CaptureOptions options;
   options.stop_before = stop_before;
+  options.leave_loops = wishes.leave_loops;
   auto captured = capture(start, recorder, options);
   if (auto* broken = std::get_if<CaptureBreak>(&captured)) return std::move(*broken);
   CaptureBreak broken;
@@ -82,18 +83,18 @@ namespace {
 
 /// Evaluates until nothing more is learned about numbers.
 Captured evaluate(const CaptureStart& start, const TorchState& state, const std::string& name, std::size_t stop_before, Dynamic dynamic, NumberHistory& history,
-                  bool freeze) {
+                  CaptureWishes wishes) {
   constexpr int kMostRounds = 24;
   NumberFacts facts;
   bool settled = false;
   for (int round = 0;; ++round) {
     if (round == kMostRounds) facts.fix_all();
     Outlook outlook;
-    Captured captured = evaluate_once(start, state, name, stop_before, {dynamic, history, facts}, freeze, outlook);
+    Captured captured = evaluate_once(start, state, name, stop_before, {dynamic, history, facts}, wishes, outlook);
     const auto* broken = std::get_if<CaptureBreak>(&captured);
     if (broken && broken->interrupted) return captured;
     bool again = outlook.learned && round < kMostRounds;
-    const bool stops_early = broken && outlook.breaks_for_number && broken->stop_before > 0;
+    const bool stops_early = broken && (outlook.breaks_for_number || broken->leaves) && broken->stop_before > 0;
     if (!again && broken && outlook.has_symbols && !stops_early && facts.fix_all()) {  // constants may do where symbols do not
       again = true;
       if (logs().recompiles) log_line(fmt::format("tenon: all numbers of {} are taken as constants: {}", name, broken->reason));
@@ -110,7 +111,7 @@ Turn g_turn;
 }  // namespace
 
 std::variant<EntryRef, CaptureBreak> capture_segment(const CaptureStart& start, const TorchState& state, const std::string& name, Dynamic dynamic,
-                                                     NumberHistory& history, bool freeze) {
+                                                     NumberHistory& history, CaptureWishes wishes) {
   while (g_turn.wait())
     if (compat::has_interrupt()) {
       CaptureBreak broken;
@@ -121,7 +122,7 @@ std::variant<EntryRef, CaptureBreak> capture_segment(const CaptureStart& start, 
   std::optional<CaptureBreak> first;
   std::size_t stop_before = 0;
   for (int evaluation = 0; evaluation < kMostEvaluations; ++evaluation) {
-    Captured captured = evaluate(start, state, name, stop_before, dynamic, history, freeze);
+    Captured captured = evaluate(start, state, name, stop_before, dynamic, history, wishes);
     if (auto* entry = std::get_if<EntryRef>(&captured)) {
       if (first) (*entry)->segment().stop->why = std::move(*first);
       return captured;

@@ -15,12 +15,17 @@ std::string name_of_callable(PyObject* callable);
 /// Which numbers may vary. A backend written in Python gets the sizes of the call.
 Dynamic dynamic_of(const Settings& settings);
 
+/// What a capture may do beside recording.
+struct CaptureWishes {
+  bool freeze = false;       // parameters and buffers that the program does not write become constants under guards
+  bool leave_loops = false;  // loops that go round thousands of times are left to plain Python
+};
+
 /// Captures from a start on, under the thread's present state, to the return or to the first break. The entry has no program yet. `state`:
 /// torch's, as found before. `history`: of the numbers that earlier captures from this start have seen; this one is added. A break without a
-/// segment says why there is none; when it is `interrupted`, the exception is set or kept (compat::take_interrupt). `freeze`: parameters and buffers that the program does
-/// not write become constants under guards.
+/// segment says why there is none; when it is `interrupted`, the exception is set or kept (compat::take_interrupt).
 std::variant<EntryRef, CaptureBreak> capture_segment(const CaptureStart& start, const TorchState& state, const std::string& name, Dynamic dynamic,
-                                                     NumberHistory& history, bool freeze = false);
+                                                     NumberHistory& history, CaptureWishes wishes = {});
 
 /// The text of a GraphBreakError: reason, place, what to do.
 std::string break_message(const CaptureBreak& broken, const std::string& name);

@@ -27,11 +27,13 @@ bool is_in_mode() { return !refusal(torch_state()).empty(); }
 
 PyObject* Continuation::run(EntryRef entry, std::vector<Ref> objects) {
   Ref result;
+  note(*entry);
   if (!chain_.settle(*entry->segment().stop, std::move(objects))) return nullptr;
   Progress progress = step(entry->segment().stop->keyword_names.get(), result);
   while (progress == Progress::goes_on) {
     slots_.gather(chain_);
     CapturePoint* point = cache_.point_after(*entry, chain_, slots_);
+    if (point && !point->left_to_python && entry->segment().stop->why.leaves) cache_.leave_to_python(*point, entry->segment().stop->why.reason);
     EntryRef next = point && pays(*point) ? entry_at(*point) : EntryRef();
     if (next && !next->has_frames_left()) next = {};
     if (!next && !PyErr_Occurred()) {
@@ -51,8 +53,9 @@ PyObject* Continuation::run(EntryRef entry, std::vector<Ref> objects) {
       progress = plainly(result);
       continue;
     }
+    note(*next);
     chain_.show_ends(next->segment().ends);
-    gain_ += next->plain_cost() - kStepCost;
+    gain_ += next->plain().nanoseconds - kStepCost;
     ++trial_;
     const std::optional<BreakState>& stop = next->segment().stop;
     if (!stop) {
@@ -75,7 +78,7 @@ EntryRef Continuation::entry_at(CapturePoint& point) {
 /// Whether to go on compiled. A program that breaks over and over with little in between is left to Python.
 bool Continuation::pays(CapturePoint& point) {
   if (!point.left_to_python && trial_ >= kStepsOnTrial && gain_ < 0) {
-    cache_.leave_to_python(point);
+    cache_.leave_to_python(point, "it breaks often, and the graphs in between do less than a break costs");
     gain_ = 0;  // what follows in the callers is another trial
     trial_ = 0;
   }

@@ -16,7 +16,15 @@ class Continuation {
   /// that leaves it.
   PyObject* run(EntryRef entry, std::vector<Ref> objects);
 
+  /// Whether no graph of the call has worked on arrays, and the program has taken elements out of some one by one.
+  bool goes_through_elements() const { return !on_arrays_ && (takes_apart_ || steps_ >= kFewestSteps); }
+
  private:
+  static constexpr std::size_t kFewestSteps = 8;
+  void note(const CacheEntry& entry) {
+    on_arrays_ |= entry.plain().on_arrays;
+    takes_apart_ |= entry.plain().takes_apart;
+  }
   Progress step(PyObject* keyword_names, Ref& result);
   Progress plainly(Ref& result);
   Progress out_of_mode(Ref& result);
@@ -28,6 +36,7 @@ class Continuation {
   ChainSlots slots_;
   std::size_t steps_ = 0;
   double gain_ = 0;  // of the steps so far over plain execution, in nanoseconds
+  bool on_arrays_ = false, takes_apart_ = false;
   std::size_t trial_ = 0;  // how many steps have shown it
 };
 

@@ -44,6 +44,8 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
+double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
 bool recurses(const LiveChain& chain) {
   const PyCodeObject* innermost = compat::code_of(chain[chain.depth() - 1].frame);
   std::ptrdiff_t same = 0;
@@ -78,6 +80,7 @@ int FunctionCache::traverse(visitproc visit, void* arg) const {
 
 void FunctionCache::clear() {
   said_.clear();
+  trial_.reset();
   std::vector<EntryRef> gone = start_.clear();  // to the end: what ends with them may call the function
   for (auto& [hash, point] : continuations_) std::ranges::move(point->clear(), std::back_inserter(gone));
 }
@@ -87,21 +90,51 @@ void FunctionCache::clear() {
 PyObject* FunctionCache::call(PyObject* const* values, std::size_t nargsf, PyObject* keyword_names) {
   ++counters().calls;
   const CallArguments call{values, static_cast<std::size_t>(PyVectorcall_NARGS(nargsf)), keyword_names};
+  if (trial_ && trial_->next() == PlainTrial::Way::plain) [[unlikely]] return run_on_trial(call);
   if (EntryRef entry = entry_at(start_, call, nullptr)) [[likely]] return run(std::move(entry), call);
   return PyErr_Occurred() ? nullptr : eagerly(call);
 }
 
 PyObject* FunctionCache::run(EntryRef entry, const CallArguments& call) {
   if (!entry->has_frames_left()) return eagerly(call);
+  const double begun = trial_ ? seconds_now() : 0;
   Built built;
   const RunStatus status = entry->run(built);
   PyObject* result = nullptr;
-  if (status == RunStatus::done) result = entry->segment().stop ? Continuation(*this).run(entry, std::move(built.objects)) : built.result.release();
+  if (status == RunStatus::done) result = entry->segment().stop ? run_in_steps(entry, std::move(built.objects), begun) : built.result.release();
   if (status == RunStatus::refused || status == RunStatus::unlike) note_refusal(start_, entry);
   entry = {};
   if (status == RunStatus::done || status == RunStatus::raised) return result;
   report_refusal(status);
   return eagerly(call);
+}
+
+/// A call that goes on after a graph break.
+PyObject* FunctionCache::run_in_steps(EntryRef entry, std::vector<Ref> objects, double begun) {
+  const bool may_be_left = !settings_.callable && !settings_.fullgraph && !observer_;
+  const std::int64_t compiled_before = counters().graph_breaks + counters().graphs;
+  Continuation continuation(*this);
+  PyObject* result = continuation.run(std::move(entry), std::move(objects));
+  if (!may_be_left || !result) return result;
+  if (!trial_) {
+    trial_.emplace();
+  } else if (begun == 0 || counters().graph_breaks + counters().graphs != compiled_before) {
+    trial_->begin_anew();
+  } else {
+    trial_->took_compiled(seconds_now() - begun, continuation.goes_through_elements());
+    if (const auto why = trial_->decision()) leave_to_python(start_, *why);
+  }
+  return result;
+}
+
+/// A call as plain Python, by which is seen how long that takes.
+PyObject* FunctionCache::run_on_trial(const CallArguments& call) {
+  const double begun = seconds_now();
+  PyObject* result = eagerly(call);
+  if (!result || !trial_) return result;
+  trial_->took_plain(seconds_now() - begun);
+  if (const auto why = trial_->decision()) leave_to_python(start_, *why);
+  return result;
 }
 
 PyObject* FunctionCache::eagerly(const CallArguments& call) {
@@ -176,13 +209,16 @@ EntryRef FunctionCache::miss(CapturePoint& point, const CallArguments& values, c
   if (limit_reached(point, *now, values)) return {};
   if (!point.entries().empty()) report_recompile(point, *now, values);
   const bool freeze = still_freezes(point);
-  point.numbers.may_break = chain && !settings_.fullgraph;
+  // A function that has come to many variants rather breaks at what makes them.
+  point.numbers.splits = !settings_.fullgraph && !settings_.callable && 2 * point.entries().size() >= settings_.recompile_limit;
+  point.numbers.may_break = (chain || point.numbers.splits) && !settings_.fullgraph;
   point.numbers.may_assume = !settings_.callable && point.numbers.branches_assumed;
   const ChainStart start = chain ? chain->start() : ChainStart{};
   std::variant<EntryRef, CaptureBreak> captured;
   {
     Stopwatch watch(observer_, "capture");
-    captured = capture_segment({callable_.get(), chain ? &start : nullptr, values}, *now, name_, dynamic_of(settings_), point.numbers, freeze);
+    captured = capture_segment({callable_.get(), chain ? &start : nullptr, values}, *now, name_, dynamic_of(settings_), point.numbers,
+                               {.freeze = freeze, .leave_loops = !settings_.callable && !settings_.fullgraph});
   }
   if (const auto* stopped = std::get_if<CaptureBreak>(&captured)) {
     if (!stopped->interrupted) ++point.failures;
@@ -258,12 +294,12 @@ bool FunctionCache::limit_reached(CapturePoint& point, const TorchState& state, 
   return true;
 }
 
-void FunctionCache::leave_to_python(CapturePoint& point) {
+void FunctionCache::leave_to_python(CapturePoint& point, std::string_view why) {
   if (settings_.callable) return;  // its graphs are the user's to see
-  point.left_to_python = true;
+  point.left_to_python = !point.is_start();  // the start is tried again
   ++counters().left_to_python;
   if (logs().fallbacks || logs().graph_breaks)
-    log_line(fmt::format("tenon: {}{} is left to plain Python: it breaks often, and the graphs in between do less than a break costs", name_, point.describe()));
+    log_line(fmt::format("tenon: {}{} is left to plain Python: {}", name_, point.describe(), why));
 }
 
 /// The program goes on as plain Python, or not at all where a whole graph is demanded.

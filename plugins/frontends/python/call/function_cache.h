@@ -1,12 +1,15 @@
 // The compiled entries of one function and of its continuations, and what happens when none of them holds.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "python/call/capture_point.h"
+#include "python/call/plain_trial.h"
 #include "python/call/settings.h"
 
 namespace tenon::python {
@@ -48,13 +51,15 @@ class FunctionCache {
   /// The entry that holds at a place, found or captured now. Null when the program must go on as plain Python, or with an exception set.
   EntryRef entry_at(CapturePoint& point, const CallArguments& values, const LiveChain* chain);
   /// Gives up a continuation that costs more than plain Python.
-  void leave_to_python(CapturePoint& point);
+  void leave_to_python(CapturePoint& point, std::string_view why);
   /// Logs that a graph could not run on these values.
   void report_refusal(RunStatus status) const;
   void note_refusal(CapturePoint& point, const EntryRef& entry) { point.note_refusal(entry, settings_.fullgraph); }
 
  private:
   PyObject* run(EntryRef entry, const CallArguments& call);
+  PyObject* run_in_steps(EntryRef entry, std::vector<Ref> objects, double begun);
+  PyObject* run_on_trial(const CallArguments& call);
   PyObject* eagerly(const CallArguments& call);
   EntryRef miss(CapturePoint& point, const CallArguments& values, const LiveChain* chain);
   EntryRef keep(CapturePoint& point, EntryRef entry, const TorchState& state, const CallArguments& values);
@@ -73,6 +78,7 @@ class FunctionCache {
   Settings settings_;
   std::string name_;
   CapturePoint start_;
+  std::optional<PlainTrial> trial_;  // where calls break
   std::unordered_multimap<std::size_t, std::unique_ptr<CapturePoint>> continuations_;  // by CapturePoint::hash
   std::unordered_set<std::string> said_;  // messages that were logged
   bool places_limit_told_ = false;

@@ -51,16 +51,21 @@ bool is_item(std::string_view call) { return call == "numpy.ndarray.__getitem__"
 
 }  // namespace
 
-double plain_cost(const CapturedGraph& captured, std::size_t instructions) {
+PlainWork plain_work(const CapturedGraph& captured, std::size_t instructions) {
+  constexpr std::size_t kMany = 8;
+  PlainWork work;
+  work.takes_apart = captured.tensors.size() >= kMany;
   double cost = kInstruction * static_cast<double>(instructions);
   std::size_t on_arrays = 0;
   for (ir::NodeId id : captured.graph.nodes()) {
     const ops::Op* op = ops::find_op(captured.graph.node(id).op);
     if (captured.graph.node(id).op == "constant" || (op && op->traits.opaque)) continue;
+    work.takes_apart |= captured.graph.node(id).results.size() >= kMany;
     const double most = elements_of(captured.graph, id);
     on_arrays += most > 0;
     cost += kElement * most;
   }
+  work.on_arrays = on_arrays > 0;
   // Opaque calls take as long compiled. Of NumPy's others no more are on arrays than there are nodes that compute some.
   std::size_t opaque = captured.opaque_calls.size();
   for (const std::string& call : captured.op_names) {
@@ -71,7 +76,8 @@ double plain_cost(const CapturedGraph& captured, std::size_t instructions) {
     else if (on_arrays > 0) --on_arrays, cost += kCallOnArrays;
     else cost += kCallOnScalars;
   }
-  return cost;
+  work.nanoseconds = cost;
+  return work;
 }
 
 }  // namespace tenon::python

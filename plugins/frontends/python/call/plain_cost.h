@@ -7,9 +7,14 @@
 
 namespace tenon::python {
 
-/// Nanoseconds that the library and the interpreter take for what a segment does, at a guess. Calls that a compiled graph leaves to the
-/// library take as long compiled, and count nothing.
-double plain_cost(const CapturedGraph& captured, std::size_t instructions);
+/// What a segment does, as plain execution would do it.
+struct PlainWork {
+  /// What the library and the interpreter take, at a guess. Calls that a compiled graph leaves to the library take as long compiled, and count nothing.
+  double nanoseconds = 0;
+  bool on_arrays = false;    // some node computes on more than single numbers
+  bool takes_apart = false;  // an array is taken apart into many elements or rows
+};
+PlainWork plain_work(const CapturedGraph& captured, std::size_t instructions);
 
 /// Nanoseconds that a graph break and the segment after it take apart from its kernels, at a guess.
 constexpr double kStepCost = 1700;

@@ -144,6 +144,10 @@ CaptureBreak broken(Evaluator& evaluator, std::exception_ptr failure) {
   } catch (const Unbuildable& object) {
     stop_before = heap.born_at(object.object());
     result = break_at(evaluator, object);
+  } catch (const UnrolledLoop& loop) {
+    stop_before = loop.stop_before();
+    result = break_at(evaluator, loop);
+    result.leaves = true;
   } catch (const UnhandledException& raised) {
     result = break_at(evaluator, raised);
     result.raises = true;

@@ -26,6 +26,7 @@ struct Segment {
 struct CaptureOptions {
   bool is_compiling = true;  // the answer to torch.compiler.is_compiling() while capturing
   bool self_check = true;    // evaluate all guards right after the rollback; one that fails discards the segment
+  bool leave_loops = false;  // those that go round thousands of times end the segment instead of being written out
   std::size_t stop_before = 0;  // ends the segment before this instruction of the outermost run, counted from 1; 0: runs to the return
 };
 

@@ -8,6 +8,7 @@
 #include "python/compat/object_layout.h"
 #include "python/evaluator/capture.h"
 #include "python/evaluator/generator.h"
+#include "python/evaluator/unrolled_loops.h"
 #include "python/evaluator/warning_state.h"
 #include "python/heap/imported.h"
 #include "python/heap/last_references.h"
@@ -273,6 +274,7 @@ class Evaluator {
   void op_unary(Frame& f, const Instruction& i);
   void op_is(Frame& f, const Instruction& i);
   void op_jump_if(Frame& f, const Instruction& i);
+  void jump(Frame& f, std::int32_t target);
   void op_for_iter(Frame& f, const Instruction& i);
   void op_call(Frame& f, int count, Ref names);
   void op_call_function_ex(Frame& f, const Instruction& i);
@@ -328,6 +330,7 @@ class Evaluator {
   Ref cached_;  // dict: (cached function, arguments) -> what it gave
   std::size_t instructions_ = 0, recorded_ = 0;
   int nested_ = 0;
+  UnrolledLoops loops_;
   const char* late_failure_ = nullptr;
   std::size_t late_failure_at_ = 0;
   LastReferences last_references_;

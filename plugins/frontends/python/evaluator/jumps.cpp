@@ -81,7 +81,12 @@ void Evaluator::op_jump_if(Frame& f, const Instruction& i) {
   }
   const bool keeps = i.op == Op::jump_if_true_or_pop || i.op == Op::jump_if_false_or_pop;
   if (jump && keeps) push(std::move(value));
-  if (jump) f.next = i.target;
+  if (jump) this->jump(f, i.target);
+}
+
+void Evaluator::jump(Frame& f, std::int32_t target) {
+  if (target <= f.current && options_.leave_loops) loops_.goes_back(f.code.get(), target, heap_.now, recorder_.recorded());
+  f.next = target;
 }
 
 }  // namespace tenon::python

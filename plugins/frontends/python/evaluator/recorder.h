@@ -39,6 +39,9 @@ class Recorder {
 
   virtual ~Recorder() = default;
 
+  /// How many operations have been recorded.
+  virtual std::size_t recorded() const { return 0; }
+
   /// The role of objects of exactly this type. Asked once a type and capture.
   virtual Role role(PyTypeObject* type) = 0;
 

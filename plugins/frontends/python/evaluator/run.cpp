@@ -287,7 +287,7 @@ void Evaluator::step() {
     }
     case Op::binary_slice:
     case Op::store_slice: op_slice(f, i); return;
-    case Op::jump: f.next = i.target; return;
+    case Op::jump: jump(f, i.target); return;
     case Op::pop_jump_if_true:
     case Op::pop_jump_if_false:
     case Op::pop_jump_if_none:

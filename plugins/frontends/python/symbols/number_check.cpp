@@ -18,6 +18,15 @@ bool read_number(const NumberSource& number, PyObject* object, std::int64_t& val
   return overflow == 0;
 }
 
+bool evaluate(const ir::Dim& dim, std::span<const std::int64_t> symbols, std::int64_t& value) noexcept {
+  try {
+    value = dim.evaluate(symbols);
+    return true;
+  } catch (const std::exception&) {
+    return false;  // more than 64 bits
+  }
+}
+
 bool read_whole_float(double number, std::int64_t& value) noexcept {
   if (!(std::abs(number) <= kMostExactInFloats)) return false;
   value = static_cast<std::int64_t>(number);
@@ -48,8 +57,9 @@ bool NumberCheck::read(PyObject* const* registers) noexcept {
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     const NumberSource& number = sources_[i];
     if (number.kind == NumberSource::Kind::data) continue;
-    // The steps before it are over symbols that were read.
-    const bool is_read = number.kind == NumberSource::Kind::whole_float
+    // The steps before it, or what it is made of, are over symbols that were read.
+    const bool is_read = number.kind == NumberSource::Kind::expression ? evaluate(number.value, values_, values_[i])
+                         : number.kind == NumberSource::Kind::whole_float
                              ? floats_.advance(number.step + 1, registers, values_) && read_whole_float(floats_.value(number.step), values_[i])
                              : read_number(number, registers[number.source.value], values_[i]);
     if (!is_read) return false;

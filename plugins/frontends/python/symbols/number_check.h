@@ -18,12 +18,14 @@ struct NumberSource {
     stride,
     integer,
     whole_float,  // the float that a step of the tape gives, which is a whole number
+    expression,   // nowhere: what an expression over earlier symbols comes to
   };
   Kind kind = Kind::data;
   SourceId source;          // the tensor or array, or the int
   std::uint32_t dimension = 0;
   std::string name;         // "x.shape[0]"
   FloatTape::Position step = 0;
+  ir::Dim value = {};       // expression
 };
 
 /// Symbols are known by their SymbolId in the graph, which is their position among the sources.

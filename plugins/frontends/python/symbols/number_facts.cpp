@@ -19,6 +19,7 @@ bool NumberHistory::wears_out(const std::string& name) {
   constexpr std::size_t kMostValues = 4;
   const auto seen = numbers_.find(name);
   if (!may_break || seen == numbers_.end()) return false;
+  if (splits) return true;
   const std::int64_t value = seen->second.value;
   std::set<std::int64_t>& taken = taken_[name];
   if (taken.size() < kMostValues) taken.insert(value);
@@ -40,6 +41,12 @@ bool NumberFacts::define(std::size_t name, ir::Dim value) {
   if (facts_[name].definition) return fix(name);
   facts_[name].definition = std::move(value);
   return true;
+}
+
+std::size_t NumberFacts::name_expression(const std::string& words, ir::Dim value) {
+  const std::size_t name = position(words);
+  facts_[name].expression = std::move(value);
+  return name;
 }
 
 bool NumberFacts::narrow(std::size_t name, Range range) {

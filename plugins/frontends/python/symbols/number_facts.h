@@ -48,6 +48,7 @@ class NumberHistory {
   }
 
   bool may_break = false;    // rather than compile a variant for each value
+  bool splits = false;       // there are many variants: a branch on a number that has gone both ways breaks
   bool late_sizes = true;    // sizes that depend on data stay in the graph, which does not hold where they are 0
   bool branches_assumed = true;  // that lead to no exception, where another way would do nothing but raise
   bool may_assume = false;   // branches
@@ -80,10 +81,14 @@ class NumberFacts {
   bool is_fixed(std::size_t name) const { return all_fixed_ || facts_[name].fixed; }
   const std::optional<ir::Dim>& definition(std::size_t name) const { return facts_[name].definition; }
   const Range& range(std::size_t name) const { return facts_[name].range; }
+  /// What a name stands for that is no number of the program but a difference of some.
+  const std::optional<ir::Dim>& expression(std::size_t name) const { return facts_[name].expression; }
 
   // Each gives whether that was news.
   bool fix(std::size_t name);
   bool define(std::size_t name, ir::Dim value);
+  /// Makes a name for an expression.
+  std::size_t name_expression(const std::string& words, ir::Dim value);
   bool narrow(std::size_t name, Range range);
   /// No number is a symbol any more: the capture as it would be without symbols.
   bool fix_all();
@@ -94,7 +99,7 @@ class NumberFacts {
  private:
   struct Facts {
     bool fixed = false;
-    std::optional<ir::Dim> definition;
+    std::optional<ir::Dim> definition, expression;
     Range range;
   };
   std::vector<std::string> names_;

@@ -150,7 +150,7 @@ PyObject* invert(PyObject* a) {
   return guarded([&] { return make_integer(-dim_of(a) - ir::Dim(1)).release(); }, nullptr);
 }
 int truth(PyObject* a) {
-  return guarded([&]() -> int { return symbols().decide(Operator::not_equal, dim_of(a), 0); }, -1);
+  return guarded([&]() -> int { return symbols().branch(Operator::not_equal, dim_of(a), 0); }, -1);
 }
 
 // ---- the int itself
@@ -201,12 +201,12 @@ PyObject* compare(PyObject* a, PyObject* b, int operation) {
   return guarded([&]() -> PyObject* {
     bool holds = false;
     switch (operation) {
-      case Py_LT: holds = symbols().decide(Operator::less, *x, *y); break;
-      case Py_LE: holds = symbols().decide(Operator::less_equal, *x, *y); break;
-      case Py_EQ: holds = symbols().decide(Operator::equal, *x, *y); break;
-      case Py_NE: holds = symbols().decide(Operator::not_equal, *x, *y); break;
-      case Py_GT: holds = symbols().decide(Operator::less, *y, *x); break;
-      default: holds = symbols().decide(Operator::less_equal, *y, *x); break;
+      case Py_LT: holds = symbols().branch(Operator::less, *x, *y); break;
+      case Py_LE: holds = symbols().branch(Operator::less_equal, *x, *y); break;
+      case Py_EQ: holds = symbols().branch(Operator::equal, *x, *y); break;
+      case Py_NE: holds = symbols().branch(Operator::not_equal, *x, *y); break;
+      case Py_GT: holds = symbols().branch(Operator::less, *y, *x); break;
+      default: holds = symbols().branch(Operator::less_equal, *y, *x); break;
     }
     return Py_NewRef(holds ? Py_True : Py_False);
   }, nullptr);

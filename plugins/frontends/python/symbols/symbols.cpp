@@ -22,10 +22,14 @@ thread_local Symbols* t_active = nullptr;
 
 bool is_special(std::int64_t value) { return value >= -1 && value <= 1; }
 
-/// What holds all of these values, and those that mean the same to a program.
-NumberFacts::Range range_around(NumberHistory::Span span) {
-  return {span.least >= 2 ? 2 : span.least >= 0 ? 0 : kLeast, span.most <= -2 ? -2 : span.most <= 0 ? 0 : kMost};
+/// The range in which an extent of that value varies.
+NumberFacts::Range range_of_extent(std::int64_t value) {
+  if (is_special(value)) return {value, value};
+  return value > 0 ? NumberFacts::Range{2, kMost} : NumberFacts::Range{kLeast, -2};
 }
+
+/// The range of an int that has had these values.
+NumberFacts::Range range_of_integer(NumberHistory::Span span) { return {span.least >= 0 ? 0 : kLeast, span.most <= 0 ? 0 : kMost}; }
 
 }  // namespace
 
@@ -56,18 +60,48 @@ ir::Dim Symbols::number(NumberSource source, std::int64_t value, bool from_the_s
   if (const auto made = made_.find(name); made != made_.end()) return made->second;
   if (!varying) return value;
   if (const NumberFacts::Range range = range_of(source, value); range.least == range.most || !range.holds(value)) return value;
+  return make(name, std::move(source), value);
+}
+
+/// A new symbol as the capture sees it: as itself, or as what it is defined to be.
+ir::Dim Symbols::make(std::size_t name, NumberSource source, std::int64_t value) {
   const ir::Dim dim = symbol(name, std::move(source), value);
-  const ir::Dim seen = facts_.definition(name) ? over_symbols(*facts_.definition(name)).value_or(dim) : dim;
-  if (!(seen == dim)) note({Operator::equal, dim, seen});
+  raw_.emplace(name, dim);
+  ir::Dim seen = dim;
+  if (const std::optional<ir::Dim> definition = facts_.definition(name)) {
+    bool by_difference = false;
+    definition->for_each_symbol([&](SymbolId part) {
+      if (!facts_.expression(part.value)) return;
+      by_difference = true;
+      make_difference(part.value);
+    });
+    seen = over_symbols(*definition).value_or(dim);
+    if (!(seen == dim) && !by_difference) note({Operator::equal, dim, seen});
+  }
   made_.emplace(name, seen);
   return seen;
 }
 
+void Symbols::make_difference(std::size_t name) {
+  if (made_.contains(name)) return;
+  bool all = true;
+  facts_.expression(name)->for_each_symbol([&](SymbolId part) { all = all && raw_.contains(part.value); });
+  if (!all) return;
+  const ir::Dim difference = facts_.expression(name)->substitute([&](SymbolId part) { return raw_.at(part.value); });
+  const std::int64_t value = difference.evaluate(values_);
+  if (!facts_.is_fixed(name)) {
+    make(name, {.kind = NumberSource::Kind::expression, .name = facts_.names()[name], .value = difference}, value);
+    return;
+  }
+  note({Operator::equal, difference, value});
+  made_.emplace(name, value);
+}
+
 /// The range in which a number of that value varies; an empty one where it does not.
 NumberFacts::Range Symbols::range_of(const NumberSource& source, std::int64_t value) const {
+  if (source.kind == NumberSource::Kind::expression) return {};
   const bool is_extent = source.kind == NumberSource::Kind::extent || source.kind == NumberSource::Kind::stride;
-  if (!is_extent) return range_around(history_.span(source.name));
-  return is_special(value) ? NumberFacts::Range{value, value} : range_around({value, value});
+  return is_extent ? range_of_extent(value) : range_of_integer(history_.span(source.name));
 }
 
 ir::Dim Symbols::symbol(std::size_t name, NumberSource source, std::int64_t value) {
@@ -177,6 +211,18 @@ bool Symbols::decide(Operator op, const ir::Dim& left, const ir::Dim& right) {
   return false;
 }
 
+bool Symbols::branch(Operator op, const ir::Dim& left, const ir::Dim& right) {
+  const bool constant = left.is_constant() && right.is_constant();
+  if (!constant && is_known(left) && is_known(right)) {
+    const bool both = history_.answers_vary(fmt::format("{} {} {}", describe(left), static_cast<int>(op), describe(right)), guards::Relation{op, left, right}.holds(values_));
+    if (both && history_.may_break && history_.splits) {
+      broke_ = true;
+      throw GraphBreak("a branch on a number that keeps varying, where there are many variants already", "what follows is compiled for either way");
+    }
+  }
+  return decide(op, left, right);
+}
+
 std::int64_t Symbols::specialise(const ir::Dim& dim, const char* why) {
   const std::int64_t now = value(dim);
   if (dim.is_constant()) return now;
@@ -281,7 +327,21 @@ void Symbols::settle(const ir::Dim& dim) {
 }
 
 void Symbols::not_negative(const ir::Dim& dim) {
-  if (is_known(dim) && !narrow_single(dim)) decide(Operator::less_equal, 0, dim);  // the clamp stays in the expression
+  if (is_known(dim) && !narrow_single(dim) && !name_difference(dim)) decide(Operator::less_equal, 0, dim);
+}
+
+/// Makes an expression a number of its own, which has the range that the question is about, and one of those that it is over a sum with it:
+/// what is asked of `stop - start` is then as simple as what is asked of a stop. False for other expressions.
+bool Symbols::name_difference(const ir::Dim& dim) {
+  if (history_.graph_alone) return false;  // whoever runs it finds sizes alone
+  const ir::Dim varying = dim - ir::Dim(dim.offset());
+  const std::optional<Summand> latest = latest_alone(varying);
+  if (!latest || facts_.definition(names_[latest->symbol.value])) return false;
+  const std::size_t name = facts_.name_expression(describe(varying), over_names(varying));
+  const ir::Dim difference = ir::Dim::symbol(SymbolId(name)), rest = over_names(latest->rest);
+  refine(facts_.define(names_[latest->symbol.value], latest->rises ? difference - rest : rest - difference));
+  narrow_sign(name, value(dim) >= 0, true, dim.offset());
+  return true;
 }
 
 /// Whether an expression over the numbers is negative in some calls and not in others, so that each answer would be a variant for each other
@@ -292,7 +352,7 @@ bool Symbols::stays_open(const ir::Dim& dim) {
 }
 
 void Symbols::clamps(const ir::Dim& dim) {
-  if (is_known(dim) && !stays_open(dim)) not_negative(dim);
+  if (is_known(dim) && !stays_open(dim) && !narrow_single(dim)) decide(Operator::less_equal, 0, dim);
 }
 
 ir::Dim Symbols::extreme(const ir::Dim& a, const ir::Dim& b, bool least) {
@@ -321,29 +381,39 @@ void Symbols::divisible(const ir::Dim& dim, const ir::Dim& by) {
 }
 
 void Symbols::constant(const ir::Dim& dim) {
-  if (is_known(dim)) fix_symbols_of(dim, "an operation goes by it");
+  if (!is_known(dim)) return;
+  if (!dim.is_constant() && wear_out(names_of(dim))) throw GraphBreak("an operation goes by a number that keeps varying", "the operation runs as plain Python, what follows is compiled on");
+  fix_symbols_of(dim, "an operation goes by it");
 }
 
 /// Makes the symbol that came last in `difference` == 0 the value of an expression over the others, where it stands alone with
 /// coefficient 1 or -1.
 bool Symbols::define_latest(const ir::Dim& difference) {
+  const std::optional<Summand> latest = latest_alone(difference);
+  if (!latest) return false;
+  refine(facts_.define(names_[latest->symbol.value], over_names(latest->rises ? -latest->rest : latest->rest)));
+  return true;
+}
+
+/// The symbol that came last, where it stands alone with coefficient 1 or -1.
+std::optional<Symbols::Summand> Symbols::latest_alone(const ir::Dim& sum) const {
   SymbolId latest;
   std::vector<int> occurrences(values_.size());
-  difference.for_each_symbol([&](SymbolId s) {
+  sum.for_each_symbol([&](SymbolId s) {
     ++occurrences[s.value];
     if (!latest || s.value > latest.value) latest = s;
   });
-  if (!latest || occurrences[latest.value] != 1) return false;
-  for (const ir::DimTerm& term : difference.terms()) {
+  if (!latest || occurrences[latest.value] != 1) return std::nullopt;
+  for (const ir::DimTerm& term : sum.terms()) {
     if (term.atoms.size() != 1 || term.atoms[0].op != ir::DimOp::symbol || term.atoms[0].symbol != latest) continue;
-    if (term.coefficient != 1 && term.coefficient != -1) return false;
-    const ir::Dim rest = difference - ir::Dim::symbol(latest) * ir::Dim(term.coefficient);
-    const ir::Dim solved = term.coefficient == 1 ? -rest : rest;
-    const ir::Dim over_names = solved.substitute([&](SymbolId s) { return ir::Dim::symbol(SymbolId(names_[s.value])); });
-    refine(facts_.define(names_[latest.value], over_names));
-    return true;
+    if (term.coefficient != 1 && term.coefficient != -1) return std::nullopt;
+    return Summand{latest, term.coefficient == 1, sum - ir::Dim::symbol(latest) * ir::Dim(term.coefficient)};
   }
-  return false;
+  return std::nullopt;
+}
+
+ir::Dim Symbols::over_names(const ir::Dim& over_symbols) const {
+  return over_symbols.substitute([&](SymbolId s) { return ir::Dim::symbol(SymbolId(names_[s.value])); });
 }
 
 void Symbols::refine(bool news) {
@@ -365,8 +435,14 @@ void Symbols::say_constant(const std::string& words, std::int64_t value, const c
   if (logs().recompiles && said_.insert(words).second) log_line(fmt::format("tenon: {} is taken as the constant {}: {}", words, value, why));
 }
 
-std::optional<ChosenPlace> Symbols::place(const ir::Dim& dim) const {
+/// Without symbols that stand for expressions.
+ir::Dim Symbols::as_read(const ir::Dim& dim) const {
+  return dim.substitute([&](SymbolId s) { return sources_[s.value].kind == NumberSource::Kind::expression ? as_read(sources_[s.value].value) : ir::Dim::symbol(s); });
+}
+
+std::optional<ChosenPlace> Symbols::place(const ir::Dim& given) const {
   ChosenPlace place;
+  const ir::Dim dim = as_read(given);
   bool of_ints = true;
   dim.for_each_symbol([&](SymbolId s) { of_ints = of_ints && sources_[s.value].kind == NumberSource::Kind::integer; });
   if (!of_ints) return std::nullopt;
@@ -391,14 +467,17 @@ bool Symbols::narrow_single(const ir::Dim& dim) {
   if (dim.terms().size() != 1) return false;
   const ir::DimTerm& term = dim.terms()[0];
   if (term.atoms.size() != 1 || term.atoms[0].op != ir::DimOp::symbol || (term.coefficient != 1 && term.coefficient != -1)) return false;
-  const std::size_t name = names_[term.atoms[0].symbol.value];
-  const bool natural = value(dim) >= 0, rising = term.coefficient == 1;
-  const std::int64_t edge = rising ? -dim.offset() : dim.offset();  // where the expression is 0
+  narrow_sign(names_[term.atoms[0].symbol.value], value(dim) >= 0, term.coefficient == 1, dim.offset());
+  return true;
+}
+
+/// Narrows the range of a name so that `offset` plus or minus it (`rises`) keeps the sign.
+void Symbols::narrow_sign(std::size_t name, bool natural, bool rises, std::int64_t offset) {
+  const std::int64_t edge = rises ? -offset : offset;  // where the expression is 0
   NumberFacts::Range range;
-  if (rising == natural) range.least = natural ? edge : edge + 1;
+  if (rises == natural) range.least = natural ? edge : edge + 1;
   else range.most = natural ? edge : edge - 1;
   refine(facts_.narrow(name, range));
-  return true;
 }
 
 // ---- ending

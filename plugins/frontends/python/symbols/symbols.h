@@ -21,8 +21,8 @@ enum class Dynamic : std::uint8_t {
   always,        // extents of tensors and integers among the arguments, too
 };
 
-/// Extents and strides vary within one sign: -1, 0 and 1 mean something of their own there, and stay constants. So does an int, until its values
-/// have been found on both sides of these: it varies among all of them then, and whatever an operation takes for an extent is narrowed again.
+/// Extents and strides vary within one sign: -1, 0 and 1 mean something of their own there, and stay constants. An int varies among all values of
+/// the signs that it has had; where an operation takes it for an extent, it is narrowed to what an extent would be.
 ///
 /// Everything is decided by the values of the call that is captured. What a decision rests on is noted as a relation to be guarded; what
 /// shape inference could not prove becomes a fact for the next capture of the same call, which then starts from it: equal extents are
@@ -88,6 +88,9 @@ class Symbols final : public ops::SizeQuestions {
   void settle_extent(const ir::Dim& dim);
   /// Whether the relation holds, which is guarded where the ranges do not prove it.
   bool decide(guards::Relation::Operator op, const ir::Dim& left, const ir::Dim& right);
+  /// The same for a branch of the program. Where variants have mounted up it breaks the graph: what comes after it is compiled once for either
+  /// way, not once for all that came before.
+  bool branch(guards::Relation::Operator op, const ir::Dim& left, const ir::Dim& right);
   /// The program needs the number itself: guards its value.
   std::int64_t specialise(const ir::Dim& dim, const char* why);
   /// The same for one instruction, which runs as plain Python where that costs less than one more variant: a list that a loop with breaks
@@ -116,6 +119,16 @@ class Symbols final : public ops::SizeQuestions {
  private:
   NumberFacts::Range range_of(const NumberSource& source, std::int64_t value) const;
   ir::Dim symbol(std::size_t name, NumberSource source, std::int64_t value);
+  ir::Dim make(std::size_t name, NumberSource source, std::int64_t value);
+  void make_difference(std::size_t name);
+  /// A symbol and what it is added to, or (where it does not rise) subtracted from.
+  struct Summand {
+    SymbolId symbol;
+    bool rises;
+    ir::Dim rest;
+  };
+  std::optional<Summand> latest_alone(const ir::Dim& sum) const;
+  ir::Dim over_names(const ir::Dim& over_symbols) const;
   void guard_range(const ir::Dim& dim, const NumberFacts::Range& range);
   bool note(guards::Relation relation);
   bool define_latest(const ir::Dim& difference);
@@ -125,7 +138,10 @@ class Symbols final : public ops::SizeQuestions {
   void fix_symbols_of(const ir::Dim& dim, const char* why);
   void say_constant(const std::string& words, std::int64_t value, const char* why);
   bool narrow_single(const ir::Dim& dim);
+  void narrow_sign(std::size_t name, bool natural, bool rises, std::int64_t offset);
+  bool name_difference(const ir::Dim& dim);
   bool stays_open(const ir::Dim& dim);
+  ir::Dim as_read(const ir::Dim& dim) const;
   std::optional<ir::Dim> over_symbols(const ir::Dim& over_names) const;
 
   ir::Graph& graph_;
@@ -137,7 +153,8 @@ class Symbols final : public ops::SizeQuestions {
   std::vector<NumberSource> sources_;       // by symbol
   std::vector<std::int64_t> values_;        // by symbol
   std::vector<std::size_t> names_;          // by symbol: position in the facts
-  std::unordered_map<std::size_t, ir::Dim> made_;  // by name
+  std::unordered_map<std::size_t, ir::Dim> made_;  // by name: as the capture sees them
+  std::unordered_map<std::size_t, ir::Dim> raw_;   // by name: as they are read
   std::vector<guards::Relation> relations_;
   std::vector<ir::Dim> computed_;
   FloatTape floats_;

@@ -86,6 +86,21 @@ std::optional<Ref> TensorRecorder::answer_size(std::string_view name, const Stan
   return make_integer(shape[static_cast<std::size_t>(at < 0 ? at + rank : at)]);
 }
 
+/// `stride()`, or `strides` in bytes, of a tensor whose sizes vary.
+std::optional<Ref> TensorRecorder::answer_strides(std::string_view name, Index index, PyObject* args, PyObject* kwargs) {
+  const StandIn& self = stand_ins_[index];
+  const bool torch = self.kind == TensorKind::torch;
+  if (name != (torch ? "stride" : "strides") || PyTuple_GET_SIZE(args) != 1 || (kwargs && PyDict_GET_SIZE(kwargs) > 0)) return std::nullopt;
+  const auto strides = strides_of(index);
+  if (!strides || symbols_.values(*strides) != self.strides) return std::nullopt;
+  ir::Shape steps;
+  for (const ir::Dim& stride : *strides) {
+    steps.push_back(stride * ir::Dim(torch ? 1 : static_cast<std::int64_t>(size_of(self.dtype))));
+    symbols_.compute(steps.back());
+  }
+  return size_tuple(ops::Flavour::numpy, steps);
+}
+
 /// What is asked depends on sizes in a way that is not followed: they are constants.
 void TensorRecorder::fix_sizes(std::span<const Index> operands) {
   for (Index index : operands)

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "python/compat/undefined_results.h"
+#include "python/tensors/late_order.h"
 #include "python/tensors/call_results.h"
 #include "python/tensors/convolution_layout.h"
 #include "python/tensors/foreign_arguments.h"
@@ -208,6 +209,49 @@ void TensorRecorder::find_viewed(StandIn& view, std::span<const Index> operands)
   view.untracked = stand_ins_[viewed].untracked || !torch_state().value_or(state_).grad_enabled();
   view.inference = stand_ins_[viewed].viewed && stand_ins_[viewed].inference;
   view.requires_grad = stand_ins_[viewed].requires_grad && view.detached == Detached::no;  // whatever the grad mode: torch says so of views
+  if (!is_late(view.value) && !in_late_memory(viewed)) settle_layout(view, viewed);
+}
+
+/// The strides over the numbers that vary; nothing where they cannot be said.
+std::optional<ir::Shape> TensorRecorder::strides_of(Index index) const {
+  const StandIn& s = stand_ins_[index];
+  const Index owner = stand_ins_.owner(index);
+  if (s.layout) return s.layout->strides;
+  if (owner != index || is_late(s.value)) return std::nullopt;
+  const ir::Type& type = graph_.type(s.value);
+  if (s.input) return type.resolved_strides();
+  if (s.strides == row_major(s.shape)) return ir::row_major_strides(type.shape);
+  if (memory_order(s.shape, s.strides).empty()) return std::nullopt;
+  return late_strides(s.shape, s.strides, type.shape);
+}
+
+/// Whether a view has gaps, and in which order it lies, decides what the library does with it: where numbers vary, that is guarded.
+void TensorRecorder::settle_layout(StandIn& view, Index viewed) {
+  using Operator = guards::Relation::Operator;
+  const ir::Shape& shape = graph_.type(view.value).shape;
+  const auto of_viewed = strides_of(viewed);
+  auto layout = of_viewed ? layout_of_view(graph_, present_.of(viewed), *of_viewed, view.value) : std::nullopt;
+  if (layout) settle_unit_strides(*layout, shape, symbols_.values(layout->strides), view.strides);
+  if (!layout || symbols_.values(layout->strides) != view.strides) {
+    for (const ir::Dim& dim : shape) symbols_.constant(dim);
+    return;
+  }
+  const ir::Shape& strides = layout->strides;
+  std::vector<std::size_t> dims;
+  for (std::size_t d = 0; d < shape.size(); ++d)
+    if (!(shape[d] == ir::Dim(1))) dims.push_back(d);
+  const auto settle = [&](std::size_t outer, std::size_t inner) {
+    const ir::Dim over = strides[inner] * shape[inner];
+    if (!(strides[outer] - over).is_constant()) symbols_.decide(Operator::equal, strides[outer], over);
+  };
+  for (std::size_t at = 1; at < dims.size(); ++at) settle(dims[at - 1], dims[at]);
+  std::ranges::stable_sort(dims, std::greater(), [&](std::size_t d) { return view.strides[d]; });
+  for (std::size_t at = 1; at < dims.size(); ++at) {
+    settle(dims[at - 1], dims[at]);
+    if (const ir::Dim step = strides[dims[at - 1]] - strides[dims[at]]; !step.is_constant()) symbols_.decide(Operator::less_equal, 0, step);
+  }
+  if (!dims.empty() && !strides[dims.back()].is_constant()) symbols_.decide(Operator::equal, strides[dims.back()], 1);
+  view.layout = std::move(layout);
 }
 
 }  // namespace tenon::python

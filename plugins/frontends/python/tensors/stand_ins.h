@@ -42,6 +42,7 @@ struct StandIn {
   std::optional<std::uint32_t> viewed;  // a view: of which stand-in
   std::optional<ViewPath> path;       // a view: from that one's value; none where it is no chain of views
   std::optional<ViewLayout> late;     // a view of memory whose size depends on data: its layout there
+  std::optional<ViewLayout> layout;   // another view where numbers vary: its layout in the memory, where it can be said
   Detached detached = Detached::no;
   bool untracked = false;             // a view: made where grad mode was off, or of such a view; torch refuses writes through it that need gradients
   bool inference = false;             // made in inference mode, or a view of such a view; is_inference() asks what made the memory

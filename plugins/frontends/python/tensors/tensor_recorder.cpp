@@ -306,7 +306,8 @@ Ref TensorRecorder::answer_metadata(PyObject* callable, const ForeignFunction& f
   }
   const bool same_for_all = kSameForAllSizes.contains(name) && !(asks_for_layout(name) && late_layout_varies(operands));
   if (!operands.empty() && !same_for_all)
-    if (std::optional<Ref> size = answer_size(name, stand_ins_[operands.front()], args, kwargs)) return std::move(*size);
+    for (std::optional<Ref> known : {answer_size(name, stand_ins_[operands.front()], args, kwargs), answer_strides(name, operands.front(), args, kwargs)})
+      if (known) return std::move(*known);
   if (!same_for_all) fix_sizes(operands);
   Ref twin_args = stand_ins_.with_twins(args);
   Ref twin_kwargs = kwargs ? stand_ins_.with_twins(kwargs) : Ref();

@@ -70,6 +70,7 @@ class TensorRecorder final : public Recorder {
   std::span<PyObject* const> hooks() const override;
   bool operates_on_any(PyObject* stand_in) const override { return Py_TYPE(stand_in) == array_stand_in_type(); }
   PyObject* written_in_python(PyObject* callable) override;
+  std::size_t recorded() const override { return graph_.nodes().size(); }
   Ref call(PyObject* callable, PyObject* args, PyObject* kwargs) override;
   std::uint32_t output(PyObject* stand_in) override;
   SourceId input_source(PyObject* stand_in) override;
@@ -245,6 +246,9 @@ class TensorRecorder final : public Recorder {
   Ref wrap_answer(PyObject* answer, const ForeignFunction& function, std::span<const ir::ValueId> values, std::span<const Index> operands);
   Ref stand_in_for_twin(PyObject* twin, ir::ValueId value, const ForeignFunction& function, std::span<const Index> operands);
   void find_viewed(StandIn& view, std::span<const Index> operands);
+  std::optional<ir::Shape> strides_of(Index index) const;
+  void settle_layout(StandIn& view, Index viewed);
+  std::optional<Ref> answer_strides(std::string_view name, Index index, PyObject* args, PyObject* kwargs);
   /// `weak`: numbers have no say about the dtype.
   std::optional<ir::ValueId> value_of(PyObject* object, ops::Flavour flavour, bool weak = true);
   void trace(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, const Ref& result, std::size_t first_node);

@@ -1,0 +1,127 @@
+"""Loops over elements: thousands of rounds are not written out, and where all goes by elements plain Python is as good."""
+import resource
+
+import numpy as np
+import pytest
+
+import tenon
+from tests.python.conftest import same
+
+torch = pytest.importorskip("torch")
+
+
+def biquad(x, b0=0.2, b1=0.3, b2=0.1, a1=0.1, a2=-0.3):
+    y = np.empty_like(x)
+    x1 = x2 = y1 = y2 = 0.0
+    for n in range(len(x)):
+        v = b0 * x[n] + b1 * x1 + b2 * x2 - a1 * y1 - a2 * y2
+        y[n] = v
+        x2, x1 = x1, x[n]
+        y2, y1 = y1, v
+    return y
+
+
+def smoothed(x):
+    def step(s, v):
+        return s * 0.9 + v * 0.1
+
+    s = x[0]
+    for i in range(1, len(x)):
+        s = step(s, x[i])
+    return s
+
+
+def running(x):
+    y, i = x.copy(), 1
+    while i < len(x):
+        y[i] = 0.9 * y[i - 1] + 0.1 * x[i]
+        i += 1
+    return y
+
+
+def in_two_loops(x):
+    s = x[0]
+    for i in range(len(x) // 50):
+        for j in range(50):
+            s = s * 0.9 + x[i * 50 + j]
+    return s
+
+
+def filtered_and_more(x):
+    return np.sin(biquad(x)) * 2 + 1
+
+
+@pytest.mark.parametrize("fn", [biquad, smoothed, running, in_two_loops, filtered_and_more])
+def test_thousands_of_rounds_are_left_to_python(fn, capfd):
+    tenon.set_logs(graph_breaks=True)
+    compiled = tenon.compile(fn)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for length in (6000, 6000, 5000):
+        x = np.sin(np.arange(float(length)))
+        same(compiled(x), fn(x))
+    stats = tenon.stats()
+    assert stats["left_to_python"] == 1 and stats["recompiles"] <= 4, stats
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 150 * 1024
+    assert "goes round more than 2000 times" in capfd.readouterr().err
+
+
+def test_a_loop_of_some_hundred_rounds_is_written_out():
+    compiled = tenon.compile(smoothed)
+    x = np.sin(np.arange(300.0))
+    same(compiled(x), smoothed(x))
+    assert tenon.stats()["left_to_python"] == 0 and tenon.stats()["graph_breaks"] == 0
+
+
+def test_a_whole_graph_is_written_out_where_it_is_demanded():
+    compiled = tenon.compile(lambda x: sum(v * 2 for v in x), fullgraph=True)
+    x = torch.arange(2100.0)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(x), sum(v * 2 for v in x))
+
+
+LOOPS = {
+    "generator": lambda x: sum(v.item() for v in x if v.item() > 0),
+    "list": lambda x: [v.item() for v in x if v.item() > 0],
+    "enumerate": lambda x: sum(i * v.item() for i, v in enumerate(x) if v.item() > 0),
+    "zip": lambda x: sum(v.item() for v, w in zip(x, x.flip(0)) if v.item() > w.item()),
+    "max": lambda x: max(v.item() for v in x),
+    "nested": lambda x: sum(v.item() for row in x.view(8, 8) for v in row if v.item() > 0),
+    "any": lambda x: any(v.item() > 5 for v in x),
+    "numpy": lambda x: [float(v) for v in x.numpy() if v > 0],
+    "index": lambda x: sum(x[i].item() for i in range(len(x)) if x[i].item() > 0),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_loops_over_elements_with_a_condition(name):
+    fn = LOOPS[name]
+    compiled = tenon.compile(fn)
+    for call in range(80):
+        x = torch.sin(torch.arange(64.0) + call % 3)
+        assert compiled(x) == fn(x)
+    assert tenon.stats()["recompiles"] <= 16, tenon.stats()
+
+
+def test_a_loop_far_slower_than_plain_python_is_left_to_it(capfd):
+    tenon.set_logs(graph_breaks=True)
+    fn = lambda x: [float(v) for v in x if v > 0]
+    compiled = tenon.compile(fn)
+    x = np.sin(np.arange(64.0))
+    for _ in range(80):
+        assert compiled(x) == fn(x)
+    stats = tenon.stats()
+    assert stats["left_to_python"] == 1 and stats["eager_fallbacks"] > 20, stats
+    assert "it takes elements one by one" in capfd.readouterr().err
+
+
+def test_what_works_on_arrays_between_elements_stays_compiled():
+    def fn(x, w):
+        y = torch.exp(w) * 2
+        return [v.item() for v in x if v.item() > 0], y + torch.sin(y) + 1
+
+    compiled = tenon.compile(fn)
+    w = torch.linspace(0, 1, 100_000)
+    with torch.no_grad():
+        for _ in range(60):
+            same(compiled(torch.arange(-3.0, 3), w), fn(torch.arange(-3.0, 3), w))
+    assert tenon.stats()["left_to_python"] == 0 and tenon.stats()["eager_fallbacks"] == 0, tenon.stats()

@@ -1,0 +1,222 @@
+"""Crops, flips, masks and other parts of arrays whose place and size are drawn anew in each call."""
+import copy
+import math
+import random
+
+import numpy as np
+import pytest
+
+import tenon
+from tests.python.conftest import same
+
+torch = pytest.importorskip("torch")
+
+IMAGE = torch.linspace(-1, 1, 3 * 40 * 48).reshape(3, 40, 48)
+PICTURE = np.linspace(-1, 1, 40 * 48 * 3).reshape(40, 48, 3)
+LINE = torch.linspace(-1, 1, 40)
+ROW = np.linspace(-1, 1, 40)
+
+
+def seed(number):
+    random.seed(number)
+    np.random.seed(number)
+    torch.manual_seed(number)
+
+
+def check(fn, arguments, most, calls=100, breaks=True):
+    """`arguments(draw)` gives those of one call; `draw` is a generator of its own."""
+    compiled = tenon.compile(fn)
+    draw = random.Random(7)
+    with torch.no_grad():
+        for call in range(calls):
+            args = arguments(draw)
+            mine, theirs = copy.deepcopy(args), copy.deepcopy(args)
+            seed(call)
+            want = fn(*theirs)
+            seed(call)
+            same(compiled(*mine), want)
+            same(list(mine), list(theirs))
+    stats = tenon.stats()
+    assert stats["graphs"] <= most and stats["eager_fallbacks"] == 0, stats
+    assert breaks or stats["graph_breaks"] == 0, stats
+
+
+def torch_crop(x):
+    i, j = torch.randint(0, 9, (1,)).item(), torch.randint(0, 17, (1,)).item()
+    x = x[:, i : i + 32, j : j + 32]
+    if torch.rand(1) < 0.5:
+        x = x.flip(-1)
+    return (x - 0.5) / 0.25
+
+
+def plain_crop(x):
+    i, j = random.randint(0, 8), random.randint(0, 16)
+    x = x[..., i : i + 32, j : j + 32]
+    if random.random() < 0.5:
+        x = x.flip(-1)
+    return (x - 0.5) / 0.25
+
+
+def view_of_crop(x):
+    i, j = random.randint(0, 8), random.randint(0, 16)
+    return x[..., i : i + 32, j : j + 32]
+
+
+def padded_crop(x):
+    x = torch.nn.functional.pad(x, (4, 4, 4, 4))
+    i, j = random.randint(0, 8), random.randint(0, 8)
+    return x[:, i : i + 40, j : j + 48]
+
+
+def erased(x):
+    height, width = random.randint(2, 12), random.randint(2, 12)
+    i, j = random.randint(0, 40 - height), random.randint(0, 48 - width)
+    x[:, i : i + height, j : j + width] = 0
+    return x + 1
+
+
+@pytest.mark.parametrize("fn", [torch_crop, plain_crop, view_of_crop, padded_crop, erased])
+def test_parts_of_images_of_torch(fn):
+    check(fn, lambda draw: (IMAGE,), 6)
+
+
+def numpy_crop(x):
+    i, j = np.random.randint(0, 9), np.random.randint(0, 17)
+    x = x[i : i + 32, j : j + 32]
+    if np.random.rand() < 0.5:
+        x = x[:, ::-1]
+    return (x - 0.5) / 0.25
+
+
+def numpy_cutout(x):
+    size, i, j = np.random.randint(2, 12), np.random.randint(0, 40), np.random.randint(0, 48)
+    mask = np.ones_like(x)
+    mask[max(0, i - size) : min(40, i + size), max(0, j - size) : min(48, j + size)] = 0
+    return x * mask
+
+
+@pytest.mark.parametrize("fn, most", [(numpy_crop, 6), (numpy_cutout, 8)])
+def test_parts_of_pictures_of_numpy(fn, most):
+    check(fn, lambda draw: (PICTURE,), most)
+
+
+def resized_crop(x):
+    area = 40 * 48 * random.uniform(0.1, 0.9)
+    ratio = math.exp(random.uniform(-0.3, 0.3))
+    height, width = min(40, round(math.sqrt(area / ratio))), min(48, round(math.sqrt(area * ratio)))
+    i, j = random.randint(0, 40 - height), random.randint(0, 48 - width)
+    return torch.nn.functional.interpolate(x[None, :, i : i + height, j : j + width], size=(16, 16), mode="bilinear")[0]
+
+
+def test_a_crop_of_varying_size_that_is_resized():
+    check(resized_crop, lambda draw: (IMAGE,), 8)
+
+
+@pytest.mark.parametrize("data", [LINE, ROW], ids=["torch", "numpy"])
+def test_slices_whose_bounds_vary(data):
+    def places(low, high):
+        return lambda draw: (data, draw.randint(low, high), draw.randint(low, high))
+
+    def add_to_part(v, a, b):
+        v[a:b] += 1
+        return v * 2
+
+    check(lambda v, a, b: v[a : a + b + 2] * 2, places(0, 15), 3, breaks=False)
+    check(lambda v, a, b: v[max(0, a - 5) : min(40, a + 5, b + 7)] * 2, places(3, 38), 9, breaks=False)
+    check(lambda v, a, b: v[a:b], places(0, 45), 14, breaks=False)
+    check(add_to_part, places(0, 45), 14, breaks=False)
+    check(lambda v, a, b: v[a << 1] + v[b >> 1] + v[a & 7] + v[b % 5] + v[a // 3] + v[-(-b // 2)], places(0, 19), 3, breaks=False)
+    check(lambda v, a, b: v[abs(a)] * v[a] + v[b], places(-12, 12), 8, breaks=False)
+
+
+@pytest.mark.parametrize("data", [LINE, ROW], ids=["torch", "numpy"])
+def test_steps_that_vary(data):
+    def write(v, a, n):
+        v[a::n] = 0
+        return v + 1
+
+    arguments = lambda draw: (data, draw.randint(0, 12), draw.randint(1, 12))
+    check(lambda v, a, n: v[::n], arguments, 4, breaks=False)
+    check(lambda v, a, n: v[a::n] * 2, arguments, 5, breaks=False)
+    check(write, arguments, 5, breaks=False)
+
+
+def test_a_step_of_zero_and_backward_steps():
+    compiled = tenon.compile(lambda v, n: v[::n] * 2)
+    for n in (3, 5, 1, -1, -4, -2, 7):
+        np.testing.assert_array_equal(compiled(ROW, n), ROW[::n] * 2)
+    with pytest.raises(ValueError, match="slice step cannot be zero"):
+        compiled(ROW, 0)
+
+
+def test_a_sieve():
+    def sieve(n):
+        a = np.ones(n + 1, dtype=bool)
+        a[:2] = False
+        for i in range(2, int(n**0.5) + 1):
+            if a[i]:
+                a[i * i :: i] = False
+        return a
+
+    compiled = tenon.compile(sieve)
+    for n in (400, 500, 999):
+        np.testing.assert_array_equal(compiled(n), sieve(n))
+    assert tenon.stats()["graphs"] <= 4, tenon.stats()
+
+
+def test_rolls_widths_fills_and_divisors():
+    draws = lambda low, high: lambda draw: (LINE, draw.randint(low, high), draw.randint(low, high))
+    check(lambda v, a, b: torch.roll(v.view(5, 8), (a, b), (0, 1)) * 2, draws(-9, 9), 5, breaks=False)
+    check(lambda v, a, b: torch.nn.functional.pad(v, (a, b)) * 2, draws(0, 6), 3, breaks=False)
+    check(lambda v, a, b: torch.full((3,), a) + torch.arange(3) * b, draws(-5, 5), 4, breaks=False)
+    check(lambda v, a, b: torch.tril(v.view(5, 8), a) + torch.triu(v.view(5, 8), b), draws(-6, 8), 4, breaks=False)
+    check(lambda v, a, b: (torch.arange(10) // (a or 3), torch.arange(10) % (b or 3)), draws(-5, 5), 12, breaks=False)
+
+
+def test_a_divisor_that_comes_to_zero_raises():
+    compiled = tenon.compile(lambda n: torch.arange(4) // n)
+    for n in (3, 4, 1, -2):
+        same(compiled(n), torch.arange(4) // n)
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        compiled(0)
+
+
+def test_sizes_that_a_caller_gives():
+    compiled = tenon.compile(lambda x, n: (x.reshape(n) + 1 if n in (-1, 40) else x.reshape(n, -1) + 1))
+    for n in (4, 8, -1, 40, 2, 1, 20):
+        same(compiled(LINE, n), LINE.reshape(n) + 1 if n in (-1, 40) else LINE.reshape(n, -1) + 1)
+    compiled = tenon.compile(lambda x, n: x.expand(n, 40) + 1)
+    for n in (4, 8, 2, 1, 0):
+        same(compiled(LINE, n), LINE.expand(n, 40) + 1)
+    with pytest.raises(RuntimeError):
+        compiled(LINE, -1)
+    compiled = tenon.compile(lambda x, n: x.narrow(0, n, 3) * 2)
+    for n in (4, 8, -5, -9, 0, 1):
+        same(compiled(LINE, n), LINE.narrow(0, n, 3) * 2)
+
+
+def test_an_order_that_is_drawn_comes_to_an_end_of_compiling():
+    def jitter(x):
+        for k in torch.randperm(4).tolist():
+            if k == 0:
+                x = x * random.uniform(0.8, 1.2)
+            elif k == 1:
+                x = x + random.uniform(-0.1, 0.1)
+            elif k == 2:
+                factor = random.uniform(0.8, 1.2)
+                x = factor * x + (1 - factor) * x.mean((-2, -1), keepdim=True)
+            else:
+                x = x.clamp(-1, 1)
+        return x
+
+    compiled = tenon.compile(jitter)
+    with torch.no_grad():
+        for call in range(200):
+            seed(call)
+            want = jitter(IMAGE)
+            seed(call)
+            torch.testing.assert_close(compiled(IMAGE), want)
+            if call == 100:
+                before = tenon.stats()
+    after = tenon.stats()
+    assert (after["graphs"], after["recompiles"]) == (before["graphs"], before["recompiles"]) and after["eager_fallbacks"] == 0, after
