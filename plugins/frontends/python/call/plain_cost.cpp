@@ -31,7 +31,7 @@ double elements(const ir::Type& type) {
 double elements_of(const ir::Graph& graph, ir::NodeId id) {
   const ir::Node& node = graph.node(id);
   const ops::Op* op = ops::find_op(node.op);
-  if (ops::is_view(graph, id)) return 0;
+  if (ops::is_view(graph, id) || node.op == "unbind") return 0;
   double most = 0;
   const auto count = [&](ir::ValueId value) {
     if (const ir::Type& type = graph.type(value); type.rank() > 0) most = std::max(most, elements(type));

@@ -195,10 +195,12 @@ Ref TensorRecorder::stand_in_for_twin(PyObject* twin, ir::ValueId value, const F
 /// Finds what a view was made of, and how.
 void TensorRecorder::find_viewed(StandIn& view, std::span<const Index> operands) {
   Index viewed = stand_ins_.owner_of(view.storage);
+  std::optional<ir::ValueId> from;
   for (Index operand : operands) {
     if (stand_ins_[operand].storage != view.storage) continue;
     viewed = operand;
-    view.path = find_view_path(graph_, present_.of(operand), view.value);
+    from = present_.of(operand);
+    view.path = find_view_path(graph_, *from, view.value);
     if (view.path) break;
   }
   if (stand_ins_[viewed].kind != view.kind) throw GraphBreak("a view of memory of which the call was not given");
@@ -209,7 +211,7 @@ void TensorRecorder::find_viewed(StandIn& view, std::span<const Index> operands)
   view.untracked = stand_ins_[viewed].untracked || !torch_state().value_or(state_).grad_enabled();
   view.inference = stand_ins_[viewed].viewed && stand_ins_[viewed].inference;
   view.requires_grad = stand_ins_[viewed].requires_grad && view.detached == Detached::no;  // whatever the grad mode: torch says so of views
-  if (!is_late(view.value) && !in_late_memory(viewed)) settle_layout(view, viewed);
+  if (symbols_.any() && !is_late(view.value) && !in_late_memory(viewed)) settle_layout(view, viewed, from);
 }
 
 /// The strides over the numbers that vary; nothing where they cannot be said.
@@ -217,7 +219,8 @@ std::optional<ir::Shape> TensorRecorder::strides_of(Index index) const {
   const StandIn& s = stand_ins_[index];
   const Index owner = stand_ins_.owner(index);
   if (s.layout) return s.layout->strides;
-  if (owner != index || is_late(s.value)) return std::nullopt;
+  if (is_late(s.value)) return std::nullopt;
+  if (owner != index) return ir::Shape(s.strides.begin(), s.strides.end());  // made before anything varied
   const ir::Type& type = graph_.type(s.value);
   if (s.input) return type.resolved_strides();
   if (s.strides == row_major(s.shape)) return ir::row_major_strides(type.shape);
@@ -226,11 +229,11 @@ std::optional<ir::Shape> TensorRecorder::strides_of(Index index) const {
 }
 
 /// Whether a view has gaps, and in which order it lies, decides what the library does with it: where numbers vary, that is guarded.
-void TensorRecorder::settle_layout(StandIn& view, Index viewed) {
+void TensorRecorder::settle_layout(StandIn& view, Index viewed, std::optional<ir::ValueId> from) {
   using Operator = guards::Relation::Operator;
   const ir::Shape& shape = graph_.type(view.value).shape;
-  const auto of_viewed = strides_of(viewed);
-  auto layout = of_viewed ? layout_of_view(graph_, present_.of(viewed), *of_viewed, view.value) : std::nullopt;
+  const auto of_viewed = from && view.path ? strides_of(viewed) : std::nullopt;
+  auto layout = of_viewed ? layout_of_view(graph_, *from, *of_viewed, view.value) : std::nullopt;
   if (layout) settle_unit_strides(*layout, shape, symbols_.values(layout->strides), view.strides);
   if (!layout || symbols_.values(layout->strides) != view.strides) {
     for (const ir::Dim& dim : shape) symbols_.constant(dim);

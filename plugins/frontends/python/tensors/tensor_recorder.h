@@ -247,7 +247,7 @@ class TensorRecorder final : public Recorder {
   Ref stand_in_for_twin(PyObject* twin, ir::ValueId value, const ForeignFunction& function, std::span<const Index> operands);
   void find_viewed(StandIn& view, std::span<const Index> operands);
   std::optional<ir::Shape> strides_of(Index index) const;
-  void settle_layout(StandIn& view, Index viewed);
+  void settle_layout(StandIn& view, Index viewed, std::optional<ir::ValueId> from);
   std::optional<Ref> answer_strides(std::string_view name, Index index, PyObject* args, PyObject* kwargs);
   /// `weak`: numbers have no say about the dtype.
   std::optional<ir::ValueId> value_of(PyObject* object, ops::Flavour flavour, bool weak = true);
