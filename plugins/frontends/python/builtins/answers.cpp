@@ -244,7 +244,7 @@ const FunctionRule* rule_in(std::span<const Named> table, PyFunctionObject* func
 
 const FunctionRule* named_rule(PyObject* function) {
   auto* parts = reinterpret_cast<PyFunctionObject*>(function);
-  if (parts->func_module == nullptr || !PyUnicode_Check(parts->func_module)) return nullptr;
+  if (parts->func_module == nullptr || !PyUnicode_Check(parts->func_module) || !is_written_where_it_says(function)) return nullptr;
   const char* text = PyUnicode_AsUTF8(parts->func_module);
   if (text == nullptr) return nullptr;
   const std::string_view module = text;

@@ -80,13 +80,14 @@ void prepare_iterables(Evaluator& evaluator, PyObject* callable, Arguments& argu
       if (at >= iterated.first && at < iterated.end) evaluator.require_readable(value.get());
     }
     if (!traits.python_class || traits.identity || traits.role != Recorder::Role::other) continue;
+    if (makes_dict && evaluator.find_attribute(value.get(), names().keys) && traits.container != Container::dict)
+      throw GraphBreak(fmt::format("C code reads a {} as a mapping", Py_TYPE(value.get())->tp_name));
     PyObject* method = evaluator.heap().type_attribute(Py_TYPE(value.get()), names().__iter__);
     const bool by_index = method == nullptr && is_python_function(evaluator.heap().type_attribute(Py_TYPE(value.get()), names().__getitem__));
     if (!is_python_function(method) && !by_index) continue;
     const Iterated iterated = iterated_arguments(callable, arguments.positional());
     if (at < iterated.first || at >= iterated.end) continue;
     if (by_index && callable == as_object(&PyReversed_Type)) throw GraphBreak(fmt::format("C code would call {}.__getitem__", Py_TYPE(value.get())->tp_name));
-    if (makes_dict && evaluator.find_attribute(value.get(), names().keys)) throw GraphBreak(fmt::format("C code reads a {} as a mapping", Py_TYPE(value.get())->tp_name));
     Ref iterator = iterator_for(evaluator, evaluator.iterator_of(value.get()));  // not its items: C code may take only some of them, or later
     if (asks_for_length(callable) && is_python_function(evaluator.heap().type_attribute(Py_TYPE(value.get()), names().__len__))) evaluator.length(value.get());
     value = std::move(iterator);

@@ -128,6 +128,16 @@ Ref read_proxy(Evaluator& evaluator, PyObject* method, const Arguments& argument
   return given;
 }
 
+/// What property, classmethod and staticmethod copy of a function.
+void guard_copied_attributes(Evaluator& evaluator, PyObject* callable, const Arguments& arguments) {
+  if (callable != as_object(&PyProperty_Type) && callable != as_object(&PyClassMethod_Type) && callable != as_object(&PyStaticMethod_Type)) return;
+  for (const Ref& value : arguments.values) {
+    if (!PyFunction_Check(value.get()) || evaluator.heap().is_born(value.get())) continue;
+    for (PyObject* name : {names().__doc__, names().__name__, names().__qualname__, names().__module__}) evaluator.find_attribute(value.get(), name);
+    if (callable != as_object(&PyProperty_Type)) evaluator.heap().expose(evaluator.load_attribute(value.get(), names().__dict__).get());
+  }
+}
+
 /// min() or max() of floats alone, or of ints, one of which stands for a number.
 bool is_extreme_of_numbers(Evaluator& evaluator, PyObject* callable, const Arguments& arguments) {
   const std::string_view name = reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name;
@@ -169,6 +179,7 @@ void require_no_callback_of_new_object(Evaluator& evaluator, PyObject* callable,
 std::optional<Ref> run_listed(Evaluator& evaluator, PyObject* callable, const Builtin& builtin, Arguments& arguments) {
   Heap& heap = evaluator.heap();
   require_no_callback_of_new_object(evaluator, callable, arguments);
+  guard_copied_attributes(evaluator, callable, arguments);
   if (builtin.kind == BuiltinClass::callback)
     if (std::optional<Ref> result = order_by_evaluating(evaluator, callable, arguments)) return result;
   constexpr std::string_view kTakeIndices = " range islice repeat enumerate permutations combinations product bytes deque ";

@@ -18,6 +18,7 @@ namespace {
 
 /// Whether the object has a `__class__` of its own that is such a class.
 bool claims_to_be(Evaluator& evaluator, PyObject* instance, PyTypeObject* of) {
+  evaluator.heap().guard_special_methods(Py_TYPE(instance));
   const auto is_own = [&](PyObject* name) { return compat::type_lookup(Py_TYPE(instance), name) != compat::type_lookup(&PyBaseObject_Type, name); };
   if (!is_own(names().__class__) && !is_own(names().__getattribute__)) return false;
   std::optional<Ref> claimed = evaluator.find_attribute(instance, names().__class__);
@@ -27,11 +28,8 @@ bool claims_to_be(Evaluator& evaluator, PyObject* instance, PyTypeObject* of) {
 /// The module that a Python function, or the class method made of one, comes from; empty for anything else.
 std::string_view home_of(PyObject* method) {
   Ref inner = Py_TYPE(method) == &PyClassMethod_Type ? checked(PyObject_GetAttr(method, names().dunder_func)) : Ref::borrow(method);
-  if (!is_python_function(inner.get())) return {};
-  PyObject* module = reinterpret_cast<PyFunctionObject*>(inner.get())->func_module;
-  const char* text = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
-  PyErr_Clear();
-  return text ? text : "";
+  if (!PyFunction_Check(inner.get())) return {};
+  return written_in(inner.get());
 }
 
 /// Holds until an abstract class is told of another virtual subclass: what is none may have become one.
@@ -51,13 +49,6 @@ class NoNewRegistration final : public ValueCheck {
   std::uint64_t expected_;
 };
 
-void guard_registrations(Heap& heap) {
-  const std::uint64_t* place = compat::registrations();
-  if (place == nullptr) throw GraphBreak("an abstract class is asked, on a CPython that counts registrations elsewhere");
-  Ref module = checked(imported("_abc"));
-  heap.guards().add_value_check(heap.sources().constant(module.get()), std::make_shared<NoNewRegistration>(place));
-}
-
 /// An abstract class may have a `__subclasshook__`. Those of the standard library look at attributes of the class only.
 void require_known_hook(Heap& heap, PyObject* of) {
   static PyObject* const name = checked(PyUnicode_InternFromString("__subclasshook__")).release();
@@ -67,9 +58,21 @@ void require_known_hook(Heap& heap, PyObject* of) {
   if (!known) throw GraphBreak(fmt::format("{} decides by a __subclasshook__ which class is derived from it", reinterpret_cast<PyTypeObject*>(of)->tp_name));
 }
 
+}  // namespace
+
+void guard_registrations(Heap& heap) {
+  const std::uint64_t* place = compat::registrations();
+  if (place == nullptr) throw GraphBreak("an abstract class is asked, on a CPython that counts registrations elsewhere");
+  Ref module = checked(imported("_abc"));
+  heap.guards().add_value_check(heap.sources().constant(module.get()), std::make_shared<NoNewRegistration>(place));
+}
+
+namespace {
+
 /// What abc.ABCMeta answers. `instance` may be null, and is not looked at where something stands for it.
 bool is_virtual_subclass(Evaluator& evaluator, PyTypeObject* type, PyObject* of, PyObject* instance) {
   require_known_hook(evaluator.heap(), of);
+  if (instance != nullptr) evaluator.heap().guard_special_methods(type);
   Ref module = checked(imported("_abc"));
   const bool by_instance = instance != nullptr && !evaluator.is_stand_in(instance) && !evaluator.heap().is_number(instance);
   Ref answer = checked(PyObject_CallMethod(module.get(), by_instance ? "_abc_instancecheck" : "_abc_subclasscheck", "OO", of, by_instance ? instance : reinterpret_cast<PyObject*>(type)));
@@ -78,24 +81,87 @@ bool is_virtual_subclass(Evaluator& evaluator, PyTypeObject* type, PyObject* of,
   return false;
 }
 
+/// Guards what typing reads of a protocol to know its members: the attributes of its class and of the protocols that it is made of. Gives their names.
+std::vector<Ref> members_of_protocol(Evaluator& evaluator, PyTypeObject* protocol) {
+  Heap& heap = evaluator.heap();
+  for (Py_ssize_t at = 0; at + 1 < PyTuple_GET_SIZE(protocol->tp_mro); ++at) {
+    auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(protocol->tp_mro, at));
+    Ref home = checked(PyObject_GetAttr(as_object(base), names().__module__));
+    if (PyUnicode_Check(home.get()) && PyUnicode_CompareWithASCIIString(home.get(), "typing") == 0) continue;  // Protocol and Generic themselves
+    heap.enter_class_dict(base);
+    heap.expose(compat::type_dict(base));
+  }
+  heap.guard_bases(protocol);
+  Ref members = checked(PyObject_CallMethod(checked(imported("typing")).get(), "_get_protocol_attrs", "O", protocol));
+  std::vector<Ref> found;
+  Ref list = checked(PySequence_List(members.get()));
+  for (Py_ssize_t at = 0; at < PyList_GET_SIZE(list.get()); ++at) {
+    PyObject* name = Py_NewRef(PyList_GET_ITEM(list.get(), at));
+    PyUnicode_InternInPlace(&name);
+    found.push_back(Ref::steal(name));
+  }
+  return found;
+}
+
+/// Guards whether an object has an attribute, where no Python code runs to say so.
+void guard_member(Evaluator& evaluator, PyTypeObject* type, PyObject* object, PyObject* name) {
+  Heap& heap = evaluator.heap();
+  PyObject* found = heap.type_attribute(type, name);
+  const bool runs = found != nullptr && (Py_TYPE(found) == &PyProperty_Type || is_python_function(heap.type_attribute(Py_TYPE(found), names().__get__)));
+  if (runs) throw GraphBreak(fmt::format("a protocol asks for '{}', which Python code gives", name_text(name)));
+  if (object == nullptr || heap.traits(object).atom || heap.traits(object).identity) return;
+  if (PyObject* dict = heap.attributes_of(object)) heap.dict_item(dict, name);
+}
+
+/// isinstance() of a protocol, which looks for the attributes that the protocol names.
+bool is_instance_of_protocol(Evaluator& evaluator, PyTypeObject* type, PyObject* of, PyObject* instance) {
+  Heap& heap = evaluator.heap();
+  const auto says = [&](const char* name) {
+    std::optional<Ref> value = evaluator.find_attribute(of, checked(PyUnicode_InternFromString(name)).get());
+    return value && evaluator.truth(value->get());
+  };
+  if (!says("_is_protocol")) return is_virtual_subclass(evaluator, type, of, instance);
+  if (!says("_is_runtime_protocol")) throw GraphBreak("isinstance() with a protocol that is not to be asked at run time");
+  const bool stands_in = evaluator.is_stand_in(instance) || heap.is_number(instance);
+  heap.guard_special_methods(type);
+  heap.guard_bases(type);
+  for (PyObject* name : {names().__getattribute__, names().__getattr__})
+    if (PyObject* found = heap.type_attribute(type, name); found != nullptr && !stands_in && is_python_function(found)) throw GraphBreak("a protocol asks an object that looks attributes up itself");
+  PyObject* object = stands_in ? heap.real_of(instance) : instance;
+  for (const Ref& name : members_of_protocol(evaluator, reinterpret_cast<PyTypeObject*>(of))) guard_member(evaluator, type, object, name.get());
+  guard_registrations(heap);
+  if (evaluator.is_stand_in(instance) && object == nullptr) {
+    Ref alike = empty_like_stand_in(instance);
+    return alike && checked(PyObject_IsInstance(alike.get(), of)) != 0;
+  }
+  if (object != nullptr) return checked(PyObject_IsInstance(object, of)) != 0;
+  return checked(PyObject_IsSubclass(as_object(type), of)) != 0;
+}
+
 /// By a `__instancecheck__` or `__subclasscheck__` that is written in Python.
 bool asks_metaclass(Evaluator& evaluator, PyObject* check, PyTypeObject* type, PyObject* of, PyObject* instance) {
   const std::string_view home = home_of(check);
   if (home == "abc") return is_virtual_subclass(evaluator, type, of, instance);
-  const bool library = home.starts_with("torch") || (home == "typing" && instance != nullptr);
-  if (!library) return evaluator.truth(evaluator.call_now(check, {of, instance ? instance : as_object(type)}).get());
+  if (home == "typing" && instance != nullptr) return is_instance_of_protocol(evaluator, type, of, instance);
+  if (!home.starts_with("torch")) return evaluator.truth(evaluator.call_now(check, {of, instance ? instance : as_object(type)}).get());
   if (instance != nullptr && evaluator.is_stand_in(instance)) {
     if (PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(of))) return true;
     // Any tensor may have the marker of torch's Parameter or Buffer.
-    if (home != "typing") return evaluator.truth(evaluator.call_now(check, {of, instance}).get());
-    Ref alike = empty_like_stand_in(instance);
-    return alike && checked(PyObject_IsInstance(alike.get(), of)) != 0;
+    return evaluator.truth(evaluator.call_now(check, {of, instance}).get());
   }
   if (instance != nullptr && !evaluator.heap().is_number(instance)) return checked(PyObject_IsInstance(instance, of)) != 0;
   return checked(PyObject_IsSubclass(as_object(type), of)) != 0;
 }
 
 bool is_subclass(Evaluator& evaluator, PyTypeObject* type, PyObject* of, PyObject* instance);
+
+/// A check that is no plain function of the metaclass, but a class method, a static method or an object that gives one when it is bound. Nothing
+/// for what is C code.
+std::optional<bool> asks_descriptor(Evaluator& evaluator, PyObject* check, PyObject* name, PyTypeObject* type, PyObject* of, PyObject* instance) {
+  if (check == nullptr || check == Py_None || (!PyType_HasFeature(Py_TYPE(check), Py_TPFLAGS_HEAPTYPE) && !is_python_descriptor(check) && !PyMethod_Check(check))) return std::nullopt;
+  Ref bound = evaluator.bind_special(check, of, name);
+  return evaluator.truth(evaluator.call_now(bound.get(), {instance ? instance : as_object(type)}).get());
+}
 
 /// Counts tuples in tuples of classes against the limit of recursion, as Python does.
 struct NestedCheck {
@@ -115,10 +181,19 @@ bool is_subclass_of_form(Evaluator& evaluator, PyTypeObject* type, PyObject* of,
     Ref seen = source ? heap.enter(heap.sources().keyed(SourceKind::member, source, descriptor), parts.get()) : heap.adopt(std::move(parts));
     return is_subclass(evaluator, type, seen.get(), instance);
   }
-  PyObject* check = heap.type_attribute(Py_TYPE(of), instance ? names().__instancecheck__ : names().__subclasscheck__);
+  PyObject* const name = instance ? names().__instancecheck__ : names().__subclasscheck__;
+  PyObject* check = heap.type_attribute(Py_TYPE(of), name);
   if (check == nullptr) throw GraphBreak("isinstance() or issubclass() with what is no class");  // it may have a `__bases__`
-  if (is_python_function(check) && home_of(check) != "typing") return evaluator.truth(evaluator.call_now(check, {of, instance ? instance : as_object(type)}).get());
+  if (const auto answer = asks_descriptor(evaluator, check, name, type, of, instance)) return *answer;
+  if (PyFunction_Check(check) && home_of(check) != "typing") return evaluator.truth(evaluator.call_now(check, {of, instance ? instance : as_object(type)}).get());
   if (source && heap.sources()[source].kind != SourceKind::constant) heap.guards().add(GuardKind::identity, source, of);
+  if (std::string_view(Py_TYPE(of)->tp_name) == "_UnionGenericAlias") {  // Optional[X], X never changes
+    Ref parts = checked(PyObject_GetAttrString(of, "__args__"));
+    for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(parts.get()); ++at)
+      if (is_subclass(evaluator, type, PyTuple_GET_ITEM(parts.get(), at), nullptr)) return true;
+    return false;
+  }
+  heap.guard_bases(type);
   const int answer = PyObject_IsSubclass(as_object(type), of);
   if (answer < 0 && instance != nullptr && PyErr_ExceptionMatches(PyExc_TypeError)) {
     PyErr_Clear();
@@ -138,8 +213,11 @@ bool is_subclass(Evaluator& evaluator, PyTypeObject* type, PyObject* of, PyObjec
     Ref alike = empty_like_stand_in(instance);
     return alike && checked(PyObject_IsInstance(alike.get(), of)) != 0;
   }
-  PyObject* check = evaluator.heap().type_attribute(Py_TYPE(of), instance ? names().__instancecheck__ : names().__subclasscheck__);
-  if (is_python_function(check)) return asks_metaclass(evaluator, check, type, of, instance);
+  PyObject* const name = instance ? names().__instancecheck__ : names().__subclasscheck__;
+  PyObject* check = evaluator.heap().type_attribute(Py_TYPE(of), name);
+  evaluator.heap().guard_bases(type);
+  if (check != nullptr && PyFunction_Check(check)) return asks_metaclass(evaluator, check, type, of, instance);
+  if (const auto answer = asks_descriptor(evaluator, check, name, type, of, instance)) return *answer;
   if (PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(of))) return true;
   const bool may_claim = instance != nullptr && evaluator.heap().traits(instance).python_class && evaluator.heap().traits(instance).role == Recorder::Role::other;
   return may_claim && claims_to_be(evaluator, instance, reinterpret_cast<PyTypeObject*>(of));

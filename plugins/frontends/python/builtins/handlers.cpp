@@ -206,6 +206,14 @@ Handled builtin_hash(Evaluator& evaluator, Arguments& arguments) {
   return hash_of(arguments[0]);
 }
 
+Handled builtin_callable(Evaluator& evaluator, Arguments& arguments) {
+  require_arguments(arguments, 1, 1, "callable");
+  PyTypeObject* type = evaluator.visible_type(arguments[0]);
+  if (type == Py_TYPE(arguments[0])) evaluator.heap().guard_special_methods(type);
+  else evaluator.heap().type_attribute(type, names().__call__);
+  return boolean(type->tp_call != nullptr);
+}
+
 /// collections.Counter counts in C where its mapping is a dict.
 Handled count_elements(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 2, 2, "_count_elements");

@@ -9,6 +9,7 @@
 namespace tenon::python {
 
 class Evaluator;
+class Heap;
 struct Arguments;
 struct Builtin;
 using Handled = std::optional<Ref>;
@@ -58,6 +59,7 @@ Handled operator_contains(Evaluator&, Arguments&);
 Handled object_delattr(Evaluator&, Arguments&);
 Handled builtin_delattr(Evaluator&, Arguments&);
 Handled builtin_hash(Evaluator&, Arguments&);
+Handled builtin_callable(Evaluator&, Arguments&);
 Handled count_elements(Evaluator&, Arguments&);
 Handled type_call(Evaluator&, Arguments&);
 Handled build_class(Evaluator&, Arguments&);
@@ -71,6 +73,9 @@ Handled list_append(Evaluator&, Arguments&);
 Handled dict_get(Evaluator&, Arguments&);
 Handled dict_getitem(Evaluator&, Arguments&);
 Handled dict_contains(Evaluator&, Arguments&);
+
+/// Guards that no abstract class is told of another virtual subclass.
+void guard_registrations(Heap& heap);
 
 /// Nothing overrides torch functions for the program, and nothing traces it.
 Handled answer_false(Evaluator&, Arguments&);

@@ -64,11 +64,27 @@ std::optional<Ref> static_attribute(Evaluator& evaluator, Arguments arguments) {
   throw PythonError();
 }
 
+namespace {
+
+/// A pattern is the same object for as long as `re` keeps it.
+void guard_kept_pattern(Heap& heap, const Arguments& arguments) {
+  if (arguments.values.size() != 2 || !PyLong_Check(arguments[1])) return;
+  Ref kept = checked(PyObject_GetAttrString(checked(imported("re")).get(), "_cache"));
+  Ref flags = checked(PyNumber_Index(arguments[1]));
+  Ref key = checked(PyTuple_Pack(3, Py_TYPE(arguments[0]), arguments[0], flags.get()));
+  if (!PyDict_CheckExact(kept.get()) || PyDict_GetItemWithError(kept.get(), key.get()) == nullptr) return;
+  heap.make_known(kept.get(), heap.sources().constant(kept.get()));
+  heap.dict_item(kept.get(), key.get());
+}
+
+}  // namespace
+
 std::optional<Ref> compile_pattern(Evaluator& evaluator, PyObject* function, Arguments arguments) {
   for (const Ref& value : arguments.values)
     if (!is_constant_argument(evaluator, value.get())) throw GraphBreak("a pattern is made of what is no plain text");
   Ref made = evaluator.call_real(function, arguments);
   Heap& heap = evaluator.heap();
+  guard_kept_pattern(heap, arguments);
   if (!heap.source_of(made.get())) heap.make_known(made.get(), heap.sources().constant(made.get()));
   return made;
 }

@@ -184,6 +184,8 @@ std::optional<Ref> dispatch_on_class(Evaluator& evaluator, PyObject* function, A
   heap.length(registry);
   for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(reinterpret_cast<PyTypeObject*>(arguments[0])->tp_mro); ++at)
     heap.dict_item(registry, PyTuple_GET_ITEM(reinterpret_cast<PyTypeObject*>(arguments[0])->tp_mro, at));
+  heap.guard_bases(reinterpret_cast<PyTypeObject*>(arguments[0]));
+  guard_registrations(heap);  // abstract classes may be among those that have a function
   Ref found = evaluator.call_real(function, arguments);
   if (!heap.is_born(found.get())) heap.make_known(found.get(), heap.sources().constant(found.get()));
   return found;

@@ -22,7 +22,7 @@ struct Listed {
 };
 
 constexpr Listed kListed[] = {
-    {"builtins", BuiltinClass::structural, "list tuple dict zip enumerate reversed slice range object callable property staticmethod classmethod"},
+    {"builtins", BuiltinClass::structural, "list tuple dict zip enumerate reversed slice range object property staticmethod classmethod"},
     {"builtins", BuiltinClass::element_calling,
      "set frozenset int float complex bool bytes abs divmod pow round any all ord chr bin hex oct ascii"},
     {"builtins", BuiltinClass::callback, "map filter sorted min max"},
@@ -86,6 +86,7 @@ constexpr Special kSpecial[] = {
     {"builtins", "super", builtin_super},
     {"builtins", "vars", builtin_vars},
     {"builtins", "hash", builtin_hash},
+    {"builtins", "callable", builtin_callable},
     {"builtins", "sum", builtin_sum},
     {"math", "prod", math_product},
     {"builtins", "id", builtin_id},

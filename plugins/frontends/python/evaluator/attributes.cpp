@@ -126,14 +126,22 @@ std::optional<Ref> Evaluator::find_attribute(PyObject* owner, PyObject* name) {
   PyTypeObject* type = Py_TYPE(owner);
   const TypeTraits& traits = heap_.traits(type);
   if (traits.role == Recorder::Role::stand_in) {
-    if (name == names().__class__) return Ref::borrow(reinterpret_cast<PyObject*>(recorder_.apparent_type(owner)));
+    PyTypeObject* apparent = recorder_.apparent_type(owner);
+    if (name == names().__class__) return Ref::borrow(as_object(apparent));
     mark_position();
+    if (heap_.traits(apparent).python_class) {
+      heap_.guard_lookup(apparent);
+      PyObject* of_class = heap_.type_attribute(apparent, name);
+      // Of a class between (torch.nn.Parameter copies itself as a parameter), or the program's.
+      if (of_class != nullptr && (of_class != compat::type_lookup(type, name) || !recorder_.is_own(of_class))) return attribute_of_tensor_class(owner, of_class, apparent, name);
+      if (of_class == nullptr)
+        if (PyObject* fallback = heap_.type_attribute(apparent, names().__getattr__); fallback != nullptr && is_python_function(fallback)) {
+          if (std::optional<Ref> own = attribute_of_real_tensor(owner, name)) return own;
+          return unless_missing([&] { return call_now(fallback, {owner, name}); });
+        }
+    }
     if (std::optional<Ref> gradient = gradient_of_input(heap_, owner, name)) return gradient;
     if (name == names().__dict__) return dict_of_real_tensor(owner);
-    // Methods of a class between: torch.nn.Parameter copies itself as a parameter.
-    PyTypeObject* apparent = recorder_.apparent_type(owner);
-    if (PyObject* method = compat::type_lookup(apparent, name); is_python_function(method) && method != compat::type_lookup(type, name))
-      return bind_descriptor(heap_.type_attribute(apparent, name), owner, apparent, name);
     if (std::optional<Ref> found = unless_missing([&] { return heap_.adopt(checked(PyObject_GetAttr(owner, name))); })) return found;
     return attribute_of_real_tensor(owner, name);
   }
@@ -145,6 +153,7 @@ std::optional<Ref> Evaluator::find_attribute(PyObject* owner, PyObject* name) {
   if (traits.atom) return unless_missing([&] { return heap_.adopt(checked(PyObject_GetAttr(owner, name))); });
   // Modules of a class of their own (torch.backends.cudnn) go the way of any instance.
   if (PyModule_CheckExact(owner)) return unless_missing([&] { return attribute_of_module(owner, name); });
+  if (traits.python_class) heap_.guard_lookup(type);
   const bool looks_up_itself = PyType_Check(owner) && type->tp_getattro != PyType_Type.tp_getattro && is_python_function(heap_.type_attribute(type, names().__getattribute__));
   if (PyType_Check(owner) && !looks_up_itself) return unless_missing([&] { return attribute_of_type(reinterpret_cast<PyTypeObject*>(owner), name); });
   if (type == &PySuper_Type) return unless_missing([&] { return super_attribute(owner, name); });
@@ -186,12 +195,18 @@ Ref Evaluator::generic_attribute(PyObject* owner, PyObject* name) {
   throw PythonError();
 }
 
+Ref Evaluator::bind_special(PyObject* found, PyObject* owner, PyObject* name) {
+  PyTypeObject* type = Py_TYPE(owner);
+  return is_data_descriptor(found) ? data_descriptor(found, owner, type, name) : bind_descriptor(found, owner, type, name);
+}
+
 /// Plain misses, which modules with a `__getattr__` have at every parameter, cost no exception.
 std::optional<Ref> Evaluator::find_generic(PyObject* owner, PyObject* name) {
   PyTypeObject* type = Py_TYPE(owner);
   PyObject* found = heap_.type_attribute(type, name);
   const Ref held = Ref::borrow(found);  // what runs on the way may take it from the class
   if (name == names().__class__ && found == compat::type_lookup(&PyBaseObject_Type, name)) return Ref::borrow(reinterpret_cast<PyObject*>(visible_type(owner)));
+  if (found != nullptr && heap_.traits(found).python_class) heap_.guard_special_methods(Py_TYPE(found));  // what kind of descriptor it is, if any
   if (found != nullptr && is_data_descriptor(found)) return unless_missing([&] { return data_descriptor(found, owner, type, name); });
   if (PyObject* dict = heap_.attributes_of(owner))
     if (Ref value = heap_.dict_item(dict, name)) return value;
@@ -277,6 +292,13 @@ Ref Evaluator::cached_property(PyObject* property, PyObject* owner) {
   return value;
 }
 
+/// By the rules of any class.
+std::optional<Ref> Evaluator::attribute_of_tensor_class(PyObject* stand_in, PyObject* found, PyTypeObject* type, PyObject* name) {
+  if (is_data_descriptor(found)) return unless_missing([&] { return data_descriptor(found, stand_in, type, name); });
+  if (std::optional<Ref> own = attribute_of_real_tensor(stand_in, name)) return own;
+  return unless_missing([&] { return bind_descriptor(found, stand_in, type, name); });
+}
+
 /// Attributes that somebody set on a tensor that is an input: stand-ins do not have them.
 std::optional<Ref> Evaluator::attribute_of_real_tensor(PyObject* stand_in, PyObject* name) {
   PyObject* real = heap_.real_of(stand_in);
@@ -296,22 +318,38 @@ Ref Evaluator::dict_of_real_tensor(PyObject* stand_in) {
 
 Ref Evaluator::attribute_of_module(PyObject* module, PyObject* name) {
   PyObject* dict = heap_.attributes_of(module);
+  // A module may be given another class.
+  if (const SourceId source = heap_.source_of(module)) heap_.guards().add(GuardKind::type_is, source, as_object(Py_TYPE(module)));
   if (name == names().__dict__) return Ref::borrow(dict);
   if (Ref value = heap_.dict_item(dict, name)) return value;
+  heap_.dict_item(dict, names().__getattr__);
   // What the module's `__getattr__` gives for a name is taken as fixed while the name stays missing.
   Ref value = ask_module(module, name);
   return heap_.enter(heap_.sources().constant(value.get()), value.get());
+}
+
+/// What a class keeps in C: its name, its bases and their order, the dict of its attributes.
+Ref Evaluator::part_of_class(PyTypeObject* type, PyObject* descriptor, PyObject* name) {
+  PyObject* type_object = as_object(type);
+  Ref value = checked(PyObject_GetAttr(type_object, name));
+  if (Py_TYPE(value.get()) == &PyDictProxy_Type) {
+    heap_.enter_class_dict(type);
+    return heap_.born(value);
+  }
+  const bool may_change = heap_.traits(type).python_class && !heap_.is_born(type_object);
+  return may_change ? heap_.enter(heap_.sources().keyed(SourceKind::member, heap_.sources().constant(type_object), descriptor), value.get()) : heap_.adopt(std::move(value));
 }
 
 Ref Evaluator::attribute_of_type(PyTypeObject* type, PyObject* name) {
   PyObject* type_object = reinterpret_cast<PyObject*>(type);
   PyTypeObject* meta = Py_TYPE(type);
   if (name == names().__class__) return Ref::borrow(reinterpret_cast<PyObject*>(meta));
-  PyObject* of_meta = compat::type_lookup(meta, name);
+  if (heap_.traits(meta).python_class && heap_.source_of(type_object)) heap_.guards().add(GuardKind::type_is, heap_.source_of(type_object), as_object(meta));
+  PyObject* of_meta = heap_.type_attribute(meta, name);
   if (of_meta != nullptr && is_data_descriptor(of_meta)) {
-    if (PyObject_TypeCheck(of_meta, &PyProperty_Type)) return data_descriptor(of_meta, type_object, meta, name);
     if (is_one_of(name, {"__abstractmethods__", "__annotations__"})) throw GraphBreak(fmt::format("'{}' of a class", name_text(name)));
-    return heap_.adopt(checked(PyObject_GetAttr(type_object, name)));
+    if (Py_TYPE(of_meta) != &PyGetSetDescr_Type && Py_TYPE(of_meta) != &PyMemberDescr_Type) return data_descriptor(of_meta, type_object, meta, name);
+    return part_of_class(type, of_meta, name);
   }
   PyObject* found = heap_.type_attribute(type, name);
   const Ref held = Ref::borrow(found);
@@ -321,7 +359,7 @@ Ref Evaluator::attribute_of_type(PyTypeObject* type, PyObject* name) {
   }
   if (found != nullptr) return bind_descriptor(found, nullptr, type, name);
   if (of_meta != nullptr) {
-    if (PyFunction_Check(of_meta)) return bind_descriptor(of_meta, type_object, meta, name);
+    if (heap_.traits(meta).python_class) return bind_descriptor(of_meta, type_object, meta, name);
     return heap_.adopt(checked(PyObject_GetAttr(type_object, name)));
   }
   if (PyType_IsSubtype(meta, library_types().enum_meta)) {
@@ -363,6 +401,7 @@ Ref Evaluator::super_attribute(PyObject* super_object, PyObject* name) {
   Ref self = member_of_super(heap_, super_object, "__self__");
   Ref self_class = member_of_super(heap_, super_object, "__self_class__");
   auto* type = reinterpret_cast<PyTypeObject*>(self_class.get());
+  heap_.guard_bases(type);
   PyObject* order = type->tp_mro;
   Py_ssize_t at = 0;
   const Py_ssize_t count = PyTuple_GET_SIZE(order);
@@ -370,8 +409,8 @@ Ref Evaluator::super_attribute(PyObject* super_object, PyObject* name) {
   for (++at; at < count; ++at) {
     auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(order, at));
     PyObject* found = PyDict_GetItemWithError(compat::type_dict(base), name);
+    heap_.type_attribute(base, name);  // which changes, too, when a base that has none gets one
     if (found == nullptr) continue;
-    heap_.type_attribute(base, name);
     PyObject* owner = self.is(self_class.get()) ? nullptr : self.get();
     if (owner != nullptr && is_data_descriptor(found)) return data_descriptor(found, owner, type, name, base);
     return bind_descriptor(found, owner, type, name, base);

@@ -136,6 +136,7 @@ void Evaluator::op_extend(Frame& f, const Instruction& i) {
 
 void Evaluator::require_iterable(PyObject* value, const char* complaint) {
   if (may_be_iterated(value)) return;
+  if (heap_.traits(value).python_class) heap_.guard_special_methods(Py_TYPE(value));  // none of which is `__iter__` so far
   PyErr_Format(PyExc_TypeError, complaint, visible_type(value)->tp_name);
   throw PythonError();
 }

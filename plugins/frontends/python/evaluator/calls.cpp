@@ -107,6 +107,22 @@ Ref Evaluator::with_ints_read(PyObject* value) {
   return PyTuple_CheckExact(value) ? tuple_of(std::move(items)) : list_of(std::move(items));
 }
 
+/// NumPy's functions leave the work to a method of their name, and ask what is no array for its shape: so of a tuple with fields.
+void Evaluator::require_no_method_of_name(PyObject* callable, PyObject* value) {
+  const TypeTraits& traits = heap_.traits(value);
+  if (!traits.python_class || traits.exact || traits.container == Container::none) return;
+  static PyObject* const asked[] = {checked(PyUnicode_InternFromString("shape")).release(), checked(PyUnicode_InternFromString("ndim")).release(), checked(PyUnicode_InternFromString("size")).release(),
+                                    checked(PyUnicode_InternFromString("dtype")).release()};
+  Ref own = Ref::steal(PyObject_GetAttr(callable, names().__name__));
+  PyErr_Clear();
+  const auto look_for = [&](PyObject* name) {
+    PyObject* found = heap_.type_attribute(Py_TYPE(value), name);
+    if (found != nullptr && Py_TYPE(found) != &PyMethodDescr_Type) throw GraphBreak(fmt::format("a library's function is given a {}, which has a '{}'", Py_TYPE(value)->tp_name, name_text(name)));
+  };
+  for (PyObject* name : asked) look_for(name);
+  if (own && PyUnicode_Check(own.get())) look_for(own.get());
+}
+
 Ref Evaluator::call_recorder(PyObject* callable, const Arguments& arguments) {
   constexpr int kDeepest = 64;  // levels; no tensor has as many dimensions
   ++recorded_;
@@ -115,6 +131,7 @@ Ref Evaluator::call_recorder(PyObject* callable, const Arguments& arguments) {
   for (const Ref& value : arguments.values) {
     Ref given = value;
     require_no_hooks(given.get());
+    require_no_method_of_name(callable, given.get());
     if (is_evaluated_generator(value.get()) || heap_.traits(value.get()).iterator) {
       given = checked(PyList_New(0));
       for (const Ref& item : items_of(value.get())) checked(PyList_Append(given.get(), item.get()));
@@ -145,7 +162,8 @@ std::optional<Ref> Evaluator::call(PyObject* callable, Arguments arguments, Comp
   if (PyMethod_Check(callable)) {
     Ref function = heap_.part(SourceKind::method_function, callable, PyMethod_GET_FUNCTION(callable));
     Ref self = heap_.part(SourceKind::method_self, callable, PyMethod_GET_SELF(callable));
-    if (is_stand_in(self.get()) && !recorder_takes(function.get())) {
+    const bool of_program = PyFunction_Check(function.get()) && !recorder_.is_own(function.get());
+    if (is_stand_in(self.get()) && !of_program && !recorder_takes(function.get())) {
       // A Python method of a tensor class: it finds the stand-in's own hooks.
       for (Ref& value : arguments.values) {
         heap_.expose(value.get());
@@ -209,96 +227,6 @@ std::optional<Ref> Evaluator::call(PyObject* callable, Arguments arguments, Comp
     return heap_.adopt(call_real(callable, arguments));
   }
   throw GraphBreak(fmt::format("a call of a {}", type->tp_name));
-}
-
-namespace {
-
-constexpr Py_ssize_t kMostBrokenCalls = 1000;
-
-/// The calls of cached functions, by callable and arguments, that broke a graph: each was then made for real, and is in its cache.
-PyObject* broken_calls() {
-  static PyObject* const calls = checked(PySet_New(nullptr)).release();
-  return calls;
-}
-
-bool has_broken(PyObject* call) { return PySet_GET_SIZE(broken_calls()) > 0 && checked(PySet_Contains(broken_calls(), call)) != 0; }
-
-bool is_plain_key(PyObject* item) {
-  if (!PyTuple_CheckExact(item)) return item == Py_None || PyUnicode_CheckExact(item) || PyLong_CheckExact(item) || PyBool_Check(item) || PyType_Check(item);
-  for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(item); ++at)
-    if (!is_plain_key(PyTuple_GET_ITEM(item, at))) return false;
-  return true;
-}
-
-void note_break(PyObject* call) {
-  if (PySet_GET_SIZE(broken_calls()) < kMostBrokenCalls && is_plain_key(PyTuple_GET_ITEM(call, 1)) && is_plain_key(PyTuple_GET_ITEM(call, 2)))
-    checked(PySet_Add(broken_calls(), call));
-}
-
-/// What a functools.lru_cache keeps a result under: one int or str as it is, so that it is not taken for a float or bool that equals it.
-PyObject* cache_key(PyObject* positional) {
-  PyObject* only = PyTuple_GET_SIZE(positional) == 1 ? PyTuple_GET_ITEM(positional, 0) : nullptr;
-  return only != nullptr && (PyUnicode_CheckExact(only) || PyLong_CheckExact(only)) ? only : positional;
-}
-
-/// Whether a functools.lru_cache holds a result for these arguments, so that it makes no call for them.
-bool holds_result(PyObject* cached, PyObject* positional) {
-  struct Search {
-    PyObject *attributes, *results;
-  } search{compat::instance_dict(cached), nullptr};
-  const visitproc visit = [](PyObject* held, void* argument) {
-    Search& found = *static_cast<Search*>(argument);
-    if (PyDict_CheckExact(held) && held != found.attributes) found.results = held;  // what it has given comes before the dict of it
-    return 0;
-  };
-  Py_TYPE(cached)->tp_traverse(cached, visit, &search);
-  return search.results != nullptr && checked(PyDict_Contains(search.results, cache_key(positional))) != 0;
-}
-
-}  // namespace
-
-/// functools.lru_cache: the function below is evaluated once a capture and key. A cache that is new keeps its own books, and calls back.
-Ref Evaluator::call_cached(PyObject* callable, Arguments arguments) {
-  for (const Ref& value : arguments.values) prepare_hash(value.get());
-  if (heap_.is_born(callable) && !heap_.source_of(callable)) {
-    for (Ref& value : arguments.values) value = heap_.plain_key(value.get());
-    return heap_.adopt(call_real(callable, arguments));
-  }
-  Ref function = checked(PyObject_GetAttr(callable, names().__wrapped__));
-  heap_.make_known(function.get(), heap_.sources().constant(function.get()));
-  Ref named = named_dict(arguments), positional = positional_tuple(arguments);
-  Ref items = named ? checked(PySequence_Tuple(checked(PyDict_Items(named.get())).get())) : Ref::borrow(Py_None);
-  Ref key = checked(PyTuple_Pack(3, callable, named ? positional.get() : cache_key(positional.get()), items.get()));
-  if (!cached_) cached_ = checked(PyDict_New());
-  if (PyObject* found = PyDict_GetItemWithError(cached_.get(), key.get())) return Ref::borrow(found);
-  if (PyErr_Occurred()) throw_python_error();
-  const std::size_t recorded = recorded_;
-  if (!named && has_broken(key.get()) && holds_result(callable, positional.get())) return kept_by_cache(callable, arguments);
-  Ref result;
-  try {
-    const Heap::NoWrites once(heap_, "a cached function");  // later calls do without it
-    result = call_now(function.get(), arguments);
-  } catch (const GraphBreak&) {
-    note_break(key.get());
-    throw;
-  }
-  const TypeTraits& traits = heap_.traits(result.get());
-  const bool lasts = traits.atom || traits.identity || traits.container == Container::tuple || heap_.source_of(result.get());
-  if (recorded_ != recorded) throw GraphBreak("a cached function computes what is kept for later calls");
-  if (!lasts) result = kept_by_cache(callable, arguments);
-  checked(PyDict_SetItem(cached_.get(), key.get(), result.get()));
-  return result;
-}
-
-/// The object that Python gives at each call, for arguments with which evaluation has shown that making it does nothing else.
-Ref Evaluator::kept_by_cache(PyObject* callable, const Arguments& arguments) {
-  for (const Ref& value : arguments.values) {
-    heap_.expose(value.get());
-    require_plain(value.get());
-  }
-  Ref kept = call_real(callable, arguments);
-  heap_.make_known(kept.get(), heap_.sources().constant(kept.get()));
-  return kept;
 }
 
 void Evaluator::op_call(Frame& f, int count, Ref given_names) {

@@ -65,8 +65,8 @@ std::vector<std::string> argument_names(PyObject* callable, const CallArguments&
     Ref name = Ref::steal(PyUnicode_InternFromString("forward"));
     PyObject* found = compat::type_lookup(type, name.get());
     Ref call_name = Ref::steal(PyUnicode_InternFromString("__call__"));
-    if (!is_python_function(found)) found = compat::type_lookup(type, call_name.get());
-    if (!is_python_function(found)) return {};
+    if (found == nullptr || !PyFunction_Check(found)) found = compat::type_lookup(type, call_name.get());
+    if (found == nullptr || !PyFunction_Check(found)) return {};
     function = Ref::borrow(found);
     skip = 1;
   }

@@ -92,7 +92,8 @@ std::optional<Ref> Evaluator::construct(PyTypeObject* type, Arguments arguments,
   PyObject* finalizer = heap_.type_attribute(type, names().__del__);
   if (finalizer != nullptr) throw GraphBreak(fmt::format("a {} is made, whose class has a __del__", type->tp_name));
 
-  PyObject* meta_call = compat::type_lookup(Py_TYPE(type), names().__call__);
+  PyObject* meta_call = heap_.type_attribute(Py_TYPE(type), names().__call__);
+  if (!heap_.is_born(as_object(type))) heap_.type_attribute(type, names().__abstractmethods__);  // a class that has some makes no objects
   if (PyType_IsSubtype(Py_TYPE(type), library_types().enum_meta)) {
     const bool of_member = arguments.values.size() == 1 && heap_.traits(arguments[0]).identity;
     if (arguments.values.size() != 1 || !(of_member || heap_.traits(arguments[0]).atom)) throw GraphBreak("an enumeration is made");
@@ -106,7 +107,6 @@ std::optional<Ref> Evaluator::construct(PyTypeObject* type, Arguments arguments,
   }
   if (meta_call != compat::type_lookup(&PyType_Type, names().__call__)) {  // typing.TypedDict calls dict
     if (Py_TYPE(meta_call)->tp_descr_get != nullptr) throw GraphBreak(fmt::format("a {} is made by a __call__ in C of its metaclass", type->tp_name));
-    if (heap_.traits(Py_TYPE(type)).python_class) heap_.type_attribute(Py_TYPE(type), names().__call__);
     return call(meta_call, std::move(arguments), completion);
   }
 

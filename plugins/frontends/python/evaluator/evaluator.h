@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <unordered_set>
 
 #include "python/compat/object_layout.h"
 #include "python/evaluator/capture.h"
@@ -73,6 +74,8 @@ class Evaluator {
   Ref load_attribute(PyObject* owner, PyObject* name);
   /// Empty instead of an AttributeError.
   std::optional<Ref> find_attribute(PyObject* owner, PyObject* name);
+  /// A special method that the class of `owner` was found to have, bound to it, whatever kind of descriptor it is.
+  Ref bind_special(PyObject* found, PyObject* owner, PyObject* name);
   /// object.__getattribute__(owner, name), which a `__getattribute__` written in Python falls back to.
   Ref generic_attribute(PyObject* owner, PyObject* name);
   void store_attribute(PyObject* owner, PyObject* name, PyObject* value);
@@ -159,7 +162,7 @@ class Evaluator {
   void require_no_python_methods(PyObject* value, std::span<PyObject* const> method_names, int depth = 0);
   void require_plain(PyObject* value, int depth = 0);
   /// The same of an argument of a library's function.
-  void require_no_hooks(PyObject* value);
+  void require_no_hooks(PyObject* value, int depth = 0);
   /// Breaks when C code would read, of an older object or what it holds, what no guard looks at.
   void require_readable(PyObject* value, int depth = 0);
   /// What C code that compares, prints or otherwise asks the elements must be given instead of `value`: no real tensor is in it.
@@ -298,20 +301,29 @@ class Evaluator {
   bool truth_for_jump(const Frame& f, PyObject* value, const Instruction& jump, std::int32_t after);
   std::optional<Ref> find_generic(PyObject* owner, PyObject* name);
   Ref cached_property(PyObject* property, PyObject* owner);
+  std::optional<Ref> attribute_of_tensor_class(PyObject* stand_in, PyObject* found, PyTypeObject* type, PyObject* name);
   std::optional<Ref> attribute_of_real_tensor(PyObject* stand_in, PyObject* name);
   Ref dict_of_real_tensor(PyObject* stand_in);
   Ref attribute_of_module(PyObject* module, PyObject* name);
   Ref attribute_of_type(PyTypeObject* type, PyObject* name);
+  Ref part_of_class(PyTypeObject* type, PyObject* descriptor, PyObject* name);
   Ref attribute_of_function(PyObject* function, PyObject* name);
   Ref attribute_of_method(PyObject* method, PyObject* name);
   void make_descriptor_known(PyObject* found, PyTypeObject* type, PyObject* name);
   Ref bind_descriptor(PyObject* found, PyObject* owner, PyTypeObject* type, PyObject* name, PyTypeObject* holder = nullptr);
   Ref data_descriptor(PyObject* found, PyObject* owner, PyTypeObject* type, PyObject* name, PyTypeObject* holder = nullptr);
 
+  struct CachedCall;
   Ref call_cached(PyObject* callable, Arguments arguments);
-  Ref kept_by_cache(PyObject* callable, const Arguments& arguments);
+  Ref known_result(const CachedCall& call) const;
+  Ref call_known(const CachedCall& call, const Ref& known);
+  Ref take_from_cache(const CachedCall& call, PyObject* held);
+  Ref fill_cache(const CachedCall& call, PyObject* function, Arguments arguments);
+  void note_cached(const CachedCall& call, const Ref& value, bool fixed);
+  void require_nothing_dropped(PyObject* cache);
   std::optional<Ref> call_builtin(PyObject* callable, Arguments arguments, Completion completion);
   std::optional<Ref> call_method(PyObject* callable, PyObject* self, Arguments arguments);
+  void require_no_method_of_name(PyObject* callable, PyObject* value);
   bool is_held(PyObject* object) const;
   std::optional<Ref> call_stand_in_with_numbers(PyObject* self, PyObject* name, const Arguments& arguments);
   std::optional<Ref> operator_in_place_with_number(PyObject* left, PyObject* right, PyObject* name);
@@ -325,9 +337,10 @@ class Evaluator {
   const CaptureOptions& options_;
   std::vector<std::unique_ptr<Frame>> frames_;
   std::vector<Ref> stopped_;  // results of nested runs
-  std::unordered_map<PyObject*, bool> takes_;
+  std::unordered_map<PyObject*, bool> takes_, shipped_;
   std::unordered_map<PyObject*, bool> python_keys_;  // by older container that nothing has written: whether it has such keys
-  Ref cached_;  // dict: (cached function, arguments) -> what it gave
+  Ref cached_;  // dict: (cache, key) -> (its result, whether that is the same whoever computes it)
+  std::unordered_set<PyObject*> filled_caches_;  // of a limited size, that the program has given a result
   std::size_t instructions_ = 0, recorded_ = 0;
   int nested_ = 0;
   UnrolledLoops loops_;
@@ -349,6 +362,7 @@ class Evaluator {
   const WarningState warnings_at_start_;
 
   bool recorder_takes(PyObject* callable);
+  bool is_as_shipped(PyObject* function, const Arguments& arguments);
   /// Whether it is a C function bound to a tensor or a stand-in: which of the two, depends on where the program got it.
   bool is_method_of_tensor(PyObject* object);
   void enter_function(PyObject* function, Arguments arguments, Completion completion);

@@ -183,9 +183,77 @@ std::optional<Ref> Evaluator::call_function(PyObject* function, Arguments argume
       return std::nullopt;
     }
   }
-  if (recorder_takes(function)) return call_recorder(function, arguments);
+  if (recorder_takes(function) && is_as_shipped(function, arguments)) return call_recorder(function, arguments);
   enter_function(function, std::move(arguments), completion);
   return std::nullopt;
+}
+
+namespace {
+
+/// What the names that a library's function uses lead to.
+class NamesOfLibrary {
+ public:
+  NamesOfLibrary(Heap& heap, Recorder& recorder) : heap_(heap), recorder_(recorder) {}
+
+  bool are_own(PyObject* function, int depth = 0) {
+    constexpr int kDeepest = 3;
+    if (depth > kDeepest || !seen_.insert(function).second) return true;
+    const PyFunctionObject* parts = as_function(function);
+    PyObject* const names = reinterpret_cast<PyCodeObject*>(parts->func_code)->co_names;
+    heap_.make_known(parts->func_globals, heap_.sources().constant(parts->func_globals));
+    for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(names); ++at)
+      if (!is_own(parts->func_globals, PyTuple_GET_ITEM(names, at), names, depth)) return false;
+    for (Py_ssize_t at = 0; parts->func_closure != nullptr && at < PyTuple_GET_SIZE(parts->func_closure); ++at) {
+      PyObject* held = PyCell_GET(PyTuple_GET_ITEM(parts->func_closure, at));
+      if (held != nullptr && PyFunction_Check(held) && !are_own(held, depth + 1)) return false;
+    }
+    return true;
+  }
+
+ private:
+  bool is_own(PyObject* dict, PyObject* name, PyObject* names, int depth) {
+    PyObject* value = PyDict_GetItemWithError(dict, name);
+    if (value == nullptr || !(PyFunction_Check(value) || PyCFunction_Check(value) || PyModule_Check(value))) return true;
+    if (PyModule_Check(value)) {
+      const std::string_view module = PyModule_GetName(value) ? PyModule_GetName(value) : "";
+      PyErr_Clear();
+      if (!module.starts_with("torch") && !module.starts_with("numpy")) return true;
+    }
+    heap_.dict_item(dict, name);
+    if (!PyModule_Check(value)) return recorder_.is_own(value) && (!PyFunction_Check(value) || are_own(value, depth + 1));
+    PyObject* attributes = heap_.attributes_of(value);
+    for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(names); ++at)
+      if (!is_own_of_module(attributes, PyTuple_GET_ITEM(names, at))) return false;
+    return true;
+  }
+
+  bool is_own_of_module(PyObject* attributes, PyObject* name) {
+    PyObject* value = PyDict_GetItemWithError(attributes, name);
+    if (value == nullptr || !(PyFunction_Check(value) || PyCFunction_Check(value))) return true;
+    heap_.dict_item(attributes, name);
+    return recorder_.is_own(value);
+  }
+
+  Heap& heap_;
+  Recorder& recorder_;
+  std::unordered_set<PyObject*> seen_;
+};
+
+}  // namespace
+
+/// Whether a function of a library that is recorded as one operation still calls what the library has it call. Guarded.
+bool Evaluator::is_as_shipped(PyObject* function, const Arguments& arguments) {
+  if (heap_.is_born(function) || !recorder_.is_own(function)) return true;  // what the program marked
+  const auto [entry, fresh] = shipped_.try_emplace(function, true);
+  if (fresh) entry->second = NamesOfLibrary(heap_, recorder_).are_own(function);
+  if (!entry->second) return false;
+  PyObject* names = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function))->co_names;
+  for (const Ref& value : arguments.values) {
+    if (!is_stand_in(value.get()) || !heap_.traits(recorder_.apparent_type(value.get())).python_class) continue;
+    for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(names); ++at)
+      if (PyObject* found = heap_.type_attribute(recorder_.apparent_type(value.get()), PyTuple_GET_ITEM(names, at)); found != nullptr && !recorder_.is_own(found)) return false;
+  }
+  return true;
 }
 
 void Evaluator::enter_function(PyObject* function, Arguments arguments, Completion completion) {

@@ -110,7 +110,8 @@ bool Evaluator::truth(PyObject* value) {
     throw GraphBreak("a branch depends on the values of a tensor (data-dependent control flow)",
                      "keep both branches in the graph with tenon.cond(pred, true_fn, false_fn, operands), or with torch.where / np.where");
   }
-  if (traits.atom || traits.role == Recorder::Role::scalar || traits.identity) return checked(PyObject_IsTrue(value)) != 0;
+  if (Ref mapping = heap_.behind_proxy(value)) return truth(mapping.get());
+  if (traits.atom || traits.role == Recorder::Role::scalar || (traits.identity && !traits.python_class)) return checked(PyObject_IsTrue(value)) != 0;
   if (traits.python_class) {
     PyObject* method = heap_.type_attribute(Py_TYPE(value), names().__bool__);
     if (is_python_function(method)) return truth_from(call_now(method, {value}).get());
@@ -183,6 +184,10 @@ void Evaluator::require_no_elements(PyObject* stand_in, PyObject* other) {
 }
 
 Ref Evaluator::binary(int operation, PyObject* left, PyObject* right) {
+  if (operation == NB_OR) {  // of mappings: a new one
+    if (Ref mapping = heap_.behind_proxy(left)) return binary(operation, mapping.get(), right);
+    if (Ref mapping = heap_.behind_proxy(right)) return binary(operation, left, mapping.get());
+  }
   const TypeTraits& a = heap_.traits(left);
   const TypeTraits b = heap_.traits(right);
   if (PyTuple_Check(left) || PyTuple_Check(right))
@@ -248,6 +253,8 @@ bool Evaluator::is_method_of_tensor(PyObject* object) {
 }
 
 Ref Evaluator::compare(int operation, PyObject* left, PyObject* right) {
+  if (Ref mapping = heap_.behind_proxy(left)) return compare(operation, mapping.get(), right);
+  if (Ref mapping = heap_.behind_proxy(right)) return compare(operation, left, mapping.get());
   const TypeTraits& a = heap_.traits(left);
   const TypeTraits b = heap_.traits(right);
   if (a.atom && b.atom) return heap_.adopt(checked(PyObject_RichCompare(left, right, operation)));

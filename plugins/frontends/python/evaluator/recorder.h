@@ -96,6 +96,11 @@ class Recorder {
   /// Whether a call of this object (a function, C function, ufunc, class) is an operation to record, without looking inside.
   virtual bool takes(PyObject* callable) = 0;
 
+  /// Whether what a class or module of the library was found to have by a name is its own, not the program's.
+  virtual bool is_own(PyObject*) { return true; }
+  /// Whether a class is one of the library's.
+  virtual bool is_own_class(PyObject*) { return true; }
+
   /// Methods by which the library's functions ask arguments that are none of its tensors for a value, or leave the work to them.
   virtual std::span<PyObject* const> hooks() const { return {&names().__index__, 1}; }
 

@@ -60,7 +60,7 @@ Ref Evaluator::to_string(PyObject* value, PyObject* method_name) {
   if (Ref text = text_of_container(value)) return text;
   const TypeTraits& traits = heap_.traits(value);
   if (traits.role == Recorder::Role::stand_in) throw GraphBreak("the values of a tensor are turned into text");
-  if (traits.python_class && !traits.identity) {
+  if (traits.python_class) {
     PyObject* method = heap_.type_attribute(Py_TYPE(value), method_name);
     if (method_name == names().__str__ && !is_python_function(method) && !PyExceptionInstance_Check(value)) method = heap_.type_attribute(Py_TYPE(value), names().__repr__);
     if (is_python_function(method)) {
@@ -70,7 +70,7 @@ Ref Evaluator::to_string(PyObject* value, PyObject* method_name) {
       throw PythonError();
     }
     // object's own text holds the address.
-    if (traits.container == Container::none && !PyExceptionInstance_Check(value)) throw GraphBreak(fmt::format("the text of a {}", Py_TYPE(value)->tp_name));
+    if (traits.container == Container::none && !traits.identity && !PyExceptionInstance_Check(value)) throw GraphBreak(fmt::format("the text of a {}", Py_TYPE(value)->tp_name));
   }
   Ref seen = for_elements(value);
   require_plain(value);

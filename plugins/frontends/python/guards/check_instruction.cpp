@@ -97,9 +97,9 @@ class CheckCompiler {
     emit_own_checks(id);
     const auto in_dict = [&](std::uint32_t child) { return source(child).kind == SourceKind::dict_item; };
     const auto with_kind = [&](auto wanted) { return std::ranges::any_of(on_source_[id], [&](std::uint32_t guard) { return wanted(guards_[guard].kind); }); };
-    if (with_kind([](GuardKind kind) { return kind == GuardKind::type_attribute; })) emit_gated(id, CheckOp::type_gate, CheckOp::type_stamp, [&] {
+    if (with_kind(is_on_class)) emit_gated(id, CheckOp::type_gate, CheckOp::type_stamp, [&] {
       for (std::uint32_t guard : on_source_[id])
-        if (guards_[guard].kind == GuardKind::type_attribute) emit_check(guard);
+        if (is_on_class(guards_[guard].kind)) emit_check(guard);
     });
     if (std::ranges::any_of(children_[id], in_dict) || with_kind(on_dict_contents)) emit_gated(id, CheckOp::dict_gate, CheckOp::dict_stamp, [&] {
       for (std::uint32_t guard : on_source_[id])
@@ -118,7 +118,7 @@ class CheckCompiler {
     for (std::uint32_t at : on_source_[id]) {
       const Guard& guard = guards_[at];
       const bool done = pinned_by_container(guard) && !(constant && guard.kind == GuardKind::type_is);
-      if (!done && !on_dict_contents(guard.kind) && guard.kind != GuardKind::type_attribute && !is_relation(guard.kind)) emit_check(at);
+      if (!done && !on_dict_contents(guard.kind) && !is_on_class(guard.kind) && !is_relation(guard.kind)) emit_check(at);
     }
   }
 

@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "python/compat/object_layout.h"
+#include "python/compat/result_cache.h"
 #include "python/compat/self_test.h"
 #include "python/guards/object_checks.h"
+#include "python/guards/special_methods.h"
 #include "python/heap/dict_access.h"
 #include "python/heap/iterators.h"
 
@@ -29,6 +31,12 @@ bool runs_python(PyObject* key) {
     return !items;
   }
   return PyType_HasFeature(Py_TYPE(key), Py_TPFLAGS_HEAPTYPE) && Py_TYPE(key)->tp_richcompare != PyBaseObject_Type.tp_richcompare;
+}
+
+/// What the cache holds under the key is nothing, or the constant that is expected where one is.
+bool keeps_as_expected(PyObject* cache, PyObject* expected) noexcept {
+  PyObject* held = compat::result_in_cache(cache, PyTuple_GET_ITEM(expected, 0));
+  return held == nullptr || (PyTuple_GET_SIZE(expected) == 2 && same_constant(held, PyTuple_GET_ITEM(expected, 1)));
 }
 
 bool compares_in_python(const Guard& guard) {
@@ -120,6 +128,8 @@ PyObject* CheckMachine::fetch(const Source& wanted, const CallArguments& call) n
       return PyCFunction_Check(parent) ? PyCFunction_GET_SELF(parent) : nullptr;
     case SourceKind::called:
       return PyWeakref_Check(parent) ? PyWeakref_GET_OBJECT(parent) : keep(PyObject_CallNoArgs(parent));
+    case SourceKind::cached_result: return compat::result_in_cache(parent, wanted.key.get());
+    case SourceKind::class_dict: return PyType_Check(parent) ? compat::type_dict(reinterpret_cast<PyTypeObject*>(parent)) : nullptr;
     case SourceKind::proxied: return Py_TYPE(parent) == &PyDictProxy_Type ? compat::mapping_of_proxy(parent) : nullptr;
     case SourceKind::upcoming: return keep(upcoming_item(parent, wanted.index).release());
     case SourceKind::handled_exception: {
@@ -163,6 +173,9 @@ bool CheckMachine::holds(const Guard& guard) noexcept {
     case GuardKind::different_object: return value != registers_[guard.other.value];
     case GuardKind::function_parts: return checks::same_function_parts(value, expected);
     case GuardKind::type_attribute: return compat::type_lookup(reinterpret_cast<PyTypeObject*>(value), guard.key.get()) == expected;
+    case GuardKind::cached_result: return keeps_as_expected(value, expected);
+    case GuardKind::special_methods: return finds_special_methods(reinterpret_cast<PyTypeObject*>(value), expected);
+    case GuardKind::base_order: return reinterpret_cast<PyTypeObject*>(value)->tp_mro == expected;
     case GuardKind::more_items: return static_cast<bool>(upcoming_item(value, guard.number));
     case GuardKind::no_more_items: return !upcoming_item(value, guard.number);
     case GuardKind::cell_empty: return PyCell_Check(value) && PyCell_GET(value) == nullptr;

@@ -9,6 +9,7 @@
 #include "python/compat/waiting_signals.h"
 #include "python/guards/object_checks.h"
 #include "python/guards/pinned_check.h"
+#include "python/guards/special_methods.h"
 
 namespace tenon::python {
 namespace {
@@ -69,6 +70,14 @@ GuardFailure CheckProgram::Body::failure(const CheckInstruction& at) const {
     case GuardKind::type_attribute:
       result.found = shown(compat::type_lookup(reinterpret_cast<PyTypeObject*>(value), guard.key.get()));
       break;
+    case GuardKind::special_methods:
+      if (const auto changed = changed_special_method(reinterpret_cast<PyTypeObject*>(value), guard.expected.get())) {
+        result.guard = fmt::format("{}.{} is {}", result.source, name_text(changed->name), shown(changed->expected));
+        result.expected = shown(changed->expected);
+        result.found = shown(changed->found);
+      }
+      break;
+    case GuardKind::base_order: result.found = shown(reinterpret_cast<PyTypeObject*>(value)->tp_mro); break;
     case GuardKind::same_object:
     case GuardKind::different_object: result.expected = machine.sources().describe(guard.other); break;
     default: break;

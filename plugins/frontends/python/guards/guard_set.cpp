@@ -74,6 +74,18 @@ void GuardSet::add_type_attribute(PyTypeObject* type, PyObject* name, PyObject* 
   guards_.push_back({.kind = GuardKind::type_attribute, .source = source, .expected = Ref::borrow(value), .key = Ref::borrow(name), .other = {}, .others = {}, .check = {}, .numbers = {}});
 }
 
+void GuardSet::add_special_methods(PyTypeObject* type, Ref methods) {
+  if (!is_new({GuardKind::special_methods, address(type), 0, 0})) return;
+  const SourceId source = sources_.constant(reinterpret_cast<PyObject*>(type));
+  guards_.push_back({.kind = GuardKind::special_methods, .source = source, .expected = std::move(methods), .key = {}, .other = {}, .others = {}, .check = {}, .numbers = {}});
+}
+
+void GuardSet::add_base_order(PyTypeObject* type) {
+  if (!is_new({GuardKind::base_order, address(type), 0, address(type->tp_mro)})) return;
+  const SourceId source = sources_.constant(reinterpret_cast<PyObject*>(type));
+  guards_.push_back({.kind = GuardKind::base_order, .source = source, .expected = Ref::borrow(type->tp_mro), .key = {}, .other = {}, .others = {}, .check = {}, .numbers = {}});
+}
+
 void GuardSet::add_function_parts(SourceId source, Ref parts, PyObject* code) {
   if (!is_new({GuardKind::function_parts, source.value, address(code), 0})) return;
   guards_.push_back({.kind = GuardKind::function_parts, .source = source, .expected = std::move(parts), .key = {}, .other = {}, .others = {}, .check = {}, .numbers = {}});
@@ -101,6 +113,9 @@ std::string describe(const SourceTable& sources, const Guard& guard) {
     case GuardKind::type_attribute:
       return guard.expected ? fmt::format("{}.{} is {}", path, name_text(guard.key.get()), shown(guard.expected.get()))
                             : fmt::format("{} has no attribute {}", path, name_text(guard.key.get()));
+    case GuardKind::cached_result: return fmt::format("{} holds no other result for {}", path, shown(PyTuple_GET_ITEM(guard.expected.get(), 0)));
+    case GuardKind::special_methods: return fmt::format("{} has the same special methods", path);
+    case GuardKind::base_order: return fmt::format("{}.__mro__ is {}", path, shown(guard.expected.get()));
     case GuardKind::more_items: return fmt::format("{} has more than {} items to come", path, guard.number);
     case GuardKind::no_more_items: return fmt::format("{} has no more than {} items to come", path, guard.number);
     case GuardKind::cell_empty: return fmt::format("{} is empty", path);

@@ -24,6 +24,9 @@ enum class GuardKind : std::uint8_t {
   different_object,  // value is not the value of another source
   function_parts,  // expected: (code, defaults, kwdefaults, globals) by identity; None for absent, Ellipsis for any
   type_attribute,  // `key` as the type finds it along its bases is expected, or missing (expected empty)
+  cached_result,   // the functools.lru_cache holds nothing under the first item of the tuple expected, or the second, where there is one
+  special_methods,  // by the names of special methods the type finds what is in the tuple expected
+  base_order,      // the type's `__mro__` is expected
   cell_empty,      // the cell has no contents
   slot_empty,      // the slot that expected, a member descriptor, reads has no contents
   more_items,      // the iterator has an item after `number` others
@@ -100,6 +103,9 @@ class GuardSet {
   void add_same_object(SourceId source, SourceId other);
   void add_different_object(SourceId source, SourceId other);
   void add_type_attribute(PyTypeObject* type, PyObject* name, PyObject* value);
+  /// `methods` is a fresh tuple of special_methods_of.
+  void add_special_methods(PyTypeObject* type, Ref methods);
+  void add_base_order(PyTypeObject* type);
   /// `parts` is a fresh tuple; `code` tells two guards on one source apart.
   void add_function_parts(SourceId source, Ref parts, PyObject* code);
   void add_value_check(SourceId source, std::shared_ptr<ValueCheck> check);
@@ -131,6 +137,9 @@ class GuardSet {
 
   std::unordered_set<Identity, IdentityHash> seen_;
 };
+
+/// Whether a guard is about what a class finds along its bases, which cannot change while the class has its version.
+inline bool is_on_class(GuardKind kind) { return kind == GuardKind::type_attribute || kind == GuardKind::special_methods || kind == GuardKind::base_order; }
 
 /// Says what a guard demands, in words: `x.scale == 3`.
 std::string describe(const SourceTable& sources, const Guard& guard);

@@ -150,6 +150,8 @@ std::string SourceTable::describe(SourceId id) const {
     case SourceKind::method_function: return parent() + ".__func__";
     case SourceKind::method_self: return parent() + ".__self__";
     case SourceKind::called: return parent() + "()";
+    case SourceKind::cached_result: return fmt::format("{}({})", parent(), shown(source.key.get()));
+    case SourceKind::class_dict: return fmt::format("vars({})", parent());
     case SourceKind::proxied: return parent();
     case SourceKind::upcoming: return fmt::format("item {} to come of {}", source.index, parent());
     case SourceKind::handled_exception: return "sys.exception()";

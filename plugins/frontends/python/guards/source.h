@@ -31,6 +31,8 @@ enum class SourceKind : std::uint8_t {
   method_function,    // parent.__func__
   method_self,        // parent.__self__, of a Python method or of a bound C function
   called,             // parent(), of a weak reference or of a function that only reads a state
+  cached_result,      // what the functools.lru_cache parent holds under the key
+  class_dict,         // the attributes that the type parent has itself, as a dict
   proxied,            // what the types.MappingProxyType parent shows
   upcoming,           // the item that the iterator gives after `index` others; it is not advanced
   handled_exception,  // what is being handled where the segment begins, or None; has no parent

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "python/compat/object_layout.h"
+#include "python/guards/special_methods.h"
 #include "python/heap/dict_access.h"
 #include "python/heap/iterators.h"
 #include "python/heap/names.h"
@@ -73,6 +74,7 @@ Ref Heap::enter(SourceId source, PyObject* object) {
   } else if (traits.identity) {
     guards_.add(GuardKind::identity, source, object);
     make_known(object, sources().constant(object));
+    if (PyType_Check(object) && traits.python_class) guards_.add(GuardKind::type_is, sources().constant(object), as_object(Py_TYPE(object)));  // a metaclass may be replaced
   } else {
     if (holds_plain_value(Py_TYPE(object))) guards_.add(GuardKind::identity, source, object);
     else if (sources()[source].kind != SourceKind::constant) guards_.add(GuardKind::type_is, source, reinterpret_cast<PyObject*>(Py_TYPE(object)));
@@ -94,8 +96,22 @@ Ref Heap::enter_known(SourceId source, const Known& known) {
   return known.stand_in ? known.stand_in : known.object;
 }
 
+/// What stands for a tensor has the special methods of the library's own class. Where the program has put others there, which anything that
+/// is done to a tensor may call, there is no graph. Texts are asked for outside of graphs anyway.
+void Heap::note_class_of_tensors(PyTypeObject* type) {
+  if (!tensor_types_.insert(type).second || !types_.of(type).python_class) return;
+  guard_special_methods(type);
+  const Names& n = names();
+  for (PyObject* name : special_method_names()) {
+    if (name == n.__repr__ || name == n.__str__ || name == n.__format__ || name == n.__getattr__) continue;
+    PyObject* found = compat::type_lookup(type, name);
+    if (found != nullptr && !recorder_.is_own(found)) throw GraphBreak(fmt::format("{}.{} is the program's", type->tp_name, name_text(name)));
+  }
+}
+
 Ref Heap::enter_tensor(SourceId source, PyObject* object) {
   Ref stand_in = recorder_.input(object, source, guards_);
+  note_class_of_tensors(recorder_.apparent_type(stand_in.get()));
   inputs_.push_back(source);
   reals_[stand_in.get()] = object;
   known_.emplace(object, Known{Ref::borrow(object), source, stand_in});
@@ -123,7 +139,7 @@ Ref Heap::adopt(Ref value) {
   const TypeTraits& traits = types_.of(object);
   if (traits.atom) return value;
   if (traits.role == Recorder::Role::stand_in) {
-    made_.try_emplace(object, now);
+    if (made_.try_emplace(object, now).second) note_class_of_tensors(recorder_.apparent_type(object));
     return value;
   }
   if (traits.role == Recorder::Role::tensor) {
@@ -233,6 +249,29 @@ PyObject* Heap::type_attribute(PyTypeObject* type, PyObject* name) {
   return found;
 }
 
+void Heap::guard_special_methods(PyTypeObject* type) {
+  if (!types_.of(type).python_class || is_born(as_object(type)) || !asked_types_.insert(type).second) return;
+  guards_.add_special_methods(type, special_methods_of(type, [&](PyObject* name) { return wrote_along_bases(type, name); }));
+}
+
+void Heap::guard_lookup(PyTypeObject* type) {
+  if (looked_up_.insert(type).second) type_attribute(type, names().__getattribute__);
+}
+
+void Heap::enter_class_dict(PyTypeObject* type) {
+  PyObject* dict = compat::type_dict(type);
+  if (is_born(as_object(type))) {
+    note_birth(dict);
+    return;
+  }
+  if (std::ranges::any_of(attributes_, [&](const auto& written) { return written.first == as_object(type); })) throw GraphBreak("the __dict__ of a class that has been changed is read");
+  make_known(dict, sources().part(SourceKind::class_dict, sources().constant(as_object(type))));
+}
+
+void Heap::guard_bases(PyTypeObject* type) {
+  if (types_.of(type).python_class && !is_born(as_object(type))) guards_.add_base_order(type);
+}
+
 Ref Heap::part(SourceKind kind, PyObject* owner, PyObject* value) {
   const SourceId source = source_of(owner);
   if (!source || (kind == SourceKind::cell_contents && wrote_cell(owner))) return adopt(Ref::borrow(value));
@@ -299,8 +338,8 @@ Ref Heap::behind_proxy(PyObject* proxy) {
   PyObject* mapping = compat::mapping_of_proxy(proxy);
   if (mapping == nullptr || types_.of(mapping).container != Container::dict) return {};
   if (source_of(mapping) || is_born(mapping)) return Ref::borrow(mapping);
-  const bool of_class = PyDict_CheckExact(mapping);  // it may be: no class keeps its attributes in a dict of another type
-  if (is_born(proxy) && !of_class) return adopt(Ref::borrow(mapping));
+  if (is_born(proxy) && PyDict_CheckExact(mapping)) throw GraphBreak("a mappingproxy of unknown origin is read");  // it may be that of a class
+  if (is_born(proxy)) return adopt(Ref::borrow(mapping));
   return source_of(proxy) ? part(SourceKind::proxied, proxy, mapping) : Ref();
 }
 
@@ -308,9 +347,12 @@ void Heap::expose(PyObject* object, int depth) {
   const TypeTraits& traits = types_.of(object);
   // C code asks numbers for their values, but takes no text that is not there yet.
   if (depth > 0 && traits.role == Recorder::Role::number && recorder_.apparent_type(object) == &PyUnicode_Type) recorder_.plain_number(object);
-  if (traits.atom || traits.identity || traits.role != Recorder::Role::other) return;
+  if (traits.atom || traits.role != Recorder::Role::other) return;
+  if (traits.python_class) guard_special_methods(Py_TYPE(object));
+  if (traits.identity) return;
   const SourceId source = source_of(object);
   if (traits.container == Container::none) {
+    if (Ref mapping = behind_proxy(object)) return expose(mapping.get(), depth + 1);
     if (source && traits.iterator) throw GraphBreak("an iterator from before the call is read by C code");
     if (source && PySlice_Check(object)) {
       const Exposing exposing(*this);

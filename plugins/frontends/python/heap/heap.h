@@ -83,6 +83,14 @@ class Heap {
   PyObject* attributes_of(PyObject* object);
   /// The attribute as the type finds it along its bases, unbound; null when missing. Guarded.
   PyObject* type_attribute(PyTypeObject* type, PyObject* name);
+  /// C code asks an object of the type for special methods: guards all that the type finds, and what it does not find.
+  void guard_special_methods(PyTypeObject* type);
+  /// An attribute of an object of the type is looked up. Guards that it does that in no way of its own.
+  void guard_lookup(PyTypeObject* type);
+  /// Makes the dict known that a class shows of its attributes, to be read only.
+  void enter_class_dict(PyTypeObject* type);
+  /// Something was decided by the order of the type's bases. Guarded.
+  void guard_bases(PyTypeObject* type);
   /// A part of a function, method, cell (see SourceKind) as the program sees it. `value` may be null only for empty cells.
   Ref part(SourceKind kind, PyObject* owner, PyObject* value);
   /// The dict that a types.MappingProxyType shows; empty for what is none, and for one that shows something else or the attributes of a class.
@@ -139,7 +147,7 @@ class Heap {
   /// While it lives, writes to all that is older than it break the graph; `name` (a literal) says in what.
   class NoWrites {
    public:
-    NoWrites(Heap& heap, const char* name) : heap_(heap) { heap.branches_.push_back({name, {}}); }
+    NoWrites(Heap& heap, const char* name) : heap_(heap) { heap.branches_.push_back({name, {}, nullptr}); }
     ~NoWrites() { heap_.branches_.pop_back(); }
     NoWrites(const NoWrites&) = delete;
     NoWrites& operator=(const NoWrites&) = delete;
@@ -147,6 +155,23 @@ class Heap {
    private:
     Heap& heap_;
   };
+
+  /// While it lives, notes whether the program writes to anything that is older than it.
+  class NotedWrites {
+   public:
+    explicit NotedWrites(Heap& heap) : heap_(heap) { heap.branches_.push_back({nullptr, {}, &any_}); }
+    ~NotedWrites() { heap_.branches_.pop_back(); }
+    NotedWrites(const NotedWrites&) = delete;
+    NotedWrites& operator=(const NotedWrites&) = delete;
+    bool any() const { return any_; }
+
+   private:
+    Heap& heap_;
+    bool any_ = false;
+  };
+
+  /// Breaks the graph, naming `what`, in a branch of the program that may not write to what is older than it.
+  void require_no_branch(const char* what) const;
 
   /// Keeps an object until the capture ends: its address must stay its own.
   void keep_alive(const Ref& object) { kept_.push_back(object); }
@@ -170,6 +195,7 @@ class Heap {
   };
   Ref enter_known(SourceId source, const Known& known);
   Ref enter_tensor(SourceId source, PyObject* object);
+  void note_class_of_tensors(PyTypeObject* type);
   void guard_length(PyObject* container, SourceId source, Py_ssize_t length);
   Ref enter_sizes(SourceId source, PyObject* sizes);
   void enter_function(SourceId source, PyObject* object);
@@ -211,8 +237,9 @@ class Heap {
   struct Branch {
     const char* name;
     std::unordered_set<PyObject*> born;
+    bool* wrote = nullptr;  // where writes are only noted
   };
-  std::vector<Branch> branches_;  // of the program, that may not write to what is older than they are
+  std::vector<Branch> branches_;  // of the program, that may not write to what is older than they are, or where that is noted
   struct PairHash {
     std::size_t operator()(const std::pair<PyObject*, PyObject*>& pair) const {
       return std::hash<PyObject*>()(pair.first) * 31 + std::hash<PyObject*>()(pair.second);
@@ -220,6 +247,9 @@ class Heap {
   };
   std::unordered_set<std::pair<PyObject*, PyObject*>, PairHash> attributes_;  // written: (class, name), (object, slot), (cell, null)
   std::unordered_set<PyTypeObject*> written_types_;
+  std::unordered_set<PyTypeObject*> tensor_types_;  // that stand-ins pass for
+  std::unordered_set<PyTypeObject*> looked_up_;    // whose way to look attributes up is guarded
+  std::unordered_set<PyTypeObject*> asked_types_;  // whose special methods are guarded
   std::vector<SourceId> inputs_;
   /// While it lives, C code is about to read the objects themselves: no int among them becomes a symbol.
   struct Exposing {

@@ -170,6 +170,7 @@ std::uint32_t Snapshot::other(PyObject* object, const TypeTraits& traits) {
   const bool bound = (PyCFunction_Check(object) && PyCFunction_GET_SELF(object) != nullptr) || type == compat::method_wrapper_type();
   if (bound) {
     Ref self = checked(PyObject_GetAttr(object, names().__self__)), name = checked(PyObject_GetAttr(object, names().__name__));
+    if (self.is(Py_None)) return append({.kind = Kind::constant, .object = Ref::borrow(object)});  // for which `__get__` would not bind
     if (heap_.traits(self.get()).role == Recorder::Role::stand_in) return bound_method(object, self.get());
     if (!PyType_Check(self.get()) && !PyModule_Check(self.get())) {
       PyObject* descriptor = descriptor_of_bound(object, self.get(), name.get());

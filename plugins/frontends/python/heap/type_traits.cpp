@@ -116,6 +116,26 @@ bool is_plain_class(PyTypeObject* type) {
   return PyTuple_GET_ITEM(order, PyTuple_GET_SIZE(order) - 1) == as_object(&PyBaseObject_Type);
 }
 
+namespace {
+
+std::string_view text_or_nothing(PyObject* object) {
+  const char* text = object != nullptr && PyUnicode_Check(object) ? PyUnicode_AsUTF8(object) : nullptr;
+  PyErr_Clear();
+  return text ? text : "";
+}
+
+std::string_view package_of(std::string_view module) { return module.substr(0, module.find('.')); }
+
+}  // namespace
+
+std::string_view written_in(PyObject* function) {
+  return text_or_nothing(PyDict_GetItemWithError(reinterpret_cast<PyFunctionObject*>(function)->func_globals, names().__name__));
+}
+
+bool is_written_where_it_says(PyObject* function) {
+  return package_of(written_in(function)) == package_of(text_or_nothing(reinterpret_cast<PyFunctionObject*>(function)->func_module));
+}
+
 bool is_scalar_of_numpy(PyObject* object) {
   const std::string_view name = Py_TYPE(object)->tp_name;
   return name.starts_with("numpy.") && PyNumber_Check(object) && !PySequence_Check(object);
@@ -127,7 +147,10 @@ bool are_flags_of_array(PyObject* object) {
 }
 
 void require_no_method_object(PyObject* found) {
-  if (PyType_Check(found)) return;
+  PyTypeObject* const type = Py_TYPE(found);
+  const bool wraps = is_python_descriptor(found) || PyMethod_Check(found) || type == library_types().partial || type == library_types().lru_cache;
+  if (wraps) throw GraphBreak(fmt::format("a special method that is a {}", type->tp_name));
+  if (PyType_Check(found) || !PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) return;
   for (PyObject* name : {names().__call__, names().__get__}) {
     PyObject* method = compat::type_lookup(Py_TYPE(found), name);
     if (method != nullptr && PyFunction_Check(method)) throw GraphBreak(fmt::format("a special method that is a {}", Py_TYPE(found)->tp_name));

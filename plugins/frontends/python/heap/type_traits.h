@@ -1,6 +1,7 @@
 // What the evaluator must know of an object's type before it lets a program touch the object.
 #pragma once
 
+#include <string_view>
 #include <unordered_map>
 
 #include "python/evaluator/recorder.h"
@@ -44,13 +45,19 @@ bool is_plain_class(PyTypeObject* type);
 /// Whether objects of a class are a number or a text besides, which C code reads without asking.
 bool holds_plain_value(PyTypeObject* type);
 
+/// The name of the module that a Python function is written in; its `__module__` may be another's, which functools.wraps copies.
+std::string_view written_in(PyObject* function);
+
+/// Whether that is in the package that its `__module__` names.
+bool is_written_where_it_says(PyObject* function);
+
 /// Whether it is a scalar of NumPy, whose operators give scalars of NumPy for Python's numbers.
 bool is_scalar_of_numpy(PyObject* object);
 
 /// `array.flags`, which C code reads and writes in the array.
 bool are_flags_of_array(PyObject* object);
 
-/// Breaks the graph where a special method is an object of a class written in Python: what calling or binding it runs would not be seen.
+/// Breaks the graph where a special method is an object that runs Python code of its own when it is called or bound: what that does would not be seen.
 void require_no_method_object(PyObject* found);
 
 /// Whether an attribute found on a type is made of a Python function: a property, or a method of the class.
@@ -61,7 +68,7 @@ inline bool is_python_descriptor(PyObject* found) {
 /// Whether an attribute found on a type is a Python function (so that C code calling it would run the user's bytecode).
 inline bool is_python_function(PyObject* found) {
   if (found == nullptr || PyFunction_Check(found)) return found != nullptr;
-  if (PyType_HasFeature(Py_TYPE(found), Py_TPFLAGS_HEAPTYPE)) require_no_method_object(found);
+  require_no_method_object(found);
   return false;
 }
 

@@ -1,6 +1,8 @@
 // The half of the heap that changes objects: for real while the capture lasts, into the journal, and back again.
 #include <fmt/format.h>
 
+#include <ranges>
+
 #include "python/compat/object_layout.h"
 #include "python/heap/dict_access.h"
 #include "python/heap/finalizers.h"
@@ -34,9 +36,17 @@ void undo_step(PyObject* object, Step step) {
 }  // namespace
 
 void Heap::require_in_branch(PyObject* object, const char* what) const {
-  if (branches_.empty() || branches_.back().born.count(object)) return;
-  throw GraphBreak(fmt::format("{} does {} of a {} that is older than it", branches_.back().name, what, Py_TYPE(object)->tp_name),
-                   "return the new value instead of storing it");
+  for (const Branch& branch : branches_ | std::views::reverse) {
+    if (branch.born.count(object)) return;
+    if (branch.wrote == nullptr)
+      throw GraphBreak(fmt::format("{} does {} of a {} that is older than it", branch.name, what, Py_TYPE(object)->tp_name), "return the new value instead of storing it");
+    *branch.wrote = true;
+  }
+}
+
+void Heap::require_no_branch(const char* what) const {
+  for (const Branch& branch : branches_)
+    if (branch.wrote == nullptr) throw GraphBreak(fmt::format("{} in {}", what, branch.name));
 }
 
 void Heap::note_written(PyObject* object) {

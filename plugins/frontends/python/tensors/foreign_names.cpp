@@ -7,6 +7,7 @@
 
 #include "python/compat/object_layout.h"
 #include "python/evaluator/graph_break.h"
+#include "python/heap/type_traits.h"
 #include "python/tensors/array_stand_in.h"
 #include "python/tensors/numpy_api.h"
 #include "python/tensors/torch_library.h"
@@ -25,7 +26,8 @@ const std::unordered_set<std::string_view> kMetadata = {
 // What reads elements: the result is no tensor, and depends on the data.
 const std::unordered_set<std::string_view> kData = {"item",     "tolist",    "__bool__",   "__float__",  "__int__",    "__index__",   "__complex__",
                                                     "equal",    "allclose",  "is_nonzero", "array_equal", "numpy",     "__array__",   "data_ptr",
-                                                    "nonzero",  "unique",    "__repr__",   "__str__",    "__format__", "__contains__", "array2string",
+                                                    "nonzero",  "unique",    "__repr__",   "__array_interface__", "__array_struct__", "__cuda_array_interface__", "__dlpack__", "ctypes",
+                                                       "__str__",    "__format__", "__contains__", "array2string",
                                                     "tobytes",  "untyped_storage", "storage", "__reduce_ex__", "__deepcopy__"};
 
 // What makes a tensor from Python values, as torch names it.
@@ -310,10 +312,12 @@ ForeignFunction marked_function(PyObject* callable) {
   return function;
 }
 
-bool belongs_to_a_library(PyFunctionObject* function) {
-  if (!function->func_module || !PyUnicode_Check(function->func_module)) return false;
-  const char* module = PyUnicode_AsUTF8(function->func_module);
-  return module && (is_module_of(module, "torch") || is_module_of(module, "numpy"));
+/// Whether it may be one of torch's or NumPy's own. The names that anything else has may be copies of theirs.
+bool may_be_of_a_library(PyObject* callable) {
+  if (PyFunction_Check(callable)) return is_of_library(callable);
+  if (PyType_Check(callable) || !PyType_HasFeature(Py_TYPE(callable), Py_TPFLAGS_HEAPTYPE)) return true;
+  const std::string_view type = Py_TYPE(callable)->tp_name;
+  return type == "OpOverload" || type == "OpOverloadPacket" || type.starts_with("numpy.");
 }
 
 struct Known {
@@ -323,12 +327,23 @@ struct Known {
 
 }  // namespace
 
+bool is_of_library(PyObject* found) {
+  if (PyFunction_Check(found)) return is_module_of(written_in(found), "torch") || is_module_of(written_in(found), "numpy");
+  if (Py_TYPE(found) == &PyStaticMethod_Type || Py_TYPE(found) == &PyClassMethod_Type) return is_of_library(checked(PyObject_GetAttrString(found, "__func__")).get());
+  if (Py_TYPE(found) == &PyProperty_Type) return is_of_library(checked(PyObject_GetAttrString(found, "fget")).get());
+  if (PyCFunction_Check(found)) {
+    const std::string module = text_attribute(found, "__module__");
+    return module.empty() || is_module_of(module, "torch") || is_module_of(module, "numpy");
+  }
+  return found == Py_None || PyLong_Check(found) || PyUnicode_Check(found) || (!PyType_HasFeature(Py_TYPE(found), Py_TPFLAGS_HEAPTYPE) && Py_TYPE(found)->tp_descr_get != nullptr && !PyMethod_Check(found));
+}
+
 const ForeignFunction& foreign_function(PyObject* callable) {
   callable = unwrapped_array_method(callable);
   static const ForeignFunction nothing;
   static auto* known = new std::unordered_map<PyObject*, Known>();  // holds torch's and NumPy's own functions, and marked ones
   const bool marked = is_marked(callable);
-  if (!marked && PyFunction_Check(callable) && !belongs_to_a_library(reinterpret_cast<PyFunctionObject*>(callable))) return nothing;
+  if (!marked && !may_be_of_a_library(callable)) return nothing;
   Ref key = identity_of(callable);
   auto found = known->find(key.get());
   if (found != known->end()) return found->second.function;

@@ -42,6 +42,9 @@ struct ForeignFunction {
 };
 
 /// Finds out about a callable; the answer is kept for the life of the process. The GIL must be held.
+/// Whether what a module or a class of torch or NumPy was found to have by a name is the library's own, not the program's.
+bool is_of_library(PyObject* found);
+
 const ForeignFunction& foreign_function(PyObject* callable);
 
 }  // namespace tenon::python

@@ -173,6 +173,16 @@ std::span<PyObject* const> TensorRecorder::hooks() const {
   return all;
 }
 
+bool TensorRecorder::is_own(PyObject* found) { return is_of_library(found); }
+
+bool TensorRecorder::is_own_class(PyObject* type) {
+  Ref module = Ref::steal(PyObject_GetAttrString(type, "__module__"));
+  PyErr_Clear();
+  const char* text = module && PyUnicode_Check(module.get()) ? PyUnicode_AsUTF8(module.get()) : "";
+  const std::string_view name = text ? text : "";
+  return name.starts_with("torch") || name.starts_with("numpy");
+}
+
 bool TensorRecorder::takes(PyObject* callable) {
   const ForeignFunction& function = foreign_function(callable);
   // A function of torch without an op may be one that the evaluator knows (torch.is_grad_enabled).

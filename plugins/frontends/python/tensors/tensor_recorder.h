@@ -68,6 +68,8 @@ class TensorRecorder final : public Recorder {
   PyTypeObject* apparent_type(PyObject* stand_in) override;
   bool takes(PyObject* callable) override;
   std::span<PyObject* const> hooks() const override;
+  bool is_own(PyObject* found) override;
+  bool is_own_class(PyObject* type) override;
   bool operates_on_any(PyObject* stand_in) const override { return Py_TYPE(stand_in) == array_stand_in_type(); }
   PyObject* written_in_python(PyObject* callable) override;
   std::size_t recorded() const override { return graph_.nodes().size(); }
