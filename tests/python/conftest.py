@@ -108,3 +108,14 @@ def counts():
 def graphs():
     """A recording backend."""
     return Graphs()
+
+
+@pytest.fixture
+def as_plain():
+    """Runs a scenario, which gets what compiles its functions, compiled and plain, and compares the lists of what it has seen."""
+
+    def run(scenario):
+        want, got = scenario(lambda fn: fn), scenario(tenon.compile)
+        same(got, want)
+
+    return run
