@@ -88,6 +88,7 @@ Adapt antialiased(Filter filter) {
       const Dim in = a.type(x).shape[d + 2], out = grid.size[d];
       if (!in.is_constant() || !out.is_constant()) throw Exception(Code::unsupported, "antialiased interpolation of a size that is not known");
       TENON_USER_CHECK(in.constant() > 0 && out.constant() > 0, "Input and output sizes should be greater than 0");
+      if (in == out) continue;  // as they are, whatever the factor
       const double factor = d < grid.factors.size() ? grid.factors[d] : 0;
       x = resampled(a, x, d + 2, out.constant(), scale_of(in.constant(), out.constant(), a.flag("align_corners"), factor), filter);
     }

@@ -54,9 +54,12 @@ struct Resized {
   Resized(const OpQuery& q, std::size_t d, std::size_t rank)
       : in(q.type(0).shape[q.type(0).rank() - rank + d]), out(q.integers("output_size")[d]), factor(q.number(fmt::format("scale{}", d), 0)), align(q.flag("align_corners")) {}
 
+  /// Whether the factor is the one that the sizes say.
+  bool is_by_size() const { return align || !(factor > 0); }
+
   /// Input elements per output element.
   Scalar scale(Scalars& s, DType t) const {
-    if (!align && factor > 0) return s.constant(t, 1 / factor);
+    if (!is_by_size()) return s.constant(t, 1 / factor);
     const auto size = [&](const Dim& d) { return s.convert(s.extent(d), t); };
     if (!align) return s.div(size(in), size(out));
     const Scalar gaps = size(out - Dim(1)), zero = s.constant(t, 0.0);
@@ -64,9 +67,11 @@ struct Resized {
   }
 };
 
-Taps nearest_taps(Scalars& s, const Resized& r, Scalar o, bool exact) {
-  if (r.in == r.out) return {{o}, {}};
-  if (r.out == r.in + r.in && !exact) return {{s.binary(Primitive::floor_div, o, s.extent(Dim(2)))}, {}};
+/// ATen's kernel of images goes by the sizes where they stay the same or double, whatever the factor; the others do what the factor says.
+Taps nearest_taps(Scalars& s, const Resized& r, Scalar o, bool exact, std::size_t rank) {
+  const bool by_size = r.is_by_size() || (!exact && rank == 2);
+  if (by_size && r.in == r.out) return {{o}, {}};
+  if (by_size && !exact && r.out == r.in + r.in) return {{s.binary(Primitive::floor_div, o, s.extent(Dim(2)))}, {}};
   Scalar place = s.convert(o, DType::f32);  // ATen computes this in float32 for every dtype
   if (exact) place = s.add(place, s.like(place, 0.5));
   const Scalar index = s.convert(s.unary(Primitive::floor, s.mul(place, r.scale(s, DType::f32))), DType::i64);
@@ -88,6 +93,7 @@ std::pair<Scalar, Scalar> split_place(Scalars& s, const Resized& r, Scalar place
   return {s.convert(whole, DType::i64), s.convert(rest, t)};
 }
 
+/// ATen takes the elements as they are where the size stays the same, whatever the factor.
 Taps linear_taps(Scalars& s, const Resized& r, Scalar o, DType t) {
   if (r.in == r.out) return {{o}, {}};
   const Scalar place = source_place(s, r, o);
@@ -97,7 +103,7 @@ Taps linear_taps(Scalars& s, const Resized& r, Scalar o, DType t) {
 }
 
 Taps cubic_taps(Scalars& s, const Resized& r, Scalar o, DType t) {
-  if (r.in == r.out) return {{o}, {}};
+  if (r.is_by_size() && r.in == r.out) return {{o}, {}};
   const auto [index, rest] = split_place(s, r, source_place(s, r, o), t);
   Taps taps{{}, cubic_weights(s, rest)};
   for (std::int64_t k = -1; k <= 2; ++k) taps.index.push_back(clamp_index(s, IndexMath(s).add(index, Dim(k)), r.in));
@@ -126,7 +132,7 @@ LoopBody upsample_loop(const OpQuery& q) {
       const Resized r(q, d, rank);
       if (mode == "linear") taps.push_back(linear_taps(s, r, at[d + 2], t));
       else if (mode == "cubic") taps.push_back(cubic_taps(s, r, at[d + 2], t));
-      else taps.push_back(nearest_taps(s, r, at[d + 2], mode == "nearest_exact"));
+      else taps.push_back(nearest_taps(s, r, at[d + 2], mode == "nearest_exact", rank));
     }
     std::vector<Scalar> chosen;
     return weighted(s, taps, chosen, [&](std::span<const Scalar> spatial) {
@@ -142,6 +148,9 @@ Adapt upsample_adapt(std::size_t rank, std::string mode) {
     const ir::ValueId x = a.value("input");
     if (!is_float(a.type(x).dtype) && !mode.starts_with("nearest")) throw Exception(Code::unsupported, "interpolation between integers");
     const NewGrid grid = new_grid(a, rank);
+    const auto is_open = [&](std::size_t d) { return grid.factors[d] > 0 && !(grid.size[d].is_constant() && a.type(x).shape[d + 2].is_constant()); };
+    for (std::size_t d = 0; d < grid.factors.size(); ++d)
+      if (is_open(d)) throw Exception(Code::unsupported, "a factor beside sizes that are not known");
     ir::Attributes attributes{{"align_corners", a.flag("align_corners")}, {"mode", mode}};
     for (std::size_t d = 0; d < grid.factors.size(); ++d) attributes.emplace_back(fmt::format("scale{}", d), grid.factors[d]);
     attributes.emplace_back("output_size", grid.size);
@@ -180,6 +189,12 @@ Op upsample_op() {
       add(mode, DType::f32, {2, 3, 4, 5}, {8, 7}, false);
       add(mode, DType::f64, {1, 2, 6}, {4}, false);
       add(mode, DType::f16, {1, 2, 3, 2, 4}, {5, 2, 3}, false);
+      add(mode, DType::f32, {1, 2, 5, 3}, {5, 6}, false);
+      all.back().name += "_factors";
+      all.back().attributes.insert(all.back().attributes.end(), {{"scale0", 1.15}, {"scale1", 2.3}});
+      add(mode, DType::f64, {1, 2, 5}, {5}, false);
+      all.back().name += "_factors";
+      all.back().attributes.emplace_back("scale0", 1.1);
     }
     add("linear", DType::f32, {2, 3, 4, 5}, {7, 1}, true);
     add("cubic", DType::f32, {2, 3, 4, 5}, {8, 7}, false);

@@ -115,7 +115,21 @@ PyObject* guard_seconds(PyObject* self, PyObject* args) {
   return PyFloat_FromDouble(cache ? cache->seconds_to_find(call, repeats) : -1);
 }
 
+/// Calls a function of the package's module about copies with the compiled function, and with an argument where there is one.
+PyObject* as_package_does(const char* function, PyObject* self, PyObject* argument) {
+  Ref module = Ref::steal(PyImport_ImportModule("tenon._pickling"));
+  Ref name = Ref::steal(PyUnicode_FromString(function));
+  return module && name ? PyObject_CallMethodObjArgs(module.get(), name.get(), self, argument, nullptr) : nullptr;
+}
+
+PyObject* shallow_copy(PyObject* self, PyObject*) { return as_package_does("shallow_copy", self, nullptr); }
+PyObject* deep_copy(PyObject* self, PyObject* memo) { return as_package_does("deep_copy", self, memo); }
+PyObject* reduce(PyObject* self, PyObject*) { return as_package_does("reduce", self, nullptr); }
+
 PyMethodDef kMethods[] = {
+    {"__copy__", shallow_copy, METH_NOARGS, "A compiled function of the same callable and settings, which compiles for itself."},
+    {"__deepcopy__", deep_copy, METH_O, "A compiled function of a deep copy of the callable."},
+    {"__reduce_ex__", reduce, METH_O, "Pickles by name where the name leads here, else as the callable and the settings."},
     {"guard_seconds", guard_seconds, METH_VARARGS, "Seconds that the guards of a call take: guard_seconds(args, repeats). -1 where no compiled code holds."},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -326,8 +326,10 @@ bool Evaluator::is_same(Ref left, Ref right) {
     left = heap_.plain_key(left.get());
     right = heap_.plain_key(right.get());
   }
-  if (!left.is(right.get())) heap_.found_different(left.get(), right.get());
-  return left.is(right.get());
+  if (left.is(right.get())) return true;
+  if (visible_type(left.get()) == visible_type(right.get()) && recorder_.is_one_object_a_value(visible_type(left.get()))) return truth(left.get()) == truth(right.get());
+  heap_.found_different(left.get(), right.get());
+  return false;
 }
 
 void Evaluator::op_is(Frame&, const Instruction& i) {

@@ -93,6 +93,9 @@ class Recorder {
   /// The type that the program must see: `type(x)`, `x.__class__`, `isinstance`.
   virtual PyTypeObject* apparent_type(PyObject* stand_in) = 0;
 
+  /// Whether a type of scalars has one object for each of its values: NumPy's booleans.
+  virtual bool is_one_object_a_value(PyTypeObject*) const { return false; }
+
   /// Whether a call of this object (a function, C function, ufunc, class) is an operation to record, without looking inside.
   virtual bool takes(PyObject* callable) = 0;
 

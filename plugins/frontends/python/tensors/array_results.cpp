@@ -1,6 +1,8 @@
 #include "python/tensors/array_results.h"
 
+#include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "python/evaluator/graph_break.h"
 #include "python/tensors/pool_block.h"
@@ -27,34 +29,55 @@ std::size_t byte_count(std::span<const std::int64_t> shape, std::size_t item_byt
   return bytes;
 }
 
-void release_capsule(PyObject* capsule) { release_pool_block(PyCapsule_GetContext(capsule)); }
+// NumPy's memory handler (PyDataMem_Handler) over the pool: arrays made with it own their memory, and may be resized.
 
-/// Owns the block: the base of the array.
-PyObject* block_owner(const PoolBlock& block) {
-  PyObject* owner = PyCapsule_New(block.data, nullptr, release_capsule);
-  if (!owner) {
-    release_pool_block(block.context);
-    return nullptr;
-  }
-  PyCapsule_SetContext(owner, block.context);
-  return owner;
+void* handler_malloc(void*, std::size_t bytes) { return take_addressed_memory(bytes ? bytes : 1); }
+
+void* handler_calloc(void*, std::size_t count, std::size_t item_bytes) {
+  if (item_bytes != 0 && count > SIZE_MAX / item_bytes) return nullptr;
+  void* data = handler_malloc(nullptr, count * item_bytes);
+  return data ? std::memset(data, 0, count * item_bytes) : nullptr;
+}
+
+void handler_free(void*, void* data, std::size_t) {
+  if (data) release_addressed_memory(data);
+}
+
+void* handler_realloc(void*, void* data, std::size_t bytes) {
+  void* moved = handler_malloc(nullptr, bytes);
+  if (!moved || !data) return moved;
+  std::memcpy(moved, data, std::min(bytes, bytes_of_addressed_memory(data)));
+  release_addressed_memory(data);
+  return moved;
+}
+
+PyDataMem_Handler g_handler = {"tenon_pool", 1, {nullptr, handler_malloc, handler_calloc, handler_realloc, handler_free}};
+
+/// The capsule in which NumPy keeps a handler, made once. Null with an exception set when there is no memory.
+PyObject* memory_handler() {
+  static PyObject* const capsule = PyCapsule_New(&g_handler, "mem_handler", nullptr);
+  return capsule;
 }
 
 }  // namespace
 
 PyObject* new_array(DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, void*& data) {
   const std::size_t item_bytes = size_of(dtype);
-  const std::size_t bytes = byte_count(shape, item_bytes);
-  const PoolBlock block = take_pool_block(bytes ? bytes : 1);
-  if (!block.data) return PyErr_NoMemory();
-  data = block.data;
-  Ref owner = Ref::steal(block_owner(block));
-  if (!owner) return nullptr;
+  PyObject* handler = memory_handler();
+  if (!handler) return nullptr;
+  data = handler_malloc(nullptr, byte_count(shape, item_bytes));
+  if (!data) return PyErr_NoMemory();
   ArrayExtents extents = in_bytes(shape, strides, item_bytes);
   Ref array = Ref::steal(PyArray_NewFromDescr(&PyArray_Type, PyArray_DescrFromType(numpy_type(dtype)), static_cast<int>(shape.size()),
                                               extents.shape.data(), extents.strides.data(), data, NPY_ARRAY_WRITEABLE, nullptr));
-  if (!array || PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array.get()), owner.release()) < 0) return nullptr;
-  PyArray_UpdateFlags(reinterpret_cast<PyArrayObject*>(array.get()), NPY_ARRAY_UPDATE_ALL);
+  if (!array) {
+    release_addressed_memory(data);
+    return nullptr;
+  }
+  auto* made = reinterpret_cast<PyArrayObject*>(array.get());
+  reinterpret_cast<PyArrayObject_fields*>(made)->mem_handler = Py_NewRef(handler);
+  PyArray_ENABLEFLAGS(made, NPY_ARRAY_OWNDATA);
+  PyArray_UpdateFlags(made, NPY_ARRAY_UPDATE_ALL);
   return array.release();
 }
 

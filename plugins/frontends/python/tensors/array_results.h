@@ -9,7 +9,7 @@
 
 namespace tenon::python {
 
-/// Makes a writeable array in page-warm memory of Tenon's pool, which the array's `base` owns; `data` gets its first element.
+/// Makes a writeable array that owns its memory, page-warm from Tenon's pool; `data` gets its first element.
 /// Strides in elements. Null with an exception set when there is no memory.
 PyObject* new_array(DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, void*& data);
 

@@ -36,6 +36,7 @@ struct TensorOutput {
   bool writeable = true;
   bool inference = false;     // torch tensors: made in inference mode
   bool late = false;          // fresh: a size depends on data
+  bool based = false;         // fresh: a view of an object that nobody has
   bool plain_number = false;  // fresh scalars: a Python float or int, not a NumPy scalar
   DType dtype = DType::f32;
   Extents shape, strides;

@@ -212,12 +212,21 @@ void read_schemas(const TorchLibrary& torch, ForeignFunction& function) {
   }
   const Py_ssize_t count = PyList_GET_SIZE(schemas.get());
   bool aliases = count == 0;
+  const auto is_composite = [&](PyObject* schema) {
+    Ref overload = checked(PyObject_GetAttrString(schema, "overload_name"));
+    const std::string_view variant = PyUnicode_AsUTF8(overload.get());
+    const std::string full = fmt::format("aten::{}{}{}", name, variant.empty() ? "" : ".", variant);
+    Ref has = Ref::steal(PyObject_CallMethod(native.get(), "_dispatch_has_kernel_for_dispatch_key", "ss", full.c_str(), "CompositeImplicitAutograd"));
+    if (!has) PyErr_Clear();
+    return has.is(Py_True);
+  };
   for (Py_ssize_t i = 0; i < count; ++i) {
     Ref text = checked(PyObject_Str(PyList_GET_ITEM(schemas.get(), i)));
     std::string_view schema = PyUnicode_AsUTF8(text.get());
     if (schema.find("out)") != std::string_view::npos || schema.find("*, Tensor(a!)") != std::string_view::npos || schema.substr(0, schema.find('(')).ends_with("_out")) continue;  // the out= variants
     const std::string_view results = schema.substr(schema.rfind("->"));
     aliases |= results.find("Tensor(") != std::string_view::npos;
+    function.composite |= is_composite(PyList_GET_ITEM(schemas.get(), i));
   }
   function.may_alias = aliases;
 }

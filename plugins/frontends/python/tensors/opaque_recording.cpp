@@ -187,6 +187,7 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
 
   // Only now: what the templates refuse may be an object that the call would change.
   Ref answer = use.answer ? use.answer : call_on_twins(callable, function, operands, args, kwargs, use);
+  if (use.random && !use.written && stand_ins_.of_twin(answer.get())) throw GraphBreak(fmt::format("{} gives its argument as it is", function.name));
   if (use.random && !use.written) answer = with_strides_of_draw(std::move(answer), callable, function, operands, args, kwargs);
   if (use.written) require_written_twin(answer.get(), function, *use.written);
   std::vector<Ref> twins;

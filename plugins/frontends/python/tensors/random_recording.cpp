@@ -69,6 +69,8 @@ Ref TensorRecorder::record_random(PyObject* callable, const ForeignFunction& fun
   if (names_a_generator(kwargs)) throw GraphBreak(fmt::format("{} with a generator of its own", function.name));
   const KeptGenerator kept;
   const std::vector<Index> operands = stand_ins_.among(args, kwargs);
+  const auto is_plain = [&](Index index) { return is_row_major(stand_ins_[index].shape, stand_ins_[index].strides); };
+  if (function.operator_object && !std::ranges::all_of(operands, is_plain)) throw GraphBreak(fmt::format("{} draws like a tensor that is not row-major", function.name));
   OpaqueUse use;
   use.random = true;
   if (operands.empty()) use.twin_kwargs = with_meta_device(kwargs ? stand_ins_.with_twins(kwargs).get() : nullptr);

@@ -154,7 +154,8 @@ Ref TensorRecorder::record_reading(PyObject* callable, const ForeignFunction& fu
     require_eager_kernel(callable, function, stand_ins_.with_twins(args).get(), kwargs ? stand_ins_.with_twins(kwargs).get() : nullptr);
   settle_extents(result->values);
   const bool fresh = strides_are_known(function, *result, operands) && !kwargs_name_a_layout(kwargs) && !(is_pointwise(function) && takes_lists(args)) &&
-                     !(function.flavour == ops::Flavour::numpy ? gives_elements(function) || only_moves_elements(graph_, first_node) : function.may_alias);
+                     !(function.flavour == ops::Flavour::numpy ? gives_elements(function) || only_moves_elements(graph_, first_node)
+                                                               : function.may_alias || (function.composite && only_moves_elements(graph_, first_node)));
   Ref wrapped;
   try {
     if (fresh) {

@@ -175,6 +175,7 @@ Ref TensorRecorder::stand_in_for_twin(PyObject* twin, ir::ValueId value, const F
     if (unchanged && is_complex(type.dtype) && function.kind != CallClass::same_elements)
       throw GraphBreak(fmt::format("{} may compute with complex numbers", function.name));
     const Index index = add_fresh(spec.kind, value, spec);
+    stand_ins_[index].based = spec.kind != TensorKind::scalar && is_view_of_base(twin);
     if (spec.kind != TensorKind::scalar) stand_ins_.adopt_twin(index, twin);
     return stand_ins_[index].object;
   }
@@ -187,7 +188,7 @@ Ref TensorRecorder::stand_in_for_twin(PyObject* twin, ir::ValueId value, const F
   view.offset = stand_ins_.offset_in(*storage, place);
   view.twin = Ref::borrow(twin);
   view.counts_apart = function.name == "torch.Tensor.data";
-  if (view.counts_apart || function.name == "torch.Tensor.detach") view.detached = Detached::itself;
+  if (view.counts_apart || (spec.kind == TensorKind::torch && !is_view_of_base(twin))) view.detached = Detached::itself;
   find_viewed(view, operands);
   return stand_ins_[stand_ins_.add_view(std::move(view))].object;
 }

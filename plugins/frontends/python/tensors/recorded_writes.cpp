@@ -121,13 +121,29 @@ Ref TensorRecorder::record_write(PyObject* callable, const ForeignFunction& func
         return value_by_opaque_call(callable, function, *target, args, kwargs);
       }
     };
-    present_.write(*target, value());
+    const ir::ValueId before = present_.of(*target), after = value();
+    // Outside training torch gives what a dropout would write as it is, and counts no write.
+    if (!(after == before && function.last_word().find("dropout") != std::string_view::npos)) present_.write(*target, after);
   }
   note_write(*target);
   const bool gives_nothing = item || (function.flavour == ops::Flavour::numpy && call.kind == WritingCall::Kind::itself);
-  Ref result = gives_nothing ? Ref::borrow(Py_None) : call.target;
+  Ref result = gives_nothing ? Ref::borrow(Py_None) : written_result(callable, function, *target, call);
   trace(callable, function, args, kwargs, result, first_node);
   return result;
+}
+
+/// What a call gives that has written `target`: that, or of some functions of NumPy a scalar where it has no dimensions.
+Ref TensorRecorder::written_result(PyObject* callable, const ForeignFunction& function, Index target, const WritingCall& call) {
+  const bool plain = function.flavour == ops::Flavour::torch || function.ufunc || call.kind != WritingCall::Kind::output || !stand_ins_[target].shape.empty();
+  if (plain) return call.target;
+  Ref twin_args = stand_ins_.with_twins(call.args.get());
+  Ref out = checked(PyTuple_Pack(1, stand_ins_.twin(target)));
+  Ref twin_kwargs = with(call.kwargs ? stand_ins_.with_twins(call.kwargs.get()).get() : checked(PyDict_New()).get(), "out", PyTuple_GET_ITEM(out.get(), 0));
+  Ref answer = call_quietly(callable, twin_args.get(), twin_kwargs.get(), function.flavour);
+  if (answer.is(stand_ins_.twin(target))) return call.target;
+  const TensorSpec spec = read_twin(answer.get());
+  if (spec.kind != TensorKind::scalar || spec.dtype != stand_ins_[target].dtype) throw GraphBreak(fmt::format("{} gives something else than what it writes", function.name));
+  return stand_ins_[add_fresh(spec.kind, present_.of(target), spec)].object;
 }
 
 /// x[index] = value where x[index] is a view: writes the view. False where it is none.
@@ -271,7 +287,9 @@ void TensorRecorder::require_writable(Index index) const {
   if (!s.writeable) throw GraphBreak("a write to a read-only array");
   if (s.counts_apart) throw GraphBreak("a write through `.data`, which torch does not count", "write to the tensor itself under torch.no_grad()");
   if (stand_ins_.is_reinterpreted(index)) throw GraphBreak("a write to memory that the program also views under another dtype, or at an index that the graph computes");
-  if (may_overlap_itself(s.shape, s.strides)) throw GraphBreak("a write to a tensor whose elements share memory");
+  // A write goes back through all that is viewed on the way: overlapping windows would put back what they showed of the elements written.
+  for (std::optional<Index> seen = index; seen; seen = stand_ins_[*seen].viewed)
+    if (may_overlap_itself(stand_ins_[*seen].shape, stand_ins_[*seen].strides)) throw GraphBreak("a write to a tensor whose elements share memory");
   if (is_inference(index) && !torch_state().value_or(state_).inference())
     throw GraphBreak("a write to an inference tensor outside of inference mode");
   if (!stand_ins_[index].path && stand_ins_[index].viewed) throw GraphBreak("a write through a view of an uncommon kind");

@@ -128,6 +128,8 @@ PyTypeObject* TensorRecorder::apparent_type(PyObject* stand_in) {
   return is_symbolic_int(stand_in) ? &PyLong_Type : stand_ins_[stand_ins_.require(stand_in)].type;
 }
 
+bool TensorRecorder::is_one_object_a_value(PyTypeObject* type) const { return type == &PyBoolArrType_Type; }
+
 SourceId TensorRecorder::input_source(PyObject* stand_in) {
   if (is_symbolic_int(stand_in)) return {};
   if (is_late_text(stand_in)) return late_text_of(stand_in).source;

@@ -66,6 +66,7 @@ class TensorRecorder final : public Recorder {
   Ref length(PyObject* stand_in) override;
   std::shared_ptr<NumbersGuard> numbers() override { return symbols_.guard(); }
   PyTypeObject* apparent_type(PyObject* stand_in) override;
+  bool is_one_object_a_value(PyTypeObject* type) const override;
   bool takes(PyObject* callable) override;
   std::span<PyObject* const> hooks() const override;
   bool is_own(PyObject* found) override;
@@ -196,6 +197,7 @@ class TensorRecorder final : public Recorder {
   };
   static std::optional<WritingCall> as_writing_call(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   Ref record_write(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, const WritingCall& call);
+  Ref written_result(PyObject* callable, const ForeignFunction& function, Index target, const WritingCall& call);
   void record_writes_beside(const ForeignFunction& function, std::span<const ops::ForeignWrite> writes, std::span<const Index> operands);
   Index written_operand(const ForeignFunction& function, ir::ValueId before, std::span<const Index> operands);
   bool write_part(const ForeignFunction& function, Index whole, PyObject* index, PyObject* value);

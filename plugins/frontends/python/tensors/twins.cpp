@@ -146,6 +146,11 @@ TwinPlace place_of_twin(PyObject* twin) {
   return {PyLong_AsVoidPtr(address.get()), PyLong_AsLongLong(offset.get())};
 }
 
+bool is_view_of_base(PyObject* twin) {
+  if (PyArray_Check(twin)) return PyArray_BASE(reinterpret_cast<PyArrayObject*>(twin)) != nullptr;
+  return checked(PyObject_CallMethod(twin, "_is_view", nullptr)).is(Py_True);
+}
+
 TensorSpec read_twin(PyObject* twin) {
   const TorchLibrary* torch = torch_library();
   if (torch && torch->is_tensor(twin)) return read_torch_twin(*torch, twin);

@@ -27,6 +27,9 @@ Ref on_meta_device(PyObject* arguments);
 
 TwinPlace place_of_twin(PyObject* twin);
 
+/// Whether a tensor or array says that it views another one's memory.
+bool is_view_of_base(PyObject* twin);
+
 /// The metadata of a result of the library: of a meta tensor, an array or a NumPy scalar. Throws GraphBreak for an odd one.
 TensorSpec read_twin(PyObject* twin);
 

@@ -34,7 +34,7 @@ def _class_for(module_class: type) -> type:
         return self._tenon_call(*args, **kwargs)
 
     def reduce(self, protocol: int) -> tuple:
-        return _itself, (self._tenon_module,)
+        return optimized_module, (self._tenon_module, self._tenon_settings)
 
     def deep_copy(self, memo: dict) -> torch.nn.Module:
         return optimized_module(copy.deepcopy(self._tenon_module, memo), self._tenon_settings)
@@ -53,8 +53,3 @@ def _class_for(module_class: type) -> type:
         "__wrapped__": property(lambda self: self._tenon_module),
     }
     return type(module_class)(f"Compiled{module_class.__name__}", (module_class,), members)
-
-
-def _itself(module: torch.nn.Module) -> torch.nn.Module:
-    """What a pickled compiled module is loaded as: the plain one."""
-    return module
