@@ -12,6 +12,7 @@ struct Rule {
 
 constexpr AliasLayout kMemoryFormat = {ResultLayout::memory_format};
 constexpr AliasLayout kCopy = {ResultLayout::unknown, false, true};
+constexpr AliasLayout kLikeSelf = {ResultLayout::unknown, false, true, true};
 constexpr Rule kRules[] = {
     {"torch.clone", kCopy},
     {"torch.Tensor.clone", kCopy},
@@ -38,6 +39,9 @@ constexpr Rule kRules[] = {
     {"torch.constant_pad_nd", kMemoryFormat},
     {"torch.pixel_shuffle", kMemoryFormat},
     {"torch.pixel_unshuffle", kMemoryFormat},
+    {"torch._C._nn.max_unpool2d", kMemoryFormat},
+    {"torch.addr", kLikeSelf},  // which is an operand of the kernel even where beta is 0
+    {"torch.Tensor.addr", kLikeSelf},
 };
 
 /// Pieces of the tensor are copied into a fresh one.

@@ -13,6 +13,7 @@ struct AliasLayout {
   ResultLayout layout;
   bool row_major_stays = false;  // an operand that is row-major, too, counts as that (one channel, channels last)
   bool copies = false;           // as a copy of the operand: dense strides stay as they are
+  bool broadcasts = false;       // a copy: of an operand of fewer elements than the result, row-major
 };
 
 /// What torch's CPU kernels do. `made` is the node that gives the result, of that shape. Nothing for aliases without a rule of their own.

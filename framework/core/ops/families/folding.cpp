@@ -172,9 +172,6 @@ Adapt unpool_adapt(std::size_t rank) {
     const ir::ValueId x = a.value("self"), places = a.value("indices");
     const auto size = per_dim(a, "output_size", rank, {});
     Shape shape = a.type(x).shape;
-    // ATen's kernel keeps a channels-last format, of which its meta function knows nothing.
-    const bool plane = ir::product(std::span(shape).last(std::min<std::size_t>(2, shape.size()))) == Dim(1);
-    if (rank == 2 && (a.type(x).strides || plane)) throw Exception(Code::unsupported, "max_unpool2d of a tensor that is not row-major");
     TENON_USER_CHECK(shape == a.type(places).shape, "Expected shape of indices to be same as that of the input tensor");
     TENON_USER_CHECK(shape.size() == rank + 1 || shape.size() == rank + 2, "max_unpool: {} dimensions", shape.size());
     const Dim inner = ir::product(std::span(shape).subspan(shape.size() - rank));

@@ -25,8 +25,8 @@ bool keeps_memory_format(const ir::Graph& graph, const ir::Node& node, DType dty
   return groups > 1 || (weight[last] > kSmallKernel && weight[last - 1] > kSmallKernel) || x[0] > 1 || x[0] * x[1] * x[2] * x[3] > kManyElements;
 }
 
-/// The strides of a convolution's result in one dimension: torch computes it in two, of which the first has size 1, from operands that it
-/// makes row-major. Those that are keep the strides of dimensions of size 1, which may then resemble channels last.
+/// The strides of a convolution's result in one dimension: torch computes it in two, of which the first has size 1, from an input that it
+/// makes row-major, and a weight as it is. An input that is row-major keeps the strides of dimensions of size 1, which may resemble channels last.
 Extents strides_over_one_dimension(std::span<const std::int64_t> shape, std::span<const Operand> operands) {
   struct Lifted {
     Extents shape, strides;
@@ -38,8 +38,10 @@ Extents strides_over_one_dimension(std::span<const std::int64_t> shape, std::spa
     return Lifted{std::move(lifted), std::move(strides)};
   };
   std::vector<Lifted> lifted;
-  for (const Operand& o : operands)
-    if (o.shape.size() == 3) lifted.push_back(lift(o.shape, is_row_major(o.shape, o.strides) ? Extents(o.strides.begin(), o.strides.end()) : row_major(o.shape)));
+  for (const Operand& o : operands) {
+    const bool as_it_is = !lifted.empty() || is_row_major(o.shape, o.strides);
+    if (o.shape.size() == 3) lifted.push_back(lift(o.shape, as_it_is ? Extents(o.strides.begin(), o.strides.end()) : row_major(o.shape)));
+  }
   std::vector<Operand> in_two;
   for (const Lifted& o : lifted) in_two.push_back({o.shape, o.strides});
   Extents strides = memory_format_strides(lift(shape, row_major(shape)).shape, in_two);

@@ -182,6 +182,7 @@ Extents pointwise_strides(ops::Flavour flavour, std::span<const std::int64_t> sh
 Extents strides_by(const ops::AliasLayout& rule, std::span<const std::int64_t> shape, std::span<const Operand> operands) {
   if (rule.layout == ops::ResultLayout::row_major || operands.empty()) return row_major(shape);
   const Operand& self = operands.front();
+  if (rule.broadcasts && !equal(self.shape, shape)) return row_major(shape);
   if (rule.copies) return copied_strides(shape, self);
   if (!resembles_channels_last(self.shape, self.strides)) return row_major(shape);
   // Dense either way, it is row-major; with gaps, it is neither.

@@ -1,10 +1,16 @@
 """Graphs as text: code and table."""
 from __future__ import annotations
 
+import keyword
 import os
+import re
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from tenon import _tenon
+from tenon._error_handling import Within
 
 
 def traced(graph: _tenon.TracedGraph) -> str:
@@ -13,21 +19,165 @@ def traced(graph: _tenon.TracedGraph) -> str:
 
 
 def code(graph: _tenon.TracedGraph) -> str:
-    """The graph as a Python function: one call a line, with its type, and the user's line behind it."""
-    parameters = ", ".join(f"{name}: {type_text}" for name, type_text, *_ in graph.inputs)
-    lines = [f"def {identifier(graph.name)}({parameters}):"]
-    lines += [f"    {copy.name} = {function.__name__}({name})" for copy, name, function in graph.copies]
-    for index, (results, _, args, kwargs, types, location) in enumerate(graph.calls):
-        call = f"{graph.op_names[index]}({_arguments(args, kwargs)})"
-        names = _names(results)
-        lines += [f"    {line}" for one in args if isinstance(one, _tenon.TracedGraph) for line in code(one).splitlines()]
-        typed = ", ".join(names) + (f": {types[0]}" if len(names) == 1 and types else "")
-        lines.append(f"    {typed + ' = ' if typed else ''}{call}{_comment(location)}")
-    leaving = leaving_values(graph)
-    lines.append(f"    return ({', '.join(map(show, leaving))}{',' if len(leaving) == 1 else ''})")
-    for name, value in graph.updates:
-        lines.append(f"    # afterwards {name} takes {show(value)}")
-    return "\n".join(lines)
+    """The graph as a Python function, which gives what the graph gives: one call a line, with its type, and the user's line behind it."""
+    return "\n".join(_Code(graph, {}).lines())
+
+
+# What the code itself calls by these names.
+_IMPORTS = ("numpy", "torch", "tenon", "math", "base64")
+_TAKEN = {*_IMPORTS, "np", "inf", "nan", "slice", "bool", "int", "float", "complex", "str"}
+_LONGEST = 1000  # elements of a constant that are written one by one
+
+
+class _Code:
+    """A function for a graph, or for a branch within `outer`, whose names it sees."""
+
+    def __init__(self, graph: _tenon.TracedGraph, outer: dict[str, str]) -> None:
+        self._graph = graph
+        self._names = dict(outer)
+        self._taken = _TAKEN | set(outer.values())
+
+    def lines(self, nested: bool = False) -> list[str]:
+        graph = self._graph
+        # A branch calls its operands as the function around it does.
+        parameters = ", ".join(f'{self._name(name, new=not nested)}: "{_with_device(text)}"' for name, text, *_ in graph.inputs)
+        body = [f"{self._name(copy.name, new=True)} = {self._callable(function)}({self._name(name)})" for copy, name, function in graph.copies]
+        for index, call in enumerate(graph.calls):
+            body += self._call(graph.op_names[index], *call)
+        leaving = leaving_values(graph)
+        body.append(f"return ({', '.join(map(self._show, leaving))}{',' if len(leaving) == 1 else ''})")
+        body += [f"# afterwards {self._name(name)} takes {self._show(value)}" for name, value in graph.updates]
+        imports = [] if nested else _imports("\n".join(body))
+        return [f"def {identifier(graph.name)}({parameters}):", *(f"    {line}" for line in [*imports, *body])]
+
+    def _name(self, name: str, new: bool = False) -> str:
+        """The identifier of a value. A value that a call writes has one name before and after."""
+        if not new and name in self._names:
+            return self._names[name]
+        wish = made = _readable(name)
+        tries = 1
+        while made in self._taken:
+            tries += 1
+            made = f"{wish}_{tries}"
+        self._taken.add(made)
+        self._names[name] = made
+        return made
+
+    def _call(self, op_name: str, results: Any, target: Callable, args: tuple, kwargs: dict, types: tuple, location: tuple) -> list[str]:
+        lines = []
+        for one in args:
+            if isinstance(one, _tenon.TracedGraph):
+                lines += _Code(one, self._names).lines(nested=True)
+        call = self._expression(op_name, target, args, kwargs)
+        pattern = self._pattern(results)
+        if isinstance(results, _tenon.ValueRef):
+            pattern += f': "{types[0]}"' if types else ""
+        return [*lines, f"{pattern} = {call}{_comment(location)}" if pattern else f"{call}{_comment(location)}"]
+
+    def _pattern(self, results: Any) -> str:
+        """What an assignment takes the results to; nothing where there are none."""
+        if isinstance(results, _tenon.ValueRef):
+            return self._name(results.name)
+        if not isinstance(results, (list, tuple)) or not _names(results):
+            return ""
+        inside = ", ".join(self._pattern(one) or "_" for one in results)
+        return f"({inside},)" if len(results) == 1 else f"({inside})"
+
+    def _expression(self, op_name: str, target: Callable, args: tuple, kwargs: dict) -> str:
+        name = getattr(target, "__name__", "")
+        of_array = getattr(target, "__objclass__", None) is np.ndarray or op_name.startswith("numpy.ndarray.")
+        if name == "__get__" and hasattr(target, "__self__"):
+            return f"{self._show(args[0])}.{target.__self__.__name__}"
+        if of_array and not isinstance(target, Within) and args and isinstance(args[0], _tenon.ValueRef):  # a scalar has its own method
+            return f"{self._show(args[0])}.{name}({self._arguments(args[1:], kwargs)})"
+        return f"{self._callable(target, op_name)}({self._arguments(args, kwargs)})"
+
+    def _callable(self, target: Callable, op_name: str = "") -> str:
+        if isinstance(target, Within):
+            return f"tenon._error_handling.Within({self._callable(target.target, op_name)}, {target.modes!r})"
+        module, qualified = getattr(target, "__module__", None) or "", getattr(target, "__qualname__", None) or ""
+        for name in (op_name, f"{module}.{qualified}", f"{module}.{getattr(target, '__name__', '')}"):
+            if _leads_to(name, target):
+                return name
+        return op_name or identifier(getattr(target, "__name__", "function"))
+
+    def _arguments(self, args: tuple, kwargs: dict[str, Any]) -> str:
+        return ", ".join([*map(self._show, args), *(f"{key}={self._show(value)}" for key, value in kwargs.items())])
+
+    def _show(self, value: Any) -> str:
+        if isinstance(value, _tenon.ValueRef):
+            return self._name(value.name)
+        if type(value) in (list, tuple):
+            inside = ", ".join(map(self._show, value))
+            return f"[{inside}]" if type(value) is list else f"({inside}{',' if len(value) == 1 else ''})"
+        if isinstance(value, dict):
+            return "{" + ", ".join(f"{self._show(key)}: {self._show(item)}" for key, item in value.items()) + "}"
+        if isinstance(value, slice):
+            return f"slice({self._show(value.start)}, {self._show(value.stop)}, {self._show(value.step)})"
+        return _constant(value)
+
+
+def _constant(value: Any) -> str:
+    """An expression of a value that the graph does not compute."""
+    if isinstance(value, _tenon.TracedGraph):
+        return identifier(value.name)
+    if isinstance(value, np.ndarray):
+        return _array(value)
+    if type(value).__module__.partition(".")[0] == "torch":
+        if hasattr(value, "untyped_storage"):
+            return _tensor(value)
+        return f"torch.{value!r}" if type(value).__name__ == "device" else repr(value)
+    if isinstance(value, np.dtype):
+        return f"numpy.dtype({value.str!r})"
+    if isinstance(value, type):
+        return value.__name__ if value.__module__ == "builtins" else f"{value.__module__}.{value.__qualname__}"
+    return show(value)
+
+
+def _array(value: np.ndarray) -> str:
+    dtype = f"numpy.dtype({value.dtype.str!r})"
+    if value.size <= _LONGEST:
+        return f"numpy.array({value.tolist()!r}, {dtype}).reshape({value.shape!r})"
+    import base64
+
+    text = base64.b64encode(value.tobytes()).decode()
+    return f"numpy.frombuffer(base64.b64decode({text!r}), {dtype}).reshape({value.shape!r}).copy()"
+
+
+def _tensor(value: Any) -> str:
+    import torch
+
+    value = value.detach()
+    if value.numel() <= _LONGEST:
+        return f"torch.tensor({value.tolist()!r}, dtype={value.dtype}).reshape({tuple(value.shape)!r})"
+    return f"torch.from_numpy({_array(value.contiguous().view(torch.uint8).numpy())}).view({value.dtype}).reshape({tuple(value.shape)!r})"
+
+
+def _with_device(text: str) -> str:
+    """A type in the words of the text form: dtype, sizes, strides where they are not dense; and the device, which the text form leaves out for the CPU."""
+    return text if " on " in text else f"{text} on cpu"
+
+
+def _imports(body: str) -> list[str]:
+    lines = [f"import {name}" for name in _IMPORTS if re.search(rf"\b{name}\.", body)]
+    if re.search(r"\bnp\.", body):
+        lines.append("import numpy as np")
+    if re.search(r"\b(inf|nan)\b", body):
+        lines.append("from math import inf, nan")
+    if "tenon._" in body:
+        lines += [f"import {module}" for module in sorted(set(re.findall(r"\btenon\._\w+", body)))]
+    return lines
+
+
+def _leads_to(name: str, target: Callable) -> bool:
+    """Whether a dotted name that begins with a module that the code imports is the callable."""
+    first, *rest = name.split(".")
+    if first not in ("numpy", "torch", "tenon") or not rest:
+        return False
+    found: Any = __import__(first)
+    for part in rest:
+        found = getattr(found, part, None)
+    return found is target or (found is not None and found == target)
 
 
 def leaving_values(graph: _tenon.TracedGraph) -> list[Any]:
@@ -69,10 +219,6 @@ def show(value: Any) -> str:
     return repr(value)
 
 
-def _arguments(args: tuple, kwargs: dict[str, Any]) -> str:
-    return ", ".join([*map(show, args), *(f"{key}={show(value)}" for key, value in kwargs.items())])
-
-
 def _names(results: Any) -> list[str]:
     if isinstance(results, _tenon.ValueRef):
         return [results.name]
@@ -85,9 +231,15 @@ def _comment(location: tuple) -> str:
     file, line, function, text = location
     if not text:
         return ""
-    return f"  # {os.path.basename(file)}:{line} in {function}: {text}"
+    return f"  # {os.path.basename(file)}:{line} in {function}: {text.splitlines()[0]}"
+
+
+def _readable(name: str) -> str:
+    """The user's name of a value: `self.lin.weight` of what torch keeps in `_modules` and `_parameters`."""
+    return identifier(re.sub(r"_?\._(modules|parameters|buffers)_", ".", name))
 
 
 def identifier(name: str) -> str:
     """A name as Python takes it."""
-    return "".join(c if c.isalnum() or c == "_" else "_" for c in name) or "graph"
+    made = "".join(c if c.isalnum() or c == "_" else "_" for c in name) or "graph"
+    return f"_{made}" if made[0].isdigit() or keyword.iskeyword(made) else made
