@@ -11,6 +11,7 @@
 #include "fusion/layout.h"
 #include "fusion/overwriting.h"
 #include "fusion/statistics.h"
+#include "fusion/tally.h"
 #include "lane_parts.h"
 #include "step_times.h"
 
@@ -36,6 +37,7 @@ Program::Program(HostServices host, KernelCache& cache, ir::Graph graph, const P
   plan_options.pause = pause;
   if (options.log_fusion) plan_options.log = [this](const std::string& line) { host_.log(TENON_INFO, line, "fusion"); };
   plan_ = codegen::make_plan(*graph_, plan_options);
+  if (plan_options.log) plan_options.log(codegen::to_text(codegen::tally_of(plan_, *graph_)));
   pause();
   placement_ = Placement(*graph_, plan_);
   pause();

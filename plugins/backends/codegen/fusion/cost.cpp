@@ -11,6 +11,11 @@ namespace {
 constexpr double kStoreAndReload = 24;
 /// Below this, computing an operand again costs about what loading it does.
 constexpr double kCheaperThanLoad = 6;
+/// What loading costs of a value that is kept in memory for it; and so many values are too many to be kept for another one.
+constexpr double kKeptAlive = 12;
+constexpr std::size_t kManyKept = 2;
+/// Reductions that need each other in a kernel: a softmax of a normalised row has four.
+constexpr std::size_t kMostReductions = 4;
 /// Elements of a row that stay in a second-level cache while its kernel passes over them again; and in a third-level one, where there are
 /// so many rows that threads have enough to do.
 constexpr double kRowInCache = 64 * 1024, kRowInLargeCache = 256 * 1024, kManyRows = 16;
@@ -52,6 +57,12 @@ double own_cost(const ops::LoopBody& body) {
 bool worth_storing(double cost, std::size_t paths) {
   return paths > 1 && cost * static_cast<double>(paths - 1) > kStoreAndReload;
 }
+
+double cost_of_load(double elements, double points, bool passing) { return elements < points ? 1 : passing ? kKeptAlive : kCheaperThanLoad; }
+
+bool worth_storing_early(std::size_t kept) { return kept >= kManyKept; }
+
+bool worth_sweeping(std::size_t reductions) { return reductions <= kMostReductions; }
 
 bool worth_storing_repeated(double cost, double repeats) { return repeats >= 2 && cost >= kCheaperThanLoad; }
 

@@ -14,6 +14,19 @@ double own_cost(const ops::LoopBody& body);
 /// one computation (readers of the same shape at the same point count as one).
 bool worth_storing(double cost, std::size_t paths);
 
+/// What loading an element costs at each of `points` points, in operations, of a value of so many `elements`: small ones stay in registers or
+/// near them, and `passing` ones, which nothing else may need any more, are kept alive by it.
+double cost_of_load(double elements, double points, bool passing);
+
+/// So many kernels compute a value before one is opened for it alone.
+inline constexpr std::size_t kEnoughKernels = 2;
+
+/// Decides whether a value that is needed later is computed early: so many others would be kept for it alone, and nothing else.
+bool worth_storing_early(std::size_t kept);
+
+/// Decides whether a kernel may pass over its rows once more, behind a reduction that needs so many others one after the other.
+bool worth_sweeping(std::size_t reductions);
+
 /// Decides whether an operand that one consumer reads `repeats` times at each point is computed once into memory.
 bool worth_storing_repeated(double cost, double repeats);
 

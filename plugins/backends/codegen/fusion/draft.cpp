@@ -169,16 +169,17 @@ OpId Draft::element(ValueId value, std::span<const Dim> index, OpId mask) {
     return memory_load(value, index, mask, otherwise);
   }
   const std::size_t h = hash_of(v.node, index, mask);
-  auto [first, last] = expansions_.equal_range(h);
+  auto [first, last] = expansions_by_hash_.equal_range(h);
   for (auto it = first; it != last; ++it) {
-    const Expansion& e = it->second;
+    const Expansion& e = expansions_[it->second];
     if (e.node == v.node && e.mask == mask && std::equal(index.begin(), index.end(), e.index.begin(), e.index.end()))
       return e.results[v.index];
   }
   const ir::Node& node = context_->graph.node(v.node);
   auto results = instantiate(context_->bodies[v.node.value]->element, node.operands, index, mask);
   for (std::size_t i = 0; i < results.size(); ++i) results[i] = rounded(results[i], context_->graph.type(node.results[i]).dtype);
-  expansions_.emplace(h, Expansion{v.node, {index.begin(), index.end()}, mask, results});
+  expansions_by_hash_.emplace(h, static_cast<std::uint32_t>(expansions_.size()));
+  expansions_.push_back({v.node, {index.begin(), index.end()}, mask, results});
   return results[v.index];
 }
 
@@ -286,10 +287,37 @@ Draft::Register Draft::load(Frame& frame, const Instruction& i) {
   return {{}, operations_.primitive(P::select, i.dtype, own_mask, value, otherwise)};
 }
 
-bool Draft::sweeps_again() const {
-  const auto depends = reduction_dependents(operations_.all());
-  return std::any_of(reductions_.begin(), reductions_.end(),
-                     [&](const Reduction& r) { return std::any_of(r.elements.begin(), r.elements.end(), [&](OpId e) { return depends[e]; }); });
+std::vector<OpId> Draft::results() const {
+  std::vector<OpId> found;
+  for (const Member& m : members_) found.push_back(m.op);
+  for (const Reduction& r : reductions_) found.insert(found.end(), r.elements.begin(), r.elements.end());
+  if (!scatter_store_) return found;
+  found.push_back(scatter_store_->value);
+  scatter_store_->offset.for_each_symbol([&](SymbolId s) {
+    if (is_value(s)) found.push_back(s.value - kFirstValue);
+  });
+  return found;
+}
+
+std::size_t Draft::chained_reductions() const {
+  std::vector<std::size_t> before(operations_.size(), 0), reductions(reductions_.size(), 0);  // reductions that each needs, in the longest chain
+  std::size_t most = 0, finished = 0;
+  const auto finish = [&](std::uint32_t reduction) {
+    for (; finished <= reduction; ++finished) {
+      for (OpId e : reductions_[finished].elements) reductions[finished] = std::max(reductions[finished], before[e] + 1);
+      most = std::max(most, reductions[finished]);
+    }
+  };
+  for (OpId id = 0; id < operations_.size(); ++id) {
+    const Operation& op = operations_[id];
+    for (OpId need : needs_of(op)) before[id] = std::max(before[id], before[need]);
+    if (op.kind != OperationKind::reduced) continue;
+    const auto reduction = static_cast<std::uint32_t>(op.payload >> 16);
+    finish(reduction);
+    before[id] = reductions[reduction];
+  }
+  if (!reductions_.empty()) finish(static_cast<std::uint32_t>(reductions_.size() - 1));
+  return most;
 }
 
 namespace {

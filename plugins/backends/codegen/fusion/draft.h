@@ -92,6 +92,14 @@ class Draft {
     std::uint32_t reduction = 0;
   };
 
+  /// A node that is computed in passing, at one of the points where its values are read.
+  struct Expansion {
+    NodeId node;
+    std::vector<Dim> index;
+    OpId mask;
+    std::vector<OpId> results;
+  };
+
   explicit Draft(const FusionContext& context) : context_(&context) {}
 
   /// Makes the loops of the first root: `outer` and `inner` extents. Gives each loop's index; loops of extent 1 become 0.
@@ -118,8 +126,13 @@ class Draft {
   Kernel finish(const std::vector<bool>& stored);
 
   const std::vector<Member>& members() const { return members_; }
+  const std::vector<Expansion>& expansions() const { return expansions_; }
+  /// The operations whose values leave the kernel or are reduced: all others serve them.
+  std::vector<OpId> results() const;
   /// True when a reduction needs the result of another one, so that the inner loops run again.
-  bool sweeps_again() const;
+  bool sweeps_again() const { return chained_reductions() > 1; }
+  /// The most reductions that need each other one after the other.
+  std::size_t chained_reductions() const;
   const std::vector<OpId>& elements_of_first_reduction() const { return reductions_.front().elements; }
   const Member* member(ValueId value) const;
   const std::vector<Loop>& outer() const { return outer_; }
@@ -155,13 +168,8 @@ class Draft {
   std::vector<Member> members_;
   std::vector<ValueId> buffers_;
   std::vector<NodeId> nodes_;
-  struct Expansion {
-    NodeId node;
-    std::vector<Dim> index;
-    OpId mask;
-    std::vector<OpId> results;
-  };
-  std::unordered_multimap<std::size_t, Expansion> expansions_;
+  std::vector<Expansion> expansions_;
+  std::unordered_multimap<std::size_t, std::uint32_t> expansions_by_hash_;
   std::optional<Store> scatter_store_;
 };
 

@@ -20,8 +20,8 @@ bool is_contiguous(const Draft& draft, SymbolId loop) {
   });
 }
 
-/// Decides whether the inner loops may run several times for each outer point. Where lanes run over the last outer loop (channels last),
-/// what stays in cache between the sweeps is a block of its rows, and threads share blocks.
+}  // namespace
+
 bool rows_fit(const IndexAlgebra& algebra, const Draft& draft) {
   std::vector<Loop> outer = draft.outer(), inner = draft.inner();
   if (!outer.empty() && !inner.empty() && !is_contiguous(draft, inner.back().variable) && is_contiguous(draft, outer.back().variable)) {
@@ -31,8 +31,6 @@ bool rows_fit(const IndexAlgebra& algebra, const Draft& draft) {
   }
   return row_fits(algebra, outer, inner);
 }
-
-}  // namespace
 
 std::vector<std::size_t> Planner::producers_of(const Draft& draft, std::size_t self) const {
   std::vector<std::size_t> producers;
@@ -178,12 +176,21 @@ bool Planner::try_add(NodeId id, std::size_t step, std::span<const Dim> index, b
     log(fmt::format("{} does not join kernel {}: {}", name_of_node(id), step, reason.what()));
     return false;
   }
+  if (!worth_sweeping(attempt->chained_reductions())) {
+    log(fmt::format("{} does not join kernel {}: it would pass over its rows once more", name_of_node(id), step));
+    return false;
+  }
   if (attempt->sweeps_again() && !rows_fit(algebra_, *attempt)) {
     log(fmt::format("{} does not join kernel {}: its rows do not stay in cache", name_of_node(id), step));
     return false;
   }
   if (attempt->operations().size() > kMaxKernelOperations) {
     log(fmt::format("{} does not join kernel {}: the kernel would be too long", name_of_node(id), step));
+    return false;
+  }
+  const std::size_t passed = steps_[step].draft->expansions().size();
+  if (const auto again = computed_again(*attempt, passed, step)) {
+    log(fmt::format("{} does not join kernel {}: it would compute {} again", name_of_node(id), step, name_of_node(*again)));
     return false;
   }
   for (std::size_t producer : producers_of(*attempt, step)) {
@@ -194,6 +201,7 @@ bool Planner::try_add(NodeId id, std::size_t step, std::span<const Dim> index, b
   steps_[step].draft = std::move(attempt);
   for (std::size_t producer : producers_of(*steps_[step].draft, step)) depend(step, producer);
   for (ValueId r : graph_.node(id).results) step_of_[r.value] = step;
+  note_computed(step, passed);
   log(fmt::format("{} joins kernel {}{}", name_of_node(id), step, map_inside ? " over its inner loops" : ""));
   return true;
 }
@@ -230,19 +238,32 @@ bool Planner::try_join(NodeId id, std::size_t step) {
   return std::ranges::any_of(mappings, joins(true));
 }
 
-void Planner::place_loop(NodeId id) {
-  if (options_.fuse)
-    for (std::size_t candidate : candidates(id))
-      if (try_join(id, candidate)) return;
+PendingStep Planner::kernel_of(NodeId id) {
   const ops::LoopBody& body = *context_.bodies[id.value];
   PendingStep step;
   step.draft = std::make_unique<Draft>(context_);
   const auto index = step.draft->make_loops(body.extents, body.reduced);
   if (body.reducer) step.draft->add_reduction(id, index);
   else step.draft->add_map(id, index, StageKind::row);
+  return step;
+}
+
+void Planner::open_kernel(NodeId id, PendingStep step) {
   const auto reads = step.draft->buffers();
   const std::size_t made = add_step(std::move(step), reads, graph_.node(id).results);
+  note_computed(made, 0);
   log(fmt::format("{} opens kernel {}", name_of_node(id), made));
+}
+
+void Planner::place_loop(NodeId id) {
+  if (options_.fuse)
+    for (std::size_t candidate : candidates(id))
+      if (try_join(id, candidate)) return;
+  PendingStep step = kernel_of(id);
+  const auto again = computed_again(*step.draft, 0, kNoStep);
+  if (!again) return open_kernel(id, std::move(step));
+  store_computed(*again);
+  place_loop(id);  // it may join where that is stored
 }
 
 }  // namespace tenon::codegen

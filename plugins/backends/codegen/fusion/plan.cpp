@@ -63,22 +63,30 @@ std::size_t Planner::add_closed(Draft draft, std::span<const ValueId> writes) {
   const auto reads = draft.buffers();
   step.draft = std::make_unique<Draft>(std::move(draft));
   step.closed = true;
-  return add_step(std::move(step), reads, writes);
+  const std::size_t id = add_step(std::move(step), reads, writes);
+  note_computed(id, 0);
+  return id;
 }
 
 /// The step that copies the base of a write, which other steps follow.
 std::size_t Planner::add_copy(ValueId base, ValueId result) {
-  Draft draft(context_);
-  draft.add_copy(base, result, draft.make_loops(graph_.type(result).shape, 0));
+  Draft draft = settled([&] {
+    Draft made(context_);
+    made.add_copy(base, result, made.make_loops(graph_.type(result).shape, 0));
+    return made;
+  });
   return add_closed(std::move(draft), std::span(&result, 1));
 }
 
 void Planner::place_scatter(NodeId id) {
   const ir::Node& node = graph_.node(id);
   const ops::ScatterBody& body = *scatters_[id.value];
+  Draft points = settled([&] {
+    Draft made(context_);
+    made.add_scatter(body, id);
+    return made;
+  });
   const std::size_t copy = add_copy(node.operands[body.base], node.results[0]);
-  Draft points(context_);
-  points.add_scatter(body, id);
   depend(add_closed(std::move(points), node.results), copy);
 }
 
@@ -86,14 +94,17 @@ void Planner::place_scatter(NodeId id) {
 void Planner::place_part_write(NodeId id) {
   const ir::Node& node = graph_.node(id);
   const PartWrite& write = *part_writes_[id.value];
+  Draft part = settled([&] {
+    Draft made(context_);
+    made.add_part_write(write, id);
+    return made;
+  });
   const std::size_t copy = add_copy(write.base, node.results[0]);
   const std::size_t first = step_of_[write.base.value] == kNoStep ? 0 : step_of_[write.base.value] + 1;
   for (std::size_t s = first; s < copy; ++s)
     if (steps_[s].draft && std::ranges::find(steps_[s].draft->buffers(), write.base) != steps_[s].draft->buffers().end()) depend(copy, s);
   if (context_.in_memory[write.source.value])
     for (std::size_t writer : writers_of(write.source)) depend(copy, writer);
-  Draft part(context_);
-  part.add_part_write(write, id);
   depend(add_closed(std::move(part), node.results), copy);
   log(fmt::format("{} is written to a part of {}", name_of_node(id), graph_.value(write.base).name));
 }

@@ -25,6 +25,10 @@ bool only_stores(const Kernel& kernel, std::span<const ValueId> buffers, ValueId
 /// True when one step reads the value, and nothing reads another one that the step of the draft computes.
 bool gives_once(const Draft& draft, ValueId value, const std::vector<std::size_t>& reads);
 
+/// Decides whether the inner loops may run several times for each outer point. Where lanes run over the last outer loop (channels last),
+/// what stays in cache between the sweeps is a block of its rows, and threads share blocks.
+bool rows_fit(const IndexAlgebra& algebra, const Draft& draft);
+
 /// A step under construction, and the steps that must run before it.
 struct PendingStep {
   std::unique_ptr<Draft> draft;  // null: `fixed`
@@ -35,6 +39,8 @@ struct PendingStep {
   bool closed = false;           // nothing may join
 };
 
+class Lifetimes;
+
 class Planner {
  public:
   Planner(const ir::Graph& graph, const PlanOptions& options)
@@ -44,6 +50,7 @@ class Planner {
     collect_bodies();
     place_concatenations();
     choose_roots();
+    computed_by_.resize(graph_.node_capacity());
     for (NodeId id : graph_.nodes()) pause(), place(id);
     return assemble();
   }
@@ -66,15 +73,20 @@ class Planner {
   ValueId base_through_views(ValueId value) const;
   std::size_t paths_to(NodeId id, const std::vector<std::vector<NodeId>>& users) const;
   void mark_repeated_operands(NodeId id);
+  void decide_on(NodeId id, const std::vector<std::vector<NodeId>>& users);
+  void mark_early_operands(NodeId id, const Lifetimes& lifetimes);
   void mark_scattered_operands(NodeId id);
   bool feeds_product(NodeId id, const std::vector<std::vector<NodeId>>& users) const;
   bool is_shortcut(NodeId id, const std::vector<std::vector<NodeId>>& users) const;
+  bool reads_at_its_point(NodeId id, ValueId value) const;
   double reach_cost(NodeId id);
   bool reads_from(ValueId value, ValueId memory) const;
 
   // ---- which kernel computes what (joining.cpp)
   void place(NodeId id);
   void place_loop(NodeId id);
+  PendingStep kernel_of(NodeId id);
+  void open_kernel(NodeId id, PendingStep step);
   void place_product(NodeId id);
   void place_scatter(NodeId id);
   void place_part_write(NodeId id);
@@ -107,6 +119,27 @@ class Planner {
   std::string name_of_node(NodeId id) const {
     const ir::Node& n = graph_.node(id);
     return fmt::format("{} = {}", n.results.empty() ? "" : "%" + graph_.value(n.results[0]).name, n.op);
+  }
+
+  // ---- what several kernels would compute (recomputation.cpp)
+  struct Passing {
+    std::size_t step;
+    std::vector<Dim> index;
+    StageKind kind;
+  };
+  void note_computed(std::size_t step, std::size_t first);
+  std::optional<Passing> passing(NodeId id) const;
+  std::optional<NodeId> computed_again(const Draft& draft, std::size_t first, std::size_t step) const;
+  void store_computed(NodeId id);
+  /// Makes a draft anew until nothing dear is in it that other kernels compute.
+  template <class Make>
+  Draft settled(Make make) {
+    for (;;) {
+      Draft draft = make();
+      const auto again = computed_again(draft, 0, kNoStep);
+      if (!again) return draft;
+      store_computed(*again);
+    }
   }
 
   // ---- products that share rows (chaining.cpp)
@@ -156,6 +189,7 @@ class Planner {
   std::vector<PendingStep> steps_;
   std::vector<std::size_t> step_of_;    // by ValueId: the step that writes it
   std::vector<const Concatenation*> whole_;  // by ValueId, of values that others lie in
+  std::vector<std::vector<std::size_t>> computed_by_;  // by NodeId: steps that compute it in passing, the first few
   static constexpr std::size_t kNoStep = static_cast<std::size_t>(-1);
 };
 

@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/ops/catalog.h"
 #include "fusion/cost.h"
+#include "fusion/lifetimes.h"
 #include "fusion/planner.h"
 
 namespace tenon::codegen {
@@ -169,6 +170,33 @@ void Planner::mark_end_of_product(NodeId id, const std::vector<std::vector<NodeI
   context_.in_memory[end.value] = true;
 }
 
+namespace {
+
+/// How often a node loads an operand for an element, at places that it computes: not at its own point, as far as that has the dimension.
+std::size_t loads_elsewhere(const ops::LoopBody& body, std::size_t operand) {
+  const ops::ScalarProgram& program = body.element;
+  const auto moves = [&](const ops::Instruction& i) {
+    const auto* index = program.indices.data() + i.first_index;
+    return std::any_of(index, index + i.index_count, [&](std::uint32_t r) {
+      const ops::Primitive op = program.instructions[r].op;
+      return op != ops::Primitive::loop_index && op != ops::Primitive::constant;
+    });
+  };
+  return static_cast<std::size_t>(std::ranges::count_if(program.instructions, [&](const ops::Instruction& i) { return i.op == ops::Primitive::load && i.payload == operand && moves(i); }));
+}
+
+}  // namespace
+
+/// True when the node reads an operand of its own shape where it stands, so that it can be computed with it.
+bool Planner::reads_at_its_point(NodeId id, ValueId value) const {
+  const auto& body = context_.bodies[id.value];
+  const ir::Node& node = graph_.node(id);
+  if (!body || body->reducer || is_view(*body) || !(graph_.type(node.results[0]).shape == graph_.type(value).shape)) return false;
+  for (std::size_t k = 0; k < node.operands.size(); ++k)
+    if (node.operands[k] == value && loads_elsewhere(*body, k)) return false;
+  return true;
+}
+
 std::size_t Planner::paths_to(NodeId id, const std::vector<std::vector<NodeId>>& users) const {
   const ir::Node& node = graph_.node(id);
   std::size_t apart = 0;
@@ -178,9 +206,7 @@ std::size_t Planner::paths_to(NodeId id, const std::vector<std::vector<NodeId>>&
     std::sort(distinct.begin(), distinct.end());
     distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
     for (NodeId user : distinct) {
-      const auto& body = context_.bodies[user.value];
-      const bool same_point = body && !body->reducer && !is_view(*body) && graph_.type(graph_.node(user).results[0]).shape == graph_.type(result).shape;
-      if (same_point) together = true;
+      if (reads_at_its_point(user, result)) together = true;
       else ++apart;
     }
   }
@@ -188,22 +214,23 @@ std::size_t Planner::paths_to(NodeId id, const std::vector<std::vector<NodeId>>&
 }
 
 /// Counts the operations that one point of the node takes when everything that is not in memory is expanded. What is read at the
-/// same point is shared and counts once; what a view reads elsewhere is computed anew for each view.
+/// same point is shared and counts once; what is read elsewhere is computed anew by each that reads it there.
 double Planner::reach_cost(NodeId id) {
   auto& reach = reach_[id.value];
-  double own = own_cost(*context_.bodies[id.value]), elsewhere = 0;
-  const bool view = is_view(*context_.bodies[id.value]);
-  for (ValueId operand : graph_.node(id).operands) {
-    const ir::Value& v = graph_.value(operand);
-    if (v.kind != ir::ValueKind::result || context_.in_memory[operand.value] || !context_.bodies[v.node.value]) continue;
-    elsewhere += cost_[v.node.value];
-    if (view) continue;
+  const ops::LoopBody& body = *context_.bodies[id.value];
+  const std::span<const ValueId> operands = graph_.node(id).operands;
+  double own = own_cost(body);
+  for (std::size_t k = 0; k < operands.size(); ++k) {
+    const ir::Value& v = graph_.value(operands[k]);
+    if (v.kind != ir::ValueKind::result || context_.in_memory[operands[k].value] || !context_.bodies[v.node.value]) continue;
+    const std::size_t elsewhere = is_view(body) ? 1 : loads_elsewhere(body, k);
+    own += static_cast<double>(elsewhere) * cost_[v.node.value];
+    if (elsewhere) continue;
     const auto& other = reach_[v.node.value];
     std::vector<std::uint32_t> merged;
     std::set_union(reach.begin(), reach.end(), other.begin(), other.end(), std::back_inserter(merged));
     reach = std::move(merged);
   }
-  if (view) own += elsewhere;
   weight_[id.value] = own;
   double cost = own;
   for (std::uint32_t n : reach) cost += weight_[n];
@@ -223,6 +250,16 @@ void Planner::mark_repeated_operands(NodeId id) {
     if (!worth_storing_repeated(cost_[v.node.value], points / own_points)) continue;
     log(fmt::format("store %{}: {} reads it {:.0f} times over and it costs {:.0f} operations", v.name, graph_.node(id).op,
                     points / own_points, cost_[v.node.value]));
+    context_.in_memory[operand.value] = true;
+  }
+}
+
+/// Operands for whose sake others would stay alive, while new values take memory, are computed early.
+void Planner::mark_early_operands(NodeId id, const Lifetimes& lifetimes) {
+  for (ValueId operand : graph_.node(id).operands) {
+    const std::size_t kept = lifetimes.kept_for(operand);
+    if (!worth_storing_early(kept)) continue;
+    log(fmt::format("store %{}: {} values would be kept for it", graph_.value(operand).name, kept));
     context_.in_memory[operand.value] = true;
   }
 }
@@ -310,22 +347,29 @@ void Planner::choose_roots() {
   cost_.assign(graph_.node_capacity(), 0);
   weight_.assign(graph_.node_capacity(), 0);
   reach_.resize(graph_.node_capacity());
+  Lifetimes lifetimes(graph_, algebra_, context_);
   for (NodeId id : graph_.nodes()) {
     pause();
+    if (options_.fuse) mark_early_operands(id, lifetimes);
     if (scatters_[id.value] && options_.fuse) mark_scattered_operands(id);
-    if (!context_.bodies[id.value]) continue;
-    mark_repeated_operands(id);
-    const double cost = cost_[id.value] = reach_cost(id);
-    const ir::Node& node = graph_.node(id);
-    if (context_.in_memory[node.results[0].value]) continue;
-    const std::size_t paths = paths_to(id, users);
-    const bool large = cost > kMaxInlinedCost;
-    const bool shortcut = is_shortcut(id, users);
-    if (!large && !shortcut && !worth_storing(cost, paths)) continue;
-    log(fmt::format("store %{}: {} at {:.0f} operations", graph_.value(node.results[0]).name,
-                    large ? "its expression is long," : shortcut ? "a shortcut beside a product," : fmt::format("read in {} places,", paths), cost));
-    for (ValueId r : node.results) keep(r);
+    if (context_.bodies[id.value]) decide_on(id, users);
+    lifetimes.pass(id);
   }
+}
+
+/// Puts what the node gives into memory where that is cheaper than computing it in each place where it is read.
+void Planner::decide_on(NodeId id, const std::vector<std::vector<NodeId>>& users) {
+  mark_repeated_operands(id);
+  const double cost = cost_[id.value] = reach_cost(id);
+  const ir::Node& node = graph_.node(id);
+  if (context_.in_memory[node.results[0].value]) return;
+  const std::size_t paths = paths_to(id, users);
+  const bool large = cost > kMaxInlinedCost;
+  const bool shortcut = is_shortcut(id, users);
+  if (!large && !shortcut && !worth_storing(cost, paths)) return;
+  log(fmt::format("store %{}: {} at {:.0f} operations", graph_.value(node.results[0]).name,
+                  large ? "its expression is long," : shortcut ? "a shortcut beside a product," : fmt::format("read in {} places,", paths), cost));
+  for (ValueId r : node.results) context_.in_memory[r.value] = true;
 }
 
 }  // namespace tenon::codegen

@@ -1,0 +1,35 @@
+// Which values stay alive because one that is needed later is not computed yet.
+#pragma once
+
+#include <vector>
+
+#include "fusion/draft.h"
+
+namespace tenon::codegen {
+
+/// Follows the nodes of a graph in their order, while it is decided which of their values live in memory.
+class Lifetimes {
+ public:
+  Lifetimes(const ir::Graph& graph, const IndexAlgebra& algebra, const FusionContext& context);
+
+  /// How many values in memory would stay alive for `operand` alone until the next node reads it, while others have been written since it
+  /// could be computed. Nothing is kept for what is in memory. Inputs and constants are alive anyway.
+  std::size_t kept_for(ValueId operand) const;
+
+  /// Goes on to what follows the node.
+  void pass(NodeId node);
+
+ private:
+  bool is_passing(ValueId value) const;
+  double elements_of(ValueId value) const { return algebra_.estimate(graph_.type(value).element_count()); }
+
+  const ir::Graph& graph_;
+  const IndexAlgebra& algebra_;
+  const FusionContext& context_;
+  std::vector<std::size_t> place_;     // by NodeId: in the order of the graph
+  std::vector<std::size_t> last_use_;  // by ValueId: the place of the last node that reads it
+  std::vector<std::vector<std::uint32_t>> needs_;  // by NodeId: values in memory that its element is made of, sorted
+  std::size_t last_written_ = 0;       // the place of the last node whose values live in memory
+};
+
+}  // namespace tenon::codegen

@@ -1,0 +1,27 @@
+"""A short run of random loops; `python -m tests.fuzz_loops` runs for as long as one likes."""
+import dataclasses
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[3]))
+from tests.fuzz_loops.counts import Tally, objections  # noqa: E402
+from tests.fuzz_loops.program import ITERATIONS  # noqa: E402
+from tests.walks.sampled import run_module  # noqa: E402
+
+
+@pytest.mark.timeout(300)
+def test_work_grows_with_the_iterations_alone():
+    run = run_module("tests.fuzz_loops", "--seed", "1", "--count", "10")
+    assert run.returncode == 0, run.stdout[-4000:] + run.stderr[-2000:]
+    assert run.stdout.splitlines()[-1] == "10 loops, 0 differ"
+
+
+def test_the_counts_tell_linear_from_quadratic_work():
+    linear = {n: Tally(n, 10 * n, 20, 100 * n, 100 * n, 100 * n, 1000) for n in ITERATIONS}
+    assert not list(objections(linear, linear))
+    quadratic = {n: dataclasses.replace(t, loads=t.loads * n) for n, t in linear.items()}
+    assert any("accesses in 40 steps where" in o for o in objections(quadratic, linear))
+    growing = {n: dataclasses.replace(t, live_bytes=1000 * n) for n, t in linear.items()}
+    assert any("bytes alive in 40 steps" in o for o in objections(growing, linear))
