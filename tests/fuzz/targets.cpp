@@ -11,6 +11,8 @@
 #include "core/ir/parser.h"
 #include "core/ir/printer.h"
 #include "core/ir/verifier.h"
+#include "core/ops/type_checker.h"
+#include "fuzz/execute.h"
 
 namespace tenon::fuzz {
 namespace {
@@ -114,6 +116,13 @@ void check_trips(const ir::Graph& graph) {
   promise(ir::write_buffer(*parsed) == buffer, "text is parsed to the same graph", text);
 }
 
+/// Types are accepted, or refused with words about a node or an input.
+Verdict check_types(const ir::Graph& graph) {
+  const std::vector<ir::Violation> violations = ops::check_types(graph).violations;
+  for (const ir::Violation& v : violations) promise(v.text.starts_with("node ") || v.text.starts_with("input "), "a refusal names the node", v.text);
+  return violations.empty() ? Verdict::accepted : Verdict::refused;
+}
+
 }  // namespace
 
 Verdict attack_buffer(std::span<const std::uint8_t> bytes) {
@@ -127,8 +136,9 @@ Verdict attack_buffer(std::span<const std::uint8_t> bytes) {
   volatile std::uint64_t sink = read(GraphView(buffer));
   (void)sink;
   const Result<ir::Graph> graph = ir::read_buffer(buffer);
-  if (graph && !ir::verify_graph(*graph)) check_trips(*graph);
-  return Verdict::accepted;
+  if (!graph || ir::verify_graph(*graph)) return Verdict::refused;
+  check_trips(*graph);
+  return check_types(*graph);
 }
 
 Verdict attack_text(std::string_view text) {
@@ -141,6 +151,17 @@ Verdict attack_text(std::string_view text) {
     return Verdict::refused;
   }
   check_trips(*graph);
+  return check_types(*graph);
+}
+
+Verdict attack_types(const ir::Graph& graph, Random& random, bool& ran) {
+  if (ir::verify_graph(graph)) return Verdict::refused;
+  check_trips(graph);
+  if (check_types(graph) == Verdict::refused) return Verdict::refused;
+  const auto symbols = sizes_to_run(graph, random);
+  if (!symbols) return Verdict::accepted;
+  run_on_reference(graph, *symbols, random);
+  ran = true;
   return Verdict::accepted;
 }
 

@@ -251,8 +251,9 @@ class Verifier {
 
 std::vector<Violation> find_violations(const Graph& graph, std::size_t limit) { return Verifier(graph, limit).run(); }
 
-std::optional<Error> verify_graph(const Graph& graph) {
-  const std::vector<Violation> violations = find_violations(graph);
+std::optional<Error> verify_graph(const Graph& graph) { return as_error(graph, find_violations(graph)); }
+
+std::optional<Error> as_error(const Graph& graph, std::span<const Violation> violations) {
   if (violations.empty()) return std::nullopt;
   std::string text = fmt::format("graph @{} is malformed:", graph.name);
   for (const Violation& v : violations) {

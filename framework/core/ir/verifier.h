@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,9 @@ struct Violation {
 /// All violations, in the order of the graph; empty for a good one. Stops after `limit`.
 std::vector<Violation> find_violations(const Graph& graph, std::size_t limit = 20);
 
-/// The violations as one error (malformed) that names node and user location; nothing for a good graph.
+/// Violations as one error (malformed) that names node and user location; nothing where there are none.
+std::optional<Error> as_error(const Graph& graph, std::span<const Violation> violations);
+/// The violations of a graph as one error.
 std::optional<Error> verify_graph(const Graph& graph);
 
 }  // namespace tenon::ir

@@ -2,18 +2,34 @@
 
 #include <unordered_map>
 
+#include "core/abi/graph_buffer.h"
 #include "core/ops/families/family.h"
 
 namespace tenon::ops {
 namespace {
 
+/// What no tensor can be.
+void require_possible(const OpQuery& q, const ir::Type& type) {
+  TENON_USER_CHECK(type.rank() <= TENON_MAX_RANK, "a result of {} dimensions; {} are the most", type.rank(), TENON_MAX_RANK);
+  for (const ir::Dim& d : type.shape)
+    TENON_USER_CHECK(!d.is_constant() || d.constant() >= 0, "a result of the shape {} has a negative dimension", infer::text(q.graph(), type.shape));
+  TENON_USER_CHECK(ir::bytes_are_countable(type.shape, size_of(type.dtype)), "the bytes of a result of the shape {} cannot be counted in 63 bits", infer::text(q.graph(), type.shape));
+}
+
 /// Inference says what is wrong by throwing; callers get a Result.
 void catch_errors(Op& op) {
   op.infer = [inner = std::move(op.infer)](const OpQuery& q) -> Result<infer::Types> {
     try {
-      return inner(q);
+      auto types = inner(q);
+      if (types)
+        for (const ir::Type& type : *types) require_possible(q, type);
+      return types;
     } catch (const Exception& e) {
       return e.error();
+    } catch (const std::bad_variant_access&) {
+      return error(Code::invalid_argument, "an operand or attribute is of another kind");
+    } catch (const std::exception& e) {
+      return error(Code::invalid_argument, "no result can be inferred: {}", e.what());
     }
   };
 }

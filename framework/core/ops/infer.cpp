@@ -136,6 +136,12 @@ Dim clamped(const ir::Graph& graph, const Dim& dim, const Dim& least, const Dim&
 bool may_be_positive_or_0(const ir::Graph& graph, const Dim& dim) {
   const Interval all = range(graph, dim);
   if (all.least < 0 && all.most >= 0) ask::not_negative(dim);
+  return taken_positive_or_0(graph, dim);
+}
+
+bool taken_positive_or_0(const ir::Graph& graph, const Dim& dim) {
+  const Interval all = range(graph, dim);
+  if (all.least < 0 && all.most >= 0) ask::taken_not_negative(dim);
   return all.most >= 0;
 }
 

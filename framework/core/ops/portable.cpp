@@ -29,4 +29,14 @@ std::string why_not_portable(const ir::Graph& graph) {
   return {};
 }
 
+std::string why_not_read(const ir::Graph& graph) {
+  for (ir::NodeId n : graph.nodes()) {
+    const ir::Node& node = graph.node(n);
+    for (ir::RegionId region : node.regions)
+      if (std::string inside = why_not_read(graph.region(region)); !inside.empty()) return inside;
+    if (const Op* op = find_op(node.op); op && op->traits.opaque) return describe_foreign(node, op) + ", which only the process that recorded the call has";
+  }
+  return {};
+}
+
 }  // namespace tenon::ops

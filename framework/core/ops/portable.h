@@ -11,4 +11,7 @@ namespace tenon::ops {
 /// have and no region explains), with the user's line; empty when all do.
 std::string why_not_portable(const ir::Graph& graph);
 
+/// Names the first node, in regions too, that stands for a call which a process has recorded: no file may hold one; empty when none does.
+std::string why_not_read(const ir::Graph& graph);
+
 }  // namespace tenon::ops

@@ -31,6 +31,9 @@ void divisible(const ir::Dim& dim, const ir::Dim& by) {
 void constant(const ir::Dim& dim) {
   if (t_questions) t_questions->constant(dim);
 }
+void taken_not_negative(const ir::Dim& dim) {
+  if (t_questions) t_questions->taken_not_negative(dim);
+}
 
 }  // namespace ask
 }  // namespace tenon::ops

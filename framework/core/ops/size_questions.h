@@ -20,6 +20,8 @@ class SizeQuestions {
   virtual void divisible(const ir::Dim& dim, const ir::Dim& by) = 0;
   /// A constant was needed.
   virtual void constant(const ir::Dim& dim) = 0;
+  /// It was taken to be at least 0, which the ranges leave open: what was built is wrong where it is not.
+  virtual void taken_not_negative(const ir::Dim&) {}
 };
 
 /// While it lives, inference on this thread asks `questions`, which may be null.
@@ -41,15 +43,18 @@ void not_negative(const ir::Dim& dim);
 void clamps(const ir::Dim& dim);
 void divisible(const ir::Dim& dim, const ir::Dim& by);
 void constant(const ir::Dim& dim);
+void taken_not_negative(const ir::Dim& dim);
 }  // namespace ask
 
 namespace infer {
-/// Whether the ranges of the symbols leave it possible that a dimension is not negative; asks where they leave it open.
+/// Whether the ranges of the symbols leave it possible that a dimension is not negative; asks where they leave it open, and takes it so.
 bool may_be_positive_or_0(const ir::Graph& graph, const ir::Dim& dim);
 /// Whether a place or a bound is counted from the end. Asks, and throws (unsupported), where the ranges leave that open.
 bool is_negative(const ir::Graph& graph, const ir::Dim& place);
 /// A size that a caller gives, where -1 has a meaning of its own: a constant, or never negative. Asks, and throws (unsupported), where it may be both.
 void require_plain_size(const ir::Graph& graph, const ir::Dim& size);
+/// The same without a question: for what eager refuses when a call has such sizes, so that no call is built for them.
+bool taken_positive_or_0(const ir::Graph& graph, const ir::Dim& dim);
 }  // namespace infer
 
 }  // namespace tenon::ops

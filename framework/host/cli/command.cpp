@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "core/base/regular_file.h"
 #include "host/diagnostics/suggestion.h"
 
 namespace tenon::cli {
@@ -92,9 +93,8 @@ std::pair<std::string, std::string> split_target(const std::string& target) {
 }
 
 void check_file(const std::string& path) {
-  if (::access(path.c_str(), R_OK) == 0) return;
-  const std::string why = std::strerror(errno);
-  throw CommandError(kBadUsage, fmt::format("cannot read {}: {}{}", path, why, host::nearest_path_text(path)));
+  if (const std::string why = why_not_readable(path); !why.empty())
+    throw CommandError(kBadUsage, fmt::format("cannot read {}: {}{}", path, why, host::nearest_path_text(path)));
 }
 
 /// A driver reads the configuration by itself: what the command line says reaches it as the flags' variables.

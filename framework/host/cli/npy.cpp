@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "core/base/error.h"
+#include "core/base/regular_file.h"
 #include "host/diagnostics/suggestion.h"
 
 namespace tenon::cli {
@@ -201,8 +202,9 @@ std::string npy_bytes(const Array& array) {
 }
 
 Array read_npy(const std::string& path) {
+  if (const std::string why = why_not_readable(path); !why.empty()) throw Exception(Code::not_found, fmt::format("cannot read {}: {}{}", path, why, host::nearest_path_text(path)));
+  if (size_of_file(path) > memory_of_machine()) throw Exception(Code::out_of_memory, fmt::format("{} has {} bytes, more than the memory of this machine", path, size_of_file(path)));
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw Exception(Code::not_found, fmt::format("cannot read {}{}", path, host::nearest_path_text(path)));
   std::ostringstream text;
   text << file.rdbuf();
   try {

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include "core/base/regular_file.h"
 #include "core/ir/buffer.h"
+#include "core/ops/portable.h"
+#include "core/ops/type_checker.h"
 #include "host/diagnostics/failure.h"
 #include "host/exported/program_file.h"
 #include "host/passes/pass_manager.h"
@@ -14,6 +17,8 @@ TenonCapturedGraph::TenonCapturedGraph(std::shared_ptr<tenon::host::Session> ses
 
 namespace tenon::host {
 namespace {
+
+constexpr std::uint64_t kMostBytesToCapture = std::uint64_t{1} << 30;
 
 /// Receives the graph of a frontend. Called by the plugin: does not throw.
 struct Receiver {
@@ -47,15 +52,26 @@ struct Receiver {
 
 }  // namespace
 
+/// A file's graph may be anybody's: its types are checked, and it must not name calls that this process has recorded.
+static void require_sound(const ir::Graph& graph, const std::string& path) {
+  if (const auto accepted = ops::accept_graph(graph); !accepted) throw Exception(accepted.error().code, path + ": " + accepted.error().message);
+  if (const std::string recorded = ops::why_not_read(graph); !recorded.empty()) throw Exception(Code::unsupported, path + ": " + recorded);
+}
+
 static std::unique_ptr<TenonCapturedGraph> load_exported(std::shared_ptr<Session> session, const std::string& path) {
   ExportedProgram program = load_program(path);
+  require_sound(program.graph, path);
+  if (const std::string stays = ops::why_not_portable(program.graph); !stays.empty()) throw Exception(Code::unsupported, fmt::format("{}: {}", path, stays));
   auto captured = std::make_unique<TenonCapturedGraph>(std::move(session), std::move(program.graph), std::move(program.constants));
   captured->signature = std::move(program.signature);
   return captured;
 }
 
 std::unique_ptr<TenonCapturedGraph> capture_file(std::shared_ptr<Session> session, const std::string& path, const char* options) {
+  if (const std::string why = why_not_readable(path); !why.empty()) throw Exception(Code::not_found, fmt::format("cannot read {}: {}", path, why));
   if (path.ends_with(kExportedSuffix)) return load_exported(std::move(session), path);
+  if (const std::uint64_t size = size_of_file(path); size > kMostBytesToCapture)
+    throw Exception(Code::malformed, fmt::format("{} has {} bytes; a graph to read may have {}", path, size, kMostBytesToCapture));
   const Plugin* plugin = session->registry.frontend_for(path);
   if (!plugin) throw Exception(Code::not_found, session->registry.why_no_frontend(path));
   const TenonFrontend* frontend = plugin->descriptor->frontend;
@@ -73,11 +89,13 @@ std::unique_ptr<TenonCapturedGraph> capture_file(std::shared_ptr<Session> sessio
   if (!receiver.graph || !receiver.defect.empty())
     throw Failure(Code::plugin_failed, TENON_PHASE_CAPTURE, plugin->name,
                   fmt::format("the frontend '{}' gave {} for {}", plugin->name, receiver.defect.empty() ? "no graph" : "a damaged graph (" + receiver.defect + ")", path));
+  require_sound(*receiver.graph, path);
   return std::make_unique<TenonCapturedGraph>(std::move(session), std::move(*receiver.graph), std::move(receiver.constants));
 }
 
 std::unique_ptr<TenonCapturedGraph> run_passes(std::shared_ptr<Session> session, const TenonGraph& graph, const std::vector<std::string>& names) {
   ir::Graph read = ir::read_buffer(graph.buffer, {graph.constants, graph.constant_count}).value();
+  ops::accept_graph(read).value();
   PipelineResult passed = PassManager(session->registry, session->events, session->config).run(std::move(read), names);
   return std::make_unique<TenonCapturedGraph>(std::move(session), std::move(passed.graph), std::move(passed.constants));
 }

@@ -10,6 +10,7 @@
 #include <toml++/toml.h>
 
 #include "core/base/error.h"
+#include "core/base/regular_file.h"
 #include "host/diagnostics/suggestion.h"
 #include "host/driver/setting_value.h"
 
@@ -87,12 +88,10 @@ void read_plugin_section(Config& config, const std::string& path, const std::str
 }
 
 toml::table parse(const std::string& path) {
-  std::error_code problem;
-  const std::uintmax_t size = std::filesystem::file_size(path, problem);
-  const bool regular = !problem && std::filesystem::is_regular_file(path, problem);  // to open another may wait for ever
-  std::ifstream file;
-  if (regular) file.open(path, std::ios::binary);
-  if (!file.is_open()) throw Exception(Code::not_found, fmt::format("cannot read the configuration file: {}{}", path, nearest_path_text(path)));
+  if (const std::string why = why_not_readable(path); !why.empty())
+    throw Exception(Code::not_found, fmt::format("cannot read the configuration file ({}): {}{}", why, path, nearest_path_text(path)));
+  const std::uint64_t size = size_of_file(path);
+  std::ifstream file(path, std::ios::binary);
   if (size > kMaxFileBytes)
     throw Exception(Code::invalid_argument, fmt::format("a configuration file may have {} bytes, this one has {}: {}", kMaxFileBytes, size, path));
   std::ostringstream text;

@@ -1,7 +1,5 @@
 #include "host/driver/owned_tensor.h"
 
-#include <algorithm>
-
 #include "host/partition/crossing.h"
 #include "host/runtime/memory_pool.h"
 #include "host/runtime/strided_copy.h"
@@ -15,18 +13,11 @@ struct OwnedTensor {
   PoolBlock memory;
 };
 
-std::vector<std::int64_t> row_major(const std::vector<std::int64_t>& shape) {
-  std::vector<std::int64_t> strides(shape.size());
-  std::int64_t stride = 1;
-  for (std::size_t i = shape.size(); i-- > 0; stride *= std::max<std::int64_t>(shape[i], 1)) strides[i] = stride;
-  return strides;
-}
-
 }  // namespace
 
 DLManagedTensorVersioned* make_tensor(DType dtype, std::vector<std::int64_t> shape, std::optional<std::vector<std::int64_t>> strides) {
   auto tensor = std::make_unique<OwnedTensor>();
-  tensor->strides = strides ? *std::move(strides) : row_major(shape);
+  tensor->strides = strides ? *std::move(strides) : row_major_strides(shape);
   tensor->shape = std::move(shape);
   tensor->memory = PoolBlock(extent_bytes(tensor->shape, tensor->strides, size_of(dtype)));
   tensor->managed.version = {1, 0};

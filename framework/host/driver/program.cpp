@@ -7,6 +7,7 @@
 #include "core/abi/struct_size.h"
 #include "core/ir/buffer.h"
 #include "core/ir/printer.h"
+#include "core/ops/type_checker.h"
 #include "host/diagnostics/progress.h"
 #include "host/plugins/cancellation.h"
 
@@ -77,9 +78,11 @@ TenonProgram::TenonProgram(std::shared_ptr<Session> session, const TenonCompileR
   const json options = options_of(request.options);
   environment_ = environment_for(session, request, options);
   tenon::ir::Graph graph = graph_of(request.graph);
+  std::vector<tenon::ir::Dim> not_negative = tenon::ops::accept_graph(graph).value();
   Progress progress(session->config.progress, graph.nodes().size());
   const std::vector<std::string> pipeline = request.pipeline ? strings(request.pipeline, request.pipeline_count) : session->config.pipeline;
   PipelineResult passed = PassManager(session->registry, session->events, session->config).run(std::move(graph), pipeline);
+  not_negative.insert(not_negative.end(), passed.not_negative.begin(), passed.not_negative.end());
   passes_ = std::move(passed.records);
   passes_.shrink_to_fit();
   constants_ = std::move(passed.constants);
@@ -87,6 +90,7 @@ TenonProgram::TenonProgram(std::shared_ptr<Session> session, const TenonCompileR
   environment_->progress = &progress;
   plan_ = Plan::compile(environment_, std::move(passed.graph), 0, std::move(sizes));
   environment_->progress = nullptr;
+  plan_->expect_not_negative(std::move(not_negative));
 
   for (const tenon::ir::Type& type : plan_->output_types())
     for (const tenon::ir::Dim& dim : type.shape) {
@@ -108,6 +112,7 @@ TenonProgram::~TenonProgram() {
 
 void TenonProgram::bind(const std::int64_t* symbols, std::int64_t* sizes) const {
   const std::span<const std::int64_t> values(symbols, plan_->symbols().size());
+  plan_->require_sizes(symbols);
   for (std::size_t i = 0; i < output_sizes_.size(); ++i) sizes[i] = output_size_late_[i] ? -1 : output_sizes_[i].evaluate(values);
 }
 

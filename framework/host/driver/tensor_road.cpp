@@ -29,10 +29,7 @@ std::span<const std::int64_t> shape_of(const DLTensor& tensor) { return {tensor.
 
 std::vector<std::int64_t> strides_of(const DLTensor& tensor) {
   if (tensor.strides) return {tensor.strides, tensor.strides + tensor.ndim};
-  std::vector<std::int64_t> strides(static_cast<std::size_t>(tensor.ndim));
-  std::int64_t stride = 1;
-  for (std::size_t i = strides.size(); i-- > 0; stride *= tensor.shape[i]) strides[i] = stride;
-  return strides;
+  return row_major_strides(shape_of(tensor));
 }
 
 std::byte* data_of(const DLTensor& tensor) { return static_cast<std::byte*>(tensor.data) + tensor.byte_offset; }
@@ -53,6 +50,8 @@ TensorCall::TensorCall(Plan& plan, std::span<const DLTensor* const> inputs)
   TENON_USER_CHECK(inputs.size() == graph_.inputs().size(), "the program takes {} inputs; given: {}", graph_.inputs().size(), inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) check_input(i);
   bind_symbols();
+  require_bound_symbols();
+  plan_.require_sizes(symbols_.data());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     check_sizes(i);
     place_input(i);
@@ -99,14 +98,20 @@ void TensorCall::bind_symbols() {
   }
 }
 
+/// Ranges of symbols are what the graph was accepted for: none that is read may be without a value.
+void TensorCall::require_bound_symbols() const {
+  if (std::ranges::find(bound_, false) == bound_.end()) return;
+  const std::vector<NodeId> definers = defining_nodes(graph_);
+  const auto require = [&](SymbolId s) {
+    TENON_USER_CHECK(bound_[s.value] || definers[s.value], "the symbol {} is the size of no input's dimension: use tenon_program_run, which takes symbols", graph_.symbols()[s.value].name);
+  };
+  for (ir::ValueId input : graph_.inputs()) visit_symbols(graph_.type(input), require);
+  for (NodeId n : graph_.nodes()) visit_symbols(graph_, graph_.node(n), require);
+}
+
 void TensorCall::check_sizes(std::size_t position) const {
   const ir::Value& value = graph_.value(graph_.inputs()[position]);
   const ir::Type& type = graph_.type(graph_.inputs()[position]);
-  for (const ir::Dim& dim : type.shape)
-    if (!dim.is_constant())
-      dim.for_each_symbol([&](SymbolId s) {
-        TENON_USER_CHECK(bound_[s.value], "the symbol {} is the size of no input's dimension: use tenon_program_run, which takes symbols", graph_.symbols()[s.value].name);
-      });
   const std::vector<std::int64_t> expected = evaluated(type.shape);
   const std::span<const std::int64_t> given = shape_of(*inputs_[position]);
   TENON_USER_CHECK(std::equal(given.begin(), given.end(), expected.begin(), expected.end()), "input %{} has the shape {}; the program takes {}, here {}", value.name,
@@ -125,12 +130,11 @@ void TensorCall::place_input(std::size_t position) {
   }
   TENON_USER_CHECK(aligned, "input %{} is not aligned to its elements: its address must be a multiple of {}", graph_.value(graph_.inputs()[position]).name, element);
   // The layout that the program wants may go backwards: the first element then is not the lowest address.
-  std::int64_t lowest = 0, highest = 0;
-  for (std::size_t d = 0; d < wanted.size(); ++d) {
-    const std::int64_t reach = (tensor.shape[d] - 1) * wanted[d];
-    (reach < 0 ? lowest : highest) += reach;
-  }
-  PoolBlock& copy = copies_.emplace_back(is_empty(shape_of(tensor)) ? 0 : static_cast<std::size_t>(highest - lowest + 1) * element);
+  std::int64_t lowest = 0;
+  std::vector<std::int64_t> forwards = wanted;
+  for (std::size_t d = 0; d < wanted.size(); ++d)
+    if (wanted[d] < 0) lowest += (tensor.shape[d] - 1) * wanted[d], forwards[d] = -wanted[d];
+  PoolBlock& copy = copies_.emplace_back(extent_bytes(shape_of(tensor), forwards, element));
   std::byte* first = copy.data() - lowest * static_cast<std::int64_t>(element);
   strided_copy(first, wanted, data_of(tensor), given, shape_of(tensor), element);
   input_pointers_.push_back(first);

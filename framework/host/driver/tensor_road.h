@@ -28,6 +28,7 @@ class TensorCall {
  private:
   void check_input(std::size_t position);
   void bind_symbols();
+  void require_bound_symbols() const;
   void check_sizes(std::size_t position) const;
   void place_input(std::size_t position);
   void check_update_target(const ir::Output& output) const;

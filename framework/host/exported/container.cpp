@@ -18,6 +18,7 @@
 
 #include "core/base/error.h"
 #include "core/base/hash.h"
+#include "core/base/regular_file.h"
 #include "host/plugins/file.h"
 
 namespace tenon::host {
@@ -126,39 +127,79 @@ void write_container(const std::string& path, std::span<const SectionToWrite> se
   file.finish();
 }
 
-Container Container::read(const std::string& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat status {};
-  if (!file || ::fstat(file.get(), &status) != 0) throw Exception(Code::not_found, fmt::format("cannot read {}: {}", path, std::strerror(errno)));
-  if (!S_ISREG(status.st_mode)) throw Exception(Code::not_found, fmt::format("cannot read {}: it is no regular file", path));
+/// Reads a file's bytes one after the other.
+class Container::Reading {
+ public:
+  explicit Reading(Container& container) : container_(container), file_(::open(container.path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {
+    struct stat status {};
+    if (!file_ || ::fstat(file_.get(), &status) != 0) fail(std::strerror(errno));
+    if (!S_ISREG(status.st_mode)) fail("it is no regular file");
+    container_.size_ = static_cast<std::size_t>(status.st_size);
+  }
+
+  /// Before the header has been found to be one no memory is taken for what follows.
+  void begin() {
+    char first[sizeof(FileHeader)];
+    const ssize_t n = ::pread(file_.get(), first, sizeof first, 0);
+    container_.check_beginning({first, static_cast<std::size_t>(std::max<ssize_t>(n, 0))});
+    if (container_.size_ > memory_of_machine())
+      throw Exception(Code::out_of_memory, fmt::format("cannot read {}: it has {} bytes, more than the memory of this machine", container_.path_, container_.size_));
+    memory_ = static_cast<char*>(::operator new(container_.size_ + 1, std::align_val_t(kSectionAlignment)));
+    container_.bytes_ = std::shared_ptr<const char>(memory_, [](const char* m) { ::operator delete(const_cast<char*>(m), std::align_val_t(kSectionAlignment)); });
+  }
+
+  /// Reads on to that place.
+  void to(std::size_t end) {
+    for (end = std::min(end, container_.size_); at_ < end;) {
+      const ssize_t n = ::pread(file_.get(), memory_ + at_, std::min<std::size_t>(end - at_, std::size_t{1} << 30), static_cast<off_t>(at_));
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) fail(n < 0 ? std::strerror(errno) : "it shrank meanwhile");
+      at_ += static_cast<std::size_t>(n);
+    }
+  }
+
+ private:
+  [[noreturn]] void fail(const char* why) const { throw Exception(Code::not_found, fmt::format("cannot read {}: {}", container_.path_, why)); }
+
+  Container& container_;
+  Descriptor file_;
+  char* memory_ = nullptr;  // the container's
+  std::size_t at_ = 0;
+};
+
+Container Container::read(const std::string& path, const Admission& admit) {
   Container container;
   container.path_ = path;
-  container.size_ = static_cast<std::size_t>(status.st_size);
-  auto* memory = static_cast<char*>(::operator new(container.size_ + 1, std::align_val_t(kSectionAlignment)));
-  container.bytes_ = std::shared_ptr<const char>(memory, [](const char* m) { ::operator delete(const_cast<char*>(m), std::align_val_t(kSectionAlignment)); });
-  for (std::size_t at = 0; at < container.size_;) {
-    const ssize_t n = ::pread(file.get(), memory + at, std::min<std::size_t>(container.size_ - at, std::size_t{1} << 30), static_cast<off_t>(at));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) throw Exception(Code::not_found, fmt::format("cannot read {}: {}", path, n < 0 ? std::strerror(errno) : "it shrank meanwhile"));
-    at += static_cast<std::size_t>(n);
-  }
+  Reading reading(container);
+  reading.begin();
+  reading.to(sizeof(FileHeader) + kMostSections * sizeof(TableEntry));
   container.check_header();
   container.read_table();
-  container.check_gaps();
+  if (admit) admit(container);
+  for (Section& section : container.sections_) {
+    reading.to(section.offset + section.size);
+    container.check_section(section);
+    if (admit) admit(container);
+  }
   return container;
 }
 
-void Container::check_header() const {
+void Container::check_beginning(std::string_view first) const {
   FileHeader header;
-  if (size_ < sizeof header) refuse(path_, fmt::format("the header is cut off ({} bytes)", size_));
-  std::memcpy(&header, bytes_.get(), sizeof header);
+  if (first.size() < sizeof header) refuse(path_, fmt::format("the header is cut off ({} bytes)", size_));
+  std::memcpy(&header, first.data(), sizeof header);
   if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0) refuse(path_, "it does not begin like one");
   if (header.version != kVersion)
     throw Exception(Code::incompatible, fmt::format("{} has version {} of the format; this build of Tenon reads version {}: export it again", path_, header.version, kVersion));
   if (header.section_count > kMostSections || size_ < sizeof header + header.section_count * sizeof(TableEntry)) refuse(path_, "the table of sections is cut off");
+  if (header.file_size != size_) refuse(path_, fmt::format("it has {} bytes and was written with {}: the end is missing, or something was added", size_, header.file_size));
+}
+
+void Container::check_header() const {
+  FileHeader header;
+  std::memcpy(&header, bytes_.get(), sizeof header);
   const std::span<const TableEntry> table(reinterpret_cast<const TableEntry*>(bytes_.get() + sizeof header), header.section_count);
   if (checksum_of(header, table) != header.checksum) refuse(path_, "the header or the table of sections is damaged (its checksum differs)");
-  if (header.file_size != size_) refuse(path_, fmt::format("it has {} bytes and was written with {}: the end is missing, or something was added", size_, header.file_size));
 }
 
 // The table has been found undamaged; whoever wrote it may still have written nonsense.
@@ -173,27 +214,39 @@ void Container::read_table() {
     const bool known = std::any_of(sections_.begin(), sections_.end(), [&](const Section& s) { return s.name == name; });
     if (name.empty() || name.size() == sizeof entry.name || known) refuse(path_, fmt::format("section {} has no name of its own", i));
     if (entry.offset != aligned_up(end) || entry.offset > size_ || entry.size > size_ - entry.offset) refuse(path_, fmt::format("the section '{}' lies outside of the file", name));
-    const std::string_view bytes = all().substr(entry.offset, entry.size);
-    if (content_hash(bytes.data(), bytes.size()) != Hash128{entry.low, entry.high}) refuse(path_, fmt::format("the section '{}' is damaged (its checksum differs)", name));
+    sections_.push_back({std::move(name), entry.offset, entry.size, entry.offset - end, {entry.low, entry.high}, false});
     end = entry.offset + entry.size;
-    sections_.push_back({std::move(name), bytes});
   }
   if (end != size_) refuse(path_, "something follows the last section");
 }
 
-void Container::check_gaps() const {
-  std::size_t end = sizeof(FileHeader) + sections_.size() * sizeof(TableEntry);
-  for (const Section& section : sections_) {
-    const auto offset = static_cast<std::size_t>(section.bytes.data() - bytes_.get());
-    if (std::memcmp(bytes_.get() + end, kZeros, offset - end) != 0) refuse(path_, fmt::format("something stands before the section '{}'", section.name));
-    end = offset + section.bytes.size();
-  }
+void Container::check_section(Section& section) const {
+  const char* bytes = bytes_.get() + section.offset;
+  if (std::memcmp(bytes - section.gap, kZeros, section.gap) != 0) refuse(path_, fmt::format("something stands before the section '{}'", section.name));
+  if (content_hash(bytes, section.size) != section.checksum) refuse(path_, fmt::format("the section '{}' is damaged (its checksum differs)", section.name));
+  section.is_read = true;
 }
 
-std::string_view Container::section(std::string_view name) const {
+const Container::Section& Container::find(std::string_view name) const {
   for (const Section& section : sections_)
-    if (section.name == name) return section.bytes;
+    if (section.name == name) return section;
   refuse(path_, fmt::format("the section '{}' is missing", name));
+}
+
+bool Container::has_read(std::string_view name) const { return find(name).is_read; }
+
+std::size_t Container::size_of(std::string_view name) const { return find(name).size; }
+
+std::string_view Container::section(std::string_view name) const {
+  const Section& found = find(name);
+  TENON_CHECK(found.is_read, "the section '{}' is not read yet", name);
+  return {bytes_.get() + found.offset, found.size};
+}
+
+std::vector<std::string> Container::names() const {
+  std::vector<std::string> all;
+  for (const Section& section : sections_) all.push_back(section.name);
+  return all;
 }
 
 }  // namespace tenon::host

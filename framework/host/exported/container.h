@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "core/base/hash.h"
 
 namespace tenon::host {
 
@@ -27,24 +30,34 @@ class Container {
  public:
   /// Throws (not_found) for a file that cannot be read, (incompatible) for a version that this build does not know, (malformed) for
   /// anything else that is no sound container: the message names the file and the section.
-  static Container read(const std::string& path);
+  /// `admit` is asked when the table is known, and after each section: what it throws ends the reading before more memory is touched.
+  using Admission = std::function<void(const Container& so_far)>;
+  static Container read(const std::string& path, const Admission& admit = {});
 
   /// The bytes of a section. Throws (malformed) when there is none of that name.
   std::string_view section(std::string_view name) const;
+  /// The names in the table, in the order of the file; the size that it gives a section, and whether that has been read.
+  std::vector<std::string> names() const;
+  std::size_t size_of(std::string_view name) const;
+  bool has_read(std::string_view name) const;
   const std::string& path() const { return path_; }
   /// Keeps the bytes alive.
   std::shared_ptr<const void> owner() const { return bytes_; }
 
  private:
+  class Reading;
   struct Section {
     std::string name;
-    std::string_view bytes;
+    std::size_t offset, size, gap;  // the gap stands before it
+    Hash128 checksum;
+    bool is_read;
   };
 
+  void check_beginning(std::string_view first) const;
   void check_header() const;
   void read_table();
-  void check_gaps() const;
-  std::string_view all() const { return {bytes_.get(), size_}; }
+  void check_section(Section& section) const;
+  const Section& find(std::string_view name) const;
 
   std::string path_;
   std::shared_ptr<const char> bytes_;

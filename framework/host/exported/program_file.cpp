@@ -1,10 +1,12 @@
 #include "host/exported/program_file.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/abi/dlpack_types.h"
 #include "core/ir/buffer.h"
 #include "core/ops/portable.h"
+#include "core/ops/type_checker.h"
 #include "host/exported/container.h"
 
 namespace tenon::host {
@@ -13,6 +15,7 @@ namespace {
 constexpr const char* kGraph = "graph";
 constexpr const char* kConstants = "constants";
 constexpr const char* kSignature = "signature";
+constexpr std::size_t kMostBytesOfText = std::size_t{1} << 30;  // of what is no constant
 
 std::size_t bytes_of_constant(const ir::Type& type) {
   std::size_t bytes = size_of(type.dtype);
@@ -60,11 +63,42 @@ ir::Graph read_graph(const Container& file, std::span<const DLTensor* const> con
   return std::move(*graph);
 }
 
+/// The bytes that the constants of a graph take in their section.
+std::size_t bytes_of_constants(const ir::Graph& graph) {
+  std::size_t end = 0;
+  for (const ir::Constant& constant : graph.constants())
+    if (const std::size_t begin = (end + kSectionAlignment - 1) / kSectionAlignment * kSectionAlignment; __builtin_add_overflow(begin, bytes_of_constant(constant.type), &end)) return SIZE_MAX;
+  return end;
+}
+
+/// Refuses a file whose table says that it is none before what the table promises is read.
+void admit(const Container& file) {
+  const std::vector<std::string> names = file.names();
+  if (names != std::vector<std::string>{kGraph, kSignature, kConstants})
+    throw Exception(Code::malformed, fmt::format("{} has the sections {}; an exported program has {}, {} and {}", file.path(), fmt::join(names, ", "), kGraph, kSignature, kConstants));
+  for (const char* name : {kGraph, kSignature})
+    if (file.size_of(name) > kMostBytesOfText) throw Exception(Code::malformed, fmt::format("{}: the section '{}' has {} bytes; it may have {}", file.path(), name, file.size_of(name), kMostBytesOfText));
+  if (!file.has_read(kGraph) || file.has_read(kSignature)) return;
+  if (const std::size_t bytes = bytes_of_constants(read_graph(file, {})); bytes != file.size_of(kConstants))
+    throw Exception(Code::malformed, fmt::format("{}: the section '{}' has {} bytes; the graph's constants have {}", file.path(), kConstants, file.size_of(kConstants), bytes));
+}
+
+/// A bool is one of two bytes.
+void require_bools(const ir::Graph& graph, const std::string& path) {
+  for (const ir::Constant& constant : graph.constants()) {
+    if (constant.type.dtype != DType::b8) continue;
+    const auto* bytes = static_cast<const unsigned char*>(constant.data);
+    if (std::any_of(bytes, bytes + bytes_of_constant(constant.type), [](unsigned char byte) { return byte > 1; }))
+      throw Exception(Code::malformed, fmt::format("{}: the constant @{} of bools has bytes that are neither 0 nor 1", path, constant.name));
+  }
+}
+
 }  // namespace
 
 void save_program(const TenonGraph& given, const std::string& signature, const std::string& path) {
   TENON_USER_CHECK(is_json_object(signature), "the signature of an exported program must be a JSON object; given: {}", signature);
   const ir::Graph graph = ir::read_buffer(given.buffer, {given.constants, given.constant_count}).value();
+  ops::accept_graph(graph).value();
   if (const std::string stays = ops::why_not_portable(graph); !stays.empty()) throw Exception(Code::unsupported, "the graph cannot be exported: " + stays);
   std::vector<std::string_view> constants;
   for (const ir::Constant& constant : graph.constants()) {
@@ -78,10 +112,11 @@ void save_program(const TenonGraph& given, const std::string& signature, const s
 }
 
 ExportedProgram load_program(const std::string& path) {
-  const Container file = Container::read(path);
+  const Container file = Container::read(path, admit);
   const ConstantSection constants(read_graph(file, {}), file);
   ExportedProgram program{read_graph(file, constants.tensors()), {file.owner()}, std::string(file.section(kSignature))};
   if (!is_json_object(program.signature)) throw Exception(Code::malformed, fmt::format("{}: the section '{}' is no JSON object", path, kSignature));
+  require_bools(program.graph, path);
   return program;
 }
 

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/ir/printer.h"
-#include "core/ir/verifier.h"
+#include "core/ops/type_checker.h"
 #include "host/passes/graph_changes.h"
 #include "host/passes/pass_result.h"
 #include "host/plugins/cancellation.h"
@@ -18,12 +18,6 @@ namespace tenon::host {
 namespace {
 
 bool matches(const std::string& pattern, const std::string& name) { return fnmatch(pattern.c_str(), name.c_str(), 0) == 0; }
-
-#ifdef NDEBUG
-constexpr bool kDevelopment = false;
-#else
-constexpr bool kDevelopment = true;
-#endif
 
 }  // namespace
 
@@ -61,7 +55,7 @@ std::vector<PassManager::Crossing> PassManager::crossings(const std::vector<std:
 }
 
 PipelineResult PassManager::run(ir::Graph graph, const std::vector<std::string>& names) const {
-  PipelineResult result{std::move(graph), {}, {}};
+  PipelineResult result{std::move(graph), {}, {}, {}};
   for (const Crossing& crossing : crossings(names)) run_crossing(result, crossing);
   return result;
 }
@@ -103,12 +97,12 @@ void PassManager::attempt(PipelineResult& result, const Crossing& crossing, Pass
     record.failure = std::move(broken);
     return;
   }
-  if (kDevelopment || config_.verify_passes) {
-    if (const std::optional<Error> violation = ir::verify_graph(*outcome->graph)) {
-      record.failure = violation->message;
-      return;
-    }
+  auto accepted = ops::accept_graph(*outcome->graph);
+  if (!accepted) {
+    record.failure = accepted.error().message;
+    return;
   }
+  result.not_negative = *std::move(accepted);
   record.changes = count_changes(result.graph, *outcome->graph);
   result.graph = std::move(*outcome->graph);
   for (auto& owner : outcome->constants) result.constants.push_back(std::move(owner));

@@ -26,6 +26,7 @@ struct PipelineResult {
   ir::Graph graph;
   std::vector<PassRecord> records;
   std::vector<std::shared_ptr<const void>> constants;  // owners of the bytes of constants that passes made
+  std::vector<ir::Dim> not_negative;  // what must hold of each call's sizes for nodes that passes made (ops::accept_graph)
 };
 
 nlohmann::json to_json(const std::vector<PassRecord>& records);

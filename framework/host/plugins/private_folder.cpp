@@ -46,7 +46,8 @@ std::optional<std::string> PrivateFolder::read(const std::string& name, std::uin
   if (!usable()) return std::nullopt;
   const Descriptor file(::openat(directory_.get(), name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat status{};
-  if (!file || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || static_cast<std::uint64_t>(status.st_size) > most) return std::nullopt;
+  if (!file || fstat(file.get(), &status) != 0) return std::nullopt;
+  if (!S_ISREG(status.st_mode) || static_cast<std::uint64_t>(status.st_size) > most) return std::string();
   return read_all(file.get(), most);
 }
 
@@ -76,7 +77,8 @@ std::uint64_t PrivateFolder::lengthen(const std::string& name, std::uint64_t byt
   const Descriptor file(::openat(directory_.get(), name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
   const std::string zeros(bytes, '\0');
   struct stat status{};
-  if (!file || ::write(file.get(), zeros.data(), zeros.size()) != static_cast<ssize_t>(bytes) || fstat(file.get(), &status) != 0) return 0;
+  if (!file || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return 0;
+  if (::write(file.get(), zeros.data(), zeros.size()) != static_cast<ssize_t>(bytes) || fstat(file.get(), &status) != 0) return 0;
   return static_cast<std::uint64_t>(status.st_size);
 }
 

@@ -22,8 +22,8 @@ class PrivateFolder {
   const std::string& path() const { return path_; }
   /// Why it is unusable; empty when it is not, and when it has no path.
   const std::string& problem() const { return problem_; }
-  /// What is not there, is no regular file, or has more than `most` bytes is none.
-  std::optional<std::string> read(const std::string& name, std::uint64_t most) const;
+  /// Nothing where there is no such file; nothing in it where it is no regular file, or has more than `most` bytes.
+  std::optional<std::string> read(const std::string& name, std::uint64_t most = std::uint64_t{1} << 20) const;
   /// False when the disk does not take it.
   bool write(const std::string& name, std::string_view bytes) const;
   /// False, with errno set, when the file is still there.

@@ -103,6 +103,11 @@ class Plan {
                                        std::vector<std::int64_t> expected_sizes);
   ~Plan();
 
+  /// What must not be negative for a call's sizes: what shape inference has taken so, and the ranges of the symbols leave open.
+  void expect_not_negative(std::vector<ir::Dim> dims) { not_negative_ = std::move(dims); }
+  /// Throws (invalid_argument) where the graph does not hold for these values of the symbols.
+  void require_sizes(const std::int64_t* symbols) const;
+
   /// Runs; throws a Failure. Any number of threads may run one plan.
   void run(const TenonRunArgs& args);
 
@@ -157,6 +162,7 @@ class Plan {
   };
   std::vector<Update> updates_;
   std::vector<SymbolId> late_symbols_;
+  std::vector<ir::Dim> not_negative_;
   /// The only step takes the caller's pointers in the order in which they come, and nothing is written back.
   bool passes_through_ = false;
   std::atomic<bool> direct_{false};  // and needs no more: a run needs no context

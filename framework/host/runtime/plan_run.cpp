@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/ops/infer.h"
 #include "host/diagnostics/failure.h"
 #include "host/plugins/given_tensor.h"
 #include "host/runtime/checked_run.h"
@@ -196,6 +197,12 @@ void Plan::run(const TenonRunArgs& args) {
   else run.steps();
   context->commit_updates();
   if (context->was_idle() && !calls_host_.load(std::memory_order_relaxed)) direct_.store(true, std::memory_order_release);
+}
+
+void Plan::require_sizes(const std::int64_t* symbols) const {
+  for (const ir::Dim& dim : not_negative_)
+    if (const std::int64_t value = dim.evaluate({symbols, graph_.symbols().size()}); value < 0)
+      throw Exception(Code::invalid_argument, fmt::format("the graph does not hold for these sizes: {} is {}, and must not be negative", ops::infer::text(graph_, dim), value));
 }
 
 RunContext* Plan::acquire() {

@@ -68,10 +68,7 @@ std::vector<std::int64_t> RunContext::sizes_of(const PlanValue& value) const { r
 
 std::vector<std::int64_t> RunContext::strides_of(const PlanValue& value, const std::vector<std::int64_t>& sizes) const {
   if (value.strides) return evaluated(*value.strides, symbols);
-  std::vector<std::int64_t> strides(sizes.size());
-  std::int64_t stride = 1;
-  for (std::size_t i = sizes.size(); i-- > 0; stride *= std::max<std::int64_t>(sizes[i], 1)) strides[i] = stride;
-  return strides;
+  return row_major_strides(sizes);
 }
 
 std::size_t RunContext::bytes_of(const PlanValue& value) const {
@@ -80,6 +77,7 @@ std::size_t RunContext::bytes_of(const PlanValue& value) const {
 }
 
 void RunContext::lay_out() {
+  plan.require_sizes(symbols.data());
   for (std::uint32_t s = 0; s < steps.size(); ++s)
     if (!plan.steps_[s]->late) fit_step(s);
   std::vector<ArenaRequest> requests;

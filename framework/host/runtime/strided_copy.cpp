@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "core/base/error.h"
 #include "host/runtime/threads.h"
 
 namespace tenon::host {
@@ -95,12 +96,28 @@ void strided_copy(std::byte* to, std::span<const std::int64_t> to_strides, const
 }
 
 std::size_t extent_bytes(std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides, std::size_t element_bytes) {
-  std::int64_t last = 0;
+  std::int64_t last = 0, bytes = 0;
+  bool countable = true;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] == 0) return 0;
-    last += (sizes[i] - 1) * strides[i];
+    std::int64_t reach = 0;
+    countable = countable && !__builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) && !__builtin_add_overflow(last, reach, &last);
   }
-  return static_cast<std::size_t>(last + 1) * element_bytes;
+  countable = countable && !__builtin_mul_overflow(last + 1, static_cast<std::int64_t>(element_bytes), &bytes);
+  if (!countable) throw Exception(Code::out_of_memory, "the bytes of a tensor of that size cannot be counted");
+  return static_cast<std::size_t>(bytes);
+}
+
+std::vector<std::int64_t> row_major_strides(std::span<const std::int64_t> sizes) {
+  std::vector<std::int64_t> strides(sizes.size());
+  std::int64_t stride = 1;
+  for (std::size_t i = sizes.size(); i-- > 0;) {
+    strides[i] = stride;
+    if (!__builtin_mul_overflow(stride, std::max<std::int64_t>(sizes[i], 1), &stride)) continue;
+    if (std::ranges::find(sizes, 0) == sizes.end()) throw Exception(Code::out_of_memory, "the elements of a tensor of that size cannot be counted");
+    stride = 1;  // nothing is there to be found by it
+  }
+  return strides;
 }
 
 bool may_overlap_itself(std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides) {

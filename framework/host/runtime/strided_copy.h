@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace tenon::host {
 
@@ -12,8 +13,12 @@ namespace tenon::host {
 void strided_copy(std::byte* to, std::span<const std::int64_t> to_strides, const std::byte* from, std::span<const std::int64_t> from_strides,
                   std::span<const std::int64_t> sizes, std::size_t element_bytes);
 
-/// Bytes from the first to past the last element of a layout without negative strides; 0 for an empty tensor.
+/// Bytes from the first to past the last element of a layout without negative strides; 0 for an empty tensor. Throws (out_of_memory) when
+/// 63 bits do not hold them.
 std::size_t extent_bytes(std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides, std::size_t element_bytes);
+
+/// The strides of a row-major tensor of such sizes, in elements. Throws as extent_bytes does.
+std::vector<std::int64_t> row_major_strides(std::span<const std::int64_t> sizes);
 
 /// True when two different index tuples may address one element (a stride 0, or strides that interleave).
 bool may_overlap_itself(std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides);

@@ -72,9 +72,7 @@ void take_tensor(StepCall& state, std::uint32_t index, DLManagedTensorVersioned*
   const std::string defect = size_defect(run, value, sizes);
   TENON_USER_CHECK(defect.empty(), "{}", defect);
 
-  std::vector<std::int64_t> row_major(sizes.size());
-  std::int64_t stride = 1;
-  for (std::size_t i = sizes.size(); i-- > 0; stride *= std::max<std::int64_t>(sizes[i], 1)) row_major[i] = stride;
+  const std::vector<std::int64_t> row_major = row_major_strides(sizes);
   const std::vector<std::int64_t> strides = tensor.strides ? std::vector<std::int64_t>(tensor.strides, tensor.strides + tensor.ndim) : row_major;
   auto* data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
   const bool fits = is_row_major(sizes, strides) && reinterpret_cast<std::uintptr_t>(data) % kArenaAlignment == 0;

@@ -6,6 +6,7 @@
 #include "core/ops/families/transposed_convolution.h"
 #include "core/ops/families/window.h"
 #include "core/ops/gradients/gradients.h"
+#include "core/ops/size_questions.h"
 
 namespace tenon::ops {
 namespace {
@@ -26,12 +27,10 @@ struct Convolution {
     const auto stride = per_dim(q, "stride", rank, 1), dilation = per_dim(q, "dilation", rank, 1);
     const auto before = per_dim(q, "before", rank, 0), after = per_dim(q, "after", rank, 0);
     for (std::size_t d = 0; d < rank; ++d) {
-      const Dim& kernel = q.type(1).shape[2 + d];
-      if (!kernel.is_constant()) throw Exception(Code::unsupported, "a convolution with a kernel of unknown size");
-      WindowDim w{q.type(0).shape[2 + d], Dim(0), kernel.constant(), stride[d], dilation[d], before[d], after[d]};
+      WindowDim w{q.type(0).shape[2 + d], Dim(0), kernel_size(q.type(1).shape[2 + d]), stride[d], dilation[d], before[d], after[d]};
       TENON_USER_CHECK(w.stride > 0 && w.dilation > 0, "stride and dilation must be positive");
       w.out = window_count(q.graph(), w, false);
-      TENON_USER_CHECK(infer::range(q.graph(), w.out).most > 0,
+      TENON_USER_CHECK(infer::taken_positive_or_0(q.graph(), w.out - Dim(1)),
                        "Calculated padded input size per channel is smaller than the kernel: input {} with padding ({}, {}), kernel {}",
                        infer::text(q.graph(), w.in), w.before, w.after, w.dilation * (w.kernel - 1) + 1);
       windows.push_back(w);
@@ -124,6 +123,7 @@ Op spread_op() {
     const auto stride = q.integers("stride");
     TENON_USER_CHECK(stride.size() <= shape.size(), "{} strides for {} dimensions", stride.size(), shape.size());
     for (std::size_t d = 0; d < stride.size(); ++d) {
+      TENON_USER_CHECK(infer::taken_positive_or_0(q.graph(), stride[d] - Dim(1)), "a stride is at least 1, not {}", infer::text(q.graph(), stride[d]));
       Dim& n = shape[shape.size() - stride.size() + d];
       n = infer::at_least(q.graph(), (n - Dim(1)) * stride[d] + Dim(1), Dim(0));
     }
@@ -205,17 +205,17 @@ Result<infer::Types> infer_convolution(const OpQuery& q) {
   TENON_USER_CHECK(w.size() == x.size(), "expected {}-dimensional weight for {}-dimensional input, but got {} dimensions", x.size(), x.size(), w.size());
   TENON_USER_CHECK(a.groups > 0, "groups must be positive");
   TENON_USER_CHECK(std::ranges::find(w, Dim(0)) == w.end() || w[1] == Dim(0), "expected a weight with elements");
+  TENON_USER_CHECK(mod(w[0], Dim(a.groups)) == Dim(0), "{} channels of the weight do not split into {} groups", infer::text(q.graph(), w[0]), a.groups);
   infer::require_equal(q.graph(), x[1], a.transposed ? w[0] : w[1] * Dim(a.groups), "the input's channels and the weight's");
   TENON_USER_CHECK(std::ranges::find(x.begin() + 2, x.end(), Dim(0)) == x.end(), "Only zero batch or zero channel inputs are supported");
   Shape shape{x[0], a.transposed ? w[1] * Dim(a.groups) : w[0]};
   for (std::size_t d = 0; d < a.stride.size(); ++d) {
-    if (!w[2 + d].is_constant()) throw Exception(Code::unsupported, "a convolution with a kernel of unknown size");
-    const std::int64_t reach = a.dilation[d] * (w[2 + d].constant() - 1);
+    const std::int64_t kernel = kernel_size(w[2 + d]), reach = a.dilation[d] * (kernel - 1);
     if (a.transposed)
       shape.push_back((x[2 + d] - Dim(1)) * Dim(a.stride[d]) + Dim(reach + 1 + a.output_padding[d] - 2 * a.padding[d]));
     else
-      shape.push_back(window_count(q.graph(), {x[2 + d], Dim(0), w[2 + d].constant(), a.stride[d], a.dilation[d], a.padding[d], a.padding[d]}, false));
-    TENON_USER_CHECK(infer::range(q.graph(), shape.back()).most > 0, "the output of dimension {} would have no elements", d);
+      shape.push_back(window_count(q.graph(), {x[2 + d], Dim(0), kernel, a.stride[d], a.dilation[d], a.padding[d], a.padding[d]}, false));
+    TENON_USER_CHECK(infer::taken_positive_or_0(q.graph(), shape.back() - Dim(1)), "the output of dimension {} would have no elements", d);
   }
   if (q.operand_count() == 3) {
     TENON_USER_CHECK(q.type(2).rank() == 1, "the bias must have one dimension, not {}", q.type(2).rank());

@@ -174,12 +174,15 @@ Dim count_of(const OpQuery& q) {
     const Dim start = q.integer("start", Dim(0)), end = q.integer("end");
     const std::int64_t step = q.constant_integer("step", 1);
     TENON_USER_CHECK(step != 0, "step must be nonzero");
-    const Dim count = step > 0 ? floor_div(end - start + Dim(step - 1), Dim(step)) : floor_div(start - end + Dim(-step - 1), Dim(-step));
+    const Dim pace(step), back = Dim(0) - pace;
+    const Dim count = step > 0 ? floor_div(end - start + pace - Dim(1), pace) : floor_div(start - end + back - Dim(1), back);
     return infer::at_least(q.graph(), count, Dim(0));
   }
   const double step = q.number("step", 1);
   TENON_USER_CHECK(step != 0, "step must be nonzero");
-  return Dim(std::max<std::int64_t>(0, static_cast<std::int64_t>(std::ceil((q.number("end") - q.number("start", 0)) / step))));
+  const double count = std::ceil((q.number("end") - q.number("start", 0)) / step);
+  TENON_USER_CHECK(count < 0x1p62, "arange: from {} to {} in steps of {} is no number of elements", q.number("start", 0), q.number("end"), step);
+  return Dim(count > 0 ? static_cast<std::int64_t>(count) : 0);
 }
 
 LoopBody arange_loop(const OpQuery& q) {

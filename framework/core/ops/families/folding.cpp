@@ -4,6 +4,7 @@
 #include "core/ops/families/move.h"
 #include "core/ops/families/reduce.h"
 #include "core/ops/families/window.h"
+#include "core/ops/size_questions.h"
 
 namespace tenon::ops {
 namespace {
@@ -20,7 +21,7 @@ std::vector<WindowDim> folded_windows(const OpQuery& q, std::span<const Dim> spa
     WindowDim w{spatial[d], Dim(0), kernel[d], stride[d], dilation[d], padding[d], padding[d]};
     TENON_USER_CHECK(w.kernel > 0 && w.stride > 0 && w.dilation > 0 && w.before >= 0, "kernel_size, stride and dilation should be greater than zero");
     w.out = window_count(q.graph(), w, false);
-    TENON_USER_CHECK(infer::range(q.graph(), w.out).most > 0, "the sliding blocks of dimension {} have no elements", d);
+    TENON_USER_CHECK(infer::taken_positive_or_0(q.graph(), w.out - Dim(1)), "the sliding blocks of dimension {} have no elements", d);
     windows.push_back(w);
   }
   return windows;

@@ -11,16 +11,32 @@ using ir::Dim;
 using ir::Shape;
 
 void require_index_dtype(const OpQuery& q, std::size_t operand) {
-  TENON_USER_CHECK(q.literal(operand) || is_int(q.type(operand).dtype), "indices must be integers, not {}", name_of(q.type(operand).dtype));
+  TENON_USER_CHECK(is_int(q.type(operand).dtype), "indices must be integers, not {}", name_of(q.type(operand).dtype));
   if (q.type(0).rank() == 0) throw Exception(Code::unsupported, "indices into a tensor without dimensions");
 }
+
+namespace {
+
+/// An index that is a number is looked at here; those that are data, when they are read.
+void require_in_range(const OpQuery& q, std::size_t operand, const Dim& size, bool from_end) {
+  const ir::Literal* l = q.literal(operand);
+  if (!l) return;
+  const Dim &index = std::get<Dim>(*l), least = from_end ? index + size : index;
+  TENON_USER_CHECK(infer::taken_positive_or_0(q.graph(), least) && infer::taken_positive_or_0(q.graph(), size - index - Dim(1)),
+                   "index {} is out of bounds for a dimension of size {}", infer::text(q.graph(), index), infer::text(q.graph(), size));
+}
+
+}  // namespace
 
 AdvancedIndex::AdvancedIndex(const OpQuery& q, std::size_t first_index) {
   for (const Dim& d : q.integers("dims")) dims.push_back(static_cast<std::size_t>(infer::wrap_dim(d.constant(), q.type(0).rank())));
   TENON_USER_CHECK(!dims.empty() && dims.size() == q.operand_count() - first_index, "{} index tensors for {} dimensions",
                    q.operand_count() - first_index, dims.size());
   TENON_USER_CHECK(std::ranges::adjacent_find(dims, std::greater_equal<>()) == dims.end(), "'dims' must be increasing");
-  for (std::size_t i = first_index; i < q.operand_count(); ++i) require_index_dtype(q, i);
+  for (std::size_t i = first_index; i < q.operand_count(); ++i) {
+    require_index_dtype(q, i);
+    require_in_range(q, i, q.type(0).shape[dims[i - first_index]], true);
+  }
   broadcast = infer::broadcast_operands(q, first_index);
   const Shape& shape = q.type(0).shape;
   const bool adjacent = dims.back() - dims.front() + 1 == dims.size();
@@ -98,6 +114,7 @@ Op index_select_op() {
       [](const OpQuery& q) -> Result<infer::Types> {
         infer::require_operands(q, 2, 2);
         require_index_dtype(q, 1);
+        require_in_range(q, 1, q.type(0).shape[dim_of(q)], false);
         return infer::one(q, q.type(0).dtype, selected_shape(q));
       },
       [](const OpQuery& q) {
@@ -277,6 +294,7 @@ Op embedding_op() {
         infer::require_operands(q, 2, 2);
         require_index_dtype(q, 1);
         TENON_USER_CHECK(q.type(0).rank() == 2, "'weight' must be 2-D, not {}-D", q.type(0).rank());
+        require_in_range(q, 1, q.type(0).shape[0], false);
         Shape shape = q.type(1).shape;
         shape.push_back(q.type(0).shape[1]);
         return infer::one(q, q.type(0).dtype, std::move(shape));

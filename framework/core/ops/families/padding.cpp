@@ -41,7 +41,7 @@ Shape padded_shape(const OpQuery& q) {
     const Dim size = shape[d] + p.before[d] + p.after[d];
     TENON_USER_CHECK(infer::may_be_positive_or_0(q.graph(), size), "the padded size of dimension {} is negative: {}", d,
                      infer::text(q.graph(), size));
-    TENON_USER_CHECK(p.mode == Mode::constant || p.idle(d) || !(shape[d] == Dim(0)),
+    TENON_USER_CHECK(p.mode == Mode::constant || p.idle(d) || infer::taken_positive_or_0(q.graph(), shape[d] - Dim(1)),
                      "dimension {} is empty: there is nothing to pad it with", d);
     shape[d] = size;
   }

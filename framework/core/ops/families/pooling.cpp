@@ -37,6 +37,8 @@ struct Pooling {
     if (!in.is_constant() || !out.is_constant()) throw Exception(Code::unsupported, "adaptive pooling of a size that is not known");
     const std::int64_t n = in.constant(), m = out.constant();
     TENON_USER_CHECK(n > 0 || m == 0, "adaptive pooling of an empty dimension");
+    constexpr std::int64_t kMostParts = 1 << 20, kLongest = std::int64_t{1} << 40;
+    if (m > kMostParts || n > kLongest) throw Exception(error(Code::unsupported, "adaptive pooling of {} elements into {} parts", n, m));
     std::int64_t longest = 0;
     for (std::int64_t o = 0; o < m; ++o) longest = std::max(longest, ((o + 1) * n + m - 1) / m - o * n / m);
     return {in, out, longest, 1, 1, 0, 0};
@@ -47,7 +49,7 @@ struct Pooling {
     TENON_USER_CHECK(w.before >= 0 && w.before <= (w.dilation * (w.kernel - 1) + 1) / 2, "pad should be at most half of effective kernel size, but got pad={}, kernel_size={}", w.before, w.kernel);
     w.in = in;
     w.out = window_count(q.graph(), w, ceil_mode);
-    TENON_USER_CHECK(infer::range(q.graph(), w.out).most > 0, "Output size is too small: a dimension of {} under a kernel of {}", infer::text(q.graph(), in), w.kernel);
+    TENON_USER_CHECK(infer::taken_positive_or_0(q.graph(), w.out - Dim(1)), "Output size is too small: a dimension of {} under a kernel of {}", infer::text(q.graph(), in), w.kernel);
     return w;
   }
 

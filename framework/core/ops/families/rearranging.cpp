@@ -198,6 +198,7 @@ Op diagonal_op() {
         const auto [d1, d2] = dims(q);
         TENON_USER_CHECK(d1 != d2, "diagonal dimensions cannot be identical");
         const std::int64_t offset = q.constant_integer("offset", 0);
+        TENON_USER_CHECK(offset != INT64_MIN, "there is no diagonal {}", offset);
         Shape shape;
         for (std::size_t i = 0; i < q.type(0).rank(); ++i)
           if (i != d1 && i != d2) shape.push_back(q.type(0).shape[i]);

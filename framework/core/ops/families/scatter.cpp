@@ -361,7 +361,7 @@ Op select_scatter_op() {
       [index_of](const OpQuery& q) {
         Shape shape = q.type(0).shape;
         const Dim index = index_of(q), &size = shape[real_dim(q)];
-        TENON_USER_CHECK(infer::range(q.graph(), index).most >= 0 && infer::range(q.graph(), size - index).most > 0,
+        TENON_USER_CHECK(infer::taken_positive_or_0(q.graph(), index) && infer::taken_positive_or_0(q.graph(), size - index - Dim(1)),
                          "select(): index {} out of range for a dimension of {}", infer::text(q.graph(), q.integer("index")), infer::text(q.graph(), size));
         shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(real_dim(q)));
         return shape;

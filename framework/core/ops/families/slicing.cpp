@@ -225,6 +225,8 @@ Op unbind_op() {
     if (!shape[dim].is_constant())
       return error(Code::unsupported, "the number of results depends on {}", infer::text(q.graph(), shape[dim]));
     const auto count = static_cast<std::size_t>(shape[dim].constant());
+    constexpr std::size_t kMostResults = 1 << 16;
+    if (count > kMostResults) return error(Code::unsupported, "{} results; a node has {} at most", count, kMostResults);
     shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(dim));
     return infer::Types(count, ir::Type::tensor(q.type(0).dtype, shape, infer::device(q)));
   };

@@ -2,6 +2,7 @@
 #include "core/ops/families/formula.h"
 #include "core/ops/families/order_kernels.h"
 #include "core/ops/gradients/gradients.h"
+#include "core/ops/size_questions.h"
 
 namespace tenon::ops {
 namespace {
@@ -58,7 +59,12 @@ Shape chosen_shape(const OpQuery& q) {
 Shape one_shape(const OpQuery& q) {
   Shape shape = q.type(0).shape;
   const std::size_t dim = dim_of(q);
-  TENON_USER_CHECK(shape.empty() || !(shape[dim] == Dim(0)), "Expected reduction dim {} to have non-zero size.", dim);
+  const Dim size = shape.empty() ? Dim(1) : shape[dim];
+  TENON_USER_CHECK(infer::taken_positive_or_0(q.graph(), size - Dim(1)), "Expected reduction dim {} to have non-zero size.", dim);
+  if (q.find("k")) {
+    const Dim k = q.constant_integer("k");
+    TENON_USER_CHECK(k.constant() > 0 && infer::taken_positive_or_0(q.graph(), size - k), "selected number k out of range for dimension {}", dim);
+  }
   if (!shape.empty()) shape[dim] = Dim(1);
   return shape;
 }

@@ -3,6 +3,7 @@
 
 #include "core/ops/families/move.h"
 #include "core/ops/families/window.h"
+#include "core/ops/size_questions.h"
 
 namespace tenon::ops {
 namespace {
@@ -114,8 +115,12 @@ Shape upsampled_shape(const OpQuery& q) {
   const auto size = q.integers("output_size");
   Shape shape = q.type(0).shape;
   TENON_USER_CHECK(shape.size() == size.size() + 2, "It is expected input_size equals to {}, but got size {}", size.size() + 2, shape.size());
+  const std::string mode = q.text("mode");
+  TENON_USER_CHECK(mode == "linear" || mode == "cubic" || mode == "nearest" || mode == "nearest_exact", "there is no interpolation '{}'; there are linear, cubic, nearest, nearest_exact", mode);
   for (std::size_t d = 0; d < size.size(); ++d) {
-    TENON_USER_CHECK(infer::range(q.graph(), size[d]).most > 0 && !(shape[d + 2] == Dim(0)), "Input and output sizes should be greater than 0");
+    const double factor = q.number(fmt::format("scale{}", d), 0);
+    TENON_USER_CHECK(factor == 0 || (factor > 1e-9 && factor < 1e9), "a size cannot be scaled by {}", factor);
+    TENON_USER_CHECK(infer::taken_positive_or_0(q.graph(), size[d] - Dim(1)) && infer::taken_positive_or_0(q.graph(), shape[d + 2] - Dim(1)), "Input and output sizes should be greater than 0");
     shape[d + 2] = size[d];
   }
   return shape;

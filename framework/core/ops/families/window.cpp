@@ -7,8 +7,15 @@ namespace tenon::ops {
 using ir::Dim;
 using ir::Shape;
 
+namespace {
+
+/// Products of two such numbers, and sums of a few of those, fit into 64 bits.
+constexpr std::int64_t kFarthest = (std::int64_t{1} << 30) - 1;
+
+}  // namespace
+
 Dim window_count(const ir::Graph& graph, const WindowDim& w, bool ceil_mode) {
-  const Dim reach = w.in + Dim(w.before + w.after - w.dilation * (w.kernel - 1) - 1);
+  const Dim reach = w.in + Dim(w.before) + Dim(w.after) - Dim(w.dilation) * (Dim(w.kernel) - Dim(1)) - Dim(1);
   if (!ceil_mode) return floor_div(reach, Dim(w.stride)) + Dim(1);
   const Dim count = floor_div(reach + Dim(w.stride - 1), Dim(w.stride)) + Dim(1);
   const infer::Interval beyond = infer::range(graph, (count - Dim(1)) * Dim(w.stride) - w.in - Dim(w.before));
@@ -34,7 +41,14 @@ std::vector<std::int64_t> per_dim(const OpQuery& q, std::string_view name, std::
   if (all.empty()) all.push_back(otherwise);
   if (all.size() == 1) all.resize(rank, all[0]);
   TENON_USER_CHECK(all.size() == rank, "attribute '{}' has {} numbers for {} spatial dimensions", name, all.size(), rank);
+  for (std::int64_t n : all) TENON_USER_CHECK(n >= -kFarthest && n <= kFarthest, "attribute '{}' is {}; windows reach {} elements at most", name, n, kFarthest);
   return all;
+}
+
+std::int64_t kernel_size(const Dim& size) {
+  if (!size.is_constant()) throw Exception(Code::unsupported, "a convolution with a kernel of unknown size");
+  TENON_USER_CHECK(size.constant() <= kFarthest, "a kernel of {} elements; windows reach {} elements at most", size.constant(), kFarthest);
+  return size.constant();
 }
 
 std::vector<Dim> per_dim(ForeignArguments& a, std::string_view name, std::size_t rank, const std::vector<Dim>& otherwise) {

@@ -21,6 +21,8 @@ ir::Dim window_count(const ir::Graph& graph, const WindowDim& w, bool ceil_mode)
 std::vector<std::int64_t> per_dim(const OpQuery& q, std::string_view name, std::size_t rank, std::int64_t otherwise);
 /// The same of a foreign argument; an empty list counts as absent.
 std::vector<ir::Dim> per_dim(ForeignArguments& a, std::string_view name, std::size_t rank, const std::vector<ir::Dim>& otherwise);
+/// The size of a kernel along one dimension, which must be a constant.
+std::int64_t kernel_size(const ir::Dim& size);
 
 /// Of a `conv_sum`, by spatial dimension.
 ir::Attributes window_attributes(const std::vector<std::int64_t>& stride, const std::vector<std::int64_t>& before, const std::vector<std::int64_t>& after,

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -128,17 +129,32 @@ struct InputTensor {
 };
 
 /// The result as an object of the kind that the program gives ("torch", "array", "scalar"). Strides of `given` are never null.
-Ref object_of(const DLTensor& given, const char* kind) {
+Ref object_of(const DLTensor& given, const std::string& kind) {
   const DType dtype = *dtype_of(given.dtype);
   const std::span<const std::int64_t> shape(given.shape, static_cast<std::size_t>(given.ndim)), strides(given.strides, shape.size());
   const char* from = static_cast<const char*>(given.data) + given.byte_offset;
-  if (std::strcmp(kind, "scalar") == 0) return checked(new_array_scalar(dtype, from));
+  if (kind == "scalar") return checked(new_array_scalar(dtype, from));
   void* data = nullptr;
-  const bool torch = std::strcmp(kind, "torch") == 0;
+  const bool torch = kind == "torch";
   if (torch && !torch_library()) throw PythonError();
   Ref made = checked(torch ? new_torch_tensor(*torch_library(), dtype, shape, strides, data) : new_array(dtype, shape, strides, data));
   if (const std::size_t bytes = byte_count(dtype, shape)) std::memcpy(data, from, bytes);  // results have no gaps
   return made;
+}
+
+std::size_t count_results(const ir::Graph& graph) {
+  return static_cast<std::size_t>(std::ranges::count(graph.outputs(), ir::OutputKind::result, &ir::Output::kind));
+}
+
+/// The strings of a list. Throws PythonError where one is none.
+std::vector<std::string> words_of(PyObject* list) {
+  std::vector<std::string> words;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
+    const char* word = PyUnicode_AsUTF8(PyList_GET_ITEM(list, i));
+    if (!word) throw PythonError();
+    words.emplace_back(word);
+  }
+  return words;
 }
 
 /// run(inputs, kinds): the results, in order; `kinds` of each.
@@ -147,6 +163,11 @@ PyObject* run(PyObject* self, PyObject* args) {
   if (!PyArg_ParseTuple(args, "O!O!:run", &PyList_Type, &inputs, &PyList_Type, &kinds)) return nullptr;
   try {
     Exported& exported = exported_of(self);
+    const std::vector<std::string> wanted = words_of(kinds);
+    if (!exported.program() || wanted.size() != count_results(exported.graph())) {
+      set_error(ErrorClass::error, exported.program() ? fmt::format("the program gives {} results; kinds for {} given", count_results(exported.graph()), wanted.size()) : "the program is not compiled");
+      return nullptr;
+    }
     std::vector<InputTensor> tensors(static_cast<std::size_t>(PyList_GET_SIZE(inputs)));
     std::vector<const DLTensor*> pointers;
     for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -174,7 +195,7 @@ PyObject* run(PyObject* self, PyObject* args) {
     }
     Ref list = checked(PyList_New(PyList_GET_SIZE(kinds)));
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(kinds); ++i)
-      PyList_SET_ITEM(list.get(), i, object_of(results.tensors[static_cast<std::size_t>(i)]->dl_tensor, PyUnicode_AsUTF8(PyList_GET_ITEM(kinds, i))).release());
+      PyList_SET_ITEM(list.get(), i, object_of(results.tensors[static_cast<std::size_t>(i)]->dl_tensor, wanted[static_cast<std::size_t>(i)]).release());
     return list.release();
   } catch (const PythonError&) {
   } catch (const std::exception& failure) {
@@ -242,6 +263,19 @@ PyObject* input_types(PyObject* self, void*) {
   return list.release();
 }
 
+PyObject* result_count(PyObject* self, void*) { return PyLong_FromSize_t(count_results(exported_of(self).graph())); }
+
+PyObject* updates(PyObject* self, void*) {
+  const ir::Graph& graph = exported_of(self).graph();
+  Ref list = Ref::steal(PyList_New(0));
+  for (const ir::Output& output : graph.outputs()) {
+    if (output.kind != ir::OutputKind::update) continue;
+    Ref index = Ref::steal(PyLong_FromUnsignedLong(graph.value(output.target).index));
+    if (!list || !index || PyList_Append(list.get(), index.get()) != 0) return nullptr;
+  }
+  return list.release();
+}
+
 PyMethodDef kExportedMethods[] = {
     {"compile", compile, METH_O, "Compiles for the backends of these names; none: the configuration's."},
     {"run", run, METH_VARARGS, "run(inputs, kinds): the results in order."},
@@ -254,6 +288,8 @@ PyMethodDef kExportedMethods[] = {
 PyGetSetDef kExportedProperties[] = {
     {"signature", signature, nullptr, "What was saved with the graph, as JSON.", nullptr},
     {"inputs", input_types, nullptr, "Name and type of each input.", nullptr},
+    {"result_count", result_count, nullptr, "How many results there are.", nullptr},
+    {"updates", updates, nullptr, "The inputs that are written to, in the order of the outputs.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tenon import _tenon, _tree
+from tenon import _signature, _tenon, _tree
 from tenon._compile import uncompiled
 from tenon._dynamic_shapes import require_varying, varying_sizes
 from tenon._errors import ConfigError, Error
@@ -26,10 +26,11 @@ class ExportedProgram:
     :class:`Error`. Results never share memory with arguments. It has no gradients.
     """
 
-    def __init__(self, graph: _tenon.ExportedGraph, signature: dict[str, Any], backends: Sequence[str] = ()) -> None:
+    def __init__(self, graph: _tenon.ExportedGraph, signature: dict[str, Any], backends: Sequence[str] = (), classes: Sequence[type] | None = None) -> None:
         self._graph = graph
         self._signature = signature
         self._backends = tuple(backends)
+        self._classes = classes
         self._lock = threading.Lock()
         self._compiled = False
 
@@ -77,7 +78,7 @@ class ExportedProgram:
         for index in self._signature["updates"]:
             if self._signature["inputs"][index]["kind"] == "torch":
                 sys.modules["torch"].autograd.graph.increment_version(inputs[index])
-        return _tree.decode(self._signature["results"], lambda leaf: inputs[leaf["input"]] if "input" in leaf else outputs[leaf["output"]])
+        return _tree.decode(self._signature["results"], lambda leaf: inputs[leaf["input"]] if "input" in leaf else outputs[leaf["output"]], self._classes)
 
     def __repr__(self) -> str:
         inputs = ", ".join(f"{name}: {type_text}" for name, type_text in self._graph.inputs)
@@ -92,7 +93,7 @@ class ExportedProgram:
         def take(index: int, value: Any, path: str) -> None:
             kind = signature["inputs"][index]["kind"]
             if _kind_of(value) != kind:
-                raise Error(f"{path} is {type(value).__name__}; the program was exported with {_KINDS[kind]}")
+                raise Error(f"{path} is {type(value).__name__}; the program was exported with {_signature.KINDS[kind]}")
             if index in taken and inputs[index] is not value:
                 raise Error(f"{path} and {taken[index]} were one tensor when the program was exported, and are two")
             if kind == "torch" and value.requires_grad and sys.modules["torch"].is_grad_enabled():
@@ -122,9 +123,6 @@ class ExportedProgram:
                 break
             args += (rest.pop(names[index]),)
         return args, rest
-
-
-_KINDS = {"torch": "a torch.Tensor", "array": "a numpy.ndarray", "scalar": "a NumPy scalar"}
 
 
 def export(
@@ -190,8 +188,19 @@ def export(
     return ExportedProgram(found["graph"], signature)
 
 
-def load(path: str | os.PathLike[str], *, backend: str | Sequence[str] | None = None) -> ExportedProgram:
-    """Reads what :meth:`ExportedProgram.save` wrote. `backend`: a name or names in order of preference; None: the configuration's.
+def load(path: str | os.PathLike[str], *, backend: str | Sequence[str] | None = None, classes: Sequence[type] = ()) -> ExportedProgram:
+    """Reads what :meth:`ExportedProgram.save` wrote. The file may be anybody's: it is checked before anything of it is believed, and holds
+    nothing that is run as code.
+
+    Parameters
+    ----------
+    path
+        The file.
+    backend
+        A name or names in order of preference; None: the configuration's.
+    classes
+        Dataclasses among the results that run code of their own when they are made (an ``__init__`` or ``__post_init__``). Others, and
+        named tuples, need not be given.
 
     Raises
     ------
@@ -199,10 +208,8 @@ def load(path: str | os.PathLike[str], *, backend: str | Sequence[str] | None = 
         If the file cannot be read, is damaged (the message names the section), or was written by another version.
     """
     graph = _tenon.load_exported(path)
-    signature = json.loads(graph.signature)
-    if signature.get("format") != 1:
-        raise Error(f"{os.fspath(path)} was not exported by tenon.export of this version: its signature has format {signature.get('format')!r}")
-    return ExportedProgram(graph, signature, (backend,) if isinstance(backend, str) else tuple(backend or ()))
+    signature = _signature.read(graph, os.fsdecode(path))
+    return ExportedProgram(graph, signature, (backend,) if isinstance(backend, str) else tuple(backend or ()), tuple(classes))
 
 
 class _Arguments:

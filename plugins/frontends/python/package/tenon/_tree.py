@@ -5,7 +5,8 @@ import collections
 import dataclasses
 import math
 import sys
-from collections.abc import Callable, Iterator
+import types
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tenon._errors import Error
@@ -35,17 +36,20 @@ def encode(value: Any, path: str, leaf: Leaf) -> Tree:
     return _encode_constant(value, path)
 
 
-def decode(tree: Tree, leaf: Callable[[Tree], Any]) -> Any:
-    """The value of a tree; `leaf` gives the tensors."""
+def decode(tree: Tree, leaf: Callable[[Tree], Any], classes: Sequence[type] | None = None) -> Any:
+    """The value of a tree; `leaf` gives the tensors. `classes`: those that may run code of their own when they are made; None: all."""
     ((kind, content),) = tree.items()
     if kind in ("tuple", "list"):
-        return (tuple if kind == "tuple" else list)(decode(item, leaf) for item in content)
+        return (tuple if kind == "tuple" else list)(decode(item, leaf, classes) for item in content)
     if kind in ("dict", "ordered_dict"):
-        return (dict if kind == "dict" else collections.OrderedDict)((decode(k, leaf), decode(v, leaf)) for k, v in content)
+        try:
+            return (dict if kind == "dict" else collections.OrderedDict)((decode(k, leaf, classes), decode(v, leaf, classes)) for k, v in content)
+        except TypeError as wrong:
+            raise Error(f"the program gives a dict with a key that cannot be one: {wrong}") from None
     if kind == "named_tuple":
-        return _named_tuple_class(content)(*(decode(item, leaf) for item in content["items"]))
+        return tuple.__new__(_named_tuple_class(content), [decode(item, leaf, classes) for item in content["items"]])
     if kind == "dataclass":
-        return _dataclass(content)(**{name: decode(part, leaf) for name, part in content["fields"].items()})
+        return _dataclass(content, classes)(**{name: decode(part, leaf, classes) for name, part in content["fields"].items()})
     if kind in ("input", "output"):
         return leaf(tree)
     return _decode_constant(kind, content)
@@ -139,25 +143,38 @@ def _class_name(value: Any) -> dict[str, str]:
 
 
 def _loaded_class(content: dict[str, Any]) -> type | None:
-    """The class where its module is loaded already: reading a file imports nothing."""
+    """The class where its module is loaded already: reading a file imports nothing, and asks no ``__getattr__``."""
     found: Any = sys.modules.get(content["module"])
     for name in content["name"].split("."):
-        found = getattr(found, name, None)
+        found = vars(found).get(name) if isinstance(found, (type, types.ModuleType)) else None
     return found if isinstance(found, type) else None
 
 
 def _named_tuple_class(content: dict[str, Any]) -> type:
     found = _loaded_class(content)
-    if found is not None and issubclass(found, tuple) and list(getattr(found, "_fields", ())) == content["fields"]:
+    if found is not None and tuple in found.__mro__ and list(getattr(found, "_fields", ())) == content["fields"]:
         return found
     return collections.namedtuple(content["name"].rpartition(".")[2], content["fields"])
 
 
-def _dataclass(content: dict[str, Any]) -> type:
-    found = _loaded_class(content)
+def _dataclass(content: dict[str, Any], classes: Sequence[type] | None) -> type:
+    found, name = _loaded_class(content), f"{content['module']}.{content['name']}"
     if found is None or not dataclasses.is_dataclass(found):
-        raise Error(f"the program takes or gives a {content['module']}.{content['name']}: import that module first")
+        raise Error(f"the program takes or gives a {name}: import that module first")
+    if {f.name for f in dataclasses.fields(found) if f.init} != set(content["fields"]):
+        raise Error(f"the program gives a {name} with the fields {', '.join(content['fields'])}; that class has others")
+    if classes is not None and found not in classes and not _only_takes_fields(found):
+        raise Error(f"the program gives a {name}, which runs code of its own when it is made: if that is wanted, name it: tenon.load(path, classes=[{found.__name__}])")
     return found
+
+
+def _only_takes_fields(dataclass: Any) -> bool:
+    """Whether making one runs nothing but the ``__init__`` that the decorator has written."""
+    written = getattr(getattr(dataclass.__init__, "__code__", None), "co_filename", "") == "<string>"
+    made_up = any(f.default_factory is not dataclasses.MISSING for f in dataclasses.fields(dataclass) if not f.init)
+    plain = type(dataclass) is type and dataclass.__new__ is object.__new__ and dataclass.__setattr__ is object.__setattr__
+    frozen = type(dataclass) is type and dataclass.__new__ is object.__new__ and dataclass.__dataclass_params__.frozen
+    return written and (plain or frozen) and not made_up and not hasattr(dataclass, "__post_init__")
 
 
 def _encode_constant(value: Any, path: str) -> Tree:
@@ -191,7 +208,20 @@ def _decode_constant(kind: str, content: Any) -> Any:
     if kind == "slice":
         return slice(*(_decode_constant(*next(iter(part.items()))) for part in content))
     if kind in ("size", "dtype", "device"):
-        import torch
-
-        return torch.Size(content) if kind == "size" else torch.device(content) if kind == "device" else getattr(torch, content)
+        return _decode_torch(kind, content)
     raise Error(f"the signature of the exported program has an unknown part {kind!r}: it was written by a newer Tenon")
+
+
+def _decode_torch(kind: str, content: Any) -> Any:
+    torch = sys.modules.get("torch")
+    if torch is None:
+        raise Error(f"the program takes or gives a torch {kind}: import torch first")
+    if kind == "size":
+        return torch.Size(content)
+    try:
+        found = torch.device(content) if kind == "device" else getattr(torch, content, None)
+    except RuntimeError as wrong:
+        raise Error(f"the program takes or gives the device {content!r}: {wrong}") from None
+    if not isinstance(found, (torch.device, torch.dtype)):
+        raise Error(f"the program takes or gives the dtype {content!r}, which this torch does not have")
+    return found

@@ -1,0 +1,285 @@
+#include "fuzz/op_graphs.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/ops/catalog.h"
+#include "core/ops/node_builder.h"
+#include "core/ops/sample.h"
+
+namespace tenon::fuzz {
+namespace {
+
+using ir::Dim;
+
+std::size_t below(Random& random, std::size_t n) { return n == 0 ? 0 : random() % n; }
+
+template <class T>
+const T& one_of(Random& random, const std::vector<T>& choices) {
+  return choices[below(random, choices.size())];
+}
+
+Dim symbol(Random& random, const ir::Graph& graph) {
+  if (graph.symbols().empty()) return Dim(2);
+  const Dim s = Dim::symbol(SymbolId(below(random, graph.symbols().size())));
+  switch (below(random, 4)) {
+    case 0: return s + Dim(1);
+    case 1: return s * Dim(2);
+    default: return s;
+  }
+}
+
+/// Numbers around what ops tell apart, and around where arithmetic ends.
+Dim telling_integer(Random& random, const ir::Graph& graph) {
+  static const std::vector<std::int64_t> kFar{INT64_MAX, INT64_MIN, INT64_MAX - 1, INT64_MIN + 1, std::int64_t{1} << 62, std::int64_t{1} << 31, -(std::int64_t{1} << 31), std::int64_t{1} << 40};
+  switch (below(random, 8)) {
+    case 0: return one_of(random, kFar);
+    case 1: return symbol(random, graph);
+    default: return static_cast<std::int64_t>(below(random, 12)) - 4;
+  }
+}
+
+Dim telling_size(Random& random, const ir::Graph& graph) {
+  if (below(random, 24) == 0) return std::int64_t{1} << (20 + below(random, 42));
+  return below(random, 6) == 0 ? symbol(random, graph) : Dim(static_cast<std::int64_t>(below(random, 6)));
+}
+
+DType telling_dtype(Random& random) {
+  static const std::vector<DType> kAll{DType::b8, DType::u8, DType::i8, DType::i16, DType::i32, DType::i64, DType::f16, DType::bf16, DType::f32, DType::f64, DType::c64, DType::c128};
+  return one_of(random, kAll);
+}
+
+double telling_number(Random& random) {
+  static const std::vector<double> kNumbers{0, -0.0, 1, -1, 0.5, 2, 3.7, 1e300, -1e300, 1e-300, INFINITY, -INFINITY, NAN, 9.3e18, 1e10};
+  return one_of(random, kNumbers);
+}
+
+std::string telling_text(Random& random) {
+  static const std::vector<std::string> kTexts{"", "constant", "reflect", "replicate", "circular", "sum", "mean", "prod", "amax", "amin", "bilinear", "nearest", "bicubic", "linear", "trilinear",
+                                               "area", "zeros", "border", "reflection", "none", "max", "nearest-exact", "x"};
+  return one_of(random, kTexts);
+}
+
+ir::Attribute telling_attribute(Random& random, const ir::Graph& graph) {
+  switch (below(random, 8)) {
+    case 0: return std::monostate();
+    case 1: return below(random, 2) == 0;
+    case 2: return telling_integer(random, graph);
+    case 3: return telling_number(random);
+    case 4: return telling_text(random);
+    case 5: return telling_dtype(random);
+    case 6: return std::vector<double>(below(random, 4), telling_number(random));
+    default: {
+      std::vector<Dim> list(below(random, 5));
+      for (Dim& d : list) d = telling_integer(random, graph);
+      return list;
+    }
+  }
+}
+
+/// Another value of the same kind, most often.
+void change(ir::Attribute& value, Random& random, const ir::Graph& graph) {
+  if (below(random, 6) == 0) {
+    value = telling_attribute(random, graph);
+    return;
+  }
+  if (bool* flag = std::get_if<bool>(&value)) *flag = !*flag;
+  if (Dim* dim = std::get_if<Dim>(&value)) *dim = telling_integer(random, graph);
+  if (double* number = std::get_if<double>(&value)) *number = telling_number(random);
+  if (auto* text = std::get_if<std::string>(&value)) *text = telling_text(random);
+  if (DType* dtype = std::get_if<DType>(&value)) *dtype = telling_dtype(random);
+  if (auto* list = std::get_if<std::vector<Dim>>(&value)) {
+    switch (list->empty() ? 0 : below(random, 6)) {
+      case 0: list->push_back(telling_integer(random, graph)); break;
+      case 1: list->pop_back(); break;
+      case 2: list->push_back(list->front()); break;
+      default: (*list)[below(random, list->size())] = telling_integer(random, graph);
+    }
+  }
+}
+
+void change(ir::Type& type, Random& random, const ir::Graph& graph) {
+  switch (below(random, 12)) {
+    case 0:
+    case 1: type.dtype = telling_dtype(random); break;
+    case 2: type.shape.insert(type.shape.begin() + static_cast<std::ptrdiff_t>(below(random, type.rank() + 1)), telling_size(random, graph)); break;
+    case 3:
+      if (!type.shape.empty()) type.shape.erase(type.shape.begin() + static_cast<std::ptrdiff_t>(below(random, type.rank())));
+      break;
+    case 4:
+      if (type.rank() >= 2) std::swap(type.shape[below(random, type.rank())], type.shape[below(random, type.rank())]);
+      break;
+    case 5: type.shape.clear(); break;
+    case 6:
+      if (below(random, 4) == 0) type.device = {ir::DeviceKind::cuda, static_cast<std::int32_t>(below(random, 2))};
+      break;
+    case 7:
+      if (below(random, 4) == 0) type = ir::Type::token();
+      break;
+    case 8:
+      type.strides = ir::Shape(type.rank());
+      for (Dim& d : *type.strides) d = below(random, 20) == 0 ? telling_integer(random, graph) : Dim(static_cast<std::int64_t>(below(random, 12)) - 3);
+      return;
+    default:
+      if (!type.shape.empty()) type.shape[below(random, type.rank())] = telling_size(random, graph);
+  }
+  type.strides.reset();
+}
+
+ir::Literal telling_literal(Random& random, const ir::Graph& graph) {
+  switch (below(random, 3)) {
+    case 0: return below(random, 2) == 0;
+    case 1: return telling_number(random);
+    default: return telling_integer(random, graph);
+  }
+}
+
+/// One node of an op, taken apart.
+struct Draft {
+  ir::Graph graph;
+  std::vector<ir::ValueId> operands;
+  ir::Attributes attributes;
+};
+
+ir::ValueId add_input(Draft& draft, Random& random, ir::Type type) {
+  change(type, random, draft.graph);
+  return draft.graph.add_input(std::move(type));
+}
+
+void change_operand(Draft& draft, Random& random) {
+  std::vector<ir::ValueId>& operands = draft.operands;
+  if (operands.empty() || below(random, 10) == 0) {
+    operands.push_back(operands.empty() || below(random, 2) == 0 ? add_input(draft, random, ir::Type::tensor(DType::f32, {Dim(2), Dim(3)})) : one_of(random, operands));
+    return;
+  }
+  const std::size_t k = below(random, operands.size());
+  switch (below(random, 8)) {
+    case 0: operands.erase(operands.begin() + static_cast<std::ptrdiff_t>(k)); break;
+    case 1: std::swap(operands[k], operands[below(random, operands.size())]); break;
+    case 2: operands[k] = draft.graph.add_literal(telling_literal(random, draft.graph)); break;
+    default: operands[k] = add_input(draft, random, draft.graph.type(operands[k]));
+  }
+}
+
+void change_attribute(Draft& draft, Random& random) {
+  ir::Attributes& attributes = draft.attributes;
+  switch (attributes.empty() ? 0 : below(random, 10)) {
+    case 0: {
+      static const std::vector<std::string> kNames{"dim", "keepdim", "dtype", "value", "size", "stride", "step", "shape", "index", "groups", "unknown"};
+      const std::string& name = one_of(random, kNames);
+      if (std::ranges::find(attributes, ir::Name(name), &ir::NamedAttribute::name) == attributes.end()) attributes.push_back({name, telling_attribute(random, draft.graph)});
+      break;
+    }
+    case 1: attributes.erase(attributes.begin() + static_cast<std::ptrdiff_t>(below(random, attributes.size()))); break;
+    default: change(attributes[below(random, attributes.size())].value, random, draft.graph);
+  }
+}
+
+/// The inputs that nothing reads stay behind: a graph anew has the operands only.
+ir::Graph finished(const Draft& draft, const ops::Op& op, Random& random) {
+  ir::Graph graph;
+  for (const ir::SymbolInfo& s : draft.graph.symbols()) graph.add_symbol(s);
+  std::vector<ir::ValueId> operands, known(draft.graph.value_capacity());
+  for (ir::ValueId v : draft.operands) {
+    ir::ValueId& made = known[v.value];
+    if (!made) made = draft.graph.value(v).kind == ir::ValueKind::literal ? graph.add_literal(draft.graph.value(v).literal) : graph.add_input(draft.graph.type(v));
+    operands.push_back(made);
+  }
+  std::vector<ir::Type> results{ir::Type::tensor(DType::f32, {Dim(2), Dim(3)})};
+  if (auto inferred = op.infer(ops::OpQuery(graph, operands, draft.attributes))) {
+    results = std::move(*inferred);
+    for (ir::Type& type : results)  // sizes that depend on data
+      for (Dim& d : type.shape)
+        if (const SymbolId s = d.as_symbol(); s && s.value >= graph.symbols().size()) d = Dim::symbol(graph.add_symbol({.name = fmt::format("u{}", graph.symbols().size())}));
+  }
+  if (below(random, 6) == 0 && !results.empty()) change(results[below(random, results.size())], random, graph);
+  if (below(random, 30) == 0) results.push_back(ir::Type::tensor(DType::f32, {Dim(2)}));
+  if (below(random, 30) == 0) results.pop_back();
+  const NodeId node = graph.add_node(op.name, std::move(operands), draft.attributes, std::move(results));
+  for (ir::ValueId v : graph.node(node).results) graph.add_output({.value = v});
+  return graph;
+}
+
+}  // namespace
+
+ir::Graph op_graph(const ops::Op& op, Random& random) {
+  Draft draft;
+  const std::vector<ops::Sample> samples = ops::samples_of(op);
+  for (std::size_t s = below(random, 3); s-- > 0;) draft.graph.add_symbol({.name = fmt::format("s{}", s), .min = static_cast<std::int64_t>(below(random, 3)), .max = below(random, 2) ? INT64_MAX : 9});
+  if (!samples.empty()) {
+    const ops::Sample& sample = one_of(random, samples);
+    draft.attributes = sample.attributes;
+    for (const ops::SampleOperand& o : sample.operands) {
+      if (o.literal) {
+        draft.operands.push_back(draft.graph.add_literal(*o.literal));
+        continue;
+      }
+      ir::Type type = ir::Type::tensor(o.dtype, ir::Shape(o.shape.begin(), o.shape.end()));
+      if (o.strides) type.strides = ir::Shape(o.strides->begin(), o.strides->end());
+      draft.operands.push_back(draft.graph.add_input(std::move(type)));
+    }
+  }
+  for (std::size_t changes = below(random, 4); changes-- > 0;)
+    if (below(random, 2) == 0) change_operand(draft, random);
+    else change_attribute(draft, random);
+  return finished(draft, op, random);
+}
+
+ir::Graph chain_of_ops(Random& random) {
+  ir::Graph graph;
+  std::vector<ir::ValueId> values;
+  const std::size_t length = 2 + below(random, 5);
+  for (std::size_t tries = 0; tries < 40 && graph.nodes().size() < length; ++tries) {
+    const ops::Op& op = ops::all_ops()[below(random, ops::all_ops().size())];
+    const std::vector<ops::Sample> samples = ops::samples_of(op);
+    if (samples.empty()) continue;
+    const ops::Sample& sample = one_of(random, samples);
+    std::vector<ir::ValueId> operands;
+    for (const ops::SampleOperand& o : sample.operands) {
+      const bool reuse = !values.empty() && below(random, 3) != 0;
+      if (o.literal) operands.push_back(graph.add_literal(*o.literal));
+      else operands.push_back(reuse ? one_of(random, values) : graph.add_input(ir::Type::tensor(o.dtype, ir::Shape(o.shape.begin(), o.shape.end()))));
+    }
+    try {
+      for (ir::ValueId v : ops::NodeBuilder(graph).call(op.name, std::move(operands), sample.attributes)) values.push_back(v);
+    } catch (const Exception&) {
+    }
+  }
+  for (ir::ValueId v : values)
+    if (below(random, 2) == 0 || v == values.back()) graph.add_output({.value = v});
+  return graph;
+}
+
+void mutate_types(ir::Graph& graph, Random& random) {
+  const auto nodes = graph.nodes();
+  if (nodes.empty()) return;
+  const NodeId n = nodes[below(random, nodes.size())];
+  const ir::Node& node = graph.node(n);
+  switch (below(random, 5)) {
+    case 0: graph.mutable_node(n).op = ops::all_ops()[below(random, ops::all_ops().size())].name; break;
+    case 1:
+      if (!node.attributes.empty()) change(graph.mutable_node(n).attributes[below(random, node.attributes.size())].value, random, graph);
+      break;
+    case 2: {
+      const auto inputs = graph.inputs();
+      if (inputs.empty()) break;
+      const ir::ValueId v = inputs[below(random, inputs.size())];
+      ir::Type type = graph.type(v);
+      change(type, random, graph);
+      graph.set_type(v, std::move(type));
+      break;
+    }
+    case 3: {
+      if (node.results.empty()) break;
+      const ir::ValueId v = node.results[below(random, node.results.size())];
+      ir::Type type = graph.type(v);
+      change(type, random, graph);
+      graph.set_type(v, std::move(type));
+      break;
+    }
+    default:
+      if (!node.operands.empty()) graph.mutable_node(n).operands[below(random, node.operands.size())] = graph.add_literal(telling_literal(random, graph));
+  }
+}
+
+}  // namespace tenon::fuzz

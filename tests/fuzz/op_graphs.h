@@ -1,0 +1,22 @@
+// Graphs of every op of the catalogue, sound and malformed.
+#pragma once
+
+#include <string>
+
+#include "core/ir/graph.h"
+#include "core/ops/op.h"
+#include "fuzz/mutate.h"
+
+namespace tenon::fuzz {
+
+/// A graph of one node of the op: one of the op's samples, of which operands, attributes and declared results may have been changed. Where it
+/// is possible the results are declared as inference gives them, so that much of what is made is accepted.
+ir::Graph op_graph(const ops::Op& op, Random& random);
+
+/// Some graphs of ops one behind the other: results of one are operands of the next where that fits.
+ir::Graph chain_of_ops(Random& random);
+
+/// Puts other op names, dtypes, sizes and attribute values into a graph, wherever they stand.
+void mutate_types(ir::Graph& graph, Random& random);
+
+}  // namespace tenon::fuzz
