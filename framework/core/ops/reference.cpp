@@ -80,8 +80,14 @@ class Evaluation {
 
   void bind_shape(const ir::Type& type, std::span<const std::int64_t> shape) {
     TENON_USER_CHECK(type.rank() == shape.size(), "a tensor of {} dimensions for a value of {}", shape.size(), type.rank());
-    for (std::size_t d = 0; d < shape.size(); ++d)
-      if (const SymbolId s = type.shape[d].as_symbol(); s && symbols_[s.value] == kUnbound) symbols_[s.value] = shape[d];
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      const SymbolId s = type.shape[d].as_symbol();
+      if (!s) continue;
+      if (symbols_[s.value] == kUnbound) symbols_[s.value] = shape[d];
+      const ir::SymbolInfo& info = graph_.symbols()[s.value];
+      TENON_USER_CHECK(symbols_[s.value] == shape[d], "the size {} is {} and {}", info.name, symbols_[s.value], shape[d]);
+      TENON_USER_CHECK(shape[d] >= info.min && shape[d] <= info.max, "the graph holds for a size {} of {} to {}, not for {}", info.name, info.min, info.max, shape[d]);
+    }
   }
 
   bool is_bound(const ir::Type& type) const {
@@ -125,7 +131,14 @@ void run_decomposed(const ir::Graph& graph, ir::NodeId node, const NodeRun& run)
 
 }  // namespace
 
-HostTensor::HostTensor(DType dtype, std::vector<std::int64_t> shape) : dtype(dtype), shape(std::move(shape)) {
+HostTensor::HostTensor(DType dtype, std::vector<std::int64_t> sizes) : dtype(dtype), shape(std::move(sizes)) {
+  std::int64_t counted = static_cast<std::int64_t>(size_of(dtype));
+  bool countable = true;
+  for (std::int64_t size : shape) {
+    TENON_USER_CHECK(size >= 0, "a tensor with a dimension of {}", size);
+    countable = countable && (size == 0 || !__builtin_mul_overflow(counted, size, &counted));
+  }
+  if (!countable) throw Exception(Code::out_of_memory, "the bytes of a tensor of that size cannot be counted");
   const std::size_t bytes = (byte_count() + 63) / 64 * 64 + 64;
   void* memory = std::aligned_alloc(64, bytes);
   if (!memory) throw Exception(error(Code::out_of_memory, "no memory for a tensor of {} bytes", bytes));

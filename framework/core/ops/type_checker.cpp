@@ -378,7 +378,8 @@ class TypeChecker final : private SizeQuestions {
     for (std::size_t k = 0; k < node.results.size(); ++k) {
       const Type& given = region.type(region.outputs()[k].value);
       compare(region, given, graph_->type(node.results[k]), "output", "result", k, rule);
-      if (given.strides && *given.strides != ir::row_major_strides(given.shape)) report_node("output {} of the region @{} is {}: it must be row-major ({})", k, region.name, text(given), rule);
+      const bool computed = region.value(region.outputs()[k].value).kind == ir::ValueKind::result;
+      if (computed && given.strides && *given.strides != ir::row_major_strides(given.shape)) report_node("output {} of the region @{} is {}: it must be row-major ({})", k, region.name, text(given), rule);
     }
   }
 

@@ -119,7 +119,7 @@ struct Windows {
   }
 };
 
-constexpr const char* kWindowParameters = "int[] kernel_size, int[] stride=1, int[] padding=0, int[] dilation=1, bool ceil_mode=False, int[]? output_size=None";
+constexpr const char* kWindowParameters = "int[]? kernel_size=None, int[] stride=1, int[] padding=0, int[] dilation=1, bool ceil_mode=False, int[]? output_size=None";
 
 Scalar lowest(Scalars& s, DType t) { return extreme_value(s, t, false); }
 

@@ -166,7 +166,10 @@ std::vector<Ref> TensorRecorder::choose(PyObject* function, PyObject* predicate)
   std::vector<ir::ValueId> all = {condition(predicate)};
   all.insert(all.end(), operands.begin(), operands.end());
   std::vector<ir::Type> types;
-  for (const ir::Output& output : regions[0].outputs()) types.push_back(regions[0].type(output.value));
+  for (const ir::Output& output : regions[0].outputs()) {
+    types.push_back(regions[0].type(output.value));
+    types.back().strides.reset();  // an operand that is given back is a copy of it
+  }
   const ir::NodeId node = graph_.add_node("cond", std::move(all), {}, std::move(types), {}, {graph_.add_region(std::move(regions[0])), graph_.add_region(std::move(regions[1]))});
   std::vector<Ref> results;
   for (std::size_t i = 0; i < then.results.size(); ++i) {

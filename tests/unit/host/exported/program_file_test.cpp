@@ -119,7 +119,41 @@ TEST_CASE("sections that make no sense are named") {
   CHECK(refusal({{"graph", {bytes}}, {"signature", {"{}"}}, {"constants", {constants}}}).empty());
   CHECK_THAT(refusal({{"graph", {"nonsense"}}, {"signature", {"{}"}}, {"constants", {constants}}}), Contains("section 'graph'"));
   CHECK_THAT(refusal({{"graph", {bytes}}, {"signature", {"no"}}, {"constants", {constants}}}), Contains("section 'signature'"));
-  CHECK_THAT(refusal({{"graph", {bytes}}, {"signature", {"{}"}}, {"constants", {"short"}}}), Contains("section 'constants' ends"));
-  CHECK_THAT(refusal({{"graph", {bytes}}, {"signature", {"{}"}}, {"constants", {constants + "x"}}}), Contains("section 'constants' goes on"));
+  CHECK_THAT(refusal({{"graph", {bytes}}, {"signature", {"{}"}}, {"constants", {"short"}}}), Contains("section 'constants' has 5 bytes; the graph's constants have 80"));
+  CHECK_THAT(refusal({{"graph", {bytes}}, {"signature", {"{}"}}, {"constants", {constants + "x"}}}), Contains("section 'constants' has 81 bytes"));
   CHECK_THAT(refusal({{"graph", {bytes}}, {"signature", {"{}"}}}), Contains("'constants' is missing"));
+  CHECK_THAT(refusal({{"signature", {"{}"}}, {"graph", {bytes}}, {"constants", {constants}}}), Contains("the sections are signature, graph, constants"));
+  CHECK_THAT(refusal({{"graph", {bytes}}, {"signature", {"{}"}}, {"constants", {constants}}, {"more", {"x"}}}), Contains("the sections are graph, signature, constants, more"));
+}
+
+TEST_CASE("a file whose checksums are right is not believed for that") {
+  const Path path;
+  TestBackend backend{"backend"};
+  TestSession session({&backend});
+  const auto refusal = [&](const std::string& text, const std::string& constants = {}) {
+    const std::vector<std::uint8_t> buffer = ir::write_buffer(ir::parse_graph(text).value());
+    const std::string bytes(buffer.begin(), buffer.end());
+    const host::SectionToWrite sections[] = {{"graph", {bytes}}, {"signature", {"{}"}}, {"constants", {constants}}};
+    host::write_container(path.text, sections);
+    TenonCapturedGraph* captured = nullptr;
+    const std::int32_t code = tenon_capture_file(session.get(), path.text.c_str(), "{}", &captured);
+    tenon_captured_release(captured);
+    return code == TENON_OK ? std::string() : std::string(tenon_last_error()->text);
+  };
+  CHECK(refusal("graph @g (%x: f32[2]) {\n  %y: f32[2] = relu(%x)\n  return %y\n}\n").empty());
+  CHECK_THAT(refusal("graph @g (%x: f32[2]) {\n  %y: f32[4000] = relu(%x)\n  return %y\n}\n"), Contains("declared f32[4000]; it is f32[2]") && Contains(path.text));
+  CHECK_THAT(refusal("graph @g (%x: f32[2]) {\n  %y: f32[2] = opaque(%x) {handle = 3, target = \"f\"}\n  return %y\n}\n"), Contains("only the process that recorded the call has"));
+  CHECK_THAT(refusal("graph @g (%x: f32[2]) {\n  %y: f32[2] = vendor::f(%x)\n  return %y\n}\n"), Contains("the catalogue has no op vendor::f"));
+  const std::string bools = "graph @g () {\n  const @c: bool[3]\n  %y: bool[3] = constant() {index = @c}\n  return %y\n}\n";
+  CHECK(refusal(bools, std::string("\0\1\1", 3)).empty());
+  CHECK_THAT(refusal(bools, std::string("\0\2\1", 3)), Contains("neither 0 nor 1"));
+}
+
+TEST_CASE("a graph that is submitted is checked, and sizes that its ranges leave open with each call") {
+  TestBackend backend{"backend"};
+  TestSession session({&backend});
+  CHECK_THROWS_WITH((TestProgram(session, ir::parse_graph("graph @g (%x: f32[2]) {\n  %y: f32[9] = relu(%x)\n  return %y\n}\n").value(), {})), Contains("declared f32[9]; it is f32[2]"));
+  TestProgram program(session, parse("graph @g [s0] (%x: f32[s0]) {\n  %y: f32[] = select(%x) {dim = 0, index = 3}\n  return %y\n}\n"), {});
+  CHECK(program.call(input({4})).size() == 1);
+  CHECK_THROWS_WITH(program.call(input({3})), Contains("the graph does not hold for these sizes: s0 - 4 is -1"));
 }
