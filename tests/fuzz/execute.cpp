@@ -62,15 +62,15 @@ void write_element(std::byte* to, DType dtype, Random& random) {
 
 }  // namespace
 
-std::optional<std::vector<std::int64_t>> sizes_to_run(const ir::Graph& graph, Random& random) {
+std::optional<std::vector<std::int64_t>> sizes_to_run(const ir::Graph& graph, const std::vector<ir::Dim>& not_negative, Random& random) {
   std::vector<std::int64_t> symbols(graph.symbols().size(), -1);
-  std::vector<bool> bound(symbols.size(), false);
-  for (ir::ValueId input : graph.inputs())
-    for (const ir::Dim& d : graph.type(input).shape)
-      if (const SymbolId s = d.as_symbol(); s) bound[s.value] = true;
+  std::vector<bool> late(symbols.size(), false);
+  for (NodeId n : graph.nodes())
+    if (graph.node(n).op == "nonzero")
+      if (const SymbolId s = graph.type(graph.node(n).results[0]).shape[0].as_symbol(); s) late[s.value] = true;
   for (std::size_t s = 0; s < symbols.size(); ++s) {
     const ir::SymbolInfo& info = graph.symbols()[s];
-    if (bound[s] && info.max >= 0) symbols[s] = std::clamp<std::int64_t>(static_cast<std::int64_t>(below(random, 6)), std::max<std::int64_t>(info.min, 0), info.max);
+    if (!late[s] && info.max >= 0) symbols[s] = std::clamp<std::int64_t>(static_cast<std::int64_t>(below(random, 6)), std::max<std::int64_t>(info.min, 0), info.max);
   }
   const auto unbound = [&](const ir::Dim& d) {
     bool any = false;
@@ -85,6 +85,8 @@ std::optional<std::vector<std::int64_t>> sizes_to_run(const ir::Graph& graph, Ra
         for (const ir::Dim& d : *graph.type(input).strides)
           if (unbound(d)) return std::nullopt;
     }
+    for (const ir::Dim& d : not_negative)
+      if (!unbound(d) && d.evaluate(symbols) < 0) return std::nullopt;
     if (!is_small(graph, symbols)) return std::nullopt;
   } catch (const std::exception&) {
     return std::nullopt;  // sizes that overflow, or divide by zero

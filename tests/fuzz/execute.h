@@ -12,9 +12,9 @@
 
 namespace tenon::fuzz {
 
-/// Values for the symbols of a graph, within their ranges and small; nothing where there are none, or where a type becomes too large to run
-/// with them, or where an input has a size that no value of the symbols gives.
-std::optional<std::vector<std::int64_t>> sizes_to_run(const ir::Graph& graph, Random& random);
+/// Values for the symbols of a graph that was accepted if these are not negative, within their ranges and small: -1 for sizes that depend on
+/// data. Nothing where those chosen do not fit, or where a type becomes too large to run with them.
+std::optional<std::vector<std::int64_t>> sizes_to_run(const ir::Graph& graph, const std::vector<ir::Dim>& not_negative, Random& random);
 
 /// Memory for one input: exactly the bytes between its first and its last element.
 struct InputMemory {

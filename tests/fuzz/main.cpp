@@ -140,6 +140,7 @@ class Attacker {
     for (int k = 0; k < 8; ++k) {
       const std::uint64_t way = random() % 8;
       ir::Graph graph = way == 0 && !corpus_.graphs.empty() ? corpus_.graphs[random() % corpus_.graphs.size()].clone() : way <= 1 ? fuzz::chain_of_ops(random) : fuzz::op_graph(op, random);
+      if (random() % 6 == 0) graph = fuzz::as_branches(std::move(graph), random);
       if (way <= 1 && random() % 4 != 0) fuzz::mutate_types(graph, random);
       if (!options_.save.empty() && !ir::verify_graph(graph)) {
         const std::string text = ir::print_graph(graph);

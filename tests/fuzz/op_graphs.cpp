@@ -250,11 +250,31 @@ ir::Graph chain_of_ops(Random& random) {
   return graph;
 }
 
+ir::Graph as_branches(ir::Graph graph, Random& random) {
+  const bool plain = std::ranges::all_of(graph.outputs(), [](const ir::Output& o) { return o.kind == ir::OutputKind::result; });
+  if (!plain || !graph.symbols().empty() || !graph.constants().empty() || graph.outputs().empty()) return graph;
+  ir::Graph whole;
+  std::vector<ir::ValueId> operands{whole.add_input(ir::Type::tensor(DType::b8, {}))};
+  std::vector<ir::Type> results;
+  for (ir::ValueId v : graph.inputs()) operands.push_back(whole.add_input(graph.type(v)));
+  for (const ir::Output& o : graph.outputs()) {
+    results.push_back(graph.type(o.value));
+    results.back().strides.reset();
+  }
+  ir::Graph other = graph.clone();
+  if (below(random, 3) == 0) mutate_types(other, random);
+  std::vector<RegionId> regions{whole.add_region(std::move(graph)), whole.add_region(std::move(other))};
+  const NodeId node = whole.add_node("cond", std::move(operands), {}, std::move(results), {}, std::move(regions));
+  for (ir::ValueId v : whole.node(node).results) whole.add_output({.value = v});
+  return whole;
+}
+
 void mutate_types(ir::Graph& graph, Random& random) {
   const auto nodes = graph.nodes();
   if (nodes.empty()) return;
   const NodeId n = nodes[below(random, nodes.size())];
   const ir::Node& node = graph.node(n);
+  if (!node.regions.empty() && below(random, 2) == 0) return mutate_types(graph.mutable_region(node.regions[below(random, node.regions.size())]), random);
   switch (below(random, 5)) {
     case 0: graph.mutable_node(n).op = ops::all_ops()[below(random, ops::all_ops().size())].name; break;
     case 1:

@@ -16,7 +16,10 @@ ir::Graph op_graph(const ops::Op& op, Random& random);
 /// Some graphs of ops one behind the other: results of one are operands of the next where that fits.
 ir::Graph chain_of_ops(Random& random);
 
-/// Puts other op names, dtypes, sizes and attribute values into a graph, wherever they stand.
+/// A graph that runs the given one, or a variant of it, as a predicate says; graphs with symbols or constants stay as they are.
+ir::Graph as_branches(ir::Graph graph, Random& random);
+
+/// Puts other op names, dtypes, sizes and attribute values into a graph, wherever they stand, in regions too.
 void mutate_types(ir::Graph& graph, Random& random);
 
 }  // namespace tenon::fuzz

@@ -151,17 +151,19 @@ class Runner {
   ir::Graph graph(const ops::Op& op, fuzz::Random& random) {
     const std::uint64_t way = random() % 8;
     ir::Graph made = way == 0 && !graphs_.empty() ? graphs_[random() % graphs_.size()].clone() : way <= 2 ? fuzz::chain_of_ops(random) : fuzz::op_graph(op, random);
+    if (random() % 6 == 0) made = fuzz::as_branches(std::move(made), random);
     if (way <= 2 && random() % 3 == 0) fuzz::mutate_types(made, random);
     return made;
   }
 
   void attack(const ir::Graph& graph, fuzz::Random& random) {
     ++made_;
-    if (!ops::check_graph(graph).violations.empty()) return;
+    const ops::TypeReport report = ops::check_graph(graph);
+    if (!report.violations.empty()) return;
     if (std::ranges::any_of(graph.outputs(), [](const ir::Output& o) { return o.kind != ir::OutputKind::result; })) return;
     if (std::ranges::any_of(graph.constants(), [](const ir::Constant& c) { return !c.data; })) return;
     if (std::ranges::any_of(graph.nodes(), [&](NodeId n) { return graph.node(n).op == "opaque"; })) return;
-    const auto symbols = fuzz::sizes_to_run(graph, random);
+    const auto symbols = fuzz::sizes_to_run(graph, report.not_negative, random);
     if (!symbols) return;
     ++accepted_;
     if (!options_.save.empty()) std::ofstream(options_.save / "current") << ir::print_graph(graph);

@@ -117,8 +117,10 @@ void check_trips(const ir::Graph& graph) {
 }
 
 /// Types are accepted, or refused with words about a node or an input.
-Verdict check_types(const ir::Graph& graph) {
-  const std::vector<ir::Violation> violations = ops::check_types(graph).violations;
+Verdict check_types(const ir::Graph& graph, std::vector<ir::Dim>* not_negative = nullptr) {
+  ops::TypeReport report = ops::check_types(graph);
+  const std::vector<ir::Violation>& violations = report.violations;
+  if (not_negative) *not_negative = std::move(report.not_negative);
   for (const ir::Violation& v : violations) promise(v.text.starts_with("node ") || v.text.starts_with("input "), "a refusal names the node", v.text);
   return violations.empty() ? Verdict::accepted : Verdict::refused;
 }
@@ -157,8 +159,9 @@ Verdict attack_text(std::string_view text) {
 Verdict attack_types(const ir::Graph& graph, Random& random, bool& ran) {
   if (ir::verify_graph(graph)) return Verdict::refused;
   check_trips(graph);
-  if (check_types(graph) == Verdict::refused) return Verdict::refused;
-  const auto symbols = sizes_to_run(graph, random);
+  std::vector<ir::Dim> not_negative;
+  if (check_types(graph, &not_negative) == Verdict::refused) return Verdict::refused;
+  const auto symbols = sizes_to_run(graph, not_negative, random);
   if (!symbols) return Verdict::accepted;
   run_on_reference(graph, *symbols, random);
   ran = true;

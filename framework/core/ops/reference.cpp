@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "core/base/regular_file.h"
 #include "core/ops/catalog.h"
 #include "core/ops/expand.h"
 #include "core/ops/infer.h"
@@ -138,7 +139,7 @@ HostTensor::HostTensor(DType dtype, std::vector<std::int64_t> sizes) : dtype(dty
     TENON_USER_CHECK(size >= 0, "a tensor with a dimension of {}", size);
     countable = countable && (size == 0 || !__builtin_mul_overflow(counted, size, &counted));
   }
-  if (!countable) throw Exception(Code::out_of_memory, "the bytes of a tensor of that size cannot be counted");
+  if (!countable || static_cast<std::uint64_t>(counted) > memory_of_machine()) throw Exception(Code::out_of_memory, "a tensor of that size is larger than the memory of this machine");
   const std::size_t bytes = (byte_count() + 63) / 64 * 64 + 64;
   void* memory = std::aligned_alloc(64, bytes);
   if (!memory) throw Exception(error(Code::out_of_memory, "no memory for a tensor of {} bytes", bytes));

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "command.h"
+#include "core/base/regular_file.h"
 #include "core/ir/printer.h"
 #include "host/diagnostics/suggestion.h"
 #include "npy.h"
@@ -53,6 +54,13 @@ std::vector<std::int64_t> shape_of(const ir::Graph& graph, ValueId input, const 
   return shape;
 }
 
+void require_memory(DType dtype, const std::vector<std::int64_t>& shape, const std::string& name) {
+  auto bytes = static_cast<std::int64_t>(size_of(dtype));
+  bool fits = true;
+  for (std::int64_t size : shape) fits = fits && size >= 0 && !__builtin_mul_overflow(bytes, size, &bytes);
+  if (!fits || static_cast<std::uint64_t>(bytes) > memory_of_machine()) throw CommandError(kFailed, fmt::format("input {} is larger than the memory of this machine", name));
+}
+
 }  // namespace
 
 std::pair<std::string, std::string> split_assignment(const std::string& option, const std::string& text) {
@@ -80,7 +88,9 @@ std::vector<Array> make_inputs(const ir::Graph& graph, const GivenInputs& given)
       continue;
     }
     const ValueId input = graph.inputs()[i];
-    inputs.push_back(Array::zeros(graph.type(input).dtype, shape_of(graph, input, sizes)));
+    const std::vector<std::int64_t> shape = shape_of(graph, input, sizes);
+    require_memory(graph.type(input).dtype, shape, names[i]);
+    inputs.push_back(Array::zeros(graph.type(input).dtype, shape));
     fill_random(inputs.back(), given.seed + i);
   }
   return inputs;

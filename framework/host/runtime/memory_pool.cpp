@@ -12,6 +12,7 @@
 #include <new>
 
 #include "core/base/error.h"
+#include "core/base/regular_file.h"
 
 namespace tenon::host {
 namespace {
@@ -163,7 +164,7 @@ void* take_kept(SizeClass& size_class) {
 
 void* pool_allocate(std::size_t bytes) {
   Pool& p = pool();
-  if (bytes > kLargestPooled) return nullptr;
+  if (bytes > kLargestPooled || bytes > memory_of_machine()) return nullptr;
   const unsigned c = class_of(bytes);
   const std::size_t size = class_bytes(c);
   if (void* kept = take_kept(p.classes[c])) {

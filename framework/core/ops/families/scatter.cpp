@@ -65,6 +65,7 @@ ScatterBody scatter_body(const OpQuery& q, std::optional<Primitive> combine) {
 }
 
 void check_scatter(const OpQuery& q) {
+  combine_named(q.text("reduce", ""));
   require_index_dtype(q, 1);
   require_value_dtype(q, 2);
   TENON_USER_CHECK(q.type(0).rank() == q.type(1).rank() && q.type(1).rank() == q.type(2).rank(),

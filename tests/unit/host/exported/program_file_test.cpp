@@ -8,6 +8,7 @@
 #include "../test_backend.h"
 #include "catch.h"
 #include "core/ir/buffer.h"
+#include "core/ir/parser.h"
 #include "core/ir/printer.h"
 #include "host/exported/container.h"
 #include "host/partition/crossing.h"
