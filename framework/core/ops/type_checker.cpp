@@ -18,8 +18,8 @@
 #include "core/ir/printer.h"
 #include "core/ops/catalog.h"
 #include "core/ops/expand.h"
-#include "core/ops/foreign_signature.h"
 #include "core/ops/infer.h"
+#include "core/ops/node_schema.h"
 #include "core/ops/size_questions.h"
 
 namespace tenon::ops {
@@ -27,58 +27,6 @@ namespace {
 
 using ir::Dim;
 using ir::Type;
-
-/// The kinds of attribute that a word of the schema language stands for, as bits by ir::Attribute's index.
-unsigned kinds_of(std::string_view type) {
-  constexpr auto bit = [](std::size_t index) { return 1u << index; };
-  constexpr unsigned kBool = bit(1), kInteger = bit(2), kFloat = bit(3), kText = bit(4), kDType = bit(5), kIntegers = bit(6), kFloats = bit(7);
-  if (type == "bool") return kBool;
-  if (type == "int") return kInteger;
-  if (type == "int[]") return kInteger | kIntegers;
-  if (type == "float" || type == "Scalar") return kBool | kInteger | kFloat;
-  if (type == "float[]") return kFloats;
-  if (type == "str") return kText;
-  TENON_CHECK(type == "ScalarType", "'{}' is no type of an attribute", type);
-  return kDType;
-}
-
-/// What the schema of an op says of its nodes.
-struct NodeSchema {
-  struct Attribute {
-    ir::Name name;
-    std::string type;
-    unsigned kinds = 0;
-    bool required = false;
-  };
-  std::size_t least = 0, most = 0;  // operands
-  std::vector<Attribute> attributes;
-
-  explicit NodeSchema(const Op& op) {
-    for (SchemaParameter& p : parse_schema(op.schema)) {
-      if (!p.is_operand()) {
-        attributes.push_back({p.name, p.type, kinds_of(p.type), !p.optional && !p.otherwise});
-        continue;
-      }
-      const bool list = p.type.ends_with("[]");
-      least += !list && !p.optional;
-      most = list || most == SIZE_MAX ? SIZE_MAX : most + 1;
-    }
-  }
-
-  const Attribute* find(ir::Name name) const {
-    const auto found = std::ranges::find(attributes, name, &Attribute::name);
-    return found == attributes.end() ? nullptr : &*found;
-  }
-};
-
-const NodeSchema& schema_of(const Op& op) {
-  static const auto* all = [] {
-    auto* made = new std::vector<NodeSchema>;  // lives for ever, as the catalogue does
-    for (const Op& each : all_ops()) made->emplace_back(each);
-    return made;
-  }();
-  return (*all)[static_cast<std::size_t>(&op - all_ops().data())];
-}
 
 /// The graph of a region as one that stands alone: it sees the symbols and constants of the outermost graph.
 ir::Graph standing_alone(const ir::Graph& region, const ir::Graph& root) {
@@ -246,7 +194,7 @@ class TypeChecker final : private SizeQuestions {
     for (const ir::NamedAttribute& a : node.attributes) {
       const NodeSchema::Attribute* known = schema.find(a.name);
       if (!known) report_node("its op has no attribute '{}'{} (a)", a.name, names_of(schema));
-      else if (a.value.index() != 0 && !(known->kinds >> a.value.index() & 1)) report_node("attribute '{}' is {}; its op takes {} (a)", a.name, ir::print_attribute(*graph_, a.value), known->type);
+      else if (!known->takes(a.value)) report_node("attribute '{}' is {}; its op takes {} (a)", a.name, ir::print_attribute(*graph_, a.value), known->type);
     }
     for (const NodeSchema::Attribute& each : schema.attributes) {
       if (!each.required) continue;
