@@ -101,6 +101,14 @@ GRAPHS_WITH_CONSTANTS = {
   return %f, %g, %h, %i, %e
 }
 """,
+    "numbers": """graph @g (%x: f32[]) {
+  %a: f32[] = neg(1.5)
+  %b: f32[] = add(%a, %x)
+  %c: f32[] = relu(-2.5)
+  %d: f32[] = neg(%b)
+  return %a, %b, %c, %d
+}
+""",
     "constant alone": """graph @g () {
   const @k: f32[4] = [1, -2, 0, 3]
   %c: f32[4] = constant() {index = @k}

@@ -77,6 +77,9 @@ std::shared_ptr<BackendInstance> Session::instance(const Plugin& plugin, const j
     events.emit({{"kind", "create_failed"}, {"phase", "create"}, {"backend", plugin.name}, {"code", code_name(problem.code())}, {"text", problem.what()}});
     events.warn_once("plugins", fmt::format("{}; it is left out", problem.what()));
     return nullptr;
+  } catch (...) {
+    instances_.erase(place);
+    throw;
   }
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cmath>
 #include <limits>
 
 #include "core/base/error.h"
@@ -115,6 +116,11 @@ GivenValue value_from_text(const Flag& flag, std::string_view text, char separat
 void store(Config& config, const Flag& flag, const GivenValue& value, const Origin& origin) {
   if (value.kind == Kind::integer && value.integer < 0)
     throw Exception(Code::invalid_argument, fmt::format("{}: {} must not be negative: {}", origin.text, flag.key, value.shown));
+  if (value.kind == Kind::number && std::string_view(flag.type()) == "number" && !(std::isfinite(value.number) && value.number >= 0))
+    throw Exception(Code::invalid_argument, fmt::format("{}: {} must be finite and not negative: {}", origin.text, flag.key, value.shown));
+  constexpr int kMost = std::numeric_limits<int>::max();
+  if (value.kind == Kind::integer && std::holds_alternative<int Config::*>(flag.member) && value.integer > kMost)
+    throw Exception(Code::invalid_argument, fmt::format("{}: {} must be at most {}: {}", origin.text, flag.key, kMost, value.shown));
   if (!std::visit(Store{config, value}, flag.member)) wrong_type(flag, value, origin);
   config.origins[flag.key] = origin;
 }

@@ -24,7 +24,7 @@ class MyBackend : public Backend {
   void claim(const GraphView& graph, Claims& claims) override {
     for (NodeView node : graph.nodes()) {
       const std::uint32_t id = node.id();
-      if (node.op() != "neg") claims.refuse(id, "op", "only neg");
+      if (node.op() != "neg" || node.operand(0).is_literal()) claims.refuse(id, "op", "only neg of a tensor");
       else if (node.type().dtype() != DType::f32) claims.refuse(id, "dtype", "only float32");
       else if (!node.type().is_static()) claims.refuse(id, "shape", "only static shapes");
       else claims.claim({&id, 1});

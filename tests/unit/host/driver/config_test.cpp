@@ -141,6 +141,9 @@ TEST_CASE("wrong arguments are named") {
   CHECK(error_of("", {"threads=1"}) == "argument: a setting is written section.key=value, not: threads=1");
   CHECK(error_of("", {"runtime.thread=1"}).rfind("argument: unknown key 'thread' in [runtime]; did you mean 'threads'?", 0) == 0);
   CHECK(error_of("", {"runtime.threads=many"}) == "argument: runtime.threads must be an integer, not text: \"many\"");
+  CHECK(error_of("", {"runtime.threads=99999999999"}) == "argument: runtime.threads must be at most 2147483647: \"99999999999\"");
+  for (const char* number : {"nan", "inf", "-0.5"})
+    CHECK(error_of("", {("plugins.probe_seconds=" + std::string(number)).c_str()}) == "argument: plugins.probe_seconds must be finite and not negative: \"" + std::string(number) + "\"");
   CHECK(error_of("", {"good.fast_path=1"}).rfind("argument: unknown key in [good] 'fast_path'", 0) == 0);
 }
 
