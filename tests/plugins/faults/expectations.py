@@ -12,7 +12,9 @@ FAULTS = THROWS + DEATHS + ANSWERS + ("write_outside", "float_state", "leak_chil
 # process:   the fault comes each time, and the probe sees it before the user's process does
 # unlike:    the fault comes with graphs unlike the probe's samples, in the user's process
 # isolated:  the same, with plugins.isolate
+# checked:   as unlike, with plugins.check; of execute only
 WAYS = ("process", "unlike", "isolated")
+CHECKED = [("execute", fault, "checked") for fault in FAULTS if fault not in DEATHS]
 
 REFUSED = "refused"        # the plugin is not used: its description says why, and where it was
 FALLS = "falls"            # the next backend takes over: an event names backend and phase
@@ -46,6 +48,8 @@ def expected(phase: str, fault: str, way: str) -> str:
         return RIGHT
     if phase in WITHOUT_GRAPH:
         return REFUSED
+    if way == "checked":
+        return FALLS
     if phase == "execute" and fault == "null_answer":
         return IMPOSSIBLE  # memory that was not written looks like memory that was
     ends_process = fault in DEATHS or fault == "write_outside"
@@ -65,4 +69,4 @@ def expected(phase: str, fault: str, way: str) -> str:
 
 
 def matrix() -> list[tuple[str, str, str]]:
-    return [case for case in itertools.product(PHASES, FAULTS, WAYS) if case[:2] not in NO_ANSWER]
+    return [case for case in itertools.product(PHASES, FAULTS, WAYS) if case[:2] not in NO_ANSWER] + CHECKED

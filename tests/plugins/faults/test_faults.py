@@ -72,8 +72,7 @@ def case_of(case: tuple[str, str, str], folder: pathlib.Path) -> dict:
     when = "always" if way == "process" else "marked"
     overrides = [f"plugins.paths={folder}", f"compile.backends={name}", "compile.fallback=reference", "passes.pipeline=", "cache.enabled=false",
                  f"plugins.probe_seconds={seconds}", f"plugins.isolate_seconds={seconds}"]
-    if way == "isolated":
-        overrides += ["plugins.isolate=true"]
+    overrides += {"isolated": ["plugins.isolate=true"], "checked": ["plugins.check=true"]}.get(way, [])
     if name == "faults":
         overrides += [f"faults.phase={phase}", f"faults.fault={fault}", f"faults.when={when}"]
     return {"name": name_of(case), "plugin": name, "overrides": overrides}
