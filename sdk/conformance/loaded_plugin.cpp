@@ -13,7 +13,7 @@ const TenonPlugin& load_plugin(const std::string& path, const TenonHost& host) {
   const FloatControl before = FloatControl::current();
   // A path without a slash would be looked for in the system's library folders.
   const std::string absolute = std::filesystem::absolute(path);
-  if (!std::filesystem::is_regular_file(absolute)) throw Exception(error(Code::not_found, "cannot be loaded: there is no such file: {}", path));
+  if (!std::filesystem::is_regular_file(absolute)) throw Exception(error(Code::not_found, "cannot be loaded: there is no regular file {}", path));
   void* library = dlopen(absolute.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (!library) throw Exception(error(Code::incompatible, "cannot be loaded: {}", dlerror()));
   const auto entry = reinterpret_cast<TenonPluginEntry>(dlsym(library, TENON_PLUGIN_ENTRY));

@@ -34,7 +34,7 @@ int clear_cache(const Command& command) {
   std::uint64_t removed = 0;
   check(tenon_session_clear_cache(session.get(), &removed));
   if (command.json) fmt::print("{}\n", json{{"removed", removed}}.dump(2));
-  else fmt::print("{} entries removed\n", removed);
+  else fmt::print("{} {} removed\n", removed, removed == 1 ? "entry" : "entries");
   return kDone;
 }
 
@@ -45,7 +45,7 @@ void add_cache(CLI::App& app, Command& command) {
   CLI::App* stats = cache->add_subcommand("stats", "where it is, how much there is, and the limit")->fallthrough();
   add_json(*stats, command);
   stats->callback([&] { command.action = [&] { return print_cache(command); }; });
-  CLI::App* clear = cache->add_subcommand("clear", "removes all of it")->fallthrough();
+  CLI::App* clear = cache->add_subcommand("clear", "removes all of it, and what the probe said of plugins")->fallthrough();
   add_json(*clear, command);
   clear->callback([&] { command.action = [&] { return clear_cache(command); }; });
 }

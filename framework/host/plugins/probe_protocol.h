@@ -13,7 +13,7 @@ inline constexpr int kProbeLibrary = 3;
 inline constexpr int kProbeAnswer = 4;
 
 // Descriptors 5 and 6 are message files (message_file.h). Every request has "call", "create_options" (of a plugin of passes: its options),
-// "cache" {"directory", "bytes"} (the store behind cache_get and cache_put; directory "": none) and "logs". By "call":
+// "cache" {"directory", "bytes"} (the store behind cache_get and cache_put, but in a trial; directory "": none) and "logs". By "call":
 //   try      lives through all that a backend does, on sample graphs, or runs the passes on them
 //   create   makes the backend's object with the options, and destroys it
 //   claim    the parts are a buffer, then the bytes of each constant, described by "constants"; the reply has "groups" and "refusals"

@@ -69,12 +69,13 @@ const TenonPlugin& answer(const host::Manifest& manifest) {
   host::Events events;
   events.set_logs(request.head.at("logs").get<std::string>());
   const nlohmann::json& cache = request.head.at("cache");
-  host::ByteStore store(cache.at("directory"), cache.at("bytes"));
+  const bool is_trial = request.head.at("call") == "try";
+  host::ByteStore store(is_trial ? "" : cache.at("directory").get<std::string>(), cache.at("bytes"));  // samples are not worth keeping
   const TenonPlugin& plugin = *host::load_library(host::Descriptor(host::kProbeLibrary), manifest, probe::enter_step);
   host::HostTable& table = host::HostTable::make_lasting(plugin.name, plugin.abi, &events, &store);
   nlohmann::json head = {{"code", TENON_OK}};
   std::string stored;
-  if (request.head.at("call") == "try") probe::try_plugin(plugin, table.functions(), request.head.at("create_options"));
+  if (is_trial) probe::try_plugin(plugin, table.functions(), request.head.at("create_options"));
   else if (plugin.backend) head = probe::answer_call(*plugin.backend, table.functions(), request, stored);
   else throw Exception(Code::malformed, "only a backend is called");
   table.detach();

@@ -26,7 +26,7 @@ def run_cases(build: pathlib.Path, folder: pathlib.Path, cases: list[dict]) -> d
         (folder / "cases").write_text("".join(json.dumps(case) + "\n" for case in cases))
         results.write_text("")
         with open(folder / "stderr", "a") as words:
-            subprocess.run([build / "bin/run_faults", folder / "cases", results], stdout=words, stderr=words, timeout=600)
+            subprocess.run([build / "bin/run_faults", folder / "cases", results], stdout=words, stderr=words, timeout=280)
         done = [json.loads(line) for line in results.read_text().splitlines()]
         outcomes |= {outcome["name"]: outcome for outcome in done}
         if len(done) < len(cases):
@@ -108,7 +108,8 @@ def test_fault(case, outcomes):
     else:
         assert plugin["state"] == "loaded", plugin
     if case[1] == "hang":
-        assert outcome["seconds"] < 4 * HANG_SECONDS  # ended once, not once a call
+        waited = [event for event in outcome["events"] if event["kind"] == "plugin_probed" and not event["usable"] or "it did not come back" in event.get("text", "")]
+        assert len(waited) == (kind != RIGHT), waited  # once a session, not once a call
 
 
 @pytest.mark.parametrize("case", [case for case in matrix() if case[1] == "exit" and expected(*case) == IMPOSSIBLE], ids=name_of)
@@ -263,7 +264,6 @@ def test_file(kind, damage, damaged):
     outcome = damaged[f"{kind}-{damage.__name__}"]
     assert outcome is not None, "it took the process along"
     assert outcome.get("first") and outcome.get("second") and outcome["afterwards"] is True, outcome
-    assert outcome["seconds"] < 20
     reason = FILE_REASONS.get(kind, {}).get(damage)
     if reason:
         assert outcome["plugin"]["reason"] == reason, outcome["plugin"]
