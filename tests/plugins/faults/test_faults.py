@@ -107,6 +107,7 @@ def test_fault(case, outcomes):
         assert all(plugin["name"] in event["text"] for event in told)
     else:
         assert plugin["state"] == "loaded", plugin
+        assert not any("fail" in event["kind"] for event in told), told
     if case[1] == "hang":
         waited = [event for event in outcome["events"] if event["kind"] == "plugin_probed" and not event["usable"] or "it did not come back" in event.get("text", "")]
         assert len(waited) == (kind != RIGHT), waited  # once a session, not once a call
