@@ -201,8 +201,8 @@ void Plan::run(const TenonRunArgs& args) {
 
 void Plan::require_sizes(const std::int64_t* symbols) const {
   for (const ir::Dim& dim : not_negative_)
-    if (const std::int64_t value = dim.evaluate({symbols, graph_.symbols().size()}); value < 0)
-      throw Exception(Code::invalid_argument, fmt::format("the graph does not hold for these sizes: {} is {}, and must not be negative", ops::infer::text(graph_, dim), value));
+    if (const std::int64_t value = dim.evaluate({symbols, symbols_.size()}); value < 0)
+      throw Exception(Code::invalid_argument, fmt::format("the graph does not hold for these sizes: {} is {}, and must not be negative", ops::infer::text(graph_.copy(), dim), value));
 }
 
 RunContext* Plan::acquire() {
