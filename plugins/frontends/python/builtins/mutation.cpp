@@ -289,6 +289,7 @@ class DictMutation {
 }  // namespace
 
 Ref change_older(Evaluator& evaluator, PyObject* container, const char* method, Arguments arguments) {
+  if (std::string_view(method).starts_with("__i") && std::string_view(method) != "__init__" && arguments.values.size() != 1) throw GraphBreak(fmt::format("{}() with {} arguments", method, arguments.values.size()));
   if (PyDict_Check(container)) return DictMutation(evaluator, container, method).run(arguments);
   return Mutation(evaluator, container, method).run(std::move(arguments));
 }
