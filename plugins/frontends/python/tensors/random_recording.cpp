@@ -62,7 +62,8 @@ Ref TensorRecorder::with_strides_of_draw(Ref answer, PyObject* callable, const F
     const TensorSpec spec = read_twin(item), real = read_twin(drawn[next++].get());
     return spec.strides == real.strides ? Ref() : make_twin(spec.kind, spec.dtype, spec.shape, real.strides, true);
   };
-  return Ref::borrow(PyTuple_GET_ITEM(with_replaced(items.get(), with_strides).get(), 0));
+  items = with_replaced(items.get(), with_strides);
+  return Ref::borrow(PyTuple_GET_ITEM(items.get(), 0));
 }
 
 Ref TensorRecorder::record_random(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {

@@ -42,19 +42,23 @@ std::vector<std::int64_t> integers(PyObject* tuple) {
   return values;
 }
 
-bool flag(PyObject* tensor, const char* method) {
-  Ref answer = checked(PyObject_CallMethod(tensor, method, nullptr));
-  return answer.is(Py_True);
+/// What torch's own class says, whatever the program has put into torch.Tensor or Parameter in its place.
+Ref attribute(PyObject* tensor, const char* name) {
+  PyTypeObject* own = reinterpret_cast<PyTypeObject*>(known_torch_library()->tensor.get())->tp_base;
+  Ref text = checked(PyUnicode_InternFromString(name));
+  PyObject* descriptor = _PyType_Lookup(own, text.get());  // borrowed
+  TENON_CHECK(descriptor && Py_TYPE(descriptor)->tp_descr_get, "torch's tensors have no '{}'", name);
+  return checked(Py_TYPE(descriptor)->tp_descr_get(descriptor, tensor, reinterpret_cast<PyObject*>(Py_TYPE(tensor))));
 }
 
-Ref attribute(PyObject* object, const char* name) { return checked(PyObject_GetAttrString(object, name)); }
+bool flag(PyObject* tensor, const char* method) { return checked(PyObject_CallNoArgs(attribute(tensor, method).get())).is(Py_True); }
 
 /// Why a tensor is not one that a graph takes; empty when it is.
 Refusal odd_torch(const TorchLibrary& torch, PyObject* tensor) {
   PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(tensor));
   if (type != torch.tensor.get() && type != torch.parameter.get())
     return fmt::format("a tensor of the subclass {}", Py_TYPE(tensor)->tp_name);
-  Ref device = attribute(attribute(tensor, "device").get(), "type");
+  Ref device = checked(PyObject_GetAttrString(attribute(tensor, "device").get(), "type"));
   if (const char* name = PyUnicode_AsUTF8(device.get()); name && std::strcmp(name, "cpu") != 0)
     return fmt::format("a tensor on device '{}'; the loaded backends run on 'cpu'", name);
   if (!attribute(tensor, "layout").is(torch.strided.get())) return "a sparse tensor";
@@ -80,7 +84,7 @@ std::variant<TensorSpec, Refusal> read_torch(const TorchLibrary& torch, PyObject
   spec.dtype = *torch.dtype_of(attribute(tensor, "dtype").get());
   spec.requires_grad = attribute(tensor, "requires_grad").is(Py_True);
   spec.shape = integers(attribute(tensor, "shape").get());
-  spec.strides = integers(checked(PyObject_CallMethod(tensor, "stride", nullptr)).get());
+  spec.strides = integers(checked(PyObject_CallNoArgs(attribute(tensor, "stride").get())).get());
   if (torch.direct_fields) {
     spec.key_set = layout::key_set(layout::impl(tensor));
     spec.dtype_device = layout::dtype_device(layout::impl(tensor));
