@@ -155,7 +155,7 @@ Ref TensorRecorder::record_reading(PyObject* callable, const ForeignFunction& fu
   settle_extents(result->values);
   const bool fresh = strides_are_known(function, *result, operands) && !kwargs_name_a_layout(kwargs) && !(is_pointwise(function) && takes_lists(args)) &&
                      !(function.flavour == ops::Flavour::numpy ? gives_elements(function) || only_moves_elements(graph_, first_node)
-                                                               : function.may_alias || (function.composite && follows_its_parts(first_node, operands)));
+                                                               : function.may_alias || (function.composite && only_moves_elements(graph_, first_node)));
   Ref wrapped;
   try {
     if (fresh) {
@@ -174,12 +174,6 @@ Ref TensorRecorder::record_reading(PyObject* callable, const ForeignFunction& fu
   record_writes_beside(function, writes.all, operands);
   trace(callable, function, args, kwargs, wrapped, first_node);
   return wrapped;
-}
-
-/// Whether what torch makes of other functions may be a view, or has the strides that these give one after the other.
-bool TensorRecorder::follows_its_parts(std::size_t first_node, std::span<const Index> operands) const {
-  const auto is_plain = [&](Index index) { return stand_ins_[index].strides == row_major(stand_ins_[index].shape); };
-  return only_moves_elements(graph_, first_node) || (graph_.nodes().size() > first_node + 1 && !std::ranges::all_of(operands, is_plain));
 }
 
 /// The nodes of a call by the catalogue; nothing where it must be an opaque one. Throws GraphBreak where it can be neither.

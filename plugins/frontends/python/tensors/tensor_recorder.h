@@ -234,7 +234,6 @@ class TensorRecorder final : public Recorder {
   Ref record_late_views(PyObject* callable, const ForeignFunction& function, const ops::ForeignResult& result, PyObject* args, PyObject* kwargs);
   void vary_late_view(TensorOutput& output, Index index);
 
-  bool follows_its_parts(std::size_t first_node, std::span<const Index> operands) const;
   bool stays_inside(const ForeignFunction& function, PyObject* args, PyObject* kwargs) const;
   std::optional<ops::ForeignResult> build_op(const ForeignFunction& function, PyObject* args, PyObject* kwargs, const std::string& not_opaque);
   ops::ForeignResult build(const ForeignFunction& function, PyObject* args, PyObject* kwargs);
