@@ -105,11 +105,11 @@ def test_copies_and_pickles(check):
     compiled = tenon.compile(net)
     twin = copy.deepcopy(compiled)
     assert twin.lin.weight is not net.lin.weight
-    plain = pickle.loads(pickle.dumps(compiled))
-    assert type(plain) is Net
+    loaded = pickle.loads(pickle.dumps(compiled))
+    assert isinstance(loaded, Net) and type(loaded) is type(compiled)
     with torch.no_grad():
         check.same(twin(x), net(x))
-        check.same(plain(x), net(x))
+        check.same(loaded(x), net(x))
 
 
 @pytest.mark.parametrize("causal", [True, False], ids=["causal", "other"])

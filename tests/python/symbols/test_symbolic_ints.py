@@ -224,7 +224,7 @@ def test_the_log_names_relation_and_values(capfd):
 def test_a_view_of_an_argument_at_a_varying_place(view):
     x = torch.arange(40.0).reshape(8, 5)
     calls = [(x, n) for n in (2, 3, 4, 2)]
-    compiled = check(view, calls, 2)
+    compiled = check(view, calls, 3)  # x[0, n:] may come to lie in one piece
     for x, n in calls:
         assert compiled(x, n).data_ptr() == view(x, n).data_ptr()
 

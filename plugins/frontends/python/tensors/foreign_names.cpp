@@ -337,7 +337,12 @@ struct Known {
 }  // namespace
 
 bool is_of_library(PyObject* found) {
-  if (PyFunction_Check(found)) return is_module_of(written_in(found), "torch") || is_module_of(written_in(found), "numpy");
+  if (PyFunction_Check(found)) {
+    if (written_in(found) != "contextlib") return is_module_of(written_in(found), "torch") || is_module_of(written_in(found), "numpy");
+    Ref wrapped = Ref::steal(PyObject_GetAttrString(found, "__wrapped__"));  // a context that is made of a generator function
+    if (!wrapped) PyErr_Clear();
+    return wrapped && is_of_library(wrapped.get());
+  }
   if (Py_TYPE(found) == &PyStaticMethod_Type || Py_TYPE(found) == &PyClassMethod_Type) return is_of_library(checked(PyObject_GetAttrString(found, "__func__")).get());
   if (Py_TYPE(found) == &PyProperty_Type) return is_of_library(checked(PyObject_GetAttrString(found, "fget")).get());
   if (PyCFunction_Check(found)) {

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <numeric>
 
 #include "python/tensors/tensor_recorder.h"
 
@@ -20,6 +22,7 @@
 #include "python/tensors/replaced_kernels.h"
 #include "python/tensors/symbolic_scalar.h"
 #include "python/tensors/torch_library.h"
+#include "python/tensors/view_path.h"
 #include "python/tensors/ufunc_loops.h"
 #include "python/tensors/weak_numbers.h"
 
@@ -155,7 +158,7 @@ Ref TensorRecorder::record_reading(PyObject* callable, const ForeignFunction& fu
   settle_extents(result->values);
   const bool fresh = strides_are_known(function, *result, operands) && !kwargs_name_a_layout(kwargs) && !(is_pointwise(function) && takes_lists(args)) &&
                      !(function.flavour == ops::Flavour::numpy ? gives_elements(function) || only_moves_elements(graph_, first_node)
-                                                               : function.may_alias || (function.composite && only_moves_elements(graph_, first_node)));
+                                                               : function.may_alias || (function.composite && is_view_in_graph(*result, operands)));
   Ref wrapped;
   try {
     if (fresh) {
@@ -174,6 +177,19 @@ Ref TensorRecorder::record_reading(PyObject* callable, const ForeignFunction& fu
   record_writes_beside(function, writes.all, operands);
   trace(callable, function, args, kwargs, wrapped, first_node);
   return wrapped;
+}
+
+/// Whether a result has no more elements than an operand, and those, so that it may be a view though no schema says so (type_as, einsum).
+bool TensorRecorder::is_view_in_graph(const ops::ForeignResult& result, std::span<const Index> operands) {
+  const auto count = [&](const ir::Shape& shape) {
+    const std::vector<std::int64_t> sizes = symbols_.values(shape);
+    return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies());
+  };
+  const ir::ValueId value = result.values.front();
+  return std::ranges::any_of(operands, [&](Index operand) {
+    const ir::ValueId from = present_.of(operand);
+    return count(graph_.type(value).shape) <= count(graph_.type(from).shape) && find_view_path(graph_, from, value).has_value();
+  });
 }
 
 /// The nodes of a call by the catalogue; nothing where it must be an opaque one. Throws GraphBreak where it can be neither.

@@ -14,6 +14,7 @@
 #include "python/tensors/numpy_api.h"
 #include "python/tensors/tensor_recorder.h"
 #include "python/tensors/torch_library.h"
+#include "python/tensors/varying_input.h"
 
 // How the results of a call become stand-ins: where they lie, and what they view.
 
@@ -188,7 +189,7 @@ Ref TensorRecorder::stand_in_for_twin(PyObject* twin, ir::ValueId value, const F
   view.offset = stand_ins_.offset_in(*storage, place);
   view.twin = Ref::borrow(twin);
   view.counts_apart = function.name == "torch.Tensor.data";
-  if (view.counts_apart || (spec.kind == TensorKind::torch && !is_view_of_base(twin))) view.detached = Detached::itself;
+  if (view.counts_apart || function.name == "torch.Tensor.detach" || function.name == "torch.detach") view.detached = Detached::itself;
   find_viewed(view, operands);
   return stand_ins_[stand_ins_.add_view(std::move(view))].object;
 }
@@ -231,7 +232,6 @@ std::optional<ir::Shape> TensorRecorder::strides_of(Index index) const {
 
 /// Whether a view has gaps, and in which order it lies, decides what the library does with it: where numbers vary, that is guarded.
 void TensorRecorder::settle_layout(StandIn& view, Index viewed, std::optional<ir::ValueId> from) {
-  using Operator = guards::Relation::Operator;
   const ir::Shape& shape = graph_.type(view.value).shape;
   const auto of_viewed = from && view.path ? strides_of(viewed) : std::nullopt;
   auto layout = of_viewed ? layout_of_view(graph_, *from, *of_viewed, view.value) : std::nullopt;
@@ -240,21 +240,7 @@ void TensorRecorder::settle_layout(StandIn& view, Index viewed, std::optional<ir
     for (const ir::Dim& dim : shape) symbols_.constant(dim);
     return;
   }
-  const ir::Shape& strides = layout->strides;
-  std::vector<std::size_t> dims;
-  for (std::size_t d = 0; d < shape.size(); ++d)
-    if (!(shape[d] == ir::Dim(1))) dims.push_back(d);
-  const auto settle = [&](std::size_t outer, std::size_t inner) {
-    const ir::Dim over = strides[inner] * shape[inner];
-    if (!(strides[outer] - over).is_constant()) symbols_.decide(Operator::equal, strides[outer], over);
-  };
-  for (std::size_t at = 1; at < dims.size(); ++at) settle(dims[at - 1], dims[at]);
-  std::ranges::stable_sort(dims, std::greater(), [&](std::size_t d) { return view.strides[d]; });
-  for (std::size_t at = 1; at < dims.size(); ++at) {
-    settle(dims[at - 1], dims[at]);
-    if (const ir::Dim step = strides[dims[at - 1]] - strides[dims[at]]; !step.is_constant()) symbols_.decide(Operator::less_equal, 0, step);
-  }
-  if (!dims.empty() && !strides[dims.back()].is_constant()) symbols_.decide(Operator::equal, strides[dims.back()], 1);
+  settle_order(symbols_, shape, layout->strides, view.strides);
   view.layout = std::move(layout);
 }
 

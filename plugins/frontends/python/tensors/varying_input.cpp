@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "python/tensors/strides.h"
@@ -70,8 +71,29 @@ ir::Type type_of_input(TensorSpec& spec, const std::string& name, SourceId sourc
     if (!strides.back().is_constant()) spec.free_strides |= 1u << d;
   }
   if (spec.varies()) spec.stride_products.resize(spec.shape.size());
-  if (!row_major) type.strides = std::move(strides);
+  if (!row_major) {
+    if (spec.varies()) settle_order(symbols, type.shape, strides, spec.strides);
+    type.strides = std::move(strides);
+  }
   return type;
+}
+
+void settle_order(Symbols& symbols, const ir::Shape& shape, const ir::Shape& strides, std::span<const std::int64_t> known) {
+  using Operator = guards::Relation::Operator;
+  std::vector<std::size_t> dims;
+  for (std::size_t d = 0; d < shape.size(); ++d)
+    if (!(shape[d] == ir::Dim(1))) dims.push_back(d);
+  const auto settle = [&](std::size_t outer, std::size_t inner) {
+    const ir::Dim over = strides[inner] * shape[inner];
+    if (!(strides[outer] - over).is_constant()) symbols.decide(Operator::equal, strides[outer], over);
+  };
+  for (std::size_t at = 1; at < dims.size(); ++at) settle(dims[at - 1], dims[at]);
+  std::ranges::stable_sort(dims, std::greater(), [&](std::size_t d) { return known[d]; });
+  for (std::size_t at = 1; at < dims.size(); ++at) {
+    settle(dims[at - 1], dims[at]);
+    if (const ir::Dim step = strides[dims[at - 1]] - strides[dims[at]]; !step.is_constant()) symbols.decide(Operator::less_equal, 0, step);
+  }
+  if (!dims.empty() && !strides[dims.back()].is_constant()) symbols.decide(Operator::equal, strides[dims.back()], 1);
 }
 
 }  // namespace tenon::python
