@@ -133,7 +133,7 @@ def test_the_recompile_limit_names_what_changed_and_a_way_out(capfd):
     for n in range(2, 8):
         assert torch.equal(compiled(torch.zeros(2), n), fn(torch.zeros(2), n))
     said = capfd.readouterr().err
-    assert said.count("recompile limit of 3 reached for") == 1 and "n was 4, is 5" in said and 'options={"recompile_limit": 12}' in said, said
+    assert said.count("recompile limit of 3 reached for") == 1 and "range(0, 6), is range(0, 7)" in said and 'options={"recompile_limit": 12}' in said, said
 
 
 def test_disable_takes_functions_and_modules(check):

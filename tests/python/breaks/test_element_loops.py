@@ -60,7 +60,7 @@ def test_thousands_of_rounds_are_left_to_python(fn, capfd):
         x = np.sin(np.arange(float(length)))
         same(compiled(x), fn(x))
     stats = tenon.stats()
-    assert stats["left_to_python"] == 1 and stats["recompiles"] <= 4, stats
+    assert 1 <= stats["left_to_python"] <= 2 and stats["recompiles"] <= 4, stats  # once a captured place
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 150 * 1024
     assert "goes round more than 2000 times" in capfd.readouterr().err
 

@@ -99,7 +99,9 @@ class Graph:
     def __repr__(self) -> str:
         return f"<tenon.Graph {self.name}: {len(self._traced.calls)} calls>"
 
-    __str__ = code
+    def __str__(self) -> str:
+        """The code, with what is long of its constants left out."""
+        return _render.shortened(self.code())
 
 
 def python_backend(backend: Callable, traced: _tenon.TracedGraph, example_inputs: list) -> Callable:

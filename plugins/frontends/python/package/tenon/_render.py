@@ -15,12 +15,17 @@ from tenon._error_handling import Within
 
 def traced(graph: _tenon.TracedGraph) -> str:
     """What the log ``graph_code`` prints."""
-    return f"TRACED GRAPH\n{code(graph)}"
+    return f"TRACED GRAPH\n{shortened(code(graph))}"
 
 
 def code(graph: _tenon.TracedGraph) -> str:
     """The graph as a Python function, which gives what the graph gives: one call a line, with its type, and the user's line behind it."""
     return "\n".join(_Code(graph, {}).lines())
+
+
+def shortened(text: str) -> str:
+    """Code for the eye: of the bytes of large constants only the first."""
+    return re.sub(r"b64decode\('([^']{16})[^']{16,}'\)", r"b64decode('\1...')", text)
 
 
 # What the code itself calls by these names.
