@@ -158,7 +158,7 @@ Ref TensorRecorder::record_reading(PyObject* callable, const ForeignFunction& fu
   settle_extents(result->values);
   const bool fresh = strides_are_known(function, *result, operands) && !kwargs_name_a_layout(kwargs) && !(is_pointwise(function) && takes_lists(args)) &&
                      !(function.flavour == ops::Flavour::numpy ? gives_elements(function) || only_moves_elements(graph_, first_node)
-                                                               : function.may_alias || (function.composite && is_view_in_graph(*result, operands)));
+                                                               : function.may_alias || (function.composite && may_be_view(first_node, *result, operands)));
   Ref wrapped;
   try {
     if (fresh) {
@@ -179,8 +179,11 @@ Ref TensorRecorder::record_reading(PyObject* callable, const ForeignFunction& fu
   return wrapped;
 }
 
-/// Whether a result has no more elements than an operand, and those, so that it may be a view though no schema says so (type_as, einsum).
-bool TensorRecorder::is_view_in_graph(const ops::ForeignResult& result, std::span<const Index> operands) {
+/// Whether nodes do nothing but move an operand's elements, to no more places, so that the result may be a view though no schema says so
+/// (type_as, einsum).
+bool TensorRecorder::may_be_view(std::size_t first_node, const ops::ForeignResult& result, std::span<const Index> operands) {
+  const auto moves = [&](ir::NodeId node) { return ops::loop_of(graph_, node) && only_moves(graph_, node); };
+  if (!std::ranges::all_of(graph_.nodes().subspan(first_node), moves)) return false;
   const auto count = [&](const ir::Shape& shape) {
     const std::vector<std::int64_t> sizes = symbols_.values(shape);
     return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies());

@@ -235,7 +235,7 @@ class TensorRecorder final : public Recorder {
   void vary_late_view(TensorOutput& output, Index index);
 
   bool stays_inside(const ForeignFunction& function, PyObject* args, PyObject* kwargs) const;
-  bool is_view_in_graph(const ops::ForeignResult& result, std::span<const Index> operands);
+  bool may_be_view(std::size_t first_node, const ops::ForeignResult& result, std::span<const Index> operands);
   std::optional<ops::ForeignResult> build_op(const ForeignFunction& function, PyObject* args, PyObject* kwargs, const std::string& not_opaque);
   ops::ForeignResult build(const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   void compute_in(std::span<const DType> loop, ops::ForeignCall& call);
