@@ -26,7 +26,7 @@ def test_program(program):
         alike(captured(a), program(a))
 
 
-def test_what_a_cached_function_keeps_is_not_made_again():
+def test_a_cached_function_keeps_what_a_call_gives_it_and_gives_that_again():
     import functools
 
     @functools.lru_cache
@@ -34,8 +34,11 @@ def test_what_a_cached_function_keeps_is_not_made_again():
         return [n]
 
     a = Number(3.0)
-    captured = Captured(lambda a: (cached(2), a), (a,))
-    assert captured(a)[0] is captured(a)[0] is cached(2)
+    filling = Captured(lambda a: (cached(2), a), (a,))
+    made = filling(a)[0]
+    assert made is cached(2) and not filling.check((a,))
+    finding = Captured(lambda a: (cached(2), a), (a,))
+    assert finding(a)[0] is finding(a)[0] is made and cached.cache_info().misses == 1
 
 
 def test_a_class_that_leaves_the_call_breaks():

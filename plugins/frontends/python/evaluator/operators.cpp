@@ -173,11 +173,11 @@ std::optional<Ref> Evaluator::operator_in_place_with_number(PyObject* left, PyOb
   throw GraphBreak(fmt::format("{} with a number that varies", PyUnicode_AsUTF8(name)));
 }
 
-/// Breaks where the stand-in's library asks the other operand for elements, or leaves the operator to it.
+/// Breaks where the stand-in's library asks the other operand for elements, or leaves the operator to it. torch looks at the operand's class alone.
 void Evaluator::require_no_elements(PyObject* stand_in, PyObject* other) {
   const TypeTraits& traits = heap_.traits(other);
   if (!is_stand_in(stand_in) || traits.role != Recorder::Role::other) return;
-  if (!recorder_.operates_on_any(stand_in)) return require_no_hooks(other);
+  if (!recorder_.operates_on_any(stand_in)) return require_no_python_methods(other, recorder_.hooks());
   const bool known = other == Py_None || PyLong_Check(other) || PyFloat_Check(other) || PyComplex_Check(other) || PyUnicode_Check(other) ||
                      traits.container == Container::list || traits.container == Container::tuple;
   if (!known) throw GraphBreak(fmt::format("an operator of an array and a {}", Py_TYPE(other)->tp_name));

@@ -15,7 +15,7 @@ using namespace tenon::test;
 namespace {
 
 constexpr const char* kNegation = "graph @g (%x: f32[3]) {\n  %z: f32[3] = neg(%x)\n  return %z\n}\n";
-constexpr const char* kLate = "graph @late [u0: 0..64] (%x: f32[5]) {\n  %i: i64[u0, 1] = nonzero(%x)\n  return %i\n}\n";
+constexpr const char* kFound = "graph @late [u0: 0..64] (%x: f32[5]) {\n  %i: i64[u0, 1] = nonzero(%x)\n  return %i\n}\n";
 
 /// Runs the graph twice for the values 1, 0, 3, … and gives the events of a kind.
 struct Takeover {
@@ -107,7 +107,7 @@ TEST_CASE("a compile that throws, gives nothing or announces too much goes on el
 }
 
 TEST_CASE("a workspace that is not said, or that no machine has, goes on elsewhere", "[takeover]") {
-  for (const char* graph : {kNegation, kLate}) {
+  for (const char* graph : {kNegation, kFound}) {
     check_told(Takeover({.workspace = [](const std::int64_t*, std::size_t&) { return std::int32_t{TENON_PLUGIN_FAILED}; }}).run(graph, "workspace_failed"), "workspace",
                "it gave no reason");
     for (const std::size_t bytes : {std::numeric_limits<std::size_t>::max(), std::size_t{1} << 62, std::size_t{1} << 45})
@@ -121,7 +121,7 @@ TEST_CASE("a workspace that is not said, or that no machine has, goes on elsewhe
 }
 
 TEST_CASE("an execute that throws goes on elsewhere", "[takeover]") {
-  for (const char* graph : {kNegation, kLate})
+  for (const char* graph : {kNegation, kFound})
     check_told(Takeover({.execute = [](const ir::Graph&, const TenonExecuteArgs&) -> std::int32_t { throw std::runtime_error("out of luck"); }}).run(graph, "execute_failed"),
                "execute", "\"execute\" let out an exception: out of luck");
 }
@@ -148,26 +148,26 @@ TEST_CASE("an output that is no tensor goes on elsewhere", "[takeover]") {
   };
   for (const auto& [tensor, words] : wrong) {
     INFO(words);
-    check_told(Takeover(giving(tensor)).run(kLate, "execute_failed"), "execute", words);
+    check_told(Takeover(giving(tensor)).run(kFound, "execute_failed"), "execute", words);
   }
-  check_told(Takeover(giving({data, cpu, 2, i64, sizes, nullptr, 0}, 2)).run(kLate, "execute_failed"), "execute", "version 2 of DLPack");
+  check_told(Takeover(giving({data, cpu, 2, i64, sizes, nullptr, 0}, 2)).run(kFound, "execute_failed"), "execute", "version 2 of DLPack");
   check_told(Takeover({.execute = [](const ir::Graph&, const TenonExecuteArgs& args) {
                CHECK(args.call->give_output(args.call->self, 0, nullptr) != TENON_OK);
                return std::int32_t{TENON_OK};
-             }}).run(kLate, "execute_failed"), "execute", "is null");
+             }}).run(kFound, "execute_failed"), "execute", "is null");
 }
 
 TEST_CASE("an output of unknown size that is left out, or has no sizes, goes on elsewhere", "[takeover]") {
-  check_told(Takeover({.execute = [](const ir::Graph&, const TenonExecuteArgs&) { return std::int32_t{TENON_OK}; }}).run(kLate, "execute_failed"), "execute", "gave no memory");
+  check_told(Takeover({.execute = [](const ir::Graph&, const TenonExecuteArgs&) { return std::int32_t{TENON_OK}; }}).run(kFound, "execute_failed"), "execute", "gave no memory");
   check_told(Takeover({.execute = [](const ir::Graph&, const TenonExecuteArgs& args) {
                CHECK(args.call->allocate_output(args.call->self, 0, nullptr, 2) == nullptr);
                return std::int32_t{TENON_OK};
-             }}).run(kLate, "execute_failed"), "execute", "no sizes");
+             }}).run(kFound, "execute_failed"), "execute", "no sizes");
   check_told(Takeover({.execute = [](const ir::Graph&, const TenonExecuteArgs& args) {
                const std::int64_t sizes[] = {2, 1};
                CHECK(args.call->allocate_output(args.call->self, 0, sizes, std::numeric_limits<std::size_t>::max()) == nullptr);
                return std::int32_t{TENON_OK};
-             }}).run(kLate, "execute_failed"), "execute", "dimensions instead of 2");
+             }}).run(kFound, "execute_failed"), "execute", "dimensions instead of 2");
 }
 
 TEST_CASE("what a release throws goes nowhere", "[takeover]") {
