@@ -1,6 +1,7 @@
 #include "python/compat/waiting_signals.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 #include <utility>
 
@@ -60,8 +61,15 @@ unsigned long* thread_place() {
 
 unsigned long set_handling_thread(unsigned long thread) { return std::exchange(*thread_place(), thread); }
 
-/// CPython looks for signals when it takes the lock: those that came while nobody handled them are seen again.
-void look_for_signals() { PyEval_RestoreThread(PyEval_SaveThread()); }
+/// Lets the thread see again the signals that came while nobody handled them.
+void look_for_signals() {
+#if PY_VERSION_HEX >= 0x030D0000
+  constexpr uintptr_t kSignalsPending = 1U << 1;  // _PY_SIGNALS_PENDING_BIT of pycore_ceval.h, which is taken off where a thread finds that it handles none
+  __atomic_fetch_or(&PyThreadState_Get()->eval_breaker, kSignalsPending, __ATOMIC_RELAXED);
+#else
+  PyEval_RestoreThread(PyEval_SaveThread());  // who takes the lock looks for them
+#endif
+}
 
 unsigned long waiting_thread = 0;  // of the SignalsWait that is there
 PyObject* interrupt = nullptr;     // what a handler has raised
