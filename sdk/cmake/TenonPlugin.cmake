@@ -36,7 +36,11 @@ function(tenon_add_plugin name kind)
   tenon_write_manifest(${name} ${kind})
   if(NOT plugin_NOT_INSTALLED)
     install(TARGETS ${name} LIBRARY DESTINATION lib/tenon/plugins)
-    install(FILES $<TARGET_FILE_DIR:${name}>/${name}.json DESTINATION lib/tenon/plugins)
+    # Written anew: an installed library may be stripped, and has another run path.
+    set(template ${CMAKE_CURRENT_BINARY_DIR}/${name}.manifest)
+    set(finish ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/finish_plugin.cmake)
+    install(CODE "execute_process(COMMAND_ERROR_IS_FATAL ANY COMMAND \"${CMAKE_COMMAND}\" \"-DLIBRARY=\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/lib/tenon/plugins/${name}.so\"
+      \"-DNM=${CMAKE_NM}\" \"-DTEMPLATE=${template}\" -P \"${finish}\")")
   endif()
 endfunction()
 

@@ -102,11 +102,13 @@ GRAPHS_WITH_CONSTANTS = {
 }
 """,
     "numbers": """graph @g (%x: f32[]) {
-  %a: f32[] = neg(1.5)
-  %b: f32[] = add(%a, %x)
-  %c: f32[] = relu(-2.5)
+  %a: f32[] = add(%x, 1.5)
+  %b: f32[] = mul(-2.0, %a)
+  %c: f32[] = relu(%b)
   %d: f32[] = neg(%b)
-  return %a, %b, %c, %d
+  %e: f64[] = neg(1.5)
+  %f: f64[] = relu(-2.5)
+  return %a, %c, %d, %e, %f
 }
 """,
     "constant alone": """graph @g () {

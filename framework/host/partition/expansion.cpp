@@ -18,19 +18,19 @@ class Expander {
   void expand(NodeId node) {
     const ExpansionPath path = expanded_.paths[node.value];
     const std::string op = expanded_.graph.node(node).op;
-    if (!choice_.contains(path) || path.size() > kMaxDepth || primitives_.contains(op)) return;
+    if (!choice_.contains(path) || path.size() > kMaxDepth) return;
     const std::size_t before = expanded_.graph.node_capacity();
     if (!ops::expand_node(expanded_.graph, node)) return;
     const std::size_t after = expanded_.graph.node_capacity();
+    // The body of a primitive is that primitive: nothing is gained, and going on would never end.
+    if (after == before + 1 && expanded_.graph.node(NodeId(before)).op == op) {
+      expanded_.paths.push_back(path);
+      return;
+    }
     for (std::size_t n = before; n < after; ++n) {
       ExpansionPath child = path;
       child.push_back(static_cast<std::uint32_t>(n - before));
       expanded_.paths.push_back(std::move(child));
-    }
-    // The body of a primitive is that primitive: nothing is gained, and going on would never end.
-    if (after == before + 1 && expanded_.graph.node(NodeId(before)).op == op) {
-      primitives_.insert(op);
-      return;
     }
     expanded_.done.insert(path);
     for (std::size_t n = before; n < after; ++n) expand(NodeId(n));
@@ -39,7 +39,6 @@ class Expander {
  private:
   ExpandedGraph& expanded_;
   const ExpansionChoice& choice_;
-  std::set<std::string> primitives_;
 };
 
 }  // namespace

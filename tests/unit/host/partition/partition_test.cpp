@@ -168,6 +168,25 @@ TEST_CASE("a composite that everybody refuses is expanded to what somebody takes
   CHECK(narrow.executes > 1);
 }
 
+TEST_CASE("expansion ends where an op has a body of its own for numbers alone", "[partition]") {
+  const auto additions = [](const GraphView& graph, const TenonClaims& claims) {
+    for (NodeView node : graph.nodes()) {
+      const std::uint32_t id = node.id();
+      if (node.op() == "add") claims.claim(claims.self, &id, 1);
+    }
+    return std::int32_t{TENON_OK};
+  };
+  TestBackend narrow("narrow", {.claim = additions}), fallback("fallback");
+  TestSession session({&narrow, &fallback});
+  const ir::Graph graph = parse("graph @g (%x: f32[3]) {\n  %a: f32[3] = add(%x, 1.5)\n  %b: f32[3] = neg(%a)\n  %c: f64[] = neg(1.5)\n  %d: f64[] = relu(-2.5)\n  return %b, %c, %d\n}\n");
+  TestProgram program(session, graph, {"narrow"});
+  const auto got = program.call(chain_inputs());
+  CHECK(narrow.executes == 1);
+  CHECK(got[0].as<float>()[0] == -(chain_inputs()[0].as<float>()[0] + 1.5f));
+  CHECK(got[1].as<double>()[0] == -1.5);
+  CHECK(got[2].as<double>()[0] == 0.0);
+}
+
 TEST_CASE("a composite is left whole when its parts help nobody", "[partition]") {
   TestBackend idle("idle", {.claim = [](const GraphView&, const TenonClaims&) { return std::int32_t{TENON_OK}; }}), fallback("fallback");
   TestSession session({&idle, &fallback});
