@@ -145,6 +145,8 @@ class Plan {
   std::int32_t run_direct(const TenonRunArgs& args, bool& misused);
   RunContext* acquire();
   void release(RunContext* context);
+  void drop(const RunContext* context);
+  void collect(RunContext& context);
 
   std::shared_ptr<Environment> environment_;
   StoredGraph graph_;

@@ -218,6 +218,7 @@ RunContext* Plan::acquire() {
 }
 
 void Plan::release(RunContext* context) {
+  if (direct_.load(std::memory_order_acquire) && !steps_[0]->has_detour()) return drop(context);  // later runs need none
   RunContext* expected = nullptr;
   if (spare_.compare_exchange_strong(expected, context, std::memory_order_release, std::memory_order_relaxed)) return;
   std::lock_guard lock(mutex_);

@@ -24,16 +24,26 @@ Plan::~Plan() {
 
 void Plan::collect() {
   std::lock_guard lock(mutex_);
-  for (const auto& context : contexts_)
-    for (std::size_t s = 0; s < steps_.size(); ++s) {
-      if (!steps_[s]->artefact) continue;
-      StepCounts& counts = context->steps[s]->counts;
-      BackendCounters& total = steps_[s]->artefact->backend().counters();
-      total.runs += since(counts.runs, counts.collected_runs);
-      total.timed_runs += since(counts.timed_runs, counts.collected_timed_runs);
-      total.run_nanoseconds += since(counts.nanoseconds, counts.collected_nanoseconds);
-    }
+  for (const auto& context : contexts_) collect(*context);
   if (passes_through_ && steps_[0]->artefact) steps_[0]->artefact->backend().counters().runs += since(direct_runs_, collected_direct_runs_);
+}
+
+void Plan::collect(RunContext& context) {
+  for (std::size_t s = 0; s < steps_.size(); ++s) {
+    if (!steps_[s]->artefact) continue;
+    StepCounts& counts = context.steps[s]->counts;
+    BackendCounters& total = steps_[s]->artefact->backend().counters();
+    total.runs += since(counts.runs, counts.collected_runs);
+    total.timed_runs += since(counts.timed_runs, counts.collected_timed_runs);
+    total.run_nanoseconds += since(counts.nanoseconds, counts.collected_nanoseconds);
+  }
+}
+
+void Plan::drop(const RunContext* context) {
+  std::lock_guard lock(mutex_);
+  const auto kept = std::ranges::find_if(contexts_, [&](const auto& other) { return other.get() == context; });
+  collect(**kept);
+  contexts_.erase(kept);
 }
 
 Plan::ArenaSizes Plan::arena_sizes() const {
@@ -43,16 +53,17 @@ Plan::ArenaSizes Plan::arena_sizes() const {
 
 PeakMemory Plan::peak_memory() const {
   std::lock_guard lock(mutex_);
-  if (contexts_.empty()) return {};
-  const RunContext& context = *contexts_.back();
+  const bool direct = direct_.load(std::memory_order_relaxed);  // without symbols, and without an arena
+  if (contexts_.empty() && !direct) return {};
+  const std::vector<std::int64_t> symbols = direct ? std::vector<std::int64_t>() : contexts_.back()->symbols;
   std::size_t outputs = 0;
   for (std::uint32_t v : output_values_) {
     if (values_[v].place != Place::output) continue;
     std::size_t bytes = size_of(values_[v].dtype);
-    for (std::int64_t n : context.sizes_of(values_[v])) bytes *= static_cast<std::size_t>(std::max<std::int64_t>(n, 0));
+    for (const SizeExpression& size : values_[v].sizes) bytes *= static_cast<std::size_t>(std::max<std::int64_t>(size.evaluate(symbols), 0));
     outputs += bytes;
   }
-  return {context.arena_sizes.planned + outputs, unfused_peak(graph_.copy(), context.symbols)};
+  return {(direct ? 0 : contexts_.back()->arena_sizes.planned) + outputs, unfused_peak(graph_.copy(), symbols)};
 }
 
 PeakMemory LivePlans::peak_memory() {

@@ -43,8 +43,8 @@ PyObject* python_number(DType dtype, const void* data) {
 CacheEntry::CacheEntry(TorchState state, Segment segment, CapturedGraph captured)
     : state_(state), segment_(std::move(segment)), captured_(std::move(captured)) {
   bool may_raise = false;
-  for (ir::NodeId id : captured_.graph.nodes()) {
-    const ir::Node& node = captured_.graph.node(id);
+  for (ir::NodeId id : captured_.recording->graph.nodes()) {
+    const ir::Node& node = captured_.recording->graph.node(id);
     if (node.op == "constant") continue;
     ++op_count_;
     may_raise |= rewrite::may_raise(node);
@@ -52,12 +52,12 @@ CacheEntry::CacheEntry(TorchState state, Segment segment, CapturedGraph captured
   plain_work_ = plain_work(captured_, segment_.instructions);
   for (std::size_t i = 0, object = 0; i < captured_.inputs.size(); ++i) input_slots_.push_back(captured_.input_steps[i] ? 0 : segment_.input_slots[object++]);
   for (const TensorUpdate& update : captured_.updates) written_inputs_.add(update.input);
-  output_count_ = captured_.graph.outputs().size();
-  symbol_count_ = captured_.graph.symbols().size();
+  output_count_ = captured_.recording->graph.outputs().size();
+  symbol_count_ = captured_.recording->graph.symbols().size();
   release_gil_ = is_long(captured_);
   late_outputs_ = std::ranges::any_of(captured_.tensors, &TensorOutput::late);
   uses_numpy_ = captured_.uses_numpy();
-  if (uses_numpy_) met_errors_ = errors_that_may_be_met(captured_.graph, captured_.error_handlings);
+  if (uses_numpy_) met_errors_ = errors_that_may_be_met(captured_.recording->graph, captured_.error_handlings);
   may_warn_ = met_errors_.any;
   runs_ = output_count_ > 0 || has_assumptions() || captured_.takes_random_numbers || may_raise || may_warn_;
   takes_scalars_ = std::ranges::any_of(captured_.inputs, [](const TensorSpec& input) { return input.kind == TensorKind::scalar; });
@@ -68,24 +68,34 @@ CacheEntry::CacheEntry(TorchState state, Segment segment, CapturedGraph captured
   }
 }
 
-int CacheEntry::traverse(visitproc visit, void* arg) const {
-  if (int stopped = segment_.objects.traverse(visit, arg)) return stopped;
-  if (int stopped = segment_.journal.traverse(visit, arg)) return stopped;
-  Py_VISIT(program_.callable());
-  for (const TracedCall& call : captured_.trace.calls) {
+namespace {
+
+int traverse_trace(const Trace& trace, visitproc visit, void* arg) {
+  for (const TracedCall& call : trace.calls) {
     Py_VISIT(call.callable.get());
     Py_VISIT(call.args.get());
     Py_VISIT(call.kwargs.get());
     Py_VISIT(call.result.get());
   }
-  for (const auto& call : captured_.opaque_calls)
-    if (int stopped = call->traverse(visit, arg)) return stopped;
-  for (const Ref& input : captured_.trace.inputs) Py_VISIT(input.get());
-  for (const Trace::Copy& copy : captured_.trace.copies) {
+  for (const Ref& input : trace.inputs) Py_VISIT(input.get());
+  for (const Trace::Copy& copy : trace.copies) {
     Py_VISIT(copy.function.get());
     Py_VISIT(copy.copy.get());
   }
-  for (const Ref& output : captured_.trace.outputs) Py_VISIT(output.get());
+  for (const Ref& output : trace.outputs) Py_VISIT(output.get());
+  return 0;
+}
+
+}  // namespace
+
+int CacheEntry::traverse(visitproc visit, void* arg) const {
+  if (int stopped = segment_.objects.traverse(visit, arg)) return stopped;
+  if (int stopped = segment_.journal.traverse(visit, arg)) return stopped;
+  Py_VISIT(program_.callable());
+  if (captured_.recording)
+    if (int stopped = traverse_trace(captured_.recording->trace, visit, arg)) return stopped;
+  for (const auto& call : captured_.opaque_calls)
+    if (int stopped = call->traverse(visit, arg)) return stopped;
   return segment_.guards.traverse(visit, arg);
 }
 
@@ -106,7 +116,6 @@ bool CacheEntry::compile(const Settings& settings, const std::string& name) {
   }
   if (!program) return false;
   program_ = std::move(*program);
-  if (!settings.callable) const ir::Graph gone = std::move(captured_.graph);  // the program has its own
   plain_ = is_plain();
   return true;
 }

@@ -71,8 +71,8 @@ class CacheEntry {
   /// Whether it has sizes that depend on data.
   bool has_late_sizes() const { return captured_.late_sizes; }
   std::size_t refusals = 0;  // calls whose values stopped it
-  /// Forgets what only callers of explain and backends written in Python need.
-  void drop_trace() { captured_.trace = {}, captured_.op_names = std::vector<std::string>(); }
+  /// Forgets what only compiling, callers of explain and backends written in Python need.
+  void drop_recording() { captured_.recording.reset(); }
 
   /// The continuations that have followed a break at its end; owned by the function's cache.
   std::vector<CapturePoint*> successors;

@@ -8,13 +8,14 @@
 #include "python/call/turn.h"
 #include "python/compat/real_frame.h"
 #include "python/compat/waiting_signals.h"
+#include "python/heap/imported.h"
 #include "python/tensors/tensor_recorder.h"
 
 namespace tenon::python {
 namespace {
 
 std::string text_attribute(PyObject* object, const char* name) {
-  Ref value = Ref::steal(PyObject_GetAttrString(object, name));
+  Ref value = Ref::steal(interned_attribute(object, name));
   const char* text = value && PyUnicode_Check(value.get()) ? PyUnicode_AsUTF8(value.get()) : nullptr;
   if (!text) PyErr_Clear();
   return text ? text : "";
@@ -59,7 +60,7 @@ Captured evaluate_once(const CaptureStart& start, const TorchState& state, const
   CaptureBreak broken;
   try {
     CapturedGraph graph = recorder.finish();
-    graph.graph.name = name;
+    graph.recording->graph.name = name;
     return EntryRef(new CacheEntry(state, std::move(std::get<Segment>(captured)), std::move(graph)));
   } catch (const GraphBreak& stop) {
     broken.reason = stop.reason();

@@ -57,7 +57,7 @@ PyObject* Continuation::run(EntryRef entry, std::vector<Ref> objects) {
     chain_.show_ends(next->segment().ends);
     gain_ += next->plain().nanoseconds - kStepCost;
     ++trial_;
-    const std::optional<BreakState>& stop = next->segment().stop;
+    const std::unique_ptr<BreakState>& stop = next->segment().stop;
     if (!stop) {
       chain_.end_frames(0);
       return built.result.release();

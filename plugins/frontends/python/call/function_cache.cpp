@@ -117,7 +117,7 @@ PyObject* FunctionCache::run_in_steps(EntryRef entry, std::vector<Ref> objects, 
   PyObject* result = continuation.run(std::move(entry), std::move(objects));
   if (!may_be_left || !result) return result;
   if (!trial_) {
-    trial_.emplace();
+    trial_ = std::make_unique<PlainTrial>();
   } else if (begun == 0 || counters().graph_breaks + counters().graphs != compiled_before) {
     trial_->begin_anew();
   } else {
@@ -251,7 +251,7 @@ EntryRef FunctionCache::keep(CapturePoint& point, EntryRef entry, const TorchSta
       return {};
     }
   }
-  if (!settings_.callable) entry->drop_trace();
+  if (!settings_.callable) entry->drop_recording();
   if (entry->op_count() > 0) ++counters().graphs;
   point.add(entry);
   return point.holds(entry, state, values) ? std::move(entry) : EntryRef();  // compiling gave other threads time to change what was read
@@ -259,7 +259,7 @@ EntryRef FunctionCache::keep(CapturePoint& point, EntryRef entry, const TorchSta
 
 /// Whether a segment may end where this one does. Reports its break.
 bool FunctionCache::may_end_here(const CacheEntry& entry) {
-  const std::optional<BreakState>& stop = entry.segment().stop;
+  const std::unique_ptr<BreakState>& stop = entry.segment().stop;
   if (!stop || stop->why.raises) return true;
   ++counters().graph_breaks;
   if (settings_.fullgraph) {

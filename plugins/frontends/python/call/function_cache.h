@@ -1,7 +1,7 @@
 // The compiled entries of one function and of its continuations, and what happens when none of them holds.
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -18,7 +18,7 @@ namespace tenon::python {
 class CaptureObserver {
  public:
   virtual ~CaptureObserver() = default;
-  /// An entry before its trace is dropped. Its `segment().stop` says why it ends early.
+  /// An entry before its recording is dropped. Its `segment().stop` says why it ends early.
   virtual void captured(CacheEntry& entry) = 0;
   /// A capture that gave no entry.
   virtual void failed(const CaptureBreak& why) = 0;
@@ -78,7 +78,7 @@ class FunctionCache {
   Settings settings_;
   std::string name_;
   CapturePoint start_;
-  std::optional<PlainTrial> trial_;  // where calls break
+  std::unique_ptr<PlainTrial> trial_;  // where calls break
   std::unordered_multimap<std::size_t, std::unique_ptr<CapturePoint>> continuations_;  // by CapturePoint::hash
   std::unordered_set<std::string> said_;  // messages that were logged
   bool places_limit_told_ = false;

@@ -20,7 +20,7 @@ ir::Type type_of_unused(const ArgumentTensor& argument) {
 
 class Lifting {
  public:
-  Lifting(const CapturedGraph& captured, std::span<PyObject* const> objects) : from_(captured.graph), captured_(captured), objects_(objects) {
+  Lifting(const CapturedGraph& captured, std::span<PyObject* const> objects) : from_(captured.recording->graph), captured_(captured), objects_(objects) {
     to_.name = from_.name;
     for (const ir::SymbolInfo& symbol : from_.symbols()) to_.add_symbol(symbol);
     for (const ir::Constant& constant : from_.constants()) to_.add_constant(constant);

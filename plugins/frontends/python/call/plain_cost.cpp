@@ -57,18 +57,18 @@ PlainWork plain_work(const CapturedGraph& captured, std::size_t instructions) {
   work.takes_apart = captured.tensors.size() >= kMany;
   double cost = kInstruction * static_cast<double>(instructions);
   std::size_t on_arrays = 0;
-  for (ir::NodeId id : captured.graph.nodes()) {
-    const ops::Op* op = ops::find_op(captured.graph.node(id).op);
-    if (captured.graph.node(id).op == "constant" || (op && op->traits.opaque)) continue;
-    work.takes_apart |= captured.graph.node(id).results.size() >= kMany;
-    const double most = elements_of(captured.graph, id);
+  for (ir::NodeId id : captured.recording->graph.nodes()) {
+    const ops::Op* op = ops::find_op(captured.recording->graph.node(id).op);
+    if (captured.recording->graph.node(id).op == "constant" || (op && op->traits.opaque)) continue;
+    work.takes_apart |= captured.recording->graph.node(id).results.size() >= kMany;
+    const double most = elements_of(captured.recording->graph, id);
     on_arrays += most > 0;
     cost += kElement * most;
   }
   work.on_arrays = on_arrays > 0;
   // Opaque calls take as long compiled. Of NumPy's others no more are on arrays than there are nodes that compute some.
   std::size_t opaque = captured.opaque_calls.size();
-  for (const std::string& call : captured.op_names) {
+  for (const std::string& call : captured.recording->op_names) {
     const bool numpy = call.starts_with("numpy.");
     if (numpy && is_item(call)) cost += kItemOfArray;
     else if (opaque > 0) --opaque;

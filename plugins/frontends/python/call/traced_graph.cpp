@@ -236,9 +236,9 @@ Ref make_value_reference(const std::string& name) {
 }
 
 Ref make_traced_graph(const CapturedGraph& captured, const std::string& name) {
-  Traced traced{captured.trace, captured.op_names, captured.trace.types, {}, name, ir::print_graph(captured.graph)};
-  for (ir::ValueId input : captured.graph.inputs())
-    traced.inputs.emplace_back(captured.graph.value(input).name, ir::print_type(captured.graph, captured.graph.type(input)));
+  Traced traced{captured.recording->trace, captured.recording->op_names, captured.recording->trace.types, {}, name, ir::print_graph(captured.recording->graph)};
+  for (ir::ValueId input : captured.recording->graph.inputs())
+    traced.inputs.emplace_back(captured.recording->graph.value(input).name, ir::print_type(captured.recording->graph, captured.recording->graph.type(input)));
   return make_object(traced);
 }
 

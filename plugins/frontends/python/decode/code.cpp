@@ -99,6 +99,9 @@ Cache& cache() {
   return *all;
 }
 
+/// Decoding is quick beside evaluating; a process may compile any number of functions.
+constexpr std::size_t kMostKept = 512;
+
 }  // namespace
 
 const Handler* DecodedCode::handler_of(int instruction) const {
@@ -116,6 +119,7 @@ int DecodedCode::line_of(int instruction) const {
 std::shared_ptr<const DecodedCode> decoded(PyCodeObject* code) {
   if (const auto found = cache().find(code); found != cache().end()) return found->second;
   auto made = std::make_shared<const DecodedCode>(Decoder(code).result);
+  if (cache().size() >= kMostKept) forget_decoded_code();
   cache().insert_or_assign(code, made);
   return made;
 }

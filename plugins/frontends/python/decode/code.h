@@ -33,7 +33,7 @@ struct DecodedCode {
   const Handler* handler_of(int instruction) const;
 };
 
-/// Decodes a code object; the result is kept for others until `forget_decoded_code`, and lives as long as somebody uses it.
+/// Decodes a code object; the result is kept for others for a while, and lives as long as somebody uses it.
 std::shared_ptr<const DecodedCode> decoded(PyCodeObject* code);
 
 /// Forgets all decoded code. Captures and frames that run keep theirs: user code and other threads may ask for this at any time.

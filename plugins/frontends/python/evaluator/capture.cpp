@@ -112,7 +112,7 @@ struct Ending {
   ResultTemplate objects;
   std::uint32_t result = 0;
   Replay journal;
-  std::optional<BreakState> stop;
+  std::unique_ptr<BreakState> stop;
 };
 
 Ending run_to_the_end(Evaluator& evaluator, const CaptureStart& start) {
@@ -125,7 +125,7 @@ Ending run_to_the_end(Evaluator& evaluator, const CaptureStart& start) {
     value = start.chain ? evaluator.run(0) : evaluate(evaluator, start.callable, start.values);
     ending.result = snapshot.add(value.get());
   } catch (const StopHere&) {
-    ending.stop = evaluator.describe(snapshot, start.chain, start.values);
+    ending.stop = std::make_unique<BreakState>(evaluator.describe(snapshot, start.chain, start.values));
   }
   if (evaluator.late_failure() != nullptr) throw GraphBreak(evaluator.late_failure());
   evaluator.finish_library_state();

@@ -1,6 +1,7 @@
 // One capture: a call evaluated with stand-ins for tensors, as a dry run that leaves the user's objects as they were.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <variant>
 
@@ -19,7 +20,7 @@ struct Segment {
   Replay journal;                          // what it does to older objects, after they are built
   std::vector<std::uint32_t> input_slots;  // for each Recorder::input, in order: where its object is in guards.values()
   std::size_t instructions = 0;            // bytecodes evaluated
-  std::optional<BreakState> stop;          // where it ends, when it does not return: there is no result then
+  std::unique_ptr<BreakState> stop;        // where it ends, when it does not return: there is no result then
   std::vector<int> ends;                   // the last instructions of the frames it began in and ended, innermost first
 };
 

@@ -33,7 +33,7 @@ Ref lines_of(PyObject* linecache, PyObject* entries, PyObject* file) {
 
 std::string source_line(PyObject* file, int line) {
   try {
-    Ref linecache = checked(imported("linecache")), entries = checked(PyObject_GetAttrString(linecache.get(), "cache"));
+    Ref linecache = checked(imported("linecache")), entries = checked(interned_attribute(linecache.get(), "cache"));
     if (!PyDict_Check(entries.get()) || checked(PyDict_Contains(entries.get(), file)) != 0)
       return stripped(checked(PyObject_CallMethod(linecache.get(), "getline", "Oi", file, line)).get());
     Ref lines = lines_of(linecache.get(), entries.get(), file);

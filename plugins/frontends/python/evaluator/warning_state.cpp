@@ -14,7 +14,7 @@ constexpr const char* kAttributes[] = {"filters", "showwarning", "_showwarnmsg_i
 
 WarningState::WarningState() {
   Ref module = checked(imported("warnings"));
-  for (std::size_t i = 0; i < attributes_.size(); ++i) attributes_[i] = checked(PyObject_GetAttrString(module.get(), kAttributes[i]));
+  for (std::size_t i = 0; i < attributes_.size(); ++i) attributes_[i] = checked(interned_attribute(module.get(), kAttributes[i]));
   filters_ = checked(PySequence_Tuple(attributes_[0].get()));
 }
 

@@ -53,6 +53,7 @@ bool compares_in_python(const Guard& guard) {
 
 CheckMachine::CheckMachine(SourceTable sources, std::vector<Guard> guards, std::size_t stamps)
     : sources_(std::move(sources)), guards_(std::move(guards)), stamps_(stamps), registers_(sources_.size(), nullptr), trust_versions_(compat::versions_work()) {
+  sources_.close();
   for (std::uint32_t id = 1; id < sources_.size(); ++id)
     if (source(id).kind == SourceKind::constant) registers_[id] = source(id).key.get();
     else makes_objects_ |= makes_object(source(id)), holds_values_ |= source(id).kind == SourceKind::dict_item && runs_python(source(id).key.get());

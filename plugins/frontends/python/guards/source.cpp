@@ -38,7 +38,10 @@ bool compares_by_value(PyObject* key) {
 
 }  // namespace
 
-SourceTable::SourceTable() : key_numbers_(checked(PyDict_New())) { sources_.push_back({SourceKind::constant, {}, 0, {}}); }
+SourceTable::SourceTable() {
+  index_->key_numbers = checked(PyDict_New());
+  sources_.push_back({SourceKind::constant, {}, 0, {}});
+}
 
 std::size_t SourceTable::ShapeHash::operator()(const Shape& shape) const {
   std::uint64_t hash = static_cast<std::uint64_t>(shape.kind) * 0x9E3779B97F4A7C15u;
@@ -48,7 +51,7 @@ std::size_t SourceTable::ShapeHash::operator()(const Shape& shape) const {
 }
 
 SourceId SourceTable::intern(Source source, const Shape& shape) {
-  auto [entry, fresh] = ids_.try_emplace(shape, static_cast<std::uint32_t>(sources_.size()));
+  auto [entry, fresh] = index_->ids.try_emplace(shape, static_cast<std::uint32_t>(sources_.size()));
   if (fresh) sources_.push_back(std::move(source));
   return {entry->second};
 }
@@ -59,11 +62,11 @@ std::int64_t SourceTable::key_number(PyObject* key) {
   if (interned || !compares_by_value(key)) return static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(key));
   Ref typed = PyUnicode_CheckExact(key) ? Ref::borrow(key)
                                         : checked(PyTuple_Pack(2, reinterpret_cast<PyObject*>(Py_TYPE(key)), key));
-  if (PyObject* number = PyDict_GetItemWithError(key_numbers_.get(), typed.get())) return PyLong_AsLongLong(number);
+  if (PyObject* number = PyDict_GetItemWithError(index_->key_numbers.get(), typed.get())) return PyLong_AsLongLong(number);
   if (PyErr_Occurred()) throw_python_error();
   // Odd, so that it can never be the address of an object.
-  const std::int64_t number = 2 * static_cast<std::int64_t>(PyDict_GET_SIZE(key_numbers_.get())) + 1;
-  checked(PyDict_SetItem(key_numbers_.get(), typed.get(), checked(PyLong_FromLongLong(number)).get()));
+  const std::int64_t number = 2 * static_cast<std::int64_t>(PyDict_GET_SIZE(index_->key_numbers.get())) + 1;
+  checked(PyDict_SetItem(index_->key_numbers.get(), typed.get(), checked(PyLong_FromLongLong(number)).get()));
   return number;
 }
 
@@ -86,10 +89,11 @@ SourceId SourceTable::item(SourceKind kind, SourceId parent, std::int64_t index)
 
 SourceId SourceTable::chosen_item(SourceId parent, ChosenPlace place) {
   std::size_t at = 0;
-  while (at < places_.size() && !(*places_[at] == place)) ++at;
-  if (at == places_.size()) places_.push_back(std::make_shared<ChosenPlace>(std::move(place)));
+  auto& places = index_->places;
+  while (at < places.size() && !(*places[at] == place)) ++at;
+  if (at == places.size()) places.push_back(std::make_shared<ChosenPlace>(std::move(place)));
   const auto number = static_cast<std::int64_t>(at);
-  return intern({SourceKind::chosen_item, parent, number, {}, places_[at]}, {SourceKind::chosen_item, parent.value, number});
+  return intern({SourceKind::chosen_item, parent, number, {}, places[at]}, {SourceKind::chosen_item, parent.value, number});
 }
 
 SourceId SourceTable::keyed(SourceKind kind, SourceId parent, PyObject* key) {

@@ -79,8 +79,14 @@ class SourceTable {
   /// Visits every object that is held, for the garbage collector.
   int traverse(visitproc visit, void* arg) const {
     for (const Source& source : sources_) Py_VISIT(source.key.get());
-    Py_VISIT(key_numbers_.get());
+    if (index_) Py_VISIT(index_->key_numbers.get());
     return 0;
+  }
+
+  /// Forgets what only new sources need: there will be none.
+  void close() {
+    index_.reset();
+    sources_.shrink_to_fit();
   }
 
   /// Whether the path starts at an argument (its objects differ from call to call), not at a constant.
@@ -105,10 +111,14 @@ class SourceTable {
   std::int64_t key_number(PyObject* key);
   std::string variable_of_cell(SourceId cell) const;
 
+  /// By which a path is found that is there already.
+  struct Index {
+    std::vector<std::shared_ptr<const ChosenPlace>> places;
+    std::unordered_map<Shape, std::uint32_t, ShapeHash> ids;
+    Ref key_numbers;  // dict: (type, key) or identity -> number, so that equal keys are one
+  };
   std::vector<Source> sources_;
-  std::vector<std::shared_ptr<const ChosenPlace>> places_;
-  std::unordered_map<Shape, std::uint32_t, ShapeHash> ids_;
-  Ref key_numbers_;  // dict: (type, key) or identity -> number, so that equal keys are one
+  std::unique_ptr<Index> index_ = std::make_unique<Index>();  // null once the table is closed
   std::vector<std::string> argument_names_;
 };
 

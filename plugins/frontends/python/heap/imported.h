@@ -13,4 +13,11 @@ inline PyObject* imported(const char* name) {
   return module != nullptr || PyErr_Occurred() ? module : PyImport_ImportModule(name);
 }
 
+/// getattr for captures, which ask over and over: a fresh string each time would push others out of CPython's cache of what types find. A new
+/// reference; null with an exception set.
+inline PyObject* interned_attribute(PyObject* object, const char* name) {
+  const Ref text = Ref::steal(PyUnicode_InternFromString(name));
+  return text ? PyObject_GetAttr(object, text.get()) : nullptr;
+}
+
 }  // namespace tenon::python

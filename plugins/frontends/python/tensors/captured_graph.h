@@ -92,9 +92,16 @@ struct BranchTrace {
   std::vector<std::string> op_names;
 };
 
+/// What was recorded, as it is compiled and shown.
+struct Recording {
+  ir::Graph graph;
+  Trace trace;
+  std::vector<std::string> op_names;  // of the recorded calls, in order: "torch.sin"
+};
+
 /// The result of a capture, without its guards.
 struct CapturedGraph {
-  ir::Graph graph;
+  std::unique_ptr<Recording> recording;  // null where nobody needs it any more
   std::vector<TensorSpec> inputs;       // by graph input
   std::vector<std::optional<FloatTape::Position>> input_steps;  // by graph input: of floats, the steps of the tape that give them; none for objects
   std::vector<std::shared_ptr<FrozenTensor>> frozen;  // by graph input; null for those whose elements may differ from call to call
@@ -108,13 +115,11 @@ struct CapturedGraph {
   bool takes_random_numbers = false;    // from torch's generator
   /// Whether NumPy's rules on floating-point errors concern it.
   bool uses_numpy() const {
-    for (const std::string& op : op_names)
+    for (const std::string& op : recording->op_names)
       if (op.starts_with("numpy.")) return true;
     return false;
   }
-  Trace trace;
   std::shared_ptr<NumberCheck> numbers;  // gives the values of the graph's symbols at each call; null without symbols
-  std::vector<std::string> op_names;    // of the recorded calls, in order: "torch.sin"
 };
 
 }  // namespace tenon::python

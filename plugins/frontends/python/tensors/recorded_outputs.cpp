@@ -282,13 +282,11 @@ CapturedGraph TensorRecorder::finish() {
   captured.input_steps = std::move(input_steps_);
   captured.input_steps.resize(captured.inputs.size());
   captured.frozen = std::move(frozen_);
-  captured.graph = std::move(graph_);
-  captured.opaque_calls = std::move(opaque_calls_);
+    captured.opaque_calls = std::move(opaque_calls_);
   captured.assumptions = std::move(assumptions_);
   captured.error_handlings = std::move(error_handlings_);
-  captured.trace = std::move(trace_);
   captured.takes_random_numbers = random_token_.has_value();
-  captured.op_names = std::move(op_names_);
+  captured.recording = std::make_unique<Recording>(std::move(graph_), std::move(trace_), std::move(op_names_));
   captured.late_sizes = symbols_.any_data();
   return captured;
 }
