@@ -169,20 +169,4 @@ std::string name_text(PyObject* name) {
   return chars ? chars : "?";
 }
 
-std::string shown(PyObject* object) {
-  if (object == nullptr) return "nothing";
-  Ref text = Ref::steal(PyObject_Repr(object));
-  const char* chars = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
-  if (chars == nullptr) {
-    PyErr_Clear();
-    return fmt::format("<{}>", Py_TYPE(object)->tp_name);
-  }
-  std::string_view whole = chars;
-  constexpr std::size_t kLongest = 120;
-  if (whole.size() <= kLongest) return std::string(whole);
-  std::size_t end = kLongest;
-  while ((static_cast<unsigned char>(whole[end]) & 0xc0) == 0x80) --end;  // not inside a character
-  return fmt::format("{}…", whole.substr(0, end));
-}
-
 }  // namespace tenon::python

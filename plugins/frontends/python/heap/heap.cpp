@@ -79,10 +79,6 @@ Ref Heap::enter(SourceId source, PyObject* object) {
     if (holds_plain_value(Py_TYPE(object))) guards_.add(GuardKind::identity, source, object);
     else if (sources()[source].kind != SourceKind::constant) guards_.add(GuardKind::type_is, source, reinterpret_cast<PyObject*>(Py_TYPE(object)));
     make_known(object, source);
-    // What has been written must not show through this one on a later call.
-    if (traits.container != Container::none && !undo_.empty())
-      for (const auto& [other, known] : known_)
-        if (other != object && changes_.find(other)) found_different(object, other);
   }
   return Ref::borrow(object);
 }

@@ -208,8 +208,10 @@ class Heap {
     for (Branch& branch : branches_) branch.born.insert(object);
   }
   void require_in_branch(PyObject* object, const char* what) const;
-  /// The program changes an older object itself, not what a container holds: all others of its class that it finds must be others at every call.
+  /// The program changes an older object: all others of its class that it finds must be others at every call.
   void note_written(PyObject* object);
+  /// The object that is known from a source; null for none.
+  PyObject* known_at(SourceId source) const;
   void store_slot(PyObject* owner, PyObject* slot, PyObject* value);
   void store_attribute_of_class(PyObject* type, PyObject* name, PyObject* value);
 

@@ -49,6 +49,13 @@ void Heap::require_no_branch(const char* what) const {
     if (branch.wrote == nullptr) throw GraphBreak(fmt::format("{} in {}", what, branch.name));
 }
 
+PyObject* Heap::known_at(SourceId source) const {
+  for (const auto& [object, known] : known_)
+    if (known.source == source) return object;
+  return nullptr;
+}
+
+// A later call must not write what is read here under another name. One guard holds all apart, as there are far more pairs.
 void Heap::note_written(PyObject* object) {
   if (types_.of(object).role != Recorder::Role::other || !written_types_.insert(Py_TYPE(object)).second) return;
   for (const auto& [other, known] : known_)
@@ -81,12 +88,10 @@ Change& Heap::before_change(PyObject* container, bool reads) {
   exposed_.clear();  // what C code reads of it later is more than was guarded
   bool fresh = false;
   Change& change = changes_.before_write(container, &fresh);
-  if (fresh) {  // a later call must not write what is read here under another name
-    const Source& place = sources()[source_of(container)];
-    for (const auto& [other, known] : known_) {
-      if (other != container) found_different(container, other);
-      if (place.kind == SourceKind::instance_dict && known.source == place.parent) note_written(other);
-    }
+  if (fresh) {
+    note_written(container);
+    if (const Source& place = sources()[source_of(container)]; place.kind == SourceKind::instance_dict)
+      if (PyObject* owner = known_at(place.parent)) note_written(owner);
     on_rollback([keep = Ref::borrow(container), original = change.original] { restore(keep.get(), original); });
   }
   if (reads) guard_original(container);
