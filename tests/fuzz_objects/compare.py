@@ -8,6 +8,7 @@ import itertools
 import random
 import re
 import sys
+import tempfile
 import warnings
 from typing import Any
 
@@ -78,6 +79,8 @@ def _normal(value: Any, depth: int = 0) -> Any:
         with contextlib.suppress(Exception):
             return type(value).__name__, [_normal(item, depth + 1) for item in itertools.islice(value, 20)]
         return type(value).__name__
+    if isinstance(value, (float, complex)):
+        return type(value).__name__, format(value, ".12g")  # the last bits of NumPy's functions are those of its own code for this processor
     return type(value).__name__, _without_addresses(_shown(value, repr))
 
 
@@ -111,8 +114,13 @@ def _outcomes(made: str, use: str, arguments: list[str], inside: bool, compile_:
 
 
 def run(seed: int, count: int, chosen: str | None = None, show: bool = False) -> list[str]:
-    """The cases in which the two ways differ, as text."""
-    draw, differences = random.Random(seed), []
+    """The cases in which the two ways differ, as text. Files that cases write are gone afterwards."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        return _differences(random.Random(seed), count, chosen, show)
+
+
+def _differences(draw: random.Random, count: int, chosen: str | None, show: bool) -> list[str]:
+    differences = []
     for number in range(count):
         made, use, arguments = _case(draw, chosen)
         inside = draw.random() < 0.4

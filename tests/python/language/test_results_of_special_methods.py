@@ -1,6 +1,7 @@
 """Special methods that give what they may not: the error is plain execution's."""
 import collections
 import operator
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -35,6 +36,39 @@ def test_the_error_is_that_of_plain_execution(use, value):
     def outcome(fn):
         try:
             return fn(value)
+        except TypeError as error:
+            return str(error)
+
+    compiled = tenon.compile(use)
+    assert [outcome(compiled), outcome(compiled)] == [outcome(use)] * 2
+
+
+class Unknowing:
+    """Leaves every operator to the other operand."""
+
+    __add__ = __pow__ = __rpow__ = __divmod__ = __matmul__ = __iadd__ = __lt__ = lambda self, *_: NotImplemented
+
+
+class Knowing(Unknowing):
+    __rdivmod__ = __rpow__ = __radd__ = lambda self, other: f"{type(other).__name__} and Knowing"
+
+
+@pytest.mark.parametrize("use", [
+    lambda a, b: divmod(a, b),
+    lambda a, b: pow(a, b),
+    lambda a, b: pow(a, b, 5),
+    lambda a, b: a ** b,
+    lambda a, b: a + b,
+    lambda a, b: a @ b,
+    lambda a, b: a < b,
+    lambda a, b: operator.ipow(a, b),
+    lambda a, b: operator.iadd(a, b),
+])
+@pytest.mark.parametrize("others", [(Unknowing(), 2), (Unknowing(), int), (Unknowing(), Knowing()), (Knowing(), Unknowing()), (2, Knowing()), (Fraction(1, 3), int), (Fraction(1, 3), 2), (Fraction(1, 3), Fraction(2, 3)), (Fraction(1, 3), Knowing())])
+def test_what_one_operand_does_not_know_is_asked_of_the_other(use, others):
+    def outcome(fn):
+        try:
+            return fn(*others)
         except TypeError as error:
             return str(error)
 

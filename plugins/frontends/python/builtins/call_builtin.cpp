@@ -54,7 +54,11 @@ std::optional<Ref> convert(Evaluator& evaluator, PyObject* callable, const Built
   if (!traits.python_class || traits.identity || traits.role != Recorder::Role::other) return std::nullopt;
   PyObject* method = evaluator.heap().type_attribute(Py_TYPE(arguments[0]), *builtin.method);
   if (!is_python_function(method)) return std::nullopt;
+  const bool asks_operands = *builtin.method == names().__divmod__ || *builtin.method == names().__pow__;
+  const bool other_first = asks_operands && arguments.positional() > 1 && Py_TYPE(arguments[1]) != Py_TYPE(arguments[0]) && PyType_IsSubtype(Py_TYPE(arguments[1]), Py_TYPE(arguments[0]));
+  if (other_first) throw GraphBreak(fmt::format("{}() of a {} and a {}, which is asked first", name_of(callable), Py_TYPE(arguments[0])->tp_name, Py_TYPE(arguments[1])->tp_name));
   Ref result = evaluator.call_now(method, arguments);
+  if (asks_operands && result.is(Py_NotImplemented)) throw GraphBreak(fmt::format("{}() that its method in Python leaves to the other operands", name_of(callable)));
   // What the class promised is checked by the function itself, on the plain value.
   const bool converts = callable == as_object(&PyLong_Type) || callable == as_object(&PyFloat_Type) || callable == as_object(&PyBytes_Type);
   PyObject* const promised = converts ? callable : *builtin.method == names().__index__ ? as_object(&PyLong_Type) : nullptr;

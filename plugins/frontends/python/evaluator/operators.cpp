@@ -207,8 +207,8 @@ Ref Evaluator::binary(int operation, PyObject* left, PyObject* right) {
     const auto has_operators_in_c = [](PyObject* operand) { return !PyType_HasFeature(Py_TYPE(operand), Py_TPFLAGS_HEAPTYPE) || Py_TYPE(operand)->tp_base != &PyBaseObject_Type; };
     const bool may_do = !a.atom && !b.atom && (has_operators_in_c(left) || has_operators_in_c(right));
     if (may_do) throw GraphBreak("an operator that its method in Python leaves to C code");
-    PyErr_Format(PyExc_TypeError, "unsupported operand type(s) for %s%s: '%.100s' and '%.100s'", kSigns[operation % kPlainOperators],
-                 operation >= kPlainOperators ? "=" : "", Py_TYPE(left)->tp_name, Py_TYPE(right)->tp_name);
+    const char* also = operation == NB_POWER ? " or pow()" : operation >= kPlainOperators ? "=" : "";
+    PyErr_Format(PyExc_TypeError, "unsupported operand type(s) for %s%s: '%.100s' and '%.100s'", kSigns[operation % kPlainOperators], also, Py_TYPE(left)->tp_name, Py_TYPE(right)->tp_name);
     throw PythonError();
   }
   const Container container = heap_.traits(left).container;
