@@ -4,6 +4,8 @@ import collections
 import copy
 import datetime
 import decimal
+import re
+import sys
 import threading
 import types
 
@@ -224,3 +226,21 @@ def test_values_of_threads():
     follow()
     assert seen == [2, 2, 5, 7, 2] * 3
     assert tenon.stats()["graph_breaks"] == breaks == 1
+
+
+@pytest.mark.parametrize("container", [(1, 2), collections.namedtuple("Point", "x y")(1, 2), {1, 2}, frozenset([1])])
+def test_a_container_that_takes_no_items_refuses_and_nothing_else_is_said(container, monkeypatch):
+    def write(container, key):
+        container[key] = 1
+
+    def delete(container, key):
+        del container[key]
+
+    ignored = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: ignored.append(unraisable.exc_value))
+    for fn in (write, delete):
+        with pytest.raises(TypeError) as expected:
+            fn(container, 0)
+        with pytest.raises(TypeError, match=f"^{re.escape(str(expected.value))}$"):
+            tenon.compile(fn)(container, 0)
+    assert not ignored

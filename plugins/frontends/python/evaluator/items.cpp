@@ -229,7 +229,8 @@ void Evaluator::store_item(PyObject* container, PyObject* key, PyObject* value) 
     heap_.store_key(container, key, value);
     return;
   }
-  if (!heap_.is_older(container, "assignment to an item")) {
+  const bool refuses = traits.container != Container::list && traits.container != Container::deque;
+  if (refuses || !heap_.is_older(container, "assignment to an item")) {
     if (value) heap_.expose(value);
     heap_.expose(key);
     checked(value ? PyObject_SetItem(container, key, value) : PyObject_DelItem(container, key));
