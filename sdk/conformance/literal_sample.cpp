@@ -1,8 +1,7 @@
 #include "literal_sample.h"
 
-#include <algorithm>
-
 #include "core/ops/node_builder.h"
+#include "core/ops/type_checker.h"
 #include "sample_operands.h"
 
 namespace tenon::conformance {
@@ -16,21 +15,19 @@ ir::Literal number_for(DType dtype) {
 
 }  // namespace
 
-std::optional<LiteralSample> with_literal_operand(const ops::Op& op, const ops::Sample& sample) {
-  const auto tensors = static_cast<std::size_t>(std::ranges::count_if(sample.operands, [](const auto& operand) { return !operand.literal; }));
-  if (tensors < 2) return {};
-  LiteralSample made;
-  made.input = tensors - 1;
-  const auto operands = add_operands(made.graph, sample, [&](std::size_t input, const ops::SampleOperand& operand) {
-    return input == made.input ? made.graph.add_literal(number_for(operand.dtype)) : add_input(made.graph, operand);
+std::optional<ir::Graph> with_literal_operand(const ops::Op& op, const ops::Sample& sample, std::size_t input) {
+  ir::Graph graph;
+  const auto operands = add_operands(graph, sample, [&](std::size_t i, const ops::SampleOperand& operand) {
+    return i == input ? graph.add_literal(number_for(operand.dtype)) : add_input(graph, operand);
   });
   try {
-    add_outputs(made.graph, ops::NodeBuilder(made.graph).call(op.name, operands, sample.attributes));
+    add_outputs(graph, ops::NodeBuilder(graph).call(op.name, operands, sample.attributes));
   } catch (const Exception& refusal) {
     if (refusal.code() == Code::internal) throw;
     return {};
   }
-  return made;
+  if (!ops::accept_graph(graph).ok()) return {};
+  return graph;
 }
 
 }  // namespace tenon::conformance

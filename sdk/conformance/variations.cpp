@@ -172,16 +172,30 @@ Outcome constant_operand(const Trial& trial) {
   return ran ? Outcome{} : kNotApplicable;
 }
 
-Outcome literal_operand(const Trial& trial) {
-  auto made = with_literal_operand(trial.op, trial.sample);
-  if (!made) return kNotApplicable;
-  const TestGraph graph(std::move(made->graph));
+/// False where the op takes no number there, or the backend not the node with it.
+bool run_with_literal(const Trial& trial, std::size_t input) {
+  auto made = with_literal_operand(trial.op, trial.sample, input);
+  if (!made) return false;
+  const TestGraph graph(*std::move(made));
   auto inputs = make_inputs(trial.sample, kSeed, {.row_major = true});
-  inputs.erase(inputs.begin() + static_cast<std::ptrdiff_t>(made->input));
-  if (!is_defined(graph.graph(), inputs)) return kNotApplicable;
-  if (!trial.backend.claim(graph.crossing(), graph.node_count()).takes_all(graph.node_count())) return kNotApplicable;
+  inputs.erase(inputs.begin() + static_cast<std::ptrdiff_t>(input));
+  if (!is_defined(graph.graph(), inputs)) return false;
+  if (!trial.backend.claim(graph.crossing(), graph.node_count()).takes_all(graph.node_count())) return false;
   run_and_judge(trial, trial.backend.compile(graph.crossing()), graph, inputs);
-  return {};
+  return true;
+}
+
+Outcome literal_operand(const Trial& trial) {
+  bool ran = false;
+  const auto tensors = static_cast<std::size_t>(std::ranges::count_if(trial.sample.operands, [](const auto& operand) { return !operand.literal; }));
+  for (std::size_t input = 0; input < tensors; ++input) {
+    try {
+      ran = run_with_literal(trial, input) || ran;
+    } catch (const BackendFailure& failure) {
+      throw BackendFailure(fmt::format("with operand {} as a number: {}", input, failure.what()));
+    }
+  }
+  return ran ? Outcome{} : kNotApplicable;
 }
 
 Outcome large_unsigned(const Trial& trial) {
@@ -260,7 +274,7 @@ constexpr Variation kVariations[] = {
     {"recompiled", "a second artefact of the same graph after the first is released", recompiled},
     {"stored", "an artefact that was serialised and loaded", stored},
     {"constant_operand", "each operand, and all of them, as constants (whose tensors state a byte offset where the backend takes them with the node)", constant_operand},
-    {"literal_operand", "an operand as a number of the graph", literal_operand},
+    {"literal_operand", "each operand as a number of the graph", literal_operand},
     {"large_unsigned", "unsigned integers above 127", large_unsigned},
     {"chained", "the op on its own result, as one group", applied_twice},
     {"symbols", "symbolic sizes, compiled once and run at several", symbols},

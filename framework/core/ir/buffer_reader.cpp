@@ -191,6 +191,7 @@ class Reader {
 }  // namespace
 
 Result<Graph> read_buffer(TenonBytes buffer, std::span<const DLTensor* const> constants) {
+  if (!buffer.data && buffer.size) return error(Code::malformed, "graph buffer: it is null, and said to have {} bytes", buffer.size);
   if (std::string wrong = verify_buffer(buffer); !wrong.empty()) return error(Code::malformed, "graph buffer: {}", wrong);
   const std::uint32_t expected = detail::SemanticSections(buffer.data).constants.size();
   if (!constants.empty() && constants.size() != expected)

@@ -126,9 +126,12 @@ ir::Graph decomposition(const ir::Graph& graph, ir::NodeId id) {
 }
 
 DType literal_dtype(const OpQuery& query, DType result) {
-  for (std::size_t i = 0; i < query.operand_count(); ++i)
+  bool has_tensor = query.operand_count() == 0;
+  for (std::size_t i = 0; i < query.operand_count(); ++i) {
     if (!query.literal(i) && !is_bool(query.type(i).dtype)) return compute_type(query.type(i).dtype);
-  return compute_type(result);
+    has_tensor = has_tensor || !query.literal(i);
+  }
+  return compute_type(has_tensor ? result : query.type(0).dtype);
 }
 
 ScalarProgram body_program(const ir::Graph& graph, ir::NodeId id) {

@@ -23,7 +23,7 @@ ir::ValueId expand_body(NodeBuilder& builder, ir::NodeId node);
 ScalarProgram body_program(const ir::Graph& graph, ir::NodeId node);
 
 /// The dtype in which a pointwise node computes with its literals: that of its tensors, of which a condition does not count beside others;
-/// that of the result, a choice between literals, where there is only a condition.
+/// that of the result, a choice between literals, where there is only a condition; that of the first literal where there is no tensor.
 DType literal_dtype(const OpQuery& query, DType result);
 
 /// The literal as a number of that dtype.

@@ -55,14 +55,14 @@ bool loads_number_of(const ScalarProgram& program, const ir::Graph& graph, const
   });
 }
 
-/// Whether a node of a catalogue op whose types are right loads elements of an operand that has none.
+/// Whether a node of a catalogue op whose types are right loads elements of an operand that has none. Throws what the meaning of its op says
+/// against its numbers.
 bool loads_number(const ir::Graph& graph, NodeId id) {
   const ir::Node& node = graph.node(id);
   const auto is_literal = [&](ValueId v) { return graph.value(v).kind == ir::ValueKind::literal; };
   const Op* op = find_op(node.op);
-  if (!op || op->body || std::ranges::none_of(node.operands, is_literal)) return false;
-  const OpQuery query(graph, node.operands, node.attributes);
-  if (op->loop) return loads_number_of(op->loop(query).element, graph, node);
+  if (!op || std::ranges::none_of(node.operands, is_literal)) return false;
+  if (const auto loop = loop_of(graph, id)) return loads_number_of(loop->element, graph, node);
   if (!op->decompose) return true;
   const ir::Graph simpler = decomposition(graph, id);
   return std::ranges::any_of(simpler.nodes(), [&](NodeId n) { return loads_number(simpler, n); }) ||
@@ -217,9 +217,7 @@ class TypeChecker final : private SizeQuestions {
         if (!op.traits.opaque) report_node("operand {} is a token, not a tensor (b)", i);
         continue;
       }
-      if (graph_->value(node.operands[i]).kind == ir::ValueKind::literal) {
-        continue;
-      }
+      if (graph_->value(node.operands[i]).kind == ir::ValueKind::literal) continue;
       if (type.rank() == 0 && type.device == ir::Device()) continue;
       if (first && first->device != type.device) report_node("operand {} is {}, and one before it is {}: they are on different devices (b)", i, text(type), text(*first));
       first = &type;

@@ -64,7 +64,7 @@ std::string nearest_path_text(const std::string& path) {
   std::vector<std::string> beside;
   constexpr std::size_t kMostLookedAt = 4096;
   for (fs::directory_iterator entry(folder, problem), end; !problem && entry != end && beside.size() < kMostLookedAt; entry.increment(problem))
-    beside.push_back(entry->path().filename().string());
+    if (entry->path().filename() != given.filename()) beside.push_back(entry->path().filename().string());  // a link to nothing
   const std::string nearest = nearest_word(given.filename().string(), beside);
   return nearest.empty() ? std::string() : fmt::format("; did you mean '{}'?", (given.has_parent_path() ? folder / nearest : fs::path(nearest)).string());
 }

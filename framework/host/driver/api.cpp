@@ -3,6 +3,7 @@
 
 #include "host/driver/captured_graph.h"
 #include "host/driver/entry_guard.h"
+#include "host/driver/given_names.h"
 #include "host/driver/program.h"
 #include "host/driver/tensor_road.h"
 #include "host/driver/warm_up.h"
@@ -29,7 +30,7 @@ TenonProgram& program_of(TenonProgram* program) {
 }
 
 std::vector<std::string> names_of(Session& session, const char* const* names, std::size_t count) {
-  return names ? std::vector<std::string>(names, names + count) : session.config.pipeline;
+  return names ? given_names(names, count, "passes") : session.config.pipeline;
 }
 
 void give_json(const nlohmann::json& document, char** json) {
@@ -41,6 +42,7 @@ void call(TenonProgram& program, const DLTensor* const* inputs, std::size_t inpu
   std::size_t results = 0;
   for (const tenon::ir::Output& output : program.graph().outputs()) results += output.kind == tenon::ir::OutputKind::result;
   TENON_USER_CHECK(output_count == results, "the program gives {} results; there is room for {}", results, output_count);
+  TENON_USER_CHECK((inputs || input_count == 0) && (outputs || output_count == 0), "the list of inputs, or the place for the results, is null");
   TensorCall tensors(program.plan(), {inputs, input_count});
   tensors.run();
   tensors.take_outputs({outputs, output_count});
@@ -130,7 +132,11 @@ int32_t tenon_program_query(TenonProgram* program, const char* what, char** json
 }
 
 int32_t tenon_program_run(TenonProgram* program, const TenonRunArgs* args) {
-  return guarded([&] { program->plan().run(*args); });
+  return guarded([&] {
+    TENON_USER_CHECK(program && args, "the program or the arguments of the run are null");
+    program->require_lists(*args);
+    program->plan().run(*args);
+  });
 }
 
 int32_t tenon_program_bind(TenonProgram* program, const int64_t* symbols, int64_t* sizes) {
@@ -179,7 +185,7 @@ void tenon_pool_statistics(TenonPoolStatistics* statistics) {
 }
 
 void tenon_parallel_for(int64_t begin, int64_t end, int64_t grain, void (*body)(void* context, int64_t first, int64_t last), void* context) {
-  parallel_for(begin, end, grain, body, context);
+  if (body) parallel_for(begin, end, grain, body, context);
 }
 
 }  // extern "C"

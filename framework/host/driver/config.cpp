@@ -9,6 +9,7 @@
 #include "host/diagnostics/log.h"
 #include "host/diagnostics/suggestion.h"
 #include "host/driver/config_file.h"
+#include "host/driver/given_names.h"
 #include "host/driver/flags.h"
 #include "host/driver/setting_value.h"
 #include "host/plugins/installation.h"
@@ -84,7 +85,8 @@ Config Config::load(const TenonSessionOptions* options) {
     config.origins["config"] = origin;
   }
   read_environment(config);
-  for (std::size_t i = 0; options && i < options->override_count; ++i) apply_override(config, options->overrides[i]);
+  if (options)
+    for (const std::string& setting : given_names(options->overrides, options->override_count, "overrides")) apply_override(config, setting);
   check_log_names(config);
   return config;
 }

@@ -9,14 +9,13 @@
 #include "core/ir/printer.h"
 #include "core/ops/type_checker.h"
 #include "host/diagnostics/progress.h"
+#include "host/driver/given_names.h"
 #include "host/plugins/cancellation.h"
 
 using nlohmann::json;
 
 namespace tenon::host {
 namespace {
-
-std::vector<std::string> strings(const char* const* items, std::size_t count) { return items ? std::vector<std::string>(items, items + count) : std::vector<std::string>(); }
 
 json options_of(const char* text) {
   if (!text || !*text) return json::object();
@@ -57,8 +56,8 @@ std::shared_ptr<Environment> environment_for(const std::shared_ptr<Session>& ses
   environment->events = &session->events;
   environment->live_plans = &session->live_plans;
   const bool names_own = TENON_COVERS(&request, own_backend_count);
-  environment->backends = session->backends(strings(request.backends, request.backend_count),
-                                            names_own ? strings(request.own_backends, request.own_backend_count) : std::vector<std::string>(), options);
+  environment->backends = session->backends(given_names(request.backends, request.backend_count, "backends"),
+                                            names_own ? given_names(request.own_backends, request.own_backend_count, "backends of the driver") : std::vector<std::string>(), options);
   environment->options = options.dump();
   environment->artefact_limit = static_cast<std::size_t>(std::max(1, session->config.artefact_limit));
   environment->profile = session->config.profile;
@@ -80,13 +79,15 @@ TenonProgram::TenonProgram(std::shared_ptr<Session> session, const TenonCompileR
   tenon::ir::Graph graph = graph_of(request.graph);
   std::vector<tenon::ir::Dim> not_negative = tenon::ops::accept_graph(graph).value();
   Progress progress(session->config.progress, graph.nodes().size());
-  const std::vector<std::string> pipeline = request.pipeline ? strings(request.pipeline, request.pipeline_count) : session->config.pipeline;
+  const std::vector<std::string> pipeline = request.pipeline ? given_names(request.pipeline, request.pipeline_count, "passes") : session->config.pipeline;
   PipelineResult passed = PassManager(session->registry, session->events, session->config).run(std::move(graph), pipeline);
   not_negative.insert(not_negative.end(), passed.not_negative.begin(), passed.not_negative.end());
   passes_ = std::move(passed.records);
   passes_.shrink_to_fit();
   constants_ = std::move(passed.constants);
   std::vector<std::int64_t> sizes = expected_sizes(passed.graph, options);
+  takes_inputs_ = !passed.graph.inputs().empty();
+  gives_outputs_ = !passed.graph.outputs().empty();
   environment_->progress = &progress;
   plan_ = Plan::compile(environment_, std::move(passed.graph), 0, std::move(sizes));
   environment_->progress = nullptr;
@@ -111,9 +112,17 @@ TenonProgram::~TenonProgram() {
 }
 
 void TenonProgram::bind(const std::int64_t* symbols, std::int64_t* sizes) const {
+  TENON_USER_CHECK(symbols || plan_->symbols().empty(), "the values of the symbols are null");
+  TENON_USER_CHECK(sizes || output_sizes_.empty(), "the place for the sizes is null");
   const std::span<const std::int64_t> values(symbols, plan_->symbols().size());
   plan_->require_sizes(symbols);
   for (std::size_t i = 0; i < output_sizes_.size(); ++i) sizes[i] = output_size_late_[i] ? -1 : output_sizes_[i].evaluate(values);
+}
+
+void TenonProgram::require_lists(const TenonRunArgs& args) const {
+  TENON_USER_CHECK(args.inputs || !takes_inputs_, "the list of inputs is null");
+  TENON_USER_CHECK(args.outputs || !gives_outputs_, "the list of outputs is null");
+  TENON_USER_CHECK(args.symbols || plan_->symbols().empty(), "the values of the symbols are null");
 }
 
 json TenonProgram::query(const std::string& what) const {

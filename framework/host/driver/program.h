@@ -23,6 +23,8 @@ struct TenonProgram {
   const tenon::ir::Graph& graph() const { return plan_->graph(); }
   /// The sizes of all outputs one after the other; -1 where they depend on data.
   void bind(const std::int64_t* symbols, std::int64_t* sizes) const;
+  /// Throws (invalid_argument) for a list that a run reads and that is null.
+  void require_lists(const TenonRunArgs& args) const;
   nlohmann::json query(const std::string& what) const;
 
   std::atomic<int> users{1};
@@ -36,6 +38,7 @@ struct TenonProgram {
   std::shared_ptr<tenon::host::Plan> plan_;
   std::vector<tenon::host::SizeExpression> output_sizes_;
   std::vector<bool> output_size_late_;
+  bool takes_inputs_ = false, gives_outputs_ = false;
   double compile_milliseconds_ = 0;
   void (*release_constants_)(void*) = nullptr;
   void* context_ = nullptr;

@@ -79,6 +79,7 @@ void TensorCall::check_input(std::size_t position) {
   TENON_USER_CHECK(*dtype == type.dtype, "input %{} is {}; the program takes {}", value.name, name_of(*dtype), name_of(type.dtype));
   TENON_USER_CHECK(tensor.ndim == static_cast<std::int32_t>(type.rank()), "input %{} has {} dimensions; the program takes {}: {}", value.name, tensor.ndim,
                    type.rank(), ir::print_type(graph_, type));
+  TENON_USER_CHECK(tensor.shape || tensor.ndim == 0, "input %{} has no shape", value.name);
   for (std::int64_t size : shape_of(tensor)) TENON_USER_CHECK(size >= 0, "input %{} has a negative size: {}", value.name, words_of(shape_of(tensor)));
   TENON_USER_CHECK(tensor.data || is_empty(shape_of(tensor)), "input %{} has no memory", value.name);
 }

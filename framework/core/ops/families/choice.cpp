@@ -6,6 +6,7 @@ namespace {
 
 Result<infer::Types> infer_where(const OpQuery& q) {
   infer::require_operands(q, 3, 3);
+  TENON_USER_CHECK(!q.literal(0), "the condition must be a tensor, not a number: make one with full");
   TENON_USER_CHECK(is_bool(q.type(0).dtype), "the condition must be bool, not {}", name_of(q.type(0).dtype));
   const DType dtype = infer::shared_dtype(q, 1);
   return infer::one(q, dtype, infer::broadcast_operands(q));

@@ -258,6 +258,13 @@ std::optional<Draft::Register> Draft::on_indices(const Instruction& i, const Dim
   }
 }
 
+/// Whether there is an element to read where a check has given 0 for an index out of range; no operation where there always is one.
+OpId Draft::is_not_empty(const Dim& size) {
+  if (context_->algebra.always_less(Dim(0), size)) return kNoOp;
+  if (size == Dim(0)) return operations_.truth(false);
+  return operations_.primitive(P::lt, DType::b8, operations_.constant(DType::i64, 0), operations_.index(size));
+}
+
 Draft::Register Draft::load(Frame& frame, const Instruction& i) {
   const ValueId operand = frame.operands[i.payload];
   OpId own_mask = kNoOp, otherwise = kNoOp;
@@ -271,6 +278,7 @@ Draft::Register Draft::load(Frame& frame, const Instruction& i) {
   const ir::Type& type = context_->graph.type(operand);
   std::vector<Dim> index;
   std::vector<OpId> checks;
+  OpId has_elements = mask;
   for (std::uint32_t k = 0; k < i.index_count; ++k) {
     Register& r = frame.registers[frame.program.indices[i.first_index + k]];
     if (r.dim) {
@@ -278,10 +286,13 @@ Draft::Register Draft::load(Frame& frame, const Instruction& i) {
       continue;
     }
     const bool inside = always_inside(operations_, context_->algebra, r.op, type.shape[k]);
-    if (!inside) checks.push_back(operations_.checked(r.op, type.shape[k], k, mask));
+    if (!inside) {
+      checks.push_back(operations_.checked(r.op, type.shape[k], k, mask));
+      has_elements = conjunction(has_elements, is_not_empty(type.shape[k]));
+    }
     index.push_back(Dim::symbol(value_symbol(inside ? r.op : checks.back())));
   }
-  OpId value = element(operand, index, mask);
+  OpId value = element(operand, index, has_elements);
   for (OpId check : checks) value = operations_.needing(check, value);
   if (own_mask == kNoOp) return {{}, value};
   return {{}, operations_.primitive(P::select, i.dtype, own_mask, value, otherwise)};

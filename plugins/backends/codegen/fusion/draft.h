@@ -158,6 +158,7 @@ class Draft {
   OpId op_of(Register& reg);
   OpId memory_load(ValueId value, std::span<const Dim> index, OpId mask, OpId otherwise);
   OpId conjunction(OpId a, OpId b);
+  OpId is_not_empty(const ir::Dim& size);
   OpId rounded(OpId op, DType storage);
   std::optional<OpId> inside(ValueId value, std::span<const Dim> index);
 

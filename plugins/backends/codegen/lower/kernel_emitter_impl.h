@@ -94,7 +94,10 @@ class KernelEmitter {
   bool streams_to(const Store& store);
   llvm::Value* buffer(std::uint64_t number);
   llvm::Value* element_address(std::uint64_t buffer, const Dim& offset);
+  llvm::Value* place_in_buffer(std::uint64_t buffer, const Dim& offset);
+  llvm::Value* has_target(std::uint64_t buffer);
   llvm::Value* somewhere_readable();
+  llvm::Value* somewhere_writable();
 
   // ---- runs of lanes (runs.cpp)
   /// An index over the lanes of one vector: where `even` (i1) holds, it steps by `step` (i64) from lane to lane.

@@ -17,7 +17,7 @@ Value* KernelEmitter::buffer(std::uint64_t number) {
   return entry.symbols[key] = ir_.CreateLoad(ir_.getPtrTy(), slot);
 }
 
-Value* KernelEmitter::element_address(std::uint64_t number, const Dim& offset) {
+Value* KernelEmitter::place_in_buffer(std::uint64_t number, const Dim& offset) {
   llvm::Type* type = b_.storage_type(kernel_.buffers[number].dtype);
   Value* base = buffer(number);
   const auto split = kernel_.has_lanes() ? split_affine(offset, kernel_.lane_loop()) : std::nullopt;
@@ -32,6 +32,37 @@ Value* KernelEmitter::element_address(std::uint64_t number, const Dim& offset) {
     return ir_.CreateGEP(type, row, scalar(offset - split->rest));
   }
   return ir_.CreateGEP(type, base, scalar(offset));
+}
+
+/// Whether the scatter has somewhere to write: where an index is out of range the checked one is 0, which an empty tensor does not have either.
+/// Null where it always has, and for other buffers than its own.
+Value* KernelEmitter::has_target(std::uint64_t number) {
+  if (!scatter_ || number != scatter_->buffer) return nullptr;
+  Value* all = nullptr;
+  for (const Operation& op : kernel_.operations) {
+    const bool may_be_empty = op.kind == OperationKind::checked && !op.masked && !(op.offset.is_constant() && op.offset.constant() > 0);
+    if (!may_be_empty) continue;
+    Value* some = ir_.CreateICmpSGT(scalar(op.offset), ir_.getInt64(0));
+    all = all ? ir_.CreateAnd(all, some) : some;
+  }
+  return all;
+}
+
+/// Memory that takes the elements of all lanes and is read by nobody.
+Value* KernelEmitter::somewhere_writable() {
+  Scope& entry = scopes_[0];
+  constexpr std::uint32_t kNowhere = 0xffff0001u;
+  if (auto found = entry.symbols.find(kNowhere); found != entry.symbols.end()) return found->second;
+  AtScope at(ir_, entry);
+  auto* memory = ir_.CreateAlloca(llvm::ArrayType::get(ir_.getInt64Ty(), 64));
+  memory->setAlignment(llvm::Align(64));
+  return entry.symbols[kNowhere] = memory;
+}
+
+Value* KernelEmitter::element_address(std::uint64_t number, const Dim& offset) {
+  Value* place = place_in_buffer(number, offset);
+  Value* target = has_target(number);
+  return target ? ir_.CreateSelect(target, place, somewhere_writable()) : place;
 }
 
 /// Zeroed memory that a load may go to when its mask is false everywhere.
@@ -223,6 +254,7 @@ Value* KernelEmitter::gathered_elements(const Operation& op, Value* mask) {
   }
   llvm::Type* type = b_.widened(element);
   Value* all = mask ? mask : llvm::Constant::getAllOnesValue(b_.widened(ir_.getInt1Ty()));
+  if (Value* target = has_target(op.payload)) all = ir_.CreateAnd(all, b_.splat(target));
   return ir_.CreateMaskedGather(type, addresses, llvm::Align(size_of(storage)), all, llvm::Constant::getNullValue(type));
 }
 
@@ -300,6 +332,7 @@ void KernelEmitter::store(const Store& s) {
   llvm::Type* element = b_.storage_type(storage);
   Value* addresses = ir_.CreateGEP(element, buffer(s.buffer), vector(s.offset));
   Value* mask = tail_mask_ ? tail_mask_ : llvm::Constant::getAllOnesValue(b_.widened(ir_.getInt1Ty()));
+  if (Value* target = has_target(s.buffer)) mask = ir_.CreateAnd(mask, b_.splat(target));
   ir_.CreateMaskedScatter(bits, addresses, align, mask);
 }
 
