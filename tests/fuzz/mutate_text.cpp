@@ -36,7 +36,6 @@ std::string telling_word(Random& random) {
 
 void mutate_text(std::string& text, const std::string& donor, Random& random) {
   std::vector<std::string> pieces = pieces_of(text);
-  const std::vector<std::string> others = pieces_of(donor);
   for (std::size_t changes = 1 + below(random, 4); changes-- > 0 && !pieces.empty();) {
     const auto at = pieces.begin() + static_cast<std::ptrdiff_t>(below(random, pieces.size()));
     switch (below(random, 9)) {
@@ -46,6 +45,7 @@ void mutate_text(std::string& text, const std::string& donor, Random& random) {
       case 3: *at = telling_word(random); break;
       case 4: pieces.insert(at, telling_word(random)); break;
       case 5: {
+        const std::vector<std::string> others = pieces_of(donor);
         const std::size_t first = below(random, others.size()), count = below(random, others.size() - first);
         pieces.insert(at, others.begin() + static_cast<std::ptrdiff_t>(first), others.begin() + static_cast<std::ptrdiff_t>(first + std::min<std::size_t>(count, 40)));
         break;

@@ -194,7 +194,7 @@ ir::Graph finished(const Draft& draft, const ops::Op& op, Random& random) {
   }
   if (below(random, 6) == 0 && !results.empty()) change(results[below(random, results.size())], random, graph);
   if (below(random, 30) == 0) results.push_back(ir::Type::tensor(DType::f32, {Dim(2)}));
-  if (below(random, 30) == 0) results.pop_back();
+  if (below(random, 30) == 0 && !results.empty()) results.pop_back();
   const NodeId node = graph.add_node(op.name, std::move(operands), draft.attributes, std::move(results));
   for (ir::ValueId v : graph.node(node).results) graph.add_output({.value = v});
   return graph;
