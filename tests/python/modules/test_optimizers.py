@@ -168,3 +168,22 @@ def test_what_an_optimizer_refuses_is_refused(name):
     for run in (step, compiled, compiled):
         with pytest.raises(AssertionError, match="capturable"):
             run(torch.nn.Parameter(torch.ones(3)))
+
+
+def guards_of_a_step(parameters):
+    for parameter in parameters:
+        parameter.grad = torch.ones_like(parameter)
+    optimizer = torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
+    optimizer.step()
+    return tenon.explain(torch.optim.SGD.step)(optimizer).guards
+
+
+def test_guards_are_as_many_as_parameters_and_not_as_their_pairs():
+    few, some, many = (len(guards_of_a_step([torch.nn.Parameter(torch.ones(2)) for _ in range(count)])) for count in (4, 8, 16))
+    assert many - some == 2 * (some - few)
+
+
+def test_guards_show_tensors_by_their_kind():
+    guards = guards_of_a_step([torch.nn.Parameter(torch.ones(2, 3))])
+    assert any("<Parameter of torch.float32[2, 3]>" in guard for guard in guards)
+    assert not any("tensor(" in guard for guard in guards)
