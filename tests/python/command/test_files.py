@@ -44,6 +44,12 @@ def test_what_is_no_file_is_not_waited_for(tenon_command, suffix, kind, words):
         assert done.status in (1, 2) and words in done.err, (done.status, done.err)
 
 
+def test_a_link_to_nothing_is_not_its_own_neighbour(tenon_command):
+    (tenon_command.folder / "g.tir").symlink_to(tenon_command.folder / "nowhere")
+    done = tenon_command("run", "g.tir")
+    assert done.status == 2 and "No such file" in done.err and "did you mean" not in done.err, done.err
+
+
 def test_files_without_end_are_not_read(tenon_command):
     for name, size, words in [("g.tir", 1 << 40, "a graph to read may have"), ("g.tnx", 1 << 40, "does not begin like one"), ("x.npy", 1 << 43, "more than the memory")]:
         with open(tenon_command.folder / name, "wb") as file:

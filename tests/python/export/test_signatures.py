@@ -147,6 +147,7 @@ def attack(graph, signature: dict[str, Any], rng: random.Random) -> bool:
         (lambda s: s.update(parameters=[1]), r"parameters\[0\]: 1 is not a string"),
         (lambda s: s.update(name=None), r"name: None is not a string"),
         (lambda s: s.update(format=2), r"format 2"),
+        (lambda s: s.update(format=True), r"format True"),
         (lambda s: s.clear(), r"format None"),
     ],
 )
@@ -161,6 +162,11 @@ def test_what_is_wrong_is_said_with_its_place(program, load, change, words):
 def test_texts_without_end_are_refused(load, text):
     with pytest.raises(tenon.Error):
         load(text)
+
+
+def test_a_key_that_stands_twice_is_refused(program, load):
+    with pytest.raises(tenon.Error, match="has the key 'kind' twice"):
+        load(json.dumps(program._signature).replace('"kind"', '"kind": 7, "kind"', 1))
 
 
 def test_a_sound_signature_is_read(program, load):

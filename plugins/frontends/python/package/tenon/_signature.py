@@ -24,8 +24,8 @@ def read(graph: _tenon.ExportedGraph, path: str) -> dict[str, Any]:
         If it is none, or does not fit the graph: the message names the place.
     """
     try:
-        signature = json.loads(graph.signature)
-        if signature.get("format") != 1:
+        signature = json.loads(graph.signature, object_pairs_hook=_object)
+        if signature.get("format") != 1 or type(signature["format"]) is not int:
             raise Error(f"{path} was not exported by tenon.export of this version: its signature has format {signature.get('format')!r}")
         _check(signature, graph)
     except _Wrong as wrong:
@@ -37,6 +37,15 @@ def read(graph: _tenon.ExportedGraph, path: str) -> dict[str, Any]:
 
 class _Wrong(Exception):
     """What is wrong, and where."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose keys differ: of two that are equal readers take one or the other."""
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _Wrong(f"an object has the key {next(key for key in keys if keys.count(key) > 1)!r} twice")
+    return made
 
 
 def _check(signature: Mapping[str, Any], graph: _tenon.ExportedGraph) -> None:
