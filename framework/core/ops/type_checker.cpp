@@ -4,9 +4,10 @@
 //     those without a default are given.
 //  b. Operands are tensors of one device, but for tensors without dimensions, which may be on the CPU. Literals are operands only where the
 //     op's meaning takes the number itself and loads nothing of it.
-//  c. The op's inference takes the operands and attributes, and the declared results are those that it gives: dtype, sizes, device. Sizes are
-//     equal by proof. A size that depends on data is a symbol that nothing before the node mentions. What an op needs of sizes and the ranges
-//     leave open (a size or an index that is not negative) is noted, for whoever knows them; for sizes that depend on data it is refused.
+//  c. The op's inference takes the operands and attributes, and so does its body, where it is one element's; the declared results are those
+//     that it gives: dtype, sizes, device. Sizes are equal by proof. A size that depends on data is a symbol that nothing before the node
+//     mentions. What an op needs of sizes and the ranges leave open (a size or an index that is not negative) is noted, for whoever knows
+//     them; for sizes that depend on data it is refused.
 //  d. Strides of a result name each element's place once and leave no gaps. Strides of an input reach no further than 63 bits.
 //  e. `cond` has a predicate bool[] and two regions; each takes the other operands and gives the results, row-major.
 //  f. A node with one region, of an op that the catalogue does not have, has operands and results of the region's inputs and outputs.
@@ -228,7 +229,10 @@ class TypeChecker final : private SizeQuestions {
     const auto inferred = op.infer(OpQuery(*graph_, node.operands, node.attributes));
     if (!inferred) return report_node("{} (c)", inferred.error().message);
     if (inferred->size() != node.results.size()) return report_node("it has {} results; its op gives {} (c)", node.results.size(), inferred->size());
+    const std::size_t before = violations_.size();
     for (std::size_t k = 0; k < inferred->size(); ++k) check_result_c(node.results[k], (*inferred)[k]);
+    if (violations_.size() != before) return;
+    if (op.body && !node.attributes.empty()) loop_of(*graph_, node_);  // throws what the meaning says against attributes
     if (loads_number(*graph_, node_)) report_node("one of its operands is a number; its op takes a tensor there: make one with full (b)");
   }
 

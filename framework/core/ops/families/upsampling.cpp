@@ -179,6 +179,7 @@ Op upsample_op() {
     infer::require_operands(q, 1, 1);
     const std::string mode = q.text("mode");
     TENON_USER_CHECK(mode == "nearest" || mode == "nearest_exact" || mode == "linear" || mode == "cubic", "there is no mode '{}'", mode);
+    TENON_USER_CHECK(!is_bool(q.type(0).dtype) || mode.starts_with("nearest"), "bools have nothing between them: upsample takes them with mode nearest only");
     return infer::one(q, q.type(0).dtype, upsampled_shape(q));
   };
   op.loop = upsample_loop;
@@ -221,8 +222,8 @@ struct Sampler {
   std::size_t rank;
   DType stored;
 
-  explicit Sampler(const OpQuery& q) : mode(q.text("mode")), align(q.flag("align_corners")), rank(q.type(0).rank() - 2), stored(q.type(1).dtype) {
-    const std::string padding = q.text("padding_mode");
+  explicit Sampler(const OpQuery& q) : mode(q.text("mode", "bilinear")), align(q.flag("align_corners")), rank(q.type(0).rank() - 2), stored(q.type(1).dtype) {
+    const std::string padding = q.text("padding_mode", "zeros");
     outside = padding == "border" ? Outside::border : padding == "reflection" ? Outside::reflection : Outside::zeros;
   }
 
@@ -323,7 +324,10 @@ Op grid_sampler_op() {
     TENON_USER_CHECK(is_float(t), "grid_sampler takes floats, not {}", name_of(t));
     TENON_USER_CHECK((x.size() == 4 || x.size() == 5) && grid.size() == x.size(), "grid_sampler takes 4 or 5 dimensions, given {} and {}", x.size(), grid.size());
     TENON_USER_CHECK(grid.back() == Dim(static_cast<std::int64_t>(x.size() - 2)), "the grid's last dimension must have size {}", x.size() - 2);
-    TENON_USER_CHECK(x.size() == 4 || q.text("mode") != "bicubic", "grid_sampler(): bicubic interpolation only supports 4D input");
+    const std::string mode = q.text("mode", "bilinear"), padding = q.text("padding_mode", "zeros");
+    TENON_USER_CHECK(mode == "bilinear" || mode == "nearest" || mode == "bicubic", "grid_sampler has no mode '{}'", mode);
+    TENON_USER_CHECK(padding == "zeros" || padding == "border" || padding == "reflection", "grid_sampler has no padding '{}'", padding);
+    TENON_USER_CHECK(x.size() == 4 || mode != "bicubic", "grid_sampler(): bicubic interpolation only supports 4D input");
     infer::require_equal(q.graph(), x[0], grid[0], "batch sizes");
     for (std::size_t d = 2; d < x.size(); ++d) TENON_USER_CHECK(!(x[d] == Dim(0)), "the input must have non-empty spatial dimensions");
     Shape shape{x[0], x[1]};

@@ -49,6 +49,12 @@ TEST_CASE("operands and attributes are those of the schema") {
   CHECK_THAT(refusal("%x: f32[4]", "%y: f32[] = sum(%x) {dim = 1.5}"), Contains("attribute 'dim' is 1.5; its op takes int[]"));
   CHECK_THAT(refusal("%x: f32[4, 4]", "%y: f32[4] = select(%x) {dim = 0}"), Contains("attribute 'index' (int) is missing"));
   CHECK_THAT(refusal("%x: f32[4]", "%y: f32[4] = _to_copy(%x)"), Contains("attribute 'dtype' (ScalarType) is missing"));
+  CHECK_THAT(refusal("%x: f32[4]", "%y: f32[4] = gelu(%x) {approximate = \"sum\"}"), Contains("approximate must be 'none' or 'tanh', not 'sum'"));
+  CHECK_THAT(refusal("%x: f32[s0]", "%y: f32[s0] = hardtanh(%x) {max_val = 3.0, min_val = s0}", "%y", "[s0: 0..9] "), Contains("attribute 'min_val' must be a constant"));
+  CHECK_THAT(refusal("%x: bool[1, 1, 4]", "%y: bool[1, 1, 8] = upsample(%x) {mode = \"linear\", output_size = [8]}"), Contains("bools have nothing between them"));
+  const std::string images = "%x: f32[1, 2, 4, 4], %g: f32[1, 3, 3, 2]";
+  CHECK(refusal(images, "%y: f32[1, 2, 3, 3] = grid_sampler(%x, %g)").empty());
+  CHECK_THAT(refusal(images, "%y: f32[1, 2, 3, 3] = grid_sampler(%x, %g) {mode = \"area\"}"), Contains("grid_sampler has no mode 'area'"));
 }
 
 TEST_CASE("a number is an operand only where its op reads it as one") {
@@ -56,6 +62,8 @@ TEST_CASE("a number is an operand only where its op reads it as one") {
   CHECK(refusal("", "%y: f32[3] = full(2.5) {dtype = f32, size = [3]}").empty());
   CHECK_THAT(refusal("", "%y: f64[] = sum(1.0)"), Contains("one of its operands is a number"));
   CHECK_THAT(refusal("", "%y: f64[] = cumsum(1.0) {dim = 0}"), Contains("number"));
+  CHECK_THAT(refusal("%x: f32[4]", "%y: f32[4] = where(true, %x, %x)"), Contains("the condition must be a tensor, not a number"));
+  CHECK_THAT(refusal("%x: f32[4]", "%y: f32[] = add(%x, 1.0)"), Contains("declared f32[]; it is f32[4]"));
   CHECK_THAT(refusal("%x: f32[4, 5]", "%y: f32[5] = index(%x, 7) {dims = [0]}"), Contains("index 7 is out of bounds for a dimension of size 4"));
   CHECK(refusal("%x: f32[4, 5]", "%y: f32[5] = index(%x, -4) {dims = [0]}").empty());
 }
