@@ -4,6 +4,7 @@
 #include <sys/auxv.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -87,6 +88,16 @@ void read_plugin_section(Config& config, const std::string& path, const std::str
   throw Exception(Code::invalid_argument, fmt::format("{}: unknown key '{}': settings stand in sections such as [compile]", at(path, node), key));
 }
 
+/// Tables in tables are taken apart by calls in calls: a key of a hundred thousand parts would end the stack.
+void require_short_keys(const std::string& path, std::string_view text) {
+  constexpr std::ptrdiff_t kMostDots = 1000;
+  for (std::size_t line = 1; !text.empty(); ++line) {
+    const std::string_view here = text.substr(0, text.find('\n'));
+    if (std::ranges::count(here, '.') > kMostDots) throw Exception(Code::invalid_argument, fmt::format("{}:{}: a line with more than {} dots", path, line, kMostDots));
+    text.remove_prefix(std::min(text.size(), here.size() + 1));
+  }
+}
+
 toml::table parse(const std::string& path) {
   if (const std::string why = why_not_readable(path); !why.empty())
     throw Exception(Code::not_found, fmt::format("cannot read the configuration file ({}): {}{}", why, path, nearest_path_text(path)));
@@ -96,6 +107,7 @@ toml::table parse(const std::string& path) {
     throw Exception(Code::invalid_argument, fmt::format("a configuration file may have {} bytes, this one has {}: {}", kMaxFileBytes, size, path));
   std::ostringstream text;
   text << file.rdbuf();
+  require_short_keys(path, text.str());
   try {
     return toml::parse(text.str());
   } catch (const toml::parse_error& error) {
