@@ -264,7 +264,9 @@ std::optional<Ref> Evaluator::call_method(PyObject* callable, PyObject* self, Ar
       heap_.expose(value.get());
       value = heap_.substitute(value.get());
     }
-    return heap_.adopt(call_real(callable, arguments));
+    Ref result = call_real(callable, arguments);
+    if (result.is(Py_NotImplemented)) throw GraphBreak(fmt::format("{} of what it does not know", name_of(callable)));
+    return heap_.adopt(std::move(result));
   }
   if (is_evaluated_generator(self)) return heap_.adopt(call_real(callable, arguments));
   if (PyObject* unbound = unbound_form(callable, self, name.get())) {

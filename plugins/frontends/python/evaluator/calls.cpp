@@ -133,6 +133,8 @@ Ref Evaluator::call_recorder(PyObject* callable, const Arguments& arguments) {
     require_no_hooks(given.get());
     require_no_method_of_name(callable, given.get());
     if (is_evaluated_generator(value.get()) || heap_.traits(value.get()).iterator) {
+      // A function in C takes an iterator for an object that it does not know.
+      if (!PyFunction_Check(callable)) throw GraphBreak(fmt::format("a library's function is given a {}", visible_type(value.get())->tp_name));
       given = checked(PyList_New(0));
       for (const Ref& item : items_of(value.get())) checked(PyList_Append(given.get(), item.get()));
     }
