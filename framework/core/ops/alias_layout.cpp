@@ -19,12 +19,15 @@ constexpr Rule kRules[] = {
     {"torch.zeros_like", kCopy},
     {"torch.ones_like", kCopy},
     {"torch.full_like", kCopy},
+    {"torch.nan_to_num", kCopy},
+    {"torch.Tensor.nan_to_num", kCopy},
     {"torch.flip", kCopy},
     {"torch.Tensor.flip", kCopy},
     {"torch.Tensor.masked_fill", {ResultLayout::row_major}},  // clones self so before it writes
     {"torch.masked_fill", {ResultLayout::row_major}},
     {"torch.nn.functional.logsigmoid", {ResultLayout::row_major}},
     {"torch._C._nn.log_sigmoid", {ResultLayout::row_major}},
+    {"torch.rrelu", {ResultLayout::row_major}},
     {"torch.batch_norm", {ResultLayout::memory_format, true}},
     {"torch.nn.functional.batch_norm", {ResultLayout::memory_format, true}},
     {"torch.cov", {ResultLayout::row_major}},
@@ -33,6 +36,8 @@ constexpr Rule kRules[] = {
     {"torch.Tensor.corrcoef", {ResultLayout::row_major}},
     {"torch.isin", {ResultLayout::row_major}},
     {"torch.one_hot", {ResultLayout::row_major}},  // zeros that are scattered into
+    {"torch.max_pool1d", {ResultLayout::row_major}},  // whose kernel is not that of max_pool2d
+    {"torch.nn.functional.max_pool1d", {ResultLayout::row_major}},
     {"torch.channel_shuffle", kMemoryFormat},
     {"torch.native_channel_shuffle", kMemoryFormat},
     {"torch.nn.functional.pad", kMemoryFormat},

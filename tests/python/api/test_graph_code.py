@@ -120,3 +120,40 @@ def test_functions_of_numpy_on_arrays_and_scalars():
         return np.where(b > 0, b, a), a.sum(axis=1, dtype=np.float64), c, np.full((2,), np.inf), a.T.reshape(-1)[constant[:3]]
 
     assert codes_of(program, np.random.default_rng(0).random((4, 3)).astype(np.float32))
+
+
+VARYING = {
+    "parts": (lambda x, n, s: (x[:n] * s + n).sum() * x.shape[0], [(torch.rand(9), 4, 2.5), (torch.rand(12), 5, 0.5)]),
+    "quotients": (lambda x, n: x[n // 2 :] * (n % 3) + x.shape[0] // 2, [(torch.rand(12), 5), (torch.rand(20), 7)]),
+    "sizes alone": (lambda x: x.reshape(-1, x.shape[0] // 2) * x.shape[1], [(torch.rand(6, 5),), (torch.rand(8, 6),)]),
+    "arrays": (lambda a, n: a[: n - 1] * n, [(np.arange(6.0), 3), (np.arange(9.0), 4)]),
+    "lowest": (lambda x, n, m: x[: min(n, m)] + max(n, m), [(torch.rand(20), 5, 8), (torch.rand(20), 6, 9)]),
+}
+
+
+@pytest.mark.parametrize("name", VARYING)
+def test_numbers_that_vary_are_parameters(name):
+    program, calls = VARYING[name]
+    (graph,) = tenon.explain(tenon.compile(program, dynamic=True))(*calls[0]).graphs
+    (function,) = ast.parse(graph.code()).body
+    names = {}
+    exec(graph.code(), names)
+    parameters = [parameter.arg for parameter in function.args.args]
+    given = program.__code__.co_varnames[: program.__code__.co_argcount]
+    assert sorted(parameters) == sorted(given), graph.code()
+    for call in calls:
+        inputs = [call[given.index(parameter)] for parameter in parameters]
+        for results in (names[function.name](*inputs), graph.forward(*inputs)):
+            np.testing.assert_allclose(np.asarray(results[0]), np.asarray(program(*call)), rtol=1e-6)
+
+
+def test_a_tensor_of_a_class_of_the_program():
+    class Marked(torch.Tensor):
+        pass
+
+    for program in (lambda x: x * 2 + 1, lambda x: torch.relu(x).sum(0), lambda x: (x, x.as_subclass(torch.Tensor) * 3)):
+        for x in (torch.rand(3).as_subclass(Marked), torch.nn.Parameter(torch.rand(3), requires_grad=False), torch.nn.Buffer(torch.rand(3))):
+            explanation = tenon.explain(program)(x)
+            for graph in explanation.graphs:
+                ast.parse(graph.code())
+            codes_of(program, x)

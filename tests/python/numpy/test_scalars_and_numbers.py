@@ -118,3 +118,16 @@ def test_what_takes_a_scalar_says_whether_it_gives_one(check, fn, dtype):
     check(lambda a: fn(a.max()), (a,))
     check(lambda a: fn(a[1]), (a,))
     check(fn, (a[1],))
+
+
+@pytest.mark.parametrize("use", [
+    lambda a: ((a[0] == 1) is np.True_, np.all(a > 0) is np.True_, (a[0] > 5) is np.False_, np.True_ is (a[1] < 9)),
+    lambda a: ((a[0] == 1) is not np.True_, (a[0] == 1) is (a[1] == 2), np.any(a > 9) is np.isnan(a[0])),
+    lambda a: ((a[0] == 1) is True, (a[0] > 5) is False, bool(a[0] == 1) is True, a.any() is np.bool_(True)),
+    lambda a: (np.logical_not(a[0] > 5) is np.True_, (a[0] > 0) & (a[1] > 0) is np.True_, ~(a[0] > 0) is np.False_, np.array_equal(a, a) is True),
+    lambda a: (a[0] is a[0], a[0] is np.float64(1), (a > 0)[0] is np.True_, "yes" if (a[0] == 1) is np.True_ else "no"),
+])
+def test_identity_of_booleans(use):
+    compiled = tenon.compile(use)
+    for array in (np.array([1.0, 2.0]), np.array([7.0, 2.0]), np.array([1.0, 2.0])):
+        assert compiled(array) == use(array)

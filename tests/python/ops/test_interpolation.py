@@ -70,3 +70,50 @@ def test_channels_share_their_places(channels, layout):
     for size in (21, 40, 5):
         some = places[:, :, torch.arange(size) % 37]
         torch.testing.assert_close(dynamic(x, some), F.grid_sample(x, some, align_corners=False))
+
+
+FACTORS = [1, 1.0, 0.5, 2, 1.3, 0.7, 1.1, 0.99, 3.7, 1 / 3, 2 / 3]
+
+
+def bit_for_bit(mode, x, ways):
+    def fn(v):
+        return [F.interpolate(v, mode=mode, **way) for way in ways]
+
+    for way, got, want in zip(ways, tenon.compile(fn)(x), fn(x)):
+        assert torch.equal(got, want) and got.stride() == want.stride(), (mode, way, tuple(x.shape), x.dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.uint8])
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
+@pytest.mark.parametrize("shape", [(2, 3, 16), (1, 1, 5), (2, 3, 5, 7), (1, 5, 8, 4), (2, 1, 3, 1), (1, 2, 3, 5, 4)])
+def test_nearest_by_sizes_and_factors(shape, mode, dtype):
+    torch.manual_seed(0)
+    x, rank = (torch.rand(shape) * 200).to(dtype), len(shape) - 2
+    ways = [{"scale_factor": factor} for factor in FACTORS if all(int(factor * n) for n in shape[2:])]
+    ways += [{**way, "recompute_scale_factor": recompute} for way in ways[::3] for recompute in (False, True)]
+    ways += [{"size": size} for size in (1, 2, 7, 13, shape[2], 2 * shape[2])]
+    if rank > 1:
+        ways += [{"scale_factor": (1.0, 1.5, 2.6)[:rank]}, {"scale_factor": (1.3, 1, 1.0001)[:rank]}, {"size": (shape[2], *(2 * n for n in shape[3:]))}]
+    bit_for_bit(mode, x, ways)
+    if rank == 2:
+        bit_for_bit(mode, x.to(memory_format=torch.channels_last), ways)
+    if rank == 3:
+        bit_for_bit(mode, x.permute(0, 4, 1, 2, 3), ways[:6])
+
+
+@pytest.mark.parametrize("mode", ["linear", "bilinear", "bicubic", "trilinear", "area"])
+def test_factors_that_leave_sizes_as_they_are(mode):
+    rank = {"linear": 1, "trilinear": 3}.get(mode, 2)
+    torch.manual_seed(0)
+    x = torch.rand((2, 3, 5, 7, 4)[: 2 + rank])
+
+    def fn(v):
+        ways = [{"scale_factor": factor} for factor in FACTORS] + [{"size": 5}, {"scale_factor": (1.0, 1.1, 1.5)[:rank]}]
+        ways += [{"scale_factor": 1.1, "align_corners": True}, {"scale_factor": 0.99, "recompute_scale_factor": True}] if mode != "area" else []
+        ways += [{"scale_factor": 1.1, "antialias": True}, {"size": 3, "antialias": True}] if mode in ("bilinear", "bicubic") else []
+        return [F.interpolate(v, mode=mode, **way) for way in ways]
+
+    for laid_out in (x, x[:, :1], x.to(memory_format=torch.channels_last) if rank == 2 else x.mT.contiguous().mT):
+        for got, want in zip(tenon.compile(fn)(laid_out), fn(laid_out)):
+            assert got.stride() == want.stride()
+            torch.testing.assert_close(got, want, rtol=2e-5, atol=2e-5)

@@ -206,3 +206,69 @@ def test_strides_of_single_pixels_in_batches_that_vary(name):
 def test_layouts_that_are_not_those_of_the_first_operand(check, fn):
     x = torch.arange(24).reshape(2, 3, 4)
     check(fn, (x,), (x.permute(2, 0, 1),), (x.transpose(1, 2),))
+
+
+LINES = {
+    "max_pool1d": lambda x: nn.functional.max_pool1d(x, 2),
+    "max_pool1d, padded": lambda x: nn.functional.max_pool1d(x, 3, 2, 1, ceil_mode=True),
+    "max_pool1d and places": lambda x: nn.functional.max_pool1d(x, 2, return_indices=True),
+    "avg_pool1d": lambda x: nn.functional.avg_pool1d(x, 2),
+    "adaptive_max_pool1d": lambda x: nn.functional.adaptive_max_pool1d(x, 2),
+    "replicate by less": lambda x: nn.functional.pad(x, (-1, 1), mode="replicate"),
+    "reflect by less": lambda x: nn.functional.pad(x, (1, -2), mode="reflect"),
+    "circular by less": lambda x: nn.functional.pad(x, (-1, -1), mode="circular"),
+    "rrelu": nn.functional.rrelu,
+    "nan_to_num": torch.nan_to_num,
+    "xlog1py": lambda x: torch.special.xlog1py(x, x[..., :1]),
+    "xlog1py of a number": lambda x: torch.special.xlog1py(2, x),
+    "native_dropout_backward": lambda x: torch.ops.aten.native_dropout_backward(x, x > 0.5, 2.0),
+    "logcumsumexp": lambda x: x.logcumsumexp(-1),
+    "prelu": lambda x: nn.functional.prelu(x, torch.tensor([0.25])),
+    "heaviside": lambda x: torch.heaviside(x, torch.tensor(0.5)),
+    "shifts": lambda x: (x.int() << 1, x.int() >> 1),
+    "slice_scatter": lambda x: torch.slice_scatter(x, x[:1] + 1, 0, 0, 1),
+    "var_mean": lambda x: torch.var_mean(x, -1),
+}
+
+
+def exactly_alike(fn, x):
+    """Strides of dimensions of size 1 too."""
+    torch.manual_seed(0)
+    want = fn(x)
+    torch.manual_seed(0)
+    got = tenon.compile(fn)(x)
+    for one, other in zip(got if isinstance(got, tuple) else (got,), want if isinstance(want, tuple) else (want,)):
+        assert one.stride() == other.stride(), (tuple(x.shape), x.stride())
+        torch.testing.assert_close(one, other, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_lines_in_every_order(name):
+    with torch.no_grad():
+        for shape in ((2, 3, 6), (1, 3, 6), (2, 1, 6), (3, 6), (1, 6)):
+            x = torch.rand(shape, generator=torch.Generator().manual_seed(0))
+            for laid_out in (x, x.mT.contiguous().mT, x.transpose(0, 1).contiguous().transpose(0, 1), x.repeat_interleave(2, -1)[..., ::2], x[..., :1].expand(shape)):
+                exactly_alike(LINES[name], laid_out)
+
+
+PRODUCTS = {
+    "addbmm": lambda i, a, b: torch.addbmm(i, a, b),
+    "addbmm, scaled": lambda i, a, b: i.addbmm(a, b, beta=2, alpha=3),
+    "baddbmm": lambda i, a, b: torch.baddbmm(i, a, b),
+    "addmm": lambda i, a, b: torch.addmm(i, a[0], b[0]),
+    "addr": lambda i, a, b: torch.addr(i, a[0][:, 0], b[0][0]),
+    "matmul": lambda i, a, b: a @ b,
+    "folded": lambda i, a, b: a @ b[0],
+    "linear": lambda i, a, b: nn.functional.linear(a, b[0].mT, i[0]),
+    "einsum": lambda i, a, b: torch.einsum("bij,bjk->bki", a, b),
+    "conv_transpose3d": lambda i, a, b: nn.functional.conv_transpose3d(a[None, :, :, None, :].expand(2, 2, 3, 2, 4), torch.ones(2, 2, 2, 1, 2)),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_in_every_order(name):
+    i, a, b = torch.rand(3, 5), torch.rand(2, 3, 4), torch.rand(2, 4, 5)
+    with torch.no_grad():
+        for turned in (lambda x: x, lambda x: x.mT.contiguous().mT, lambda x: x[..., :1].expand(x.shape)):
+            exactly_alike(lambda x: PRODUCTS[name](turned(i), turned(a), x), turned(b))
+            exactly_alike(lambda x: PRODUCTS[name](turned(i), a, x), b)

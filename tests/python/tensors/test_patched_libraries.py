@@ -73,6 +73,7 @@ OF_TENSORS = [
     ("__gt__", lambda self, other: True, lambda x: 1 < x), ("__eq__", lambda self, other: True, lambda x: x == 1), ("__getitem__", times(50), lambda x: x[0]), ("__setitem__", lambda self, key, value: None, set_item), ("__len__", lambda self: 7, lambda x: x * len(x)),
     ("__bool__", lambda self: True, lambda x: x + 1 if x.sum() > 100 else x - 1), ("__iter__", lambda self: iter([5]), lambda x: [v * 1 for v in x]), ("__float__", lambda self: 9.0, lambda x: float(x.sum())), ("__contains__", lambda self, item: True, lambda x: 50 in x),
     ("__getattr__", lambda self, name: 5, lambda x: getattr(x, "missing", 0)), ("__torch_function__", classmethod(lambda *_: 5), lambda x: x + 1), ("__format__", lambda self, how: "text", lambda x: f"{x}"),
+    ("__format__", lambda self, how: "text", lambda x: f"{x[0]:.2f}"), ("__format__", lambda self, how: "text", lambda x: format(x.sum())), ("item", lambda self: 9.0, lambda x: f"{x.sum():.1f}"), ("dim", lambda self: 5, lambda x: "{}".format(x[1])),
 ]
 OF_PARAMETERS = [case for case in OF_TENSORS if case[0] in ("added", "cos", "shape", "__add__", "__len__", "__getitem__", "__getattr__", "data") and not hasattr(case[1], "__wrapped__")]
 

@@ -1,6 +1,8 @@
 // Interpolation onto another grid (upsample in every mode) and at given places (grid_sampler), with ATen's arithmetic.
 #include "core/ops/families/upsampling.h"
 
+#include <cmath>
+
 #include "core/ops/families/move.h"
 #include "core/ops/families/window.h"
 #include "core/ops/size_questions.h"
@@ -67,6 +69,23 @@ struct Resized {
     return s.select(s.gt(gaps, zero), s.div(size(in - Dim(1)), s.maximum(gaps, s.like(gaps, 1))), zero);
   }
 };
+
+/// Whether every place times the step from one result to the next, in elements of the input, is exact in float32.
+bool steps_are_exact(const NewGrid& grid, const Shape& shape, std::size_t d) {
+  const Dim &in = shape[d + 2], &out = grid.size[d];
+  const bool by_factor = d < grid.factors.size() && grid.factors[d] > 0;
+  if (!by_factor && !(in.is_constant() && out.is_constant() && out.constant() > 0)) return in == out;
+  int exponent = 0;
+  const double step = by_factor ? 1 / grid.factors[d] : static_cast<double>(in.constant()) / static_cast<double>(out.constant());
+  return std::frexp(step, &exponent) == 0.5;
+}
+
+/// Whether sizes that stay the same or double do so by that factor.
+bool sizes_say_the_factor(const NewGrid& grid, const Shape& shape, std::size_t d) {
+  if (d >= grid.factors.size() || !(grid.factors[d] > 0)) return true;
+  const Dim &in = shape[d + 2], &out = grid.size[d];
+  return (in == out ? grid.factors[d] == 1 : out == in + in ? grid.factors[d] == 2 : true);
+}
 
 /// ATen's kernel of images goes by the sizes where they stay the same or double, whatever the factor; the others do what the factor says.
 Taps nearest_taps(Scalars& s, const Resized& r, Scalar o, bool exact, std::size_t rank) {
@@ -156,6 +175,11 @@ Adapt upsample_adapt(std::size_t rank, std::string mode) {
     const auto is_open = [&](std::size_t d) { return grid.factors[d] > 0 && !(grid.size[d].is_constant() && a.type(x).shape[d + 2].is_constant()); };
     for (std::size_t d = 0; d < grid.factors.size(); ++d)
       if (is_open(d)) throw Exception(Code::unsupported, "a factor beside sizes that are not known");
+    // How the input lies decides whether ATen finds the nearest element of float64 in float32, and of volumes by the sizes or by the factor.
+    for (std::size_t d = 0; d < rank && mode.starts_with("nearest"); ++d) {
+      if (a.type(x).dtype == DType::f64 && !steps_are_exact(grid, a.type(x).shape, d)) throw Exception(Code::unsupported, "the nearest elements of float64 for sizes that do not divide by powers of two");
+      if (rank == 3 && mode == "nearest" && !sizes_say_the_factor(grid, a.type(x).shape, d)) throw Exception(Code::unsupported, "the nearest elements of a volume by a factor beside sizes that stay or double");
+    }
     ir::Attributes attributes{{"align_corners", a.flag("align_corners")}, {"mode", mode}};
     for (std::size_t d = 0; d < grid.factors.size(); ++d) attributes.emplace_back(fmt::format("scale{}", d), grid.factors[d]);
     attributes.emplace_back("output_size", grid.size);

@@ -33,8 +33,16 @@ void evaluate_layout(const TensorOutput& output, std::span<const std::int64_t> s
   find_strides(output, sizes, sizes + rank);
 }
 
-/// A view of all of a new tensor or array; null with an exception set.
-Ref with_base(const TensorOutput& output, const Ref& base, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides) {
+PyObject* new_object(const TensorOutput& output, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, void*& data) {
+  if (output.tensor == TensorKind::torch) return new_torch_tensor(*known_torch_library(), output.dtype, shape, strides, data);
+  return new_array(output.dtype, shape, strides, data);
+}
+
+/// A view of all of a new tensor or array that nobody has; null with an exception set.
+Ref view_of_new_object(const TensorOutput& output, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, void*& data) {
+  const bool varies = !output.varying_shape.empty();
+  Ref base = Ref::steal(varies ? new_object(output, shape, strides, data) : new_object(output, output.base->shape, output.base->strides, data));
+  if (!base) return {};
   try {
     if (output.tensor == TensorKind::array) return array_view(base.get(), shape, strides, 0, true);
     return torch_view(*known_torch_library(), base.get(), shape, strides, 0);
@@ -73,8 +81,7 @@ PyObject* CacheEntry::new_output(const TensorOutput& output, std::span<const std
   const bool torch = output.tensor == TensorKind::torch;
   const InferenceScope scope(torch ? output.inference : state_.inference(), state_.inference());
   if (scope.failed()) return nullptr;
-  Ref made = Ref::steal(torch ? new_torch_tensor(*known_torch_library(), output.dtype, shape, strides, data) : new_array(output.dtype, shape, strides, data));
-  if (made && output.based) made = with_base(output, made, shape, strides);
+  Ref made = output.base ? view_of_new_object(output, shape, strides, data) : Ref::steal(new_object(output, shape, strides, data));
   if (!made) return nullptr;
   if (!output.writeable) PyArray_CLEARFLAGS(reinterpret_cast<PyArrayObject*>(made.get()), NPY_ARRAY_WRITEABLE);
   if (output.writes > 0 && !count_writes(as_spec(output), made.get(), output.writes)) return nullptr;

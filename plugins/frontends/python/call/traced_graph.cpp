@@ -6,6 +6,10 @@
 
 #include "core/ir/printer.h"
 #include "python/evaluator/graph_break.h"
+#include "python/heap/imported.h"
+#include "python/symbols/symbolic_int.h"
+#include "python/tensors/array_stand_in.h"
+#include "python/tensors/symbolic_scalar.h"
 
 namespace tenon::python {
 namespace {
@@ -60,6 +64,7 @@ using Types = std::unordered_map<PyObject*, std::string>;
 
 /// A trace, of a whole graph or of a branch, with names and types of its inputs.
 struct Traced {
+  const CapturedGraph& whole;
   const Trace& trace;
   const std::vector<std::string>& op_names;
   const Types& types;
@@ -110,6 +115,19 @@ class Translation {
     return list;
   }
 
+  /// (symbol, the program's name for it, input of which it is a size or None, dimension) for each number that varies.
+  Ref numbers() {
+    Ref list = checked(PyList_New(0));
+    const CapturedGraph& whole = traced_.whole;
+    for (std::size_t symbol = 0; whole.numbers && symbol < whole.numbers->sources().size(); ++symbol) {
+      const auto [input, dimension] = size_of_input(SymbolId{static_cast<std::uint32_t>(symbol)});
+      const std::string& name = whole.numbers->sources()[symbol].name;
+      Ref entry = checked(Py_BuildValue("(sszn)", whole.recording->graph.symbols()[symbol].name.c_str(), name.c_str(), input, static_cast<Py_ssize_t>(dimension)));
+      checked(PyList_Append(list.get(), entry.get()));
+    }
+    return list;
+  }
+
   Ref outputs() {
     Ref list = checked(PyList_New(0));
     for (const Ref& output : traced_.trace.outputs) checked(PyList_Append(list.get(), translate(output.get()).get()));
@@ -128,7 +146,7 @@ class Translation {
     Ref location = checked(Py_BuildValue("(siss)", traced.location->file.c_str(), traced.location->line, traced.location->function.c_str(),
                                          traced.location->code.c_str()));
     Ref type_texts = checked(PyList_AsTuple(types.get()));
-    return checked(PyTuple_Pack(6, results.get(), traced.callable.get(), args.get(), kwargs.get(), type_texts.get(), location.get()));
+    return checked(PyTuple_Pack(6, results.get(), unwrapped_array_method(traced.callable.get()), args.get(), kwargs.get(), type_texts.get(), location.get()));
   }
 
   /// The arguments of tenon.cond: the condition, a graph for each branch, the operands of both.
@@ -139,7 +157,7 @@ class Translation {
   }
 
   Ref branch(const BranchTrace& branch, std::string name) {
-    Traced traced{branch.trace, branch.op_names, traced_.types, {}, std::move(name), ""};
+    Traced traced{traced_.whole, branch.trace, branch.op_names, traced_.types, {}, std::move(name), ""};
     for (const Ref& input : branch.trace.inputs) {
       Ref outer = checked(PyObject_Str(translate(input.get()).get()));
       const auto type = traced_.types.find(input.get());
@@ -182,8 +200,38 @@ class Translation {
     return define(result, name);
   }
 
+  /// The input that has a symbol for a size, and which; null where there is none.
+  std::pair<const char*, std::size_t> size_of_input(SymbolId symbol) const {
+    const ir::Graph& graph = traced_.whole.recording->graph;
+    for (ir::ValueId input : graph.inputs()) {
+      const ir::Shape& shape = graph.type(input).shape;
+      for (std::size_t d = 0; d < shape.size(); ++d)
+        if (shape[d].as_symbol() == symbol) return {graph.value(input).name.c_str(), d};
+    }
+    return {nullptr, 0};
+  }
+
+  /// A number that varies: an int as an expression over symbols, a float as the input that it is; empty for other objects, and for a number that
+  /// the graph computes.
+  Ref number(PyObject* object) const {
+    const CapturedGraph& whole = traced_.whole;
+    if (is_symbolic_int(object)) {
+      Ref type = checked(PyObject_GetAttrString(checked(imported("tenon._render")).get(), "Number"));
+      return checked(PyObject_CallOneArg(type.get(), text(ir::print_dim(whole.recording->graph, *integer_of(object))).get()));
+    }
+    if (!is_symbolic_scalar(object) || !scalar_of(object).step) return {};
+    for (std::size_t i = 0; i < whole.input_steps.size(); ++i)
+      if (whole.input_steps[i] == scalar_of(object).step) return make_value_reference(whole.recording->graph.value(whole.recording->graph.inputs()[i]).name);
+    return {};
+  }
+
   Ref translate(PyObject* object) {
     if (auto known = references_.find(object); known != references_.end()) return known->second;
+    if (Ref varying = number(object)) return varying;
+    if (PySlice_Check(object)) {
+      const auto* slice = reinterpret_cast<PySliceObject*>(object);
+      return checked(PySlice_New(translate(slice->start).get(), translate(slice->stop).get(), translate(slice->step).get()));
+    }
     if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) {
       Ref list = checked(PyList_New(PySequence_Fast_GET_SIZE(object)));
       for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
@@ -212,6 +260,7 @@ Ref make_object(const Traced& traced) {
   set(fields.get(), "name", text(traced.name));
   set(fields.get(), "inputs", translation.inputs());
   set(fields.get(), "copies", translation.copies());
+  set(fields.get(), "numbers", translation.numbers());
   set(fields.get(), "calls", translation.calls());
   set(fields.get(), "outputs", translation.outputs());
   set(fields.get(), "updates", translation.updates());
@@ -236,9 +285,10 @@ Ref make_value_reference(const std::string& name) {
 }
 
 Ref make_traced_graph(const CapturedGraph& captured, const std::string& name) {
-  Traced traced{captured.recording->trace, captured.recording->op_names, captured.recording->trace.types, {}, name, ir::print_graph(captured.recording->graph)};
-  for (ir::ValueId input : captured.recording->graph.inputs())
-    traced.inputs.emplace_back(captured.recording->graph.value(input).name, ir::print_type(captured.recording->graph, captured.recording->graph.type(input)));
+  const Recording& recording = *captured.recording;
+  Traced traced{captured, recording.trace, recording.op_names, recording.trace.types, {}, name, ir::print_graph(recording.graph)};
+  for (ir::ValueId input : recording.graph.inputs())
+    traced.inputs.emplace_back(recording.graph.value(input).name, ir::print_type(recording.graph, recording.graph.type(input)));
   return make_object(traced);
 }
 

@@ -180,13 +180,25 @@ void Evaluator::op_format(Frame&, const Instruction& i) {
   push(formatted(value.get(), spec.get()));
 }
 
+/// Whether the methods with which a tensor formats itself are the library's: that stays so, or there is another capture.
+bool Evaluator::is_formatted_by_library(PyObject* tensor) {
+  PyTypeObject* type = recorder_.apparent_type(tensor);
+  if (!heap_.traits(type).python_class) return true;
+  static PyObject* const methods[] = {names().__format__, PyUnicode_InternFromString("dim"), PyUnicode_InternFromString("item")};
+  return std::ranges::all_of(methods, [&](PyObject* name) {
+    PyObject* found = heap_.type_attribute(type, name);
+    return found != nullptr && recorder_.is_own(found);
+  });
+}
+
 /// format(value, spec), where no `spec` is an empty one.
 Ref Evaluator::formatted(PyObject* value, PyObject* spec) {
   Ref empty = checked(PyUnicode_FromString(""));
   if (Ref text = late_text("builtins", "format", {value, spec ? spec : empty.get()})) return text;
   const TypeTraits& traits = heap_.traits(value);
   if (traits.role == Recorder::Role::stand_in) {
-    if (Ref number = recorder_.number_in_format(value, spec ? spec : empty.get())) return formatted(number.get(), spec);
+    if (is_formatted_by_library(value))
+      if (Ref number = recorder_.number_in_format(value, spec ? spec : empty.get())) return formatted(number.get(), spec);
     throw GraphBreak("the values of a tensor are turned into text");
   }
   PyObject* method = traits.python_class ? heap_.type_attribute(Py_TYPE(value), names().__format__) : nullptr;

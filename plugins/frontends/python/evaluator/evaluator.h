@@ -99,6 +99,7 @@ class Evaluator {
   Ref to_string(PyObject* value, PyObject* method_name);
   /// The text that a function of a module makes of numbers which vary; empty where there are none, or it cannot be made later.
   Ref late_text(const char* module, const char* function, std::initializer_list<PyObject*> arguments);
+  bool is_formatted_by_library(PyObject* tensor);
   Ref formatted(PyObject* value, PyObject* spec);
 
   // ---- equality.cpp

@@ -61,24 +61,42 @@ PyObject* memory_handler() {
 
 }  // namespace
 
-PyObject* new_array(DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, void*& data) {
-  const std::size_t item_bytes = size_of(dtype);
-  PyObject* handler = memory_handler();
-  if (!handler) return nullptr;
-  data = handler_malloc(nullptr, byte_count(shape, item_bytes));
-  if (!data) return PyErr_NoMemory();
-  ArrayExtents extents = in_bytes(shape, strides, item_bytes);
+namespace {
+
+/// An array that owns memory of the handler; null with an exception set, when the memory stays the caller's.
+Ref owning_array(DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, void* data, PyObject* handler) {
+  ArrayExtents extents = in_bytes(shape, strides, size_of(dtype));
   Ref array = Ref::steal(PyArray_NewFromDescr(&PyArray_Type, PyArray_DescrFromType(numpy_type(dtype)), static_cast<int>(shape.size()),
                                               extents.shape.data(), extents.strides.data(), data, NPY_ARRAY_WRITEABLE, nullptr));
-  if (!array) {
-    release_addressed_memory(data);
-    return nullptr;
-  }
+  if (!array) return array;
   auto* made = reinterpret_cast<PyArrayObject*>(array.get());
   reinterpret_cast<PyArrayObject_fields*>(made)->mem_handler = Py_NewRef(handler);
   PyArray_ENABLEFLAGS(made, NPY_ARRAY_OWNDATA);
   PyArray_UpdateFlags(made, NPY_ARRAY_UPDATE_ALL);
+  return array;
+}
+
+}  // namespace
+
+PyObject* new_array(DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, void*& data) {
+  PyObject* handler = memory_handler();
+  if (!handler) return nullptr;
+  data = handler_malloc(nullptr, byte_count(shape, size_of(dtype)));
+  if (!data) return PyErr_NoMemory();
+  Ref array = owning_array(dtype, shape, strides, data, handler);
+  if (!array) release_addressed_memory(data);
   return array.release();
+}
+
+Ref zeroed_array(DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides) {
+  Ref handler = checked(PyDataMem_GetHandler());
+  PyDataMemAllocator& allocator = static_cast<PyDataMem_Handler*>(PyCapsule_GetPointer(handler.get(), "mem_handler"))->allocator;
+  const std::size_t bytes = std::max<std::size_t>(byte_count(shape, size_of(dtype)), 1);
+  void* data = allocator.calloc(allocator.ctx, bytes, 1);
+  if (!data) checked(PyErr_NoMemory());
+  Ref array = owning_array(dtype, shape, strides, data, handler.get());
+  if (!array) allocator.free(allocator.ctx, data, bytes);
+  return checked(array.release());
 }
 
 PyObject* new_array_scalar(DType dtype, const void* data) {

@@ -13,6 +13,9 @@ namespace tenon::python {
 /// Strides in elements. Null with an exception set when there is no memory.
 PyObject* new_array(DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, void*& data);
 
+/// Makes a writeable array of zeros that owns its memory, which NumPy allocates. Strides in elements, without gaps.
+Ref zeroed_array(DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides);
+
 /// A NumPy scalar (numpy.float32 and the like) with the value at `data`.
 PyObject* new_array_scalar(DType dtype, const void* data);
 

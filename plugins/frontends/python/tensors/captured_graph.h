@@ -16,6 +16,7 @@
 #include "python/tensors/opaque_call.h"
 #include "python/tensors/strides.h"
 #include "python/tensors/tensor_spec.h"
+#include "python/tensors/twins.h"
 
 namespace tenon::python {
 
@@ -36,10 +37,10 @@ struct TensorOutput {
   bool writeable = true;
   bool inference = false;     // torch tensors: made in inference mode
   bool late = false;          // fresh: a size depends on data
-  bool based = false;         // fresh: a view of an object that nobody has
   bool plain_number = false;  // fresh scalars: a Python float or int, not a NumPy scalar
   DType dtype = DType::f32;
   Extents shape, strides;
+  std::optional<HiddenBase> base;  // fresh: a view of an object that nobody has
   std::int64_t offset = 0;  // views: from the first element of what is viewed
   ir::ValueId value;        // what it holds, views too; none where no value of the graph does
   bool parts = false;       // views: the elements are parts of the complex ones that are viewed, and counted as such

@@ -10,6 +10,7 @@
 #include "python/evaluator/exception_text.h"
 #include "python/evaluator/graph_break.h"
 #include "python/tensors/call_results.h"
+#include "python/tensors/opaque_call.h"
 #include "python/tensors/torch_library.h"
 #include "python/tensors/torch_results.h"
 #include "python/tensors/twins.h"
@@ -94,6 +95,53 @@ void require_eager_kernel(PyObject* callable, const ForeignFunction& function, P
     throw GraphBreak(fmt::format("{} raises: {}", function.name, refusal));
   }
   if (!zeros.some_empty()) known->insert(std::move(key));
+}
+
+namespace {
+
+/// A tensor on the CPU that lies as a twin does: zeros, of which some may share memory.
+Ref zeros_like_twin(const TorchLibrary& torch, PyObject* twin) {
+  const TensorSpec spec = read_twin(twin);
+  std::int64_t last = 0;
+  for (std::size_t d = 0; d < spec.shape.size(); ++d) last += (spec.shape[d] - 1) * spec.strides[d];
+  Ref kwargs = checked(Py_BuildValue("{sO}", "dtype", torch.dtypes[static_cast<std::size_t>(spec.dtype)].get()));
+  Ref args = checked(Py_BuildValue("(L)", static_cast<long long>(std::max<std::int64_t>(last, 0) + 1)));
+  Ref memory = checked(PyObject_Call(checked(PyObject_GetAttrString(torch.module.get(), "zeros")).get(), args.get(), kwargs.get()));
+  return checked(PyObject_CallMethod(memory.get(), "as_strided", "OO", integer_tuple(spec.shape).get(), integer_tuple(spec.strides).get()));
+}
+
+}  // namespace
+
+Ref with_strides_of_cpu(Ref answer, const StandIns& stand_ins, PyObject* callable, PyObject* twin_args, PyObject* twin_kwargs, std::int64_t most) {
+  const TorchLibrary& torch = *torch_library();
+  std::int64_t elements = 0;
+  const auto zeros = [&](PyObject* item) {
+    if (!torch.is_tensor(item)) return Ref();
+    const TensorSpec spec = read_twin(item);
+    std::int64_t count = 1;
+    for (std::int64_t extent : spec.shape) count *= extent;
+    elements += count;
+    return elements > most ? Ref::borrow(item) : zeros_like_twin(torch, item);
+  };
+  std::vector<Ref> said, given;
+  try {
+    Ref args = with_replaced(twin_args, zeros), kwargs = twin_kwargs ? with_replaced(twin_kwargs, zeros) : Ref();
+    if (elements > most) return answer;
+    collect_tensors(call_filtered("ignore", callable, args.get(), kwargs.get()).get(), given);
+  } catch (const PythonError&) {
+    PyErr_Clear();
+    return answer;
+  }
+  collect_tensors(answer.get(), said);
+  if (said.size() != given.size()) return answer;
+  std::size_t next = 0;
+  return with_replaced(answer.get(), [&](PyObject* item) {
+    if (!torch.is_tensor(item)) return Ref();
+    const TensorSpec spec = read_twin(item), on_cpu = read_twin(given[next++].get());
+    const bool of_an_operand = stand_ins.of_twin(item) || stand_ins.storage_at(place_of_twin(item));
+    if (of_an_operand || spec.shape != on_cpu.shape || spec.dtype != on_cpu.dtype || spec.strides == on_cpu.strides) return Ref::borrow(item);
+    return make_twin(TensorKind::torch, spec.dtype, spec.shape, on_cpu.strides, true);
+  });
 }
 
 Ref answer_on_zeros(PyObject* callable, const ForeignFunction& function, PyObject* twin_args, PyObject* twin_kwargs) {

@@ -281,6 +281,15 @@ ForeignFunction classify_torch(const TorchLibrary& torch, PyObject* callable) {
   return function;
 }
 
+/// Whether a function of NumPy's is one of Python, behind the dispatcher of __array_function__ or not.
+bool is_written_in_python(PyObject* callable) {
+  if (PyFunction_Check(callable)) return true;
+  if (std::strcmp(Py_TYPE(callable)->tp_name, "numpy._ArrayFunctionDispatcher") != 0) return false;
+  Ref implementation = Ref::steal(PyObject_GetAttrString(callable, "_implementation"));
+  if (!implementation) PyErr_Clear();
+  return !implementation || PyFunction_Check(implementation.get());
+}
+
 ForeignFunction describe(PyObject* callable) {
   const TorchLibrary* torch = torch_library();
   if (torch) {
@@ -293,6 +302,7 @@ ForeignFunction describe(PyObject* callable) {
   ForeignFunction function = classify(numpy_names(callable), ops::Flavour::numpy);
   function.ufunc = PyObject_TypeCheck(callable, &PyUFunc_Type) ? callable : nullptr;
   function.crosses = kCrosses.contains(function.name);
+  function.composite = is_written_in_python(callable);
   return function;
 }
 

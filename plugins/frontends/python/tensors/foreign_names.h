@@ -27,7 +27,7 @@ struct ForeignFunction {
   std::string name;             // the alias: "torch.Tensor.add", "numpy.sqrt"
   const ops::Op* op = nullptr;
   bool may_alias = false;       // a result may share memory with an argument, or be one
-  bool composite = false;       // torch makes it of other functions, and its schema does not say what a result shares memory with
+  bool composite = false;       // made of other functions: by torch, whose schema does not say what a result shares memory with, or by NumPy in Python
   bool writes = false;          // changes its first argument in place
   bool reshapes = false;        // changes the shape, strides or storage of an argument in place
   PyObject* ufunc = nullptr;    // the callable, where it is one; kept for the life of the process

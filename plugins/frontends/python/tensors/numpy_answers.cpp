@@ -6,7 +6,9 @@
 
 #include "python/evaluator/graph_break.h"
 #include "python/heap/imported.h"
+#include "python/tensors/array_results.h"
 #include "python/tensors/call_results.h"
+#include "python/tensors/numpy_api.h"
 #include "python/tensors/opaque_call.h"
 #include "python/tensors/strides.h"
 #include "python/tensors/twins.h"
@@ -121,8 +123,12 @@ class Sizes {
 
 /// A call with small twins.
 struct Trial {
+  struct Result {
+    TensorSpec spec;
+    std::optional<HiddenBase> base;
+  };
   Ref answer;
-  std::vector<TensorSpec> results;
+  std::vector<Result> results;
 };
 
 std::optional<Trial> trial_of(StandIns& stand_ins, const Sizes& sizes, std::size_t number, PyObject* callable, std::string_view name,
@@ -151,7 +157,7 @@ std::optional<Trial> trial_of(StandIns& stand_ins, const Sizes& sizes, std::size
       const void* storage = place_of_twin(tensor.get()).storage;
       if (std::ranges::find(storages, storage) != storages.end()) return std::nullopt;  // views cost nothing
       storages.push_back(storage);
-      trial.results.push_back(read_twin(tensor.get()));
+      trial.results.push_back({read_twin(tensor.get()), hidden_base_of(tensor.get())});
     }
   } catch (const PythonError&) {
     PyErr_Clear();
@@ -162,18 +168,31 @@ std::optional<Trial> trial_of(StandIns& stand_ins, const Sizes& sizes, std::size
   return trial;
 }
 
-/// The result for the real sizes, of what two trials have given; empty where they leave a doubt.
-Ref real_result(const Sizes& sizes, const TensorSpec& first, const TensorSpec& second) {
-  if (first.kind != second.kind || first.dtype != second.dtype || first.shape.size() != second.shape.size()) return {};
+std::optional<Extents> real_shape(const Sizes& sizes, const Extents& first, const Extents& second) {
+  if (first.size() != second.size()) return std::nullopt;
   Extents shape;
-  for (std::size_t d = 0; d < first.shape.size(); ++d) {
-    const auto size = sizes.real({first.shape[d], second.shape[d]});
-    if (!size) return {};
+  for (std::size_t d = 0; d < first.size(); ++d) {
+    const auto size = sizes.real({first[d], second[d]});
+    if (!size) return std::nullopt;
     shape.push_back(*size);
   }
-  Ref like_second = resized_twin(second.kind, second.dtype, second.shape, second.strides, first.shape, true);
-  if (!like_second || read_twin(like_second.get()).strides != first.strides) return {};
-  return resized_twin(first.kind, first.dtype, first.shape, first.strides, shape, true);
+  return shape;
+}
+
+/// The result for the real sizes, of what two trials have given; empty where they leave a doubt.
+Ref real_result(const Sizes& sizes, const Trial::Result& first, const Trial::Result& second) {
+  const TensorSpec &one = first.spec, &other = second.spec;
+  if (one.kind != other.kind || one.dtype != other.dtype || first.base.has_value() != second.base.has_value()) return {};
+  const auto shape = real_shape(sizes, one.shape, other.shape);
+  if (!shape) return {};
+  Ref like_other = resized_twin(other.kind, other.dtype, other.shape, other.strides, one.shape, true);
+  if (!like_other || read_twin(like_other.get()).strides != one.strides) return {};
+  Ref result = resized_twin(one.kind, one.dtype, one.shape, one.strides, *shape, true);
+  if (!result || !first.base) return result;
+  const auto base_shape = real_shape(sizes, first.base->shape, second.base->shape);
+  Ref base = base_shape ? resized_twin(one.kind, one.dtype, first.base->shape, first.base->strides, *base_shape, true) : Ref();
+  if (!base || !PyArray_Check(base.get()) || PyArray_SIZE(reinterpret_cast<PyArrayObject*>(base.get())) != PyArray_SIZE(reinterpret_cast<PyArrayObject*>(result.get()))) base = result;
+  return array_view(base.get(), *shape, read_twin(result.get()).strides, 0, true);
 }
 
 Ref answer_by_trials(StandIns& stand_ins, PyObject* callable, std::string_view name, std::span<const StandIns::Index> operands, PyObject* twin_args, PyObject* twin_kwargs) {

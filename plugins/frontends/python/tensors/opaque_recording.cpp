@@ -187,8 +187,10 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
 
   // Only now: what the templates refuse may be an object that the call would change.
   Ref answer = use.answer ? use.answer : call_on_twins(callable, function, operands, args, kwargs, use);
+  const bool only_computes = !use.answer && !use.random && !use.written && use.declared.empty() && !function.in_graph && !purity_of(callable, function).foreign;
+  if (only_computes && function.flavour == ops::Flavour::torch && lie_unusually(operands)) answer = as_the_cpu_lays_out(std::move(answer), callable, args, kwargs, {});
   if (use.random && !use.written && stand_ins_.of_twin(answer.get())) throw GraphBreak(fmt::format("{} gives its argument as it is", function.name));
-  if (use.random && !use.written) answer = with_strides_of_draw(std::move(answer), callable, function, operands, args, kwargs);
+  if (use.random && !use.written) answer = with_strides_of_draw(std::move(answer), callable, operands, args, kwargs);
   if (use.written) require_written_twin(answer.get(), function, *use.written);
   std::vector<Ref> twins;
   collect_tensors(answer.get(), twins);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "python/tensors/eager_kernels.h"
 #include "python/tensors/opaque_purity.h"
@@ -41,29 +42,10 @@ MemoryOrder TensorRecorder::drawing_order(Index index, const ForeignFunction& fu
 /// The answer of the meta device with the strides that the CPU gives, where operands do not have those of row-major order: some functions draw
 /// into a row-major tensor there, and keep the order of an operand on the meta device (torch 2.13: rrelu, poisson, normal of two tensors), also
 /// that of a single channel in channels-last order, which is row-major too (dropout).
-Ref TensorRecorder::with_strides_of_draw(Ref answer, PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args, PyObject* kwargs) {
-  const auto plain = [&](Index index) { return stand_ins_[index].strides == row_major(stand_ins_[index].shape); };
-  if (std::ranges::all_of(operands, plain)) return answer;
-  std::vector<Ref> drawn;
-  try {
-    Ref real = answer_on_zeros(callable, function, stand_ins_.with_twins(args).get(), kwargs ? stand_ins_.with_twins(kwargs).get() : nullptr);
-    collect_tensors(real.get(), drawn);
-  } catch (const PythonError&) {  // zeros may be refused, as weights are
-    PyErr_Clear();
-    return answer;
-  }
-  std::vector<Ref> said;
-  collect_tensors(answer.get(), said);
-  if (said.size() != drawn.size()) return answer;
-  Ref items = checked(PyTuple_Pack(1, answer.get()));
-  std::size_t next = 0;
-  const auto with_strides = [&](PyObject* item) -> Ref {
-    if (!torch_library()->is_tensor(item)) return {};
-    const TensorSpec spec = read_twin(item), real = read_twin(drawn[next++].get());
-    return spec.strides == real.strides ? Ref() : make_twin(spec.kind, spec.dtype, spec.shape, real.strides, true);
-  };
-  items = with_replaced(items.get(), with_strides);
-  return Ref::borrow(PyTuple_GET_ITEM(items.get(), 0));
+Ref TensorRecorder::with_strides_of_draw(Ref answer, PyObject* callable, std::span<const Index> operands, PyObject* args, PyObject* kwargs) {
+  if (!lie_unusually(operands)) return answer;
+  const Ref twin_args = stand_ins_.with_twins(args), twin_kwargs = kwargs ? stand_ins_.with_twins(kwargs) : Ref();
+  return with_strides_of_cpu(std::move(answer), stand_ins_, callable, twin_args.get(), twin_kwargs.get(), std::numeric_limits<std::int64_t>::max());
 }
 
 Ref TensorRecorder::record_random(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {

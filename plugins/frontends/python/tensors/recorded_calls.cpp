@@ -147,6 +147,7 @@ Ref TensorRecorder::record_reading(PyObject* callable, const ForeignFunction& fu
     if (!result && !random && function.op && function.op->body) return record_late_opaque(callable, function, args, kwargs, operands);
     if (!result || random || !writes.all.empty()) refuse_late(operands);
     const Ref wrapped = record_late(function, kwargs, *result, operands, first_node);
+    if (function.flavour == ops::Flavour::numpy && function.composite) find_hidden_bases(wrapped.get(), callable, args, kwargs);
     trace(callable, function, args, kwargs, wrapped, first_node);
     return wrapped;
   }
@@ -156,9 +157,10 @@ Ref TensorRecorder::record_reading(PyObject* callable, const ForeignFunction& fu
       (operands_are_unusual(stand_ins_, operands) || takes_number_for_tensor(graph_, function, first_node)))
     require_eager_kernel(callable, function, stand_ins_.with_twins(args).get(), kwargs ? stand_ins_.with_twins(kwargs).get() : nullptr);
   settle_extents(result->values);
-  const bool fresh = strides_are_known(function, *result, operands) && !kwargs_name_a_layout(kwargs) && !(is_pointwise(function) && takes_lists(args)) &&
-                     !(function.flavour == ops::Flavour::numpy ? gives_elements(function) || only_moves_elements(graph_, first_node)
-                                                               : function.may_alias || (function.composite && may_be_view(first_node, *result, operands)));
+  const bool known = strides_are_known(function, *result, operands) && !kwargs_name_a_layout(kwargs) && !(is_pointwise(function) && takes_lists(args)) &&
+                     !(function.flavour == ops::Flavour::numpy ? numpy_may_give_view(function, first_node, *result, operands) : function.may_alias);
+  const bool fresh = known && !(function.composite && function.flavour == ops::Flavour::torch && may_be_view(first_node, *result, operands) &&
+                                shares_memory(callable, function, args, kwargs, operands));
   Ref wrapped;
   try {
     if (fresh) {
@@ -177,6 +179,17 @@ Ref TensorRecorder::record_reading(PyObject* callable, const ForeignFunction& fu
   record_writes_beside(function, writes.all, operands);
   trace(callable, function, args, kwargs, wrapped, first_node);
   return wrapped;
+}
+
+/// Whether the result may be a view: of an operand, or of an array that nobody has, as functions give that are written in Python. They leave
+/// the reduction of one operand to a ufunc.
+bool TensorRecorder::numpy_may_give_view(const ForeignFunction& function, std::size_t first_node, const ops::ForeignResult& result, std::span<const Index> operands) const {
+  if (gives_elements(function) || only_moves_elements(graph_, first_node)) return true;
+  if (!function.composite) return false;
+  const ir::ValueId value = result.values.front();
+  if (operands.size() != 1 || graph_.value(value).kind != ir::ValueKind::result || graph_.type(value).rank() >= stand_ins_[operands.front()].shape.size()) return true;
+  const auto loop = ops::loop_of(graph_, graph_.value(value).node);
+  return !loop || !loop->reducer;
 }
 
 /// Whether nodes do nothing but move an operand's elements, to no more places, so that the result may be a view though no schema says so
@@ -208,6 +221,17 @@ std::optional<ops::ForeignResult> TensorRecorder::build_op(const ForeignFunction
     if (!not_opaque.empty() || symbols_.learned()) throw;  // the op may do when the capture begins from what it has learned
   }
   return std::nullopt;
+}
+
+/// Whether torch gives an operand's memory for twins. Where it does not, how the result lies is not for the meta device to say.
+bool TensorRecorder::shares_memory(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, std::span<const Index> operands) {
+  Ref twin_args = on_meta_device(stand_ins_.with_twins(args).get()), twin_kwargs = kwargs ? on_meta_device(stand_ins_.with_twins(kwargs).get()) : Ref();
+  std::vector<Ref> tensors;
+  collect_tensors(call_quietly(callable, twin_args.get(), twin_kwargs.get(), function.flavour).get(), tensors);
+  const auto storage_of = [](PyObject* twin) { return place_of_twin(twin).storage; };
+  return std::ranges::any_of(tensors, [&](const Ref& tensor) {
+    return std::ranges::any_of(operands, [&](Index operand) { return storage_of(stand_ins_.twin(operand)) == storage_of(tensor.get()); });
+  });
 }
 
 ops::ForeignResult TensorRecorder::build(const ForeignFunction& function, PyObject* args, PyObject* kwargs) {

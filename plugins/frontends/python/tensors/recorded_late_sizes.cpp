@@ -125,4 +125,22 @@ Ref TensorRecorder::record_late(const ForeignFunction& function, PyObject* kwarg
   return tuple;
 }
 
+/// Which results of a function that NumPy writes in Python are views of an array that nobody has: so are those of any other number of elements.
+void TensorRecorder::find_hidden_bases(PyObject* wrapped, PyObject* callable, PyObject* args, PyObject* kwargs) {
+  std::vector<Ref> said;
+  try {
+    const Ref twin_args = stand_ins_.with_twins(args), twin_kwargs = kwargs ? stand_ins_.with_twins(kwargs) : Ref();
+    collect_tensors(call_quietly(callable, twin_args.get(), twin_kwargs.get(), ops::Flavour::numpy).get(), said);
+  } catch (const PythonError&) {
+    PyErr_Clear();  // of zeros it finds nothing
+  }
+  const std::vector<Index> made = stand_ins_.among(wrapped, nullptr);
+  if (said.size() != made.size()) return;
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    StandIn& s = stand_ins_[made[i]];
+    if (s.kind == TensorKind::scalar || !(s.base = hidden_base_of(said[i].get())) || read_twin(said[i].get()).shape == s.shape) continue;
+    s.base = HiddenBase{s.shape, s.strides};
+  }
+}
+
 }  // namespace tenon::python

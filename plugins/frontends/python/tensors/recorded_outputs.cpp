@@ -114,7 +114,7 @@ std::uint32_t TensorRecorder::fresh_output(Index index, CapturedGraph& captured)
   output.writes = stand_ins_.storage_of(index).writes;
   output.writeable = s.writeable;
   output.inference = s.inference;
-  output.based = s.based;
+  output.base = s.base;
   vary(output, graph_.type(s.value).shape);
   output.late = is_late(s.value);
   graph_.add_output({output.value, ir::OutputKind::result, {}});

@@ -9,6 +9,7 @@
 #include "python/tensors/late_order.h"
 #include "python/tensors/call_results.h"
 #include "python/tensors/convolution_layout.h"
+#include "python/tensors/eager_kernels.h"
 #include "python/tensors/foreign_arguments.h"
 #include "python/tensors/numpy_answers.h"
 #include "python/tensors/numpy_api.h"
@@ -139,10 +140,27 @@ Ref TensorRecorder::wrap_like_twins(PyObject* callable, const ForeignFunction& f
     twin_kwargs = on_meta_device(twin_kwargs.get());
   }
   const std::vector<Index> operands = stand_ins_.among(args, kwargs);
-  Ref answer = with_undefined_results(function.name, function.flavour == ops::Flavour::torch
-                                                         ? call_quietly(callable, twin_args.get(), twin_kwargs.get(), function.flavour)
-                                                         : numpy_answer(stand_ins_, callable, function.name, operands, twin_args.get(), twin_kwargs.get()));
+  const bool torch = function.flavour == ops::Flavour::torch;
+  Ref answer = with_undefined_results(function.name, torch ? call_quietly(callable, twin_args.get(), twin_kwargs.get(), function.flavour)
+                                                           : numpy_answer(stand_ins_, callable, function.name, operands, twin_args.get(), twin_kwargs.get()));
+  if (torch && lie_unusually(operands)) answer = as_the_cpu_lays_out(std::move(answer), callable, args, kwargs, result);
   return wrap_answer(answer.get(), function, result.values, operands);
+}
+
+bool TensorRecorder::lie_unusually(std::span<const Index> operands) const {
+  return std::ranges::any_of(operands, [&](Index operand) { return stand_ins_[operand].strides != row_major(stand_ins_[operand].shape); });
+}
+
+/// A product of large matrices is not computed to hear how its result lies.
+Ref TensorRecorder::as_the_cpu_lays_out(Ref answer, PyObject* callable, PyObject* args, PyObject* kwargs, const ops::ForeignResult& result) {
+  constexpr std::int64_t kMost = 1 << 24, kMostOfProducts = 1 << 14;
+  const bool product = std::ranges::any_of(result.values, [&](ir::ValueId value) {
+    const ir::Value& made = graph_.value(value);
+    const auto loop = made.kind == ir::ValueKind::result ? ops::loop_of(graph_, made.node) : std::nullopt;
+    return loop && loop->reducer && graph_.node(made.node).operands.size() > 1;
+  });
+  const Ref twin_args = stand_ins_.with_twins(args), twin_kwargs = kwargs ? stand_ins_.with_twins(kwargs) : Ref();
+  return with_strides_of_cpu(std::move(answer), stand_ins_, callable, twin_args.get(), twin_kwargs.get(), product ? kMostOfProducts : kMost);
 }
 
 /// The library's answer on twins with stand-ins in the places of its tensors.
@@ -176,8 +194,9 @@ Ref TensorRecorder::stand_in_for_twin(PyObject* twin, ir::ValueId value, const F
     if (unchanged && is_complex(type.dtype) && function.kind != CallClass::same_elements)
       throw GraphBreak(fmt::format("{} may compute with complex numbers", function.name));
     const Index index = add_fresh(spec.kind, value, spec);
-    stand_ins_[index].based = spec.kind != TensorKind::scalar && is_view_of_base(twin);
-    if (spec.kind != TensorKind::scalar) stand_ins_.adopt_twin(index, twin);
+    if (spec.kind == TensorKind::scalar) return stand_ins_[index].object;
+    stand_ins_[index].base = hidden_base_of(twin);
+    stand_ins_.adopt_twin(index, twin);
     return stand_ins_[index].object;
   }
   StandIn view = stand_in_of(spec, value);

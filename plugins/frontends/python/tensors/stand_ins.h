@@ -50,7 +50,7 @@ struct StandIn {
   Ref constant;                       // what it stands for, where that is made by the capture and in every call the same
   std::shared_ptr<const KnownCall> made_by;  // of what it can be made, where that is so
   std::optional<Py_ssize_t> place;    // then: among the results, where these are several
-  bool based = false;                 // in memory of its own, but a view of an object that nobody has
+  std::optional<HiddenBase> base;     // in memory of its own, but a view of an object that nobody has
   bool crossed = false;               // a view: the whole of what it views, as an object of the other library
   std::uint32_t writes = 0;           // of a crossed one: what eager leaves in its own Tensor._version
 };

@@ -381,6 +381,7 @@ Ref TensorRecorder::constant(PyObject* array) {
   call.args = checked(PyTuple_Pack(1, array));
   call.result = stand_ins_[index].object;
   stand_ins_[index].constant = Ref::borrow(array);
+  if (spec.kind != TensorKind::scalar) stand_ins_[index].base = hidden_base_of(array);
   trace_.calls.push_back(std::move(call));
   op_names_.push_back(spec.kind == TensorKind::torch ? "torch.clone" : "numpy.copy");
   return stand_ins_[index].object;

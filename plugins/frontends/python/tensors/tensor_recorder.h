@@ -169,7 +169,7 @@ class TensorRecorder final : public Recorder {
   Ref call_on_twins_with_number(PyObject* callable, std::span<const Index> operands, PyObject* twin_args, PyObject* twin_kwargs);
   void require_written_twin(PyObject* answer, const ForeignFunction& function, Index written) const;
   MemoryOrder drawing_order(Index index, const ForeignFunction& function, const OpaqueUse& use) const;
-  Ref with_strides_of_draw(Ref answer, PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args, PyObject* kwargs);
+  Ref with_strides_of_draw(Ref answer, PyObject* callable, std::span<const Index> operands, PyObject* args, PyObject* kwargs);
   Ref record_random(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   ir::ValueId value_by_opaque_call(PyObject* callable, const ForeignFunction& function, Index target, PyObject* args, PyObject* kwargs);
   ir::ValueId value_by_numpy_call(PyObject* callable, const ForeignFunction& function, Index target, PyObject* args, PyObject* kwargs);
@@ -235,6 +235,11 @@ class TensorRecorder final : public Recorder {
   void vary_late_view(TensorOutput& output, Index index);
 
   bool stays_inside(const ForeignFunction& function, PyObject* args, PyObject* kwargs) const;
+  bool numpy_may_give_view(const ForeignFunction& function, std::size_t first_node, const ops::ForeignResult& result, std::span<const Index> operands) const;
+  void find_hidden_bases(PyObject* wrapped, PyObject* callable, PyObject* args, PyObject* kwargs);
+  bool lie_unusually(std::span<const Index> operands) const;
+  Ref as_the_cpu_lays_out(Ref answer, PyObject* callable, PyObject* args, PyObject* kwargs, const ops::ForeignResult& result);
+  bool shares_memory(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, std::span<const Index> operands);
   bool may_be_view(std::size_t first_node, const ops::ForeignResult& result, std::span<const Index> operands);
   std::optional<ops::ForeignResult> build_op(const ForeignFunction& function, PyObject* args, PyObject* kwargs, const std::string& not_opaque);
   ops::ForeignResult build(const ForeignFunction& function, PyObject* args, PyObject* kwargs);

@@ -33,8 +33,9 @@ Ref torch_twin(DType dtype, std::span<const std::int64_t> shape, std::span<const
   return checked(PyObject_Call(torch.empty_strided.get(), args.get(), kwargs.get()));
 }
 
-/// calloc gives untouched pages for all but small sizes, so the zeros cost address space only.
+/// calloc gives untouched pages for all but small sizes, so the zeros cost address space only. Owns its memory where it fills that.
 Ref array_twin(DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, bool writeable) {
+  if (writeable && (is_row_major(shape, strides) || same_layout(shape, strides, dense_strides(shape, memory_order(shape, strides))))) return zeroed_array(dtype, shape, strides);
   const Span span = span_of(shape, strides);
   npy_intp elements = span.before + span.after + 1;
   Ref storage = checked(PyArray_ZEROS(1, &elements, numpy_type(dtype), 0));
@@ -146,9 +147,20 @@ TwinPlace place_of_twin(PyObject* twin) {
   return {PyLong_AsVoidPtr(address.get()), PyLong_AsLongLong(offset.get())};
 }
 
-bool is_view_of_base(PyObject* twin) {
-  if (PyArray_Check(twin)) return PyArray_BASE(reinterpret_cast<PyArrayObject*>(twin)) != nullptr;
-  return checked(PyObject_CallMethod(twin, "_is_view", nullptr)).is(Py_True);
+std::optional<HiddenBase> hidden_base_of(PyObject* twin) {
+  TensorSpec spec = read_twin(twin);
+  if (!PyArray_Check(twin)) {
+    if (!checked(PyObject_CallMethod(twin, "_is_view", nullptr)).is(Py_True)) return std::nullopt;
+    return HiddenBase{std::move(spec.shape), std::move(spec.strides)};
+  }
+  auto* array = reinterpret_cast<PyArrayObject*>(twin);
+  if (!PyArray_BASE(array)) return std::nullopt;
+  PyArrayObject* owner = owner_of(twin);
+  if (owner == array) throw GraphBreak("an array in memory that is no array's");
+  const bool whole = PyArray_DATA(owner) == PyArray_DATA(array) && PyArray_TYPE(owner) == PyArray_TYPE(array) && PyArray_SIZE(owner) == PyArray_SIZE(array);
+  if (!whole) return HiddenBase{std::move(spec.shape), std::move(spec.strides)};
+  TensorSpec base = read_twin(reinterpret_cast<PyObject*>(owner));
+  return HiddenBase{std::move(base.shape), std::move(base.strides)};
 }
 
 TensorSpec read_twin(PyObject* twin) {

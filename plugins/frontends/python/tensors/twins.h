@@ -5,6 +5,7 @@
 #pragma once
 
 #include "python/heap/ref.h"
+#include "python/tensors/strides.h"
 #include "python/tensors/tensor_spec.h"
 #include "python/tensors/torch_library.h"
 
@@ -27,8 +28,13 @@ Ref on_meta_device(PyObject* arguments);
 
 TwinPlace place_of_twin(PyObject* twin);
 
-/// Whether a tensor or array says that it views another one's memory.
-bool is_view_of_base(PyObject* twin);
+/// What a result in memory of its own shows where it is a view of something that nobody has: how that lies.
+struct HiddenBase {
+  Extents shape, strides;
+};
+
+/// Nothing for a tensor or array that owns its memory. Throws GraphBreak for an array in memory that is no array's.
+std::optional<HiddenBase> hidden_base_of(PyObject* twin);
 
 /// The metadata of a result of the library: of a meta tensor, an array or a NumPy scalar. Throws GraphBreak for an odd one.
 TensorSpec read_twin(PyObject* twin);

@@ -59,7 +59,10 @@ class Graph:
 
     def named_inputs(self, inputs: tuple) -> dict[str, Any]:
         """The values by name with which a run begins."""
-        values = {name: value for (name, *_), value in zip(self._traced.inputs, inputs, strict=True)}
+        numbers = _render.numbers_in(self._traced)
+        names = [symbol for symbol, _, of_input, _ in numbers if of_input is None] + [name for name, *_ in self._traced.inputs]
+        values = dict(zip(names, inputs, strict=True))
+        values.update({symbol: values[of_input].shape[dimension] for symbol, _, of_input, dimension in numbers if of_input is not None})
         for copy, name, function in self._traced.copies:
             values[copy.name] = function(values[name])
         return values
@@ -127,6 +130,8 @@ def _replace(structure: Any, values: dict[str, Any]) -> Any:
     """The same nested structure with each reference replaced by its value."""
     if isinstance(structure, _tenon.ValueRef):
         return values[structure.name]
+    if isinstance(structure, _render.Number):
+        return structure.value(values)
     if isinstance(structure, _tenon.TracedGraph):  # a branch
         return Graph(structure).forward
     if isinstance(structure, dict):

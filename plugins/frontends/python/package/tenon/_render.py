@@ -1,7 +1,9 @@
 """Graphs as text: code and table."""
 from __future__ import annotations
 
+import dataclasses
 import keyword
+import operator
 import os
 import re
 from collections.abc import Callable
@@ -29,9 +31,52 @@ def shortened(text: str) -> str:
 
 
 # What the code itself calls by these names.
-_IMPORTS = ("numpy", "torch", "tenon", "math", "base64")
-_TAKEN = {*_IMPORTS, "np", "inf", "nan", "slice", "bool", "int", "float", "complex", "str"}
+_IMPORTS = ("numpy", "torch", "tenon", "math", "base64", "operator")
+_TAKEN = {*_IMPORTS, "np", "inf", "nan", "min", "max", "slice", "bool", "int", "float", "complex", "str"}
+_WORD = r"[A-Za-z_]\w*"
+_FUNCTIONS = {"floor_div": "operator.floordiv", "mod": "operator.mod", "min": "min", "max": "max"}  # of symbols, in the text form and in Python
 _LONGEST = 1000  # elements of a constant that are written one by one
+
+
+@dataclasses.dataclass(frozen=True)
+class Number:
+    """An int that varies: an expression over symbols."""
+
+    text: str
+
+    def symbols(self) -> set[str]:
+        """The names of the symbols in it."""
+        return set(re.findall(_WORD, self.text)) - set(_FUNCTIONS)
+
+    def code(self, name: Callable[[str], str]) -> str:
+        """It as Python; `name` gives the identifier of a symbol."""
+        return re.sub(_WORD, lambda word: _FUNCTIONS.get(word[0]) or name(word[0]), self.text)
+
+    def value(self, symbols: dict[str, Any]) -> int:
+        """What it comes to."""
+        return eval(self.text, {"floor_div": operator.floordiv, "mod": operator.mod}, symbols)
+
+
+def numbers_in(graph: _tenon.TracedGraph) -> list[tuple[str, str, str | None, int]]:
+    """The entries of `graph.numbers` whose symbols its calls are made with."""
+    used: set[str] = set()
+
+    def look(value: Any) -> None:
+        if isinstance(value, Number):
+            used.update(value.symbols())
+        elif isinstance(value, _tenon.TracedGraph):
+            for _, _, args, kwargs, *_ in value.calls:
+                look([args, kwargs])
+        elif isinstance(value, slice):
+            look([value.start, value.stop, value.step])
+        elif isinstance(value, dict):
+            look(list(value.values()))
+        elif type(value) in (list, tuple):
+            for item in value:
+                look(item)
+
+    look(graph)
+    return [entry for entry in graph.numbers if entry[0] in used]
 
 
 class _Code:
@@ -45,8 +90,12 @@ class _Code:
     def lines(self, nested: bool = False) -> list[str]:
         graph = self._graph
         # A branch calls its operands as the function around it does.
-        parameters = ", ".join(f'{self._name(name, new=not nested)}: "{_with_device(text)}"' for name, text, *_ in graph.inputs)
-        body = [f"{self._name(copy.name, new=True)} = {self._callable(function)}({self._name(name)})" for copy, name, function in graph.copies]
+        numbers = [] if nested else numbers_in(graph)
+        given = [f'{self._name(symbol, new=True, wish=words)}: "int"' for symbol, words, of_input, _ in numbers if of_input is None]
+        parameters = ", ".join(given + [f'{self._name(name, new=not nested)}: "{_with_device(text)}"' for name, text, *_ in graph.inputs])
+        sizes = [(symbol, self._name(of_input), dimension) for symbol, _, of_input, dimension in numbers if of_input is not None]
+        body = [f"{self._name(symbol, new=True)} = {name}.shape[{dimension}]" for symbol, name, dimension in sizes]
+        body += [f"{self._name(copy.name, new=True)} = {self._callable(function)}({self._name(name)})" for copy, name, function in graph.copies]
         for index, call in enumerate(graph.calls):
             body += self._call(graph.op_names[index], *call)
         leaving = leaving_values(graph)
@@ -55,11 +104,11 @@ class _Code:
         imports = [] if nested else _imports("\n".join(body))
         return [f"def {identifier(graph.name)}({parameters}):", *(f"    {line}" for line in [*imports, *body])]
 
-    def _name(self, name: str, new: bool = False) -> str:
+    def _name(self, name: str, new: bool = False, wish: str = "") -> str:
         """The identifier of a value. A value that a call writes has one name before and after."""
         if not new and name in self._names:
             return self._names[name]
-        wish = made = _readable(name)
+        wish = made = _readable(wish or name)
         tries = 1
         while made in self._taken:
             tries += 1
@@ -112,6 +161,8 @@ class _Code:
     def _show(self, value: Any) -> str:
         if isinstance(value, _tenon.ValueRef):
             return self._name(value.name)
+        if isinstance(value, Number):
+            return value.code(self._name)
         if type(value) in (list, tuple):
             inside = ", ".join(map(self._show, value))
             return f"[{inside}]" if type(value) is list else f"({inside}{',' if len(value) == 1 else ''})"

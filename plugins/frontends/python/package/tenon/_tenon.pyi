@@ -14,6 +14,7 @@ class TracedGraph:
     name: str
     inputs: list[tuple[str, str, str]]  # name, type, source
     calls: list[tuple[Any, Callable, tuple, dict[str, Any], tuple[str, ...], tuple[str, int, str, str]]]
+    numbers: list[tuple[str, str, str | None, int]]  # symbol, the program's name, input of which it is a size, dimension
     outputs: list[Any]
     updates: list[tuple[str, Any]]
     op_names: list[str]
