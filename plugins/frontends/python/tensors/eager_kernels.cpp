@@ -124,6 +124,9 @@ Ref with_strides_of_cpu(Ref answer, const StandIns& stand_ins, PyObject* callabl
     return elements > most ? Ref::borrow(item) : zeros_like_twin(torch, item);
   };
   std::vector<Ref> said, given;
+  collect_tensors(answer.get(), said);
+  const auto of_an_operand = [&](PyObject* twin) { return stand_ins.of_twin(twin) || stand_ins.storage_at(place_of_twin(twin)); };
+  if (std::ranges::all_of(said, [&](const Ref& twin) { return of_an_operand(twin.get()); })) return answer;
   try {
     Ref args = with_replaced(twin_args, zeros), kwargs = twin_kwargs ? with_replaced(twin_kwargs, zeros) : Ref();
     if (elements > most) return answer;
@@ -132,14 +135,12 @@ Ref with_strides_of_cpu(Ref answer, const StandIns& stand_ins, PyObject* callabl
     PyErr_Clear();
     return answer;
   }
-  collect_tensors(answer.get(), said);
   if (said.size() != given.size()) return answer;
   std::size_t next = 0;
   return with_replaced(answer.get(), [&](PyObject* item) {
     if (!torch.is_tensor(item)) return Ref();
     const TensorSpec spec = read_twin(item), on_cpu = read_twin(given[next++].get());
-    const bool of_an_operand = stand_ins.of_twin(item) || stand_ins.storage_at(place_of_twin(item));
-    if (of_an_operand || spec.shape != on_cpu.shape || spec.dtype != on_cpu.dtype || spec.strides == on_cpu.strides) return Ref::borrow(item);
+    if (of_an_operand(item) || spec.shape != on_cpu.shape || spec.dtype != on_cpu.dtype || spec.strides == on_cpu.strides) return Ref::borrow(item);
     return make_twin(TensorKind::torch, spec.dtype, spec.shape, on_cpu.strides, true);
   });
 }

@@ -143,7 +143,7 @@ Ref TensorRecorder::wrap_like_twins(PyObject* callable, const ForeignFunction& f
   const bool torch = function.flavour == ops::Flavour::torch;
   Ref answer = with_undefined_results(function.name, torch ? call_quietly(callable, twin_args.get(), twin_kwargs.get(), function.flavour)
                                                            : numpy_answer(stand_ins_, callable, function.name, operands, twin_args.get(), twin_kwargs.get()));
-  if (torch && lie_unusually(operands)) answer = as_the_cpu_lays_out(std::move(answer), callable, args, kwargs, result);
+  if (torch && !function.composite && lie_unusually(operands)) answer = as_the_cpu_lays_out(std::move(answer), callable, args, kwargs, result);
   return wrap_answer(answer.get(), function, result.values, operands);
 }
 
@@ -151,9 +151,9 @@ bool TensorRecorder::lie_unusually(std::span<const Index> operands) const {
   return std::ranges::any_of(operands, [&](Index operand) { return stand_ins_[operand].strides != row_major(stand_ins_[operand].shape); });
 }
 
-/// A product of large matrices is not computed to hear how its result lies.
+/// What torch makes of other functions it makes of them on the meta device, too. What takes long is not computed to hear how its result lies.
 Ref TensorRecorder::as_the_cpu_lays_out(Ref answer, PyObject* callable, PyObject* args, PyObject* kwargs, const ops::ForeignResult& result) {
-  constexpr std::int64_t kMost = 1 << 24, kMostOfProducts = 1 << 14;
+  constexpr std::int64_t kMost = 1 << 20, kMostOfProducts = 1 << 14;
   const bool product = std::ranges::any_of(result.values, [&](ir::ValueId value) {
     const ir::Value& made = graph_.value(value);
     const auto loop = made.kind == ir::ValueKind::result ? ops::loop_of(graph_, made.node) : std::nullopt;
