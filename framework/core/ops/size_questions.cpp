@@ -34,6 +34,8 @@ void constant(const ir::Dim& dim) {
 void taken_not_negative(const ir::Dim& dim) {
   if (t_questions) t_questions->taken_not_negative(dim);
 }
+bool is_zero(const ir::Dim& dim) { return dim.is_constant() ? dim.constant() == 0 : t_questions && t_questions->is_zero(dim); }
+bool keeps_sign_open(const ir::Dim& dim) { return !dim.is_constant() && t_questions && t_questions->keeps_sign_open(dim); }
 
 }  // namespace ask
 }  // namespace tenon::ops

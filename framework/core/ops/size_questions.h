@@ -22,6 +22,10 @@ class SizeQuestions {
   virtual void constant(const ir::Dim& dim) = 0;
   /// It was taken to be at least 0, which the ranges leave open: what was built is wrong where it is not.
   virtual void taken_not_negative(const ir::Dim&) {}
+  /// Whether it is 0 in the call for which the graph is built, which then holds for such calls alone.
+  virtual bool is_zero(const ir::Dim&) { return false; }
+  /// Whether it is negative in some calls and not in others, so that what is built should hold for either.
+  virtual bool keeps_sign_open(const ir::Dim&) { return false; }
 };
 
 /// While it lives, inference on this thread asks `questions`, which may be null.
@@ -44,6 +48,8 @@ void clamps(const ir::Dim& dim);
 void divisible(const ir::Dim& dim, const ir::Dim& by);
 void constant(const ir::Dim& dim);
 void taken_not_negative(const ir::Dim& dim);
+bool is_zero(const ir::Dim& dim);
+bool keeps_sign_open(const ir::Dim& dim);
 }  // namespace ask
 
 namespace infer {

@@ -155,6 +155,13 @@ ir::ValueId expand_to(NodeBuilder& b, ir::ValueId x, Shape shape) {
   return shape == b.graph().type(x).shape ? x : b.one("expand", {x}, {{"size", std::move(shape)}});
 }
 
+/// A place that may be counted from either end, in call after call: from the start, and clamped to the sequence.
+static Dim place_from_start(const Dim& place, const Dim& size) {
+  const Dim from_start = min(max(place, Dim(0)), size), from_end = max(min(place, Dim(0)) + size, Dim(0));
+  const Dim is_from_start = min(max(place + Dim(1), Dim(0)), Dim(1));
+  return from_start + from_end - size * is_from_start;  // of the two, the other one is 0, or the size
+}
+
 SliceBounds slice_bounds(const ir::Graph& graph, const Dim& size, const ForeignSlice& slice) {
   const Dim step = slice.step.value_or(Dim(1));
   const bool backward = infer::is_negative(graph, step);
@@ -166,7 +173,9 @@ SliceBounds slice_bounds(const ir::Graph& graph, const Dim& size, const ForeignS
   }
   const auto place = [&](const std::optional<Dim>& bound, const Dim& otherwise, const Dim& least, const Dim& most) {
     if (!bound) return otherwise;
-    const Dim at = infer::is_negative(graph, *bound) ? *bound + size : *bound;
+    const infer::Interval all = infer::range(graph, *bound);
+    const bool open = !backward && all.least < 0 && all.most >= 0 && ask::keeps_sign_open(*bound);
+    const Dim at = open ? place_from_start(*bound, size) : infer::is_negative(graph, *bound) ? *bound + size : *bound;
     return infer::clamped(graph, at, least, most);
   };
   if (!backward) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/ops/families/masked_write.h"
+#include "core/ops/size_questions.h"
 
 namespace tenon::ops {
 namespace {
@@ -127,10 +128,16 @@ class Subscript {
       wider.insert(wider.begin() + static_cast<std::ptrdiff_t>(at_++), Dim(1));
       steps_.push_back({Step::Kind::reshape, view_, 0, {}, {}});
       view_ = b.one("reshape", {view_}, {{"shape", wider}});
-    } else if (const ForeignSlice* slice = e.as<ForeignSlice>()) {
+    } else if (const ForeignSlice* given = e.as<ForeignSlice>()) {
       const ir::ValueId parent = view_;
-      view_ = slice_of(b, view_, at_, *slice);
-      if (!(view_ == parent)) steps_.push_back({Step::Kind::slice, parent, at_, {}, slice_bounds(b.graph(), shape[at_], *slice)});
+      SliceBounds bounds = slice_bounds(b.graph(), shape[at_], *given);
+      ForeignSlice slice = *given;
+      if (a_.numpy() && ask::is_zero(slice_extent(bounds))) {  // NumPy's empty parts begin where the array does
+        slice = {Dim(0), Dim(0), {}};
+        bounds = slice_bounds(b.graph(), shape[at_], slice);
+      }
+      view_ = slice_of(b, view_, at_, slice);
+      if (!(view_ == parent)) steps_.push_back({Step::Kind::slice, parent, at_, {}, bounds});
       ++at_;
     } else if (const Dim* index = e.as<Dim>()) {
       apply_number(*index, shape);

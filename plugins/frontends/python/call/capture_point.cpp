@@ -6,6 +6,8 @@
 #include <iterator>
 #include <utility>
 
+#include "python/call/plain_cost.h"
+
 namespace tenon::python {
 
 CapturePoint::CapturePoint(const LiveChain& chain, const ChainSlots& slots) : bound_(slots.bound) {
@@ -52,6 +54,13 @@ EntryRef CapturePoint::find(const TorchState& state, const CallArguments& values
     return entry;
   }
   return {};
+}
+
+bool CapturePoint::is_of_elements() const {
+  constexpr double kWorthAVariant = 3 * kStepCost;
+  const auto does_little = [](const EntryRef& entry) { return entry->plain().nanoseconds < kWorthAVariant; };
+  const auto takes_element = [](const EntryRef& entry) { return entry->plain().takes_element; };
+  return std::ranges::any_of(entries_, takes_element) && std::ranges::all_of(entries_, does_little);
 }
 
 void CapturePoint::drop_outlived() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "python/call/cache_entry.h"
@@ -41,6 +42,10 @@ class CapturePoint {
   /// stopped over and over goes, and the next capture breaks where they come up. `whole`: no capture may break.
   void note_refusal(const EntryRef& entry, bool whole);
   const std::vector<EntryRef>& entries() const { return entries_; }
+  /// Whether what is compiled here takes single elements, and does so little that one more variant is not worth its compilation.
+  bool is_of_elements() const;
+  /// Takes note that a call comes here. Gives whether it has been here before.
+  bool is_here_again(std::uint64_t call) { return std::exchange(last_call_, call) == call; }
   /// Forgets entries whose frozen tensors were written.
   void drop_outlived();
   /// Forgets everything. Gives the entries, at whose end code may run that comes here again.
@@ -69,6 +74,7 @@ class CapturePoint {
   std::vector<Link> links_;
   std::vector<std::uint64_t> bound_;
   std::vector<EntryRef> entries_;  // most recently used first
+  std::uint64_t last_call_ = 0;
   bool checking_ = false;
   bool uses_numpy_ = false;
 };

@@ -55,6 +55,7 @@ Captured evaluate_once(const CaptureStart& start, const TorchState& state, const
   CaptureOptions options;
   options.stop_before = stop_before;
   options.leave_loops = wishes.leave_loops;
+  options.stepped = wishes.stepped;
   auto captured = capture(start, recorder, options);
   if (auto* broken = std::get_if<CaptureBreak>(&captured)) return std::move(*broken);
   CaptureBreak broken;
@@ -87,7 +88,7 @@ Captured evaluate(const CaptureStart& start, const TorchState& state, const std:
                   CaptureWishes wishes) {
   constexpr int kMostRounds = 24;
   NumberFacts facts;
-  bool settled = false;
+  bool settled = false, constants = false;
   for (int round = 0;; ++round) {
     if (round == kMostRounds) facts.fix_all();
     Outlook outlook;
@@ -95,13 +96,16 @@ Captured evaluate(const CaptureStart& start, const TorchState& state, const std:
     const auto* broken = std::get_if<CaptureBreak>(&captured);
     if (broken && broken->interrupted) return captured;
     bool again = outlook.learned && round < kMostRounds;
-    const bool stops_early = broken && (outlook.breaks_for_number || broken->leaves) && broken->stop_before > 0;
+    const bool stops_early = broken && broken->stop_before > 0 &&
+                             (outlook.breaks_for_number || broken->leaves || broken->steps || (wishes.leave_loops && (broken->on_elements || history.constants_wear_out())));
     if (!again && broken && outlook.has_symbols && !stops_early && facts.fix_all()) {  // constants may do where symbols do not
-      again = true;
+      again = constants = true;
       if (logs().recompiles) log_line(fmt::format("tenon: all numbers of {} are taken as constants: {}", name, broken->reason));
     }
     if (!again && broken && broken->unsettled) again = !std::exchange(settled, true);
-    if (!again) return captured;
+    if (again) continue;
+    if (constants && !broken) history.note_constants();
+    return captured;
   }
 }
 

@@ -23,7 +23,14 @@ constexpr std::size_t kMostStepsInMode = 4096;
 /// Whether torch is in a state that no graph holds for: a function mode, a dispatch mode, a transform.
 bool is_in_mode() { return !refusal(torch_state()).empty(); }
 
+std::uint64_t next_call() {
+  static std::uint64_t calls = 0;  // under the GIL
+  return ++calls;
+}
+
 }  // namespace
+
+Continuation::Continuation(FunctionCache& cache) : cache_(cache), call_(next_call()) {}
 
 PyObject* Continuation::run(EntryRef entry, std::vector<Ref> objects) {
   Ref result;
@@ -70,7 +77,7 @@ PyObject* Continuation::run(EntryRef entry, std::vector<Ref> objects) {
 
 EntryRef Continuation::entry_at(CapturePoint& point) {
   const std::size_t variants = point.entries().size();
-  EntryRef entry = cache_.entry_at(point, slots_.arguments(), &chain_);
+  EntryRef entry = cache_.entry_at(point, slots_.arguments(), &chain_, point.is_here_again(call_));
   if (variants > 0 && point.entries().size() > variants) trial_ += kStepsOfARecompile;
   return entry;
 }
@@ -95,6 +102,7 @@ Progress Continuation::step(PyObject* keyword_names, Ref& result) {
 /// The rest of the innermost frame as plain Python.
 Progress Continuation::plainly(Ref& result) {
   ++counters().eager_fallbacks;
+  plainly_ = true;
   if (Ref interrupt = compat::take_interrupt()) {  // it came while what follows was captured or compiled
     compat::set_exception(std::move(interrupt));
     return chain_.raise_here();

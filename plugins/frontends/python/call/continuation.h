@@ -10,7 +10,7 @@ class FunctionCache;
 /// One call of a compiled function from its first graph break to its end.
 class Continuation {
  public:
-  explicit Continuation(FunctionCache& cache) : cache_(cache) {}
+  explicit Continuation(FunctionCache& cache);
 
   /// Goes on where `entry` has ended; `objects` are those that its run has built. Gives what the function returns, or null with the exception set
   /// that leaves it.
@@ -18,6 +18,8 @@ class Continuation {
 
   /// Whether no graph of the call has worked on arrays, and the program has taken elements out of some one by one.
   bool goes_through_elements() const { return !on_arrays_ && (takes_apart_ || steps_ >= kFewestSteps); }
+  /// Whether a part of the call has run as plain Python.
+  bool ended_plainly() const { return plainly_; }
 
  private:
   static constexpr std::size_t kFewestSteps = 8;
@@ -32,11 +34,12 @@ class Continuation {
   EntryRef entry_at(CapturePoint& point);
 
   FunctionCache& cache_;
+  const std::uint64_t call_;  // unlike that of any other call
   LiveChain chain_;
   ChainSlots slots_;
   std::size_t steps_ = 0;
   double gain_ = 0;  // of the steps so far over plain execution, in nanoseconds
-  bool on_arrays_ = false, takes_apart_ = false;
+  bool on_arrays_ = false, takes_apart_ = false, plainly_ = false;
   std::size_t trial_ = 0;  // how many steps have shown it
 };
 

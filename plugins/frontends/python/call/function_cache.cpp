@@ -80,6 +80,7 @@ int FunctionCache::traverse(visitproc visit, void* arg) const {
 
 void FunctionCache::clear() {
   said_.clear();
+  stepped_.clear();
   trial_.reset();
   std::vector<EntryRef> gone = start_.clear();  // to the end: what ends with them may call the function
   for (auto& [hash, point] : continuations_) std::ranges::move(point->clear(), std::back_inserter(gone));
@@ -121,7 +122,7 @@ PyObject* FunctionCache::run_in_steps(EntryRef entry, std::vector<Ref> objects, 
   } else if (begun == 0 || counters().graph_breaks + counters().graphs != compiled_before) {
     trial_->begin_anew();
   } else {
-    trial_->took_compiled(seconds_now() - begun, continuation.goes_through_elements());
+    trial_->took_compiled(seconds_now() - begun, continuation.goes_through_elements() || continuation.ended_plainly() || !stepped_.empty());
     if (const auto why = trial_->decision()) leave_to_python(start_, *why);
   }
   return result;
@@ -144,7 +145,7 @@ PyObject* FunctionCache::eagerly(const CallArguments& call) {
   return PyObject_Vectorcall(callable_.get(), call.values, call.positional, call.keyword_names);
 }
 
-EntryRef FunctionCache::entry_at(CapturePoint& point, const CallArguments& values, const LiveChain* chain) {
+EntryRef FunctionCache::entry_at(CapturePoint& point, const CallArguments& values, const LiveChain* chain, bool again) {
   if (point.left_to_python || point.is_checking()) return {};
   if (const std::optional<TorchState> state = torch_state()) [[likely]] {
     // Asked before the check: NumPy may answer in Python, and the values of a check are gone with the next one, on whatever thread.
@@ -157,7 +158,7 @@ EntryRef FunctionCache::entry_at(CapturePoint& point, const CallArguments& value
       return {};
     }
   }
-  return miss(point, values, chain);
+  return miss(point, values, chain, again);
 }
 
 double FunctionCache::seconds_to_find(const CallArguments& call, int repeats) {
@@ -192,10 +193,10 @@ CapturePoint* FunctionCache::point_after(CacheEntry& entry, const LiveChain& cha
 
 // ---- misses
 
-EntryRef FunctionCache::miss(CapturePoint& point, const CallArguments& values, const LiveChain* chain) {
+EntryRef FunctionCache::miss(CapturePoint& point, const CallArguments& values, const LiveChain* chain, bool again) {
   if (current_evaluator()) return {};  // C code calls this from within a capture: what it is given are stand-ins
   const compat::SignalsWait waiting;
-  if (point.turn.wait()) return compat::has_interrupt() ? EntryRef() : entry_at(point, values, chain);
+  if (point.turn.wait()) return compat::has_interrupt() ? EntryRef() : entry_at(point, values, chain, again);
   const Turn::Taken turn(point.turn);
   torch_library();                          // torch may have been imported since
   const std::optional<TorchState> now = torch_state();
@@ -204,6 +205,12 @@ EntryRef FunctionCache::miss(CapturePoint& point, const CallArguments& values, c
   if (why.reason.empty() && point.loud >= kMostFailures && !numpy_errors_are_quiet()) why.reason = kLoudErrors;
   if (!why.reason.empty()) {
     refuse(why);
+    return {};
+  }
+  const bool leaves_loops = !settings_.callable && !settings_.fullgraph;
+  if (again && leaves_loops && point.is_of_elements()) {
+    leave_to_python(point, "a loop breaks at elements that it takes one by one, and does too little in a round to be compiled for the next");
+    leave_loop(*chain);
     return {};
   }
   if (limit_reached(point, *now, values)) return {};
@@ -218,7 +225,7 @@ EntryRef FunctionCache::miss(CapturePoint& point, const CallArguments& values, c
   {
     Stopwatch watch(observer_, "capture");
     captured = capture_segment({callable_.get(), chain ? &start : nullptr, values}, *now, name_, dynamic_of(settings_), point.numbers,
-                               {.freeze = freeze, .leave_loops = !settings_.callable && !settings_.fullgraph});
+                               {.freeze = freeze, .leave_loops = leaves_loops, .stepped = leaves_loops ? &stepped_ : nullptr});
   }
   if (const auto* stopped = std::get_if<CaptureBreak>(&captured)) {
     if (!stopped->interrupted) ++point.failures;
@@ -302,6 +309,16 @@ void FunctionCache::leave_to_python(CapturePoint& point, std::string_view why) {
     log_line(fmt::format("tenon: {}{} is left to plain Python: {}", name_, point.describe(), why));
 }
 
+/// Leaves the loop that the innermost frame is in to plain Python also where it begins.
+void FunctionCache::leave_loop(const LiveChain& chain) {
+  const LiveChain::Link& innermost = chain[chain.depth() - 1];
+  PyCodeObject* code = compat::code_of(innermost.frame);
+  const auto decoded_code = decoded(code);
+  for (std::int32_t at = innermost.instruction; at >= 0; --at)
+    if (const Instruction& i = decoded_code->instructions[at]; i.op == Op::for_iter && i.target > innermost.instruction)
+      return stepped_.add(reinterpret_cast<PyObject*>(code), at, true);
+}
+
 /// The program goes on as plain Python, or not at all where a whole graph is demanded.
 void FunctionCache::refuse(const CaptureBreak& why) {
   if (why.interrupted) return;
@@ -341,18 +358,23 @@ void FunctionCache::report_break(const CaptureBreak& why, const char* consequenc
   else if (why.hint == kGradHint) say_once(fmt::format("tenon: {} runs as plain Python where gradients are needed; under torch.no_grad() it runs compiled", name_));
 }
 
+std::optional<GuardFailure> FunctionCache::failure_since(const CapturePoint& point, const TorchState& state, const CallArguments& values) const {
+  if (point.entries().empty() || point.is_checking() || !(point.entries().front()->state() == state)) return std::nullopt;
+  const EntryRef held = point.entries().front();  // showing a value may run code of the program
+  return held->segment().guards.explain(values);
+}
+
 /// Which guard of the latest variant fails, in words.
 std::string FunctionCache::change_since(const CapturePoint& point, const TorchState& state, const CallArguments& values) const {
   if (point.entries().empty() || point.is_checking()) return "none";
-  const EntryRef held = point.entries().front();  // showing a value may run code of the program
-  CacheEntry& latest = *held;
-  if (!(latest.state() == state)) return "torch's global state changed (grad mode, inference mode, default dtype)";
-  const auto failure = latest.segment().guards.explain(values);
+  if (!(point.entries().front()->state() == state)) return "torch's global state changed (grad mode, inference mode, default dtype)";
+  const auto failure = failure_since(point, state, values);
   return failure ? fmt::format("{}: {} was {}, is {}", failure->guard, failure->source, failure->expected, failure->found) : "none that a guard names";
 }
 
-void FunctionCache::report_recompile(const CapturePoint& point, const TorchState& state, const CallArguments& values) {
+void FunctionCache::report_recompile(CapturePoint& point, const TorchState& state, const CallArguments& values) {
   ++counters().recompiles;
+  if (const auto change = failure_since(point, state, values)) point.numbers.note_change(change->source);
   if (!logs().recompiles) return;
   log_line(fmt::format("tenon: recompiling {}{}: {}", name_, point.describe(), change_since(point, state, values)));
 }

@@ -49,7 +49,8 @@ class FunctionCache {
   /// The continuation at which a chain is after a step that followed `entry`; null where a limit forbids another one.
   CapturePoint* point_after(CacheEntry& entry, const LiveChain& chain, const ChainSlots& slots);
   /// The entry that holds at a place, found or captured now. Null when the program must go on as plain Python, or with an exception set.
-  EntryRef entry_at(CapturePoint& point, const CallArguments& values, const LiveChain* chain);
+  /// `again`: this call has been there before, in a loop.
+  EntryRef entry_at(CapturePoint& point, const CallArguments& values, const LiveChain* chain, bool again = false);
   /// Gives up a continuation that costs more than plain Python.
   void leave_to_python(CapturePoint& point, std::string_view why);
   /// Logs that a graph could not run on these values.
@@ -61,15 +62,17 @@ class FunctionCache {
   PyObject* run_in_steps(EntryRef entry, std::vector<Ref> objects, double begun);
   PyObject* run_on_trial(const CallArguments& call);
   PyObject* eagerly(const CallArguments& call);
-  EntryRef miss(CapturePoint& point, const CallArguments& values, const LiveChain* chain);
+  EntryRef miss(CapturePoint& point, const CallArguments& values, const LiveChain* chain, bool again);
   EntryRef keep(CapturePoint& point, EntryRef entry, const TorchState& state, const CallArguments& values);
   bool may_end_here(const CacheEntry& entry);
   bool limit_reached(CapturePoint& point, const TorchState& state, const CallArguments& values);
+  void leave_loop(const LiveChain& chain);
   bool still_freezes(CapturePoint& point);
   void refuse(const CaptureBreak& why);
   void fail_to_compile();
+  std::optional<GuardFailure> failure_since(const CapturePoint& point, const TorchState& state, const CallArguments& values) const;
   std::string change_since(const CapturePoint& point, const TorchState& state, const CallArguments& values) const;
-  void report_recompile(const CapturePoint& point, const TorchState& state, const CallArguments& values);
+  void report_recompile(CapturePoint& point, const TorchState& state, const CallArguments& values);
   void report_break(const CaptureBreak& why, const char* consequence);
   void report_capture(CacheEntry& entry);
   void say_once(const std::string& message);
@@ -80,6 +83,7 @@ class FunctionCache {
   CapturePoint start_;
   std::unique_ptr<PlainTrial> trial_;  // where calls break
   std::unordered_multimap<std::size_t, std::unique_ptr<CapturePoint>> continuations_;  // by CapturePoint::hash
+  SteppedLoops stepped_;
   std::unordered_set<std::string> said_;  // messages that were logged
   bool places_limit_told_ = false;
   CaptureObserver* observer_ = nullptr;

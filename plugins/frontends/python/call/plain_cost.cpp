@@ -57,11 +57,14 @@ PlainWork plain_work(const CapturedGraph& captured, std::size_t instructions) {
   work.takes_apart = captured.tensors.size() >= kMany;
   double cost = kInstruction * static_cast<double>(instructions);
   std::size_t on_arrays = 0;
-  for (ir::NodeId id : captured.recording->graph.nodes()) {
-    const ops::Op* op = ops::find_op(captured.recording->graph.node(id).op);
-    if (captured.recording->graph.node(id).op == "constant" || (op && op->traits.opaque)) continue;
-    work.takes_apart |= captured.recording->graph.node(id).results.size() >= kMany;
-    const double most = elements_of(captured.recording->graph, id);
+  const ir::Graph& graph = captured.recording->graph;
+  for (ir::NodeId id : graph.nodes()) {
+    const ir::Node& node = graph.node(id);
+    const ops::Op* op = ops::find_op(node.op);
+    if (node.op == "constant" || (op && op->traits.opaque)) continue;
+    work.takes_apart |= node.results.size() >= kMany;
+    work.takes_element |= node.op == "select" && graph.type(node.results.front()).rank() == 0;
+    const double most = elements_of(graph, id);
     on_arrays += most > 0;
     cost += kElement * most;
   }

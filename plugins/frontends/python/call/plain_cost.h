@@ -13,6 +13,7 @@ struct PlainWork {
   double nanoseconds = 0;
   bool on_arrays = false;    // some node computes on more than single numbers
   bool takes_apart = false;  // an array is taken apart into many elements or rows
+  bool takes_element = false;  // a single element is taken out of one, at an index
 };
 PlainWork plain_work(const CapturedGraph& captured, std::size_t instructions);
 

@@ -31,8 +31,8 @@ PlainTrial::Way PlainTrial::next() {
   return state_ == State::trying && plain_.size() < kCallsOfEither && (compiled_.size() > plain_.size() + 1 || (compiled_.size() + plain_.size()) % 3 == 1) ? Way::plain : Way::compiled;
 }
 
-void PlainTrial::took_compiled(double seconds, bool goes_through_elements) {
-  if (!goes_through_elements) return begin_anew();
+void PlainTrial::took_compiled(double seconds, bool is_in_doubt) {
+  if (!is_in_doubt) return begin_anew();
   if (state_ == State::trying) {
     compiled_.push_back(seconds);
     settle();
@@ -61,7 +61,7 @@ void PlainTrial::settle() {
   calls_ = 0;
   state_ = compiled > kMargin * plain ? State::left : State::kept;
   if (state_ == State::left)
-    decision_ = fmt::format("it takes elements one by one, and calls take {:.1f} us compiled, {:.1f} us plain", compiled * 1e6, plain * 1e6);
+    decision_ = fmt::format("it takes elements one by one, or goes on as Python between its graphs: calls take {:.1f} us compiled, {:.1f} us plain", compiled * 1e6, plain * 1e6);
 }
 
 std::optional<std::string> PlainTrial::decision() { return std::exchange(decision_, {}); }

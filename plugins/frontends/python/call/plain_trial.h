@@ -1,4 +1,4 @@
-// Whether a function that takes elements one by one is better off as plain Python, as calls of either kind tell.
+// Whether a function that does much between its graphs is better off as plain Python, as calls of either kind tell.
 #pragma once
 
 #include <cstddef>
@@ -8,16 +8,16 @@
 
 namespace tenon::python {
 
-/// What a graph costs and gains is known well enough where it works on arrays. Where a program goes through elements, most of the time goes by
-/// between the graphs: calls in turn, compiled and plain, are timed, and the faster way is taken for a long while.
+/// What a graph costs and gains is known well enough where it works on arrays. Where a program goes through elements, or through a loop round by
+/// round, or where a part of it is plain Python anyway, much of the time goes by between the graphs: calls in turn, compiled and plain, are timed, and the faster way is taken for a long while.
 class PlainTrial {
  public:
   enum class Way { compiled, plain };
   /// How the next call is to run.
   Way next();
   bool is_left() const { return state_ == State::left; }
-  /// A compiled call that compiled nothing. `goes_through_elements`: in which no graph worked on arrays, and elements were taken one by one.
-  void took_compiled(double seconds, bool goes_through_elements);
+  /// A compiled call that compiled nothing. `is_in_doubt`: that went through elements or rounds, or was plain in part.
+  void took_compiled(double seconds, bool is_in_doubt);
   /// A plain one.
   void took_plain(double seconds);
   /// Something was compiled: what was timed before says nothing.

@@ -148,6 +148,13 @@ CaptureBreak broken(Evaluator& evaluator, std::exception_ptr failure) {
     stop_before = loop.stop_before();
     result = break_at(evaluator, loop);
     result.leaves = true;
+  } catch (const BranchOnElements& branch) {
+    result = break_at(evaluator, branch);
+    result.on_elements = true;
+  } catch (const SteppedLoop& loop) {
+    result = break_at(evaluator, loop);
+    result.steps = true;
+    result.leaves = loop.leaves();
   } catch (const UnhandledException& raised) {
     result = break_at(evaluator, raised);
     result.raises = true;

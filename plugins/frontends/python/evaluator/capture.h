@@ -7,6 +7,7 @@
 
 #include "python/evaluator/break_state.h"
 #include "python/evaluator/recorder.h"
+#include "python/evaluator/stepped_loops.h"
 #include "python/heap/journal.h"
 #include "python/heap/result_template.h"
 
@@ -28,6 +29,7 @@ struct CaptureOptions {
   bool is_compiling = true;  // the answer to torch.compiler.is_compiling() while capturing
   bool self_check = true;    // evaluate all guards right after the rollback; one that fails discards the segment
   bool leave_loops = false;  // those that go round thousands of times end the segment instead of being written out
+  SteppedLoops* stepped = nullptr;  // loops of which each round is a segment; those that are found out are added. Null: none is
   std::size_t stop_before = 0;  // ends the segment before this instruction of the outermost run, counted from 1; 0: runs to the return
 };
 

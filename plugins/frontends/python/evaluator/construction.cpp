@@ -74,6 +74,7 @@ std::optional<Ref> Evaluator::construct(PyTypeObject* type, Arguments arguments,
     if (heap_.is_number(arguments[0]) || is_stand_in(arguments[0]))
       if (Ref number = recorder_.number_of(arguments[0], type)) return number;
   }
+  if (type == &PyRange_Type) step_over_varying_range(arguments.values);
   if (const Builtin* builtin = find_builtin(as_object(type))) {
     (void)builtin;
     return call_builtin(as_object(type), std::move(arguments), completion);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "python/evaluator/evaluator.h"
+#include "python/heap/iterators.h"
 
 namespace tenon::python {
 namespace {
@@ -44,8 +45,27 @@ void Evaluator::begin(const ChainStart& start, const CallArguments& values) {
     if (each.completion == Completion::push_object) frame->completion_object = force(slot());
     frames_.push_back(std::move(frame));
   }
+  for (const auto& frame : frames_) note_counters(*frame);
   kept_frames_ = frames_.size();
   frames_.front()->completion = Completion::stop;
+}
+
+/// Tells the recorder which local variables count the rounds of the loops over ranges that a frame is in.
+void Evaluator::note_counters(const Frame& frame) {
+  const std::vector<Instruction>& all = frame.code->instructions;
+  std::vector<PyObject*> iterators;
+  for (const Slot& entry : frame.stack)
+    if (entry.object && heap_.traits(entry.object.get()).iterator) iterators.push_back(entry.object.get());
+  std::vector<std::int32_t> loops;
+  for (std::int32_t at = 0; at < frame.current && !iterators.empty(); ++at)
+    if (all[at].op == Op::for_iter && all[at].target > frame.current) loops.push_back(at);
+  if (loops.size() != iterators.size()) return;
+  for (std::size_t depth = 0; depth < loops.size(); ++depth) {
+    const Instruction& takes = all[loops[depth] + 1];
+    if (Py_TYPE(iterators[depth]) != &PyRangeIter_Type || takes.op != Op::store_fast) continue;
+    const Slot& local = frame.locals[takes.arg];
+    if (local.pending) recorder_.counts(local.pending, local.object.get(), upcoming_item(iterators[depth], 0).get(), heap_.guards());
+  }
 }
 
 /// Describes the slots of one frame. `source` is that of its first slot where the segment began.

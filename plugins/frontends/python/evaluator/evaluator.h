@@ -279,6 +279,10 @@ class Evaluator {
   void op_is(Frame& f, const Instruction& i);
   void op_jump_if(Frame& f, const Instruction& i);
   void jump(Frame& f, std::int32_t target);
+  void note_counters(const Frame& frame);
+  void step_over_varying(const Frame& f);
+  void step_over_varying_range(std::span<const Ref> bounds);
+  void step_loop(const Frame& f);
   void op_for_iter(Frame& f, const Instruction& i);
   void op_call(Frame& f, int count, Ref names);
   void op_call_function_ex(Frame& f, const Instruction& i);

@@ -38,6 +38,12 @@ class NumberNeeded : public GraphBreak {
   using GraphBreak::GraphBreak;
 };
 
+/// Ends the capture because a branch of the program goes by the elements of a tensor.
+class BranchOnElements : public GraphBreak {
+ public:
+  using GraphBreak::GraphBreak;
+};
+
 /// Ends the capture because the program raises what it does not handle: it must be raised for real.
 class UnhandledException : public GraphBreak {
  public:

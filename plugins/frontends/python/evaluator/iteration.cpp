@@ -1,12 +1,20 @@
 // Iterators: made, advanced, exhausted.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "python/builtins/table.h"
 #include "python/evaluator/evaluator.h"
 #include "python/evaluator/generator.h"
 #include "python/heap/names.h"
 
 namespace tenon::python {
+namespace {
+
+/// Whether an instruction begins a loop over what the one before it gives.
+bool begins_loop(const Frame& f, int instruction) { return f.code->instructions[instruction].op == Op::for_iter; }
+
+}  // namespace
 
 Ref Evaluator::iterator_of(PyObject* iterable, bool of_loop) {
   if (Ref mapping = heap_.behind_proxy(iterable)) return iterator_of(mapping.get(), of_loop);
@@ -86,7 +94,41 @@ std::vector<Ref> Evaluator::items_of(PyObject* iterable, std::size_t at_most) {
   return items;
 }
 
+/// Ends the capture before a loop over a sequence, older than the call, that has made a variant after the other. Nothing of it is guarded.
+void Evaluator::step_over_varying(const Frame& f) {
+  if (!options_.stepped) return;
+  const Slot& slot = f.stack.back();
+  const SourceId source = slot.pending ? slot.pending : heap_.source_of(slot.object.get());
+  PyObject* over = slot.object.get();
+  if (!source || (!PyRange_Check(over) && !PyList_CheckExact(over) && !PyTuple_CheckExact(over))) return;
+  const bool stepped = begins_loop(f, f.next) && options_.stepped->contains(f.code->object.get(), f.next);
+  if (!stepped && !recorder_.items_keep_varying(source, heap_.guards())) return;
+  if (begins_loop(f, f.next)) options_.stepped->add(f.code->object.get(), f.next);
+  throw SteppedLoop(begins_loop(f, f.next) && options_.stepped->is_left(f.code->object.get(), f.next));
+}
+
+/// The same before `range(...)` of a loop whose number of rounds varies.
+void Evaluator::step_over_varying_range(std::span<const Ref> bounds) {
+  const Frame& f = frame();
+  if (!options_.stepped || nested_ > 1 || f.instruction().op != Op::call || f.code->instructions[f.next].op != Op::get_iter || !begins_loop(f, f.next + 1)) return;
+  PyObject* code = f.code->object.get();
+  if (!options_.stepped->contains(code, f.next + 1) && !recorder_.rounds_keep_varying(bounds)) return;
+  if (std::ranges::none_of(bounds, [&](const Ref& bound) { return heap_.is_number(bound.get()); })) return;
+  options_.stepped->add(code, f.next + 1);
+  throw SteppedLoop(options_.stepped->is_left(code, f.next + 1));
+}
+
+void Evaluator::step_loop(const Frame& f) {
+  if (!options_.stepped) return;
+  PyObject* code = f.code->object.get();
+  const SourceId source = heap_.source_of(f.stack.back().object.get());
+  const SourceId older = f.stack.back().pending ? f.stack.back().pending : source;
+  if (older && recorder_.items_keep_varying(older, heap_.guards())) options_.stepped->add(code, f.current);
+  if (options_.stepped->contains(code, f.current)) throw SteppedLoop(options_.stepped->is_left(code, f.current));
+}
+
 void Evaluator::op_for_iter(Frame& f, const Instruction& i) {
+  step_loop(f);
   Ref iterator = Ref::borrow(peek(1));
   if (heap_.source_of(iterator.get()) && heap_.traits(iterator.get()).iterator) {
     auto [item, source] = heap_.advance(iterator.get());

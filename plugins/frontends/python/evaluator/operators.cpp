@@ -107,7 +107,7 @@ bool Evaluator::truth(PyObject* value) {
   const TypeTraits& traits = heap_.traits(value);
   if (traits.role == Recorder::Role::stand_in) {
     if (const auto known = recorder_.truth_of(value)) return *known;
-    throw GraphBreak("a branch depends on the values of a tensor (data-dependent control flow)",
+    throw BranchOnElements("a branch depends on the values of a tensor (data-dependent control flow)",
                      "keep both branches in the graph with tenon.cond(pred, true_fn, false_fn, operands), or with torch.where / np.where");
   }
   if (Ref mapping = heap_.behind_proxy(value)) return truth(mapping.get());

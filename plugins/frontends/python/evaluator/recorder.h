@@ -55,6 +55,12 @@ class Recorder {
   virtual Ref number(PyObject*, SourceId, GuardSet&) { return {}; }
   /// Whether a length that is to be guarded has been so many that each would be one more variant.
   virtual bool length_wears_out(SourceId, std::int64_t, GuardSet&) { return false; }
+  /// Whether the items or the length of a sequence, or of what an iterator will give, have made a variant after the other.
+  virtual bool items_keep_varying(SourceId, GuardSet&) { return false; }
+  /// Whether the ints among the bounds of a loop have been so many that each would be one more variant.
+  virtual bool rounds_keep_varying(std::span<const Ref>) { return false; }
+  /// An int at `source` is the counter of a loop: it varies, also to `next` where that is not null.
+  virtual void counts(SourceId, PyObject*, PyObject*, GuardSet&) {}
   /// The int that a stand-in of role number stands for, with its value guarded.
   virtual Ref plain_number(PyObject* number) { return Ref::borrow(number); }
   /// The str that a function makes of arguments among which are stand-ins of role number: one more such stand-in. Empty where they must be known.

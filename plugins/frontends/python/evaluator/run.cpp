@@ -295,6 +295,7 @@ void Evaluator::step() {
     case Op::jump_if_true_or_pop:
     case Op::jump_if_false_or_pop: op_jump_if(f, i); return;
     case Op::get_iter: {
+      step_over_varying(f);
       Ref iterable = pop();
       push(iterator_of(iterable.get(), true));
       return;

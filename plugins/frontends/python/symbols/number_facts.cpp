@@ -1,6 +1,7 @@
 #include "python/symbols/number_facts.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 namespace tenon::python {
@@ -15,11 +16,37 @@ bool NumberHistory::varies(const std::string& name, std::int64_t value) {
   return seen.varies;
 }
 
+namespace {
+
+constexpr std::size_t kMostValues = 4;  // of a number, and changes of a sequence, that are variants each
+
+/// Whether a source is a sequence, an item of it, or what an iterator has to give.
+bool is_of(std::string_view source, std::string_view sequence) {
+  const std::size_t at = source.find(sequence);
+  if (at == std::string_view::npos) return false;
+  const std::string_view before = source.substr(0, at), after = source.substr(at + sequence.size());
+  return (before.empty() || before.ends_with(" ") || before.ends_with("(")) && (after.empty() || after.starts_with("[") || after.starts_with(",") || after.starts_with(")"));
+}
+
+}  // namespace
+
+bool NumberHistory::items_keep_varying(const std::string& sequence) const {
+  if (!may_break) return false;
+  std::size_t changes = 0;
+  for (const auto& [source, count] : changes_) changes += is_of(source, sequence) ? count : 0;
+  return changes >= kMostValues;
+}
+
+bool NumberHistory::constants_wear_out() const { return constants_ >= kMostValues; }
+
 bool NumberHistory::wears_out(const std::string& name) {
-  constexpr std::size_t kMostValues = 4;
+  if (!may_break || !numbers_.contains(name)) return false;
+  return splits || takes_many(name);
+}
+
+bool NumberHistory::takes_many(const std::string& name) {
   const auto seen = numbers_.find(name);
-  if (!may_break || seen == numbers_.end()) return false;
-  if (splits) return true;
+  if (seen == numbers_.end()) return false;
   const std::int64_t value = seen->second.value;
   std::set<std::int64_t>& taken = taken_[name];
   if (taken.size() < kMostValues) taken.insert(value);

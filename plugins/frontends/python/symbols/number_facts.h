@@ -33,6 +33,17 @@ class NumberHistory {
   Span span(const std::string& name) const { return numbers_.at(name).span; }
   /// Takes note that a capture needs the number itself. Gives whether it has held so many values that each would be one more variant.
   bool wears_out(const std::string& name);
+  /// The same whatever a capture may do: whether a number has held so many values.
+  bool takes_many(const std::string& name);
+  /// Takes note that what is at a source, by its words, was not what a capture had found there.
+  void note_change(const std::string& source) { ++changes_[source]; }
+  /// Whether items of a sequence, its length, or what an iterator has to give, have changed so often that all rounds of a loop over them would
+  /// be one more variant.
+  bool items_keep_varying(const std::string& sequence) const;
+  /// Takes note that a capture has succeeded with constants for all numbers, as it has not with symbols.
+  void note_constants() { ++constants_; }
+  /// Whether so many have that it is rather to end where symbols do not do.
+  bool constants_wear_out() const;
   /// Takes note of the answer that the present call gives to a question about numbers. Gives whether captures have found both.
   bool answers_vary(const std::string& question, bool answer) {
     unsigned& found = answers_[question];
@@ -43,6 +54,8 @@ class NumberHistory {
     numbers_.clear();
     taken_.clear();
     answers_.clear();
+    changes_.clear();
+    constants_ = 0;
     late_sizes = true;
     branches_assumed = true;
   }
@@ -63,6 +76,8 @@ class NumberHistory {
   std::unordered_map<std::string, Seen> numbers_;
   std::unordered_map<std::string, std::set<std::int64_t>> taken_;
   std::unordered_map<std::string, unsigned> answers_;
+  std::size_t constants_ = 0;
+  std::unordered_map<std::string, unsigned> changes_;  // by words of a source
 };
 
 /// What the captures of one call have settled about its numbers, each with the help of the one before: constants, equalities, ranges.

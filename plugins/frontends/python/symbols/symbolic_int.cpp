@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <limits>
 #include <new>
 #include <utility>
@@ -175,7 +176,7 @@ PyObject* format(PyObject* a, PyObject* spec) {
 PyObject* attribute(PyObject* a, PyObject* name) {
   if (PyUnicode_CompareWithASCIIString(name, "__class__") == 0) return Py_NewRef(reinterpret_cast<PyObject*>(&PyLong_Type));
   // What int does not have either (`__torch_function__`, `__array__`) says nothing of the value.
-  if (PyUnicode_CompareWithASCIIString(name, "__format__") == 0 || !PyObject_HasAttr(reinterpret_cast<PyObject*>(&PyLong_Type), name))
+  if (PyUnicode_CompareWithASCIIString(name, "__format__") == 0 || PyUnicode_CompareWithASCIIString(name, "bit_length") == 0 || !PyObject_HasAttr(reinterpret_cast<PyObject*>(&PyLong_Type), name))
     return PyObject_GenericGetAttr(a, name);
   return guarded([&]() -> PyObject* { return PyObject_GetAttr(specialised(a, "an attribute of it is read").get(), name); }, nullptr);
 }
@@ -250,7 +251,22 @@ PyObject* rounded(PyObject* a, PyObject* digits) {
   return guarded([&] { return checked(PyObject_CallMethod(specialised(a, "it is rounded").get(), "__round__", "O", PyTuple_GET_ITEM(digits, 0))); });
 }
 
-PyMethodDef kMethods[] = {{"__format__", format, METH_O, nullptr},
+/// The exponent of the float that an int is.
+double bits_of(double whole) {
+  int exponent = 0;
+  std::frexp(whole, &exponent);
+  return exponent;
+}
+
+PyObject* bit_length(PyObject* a, PyObject*) {
+  return guarded([&] {
+    if (const auto bits = symbols().whole_of(dim_of(a), "bit_length", bits_of)) return make_integer(*bits);
+    return checked(PyObject_CallMethod(specialised(a, "its bits are counted").get(), "bit_length", nullptr));
+  });
+}
+
+PyMethodDef kMethods[] = {{"bit_length", bit_length, METH_NOARGS, nullptr},
+                          {"__format__", format, METH_O, nullptr},
                           {"__round__", rounded, METH_VARARGS, nullptr},
                           {"__floor__", itself, METH_NOARGS, nullptr},
                           {"__ceil__", itself, METH_NOARGS, nullptr},

@@ -242,6 +242,12 @@ bool Symbols::wear_out(std::span<const std::string> names) {
   return broke_;
 }
 
+bool Symbols::rounds_keep_varying(std::span<const std::string> bounds) {
+  bool many = false;
+  for (const std::string& name : bounds) many |= history_.takes_many(name);
+  return many;
+}
+
 bool Symbols::is_exact_in_floats(const ir::Dim& integer) {
   const SymbolId symbol = integer.is_constant() ? SymbolId() : integer.as_symbol();
   if (symbol && sources_[symbol.value].kind == NumberSource::Kind::extent) return true;  // no tensor has more elements
@@ -264,6 +270,12 @@ std::optional<ir::Dim> Symbols::whole(FloatTape::Position step) {
   if (dim.is_constant())
     if (const auto constant = float_step({.number = now, .words = std::to_string(value)})) floats_.compare(FloatTape::Comparison::equal, step, *constant);
   return dim;
+}
+
+std::optional<ir::Dim> Symbols::whole_of(const ir::Dim& integer, std::string_view name, double (*function)(double)) {
+  const auto argument = history_.graph_alone ? std::nullopt : as_float(integer);
+  const auto step = argument ? float_step({.op = FloatTape::Op::function, .left = *argument, .function = function, .words = fmt::format("{}({})", name, floats_.words(*argument))}) : std::nullopt;
+  return step ? whole(*step) : std::nullopt;
 }
 
 void Symbols::compute(const ir::Dim& dim) {

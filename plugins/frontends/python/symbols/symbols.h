@@ -46,6 +46,9 @@ class Symbols final : public ops::SizeQuestions {
   void fix(const std::string& name, const char* why);
   /// Takes note that a number varies: its place does.
   void vary(const std::string& name, std::int64_t bits) { history_.vary(name, bits); }
+  /// Whether a loop over a sequence of that name, or by bounds of these names, is rather gone through round by round.
+  bool items_keep_varying(const std::string& sequence) const { return history_.items_keep_varying(sequence); }
+  bool rounds_keep_varying(std::span<const std::string> bounds);
   /// Whether branches may be assumed to lead to no exception.
   bool may_assume() const { return history_.may_assume; }
   /// The place in a sequence that an expression over ints says; nothing where it is over sizes.
@@ -65,6 +68,8 @@ class Symbols final : public ops::SizeQuestions {
   std::optional<FloatTape::Position> as_float(const ir::Dim& integer);
   /// The whole number that a step gives, as an int; nothing for one that float64 does not tell from the next. It varies, since the floats do.
   std::optional<ir::Dim> whole(FloatTape::Position step);
+  /// The whole number that a function of an int gives, as an int; nothing for an int that no float is.
+  std::optional<ir::Dim> whole_of(const ir::Dim& integer, std::string_view name, double (*function)(double));
   bool dynamic() const { return dynamic_ != Dynamic::never; }
   bool any() const { return !made_.empty(); }
 
@@ -109,6 +114,8 @@ class Symbols final : public ops::SizeQuestions {
   void clamps(const ir::Dim& dim) override;
   void divisible(const ir::Dim& dim, const ir::Dim& by) override;
   void constant(const ir::Dim& dim) override;
+  bool is_zero(const ir::Dim& dim) override { return is_known(dim) && decide(guards::Relation::Operator::equal, dim, 0); }
+  bool keeps_sign_open(const ir::Dim& dim) override { return is_known(dim) && stays_open(dim); }
 
   /// Whether the capture must be repeated from what it has found out.
   bool learned() const { return learned_; }

@@ -222,6 +222,11 @@ Ref TensorRecorder::scalar_function(PyObject* callable, PyObject* args) {
     Ref made = extreme_of_ints(args, called == "min");
     return made ? std::move(made) : checked(PyObject_CallObject(callable, args));
   }
+  if (called == "isqrt" && argument && is_symbolic_int(argument)) {
+    // The root in float64 is rounded to no other whole number below 2**52; of the last few ints, and of negative ones, Python is asked.
+    const auto root = [](double square) { return square < 0x1p52 ? std::floor(std::sqrt(square)) : std::nan(""); };
+    if (const auto whole = symbols_.whole_of(*integer_of(argument), "isqrt", root)) return make_integer(*whole);
+  }
   const MathFunction* function = math_function(called);
   if (const auto assumed = argument && is_symbolic_scalar(argument) && !scalar_of(argument).step ? assumed_answer(called, argument) : std::nullopt)
     return Ref::borrow(*assumed ? Py_True : Py_False);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 
 #include "python/symbols/symbolic_int.h"
 #include "python/tensors/late_text.h"
@@ -30,6 +31,25 @@ Ref TensorRecorder::number(PyObject* object, SourceId source, GuardSet& guards) 
 bool TensorRecorder::length_wears_out(SourceId source, std::int64_t length, GuardSet& guards) {
   const std::string name = "len(" + words_of(source, guards) + ")";
   return symbols_.varies(name, length, false) && symbols_.wear_out({&name, 1});
+}
+
+bool TensorRecorder::items_keep_varying(SourceId source, GuardSet& guards) { return symbols_.items_keep_varying(guards.sources().describe(source)); }
+
+bool TensorRecorder::rounds_keep_varying(std::span<const Ref> bounds) {
+  std::vector<std::string> names;
+  for (const Ref& bound : bounds)
+    if (is_symbolic_int(bound.get())) std::ranges::move(symbols_.names_of(*integer_of(bound.get())), std::back_inserter(names));
+  return symbols_.rounds_keep_varying(names);
+}
+
+void TensorRecorder::counts(SourceId source, PyObject* count, PyObject* next, GuardSet& guards) {
+  if (!symbols_.dynamic()) return;
+  const std::string name = guards.sources().describe(source);
+  for (PyObject* each : {next, count}) {
+    int overflow = 0;
+    const long long value = each && PyLong_CheckExact(each) ? PyLong_AsLongLongAndOverflow(each, &overflow) : 0;
+    if (each && PyLong_CheckExact(each) && !overflow) symbols_.vary(name, value);
+  }
 }
 
 std::optional<Recorder::VaryingPlace> TensorRecorder::place_of(PyObject* number) {

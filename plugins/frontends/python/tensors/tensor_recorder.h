@@ -50,6 +50,9 @@ class TensorRecorder final : public Recorder {
   Ref input(PyObject* real, SourceId source, GuardSet& guards) override;
   Ref number(PyObject* object, SourceId source, GuardSet& guards) override;
   bool length_wears_out(SourceId source, std::int64_t length, GuardSet& guards) override;
+  bool items_keep_varying(SourceId source, GuardSet& guards) override;
+  bool rounds_keep_varying(std::span<const Ref> bounds) override;
+  void counts(SourceId source, PyObject* count, PyObject* next, GuardSet& guards) override;
   Ref plain_number(PyObject* number) override;
   Ref late_text(PyObject* function, PyObject* arguments) override;
   std::optional<LateCall> late_call(PyObject* stand_in) override;
