@@ -1,4 +1,5 @@
 """Loops over elements: thousands of rounds are not written out, and where all goes by elements plain Python is as good."""
+import functools
 import resource
 
 import numpy as np
@@ -62,6 +63,26 @@ def test_thousands_of_rounds_are_left_to_python(fn, capfd):
     stats = tenon.stats()
     assert 1 <= stats["left_to_python"] <= 2 and stats["recompiles"] <= 4, stats  # once a captured place
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 150 * 1024
+    assert "goes round more than 2000 times" in capfd.readouterr().err
+
+
+FROM_C = {
+    "map": lambda x: list(map(lambda v: v * 0.9 + 1, x)),
+    "reduce": lambda x: functools.reduce(lambda s, v: s * 0.9 + v * 0.1, x),
+    "sum": lambda x: sum(v * 0.9 for v in x),
+    "sum of map": lambda x: sum(map(lambda v: v * v, x)),
+    "comprehension": lambda x: [v * 0.9 + 1 for v in x],
+}
+
+
+@pytest.mark.parametrize("name", FROM_C)
+def test_thousands_of_rounds_that_C_code_drives_are_left_to_python(name, capfd):
+    tenon.set_logs(graph_breaks=True)
+    compiled = tenon.compile(FROM_C[name])
+    for length in (3000, 3000, 2500):
+        x = np.sin(np.arange(float(length)))
+        same(compiled(x), FROM_C[name](x))
+    assert tenon.stats()["recompiles"] <= 4, tenon.stats()
     assert "goes round more than 2000 times" in capfd.readouterr().err
 
 

@@ -125,6 +125,11 @@ Ref Evaluator::call_now(PyObject* callable, Arguments arguments) {
   if (base == 0) in_c.emplace(*this, base);
   if (std::optional<Ref> result = call(callable, std::move(arguments), Completion::stop)) return std::move(*result);
   in_c.reset();
+  // A loop in C (map, reduce, a sort by key) is one instruction that calls the same code over and over.
+  if (options_.leave_loops && base > 0 && frames_.size() > base) {
+    const DecodedCode* code = frames_.back()->code.get();
+    loops_.goes_back(code, -1 - static_cast<std::int32_t>(heap_.now), heap_.now, recorder_.recorded());
+  }
   return run(base);
 }
 
