@@ -87,6 +87,16 @@ TEST_CASE("what is summed up beside a loop is summed step by step", "[fusion]") 
   });
 }
 
+TEST_CASE("a kernel does not run ahead of those that read what it writes", "[fusion]") {
+  const auto alive = [](int steps) {
+    return tally_of(unrolled(arrays(2, {64, 64}), steps, [](auto& b, State& s) {
+      s[1] = mixed(b, b.one("tanh", {s[1]}), rolled(b, b.one("mul", {s[0], rolled(b, s[0], 1, 0)}), 1, 1));
+      s[0] = mixed(b, s[0], b.one("sin", {s[0]}));
+    })).live_bytes;
+  };
+  CHECK(alive(80) <= alive(40));
+}
+
 TEST_CASE("rows that are gathered again and again are written in between", "[fusion]") {
   const std::vector<ir::Type> types{ir::Type::tensor(DType::f32, {500}), ir::Type::tensor(DType::i64, {500})};
   check_work(types, [](auto& b, State& s) { s[0] = mixed(b, s[0], b.one("index_select", {s[0], s[1]}, {{"dim", ir::Dim(0)}})); });

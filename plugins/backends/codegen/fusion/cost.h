@@ -24,6 +24,9 @@ inline constexpr std::size_t kEnoughKernels = 2;
 /// Decides whether a value that is needed later is computed early: so many others would be kept for it alone, and nothing else.
 bool worth_storing_early(std::size_t kept);
 
+/// Decides whether a kernel may compute further from so many values that it writes for others: all of them take memory until those run.
+bool worth_running_ahead(std::size_t values);
+
 /// Decides whether a kernel may pass over its rows once more, behind a reduction that needs so many others one after the other.
 bool worth_sweeping(std::size_t reductions);
 

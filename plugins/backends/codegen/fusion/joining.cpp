@@ -1,5 +1,6 @@
 // Which kernel computes what: a node joins the kernel that it reads from where the loops agree, else it opens one of its own.
 #include <algorithm>
+#include <unordered_set>
 
 #include "fusion/cost.h"
 #include "fusion/planner.h"
@@ -167,6 +168,20 @@ std::optional<Planner::Reshaped> Planner::reshaped(std::span<const Loop> loops, 
   return Reshaped{std::move(index), l};
 }
 
+/// Values about as large as the loops from which the kernel computes further, while others have not read them.
+std::size_t Planner::run_ahead_of(const Draft& draft) const {
+  std::unordered_set<std::uint32_t> inside;  // nodes
+  for (const Draft::Expansion& expansion : draft.expansions()) inside.insert(expansion.node.value);
+  for (const Draft::Member& member : draft.members()) inside.insert(graph_.value(member.value).node.value);
+  const double points = estimated_points(algebra_, draft.outer()) * estimated_points(algebra_, draft.inner());
+  return static_cast<std::size_t>(std::ranges::count_if(draft.members(), [&](const Draft::Member& member) {
+    if (is_output_[member.value.value] || 2 * algebra_.estimate(graph_.type(member.value).element_count()) < points) return false;
+    const auto& readers = users_[member.value.value];
+    const auto here = static_cast<std::size_t>(std::ranges::count_if(readers, [&](NodeId reader) { return inside.contains(reader.value); }));
+    return here > 0 && here < readers.size();
+  }));
+}
+
 bool Planner::try_add(NodeId id, std::size_t step, std::span<const Dim> index, bool map_inside) {
   auto attempt = std::make_unique<Draft>(*steps_[step].draft);
   try {
@@ -186,6 +201,10 @@ bool Planner::try_add(NodeId id, std::size_t step, std::span<const Dim> index, b
   }
   if (attempt->operations().size() > kMaxKernelOperations) {
     log(fmt::format("{} does not join kernel {}: the kernel would be too long", name_of_node(id), step));
+    return false;
+  }
+  if (!worth_running_ahead(run_ahead_of(*attempt))) {
+    log(fmt::format("{} does not join kernel {}: it would run ahead of those that read what it writes", name_of_node(id), step));
     return false;
   }
   const std::size_t passed = steps_[step].draft->expansions().size();

@@ -22,7 +22,7 @@ std::size_t Lifetimes::kept_for(ValueId operand) const {
   const NodeId node = graph_.value(operand).node;
   if (last_written_ <= place_[node.value]) return 0;
   const double own = elements_of(operand);
-  return static_cast<std::size_t>(std::ranges::count_if(needs_[node.value], [&](std::uint32_t v) { return last_use_[v] <= place_[node.value] && elements_of(ValueId(v)) >= own; }));
+  return static_cast<std::size_t>(std::ranges::count_if(needs_[node.value], [&](std::uint32_t v) { return last_use_[v] <= place_[node.value] && 2 * elements_of(ValueId(v)) >= own; }));
 }
 
 void Lifetimes::pass(NodeId id) {

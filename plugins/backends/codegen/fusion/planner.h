@@ -51,6 +51,9 @@ class Planner {
     place_concatenations();
     choose_roots();
     computed_by_.resize(graph_.node_capacity());
+    users_ = graph_.users();
+    is_output_.assign(graph_.value_capacity(), false);
+    for (const ir::Output& output : graph_.outputs()) is_output_[output.value.value] = true;
     for (NodeId id : graph_.nodes()) pause(), place(id);
     return assemble();
   }
@@ -93,6 +96,7 @@ class Planner {
   std::size_t add_closed(Draft draft, std::span<const ValueId> writes);
   std::size_t add_copy(ValueId base, ValueId result);
   bool try_join(NodeId id, std::size_t step);
+  std::size_t run_ahead_of(const Draft& draft) const;
   bool try_add(NodeId id, std::size_t step, std::span<const Dim> index, bool map_inside);
   std::vector<std::vector<Dim>> inner_mappings(const Draft& draft, const ops::LoopBody& body) const;
   std::vector<std::vector<Dim>> outer_permutations(const Draft& draft, const ops::LoopBody& body) const;
@@ -189,6 +193,8 @@ class Planner {
   std::vector<PendingStep> steps_;
   std::vector<std::size_t> step_of_;    // by ValueId: the step that writes it
   std::vector<const Concatenation*> whole_;  // by ValueId, of values that others lie in
+  std::vector<bool> is_output_;         // by ValueId
+  std::vector<std::vector<NodeId>> users_;  // by ValueId: nodes that read it
   std::vector<std::vector<std::size_t>> computed_by_;  // by NodeId: steps that compute it in passing, the first few
   static constexpr std::size_t kNoStep = static_cast<std::size_t>(-1);
 };
