@@ -28,8 +28,10 @@ bool is_small(const ir::Graph& graph, const std::vector<std::int64_t>& symbols) 
   for (ir::ValueId v : graph.inputs()) {
     if (!graph.type(v).is_tensor() || !is_small(graph.type(v), symbols)) return false;
     if (!graph.type(v).strides) continue;
-    for (std::size_t d = 0; d < graph.type(v).rank(); ++d)
-      if (std::abs((*graph.type(v).strides)[d].evaluate(symbols)) > kMostElements) return false;
+    for (std::size_t d = 0; d < graph.type(v).rank(); ++d) {
+      const std::int64_t stride = (*graph.type(v).strides)[d].evaluate(symbols);
+      if (stride > kMostElements || stride < -kMostElements) return false;
+    }
   }
   for (NodeId n : graph.nodes()) {
     for (ir::ValueId r : graph.node(n).results)
