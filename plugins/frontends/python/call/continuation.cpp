@@ -40,7 +40,7 @@ PyObject* Continuation::run(EntryRef entry, std::vector<Ref> objects) {
   while (progress == Progress::goes_on) {
     slots_.gather(chain_);
     CapturePoint* point = cache_.point_after(*entry, chain_, slots_);
-    if (point && !point->left_to_python && entry->segment().stop->why.leaves) cache_.leave_to_python(*point, entry->segment().stop->why.reason);
+    if (const BreakState* stop = entry->segment().stop.get(); stop && stop->why.leaves && point && !point->left_to_python) cache_.leave_to_python(*point, stop->why.reason);
     EntryRef next = point && pays(*point) ? entry_at(*point) : EntryRef();
     if (next && !next->has_frames_left()) next = {};
     if (!next && !PyErr_Occurred()) {

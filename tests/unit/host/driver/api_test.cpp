@@ -11,7 +11,7 @@ using Catch::Contains;
 
 namespace {
 
-const char* const kGraph = R"(graph @g [s0: 0..8] (%x: f32[s0, 3]) {
+const char* const kScaled = R"(graph @g [s0: 0..8] (%x: f32[s0, 3]) {
   %y: f32[s0, 3] = neg(%x)
   return %y
 }
@@ -20,10 +20,10 @@ const char* const kGraph = R"(graph @g [s0: 0..8] (%x: f32[s0, 3]) {
 /// What the last call said; empty where it was taken.
 std::string words(std::int32_t code) { return code == TENON_OK ? std::string() : tenon_last_error()->text; }
 
-struct Fixture {
+struct ApiProgram {
   TestBackend backend{"backend"};
   TestSession session{{&backend}};
-  TestProgram program{session, parse(kGraph), {}};
+  TestProgram program{session, parse(kScaled), {}};
   std::int64_t symbols[1] = {1}, sizes[2] = {};
   float in[3] = {1, 2, 3}, out[3] = {};
   const void* inputs[1] = {in};
@@ -52,7 +52,7 @@ struct Fixture {
 }  // namespace
 
 TEST_CASE("runs without lists are refused", "[api]") {
-  Fixture f;
+  ApiProgram f;
   CHECK(f.run(f.inputs, f.symbols, f.outputs).empty());
   CHECK(f.out[2] == -3);
   CHECK_THAT(f.run(nullptr, f.symbols, f.outputs), Contains("the list of inputs is null"));
@@ -65,7 +65,7 @@ TEST_CASE("runs without lists are refused", "[api]") {
 }
 
 TEST_CASE("calls without lists or shapes are refused", "[api]") {
-  Fixture f;
+  ApiProgram f;
   std::int64_t shape[2] = {1, 3};
   DLTensor tensor{f.in, {kDLCPU, 0}, 2, {kDLFloat, 32, 1}, shape, nullptr, 0};
   const DLTensor* tensors[] = {&tensor};
@@ -77,8 +77,8 @@ TEST_CASE("calls without lists or shapes are refused", "[api]") {
 }
 
 TEST_CASE("null names and graphs are refused", "[api]") {
-  Fixture f;
-  const std::vector<std::uint8_t> buffer = ir::write_buffer(parse(kGraph));
+  ApiProgram f;
+  const std::vector<std::uint8_t> buffer = ir::write_buffer(parse(kScaled));
   const TenonGraph graph{sizeof(TenonGraph), ir::bytes_of(buffer), nullptr, 0}, none{sizeof(TenonGraph), {nullptr, 8}, nullptr, 0};
   const char* const names[] = {nullptr};
   CHECK_THAT(f.compile(none), Contains("graph buffer: it is null"));
