@@ -246,3 +246,10 @@ def test_what_shows_memory_of_another_array_is_not_resized():
     for fn in (lambda a: a.T, lambda a: (a + 1)[0], lambda a: np.kron(a, a), lambda a: a.reshape(-1)):
         tried(fn, a)
         tried(tenon.compile(fn), a)
+
+
+@pytest.mark.parametrize("ask", [lambda a: a.flags.owndata, lambda a: a.flags["OWNDATA"], lambda a: (a + 1).flags.owndata, lambda a: a[1:].flags.owndata, lambda a: a.T.copy().flags.owndata])
+def test_whose_memory_it_is(ask):
+    compiled, whole = tenon.compile(ask), np.ones((4, 4))
+    for a in (whole, whole[1:], whole.reshape(2, 8), np.linspace(0, 1, 5), whole):
+        assert compiled(a) == ask(a)

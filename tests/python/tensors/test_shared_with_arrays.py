@@ -36,7 +36,7 @@ def tensor():
         lambda x: (x * 2).numpy(),
         lambda x: (x * 2)[1:].numpy().reshape(3, 1),
         lambda x: x.expand(4, 2, 3).numpy(),
-        lambda x: (x.numpy().strides, x.numpy().flags.owndata, x.numpy().dtype),
+        lambda x: (x.numpy().strides, x.numpy().flags.f_contiguous, x.numpy().flags["W"], x.numpy().dtype),
         lambda x: (x.numpy(), x.numpy()),
         lambda x: x.numpy()[0, 1],
         lambda x: (x > 2).numpy(),

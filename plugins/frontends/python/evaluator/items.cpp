@@ -25,14 +25,6 @@ Py_ssize_t in_range(PyObject* sequence, PyObject* key, Py_ssize_t length) {
   throw PythonError();
 }
 
-/// `array.flags["C_CONTIGUOUS"]`, of what C code has made of a stand-in: what follows from its layout.
-bool is_flag_of_array(PyObject* flags, PyObject* key) {
-  if (!are_flags_of_array(flags)) return false;
-  for (const char* name : {"C_CONTIGUOUS", "F_CONTIGUOUS", "WRITEABLE", "C", "F", "W"})
-    if (PyUnicode_Check(key) && PyUnicode_CompareWithASCIIString(key, name) == 0) return true;
-  return false;
-}
-
 /// A slice of a list or tuple: its items as the program sees them.
 Ref part_of_sequence(Heap& heap, PyObject* sequence, PyObject* slice) {
   Py_ssize_t start = 0, stop = 0, step = 0;
@@ -192,7 +184,7 @@ Ref Evaluator::load_item(PyObject* container, PyObject* key) {
       return heap_.adopt(checked(PyObject_GetItem(container, key)));
     default: break;
   }
-  if (heap_.is_born(container) && !heap_.source_of(container) && is_flag_of_array(container, key)) return heap_.adopt(checked(PyObject_GetItem(container, key)));
+  if (heap_.is_born(container) && !heap_.source_of(container) && are_flags_of_array(container)) return heap_.adopt(checked(PyObject_GetItem(container, key)));
   throw GraphBreak(fmt::format("a subscript of a {}", Py_TYPE(container)->tp_name));
 }
 

@@ -122,7 +122,7 @@ def python_backend(backend: Callable, traced: _tenon.TracedGraph, example_inputs
 def _call(target: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
     """Methods of arrays were called on what stands in for them, or on NumPy scalars, which have their own."""
     if args and isinstance(args[0], (np.ndarray, np.generic)) and not isinstance(args[0], getattr(target, "__objclass__", object)):
-        target = getattr(type(args[0]), target.__name__)
+        target = getattr(type(args[0]), target.__name__, target)
     return target(*args, **kwargs)
 
 
