@@ -1,4 +1,5 @@
 """Depth, of results and of recursion, ends in a break or in Python's own error, never with the process."""
+import sys
 import threading
 
 import numpy as np
@@ -108,7 +109,15 @@ def test_the_limit_of_recursion_is_caught_where_plain_execution_catches_it():
         np.testing.assert_array_equal(compiled(a, n), fn(a, n))
 
 
-def test_frames_of_a_segment_that_no_longer_fit():
+@pytest.fixture
+def thousand_frames():
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(1000)  # TorchInductor raises it for the process
+    yield
+    sys.setrecursionlimit(before)
+
+
+def test_frames_of_a_segment_that_no_longer_fit(thousand_frames):
     def inner(x, n):
         if n == 0:
             tenon.graph_break()
