@@ -244,3 +244,21 @@ def test_a_container_that_takes_no_items_refuses_and_nothing_else_is_said(contai
         with pytest.raises(TypeError, match=f"^{re.escape(str(expected.value))}$"):
             tenon.compile(fn)(container, 0)
     assert not ignored
+
+
+@pytest.mark.parametrize("make", [lambda a: types.MethodType(max, a), lambda a: a.sum])
+def test_a_bound_method_is_called_as_in_plain_execution(make):
+    a = np.array([1.0, 3.0, 2.0])
+    want, got = make(a), tenon.compile(make)(a)
+    assert type(got) is type(want) and got.__self__ is a
+    assert got() == want()
+
+
+@pytest.mark.parametrize("made", [enumerate, list, collections.deque, types.MappingProxyType])
+@pytest.mark.parametrize("held", [np.float32(2), np.ones(2)])
+def test_what_an_alias_of_a_class_holds_is_the_programs(made, held):
+    for make in (lambda a: made.__class_getitem__(a), lambda a: made[a], lambda a: made.__class_getitem__((int, [a]))):
+        want, got = make(held), tenon.compile(make)(held)
+        assert type(got) is type(want)
+        assert [type(each) for each in got.__args__] == [type(each) for each in want.__args__]
+        assert str(got) == str(want)

@@ -45,6 +45,17 @@ bool is_class_method_of_object(PyObject* callable, PyObject* name) {
          reinterpret_cast<PyMethodDescrObject*>(found)->d_method == reinterpret_cast<PyCFunctionObject*>(callable)->m_ml;
 }
 
+/// Whether it is a type, a plain constant, or a tuple of such: nothing that somebody would have to look for in an object of C code.
+bool is_definition(Heap& heap, PyObject* value) {
+  const TypeTraits& traits = heap.traits(value);
+  if (PyTuple_CheckExact(value)) {
+    for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(value); ++at)
+      if (!is_definition(heap, PyTuple_GET_ITEM(value, at))) return false;
+    return true;
+  }
+  return traits.role == Recorder::Role::other && (traits.atom || traits.identity);
+}
+
 bool iterates_its_arguments(const Builtin& builtin) { return builtin.kind != BuiltinClass::special; }
 
 /// `int`, `abs` and the like ask the object's class for a method, which may be written in Python.
@@ -282,6 +293,8 @@ std::optional<Ref> Evaluator::call_method(PyObject* callable, PyObject* self, Ar
     const bool of_builtins = !PyType_HasFeature(const_cast<PyTypeObject*>(type), Py_TPFLAGS_HEAPTYPE) && std::string_view(type->tp_name).find('.') == std::string_view::npos;
     const bool built_in = of_builtins || find_builtin(self) != nullptr || is_class_method_of_object(callable, name.get());
     if (name.is(names().__new__) && !built_in) throw GraphBreak(fmt::format("a call of {}", name_of(callable)));
+    if (PyUnicode_CompareWithASCIIString(name.get(), "__class_getitem__") == 0 && !std::ranges::all_of(arguments.values, [&](const Ref& value) { return is_definition(heap_, value.get()); }))
+      throw GraphBreak(fmt::format("a call of {} with what is no type", name_of(callable)));
     if (built_in && self != reinterpret_cast<PyObject*>(&PyType_Type)) return run_listed(*this, callable, plain, arguments);
     throw GraphBreak(fmt::format("a call of the C method {}", name_of(callable)));
   }

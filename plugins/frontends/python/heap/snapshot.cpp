@@ -157,7 +157,10 @@ std::uint32_t Snapshot::other(PyObject* object, const TypeTraits& traits) {
     auto* slice = reinterpret_cast<PySliceObject*>(object);
     return whole(Kind::slice, {}, {slice->start, slice->stop, slice->step});
   }
-  if (PyMethod_Check(object)) return bound_method(PyMethod_GET_FUNCTION(object), PyMethod_GET_SELF(object));
+  if (PyMethod_Check(object)) {
+    PyObject *function = PyMethod_GET_FUNCTION(object), *self = PyMethod_GET_SELF(object);
+    return PyCFunction_Check(function) ? whole(Kind::method, {}, {function, self}) : bound_method(function, self);
+  }
   if (PyCell_Check(object)) return shell(object, Kind::cell);
   if (PyFunction_Check(object)) return shell(object, Kind::function);
   if (type == library_types().partial) return shell(object, Kind::partial);
