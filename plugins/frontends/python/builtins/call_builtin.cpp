@@ -293,7 +293,7 @@ std::optional<Ref> Evaluator::call_method(PyObject* callable, PyObject* self, Ar
     const bool of_builtins = !PyType_HasFeature(const_cast<PyTypeObject*>(type), Py_TPFLAGS_HEAPTYPE) && std::string_view(type->tp_name).find('.') == std::string_view::npos;
     const bool built_in = of_builtins || find_builtin(self) != nullptr || is_class_method_of_object(callable, name.get());
     if (name.is(names().__new__) && !built_in) throw GraphBreak(fmt::format("a call of {}", name_of(callable)));
-    if (PyUnicode_CompareWithASCIIString(name.get(), "__class_getitem__") == 0 && !std::ranges::all_of(arguments.values, [&](const Ref& value) { return is_definition(heap_, value.get()); }))
+    if (is_among(PyUnicode_AsUTF8(name.get()), " __class_getitem__ ") && !std::ranges::all_of(arguments.values, [&](const Ref& value) { return is_definition(heap_, value.get()); }))
       throw GraphBreak(fmt::format("a call of {} with what is no type", name_of(callable)));
     if (built_in && self != reinterpret_cast<PyObject*>(&PyType_Type)) return run_listed(*this, callable, plain, arguments);
     throw GraphBreak(fmt::format("a call of the C method {}", name_of(callable)));

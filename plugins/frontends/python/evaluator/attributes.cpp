@@ -1,6 +1,7 @@
 // Attribute reads by the rules of object.__getattribute__, with user code on the way evaluated and every read guarded.
 #include <fmt/format.h>
 
+#include "python/builtins/c_arguments.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
 #include "python/heap/imported.h"
@@ -64,11 +65,10 @@ Ref member_of_super(Heap& heap, PyObject* object, const char* name) {
 bool asks_for_layout_next(const Frame& frame) {
   const std::vector<Instruction>& instructions = frame.code->instructions;
   const Instruction& next = instructions[frame.next];
-  const auto is_among = [](PyObject* text, std::initializer_list<const char*> names) {
-    return PyUnicode_Check(text) && std::any_of(names.begin(), names.end(), [&](const char* name) { return PyUnicode_CompareWithASCIIString(text, name) == 0; });
-  };
-  if (next.op == Op::load_attr) return is_among(frame.code->name(next.arg), {"c_contiguous", "f_contiguous", "contiguous", "writeable", "fnc", "forc"});
-  return next.op == Op::load_const && instructions[frame.next + 1].op == Op::binary_subscr && is_among(frame.code->constant(next.arg), {"C_CONTIGUOUS", "F_CONTIGUOUS", "WRITEABLE", "C", "F", "W"});
+  if (next.op == Op::load_attr) return is_among(PyUnicode_AsUTF8(frame.code->name(next.arg)), " c_contiguous f_contiguous contiguous writeable fnc forc ");
+  if (next.op != Op::load_const || instructions[frame.next + 1].op != Op::binary_subscr) return false;
+  PyObject* key = frame.code->constant(next.arg);
+  return PyUnicode_Check(key) && is_among(PyUnicode_AsUTF8(key), " C_CONTIGUOUS F_CONTIGUOUS WRITEABLE C F W ");
 }
 
 /// Torch's getters of what an autograd node has saved run the hooks of the program that unpack it.
@@ -139,7 +139,7 @@ std::optional<Ref> Evaluator::find_attribute(PyObject* owner, PyObject* name) {
   if (traits.role == Recorder::Role::stand_in) {
     PyTypeObject* apparent = recorder_.apparent_type(owner);
     if (name == names().__class__) return Ref::borrow(as_object(apparent));
-    if (PyUnicode_CompareWithASCIIString(name, "flags") == 0 && !asks_for_layout_next(*frames_.back())) throw GraphBreak("flags of an array, which say more than how it lies");
+    if (name == names().flags && !asks_for_layout_next(*frames_.back())) throw GraphBreak("flags of an array, which say more than how it lies");
     mark_position();
     if (heap_.traits(apparent).python_class) {
       heap_.guard_lookup(apparent);

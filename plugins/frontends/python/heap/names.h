@@ -17,7 +17,7 @@ namespace tenon::python {
   X(__qualname__) X(__radd__) X(__rand__) X(__repr__) X(__reversed__) X(__rfloordiv__) X(__rlshift__) X(__rmatmul__)             \
   X(__rmod__) X(__rmul__) X(__ror__) X(__rpow__) X(__rrshift__) X(__rshift__) X(__rsub__) X(__rtruediv__) X(__rxor__) X(__self__) \
   X(__set__) X(__setattr__) X(__setitem__) X(__str__) X(__sub__) X(__subclasscheck__) X(__traceback__) X(__truediv__) X(__wrapped__) X(__xor__)   \
-  X(__bases__) X(mro) X(__slotnames__) X(__abstractmethods__) X(__delete__) X(__round__) X(__floor__) X(__ceil__) X(__trunc__) X(__bytes__) X(memo) X(get) X(keys) X(user_function) X(registry) X(__init_subclass__) X(__set_name__) X(__orig_bases__) X(__mro_entries__) X(__prepare__) X(__getstate__) X(__reduce__) X(__reduce_ex__) X(__getnewargs__) X(__getnewargs_ex__) X(fdel) X(attrname) X(__post_init__) X(_make) X(_fields) X(args) X(func) X(keywords) X(fget) X(fset) X(mapping) X(default_factory) X(maxlen) X(name) X(value) X(key)
+  X(__bases__) X(mro) X(__slotnames__) X(__abstractmethods__) X(__delete__) X(__round__) X(__floor__) X(__ceil__) X(__trunc__) X(__bytes__) X(memo) X(get) X(keys) X(user_function) X(registry) X(__init_subclass__) X(__set_name__) X(__orig_bases__) X(__mro_entries__) X(__prepare__) X(__getstate__) X(__reduce__) X(__reduce_ex__) X(__getnewargs__) X(__getnewargs_ex__) X(fdel) X(attrname) X(__post_init__) X(_make) X(_fields) X(args) X(func) X(keywords) X(fget) X(fset) X(mapping) X(default_factory) X(maxlen) X(name) X(value) X(key) X(flags)
 
 /// Use as `names().__getattr__`. The strings live as long as the interpreter.
 struct Names {
