@@ -146,58 +146,6 @@ TEST_CASE("nodes go to the first backend that claims them", "[partition]") {
   CHECK(plan["steps"][1]["backend"] == "first");
 }
 
-TEST_CASE("a composite that everybody refuses is expanded to what somebody takes", "[partition]") {
-  const auto primitives = [](const GraphView& graph, const TenonClaims& claims) {
-    for (NodeView node : graph.nodes()) {
-      const std::uint32_t id = node.id();
-      if (node.op() == "silu" || node.op() == "softmax")
-        claims.refuse(claims.self, id, "op", "composite");
-      else
-        claims.claim(claims.self, &id, 1);
-    }
-    return std::int32_t{TENON_OK};
-  };
-  TestBackend narrow("narrow", {.claim = primitives}), fallback("fallback");
-  TestSession session({&narrow, &fallback});
-  const ir::Graph graph = parse("graph @g (%x: f32[3]) {\n  %y: f32[3] = silu(%x)\n  return %y\n}\n");
-  TestProgram program(session, graph, {"narrow"});
-  const auto got = program.call(chain_inputs());
-  const auto want = reference(graph, chain_inputs());
-  for (int i = 0; i < 3; ++i) CHECK(std::abs(got[0].as<float>()[i] - want[0].as<float>()[i]) < 1e-6f);
-  CHECK(fallback.executes == 0);
-  CHECK(narrow.executes > 1);
-}
-
-TEST_CASE("expansion ends where an op has a body of its own for numbers alone", "[partition]") {
-  const auto additions = [](const GraphView& graph, const TenonClaims& claims) {
-    for (NodeView node : graph.nodes()) {
-      const std::uint32_t id = node.id();
-      if (node.op() == "add") claims.claim(claims.self, &id, 1);
-    }
-    return std::int32_t{TENON_OK};
-  };
-  TestBackend narrow("narrow", {.claim = additions}), fallback("fallback");
-  TestSession session({&narrow, &fallback});
-  const ir::Graph graph = parse("graph @g (%x: f32[3]) {\n  %a: f32[3] = add(%x, 1.5)\n  %b: f32[3] = neg(%a)\n  %c: f64[] = neg(1.5)\n  %d: f64[] = relu(-2.5)\n  return %b, %c, %d\n}\n");
-  TestProgram program(session, graph, {"narrow"});
-  const auto got = program.call(chain_inputs());
-  CHECK(narrow.executes == 1);
-  CHECK(got[0].as<float>()[0] == -(chain_inputs()[0].as<float>()[0] + 1.5f));
-  CHECK(got[1].as<double>()[0] == -1.5);
-  CHECK(got[2].as<double>()[0] == 0.0);
-}
-
-TEST_CASE("a composite is left whole when its parts help nobody", "[partition]") {
-  TestBackend idle("idle", {.claim = [](const GraphView&, const TenonClaims&) { return std::int32_t{TENON_OK}; }}), fallback("fallback");
-  TestSession session({&idle, &fallback});
-  const ir::Graph graph = parse("graph @g (%x: f32[3]) {\n  %y: f32[3] = silu(%x)\n  return %y\n}\n");
-  TestProgram program(session, graph, {"idle"});
-  const auto plan = nlohmann::json::parse(program.query("plan"));
-  CHECK(plan["steps"][0]["ops"] == nlohmann::json({{"silu", 1}}));
-  REQUIRE(session.events("fallback").size() == 1);
-  CHECK(nlohmann::json::parse(session.events("fallback")[0])["op"] == "silu");
-}
-
 TEST_CASE("a claim of an unknown node is named and dropped", "[partition]") {
   check_named(run_chain({.claim = [](const GraphView&, const TenonClaims& claims) {
                 const std::uint32_t nodes[] = {0, 99};
