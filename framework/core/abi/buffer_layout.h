@@ -101,7 +101,7 @@ TENON_LOCK(TenonLocation, code, 12);
 
 // Sections are only ever appended, kinds never renumbered.
 static_assert(TENON_SECTION_TEXT == 0 && TENON_SECTION_TYPES == 5 && TENON_SECTION_NODES == 8 && TENON_SECTION_ITEMS == 14);
-static_assert(TENON_DEBUG_TEXT == 0 && TENON_DEBUG_LOCATIONS == 6 && TENON_DEBUG_NODE_ORIGINS == 8);
+static_assert(TENON_DEBUG_TEXT == 0 && TENON_DEBUG_LOCATIONS == 6 && TENON_DEBUG_NODE_ORIGINS == 8 && TENON_DEBUG_SYMBOL_HINTS == 9);
 static_assert(TENON_EXPRESSION_MAX == 7 && TENON_ATTRIBUTE_FLOATS == 7 && TENON_LITERAL_FLOAT == 2 && TENON_OUTPUT_SAVED == 2);
 static_assert(TENON_DTYPES == kDTypeCount && TENON_F32 == static_cast<int>(DType::f32) && TENON_C128 == static_cast<int>(DType::c128));
 
@@ -109,11 +109,11 @@ static_assert(TENON_DTYPES == kDTypeCount && TENON_F32 == static_cast<int>(DType
 inline constexpr std::uint32_t kRecordSize[TENON_SECTION_COUNT] = {
     1,  sizeof(TenonString), sizeof(TenonSymbol),  sizeof(TenonExpression), sizeof(TenonDim), sizeof(TenonType),   sizeof(TenonConstant), sizeof(TenonRegion),
     sizeof(TenonNode), sizeof(TenonValue), sizeof(TenonLiteral), 4, sizeof(TenonOutput), sizeof(TenonAttribute), sizeof(TenonDim)};
-inline constexpr std::uint32_t kDebugRecordSize[TENON_DEBUG_SECTION_COUNT] = {1, sizeof(TenonString), 4, 4, 4, 4, sizeof(TenonLocation), 4, 4};
+inline constexpr std::uint32_t kDebugRecordSize[TENON_DEBUG_SECTION_COUNT] = {1, sizeof(TenonString), 4, 4, 4, 4, sizeof(TenonLocation), 4, 4, 8};
 
 inline constexpr const char* kSectionName[TENON_SECTION_COUNT] = {"text",   "strings",  "symbols",  "expressions", "dims",    "types",      "constants", "regions",
                                                                   "nodes",  "values",   "literals", "operands",    "outputs", "attributes", "items"};
 inline constexpr const char* kDebugSectionName[TENON_DEBUG_SECTION_COUNT] = {
-    "debug text", "debug strings", "value names", "symbol names", "constant names", "region names", "locations", "node locations", "node origins"};
+    "debug text", "debug strings", "value names", "symbol names", "constant names", "region names", "locations", "node locations", "node origins", "symbol hints"};
 
 }  // namespace tenon::detail

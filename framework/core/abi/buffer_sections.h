@@ -93,6 +93,7 @@ struct DebugSections {
   Table<TenonLocation> locations;
   Table<std::uint32_t> node_locations;
   Table<std::uint32_t> node_origins;
+  Table<std::int64_t> symbol_hints;
 
   DebugSections() = default;
   explicit DebugSections(const std::uint8_t* part) {
@@ -105,6 +106,7 @@ struct DebugSections {
     locations = {part, s[TENON_DEBUG_LOCATIONS]};
     node_locations = {part, s[TENON_DEBUG_NODE_LOCATIONS]};
     node_origins = {part, s[TENON_DEBUG_NODE_ORIGINS]};
+    symbol_hints = {part, s[TENON_DEBUG_SYMBOL_HINTS]};
   }
 
   /// The name that a per-record table gives to record i; empty for none.

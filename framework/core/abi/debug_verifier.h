@@ -22,14 +22,19 @@ class DebugVerifier : public PartVerifier {
            check_names(d.constant_names, TENON_DEBUG_CONSTANT_NAMES, s_.constants.size(), strings) &&
            check_names(d.region_names, TENON_DEBUG_REGION_NAMES, s_.regions.size(), strings) && check_locations(d, strings.size()) &&
            check_table(d.node_locations, TENON_DEBUG_NODE_LOCATIONS, s_.nodes.size(), d.locations.size()) &&
-           check_location_text(d) && check_table(d.node_origins, TENON_DEBUG_NODE_ORIGINS, s_.nodes.size(), TENON_NONE);
+           check_location_text(d) && check_table(d.node_origins, TENON_DEBUG_NODE_ORIGINS, s_.nodes.size(), TENON_NONE) &&
+           check_count(d.symbol_hints.size(), TENON_DEBUG_SYMBOL_HINTS, s_.symbols.size());
   }
 
  private:
+  bool check_count(std::uint32_t entries, std::uint32_t section, std::uint32_t records) {
+    if (entries == 0 || entries == records) return true;
+    return fail(std::string("section ") + section_names[section] + ": " + std::to_string(entries) + " entries for " + std::to_string(records) + " records");
+  }
+
   /// One entry a record or none at all, each below `limit` or absent.
   bool check_table(const Table<std::uint32_t>& table, std::uint32_t section, std::uint32_t records, std::uint32_t limit) {
-    if (table.size() != 0 && table.size() != records)
-      return fail(std::string("section ") + section_names[section] + ": " + std::to_string(table.size()) + " entries for " + std::to_string(records) + " records");
+    if (!check_count(table.size(), section, records)) return false;
     for (std::uint32_t i = 0; i < table.size(); ++i)
       if (table[i] >= limit && table[i] != TENON_NONE) return fail(section, i, std::to_string(table[i]) + " does not exist");
     return true;

@@ -79,6 +79,7 @@ enum {
   TENON_DEBUG_LOCATIONS,      /* TenonLocation */
   TENON_DEBUG_NODE_LOCATIONS, /* uint32_t a node: location, or none */
   TENON_DEBUG_NODE_ORIGINS,   /* uint32_t a node: its id in the graph that this one was cut from, or none */
+  TENON_DEBUG_SYMBOL_HINTS,   /* int64_t a symbol: a value that it had where the graph was made, -1 where that is not known */
   TENON_DEBUG_SECTION_COUNT
 };
 

@@ -292,6 +292,8 @@ class GraphView {
   std::uint32_t symbol_count() const { return s_.symbols.size(); }
   const TenonSymbol& symbol(std::uint32_t i) const { return s_.symbols[i]; }
   std::string_view symbol_name(std::uint32_t i) const { return debug_.name(debug_.symbol_names, i); }
+  /// A value that the symbol had where the graph was made, for what only costs depend on; -1 where that is not known.
+  std::int64_t symbol_hint(std::uint32_t i) const { return i < debug_.symbol_hints.size() ? debug_.symbol_hints[i] : -1; }
 
   /// The records themselves.
   const detail::SemanticSections& sections() const { return s_; }

@@ -71,7 +71,8 @@ class Reader {
 
   void read_symbols_and_constants(std::span<const DLTensor* const> tensors) {
     for (std::uint32_t i = 0; i < s_.symbols.size(); ++i)
-      graphs_[0].add_symbol({std::string(debug_.name(debug_.symbol_names, i)), s_.symbols[i].min, s_.symbols[i].max});
+      graphs_[0].add_symbol({std::string(debug_.name(debug_.symbol_names, i)), s_.symbols[i].min, s_.symbols[i].max,
+                             i < debug_.symbol_hints.size() ? debug_.symbol_hints[i] : -1});
     for (std::uint32_t i = 0; i < s_.constants.size(); ++i) {
       Constant c{types_[s_.constants[i].type], nullptr, nullptr, std::string(debug_.name(debug_.constant_names, i))};
       if (!tensors.empty()) c.data = data_of(*tensors[i], c, i);

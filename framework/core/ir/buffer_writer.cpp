@@ -222,7 +222,7 @@ class Writer {
   }
 
   void write_names() {
-    for (const SymbolInfo& s : root_.symbols()) symbol_names_.push_back(debug_strings_.append(s.name));
+    for (const SymbolInfo& s : root_.symbols()) symbol_names_.push_back(debug_strings_.append(s.name)), symbol_hints_.push_back(s.hint);
     for (const Constant& c : root_.constants()) constant_names_.push_back(debug_strings_.append(c.name));
     for (const Pending& p : queue_) region_names_.push_back(debug_strings_.append(p.graph->name));
   }
@@ -253,6 +253,7 @@ class Writer {
     debug.add(locations_);
     debug.add(node_locations_);
     debug.add(node_origins_);
+    debug.add(symbol_hints_);
     const std::uint64_t semantic_size = semantic.size(), debug_size = options_.debug ? debug.size() : 0;
     if (semantic_size > UINT32_MAX || debug_size > UINT32_MAX)
       throw Exception(Code::unsupported, "the graph does not fit into a buffer of 4 GB");
@@ -296,6 +297,7 @@ class Writer {
 
   RecordColumn<std::uint32_t> value_names_, node_locations_;
   std::vector<std::uint32_t> symbol_names_, constant_names_, region_names_, node_origins_;
+  std::vector<std::int64_t> symbol_hints_;
   std::vector<TenonLocation> locations_;
   RecordTable location_table_;
   const SharedLocation* last_location_ = nullptr;

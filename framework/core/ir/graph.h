@@ -51,6 +51,7 @@ struct SymbolInfo {
   std::string name;
   std::int64_t min = 0;
   std::int64_t max = INT64_MAX;
+  std::int64_t hint = -1;  // a value that it had where the graph was made, for what only costs depend on; -1: not known
 };
 
 /// An immediate number used as an operand: 0-d, and weak in type promotion (torch: a wrapped number; NumPy: a Python scalar).

@@ -36,16 +36,24 @@ ir::Graph graph_of(const TenonGraph& submitted) {
   return graph;
 }
 
-/// What to tell backends without dynamic shapes before the first call: the caller's expectation, else something that is not special.
-std::vector<std::int64_t> expected_sizes(const ir::Graph& graph, const json& options) {
+/// The caller's expectations, for the symbols that have their names.
+void take_hints(ir::Graph& graph, const json& options) {
+  const auto given = options.find("sizes");
+  if (given == options.end()) return;
+  for (std::uint32_t s = 0; s < graph.symbols().size(); ++s) {
+    ir::SymbolInfo& symbol = graph.mutable_symbol(SymbolId(s));
+    if (!given->contains(symbol.name)) continue;
+    TENON_USER_CHECK((*given)[symbol.name].is_number_integer(), "options.sizes.{} must be an integer", symbol.name);
+    symbol.hint = (*given)[symbol.name].get<std::int64_t>();
+  }
+}
+
+/// What to tell backends without dynamic shapes before the first call: the hint, else something that is not special.
+std::vector<std::int64_t> expected_sizes(const ir::Graph& graph) {
   std::vector<std::int64_t> sizes;
   for (const ir::SymbolInfo& symbol : graph.symbols()) {
     const std::int64_t unspecial = 7 + 2 * static_cast<std::int64_t>(sizes.size());
-    sizes.push_back(std::clamp(unspecial, symbol.min, std::max(symbol.min, symbol.max)));
-    const auto given = options.find("sizes");
-    if (given == options.end() || !given->contains(symbol.name)) continue;
-    TENON_USER_CHECK((*given)[symbol.name].is_number_integer(), "options.sizes.{} must be an integer", symbol.name);
-    sizes.back() = (*given)[symbol.name].get<std::int64_t>();
+    sizes.push_back(symbol.hint >= 0 ? symbol.hint : std::clamp(unspecial, symbol.min, std::max(symbol.min, symbol.max)));
   }
   return sizes;
 }
@@ -77,6 +85,7 @@ TenonProgram::TenonProgram(std::shared_ptr<Session> session, const TenonCompileR
   const json options = options_of(request.options);
   environment_ = environment_for(session, request, options);
   tenon::ir::Graph graph = graph_of(request.graph);
+  take_hints(graph, options);
   std::vector<tenon::ir::Dim> not_negative = tenon::ops::accept_graph(graph).value();
   Progress progress(session->config.progress, graph.nodes().size());
   const std::vector<std::string> pipeline = request.pipeline ? given_names(request.pipeline, request.pipeline_count, "passes") : session->config.pipeline;
@@ -85,7 +94,7 @@ TenonProgram::TenonProgram(std::shared_ptr<Session> session, const TenonCompileR
   passes_ = std::move(passed.records);
   passes_.shrink_to_fit();
   constants_ = std::move(passed.constants);
-  std::vector<std::int64_t> sizes = expected_sizes(passed.graph, options);
+  std::vector<std::int64_t> sizes = expected_sizes(passed.graph);
   takes_inputs_ = !passed.graph.inputs().empty();
   gives_outputs_ = !passed.graph.outputs().empty();
   environment_->progress = &progress;

@@ -37,4 +37,17 @@ std::ptrdiff_t compiled(const ir::Graph& graph) {
 }  // namespace
 
 TEST_CASE("rows of a triangle are few kernels", "[sizes]") { CHECK(compiled(triangle(30)) < 10); }
+
+TEST_CASE("sizes divided from a symbol are planned for what its hint makes of them", "[sizes]") {
+  ir::Graph graph = llvm_test::parse(
+      "graph @frames [s0: 1024..1048576] (%x: f32[floor_div(s0, 128) - 1, 100], %y: f32[100, 60]) {\n"
+      "  %z: f32[floor_div(s0, 128) - 1, 60] = mm(%x, %y)\n  return %z\n}");
+  graph.mutable_symbol(SymbolId(0)).hint = 24000;
+  llvm_test::take_log();
+  llvm_test::compile(graph, {.log = true});
+  bool product = false;
+  for (const std::string& line : llvm_test::take_log()) product |= line.find("%z = mm is a matrix product") != std::string::npos;
+  CHECK(product);
+}
+
 TEST_CASE("a few kernels have their sizes inside", "[sizes]") { CHECK(compiled(triangle(4)) >= 4); }

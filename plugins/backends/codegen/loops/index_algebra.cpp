@@ -1,6 +1,7 @@
 #include "loops/index_algebra.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 
@@ -328,17 +329,20 @@ bool IndexAlgebra::always_less_equal(const Dim& a, const Dim& b) const {
   return least && non_negative(*least);
 }
 
-double IndexAlgebra::estimate(const Dim& dim, double unknown) const {
+double IndexAlgebra::estimate(SymbolId symbol) const {
+  if (is_loop(symbol)) return estimate(extent(symbol)) / 2;
+  return static_cast<double>(std::bit_ceil(static_cast<std::uint64_t>(std::max(kAssumedSize, symbols_[symbol.value].hint))));
+}
+
+double IndexAlgebra::estimate(const Dim& dim) const {
   double sum = static_cast<double>(dim.offset());
   for (const DimTerm& term : dim.terms()) {
     double product = static_cast<double>(term.coefficient);
     for (const DimAtom& atom : term.atoms) {
-      if (atom.op == DimOp::symbol && is_loop(atom.symbol)) {
-        product *= estimate(extent(atom.symbol), unknown) / 2;
-      } else if (atom.op == DimOp::symbol) {
-        product *= unknown;
+      if (atom.op == DimOp::symbol) {
+        product *= estimate(atom.symbol);
       } else {
-        const double x = estimate(atom.operands[0], unknown), y = estimate(atom.operands[1], unknown);
+        const double x = estimate(atom.operands[0]), y = estimate(atom.operands[1]);
         product *= atom.op == DimOp::floor_div ? x / std::max(1.0, y) : atom.op == DimOp::max ? std::max(x, y) : std::min(x, y);
       }
     }

@@ -64,10 +64,13 @@ class IndexAlgebra {
   /// True when a < b (a <= b) holds for all values of all symbols. False when that cannot be shown.
   bool always_less(const Dim& a, const Dim& b) const { return always_less_equal(a + Dim(1), b); }
   bool always_less_equal(const Dim& a, const Dim& b) const;
-  /// The number of iterations that a cost model may assume: symbols without an upper bound count as `unknown`.
-  double estimate(const Dim& dim, double unknown = 512) const;
+  /// The number of iterations that a cost model may assume. One plan serves all sizes, and what it costs is paid at the large ones: a symbol
+  /// counts as its hint, rounded up to a power of two, but at least as kAssumedSize.
+  double estimate(const Dim& dim) const;
 
  private:
+  static constexpr std::int64_t kAssumedSize = 512;
+  double estimate(SymbolId symbol) const;
   std::optional<Dim> join_division(const Dim& sum) const;
   struct Split {
     Dim quotient, rest;

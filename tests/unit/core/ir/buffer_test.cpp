@@ -121,6 +121,21 @@ TEST_CASE("origins travel with the debug part") {
   CHECK(GraphView(bytes_of(buffer)).node(1).origin() == 9);
 }
 
+TEST_CASE("hints of symbols travel with the debug part") {
+  Graph g = parsed("graph @a [s0, s1] (%x: f32[s0, s1]) { %y: f32[s0, s1] = neg(%x) return %y }");
+  const auto without = write_buffer(g);
+  g.mutable_symbol(SymbolId(1)).hint = 124;
+  const auto buffer = write_buffer(g);
+  const GraphView view(bytes_of(buffer));
+  CHECK(view.symbol_hint(0) == -1);
+  CHECK(view.symbol_hint(1) == 124);
+  CHECK(read_buffer(bytes_of(buffer))->symbols()[1].hint == 124);
+  CHECK(semantic_bytes(bytes_of(buffer)).size == semantic_bytes(bytes_of(without)).size);
+  CHECK(std::memcmp(buffer.data(), without.data(), semantic_bytes(bytes_of(buffer)).size) == 0);
+  const auto bare = write_buffer(g, {.debug = false});
+  CHECK(GraphView(bytes_of(bare)).symbol_hint(1) == -1);
+}
+
 TEST_CASE("constants are borrowed, and checked against their types") {
   const auto buffer = write_buffer(parsed(kExample));
   double data[6] = {};
