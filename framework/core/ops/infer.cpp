@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "core/ops/size_questions.h"
 
@@ -93,9 +94,46 @@ Interval range_of_terms(const ir::Graph& graph, const Dim& dim) {
   return total;
 }
 
+Interval range(const ir::Graph& graph, const Dim& dim, int extremes_left);
+
+/// A symbol that stands in each term; none where there are less than two.
+SymbolId common_factor(const Dim& dim) {
+  if (dim.offset() != 0 || dim.terms().size() < 2) return {};
+  for (const ir::DimAtom& atom : dim.terms()[0].atoms) {
+    const auto has_it = [&](const ir::DimTerm& term) { return std::ranges::any_of(term.atoms, [&](const ir::DimAtom& other) { return ir::DimAtom::compare(atom, other) == 0; }); };
+    if (atom.op == ir::DimOp::symbol && std::ranges::all_of(dim.terms(), has_it)) return atom.symbol;
+  }
+  return {};
+}
+
+/// The expression with y * (x // y) as x - x % y, for the first such product with a symbol y; nothing where there is none.
+std::optional<Dim> with_remainder(const Dim& dim) {
+  for (const ir::DimTerm& term : dim.terms())
+    for (const ir::DimAtom& atom : term.atoms) {
+      const SymbolId divisor = atom.op == ir::DimOp::floor_div ? atom.operands[1].as_symbol() : SymbolId();
+      const auto is_divisor = [&](const ir::DimAtom& other) { return other.op == ir::DimOp::symbol && other.symbol == divisor; };
+      if (!divisor || term.atoms.size() != 2 || std::ranges::none_of(term.atoms, is_divisor)) continue;
+      const Dim &x = atom.operands[0], y = Dim::symbol(divisor);
+      try {
+        return dim + Dim(term.coefficient) * (x - mod(x, y) - y * floor_div(x, y));
+      } catch (const Exception&) {  // larger than expressions may be
+        return std::nullopt;
+      }
+    }
+  return std::nullopt;
+}
+
 /// Narrows the range by what a summand that is the least or the greatest of two has to do with the others: max(a, b) - a is at least a - a.
 Interval range(const ir::Graph& graph, const Dim& dim, int extremes_left) {
   Interval all = range_of_terms(graph, dim);
+  if (const SymbolId factor = common_factor(dim); factor && extremes_left > 0) {
+    const Interval parts = product(atom_range(graph, {ir::DimOp::symbol, factor, {}}), range(graph, floor_div(dim, Dim::symbol(factor)), extremes_left - 1));
+    all = {std::max(all.least, parts.least), std::min(all.most, parts.most)};
+  }
+  if (const auto other = extremes_left > 0 ? with_remainder(dim) : std::nullopt) {
+    const Interval with = range(graph, *other, extremes_left - 1);
+    all = {std::max(all.least, with.least), std::min(all.most, with.most)};
+  }
   if (extremes_left == 0 || dim.terms().size() + (dim.offset() != 0) < 2) return all;
   for (const ir::DimTerm& term : dim.terms()) {
     const bool alone = term.atoms.size() == 1 && (term.coefficient == 1 || term.coefficient == -1);

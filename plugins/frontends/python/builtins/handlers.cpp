@@ -61,6 +61,7 @@ Handled builtin_len(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 1, 1, "len");
   if (evaluator.is_stand_in(arguments[0]))
     if (Ref length = evaluator.recorder().length(arguments[0])) return length;
+  if (Ref length = evaluator.heap().varying_length(arguments[0])) return length;
   return checked(PyLong_FromSsize_t(evaluator.length(arguments[0])));
 }
 

@@ -137,13 +137,16 @@ bool CacheEntry::place_updates(RunFrame& frame) {
     if (!update.output) continue;
     const TensorSpec& spec = captured_.inputs[update.input];
     void*& data = frame.output_data[*update.output];
-    if (is_row_major(spec.shape, spec.strides) && !may_warn_ && !has_assumptions()) {
+    Extents shape = spec.shape, present_strides = spec.strides;
+    for (std::uint32_t d = 0; spec.varies() && d < shape.size(); ++d)
+      if (!read_extent(frame.inputs[update.input], d, shape[d]) || !read_stride(frame.inputs[update.input], d, present_strides[d])) return false;
+    if (is_row_major(shape, present_strides) && !may_warn_ && !has_assumptions()) {
       data = frame.input_data[update.input];
       continue;
     }
-    const Extents strides = row_major(spec.shape);
-    frame.new_values[i] = spec.kind == TensorKind::torch ? new_torch_tensor(*known_torch_library(), spec.dtype, spec.shape, strides, data)
-                                                         : new_array(spec.dtype, spec.shape, strides, data);
+    const Extents strides = row_major(shape);
+    frame.new_values[i] = spec.kind == TensorKind::torch ? new_torch_tensor(*known_torch_library(), spec.dtype, shape, strides, data)
+                                                         : new_array(spec.dtype, shape, strides, data);
     if (!frame.new_values[i]) return false;
   }
   return true;

@@ -82,6 +82,7 @@ void FunctionCache::clear() {
   said_.clear();
   stepped_.clear();
   trial_.reset();
+  changes_ = 0;
   std::vector<EntryRef> gone = start_.clear();  // to the end: what ends with them may call the function
   for (auto& [hash, point] : continuations_) std::ranges::move(point->clear(), std::back_inserter(gone));
 }
@@ -92,40 +93,59 @@ PyObject* FunctionCache::call(PyObject* const* values, std::size_t nargsf, PyObj
   ++counters().calls;
   const CallArguments call{values, static_cast<std::size_t>(PyVectorcall_NARGS(nargsf)), keyword_names};
   if (trial_ && trial_->next() == PlainTrial::Way::plain) [[unlikely]] return run_on_trial(call);
-  if (EntryRef entry = entry_at(start_, call, nullptr)) [[likely]] return run(std::move(entry), call);
-  return PyErr_Occurred() ? nullptr : eagerly(call);
+  Beginning beginning;
+  if (trial_) beginning = {seconds_now(), counters().graph_breaks + counters().graphs};
+  if (EntryRef entry = entry_at(start_, call, nullptr)) [[likely]] return run(std::move(entry), call, beginning);
+  return PyErr_Occurred() ? nullptr : eagerly_after(beginning, call);
 }
 
-PyObject* FunctionCache::run(EntryRef entry, const CallArguments& call) {
+PyObject* FunctionCache::run(EntryRef entry, const CallArguments& call, const Beginning& beginning) {
   if (!entry->has_frames_left()) return eagerly(call);
-  const double begun = trial_ ? seconds_now() : 0;
   Built built;
   const RunStatus status = entry->run(built);
   PyObject* result = nullptr;
-  if (status == RunStatus::done) result = entry->segment().stop ? run_in_steps(entry, std::move(built.objects), begun) : built.result.release();
+  const bool breaks = static_cast<bool>(entry->segment().stop);
+  if (status == RunStatus::done) result = breaks ? run_in_steps(entry, std::move(built.objects), beginning) : built.result.release();
   if (status == RunStatus::refused || status == RunStatus::unlike) note_refusal(start_, entry);
   entry = {};
+  if (trial_ && status == RunStatus::done && !breaks && has_many_variants()) [[unlikely]] took_compiled(beginning, true);
   if (status == RunStatus::done || status == RunStatus::raised) return result;
   report_refusal(status);
-  return eagerly(call);
+  ++changes_;
+  return eagerly_after(beginning, call);
 }
 
 /// A call that goes on after a graph break.
-PyObject* FunctionCache::run_in_steps(EntryRef entry, std::vector<Ref> objects, double begun) {
-  const bool may_be_left = !settings_.callable && !settings_.fullgraph && !observer_;
-  const std::int64_t compiled_before = counters().graph_breaks + counters().graphs;
+PyObject* FunctionCache::run_in_steps(EntryRef entry, std::vector<Ref> objects, const Beginning& beginning) {
   Continuation continuation(*this);
   PyObject* result = continuation.run(std::move(entry), std::move(objects));
-  if (!may_be_left || !result) return result;
+  if (result && may_be_left()) took_compiled(beginning, continuation.goes_through_elements() || continuation.ended_plainly() || !stepped_.empty() || has_many_variants());
+  return result;
+}
+
+/// Whether it is in doubt that graphs pay, since what they hold for changes over and over.
+bool FunctionCache::has_many_variants() const {
+  constexpr std::size_t kMany = 12;
+  return changes_ >= kMany;
+}
+
+/// A call that no graph holds for, or whose graph could not run.
+PyObject* FunctionCache::eagerly_after(const Beginning& beginning, const CallArguments& call) {
+  PyObject* result = eagerly(call);
+  if (result && may_be_left() && has_many_variants()) took_compiled(beginning, true);
+  return result;
+}
+
+/// Takes note of how long a call has taken that was not on trial as a plain one.
+void FunctionCache::took_compiled(const Beginning& beginning, bool is_in_doubt) {
   if (!trial_) {
     trial_ = std::make_unique<PlainTrial>();
-  } else if (begun == 0 || counters().graph_breaks + counters().graphs != compiled_before) {
+  } else if (beginning.seconds == 0 || counters().graph_breaks + counters().graphs != beginning.compiled) {
     trial_->begin_anew();
   } else {
-    trial_->took_compiled(seconds_now() - begun, continuation.goes_through_elements() || continuation.ended_plainly() || !stepped_.empty());
+    trial_->took_compiled(seconds_now() - beginning.seconds, is_in_doubt);
     if (const auto why = trial_->decision()) leave_to_python(start_, *why);
   }
-  return result;
 }
 
 /// A call as plain Python, by which is seen how long that takes.
@@ -374,6 +394,7 @@ std::string FunctionCache::change_since(const CapturePoint& point, const TorchSt
 
 void FunctionCache::report_recompile(CapturePoint& point, const TorchState& state, const CallArguments& values) {
   ++counters().recompiles;
+  ++changes_;
   if (const auto change = failure_since(point, state, values)) point.numbers.note_change(change->source);
   if (!logs().recompiles) return;
   log_line(fmt::format("tenon: recompiling {}{}: {}", name_, point.describe(), change_since(point, state, values)));

@@ -58,9 +58,18 @@ class FunctionCache {
   void note_refusal(CapturePoint& point, const EntryRef& entry) { point.note_refusal(entry, settings_.fullgraph); }
 
  private:
-  PyObject* run(EntryRef entry, const CallArguments& call);
-  PyObject* run_in_steps(EntryRef entry, std::vector<Ref> objects, double begun);
+  /// When a call began, and what was compiled before it; none where no trial is on.
+  struct Beginning {
+    double seconds = 0;
+    std::int64_t compiled = 0;
+  };
+  PyObject* run(EntryRef entry, const CallArguments& call, const Beginning& beginning);
+  PyObject* run_in_steps(EntryRef entry, std::vector<Ref> objects, const Beginning& beginning);
   PyObject* run_on_trial(const CallArguments& call);
+  PyObject* eagerly_after(const Beginning& beginning, const CallArguments& call);
+  bool may_be_left() const { return !settings_.callable && !settings_.fullgraph && !observer_; }
+  bool has_many_variants() const;
+  void took_compiled(const Beginning& beginning, bool is_in_doubt);
   PyObject* eagerly(const CallArguments& call);
   EntryRef miss(CapturePoint& point, const CallArguments& values, const LiveChain* chain, bool again);
   EntryRef keep(CapturePoint& point, EntryRef entry, const TorchState& state, const CallArguments& values);
@@ -81,7 +90,8 @@ class FunctionCache {
   Settings settings_;
   std::string name_;
   CapturePoint start_;
-  std::unique_ptr<PlainTrial> trial_;  // where calls break
+  std::unique_ptr<PlainTrial> trial_;  // where calls break, or there are many variants
+  std::size_t changes_ = 0;            // for which a variant was compiled, or no graph ran
   std::unordered_multimap<std::size_t, std::unique_ptr<CapturePoint>> continuations_;  // by CapturePoint::hash
   SteppedLoops stepped_;
   std::unordered_set<std::string> said_;  // messages that were logged

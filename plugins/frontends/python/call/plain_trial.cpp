@@ -61,7 +61,7 @@ void PlainTrial::settle() {
   calls_ = 0;
   state_ = compiled > kMargin * plain ? State::left : State::kept;
   if (state_ == State::left)
-    decision_ = fmt::format("it takes elements one by one, or goes on as Python between its graphs: calls take {:.1f} us compiled, {:.1f} us plain", compiled * 1e6, plain * 1e6);
+    decision_ = fmt::format("it takes elements one by one, goes on as Python between its graphs, or has many variants: calls take {:.1f} us compiled, {:.1f} us plain", compiled * 1e6, plain * 1e6);
 }
 
 std::optional<std::string> PlainTrial::decision() { return std::exchange(decision_, {}); }

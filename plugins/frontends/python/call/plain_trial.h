@@ -9,7 +9,7 @@
 namespace tenon::python {
 
 /// What a graph costs and gains is known well enough where it works on arrays. Where a program goes through elements, or through a loop round by
-/// round, or where a part of it is plain Python anyway, much of the time goes by between the graphs: calls in turn, compiled and plain, are timed, and the faster way is taken for a long while.
+/// round, or where a part of it is plain Python anyway, or variant comes after variant, much of the time goes by between the graphs: calls in turn, compiled and plain, are timed, and the faster way is taken for a long while.
 class PlainTrial {
  public:
   enum class Way { compiled, plain };

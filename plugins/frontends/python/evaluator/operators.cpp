@@ -121,7 +121,10 @@ bool Evaluator::truth(PyObject* value) {
       if (method == nullptr) return true;
     }
   }
-  if (traits.container != Container::none) return heap_.length(value) != 0;
+  if (traits.container != Container::none) {
+    const Ref varying = heap_.varying_length(value);
+    return varying ? checked(PyObject_IsTrue(varying.get())) != 0 : heap_.length(value) != 0;
+  }
   if (PyMethod_Check(value) || PyFunction_Check(value) || PyCFunction_Check(value) || heap_.is_born(value)) return checked(PyObject_IsTrue(value)) != 0;
   if (Py_TYPE(value)->tp_as_number == nullptr && Py_TYPE(value)->tp_as_sequence == nullptr && Py_TYPE(value)->tp_as_mapping == nullptr) return true;
   throw GraphBreak(fmt::format("the truth of a {}", Py_TYPE(value)->tp_name));

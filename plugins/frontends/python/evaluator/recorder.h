@@ -53,6 +53,9 @@ class Recorder {
   /// What the program must see instead of an int, float or str that was there before the call and may vary, with the guards on it added; empty for one
   /// that is a constant, which the caller guards.
   virtual Ref number(PyObject*, SourceId, GuardSet&) { return {}; }
+  /// What the program must see instead of the length of a container that was there before the call and may vary, with the guards on it added; empty for
+  /// one that is a constant, which the caller guards.
+  virtual Ref length_at(SourceId, std::int64_t, GuardSet&) { return {}; }
   /// Whether a length that is to be guarded has been so many that each would be one more variant.
   virtual bool length_wears_out(SourceId, std::int64_t, GuardSet&) { return false; }
   /// Whether the items or the length of a sequence, or of what an iterator will give, have made a variant after the other.

@@ -98,6 +98,8 @@ class GuardSet {
 
   void add(GuardKind kind, SourceId source, PyObject* expected = nullptr);
   void add_length(SourceId source, std::int64_t length);
+  /// Whether that is guarded already.
+  bool has_length(SourceId source, std::int64_t length) const { return seen_.contains({GuardKind::length, source.value, static_cast<std::uint64_t>(length), 0}); }
   /// Whether the iterator goes on after `count` items.
   void add_items_to_come(SourceId source, std::int64_t count, bool more);
   void add_same_object(SourceId source, SourceId other);

@@ -79,6 +79,8 @@ class Heap {
   bool is_no_key(PyObject* keys, PyObject* number);
   /// The length of a container. Guarded.
   Py_ssize_t length(PyObject* container);
+  /// The same where it may vary and is not known yet: a number that stands for it. Empty for others.
+  Ref varying_length(PyObject* container);
   /// The `__dict__` of an instance, module or function, made known; null when it has none.
   PyObject* attributes_of(PyObject* object);
   /// The attribute as the type finds it along its bases, unbound; null when missing. Guarded.

@@ -53,6 +53,14 @@ void Heap::guard_length(PyObject* container, SourceId source, Py_ssize_t length)
   guards_.add_length(source, length);
 }
 
+Ref Heap::varying_length(PyObject* container) {
+  const SourceId source = source_of(container);
+  const bool countable = PyList_CheckExact(container) || PyDict_CheckExact(container) || PyAnySet_CheckExact(container);
+  if (!source || !countable || exposing_ || changes_.find(container)) return {};
+  const Py_ssize_t size = checked(PyObject_Size(container));
+  return guards_.has_length(source, size) ? Ref() : recorder_.length_at(source, size, guards_);
+}
+
 Py_ssize_t Heap::length(PyObject* container) {
   const Py_ssize_t size = PyDict_Check(container) ? PyDict_GET_SIZE(container) : checked(PyObject_Size(container));
   const SourceId source = source_of(container);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "python/guards/object_checks.h"
 #include "python/tensors/tensor_spec.h"
 
 namespace tenon::python {
@@ -13,6 +14,7 @@ namespace {
 bool read_number(const NumberSource& number, PyObject* object, std::int64_t& value) noexcept {
   if (number.kind == NumberSource::Kind::extent) return read_extent(object, number.dimension, value);
   if (number.kind == NumberSource::Kind::stride) return read_stride(object, number.dimension, value);
+  if (number.kind == NumberSource::Kind::length) return (value = checks::length_of(object)) >= 0;
   int overflow = 0;
   value = PyLong_AsLongLongAndOverflow(object, &overflow);
   return overflow == 0;

@@ -17,11 +17,12 @@ struct NumberSource {
     extent,
     stride,
     integer,
+    length,       // len() of a list, dict, set or deque
     whole_float,  // the float that a step of the tape gives, which is a whole number
     expression,   // nowhere: what an expression over earlier symbols comes to
   };
   Kind kind = Kind::data;
-  SourceId source;          // the tensor or array, or the int
+  SourceId source;          // the tensor or array, the int, or the container
   std::uint32_t dimension = 0;
   std::string name;         // "x.shape[0]"
   FloatTape::Position step = 0;

@@ -19,6 +19,7 @@ bool NumberHistory::varies(const std::string& name, std::int64_t value) {
 namespace {
 
 constexpr std::size_t kMostValues = 4;  // of a number, and changes of a sequence, that are variants each
+constexpr std::size_t kMostInCalls = 2; // of a number that the library may be given, too
 
 /// Whether a source is a sequence, an item of it, or what an iterator has to give.
 bool is_of(std::string_view source, std::string_view sequence) {
@@ -44,12 +45,16 @@ bool NumberHistory::wears_out(const std::string& name) {
   return splits || takes_many(name);
 }
 
-bool NumberHistory::takes_many(const std::string& name) {
+bool NumberHistory::takes_many(const std::string& name) { return takes_more_than(name, kMostValues); }
+
+bool NumberHistory::takes_several(const std::string& name) { return takes_more_than(name, kMostInCalls); }
+
+bool NumberHistory::takes_more_than(const std::string& name, std::size_t most) {
   const auto seen = numbers_.find(name);
   if (seen == numbers_.end()) return false;
   const std::int64_t value = seen->second.value;
   std::set<std::int64_t>& taken = taken_[name];
-  if (taken.size() < kMostValues) taken.insert(value);
+  if (taken.size() < most) taken.insert(value);
   return !taken.contains(value);
 }
 

@@ -33,8 +33,10 @@ class NumberHistory {
   Span span(const std::string& name) const { return numbers_.at(name).span; }
   /// Takes note that a capture needs the number itself. Gives whether it has held so many values that each would be one more variant.
   bool wears_out(const std::string& name);
-  /// The same whatever a capture may do: whether a number has held so many values.
+  /// The same whatever a capture may do: whether a number has held as many values as are variants each.
   bool takes_many(const std::string& name);
+  /// Whether a number has held so many that the library rather makes a call with it itself.
+  bool takes_several(const std::string& name);
   /// Takes note that what is at a source, by its words, was not what a capture had found there.
   void note_change(const std::string& source) { ++changes_[source]; }
   /// Whether items of a sequence, its length, or what an iterator has to give, have changed so often that all rounds of a loop over them would
@@ -74,6 +76,8 @@ class NumberHistory {
     Span span = {0, 0};
   };
   std::unordered_map<std::string, Seen> numbers_;
+  bool takes_more_than(const std::string& name, std::size_t most);
+
   std::unordered_map<std::string, std::set<std::int64_t>> taken_;
   std::unordered_map<std::string, unsigned> answers_;
   std::size_t constants_ = 0;

@@ -83,6 +83,7 @@ PyObject* multiply(PyObject* a, PyObject* b) { return symbolic(a, b, FloatTape::
 
 /// A divisor's sign is settled first: what divides exactly is simplified away.
 const ir::Dim& divisor(const ir::Dim& dim) {
+  if (const std::int64_t now = dim.as_symbol() ? symbols().value(dim) : 0) return symbols().not_negative((now > 0 ? dim : -dim) - ir::Dim(1)), dim;
   if (!symbols().decide(Operator::not_equal, dim, 0)) throw Exception(Code::invalid_argument, "division by zero");
   return dim;
 }

@@ -395,7 +395,9 @@ void Symbols::divisible(const ir::Dim& dim, const ir::Dim& by) {
 
 void Symbols::constant(const ir::Dim& dim) {
   if (!is_known(dim)) return;
-  if (!dim.is_constant() && wear_out(names_of(dim))) throw GraphBreak("an operation goes by a number that keeps varying", "the operation runs as plain Python, what follows is compiled on");
+  const std::vector<std::string> names = names_of(dim);
+  if (library_may_ && std::ranges::any_of(names, [&](const std::string& name) { return history_.takes_several(name); })) throw GraphBreak("an operation goes by a number that keeps varying");
+  if (wear_out(names)) throw GraphBreak("an operation goes by a number that keeps varying", "the operation runs as plain Python, what follows is compiled on");
   fix_symbols_of(dim, "an operation goes by it");
 }
 

@@ -104,6 +104,8 @@ class Symbols final : public ops::SizeQuestions {
   /// Whether the instruction that needs these numbers is to break the graph instead of taking them as constants.
   bool wear_out(std::span<const std::string> names);
   bool broke() const { return broke_; }
+  /// While a call is recorded that the library may make itself: an operation of the catalogue that goes by a number which keeps varying is refused.
+  void library_may(bool may) { library_may_ = may; }
   /// The lesser of two ints, or the greater: one of them, which is guarded, until captures have found either.
   ir::Dim extreme(const ir::Dim& a, const ir::Dim& b, bool least);
   /// An expression that must be computable at every call.
@@ -171,6 +173,7 @@ class Symbols final : public ops::SizeQuestions {
   bool learned_ = false;
   bool refined_ = false;  // what is learned (a range, a definition) may settle what is asked after it, without making a number a constant
   bool broke_ = false;
+  bool library_may_ = false;
   bool any_data_ = false;
 };
 

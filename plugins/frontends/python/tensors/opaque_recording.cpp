@@ -154,7 +154,8 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
     if ((stand_ins_[index].kind == TensorKind::torch) != (function.flavour == ops::Flavour::torch))
       throw GraphBreak("a torch tensor and a NumPy array in one operation");
   before_it_may_warn(function.name);
-  const bool takes_numbers = use.random && function.flavour == ops::Flavour::torch && !function.in_graph && branches_.empty();
+  const bool takes_numbers = !function.in_graph && branches_.empty() && !use.answer && use.declared.empty() &&
+                             (use.random ? function.flavour == ops::Flavour::torch : !use.written && !use.shapes && !purity_of(callable, function).foreign);
   const auto fix_numbers = [&] {
     fix_numbers_in(args);
     if (kwargs) fix_numbers_in(kwargs);
@@ -167,14 +168,14 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
   std::vector<TensorKind> kinds;
   std::vector<MemoryOrder> orders;
   std::vector<std::uint32_t> numbers;
-  bool any_int = false;  // which may be a size
+  bool may_size = false;  // whether a number may be a size, or decide one
   const auto place_of = [&](PyObject* object) -> std::optional<std::uint32_t> {
     const auto index = stand_ins_.find(object);
     const auto number = index || !takes_numbers ? std::nullopt : number_operand(object);
     if (!index && !number) return std::nullopt;
     const auto place = static_cast<std::uint32_t>(values.size());
     if (number) numbers.push_back(place);
-    any_int |= number && is_symbolic_int(object);
+    may_size |= number && (is_symbolic_int(object) || !use.random);
     orders.push_back(index && in_memory ? drawing_order(*index, function, use) : MemoryOrder());
     values.push_back(number ? *number : permuted(builder_, present_.of(*index), orders.back()));
     places.push_back(index.value_or(std::numeric_limits<Index>::max()));
@@ -186,9 +187,11 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
   ArgumentTemplate keywords(kwargs ? kwargs : no_keywords.get(), place_of);
 
   // Only now: what the templates refuse may be an object that the call would change.
-  Ref answer = use.answer ? use.answer : call_on_twins(callable, function, operands, args, kwargs, use);
+  const bool present_floats = !use.random && !numbers.empty();
+  const Ref known_args = present_floats ? with_floats(args, 1) : Ref::borrow(args), known_kwargs = kwargs && present_floats ? with_floats(kwargs, 1) : Ref::borrow(kwargs);
+  Ref answer = use.answer ? use.answer : call_on_twins(callable, function, operands, known_args.get(), known_kwargs.get(), use);
   const bool only_computes = !use.answer && !use.random && !use.written && use.declared.empty() && !function.in_graph && !purity_of(callable, function).foreign;
-  if (only_computes && function.flavour == ops::Flavour::torch && lie_unusually(operands)) answer = as_the_cpu_lays_out(std::move(answer), callable, args, kwargs, {});
+  if (only_computes && function.flavour == ops::Flavour::torch && lie_unusually(operands)) answer = as_the_cpu_lays_out(std::move(answer), callable, known_args.get(), known_kwargs.get(), {});
   if (use.random && !use.written && stand_ins_.of_twin(answer.get())) throw GraphBreak(fmt::format("{} gives its argument as it is", function.name));
   if (use.random && !use.written) answer = with_strides_of_draw(std::move(answer), callable, operands, args, kwargs);
   if (use.written) require_written_twin(answer.get(), function, *use.written);
@@ -211,7 +214,7 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
   const auto shapes = use.shapes ? use.shapes : shapes_of_opaque_call(callable, function, operands, args, kwargs, use, twins);
   if (!shapes) {
     for (Index index : operands) fix_sizes_to_come(index);
-    if (any_int) fix_numbers();
+    if (may_size) fix_numbers();
   }
   std::vector<ir::Type> types;
   for (const Ref& twin : twins) {

@@ -215,6 +215,11 @@ std::optional<ops::ForeignResult> TensorRecorder::build_op(const ForeignFunction
     if (!not_opaque.empty()) throw GraphBreak(not_opaque);
     return std::nullopt;
   }
+  struct Leave {  // numbers to the library
+    Symbols& symbols;
+    ~Leave() { symbols.library_may(false); }
+  } leave{symbols_};
+  symbols_.library_may(not_opaque.empty() && branches_.empty());
   try {
     return build(function, args, kwargs);
   } catch (const GraphBreak&) {

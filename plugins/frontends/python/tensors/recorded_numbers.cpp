@@ -28,8 +28,16 @@ Ref TensorRecorder::number(PyObject* object, SourceId source, GuardSet& guards) 
   return make_integer(dim);
 }
 
+Ref TensorRecorder::length_at(SourceId source, std::int64_t length, GuardSet& guards) {
+  if (!symbols_.dynamic() || graph_alone_) return {};
+  const ir::Dim dim = symbols_.number({NumberSource::Kind::length, source, 0, name_of_length(source, guards)}, length, false);
+  return dim.is_constant() ? Ref() : make_integer(dim);
+}
+
+std::string TensorRecorder::name_of_length(SourceId source, GuardSet& guards) { return "len(" + words_of(source, guards) + ")"; }
+
 bool TensorRecorder::length_wears_out(SourceId source, std::int64_t length, GuardSet& guards) {
-  const std::string name = "len(" + words_of(source, guards) + ")";
+  const std::string name = name_of_length(source, guards);
   return symbols_.varies(name, length, false) && symbols_.wear_out({&name, 1});
 }
 

@@ -79,7 +79,7 @@ std::vector<ir::Dim> numbers_on_the_way(const ir::Graph& graph, ir::ValueId base
 void TensorRecorder::vary_view(TensorOutput& output, const StandIn& view, const StandIn& base) {
   const ir::Type &type = graph_.type(view.value), &base_type = graph_.type(base.value);
   const std::vector<ir::Dim> numbers = numbers_on_the_way(graph_, base.value, view.value);
-  const ir::Shape base_strides = base_type.resolved_strides();
+  const ir::Shape base_strides = (base.input ? graph_.type(graph_.inputs()[*base.input]) : base_type).resolved_strides();  // what is written stays where it is
   if (!varies(type.shape) && !varies(base_type.shape) && !varies(base_strides) && numbers.empty()) return;
   const bool plain = base.input || row_major(base.shape) == base.strides;
   auto layout = plain ? layout_of_view(graph_, base.value, base_strides, view.value) : std::nullopt;
@@ -268,6 +268,7 @@ CapturedGraph TensorRecorder::finish() {
   add_updates(captured);
   for (const TensorUpdate& update : captured.updates) {
     if (is_written_by_graph(update.input)) continue;
+    if (!graph_alone_) continue;  // the objects say how large they are
     fix_sizes_to_come(inputs_[update.input]);
     if (const auto& strides = graph_.type(graph_.inputs()[update.input]).strides)
       for (const ir::Dim& stride : *strides) symbols_.constant(stride);

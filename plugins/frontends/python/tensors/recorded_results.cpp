@@ -243,7 +243,7 @@ std::optional<ir::Shape> TensorRecorder::strides_of(Index index) const {
   if (is_late(s.value)) return std::nullopt;
   if (owner != index) return ir::Shape(s.strides.begin(), s.strides.end());  // made before anything varied
   const ir::Type& type = graph_.type(s.value);
-  if (s.input) return type.resolved_strides();
+  if (s.input) return graph_.type(graph_.inputs()[*s.input]).resolved_strides();
   if (s.strides == row_major(s.shape)) return ir::row_major_strides(type.shape);
   if (memory_order(s.shape, s.strides).empty()) return std::nullopt;
   return late_strides(s.shape, s.strides, type.shape);

@@ -49,6 +49,7 @@ class TensorRecorder final : public Recorder {
   Role role(PyTypeObject* type) override;
   Ref input(PyObject* real, SourceId source, GuardSet& guards) override;
   Ref number(PyObject* object, SourceId source, GuardSet& guards) override;
+  Ref length_at(SourceId source, std::int64_t length, GuardSet& guards) override;
   bool length_wears_out(SourceId source, std::int64_t length, GuardSet& guards) override;
   bool items_keep_varying(SourceId source, GuardSet& guards) override;
   bool rounds_keep_varying(std::span<const Ref> bounds) override;
@@ -160,6 +161,8 @@ class TensorRecorder final : public Recorder {
   Ref record_opaque(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, OpaqueUse& use);
   std::optional<std::vector<ir::Shape>> shapes_of_opaque_call(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args,
                                                               PyObject* kwargs, const OpaqueUse& use, std::span<const Ref> results);
+  Ref with_floats(PyObject* arguments, double factor);
+  std::int64_t elements_of_operands(std::span<const Index> operands) const;
   using OtherSize = std::int64_t (*)(std::int64_t size, std::size_t which);
   std::optional<std::vector<ir::Shape>> shapes_by_trials(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args,
                                                               PyObject* kwargs, const OpaqueUse& use, std::span<const Ref> results, OtherSize change);
@@ -293,6 +296,7 @@ class TensorRecorder final : public Recorder {
   void name_copies(CapturedGraph& captured);
   void vary_view(TensorOutput& output, const StandIn& view, const StandIn& base);
   std::string words_of(SourceId source, GuardSet& guards);
+  std::string name_of_length(SourceId source, GuardSet& guards);
   ir::ValueId add_graph_input(ir::Type type, std::string_view name);
   std::optional<ir::ValueId> number_operand(PyObject* object);
   Ref float_input(PyObject* object, SourceId source, GuardSet& guards);

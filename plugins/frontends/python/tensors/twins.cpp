@@ -1,6 +1,9 @@
 #include "python/tensors/twins.h"
 
+#include <algorithm>
 #include <cstring>
+#include <numeric>
+#include <optional>
 
 #include "python/evaluator/graph_break.h"
 #include "python/tensors/array_results.h"
@@ -86,10 +89,36 @@ Ref make_twin(TensorKind kind, DType dtype, std::span<const std::int64_t> shape,
   return Ref::steal(new_array_scalar(dtype, PyArray_DATA(reinterpret_cast<PyArrayObject*>(array.get()))));
 }
 
+namespace {
+
+/// The strides of a tensor with gaps for other sizes, with gaps after the same dimensions; nothing where dimensions do not lie within each other.
+std::optional<Extents> resized_strides(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, std::span<const std::int64_t> sizes) {
+  std::vector<std::size_t> order(shape.size());  // fastest first
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return strides[a] != strides[b] ? strides[a] < strides[b] : a > b; });
+  Extents resized(shape.size());
+  std::int64_t reached = 1, next = 1;  // of the dimensions so far
+  for (const std::size_t dim : order) {
+    if (strides[dim] < reached) return std::nullopt;
+    resized[dim] = next + (strides[dim] - reached);
+    reached = strides[dim] * std::max<std::int64_t>(shape[dim], 1);
+    next = resized[dim] * std::max<std::int64_t>(sizes[dim], 1);
+  }
+  return resized;
+}
+
+}  // namespace
+
 Ref resized_twin(TensorKind kind, DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, std::span<const std::int64_t> sizes, bool writeable) {
   const std::vector<std::int64_t> order = memory_order(shape, strides);
   if (!same_layout(shape, strides, dense_strides(shape, order))) return {};
   return make_twin(kind, dtype, sizes, dense_strides(sizes, order), writeable);
+}
+
+Ref resized_twin_with_gaps(TensorKind kind, DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, std::span<const std::int64_t> sizes, bool writeable) {
+  if (Ref dense = resized_twin(kind, dtype, shape, strides, sizes, writeable)) return dense;
+  const auto with_gaps = resized_strides(shape, strides, sizes);
+  return with_gaps ? make_twin(kind, dtype, sizes, *with_gaps, writeable) : Ref();
 }
 
 namespace {

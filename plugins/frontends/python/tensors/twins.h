@@ -22,6 +22,8 @@ Ref make_twin(TensorKind kind, DType dtype, std::span<const std::int64_t> shape,
 
 /// A twin of other sizes, whose dimensions lie in memory in the same order, without gaps; empty where those have gaps.
 Ref resized_twin(TensorKind kind, DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, std::span<const std::int64_t> sizes, bool writeable);
+/// The same with gaps where the others have some; empty for dimensions that lie in no order, as those of a tensor that was expanded.
+Ref resized_twin_with_gaps(TensorKind kind, DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, std::span<const std::int64_t> sizes, bool writeable);
 
 /// Arguments for twins, a tuple or a dict: what is to be on the CPU is on the meta device. Throws GraphBreak for another device.
 Ref on_meta_device(PyObject* arguments);

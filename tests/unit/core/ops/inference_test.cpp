@@ -110,6 +110,17 @@ TEST_CASE("slices know what the ranges of symbols prove") {
   CHECK(slice(b.input({7}), 5, 2) == "[0]");
 }
 
+TEST_CASE("the range of a sum goes by what its terms share") {
+  Bench b;
+  const Dim s = b.symbol("s0", 1, 8), t = b.symbol("s1", -14, 3), n = b.symbol("s2", 1);
+  CHECK(infer::range(b.graph, s * Dim(16) + s * t).least == 2);  // s * (16 + t)
+  CHECK(infer::range(b.graph, s * Dim(16) + s * t).most == 8 * 19);
+  CHECK(infer::range(b.graph, Dim(2000) - n * floor_div(Dim(2000), n)).least == 0);  // what is left over
+  CHECK(infer::range(b.graph, n * floor_div(Dim(2000), n)).most == 2000);
+  CHECK(infer::range(b.graph, n - s * floor_div(n, s)).least == 0);
+  CHECK(infer::range(b.graph, n - s * floor_div(n, s)).most == 7);
+}
+
 TEST_CASE("products check inner dimensions, batches broadcast") {
   Bench b;
   const Dim s = b.symbol("s0"), t = b.symbol("s1");
