@@ -4,10 +4,11 @@
 //     those without a default are given.
 //  b. Operands are tensors of one device, but for tensors without dimensions, which may be on the CPU. Literals are operands only where the
 //     op's meaning takes the number itself and loads nothing of it.
-//  c. The op's inference takes the operands and attributes, and so does its body, where it is one element's; the declared results are those
-//     that it gives: dtype, sizes, device. Sizes are equal by proof. A size that depends on data is a symbol that nothing before the node
-//     mentions. What an op needs of sizes and the ranges leave open (a size or an index that is not negative) is noted, for whoever knows
-//     them; for sizes that depend on data it is refused.
+//  c. The op's inference takes the operands and attributes, and so does its meaning: its body, its loops, and nodes of simpler ops down to
+//     these. The declared results are those that inference gives: dtype, sizes, device. Sizes are equal by proof. A size that depends on
+//     data is a symbol that nothing before the node mentions. What an op needs of sizes and the ranges leave open (a size or an index that
+//     is not negative) is noted, for whoever knows them; for sizes that depend on data it is refused. Sizes of inputs are noted likewise.
+//     Complex numbers are moved, not computed with.
 //  d. Strides of a result name each element's place once and leave no gaps. Strides of an input reach no further than 63 bits.
 //  e. `cond` has a predicate bool[] and two regions; each takes the other operands and gives the results, row-major.
 //  f. A node with one region, of an op that the catalogue does not have, has operands and results of the region's inputs and outputs.
@@ -18,6 +19,7 @@
 
 #include "core/ir/printer.h"
 #include "core/ops/catalog.h"
+#include "core/ops/complex_moves.h"
 #include "core/ops/expand.h"
 #include "core/ops/infer.h"
 #include "core/ops/node_schema.h"
@@ -50,24 +52,30 @@ bool reach_is_countable(const Type& type) {
   return !__builtin_mul_overflow(reach, static_cast<std::int64_t>(size_of(type.dtype)), &reach);
 }
 
-bool loads_number_of(const ScalarProgram& program, const ir::Graph& graph, const ir::Node& node) {
+/// Whether the numbers of a node are read as what they are; a load would read elements of an operand that has none.
+bool loads_number(const ScalarProgram& program, const ir::Graph& graph, const ir::Node& node) {
   return std::ranges::any_of(program.instructions, [&](const Instruction& i) {
     return i.op == Primitive::load && graph.value(node.operands[i.payload]).kind == ir::ValueKind::literal;
   });
 }
 
-/// Whether a node of a catalogue op whose types are right loads elements of an operand that has none. Throws what the meaning of its op says
-/// against its numbers.
-bool loads_number(const ir::Graph& graph, NodeId id) {
+/// Asks the meaning of a node of a catalogue op whose types are right, down to loops and kernels. Throws what it says against sizes,
+/// attributes and numbers.
+void ask_meaning(const ir::Graph& graph, NodeId id) {
+  static constexpr const char* kNumber = "one of its operands is a number; its op takes a tensor there: make one with full (b)";
   const ir::Node& node = graph.node(id);
+  const Op& op = *find_op(node.op);
   const auto is_literal = [&](ValueId v) { return graph.value(v).kind == ir::ValueKind::literal; };
-  const Op* op = find_op(node.op);
-  if (!op || std::ranges::none_of(node.operands, is_literal)) return false;
-  if (const auto loop = loop_of(graph, id)) return loads_number_of(loop->element, graph, node);
-  if (!op->decompose) return true;
-  const ir::Graph simpler = decomposition(graph, id);
-  return std::ranges::any_of(simpler.nodes(), [&](NodeId n) { return loads_number(simpler, n); }) ||
-         std::ranges::any_of(simpler.outputs(), [&](const ir::Output& o) { return simpler.value(o.value).kind == ir::ValueKind::literal; });
+  if (const auto loop = loop_of(graph, id)) {
+    TENON_USER_CHECK(!loads_number(loop->element, graph, node), "{}", kNumber);
+  } else if (op.decompose) {
+    const ir::Graph simpler = decomposition(graph, id);
+    for (NodeId n : simpler.nodes()) ask_meaning(simpler, n);
+    for (const ir::Output& o : simpler.outputs()) TENON_USER_CHECK(simpler.value(o.value).kind != ir::ValueKind::literal, "{}", kNumber);
+  } else {
+    TENON_USER_CHECK(std::ranges::none_of(node.operands, is_literal), "{}", kNumber);
+    if (op.scatter) op.scatter(OpQuery(graph, node.operands, node.attributes));
+  }
 }
 
 class TypeChecker final : private SizeQuestions {
@@ -100,6 +108,8 @@ class TypeChecker final : private SizeQuestions {
     const ir::Graph* outer = std::exchange(graph_, &graph);
     const NodeId outer_node = std::exchange(node_, NodeId());
     for (ValueId input : graph.inputs()) {
+      for (const Dim& size : graph.type(input).shape)
+        if (!size.is_constant()) infer::taken_positive_or_0(graph, size);
       check_strides_of_input_d(input);
       mention(graph.type(input));
     }
@@ -110,7 +120,7 @@ class TypeChecker final : private SizeQuestions {
       try {
         check_node(graph.node(n));
       } catch (const std::exception& e) {  // sizes that overflow where they are compared
-        report_node("{}", e.what());
+        report_node("{} (c)", e.what());
       }
     }
     graph_ = outer;
@@ -232,8 +242,9 @@ class TypeChecker final : private SizeQuestions {
     const std::size_t before = violations_.size();
     for (std::size_t k = 0; k < inferred->size(); ++k) check_result_c(node.results[k], (*inferred)[k]);
     if (violations_.size() != before) return;
-    if (op.body && !node.attributes.empty()) loop_of(*graph_, node_);  // throws what the meaning says against attributes
-    if (loads_number(*graph_, node_)) report_node("one of its operands is a number; its op takes a tensor there: make one with full (b)");
+    const AskingSizes nobody(nullptr);  // sizes inside a meaning are its own
+    ask_meaning(*graph_, node_);
+    if (!only_moves_complex(*graph_, node_)) report_node("it computes with complex numbers; ops only move them (c)");
   }
 
   void check_result_c(ValueId result, const Type& inferred) {

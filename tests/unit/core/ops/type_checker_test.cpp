@@ -5,6 +5,7 @@
 #include "catch.h"
 #include "core/ir/parser.h"
 #include "core/ops/catalog.h"
+#include "core/ops/expand.h"
 #include "core/ops/sample.h"
 
 using namespace tenon;
@@ -55,6 +56,19 @@ TEST_CASE("operands and attributes are those of the schema") {
   const std::string images = "%x: f32[1, 2, 4, 4], %g: f32[1, 3, 3, 2]";
   CHECK(refusal(images, "%y: f32[1, 2, 3, 3] = grid_sampler(%x, %g)").empty());
   CHECK_THAT(refusal(images, "%y: f32[1, 2, 3, 3] = grid_sampler(%x, %g) {mode = \"area\"}"), Contains("grid_sampler has no mode 'area'"));
+}
+
+TEST_CASE("what an op is made of takes its sizes and dtypes too") {
+  CHECK(refusal("%x: c64[4, 2]", "%y: c64[2, 4] = permute(%x) {dims = [1, 0]}").empty());
+  CHECK_THAT(refusal("%x: c64[4]", "%y: i64[] = argmin(%x)"), Contains("it computes with complex numbers"));
+  for (const ops::Op& op : ops::all_ops()) {
+    if (!op.decompose) continue;
+    for (const ops::Sample& sample : ops::samples_of(op)) {
+      const ir::Graph graph = ops::sample_graph(op, sample);
+      INFO(op.name << " " << sample.name);
+      CHECK(ops::accept_graph(ops::decomposition(graph, graph.nodes().front())).ok());
+    }
+  }
 }
 
 TEST_CASE("a number is an operand only where its op reads it as one") {
