@@ -106,22 +106,28 @@ void Draft::add_part_write(const PartWrite& write, NodeId node) {
   nodes_.push_back(node);
 }
 
+/// Where a scatter writes along a dimension. What the op says of its own loops is right for its types; what an operand gives, also one that is
+/// computed here, is checked.
+Dim Draft::place_in(const Register& reg, const Dim& size, std::size_t dim) {
+  if (reg.dim) return *reg.dim;
+  const bool inside = always_inside(operations_, context_->algebra, reg.op, size);
+  const Operation& op = operations_[reg.op];
+  if (inside && op.kind == OperationKind::constant && op.dtype == DType::i64) return Dim(static_cast<std::int64_t>(op.payload));
+  if (inside && op.kind == OperationKind::index) return op.offset;
+  return Dim::symbol(value_symbol(inside ? reg.op : operations_.checked(reg.op, size, dim, kNoOp)));
+}
+
 void Draft::add_scatter(const ops::ScatterBody& body, NodeId node) {
   const ir::Node& n = context_->graph.node(node);
   const ir::Type& type = context_->graph.type(n.results[0]);
   const auto index = make_loops(body.extents, 0);
-  auto results = instantiate(body.target, n.operands, index, kNoOp);
-  const OpId value = results.back();
-  results.pop_back();
+  Frame target{body.target, n.operands, index, kNoOp, {}};
+  for (const Instruction& i : body.target.instructions) target.registers.push_back(run(target, i));
+  const auto& results = body.target.results;
   Dim offset(0);
   const auto strides = ir::row_major_strides(type.shape);
-  for (std::size_t d = 0; d < results.size(); ++d) {
-    const Operation& op = operations_[results[d]];
-    Dim position = op.kind == OperationKind::constant ? Dim(static_cast<std::int64_t>(op.payload)) : op.offset;
-    const bool affine = op.kind == OperationKind::constant || op.kind == OperationKind::index;
-    if (!affine) position = Dim::symbol(value_symbol(operations_.checked(results[d], type.shape[d], d, kNoOp)));
-    offset = offset + position * strides[d];
-  }
+  for (std::size_t d = 0; d + 1 < results.size(); ++d) offset = offset + place_in(target.registers[results[d]], type.shape[d], d) * strides[d];
+  const OpId value = op_of(target.registers[results.back()]);
   std::vector<Register> parameters{{{}, operations_.old_value(compute_type(type.dtype))}, {{}, value}};
   Frame frame{body.combine, {}, {}, kNoOp, {}};
   for (const Instruction& i : body.combine.instructions)

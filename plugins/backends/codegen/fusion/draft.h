@@ -155,6 +155,7 @@ class Draft {
   Register arithmetic(Frame& frame, const ops::Instruction& instruction);
   std::optional<Register> on_indices(const ops::Instruction& i, const Dim& a, const Dim& b);
   Register load(Frame& frame, const ops::Instruction& instruction);
+  Dim place_in(const Register& reg, const Dim& size, std::size_t dim);
   OpId op_of(Register& reg);
   OpId memory_load(ValueId value, std::span<const Dim> index, OpId mask, OpId otherwise);
   OpId conjunction(OpId a, OpId b);
