@@ -26,8 +26,16 @@ std::vector<std::int64_t> row_major(const ir::Type& type) {
   return strides;
 }
 
+bool is_static(const ir::Attribute& attribute) {
+  const auto constant = [](const ir::Dim& d) { return d.is_constant(); };
+  if (const auto* dim = std::get_if<ir::Dim>(&attribute)) return constant(*dim);
+  const auto* dims = std::get_if<std::vector<ir::Dim>>(&attribute);
+  return !dims || std::ranges::all_of(*dims, constant);
+}
+
 bool may_be_evaluated(const ir::Graph& graph, const ir::Node& node, std::size_t most_bytes) {
   if (!node.regions.empty() || node.operands.empty() || !is_pure(graph, node)) return false;
+  if (std::ranges::any_of(node.attributes, [](const ir::NamedAttribute& a) { return !is_static(a.value); })) return false;
   return std::ranges::all_of(node.results, [&](ValueId result) {
     const ir::Type& type = graph.type(result);
     return is_static(type) && type.element_count().constant() * static_cast<std::int64_t>(size_of(type.dtype)) <= static_cast<std::int64_t>(most_bytes);
