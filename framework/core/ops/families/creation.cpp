@@ -5,6 +5,7 @@
 #include "core/ops/families/family.h"
 #include "core/ops/families/index_math.h"
 #include "core/ops/families/move.h"
+#include "core/ops/size_questions.h"
 
 #include <cstring>
 
@@ -202,6 +203,12 @@ ir::Attribute number_attribute(const ForeignArgument& x, ir::Attribute otherwise
   throw Exception(Code::unsupported, "a tensor where a number is expected");
 }
 
+/// torch refuses a range that its step leads away from.
+void require_direction(const ir::Graph& graph, const Dim& start, const Dim& end, const Dim& step) {
+  if (!step.is_constant() || step == Dim(0)) return;
+  TENON_USER_CHECK(infer::may_be_positive_or_0(graph, step.constant() > 0 ? end - start : start - end), "upper bound and lower bound inconsistent with step sign");
+}
+
 Values arange_adapt(ForeignArguments& a) {
   a.refuse({"device", "requires_grad"});
   const bool one = !a.given("end");
@@ -210,6 +217,7 @@ Values arange_adapt(ForeignArguments& a) {
   bool integers = true;
   for (const ir::Attribute* x : {&start, &end, &step}) integers &= std::holds_alternative<Dim>(*x);
   const DType dtype = a.dtype("dtype").value_or(integers ? DType::i64 : a.default_float());
+  if (integers && !a.numpy()) require_direction(a.graph(), std::get<Dim>(start), std::get<Dim>(end), std::get<Dim>(step));
   if (a.numpy() && !integers) {  // NumPy steps by the difference of its first two elements
     const auto number = [](const ir::Attribute& x) {
       return std::holds_alternative<double>(x) ? std::get<double>(x) : static_cast<double>(std::get<Dim>(x).constant());
