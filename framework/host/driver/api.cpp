@@ -1,6 +1,7 @@
 // The functions of tenon/host.h: each guards, checks its pointers, and hands on.
 #include <nlohmann/json.hpp>
 
+#include "core/abi/struct_size.h"
 #include "host/driver/captured_graph.h"
 #include "host/driver/entry_guard.h"
 #include "host/driver/given_names.h"
@@ -22,6 +23,11 @@ namespace {
 Session& session_of(TenonSession* session) {
   TENON_USER_CHECK(session, "the session is null");
   return *session->session;
+}
+
+/// A struct that its caller has not filled in says a size that reaches no field.
+void require_size(const char* name, std::size_t given, std::size_t least) {
+  TENON_USER_CHECK(given >= least, "the struct_size of {} is {}; it must be at least {}: sizeof the struct", name, given, least);
 }
 
 TenonProgram& program_of(TenonProgram* program) {
@@ -57,6 +63,7 @@ const char* tenon_version(void) { return TENON_VERSION; }
 int32_t tenon_session_create(const TenonSessionOptions* options, TenonSession** session) {
   return guarded([&] {
     TENON_USER_CHECK(session, "the place for the session is null");
+    if (options) require_size("TenonSessionOptions", options->struct_size, TENON_SIZE_THROUGH(TenonSessionOptions, override_count));
     *session = new TenonSession{std::make_shared<Session>(options)};
   });
 }
@@ -115,6 +122,7 @@ void tenon_warm_up(const TenonGraph* graph) {
 int32_t tenon_compile(TenonSession* session, const TenonCompileRequest* request, TenonProgram** program) {
   return guarded([&] {
     TENON_USER_CHECK(request && program, "the request or the place for the program is null");
+    require_size("TenonCompileRequest", request->struct_size, TENON_SIZE_THROUGH(TenonCompileRequest, context));
     *program = new TenonProgram(session_of(session).shared_from_this(), *request);
   });
 }
@@ -134,6 +142,7 @@ int32_t tenon_program_query(TenonProgram* program, const char* what, char** json
 int32_t tenon_program_run(TenonProgram* program, const TenonRunArgs* args) {
   return guarded([&] {
     TENON_USER_CHECK(program && args, "the program or the arguments of the run are null");
+    require_size("TenonRunArgs", args->struct_size, TENON_SIZE_THROUGH(TenonRunArgs, context));
     program->require_lists(*args);
     program->plan().run(*args);
   });

@@ -40,11 +40,12 @@ ir::Graph graph_of(const TenonGraph& submitted) {
 void take_hints(ir::Graph& graph, const json& options) {
   const auto given = options.find("sizes");
   if (given == options.end()) return;
+  TENON_USER_CHECK(given->is_object(), "options.sizes must be an object of symbols and their sizes; given: {}", given->dump());
   for (std::uint32_t s = 0; s < graph.symbols().size(); ++s) {
     ir::SymbolInfo& symbol = graph.mutable_symbol(SymbolId(s));
     if (!given->contains(symbol.name)) continue;
     TENON_USER_CHECK((*given)[symbol.name].is_number_integer(), "options.sizes.{} must be an integer", symbol.name);
-    symbol.hint = (*given)[symbol.name].get<std::int64_t>();
+    symbol.hint = std::clamp((*given)[symbol.name].get<std::int64_t>(), symbol.min, std::max(symbol.min, symbol.max));
   }
 }
 

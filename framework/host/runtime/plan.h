@@ -163,7 +163,8 @@ class Plan {
     std::optional<std::uint32_t> in_place_by;
   };
   std::vector<Update> updates_;
-  std::vector<SymbolId> late_symbols_;
+  std::vector<SymbolId> late_symbols_;   // sizes that depend on data
+  std::vector<SymbolId> given_symbols_;  // what a call gives and the graph reads
   std::vector<ir::Dim> not_negative_;
   /// The only step takes the caller's pointers in the order in which they come, and nothing is written back.
   bool passes_through_ = false;

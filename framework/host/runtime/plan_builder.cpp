@@ -41,6 +41,7 @@ std::shared_ptr<Plan> PlanBuilder::build(ir::Graph graph) {
     late_.push_back(static_cast<bool>(definers[s]));
     if (definers[s]) plan_->late_symbols_.emplace_back(s);
   }
+  learn_given_symbols();
   GroupCutter cutter(plan_->graph_.open());
   for (const PlannedGroup& group : partitioned.groups)
     if (group.backend == kByHost)
@@ -51,6 +52,16 @@ std::shared_ptr<Plan> PlanBuilder::build(ir::Graph graph) {
   finish();
   tell_compiled();
   return plan_;
+}
+
+void PlanBuilder::learn_given_symbols() {
+  const ir::Graph& graph = plan_->graph_.open();
+  std::vector<bool> read(graph.symbols().size(), false);
+  const auto note = [&](SymbolId s) { read[s.value] = true; };
+  for (ValueId input : graph.inputs()) visit_symbols(graph.type(input), note);
+  for (NodeId n : graph.nodes()) visit_symbols(graph, graph.node(n), note);
+  for (std::size_t s = 0; s < read.size(); ++s)
+    if (read[s] && !late_[s]) plan_->given_symbols_.emplace_back(s);
 }
 
 // One event a backend: a plan may have thousands of groups.

@@ -51,6 +51,7 @@ class PlanBuilder {
   void finish();
   void drop_what_only_compiling_needs();
   void tell_compiled() const;
+  void learn_given_symbols();
 
   Environment& environment_;
   std::size_t first_backend_;

@@ -200,6 +200,11 @@ void Plan::run(const TenonRunArgs& args) {
 }
 
 void Plan::require_sizes(const std::int64_t* symbols) const {
+  for (SymbolId s : given_symbols_) {
+    const ir::SymbolInfo& symbol = symbols_[s.value];
+    if (const std::int64_t value = symbols[s.value]; value < symbol.min || value > symbol.max)
+      throw Exception(Code::invalid_argument, fmt::format("the graph holds for {} from {} to {}, not for {}", symbol.name, symbol.min, symbol.max, value));
+  }
   for (const ir::Dim& dim : not_negative_)
     if (const std::int64_t value = dim.evaluate({symbols, symbols_.size()}); value < 0)
       throw Exception(Code::invalid_argument, fmt::format("the graph does not hold for these sizes: {} is {}, and must not be negative", ops::infer::text(graph_.copy(), dim), value));

@@ -64,6 +64,34 @@ TEST_CASE("runs without lists are refused", "[api]") {
   CHECK_THAT(words(tenon_program_bind(f.program.get(), f.symbols, nullptr)), Contains("the place for the sizes is null"));
 }
 
+TEST_CASE("sizes that the graph does not hold for are refused", "[api]") {
+  ApiProgram f;
+  for (const std::int64_t size : {std::int64_t{-1}, std::int64_t{9}, INT64_MIN, INT64_MAX}) {
+    f.symbols[0] = size;
+    CHECK_THAT(f.run(f.inputs, f.symbols, f.outputs), Contains("the graph holds for s0 from 0 to 8, not for " + std::to_string(size)));
+    CHECK_THAT(words(tenon_program_bind(f.program.get(), f.symbols, f.sizes)), Contains("the graph holds for s0 from 0 to 8"));
+  }
+  f.symbols[0] = 8;
+  CHECK(words(tenon_program_bind(f.program.get(), f.symbols, f.sizes)).empty());
+  CHECK(f.sizes[0] == 8);
+  TestProgram part(f.session, parse("graph @g [s0: 0..8] (%x: f32[s0 - 3]) {\n  %y: f32[s0 - 3] = neg(%x)\n  return %y\n}\n"), {});
+  f.symbols[0] = 2;
+  CHECK_THAT(words(tenon_program_bind(part.get(), f.symbols, f.sizes)), Contains("s0 - 3 is -1, and must not be negative"));
+}
+
+TEST_CASE("structs that are not filled in are refused", "[api]") {
+  ApiProgram f;
+  TenonRunArgs args{};
+  args.inputs = f.inputs, args.symbols = f.symbols, args.outputs = f.outputs;
+  CHECK_THAT(words(tenon_program_run(f.program.get(), &args)), Contains("the struct_size of TenonRunArgs is 0"));
+  const TenonCompileRequest request{};
+  TenonProgram* program = nullptr;
+  CHECK_THAT(words(tenon_compile(f.session.get(), &request, &program)), Contains("the struct_size of TenonCompileRequest is 0"));
+  const TenonSessionOptions options{};
+  TenonSession* session = nullptr;
+  CHECK_THAT(words(tenon_session_create(&options, &session)), Contains("the struct_size of TenonSessionOptions is 0"));
+}
+
 TEST_CASE("calls without lists or shapes are refused", "[api]") {
   ApiProgram f;
   std::int64_t shape[2] = {1, 3};
