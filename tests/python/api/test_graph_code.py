@@ -1,6 +1,7 @@
 """`graph.code()` is Python that gives what the graph gives."""
 import ast
 import copy
+import math
 import sys
 from pathlib import Path
 
@@ -145,6 +146,38 @@ def test_numbers_that_vary_are_parameters(name):
         inputs = [call[given.index(parameter)] for parameter in parameters]
         for results in (names[function.name](*inputs), graph.forward(*inputs)):
             np.testing.assert_allclose(np.asarray(results[0]), np.asarray(program(*call)), rtol=1e-6)
+
+
+COMPUTED = {
+    "largest": lambda x: x / x.max().item() + (x.max().item() * 2 - 1),
+    "counted": lambda x: (x * (x > 0.5).sum().item(), (x > 0.5).sum().item() / 3),
+    "functions": lambda x: x * math.exp(-abs(x[0].item())) + min(x[1].item(), 0.25),
+    "before a write": lambda x: (x.sum().item(), x.add_(1).sum().item()),
+    "arrays": lambda x: (x.numpy() * float(x.numpy()[0]), -float(x.numpy()[1])),
+}
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_numbers_that_the_graph_computes_have_types(name):
+    program = COMPUTED[name]
+    (graph,) = tenon.explain(program)(torch.rand(3)).graphs
+    code = graph.code()
+    (function,) = ast.parse(code).body
+    types = [ast.literal_eval(line.annotation) for line in function.body if isinstance(line, ast.AnnAssign)]
+    assert {"int", "float"} & set(types), code
+    names = {}
+    exec(code, names)
+    x = torch.rand(3)
+    want = program(x.clone())
+    for results in (names[function.name](x.clone()), graph.forward(x.clone())):
+        for one, other in zip(results, want if isinstance(want, tuple) else (want,), strict=False):
+            np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=1e-6)
+
+
+def test_floats_that_vary_have_their_type():
+    (graph,) = tenon.explain(tenon.compile(lambda x, s: x * (s * 2 + 1), dynamic=True))(torch.rand(3), 0.5).graphs
+    annotations = [ast.literal_eval(parameter.annotation) for parameter in ast.parse(graph.code()).body[0].args.args]
+    assert sorted(annotations) == ["f32[s0] on cpu", "float"]
 
 
 def test_a_tensor_of_a_class_of_the_program():

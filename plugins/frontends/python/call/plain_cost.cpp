@@ -71,7 +71,9 @@ PlainWork plain_work(const CapturedGraph& captured, std::size_t instructions) {
   work.on_arrays = on_arrays > 0;
   // Opaque calls take as long compiled. Of NumPy's others no more are on arrays than there are nodes that compute some.
   std::size_t opaque = captured.opaque_calls.size();
-  for (const std::string& call : captured.recording->op_names) {
+  for (std::size_t i = 0; i < captured.recording->op_names.size(); ++i) {
+    const std::string& call = captured.recording->op_names[i];
+    if (captured.recording->trace.calls[i].gives_number) continue;
     const bool numpy = call.starts_with("numpy.");
     if (numpy && is_item(call)) cost += kItemOfArray;
     else if (opaque > 0) --opaque;

@@ -142,7 +142,7 @@ class Translation {
     Ref args = traced.branches.empty() ? translate(traced.args.get()) : choice(traced, index);
     Ref kwargs = traced.kwargs ? translate(traced.kwargs.get()) : checked(PyDict_New());
     Ref types = checked(PyList_New(0));
-    Ref results = define_results(traced.result.get(), short_name(traced_.op_names[index]), types.get());
+    Ref results = define_results(traced.result.get(), traced.gives_number ? "number" : short_name(traced_.op_names[index]), types.get());
     Ref location = checked(Py_BuildValue("(siss)", traced.location->file.c_str(), traced.location->line, traced.location->function.c_str(),
                                          traced.location->code.c_str()));
     Ref type_texts = checked(PyList_AsTuple(types.get()));
@@ -287,8 +287,11 @@ Ref make_value_reference(const std::string& name) {
 Ref make_traced_graph(const CapturedGraph& captured, const std::string& name) {
   const Recording& recording = *captured.recording;
   Traced traced{captured, recording.trace, recording.op_names, recording.trace.types, {}, name, ir::print_graph(recording.graph)};
-  for (ir::ValueId input : recording.graph.inputs())
-    traced.inputs.emplace_back(recording.graph.value(input).name, ir::print_type(recording.graph, recording.graph.type(input)));
+  for (std::size_t i = 0; i < recording.graph.inputs().size(); ++i) {
+    const ir::ValueId input = recording.graph.inputs()[i];
+    const bool number = captured.input_steps[i].has_value();
+    traced.inputs.emplace_back(recording.graph.value(input).name, number ? "float" : ir::print_type(recording.graph, recording.graph.type(input)));
+  }
   return make_object(traced);
 }
 

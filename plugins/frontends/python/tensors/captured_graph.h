@@ -69,6 +69,7 @@ struct TracedCall {
   Ref callable, args, kwargs, result;  // kwargs may be empty
   ir::SharedLocation location;
   std::vector<std::shared_ptr<BranchTrace>> branches;  // of tenon.cond: (condition, branches, operands of both)
+  bool gives_number = false;  // Python's arithmetic of numbers that the graph computes
 };
 
 /// The calls of a capture, to run them again without any backend, or to give them to torch.fx.

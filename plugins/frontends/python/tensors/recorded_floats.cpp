@@ -123,7 +123,7 @@ Ref TensorRecorder::scalar_magnitude(PyObject* a) {
     ScalarValue result;
     const ir::ValueId x = scalar_operand(a, result);
     result.value = builder_.one("abs", {x});
-    return make_symbolic_scalar(std::move(result));
+    return computed_number(std::move(result), "builtins", "abs", checked(PyTuple_Pack(1, a)));
   }
   std::string words = words_of_step("abs", symbols_.floats().words(*scalar.step), "", "");
   return on_tape({.op = FloatTape::Op::function, .left = *scalar.step, .function = std::fabs, .words = std::move(words)}, scalar.roots);
@@ -169,7 +169,7 @@ Ref TensorRecorder::scalar_extreme(PyObject* args, bool least) {
     ScalarValue result;
     const ir::ValueId now = float_operand(best.get(), result), other = float_operand(next, result);
     result.value = builder_.one("where", {builder_.one(least ? "lt" : "gt", {other, now}), other, now});
-    best = make_symbolic_scalar(std::move(result));
+    best = computed_number(std::move(result), "builtins", least ? "min" : "max", checked(PyTuple_Pack(2, best.get(), next)));
   }
   return best;
 }
@@ -242,7 +242,7 @@ Ref TensorRecorder::scalar_function(PyObject* callable, PyObject* args) {
   if (!is_symbolic_scalar(argument)) return checked(PyObject_CallObject(callable, args));
   const ir::ValueId x = scalar_operand(argument, result);
   result.value = where_finite(builder_.one(function->op, {x}));
-  return make_symbolic_scalar(std::move(result));
+  return computed_number(std::move(result), "math", std::string(called).c_str(), Ref::borrow(args));
 }
 
 }  // namespace tenon::python

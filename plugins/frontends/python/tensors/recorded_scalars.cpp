@@ -6,6 +6,7 @@
 
 #include "core/ops/checked.h"
 #include "core/ops/promotion.h"
+#include "python/heap/imported.h"
 #include "python/heap/type_traits.h"
 #include "python/symbols/symbolic_int.h"
 #include "python/tensors/array_stand_in.h"
@@ -30,19 +31,41 @@ std::optional<double> plain_float(PyObject* object) {
 
 ir::ValueId nonzero(ops::NodeBuilder& b, ir::ValueId number) { return ops::number_where(b, number, b.one("ne", {number, b.literal(0.0)})); }
 
-/// The op of arithmetic of floats; null where the graph has none that is Python's.
-const char* op_of(FloatTape::Op op) {
+/// Arithmetic of floats in the graph, and the function of the module operator that it is; null where the graph has none that is Python's.
+struct Arithmetic {
+  const char *op = nullptr, *function = nullptr;
+};
+
+Arithmetic arithmetic_of(FloatTape::Op op) {
   switch (op) {
-    case FloatTape::Op::add: return "add";
-    case FloatTape::Op::subtract: return "sub";
-    case FloatTape::Op::multiply: return "mul";
-    case FloatTape::Op::divide: return "div";
-    case FloatTape::Op::power: return "pow";
-    default: return nullptr;
+    case FloatTape::Op::add: return {"add", "add"};
+    case FloatTape::Op::subtract: return {"sub", "sub"};
+    case FloatTape::Op::multiply: return {"mul", "mul"};
+    case FloatTape::Op::divide: return {"div", "truediv"};
+    case FloatTape::Op::power: return {"pow", "pow"};
+    default: return {};
   }
 }
 
+Ref pair_of(PyObject* a, PyObject* b) { return checked(PyTuple_Pack(2, a, b)); }
+
 }  // namespace
+
+/// A number that the graph computes, traced as the call of Python that gives it.
+Ref TensorRecorder::computed_number(ScalarValue value, const char* module, const char* function, const Ref& args) {
+  const bool integral = value.integral;
+  TracedCall call;
+  call.callable = checked(PyObject_GetAttrString(checked(imported(module)).get(), function));
+  call.args = args;
+  call.result = make_symbolic_scalar(std::move(value));
+  call.gives_number = true;
+  Ref made = call.result;
+  trace_.types[made.get()] = integral ? "int" : "float";
+  trace_.calls.push_back(std::move(call));
+  op_names_.push_back(std::string(module) + "." + function);
+  places_.push_back({Ref::borrow(reinterpret_cast<PyObject*>(position.code)), position.byte_offset, graph_.nodes().size(), graph_.nodes().size(), trace_.calls.size() - 1});
+  return made;
+}
 
 /// Where Python's functions of floats give infinity or nan they may have to raise: such numbers are for them.
 ir::ValueId TensorRecorder::where_finite(ir::ValueId number) {
@@ -103,21 +126,23 @@ ir::ValueId TensorRecorder::float_operand(PyObject* object, ScalarValue& result)
 
 Ref TensorRecorder::float_arithmetic(FloatTape::Op op, PyObject* a, PyObject* b) {
   if (!graph_alone_) return tape_arithmetic(op, a, b);
-  if (op_of(op) == nullptr) return {};
+  const Arithmetic arithmetic = arithmetic_of(op);
+  if (!arithmetic.op) return {};
   for (PyObject* operand : {a, b})
     if (is_symbolic_int(operand) ? !symbols_.is_exact_in_floats(*integer_of(operand)) : !plain_float(operand)) return {};
   const bool divides = op == FloatTape::Op::divide;
   if (divides && (is_symbolic_int(b) ? !symbols_.decide(guards::Relation::Operator::not_equal, *integer_of(b), 0) : *plain_float(b) == 0)) return {};
   ScalarValue result;
   const ir::ValueId x = float_operand(a, result), y = float_operand(b, result);
-  result.value = builder_.one(op_of(op), {x, y});
+  result.value = builder_.one(arithmetic.op, {x, y});
   if (op == FloatTape::Op::power) result.value = where_finite(result.value);
-  return make_symbolic_scalar(std::move(result));
+  return computed_number(std::move(result), "operator", arithmetic.function, pair_of(a, b));
 }
 
 Ref TensorRecorder::scalar_arithmetic(FloatTape::Op op, PyObject* a, PyObject* b) {
   if (Ref made = tape_arithmetic(op, a, b)) return made;
-  if (op_of(op) == nullptr) need_scalar(scalar_of(is_symbolic_scalar(a) ? a : b), "arithmetic");
+  const Arithmetic arithmetic = arithmetic_of(op);
+  if (!arithmetic.op) need_scalar(scalar_of(is_symbolic_scalar(a) ? a : b), "arithmetic");
   const auto of_data = [](PyObject* number) { return is_symbolic_scalar(number) && scalar_of(number).of_data; };
   if (!graph_alone_ && !of_data(a) && !of_data(b)) need_scalar(scalar_of(is_symbolic_scalar(a) ? a : b), "arithmetic that gives no float");
   ScalarValue result;
@@ -129,8 +154,8 @@ Ref TensorRecorder::scalar_arithmetic(FloatTape::Op op, PyObject* a, PyObject* b
     const auto x = stays ? bounded_int(a, kMost, result) : std::nullopt, y = x ? bounded_int(b, kMost, result) : std::nullopt;
     if (!y) need_scalar(scalar_of(is_symbolic_scalar(a) ? a : b), "arithmetic");
     result.integral = true;
-    result.value = builder_.one(op_of(op), {*x, *y});
-    return make_symbolic_scalar(std::move(result));
+    result.value = builder_.one(arithmetic.op, {*x, *y});
+    return computed_number(std::move(result), "operator", arithmetic.function, pair_of(a, b));
   }
   const auto operand = [&](PyObject* object) {
     if (is_computed_int(object))
@@ -147,9 +172,9 @@ Ref TensorRecorder::scalar_arithmetic(FloatTape::Op op, PyObject* a, PyObject* b
   const bool by_integer = is_symbolic_int(b) && symbols_.is_exact_in_floats(*integer_of(b)) && symbols_.decide(guards::Relation::Operator::not_equal, *integer_of(b), 0);
   if (divides && !is_symbolic_scalar(b) && !by_integer && plain_float(b).value_or(0) == 0) need_scalar(scalar_of(a), "a division by zero");
   const ir::ValueId x = operand(a), y = divides && is_symbolic_scalar(b) ? nonzero(builder_, operand(b)) : operand(b);
-  result.value = builder_.one(op_of(op), {x, y});
+  result.value = builder_.one(arithmetic.op, {x, y});
   if (op == FloatTape::Op::power) result.value = where_finite(result.value);
-  return make_symbolic_scalar(std::move(result));
+  return computed_number(std::move(result), "operator", arithmetic.function, pair_of(a, b));
 }
 
 Ref TensorRecorder::constant_operator(binaryfunc operation, PyObject* left, PyObject* right) {
@@ -176,7 +201,8 @@ Ref TensorRecorder::number_of(PyObject* stand_in, PyTypeObject* type) {
   if (!one || is_bool(s.dtype) || is_complex(s.dtype) || (type == &PyLong_Type && !integral)) return {};
   const bool as_int = integral && type != &PyFloat_Type;
   const ir::ValueId element = graph_.type(value).shape.empty() ? value : builder_.one("reshape", {value}, {{"shape", ir::Shape{}}});
-  return make_symbolic_scalar({builder_.cast(element, as_int ? DType::i64 : DType::f64), as_int, {}, true});
+  ScalarValue number{.value = builder_.cast(element, as_int ? DType::i64 : DType::f64), .integral = as_int, .of_data = true};
+  return computed_number(std::move(number), "builtins", as_int ? "int" : "float", checked(PyTuple_Pack(1, stand_in)));
 }
 
 /// The scalar as an operand: weak in promotion, so it takes the dtype that the tensors beside it decide.

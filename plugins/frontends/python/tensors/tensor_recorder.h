@@ -314,6 +314,7 @@ class TensorRecorder final : public Recorder {
   Ref extreme_of_ints(PyObject* args, bool least);
   Ref scalar_extreme(PyObject* args, bool least);
   ir::ValueId weak_operand(const ScalarValue& scalar, ops::Flavour flavour, std::span<const Index> tensors);
+  Ref computed_number(ScalarValue value, const char* module, const char* function, const Ref& args);
   std::uint32_t scalar_output(const ScalarValue& scalar, PyObject* object, CapturedGraph& captured);
   std::uint32_t number_output(PyObject* number, CapturedGraph& captured);
   ir::ValueId value_of_view(Index index);

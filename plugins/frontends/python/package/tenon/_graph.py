@@ -35,8 +35,8 @@ class Graph:
 
     @property
     def op_names(self) -> list[str]:
-        """The callables in the order of the calls, as ``torch.sin``."""
-        return list(self._traced.op_names)
+        """The callables of torch and NumPy in the order of the calls, as ``torch.sin``."""
+        return [name for name, call in zip(self._traced.op_names, self._traced.calls) if not set(call[4]) & set(_render.NUMBERS)]
 
     def code(self) -> str:
         """The graph as Python code, with types and the user's lines."""

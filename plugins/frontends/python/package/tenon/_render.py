@@ -32,7 +32,8 @@ def shortened(text: str) -> str:
 
 # What the code itself calls by these names.
 _IMPORTS = ("numpy", "torch", "tenon", "math", "base64", "operator")
-_TAKEN = {*_IMPORTS, "np", "inf", "nan", "min", "max", "slice", "bool", "int", "float", "complex", "str"}
+_TAKEN = {*_IMPORTS, "np", "inf", "nan", "min", "max", "abs", "slice", "bool", "int", "float", "complex", "str"}
+NUMBERS = ("int", "float")  # types of Python's numbers
 _WORD = r"[A-Za-z_]\w*"
 _FUNCTIONS = {"floor_div": "operator.floordiv", "mod": "operator.mod", "min": "min", "max": "max"}  # of symbols, in the text form and in Python
 _LONGEST = 1000  # elements of a constant that are written one by one
@@ -150,6 +151,8 @@ class _Code:
         if isinstance(target, Within):
             return f"tenon._error_handling.Within({self._callable(target.target, op_name)}, {target.modes!r})"
         module, qualified = getattr(target, "__module__", None) or "", getattr(target, "__qualname__", None) or ""
+        if op_name.startswith("builtins."):
+            return op_name.partition(".")[2]
         for name in (op_name, f"{module}.{qualified}", f"{module}.{getattr(target, '__name__', '')}"):
             if _leads_to(name, target):
                 return name
@@ -211,7 +214,7 @@ def _tensor(value: Any) -> str:
 
 def _with_device(text: str) -> str:
     """A type in the words of the text form: dtype, sizes, strides where they are not dense; and the device, which the text form leaves out for the CPU."""
-    return text if " on " in text else f"{text} on cpu"
+    return text if " on " in text or text in NUMBERS else f"{text} on cpu"
 
 
 def _imports(body: str) -> list[str]:
