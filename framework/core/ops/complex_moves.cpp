@@ -36,7 +36,7 @@ bool only_moves_complex(const ir::Graph& graph, ir::NodeId id) {
   const ir::Node& node = graph.node(id);
   if (!has_complex_values(graph, node)) return true;
   const Op* op = find_op(node.op);
-  if (!op || op->kernel) return false;
+  if (!op || (op->kernel && !node.operands.empty())) return false;
   if (op->scatter) {
     const ScatterBody body = op->scatter(OpQuery(graph, node.operands, node.attributes));
     return only_moves_complex(body.target) && only_moves_complex(body.combine);

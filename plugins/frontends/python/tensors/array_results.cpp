@@ -63,9 +63,10 @@ PyObject* memory_handler() {
 
 namespace {
 
-/// An array that owns memory of the handler; null with an exception set, when the memory stays the caller's.
+/// An array that owns memory of the handler; null with an exception set, when the memory stays the caller's. One without elements has strides of
+/// 0, as NumPy's own have.
 Ref owning_array(DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, void* data, PyObject* handler) {
-  ArrayExtents extents = in_bytes(shape, strides, size_of(dtype));
+  ArrayExtents extents = in_bytes(shape, strides, byte_count(shape, 1) == 0 ? 0 : size_of(dtype));
   Ref array = Ref::steal(PyArray_NewFromDescr(&PyArray_Type, PyArray_DescrFromType(numpy_type(dtype)), static_cast<int>(shape.size()),
                                               extents.shape.data(), extents.strides.data(), data, NPY_ARRAY_WRITEABLE, nullptr));
   if (!array) return array;

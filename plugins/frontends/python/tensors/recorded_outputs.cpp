@@ -36,14 +36,13 @@ TensorOutput output_like(const StandIn& stand_in, ir::ValueId value) {
   return output;
 }
 
-/// A result in fresh memory is dense: its strides follow from its sizes and from the order in which its dimensions lie.
+/// A result in fresh memory is dense: its strides follow from its sizes and from the order in which its dimensions lie. Where it has no elements
+/// its strides may say none.
 void vary(TensorOutput& output, const ir::Shape& shape) {
   if (std::ranges::all_of(shape, [](const ir::Dim& d) { return d.is_constant(); })) return;
   output.varying_shape = shape;
-  if (row_major(output.shape) != output.strides) {
-    output.order = memory_order(output.shape, output.strides);
-    return;
-  }
+  if (row_major(output.shape) != output.strides) output.order = memory_order(output.shape, output.strides);
+  if (!output.order.empty()) return;
   output.order.resize(shape.size());
   std::iota(output.order.begin(), output.order.end(), 0);
 }
