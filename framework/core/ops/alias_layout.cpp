@@ -23,6 +23,13 @@ constexpr Rule kRules[] = {
     {"torch.Tensor.nan_to_num", kCopy},
     {"torch.flip", kCopy},
     {"torch.Tensor.flip", kCopy},
+    {"torch.argsort", kCopy},
+    {"torch.Tensor.argsort", kCopy},
+    {"torch.msort", kCopy},
+    {"torch.Tensor.msort", kCopy},
+    {"torch.prelu", kCopy},
+    {"torch.Tensor.prelu", kCopy},
+    {"torch.nn.functional.prelu", kCopy},
     {"torch.Tensor.masked_fill", {ResultLayout::row_major}},  // clones self so before it writes
     {"torch.masked_fill", {ResultLayout::row_major}},
     {"torch.nn.functional.logsigmoid", {ResultLayout::row_major}},

@@ -272,3 +272,11 @@ def test_products_in_every_order(name):
         for turned in (lambda x: x, lambda x: x.mT.contiguous().mT, lambda x: x[..., :1].expand(x.shape)):
             exactly_alike(lambda x: PRODUCTS[name](turned(i), turned(a), x), turned(b))
             exactly_alike(lambda x: PRODUCTS[name](turned(i), a, x), b)
+
+
+@pytest.mark.parametrize("function", [torch.argsort, torch.msort, lambda x: torch.nn.functional.prelu(x, torch.tensor([0.2]))], ids=["argsort", "msort", "prelu"])
+@pytest.mark.parametrize("layout", [((5, 1), (1, 5)), ((2, 1, 3), (3, 7, 1)), ((2, 1, 3, 4), (12, 5, 4, 1)), ((1, 3, 4, 5), (60, 1, 15, 3))], ids=str)
+def test_copies_keep_the_strides_of_dimensions_of_size_1(function, layout):
+    x = torch.as_strided(torch.rand(80), *layout)
+    with torch.no_grad():
+        assert tenon.compile(function)(x).stride() == function(x).stride()

@@ -385,19 +385,22 @@ std::optional<GuardFailure> FunctionCache::failure_since(const CapturePoint& poi
 }
 
 /// Which guard of the latest variant fails, in words.
-std::string FunctionCache::change_since(const CapturePoint& point, const TorchState& state, const CallArguments& values) const {
+static std::string words_of_change(const CapturePoint& point, const TorchState& state, const std::optional<GuardFailure>& failure) {
   if (point.entries().empty() || point.is_checking()) return "none";
   if (!(point.entries().front()->state() == state)) return "torch's global state changed (grad mode, inference mode, default dtype)";
-  const auto failure = failure_since(point, state, values);
   return failure ? fmt::format("{}: {} was {}, is {}", failure->guard, failure->source, failure->expected, failure->found) : "none that a guard names";
+}
+
+std::string FunctionCache::change_since(const CapturePoint& point, const TorchState& state, const CallArguments& values) const {
+  return words_of_change(point, state, failure_since(point, state, values));
 }
 
 void FunctionCache::report_recompile(CapturePoint& point, const TorchState& state, const CallArguments& values) {
   ++counters().recompiles;
   ++changes_;
-  if (const auto change = failure_since(point, state, values)) point.numbers.note_change(change->source);
-  if (!logs().recompiles) return;
-  log_line(fmt::format("tenon: recompiling {}{}: {}", name_, point.describe(), change_since(point, state, values)));
+  const std::optional<GuardFailure> change = failure_since(point, state, values);
+  if (change) point.numbers.note_change(change->source);
+  if (logs().recompiles) log_line(fmt::format("tenon: recompiling {}{}: {}", name_, point.describe(), words_of_change(point, state, change)));
 }
 
 void FunctionCache::report_capture(CacheEntry& entry) {
