@@ -1,4 +1,4 @@
-"""Counts the work of random loops: python -m tests.fuzz_loops [--seed N] [--count N] [--torch]."""
+"""Counts the work of random loops: python -m tests.fuzz_loops [--seed N] [--count N]."""
 from __future__ import annotations
 
 import sys

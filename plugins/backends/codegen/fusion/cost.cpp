@@ -11,11 +11,10 @@ namespace {
 constexpr double kStoreAndReload = 24;
 /// Below this, computing an operand again costs about what loading it does.
 constexpr double kCheaperThanLoad = 6;
-/// What loading costs of a value that is kept in memory for it; and so many values are too many to be kept for another one.
-constexpr double kKeptAlive = 12;
-constexpr std::size_t kManyKept = 2;
-/// Values that a kernel goes on from while others have not read them: the sum of a residual connection is one, a normalised row another.
-constexpr std::size_t kMostAhead = 3;
+/// What loading costs of a value that is kept in memory for it; and so much memory is too much to be kept for an array of size 1.
+constexpr double kKeptAlive = 12, kMuchKept = 1.25;
+/// What is small beside all that is alive, so that it does not matter how long it is kept.
+constexpr double kSmallShare = 1.0 / 32;
 /// Reductions that need each other in a kernel: a softmax of a normalised row has four.
 constexpr std::size_t kMostReductions = 4;
 /// Elements of a row that stay in a second-level cache while its kernel passes over them again; and in a third-level one, where there are
@@ -62,9 +61,9 @@ bool worth_storing(double cost, std::size_t paths) {
 
 double cost_of_load(double elements, double points, bool passing) { return elements < points ? 1 : passing ? kKeptAlive : kCheaperThanLoad; }
 
-bool worth_storing_early(std::size_t kept) { return kept >= kManyKept; }
+bool worth_storing_early(double bytes, double kept) { return kept >= kMuchKept * bytes; }
 
-bool worth_running_ahead(std::size_t values) { return values <= kMostAhead; }
+double worth_keeping_alive(double bytes) { return bytes * (1 + kSmallShare); }
 
 bool worth_sweeping(std::size_t reductions) { return reductions <= kMostReductions; }
 

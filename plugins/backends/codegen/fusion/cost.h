@@ -21,11 +21,11 @@ double cost_of_load(double elements, double points, bool passing);
 /// So many kernels compute a value before one is opened for it alone.
 inline constexpr std::size_t kEnoughKernels = 2;
 
-/// Decides whether a value that is needed later is computed early: so many others would be kept for it alone, and nothing else.
-bool worth_storing_early(std::size_t kept);
+/// Decides whether a value of so many bytes that is needed later is computed early: so many bytes of others would be kept for it alone.
+bool worth_storing_early(double bytes, double kept);
 
-/// Decides whether a kernel may compute further from so many values that it writes for others: all of them take memory until those run.
-bool worth_running_ahead(std::size_t values);
+/// Bytes that a plan may keep alive at once where nodes that run one by one keep so many: hardly more.
+double worth_keeping_alive(double bytes);
 
 /// Decides whether a kernel may pass over its rows once more, behind a reduction that needs so many others one after the other.
 bool worth_sweeping(std::size_t reductions);

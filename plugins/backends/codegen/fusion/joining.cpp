@@ -1,6 +1,5 @@
 // Which kernel computes what: a node joins the kernel that it reads from where the loops agree, else it opens one of its own.
 #include <algorithm>
-#include <unordered_set>
 
 #include "fusion/cost.h"
 #include "fusion/planner.h"
@@ -168,20 +167,6 @@ std::optional<Planner::Reshaped> Planner::reshaped(std::span<const Loop> loops, 
   return Reshaped{std::move(index), l};
 }
 
-/// Values about as large as the loops from which the kernel computes further, while others have not read them.
-std::size_t Planner::run_ahead_of(const Draft& draft) const {
-  std::unordered_set<std::uint32_t> inside;  // nodes
-  for (const Draft::Expansion& expansion : draft.expansions()) inside.insert(expansion.node.value);
-  for (const Draft::Member& member : draft.members()) inside.insert(graph_.value(member.value).node.value);
-  const double points = estimated_points(algebra_, draft.outer()) * estimated_points(algebra_, draft.inner());
-  return static_cast<std::size_t>(std::ranges::count_if(draft.members(), [&](const Draft::Member& member) {
-    if (is_output_[member.value.value] || 2 * algebra_.estimate(graph_.type(member.value).element_count()) < points) return false;
-    const auto& readers = users_[member.value.value];
-    const auto here = static_cast<std::size_t>(std::ranges::count_if(readers, [&](NodeId reader) { return inside.contains(reader.value); }));
-    return here > 0 && here < readers.size();
-  }));
-}
-
 bool Planner::try_add(NodeId id, std::size_t step, std::span<const Dim> index, bool map_inside) {
   auto attempt = std::make_unique<Draft>(*steps_[step].draft);
   try {
@@ -203,10 +188,6 @@ bool Planner::try_add(NodeId id, std::size_t step, std::span<const Dim> index, b
     log(fmt::format("{} does not join kernel {}: the kernel would be too long", name_of_node(id), step));
     return false;
   }
-  if (!worth_running_ahead(run_ahead_of(*attempt))) {
-    log(fmt::format("{} does not join kernel {}: it would run ahead of those that read what it writes", name_of_node(id), step));
-    return false;
-  }
   const std::size_t passed = steps_[step].draft->expansions().size();
   if (const auto again = computed_again(*attempt, passed, step)) {
     log(fmt::format("{} does not join kernel {}: it would compute {} again", name_of_node(id), step, name_of_node(*again)));
@@ -217,9 +198,17 @@ bool Planner::try_add(NodeId id, std::size_t step, std::span<const Dim> index, b
     log(fmt::format("{} does not join kernel {}: kernel {} in between needs it", name_of_node(id), step, producer));
     return false;
   }
+  const Change change = change_of(step, attempt.get());
+  const Reordering order = reordered(change);
+  if (const double bytes = most_alive(order, change, now_); bytes > may_live_) {
+    log(fmt::format("{} does not join kernel {}: {:.0f} bytes would be alive at once", name_of_node(id), step, bytes));
+    return false;
+  }
   steps_[step].draft = std::move(attempt);
+  steps_[step].last = now_;
   for (std::size_t producer : producers_of(*steps_[step].draft, step)) depend(step, producer);
-  for (ValueId r : graph_.node(id).results) step_of_[r.value] = step;
+  for (ValueId r : graph_.node(id).results) write(r, step);
+  take(order);
   note_computed(step, passed);
   log(fmt::format("{} joins kernel {}{}", name_of_node(id), step, map_inside ? " over its inner loops" : ""));
   return true;

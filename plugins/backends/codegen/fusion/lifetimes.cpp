@@ -5,6 +5,31 @@
 
 namespace tenon::codegen {
 
+double estimated_bytes(const ir::Type& type, const IndexAlgebra& algebra) { return algebra.estimate(type.element_count()) * static_cast<double>(size_of(type.dtype)); }
+
+double most_alive_node_by_node(const ir::Graph& graph, const IndexAlgebra& algebra) {
+  const auto nodes = graph.nodes();
+  std::vector<std::size_t> last(graph.value_capacity(), 0);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    for (ValueId operand : graph.node(nodes[i]).operands) last[operand.value] = i;
+    for (ValueId result : graph.node(nodes[i]).results) last[result.value] = i;
+  }
+  for (const ir::Output& output : graph.outputs()) last[output.value.value] = nodes.size();
+  std::vector<double> freed(nodes.size() + 1, 0);
+  double alive = 0, most = 0;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (is_constant_node(graph.node(nodes[i]))) continue;
+    for (ValueId result : graph.node(nodes[i]).results) {
+      const double bytes = estimated_bytes(graph.type(result), algebra);
+      alive += bytes;
+      freed[last[result.value]] += bytes;
+    }
+    most = std::max(most, alive);
+    alive -= freed[i];
+  }
+  return most;
+}
+
 Lifetimes::Lifetimes(const ir::Graph& graph, const IndexAlgebra& algebra, const FusionContext& context)
     : graph_(graph), algebra_(algebra), context_(context), place_(graph.node_capacity(), 0), last_use_(graph.value_capacity(), 0), needs_(graph.node_capacity()) {
   std::size_t place = 0;
@@ -17,12 +42,15 @@ Lifetimes::Lifetimes(const ir::Graph& graph, const IndexAlgebra& algebra, const 
 
 bool Lifetimes::is_passing(ValueId value) const { return graph_.value(value).kind == ir::ValueKind::result && !context_.is_constant(value); }
 
-std::size_t Lifetimes::kept_for(ValueId operand) const {
+double Lifetimes::kept_for(ValueId operand) const {
   if (!is_passing(operand) || context_.in_memory[operand.value]) return 0;
   const NodeId node = graph_.value(operand).node;
   if (last_written_ <= place_[node.value]) return 0;
-  const double own = elements_of(operand);
-  return static_cast<std::size_t>(std::ranges::count_if(needs_[node.value], [&](std::uint32_t v) { return last_use_[v] <= place_[node.value] && 2 * elements_of(ValueId(v)) >= own; }));
+  const double own = bytes_of(operand);
+  double bytes = 0;
+  for (std::uint32_t v : needs_[node.value])
+    if (last_use_[v] <= place_[node.value]) bytes += std::min(own, bytes_of(ValueId(v)));
+  return bytes;
 }
 
 void Lifetimes::pass(NodeId id) {

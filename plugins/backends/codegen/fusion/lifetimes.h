@@ -7,21 +7,27 @@
 
 namespace tenon::codegen {
 
+double estimated_bytes(const ir::Type& type, const IndexAlgebra& algebra);
+
+/// The bytes of results that are alive at once, at most, when each node is computed by itself: from there to the last that reads it.
+double most_alive_node_by_node(const ir::Graph& graph, const IndexAlgebra& algebra);
+
 /// Follows the nodes of a graph in their order, while it is decided which of their values live in memory.
 class Lifetimes {
  public:
   Lifetimes(const ir::Graph& graph, const IndexAlgebra& algebra, const FusionContext& context);
 
-  /// How many values in memory would stay alive for `operand` alone until the next node reads it, while others have been written since it
-  /// could be computed. Nothing is kept for what is in memory. Inputs and constants are alive anyway.
-  std::size_t kept_for(ValueId operand) const;
+  /// The bytes of values in memory that would stay alive for `operand` alone until the next node reads it, while others have been written since it
+  /// could be computed; of each no more than `operand` has. Nothing is kept for what is in memory. Inputs and constants are alive anyway.
+  double kept_for(ValueId operand) const;
+
+  double bytes_of(ValueId value) const { return estimated_bytes(graph_.type(value), algebra_); }
 
   /// Goes on to what follows the node.
   void pass(NodeId node);
 
  private:
   bool is_passing(ValueId value) const;
-  double elements_of(ValueId value) const { return algebra_.estimate(graph_.type(value).element_count()); }
 
   const ir::Graph& graph_;
   const IndexAlgebra& algebra_;

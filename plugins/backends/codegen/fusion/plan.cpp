@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <numeric>
 
 #include "core/base/error.h"
 #include "fusion/cost.h"
@@ -53,7 +52,8 @@ std::size_t Planner::add_step(PendingStep step, std::span<const ValueId> reads, 
   for (ValueId v : reads)
     for (std::size_t writer : writers_of(v))
       if (writer != id) depend(id, writer);
-  for (ValueId v : writes) step_of_[v.value] = id;
+  for (ValueId v : writes) write(v, id);
+  schedule(id);
   return id;
 }
 
@@ -156,19 +156,8 @@ std::vector<std::size_t> Planner::count_reads() const {
   for (const Concatenation& c : options_.concatenations)
     for (const auto& part : c.parts) store(part.value);
   for (const PendingStep& s : steps_) {
-    if (s.draft) {
-      for (ValueId v : s.draft->buffers())
-        if (!s.draft->member(v)) store(v);
-    } else {
-      const ir::Node& node = graph_.node(std::get<LibraryStep>(s.fixed).node);
-      for (ValueId v : node.operands) store(v);
-      for (ValueId v : node.results) store(v);
-    }
-    if (!s.product) continue;
-    for (const MatrixOperand* operand : {&s.product->step.a, &s.product->step.b}) {
-      if (!operand->pack) store(operand->value);
-      else std::for_each(operand->pack->buffers.begin(), operand->pack->buffers.end(), store);
-    }
+    std::ranges::for_each(reads_of(s, s.draft.get()), store);
+    if (!s.draft) std::ranges::for_each(graph_.node(std::get<LibraryStep>(s.fixed).node).results, store);
   }
   return reads;
 }
@@ -213,34 +202,6 @@ void Planner::add_to(Plan& plan, PendingStep& pending, const std::vector<bool>& 
   }
 }
 
-/// Steps in the order of the graph, each as late as its last node and right after what it needs: values live about as long as when
-/// the nodes run one by one.
-std::vector<std::size_t> Planner::order_of_steps() const {
-  std::vector<std::size_t> position(graph_.node_capacity(), 0), last(steps_.size(), graph_.node_capacity()), order(steps_.size()), needs(steps_.size());
-  const auto nodes = graph_.nodes();
-  for (std::size_t i = 0; i < nodes.size(); ++i) position[nodes[i].value] = i;
-  for (std::size_t s = 0; s < steps_.size(); ++s) {
-    needs[s] = steps_[s].after.count();
-    if (!steps_[s].draft) last[s] = position[std::get<LibraryStep>(steps_[s].fixed).node.value];
-    else if (const auto& own = steps_[s].draft->nodes(); !own.empty()) last[s] = position[std::ranges::max(own, {}, [&](NodeId n) { return position[n.value]; }).value];
-  }
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, {}, [&](std::size_t s) { return last[s]; });
-  boost::dynamic_bitset<> placed(steps_.size());
-  std::vector<std::size_t> placed_order;
-  for (std::size_t s : order) {
-    std::vector<std::size_t> now;
-    auto missing = steps_[s].after;
-    missing.resize(steps_.size());
-    missing -= placed;
-    for (auto other = missing.find_first(); other != missing.npos; other = missing.find_next(other)) now.push_back(other);
-    std::ranges::stable_sort(now, {}, [&](std::size_t n) { return needs[n]; });
-    if (!placed[s]) now.push_back(s);
-    for (std::size_t n : now) placed[n] = true, placed_order.push_back(n);
-  }
-  return placed_order;
-}
-
 Plan Planner::assemble() {
   const std::vector<std::size_t> reads = count_reads();
   std::vector<bool> stored(reads.size());
@@ -268,7 +229,7 @@ Plan Planner::assemble() {
       joined[s] = std::move(pooled->step);
     }
   }
-  for (std::size_t s : order_of_steps()) {
+  for (std::size_t s : order_) {
     pause();
     if (joined[s]) plan.steps.push_back(std::move(*joined[s]));
     else if (!inside[s]) add_to(plan, steps_[s], stored);

@@ -35,6 +35,7 @@ struct PendingStep {
   Step fixed;
   std::optional<Contraction> product;  // the draft follows it, tile by tile
   boost::dynamic_bitset<> after; // by step: transitively; may be shorter than the steps
+  std::size_t last = 0;          // the place of the node that it waits for
   bool needed = false;           // some step is after it
   bool closed = false;           // nothing may join
 };
@@ -54,7 +55,8 @@ class Planner {
     users_ = graph_.users();
     is_output_.assign(graph_.value_capacity(), false);
     for (const ir::Output& output : graph_.outputs()) is_output_[output.value.value] = true;
-    for (NodeId id : graph_.nodes()) pause(), place(id);
+    begin_schedule();
+    for (NodeId id : graph_.nodes()) pause(), now_ = place_[id.value], place(id);
     return assemble();
   }
 
@@ -96,7 +98,6 @@ class Planner {
   std::size_t add_closed(Draft draft, std::span<const ValueId> writes);
   std::size_t add_copy(ValueId base, ValueId result);
   bool try_join(NodeId id, std::size_t step);
-  std::size_t run_ahead_of(const Draft& draft) const;
   bool try_add(NodeId id, std::size_t step, std::span<const Dim> index, bool map_inside);
   std::vector<std::vector<Dim>> inner_mappings(const Draft& draft, const ops::LoopBody& body) const;
   std::vector<std::vector<Dim>> outer_permutations(const Draft& draft, const ops::LoopBody& body) const;
@@ -124,6 +125,32 @@ class Planner {
     const ir::Node& n = graph_.node(id);
     return fmt::format("{} = {}", n.results.empty() ? "" : "%" + graph_.value(n.results[0]).name, n.op);
   }
+
+  // ---- when steps run, and what is alive meanwhile (scheduling.cpp)
+  /// A step as it would be.
+  struct Change {
+    std::size_t step;
+    const Draft* draft;  // null: a library call
+    std::size_t last;
+    boost::dynamic_bitset<> after;
+  };
+  /// The last steps in a new order.
+  struct Reordering {
+    std::size_t begin;
+    std::vector<std::size_t> steps;
+  };
+  void begin_schedule();
+  void find_lives();
+  bool has_life(ValueId value) const { return bytes_[value.value] > 0; }
+  std::vector<ValueId> reads_of(const PendingStep& step, const Draft* draft) const;
+  std::vector<ValueId> writes_of(const PendingStep& step, const Draft* draft) const;
+  Change change_of(std::size_t step, const Draft* draft) const;
+  Reordering reordered(const Change& change) const;
+  double most_alive(const Reordering& order, const Change& change, std::size_t place) const;
+  bool may_live_from(std::size_t step, NodeId node) const;
+  void take(const Reordering& order);
+  void schedule(std::size_t step);
+  void write(ValueId value, std::size_t step);
 
   // ---- what several kernels would compute (recomputation.cpp)
   struct Passing {
@@ -167,7 +194,6 @@ class Planner {
 
   // ---- the plan (plan.cpp)
   Plan assemble();
-  std::vector<std::size_t> order_of_steps() const;
   std::vector<std::size_t> count_reads() const;
   void shape(KernelStep& step);
   ContractionStep product_of(PendingStep& pending, const std::vector<bool>& stored);
@@ -196,6 +222,15 @@ class Planner {
   std::vector<bool> is_output_;         // by ValueId
   std::vector<std::vector<NodeId>> users_;  // by ValueId: nodes that read it
   std::vector<std::vector<std::size_t>> computed_by_;  // by NodeId: steps that compute it in passing, the first few
+  std::vector<std::size_t> place_;      // by NodeId: in the order of the graph
+  std::size_t now_ = 0;                 // the place of the node that is placed
+  std::vector<double> bytes_;           // by ValueId, of what steps write into memory of its own
+  std::vector<std::size_t> last_read_;  // by ValueId: the place of the last node that a kernel reads it for
+  std::vector<std::size_t> begun_by_;   // by ValueId: the first step that writes it
+  std::vector<double> alive_after_;     // by place: bytes of what is read later
+  double may_live_ = 0;                 // bytes
+  std::vector<std::size_t> order_;      // steps as they run
+  std::vector<std::size_t> furthest_;   // by place in the order: the last node of steps up to there
   static constexpr std::size_t kNoStep = static_cast<std::size_t>(-1);
 };
 

@@ -84,7 +84,7 @@ void Planner::note_computed(std::size_t step, std::size_t first) {
   }
 }
 
-/// Where a kernel that computes the node in passing has each of its elements once, so that it could store it.
+/// Where a kernel that computes the node in passing has each of its elements once, so that it could store it: from then on that is alive.
 std::optional<Planner::Passing> Planner::passing(NodeId id) const {
   for (std::size_t step : computed_by_[id.value]) {
     if (steps_[step].closed) continue;
@@ -92,7 +92,8 @@ std::optional<Planner::Passing> Planner::passing(NodeId id) const {
     for (const Draft::Expansion& e : draft.expansions()) {
       if (e.node != id || e.mask != kNoOp) continue;
       const auto kind = walks(draft, e.index, context_.bodies[id.value]->extents);
-      if (kind == StageKind::row || (kind == StageKind::map && rows_fit(algebra_, draft))) return Passing{step, e.index, *kind};
+      if (kind != StageKind::row && (kind != StageKind::map || !rows_fit(algebra_, draft))) continue;
+      if (may_live_from(step, id)) return Passing{step, e.index, *kind};
     }
   }
   return {};
@@ -119,13 +120,14 @@ std::optional<NodeId> Planner::computed_again(const Draft& draft, std::size_t fi
 void Planner::store_computed(NodeId id) {
   const auto found = passing(id);
   for (ValueId r : graph_.node(id).results) context_.in_memory[r.value] = true;
+  find_lives();
   if (!found) {
     log(fmt::format("store {}: {} kernels computed it in passing", name_of_node(id), kEnoughKernels));
     return open_kernel(id, kernel_of(id));
   }
   log(fmt::format("store {}: kernel {} computes it, and others would again", name_of_node(id), found->step));
   steps_[found->step].draft->add_map(id, found->index, found->kind);
-  for (ValueId r : graph_.node(id).results) step_of_[r.value] = found->step;
+  for (ValueId r : graph_.node(id).results) write(r, found->step);
 }
 
 }  // namespace tenon::codegen

@@ -257,9 +257,9 @@ void Planner::mark_repeated_operands(NodeId id) {
 /// Operands for whose sake others would stay alive, while new values take memory, are computed early.
 void Planner::mark_early_operands(NodeId id, const Lifetimes& lifetimes) {
   for (ValueId operand : graph_.node(id).operands) {
-    const std::size_t kept = lifetimes.kept_for(operand);
-    if (!worth_storing_early(kept)) continue;
-    log(fmt::format("store %{}: {} values would be kept for it", graph_.value(operand).name, kept));
+    const double kept = lifetimes.kept_for(operand);
+    if (kept == 0 || !worth_storing_early(lifetimes.bytes_of(operand), kept)) continue;
+    log(fmt::format("store %{}: {:.0f} bytes would be kept for it", graph_.value(operand).name, kept));
     context_.in_memory[operand.value] = true;
   }
 }

@@ -1,0 +1,183 @@
+// When steps run, and what is alive meanwhile: in the order of the graph, each as late as its last node and right before what needs it. Kernels
+// grow as long as no more is alive at once than when the nodes run one by one.
+#include <algorithm>
+#include <iterator>
+#include <ranges>
+
+#include "fusion/cost.h"
+#include "fusion/lifetimes.h"
+#include "fusion/planner.h"
+
+namespace tenon::codegen {
+
+void Planner::begin_schedule() {
+  const auto nodes = graph_.nodes();
+  place_.assign(graph_.node_capacity(), 0);
+  for (std::size_t i = 0; i < nodes.size(); ++i) place_[nodes[i].value] = i;
+  begun_by_.assign(graph_.value_capacity(), kNoStep);
+  may_live_ = worth_keeping_alive(most_alive_node_by_node(graph_, algebra_));
+  find_lives();
+}
+
+/// What steps write lives until the last node in memory is computed that is made of it, with what is computed in between.
+void Planner::find_lives() {
+  const auto nodes = graph_.nodes();
+  bytes_.assign(graph_.value_capacity(), 0);
+  last_read_.assign(graph_.value_capacity(), 0);
+  for (const ir::Output& output : graph_.outputs()) last_read_[context_.place_of(output.value).value.value] = nodes.size();
+  for (std::size_t i = nodes.size(); i-- > 0;) {
+    const ir::Node& node = graph_.node(nodes[i]);
+    std::size_t read = 0;
+    for (ValueId r : node.results) read = std::max(read, context_.in_memory[r.value] ? i : last_read_[r.value]);
+    for (ValueId operand : node.operands)
+      for (ValueId v : {operand, context_.place_of(operand).value}) last_read_[v.value] = std::max(last_read_[v.value], read);
+  }
+  std::vector<double> change(nodes.size() + 1, 0);
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    for (ValueId r : graph_.node(nodes[i]).results) {
+      const ValueId memory = context_.place_of(r).value;
+      const bool begins = context_.in_memory[r.value] && !has_life(memory) && graph_.value(memory).kind == ir::ValueKind::result && !context_.is_constant(memory);
+      if (!begins) continue;
+      bytes_[memory.value] = estimated_bytes(graph_.type(memory), algebra_);
+      if (last_read_[memory.value] <= i) continue;
+      change[i] += bytes_[memory.value];
+      change[last_read_[memory.value]] -= bytes_[memory.value];
+    }
+  alive_after_.assign(nodes.size(), 0);
+  double alive = 0;
+  for (std::size_t i = 0; i < nodes.size(); ++i) alive_after_[i] = alive += change[i];
+}
+
+std::vector<ValueId> Planner::reads_of(const PendingStep& step, const Draft* draft) const {
+  if (!draft) {
+    const auto operands = graph_.node(std::get<LibraryStep>(step.fixed).node).operands;
+    return {operands.begin(), operands.end()};
+  }
+  std::vector<ValueId> reads;
+  std::ranges::copy_if(draft->buffers(), std::back_inserter(reads), [&](ValueId v) { return !draft->member(v); });
+  if (!step.product) return reads;
+  for (const MatrixOperand* operand : {&step.product->step.a, &step.product->step.b}) {
+    if (!operand->pack) reads.push_back(operand->value);
+    else std::ranges::copy_if(operand->pack->buffers, std::back_inserter(reads), [](ValueId v) { return !is_of_thread(v); });
+  }
+  return reads;
+}
+
+std::vector<ValueId> Planner::writes_of(const PendingStep& step, const Draft* draft) const {
+  if (!draft) {
+    const auto results = graph_.node(std::get<LibraryStep>(step.fixed).node).results;
+    return {results.begin(), results.end()};
+  }
+  std::vector<ValueId> writes;
+  for (const Draft::Member& member : draft->members()) writes.push_back(context_.place_of(member.value).value);
+  return writes;
+}
+
+void Planner::write(ValueId value, std::size_t step) {
+  step_of_[value.value] = step;
+  auto& begun = begun_by_[context_.place_of(value).value.value];
+  begun = std::min(begun, step);
+}
+
+/// The step with the draft in place of its own.
+Planner::Change Planner::change_of(std::size_t step, const Draft* draft) const {
+  Change change{step, draft, now_, steps_[step].after};
+  change.after.resize(steps_.size());
+  if (!draft) return change;
+  for (std::size_t producer : producers_of(*draft, step)) {
+    auto closure = steps_[producer].after;
+    closure.resize(steps_.size());
+    closure.set(producer);
+    change.after |= closure;
+  }
+  return change;
+}
+
+/// The last steps with the change: from the first on that runs no later than another one which the graph has after it.
+Planner::Reordering Planner::reordered(const Change& change) const {
+  const auto last_of = [&](std::size_t s) { return s == change.step ? change.last : steps_[s].last; };
+  const auto own = std::find(order_.rbegin(), order_.rend(), change.step);
+  Reordering order{own == order_.rend() ? order_.size() : static_cast<std::size_t>(order_.rend() - own) - 1, {}};
+  std::size_t first = change.last;
+  for (std::size_t i = order.begin; i < order_.size(); ++i) first = std::min(first, last_of(order_[i]));
+  for (; order.begin > 0 && furthest_[order.begin - 1] > first; --order.begin) first = std::min(first, last_of(order_[order.begin - 1]));
+  std::vector<std::size_t> wanted(order_.begin() + static_cast<std::ptrdiff_t>(order.begin), order_.end());
+  if (own == order_.rend()) wanted.push_back(change.step);
+  std::ranges::stable_sort(wanted, {}, last_of);
+  boost::dynamic_bitset<> open(steps_.size());
+  for (std::size_t s : wanted) open.set(s);
+  auto run = [&](auto& self, std::size_t step) -> void {
+    if (!open[step]) return;
+    open.reset(step);
+    auto missing = step == change.step ? change.after : steps_[step].after;
+    missing.resize(steps_.size());
+    missing &= open;
+    std::vector<std::size_t> before;
+    for (auto s = missing.find_first(); s != missing.npos; s = missing.find_next(s)) before.push_back(s);
+    std::ranges::stable_sort(before, {}, last_of);
+    for (std::size_t s : before) self(self, s);
+    order.steps.push_back(step);
+  };
+  for (std::size_t s : wanted) run(run, s);
+  return order;
+}
+
+/// The bytes that are alive at the busiest of the steps, which compute the nodes up to a place. What is alive after them is known: what nodes
+/// further on read.
+double Planner::most_alive(const Reordering& order, const Change& change, std::size_t place) const {
+  const auto lives_on = [&](ValueId v) { return last_read_[v.value] > place; };
+  double alive = alive_after_[place], most = alive;
+  boost::dynamic_bitset<> read(bytes_.size()), begun(bytes_.size());
+  for (std::size_t s : order.steps | std::views::reverse) {
+    const Draft* draft = s == change.step ? change.draft : steps_[s].draft.get();
+    for (ValueId v : reads_of(steps_[s], draft)) {
+      if (!has_life(v) || lives_on(v) || read[v.value]) continue;
+      read.set(v.value);
+      alive += bytes_[v.value];
+    }
+    most = std::max(most, alive);
+    for (ValueId v : writes_of(steps_[s], draft)) {
+      const bool begins = begun_by_[v.value] == s || begun_by_[v.value] == kNoStep;
+      if (begins && !begun.test_set(v.value) && (lives_on(v) || read[v.value])) alive -= bytes_[v.value];
+    }
+  }
+  return most;
+}
+
+/// Finds when a new step runs: right before what it was opened for, or where its node stands when more would be alive otherwise.
+void Planner::schedule(std::size_t step) {
+  Change change = change_of(step, steps_[step].draft.get());
+  Reordering order = reordered(change);
+  double alive = most_alive(order, change, now_);
+  const auto nodes = change.draft ? change.draft->nodes() : std::vector<NodeId>();
+  if (alive > may_live_ && !nodes.empty() && place_[nodes[0].value] < now_) {
+    Change early = change;
+    early.last = place_[nodes[0].value];
+    Reordering other = reordered(early);
+    if (const double bytes = most_alive(other, early, now_); bytes < alive) change = std::move(early), order = std::move(other), alive = bytes;
+  }
+  steps_[step].last = change.last;
+  may_live_ = std::max(may_live_, alive);
+  take(order);
+}
+
+/// True when the step could write what the node gives, too, which is not in memory yet.
+bool Planner::may_live_from(std::size_t step, NodeId node) const {
+  if (now_ == 0) return true;
+  const auto own = std::ranges::find(order_, step);
+  const Reordering from{static_cast<std::size_t>(own - order_.begin()), {own, order_.end()}};
+  double bytes = most_alive(from, change_of(step, steps_[step].draft.get()), now_ - 1);
+  for (ValueId v : graph_.node(node).results) bytes += estimated_bytes(graph_.type(v), algebra_);
+  return bytes <= may_live_;
+}
+
+void Planner::take(const Reordering& order) {
+  order_.resize(order.begin);
+  furthest_.resize(order.begin);
+  for (std::size_t s : order.steps) {
+    order_.push_back(s);
+    furthest_.push_back(std::max(furthest_.empty() ? 0 : furthest_.back(), steps_[s].last));
+  }
+}
+
+}  // namespace tenon::codegen
