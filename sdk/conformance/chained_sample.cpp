@@ -1,6 +1,6 @@
 #include "chained_sample.h"
 
-#include "core/ops/node_builder.h"
+#include "core/ops/build/node_builder.h"
 #include "sample_operands.h"
 
 namespace tenon::conformance {

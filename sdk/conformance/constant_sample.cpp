@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "core/ops/node_builder.h"
+#include "core/ops/build/node_builder.h"
 #include "sample_operands.h"
 #include "test_inputs.h"
 

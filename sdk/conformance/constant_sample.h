@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "core/ops/sample.h"
+#include "core/ops/reference/sample.h"
 
 namespace tenon::conformance {
 

@@ -1,7 +1,7 @@
 #include "literal_sample.h"
 
-#include "core/ops/node_builder.h"
-#include "core/ops/type_checker.h"
+#include "core/ops/build/node_builder.h"
+#include "core/ops/check/type_checker.h"
 #include "sample_operands.h"
 
 namespace tenon::conformance {

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "core/ops/sample.h"
+#include "core/ops/reference/sample.h"
 
 namespace tenon::conformance {
 

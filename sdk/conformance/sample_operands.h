@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "core/ops/sample.h"
+#include "core/ops/reference/sample.h"
 
 namespace tenon::conformance {
 

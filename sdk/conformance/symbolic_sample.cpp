@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "core/ops/node_builder.h"
+#include "core/ops/build/node_builder.h"
 #include "sample_operands.h"
 #include "test_inputs.h"
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core/ops/sample.h"
+#include "core/ops/reference/sample.h"
 #include "guarded_memory.h"
 
 namespace tenon::conformance {

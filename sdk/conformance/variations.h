@@ -5,7 +5,7 @@
 #include <string>
 
 #include "backend_under_test.h"
-#include "core/ops/sample.h"
+#include "core/ops/reference/sample.h"
 
 namespace tenon::conformance {
 

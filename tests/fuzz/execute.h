@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/ir/graph.h"
-#include "core/ops/reference.h"
+#include "core/ops/reference/reference.h"
 #include "fuzz/mutate.h"
 
 namespace tenon::fuzz {

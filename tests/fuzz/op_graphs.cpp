@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/ops/build/node_builder.h"
 #include "core/ops/catalog.h"
-#include "core/ops/node_builder.h"
-#include "core/ops/sample.h"
+#include "core/ops/reference/sample.h"
 
 namespace tenon::fuzz {
 namespace {

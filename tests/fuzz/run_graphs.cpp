@@ -23,7 +23,7 @@
 #include "core/ir/parser.h"
 #include "core/ir/printer.h"
 #include "core/ops/catalog.h"
-#include "core/ops/type_checker.h"
+#include "core/ops/check/type_checker.h"
 #include "fuzz/execute.h"
 #include "fuzz/op_graphs.h"
 #include "tenon/host.h"

@@ -11,7 +11,7 @@
 #include "core/ir/parser.h"
 #include "core/ir/printer.h"
 #include "core/ir/verifier.h"
-#include "core/ops/type_checker.h"
+#include "core/ops/check/type_checker.h"
 #include "fuzz/execute.h"
 
 namespace tenon::fuzz {

@@ -6,7 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/float16.h"
-#include "core/ops/sample.h"
+#include "core/ops/reference/sample.h"
 
 namespace tenon::golden {
 namespace {

@@ -69,9 +69,9 @@ class OpQuery {
   const ir::Attributes& attributes_;
 };
 
-class NodeBuilder;       // builds nodes with inferred types: ops/node_builder.h
-class ForeignArguments;  // the bound arguments of a foreign call: ops/foreign_call.h
-struct Sample;           // one conformance case: ops/sample.h
+class NodeBuilder;       // builds nodes with inferred types: ops/build/node_builder.h
+class ForeignArguments;  // the bound arguments of a foreign call: ops/foreign/foreign_call.h
+struct Sample;           // one conformance case: ops/reference/sample.h
 
 /// A name in another library, with its own signature where that differs: {"numpy.sum", "(a, axis=None, dtype=None, keepdims=False)"}.
 /// A parameter of the signature maps to the parameter of the op's schema with the same name, unless renamed: "(a -> self, axis -> dim)".

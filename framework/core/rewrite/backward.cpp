@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "core/ops/build/expand.h"
 #include "core/ops/catalog.h"
-#include "core/ops/expand.h"
-#include "core/ops/gradient.h"
+#include "core/ops/gradients/gradient.h"
 
 namespace tenon::rewrite {
 namespace {

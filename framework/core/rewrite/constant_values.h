@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/ir/graph.h"
-#include "core/ops/reference.h"
+#include "core/ops/reference/reference.h"
 
 namespace tenon::rewrite {
 

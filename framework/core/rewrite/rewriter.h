@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/ir/graph.h"
-#include "core/ops/node_builder.h"
+#include "core/ops/build/node_builder.h"
 
 namespace tenon::rewrite {
 

@@ -5,7 +5,7 @@
 
 #include "command.h"
 #include "core/ops/catalog.h"
-#include "core/ops/gradient.h"
+#include "core/ops/gradients/gradient.h"
 #include "host/diagnostics/suggestion.h"
 
 namespace tenon::cli {

@@ -2,15 +2,15 @@
 #include <nlohmann/json.hpp>
 
 #include "core/abi/struct_size.h"
+#include "host/config/given_names.h"
 #include "host/driver/captured_graph.h"
 #include "host/driver/entry_guard.h"
-#include "host/driver/given_names.h"
 #include "host/driver/program.h"
 #include "host/driver/tensor_road.h"
 #include "host/driver/warm_up.h"
 #include "host/exported/program_file.h"
-#include "host/runtime/memory_pool.h"
-#include "host/runtime/threads.h"
+#include "host/machine/memory_pool.h"
+#include "host/machine/threads.h"
 
 #ifndef TENON_VERSION
 #define TENON_VERSION "0"

@@ -4,13 +4,13 @@
 
 #include "core/base/regular_file.h"
 #include "core/ir/buffer.h"
+#include "core/ops/check/type_checker.h"
 #include "core/ops/portable.h"
-#include "core/ops/type_checker.h"
 #include "host/diagnostics/failure.h"
 #include "host/exported/program_file.h"
 #include "host/passes/pass_manager.h"
-#include "host/plugins/given_tensor.h"
-#include "host/plugins/plugin_call.h"
+#include "host/plugins/contact/given_tensor.h"
+#include "host/plugins/contact/plugin_call.h"
 
 TenonCapturedGraph::TenonCapturedGraph(std::shared_ptr<tenon::host::Session> session, tenon::ir::Graph graph, std::vector<std::shared_ptr<const void>> constants)
     : session_(std::move(session)), graph_(std::move(graph)), constants_(std::move(constants)), crossing_(graph_, store_) {}

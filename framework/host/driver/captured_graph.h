@@ -7,7 +7,7 @@
 
 #include "core/ir/graph.h"
 #include "host/driver/session.h"
-#include "host/partition/crossing.h"
+#include "host/plugins/contact/crossing.h"
 
 /// The handle of the C API.
 struct TenonCapturedGraph {

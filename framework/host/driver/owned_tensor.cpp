@@ -1,8 +1,8 @@
 #include "host/driver/owned_tensor.h"
 
-#include "host/partition/crossing.h"
-#include "host/runtime/memory_pool.h"
-#include "host/runtime/strided_copy.h"
+#include "host/machine/memory_pool.h"
+#include "host/machine/strided_copy.h"
+#include "host/plugins/contact/crossing.h"
 
 namespace tenon::host {
 namespace {

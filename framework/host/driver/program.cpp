@@ -7,10 +7,10 @@
 #include "core/abi/struct_size.h"
 #include "core/ir/buffer.h"
 #include "core/ir/printer.h"
-#include "core/ops/type_checker.h"
+#include "core/ops/check/type_checker.h"
+#include "host/config/given_names.h"
 #include "host/diagnostics/progress.h"
-#include "host/driver/given_names.h"
-#include "host/plugins/cancellation.h"
+#include "host/plugins/contact/cancellation.h"
 
 using nlohmann::json;
 

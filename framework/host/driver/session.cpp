@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "host/runtime/memory_pool.h"
-#include "host/runtime/threads.h"
+#include "host/machine/memory_pool.h"
+#include "host/machine/threads.h"
 
 namespace tenon::host {
 

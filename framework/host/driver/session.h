@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "host/config/config.h"
 #include "host/diagnostics/events.h"
-#include "host/driver/config.h"
-#include "host/partition/backend_instance.h"
-#include "host/plugins/registry.h"
+#include "host/plugins/registry/backend_instance.h"
+#include "host/plugins/registry/registry.h"
 #include "host/runtime/environment.h"
 
 namespace tenon::host {

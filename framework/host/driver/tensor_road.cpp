@@ -5,8 +5,8 @@
 #include "core/base/error.h"
 #include "core/ir/printer.h"
 #include "host/driver/owned_tensor.h"
-#include "host/partition/crossing.h"
-#include "host/runtime/strided_copy.h"
+#include "host/machine/strided_copy.h"
+#include "host/plugins/contact/crossing.h"
 
 namespace tenon::host {
 namespace {

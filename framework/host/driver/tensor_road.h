@@ -7,7 +7,7 @@
 
 #include "core/abi/dlpack.h"
 #include "core/ir/graph.h"
-#include "host/runtime/memory_pool.h"
+#include "host/machine/memory_pool.h"
 #include "host/runtime/plan.h"
 
 namespace tenon::host {

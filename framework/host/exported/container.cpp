@@ -19,7 +19,7 @@
 #include "core/base/error.h"
 #include "core/base/hash.h"
 #include "core/base/regular_file.h"
-#include "host/plugins/file.h"
+#include "host/plugins/find/file.h"
 
 namespace tenon::host {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "core/abi/dlpack_types.h"
 #include "core/ir/buffer.h"
+#include "core/ops/check/type_checker.h"
 #include "core/ops/portable.h"
-#include "core/ops/type_checker.h"
 #include "host/exported/container.h"
 
 namespace tenon::host {

@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "host/partition/group_graph.h"
-#include "host/plugins/cancellation.h"
-#include "host/plugins/given_text.h"
+#include "host/plugins/contact/cancellation.h"
+#include "host/plugins/contact/given_text.h"
 
 namespace tenon::host {
 namespace {

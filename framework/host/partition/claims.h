@@ -7,8 +7,8 @@
 
 #include "core/ir/graph.h"
 #include "host/diagnostics/events.h"
-#include "host/partition/backend_instance.h"
-#include "host/partition/crossing.h"
+#include "host/plugins/contact/crossing.h"
+#include "host/plugins/registry/backend_instance.h"
 
 namespace tenon::host {
 

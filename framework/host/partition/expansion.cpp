@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "core/ops/expand.h"
-#include "host/plugins/cancellation.h"
+#include "core/ops/build/expand.h"
+#include "host/plugins/contact/cancellation.h"
 
 namespace tenon::host {
 namespace {

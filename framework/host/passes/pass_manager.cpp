@@ -9,10 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include "core/ir/printer.h"
-#include "core/ops/type_checker.h"
+#include "core/ops/check/type_checker.h"
 #include "host/passes/graph_changes.h"
 #include "host/passes/pass_result.h"
-#include "host/plugins/cancellation.h"
+#include "host/plugins/contact/cancellation.h"
 
 namespace tenon::host {
 namespace {

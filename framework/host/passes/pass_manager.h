@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "core/ir/graph.h"
+#include "host/config/config.h"
 #include "host/diagnostics/events.h"
-#include "host/driver/config.h"
-#include "host/plugins/registry.h"
+#include "host/plugins/registry/registry.h"
 
 namespace tenon::host {
 

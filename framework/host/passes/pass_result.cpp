@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "core/ir/buffer.h"
-#include "host/partition/backend_instance.h"
-#include "host/partition/crossing.h"
-#include "host/plugins/given_tensor.h"
-#include "host/plugins/plugin_call.h"
+#include "host/plugins/contact/crossing.h"
+#include "host/plugins/contact/given_tensor.h"
+#include "host/plugins/contact/plugin_call.h"
+#include "host/plugins/registry/backend_instance.h"
 
 namespace tenon::host {
 namespace {

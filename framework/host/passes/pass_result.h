@@ -8,7 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/ir/graph.h"
-#include "host/plugins/registry.h"
+#include "host/plugins/registry/registry.h"
 
 namespace tenon::host {
 

@@ -12,7 +12,7 @@
 #include <exception>
 #include <nlohmann/json.hpp>
 
-#include "host/plugins/probe_protocol.h"
+#include "host/plugins/isolation/probe_protocol.h"
 
 namespace tenon::probe {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "answer.h"
-#include "host/plugins/refusal.h"
+#include "host/plugins/find/refusal.h"
 
 namespace tenon::probe {
 

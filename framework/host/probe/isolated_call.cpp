@@ -4,7 +4,7 @@
 
 #include "core/abi/graph_view.h"
 #include "core/base/error.h"
-#include "host/plugins/plugin_call.h"
+#include "host/plugins/contact/plugin_call.h"
 #include "steps.h"
 
 namespace tenon::probe {

@@ -1,5 +1,5 @@
 // tenon-probe: loads one plugin and tries it, so that the host learns of a bad one without being harmed. The host starts it; see
-// host/plugins/probe_protocol.h for what is said.
+// host/plugins/isolation/probe_protocol.h for what is said.
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -14,12 +14,12 @@
 #include "answer.h"
 #include "core/base/error.h"
 #include "host/diagnostics/events.h"
-#include "host/plugins/byte_store.h"
-#include "host/plugins/host_table.h"
-#include "host/plugins/library.h"
-#include "host/plugins/message_file.h"
-#include "host/plugins/probe_protocol.h"
-#include "host/plugins/refusal.h"
+#include "host/plugins/contact/host_table.h"
+#include "host/plugins/contact/library.h"
+#include "host/plugins/find/refusal.h"
+#include "host/plugins/isolation/message_file.h"
+#include "host/plugins/isolation/probe_protocol.h"
+#include "host/store/byte_store.h"
 #include "isolated_call.h"
 #include "trial.h"
 

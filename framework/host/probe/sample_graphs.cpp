@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/ops/catalog.h"
-#include "core/ops/sample.h"
+#include "core/ops/reference/sample.h"
 
 namespace tenon::probe {
 namespace {

@@ -9,7 +9,7 @@
 #include "core/ir/buffer.h"
 #include "core/ops/catalog.h"
 #include "guarded_call.h"
-#include "host/plugins/given_tensor.h"
+#include "host/plugins/contact/given_tensor.h"
 
 namespace tenon::probe {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "core/ops/sample.h"
+#include "core/ops/reference/sample.h"
 #include "steps.h"
 
 namespace tenon::probe {

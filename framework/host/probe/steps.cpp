@@ -2,7 +2,7 @@
 
 #include "core/abi/graph_view.h"
 #include "guarded_call.h"
-#include "host/plugins/plugin_call.h"
+#include "host/plugins/contact/plugin_call.h"
 
 namespace tenon::probe {
 namespace {

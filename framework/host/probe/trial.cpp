@@ -2,7 +2,7 @@
 
 #include "core/ir/buffer.h"
 #include "guarded_call.h"
-#include "host/plugins/plugin_call.h"
+#include "host/plugins/contact/plugin_call.h"
 #include "sample_graphs.h"
 #include "sample_run.h"
 #include "steps.h"

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "host/diagnostics/events.h"
-#include "host/partition/backend_instance.h"
-#include "host/partition/crossing.h"
+#include "host/plugins/contact/crossing.h"
+#include "host/plugins/registry/backend_instance.h"
 #include "host/runtime/peak_memory.h"
 
 namespace tenon::host {

@@ -7,8 +7,8 @@
 
 #include "host/diagnostics/failure.h"
 #include "host/diagnostics/progress.h"
-#include "host/plugins/cancellation.h"
-#include "host/runtime/threads.h"
+#include "host/machine/threads.h"
+#include "host/plugins/contact/cancellation.h"
 
 namespace tenon::host {
 

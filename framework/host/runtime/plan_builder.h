@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/base/row_major.h"
+#include "core/memory/row_major.h"
 #include "host/partition/partition.h"
 #include "host/runtime/plan.h"
 

@@ -6,9 +6,9 @@
 
 #include "core/ops/infer.h"
 #include "host/diagnostics/failure.h"
-#include "host/plugins/given_tensor.h"
+#include "host/machine/strided_copy.h"
+#include "host/plugins/contact/given_tensor.h"
 #include "host/runtime/checked_run.h"
-#include "host/runtime/strided_copy.h"
 
 namespace tenon::host {
 namespace {

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "host/diagnostics/failure.h"
-#include "host/plugins/given_tensor.h"
-#include "host/runtime/strided_copy.h"
+#include "host/machine/strided_copy.h"
+#include "host/plugins/contact/given_tensor.h"
 #include "host/runtime/tensor_call.h"
 
 namespace tenon::host {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/base/arena_plan.h"
-#include "host/runtime/memory_pool.h"
+#include "core/memory/arena_plan.h"
+#include "host/machine/memory_pool.h"
 #include "host/runtime/plan.h"
 
 namespace tenon::host {

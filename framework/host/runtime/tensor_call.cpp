@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "core/base/row_major.h"
-#include "host/plugins/given_tensor.h"
+#include "core/memory/row_major.h"
+#include "host/machine/strided_copy.h"
+#include "host/plugins/contact/given_tensor.h"
 #include "host/runtime/run_context.h"
-#include "host/runtime/strided_copy.h"
 
 namespace tenon::host {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "claiming.h"
 #include "core/ir/buffer.h"
-#include "program.h"
+#include "run/program.h"
 
 namespace tenon::llvm_backend {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "core/ops/reference.h"
+#include "core/ops/reference/reference.h"
 
 namespace tenon::reference {
 namespace {

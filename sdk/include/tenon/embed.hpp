@@ -1,4 +1,4 @@
-// Tenon inside a C++ program: build a graph (core/ops/node_builder.h), compile it, run it on your own memory. Wraps tenon/host.h.
+// Tenon inside a C++ program: build a graph (core/ops/build/node_builder.h), compile it, run it on your own memory. Wraps tenon/host.h.
 // A program that uses this calls tenon_embed(TARGET) in CMake, which links libtenon and compiles the core with the program's compiler.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 #include "core/abi/dlpack_types.h"
 #include "core/ir/buffer.h"
-#include "core/ops/node_builder.h"
+#include "core/ops/build/node_builder.h"
 #include "tenon/host.h"
 
 namespace tenon::embed {

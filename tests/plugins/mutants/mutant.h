@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/ir/graph.h"
-#include "core/ops/reference.h"
+#include "core/ops/reference/reference.h"
 #include "tenon/backend.h"
 
 namespace tenon::mutants {

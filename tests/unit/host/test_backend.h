@@ -10,7 +10,7 @@
 
 #include "core/abi/graph_view.h"
 #include "core/ir/graph.h"
-#include "core/ops/reference.h"
+#include "core/ops/reference/reference.h"
 #include "tenon/host.h"
 
 namespace tenon::test {

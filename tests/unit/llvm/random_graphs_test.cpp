@@ -3,7 +3,7 @@
 
 #include "catch.h"
 #include "core/ir/printer.h"
-#include "core/ops/node_builder.h"
+#include "core/ops/build/node_builder.h"
 #include "running.h"
 
 using namespace tenon;

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "core/ir/graph.h"
-#include "core/ops/reference.h"
-#include "core/ops/sample.h"
-#include "program.h"
+#include "core/ops/reference/reference.h"
+#include "core/ops/reference/sample.h"
+#include "run/program.h"
 
 namespace tenon::llvm_test {
 

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "core/ops/families/pointwise.h"
-#include "core/ops/promotion.h"
+#include "core/ops/foreign/promotion.h"
+#include "core/ops/notation/pointwise.h"
 
 namespace tenon::ops {
 namespace {

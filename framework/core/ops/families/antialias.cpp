@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/ops/families/formula.h"
 #include "core/ops/families/upsampling.h"
+#include "core/ops/notation/formula.h"
 
 namespace tenon::ops {
 namespace {

@@ -1,7 +1,7 @@
 // Scaled dot product attention, made of products and a softmax.
 #include <cmath>
 
-#include "core/ops/families/formula.h"
+#include "core/ops/notation/formula.h"
 
 namespace tenon::ops {
 namespace {

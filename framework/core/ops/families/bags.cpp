@@ -1,6 +1,6 @@
 // Sums and means of bags of embeddings. No op is declared here: the names belong to `embedding`.
-#include "core/ops/families/formula.h"
-#include "core/ops/families/index_rules.h"
+#include "core/ops/notation/formula.h"
+#include "core/ops/notation/index_rules.h"
 
 namespace tenon::ops {
 namespace {

@@ -1,5 +1,5 @@
 // Choosing between values element by element.
-#include "core/ops/families/pointwise.h"
+#include "core/ops/notation/pointwise.h"
 
 namespace tenon::ops {
 namespace {

@@ -1,7 +1,7 @@
 // Comparisons, logic of bools, bits of integers.
 #include <cmath>
 
-#include "core/ops/families/pointwise.h"
+#include "core/ops/notation/pointwise.h"
 
 namespace tenon::ops {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/ops/families/formula.h"
+#include "core/ops/notation/formula.h"
 
 namespace tenon::ops {
 namespace {

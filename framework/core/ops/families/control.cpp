@@ -1,5 +1,5 @@
 // Ops whose meaning lies in their regions. A backend may claim them whole; else the host runs them as steps of its plan.
-#include "core/ops/families/family.h"
+#include "core/ops/notation/family.h"
 
 namespace tenon::ops {
 namespace {

@@ -1,11 +1,11 @@
 // Convolutions over any number of dimensions, plain and transposed. Cross-correlations, as in every framework.
 #include <algorithm>
 
-#include "core/ops/families/move.h"
-#include "core/ops/families/reduce.h"
-#include "core/ops/families/transposed_convolution.h"
-#include "core/ops/families/window.h"
 #include "core/ops/gradients/gradients.h"
+#include "core/ops/notation/move.h"
+#include "core/ops/notation/reduce.h"
+#include "core/ops/notation/transposed_convolution.h"
+#include "core/ops/notation/window.h"
 #include "core/ops/size_questions.h"
 
 namespace tenon::ops {

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/ops/families/family.h"
-#include "core/ops/families/index_math.h"
-#include "core/ops/families/move.h"
+#include "core/ops/build/index_math.h"
+#include "core/ops/notation/family.h"
+#include "core/ops/notation/move.h"
 #include "core/ops/size_questions.h"
 
 #include <cstring>

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <array>
 
-#include "core/ops/families/formula.h"
-#include "core/ops/families/lanes.h"
+#include "core/ops/lanes/lanes.h"
+#include "core/ops/notation/formula.h"
 #include "core/ops/reference/scalar_kernels.h"
 
 namespace tenon::ops {

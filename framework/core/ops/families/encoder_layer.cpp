@@ -2,8 +2,8 @@
 // ATen native/transformers/attention.cpp and transformer.cpp. Those with a mask are left to torch, which takes padded places out.
 #include <cmath>
 
-#include "core/ops/families/formula.h"
-#include "core/ops/families/move.h"
+#include "core/ops/notation/formula.h"
+#include "core/ops/notation/move.h"
 
 namespace tenon::ops {
 namespace {

@@ -1,9 +1,9 @@
 // Sliding windows taken apart (unfold, im2col) and put together (fold, col2im), and maxima put back where they were.
 #include <algorithm>
 
-#include "core/ops/families/move.h"
-#include "core/ops/families/reduce.h"
-#include "core/ops/families/window.h"
+#include "core/ops/notation/move.h"
+#include "core/ops/notation/reduce.h"
+#include "core/ops/notation/window.h"
 #include "core/ops/size_questions.h"
 
 namespace tenon::ops {

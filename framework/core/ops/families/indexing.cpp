@@ -1,8 +1,8 @@
 // Reading elements at places that other tensors give. An index out of range fails the call.
 #include <algorithm>
 
-#include "core/ops/families/index_rules.h"
-#include "core/ops/families/move.h"
+#include "core/ops/notation/index_rules.h"
+#include "core/ops/notation/move.h"
 #include "core/ops/size_questions.h"
 
 namespace tenon::ops {

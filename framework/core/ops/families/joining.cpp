@@ -1,8 +1,8 @@
 // Tensors put together: cat, stack and NumPy's variants.
 #include <algorithm>
 
-#include "core/ops/families/move.h"
 #include "core/ops/gradients/gradients.h"
+#include "core/ops/notation/move.h"
 
 namespace tenon::ops {
 namespace {

@@ -1,8 +1,8 @@
 // Likelihoods whose logarithms torch clamps: their gradients are not those of their formulas.
-#include "core/ops/checked.h"
+#include "core/ops/build/checked.h"
 #include "core/ops/families/losses.h"
-#include "core/ops/families/pointwise.h"
 #include "core/ops/gradients/gradients.h"
+#include "core/ops/notation/pointwise.h"
 
 namespace tenon::ops {
 namespace {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "core/ops/checked.h"
+#include "core/ops/build/checked.h"
 #include "core/ops/families/losses.h"
 
 namespace tenon::ops {

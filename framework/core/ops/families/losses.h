@@ -1,7 +1,7 @@
 // What loss functions share.
 #pragma once
 
-#include "core/ops/families/formula.h"
+#include "core/ops/notation/formula.h"
 
 namespace tenon::ops {
 

@@ -1,6 +1,6 @@
 // Matrix products. mm and bmm are loop nests; everything else is made of them.
-#include "core/ops/families/move.h"
 #include "core/ops/gradients/gradients.h"
+#include "core/ops/notation/move.h"
 
 namespace tenon::ops {
 namespace {

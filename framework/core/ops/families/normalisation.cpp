@@ -2,10 +2,10 @@
 #include <limits>
 #include <numeric>
 
-#include "core/ops/families/formula.h"
-#include "core/ops/families/moments.h"
-#include "core/ops/families/move.h"
-#include "core/ops/families/running_statistics.h"
+#include "core/ops/notation/formula.h"
+#include "core/ops/notation/moments.h"
+#include "core/ops/notation/move.h"
+#include "core/ops/notation/running_statistics.h"
 
 namespace tenon::ops {
 namespace {

@@ -1,8 +1,8 @@
 // Vector norms and logsumexp.
 #include <cmath>
 
-#include "core/ops/families/reduce.h"
 #include "core/ops/gradients/gradients.h"
+#include "core/ops/notation/reduce.h"
 
 namespace tenon::ops {
 namespace {

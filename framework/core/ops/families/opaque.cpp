@@ -1,5 +1,5 @@
 // The call of a foreign function that no op describes.
-#include "core/ops/families/family.h"
+#include "core/ops/notation/family.h"
 
 namespace tenon::ops {
 namespace {

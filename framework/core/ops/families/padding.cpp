@@ -1,5 +1,5 @@
 // Padding in every mode of torch and NumPy.
-#include "core/ops/families/move.h"
+#include "core/ops/notation/move.h"
 #include "core/ops/size_questions.h"
 
 namespace tenon::ops {

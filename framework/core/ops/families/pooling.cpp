@@ -1,10 +1,10 @@
 // Pooling over sliding windows and over adaptive ones.
 #include <algorithm>
 
-#include "core/ops/families/move.h"
-#include "core/ops/families/reduce.h"
-#include "core/ops/families/window.h"
 #include "core/ops/gradients/gradients.h"
+#include "core/ops/notation/move.h"
+#include "core/ops/notation/reduce.h"
+#include "core/ops/notation/window.h"
 #include "core/ops/size_questions.h"
 
 namespace tenon::ops {

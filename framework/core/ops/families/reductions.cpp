@@ -2,8 +2,8 @@
 #include <cmath>
 #include <limits>
 
-#include "core/ops/families/reduce.h"
 #include "core/ops/gradients/gradients.h"
+#include "core/ops/notation/reduce.h"
 
 namespace tenon::ops {
 namespace {

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/ops/families/pointwise.h"
+#include "core/ops/notation/pointwise.h"
 
 namespace tenon::ops {
 namespace {

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/ops/families/lane_runs.h"
-#include "core/ops/families/lanes.h"
-#include "core/ops/families/move.h"
 #include "core/ops/gradients/gradients.h"
+#include "core/ops/lanes/lane_runs.h"
+#include "core/ops/lanes/lanes.h"
+#include "core/ops/notation/move.h"
 #include "core/ops/reference/element.h"
 
 namespace tenon::ops {

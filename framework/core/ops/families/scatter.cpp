@@ -1,8 +1,8 @@
 // Writing elements at places that other tensors or bounds give: the result is a changed copy of self.
-#include "core/ops/families/index_rules.h"
-#include "core/ops/families/masked_write.h"
-#include "core/ops/families/move.h"
 #include "core/ops/gradients/gradients.h"
+#include "core/ops/notation/index_rules.h"
+#include "core/ops/notation/masked_write.h"
+#include "core/ops/notation/move.h"
 #include "core/ops/size_questions.h"
 
 namespace tenon::ops {

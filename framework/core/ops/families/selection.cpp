@@ -3,8 +3,8 @@
 #include <cmath>
 #include <limits>
 
-#include "core/ops/families/formula.h"
-#include "core/ops/families/index_rules.h"
+#include "core/ops/notation/formula.h"
+#include "core/ops/notation/index_rules.h"
 
 namespace tenon::ops {
 namespace {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/ops/families/move.h"
 #include "core/ops/gradients/gradients.h"
+#include "core/ops/notation/move.h"
 #include "core/ops/size_questions.h"
 
 namespace tenon::ops {

@@ -1,7 +1,7 @@
 // Order along a dimension: sort, topk, kthvalue, median, running extremes, searchsorted. nan counts as larger than all numbers.
-#include "core/ops/families/formula.h"
-#include "core/ops/families/order_kernels.h"
 #include "core/ops/gradients/gradients.h"
+#include "core/ops/lanes/order_kernels.h"
+#include "core/ops/notation/formula.h"
 #include "core/ops/size_questions.h"
 
 namespace tenon::ops {

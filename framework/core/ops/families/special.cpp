@@ -2,7 +2,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "core/ops/families/formula.h"
+#include "core/ops/notation/formula.h"
 
 namespace tenon::ops {
 namespace {

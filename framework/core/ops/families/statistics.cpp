@@ -1,9 +1,9 @@
 // Statistics and normalisations that are made of other ops. No op is declared here: the names belong to `layer_norm`.
 #include <algorithm>
 
-#include "core/ops/families/formula.h"
-#include "core/ops/families/moments.h"
-#include "core/ops/families/running_statistics.h"
+#include "core/ops/notation/formula.h"
+#include "core/ops/notation/moments.h"
+#include "core/ops/notation/running_statistics.h"
 
 namespace tenon::ops {
 namespace {

@@ -1,7 +1,7 @@
 // x[…] and x[…] = v of both libraries, made of views, `index`, `index_put` and the scatters of views. No op is declared here.
 #include <algorithm>
 
-#include "core/ops/families/masked_write.h"
+#include "core/ops/notation/masked_write.h"
 #include "core/ops/size_questions.h"
 
 namespace tenon::ops {

@@ -1,7 +1,7 @@
 // The distinct elements of a tensor in order: sorted, then those that differ from the one before. No op is declared here.
 #include <algorithm>
 
-#include "core/ops/families/formula.h"
+#include "core/ops/notation/formula.h"
 
 namespace tenon::ops {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "core/ops/families/move.h"
-#include "core/ops/families/window.h"
+#include "core/ops/notation/move.h"
+#include "core/ops/notation/window.h"
 #include "core/ops/size_questions.h"
 
 namespace tenon::ops {

@@ -1,7 +1,7 @@
 // What the ways of interpolating onto another grid share.
 #pragma once
 
-#include "core/ops/families/family.h"
+#include "core/ops/notation/family.h"
 
 namespace tenon::ops {
 

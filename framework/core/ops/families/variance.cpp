@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/ops/families/reduce.h"
+#include "core/ops/notation/reduce.h"
 #include "core/ops/size_questions.h"
 
 namespace tenon::ops {

@@ -1,7 +1,7 @@
 // Gradients that are written out, by op. Each gives a value an operand.
 #pragma once
 
-#include "core/ops/grad_builder.h"
+#include "core/ops/build/grad_builder.h"
 
 namespace tenon::ops::gradients {
 

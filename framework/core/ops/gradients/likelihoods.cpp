@@ -1,4 +1,4 @@
-#include "core/ops/gradient.h"
+#include "core/ops/gradients/gradient.h"
 #include "core/ops/gradients/gradients.h"
 
 namespace tenon::ops::gradients {

@@ -1,5 +1,5 @@
-#include "core/ops/families/move.h"
 #include "core/ops/gradients/gradients.h"
+#include "core/ops/notation/move.h"
 
 namespace tenon::ops::gradients {
 namespace {

@@ -1,8 +1,8 @@
 #include <numeric>
 
-#include "core/ops/families/move.h"
-#include "core/ops/families/window.h"
 #include "core/ops/gradients/gradients.h"
+#include "core/ops/notation/move.h"
+#include "core/ops/notation/window.h"
 
 namespace tenon::ops::gradients {
 namespace {

@@ -1,7 +1,7 @@
 #include <cmath>
 
-#include "core/ops/families/reduce.h"
 #include "core/ops/gradients/gradients.h"
+#include "core/ops/notation/reduce.h"
 
 namespace tenon::ops::gradients {
 namespace {

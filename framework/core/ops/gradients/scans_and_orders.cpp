@@ -1,7 +1,7 @@
 #include <cmath>
 
-#include "core/ops/families/family.h"
 #include "core/ops/gradients/gradients.h"
+#include "core/ops/notation/family.h"
 
 namespace tenon::ops::gradients {
 namespace {

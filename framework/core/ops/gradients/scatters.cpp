@@ -1,8 +1,8 @@
 
-#include "core/ops/families/family.h"
-#include "core/ops/families/move.h"
-#include "core/ops/gradient.h"
+#include "core/ops/gradients/gradient.h"
 #include "core/ops/gradients/gradients.h"
+#include "core/ops/notation/family.h"
+#include "core/ops/notation/move.h"
 
 namespace tenon::ops::gradients {
 namespace {

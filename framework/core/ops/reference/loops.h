@@ -1,7 +1,7 @@
 // Runs loop nests and scatters over tensors in host memory.
 #pragma once
 
-#include "core/ops/reference.h"
+#include "core/ops/reference/reference.h"
 
 namespace tenon::ops::reference {
 

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include "python/evaluator/evaluator.h"
-#include "python/heap/imported.h"
-#include "python/heap/names.h"
+#include "python/objects/imported.h"
+#include "python/objects/names.h"
 
 namespace tenon::python {
 namespace {

@@ -6,7 +6,7 @@
 #include "python/builtins/table.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/generator.h"
-#include "python/heap/names.h"
+#include "python/objects/names.h"
 
 namespace tenon::python {
 

@@ -1,8 +1,8 @@
 // Python functions handed to C code during a capture: the C code calls back into the evaluator.
 #include "python/builtins/table.h"
 #include "python/evaluator/evaluator.h"
-#include "python/evaluator/object_type.h"
-#include "python/heap/names.h"
+#include "python/objects/names.h"
+#include "python/objects/object_type.h"
 
 namespace tenon::python {
 namespace {

@@ -10,8 +10,8 @@
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
 #include "python/guards/pins.h"
-#include "python/heap/imported.h"
-#include "python/heap/names.h"
+#include "python/objects/imported.h"
+#include "python/objects/names.h"
 
 namespace tenon::python {
 namespace {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "python/evaluator/evaluator.h"
-#include "python/heap/imported.h"
+#include "python/objects/imported.h"
 
 namespace tenon::python {
 namespace {

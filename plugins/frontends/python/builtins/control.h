@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "python/heap/ref.h"
+#include "python/objects/ref.h"
 
 namespace tenon::python {
 

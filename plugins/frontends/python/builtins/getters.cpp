@@ -1,7 +1,7 @@
 // operator.attrgetter, itemgetter and methodcaller, called by their parts so that what they read is guarded.
 #include "python/builtins/table.h"
 #include "python/evaluator/evaluator.h"
-#include "python/heap/names.h"
+#include "python/objects/names.h"
 
 namespace tenon::python {
 namespace {

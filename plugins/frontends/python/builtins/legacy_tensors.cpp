@@ -3,8 +3,8 @@
 #include <string>
 #include <string_view>
 
-#include "python/heap/imported.h"
-#include "python/heap/names.h"
+#include "python/objects/imported.h"
+#include "python/objects/names.h"
 
 namespace tenon::python {
 namespace {

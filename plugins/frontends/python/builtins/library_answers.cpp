@@ -7,8 +7,8 @@
 #include "python/builtins/handlers.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
-#include "python/heap/imported.h"
-#include "python/heap/names.h"
+#include "python/objects/imported.h"
+#include "python/objects/names.h"
 
 namespace tenon::python {
 namespace {

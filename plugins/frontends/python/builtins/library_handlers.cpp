@@ -8,7 +8,7 @@
 #include "python/builtins/table.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
-#include "python/heap/names.h"
+#include "python/objects/names.h"
 
 namespace tenon::python {
 namespace {

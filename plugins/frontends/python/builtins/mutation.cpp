@@ -7,10 +7,10 @@
 #include "python/builtins/ordering.h"
 #include "python/builtins/table.h"
 #include "python/compat/object_layout.h"
-#include "python/heap/dict_access.h"
 #include "python/heap/finalizers.h"
-#include "python/heap/names.h"
-#include "python/heap/sequences.h"
+#include "python/objects/dict_access.h"
+#include "python/objects/names.h"
+#include "python/objects/sequences.h"
 
 namespace tenon::python {
 namespace {

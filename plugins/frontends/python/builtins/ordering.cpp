@@ -2,9 +2,9 @@
 
 #include "python/builtins/table.h"
 #include "python/compat/object_layout.h"
-#include "python/heap/imported.h"
-#include "python/heap/names.h"
-#include "python/heap/sequences.h"
+#include "python/objects/imported.h"
+#include "python/objects/names.h"
+#include "python/objects/sequences.h"
 
 namespace tenon::python {
 namespace {

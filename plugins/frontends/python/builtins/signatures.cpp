@@ -1,7 +1,7 @@
 // inspect.signature of a Python function: asked for real, under guards on all that it reads.
 #include "python/builtins/answers.h"
 #include "python/evaluator/evaluator.h"
-#include "python/heap/names.h"
+#include "python/objects/names.h"
 
 namespace tenon::python {
 namespace {

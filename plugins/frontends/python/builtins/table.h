@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "python/heap/ref.h"
+#include "python/objects/ref.h"
 
 namespace tenon::python {
 

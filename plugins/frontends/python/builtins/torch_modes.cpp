@@ -3,8 +3,8 @@
 #include "python/builtins/control.h"
 #include "python/builtins/handlers.h"
 #include "python/evaluator/evaluator.h"
-#include "python/heap/imported.h"
-#include "python/heap/names.h"
+#include "python/objects/imported.h"
+#include "python/objects/names.h"
 
 namespace tenon::python {
 namespace {

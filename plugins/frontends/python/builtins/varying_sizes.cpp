@@ -6,7 +6,7 @@
 
 #include "python/builtins/handlers.h"
 #include "python/builtins/table.h"
-#include "python/heap/names.h"
+#include "python/objects/names.h"
 
 namespace tenon::python {
 namespace {

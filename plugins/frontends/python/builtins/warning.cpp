@@ -6,7 +6,7 @@
 #include "python/builtins/handlers.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
-#include "python/heap/imported.h"
+#include "python/objects/imported.h"
 
 namespace tenon::python {
 namespace {

@@ -10,9 +10,9 @@
 #include "python/call/written_inputs.h"
 #include "python/compat/real_frame.h"
 #include "python/evaluator/capture.h"
-#include "python/tensors/error_alarms.h"
-#include "python/tensors/captured_graph.h"
-#include "python/tensors/torch_state.h"
+#include "python/graph/captured_graph.h"
+#include "python/graph/error_alarms.h"
+#include "python/library/torch_state.h"
 
 namespace tenon::python {
 

@@ -4,12 +4,12 @@
 
 #include <utility>
 
-#include "python/call/session.h"
 #include "python/call/turn.h"
 #include "python/compat/real_frame.h"
 #include "python/compat/waiting_signals.h"
-#include "python/heap/imported.h"
-#include "python/tensors/tensor_recorder.h"
+#include "python/objects/imported.h"
+#include "python/recording/tensor_recorder.h"
+#include "python/session/session.h"
 
 namespace tenon::python {
 namespace {

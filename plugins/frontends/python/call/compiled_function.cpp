@@ -3,8 +3,8 @@
 #include <new>
 #include <unordered_set>
 
-#include "python/call/errors.h"
 #include "python/call/function_cache.h"
+#include "python/session/errors.h"
 
 namespace tenon::python {
 namespace {

@@ -2,11 +2,11 @@
 
 #include "python/call/function_cache.h"
 #include "python/call/plain_cost.h"
-#include "python/call/session.h"
 #include "python/compat/object_layout.h"
 #include "python/compat/waiting_signals.h"
-#include "python/heap/gil.h"
-#include "python/tensors/torch_state.h"
+#include "python/library/torch_state.h"
+#include "python/objects/gil.h"
+#include "python/session/session.h"
 
 namespace tenon::python {
 namespace {

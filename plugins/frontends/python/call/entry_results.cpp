@@ -5,11 +5,11 @@
 #include "python/call/late_outputs.h"
 #include "python/call/result_views.h"
 #include "python/call/run_frame.h"
-#include "python/tensors/array_results.h"
-#include "python/tensors/numpy_api.h"
-#include "python/tensors/tensor_updates.h"
-#include "python/tensors/torch_library.h"
-#include "python/tensors/torch_results.h"
+#include "python/library/numpy_api.h"
+#include "python/library/torch_library.h"
+#include "python/results/array_results.h"
+#include "python/results/tensor_updates.h"
+#include "python/results/torch_results.h"
 
 namespace tenon::python {
 namespace {

@@ -8,15 +8,15 @@
 
 #include "python/call/capture_run.h"
 #include "python/call/continuation.h"
-#include "python/call/errors.h"
-#include "python/call/session.h"
-#include "python/call/traced_graph.h"
 #include "python/compat/object_layout.h"
 #include "python/compat/waiting_signals.h"
 #include "python/evaluator/evaluator.h"
-#include "python/tensors/numpy_state.h"
-#include "python/tensors/tensor_recorder.h"
-#include "python/tensors/torch_library.h"
+#include "python/graph/traced_graph.h"
+#include "python/library/numpy_state.h"
+#include "python/library/torch_library.h"
+#include "python/recording/tensor_recorder.h"
+#include "python/session/errors.h"
+#include "python/session/session.h"
 
 namespace tenon::python {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "python/call/capture_point.h"
 #include "python/call/plain_trial.h"
-#include "python/call/settings.h"
+#include "python/session/settings.h"
 
 namespace tenon::python {
 

@@ -1,7 +1,7 @@
 #include "python/call/interrupt_watch.h"
 
 #include "python/compat/waiting_signals.h"
-#include "python/heap/gil.h"
+#include "python/objects/gil.h"
 
 namespace tenon::python {
 

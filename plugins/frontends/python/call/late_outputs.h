@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "python/tensors/captured_graph.h"
-#include "python/tensors/pool_block.h"
+#include "python/graph/captured_graph.h"
+#include "python/results/pool_block.h"
 
 namespace tenon::python {
 

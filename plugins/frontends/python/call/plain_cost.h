@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "python/tensors/captured_graph.h"
+#include "python/graph/captured_graph.h"
 
 namespace tenon::python {
 

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "python/tensors/memory_overlap.h"
-#include "python/tensors/tensor_spec.h"
+#include "python/metadata/memory_overlap.h"
+#include "python/metadata/tensor_spec.h"
 
 namespace tenon::python {
 

@@ -7,17 +7,17 @@
 #include <utility>
 
 #include "core/ir/buffer.h"
-#include "core/ops/node_builder.h"
-#include "python/call/errors.h"
-#include "python/call/graph_constants.h"
+#include "core/ops/build/node_builder.h"
 #include "python/call/interrupt_watch.h"
 #include "python/call/python_backend.h"
-#include "python/call/session.h"
-#include "python/call/traced_graph.h"
 #include "python/compat/waiting_signals.h"
-#include "python/evaluator/graph_break.h"
-#include "python/heap/gil.h"
-#include "python/tensors/error_alarms.h"
+#include "python/graph/error_alarms.h"
+#include "python/graph/graph_constants.h"
+#include "python/graph/traced_graph.h"
+#include "python/objects/gil.h"
+#include "python/objects/graph_break.h"
+#include "python/session/errors.h"
+#include "python/session/session.h"
 
 namespace tenon::python {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include "python/call/settings.h"
-#include "python/tensors/captured_graph.h"
+#include "python/graph/captured_graph.h"
+#include "python/session/settings.h"
 #include "tenon/host.h"
 
 namespace tenon::python {

@@ -1,10 +1,10 @@
 #include "python/call/result_views.h"
 
-#include "python/evaluator/graph_break.h"
-#include "python/tensors/array_results.h"
-#include "python/tensors/numpy_api.h"
-#include "python/tensors/torch_library.h"
-#include "python/tensors/torch_results.h"
+#include "python/library/numpy_api.h"
+#include "python/library/torch_library.h"
+#include "python/objects/graph_break.h"
+#include "python/results/array_results.h"
+#include "python/results/torch_results.h"
 
 namespace tenon::python {
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <span>
 
-#include "python/heap/ref.h"
-#include "python/tensors/captured_graph.h"
+#include "python/graph/captured_graph.h"
+#include "python/objects/ref.h"
 
 namespace tenon::python {
 

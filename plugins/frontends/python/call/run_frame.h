@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "python/call/late_outputs.h"
-#include "python/call/small_array.h"
-#include "python/tensors/captured_graph.h"
+#include "python/graph/captured_graph.h"
+#include "python/results/small_array.h"
 
 namespace tenon::python {
 

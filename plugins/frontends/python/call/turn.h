@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "python/compat/waiting_signals.h"
-#include "python/heap/gil.h"
+#include "python/objects/gil.h"
 
 namespace tenon::python {
 

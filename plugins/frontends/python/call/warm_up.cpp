@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "core/ir/buffer.h"
-#include "core/ops/node_builder.h"
+#include "core/ops/build/node_builder.h"
 #include "tenon/host.h"
 
 namespace tenon::python {

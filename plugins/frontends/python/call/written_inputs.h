@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "python/tensors/tensor_spec.h"
+#include "python/metadata/tensor_spec.h"
 
 namespace tenon::python {
 

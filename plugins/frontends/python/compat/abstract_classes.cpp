@@ -1,7 +1,7 @@
 #include "python/compat/abstract_classes.h"
 
-#include "python/heap/imported.h"
-#include "python/heap/ref.h"
+#include "python/objects/imported.h"
+#include "python/objects/ref.h"
 
 namespace tenon::python::compat {
 namespace {

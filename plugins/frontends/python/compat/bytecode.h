@@ -1,7 +1,7 @@
 // What each CPython opcode of this version means in the evaluator's instruction set.
 #pragma once
 
-#include "python/decode/opcode.h"
+#include "python/compat/opcode.h"
 
 namespace tenon::python::compat {
 

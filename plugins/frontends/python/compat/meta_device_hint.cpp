@@ -1,7 +1,7 @@
 #include "python/compat/meta_device_hint.h"
 
-#include "python/heap/imported.h"
-#include "python/heap/pending_exception.h"
+#include "python/objects/imported.h"
+#include "python/objects/pending_exception.h"
 
 namespace tenon::python {
 namespace {

@@ -1,7 +1,7 @@
 // torch's meta kernels in Python take a tensor on the meta device for one of CUDA, and give the strides that CUDA would give.
 #pragma once
 
-#include "python/heap/ref.h"
+#include "python/objects/ref.h"
 
 namespace tenon::python {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "python/heap/ref.h"
+#include "python/objects/ref.h"
 
 #if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030E0000
 #error "The Python frontend knows the bytecode and object layouts of CPython 3.11, 3.12 and 3.13 only."

@@ -1,7 +1,7 @@
 #include "python/compat/result_cache.h"
 
-#include "python/evaluator/graph_break.h"
-#include "python/heap/imported.h"
+#include "python/objects/graph_break.h"
+#include "python/objects/imported.h"
 
 namespace tenon::python::compat {
 namespace {

@@ -1,7 +1,7 @@
 // The books of a functools.lru_cache, which C Python keeps in C.
 #pragma once
 
-#include "python/heap/ref.h"
+#include "python/objects/ref.h"
 
 namespace tenon::python::compat {
 

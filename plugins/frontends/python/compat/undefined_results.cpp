@@ -1,6 +1,6 @@
 #include "python/compat/undefined_results.h"
 
-#include "python/evaluator/graph_break.h"
+#include "python/objects/graph_break.h"
 
 namespace tenon::python {
 namespace {

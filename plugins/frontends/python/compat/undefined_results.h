@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "python/heap/ref.h"
+#include "python/objects/ref.h"
 
 namespace tenon::python {
 

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "python/compat/object_layout.h"
-#include "python/heap/imported.h"
-#include "python/heap/pending_exception.h"
+#include "python/objects/imported.h"
+#include "python/objects/pending_exception.h"
 
 // Of CPython's pycore_runtime.h, which C++ cannot include: the state of the process, which among others says which thread handles signals.
 extern "C" {

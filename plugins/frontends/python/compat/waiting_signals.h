@@ -4,7 +4,7 @@
 
 #include <Python.h>
 
-#include "python/heap/ref.h"
+#include "python/objects/ref.h"
 
 namespace tenon::python::compat {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "python/compat/bytecode.h"
-#include "python/evaluator/graph_break.h"
+#include "python/objects/graph_break.h"
 
 namespace tenon::python {
 namespace {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "python/decode/opcode.h"
-#include "python/heap/ref.h"
+#include "python/compat/opcode.h"
+#include "python/objects/ref.h"
 
 namespace tenon::python {
 

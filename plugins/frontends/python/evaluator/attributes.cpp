@@ -4,8 +4,8 @@
 #include "python/builtins/c_arguments.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
-#include "python/heap/imported.h"
-#include "python/heap/names.h"
+#include "python/objects/imported.h"
+#include "python/objects/names.h"
 
 namespace tenon::python {
 namespace {

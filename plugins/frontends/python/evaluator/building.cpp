@@ -7,8 +7,8 @@
 #include "python/builtins/mutation.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
-#include "python/heap/names.h"
-#include "python/heap/sequences.h"
+#include "python/objects/names.h"
+#include "python/objects/sequences.h"
 
 namespace tenon::python {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "python/compat/result_cache.h"
 #include "python/evaluator/evaluator.h"
-#include "python/heap/names.h"
+#include "python/objects/names.h"
 
 namespace tenon::python {
 namespace {

@@ -9,8 +9,8 @@
 #include "python/evaluator/evaluator.h"
 #include "python/evaluator/exception_text.h"
 #include "python/evaluator/generator.h"
-#include "python/heap/names.h"
-#include "python/heap/sequences.h"
+#include "python/objects/names.h"
+#include "python/objects/sequences.h"
 
 namespace tenon::python {
 namespace {

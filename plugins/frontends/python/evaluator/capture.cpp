@@ -5,7 +5,7 @@
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
 #include "python/evaluator/source_line.h"
-#include "python/heap/imported.h"
+#include "python/objects/imported.h"
 
 namespace tenon::python {
 namespace {

@@ -6,8 +6,8 @@
 #include <variant>
 
 #include "python/evaluator/break_state.h"
-#include "python/evaluator/recorder.h"
 #include "python/evaluator/stepped_loops.h"
+#include "python/guards/recorder.h"
 #include "python/heap/journal.h"
 #include "python/heap/result_template.h"
 

@@ -9,7 +9,7 @@
 #include "python/builtins/varying_sizes.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
-#include "python/heap/names.h"
+#include "python/objects/names.h"
 
 namespace tenon::python {
 namespace {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "python/evaluator/evaluator.h"
-#include "python/heap/iterators.h"
+#include "python/objects/iterators.h"
 
 namespace tenon::python {
 namespace {

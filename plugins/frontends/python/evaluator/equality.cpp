@@ -6,8 +6,8 @@
 #include "python/builtins/table.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
-#include "python/heap/dict_access.h"
-#include "python/heap/names.h"
+#include "python/objects/dict_access.h"
+#include "python/objects/names.h"
 
 namespace tenon::python {
 namespace {

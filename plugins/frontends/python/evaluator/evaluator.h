@@ -11,9 +11,9 @@
 #include "python/evaluator/generator.h"
 #include "python/evaluator/unrolled_loops.h"
 #include "python/evaluator/warning_state.h"
-#include "python/heap/imported.h"
 #include "python/heap/last_references.h"
 #include "python/heap/snapshot.h"
+#include "python/objects/imported.h"
 
 namespace tenon::python {
 

@@ -6,7 +6,7 @@
 
 #include "python/decode/code.h"
 #include "python/guards/source.h"
-#include "python/heap/ref.h"
+#include "python/objects/ref.h"
 
 namespace tenon::python {
 

@@ -5,7 +5,7 @@
 
 #include "python/builtins/answers.h"
 #include "python/evaluator/evaluator.h"
-#include "python/heap/names.h"
+#include "python/objects/names.h"
 
 namespace tenon::python {
 namespace {

@@ -5,8 +5,8 @@
 #include "python/compat/bytecode.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
-#include "python/evaluator/object_type.h"
-#include "python/heap/names.h"
+#include "python/objects/names.h"
+#include "python/objects/object_type.h"
 
 namespace tenon::python {
 namespace {

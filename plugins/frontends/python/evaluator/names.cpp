@@ -3,7 +3,7 @@
 
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
-#include "python/heap/names.h"
+#include "python/objects/names.h"
 
 namespace tenon::python {
 namespace {

@@ -9,8 +9,8 @@
 #include "python/compat/waiting_signals.h"
 #include "python/evaluator/evaluator.h"
 #include "python/evaluator/exception_text.h"
-#include "python/evaluator/object_type.h"
 #include "python/heap/finalizers.h"
+#include "python/objects/object_type.h"
 
 namespace tenon::python {
 namespace {

@@ -1,8 +1,8 @@
 #include "python/evaluator/source_line.h"
 
-#include "python/evaluator/graph_break.h"
-#include "python/heap/imported.h"
-#include "python/heap/ref.h"
+#include "python/objects/graph_break.h"
+#include "python/objects/imported.h"
+#include "python/objects/ref.h"
 
 namespace tenon::python {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "python/evaluator/graph_break.h"
+#include "python/objects/graph_break.h"
 
 namespace tenon::python {
 

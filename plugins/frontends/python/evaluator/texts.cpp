@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "python/evaluator/evaluator.h"
-#include "python/heap/imported.h"
+#include "python/objects/imported.h"
 
 // Texts of objects: str(), repr(), and what is made of numbers that vary.
 

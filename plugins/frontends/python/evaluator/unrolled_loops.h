@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <unordered_map>
 
-#include "python/evaluator/graph_break.h"
+#include "python/objects/graph_break.h"
 
 namespace tenon::python {
 

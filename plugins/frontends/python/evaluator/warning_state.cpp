@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "python/evaluator/graph_break.h"
-#include "python/heap/imported.h"
+#include "python/objects/graph_break.h"
+#include "python/objects/imported.h"
 
 namespace tenon::python {
 namespace {

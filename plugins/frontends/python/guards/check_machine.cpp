@@ -7,8 +7,8 @@
 #include "python/compat/self_test.h"
 #include "python/guards/object_checks.h"
 #include "python/guards/special_methods.h"
-#include "python/heap/dict_access.h"
-#include "python/heap/iterators.h"
+#include "python/objects/dict_access.h"
+#include "python/objects/iterators.h"
 
 namespace tenon::python {
 namespace {

@@ -1,8 +1,8 @@
 #include "python/guards/object_checks.h"
 
-#include "python/evaluator/graph_break.h"
 #include "python/guards/guard_set.h"
-#include "python/heap/dict_access.h"
+#include "python/objects/dict_access.h"
+#include "python/objects/graph_break.h"
 
 namespace tenon::python::checks {
 

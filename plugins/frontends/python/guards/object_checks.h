@@ -1,7 +1,7 @@
 // What guards compare of single objects. Nothing here runs Python code of the program, and no exception stays set.
 #pragma once
 
-#include "python/heap/ref.h"
+#include "python/objects/ref.h"
 
 namespace tenon::python::checks {
 

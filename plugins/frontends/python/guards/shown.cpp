@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "python/guards/source.h"
-#include "python/heap/imported.h"
+#include "python/objects/imported.h"
 
 namespace tenon::python {
 namespace {

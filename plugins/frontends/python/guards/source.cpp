@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "python/evaluator/graph_break.h"
+#include "python/objects/graph_break.h"
 
 namespace tenon::python {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/ir/dim.h"
-#include "python/heap/ref.h"
+#include "python/objects/ref.h"
 
 namespace tenon::python {
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "python/compat/object_layout.h"
-#include "python/evaluator/graph_break.h"
+#include "python/objects/graph_break.h"
 
 namespace tenon::python {
 namespace {

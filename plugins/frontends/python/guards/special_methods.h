@@ -5,7 +5,7 @@
 #include <optional>
 #include <span>
 
-#include "python/heap/ref.h"
+#include "python/objects/ref.h"
 
 namespace tenon::python {
 

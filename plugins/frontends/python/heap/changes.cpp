@@ -1,9 +1,9 @@
 #include "python/heap/changes.h"
 
-#include "python/evaluator/graph_break.h"
-#include "python/heap/dict_access.h"
 #include "python/heap/finalizers.h"
 #include "python/heap/type_traits.h"
+#include "python/objects/dict_access.h"
+#include "python/objects/graph_break.h"
 
 namespace tenon::python {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "python/evaluator/graph_break.h"
-#include "python/heap/ref.h"
+#include "python/objects/graph_break.h"
+#include "python/objects/ref.h"
 
 namespace tenon::python {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "python/compat/object_layout.h"
 #include "python/guards/special_methods.h"
-#include "python/heap/dict_access.h"
-#include "python/heap/iterators.h"
-#include "python/heap/names.h"
+#include "python/objects/dict_access.h"
+#include "python/objects/iterators.h"
+#include "python/objects/names.h"
 
 namespace tenon::python {
 namespace {

@@ -1,8 +1,8 @@
 #include "python/heap/journal.h"
 
-#include "python/evaluator/graph_break.h"
-#include "python/heap/dict_access.h"
 #include "python/heap/snapshot.h"
+#include "python/objects/dict_access.h"
+#include "python/objects/graph_break.h"
 
 namespace tenon::python {
 

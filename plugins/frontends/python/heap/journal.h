@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "python/heap/ref.h"
+#include "python/objects/ref.h"
 
 namespace tenon::python {
 

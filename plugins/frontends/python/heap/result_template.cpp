@@ -1,9 +1,9 @@
 #include "python/heap/result_template.h"
 
 #include "python/compat/object_layout.h"
-#include "python/evaluator/graph_break.h"
-#include "python/heap/names.h"
 #include "python/heap/type_traits.h"
+#include "python/objects/graph_break.h"
+#include "python/objects/names.h"
 
 namespace tenon::python {
 namespace {

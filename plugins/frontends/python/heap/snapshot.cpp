@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "python/compat/object_layout.h"
-#include "python/heap/dict_access.h"
-#include "python/heap/names.h"
+#include "python/objects/dict_access.h"
+#include "python/objects/names.h"
 
 namespace tenon::python {
 namespace {

@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "python/compat/object_layout.h"
-#include "python/heap/imported.h"
-#include "python/heap/names.h"
+#include "python/objects/imported.h"
+#include "python/objects/names.h"
 
 namespace tenon::python {
 namespace {

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "python/evaluator/recorder.h"
+#include "python/guards/recorder.h"
 
 namespace tenon::python {
 

@@ -4,10 +4,10 @@
 #include <ranges>
 
 #include "python/compat/object_layout.h"
-#include "python/heap/dict_access.h"
 #include "python/heap/finalizers.h"
 #include "python/heap/heap.h"
-#include "python/heap/names.h"
+#include "python/objects/dict_access.h"
+#include "python/objects/names.h"
 
 namespace tenon::python {
 namespace {

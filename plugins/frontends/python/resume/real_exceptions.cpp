@@ -1,6 +1,6 @@
 // Raising, handling and `with`, for real.
 #include "python/compat/object_layout.h"
-#include "python/heap/names.h"
+#include "python/objects/names.h"
 #include "python/resume/real_instruction.h"
 
 namespace tenon::python {

@@ -1,5 +1,5 @@
 // Locals, cells, globals and imports, for real.
-#include "python/heap/names.h"
+#include "python/objects/names.h"
 #include "python/resume/real_instruction.h"
 
 namespace tenon::python {

@@ -9,7 +9,7 @@
 
 #include "core/ir/dim.h"
 #include "python/guards/source.h"
-#include "python/heap/ref.h"
+#include "python/objects/ref.h"
 
 namespace tenon::python {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "python/guards/object_checks.h"
-#include "python/tensors/tensor_spec.h"
+#include "python/metadata/tensor_spec.h"
 
 namespace tenon::python {
 namespace {

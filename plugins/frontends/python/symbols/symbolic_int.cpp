@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "python/evaluator/object_type.h"
 #include "python/heap/type_traits.h"
+#include "python/objects/object_type.h"
 #include "python/symbols/symbols.h"
 
 namespace tenon::python {

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "core/ir/dim.h"
-#include "python/heap/ref.h"
+#include "python/objects/ref.h"
 
 namespace tenon::python {
 

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "core/ops/infer.h"
-#include "python/call/session.h"
-#include "python/evaluator/graph_break.h"
+#include "python/objects/graph_break.h"
+#include "python/session/session.h"
 
 namespace tenon::python {
 namespace {

@@ -8,7 +8,7 @@
 #include "core/guards/check.h"
 #include "core/ir/graph.h"
 #include "core/ops/size_questions.h"
-#include "python/heap/ref.h"
+#include "python/objects/ref.h"
 #include "python/symbols/number_check.h"
 #include "python/symbols/number_facts.h"
 

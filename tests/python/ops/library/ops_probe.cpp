@@ -3,10 +3,10 @@
 
 #include <limits>
 
+#include "core/ops/build/expand.h"
 #include "core/ops/catalog.h"
-#include "core/ops/expand.h"
-#include "core/ops/foreign_call.h"
-#include "core/ops/reference.h"
+#include "core/ops/foreign/foreign_call.h"
+#include "core/ops/reference/reference.h"
 
 using namespace tenon;
 using namespace tenon::ops;

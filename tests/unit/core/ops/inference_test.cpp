@@ -1,8 +1,8 @@
 // What inference accepts and gives, with symbols, and what it says when operands do not fit.
 #include "catch.h"
+#include "core/ops/build/node_builder.h"
 #include "core/ops/catalog.h"
 #include "core/ops/infer.h"
-#include "core/ops/node_builder.h"
 
 using namespace tenon;
 using namespace tenon::ops;

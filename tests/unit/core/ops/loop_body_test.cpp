@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "catch.h"
+#include "core/ops/build/node_builder.h"
 #include "core/ops/catalog.h"
-#include "core/ops/node_builder.h"
 
 using namespace tenon;
 using namespace tenon::ops;

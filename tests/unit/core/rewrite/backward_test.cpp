@@ -8,8 +8,8 @@
 
 #include "catch.h"
 #include "core/ops/catalog.h"
-#include "core/ops/gradient.h"
-#include "core/ops/sample.h"
+#include "core/ops/gradients/gradient.h"
+#include "core/ops/reference/sample.h"
 
 using namespace tenon;
 using namespace tenon::ops;

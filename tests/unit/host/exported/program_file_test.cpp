@@ -11,7 +11,7 @@
 #include "core/ir/parser.h"
 #include "core/ir/printer.h"
 #include "host/exported/container.h"
-#include "host/partition/crossing.h"
+#include "host/plugins/contact/crossing.h"
 
 using namespace tenon;
 using namespace tenon::test;

@@ -1,6 +1,6 @@
 // A broken plugin is refused with its own reason, and a good one beside it still works. Every fault in every phase: tests/plugins/faults.
 #include "catch.h"
-#include "host/plugins/registry.h"
+#include "host/plugins/registry/registry.h"
 #include "plugin_folder.h"
 
 using namespace tenon;

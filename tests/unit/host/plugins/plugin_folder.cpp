@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "host/plugins/registry.h"
+#include "host/plugins/registry/registry.h"
 
 namespace tenon::test {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "host/driver/config.h"
+#include "host/config/config.h"
 
 namespace tenon::test {
 

@@ -1,0 +1,250 @@
+#include "core/ops/catalog.h"
+#include "core/ops/foreign/foreign_call.h"
+#include "core/ops/foreign/promotion.h"
+#include "core/ops/infer.h"
+#include "core/ops/size_questions.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tenon::ops {
+namespace {
+
+bool is_literal(const ir::Graph& graph, ir::ValueId v) { return graph.value(v).kind == ir::ValueKind::literal; }
+
+/// A 0-d integer tensor is no number: its value is not known here.
+[[noreturn]] void refuse_kind(std::string_view parameter, const char* wanted) {
+  throw Exception(error(Code::unsupported, "argument '{}' is no {}", parameter, wanted));
+}
+
+/// The dtype that NumPy knows by that name; nothing where it is no name of one that graphs carry.
+std::optional<DType> numpy_dtype(std::string_view name) {
+  static constexpr std::pair<std::string_view, DType> kNames[] = {
+      {"float64", DType::f64}, {"float32", DType::f32}, {"float16", DType::f16}, {"int64", DType::i64}, {"int32", DType::i32},
+      {"int16", DType::i16},   {"int8", DType::i8},     {"uint8", DType::u8},    {"bool", DType::b8},   {"float", DType::f64},
+      {"int", DType::i64}};
+  const auto found = std::ranges::find(kNames, name, [](const auto& known) { return known.first; });
+  return found == std::end(kNames) ? std::nullopt : std::optional(found->second);
+}
+
+}  // namespace
+
+void ForeignArguments::bind(std::string parameter, ForeignArgument argument) {
+  for (auto& [name, value] : arguments_)
+    if (name == parameter) {
+      value = std::move(argument);
+      return;
+    }
+  arguments_.emplace_back(std::move(parameter), std::move(argument));
+}
+
+const ForeignArgument& ForeignArguments::operator[](std::string_view parameter) const {
+  static const ForeignArgument none;
+  for (const auto& [name, value] : arguments_)
+    if (name == parameter) return value;
+  return none;
+}
+
+void ForeignArguments::refuse(std::initializer_list<std::string_view> parameters) const {
+  for (std::string_view p : parameters) {
+    const ForeignArgument& a = (*this)[p];
+    const bool* flag = a.as<bool>();
+    const std::string* word = a.as<std::string>();
+    const bool harmless = a.is_none() || (flag && *flag == (p == "where")) ||
+                          (word && (*word == "cpu" || *word == "same_kind" || *word == "unsafe" || *word == "even"));
+    if (!harmless) throw Exception(error(Code::unsupported, "argument '{}' of {}", p, call_.name));
+  }
+}
+
+ir::ValueId ForeignArguments::to_value(const ForeignArgument& a) {
+  if (const auto* v = a.as<ir::ValueId>()) return *v;
+  if (const auto* b = a.as<bool>()) return builder_.literal(*b);
+  if (const auto* d = a.as<ir::Dim>()) return builder_.literal(*d);
+  if (const auto* d = a.as<double>()) return builder_.literal(*d);
+  constexpr std::size_t kMostItems = 64;  // each is a node
+  if (const auto* list = a.as<ForeignList>(); list && numpy() && list->size() <= kMostItems) return tensor_of(a);
+  throw Exception(error(Code::unsupported, "{} with an argument that is neither a tensor nor a number", call_.name));
+}
+
+ir::ValueId ForeignArguments::tensor_of(const ForeignArgument& a) {
+  const auto* list = a.as<ForeignList>();
+  if (!list) return tensor(to_value(a));
+  if (list->empty()) return builder_.one("full", {builder_.literal(ir::Dim(0))}, {{"dtype", default_float()}, {"size", std::vector<ir::Dim>{0}}});
+  std::vector<ir::ValueId> parts;
+  for (const ForeignArgument& part : *list) parts.push_back(tensor_of(part));
+  promote(parts, Promotion::common);
+  return one("stack", std::move(parts), {{"dim", ir::Dim(0)}});
+}
+
+ir::ValueId ForeignArguments::value(std::string_view parameter) { return to_value((*this)[parameter]); }
+
+std::vector<ir::ValueId> ForeignArguments::values(std::string_view parameter) {
+  const auto* list = (*this)[parameter].as<ForeignList>();
+  if (!list) refuse_kind(parameter, "list of tensors");
+  std::vector<ir::ValueId> all;
+  for (const ForeignArgument& a : *list) all.push_back(to_value(a));
+  return all;
+}
+
+ir::Dim ForeignArguments::integer(std::string_view parameter) const {
+  const ForeignArgument& a = (*this)[parameter];
+  if (const auto* d = a.as<ir::Dim>()) return *d;
+  if (const auto* b = a.as<bool>()) return ir::Dim(*b);
+  refuse_kind(parameter, "integer");
+}
+
+ir::Dim ForeignArguments::integer(std::string_view parameter, ir::Dim otherwise) const {
+  return given(parameter) ? integer(parameter) : otherwise;
+}
+
+std::int64_t ForeignArguments::constant(std::string_view parameter) const {
+  const ir::Dim d = integer(parameter);
+  if (!d.is_constant()) {
+    ask::constant(d);
+    refuse_kind(parameter, "known constant");
+  }
+  return d.constant();
+}
+
+std::vector<ir::Dim> ForeignArguments::integers(std::string_view parameter) const {
+  const auto* list = (*this)[parameter].as<ForeignList>();
+  if (!list) return {integer(parameter)};
+  std::vector<ir::Dim> all;
+  for (const ForeignArgument& a : *list) {
+    const auto* d = a.as<ir::Dim>();
+    if (!d) refuse_kind(parameter, "list of integers");
+    all.push_back(*d);
+  }
+  return all;
+}
+
+bool ForeignArguments::flag(std::string_view parameter, bool otherwise) const {
+  const ForeignArgument& a = (*this)[parameter];
+  if (a.is_none()) return otherwise;
+  if (const auto* b = a.as<bool>()) return *b;
+  if (const auto* d = a.as<ir::Dim>(); d && d->is_constant()) return d->constant() != 0;
+  if (const auto* d = a.as<ir::Dim>()) ask::constant(*d);
+  refuse_kind(parameter, "bool");
+}
+
+double ForeignArguments::number(std::string_view parameter, double otherwise) const {
+  const ForeignArgument& a = (*this)[parameter];
+  if (a.is_none()) return otherwise;
+  if (const auto* d = a.as<double>()) return *d;
+  if (const auto* b = a.as<bool>()) return *b;
+  if (const auto* d = a.as<ir::Dim>(); d && d->is_constant()) return static_cast<double>(d->constant());
+  if (const auto* d = a.as<ir::Dim>()) ask::constant(*d);
+  refuse_kind(parameter, "known number");
+}
+
+std::string ForeignArguments::text(std::string_view parameter, std::string otherwise) const {
+  const ForeignArgument& a = (*this)[parameter];
+  if (a.is_none()) return otherwise;
+  if (const auto* s = a.as<std::string>()) return *s;
+  refuse_kind(parameter, "string");
+}
+
+std::optional<DType> ForeignArguments::dtype(std::string_view parameter) const {
+  const ForeignArgument& a = (*this)[parameter];
+  if (a.is_none()) return std::nullopt;
+  if (const auto* t = a.as<DType>()) return *t;
+  if (const auto* name = a.as<std::string>(); name && numpy())
+    if (const auto t = numpy_dtype(*name)) return t;
+  refuse_kind(parameter, "dtype");
+}
+
+/// Some of NumPy's functions raise where a 0-d array has no such axis; others do not.
+void ForeignArguments::refuse_axis_of_number(std::size_t rank) const {
+  if (rank == 0 && numpy()) throw Exception(error(Code::unsupported, "{} along an axis of what has none", call_.name));
+}
+
+std::vector<ir::Dim> ForeignArguments::dims(std::string_view parameter, std::size_t rank) const {
+  const bool none = !given(parameter);
+  if (!none) refuse_axis_of_number(rank);
+  std::vector<ir::Dim> all = none ? std::vector<ir::Dim>{} : integers(parameter);
+  if (!none && all.empty() && numpy()) throw Exception(Code::unsupported, "an empty tuple of axes");
+  if (all.empty())
+    for (std::size_t d = 0; d < rank; ++d) all.emplace_back(static_cast<std::int64_t>(d));
+  for (ir::Dim& d : all) {
+    if (!d.is_constant()) {
+      ask::constant(d);
+      refuse_kind(parameter, "known dimension");
+    }
+    d = infer::wrap_dim(d.constant(), rank);
+  }
+  if (rank == 0) return {};
+  return all;
+}
+
+std::int64_t ForeignArguments::dim(std::string_view parameter, std::size_t rank) const {
+  refuse_axis_of_number(rank);
+  return infer::wrap_dim(constant(parameter), rank);
+}
+
+DType ForeignArguments::promoted(std::span<const ir::ValueId> values, Promotion promotion) {
+  std::vector<PromotionOperand> operands;
+  for (ir::ValueId v : values) operands.push_back({type(v).dtype, is_literal(graph(), v), type(v).rank() == 0});
+  if (promotion == Promotion::common_float && numpy()) return promote_to_float(operands);
+  const DType common = ops::promote(flavour(), operands, call_.default_float);
+  return promotion == Promotion::common_float ? float_for(flavour(), common, call_.default_float) : common;
+}
+
+void ForeignArguments::round_numbers(std::string_view op, std::span<ir::ValueId> values, Promotion promotion) {
+  constexpr std::string_view kKeptByTorch[] = {"mul", "div", "floor_divide", "trunc_divide", "lerp"};
+  if (promotion == Promotion::none || values.empty()) return;
+  const bool kept = !numpy() && std::ranges::find(kKeptByTorch, op) != std::end(kKeptByTorch);
+  const DType common = promoted(values, promotion);
+  if (!is_reduced_float(common)) return;
+  for (ir::ValueId& v : kept ? values.first(op == "mul" ? 0 : 1) : values) {  // torch keeps what it multiplies with and divides by
+    if (!is_literal(graph(), v)) continue;
+    const ir::Literal& literal = graph().value(v).literal;
+    const ir::Dim* whole = std::get_if<ir::Dim>(&literal);
+    if (const double* number = std::get_if<double>(&literal)) v = builder_.literal(rounded_to(common, *number));
+    if (!whole || !whole->is_constant()) continue;
+    const double rounded = rounded_to(common, static_cast<double>(whole->constant()));
+    if (std::abs(rounded) < 0x1p62) v = builder_.literal(ir::Dim(static_cast<std::int64_t>(rounded)));  // an integer still: it takes part in promotion
+  }
+}
+
+void ForeignArguments::promote(std::span<ir::ValueId> values, Promotion promotion) {
+  if (promotion == Promotion::none || values.empty()) return;
+  const DType common = promoted(values, promotion);
+  bool any_tensor = false;
+  for (ir::ValueId& v : values) {
+    if (is_literal(graph(), v)) {
+      const auto* d = std::get_if<ir::Dim>(&graph().value(v).literal);
+      if (d && d->is_constant() && !represents(common, d->constant()))
+        throw Exception(error(Code::unsupported, "the number {} is no value of {}", d->constant(), name_of(common)));
+      continue;
+    }
+    any_tensor = true;
+    v = builder_.cast(v, common);
+  }
+  if (!any_tensor) values[0] = builder_.cast(tensor(values[0]), common);
+}
+
+std::vector<ir::ValueId> ForeignArguments::call(std::string_view op, std::vector<ir::ValueId> operands, ir::Attributes attributes) {
+  const Op* entry = find_op(op);
+  if (!entry) throw Exception(error(Code::unsupported, "there is no op '{}'", op));
+  promote(operands, entry->promotion);
+  return builder_.call(op, std::move(operands), std::move(attributes));
+}
+
+ir::ValueId ForeignArguments::one(std::string_view op, std::vector<ir::ValueId> operands, ir::Attributes attributes) {
+  const auto results = call(op, std::move(operands), std::move(attributes));
+  TENON_CHECK(results.size() == 1, "{} has {} results, not one", op, results.size());
+  return results[0];
+}
+
+ir::ValueId ForeignArguments::tensor(ir::ValueId v) {
+  if (!is_literal(graph(), v)) return v;
+  const DType kind = type(v).dtype;
+  return tensor(v, is_float(kind) ? default_float() : kind);
+}
+
+ir::ValueId ForeignArguments::tensor(ir::ValueId v, DType dtype) {
+  if (!is_literal(graph(), v)) return builder_.cast(v, dtype);
+  return builder_.one("full", {v}, {{"dtype", dtype}, {"size", std::vector<ir::Dim>{}}});
+}
+
+}  // namespace tenon::ops

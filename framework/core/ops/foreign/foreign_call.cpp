@@ -1,0 +1,285 @@
+#include "core/ops/foreign/foreign_call.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "core/ops/catalog.h"
+#include "core/ops/foreign/foreign_signature.h"
+#include "core/ops/infer.h"
+
+namespace tenon::ops {
+namespace {
+
+/// torch's own modules under their public names: {private prefix, public prefix}.
+constexpr std::pair<std::string_view, std::string_view> kPrefixes[] = {{"torch._C._nn.", "torch.nn.functional."},
+                                                                       {"torch._C._special.special_", "torch.special."},
+                                                                       {"torch._C._linalg.linalg_", "torch.linalg."},
+                                                                       {"torch._C._VariableFunctions.", "torch."},
+                                                                       {"torch._VF.", "torch."},
+                                                                       {"torch._C.TensorBase.", "torch.Tensor."},
+                                                                       {"torch._C._TensorBase.", "torch.Tensor."},
+                                                                       {"torch.special.", "torch."},
+                                                                       {"torch.nn.functional.", "torch."},
+                                                                       {"torch.Tensor.", "torch."},
+                                                                       {"numpy.ma.", ""}};
+
+AliasMatch resolve(std::string_view name) {
+  if (const AliasMatch match = find_alias(name); match.op) return match;
+  for (const auto& [inner, outer] : kPrefixes) {
+    if (outer.empty() || !name.starts_with(inner)) continue;
+    const std::string other = std::string(outer) + std::string(name.substr(inner.size()));
+    if (const AliasMatch match = find_alias(other); match.op) return match;
+    if (inner.starts_with("torch._")) return resolve(other);
+  }
+  return {};
+}
+
+/// `torch.Tensor.add_` → `torch.Tensor.add`, `__iadd__` → `__add__`; empty for what is no in-place variant.
+std::string out_of_place(std::string_view name) {
+  const std::size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos) return {};
+  const std::string_view method = name.substr(dot + 1);
+  if (method.starts_with("__i") && method.ends_with("__") && method.size() > 5 && method != "__invert__" && method != "__iter__" &&
+      method != "__index__" && method != "__int__")
+    return std::string(name.substr(0, dot)) + ".__" + std::string(method.substr(3));
+  if (method.ends_with("_") && !method.ends_with("__") && method.size() > 1) return std::string(name.substr(0, name.size() - 1));
+  return {};
+}
+
+/// torch takes NumPy's spellings of some keywords.
+std::string_view torch_spelling(std::string_view keyword) {
+  if (keyword == "input") return "self";
+  if (keyword == "axis") return "dim";
+  if (keyword == "keepdims") return "keepdim";
+  if (keyword == "x") return "self";
+  return keyword;
+}
+
+class Binding {
+ public:
+  Binding(const ForeignCall& call, const AliasMatch& match)
+      : call_(call), parameters_(parse_signature(match.alias->signature, match.op->schema)), bound_(parameters_.size()) {
+    bind_positional();
+    bind_keywords();
+  }
+
+  void hand_over(ForeignArguments& arguments) const {
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      const ForeignParameter& p = parameters_[i];
+      if (bound_[i])
+        arguments.bind(p.target, *bound_[i]);
+      else if (p.otherwise)
+        arguments.bind(p.target, *p.otherwise);
+      else if (p.variadic)
+        arguments.bind(p.target, {ForeignList{}});
+      else
+        throw Exception(error(Code::invalid_argument, "{}: missing argument '{}'", call_.name, p.name));
+    }
+  }
+
+  /// Throws for arguments that nothing here answers to: they are given, differ from their default, and the op has no such parameter.
+  void refuse_unmapped(const std::vector<SchemaParameter>& schema) const {
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      if (!bound_[i] || bound_[i]->is_none()) continue;
+      const ForeignParameter& p = parameters_[i];
+      const bool mapped = std::ranges::any_of(schema, [&](const SchemaParameter& s) { return s.name == p.target; });
+      if (!mapped && p.name != "dtype" && !same_as_default(i))
+        throw Exception(error(Code::unsupported, "argument '{}' of {}", p.name, call_.name));
+    }
+  }
+
+  /// Arguments that change what a call means beyond any op: refused everywhere.
+  void refuse_foreign_features() const {
+    constexpr std::string_view kRefused[] = {"out",  "where",      "casting", "subok",         "requires_grad", "layout",
+                                             "like", "pin_memory", "inplace", "memory_format", "device"};
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      if (!bound_[i] || bound_[i]->is_none() || same_as_default(i)) continue;
+      const std::string& name = parameters_[i].name;
+      const std::string* word = bound_[i]->as<std::string>();
+      if (name == "device" && word && *word == "cpu") continue;
+      if (std::ranges::find(kRefused, name) != std::end(kRefused) && !(name == "where" && is_true(*bound_[i])) &&
+          !(name == "requires_grad" && is_false(*bound_[i])))
+        throw Exception(error(Code::unsupported, "argument '{}' of {}", name, call_.name));
+    }
+  }
+
+ private:
+  static bool is_true(const ForeignArgument& a) { return a.as<bool>() && *a.as<bool>(); }
+  static bool is_false(const ForeignArgument& a) { return a.as<bool>() && !*a.as<bool>(); }
+
+  bool same_as_default(std::size_t i) const {
+    const auto& d = parameters_[i].otherwise;
+    if (!d || d->value.index() != bound_[i]->value.index()) return false;
+    if (const auto* b = d->as<bool>()) return *b == *bound_[i]->as<bool>();
+    if (const auto* n = d->as<ir::Dim>()) return *n == *bound_[i]->as<ir::Dim>();
+    if (const auto* n = d->as<double>()) return *n == *bound_[i]->as<double>();
+    if (const auto* s = d->as<std::string>()) return *s == *bound_[i]->as<std::string>();
+    return false;
+  }
+
+  void bind_positional() {
+    std::size_t p = 0;
+    const auto& given = call_.positional;
+    for (std::size_t i = 0; i < given.size(); ++i, ++p) {
+      if (p < parameters_.size() && parameters_[p].variadic) {
+        if (i + 1 == given.size() && given[i].as<ForeignList>())
+          bound_[p] = given[i];
+        else
+          bound_[p].emplace().value = ForeignList(given.begin() + static_cast<std::ptrdiff_t>(i), given.end());
+        return;
+      }
+      if (p >= parameters_.size() || parameters_[p].keyword_only)
+        throw Exception(error(Code::unsupported, "{} with {} positional arguments", call_.name, given.size()));
+      bound_[p] = given[i];
+    }
+  }
+
+  void bind_keywords() {
+    for (const auto& [name, value] : call_.keyword) {
+      const std::size_t p = parameter_named(name);
+      if (p == parameters_.size()) {
+        if (value.is_none()) continue;
+        throw Exception(error(Code::unsupported, "{} with the keyword argument '{}'", call_.name, name));
+      }
+      if (bound_[p]) throw Exception(error(Code::invalid_argument, "{}: argument '{}' is given twice", call_.name, name));
+      bound_[p] = value;
+    }
+  }
+
+  std::size_t parameter_named(std::string_view name) const {
+    const auto find = [&](std::string_view wanted, bool targets) {
+      const auto it =
+          std::ranges::find_if(parameters_, [&](const ForeignParameter& p) { return (targets ? p.target : p.name) == wanted; });
+      return static_cast<std::size_t>(it - parameters_.begin());
+    };
+    std::size_t p = find(name, false);
+    if (p == parameters_.size() && call_.flavour == Flavour::torch) p = find(torch_spelling(name), true);
+    return p;
+  }
+
+  const ForeignCall& call_;
+  std::vector<ForeignParameter> parameters_;
+  std::vector<std::optional<ForeignArgument>> bound_;
+};
+
+/// Makes the node of a call that is a plain renaming: operands and attributes as the schema lists them.
+class PlainCall {
+ public:
+  PlainCall(ForeignArguments& arguments, const Op& op, std::vector<SchemaParameter> schema)
+      : arguments_(arguments), op_(op), schema_(std::move(schema)) {}
+
+  std::vector<ir::ValueId> run() {
+    collect_operands();
+    for (const SchemaParameter& p : schema_)
+      if (!p.is_operand() && arguments_.given(p.name)) attributes_.push_back({p.name, attribute(p)});
+    const bool own_dtype = std::ranges::any_of(schema_, [](const SchemaParameter& p) { return p.name == "dtype"; });
+    if (const auto dtype = own_dtype ? std::nullopt : arguments_.dtype("dtype"))
+      for (ir::ValueId& v : operands_) v = arguments_.builder().cast(v, *dtype);
+    arguments_.round_numbers(op_.name, operands_, op_.promotion);
+    if (op_.promotion == Promotion::none && !operands_.empty()) operands_[0] = arguments_.tensor(operands_[0]);
+    return arguments_.call(op_.name, std::move(operands_), std::move(attributes_));
+  }
+
+ private:
+  void collect_operands() {
+    bool left_out = false;
+    for (const SchemaParameter& p : schema_) {
+      if (!p.is_operand()) continue;
+      if (p.type == "Tensor[]") {
+        for (ir::ValueId v : arguments_.values(p.name)) operands_.push_back(v);
+        continue;
+      }
+      if (!arguments_.given(p.name)) {
+        TENON_USER_CHECK(p.optional, "{}: argument '{}' is None", op_.name, p.name);
+        left_out = true;
+        continue;
+      }
+      if (left_out) throw Exception(error(Code::unsupported, "{}: '{}' without the operand before it", op_.name, p.name));
+      operands_.push_back(arguments_.value(p.name));
+    }
+  }
+
+  std::size_t rank() { return operands_.empty() ? 0 : arguments_.type(operands_[0]).rank(); }
+
+  ir::Attribute attribute(const SchemaParameter& p) {
+    const bool dimension = p.name == "dim" || p.name == "dims" || p.name == "dim0" || p.name == "dim1" || p.name == "dim2";
+    if (p.type == "int")
+      return dimension ? ir::Attribute(ir::Dim(arguments_.dim(p.name, rank()))) : ir::Attribute(arguments_.integer(p.name));
+    if (p.type == "int[]") return dimension ? arguments_.dims(p.name, rank()) : arguments_.integers(p.name);
+    if (p.type == "bool") return arguments_.flag(p.name);
+    if (p.type == "float") return arguments_.number(p.name, 0);
+    if (p.type == "str") return arguments_.text(p.name, {});
+    if (p.type == "ScalarType") return *arguments_.dtype(p.name);
+    TENON_CHECK(p.type == "Scalar", "the schema of {} has the unknown type {}", op_.name, p.type);
+    if (const auto* d = arguments_[p.name].as<ir::Dim>()) return *d;
+    if (const auto* b = arguments_[p.name].as<bool>()) return ir::Dim(*b);
+    return arguments_.number(p.name, 0);
+  }
+
+  ForeignArguments& arguments_;
+  const Op& op_;
+  std::vector<SchemaParameter> schema_;
+  std::vector<ir::ValueId> operands_;
+  ir::Attributes attributes_;
+};
+
+ForeignResult call_alias(NodeBuilder& builder, const ForeignCall& call, const AliasMatch& match) {
+  const Binding binding(call, match);
+  binding.refuse_foreign_features();
+  ForeignArguments arguments(builder, call, *match.op);
+  binding.hand_over(arguments);
+  ForeignResult result;
+  if (match.alias->adapt) {
+    result.values = match.alias->adapt(arguments);
+  } else {
+    auto schema = parse_schema(match.op->schema);
+    binding.refuse_unmapped(schema);
+    result.values = PlainCall(arguments, *match.op, std::move(schema)).run();
+  }
+  result.container = arguments.container;
+  return result;
+}
+
+int kind_of(DType t) { return is_bool(t) ? 0 : is_int(t) ? 1 : 2; }
+
+/// An in-place variant: the result must fit self, and takes its dtype.
+ForeignResult call_in_place(NodeBuilder& builder, const ForeignCall& call, const AliasMatch& match) {
+  TENON_USER_CHECK(!call.positional.empty() && call.positional[0].as<ir::ValueId>(), "{}: self must be a tensor", call.name);
+  const ir::Type self = builder.graph().type(*call.positional[0].as<ir::ValueId>());
+  ForeignResult result = call_alias(builder, call, match);
+  if (result.values.size() != 1) throw Exception(error(Code::unsupported, "{} has several results", call.name));
+  const ir::Type got = builder.graph().type(result.values[0]);
+  TENON_USER_CHECK(got.shape == self.shape, "output with shape {} doesn't match the broadcast shape {}",
+                   infer::text(builder.graph(), self.shape), infer::text(builder.graph(), got.shape));
+  TENON_USER_CHECK(kind_of(got.dtype) <= kind_of(self.dtype), "result type {} can't be cast to the desired output type {}",
+                   name_of(got.dtype), name_of(self.dtype));
+  result.values[0] = builder.cast(result.values[0], self.dtype);
+  return result;
+}
+
+Result<ForeignResult> call_named(NodeBuilder& builder, const ForeignCall& call) {
+  if (const AliasMatch match = resolve(call.name); match.op) return call_alias(builder, call, match);
+  if (const std::string base = out_of_place(call.name); !base.empty())
+    if (const AliasMatch match = resolve(base); match.op) return call_in_place(builder, call, match);
+  return error(Code::unsupported, "no op answers to '{}'", call.name);
+}
+
+}  // namespace
+
+Result<ForeignResult> call_foreign_shaped(NodeBuilder& builder, const ForeignCall& call) {
+  try {
+    return call_named(builder, call);
+  } catch (const Exception& e) {
+    return e.code() == Code::not_found ? Error{Code::unsupported, e.what()} : e.error();
+  } catch (const std::out_of_range&) {
+    return error(Code::unsupported, "{} of operands with fewer dimensions than it takes", call.name);
+  }
+}
+
+Result<std::vector<ir::ValueId>> call_foreign(NodeBuilder& builder, const ForeignCall& call) {
+  auto result = call_foreign_shaped(builder, call);
+  if (!result) return result.error();
+  return std::move(result->values);
+}
+
+}  // namespace tenon::ops

@@ -1,0 +1,264 @@
+#include "core/ops/gradients/gradient.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "core/ops/build/expand.h"
+#include "core/ops/catalog.h"
+
+namespace tenon::ops {
+namespace {
+
+/// Replays a program and walks it backwards. Adjoints are kept for float registers only: nothing flows through the others.
+class Reverse {
+ public:
+  explicit Reverse(const ScalarProgram& program) : program_(program), adjoints_(program.instructions.size()) {
+    for (const Instruction& i : program.instructions) values_.push_back(replay(i));
+  }
+
+  ScalarProgram run(std::span<const std::size_t> inputs) {
+    std::size_t first_adjoint = 0;
+    for (const Instruction& i : program_.instructions)
+      if (i.op == Primitive::parameter) first_adjoint = std::max<std::size_t>(first_adjoint, i.payload + 1);
+    for (std::size_t k : inputs) first_adjoint = std::max(first_adjoint, k + 1);
+    for (std::size_t k = 0; k < program_.results.size(); ++k)
+      give(program_.results[k], s_.parameter(first_adjoint + k, values_[program_.results[k]].dtype));
+    for (std::size_t r = program_.instructions.size(); r-- > 0;)
+      if (adjoints_[r]) propagate(program_.instructions[r], values_[r], *adjoints_[r]);
+    for (std::size_t k : inputs) s_.result(adjoint_of_parameter(k));
+    return s_.take();
+  }
+
+ private:
+  Scalar value(const Instruction& i, std::size_t argument) const { return values_[i.args[argument]]; }
+
+  Scalar replay(const Instruction& i) {
+    switch (i.op) {
+      case Primitive::constant:
+        if (i.dtype == DType::f64) return s_.constant(i.dtype, std::bit_cast<double>(i.payload));
+        if (i.dtype == DType::f32)
+          return s_.constant(i.dtype, static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(i.payload))));
+        return s_.constant(i.dtype, static_cast<std::int64_t>(i.payload));
+      case Primitive::extent: return s_.extent(program_.dims[i.payload]);
+      case Primitive::parameter: return s_.parameter(i.payload, i.dtype);
+      case Primitive::select: return s_.select(value(i, 0), value(i, 1), value(i, 2));
+      case Primitive::convert: return s_.convert(value(i, 0), i.dtype);
+      case Primitive::bit_cast: return s_.bit_cast(value(i, 0), i.dtype);
+      case Primitive::fma: return s_.fma(value(i, 0), value(i, 1), value(i, 2));
+      case Primitive::loop_index:
+      case Primitive::load: throw Exception(Code::internal, "the gradient of a program with loads");
+      default: break;
+    }
+    const Op* op = find_op(op_of(i.op));
+    const bool two = op && op->schema.find(", Tensor ") != std::string::npos;
+    return two ? s_.binary(i.op, value(i, 0), value(i, 1)) : s_.unary(i.op, value(i, 0));
+  }
+
+  void give(std::uint32_t reg, Scalar adjoint) {
+    if (!is_float(values_[reg].dtype)) return;
+    auto& sum = adjoints_[reg];
+    sum = sum ? s_.add(*sum, adjoint) : adjoint;
+  }
+
+  /// adjoint * factor, but 0 where the adjoint is 0: a branch that was not taken hands nothing on, even where its slope is infinite.
+  Scalar times(Scalar adjoint, Scalar factor) {
+    const Scalar zero = s_.like(adjoint, 0);
+    return s_.select(s_.eq(adjoint, zero), zero, s_.mul(adjoint, factor));
+  }
+
+  Scalar adjoint_of_parameter(std::size_t k) {
+    DType dtype = DType::f32;
+    for (std::size_t r = 0; r < program_.instructions.size(); ++r) {
+      const Instruction& i = program_.instructions[r];
+      if (i.op != Primitive::parameter || i.payload != k) continue;
+      if (adjoints_[r]) return *adjoints_[r];
+      if (is_float(i.dtype)) dtype = i.dtype;
+    }
+    return s_.constant(dtype, 0.0);
+  }
+
+  void propagate(const Instruction& i, Scalar r, Scalar g) {
+    if (propagate_arithmetic(i, r, g)) return;
+    if (const auto slope = slope_of(i.op, value(i, 0), r)) return give(i.args[0], times(g, *slope));
+  }
+
+  bool propagate_arithmetic(const Instruction& i, Scalar r, Scalar g) {
+    Scalars& s = s_;
+    const auto a = [&] { return value(i, 0); };
+    const auto b = [&] { return value(i, 1); };
+    switch (i.op) {
+      case Primitive::add: give(i.args[0], g), give(i.args[1], g); return true;
+      case Primitive::sub: give(i.args[0], g), give(i.args[1], s.neg(g)); return true;
+      case Primitive::mul: give(i.args[0], times(g, b())), give(i.args[1], times(g, a())); return true;
+      case Primitive::div: give(i.args[0], times(g, s.div(s.like(g, 1), b()))), give(i.args[1], times(g, s.neg(s.div(r, b())))); return true;
+      case Primitive::fmod:
+      case Primitive::remainder: {
+        const Scalar quotient = s.unary(i.op == Primitive::fmod ? Primitive::trunc : Primitive::floor, s.div(a(), b()));
+        give(i.args[0], g), give(i.args[1], times(g, s.neg(quotient)));
+        return true;
+      }
+      case Primitive::minimum:
+      case Primitive::maximum: propagate_extreme(i, g); return true;
+      case Primitive::fma: give(i.args[0], times(g, b())), give(i.args[1], times(g, a())), give(i.args[2], g); return true;
+      case Primitive::pow: propagate_power(i, r, g); return true;
+      case Primitive::atan2: {
+        const Scalar square = s.add(s.mul(a(), a()), s.mul(b(), b()));
+        give(i.args[0], times(g, s.div(b(), square))), give(i.args[1], times(g, s.neg(s.div(a(), square))));
+        return true;
+      }
+      case Primitive::select: {
+        const Scalar zero = s.like(g, 0);
+        give(i.args[1], s.select(value(i, 0), g, zero)), give(i.args[2], s.select(value(i, 0), zero, g));
+        return true;
+      }
+      case Primitive::convert:
+        if (is_float(a().dtype)) give(i.args[0], s.convert(g, a().dtype));
+        return true;
+      default: return false;
+    }
+  }
+
+  void propagate_extreme(const Instruction& i, Scalar g) {
+    const bool larger = i.op == Primitive::maximum;
+    const Scalar a = value(i, 0), b = value(i, 1), half = s_.mul(g, s_.like(g, 0.5)), zero = s_.like(g, 0);
+    const auto part = [&](Scalar mine, Scalar other) {
+      const Scalar wins = larger ? s_.gt(mine, other) : s_.lt(mine, other);
+      return s_.select(wins, g, s_.select(s_.eq(mine, other), half, zero));
+    };
+    give(i.args[0], part(a, b));
+    give(i.args[1], part(b, a));
+  }
+
+  /// d(a^b): b * a^(b-1), and a^b * log(a), which is 0 where a is 0 and b is not negative (ATen's pow_backward).
+  void propagate_power(const Instruction& i, Scalar r, Scalar g) {
+    const Scalar a = value(i, 0), b = value(i, 1), zero = s_.like(a, 0), one = s_.like(a, 1);
+    const Scalar by_base = s_.mul(b, s_.binary(Primitive::pow, a, s_.sub(b, one)));
+    give(i.args[0], times(g, s_.select(s_.eq(b, zero), zero, by_base)));
+    const Scalar flat = s_.logical_and(s_.eq(a, zero), s_.ge(b, zero));
+    give(i.args[1], times(g, s_.select(flat, zero, s_.mul(r, s_.log(a)))));
+  }
+
+  /// The derivative of a function of one argument `a` with value `r`; nothing where it is 0 almost everywhere.
+  std::optional<Scalar> slope_of(Primitive p, Scalar a, Scalar r) {
+    Scalars& s = s_;
+    const auto number = [&](double v) { return s.like(a, v); };
+    const auto inverse = [&](Scalar x) { return s.div(number(1), x); };
+    const auto inverse_root = [&](Scalar x) { return s.unary(Primitive::rsqrt, x); };
+    switch (p) {
+      case Primitive::neg: return number(-1);
+      case Primitive::abs: return s.unary(Primitive::sign, a);
+      case Primitive::sqrt: return s.div(number(0.5), r);
+      case Primitive::rsqrt: return s.mul(number(-0.5), s.mul(r, s.mul(r, r)));
+      case Primitive::exp: return r;
+      case Primitive::exp2: return s.mul(r, number(std::numbers::ln2));
+      case Primitive::expm1: return s.add(r, number(1));
+      case Primitive::log: return inverse(a);
+      case Primitive::log2: return inverse(s.mul(a, number(std::numbers::ln2)));
+      case Primitive::log10: return inverse(s.mul(a, number(std::numbers::ln10)));
+      case Primitive::log1p: return inverse(s.add(a, number(1)));
+      case Primitive::sin: return s.unary(Primitive::cos, a);
+      case Primitive::cos: return s.neg(s.unary(Primitive::sin, a));
+      case Primitive::tan: return s.add(number(1), s.mul(r, r));
+      case Primitive::asin: return inverse_root(s.sub(number(1), s.mul(a, a)));
+      case Primitive::acos: return s.neg(inverse_root(s.sub(number(1), s.mul(a, a))));
+      case Primitive::atan: return inverse(s.add(number(1), s.mul(a, a)));
+      case Primitive::sinh: return s.unary(Primitive::cosh, a);
+      case Primitive::cosh: return s.unary(Primitive::sinh, a);
+      case Primitive::tanh: return s.sub(number(1), s.mul(r, r));
+      case Primitive::asinh: return inverse_root(s.add(s.mul(a, a), number(1)));
+      case Primitive::acosh: return inverse_root(s.sub(s.mul(a, a), number(1)));
+      case Primitive::atanh: return inverse(s.sub(number(1), s.mul(a, a)));
+      case Primitive::erf:
+      case Primitive::erfc: {
+        const double factor = (p == Primitive::erf ? 2 : -2) * std::numbers::inv_sqrtpi;
+        return s.mul(number(factor), s.exp(s.neg(s.mul(a, a))));
+      }
+      case Primitive::lgamma: return digamma(a);
+      default: return std::nullopt;
+    }
+  }
+
+  /// The derivative of lgamma: shifted to arguments from 8 on by digamma(x + 1) = digamma(x) + 1/x, then its asymptotic series; below 1/2
+  /// by digamma(1 - x) - pi / tan(pi x) (Abramowitz and Stegun, 6.3.5, 6.3.7 and 6.3.18).
+  Scalar digamma(Scalar x) {
+    Scalars& s = s_;
+    const auto number = [&](double v) { return s.like(x, v); };
+    const Scalar one = number(1), reflected = s.lt(x, number(0.5)), y = s.select(reflected, s.sub(one, x), x);
+    Scalar shift = number(0), z = y;
+    for (int k = 0; k < 8; ++k) shift = s.add(shift, s.div(one, z)), z = s.add(z, one);
+    const Scalar w = s.div(one, s.mul(z, z));
+    Scalar series = number(-1.0 / 132);
+    for (const double c : {1.0 / 240, -1.0 / 252, 1.0 / 120, -1.0 / 12}) series = s.add(s.mul(series, w), number(c));
+    const Scalar positive = s.sub(s.add(s.sub(s.log(z), s.div(number(0.5), z)), s.mul(series, w)), shift);
+    const Scalar part = s.mul(s.sub(x, s.unary(Primitive::floor, x)), number(std::numbers::pi));
+    return s.select(reflected, s.sub(positive, s.div(number(std::numbers::pi), s.unary(Primitive::tan, part))), positive);
+  }
+
+  const ScalarProgram& program_;
+  Scalars s_;
+  std::vector<Scalar> values_;
+  std::vector<std::optional<Scalar>> adjoints_;
+};
+
+}  // namespace
+
+ScalarProgram gradient(const ScalarProgram& program, std::span<const std::size_t> inputs) { return Reverse(program).run(inputs); }
+
+ir::ValueId sum_to_shape(NodeBuilder& b, ir::ValueId gradient, const ir::Shape& to) {
+  const ir::Type type = b.graph().type(gradient);
+  std::vector<ir::Dim> dims;
+  const std::size_t lead = type.rank() - to.size();
+  for (std::size_t d = 0; d < type.rank(); ++d)
+    if (d < lead || (to[d - lead] == ir::Dim(1) && !(type.shape[d] == ir::Dim(1)))) dims.emplace_back(static_cast<std::int64_t>(d));
+  if (!dims.empty()) gradient = b.one("sum", {gradient}, {{"dim", dims}, {"dtype", type.dtype}, {"keepdim", true}});
+  return b.graph().type(gradient).shape == to ? gradient : b.one("reshape", {gradient}, {{"shape", to}});
+}
+
+OperandGradients body_gradients(NodeBuilder& b, ir::NodeId id, ir::ValueId result_gradient) {
+  const ir::Node node = b.graph().node(id);
+  const ir::Type result = b.graph().type(node.results[0]);
+  std::vector<std::size_t> inputs;
+  std::vector<ir::ValueId> parameters(node.operands.begin(), node.operands.end());
+  for (std::size_t k = 0; k < node.operands.size(); ++k)
+    if (b.graph().value(node.operands[k]).kind != ir::ValueKind::literal && is_float(b.graph().type(node.operands[k]).dtype)) inputs.push_back(k);
+  parameters.push_back(b.cast(result_gradient, compute_type(result.dtype)));
+  const auto values = expand_program(b, gradient(body_program(b.graph(), id), inputs), parameters, result.shape);
+  OperandGradients gradients(node.operands.size());
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    const ir::Type operand = b.graph().type(node.operands[inputs[k]]);
+    gradients[inputs[k]] = b.cast(sum_to_shape(b, values[k], operand.shape), operand.dtype);
+  }
+  return gradients;
+}
+
+std::string origin_of_gradient(const Op& op) {
+  if (!op.no_grad_reason.empty()) return "none: " + op.no_grad_reason;
+  if (op.grad) return "written";
+  if (op.body) return "body";
+  if (op.decompose) return "decomposition";
+  return op.loop || op.scatter ? "loop nest" : "none";
+}
+
+OperandGradients node_gradients(NodeBuilder& b, ir::NodeId id, std::span<const std::optional<ir::ValueId>> result_gradients) {
+  const ir::Node node = b.graph().node(id);
+  const Op* op = find_op(node.op);
+  TENON_CHECK(op, "unknown op '{}'", node.op);
+  if (!op->no_grad_reason.empty()) throw Exception(error(Code::unsupported, "{} has no gradient: {}", node.op, op->no_grad_reason));
+  OperandGradients found(node.operands.size());
+  if (op->grad) {
+    std::vector<ir::ValueId> given;
+    for (const auto& g : result_gradients) given.push_back(g.value_or(ir::ValueId()));
+    const auto made = op->grad(b, OpQuery(b.graph(), node.operands, node.attributes), node.results, given);
+    for (std::size_t k = 0; k < made.size(); ++k)
+      if (made[k]) found[k] = made[k];
+  } else {
+    TENON_CHECK(op->body || op->loop || op->scatter, "{} must be expanded before it is differentiated", node.op);
+    found = op->body ? body_gradients(b, id, *result_gradients[0]) : loop_gradients(b, id, *result_gradients[0]);
+  }
+  for (std::size_t k = 0; k < found.size(); ++k)
+    if (b.graph().value(node.operands[k]).kind == ir::ValueKind::literal || !is_float(b.graph().type(node.operands[k]).dtype)) found[k].reset();
+  return found;
+}
+
+}  // namespace tenon::ops

@@ -1,0 +1,285 @@
+// Gradients of loop nests and scatters. The element of a nest is a program of loads at computed indices: its derivative by each load is a
+// program too, and what a load is handed is added up at the index it loaded from.
+#include <algorithm>
+#include <numeric>
+
+#include "core/ops/build/expand.h"
+#include "core/ops/catalog.h"
+#include "core/ops/gradients/gradient.h"
+
+namespace tenon::ops {
+namespace {
+
+using ir::Dim;
+using ir::Shape;
+using ir::ValueId;
+
+/// True for the program (a, b) -> a + b.
+bool adds(const ScalarProgram& p) {
+  const Instruction& last = p.instructions[p.results[0]];
+  return p.results.size() == 1 && last.op == Primitive::add && p.instructions[last.args[0]].op == Primitive::parameter &&
+         p.instructions[last.args[1]].op == Primitive::parameter;
+}
+
+/// True for the program (old, value) -> value.
+bool overwrites(const ScalarProgram& p) {
+  const Instruction& last = p.instructions[p.results[0]];
+  return last.op == Primitive::parameter && last.payload == 1;
+}
+
+/// A program over loop indices and loads, computed for all points of its loops at once.
+class ElementProgram {
+ public:
+  ElementProgram(NodeBuilder& b, std::span<const ValueId> operands, const ScalarProgram& program, Shape extents)
+      : b_(b), operands_(operands.begin(), operands.end()), program_(program), extents_(std::move(extents)), loaded_(program.instructions.size()) {
+    registers_ = expand_registers(b_, program_, extents_, [this](const Instruction& i, std::span<const ValueId> before) { return leaf(i, before); });
+  }
+
+  /// A register as a tensor.
+  ValueId value(std::uint32_t reg) { return tensor(registers_[reg], program_.instructions[reg].dtype); }
+
+  /// Adds to the gradients of the operands what `adjoint`, the gradient of the register `result`, hands to its loads.
+  void propagate(std::uint32_t result, ValueId adjoint, OperandGradients& gradients) {
+    std::vector<std::size_t> loads;
+    ScalarProgram leaves = with_leaves_as_parameters(result, loads);
+    if (loads.empty()) return;
+    std::vector<ValueId> parameters(registers_.begin(), registers_.end());
+    for (std::size_t r = 0; r < loaded_.size(); ++r)
+      if (loaded_[r]) parameters[r] = *loaded_[r];
+    std::size_t first_adjoint = 0;
+    for (const Instruction& i : leaves.instructions)
+      if (i.op == Primitive::parameter) first_adjoint = std::max<std::size_t>(first_adjoint, i.payload + 1);
+    parameters.resize(first_adjoint);
+    parameters.push_back(adjoint);
+    const auto handed = expand_program(b_, gradient(leaves, loads), parameters, extents_);
+    for (std::size_t k = 0; k < loads.size(); ++k) {
+      const Instruction& load = program_.instructions[loads[k]];
+      std::optional<ValueId>& sum = gradients[load.payload];
+      const ValueId part = returned(load, handed[k]);
+      sum = sum ? b_.one("add", {*sum, part}) : part;
+    }
+  }
+
+ private:
+  ir::Type type(ValueId v) const { return b_.graph().type(v); }
+  bool is_literal(ValueId v) const { return b_.graph().value(v).kind == ir::ValueKind::literal; }
+
+  ValueId tensor(ValueId v, DType dtype) {
+    return is_literal(v) ? b_.one("full", {v}, {{"dtype", dtype}, {"size", Shape(extents_.size(), Dim(1))}}) : v;
+  }
+
+  ValueId leaf(const Instruction& i, std::span<const ValueId> before) {
+    if (i.op == Primitive::load) return load(i, before);
+    const ValueId count = b_.one("arange", {}, {{"dtype", DType::i64}, {"end", extents_[i.payload]}, {"start", Dim(0)}, {"step", Dim(1)}});
+    Shape shape(extents_.size(), Dim(1));
+    shape[i.payload] = extents_[i.payload];
+    return b_.one("reshape", {count}, {{"shape", shape}});
+  }
+
+  ValueId load(const Instruction& i, std::span<const ValueId> before) {
+    const ValueId operand = operands_[i.payload];
+    const auto indices = indices_of(i, before);
+    ValueId loaded = indices.empty() ? b_.one("reshape", {operand}, {{"shape", Shape(extents_.size(), Dim(1))}}) : indexed(operand, indices);
+    loaded = b_.cast(loaded, i.dtype);
+    loaded_[before.size()] = loaded;
+    if (!i.masked) return loaded;
+    return b_.one("where", {tensor(before[i.args[0]], DType::b8), loaded, before[i.args[1]]});
+  }
+
+  /// The index of a load in each dimension; 0 where its mask is false.
+  std::vector<ValueId> indices_of(const Instruction& i, std::span<const ValueId> registers) {
+    std::vector<ValueId> indices;
+    for (std::uint32_t k = 0; k < i.index_count; ++k) {
+      ValueId index = tensor(registers[program_.indices[i.first_index + k]], DType::i64);
+      if (i.masked) index = b_.one("where", {tensor(registers[i.args[0]], DType::b8), index, b_.literal(Dim(0))});
+      indices.push_back(index);
+    }
+    return indices;
+  }
+
+  ValueId indexed(ValueId from, const std::vector<ValueId>& indices) {
+    std::vector<ValueId> operands{from};
+    operands.insert(operands.end(), indices.begin(), indices.end());
+    return b_.one("index", std::move(operands), {{"dims", all_dims(indices.size())}});
+  }
+
+  static std::vector<Dim> all_dims(std::size_t rank) {
+    std::vector<Dim> dims;
+    for (std::size_t d = 0; d < rank; ++d) dims.emplace_back(static_cast<std::int64_t>(d));
+    return dims;
+  }
+
+  /// The program up to `result` with a parameter for every loop index and load, numbered by its register; masks become choices.
+  /// `loads`: those of floats.
+  ScalarProgram with_leaves_as_parameters(std::uint32_t result, std::vector<std::size_t>& loads) {
+    ScalarProgram p;
+    p.dims = program_.dims;
+    std::vector<std::uint32_t> moved;
+    for (std::uint32_t r = 0; r <= result; ++r) {
+      Instruction i = program_.instructions[r];
+      const Instruction original = i;
+      if (i.op == Primitive::load || i.op == Primitive::loop_index) i = {.op = Primitive::parameter, .dtype = i.dtype, .payload = r};
+      else
+        for (std::uint32_t& a : i.args) a = moved.empty() ? 0 : moved[std::min<std::size_t>(a, moved.size() - 1)];
+      p.instructions.push_back(i);
+      if (original.op == Primitive::load && is_float(original.dtype)) loads.push_back(r);
+      if (original.op == Primitive::load && original.masked) {
+        const auto loaded = static_cast<std::uint32_t>(p.instructions.size() - 1);
+        p.instructions.push_back({.op = Primitive::select, .dtype = original.dtype, .args = {moved[original.args[0]], loaded, moved[original.args[1]]}});
+      }
+      moved.push_back(static_cast<std::uint32_t>(p.instructions.size() - 1));
+    }
+    p.results = {moved[result]};
+    return p;
+  }
+
+  /// The gradient that a load's operand gets from what the load was handed at each point.
+  ValueId returned(const Instruction& load, ValueId handed) {
+    const ir::Type operand = type(operands_[load.payload]);
+    if (const auto order = loops_of(load)) return in_order(handed, *order, operand);
+    const auto indices = indices_of(load, registers_);
+    Shape spanned(extents_.size(), Dim(1));
+    for (std::size_t d = 0; d < spanned.size(); ++d)
+      for (ValueId index : indices)
+        if (type(index).shape[d] == extents_[d]) spanned[d] = extents_[d];
+    const ValueId values = b_.cast(sum_to_shape(b_, spread(handed), spanned), operand.dtype);
+    const ValueId zeros = b_.one("full", {b_.literal(0.0)}, {{"dtype", operand.dtype}, {"size", operand.shape}});
+    if (indices.empty()) return b_.one("reshape", {values}, {{"shape", operand.shape}});
+    std::vector<ValueId> operands{zeros, values};
+    operands.insert(operands.end(), indices.begin(), indices.end());
+    return b_.one("index_put", std::move(operands), {{"accumulate", true}, {"dims", all_dims(indices.size())}});
+  }
+
+  /// The loop that is the index of each dimension, where a load's indices are loops, each at most once, that run over all of a dimension.
+  std::optional<std::vector<std::size_t>> loops_of(const Instruction& load) {
+    std::vector<std::size_t> loops;
+    if (load.masked || load.index_count == 0) return {};
+    for (std::uint32_t k = 0; k < load.index_count; ++k) {
+      const Instruction& index = program_.instructions[program_.indices[load.first_index + k]];
+      if (index.op != Primitive::loop_index || std::ranges::find(loops, index.payload) != loops.end()) return {};
+      if (!(extents_[index.payload] == type(operands_[load.payload]).shape[k])) return {};
+      loops.push_back(index.payload);
+    }
+    return loops;
+  }
+
+  ValueId in_order(ValueId handed, const std::vector<std::size_t>& loops, const ir::Type& operand) {
+    Shape kept(extents_.size(), Dim(1));
+    for (std::size_t l : loops) kept[l] = extents_[l];
+    std::vector<Dim> order;
+    for (std::size_t l : loops) order.emplace_back(static_cast<std::int64_t>(l));
+    for (std::size_t l = 0; l < extents_.size(); ++l)
+      if (std::ranges::find(loops, l) == loops.end()) order.emplace_back(static_cast<std::int64_t>(l));
+    const ValueId summed = sum_to_shape(b_, spread(handed), kept);
+    const ValueId ordered = b_.one("permute", {summed}, {{"dims", order}});
+    return b_.cast(b_.one("reshape", {ordered}, {{"shape", operand.shape}}), operand.dtype);
+  }
+
+  ValueId spread(ValueId v) { return type(v).shape == extents_ ? v : b_.one("expand", {v}, {{"size", extents_}}); }
+
+  NodeBuilder& b_;
+  const std::vector<ValueId> operands_;
+  const ScalarProgram& program_;
+  const Shape extents_;
+  std::vector<ValueId> registers_;
+  std::vector<std::optional<ValueId>> loaded_;  // by register: what was loaded, before a mask
+};
+
+/// Registers that an arithmetic instruction reads.
+std::size_t count_of_operands(Primitive p) {
+  if (p == Primitive::select || p == Primitive::fma) return 3;
+  const Op* op = find_op(op_of(p));
+  return op && op->schema.find(", Tensor ") != std::string::npos ? 2 : 1;
+}
+
+/// Whether the results of a program need its parameter 0.
+bool needs_first_parameter(const ScalarProgram& p) {
+  std::vector<bool> needed(p.instructions.size(), false);
+  for (std::uint32_t r : p.results) needed[r] = true;
+  for (std::size_t r = needed.size(); r-- > 0;) {
+    const Instruction& i = p.instructions[r];
+    if (!needed[r] || i.op == Primitive::constant || i.op == Primitive::extent) continue;
+    if (i.op == Primitive::parameter && i.payload == 0) return true;
+    for (std::size_t k = 0; i.op != Primitive::parameter && k < count_of_operands(i.op); ++k) needed[i.args[k]] = true;
+  }
+  return false;
+}
+
+/// The gradient of the sum of a reduction, of which the result is some function with a constant slope.
+ValueId gradient_of_sum(NodeBuilder& b, const std::string& op, const Reducer& reducer, ValueId adjoint) {
+  const std::size_t first = 0;
+  const ScalarProgram slope = gradient(reducer.finish, std::span(&first, 1));
+  if (reducer.accumulators.size() != 1 || !adds(reducer.combine) || needs_first_parameter(slope))
+    throw Exception(error(Code::unsupported, "{} reduces in another way than by adding up", op));
+  return expand_program(b, slope, std::array{adjoint, adjoint}, b.graph().type(adjoint).shape)[0];
+}
+
+/// The place that every point of a scatter writes, as indices over its loops; none of a tensor without dimensions.
+struct Places {
+  std::vector<ValueId> indices;
+  std::vector<Dim> dims;
+
+  ValueId put(NodeBuilder& b, ValueId base, ValueId values) const {
+    std::vector<ValueId> operands{base, values};
+    operands.insert(operands.end(), indices.begin(), indices.end());
+    return b.one("index_put", std::move(operands), {{"accumulate", false}, {"dims", dims}});
+  }
+
+  ValueId read(NodeBuilder& b, ValueId from) const {
+    std::vector<ValueId> operands{from};
+    operands.insert(operands.end(), indices.begin(), indices.end());
+    return b.one("index", std::move(operands), {{"dims", dims}});
+  }
+};
+
+ValueId full_of(NodeBuilder& b, ir::Literal value, DType dtype, const Shape& shape) {
+  return b.one("full", {b.literal(std::move(value))}, {{"dtype", dtype}, {"size", shape}});
+}
+
+/// Where the write of a point lasts: no later point has the same place.
+ValueId lasting(NodeBuilder& b, const Places& places, const Shape& extents, const Shape& base) {
+  const ValueId count = b.one("arange", {}, {{"dtype", DType::i64}, {"end", ir::product(extents)}, {"start", Dim(0)}, {"step", Dim(1)}});
+  const ValueId numbers = b.one("reshape", {count}, {{"shape", extents}});
+  return b.one("eq", {places.read(b, places.put(b, full_of(b, Dim(-1), DType::i64, base), numbers)), numbers});
+}
+
+OperandGradients scatter_gradients(NodeBuilder& b, const ir::Node& node, const ScatterBody& body, ValueId adjoint) {
+  const bool overwriting = overwrites(body.combine);
+  if (!adds(body.combine) && !overwriting) throw Exception(error(Code::unsupported, "{} combines in another way than by adding up", node.op));
+  const ir::Type base = b.graph().type(adjoint);
+  if (base.shape.empty()) throw Exception(error(Code::unsupported, "{} into a tensor without dimensions", node.op));
+  OperandGradients gradients(node.operands.size());
+  ElementProgram target(b, node.operands, body.target, body.extents);
+  Places places;
+  for (std::size_t d = 0; d < base.shape.size(); ++d) {
+    const ValueId index = target.value(body.target.results[d]);
+    places.indices.push_back(d == 0 ? b.one("expand", {index}, {{"size", body.extents}}) : index);
+    places.dims.emplace_back(static_cast<std::int64_t>(d));
+  }
+  ValueId handed = b.cast(places.read(b, adjoint), compute_type(base.dtype));
+  if (overwriting) handed = b.one("where", {lasting(b, places, body.extents, base.shape), handed, b.literal(0.0)});
+  target.propagate(body.target.results.back(), handed, gradients);
+  gradients[body.base] = overwriting ? places.put(b, adjoint, full_of(b, 0.0, base.dtype, body.extents)) : adjoint;
+  return gradients;
+}
+
+}  // namespace
+
+OperandGradients loop_gradients(NodeBuilder& b, ir::NodeId id, ValueId result_gradient) {
+  const ir::Node node = b.graph().node(id);
+  const Op* op = find_op(node.op);
+  TENON_CHECK(op && (op->loop || op->scatter), "{} is no loop nest", node.op);
+  const DType result = b.graph().type(node.results[0]).dtype;
+  if (op->scatter) return scatter_gradients(b, node, op->scatter(OpQuery(b.graph(), node.operands, node.attributes)), result_gradient);
+  const LoopBody body = op->loop(OpQuery(b.graph(), node.operands, node.attributes));
+  ValueId adjoint = b.cast(result_gradient, compute_type(result));
+  if (body.reducer) adjoint = gradient_of_sum(b, node.op, *body.reducer, adjoint);
+  Shape shape = b.graph().type(adjoint).shape;
+  shape.resize(body.extents.size(), Dim(1));
+  if (body.reduced) adjoint = b.one("reshape", {adjoint}, {{"shape", shape}});
+  OperandGradients gradients(node.operands.size());
+  ElementProgram(b, node.operands, body.element, body.extents).propagate(body.element.results[0], adjoint, gradients);
+  return gradients;
+}
+
+}  // namespace tenon::ops

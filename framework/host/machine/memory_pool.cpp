@@ -1,0 +1,258 @@
+#include "host/machine/memory_pool.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstdlib>
+#include <mutex>
+#include <new>
+
+#include "core/base/error.h"
+#include "core/base/regular_file.h"
+
+namespace tenon::host {
+namespace {
+
+constexpr std::size_t kSmallest = 64;
+constexpr std::size_t kMapFrom = std::size_t{1} << 20;  // from here on blocks are mappings of their own
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kHugePage = std::size_t{1} << 21;  // x86-64's
+constexpr std::size_t kLargestPooled = std::size_t{1} << 40;
+constexpr unsigned kClasses = (40 - 6) * 4 + 1;
+constexpr unsigned kDecayPeriod = 256;  // releases of mapped blocks between two looks at the low-water marks
+
+/// Class c holds blocks of (4 + c % 4) * 2^(c / 4) * 16 bytes: 64, 80, 96, 112, 128, 160, ...
+constexpr std::size_t class_bytes(unsigned c) { return (std::size_t{4} + c % 4) << (c / 4 + 4); }
+
+unsigned class_of(std::size_t bytes) {
+  if (bytes <= kSmallest) return 0;
+  const unsigned log = static_cast<unsigned>(std::bit_width(bytes - 1)) - 1;  // 2^log < bytes <= 2^(log + 1)
+  const std::size_t quarter = std::size_t{1} << (log - 2);
+  const auto step = static_cast<unsigned>((bytes - (std::size_t{1} << log) + quarter - 1) / quarter);
+  return (log - 6) * 4 + step;
+}
+
+/// A test-and-set lock: held for a few loads and stores. A pthread mutex costs as much as all the rest of an allocation.
+class SpinLock {
+ public:
+  void lock() {
+    while (flag_.test_and_set(std::memory_order_acquire))
+      while (flag_.test(std::memory_order_relaxed)) __builtin_ia32_pause();
+  }
+  void unlock() { flag_.clear(std::memory_order_release); }
+
+ private:
+  std::atomic_flag flag_ = ATOMIC_FLAG_INIT;
+};
+
+struct Block {
+  Block* next;
+};
+
+/// The kept blocks of one size. `low` is the least number kept since the last decay: those were not needed, and go.
+struct alignas(64) SizeClass {
+  SpinLock lock;
+  Block* top = nullptr;
+  std::uint32_t kept = 0;
+  std::uint32_t low = 0;
+  std::uint64_t allocations = 0, reuses = 0, releases = 0;  // counted here, under the lock: atomics of their own would cost more than it
+};
+
+/// Idle memory is bounded without a sum over the classes, whose upkeep would cost a small allocation as much as its lock: half of the
+/// limit is for mapped blocks, of which few are made and `idle` counts the bytes, and each class of small ones has an equal share of the rest.
+struct Pool {
+  std::array<SizeClass, kClasses> classes;
+  std::atomic<std::uint64_t> idle{0}, mapped{0};  // `idle`: in mapped blocks
+  std::atomic<std::size_t> idle_limit{0};
+  std::atomic<unsigned> large_releases{0};
+};
+
+Pool& pool() {
+  static Pool* const instance = [] {
+    auto* p = new Pool;  // outlives static destructors: tensors may be freed at exit
+    const auto memory = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    p->idle_limit = std::min<std::size_t>(std::size_t{1} << 30, memory / 8);
+    return p;
+  }();
+  return *instance;
+}
+
+void* from_system(Pool& p, std::size_t bytes) {
+  p.mapped.fetch_add(bytes, std::memory_order_relaxed);
+  if (bytes < kMapFrom) return std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+  void* memory = mmap(nullptr, (bytes + kPage - 1) / kPage * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  if (bytes >= kHugePage) madvise(memory, bytes, MADV_HUGEPAGE);  // a wish: the first write to a block of 64 MB takes half the time
+  return memory;
+}
+
+void to_system(void* memory, std::size_t bytes) {
+  if (bytes < kMapFrom)
+    std::free(memory);
+  else
+    munmap(memory, (bytes + kPage - 1) / kPage * kPage);
+}
+
+void count_idle(Pool& p, std::size_t bytes, bool kept) {
+  if (bytes < kMapFrom) return;
+  if (kept) p.idle.fetch_add(bytes, std::memory_order_relaxed);
+  else p.idle.fetch_sub(bytes, std::memory_order_relaxed);
+}
+
+/// Whether one more idle block stays below the bound. The lock of the class is held.
+bool may_keep(const Pool& p, const SizeClass& size_class, std::size_t bytes) {
+  constexpr std::size_t kSmallClasses = 64;  // a few more than there are
+  const std::size_t half = p.idle_limit.load(std::memory_order_relaxed) / 2;
+  if (bytes < kMapFrom) return (size_class.kept + 1) * bytes <= half / kSmallClasses;
+  return p.idle.load(std::memory_order_relaxed) + bytes <= half;
+}
+
+void free_chain(Pool& p, Block* chain, std::size_t bytes) {
+  while (chain) {
+    Block* next = chain->next;
+    count_idle(p, bytes, false);
+    to_system(chain, bytes);
+    chain = next;
+  }
+}
+
+/// Takes `count` blocks out of a class.
+Block* take_chain(SizeClass& size_class, std::uint32_t count) {
+  std::lock_guard lock(size_class.lock);
+  count = std::min(count, size_class.kept);
+  Block* chain = nullptr;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    Block* block = size_class.top;
+    size_class.top = block->next;
+    block->next = chain;
+    chain = block;
+  }
+  size_class.kept -= count;
+  size_class.low = size_class.kept;
+  return chain;
+}
+
+/// Gives back the blocks that no allocation has needed since the last decay.
+void decay(Pool& p) {
+  for (unsigned c = class_of(kMapFrom); c < kClasses; ++c) {
+    SizeClass& size_class = p.classes[c];
+    std::uint32_t unneeded;
+    {
+      std::lock_guard lock(size_class.lock);
+      unneeded = size_class.low;
+    }
+    free_chain(p, take_chain(size_class, unneeded), class_bytes(c));
+  }
+}
+
+void* take_kept(SizeClass& size_class) {
+  std::lock_guard lock(size_class.lock);
+  ++size_class.allocations;
+  Block* block = size_class.top;
+  if (!block) return nullptr;
+  ++size_class.reuses;
+  size_class.top = block->next;
+  size_class.low = std::min(size_class.low, --size_class.kept);
+  return block;
+}
+
+}  // namespace
+
+void* pool_allocate(std::size_t bytes) {
+  Pool& p = pool();
+  if (bytes > kLargestPooled || bytes > memory_of_machine()) return nullptr;
+  const unsigned c = class_of(bytes);
+  const std::size_t size = class_bytes(c);
+  if (void* kept = take_kept(p.classes[c])) {
+    count_idle(p, size, false);
+    return kept;
+  }
+  void* memory = from_system(p, size);
+  if (!memory) {
+    pool_trim();
+    memory = from_system(p, size);
+  }
+  if (!memory) {
+    std::lock_guard lock(p.classes[c].lock);
+    ++p.classes[c].releases;
+  }
+  return memory;
+}
+
+void pool_release(void* memory, std::size_t bytes) {
+  if (!memory) return;
+  Pool& p = pool();
+  const unsigned c = class_of(bytes);
+  const std::size_t size = class_bytes(c);
+  auto* block = static_cast<Block*>(memory);
+  SizeClass& size_class = p.classes[c];
+  bool kept;
+  {
+    std::lock_guard lock(size_class.lock);
+    ++size_class.releases;
+    kept = may_keep(p, size_class, size);
+    if (kept) {
+      block->next = size_class.top;
+      size_class.top = block;
+      ++size_class.kept;
+      count_idle(p, size, true);
+    }
+  }
+  if (!kept) return to_system(memory, size);
+  if (size >= kMapFrom && p.large_releases.fetch_add(1, std::memory_order_relaxed) % kDecayPeriod == kDecayPeriod - 1) decay(p);
+}
+
+void* pool_allocate_sized(std::size_t bytes) {
+  constexpr std::size_t kHeader = 64;  // keeps the alignment
+  void* memory = bytes > kLargestPooled ? nullptr : pool_allocate(bytes + kHeader);
+  if (!memory) return nullptr;
+  *static_cast<std::size_t*>(memory) = bytes + kHeader;
+  return static_cast<std::byte*>(memory) + kHeader;
+}
+
+void pool_release_sized(void* memory) {
+  if (!memory) return;
+  void* block = static_cast<std::byte*>(memory) - 64;
+  pool_release(block, *static_cast<std::size_t*>(block));
+}
+
+void pool_trim() {
+  Pool& p = pool();
+  for (unsigned c = 0; c < kClasses; ++c) free_chain(p, take_chain(p.classes[c], UINT32_MAX), class_bytes(c));
+}
+
+void pool_set_idle_limit(std::size_t bytes) {
+  Pool& p = pool();
+  p.idle_limit.store(bytes, std::memory_order_relaxed);
+  if (pool_statistics().idle_bytes > bytes) pool_trim();
+}
+
+PoolStatistics pool_statistics() {
+  Pool& p = pool();
+  PoolStatistics statistics{.mapped_bytes = p.mapped};
+  for (unsigned c = 0; c < kClasses; ++c) {
+    SizeClass& size_class = p.classes[c];
+    std::lock_guard lock(size_class.lock);
+    statistics.idle_bytes += size_class.kept * class_bytes(c);
+    statistics.used_bytes += (size_class.allocations - size_class.releases) * class_bytes(c);
+    statistics.allocations += size_class.allocations;
+    statistics.reuses += size_class.reuses;
+  }
+  return statistics;
+}
+
+PoolBlock::PoolBlock(std::size_t bytes) : data_(pool_allocate(bytes)), bytes_(bytes) {
+  if (!data_) throw Exception(Code::out_of_memory, fmt::format("no memory for {} bytes", bytes));
+}
+
+PoolBlock& PoolBlock::operator=(PoolBlock&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+}  // namespace tenon::host

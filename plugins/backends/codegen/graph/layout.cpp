@@ -1,0 +1,209 @@
+#include "graph/layout.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "core/ops/build/node_builder.h"
+#include "core/ops/catalog.h"
+#include "core/ops/loop_body.h"
+#include "core/ops/view.h"
+#include "fusion/contraction.h"
+#include "fusion/cost.h"
+
+namespace tenon::codegen {
+namespace {
+
+using ir::Dim;
+
+bool has_matrix_kernel(const ir::Type& type) { return type.is_tensor() && (type.dtype == DType::f32 || type.dtype == DType::f64); }
+
+/// Multiplications of a convolution as far as they are known; a size that is not known counts as one.
+double work_of(const ir::Graph& graph, const ir::Node& node) {
+  double work = 1;
+  auto count = [&](const Dim& d) { work *= d.is_constant() ? static_cast<double>(d.constant()) : 1; };
+  for (const Dim& d : graph.type(node.results[0]).shape) count(d);
+  const auto& weight = graph.type(node.operands[1]).shape;
+  std::for_each(weight.begin() + 1, weight.end(), count);
+  return work;
+}
+
+/// True when a run of channels is too short to be multiplied where it lies, and one of channels and a row of the kernel is not.
+bool gains_by_padding(const ir::Graph& graph, const ir::Node& node) {
+  if (node.op != "conv_sum" || !has_matrix_kernel(graph.type(node.results[0]))) return false;
+  const auto& weight = graph.type(node.operands[1]).shape;
+  if (weight.size() != 4 || !weight[1].is_constant() || !weight[3].is_constant()) return false;
+  const auto channels = static_cast<double>(weight[1].constant());
+  const auto numbers = [&](const char* name) { return std::get<std::vector<Dim>>(*node.attribute(name)); };
+  const auto before = numbers("before"), after = numbers("after"), dilation = numbers("dilation");
+  auto pads = [](const Dim& d) { return d.is_constant() && d.constant() >= 0; };
+  if (!std::all_of(before.begin(), before.end(), pads) || !std::all_of(after.begin(), after.end(), pads)) return false;
+  return channels < kShortestRun && channels * static_cast<double>(weight[3].constant()) >= kShortestRun && dilation.back() == Dim(1) &&
+         std::get<Dim>(*node.attribute("groups")) == Dim(1) && work_of(graph, node) >= kSmallContraction;
+}
+
+/// The rank of values around most of the work that runs over channels. 0 when other convolutions do more. Convolutions over few channels
+/// do not decide: what follows them (a mean over pixels) would sum in one chain where rows sum in lanes, and err more.
+std::size_t rank_that_gains(const ir::Graph& graph) {
+  double gain = 0, loss = 0;
+  std::size_t rank = 0;
+  for (NodeId id : graph.nodes()) {
+    const ir::Node& node = graph.node(id);
+    if (node.op != "conv_sum" || !has_matrix_kernel(graph.type(node.results[0]))) continue;
+    const auto& weight = graph.type(node.operands[1]).shape;
+    const auto& channels = weight[1];
+    const bool runs = channels.is_constant() && static_cast<double>(channels.constant()) >= kShortestRun;
+    const bool depthwise = channels == Dim(1);
+    if (runs) gain += work_of(graph, node), rank = weight.size();
+    else if (depthwise) loss += kDepthwiseLoss * work_of(graph, node);
+  }
+  return gain > loss ? rank : 0;
+}
+
+std::vector<Dim> channels_last(const ir::Shape& shape) {
+  std::vector<Dim> strides(shape.size());
+  Dim stride = shape[1];
+  strides[1] = Dim(1);
+  for (std::size_t d = shape.size(); d-- > 2;) strides[d] = stride, stride = stride * shape[d];
+  strides[0] = stride;
+  return strides;
+}
+
+/// Pads what a convolution over few channels reads, so that rows of its windows are runs: no padding lies within them.
+void pad_few_channels(ir::Graph& graph) {
+  std::vector<NodeId> convolutions;
+  for (NodeId id : graph.nodes())
+    if (gains_by_padding(graph, graph.node(id))) convolutions.push_back(id);
+  for (NodeId id : convolutions) {
+    const ir::Node node = graph.node(id);
+    ops::NodeBuilder b(graph, id);
+    const std::vector<Dim> none(2, Dim(0));
+    auto numbers = [&](const char* name) {
+      std::vector<Dim> all = none;
+      const auto& spatial = std::get<std::vector<Dim>>(*node.attribute(name));
+      all.insert(all.end(), spatial.begin(), spatial.end());
+      return all;
+    };
+    const ValueId padded = b.one("pad", {node.operands[0]}, {{"after", numbers("after")}, {"before", numbers("before")}, {"mode", std::string("constant")}, {"value", 0.0}});
+    ir::Attributes attributes = node.attributes;
+    for (auto& [name, value] : attributes)
+      if (name == "before" || name == "after") value = none;
+    const ValueId sum = b.one("conv_sum", {padded, node.operands[1]}, std::move(attributes));
+    graph.replace_uses(node.results[0], sum);
+    graph.erase_nodes(std::vector{id});
+  }
+}
+
+/// True when windows of the convolution's operand are read where they lie, once its channels lie last.
+bool reads_windows(const ir::Graph& graph, const ir::Node& node, std::size_t rank) {
+  if (node.op != "conv_sum" || !has_matrix_kernel(graph.type(node.results[0])) || work_of(graph, node) < kSmallContraction) return false;
+  const auto& weight = graph.type(node.operands[1]).shape;
+  const bool one_tap = std::all_of(weight.begin() + 2, weight.end(), [](const Dim& d) { return d == Dim(1); });
+  if (weight.size() != rank || one_tap || !weight[1].is_constant()) return false;
+  const auto few = std::all_of(weight.begin() + 1, weight.end(), [](const Dim& d) { return d.is_constant(); }) ? weight[1].constant() * weight.back().constant() : 0;
+  return static_cast<double>(std::max(weight[1].constant(), few)) >= kShortestRun;
+}
+
+/// True when they do, and its channels do not lie last now.
+bool gains_by_copying(const ir::Graph& graph, const ir::Node& node, std::size_t rank) {
+  if (!reads_windows(graph, node, rank) || static_cast<double>(graph.type(node.operands[1]).shape[1].constant()) < kShortestRun) return false;
+  const ir::Value& read = graph.value(node.operands[0]);
+  const bool moved = read.kind == ir::ValueKind::result && graph.node(read.node).results.size() == 1 && ops::is_view(graph, read.node);
+  return !moved && !(graph.type(node.operands[0]).resolved_strides()[1] == Dim(1));
+}
+
+/// Puts a copy between convolutions and outputs of the graph, whose layout is given: rows of a product are then pixels.
+void copy_to_outputs(ir::Graph& graph, std::size_t rank) {
+  const auto users = graph.users();
+  std::set<ValueId> outputs;
+  for (const ir::Output& output : graph.outputs()) outputs.insert(output.value);
+  for (ValueId output : outputs) {
+    const ir::Value& value = graph.value(output);
+    if (value.kind != ir::ValueKind::result || !users[output.value].empty() || graph.type(output).strides || !reads_windows(graph, graph.node(value.node), rank)) continue;
+    const ir::Node node = graph.node(value.node);
+    ops::NodeBuilder b(graph, value.node);
+    const ValueId sum = b.one(node.op, node.operands, node.attributes);
+    graph.replace_uses(node.results[0], b.one("clone", {sum}));
+    graph.erase_nodes(std::vector{graph.value(node.results[0]).node});
+  }
+}
+
+/// Copies what convolutions read in another layout (an input of the graph), so that their windows are runs of channels.
+void copy_to_channels_last(ir::Graph& graph, std::size_t rank) {
+  std::map<ValueId, ValueId> copies;
+  for (NodeId id : std::vector(graph.nodes().begin(), graph.nodes().end())) {
+    if (!gains_by_copying(graph, graph.node(id), rank)) continue;
+    const ValueId from = graph.node(id).operands[0];
+    if (!copies.contains(from)) {
+      const auto strides = channels_last(graph.type(from).shape);
+      copies[from] = ops::NodeBuilder(graph, id).one("clone", {from});
+      graph.set_strides(copies[from], ir::Shape(strides.begin(), strides.end()));
+    }
+    graph.mutable_node(id).operands[0] = copies[from];
+  }
+}
+
+/// True when elements of the operands become elements of the result where they are: not moved, and not multiplied as matrices.
+bool keeps_places(const ir::Graph& graph, NodeId id) {
+  const auto body = ops::loop_of(graph, id);
+  return body && !ops::is_view(graph, id) && (graph.node(id).op == "conv_sum" || !is_sum_of_products(graph, id, *body));
+}
+
+/// What convolutions read and give, and what is computed from it and for it in place. Other values of their rank keep dense rows: the
+/// scores of attention in the middle of a network.
+std::set<ValueId> around_convolutions(const ir::Graph& graph, std::size_t rank) {
+  std::set<ValueId> found;
+  std::vector<ValueId> pending;
+  const auto reach = [&](std::span<const ValueId> values) {
+    for (ValueId v : values)
+      if (graph.value(v).kind != ir::ValueKind::literal && graph.type(v).rank() == rank && found.insert(v).second) pending.push_back(v);
+  };
+  std::set<NodeId> seen;
+  const auto users = graph.users();
+  const auto pass = [&](NodeId id) {
+    if (!seen.insert(id).second || !keeps_places(graph, id)) return;
+    reach(graph.node(id).operands);
+    reach(graph.node(id).results);
+  };
+  for (NodeId id : graph.nodes())
+    if (graph.node(id).op == "conv_sum") pass(id);
+  while (!pending.empty()) {
+    const ValueId value = pending.back();
+    pending.pop_back();
+    std::ranges::for_each(users[value.value], pass);
+    if (graph.value(value).kind == ir::ValueKind::result) pass(graph.value(value).node);
+  }
+  return found;
+}
+
+}  // namespace
+
+void choose_layouts(ir::Graph& graph) {
+  const std::size_t rank = rank_that_gains(graph);
+  if (rank == 0) return;
+  pad_few_channels(graph);
+  copy_to_outputs(graph, rank);
+  std::set<ValueId> fixed;
+  for (const ir::Output& output : graph.outputs()) fixed.insert(output.value);
+  for (NodeId id : graph.nodes()) {
+    const ir::Node& node = graph.node(id);
+    if (node.op == "constant" && node.operands.empty()) continue;
+    if (ops::loop_of(graph, id)) continue;
+    fixed.insert(node.operands.begin(), node.operands.end());
+    fixed.insert(node.results.begin(), node.results.end());
+  }
+  const auto around = around_convolutions(graph, rank);
+  for (NodeId id : graph.nodes()) {
+    const ir::Node& node = graph.node(id);
+    if (node.op == "constant" && node.operands.empty()) continue;
+    for (ValueId v : node.results) {
+      const ir::Type& type = graph.type(v);
+      if (!has_matrix_kernel(type) || !around.contains(v) || type.strides || fixed.contains(v)) continue;
+      const auto strides = channels_last(type.shape);
+      graph.set_strides(v, ir::Shape(strides.begin(), strides.end()));
+    }
+  }
+  copy_to_channels_last(graph, rank);
+}
+
+}  // namespace tenon::codegen

@@ -1,0 +1,83 @@
+// Compiled kernels by their canonical text: equal kernels compile once a process, or not at all where the host's store has their code.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "code_store.h"
+#include "core/base/error.h"
+#include "jit.h"
+#include "launch/kernel_run.h"
+#include "loops/kernel.h"
+#include "lower/kernel_emitter.h"
+#include "matrix_code.h"
+
+namespace tenon::llvm_backend {
+
+/// What a program needs of the cache.
+struct KernelRequest {
+  std::span<const codegen::Kernel* const> kernels;
+  const MatrixParts& products;  // what matrix products will be asked for
+  const std::function<void(const std::string&)>& listing;  // takes the text and the code of the kernels that are compiled now
+  bool swap_tiers = true;  // start with quick code, which better code replaces from the background
+};
+
+/// Throws Exception (cancelled) when nobody waits for the current compile any more.
+inline void stop_if_cancelled(const HostServices& host) {
+  if (host.cancelled()) throw Exception(Code::cancelled, "nobody waits for the kernels any longer");
+}
+
+/// Thread-safe. The new kernels of one call share a module for each thread that compiles. Code that nobody holds any more is kept for the
+/// next program that needs it, up to a number of kernels.
+class KernelCache {
+ public:
+  /// With another cache, matrix kernels are that one's. `most_idle`: kernels that nobody holds.
+  explicit KernelCache(codegen::Target target, KernelCache* matrices = nullptr, std::size_t most_idle = 256)
+      : jit_(std::move(target)), matrix_code_(jit_), matrices_(matrices), most_idle_(most_idle), most_known_(most_idle) {}
+
+  const codegen::Target& target() const { return jit_.target(); }
+
+  /// Compiles what is not known yet, on the host's threads.
+  std::vector<std::shared_ptr<const KernelCode>> kernels(const HostServices& host, const KernelRequest& request);
+  /// Drops code that nobody holds, where there may be much of it. To be called when kernels have been let go.
+  void look_for_idle();
+  /// How many kernels it knows now.
+  std::size_t size() const;
+  /// The code of matrix products in float32 or float64: the parts of that dtype.
+  MatrixKernel matrix_kernel(const HostServices& host, DType dtype, const MatrixParts& parts);
+
+ private:
+  struct Batch;
+  using Codes = std::vector<std::shared_ptr<KernelCode>>;
+  using Texts = std::span<const std::string>;
+  Codes entries(Texts texts);
+  void drop_idle();
+  bool knows(const std::string& text) const;
+  void take_stored(const HostServices& host, const KernelRequest& request, Texts texts, const Codes& codes);
+  std::vector<Batch> new_batches(const KernelRequest& request, Texts texts, const Codes& codes, std::size_t threads);
+  void compile(const HostServices& host, const Batch& batch, const std::function<void(const std::string&)>& listing);
+  void improve_later(const HostServices& host, const std::vector<const codegen::Kernel*>& kernels);
+  void publish(const std::string& text, void* function, const LinkedCode& linked);
+  void prepare(const HostServices& host, DType dtype, MatrixPart part);
+
+  Jit jit_;
+  MatrixCode matrix_code_;
+  KernelCache* const matrices_;
+  const std::size_t most_idle_;
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, std::shared_ptr<KernelCode>> known_;
+  std::size_t most_known_;    // from here on those that nobody holds are dropped
+  std::size_t let_go_ = 0;    // how often somebody has let go of kernels since the last drop
+};
+
+/// The cache for the machine that the process runs on, by limit of vector width in bytes (0: none) and by how NaNs compare. It is never destroyed: plans
+/// that outlive the backend object still hold its functions.
+KernelCache& kernel_cache(unsigned width, bool quiet_comparisons = false);
+
+}  // namespace tenon::llvm_backend

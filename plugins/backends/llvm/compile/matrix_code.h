@@ -1,0 +1,49 @@
+// The functions of matrix products in parts, each compiled when a program first needs it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "code_store.h"
+#include "jit.h"
+#include "products/matrix_product.h"
+
+namespace tenon::llvm_backend {
+
+/// Functions that are compiled together: every product reads panels; some have few rows, or one, or a left operand that lies in windows.
+enum class MatrixPart : std::uint8_t { panels, few_rows, windows, large_squares, one_row };
+
+using MatrixParts = std::set<std::pair<DType, MatrixPart>>;
+
+/// Thread-safe: threads may compile different parts at once.
+class MatrixCode {
+ public:
+  /// Compiles with `jit`, which it borrows.
+  explicit MatrixCode(Jit& jit) : jit_(jit) {}
+
+  /// Compiles a part, or takes it from the store, where it is not known yet.
+  void prepare(const CodeStore& store, DType dtype, MatrixPart part) { functions(store, dtype, part); }
+  /// Gives the code of products in float32 or float64: of all parts that are wanted for that dtype. The functions of others are null.
+  MatrixKernel kernel(const CodeStore& store, DType dtype, const MatrixParts& wanted);
+
+ private:
+  struct Entry {
+    std::mutex mutex;
+    LinkedCode code;
+  };
+
+  const std::vector<void*>& functions(const CodeStore& store, DType dtype, MatrixPart part);
+  MatrixKernel shapes(DType dtype) const;
+  void fill(llvm::Module& module, DType dtype, MatrixPart part, const std::vector<std::string>& names) const;
+
+  Jit& jit_;
+  std::mutex mutex_;
+  std::map<std::pair<DType, MatrixPart>, std::unique_ptr<Entry>> entries_;
+};
+
+}  // namespace tenon::llvm_backend

@@ -1,0 +1,282 @@
+// Convolutions of 3 x 3 taps at stride 1 as Winograd's: for squares of 2 x 2 pixels 16 matrix products where the direct way takes 36, for
+// 4 x 4 pixels 36 for 144.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "ahead.h"
+#include "fusion/tile.h"
+#include "launch/scratch.h"
+#include "matrix/winograd.h"
+#include "panels.h"
+
+namespace tenon::llvm_backend {
+
+/// Runs one product whose rows are the pixels of pictures. A line is a row of squares: as many rows of pixels of the result as a square
+/// has.
+template <class T>
+class WinogradProduct {
+ public:
+  /// Computes rows [row, end) of a panel the direct way: where a result of this way is not finite, that one's may be.
+  using Direct = std::function<void(std::int64_t panel, std::int64_t row, std::int64_t end)>;
+
+  WinogradProduct(const HostServices& host, const MatrixKernel& kernel, const MatrixProduct& product, bool parallel, Direct direct)
+      : host_(host), kernel_(kernel), p_(product), panels_(kernel, product), direct_(std::move(direct)), parallel_(parallel), width_(kernel.tile.columns),
+        u_width_(panels_.count() == 1 ? kernel.variant(product.n).width : width_), depth_(product.step_depth), side_(product.square_side), places_(codegen::winograd_places(side_)), code_(kernel.winograd(side_)),
+        zeros_(static_cast<std::size_t>(depth_)), lines_in_picture_((p_.picture_height + side_ - 1) / side_), squares_in_line_((p_.picture_width + side_ - 1) / side_),
+        lines_(p_.m / (p_.picture_height * p_.picture_width) * lines_in_picture_) {}
+
+  void run() {
+    Scratch weights;
+    prepare_weights(weights);
+    const std::int64_t threads = parallel_ ? host_.thread_count() : 1;
+    const std::int64_t group = std::clamp<std::int64_t>(std::min(kSquares, kSquareElements / (places_ * depth_)) / squares_in_line_, 1, lines_), groups = (lines_ + group - 1) / group;
+    const bool stays_in_cache = panels_.count() * u_elements() <= kCachedWeights;
+    if ((threads == 1 || groups >= 2 * threads) && stays_in_cache)
+      each(groups, [&](std::int64_t g) { alone({g * group, std::min(lines_, (g + 1) * group)}); });
+    else
+      for (std::int64_t line = 0, step = std::clamp<std::int64_t>(kSharedSquares / squares_in_line_, 1, lines_); line < lines_; line += step)
+        together({line, std::min(lines_, line + step)});
+  }
+
+ private:
+  static constexpr std::int64_t kMostPlaces = codegen::kMostWinogradPlaces, kMostPixels = codegen::kLargeSquare * codegen::kLargeSquare;
+  /// The most squares that a thread multiplies with all weights at once (whole tiles of 4, 6 or 8 rows), if so many elements of them stay in
+  /// its cache; and those that all threads share.
+  static constexpr std::int64_t kSquares = 48, kSquareElements = 160 * 1024, kSharedSquares = 256;
+  /// Elements of weights that stay in a second-level cache beside the squares.
+  static constexpr std::int64_t kCachedWeights = 512 * 1024;
+  /// Elements between rows, and between places, beyond their length: what is a power of two apart crowds into few sets of the caches.
+  static constexpr std::int64_t kApart = 64 / sizeof(T);
+
+  struct Lines {
+    std::int64_t first, last;
+  };
+
+  /// The transformed squares, or products of one panel, from one square on: those of a place lie `row` apart, places `stride`.
+  struct Rows {
+    T* first;
+    std::int64_t row, stride;
+    Rows at(std::int64_t square) const { return {first + square * row, row, stride}; }
+  };
+
+  std::int64_t squares(const Lines& lines) const { return (lines.last - lines.first) * squares_in_line_; }
+  /// Takes memory for so many transformed squares. For one panel the places of a square lie side by side: they are written to few pages.
+  /// For several, which each read them again, the squares of a place do.
+  Rows take_squares(std::int64_t count, Scratch& memory) const {
+    const std::int64_t length = depth_ + kApart;
+    T* first = static_cast<T*>(memory.take(static_cast<std::size_t>(count * (places_ * length + kApart) + 2 * kApart * places_) * sizeof(T)));
+    if (panels_.count() == 1) return {first, places_ * length + kApart, length};
+    return {first, length, count * length + 2 * kApart};
+  }
+  std::int64_t u_elements() const { return places_ * depth_ * u_width_; }
+  std::int64_t first_row(std::int64_t line) const {
+    return (line / lines_in_picture_ * p_.picture_height + line % lines_in_picture_ * side_) * p_.picture_width;
+  }
+  /// Rows of pixels of the line: fewer at the end of a picture whose height is no multiple of the side.
+  std::int64_t pixel_rows(std::int64_t line) const { return std::min(side_, p_.picture_height - line % lines_in_picture_ * side_); }
+
+  template <class Body>
+  void each(std::int64_t count, Body body) {
+    auto range = [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t i = first; i < last; ++i) body(i);
+    };
+    if (!parallel_ || count < 2) return range(0, count);
+    host_.parallel_for(0, count, 1, range);
+  }
+
+  void prepare_weights(Scratch& memory) {
+    const std::size_t bytes = static_cast<std::size_t>(panels_.count() * u_elements()) * sizeof(T);
+    auto transform = [&](void* to) {
+      each(panels_.count(), [&](std::int64_t panel) {
+        Scratch taps;
+        T* packed = static_cast<T*>(taps.take(static_cast<std::size_t>(panels_.elements()) * sizeof(T)));
+        panels_.pack(panel, packed);
+        for (std::int64_t row = 1; u_width_ < width_ && row < codegen::kWinogradTaps * depth_; ++row)
+          std::memmove(packed + row * u_width_, packed + row * width_, static_cast<std::size_t>(u_width_) * sizeof(T));
+        const std::int64_t pass = Panels<T>::elements_of_pass(kernel_, p_);
+        for (std::int64_t k = 0; k < depth_; k += pass) {
+          const std::int64_t elements = std::min(pass, depth_ - k) * u_width_;
+          code_.weights(packed + k * codegen::kWinogradTaps * u_width_, elements, static_cast<T*>(to) + panel * u_elements() + k * u_width_, depth_ * u_width_, elements);
+        }
+      });
+    };
+    if (p_.kept) {
+      const std::int64_t layout[] = {p_.n, p_.steps, p_.step_depth, p_.b_row, p_.b_column, p_.b_step, places_};
+      kept_ = p_.kept->find(host_, {p_.b, p_.b_size, p_.b_constant, layout, bytes}, transform);
+    }
+    u_ = static_cast<const T*>(kept_.get());
+    if (u_) return;
+    void* own = memory.take(bytes);
+    transform(own);
+    u_ = static_cast<const T*>(own);
+  }
+
+  // ---- pixels
+
+  /// Where the pixels of two rows of the result start at each tap, from place_rows.
+  struct Places {
+    const std::int64_t* table;
+    std::int64_t steps;
+    std::int64_t at(std::int64_t row, std::int64_t tap) const {
+      constexpr std::int64_t kRows = codegen::kFinishedRows;
+      return table[row / kRows * steps * kRows + tap * kRows + row % kRows];
+    }
+  };
+
+  Places places_of(std::int64_t line, Scratch& memory) const {
+    constexpr std::int64_t kRows = codegen::kFinishedRows;
+    const std::int64_t rows = pixel_rows(line) * p_.picture_width, first = first_row(line);
+    const std::int64_t pieces = (rows + kRows - 1) / kRows;
+    auto* table = static_cast<std::int64_t*>(memory.take(static_cast<std::size_t>(pieces * p_.steps * kRows) * sizeof(std::int64_t)));
+    for (std::int64_t i = 0; i < pieces; ++i)
+      p_.kernels->place_rows({first + i * kRows, std::min(kRows, rows - i * kRows), 0, 0, 0, p_.steps}, table + i * p_.steps * kRows);
+    return {table, p_.steps};
+  }
+
+  /// Transforms the squares of a line to their place among those of `lines`.
+  void transform_line(std::int64_t line, const Rows& squares) const {
+    Scratch memory;
+    const Places places = places_of(line, memory);
+    const std::int64_t height = pixel_rows(line);
+    T* to = squares.first;
+    const void* pixels[kMostPlaces];
+    for (std::int64_t x = 0; x < p_.picture_width; x += side_, to += squares.row) {
+      for (std::int64_t i = 0; i < side_ + 2; ++i)
+        for (std::int64_t j = 0; j < side_ + 2; ++j) {
+          // The first pixel of the result that reads the place does so at the last tap that lies in the square.
+          const std::int64_t down = std::max<std::int64_t>(0, i - 2), right = std::max<std::int64_t>(0, j - 2);
+          const bool read = down < height && x + right < p_.picture_width;
+          const std::int64_t place = read ? places.at(down * p_.picture_width + x + right, (i - down) * 3 + j - right) : -1;
+          pixels[i * (side_ + 2) + j] = place < 0 ? zeros_.data() : static_cast<const T*>(p_.a) + place;
+        }
+      code_.input(pixels, to, squares.stride, depth_);
+    }
+  }
+
+  /// The pixels of lines that a thread may well take next, where they lie close together.
+  Ahead pixels_ahead(const Lines& lines) const {
+    if (lines.first >= lines.last) return {};
+    constexpr std::int64_t kCentre = codegen::kWinogradTaps / 2 * codegen::kFinishedRows;
+    const std::int64_t first = first_row(lines.first), last = first_row(lines.last - 1) + pixel_rows(lines.last - 1) * p_.picture_width - 1;
+    std::int64_t table[codegen::kWinogradTaps * codegen::kFinishedRows], places[2];
+    for (const int end : {0, 1}) {
+      p_.kernels->place_rows({end ? last : first, 1, 0, 0, 0, p_.steps}, table);
+      places[end] = table[kCentre];
+      if (places[end] < 0) return {};
+    }
+    const std::int64_t elements = places[1] + depth_ - places[0];
+    if (elements <= 0 || elements > 2 * (last - first + 1) * depth_) return {};
+    return Ahead(std::as_bytes(std::span(static_cast<const T*>(p_.a) + places[0], static_cast<std::size_t>(elements))));
+  }
+
+  // ---- products
+
+  /// All of a few lines on one thread: transformed squares and products stay in its cache.
+  void alone(const Lines& lines) const {
+    Scratch squares_memory, products_memory;
+    const std::int64_t count = squares(lines);
+    const Rows v = take_squares(count, squares_memory);
+    Ahead next = pixels_ahead({lines.last, std::min(lines_, lines.last + lines.last - lines.first)});
+    const Rows m{static_cast<T*>(products_memory.take(static_cast<std::size_t>(places_ * (count * u_width_ + 2 * kApart)) * sizeof(T))), u_width_, count * u_width_ + 2 * kApart};
+    for (std::int64_t line = lines.first; line < lines.last; ++line) transform_line(line, v.at((line - lines.first) * squares_in_line_));
+    for (std::int64_t panel = 0; panel < panels_.count(); ++panel) {
+      for (std::int64_t place = 0; place < places_; ++place) multiply_place(v, count, panel, place, m.first + place * m.stride, m.row, next);
+      for (std::int64_t line = lines.first; line < lines.last; ++line) finish_line(panel, line, m.at((line - lines.first) * squares_in_line_));
+    }
+  }
+
+  /// Many lines on all threads, step by step: weights that do not stay in a cache are read once for all of them.
+  void together(const Lines& lines) {
+    Scratch squares_memory, products_memory;
+    const std::int64_t count = squares(lines), row = panels_.count() * width_ + kApart, stride = count * row + 2 * kApart;
+    const Rows v = take_squares(count, squares_memory);
+    const Rows m{static_cast<T*>(products_memory.take(static_cast<std::size_t>(places_ * stride) * sizeof(T))), row, stride};
+    each(lines.last - lines.first, [&](std::int64_t i) { transform_line(lines.first + i, v.at(i * squares_in_line_)); });
+    const std::int64_t tasks = places_ * panels_.count();
+    each(tasks, [&](std::int64_t task) {
+      const std::int64_t place = task / panels_.count(), panel = task % panels_.count(), next = std::min(task + 1, tasks - 1);
+      Ahead weights(std::as_bytes(std::span(weights_of(next / panels_.count(), next % panels_.count()), static_cast<std::size_t>(depth_ * u_width_))));
+      multiply_place(v, count, panel, place, m.first + place * stride + panel * width_, row, weights);
+    });
+    each(lines.last - lines.first, [&](std::int64_t i) {
+      for (std::int64_t panel = 0; panel < panels_.count(); ++panel) {
+        const Rows mine = m.at(i * squares_in_line_);
+        finish_line(panel, lines.first + i, {mine.first + panel * width_, mine.row, mine.stride});
+      }
+    });
+  }
+
+  const T* weights_of(std::int64_t place, std::int64_t panel) const { return u_ + panel * u_elements() + place * depth_ * u_width_; }
+
+  /// Fetches `ahead` meanwhile.
+  void multiply_place(const Rows& v, std::int64_t count, std::int64_t panel, std::int64_t place, T* m, std::int64_t m_row, Ahead& ahead) const {
+    const std::int64_t columns = std::min(width_, p_.n - panel * width_);
+    const auto tile = kernel_.variant(columns);
+    const T *from = v.first + place * v.stride, *u = weights_of(place, panel);
+    const std::int64_t depth = even_pass(depth_, kDepth);
+    const void* step[1 + kMostRows];
+    for (std::int64_t k = 0; k < depth_; k += depth)
+      for (std::int64_t r = 0; r < count; r += tile.height) {
+        step[0] = u + k * u_width_;
+        for (std::int64_t i = 0; i < tile.height; ++i) step[1 + i] = from + std::min(r + i, count - 1) * v.row + k;
+        const std::int64_t length = std::min(depth, depth_ - k);
+        const codegen::MicroKernel function = tile.beside(ahead);
+        const Ahead::Part part = ahead.next(codegen::lines_fetched(length), u);
+        function(step, 1, u_width_, m + r * m_row, m_row, 0, length, std::min(tile.height, count - r), tile.width, codegen::added_if(k > 0), part.first, part.stride, length, 0);
+      }
+  }
+
+  /// Where the rows of a panel's results go.
+  struct Results {
+    T* first;
+    std::int64_t row;
+  };
+
+  /// Transforms the products of one line. True when all results are finite.
+  bool transform_products(std::int64_t height, std::int64_t columns, Rows m, const Results& results, T* nowhere) const {
+    std::int64_t unbounded = 0;
+    void* to[kMostPixels];
+    for (std::int64_t x = 0; x < p_.picture_width; x += side_, m.first += m.row) {
+      for (std::int64_t i = 0; i < side_ * side_; ++i) {
+        const std::int64_t down = i / side_, right = x + i % side_;
+        to[i] = down < height && right < p_.picture_width ? results.first + (down * p_.picture_width + right) * results.row : nowhere;
+      }
+      unbounded |= code_.output(m.first, m.stride, to, columns);
+    }
+    return !unbounded;
+  }
+
+  void finish_line(std::int64_t panel, std::int64_t line, const Rows& m) const {
+    Scratch memory;
+    const std::int64_t row = first_row(line), height = pixel_rows(line), rows = height * p_.picture_width;
+    const std::int64_t column = panel * width_, columns = std::min(width_, p_.n - column);
+    const std::int64_t lanes = kernel_.transposed_rows, whole = (columns + lanes - 1) / lanes * lanes;
+    const bool in_place = p_.c && whole == columns;
+    T* nowhere = static_cast<T*>(memory.take(static_cast<std::size_t>((in_place ? 1 : rows + 1) * width_) * sizeof(T)));
+    T* tile = nowhere + width_;
+    T* c = p_.c ? static_cast<T*>(p_.c) + row * p_.c_row + column : nullptr;
+    if (!transform_products(height, whole, m, in_place ? Results{c, p_.c_row} : Results{tile, width_}, nowhere)) return direct_(panel, row, row + rows);
+    if (!p_.c) return p_.kernels->finish({row, rows, column, columns, 0, p_.steps}, tile);
+    for (std::int64_t i = 0; i < rows && !in_place; ++i) std::memcpy(c + i * p_.c_row, tile + i * width_, static_cast<std::size_t>(columns) * sizeof(T));
+  }
+
+  const HostServices& host_;
+  const MatrixKernel& kernel_;
+  const MatrixProduct& p_;
+  Panels<T> panels_;
+  Direct direct_;
+  bool parallel_;
+  std::int64_t width_, u_width_, depth_, side_, places_;  // u_width_: of rows of weights
+  const codegen::WinogradCode& code_;
+  std::vector<T> zeros_;
+  std::int64_t lines_in_picture_, squares_in_line_, lines_;
+  PackedOperand::Memory kept_;
+  const T* u_ = nullptr;
+};
+
+}  // namespace tenon::llvm_backend

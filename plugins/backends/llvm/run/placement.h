@@ -1,0 +1,71 @@
+// Where the values of a program lie: in the memory of inputs, outputs and constants, or in the workspace, which they share.
+#pragma once
+
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "fusion/plan.h"
+#include "launch/call.h"
+
+namespace tenon::llvm_backend {
+
+using ir::Dim;
+using ir::ValueId;
+
+/// The places of a plan's values. Neither graph nor plan is kept.
+class Placement {
+ public:
+  Placement() = default;
+  Placement(const ir::Graph& graph, const codegen::Plan& plan);
+
+  const Place& operator[](ValueId value) const { return places_[value.value]; }
+
+  /// True for one of several results of a written-out kernel that nobody reads: it lies nowhere.
+  bool unread(ValueId value) const { return unread_[value.value]; }
+
+  /// Outputs that are another value of the group, with their positions.
+  const std::vector<std::pair<ValueId, std::uint32_t>>& copies() const { return copies_; }
+
+  /// Forgets where single values are: what is left are sizes of the workspace.
+  void forget_values() { places_ = decltype(places_)(), unread_ = decltype(unread_)(); }
+
+  /// Outputs that are written over an input when nothing reads it any more and nothing can fail.
+  std::vector<TenonAliasPermit> aliases(const ir::Graph& graph, const codegen::Plan& plan) const;
+
+  /// Bytes of the workspace, and where its slots begin: known beforehand, or from a call's sizes.
+  bool has_fixed_sizes() const { return fixed_sizes_; }
+  const std::size_t* fixed_offsets() const { return offsets_.data(); }
+  std::size_t workspace_bytes(std::span<const std::int64_t> symbols) const;
+  void find_offsets(std::span<const std::int64_t> symbols, std::vector<std::size_t>& offsets) const;
+
+ private:
+  /// A piece of the workspace: of one value, or of several in turn when sizes come with the call.
+  struct Slot {
+    Dim bytes;
+    std::size_t free_after = 0;  // the last step that uses it, while planning
+  };
+  /// A piece of the workspace that is wanted from one step to another, both included: of a value and of those written over it in turn.
+  struct Intermediate {
+    std::vector<std::size_t> values;
+    Dim bytes;
+    std::size_t from, to;
+  };
+
+  void find_unread(const ir::Graph& graph);
+  std::vector<std::size_t> last_uses(const ir::Graph& graph, const codegen::Plan& plan) const;
+  std::vector<Intermediate> intermediates(const ir::Graph& graph, const codegen::Plan& plan) const;
+  void place(const Intermediate& intermediate, std::size_t index);
+  void place_at_offsets(std::span<const Intermediate> values);
+  void place_in_turn(const Intermediate& value);
+
+  std::vector<bool> unread_;   // by ValueId
+  std::vector<Place> places_;  // by ValueId; temporaries follow
+  std::vector<std::pair<ValueId, std::uint32_t>> copies_;
+  std::vector<Slot> slots_;
+  std::vector<std::size_t> offsets_;  // of slots, when all sizes are constant
+  bool fixed_sizes_ = true;
+  std::size_t fixed_bytes_ = 0;
+};
+
+}  // namespace tenon::llvm_backend

@@ -1,0 +1,34 @@
+// torch's autocast on the CPU: what it makes of a call, and running without it.
+#pragma once
+
+#include "python/foreign/foreign_names.h"
+#include "python/objects/ref.h"
+
+namespace tenon::python {
+
+/// What autocast, as it is on, makes of one call. Nothing, where both are empty.
+struct AutocastVerdict {
+  Ref casts;         // a list, by tensor of the arguments in the order of StandIns::among: the dtype to cast it to, or None
+  Ref call, result;  // instead: a function that calls it under autocast, and what it gives for the twins
+};
+
+/// Whether autocast may change what a function computes. False for what has no rule of its own and works element by element, on metadata,
+/// or (`random`) on random numbers.
+bool autocast_may_change(const ForeignFunction& function, bool random);
+
+/// Asks torch, on twins of the arguments. Throws PythonError where the call raises on them.
+AutocastVerdict judge_autocast(PyObject* callable, PyObject* twin_args, PyObject* twin_kwargs);
+
+/// Switches autocast off for this thread while it lives: graphs hold their casts.
+class WithoutAutocast {
+ public:
+  explicit WithoutAutocast(bool needed);
+  ~WithoutAutocast();
+  WithoutAutocast(const WithoutAutocast&) = delete;
+  WithoutAutocast& operator=(const WithoutAutocast&) = delete;
+
+ private:
+  bool needed_;
+};
+
+}  // namespace tenon::python

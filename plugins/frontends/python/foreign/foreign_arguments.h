@@ -1,0 +1,21 @@
+// Turns the Python arguments of a library call into what the catalogue binds.
+#pragma once
+
+#include <functional>
+
+#include "core/ops/foreign/foreign_call.h"
+#include "python/objects/ref.h"
+
+namespace tenon::python {
+
+/// Gives the graph value of a stand-in, of an array or NumPy scalar made during the capture; none for another object. May throw GraphBreak.
+using ValueOf = std::function<std::optional<ir::ValueId>(PyObject*)>;
+
+/// Converts one argument. Throws GraphBreak for what cannot stand in a graph.
+ops::ForeignArgument foreign_argument(PyObject* object, ops::Flavour flavour, const ValueOf& value_of);
+
+/// Converts all arguments of a call; `kwargs` is a dict or null. What says nothing new (device="cpu", requires_grad=False,
+/// memory formats, order="K") is left out.
+ops::ForeignCall foreign_call(std::string_view name, ops::Flavour flavour, PyObject* args, PyObject* kwargs, const ValueOf& value_of);
+
+}  // namespace tenon::python

@@ -1,0 +1,379 @@
+#include "python/foreign/foreign_names.h"
+
+#include <cstring>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "python/compat/object_layout.h"
+#include "python/heap/type_traits.h"
+#include "python/library/numpy_api.h"
+#include "python/library/torch_library.h"
+#include "python/objects/graph_break.h"
+#include "python/stand_ins/array_stand_in.h"
+
+namespace tenon::python {
+namespace {
+
+// What only reads metadata, by its last name, in either library.
+const std::unordered_set<std::string_view> kMetadata = {
+    "shape", "dtype", "device", "ndim", "layout", "is_cuda", "is_cpu", "is_meta", "is_mps", "is_xpu", "requires_grad", "is_leaf", "itemsize",
+    "nbytes", "is_quantized", "is_sparse", "is_sparse_csr", "is_mkldnn", "is_nested", "names", "size", "stride", "dim", "ndimension", "numel",
+    "nelement", "element_size", "is_floating_point", "is_complex", "is_contiguous", "is_signed", "get_device", "storage_offset",
+    "is_same_size", "is_conj", "is_neg", "is_inference", "__len__", "is_tensor", "result_type", "can_cast", "promote_types", "broadcast_shapes",
+    "strides", "flags", "iscomplexobj", "isrealobj", "isscalar", "issubdtype", "is_distributed", "is_vulkan", "is_maia", "is_mtia", "is_ipu"};
+
+// What reads elements: the result is no tensor, and depends on the data.
+const std::unordered_set<std::string_view> kData = {"item",     "tolist",    "__bool__",   "__float__",  "__int__",    "__index__",   "__complex__",
+                                                    "equal",    "allclose",  "is_nonzero", "array_equal", "numpy",     "__array__",   "data_ptr",
+                                                    "nonzero",  "unique",    "__repr__",   "__array_interface__", "__array_struct__", "__cuda_array_interface__", "__dlpack__", "ctypes",
+                                                       "__str__",    "__format__", "__contains__", "array2string",
+                                                    "tobytes",  "untyped_storage", "storage", "__reduce_ex__", "__deepcopy__"};
+
+// What makes a tensor from Python values, as torch names it.
+const std::unordered_set<std::string_view> kCreation = {"tensor", "as_tensor", "asarray", "from_numpy", "scalar_tensor", "finfo", "iinfo",
+                                                        "empty",  "logspace",  "tril_indices", "triu_indices"};
+
+// What torch refuses on the CPU, or fills, where deterministic algorithms are asked for.
+const std::unordered_set<std::string_view> kMindsDeterminism = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "put", "put_",
+                                                                "max_unpool2d", "max_unpool3d"};
+
+// What torch copies, with a warning, where it is not contiguous.
+const std::unordered_set<std::string_view> kMindsLayout = {"torch.searchsorted", "torch.bucketize"};
+
+// What takes a tensor or array of the other library as if it were its own. Of NumPy's functions those that begin with `asarray`; many others
+// call a method of the argument instead, or give its type to the result, which warns.
+const std::unordered_set<std::string_view> kCrosses = {
+    "torch.Tensor.numpy", "torch.Tensor.__array__", "torch.Tensor.__getitem__", "torch.Tensor.__setitem__", "torch.from_numpy", "torch.as_tensor", "torch.asarray", "torch.tensor",
+    "numpy.asarray", "numpy.asanyarray", "numpy.ascontiguousarray", "numpy.ones_like", "numpy.zeros_like", "numpy.full_like",
+    "numpy.concatenate", "numpy.stack", "numpy.where", "numpy.expand_dims", "numpy.einsum", "numpy.tensordot", "numpy.meshgrid",
+    "numpy.sort", "numpy.broadcast_to", "numpy.vstack", "numpy.hstack", "numpy.dstack", "numpy.column_stack", "numpy.atleast_1d",
+    "numpy.atleast_2d", "numpy.atleast_3d", "numpy.roll", "numpy.outer", "numpy.triu", "numpy.tril", "numpy.diag", "numpy.ravel",
+    "numpy.append", "numpy.linalg.norm", "numpy.linalg.det", "numpy.linalg.vector_norm", "numpy.linalg.matrix_norm", "numpy.fft.fft",
+    "numpy.fft.ifft", "numpy.fft.rfft", "numpy.fft.irfft", "numpy.fft.fftshift", "numpy.fft.ifftshift"};
+
+// What gives the elements of self as they are; whether in new memory, the library says.
+const std::unordered_set<std::string_view> kSameElements = {"contiguous", "clone", "detach", "cpu", "data", "alias", "copy", "resolve_conj", "resolve_neg"};
+
+// Methods of arrays that write into the array, where the function of the same name gives a new one.
+const std::unordered_set<std::string_view> kWritingMethods = {"sort", "partition", "resize", "fill", "put", "itemset", "setfield", "setflags", "byteswap"};
+
+// Functions of NumPy that write into their first argument.
+const std::unordered_set<std::string_view> kWritingFunctions = {"numpy.put",           "numpy.place",  "numpy.putmask", "numpy.copyto",
+                                                                "numpy.fill_diagonal", "numpy.put_along_axis"};
+
+std::string text_attribute(PyObject* object, const char* name) {
+  Ref value = Ref::steal(PyObject_GetAttrString(object, name));
+  if (!value || !PyUnicode_Check(value.get())) {
+    PyErr_Clear();
+    return {};
+  }
+  const char* text = PyUnicode_AsUTF8(value.get());
+  return text ? text : "";
+}
+
+bool starts_with(std::string_view text, std::string_view prefix) { return text.substr(0, prefix.size()) == prefix; }
+
+bool is_module_of(std::string_view module, std::string_view package) {
+  return module == package || (starts_with(module, package) && module[package.size()] == '.');
+}
+
+/// Whether a type is torch.Tensor or a base of it that is torch's own.
+bool is_tensor_class(const TorchLibrary& torch, PyObject* type) {
+  return PyType_Check(type) && type != reinterpret_cast<PyObject*>(&PyBaseObject_Type) &&
+         PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(torch.tensor.get()), reinterpret_cast<PyTypeObject*>(type));
+}
+
+/// torch calls its methods for `/` by the names of Python 2.
+std::string method_name(std::string name) { return name == "__rdiv__" ? "__rtruediv__" : name == "__div__" ? "__truediv__" : name; }
+
+/// "aten.add.Tensor" of a callable of torch.ops; empty for anything else.
+std::string operator_name(PyObject* callable) {
+  const std::string_view type = Py_TYPE(callable)->tp_name;
+  if (type != "OpOverload" && type != "OpOverloadPacket") return {};
+  if (text_attribute(reinterpret_cast<PyObject*>(Py_TYPE(callable)), "__module__") != "torch._ops") return {};
+  Ref name = checked(PyObject_Str(callable));
+  return PyUnicode_AsUTF8(name.get());
+}
+
+/// The candidates of a torch callable's public name, most specific first.
+std::vector<std::string> torch_names(const TorchLibrary& torch, PyObject* callable) {
+  if (std::string name = operator_name(callable); !name.empty()) return {name, name + ".default"};
+  Ref owner = Ref::steal(PyObject_GetAttrString(callable, "__objclass__"));
+  if (!owner) PyErr_Clear();
+  std::string name = text_attribute(callable, "__name__");
+  if (name == "__get__") {  // the getter of an attribute: torch.Tensor.shape.__get__
+    Ref descriptor = Ref::steal(PyObject_GetAttrString(callable, "__self__"));
+    if (!descriptor) PyErr_Clear();
+    owner = descriptor ? Ref::steal(PyObject_GetAttrString(descriptor.get(), "__objclass__")) : Ref();
+    if (!owner) PyErr_Clear();
+    if (!owner || !is_tensor_class(torch, owner.get())) return {};
+    return {"torch.Tensor." + text_attribute(descriptor.get(), "__name__")};
+  }
+  if (owner && is_tensor_class(torch, owner.get())) return {"torch.Tensor." + name};
+  const std::string qualified = text_attribute(callable, "__qualname__");
+  const std::string module = text_attribute(callable, "__module__");
+  if (starts_with(qualified, "Tensor.") || starts_with(qualified, "TensorBase."))
+    return is_module_of(module, "torch") ? std::vector<std::string>{"torch.Tensor." + method_name(name)} : std::vector<std::string>{};
+  if (module == "torch._C._nn") return {"torch._C._nn." + name, "torch.nn.functional." + name, "torch." + name};
+  // A function of Python may check and convert before it calls the one of the same name in torch.
+  if (module == "torch.nn.functional" && PyFunction_Check(callable)) return {"torch.nn.functional." + name};
+  if (module == "torch.nn.functional") return {"torch.nn.functional." + name, "torch." + name};
+  const std::pair<std::string_view, std::string_view> prefixes[] = {
+      {"torch._C._special", "special"}, {"torch._C._linalg", "linalg"}, {"torch._C._fft", "fft"}};
+  for (auto [internal, part] : prefixes)
+    if (module == internal) {
+      std::string_view short_name = name;
+      if (starts_with(short_name, part)) short_name.remove_prefix(part.size() + 1);
+      return {fmt::format("torch.{}.{}", part, short_name), "torch." + name};
+    }
+  if (PyCFunction_Check(callable)) {
+    if (module == "torch" || is_module_of(module, "torch._C")) return {"torch." + name};
+    return {};
+  }
+  if (module == "torch.functional" || module == "torch") return {"torch." + name};
+  return {};
+}
+
+/// The ufunc that a callable is a method of, or null.
+PyObject* ufunc_of_method(PyObject* callable) {
+  PyObject* self = PyCFunction_Check(callable) ? PyCFunction_GET_SELF(callable) : nullptr;
+  return self && PyObject_TypeCheck(self, &PyUFunc_Type) ? self : nullptr;
+}
+
+/// Whether a descriptor is one of arrays or of NumPy's scalars.
+bool is_of_arrays(PyObject* descriptor) {
+  Ref owner = Ref::steal(PyObject_GetAttrString(descriptor, "__objclass__"));
+  if (!owner) PyErr_Clear();
+  return owner && (owner.is(reinterpret_cast<PyObject*>(&PyArray_Type)) || owner.is(reinterpret_cast<PyObject*>(&PyGenericArrType_Type)) ||
+                   owner.is(reinterpret_cast<PyObject*>(array_stand_in_type())));
+}
+
+/// The candidates of a NumPy callable's public name.
+std::vector<std::string> numpy_names(PyObject* callable) {
+  if (Py_TYPE(callable) == compat::method_wrapper_type()) {  // the getter of an attribute: ndarray.T.__get__
+    Ref descriptor = checked(PyObject_GetAttrString(callable, "__self__"));
+    if (!is_of_arrays(descriptor.get())) return {};
+    return {"numpy.ndarray." + text_attribute(descriptor.get(), "__name__")};
+  }
+  if (PyObject* ufunc = ufunc_of_method(callable))  // numpy.add.reduce
+    return {"numpy." + text_attribute(ufunc, "__name__") + "." + text_attribute(callable, "__name__")};
+  const std::string name = text_attribute(callable, "__name__");
+  if (PyObject_TypeCheck(callable, &PyUFunc_Type)) return {"numpy." + name};
+  if (is_of_arrays(callable)) return {"numpy.ndarray." + name, "numpy." + name};
+  if (PyType_Check(callable)) {
+    if (PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(callable), &PyGenericArrType_Type)) return {"numpy." + name};
+    return {};
+  }
+  const std::string module = text_attribute(callable, "__module__");
+  const bool dispatched = std::strcmp(Py_TYPE(callable)->tp_name, "numpy._ArrayFunctionDispatcher") == 0;
+  const bool native = PyCFunction_Check(callable) && is_module_of(module, "numpy") && !is_module_of(module, "numpy.random");
+  const bool plain = PyFunction_Check(callable) && module == "numpy" && ops::find_alias("numpy." + name).op;  // numpy.full, numpy.ones
+  if (!dispatched && !native && !plain) return {};
+  if (is_module_of(module, "numpy.linalg")) return {"numpy.linalg." + name};
+  if (is_module_of(module, "numpy.fft")) return {"numpy.fft." + name};
+  return {"numpy." + name};
+}
+
+/// Whether ATen says that the function changes a tensor's metadata (t_, resize_, set_).
+bool is_tagged_as_reshaping(const TorchLibrary& torch, const std::string& name) {
+  Ref ops = checked(PyObject_GetAttrString(torch.module.get(), "ops"));
+  Ref aten = checked(PyObject_GetAttrString(ops.get(), "aten"));
+  Ref packet = Ref::steal(PyObject_GetAttrString(aten.get(), name.c_str()));
+  Ref names = packet ? Ref::steal(PyObject_CallMethod(packet.get(), "overloads", nullptr)) : Ref();
+  Ref tags = checked(PyObject_GetAttrString(torch.module.get(), "Tag"));
+  Ref tag = Ref::steal(PyObject_GetAttrString(tags.get(), "inplace_view"));
+  PyErr_Clear();
+  if (!names || !tag) return false;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(names.get()); ++i) {
+    Ref overload = checked(PyObject_GetAttr(packet.get(), PyList_GET_ITEM(names.get(), i)));
+    Ref its_tags = checked(PyObject_GetAttrString(overload.get(), "tags"));
+    if (checked(PySequence_Contains(its_tags.get(), tag.get()))) return true;
+  }
+  return false;
+}
+
+/// Asks ATen's schemas whether a function of that name may give back memory of an argument, and whether it writes into one. What ATen
+/// does not know by that name (`float`, `T`, `reshape_as`) may do the first.
+void read_schemas(const TorchLibrary& torch, ForeignFunction& function) {
+  std::string name(function.last_word());
+  if (name.size() > 4 && starts_with(name, "__i") && name.find("__", 3) != std::string::npos) function.writes = !starts_with(name, "__in");
+  if (name == "__setitem__" || (name.size() > 1 && name.back() == '_' && name[name.size() - 2] != '_')) function.writes = true;
+  if (function.writes) function.reshapes = is_tagged_as_reshaping(torch, name);
+  if (function.op && function.op->body && !function.writes && starts_with(name, "__")) return;  // operators of pointwise ops
+  function.may_alias = true;
+  if (name.ends_with("dropout")) return;  // outside training it gives its argument, whatever the schema says
+  if (name == "__getitem__") return;  // ATen's schemas of that name are of lists
+  Ref native = checked(PyObject_GetAttrString(torch.module.get(), "_C"));
+  Ref schemas = Ref::steal(PyObject_CallMethod(native.get(), "_jit_get_schemas_for_operator", "s", ("aten::" + name).c_str()));
+  if (!schemas) {
+    PyErr_Clear();
+    return;
+  }
+  const Py_ssize_t count = PyList_GET_SIZE(schemas.get());
+  bool aliases = count == 0;
+  const auto is_composite = [&](PyObject* schema) {
+    Ref overload = checked(PyObject_GetAttrString(schema, "overload_name"));
+    const std::string_view variant = PyUnicode_AsUTF8(overload.get());
+    const std::string full = fmt::format("aten::{}{}{}", name, variant.empty() ? "" : ".", variant);
+    Ref has = Ref::steal(PyObject_CallMethod(native.get(), "_dispatch_has_kernel_for_dispatch_key", "ss", full.c_str(), "CompositeImplicitAutograd"));
+    if (!has) PyErr_Clear();
+    return has.is(Py_True);
+  };
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    Ref text = checked(PyObject_Str(PyList_GET_ITEM(schemas.get(), i)));
+    std::string_view schema = PyUnicode_AsUTF8(text.get());
+    if (schema.find("out)") != std::string_view::npos || schema.find("*, Tensor(a!)") != std::string_view::npos || schema.substr(0, schema.find('(')).ends_with("_out")) continue;  // the out= variants
+    const std::string_view results = schema.substr(schema.rfind("->"));
+    aliases |= results.find("Tensor(") != std::string_view::npos;
+    function.composite |= is_composite(PyList_GET_ITEM(schemas.get(), i));
+  }
+  function.may_alias = aliases;
+}
+
+ForeignFunction classify(std::vector<std::string> names, ops::Flavour flavour) {
+  ForeignFunction function;
+  function.flavour = flavour;
+  if (names.empty()) return function;
+  function.name = names.front();
+  const std::string_view last = function.last_word();
+  const bool internal = last.size() > 1 && last.front() == '_' && last[1] != '_';
+  if (internal && (flavour == ops::Flavour::numpy || starts_with(function.name, "torch.Tensor."))) return function;
+  function.method = starts_with(function.name, "torch.Tensor.") || starts_with(function.name, "numpy.ndarray.");
+  function.writes = starts_with(function.name, "numpy.ndarray.") && (kWritingMethods.contains(last) || last == "__setitem__");
+  if (flavour == ops::Flavour::numpy) function.writes |= kWritingFunctions.contains(function.name) || last == "at";
+  // The alias of a function that gives a new array says nothing about the method.
+  if (function.writes) names = {function.name};
+  if (kMetadata.contains(last)) {
+    function.kind = CallClass::metadata;
+    return function;
+  }
+  for (const std::string& name : names)
+    if (auto match = ops::find_alias(name); match.op) {
+      function.kind = CallClass::operation;
+      function.name = name;
+      function.op = match.op;
+      return function;
+    }
+  function.kind = kData.contains(last) ? CallClass::data : CallClass::missing;
+  if (function.method && kSameElements.contains(last)) function.kind = CallClass::same_elements;
+  if (flavour == ops::Flavour::torch && !function.method && kCreation.contains(last)) function.kind = CallClass::creation;
+  return function;
+}
+
+/// `torch.Tensor.add_` → `torch.Tensor.add`, `__ior__` → `__or__`; empty for what is no in-place variant.
+std::string out_of_place(const std::string& name) {
+  const std::size_t method = name.rfind('.') + 1;
+  if (name.compare(method, 3, "__i") == 0 && name.ends_with("__")) return name.substr(0, method) + "__" + name.substr(method + 3);
+  return name.back() == '_' && !name.ends_with("__") ? name.substr(0, name.size() - 1) : "";
+}
+
+/// In-place variants have no alias of their own: `add_` is found as `add`.
+ForeignFunction classify_torch(const TorchLibrary& torch, PyObject* callable) {
+  ForeignFunction function = classify(torch_names(torch, callable), ops::Flavour::torch);
+  function.operator_object = !operator_name(callable).empty();
+  if (function.kind == CallClass::missing)
+    if (auto match = ops::find_alias(out_of_place(function.name)); match.op) {
+      function.kind = CallClass::operation;
+      function.op = match.op;
+    }
+  if (function.kind != CallClass::unknown && function.kind != CallClass::metadata) read_schemas(torch, function);
+  return function;
+}
+
+/// Whether a function of NumPy's is one of Python, behind the dispatcher of __array_function__ or not.
+bool is_written_in_python(PyObject* callable) {
+  if (PyFunction_Check(callable)) return true;
+  if (std::strcmp(Py_TYPE(callable)->tp_name, "numpy._ArrayFunctionDispatcher") != 0) return false;
+  Ref implementation = Ref::steal(PyObject_GetAttrString(callable, "_implementation"));
+  if (!implementation) PyErr_Clear();
+  return !implementation || PyFunction_Check(implementation.get());
+}
+
+ForeignFunction describe(PyObject* callable) {
+  const TorchLibrary* torch = torch_library();
+  if (torch) {
+    ForeignFunction function = classify_torch(*torch, callable);
+    function.crosses = kCrosses.contains(function.name);
+    function.minds_determinism = kMindsDeterminism.contains(function.last_word());
+    function.minds_layout = kMindsLayout.contains(function.name);
+    if (function.kind != CallClass::unknown) return function;
+  }
+  ForeignFunction function = classify(numpy_names(callable), ops::Flavour::numpy);
+  function.ufunc = PyObject_TypeCheck(callable, &PyUFunc_Type) ? callable : nullptr;
+  function.crosses = kCrosses.contains(function.name);
+  function.composite = is_written_in_python(callable);
+  return function;
+}
+
+/// What identifies a callable for good: getters are new wrapper objects each time, around one descriptor, and so are methods of ufuncs.
+Ref identity_of(PyObject* callable) {
+  if (PyObject* ufunc = ufunc_of_method(callable)) {
+    static PyObject* const methods = PyDict_New();
+    Ref key = checked(Py_BuildValue("(Os)", ufunc, reinterpret_cast<PyCFunctionObject*>(callable)->m_ml->ml_name));
+    return Ref::borrow(PyDict_SetDefault(methods, key.get(), callable));
+  }
+  if (Py_TYPE(callable) != compat::method_wrapper_type()) return Ref::borrow(callable);
+  return checked(PyObject_GetAttrString(callable, "__self__"));
+}
+
+/// A function that the program wants as one node, whatever it does inside.
+bool is_marked(PyObject* callable) {
+  PyObject* dict = PyFunction_Check(callable) ? reinterpret_cast<PyFunctionObject*>(callable)->func_dict : nullptr;
+  return dict != nullptr && PyDict_GetItemString(dict, "_tenon_in_graph") != nullptr;
+}
+
+ForeignFunction marked_function(PyObject* callable) {
+  ForeignFunction function;
+  function.kind = CallClass::missing;
+  function.name = text_attribute(callable, "__qualname__");
+  function.in_graph = true;
+  return function;
+}
+
+/// Whether it may be one of torch's or NumPy's own. The names that anything else has may be copies of theirs.
+bool may_be_of_a_library(PyObject* callable) {
+  if (PyFunction_Check(callable)) return is_of_library(callable);
+  if (PyType_Check(callable) || !PyType_HasFeature(Py_TYPE(callable), Py_TPFLAGS_HEAPTYPE)) return true;
+  const std::string_view type = Py_TYPE(callable)->tp_name;
+  return type == "OpOverload" || type == "OpOverloadPacket" || type.starts_with("numpy.");
+}
+
+struct Known {
+  Ref callable;  // keeps the address taken
+  ForeignFunction function;
+};
+
+}  // namespace
+
+bool is_of_library(PyObject* found) {
+  if (PyFunction_Check(found)) {
+    if (written_in(found) != "contextlib") return is_module_of(written_in(found), "torch") || is_module_of(written_in(found), "numpy");
+    Ref wrapped = Ref::steal(PyObject_GetAttrString(found, "__wrapped__"));  // a context that is made of a generator function
+    if (!wrapped) PyErr_Clear();
+    return wrapped && is_of_library(wrapped.get());
+  }
+  if (Py_TYPE(found) == &PyStaticMethod_Type || Py_TYPE(found) == &PyClassMethod_Type) return is_of_library(checked(PyObject_GetAttrString(found, "__func__")).get());
+  if (Py_TYPE(found) == &PyProperty_Type) return is_of_library(checked(PyObject_GetAttrString(found, "fget")).get());
+  if (PyCFunction_Check(found)) {
+    const std::string module = text_attribute(found, "__module__");
+    return module.empty() || is_module_of(module, "torch") || is_module_of(module, "numpy");
+  }
+  return found == Py_None || PyLong_Check(found) || PyUnicode_Check(found) || (!PyType_HasFeature(Py_TYPE(found), Py_TPFLAGS_HEAPTYPE) && Py_TYPE(found)->tp_descr_get != nullptr && !PyMethod_Check(found));
+}
+
+const ForeignFunction& foreign_function(PyObject* callable) {
+  callable = unwrapped_array_method(callable);
+  static const ForeignFunction nothing;
+  static auto* known = new std::unordered_map<PyObject*, Known>();  // holds torch's and NumPy's own functions, and marked ones
+  const bool marked = is_marked(callable);
+  if (!marked && !may_be_of_a_library(callable)) return nothing;
+  Ref key = identity_of(callable);
+  auto found = known->find(key.get());
+  if (found != known->end()) return found->second.function;
+  ForeignFunction function = marked ? marked_function(callable) : describe(callable);
+  if (function.kind == CallClass::unknown) return nothing;
+  return known->emplace(key.get(), Known{key, std::move(function)}).first->second.function;
+}
+
+}  // namespace tenon::python

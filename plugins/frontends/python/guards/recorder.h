@@ -1,0 +1,147 @@
+// What the evaluator needs of whoever records tensor operations. It knows no op and no tensor library itself.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "python/guards/guard_set.h"
+#include "python/objects/graph_break.h"
+#include "python/objects/names.h"
+
+namespace tenon::python {
+
+/// Makes stand-ins for tensors and arrays, and records what is done to them. One object a capture.
+///
+/// Operations reach it in two ways: the evaluator runs operators, methods and attribute reads on a stand-in for real, and the
+/// stand-in's own slots (`__torch_function__`, `__array_ufunc__`, …) come here; and calls of functions that `takes` accepts are handed
+/// over by `call`, whether or not an argument is a stand-in (creation functions).
+class Recorder {
+ public:
+  enum class Role : std::uint8_t {
+    other,     // an ordinary Python object
+    stand_in,  // one of ours
+    tensor,    // a real tensor or array: replaced by a stand-in whenever the program reads one
+    number,    // a stand-in for an int or float, or a str made of them: a symbolic one. To the evaluator an atom, whose own slots record or guard what is done with it
+    scalar,    // a NumPy scalar: replaced when read from something older than the call; one made during capture is a constant
+  };
+
+  /// Where the program is, for locations of nodes and messages. Set before every call that may record.
+  struct Position {
+    PyCodeObject* code = nullptr;
+    int byte_offset = 0;
+  };
+  Position position;
+  /// Called before a call is recorded that a library makes while the graph runs, where it may warn. Throws GraphBreak where the program would
+  /// see the warning too late, or not see it. `function` is for people.
+  std::function<void(const std::string& function)> before_it_may_warn = [](const std::string&) {};
+
+  virtual ~Recorder() = default;
+
+  /// How many operations have been recorded.
+  virtual std::size_t recorded() const { return 0; }
+
+  /// The role of objects of exactly this type. Asked once a type and capture.
+  virtual Role role(PyTypeObject* type) = 0;
+
+  /// Makes the stand-in for a real object that was there before the call, and adds the guards on its metadata (a ValueCheck at
+  /// `source`; `guards.add_distinct(source)` where aliasing matters). Asked once an object; a second source of the same object is
+  /// guarded by the evaluator. Throws GraphBreak for what cannot go into a graph.
+  virtual Ref input(PyObject* real, SourceId source, GuardSet& guards) = 0;
+
+  /// What the program must see instead of an int, float or str that was there before the call and may vary, with the guards on it added; empty for one
+  /// that is a constant, which the caller guards.
+  virtual Ref number(PyObject*, SourceId, GuardSet&) { return {}; }
+  /// What the program must see instead of the length of a container that was there before the call and may vary, with the guards on it added; empty for
+  /// one that is a constant, which the caller guards.
+  virtual Ref length_at(SourceId, std::int64_t, GuardSet&) { return {}; }
+  /// Whether a length that is to be guarded has been so many that each would be one more variant.
+  virtual bool length_wears_out(SourceId, std::int64_t, GuardSet&) { return false; }
+  /// Whether the items or the length of a sequence, or of what an iterator will give, have made a variant after the other.
+  virtual bool items_keep_varying(SourceId, GuardSet&) { return false; }
+  /// Whether the ints among the bounds of a loop have been so many that each would be one more variant.
+  virtual bool rounds_keep_varying(std::span<const Ref>) { return false; }
+  /// An int at `source` is the counter of a loop: it varies, also to `next` where that is not null.
+  virtual void counts(SourceId, PyObject*, PyObject*, GuardSet&) {}
+  /// The int that a stand-in of role number stands for, with its value guarded.
+  virtual Ref plain_number(PyObject* number) { return Ref::borrow(number); }
+  /// The str that a function makes of arguments among which are stand-ins of role number: one more such stand-in. Empty where they must be known.
+  virtual Ref late_text(PyObject*, PyObject*) { return {}; }
+  /// How the str for which such a stand-in stands is made, of arguments that may hold stand-ins; none for others, and for one that is an input.
+  struct LateCall {
+    Ref function, arguments;
+  };
+  virtual std::optional<LateCall> late_call(PyObject*) { return std::nullopt; }
+  /// The place in a sequence that a stand-in of role number says, where ints of older objects alone decide, and an item that may be another one
+  /// at each call; with it, the place in this call.
+  struct VaryingPlace {
+    ChosenPlace chosen;
+    std::int64_t now = 0;
+  };
+  virtual std::optional<VaryingPlace> place_of(PyObject*) { return std::nullopt; }
+  /// Whether what is at a place that varies may be an input that varies.
+  virtual bool may_be_chosen(PyObject*) { return false; }
+  /// int() or float() of a stand-in, of role number too, by the type; empty where the elements are needed.
+  virtual Ref number_of(PyObject*, PyTypeObject*) { return {}; }
+  /// The Python number that a stand-in of one element is formatted as; empty where its elements are needed.
+  virtual Ref number_in_format(PyObject*, PyObject*) { return {}; }
+  /// The truth of a stand-in that is the same at every call; none where the elements are needed.
+  virtual std::optional<bool> truth_of(PyObject*) { return std::nullopt; }
+  /// Goes on as if a stand-in's truth were this, which each run then checks before anything is done; false where that is not possible.
+  virtual bool assume(PyObject*, bool) { return false; }
+  /// While a comparison or a call is evaluated: the outcome with which the program goes on, where it does nothing but raise with the other one.
+  std::optional<bool> truth_to_come;
+  /// An operator of two constants, which stands for all later calls. Throws GraphBreak when a library warns of it.
+  virtual Ref constant_operator(binaryfunc operation, PyObject* left, PyObject* right) { return checked(operation(left, right)); }
+  /// len() of a stand-in; empty where the stand-in's own answer is right.
+  virtual Ref length(PyObject*) { return {}; }
+  /// The guards on numbers that the capture relied on; null for none.
+  virtual std::shared_ptr<NumbersGuard> numbers() { return nullptr; }
+
+  /// The type that the program must see: `type(x)`, `x.__class__`, `isinstance`.
+  virtual PyTypeObject* apparent_type(PyObject* stand_in) = 0;
+
+  /// Whether a type of scalars has one object for each of its values: NumPy's booleans.
+  virtual bool is_one_object_a_value(PyTypeObject*) const { return false; }
+
+  /// Whether a call of this object (a function, C function, ufunc, class) is an operation to record, without looking inside.
+  virtual bool takes(PyObject* callable) = 0;
+
+  /// Whether what a class or module of the library was found to have by a name is its own, not the program's.
+  virtual bool is_own(PyObject*) { return true; }
+  /// Whether a class is one of the library's.
+  virtual bool is_own_class(PyObject*) { return true; }
+
+  /// Methods by which the library's functions ask arguments that are none of its tensors for a value, or leave the work to them.
+  virtual std::span<PyObject* const> hooks() const { return {&names().__index__, 1}; }
+
+  /// Whether operators of a stand-in take objects that the library does not know, and ask them for elements.
+  virtual bool operates_on_any(PyObject*) const { return false; }
+
+  /// The Python function by which a library's callable does its work, where that is to be evaluated instead of recorded (borrowed); else null.
+  virtual PyObject* written_in_python(PyObject*) { return nullptr; }
+
+  /// Records (or answers, as for `torch.is_tensor`) such a call. `kwargs` is a dict or null. Throws GraphBreak, or PythonError with the
+  /// library's own exception set.
+  virtual Ref call(PyObject* callable, PyObject* args, PyObject* kwargs) = 0;
+
+  /// Records what follows as a branch of a control op, until `end_branch` names the stand-ins that the branch gives. Two branches
+  /// ended one after the other are then `choose`n among: gives the stand-ins of the results. `function` is for people. What a branch
+  /// may not do throws GraphBreak, after which the recording is of no use.
+  virtual void begin_branch() { throw GraphBreak("a control op"); }
+  virtual void end_branch(std::span<PyObject* const>) {}
+  virtual std::vector<Ref> choose(PyObject*, PyObject*) { return {}; }
+
+  /// Floating-point errors are handled as np.errstate with these modes by kind does, until it is left. Throws GraphBreak for what no graph can do.
+  virtual void enter_error_state(PyObject*) { throw GraphBreak("np.errstate changes how floating-point errors are handled"); }
+  virtual void leave_error_state() {}
+
+  /// The number of the output that carries this stand-in's value; the same number when asked again.
+  virtual std::uint32_t output(PyObject* stand_in) = 0;
+
+  /// The input source when the stand-in, of a tensor or a number, is an input itself (so that identity is kept), else none.
+  virtual SourceId input_source(PyObject* stand_in) = 0;
+};
+
+}  // namespace tenon::python

@@ -1,0 +1,208 @@
+// The functions of the extension module.
+#include <map>
+
+#include "python/call/capture_run.h"
+#include "python/call/compiled_function.h"
+#include "python/call/function_cache.h"
+#include "python/call/warm_up.h"
+#include "python/decode/code.h"
+#include "python/export/export_capture.h"
+#include "python/export/exported_graph.h"
+#include "python/export/flat_call.h"
+#include "python/graph/traced_graph.h"
+#include "python/library/torch_library.h"
+#include "python/module/module.h"
+#include "python/objects/gil.h"
+#include "python/objects/graph_break.h"
+#include "python/session/errors.h"
+#include "python/session/session.h"
+
+namespace tenon::python {
+namespace {
+
+PyObject* take_errors(PyObject*, PyObject* args) {
+  PyObject* given[5];
+  if (!PyArg_ParseTuple(args, "OOOOO:set_error_classes", &given[0], &given[1], &given[2], &given[3], &given[4])) return nullptr;
+  Ref classes[5];
+  for (int i = 0; i < 5; ++i) classes[i] = Ref::borrow(given[i]);
+  take_error_classes(classes);
+  Py_RETURN_NONE;
+}
+
+PyObject* take_render(PyObject*, PyObject* renderer) {
+  take_renderer(Ref::borrow(renderer));
+  Py_RETURN_NONE;
+}
+
+void set_count(PyObject* dict, const char* name, std::int64_t value) {
+  checked(PyDict_SetItemString(dict, name, checked(PyLong_FromLongLong(value)).get()));
+}
+
+PyObject* stats(PyObject*, PyObject*) {
+  try {
+    Ref dict = checked(PyDict_New());
+    const Counters& c = counters();
+    set_count(dict.get(), "graphs", c.graphs);
+    set_count(dict.get(), "graph_breaks", c.graph_breaks);
+    set_count(dict.get(), "recompiles", c.recompiles);
+    set_count(dict.get(), "calls", c.calls);
+    set_count(dict.get(), "opaque_nodes", c.opaque_nodes);
+    set_count(dict.get(), "eager_fallbacks", c.eager_fallbacks);
+    set_count(dict.get(), "left_to_python", c.left_to_python);
+    Ref host = query("statistics");
+    if (!host) return nullptr;
+    Ref events = checked(PyMapping_GetItemString(host.get(), "events"));
+    Ref failed = PyMapping_HasKeyString(events.get(), "compile_failed_nodes") ? checked(PyMapping_GetItemString(events.get(), "compile_failed_nodes")) : checked(PyLong_FromLong(0));
+    checked(PyDict_SetItemString(dict.get(), "compile_failures", failed.get()));
+    Ref backends = PyMapping_HasKeyString(host.get(), "backends") ? checked(PyMapping_GetItemString(host.get(), "backends")) : checked(PyDict_New());
+    checked(PyDict_SetItemString(dict.get(), "backends", backends.get()));
+    checked(PyDict_SetItemString(dict.get(), "host", host.get()));
+    return dict.release();
+  } catch (const PythonError&) {
+    return nullptr;
+  }
+}
+
+PyObject* reset(PyObject*, PyObject*) {
+  clear_all_caches();
+  forget_decoded_code();
+  counters() = {};
+  TenonSession* host = session();
+  if (!host) return nullptr;
+  tenon_session_reset_statistics(host);
+  Py_RETURN_NONE;
+}
+
+PyObject* set_log_names(PyObject*, PyObject* names) {
+  const char* text = PyUnicode_AsUTF8(names);
+  if (!text || !set_logs(text)) return nullptr;
+  Py_RETURN_NONE;
+}
+
+PyObject* query_host(PyObject*, PyObject* what) {
+  const char* text = PyUnicode_AsUTF8(what);
+  return text ? query_text(text).release() : nullptr;
+}
+
+// ---- explain
+
+
+Ref break_dict(const CaptureBreak& broken) {
+  Ref stack = checked(PyList_New(0));
+  for (const CaptureBreak::Entry& e : broken.stack)
+    checked(PyList_Append(stack.get(), checked(Py_BuildValue("(siss)", e.file.c_str(), e.line, e.function.c_str(), e.code.c_str())).get()));
+  return checked(Py_BuildValue("{sssssO}", "reason", broken.reason.c_str(), "hint", broken.hint.c_str(), "stack", stack.get()));
+}
+
+/// Collects what the captures of one call give.
+class Report : public CaptureObserver {
+ public:
+  explicit Report(PyObject* callable) : name_(name_of_callable(callable)) {}
+
+  void captured(CacheEntry& entry) override {
+    if (entry.op_count() > 0) checked(PyList_Append(graphs_.get(), make_traced_graph(entry.captured(), name_).get()));
+    entries_.emplace_back(&entry);
+    for (const std::string& guard : entry.segment().guards.describe())
+      checked(PyList_Append(guards_.get(), checked(PyUnicode_FromString(guard.c_str())).get()));
+    if (entry.segment().stop && !entry.segment().stop->why.raises) failed(entry.segment().stop->why);
+  }
+  void failed(const CaptureBreak& why) override { checked(PyList_Append(breaks_.get(), break_dict(why).get())); }
+  void spent(const char* phase, double seconds) override { seconds_[phase] += seconds; }
+
+  Ref dict(const Ref& result) const {
+    Ref times = checked(PyDict_New());
+    for (const auto& [phase, seconds] : seconds_) checked(PyDict_SetItemString(times.get(), phase.c_str(), checked(PyFloat_FromDouble(seconds)).get()));
+    return checked(Py_BuildValue("{sOsOsOsOsOsO}", "graphs", graphs_.get(), "breaks", breaks_.get(), "guards", guards_.get(), "compile_times",
+                                 times.get(), "plans", plans().get(), "result", result.get()));
+  }
+
+ private:
+  /// What libtenon knows of each program that it runs.
+  Ref plans() const {
+    Ref plans = checked(PyList_New(0));
+    for (const EntryRef& entry : entries_) {
+      if (!entry->program().native()) continue;
+      const Ref plan = query(entry->program().native(), "plan");
+      if (!plan) throw PythonError();
+      checked(PyList_Append(plans.get(), plan.get()));
+    }
+    return plans;
+  }
+
+  std::string name_;
+  std::vector<EntryRef> entries_;
+  Ref graphs_ = checked(PyList_New(0)), breaks_ = checked(PyList_New(0)), guards_ = checked(PyList_New(0));
+  std::map<std::string, double> seconds_;
+};
+
+Ref explain(PyObject* callable, PyObject* args, PyObject* kwargs, Settings settings) {
+  FlatCall flat(args, kwargs);
+  Report report(callable);
+  FunctionCache cache(Ref::borrow(callable), std::move(settings));
+  cache.observe(&report);
+  Ref result = checked(cache.call(flat.arguments.values, flat.arguments.positional, flat.arguments.keyword_names));
+  return report.dict(result);
+}
+
+PyObject* explain_capture(PyObject*, PyObject* args) {
+  PyObject *callable = nullptr, *values = nullptr, *keywords = nullptr, *dict = nullptr;
+  if (!PyArg_ParseTuple(args, "OO!O!O:explain_capture", &callable, &PyTuple_Type, &values, &PyDict_Type, &keywords, &dict)) return nullptr;
+  auto settings = read_settings(dict);
+  if (!settings) return nullptr;
+  try {
+    return explain(callable, values, keywords, std::move(*settings)).release();
+  } catch (const PythonError&) {
+  } catch (const std::exception& failure) {
+    set_error(ErrorClass::error, failure.what());
+  }
+  return nullptr;
+}
+
+PyObject* load_exported(PyObject*, PyObject* path) {
+  PyObject* bytes = nullptr;
+  if (!PyUnicode_FSConverter(path, &bytes)) return nullptr;
+  Ref owned = Ref::steal(bytes);
+  try {
+    return load_exported_graph(PyBytes_AS_STRING(bytes)).release();
+  } catch (const PythonError&) {
+  } catch (const std::exception& failure) {
+    set_error(ErrorClass::error, failure.what());
+  }
+  return nullptr;
+}
+
+PyObject* begin_warm_up(PyObject*, PyObject*) {
+  start_warm_up();
+  Py_RETURN_NONE;
+}
+
+PyObject* end_warm_up(PyObject*, PyObject*) {
+  {
+    const GilReleased released;
+    finish_warm_up();
+  }
+  Py_RETURN_NONE;
+}
+
+PyMethodDef kFunctions[] = {
+    {"set_error_classes", take_errors, METH_VARARGS, "Takes over the exception classes of the package."},
+    {"set_renderer", take_render, METH_O, "Takes over the function that turns a TracedGraph into the text of the log graph_code."},
+    {"stats", stats, METH_NOARGS, "Counters since the last reset."},
+    {"reset", reset, METH_NOARGS, "Forgets compiled code and counters."},
+    {"set_logs", set_log_names, METH_O, "Switches logs: names separated by commas."},
+    {"query", query_host, METH_O, "A JSON document of the session."},
+    {"explain_capture", explain_capture, METH_VARARGS, "Captures and runs a call once and reports."},
+    {"export_capture", export_capture, METH_VARARGS, "Captures a call whole, apart from the program."},
+    {"start_warm_up", begin_warm_up, METH_NOARGS, "Starts the code generator on a thread of its own."},
+    {"finish_warm_up", end_warm_up, METH_NOARGS, "Waits until that has been done."},
+    {"load_exported", load_exported, METH_O, "Reads a .tnx file."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+bool add_call_types(PyObject* module) {
+  return add_compiled_function_type(module) && add_exported_graph_type(module) && add_traced_graph_types(module) && PyModule_AddFunctions(module, kFunctions) == 0;
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,45 @@
+#include "python/objects/graph_break.h"
+
+#include "python/objects/pending_exception.h"
+
+namespace tenon::python {
+namespace {
+
+/// The exception type of the signal. Derived from BaseException, so that `except Exception` in library code lets it through.
+PyObject* signal_type() {
+  // Asked for first while an exception is set, which making a class must not meet.
+  static PyObject* const type = [] {
+    PendingException pending;
+    return PyErr_NewException("tenon.GraphBreakSignal", PyExc_BaseException, nullptr);
+  }();
+  return type;
+}
+
+std::string text_of(PyObject* tuple, Py_ssize_t index) {
+  if (tuple == nullptr || !PyTuple_Check(tuple) || PyTuple_GET_SIZE(tuple) <= index) return {};
+  const char* text = PyUnicode_AsUTF8(PyTuple_GET_ITEM(tuple, index));
+  if (text == nullptr) PyErr_Clear();
+  return text ? text : "";
+}
+
+}  // namespace
+
+void set_break_signal(const std::string& reason, const std::string& hint) {
+  Ref arguments = Ref::steal(Py_BuildValue("(ss)", reason.c_str(), hint.c_str()));
+  if (arguments) PyErr_SetObject(signal_type(), arguments.get());
+}
+
+void set_break_signal(const GraphBreak& graph_break) { set_break_signal(graph_break.reason(), graph_break.hint()); }
+
+void throw_python_error() {
+  if (!PyErr_ExceptionMatches(signal_type())) throw PythonError();
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  Ref owned_type = Ref::steal(type), owned_value = Ref::steal(value), owned_traceback = Ref::steal(traceback);
+  Ref arguments = Ref::steal(PyObject_GetAttrString(value, "args"));
+  if (!arguments) PyErr_Clear();
+  throw GraphBreak(text_of(arguments.get(), 0), text_of(arguments.get(), 1));
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,23 @@
+// Modules that this frontend needs, past what the program has made of importing.
+#pragma once
+
+#include "python/objects/ref.h"
+
+namespace tenon::python {
+
+/// A new reference to a module; null with an exception set. One that has been imported is taken as it is: neither the program's own `__import__` nor
+/// globals with other `__builtins__` have a say.
+inline PyObject* imported(const char* name) {
+  Ref text = Ref::steal(PyUnicode_FromString(name));
+  PyObject* module = text ? PyImport_GetModule(text.get()) : nullptr;
+  return module != nullptr || PyErr_Occurred() ? module : PyImport_ImportModule(name);
+}
+
+/// getattr for captures, which ask over and over: a fresh string each time would push others out of CPython's cache of what types find. A new
+/// reference; null with an exception set.
+inline PyObject* interned_attribute(PyObject* object, const char* name) {
+  const Ref text = Ref::steal(PyUnicode_InternFromString(name));
+  return text ? PyObject_GetAttr(object, text.get()) : nullptr;
+}
+
+}  // namespace tenon::python

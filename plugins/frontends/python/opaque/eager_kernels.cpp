@@ -1,0 +1,171 @@
+#include "python/opaque/eager_kernels.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <unordered_set>
+
+#include "python/evaluator/exception_text.h"
+#include "python/library/torch_library.h"
+#include "python/objects/graph_break.h"
+#include "python/opaque/call_results.h"
+#include "python/opaque/opaque_call.h"
+#include "python/results/torch_results.h"
+#include "python/results/twins.h"
+
+namespace tenon::python {
+namespace {
+
+constexpr std::int64_t kMostElements = 1 << 20;
+
+/// Puts zeros in the places of meta tensors, in the same order.
+class ZerosOfTwins {
+ public:
+  /// `filling`: torch's function that makes them, "zeros" or another one.
+  explicit ZerosOfTwins(std::int64_t most, const char* filling = "zeros") : most_(most), filling_(filling) {}
+
+  Ref of(PyObject* arguments) {
+    return with_replaced(arguments, [&](PyObject* item) {
+      if (torch_.is_tensor(item)) return zeros(item);
+      kinds_ += Py_TYPE(item)->tp_name;
+      return Ref();
+    });
+  }
+
+  std::int64_t elements() const { return elements_; }
+  bool some_empty() const { return some_empty_; }
+  /// The dtypes of tensors and the classes of what else there is, in order.
+  const std::string& kinds() const { return kinds_; }
+
+ private:
+  Ref zeros(PyObject* twin) {
+    Ref count = checked(PyObject_CallMethod(twin, "numel", nullptr)), dtype = checked(PyObject_GetAttrString(twin, "dtype"));
+    const std::int64_t elements = PyLong_AsLongLong(count.get());
+    elements_ += elements;
+    some_empty_ |= elements == 0;
+    kinds_ += PyUnicode_AsUTF8(checked(PyObject_Str(dtype.get())).get());
+    if (elements_ > most_) return Ref::borrow(twin);
+    const TensorSpec spec = read_twin(twin);
+    const MemoryOrder order = order_of_like(spec.shape, spec.strides);
+    Extents sizes = order.empty() ? spec.shape : Extents();
+    for (std::int64_t dim : order) sizes.push_back(spec.shape[static_cast<std::size_t>(dim)]);
+    Ref args = checked(PyTuple_Pack(1, integer_tuple(sizes).get()));
+    Ref kwargs = checked(Py_BuildValue("{sO}", "dtype", dtype.get()));
+    Ref made = checked(PyObject_Call(checked(PyObject_GetAttrString(torch_.module.get(), filling_)).get(), args.get(), kwargs.get()));
+    if (!std::ranges::is_sorted(order)) made = checked(PyObject_CallMethod(made.get(), "permute", "O", integer_tuple(inverse(order)).get()));
+    const bool is_dense = elements > 0 && !memory_order(spec.shape, spec.strides).empty();
+    if (!is_dense || read_twin(made.get()).strides == spec.strides) return made;
+    return checked(PyObject_CallMethod(made.get(), "as_strided", "OO", integer_tuple(spec.shape).get(), integer_tuple(spec.strides).get()));  // sizes of 1
+  }
+
+  const TorchLibrary& torch_ = *torch_library();
+  std::int64_t most_, elements_ = 0;
+  bool some_empty_ = false;
+  const char* filling_;
+  std::string kinds_;
+};
+
+}  // namespace
+
+bool operands_are_unusual(const StandIns& stand_ins, std::span<const StandIns::Index> operands) {
+  bool floats = false, small = false, several = false, empty = false;
+  for (StandIns::Index index : operands) {
+    const DType t = stand_ins[index].dtype;
+    floats |= t == DType::f32 || t == DType::f64 || is_complex(t);
+    small |= t == DType::f16 || t == DType::bf16;
+    several |= t != stand_ins[operands.front()].dtype;
+    empty |= std::ranges::find(stand_ins[index].shape, 0) != stand_ins[index].shape.end();
+  }
+  return small || several || empty || (!floats && !operands.empty());
+}
+
+void require_eager_kernel(PyObject* callable, const ForeignFunction& function, PyObject* twin_args, PyObject* twin_kwargs) {
+  static auto* known = new std::unordered_set<std::string>;  // guarded by the GIL
+  ZerosOfTwins zeros(kMostElements);
+  Ref args = zeros.of(twin_args), kwargs = twin_kwargs ? zeros.of(twin_kwargs) : Ref();
+  std::string key = function.name + zeros.kinds();
+  if (zeros.elements() > kMostElements || (!zeros.some_empty() && known->contains(key))) return;
+  try {
+    call_filtered("error", callable, args.get(), kwargs.get());
+  } catch (const PythonError&) {
+    const std::string refusal = take_first_line();
+    if (refusal.find("ZeroDivisionError") != refusal.npos) return;  // integers divided by the zeros say nothing of the call
+    throw GraphBreak(fmt::format("{} raises: {}", function.name, refusal));
+  }
+  if (!zeros.some_empty()) known->insert(std::move(key));
+}
+
+namespace {
+
+/// A tensor on the CPU that lies as a twin does: zeros, of which some may share memory.
+Ref zeros_like_twin(const TorchLibrary& torch, PyObject* twin) {
+  const TensorSpec spec = read_twin(twin);
+  std::int64_t last = 0;
+  for (std::size_t d = 0; d < spec.shape.size(); ++d) last += (spec.shape[d] - 1) * spec.strides[d];
+  Ref kwargs = checked(Py_BuildValue("{sO}", "dtype", torch.dtypes[static_cast<std::size_t>(spec.dtype)].get()));
+  Ref args = checked(Py_BuildValue("(L)", static_cast<long long>(std::max<std::int64_t>(last, 0) + 1)));
+  Ref memory = checked(PyObject_Call(checked(PyObject_GetAttrString(torch.module.get(), "zeros")).get(), args.get(), kwargs.get()));
+  return checked(PyObject_CallMethod(memory.get(), "as_strided", "OO", integer_tuple(spec.shape).get(), integer_tuple(spec.strides).get()));
+}
+
+}  // namespace
+
+Ref with_strides_of_cpu(Ref answer, const StandIns& stand_ins, PyObject* callable, PyObject* twin_args, PyObject* twin_kwargs, std::int64_t most) {
+  const TorchLibrary& torch = *torch_library();
+  std::int64_t elements = 0;
+  const auto zeros = [&](PyObject* item) {
+    if (!torch.is_tensor(item)) return Ref();
+    const TensorSpec spec = read_twin(item);
+    std::int64_t count = 1;
+    for (std::int64_t extent : spec.shape) count *= extent;
+    elements += count;
+    return elements > most ? Ref::borrow(item) : zeros_like_twin(torch, item);
+  };
+  std::vector<Ref> said, given;
+  collect_tensors(answer.get(), said);
+  const auto of_an_operand = [&](PyObject* twin) { return stand_ins.of_twin(twin) || stand_ins.storage_at(place_of_twin(twin)); };
+  if (std::ranges::all_of(said, [&](const Ref& twin) { return of_an_operand(twin.get()); })) return answer;
+  try {
+    Ref args = with_replaced(twin_args, zeros), kwargs = twin_kwargs ? with_replaced(twin_kwargs, zeros) : Ref();
+    if (elements > most) return answer;
+    collect_tensors(call_filtered("ignore", callable, args.get(), kwargs.get()).get(), given);
+  } catch (const PythonError&) {
+    PyErr_Clear();
+    return answer;
+  }
+  if (said.size() != given.size()) return answer;
+  std::size_t next = 0;
+  return with_replaced(answer.get(), [&](PyObject* item) {
+    if (!torch.is_tensor(item)) return Ref();
+    const TensorSpec spec = read_twin(item), on_cpu = read_twin(given[next++].get());
+    if (of_an_operand(item) || spec.shape != on_cpu.shape || spec.dtype != on_cpu.dtype || spec.strides == on_cpu.strides) return Ref::borrow(item);
+    return make_twin(TensorKind::torch, spec.dtype, spec.shape, on_cpu.strides, true);
+  });
+}
+
+Ref answer_on_zeros(PyObject* callable, const ForeignFunction& function, PyObject* twin_args, PyObject* twin_kwargs) {
+  if (function.flavour == ops::Flavour::numpy) return call_filtered("ignore", callable, twin_args, twin_kwargs);
+  ZerosOfTwins zeros(std::numeric_limits<std::int64_t>::max());
+  Ref args = zeros.of(twin_args), kwargs = twin_kwargs ? zeros.of(twin_kwargs) : Ref();
+  return call_filtered("ignore", callable, args.get(), kwargs.get());
+}
+
+Ref answer_for_all_elements(PyObject* callable, PyObject* twin_args, PyObject* twin_kwargs, const std::function<bool(PyObject*, PyObject*)>& alike) {
+  Ref answers[2];
+  for (int i = 0; i < 2; ++i) {
+    ZerosOfTwins made(kMostElements, i == 0 ? "zeros" : "ones");
+    Ref args = made.of(twin_args), kwargs = twin_kwargs ? made.of(twin_kwargs) : Ref();
+    if (made.elements() == 0 || made.elements() > kMostElements) return {};
+    try {
+      answers[i] = call_filtered("ignore", callable, args.get(), kwargs.get());
+    } catch (const PythonError&) {
+      PyErr_Clear();
+      return {};
+    }
+  }
+  return alike(answers[0].get(), answers[1].get()) ? answers[0] : Ref();
+}
+
+}  // namespace tenon::python

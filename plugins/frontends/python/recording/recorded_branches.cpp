@@ -1,0 +1,211 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "core/ir/printer.h"
+#include "python/recording/source_text.h"
+#include "python/recording/tensor_recorder.h"
+
+// Branches of a control op: recorded in line, one after the other, then cut out of the graph into the regions of one node.
+
+namespace tenon::python {
+namespace {
+
+constexpr const char* kCloneHint = "return a .clone() of it: the result of a branch is a tensor of its own";
+
+/// Cuts a run of nodes out as a region with the given inputs.
+class RegionCut {
+ public:
+  RegionCut(const ir::Graph& graph, std::span<const ir::ValueId> inputs) : from_(graph) {
+    for (ir::ValueId input : inputs) values_[input] = region_.add_input(graph.type(input), graph.value(input).name);
+  }
+
+  ir::Graph run(std::span<const ir::NodeId> nodes, std::span<const ir::ValueId> results, const char* name) {
+    region_.name = name;
+    for (ir::NodeId node : nodes) copy(from_.node(node));
+    for (ir::ValueId result : results) region_.add_output({value(result), ir::OutputKind::result, {}});
+    return std::move(region_);
+  }
+
+ private:
+  ir::ValueId value(ir::ValueId id) {
+    if (const auto known = values_.find(id); known != values_.end()) return known->second;
+    return values_[id] = region_.add_literal(from_.value(id).literal);
+  }
+
+  void copy(const ir::Node& node) {
+    std::vector<ir::ValueId> operands;
+    for (ir::ValueId operand : node.operands) operands.push_back(value(operand));
+    std::vector<ir::RegionId> regions;
+    for (ir::RegionId region : node.regions) regions.push_back(region_.add_region(from_.region(region).clone()));
+    std::vector<ir::Type> types;
+    std::vector<std::string> names;
+    for (ir::ValueId result : node.results) {
+      types.push_back(from_.type(result));
+      names.push_back(from_.value(result).name);
+    }
+    const ir::NodeId made = region_.add_node(node.op, std::move(operands), node.attributes, std::move(types), node.location, std::move(regions), {}, names);
+    for (std::size_t i = 0; i < node.results.size(); ++i) values_[node.results[i]] = region_.node(made).results[i];
+  }
+
+  const ir::Graph& from_;
+  ir::Graph region_;
+  std::unordered_map<ir::ValueId, ir::ValueId> values_;
+};
+
+/// What nodes, and results that leave them, read from outside, each once.
+void add_values_from_outside(const ir::Graph& graph, std::span<const ir::NodeId> nodes, std::span<const ir::ValueId> results, std::vector<ir::ValueId>& found) {
+  std::unordered_set<ir::ValueId> inside;
+  for (ir::NodeId node : nodes) inside.insert(graph.node(node).results.begin(), graph.node(node).results.end());
+  const auto add = [&](ir::ValueId id) {
+    const bool literal = graph.value(id).kind == ir::ValueKind::literal;
+    if (!literal && !inside.contains(id) && std::find(found.begin(), found.end(), id) == found.end()) found.push_back(id);
+  };
+  for (ir::NodeId node : nodes)
+    for (ir::ValueId operand : graph.node(node).operands) add(operand);
+  for (ir::ValueId result : results) add(result);
+}
+
+}  // namespace
+
+void TensorRecorder::begin_branch() {
+  Branch branch;
+  branch.first_node = graph_.nodes().size();
+  branch.first_call = trace_.calls.size();
+  branch.first_place = places_.size();
+  branch.random_token = random_token_;
+  for (Index index = 0; index < stand_ins_.size(); ++index)
+    branch.before.push_back({stand_ins_[index].value, stand_ins_[index].version, stand_ins_.storage_of(index).version});
+  branches_.push_back(std::move(branch));
+}
+
+void TensorRecorder::end_branch(std::span<PyObject* const> results) {
+  Branch& branch = branches_.back();
+  const auto older = static_cast<Index>(branch.before.size());
+  for (PyObject* object : results) {
+    const Index index = stand_ins_.require(object);
+    if (stand_ins_.owner(index) < older || stand_ins_[stand_ins_.owner(index)].input) throw GraphBreak("a branch of tenon.cond gives a tensor that is older than it, or a view of one", kCloneHint);
+    branch.results.push_back(index);
+    branch.values.push_back(present_.of(index));
+  }
+  branch.nodes.assign(graph_.nodes().begin() + static_cast<std::ptrdiff_t>(branch.first_node), graph_.nodes().end());
+  // What an older tensor holds does not depend on which branch is taken. A view that was brought up to date in the branch is again when next read.
+  for (Index index = 0; index < older; ++index) {
+    const Branch::Present& present = branch.before[index];
+    if (stand_ins_.storage_of(index).version != present.storage_version)
+      throw GraphBreak("a branch of tenon.cond writes into a tensor that is older than it", "return the new value instead");
+    stand_ins_[index].value = present.value;
+    stand_ins_[index].version = present.version;
+  }
+  if (random_token_ != branch.random_token)
+    throw GraphBreak("a branch of tenon.cond takes random numbers", "take them before, and give them as an operand");
+  for (Index input : inputs_)  // read in the branch for the first time
+    if (input >= older && stand_ins_.storage_of(input).version != 0)
+      throw GraphBreak("a branch of tenon.cond writes into a tensor that is older than it", "return the new value instead");
+  take_branch_trace(branch, older);
+}
+
+/// Moves the calls of a branch out of the trace.
+void TensorRecorder::take_branch_trace(Branch& branch, Index older) {
+  branch.trace = std::make_shared<BranchTrace>();
+  BranchTrace& trace = *branch.trace;
+  for (const Place& place : std::span(places_).subspan(branch.first_place)) {
+    if (!place.code) continue;
+    const ir::SharedLocation location = source_location(reinterpret_cast<PyCodeObject*>(place.code.get()), place.byte_offset);
+    for (std::size_t i = place.first_node; i < place.last_node; ++i) graph_.mutable_node(graph_.nodes()[i]).location = location;
+    trace_.calls[place.call].location = location;
+  }
+  places_.resize(branch.first_place);
+  std::vector<Index> read;
+  for (std::size_t i = branch.first_call; i < trace_.calls.size(); ++i) {
+    const std::vector<Index> among = stand_ins_.among(trace_.calls[i].args.get(), trace_.calls[i].kwargs.get());
+    read.insert(read.end(), among.begin(), among.end());
+  }
+  for (Index index : read)
+    if ((index < older || stand_ins_[index].input) && std::find(trace.inputs.begin(), trace.inputs.end(), index) == trace.inputs.end()) trace.inputs.push_back(index);
+  for (Index result : branch.results) trace.trace.outputs.push_back(stand_ins_[result].object);
+  trace.trace.calls.assign(std::make_move_iterator(trace_.calls.begin() + static_cast<std::ptrdiff_t>(branch.first_call)),
+                           std::make_move_iterator(trace_.calls.end()));
+  trace.op_names.assign(op_names_.begin() + static_cast<std::ptrdiff_t>(branch.first_call), op_names_.end());
+  trace_.calls.resize(branch.first_call);
+  op_names_.resize(branch.first_call);
+}
+
+/// The condition as the op takes it: bool[].
+ir::ValueId TensorRecorder::condition(PyObject* predicate) {
+  const Index index = stand_ins_.require(predicate);
+  const StandIn& s = stand_ins_[index];
+  std::int64_t count = 1;
+  for (std::int64_t extent : s.shape) count *= extent;
+  if (count != 1) throw GraphBreak(fmt::format("the condition of tenon.cond has {} elements", count), "give one that has one element");
+  ir::ValueId value = present_.of(index);
+  if (!s.shape.empty()) value = builder_.one("reshape", {value}, {{"shape", ir::Shape{}}});
+  return is_bool(s.dtype) ? value : builder_.one("ne", {value, builder_.literal(ir::Dim(0))});
+}
+
+std::vector<Ref> TensorRecorder::choose(PyObject* function, PyObject* predicate) {
+  Branch otherwise = std::move(branches_.back());
+  branches_.pop_back();
+  Branch then = std::move(branches_.back());
+  branches_.pop_back();
+  for (std::size_t i = 0; i < then.results.size(); ++i) {
+    const StandIn &a = stand_ins_[then.results[i]], &b = stand_ins_[otherwise.results[i]];
+    if (a.kind != b.kind || !(graph_.type(then.values[i]) == graph_.type(otherwise.values[i])) || a.strides != b.strides)
+      throw GraphBreak(fmt::format("the branches of tenon.cond give a {} and a {}", ir::print_type(graph_, graph_.type(then.values[i])),
+                                   ir::print_type(graph_, graph_.type(otherwise.values[i]))),
+                       "give results of one dtype, shape and layout in both");
+  }
+  std::vector<ir::ValueId> operands;
+  for (const Branch* branch : {&then, &otherwise}) add_values_from_outside(graph_, branch->nodes, branch->values, operands);
+  ir::Graph regions[] = {RegionCut(graph_, operands).run(then.nodes, then.values, "then"),
+                         RegionCut(graph_, operands).run(otherwise.nodes, otherwise.values, "otherwise")};
+  for (const Branch* branch : {&otherwise, &then}) graph_.erase_nodes(branch->nodes);
+
+  const std::size_t first_node = graph_.nodes().size();
+  std::vector<ir::ValueId> all = {condition(predicate)};
+  all.insert(all.end(), operands.begin(), operands.end());
+  std::vector<ir::Type> types;
+  for (const ir::Output& output : regions[0].outputs()) {
+    types.push_back(regions[0].type(output.value));
+    types.back().strides.reset();  // an operand that is given back is a copy of it
+  }
+  const ir::NodeId node = graph_.add_node("cond", std::move(all), {}, std::move(types), {}, {graph_.add_region(std::move(regions[0])), graph_.add_region(std::move(regions[1]))});
+  std::vector<Ref> results;
+  for (std::size_t i = 0; i < then.results.size(); ++i) {
+    StandIn result = stand_ins_[then.results[i]];
+    TensorSpec spec;
+    spec.kind = result.kind;
+    spec.dtype = result.dtype;
+    spec.shape = result.shape;
+    spec.strides = result.strides;
+    spec.type = result.type;
+    results.push_back(stand_ins_[add_fresh(result.kind, graph_.node(node).results[i], spec)].object);
+  }
+  trace_choice(function, predicate, {then.trace, otherwise.trace}, results, first_node);
+  return results;
+}
+
+void TensorRecorder::trace_choice(PyObject* function, PyObject* predicate, std::vector<std::shared_ptr<BranchTrace>> branches, const std::vector<Ref>& results,
+                                  std::size_t first_node) {
+  std::vector<Index> read;
+  for (const auto& branch : branches)
+    for (Index index : branch->inputs)
+      if (std::find(read.begin(), read.end(), index) == read.end()) read.push_back(index);
+  for (const auto& branch : branches) branch->inputs = read;
+  Ref operands = checked(PyTuple_New(static_cast<Py_ssize_t>(read.size()))), given = checked(PyTuple_New(static_cast<Py_ssize_t>(results.size())));
+  for (std::size_t i = 0; i < read.size(); ++i) PyTuple_SET_ITEM(operands.get(), static_cast<Py_ssize_t>(i), Py_NewRef(stand_ins_[read[i]].object.get()));
+  for (std::size_t i = 0; i < results.size(); ++i) PyTuple_SET_ITEM(given.get(), static_cast<Py_ssize_t>(i), Py_NewRef(results[i].get()));
+  for (const auto& branch : branches)
+    for (Index index : read) branch->trace.inputs.push_back(stand_ins_[index].object);
+  TracedCall call;
+  call.callable = Ref::borrow(function);
+  call.args = checked(PyTuple_Pack(2, predicate, operands.get()));
+  call.result = given;
+  call.branches = std::move(branches);
+  trace_.calls.push_back(std::move(call));
+  op_names_.push_back("tenon.cond");
+  places_.push_back({Ref::borrow(reinterpret_cast<PyObject*>(position.code)), position.byte_offset, first_node, graph_.nodes().size(), trace_.calls.size() - 1});
+}
+
+}  // namespace tenon::python

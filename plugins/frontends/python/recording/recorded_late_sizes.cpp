@@ -1,0 +1,146 @@
+#include <algorithm>
+
+#include "core/ops/catalog.h"
+#include "python/objects/graph_break.h"
+#include "python/opaque/call_results.h"
+#include "python/recording/tensor_recorder.h"
+
+// Results whose size depends on data. Their stand-ins have a made-up size: torch and NumPy are asked nothing about them, so what is recorded
+// of them must be dense, in memory of its own, and laid out in the same way for every size.
+
+namespace tenon::python {
+namespace {
+
+bool finds_distinct(const ForeignFunction& function) { return function.last_word() == "unique" || function.last_word() == "unique_consecutive"; }
+
+/// Others give named tuples. NumPy's places in several dimensions are views of one array.
+bool gives_plain_tuple(const ForeignFunction& function, std::size_t rank) {
+  const bool places = function.last_word() == "nonzero" || function.last_word() == "where";
+  return (places && (function.flavour == ops::Flavour::torch || rank == 1)) || finds_distinct(function);
+}
+
+/// torch writes what it joins one after the other, whatever the parts' layouts are, but for channels last.
+bool joins(const ForeignFunction& function, const ir::Node& node, const TensorSpec& made) {
+  return function.flavour == ops::Flavour::torch && (node.op == "cat" || node.op == "stack") && made.shape.size() < 4;
+}
+
+/// Row-major strides of a shape after a permutation of it.
+Extents permuted_strides(std::span<const std::int64_t> shape, const ir::Node& permute) {
+  const Extents strides = row_major(shape);
+  Extents permuted;
+  for (const ir::Dim& d : std::get<std::vector<ir::Dim>>(*permute.attribute("dims"))) permuted.push_back(strides[static_cast<std::size_t>(d.constant())]);
+  return permuted;
+}
+
+/// Whether all operands but numbers have one shape and one dense layout: then so has what is computed element by element, whatever the size.
+bool laid_out_alike(const StandIns& stand_ins, std::span<const StandIns::Index> operands) {
+  const StandIn* first = nullptr;
+  for (const auto index : operands) {
+    const StandIn& s = stand_ins[index];
+    if (s.shape.empty()) continue;
+    if (!first) first = &s;
+    if (s.shape != first->shape || s.strides != first->strides) return false;
+  }
+  return first && !memory_order(first->shape, first->strides).empty();
+}
+
+}  // namespace
+
+bool TensorRecorder::is_late(ir::ValueId value) const {
+  return symbols_.any_data() && !std::ranges::all_of(graph_.type(value).shape, [&](const ir::Dim& d) { return symbols_.is_known(d); });
+}
+
+bool TensorRecorder::late_layout_varies(std::span<const Index> operands) const {
+  return std::ranges::any_of(operands, [&](Index index) {
+    const StandIn& s = stand_ins_[index];
+    return is_late(s.value) && (s.shape.size() > 1 || s.strides != row_major(s.shape));
+  });
+}
+
+void TensorRecorder::refuse_late(std::span<const Index> operands) const {
+  for (Index index : operands)
+    if (is_late(stand_ins_[index].value)) symbols_.values(graph_.type(stand_ins_[index].value).shape);  // breaks
+}
+
+/// What is not recorded as nodes from values, and what writes, but for the elements that a write to another tensor takes, for elements
+/// that a write names by plain numbers, and for pointwise functions in place.
+void TensorRecorder::refuse_late(const ForeignFunction& function, std::span<const Index> operands) const {
+  const bool item = function.name.ends_with("item__");
+  const bool in_place = function.writes && !item && function.op && function.op->body && !operands.empty() && is_late(stand_ins_[operands.front()].value);
+  const auto is_torch = [&](Index index) { return stand_ins_[index].kind == TensorKind::torch; };
+  const bool crosses = function.crosses && !item && (function.flavour == ops::Flavour::torch || std::ranges::any_of(operands, is_torch));
+  if (function.in_graph || !function.op || crosses || (function.writes && !item && !in_place)) refuse_late(operands);
+}
+
+/// Throws where the layout is not the same for every size, or not known without asking the library.
+TensorSpec TensorRecorder::late_spec(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands, bool known) {
+  const auto depends = [&] { return GraphBreak("a size that depends on data", "sizes that depend on data are known only when the graph runs"); };
+  const ir::Value& made = graph_.value(value);
+  const ir::Node& node = graph_.node(made.node);
+  TensorSpec spec = fresh_spec(function, value, operands);
+  if (spec.shape.size() < 2) return spec;
+  if (node.op == "nonzero") {  // both libraries find the places dimension by dimension
+    if (spec.shape[1] == 0) throw depends();
+    spec.strides = {1, spec.shape[0]};
+    return spec;
+  }
+  if (function.op->body) {
+    if (!laid_out_alike(stand_ins_, operands)) require_one_order(function, value, operands, spec);
+    return spec;
+  }
+  const bool joined = joins(function, node, spec);
+  for (Index index : operands)
+    if (!joined && stand_ins_[index].strides != row_major(stand_ins_[index].shape)) throw depends();
+  if (finds_distinct(function) && node.op == "permute") {  // the slices were found side by side
+    spec.strides = permuted_strides(symbols_.hints(graph_.type(node.operands.front()).shape), node);
+    return spec;
+  }
+  const ir::Attribute* dims = node.attribute("dims");
+  const bool first = function.flavour == ops::Flavour::torch || (dims && std::get<std::vector<ir::Dim>>(*dims).front() == ir::Dim(0));
+  const ops::Op* op = ops::find_op(node.op);
+  if (node.op == "index" && !first) throw depends();
+  known |= joined || node.op == "index" || (op && op->traits.layout != ops::ResultLayout::unknown);
+  if (!known || spec.strides != row_major(spec.shape)) throw depends();
+  return spec;
+}
+
+Ref TensorRecorder::record_late(const ForeignFunction& function, PyObject* kwargs, const ops::ForeignResult& result, std::span<const Index> operands,
+                                std::size_t first_node) {
+  for (ir::ValueId value : result.values) {
+    const bool made = graph_.value(value).kind == ir::ValueKind::result;
+    const auto nodes = graph_.nodes().subspan(first_node);
+    const bool now = made && std::ranges::find(nodes, graph_.value(value).node) != nodes.end();
+    if (!now || kwargs_name_a_layout(kwargs) || !branches_.empty()) throw GraphBreak("a size that depends on data");
+  }
+  const bool known = finds_distinct(function) || strides_are_known(function, result, operands);  // distinct elements and their places are made row-major
+  std::vector<Ref> made;
+  for (ir::ValueId value : result.values) {
+    const TensorSpec spec = late_spec(function, value, operands, known);
+    made.push_back(stand_ins_[add_fresh(spec.kind, value, spec)].object);
+  }
+  if (result.container == ops::Container::single) return made.front();
+  if (!gives_plain_tuple(function, stand_ins_[operands.front()].shape.size())) throw GraphBreak("a size that depends on data");
+  Ref tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(made.size())));
+  for (std::size_t i = 0; i < made.size(); ++i) PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), made[i].release());
+  return tuple;
+}
+
+/// Which results of a function that NumPy writes in Python are views of an array that nobody has: so are those of any other number of elements.
+void TensorRecorder::find_hidden_bases(PyObject* wrapped, PyObject* callable, PyObject* args, PyObject* kwargs) {
+  std::vector<Ref> said;
+  try {
+    const Ref twin_args = stand_ins_.with_twins(args), twin_kwargs = kwargs ? stand_ins_.with_twins(kwargs) : Ref();
+    collect_tensors(call_quietly(callable, twin_args.get(), twin_kwargs.get(), ops::Flavour::numpy).get(), said);
+  } catch (const PythonError&) {
+    PyErr_Clear();  // of zeros it finds nothing
+  }
+  const std::vector<Index> made = stand_ins_.among(wrapped, nullptr);
+  if (said.size() != made.size()) return;
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    StandIn& s = stand_ins_[made[i]];
+    if (s.kind == TensorKind::scalar || !(s.base = hidden_base_of(said[i].get())) || read_twin(said[i].get()).shape == s.shape) continue;
+    s.base = HiddenBase{s.shape, s.strides};
+  }
+}
+
+}  // namespace tenon::python

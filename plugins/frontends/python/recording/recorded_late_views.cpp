@@ -1,0 +1,200 @@
+#include <algorithm>
+
+#include "core/ops/catalog.h"
+#include "core/ops/infer.h"
+#include "python/metadata/late_order.h"
+#include "python/objects/graph_break.h"
+#include "python/opaque/call_results.h"
+#include "python/recording/tensor_recorder.h"
+
+// Views of memory whose size depends on data. The library is asked on twins of a made-up size; the layout that it gives must be one that the
+// graph's own nodes give for every size.
+
+namespace tenon::python {
+namespace {
+
+constexpr std::int64_t kMostOfLeast = 64;  // sizes below which a graph may refuse to hold
+
+GraphBreak depends() { return GraphBreak("a size that depends on data", "sizes that depend on data are known only when the graph runs"); }
+
+/// The tensors in what a call gave, in the order of `StandIns::among`.
+void collect_tensors(PyObject* answer, std::vector<PyObject*>& found) {
+  if (!PyTuple_Check(answer) && !PyList_Check(answer)) return found.push_back(answer);
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(answer); ++i) collect_tensors(PySequence_Fast_GET_ITEM(answer, i), found);
+}
+
+}  // namespace
+
+bool TensorRecorder::in_late_memory(Index index) const { return is_late(stand_ins_[stand_ins_.owner(index)].value); }
+
+/// How it lies in the memory that it has, whatever the size. Throws where that cannot be said.
+const ViewLayout& TensorRecorder::late_layout(Index index) {
+  const StandIn& base = stand_ins_[stand_ins_.owner(index)];
+  StandIn& view = stand_ins_[index];
+  if (view.late) return *view.late;
+  auto layout = layout_of_view(graph_, base.value, late_strides(base.shape, base.strides, graph_.type(base.value).shape), view.value);
+  if (!layout) throw depends();
+  settle_unit_strides(*layout, graph_.type(view.value).shape, symbols_.hints(layout->strides), view.strides);
+  if (symbols_.hints(layout->strides) != view.strides || symbols_.hints({&layout->offset, 1}).front() != view.offset - base.offset) throw depends();
+  view.late = std::move(layout);
+  return *view.late;
+}
+
+/// No size of a view may come to 0: the graph holds for that many elements only.
+void TensorRecorder::require_elements(const ir::Shape& shape) {
+  for (const ir::Dim& dim : shape)
+    for (std::int64_t least = 1; ops::infer::range(graph_, dim).least < 1; least *= 2) {
+      if (least > kMostOfLeast || symbols_.is_known(dim)) throw depends();
+      symbols_.require_data_of_at_least(least, dim);
+    }
+}
+
+/// Throws unless what a call made, or gave back, is the same for every size of at least 2.
+void TensorRecorder::require_one_layout(Index index, std::span<const Index> operands) {
+  const StandIn& made = stand_ins_[index];
+  require_elements(graph_.type(made.value).shape);
+  if (std::ranges::find(operands, index) != operands.end()) return;
+  if (stand_ins_.owner(index) == index) {  // a copy: of what has no gaps a view would have been as good for every size
+    const auto is_plain = [&](Index i) { return stand_ins_[i].strides == row_major(stand_ins_[i].shape); };
+    if (!is_plain(index) || !std::ranges::all_of(operands, is_plain)) throw depends();
+    return;
+  }
+  const ViewLayout& layout = late_layout(index);
+  const auto is_known = [&](const ir::Dim& dim) { return symbols_.is_known(dim); };
+  if (!is_late(made.value) && !std::ranges::all_of(layout.strides, is_known)) throw depends();
+}
+
+/// Whether the library does with a size of 1 as with other sizes: it may leave out such a dimension, or give it another stride.
+bool TensorRecorder::is_alike_at_one(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, std::span<const Index> made) {
+  const auto at_one = [&](std::span<const ir::Dim> dims) { return symbols_.values_where_data_is(1, dims); };
+  std::unordered_map<Index, Ref> twins;
+  const std::function<Ref(PyObject*)> small = [&](PyObject* item) -> Ref {
+    if (PyTuple_Check(item) || PyList_CheckExact(item) || PyDict_CheckExact(item)) return {};
+    const auto index = stand_ins_.find(item);
+    if (!index || !in_late_memory(*index)) return stand_ins_.with_twins(item);
+    const StandIn& s = stand_ins_[*index];
+    Ref& twin = twins[*index];
+    if (!twin) twin = make_twin(s.kind, s.dtype, at_one(graph_.type(s.value).shape), at_one(late_layout(*index).strides), s.writeable);
+    return twin;
+  };
+  Ref small_args = with_replaced(args, small), small_kwargs = kwargs ? with_replaced(kwargs, small) : Ref();
+  if (function.flavour == ops::Flavour::torch) {
+    small_args = on_meta_device(small_args.get());
+    small_kwargs = on_meta_device(small_kwargs.get());
+  }
+  Ref answer = Ref::steal(PyObject_Call(callable, small_args.get(), small_kwargs.get()));
+  if (!answer) {
+    PyErr_Clear();
+    return false;
+  }
+  std::vector<PyObject*> tensors;
+  collect_tensors(answer.get(), tensors);
+  if (tensors.size() != made.size()) return false;
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    const StandIn& s = stand_ins_[made[i]];
+    const TensorSpec spec = read_twin(tensors[i]);
+    if (spec.shape != at_one(graph_.type(s.value).shape)) return false;
+    const TwinPlace place = place_of_twin(tensors[i]);
+    const auto viewed = std::ranges::find_if(twins, [&](const auto& twin) { return place_of_twin(twin.second.get()).storage == place.storage; });
+    if (stand_ins_.owner(made[i]) == made[i] && !twins.contains(made[i])) {  // a copy
+      if (viewed != twins.end() || spec.strides != row_major(spec.shape)) return false;
+      continue;
+    }
+    if (viewed == twins.end() || twins.contains(made[i]) != (viewed->second.get() == tensors[i])) return false;
+    const ViewLayout &from = late_layout(viewed->first), &to = late_layout(made[i]);
+    const ir::Dim step = to.offset - from.offset;
+    if (spec.strides != at_one(to.strides) || place.offset - place_of_twin(viewed->second.get()).offset != at_one({&step, 1}).front()) return false;
+  }
+  return true;
+}
+
+/// Throws unless the dimensions of a pointwise result lie in one order for every size of at least 2. A size of 1 is looked at by itself.
+void TensorRecorder::require_one_order(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands, const TensorSpec& made) {
+  const auto is_plain = [&](Index i) { return stand_ins_[i].strides == row_major(stand_ins_[i].shape); };
+  const bool own = own_layout(function, value) || function.op->traits.layout != ops::ResultLayout::unknown;
+  if (own || std::ranges::all_of(operands, is_plain)) {
+    if (made.strides != row_major(made.shape) || (own && made.shape.size() > 3)) throw depends();
+    return;
+  }
+  const ir::Shape& shape = graph_.type(value).shape;
+  const ir::Shape strides = late_strides(made.shape, made.strides, shape);
+  std::vector<LateOperand> layouts;
+  for (Index index : operands) {
+    const StandIn& s = stand_ins_[index];
+    if (s.shape.size() > shape.size()) throw depends();
+    if (in_late_memory(index)) layouts.push_back({graph_.type(s.value).shape, late_layout(index).strides});
+    else layouts.push_back({{s.shape.begin(), s.shape.end()}, {s.strides.begin(), s.strides.end()}});
+  }
+  if (symbols_.hints(strides) != made.strides || !lies_in_one_order(graph_, shape, layouts)) throw depends();
+  const auto at_one = [&](std::span<const ir::Dim> dims) { return symbols_.values_where_data_is(1, dims); };
+  std::vector<std::pair<Extents, Extents>> small;
+  for (const LateOperand& layout : layouts) small.emplace_back(at_one(layout.shape), at_one(layout.strides));
+  std::vector<Operand> seen;
+  for (const auto& [sizes, steps] : small) seen.push_back({sizes, steps});
+  if (late_symbols(shape).size() > 1 || pointwise_strides(function.flavour, at_one(shape), as_computed_with(function, value, seen)) != at_one(strides))
+    require_several(shape);
+}
+
+/// The symbols in it that depend on data.
+std::vector<SymbolId> TensorRecorder::late_symbols(const ir::Shape& shape) const {
+  std::vector<SymbolId> late;
+  for (const ir::Dim& dim : shape)
+    dim.for_each_symbol([&](SymbolId s) {
+      if (!symbols_.is_known(ir::Dim::symbol(s)) && std::ranges::find(late, s) == late.end()) late.push_back(s);
+    });
+  return late;
+}
+
+/// From now on the graph holds for sizes of at least 2.
+void TensorRecorder::require_several(const ir::Shape& shape) {
+  for (SymbolId s : late_symbols(shape)) symbols_.require_data_of_at_least(2, ir::Dim::symbol(s));
+}
+
+/// Whether what a call gives is nothing but elements of memory whose size depends on data.
+bool TensorRecorder::shows_late_memory(const ForeignFunction& function, PyObject* kwargs, const ops::ForeignResult& result,
+                                       std::span<const Index> operands) const {
+  if (!symbols_.any_data() || !function.op || (function.flavour == ops::Flavour::torch && !function.may_alias) || kwargs_name_a_layout(kwargs)) return false;
+  const auto is_view = [&](ir::ValueId value) {
+    return std::ranges::any_of(operands, [&](Index index) { return in_late_memory(index) && views(stand_ins_[index].value, value); });
+  };
+  return !result.values.empty() && std::ranges::all_of(result.values, is_view);
+}
+
+/// Whether a value shows elements of another one through nodes that only choose them.
+bool TensorRecorder::views(ir::ValueId from, ir::ValueId to) const {
+  const auto path = find_view_path(graph_, from, to);
+  const auto chooses = [&](const ViewStep& step) {
+    return graph_.node(step.node).op == "unbind" || (ops::loop_of(graph_, step.node).has_value() && only_moves(graph_, step.node));
+  };
+  return path && std::ranges::all_of(*path, chooses);
+}
+
+Ref TensorRecorder::record_late_views(PyObject* callable, const ForeignFunction& function, const ops::ForeignResult& result, PyObject* args,
+                                      PyObject* kwargs) {
+  if (!branches_.empty()) throw depends();
+  const std::vector<Index> operands = stand_ins_.among(args, kwargs);
+  Ref wrapped = wrap_like_twins(callable, function, result, args, kwargs);
+  const std::vector<Index> made = stand_ins_.among(wrapped.get(), nullptr);
+  for (Index index : made) require_one_layout(index, operands);
+  ir::Shape sizes;  // of the memory that is viewed
+  for (Index index : operands)
+    for (const ir::Dim& dim : graph_.type(stand_ins_[stand_ins_.owner(index)].value).shape) sizes.push_back(dim);
+  if (late_symbols(sizes).size() > 1 || !is_alike_at_one(callable, function, args, kwargs, made)) require_several(sizes);
+  return wrapped;
+}
+
+/// A view of a result whose size the run finds. Its own layout follows from the sizes of that result.
+void TensorRecorder::vary_late_view(TensorOutput& output, Index index) {
+  const ir::Shape& base = graph_.type(stand_ins_[stand_ins_.owner(index)].value).shape;
+  const ViewLayout& layout = late_layout(index);
+  output.varying_shape = graph_.type(stand_ins_[index].value).shape;
+  output.varying_strides = layout.strides;
+  output.varying_offset = layout.offset;
+  ir::Shape all = output.varying_shape;
+  all.insert(all.end(), output.varying_strides.begin(), output.varying_strides.end());
+  all.push_back(output.varying_offset);
+  for (SymbolId s : late_symbols(all))
+    if (std::ranges::find(base, ir::Dim::symbol(s)) == base.end()) throw depends();
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,294 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/ir/printer.h"
+#include "python/metadata/view_layout.h"
+#include "python/opaque/call_results.h"
+#include "python/recording/source_text.h"
+#include "python/recording/tensor_recorder.h"
+#include "python/symbols/symbolic_int.h"
+
+// What leaves a recording: outputs, views among them, the trace.
+
+namespace tenon::python {
+
+std::uint32_t TensorRecorder::output(PyObject* stand_in) {
+  if (const auto known = output_numbers_.find(stand_in); known != output_numbers_.end()) return known->second;
+  if (is_symbolic_int(stand_in)) symbols_.compute(*integer_of(stand_in));
+  else if (!is_symbolic_scalar(stand_in) && stand_ins_[stand_ins_.require(stand_in)].counts_apart)
+    throw Unbuildable(stand_in, "a tensor read as `.data`, whose writes torch counts apart, leaves the graph");
+  outputs_.push_back(Ref::borrow(stand_in));
+  return output_numbers_[stand_in] = static_cast<std::uint32_t>(outputs_.size() - 1);
+}
+
+namespace {
+
+/// What every output says of a tensor or array.
+TensorOutput output_like(const StandIn& stand_in, ir::ValueId value) {
+  TensorOutput output;
+  output.tensor = stand_in.kind;
+  output.value = value;
+  output.dtype = stand_in.dtype;
+  output.shape = stand_in.shape;
+  output.strides = stand_in.strides;
+  return output;
+}
+
+/// A result in fresh memory is dense: its strides follow from its sizes and from the order in which its dimensions lie. Where it has no elements
+/// its strides may say none.
+void vary(TensorOutput& output, const ir::Shape& shape) {
+  if (std::ranges::all_of(shape, [](const ir::Dim& d) { return d.is_constant(); })) return;
+  output.varying_shape = shape;
+  if (row_major(output.shape) != output.strides) output.order = memory_order(output.shape, output.strides);
+  if (!output.order.empty()) return;
+  output.order.resize(shape.size());
+  std::iota(output.order.begin(), output.order.end(), 0);
+}
+
+}  // namespace
+
+namespace {
+
+bool varies(const ir::Dim& dim) { return !dim.is_constant(); }
+bool varies(const ir::Shape& shape) {
+  return std::ranges::any_of(shape, [](const ir::Dim& d) { return varies(d); });
+}
+
+/// The numbers that vary in how a value was made from `base`: the place of `x[t]`, whose sizes say nothing of t.
+std::vector<ir::Dim> numbers_on_the_way(const ir::Graph& graph, ir::ValueId base, ir::ValueId value) {
+  std::vector<ir::Dim> numbers;
+  while (!(value == base) && graph.value(value).kind == ir::ValueKind::result) {
+    const ir::Node& node = graph.node(graph.value(value).node);
+    for (const ir::NamedAttribute& attribute : node.attributes) {
+      if (const auto* number = std::get_if<ir::Dim>(&attribute.value)) numbers.push_back(*number);
+      if (const auto* several = std::get_if<std::vector<ir::Dim>>(&attribute.value)) numbers.insert(numbers.end(), several->begin(), several->end());
+    }
+    if (node.operands.empty()) break;
+    value = node.operands.front();
+  }
+  std::erase_if(numbers, [](const ir::Dim& number) { return !varies(number); });
+  return numbers;
+}
+
+}  // namespace
+
+/// A view among varying numbers: where its layout cannot be followed they are constants, in a capture to come.
+void TensorRecorder::vary_view(TensorOutput& output, const StandIn& view, const StandIn& base) {
+  const ir::Type &type = graph_.type(view.value), &base_type = graph_.type(base.value);
+  const std::vector<ir::Dim> numbers = numbers_on_the_way(graph_, base.value, view.value);
+  const ir::Shape base_strides = (base.input ? graph_.type(graph_.inputs()[*base.input]) : base_type).resolved_strides();  // what is written stays where it is
+  if (!varies(type.shape) && !varies(base_type.shape) && !varies(base_strides) && numbers.empty()) return;
+  const bool plain = base.input || row_major(base.shape) == base.strides;
+  auto layout = plain ? layout_of_view(graph_, base.value, base_strides, view.value) : std::nullopt;
+  if (layout) settle_unit_strides(*layout, type.shape, symbols_.values(layout->strides), view.strides);
+  if (layout && symbols_.values(layout->strides) == view.strides && symbols_.value(layout->offset) == view.offset - base.offset) {
+    output.varying_shape = type.shape;
+    output.varying_strides = layout->strides;
+    output.varying_offset = layout->offset;
+    for (const ir::Dim& dim : layout->strides) symbols_.compute(dim);
+    symbols_.compute(layout->offset);
+    return;
+  }
+  for (const ir::Shape* shape : {&type.shape, &base_type.shape, &base_strides})
+    for (const ir::Dim& dim : *shape) symbols_.constant(dim);
+  for (const ir::Dim& number : numbers) symbols_.constant(number);
+}
+
+std::uint32_t TensorRecorder::number_output(PyObject* number, CapturedGraph& captured) {
+  TensorOutput output;
+  output.kind = TensorOutput::Kind::number;
+  output.varying_shape = {*integer_of(number)};
+  captured.tensors.push_back(std::move(output));
+  return static_cast<std::uint32_t>(captured.tensors.size() - 1);
+}
+
+std::uint32_t TensorRecorder::fresh_output(Index index, CapturedGraph& captured) {
+  if (auto made = made_.find(index); made != made_.end()) return made->second;
+  const StandIn& s = stand_ins_[index];
+  TensorOutput output = output_like(s, present_.of(index));
+  output.kind = TensorOutput::Kind::fresh;
+  output.index = static_cast<std::uint32_t>(graph_.outputs().size());
+  output.writes = stand_ins_.storage_of(index).writes;
+  output.writeable = s.writeable;
+  output.inference = s.inference;
+  output.base = s.base;
+  vary(output, graph_.type(s.value).shape);
+  output.late = is_late(s.value);
+  graph_.add_output({output.value, ir::OutputKind::result, {}});
+  trace_.outputs.push_back(s.object);
+  captured.tensors.push_back(std::move(output));
+  const auto slot = static_cast<std::uint32_t>(captured.tensors.size() - 1);
+  made_.emplace(index, slot);
+  return slot;
+}
+
+/// Whether a tensor is to be made as a view of the complex one whose parts are its elements.
+bool TensorRecorder::shows_parts(Index index) const {
+  const StandIn& s = stand_ins_[index];
+  if (!stand_ins_.storage_of(index).reinterprets) return false;
+  const std::uint32_t memory = stand_ins_.memory_of(index), own = s.storage;
+  const StandIn& whole = stand_ins_[stand_ins_.owner_of(memory)];
+  bool shared = whole.input.has_value();
+  for (const Ref& output : outputs_)
+    if (const auto other = stand_ins_.find(output.get())) shared |= stand_ins_[*other].storage != own && stand_ins_.memory_of(*other) == memory;
+  const StandIn& first = stand_ins_[stand_ins_.owner_of(own)];
+  const bool gaps = memory_order(first.shape, first.strides).empty() && !first.shape.empty() && !is_row_major(first.shape, first.strides);
+  if (!shared && !gaps) return false;
+  const bool fixed = !varies(graph_.type(whole.value).shape) && !varies(graph_.type(first.value).shape);
+  if (!fixed || whole.kind != first.kind || !is_complex(whole.dtype) || 2 * size_of(first.dtype) != size_of(whole.dtype))
+    throw GraphBreak("a result that views another tensor's memory under another dtype, or at an index that the graph computes");
+  return true;
+}
+
+std::uint32_t TensorRecorder::parts_output(Index index, CapturedGraph& captured) {
+  if (auto made = made_.find(index); made != made_.end()) return made->second;
+  const StandIn& s = stand_ins_[index];
+  const Index whole = stand_ins_.owner_of(stand_ins_.memory_of(index));
+  TensorOutput output = output_like(s, value_of_view(index));
+  output.offset = stand_ins_.storage_of(index).place;
+  output.writeable = s.writeable;
+  output.parts = true;
+  const auto input = stand_ins_[whole].input;
+  output.kind = input ? TensorOutput::Kind::input_view : TensorOutput::Kind::fresh_view;
+  output.index = input ? *input : fresh_output(whole, captured);
+  captured.tensors.push_back(std::move(output));
+  const auto slot = static_cast<std::uint32_t>(captured.tensors.size() - 1);
+  made_.emplace(index, slot);
+  return slot;
+}
+
+/// None for a view of written memory that is no chain of views: as an object it can be made, as a value of the graph it cannot.
+ir::ValueId TensorRecorder::value_of_view(Index index) {
+  try {
+    return present_.of(index);
+  } catch (const GraphBreak&) {
+    return {};
+  }
+}
+
+/// The libraries make it from the object whose memory it has, as the program did.
+std::uint32_t TensorRecorder::crossed_output(Index index, CapturedGraph& captured) {
+  if (auto made = made_.find(index); made != made_.end()) return made->second;
+  const StandIn& s = stand_ins_[index];
+  const StandIn& base = stand_ins_[*s.viewed];
+  TensorOutput output = output_like(s, value_of_view(index));
+  output.writes = s.writes;
+  output.kind = base.input ? TensorOutput::Kind::input_crossed : TensorOutput::Kind::fresh_crossed;
+  output.index = base.input ? *base.input : tensor_output(*s.viewed, captured);
+  captured.tensors.push_back(std::move(output));
+  const auto slot = static_cast<std::uint32_t>(captured.tensors.size() - 1);
+  made_.emplace(index, slot);
+  return slot;
+}
+
+std::uint32_t TensorRecorder::tensor_output(Index index, CapturedGraph& captured) {
+  const bool parts = shows_parts(index);
+  const StandIn& s = stand_ins_[index];
+  const Index first = stand_ins_.root(index);
+  const StandIn& base = stand_ins_[first];
+  if (s.crossed) return crossed_output(index, captured);
+  if (parts && first == index) return parts_output(index, captured);
+  if (first == index && !s.input) {
+    if (memory_order(s.shape, s.strides).empty() && !s.shape.empty() && !is_row_major(s.shape, s.strides)) throw GraphBreak("a result whose strides leave gaps");
+    return fresh_output(index, captured);
+  }
+  if (auto made = made_.find(index); made != made_.end()) return made->second;
+  TensorOutput output = output_like(s, value_of_view(index));
+  output.offset = s.offset - base.offset;
+  output.writeable = s.writeable;
+  output.detached = s.detached;
+  output.untracked = s.untracked;
+  output.inference = s.inference;
+  if (in_late_memory(index)) vary_late_view(output, index);
+  else vary_view(output, s, base);
+  output.kind = base.input ? TensorOutput::Kind::input_view : TensorOutput::Kind::fresh_view;
+  output.index = base.input ? *base.input : base.crossed ? crossed_output(first, captured) : parts ? parts_output(first, captured) : fresh_output(first, captured);
+  captured.tensors.push_back(std::move(output));
+  const auto slot = static_cast<std::uint32_t>(captured.tensors.size() - 1);
+  made_.emplace(index, slot);
+  return slot;
+}
+
+/// Every input whose memory was written becomes an update.
+void TensorRecorder::add_updates(CapturedGraph& captured) {
+  for (std::uint32_t input = 0; input < inputs_.size(); ++input) {
+    const Storage& storage = stand_ins_.storage_of(inputs_[input]);
+    if (storage.version == 0 && storage.writes == 0) continue;
+    TensorUpdate update{input, std::nullopt, storage.writes};
+    const ir::ValueId value = present_.of(inputs_[input]), before = graph_.inputs()[input];
+    if (!(value == before)) {
+      update.output = static_cast<std::uint32_t>(graph_.outputs().size());
+      graph_.add_output({value, ir::OutputKind::update, before});
+    }
+    captured.updates.push_back(update);
+  }
+}
+
+/// The calls as traced write into their arguments: those that are inputs of the graph are copied first.
+void TensorRecorder::name_copies(CapturedGraph& captured) {
+  for (const TensorUpdate& update : captured.updates) {
+    const StandIn& s = stand_ins_[inputs_[update.input]];
+    const bool dense = is_row_major(s.shape, s.strides) || !memory_order(s.shape, s.strides).empty();
+    Ref key = checked(PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type)));
+    trace_.types[key.get()] = trace_.types[s.object.get()];
+    trace_.inputs[update.input] = key;
+    trace_.copies.push_back({update.input, update.output.has_value(), dense ? copying_function(s.kind) : function_that_keeps_strides(), s.object});
+  }
+}
+
+void TensorRecorder::resolve_places() {
+  for (const Place& place : places_) {
+    if (!place.code) continue;
+    const ir::SharedLocation location = source_location(reinterpret_cast<PyCodeObject*>(place.code.get()), place.byte_offset);
+    for (std::size_t i = place.first_node; i < place.last_node; ++i) graph_.mutable_node(graph_.nodes()[i]).location = location;
+    trace_.calls[place.call].location = location;
+  }
+}
+
+/// Whether the graph itself writes the new value of an input, whatever its sizes are: into rows without gaps, and with no warning and no
+/// branch after it that would have the call repeated. Else the write goes by the sizes.
+bool TensorRecorder::is_written_by_graph(std::uint32_t input) const {
+  const TensorSpec& spec = input_specs_[input];
+  const bool numpy = std::ranges::any_of(op_names_, [](const std::string& op) { return op.starts_with("numpy."); });
+  return spec.kind == TensorKind::torch && spec.free_strides == 0 && is_row_major(spec.shape, spec.strides) && !numpy && assumptions_.empty();
+}
+
+CapturedGraph TensorRecorder::finish() {
+  resolve_places();
+  CapturedGraph captured;
+  for (const Ref& output : outputs_) {
+    PyObject* object = output.get();
+    if (is_symbolic_int(object)) captured.outputs.push_back(number_output(object, captured));
+    else if (is_symbolic_scalar(object)) captured.outputs.push_back(scalar_output(scalar_of(object), object, captured));
+    else captured.outputs.push_back(tensor_output(stand_ins_.require(object), captured));
+  }
+  add_updates(captured);
+  for (const TensorUpdate& update : captured.updates) {
+    if (is_written_by_graph(update.input)) continue;
+    if (!graph_alone_) continue;  // the objects say how large they are
+    fix_sizes_to_come(inputs_[update.input]);
+    if (const auto& strides = graph_.type(graph_.inputs()[update.input]).strides)
+      for (const ir::Dim& stride : *strides) symbols_.constant(stride);
+  }
+  captured.numbers = symbols_.guard();
+  for (Index index : inputs_) trace_.inputs.push_back(stand_ins_[index].object);
+  for (const StandIn& s : stand_ins_) trace_.types[s.object.get()] = ir::print_type(graph_, graph_.type(s.value));
+  name_copies(captured);
+  for (const TensorUpdate& update : captured.updates)
+    if (auto frozen = std::exchange(frozen_[update.input], nullptr)) frozen->thaw();
+  captured.inputs = std::move(input_specs_);
+  captured.input_steps = std::move(input_steps_);
+  captured.input_steps.resize(captured.inputs.size());
+  captured.frozen = std::move(frozen_);
+    captured.opaque_calls = std::move(opaque_calls_);
+  captured.assumptions = std::move(assumptions_);
+  captured.error_handlings = std::move(error_handlings_);
+  captured.takes_random_numbers = random_token_.has_value();
+  captured.recording = std::make_unique<Recording>(std::move(graph_), std::move(trace_), std::move(op_names_));
+  captured.late_sizes = symbols_.any_data();
+  return captured;
+}
+
+}  // namespace tenon::python

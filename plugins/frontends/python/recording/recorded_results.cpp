@@ -1,0 +1,266 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+
+#include "python/compat/undefined_results.h"
+#include "python/foreign/foreign_arguments.h"
+#include "python/library/numpy_api.h"
+#include "python/library/torch_library.h"
+#include "python/metadata/convolution_layout.h"
+#include "python/metadata/late_order.h"
+#include "python/opaque/call_results.h"
+#include "python/opaque/eager_kernels.h"
+#include "python/opaque/numpy_answers.h"
+#include "python/recording/tensor_recorder.h"
+#include "python/recording/varying_input.h"
+
+// How the results of a call become stand-ins: where they lie, and what they view.
+
+namespace tenon::python {
+namespace {
+
+/// Strides of a copy in NumPy's order "K": the operand's dimensions from the largest stride to the smallest, that of a broadcast last.
+std::vector<std::int64_t> copied_in_order(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides) {
+  if (is_row_major(shape, strides)) return row_major(shape);
+  std::vector<std::size_t> order(shape.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return std::abs(strides[a]) > std::abs(strides[b]); });
+  std::vector<std::int64_t> copied(shape.size());
+  std::int64_t step = 1;
+  for (std::size_t k = order.size(); k-- > 0; step *= shape[order[k]]) copied[order[k]] = step;
+  return copied;
+}
+
+bool copies_in_order(const ForeignFunction& function) {
+  return function.name == "numpy.ndarray.astype" || function.name == "numpy.astype" || function.name == "numpy.nan_to_num";
+}
+
+}  // namespace
+
+/// The rule for the strides of torch's function itself, where there is one.
+std::optional<ops::AliasLayout> TensorRecorder::own_layout(const ForeignFunction& function, ir::ValueId value) const {
+  const ir::Value& made = graph_.value(value);
+  if (function.flavour != ops::Flavour::torch || made.kind != ir::ValueKind::result) return std::nullopt;
+  return ops::layout_of_alias(function.name, graph_.node(made.node), graph_.type(value).shape);
+}
+
+bool TensorRecorder::strides_are_known(const ForeignFunction& function, const ops::ForeignResult& result, std::span<const Index> operands) const {
+  if (result.container != ops::Container::single || result.values.size() != 1 || !function.op) return false;
+  if (is_pointwise(function) || own_layout(function, result.values.front())) return true;
+  std::size_t rank = 0;
+  for (Index index : operands) {
+    const StandIn& s = stand_ins_[index];
+    if (function.flavour == ops::Flavour::torch && s.shape.size() < rank) continue;
+    rank = s.shape.size();
+  }
+  if (operands.empty()) return true;  // made from numbers
+  const ir::Value& value = graph_.value(result.values.front());
+  if (value.kind != ir::ValueKind::result) return false;
+  if (function.flavour == ops::Flavour::numpy) {
+    for (Index index : operands)
+      if (!is_row_major(stand_ins_[index].shape, stand_ins_[index].strides)) return false;
+    return true;
+  }
+  // What torch makes of several operations may be transposed; so may what keeps the memory format of its operand, in which dimensions of
+  // size 1 have a say.
+  const ops::ResultLayout layout = function.op->traits.layout;
+  bool exactly_row_major = true;
+  for (Index index : operands) exactly_row_major &= stand_ins_[index].strides == row_major(stand_ins_[index].shape);
+  const bool reshaped = graph_.node(value.node).op != function.op->name;
+  // A convolution without a batch, for one. The meta device gives row-major strides, whatever the CPU would give.
+  if (reshaped && layout == ops::ResultLayout::memory_format && !exactly_row_major)
+    throw GraphBreak(fmt::format("{} with operands that are not row-major", function.name));
+  // torch folds a product of a vector or matrix with a batch by transposing: the result is then not row-major.
+  if (stand_ins_[operands.front()].shape.size() < rank && rank > 2) return false;
+  if (reshaped || (function.op->decompose && layout == ops::ResultLayout::unknown)) return false;
+  if (layout == ops::ResultLayout::row_major || layout == ops::ResultLayout::memory_format || exactly_row_major) return true;
+  auto loop = ops::loop_of(graph_, value.node);
+  return loop && loop->reducer && graph_.type(result.values.front()).rank() < rank;  // reductions are row-major whatever their operands are
+}
+
+/// Whether a number is among the operands as a 0-d tensor would be.
+bool TensorRecorder::has_number_operand(const ForeignFunction& function, ir::ValueId value) const {
+  const ir::Value& made = graph_.value(value);
+  if (function.flavour != ops::Flavour::torch || made.kind != ir::ValueKind::result) return false;
+  const ir::Node& node = graph_.node(made.node);
+  if (!ops::numbers_are_operands(function.name, node)) return false;
+  return std::ranges::any_of(node.operands, [&](ir::ValueId operand) { return graph_.value(operand).kind == ir::ValueKind::literal; });
+}
+
+/// The operands of a pointwise function as they have a say in the strides of its result.
+std::vector<Operand> TensorRecorder::as_computed_with(const ForeignFunction& function, ir::ValueId value, std::vector<Operand> operands) const {
+  if (has_number_operand(function, value)) operands.push_back({});
+  if (ops::operands_are_swapped(function.name)) std::ranges::reverse(operands);
+  return operands;
+}
+
+TensorSpec TensorRecorder::fresh_spec(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands) const {
+  TensorSpec spec;
+  const ir::Type& type = graph_.type(value);
+  spec.dtype = type.dtype;
+  spec.shape = symbols_.hints(type.shape);
+  std::vector<Operand> shapes;
+  bool all_row_major = true, all_scalars = true;  // row-major: where a dimension of size 1 has another stride, it has a say
+  for (Index index : operands) {
+    const StandIn& s = stand_ins_[index];
+    shapes.push_back({s.shape, s.strides});
+    all_row_major &= s.strides == row_major(s.shape);
+    all_scalars &= s.kind == TensorKind::scalar;
+  }
+  const auto fits = [&](const Operand& operand) { return operand.shape.size() <= spec.shape.size(); };
+  const bool pointwise = is_pointwise(function) && std::ranges::all_of(shapes, fits);
+  if (pointwise) shapes = as_computed_with(function, value, std::move(shapes));
+  spec.strides = pointwise && !all_row_major ? pointwise_strides(function.flavour, spec.shape, shapes) : row_major(spec.shape);
+  if (copies_in_order(function) && shapes.size() == 1 && std::ranges::find(spec.shape, 0) == spec.shape.end())
+    spec.strides = copied_in_order(spec.shape, shapes.front().strides);
+  if (const auto own = own_layout(function, value)) {
+    spec.strides = strides_by(*own, spec.shape, shapes);
+  } else if (function.op->traits.layout == ops::ResultLayout::memory_format) {
+    spec.strides = strides_in_memory_format(graph_, value, spec.shape, shapes);
+  }
+  set_result_type(spec, function, all_scalars);
+  return spec;
+}
+
+Ref TensorRecorder::wrap_fresh(const ForeignFunction& function, const ops::ForeignResult& result, std::span<const Index> operands) {
+  const ir::ValueId value = result.values.front();
+  const TensorSpec spec = fresh_spec(function, value, operands);
+  return stand_ins_[add_fresh(spec.kind, value, spec)].object;
+}
+
+Ref TensorRecorder::wrap_like_twins(PyObject* callable, const ForeignFunction& function, const ops::ForeignResult& result, PyObject* args,
+                                    PyObject* kwargs) {
+  Ref twin_args = stand_ins_.with_twins(args);
+  Ref twin_kwargs = kwargs ? stand_ins_.with_twins(kwargs) : Ref();
+  if (function.flavour == ops::Flavour::torch) {
+    twin_args = on_meta_device(twin_args.get());
+    twin_kwargs = on_meta_device(twin_kwargs.get());
+  }
+  const std::vector<Index> operands = stand_ins_.among(args, kwargs);
+  const bool torch = function.flavour == ops::Flavour::torch;
+  Ref answer = with_undefined_results(function.name, torch ? call_quietly(callable, twin_args.get(), twin_kwargs.get(), function.flavour)
+                                                           : numpy_answer(stand_ins_, callable, function.name, operands, twin_args.get(), twin_kwargs.get()));
+  if (torch && !function.composite && lie_unusually(operands)) answer = as_the_cpu_lays_out(std::move(answer), callable, args, kwargs, result);
+  return wrap_answer(answer.get(), function, result.values, operands);
+}
+
+bool TensorRecorder::lie_unusually(std::span<const Index> operands) const {
+  return std::ranges::any_of(operands, [&](Index operand) { return stand_ins_[operand].strides != row_major(stand_ins_[operand].shape); });
+}
+
+/// What torch makes of other functions it makes of them on the meta device, too. What takes long is not computed to hear how its result lies.
+Ref TensorRecorder::as_the_cpu_lays_out(Ref answer, PyObject* callable, PyObject* args, PyObject* kwargs, const ops::ForeignResult& result) {
+  constexpr std::int64_t kMost = 1 << 20, kMostOfProducts = 1 << 14;
+  const bool product = std::ranges::any_of(result.values, [&](ir::ValueId value) {
+    const ir::Value& made = graph_.value(value);
+    const auto loop = made.kind == ir::ValueKind::result ? ops::loop_of(graph_, made.node) : std::nullopt;
+    return loop && loop->reducer && graph_.node(made.node).operands.size() > 1;
+  });
+  const Ref twin_args = stand_ins_.with_twins(args), twin_kwargs = kwargs ? stand_ins_.with_twins(kwargs) : Ref();
+  return with_strides_of_cpu(std::move(answer), stand_ins_, callable, twin_args.get(), twin_kwargs.get(), product ? kMostOfProducts : kMost);
+}
+
+/// The library's answer on twins with stand-ins in the places of its tensors.
+Ref TensorRecorder::wrap_answer(PyObject* answer, const ForeignFunction& function, std::span<const ir::ValueId> values,
+                                std::span<const Index> operands) {
+  if (values.empty() && !is_empty_sequence(answer)) throw GraphBreak(fmt::format("{} gives no tensor", function.name));
+  std::size_t next = 0;
+  std::function<Ref(PyObject*)> take = [&](PyObject* twin) {
+    if (PyTuple_Check(twin) || PyList_Check(twin)) return rebuilt(twin, take);
+    if (twin == Py_None) return Ref::borrow(twin);
+    if (next == values.size()) throw GraphBreak(fmt::format("{} gives more results than its op", function.name));
+    return stand_in_for_twin(twin, values[next++], function, operands);
+  };
+  Ref wrapped = take(answer);
+  if (next != values.size()) throw GraphBreak(fmt::format("{} gives fewer results than its op", function.name));
+  return wrapped;
+}
+
+Ref TensorRecorder::stand_in_for_twin(PyObject* twin, ir::ValueId value, const ForeignFunction& function,
+                                     std::span<const Index> operands) {
+  TensorSpec spec = read_twin(twin);
+  if (auto known = stand_ins_.of_twin(twin)) return stand_ins_[*known].object;
+  const ir::Type& type = graph_.type(value);
+  const Extents sizes = is_late(value) ? symbols_.hints(type.shape) : symbols_.values(type.shape);
+  if (spec.dtype != type.dtype || spec.shape != sizes)
+    throw GraphBreak(fmt::format("{}: the op gives {}[{}], the library {}", function.name, name_of(type.dtype), fmt::join(sizes, ", "), spec.describe()));
+  const TwinPlace place = spec.kind == TensorKind::scalar ? TwinPlace() : place_of_twin(twin);
+  const auto storage = spec.kind == TensorKind::scalar ? std::nullopt : stand_ins_.storage_at(place);
+  if (!storage) {
+    const bool unchanged = std::ranges::any_of(operands, [&](Index operand) { return stand_ins_[operand].value == value; });
+    if (unchanged && is_complex(type.dtype) && function.kind != CallClass::same_elements)
+      throw GraphBreak(fmt::format("{} may compute with complex numbers", function.name));
+    const Index index = add_fresh(spec.kind, value, spec);
+    if (spec.kind == TensorKind::scalar) return stand_ins_[index].object;
+    stand_ins_[index].base = hidden_base_of(twin);
+    stand_ins_.adopt_twin(index, twin);
+    return stand_ins_[index].object;
+  }
+  StandIn view = stand_in_of(spec, value);
+  // Of an index that the graph computes the twin knows nothing: the view begins anywhere.
+  const bool anywhere = std::ranges::any_of(operands, [&](Index operand) { return stand_ins_[operand].kind == TensorKind::scalar; });
+  if (anywhere || stand_ins_[stand_ins_.owner_of(*storage)].dtype != spec.dtype) return stand_ins_[stand_ins_.add_reinterpreted(std::move(view), *storage, place)].object;
+  view.writeable = spec.writeable;
+  view.storage = *storage;
+  view.offset = stand_ins_.offset_in(*storage, place);
+  view.twin = Ref::borrow(twin);
+  view.counts_apart = function.name == "torch.Tensor.data";
+  if (view.counts_apart || function.name == "torch.Tensor.detach" || function.name == "torch.detach") view.detached = Detached::itself;
+  find_viewed(view, operands);
+  return stand_ins_[stand_ins_.add_view(std::move(view))].object;
+}
+
+/// Finds what a view was made of, and how.
+void TensorRecorder::find_viewed(StandIn& view, std::span<const Index> operands) {
+  Index viewed = stand_ins_.owner_of(view.storage);
+  std::optional<ir::ValueId> from;
+  for (Index operand : operands) {
+    if (stand_ins_[operand].storage != view.storage) continue;
+    viewed = operand;
+    from = present_.of(operand);
+    view.path = find_view_path(graph_, *from, view.value);
+    if (view.path) break;
+  }
+  if (stand_ins_[viewed].kind != view.kind) throw GraphBreak("a view of memory of which the call was not given");
+  view.viewed = viewed;
+  view.version = stand_ins_.storage_of(viewed).version;
+  view.counts_apart |= stand_ins_[viewed].counts_apart;
+  if (view.detached == Detached::no && stand_ins_[viewed].detached != Detached::no) view.detached = Detached::what_it_views;
+  view.untracked = stand_ins_[viewed].untracked || !torch_state().value_or(state_).grad_enabled();
+  view.inference = stand_ins_[viewed].viewed && stand_ins_[viewed].inference;
+  view.requires_grad = stand_ins_[viewed].requires_grad && view.detached == Detached::no;  // whatever the grad mode: torch says so of views
+  if (symbols_.any() && !is_late(view.value) && !in_late_memory(viewed)) settle_layout(view, viewed, from);
+}
+
+/// The strides over the numbers that vary; nothing where they cannot be said.
+std::optional<ir::Shape> TensorRecorder::strides_of(Index index) const {
+  const StandIn& s = stand_ins_[index];
+  const Index owner = stand_ins_.owner(index);
+  if (s.layout) return s.layout->strides;
+  if (is_late(s.value)) return std::nullopt;
+  if (owner != index) return ir::Shape(s.strides.begin(), s.strides.end());  // made before anything varied
+  const ir::Type& type = graph_.type(s.value);
+  if (s.input) return graph_.type(graph_.inputs()[*s.input]).resolved_strides();
+  if (s.strides == row_major(s.shape)) return ir::row_major_strides(type.shape);
+  if (memory_order(s.shape, s.strides).empty()) return std::nullopt;
+  return late_strides(s.shape, s.strides, type.shape);
+}
+
+/// Whether a view has gaps, and in which order it lies, decides what the library does with it: where numbers vary, that is guarded.
+void TensorRecorder::settle_layout(StandIn& view, Index viewed, std::optional<ir::ValueId> from) {
+  const ir::Shape& shape = graph_.type(view.value).shape;
+  const auto of_viewed = from && view.path ? strides_of(viewed) : std::nullopt;
+  auto layout = of_viewed ? layout_of_view(graph_, *from, *of_viewed, view.value) : std::nullopt;
+  if (layout) settle_unit_strides(*layout, shape, symbols_.values(layout->strides), view.strides);
+  if (!layout || symbols_.values(layout->strides) != view.strides) {
+    for (const ir::Dim& dim : shape) symbols_.constant(dim);
+    return;
+  }
+  settle_order(symbols_, shape, layout->strides, view.strides);
+  view.layout = std::move(layout);
+}
+
+}  // namespace tenon::python

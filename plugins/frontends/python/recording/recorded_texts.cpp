@@ -1,0 +1,96 @@
+#include <algorithm>
+#include <utility>
+
+#include "python/library/torch_library.h"
+#include "python/recording/tensor_recorder.h"
+#include "python/stand_ins/late_text.h"
+#include "python/stand_ins/symbolic_scalar.h"
+#include "python/symbols/symbolic_int.h"
+
+// Texts made of numbers that vary, or that the graph computes.
+
+namespace tenon::python {
+namespace {
+
+bool is_size(PyObject* object) { return PyTuple_Check(object) && std::string_view(Py_TYPE(object)->tp_name) == "torch.Size"; }
+
+/// Arguments in which all is a constant, a stand-in or a tuple of such; empty where something else is.
+Ref taken_over(PyObject* object) {
+  if (is_symbolic_int(object) || is_symbolic_scalar(object) || is_late_text(object)) return Ref::borrow(object);
+  const bool constant = PyUnicode_CheckExact(object) || PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyBool_Check(object) || object == Py_None;
+  if (constant) return Ref::borrow(object);
+  if (!PyTuple_CheckExact(object) && !is_size(object)) return {};
+  Ref items = checked(PyTuple_New(PyTuple_GET_SIZE(object)));
+  for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(object); ++at) {
+    Ref item = taken_over(PyTuple_GET_ITEM(object, at));
+    if (!item) return {};
+    PyTuple_SET_ITEM(items.get(), at, item.release());
+  }
+  if (!is_size(object)) return items;
+  return make_late_text({Ref::borrow(as_object(Py_TYPE(object))), checked(PyTuple_Pack(1, items.get()))});
+}
+
+}  // namespace
+
+/// A str that may vary.
+Ref TensorRecorder::text_input(PyObject* object, SourceId source, GuardSet& guards) {
+  if (graph_alone_) return {};
+  const std::string name = words_of(source, guards);
+  const Py_hash_t hash = PyObject_Hash(object);
+  if (hash == -1 || !symbols_.varies(name, hash, false)) return {};
+  guards.add(GuardKind::type_is, source, reinterpret_cast<PyObject*>(&PyUnicode_Type));
+  any_text_input_ = true;
+  return make_late_text({{}, {}, source, name});
+}
+
+Ref TensorRecorder::late_text(PyObject* function, PyObject* arguments) {
+  if (graph_alone_ || !symbols_.dynamic() || !branches_.empty()) return {};
+  Ref taken = taken_over(arguments);
+  if (!taken) return {};
+  Ref text = make_late_text({Ref::borrow(function), std::move(taken)});
+  // What any number may be decides whether the call raises: -1 is no character, either.
+  Ref any_int = checked(PyLong_FromLong(-1)), any_float = checked(PyFloat_FromDouble(0.5)), any_text = checked(PyUnicode_FromString("-1"));
+  std::vector<std::pair<PyObject*, PyObject*>> samples;
+  for (PyObject* number : inputs_of_text(text.get())) {
+    if (is_symbolic_int(number) && !symbols_.is_known(*integer_of(number))) return {};
+    PyTypeObject* type = apparent_type(number);
+    samples.emplace_back(number, (type == &PyLong_Type ? any_int : type == &PyFloat_Type ? any_float : any_text).get());
+  }
+  PyTypeObject* type = nullptr;
+  try {
+    type = text_with(late_text_of(text.get()), samples).type();
+  } catch (const PythonError&) {
+    PyErr_Clear();
+    return {};
+  }
+  return type == &PyFloat_Type ? make_late_text({Ref::borrow(function), late_text_of(text.get()).arguments, {}, {}, type}) : text;
+}
+
+/// Tensors without dimensions are formatted as what item() gives, and so are NumPy's numbers where there is a specification.
+Ref TensorRecorder::number_in_format(PyObject* stand_in, PyObject* spec) {
+  const auto index = stand_ins_.find(stand_in);
+  if (!index || graph_alone_ || !stand_ins_[*index].shape.empty()) return {};
+  const StandIn& s = stand_ins_[*index];
+  const bool specified = PyUnicode_CheckExact(spec) && PyUnicode_GET_LENGTH(spec) > 0;
+  const auto is_plain_tensor = [&] { return checked(PyObject_GetAttrString(torch_library()->module.get(), "Tensor")).is(as_object(apparent_type(stand_in))); };
+  const bool plain = s.kind == TensorKind::torch ? is_plain_tensor() : specified;
+  return plain ? number_of(stand_in, nullptr) : Ref();
+}
+
+void TensorRecorder::need_text(PyObject* text, const char* use) {
+  ScalarValue all;
+  for (PyObject* number : inputs_of_text(text)) {
+    if (is_late_text(number)) all.roots.push_back(late_text_of(number).name);
+    else std::ranges::move(is_symbolic_int(number) ? symbols_.names_of(*integer_of(number)) : scalar_of(number).roots, std::back_inserter(all.roots));
+    all.of_data |= is_symbolic_scalar(number) && scalar_of(number).of_data;
+  }
+  need_scalar(all, use);
+}
+
+std::optional<Recorder::LateCall> TensorRecorder::late_call(PyObject* stand_in) {
+  if (!is_late_text(stand_in)) return std::nullopt;
+  const LateText& text = late_text_of(stand_in);
+  return text.source ? std::nullopt : std::optional(LateCall{text.function, text.arguments});
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,99 @@
+#include "python/recording/varying_input.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "python/metadata/strides.h"
+
+namespace tenon::python {
+namespace {
+
+constexpr std::size_t kMostDimensions = 32;  // bits of TensorSpec's masks
+
+/// For each dimension the extents whose product its stride is, as bits; 0 where it is no such product.
+std::vector<std::uint32_t> products_of(const TensorSpec& spec) {
+  std::vector<std::size_t> inner_first(spec.shape.size());
+  std::iota(inner_first.begin(), inner_first.end(), 0);
+  // Row-major order decides between equal strides, which only sizes of 1 have.
+  std::stable_sort(inner_first.begin(), inner_first.end(), [&](std::size_t a, std::size_t b) {
+    return spec.strides[a] != spec.strides[b] ? spec.strides[a] < spec.strides[b] : a > b;
+  });
+  std::vector<std::uint32_t> products(spec.shape.size(), 0);
+  std::uint32_t inner = 0;
+  std::int64_t product = 1;
+  for (std::size_t d : inner_first) {
+    if (spec.strides[d] != product) continue;
+    products[d] = inner;
+    inner |= 1u << d;
+    product *= spec.shape[d];
+  }
+  return products;
+}
+
+ir::Shape extents_of(TensorSpec& spec, const std::string& name, SourceId source, Symbols& symbols, bool from_the_start) {
+  ir::Shape shape;
+  for (std::uint32_t d = 0; d < spec.shape.size(); ++d) {
+    shape.push_back(symbols.number({NumberSource::Kind::extent, source, d, fmt::format("{}.shape[{}]", name, d)}, spec.shape[d], from_the_start));
+    if (!shape.back().is_constant()) spec.free_extents |= 1u << d;
+  }
+  return shape;
+}
+
+}  // namespace
+
+ir::Type type_of_input(TensorSpec& spec, const std::string& name, SourceId source, Symbols& symbols, bool from_the_start) {
+  ir::Type type = ir::Type::tensor(spec.dtype, ir::Shape(spec.shape.begin(), spec.shape.end()));
+  const bool row_major = is_row_major(spec.shape, spec.strides);
+  if (!row_major) type.strides = ir::Shape(spec.strides.begin(), spec.strides.end());
+  if (spec.is_parameter()) return type;  // another module's: a variant of its own
+  if (!symbols.dynamic() || spec.kind == TensorKind::scalar || spec.shape.size() > kMostDimensions) return type;
+  type.shape = extents_of(spec, name, source, symbols, from_the_start);
+  const std::vector<std::uint32_t> products = products_of(spec);
+  ir::Shape strides;
+  for (std::uint32_t d = 0; d < spec.shape.size(); ++d) {
+    if (products[d] & spec.free_extents) {
+      ir::Dim product = 1;
+      for (std::size_t i = 0; i < spec.shape.size(); ++i)
+        if (products[d] >> i & 1) product = product * type.shape[i];
+      strides.push_back(product);
+      spec.stride_products.resize(spec.shape.size());
+      spec.stride_products[d] = products[d];
+      continue;
+    }
+    if (row_major && spec.shape[d] > 1) {  // a layout of its own: the graph has no strides for it
+      strides.emplace_back(spec.strides[d]);
+      continue;
+    }
+    strides.push_back(symbols.number({NumberSource::Kind::stride, source, d, fmt::format("{}.stride({})", name, d)}, spec.strides[d], false));
+    if (!strides.back().is_constant()) spec.free_strides |= 1u << d;
+  }
+  if (spec.varies()) spec.stride_products.resize(spec.shape.size());
+  if (!row_major) {
+    if (spec.varies()) settle_order(symbols, type.shape, strides, spec.strides);
+    type.strides = std::move(strides);
+  }
+  return type;
+}
+
+void settle_order(Symbols& symbols, const ir::Shape& shape, const ir::Shape& strides, std::span<const std::int64_t> known) {
+  using Operator = guards::Relation::Operator;
+  std::vector<std::size_t> dims;
+  for (std::size_t d = 0; d < shape.size(); ++d)
+    if (!(shape[d] == ir::Dim(1))) dims.push_back(d);
+  const auto settle = [&](std::size_t outer, std::size_t inner) {
+    const ir::Dim over = strides[inner] * shape[inner];
+    if (!(strides[outer] - over).is_constant()) symbols.decide(Operator::equal, strides[outer], over);
+  };
+  for (std::size_t at = 1; at < dims.size(); ++at) settle(dims[at - 1], dims[at]);
+  std::ranges::stable_sort(dims, std::greater(), [&](std::size_t d) { return known[d]; });
+  for (std::size_t at = 1; at < dims.size(); ++at) {
+    settle(dims[at - 1], dims[at]);
+    if (const ir::Dim step = strides[dims[at - 1]] - strides[dims[at]]; !step.is_constant()) symbols.decide(Operator::less_equal, 0, step);
+  }
+  if (!dims.empty() && !strides[dims.back()].is_constant()) symbols.decide(Operator::equal, strides[dims.back()], 1);
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,20 @@
+// An input whose size may vary from call to call: its type in the graph, and what of its metadata is checked against what.
+#pragma once
+
+#include "core/ir/type.h"
+#include "python/guards/source.h"
+#include "python/metadata/tensor_spec.h"
+#include "python/symbols/symbols.h"
+
+namespace tenon::python {
+
+/// The type of an input in the graph. Extents and strides that vary become symbols, and are marked in `spec`. A stride that is the product
+/// of the extents further in stays that product; another one that varies is a symbol of its own, except in row-major order, which is a
+/// variant by itself. `from_the_start`: see Symbols::number.
+ir::Type type_of_input(TensorSpec& spec, const std::string& name, SourceId source, Symbols& symbols, bool from_the_start);
+
+/// Guards in which order a tensor lies and where it has gaps, as far as numbers that vary decide it: what the library does with a tensor (whether
+/// it copies, gives a view, says that it is contiguous) hangs on that. `known`: the strides of this call.
+void settle_order(Symbols& symbols, const ir::Shape& shape, const ir::Shape& strides, std::span<const std::int64_t> known);
+
+}  // namespace tenon::python

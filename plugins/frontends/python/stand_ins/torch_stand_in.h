@@ -1,0 +1,24 @@
+// Stand-ins for torch tensors: genuine tensors without storage, whose every use comes back to the recorder.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "core/base/dtype.h"
+#include "python/library/torch_library.h"
+#include "python/objects/ref.h"
+
+namespace tenon::python {
+
+/// Makes the class: a subclass of torch.Tensor whose `__torch_function__` records, and whose `__torch_dispatch__` refuses what
+/// slipped past it.
+Ref make_torch_stand_in_class(const TorchLibrary& torch);
+
+/// Makes a stand-in (torch.Tensor._make_wrapper_subclass).
+Ref make_torch_stand_in(const TorchLibrary& torch, DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides,
+                        bool requires_grad);
+
+/// Whether an object is one.
+bool is_torch_stand_in(PyObject* object);
+
+}  // namespace tenon::python

@@ -1,0 +1,86 @@
+#include "host/machine/memory_pool.h"
+
+#include <cstring>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "catch.h"
+
+using namespace tenon::host;
+
+TEST_CASE("memory comes back warm and aligned", "[pool]") {
+  for (std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{64}, std::size_t{65}, std::size_t{100000}, std::size_t{1} << 20, (std::size_t{3} << 20) + 5}) {
+    void* first = pool_allocate(bytes);
+    REQUIRE(first != nullptr);
+    CHECK(reinterpret_cast<std::uintptr_t>(first) % (bytes >= (1u << 20) ? 4096 : 64) == 0);
+    std::memset(first, 1, bytes);
+    pool_release(first, bytes);
+    void* second = pool_allocate(bytes);
+    CHECK(second == first);
+    pool_release(second, bytes);
+  }
+}
+
+TEST_CASE("a class serves every size that maps to it", "[pool]") {
+  const std::uint64_t before = pool_statistics().used_bytes;
+  std::vector<std::pair<void*, std::size_t>> blocks;
+  for (std::size_t bytes = 1; bytes < 5000; ++bytes) {
+    void* memory = pool_allocate(bytes);
+    std::memset(memory, static_cast<int>(bytes), bytes);
+    blocks.emplace_back(memory, bytes);
+  }
+  for (auto [memory, bytes] : blocks) {
+    for (std::size_t i = 0; i < bytes; ++i)
+      if (static_cast<unsigned char*>(memory)[i] != static_cast<unsigned char>(bytes)) FAIL("block of " << bytes << " was written by another");
+    pool_release(memory, bytes);
+  }
+  CHECK(pool_statistics().used_bytes == before);
+}
+
+TEST_CASE("idle memory is bounded, and trimming gives it back", "[pool]") {
+  pool_set_idle_limit(std::size_t{8} << 20);
+  std::vector<void*> blocks;
+  for (int i = 0; i < 16; ++i) blocks.push_back(pool_allocate(std::size_t{1} << 20));
+  for (void* block : blocks) pool_release(block, std::size_t{1} << 20);
+  CHECK(pool_statistics().idle_bytes <= (std::size_t{8} << 20));
+  pool_trim();
+  CHECK(pool_statistics().idle_bytes == 0);
+  pool_set_idle_limit(std::size_t{1} << 30);
+}
+
+TEST_CASE("blocks that nobody needs any more go by the low-water mark", "[pool]") {
+  pool_trim();
+  std::vector<void*> blocks;
+  for (int i = 0; i < 20; ++i) blocks.push_back(pool_allocate(std::size_t{2} << 20));
+  for (void* block : blocks) pool_release(block, std::size_t{2} << 20);
+  CHECK(pool_statistics().idle_bytes >= std::size_t{20} * (std::size_t{2} << 20));
+  for (int i = 0; i < 600; ++i) pool_release(pool_allocate(std::size_t{2} << 20), std::size_t{2} << 20);
+  CHECK(pool_statistics().idle_bytes <= std::size_t{2} * (std::size_t{2} << 20));
+}
+
+TEST_CASE("threads share the pool", "[pool]") {
+  const std::uint64_t before = pool_statistics().used_bytes;
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 4; ++t)
+    threads.emplace_back([t] {
+      std::mt19937 random(t);
+      for (int i = 0; i < 2000; ++i) {
+        const std::size_t bytes = 64 + random() % 4096;
+        auto* memory = static_cast<unsigned char*>(pool_allocate(bytes));
+        std::memset(memory, static_cast<int>(t), bytes);
+        for (std::size_t k = 0; k < bytes; ++k)
+          if (memory[k] != t) std::abort();
+        pool_release(memory, bytes);
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(pool_statistics().used_bytes == before);
+}
+
+TEST_CASE("a block that remembers its size is aligned", "[pool]") {
+  void* memory = pool_allocate_sized(1000);
+  CHECK(reinterpret_cast<std::uintptr_t>(memory) % 64 == 0);
+  pool_release_sized(memory);
+  pool_release_sized(nullptr);
+}
