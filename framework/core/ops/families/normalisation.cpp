@@ -106,15 +106,18 @@ std::vector<Dim> last_dims(std::size_t rank, std::size_t count) {
   return dims;
 }
 
-/// (x - mean) / sqrt(variance + eps) over some dimensions, which the statistics keep with size 1.
+/// (x - mean) / sqrt(variance + eps) over some dimensions, which the statistics keep with size 1. The mean of the distances from the mean, which is
+/// what rounding has left, is taken off again: in a row far from zero it may be as large as what is left of the row.
 struct Standardised {
   ir::ValueId value, mean, variance;
 };
 Standardised standardise(NodeBuilder& b, ir::ValueId x, const std::vector<Dim>& dims, double eps) {
-  const DType t = b.graph().type(x).dtype;
-  const ir::ValueId mean = b.one("mean", {x}, over_as(dims, t)), distance = b.one("sub", {x, mean});
-  const ir::ValueId variance = b.one("mean", {b.one("mul", {distance, distance})}, over_as(dims, t));
-  return {b.one("mul", {distance, b.one("rsqrt", {b.one("add", {variance, b.literal(eps)})})}), mean, variance};
+  const ir::Attributes over = over_as(dims, b.graph().type(x).dtype);
+  const ir::ValueId mean = b.one("mean", {x}, over), distance = b.one("sub", {x, mean});
+  const ir::ValueId left = b.one("mean", {distance}, over), square = b.one("mean", {b.one("mul", {distance, distance})}, over);
+  const ir::ValueId variance = b.one("maximum", {b.one("sub", {square, b.one("mul", {left, left})}), b.literal(0.0)});
+  const ir::ValueId scale = b.one("rsqrt", {b.one("add", {variance, b.literal(eps)})});
+  return {b.one("mul", {b.one("sub", {distance, left}), scale}), b.one("add", {mean, left}), variance};
 }
 
 /// x * weight + bias, as far as they are among the operands from `first` on, reshaped to `shape`.
@@ -171,8 +174,8 @@ Op layer_norm_op() {
   op.decompose = [](NodeBuilder& b, const OpQuery& q) -> Values {
     const DType result = q.type(0).dtype;
     const auto shape = q.integers("normalized_shape");
-    const ir::ValueId x =
-        standardise(b, b.cast(q.operands()[0], compute_type(result)), last_dims(q.type(0).rank(), shape.size()), q.number("eps", 1e-5)).value;
+    const std::vector<Dim> rows = last_dims(q.type(0).rank(), shape.size());
+    const ir::ValueId x = standardise(b, b.cast(q.operands()[0], compute_type(result)), rows, q.number("eps", 1e-5)).value;
     const bool weight_alone = q.operand_count() == 2;
     ir::ValueId y = affine(b, q, x, 1, shape);
     if (weight_alone) y = b.one("add", {y, b.literal(0.0)});  // ATen adds a bias of zeros: -0 becomes 0
