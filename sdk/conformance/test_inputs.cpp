@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/memory/row_major.h"
+
 namespace tenon::conformance {
 namespace {
 
@@ -75,12 +77,6 @@ std::vector<std::vector<std::int64_t>> shapes_of(const std::vector<TestInput>& i
   std::vector<std::vector<std::int64_t>> shapes;
   for (const TestInput& input : inputs) shapes.push_back(input.view.shape);
   return shapes;
-}
-
-std::vector<std::int64_t> row_major_strides(const std::vector<std::int64_t>& shape) {
-  std::vector<std::int64_t> strides(shape.size(), 1);
-  for (std::size_t d = shape.size(); d-- > 1;) strides[d - 1] = strides[d] * std::max<std::int64_t>(shape[d], 1);
-  return strides;
 }
 
 }  // namespace tenon::conformance

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "core/memory/row_major.h"
 #include "core/ops/reference/sample.h"
 #include "guarded_memory.h"
 
@@ -27,6 +28,5 @@ std::vector<TestInput> make_inputs(const ops::Sample& sample, std::uint64_t seed
 
 std::vector<ops::TensorView> views_of(const std::vector<TestInput>& inputs);
 std::vector<std::vector<std::int64_t>> shapes_of(const std::vector<TestInput>& inputs);
-std::vector<std::int64_t> row_major_strides(const std::vector<std::int64_t>& shape);
 
 }  // namespace tenon::conformance

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace tenon {
 
@@ -15,5 +16,9 @@ inline bool is_row_major(std::span<const std::int64_t> sizes, std::span<const st
     if (sizes[d] != 1 && strides[d] != expected) return false;
   return true;
 }
+
+/// The strides of a row-major tensor of such sizes, in elements; a dimension of size 0 counts as 1, as in ATen. Throws (out_of_memory) where
+/// 63 bits do not count the elements.
+std::vector<std::int64_t> row_major_strides(std::span<const std::int64_t> sizes);
 
 }  // namespace tenon

@@ -9,6 +9,7 @@
 #include "core/abi/dlpack_types.h"
 #include "core/base/error.h"
 #include "core/base/float16.h"
+#include "core/memory/row_major.h"
 
 namespace tenon::cli {
 namespace {
@@ -25,12 +26,6 @@ std::size_t bytes_of(DType dtype, const std::vector<std::int64_t>& shape) {
                      "the array is too large: {}[{}]", name_of(dtype), fmt::join(shape, ", "));
   }
   return empty ? 0 : bytes;
-}
-
-std::vector<std::int64_t> row_major(const std::vector<std::int64_t>& shape) {
-  std::vector<std::int64_t> strides(shape.size(), 1);
-  for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
-  return strides;
 }
 
 template <class T>
@@ -95,7 +90,7 @@ Array Array::zeros(DType dtype, std::vector<std::int64_t> shape) {
   Array array;
   array.dtype = dtype;
   array.bytes.resize(bytes_of(dtype, shape));
-  array.strides = row_major(shape);
+  array.strides = row_major_strides(shape);
   array.shape = std::move(shape);
   return array;
 }

@@ -1,5 +1,6 @@
 #include "host/driver/owned_tensor.h"
 
+#include "core/memory/row_major.h"
 #include "host/machine/memory_pool.h"
 #include "host/machine/strided_copy.h"
 #include "host/plugins/contact/crossing.h"

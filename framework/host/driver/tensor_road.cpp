@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/ir/printer.h"
+#include "core/memory/row_major.h"
 #include "host/driver/owned_tensor.h"
 #include "host/machine/strided_copy.h"
 #include "host/plugins/contact/crossing.h"

@@ -108,18 +108,6 @@ std::size_t extent_bytes(std::span<const std::int64_t> sizes, std::span<const st
   return static_cast<std::size_t>(bytes);
 }
 
-std::vector<std::int64_t> row_major_strides(std::span<const std::int64_t> sizes) {
-  std::vector<std::int64_t> strides(sizes.size());
-  std::int64_t stride = 1;
-  for (std::size_t i = sizes.size(); i-- > 0;) {
-    strides[i] = stride;
-    if (!__builtin_mul_overflow(stride, std::max<std::int64_t>(sizes[i], 1), &stride)) continue;
-    if (std::ranges::find(sizes, 0) == sizes.end()) throw Exception(Code::out_of_memory, "the elements of a tensor of that size cannot be counted");
-    stride = 1;  // nothing is there to be found by it
-  }
-  return strides;
-}
-
 bool may_overlap_itself(std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides) {
   std::vector<Axis> axes;
   for (std::size_t i = 0; i < sizes.size(); ++i) {

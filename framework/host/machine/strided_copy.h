@@ -17,9 +17,6 @@ void strided_copy(std::byte* to, std::span<const std::int64_t> to_strides, const
 /// 63 bits do not hold them.
 std::size_t extent_bytes(std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides, std::size_t element_bytes);
 
-/// The strides of a row-major tensor of such sizes, in elements. Throws as extent_bytes does.
-std::vector<std::int64_t> row_major_strides(std::span<const std::int64_t> sizes);
-
 /// True when two different index tuples may address one element (a stride 0, or strides that interleave).
 bool may_overlap_itself(std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides);
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "core/memory/row_major.h"
 #include "host/diagnostics/failure.h"
 #include "host/machine/strided_copy.h"
 #include "host/plugins/contact/given_tensor.h"

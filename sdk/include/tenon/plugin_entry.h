@@ -65,6 +65,10 @@ inline bool append_build_id(const char* note, std::size_t size, std::string& tex
   return false;
 }
 
+}  // namespace tenon::detail
+
+namespace tenon {
+
 /// The linker's content hash of the library that holds `address`: it changes with every change of the library, and equal builds have
 /// equal ids. Empty when the library was linked without --build-id.
 inline std::string build_id_of(const void* address) {
@@ -84,13 +88,17 @@ inline std::string build_id_of(const void* address) {
         if (!holds) return 0;
         for (const auto* segment = begin; segment != end; ++segment)
           if (segment->p_type == PT_NOTE &&
-              append_build_id(reinterpret_cast<const char*>(object->dlpi_addr + segment->p_vaddr), segment->p_memsz, wanted.id))
+              detail::append_build_id(reinterpret_cast<const char*>(object->dlpi_addr + segment->p_vaddr), segment->p_memsz, wanted.id))
             break;
         return 1;
       },
       &search);
   return search.id;
 }
+
+}  // namespace tenon
+
+namespace tenon::detail {
 
 /// Fills the part of a descriptor that every kind has. `address` is any object of the plugin's own library.
 inline TenonPlugin describe(TenonKind kind, const PluginWords& words, const std::string& build_id) {

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "core/base/regular_file.h"
+#include "core/memory/row_major.h"
 #include "core/ops/build/expand.h"
 #include "core/ops/catalog.h"
 #include "core/ops/infer.h"
@@ -12,13 +13,6 @@
 
 namespace tenon::ops {
 namespace {
-
-std::vector<std::int64_t> row_major(std::span<const std::int64_t> shape) {
-  std::vector<std::int64_t> strides(shape.size());
-  std::int64_t stride = 1;
-  for (std::size_t i = shape.size(); i-- > 0; stride *= std::max<std::int64_t>(shape[i], 1)) strides[i] = stride;
-  return strides;
-}
 
 DType stored_dtype(DType dtype, Precision precision) { return precision == Precision::judge && is_float(dtype) ? DType::f64 : dtype; }
 
@@ -151,7 +145,7 @@ void HostTensor::Release::operator()(void* p) const { std::free(p); }
 
 std::int64_t HostTensor::element_count() const { return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>()); }
 
-TensorView HostTensor::view() const { return {data_.get(), dtype, shape, row_major(shape)}; }
+TensorView HostTensor::view() const { return {data_.get(), dtype, shape, row_major_strides(shape)}; }
 
 void run_node(const ir::Graph& graph, ir::NodeId id, const NodeRun& run) {
   const ir::Node& node = graph.node(id);

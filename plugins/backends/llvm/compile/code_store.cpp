@@ -13,7 +13,7 @@ namespace {
 /// The linker's hash of the library that this code is in: LLVM, the emitters and the runtime routines are all part of it.
 const std::string& build_id() {
   static const int here = 0;
-  static const std::string id = detail::build_id_of(&here);
+  static const std::string id = build_id_of(&here);
   return id;
 }
 

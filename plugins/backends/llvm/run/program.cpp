@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "core/memory/row_major.h"
 #include "core/ops/catalog.h"
 #include "core/ops/reference/reference.h"
 #include "fusion/overwriting.h"
@@ -235,8 +236,7 @@ void Program::run_library(const LibraryStep& step, const Call& call) const {
     ops::TensorView& v = outputs[output];
     v.data = call.args.call->allocate_output(call.args.call->self, place.index, shape.data(), shape.size());
     if (!v.data) v.data = call.address({});
-    v.strides.assign(shape.size(), 1);
-    for (std::size_t i = shape.size(); i-- > 1;) v.strides[i - 1] = v.strides[i] * std::max<std::int64_t>(1, shape[i]);
+    v.strides = row_major_strides(shape);
     v.shape = std::move(shape);
     return v;
   };

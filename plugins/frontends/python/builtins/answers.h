@@ -3,21 +3,13 @@
 
 #include <optional>
 
+#include "python/evaluator/builtins.h"
 #include "python/objects/ref.h"
 
 namespace tenon::python {
 
 class Evaluator;
 struct Arguments;
-
-struct FunctionRule {
-  const char* reason = nullptr;  // the graph breaks here, with this reason
-  const char* hint = "";
-  bool answers_is_compiling = false;  // the call gives CaptureOptions::is_compiling
-  std::optional<Ref> (*handler)(Evaluator&, Arguments) = nullptr;
-  std::optional<Ref> (*closure_handler)(Evaluator&, PyObject* function, Arguments) = nullptr;  // the same, for one that needs the function
-  Ref (*instead)(Evaluator&, PyObject* function, Arguments&) = nullptr;  // the Python function to call instead, with the arguments as that takes them
-};
 
 inline constexpr const char* kKeptFromCompilers = "a function that torch keeps away from compilers (torch.compiler.disable) is called";
 
@@ -53,11 +45,5 @@ std::optional<Ref> is_logged(Evaluator& evaluator, PyObject* function, Arguments
 std::optional<Ref> find_module(Evaluator& evaluator, PyObject* function, Arguments arguments);
 /// A function that is of no use in pieces (copy.deepcopy with its memo): evaluated to its end, or the call itself breaks.
 std::optional<Ref> call_whole(Evaluator& evaluator, PyObject* function, Arguments arguments);
-
-/// The rule for a Python function, or null for one that is evaluated like any other.
-const FunctionRule* rule_of_function(PyObject* function);
-
-/// Why functions of the module that this one comes from are not evaluated, or null.
-const char* module_that_breaks(PyObject* function);
 
 }  // namespace tenon::python

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "python/builtins/mutation.h"
 #include "python/builtins/table.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/generator.h"
@@ -25,10 +24,6 @@ PyObject* self_of(PyObject* callable) {
     return self.get();  // the wrapper holds it
   }
   return nullptr;
-}
-
-bool is_among(std::string_view name, std::string_view names) {
-  return names.find(" " + std::string(name) + " ") != std::string_view::npos;
 }
 
 namespace {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "python/evaluator/evaluator.h"
+#include "python/objects/names.h"
 
 namespace tenon::python {
 
@@ -13,8 +14,6 @@ namespace tenon::python {
 std::string name_of(PyObject* callable);
 /// The object a bound C function belongs to, or null for plain functions and descriptors.
 PyObject* self_of(PyObject* callable);
-/// Whether a name is one of those that stand in a text, each between spaces.
-bool is_among(std::string_view name, std::string_view names);
 
 /// Positions of the arguments that a C callable iterates: from `first` up to `end`. All others it takes, or keeps, as they are.
 struct Iterated {

@@ -6,7 +6,6 @@
 #include "python/builtins/c_arguments.h"
 #include "python/builtins/handlers.h"
 #include "python/builtins/legacy_tensors.h"
-#include "python/builtins/mutation.h"
 #include "python/builtins/ordering.h"
 #include "python/builtins/table.h"
 #include "python/builtins/varying_sizes.h"

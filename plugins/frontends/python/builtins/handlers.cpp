@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "python/builtins/mutation.h"
 #include "python/builtins/table.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"

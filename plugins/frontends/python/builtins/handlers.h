@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <optional>
 
+#include "python/evaluator/builtins.h"
 #include "python/objects/ref.h"
 
 namespace tenon::python {
@@ -12,7 +13,6 @@ class Evaluator;
 class Heap;
 struct Arguments;
 struct Builtin;
-using Handled = std::optional<Ref>;
 
 /// Runs a C function that has no handler, or whose handler knows nothing better: what it reads is guarded first.
 Handled run_listed(Evaluator& evaluator, PyObject* callable, const Builtin& builtin, Arguments& arguments);
@@ -23,7 +23,6 @@ void require_arguments(const Arguments& arguments, std::size_t least, std::size_
 bool only_start_is_named(const Arguments& arguments);
 
 Handled builtin_len(Evaluator&, Arguments&);
-Handled builtin_isinstance(Evaluator&, Arguments&);
 Handled builtin_issubclass(Evaluator&, Arguments&);
 Handled type_instance_check(Evaluator&, Arguments&);
 Handled abstract_instance_check(Evaluator&, Arguments&);

@@ -1,6 +1,7 @@
 // Old ways to make and convert tensors (torch.FloatTensor([1, 2]), x.new(3), x.type(torch.LongTensor)) as the calls that stand for them today.
 #pragma once
 
+#include "python/evaluator/builtins.h"
 #include "python/evaluator/evaluator.h"
 
 namespace tenon::python {
@@ -9,8 +10,6 @@ namespace tenon::python {
 bool is_tensor_type(PyObject* type);
 /// An empty tensor with the dtype, device and layout of the one that a stand-in stands for; empty for arrays.
 Ref empty_like_stand_in(PyObject* stand_in);
-/// The tensor that a call of torch.Tensor or torch.FloatTensor makes of numbers or sizes; nothing for other classes and arguments.
-std::optional<Ref> make_legacy_tensor(Evaluator& evaluator, PyTypeObject* type, const Arguments& arguments);
 /// What `stand_in.new(...)` or `stand_in.type(...)` gives; nothing for other methods and arguments.
 std::optional<Ref> call_legacy_method(Evaluator& evaluator, PyObject* stand_in, PyObject* name, const Arguments& arguments);
 

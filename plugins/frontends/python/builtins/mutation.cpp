@@ -1,5 +1,4 @@
-#include "python/builtins/mutation.h"
-
+// Methods of built-in containers that change one that is older than the call.
 #include <fmt/format.h>
 
 #include <string_view>
@@ -7,6 +6,7 @@
 #include "python/builtins/ordering.h"
 #include "python/builtins/table.h"
 #include "python/compat/object_layout.h"
+#include "python/evaluator/evaluator.h"
 #include "python/heap/finalizers.h"
 #include "python/objects/dict_access.h"
 #include "python/objects/names.h"

@@ -13,6 +13,7 @@
 #include "python/library/numpy_state.h"
 #include "python/library/random_state.h"
 #include "python/library/torch_library.h"
+#include "python/library/torch_modes.h"
 #include "python/objects/gil.h"
 #include "python/objects/graph_break.h"
 #include "python/results/array_results.h"

@@ -7,6 +7,7 @@
 #include "python/call/run_frame.h"
 #include "python/library/numpy_api.h"
 #include "python/library/torch_library.h"
+#include "python/library/torch_modes.h"
 #include "python/results/array_results.h"
 #include "python/results/tensor_updates.h"
 #include "python/results/torch_results.h"

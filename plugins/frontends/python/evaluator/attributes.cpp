@@ -1,8 +1,8 @@
 // Attribute reads by the rules of object.__getattribute__, with user code on the way evaluated and every read guarded.
 #include <fmt/format.h>
 
-#include "python/builtins/c_arguments.h"
 #include "python/compat/object_layout.h"
+#include "python/evaluator/builtins.h"
 #include "python/evaluator/evaluator.h"
 #include "python/objects/imported.h"
 #include "python/objects/names.h"

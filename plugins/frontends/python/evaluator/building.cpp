@@ -3,9 +3,8 @@
 
 #include <algorithm>
 
-#include "python/builtins/handlers.h"
-#include "python/builtins/mutation.h"
 #include "python/compat/object_layout.h"
+#include "python/evaluator/builtins.h"
 #include "python/evaluator/evaluator.h"
 #include "python/objects/names.h"
 #include "python/objects/sequences.h"

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "python/builtins/table.h"
 #include "python/compat/object_layout.h"
+#include "python/evaluator/builtins.h"
 #include "python/evaluator/evaluator.h"
 #include "python/evaluator/exception_text.h"
 #include "python/evaluator/generator.h"

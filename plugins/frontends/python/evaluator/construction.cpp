@@ -3,11 +3,8 @@
 
 #include <string_view>
 
-#include "python/builtins/handlers.h"
-#include "python/builtins/legacy_tensors.h"
-#include "python/builtins/table.h"
-#include "python/builtins/varying_sizes.h"
 #include "python/compat/object_layout.h"
+#include "python/evaluator/builtins.h"
 #include "python/evaluator/evaluator.h"
 #include "python/objects/names.h"
 
@@ -126,7 +123,7 @@ std::optional<Ref> Evaluator::construct_plain(PyTypeObject* type, Arguments argu
   } else if (PyType_IsSubtype(type, &PyType_Type)) {
     Arguments given = arguments;
     given.values.insert(given.values.begin(), Ref::borrow(as_object(type)));
-    object = *type_new(*this, given);
+    object = make_class(given);
   } else {
     object = heap_.born(made_in_c(heap_, type, arguments));
   }

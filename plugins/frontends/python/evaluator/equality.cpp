@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "python/builtins/table.h"
 #include "python/compat/object_layout.h"
+#include "python/evaluator/builtins.h"
 #include "python/evaluator/evaluator.h"
 #include "python/objects/dict_access.h"
 #include "python/objects/names.h"

@@ -212,6 +212,8 @@ class Evaluator {
   /// type.__call__, past a `__call__` of the metaclass.
   std::optional<Ref> construct_plain(PyTypeObject* type, Arguments arguments, Completion completion);
   /// Makes a class as type.__new__(metaclass, name, bases, namespace, **keywords) does; the hooks that are written in Python are evaluated.
+  /// `type.__new__` with its arguments.
+  Ref make_class(const Arguments& arguments);
   Ref make_class(PyTypeObject* metaclass, PyObject* name, PyObject* bases, PyObject* space, const Arguments& keywords);
   /// Runs the body of a class statement in its namespace, a dict, and gives the cell of `__class__`, or None.
   Ref run_class_body(PyObject* body, Ref space);
@@ -381,5 +383,8 @@ struct StopHere {};
 
 /// The evaluator of the capture that runs on this thread, or null. Callbacks from C code find it here.
 Evaluator* current_evaluator();
+
+/// The most derived metaclass of the bases and of the one that is given, which may be none.
+PyTypeObject* metaclass_of(PyTypeObject* given, PyObject* bases);
 
 }  // namespace tenon::python

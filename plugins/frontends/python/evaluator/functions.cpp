@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "python/builtins/answers.h"
+#include "python/evaluator/builtins.h"
 #include "python/evaluator/evaluator.h"
 #include "python/objects/names.h"
 

@@ -5,9 +5,8 @@
 #include <cstring>
 #include <optional>
 
-#include "python/builtins/mutation.h"
-#include "python/builtins/varying_sizes.h"
 #include "python/compat/object_layout.h"
+#include "python/evaluator/builtins.h"
 #include "python/evaluator/evaluator.h"
 #include "python/evaluator/generator.h"
 #include "python/objects/names.h"

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "python/builtins/table.h"
+#include "python/evaluator/builtins.h"
 #include "python/evaluator/evaluator.h"
 #include "python/evaluator/generator.h"
 #include "python/objects/names.h"

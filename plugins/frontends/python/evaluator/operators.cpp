@@ -6,9 +6,8 @@
 #include <array>
 #include <unordered_set>
 
-#include "python/builtins/mutation.h"
-#include "python/builtins/varying_sizes.h"
 #include "python/compat/object_layout.h"
+#include "python/evaluator/builtins.h"
 #include "python/evaluator/evaluator.h"
 #include "python/evaluator/operators.h"
 #include "python/objects/imported.h"

@@ -10,10 +10,11 @@
 #include "python/library/numpy_api.h"
 #include "python/library/torch_library.h"
 #include "python/objects/graph_break.h"
-#include "python/stand_ins/array_stand_in.h"
 
 namespace tenon::python {
 namespace {
+
+ArrayStandIns g_array_stand_ins;
 
 // What only reads metadata, by its last name, in either library.
 const std::unordered_set<std::string_view> kMetadata = {
@@ -146,7 +147,7 @@ bool is_of_arrays(PyObject* descriptor) {
   Ref owner = Ref::steal(PyObject_GetAttrString(descriptor, "__objclass__"));
   if (!owner) PyErr_Clear();
   return owner && (owner.is(reinterpret_cast<PyObject*>(&PyArray_Type)) || owner.is(reinterpret_cast<PyObject*>(&PyGenericArrType_Type)) ||
-                   owner.is(reinterpret_cast<PyObject*>(array_stand_in_type())));
+                   owner.is(reinterpret_cast<PyObject*>(g_array_stand_ins.type)));
 }
 
 /// The candidates of a NumPy callable's public name.
@@ -363,7 +364,7 @@ bool is_of_library(PyObject* found) {
 }
 
 const ForeignFunction& foreign_function(PyObject* callable) {
-  callable = unwrapped_array_method(callable);
+  callable = g_array_stand_ins.unwrapped_method(callable);
   static const ForeignFunction nothing;
   static auto* known = new std::unordered_map<PyObject*, Known>();  // holds torch's and NumPy's own functions, and marked ones
   const bool marked = is_marked(callable);
@@ -375,5 +376,7 @@ const ForeignFunction& foreign_function(PyObject* callable) {
   if (function.kind == CallClass::unknown) return nothing;
   return known->emplace(key.get(), Known{key, std::move(function)}).first->second.function;
 }
+
+void set_array_stand_ins(ArrayStandIns stand_ins) { g_array_stand_ins = stand_ins; }
 
 }  // namespace tenon::python

@@ -42,10 +42,18 @@ struct ForeignFunction {
   std::string_view last_word() const { return std::string_view(name).substr(name.rfind('.') + 1); }
 };
 
-/// Finds out about a callable; the answer is kept for the life of the process. The GIL must be held.
 /// Whether what a module or a class of torch or NumPy was found to have by a name is the library's own, not the program's.
 bool is_of_library(PyObject* found);
 
+/// Finds out about a callable; the answer is kept for the life of the process. The GIL must be held.
 const ForeignFunction& foreign_function(PyObject* callable);
+
+/// What stands for arrays and for their methods: `unwrapped_method` gives the method of arrays for one of theirs, else what it was given.
+struct ArrayStandIns {
+  PyTypeObject* type = nullptr;
+  PyObject* (*unwrapped_method)(PyObject* callable) = nullptr;
+};
+/// Called once, at import.
+void set_array_stand_ins(ArrayStandIns stand_ins);
 
 }  // namespace tenon::python

@@ -265,4 +265,7 @@ class Heap {
   bool exposing_ = false;
 };
 
+/// The key under which a dict holds what the program knows as `key`: for the stand-in of a tensor, the tensor itself where the dict has that.
+Ref key_held_by(Heap& heap, PyObject* dict, PyObject* key);
+
 }  // namespace tenon::python

@@ -159,7 +159,8 @@ std::uint32_t Snapshot::other(PyObject* object, const TypeTraits& traits) {
   }
   if (PyMethod_Check(object)) {
     PyObject *function = PyMethod_GET_FUNCTION(object), *self = PyMethod_GET_SELF(object);
-    const bool of_class = PyFunction_Check(function) || Py_IS_TYPE(function, &PyMethodDescr_Type) || Py_IS_TYPE(function, &PyWrapperDescr_Type);
+    const bool of_class = PyFunction_Check(function) || Py_IS_TYPE(function, &PyMethodDescr_Type) || Py_IS_TYPE(function, &PyWrapperDescr_Type) ||
+                          std::string_view(Py_TYPE(function)->tp_name) == "tenon._tenon.ArrayMethodStandIn";
     return of_class ? bound_method(function, self) : whole(Kind::method, {}, {function, self});
   }
   if (PyCell_Check(object)) return shell(object, Kind::cell);

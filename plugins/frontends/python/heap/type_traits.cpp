@@ -11,12 +11,6 @@
 namespace tenon::python {
 namespace {
 
-PyTypeObject* imported_type(const char* module, const char* name) {
-  Ref from = checked(imported(module));
-  // Lives as long as the module: for the life of the interpreter.
-  return reinterpret_cast<PyTypeObject*>(checked(PyObject_GetAttrString(from.get(), name)).release());
-}
-
 /// What lets go of instances of classes that Python code made.
 destructor deallocation_of_classes() {
   static const destructor found = [] {
@@ -85,16 +79,6 @@ bool is_exact(PyTypeObject* type) {
 }
 
 }  // namespace
-
-const LibraryTypes& library_types() {
-  static const LibraryTypes types = {
-      imported_type("collections", "deque"), imported_type("collections", "OrderedDict"), imported_type("collections", "defaultdict"),
-      imported_type("functools", "partial"), imported_type("enum", "EnumMeta"),           imported_type("types", "MappingProxyType"),
-      imported_type("functools", "_lru_cache_wrapper"), &PyCell_Type, imported_type("functools", "cached_property"),
-      imported_type("operator", "attrgetter"), imported_type("operator", "itemgetter"), imported_type("operator", "methodcaller"),
-  };
-  return types;
-}
 
 bool holds_plain_value(PyTypeObject* type) {
   for (PyTypeObject* base : {&PyLong_Type, &PyFloat_Type, &PyUnicode_Type, &PyBytes_Type, &PyComplex_Type})

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "python/guards/recorder.h"
+#include "python/objects/library_types.h"
 
 namespace tenon::python {
 
@@ -32,12 +33,6 @@ class TypeTable {
   Recorder& recorder_;
   std::unordered_map<PyTypeObject*, TypeTraits> known_;
 };
-
-/// `collections.deque`, `OrderedDict`, `defaultdict`, `functools.partial`: types that C Python exports only by import.
-struct LibraryTypes {
-  PyTypeObject *deque, *ordered_dict, *default_dict, *partial, *enum_meta, *mapping_proxy, *lru_cache, *cell, *cached_property, *attribute_getter, *item_getter, *method_caller;
-};
-const LibraryTypes& library_types();
 
 /// Whether a class and all its bases but `object` were made by class statements: their instances are `__dict__` and slots, nothing else.
 bool is_plain_class(PyTypeObject* type);

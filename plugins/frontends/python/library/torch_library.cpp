@@ -5,14 +5,16 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "python/library/torch_layout.h"
+#include "python/library/torch_modes.h"
 #include "python/objects/graph_break.h"
-#include "python/results/torch_results.h"
-#include "python/stand_ins/torch_stand_in.h"
 
 namespace tenon::python {
 namespace {
+
+std::vector<void (*)(TorchLibrary&)> g_then;
 
 constexpr std::array<const char*, kDTypeCount> kTorchNames = {"bool",    "uint8",    "int8",    "int16",   "int32",     "int64",
                                                               "float16", "bfloat16", "float32", "float64", "complex64", "complex128"};
@@ -173,9 +175,7 @@ std::unique_ptr<TorchLibrary> load(Ref module) {
   find_functions(*torch);
   torch->direct_fields = layout_is_known(*torch);
   if (!torch->direct_fields) torch->fallback_reason = "this torch keeps the fields of a tensor elsewhere; attributes are read through Python";
-  torch->stand_in = make_torch_stand_in_class(*torch);
-  torch->direct_results = torch->direct_fields && results_are_ordinary(*torch);
-  if (torch->direct_fields && !torch->direct_results) torch->fallback_reason = "results are allocated by torch.empty_strided";
+  for (void (*then)(TorchLibrary&) : g_then) then(*torch);
   return torch;
 }
 
@@ -209,6 +209,8 @@ std::optional<DType> TorchLibrary::dtype_of_scalar_type(std::uint8_t number) con
     if (scalar_types[i] == number) return static_cast<DType>(i);
   return std::nullopt;
 }
+
+void when_torch_is_found(void (*then)(TorchLibrary&)) { g_then.push_back(then); }
 
 const TorchLibrary* known_torch_library() noexcept { return g_torch; }
 

@@ -56,6 +56,9 @@ struct TorchLibrary {
   std::optional<DType> dtype_of_scalar_type(std::uint8_t number) const;
 };
 
+/// What else is made or checked of torch once it is found, by those who make results and stand-ins. Called at import, in their order.
+void when_torch_is_found(void (*then)(TorchLibrary&));
+
 /// The library once the program has imported torch, else null. Cheap to ask again. The GIL must be held.
 const TorchLibrary* torch_library();
 

@@ -4,6 +4,7 @@
 #include "python/call/capture_run.h"
 #include "python/call/compiled_function.h"
 #include "python/call/function_cache.h"
+#include "python/call/python_backend.h"
 #include "python/call/warm_up.h"
 #include "python/decode/code.h"
 #include "python/export/export_capture.h"
@@ -202,6 +203,7 @@ PyMethodDef kFunctions[] = {
 }  // namespace
 
 bool add_call_types(PyObject* module) {
+  set_own_plugin(python_backend());
   return add_compiled_function_type(module) && add_exported_graph_type(module) && add_traced_graph_types(module) && PyModule_AddFunctions(module, kFunctions) == 0;
 }
 

@@ -1,7 +1,7 @@
 #include "python/objects/dict_access.h"
 
-#include "python/heap/type_traits.h"
 #include "python/objects/graph_break.h"
+#include "python/objects/library_types.h"
 
 namespace tenon::python {
 

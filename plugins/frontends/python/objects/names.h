@@ -3,6 +3,9 @@
 
 #include <Python.h>
 
+#include <string>
+#include <string_view>
+
 namespace tenon::python {
 
 #define TENON_PYTHON_NAMES(X)                                                                                                    \
@@ -28,5 +31,8 @@ struct Names {
 };
 
 const Names& names();
+
+/// Whether a name is one of those that stand in a text, each between spaces.
+inline bool is_among(std::string_view name, std::string_view names) { return names.find(" " + std::string(name) + " ") != std::string_view::npos; }
 
 }  // namespace tenon::python

@@ -82,7 +82,7 @@ void TensorRecorder::need_scalar(const ScalarValue& scalar, const char* use) {
 
 /// An int of no more than this size either way, as a value of int64: of one that the graph computes, that is assumed. Nothing where it may not be.
 std::optional<ir::ValueId> TensorRecorder::bounded_int(PyObject* number, std::int64_t most, ScalarValue& result) {
-  using Operator = guards::Relation::Operator;
+  using Operator = ir::Relation::Operator;
   if (is_symbolic_int(number)) {
     const ir::Dim integer = *integer_of(number);
     if (!symbols_.decide(Operator::less_equal, integer, most) || !symbols_.decide(Operator::less_equal, -most, integer)) return std::nullopt;
@@ -131,7 +131,7 @@ Ref TensorRecorder::float_arithmetic(FloatTape::Op op, PyObject* a, PyObject* b)
   for (PyObject* operand : {a, b})
     if (is_symbolic_int(operand) ? !symbols_.is_exact_in_floats(*integer_of(operand)) : !plain_float(operand)) return {};
   const bool divides = op == FloatTape::Op::divide;
-  if (divides && (is_symbolic_int(b) ? !symbols_.decide(guards::Relation::Operator::not_equal, *integer_of(b), 0) : *plain_float(b) == 0)) return {};
+  if (divides && (is_symbolic_int(b) ? !symbols_.decide(ir::Relation::Operator::not_equal, *integer_of(b), 0) : *plain_float(b) == 0)) return {};
   ScalarValue result;
   const ir::ValueId x = float_operand(a, result), y = float_operand(b, result);
   result.value = builder_.one(arithmetic.op, {x, y});
@@ -169,7 +169,7 @@ Ref TensorRecorder::scalar_arithmetic(FloatTape::Op op, PyObject* a, PyObject* b
     return scalar_operand(object, result);
   };
   const bool divides = op == FloatTape::Op::divide;
-  const bool by_integer = is_symbolic_int(b) && symbols_.is_exact_in_floats(*integer_of(b)) && symbols_.decide(guards::Relation::Operator::not_equal, *integer_of(b), 0);
+  const bool by_integer = is_symbolic_int(b) && symbols_.is_exact_in_floats(*integer_of(b)) && symbols_.decide(ir::Relation::Operator::not_equal, *integer_of(b), 0);
   if (divides && !is_symbolic_scalar(b) && !by_integer && plain_float(b).value_or(0) == 0) need_scalar(scalar_of(a), "a division by zero");
   const ir::ValueId x = operand(a), y = divides && is_symbolic_scalar(b) ? nonzero(builder_, operand(b)) : operand(b);
   result.value = builder_.one(arithmetic.op, {x, y});

@@ -19,8 +19,6 @@
 namespace tenon::python {
 namespace {
 
-thread_local TensorRecorder* t_active = nullptr;
-
 /// "x", "self.lin.weight", made an identifier of the text form.
 std::string graph_name(std::string_view source) {
   std::string name;
@@ -52,16 +50,8 @@ bool is_tensor(PyObject* object) {
 }  // namespace
 
 TensorRecorder::TensorRecorder(const TorchState& state, Numbers numbers, bool freeze)
-    : state_(state), freeze_(freeze), outer_(t_active), builder_(graph_), symbols_(graph_, numbers.dynamic, numbers.history, numbers.facts), graph_alone_(numbers.history.graph_alone) {
-  t_active = this;
-  symbols_.record_floats_by([](FloatTape::Op op, PyObject* a, PyObject* b) { return active().float_arithmetic(op, a, b); });
-}
-
-TensorRecorder::~TensorRecorder() { t_active = outer_; }
-
-TensorRecorder& TensorRecorder::active() {
-  if (!t_active) throw GraphBreak("a stand-in of a tensor was used after its capture had ended");
-  return *t_active;
+    : state_(state), freeze_(freeze), builder_(graph_), symbols_(graph_, numbers.dynamic, numbers.history, numbers.facts), graph_alone_(numbers.history.graph_alone) {
+  symbols_.record_floats_by([](FloatTape::Op op, PyObject* a, PyObject* b) { return StandInUses::active().float_arithmetic(op, a, b); });
 }
 
 // ---- objects

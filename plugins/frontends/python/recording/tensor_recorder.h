@@ -16,6 +16,7 @@
 #include "python/metadata/memory_overlap.h"
 #include "python/stand_ins/array_stand_in.h"
 #include "python/stand_ins/present_values.h"
+#include "python/stand_ins/stand_in_uses.h"
 #include "python/stand_ins/stand_ins.h"
 #include "python/stand_ins/symbolic_scalar.h"
 #include "python/symbols/symbols.h"
@@ -29,7 +30,7 @@ inline constexpr const char* kGradHint = "call it under torch.no_grad(), or deta
 ///
 /// Shapes, dtypes and values come from the catalogue; strides and sharing of memory from eager's rule for pointwise results, else from
 /// the library itself, run on twins. Where the two disagree about shape or dtype the capture breaks.
-class TensorRecorder final : public Recorder {
+class TensorRecorder final : public Recorder, public StandInUses {
  public:
   /// Which numbers may be symbols, and what is known of them, outlive the recorder.
   struct Numbers {
@@ -39,12 +40,6 @@ class TensorRecorder final : public Recorder {
   };
   /// `freeze`: parameters and buffers that the program does not write are the same at each call, under guards.
   TensorRecorder(const TorchState& state, Numbers numbers, bool freeze = false);
-  ~TensorRecorder() override;
-  TensorRecorder(const TensorRecorder&) = delete;
-  TensorRecorder& operator=(const TensorRecorder&) = delete;
-
-  /// The recorder that stand-ins of this thread record into. Throws GraphBreak when there is none: a stand-in has escaped its capture.
-  static TensorRecorder& active();
 
   Role role(PyTypeObject* type) override;
   Ref input(PyObject* real, SourceId source, GuardSet& guards) override;
@@ -87,20 +82,15 @@ class TensorRecorder final : public Recorder {
   void enter_error_state(PyObject* modes) override;
   void leave_error_state() override { error_handlings_.leave(graph_); }
 
-  // ---- for SymbolicScalar
-  /// Records arithmetic of which at least one operand is a symbolic scalar.
-  Ref scalar_arithmetic(FloatTape::Op op, PyObject* a, PyObject* b);
-  Ref scalar_magnitude(PyObject* a);
-  Ref whole_number(PyObject* number, std::string_view function);
+  Ref scalar_arithmetic(FloatTape::Op op, PyObject* a, PyObject* b) override;
+  Ref scalar_magnitude(PyObject* a) override;
+  Ref whole_number(PyObject* number, std::string_view function) override;
   Ref scalar_function(PyObject* callable, PyObject* args);
-  Ref rounded(PyObject* number, PyObject* digits);
-  /// The outcome of a comparison (Py_LT to Py_GE) of numbers that come from arguments alone: guarded.
-  bool scalar_comparison(int operation, PyObject* a, PyObject* b);
-  /// Arithmetic of plain numbers and symbolic ints, in floats; nothing where it must be done with their values.
-  Ref float_arithmetic(FloatTape::Op op, PyObject* a, PyObject* b);
-  /// The program needs the value of a scalar: ends the graph.
-  [[noreturn]] void need_scalar(const ScalarValue& scalar, const char* use);
-  [[noreturn]] void need_text(PyObject* text, const char* use);
+  Ref rounded(PyObject* number, PyObject* digits) override;
+  bool scalar_comparison(int operation, PyObject* a, PyObject* b) override;
+  Ref float_arithmetic(FloatTape::Op op, PyObject* a, PyObject* b) override;
+  [[noreturn]] void need_scalar(const ScalarValue& scalar, const char* use) override;
+  [[noreturn]] void need_text(PyObject* text, const char* use) override;
 
   /// Whether the capture must be repeated from what this one has found out about numbers.
   bool learned() const { return symbols_.learned(); }
@@ -324,7 +314,6 @@ class TensorRecorder final : public Recorder {
 
   TorchState state_;
   bool freeze_ = false;
-  TensorRecorder* outer_ = nullptr;  // of a capture that this one interrupts
   ir::Graph graph_;
   ops::NodeBuilder builder_;
   Symbols symbols_;

@@ -79,7 +79,7 @@ ir::Type type_of_input(TensorSpec& spec, const std::string& name, SourceId sourc
 }
 
 void settle_order(Symbols& symbols, const ir::Shape& shape, const ir::Shape& strides, std::span<const std::int64_t> known) {
-  using Operator = guards::Relation::Operator;
+  using Operator = ir::Relation::Operator;
   std::vector<std::size_t> dims;
   for (std::size_t d = 0; d < shape.size(); ++d)
     if (!(shape[d] == ir::Dim(1))) dims.push_back(d);

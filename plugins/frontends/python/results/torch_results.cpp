@@ -102,12 +102,6 @@ Ref dlpack_tensor(const TorchLibrary& torch, DType dtype, std::span<const std::i
   return checked(PyObject_CallMethod(native.get(), "_from_dlpack", "O", capsule.get()));
 }
 
-void set_grad_mode(PyObject* mode) {
-  Ref native = Ref::steal(imported("torch._C"));
-  Ref done = native ? Ref::steal(PyObject_CallMethod(native.get(), "_set_grad_enabled", "O", mode)) : Ref();
-  if (!done) PyErr_WriteUnraisable(nullptr);
-}
-
 }  // namespace
 
 Ref integer_tuple(std::span<const std::int64_t> values) {
@@ -120,30 +114,6 @@ Ref integer_tuple(std::span<const std::int64_t> values) {
 Ref crossed_over(PyObject* object, TensorKind kind) {
   if (kind == TensorKind::array) return checked(PyObject_CallMethod(object, "numpy", nullptr));
   return checked(PyObject_CallMethod(torch_library()->module.get(), "from_numpy", "O", object));
-}
-
-InferenceScope::InferenceScope(bool wanted, bool present) {
-  if (wanted == present) return;
-  Ref native = Ref::steal(imported("torch._C"));
-  if (native) context_ = Ref::steal(PyObject_CallMethod(native.get(), "_InferenceMode", "O", wanted ? Py_True : Py_False));
-  Ref entered = context_ ? Ref::steal(PyObject_CallMethod(context_.get(), "__enter__", nullptr)) : Ref();
-  failed_ = !entered;
-}
-
-InferenceScope::~InferenceScope() {
-  if (!context_ || failed_) return;
-  Ref left = Ref::steal(PyObject_CallMethod(context_.get(), "__exit__", "OOO", Py_None, Py_None, Py_None));
-  if (!left) PyErr_Clear();
-}
-
-WithoutGrad::WithoutGrad(bool needed) : needed_(needed) {
-  if (needed_) set_grad_mode(Py_False);
-}
-
-WithoutGrad::~WithoutGrad() {
-  if (!needed_) return;
-  PendingException pending;
-  set_grad_mode(Py_True);
 }
 
 PyObject* new_torch_tensor(const TorchLibrary& torch, DType dtype, std::span<const std::int64_t> sizes,
@@ -171,6 +141,9 @@ Ref torch_view(const TorchLibrary& torch, PyObject* base, std::span<const std::i
                                        static_cast<long long>(storage_offset)));
 }
 
+namespace {
+
+/// Whether a tensor made in pool memory cannot be told from one of torch's own.
 bool results_are_ordinary(const TorchLibrary& torch) {
   if (!torch.empty_generic || !torch.wrap) return false;
   const std::int64_t sizes[] = {2, 3}, strides[] = {1, 2};
@@ -192,6 +165,13 @@ bool results_are_ordinary(const TorchLibrary& torch) {
   Ref address = checked(PyLong_FromVoidPtr(data));
   Ref answer = checked(PyObject_CallFunctionObjArgs(PyDict_GetItemString(scope.get(), "ordinary"), torch.module.get(), made.get(), address.get(), nullptr));
   return answer.is(Py_True);
+}
+
+}  // namespace
+
+void choose_memory_of_results(TorchLibrary& torch) {
+  torch.direct_results = torch.direct_fields && results_are_ordinary(torch);
+  if (torch.direct_fields && !torch.direct_results) torch.fallback_reason = "results are allocated by torch.empty_strided";
 }
 
 }  // namespace tenon::python

@@ -2,7 +2,6 @@
 
 #include <sstream>
 
-#include "python/call/python_backend.h"
 #include "python/objects/imported.h"
 #include "python/objects/pending_exception.h"
 #include "python/session/errors.h"
@@ -11,6 +10,7 @@ namespace tenon::python {
 namespace {
 
 TenonSession* g_session = nullptr;
+const TenonPlugin* g_own_plugin = nullptr;
 Counters g_counters;
 Logs g_logs;
 
@@ -51,6 +51,8 @@ void read_configured_logs() {
 
 }  // namespace
 
+void set_own_plugin(const TenonPlugin* plugin) { g_own_plugin = plugin; }
+
 TenonSession* session() {
   if (g_session) return g_session;
   TenonSessionOptions options{};
@@ -60,7 +62,7 @@ TenonSession* session() {
     set_host_error();
     return nullptr;
   }
-  if (tenon_session_register(made, python_backend()) != TENON_OK) {
+  if (tenon_session_register(made, g_own_plugin) != TENON_OK) {
     set_host_error();
     tenon_session_release(made);
     return nullptr;

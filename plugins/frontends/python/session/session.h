@@ -13,6 +13,9 @@ namespace tenon::python {
 /// The session, made on first use. Null with an exception set when the configuration is wrong.
 TenonSession* session();
 
+/// Gives each session made from now on a plugin of this library: of the part that makes calls through Python. Called once, at import.
+void set_own_plugin(const TenonPlugin* plugin);
+
 /// What `tenon.stats()` counts, since the last reset. Written and read under the GIL.
 struct Counters {
   std::int64_t graphs = 0;           // compiled graphs with at least one op

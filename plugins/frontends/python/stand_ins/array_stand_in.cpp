@@ -5,7 +5,7 @@
 #include "python/library/numpy_api.h"
 #include "python/objects/imported.h"
 #include "python/objects/object_type.h"
-#include "python/recording/tensor_recorder.h"
+#include "python/stand_ins/stand_in_uses.h"
 #include "python/stand_ins/symbolic_scalar.h"
 #include "python/symbols/symbolic_int.h"
 
@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kBranchHint = "keep the decision in the graph with numpy.where";
 
 PyObject* record(PyObject* callable, const Ref& args, PyObject* kwargs = nullptr) {
-  return guarded([&] { return TensorRecorder::active().call(callable, args.get(), kwargs); });
+  return guarded([&] { return StandInUses::active().call(callable, args.get(), kwargs); });
 }
 
 /// A function of the numpy module, looked up once.
@@ -29,7 +29,7 @@ bool is_stand_in(PyObject* object) { return Py_TYPE(object) == array_stand_in_ty
 /// numpy.ndarray, or the class of a scalar.
 PyTypeObject* type_of(PyObject* stand_in) {
   try {
-    return TensorRecorder::active().apparent_type(stand_in);
+    return StandInUses::active().apparent_type(stand_in);
   } catch (const GraphBreak&) {
     return &PyArray_Type;
   }
@@ -164,7 +164,7 @@ PyObject* call_method(PyObject* self, PyObject* const* values, std::size_t nargs
       kwargs = checked(PyDict_New());
       for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) checked(PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(names, i), values[count + i]));
     }
-    return TensorRecorder::active().call(reinterpret_cast<ArrayMethod*>(self)->descriptor, args.get(), kwargs.get());
+    return StandInUses::active().call(reinterpret_cast<ArrayMethod*>(self)->descriptor, args.get(), kwargs.get());
   });
 }
 

@@ -5,7 +5,7 @@
 
 #include "python/objects/imported.h"
 #include "python/objects/object_type.h"
-#include "python/recording/tensor_recorder.h"
+#include "python/stand_ins/stand_in_uses.h"
 #include "python/stand_ins/stand_ins.h"
 #include "python/stand_ins/symbolic_scalar.h"
 #include "python/symbols/symbolic_int.h"
@@ -19,7 +19,7 @@ struct TextStandIn {
 };
 
 PyObject* needs(PyObject* a, const char* use) {
-  return guarded([&]() -> Ref { TensorRecorder::active().need_text(a, use); });
+  return guarded([&]() -> Ref { StandInUses::active().need_text(a, use); });
 }
 
 PyObject* either(PyObject* a, PyObject* b) { return is_late_text(a) ? a : b; }
@@ -29,8 +29,8 @@ PyObject* add(PyObject* a, PyObject* b) {
   if (!is_text(a) || !is_text(b)) return needs(either(a, b), "addition");
   return guarded([&]() -> Ref {
     static PyObject* const function = checked(PyObject_GetAttrString(checked(imported("operator")).get(), "add")).release();
-    Ref sum = TensorRecorder::active().late_text(function, checked(PyTuple_Pack(2, a, b)).get());
-    if (!sum) TensorRecorder::active().need_text(either(a, b), "addition");
+    Ref sum = StandInUses::active().late_text(function, checked(PyTuple_Pack(2, a, b)).get());
+    if (!sum) StandInUses::active().need_text(either(a, b), "addition");
     return sum;
   });
 }

@@ -7,7 +7,7 @@
 
 #include "python/heap/type_traits.h"
 #include "python/objects/object_type.h"
-#include "python/recording/tensor_recorder.h"
+#include "python/stand_ins/stand_in_uses.h"
 #include "python/symbols/symbolic_int.h"
 
 namespace tenon::python {
@@ -18,7 +18,7 @@ struct SymbolicScalar {
   ScalarValue value;
 };
 
-[[noreturn]] void needs_value(PyObject* a, const char* use) { TensorRecorder::active().need_scalar(scalar_of(a), use); }
+[[noreturn]] void needs_value(PyObject* a, const char* use) { StandInUses::active().need_scalar(scalar_of(a), use); }
 
 PyObject* needs(PyObject* a, const char* use) {
   return guarded([&]() -> Ref { needs_value(a, use); });
@@ -34,7 +34,7 @@ PyObject* arithmetic(FloatTape::Op op, PyObject* a, PyObject* b) {
   a = left.get(), b = right.get();
   if (is_scalar_of_numpy(a) || is_scalar_of_numpy(b)) return needs(is_symbolic_scalar(a) ? a : b, "arithmetic with a scalar of NumPy");
   if (!is_number(a) || !is_number(b)) Py_RETURN_NOTIMPLEMENTED;
-  return guarded([&] { return TensorRecorder::active().scalar_arithmetic(op, a, b); });
+  return guarded([&] { return StandInUses::active().scalar_arithmetic(op, a, b); });
 }
 
 PyObject* add(PyObject* a, PyObject* b) { return arithmetic(FloatTape::Op::add, a, b); }
@@ -56,11 +56,11 @@ PyObject* unary(PyObject* a) { return needs(a, "arithmetic"); }
 PyObject* negative(PyObject* a) {
   return guarded([&] {
     Ref minus = scalar_of(a).integral ? checked(PyLong_FromLong(-1)) : checked(PyFloat_FromDouble(-1));
-    return TensorRecorder::active().scalar_arithmetic(FloatTape::Op::multiply, a, minus.get());
+    return StandInUses::active().scalar_arithmetic(FloatTape::Op::multiply, a, minus.get());
   });
 }
 PyObject* absolute(PyObject* a) {
-  return guarded([&] { return TensorRecorder::active().scalar_magnitude(a); });
+  return guarded([&] { return StandInUses::active().scalar_magnitude(a); });
 }
 PyObject* as_int(PyObject* a) { return needs(a, "int()"); }
 PyObject* as_float(PyObject* a) { return needs(a, "float()"); }
@@ -75,7 +75,7 @@ PyObject* compare(PyObject* a, PyObject* b, int operation) {
   b = other.get();
   if (!is_number(b) && is_other_number(b)) return needs(a, "the comparison with another kind of number");
   if (!is_number(b)) Py_RETURN_NOTIMPLEMENTED;
-  return guarded([&] { return Ref::borrow(TensorRecorder::active().scalar_comparison(operation, a, b) ? Py_True : Py_False); });
+  return guarded([&] { return Ref::borrow(StandInUses::active().scalar_comparison(operation, a, b) ? Py_True : Py_False); });
 }
 int truth(PyObject* a) {
   Ref differs = Ref::steal(compare(a, checked(PyFloat_FromDouble(0)).get(), Py_NE));
@@ -89,7 +89,7 @@ PyObject* text(PyObject* a) { return needs(a, "the text"); }
 PyObject* format(PyObject* a, PyObject*) { return needs(a, "the text"); }
 
 PyObject* next_int(PyObject* a, const char* function) {
-  return guarded([&] { return TensorRecorder::active().whole_number(a, function); });
+  return guarded([&] { return StandInUses::active().whole_number(a, function); });
 }
 PyObject* next_below(PyObject* a, PyObject*) { return next_int(a, "floor"); }
 PyObject* next_above(PyObject* a, PyObject*) { return next_int(a, "ceil"); }
@@ -97,7 +97,7 @@ PyObject* truncated(PyObject* a, PyObject*) { return next_int(a, "trunc"); }
 PyObject* rounded(PyObject* a, PyObject* digits) {
   const bool to_int = PyTuple_GET_SIZE(digits) == 0 || PyTuple_GET_ITEM(digits, 0) == Py_None;
   if (to_int) return next_int(a, "round");
-  return guarded([&] { return TensorRecorder::active().rounded(a, PyTuple_GET_ITEM(digits, 0)); });
+  return guarded([&] { return StandInUses::active().rounded(a, PyTuple_GET_ITEM(digits, 0)); });
 }
 
 PyObject* attribute(PyObject* a, PyObject* name) {

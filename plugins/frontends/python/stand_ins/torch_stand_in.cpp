@@ -2,7 +2,7 @@
 
 #include "python/objects/graph_break.h"
 #include "python/objects/object_type.h"
-#include "python/recording/tensor_recorder.h"
+#include "python/stand_ins/stand_in_uses.h"
 #include "python/results/torch_results.h"
 
 namespace tenon::python {
@@ -17,7 +17,7 @@ PyObject* torch_function(PyObject*, PyObject* const* values, Py_ssize_t count) {
   return guarded([&] {
     Ref args = count > 3 ? Ref::borrow(values[3]) : checked(PyTuple_New(0));
     PyObject* kwargs = count > 4 && values[4] != Py_None ? values[4] : nullptr;
-    return TensorRecorder::active().call(values[1], args.get(), kwargs);
+    return StandInUses::active().call(values[1], args.get(), kwargs);
   });
 }
 
@@ -41,16 +41,15 @@ Ref class_method(PyMethodDef& method) {
 
 }  // namespace
 
-Ref make_torch_stand_in_class(const TorchLibrary& torch) {
+void make_torch_stand_in_class(TorchLibrary& torch) {
   Ref members = checked(PyDict_New());
   checked(PyDict_SetItemString(members.get(), "__torch_function__", class_method(kTorchFunction).get()));
   checked(PyDict_SetItemString(members.get(), "__torch_dispatch__", class_method(kTorchDispatch).get()));
   checked(PyDict_SetItemString(members.get(), "__slots__", checked(PyTuple_New(0)).get()));
   checked(PyDict_SetItemString(members.get(), "__module__", checked(PyUnicode_FromString("tenon._tenon")).get()));
   PyObject* metaclass = reinterpret_cast<PyObject*>(torch.tensor.type());
-  Ref made = checked(PyObject_CallFunction(metaclass, "s(O)O", "TensorStandIn", torch.tensor.get(), members.get()));
-  g_class = made.get();
-  return made;
+  torch.stand_in = checked(PyObject_CallFunction(metaclass, "s(O)O", "TensorStandIn", torch.tensor.get(), members.get()));
+  g_class = torch.stand_in.get();
 }
 
 Ref make_torch_stand_in(const TorchLibrary& torch, DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides,

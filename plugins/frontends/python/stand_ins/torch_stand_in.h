@@ -10,9 +10,9 @@
 
 namespace tenon::python {
 
-/// Makes the class: a subclass of torch.Tensor whose `__torch_function__` records, and whose `__torch_dispatch__` refuses what
-/// slipped past it.
-Ref make_torch_stand_in_class(const TorchLibrary& torch);
+/// Makes the class (TorchLibrary::stand_in): a subclass of torch.Tensor whose `__torch_function__` records, and whose `__torch_dispatch__`
+/// refuses what slipped past it.
+void make_torch_stand_in_class(TorchLibrary& torch);
 
 /// Makes a stand-in (torch.Tensor._make_wrapper_subclass).
 Ref make_torch_stand_in(const TorchLibrary& torch, DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides,

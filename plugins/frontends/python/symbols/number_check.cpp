@@ -35,13 +35,13 @@ bool read_whole_float(double number, std::int64_t& value) noexcept {
   return true;
 }
 
-const char* sign(guards::Relation::Operator op) {
+const char* sign(ir::Relation::Operator op) {
   switch (op) {
-    case guards::Relation::Operator::equal: return "==";
-    case guards::Relation::Operator::not_equal: return "!=";
-    case guards::Relation::Operator::less: return "<";
-    case guards::Relation::Operator::less_equal: return "<=";
-    case guards::Relation::Operator::multiple_of: return "is a multiple of";
+    case ir::Relation::Operator::equal: return "==";
+    case ir::Relation::Operator::not_equal: return "!=";
+    case ir::Relation::Operator::less: return "<";
+    case ir::Relation::Operator::less_equal: return "<=";
+    case ir::Relation::Operator::multiple_of: return "is a multiple of";
   }
   return "?";
 }
@@ -69,15 +69,15 @@ bool NumberCheck::read(PyObject* const* registers) noexcept {
   return true;
 }
 
-bool NumberCheck::relation_holds(const guards::Relation& relation) const noexcept {
+bool NumberCheck::relation_holds(const ir::Relation& relation) const noexcept {
   // The commonest forms, `2 <= s` and `s == 3`, cost no walk over an expression.
   const SymbolId left = relation.left.as_symbol(), right = relation.right.as_symbol();
-  if ((left || relation.left.is_constant()) && (right || relation.right.is_constant()) && relation.op != guards::Relation::Operator::multiple_of) {
+  if ((left || relation.left.is_constant()) && (right || relation.right.is_constant()) && relation.op != ir::Relation::Operator::multiple_of) {
     const std::int64_t a = left ? values_[left.value] : relation.left.constant(), b = right ? values_[right.value] : relation.right.constant();
     switch (relation.op) {
-      case guards::Relation::Operator::equal: return a == b;
-      case guards::Relation::Operator::not_equal: return a != b;
-      case guards::Relation::Operator::less: return a < b;
+      case ir::Relation::Operator::equal: return a == b;
+      case ir::Relation::Operator::not_equal: return a != b;
+      case ir::Relation::Operator::less: return a < b;
       default: return a <= b;
     }
   }
@@ -86,7 +86,7 @@ bool NumberCheck::relation_holds(const guards::Relation& relation) const noexcep
 
 bool NumberCheck::holds(PyObject* const* registers) noexcept {
   if (!read(registers)) return false;
-  for (const guards::Relation& relation : relations_)
+  for (const ir::Relation& relation : relations_)
     if (!relation_holds(relation)) return false;
   try {
     for (const ir::Dim& dim : computed_) dim.evaluate(values_);
@@ -101,7 +101,7 @@ bool NumberCheck::holds(PyObject* const* registers) noexcept {
 namespace {
 
 /// The symbols of a relation, each once.
-std::vector<std::size_t> symbols_in(const guards::Relation& relation) {
+std::vector<std::size_t> symbols_in(const ir::Relation& relation) {
   std::vector<std::size_t> symbols;
   for (const ir::Dim* side : {&relation.left, &relation.right})
     side->for_each_symbol([&](SymbolId s) {
@@ -121,7 +121,7 @@ std::string listed(const std::vector<std::size_t>& symbols, Text text) {
 
 std::optional<GuardFailure> NumberCheck::failure(PyObject* const* registers) {
   if (!read(registers)) return GuardFailure{"the integers", "have at most 64 bits", "64 bits", "more"};
-  for (const guards::Relation& relation : relations_)
+  for (const ir::Relation& relation : relations_)
     if (!relation_holds(relation)) {
       const std::vector<std::size_t> in = symbols_in(relation);
       return GuardFailure{listed(in, [&](std::size_t s) { return sources_[s].name; }), text(relation),
@@ -147,13 +147,13 @@ std::string NumberCheck::text(const ir::Dim& dim) const {
   return dim.to_string([&](SymbolId s) { return sources_[s.value].name; });
 }
 
-std::string NumberCheck::text(const guards::Relation& relation) const {
+std::string NumberCheck::text(const ir::Relation& relation) const {
   return fmt::format("{} {} {}", text(relation.left), sign(relation.op), text(relation.right));
 }
 
 std::vector<std::string> NumberCheck::describe() const {
   std::vector<std::string> lines;
-  for (const guards::Relation& relation : relations_) lines.push_back(text(relation));
+  for (const ir::Relation& relation : relations_) lines.push_back(text(relation));
   for (std::string& line : floats_.describe()) lines.push_back(std::move(line));
   return lines;
 }

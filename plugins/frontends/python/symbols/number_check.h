@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/guards/check.h"
+#include "core/ir/relation.h"
 #include "python/guards/guard_set.h"
 #include "python/symbols/float_tape.h"
 
@@ -32,7 +32,7 @@ struct NumberSource {
 /// Symbols are known by their SymbolId in the graph, which is their position among the sources.
 class NumberCheck final : public NumbersGuard {
  public:
-  NumberCheck(std::vector<NumberSource> sources, std::vector<guards::Relation> relations, std::vector<ir::Dim> computed, FloatTape floats)
+  NumberCheck(std::vector<NumberSource> sources, std::vector<ir::Relation> relations, std::vector<ir::Dim> computed, FloatTape floats)
       : sources_(std::move(sources)), relations_(std::move(relations)), computed_(std::move(computed)), floats_(std::move(floats)), values_(sources_.size()) {}
 
   bool holds(PyObject* const* registers) noexcept override;
@@ -47,12 +47,12 @@ class NumberCheck final : public NumbersGuard {
 
  private:
   bool read(PyObject* const* registers) noexcept;
-  bool relation_holds(const guards::Relation& relation) const noexcept;
+  bool relation_holds(const ir::Relation& relation) const noexcept;
   std::string text(const ir::Dim& dim) const;
-  std::string text(const guards::Relation& relation) const;
+  std::string text(const ir::Relation& relation) const;
 
   std::vector<NumberSource> sources_;
-  std::vector<guards::Relation> relations_;
+  std::vector<ir::Relation> relations_;
   std::vector<ir::Dim> computed_;  // must be computable in 64 bits
   FloatTape floats_;
   std::vector<std::int64_t> values_;

@@ -15,7 +15,7 @@
 namespace tenon::python {
 namespace {
 
-using Operator = guards::Relation::Operator;
+using Operator = ir::Relation::Operator;
 
 struct SymbolicInt {
   PyObject_HEAD

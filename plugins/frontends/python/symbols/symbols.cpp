@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include "core/ops/infer.h"
@@ -15,7 +14,7 @@
 namespace tenon::python {
 namespace {
 
-using Operator = guards::Relation::Operator;
+using Operator = ir::Relation::Operator;
 constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min(), kMost = std::numeric_limits<std::int64_t>::max();
 
 thread_local Symbols* t_active = nullptr;
@@ -189,7 +188,7 @@ void Symbols::take_data_symbols() {
   }
 }
 
-bool Symbols::note(guards::Relation relation) {
+bool Symbols::note(ir::Relation relation) {
   if (std::ranges::find(relations_, relation) == relations_.end()) relations_.push_back(std::move(relation));
   return true;
 }
@@ -197,7 +196,7 @@ bool Symbols::note(guards::Relation relation) {
 bool Symbols::decide(Operator op, const ir::Dim& left, const ir::Dim& right) {
   value(left), value(right);  // breaks for one that depends on data
   const ops::infer::Interval difference = ops::infer::range(graph_, left - right);
-  const bool holds = guards::Relation{op, left, right}.holds(values_);
+  const bool holds = ir::Relation{op, left, right}.holds(values_);
   const bool proven = (op == Operator::equal || op == Operator::not_equal)
                           ? left == right || difference.least > 0 || difference.most < 0
                           : (op == Operator::less ? difference.most < 0 || difference.least >= 0 : difference.most <= 0 || difference.least > 0);
@@ -215,7 +214,7 @@ bool Symbols::decide(Operator op, const ir::Dim& left, const ir::Dim& right) {
 bool Symbols::branch(Operator op, const ir::Dim& left, const ir::Dim& right) {
   const bool constant = left.is_constant() && right.is_constant();
   if (!constant && is_known(left) && is_known(right)) {
-    const bool both = history_.answers_vary(fmt::format("{} {} {}", describe(left), static_cast<int>(op), describe(right)), guards::Relation{op, left, right}.holds(values_));
+    const bool both = history_.answers_vary(fmt::format("{} {} {}", describe(left), static_cast<int>(op), describe(right)), ir::Relation{op, left, right}.holds(values_));
     if (both && history_.may_break && history_.splits) {
       broke_ = true;
       throw GraphBreak("a branch on a number that keeps varying, where there are many variants already", "what follows is compiled for either way");
@@ -283,150 +282,6 @@ void Symbols::compute(const ir::Dim& dim) {
   if (!dim.is_constant() && !dim.as_symbol()) computed_.push_back(dim);
 }
 
-// ---- questions of shape inference
-
-namespace {
-
-bool has_extremes(const ir::Dim& dim) {
-  const auto is_one = [](const ir::DimAtom& atom) {
-    return atom.op == ir::DimOp::min || atom.op == ir::DimOp::max || std::ranges::any_of(atom.operands, has_extremes);
-  };
-  return std::ranges::any_of(dim.terms(), [&](const ir::DimTerm& term) { return std::ranges::any_of(term.atoms, is_one); });
-}
-
-/// `difference` == 0 with less on the way: without what divides all of it, a number or symbols.
-ir::Dim without_common_factor(const ir::Dim& difference) {
-  if (difference.is_constant()) return difference;
-  std::int64_t number = difference.offset();
-  for (const ir::DimTerm& term : difference.terms()) number = std::gcd(number, term.coefficient);
-  ir::Dim rest = floor_div(difference, number);
-  if (difference.offset() != 0) return rest;
-  for (const ir::DimAtom& atom : difference.terms()[0].atoms) {
-    const auto has_it = [&](const ir::DimTerm& term) { return std::ranges::any_of(term.atoms, [&](const ir::DimAtom& other) { return ir::DimAtom::compare(atom, other) == 0; }); };
-    if (atom.op == ir::DimOp::symbol && std::ranges::all_of(difference.terms(), has_it)) rest = floor_div(rest, ir::Dim::symbol(atom.symbol));
-  }
-  return rest;
-}
-
-}  // namespace
-
-void Symbols::equal(const ir::Dim& a, const ir::Dim& b) {
-  if (!is_known(a) || !is_known(b)) return;
-  const ir::Dim difference = a - b;
-  if (value(difference) == 0) {
-    if (!define_latest(without_common_factor(difference))) fix_symbols_of(difference, "another size must equal it");
-    return;
-  }
-  // They differ: sizes that are not 1 either way give the error of eager execution, which the caller raises.
-  for (const ir::Dim& side : {a, b})
-    if (value(side) == 1) {
-      if (!define_latest(side - ir::Dim(1))) fix_symbols_of(side, "a size of 1 is broadcast");
-    }
-  const ir::Dim apart = (value(difference) > 0 ? difference : -difference) - ir::Dim(1);
-  if (!narrow_single(apart)) fix_symbols_of(difference, "another size differs from it");
-}
-
-void Symbols::settle_extent(const ir::Dim& dim) {
-  if (dim.is_constant() || !is_known(dim)) return;
-  const std::int64_t size = value(dim);
-  if (size < 2) settle(dim);
-  else if (const ir::Dim over = dim - ir::Dim(2); !narrow_single(over)) decide(Operator::less_equal, 0, over);
-}
-
-/// Makes the expression a constant by what it says of one symbol.
-void Symbols::settle(const ir::Dim& dim) {
-  const std::int64_t now = value(dim);
-  if (!define_latest(without_common_factor(dim - ir::Dim(now)))) specialise(dim, "a size of it is special");
-}
-
-void Symbols::not_negative(const ir::Dim& dim) {
-  if (is_known(dim) && !narrow_single(dim) && !name_difference(dim)) decide(Operator::less_equal, 0, dim);
-}
-
-/// Makes an expression a number of its own, which has the range that the question is about, and one of those that it is over a sum with it:
-/// what is asked of `stop - start` is then as simple as what is asked of a stop. False for other expressions.
-bool Symbols::name_difference(const ir::Dim& dim) {
-  if (history_.graph_alone) return false;  // whoever runs it finds sizes alone
-  const ir::Dim varying = dim - ir::Dim(dim.offset());
-  const std::optional<Summand> latest = latest_alone(varying);
-  if (!latest || facts_.definition(names_[latest->symbol.value])) return false;
-  const std::size_t name = facts_.name_expression(describe(varying), over_names(varying));
-  const ir::Dim difference = ir::Dim::symbol(SymbolId(name)), rest = over_names(latest->rest);
-  refine(facts_.define(names_[latest->symbol.value], latest->rises ? difference - rest : rest - difference));
-  narrow_sign(name, value(dim) >= 0, true, dim.offset());
-  return true;
-}
-
-/// Whether an expression over the numbers is negative in some calls and not in others, so that each answer would be a variant for each other
-/// question.
-bool Symbols::stays_open(const ir::Dim& dim) {
-  const bool varies = history_.answers_vary(describe(dim), value(dim) >= 0);
-  return varies && !facts_.extremes_decided();
-}
-
-void Symbols::clamps(const ir::Dim& dim) {
-  if (is_known(dim) && !stays_open(dim) && !narrow_single(dim)) decide(Operator::less_equal, 0, dim);
-}
-
-ir::Dim Symbols::extreme(const ir::Dim& a, const ir::Dim& b, bool least) {
-  const ir::Dim difference = b - a;
-  const ops::infer::Interval range = ops::infer::range(graph_, difference);
-  if (range.least >= 0) return least ? a : b;
-  if (range.most <= 0) return least ? b : a;
-  if (stays_open(difference)) return least ? min(a, b) : max(a, b);
-  return decide(Operator::less_equal, a, b) == least ? a : b;
-}
-
-/// One factor that is divisible now is made a constant, the innermost first: batches, which come first, are what varies most. A symbol that
-/// divides is rather taken for a factor of the same value.
-void Symbols::divisible(const ir::Dim& dim, const ir::Dim& by) {
-  if (!is_known(dim) || !is_known(by)) return;
-  if (const SymbolId divisor = by.as_symbol(); divisor && dim.terms().size() == 1)
-    for (const ir::DimAtom& atom : dim.terms()[0].atoms)
-      if (atom.op == ir::DimOp::symbol && values_[atom.symbol.value] == values_[divisor.value]) return equal(ir::Dim::symbol(atom.symbol), by);
-  SymbolId factor;
-  if (by.is_constant() && dim.terms().size() == 1)
-    for (const ir::DimAtom& atom : dim.terms()[0].atoms)
-      if (atom.op == ir::DimOp::symbol && values_[atom.symbol.value] % by.constant() == 0) factor = atom.symbol;
-  constexpr const char* kWhy = "it must be divisible";
-  fix_symbols_of(factor ? ir::Dim::symbol(factor) : dim, kWhy);
-  if (!factor) fix_symbols_of(by, kWhy);
-}
-
-void Symbols::constant(const ir::Dim& dim) {
-  if (!is_known(dim)) return;
-  const std::vector<std::string> names = names_of(dim);
-  if (library_may_ && std::ranges::any_of(names, [&](const std::string& name) { return history_.takes_several(name); })) throw GraphBreak("an operation goes by a number that keeps varying");
-  if (wear_out(names)) throw GraphBreak("an operation goes by a number that keeps varying", "the operation runs as plain Python, what follows is compiled on");
-  fix_symbols_of(dim, "an operation goes by it");
-}
-
-/// Makes the symbol that came last in `difference` == 0 the value of an expression over the others, where it stands alone with
-/// coefficient 1 or -1.
-bool Symbols::define_latest(const ir::Dim& difference) {
-  const std::optional<Summand> latest = latest_alone(difference);
-  if (!latest) return false;
-  refine(facts_.define(names_[latest->symbol.value], over_names(latest->rises ? -latest->rest : latest->rest)));
-  return true;
-}
-
-/// The symbol that came last, where it stands alone with coefficient 1 or -1.
-std::optional<Symbols::Summand> Symbols::latest_alone(const ir::Dim& sum) const {
-  SymbolId latest;
-  std::vector<int> occurrences(values_.size());
-  sum.for_each_symbol([&](SymbolId s) {
-    ++occurrences[s.value];
-    if (!latest || s.value > latest.value) latest = s;
-  });
-  if (!latest || occurrences[latest.value] != 1) return std::nullopt;
-  for (const ir::DimTerm& term : sum.terms()) {
-    if (term.atoms.size() != 1 || term.atoms[0].op != ir::DimOp::symbol || term.atoms[0].symbol != latest) continue;
-    if (term.coefficient != 1 && term.coefficient != -1) return std::nullopt;
-    return Summand{latest, term.coefficient == 1, sum - ir::Dim::symbol(latest) * ir::Dim(term.coefficient)};
-  }
-  return std::nullopt;
-}
-
 ir::Dim Symbols::over_names(const ir::Dim& over_symbols) const {
   return over_symbols.substitute([&](SymbolId s) { return ir::Dim::symbol(SymbolId(names_[s.value])); });
 }
@@ -434,16 +289,6 @@ ir::Dim Symbols::over_names(const ir::Dim& over_symbols) const {
 void Symbols::refine(bool news) {
   refined_ |= news;
   learned_ |= news;
-}
-
-void Symbols::fix_symbols_of(const ir::Dim& dim, const char* why) {
-  if (refined_) return;
-  if (has_extremes(dim) && facts_.decide_extremes()) return refine(true);
-  dim.for_each_symbol([&](SymbolId s) {
-    if (!facts_.fix(names_[s.value])) return;
-    learned_ = true;
-    say_constant(describe(ir::Dim::symbol(s)), values_[s.value], why);
-  });
 }
 
 void Symbols::say_constant(const std::string& words, std::int64_t value, const char* why) {

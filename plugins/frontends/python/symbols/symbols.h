@@ -5,8 +5,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "core/guards/check.h"
 #include "core/ir/graph.h"
+#include "core/ir/relation.h"
 #include "core/ops/size_questions.h"
 #include "python/objects/ref.h"
 #include "python/symbols/number_check.h"
@@ -92,10 +92,10 @@ class Symbols final : public ops::SizeQuestions {
   /// Sizes of 0 and 1 have a meaning of their own: the size of a result is one of them, or guarded to be greater.
   void settle_extent(const ir::Dim& dim);
   /// Whether the relation holds, which is guarded where the ranges do not prove it.
-  bool decide(guards::Relation::Operator op, const ir::Dim& left, const ir::Dim& right);
+  bool decide(ir::Relation::Operator op, const ir::Dim& left, const ir::Dim& right);
   /// The same for a branch of the program. Where variants have mounted up it breaks the graph: what comes after it is compiled once for either
   /// way, not once for all that came before.
-  bool branch(guards::Relation::Operator op, const ir::Dim& left, const ir::Dim& right);
+  bool branch(ir::Relation::Operator op, const ir::Dim& left, const ir::Dim& right);
   /// The program needs the number itself: guards its value.
   std::int64_t specialise(const ir::Dim& dim, const char* why);
   /// The same for one instruction, which runs as plain Python where that costs less than one more variant: a list that a loop with breaks
@@ -116,7 +116,7 @@ class Symbols final : public ops::SizeQuestions {
   void clamps(const ir::Dim& dim) override;
   void divisible(const ir::Dim& dim, const ir::Dim& by) override;
   void constant(const ir::Dim& dim) override;
-  bool is_zero(const ir::Dim& dim) override { return is_known(dim) && decide(guards::Relation::Operator::equal, dim, 0); }
+  bool is_zero(const ir::Dim& dim) override { return is_known(dim) && decide(ir::Relation::Operator::equal, dim, 0); }
   bool keeps_sign_open(const ir::Dim& dim) override { return is_known(dim) && stays_open(dim); }
 
   /// Whether the capture must be repeated from what it has found out.
@@ -139,7 +139,7 @@ class Symbols final : public ops::SizeQuestions {
   std::optional<Summand> latest_alone(const ir::Dim& sum) const;
   ir::Dim over_names(const ir::Dim& over_symbols) const;
   void guard_range(const ir::Dim& dim, const NumberFacts::Range& range);
-  bool note(guards::Relation relation);
+  bool note(ir::Relation relation);
   bool define_latest(const ir::Dim& difference);
   void settle(const ir::Dim& dim);
   void refine(bool news);
@@ -164,7 +164,7 @@ class Symbols final : public ops::SizeQuestions {
   std::vector<std::size_t> names_;          // by symbol: position in the facts
   std::unordered_map<std::size_t, ir::Dim> made_;  // by name: as the capture sees them
   std::unordered_map<std::size_t, ir::Dim> raw_;   // by name: as they are read
-  std::vector<guards::Relation> relations_;
+  std::vector<ir::Relation> relations_;
   std::vector<ir::Dim> computed_;
   FloatTape floats_;
   std::unordered_set<std::string> said_;    // specialisations that were logged

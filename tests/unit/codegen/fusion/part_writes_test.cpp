@@ -12,7 +12,7 @@ using namespace tenon;
 namespace {
 
 /// Runs on tensors of the given shapes (all float32) and compares; gives the number of steps.
-std::size_t check(std::string_view text, std::vector<std::vector<std::int64_t>> shapes) {
+std::size_t check_part_write(std::string_view text, std::vector<std::vector<std::int64_t>> shapes) {
   const ir::Graph graph = llvm_test::parse(text);
   const auto [tensors, views] = llvm_test::random_inputs(graph, std::move(shapes));
   const auto d = llvm_test::difference(graph, views, {}, 40);
@@ -47,10 +47,10 @@ std::string row_writes(int rows, std::string_view result) {
 
 TEST_CASE("many writes to parts run over the parts alone, in place", "[fusion]") {
   const std::vector<std::vector<std::int64_t>> shapes{{64, 64}, {64}};
-  for (const char* result : {"r12", "r5", "r0"}) check(row_writes(12, result), shapes);
+  for (const char* result : {"r12", "r5", "r0"}) check_part_write(row_writes(12, result), shapes);
   const std::size_t wholes = whole_writes(row_writes(12, "r12"));
   CHECK(whole_writes(row_writes(12, "r5")) == wholes + 1);  // somebody reads what was there before: a copy
-  CHECK(check(row_writes(3, "r3"), shapes) == 1);  // few writes are choices in the kernel that reads the whole
+  CHECK(check_part_write(row_writes(3, "r3"), shapes) == 1);  // few writes are choices in the kernel that reads the whole
 }
 
 TEST_CASE("a write from an input to an output runs over its part where the output may lie over the input", "[fusion]") {
@@ -58,10 +58,10 @@ TEST_CASE("a write from an input to an output runs over its part where the outpu
     return fmt::format("graph @main (%x: f32[64, 64], %v: f32[64]) {{\n  {}\n  %r: f32[64, 64] = select_scatter(%x, %s) {{dim = 0, index = 3}}\n  return %r\n}}", source);
   };
   const std::string of_another = write("%s: f32[64] = mul(%v, 2)");
-  CHECK(check(of_another, {{64, 64}, {64}}) == 2);
+  CHECK(check_part_write(of_another, {{64, 64}, {64}}) == 2);
   CHECK(llvm_test::compile(llvm_test::parse(of_another))->aliases().size() == 1);
   const std::string of_itself = write("%t: f32[64] = select(%x) {dim = 1, index = 3}\n  %s: f32[64] = mul(%t, 2)");
-  CHECK(check(of_itself, {{64, 64}, {64}}) == 3);  // what is read of the input is kept before it is written
+  CHECK(check_part_write(of_itself, {{64, 64}, {64}}) == 3);  // what is read of the input is kept before it is written
   CHECK(llvm_test::compile(llvm_test::parse(of_itself))->aliases().size() == 1);
 }
 
@@ -81,7 +81,7 @@ TEST_CASE("a write to columns of rows is one write, and one that is overwritten 
     text += fmt::format("  %r{0}: f32[40, 50] = slice_scatter(%r{1}, %t{0}) {{dim = 0, end = 25, start = 5, step = 1}}\n", i, i - 1);
   }
   const std::string all = text + "  return %r12\n}";
-  const std::size_t steps = check(all, {{40, 50}, {20}});
+  const std::size_t steps = check_part_write(all, {{40, 50}, {20}});
   const auto program = llvm_test::compile(llvm_test::parse(all));
   double written = 0;
   for (const auto& step : program->plan().steps) written += codegen::written_bytes(std::get<codegen::KernelStep>(step).kernel);

@@ -14,7 +14,7 @@ using namespace tenon::test;
 
 namespace {
 
-constexpr const char* kNegation = "graph @g (%x: f32[3]) {\n  %z: f32[3] = neg(%x)\n  return %z\n}\n";
+constexpr const char* kNegatedGraph = "graph @g (%x: f32[3]) {\n  %z: f32[3] = neg(%x)\n  return %z\n}\n";
 constexpr const char* kFound = "graph @late [u0: 0..64] (%x: f32[5]) {\n  %i: i64[u0, 1] = nonzero(%x)\n  return %i\n}\n";
 
 /// Runs the graph twice for the values 1, 0, 3, … and gives the events of a kind.
@@ -65,49 +65,49 @@ Behaviour giving(const DLTensor& tensor, std::uint32_t major = 1) {
 }  // namespace
 
 TEST_CASE("a backend that cannot be made is left out", "[takeover]") {
-  check_told(Takeover({.create = [] { return std::int32_t{TENON_PLUGIN_FAILED}; }}).run(kNegation, "create_failed"), "create", "could not be set up");
-  check_told(Takeover({.create = []() -> std::int32_t { throw std::runtime_error("no such thing"); }}).run(kNegation, "create_failed"), "create",
+  check_told(Takeover({.create = [] { return std::int32_t{TENON_PLUGIN_FAILED}; }}).run(kNegatedGraph, "create_failed"), "create", "could not be set up");
+  check_told(Takeover({.create = []() -> std::int32_t { throw std::runtime_error("no such thing"); }}).run(kNegatedGraph, "create_failed"), "create",
              "\"create\" let out an exception: no such thing");
-  check_told(Takeover({.create = []() -> std::int32_t { throw 7; }}).run(kNegation, "create_failed"), "create", "no std::exception");
+  check_told(Takeover({.create = []() -> std::int32_t { throw 7; }}).run(kNegatedGraph, "create_failed"), "create", "no std::exception");
 }
 
 TEST_CASE("wrong options of a backend are an error", "[takeover]") {
-  CHECK_THROWS_WITH(Takeover({.create = [] { return std::int32_t{TENON_INVALID_ARGUMENT}; }}).run(kNegation, ""), Catch::Contains("could not be set up"));
+  CHECK_THROWS_WITH(Takeover({.create = [] { return std::int32_t{TENON_INVALID_ARGUMENT}; }}).run(kNegatedGraph, ""), Catch::Contains("could not be set up"));
 }
 
 TEST_CASE("a claim that throws, or has no sense, leaves the graph to others", "[takeover]") {
-  check_told(Takeover({.claim = [](const GraphView&, const TenonClaims&) -> std::int32_t { throw std::runtime_error("no idea"); }}).run(kNegation, "claim_failed"), "claim",
+  check_told(Takeover({.claim = [](const GraphView&, const TenonClaims&) -> std::int32_t { throw std::runtime_error("no idea"); }}).run(kNegatedGraph, "claim_failed"), "claim",
              "failed to claim: \"claim\" let out an exception: no idea");
   check_told(Takeover({.claim = [](const GraphView&, const TenonClaims& claims) {
                claims.claim(claims.self, nullptr, 3);
                return std::int32_t{TENON_OK};
-             }}).run(kNegation, "claim_invalid"), "claim", "does not name them");
+             }}).run(kNegatedGraph, "claim_invalid"), "claim", "does not name them");
   check_told(Takeover({.claim = [](const GraphView&, const TenonClaims& claims) {
                const std::uint32_t node = 0;
                claims.claim(claims.self, &node, std::numeric_limits<std::size_t>::max());
                return std::int32_t{TENON_OK};
-             }}).run(kNegation, "claim_invalid"), "claim", "of a graph that has 1");
+             }}).run(kNegatedGraph, "claim_invalid"), "claim", "of a graph that has 1");
 }
 
 TEST_CASE("a compile that throws, gives nothing or announces too much goes on elsewhere", "[takeover]") {
-  check_told(Takeover({.compile = [](const GraphView&, TenonArtefact&) -> std::int32_t { throw std::runtime_error("lost"); }}).run(kNegation, "compile_failed"), "compile", "lost");
-  check_told(Takeover({.gives_null = true}).run(kNegation, "compile_failed"), "compile", "gives no artefact");
+  check_told(Takeover({.compile = [](const GraphView&, TenonArtefact&) -> std::int32_t { throw std::runtime_error("lost"); }}).run(kNegatedGraph, "compile_failed"), "compile", "lost");
+  check_told(Takeover({.gives_null = true}).run(kNegatedGraph, "compile_failed"), "compile", "gives no artefact");
   static const TenonAssumption assumption{0, 0, 10, 1};
   check_told(Takeover({.compile = [](const GraphView&, TenonArtefact& artefact) {
                artefact.assumptions = &assumption;
                artefact.assumption_count = std::numeric_limits<std::size_t>::max();
                return std::int32_t{TENON_OK};
-             }}).run(kNegation, "compile_failed"), "compile", "assumptions");
+             }}).run(kNegatedGraph, "compile_failed"), "compile", "assumptions");
   static const TenonAliasPermit alias{0, 0};
   check_told(Takeover({.compile = [](const GraphView&, TenonArtefact& artefact) {
                artefact.aliases = &alias;
                artefact.alias_count = std::numeric_limits<std::size_t>::max();
                return std::int32_t{TENON_OK};
-             }}).run(kNegation, "compile_failed"), "compile", "aliases");
+             }}).run(kNegatedGraph, "compile_failed"), "compile", "aliases");
 }
 
 TEST_CASE("a workspace that is not said, or that no machine has, goes on elsewhere", "[takeover]") {
-  for (const char* graph : {kNegation, kFound}) {
+  for (const char* graph : {kNegatedGraph, kFound}) {
     check_told(Takeover({.workspace = [](const std::int64_t*, std::size_t&) { return std::int32_t{TENON_PLUGIN_FAILED}; }}).run(graph, "workspace_failed"), "workspace",
                "it gave no reason");
     for (const std::size_t bytes : {std::numeric_limits<std::size_t>::max(), std::size_t{1} << 62, std::size_t{1} << 45})
@@ -121,7 +121,7 @@ TEST_CASE("a workspace that is not said, or that no machine has, goes on elsewhe
 }
 
 TEST_CASE("an execute that throws goes on elsewhere", "[takeover]") {
-  for (const char* graph : {kNegation, kFound})
+  for (const char* graph : {kNegatedGraph, kFound})
     check_told(Takeover({.execute = [](const ir::Graph&, const TenonExecuteArgs&) -> std::int32_t { throw std::runtime_error("out of luck"); }}).run(graph, "execute_failed"),
                "execute", "\"execute\" let out an exception: out of luck");
 }
@@ -171,16 +171,16 @@ TEST_CASE("an output of unknown size that is left out, or has no sizes, goes on 
 }
 
 TEST_CASE("what a release throws goes nowhere", "[takeover]") {
-  CHECK(Takeover({.release = [] { throw std::runtime_error("no way back"); }}).run(kNegation, "execute_failed").empty());
+  CHECK(Takeover({.release = [] { throw std::runtime_error("no way back"); }}).run(kNegatedGraph, "execute_failed").empty());
 }
 
 TEST_CASE("arithmetic that a plugin leaves changed is put back and told once", "[takeover]") {
   const auto disturbed = [](Behaviour behaviour, const std::string& phase) {
     Takeover takeover(std::move(behaviour));
     std::fesetround(FE_TONEAREST);
-    takeover.run(kNegation, "");
+    takeover.run(kNegatedGraph, "");
     CHECK(std::fegetround() == FE_TONEAREST);
-    takeover.run(kNegation, "");
+    takeover.run(kNegatedGraph, "");
     const auto events = takeover.session.events("plugin_float_control");
     REQUIRE(events.size() == 1);
     const auto event = nlohmann::json::parse(events.front());
@@ -214,7 +214,7 @@ TEST_CASE("flushing of subnormal numbers, traps and the precision of the x87 are
       change();
       return code;
     }});
-    const auto events = takeover.run(kNegation, "plugin_float_control");
+    const auto events = takeover.run(kNegatedGraph, "plugin_float_control");
     CHECK(FloatControl::current() == before);
     REQUIRE(events.size() == 1);
     CHECK_THAT(events[0], Catch::Contains(words));
@@ -227,7 +227,7 @@ TEST_CASE("what has happened to numbers so far is left to whoever asks", "[takeo
     return TestBackend::evaluate(graph, args);
   }});
   std::feclearexcept(FE_ALL_EXCEPT);
-  CHECK(takeover.run(kNegation, "plugin_float_control").empty());
+  CHECK(takeover.run(kNegatedGraph, "plugin_float_control").empty());
   CHECK(std::fetestexcept(FE_OVERFLOW) != 0);
   std::feclearexcept(FE_ALL_EXCEPT);
 }
@@ -240,7 +240,7 @@ TEST_CASE("threads that run a plugin's loop compute as before", "[takeover]") {
     host->parallel_for(host->self, 0, 64, 1, [](void*, std::int64_t, std::int64_t) { std::fesetround(FE_UPWARD); }, nullptr);
     return TestBackend::evaluate(graph, args);
   };
-  CHECK(takeover.run(kNegation, "plugin_float_control").size() == 1);
+  CHECK(takeover.run(kNegatedGraph, "plugin_float_control").size() == 1);
   takeover.bad.behaviour.execute = [&](const ir::Graph& graph, const TenonExecuteArgs& args) {
     const TenonHost* host = takeover.bad.host();
     std::atomic<int> changed{0};
@@ -248,5 +248,5 @@ TEST_CASE("threads that run a plugin's loop compute as before", "[takeover]") {
     CHECK(changed == 0);
     return TestBackend::evaluate(graph, args);
   };
-  takeover.run(kNegation, "");
+  takeover.run(kNegatedGraph, "");
 }

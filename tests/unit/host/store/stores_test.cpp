@@ -20,13 +20,13 @@ using tenon::test::PluginFolder;
 
 namespace {
 
-using Outcome = ByteStore::Outcome;
+using StoreOutcome = ByteStore::Outcome;
 
 std::string ignored;
 
 std::string found(const ByteStore& store, std::string_view key) {
   std::string value;
-  CHECK(store.find(key, value) == Outcome::found);
+  CHECK(store.find(key, value) == StoreOutcome::found);
   return value;
 }
 
@@ -63,7 +63,7 @@ TEST_CASE("the store gives back what was put, or nothing") {
   const std::string value("code\0bytes", 10);
   CHECK(store.put("key", value));
   CHECK(found(store, "key") == value);
-  CHECK(store.find("another", ignored) == Outcome::absent);
+  CHECK(store.find("another", ignored) == StoreOutcome::absent);
   CHECK(found(ByteStore(folder.path() + "/store", 1 << 20), "key") == value);
   CHECK(store.size().entries == 1);
 }
@@ -79,8 +79,8 @@ TEST_CASE("a damaged entry is removed, and can be written again") {
       [](std::string bytes) { return bytes + "more"; });
   CHECK(store.put("key", "value"));
   change_entries(folder, damage);
-  CHECK(store.find("key", ignored) == Outcome::damaged);
-  CHECK(store.find("key", ignored) == Outcome::absent);
+  CHECK(store.find("key", ignored) == StoreOutcome::damaged);
+  CHECK(store.find("key", ignored) == StoreOutcome::absent);
   CHECK(store.put("key", "value"));
   CHECK(found(store, "key") == "value");
 }
@@ -90,7 +90,7 @@ TEST_CASE("an entry in another format is not found, and is replaced") {
   ByteStore store(folder.path() + "/store", 1 << 20);
   CHECK(store.put("key", "value"));
   change_entries(folder, [](std::string bytes) { bytes[7] = '9'; return bytes; });
-  CHECK(store.find("key", ignored) == Outcome::absent);
+  CHECK(store.find("key", ignored) == StoreOutcome::absent);
   CHECK(store.put("key", "new value"));
   CHECK(found(store, "key") == "new value");
 }
@@ -100,7 +100,7 @@ TEST_CASE("an entry under another's name is not taken for it") {
   ByteStore store(folder.path() + "/store", 1 << 20);
   CHECK(store.put("key", "value"));
   std::filesystem::rename(folder.path() + "/store/" + hash_of("key") + ".bin", folder.path() + "/store/" + hash_of("other") + ".bin");
-  CHECK(store.find("other", ignored) == Outcome::damaged);
+  CHECK(store.find("other", ignored) == StoreOutcome::damaged);
 }
 
 TEST_CASE("clearing the store removes its entries") {
@@ -110,7 +110,7 @@ TEST_CASE("clearing the store removes its entries") {
   CHECK(store.size().entries == 5);
   CHECK(store.clear().entries == 5);
   CHECK(store.size().bytes == 0);
-  CHECK(store.find("3", ignored) == Outcome::absent);
+  CHECK(store.find("3", ignored) == StoreOutcome::absent);
   CHECK(store.put("3", "value"));
 }
 
@@ -134,8 +134,8 @@ TEST_CASE("processes that write the same entries at once read whole ones") {
     for (int round = 0; round < 300; ++round) {
       const int key = round % 17;
       store.put(std::to_string(key), value(key));
-      const Outcome outcome = store.find(std::to_string(round * 5 % 17), read);
-      if (outcome == Outcome::damaged || (outcome == Outcome::found && read != value(round * 5 % 17))) return 1;
+      const StoreOutcome outcome = store.find(std::to_string(round * 5 % 17), read);
+      if (outcome == StoreOutcome::damaged || (outcome == StoreOutcome::found && read != value(round * 5 % 17))) return 1;
     }
     return 0;
   };
@@ -160,7 +160,7 @@ TEST_CASE("the store keeps to its limit") {
   for (const auto& file : std::filesystem::directory_iterator(folder.path() + "/store")) bytes += file.file_size();
   CHECK(bytes <= 20000);
   CHECK(found(store, "99") == std::string(1000, 'x'));
-  CHECK(store.find("0", ignored) == Outcome::absent);
+  CHECK(store.find("0", ignored) == StoreOutcome::absent);
 }
 
 TEST_CASE("the folder is measured when a sixteenth of it may be new, whoever wrote that") {
@@ -188,7 +188,7 @@ TEST_CASE("what was not used for longest goes first") {
   CHECK(found(store, "0").size() == 1000);
   for (int i = 10; i < 24; ++i) CHECK(store.put(std::to_string(i), std::string(1000, 'x')));
   CHECK(found(store, "0").size() == 1000);
-  CHECK(store.find("1", ignored) == Outcome::absent);
+  CHECK(store.find("1", ignored) == StoreOutcome::absent);
 }
 
 TEST_CASE("a folder that others may write is not used") {
@@ -197,7 +197,7 @@ TEST_CASE("a folder that others may write is not used") {
   ::chmod((folder.path() + "/store").c_str(), 0777);
   ByteStore store(folder.path() + "/store", 1 << 20);
   CHECK_FALSE(store.put("key", "value"));
-  CHECK(store.find("key", ignored) == Outcome::absent);
+  CHECK(store.find("key", ignored) == StoreOutcome::absent);
   CHECK(store.folder().problem() == "is writable by everybody (chmod o-w)");
   Config config = folder.config();
   config.cache = true;

@@ -15,7 +15,7 @@ using llvm_test::Store;
 
 namespace {
 
-constexpr const char* kGraph = R"(graph @main (%x: f32[37, 150]) {
+constexpr const char* kStagedGraph = R"(graph @main (%x: f32[37, 150]) {
   %e: f32[37, 150] = exp(%x)
   %s: f32[37] = sum(%e) {dim = [1], keepdim = false}
   %m: f32[150] = amax(%x) {dim = [0], keepdim = false}
@@ -24,7 +24,7 @@ constexpr const char* kGraph = R"(graph @main (%x: f32[37, 150]) {
   return %s, %m, %i
 })";
 
-ir::Graph graph() { return ir::parse_graph(kGraph).value(); }
+ir::Graph graph() { return ir::parse_graph(kStagedGraph).value(); }
 
 /// A program of a cache that knows nothing.
 std::unique_ptr<llvm_backend::Program> compile_anew(bool swap) {
@@ -40,7 +40,7 @@ std::vector<ops::HostTensor> results(llvm_backend::Program& program) {
   return llvm_test::run(program, graph(), inputs);
 }
 
-bool equal(const std::vector<ops::HostTensor>& a, const std::vector<ops::HostTensor>& b) {
+bool same_results(const std::vector<ops::HostTensor>& a, const std::vector<ops::HostTensor>& b) {
   for (std::size_t i = 0; i < a.size(); ++i)
     if (std::memcmp(a[i].data(), b[i].data(), a[i].byte_count()) != 0) return false;
   return a.size() == b.size();
@@ -59,8 +59,8 @@ TEST_CASE("exchanged code computes the same bits") {
   const auto program = compile_anew(true), settled = compile_anew(false);
   const auto before = results(*program);
   llvm_backend::wait_for_background();
-  CHECK(equal(results(*program), before));
-  CHECK(equal(results(*settled), before));
+  CHECK(same_results(results(*program), before));
+  CHECK(same_results(results(*settled), before));
 }
 
 TEST_CASE("the store ends with the better code, and quick code that it has is replaced") {
@@ -96,7 +96,7 @@ TEST_CASE("a child of fork has a background of its own") {
   if (child == 0) {
     const auto own = compile_anew(true);
     llvm_backend::wait_for_background();
-    _exit(equal(results(*own), results(*program)) ? 0 : 1);
+    _exit(same_results(results(*own), results(*program)) ? 0 : 1);
   }
   int status = -1;
   CHECK(waitpid(child, &status, 0) == child);

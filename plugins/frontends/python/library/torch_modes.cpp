@@ -1,0 +1,42 @@
+#include "python/library/torch_modes.h"
+
+#include "python/objects/graph_break.h"
+#include "python/objects/imported.h"
+#include "python/objects/pending_exception.h"
+
+namespace tenon::python {
+namespace {
+
+void set_grad_mode(PyObject* mode) {
+  Ref native = Ref::steal(imported("torch._C"));
+  Ref done = native ? Ref::steal(PyObject_CallMethod(native.get(), "_set_grad_enabled", "O", mode)) : Ref();
+  if (!done) PyErr_WriteUnraisable(nullptr);
+}
+
+}  // namespace
+
+InferenceScope::InferenceScope(bool wanted, bool present) {
+  if (wanted == present) return;
+  Ref native = Ref::steal(imported("torch._C"));
+  if (native) context_ = Ref::steal(PyObject_CallMethod(native.get(), "_InferenceMode", "O", wanted ? Py_True : Py_False));
+  Ref entered = context_ ? Ref::steal(PyObject_CallMethod(context_.get(), "__enter__", nullptr)) : Ref();
+  failed_ = !entered;
+}
+
+InferenceScope::~InferenceScope() {
+  if (!context_ || failed_) return;
+  Ref left = Ref::steal(PyObject_CallMethod(context_.get(), "__exit__", "OOO", Py_None, Py_None, Py_None));
+  if (!left) PyErr_Clear();
+}
+
+WithoutGrad::WithoutGrad(bool needed) : needed_(needed) {
+  if (needed_) set_grad_mode(Py_False);
+}
+
+WithoutGrad::~WithoutGrad() {
+  if (!needed_) return;
+  PendingException pending;
+  set_grad_mode(Py_True);
+}
+
+}  // namespace tenon::python
