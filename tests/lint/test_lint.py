@@ -150,9 +150,6 @@ def test_every_rule_and_pass_has_a_golden_test():
 
 
 def test_file_lengths():
-    """A report, not a limit: files over 400 lines, each of which needs a reason or a split."""
-    long = sorted(((len(p.read_text().splitlines()), str(p.relative_to(ROOT))) for p in tracked("framework", "sdk", "plugins", "tests", suffixes=CODE | {".py"})), reverse=True)
-    for lines, name in long:
-        if lines > 400:
-            print(f"{lines:5} {name}")
-    assert all(lines <= 1200 for lines, _ in long)
+    """A file that needs more lines is about more than one thing."""
+    lengths = {str(p.relative_to(ROOT)): len(p.read_text().splitlines()) for p in tracked("framework", "sdk", "plugins", "tests", suffixes=CODE | {".py"})}
+    assert {name: lines for name, lines in lengths.items() if lines > 450} == {}
