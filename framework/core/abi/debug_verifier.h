@@ -23,13 +23,20 @@ class DebugVerifier : public PartVerifier {
            check_names(d.region_names, TENON_DEBUG_REGION_NAMES, s_.regions.size(), strings) && check_locations(d, strings.size()) &&
            check_table(d.node_locations, TENON_DEBUG_NODE_LOCATIONS, s_.nodes.size(), d.locations.size()) &&
            check_location_text(d) && check_table(d.node_origins, TENON_DEBUG_NODE_ORIGINS, s_.nodes.size(), TENON_NONE) &&
-           check_count(d.symbol_hints.size(), TENON_DEBUG_SYMBOL_HINTS, s_.symbols.size());
+           check_hints(d.symbol_hints);
   }
 
  private:
   bool check_count(std::uint32_t entries, std::uint32_t section, std::uint32_t records) {
     if (entries == 0 || entries == records) return true;
     return fail(std::string("section ") + section_names[section] + ": " + std::to_string(entries) + " entries for " + std::to_string(records) + " records");
+  }
+
+  bool check_hints(const Table<std::int64_t>& hints) {
+    if (!check_count(hints.size(), TENON_DEBUG_SYMBOL_HINTS, s_.symbols.size())) return false;
+    for (std::uint32_t i = 0; i < hints.size(); ++i)
+      if (hints[i] < -1) return fail(TENON_DEBUG_SYMBOL_HINTS, i, std::to_string(hints[i]) + " is negative");
+    return true;
   }
 
   /// One entry a record or none at all, each below `limit` or absent.

@@ -88,6 +88,8 @@ class Parser : TokenReader {
       if (token_.kind == TokenKind::integer || at('-')) s.max = parse_integer();
       if (s.min > s.max) lexer_.fail(offset, fmt::format("the range {}..{} of symbol {} is empty", s.min, s.max, s.name));
     }
+    if (take('~')) s.hint = parse_integer();
+    if (s.hint < -1) lexer_.fail(offset, fmt::format("symbol {} has the hint {}, which is negative", s.name, s.hint));
     symbols_.push_back(std::move(s));
   }
 

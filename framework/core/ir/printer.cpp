@@ -84,8 +84,9 @@ class Printer {
 
  private:
   static std::string symbol(const SymbolInfo& s) {
-    if (s.min == 0 && s.max == INT64_MAX) return s.name;
-    return fmt::format("{}: {}..{}", s.name, s.min, s.max == INT64_MAX ? "" : std::to_string(s.max));
+    std::string text = s.name;
+    if (s.min != 0 || s.max != INT64_MAX) text += fmt::format(": {}..{}", s.min, s.max == INT64_MAX ? "" : std::to_string(s.max));
+    return s.hint < 0 ? text : text + fmt::format(" ~ {}", s.hint);
   }
 
   std::string value(const Graph& g, ValueId v) const {

@@ -191,6 +191,7 @@ class Verifier {
       if (!is_name(s.name) || is_reserved(s.name)) report(fmt::format("'{}' is no name for a symbol (7)", s.name));
       else if (!seen.insert(s.name).second) report(fmt::format("two symbols are called {} (7)", s.name));
       if (s.min > s.max) report(fmt::format("the range {}..{} of symbol {} is empty (7)", s.min, s.max, s.name));
+      if (s.hint < -1) report(fmt::format("symbol {} has the hint {} (7)", s.name, s.hint));
     }
   }
 

@@ -39,10 +39,9 @@ std::ptrdiff_t compiled(const ir::Graph& graph) {
 TEST_CASE("rows of a triangle are few kernels", "[sizes]") { CHECK(compiled(triangle(30)) < 10); }
 
 TEST_CASE("sizes divided from a symbol are planned for what its hint makes of them", "[sizes]") {
-  ir::Graph graph = llvm_test::parse(
-      "graph @frames [s0: 1024..1048576] (%x: f32[floor_div(s0, 128) - 1, 100], %y: f32[100, 60]) {\n"
+  const ir::Graph graph = llvm_test::parse(
+      "graph @frames [s0: 1024..1048576 ~ 24000] (%x: f32[floor_div(s0, 128) - 1, 100], %y: f32[100, 60]) {\n"
       "  %z: f32[floor_div(s0, 128) - 1, 60] = mm(%x, %y)\n  return %z\n}");
-  graph.mutable_symbol(SymbolId(0)).hint = 24000;
   llvm_test::take_log();
   llvm_test::compile(graph, {.log = true});
   bool product = false;

@@ -25,7 +25,7 @@ class RandomGraph {
     g.name = pick<std::string>({"main", "f", "model.forward", "a graph"});
     for (std::size_t i = below(4); i-- > 0;) {
       const std::int64_t min = static_cast<std::int64_t>(below(5));
-      g.add_symbol({pick<std::string>({"", "n", "batch", "f32"}), min, chance(2) ? INT64_MAX : min + static_cast<std::int64_t>(below(1000))});
+      g.add_symbol({pick<std::string>({"", "n", "batch", "f32"}), min, chance(2) ? INT64_MAX : min + static_cast<std::int64_t>(below(1000)), chance(2) ? -1 : static_cast<std::int64_t>(below(5000))});
     }
     symbols_ = g.symbols().size();
     for (std::size_t i = below(4); i-- > 0;) g.add_constant(constant());
