@@ -9,7 +9,7 @@ namespace tenon::ops {
 namespace {
 
 /// Real numbers may become complex ones, not the other way round.
-bool only_moves_complex(const ScalarProgram& program) {
+bool program_moves_complex(const ScalarProgram& program) {
   const auto of = [&](std::uint32_t reg) { return program.instructions[reg].dtype; };
   return std::ranges::all_of(program.instructions, [&](const Instruction& i) {
     switch (i.op) {
@@ -39,9 +39,9 @@ bool only_moves_complex(const ir::Graph& graph, ir::NodeId id) {
   if (!op || (op->kernel && !node.operands.empty())) return false;
   if (op->scatter) {
     const ScatterBody body = op->scatter(OpQuery(graph, node.operands, node.attributes));
-    return only_moves_complex(body.target) && only_moves_complex(body.combine);
+    return program_moves_complex(body.target) && program_moves_complex(body.combine);
   }
-  if (const auto loop = loop_of(graph, id)) return !loop->reducer && only_moves_complex(loop->element);
+  if (const auto loop = loop_of(graph, id)) return !loop->reducer && program_moves_complex(loop->element);
   if (!op->decompose) return node.operands.empty() || op->traits.opaque;
   const ir::Graph simpler = decomposition(graph, id);
   return std::ranges::all_of(simpler.nodes(), [&](ir::NodeId each) { return only_moves_complex(simpler, each); });

@@ -52,7 +52,7 @@ ir::ValueId causal(NodeBuilder& b, ir::ValueId scores) {
 }
 
 /// A row that sees nothing attends to nothing: zeros, not nan.
-ir::ValueId safe_softmax(NodeBuilder& b, ir::ValueId scores, bool masks) {
+ir::ValueId softmax_of_masked(NodeBuilder& b, ir::ValueId scores, bool masks) {
   const auto last = Dim(static_cast<std::int64_t>(b.graph().type(scores).rank()) - 1);
   const ir::ValueId weights = b.one("softmax", {scores}, {{"dim", last}});
   if (!masks) return weights;
@@ -74,7 +74,7 @@ Values decompose_attention(NodeBuilder& b, const OpQuery& q) {
   scores = b.one("mul", {scores, b.literal(scale)});
   if (is_causal) scores = causal(b, scores);
   if (operands.size() == 4) scores = masked(b, scores, operands[3]);
-  const ir::ValueId weights = safe_softmax(b, scores, operands.size() == 4);
+  const ir::ValueId weights = softmax_of_masked(b, scores, operands.size() == 4);
   return {b.cast(b.one("matmul", {weights, b.cast(operands[2], t)}), result)};
 }
 

@@ -8,7 +8,7 @@ namespace {
 using ir::Dim;
 using ir::Shape;
 
-const std::vector<DType> kNumbers{DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8};
+const std::vector<DType> kMultiplied{DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8};
 
 DType product_dtype(const OpQuery& q) {
   const DType t = infer::shared_dtype(q);
@@ -55,7 +55,7 @@ std::vector<Sample> product_samples(std::vector<std::int64_t> batch) {
                    .operands = {{.dtype = t, .shape = left, .fill = Fill::unit}, {.dtype = t, .shape = right, .fill = Fill::unit}}});
     return all.back();
   };
-  for (DType t : kNumbers) add(std::string(name_of(t)), t, 5, 7, 6);
+  for (DType t : kMultiplied) add(std::string(name_of(t)), t, 5, 7, 6);
   add("row", DType::f32, 1, 9, 4);
   add("column", DType::f32, 4, 9, 1);
   add("depth_one", DType::f32, 4, 1, 3);
@@ -161,7 +161,7 @@ std::vector<Sample> matmul_samples() {
         {.name = std::move(name),
          .operands = {{.dtype = t, .shape = std::move(a), .fill = Fill::unit}, {.dtype = t, .shape = std::move(b), .fill = Fill::unit}}});
   };
-  for (DType t : kNumbers) add(std::string(name_of(t)), {4, 5}, {5, 3}, t);
+  for (DType t : kMultiplied) add(std::string(name_of(t)), {4, 5}, {5, 3}, t);
   add("vectors", {6}, {6});
   add("matrix_vector", {4, 6}, {6});
   add("vector_matrix", {6}, {6, 4});

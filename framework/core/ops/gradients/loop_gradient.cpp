@@ -215,7 +215,7 @@ ValueId gradient_of_sum(NodeBuilder& b, const std::string& op, const Reducer& re
 }
 
 /// The place that every point of a scatter writes, as indices over its loops; none of a tensor without dimensions.
-struct Places {
+struct ScatterPlaces {
   std::vector<ValueId> indices;
   std::vector<Dim> dims;
 
@@ -237,7 +237,7 @@ ValueId full_of(NodeBuilder& b, ir::Literal value, DType dtype, const Shape& sha
 }
 
 /// Where the write of a point lasts: no later point has the same place.
-ValueId lasting(NodeBuilder& b, const Places& places, const Shape& extents, const Shape& base) {
+ValueId lasting(NodeBuilder& b, const ScatterPlaces& places, const Shape& extents, const Shape& base) {
   const ValueId count = b.one("arange", {}, {{"dtype", DType::i64}, {"end", ir::product(extents)}, {"start", Dim(0)}, {"step", Dim(1)}});
   const ValueId numbers = b.one("reshape", {count}, {{"shape", extents}});
   return b.one("eq", {places.read(b, places.put(b, full_of(b, Dim(-1), DType::i64, base), numbers)), numbers});
@@ -250,7 +250,7 @@ OperandGradients scatter_gradients(NodeBuilder& b, const ir::Node& node, const S
   if (base.shape.empty()) throw Exception(error(Code::unsupported, "{} into a tensor without dimensions", node.op));
   OperandGradients gradients(node.operands.size());
   ElementProgram target(b, node.operands, body.target, body.extents);
-  Places places;
+  ScatterPlaces places;
   for (std::size_t d = 0; d < base.shape.size(); ++d) {
     const ValueId index = target.value(body.target.results[d]);
     places.indices.push_back(d == 0 ? b.one("expand", {index}, {{"size", body.extents}}) : index);
