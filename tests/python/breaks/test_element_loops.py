@@ -83,7 +83,99 @@ def test_thousands_of_rounds_that_C_code_drives_are_left_to_python(name, capfd):
         x = np.sin(np.arange(float(length)))
         same(compiled(x), FROM_C[name](x))
     assert tenon.stats()["recompiles"] <= 4, tenon.stats()
+    assert "taken apart into more than 2000 items" in capfd.readouterr().err
+
+
+def test_thousands_of_rounds_that_C_code_drives_over_indices_are_left_to_python(capfd):
+    tenon.set_logs(graph_breaks=True)
+    fn = lambda x: sum(map(lambda i: x[i] * x[i], range(len(x))))
+    compiled = tenon.compile(fn)
+    for length in (3000, 3000, 2500):
+        x = np.sin(np.arange(float(length)))
+        same(compiled(x), fn(x))
+    assert tenon.stats()["recompiles"] <= 4, tenon.stats()
     assert "goes round more than 2000 times" in capfd.readouterr().err
+
+
+def with_a_branch(x):
+    total = 0.0
+    for v in x:
+        if v > 0:
+            total = total + v
+    return total
+
+
+def generated(x):
+    for v in x:
+        if v > 0:
+            yield v
+
+
+def written_while_it_is_read(x):
+    y = x + 0
+    for i, v in enumerate(y):
+        if i > 0 and v > 0:
+            y[i - 1] = v
+    return y
+
+
+OVER_ELEMENTS = {
+    "branch": with_a_branch,
+    "append": lambda x: [v * 2 for v in x],
+    "enumerate": lambda x: [i for i, v in enumerate(x) if v > 0],
+    "zip": lambda x: [v for v, w in zip(x, x + 1) if v > w - 1],
+    "filter": lambda x: list(filter(lambda v: v > 0, x)),
+    "generator": lambda x: sum(generated(x)),
+    "nested call": lambda x: with_a_branch(x * 2) + (x * 3).sum(),
+    "rows": lambda x: sum(row[0] for row in x.reshape(-1, 2) if row[1] > 0),
+    "star": lambda x: [*x][-1],
+    "max": lambda x: max(x),
+    "writes": written_while_it_is_read,
+}
+
+
+@pytest.mark.parametrize("make", [np.asarray, torch.from_numpy], ids=["numpy", "torch"])
+@pytest.mark.parametrize("name", OVER_ELEMENTS)
+def test_an_array_is_not_taken_apart_into_thousands_of_elements(name, make):
+    fn, graphs = OVER_ELEMENTS[name], []
+    compiled = tenon.compile(fn)
+    for length in (5000, 5000, 4500):
+        x = make(np.sin(np.arange(float(length))))
+        same(compiled(x), fn(x))
+        graphs.append(tenon.stats()["graphs"])
+    stats = tenon.stats()
+    assert 1 <= stats["left_to_python"] <= 2 and stats["recompiles"] <= 3 and stats["graphs"] <= 4 and graphs[0] == graphs[1], stats
+    assert tenon.explain(fn)(x).op_count <= 16
+
+
+def test_what_a_loop_over_elements_does_is_done_once():
+    seen = []
+
+    def fn(x):
+        for i, v in enumerate(x * 2):
+            seen.append(i)
+            if v > 0:
+                seen.append("above")
+        return len(seen)
+
+    compiled = tenon.compile(fn)
+    for length in (5000, 600):
+        x = np.sin(np.arange(float(length)))
+        fn(x)
+        expected = seen.copy()
+        seen.clear()
+        assert compiled(x) == len(expected) and seen == expected
+        seen.clear()
+
+
+@pytest.mark.parametrize("make", [np.asarray, torch.from_numpy], ids=["numpy", "torch"])
+def test_hundreds_of_elements_are_not_results_of_the_graph_before_a_branch(make):
+    compiled = tenon.compile(with_a_branch)
+    x = make(np.sin(np.arange(1000.0)))
+    for _ in range(3):
+        same(compiled(x), with_a_branch(x))
+    stats = tenon.stats()
+    assert stats["left_to_python"] == 1 and stats["graphs"] <= 1, stats
 
 
 def test_a_loop_of_some_hundred_rounds_is_written_out():

@@ -28,6 +28,13 @@ PyObject* self_of(PyObject* callable) {
 
 namespace {
 
+/// Iterates its arguments whatever they are, and hands their items on as they are.
+bool hands_items_on(PyObject* callable) { return is_among(name_of(callable), " zip enumerate map filter "); }
+/// Iterates its arguments whatever they are.
+bool takes_items(PyObject* callable) {
+  return is_among(name_of(callable), " list tuple set frozenset sum any all min max sorted reduce accumulate islice chain filterfalse takewhile dropwhile pairwise groupby deque cycle zip_longest ");
+}
+
 /// Whether it asks what it iterates how long it is, to make room.
 bool asks_for_length(PyObject* callable) { return is_among(name_of(callable), " list tuple sorted list.extend "); }
 
@@ -69,6 +76,13 @@ void prepare_iterables(Evaluator& evaluator, PyObject* callable, Arguments& argu
   for (std::size_t at = 0; at < arguments.positional(); ++at) {
     Ref& value = arguments.values[at];
     const TypeTraits& traits = evaluator.heap().traits(value.get());
+    if (traits.role == Recorder::Role::stand_in) {
+      const Iterated iterated = iterated_arguments(callable, arguments.positional());
+      if (at < iterated.first || at >= iterated.end) continue;
+      if (hands_items_on(callable)) value = evaluator.counted_items(value.get());
+      else if (takes_items(callable)) evaluator.require_few_items(value.get());
+      continue;
+    }
     const bool iterable = Py_TYPE(value.get())->tp_iter != nullptr || Py_TYPE(value.get())->tp_as_sequence != nullptr;
     if (traits.hidden && iterable) {
       const Iterated iterated = iterated_arguments(callable, arguments.positional());

@@ -169,6 +169,11 @@ CaptureBreak broken(Evaluator& evaluator, std::exception_ptr failure) {
     result = break_at(evaluator, GraphBreak(python ? "the call raises an exception" : fmt::format("an internal failure: {}", fault.what())));
   }
   PyErr_Clear();
+  const std::optional<std::size_t> elements = evaluator.loops().unfinished();
+  if (elements && *elements < stop_before && !result.raises) {
+    stop_before = *elements;
+    result.leaves = true;
+  }
   result.stop_before = stop_before;
   return result;
 }

@@ -120,6 +120,10 @@ class Evaluator {
   // ---- iteration.cpp
   /// `of_loop`: only a loop of the program takes its items.
   Ref iterator_of(PyObject* iterable, bool of_loop = false);
+  /// Breaks where a stand-in has more items than are taken apart, unless a whole graph is demanded.
+  void require_few_items(PyObject* stand_in);
+  /// For C code that iterates a stand-in and hands on its items: an iterator, where there are so many that they are counted; else the stand-in.
+  Ref counted_items(PyObject* stand_in);
   /// Empty at the end, with what a generator returned in `result`.
   Ref next_of(PyObject* iterator, Ref* result = nullptr);
   /// `at_most`: takes no more of them.
@@ -134,6 +138,8 @@ class Evaluator {
   }
   const char* late_failure() const { return late_failure_; }
   std::size_t late_failure_at() const { return late_failure_at_; }
+  /// Of the loops that the capture is in the middle of.
+  const UnrolledLoops& loops() const { return loops_; }
 
   // ---- continuation.cpp
   /// Sets up the frames of a continuation whose slots are `values`.
@@ -282,6 +288,8 @@ class Evaluator {
   void op_jump_if(Frame& f, const Instruction& i);
   void jump(Frame& f, std::int32_t target);
   void note_counters(const Frame& frame);
+  Ref iterator_of_array(PyObject* stand_in);
+  bool has_more_items(PyObject* stand_in, std::size_t most);
   void step_over_varying(const Frame& f);
   void step_over_varying_range(std::span<const Ref> bounds);
   void step_loop(const Frame& f);

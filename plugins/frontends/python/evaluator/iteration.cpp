@@ -20,8 +20,7 @@ Ref Evaluator::iterator_of(PyObject* iterable, bool of_loop) {
   if (Ref mapping = heap_.behind_proxy(iterable)) return iterator_of(mapping.get(), of_loop);
   const TypeTraits& traits = heap_.traits(iterable);
   if (traits.role == Recorder::Role::stand_in) {
-    mark_position();
-    return heap_.adopt(checked(PyObject_GetIter(iterable)));
+    return iterator_of_array(iterable);
   }
   if (is_evaluated_generator(iterable)) return Ref::borrow(iterable);
   if (PyType_Check(iterable)) {
@@ -44,6 +43,36 @@ Ref Evaluator::iterator_of(PyObject* iterable, bool of_loop) {
   if (of_loop) heap_.expose_items(iterable);
   else heap_.expose(iterable);
   return heap_.born(checked(PyObject_GetIter(iterable)));
+}
+
+/// Of a stand-in, which is taken apart into all its items at once.
+Ref Evaluator::iterator_of_array(PyObject* stand_in) {
+  mark_position();
+  require_few_items(stand_in);
+  Ref iterator = heap_.adopt(checked(PyObject_GetIter(stand_in)));
+  if (!options_.leave_loops || !has_more_items(stand_in, UnrolledLoops::kMostElementsPastBreak)) return iterator;
+  Ref rank = checked(PyObject_GetAttrString(stand_in, "ndim"));
+  if (PyLong_Check(rank.get()) && PyLong_AsLong(rank.get()) == 1) loops_.goes_over_elements(iterator.get(), heap_.now);
+  return iterator;
+}
+
+void Evaluator::require_few_items(PyObject* stand_in) {
+  if (options_.leave_loops && has_more_items(stand_in, UnrolledLoops::kMostRounds)) UnrolledLoops::takes_apart(heap_.now);
+}
+
+Ref Evaluator::counted_items(PyObject* stand_in) {
+  return options_.leave_loops && has_more_items(stand_in, UnrolledLoops::kMostElementsPastBreak) ? iterator_of_array(stand_in) : Ref::borrow(stand_in);
+}
+
+/// Whether a stand-in has more items than that. Where their number varies, only this is guarded.
+bool Evaluator::has_more_items(PyObject* stand_in, std::size_t most) {
+  Ref limit = checked(PyLong_FromSize_t(most)), count = recorder_.length(stand_in);
+  if (!count) {
+    const Py_ssize_t plain = PyObject_Size(stand_in);
+    PyErr_Clear();  // what has no items says so when it is asked for them
+    return plain > static_cast<Py_ssize_t>(most);
+  }
+  return checked(PyObject_RichCompareBool(count.get(), limit.get(), Py_GT)) != 0;
 }
 
 Ref Evaluator::next_of(PyObject* iterator, Ref* result) {
