@@ -223,7 +223,7 @@ def test_a_loop_far_slower_than_plain_python_is_left_to_it(capfd):
     for _ in range(80):
         assert compiled(x) == fn(x)
     stats = tenon.stats()
-    assert stats["left_to_python"] == 1 and stats["eager_fallbacks"] > 20, stats
+    assert 1 <= stats["left_to_python"] <= 2 and stats["eager_fallbacks"] > 20, stats
     assert "it takes elements one by one" in capfd.readouterr().err
 
 

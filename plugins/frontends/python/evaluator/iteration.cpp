@@ -52,7 +52,7 @@ Ref Evaluator::iterator_of_array(PyObject* stand_in) {
   Ref iterator = heap_.adopt(checked(PyObject_GetIter(stand_in)));
   if (!options_.leave_loops || !has_more_items(stand_in, UnrolledLoops::kMostElementsPastBreak)) return iterator;
   Ref rank = checked(PyObject_GetAttrString(stand_in, "ndim"));
-  if (PyLong_Check(rank.get()) && PyLong_AsLong(rank.get()) == 1) loops_.goes_over_elements(iterator.get(), heap_.now);
+  if (PyLong_Check(rank.get()) && PyLong_AsLong(rank.get()) == 1) loops_.goes_over_elements(iterator.get(), static_cast<std::size_t>(checked(PyObject_Size(stand_in))), heap_.now);
   return iterator;
 }
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace tenon::python {
 
 UnrolledLoop::UnrolledLoop(std::string reason, std::size_t stop_before)
@@ -21,9 +23,21 @@ void UnrolledLoops::takes_apart(std::size_t now) {
   throw UnrolledLoop(fmt::format("an array is taken apart into more than {} items", kMostRounds), now);
 }
 
+namespace {
+
+/// How many items an iterator has given. Asks the array for nothing, which may be a stand-in of a capture that has ended.
+std::size_t items_given(PyObject* iterator, std::size_t count) {
+  if (!PySeqIter_Check(iterator)) return count - static_cast<std::size_t>(std::max<Py_ssize_t>(0, PyObject_LengthHint(iterator, 0)));
+  Ref parts = Ref::steal(PyObject_CallMethod(iterator, "__reduce__", nullptr));
+  if (!parts || PyTuple_GET_SIZE(parts.get()) < 3) return count;  // at its end
+  return PyLong_AsSize_t(PyTuple_GET_ITEM(parts.get(), 2));
+}
+
+}  // namespace
+
 std::optional<std::size_t> UnrolledLoops::unfinished() const {
   for (const Elements& each : elements_)
-    if (PyObject_LengthHint(each.iterator.get(), 0) > static_cast<Py_ssize_t>(kMostElementsPastBreak)) return each.since;
+    if (each.count > items_given(each.iterator.get(), each.count) + kMostElementsPastBreak) return each.since;
   PyErr_Clear();
   return std::nullopt;
 }

@@ -35,7 +35,7 @@ class UnrolledLoops {
   /// An array is about to be taken apart into more than kMostRounds items. Throws UnrolledLoop.
   [[noreturn]] static void takes_apart(std::size_t now);
   /// `iterator` goes over an array that was taken apart at `now` into more than kMostElementsPastBreak elements.
-  void goes_over_elements(PyObject* iterator, std::size_t now) { elements_.push_back({Ref::borrow(iterator), now}); }
+  void goes_over_elements(PyObject* iterator, std::size_t count, std::size_t now) { elements_.push_back({Ref::borrow(iterator), count, now}); }
   /// When the first of those arrays was taken apart that have so many elements left; none where there is none.
   std::optional<std::size_t> unfinished() const;
 
@@ -45,7 +45,7 @@ class UnrolledLoops {
   };
   struct Elements {
     Ref iterator;
-    std::size_t since = 0;
+    std::size_t count = 0, since = 0;
   };
   std::unordered_map<std::uintptr_t, Loop> loops_;  // by code and target
   std::vector<Elements> elements_;

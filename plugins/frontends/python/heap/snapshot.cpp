@@ -219,7 +219,7 @@ std::uint32_t Snapshot::iterator(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
   if (type == &PyDictIterKey_Type || type == &PyDictIterValue_Type || type == &PyDictIterItem_Type) return iterator_of_dict(object);
   if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) cannot_build(object);
-  static const std::string_view known = " list_iterator list_reverseiterator tuple_iterator range_iterator str_ascii_iterator str_iterator enumerate zip reversed ";
+  static const std::string_view known = " list_iterator list_reverseiterator tuple_iterator range_iterator str_ascii_iterator str_iterator enumerate zip reversed iterator ";
   if (known.find(fmt::format(" {} ", type->tp_name)) == std::string_view::npos) cannot_build(object);
   Ref parts = checked(PyObject_CallMethod(object, "__reduce__", nullptr));
   if (!PyTuple_Check(parts.get()) || PyTuple_GET_SIZE(parts.get()) < 2) cannot_build(object);

@@ -236,17 +236,20 @@ int assign(PyObject* self, PyObject* key, PyObject* value) {
   return done ? 0 : -1;
 }
 
-PyObject* iterate(PyObject* self) {
-  return guarded([&]() -> Ref {
-    const Py_ssize_t count = checked(length(self));
-    Ref items = checked(PyList_New(count));
-    for (Py_ssize_t i = 0; i < count; ++i) {
-      Ref index = checked(PyLong_FromSsize_t(i));
-      PyList_SET_ITEM(items.get(), i, checked(subscript(self, index.get())).release());
-    }
-    return checked(PyObject_GetIter(items.get()));
-  });
+/// The item that a sequence's iterator asks for, and the end of it.
+PyObject* item_in_turn(PyObject* self, Py_ssize_t at) {
+  const Py_ssize_t count = length(self);
+  if (count < 0) return nullptr;
+  if (at >= count) {
+    PyErr_SetString(PyExc_IndexError, "index out of bounds");
+    return nullptr;
+  }
+  Ref index = Ref::steal(PyLong_FromSsize_t(at));
+  return index ? subscript(self, index.get()) : nullptr;
 }
+
+/// As NumPy does: an item is taken when its turn comes, with what has been written to it until then.
+PyObject* iterate(PyObject* self) { return length(self) < 0 ? nullptr : PySeqIter_New(self); }
 
 int set_attribute(PyObject*, PyObject* name, PyObject*) {
   set_break_signal(std::string("an assignment to the attribute '") + (PyUnicode_AsUTF8(name) ? PyUnicode_AsUTF8(name) : "?") + "' of a NumPy array");
@@ -350,6 +353,7 @@ bool ready_array_stand_in_types() {
   g_method_type.tp_descr_get = bind_method;
   g_method_type.tp_getattro = method_attribute;
   g_sequence.sq_contains = contains;
+  g_sequence.sq_item = item_in_turn;
   g_type.tp_name = "tenon._tenon.ArrayStandIn";
   g_type.tp_basicsize = sizeof(PyObject);
   g_type.tp_flags = Py_TPFLAGS_DEFAULT;
