@@ -148,6 +148,56 @@ def test_an_array_is_not_taken_apart_into_thousands_of_elements(name, make):
     assert tenon.explain(fn)(x).op_count <= 16
 
 
+def to_the_next(x):
+    y = x + 0
+    for i, v in enumerate(y):
+        if i + 1 < len(y):
+            y[i + 1] = y[i + 1] + v * 0.5
+    return y
+
+
+def to_the_next_by_a_branch(x):
+    y = x + 0
+    for i, v in enumerate(y):
+        if v > 0 and i + 1 < len(y):
+            y[i + 1] = y[i + 1] - v * 2
+    return y
+
+
+def between_steps(x):
+    y = x + 0
+    it = iter(y)
+    first = next(it)
+    y[1:] = 100
+    return first, next(it), list(it)
+
+
+def handed_out(x):
+    y = x + 0
+    it = iter(y)
+    next(it)
+    y[2] = 5
+    return it
+
+
+def through_C(x):
+    y = x + 0
+    doubled, pairs = map(lambda v: v * 2, y), zip(y, y[1:])
+    y *= 3
+    return list(doubled), list(pairs)
+
+
+@pytest.mark.parametrize("make", [np.asarray, torch.from_numpy], ids=["numpy", "torch"])
+@pytest.mark.parametrize("fn", [to_the_next, to_the_next_by_a_branch, between_steps, handed_out, through_C])
+def test_an_item_is_what_it_is_when_its_turn_comes(fn, make):
+    compiled = tenon.compile(fn)
+    finished = list if fn is handed_out else lambda result: result
+    for length in (8, 8, 11):
+        x = make(np.sin(np.arange(float(length))))
+        with torch.no_grad():
+            same(finished(compiled(x)), finished(fn(x)))
+
+
 def test_what_a_loop_over_elements_does_is_done_once():
     seen = []
 
