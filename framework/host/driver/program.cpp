@@ -45,7 +45,8 @@ void take_hints(ir::Graph& graph, const json& options) {
     ir::SymbolInfo& symbol = graph.mutable_symbol(SymbolId(s));
     if (!given->contains(symbol.name)) continue;
     TENON_USER_CHECK((*given)[symbol.name].is_number_integer(), "options.sizes.{} must be an integer", symbol.name);
-    symbol.hint = std::clamp((*given)[symbol.name].get<std::int64_t>(), symbol.min, std::max(symbol.min, symbol.max));
+    // A number below 0 is no size: -1 and less would not travel as a hint.
+    symbol.hint = std::max<std::int64_t>(std::clamp((*given)[symbol.name].get<std::int64_t>(), symbol.min, std::max(symbol.min, symbol.max)), -1);
   }
 }
 

@@ -110,7 +110,7 @@ ir::Dim Symbols::symbol(std::size_t name, NumberSource source, std::int64_t valu
   info.name = fmt::format("s{}", graph_.symbols().size());
   info.min = range.least;
   info.max = range.most;
-  info.hint = value;
+  info.hint = std::max<std::int64_t>(value, -1);  // of sizes: one below 0 has none
   const SymbolId id = graph_.add_symbol(std::move(info));
   const ir::Dim dim = ir::Dim::symbol(id);
   sources_.resize(id.value + 1);
