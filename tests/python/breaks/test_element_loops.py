@@ -172,6 +172,11 @@ def between_steps(x):
     return first, next(it), list(it)
 
 
+def used_up(x):
+    it = iter(x + 0)
+    return len(list(it)), type(it).__name__, it
+
+
 def handed_out(x):
     y = x + 0
     it = iter(y)
@@ -187,8 +192,16 @@ def through_C(x):
     return list(doubled), list(pairs)
 
 
+def in_reverse(x):
+    y = x + 0
+    for i, v in enumerate(reversed(y)):
+        y[0] = y[0] + v
+        y[2] = i
+    return y
+
+
 @pytest.mark.parametrize("make", [np.asarray, torch.from_numpy], ids=["numpy", "torch"])
-@pytest.mark.parametrize("fn", [to_the_next, to_the_next_by_a_branch, between_steps, handed_out, through_C])
+@pytest.mark.parametrize("fn", [to_the_next, to_the_next_by_a_branch, between_steps, handed_out, through_C, in_reverse])
 def test_an_item_is_what_it_is_when_its_turn_comes(fn, make):
     compiled = tenon.compile(fn)
     finished = list if fn is handed_out else lambda result: result
@@ -196,6 +209,11 @@ def test_an_item_is_what_it_is_when_its_turn_comes(fn, make):
         x = make(np.sin(np.arange(float(length))))
         with torch.no_grad():
             same(finished(compiled(x)), finished(fn(x)))
+
+
+def test_an_iterator_over_an_array_that_is_used_up_keeps_its_type():
+    got, expected = tenon.compile(used_up)(np.arange(4.0)), used_up(np.arange(4.0))
+    assert got[:2] == expected[:2] and type(got[2]) is type(expected[2]) and list(got[2]) == []
 
 
 def test_what_a_loop_over_elements_does_is_done_once():

@@ -223,6 +223,7 @@ std::uint32_t Snapshot::iterator(PyObject* object) {
   if (known.find(fmt::format(" {} ", type->tp_name)) == std::string_view::npos) cannot_build(object);
   Ref parts = checked(PyObject_CallMethod(object, "__reduce__", nullptr));
   if (!PyTuple_Check(parts.get()) || PyTuple_GET_SIZE(parts.get()) < 2) cannot_build(object);
+  if (PySeqIter_Check(object) && PyTuple_GET_SIZE(parts.get()) < 3) cannot_build(object);  // at its end, where it names an iterator of another type
   const std::uint32_t at = sequence(Kind::call, Ref::borrow(PyTuple_GET_ITEM(parts.get(), 0)), PyTuple_GET_ITEM(parts.get(), 1));
   if (PyTuple_GET_SIZE(parts.get()) > 2 && PyTuple_GET_ITEM(parts.get(), 2) != Py_None) {
     if (!PyLong_Check(PyTuple_GET_ITEM(parts.get(), 2))) cannot_build(object);

@@ -70,6 +70,8 @@ Ref copy_of_iterator(PyObject* iterator) noexcept {
   Ref parts = parts_of(iterator);
   if (!parts) return {};
   PyObject* given = PyTuple_GET_ITEM(parts.get(), 1);
+  // What is written to an array in a capture shows in no object, and its items are read when their turn comes.
+  if (type == &PyReversed_Type && !PyTuple_CheckExact(PyTuple_GET_ITEM(given, 0)) && !PyUnicode_CheckExact(PyTuple_GET_ITEM(given, 0)) && !PyBytes_CheckExact(PyTuple_GET_ITEM(given, 0))) return {};
   if (simple) return rebuilt(parts.get(), given);
   const Py_ssize_t count = PyTuple_GET_SIZE(given);
   PyObject* const* all = reinterpret_cast<PyTupleObject*>(given)->ob_item;
