@@ -19,7 +19,7 @@ def test_work_grows_with_the_iterations_alone():
 
 
 def test_the_counts_tell_linear_from_quadratic_work():
-    linear = {n: Tally(n, 10 * n, 20, 100 * n, 100 * n, 100 * n, 1000) for n in ITERATIONS}
+    linear = {n: Tally(n, 10 * n, 20, 100 * n, 100 * n, 100 * n, 1000, 1000) for n in ITERATIONS}
     assert not list(objections(linear, linear))
     quadratic = {n: dataclasses.replace(t, loads=t.loads * n) for n, t in linear.items()}
     assert any("accesses in 40 steps where" in o for o in objections(quadratic, linear))

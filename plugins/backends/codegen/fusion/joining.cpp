@@ -176,15 +176,18 @@ bool Planner::try_add(NodeId id, std::size_t step, std::span<const Dim> index, b
     log(fmt::format("{} does not join kernel {}: {}", name_of_node(id), step, reason.what()));
     return false;
   }
-  if (!worth_sweeping(attempt->chained_reductions())) {
+  const std::size_t reductions = attempt->chained_reductions();
+  if (!worth_sweeping(reductions)) {
     log(fmt::format("{} does not join kernel {}: it would pass over its rows once more", name_of_node(id), step));
     return false;
   }
-  if (attempt->sweeps_again() && !rows_fit(algebra_, *attempt)) {
+  if (reductions > 1 && !rows_fit(algebra_, *attempt)) {
     log(fmt::format("{} does not join kernel {}: its rows do not stay in cache", name_of_node(id), step));
     return false;
   }
-  if (attempt->operations().size() > kMaxKernelOperations) {
+  const auto& members = attempt->members();
+  const bool maps = std::ranges::any_of(members, [](const Draft::Member& m) { return m.kind == StageKind::map; });
+  if (attempt->operations().size() * std::max<std::size_t>(1, reductions + (maps ? 1 : 0)) > kMaxKernelOperations) {  // each sweep has its own
     log(fmt::format("{} does not join kernel {}: the kernel would be too long", name_of_node(id), step));
     return false;
   }

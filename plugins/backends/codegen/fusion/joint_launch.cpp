@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "fusion/cost.h"
+#include "fusion/lifetimes.h"
 
 namespace tenon::codegen {
 namespace {
@@ -18,13 +19,18 @@ double work_of_run(const Kernel& kernel, const IndexAlgebra& algebra) {
 class Launches {
  public:
   Launches(Plan& plan, const ir::Graph& graph, const IndexAlgebra& algebra, const PlanOptions& options)
-      : plan_(plan), graph_(graph), algebra_(algebra), options_(options), last_use_(graph.value_capacity() + plan.temporaries.size()) {}
+      : plan_(plan), graph_(graph), algebra_(algebra), options_(options), last_use_(graph.value_capacity() + plan.temporaries.size()), lives_(lives_of(plan, graph, algebra)),
+        alive_(lives_.alive_at_steps(plan.steps.size())), may_live_(worth_keeping_alive(most_alive_node_by_node(graph, algebra))) {
+    for (double bytes : alive_) may_live_ = std::max(may_live_, bytes);
+  }
 
   void join() {
     std::vector<Step> steps;
     steps.swap(plan_.steps);
-    for (Step& step : steps)
+    for (Step& step : steps) {
       if (!starts_with_another(step)) add(std::move(step));
+      ++now_;
+    }
   }
 
  private:
@@ -34,6 +40,7 @@ class Launches {
 
   void add(Step step) {
     plan_.steps.push_back(std::move(step));
+    places_.push_back(now_);
     note(plan_.steps.back(), plan_.steps.size());
   }
 
@@ -48,6 +55,17 @@ class Launches {
            std::all_of(writes.begin(), writes.end(), [&](std::size_t v) { return std::max(last_use_[v].written_before, last_use_[v].read_before) <= position; });
   }
 
+  /// What the step writes, which would be alive from an earlier place on.
+  double bytes_begun_by(const Step& step) const {
+    double bytes = 0;
+    for (std::size_t v : values_of(step, graph_, true))
+      if (lives_.first[v] == now_) bytes += lives_.bytes[v];
+    return bytes;
+  }
+
+  /// The bytes alive at the steps that would run while the step waits to be used.
+  std::span<double> alive_from(std::size_t position) { return std::span(alive_).subspan(places_[position], now_ - places_[position]); }
+
   bool starts_with_another(Step& step) {
     auto* kernel = std::get_if<KernelStep>(&step);
     if (!kernel || kernel->kernel.scatter || kernel->nodes.empty()) return false;
@@ -58,8 +76,11 @@ class Launches {
     const double work = work_of_run(kernel->kernel, algebra_);
     const bool small = worth_joint_launch(work), free = may_run_with(step, position);
     auto& earlier = std::get<KernelStep>(plan_.steps[position]);
-    log(*kernel, earlier, small && free ? "" : small ? "it needs what runs in between" : fmt::format("its {:.0f} operations keep the threads busy", work));
-    if (!small || !free) return false;
+    const double begun = bytes_begun_by(step);
+    const bool fits = begun + std::ranges::max(alive_from(position)) <= may_live_;
+    log(*kernel, earlier, !small ? fmt::format("its {:.0f} operations keep the threads busy", work) : !free ? "it needs what runs in between" : !fits ? "too much would be alive at once" : "");
+    if (!small || !free || !fits) return false;
+    for (double& alive : alive_from(position)) alive += begun;
     found->second = position;
     note(step, position + 1);
     earlier.starts.insert(earlier.starts.end(), kernel->starts.begin(), kernel->starts.end());
@@ -80,6 +101,11 @@ class Launches {
   const IndexAlgebra& algebra_;
   const PlanOptions& options_;
   std::vector<Use> last_use_;                               // by value
+  Lives lives_;
+  std::vector<double> alive_;         // bytes, by step of the plan as it was
+  double may_live_;                   // bytes
+  std::vector<std::size_t> places_;   // by step: where it was
+  std::size_t now_ = 0;               // where the next step was
   std::unordered_map<std::string, std::size_t> launches_;   // by canonical text: the latest step with that kernel
 };
 

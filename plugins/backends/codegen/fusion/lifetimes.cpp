@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 
 namespace tenon::codegen {
 
@@ -28,6 +29,33 @@ double most_alive_node_by_node(const ir::Graph& graph, const IndexAlgebra& algeb
     alive -= freed[i];
   }
   return most;
+}
+
+std::vector<double> Lives::alive_at_steps(std::size_t steps) const {
+  std::vector<double> change(steps + 2, 0);
+  for (std::size_t v = 0; v < bytes.size(); ++v)
+    if (first[v] != kNever) change[first[v]] += bytes[v], change[last[v] + 1] -= bytes[v];
+  std::partial_sum(change.begin(), change.end(), change.begin());
+  change.resize(steps);
+  return change;
+}
+
+Lives lives_of(const Plan& plan, const ir::Graph& graph, const IndexAlgebra& algebra) {
+  const std::size_t own = graph.value_capacity(), values = own + plan.temporaries.size(), steps = plan.steps.size();
+  Lives lives{std::vector(values, Lives::kNever), std::vector<std::size_t>(values, 0), std::vector<double>(values, 0)};
+  for (std::size_t s = 0; s < steps; ++s)
+    for (const bool written : {true, false})
+      for (std::size_t v : values_of(plan.steps[s], graph, written)) {
+        if (written) lives.first[v] = std::min(lives.first[v], s);
+        lives.last[v] = s;
+      }
+  for (const ir::Output& output : graph.outputs()) lives.last[output.value.value] = steps;
+  for (std::size_t v = 0; v < values; ++v) {
+    if (lives.first[v] == Lives::kNever) continue;
+    const Temporary* temporary = v < own ? nullptr : &plan.temporaries[v - own];
+    lives.bytes[v] = temporary ? algebra.estimate(temporary->elements) * static_cast<double>(size_of(temporary->dtype)) : estimated_bytes(graph.type(ValueId(static_cast<std::uint32_t>(v))), algebra);
+  }
+  return lives;
 }
 
 Lifetimes::Lifetimes(const ir::Graph& graph, const IndexAlgebra& algebra, const FusionContext& context)

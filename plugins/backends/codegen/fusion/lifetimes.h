@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "fusion/draft.h"
+#include "fusion/plan.h"
 
 namespace tenon::codegen {
 
@@ -11,6 +12,18 @@ double estimated_bytes(const ir::Type& type, const IndexAlgebra& algebra);
 
 /// The bytes of results that are alive at once, at most, when each node is computed by itself: from there to the last that reads it.
 double most_alive_node_by_node(const ir::Graph& graph, const IndexAlgebra& algebra);
+
+/// When the values live that the steps of a plan write, temporaries too.
+struct Lives {
+  static constexpr std::size_t kNever = static_cast<std::size_t>(-1);
+  std::vector<std::size_t> first, last;  // by value: the step that begins it, and the last that uses it; of outputs the end of the plan
+  std::vector<double> bytes;             // by value
+
+  /// The bytes that are alive at each step.
+  std::vector<double> alive_at_steps(std::size_t steps) const;
+};
+
+Lives lives_of(const Plan& plan, const ir::Graph& graph, const IndexAlgebra& algebra);
 
 /// Follows the nodes of a graph in their order, while it is decided which of their values live in memory.
 class Lifetimes {

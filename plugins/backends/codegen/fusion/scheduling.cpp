@@ -135,11 +135,14 @@ double Planner::most_alive(const Reordering& order, const Change& change, std::s
       read.set(v.value);
       alive += bytes_[v.value];
     }
-    most = std::max(most, alive);
+    double begins = 0, unread = 0;
     for (ValueId v : writes_of(steps_[s], draft)) {
-      const bool begins = begun_by_[v.value] == s || begun_by_[v.value] == kNoStep;
-      if (begins && !begun.test_set(v.value) && (lives_on(v) || read[v.value])) alive -= bytes_[v.value];
+      const bool here = (begun_by_[v.value] == s || begun_by_[v.value] == kNoStep) && !begun.test_set(v.value);
+      if (here && (lives_on(v) || read[v.value])) begins += bytes_[v.value];
+      else if (here && last_read_[v.value] == 0) unread += bytes_[v.value];  // it is there for its checks
     }
+    most = std::max(most, alive + unread);
+    alive -= begins;
   }
   return most;
 }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "fusion/lifetimes.h"
+#include "fusion/overwriting.h"
 #include "fusion/planner.h"
 
 namespace tenon::codegen {
@@ -21,7 +23,7 @@ class Counter {
       else if (auto* chain = std::get_if<ChainStep>(&step)) add(chain->first), add(chain->second), add(chain->between);
       else add(std::get<LibraryStep>(step));
     }
-    tally_.live_bytes = most_alive();
+    count_alive();
     return tally_;
   }
 
@@ -41,19 +43,21 @@ class Counter {
   }
 
   void add(const Kernel& kernel, double outer, double all) {
-    tally_.longest = std::max(tally_.longest, kernel.operations.size());
-    tally_.length += kernel.operations.size();
+    std::size_t length = 0;
     for (const Stage& stage : kernel.stages) {
       const double points = stage.kind == StageKind::row ? outer : all;
       std::vector<OpId> roots;
       for (const Store& store : stage.stores) roots.push_back(store.value);
       for (std::uint32_t r : stage.reductions) roots.insert(roots.end(), kernel.reductions[r].elements.begin(), kernel.reductions[r].elements.end());
-      add_needed(kernel, std::move(roots), points);
+      length += add_needed(kernel, std::move(roots), points);
       tally_.stores += points * static_cast<double>(stage.stores.size());
     }
+    tally_.longest = std::max(tally_.longest, length);
+    tally_.length += length;
   }
 
-  void add_needed(const Kernel& kernel, std::vector<OpId> open, double points) {
+  /// Gives how many they are.
+  std::size_t add_needed(const Kernel& kernel, std::vector<OpId> open, double points) {
     std::vector<bool> seen(kernel.operations.size(), false);
     while (!open.empty()) {
       const OpId id = open.back();
@@ -65,6 +69,7 @@ class Counter {
       else tally_.operations += points * work_of(op);
       for (OpId need : needs_of(op)) open.push_back(need);
     }
+    return static_cast<std::size_t>(std::ranges::count(seen, true));
   }
 
   void add(const ContractionStep& product) {
@@ -92,28 +97,23 @@ class Counter {
     tally_.stores += elements_of(graph_.node(step.node).results);
   }
 
-  double bytes_of(std::size_t value) const {
-    const std::size_t own = graph_.value_capacity();
-    if (value >= own) return algebra_.estimate(plan_.temporaries[value - own].elements) * static_cast<double>(size_of(plan_.temporaries[value - own].dtype));
-    const ir::Type& type = graph_.type(ValueId(static_cast<std::uint32_t>(value)));
-    return algebra_.estimate(type.element_count()) * static_cast<double>(size_of(type.dtype));
-  }
-
-  double most_alive() const {
-    constexpr std::size_t kNever = static_cast<std::size_t>(-1);
-    const std::size_t values = graph_.value_capacity() + plan_.temporaries.size(), steps = plan_.steps.size();
-    std::vector<std::size_t> first(values, kNever), last(values, 0);
-    for (std::size_t s = 0; s < steps; ++s) {
-      for (std::size_t v : values_of(plan_.steps[s], graph_, true)) first[v] = std::min(first[v], s), last[v] = s;
-      for (std::size_t v : values_of(plan_.steps[s], graph_, false)) last[v] = s;
-    }
-    for (const ir::Output& output : graph_.outputs()) last[output.value.value] = steps;
-    std::vector<double> change(steps + 2, 0);
-    for (std::size_t v = 0; v < values; ++v)
-      if (first[v] != kNever) change[first[v]] += bytes_of(v), change[last[v] + 1] -= bytes_of(v);
-    double alive = 0, most = 0;
-    for (double c : change) most = std::max(most, alive += c);
-    return most;
+  /// What a step writes over something else takes no memory at that step.
+  void count_alive() {
+    const std::size_t steps = plan_.steps.size();
+    if (steps == 0) return;
+    const Lives lives = lives_of(plan_, graph_, algebra_);
+    std::vector<double> alive = lives.alive_at_steps(steps);
+    tally_.apart_bytes = std::ranges::max(alive);
+    std::vector<bool> lies_over(lives.bytes.size(), false), given(lives.bytes.size(), false);
+    for (std::size_t s = 0; s < steps; ++s)
+      for (const auto& [written, read] : overwritings(plan_.steps[s])) {
+        const std::size_t w = written.value, r = read.value;
+        const bool ends = lives.first[r] != Lives::kNever && lives.last[r] == s && !given[r], begins = lives.first[w] == s && lives.last[w] != steps && !lies_over[w];
+        if (!ends || !begins || lives.bytes[w] != lives.bytes[r]) continue;
+        lies_over[w] = given[r] = true;
+        alive[s] -= lives.bytes[r];
+      }
+    tally_.live_bytes = std::ranges::max(alive);
   }
 
   const Plan& plan_;
@@ -127,8 +127,8 @@ class Counter {
 Tally tally_of(const Plan& plan, const ir::Graph& graph) { return Counter(plan, graph).count(); }
 
 std::string to_text(const Tally& t) {
-  return fmt::format("the plan: {} kernels of {} operations, the longest of {}; at all points {:.0f} operations, {:.0f} loads, {:.0f} stores; {:.0f} bytes alive at once", t.kernels, t.length,
-                     t.longest, t.operations, t.loads, t.stores, t.live_bytes);
+  return fmt::format("the plan: {} kernels of {} operations, the longest of {}; at all points {:.0f} operations, {:.0f} loads, {:.0f} stores; {:.0f} bytes alive at once, {:.0f} if none were written over others", t.kernels, t.length,
+                     t.longest, t.operations, t.loads, t.stores, t.live_bytes, t.apart_bytes);
 }
 
 }  // namespace tenon::codegen

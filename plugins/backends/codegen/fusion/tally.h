@@ -14,6 +14,7 @@ struct Tally {
   double operations = 0;       // of generated kernels, at all points of their loops; of products, multiplications
   double loads = 0, stores = 0;  // elements, each as often as it is read or written
   double live_bytes = 0;       // of what steps write, at the step where most is alive; outputs are alive to the end
+  double apart_bytes = 0;      // the same where no value is written over another
 };
 
 /// Sizes that are not known count as IndexAlgebra::estimate says. An operation of a kernel counts at the points of each stage that needs it.
