@@ -46,6 +46,13 @@ bool Evaluator::recorder_takes(PyObject* callable) {
   return entry->second;
 }
 
+/// Breaks where a call of a library has given more arrays than are written out.
+void Evaluator::require_few_pieces(PyObject* result) {
+  if (!options_.leave_loops || (!PyList_CheckExact(result) && !PyTuple_CheckExact(result))) return;
+  const bool many = static_cast<std::size_t>(PySequence_Fast_GET_SIZE(result)) > UnrolledLoops::kMostRounds;
+  if (many && is_stand_in(PySequence_Fast_GET_ITEM(result, 0))) UnrolledLoops::takes_apart(heap_.now);
+}
+
 Ref Evaluator::call_real(PyObject* callable, const Arguments& arguments) {
   mark_position();
   std::vector<PyObject*> values;
@@ -60,7 +67,10 @@ Ref Evaluator::call_real(PyObject* callable, const Arguments& arguments) {
     if (std::ranges::any_of(arguments.values, stands_for_number)) throw GraphBreak("C code does not take what stands for a number");
     compat::set_exception(std::move(raised));
   }
-  return checked(result);
+  Ref given = checked(result);
+  const bool of_array = PyCFunction_Check(callable) && PyCFunction_GET_SELF(callable) != nullptr && is_stand_in(PyCFunction_GET_SELF(callable));
+  if (of_array) require_few_pieces(given.get());
+  return given;
 }
 
 namespace {
@@ -146,7 +156,9 @@ Ref Evaluator::call_recorder(PyObject* callable, const Arguments& arguments) {
   }
   mark_position();
   try {
-    return heap_.adopt(recorder_.call(callable, positional_tuple(seen).get(), named_dict(seen).get()));
+    Ref result = recorder_.call(callable, positional_tuple(seen).get(), named_dict(seen).get());
+    require_few_pieces(result.get());
+    return heap_.adopt(std::move(result));
   } catch (const PythonError&) {
     // What the operation itself would raise may differ from what the stand-in raises: let the real one decide.
     throw GraphBreak("an operation raises " + type_and_text(compat::take_exception().get()));

@@ -290,6 +290,7 @@ class Evaluator {
   void note_counters(const Frame& frame);
   Ref iterator_of_array(PyObject* stand_in);
   bool has_more_items(PyObject* stand_in, std::size_t most);
+  void require_few_pieces(PyObject* result);
   void step_over_varying(const Frame& f);
   void step_over_varying_range(std::span<const Ref> bounds);
   void step_loop(const Frame& f);
