@@ -31,7 +31,7 @@ struct Arguments {
 struct Interrupted {};
 
 /// Families of opcodes are member functions in files of their own: names.cpp, attributes.cpp, items.cpp, operators.cpp, building.cpp,
-/// iteration.cpp, calls.cpp, construction.cpp, functions.cpp, exceptions.cpp, generators.cpp; run.cpp holds the loop.
+/// iteration.cpp, calls.cpp, construction.cpp, functions.cpp, exceptions.cpp, generator.cpp; run.cpp holds the loop.
 /// A member that needs user code run first runs it to its end in a nested loop, except a plain call, which pushes a frame.
 class Evaluator {
  public:
@@ -207,7 +207,7 @@ class Evaluator {
   /// The frame of a call whose arguments are bound to the function's parameters.
   std::unique_ptr<Frame> bind(PyObject* function, Arguments arguments);
 
-  // ---- generators.cpp
+  // ---- generator.cpp
   /// Resumes an evaluated generator with a value; empty when it has finished, with its result in `result`.
   Ref resume_generator(PyObject* generator, Ref value, Ref* result = nullptr);
   Ref throw_into_generator(PyObject* generator, Ref exception, Ref* result = nullptr);
