@@ -384,12 +384,16 @@ std::optional<GuardFailure> FunctionCache::failure_since(const CapturePoint& poi
   return held->segment().guards.explain(values);
 }
 
+namespace {
+
 /// Which guard of the latest variant fails, in words.
-static std::string words_of_change(const CapturePoint& point, const TorchState& state, const std::optional<GuardFailure>& failure) {
+std::string words_of_change(const CapturePoint& point, const TorchState& state, const std::optional<GuardFailure>& failure) {
   if (point.entries().empty() || point.is_checking()) return "none";
   if (!(point.entries().front()->state() == state)) return "torch's global state changed (grad mode, inference mode, default dtype)";
   return failure ? fmt::format("{}: {} was {}, is {}", failure->guard, failure->source, failure->expected, failure->found) : "none that a guard names";
 }
+
+}  // namespace
 
 std::string FunctionCache::change_since(const CapturePoint& point, const TorchState& state, const CallArguments& values) const {
   return words_of_change(point, state, failure_since(point, state, values));

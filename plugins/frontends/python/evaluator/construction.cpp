@@ -72,10 +72,7 @@ std::optional<Ref> Evaluator::construct(PyTypeObject* type, Arguments arguments,
       if (Ref number = recorder_.number_of(arguments[0], type)) return number;
   }
   if (type == &PyRange_Type) step_over_varying_range(arguments.values);
-  if (const Builtin* builtin = find_builtin(as_object(type))) {
-    (void)builtin;
-    return call_builtin(as_object(type), std::move(arguments), completion);
-  }
+  if (find_builtin(as_object(type))) return call_builtin(as_object(type), std::move(arguments), completion);
   const TypeTraits& instances = heap_.traits(type);
   if (instances.role == Recorder::Role::scalar && all_plain_numbers(heap_, arguments)) return call_real(as_object(type), arguments);
   if (std::optional<Ref> sizes = make_sizes(*this, type, arguments)) return sizes;

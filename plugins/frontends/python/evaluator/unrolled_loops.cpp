@@ -15,7 +15,7 @@ void UnrolledLoops::goes_back(const void* code, std::int32_t target, std::size_t
   constexpr std::uintptr_t kSpread = 0x9E3779B97F4A7C15u;
   const auto [found, fresh] = loops_.try_emplace(reinterpret_cast<std::uintptr_t>(code) * kSpread + static_cast<std::uintptr_t>(target), Loop{0, now, recorded});
   Loop& loop = found->second;
-  if (++loop.rounds > kMostRounds && recorded - loop.recorded >= loop.rounds) 
+  if (++loop.rounds > kMostRounds && recorded - loop.recorded >= loop.rounds)
     throw UnrolledLoop(fmt::format("a loop goes round more than {} times, and each time records operations", kMostRounds), loop.first);
 }
 

@@ -11,8 +11,8 @@
 
 namespace tenon::python {
 
-/// Ends the capture because a loop goes round too often, or an array is taken apart into too many items. The capture stops where the loop first went back to its start, or before the array is taken apart, and what follows in the
-/// frame is left to plain Python.
+/// Ends the capture because a loop goes round too often, or an array is taken apart into too many items. The capture stops where the loop first
+/// went back to its start, or before the array is taken apart, and what follows in the frame is left to plain Python.
 class UnrolledLoop : public GraphBreak {
  public:
   UnrolledLoop(std::string reason, std::size_t stop_before);
