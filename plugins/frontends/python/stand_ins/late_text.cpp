@@ -19,7 +19,10 @@ struct TextStandIn {
 };
 
 PyObject* needs(PyObject* a, const char* use) {
-  return guarded([&]() -> Ref { StandInUses::active().need_text(a, use); });
+  return guarded([&]() -> Ref {
+    StandInUses::active().need_text(a, use);
+    __builtin_unreachable();  // as in symbolic_scalar.cpp
+  });
 }
 
 PyObject* either(PyObject* a, PyObject* b) { return is_late_text(a) ? a : b; }

@@ -18,7 +18,10 @@ struct SymbolicScalar {
   ScalarValue value;
 };
 
-[[noreturn]] void needs_value(PyObject* a, const char* use) { StandInUses::active().need_scalar(scalar_of(a), use); }
+[[noreturn]] void needs_value(PyObject* a, const char* use) {
+  StandInUses::active().need_scalar(scalar_of(a), use);
+  __builtin_unreachable();  // GCC 12 does not see that a virtual function never returns
+}
 
 PyObject* needs(PyObject* a, const char* use) {
   return guarded([&]() -> Ref { needs_value(a, use); });
