@@ -29,7 +29,7 @@ void KernelEmitter::declare(const std::string& name) {
   auto* pointer = ir_.getPtrTy();
   auto* type = llvm::FunctionType::get(ir_.getVoidTy(), {pointer, pointer, ir_.getInt64Ty(), ir_.getInt64Ty(), pointer}, false);
   function_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, b_.module());
-  declare_for_machine(*function_, target_);
+  isa_.declare(*function_);
   for (unsigned i : {0u, 1u, 4u}) function_->addParamAttr(i, llvm::Attribute::NoAlias);
 }
 

@@ -7,13 +7,14 @@
 
 #include "lower/kernel_emitter.h"
 #include "lower/scopes.h"
+#include "lower/x86_isa.h"
 
 namespace tenon::codegen {
 
 class KernelEmitter {
  public:
   KernelEmitter(llvm::Module& module, const Kernel& kernel, const Target& target)
-      : kernel_(kernel), target_(target), b_(module, target), ir_(b_.ir) {}
+      : kernel_(kernel), target_(target), isa_(target), b_(module, isa_), ir_(b_.ir) {}
 
   void emit(const std::string& name);
 
@@ -131,6 +132,7 @@ class KernelEmitter {
 
   const Kernel& kernel_;
   const Target& target_;
+  const X86Isa isa_;
   LaneBuilder b_;
   llvm::IRBuilder<>& ir_;
   llvm::Function* function_ = nullptr;

@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "loops/kernel.h"
 #include "lower/exact_sum.h"
+#include "lower/functions.h"
 
 namespace tenon::codegen {
 
@@ -29,7 +30,7 @@ llvm::Type* LaneBuilder::register_type(DType dtype) {
 llvm::Type* LaneBuilder::storage_type(DType dtype) {
   if (dtype == DType::b8) return ir.getInt8Ty();
   if (dtype == DType::bf16) return ir.getInt16Ty();
-  if (dtype == DType::f16) return target_.has_f16c ? ir.getHalfTy() : static_cast<llvm::Type*>(ir.getInt16Ty());
+  if (dtype == DType::f16) return isa_.has_half() ? ir.getHalfTy() : static_cast<llvm::Type*>(ir.getInt16Ty());
   return register_type(dtype);
 }
 
@@ -87,7 +88,7 @@ Lanes LaneBuilder::primitive(P p, DType dtype, std::span<const Lanes> arguments)
   }
   if (!is_float(type)) return integer(p, args[0], args[1]);
   if (p == P::fma) {
-    if (target_.has_fma)
+    if (isa_.has_fma())
       return {ir.CreateIntrinsic(llvm::Intrinsic::fma, {args[0].value->getType()}, {args[0].value, args[1].value, args[2].value}), dtype, varying};
     return {ir.CreateFAdd(ir.CreateFMul(args[0].value, args[1].value), args[2].value), dtype, varying};
   }
@@ -120,7 +121,7 @@ Lanes LaneBuilder::float_unary(P p, Lanes a) {
 Lanes LaneBuilder::float_binary(P p, Lanes a, Lanes b) {
   auto give = [&](Value* v) { return Lanes{v, a.dtype, a.varying}; };
   switch (p) {
-    case P::add: return give(emit_sum(ir, a.value, b.value, target_.has_fma));
+    case P::add: return give(emit_sum(ir, a.value, b.value, isa_.has_fma()));
     case P::sub: return give(ir.CreateFSub(a.value, b.value));
     case P::mul: return give(ir.CreateFMul(a.value, b.value));
     case P::div: return give(ir.CreateFDiv(a.value, b.value));
@@ -142,7 +143,7 @@ Lanes LaneBuilder::extreme(bool maximum, Lanes a, Lanes b) {
     const auto id = maximum ? (is_signed ? llvm::Intrinsic::smax : llvm::Intrinsic::umax) : (is_signed ? llvm::Intrinsic::smin : llvm::Intrinsic::umin);
     return {ir.CreateBinaryIntrinsic(id, a.value, b.value), a.dtype, a.varying};
   }
-  // One of the x86 instructions when b is a number: the comparison is false for a NaN in a, which is handed on.
+  // One instruction of most machines when b is a number: the comparison is false for a NaN in a, which is handed on.
   auto pick = [&](Value* x, Value* y) { return ir.CreateSelect(float_compare(maximum ? Pred::FCMP_OGT : Pred::FCMP_OLT, y, x), y, x); };
   auto is_number = [](Value* v) {
     auto* c = llvm::dyn_cast<llvm::Constant>(v);
@@ -159,15 +160,7 @@ Lanes LaneBuilder::extreme(bool maximum, Lanes a, Lanes b) {
 
 Value* LaneBuilder::float_compare(Pred predicate, Value* a, Value* b) {
   const bool orders = predicate != Pred::FCMP_OEQ && predicate != Pred::FCMP_UNE && predicate != Pred::FCMP_UNO && predicate != Pred::FCMP_ORD;
-  if (!target_.quiet_comparisons || !orders) return ir.CreateFCmp(predicate, a, b);
-  // LLVM compares single values as whole vectors with AVX-512, and what lies beside them may be NaN.
-  if (!a->getType()->isVectorTy()) return ir.CreateConstrainedFPCmp(llvm::Intrinsic::experimental_constrained_fcmp, predicate, a, b, "", llvm::fp::ebIgnore);
-  Value* unordered = ir.CreateFCmpUNO(a, b);
-  Value* zero = number(a, 0.0);
-  const Pred ordered = llvm::CmpInst::isUnordered(predicate) ? llvm::CmpInst::getOrderedPredicate(predicate) : predicate;
-  Value* holds = ir.CreateFCmp(ordered, ir.CreateSelect(unordered, zero, a), ir.CreateSelect(unordered, zero, b));
-  if (ordered != predicate) return ir.CreateOr(holds, unordered);
-  return ordered == Pred::FCMP_OLT || ordered == Pred::FCMP_OGT ? holds : ir.CreateAnd(holds, ir.CreateNot(unordered));
+  return orders ? isa_.ordering(*this, predicate, a, b) : ir.CreateFCmp(predicate, a, b);
 }
 
 Lanes LaneBuilder::compare(P p, Lanes a, Lanes b) {
@@ -277,7 +270,7 @@ Lanes LaneBuilder::integer_power(Lanes a, Lanes b) {
   return {ir.CreateSelect(ir.CreateICmpSLT(b.value, zero), inverse, result), a.dtype, a.varying};
 }
 
-/// As x86 converts: out of range and NaN give the least number; narrow integers go through 32 bits.
+/// Out of range and NaN give the least number; narrow integers go through 32 bits.
 Value* LaneBuilder::float_to_integer(Value* value, DType from, DType to) {
   llvm::Type* wide = with_width(to == DType::i64 ? ir.getInt64Ty() : ir.getInt32Ty(), value);
   const double limit = to == DType::i64 ? 9223372036854775808.0 : 2147483648.0;

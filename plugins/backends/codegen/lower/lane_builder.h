@@ -10,7 +10,7 @@
 
 #include "core/base/dtype.h"
 #include "core/ops/scalar_program.h"
-#include "lower/target.h"
+#include "lower/isa.h"
 
 namespace tenon::codegen {
 
@@ -27,7 +27,8 @@ struct Lanes {
 /// Emits at the builder's insertion point. The number of lanes may change between uses.
 class LaneBuilder {
  public:
-  LaneBuilder(llvm::Module& module, const Target& target) : module_(module), target_(target), ir(module.getContext()) {}
+  /// The instruction set is borrowed.
+  LaneBuilder(llvm::Module& module, const Isa& isa) : module_(module), isa_(isa), ir(module.getContext()) {}
 
   void set_lanes(unsigned lanes) { lanes_ = lanes; }
   unsigned lanes() const { return lanes_; }
@@ -54,17 +55,16 @@ class LaneBuilder {
   std::vector<Lanes> program(const ops::ScalarProgram& program, std::span<const Lanes> parameters,
                              const std::function<llvm::Value*(const ir::Dim&)>& extent);
 
-  /// Compares as IEEE 754's quiet predicates where flags are read; what the machine does for an ordering signals NaNs.
+  /// Compares as IEEE 754's quiet predicates where flags are kept.
   llvm::Value* float_compare(llvm::CmpInst::Predicate predicate, llvm::Value* a, llvm::Value* b);
 
   /// a * b + c, rounded once where the machine can.
   llvm::Value* fused_multiply_add(llvm::Value* a, llvm::Value* b, llvm::Value* c);
 
   llvm::Module& module() { return module_; }
-  const Target& target() const { return target_; }
+  const Isa& isa() const { return isa_; }
 
  private:
-  friend class FunctionBuilder;
   Lanes zero_like(Lanes a);
   Lanes float_unary(ops::Primitive p, Lanes a);
   Lanes float_binary(ops::Primitive p, Lanes a, Lanes b);
@@ -87,25 +87,11 @@ class LaneBuilder {
   llvm::Type* with_width(llvm::Type* element, llvm::Value* like);
 
   llvm::Module& module_;
-  const Target& target_;
+  const Isa& isa_;
   unsigned lanes_ = 1;
 
  public:
   llvm::IRBuilder<> ir;
 };
-
-/// Emits a function of the exponential or trigonometric family on floats.
-llvm::Value* emit_function(LaneBuilder& builder, ops::Primitive p, llvm::Value* a, llvm::Value* b);
-
-/// The attributes of a function of generated code.
-void declare_for_machine(llvm::Function& function, const Target& target);
-
-/// Has the function's instructions scheduled as they were emitted, which already is as few registers as it needs. With LLVM's models of Intel's
-/// processors its scheduler (19.1) moves loads up through an unrolled loop until most sums of a register tile live in memory, which halves
-/// the speed; with AMD's it does not.
-void keep_order_of(llvm::Function& function);
-
-/// The name under which the module calls an elementwise routine that is given to the JIT: "tenon_" + primitive + "f32" or "f64".
-std::string routine_name(ops::Primitive p, bool is_double);
 
 }  // namespace tenon::codegen

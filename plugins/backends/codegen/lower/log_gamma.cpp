@@ -7,6 +7,8 @@
 #include <limits>
 #include <numbers>
 
+#include "lower/functions.h"
+
 namespace tenon::codegen {
 
 using llvm::Value;

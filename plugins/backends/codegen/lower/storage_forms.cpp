@@ -56,7 +56,7 @@ Value* LaneBuilder::stored_form(const Lanes& a, DType storage) {
 
 Value* LaneBuilder::rounded_bits(Value* f32, DType storage) {
   if (storage == DType::bf16) return bf16_bits(f32);
-  return target_.has_f16c ? ir.CreateFPTrunc(f32, with_width(ir.getHalfTy(), f32)) : half_bits(f32);
+  return isa_.has_half() ? ir.CreateFPTrunc(f32, with_width(ir.getHalfTy(), f32)) : half_bits(f32);
 }
 
 Lanes LaneBuilder::round_to_storage(Lanes a, DType storage) {
@@ -71,7 +71,7 @@ Lanes LaneBuilder::from_storage(Value* stored, DType storage, bool varying) {
   llvm::Type* real = with_width(ir.getFloatTy(), stored);
   Value* value = nullptr;
   if (storage == DType::bf16) value = ir.CreateBitCast(ir.CreateShl(ir.CreateZExt(stored, with_width(ir.getInt32Ty(), stored)), 16), real);
-  else value = target_.has_f16c ? ir.CreateFPExt(stored, real) : half_from_bits(stored);
+  else value = isa_.has_half() ? ir.CreateFPExt(stored, real) : half_from_bits(stored);
   return {value, DType::f32, varying, stored, storage};
 }
 

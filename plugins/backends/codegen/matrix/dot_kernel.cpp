@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "lower/lane_builder.h"
+#include "lower/x86_isa.h"
 
 namespace tenon::codegen {
 

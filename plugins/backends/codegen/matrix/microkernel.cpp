@@ -6,7 +6,7 @@
 #include <bit>
 #include <vector>
 
-#include "lower/lane_builder.h"
+#include "lower/x86_isa.h"
 
 namespace tenon::codegen {
 

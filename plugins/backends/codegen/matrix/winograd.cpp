@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "lower/lane_builder.h"
+#include "lower/x86_isa.h"
 
 namespace tenon::codegen {
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <map>
 
-#include "lower/lane_builder.h"
+#include "lower/library_functions.h"
 #include "machine.h"
 
 namespace tenon::llvm_backend {
