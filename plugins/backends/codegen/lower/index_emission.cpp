@@ -4,7 +4,7 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include "core/base/error.h"
-#include "lower/kernel_emitter_impl.h"
+#include "lower/nest_emitter.h"
 
 namespace tenon::codegen {
 
@@ -13,7 +13,7 @@ using ir::DimOp;
 using ir::DimTerm;
 using llvm::Value;
 
-std::size_t KernelEmitter::depth_of(SymbolId symbol) {
+std::size_t NestEmitter::depth_of(SymbolId symbol) {
   if (is_graph_symbol(symbol)) return 0;
   if (is_value(symbol)) return depth_of(static_cast<OpId>(symbol.value - kFirstValue));
   auto found = symbol_depth_.find(symbol.value);
@@ -21,13 +21,13 @@ std::size_t KernelEmitter::depth_of(SymbolId symbol) {
   return found->second;
 }
 
-std::size_t KernelEmitter::depth_of(const Dim& dim) {
+std::size_t NestEmitter::depth_of(const Dim& dim) {
   std::size_t deepest = 0;
   dim.for_each_symbol([&](SymbolId s) { deepest = std::max(deepest, depth_of(s)); });
   return deepest;
 }
 
-std::size_t KernelEmitter::depth_of(OpId id) {
+std::size_t NestEmitter::depth_of(OpId id) {
   if (auto found = op_depth_.find(id); found != op_depth_.end()) return found->second;
   const Operation& op = kernel_.operations[id];
   std::size_t deepest = depth_of(op.offset);
@@ -38,26 +38,26 @@ std::size_t KernelEmitter::depth_of(OpId id) {
   return op_depth_[id] = deepest;
 }
 
-bool KernelEmitter::varies(const Dim& dim) {
-  if (!kernel_.has_lanes()) return false;
+bool NestEmitter::varies(const Dim& dim) {
+  if (!lane_) return false;
   bool found = false;
   dim.for_each_symbol([&](SymbolId s) {
-    found = found || (is_loop(s) && s == kernel_.lane_loop()) || (is_value(s) && varies(static_cast<OpId>(s.value - kFirstValue)));
+    found = found || (is_loop(s) && s == *lane_) || (is_value(s) && varies(static_cast<OpId>(s.value - kFirstValue)));
   });
   return found;
 }
 
-bool KernelEmitter::varies(OpId id) {
+bool NestEmitter::varies(OpId id) {
   if (auto found = op_varies_.find(id); found != op_varies_.end()) return found->second;
   const Operation& op = kernel_.operations[id];
-  const bool one_a_lane = op.kind == OperationKind::old_value || (op.kind == OperationKind::reduced && !kernel_.lanes_inside);
-  bool result = varies(op.offset) || (one_a_lane && kernel_.has_lanes());
+  const bool one_a_lane = op.kind == OperationKind::old_value || (op.kind == OperationKind::reduced && results_vary_);
+  bool result = varies(op.offset) || (one_a_lane && lane_);
   for (OpId a : op.args) result = result || (a != kNoOp && varies(a));
   return op_varies_[id] = result;
 }
 
 /// The value for lane 0 where the expression varies.
-Value* KernelEmitter::scalar(const Dim& dim) {
+Value* NestEmitter::scalar(const Dim& dim) {
   if (dim.is_constant()) return ir_.getInt64(static_cast<std::uint64_t>(dim.constant()));
   const std::size_t home = depth_of(dim);
   for (auto& [known, v] : scopes_[home].dims)
@@ -79,7 +79,7 @@ Value* KernelEmitter::scalar(const Dim& dim) {
   return sum;
 }
 
-Value* KernelEmitter::scalar_term(const DimTerm& term) {
+Value* NestEmitter::scalar_term(const DimTerm& term) {
   std::vector<std::pair<std::size_t, Value*>> factors;
   for (const DimAtom& atom : term.atoms) factors.emplace_back(depth_of(atom_of(atom)), scalar_atom(atom));
   std::sort(factors.begin(), factors.end(), [](auto& a, auto& b) { return a.first < b.first; });
@@ -105,7 +105,7 @@ Value* floor_quotient(llvm::IRBuilder<>& ir, Value* a, Value* b) {
 
 }  // namespace
 
-Value* KernelEmitter::scalar_atom(const DimAtom& atom) {
+Value* NestEmitter::scalar_atom(const DimAtom& atom) {
   if (atom.op == DimOp::symbol) {
     const SymbolId s = atom.symbol;
     if (is_value(s)) {
@@ -117,8 +117,7 @@ Value* KernelEmitter::scalar_atom(const DimAtom& atom) {
     if (found != home.symbols.end()) return found->second;
     TENON_CHECK(is_graph_symbol(s), "a loop variable has no value here");
     AtScope at(ir_, home);
-    Value* address = ir_.CreateConstInBoundsGEP1_64(ir_.getInt64Ty(), function_->getArg(1), s.value);
-    return home.symbols[s.value] = ir_.CreateLoad(ir_.getInt64Ty(), address);
+    return home.symbols[s.value] = graph_symbol(s);
   }
   const Dim whole = atom_of(atom);
   const std::size_t home = depth_of(whole);
@@ -139,7 +138,7 @@ Value* KernelEmitter::scalar_atom(const DimAtom& atom) {
 }
 
 /// 0, 1, 2, ...; in a tail 0 for the lanes that do not exist.
-Value* KernelEmitter::lane_numbers(llvm::Type* type) {
+Value* NestEmitter::lane_numbers(llvm::Type* type) {
   llvm::SmallVector<llvm::Constant*, 64> numbers;
   for (unsigned i = 0; i < b_.lanes(); ++i) numbers.push_back(llvm::ConstantInt::get(type, i));
   Value* all = llvm::ConstantVector::get(numbers);
@@ -147,14 +146,14 @@ Value* KernelEmitter::lane_numbers(llvm::Type* type) {
 }
 
 /// True when the expression is coefficient * lane + rest with both the same in all lanes.
-bool KernelEmitter::lane_affine(const Dim& dim, Affine& out) {
-  auto split = split_affine(dim, kernel_.lane_loop());
+bool NestEmitter::lane_affine(const Dim& dim, Affine& out) {
+  auto split = lane_ ? split_affine(dim, *lane_) : std::nullopt;
   if (!split || varies(split->coefficient) || varies(split->rest)) return false;
   out = *split;
   return true;
 }
 
-Value* KernelEmitter::vector(const Dim& dim) {
+Value* NestEmitter::vector(const Dim& dim) {
   if (!varies(dim)) return b_.splat(scalar(dim));
   Affine affine;
   if (lane_affine(dim, affine)) {
@@ -182,7 +181,7 @@ Value* KernelEmitter::vector(const Dim& dim) {
   return uniform == Dim(0) ? sum : ir_.CreateAdd(sum, b_.splat(scalar(uniform)));
 }
 
-Value* KernelEmitter::vector_atom(const DimAtom& atom) {
+Value* NestEmitter::vector_atom(const DimAtom& atom) {
   if (atom.op == DimOp::symbol) {
     if (is_value(atom.symbol)) return b_.widen(value(static_cast<OpId>(atom.symbol.value - kFirstValue))).value;
     return vector(Dim::symbol(atom.symbol));
@@ -194,7 +193,7 @@ Value* KernelEmitter::vector_atom(const DimAtom& atom) {
 }
 
 /// Divides once in the outermost loop where the operands are known.
-Value* KernelEmitter::vector_division(const DimAtom& atom) {
+Value* NestEmitter::vector_division(const DimAtom& atom) {
   const Dim whole = atom_of(atom);
   const std::size_t home = depth_of(whole);
   llvm::Type* type = b_.widened(ir_.getInt64Ty());
@@ -207,7 +206,7 @@ Value* KernelEmitter::vector_division(const DimAtom& atom) {
 }
 
 /// The quotient of lane 0 is computed once; what a lane adds to its remainder is small, so that float64 divides it exactly.
-Value* KernelEmitter::divided_lanes(const DimAtom& atom) {
+Value* NestEmitter::divided_lanes(const DimAtom& atom) {
   const bool quotient = atom.op == DimOp::floor_div;
   Affine affine;
   const Dim& divisor = atom.operands[1];
@@ -226,6 +225,31 @@ Value* KernelEmitter::divided_lanes(const DimAtom& atom) {
   }
   const Lanes args[] = {{vector(atom.operands[0]), DType::i64, true}, {vector(divisor), DType::i64, true}};
   return b_.primitive(quotient ? ops::Primitive::floor_div : ops::Primitive::remainder, DType::i64, args).value;
+}
+
+Value* NestEmitter::buffer(std::uint64_t number) {
+  Scope& entry = scopes_[0];
+  const std::uint32_t key = 0xf0000000u + static_cast<std::uint32_t>(number);
+  if (auto found = entry.symbols.find(key); found != entry.symbols.end()) return found->second;
+  AtScope at(ir_, entry);
+  return entry.symbols[key] = start_of_buffer(number);
+}
+
+Value* NestEmitter::place_in_buffer(std::uint64_t number, const Dim& offset) {
+  llvm::Type* type = b_.storage_type(kernel_.buffers[number].dtype);
+  Value* base = buffer(number);
+  const auto split = lane_ ? split_affine(offset, *lane_) : std::nullopt;
+  if (split && !varies(split->rest) && !(split->coefficient == Dim(0))) {
+    Value* start = scalar(split->rest);
+    const std::size_t home = depth_of(split->rest);
+    Value* row = nullptr;
+    {
+      AtScope at(ir_, scopes_[home]);
+      row = ir_.CreateGEP(type, base, start);
+    }
+    return ir_.CreateGEP(type, row, scalar(offset - split->rest));
+  }
+  return ir_.CreateGEP(type, base, scalar(offset));
 }
 
 }  // namespace tenon::codegen

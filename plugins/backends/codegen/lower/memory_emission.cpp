@@ -8,30 +8,18 @@ namespace tenon::codegen {
 
 using llvm::Value;
 
-Value* KernelEmitter::buffer(std::uint64_t number) {
-  Scope& entry = scopes_[0];
-  const std::uint32_t key = 0xf0000000u + static_cast<std::uint32_t>(number);
-  if (auto found = entry.symbols.find(key); found != entry.symbols.end()) return found->second;
-  AtScope at(ir_, entry);
-  Value* slot = ir_.CreateConstInBoundsGEP1_64(ir_.getPtrTy(), function_->getArg(0), number);
-  return entry.symbols[key] = ir_.CreateLoad(ir_.getPtrTy(), slot);
+Value* KernelEmitter::graph_symbol(SymbolId symbol) {
+  Value* address = ir_.CreateConstInBoundsGEP1_64(ir_.getInt64Ty(), function_->getArg(1), symbol.value);
+  return ir_.CreateLoad(ir_.getInt64Ty(), address);
 }
 
-Value* KernelEmitter::place_in_buffer(std::uint64_t number, const Dim& offset) {
-  llvm::Type* type = b_.storage_type(kernel_.buffers[number].dtype);
-  Value* base = buffer(number);
-  const auto split = kernel_.has_lanes() ? split_affine(offset, kernel_.lane_loop()) : std::nullopt;
-  if (split && !varies(split->rest) && !(split->coefficient == Dim(0))) {
-    Value* start = scalar(split->rest);
-    const std::size_t home = depth_of(split->rest);
-    Value* row = nullptr;
-    {
-      AtScope at(ir_, scopes_[home]);
-      row = ir_.CreateGEP(type, base, start);
-    }
-    return ir_.CreateGEP(type, row, scalar(offset - split->rest));
-  }
-  return ir_.CreateGEP(type, base, scalar(offset));
+Value* KernelEmitter::start_of_buffer(std::uint64_t number) {
+  Value* slot = ir_.CreateConstInBoundsGEP1_64(ir_.getPtrTy(), function_->getArg(0), number);
+  return ir_.CreateLoad(ir_.getPtrTy(), slot);
+}
+
+Lanes KernelEmitter::old_value(const Operation& op) {
+  return load({.kind = OperationKind::load, .dtype = op.dtype, .payload = scatter_->buffer, .offset = scatter_->offset});
 }
 
 /// Whether the scatter has somewhere to write: where an index is out of range the checked one is 0, which an empty tensor does not have either.
