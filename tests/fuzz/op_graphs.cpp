@@ -111,7 +111,7 @@ void change(ir::Type& type, Random& random, const ir::Graph& graph) {
       break;
     case 5: type.shape.clear(); break;
     case 6:
-      if (below(random, 4) == 0) type.device = {ir::DeviceKind::cuda, static_cast<std::int32_t>(below(random, 2))};
+      if (below(random, 4) == 0) type.device = {static_cast<std::uint8_t>(2 + 7 * below(random, 2)), static_cast<std::int32_t>(below(random, 2))};
       break;
     case 7:
       if (below(random, 4) == 0) type = ir::Type::token();

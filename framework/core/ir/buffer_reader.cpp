@@ -64,7 +64,7 @@ class Reader {
       type.dtype = static_cast<DType>(t.dtype);
       type.shape = dims(s_.dims, t.first_dim, t.rank);
       if (t.has_strides) type.strides = dims(s_.dims, t.first_dim + t.rank, t.rank);
-      type.device = {static_cast<DeviceKind>(t.device_kind), t.device_index};
+      type.device = {t.device_kind, t.device_index};
       types_.push_back(std::move(type));
     }
   }

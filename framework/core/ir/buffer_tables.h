@@ -148,7 +148,7 @@ struct Types {
     for (const Dim& d : t.shape) dims.push_back(expressions.dim(d));
     if (t.strides)
       for (const Dim& d : *t.strides) dims.push_back(expressions.dim(d));
-    records.push_back({static_cast<std::uint8_t>(t.kind), static_cast<std::uint8_t>(t.dtype), static_cast<std::uint8_t>(t.device.kind),
+    records.push_back({static_cast<std::uint8_t>(t.kind), static_cast<std::uint8_t>(t.dtype), t.device.kind,
                        static_cast<std::uint8_t>(t.strides.has_value()), t.device.index, first, static_cast<std::uint32_t>(t.rank())});
     types.push_back(&t);
     return static_cast<std::uint32_t>(records.size() - 1);

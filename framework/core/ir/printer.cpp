@@ -119,7 +119,7 @@ class Printer {
   }
 
   std::string elements(const Constant& c) const {
-    if (!c.data || c.type.device.kind != DeviceKind::cpu || is_complex(c.type.dtype)) return "";
+    if (!c.data || !c.type.device.is_host() || is_complex(c.type.dtype)) return "";
     const Dim count = c.type.element_count();
     if (!count.is_constant() || static_cast<std::size_t>(count.constant()) > options_.inline_constant_elements) return "";
     std::string text;
@@ -156,12 +156,7 @@ std::string print_type(const Graph& graph, const Type& type) {
   const auto dim = [&](const Dim& d) { return print_dim(graph, d); };
   std::string text = fmt::format("{}[{}]", name_of(type.dtype), joined(type.shape, dim));
   if (type.strides) text += "{" + joined(*type.strides, dim) + "}";
-  if (type.device == Device()) return text;
-  switch (type.device.kind) {
-    case DeviceKind::cpu: return fmt::format("{} on cpu:{}", text, type.device.index);
-    case DeviceKind::cuda: return fmt::format("{} on cuda:{}", text, type.device.index);
-  }
-  return fmt::format("{} on device{}:{}", text, static_cast<int>(type.device.kind), type.device.index);
+  return type.device == Device() ? text : text + " on " + device_text(type.device);
 }
 
 std::string print_literal(const Graph& graph, const Literal& value) {

@@ -223,12 +223,9 @@ Dim TokenReader::parse_size() {
 Device TokenReader::parse_device() {
   const std::size_t offset = token_.offset;
   const std::string name = expect_token(TokenKind::name, "a device, like cuda:0");
-  Device device;
-  unsigned kind = 0;
-  const bool numbered = name.starts_with("device") && std::from_chars(name.data() + 6, name.data() + name.size(), kind).ptr == name.data() + name.size() && kind > 0 && kind < 256;
-  if (name == "cuda") device.kind = DeviceKind::cuda;
-  else if (numbered) device.kind = static_cast<DeviceKind>(kind);
-  else if (name != "cpu") lexer_.fail(offset, fmt::format("'{}' is no device; cpu and cuda are", name));
+  const std::optional<std::uint8_t> kind = device_kind_named(name);
+  if (!kind) lexer_.fail(offset, no_device(name));
+  Device device{*kind, 0};
   if (!take(':')) return device;
   const std::int64_t index = parse_integer();
   if (index < INT32_MIN || index > INT32_MAX) lexer_.fail(offset, "this is no number of a device");

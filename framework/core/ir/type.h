@@ -7,17 +7,10 @@
 #include <string>
 
 #include "core/base/dtype.h"
+#include "core/ir/device.h"
 #include "core/ir/dim.h"
 
 namespace tenon::ir {
-
-enum class DeviceKind : std::uint8_t { cpu = 1, cuda = 2 };  // the numbers are DLPack's
-
-struct Device {
-  DeviceKind kind = DeviceKind::cpu;
-  std::int32_t index = 0;
-  friend bool operator==(const Device&, const Device&) = default;
-};
 
 /// A tensor, or a token that orders effects (random numbers, opaque calls). Strides are in elements; without strides the
 /// layout is row-major and contiguous.
@@ -34,6 +27,8 @@ struct Type {
   static Type token() { return {Kind::token, DType::b8, {}, {}, {}}; }
 
   bool is_tensor() const { return kind == Kind::tensor; }
+  /// Whether it may stand beside tensors of any device: a tensor of the host without dimensions.
+  bool is_host_scalar() const { return is_tensor() && shape.empty() && device.is_host(); }
   std::size_t rank() const { return shape.size(); }
   Dim element_count() const { return product(shape); }
   /// The strides, computed where the layout is row-major.

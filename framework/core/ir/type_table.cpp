@@ -21,7 +21,7 @@ bool same_shape(const Shape& a, const Shape& b) {
 }  // namespace
 
 std::uint64_t hash_of(const Type& t) {
-  std::uint64_t h = mix(static_cast<std::uint64_t>(t.kind) << 8 | static_cast<std::uint64_t>(t.dtype), static_cast<std::uint64_t>(t.device.kind));
+  std::uint64_t h = mix(static_cast<std::uint64_t>(t.kind) << 8 | static_cast<std::uint64_t>(t.dtype), t.device.kind);
   h = hash_of(mix(h, static_cast<std::uint64_t>(t.device.index)), t.shape);
   return t.strides ? hash_of(mix(h, 1), *t.strides) : h;
 }

@@ -12,8 +12,9 @@
 //  8. Constants are row-major tensors of constant size. A node `constant` has one result, no operands, and an integer attribute
 //     `index`: the constant of that number has the result's type.
 //  9. A region belongs to one node. It has no symbols and constants of its own, and plain results only. Regions nest at most 32 deep.
-// 10. An output is an input or a result. The target of an update is an input of the same dtype and shape as its value, and has no
+// 10. An output is an input or a result. The target of an update is an input of the same dtype, shape and device as its value, and has no
 //     other update.
+// Which devices the operands and results of a node may be on depends on its op: rules b, c and e of ops/check/type_checker.cpp.
 #include "core/ir/verifier.h"
 
 #include <algorithm>
@@ -235,7 +236,7 @@ class Verifier {
     if (updated[o.target.value]) report(fmt::format("{} has two updates (10)", name(o.target)));
     updated[o.target.value] = true;
     const Type &value = graph_->type(o.value), &target = graph_->type(o.target);
-    if (value.kind != target.kind || value.dtype != target.dtype || value.shape != target.shape)
+    if (value.kind != target.kind || value.dtype != target.dtype || value.shape != target.shape || value.device != target.device)
       report(fmt::format("{} of type {} cannot update {} of type {} (10)", name(o.value), print_type(root_, value), name(o.target), print_type(root_, target)));
   }
 

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <optional>
 
+#include "core/ir/printer.h"
 #include "core/ops/size_questions.h"
 
 namespace tenon::ops::infer {
@@ -254,10 +255,35 @@ Shape broadcast_operands(const OpQuery& q, std::size_t first) {
 
 ir::Device device(const OpQuery& q) {
   for (std::size_t i = 0; i < q.operand_count(); ++i)
-    if (!q.literal(i)) return q.type(i).device;
+    if (!q.literal(i) && !q.type(i).is_host_scalar()) return q.type(i).device;
+  return {};
+}
+
+std::string device_conflict(const OpQuery& q) {
+  const ir::Type* first = nullptr;
+  for (std::size_t i = 0; i < q.operand_count(); ++i) {
+    const ir::Type& type = q.type(i);
+    if (q.literal(i) || !type.is_tensor() || type.is_host_scalar()) continue;
+    if (first && first->device != type.device)
+      return fmt::format("operand {} is {}, and one before it is {}: they are on different devices", i, ir::print_type(q.graph(), type), ir::print_type(q.graph(), *first));
+    first = &type;
+  }
+  return {};
+}
+
+ir::Device device_of(const ir::Graph& graph, const ir::Node& node) {
+  for (ir::ValueId result : node.results)
+    if (graph.type(result).is_tensor()) return graph.type(result).device;
   return {};
 }
 
 Types one(const OpQuery& q, DType dtype, Shape shape) { return {ir::Type::tensor(dtype, std::move(shape), device(q))}; }
+
+
+Types created(const OpQuery& q, DType dtype, Shape shape) {
+  const ir::Device own = device(q), asked = q.device("device").value_or(own);
+  TENON_USER_CHECK(own.is_host() || own == asked, "the value is on {}, and the result on {}: copy it there with to_device", ir::device_text(own), ir::device_text(asked));
+  return {ir::Type::tensor(dtype, std::move(shape), asked)};
+}
 
 }  // namespace tenon::ops::infer

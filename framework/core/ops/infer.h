@@ -40,10 +40,16 @@ void require_operands(const OpQuery& q, std::size_t least, std::size_t most);
 DType shared_dtype(const OpQuery& q, std::size_t first = 0);
 /// The shape that operands from `first` on broadcast to, literals aside.
 ir::Shape broadcast_operands(const OpQuery& q, std::size_t first = 0);
-/// The device of the first operand that is a tensor.
+/// The device that the operands are on: of the first tensor that is no host scalar, else the host.
 ir::Device device(const OpQuery& q);
+/// What is wrong where two operands are on different devices and neither is a host scalar: "operand 1 is …"; else empty.
+std::string device_conflict(const OpQuery& q);
+/// The device that a node computes on: that of its results.
+ir::Device device_of(const ir::Graph& graph, const ir::Node& node);
 
 /// One row-major tensor on the device of the operands.
 Types one(const OpQuery& q, DType dtype, ir::Shape shape);
+/// The same for an op that creates: on the device that the attribute `device` asks for.
+Types created(const OpQuery& q, DType dtype, ir::Shape shape);
 
 }  // namespace tenon::ops::infer

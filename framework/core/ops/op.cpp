@@ -66,6 +66,14 @@ DType OpQuery::dtype(std::string_view name, std::optional<DType> otherwise) cons
   return value_or(attribute_as<DType>(*this, name, "a dtype"), otherwise, name);
 }
 
+std::optional<ir::Device> OpQuery::device(std::string_view name) const {
+  const std::string* text = attribute_as<std::string>(*this, name, "the name of a device");
+  if (!text) return std::nullopt;
+  const ir::Device device = ir::device_named(*text);
+  TENON_USER_CHECK(ir::device_text(device) == *text, "attribute '{}' is '{}'; write '{}'", name, *text, ir::device_text(device));
+  return device;
+}
+
 std::string OpQuery::text(std::string_view name, std::optional<std::string> otherwise) const {
   return value_or(attribute_as<std::string>(*this, name, "a string"), otherwise, name);
 }

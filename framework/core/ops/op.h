@@ -27,6 +27,8 @@ struct Traits {
   bool may_raise = false;  // the values of operands decide whether it fails (an index out of range)
   bool opaque = false;     // runs foreign code; ordered by a token
   bool control = false;    // has regions that the host may run
+  bool creates = false;    // takes the device of its result as the attribute `device`: that of its operands, or the host, where it has none
+  bool copies = false;     // to the device that its attribute `device` names; the host runs it where that is another device than the operand's
   bool by_lanes = false;   // with `kernel`: takes the lanes along its attribute `dim` one by one, so that parts of the other dimensions may run at once
   ResultLayout layout = ResultLayout::unknown;
 };
@@ -62,6 +64,8 @@ class OpQuery {
   double number(std::string_view name, std::optional<double> otherwise = {}) const;
   DType dtype(std::string_view name, std::optional<DType> otherwise = {}) const;
   std::string text(std::string_view name, std::optional<std::string> otherwise = {}) const;
+  /// A device in the one form that the text has: "cuda:0".
+  std::optional<ir::Device> device(std::string_view name) const;
 
  private:
   const ir::Graph& graph_;

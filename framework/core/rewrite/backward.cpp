@@ -32,7 +32,7 @@ class Backward {
     const std::vector<ir::Output> outputs(graph_.outputs().begin(), graph_.outputs().end());
     for (const ir::Output& output : outputs) {
       const ir::Type type = graph_.type(output.value);
-      if (is_float(type.dtype)) give(output.value, graph_.add_input(ir::Type::tensor(type.dtype, type.shape)));
+      if (is_float(type.dtype)) give(output.value, graph_.add_input(ir::Type::tensor(type.dtype, type.shape, type.device)));
     }
   }
 
@@ -50,6 +50,7 @@ class Backward {
   ir::ValueId gradient_of(ir::ValueId input) {
     if (adjoints_[input.value]) return *adjoints_[input.value];
     const ir::Type type = graph_.type(input);
+    builder_.on(type.device);
     return builder_.one("full", {builder_.literal(0.0)}, {{"dtype", type.dtype}, {"size", type.shape}});
   }
 

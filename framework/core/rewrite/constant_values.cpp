@@ -38,7 +38,7 @@ bool may_be_evaluated(const ir::Graph& graph, const ir::Node& node, std::size_t 
   if (std::ranges::any_of(node.attributes, [](const ir::NamedAttribute& a) { return !is_static(a.value); })) return false;
   return std::ranges::all_of(node.results, [&](ValueId result) {
     const ir::Type& type = graph.type(result);
-    return is_static(type) && type.element_count().constant() * static_cast<std::int64_t>(size_of(type.dtype)) <= static_cast<std::int64_t>(most_bytes);
+    return is_static(type) && type.device.is_host() && type.element_count().constant() * static_cast<std::int64_t>(size_of(type.dtype)) <= static_cast<std::int64_t>(most_bytes);
   });
 }
 
@@ -71,7 +71,7 @@ const ir::Constant* constant_of(const ir::Graph& graph, ValueId value) {
   const auto number = static_cast<std::size_t>(std::get<ir::Dim>(*index).constant());
   if (number >= graph.constants().size()) return nullptr;  // in a region: the constants are the outermost graph's
   const ir::Constant& constant = graph.constants()[number];
-  return constant.data ? &constant : nullptr;
+  return constant.data && constant.type.device.is_host() ? &constant : nullptr;
 }
 
 double element_of(const ir::Constant& constant, std::size_t i) {

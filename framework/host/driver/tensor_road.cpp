@@ -18,12 +18,12 @@ std::string words_of(std::span<const std::int64_t> sizes) {
   return text + "]";
 }
 
+/// A number that no graph can name is said as it is.
 std::string name_of_device(DLDevice device) {
-  switch (device.device_type) {
-    case kDLCPU: return "cpu";
-    case kDLCUDA: return fmt::format("cuda:{}", device.device_id);
-    default: return fmt::format("device type {}", static_cast<int>(device.device_type));
-  }
+  const auto kind = static_cast<std::uint32_t>(device.device_type);
+  if (kind == 0 || kind > UINT8_MAX) return fmt::format("device type {}", kind);
+  const ir::Device named{static_cast<std::uint8_t>(kind), device.device_id};
+  return named.is_host() ? ir::device_kind_text(named.kind) : ir::device_text(named);
 }
 
 std::span<const std::int64_t> shape_of(const DLTensor& tensor) { return {tensor.shape, static_cast<std::size_t>(tensor.ndim)}; }

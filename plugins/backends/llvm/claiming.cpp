@@ -18,7 +18,7 @@ struct Refusal {
 std::optional<Refusal> refuse_type(const ir::Type& type) {
   if (!type.is_tensor()) return Refusal{"op", "it is ordered by a token"};
   if (is_complex(type.dtype)) return Refusal{"dtype", fmt::format("{} has no generated code", name_of(type.dtype))};
-  if (type.device.kind != ir::DeviceKind::cpu) return Refusal{"device", "it is not on the CPU"};
+  if (!type.device.is_host()) return Refusal{"device", "it is not on the CPU"};
   return {};
 }
 

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "core/ops/catalog.h"
+#include "core/ops/infer.h"
 
 namespace tenon::ops {
 namespace {
@@ -120,6 +121,8 @@ ir::Graph decomposition(const ir::Graph& graph, ir::NodeId id) {
   }
   NodeBuilder builder(simpler);
   builder.at(node.location);
+  builder.on(infer::device_of(graph, node));
+  operands = builder.brought_here(std::move(operands));
   const OpQuery query(simpler, operands, node.attributes);
   for (ir::ValueId result : op->decompose(builder, query)) simpler.add_output({.value = result});
   return simpler;
@@ -174,10 +177,12 @@ bool expand_node(ir::Graph& graph, ir::NodeId id) {
   NodeBuilder builder(graph, id);
   builder.at(node.location);
   std::vector<ir::ValueId> values;
-  if (op->decompose)
-    values = op->decompose(builder, OpQuery(graph, node.operands, node.attributes));
-  else
+  if (op->decompose) {
+    const std::vector<ir::ValueId> operands = builder.brought_here(node.operands);
+    values = op->decompose(builder, OpQuery(graph, operands, node.attributes));
+  } else {
     values = {expand_body(builder, id)};
+  }
   for (std::size_t k = 0; k < values.size(); ++k) graph.replace_uses(node.results[k], values[k]);
   graph.erase_nodes(std::array{id});
   return true;

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "core/ops/catalog.h"
+#include "core/ops/infer.h"
 
 namespace tenon::ops {
 namespace {
@@ -57,9 +58,23 @@ std::optional<ir::NodeId> same_node(const ir::Graph& graph, std::string_view op,
 
 }  // namespace
 
+NodeBuilder::NodeBuilder(ir::Graph& graph, std::optional<ir::NodeId> before) : graph_(graph), before_(before) {
+  if (before) device_ = infer::device_of(graph, graph.node(*before));
+}
+
+/// The host is what an op creates tensors on where nothing is said.
+void NodeBuilder::place(const Op& op, ir::Attributes& attributes) const {
+  if (!op.traits.creates) return;
+  const auto names_device = [](const ir::NamedAttribute& a) { return a.name == "device"; };
+  const bool given = std::ranges::any_of(attributes, names_device);
+  if (!given && device_ != ir::Device()) attributes.emplace_back("device", ir::device_text(device_));
+  if (given && OpQuery(graph_, {}, attributes).device("device") == ir::Device()) std::erase_if(attributes, names_device);
+}
+
 std::vector<ir::ValueId> NodeBuilder::call(std::string_view name, std::vector<ir::ValueId> operands, ir::Attributes attributes) {
   const Op* op = find_op(name);
   if (!op) throw Exception(error(Code::not_found, "unknown op '{}'", name));
+  place(*op, attributes);
   auto types = op->infer(OpQuery(graph_, operands, attributes));
   if (types && !before_ && defines_symbols(graph_, *types))
     if (const auto known = same_node(graph_, name, operands, attributes)) return graph_.node(*known).results;
@@ -79,6 +94,19 @@ ir::ValueId NodeBuilder::one(std::string_view op, std::vector<ir::ValueId> opera
 ir::ValueId NodeBuilder::cast(ir::ValueId value, DType dtype) {
   if (graph_.type(value).dtype == dtype || graph_.value(value).kind == ir::ValueKind::literal) return value;
   return one("_to_copy", {value}, {{"dtype", dtype}});
+}
+
+ir::ValueId NodeBuilder::to_device(ir::ValueId value, ir::Device device) {
+  if (graph_.type(value).device == device || graph_.value(value).kind == ir::ValueKind::literal) return value;
+  return one("to_device", {value}, {{"device", ir::device_text(device)}});
+}
+
+
+std::vector<ir::ValueId> NodeBuilder::brought_here(std::vector<ir::ValueId> operands) {
+  if (device_.is_host()) return operands;
+  for (ir::ValueId& v : operands)
+    if (graph_.type(v).is_host_scalar()) v = to_device(v, device_);
+  return operands;
 }
 
 }  // namespace tenon::ops

@@ -10,13 +10,16 @@
 
 namespace tenon::ops {
 
-/// Appends nodes to a graph (or inserts them before a given node). The location set with `at` is given to every node.
+/// Appends nodes to a graph (or inserts them before a given node). The location set with `at` is given to every node. Ops that create
+/// tensors do so on the device set with `on` unless an attribute says otherwise: at first the device of the node that new ones go before.
 class NodeBuilder {
  public:
-  explicit NodeBuilder(ir::Graph& graph, std::optional<ir::NodeId> before = {}) : graph_(graph), before_(before) {}
+  explicit NodeBuilder(ir::Graph& graph, std::optional<ir::NodeId> before = {});
 
   ir::Graph& graph() { return graph_; }
   void at(ir::SharedLocation location) { location_ = std::move(location); }
+  void on(ir::Device device) { device_ = device; }
+  ir::Device device() const { return device_; }
 
   /// Makes a node of a catalogue op. Throws (invalid_argument) with the op's own message when the operands do not fit,
   /// (not_found) for an unknown op.
@@ -27,11 +30,19 @@ class NodeBuilder {
   ir::ValueId literal(ir::Literal value) { return graph_.add_literal(std::move(value)); }
   /// A cast, or the value itself when it has that dtype or is a literal (those are weak).
   ir::ValueId cast(ir::ValueId value, DType dtype);
+  /// A copy on that device, or the value itself when it is there.
+  ir::ValueId to_device(ir::ValueId value, ir::Device device);
+  /// Operands of a node on this builder's device, with copies of the host's scalars among them: nodes that stand for the node may give
+  /// them dimensions.
+  std::vector<ir::ValueId> brought_here(std::vector<ir::ValueId> operands);
 
  private:
+  void place(const Op& op, ir::Attributes& attributes) const;
+
   ir::Graph& graph_;
   std::optional<ir::NodeId> before_;
   ir::SharedLocation location_;
+  ir::Device device_;
 };
 
 }  // namespace tenon::ops

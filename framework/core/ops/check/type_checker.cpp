@@ -2,15 +2,16 @@
 //
 //  a. A node has as many operands as the schema of its op has tensors, and only attributes that stand there, of the kind that stands there;
 //     those without a default are given.
-//  b. Operands are tensors of one device, but for tensors without dimensions, which may be on the CPU. Literals are operands only where the
-//     op's meaning takes the number itself and loads nothing of it.
+//  b. Operands are tensors of one device, but for tensors without dimensions, which may be in the host's memory; what goes to another device is
+//     copied there by the op `to_device`. Opaque calls and `cond` take operands of any devices. Literals are operands only where the op's
+//     meaning takes the number itself and loads nothing of it.
 //  c. The op's inference takes the operands and attributes, and so does its meaning: its body, its loops, and nodes of simpler ops down to
 //     these. The declared results are those that inference gives: dtype, sizes, device. Sizes are equal by proof. A size that depends on
 //     data is a symbol that nothing before the node mentions. What an op needs of sizes and the ranges leave open (a size or an index that
 //     is not negative) is noted, for whoever knows them; for sizes that depend on data it is refused. Sizes of inputs are noted likewise.
 //     Complex numbers are moved, not computed with.
 //  d. Strides of a result name each element's place once and leave no gaps. Strides of an input reach no further than 63 bits.
-//  e. `cond` has a predicate bool[] and two regions; each takes the other operands and gives the results, row-major.
+//  e. `cond` has a predicate bool[], on any device, and two regions; each takes the other operands and gives the results, row-major.
 //  f. A node with one region, of an op that the catalogue does not have, has operands and results of the region's inputs and outputs.
 #include "core/ops/check/type_checker.h"
 
@@ -221,18 +222,11 @@ class TypeChecker final : private SizeQuestions {
   }
 
   void check_operands_b(const ir::Node& node, const Op& op) {
-    const Type* first = nullptr;
-    for (std::size_t i = 0; i < node.operands.size(); ++i) {
-      const Type& type = graph_->type(node.operands[i]);
-      if (!type.is_tensor()) {
-        if (!op.traits.opaque) report_node("operand {} is a token, not a tensor (b)", i);
-        continue;
-      }
-      if (graph_->value(node.operands[i]).kind == ir::ValueKind::literal) continue;
-      if (type.rank() == 0 && type.device == ir::Device()) continue;
-      if (first && first->device != type.device) report_node("operand {} is {}, and one before it is {}: they are on different devices (b)", i, text(type), text(*first));
-      first = &type;
-    }
+    if (op.traits.opaque) return;
+    for (std::size_t i = 0; i < node.operands.size(); ++i)
+      if (!graph_->type(node.operands[i]).is_tensor()) report_node("operand {} is a token, not a tensor (b)", i);
+    if (op.traits.control) return;
+    if (const std::string conflict = infer::device_conflict(OpQuery(*graph_, node.operands, node.attributes)); !conflict.empty()) report_node("{} (b)", conflict);
   }
 
   void check_results_c(const ir::Node& node, const Op& op) {

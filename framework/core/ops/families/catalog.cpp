@@ -20,6 +20,7 @@ void require_possible(const OpQuery& q, const ir::Type& type) {
 void catch_errors(Op& op) {
   op.infer = [inner = std::move(op.infer)](const OpQuery& q) -> Result<infer::Types> {
     try {
+      if (const std::string conflict = infer::device_conflict(q); !conflict.empty()) return Error{Code::invalid_argument, conflict};
       auto types = inner(q);
       if (types)
         for (const ir::Type& type : *types) require_possible(q, type);
@@ -44,7 +45,7 @@ struct Catalogue {
          {arithmetic_ops, comparison_ops, rounding_ops, transcendental_ops, activation_ops,    choice_ops,         creation_ops,
           reduction_ops,  variance_ops,   norm_ops,     view_ops,           slicing_ops,       rearranging_ops,    joining_ops,
           padding_ops,    matrix_ops,     indexing_ops, scatter_ops,        normalisation_ops, data_dependent_ops, scan_ops,
-          convolution_ops, likelihood_ops, pooling_ops, folding_ops, upsampling_ops, sorting_ops, attention_ops, opaque_ops, control_ops})
+          convolution_ops, likelihood_ops, pooling_ops, folding_ops, upsampling_ops, sorting_ops, attention_ops, device_ops, opaque_ops, control_ops})
       for (Op& op : family()) ops.push_back(std::move(op));
     for (Op& op : ops) {
       catch_errors(op);

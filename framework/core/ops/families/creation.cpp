@@ -21,7 +21,14 @@ Shape size_of_result(const OpQuery& q) {
   return size;
 }
 
-ir::Type result_of(const OpQuery& q) { return ir::Type::tensor(q.dtype("dtype"), size_of_result(q), infer::device(q)); }
+/// An op of numbers alone, which may be asked for on any device.
+Op creating(std::string name, std::string parameters) {
+  Op op;
+  op.name = std::move(name);
+  op.schema = fmt::format("({}, *, ScalarType dtype, str? device=None) -> Tensor", parameters);
+  op.traits.creates = true;
+  return op;
+}
 
 /// An attribute that is an integer or a float, as a scalar of float64 or int64.
 Scalar number_scalar(Scalars& s, const OpQuery& q, std::string_view name, double otherwise, DType dtype) {
@@ -61,20 +68,20 @@ Values make_full(ForeignArguments& a, std::vector<Dim> size, ForeignArgument val
 
 /// torch.full, numpy.full.
 Values full_adapt(ForeignArguments& a) {
-  a.refuse({"device", "requires_grad"});
+  a.refuse({"requires_grad"});
   return make_full(a, a.integers("size"), a["fill_value"], a.dtype("dtype"));
 }
 
 Adapt filled(std::int64_t value) {
   return [value](ForeignArguments& a) {
-    a.refuse({"device", "requires_grad"});
+    a.refuse({"requires_grad"});
     return make_full(a, a.integers("size"), {Dim(value)}, a.dtype("dtype").value_or(a.default_float()));
   };
 }
 
 Adapt filled_like(std::optional<std::int64_t> value) {
   return [value](ForeignArguments& a) {
-    a.refuse({"device", "requires_grad"});
+    a.refuse({"requires_grad"});
     const ir::Type type = a.type(a.value("self"));
     const auto size = a.given("shape") ? a.integers("shape") : type.shape;
     return make_full(a, size, value ? ForeignArgument{Dim(*value)} : a["fill_value"], a.dtype("dtype").value_or(type.dtype));
@@ -83,7 +90,7 @@ Adapt filled_like(std::optional<std::int64_t> value) {
 
 Adapt new_filled(std::optional<std::int64_t> value) {
   return [value](ForeignArguments& a) {
-    a.refuse({"device", "requires_grad"});
+    a.refuse({"requires_grad"});
     return make_full(a, a.integers("size"), value ? ForeignArgument{Dim(*value)} : a["fill_value"],
                      a.dtype("dtype").value_or(a.type(a.value("self")).dtype));
   };
@@ -91,9 +98,10 @@ Adapt new_filled(std::optional<std::int64_t> value) {
 
 /// torch.tensor, numpy.array and the like.
 Values tensor_adapt(ForeignArguments& a) {
-  a.refuse({"device", "requires_grad"});
+  a.refuse({"requires_grad"});
   ir::ValueId x = a.tensor_of(a["data"]);
   if (const auto dtype = a.dtype("dtype")) x = a.builder().cast(x, *dtype);
+  if (const auto device = a.device()) x = a.builder().to_device(x, *device);
   const ir::ValueId* given = a["data"].as<ir::ValueId>();
   if (a.numpy() && !a.flag("copy", true) && !(given && *given == x)) throw Exception(Code::unsupported, "copy=False of what has to be copied, at which NumPy raises");
   if (given && a.flag("copy", false)) x = a.one("clone", {x});
@@ -107,8 +115,10 @@ Values tensor_adapt(ForeignArguments& a) {
 
 /// torch.Tensor.new_tensor: a copy of the data, of the tensor's own dtype where none is given.
 Values new_tensor_adapt(ForeignArguments& a) {
-  a.refuse({"device", "requires_grad"});
-  const ir::ValueId x = a.builder().cast(a.tensor_of(a["data"]), a.dtype("dtype").value_or(a.type(a.value("self")).dtype));
+  a.refuse({"requires_grad"});
+  const ir::Type self = a.type(a.value("self"));
+  const ir::ValueId made = a.builder().cast(a.tensor_of(a["data"]), a.dtype("dtype").value_or(self.dtype));
+  const ir::ValueId x = a.builder().to_device(made, a.device().value_or(self.device));
   return {a["data"].as<ir::ValueId>() ? a.one("clone", {x}) : x};
 }
 
@@ -139,14 +149,12 @@ std::vector<Alias> full_names() {
 }
 
 Op full_op() {
-  Op op;
-  op.name = "full";
-  op.schema = "(Tensor fill_value, int[] size, *, ScalarType dtype) -> Tensor";
+  Op op = creating("full", "Tensor fill_value, int[] size");
   op.aliases = full_names();
   op.infer = [](const OpQuery& q) -> Result<infer::Types> {
     infer::require_operands(q, 1, 1);
     TENON_USER_CHECK(q.type(0).rank() == 0, "the value must be a number or a 0-d tensor");
-    return infer::Types{result_of(q)};
+    return infer::created(q, q.dtype("dtype"), size_of_result(q));
   };
   op.loop = full_loop;
   op.samples = [] {
@@ -210,7 +218,7 @@ void require_direction(const ir::Graph& graph, const Dim& start, const Dim& end,
 }
 
 Values arange_adapt(ForeignArguments& a) {
-  a.refuse({"device", "requires_grad"});
+  a.refuse({"requires_grad"});
   const bool one = !a.given("end");
   ir::Attribute start = one ? ir::Attribute(Dim(0)) : number_attribute(a["start"], Dim(0));
   ir::Attribute end = number_attribute(one ? a["start"] : a["end"], Dim(0)), step = number_attribute(a["step"], Dim(1));
@@ -230,15 +238,13 @@ Values arange_adapt(ForeignArguments& a) {
 }
 
 Op arange_op() {
-  Op op;
-  op.name = "arange";
-  op.schema = "(Scalar start, Scalar end, Scalar step=1, *, ScalarType dtype) -> Tensor";
+  Op op = creating("arange", "Scalar start, Scalar end, Scalar step=1");
   op.aliases =
       names({"torch.arange"},
             "(start, end=None, step=None, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False)",
             arange_adapt) +
       names({"numpy.arange"}, "(start, stop -> end = None, step=None, dtype=None, *, device=None, like=None)", arange_adapt);
-  op.infer = [](const OpQuery& q) -> Result<infer::Types> { return infer::one(q, q.dtype("dtype"), {count_of(q)}); };
+  op.infer = [](const OpQuery& q) -> Result<infer::Types> { return infer::created(q, q.dtype("dtype"), {count_of(q)}); };
   op.loop = arange_loop;
   op.samples = [] {
     const auto sample = [](std::string name, ir::Attribute start, ir::Attribute end, ir::Attribute step, DType t) {
@@ -267,7 +273,7 @@ LoopBody linspace_loop(const OpQuery& q) {
 }
 
 Values linspace_adapt(ForeignArguments& a) {
-  a.refuse({"device", "requires_grad", "retstep"});
+  a.refuse({"requires_grad", "retstep"});
   if (a.is_tensor("start") || a.is_tensor("end")) throw Exception(Code::unsupported, "linspace between tensors");
   const double start = a.number("start", 0);
   double end = a.number("end", 0);
@@ -278,16 +284,14 @@ Values linspace_adapt(ForeignArguments& a) {
 }
 
 Op linspace_op() {
-  Op op;
-  op.name = "linspace";
-  op.schema = "(float start, float end, int steps, *, ScalarType dtype) -> Tensor";
+  Op op = creating("linspace", "float start, float end, int steps");
   op.aliases =
       names({"torch.linspace"},
             "(start, end, steps, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False)",
             linspace_adapt) +
       names({"numpy.linspace"}, "(start, stop -> end, num -> steps = 50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None)",
             linspace_adapt);
-  op.infer = [](const OpQuery& q) -> Result<infer::Types> { return infer::one(q, q.dtype("dtype"), {q.integer("steps")}); };
+  op.infer = [](const OpQuery& q) -> Result<infer::Types> { return infer::created(q, q.dtype("dtype"), {q.integer("steps")}); };
   op.loop = linspace_loop;
   op.samples = [] {
     std::vector<Sample> all;
@@ -302,11 +306,9 @@ Op linspace_op() {
 // ---- eye, triangles
 
 Op eye_op() {
-  Op op;
-  op.name = "eye";
-  op.schema = "(int n, int m, int k=0, *, ScalarType dtype) -> Tensor";
+  Op op = creating("eye", "int n, int m, int k=0");
   const Adapt adapt = [](ForeignArguments& a) {
-    a.refuse({"device", "requires_grad"});
+    a.refuse({"requires_grad"});
     const Dim n = a.integer("n");
     return a.call(
         "eye", {},
@@ -316,7 +318,7 @@ Op eye_op() {
       names({"torch.eye"}, "(n, m=None, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False)", adapt) +
       names({"numpy.eye"}, "(N -> n, M -> m = None, k=0, dtype=None, order='C', *, device=None, like=None)", adapt) +
       names({"numpy.identity"}, "(n, dtype=None, *, like=None)", adapt);
-  op.infer = [](const OpQuery& q) -> Result<infer::Types> { return infer::one(q, q.dtype("dtype"), {q.integer("n"), q.integer("m")}); };
+  op.infer = [](const OpQuery& q) -> Result<infer::Types> { return infer::created(q, q.dtype("dtype"), {q.integer("n"), q.integer("m")}); };
   op.loop = [](const OpQuery& q) {
     return elementwise({q.integer("n"), q.integer("m")}, [&](Scalars& s) {
       const Scalar on_diagonal = s.eq(IndexMath(s).add(s.loop_index(0), q.integer("k", Dim(0))), s.loop_index(1));

@@ -215,13 +215,14 @@ LoopBody size_loop(const OpQuery& q) {
 Op window_size_op() {
   Op op;
   op.name = "window_size";
-  op.schema = fmt::format("(*, int[] size, {}, bool count_include_pad=False, ScalarType dtype) -> Tensor", kWindowParameters);
+  op.schema = fmt::format("(*, int[] size, {}, bool count_include_pad=False, ScalarType dtype, str? device=None) -> Tensor", kWindowParameters);
+  op.traits.creates = true;
   op.infer = [](const OpQuery& q) -> Result<infer::Types> {
     infer::require_operands(q, 0, 0);
     const std::vector<Dim> spatial = q.integers("size");
     Shape shape;
     for (const WindowDim& w : Pooling(q, spatial).windows) shape.push_back(w.out);
-    return infer::one(q, q.dtype("dtype"), std::move(shape));
+    return infer::created(q, q.dtype("dtype"), std::move(shape));
   };
   op.loop = size_loop;
   op.no_grad_reason = "it has no operands";

@@ -86,22 +86,21 @@ Values cast_to(ForeignArguments& a, ir::ValueId x, DType dtype) {
   return a.type(x).dtype == dtype ? Values{x} : Values{a.builder().cast(x, dtype)};
 }
 
-/// torch.Tensor.to(dtype | other tensor | device, ...): the dtype among the arguments counts; devices are refused.
+/// torch.Tensor.to(dtype | other tensor | device, ...): the dtype and the device among the arguments count.
 Values to_adapt(ForeignArguments& a) {
   const ir::ValueId x = a.value("self");
   std::optional<DType> dtype = a.dtype("dtype");
+  std::optional<ir::Device> device = a.device();
   if (a["args"].as<ForeignList>())
     for (const ForeignArgument& argument : *a["args"].as<ForeignList>()) {
       if (const DType* t = argument.as<DType>()) dtype = *t;
-      if (const ir::ValueId* other = argument.as<ir::ValueId>()) dtype = a.type(*other).dtype;
-      const std::string* device = argument.as<std::string>();
-      if (device && *device != "cpu") throw Exception(error(Code::unsupported, "a copy to device '{}'", *device));
+      if (const ir::ValueId* other = argument.as<ir::ValueId>()) dtype = a.type(*other).dtype, device = a.type(*other).device;
+      if (const std::string* name = argument.as<std::string>()) device = a.device_named(*name);
     }
-  if (const std::string* device = a["device"].as<std::string>(); device && *device != "cpu")
-    throw Exception(error(Code::unsupported, "a copy to device '{}'", *device));
   a.refuse({"memory_format"});
-  if (a.flag("copy")) return a.call("clone", {cast_to(a, x, dtype.value_or(a.type(x).dtype))[0]});
-  return cast_to(a, x, dtype.value_or(a.type(x).dtype));
+  const ir::ValueId there = a.builder().to_device(cast_to(a, x, dtype.value_or(a.type(x).dtype))[0], device.value_or(a.type(x).device));
+  if (a.flag("copy") && a.type(there).device == a.type(x).device) return a.call("clone", {there});
+  return {there};
 }
 
 Adapt to_dtype(DType dtype) {
@@ -129,7 +128,10 @@ std::vector<Alias> cast_names() {
               return cast_to(a, a.value("self"), *dtype);
             }) +
       names({"numpy.astype"}, "(x -> self, dtype, *, copy=True, device=None)",
-            [](ForeignArguments& a) { return cast_to(a, a.value("self"), a.dtype("dtype").value()); });
+            [](ForeignArguments& a) {
+              a.refuse({"device"});
+              return cast_to(a, a.value("self"), a.dtype("dtype").value());
+            });
   const std::pair<const char*, DType> kWords[] = {
       {"float", DType::f32}, {"double", DType::f64}, {"half", DType::f16}, {"bfloat16", DType::bf16}, {"int", DType::i32},
       {"long", DType::i64},  {"short", DType::i16},  {"char", DType::i8},  {"byte", DType::u8},       {"bool", DType::b8}};

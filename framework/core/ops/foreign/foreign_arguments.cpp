@@ -153,6 +153,24 @@ std::optional<DType> ForeignArguments::dtype(std::string_view parameter) const {
   refuse_kind(parameter, "dtype");
 }
 
+std::optional<ir::Device> ForeignArguments::device() const {
+  const ForeignArgument& a = (*this)["device"];
+  if (a.is_none()) return std::nullopt;
+  const std::string* word = a.as<std::string>();
+  if (!word) refuse_kind("device", "device");
+  return device_named(*word);
+}
+
+ir::Device ForeignArguments::device_named(const std::string& word) const {
+  try {
+    const ir::Device device = ir::device_named(word);
+    if (!device.is_host() && (numpy() || !call_.any_device)) throw Exception(error(Code::unsupported, "{} on the device '{}'", call_.name, word));
+    return device.is_host() ? ir::Device() : device;
+  } catch (const Exception& e) {
+    throw Exception(Code::unsupported, e.what());
+  }
+}
+
 /// Some of NumPy's functions raise where a 0-d array has no such axis; others do not.
 void ForeignArguments::refuse_axis_of_number(std::size_t rank) const {
   if (rank == 0 && numpy()) throw Exception(error(Code::unsupported, "{} along an axis of what has none", call_.name));

@@ -91,12 +91,10 @@ class Binding {
   /// Arguments that change what a call means beyond any op: refused everywhere.
   void refuse_foreign_features() const {
     constexpr std::string_view kRefused[] = {"out",  "where",      "casting", "subok",         "requires_grad", "layout",
-                                             "like", "pin_memory", "inplace", "memory_format", "device"};
+                                             "like", "pin_memory", "inplace", "memory_format"};
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       if (!bound_[i] || bound_[i]->is_none() || same_as_default(i)) continue;
       const std::string& name = parameters_[i].name;
-      const std::string* word = bound_[i]->as<std::string>();
-      if (name == "device" && word && *word == "cpu") continue;
       if (std::ranges::find(kRefused, name) != std::end(kRefused) && !(name == "where" && is_true(*bound_[i])) &&
           !(name == "requires_grad" && is_false(*bound_[i])))
         throw Exception(error(Code::unsupported, "argument '{}' of {}", name, call_.name));
@@ -223,11 +221,37 @@ class PlainCall {
   ir::Attributes attributes_;
 };
 
+/// What a call makes beside its tensors it makes where they are, unless it names a device.
+class BesideTensors {
+ public:
+  BesideTensors(NodeBuilder& builder, const ForeignCall& call) : builder_(builder), before_(builder.device()) {
+    std::vector<ir::ValueId> tensors;
+    for (const ForeignArgument& a : call.positional) collect(a, tensors);
+    for (const auto& [name, a] : call.keyword) collect(a, tensors);
+    builder.on(infer::device(OpQuery(builder.graph(), tensors, {})));
+  }
+  ~BesideTensors() { builder_.on(before_); }
+  BesideTensors(const BesideTensors&) = delete;
+
+ private:
+  static void collect(const ForeignArgument& a, std::vector<ir::ValueId>& tensors) {
+    if (const auto* value = a.as<ir::ValueId>()) tensors.push_back(*value);
+    if (const auto* list = a.as<ForeignList>())
+      for (const ForeignArgument& each : *list) collect(each, tensors);
+  }
+
+  NodeBuilder& builder_;
+  const ir::Device before_;
+};
+
 ForeignResult call_alias(NodeBuilder& builder, const ForeignCall& call, const AliasMatch& match) {
   const Binding binding(call, match);
   binding.refuse_foreign_features();
+  const BesideTensors beside(builder, call);
   ForeignArguments arguments(builder, call, *match.op);
   binding.hand_over(arguments);
+  if (match.op->traits.creates)
+    if (const auto device = arguments.device()) builder.on(*device);
   ForeignResult result;
   if (match.alias->adapt) {
     result.values = match.alias->adapt(arguments);

@@ -44,6 +44,7 @@ struct ForeignCall {
   std::vector<std::pair<std::string, ForeignArgument>> keyword;
   Flavour flavour = Flavour::torch;
   DType default_float = DType::f32;  // torch.get_default_dtype()
+  bool any_device = false;  // whether the importer can give results that are not in the host's memory
   /// NumPy: operands that are NumPy scalars or 0-d arrays are strong; Python numbers are weak in both flavours.
 };
 
@@ -102,6 +103,10 @@ class ForeignArguments {
   double number(std::string_view parameter, double otherwise) const;
   std::string text(std::string_view parameter, std::string otherwise) const;
   std::optional<DType> dtype(std::string_view parameter) const;
+  /// The device that the call asks for by `device`; nothing where it names none. Throws (unsupported) for a word that names none, and for
+  /// one that the importer has no use for.
+  std::optional<ir::Device> device() const;
+  ir::Device device_named(const std::string& word) const;
   /// The dimensions of an `axis` or `dim` argument, made non-negative; None (and torch's empty list) gives all.
   std::vector<ir::Dim> dims(std::string_view parameter, std::size_t rank) const;
   std::int64_t dim(std::string_view parameter, std::size_t rank) const;

@@ -6,6 +6,7 @@
 
 #include "core/ops/build/expand.h"
 #include "core/ops/catalog.h"
+#include "core/ops/infer.h"
 
 namespace tenon::ops {
 namespace {
@@ -245,11 +246,13 @@ OperandGradients node_gradients(NodeBuilder& b, ir::NodeId id, std::span<const s
   const Op* op = find_op(node.op);
   TENON_CHECK(op, "unknown op '{}'", node.op);
   if (!op->no_grad_reason.empty()) throw Exception(error(Code::unsupported, "{} has no gradient: {}", node.op, op->no_grad_reason));
+  b.on(infer::device_of(b.graph(), node));
   OperandGradients found(node.operands.size());
   if (op->grad) {
     std::vector<ir::ValueId> given;
     for (const auto& g : result_gradients) given.push_back(g.value_or(ir::ValueId()));
-    const auto made = op->grad(b, OpQuery(b.graph(), node.operands, node.attributes), node.results, given);
+    const std::vector<ir::ValueId> operands = b.brought_here(node.operands);
+    const auto made = op->grad(b, OpQuery(b.graph(), operands, node.attributes), node.results, given);
     for (std::size_t k = 0; k < made.size(); ++k)
       if (made[k]) found[k] = made[k];
   } else {
@@ -258,6 +261,8 @@ OperandGradients node_gradients(NodeBuilder& b, ir::NodeId id, std::span<const s
   }
   for (std::size_t k = 0; k < found.size(); ++k)
     if (b.graph().value(node.operands[k]).kind == ir::ValueKind::literal || !is_float(b.graph().type(node.operands[k]).dtype)) found[k].reset();
+  for (std::size_t k = 0; k < found.size(); ++k)  // a host scalar may stand beside tensors of a device
+    if (found[k]) found[k] = b.to_device(*found[k], b.graph().type(node.operands[k]).device);
   return found;
 }
 

@@ -249,7 +249,7 @@ OperandGradients scatter_gradients(NodeBuilder& b, const ir::Node& node, const S
   const ir::Type base = b.graph().type(adjoint);
   if (base.shape.empty()) throw Exception(error(Code::unsupported, "{} into a tensor without dimensions", node.op));
   OperandGradients gradients(node.operands.size());
-  ElementProgram target(b, node.operands, body.target, body.extents);
+  ElementProgram target(b, b.brought_here(node.operands), body.target, body.extents);
   ScatterPlaces places;
   for (std::size_t d = 0; d < base.shape.size(); ++d) {
     const ValueId index = target.value(body.target.results[d]);
@@ -278,7 +278,7 @@ OperandGradients loop_gradients(NodeBuilder& b, ir::NodeId id, ValueId result_gr
   shape.resize(body.extents.size(), Dim(1));
   if (body.reduced) adjoint = b.one("reshape", {adjoint}, {{"shape", shape}});
   OperandGradients gradients(node.operands.size());
-  ElementProgram(b, node.operands, body.element, body.extents).propagate(body.element.results[0], adjoint, gradients);
+  ElementProgram(b, b.brought_here(node.operands), body.element, body.extents).propagate(body.element.results[0], adjoint, gradients);
   return gradients;
 }
 

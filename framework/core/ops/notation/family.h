@@ -23,6 +23,7 @@ Family activation_ops();
 Family likelihood_ops();
 Family choice_ops();
 Family creation_ops();
+Family device_ops();
 Family reduction_ops();
 Family variance_ops();
 Family norm_ops();

@@ -40,7 +40,7 @@ TEST_CASE("a graph is read with all its parts") {
   CHECK(g->symbols()[0].min == 2);
   CHECK(g->symbols()[0].max == 1024);
   CHECK(g->symbols()[1].max == INT64_MAX);
-  CHECK(g->type(g->inputs()[1]).device == Device{DeviceKind::cuda, 1});
+  CHECK(g->type(g->inputs()[1]).device == Device{2, 1});
   const Node& n = g->node(g->nodes()[1]);
   CHECK(n.results.size() == 2);
   CHECK(n.location->line == 12);
@@ -64,7 +64,10 @@ TEST_CASE("an error says where, what was expected, and what is there") {
   CHECK(refusal_of("%y: f32[9223372036854775808] = neg(%x)") == "line 2, column 9: this integer does not fit in 64 bits");
   CHECK(refusal_of("%y: f32[log(2, 3)] = neg(%x)") == "line 2, column 9: 'log' is no function of sizes; floor_div, mod, min and max are");
   CHECK(refusal_of("%y: f32[floor_div(2, 0)] = neg(%x)") == "line 2, column 9: division of a symbolic size by zero");
-  CHECK(refusal_of("%y: f32[2] on tpu:0 = neg(%x)") == "line 2, column 15: 'tpu' is no device; cpu and cuda are");
+  CHECK(refusal_of("%y: f32[2] on tpu:0 = neg(%x)") == "line 2, column 15: 'tpu' is no device; cpu, cuda, opencl, vulkan, mps, rocm, xpu, maia, and device1 to device255 by DLPack's numbers are");
+  CHECK(refusal_of("%y: f32[2] on device0:0 = neg(%x)").find("'device0' is no device") != std::string::npos);
+  CHECK(refusal_of("%y: f32[2] on device256 = neg(%x)").find("'device256' is no device") != std::string::npos);
+  CHECK(refusal_of("%y: f32[2] on cuda:2147483648 = neg(%x)") == "line 2, column 15: this is no number of a device");
   CHECK(refusal_of("const @c: i8[1] = [300]") == "line 2, column 20: 300 does not fit in the constant's dtype");
   CHECK(refusal_of("const @c: i8[2] = [3]") == "line 2, column 7: constant @c has 2 elements, 1 are given");
   CHECK(refusal("graph @g (%x: f32[2]) { %y: f32[2] = neg(%x) return update %y = %x }") == "line 1, column 60: only an input can be updated");

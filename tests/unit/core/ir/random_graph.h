@@ -81,7 +81,7 @@ class RandomGraph {
       t.strides.emplace();
       for (std::size_t i = t.rank(); i-- > 0;) t.strides->push_back(chance(3) ? ir::Dim(-1) : small_dim());
     }
-    if (chance(4)) t.device = {pick<ir::DeviceKind>({ir::DeviceKind::cpu, ir::DeviceKind::cuda}), static_cast<std::int32_t>(below(3))};
+    if (chance(4)) t.device = {pick<std::uint8_t>({1, 2, 8, 9}), static_cast<std::int32_t>(below(3))};
     return t;
   }
 
@@ -173,7 +173,7 @@ class RandomGraph {
     if (depth > 0) return;
     for (ValueId input : inputs)
       for (ValueId v : values) {
-        if (!(g.type(v).dtype == g.type(input).dtype && g.type(v).kind == g.type(input).kind && g.type(v).shape == g.type(input).shape) || chance(2)) continue;
+        if (!(g.type(v).dtype == g.type(input).dtype && g.type(v).kind == g.type(input).kind && g.type(v).shape == g.type(input).shape && g.type(v).device == g.type(input).device) || chance(2)) continue;
         g.add_output({v, ir::OutputKind::update, input});
         break;
       }

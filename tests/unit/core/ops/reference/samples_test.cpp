@@ -38,5 +38,8 @@ TEST_CASE("every op has samples, one meaning, and a schema") {
     CHECK((op.name == "constant" || !samples_of(op).empty()));
     CHECK(int(bool(op.body)) + bool(op.loop) + bool(op.scatter) + bool(op.decompose) + bool(op.kernel) == 1);
     CHECK(op.schema.front() == '(');
+    const bool takes_tensors = op.schema.find("Tensor") < op.schema.find("->");
+    CHECK((takes_tensors || op.traits.creates || op.name == "constant"));  // what has no operands can be asked for on any device
+    CHECK(op.traits.creates == (op.schema.find("str? device=None") != std::string::npos));
   }
 }

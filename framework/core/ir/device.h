@@ -1,0 +1,34 @@
+// Where the memory of a value is.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace tenon::ir {
+
+/// A device by DLPack's numbers: of what kind it is (a DLDeviceType), and which one of that kind. The default is the host's memory.
+struct Device {
+  static constexpr std::uint8_t kHost = 1;
+
+  std::uint8_t kind = kHost;
+  std::int32_t index = 0;
+
+  /// Whether the host reads and writes its memory as its own.
+  bool is_host() const { return kind == kHost; }
+  friend bool operator==(const Device&, const Device&) = default;
+};
+
+/// The name of a kind of device: "cuda", or "device9" where the number has no other.
+std::string device_kind_text(std::uint8_t kind);
+/// The number of a kind; nothing where the word names none.
+std::optional<std::uint8_t> device_kind_named(std::string_view word);
+/// "cuda:0".
+std::string device_text(Device device);
+/// The device that a text names; the first of its kind where it has no index. Throws (invalid_argument) with the names that there are.
+Device device_named(std::string_view text);
+/// "'word' is no device; cpu, cuda, … are": what is wrong with a word that names none.
+std::string no_device(std::string_view word);
+
+}  // namespace tenon::ir
