@@ -4,9 +4,22 @@
 #include <optional>
 
 #include "host/partition/group_graph.h"
+#include "host/partition/placement.h"
 
 namespace tenon::host {
 namespace {
+
+/// The nodes on devices that the backend serves among `free`, in their order; the others are noted as refused.
+std::vector<NodeId> served_nodes(Assignment& assignment, const ir::Graph& graph, const BackendInstance& backend, std::vector<NodeId> free) {
+  if (is_on_host(graph) && serves(backend.table(), {})) return free;
+  std::erase_if(free, [&](NodeId n) {
+    if (copies_between_devices(graph, graph.node(n))) return true;
+    if (!unserved_device(backend.table(), graph, graph.node(n))) return false;
+    assignment.refusals[n].push_back(fmt::format("{}: device, it serves {}", backend.name(), devices_text(backend.table())));
+    return true;
+  });
+  return free;
+}
 
 /// The nodes that nobody has, in the order of the graph, without those that a backend of static shapes cannot take.
 std::vector<NodeId> free_nodes(const Assignment& assignment, const ir::Graph& graph, bool static_shapes) {
@@ -39,10 +52,11 @@ std::vector<std::int64_t> sizes_for(const GroupGraph& cut, std::span<const std::
 void ask_one(Assignment& assignment, const ir::Graph& graph, const PartitionRequest& request, std::size_t position) {
   BackendInstance& backend = *request.backends[position];
   const bool static_shapes = !backend.has(TENON_DYNAMIC_SHAPES) && !graph.symbols().empty();
-  const std::vector<NodeId> free = free_nodes(assignment, graph, static_shapes);
+  const std::vector<NodeId> possible = free_nodes(assignment, graph, static_shapes);
+  const std::vector<NodeId> free = served_nodes(assignment, graph, backend, possible);
   if (free.empty()) return;
 
-  const bool whole = !static_shapes && std::none_of(assignment.group_of.begin(), assignment.group_of.end(), [](std::uint32_t g) { return g != Assignment::kNobody; });
+  const bool whole = !static_shapes && free.size() == possible.size() && std::ranges::none_of(graph.nodes(), [&](NodeId n) { return assignment.taken(n); });
   ClaimAnswer answer;
   std::vector<NodeId> parent_of;  // by NodeId of the cut graph
   if (whole) {

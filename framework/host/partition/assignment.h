@@ -14,6 +14,7 @@ namespace tenon::host {
 struct Assignment {
   static constexpr std::uint32_t kNobody = 0xffffffffu;
   static constexpr std::uint32_t kHost = 0xfffffffeu;  // in the place of a backend
+  static constexpr std::uint32_t kCopy = 0xfffffffdu;  // likewise: the host copies to another device
   std::vector<std::uint32_t> group_of;      // by NodeId; kNobody for free nodes and readers of constants
   std::vector<std::uint32_t> backend_of;    // by group
   std::vector<std::vector<NodeId>> constants_of;  // by group: the readers of constants that its backend claims with it, sorted
@@ -23,7 +24,8 @@ struct Assignment {
   bool taken(NodeId n) const { return group_of[n.value] != kNobody; }
 };
 
-/// Asks backends [first, last) of the request for the nodes that are free in `assignment`. With `again`, those that want to be asked
+/// Asks backends [first, last) of the request for the nodes that are free in `assignment` and on devices that they serve; a node elsewhere
+/// counts as refused for its device. With `again`, those that want to be asked
 /// only once are left out.
 void ask_backends(Assignment& assignment, const ir::Graph& graph, const PartitionRequest& request, std::size_t first, std::size_t last, bool again);
 

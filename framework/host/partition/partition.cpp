@@ -9,6 +9,7 @@
 #include "host/partition/convex.h"
 #include "host/partition/expansion.h"
 #include "host/partition/group_graph.h"
+#include "host/partition/placement.h"
 
 namespace tenon::host {
 namespace {
@@ -18,11 +19,31 @@ struct Assigned {
   Assignment assignment;
 };
 
-/// Paths of the nodes that no backend but the last has taken.
-ExpansionChoice untaken(const ExpandedGraph& expanded, const Assignment& assignment) {
+/// Nodes that a backend before the last could still take: on devices that one of them serves.
+class Open {
+ public:
+  Open(const ir::Graph& graph, std::span<BackendInstance* const> preferred)
+      : graph_(graph), preferred_(preferred), all_served_(is_on_host(graph) && std::ranges::any_of(preferred, [](BackendInstance* b) { return serves(b->table(), {}); })) {}
+
+  bool operator()(const Assignment& assignment, NodeId n) const {
+    const ir::Node& node = graph_.node(n);
+    if (assignment.taken(n) || reads_constant(node)) return false;
+    if (all_served_) return true;
+    return !copies_between_devices(graph_, node) && std::ranges::any_of(preferred_, [&](BackendInstance* b) { return !unserved_device(b->table(), graph_, node); });
+  }
+
+ private:
+  const ir::Graph& graph_;
+  std::span<BackendInstance* const> preferred_;
+  const bool all_served_;
+};
+
+/// Paths of the nodes that no backend but the last has taken, and one of them might.
+ExpansionChoice untaken(const ExpandedGraph& expanded, const Assignment& assignment, std::span<BackendInstance* const> preferred) {
+  const Open open(expanded.graph, preferred);
   ExpansionChoice paths;
   for (NodeId n : expanded.graph.nodes())
-    if (!assignment.taken(n) && !reads_constant(expanded.graph.node(n))) paths.insert(expanded.paths[n.value]);
+    if (open(assignment, n)) paths.insert(expanded.paths[n.value]);
   return paths;
 }
 
@@ -40,17 +61,18 @@ ExpansionChoice useful(const ExpandedGraph& expanded, const Assignment& assignme
 /// Asks all backends but the last, expanding what they refuse until nothing more is to be had that way.
 Assigned assign_preferred(ir::Graph graph, const PartitionRequest& request) {
   const std::size_t preferred = request.backends.size() - 1;
+  const auto backends = request.backends.first(preferred);
   Assignment assignment = unassigned(graph);
   ask_backends(assignment, graph, request, 0, preferred, false);
-  const bool asks_again = std::any_of(request.backends.begin(), request.backends.end() - 1, [](BackendInstance* b) { return !b->has(TENON_ASK_ONCE); });
-  const auto settled = [&](NodeId n) { return assignment.taken(n) || reads_constant(graph.node(n)); };
-  if (!asks_again || std::all_of(graph.nodes().begin(), graph.nodes().end(), settled)) return {std::move(graph), std::move(assignment)};
+  const bool asks_again = std::ranges::any_of(backends, [](BackendInstance* b) { return !b->has(TENON_ASK_ONCE); });
+  const Open open(graph, backends);
+  if (!asks_again || std::ranges::none_of(graph.nodes(), [&](NodeId n) { return open(assignment, n); })) return {std::move(graph), std::move(assignment)};
 
   ExpandedGraph expanded = expand(graph, {});
   const Assignment first = assignment;
   for (;;) {
     ExpansionChoice choice = expanded.done;
-    choice.merge(untaken(expanded, assignment));
+    choice.merge(untaken(expanded, assignment, backends));
     if (choice.size() == expanded.done.size()) break;
     ExpandedGraph deeper = expand(graph, choice);
     if (deeper.done.size() == expanded.done.size()) break;
@@ -81,6 +103,7 @@ void tell_claims(const Assigned& assigned, const PartitionRequest& request) {
   for (NodeId n : assigned.graph.nodes())
     if (assigned.assignment.taken(n)) ++nodes[assigned.assignment.backend_of[assigned.assignment.group_of[n.value]]];
   nodes.erase(Assignment::kHost);
+  nodes.erase(Assignment::kCopy);
   for (const auto& [backend, count] : nodes)
     request.events.emit({{"kind", "claim"}, {"phase", "claim"}, {"backend", request.backends[backend]->name()}, {"nodes", count}});
 }
@@ -90,13 +113,15 @@ bool is_control(const ir::Node& node) {
   return op && op->traits.control;
 }
 
-/// Gives the nodes of control that nobody wants to the host, each as a group of its own.
-void leave_control_to_host(Assigned& assigned) {
+/// Gives the nodes of control that nobody wants, and copies between devices, to the host, each as a group of its own.
+void leave_to_host(Assigned& assigned) {
   Assignment& assignment = assigned.assignment;
   for (NodeId n : assigned.graph.nodes()) {
-    if (assignment.taken(n) || !is_control(assigned.graph.node(n))) continue;
+    const ir::Node& node = assigned.graph.node(n);
+    const bool copy = copies_between_devices(assigned.graph, node);
+    if (assignment.taken(n) || !(copy || is_control(node))) continue;
     assignment.group_of[n.value] = static_cast<std::uint32_t>(assignment.backend_of.size());
-    assignment.backend_of.push_back(Assignment::kHost);
+    assignment.backend_of.push_back(copy ? Assignment::kCopy : Assignment::kHost);
     assignment.constants_of.emplace_back();
   }
 }
@@ -104,11 +129,13 @@ void leave_control_to_host(Assigned& assigned) {
 /// Says which ops the last backend takes because nobody else did.
 void tell_fallbacks(const Assigned& assigned, const PartitionRequest& request) {
   std::map<std::string, std::pair<int, NodeId>> by_op;
-  for (NodeId n : assigned.graph.nodes())
-    if (!assigned.assignment.taken(n) && !reads_constant(assigned.graph.node(n)) && !is_control(assigned.graph.node(n))) {
-      auto& [count, node] = by_op.try_emplace(assigned.graph.node(n).op, 0, n).first->second;
-      ++count;
-    }
+  const TenonBackend& last = request.backends.back()->table();
+  for (NodeId n : assigned.graph.nodes()) {
+    const ir::Node& node = assigned.graph.node(n);
+    if (assigned.assignment.taken(n) || reads_constant(node) || is_control(node) || unserved_device(last, assigned.graph, node)) continue;
+    auto& [count, first] = by_op.try_emplace(node.op, 0, n).first->second;
+    ++count;
+  }
   for (const auto& [op, found] : by_op) {
     const auto refusals = assigned.assignment.refusals.find(found.second);
     request.events.emit({{"kind", "fallback"}, {"phase", "claim"}, {"backend", request.backends.back()->name()}, {"op", op}, {"nodes", found.first},
@@ -117,15 +144,37 @@ void tell_fallbacks(const Assigned& assigned, const PartitionRequest& request) {
   }
 }
 
+/// "model.py:3: ", where the user's line is known.
+std::string place_of(const ir::Node& node) { return node.location->line ? fmt::format("{}:{}: ", node.location->file, node.location->line) : ""; }
+
+/// "the op add (node %y)".
+std::string words_of(const ir::Graph& graph, const ir::Node& node) {
+  return fmt::format("the op {} (node %{})", node.op, node.results.empty() ? "?" : graph.value(node.results[0]).name);
+}
+
 void check_all_taken(const Assigned& assigned) {
   for (NodeId n : assigned.graph.nodes()) {
     const ir::Node& node = assigned.graph.node(n);
     if (assigned.assignment.taken(n) || reads_constant(node)) continue;
     const auto refusals = assigned.assignment.refusals.find(n);
-    const std::string where = node.location->line ? fmt::format("{}:{}: ", node.location->file, node.location->line) : "";
-    throw Exception(Code::unsupported, fmt::format("{}no backend takes the op {} (node %{}): {}", where, node.op,
-                                                   node.results.empty() ? "?" : assigned.graph.value(node.results[0]).name,
+    throw Exception(Code::unsupported, fmt::format("{}no backend takes {}: {}", place_of(node), words_of(assigned.graph, node),
                                                    refusals == assigned.assignment.refusals.end() ? "nobody claims it" : words_of(refusals->second)));
+  }
+}
+
+/// A node runs where its memory is: on a device that some backend serves, or nowhere.
+void check_devices(const ir::Graph& graph, const PartitionRequest& request) {
+  if (is_on_host(graph)) return;
+  const auto served = [&](ir::Device device) {
+    return device.is_host() || std::ranges::any_of(request.backends, [&](const BackendInstance* b) { return serves(b->table(), device); });
+  };
+  for (NodeId n : graph.nodes()) {
+    const ir::Node& node = graph.node(n);
+    const std::optional<ir::Device> nowhere = find_device(graph, node, [&](ir::Device device) { return !served(device); });
+    if (!nowhere) continue;
+    std::string there;
+    for (const BackendInstance* b : request.backends) there += fmt::format("{}'{}' for {}", there.empty() ? "" : ", ", b->name(), devices_text(b->table()));
+    throw Exception(Code::unsupported, fmt::format("{}no backend serves {}, the device of {}; loaded: {}", place_of(node), ir::device_text(*nowhere), words_of(graph, node), there));
   }
 }
 
@@ -194,7 +243,7 @@ class Grouping {
       if (fresh) {
         groups_.emplace_back();
         const std::uint32_t backend = assigned_.assignment.backend_of[claimed];
-        backends_.push_back(backend == Assignment::kHost ? kByHost : backend);
+        backends_.push_back(backend == Assignment::kHost ? kByHost : backend == Assignment::kCopy ? kCopiedByHost : backend);
         claims_.push_back(claimed);
       }
       groups_[place->second].push_back(position_[n.value]);
@@ -224,10 +273,11 @@ class Grouping {
 }  // namespace
 
 Partition partition(ir::Graph graph, const PartitionRequest& request) {
+  check_devices(graph, request);
   Assigned assigned = assign_preferred(std::move(graph), request);
   if (request.backends.size() > 1) tell_fallbacks(assigned, request);
   ask_backends(assigned.assignment, assigned.graph, request, request.backends.size() - 1, request.backends.size(), false);
-  leave_control_to_host(assigned);
+  leave_to_host(assigned);
   check_all_taken(assigned);
   tell_claims(assigned, request);
   std::vector<PlannedGroup> groups = Grouping(assigned).in_order(request);

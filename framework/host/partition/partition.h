@@ -15,11 +15,13 @@ namespace tenon::host {
 
 /// In the place of a backend: the host itself runs the group, which is one node of control.
 inline constexpr std::size_t kByHost = static_cast<std::size_t>(-1);
+/// Likewise, one node that copies a tensor from one device to another.
+inline constexpr std::size_t kCopiedByHost = static_cast<std::size_t>(-2);
 
 /// A group of nodes for one backend.
 struct PlannedGroup {
   std::vector<NodeId> nodes;   // in the order of the graph; readers of constants left out
-  std::size_t backend = 0;     // position in the order of preference, or kByHost
+  std::size_t backend = 0;     // position in the order of preference, kByHost, or kCopiedByHost
   std::vector<NodeId> constants = {};  // the readers of constants that the backend claimed with it, sorted
 };
 
@@ -35,7 +37,9 @@ struct PartitionRequest {
   std::span<const std::int64_t> expected_sizes;  // by SymbolId, for backends without dynamic shapes
 };
 
-/// Partitions. A node of control that no backend claims whole is left to the host. Throws (unsupported) when a node is wanted by no backend, naming the node, the user's line, and each backend's reason.
+/// Partitions. A backend is asked only about nodes on devices that it serves. A node of control that no backend claims whole is left to the
+/// host, and so is a copy between devices. Throws (unsupported) when no backend serves a node's device, naming the device, the op, the user's
+/// line and what is there; and when a node is wanted by no backend, with each backend's reason.
 Partition partition(ir::Graph graph, const PartitionRequest& request);
 
 }  // namespace tenon::host

@@ -44,7 +44,9 @@ std::shared_ptr<Plan> PlanBuilder::build(ir::Graph graph) {
   learn_given_symbols();
   GroupCutter cutter(plan_->graph_.open());
   for (const PlannedGroup& group : partitioned.groups)
-    if (group.backend == kByHost)
+    if (group.backend == kCopiedByHost)
+      throw Exception(Code::unsupported, "copies between devices are not run yet");
+    else if (group.backend == kByHost)
       add_control(group.nodes.front());
     else
       add_group(group, cutter);

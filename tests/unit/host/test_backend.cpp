@@ -46,11 +46,8 @@ std::int32_t TestBackend::evaluate(const ir::Graph& graph, const TenonExecuteArg
 
 template <int Slot>
 TenonBackend TestBackend::table() {
-  static constexpr DLDevice kDevices[] = {{kDLCPU, 0}};
   TenonBackend t{};
   t.struct_size = sizeof t;
-  t.devices = kDevices;
-  t.device_count = 1;
   t.create = [](const TenonHost* host, const char*, void** self) -> std::int32_t {
     slots_[Slot]->host_ = host;
     if (slots_[Slot]->behaviour.create)
@@ -114,6 +111,8 @@ TestBackend::TestBackend(std::string name, Behaviour given) : behaviour(std::mov
   const TenonBackend tables[kSlots] = {table<0>(), table<1>(), table<2>(), table<3>(), table<4>(), table<5>()};
   table_ = tables[slot];
   table_.flags = behaviour.flags;
+  table_.devices = behaviour.devices.data();
+  table_.device_count = behaviour.devices.size();
   plugin_.struct_size = sizeof plugin_;
   plugin_.magic = TENON_PLUGIN_MAGIC;
   plugin_.abi = TENON_ABI_NEWEST;

@@ -18,6 +18,7 @@ namespace tenon::test {
 /// What a test backend does at each call; the members that are empty behave well. Functions run on the threads of the host.
 struct Behaviour {
   std::uint32_t flags = TENON_DYNAMIC_SHAPES | TENON_STRIDED_INPUTS | TENON_COMPILE_REENTRANT | TENON_EXECUTE_REENTRANT;
+  std::vector<DLDevice> devices = {{kDLCPU, 0}};
   /// Empty: claims every node, in one group.
   std::function<std::int32_t(const GraphView&, const TenonClaims&)> claim = {};
   /// Returns a failure to refuse; may fill assumptions and aliases.

@@ -1,0 +1,58 @@
+#include "host/partition/placement.h"
+
+#include <algorithm>
+#include <span>
+
+#include "core/ops/catalog.h"
+
+namespace tenon::host {
+namespace {
+
+constexpr std::int32_t kAnyIndex = -1;
+
+}  // namespace
+
+bool serves(const TenonBackend& backend, ir::Device device) {
+  return std::ranges::any_of(std::span(backend.devices, backend.device_count), [&](const DLDevice& named) {
+    return static_cast<std::uint32_t>(named.device_type) == device.kind && (named.device_id == device.index || named.device_id == kAnyIndex || device.is_host());
+  });
+}
+
+std::string devices_text(const TenonBackend& backend) {
+  std::string text;
+  for (const DLDevice& named : std::span(backend.devices, backend.device_count)) {
+    const ir::Device device{static_cast<std::uint8_t>(named.device_type), named.device_id};
+    text += (text.empty() ? "" : ", ") + (named.device_id == kAnyIndex ? ir::device_kind_text(device.kind) : ir::device_text(device));
+  }
+  return text;
+}
+
+bool is_on_host(const ir::Graph& graph) {
+  for (std::size_t t = 0; t < graph.types().size(); ++t)
+    if (!graph.types()[ir::TypeId(t)].device.is_host()) return false;
+  for (std::size_t r = 0; r < graph.region_capacity(); ++r)
+    if (!is_on_host(graph.region(RegionId(r)))) return false;
+  return true;
+}
+
+std::optional<ir::Device> find_device(const ir::Graph& graph, const ir::Node& node, const std::function<bool(ir::Device)>& wanted) {
+  for (ValueId r : node.results)
+    if (const ir::Type& type = graph.type(r); type.is_tensor() && wanted(type.device)) return type.device;
+  for (ValueId v : node.operands)
+    if (const ir::Type& type = graph.type(v); type.is_tensor() && !type.is_host_scalar() && wanted(type.device)) return type.device;
+  for (RegionId r : node.regions)
+    for (NodeId n : graph.region(r).nodes())
+      if (const auto found = find_device(graph.region(r), graph.region(r).node(n), wanted)) return found;
+  return std::nullopt;
+}
+
+std::optional<ir::Device> unserved_device(const TenonBackend& backend, const ir::Graph& graph, const ir::Node& node) {
+  return find_device(graph, node, [&](ir::Device device) { return !serves(backend, device); });
+}
+
+bool copies_between_devices(const ir::Graph& graph, const ir::Node& node) {
+  const ops::Op* op = ops::find_op(node.op);
+  return op && op->traits.copies && graph.type(node.operands[0]).device != graph.type(node.results[0]).device;
+}
+
+}  // namespace tenon::host
