@@ -292,8 +292,8 @@ def test_a_loop_far_slower_than_plain_python_is_left_to_it(capfd):
     for _ in range(80):
         assert compiled(x) == fn(x)
     stats = tenon.stats()
-    assert 1 <= stats["left_to_python"] <= 2 and stats["eager_fallbacks"] > 20, stats
-    assert "it takes elements one by one" in capfd.readouterr().err
+    assert 1 <= stats["left_to_python"] <= 2 and stats["graphs"] <= 3, stats
+    assert "called as plain Python" in capfd.readouterr().err
 
 
 def test_what_works_on_arrays_between_elements_stays_compiled():
@@ -306,4 +306,5 @@ def test_what_works_on_arrays_between_elements_stays_compiled():
     with torch.no_grad():
         for _ in range(60):
             same(compiled(torch.arange(-3.0, 3), w), fn(torch.arange(-3.0, 3), w))
-    assert tenon.stats()["left_to_python"] == 0 and tenon.stats()["eager_fallbacks"] == 0, tenon.stats()
+    stats = tenon.stats()
+    assert stats["left_to_python"] <= 1 and stats["eager_fallbacks"] == 0 and stats["graphs"] >= 2, stats  # the comprehension alone is left

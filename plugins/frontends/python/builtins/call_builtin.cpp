@@ -199,6 +199,9 @@ std::optional<Ref> run_listed(Evaluator& evaluator, PyObject* callable, const Bu
   constexpr std::string_view kTakeIndices = " range islice repeat enumerate permutations combinations product bytes deque ";
   if (PyType_Check(callable) && is_among(name_of(callable), kTakeIndices))
     for (Ref& value : arguments.values) value = evaluator.plain_index(value.get());
+  if (callable == as_object(&PyList_Type) || callable == as_object(&PyTuple_Type))
+    for (Ref& value : arguments.values)
+      if (callable == as_object(&PyList_Type) || !PyTuple_CheckExact(value.get())) value = evaluator.with_numbers_read(value.get());  // a tuple of a tuple is that one
   if (iterates_its_arguments(builtin)) prepare_iterables(evaluator, callable, arguments);
   const bool asks_for_truth = builtin.kind == BuiltinClass::callback && !arguments.values.empty() && arguments[0] == Py_None;  // filter(None, items)
   if (asks_for_truth)

@@ -99,7 +99,7 @@ Handled builtin_sum(Evaluator& evaluator, Arguments& arguments) {
     run = checked(PyList_New(0));
   };
   // One item at a time: what is asked for the next one may do something, and comes after an addition that raises.
-  Ref iterator = evaluator.iterator_of(arguments[0]);
+  Ref iterator = evaluator.iterator_of(evaluator.with_numbers_read(arguments[0]).get());
   while (Ref item = evaluator.next_of(iterator.get())) {
     if (is_plain_number(item.get()) && is_plain_number(total.get())) {
       checked(PyList_Append(run.get(), item.get()));

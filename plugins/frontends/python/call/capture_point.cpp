@@ -50,7 +50,10 @@ EntryRef CapturePoint::find(const TorchState& state, const CallArguments& values
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     EntryRef entry = entries_[i];  // what a check comes to may reset the function
     if (!holds(entry, state, values)) continue;
-    if (i > 0 && i < entries_.size()) std::rotate(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(i), entries_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    if (i > 0 && i < entries_.size()) {
+      ++reused_;
+      std::rotate(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(i), entries_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    }
     return entry;
   }
   return {};
@@ -81,7 +84,7 @@ void CapturePoint::note_refusal(const EntryRef& entry, bool whole) {
 }
 
 std::vector<EntryRef> CapturePoint::clear() {
-  failures = outlived = unlike = 0;
+  failures = outlived = unlike = reused_ = past_limit = 0;
   limit_reported = left_to_python = false;
   numbers.clear();
   return std::exchange(entries_, {});

@@ -44,6 +44,8 @@ class CapturePoint {
   const std::vector<EntryRef>& entries() const { return entries_; }
   /// Whether what is compiled here takes single elements, and does so little that one more variant is not worth its compilation.
   bool is_of_elements() const;
+  /// Whether a variant that others have followed has been used again, as where a state is drawn from some.
+  bool is_reused() const { return reused_ > 0; }
   /// Takes note that a call comes here. Gives whether it has been here before.
   bool is_here_again(std::uint64_t call) { return std::exchange(last_call_, call) == call; }
   /// Forgets entries whose frozen tensors were written.
@@ -54,11 +56,14 @@ class CapturePoint {
   /// Where in the program, for messages: empty for the start of the function.
   std::string describe() const;
   bool is_start() const { return links_.empty(); }
+  /// Of the frame that goes on there, where it has a caller that does, too; null where not.
+  PyObject* called_code() const { return links_.size() > 1 ? links_.back().code.get() : nullptr; }
 
   std::size_t failures = 0;     // captures here that left no segment
   std::size_t loud = 0;         // captures here that floating-point errors, which raise or call something, made useless
   std::size_t unlike = 0;       // calls here of which a branch went another way than was assumed
   std::size_t outlived = 0;     // entries dropped because frozen tensors were written
+  std::size_t past_limit = 0;   // calls that would have been one variant too many
   bool limit_reported = false;
   bool left_to_python = false;  // compiled, what follows has taken longer than plain execution would
   NumberHistory numbers;        // that captures here have seen
@@ -75,6 +80,7 @@ class CapturePoint {
   std::vector<std::uint64_t> bound_;
   std::vector<EntryRef> entries_;  // most recently used first
   std::uint64_t last_call_ = 0;
+  std::size_t reused_ = 0;
   bool checking_ = false;
   bool uses_numpy_ = false;
 };

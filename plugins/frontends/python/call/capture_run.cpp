@@ -56,6 +56,7 @@ Captured evaluate_once(const CaptureStart& start, const TorchState& state, const
   options.stop_before = stop_before;
   options.leave_loops = wishes.leave_loops;
   options.stepped = wishes.stepped;
+  options.plain = wishes.plain;
   auto captured = capture(start, recorder, options);
   if (auto* broken = std::get_if<CaptureBreak>(&captured)) return std::move(*broken);
   CaptureBreak broken;

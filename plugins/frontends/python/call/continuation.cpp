@@ -41,6 +41,11 @@ PyObject* Continuation::run(EntryRef entry, std::vector<Ref> objects) {
     slots_.gather(chain_);
     CapturePoint* point = cache_.point_after(*entry, chain_, slots_);
     if (const BreakState* stop = entry->segment().stop.get(); stop && stop->why.leaves && point && !point->left_to_python) cache_.leave_to_python(*point, stop->why.reason);
+    if (point && cache_.is_in_plain_function(*point) && !PyErr_Occurred()) {
+      progress = as_plain_function(result);
+      continue;
+    }
+    const std::size_t depth = chain_.depth();
     EntryRef next = point && pays(*point) ? entry_at(*point) : EntryRef();
     if (next && !next->has_frames_left()) next = {};
     if (!next && !PyErr_Occurred()) {
@@ -62,7 +67,9 @@ PyObject* Continuation::run(EntryRef entry, std::vector<Ref> objects) {
     }
     note(*next);
     chain_.show_ends(next->segment().ends);
-    gain_ += next->plain().nanoseconds - kStepCost;
+    const double gain = next->plain().nanoseconds - kStepCost;
+    gain_ += gain;
+    total_gain_ += gain;
     ++trial_;
     const std::unique_ptr<BreakState>& stop = next->segment().stop;
     if (!stop) {
@@ -70,6 +77,7 @@ PyObject* Continuation::run(EntryRef entry, std::vector<Ref> objects) {
       return built.result.release();
     }
     if (!chain_.settle(*stop, std::move(built.objects))) return nullptr;
+    if (chain_.depth() == depth) cache_.note_segment(*point, chain_, gain);
     progress = step(stop->keyword_names.get(), result);
   }
   return progress == Progress::returned ? result.release() : nullptr;
@@ -97,6 +105,11 @@ Progress Continuation::step(PyObject* keyword_names, Ref& result) {
     const GilReleased released;
   }
   return PyErr_CheckSignals() < 0 ? chain_.raise_here() : chain_.step(keyword_names, result);
+}
+
+/// The rest of a function that is better off as plain Python, which is no fallback.
+Progress Continuation::as_plain_function(Ref& result) {
+  return PyErr_CheckSignals() < 0 ? chain_.raise_here() : chain_.finish_innermost(result);
 }
 
 /// The rest of the innermost frame as plain Python.

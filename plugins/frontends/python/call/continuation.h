@@ -18,17 +18,20 @@ class Continuation {
 
   /// Whether no graph of the call has worked on arrays, and the program has taken elements out of some one by one.
   bool goes_through_elements() const { return !on_arrays_ && (takes_apart_ || steps_ >= kFewestSteps); }
-  /// Whether a part of the call has run as plain Python.
+  /// Whether the call breaks often, and its graphs do less than that costs.
+  bool does_little() const { return steps_ >= kFewSteps && total_gain_ < 0; }
+  /// Whether a part of the call has run as plain Python that is not better off so.
   bool ended_plainly() const { return plainly_; }
 
  private:
-  static constexpr std::size_t kFewestSteps = 8;
+  static constexpr std::size_t kFewestSteps = 8, kFewSteps = 4;
   void note(const CacheEntry& entry) {
     on_arrays_ |= entry.plain().on_arrays;
     takes_apart_ |= entry.plain().takes_apart;
   }
   Progress step(PyObject* keyword_names, Ref& result);
   Progress plainly(Ref& result);
+  Progress as_plain_function(Ref& result);
   Progress out_of_mode(Ref& result);
   bool pays(CapturePoint& point);
   EntryRef entry_at(CapturePoint& point);
@@ -39,6 +42,7 @@ class Continuation {
   ChainSlots slots_;
   std::size_t steps_ = 0;
   double gain_ = 0;  // of the steps so far over plain execution, in nanoseconds
+  double total_gain_ = 0;  // the same of the whole call
   bool on_arrays_ = false, takes_apart_ = false, plainly_ = false;
   std::size_t trial_ = 0;  // how many steps have shown it
 };

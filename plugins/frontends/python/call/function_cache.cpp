@@ -81,6 +81,8 @@ int FunctionCache::traverse(visitproc visit, void* arg) const {
 void FunctionCache::clear() {
   said_.clear();
   stepped_.clear();
+  plain_functions_.clear();
+  budget_.clear();
   trial_.reset();
   changes_ = 0;
   std::vector<EntryRef> gone = start_.clear();  // to the end: what ends with them may call the function
@@ -91,6 +93,7 @@ void FunctionCache::clear() {
 
 PyObject* FunctionCache::call(PyObject* const* values, std::size_t nargsf, PyObject* keyword_names) {
   ++counters().calls;
+  budget_.begins_call();
   const CallArguments call{values, static_cast<std::size_t>(PyVectorcall_NARGS(nargsf)), keyword_names};
   if (trial_ && trial_->next() == PlainTrial::Way::plain) [[unlikely]] return run_on_trial(call);
   Beginning beginning;
@@ -119,7 +122,7 @@ PyObject* FunctionCache::run(EntryRef entry, const CallArguments& call, const Be
 PyObject* FunctionCache::run_in_steps(EntryRef entry, std::vector<Ref> objects, const Beginning& beginning) {
   Continuation continuation(*this);
   PyObject* result = continuation.run(std::move(entry), std::move(objects));
-  if (result && may_be_left()) took_compiled(beginning, continuation.goes_through_elements() || continuation.ended_plainly() || !stepped_.empty() || has_many_variants());
+  if (result && may_be_left()) took_compiled(beginning, continuation.goes_through_elements() || continuation.does_little() || continuation.ended_plainly() || !stepped_.empty() || has_many_variants());
   return result;
 }
 
@@ -234,6 +237,10 @@ EntryRef FunctionCache::miss(CapturePoint& point, const CallArguments& values, c
     return {};
   }
   if (limit_reached(point, *now, values)) return {};
+  if (may_be_left() && !budget_.grants()) {
+    report_wait(point, *now, values);
+    return {};
+  }
   if (!point.entries().empty()) report_recompile(point, *now, values);
   const bool freeze = still_freezes(point);
   // A function that has come to many variants rather breaks at what makes them.
@@ -245,7 +252,7 @@ EntryRef FunctionCache::miss(CapturePoint& point, const CallArguments& values, c
   {
     Stopwatch watch(observer_, "capture");
     captured = capture_segment({callable_.get(), chain ? &start : nullptr, values}, *now, name_, dynamic_of(settings_), point.numbers,
-                               {.freeze = freeze, .leave_loops = leaves_loops, .stepped = leaves_loops ? &stepped_ : nullptr});
+                               {.freeze = freeze, .leave_loops = leaves_loops, .stepped = leaves_loops ? &stepped_ : nullptr, .plain = leaves_loops ? &plain_functions_ : nullptr});
   }
   if (const auto* stopped = std::get_if<CaptureBreak>(&captured)) {
     if (!stopped->interrupted) ++point.failures;
@@ -309,9 +316,15 @@ bool FunctionCache::still_freezes(CapturePoint& point) {
 
 bool FunctionCache::limit_reached(CapturePoint& point, const TorchState& state, const CallArguments& values) {
   const auto live = std::ranges::count_if(point.entries(), [](const EntryRef& entry) { return !entry->outlived(); });
-  const bool variants = static_cast<std::size_t>(live) >= settings_.recompile_limit;
+  const bool drawn = settings_.has_usual_limit() && point.is_reused();  // the budget sees to these
+  const bool variants = !drawn && static_cast<std::size_t>(live) >= settings_.recompile_limit;
   const bool given_up = point.failures >= kMostFailures && !settings_.fullgraph;
   if (!variants && !given_up) return false;
+  constexpr std::size_t kSure = 12;  // that what has come so far does not come again
+  if (variants && settings_.has_usual_limit() && ++point.past_limit < kSure) {
+    report_wait(point, state, values);
+    return true;
+  }
   if (!std::exchange(point.limit_reported, true))
     log_line(variants ? fmt::format("tenon: recompile limit of {} reached for {}{}: further variants run eagerly; the last change: {}; give what goes by it a compiled function of its own, "
                                     "or allow more variants with options={{\"recompile_limit\": {}}}; TENON_LOGS=recompiles shows all changes",
@@ -327,6 +340,14 @@ void FunctionCache::leave_to_python(CapturePoint& point, std::string_view why) {
   ++counters().left_to_python;
   if (logs().fallbacks || logs().graph_breaks)
     log_line(fmt::format("tenon: {}{} is left to plain Python: {}", name_, point.describe(), why));
+}
+
+void FunctionCache::note_segment(CapturePoint& from, const LiveChain& to, double gain) {
+  PyObject* code = from.called_code();
+  if (!may_be_left() || !code || reinterpret_cast<PyObject*>(compat::code_of(to[to.depth() - 1].frame)) != code || !plain_functions_.note_segment(code, gain)) return;
+  ++counters().left_to_python;
+  if (logs().fallbacks || logs().graph_breaks)
+    log_line(fmt::format("tenon: {}: what it calls{} is called as plain Python from now on: it breaks often, and the graphs in between do less than a break costs", name_, from.describe()));
 }
 
 /// Leaves the loop that the innermost frame is in to plain Python also where it begins.
@@ -358,68 +379,6 @@ void FunctionCache::fail_to_compile() {
   Ref text = exception ? Ref::steal(PyObject_Str(exception.get())) : Ref();
   PyErr_Clear();
   say_once(fmt::format("tenon: {} runs eagerly: {}", name_, text ? PyUnicode_AsUTF8(text.get()) : "it could not be compiled"));
-}
-
-// ---- reports
-
-void FunctionCache::say_once(const std::string& message) {
-  if (said_.insert(message).second) log_line(message);
-}
-
-void FunctionCache::report_refusal(RunStatus status) const {
-  if (!logs().fallbacks && !logs().graph_breaks) return;
-  const TenonFailure* failure = tenon_last_error();
-  const char* why = status == RunStatus::warned ? "a floating-point error of which NumPy warns" : status == RunStatus::unlike ? "a branch leads to an exception" : failure && failure->text ? failure->text : "the graph could not run";
-  log_line(fmt::format("tenon: {} runs this call eagerly: {}", name_, why));
-}
-
-void FunctionCache::report_break(const CaptureBreak& why, const char* consequence) {
-  if (logs().graph_breaks) say_once(fmt::format("tenon: graph break: {}\n  {}", break_message(why, name_), consequence));
-  else if (why.hint == kGradHint) say_once(fmt::format("tenon: {} runs as plain Python where gradients are needed; under torch.no_grad() it runs compiled", name_));
-}
-
-std::optional<GuardFailure> FunctionCache::failure_since(const CapturePoint& point, const TorchState& state, const CallArguments& values) const {
-  if (point.entries().empty() || point.is_checking() || !(point.entries().front()->state() == state)) return std::nullopt;
-  const EntryRef held = point.entries().front();  // showing a value may run code of the program
-  return held->segment().guards.explain(values);
-}
-
-namespace {
-
-/// Which guard of the latest variant fails, in words.
-std::string words_of_change(const CapturePoint& point, const TorchState& state, const std::optional<GuardFailure>& failure) {
-  if (point.entries().empty() || point.is_checking()) return "none";
-  if (!(point.entries().front()->state() == state)) return "torch's global state changed (grad mode, inference mode, default dtype)";
-  return failure ? fmt::format("{}: {} was {}, is {}", failure->guard, failure->source, failure->expected, failure->found) : "none that a guard names";
-}
-
-}  // namespace
-
-std::string FunctionCache::change_since(const CapturePoint& point, const TorchState& state, const CallArguments& values) const {
-  return words_of_change(point, state, failure_since(point, state, values));
-}
-
-void FunctionCache::report_recompile(CapturePoint& point, const TorchState& state, const CallArguments& values) {
-  ++counters().recompiles;
-  ++changes_;
-  const std::optional<GuardFailure> change = failure_since(point, state, values);
-  if (change) point.numbers.note_change(change->source);
-  if (logs().recompiles) log_line(fmt::format("tenon: recompiling {}{}: {}", name_, point.describe(), words_of_change(point, state, change)));
-}
-
-void FunctionCache::report_capture(CacheEntry& entry) {
-  if (observer_) observer_->captured(entry);
-  try {
-    if (logs().graph_code && entry.op_count() > 0) {
-      Ref traced = make_traced_graph(entry.captured(), name_);
-      Ref text = checked(render(traced.get()).release());
-      log_line(PyUnicode_AsUTF8(text.get()));
-    }
-    if (logs().guards)
-      for (const std::string& guard : entry.segment().guards.describe()) log_line(fmt::format("tenon: guard of {}: {}", name_, guard));
-  } catch (const std::exception&) {
-    PyErr_WriteUnraisable(callable_.get());
-  }
 }
 
 }  // namespace tenon::python

@@ -10,6 +10,7 @@
 
 #include "python/call/capture_point.h"
 #include "python/call/plain_trial.h"
+#include "python/call/recompile_budget.h"
 #include "python/session/settings.h"
 
 namespace tenon::python {
@@ -53,6 +54,10 @@ class FunctionCache {
   EntryRef entry_at(CapturePoint& point, const CallArguments& values, const LiveChain* chain, bool again = false);
   /// Gives up a continuation that costs more than plain Python.
   void leave_to_python(CapturePoint& point, std::string_view why);
+  /// Takes note of what a segment has gained over plain execution, its break included; that tells of a function where it has begun and ended in it.
+  void note_segment(CapturePoint& from, const LiveChain& to, double gain);
+  /// Whether a continuation is in a function that is left to plain Python.
+  bool is_in_plain_function(const CapturePoint& point) const { return point.called_code() && plain_functions_.contains(point.called_code()); }
   /// Logs that a graph could not run on these values.
   void report_refusal(RunStatus status) const;
   void note_refusal(CapturePoint& point, const EntryRef& entry) { point.note_refusal(entry, settings_.fullgraph); }
@@ -82,6 +87,7 @@ class FunctionCache {
   std::optional<GuardFailure> failure_since(const CapturePoint& point, const TorchState& state, const CallArguments& values) const;
   std::string change_since(const CapturePoint& point, const TorchState& state, const CallArguments& values) const;
   void report_recompile(CapturePoint& point, const TorchState& state, const CallArguments& values);
+  void report_wait(CapturePoint& point, const TorchState& state, const CallArguments& values);
   void report_break(const CaptureBreak& why, const char* consequence);
   void report_capture(CacheEntry& entry);
   void say_once(const std::string& message);
@@ -94,6 +100,8 @@ class FunctionCache {
   std::size_t changes_ = 0;            // for which a variant was compiled, or no graph ran
   std::unordered_multimap<std::size_t, std::unique_ptr<CapturePoint>> continuations_;  // by CapturePoint::hash
   SteppedLoops stepped_;
+  PlainFunctions plain_functions_;
+  RecompileBudget budget_;
   std::unordered_set<std::string> said_;  // messages that were logged
   bool places_limit_told_ = false;
   CaptureObserver* observer_ = nullptr;

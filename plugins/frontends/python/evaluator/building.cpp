@@ -6,6 +6,7 @@
 #include "python/compat/object_layout.h"
 #include "python/evaluator/builtins.h"
 #include "python/evaluator/evaluator.h"
+#include "python/objects/dict_access.h"
 #include "python/objects/names.h"
 #include "python/objects/sequences.h"
 
@@ -127,8 +128,12 @@ void Evaluator::op_extend(Frame& f, const Instruction& i) {
   }
   (void)f;
   if (heap_.traits(value.get()).container != Container::dict) throw GraphBreak(fmt::format("'**' of a {}", Py_TYPE(value.get())->tp_name));
-  heap_.expose(value.get());
-  Ref seen = heap_.substitute(value.get());
+  heap_.expose_keys(value.get());
+  Ref items = items_past_override(value.get()), seen = checked(PyDict_New());
+  for (Py_ssize_t at = 0; at < PyList_GET_SIZE(items.get()); ++at) {
+    PyObject* key = PyTuple_GET_ITEM(PyList_GET_ITEM(items.get(), at), 0);
+    checked(PyDict_SetItem(seen.get(), key, heap_.dict_item(value.get(), key).get()));
+  }
   if (i.op == Op::dict_merge && compat::share_a_key(target, seen.get())) throw GraphBreak("an argument given twice");
   checked(PyDict_Update(target, seen.get()));
 }

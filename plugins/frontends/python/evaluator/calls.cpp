@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "python/compat/object_layout.h"
 #include "python/evaluator/builtins.h"
@@ -99,6 +100,21 @@ bool is_older_ints(const Heap& heap, PyObject* object) {
 }
 
 }  // namespace
+
+/// Whether it is an older list or tuple of a few numbers, each of which may vary by itself.
+bool Evaluator::holds_older_numbers(PyObject* value) const {
+  constexpr Py_ssize_t kMost = 16;
+  if ((!PyTuple_CheckExact(value) && !PyList_CheckExact(value)) || !heap_.source_of(value) || PySequence_Fast_GET_SIZE(value) > kMost) return false;
+  const std::span<PyObject*> items(PySequence_Fast_ITEMS(value), static_cast<std::size_t>(PySequence_Fast_GET_SIZE(value)));
+  return std::ranges::any_of(items, [](PyObject* item) { return PyLong_CheckExact(item) || PyFloat_CheckExact(item); });
+}
+
+/// An older list or tuple of a few numbers that C code is going to read, as one of the numbers as the program reads them; others as they are.
+Ref Evaluator::with_numbers_read(PyObject* value) {
+  if (!holds_older_numbers(value)) return Ref::borrow(value);
+  std::vector<Ref> items = items_of(value);
+  return heap_.born(PyTuple_CheckExact(value) ? tuple_of(std::move(items)) : list_of(std::move(items)));
+}
 
 /// A list or tuple that an operation takes whole, with the ints read one by one that are in it, or in older ones inside of it.
 Ref Evaluator::with_ints_read(PyObject* value) {
@@ -272,7 +288,7 @@ void Evaluator::op_call_function_ex(Frame& f, const Instruction& i) {
   arguments.values = items_of(positional.get());
   if (named) {
     if (heap_.traits(named.get()).container != Container::dict) throw GraphBreak(fmt::format("'**' of a {}", Py_TYPE(named.get())->tp_name));
-    heap_.expose(named.get());
+    heap_.expose_keys(named.get());
     Ref keys = checked(PySequence_Tuple(named.get()));
     for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(keys.get()); ++at) {
       if (!PyUnicode_Check(PyTuple_GET_ITEM(keys.get(), at))) throw GraphBreak("'**' of a dict with keys that are no strings");

@@ -139,7 +139,7 @@ void Evaluator::tell_items_apart(PyObject* items, PyObject* item) {
   for (Py_ssize_t at = 0; at < PyList_GET_SIZE(all.get()); ++at) tell_apart(PyList_GET_ITEM(all.get(), at), item);
 }
 
-/// Equality of lists, tuples and dicts that hold objects with an `__eq__` in Python, item by item. Empty when they are no such pair.
+/// Equality of lists, tuples and dicts that hold objects with an `__eq__` in Python, or older numbers, item by item. Empty when they are no such pair.
 std::optional<bool> Evaluator::equal_containers(PyObject* left, PyObject* right) {
   const TypeTraits &a = heap_.traits(left), &b = heap_.traits(right);
   if (!a.exact || !b.exact || a.container != b.container) return std::nullopt;

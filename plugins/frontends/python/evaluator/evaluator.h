@@ -115,6 +115,7 @@ class Evaluator {
   void tell_apart(PyObject* left, PyObject* right, int depth = 0);
   void tell_items_apart(PyObject* items, PyObject* item);
   std::optional<bool> equal_containers(PyObject* left, PyObject* right);
+  bool holds_older_numbers(PyObject* value) const;
   bool contains_by_comparing(PyObject* iterable, PyObject* item);
 
   // ---- iteration.cpp
@@ -197,6 +198,7 @@ class Evaluator {
   /// Whether a symbolic int is the object or, at any depth, in its items.
   bool holds_number(PyObject* object);
   Ref with_ints_read(PyObject* value);
+  Ref with_numbers_read(PyObject* value);
   Ref text_of_container(PyObject* value);
 
   // ---- functions.cpp

@@ -260,6 +260,7 @@ void Evaluator::enter_function(PyObject* function, Arguments arguments, Completi
   PyFunctionObject* parts = as_function(function);
   if (heap_.source_of(function) == SourceId{} && !heap_.is_born(function)) heap_.make_known(function, heap_.sources().constant(function));
   if (const char* reason = module_that_breaks(function)) throw GraphBreak(reason);
+  if (options_.plain && !frames_.empty() && options_.plain->contains(parts->func_code)) throw GraphBreak("a function that breaks often, and does little in between, is called as it is");
   if (reinterpret_cast<PyCodeObject*>(parts->func_code)->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR)) throw GraphBreak("a coroutine is called");
   if (makes_renamed_generator(parts)) throw GraphBreak("a call of a generator function that was given another name, which its generators have");
   guard_function(heap_, function);

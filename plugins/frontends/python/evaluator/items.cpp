@@ -265,7 +265,7 @@ bool Evaluator::contains(PyObject* container, PyObject* item) {
     throw GraphBreak("a tensor is compared with the items of a container");
   }
   const bool iterated = method == nullptr && (is_python_function(heap_.type_attribute(Py_TYPE(container), names().__iter__)) || is_evaluated_generator(container));
-  if (iterated || has_python_equality(item) || has_python_equality(container)) return contains_by_comparing(container, item);
+  if (iterated || has_python_equality(item) || has_python_equality(container) || holds_older_numbers(container)) return contains_by_comparing(container, item);
   heap_.expose(item);
   heap_.expose(container);
   if (heap_.holds_tensor(item) || heap_.holds_tensor(container)) return contains_by_comparing(container, item);

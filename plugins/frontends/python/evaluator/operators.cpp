@@ -185,6 +185,18 @@ void Evaluator::require_no_elements(PyObject* stand_in, PyObject* other) {
   if (!known) throw GraphBreak(fmt::format("an operator of an array and a {}", Py_TYPE(other)->tp_name));
 }
 
+namespace {
+
+/// Whether an operator joins two lists or tuples, or repeats one, and gives neither of them.
+bool makes_new_sequence(int operation, PyObject* left, PyObject* right) {
+  const auto is_sequence = [](PyObject* object) { return PyTuple_CheckExact(object) || PyList_CheckExact(object); };
+  if (operation % kPlainOperators == NB_ADD) return is_sequence(left) && Py_TYPE(left) == Py_TYPE(right) && PySequence_Fast_GET_SIZE(left) > 0 && PySequence_Fast_GET_SIZE(right) > 0;
+  PyObject* times = is_sequence(left) ? right : left;
+  return operation % kPlainOperators == NB_MULTIPLY && PyLong_CheckExact(times) && !(PyLong_AsLong(times) == 1 || PyErr_Occurred());
+}
+
+}  // namespace
+
 Ref Evaluator::binary(int operation, PyObject* left, PyObject* right) {
   if (operation == NB_OR) {  // of mappings: a new one
     if (Ref mapping = heap_.behind_proxy(left)) return binary(operation, mapping.get(), right);
@@ -221,6 +233,7 @@ Ref Evaluator::binary(int operation, PyObject* left, PyObject* right) {
     arguments.values = {Ref::borrow(right)};
     return change_older(*this, left, PyUnicode_AsUTF8(names.in_place), std::move(arguments));
   }
+  if ((holds_older_numbers(left) || holds_older_numbers(right)) && makes_new_sequence(operation, left, right)) return binary(operation, with_numbers_read(left).get(), with_numbers_read(right).get());
   heap_.expose(left);
   heap_.expose(right);
   const bool adds = operation % kPlainOperators == NB_ADD;
@@ -277,7 +290,7 @@ Ref Evaluator::compare(int operation, PyObject* left, PyObject* right) {
     PyErr_Format(PyExc_TypeError, "'%s' not supported between instances of '%.100s' and '%.100s'", kComparisonSigns[operation], Py_TYPE(left)->tp_name, Py_TYPE(right)->tp_name);
     throw PythonError();
   }
-  if ((operation == Py_EQ || operation == Py_NE) && (has_python_equality(left) || has_python_equality(right)))
+  if ((operation == Py_EQ || operation == Py_NE) && (has_python_equality(left) || has_python_equality(right) || holds_older_numbers(left) || holds_older_numbers(right)))
     if (std::optional<bool> equal = equal_containers(left, right)) return Ref::borrow(*equal == (operation == Py_EQ) ? Py_True : Py_False);
   if ((operation == Py_EQ || operation == Py_NE) && is_method_of_tensor(left) && is_method_of_tensor(right)) {
     PyObject* const name = tenon::python::names().__self__;

@@ -392,6 +392,12 @@ void Heap::expose_items(PyObject* iterable) {
   for (Py_ssize_t i = 0; i < size; ++i) sequence_item(iterable, i);
 }
 
+void Heap::expose_keys(PyObject* dict) {
+  const SourceId source = source_of(dict);
+  if (!types_.of(dict).exact || changes_.find(dict)) return expose(dict);
+  if (source) guard_keys(source, dict);
+}
+
 void Heap::guard_keys(SourceId source, PyObject* dict) {
   Ref items = items_past_override(dict), keys = checked(PyTuple_New(PyList_GET_SIZE(items.get())));
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys.get()); ++i) PyTuple_SET_ITEM(keys.get(), i, Py_NewRef(PyTuple_GET_ITEM(PyList_GET_ITEM(items.get(), i), 0)));

@@ -110,6 +110,8 @@ class Heap {
   void expose(PyObject* object, int depth = 0);
   /// A loop of the program is going to read its items, one by one: what is in these is for whoever reads it.
   void expose_items(PyObject* iterable);
+  /// The program is going to take the values of a dict by its keys, in their order: what is in the values is for whoever reads them.
+  void expose_keys(PyObject* dict);
   /// The same value with stand-ins instead of real tensors inside lists, tuples and dicts: for calls of recorded operations.
   Ref substitute(PyObject* object, int depth = 0);
   /// Whether it is a real tensor, or holds or walks over one at any depth, so that C code that asks the elements would read it unseen.

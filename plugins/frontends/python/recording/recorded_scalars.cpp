@@ -209,6 +209,7 @@ Ref TensorRecorder::number_of(PyObject* stand_in, PyTypeObject* type) {
 ir::ValueId TensorRecorder::weak_operand(const ScalarValue& scalar, ops::Flavour flavour, std::span<const Index> tensors) {
   std::vector<ops::PromotionOperand> operands;
   for (Index index : tensors) operands.push_back({stand_ins_[index].dtype, false, stand_ins_[index].shape.empty()});
+  if (operands.empty() && symbols_.may_library()) throw GraphBreak("an operation of numbers alone, which the library makes itself");
   if (operands.empty()) need_scalar(scalar, "an operation without tensors");
   operands.push_back({scalar.integral ? DType::i64 : DType::f64, true, true});
   const TorchLibrary* torch = known_torch_library();

@@ -333,9 +333,35 @@ PyObject* symbolic_scalar_in(PyObject* object) {
 
 }  // namespace
 
+namespace {
+
+/// Whether a number that varies is among arguments, in tuples and lists too.
+bool takes_varying_number(PyObject* object) {
+  if (is_symbolic_scalar(object) || is_symbolic_int(object)) return true;
+  if (!PyTuple_Check(object) && !PyList_Check(object)) return false;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
+    if (takes_varying_number(PySequence_Fast_GET_ITEM(object, i))) return true;
+  return false;
+}
+
+}  // namespace
+
+/// What a call of numbers that vary gives, made by the library on every run; empty where that cannot be.
+Ref TensorRecorder::library_makes(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
+  if (!branches_.empty() || !why_not_opaque(callable, function, args, kwargs, false).empty()) return {};
+  try {
+    return record_opaque(callable, function, args, kwargs);
+  } catch (const GraphBreak&) {
+    if (symbols_.learned()) throw;
+  }
+  return {};
+}
+
 Ref TensorRecorder::fold(PyObject* callable, PyObject* args, PyObject* kwargs) {
   const ForeignFunction& function = foreign_function(callable);
   if (function.op && function.op->traits.random) throw GraphBreak(fmt::format("{} takes random numbers", function.name));
+  if (takes_varying_number(args) || (kwargs && takes_varying_number(checked(PyDict_Values(kwargs)).get())))
+    if (Ref made = library_makes(callable, function, args, kwargs)) return made;
   if (PyObject* scalar = symbolic_scalar_in(args)) need_scalar(scalar_of(scalar), "a call without tensors");
   if (function.flavour == ops::Flavour::torch && purity_of(callable, function).undeclared)
     throw GraphBreak(fmt::format("{} does more than compute", function.name));

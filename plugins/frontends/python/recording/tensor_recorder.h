@@ -173,6 +173,7 @@ class TensorRecorder final : public Recorder, public StandInUses {
   Ref record_found(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, std::span<const Index> operands);
   Ref record_late_opaque(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, std::span<const Index> operands);
   Ref fold(PyObject* callable, PyObject* args, PyObject* kwargs);
+  Ref library_makes(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   Ref constant(PyObject* array);
   void note_known(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, PyObject* result);
   Ref known_value(Index index, int links = 0);

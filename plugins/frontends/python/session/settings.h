@@ -17,7 +17,9 @@ struct Settings {
   std::optional<bool> dynamic;
   std::string options = "{}";         // JSON
   bool freeze = false;                // parameters and buffers are constants, under guards
-  std::size_t recompile_limit = 16;   // captures a function
+  std::size_t recompile_limit = kUsualLimit;   // variants at a place
+  static constexpr std::size_t kUsualLimit = 16;
+  bool has_usual_limit() const { return recompile_limit == kUsualLimit; }
 };
 
 /// Reads the dict that the package makes (`tenon._compile.settings_of`). Nothing, with an exception set, when it is malformed.

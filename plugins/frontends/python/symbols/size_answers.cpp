@@ -40,7 +40,7 @@ void Symbols::equal(const ir::Dim& a, const ir::Dim& b) {
   if (!is_known(a) || !is_known(b)) return;
   const ir::Dim difference = a - b;
   if (value(difference) == 0) {
-    if (!define_latest(without_common_factor(difference))) fix_symbols_of(difference, "another size must equal it");
+    if (!define_latest(without_common_factor(difference)) && !pair_factors(difference)) fix_symbols_of(difference, "another size must equal it");
     return;
   }
   // They differ: sizes that are not 1 either way give the error of eager execution, which the caller raises.
@@ -50,6 +50,23 @@ void Symbols::equal(const ir::Dim& a, const ir::Dim& b) {
     }
   const ir::Dim apart = (value(difference) > 0 ? difference : -difference) - ir::Dim(1);
   if (!narrow_single(apart)) fix_symbols_of(difference, "another size differs from it");
+}
+
+/// Makes `a*b - c*d` 0 where the factors of one product are those of the other, one by one, as in the sizes of an image and of what was made for
+/// it. False where they are not.
+bool Symbols::pair_factors(const ir::Dim& difference) {
+  const std::span<const ir::DimTerm> terms = difference.terms();
+  if (difference.offset() != 0 || terms.size() != 2 || terms[0].coefficient != -terms[1].coefficient || terms[0].atoms.size() != terms[1].atoms.size()) return false;
+  std::vector<ir::Dim> pairs;
+  std::vector<ir::DimAtom> others = terms[1].atoms;
+  for (const ir::DimAtom& one : terms[0].atoms) {
+    const auto same = [&](const ir::DimAtom& other) { return one.op == ir::DimOp::symbol && other.op == ir::DimOp::symbol && values_[one.symbol.value] == values_[other.symbol.value]; };
+    const auto other = std::ranges::find_if(others, same);
+    if (other == others.end()) return false;
+    pairs.push_back(ir::Dim::symbol(one.symbol) - ir::Dim::symbol(other->symbol));
+    others.erase(other);
+  }
+  return std::ranges::all_of(pairs, [&](const ir::Dim& pair) { return define_latest(pair); });
 }
 
 void Symbols::settle_extent(const ir::Dim& dim) {

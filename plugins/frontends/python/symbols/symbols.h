@@ -106,6 +106,7 @@ class Symbols final : public ops::SizeQuestions {
   bool broke() const { return broke_; }
   /// While a call is recorded that the library may make itself: an operation of the catalogue that goes by a number which keeps varying is refused.
   void library_may(bool may) { library_may_ = may; }
+  bool may_library() const { return library_may_; }
   /// The lesser of two ints, or the greater: one of them, which is guarded, until captures have found either.
   ir::Dim extreme(const ir::Dim& a, const ir::Dim& b, bool least);
   /// An expression that must be computable at every call.
@@ -141,6 +142,7 @@ class Symbols final : public ops::SizeQuestions {
   void guard_range(const ir::Dim& dim, const NumberFacts::Range& range);
   bool note(ir::Relation relation);
   bool define_latest(const ir::Dim& difference);
+  bool pair_factors(const ir::Dim& difference);
   void settle(const ir::Dim& dim);
   void refine(bool news);
   /// Makes constants of them, unless the next capture may do without.
