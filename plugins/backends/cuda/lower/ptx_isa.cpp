@@ -1,0 +1,66 @@
+#include "lower/ptx_isa.h"
+
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
+#include "isa/ptx_functions.h"
+
+namespace tenon::cuda {
+
+using codegen::LaneBuilder;
+using llvm::Value;
+
+namespace {
+
+constexpr unsigned kShared = 3;  // an address space
+constexpr std::int32_t kAllThreads = -1, kWholeWarp = 31;
+
+}  // namespace
+
+void PtxIsa::declare(llvm::Function& function) const { function.addFnAttr(llvm::Attribute::NoUnwind); }
+
+Value* PtxIsa::function(LaneBuilder& b, ops::Primitive p, Value* x, Value*) const { return emit_ptx_function(b, p, x); }
+
+llvm::Function* PtxIsa::make_kernel(LaneBuilder& b, const codegen::Kernel& kernel, const Schedule& schedule, const std::string& name) const {
+  auto& context = b.ir.getContext();
+  std::vector<llvm::Type*> parameters(kernel.buffers.size(), llvm::PointerType::get(context, global_memory()));
+  parameters.insert(parameters.end(), schedule.symbols.size(), b.ir.getInt64Ty());
+  auto* function = llvm::Function::Create(llvm::FunctionType::get(b.ir.getVoidTy(), parameters, false), llvm::Function::ExternalLinkage, name, b.module());
+  function->setCallingConv(llvm::CallingConv::PTX_Kernel);
+  declare(*function);
+  for (unsigned i = 0; i < kernel.buffers.size(); ++i) function->addParamAttr(i, llvm::Attribute::getWithAlignment(context, llvm::Align(kVectorBytes)));
+  const auto note = [&](const char* what, std::uint32_t number) -> llvm::Metadata* {
+    return llvm::MDNode::get(context, {llvm::ConstantAsMetadata::get(function), llvm::MDString::get(context, what), llvm::ConstantAsMetadata::get(b.ir.getInt32(number))});
+  };
+  llvm::NamedMDNode* notes = b.module().getOrInsertNamedMetadata("nvvm.annotations");
+  for (llvm::Metadata* said : {note("kernel", 1), note("maxntidx", kBlock)}) notes->addOperand(llvm::cast<llvm::MDNode>(said));
+  return function;
+}
+
+Value* PtxIsa::buffer(LaneBuilder&, llvm::Function& kernel, std::size_t number) const { return kernel.getArg(static_cast<unsigned>(number)); }
+
+Value* PtxIsa::symbol(LaneBuilder&, llvm::Function& kernel, std::size_t buffers, std::size_t number) const {
+  return kernel.getArg(static_cast<unsigned>(buffers + number));
+}
+
+Value* PtxIsa::block_number(LaneBuilder& b) const { return b.ir.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {}, {}); }
+
+Value* PtxIsa::thread_number(LaneBuilder& b) const { return b.ir.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {}, {}); }
+
+Value* PtxIsa::from_further(LaneBuilder& b, Value* bits, unsigned distance) const {
+  return b.ir.CreateIntrinsic(llvm::Intrinsic::nvvm_shfl_sync_down_i32, {}, {b.ir.getInt32(kAllThreads), bits, b.ir.getInt32(distance), b.ir.getInt32(kWholeWarp)});
+}
+
+Value* PtxIsa::from_first(LaneBuilder& b, Value* bits) const {
+  return b.ir.CreateIntrinsic(llvm::Intrinsic::nvvm_shfl_sync_idx_i32, {}, {b.ir.getInt32(kAllThreads), bits, b.ir.getInt32(0), b.ir.getInt32(kWholeWarp)});
+}
+
+void PtxIsa::meet(LaneBuilder& b) const { b.ir.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {}); }
+
+Value* PtxIsa::shared_memory(LaneBuilder& b, std::size_t words) const {
+  const char* name = "tenon_shared";
+  if (auto* known = b.module().getNamedGlobal(name); known && known->getValueType()->getArrayNumElements() >= words) return known;
+  auto* type = llvm::ArrayType::get(b.ir.getInt64Ty(), words);
+  return new llvm::GlobalVariable(b.module(), type, false, llvm::GlobalValue::InternalLinkage, llvm::UndefValue::get(type), name, nullptr, llvm::GlobalValue::NotThreadLocal, kShared);
+}
+
+}  // namespace tenon::cuda

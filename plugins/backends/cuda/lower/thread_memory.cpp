@@ -1,0 +1,91 @@
+// Loads and stores of a thread: a vector where it is contiguous and aligned, else an element a lane. No gathers through masks: what a mask
+// hides is read from zeros instead.
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "lower/block_emitter.h"
+
+namespace tenon::cuda {
+
+using codegen::Operation;
+using llvm::Value;
+
+Value* BlockEmitter::graph_symbol(SymbolId symbol) {
+  const auto found = std::ranges::find(schedule_.symbols, symbol);
+  TENON_CHECK(found != schedule_.symbols.end(), "a kernel needs a size that it is not given");
+  return isa_.symbol(b_, *function_, kernel_.buffers.size(), static_cast<std::size_t>(found - schedule_.symbols.begin()));
+}
+
+Value* BlockEmitter::start_of_buffer(std::uint64_t number) { return isa_.buffer(b_, *function_, number); }
+
+Value* BlockEmitter::zeros() {
+  llvm::Module& module = b_.module();
+  if (auto* known = module.getNamedGlobal("tenon_zeros")) return known;
+  llvm::Type* type = ir_.getInt64Ty();
+  return new llvm::GlobalVariable(module, type, true, llvm::GlobalValue::InternalLinkage, llvm::Constant::getNullValue(type), "tenon_zeros", nullptr,
+                                  llvm::GlobalValue::NotThreadLocal, isa_.global_memory());
+}
+
+/// Vectors start at multiples of as many elements: so does the buffer, and so does each row of the last loop.
+bool BlockEmitter::is_vector(const Dim& place) { return lane_ && is_aligned(place, *lane_, b_.lanes()); }
+
+Value* BlockEmitter::element_of(llvm::Type* type, Value* address, DType storage, Value* mask) {
+  if (mask) address = ir_.CreateSelect(mask, address, zeros());
+  return ir_.CreateAlignedLoad(type, address, llvm::Align(size_of(storage)));
+}
+
+Value* BlockEmitter::address_of_lane(std::uint64_t number, const Dim& place, std::uint64_t lane) {
+  llvm::Type* type = b_.storage_type(kernel_.buffers[number].dtype);
+  codegen::Affine along;
+  if (!lane_affine(place, along)) return ir_.CreateGEP(type, buffer(number), ir_.CreateExtractElement(vector(place), lane));
+  Value* first = place_in_buffer(number, place);
+  return ir_.CreateGEP(type, first, scalar(along.coefficient * Dim(static_cast<std::int64_t>(lane))));
+}
+
+codegen::Lanes BlockEmitter::load(const Operation& op) {
+  const DType storage = kernel_.buffers[op.payload].dtype;
+  llvm::Type* type = b_.storage_type(storage);
+  const bool by_lane = varies(op.offset) || (op.masked && varies(op.args[0]));
+  Lanes mask;
+  if (op.masked) mask = by_lane ? b_.widen(value(op.args[0])) : value(op.args[0]);
+  Lanes loaded;
+  if (!by_lane) {
+    loaded = b_.from_storage(element_of(type, place_in_buffer(op.payload, op.offset), storage, mask.value), storage, false);
+  } else if (!op.masked && is_vector(op.offset)) {
+    Value* address = place_in_buffer(op.payload, op.offset);
+    loaded = b_.from_storage(ir_.CreateAlignedLoad(b_.widened(type), address, llvm::Align(b_.lanes() * size_of(storage))), storage, true);
+  } else {
+    Value* all = llvm::PoisonValue::get(b_.widened(type));
+    for (std::uint64_t lane = 0; lane < b_.lanes(); ++lane) {
+      Value* here = op.masked ? ir_.CreateExtractElement(mask.value, lane) : nullptr;
+      Value* address = varies(op.offset) ? address_of_lane(op.payload, op.offset, lane) : place_in_buffer(op.payload, op.offset);
+      all = ir_.CreateInsertElement(all, element_of(type, address, storage, here), lane);
+    }
+    loaded = b_.from_storage(all, storage, true);
+  }
+  return op.masked ? b_.select(mask, loaded, by_lane ? widened(op.args[1]) : value(op.args[1])) : loaded;
+}
+
+codegen::Lanes BlockEmitter::checked(const Operation&) { TENON_CHECK(false, "an index is checked by a kernel that has no code"); }
+
+codegen::Lanes BlockEmitter::old_value(const Operation&) { TENON_CHECK(false, "a scatter has no code"); }
+
+void BlockEmitter::store(const codegen::Store& s) {
+  const DType storage = kernel_.buffers[s.buffer].dtype;
+  Lanes v = value(s.value);
+  if (!varies(s.offset)) {
+    TENON_CHECK(!v.varying, "lanes are stored to one place");
+    ir_.CreateAlignedStore(b_.to_storage(v, storage), place_in_buffer(s.buffer, s.offset), llvm::Align(size_of(storage)));
+    return;
+  }
+  if (!v.varying) v = widened(s.value);
+  Value* bits = b_.to_storage(v, storage);
+  if (is_vector(s.offset)) {
+    ir_.CreateAlignedStore(bits, place_in_buffer(s.buffer, s.offset), llvm::Align(b_.lanes() * size_of(storage)));
+    return;
+  }
+  for (std::uint64_t lane = 0; lane < b_.lanes(); ++lane)
+    ir_.CreateAlignedStore(ir_.CreateExtractElement(bits, lane), address_of_lane(s.buffer, s.offset, lane), llvm::Align(size_of(storage)));
+}
+
+}  // namespace tenon::cuda

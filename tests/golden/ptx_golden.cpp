@@ -1,0 +1,102 @@
+// Runs the golden PTX: ptx_golden FOLDER [--bless] [PART_OF_A_NAME]
+//
+// A file is PTX for sm_80 behind the graph that it comes from, in comments at the head: what it shows, then the graph. Each is assembled for
+// sm_80, and what comes out for sm_90a is assembled for that.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "core/base/error.h"
+#include "core/ir/parser.h"
+#include "ptx_kernels.h"
+
+namespace {
+
+using namespace tenon;
+
+struct PtxCase {
+  std::string head;   // comments
+  std::string graph;  // without them
+  std::string expected;
+};
+
+PtxCase read_case(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  PtxCase read;
+  std::string line;
+  bool in_head = true, in_graph = false;
+  while (std::getline(file, line)) {
+    (in_head ? read.head : read.expected) += line + "\n";
+    in_graph = in_graph || line.starts_with("// graph");
+    if (in_head && in_graph) read.graph += line.substr(std::min<std::size_t>(line.size(), 3)) + "\n";
+    in_head = in_head && line != "// }";
+  }
+  return read;
+}
+
+/// What ptxas has to say, or "".
+std::string assembled(const std::string& ptx, const std::string& architecture) {
+  const auto folder = std::filesystem::temp_directory_path() / ("tenon_ptx_" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  const auto text = folder / "kernels.ptx", said = folder / "said";
+  std::ofstream(text) << ptx;
+  const int failed = std::system(("'" TENON_PTXAS "' -arch=" + architecture + " -o /dev/null '" + text.string() + "' > '" + said.string() + "' 2>&1").c_str());
+  std::ifstream file(said);
+  const std::string words{std::istreambuf_iterator<char>(file), {}};
+  std::filesystem::remove_all(folder);
+  return failed ? "ptxas for " + architecture + ":\n" + words : "";
+}
+
+std::string check(const std::filesystem::path& path, bool is_blessing) {
+  const PtxCase golden = read_case(path);
+  const auto scheduled = ptx_test::schedule_graph(ir::parse_graph(golden.graph).value());
+  const std::string output = ptx_test::ptx_of(scheduled, "sm_80");
+  if (const std::string fault = assembled(output, "sm_80"); !fault.empty()) return fault + output;
+  if (const std::string fault = assembled(ptx_test::ptx_of(scheduled, "sm_90a"), "sm_90a"); !fault.empty()) return fault;
+  if (is_blessing) std::ofstream(path) << golden.head << output;
+  else if (output != golden.expected) return "expected:\n" + golden.expected + "came out:\n" + output;
+  return {};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    std::fprintf(stderr, "usage: ptx_golden FOLDER [--bless] [PART_OF_A_NAME]\n");
+    return 2;
+  }
+  if (!std::filesystem::exists(TENON_PTXAS)) {
+    std::fprintf(stderr, "ptx_golden: there is no %s: scripts/setup installs it\n", TENON_PTXAS);
+    return 1;
+  }
+  bool is_blessing = false;
+  std::string part;
+  for (int i = 2; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--bless") == 0) is_blessing = true;
+    else part = argv[i];
+  }
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(argv[1]))
+    if (entry.path().extension() == ".ptx" && entry.path().string().find(part) != std::string::npos) files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  int failed = 0;
+  for (const auto& path : files) {
+    std::string fault;
+    try {
+      fault = check(path, is_blessing);
+    } catch (const Exception& failure) {
+      fault = failure.what();
+    }
+    if (fault.empty()) continue;
+    ++failed;
+    std::printf("FAILED %s\n%s\n", path.c_str(), fault.c_str());
+  }
+  std::printf("%d golden files, %d failed\n", static_cast<int>(files.size()), failed);
+  return failed == 0 && !files.empty() ? 0 : 1;
+}

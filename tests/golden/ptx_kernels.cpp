@@ -1,0 +1,34 @@
+#include "ptx_kernels.h"
+
+#include <fmt/format.h>
+
+#include "compile/ptx.h"
+#include "core/base/error.h"
+#include "lower/block_emitter.h"
+
+namespace tenon::ptx_test {
+
+ScheduledGraph schedule_graph(ir::Graph graph) {
+  codegen::decompose_composites(graph);
+  codegen::PlanOptions options;
+  options.matrix_kernels = false;
+  options.lanes = 4;
+  codegen::Plan plan = codegen::make_plan(graph, options);
+  std::vector<ScheduledKernel> kernels;
+  for (const codegen::Step& step : plan.steps) {
+    const auto* kernel = std::get_if<codegen::KernelStep>(&step);
+    if (!kernel) throw Exception(error(Code::unsupported, "a step is no kernel"));
+    kernels.push_back({*kernel, cuda::schedule(kernel->kernel, kernel->starts).value()});
+  }
+  return {std::move(graph), std::move(plan), std::move(kernels)};
+}
+
+std::string ptx_of(const ScheduledGraph& scheduled, const std::string& architecture) {
+  const cuda::PtxIsa isa;
+  return cuda::to_ptx(architecture, [&](llvm::Module& module) {
+    for (std::size_t i = 0; i < scheduled.kernels.size(); ++i)
+      cuda::emit_block_kernel(module, scheduled.kernels[i].step.kernel, scheduled.kernels[i].schedule, isa, fmt::format("kernel{}", i));
+  });
+}
+
+}  // namespace tenon::ptx_test

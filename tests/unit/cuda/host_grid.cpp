@@ -1,0 +1,188 @@
+#include "unit/cuda/host_grid.h"
+
+#include <array>
+#include <barrier>
+#include <thread>
+
+#include "compile/jit.h"
+#include "compile/machine.h"
+#include "core/base/error.h"
+#include "lower/block_emitter.h"
+#include "lower/x86_isa.h"
+
+namespace tenon::ptx_test {
+namespace {
+
+using codegen::LaneBuilder;
+using llvm::Value;
+
+/// What the threads of a block have in common.
+struct HostBlock {
+  std::array<std::uint32_t, cuda::kBlock> words{};
+  std::array<std::uint64_t, 256> shared{};
+  std::barrier<> all{cuda::kBlock};
+  std::vector<std::unique_ptr<std::barrier<>>> warps;
+
+  HostBlock() {
+    for (unsigned w = 0; w < cuda::kBlock / cuda::kWarp; ++w) warps.push_back(std::make_unique<std::barrier<>>(cuda::kWarp));
+  }
+};
+
+/// What a kernel is given for one thread; generated code reads its fields by number.
+struct HostThread {
+  std::uint32_t block, thread;
+  std::uint32_t (*from)(HostThread*, std::uint32_t bits, std::uint32_t other);
+  void (*meet)(HostThread*);
+  void* shared;
+  HostBlock* around;
+};
+
+std::uint32_t word_from(HostThread* self, std::uint32_t bits, std::uint32_t other) {
+  HostBlock& block = *self->around;
+  std::barrier<>& warp = *block.warps[self->thread / cuda::kWarp];
+  block.words[self->thread] = bits;
+  warp.arrive_and_wait();
+  const std::uint32_t lane = self->thread % cuda::kWarp, first = self->thread - lane;
+  const std::uint32_t found = other < cuda::kWarp ? block.words[first + other] : bits;
+  warp.arrive_and_wait();
+  return found;
+}
+
+void meet_all(HostThread* self) { self->around->all.arrive_and_wait(); }
+
+/// The instruction set of the GPU as far as arithmetic goes, on threads of the host.
+class HostGrid final : public cuda::PtxIsa {
+ public:
+  explicit HostGrid(const codegen::Target& target) : target_(target) {}
+
+  void declare(llvm::Function& function) const override { codegen::declare_for_machine(function, target_); }
+  unsigned global_memory() const override { return 0; }
+
+  llvm::Function* make_kernel(LaneBuilder& b, const codegen::Kernel&, const cuda::Schedule&, const std::string& name) const override {
+    auto* pointer = b.ir.getPtrTy();
+    auto* type = llvm::FunctionType::get(b.ir.getVoidTy(), {pointer, pointer, pointer}, false);
+    auto* function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, b.module());
+    declare(*function);
+    return function;
+  }
+  Value* buffer(LaneBuilder& b, llvm::Function& kernel, std::size_t number) const override {
+    return b.ir.CreateLoad(b.ir.getPtrTy(), b.ir.CreateConstGEP1_64(b.ir.getPtrTy(), kernel.getArg(0), number));
+  }
+  Value* symbol(LaneBuilder& b, llvm::Function& kernel, std::size_t, std::size_t number) const override {
+    return b.ir.CreateLoad(b.ir.getInt64Ty(), b.ir.CreateConstGEP1_64(b.ir.getInt64Ty(), kernel.getArg(1), number));
+  }
+  Value* block_number(LaneBuilder& b) const override { return field(b, 0, b.ir.getInt32Ty()); }
+  Value* thread_number(LaneBuilder& b) const override { return field(b, 1, b.ir.getInt32Ty()); }
+  Value* from_further(LaneBuilder& b, Value* bits, unsigned distance) const override {
+    Value* lane = b.ir.CreateURem(thread_number(b), b.ir.getInt32(cuda::kWarp));
+    return from(b, bits, b.ir.CreateAdd(lane, b.ir.getInt32(distance)));
+  }
+  Value* from_first(LaneBuilder& b, Value* bits) const override { return from(b, bits, b.ir.getInt32(0)); }
+  void meet(LaneBuilder& b) const override {
+    auto* type = llvm::FunctionType::get(b.ir.getVoidTy(), {b.ir.getPtrTy()}, false);
+    b.ir.CreateCall(type, field(b, 3, b.ir.getPtrTy()), {self(b)});
+  }
+  Value* shared_memory(LaneBuilder& b, std::size_t words) const override {
+    TENON_CHECK(words <= HostBlock().shared.size(), "a block shares too much");
+    return field(b, 4, b.ir.getPtrTy());
+  }
+
+ private:
+  static Value* self(LaneBuilder& b) { return b.ir.GetInsertBlock()->getParent()->getArg(2); }
+  static Value* field(LaneBuilder& b, unsigned number, llvm::Type* type) {
+    auto* pointer = b.ir.getPtrTy();
+    auto* record = llvm::StructType::get(b.ir.getInt32Ty(), b.ir.getInt32Ty(), pointer, pointer, pointer, pointer);
+    return b.ir.CreateLoad(type, b.ir.CreateStructGEP(record, self(b), number));
+  }
+  static Value* from(LaneBuilder& b, Value* bits, Value* other) {
+    auto* word = b.ir.getInt32Ty();
+    auto* type = llvm::FunctionType::get(word, {b.ir.getPtrTy(), word, word}, false);
+    return b.ir.CreateCall(type, field(b, 2, b.ir.getPtrTy()), {self(b), bits, other});
+  }
+
+  const codegen::Target& target_;
+};
+
+using HostKernel = void (*)(void* const* buffers, const std::int64_t* symbols, HostThread* thread);
+
+void run_block(HostKernel kernel, void* const* buffers, const std::int64_t* symbols, std::uint32_t number, bool talks) {
+  HostBlock block;
+  const auto run = [&](std::uint32_t thread) {
+    HostThread self{number, thread, word_from, meet_all, block.shared.data(), &block};
+    kernel(buffers, symbols, &self);
+  };
+  std::vector<std::thread> threads;
+  for (std::uint32_t t = 0; t < cuda::kBlock; ++t) {
+    if (talks) threads.emplace_back(run, t);
+    else run(t);
+  }
+  for (std::thread& t : threads) t.join();
+}
+
+/// The memory of a graph's values while it runs.
+class HostValues {
+ public:
+  HostValues(const ScheduledGraph& scheduled, std::span<const ops::TensorView> inputs) : graph_(scheduled.graph), symbols_(graph_.symbols().size(), 0) {
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const auto& shape = graph_.type(graph_.inputs()[i]).shape;
+      for (std::size_t d = 0; d < shape.size(); ++d)
+        if (SymbolId s = shape[d].as_symbol()) symbols_[s.value] = inputs[i].shape[d];
+      memory_[graph_.inputs()[i].value] = const_cast<void*>(static_cast<const void*>(inputs[i].data));
+    }
+  }
+
+  std::span<const std::int64_t> symbols() const { return symbols_; }
+
+  void* at(ValueId value) {
+    if (const auto found = memory_.find(value.value); found != memory_.end()) return found->second;
+    return memory_[value.value] = tensors_.emplace(value.value, made(value)).first->second.data();
+  }
+
+  ops::HostTensor take(ValueId value) { return std::move(tensors_.at(value.value)); }
+
+ private:
+  ops::HostTensor made(ValueId value) const {
+    const ir::Type& type = graph_.type(value);
+    std::vector<std::int64_t> shape;
+    for (const ir::Dim& d : type.shape) shape.push_back(d.evaluate(symbols_));
+    return ops::HostTensor(type.dtype, shape);
+  }
+
+  const ir::Graph& graph_;
+  std::vector<std::int64_t> symbols_;
+  std::map<std::uint32_t, void*> memory_;
+  std::map<std::uint32_t, ops::HostTensor> tensors_;
+};
+
+llvm_backend::Jit& jit() {
+  static auto& made = *new llvm_backend::Jit(llvm_backend::detect_machine());
+  return made;
+}
+
+}  // namespace
+
+std::vector<ops::HostTensor> run_on_host(const ScheduledGraph& scheduled, std::span<const ops::TensorView> inputs) {
+  HostValues values(scheduled, inputs);
+  const HostGrid isa(jit().target());
+  for (const ScheduledKernel& kernel : scheduled.kernels) {
+    const auto object = jit().compile(llvm_backend::Tier::standard, [&](llvm::Module& module) {
+      cuda::emit_block_kernel(module, kernel.step.kernel, kernel.schedule, isa, "kernel");
+    });
+    const auto code = llvm_backend::link(object, {"kernel"});
+    std::vector<std::int64_t> symbols;
+    for (SymbolId s : kernel.schedule.symbols) symbols.push_back(values.symbols()[s.value]);
+    std::vector<void*> buffers;
+    for (std::size_t i = 0; i < kernel.step.buffers.size(); ++i) {
+      const auto width = static_cast<std::int64_t>(size_of(kernel.step.kernel.buffers[i].dtype));
+      buffers.push_back(static_cast<char*>(values.at(kernel.step.buffers[i])) + (kernel.step.starts.empty() ? 0 : kernel.step.starts[i] * width));
+    }
+    const std::int64_t blocks = kernel.schedule.blocks().evaluate(values.symbols());
+    for (std::int64_t n = 0; n < blocks; ++n)
+      run_block(reinterpret_cast<HostKernel>(code.functions[0]), buffers.data(), symbols.data(), static_cast<std::uint32_t>(n), kernel.schedule.team > 1);
+  }
+  std::vector<ops::HostTensor> outputs;
+  for (const ir::Output& output : scheduled.graph.outputs()) outputs.push_back(values.take(output.value));
+  return outputs;
+}
+
+}  // namespace tenon::ptx_test

@@ -1,0 +1,123 @@
+// What kernels of the GPU target compute, thread by thread on the CPU, against the judge.
+#include "catch.h"
+
+#include <cmath>
+#include <limits>
+
+#include "unit/cuda/host_grid.h"
+#include "unit/llvm/running.h"
+
+using namespace tenon;
+
+namespace {
+
+/// What differs from the judge, or "".
+std::string fault_of(const std::string& text, std::vector<std::vector<std::int64_t>> shapes = {}, double tolerance = 4) {
+  const ir::Graph graph = llvm_test::parse(text);
+  const auto [tensors, views] = llvm_test::random_inputs(graph, std::move(shapes));
+  const auto got = ptx_test::run_on_host(ptx_test::schedule_graph(graph.clone()), views);
+  const auto want = ops::evaluate(graph, views, ops::Precision::judge);
+  for (std::size_t i = 0; i < got.size(); ++i)
+    if (auto d = ops::first_difference(got[i].view(), want[i].view(), tolerance)) return *d;
+  return {};
+}
+
+std::string unary(const std::string& op, const std::string& dtype, const std::string& shape) {
+  return fmt::format("graph @main (%x: {0}[{2}]) {{\n  %y: {0}[{2}] = {1}(%x)\n  return %y\n}}", dtype, op, shape);
+}
+
+}  // namespace
+
+TEST_CASE("a chain of points runs in vectors, with what is left of them one by one", "[ptx]") {
+  for (const char* dtype : {"f32", "f64", "f16", "bf16", "i32", "i64"})
+    for (int n : {1, 3, 4, 1000, 1024, 1031}) {
+      INFO(dtype << " " << n);
+      CHECK(fault_of(fmt::format(R"(graph @main (%x: {0}[{1}], %y: {0}[{1}]) {{
+        %a: {0}[{1}] = add(%x, %y)
+        %b: {0}[{1}] = mul(%a, %x)
+        %c: {0}[{1}] = maximum(%b, %y)
+        return %c
+      }})", dtype, n)) == "");
+    }
+}
+
+TEST_CASE("booleans and comparisons", "[ptx]") {
+  CHECK(fault_of(R"(graph @main (%x: f32[37, 9], %y: f32[9]) {
+    %c: bool[37, 9] = gt(%x, %y)
+    %n: bool[37, 9] = logical_not(%c)
+    %z: f32[37, 9] = where(%n, %x, %y)
+    return %z, %n
+  })") == "");
+}
+
+TEST_CASE("broadcasts and strided views are read element by element", "[ptx]") {
+  CHECK(fault_of(R"(graph @main (%x: f32[33, 20], %r: f32[20], %c: f32[33, 1]) {
+    %a: f32[33, 20] = add(%x, %r)
+    %b: f32[33, 20] = mul(%a, %c)
+    return %b
+  })") == "");
+  CHECK(fault_of(R"(graph @main (%x: f32[33, 20], %y: f32[20, 33]) {
+    %t: f32[20, 33] = permute(%x) {dims = [1, 0]}
+    %b: f32[20, 33] = sub(%t, %y)
+    return %b
+  })") == "");
+  CHECK(fault_of(R"(graph @main (%x: f32[5, 7]) {
+    %p: f32[8, 12] = pad(%x) {after = [2, 3], before = [1, 2], mode = "constant", value = 1.5}
+    %y: f32[8, 12] = mul(%p, 2.0)
+    return %y
+  })") == "");
+}
+
+TEST_CASE("sizes are taken with the call", "[ptx]") {
+  const std::string text = R"(graph @main [s0: 1..100000, s1: 1..100000] (%x: f32[s0, s1], %y: f32[s1]) {
+    %a: f32[s0, s1] = mul(%x, %y)
+    %b: f32[s0, s1] = add(%a, 1.0)
+    return %b
+  })";
+  CHECK(fault_of(text, {{3, 1000}, {1000}}) == "");
+  CHECK(fault_of(text, {{37, 13}, {13}}) == "");
+  CHECK(fault_of("graph @main [s0: 1..100000] (%x: f32[s0]) {\n  %y: f32[s0] = mul(%x, 3.0)\n  return %y\n}", {{4099}}) == "");
+}
+
+TEST_CASE("functions of floats on all magnitudes", "[ptx]") {
+  for (const char* op : {"exp", "log", "tanh", "sin", "cos", "erf"}) {
+    const ir::Graph graph = llvm_test::parse(unary(op, "f32", "4096"));
+    auto x = ops::HostTensor(DType::f32, {4096});
+    for (int i = 0; i < 4096; ++i) x.as<float>()[i] = (i % 2 ? -1.0f : 1.0f) * std::ldexp(1.0f + static_cast<float>(i * 37 % 4096) / 4096, i * 31 % 276 - 149);
+    x.as<float>()[0] = std::numeric_limits<float>::infinity(), x.as<float>()[1] = -x.as<float>()[0];
+    x.as<float>()[2] = std::numeric_limits<float>::quiet_NaN(), x.as<float>()[3] = 0, x.as<float>()[4] = -0.0f;
+    const std::vector<ops::TensorView> views{x.view()};
+    const auto got = ptx_test::run_on_host(ptx_test::schedule_graph(graph.clone()), views);
+    const auto want = ops::evaluate(graph, views, ops::Precision::judge);
+    INFO(op);
+    CHECK(ops::first_difference(got[0].view(), want[0].view(), 4).value_or("") == "");
+  }
+}
+
+TEST_CASE("a row is summed by a warp, and a long one by a block", "[ptx]") {
+  for (const char* dtype : {"f32", "f64", "f16", "i64"})
+    for (const char* shape : {"5, 7", "3, 64", "9, 1000", "2, 5000", "1, 4097"}) {
+      const std::string text = fmt::format("graph @main (%x: {0}[{1}]) {{\n  %y: {0}[{2}] = sum(%x) {{dim = [1], keepdim = false}}\n  return %y\n}}", dtype, shape,
+                                           std::string(shape).substr(0, std::string(shape).find(',')));
+      INFO(dtype << " " << shape);
+      CHECK(fault_of(text) == "");
+    }
+}
+
+TEST_CASE("what follows a reduction of a row is in its kernel", "[ptx]") {
+  CHECK(fault_of(R"(graph @main (%x: f32[6, 40]) {
+    %m: f32[6, 1] = amax(%x) {dim = [1], keepdim = true}
+    %d: f32[6, 40] = sub(%x, %m)
+    return %d
+  })") == "");
+  CHECK(fault_of(R"(graph @main [s0: 1..100000, s1: 1..100000] (%x: f32[s0, s1]) {
+    %m: f32[s0, 1] = sum(%x) {dim = [1], keepdim = true}
+    %d: f32[s0, s1] = div(%x, %m)
+    return %d
+  })", {{3, 2051}}, 64) == "");
+}
+
+TEST_CASE("what has no code is refused with a sentence", "[ptx]") {
+  CHECK_THROWS_WITH(ptx_test::schedule_graph(llvm_test::parse(unary("lgamma", "f32", "8"))), "lgamma of f32 has no code for this target");
+  CHECK_THROWS_WITH(ptx_test::schedule_graph(llvm_test::parse(unary("exp", "f64", "8"))), "exp of f64 has no code for this target");
+}
