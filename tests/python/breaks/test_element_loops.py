@@ -308,3 +308,36 @@ def test_what_works_on_arrays_between_elements_stays_compiled():
             same(compiled(torch.arange(-3.0, 3), w), fn(torch.arange(-3.0, 3), w))
     stats = tenon.stats()
     assert stats["left_to_python"] <= 1 and stats["eager_fallbacks"] == 0 and stats["graphs"] >= 2, stats  # the comprehension alone is left
+
+
+MANY = 5000
+APART = {
+    "unbind": lambda x, a: len(x.unbind()),
+    "split": lambda x, a: x.split(1)[7],
+    "sizes": lambda x, a: len(torch.split(x, [1] * MANY)),
+    "chunk": lambda x, a: len(x.chunk(MANY)),
+    "tensor_split": lambda x, a: len(torch.tensor_split(x, MANY)),
+    "array_split": lambda x, a: np.array_split(a, MANY)[-1],
+    "np.split": lambda x, a: np.split(a, range(1, MANY))[3],
+    "tolist": lambda x, a: sum((x * 2).tolist()),
+}
+
+
+@pytest.mark.parametrize("name", APART)
+def test_what_is_taken_apart_into_thousands_records_none_of_them(name):
+    fn, x, a = APART[name], torch.arange(float(MANY)), np.arange(float(MANY))
+    compiled = tenon.compile(fn)
+    for _ in range(2):
+        same(compiled(x, a), fn(x, a))
+    assert tenon.stats()["graphs"] <= 1, tenon.stats()
+
+
+def test_a_few_large_pieces_of_a_large_array_stay_compiled():
+    def fn(x, a):
+        top, rest = x.split([10, MANY - 10])
+        return top.sum() + rest.sum() + x.view(-1, 2).unbind(1)[0].sum() + x.chunk(3)[1].sum(), np.split(a, 2)[0] + 1
+
+    x, a = torch.arange(float(MANY)), np.arange(float(MANY))
+    compiled = tenon.compile(fn)
+    same(compiled(x, a), fn(x, a))
+    assert tenon.stats()["graph_breaks"] == 0, tenon.stats()

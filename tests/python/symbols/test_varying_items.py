@@ -100,3 +100,58 @@ def test_a_view_by_the_product_of_sizes_that_were_made_equal():
         x = torch.rand(3, h, w)
         torch.testing.assert_close(compiled(x, h, w), fn(x, h, w))
     assert tenon.stats()["graphs"] <= 4, tenon.stats()
+
+
+def one_size(x, tensors):
+    sizes = {tuple(t.shape[-2:]) for t in tensors}
+    if not sizes:
+        raise TypeError("none")
+    if len(sizes) > 1:
+        raise ValueError(f"{sorted(sizes)}")
+    h, w = sizes.pop()
+    return x[:, : h // 2, : w // 2] + len(sizes)
+
+
+def added(x, tensors):
+    sizes = set()
+    for t in tensors:
+        sizes.add(t.shape[-1])
+    (w,) = sizes
+    return x[..., : w // 2] * len(sizes)
+
+
+def first_of(x, tensors):
+    return x + next(iter({t.shape[1] for t in tensors}))
+
+
+def looked_up(x, tensors):
+    sizes = {t.shape[2] for t in tensors}
+    return x + (20 in sizes) + (min(sizes) == 30), sizes, sizes | {3}, sizes == {20}, frozenset(sizes)
+
+
+@pytest.mark.parametrize("fn, most", [(one_size, 4), (added, 4), (first_of, 4), (looked_up, 40)])
+def test_sets_of_sizes_that_vary(fn, most):
+    compiled, draw = tenon.compile(fn), random.Random(2)
+    for call in range(60):
+        h, w = draw.randint(6, 39), draw.randint(6, 30)
+        x = torch.rand(3, h, w)
+        tensors = [x, x + 1] if call % 2 else [x]
+        got, want = compiled(x, tensors), fn(x, tensors)
+        assert type(got) is type(want)
+        torch.testing.assert_close(got, want) if isinstance(got, torch.Tensor) else None
+        if isinstance(got, tuple):
+            torch.testing.assert_close(got[0], want[0])
+            assert got[1:] == want[1:]
+    assert tenon.stats()["graphs"] <= most, tenon.stats()
+
+
+def test_sets_of_two_sizes_are_what_they_are():
+    def fn(x, y):
+        sizes = {x.shape[0], y.shape[0]}
+        sizes.add(x.shape[1])
+        return len(sizes), sorted(sizes), list(sizes), {x.shape, y.shape} == {x.shape}
+
+    compiled = tenon.compile(fn)
+    for a, b, c in [(2, 3, 4), (3, 3, 4), (5, 4, 4), (6, 6, 6), (7, 8, 7), (40, 3, 9)]:
+        x, y = torch.zeros(a, c), torch.zeros(b, c)
+        assert compiled(x, y) == fn(x, y)

@@ -262,6 +262,16 @@ std::optional<Ref> Evaluator::call_stand_in_with_numbers(PyObject* self, PyObjec
   return call_recorder(function, all);
 }
 
+/// add() and pop() of a set of this capture in which a number varies, or is going to.
+std::optional<Ref> Evaluator::call_set_method(PyObject* set, std::string_view name, const Arguments& arguments) {
+  if (heap_.source_of(set) || !heap_.is_born(set) || arguments.named() != 0) return std::nullopt;
+  if (name == "pop" && arguments.values.empty() && heap_.loose_item(set) != nullptr) return heap_.adopt(checked(PySet_Pop(set)));
+  if (name != "add" || arguments.values.size() != 1 || !holds_number(arguments[0])) return std::nullopt;
+  heap_.require_writable(set, "add(): a change");
+  add_to_set(set, arguments[0]);
+  return Ref::borrow(Py_None);
+}
+
 std::optional<Ref> Evaluator::call_method(PyObject* callable, PyObject* self, Arguments arguments) {
   Ref name = checked(PyObject_GetAttr(callable, names().__name__));
   const TypeTraits& traits = heap_.traits(self);
@@ -269,6 +279,9 @@ std::optional<Ref> Evaluator::call_method(PyObject* callable, PyObject* self, Ar
     if (is_among(PyUnicode_AsUTF8(name.get()), kAnsweredByTensor)) throw GraphBreak(fmt::format("a call of the C method {}", name_of(callable)));
     if (std::optional<Ref> result = call_legacy_method(*this, self, name.get(), arguments)) return result;
     for (Ref& value : arguments.values) value = with_ints_read(value.get());
+    Arguments all = arguments;
+    all.values.insert(all.values.begin(), Ref::borrow(self));
+    require_few_pieces_of(callable, all);
     for (const Ref& value : arguments.values)
       if (holds_number(value.get()))
         if (std::optional<Ref> result = call_stand_in_with_numbers(self, name.get(), arguments)) return result;
@@ -310,6 +323,8 @@ std::optional<Ref> Evaluator::call_method(PyObject* callable, PyObject* self, Ar
     return run_listed(*this, callable, reading, arguments);
   }
   if (traits.container != Container::none) {
+    if (PySet_CheckExact(self))
+      if (std::optional<Ref> result = call_set_method(self, PyUnicode_AsUTF8(name.get()), arguments)) return result;
     for (const Ref& value : arguments.values) heap_.expose(value.get());
     if (!PyAnySet_Check(self) && is_among(PyUnicode_AsUTF8(name.get()), kCompareItems)) {
       heap_.expose(self);

@@ -57,10 +57,7 @@ void Evaluator::op_build(Frame& f, const Instruction& i) {
     case Op::build_set: {
       std::vector<Ref> items = pop_many(i.arg);
       Ref set = heap_.born(checked(PySet_New(nullptr)));
-      for (const Ref& item : items) {
-        prepare_key(item.get(), set.get());
-        checked(PySet_Add(set.get(), item.get()));
-      }
+      for (const Ref& item : items) add_to_set(set.get(), item.get());
       push(std::move(set));
       return;
     }
@@ -76,6 +73,19 @@ void Evaluator::op_build(Frame& f, const Instruction& i) {
   }
   (void)f;
   push(std::move(dict));
+}
+
+/// set.add() for a set of this capture. Where an item holds a number that varies, a second one is compared with it.
+void Evaluator::add_to_set(PyObject* set, PyObject* item) {
+  if (PyObject* only = heap_.loose_item(set)) {
+    const Ref held = Ref::borrow(only);
+    if (visible_type(item) == visible_type(only) && holds_number(item) && same_or_equal(held.get(), item)) return;
+    heap_.tighten(set);
+  }
+  prepare_key(item, set);
+  const bool loosely = PySet_CheckExact(set) && PySet_GET_SIZE(set) == 0 && !heap_.source_of(set) && holds_number(item);
+  if (loosely) heap_.add_loosely(set, item);
+  else checked(PySet_Add(set, item));
 }
 
 /// A comprehension or display that a graph break has cut in two: its container is older than this segment.
@@ -110,19 +120,13 @@ void Evaluator::op_extend(Frame& f, const Instruction& i) {
   PyObject* target = peek(i.arg);
   switch (i.op) {
     case Op::list_append: checked(PyList_Append(target, value.get())); return;
-    case Op::set_add:
-      prepare_key(value.get(), target);
-      checked(PySet_Add(target, value.get()));
-      return;
+    case Op::set_add: add_to_set(target, value.get()); return;
     case Op::list_extend:
       require_iterable(value.get(), "Value after * must be an iterable, not %.200s");
       for (const Ref& item : items_of(value.get())) checked(PyList_Append(target, item.get()));
       return;
     case Op::set_update:
-      for (const Ref& item : items_of(value.get())) {
-        prepare_key(item.get(), target);
-        checked(PySet_Add(target, item.get()));
-      }
+      for (const Ref& item : items_of(value.get())) add_to_set(target, item.get());
       return;
     default: break;
   }

@@ -171,6 +171,7 @@ Ref Evaluator::call_recorder(PyObject* callable, const Arguments& arguments) {
     seen.values.push_back(heap_.substitute(given.get()));
   }
   mark_position();
+  require_few_pieces_of(callable, seen);
   try {
     Ref result = recorder_.call(callable, positional_tuple(seen).get(), named_dict(seen).get());
     require_few_pieces(result.get());

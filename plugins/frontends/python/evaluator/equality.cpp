@@ -87,6 +87,7 @@ bool Evaluator::finds_python_key(PyObject* container) {
 }
 
 void Evaluator::prepare_key(PyObject* key, PyObject* container) {
+  if (container != nullptr) heap_.tighten(container);
   prepare_hash(key);
   if (container == nullptr || !(PyDict_Check(container) || PyAnySet_Check(container))) return;
   const TypeTraits& traits = heap_.traits(key);

@@ -276,6 +276,8 @@ class Evaluator {
   void op_build(Frame& f, const Instruction& i);
   void op_extend(Frame& f, const Instruction& i);
   bool extend_older(const Instruction& i);
+  void add_to_set(PyObject* set, PyObject* item);
+  std::optional<Ref> call_set_method(PyObject* set, std::string_view name, const Arguments& arguments);
   /// Raises a TypeError with these words for the type.
   void require_iterable(PyObject* value, const char* complaint);
   void op_unpack(Frame& f, const Instruction& i);
@@ -293,6 +295,7 @@ class Evaluator {
   Ref iterator_of_array(PyObject* stand_in);
   bool has_more_items(PyObject* stand_in, std::size_t most);
   void require_few_pieces(PyObject* result);
+  void require_few_pieces_of(PyObject* callable, const Arguments& arguments);
   void step_over_varying(const Frame& f);
   void step_over_varying_range(std::span<const Ref> bounds);
   void step_loop(const Frame& f);

@@ -40,8 +40,11 @@ Ref Evaluator::iterator_of(PyObject* iterable, bool of_loop) {
     return Ref::borrow(iterable);
   }
   if (traits.container == Container::none && !traits.atom && heap_.source_of(iterable)) throw GraphBreak(fmt::format("iteration over a {}", Py_TYPE(iterable)->tp_name));
-  if (of_loop) heap_.expose_items(iterable);
-  else heap_.expose(iterable);
+  const bool many = options_.leave_loops && !of_loop && (PyList_CheckExact(iterable) || PyTuple_CheckExact(iterable)) && heap_.source_of(iterable) &&
+                    static_cast<std::size_t>(PySequence_Fast_GET_SIZE(iterable)) > UnrolledLoops::kMostRounds;
+  if (many) throw GraphBreak(fmt::format("C code goes over more than {} items of an older {}", UnrolledLoops::kMostRounds, Py_TYPE(iterable)->tp_name));
+  if (of_loop && heap_.loose_item(iterable) == nullptr) heap_.expose_items(iterable);
+  else if (heap_.loose_item(iterable) == nullptr) heap_.expose(iterable);
   return heap_.born(checked(PyObject_GetIter(iterable)));
 }
 

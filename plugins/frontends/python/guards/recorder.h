@@ -66,6 +66,8 @@ class Recorder {
   virtual void counts(SourceId, PyObject*, PyObject*, GuardSet&) {}
   /// The int that a stand-in of role number stands for, with its value guarded.
   virtual Ref plain_number(PyObject* number) { return Ref::borrow(number); }
+  /// Whether stand-ins of ints hash as the int now, with nothing guarded. Gives what was set before.
+  virtual bool hash_unguarded(bool) { return false; }
   /// The str that a function makes of arguments among which are stand-ins of role number: one more such stand-in. Empty where they must be known.
   virtual Ref late_text(PyObject*, PyObject*) { return {}; }
   /// How the str for which such a stand-in stands is made, of arguments that may hold stand-ins; none for others, and for one that is an input.

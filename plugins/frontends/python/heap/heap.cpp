@@ -346,6 +346,7 @@ void Heap::expose(PyObject* object, int depth) {
   if (traits.atom || traits.role != Recorder::Role::other) return;
   if (traits.python_class) guard_special_methods(Py_TYPE(object));
   if (traits.identity) return;
+  if (traits.container == Container::set) tighten(object);
   const SourceId source = source_of(object);
   if (traits.container == Container::none) {
     if (Ref mapping = behind_proxy(object)) return expose(mapping.get(), depth + 1);

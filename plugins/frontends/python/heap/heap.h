@@ -112,6 +112,12 @@ class Heap {
   void expose_items(PyObject* iterable);
   /// The program is going to take the values of a dict by its keys, in their order: what is in the values is for whoever reads them.
   void expose_keys(PyObject* dict);
+  /// Adds to an empty set of this capture an item in which numbers vary, without guarding what these hash to (loose_sets.cpp).
+  void add_loosely(PyObject* set, PyObject* item);
+  /// The item of such a set; null for other sets.
+  PyObject* loose_item(PyObject* set);
+  /// Guards the numbers in the item of such a set: something is going to be looked up in it.
+  void tighten(PyObject* set);
   /// The same value with stand-ins instead of real tensors inside lists, tuples and dicts: for calls of recorded operations.
   Ref substitute(PyObject* object, int depth = 0);
   /// Whether it is a real tensor, or holds or walks over one at any depth, so that C code that asks the elements would read it unseen.
@@ -227,6 +233,7 @@ class Heap {
   /// object made later in the same capture, because older objects keep theirs: it is born here too.
   std::unordered_map<PyObject*, std::size_t> born_;
   std::unordered_map<PyObject*, std::size_t> made_;  // results of operations
+  std::unordered_map<PyObject*, std::pair<Ref, Ref>> loose_;  // sets and their items
   std::unordered_set<PyObject*> raised_;
   std::unordered_set<PyObject*> exposed_;
   std::unordered_map<PyObject*, PyObject*> reals_;  // stand-in -> real; both held by known_

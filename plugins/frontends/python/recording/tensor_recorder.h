@@ -50,6 +50,7 @@ class TensorRecorder final : public Recorder, public StandInUses {
   bool rounds_keep_varying(std::span<const Ref> bounds) override;
   void counts(SourceId source, PyObject* count, PyObject* next, GuardSet& guards) override;
   Ref plain_number(PyObject* number) override;
+  bool hash_unguarded(bool unguarded) override { return std::exchange(symbols_.hashes_unguarded, unguarded); }
   Ref late_text(PyObject* function, PyObject* arguments) override;
   std::optional<LateCall> late_call(PyObject* stand_in) override;
   Ref constant_operator(binaryfunc operation, PyObject* left, PyObject* right) override;

@@ -107,6 +107,7 @@ class Symbols final : public ops::SizeQuestions {
   /// While a call is recorded that the library may make itself: an operation of the catalogue that goes by a number which keeps varying is refused.
   void library_may(bool may) { library_may_ = may; }
   bool may_library() const { return library_may_; }
+  bool hashes_unguarded = false;  // an int hashes as what it is now, which is not guarded
   /// The lesser of two ints, or the greater: one of them, which is guarded, until captures have found either.
   ir::Dim extreme(const ir::Dim& a, const ir::Dim& b, bool least);
   /// An expression that must be computable at every call.
