@@ -252,6 +252,7 @@ class Parser : TokenReader {
     c.type = parse_type();
     const bool is_static = c.type.is_tensor() && !c.type.strides && c.type.element_count().is_constant();
     if (!is_static) lexer_.fail(offset, "a constant is a row-major tensor of constant size");
+    if (at('=') && !c.type.device.is_host()) lexer_.fail(token_.offset, fmt::format("the elements of a constant on {} are not in the text", device_text(c.type.device)));
     if (take('=')) parse_elements(c, offset);
     constants_.push_back(std::move(c));
   }

@@ -101,6 +101,8 @@ void save_program(const TenonGraph& given, const std::string& signature, const s
   for (const ir::Constant& constant : graph.constants()) {
     const std::size_t bytes = bytes_of_constant(constant.type);
     TENON_USER_CHECK(constant.data || bytes == 0, "the bytes of constant @{} were not given", constant.name);
+    if (!constant.type.device.is_host())
+      throw Exception(Code::unsupported, fmt::format("the graph cannot be exported: its constant @{} is on {}", constant.name, ir::device_text(constant.type.device)));
     constants.emplace_back(static_cast<const char*>(constant.data), bytes);
   }
   const std::string_view buffer(reinterpret_cast<const char*>(given.buffer.data), given.buffer.size);

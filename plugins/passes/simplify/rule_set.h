@@ -21,6 +21,8 @@ RuleSet rounding_rules();
 RuleSet norm_rules();
 /// Averages over windows.
 RuleSet pool_rules();
+/// Copies between devices that change nothing.
+RuleSet copy_rules();
 
 /// The replacement of a law whose right side is what slot 0 bound.
 inline std::optional<ValueId> first_slot(rewrite::Match& match) { return match[0]; }

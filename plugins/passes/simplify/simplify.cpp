@@ -7,7 +7,7 @@ namespace {
 
 RuleSet all_rules() {
   RuleSet all;
-  for (RuleSet set : {arithmetic_rules(), integer_rules(), logic_rules(), rounding_rules(), norm_rules(), pool_rules()})
+  for (RuleSet set : {arithmetic_rules(), integer_rules(), logic_rules(), rounding_rules(), norm_rules(), pool_rules(), copy_rules()})
     std::move(set.begin(), set.end(), std::back_inserter(all));
   return all;
 }
