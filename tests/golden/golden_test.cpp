@@ -8,11 +8,23 @@
 #include "core/ir/verifier.h"
 #include "equivalence.h"
 #include "golden_case.h"
+#include "on_device.h"
 #include "pass_plugins.h"
 
 namespace {
 
 using namespace tenon;
+
+/// The same graph on a device must become the same, there; gives what is wrong, or "".
+std::string check_on_device(const ir::Graph& before, const ir::Graph& after, const golden::GoldenCase& golden, const golden::PassPlugins& plugins) {
+  const ir::Device device{9, 1};
+  const auto moved = golden::on_device(before, device), expected = golden::on_device(after, device);
+  if (!moved || !expected) return {};
+  const golden::RewrittenGraph rewritten = plugins.run(moved->clone(), golden.passes);
+  if (const auto fault = ir::verify_graph(rewritten.graph)) return "the result on a device is no graph: " + fault->message;
+  const std::string got = ir::print_graph(rewritten.graph), want = ir::print_graph(*expected);
+  return got == want ? "" : "expected on a device:\n" + want + "came out:\n" + got;
+}
 
 /// Runs one file; gives what is wrong, or "".
 std::string check(const golden::GoldenCase& golden, const golden::PassPlugins& plugins, bool is_blessing) {
@@ -25,7 +37,7 @@ std::string check(const golden::GoldenCase& golden, const golden::PassPlugins& p
   const std::string output = ir::print_graph(after);
   if (is_blessing) golden::bless(golden, output);
   else if (output != golden.expected) return "expected:\n" + golden.expected + "came out:\n" + output;
-  return {};
+  return check_on_device(before, after, golden, plugins);
 }
 
 }  // namespace
