@@ -60,6 +60,29 @@ std::string telling_text(Random& random) {
   return one_of(random, kTexts);
 }
 
+ir::Device telling_device(Random& random) {
+  static const std::vector<ir::Device> kDevices{{}, {ir::Device::kHost, 1}, {2, 0}, {9, 0}, {9, 1}};
+  return one_of(random, kDevices);
+}
+
+/// The name of a device, in its one form most often.
+std::string telling_device_text(Random& random) {
+  static const std::vector<std::string> kOdd{"cuda", "meta:0", "device2:0", "device0:0", "device256:1", "cuda:x", "cuda:-1", "cpu:", ":1", ""};
+  return below(random, 6) == 0 ? one_of(random, kOdd) : ir::device_text(telling_device(random));
+}
+
+/// Asks for a device, where the op takes one.
+void place(ir::Attributes& attributes, const ops::Op& op, Random& random) {
+  if (!op.traits.copies && !(op.traits.creates && below(random, 2) == 0)) return;
+  std::erase_if(attributes, [](const ir::NamedAttribute& a) { return a.name == "device"; });
+  attributes.push_back({"device", telling_device_text(random)});
+}
+
+/// An operand without dimensions stays where it is now and then.
+void place(ir::Type& type, ir::Device device, Random& random) {
+  if (!type.shape.empty() || below(random, 2) == 0) type.device = device;
+}
+
 ir::Attribute telling_attribute(Random& random, const ir::Graph& graph) {
   switch (below(random, 8)) {
     case 0: return std::monostate();
@@ -111,7 +134,7 @@ void change(ir::Type& type, Random& random, const ir::Graph& graph) {
       break;
     case 5: type.shape.clear(); break;
     case 6:
-      if (below(random, 4) == 0) type.device = {static_cast<std::uint8_t>(2 + 7 * below(random, 2)), static_cast<std::int32_t>(below(random, 2))};
+      if (below(random, 4) == 0) type.device = telling_device(random);
       break;
     case 7:
       if (below(random, 4) == 0) type = ir::Type::token();
@@ -165,7 +188,7 @@ void change_attribute(Draft& draft, Random& random) {
   ir::Attributes& attributes = draft.attributes;
   switch (attributes.empty() ? 0 : below(random, 10)) {
     case 0: {
-      static const std::vector<std::string> kNames{"dim", "keepdim", "dtype", "value", "size", "stride", "step", "shape", "index", "groups", "unknown"};
+      static const std::vector<std::string> kNames{"dim", "keepdim", "dtype", "value", "size", "stride", "step", "shape", "index", "groups", "device", "unknown"};
       const std::string& name = one_of(random, kNames);
       if (std::ranges::find(attributes, ir::Name(name), &ir::NamedAttribute::name) == attributes.end()) attributes.push_back({name, telling_attribute(random, draft.graph)});
       break;
@@ -206,9 +229,11 @@ ir::Graph op_graph(const ops::Op& op, Random& random) {
   Draft draft;
   const std::vector<ops::Sample> samples = ops::samples_of(op);
   for (std::size_t s = below(random, 3); s-- > 0;) draft.graph.add_symbol({.name = fmt::format("s{}", s), .min = static_cast<std::int64_t>(below(random, 3)), .max = below(random, 2) ? INT64_MAX : 9});
+  const ir::Device device = below(random, 4) == 0 ? telling_device(random) : ir::Device();
   if (!samples.empty()) {
     const ops::Sample& sample = one_of(random, samples);
     draft.attributes = sample.attributes;
+    place(draft.attributes, op, random);
     for (const ops::SampleOperand& o : sample.operands) {
       if (o.literal) {
         draft.operands.push_back(draft.graph.add_literal(*o.literal));
@@ -216,6 +241,7 @@ ir::Graph op_graph(const ops::Op& op, Random& random) {
       }
       ir::Type type = ir::Type::tensor(o.dtype, ir::Shape(o.shape.begin(), o.shape.end()));
       if (o.strides) type.strides = ir::Shape(o.strides->begin(), o.strides->end());
+      place(type, device, random);
       draft.operands.push_back(draft.graph.add_input(std::move(type)));
     }
   }
@@ -229,19 +255,28 @@ ir::Graph chain_of_ops(Random& random) {
   ir::Graph graph;
   std::vector<ir::ValueId> values;
   const std::size_t length = 2 + below(random, 5);
+  const bool anywhere = below(random, 3) == 0;
   for (std::size_t tries = 0; tries < 40 && graph.nodes().size() < length; ++tries) {
     const ops::Op& op = ops::all_ops()[below(random, ops::all_ops().size())];
     const std::vector<ops::Sample> samples = ops::samples_of(op);
     if (samples.empty()) continue;
     const ops::Sample& sample = one_of(random, samples);
     std::vector<ir::ValueId> operands;
+    ir::Attributes attributes = sample.attributes;
+    ops::NodeBuilder builder(graph);
+    if (anywhere) {
+      builder.on(telling_device(random));
+      place(attributes, op, random);
+    }
     for (const ops::SampleOperand& o : sample.operands) {
+      ir::Type type = ir::Type::tensor(o.dtype, ir::Shape(o.shape.begin(), o.shape.end()));
+      place(type, builder.device(), random);
       const bool reuse = !values.empty() && below(random, 3) != 0;
       if (o.literal) operands.push_back(graph.add_literal(*o.literal));
-      else operands.push_back(reuse ? one_of(random, values) : graph.add_input(ir::Type::tensor(o.dtype, ir::Shape(o.shape.begin(), o.shape.end()))));
+      else operands.push_back(reuse ? one_of(random, values) : graph.add_input(std::move(type)));
     }
     try {
-      for (ir::ValueId v : ops::NodeBuilder(graph).call(op.name, std::move(operands), sample.attributes)) values.push_back(v);
+      for (ir::ValueId v : builder.call(op.name, std::move(operands), std::move(attributes))) values.push_back(v);
     } catch (const Exception&) {
     }
   }

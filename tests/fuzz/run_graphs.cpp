@@ -163,6 +163,10 @@ class Runner {
     if (std::ranges::any_of(graph.outputs(), [](const ir::Output& o) { return o.kind != ir::OutputKind::result; })) return;
     if (std::ranges::any_of(graph.constants(), [](const ir::Constant& c) { return !c.data; })) return;
     if (std::ranges::any_of(graph.nodes(), [&](NodeId n) { return graph.node(n).op == "opaque"; })) return;
+    if (is_elsewhere(graph)) {
+      for (const std::string& backend : backends_) expect_refusal(graph, backend);
+      return;
+    }
     const auto symbols = fuzz::sizes_to_run(graph, report.not_negative, random);
     if (!symbols) return;
     ++accepted_;
@@ -172,7 +176,40 @@ class Runner {
     ::alarm(0);
   }
 
+  static bool is_elsewhere(const ir::Graph& graph) {
+    for (std::size_t t = 0; t < graph.types().size(); ++t)
+      if (!graph.types()[TypeId(t)].device.is_host()) return true;
+    return std::ranges::any_of(graph.nodes(), [&](NodeId n) {
+      return std::ranges::any_of(graph.node(n).regions, [&](RegionId r) { return is_elsewhere(graph.region(r)); });
+    });
+  }
+
+  /// These backends have no other device than the host's memory. What is left when nothing reads what is elsewhere may be compiled.
+  void expect_refusal(const ir::Graph& graph, const std::string& backend) {
+    if (!options_.save.empty()) std::ofstream(options_.save / "current") << ir::print_graph(graph);
+    TenonProgram* program = nullptr;
+    if (compile(graph, backend, program) == TENON_OK) {
+      tenon_program_release(program);
+      for (const ir::Output& output : graph.outputs())
+        if (!graph.type(output.value).device.is_host()) broken("a result on a device that nobody serves is refused", graph);
+      return;
+    }
+    const std::string text = tenon_last_error() ? tenon_last_error()->text : "";
+    if (text.find("no backend serves ") == std::string::npos) broken(("a device that nobody serves is named: " + text).c_str(), graph);
+    ++elsewhere_;
+  }
+
   void run_on(const ir::Graph& graph, const std::string& backend, const std::vector<std::int64_t>& symbols, fuzz::Random& random) {
+    TenonProgram* program = nullptr;
+    if (compile(graph, backend, program) != TENON_OK) {
+      ++not_compiled_;
+      return;
+    }
+    run_twice(graph, program, symbols, random);
+    tenon_program_release(program);
+  }
+
+  std::int32_t compile(const ir::Graph& graph, const std::string& backend, TenonProgram*& program) {
     const std::vector<std::uint8_t> buffer = ir::write_buffer(graph);
     std::vector<std::vector<std::int64_t>> shapes(graph.constants().size());
     std::vector<DLTensor> tensors(graph.constants().size());
@@ -189,13 +226,7 @@ class Runner {
     request.graph = {sizeof(TenonGraph), ir::bytes_of(buffer), pointers.data(), pointers.size()};
     request.backends = &name;
     request.backend_count = 1;
-    TenonProgram* program = nullptr;
-    if (tenon_compile(session_, &request, &program) != TENON_OK) {
-      ++not_compiled_;
-      return;
-    }
-    run_twice(graph, program, symbols, random);
-    tenon_program_release(program);
+    return tenon_compile(session_, &request, &program);
   }
 
   void run_twice(const ir::Graph& graph, TenonProgram* program, const std::vector<std::int64_t>& symbols, fuzz::Random& random) {
@@ -234,8 +265,8 @@ class Runner {
   }
 
   void report() const {
-    std::printf("%llu graphs made, %llu accepted and small; on %s: %llu ran, %llu gave an error, %llu were not compiled (seed %llu)\n", made_, accepted_, options_.backends.c_str(), ran_, failed_,
-                not_compiled_, static_cast<unsigned long long>(options_.seed));
+    std::printf("%llu graphs made, %llu accepted and small; on %s: %llu ran, %llu gave an error, %llu were not compiled; %llu refused for their device (seed %llu)\n", made_, accepted_, options_.backends.c_str(), ran_, failed_,
+                not_compiled_, elsewhere_, static_cast<unsigned long long>(options_.seed));
     std::fflush(stdout);
   }
 
@@ -243,7 +274,7 @@ class Runner {
   TenonSession* session_ = nullptr;
   std::vector<std::string> backends_;
   std::vector<ir::Graph> graphs_;
-  unsigned long long made_ = 0, accepted_ = 0, ran_ = 0, failed_ = 0, not_compiled_ = 0;
+  unsigned long long made_ = 0, accepted_ = 0, ran_ = 0, failed_ = 0, not_compiled_ = 0, elsewhere_ = 0;
 };
 
 bool parse(int argc, char** argv, Options& options) {

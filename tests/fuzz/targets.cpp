@@ -11,6 +11,8 @@
 #include "core/ir/parser.h"
 #include "core/ir/printer.h"
 #include "core/ir/verifier.h"
+#include "core/ops/build/expand.h"
+#include "core/ops/catalog.h"
 #include "core/ops/check/type_checker.h"
 #include "fuzz/execute.h"
 
@@ -156,11 +158,27 @@ Verdict attack_text(std::string_view text) {
   return check_types(*graph);
 }
 
+bool has_devices(const ir::Graph& graph) {
+  for (std::size_t t = 0; t < graph.types().size(); ++t)
+    if (graph.types()[TypeId(t)].device != ir::Device()) return true;
+  return false;
+}
+
+/// Simpler nodes that stand for composite ones keep to the devices.
+void check_expansion(ir::Graph graph) {
+  const std::string before = ir::print_graph(graph);
+  for (NodeId n : std::vector<NodeId>(graph.nodes().begin(), graph.nodes().end()))
+    if (const ops::Op* op = ops::find_op(graph.node(n).op); op && (op->decompose || op->body)) ops::expand_node(graph, n);
+  const ops::TypeReport report = ops::check_graph(graph);
+  promise(report.violations.empty(), "nodes that stand for others fit where these did", report.violations.empty() ? "" : before + report.violations[0].text + "\n" + ir::print_graph(graph));
+}
+
 Verdict attack_types(const ir::Graph& graph, Random& random, bool& ran) {
   if (ir::verify_graph(graph)) return Verdict::refused;
   check_trips(graph);
   std::vector<ir::Dim> not_negative;
   if (check_types(graph, &not_negative) == Verdict::refused) return Verdict::refused;
+  if (has_devices(graph)) check_expansion(graph.clone());
   const auto symbols = sizes_to_run(graph, not_negative, random);
   if (!symbols) return Verdict::accepted;
   run_on_reference(graph, *symbols, random);

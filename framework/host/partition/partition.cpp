@@ -168,14 +168,17 @@ void check_devices(const ir::Graph& graph, const PartitionRequest& request) {
   const auto served = [&](ir::Device device) {
     return device.is_host() || std::ranges::any_of(request.backends, [&](const BackendInstance* b) { return serves(b->table(), device); });
   };
-  for (NodeId n : graph.nodes()) {
-    const ir::Node& node = graph.node(n);
-    const std::optional<ir::Device> nowhere = find_device(graph, node, [&](ir::Device device) { return !served(device); });
-    if (!nowhere) continue;
+  const auto refuse = [&](const std::string& place, ir::Device device, const std::string& of) {
     std::string there;
     for (const BackendInstance* b : request.backends) there += fmt::format("{}'{}' for {}", there.empty() ? "" : ", ", b->name(), devices_text(b->table()));
-    throw Exception(Code::unsupported, fmt::format("{}no backend serves {}, the device of {}; loaded: {}", place_of(node), ir::device_text(*nowhere), words_of(graph, node), there));
+    throw Exception(Code::unsupported, fmt::format("{}no backend serves {}, the device of {}; loaded: {}", place, ir::device_text(device), of, there));
+  };
+  for (NodeId n : graph.nodes()) {
+    const ir::Node& node = graph.node(n);
+    if (const auto nowhere = find_device(graph, node, [&](ir::Device device) { return !served(device); })) refuse(place_of(node), *nowhere, words_of(graph, node));
   }
+  for (const ir::Output& output : graph.outputs())  // an input that is handed on is copied there, too
+    if (const ir::Device device = graph.type(output.value).device; !served(device)) refuse("", device, fmt::format("the output %{}", graph.value(output.value).name));
 }
 
 /// By NodeId: how many sizes that become known only while running a node waits for, one after the other. Nodes of one group must

@@ -52,7 +52,9 @@ std::optional<ir::Device> unserved_device(const TenonBackend& backend, const ir:
 
 bool copies_between_devices(const ir::Graph& graph, const ir::Node& node) {
   const ops::Op* op = ops::find_op(node.op);
-  return op && op->traits.copies && graph.type(node.operands[0]).device != graph.type(node.results[0]).device;
+  if (!op || !op->traits.copies) return false;
+  const ir::Device from = graph.type(node.operands[0]).device, to = graph.type(node.results[0]).device;
+  return from != to && !(from.is_host() && to.is_host());
 }
 
 }  // namespace tenon::host

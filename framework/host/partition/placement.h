@@ -25,7 +25,7 @@ std::optional<ir::Device> find_device(const ir::Graph& graph, const ir::Node& no
 /// A device of the node that the backend does not serve; nothing where it serves all.
 std::optional<ir::Device> unserved_device(const TenonBackend& backend, const ir::Graph& graph, const ir::Node& node);
 
-/// True for a node that copies from one device to another: no backend is asked, the host does it.
+/// True for a node that copies from one device to another: no backend is asked, the host does it. Between the host's own it is any backend's.
 bool copies_between_devices(const ir::Graph& graph, const ir::Node& node);
 
 }  // namespace tenon::host

@@ -135,6 +135,11 @@ TEST_CASE("a copy to where a tensor is belongs to whoever takes it", "[placement
   })", {&nine, &host}) == Words{"nine: to_device"});
 }
 
+TEST_CASE("a copy within the host's memory is a backend's", "[placement]") {
+  Served host("host", {kHostMemory});
+  CHECK(groups_of("graph @g (%x: f32[4]) {\n %y: f32[4] on cpu:1 = to_device(%x) {device = \"cpu:1\"}\n return %y\n}", {&host}) == Words{"host: to_device"});
+}
+
 TEST_CASE("constants and what is created are on their device", "[placement]") {
   Served host("host", {kHostMemory}), nine("nine", {kNine});
   CHECK(groups_of(R"(graph @g (%x: f32[2] on device9:0) {
@@ -187,6 +192,12 @@ TEST_CASE("a device that no backend serves is named with op, line and what there
   CHECK_THAT(refusal("%y: f32[4] on cuda:1 = full(0.0) {device = \"cuda:1\", dtype = f32, size = [4]}"), Contains("the device of the op full"));
   CHECK(nine.asked.empty());
   CHECK(host.asked.empty());
+}
+
+TEST_CASE("an input that is handed on is on a device that somebody serves", "[placement]") {
+  Served host("host", {kHostMemory});
+  CHECK_THROWS_WITH(groups_of("graph @g (%x: f32[4] on cuda:1) {\n return %x\n}", {&host}), "no backend serves cuda:1, the device of the output %x; loaded: 'host' for cpu:0");
+  CHECK(groups_of("graph @g (%x: f32[4] on cuda:1, %h: f32[4]) {\n %y: f32[4] = relu(%h)\n return %y\n}", {&host}) == Words{"host: relu"});
 }
 
 TEST_CASE("a node that the backend of its device refuses falls to none of another", "[placement]") {
