@@ -4,16 +4,14 @@
 
 #include "compile/ptx.h"
 #include "core/base/error.h"
+#include "graph/planning.h"
 #include "lower/block_emitter.h"
+#include "schedule/gpu_machine.h"
 
 namespace tenon::ptx_test {
 
 ScheduledGraph schedule_graph(ir::Graph graph) {
-  codegen::decompose_composites(graph);
-  codegen::PlanOptions options;
-  options.matrix_kernels = false;
-  options.lanes = 4;
-  codegen::Plan plan = codegen::make_plan(graph, options);
+  codegen::Plan plan = codegen::plan_graph(graph, cuda::GpuMachine(), {});
   std::vector<ScheduledKernel> kernels;
   for (const codegen::Step& step : plan.steps) {
     const auto* kernel = std::get_if<codegen::KernelStep>(&step);

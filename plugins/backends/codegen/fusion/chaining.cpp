@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "fusion/chain.h"
-#include "fusion/cost.h"
 #include "fusion/planner.h"
 
 namespace tenon::codegen {
@@ -38,6 +37,17 @@ bool Planner::leads_to_product(NodeId id, const std::vector<std::vector<NodeId>>
   return found && reduces && seen.size() <= kMostValues;
 }
 
+namespace {
+
+ChainSize size_of_chain(const IndexAlgebra& algebra, const ChainStep& chain) {
+  return {.depth = algebra.estimate(chain.first.steps) * algebra.estimate(chain.first.step_depth),
+          .between = algebra.estimate(chain.first.n),
+          .columns = algebra.estimate(chain.second.n),
+          .by_blocks = chain.by_blocks};
+}
+
+}  // namespace
+
 /// The chain that ends in the step, if any, and its first two steps.
 std::optional<Planner::Chained> Planner::chain_at(std::size_t last, const std::vector<std::size_t>& reads) {
   const PendingStep& second = steps_[last];
@@ -58,7 +68,7 @@ std::optional<Planner::Chained> Planner::chain_at(std::size_t last, const std::v
     if (!only_stores(store.kernel, store.buffers, v)) continue;
     auto chain = as_chain(context_, steps_[first].product->step, finish(middle, only), second.product->step);
     if (!chain) continue;
-    const bool worth = worth_chaining(algebra_, *chain);
+    const bool worth = machine_.worth_chaining(size_of_chain(algebra_, *chain));
     log(fmt::format("{} and {} {} blocks of rows: %{} of {:.0f} columns between them", name_of_node(chain->first.node), name_of_node(chain->second.node),
                     worth ? "share" : "do not share", graph_.value(left).name, algebra_.estimate(chain->first.n)));
     if (worth) return Chained{std::move(*chain), first, between};

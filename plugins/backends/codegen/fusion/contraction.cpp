@@ -2,14 +2,10 @@
 
 #include <algorithm>
 
-#include "fusion/cost.h"
 #include "fusion/nest.h"
 #include "fusion/operand.h"
 #include "fusion/tile.h"
 #include "fusion/windows.h"
-#include "loops/loop_shaping.h"
-#include "matrix/microkernel.h"
-#include "matrix/winograd.h"
 
 namespace tenon::codegen {
 
@@ -59,8 +55,8 @@ bool order_by_result(std::vector<Role>& outer) {
 
 class ContractionBuilder {
  public:
-  ContractionBuilder(const FusionContext& context, NodeId node, Nest nest, unsigned lanes)
-      : context_(context), algebra_(context.algebra), nest_(std::move(nest)), lanes_(lanes) {
+  ContractionBuilder(const FusionContext& context, NodeId node, Nest nest)
+      : context_(context), algebra_(context.algebra), machine_(context.machine), nest_(std::move(nest)) {
     result_.step.node = node;
     const ValueId result = context.graph.node(node).results[0];
     const Lying place = context.place_of(result);
@@ -74,7 +70,7 @@ class ContractionBuilder {
     for (const Role& r : nest_.outer) (r.in_a == r.in_b ? batch_ : r.in_a ? rows_ : columns_).push_back(r);
     auto in_a = operand(nest_.a);
     const auto in_b = operand(nest_.b);
-    const bool by_dots = in_b && in_b->strides.back() == Dim(1) && !context_.is_constant(in_b->value) && algebra_.estimate(count_of(loops_of(rows_))) <= kRowsOfDots;
+    const bool by_dots = in_b && in_b->strides.back() == Dim(1) && !context_.is_constant(in_b->value) && algebra_.estimate(count_of(loops_of(rows_))) <= machine_.thresholds.rows_of_dots;
     const bool one_matrix = in_a && fitting(rows_, *in_a) == rows_.size();
     if (!one_matrix && !by_dots)
       if (auto over_windows = by_windows()) return over_windows;
@@ -116,7 +112,7 @@ class ContractionBuilder {
 
   /// The product with the left operand read in windows; the right one is a matrix at each tap, or packed when runs go over several loops.
   std::optional<Contraction> by_windows() {
-    const auto windows = windows_of(nest_.draft, nest_.a, nest_.summed, algebra_);
+    const auto windows = windows_of(nest_.draft, nest_.a, nest_.summed, algebra_, machine_);
     if (!windows) return {};
     const std::vector<Loop> summed = summed_loops(*windows);
     const auto b = in_place(nest_.draft, nest_.b, all_loops(summed));
@@ -127,8 +123,10 @@ class ContractionBuilder {
     leave_to_batch(columns_, packs ? filling(columns_) : fitting(columns_, *b));
     if (batch_.size() > kMaxBatchLoops || columns_.empty()) return {};  // lanes run over columns
     ContractionStep& step = result_.step;
-    if (auto picture = picture_of(nest_.draft.operations(), *windows, rows_); picture && worth_transforming(algebra_, loops_of(rows_), loops_of(columns_), windows->run[0])) {
-      if (context_.relaxed && worth_large_squares(algebra_, *picture, loops_of(columns_), windows->run[0])) picture->square_side = kLargeSquare;
+    const double columns = estimated_points(algebra_, loops_of(columns_)), channels = algebra_.estimate(windows->run[0].extent);
+    if (auto picture = picture_of(nest_.draft.operations(), *windows, rows_);
+        picture && machine_.worth_transforming(estimated_points(algebra_, loops_of(rows_)), columns, channels)) {
+      if (context_.relaxed) picture->square_side = machine_.side_of_squares(channels * columns, algebra_.estimate(picture->height), algebra_.estimate(picture->width));
       step.picture = picture;
     } else {
       gather_padding(*windows);
@@ -165,7 +163,7 @@ class ContractionBuilder {
     double places = 1;
     for (const Role& r : rows_)
       if (is_masked(r)) places *= algebra_.estimate(r.loop.extent);
-    if (places <= kSmallPicture) std::stable_partition(rows_.begin(), rows_.end(), is_masked);
+    if (places <= machine_.thresholds.small_picture) std::stable_partition(rows_.begin(), rows_.end(), is_masked);
   }
 
   /// Writes where runs start; lanes run over rows.
@@ -215,7 +213,7 @@ class ContractionBuilder {
     const auto loops = loops_of(roles);
     const std::size_t contiguous = stepping_as_one(loops, c);
     const double columns = algebra_.estimate(count_of(std::span(loops).last(contiguous)));
-    return fills_tiles(columns, tile_columns(lanes_, result_.step.dtype)) ? contiguous : roles.size();
+    return machine_.fills_panels(columns, result_.step.dtype) ? contiguous : roles.size();
   }
 
   void leave_to_batch(std::vector<Role>& roles, std::size_t keep) {
@@ -298,7 +296,7 @@ class ContractionBuilder {
     step.kernel.outer = {result_.row};
     step.kernel.inner = std::move(loops);
     if (!step.kernel.inner.empty()) step.kernel.stages[0].kind = StageKind::map;
-    shape_loops(step.kernel, algebra_, lanes_);
+    machine_.shape_beside_product(step.kernel, algebra_);
     replacements_ = before;
     return step;
   }
@@ -308,7 +306,7 @@ class ContractionBuilder {
   KernelStep pack_columns() {
     const auto before = replacements_;
     auto [loops, position] = part_of_sum();
-    const Dim width(tile_columns(lanes_, result_.step.dtype));
+    const Dim width(machine_.panel_columns(result_.step.dtype));
     KernelStep step = storing(nest_.draft, nest_.b, context_, replacements_, position * width + Dim::symbol(result_.column.variable));
     step.kernel.outer = {result_.column};
     step.kernel.one_block = width.constant();
@@ -333,8 +331,8 @@ class ContractionBuilder {
 
   const FusionContext& context_;
   IndexAlgebra& algebra_;
+  const Machine& machine_;
   Nest nest_;
-  unsigned lanes_;
   std::vector<Role> batch_, rows_, columns_;
   std::vector<std::pair<SymbolId, Dim>> replacements_;
   Contraction result_;
@@ -357,14 +355,23 @@ bool is_sum_of_products(const ir::Graph& graph, NodeId node, const ops::LoopBody
   return true;
 }
 
-std::optional<Contraction> as_contraction(const FusionContext& context, NodeId node, unsigned lanes) {
+std::optional<Contraction> as_contraction(const FusionContext& context, NodeId node) {
   auto nest = nest_of(context, node);
   if (!nest) return {};
   Nest ordered = *nest;
   const bool packs_left = node.value < context.packs_left.size() && context.packs_left[node.value];
   if (order_by_result(ordered.outer))
-    if (auto product = ContractionBuilder(context, node, std::move(ordered), lanes).build(packs_left)) return product;
-  return ContractionBuilder(context, node, std::move(*nest), lanes).build(true);
+    if (auto product = ContractionBuilder(context, node, std::move(ordered)).build(packs_left)) return product;
+  return ContractionBuilder(context, node, std::move(*nest)).build(true);
+}
+
+ProductSize size_of_product(const IndexAlgebra& algebra, const ContractionStep& product) {
+  return {.rows = algebra.estimate(product.m),
+          .columns = algebra.estimate(product.n),
+          .depth = algebra.estimate(product.steps) * algebra.estimate(product.step_depth),
+          .is_repeated = !product.batch.empty(),
+          .is_dot = product.m == Dim(1) && product.n == Dim(1),
+          .writes_operand = product.a.pack || product.b.pack};
 }
 
 KernelStep on_tiles(KernelStep over_result, const Contraction& product, const FusionContext& context) {
@@ -379,7 +386,7 @@ KernelStep on_tiles(KernelStep over_result, const Contraction& product, const Fu
   // Lanes over the one column that there is would all store to one place.
   std::vector<Loop> loops;
   Dim in_tile(0);
-  const Dim width(tile_columns(context.lanes, product.step.dtype));
+  const Dim width(context.machine.panel_columns(product.step.dtype));
   if (!(product.step.m == Dim(1))) loops.push_back(product.row), in_tile = Dim::symbol(product.row.variable) * width;
   if (!(product.step.n == Dim(1))) loops.push_back(product.column), in_tile = in_tile + Dim::symbol(product.column.variable);
   for (Operation& op : kernel.operations) {

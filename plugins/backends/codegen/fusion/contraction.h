@@ -21,7 +21,10 @@ struct Contraction {
 /// The product as rows times columns, repeated over batch loops. An operand that is one strided matrix is read in place; of any
 /// other a kernel writes the parts that are multiplied (the windows of a convolution, with zeros for its padding).
 /// Nothing when the loops are no rows and columns.
-std::optional<Contraction> as_contraction(const FusionContext& context, NodeId node, unsigned lanes);
+std::optional<Contraction> as_contraction(const FusionContext& context, NodeId node);
+
+/// As a machine judges it.
+ProductSize size_of_product(const IndexAlgebra& algebra, const ContractionStep& product);
 
 /// Makes the kernel that runs on each tile of the product: `kernel` over the loops `outer` of the result, reading the product.
 KernelStep on_tiles(KernelStep over_result, const Contraction& product, const FusionContext& context);

@@ -12,6 +12,7 @@
 #include "core/ops/loop_body.h"
 #include "fusion/part_write.h"
 #include "loops/kernel.h"
+#include "machine/machine.h"
 
 namespace tenon::codegen {
 
@@ -28,7 +29,7 @@ inline bool is_constant_node(const ir::Node& node) { return node.op == "constant
 struct FusionContext {
   const ir::Graph& graph;
   IndexAlgebra& algebra;
-  unsigned lanes = 16;  // of float32 in a vector register
+  const Machine& machine;
   std::vector<std::optional<ops::LoopBody>> bodies;  // by NodeId; nothing: not a loop nest
   std::vector<bool> in_memory;                       // by ValueId: another kernel reads it from memory
   std::vector<bool> packs_left;                      // by NodeId: products whose left operand is computed while it is packed; may be empty

@@ -1,14 +1,10 @@
 // Which kernel computes what: a node joins the kernel that it reads from where the loops agree, else it opens one of its own.
 #include <algorithm>
 
-#include "fusion/cost.h"
 #include "fusion/planner.h"
 
 namespace tenon::codegen {
 namespace {
-
-/// Rows that a thread takes together where lanes run over them.
-constexpr std::int64_t kRowsOfLanes = 64;
 
 /// Steps back from the last one that a node may join without reading what they give.
 constexpr std::size_t kRecentSteps = 256;
@@ -22,14 +18,14 @@ bool is_contiguous(const Draft& draft, SymbolId loop) {
 
 }  // namespace
 
-bool rows_fit(const IndexAlgebra& algebra, const Draft& draft) {
+bool rows_fit(const Machine& machine, const IndexAlgebra& algebra, const Draft& draft) {
   std::vector<Loop> outer = draft.outer(), inner = draft.inner();
   if (!outer.empty() && !inner.empty() && !is_contiguous(draft, inner.back().variable) && is_contiguous(draft, outer.back().variable)) {
-    const Dim extent = outer.back().extent, block(kRowsOfLanes);
+    const Dim extent = outer.back().extent, block(machine.thresholds.rows_at_once);
     inner.push_back({outer.back().variable, min(extent, block)});
     outer.back().extent = floor_div(extent + block - Dim(1), block);
   }
-  return row_fits(algebra, outer, inner);
+  return machine.row_stays_near(estimated_points(algebra, outer), estimated_points(algebra, inner));
 }
 
 std::vector<std::size_t> Planner::producers_of(const Draft& draft, std::size_t self) const {
@@ -177,17 +173,17 @@ bool Planner::try_add(NodeId id, std::size_t step, std::span<const Dim> index, b
     return false;
   }
   const std::size_t reductions = attempt->chained_reductions();
-  if (!worth_sweeping(reductions)) {
+  if (!machine_.worth_sweeping(reductions)) {
     log(fmt::format("{} does not join kernel {}: it would pass over its rows once more", name_of_node(id), step));
     return false;
   }
-  if (reductions > 1 && !rows_fit(algebra_, *attempt)) {
+  if (reductions > 1 && !rows_fit(machine_, algebra_, *attempt)) {
     log(fmt::format("{} does not join kernel {}: its rows do not stay in cache", name_of_node(id), step));
     return false;
   }
   const auto& members = attempt->members();
   const bool maps = std::ranges::any_of(members, [](const Draft::Member& m) { return m.kind == StageKind::map; });
-  if (attempt->operations().size() * std::max<std::size_t>(1, reductions + (maps ? 1 : 0)) > kMaxKernelOperations) {  // each sweep has its own
+  if (attempt->operations().size() * std::max<std::size_t>(1, reductions + (maps ? 1 : 0)) > machine_.thresholds.kernel_operations) {  // each sweep has its own
     log(fmt::format("{} does not join kernel {}: the kernel would be too long", name_of_node(id), step));
     return false;
   }
@@ -242,7 +238,7 @@ bool Planner::try_join(NodeId id, std::size_t step) {
   if (same_extents(draft.outer(), outer_extents)) return false;
   const auto mappings = inner_mappings(draft, body);
   if (mappings.empty()) return false;
-  if (!rows_fit(algebra_, draft)) {
+  if (!rows_fit(machine_, algebra_, draft)) {
     log(fmt::format("{} does not join kernel {}: its rows do not stay in cache", name_of_node(id), step));
     return false;
   }

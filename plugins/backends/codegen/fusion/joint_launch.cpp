@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "fusion/cost.h"
 #include "fusion/lifetimes.h"
 
 namespace tenon::codegen {
@@ -18,9 +17,9 @@ double work_of_run(const Kernel& kernel, const IndexAlgebra& algebra) {
 /// The steps in a new order. Where a value was last written and read says how early a step may run.
 class Launches {
  public:
-  Launches(Plan& plan, const ir::Graph& graph, const IndexAlgebra& algebra, const PlanOptions& options)
-      : plan_(plan), graph_(graph), algebra_(algebra), options_(options), last_use_(graph.value_capacity() + plan.temporaries.size()), lives_(lives_of(plan, graph, algebra)),
-        alive_(lives_.alive_at_steps(plan.steps.size())), may_live_(worth_keeping_alive(most_alive_node_by_node(graph, algebra))) {
+  Launches(Plan& plan, const ir::Graph& graph, const IndexAlgebra& algebra, const Machine& machine, const PlanOptions& options)
+      : plan_(plan), graph_(graph), algebra_(algebra), machine_(machine), options_(options), last_use_(graph.value_capacity() + plan.temporaries.size()), lives_(lives_of(plan, graph, algebra)),
+        alive_(lives_.alive_at_steps(plan.steps.size())), may_live_(machine.worth_keeping_alive(most_alive_node_by_node(graph, algebra))) {
     for (double bytes : alive_) may_live_ = std::max(may_live_, bytes);
   }
 
@@ -74,7 +73,7 @@ class Launches {
     const std::size_t position = found->second;
     found->second = plan_.steps.size();
     const double work = work_of_run(kernel->kernel, algebra_);
-    const bool small = worth_joint_launch(work), free = may_run_with(step, position);
+    const bool small = machine_.worth_joint_launch(work), free = may_run_with(step, position);
     auto& earlier = std::get<KernelStep>(plan_.steps[position]);
     const double begun = bytes_begun_by(step);
     const bool fits = begun + std::ranges::max(alive_from(position)) <= may_live_;
@@ -99,6 +98,7 @@ class Launches {
   Plan& plan_;
   const ir::Graph& graph_;
   const IndexAlgebra& algebra_;
+  const Machine& machine_;
   const PlanOptions& options_;
   std::vector<Use> last_use_;                               // by value
   Lives lives_;
@@ -111,8 +111,8 @@ class Launches {
 
 }  // namespace
 
-void join_launches(Plan& plan, const ir::Graph& graph, const IndexAlgebra& algebra, const PlanOptions& options) {
-  Launches(plan, graph, algebra, options).join();
+void join_launches(Plan& plan, const ir::Graph& graph, const IndexAlgebra& algebra, const Machine& machine, const PlanOptions& options) {
+  Launches(plan, graph, algebra, machine, options).join();
 }
 
 }  // namespace tenon::codegen

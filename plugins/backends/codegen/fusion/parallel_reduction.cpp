@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "fusion/cost.h"
-#include "loops/loop_shaping.h"
+#include "loops/merging.h"
 
 namespace tenon::codegen {
 namespace {
@@ -40,14 +39,6 @@ std::size_t longest(const Kernel& kernel, const IndexAlgebra& algebra) {
 
 double points_of(const Kernel& kernel, const IndexAlgebra& algebra) {
   return estimated_points(algebra, kernel.outer) * estimated_points(algebra, kernel.inner);
-}
-
-/// The number of parts that give threads enough to do: 1 when the kernel's units do by themselves.
-std::int64_t parts_for_threads(Kernel kernel, IndexAlgebra algebra, unsigned lanes) {
-  shape_loops(kernel, algebra, lanes);
-  const double units = std::max(1.0, algebra.estimate(unit_count(kernel))), points = algebra.estimate(points_per_unit(kernel));
-  if (units > kFewUnits || points < kParallelReduction) return 1;
-  return kReductionParts / static_cast<std::int64_t>(units);
 }
 
 /// The place of a point in a row-major tensor over the loops.
@@ -136,13 +127,13 @@ class TwoSteps {
 
 }  // namespace
 
-std::vector<KernelStep> split_for_threads(KernelStep step, IndexAlgebra& algebra, unsigned lanes, Plan& plan, const ir::Graph& graph) {
+std::vector<KernelStep> split_for_threads(KernelStep step, IndexAlgebra& algebra, const Machine& machine, Plan& plan, const ir::Graph& graph) {
   if (step.kernel.scatter || step.kernel.inner.empty() || !only_independent_reductions(step.kernel)) return alone(std::move(step));
-  merge_inner_loops(step.kernel, algebra);
-  const auto lane = points_of(step.kernel, algebra) >= kGatheredReduction ? contiguous_inner_loop(step.kernel) : std::nullopt;
+  merge_contiguous(step.kernel, step.kernel.inner, algebra);
+  const auto lane = points_of(step.kernel, algebra) >= machine.thresholds.gathered_reduction ? contiguous_inner_loop(step.kernel) : std::nullopt;
   TwoSteps steps(step, algebra, plan, graph);
   if (lane) steps.keep_apart(*lane);
-  const std::int64_t pieces = parts_for_threads(steps.parts(), algebra, lanes);
+  const std::int64_t pieces = machine.parts(steps.parts(), algebra);
   if (pieces > 1) steps.cut(longest(steps.parts(), algebra), pieces);
   return lane || pieces > 1 ? steps.take() : alone(std::move(step));
 }

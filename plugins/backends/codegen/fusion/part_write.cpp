@@ -3,14 +3,14 @@
 #include <algorithm>
 
 #include "core/ops/catalog.h"
-#include "fusion/cost.h"
 
 namespace tenon::codegen {
 namespace {
 
 class PartWrites {
  public:
-  PartWrites(const ir::Graph& graph, const IndexAlgebra& algebra) : graph_(graph), algebra_(algebra), users_(graph.users()) {}
+  PartWrites(const ir::Graph& graph, const IndexAlgebra& algebra, const Machine& machine)
+      : graph_(graph), algebra_(algebra), machine_(machine), users_(graph.users()) {}
 
   std::vector<std::optional<PartWrite>> find() {
     std::vector<std::optional<PartWrite>> found(graph_.node_capacity());
@@ -39,7 +39,7 @@ class PartWrites {
         if (to_output[id->value]) to_output[before->value] = true;
       }
       const bool updates = from_input[id->value] && to_output[id->value];
-      if (!updates && follows[id->value] < kFewestPartWrites) write.reset();
+      if (!updates && follows[id->value] < machine_.thresholds.part_writes) write.reset();
     }
     return found;
   }
@@ -108,16 +108,19 @@ class PartWrites {
     auto write = whole_write(id);
     if (!write || graph_.value(write->source).kind == ir::ValueKind::literal || graph_.type(write->source).dtype != graph_.type(write->base).dtype) return {};
     const double whole = algebra_.estimate(graph_.type(write->base).element_count()), part = algebra_.estimate(graph_.type(write->source).element_count());
-    return worth_writing_part(whole, part) ? std::move(write) : std::nullopt;
+    return machine_.worth_writing_part(whole, part) ? std::move(write) : std::nullopt;
   }
 
   const ir::Graph& graph_;
   const IndexAlgebra& algebra_;
+  const Machine& machine_;
   const std::vector<std::vector<NodeId>> users_;
 };
 
 }  // namespace
 
-std::vector<std::optional<PartWrite>> part_writes(const ir::Graph& graph, const IndexAlgebra& algebra) { return PartWrites(graph, algebra).find(); }
+std::vector<std::optional<PartWrite>> part_writes(const ir::Graph& graph, const IndexAlgebra& algebra, const Machine& machine) {
+  return PartWrites(graph, algebra, machine).find();
+}
 
 }  // namespace tenon::codegen

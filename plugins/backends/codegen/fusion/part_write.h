@@ -6,7 +6,7 @@
 
 #include "core/ir/graph.h"
 #include "core/ops/op.h"
-#include "loops/index_algebra.h"
+#include "machine/machine.h"
 
 namespace tenon::codegen {
 
@@ -20,6 +20,6 @@ struct PartWrite {
 /// By NodeId: the writes of which so many follow each other that running over their parts costs less than choosing for each element of
 /// the whole, and those from an input to an output that nobody else reads, which mostly is that input's new value and then need not touch
 /// the rest. Writes to a view of a view are one write.
-std::vector<std::optional<PartWrite>> part_writes(const ir::Graph& graph, const IndexAlgebra& algebra);
+std::vector<std::optional<PartWrite>> part_writes(const ir::Graph& graph, const IndexAlgebra& algebra, const Machine& machine);
 
 }  // namespace tenon::codegen

@@ -4,13 +4,10 @@
 #include <iterator>
 
 #include "core/base/error.h"
-#include "fusion/cost.h"
 #include "fusion/joint_launch.h"
 #include "fusion/parallel_reduction.h"
 #include "fusion/planner.h"
 #include "fusion/tile.h"
-#include "loops/loop_shaping.h"
-#include "loops/row_buffers.h"
 
 namespace tenon::codegen {
 
@@ -112,7 +109,7 @@ void Planner::place_part_write(NodeId id) {
 /// The product's draft holds what runs on its tiles.
 void Planner::place_product(NodeId id) {
   PendingStep step;
-  step.product = as_contraction(context_, id, options_.lanes);
+  step.product = as_contraction(context_, id);
   TENON_CHECK(step.product, "an operand of a matrix product has moved");
   const ContractionStep& product = step.product->step;
   log(fmt::format("{} is a matrix product", name_of_node(id)));
@@ -169,7 +166,7 @@ bool only_stores(const Kernel& kernel, std::span<const ValueId> buffers, ValueId
 }
 
 bool Planner::worth_keeping(const KernelStep& step, double operations, double bytes, double kept) const {
-  const bool worth = worth_keeping_row(operations, bytes, kept);
+  const bool worth = machine_.worth_keeping_row(operations, bytes, kept);
   const std::string last = step.nodes.empty() ? "" : name_of_node(step.nodes.back());
   log(fmt::format("the kernel of {} {} a row of {:.0f} bytes: {:.0f} operations a point, needed by several sweeps", last, worth ? "keeps" : "does not keep", bytes, operations));
   return worth;
@@ -177,8 +174,7 @@ bool Planner::worth_keeping(const KernelStep& step, double operations, double by
 
 /// Decides on the loops of a kernel, and on the rows that it keeps.
 void Planner::shape(KernelStep& step) {
-  shape_loops(step.kernel, algebra_, options_.lanes);
-  keep_rows(step.kernel, algebra_, [&](double operations, double bytes, double kept) { return worth_keeping(step, operations, bytes, kept); });
+  machine_.shape(step.kernel, algebra_, [&](double operations, double bytes, double kept) { return worth_keeping(step, operations, bytes, kept); });
   step.buffers.resize(step.kernel.buffers.size(), kRow);
 }
 
@@ -195,7 +191,7 @@ void Planner::add_to(Plan& plan, PendingStep& pending, const std::vector<bool>& 
   KernelStep step = finish(*pending.draft, stored);
   if (step.kernel.stages.empty()) return;
   if (pending.product) return plan.steps.push_back(product_of(pending, stored));
-  for (KernelStep& part : split_for_threads(std::move(step), algebra_, options_.lanes, plan, graph_)) {
+  for (KernelStep& part : split_for_threads(std::move(step), algebra_, machine_, plan, graph_)) {
     shape(part);
     part.starts = take_out_starts(part.kernel);
     plan.steps.push_back(std::move(part));
@@ -234,7 +230,7 @@ Plan Planner::assemble() {
     if (joined[s]) plan.steps.push_back(std::move(*joined[s]));
     else if (!inside[s]) add_to(plan, steps_[s], stored);
   }
-  if (options_.fuse) join_launches(plan, graph_, algebra_, options_);
+  if (options_.fuse) join_launches(plan, graph_, algebra_, machine_, options_);
   return plan;
 }
 
@@ -282,6 +278,6 @@ std::vector<std::size_t> values_of(const Step& step, const ir::Graph& graph, boo
   return uses.values;
 }
 
-Plan make_plan(const ir::Graph& graph, const PlanOptions& options) { return Planner(graph, options).run(); }
+Plan make_plan(const ir::Graph& graph, const Machine& machine, const PlanOptions& options) { return Planner(graph, machine, options).run(); }
 
 }  // namespace tenon::codegen

@@ -10,6 +10,7 @@
 #include "core/ir/graph.h"
 #include "fusion/concatenation.h"
 #include "loops/kernel.h"
+#include "machine/machine.h"
 
 namespace tenon::codegen {
 
@@ -121,7 +122,6 @@ std::vector<std::size_t> values_of(const Step& step, const ir::Graph& graph, boo
 struct PlanOptions {
   bool fuse = true;          // false: one kernel a node
   bool matrix_kernels = true;  // false: matrix products run as loop nests
-  unsigned lanes = 16;         // of float32 in a vector register
   bool relaxed = false;        // larger squares of transformed convolutions, whose error is up to 20 times as large
   std::vector<Concatenation> concatenations;  // of the graph
   /// Called often; what it throws gives the plan up. May be empty.
@@ -133,7 +133,7 @@ struct PlanOptions {
 /// Replaces nodes that are neither loop nests nor scatters nor library calls by simpler nodes, as far as the catalogue can.
 void decompose_composites(ir::Graph& graph);
 
-/// Plans a graph all of whose nodes have a loop nest, a scatter body, or a kernel of the catalogue.
-Plan make_plan(const ir::Graph& graph, const PlanOptions& options);
+/// Plans a graph all of whose nodes have a loop nest, a scatter body, or a kernel of the catalogue, for a machine.
+Plan make_plan(const ir::Graph& graph, const Machine& machine, const PlanOptions& options);
 
 }  // namespace tenon::codegen

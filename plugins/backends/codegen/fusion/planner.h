@@ -25,9 +25,9 @@ bool only_stores(const Kernel& kernel, std::span<const ValueId> buffers, ValueId
 /// True when one step reads the value, and nothing reads another one that the step of the draft computes.
 bool gives_once(const Draft& draft, ValueId value, const std::vector<std::size_t>& reads);
 
-/// Decides whether the inner loops may run several times for each outer point. Where lanes run over the last outer loop (channels last),
-/// what stays in cache between the sweeps is a block of its rows, and threads share blocks.
-bool rows_fit(const IndexAlgebra& algebra, const Draft& draft);
+/// Decides whether the inner loops may run several times for each outer point: what stays near between the sweeps is a row, or rows that lie side
+/// by side (channels last).
+bool rows_fit(const Machine& machine, const IndexAlgebra& algebra, const Draft& draft);
 
 /// A step under construction, and the steps that must run before it.
 struct PendingStep {
@@ -44,8 +44,8 @@ class Lifetimes;
 
 class Planner {
  public:
-  Planner(const ir::Graph& graph, const PlanOptions& options)
-      : graph_(graph), options_(options), algebra_(symbols_of(graph)), context_{graph, algebra_, options.lanes, {}, {}, {}, {}, options.relaxed} {}
+  Planner(const ir::Graph& graph, const Machine& machine, const PlanOptions& options)
+      : graph_(graph), machine_(machine), options_(options), algebra_(symbols_of(graph)), context_{graph, algebra_, machine, {}, {}, {}, {}, options.relaxed} {}
 
   Plan run() {
     collect_bodies();
@@ -205,6 +205,7 @@ class Planner {
   }
 
   const ir::Graph& graph_;
+  const Machine& machine_;
   const PlanOptions& options_;
   IndexAlgebra algebra_;
   FusionContext context_;

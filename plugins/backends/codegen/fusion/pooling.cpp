@@ -1,7 +1,6 @@
 // Which kernels run on the rows of a product's pictures while those are in cache: the pooling behind the first convolution of a network.
 #include <algorithm>
 
-#include "fusion/cost.h"
 #include "fusion/planner.h"
 
 namespace tenon::codegen {
@@ -132,7 +131,7 @@ std::optional<Planner::Pooled> Planner::pooled_at(std::size_t last, const std::v
     if (kernel.kernel.stages.empty()) return {};
     shape(kernel);
     auto pooling = pooling_of(kernel, value, *pictures);
-    if (pooling) pooling->band = pooled_rows(elements, pictures->row_elements(), pooling->step, pooling->window);
+    if (pooling) pooling->band = machine_.pooled_rows(elements, pictures->row_elements(), pooling->step, pooling->window);
     if (!pooling || pooling->band == 0) {
       log(fmt::format("{} is not pooled as it comes", name_of_node(product.node)));
       return {};

@@ -1,7 +1,7 @@
 // What several kernels would compute, each with all that it needs: from the second kernel on such a value is read from memory.
 #include <algorithm>
 
-#include "fusion/cost.h"
+#include "core/ops/view.h"
 #include "fusion/planner.h"
 
 namespace tenon::codegen {
@@ -44,7 +44,7 @@ class Price {
     if (op.kind == OperationKind::load) {
       const ValueId value = draft_.buffers()[op.payload];
       const bool passing = context_.graph.value(value).kind == ir::ValueKind::result && !context_.is_constant(value);
-      return cost_of_load(context_.algebra.estimate(context_.graph.type(value).element_count()), elements, passing);
+      return context_.machine.cost_of_load(context_.algebra.estimate(context_.graph.type(value).element_count()), elements, passing);
     }
     return op.kind == OperationKind::primitive && op.dtype != DType::i64 ? work_of(op) : 0;
   }
@@ -80,7 +80,7 @@ void Planner::note_computed(std::size_t step, std::size_t first) {
   const auto& expansions = steps_[step].draft->expansions();
   for (std::size_t i = first; i < expansions.size(); ++i) {
     auto& steps = computed_by_[expansions[i].node.value];
-    if (steps.size() < kEnoughKernels && std::ranges::find(steps, step) == steps.end()) steps.push_back(step);
+    if (steps.size() < machine_.thresholds.computing_kernels && std::ranges::find(steps, step) == steps.end()) steps.push_back(step);
   }
 }
 
@@ -92,7 +92,7 @@ std::optional<Planner::Passing> Planner::passing(NodeId id) const {
     for (const Draft::Expansion& e : draft.expansions()) {
       if (e.node != id || e.mask != kNoOp) continue;
       const auto kind = walks(draft, e.index, context_.bodies[id.value]->extents);
-      if (kind != StageKind::row && (kind != StageKind::map || !rows_fit(algebra_, draft))) continue;
+      if (kind != StageKind::row && (kind != StageKind::map || !rows_fit(machine_, algebra_, draft))) continue;
       if (may_live_from(step, id)) return Passing{step, e.index, *kind};
     }
   }
@@ -111,7 +111,7 @@ std::optional<NodeId> Planner::computed_again(const Draft& draft, std::size_t fi
     if (last == id || steps.empty() || std::ranges::find(steps, step) != steps.end() || is_view(*context_.bodies[id.value])) continue;
     last = id;
     if (!price) price.emplace(draft, context_);
-    if (worth_storing(price->of(id), 2) && (steps.size() == kEnoughKernels || passing(id))) return id;
+    if (machine_.worth_storing(price->of(id), 2) && (steps.size() == machine_.thresholds.computing_kernels || passing(id))) return id;
   }
   return {};
 }
@@ -122,7 +122,7 @@ void Planner::store_computed(NodeId id) {
   for (ValueId r : graph_.node(id).results) context_.in_memory[r.value] = true;
   find_lives();
   if (!found) {
-    log(fmt::format("store {}: {} kernels computed it in passing", name_of_node(id), kEnoughKernels));
+    log(fmt::format("store {}: {} kernels computed it in passing", name_of_node(id), machine_.thresholds.computing_kernels));
     return open_kernel(id, kernel_of(id));
   }
   log(fmt::format("store {}: kernel {} computes it, and others would again", name_of_node(id), found->step));

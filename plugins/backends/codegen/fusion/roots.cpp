@@ -1,8 +1,10 @@
 // What lives in memory: outputs, results of reductions, operands of matrix products, and what is dear and read in several places.
 #include <algorithm>
+#include <limits>
 
 #include "core/base/error.h"
 #include "core/ops/catalog.h"
+#include "core/ops/view.h"
 #include "fusion/cost.h"
 #include "fusion/lifetimes.h"
 #include "fusion/planner.h"
@@ -18,7 +20,7 @@ void Planner::collect_bodies() {
   scatters_.resize(graph_.node_capacity());
   step_of_.assign(graph_.value_capacity(), kNoStep);
   part_writes_.resize(graph_.node_capacity());
-  if (options_.fuse) part_writes_ = part_writes(graph_, algebra_);
+  if (options_.fuse) part_writes_ = part_writes(graph_, algebra_, machine_);
   for (NodeId id : graph_.nodes()) {
     const ir::Node& node = graph_.node(id);
     if (is_constant_node(node) || part_writes_[id.value]) continue;
@@ -56,8 +58,9 @@ bool Planner::is_large_product(NodeId id) const {
   if (!options_.matrix_kernels || !is_sum_of_products(graph_, id, body)) return false;
   const double work = points_of(id);
   const std::vector<Dim>& shape = graph_.type(graph_.node(id).results[0]).shape;
-  const bool over_windows = body.extents.size() > shape.size() + 1, narrow = !shape.empty() && algebra_.estimate(shape.back()) < options_.lanes;
-  return work >= (over_windows || narrow ? kSmallGatheredContraction : kSmallContraction);
+  const bool over_windows = body.extents.size() > shape.size() + 1;
+  const double columns = shape.empty() ? std::numeric_limits<double>::infinity() : algebra_.estimate(shape.back());
+  return machine_.is_large_product(work, over_windows, columns);
 }
 
 ValueId Planner::base_through_views(ValueId value) const {
@@ -75,9 +78,9 @@ ValueId Planner::base_through_views(ValueId value) const {
 double Planner::cost_from_memory(ValueId value, const ir::Type& type) const {
   const ir::Value& v = graph_.value(value);
   if (v.kind != ir::ValueKind::result || !(graph_.type(value).shape == type.shape)) return 0;
-  if (context_.in_memory[value.value]) return product_[v.node.value] ? kMaxInlinedCost : 0;
+  if (context_.in_memory[value.value]) return product_[v.node.value] ? machine_.thresholds.inlined_cost : 0;
   const auto& body = context_.bodies[v.node.value];
-  if (!body || body->reducer || is_view(*body)) return kMaxInlinedCost;
+  if (!body || body->reducer || is_view(*body)) return machine_.thresholds.inlined_cost;
   double cost = own_cost(*body);
   for (ValueId operand : graph_.node(v.node).operands) cost += cost_from_memory(operand, type);
   return cost;
@@ -92,16 +95,16 @@ bool Planner::is_prologue(NodeId product, const std::vector<std::vector<NodeId>>
   double elements = 1;
   for (ValueId v : {node.operands[0], node.operands[1], node.results[0]}) elements *= algebra_.estimate(graph_.type(v).element_count());
   const double rows = work / std::max(1.0, algebra_.estimate(graph_.type(node.operands[1]).element_count()));
-  if (elements != work * work || rows < kRowsWithPrologue) return false;
+  if (elements != work * work || rows < machine_.thresholds.rows_with_prologue) return false;
   const double cost = cost_from_memory(node.operands[0], graph_.type(node.operands[0]));
-  return cost > 0 && cost < kDearPrologue;
+  return cost > 0 && cost < machine_.thresholds.dear_prologue;
 }
 
 bool Planner::try_prologue(NodeId id) {
   const auto before = context_.in_memory;
   context_.packs_left[id.value] = product_[id.value] = true;
   context_.in_memory[base_through_views(graph_.node(id).operands[1]).value] = true;
-  const auto product = as_contraction(context_, id, options_.lanes);
+  const auto product = as_contraction(context_, id);
   if (product && product->step.a.pack && !product->step.b.pack && product->step.batch.empty()) {
     log(fmt::format("{} computes its left operand while packing it", name_of_node(id)));
     return true;
@@ -118,7 +121,7 @@ bool Planner::has_operand_dear_to_write(NodeId product) const {
   return std::ranges::any_of(graph_.node(product).operands, [&](ValueId operand) {
     const ValueId base = base_through_views(operand);
     const bool lies = context_.in_memory[base.value] && graph_.type(base).dtype == graph_.type(operand).dtype;
-    return !lies && work < kRowsThatPay * algebra_.estimate(graph_.type(operand).element_count());
+    return !lies && work < machine_.thresholds.rows_that_pay * algebra_.estimate(graph_.type(operand).element_count());
   });
 }
 
@@ -128,8 +131,8 @@ void Planner::mark_contraction_operands(NodeId id, const std::vector<std::vector
   if (is_prologue(id, users) && try_prologue(id)) return;
   const auto before = context_.in_memory;
   auto attempt = [&] {
-    auto product = as_contraction(context_, id, options_.lanes);
-    return product && worth_matrix_kernel(algebra_, product->step) ? std::move(product) : std::nullopt;
+    auto product = as_contraction(context_, id);
+    return product && machine_.worth_matrix_kernel(size_of_product(algebra_, product->step)) ? std::move(product) : std::nullopt;
   };
   product_[id.value] = true;
   for (ValueId operand : graph_.node(id).operands) context_.in_memory[base_through_views(operand).value] = true;
@@ -247,7 +250,7 @@ void Planner::mark_repeated_operands(NodeId id) {
     if (v.kind != ir::ValueKind::result || context_.in_memory[operand.value] || !context_.bodies[v.node.value]) continue;
     if (context_.packs_left[id.value] && operand == graph_.node(id).operands[0]) continue;  // a prologue: read once
     const double own_points = std::max(1.0, algebra_.estimate(graph_.type(operand).element_count()));
-    if (!worth_storing_repeated(cost_[v.node.value], points / own_points)) continue;
+    if (!machine_.worth_storing_repeated(cost_[v.node.value], points / own_points)) continue;
     log(fmt::format("store %{}: {} reads it {:.0f} times over and it costs {:.0f} operations", v.name, graph_.node(id).op,
                     points / own_points, cost_[v.node.value]));
     context_.in_memory[operand.value] = true;
@@ -258,7 +261,7 @@ void Planner::mark_repeated_operands(NodeId id) {
 void Planner::mark_early_operands(NodeId id, const Lifetimes& lifetimes) {
   for (ValueId operand : graph_.node(id).operands) {
     const double kept = lifetimes.kept_for(operand);
-    if (kept == 0 || !worth_storing_early(lifetimes.bytes_of(operand), kept)) continue;
+    if (kept == 0 || !machine_.worth_storing_early(lifetimes.bytes_of(operand), kept)) continue;
     log(fmt::format("store %{}: {:.0f} bytes would be kept for it", graph_.value(operand).name, kept));
     context_.in_memory[operand.value] = true;
   }
@@ -267,7 +270,7 @@ void Planner::mark_early_operands(NodeId id, const Lifetimes& lifetimes) {
 void Planner::mark_scattered_operands(NodeId id) {
   for (ValueId operand : graph_.node(id).operands) {
     const ir::Value& v = graph_.value(operand);
-    if (v.kind != ir::ValueKind::result || context_.in_memory[operand.value] || !worth_storing_scattered(cost_[v.node.value])) continue;
+    if (v.kind != ir::ValueKind::result || context_.in_memory[operand.value] || !machine_.worth_storing_scattered(cost_[v.node.value])) continue;
     log(fmt::format("store %{}: {} runs one point at a time and it costs {:.0f} operations", v.name, graph_.node(id).op, cost_[v.node.value]));
     context_.in_memory[operand.value] = true;
   }
@@ -364,9 +367,9 @@ void Planner::decide_on(NodeId id, const std::vector<std::vector<NodeId>>& users
   const ir::Node& node = graph_.node(id);
   if (context_.in_memory[node.results[0].value]) return;
   const std::size_t paths = paths_to(id, users);
-  const bool large = cost > kMaxInlinedCost;
+  const bool large = cost > machine_.thresholds.inlined_cost;
   const bool shortcut = is_shortcut(id, users);
-  if (!large && !shortcut && !worth_storing(cost, paths)) return;
+  if (!large && !shortcut && !machine_.worth_storing(cost, paths)) return;
   log(fmt::format("store %{}: {} at {:.0f} operations", graph_.value(node.results[0]).name,
                   large ? "its expression is long," : shortcut ? "a shortcut beside a product," : fmt::format("read in {} places,", paths), cost));
   for (ValueId r : node.results) context_.in_memory[r.value] = true;

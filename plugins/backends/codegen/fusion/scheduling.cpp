@@ -4,7 +4,6 @@
 #include <iterator>
 #include <ranges>
 
-#include "fusion/cost.h"
 #include "fusion/lifetimes.h"
 #include "fusion/planner.h"
 
@@ -15,7 +14,7 @@ void Planner::begin_schedule() {
   place_.assign(graph_.node_capacity(), 0);
   for (std::size_t i = 0; i < nodes.size(); ++i) place_[nodes[i].value] = i;
   begun_by_.assign(graph_.value_capacity(), kNoStep);
-  may_live_ = worth_keeping_alive(most_alive_node_by_node(graph_, algebra_));
+  may_live_ = machine_.worth_keeping_alive(most_alive_node_by_node(graph_, algebra_));
   find_lives();
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "fusion/cost.h"
 
 namespace tenon::codegen {
 
@@ -29,7 +28,7 @@ std::optional<Windows> masked_load(const OperationList& operations, OpId operand
 
 }  // namespace
 
-std::optional<Windows> windows_of(const Draft& draft, OpId operand, std::span<const Loop> summed, const IndexAlgebra& algebra) {
+std::optional<Windows> windows_of(const Draft& draft, OpId operand, std::span<const Loop> summed, const IndexAlgebra& algebra, const Machine& machine) {
   const OperationList& operations = draft.operations();
   auto found = masked_load(operations, operand);
   if (!found) return {};
@@ -40,7 +39,7 @@ std::optional<Windows> windows_of(const Draft& draft, OpId operand, std::span<co
     const auto along = split_affine(operations[found->load].offset, l.variable);
     return along && along->coefficient == length && !masked_by.contains(l.variable);
   };
-  while (algebra.estimate(length) < kShortestRun) {
+  while (algebra.estimate(length) < machine.thresholds.shortest_run) {
     const auto next = std::find_if(found->taps.begin(), found->taps.end(), steps_on);
     if (next == found->taps.end()) return {};
     length = length * next->extent;

@@ -18,7 +18,7 @@ struct Windows {
   std::vector<Loop> taps;
 };
 /// Nothing when the runs are too short to multiply one at a time.
-std::optional<Windows> windows_of(const Draft& draft, OpId operand, std::span<const Loop> summed, const IndexAlgebra& algebra);
+std::optional<Windows> windows_of(const Draft& draft, OpId operand, std::span<const Loop> summed, const IndexAlgebra& algebra, const Machine& machine);
 
 /// The picture that windows of 3 x 3 taps slide over by one place, when the last two of `rows` are its own. Else nothing.
 std::optional<Picture> picture_of(const OperationList& operations, const Windows& windows, std::span<const Role> rows);

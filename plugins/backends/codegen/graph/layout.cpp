@@ -9,7 +9,6 @@
 #include "core/ops/loop_body.h"
 #include "core/ops/view.h"
 #include "fusion/contraction.h"
-#include "fusion/cost.h"
 
 namespace tenon::codegen {
 namespace {
@@ -29,7 +28,7 @@ double work_of(const ir::Graph& graph, const ir::Node& node) {
 }
 
 /// True when a run of channels is too short to be multiplied where it lies, and one of channels and a row of the kernel is not.
-bool gains_by_padding(const ir::Graph& graph, const ir::Node& node) {
+bool gains_by_padding(const Machine& machine, const ir::Graph& graph, const ir::Node& node) {
   if (node.op != "conv_sum" || !has_matrix_kernel(graph.type(node.results[0]))) return false;
   const auto& weight = graph.type(node.operands[1]).shape;
   if (weight.size() != 4 || !weight[1].is_constant() || !weight[3].is_constant()) return false;
@@ -38,13 +37,13 @@ bool gains_by_padding(const ir::Graph& graph, const ir::Node& node) {
   const auto before = numbers("before"), after = numbers("after"), dilation = numbers("dilation");
   auto pads = [](const Dim& d) { return d.is_constant() && d.constant() >= 0; };
   if (!std::all_of(before.begin(), before.end(), pads) || !std::all_of(after.begin(), after.end(), pads)) return false;
-  return channels < kShortestRun && channels * static_cast<double>(weight[3].constant()) >= kShortestRun && dilation.back() == Dim(1) &&
-         std::get<Dim>(*node.attribute("groups")) == Dim(1) && work_of(graph, node) >= kSmallContraction;
+  return channels < machine.thresholds.shortest_run && channels * static_cast<double>(weight[3].constant()) >= machine.thresholds.shortest_run && dilation.back() == Dim(1) &&
+         std::get<Dim>(*node.attribute("groups")) == Dim(1) && work_of(graph, node) >= machine.thresholds.small_product;
 }
 
 /// The rank of values around most of the work that runs over channels. 0 when other convolutions do more. Convolutions over few channels
 /// do not decide: what follows them (a mean over pixels) would sum in one chain where rows sum in lanes, and err more.
-std::size_t rank_that_gains(const ir::Graph& graph) {
+std::size_t rank_that_gains(const Machine& machine, const ir::Graph& graph) {
   double gain = 0, loss = 0;
   std::size_t rank = 0;
   for (NodeId id : graph.nodes()) {
@@ -52,10 +51,10 @@ std::size_t rank_that_gains(const ir::Graph& graph) {
     if (node.op != "conv_sum" || !has_matrix_kernel(graph.type(node.results[0]))) continue;
     const auto& weight = graph.type(node.operands[1]).shape;
     const auto& channels = weight[1];
-    const bool runs = channels.is_constant() && static_cast<double>(channels.constant()) >= kShortestRun;
+    const bool runs = channels.is_constant() && static_cast<double>(channels.constant()) >= machine.thresholds.shortest_run;
     const bool depthwise = channels == Dim(1);
     if (runs) gain += work_of(graph, node), rank = weight.size();
-    else if (depthwise) loss += kDepthwiseLoss * work_of(graph, node);
+    else if (depthwise) loss += machine.thresholds.depthwise_loss * work_of(graph, node);
   }
   return gain > loss ? rank : 0;
 }
@@ -70,10 +69,10 @@ std::vector<Dim> channels_last(const ir::Shape& shape) {
 }
 
 /// Pads what a convolution over few channels reads, so that rows of its windows are runs: no padding lies within them.
-void pad_few_channels(ir::Graph& graph) {
+void pad_few_channels(const Machine& machine, ir::Graph& graph) {
   std::vector<NodeId> convolutions;
   for (NodeId id : graph.nodes())
-    if (gains_by_padding(graph, graph.node(id))) convolutions.push_back(id);
+    if (gains_by_padding(machine, graph, graph.node(id))) convolutions.push_back(id);
   for (NodeId id : convolutions) {
     const ir::Node node = graph.node(id);
     ops::NodeBuilder b(graph, id);
@@ -95,31 +94,31 @@ void pad_few_channels(ir::Graph& graph) {
 }
 
 /// True when windows of the convolution's operand are read where they lie, once its channels lie last.
-bool reads_windows(const ir::Graph& graph, const ir::Node& node, std::size_t rank) {
-  if (node.op != "conv_sum" || !has_matrix_kernel(graph.type(node.results[0])) || work_of(graph, node) < kSmallContraction) return false;
+bool reads_windows(const Machine& machine, const ir::Graph& graph, const ir::Node& node, std::size_t rank) {
+  if (node.op != "conv_sum" || !has_matrix_kernel(graph.type(node.results[0])) || work_of(graph, node) < machine.thresholds.small_product) return false;
   const auto& weight = graph.type(node.operands[1]).shape;
   const bool one_tap = std::all_of(weight.begin() + 2, weight.end(), [](const Dim& d) { return d == Dim(1); });
   if (weight.size() != rank || one_tap || !weight[1].is_constant()) return false;
   const auto few = std::all_of(weight.begin() + 1, weight.end(), [](const Dim& d) { return d.is_constant(); }) ? weight[1].constant() * weight.back().constant() : 0;
-  return static_cast<double>(std::max(weight[1].constant(), few)) >= kShortestRun;
+  return static_cast<double>(std::max(weight[1].constant(), few)) >= machine.thresholds.shortest_run;
 }
 
 /// True when they do, and its channels do not lie last now.
-bool gains_by_copying(const ir::Graph& graph, const ir::Node& node, std::size_t rank) {
-  if (!reads_windows(graph, node, rank) || static_cast<double>(graph.type(node.operands[1]).shape[1].constant()) < kShortestRun) return false;
+bool gains_by_copying(const Machine& machine, const ir::Graph& graph, const ir::Node& node, std::size_t rank) {
+  if (!reads_windows(machine, graph, node, rank) || static_cast<double>(graph.type(node.operands[1]).shape[1].constant()) < machine.thresholds.shortest_run) return false;
   const ir::Value& read = graph.value(node.operands[0]);
   const bool moved = read.kind == ir::ValueKind::result && graph.node(read.node).results.size() == 1 && ops::is_view(graph, read.node);
   return !moved && !(graph.type(node.operands[0]).resolved_strides()[1] == Dim(1));
 }
 
 /// Puts a copy between convolutions and outputs of the graph, whose layout is given: rows of a product are then pixels.
-void copy_to_outputs(ir::Graph& graph, std::size_t rank) {
+void copy_to_outputs(const Machine& machine, ir::Graph& graph, std::size_t rank) {
   const auto users = graph.users();
   std::set<ValueId> outputs;
   for (const ir::Output& output : graph.outputs()) outputs.insert(output.value);
   for (ValueId output : outputs) {
     const ir::Value& value = graph.value(output);
-    if (value.kind != ir::ValueKind::result || !users[output.value].empty() || graph.type(output).strides || !reads_windows(graph, graph.node(value.node), rank)) continue;
+    if (value.kind != ir::ValueKind::result || !users[output.value].empty() || graph.type(output).strides || !reads_windows(machine, graph, graph.node(value.node), rank)) continue;
     const ir::Node node = graph.node(value.node);
     ops::NodeBuilder b(graph, value.node);
     const ValueId sum = b.one(node.op, node.operands, node.attributes);
@@ -129,10 +128,10 @@ void copy_to_outputs(ir::Graph& graph, std::size_t rank) {
 }
 
 /// Copies what convolutions read in another layout (an input of the graph), so that their windows are runs of channels.
-void copy_to_channels_last(ir::Graph& graph, std::size_t rank) {
+void copy_to_channels_last(const Machine& machine, ir::Graph& graph, std::size_t rank) {
   std::map<ValueId, ValueId> copies;
   for (NodeId id : std::vector(graph.nodes().begin(), graph.nodes().end())) {
-    if (!gains_by_copying(graph, graph.node(id), rank)) continue;
+    if (!gains_by_copying(machine, graph, graph.node(id), rank)) continue;
     const ValueId from = graph.node(id).operands[0];
     if (!copies.contains(from)) {
       const auto strides = channels_last(graph.type(from).shape);
@@ -178,11 +177,11 @@ std::set<ValueId> around_convolutions(const ir::Graph& graph, std::size_t rank) 
 
 }  // namespace
 
-void choose_layouts(ir::Graph& graph) {
-  const std::size_t rank = rank_that_gains(graph);
+void choose_layouts(ir::Graph& graph, const Machine& machine) {
+  const std::size_t rank = rank_that_gains(machine, graph);
   if (rank == 0) return;
-  pad_few_channels(graph);
-  copy_to_outputs(graph, rank);
+  pad_few_channels(machine, graph);
+  copy_to_outputs(machine, graph, rank);
   std::set<ValueId> fixed;
   for (const ir::Output& output : graph.outputs()) fixed.insert(output.value);
   for (NodeId id : graph.nodes()) {
@@ -203,7 +202,7 @@ void choose_layouts(ir::Graph& graph) {
       graph.set_strides(v, ir::Shape(strides.begin(), strides.end()));
     }
   }
-  copy_to_channels_last(graph, rank);
+  copy_to_channels_last(machine, graph, rank);
 }
 
 }  // namespace tenon::codegen

@@ -9,7 +9,7 @@ namespace {
 
 class RowKeeper {
  public:
-  RowKeeper(Kernel& kernel, const IndexAlgebra& algebra, const KeepRow& worth) : kernel_(kernel), worth_(worth), row_bytes_(1) {
+  RowKeeper(Kernel& kernel, const IndexAlgebra& algebra, const std::function<bool(double operations, double bytes, double kept)>& worth) : kernel_(kernel), worth_(worth), row_bytes_(1) {
     for (const Loop& l : kernel.inner) row_ = row_ * l.extent + Dim::symbol(l.variable), points_ = points_ * l.extent;
     row_bytes_ = algebra.estimate(points_);
     find_inner();
@@ -159,7 +159,7 @@ class RowKeeper {
   static constexpr std::size_t kNever = static_cast<std::size_t>(-1);
 
   Kernel& kernel_;
-  const KeepRow& worth_;
+  const std::function<bool(double operations, double bytes, double kept)>& worth_;
   Dim row_ = Dim(0), points_ = Dim(1);
   double row_bytes_, kept_ = 0;
   std::vector<bool> inner_;        // by OpId of the original kernel
@@ -176,7 +176,7 @@ bool has_fixed_rows(const Kernel& kernel) {
 
 }  // namespace
 
-void keep_rows(Kernel& kernel, const IndexAlgebra& algebra, const KeepRow& worth) {
+void keep_rows(Kernel& kernel, const IndexAlgebra& algebra, const std::function<bool(double operations, double bytes, double kept)>& worth) {
   if (has_fixed_rows(kernel)) RowKeeper(kernel, algebra, worth).run();
 }
 

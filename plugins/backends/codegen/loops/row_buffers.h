@@ -8,11 +8,8 @@
 
 namespace tenon::codegen {
 
-/// Decides whether a value that costs `operations` at each point is kept for the sweeps that need it again, as a row of `bytes`;
-/// `kept` bytes are kept already.
-using KeepRow = std::function<bool(double operations, double bytes, double kept)>;
-
-/// Adds row buffers to a kernel with lanes inside, for its loops as they are now.
-void keep_rows(Kernel& kernel, const IndexAlgebra& algebra, const KeepRow& worth);
+/// Adds row buffers to a kernel with lanes inside, for its loops as they are now. `worth` decides whether a value that costs `operations` at each
+/// point is kept for the sweeps that need it again, as a row of `bytes`, when `kept` bytes are kept already.
+void keep_rows(Kernel& kernel, const IndexAlgebra& algebra, const std::function<bool(double operations, double bytes, double kept)>& worth);
 
 }  // namespace tenon::codegen

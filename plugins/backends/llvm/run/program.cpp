@@ -9,10 +9,9 @@
 #include "core/memory/row_major.h"
 #include "core/ops/catalog.h"
 #include "core/ops/reference/reference.h"
+#include "decisions/cpu_machine.h"
 #include "fusion/overwriting.h"
-#include "fusion/tally.h"
-#include "graph/layout.h"
-#include "graph/statistics.h"
+#include "graph/planning.h"
 #include "lane_parts.h"
 #include "step_times.h"
 
@@ -26,19 +25,13 @@ using codegen::LibraryStep;
 Program::Program(HostServices host, KernelCache& cache, ir::Graph graph, const ProgramOptions& options)
     : host_(host), log_times_(options.log_times), cache_(cache), graph_(std::make_unique<ir::Graph>(std::move(graph))) {
   const auto pause = [this] { stop_if_cancelled(host_); };
-  codegen::decompose_composites(*graph_), pause();
-  codegen::share_statistics(*graph_), pause();
-  codegen::choose_layouts(*graph_), pause();
   codegen::PlanOptions plan_options;
-  plan_options.concatenations = codegen::join_concatenations(*graph_);
   plan_options.fuse = options.fuse;
   plan_options.matrix_kernels = options.matrix_kernels;
   plan_options.relaxed = options.relaxed;
-  plan_options.lanes = cache.target().lanes();
   plan_options.pause = pause;
   if (options.log_fusion) plan_options.log = [this](const std::string& line) { host_.log(TENON_INFO, line, "fusion"); };
-  plan_ = codegen::make_plan(*graph_, plan_options);
-  if (plan_options.log) plan_options.log(codegen::to_text(codegen::tally_of(plan_, *graph_)));
+  plan_ = codegen::plan_graph(*graph_, CpuMachine(cache.target().lanes()), std::move(plan_options));
   pause();
   placement_ = Placement(*graph_, plan_);
   pause();

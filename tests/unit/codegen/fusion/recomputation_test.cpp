@@ -3,6 +3,7 @@
 
 #include "catch.h"
 #include "core/ops/build/node_builder.h"
+#include "decisions/cpu_machine.h"
 #include "fusion/tally.h"
 #include "unit/llvm/running.h"
 
@@ -35,7 +36,7 @@ Tally tally_of(ir::Graph graph, bool fuse = true) {
   codegen::PlanOptions options;
   options.fuse = fuse;
   codegen::decompose_composites(graph);
-  return codegen::tally_of(codegen::make_plan(graph, options), graph);
+  return codegen::tally_of(codegen::make_plan(graph, llvm_backend::CpuMachine(16), options), graph);
 }
 
 void check_work(const std::vector<ir::Type>& types, const Iteration& iterate) {

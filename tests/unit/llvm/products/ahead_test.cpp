@@ -5,6 +5,7 @@
 
 #include "catch.h"
 #include "core/ops/build/node_builder.h"
+#include "decisions/cpu_machine.h"
 #include "fusion/plan.h"
 
 using namespace tenon;
@@ -47,7 +48,7 @@ TEST_CASE("Without memory nothing is fetched") {
 namespace {
 
 codegen::ContractionStep product_of(const ir::Graph& graph) {
-  const auto plan = codegen::make_plan(graph, {});
+  const auto plan = codegen::make_plan(graph, llvm_backend::CpuMachine(16), {});
   for (const codegen::Step& step : plan.steps)
     if (auto* product = std::get_if<codegen::ContractionStep>(&step)) return *product;
   FAIL("no product");

@@ -1,0 +1,22 @@
+#include "graph/planning.h"
+
+#include "fusion/tally.h"
+#include "graph/layout.h"
+#include "graph/statistics.h"
+
+namespace tenon::codegen {
+
+Plan plan_graph(ir::Graph& graph, const Machine& machine, PlanOptions options) {
+  const auto pause = [&] {
+    if (options.pause) options.pause();
+  };
+  decompose_composites(graph), pause();
+  share_statistics(graph), pause();
+  choose_layouts(graph, machine), pause();
+  options.concatenations = join_concatenations(graph);
+  Plan plan = make_plan(graph, machine, options);
+  if (options.log) options.log(to_text(tally_of(plan, graph)));
+  return plan;
+}
+
+}  // namespace tenon::codegen

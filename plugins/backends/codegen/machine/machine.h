@@ -1,0 +1,120 @@
+// What planning asks of the machine: every decision that is about cost and not about possibility.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+#include "core/base/dtype.h"
+#include "loops/kernel.h"
+
+namespace tenon::codegen {
+
+/// Numbers that a machine is known by. An operation is what an addition costs.
+struct Thresholds {
+  std::size_t kernel_operations;   // the most of one kernel; more are split, so that registers and compile time stay bounded
+  double inlined_cost;             // the longest expression of one value
+  std::size_t computing_kernels;   // so many kernels compute a value before one is opened for it alone
+  std::size_t part_writes;         // so many writes to parts of a tensor follow each other at least, unless they update an input; fewer are
+                                   // choices for each element, in the kernel that reads the whole
+  std::int64_t rows_at_once;       // rows that a kernel passes over together, where not the row is contiguous but they are side by side
+
+  double small_product;            // multiplications; a smaller one is a loop nest, fused with its neighbours
+  double shortest_run;             // of a window that is multiplied where it lies; shorter ones are copied to be longer
+  double rows_of_dots;             // up to so many, dot products with a transposed matrix cost less than packing it
+  double rows_that_pay;            // rows from which packing the other operand pays
+  double rows_with_prologue;       // a left operand of at least so many rows …
+  double dear_prologue;            // … and of fewer operations an element is computed while it is packed
+  double small_picture;            // the most places of a picture at whose edges so many taps are padding that leaving them out pays
+  double depthwise_loss;           // what a multiplication of a depthwise convolution loses with channels last, in what a dense one gains
+
+  double gathered_reduction;       // elements from which a reduction gets partial results for what is contiguous
+};
+
+/// A product in estimates.
+struct ProductSize {
+  double rows, columns, depth;
+  bool is_repeated;     // over batch loops
+  bool is_dot;          // one row and one column
+  bool writes_operand;  // one operand is written for it
+};
+
+/// Two products with a kernel over whole rows between them, in estimates.
+struct ChainSize {
+  double depth, between, columns;  // of the first product's sum; of a row between them; of what the second gives
+  bool by_blocks;                  // a row between them is taken a block at a time
+};
+
+/// Decides whether a value that costs `operations` at each point is kept for the sweeps that need it again, as a row of `bytes`;
+/// `kept` bytes are kept already.
+using KeepRow = std::function<bool(double operations, double bytes, double kept)>;
+
+/// Answers are the same for the same question: plans are part of no key.
+class Machine {
+ public:
+  explicit Machine(const Thresholds& thresholds) : thresholds(thresholds) {}
+  virtual ~Machine() = default;
+
+  const Thresholds thresholds;
+
+  // ---- values
+  /// Whether a value that several consumers read is computed once into memory. `paths` counts the consumers that cannot share
+  /// one computation (readers of the same shape at the same point count as one).
+  virtual bool worth_storing(double cost, std::size_t paths) const = 0;
+  /// What loading an element costs at each of `points` points, in operations, of a value of so many `elements`: small ones stay in registers or
+  /// near them, and `passing` ones, which nothing else may need any more, are kept alive by it.
+  virtual double cost_of_load(double elements, double points, bool passing) const = 0;
+  /// Whether a value of so many bytes that is needed later is computed early: so many bytes of others would be kept for it alone.
+  virtual bool worth_storing_early(double bytes, double kept) const = 0;
+  /// Bytes that a plan may keep alive at once where nodes that run one by one keep so many: hardly more.
+  virtual double worth_keeping_alive(double bytes) const = 0;
+  /// Whether an operand that one consumer reads `repeats` times at each point is computed once into memory.
+  virtual bool worth_storing_repeated(double cost, double repeats) const = 0;
+  /// Whether an operand of a scatter, whose points run one at a time, is computed before it.
+  virtual bool worth_storing_scattered(double cost) const = 0;
+  /// Whether a write to a part of a tensor may run over the part alone: then the tensor before it must be in memory, and is copied
+  /// when somebody reads it later. Few elements are chosen among in registers.
+  virtual bool worth_writing_part(double whole_elements, double part_elements) const = 0;
+
+  // ---- rows
+  /// Whether a kernel may pass over its rows once more, behind a reduction that needs so many others one after the other.
+  virtual bool worth_sweeping(std::size_t reductions) const = 0;
+  /// Whether the inner loops of a kernel may run several times for each outer point (reduce, then map): `elements` of a row must stay near,
+  /// and there must be enough rows.
+  virtual bool row_stays_near(double rows, double elements) const = 0;
+  /// A KeepRow.
+  virtual bool worth_keeping_row(double operations, double bytes, double kept) const = 0;
+
+  // ---- products
+  /// Whether so many multiplications are a product: over windows a loop nest would gather, and `columns` may be fewer than fill a vector.
+  virtual bool is_large_product(double multiplications, bool over_windows, double columns) const = 0;
+  /// Whether a product runs as one and not as a loop nest.
+  virtual bool worth_matrix_kernel(const ProductSize& product) const = 0;
+  /// Whether two products share blocks of rows.
+  virtual bool worth_chaining(const ChainSize& chain) const = 0;
+  /// Rows of results of a pooling that are computed together, each from `window` rows of a product, `step` further than the last. 0 where that
+  /// is not worth it: few `elements` of the product are in all.
+  virtual std::int64_t pooled_rows(double elements, std::int64_t row_elements, std::int64_t step, std::int64_t window) const = 0;
+  /// Whether a convolution of 3 x 3 taps is transformed (Winograd): fewer multiplications, but more weights to read and two
+  /// transformations for each run of channels.
+  virtual bool worth_transforming(double rows, double columns, double run) const = 0;
+  /// The side of the squares by which it is, where a larger error is allowed; of pictures of so many places a side.
+  virtual std::int64_t side_of_squares(double weights, double height, double width) const = 0;
+  /// Columns of a product that are computed together, as packed.
+  virtual std::int64_t panel_columns(DType dtype) const = 0;
+  /// Whether so many columns fill panels well.
+  virtual bool fills_panels(double columns, DType dtype) const = 0;
+
+  // ---- schedules
+  /// In how many parts a reduction is done whose inner loops nothing else splits: 1, or a number by shape alone, so that results are the same.
+  virtual std::int64_t parts(const Kernel& kernel, const IndexAlgebra& algebra) const = 0;
+  /// The loops of a kernel as the machine runs them, and the rows that it keeps.
+  virtual void shape(Kernel& kernel, IndexAlgebra& algebra, const KeepRow& worth) const = 0;
+  /// The loops of a kernel that writes a product's operand.
+  virtual void shape_beside_product(Kernel& kernel, IndexAlgebra& algebra) const = 0;
+  /// Whether equal kernels of so many operations start together: long runs use the machine well by themselves, and what they all write would
+  /// be alive at once.
+  virtual bool worth_joint_launch(double operations) const = 0;
+};
+
+}  // namespace tenon::codegen

@@ -1,0 +1,36 @@
+// A GPU as planning knows it: recomputing is cheap, memory is dear, rows stay in the registers of a team.
+#pragma once
+
+#include "machine/machine.h"
+
+namespace tenon::cuda {
+
+class GpuMachine final : public codegen::Machine {
+ public:
+  GpuMachine();
+
+  bool worth_storing(double cost, std::size_t paths) const override;
+  double cost_of_load(double elements, double points, bool passing) const override;
+  bool worth_storing_early(double bytes, double kept) const override;
+  double worth_keeping_alive(double bytes) const override;
+  bool worth_storing_repeated(double cost, double repeats) const override;
+  bool worth_storing_scattered(double cost) const override;
+  bool worth_writing_part(double whole_elements, double part_elements) const override;
+  bool worth_sweeping(std::size_t reductions) const override;
+  bool row_stays_near(double rows, double elements) const override;
+  bool worth_keeping_row(double operations, double bytes, double kept) const override;
+  bool is_large_product(double multiplications, bool over_windows, double columns) const override;
+  bool worth_matrix_kernel(const codegen::ProductSize& product) const override;
+  bool worth_chaining(const codegen::ChainSize& chain) const override;
+  std::int64_t pooled_rows(double elements, std::int64_t row_elements, std::int64_t step, std::int64_t window) const override;
+  bool worth_transforming(double rows, double columns, double run) const override;
+  std::int64_t side_of_squares(double weights, double height, double width) const override;
+  std::int64_t panel_columns(DType dtype) const override;
+  bool fills_panels(double columns, DType dtype) const override;
+  std::int64_t parts(const codegen::Kernel& kernel, const codegen::IndexAlgebra& algebra) const override;
+  void shape(codegen::Kernel& kernel, codegen::IndexAlgebra& algebra, const codegen::KeepRow& worth) const override;
+  void shape_beside_product(codegen::Kernel& kernel, codegen::IndexAlgebra& algebra) const override;
+  bool worth_joint_launch(double operations) const override;
+};
+
+}  // namespace tenon::cuda

@@ -1,0 +1,166 @@
+#include "decisions/cpu_machine.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "loops/loop_shaping.h"
+#include "loops/row_buffers.h"
+#include "matrix/microkernel.h"
+#include "matrix/winograd.h"
+
+namespace tenon::llvm_backend {
+namespace {
+
+using codegen::IndexAlgebra;
+using codegen::Kernel;
+
+constexpr codegen::Thresholds kThresholds = {
+    .kernel_operations = 600,
+    .inlined_cost = 300,
+    .computing_kernels = 2,
+    .part_writes = 6,
+    .rows_at_once = 64,
+    .small_product = 16 * 1024,
+    .shortest_run = 16,
+    .rows_of_dots = 48,
+    .rows_that_pay = 5,
+    .rows_with_prologue = 512,
+    .dear_prologue = 12,
+    .small_picture = 64,
+    .depthwise_loss = 8,  // its weights are then gathered
+    .gathered_reduction = 8 * 1024,
+};
+
+/// Work that storing a value and reading it back costs, in operations.
+constexpr double kStoreAndReload = 24;
+/// Below this, computing an operand again costs about what loading it does.
+constexpr double kCheaperThanLoad = 6;
+/// What loading costs of a value that is kept in memory for it; and so much memory is too much to be kept for an array of size 1.
+constexpr double kKeptAlive = 12, kMuchKept = 1.25;
+/// What is small beside all that is alive, so that it does not matter how long it is kept.
+constexpr double kSmallShare = 1.0 / 32;
+/// Reductions that need each other in a kernel: a softmax of a normalised row has four.
+constexpr std::size_t kMostReductions = 4;
+/// Elements of a row that stay in a second-level cache while its kernel passes over them again; and in a third-level one, where there are
+/// so many rows that threads have enough to do.
+constexpr double kRowInCache = 64 * 1024, kRowInLargeCache = 256 * 1024, kManyRows = 16;
+/// Bytes of rows that a kernel may keep besides what it reads and writes.
+constexpr double kRowsInCache = 512 * 1024;
+/// A row that even a kernel without parallel rows may pass over several times.
+constexpr double kTinyRow = 16 * 1024;
+
+/// A product over windows, or with fewer columns than lanes, that is smaller than this is a loop nest, which gathers.
+constexpr double kSmallGatheredProduct = 2 * 1024;
+/// Multiplications of one product of a batch up to which packing its right operand costs more than multiplying.
+constexpr double kTinyProduct = 128;
+/// The part of the tiles' columns that should be used.
+constexpr double kMostlyFull = 0.75;
+
+/// Operations that take a thread some hundred microseconds.
+constexpr double kShortRun = 2e6;
+
+/// Elements of a block of rows between two products, for so few rows; and the most columns on the other side of each product.
+constexpr double kChainedBlock = 256 * 1024, kFewestChainedRows = 12, kChainedWidth = 256;
+
+/// Elements of a product's rows that are pooled together, and the most that the first of them may need; and of the least product for it.
+constexpr std::int64_t kPooledBlock = 64 * 1024, kLargestPooledBlock = 256 * 1024;
+constexpr double kPooledProduct = 512 * 1024;
+
+/// Pixels and channels from which transforming a convolution pays.
+constexpr double kTransformedPixels = 128, kTransformedChannels = 24;
+/// The most weights of one tap, so that those of all places are read at the speed of a cache; and the least side of a picture.
+constexpr double kLargeSquareWeights = 256 * 256, kLargeSquarePicture = 4;
+
+/// A reduction of at least this many elements a unit into few results is done in parallel parts.
+constexpr double kParallelReduction = 128 * 1024;
+/// The number of those parts, of all results that a thread works on together: fixed, so that results do not depend on the number of threads.
+constexpr std::int64_t kReductionParts = 64;
+/// Units of a reduction up to which it has few results.
+constexpr double kFewUnits = 8;
+
+}  // namespace
+
+CpuMachine::CpuMachine(unsigned lanes) : Machine(kThresholds), lanes_(lanes) {}
+
+bool CpuMachine::worth_storing(double cost, std::size_t paths) const { return paths > 1 && cost * static_cast<double>(paths - 1) > kStoreAndReload; }
+
+double CpuMachine::cost_of_load(double elements, double points, bool passing) const { return elements < points ? 1 : passing ? kKeptAlive : kCheaperThanLoad; }
+
+bool CpuMachine::worth_storing_early(double bytes, double kept) const { return kept >= kMuchKept * bytes; }
+
+double CpuMachine::worth_keeping_alive(double bytes) const { return bytes * (1 + kSmallShare); }
+
+bool CpuMachine::worth_storing_repeated(double cost, double repeats) const { return repeats >= 2 && cost >= kCheaperThanLoad; }
+
+bool CpuMachine::worth_storing_scattered(double cost) const { return cost >= kCheaperThanLoad; }
+
+bool CpuMachine::worth_writing_part(double whole_elements, double part_elements) const {
+  constexpr double kSmallWhole = 512, kLargestShare = 0.25;
+  return whole_elements >= kSmallWhole && part_elements <= kLargestShare * whole_elements;
+}
+
+bool CpuMachine::worth_sweeping(std::size_t reductions) const { return reductions <= kMostReductions; }
+
+bool CpuMachine::row_stays_near(double rows, double elements) const {
+  return elements <= (rows >= kManyRows ? kRowInLargeCache : rows >= 4 ? kRowInCache : kTinyRow);
+}
+
+bool CpuMachine::worth_keeping_row(double operations, double bytes, double kept) const { return operations >= kCheaperThanLoad && bytes + kept <= kRowsInCache; }
+
+bool CpuMachine::is_large_product(double multiplications, bool over_windows, double columns) const {
+  return multiplications >= (over_windows || columns < lanes_ ? kSmallGatheredProduct : thresholds.small_product);
+}
+
+bool CpuMachine::worth_matrix_kernel(const codegen::ProductSize& product) const {
+  if (product.is_repeated && product.rows * product.columns * product.depth <= kTinyProduct) return false;
+  if (product.is_dot) return false;  // as a loop nest vectors run along each sum, and threads share it
+  return !product.writes_operand || product.rows >= thresholds.rows_that_pay;
+}
+
+/// A block of rows must stay in cache, and so should what each of the products is multiplied with, which is read again for every block.
+bool CpuMachine::worth_chaining(const codegen::ChainSize& chain) const {
+  return (chain.by_blocks || chain.between * kFewestChainedRows <= kChainedBlock) && chain.depth <= kChainedWidth && chain.columns <= kChainedWidth;
+}
+
+/// So many that the rows of the product stay in a second-level cache.
+std::int64_t CpuMachine::pooled_rows(double elements, std::int64_t row_elements, std::int64_t step, std::int64_t window) const {
+  if (elements < kPooledProduct || window * row_elements > kLargestPooledBlock) return 0;
+  return std::max<std::int64_t>(1, (kPooledBlock / row_elements - window) / step + 1);
+}
+
+bool CpuMachine::worth_transforming(double rows, double columns, double run) const {
+  return rows >= kTransformedPixels && columns >= kTransformedChannels && run >= kTransformedChannels;
+}
+
+/// Large squares multiply less still, and have more than twice the weights.
+std::int64_t CpuMachine::side_of_squares(double weights, double height, double width) const {
+  return weights <= kLargeSquareWeights && height >= kLargeSquarePicture && width >= kLargeSquarePicture ? codegen::kLargeSquare : codegen::kSmallSquare;
+}
+
+std::int64_t CpuMachine::panel_columns(DType dtype) const { return codegen::tile_columns(lanes_, dtype); }
+
+bool CpuMachine::fills_panels(double columns, DType dtype) const {
+  const auto width = static_cast<double>(panel_columns(dtype));
+  return columns >= kMostlyFull * std::ceil(columns / width) * width;
+}
+
+/// So many that threads have enough to do: 1 when the kernel's units do by themselves.
+std::int64_t CpuMachine::parts(const Kernel& kernel, const IndexAlgebra& algebra) const {
+  Kernel shaped = kernel;
+  IndexAlgebra own = algebra;
+  codegen::shape_loops(shaped, own, lanes_);
+  const double units = std::max(1.0, own.estimate(codegen::unit_count(shaped))), points = own.estimate(codegen::points_per_unit(shaped));
+  if (units > kFewUnits || points < kParallelReduction) return 1;
+  return kReductionParts / static_cast<std::int64_t>(units);
+}
+
+void CpuMachine::shape(Kernel& kernel, IndexAlgebra& algebra, const codegen::KeepRow& worth) const {
+  codegen::shape_loops(kernel, algebra, lanes_);
+  codegen::keep_rows(kernel, algebra, worth);
+}
+
+void CpuMachine::shape_beside_product(Kernel& kernel, IndexAlgebra& algebra) const { codegen::shape_loops(kernel, algebra, lanes_); }
+
+bool CpuMachine::worth_joint_launch(double operations) const { return operations <= kShortRun; }
+
+}  // namespace tenon::llvm_backend
