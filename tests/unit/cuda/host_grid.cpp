@@ -8,7 +8,7 @@
 #include "compile/machine.h"
 #include "core/base/error.h"
 #include "lower/block_emitter.h"
-#include "lower/x86_isa.h"
+#include "../llvm/isa/x86_isa.h"
 
 namespace tenon::ptx_test {
 namespace {

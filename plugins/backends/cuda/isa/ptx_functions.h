@@ -1,7 +1,7 @@
 // Functions that are a polynomial on every target, or one of our own here: nothing is linked to PTX.
 #pragma once
 
-#include "lower/functions.h"
+#include "scalars/functions.h"
 
 namespace tenon::cuda {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "lower/nest_emitter.h"
+#include "nests/nest_emitter.h"
 #include "lower/ptx_isa.h"
 
 namespace tenon::cuda {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "lower/lane_builder.h"
+#include "scalars/lane_builder.h"
 #include "schedule/schedule.h"
 
 namespace tenon::cuda {

@@ -14,7 +14,7 @@
 #include <mutex>
 
 #include "core/base/error.h"
-#include "lower/wide_masks.h"
+#include "../llvm/vectors/wide_masks.h"
 
 extern "C" {
 void LLVMInitializeX86TargetInfo();

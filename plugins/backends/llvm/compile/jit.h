@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "code_memory.h"
-#include "lower/target.h"
+#include "../llvm/isa/target.h"
 
 namespace llvm {
 class Module;

@@ -15,7 +15,7 @@
 #include "jit.h"
 #include "launch/kernel_run.h"
 #include "loops/kernel.h"
-#include "lower/kernel_emitter.h"
+#include "../llvm/vectors/kernel_emitter.h"
 #include "matrix_code.h"
 
 namespace tenon::llvm_backend {

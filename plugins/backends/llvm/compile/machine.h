@@ -1,7 +1,7 @@
 // The processor that this process runs on, as code generation sees it.
 #pragma once
 
-#include "lower/target.h"
+#include "../llvm/isa/target.h"
 
 namespace tenon::llvm_backend {
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <map>
 
-#include "lower/library_functions.h"
+#include "../llvm/isa/library_functions.h"
 #include "machine.h"
 
 namespace tenon::llvm_backend {

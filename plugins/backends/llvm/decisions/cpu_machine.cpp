@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "loops/loop_shaping.h"
-#include "loops/row_buffers.h"
-#include "matrix/microkernel.h"
-#include "matrix/winograd.h"
+#include "../llvm/decisions/loop_shaping.h"
+#include "../llvm/decisions/row_buffers.h"
+#include "../llvm/matrix/microkernel.h"
+#include "../llvm/matrix/winograd.h"
 
 namespace tenon::llvm_backend {
 namespace {

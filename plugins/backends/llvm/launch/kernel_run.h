@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "call.h"
-#include "lower/kernel_emitter.h"
+#include "../llvm/vectors/kernel_emitter.h"
 #include "tenon/host_services.h"
 
 namespace tenon::llvm_backend {

@@ -7,10 +7,10 @@
 
 #include "ahead.h"
 #include "core/base/dtype.h"
-#include "matrix/dot_kernel.h"
-#include "matrix/microkernel.h"
-#include "matrix/transposition.h"
-#include "matrix/winograd.h"
+#include "../llvm/matrix/dot_kernel.h"
+#include "../llvm/matrix/microkernel.h"
+#include "../llvm/matrix/transposition.h"
+#include "../llvm/matrix/winograd.h"
 #include "packed_operand.h"
 #include "tenon/host_services.h"
 

@@ -11,7 +11,7 @@
 #include "ahead.h"
 #include "fusion/tile.h"
 #include "launch/scratch.h"
-#include "matrix/winograd.h"
+#include "../llvm/matrix/winograd.h"
 #include "panels.h"
 
 namespace tenon::llvm_backend {

@@ -6,7 +6,7 @@
 
 #include "catch.h"
 #include "core/ops/build/node_builder.h"
-#include "matrix/winograd.h"
+#include "../llvm/matrix/winograd.h"
 #include "unit/llvm/running.h"
 
 using namespace tenon;

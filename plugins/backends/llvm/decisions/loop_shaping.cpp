@@ -1,0 +1,128 @@
+#include "../llvm/decisions/loop_shaping.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "loops/merging.h"
+
+namespace tenon::codegen {
+namespace {
+
+/// Moves a loop inside of the lanes (the channels of an interpolation), where much of the work is the same for all of its iterations and is then
+/// done once for all of them: places, weights and masks of the others.
+bool share_work(Kernel& kernel, const IndexAlgebra& algebra, unsigned lanes) {
+  constexpr double kFewestShared = 12, kFewestIterations = 2, kMostIterations = 256;
+  if (!kernel.inner.empty() || kernel.outer.size() < 2 || kernel.stages.size() != 1 || kernel.stages[0].kind != StageKind::row) return false;
+  const SymbolId lane = kernel.outer.back().variable;
+  if (algebra.estimate(kernel.outer.back().extent) < lanes) return false;
+  const auto depending = [&](SymbolId variable) { return dependents(kernel.operations, [&](const Operation& op) { return mentions(op.offset, variable); }); };
+  const std::vector<bool> varying = depending(lane);
+  std::optional<std::size_t> best;
+  double most = 0;
+  for (std::size_t i = 0; i + 1 < kernel.outer.size(); ++i) {
+    const Loop& loop = kernel.outer[i];
+    const double iterations = algebra.estimate(loop.extent);
+    const bool stores = std::ranges::all_of(kernel.stages[0].stores, [&](const Store& s) { return mentions(s.offset, loop.variable); });
+    if (iterations < kFewestIterations || iterations > kMostIterations || !stores) continue;
+    const std::vector<bool> own = depending(loop.variable);
+    double shared = 0, repeated = 0;
+    for (std::size_t id = 0; id < own.size(); ++id) (own[id] ? repeated : shared) += varying[id] ? work_of(kernel.operations[id]) : 0;
+    const double gain = (shared - repeated / 4) * (1 - 1 / iterations);
+    if (gain >= kFewestShared && gain > most) best = i, most = gain;
+  }
+  if (!best) return false;
+  kernel.inner.push_back(kernel.outer[*best]);
+  kernel.outer.erase(kernel.outer.begin() + static_cast<std::ptrdiff_t>(*best));
+  kernel.stages[0].kind = StageKind::map;
+  return true;
+}
+
+/// True when every load is contiguous along loop `a`, and some is not along `a` and the short loop `b` as one (few channels of which each is
+/// a picture of its own): lanes over `a` then read runs, where they would gather over both.
+bool reads_runs_without(const Kernel& kernel, const Loop& a, const Loop& b) {
+  bool runs = true, gathers = false;
+  for (const Operation& op : kernel.operations) {
+    if (op.kind != OperationKind::load) continue;
+    runs = runs && is_contiguous_or_fixed(op.offset, a.variable);
+    gathers = gathers || !steps_as_one(op.offset, a, b);
+  }
+  return runs && gathers;
+}
+
+/// Joins a short last loop of known length with the loop before it, so that lanes are filled, or has them change places.
+void merge_short_last(Kernel& kernel, std::vector<Loop>& loops, IndexAlgebra& algebra, unsigned lanes) {
+  while (loops.size() >= 2 && loops.back().extent.is_constant() && loops.back().extent.constant() > 0 && loops.back().extent.constant() < static_cast<std::int64_t>(lanes)) {
+    const Loop a = loops[loops.size() - 2], b = loops.back();
+    if (depends_on(kernel.inner, a.variable) || depends_on(kernel.inner, b.variable)) return;
+    const bool long_enough = !a.extent.is_constant() || a.extent.constant() >= static_cast<std::int64_t>(lanes);
+    if (kernel.inner.empty() && long_enough && reads_runs_without(kernel, a, b)) return std::swap(loops[loops.size() - 2], loops.back());
+    const Dim extent = a.extent * b.extent;
+    const SymbolId merged = algebra.new_loop(extent);
+    const Dim flat = Dim::symbol(merged);
+    const Dim outer = algebra.floor_div(flat, b.extent), inner = algebra.mod(flat, b.extent);
+    for_each_index(kernel, [&](Dim& d) { d = algebra.substitute(algebra.substitute(d, a.variable, outer), b.variable, inner); });
+    loops.pop_back();
+    loops.back() = {merged, extent};
+  }
+}
+
+/// True for the rows of a window, which gather when they are joined to fill vectors, and for a row of few elements.
+bool leaves_lanes_idle(const std::vector<Loop>& inner, const IndexAlgebra& algebra, unsigned lanes) {
+  const double row = algebra.estimate(inner.back().extent);
+  return inner.size() > 1 ? row < lanes : 2 * row <= lanes;
+}
+
+bool lanes_go_inside(Kernel& kernel, const IndexAlgebra& algebra, unsigned lanes) {
+  if (kernel.inner.empty()) return false;
+  if (kernel.outer.empty()) return true;
+  if (depends_on(kernel.inner, kernel.outer.back().variable)) return true;  // lanes would run inner loops of different lengths
+  if (estimated_points(algebra, kernel.outer) >= lanes && leaves_lanes_idle(kernel.inner, algebra, lanes)) return false;
+  const int inside = awkward_accesses(kernel, kernel.inner.back().variable);
+  const int outside = awkward_accesses(kernel, kernel.outer.back().variable);
+  if (inside != outside) return inside < outside;
+  return algebra.estimate(kernel.inner.back().extent) >= algebra.estimate(kernel.outer.back().extent) ||
+         algebra.estimate(kernel.outer.back().extent) < lanes;
+}
+
+/// True when some access is strided along the lanes and contiguous along the loop before them, as in a transposition.
+bool wants_tiles(Kernel& kernel) {
+  if (kernel.lanes_inside || !kernel.inner.empty() || kernel.outer.size() < 2) return false;
+  const SymbolId lane = kernel.outer.back().variable, row = kernel.outer[kernel.outer.size() - 2].variable;
+  for (const Operation& op : kernel.operations) {
+    if (op.kind != OperationKind::load) continue;
+    const auto along = split_affine(op.offset, lane), before = split_affine(op.offset, row);
+    if (along && before && !(along->coefficient == Dim(0)) && !(along->coefficient == Dim(1)) && before->coefficient == Dim(1)) return true;
+  }
+  return false;
+}
+
+/// True where the last loop of a scatter steps through neighbours, long enough for lanes: no two of its points have one target.
+bool scatters_in_runs(const Kernel& kernel, const IndexAlgebra& algebra, unsigned lanes) {
+  if (kernel.outer.empty() || 2 * algebra.estimate(kernel.outer.back().extent) < lanes) return false;
+  const SymbolId last = kernel.outer.back().variable;
+  const Dim& target = kernel.stages.back().stores[0].offset;
+  const auto along = split_affine(target, last);
+  if (!along || !(along->coefficient == Dim(1))) return false;
+  const auto varying = dependents(kernel.operations, [&](const Operation& op) { return mentions(op.offset, last); });
+  bool fixed = true;
+  target.for_each_symbol([&](SymbolId s) { fixed = fixed && !(is_value(s) && varying[s.value - kFirstValue]); });
+  return fixed;
+}
+
+}  // namespace
+
+void shape_loops(Kernel& kernel, IndexAlgebra& algebra, unsigned lanes) {
+  kernel.in_runs = kernel.scatter && scatters_in_runs(kernel, algebra, lanes);
+  if (kernel.scatter) return;
+  order_by_store(kernel, kernel.outer);
+  const bool shares = share_work(kernel, algebra, lanes);
+  merge_contiguous(kernel, kernel.inner, algebra);
+  merge_contiguous(kernel, kernel.outer, algebra);
+  kernel.lanes_inside = !shares && lanes_go_inside(kernel, algebra, lanes);
+  if (kernel.lanes_inside) merge_short_last(kernel, kernel.inner, algebra, lanes);
+  else if (!kernel.outer.empty()) merge_short_last(kernel, kernel.outer, algebra, lanes);
+  kernel.tiled = wants_tiles(kernel);
+}
+
+}  // namespace tenon::codegen

@@ -1,0 +1,29 @@
+// Products of a few rows with a matrix that lies transposed: dot products over contiguous memory, so that nothing is packed.
+#pragma once
+
+#include <llvm/IR/Module.h>
+
+#include <cstdint>
+#include <string>
+
+#include "core/base/dtype.h"
+#include "../llvm/isa/target.h"
+#include "../llvm/matrix/microkernel.h"
+
+namespace tenon::codegen {
+
+/// Rows of A and columns of B whose sums stay in registers: 4 by 4 with 32 registers, 2 by 4 with 16.
+TileShape dot_shape(const Target& target);
+/// One row, and more columns.
+TileShape dot_row_shape();
+
+/// The generated function: c[i * c_stride + j] = (accumulate ? c : 0) + sum over k of a[i][k] * b[j][k], for i < rows and j < columns.
+/// `a` points to the addresses of as many rows, `b` to those of as many columns as the shape has, all of them readable; those past `rows`
+/// and `columns` are read and left out. Each is contiguous.
+using DotKernel = void (*)(const void* const* a, const void* const* b, void* c, std::int64_t c_stride, std::int64_t k, std::int64_t rows, std::int64_t columns,
+                           std::int64_t accumulate);
+
+/// Adds the function `name` for float32 or float64, with one of these shapes.
+void emit_dot_kernel(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape, const std::string& name);
+
+}  // namespace tenon::codegen

@@ -1,0 +1,88 @@
+#include "../llvm/matrix/transposition.h"
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Intrinsics.h>
+
+#include <vector>
+
+#include "../llvm/isa/x86_isa.h"
+
+namespace tenon::codegen {
+
+using llvm::Value;
+
+int transposed_rows(const Target& target, DType dtype) { return static_cast<int>(target.vector_bytes / size_of(dtype)); }
+
+namespace {
+
+/// Exchanges the halves of ever smaller squares between pairs of rows.
+void transpose_in_registers(llvm::IRBuilder<>& ir, std::vector<Value*>& rows) {
+  const int lanes = static_cast<int>(rows.size());
+  for (int half = lanes / 2; half > 0; half /= 2) {
+    llvm::SmallVector<int, 16> low, high;
+    for (int l = 0; l < lanes; ++l) {
+      const bool second = (l & half) != 0;
+      low.push_back(second ? lanes + l - half : l);
+      high.push_back(second ? lanes + l : l + half);
+    }
+    for (int i = 0; i < lanes; ++i) {
+      if (i & half) continue;
+      auto &a = rows[static_cast<std::size_t>(i)], &b = rows[static_cast<std::size_t>(i + half)];
+      Value* first = ir.CreateShuffleVector(a, b, low);
+      b = ir.CreateShuffleVector(a, b, high);
+      a = first;
+    }
+  }
+}
+
+/// Fetches a line into the second-level cache.
+void fetch(llvm::IRBuilder<>& ir, Value* address) {
+  constexpr unsigned kForReading = 0, kSecondLevel = 2, kData = 1;
+  ir.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir.getPtrTy()}, {address, ir.getInt32(kForReading), ir.getInt32(kSecondLevel), ir.getInt32(kData)});
+}
+
+}  // namespace
+
+void emit_transposition(llvm::Module& module, const Target& target, DType dtype, const std::string& name) {
+  llvm::IRBuilder<> ir(module.getContext());
+  auto* pointer = ir.getPtrTy();
+  auto* number = ir.getInt64Ty();
+  auto* type = llvm::FunctionType::get(ir.getVoidTy(), {pointer, number, pointer, number, number}, false);
+  auto* function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, module);
+  declare_for_machine(*function, target);
+  auto block = [&](const char* what) { return llvm::BasicBlock::Create(ir.getContext(), what, function); };
+  auto *entry = block("entry"), *head = block("head"), *body = block("body"), *after = block("after");
+  const int lanes = transposed_rows(target, dtype);
+  llvm::Type* element = dtype == DType::f64 ? ir.getDoubleTy() : ir.getFloatTy();
+  auto* vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes));
+  const llvm::Align align(size_of(dtype));
+  ir.SetInsertPoint(entry);
+  ir.CreateBr(head);
+  ir.SetInsertPoint(head);
+  auto* k = ir.CreatePHI(number, 2);
+  k->addIncoming(ir.getInt64(0), entry);
+  ir.CreateCondBr(ir.CreateICmpSLT(k, function->getArg(4)), body, after);
+  ir.SetInsertPoint(body);
+  std::vector<Value*> rows;
+  Value* from = ir.CreateGEP(element, function->getArg(0), k);
+  for (int i = 0; i < lanes; ++i) {
+    rows.push_back(ir.CreateAlignedLoad(vector, from, align));
+    from = ir.CreateGEP(element, from, function->getArg(1));
+  }
+  for (int i = 0; i < lanes; ++i) {
+    fetch(ir, from);
+    from = ir.CreateGEP(element, from, function->getArg(1));
+  }
+  transpose_in_registers(ir, rows);
+  Value* to = ir.CreateGEP(element, function->getArg(2), ir.CreateMul(k, function->getArg(3)));
+  for (Value* row : rows) {
+    ir.CreateAlignedStore(row, to, align);
+    to = ir.CreateGEP(element, to, function->getArg(3));
+  }
+  k->addIncoming(ir.CreateAdd(k, ir.getInt64(static_cast<std::uint64_t>(lanes))), body);
+  ir.CreateBr(head);
+  ir.SetInsertPoint(after);
+  ir.CreateRetVoid();
+}
+
+}  // namespace tenon::codegen

@@ -1,0 +1,25 @@
+// Transposes blocks of a matrix in registers: how the right operand of a product is packed when it lies transposed.
+#pragma once
+
+#include <llvm/IR/Module.h>
+
+#include <cstdint>
+#include <string>
+
+#include "core/base/dtype.h"
+#include "../llvm/isa/target.h"
+
+namespace tenon::codegen {
+
+/// Rows of the source that the generated function takes at once: the lanes of a vector.
+int transposed_rows(const Target& target, DType dtype);
+
+/// The generated function: to[k * to_stride + i] = from[i * from_stride + k] for i in [0, transposed_rows) and k in [0, length), where
+/// length is a multiple of transposed_rows. Strides are in elements. As many rows after them are fetched meanwhile: processors do not guess
+/// where the next ones start.
+using Transposition = void (*)(const void* from, std::int64_t from_stride, void* to, std::int64_t to_stride, std::int64_t length);
+
+/// Adds the function `name` for float32 or float64.
+void emit_transposition(llvm::Module& module, const Target& target, DType dtype, const std::string& name);
+
+}  // namespace tenon::codegen
