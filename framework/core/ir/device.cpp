@@ -48,7 +48,7 @@ Device device_named(std::string_view text) {
   const auto kind = device_kind_named(word);
   if (!kind) throw Exception(Code::invalid_argument, no_device(word));
   const auto index = colon == std::string_view::npos ? std::optional<std::int32_t>(0) : whole_number<std::int32_t>(text.substr(colon + 1));
-  if (!index) throw Exception(error(Code::invalid_argument, "'{}' has no number of a device", text));
+  if (!index || *index < 0) throw Exception(error(Code::invalid_argument, "'{}' has no number of a device", text));
   return {*kind, *index};
 }
 

@@ -228,7 +228,7 @@ Device TokenReader::parse_device() {
   Device device{*kind, 0};
   if (!take(':')) return device;
   const std::int64_t index = parse_integer();
-  if (index < INT32_MIN || index > INT32_MAX) lexer_.fail(offset, "this is no number of a device");
+  if (index < 0 || index > INT32_MAX) lexer_.fail(offset, "this is no number of a device");
   device.index = static_cast<std::int32_t>(index);
   return device;
 }

@@ -5,8 +5,8 @@
 //  3. An operand is an input, a literal, or a result of a node that comes earlier in the same graph.
 //  4. Inputs and results have names; names of values are unique in their graph, and well-formed. Literals have the type of their
 //     number: bool[], i64[] or f64[].
-//  5. Types: at most 64 dimensions; a constant dimension is not negative; bytes can be counted in 63 bits; as many strides as dimensions, if any are stated; a token
-//     has no dimensions, dtype or device. Sizes, strides, attributes and literals mention only symbols of the outermost graph.
+//  5. Types: at most 64 dimensions; a constant dimension is not negative; bytes can be counted in 63 bits; as many strides as dimensions, if any are stated; a device
+//     has a kind and is not negative; a token has no dimensions, dtype or device. Sizes, strides, attributes and literals mention only symbols of the outermost graph.
 //  6. Ops and attributes have well-formed names of at most 255 bytes; attributes are sorted by name, each name once.
 //  7. Symbols have unique names that are no reserved words, and a range that is not empty.
 //  8. Constants are row-major tensors of constant size. A node `constant` has one result, no operands, and an integer attribute
@@ -156,6 +156,7 @@ class Verifier {
       if (t != Type::token()) report(of + ": a token has dimensions, a dtype or a device (5)");
       return;
     }
+    if (t.device.kind == 0 || t.device.index < 0) report(fmt::format("{}: there is no device {} (5)", of, device_text(t.device)));
     if (t.rank() > TENON_MAX_RANK) report(fmt::format("{}: {} dimensions are more than {} (5)", of, t.rank(), TENON_MAX_RANK));
     if (!bytes_are_countable(t.shape, size_of(t.dtype))) report(of + ": its bytes cannot be counted in 63 bits (5)");
     if (t.strides && t.strides->size() != t.rank()) report(fmt::format("{}: {} strides for {} dimensions (5)", of, t.strides->size(), t.rank()));

@@ -27,7 +27,8 @@ json description_of(const ops::Op& op) {
   for (const ops::Alias& alias : op.aliases) aliases.push_back(alias.signature.empty() ? alias.name : alias.name + alias.signature);
   json traits = json::array();
   for (const auto& [holds, name] : {std::pair(op.traits.random, "random"), std::pair(op.traits.may_raise, "may_raise"),
-                                    std::pair(op.traits.opaque, "opaque"), std::pair(op.traits.control, "control")})
+                                    std::pair(op.traits.opaque, "opaque"), std::pair(op.traits.control, "control"),
+                                    std::pair(op.traits.creates, "creates"), std::pair(op.traits.copies, "copies")})
     if (holds) traits.push_back(name);
   return {{"name", op.name}, {"schema", op.schema}, {"meaning", meaning_of(op)}, {"gradient", ops::origin_of_gradient(op)}, {"aliases", aliases}, {"traits", traits}};
 }

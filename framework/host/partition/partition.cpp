@@ -117,9 +117,10 @@ bool is_control(const ir::Node& node) {
 void leave_to_host(Assigned& assigned) {
   Assignment& assignment = assigned.assignment;
   for (NodeId n : assigned.graph.nodes()) {
+    if (assignment.taken(n)) continue;
     const ir::Node& node = assigned.graph.node(n);
     const bool copy = copies_between_devices(assigned.graph, node);
-    if (assignment.taken(n) || !(copy || is_control(node))) continue;
+    if (!copy && !is_control(node)) continue;
     assignment.group_of[n.value] = static_cast<std::uint32_t>(assignment.backend_of.size());
     assignment.backend_of.push_back(copy ? Assignment::kCopy : Assignment::kHost);
     assignment.constants_of.emplace_back();

@@ -67,6 +67,8 @@ TEST_CASE("an error says where, what was expected, and what is there") {
   CHECK(refusal_of("%y: f32[2] on tpu:0 = neg(%x)") == "line 2, column 15: 'tpu' is no device; cpu, cuda, opencl, vulkan, mps, rocm, xpu, maia, and device1 to device255 by DLPack's numbers are");
   CHECK(refusal_of("%y: f32[2] on device0:0 = neg(%x)").find("'device0' is no device") != std::string::npos);
   CHECK(refusal_of("%y: f32[2] on device256 = neg(%x)").find("'device256' is no device") != std::string::npos);
+  CHECK(refusal_of("%y: f32[2] on cuda:-1 = neg(%x)") == "line 2, column 15: this is no number of a device");
+  CHECK(refusal_of("const @c: f32[1] on cuda:0 = [1]") == "line 2, column 28: the elements of a constant on cuda:0 are not in the text");
   CHECK(refusal_of("%y: f32[2] on cuda:2147483648 = neg(%x)") == "line 2, column 15: this is no number of a device");
   CHECK(refusal_of("const @c: i8[1] = [300]") == "line 2, column 20: 300 does not fit in the constant's dtype");
   CHECK(refusal_of("const @c: i8[2] = [3]") == "line 2, column 7: constant @c has 2 elements, 1 are given");
