@@ -25,7 +25,8 @@ typedef enum {
   kDLCPU = 1,
   kDLCUDA = 2,
   kDLCUDAHost = 3,
-  kDLROCM = 10
+  kDLROCM = 10,
+  kDLExtDev = 12
 } DLDeviceType;
 
 typedef struct {

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "core/abi/bytes.h"
+#include "core/abi/device.h"
 #include "core/abi/dlpack.h"
 
 #ifdef __cplusplus
@@ -35,7 +36,9 @@ typedef enum TenonCode {
   TENON_PLUGIN_FAILED = 6,
   TENON_OUT_OF_MEMORY = 7,
   TENON_CANCELLED = 8,
-  TENON_INTERNAL = 9
+  TENON_INTERNAL = 9,
+  TENON_DEVICE_LOST = 10, /* nothing can run on the device any more */
+  TENON_NOT_READY = 11    /* no failure: an event of a device is not reached yet */
 } TenonCode;
 
 typedef enum TenonLevel { TENON_DEBUG = 0, TENON_INFO = 1, TENON_WARNING = 2, TENON_ERROR = 3 } TenonLevel;
@@ -76,7 +79,7 @@ typedef struct TenonHost {
   /* Non-zero when the caller has given up waiting for the current compile. */
   int32_t (*cancelled)(void* self);
   /* Adds the content hash of constant `index` of the graph being compiled to the artefact's key and gives the tensor: for a
-     backend that bakes a constant's bytes into its code. Null outside compile. */
+     backend that bakes a constant's bytes into its code. Null outside compile, and for a constant that is not in the host's memory. */
   const DLTensor* (*read_constant)(void* self, uint32_t index);
   /* A store of bytes by key that outlives the process where the user has one. cache_get calls sink once if the key is known. */
   int32_t (*cache_get)(void* self, TenonBytes key, void (*sink)(void* context, TenonBytes value), void* context);
@@ -91,7 +94,7 @@ typedef struct TenonHost {
 typedef struct TenonGraph {
   size_t struct_size;
   TenonBytes buffer;
-  const DLTensor* const* constants; /* addresses stay valid and fixed until the artefact is released */
+  const DLTensor* const* constants; /* each on its device; addresses stay valid and fixed until the artefact is released */
   size_t constant_count;
 } TenonGraph;
 
@@ -132,20 +135,23 @@ typedef struct TenonArtefact {
 typedef struct TenonCall {
   size_t struct_size;
   void* self;
-  /* Gives memory for output `index` whose size the graph does not say. `sizes` are all its dimensions; row-major. Binds the
-     symbols that this output defines. */
+  /* Gives memory for output `index` whose size the graph does not say, on the output's device, for work of the call's stream. `sizes`
+     are all its dimensions; row-major. Binds the symbols that this output defines. */
   void* (*allocate_output)(void* self, uint32_t index, const int64_t* sizes, size_t rank);
-  /* Hands over a tensor as output `index` instead. The host calls its deleter. */
+  /* Hands over a tensor of the output's device as output `index` instead. The host calls its deleter when it has given the call's stream
+     the last work that reads it. */
   int32_t (*give_output)(void* self, uint32_t index, DLManagedTensorVersioned* tensor);
 } TenonCall;
 
 typedef struct TenonExecuteArgs {
   size_t struct_size;
-  const void* const* inputs;  /* first element of each input of the group's buffer */
+  const void* const* inputs;  /* first element of each input of the group's buffer, on the device of its type */
   void* const* outputs;       /* first element of each output; null where the size depends on data */
   const int64_t* symbols;     /* values by the group buffer's symbol numbering; -1 for one that an output of this group defines, or
                                  that was not needed to lay the group out */
-  void* workspace;            /* as many bytes as `workspace_bytes` said, 64-byte aligned */
+  void* workspace;            /* as many bytes as `workspace_bytes` said, 64-byte aligned, on the group's device */
+  /* Of the group's device where that is not the host: work is given to it in order, and `execute` may return before it has run. What the
+     group reads in the host's memory (numbers beside tensors of the device) must have been read by then. */
   void* stream;
   const TenonCall* call;
 } TenonExecuteArgs;
@@ -166,6 +172,8 @@ enum {
 typedef struct TenonBackend {
   size_t struct_size;
   uint32_t flags;
+  /* On which the backend runs nodes: it is asked about no others. Index -1 stands for all devices of the kind. A group is of one device;
+     besides its tensors it may read zero-dimensional ones of the host. */
   const DLDevice* devices;
   size_t device_count;
 
@@ -182,6 +190,9 @@ typedef struct TenonBackend {
   /* May be null: the backend's artefacts are not stored. */
   int32_t (*serialise)(void* artefact, void (*sink)(void* context, TenonBytes bytes), void* context);
   int32_t (*load)(void* self, TenonBytes bytes, TenonArtefact* artefact);
+  /* Memory and streams of devices. May be null. Called once a session, before anything is compiled for them; the table that it gives lives as
+     long as the process. A failure leaves the devices out. */
+  int32_t (*open_devices)(const TenonHost* host, const TenonDeviceTable** table);
 } TenonBackend;
 
 /* ---- passes ---- */

@@ -14,8 +14,14 @@ const char* code_name(Code code) {
     case Code::out_of_memory: return "out_of_memory";
     case Code::cancelled: return "cancelled";
     case Code::internal: return "internal";
+    case Code::device_lost: return "device_lost";
   }
   return "unknown";
+}
+
+Code failure_code(std::int32_t number) {
+  const auto code = static_cast<Code>(number);
+  return number > 0 && code <= Code::device_lost ? code : Code::plugin_failed;
 }
 
 void fail_check(const char* condition, const char* file, int line, const std::string& message) {

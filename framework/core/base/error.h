@@ -23,10 +23,14 @@ enum class Code : std::int32_t {
   out_of_memory = 7,
   cancelled = 8,
   internal = 9,          // our fault
+  device_lost = 10,      // nothing can run on a device any more
 };
 
 /// Names a code as it appears in messages and JSON ("invalid_argument").
 const char* code_name(Code code);
+
+/// The class of failure for a number that a plugin gave: plugin_failed for one that is none.
+Code failure_code(std::int32_t number);
 
 /// Carries one failure: its class and a sentence for people.
 struct Error {

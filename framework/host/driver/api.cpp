@@ -3,6 +3,7 @@
 
 #include "core/abi/struct_size.h"
 #include "host/config/given_names.h"
+#include "host/devices/tensor_copy.h"
 #include "host/driver/captured_graph.h"
 #include "host/driver/entry_guard.h"
 #include "host/driver/program.h"
@@ -91,6 +92,38 @@ int32_t tenon_session_register(TenonSession* session, const TenonPlugin* plugin)
 
 void tenon_session_on_event(TenonSession* session, void (*callback)(void* context, const char* json), void* context) {
   guarded([&] { session_of(session).events.set_callback(callback, context); });
+}
+
+int32_t tenon_session_set_device(TenonSession* session, const TenonDriverDevice* device) {
+  return guarded([&] {
+    TENON_USER_CHECK(device, "the functions of the driver's device are null");
+    require_size("TenonDriverDevice", device->struct_size, TENON_SIZE_THROUGH(TenonDriverDevice, current_stream));
+    TENON_USER_CHECK(device->allocate && device->release, "a driver's device needs both \"allocate\" and \"release\"");
+    TENON_USER_CHECK(!is_host(device->device), "a driver brings memory of devices; the host's is Tenon's own");
+    session_of(session).devices.set_driver(*device);
+  });
+}
+
+int32_t tenon_device_allocate(TenonSession* session, DLDevice device, size_t bytes, void* stream, void** memory) {
+  return guarded([&] {
+    TENON_USER_CHECK(memory, "the place for the memory is null");
+    *memory = session_of(session).devices.get(device).allocate(bytes, stream);
+  });
+}
+
+int32_t tenon_device_release(TenonSession* session, DLDevice device, void* memory, size_t bytes, void* stream) {
+  return guarded([&] { session_of(session).devices.get(device).release(memory, bytes, stream); });
+}
+
+int32_t tenon_device_copy(TenonSession* session, void* to, DLDevice to_device, const void* from, DLDevice from_device, size_t bytes) {
+  return guarded([&] {
+    TENON_USER_CHECK((to && from) || bytes == 0, "a copy of {} bytes from or to null", bytes);
+    copy_bytes(session_of(session).devices.get(to_device), to, session_of(session).devices.get(from_device), from, bytes);
+  });
+}
+
+int32_t tenon_device_synchronise(TenonSession* session, DLDevice device, void* stream) {
+  return guarded([&] { Event(session_of(session).devices.get(device), stream).wait(); });
 }
 
 int32_t tenon_session_set_logs(TenonSession* session, const char* names) {

@@ -82,8 +82,7 @@ std::unique_ptr<TenonCapturedGraph> capture_file(std::shared_ptr<Session> sessio
   const std::int32_t code = call_plugin(plugin->watched(), "capture_file", [&] { return frontend->capture_file(plugin->table, path.c_str(), options ? options : "{}", &result); });
   if (code != TENON_OK) {
     const std::optional<Report> report = take_report();
-    const bool known = code > TENON_OK && code <= TENON_INTERNAL;
-    throw Failure(known ? static_cast<Code>(code) : Code::plugin_failed, TENON_PHASE_CAPTURE, plugin->name,
+    throw Failure(failure_code(code), TENON_PHASE_CAPTURE, plugin->name,
                   report && !report->text.empty() ? report->text : fmt::format("the frontend '{}' cannot read {} and does not say why", plugin->name, path));
   }
   if (!receiver.graph || !receiver.defect.empty())

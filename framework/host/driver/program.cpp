@@ -65,6 +65,7 @@ std::shared_ptr<Environment> environment_for(const std::shared_ptr<Session>& ses
   environment->session = session;
   environment->events = &session->events;
   environment->live_plans = &session->live_plans;
+  environment->devices = &session->devices;
   const bool names_own = TENON_COVERS(&request, own_backend_count);
   environment->backends = session->backends(given_names(request.backends, request.backend_count, "backends"),
                                             names_own ? given_names(request.own_backends, request.own_backend_count, "backends of the driver") : std::vector<std::string>(), options);

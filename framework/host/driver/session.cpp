@@ -10,7 +10,7 @@ namespace tenon::host {
 
 using nlohmann::json;
 
-Session::Session(const TenonSessionOptions* options) : config(Config::load(options)), registry(config, events) {
+Session::Session(const TenonSessionOptions* options) : config(Config::load(options)), registry(config, events), devices(events) {
   registry.check(config);
   for (const std::string& misspelt : Config::misspelt_variables()) events.warn_once("plugins", misspelt);
   std::string logs;
@@ -66,7 +66,9 @@ std::shared_ptr<BackendInstance> Session::instance(const Plugin& plugin, const j
   std::shared_ptr<BackendCounters>& counters = counters_[plugin.name];
   if (!counters) counters = std::make_shared<BackendCounters>();
   try {
-    return place->second = std::make_shared<BackendInstance>(plugin, own, counters);
+    place->second = std::make_shared<BackendInstance>(plugin, own, counters);
+    devices.open(plugin);
+    return place->second;
   } catch (const Exception& problem) {
     // Options that are wrong are an error for whoever wrote them; one that was given up is made another time.
     if (problem.code() == Code::invalid_argument || problem.code() == Code::cancelled) {
@@ -98,6 +100,7 @@ json Session::query(const std::string& what) {
   if (what == "config") return config.to_json();
   if (what == "statistics") return statistics();
   if (what == "cache") return registry.describe_cache();
+  if (what == "devices") return devices.describe();
   throw Exception(Code::not_found, fmt::format("nothing is known as '{}'; ask for plugins, plugin:NAME, passes, flags, config, cache or statistics", what));
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "host/config/config.h"
+#include "host/devices/device_list.h"
 #include "host/diagnostics/events.h"
 #include "host/plugins/registry/backend_instance.h"
 #include "host/plugins/registry/registry.h"
@@ -26,6 +27,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Events events;
   Registry registry;
   LivePlans live_plans;
+  DeviceList devices;
 
   /// The backends for a compile, in order, the fallback last. `names` are the caller's wish: one that cannot be had is an error. Without
   /// a wish the configuration's are taken, and one that cannot be had is an event. `options` is the compile's JSON object.

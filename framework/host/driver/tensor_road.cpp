@@ -5,6 +5,8 @@
 #include "core/base/error.h"
 #include "core/ir/printer.h"
 #include "core/memory/row_major.h"
+#include "host/devices/event.h"
+#include "host/devices/tensor_copy.h"
 #include "host/driver/owned_tensor.h"
 #include "host/machine/strided_copy.h"
 #include "host/plugins/contact/crossing.h"
@@ -16,14 +18,6 @@ std::string words_of(std::span<const std::int64_t> sizes) {
   std::string text = "[";
   for (std::size_t i = 0; i < sizes.size(); ++i) text += (i ? ", " : "") + std::to_string(sizes[i]);
   return text + "]";
-}
-
-/// A number that no graph can name is said as it is.
-std::string name_of_device(DLDevice device) {
-  const auto kind = static_cast<std::uint32_t>(device.device_type);
-  if (kind == 0 || kind > UINT8_MAX) return fmt::format("device type {}", kind);
-  const ir::Device named{static_cast<std::uint8_t>(kind), device.device_id};
-  return named.is_host() ? ir::device_kind_text(named.kind) : ir::device_text(named);
 }
 
 std::span<const std::int64_t> shape_of(const DLTensor& tensor) { return {tensor.shape, static_cast<std::size_t>(tensor.ndim)}; }
@@ -62,8 +56,9 @@ TensorCall::TensorCall(Plan& plan, std::span<const DLTensor* const> inputs)
 }
 
 TensorCall::~TensorCall() {
-  for (DLManagedTensorVersioned* tensor : outputs_)
-    if (tensor) tensor->deleter(tensor);
+  for (const auto* tensors : {&outputs_, &copies_})
+    for (DLManagedTensorVersioned* tensor : *tensors)
+      if (tensor) tensor->deleter(tensor);
 }
 
 void TensorCall::check_input(std::size_t position) {
@@ -71,10 +66,9 @@ void TensorCall::check_input(std::size_t position) {
   const ir::Type& type = graph_.type(graph_.inputs()[position]);
   TENON_USER_CHECK(inputs_[position], "input %{} is null", value.name);
   const DLTensor& tensor = *inputs_[position];
-  const auto device = static_cast<DLDeviceType>(type.device.kind);
-  if (tensor.device.device_type != device || (device != kDLCPU && tensor.device.device_id != type.device.index))
-    throw Exception(Code::unsupported, fmt::format("input %{} is on {}; the program takes it on {}: move it there", value.name, name_of_device(tensor.device),
-                                                   name_of_device({device, type.device.index})));
+  const DLDevice device = {static_cast<DLDeviceType>(type.device.kind), type.device.index};
+  if (!same_device(tensor.device, device))
+    throw Exception(Code::unsupported, fmt::format("input %{} is on {}; the program takes it on {}: move it there", value.name, name_of(tensor.device), name_of(device)));
   const std::optional<DType> dtype = dtype_of(tensor.dtype);
   if (!dtype) throw Exception(Code::unsupported, fmt::format("input %{} is {}, which Tenon does not know; the program takes {}", value.name, name_of(tensor.dtype), name_of(type.dtype)));
   TENON_USER_CHECK(*dtype == type.dtype, "input %{} is {}; the program takes {}", value.name, name_of(*dtype), name_of(type.dtype));
@@ -126,7 +120,7 @@ void TensorCall::place_input(std::size_t position) {
   const std::size_t element = size_of(type.dtype);
   const std::vector<std::int64_t> given = strides_of(tensor), wanted = evaluated(type.resolved_strides());
   const bool aligned = reinterpret_cast<std::uintptr_t>(data_of(tensor)) % std::min<std::size_t>(element, 8) == 0;
-  if (tensor.device.device_type != kDLCPU || (aligned && same_layout(shape_of(tensor), given, wanted))) {
+  if (aligned && same_layout(shape_of(tensor), given, wanted)) {
     input_pointers_.push_back(data_of(tensor));
     return;
   }
@@ -136,9 +130,10 @@ void TensorCall::place_input(std::size_t position) {
   std::vector<std::int64_t> forwards = wanted;
   for (std::size_t d = 0; d < wanted.size(); ++d)
     if (wanted[d] < 0) lowest += (tensor.shape[d] - 1) * wanted[d], forwards[d] = -wanted[d];
-  PoolBlock& copy = copies_.emplace_back(extent_bytes(shape_of(tensor), forwards, element));
-  std::byte* first = copy.data() - lowest * static_cast<std::int64_t>(element);
-  strided_copy(first, wanted, data_of(tensor), given, shape_of(tensor), element);
+  Device& device = device_of(tensor);
+  copies_.push_back(make_tensor(device, plan_.environment().session, type.dtype, {shape_of(tensor).begin(), shape_of(tensor).end()}, forwards));
+  std::byte* first = data_of(copies_.back()->dl_tensor) - lowest * static_cast<std::int64_t>(element);
+  copy_tensor({device, first, wanted, device.current_stream()}, {device, data_of(tensor), given, device.current_stream()}, shape_of(tensor), element);
   input_pointers_.push_back(first);
 }
 
@@ -162,7 +157,8 @@ void* TensorCall::allocate_output(std::uint32_t position, std::vector<std::int64
   DLManagedTensorVersioned*& tensor = outputs_[position];
   if (tensor) tensor->deleter(tensor);  // a backend that failed had asked for it
   tensor = nullptr;
-  tensor = make_tensor(type.dtype, std::move(sizes), std::move(strides));
+  Device& device = plan_.environment().devices->get({static_cast<DLDeviceType>(type.device.kind), type.device.index});
+  tensor = make_tensor(device, plan_.environment().session, type.dtype, std::move(sizes), std::move(strides));
   return tensor->dl_tensor.data;
 }
 
@@ -198,6 +194,12 @@ void TensorCall::run() {
   };
   plan_.run(args);
   write_updates();
+  wait_for_devices();
+}
+
+void TensorCall::wait_for_devices() const {
+  for (Device* device : plan_.devices())
+    if (!device->is_host()) Event(*device, device->current_stream()).wait();
 }
 
 void TensorCall::write_updates() {
@@ -206,7 +208,10 @@ void TensorCall::write_updates() {
     if (output.kind != ir::OutputKind::update) continue;
     const DLTensor& to = *inputs_[graph_.value(output.target).index];
     const DLTensor& from = outputs_[k]->dl_tensor;
-    strided_copy(data_of(to), strides_of(to), data_of(from), strides_of(from), shape_of(from), size_of(graph_.type(output.value).dtype));
+    Device& device = device_of(to);
+    const auto placed = [&](const DLTensor& tensor, const std::vector<std::int64_t>& strides) { return PlacedTensor{device, data_of(tensor), strides, device.current_stream()}; };
+    const std::vector<std::int64_t> to_strides = strides_of(to), from_strides = strides_of(from);
+    copy_tensor(placed(to, to_strides), placed(from, from_strides), shape_of(from), size_of(graph_.type(output.value).dtype));
   }
 }
 

@@ -7,7 +7,6 @@
 
 #include "core/abi/dlpack.h"
 #include "core/ir/graph.h"
-#include "host/machine/memory_pool.h"
 #include "host/runtime/plan.h"
 
 namespace tenon::host {
@@ -36,6 +35,8 @@ class TensorCall {
   void* allocate_output(std::uint32_t position, std::vector<std::int64_t> sizes);
   void write_updates();
   std::vector<std::int64_t> evaluated(std::span<const ir::Dim> dims) const;
+  Device& device_of(const DLTensor& tensor) const { return plan_.environment().devices->get(tensor.device); }
+  void wait_for_devices() const;
 
   Plan& plan_;
   const ir::Graph& graph_;
@@ -43,7 +44,7 @@ class TensorCall {
   std::vector<std::int64_t> symbols_;
   std::vector<bool> bound_;
   std::vector<const void*> input_pointers_;
-  std::vector<PoolBlock> copies_;
+  std::vector<DLManagedTensorVersioned*> copies_;  // of inputs, in the layout that the program takes
   std::vector<DLManagedTensorVersioned*> outputs_;  // of every kind
   std::vector<void*> output_pointers_;
 };

@@ -1,7 +1,5 @@
 #include "host/runtime/artefact.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 
@@ -28,11 +26,6 @@ std::string defect_of(const TenonArtefact& artefact, const ir::Graph& graph) {
       return fmt::format("it lets output {} share memory with input {}; the group has {} outputs and {} inputs", artefact.aliases[i].output,
                          artefact.aliases[i].input, graph.outputs().size(), graph.inputs().size());
   return {};
-}
-
-std::size_t bytes_of_machine() {
-  static const std::size_t bytes = static_cast<std::size_t>(std::max(sysconf(_SC_PHYS_PAGES), 1L)) * static_cast<std::size_t>(std::max(sysconf(_SC_PAGESIZE), 1L));
-  return bytes;
 }
 
 }  // namespace
@@ -67,12 +60,12 @@ bool Artefact::permits_alias(std::uint32_t output, std::uint32_t input) const {
   return std::ranges::any_of(aliases_, [&](const TenonAliasPermit& permit) { return permit.output == output && permit.input == input; });
 }
 
-Result<std::size_t> Artefact::workspace_bytes(const std::int64_t* symbols) const {
+Result<std::size_t> Artefact::workspace_bytes(const std::int64_t* symbols, std::uint64_t most) const {
   if (!backend_->table().workspace_bytes) return std::size_t{0};
   std::size_t bytes = 0;
   const std::int32_t code = backend_->call("workspace_bytes", [&] { return backend_->table().workspace_bytes(self_, symbols, &bytes); });
   if (code != TENON_OK) return plugin_error(code, "workspace_bytes");
-  if (bytes > bytes_of_machine()) return error(Code::plugin_failed, "it wants {} bytes of workspace; the machine has {}", bytes, bytes_of_machine());
+  if (bytes > most) return error(Code::plugin_failed, "it wants {} bytes of workspace; the machine has {}", bytes, most);
   return bytes;
 }
 

@@ -30,8 +30,8 @@ class Artefact {
   /// Constants whose bytes the backend read while compiling.
   const std::vector<std::uint32_t>& constants_read() const { return constants_read_; }
 
-  /// Bytes of scratch for the given symbol values. An error when the backend does not say, or says more than the machine has.
-  Result<std::size_t> workspace_bytes(const std::int64_t* symbols) const;
+  /// Bytes of scratch for the given symbol values. An error when the backend does not say, or says more than `most`: what the device has.
+  Result<std::size_t> workspace_bytes(const std::int64_t* symbols, std::uint64_t most) const;
 
   std::int32_t execute(const TenonExecuteArgs& args) const {
     if (!lock_) return call_plugin(watched_, "execute", [&] { return execute_(self_, &args); });

@@ -49,7 +49,7 @@ class Trial {
   Trial(RunContext& context, std::uint32_t s, unsigned seed) : context_(context), step_(*context.plan.steps()[s]), state_(*context.steps[s]), seed_(seed) {
     for (std::size_t i = 0; i < step_.inputs.size(); ++i) add_input(i);
     for (std::size_t o = 0; o < step_.outputs.size(); ++o) add_output(o);
-    if (state_.args.workspace) workspace_.emplace_back(step_.artefact->workspace_bytes(state_.symbols.data()).value(), seed);
+    if (state_.args.workspace) workspace_.emplace_back(step_.artefact->workspace_bytes(state_.symbols.data(), DeviceList::host().memory_bytes()).value(), seed);
   }
 
   std::int32_t run() {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "host/devices/device_list.h"
 #include "host/diagnostics/events.h"
 #include "host/plugins/contact/crossing.h"
 #include "host/plugins/registry/backend_instance.h"
@@ -37,6 +38,7 @@ struct Environment {
   std::shared_ptr<void> session;  // kept alive: its plugins, events and plans are used
   Events* events = nullptr;
   LivePlans* live_plans = nullptr;
+  DeviceList* devices = nullptr;
   std::vector<std::shared_ptr<BackendInstance>> backends;  // in order of preference; the last takes what the others leave
   ConstantStore constants;
   std::string options = "{}";      // of each compile, as JSON

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/ir/graph.h"
+#include "host/devices/device.h"
 #include "host/partition/group_graph.h"
 #include "host/runtime/artefact.h"
 #include "host/runtime/environment.h"
@@ -35,6 +36,7 @@ enum class Place : std::uint8_t {
 
 struct PlanValue {
   Place place = Place::nowhere;
+  std::uint32_t device = 0;  // position in `Plan::devices`; 0 is the host
   std::uint32_t index = 0;  // among the inputs or outputs
   bool late = false;        // the size is known only while running
   const void* pointer = nullptr;
@@ -47,7 +49,7 @@ struct PlanValue {
   std::string name;
 };
 
-/// One step: a group that a backend runs, a copy between layouts that the host makes, or a branch.
+/// One step: a group that a backend runs, a copy between layouts or devices that the host makes, or a branch.
 struct Step {
   enum class Kind : std::uint8_t { group, copy, branch };
   /// A symbol of the plan that becomes known as the size of an output when the step has run.
@@ -60,6 +62,8 @@ struct Step {
   std::vector<std::uint32_t> inputs, outputs;  // values; a copy has one each
   std::size_t first_input = 0, first_output = 0;  // positions in a run's table of pointers
   bool late = false;  // needs sizes or memory that are known only when earlier steps, or this one, have run
+  std::uint32_t device = 0;          // that runs it: position in `Plan::devices`
+  std::vector<std::uint32_t> waits;  // inputs in the host's memory, which a device writes when it comes to it
 
   // Of a group:
   struct Group {
@@ -126,6 +130,8 @@ class Plan {
   /// The value that each output of the graph is written to.
   const std::vector<std::uint32_t>& output_values() const { return output_values_; }
   std::size_t conversions() const { return conversions_; }
+  /// Those that the plan uses; the first is the host.
+  const std::vector<Device*>& devices() const { return devices_; }
 
   /// Adds what the runs have counted since the last time to the counters of the backends.
   void collect();
@@ -151,6 +157,7 @@ class Plan {
   std::shared_ptr<Environment> environment_;
   StoredGraph graph_;
   std::vector<ir::SymbolInfo> symbols_;  // of the graph
+  std::vector<Device*> devices_;
   std::vector<PlanValue> values_;
   std::vector<std::unique_ptr<Step>> steps_;
   std::vector<ir::Type> output_types_;

@@ -23,6 +23,23 @@ bool is_row_major(const ir::Type& type) {
 PlanBuilder::PlanBuilder(std::shared_ptr<Environment> environment, std::size_t first_backend, std::vector<std::int64_t> expected_sizes)
     : environment_(*environment), first_backend_(first_backend), expected_sizes_(std::move(expected_sizes)), plan_(new Plan) {
   plan_->environment_ = std::move(environment);
+  plan_->devices_.push_back(&environment_.devices->host());
+}
+
+std::uint32_t PlanBuilder::device_of(const ir::Type& type) {
+  const DLDevice id = {static_cast<DLDeviceType>(type.device.kind), type.device.index};
+  std::vector<Device*>& devices = plan_->devices_;
+  const auto known = std::ranges::find_if(devices, [&](const Device* device) { return same_device(device->id(), id); });
+  if (known == devices.end()) return devices.push_back(&environment_.devices->get(id)), static_cast<std::uint32_t>(devices.size() - 1);
+  return static_cast<std::uint32_t>(known - devices.begin());
+}
+
+/// Where a group runs: where its results are. One without results on a device reads what is there.
+std::uint32_t PlanBuilder::device_of(const Step& step) const {
+  for (const std::vector<std::uint32_t>* values : {&step.outputs, &step.inputs})
+    for (std::uint32_t v : *values)
+      if (plan_->values_[v].device != 0) return plan_->values_[v].device;
+  return 0;
 }
 
 std::shared_ptr<Plan> PlanBuilder::build(ir::Graph graph) {
@@ -45,7 +62,7 @@ std::shared_ptr<Plan> PlanBuilder::build(ir::Graph graph) {
   GroupCutter cutter(plan_->graph_.open());
   for (const PlannedGroup& group : partitioned.groups)
     if (group.backend == kCopiedByHost)
-      throw Exception(Code::unsupported, "copies between devices are not run yet");
+      add_transfer(group.nodes.front());
     else if (group.backend == kByHost)
       add_control(group.nodes.front());
     else
@@ -91,6 +108,7 @@ std::uint32_t PlanBuilder::add_value(const ir::Type& type, const std::string& na
   value.sizes = size_expressions(type.shape);
   if (!is_row_major(type)) value.strides = size_expressions(*type.strides);
   visit_symbols(type, [&](SymbolId s) { value.late = value.late || late_[s.value]; });
+  if (type.is_tensor()) value.device = device_of(type);
   value.place = !type.is_tensor() ? Place::nowhere : place == Place::arena && value.late ? Place::late : place;
   value.first_step = static_cast<std::uint32_t>(plan_->steps_.size());
   plan_->values_.push_back(std::move(value));
@@ -126,6 +144,7 @@ void PlanBuilder::add_copy(std::uint32_t from, std::uint32_t to) {
   step->kind = Step::Kind::copy;
   step->inputs = {from};
   step->outputs = {to};
+  step->device = std::max(plan_->values_[from].device, plan_->values_[to].device);
   plan_->values_[to].first_step = static_cast<std::uint32_t>(plan_->steps_.size());
   plan_->steps_.push_back(std::move(step));
 }
@@ -207,8 +226,31 @@ void PlanBuilder::add_step(std::unique_ptr<Step> step) {
     step->outputs.push_back(add_value(plan_->graph_.open().type(v), plan_->graph_.open().value(v).name, Place::arena));
     values_[v] = step->outputs.back();
   }
+  step->device = device_of(*step);
   bind_symbols(*step);
   plan_->steps_.push_back(std::move(step));
+}
+
+/// A node that has its operand's value on another device.
+void PlanBuilder::add_transfer(NodeId n) {
+  const ir::Graph& graph = plan_->graph_.open();
+  const ir::Node& node = graph.node(n);
+  if (node.operands.size() != 1 || node.results.size() != 1) throw Exception(Code::unsupported, fmt::format("no backend takes the op {}, and the host cannot run it", node.op));
+  const ValueId operand = node.operands[0], result = node.results[0];
+  const std::uint32_t copy = add_value(graph.type(result), graph.value(result).name, Place::arena);
+  add_copy(is_row_major(graph.type(operand)) ? value_of(operand) : row_major_copy(operand), copy);
+  values_[result] = copy;
+}
+
+/// A value where the host can read it.
+std::uint32_t PlanBuilder::on_host(ValueId v) {
+  const std::uint32_t value = is_row_major(plan_->graph_.open().type(v)) ? value_of(v) : row_major_copy(v);
+  if (plan_->values_[value].device == 0) return value;
+  ir::Type type = plan_->graph_.open().type(v);
+  type.device = {}, type.strides.reset();
+  const std::uint32_t copy = add_value(type, plan_->graph_.open().value(v).name, Place::arena);
+  add_copy(value, copy);
+  return copy;
 }
 
 /// A region sees the symbols and constants of the outermost graph: standing alone it gets them, under the same numbers.
@@ -227,7 +269,8 @@ void PlanBuilder::add_control(NodeId n) {
   auto step = std::make_unique<Step>();
   step->kind = Step::Kind::branch;
   step->backend = environment_.backends.size() - 1;
-  for (ValueId v : node.operands) step->inputs.push_back(is_row_major(plan_->graph_.open().type(v)) ? value_of(v) : row_major_copy(v));
+  step->inputs.push_back(on_host(node.operands[0]));
+  for (ValueId v : std::span(node.operands).subspan(1)) step->inputs.push_back(is_row_major(plan_->graph_.open().type(v)) ? value_of(v) : row_major_copy(v));
   for (std::size_t s = 0; s < late_.size(); ++s) step->group.symbols.emplace_back(s);
   for (RegionId region : node.regions)
     step->branches.push_back(Plan::compile(plan_->environment_, region_as_graph(plan_->graph_.open().region(region)), first_backend_, expected_sizes_));
@@ -323,7 +366,7 @@ void PlanBuilder::add_output(std::uint32_t position) {
 std::optional<std::uint32_t> PlanBuilder::step_in_place(const Plan::Update& update) const {
   const auto& steps = plan_->steps_;
   std::size_t s = steps.size();
-  while (s > 0 && steps[s - 1]->kind == Step::Kind::copy) --s;
+  while (s > 0 && steps[s - 1]->kind == Step::Kind::copy && steps[s - 1]->device == 0) --s;
   if (s-- == 0 || !steps[s]->artefact || steps[s]->late) return {};
   const auto position_of = [](const std::vector<std::uint32_t>& among, std::uint32_t v) { return static_cast<std::uint32_t>(std::ranges::find(among, v) - among.begin()); };
   const auto output = position_of(steps[s]->outputs, plan_->output_values_[update.output]);
@@ -335,7 +378,7 @@ std::optional<std::uint32_t> PlanBuilder::step_in_place(const Plan::Update& upda
 }
 
 bool PlanBuilder::passes_through() const {
-  if (plan_->steps_.size() != 1 || !plan_->updates_.empty()) return false;
+  if (plan_->steps_.size() != 1 || !plan_->updates_.empty() || plan_->devices_.size() > 1) return false;
   const Step& step = *plan_->steps_[0];
   const auto in_order = [&](const std::vector<std::uint32_t>& values, Place place, std::size_t count) {
     if (values.size() != count) return false;
@@ -366,11 +409,25 @@ void PlanBuilder::finish() {
     for (std::size_t i = 0; i < step.inputs.size(); ++i) touch(step.inputs[i], step.first_input + i);
     for (std::size_t i = 0; i < step.outputs.size(); ++i) touch(step.outputs[i], step.first_output + i);
   }
-  for (Plan::Update& update : plan.updates_) update.in_place_by = step_in_place(update);
+  const bool waits = plan.devices_.size() > 1 && find_waits();
+  // What a device still writes to the host may fail after all steps.
+  for (Plan::Update& update : plan.updates_)
+    if (!waits) update.in_place_by = step_in_place(update);
   plan.passes_through_ = passes_through();
   if (plan.conversions_) environment_.events->count("conversions", static_cast<std::int64_t>(plan.conversions_));
   drop_what_only_compiling_needs();
   environment_.live_plans->add(plan_.get());
+}
+
+/// What a device writes to the host's memory is there when its stream has come that far: whoever reads it waits. False where there is none.
+bool PlanBuilder::find_waits() {
+  std::vector<bool> arrives(plan_->values_.size(), false);
+  for (const auto& step : plan_->steps_) {
+    for (std::uint32_t v : step->inputs)
+      if (arrives[v]) step->waits.push_back(v);
+    if (step->kind == Step::Kind::copy && plan_->values_[step->outputs[0]].device == 0 && plan_->values_[step->inputs[0]].device != 0) arrives[step->outputs[0]] = true;
+  }
+  return std::ranges::find(arrives, true) != arrives.end();
 }
 
 /// Thousands of small plans may be alive. The graph of a group is cut again where its backend fails while it runs.

@@ -25,6 +25,9 @@ class PlanBuilder {
 
  private:
   std::uint32_t add_value(const ir::Type& type, const std::string& name, Place place);
+  /// The position of a device in the plan's list, to which it is added. Throws for one that is not open.
+  std::uint32_t device_of(const ir::Type& type);
+  std::uint32_t device_of(const Step& step) const;
   std::uint32_t value_of(ValueId v);
   std::uint32_t row_major_copy(ValueId v);
   void add_copy(std::uint32_t from, std::uint32_t to);
@@ -38,6 +41,8 @@ class PlanBuilder {
   void compile_parts(const PlannedGroup& planned, GroupCutter& cutter, int& failures, std::vector<Part>& parts);
   void add_step(std::unique_ptr<Step> step);
   std::unique_ptr<Step> cut_step(const PlannedGroup& planned, GroupCutter& cutter) const;
+  void add_transfer(NodeId n);
+  std::uint32_t on_host(ValueId v);
   void add_control(NodeId n);
   ir::Graph region_as_graph(const ir::Graph& region) const;
   void bind_symbols(Step& step);
@@ -48,6 +53,7 @@ class PlanBuilder {
   void add_output(std::uint32_t position);
   std::optional<std::uint32_t> step_in_place(const Plan::Update& update) const;
   bool passes_through() const;
+  bool find_waits();
   void finish();
   void drop_what_only_compiling_needs();
   void tell_compiled() const;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/ops/infer.h"
+#include "host/devices/tensor_copy.h"
 #include "host/diagnostics/failure.h"
 #include "host/machine/strided_copy.h"
 #include "host/plugins/contact/given_tensor.h"
@@ -18,6 +19,7 @@ using Clock = std::chrono::steady_clock;
 }  // namespace
 
 void PlanRun::steps() {
+  if (context_.devices) [[unlikely]] return steps_on_devices();
   const std::size_t count = plan_.steps().size();
   for (std::uint32_t s = 0; s < count; ++s) {
     StepState& state = *context_.steps[s];
@@ -32,10 +34,20 @@ void PlanRun::steps() {
   }
 }
 
+void PlanRun::steps_on_devices() {
+  for (std::uint32_t s = 0; s < plan_.steps().size(); ++s) {
+    const Step& step = *plan_.steps()[s];
+    if (!step.waits.empty()) context_.devices->wait_for(step.waits);
+    this->step(s);
+  }
+  context_.devices->wait_for_all();
+}
+
 void PlanRun::step(std::uint32_t s) {
   const Step& step = *plan_.steps()[s];
   StepCounts& counts = context_.steps[s]->counts;
-  const auto start = context_.timed ? Clock::now() : Clock::time_point();
+  const bool timed = context_.timed && step.device == 0;  // a device has not run yet what it was given
+  const auto start = timed ? Clock::now() : Clock::time_point();
   if (step.late) context_.prepare_late(s);
   if (step.kind == Step::Kind::copy)
     copy(s);
@@ -45,7 +57,7 @@ void PlanRun::step(std::uint32_t s) {
     group(s);
   if (step.late) complete(s);
   StepCounts::add(counts.runs, 1);
-  if (!context_.timed) return;
+  if (!timed) return;
   StepCounts::add(counts.timed_runs, 1);
   StepCounts::add(counts.nanoseconds, std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
 }
@@ -65,8 +77,18 @@ void PlanRun::complete(std::uint32_t s) {
 void PlanRun::copy(std::uint32_t s) {
   const Step& step = *plan_.steps()[s];
   const StepState& state = *context_.steps[s];
-  strided_copy(static_cast<std::byte*>(context_.table[step.first_output]), state.to_strides, static_cast<const std::byte*>(context_.table[step.first_input]),
-               state.from_strides, state.sizes, size_of(plan_.values()[step.outputs[0]].dtype));
+  const PlanValue& to = plan_.values()[step.outputs[0]];
+  const PlanValue& from = plan_.values()[step.inputs[0]];
+  auto* target = static_cast<std::byte*>(context_.table[step.first_output]);
+  auto* source = static_cast<std::byte*>(context_.table[step.first_input]);
+  if (!context_.devices) return strided_copy(target, state.to_strides, source, state.from_strides, state.sizes, size_of(to.dtype));
+  RunDevices& devices = *context_.devices;
+  const PlacedTensor placed{devices.device(to.device), target, state.to_strides, devices.stream(to.device)};
+  copy_tensor(placed, {devices.device(from.device), source, state.from_strides, devices.stream(from.device)}, state.sizes, size_of(to.dtype));
+  if (to.device != 0 || from.device == 0) return;
+  devices.note_arrival(step.outputs[0], from.device);
+  // Nobody reads it: its memory is another's from the next step on.
+  if (to.last_step == s && to.place != Place::output) devices.wait_for(step.outputs);
 }
 
 void PlanRun::branch(std::uint32_t s) {
@@ -88,9 +110,10 @@ void PlanRun::group(std::uint32_t s) {
     if (auto detour = plan_.steps()[s]->detour()) leave_artefact(s), state.route = std::move(detour);
   }
   if (state.route) return along_route(s, *state.route);
-  state.args.stream = args_.stream;
-  const Artefact& artefact = *plan_.steps()[s]->artefact;
-  const bool checked = plan_.environment().check && artefact.backend().can_be_checked();
+  const Step& step = *plan_.steps()[s];
+  state.args.stream = stream_of(step);
+  const Artefact& artefact = *step.artefact;
+  const bool checked = plan_.environment().check && artefact.backend().can_be_checked() && step.device == 0;
   const std::int32_t code = checked ? run_checked(context_, s, state.call_state.defect) : artefact.execute(state.args);
   if (code != TENON_OK || !state.call_state.defect.empty()) after_failure(s, code);
 }
@@ -106,7 +129,7 @@ void PlanRun::along_route(std::uint32_t s, Plan& route) {
   args.inputs = state.args.inputs;
   args.outputs = state.args.outputs;
   args.symbols = state.symbols.data();
-  args.stream = args_.stream;
+  args.stream = stream_of(*plan_.steps()[s]);
   args.allocate_output = state.call.allocate_output;
   args.context = state.call.self;
   state.call_state.defect.clear();
@@ -123,6 +146,10 @@ void PlanRun::after_failure(std::uint32_t s, std::int32_t code) {
   Error why = code == TENON_OK ? Error{Code::plugin_failed, state.call_state.defect} : plugin_error(code, "execute");
   if (code != TENON_OK && !state.call_state.defect.empty()) why.message += " (" + state.call_state.defect + ")";
   state.call_state.defect.clear();
+  if (why.code == Code::device_lost) {
+    plan_.devices()[step.device]->lose(why.message);
+    throw Failure(why.code, TENON_PHASE_EXECUTE, name, why.message);
+  }
   if (step.backend + 1 == environment.backends.size()) throw Failure(why.code, TENON_PHASE_EXECUTE, name, why.message);
 
   const std::string text = fmt::format("backend '{}' failed to run {} node{}: {}", name, step.node_count, step.node_count == 1 ? "" : "s", why.message);

@@ -16,10 +16,13 @@ class PlanRun {
   void after_failure(std::uint32_t s, std::int32_t code);
 
  private:
+  void steps_on_devices();
   void step(std::uint32_t s);
   void group(std::uint32_t s);
   void complete(std::uint32_t step);
   void copy(std::uint32_t s);
+  /// The stream that a step's work is given to.
+  void* stream_of(const Step& step) const { return context_.devices ? context_.devices->stream(step.device) : args_.stream; }
   void branch(std::uint32_t s);
   /// From here on the step runs another way than as its artefact.
   void leave_artefact(std::uint32_t s);

@@ -45,6 +45,7 @@ RunContext::RunContext(Plan& of)
     state->args = {sizeof(TenonExecuteArgs), table.data() + step.first_input, table.data() + step.first_output, state->symbols.data(), nullptr, nullptr, &state->call};
     steps.push_back(std::move(state));
   }
+  if (plan.devices_.size() > 1) devices = std::make_unique<RunDevices>(plan.devices_);
 }
 
 RunContext::~RunContext() { finish(); }
@@ -81,8 +82,7 @@ void RunContext::lay_out() {
   plan.require_sizes(symbols.data());
   for (std::uint32_t s = 0; s < steps.size(); ++s)
     if (!plan.steps_[s]->late) fit_step(s);
-  std::vector<ArenaRequest> requests;
-  std::vector<std::uint32_t> owners;  // value, or past the values: the workspace of a step
+  std::vector<ArenaContent> arenas(plan.devices_.size());
   std::size_t touched = 0;
   for (std::uint32_t v = 0; v < plan.values_.size(); ++v) {
     const PlanValue& value = plan.values_[v];
@@ -90,32 +90,43 @@ void RunContext::lay_out() {
     const std::size_t bytes = bytes_of(value);
     touched += bytes;
     if (value.place != Place::arena) continue;
-    requests.push_back({bytes, value.first_step, value.last_step});
-    owners.push_back(v);
+    arenas[value.device].requests.push_back({bytes, value.first_step, value.last_step});
+    arenas[value.device].owners.push_back(v);
   }
   for (std::uint32_t s = 0; s < steps.size(); ++s) {
     if (workspace_bytes_[s] == 0) continue;
-    requests.push_back({workspace_bytes_[s], s, s});
-    owners.push_back(static_cast<std::uint32_t>(plan.values_.size()) + s);
+    ArenaContent& arena = arenas[plan.steps_[s]->device];
+    arena.requests.push_back({workspace_bytes_[s], s, s});
+    arena.owners.push_back(static_cast<std::uint32_t>(plan.values_.size()) + s);
   }
   timed = plan.environment_->profile || touched >= kTimedFrom;
   watched = timed || plan.environment_->check;
-  place_values(requests, owners);
+  arena_sizes = {};
+  place_values(arenas[0]);
+  for (std::uint32_t d = 1; d < arenas.size(); ++d) place_on_device(d, arenas[d]);
   place_literals();
 }
 
-void RunContext::place_values(std::span<const ArenaRequest> requests, std::span<const std::uint32_t> owners) {
-  const ArenaPlan arena = plan_arena(requests);
-  arena_sizes = {arena.bytes, arena_lower_bound(requests), 0};
-  if (arena.bytes > arena_.size()) arena_ = PoolBlock(arena.bytes);
+std::vector<std::size_t> RunContext::offsets_in_arena(const ArenaContent& content, std::size_t& bytes) {
+  ArenaPlan arena = plan_arena(content.requests);
+  bytes = arena.bytes;
+  arena_sizes.planned += arena.bytes;
+  arena_sizes.lower_bound += arena_lower_bound(content.requests);
+  for (const ArenaRequest& request : content.requests) arena_sizes.unshared += request.bytes;
+  return std::move(arena.offsets);
+}
+
+void RunContext::place_values(const ArenaContent& content) {
+  std::size_t bytes = 0;
+  const std::vector<std::size_t> offsets = offsets_in_arena(content, bytes);
+  if (bytes > arena_.size()) arena_ = PoolBlock(bytes);
   std::vector<const void*> pointers(plan.values_.size(), nullptr);
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    arena_sizes.unshared += requests[i].bytes;
-    std::byte* memory = arena_.data() + arena.offsets[i];
-    if (owners[i] < pointers.size())
-      pointers[owners[i]] = memory;
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    std::byte* memory = arena_.data() + offsets[i];
+    if (content.owners[i] < pointers.size())
+      pointers[content.owners[i]] = memory;
     else
-      steps[owners[i] - pointers.size()]->args.workspace = memory;
+      steps[content.owners[i] - pointers.size()]->args.workspace = memory;
   }
   for (std::uint32_t v = 0; v < plan.values_.size(); ++v) {
     if (plan.values_[v].place == Place::constant) pointers[v] = plan.values_[v].pointer;
@@ -125,6 +136,27 @@ void RunContext::place_values(std::span<const ArenaRequest> requests, std::span<
     for (std::size_t i = 0; i < step->inputs.size(); ++i) table[step->first_input + i] = const_cast<void*>(pointers[step->inputs[i]]);
     for (std::size_t i = 0; i < step->outputs.size(); ++i) table[step->first_output + i] = const_cast<void*>(pointers[step->outputs[i]]);
   }
+}
+
+void RunContext::place_on_device(std::uint32_t device, const ArenaContent& content) {
+  std::size_t bytes = 0;
+  const std::vector<std::size_t> offsets = offsets_in_arena(content, bytes);
+  std::vector<std::optional<std::size_t>> offset_of(plan.values_.size());
+  std::vector<RunDevices::ArenaPointer> pointers;
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    if (content.owners[i] < offset_of.size())
+      offset_of[content.owners[i]] = offsets[i];
+    else
+      pointers.push_back({&steps[content.owners[i] - offset_of.size()]->args.workspace, offsets[i]});
+  }
+  const auto place = [&](std::uint32_t v, std::size_t slot) {
+    if (offset_of[v]) pointers.push_back({&table[slot], *offset_of[v]});
+  };
+  for (const auto& step : plan.steps_) {
+    for (std::size_t i = 0; i < step->inputs.size(); ++i) place(step->inputs[i], step->first_input + i);
+    for (std::size_t i = 0; i < step->outputs.size(); ++i) place(step->outputs[i], step->first_output + i);
+  }
+  devices->plan_arena(device, bytes, std::move(pointers));
 }
 
 void RunContext::place_literals() {
@@ -155,7 +187,7 @@ void RunContext::fit_step(std::uint32_t s) {
 void RunContext::ask_for_workspace(std::uint32_t s) {
   Step& step = *plan.steps_[s];
   StepState& state = *steps[s];
-  const Result<std::size_t> bytes = step.artefact->workspace_bytes(state.symbols.data());
+  const Result<std::size_t> bytes = step.artefact->workspace_bytes(state.symbols.data(), plan.devices_[step.device]->memory_bytes());
   if (bytes) {
     workspace_bytes_[s] = *bytes;
     return;
@@ -194,6 +226,7 @@ void RunContext::choose_route(std::uint32_t s) {
 
 void RunContext::begin(const TenonRunArgs& args) {
   call = &args;
+  if (devices) devices->begin(args.stream);
   for (const Patch& p : plan.input_patches_) table[p.slot] = const_cast<void*>(args.inputs[p.index]);
   for (const Patch& p : plan.output_patches_) table[p.slot] = args.outputs[p.index];
   if (!plan.updates_.empty()) stage_updates();
@@ -212,11 +245,12 @@ void RunContext::stage_updates() {
 }
 
 void RunContext::stage(std::uint32_t position, void* target) {
-  const std::size_t bytes = bytes_of(plan.values_[plan.output_values_[position]]);
-  void* memory = take_memory(bytes);
+  const PlanValue& value = plan.values_[plan.output_values_[position]];
+  const std::size_t bytes = bytes_of(value);
+  void* memory = take_memory(bytes, value.device);
   for (const Patch& p : plan.output_patches_)
     if (p.index == position) table[p.slot] = memory;
-  staged_.push_back({memory, target, bytes});
+  staged_.push_back({memory, target, bytes, position});
 }
 
 void RunContext::stage_updates_of(std::uint32_t step) {
@@ -227,21 +261,41 @@ void RunContext::stage_updates_of(std::uint32_t step) {
 }
 
 void RunContext::commit_updates() {
+  if (devices) return commit_on_devices();
   for (const Staged& staged : staged_) std::memcpy(staged.target, staged.memory, staged.bytes);
 }
 
-void* RunContext::take_memory(std::size_t bytes) {
-  void* memory = pool_allocate(bytes);
-  if (!memory) throw Exception(Code::out_of_memory, fmt::format("no memory for {} bytes", bytes));
-  taken_.push_back({memory, bytes});
+// Nothing of the host's memory may be missing; those of devices are written in the order of their streams. The host's come last: they cannot fail.
+void RunContext::commit_on_devices() {
+  devices->wait_for_all();
+  std::string written;
+  for (const bool of_host : {false, true})
+    for (const Staged& staged : staged_) {
+      const PlanValue& value = plan.values_[plan.output_values_[staged.position]];
+      if ((value.device == 0) != of_host) continue;
+      try {
+        devices->device(value.device).copy_within(staged.target, staged.memory, staged.bytes, devices->stream(value.device));
+      } catch (const Failure& why) {
+        if (written.empty()) throw;
+        throw Failure(why.code(), why.phase(), why.plugin(), fmt::format("{}; already written: {}", why.what(), written));
+      }
+      written += (written.empty() ? "%" : ", %") + value.name;
+    }
+}
+
+void* RunContext::take_memory(std::size_t bytes, std::uint32_t device) {
+  void* memory = plan.devices_[device]->allocate(bytes, devices ? devices->stream(device) : nullptr);
+  taken_.push_back({memory, bytes, device});
   return memory;
 }
 
 void RunContext::finish() {
+  if (devices) devices->settle();
   for (const LateMemory& late : taken_) {
-    pool_release(late.memory, late.bytes);
+    plan.devices_[late.device]->release(late.memory, late.bytes, devices ? devices->stream(late.device) : nullptr);
     give_back(late.tensor, late.watched);
   }
+  if (devices) devices->give_back_arenas();
   taken_.clear();
   staged_.clear();
   call = nullptr;
@@ -257,7 +311,7 @@ void* RunContext::allocate_late(std::uint32_t v, std::vector<std::int64_t> sizes
     late.pointer = call->allocate_output(call->context, value.index, sizes.data(), sizes.size());
     if (!late.pointer) throw Exception(Code::out_of_memory, fmt::format("the caller gave no memory for output {} ({} bytes)", value.index, bytes));
   } else {
-    late.pointer = take_memory(bytes);
+    late.pointer = take_memory(bytes, value.device);
   }
   late.sizes = std::move(sizes);
   late.sized = true;
@@ -271,7 +325,7 @@ void RunContext::prepare_late(std::uint32_t s) {
   for (std::size_t i = 0; i < step.inputs.size(); ++i)
     if (plan.values_[step.inputs[i]].late && plan.values_[step.inputs[i]].place != Place::literal) table[step.first_input + i] = late_values[step.inputs[i]].pointer;
   fit_step(s);
-  if (workspace_bytes_[s]) state.args.workspace = take_memory(workspace_bytes_[s]);
+  if (workspace_bytes_[s]) state.args.workspace = take_memory(workspace_bytes_[s], step.device);
   for (std::size_t i = 0; i < step.outputs.size(); ++i) {
     const PlanValue& value = plan.values_[step.outputs[i]];
     if (!value.late) continue;

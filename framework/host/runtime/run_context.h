@@ -10,6 +10,7 @@
 #include "core/memory/arena_plan.h"
 #include "host/machine/memory_pool.h"
 #include "host/runtime/plan.h"
+#include "host/runtime/run_devices.h"
 
 namespace tenon::host {
 
@@ -50,6 +51,7 @@ struct StepState {
 struct LateMemory {
   void* memory = nullptr;
   std::size_t bytes = 0;
+  std::uint32_t device = 0;
   DLManagedTensorVersioned* tensor = nullptr;  // instead, handed over by a backend
   const TenonHost* watched = nullptr;          // by which its deleter is watched
 };
@@ -77,6 +79,7 @@ class RunContext {
   bool timed = false;
   bool watched = false;  // steps are timed or checked
   Plan::ArenaSizes arena_sizes;
+  std::unique_ptr<RunDevices> devices;  // null for a plan of the host alone
 
   // Values of sizes that depend on data, by value of the plan: where they are in this run, and how large.
   struct LateValue {
@@ -93,8 +96,8 @@ class RunContext {
   std::string complete_late(std::uint32_t step);
   /// Gives memory for a value whose sizes are now known: of the caller, or of the pool.
   void* allocate_late(std::uint32_t value, std::vector<std::int64_t> sizes);
-  void* take_memory(std::size_t bytes);
-  void keep_tensor(DLManagedTensorVersioned* tensor, const TenonHost* watched) { taken_.push_back({nullptr, 0, tensor, watched}); }
+  void* take_memory(std::size_t bytes, std::uint32_t device = 0);
+  void keep_tensor(DLManagedTensorVersioned* tensor, const TenonHost* watched) { taken_.push_back({nullptr, 0, 0, tensor, watched}); }
 
   std::vector<std::int64_t> sizes_of(const PlanValue& value) const;
   std::vector<std::int64_t> strides_of(const PlanValue& value, const std::vector<std::int64_t>& sizes) const;
@@ -107,13 +110,21 @@ class RunContext {
 
  private:
   void lay_out();
-  void place_values(std::span<const ArenaRequest> requests, std::span<const std::uint32_t> owners);
+  /// What shares the arena of one device.
+  struct ArenaContent {
+    std::vector<ArenaRequest> requests;
+    std::vector<std::uint32_t> owners;  // value, or past the values: the workspace of a step
+  };
+  std::vector<std::size_t> offsets_in_arena(const ArenaContent& content, std::size_t& bytes);
+  void place_values(const ArenaContent& content);
+  void place_on_device(std::uint32_t device, const ArenaContent& content);
   void place_literals();
   void fit_step(std::uint32_t step);
   void choose_route(std::uint32_t step);
   void ask_for_workspace(std::uint32_t step);
   void stage_updates();
   void stage(std::uint32_t position, void* target);
+  void commit_on_devices();
 
   bool fitted_ = false;
   PoolBlock arena_;
@@ -124,6 +135,7 @@ class RunContext {
     void* memory;
     void* target;
     std::size_t bytes;
+    std::uint32_t position;  // of the output
   };
   std::vector<Staged> staged_;
 };

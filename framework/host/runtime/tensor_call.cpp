@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/memory/row_major.h"
-#include "host/machine/strided_copy.h"
+#include "host/devices/tensor_copy.h"
 #include "host/plugins/contact/given_tensor.h"
 #include "host/runtime/run_context.h"
 
@@ -67,6 +67,8 @@ void take_tensor(StepCall& state, std::uint32_t index, DLManagedTensorVersioned*
   const TenonHost* watched = run.plan.environment().backends[step.backend]->plugin().watched();
   if (const std::string wrong = defect_of(managed); !wrong.empty()) throw Exception(Code::plugin_failed, fmt::format("the tensor that it hands over as %{} {}", value.name, wrong));
   const DLTensor& tensor = managed->dl_tensor;
+  Device& device = *run.plan.devices()[value.device];
+  TENON_USER_CHECK(same_device(tensor.device, device.id()), "it hands over %{} on {} instead of {}", value.name, name_of(tensor.device), name_of(device.id()));
   TENON_USER_CHECK(dtype_of(tensor.dtype) == value.dtype, "it hands over %{} as {} instead of {}", value.name, name_of(tensor.dtype), name_of(value.dtype));
   const std::vector<std::int64_t> sizes(tensor.shape, tensor.shape + tensor.ndim);
   const std::string defect = size_defect(run, value, sizes);
@@ -84,7 +86,8 @@ void take_tensor(StepCall& state, std::uint32_t index, DLManagedTensorVersioned*
   }
   void*& slot = run.table[step.first_output + index];
   if (!slot) slot = run.allocate_late(v, sizes);
-  strided_copy(static_cast<std::byte*>(slot), row_major, data, strides, sizes, size_of(value.dtype));
+  void* stream = run.devices ? run.devices->stream(value.device) : nullptr;
+  copy_tensor({device, static_cast<std::byte*>(slot), row_major, stream}, {device, data, strides, stream}, sizes, size_of(value.dtype));
   give_back(managed, watched);
 }
 

@@ -47,7 +47,8 @@ class Artefact {
 
 /// A backend. One object a session and set of options; made when the backend is first used. A class may have a constructor that takes
 /// (HostServices, std::string options) or (HostServices); options are a JSON object. It may shadow kFlags and kDevices, and may have
-/// `std::unique_ptr<Artefact> load(std::string_view bytes)`: then its artefacts are stored.
+/// `std::unique_ptr<Artefact> load(std::string_view bytes)`: then its artefacts are stored; and `static Devices& open_devices(HostServices)`
+/// (tenon/device.h) where it runs nodes on devices whose memory the host cannot reach.
 class Backend {
  public:
   static constexpr std::uint32_t kFlags = 0;  // TENON_DYNAMIC_SHAPES and the like

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tenon/backend.h"
+#include "tenon/device.h"
 #include "tenon/entry_guard.h"
 #include "tenon/plugin_entry.h"
 
@@ -31,6 +32,11 @@ struct ArtefactHandle {
 template <class B>
 concept StoresArtefacts = requires(B& backend, std::string_view bytes) {
   { backend.load(bytes) } -> std::convertible_to<std::unique_ptr<Artefact>>;
+};
+
+template <class B>
+concept HasDevices = requires(HostServices host) {
+  { B::open_devices(host) } -> std::convertible_to<Devices&>;
 };
 
 template <class B>
@@ -135,6 +141,16 @@ struct BackendTable {
     return TENON_UNSUPPORTED;
   }
 
+  static std::int32_t open_devices(const TenonHost* host, const TenonDeviceTable** table) noexcept {
+    if constexpr (HasDevices<B>) {
+      return guarded(host, [&] {
+        static const DeviceTable& opened = *new DeviceTable(HostServices(host), B::open_devices(HostServices(host)));  // lives as long as the process
+        *table = opened.get();
+      });
+    }
+    return TENON_UNSUPPORTED;
+  }
+
   static TenonBackend table() {
     TenonBackend table{};
     table.struct_size = sizeof table;
@@ -152,6 +168,7 @@ struct BackendTable {
       table.serialise = &serialise;
       table.load = &load;
     }
+    if (HasDevices<B>) table.open_devices = &open_devices;
     return table;
   }
 };

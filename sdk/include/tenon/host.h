@@ -41,7 +41,7 @@ typedef struct TenonSessionOptions {
 
 TENON_API int32_t tenon_session_create(const TenonSessionOptions* options, TenonSession** session);
 TENON_API void tenon_session_release(TenonSession* session);
-/* A JSON document: what is "plugins", "plugin:NAME", "flags", "passes", "config", "cache", or "statistics": event counts, the memory pool,
+/* A JSON document: what is "plugins", "plugin:NAME", "flags", "passes", "config", "cache", "devices" (of the backends that are loaded), or "statistics": event counts, the memory pool,
    "memory" (the largest peak of a live plan's latest run beside inputs and constants, and that of running it node by node), and for each
    backend {nodes, steps, compile_ms, runs, run_ms, timed_runs} since the last reset. A run is timed when the plan
    touches at least 256 KB or the flag "profile" is on: reading the clock would cost a small plan more than its bookkeeping. */
@@ -53,6 +53,30 @@ TENON_API int32_t tenon_session_clear_cache(TenonSession* session, uint64_t* rem
 
 /* Adds a plugin that lives in this process (the Python package's own backends). `plugin` must stay valid. */
 TENON_API int32_t tenon_session_register(TenonSession* session, const TenonPlugin* plugin);
+
+/* What a driver has of a device itself: the allocator and the streams of a library that the program uses there too. */
+typedef struct TenonDriverDevice {
+  size_t struct_size;
+  DLDevice device;
+  void* context;
+  /* As the functions of that name in TenonDeviceTable; null when there is no memory (the driver keeps its own words). */
+  void* (*allocate)(void* context, DLDevice device, size_t bytes, void* stream);
+  void (*release)(void* context, DLDevice device, void* memory, size_t bytes, void* stream);
+  /* The stream that the calling thread works on. Null: the default stream. */
+  void* (*current_stream)(void* context, DLDevice device);
+} TenonDriverDevice;
+
+/* From now on the session has memory and streams of that device from the driver. Fails once the device is in use: before the first compile. */
+TENON_API int32_t tenon_session_set_device(TenonSession* session, const TenonDriverDevice* device);
+
+/* Memory of a device, for drivers; `stream` null: the default one. Fails with TENON_NOT_FOUND where no backend that the session has loaded
+   brings the device (a backend is loaded when a compile names it). */
+TENON_API int32_t tenon_device_allocate(TenonSession* session, DLDevice device, size_t bytes, void* stream, void** memory);
+TENON_API int32_t tenon_device_release(TenonSession* session, DLDevice device, void* memory, size_t bytes, void* stream);
+/* Copies `bytes` bytes, of which one side or both are on a device, and waits until they have arrived. */
+TENON_API int32_t tenon_device_copy(TenonSession* session, void* to, DLDevice to_device, const void* from, DLDevice from_device, size_t bytes);
+/* Waits until what the stream was given has run. */
+TENON_API int32_t tenon_device_synchronise(TenonSession* session, DLDevice device, void* stream);
 
 /* Events are JSON objects with a "kind" ("compile", "claim", "fallback", "pass", "plugin_refused", …). One callback a session; it
    runs on the thread where the event happens and must not call back into the session. */
@@ -113,14 +137,16 @@ typedef struct TenonRunArgs {
   void* const* outputs;      /* memory for each output of kind result, update, saved, row-major unless its type says otherwise;
                                 null where the size depends on data. An update's memory may be that of its target input (then the
                                 layouts are equal); apart from that no output overlaps an input or another output */
+  /* Of the device of the program, where it has one beside the host: work is given to it in order, and the call returns when all is given,
+     and what lies in the host's memory is there. Null, or more devices than one: their current streams (TenonDriverDevice). */
   void* stream;
-  /* Memory for outputs whose size depends on data; required if there are any. Called again for the same output when a backend
-     failed after it had asked. */
+  /* Memory for outputs whose size depends on data, on the output's device; required if there are any. Called again for the same output when
+     a backend failed after it had asked. */
   void* (*allocate_output)(void* context, uint32_t index, const int64_t* sizes, size_t rank);
   void* context;
 } TenonRunArgs;
 
-/* Runs the program. Concurrent runs of one program are fine. On failure no update has been written. */
+/* Runs the program. Concurrent runs of one program are fine. On failure no update has been written, unless the text says which. */
 TENON_API int32_t tenon_program_run(TenonProgram* program, const TenonRunArgs* args);
 
 /* Computes the sizes of the outputs from the symbols: `sizes` takes the dimensions of all outputs one after the other (as many as
@@ -128,8 +154,9 @@ TENON_API int32_t tenon_program_run(TenonProgram* program, const TenonRunArgs* a
 TENON_API int32_t tenon_program_bind(TenonProgram* program, const int64_t* symbols, int64_t* sizes);
 
 /* ---- run: the convenient road ---- */
-/* Checks dtypes, shapes and layouts of the inputs, finds the symbols, allocates the outputs, runs, writes updates into their inputs.
-   `outputs` takes one owned tensor for each output of kind result. Inputs of another layout are copied. */
+/* Checks dtypes, shapes and layouts of the inputs, finds the symbols, allocates the outputs, runs, writes updates into their inputs, and
+   waits until all is there. `outputs` takes one owned tensor for each output of kind result, on its device. Inputs of another layout are
+   copied. */
 TENON_API int32_t tenon_program_call(TenonProgram* program, const DLTensor* const* inputs, size_t input_count,
                                      DLManagedTensorVersioned** outputs, size_t output_count);
 

@@ -81,7 +81,7 @@ std::int32_t load(void*, TenonBytes bytes, TenonArtefact* artefact) {
   return TENON_OK;
 }
 
-TenonBackend table = {sizeof(TenonBackend), 0, &parts::cpu, 1, create, parts::destroy, claim, compile, nullptr, execute, release, serialise, load};
+TenonBackend table = {sizeof(TenonBackend), 0, &parts::cpu, 1, create, parts::destroy, claim, compile, nullptr, execute, release, serialise, load, nullptr};
 
 }  // namespace
 

@@ -22,7 +22,7 @@ inline std::int32_t compile(void*, const TenonGraph*, const char*, TenonArtefact
 inline std::int32_t execute(void*, const TenonExecuteArgs*) { return TENON_UNSUPPORTED; }
 inline void release(void*) {}
 
-inline TenonBackend backend = {sizeof(TenonBackend), TENON_DYNAMIC_SHAPES, &cpu, 1, create, destroy, claim, compile, nullptr, execute, release, nullptr, nullptr};
+inline TenonBackend backend = {sizeof(TenonBackend), TENON_DYNAMIC_SHAPES, &cpu, 1, create, destroy, claim, compile, nullptr, execute, release, nullptr, nullptr, nullptr};
 
 inline TenonPlugin plugin(const char* name) {
   return {sizeof(TenonPlugin), TENON_PLUGIN_MAGIC, TENON_ABI_NEWEST, TENON_KIND_BACKEND, name, "1.0", "test", "", "a test", &backend, nullptr, nullptr};

@@ -252,7 +252,7 @@ std::int32_t load(void*, TenonBytes bytes, TenonArtefact* artefact) {
 }
 
 DLDevice cpu = {kDLCPU, 0};
-TenonBackend table = {sizeof(TenonBackend), 0, &cpu, 1, create, destroy, claim, compile, workspace_bytes, execute, release, serialise, load};
+TenonBackend table = {sizeof(TenonBackend), 0, &cpu, 1, create, destroy, claim, compile, workspace_bytes, execute, release, serialise, load, nullptr};
 
 }  // namespace
 

@@ -90,7 +90,7 @@ std::int32_t is_cancelled(void*) { return cancelled(); }
 
 const DLTensor* read_constant(void*, std::uint32_t index) {
   CompileScope::State* compile = CallState::current().compile;
-  if (!compile || index >= compile->graph.constant_count) return nullptr;
+  if (!compile || index >= compile->graph.constant_count || compile->graph.constants[index]->device.device_type != kDLCPU) return nullptr;
   const std::lock_guard lock(compile->mutex);
   auto& read = compile->constants_read;
   if (std::find(read.begin(), read.end(), index) == read.end()) read.push_back(index);

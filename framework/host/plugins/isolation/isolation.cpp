@@ -26,7 +26,7 @@ std::optional<Error> failure_in(const json& head) {
   const auto code = head.value("code", std::int32_t{TENON_INTERNAL});
   if (code == TENON_OK) return std::nullopt;
   const std::string text = head.value("text", std::string());
-  return Error{code > TENON_OK && code <= TENON_INTERNAL ? static_cast<Code>(code) : Code::plugin_failed, text.empty() ? "it gave no reason" : text};
+  return Error{failure_code(code), text.empty() ? "it gave no reason" : text};
 }
 
 void repeat_claims(const json& head, const TenonClaims& claims) {

@@ -12,8 +12,7 @@ void BackendCounters::reset() {
 Error plugin_error(std::int32_t code, const std::string& what) {
   const std::optional<Report> report = take_report();
   const std::string text = report && !report->text.empty() ? report->text : "it gave no reason";
-  const bool known = code > TENON_OK && code <= TENON_INTERNAL;
-  if (!known) return error(Code::plugin_failed, "{} failed with the unknown code {}: {}", what, code, text);
+  if (failure_code(code) != static_cast<Code>(code)) return error(Code::plugin_failed, "{} failed with the unknown code {}: {}", what, code, text);
   return {static_cast<Code>(code), text};
 }
 

@@ -1,0 +1,62 @@
+// A device as plans use it: memory, copies, and how far a stream has come.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "core/abi/dlpack.h"
+
+namespace tenon::host {
+
+/// How messages name a device.
+std::string name_of(DLDevice device);
+
+inline bool is_host(DLDevice device) { return device.device_type == kDLCPU; }
+inline bool same_device(DLDevice a, DLDevice b) { return a.device_type == b.device_type && (is_host(a) || a.device_id == b.device_id); }
+
+/// Thread-safe. What fails throws a Failure of the phase "execute" that names the plugin. A stream is null where it is the default one.
+class Device {
+ public:
+  explicit Device(DLDevice id) : id_(id) {}
+  virtual ~Device() = default;
+  Device(const Device&) = delete;
+
+  DLDevice id() const { return id_; }
+  bool is_host() const { return host::is_host(id_); }
+
+  /// The stream that the driver works on now.
+  virtual void* current_stream() = 0;
+  /// Throws once nothing can run on the device any more, with the words of the first failure that said so.
+  virtual void require_usable() const = 0;
+  /// Nothing can run on it any more.
+  virtual void lose(const std::string& why) = 0;
+  virtual std::uint64_t memory_bytes() const = 0;
+
+  /// Memory for work of the stream from now on, aligned to 64 bytes at least. Throws (out_of_memory).
+  virtual void* allocate(std::size_t bytes, void* stream) = 0;
+  /// Takes it back when what the stream was given before has run. Null is ignored.
+  virtual void release(void* memory, std::size_t bytes, void* stream) noexcept = 0;
+
+  /// Copies in the order of the stream, within the device or between it and the host. Host memory that is copied from has been read when
+  /// this returns.
+  virtual void copy_within(void* to, const void* from, std::size_t bytes, void* stream) = 0;
+  virtual void copy_from_host(void* to, const void* from, std::size_t bytes, void* stream) = 0;
+  virtual void copy_to_host(void* to, const void* from, std::size_t bytes, void* stream) = 0;
+  /// Whether the other one is of the same table: then copies and waits between the two are possible.
+  virtual bool reaches(const Device& other) const = 0;
+  virtual void copy_to(const Device& other, void* to, const void* from, std::size_t bytes, void* stream) = 0;
+
+  /// Marks how far the stream has been given work; null where the work has run already.
+  virtual void* record(void* stream) = 0;
+  /// Later work of the stream, of this device or one that it reaches, waits for the event of this one.
+  virtual void hold_up(void* stream, void* event) = 0;
+  virtual bool is_reached(void* event) = 0;
+  virtual void wait_for(void* event) = 0;
+  virtual void release_event(void* event) noexcept = 0;
+
+ private:
+  DLDevice id_;
+};
+
+}  // namespace tenon::host

@@ -1,0 +1,96 @@
+#include "host/devices/device_list.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/abi/struct_size.h"
+#include "host/diagnostics/failure.h"
+#include "host/plugins/contact/plugin_call.h"
+#include "host/plugins/registry/backend_instance.h"
+
+namespace tenon::host {
+namespace {
+
+constexpr std::size_t kMostDevices = 1024;
+
+}  // namespace
+
+std::string DeviceList::defect_of(const TenonDeviceTable* table) const {
+  if (!table) return "it says that it has opened its devices, and gives no table";
+  if (!TENON_COVERS(table, release_event)) return fmt::format("its table of devices has {} bytes; the host needs {}", table->struct_size, TENON_SIZE_THROUGH(TenonDeviceTable, release_event));
+  if (table->device_count > kMostDevices) return fmt::format("it says that it has {} devices", table->device_count);
+  if (table->device_count && !table->devices) return "it announces devices and names none";
+  const std::pair<const char*, bool> functions[] = {{"properties", table->properties}, {"allocate", table->allocate}, {"release", table->release}, {"copy", table->copy},
+                                                    {"create_stream", table->create_stream}, {"destroy_stream", table->destroy_stream}, {"record", table->record},
+                                                    {"wait", table->wait}, {"query", table->query}, {"synchronise", table->synchronise}, {"release_event", table->release_event}};
+  for (const auto& [name, there] : functions)
+    if (!there) return fmt::format("the function \"{}\" of its table of devices is null", name);
+  for (std::size_t i = 0; i < table->device_count; ++i)
+    if (is_host(table->devices[i])) return "its table of devices names the host";
+  return {};
+}
+
+void DeviceList::open(const Plugin& plugin) {
+  const TenonBackend& backend = *plugin.descriptor->backend;
+  if (!TENON_COVERS(&backend, open_devices) || !backend.open_devices) return;
+  const std::lock_guard lock(mutex_);
+  if (std::ranges::find(opened_, &plugin) != opened_.end()) return;
+  opened_.push_back(&plugin);
+  const TenonDeviceTable* table = nullptr;
+  take_report();
+  const std::int32_t code = call_plugin(plugin.watched(), "open_devices", [&] { return backend.open_devices(plugin.table, &table); });
+  std::string problem = code == TENON_OK ? defect_of(table) : plugin_error(code, "open_devices").message;
+  for (std::size_t i = 0; problem.empty() && i < table->device_count; ++i) {
+    const DLDevice id = table->devices[i];
+    if (find_locked(id)) continue;
+    const auto driver = std::ranges::find_if(drivers_, [&](const TenonDriverDevice& d) { return same_device(d.device, id); });
+    try {
+      devices_.push_back(std::make_unique<TableDevice>(plugin, *table, id, driver == drivers_.end() ? nullptr : &*driver));
+    } catch (const Exception& refused) {
+      problem = refused.what();
+    }
+  }
+  if (problem.empty()) return;
+  const std::string text = fmt::format("the devices of backend '{}' cannot be used: {}", plugin.name, problem);
+  events_.emit({{"kind", "devices_failed"}, {"phase", "create"}, {"backend", plugin.name}, {"text", text}});
+  events_.warn_once("plugins", text);
+}
+
+void DeviceList::set_driver(const TenonDriverDevice& driver) {
+  const std::lock_guard lock(mutex_);
+  TENON_USER_CHECK(!find_locked(driver.device), "the driver's functions for {} come too late: its memory is in use", name_of(driver.device));
+  std::erase_if(drivers_, [&](const TenonDriverDevice& d) { return same_device(d.device, driver.device); });
+  drivers_.push_back(driver);
+}
+
+Device* DeviceList::find_locked(DLDevice device) {
+  if (is_host(device)) return &host();
+  const auto found = std::ranges::find_if(devices_, [&](const auto& known) { return same_device(known->id(), device); });
+  return found == devices_.end() ? nullptr : found->get();
+}
+
+Device* DeviceList::find(DLDevice device) {
+  const std::lock_guard lock(mutex_);
+  return find_locked(device);
+}
+
+Device& DeviceList::get(DLDevice device) {
+  if (Device* found = find(device)) return *found;
+  const std::lock_guard lock(mutex_);
+  std::string known = name_of(host().id());
+  for (const auto& other : devices_) known += ", " + name_of(other->id());
+  throw Exception(Code::not_found, fmt::format("no backend that is loaded brings the memory of {}; there is: {}", name_of(device), known));
+}
+
+nlohmann::json DeviceList::describe() const {
+  const std::lock_guard lock(mutex_);
+  nlohmann::json all = nlohmann::json::array();
+  for (const auto& device : devices_) {
+    const TenonDeviceProperties& properties = device->properties();
+    all.push_back({{"device", name_of(device->id())}, {"plugin", device->plugin()}, {"name", properties.name}, {"memory_bytes", properties.memory_bytes},
+                   {"alignment", properties.alignment}, {"driver", device->has_driver()}});
+  }
+  return all;
+}
+
+}  // namespace tenon::host

@@ -1,0 +1,46 @@
+// The devices of a session: the host, and those that its backends have opened.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "host/devices/host_memory.h"
+#include "host/devices/table_device.h"
+#include "host/diagnostics/events.h"
+
+namespace tenon::host {
+
+/// Thread-safe. Devices live as long as the list.
+class DeviceList {
+ public:
+  explicit DeviceList(Events& events) : events_(events) {}
+
+  /// Opens the devices of a backend plugin, once. One that is there already, from another plugin, stays. What fails is an event and a warning.
+  void open(const Plugin& plugin);
+  /// Has memory and streams of a device come from the driver. Throws (invalid_argument) once the device is open.
+  void set_driver(const TenonDriverDevice& driver);
+
+  /// Null for a device that nobody has opened.
+  Device* find(DLDevice device);
+  /// Throws (not_found), saying which devices there are.
+  Device& get(DLDevice device);
+  static Device& host() { return HostMemory::get(); }
+
+  /// [{device, plugin, name, memory_bytes, alignment, driver}]
+  nlohmann::json describe() const;
+
+ private:
+  std::string defect_of(const TenonDeviceTable* table) const;
+  Device* find_locked(DLDevice device);
+
+  Events& events_;
+  mutable std::mutex mutex_;
+  std::vector<const Plugin*> opened_;
+  std::vector<std::unique_ptr<TableDevice>> devices_;
+  std::vector<TenonDriverDevice> drivers_;
+};
+
+}  // namespace tenon::host

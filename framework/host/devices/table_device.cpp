@@ -1,0 +1,123 @@
+#include "host/devices/table_device.h"
+
+#include <algorithm>
+
+#include "host/diagnostics/failure.h"
+#include "host/plugins/contact/plugin_call.h"
+#include "host/plugins/registry/backend_instance.h"
+
+namespace tenon::host {
+namespace {
+
+constexpr std::size_t kMostIdleEvents = 64;
+
+}  // namespace
+
+TableDevice::TableDevice(const Plugin& plugin, const TenonDeviceTable& table, DLDevice id, const TenonDriverDevice* driver)
+    : Device(id), plugin_(plugin), table_(table) {
+  if (driver) driver_ = *driver;
+  properties_.struct_size = sizeof properties_;
+  if (const std::int32_t code = call("properties", [&] { return table_.properties(table_.self, id, &properties_); }); code != TENON_OK) fail(code, "properties");
+  properties_.name[sizeof properties_.name - 1] = 0;
+}
+
+TableDevice::~TableDevice() {
+  for (void* event : idle_events_) call("release_event", [&] { return table_.release_event(table_.self, id(), event); });
+}
+
+template <class Call>
+std::int32_t TableDevice::call(const char* function, const Call& body) const {
+  take_report();
+  return call_plugin(plugin_.watched(), function, body);
+}
+
+void TableDevice::lose(const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  if (lost_.empty()) lost_ = why;
+  is_lost_.store(true, std::memory_order_release);
+}
+
+void TableDevice::fail(std::int32_t code, const char* function) {
+  const Error why = plugin_error(code, function);
+  const std::string text = fmt::format("device {} ({}): {}", name_of(id()), function, why.message);
+  if (why.code == Code::device_lost) lose(text);
+  throw Failure(why.code, TENON_PHASE_EXECUTE, plugin_.name, text);
+}
+
+void TableDevice::require_usable() const {
+  if (!is_lost_.load(std::memory_order_acquire)) return;
+  const std::lock_guard lock(mutex_);
+  throw Failure(Code::device_lost, TENON_PHASE_EXECUTE, plugin_.name, lost_);
+}
+
+void* TableDevice::current_stream() {
+  return driver_ && driver_->current_stream ? driver_->current_stream(driver_->context, id()) : nullptr;
+}
+
+void* TableDevice::allocate(std::size_t bytes, void* stream) {
+  bytes = std::max<std::size_t>(bytes, 1);
+  void* memory = nullptr;
+  if (driver_) {
+    memory = driver_->allocate(driver_->context, id(), bytes, stream);
+    if (!memory) throw Exception(Code::out_of_memory, fmt::format("the driver gives no memory for {} bytes on {}", bytes, name_of(id())));
+    return memory;
+  }
+  if (const std::int32_t code = call("allocate", [&] { return table_.allocate(table_.self, id(), bytes, stream, &memory); }); code != TENON_OK) fail(code, "allocate");
+  if (!memory) throw Failure(Code::plugin_failed, TENON_PHASE_EXECUTE, plugin_.name, fmt::format("device {} says that it has given memory, and has given none", name_of(id())));
+  return memory;
+}
+
+void TableDevice::release(void* memory, std::size_t bytes, void* stream) noexcept {
+  if (!memory) return;
+  bytes = std::max<std::size_t>(bytes, 1);
+  if (driver_) return driver_->release(driver_->context, id(), memory, bytes, stream);
+  call("release", [&] { return table_.release(table_.self, id(), memory, bytes, stream); });
+}
+
+void TableDevice::copy(void* to, DLDevice to_device, const void* from, DLDevice from_device, std::size_t bytes, void* stream) {
+  if (bytes == 0) return;
+  const TenonDeviceCopy copy{sizeof copy, to, from, to_device, from_device, bytes};
+  if (const std::int32_t code = call("copy", [&] { return table_.copy(table_.self, &copy, stream); }); code != TENON_OK) fail(code, "copy");
+}
+
+bool TableDevice::reaches(const Device& other) const {
+  const auto* beside = dynamic_cast<const TableDevice*>(&other);
+  return beside && &beside->table_ == &table_;
+}
+
+void* TableDevice::record(void* stream) {
+  void* event = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!idle_events_.empty()) event = idle_events_.back(), idle_events_.pop_back();
+  }
+  if (const std::int32_t code = call("record", [&] { return table_.record(table_.self, id(), stream, &event); }); code != TENON_OK) {
+    if (event) release_event(event);
+    fail(code, "record");
+  }
+  return event;
+}
+
+void TableDevice::hold_up(void* stream, void* event) {
+  if (const std::int32_t code = call("wait", [&] { return table_.wait(table_.self, id(), stream, event); }); code != TENON_OK) fail(code, "wait");
+}
+
+bool TableDevice::is_reached(void* event) {
+  const std::int32_t code = call("query", [&] { return table_.query(table_.self, id(), event); });
+  if (code != TENON_OK && code != TENON_NOT_READY) fail(code, "query");
+  return code == TENON_OK;
+}
+
+void TableDevice::wait_for(void* event) {
+  if (const std::int32_t code = call("synchronise", [&] { return table_.synchronise(table_.self, id(), event); }); code != TENON_OK) fail(code, "synchronise");
+}
+
+void TableDevice::release_event(void* event) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (idle_events_.size() < kMostIdleEvents) return idle_events_.push_back(event);
+  }
+  call("release_event", [&] { return table_.release_event(table_.self, id(), event); });
+}
+
+}  // namespace tenon::host

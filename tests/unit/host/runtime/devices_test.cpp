@@ -1,0 +1,187 @@
+// Plans on devices whose memory the host cannot touch and whose work runs late.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
+
+#include "../devices/mock_session.h"
+#include "catch.h"
+
+using namespace tenon;
+using namespace tenon::test;
+using Catch::Matchers::Contains;
+using nlohmann::json;
+
+namespace {
+
+mock::MockDevices& devices() { return mock::MockDevices::get(); }
+
+/// What the graph gives on the host.
+std::vector<ops::HostTensor> expected(std::string text, std::initializer_list<std::reference_wrapper<const ops::HostTensor>> inputs) {
+  for (const std::string device : {" on device12:0", " on device12:1"})
+    for (std::size_t at; (at = text.find(device)) != std::string::npos;) text.erase(at, device.size());
+  for (const std::string device : {"device12:0", "device12:1"})
+    for (std::size_t at; (at = text.find('"' + device + '"')) != std::string::npos;) text.replace(at, device.size() + 2, "\"cpu\"");
+  const ir::Graph graph = parse(text);
+  std::vector<ops::TensorView> views;
+  for (const ops::HostTensor& input : inputs) views.push_back(input.view());
+  return ops::evaluate(graph, views);
+}
+
+constexpr const char* kChain = R"(graph @g (%x: f32[64, 8] on device12:0, %y: f32[8] on device12:0) {
+  %a: f32[64, 8] on device12:0 = mul(%x, %y)
+  %b: f32[64, 8] on device12:0 = tanh(%a)
+  %c: f32[64] on device12:0 = sum(%b) {dim = [1], dtype = f32, keepdim = false}
+  return %b, %c
+}
+)";
+
+}  // namespace
+
+TEST_CASE("a group runs in a device's memory") {
+  MockSession session;
+  const TestProgram program = session.compile(kChain);
+  const ops::HostTensor x = filled(DType::f32, {64, 8}, 1), y = filled(DType::f32, {8}, 2);
+  const DeviceTensor on_x(session, x), on_y(session, y), b(session, DType::f32, {64, 8}), c(session, DType::f32, {64});
+  const auto wanted = expected(kChain, {x, y});
+  for (int i = 0; i < 3; ++i) {
+    require_ok(run(program, {on_x.data(), on_y.data()}, {b.data(), c.data()}));
+    CHECK(same(b.values(), wanted[0]));
+    CHECK(same(c.values(), wanted[1]));
+  }
+}
+
+TEST_CASE("a run gives a device its work and does not wait for it") {
+  MockSession session;
+  const TestProgram program = session.compile(kChain);
+  const ops::HostTensor x = filled(DType::f32, {64, 8}, 1), y = filled(DType::f32, {8}, 2);
+  const DeviceTensor on_x(session, x), on_y(session, y), b(session, DType::f32, {64, 8}), c(session, DType::f32, {64});
+  devices().drain();
+  const Held held;
+  mock::Stream& stream = devices().stream_of({kDLExtDev, 0}, nullptr);
+  const std::uint64_t before = stream.given();
+  require_ok(run(program, {on_x.data(), on_y.data()}, {b.data(), c.data()}));
+  CHECK(stream.given() > before);
+  CHECK(*reinterpret_cast<const unsigned*>(devices().memory().reach(b.data())) == 0xcdcdcdcdu);
+  CHECK(same(b.values(), expected(kChain, {x, y})[0]));
+}
+
+TEST_CASE("the convenient road takes and gives tensors of a device, and waits") {
+  MockSession session;
+  const TestProgram program = session.compile(kChain);
+  const ops::HostTensor x = filled(DType::f32, {64, 8}, 1), y = filled(DType::f32, {8}, 2);
+  const DeviceTensor on_x(session, x), on_y(session, y);
+  const DLTensor views[] = {on_x.view(), on_y.view()};
+  const DLTensor* inputs[] = {&views[0], &views[1]};
+  DLManagedTensorVersioned* outputs[2] = {};
+  require_ok(tenon_program_call(program.get(), inputs, 2, outputs, 2));
+  CHECK(outputs[0]->dl_tensor.device.device_type == kDLExtDev);
+  CHECK(std::memcmp(devices().memory().reach(outputs[0]->dl_tensor.data), expected(kChain, {x, y})[0].data(), 64 * 8 * 4) == 0);
+  for (DLManagedTensorVersioned* output : outputs) output->deleter(output);
+  SECTION("what lies elsewhere is refused") {
+    Borrowed of_host(x);
+    of_host.tensor.shape = of_host.shape.data();
+    inputs[0] = &of_host.tensor;
+    CHECK(tenon_program_call(program.get(), inputs, 2, outputs, 2) == TENON_UNSUPPORTED);
+    CHECK_THAT(tenon_last_error()->text, Contains("%x is on cpu; the program takes it on device12:0"));
+  }
+  SECTION("another layout is brought into the one that the program takes") {
+    const std::int64_t strides[] = {1, 64};
+    DLTensor transposed = views[0];
+    transposed.strides = const_cast<std::int64_t*>(strides);
+    inputs[0] = &transposed;
+    ops::HostTensor turned(DType::f32, {64, 8});
+    for (std::size_t i = 0; i < 64; ++i)
+      for (std::size_t j = 0; j < 8; ++j) turned.as<float>()[i * 8 + j] = x.as<float>()[j * 64 + i];
+    require_ok(tenon_program_call(program.get(), inputs, 2, outputs, 2));
+    CHECK(std::memcmp(devices().memory().reach(outputs[0]->dl_tensor.data), expected(kChain, {turned, y})[0].data(), 64 * 8 * 4) == 0);
+    for (DLManagedTensorVersioned* output : outputs) output->deleter(output);
+  }
+}
+
+TEST_CASE("memory and streams are the driver's where it brings them") {
+  struct Driver {
+    mock::Memory& memory = devices().memory();
+    void* stream = devices().create_stream({kDLExtDev, 0});
+    std::multiset<std::size_t> given;
+  } driver;
+  MockSession session;
+  TenonDriverDevice functions{};
+  functions.struct_size = sizeof functions;
+  functions.device = {kDLExtDev, 0};
+  functions.context = &driver;
+  functions.allocate = [](void* context, DLDevice, std::size_t bytes, void*) -> void* {
+    static_cast<Driver*>(context)->given.insert(bytes);
+    return static_cast<Driver*>(context)->memory.allocate(bytes);
+  };
+  functions.release = [](void* context, DLDevice device, void* memory, std::size_t bytes, void* stream) {
+    auto& d = *static_cast<Driver*>(context);
+    d.given.erase(d.given.find(bytes));
+    devices().stream_of(device, stream).give([&d, memory, bytes] { d.memory.release(memory, bytes); });
+  };
+  functions.current_stream = [](void* context, DLDevice) { return static_cast<Driver*>(context)->stream; };
+  require_ok(tenon_session_set_device(session.get(), &functions));
+  const TestProgram program = session.compile(kChain);
+  CHECK(tenon_session_set_device(session.get(), &functions) == TENON_INVALID_ARGUMENT);
+  const ops::HostTensor x = filled(DType::f32, {64, 8}, 1), y = filled(DType::f32, {8}, 2);
+  {
+    const DeviceTensor on_x(session, x), on_y(session, y), b(session, DType::f32, {64, 8}), c(session, DType::f32, {64});
+    const std::uint64_t before = devices().stream_of({kDLExtDev, 0}, driver.stream).given();
+    require_ok(run(program, {on_x.data(), on_y.data()}, {b.data(), c.data()}));
+    CHECK(devices().stream_of({kDLExtDev, 0}, driver.stream).given() > before);
+    CHECK(driver.given.count(64 * 8 * 4) == 2);
+    CHECK(same(b.values(), expected(kChain, {x, y})[0]));
+  }
+  devices().drain();
+  CHECK(driver.given.empty());
+}
+
+TEST_CASE("an update of a tensor of a device is written there") {
+  constexpr const char* kUpdate = "graph @g (%x: f32[16] on device12:0) {\n  %z: f32[16] on device12:0 = neg(%x)\n  return %z, update %x = %z\n}\n";
+  MockSession session;
+  const TestProgram program = session.compile(kUpdate);
+  const ops::HostTensor x = filled(DType::f32, {16}, 1);
+  const DeviceTensor on_x(session, x), z(session, DType::f32, {16});
+  require_ok(run(program, {on_x.data()}, {z.data(), on_x.data()}));
+  CHECK(same(on_x.values(), z.values()));
+  CHECK(on_x.values().as<float>()[3] == -x.as<float>()[3]);
+}
+
+TEST_CASE("sizes that a device finds are bound, and memory for them is the device's") {
+  constexpr const char* kFound = R"(graph @g [s0] (%x: f32[32] on device12:0) {
+  %n: i64[s0, 1] on device12:0 = nonzero(%x)
+  %m: i64[s0, 1] on device12:0 = neg(%n)
+  return %m
+}
+)";
+  MockSession session;
+  const TestProgram program = session.compile(kFound);
+  ops::HostTensor x = filled(DType::f32, {32}, 1);
+  for (std::size_t i = 0; i < 32; i += 3) x.as<float>()[i] = 0;
+  const DeviceTensor on_x(session, x);
+  const DLTensor view = on_x.view();
+  const DLTensor* inputs[] = {&view};
+  DLManagedTensorVersioned* output = nullptr;
+  require_ok(tenon_program_call(program.get(), inputs, 1, &output, 1));
+  std::vector<std::int64_t> found;
+  for (std::int64_t i = 0; i < 32; ++i)
+    if (x.as<float>()[i] != 0) found.push_back(-i);
+  REQUIRE(output->dl_tensor.shape[0] == static_cast<std::int64_t>(found.size()));
+  CHECK(std::memcmp(devices().memory().reach(output->dl_tensor.data), found.data(), found.size() * 8) == 0);
+  output->deleter(output);
+}
+
+TEST_CASE("a device that is lost is told once, and nothing else is tried on it") {
+  // The last test of a session: a lost device stays lost in it.
+  MockSession session;
+  const TestProgram program = session.compile(kChain);
+  const ops::HostTensor x = filled(DType::f32, {64, 8}, 1), y = filled(DType::f32, {8}, 2);
+  const DeviceTensor on_x(session, x), on_y(session, y), b(session, DType::f32, {64, 8}), c(session, DType::f32, {64});
+  devices().fail_call(1, TENON_DEVICE_LOST);
+  REQUIRE(run(program, {on_x.data(), on_y.data()}, {b.data(), c.data()}) == TENON_DEVICE_LOST);
+  CHECK_THAT(tenon_last_error()->text, Contains("told to fail here: execute"));
+  CHECK(tenon_last_error()->plugin == std::string("mock_device"));
+  CHECK(session.reference.executes == 0);
+  REQUIRE(run(program, {on_x.data(), on_y.data()}, {b.data(), c.data()}) == TENON_DEVICE_LOST);
+  CHECK_THAT(tenon_last_error()->text, Contains("told to fail here: execute"));
+}
