@@ -59,7 +59,8 @@ typedef struct TenonDeviceTable {
 
   /* Marks how far the stream has been given work. `*event` null makes an event, else that one is used anew. */
   int32_t (*record)(void* self, DLDevice device, void* stream, void** event);
-  /* Later work of `stream`, of any device of the table, begins when the event is reached. Does not hold the caller up. */
+  /* Later work of `stream`, which is of `device`, begins when the event is reached, which may be of another device of the table. Does not hold
+     the caller up. */
   int32_t (*wait)(void* self, DLDevice device, void* stream, void* event);
   /* TENON_OK when the event is reached, TENON_NOT_READY (without a report) when not yet, another code when the work before it failed. */
   int32_t (*query)(void* self, DLDevice device, void* event);

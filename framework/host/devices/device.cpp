@@ -2,8 +2,15 @@
 
 #include <fmt/format.h>
 
+#include "core/ir/device.h"
+
 namespace tenon::host {
 
-std::string name_of(DLDevice device) { return is_host(device) ? "cpu" : fmt::format("device{}:{}", static_cast<int>(device.device_type), device.device_id); }
+std::string name_of(DLDevice device) {
+  const auto kind = static_cast<std::uint32_t>(device.device_type);
+  if (kind == 0 || kind > UINT8_MAX) return fmt::format("device type {}", kind);  // no graph can name it
+  const ir::Device named{static_cast<std::uint8_t>(kind), device.device_id};
+  return named.is_host() ? ir::device_kind_text(named.kind) : ir::device_text(named);
+}
 
 }  // namespace tenon::host

@@ -49,7 +49,7 @@ class Device {
 
   /// Marks how far the stream has been given work; null where the work has run already.
   virtual void* record(void* stream) = 0;
-  /// Later work of the stream, of this device or one that it reaches, waits for the event of this one.
+  /// Later work of the stream, which is of this device, waits for an event of this device or of one that it reaches.
   virtual void hold_up(void* stream, void* event) = 0;
   virtual bool is_reached(void* event) = 0;
   virtual void wait_for(void* event) = 0;

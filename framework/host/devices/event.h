@@ -27,9 +27,9 @@ class Event {
     if (event_) device_->wait_for(event_);
   }
   bool is_reached() const { return !event_ || device_->is_reached(event_); }
-  /// Has later work of a stream, of this device or another of its table, wait for the point.
-  void hold_up(void* stream) const {
-    if (event_) device_->hold_up(stream, event_);
+  /// Has later work of a stream, of this device or another that it reaches, wait for the point.
+  void hold_up(Device& device, void* stream) const {
+    if (event_) device.hold_up(stream, event_);
   }
 
  private:

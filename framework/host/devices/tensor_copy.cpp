@@ -44,9 +44,9 @@ void copy_tensor(const PlacedTensor& to, const PlacedTensor& from, std::span<con
   if (to.device.is_host()) return from.device.copy_to_host(to.data, from.data, bytes, from.stream);
   if (!from.device.reaches(to.device)) return copy_through_host(to, from, sizes, element_bytes);
   // The copy runs in the order of the source's stream: it begins when the target is free, and what follows there waits for it.
-  Event(to.device, to.stream).hold_up(from.stream);
+  Event(to.device, to.stream).hold_up(from.device, from.stream);
   from.device.copy_to(to.device, to.data, from.data, bytes, from.stream);
-  Event(from.device, from.stream).hold_up(to.stream);
+  Event(from.device, from.stream).hold_up(to.device, to.stream);
 }
 
 void copy_bytes(Device& to_device, void* to, Device& from_device, const void* from, std::size_t bytes) {

@@ -29,7 +29,7 @@ class MockArtefact : public Artefact {
   MockArtefact(HostServices host, ir::Graph graph) : graph_(graph.clone()), interpreter_(host, std::move(graph)) {
     for (const ValueId input : graph_.inputs()) {
       const ir::Type& type = graph_.type(input);
-      on_host_.push_back(!type.is_tensor() || static_cast<DLDeviceType>(type.device.kind) == kDLCPU);
+      on_host_.push_back(!type.is_tensor() || type.device.is_host());
       sizes_.push_back(type.is_tensor() ? size_of(type.dtype) : 0);
     }
     for (const NodeId n : graph_.nodes()) {
@@ -112,6 +112,7 @@ MockBackend::MockBackend(HostServices host, const std::string& options) : host_(
   MockDevices& devices = MockDevices::get();
   if (const std::int64_t us = number_of(options, "lateness_us", -1); us >= 0) devices.lateness.most = std::chrono::microseconds(us);
   if (options.find("\"hold\":true") != std::string::npos) devices.lateness.hold = true;
+  single_nodes_ = options.find("\"single_nodes\":true") != std::string::npos;
   if (const std::int64_t n = number_of(options, "fail_call", -1); n >= 0) devices.fail_call(n);
 }
 
@@ -124,7 +125,8 @@ void MockBackend::claim(const GraphView& graph, Claims& claims) {
     if (!op || op->traits.opaque || op->traits.random || op->traits.control) claims.refuse(node.id(), "op", name + " has no definition that the mock device can run");
     else nodes.push_back(node.id());
   }
-  if (!nodes.empty()) claims.claim(nodes);
+  if (!single_nodes_ && !nodes.empty()) claims.claim(nodes);
+  for (std::size_t i = 0; single_nodes_ && i < nodes.size(); ++i) claims.claim({&nodes[i], 1});
 }
 
 std::unique_ptr<Artefact> MockBackend::compile(const GraphView& graph, std::span<const DLTensor* const> constants, const std::string&) {

@@ -24,6 +24,7 @@ class MockBackend : public Backend {
 
  private:
   HostServices host_;
+  bool single_nodes_ = false;
 };
 
 }  // namespace tenon::mock

@@ -12,7 +12,7 @@
 
 namespace tenon::test {
 
-/// A session whose backends are the mock device and, for the host, `reference`.
+/// A session whose backends are the mock device and, for the host, one that evaluates.
 class MockSession {
  public:
   MockSession();
@@ -22,7 +22,7 @@ class MockSession {
   TenonSession* get() const { return session_.get(); }
   TestProgram compile(const std::string& text, const std::string& options = "{}") { return {session_, parse(text), {"mock_device"}, options}; }
 
-  TestBackend reference{"reference"};
+  TestBackend reference{"host_backend"};
 
  private:
   TestSession session_{{&reference}};

@@ -58,6 +58,7 @@ TEST_CASE("workers of a parallel loop speak for the call that they work for") {
   float value = 1;
   DLTensor tensor{};
   tensor.data = &value;
+  tensor.device = {kDLCPU, 0};
   const DLTensor* constants[] = {&tensor, &tensor};
   const TenonGraph graph{sizeof graph, {nullptr, 0}, constants, 2};
   CHECK(table.host->read_constant(table.host->self, 0) == nullptr);
