@@ -49,6 +49,22 @@ std::vector<std::int64_t> sizes_for(const GroupGraph& cut, std::span<const std::
   return sizes;
 }
 
+/// The groups, each divided where its nodes are on several devices: a group is of one.
+template <class InParent>
+std::vector<ClaimedGroup> by_device(const ir::Graph& graph, std::vector<ClaimedGroup> groups, const InParent& in_parent) {
+  if (is_on_host(graph)) return groups;
+  std::vector<ClaimedGroup> divided;
+  for (ClaimedGroup& group : groups) {
+    const auto device_of = [&](NodeId n) { return find_device(graph, graph.node(in_parent(n)), [](ir::Device) { return true; }).value_or(ir::Device()); };
+    while (!group.nodes.empty()) {
+      const ir::Device device = device_of(group.nodes.front());
+      ClaimedGroup& part = divided.emplace_back(ClaimedGroup{{}, group.constants});
+      std::erase_if(group.nodes, [&](NodeId n) { return device_of(n) == device && (part.nodes.push_back(n), true); });
+    }
+  }
+  return divided;
+}
+
 void ask_one(Assignment& assignment, const ir::Graph& graph, const PartitionRequest& request, std::size_t position) {
   BackendInstance& backend = *request.backends[position];
   const bool static_shapes = !backend.has(TENON_DYNAMIC_SHAPES) && !graph.symbols().empty();
@@ -69,7 +85,7 @@ void ask_one(Assignment& assignment, const ir::Graph& graph, const PartitionRequ
     answer = ask_claims(backend, offered.graph, request.constants, request.events);
   }
   const auto in_parent = [&](NodeId n) { return whole ? n : parent_of[n.value]; };
-  for (const ClaimedGroup& group : answer.groups) {
+  for (const ClaimedGroup& group : by_device(graph, answer.groups, in_parent)) {
     for (NodeId n : group.nodes) assignment.group_of[in_parent(n).value] = static_cast<std::uint32_t>(assignment.backend_of.size());
     assignment.backend_of.push_back(static_cast<std::uint32_t>(position));
     auto& constants = assignment.constants_of.emplace_back();

@@ -277,7 +277,12 @@ void PlanBuilder::use_next_backend(Step& step, const Error& why) {
     environment_.events->warn_once("fallbacks", fmt::format("{}; '{}' runs what it leaves", text, environment_.backends[step.backend + 1]->name()));
   std::vector<std::int64_t> sizes;
   for (SymbolId s : step.group.symbols) sizes.push_back(expected_sizes_[s.value]);
-  step.set_detour(Plan::compile(plan_->environment_, step.group.graph->clone(), step.backend + 1, std::move(sizes)));
+  try {
+    step.set_detour(Plan::compile(plan_->environment_, step.group.graph->clone(), step.backend + 1, std::move(sizes)));
+  } catch (const Exception& nobody) {
+    if (nobody.code() != Code::unsupported) throw;
+    throw Failure(why.code, TENON_PHASE_COMPILE, name, fmt::format("{}; {}", text, nobody.what()));
+  }
 }
 
 void PlanBuilder::add_outputs() {

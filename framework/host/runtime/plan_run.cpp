@@ -155,7 +155,12 @@ void PlanRun::after_failure(std::uint32_t s, std::int32_t code) {
   const std::string text = fmt::format("backend '{}' failed to run {} node{}: {}", name, step.node_count, step.node_count == 1 ? "" : "s", why.message);
   leave_artefact(s);
   std::shared_ptr<Plan> next = step.detour();
-  if (!next) next = Plan::compile(plan_.environment_, plan_.graph_of(step), step.backend + 1, state.symbols);
+  try {
+    if (!next) next = Plan::compile(plan_.environment_, plan_.graph_of(step), step.backend + 1, state.symbols);
+  } catch (const Exception& nobody) {
+    if (nobody.code() != Code::unsupported) throw;
+    throw Failure(why.code, TENON_PHASE_EXECUTE, name, fmt::format("{}; {}", text, nobody.what()));
+  }
   for (std::size_t i = 0; i < step.outputs.size(); ++i)
     if (step.late && plan_.values()[step.outputs[i]].late && plan_.values()[step.outputs[i]].place != Place::output) context_.late_values[step.outputs[i]] = {};
   if (step.late) context_.prepare_late(s);

@@ -271,6 +271,26 @@ TEST_CASE("whichever call of a device fails, a run says so, and the next is righ
   CHECK(failures >= 20);
 }
 
+TEST_CASE("what one backend claims on two devices is a group for each") {
+  constexpr const char* kTwo = R"(graph @g (%x: f32[16] on device12:0, %y: f32[16] on device12:1) {
+  %a: f32[16] on device12:0 = neg(%x)
+  %b: f32[16] on device12:1 = exp(%y)
+  %c: f32[16] on device12:0 = mul(%a, %x)
+  return %c, %b
+}
+)";
+  MockSession session;
+  const TestProgram program = session.compile(kTwo);
+  const json plan = json::parse(program.query("plan"));
+  CHECK(plan["steps"].size() == 2);
+  const ops::HostTensor x = filled(DType::f32, {16}, 1), y = filled(DType::f32, {16}, 2);
+  const DeviceTensor on_x(session, x), on_y(session, y, 1), c(session, DType::f32, {16}), b(session, DType::f32, {16}, 1);
+  require_ok(run(program, {on_x.data(), on_y.data()}, {c.data(), b.data()}));
+  const auto wanted = expected(kTwo, {x, y});
+  CHECK(same(c.values(), wanted[0]));
+  CHECK(same(b.values(), wanted[1]));
+}
+
 TEST_CASE("a condition of a device decides in the host") {
   constexpr const char* kDecides = R"(graph @g (%x: f32[4] on device12:0, %p: f32[] on device12:0) {
   %flag: bool[] on device12:0 = gt(%p, 0.0)
