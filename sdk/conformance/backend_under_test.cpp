@@ -70,7 +70,7 @@ bool CompiledGroup::assumptions_hold(std::span<const std::int64_t> symbols) cons
   });
 }
 
-BackendUnderTest::BackendUnderTest(const TenonPlugin& plugin, const std::string& options) : table_(*plugin.backend), options_(options) {
+BackendUnderTest::BackendUnderTest(const TenonPlugin& plugin, const std::string& options) : table_(*plugin.backend), device_(*plugin.backend), options_(options) {
   require_ok("create", [&] { return table_.create(&kit_host(), options_.c_str(), &self_); });
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/abi/plugin.h"
 #include "core/base/error.h"
+#include "device_under_test.h"
 #include "kit_host.h"
 
 namespace tenon::conformance {
@@ -64,6 +65,7 @@ class BackendUnderTest {
   BackendUnderTest& operator=(const BackendUnderTest&) = delete;
 
   bool has(std::uint32_t flag) const { return table_.flags & flag; }
+  const DeviceUnderTest& device() const { return device_; }
   /// Checks that the groups name nodes of the graph, each once.
   ClaimAnswer claim(const TenonGraph& graph, std::size_t node_count) const;
   CompiledGroup compile(const TenonGraph& graph) const;
@@ -72,6 +74,7 @@ class BackendUnderTest {
 
  private:
   const TenonBackend& table_;
+  DeviceUnderTest device_;
   std::string options_;
   void* self_ = nullptr;
 };

@@ -46,16 +46,32 @@ Execution::Execution(const CompiledGroup& group, const TestGraph& graph, const s
     : graph_(graph), outputs_(graph.graph().outputs().size()) {
   const std::vector<std::int64_t> symbols = graph.bind(shapes_of(inputs));
   prepare_outputs(symbols);
-  GuardedMemory workspace(group.workspace_bytes(symbols));
+  TestMemory workspace(&graph.device(), group.workspace_bytes(symbols));
   workspace.fill(kGarbage);
+  workspace.send();
 
   std::vector<const void*> input_pointers;
-  for (const TestInput& input : inputs) input_pointers.push_back(input.view.data);
+  for (const TestInput& input : inputs) input_pointers.push_back(input.address());
   std::vector<void*> output_pointers;
-  for (const TestOutput& output : outputs_) output_pointers.push_back(output.view.data);
+  for (const TestOutput& output : outputs_) output_pointers.push_back(output.memory ? output.memory->address() : nullptr);
   const TenonCall call{sizeof(TenonCall), this, allocate_output, give_output};
-  group.execute({sizeof(TenonExecuteArgs), input_pointers.data(), output_pointers.data(), symbols.data(), workspace.data(), nullptr, &call});
+  group.execute({sizeof(TenonExecuteArgs), input_pointers.data(), output_pointers.data(), symbols.data(), workspace.address(), nullptr, &call});
+  graph.device().synchronise();
+  workspace.fetch();
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    if (outputs_[i].memory) outputs_[i].memory->fetch();
+    if (outputs_[i].given && !graph.device().is_host()) take_given(i);
+  }
   require_untouched(workspace, inputs);
+}
+
+/// Brings a tensor of the backend's own to the host.
+void Execution::take_given(std::size_t index) {
+  TestOutput& output = outputs_[index];
+  if (output.view.strides != row_major_strides(output.view.shape)) throw BackendFailure(fmt::format("output {} that it gave is not row-major", index));
+  output.brought.resize(byte_count(output.view.dtype, output.view.shape));
+  graph_.device().read(output.view.data, output.brought);
+  output.view.data = output.brought.data();
 }
 
 Execution::~Execution() {
@@ -73,8 +89,9 @@ void Execution::prepare_outputs(const std::vector<std::int64_t>& symbols) {
 
 void Execution::place(std::size_t index, std::vector<std::int64_t> shape) {
   TestOutput& output = outputs_[index];
-  output.memory = std::make_unique<GuardedMemory>(byte_count(output.view.dtype, shape));
+  output.memory = std::make_unique<TestMemory>(&graph_.device(), byte_count(output.view.dtype, shape));
   output.memory->fill(kGarbage);
+  output.memory->send();
   output.view.data = output.memory->data();
   output.view.strides = row_major_strides(shape);
   output.view.shape = std::move(shape);
@@ -84,13 +101,14 @@ void* Execution::allocate_output(void* self, std::uint32_t index, const std::int
   auto& run = *static_cast<Execution*>(self);
   if (index >= run.outputs_.size() || (rank && !sizes) || rank > TENON_MAX_RANK) return nullptr;
   run.place(index, {sizes, sizes + rank});
-  return run.outputs_[index].view.data;
+  return run.outputs_[index].memory->address();
 }
 
 std::int32_t Execution::give_output(void* self, std::uint32_t index, DLManagedTensorVersioned* tensor) {
   auto& run = *static_cast<Execution*>(self);
   if (!tensor || index >= run.outputs_.size() || run.outputs_[index].given) return TENON_INVALID_ARGUMENT;
   const DLTensor& t = tensor->dl_tensor;
+  if (t.device.device_type != run.graph_.device().id().device_type) return TENON_INVALID_ARGUMENT;
   TestOutput& output = run.outputs_[index];
   if (t.ndim < 0 || static_cast<std::uint32_t>(t.ndim) > TENON_MAX_RANK || (t.ndim && !t.shape)) return TENON_INVALID_ARGUMENT;
   if (!t.data && std::find(t.shape, t.shape + t.ndim, 0) == t.shape + t.ndim) return TENON_INVALID_ARGUMENT;
@@ -102,7 +120,7 @@ std::int32_t Execution::give_output(void* self, std::uint32_t index, DLManagedTe
   return TENON_OK;
 }
 
-void Execution::require_untouched(const GuardedMemory& workspace, const std::vector<TestInput>& inputs) const {
+void Execution::require_untouched(const TestMemory& workspace, const std::vector<TestInput>& inputs) const {
   if (!workspace.intact()) throw BackendFailure("execute wrote outside of its workspace");
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (!inputs[i].unchanged()) throw BackendFailure(fmt::format("execute changed input {}", i));

@@ -12,9 +12,10 @@ namespace tenon::conformance {
 
 /// An output of a run.
 struct TestOutput {
-  std::unique_ptr<GuardedMemory> memory;  // null when the backend gave its own
+  std::unique_ptr<TestMemory> memory;  // null when the backend gave its own
   DLManagedTensorVersioned* given = nullptr;
-  ops::TensorView view;
+  ops::TensorView view;                // of what the kit reads
+  std::vector<std::byte> brought;      // from a device, where the backend gave its own
 };
 
 /// The outputs of one run; they belong to this object.
@@ -36,7 +37,8 @@ class Execution {
 
   void prepare_outputs(const std::vector<std::int64_t>& symbols);
   void place(std::size_t index, std::vector<std::int64_t> shape);
-  void require_untouched(const GuardedMemory& workspace, const std::vector<TestInput>& inputs) const;
+  void take_given(std::size_t index);
+  void require_untouched(const TestMemory& workspace, const std::vector<TestInput>& inputs) const;
 
   const TestGraph& graph_;
   std::vector<TestOutput> outputs_;

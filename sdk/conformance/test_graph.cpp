@@ -4,6 +4,7 @@
 
 #include "core/abi/dlpack_types.h"
 #include "core/ir/buffer.h"
+#include "placed_graph.h"
 
 namespace tenon::conformance {
 namespace {
@@ -13,7 +14,8 @@ constexpr std::size_t kConstantOffset = 48;
 
 }  // namespace
 
-TestGraph::TestGraph(ir::Graph graph) : graph_(std::move(graph)), buffer_(ir::write_buffer(graph_)) {
+TestGraph::TestGraph(const DeviceUnderTest& device, ir::Graph graph)
+    : device_(device), graph_(placed_on(std::move(graph), device.in_graphs())), buffer_(ir::write_buffer(graph_)) {
   for (const ir::Constant& constant : graph_.constants()) add_constant(constant);
   for (const ConstantTensor& constant : constants_) constant_pointers_.push_back(&constant.tensor);
 }
@@ -26,11 +28,12 @@ void TestGraph::add_constant(const ir::Constant& constant) {
   std::vector<std::int64_t> shape;
   for (const ir::Dim& size : constant.type.shape) shape.push_back(size.constant());
   const auto bytes = static_cast<std::size_t>(constant.type.element_count().constant()) * size_of(constant.type.dtype);
-  ConstantTensor& held = constants_.emplace_back(ConstantTensor{GuardedMemory(bytes + kConstantOffset), std::move(shape), {}});
+  ConstantTensor& held = constants_.emplace_back(ConstantTensor{TestMemory(&device_, bytes + kConstantOffset), std::move(shape), {}});
   held.memory.fill(std::byte{0x3b});
   if (bytes && constant.data) std::memcpy(held.memory.data() + kConstantOffset, constant.data, bytes);
-  held.tensor.data = constant.data ? held.memory.data() : nullptr;
-  held.tensor.device = {kDLCPU, 0};
+  held.memory.send();
+  held.tensor.data = constant.data ? held.memory.address() : nullptr;
+  held.tensor.device = device_.id();
   held.tensor.ndim = static_cast<std::int32_t>(held.shape.size());
   held.tensor.dtype = dlpack_type(constant.type.dtype);
   held.tensor.shape = held.shape.data();

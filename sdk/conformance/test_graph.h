@@ -7,17 +7,20 @@
 
 #include "core/abi/plugin.h"
 #include "core/ir/graph.h"
-#include "guarded_memory.h"
+#include "test_memory.h"
 
 namespace tenon::conformance {
 
 class TestGraph {
  public:
-  explicit TestGraph(ir::Graph graph);
+  /// `graph` is one of the host; what crosses is on the device.
+  TestGraph(const DeviceUnderTest& device, ir::Graph graph);
+  explicit TestGraph(ir::Graph graph) : TestGraph(DeviceUnderTest::host(), std::move(graph)) {}
   TestGraph(const TestGraph&) = delete;
   TestGraph& operator=(const TestGraph&) = delete;
 
   const ir::Graph& graph() const { return graph_; }
+  const DeviceUnderTest& device() const { return device_; }
   std::size_t node_count() const { return graph_.nodes().size(); }
   /// What crosses. It borrows from this object.
   TenonGraph crossing() const;
@@ -28,13 +31,14 @@ class TestGraph {
 
  private:
   struct ConstantTensor {
-    GuardedMemory memory;
+    TestMemory memory;
     std::vector<std::int64_t> shape;
     DLTensor tensor;
   };
 
   void add_constant(const ir::Constant& constant);
 
+  const DeviceUnderTest& device_;
   ir::Graph graph_;
   std::vector<std::uint8_t> buffer_;
   std::deque<ConstantTensor> constants_;

@@ -30,9 +30,9 @@ std::size_t element_count(const std::vector<std::int64_t>& shape) {
   return count;
 }
 
-GuardedMemory memory_for(std::size_t bytes, DType dtype, Placement placement) {
+TestMemory memory_for(std::size_t bytes, DType dtype, Placement placement) {
   const std::size_t misalignment = placement.misaligned ? 3 * size_of(dtype) % 64 : 0;
-  return GuardedMemory(bytes, misalignment, placement.at_page_end ? GuardedMemory::Start::page_end : GuardedMemory::Start::aligned);
+  return TestMemory(placement.device, bytes, misalignment, placement.at_page_end ? GuardedMemory::Start::page_end : GuardedMemory::Start::aligned);
 }
 
 TestInput packed(const ops::SampleInput& input, Placement placement) {
@@ -54,15 +54,14 @@ TestInput copied(const ops::SampleInput& input, Placement placement) {
 
 }  // namespace
 
-bool TestInput::unchanged() const {
-  return memory.intact() && std::equal(original.begin(), original.end(), memory.data());
-}
+bool TestInput::unchanged() const { return memory.holds(original); }
 
 std::vector<TestInput> make_inputs(const ops::Sample& sample, std::uint64_t seed, Placement placement) {
   std::vector<TestInput> inputs;
   for (const ops::SampleInput& input : ops::sample_inputs(sample, seed)) {
     TestInput& made = inputs.emplace_back(placement.row_major ? packed(input, placement) : copied(input, placement));
     made.original.assign(made.memory.data(), made.memory.data() + made.memory.size());
+    made.memory.send();
   }
   return inputs;
 }

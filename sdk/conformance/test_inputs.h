@@ -5,19 +5,23 @@
 
 #include "core/memory/row_major.h"
 #include "core/ops/reference/sample.h"
-#include "guarded_memory.h"
+#include "test_memory.h"
 
 namespace tenon::conformance {
 
 struct TestInput {
-  GuardedMemory memory;
+  TestMemory memory;
   std::vector<std::byte> original;  // what the memory held before the run
-  ops::TensorView view;
+  ops::TensorView view;             // of the kit's copy
 
+  /// The first element as the backend reaches it.
+  const void* address() const { return static_cast<const std::byte*>(memory.address()) + (static_cast<const std::byte*>(view.data) - memory.data()); }
+  /// Whether the memory is as it was, where the backend reaches it.
   bool unchanged() const;
 };
 
 struct Placement {
+  const DeviceUnderTest* device = nullptr;  // null: the host
   bool row_major = false;   // copy strided operands, as a host does for a backend that takes no strides
   bool misaligned = false;  // first elements are aligned to their element only
   bool at_page_end = false; // their memory ends where a page begins that cannot be read

@@ -28,10 +28,11 @@ ir::Graph row_major_graph(const Trial& trial) {
 /// The graph of a sample as the backend would get it from a host: without strides if it takes none.
 std::unique_ptr<TestGraph> graph_for(const Trial& trial) {
   const bool takes_strides = trial.backend.has(TENON_STRIDED_INPUTS);
-  return std::make_unique<TestGraph>(takes_strides ? ops::sample_graph(trial.op, trial.sample) : row_major_graph(trial));
+  return std::make_unique<TestGraph>(trial.backend.device(), takes_strides ? ops::sample_graph(trial.op, trial.sample) : row_major_graph(trial));
 }
 
 std::vector<TestInput> inputs_for(const Trial& trial, std::uint64_t seed, Placement placement = {}) {
+  placement.device = &trial.backend.device();
   placement.row_major = !trial.backend.has(TENON_STRIDED_INPUTS);
   return make_inputs(trial.sample, seed, placement);
 }
@@ -133,7 +134,7 @@ Outcome stored(const Trial& trial) {
 /// Asks for the sample with these operands as constants, and runs what the host would make of the answer: the constants that the
 /// backend does not take with the node are inputs of the group.
 bool run_with_constants(const Trial& trial, std::span<const std::size_t> constants, Expected& expected) {
-  const TestGraph asked(with_constants(trial.op, trial.sample, constants, kSeed));
+  const TestGraph asked(trial.backend.device(), with_constants(trial.op, trial.sample, constants, kSeed));
   const ClaimAnswer answer = trial.backend.claim(asked.crossing(), asked.node_count());
   const auto first = static_cast<std::uint32_t>(constants.size());
   const std::vector<std::uint32_t>* group = answer.group_of(first);
@@ -143,8 +144,8 @@ bool run_with_constants(const Trial& trial, std::span<const std::size_t> constan
   for (std::uint32_t k = 0; k < first; ++k)
     if (trial.backend.has(TENON_BAKED_CONSTANTS) || std::ranges::find(*group, k) != group->end()) baked.push_back(constants[k]);
 
-  const TestGraph graph(with_constants(trial.op, trial.sample, baked, kSeed));
-  auto inputs = make_inputs(trial.sample, kSeed, {.row_major = true});
+  const TestGraph graph(trial.backend.device(), with_constants(trial.op, trial.sample, baked, kSeed));
+  auto inputs = make_inputs(trial.sample, kSeed, {.device = &trial.backend.device(), .row_major = true});
   for (std::size_t k = baked.size(); k-- > 0;) inputs.erase(inputs.begin() + static_cast<std::ptrdiff_t>(baked[k]));
   const CompiledGroup compiled = trial.backend.compile(graph.crossing());
   expected.require(Execution(compiled, graph, inputs), trial.sample.tolerance);
@@ -152,7 +153,7 @@ bool run_with_constants(const Trial& trial, std::span<const std::size_t> constan
 }
 
 Outcome constant_operand(const Trial& trial) {
-  const auto inputs = make_inputs(trial.sample, kSeed, {.row_major = true});
+  const auto inputs = make_inputs(trial.sample, kSeed, {.device = &trial.backend.device(), .row_major = true});
   const ir::Graph plain = row_major_graph(trial);
   Expected expected(plain, inputs);
   std::vector<std::vector<std::size_t>> choices;
@@ -176,8 +177,8 @@ Outcome constant_operand(const Trial& trial) {
 bool run_with_literal(const Trial& trial, std::size_t input) {
   auto made = with_literal_operand(trial.op, trial.sample, input);
   if (!made) return false;
-  const TestGraph graph(*std::move(made));
-  auto inputs = make_inputs(trial.sample, kSeed, {.row_major = true});
+  const TestGraph graph(trial.backend.device(), *std::move(made));
+  auto inputs = make_inputs(trial.sample, kSeed, {.device = &trial.backend.device(), .row_major = true});
   inputs.erase(inputs.begin() + static_cast<std::ptrdiff_t>(input));
   if (!is_defined(graph.graph(), inputs)) return false;
   if (!trial.backend.claim(graph.crossing(), graph.node_count()).takes_all(graph.node_count())) return false;
@@ -212,9 +213,9 @@ Outcome large_unsigned(const Trial& trial) {
 Outcome applied_twice(const Trial& trial) {
   auto made = chained(trial.op, trial.sample);
   if (!made) return kNotApplicable;
-  const TestGraph graph(std::move(*made));
+  const TestGraph graph(trial.backend.device(), std::move(*made));
   if (!trial.backend.claim(graph.crossing(), graph.node_count()).takes_all(graph.node_count())) return kNotApplicable;
-  const auto inputs = make_inputs(trial.sample, kSeed, {.row_major = true});
+  const auto inputs = make_inputs(trial.sample, kSeed, {.device = &trial.backend.device(), .row_major = true});
   if (!is_defined(graph.graph(), inputs)) return kNotApplicable;
   const CompiledGroup group = trial.backend.compile(graph.crossing());
   constexpr double kTwoErrors = 4;  // the second node magnifies the error of the first
@@ -226,11 +227,11 @@ Outcome symbols(const Trial& trial) {
   if (!trial.backend.has(TENON_DYNAMIC_SHAPES)) return kNotApplicable;
   auto made = with_symbols(trial.op, trial.sample);
   if (!made) return kNotApplicable;
-  const TestGraph graph(std::move(made->graph));
+  const TestGraph graph(trial.backend.device(), std::move(made->graph));
   if (!trial.backend.claim(graph.crossing(), graph.node_count()).takes_all(graph.node_count())) return kNotApplicable;
   const CompiledGroup group = trial.backend.compile(graph.crossing());
   for (const ops::Sample& sample : made->sizes) {
-    const auto inputs = make_inputs(sample, kSeed, {.row_major = true});
+    const auto inputs = make_inputs(sample, kSeed, {.device = &trial.backend.device(), .row_major = true});
     if (!group.assumptions_hold(graph.bind(shapes_of(inputs)))) continue;
     run_and_judge(trial, group, graph, inputs);
   }

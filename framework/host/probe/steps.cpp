@@ -1,6 +1,7 @@
 #include "steps.h"
 
 #include "core/abi/graph_view.h"
+#include "core/abi/struct_size.h"
 #include "guarded_call.h"
 #include "host/plugins/contact/plugin_call.h"
 
@@ -57,6 +58,13 @@ Outcome Backend::step(const char* name, const Call& call) {
 
 Outcome Backend::create(const std::string& options) {
   return step("create", [&] { return table_.create(host_, options.c_str(), &self_); });
+}
+
+Outcome Backend::open_devices() {
+  if (!TENON_COVERS(&table_, open_devices) || !table_.open_devices) return {};
+  const TenonDeviceTable* devices = nullptr;
+  Outcome outcome = step("open_devices", [&] { return table_.open_devices(host_, &devices); });
+  return or_defect(std::move(outcome), devices ? "" : "it gives no table");
 }
 
 void Backend::destroy() {

@@ -31,6 +31,8 @@ class Backend {
   void at_sample(std::size_t number) { suffix_ = " " + std::to_string(number); }
 
   Outcome create(const std::string& options);
+  /// Does nothing where it brings no devices.
+  Outcome open_devices();
   void destroy();
   Outcome claim(const TenonGraph& graph, CollectedClaims& claims);
   /// After success `artefact.self` is not null.

@@ -2,6 +2,7 @@
 
 #include "core/ir/buffer.h"
 #include "guarded_call.h"
+#include "host/partition/placement.h"
 #include "host/plugins/contact/plugin_call.h"
 #include "sample_graphs.h"
 #include "sample_run.h"
@@ -24,6 +25,9 @@ void try_backend(const TenonBackend& table, const TenonHost* host, const std::st
   const Outcome created = backend.create(options);
   if (created.code == TENON_INVALID_ARGUMENT) return;  // the options are wrong: the host tells that to whoever gave them
   if (!created.ok()) throw Refused("call_failed", "cannot be created: {}", created.text.empty() ? "it gives no reason" : created.text);
+  if (const Outcome opened = backend.open_devices(); !opened.ok()) throw Refused("call_failed", "cannot open its devices: {}", opened.text.empty() ? "it gives no reason" : opened.text);
+  // The samples are in the host's memory.
+  if (!host::serves(table, {})) return backend.destroy();
   std::size_t number = 0;
   const auto claims = [&](const ir::Graph& graph) {
     backend.at_sample(number++);
