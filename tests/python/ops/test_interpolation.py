@@ -117,3 +117,19 @@ def test_factors_that_leave_sizes_as_they_are(mode):
         for got, want in zip(tenon.compile(fn)(laid_out), fn(laid_out)):
             assert got.stride() == want.stride()
             torch.testing.assert_close(got, want, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("align", [False, True])
+def test_samples_of_an_image_have_the_bits_of_eager_execution(mode, padding, align):
+    # What is rounded to uint8 afterwards shows the last bit.
+    generator = torch.Generator().manual_seed(3)
+    image = torch.randint(0, 256, (2, 3, 19, 23), generator=generator).float()
+    grid = torch.rand(2, 31, 17, 2, generator=generator) * 2.6 - 1.3
+
+    def fn(image, grid):
+        return torch.nn.functional.grid_sample(image, grid, mode=mode, padding_mode=padding, align_corners=align)
+
+    with torch.no_grad():
+        torch.testing.assert_close(tenon.compile(fn)(image, grid), fn(image, grid), rtol=0, atol=0)

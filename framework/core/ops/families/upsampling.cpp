@@ -254,12 +254,11 @@ struct Sampler {
   /// ATen rounds half floats after each operation, which decides which element is the nearest.
   Scalar rounded(Scalars& s, Scalar x) const { return mode == "nearest" && is_reduced_float(stored) ? s.convert(s.convert(x, stored), x.dtype) : x; }
 
-  /// From [-1, 1] to elements of the input, rounded once, or as ATen does where that decides which element is the nearest, and in float64.
+  /// From [-1, 1] to elements of the input. ATen's vectors of float32 of images subtract the half in one rounding with the product.
   Scalar place(Scalars& s, Scalar x, const Dim& size) const {
-    const Scalar half = s.like(x, 0.5), middle = s.mul(s.convert(s.extent(size - Dim(1)), x.dtype), half);
-    const Scalar reach = align ? middle : s.mul(s.convert(s.extent(size), x.dtype), half);
-    if (mode != "nearest" && x.dtype != DType::f64) return s.fma(x, reach, middle);
-    const Scalar at = rounded(s, s.mul(rounded(s, s.add(x, s.like(x, 1))), reach));
+    const Scalar half = s.like(x, 0.5), reach = s.mul(s.convert(s.extent(align ? size - Dim(1) : size), x.dtype), half), from = rounded(s, s.add(x, s.like(x, 1)));
+    if (mode != "nearest" && x.dtype != DType::f64 && rank == 2 && !align) return s.fma(from, reach, s.like(x, -0.5));
+    const Scalar at = rounded(s, s.mul(from, reach));
     return align ? at : rounded(s, s.sub(at, half));
   }
 
@@ -298,6 +297,17 @@ struct Sampler {
   }
 };
 
+/// The four elements around a place of an image, in ATen's order: each with the product of its weights, added in one rounding.
+Scalar bilinear(Scalars& s, std::span<const Taps> taps, const std::function<Scalar(std::span<const Scalar>)>& load) {
+  std::optional<Scalar> sum;
+  for (std::size_t y = 0; y < 2; ++y)
+    for (std::size_t x = 0; x < 2; ++x) {
+      const Scalar chosen[] = {taps[0].index[y], taps[1].index[x]}, weight = s.mul(taps[0].weight[y], taps[1].weight[x]), element = load(chosen);
+      sum = sum ? s.fma(weight, element, *sum) : s.mul(weight, element);
+    }
+  return *sum;
+}
+
 /// The last dimension of the grid holds (x, y) or (x, y, z): the input's dimensions from the last on.
 LoopBody grid_loop(const OpQuery& q) {
   const Sampler sampler(q);
@@ -313,8 +323,7 @@ LoopBody grid_loop(const OpQuery& q) {
       index.push_back(m.of(Dim(static_cast<std::int64_t>(sampler.rank - 1 - d))));
       taps.push_back(sampler.taps(s, s.load(1, q.type(1).dtype, index), q.type(0).shape[d + 2]));
     }
-    std::vector<Scalar> chosen;
-    return weighted(s, taps, chosen, [&](std::span<const Scalar> spatial) {
+    const auto element = [&](std::span<const Scalar> spatial) {
       std::vector<Scalar> index{at[0], at[1]};
       std::optional<Scalar> there;
       for (std::size_t d = 0; d < spatial.size(); ++d) {
@@ -323,7 +332,10 @@ LoopBody grid_loop(const OpQuery& q) {
       }
       const DType t = q.type(0).dtype;
       return s.load_if(*there, 0, t, index, s.constant(compute_type(t), 0.0));
-    });
+    };
+    if (sampler.mode == "bilinear" && sampler.rank == 2 && q.type(0).dtype != DType::f64) return bilinear(s, taps, element);
+    std::vector<Scalar> chosen;
+    return weighted(s, taps, chosen, element);
   });
 }
 
