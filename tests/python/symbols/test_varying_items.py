@@ -23,6 +23,8 @@ READS = {
     "sum": lambda x, p: x[:, : sum(p["size"]) // 2] + 1,
     "equal": lambda x, p: x if p["size"] == (40, 48) else x[:, : p["size"][0]] + 1,
     "unequal": lambda x, p: x if (1, 2) != p["size"] else x - 1,
+    "kept in a dict": lambda x, p: x * dict(kept=p["factors"], other=[1])["kept"][0] + p["factors"][1],
+    "tensor": lambda x, p: x + torch.tensor(p["factors"])[1],
     "joined": lambda x, p: torch.zeros(p["size"] + (2,)),
     "repeated": lambda x, p: torch.ones(p["size"] * 2),
     "contained": lambda x, p: x * p["size"][0] if 100 in p["size"] else x + p["size"][1],
@@ -34,7 +36,7 @@ def test_numbers_of_an_older_sequence_vary_each_by_itself(name):
     fn, draw = READS[name], random.Random(3)
     compiled = tenon.compile(fn)
     for _ in range(40):
-        p = {"size": (draw.randint(2, 39), draw.randint(2, 47)), "scale": draw.uniform(1, 2)}
+        p = {"size": (draw.randint(2, 39), draw.randint(2, 47)), "scale": draw.uniform(1, 2), "factors": [draw.random(), draw.random()]}
         torch.testing.assert_close(compiled(X, p), fn(X, p), rtol=1e-6, atol=1e-6)
     stats = tenon.stats()
     assert stats["graphs"] <= 4 and stats["eager_fallbacks"] == 0, stats

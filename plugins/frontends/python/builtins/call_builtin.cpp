@@ -214,6 +214,7 @@ std::optional<Ref> run_listed(Evaluator& evaluator, PyObject* callable, const Bu
   const std::optional<std::size_t> function = builtin.kind == BuiltinClass::callback ? function_called_back(callable, arguments) : std::nullopt;
   for (std::size_t at = 0; at < arguments.values.size(); ++at) {
     Ref& value = arguments.values[at];
+    if (callable == as_object(&PyDict_Type) && at >= arguments.positional()) continue;  // dict(name=value) keeps the value as it is
     const bool selects = compresses && at == 1;
     if (hands_on) heap.expose_items(value.get());
     else heap.expose(value.get());
@@ -278,7 +279,7 @@ std::optional<Ref> Evaluator::call_method(PyObject* callable, PyObject* self, Ar
   if (traits.role == Recorder::Role::stand_in) {
     if (is_among(PyUnicode_AsUTF8(name.get()), kAnsweredByTensor)) throw GraphBreak(fmt::format("a call of the C method {}", name_of(callable)));
     if (std::optional<Ref> result = call_legacy_method(*this, self, name.get(), arguments)) return result;
-    for (Ref& value : arguments.values) value = with_ints_read(value.get());
+    for (Ref& value : arguments.values) value = with_items_read(value.get());
     Arguments all = arguments;
     all.values.insert(all.values.begin(), Ref::borrow(self));
     require_few_pieces_of(callable, all);

@@ -89,13 +89,13 @@ bool is_deeper_than(int levels, PyObject* value) {
 
 namespace {
 
-/// Whether an older list or tuple holds a few ints and nothing else, as sizes do: each may vary.
-bool is_older_ints(const Heap& heap, PyObject* object) {
+/// Whether an older list or tuple holds a few numbers and nothing else, as sizes and factors do: each may vary.
+bool is_older_numbers(const Heap& heap, PyObject* object) {
   constexpr Py_ssize_t kMost = 16;
   if (!(PyTuple_CheckExact(object) || PyList_CheckExact(object)) || !heap.source_of(object)) return false;
   const Py_ssize_t size = PySequence_Fast_GET_SIZE(object);
   for (Py_ssize_t at = 0; at < size; ++at)
-    if (!PyLong_CheckExact(PySequence_Fast_GET_ITEM(object, at))) return false;
+    if (PyObject* item = PySequence_Fast_GET_ITEM(object, at); !PyLong_CheckExact(item) && !PyFloat_CheckExact(item)) return false;
   return size > 0 && size <= kMost;
 }
 
@@ -116,17 +116,17 @@ Ref Evaluator::with_numbers_read(PyObject* value) {
   return heap_.born(PyTuple_CheckExact(value) ? tuple_of(std::move(items)) : list_of(std::move(items)));
 }
 
-/// A list or tuple that an operation takes whole, with the ints read one by one that are in it, or in older ones inside of it.
-Ref Evaluator::with_ints_read(PyObject* value) {
-  const bool older = is_older_ints(heap_, value);
+/// A list or tuple that an operation takes whole, with the numbers read one by one that are in it, or in older ones inside of it.
+Ref Evaluator::with_items_read(PyObject* value) {
+  const bool older = is_older_numbers(heap_, value);
   const bool born = !older && (PyTuple_CheckExact(value) || PyList_CheckExact(value)) && !heap_.source_of(value);
   std::vector<Ref> items;
   bool any = older;
   if (older) items = items_of(value);
   for (Py_ssize_t at = 0; born && at < PySequence_Fast_GET_SIZE(value); ++at) {
     PyObject* item = PySequence_Fast_GET_ITEM(value, at);
-    const bool reads = is_older_ints(heap_, item);
-    items.push_back(reads ? with_ints_read(item) : Ref::borrow(item));
+    const bool reads = is_older_numbers(heap_, item);
+    items.push_back(reads ? with_items_read(item) : Ref::borrow(item));
     any |= reads;
   }
   if (!any) return Ref::borrow(value);
@@ -164,7 +164,7 @@ Ref Evaluator::call_recorder(PyObject* callable, const Arguments& arguments) {
       given = checked(PyList_New(0));
       for (const Ref& item : items_of(value.get())) checked(PyList_Append(given.get(), item.get()));
     }
-    given = with_ints_read(given.get());
+    given = with_items_read(given.get());
     if (is_deeper_than(kDeepest, given.get())) throw GraphBreak("an operation takes a list that is nested too deeply");
     heap_.expose(given.get());
     if (Py_TYPE(given.get())->tp_iter != nullptr || Py_TYPE(given.get())->tp_as_buffer != nullptr) require_readable(given.get());

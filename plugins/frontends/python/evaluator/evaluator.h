@@ -197,7 +197,7 @@ class Evaluator {
   }
   /// Whether a symbolic int is the object or, at any depth, in its items.
   bool holds_number(PyObject* object);
-  Ref with_ints_read(PyObject* value);
+  Ref with_items_read(PyObject* value);
   Ref with_numbers_read(PyObject* value);
   Ref text_of_container(PyObject* value);
 
