@@ -117,6 +117,46 @@ TEST_CASE("what follows a reduction of a row is in its kernel", "[ptx]") {
   })", {{3, 2051}}, 64) == "");
 }
 
+TEST_CASE("softmax and normalisation of rows are one kernel each", "[ptx]") {
+  for (const char* rows : {"7, 33", "3, 1024", "2, 3000", "5, 4"}) {
+    INFO(rows);
+    const std::string softmax = fmt::format("graph @main (%x: f32[{0}]) {{\n  %y: f32[{0}] = softmax(%x) {{dim = 1}}\n  return %y\n}}", rows);
+    CHECK(fault_of(softmax, {}, 16) == "");
+    CHECK(ptx_test::schedule_graph(llvm_test::parse(softmax)).kernels.size() == 1);
+    const std::string width = std::string(rows).substr(std::string(rows).find(' ') + 1);
+    CHECK(fault_of(fmt::format(R"(graph @main (%x: f32[{0}], %w: f32[{1}], %b: f32[{1}]) {{
+      %y: f32[{0}] = layer_norm(%x, %w, %b) {{eps = 1e-05, normalized_shape = [{1}]}}
+      return %y
+    }})", rows, width), {}, 64) == "");
+  }
+}
+
+TEST_CASE("reductions over several loops, and over outer ones", "[ptx]") {
+  CHECK(fault_of(R"(graph @main (%x: f32[4, 5, 6, 70]) {
+    %y: f32[4, 6] = sum(%x) {dim = [1, 3], keepdim = false}
+    return %y
+  })", {}, 16) == "");
+  CHECK(fault_of(R"(graph @main (%x: f32[300, 17]) {
+    %y: f32[17] = sum(%x) {dim = [0], keepdim = false}
+    return %y
+  })", {}, 64) == "");
+  CHECK(fault_of(R"(graph @main (%x: f32[12, 300]) {
+    %y: i64[12] = argmax(%x) {dim = 1, keepdim = false}
+    return %y
+  })") == "");
+  CHECK(fault_of(R"(graph @main (%x: bool[12, 300]) {
+    %y: bool[12] = any(%x) {dim = [1], keepdim = false}
+    return %y
+  })") == "");
+}
+
+TEST_CASE("a matrix product without a kernel of its own is a loop nest", "[ptx]") {
+  CHECK(fault_of(R"(graph @main (%x: f32[9, 130], %y: f32[130, 11]) {
+    %z: f32[9, 11] = matmul(%x, %y)
+    return %z
+  })", {}, 64) == "");
+}
+
 TEST_CASE("what has no code is refused with a sentence", "[ptx]") {
   CHECK_THROWS_WITH(ptx_test::schedule_graph(llvm_test::parse(unary("lgamma", "f32", "8"))), "lgamma of f32 has no code for this target");
   CHECK_THROWS_WITH(ptx_test::schedule_graph(llvm_test::parse(unary("exp", "f64", "8"))), "exp of f64 has no code for this target");

@@ -83,7 +83,7 @@ void KernelCache::drop_idle() {
 }
 
 void KernelCache::compile(const HostServices& host, const Batch& batch, const std::function<void(const std::string&)>& listing) {
-  const CodeStore store(host, target());
+  const codegen::CodeStore store = code_store(host, target());
   const ObjectCode object = jit_.compile(batch.tier, [&](llvm::Module& module) {
     for (std::size_t i = 0; i < batch.kernels.size(); ++i) codegen::emit_kernel(module, *batch.kernels[i], target(), batch.names[i]);
   }, listing);
@@ -118,7 +118,7 @@ void KernelCache::improve_later(const HostServices& host, const std::vector<cons
 
 /// Takes what the store has of the kernels that are not known yet; each object is read once.
 void KernelCache::take_stored(const HostServices& host, const KernelRequest& request, Texts texts, const Codes& codes) {
-  const CodeStore store(host, target());
+  const codegen::CodeStore store = code_store(host, target());
   std::set<std::string> seen;
   std::map<std::string, std::vector<std::size_t>> objects;  // by key: which of the kernels
   std::vector<std::string> functions(texts.size());
@@ -204,12 +204,12 @@ std::size_t KernelCache::size() const {
 }
 
 MatrixKernel KernelCache::matrix_kernel(const HostServices& host, DType dtype, const MatrixParts& parts) {
-  return matrices_ ? matrices_->matrix_kernel(host, dtype, parts) : matrix_code_.kernel(CodeStore(host, target()), dtype, parts);
+  return matrices_ ? matrices_->matrix_kernel(host, dtype, parts) : matrix_code_.kernel(code_store(host, target()), dtype, parts);
 }
 
 void KernelCache::prepare(const HostServices& host, DType dtype, MatrixPart part) {
   if (matrices_) return matrices_->prepare(host, dtype, part);
-  matrix_code_.prepare(CodeStore(host, target()), dtype, part);
+  matrix_code_.prepare(code_store(host, target()), dtype, part);
 }
 
 KernelCache& kernel_cache(unsigned width, bool quiet_comparisons) {

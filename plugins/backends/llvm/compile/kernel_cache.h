@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "code_store.h"
+#include "stored_code.h"
 #include "core/base/error.h"
 #include "jit.h"
 #include "launch/kernel_run.h"

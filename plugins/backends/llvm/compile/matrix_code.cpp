@@ -71,7 +71,7 @@ void MatrixCode::fill(llvm::Module& module, DType dtype, MatrixPart part, const 
   }
 }
 
-const std::vector<void*>& MatrixCode::functions(const CodeStore& store, DType dtype, MatrixPart part) {
+const std::vector<void*>& MatrixCode::functions(const codegen::CodeStore& store, DType dtype, MatrixPart part) {
   Entry* entry = nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -92,7 +92,7 @@ const std::vector<void*>& MatrixCode::functions(const CodeStore& store, DType dt
   return functions;
 }
 
-MatrixKernel MatrixCode::kernel(const CodeStore& store, DType dtype, const MatrixParts& wanted) {
+MatrixKernel MatrixCode::kernel(const codegen::CodeStore& store, DType dtype, const MatrixParts& wanted) {
   using codegen::MicroKernel;
   MatrixKernel kernel = shapes(dtype);
   for (const auto& [of, part] : wanted) {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "code_store.h"
+#include "stored_code.h"
 #include "jit.h"
 #include "products/matrix_product.h"
 
@@ -27,9 +27,9 @@ class MatrixCode {
   explicit MatrixCode(Jit& jit) : jit_(jit) {}
 
   /// Compiles a part, or takes it from the store, where it is not known yet.
-  void prepare(const CodeStore& store, DType dtype, MatrixPart part) { functions(store, dtype, part); }
+  void prepare(const codegen::CodeStore& store, DType dtype, MatrixPart part) { functions(store, dtype, part); }
   /// Gives the code of products in float32 or float64: of all parts that are wanted for that dtype. The functions of others are null.
-  MatrixKernel kernel(const CodeStore& store, DType dtype, const MatrixParts& wanted);
+  MatrixKernel kernel(const codegen::CodeStore& store, DType dtype, const MatrixParts& wanted);
 
  private:
   struct Entry {
@@ -37,7 +37,7 @@ class MatrixCode {
     LinkedCode code;
   };
 
-  const std::vector<void*>& functions(const CodeStore& store, DType dtype, MatrixPart part);
+  const std::vector<void*>& functions(const codegen::CodeStore& store, DType dtype, MatrixPart part);
   MatrixKernel shapes(DType dtype) const;
   void fill(llvm::Module& module, DType dtype, MatrixPart part, const std::vector<std::string>& names) const;
 
