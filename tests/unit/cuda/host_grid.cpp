@@ -8,7 +8,7 @@
 #include "compile/machine.h"
 #include "core/base/error.h"
 #include "lower/block_emitter.h"
-#include "../llvm/isa/x86_isa.h"
+#include "isa/x86_isa.h"
 
 namespace tenon::ptx_test {
 namespace {
@@ -53,9 +53,9 @@ void meet_all(HostThread* self) { self->around->all.arrive_and_wait(); }
 /// The instruction set of the GPU as far as arithmetic goes, on threads of the host.
 class HostGrid final : public cuda::PtxIsa {
  public:
-  explicit HostGrid(const codegen::Target& target) : target_(target) {}
+  explicit HostGrid(const llvm_backend::Target& target) : target_(target) {}
 
-  void declare(llvm::Function& function) const override { codegen::declare_for_machine(function, target_); }
+  void declare(llvm::Function& function) const override { llvm_backend::declare_for_machine(function, target_); }
   unsigned global_memory() const override { return 0; }
 
   llvm::Function* make_kernel(LaneBuilder& b, const codegen::Kernel&, const cuda::Schedule&, const std::string& name) const override {
@@ -100,7 +100,7 @@ class HostGrid final : public cuda::PtxIsa {
     return b.ir.CreateCall(type, field(b, 2, b.ir.getPtrTy()), {self(b), bits, other});
   }
 
-  const codegen::Target& target_;
+  const llvm_backend::Target& target_;
 };
 
 using HostKernel = void (*)(void* const* buffers, const std::int64_t* symbols, HostThread* thread);

@@ -124,7 +124,7 @@ std::vector<std::string> take_log() {
   return std::exchange(logged, {});
 }
 
-llvm_backend::KernelCache& fresh_cache(const codegen::Target& target, std::size_t most_idle) {
+llvm_backend::KernelCache& fresh_cache(const llvm_backend::Target& target, std::size_t most_idle) {
   static auto& caches = *new std::deque<llvm_backend::KernelCache>;
   return caches.emplace_back(target, nullptr, most_idle);
 }

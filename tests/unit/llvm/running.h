@@ -57,7 +57,7 @@ struct Choice {
 std::unique_ptr<llvm_backend::Program> compile(const ir::Graph& graph, const Choice& choice = {});
 
 /// A cache that knows nothing. It is never destroyed: code must outlive those who may still run it.
-llvm_backend::KernelCache& fresh_cache(const codegen::Target& target, std::size_t most_idle = 1024);
+llvm_backend::KernelCache& fresh_cache(const llvm_backend::Target& target, std::size_t most_idle = 1024);
 
 /// Compiles and runs; the results are row-major, one an output.
 std::vector<ops::HostTensor> run(const ir::Graph& graph, std::span<const ops::TensorView> inputs, const Choice& choice = {});

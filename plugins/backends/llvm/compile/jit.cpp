@@ -14,7 +14,7 @@
 #include <mutex>
 
 #include "core/base/error.h"
-#include "../llvm/vectors/wide_masks.h"
+#include "vectors/wide_masks.h"
 
 extern "C" {
 void LLVMInitializeX86TargetInfo();
@@ -32,7 +32,7 @@ llvm::CodeGenOptLevel level_of(Tier tier) {
 
 constexpr const char* kTriple = "x86_64-unknown-linux-gnu";
 
-std::unique_ptr<llvm::TargetMachine> make_machine(const codegen::Target& target, Tier tier) {
+std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target, Tier tier) {
   std::string problem;
   const llvm::Target* found = llvm::TargetRegistry::lookupTarget(kTriple, problem);
   TENON_CHECK(found, "LLVM has no x86 target: {}", problem);
@@ -56,7 +56,7 @@ struct Jit::Machines {
   std::mutex mutex;
   std::array<std::vector<std::unique_ptr<llvm::TargetMachine>>, 3> by_tier;
 
-  std::unique_ptr<llvm::TargetMachine> take(const codegen::Target& target, Tier tier) {
+  std::unique_ptr<llvm::TargetMachine> take(const Target& target, Tier tier) {
     {
       const std::lock_guard lock(mutex);
       auto& idle = by_tier[static_cast<std::size_t>(tier)];
@@ -75,7 +75,7 @@ struct Jit::Machines {
   }
 };
 
-Jit::Jit(codegen::Target target) : target_(std::move(target)), idle_(std::make_unique<Machines>()) {
+Jit::Jit(Target target) : target_(std::move(target)), idle_(std::make_unique<Machines>()) {
   static std::once_flag once;
   std::call_once(once, [] {
     LLVMInitializeX86TargetInfo();
@@ -122,7 +122,7 @@ ObjectCode Jit::compile(Tier tier, const std::function<void(llvm::Module&)>& fil
   fill(module);
   for (llvm::Function& f : module) f.setDoesNotThrow();  // nothing unwinds through a kernel: it has no tables for that
   if (tier != Tier::quick && !target_.has_mask_registers())
-    for (llvm::Function& f : module) codegen::widen_masks(f);
+    for (llvm::Function& f : module) widen_masks(f);
   if (listing) list(*machine, module, listing);
 #ifndef NDEBUG
   std::string problem;

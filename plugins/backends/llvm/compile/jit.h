@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "code_memory.h"
-#include "../llvm/isa/target.h"
+#include "isa/target.h"
 
 namespace llvm {
 class Module;
@@ -30,17 +30,17 @@ struct LinkedCode {
 /// One a process and kind of machine.
 class Jit {
  public:
-  explicit Jit(codegen::Target target);
+  explicit Jit(Target target);
   ~Jit();
 
-  const codegen::Target& target() const { return target_; }
+  const Target& target() const { return target_; }
 
   /// Compiles what `fill` puts into a new module. Thread-safe. `listing` takes IR and assembly as text when it is set.
   ObjectCode compile(Tier tier, const std::function<void(llvm::Module&)>& fill, const std::function<void(const std::string&)>& listing = {});
 
  private:
   struct Machines;
-  codegen::Target target_;
+  Target target_;
   std::unique_ptr<Machines> idle_;
 };
 

@@ -55,7 +55,7 @@ void KernelCache::publish(const std::string& text, void* function, const LinkedC
   const auto found = known_.find(text);
   if (found == known_.end()) return;
   found->second->memory.push_back(linked.memory);
-  found->second->function.store(reinterpret_cast<codegen::KernelFunction>(function), std::memory_order_release);
+  found->second->function.store(reinterpret_cast<KernelFunction>(function), std::memory_order_release);
 }
 
 /// The entries of kernels, some perhaps without code yet. They stay while they are held.
@@ -85,7 +85,7 @@ void KernelCache::drop_idle() {
 void KernelCache::compile(const HostServices& host, const Batch& batch, const std::function<void(const std::string&)>& listing) {
   const codegen::CodeStore store = code_store(host, target());
   const ObjectCode object = jit_.compile(batch.tier, [&](llvm::Module& module) {
-    for (std::size_t i = 0; i < batch.kernels.size(); ++i) codegen::emit_kernel(module, *batch.kernels[i], target(), batch.names[i]);
+    for (std::size_t i = 0; i < batch.kernels.size(); ++i) emit_kernel(module, *batch.kernels[i], target(), batch.names[i]);
   }, listing);
   const LinkedCode linked = link(object, batch.names);
   {
@@ -219,7 +219,7 @@ KernelCache& kernel_cache(unsigned width, bool quiet_comparisons) {
   const std::lock_guard lock(mutex);
   auto& cache = caches[{width, quiet_comparisons}];
   if (cache) return *cache;
-  codegen::Target target = detect_machine(width);
+  Target target = detect_machine(width);
   target.quiet_comparisons = quiet_comparisons;
   cache = std::make_unique<KernelCache>(std::move(target), matrices);
   return *cache;

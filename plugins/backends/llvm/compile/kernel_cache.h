@@ -15,7 +15,7 @@
 #include "jit.h"
 #include "launch/kernel_run.h"
 #include "loops/kernel.h"
-#include "../llvm/vectors/kernel_emitter.h"
+#include "vectors/kernel_emitter.h"
 #include "matrix_code.h"
 
 namespace tenon::llvm_backend {
@@ -38,10 +38,10 @@ inline void stop_if_cancelled(const HostServices& host) {
 class KernelCache {
  public:
   /// With another cache, matrix kernels are that one's. `most_idle`: kernels that nobody holds.
-  explicit KernelCache(codegen::Target target, KernelCache* matrices = nullptr, std::size_t most_idle = 256)
+  explicit KernelCache(Target target, KernelCache* matrices = nullptr, std::size_t most_idle = 256)
       : jit_(std::move(target)), matrix_code_(jit_), matrices_(matrices), most_idle_(most_idle), most_known_(most_idle) {}
 
-  const codegen::Target& target() const { return jit_.target(); }
+  const Target& target() const { return jit_.target(); }
 
   /// Compiles what is not known yet, on the host's threads.
   std::vector<std::shared_ptr<const KernelCode>> kernels(const HostServices& host, const KernelRequest& request);

@@ -26,8 +26,8 @@ bool is_wider_than(const std::string& feature, unsigned bytes) {
 
 void* vector_function(const char* name) { return vector_library() ? dlsym(vector_library(), name) : nullptr; }
 
-codegen::Target detect_machine(unsigned width) {
-  codegen::Target target;
+Target detect_machine(unsigned width) {
+  Target target;
   const auto features = llvm::sys::getHostCPUFeatures();
   auto has = [&](const char* f) {
     auto found = features.find(f);

@@ -28,46 +28,45 @@ std::vector<std::string> names_of(DType dtype, MatrixPart part) {
 }
 
 /// The functions of a transformation, which are the three from `first` on.
-codegen::WinogradCode winograd_code(void* const* first) {
-  return {reinterpret_cast<codegen::WinogradInput>(first[0]), reinterpret_cast<codegen::WinogradWeights>(first[1]), reinterpret_cast<codegen::WinogradOutput>(first[2])};
+WinogradCode winograd_code(void* const* first) {
+  return {reinterpret_cast<WinogradInput>(first[0]), reinterpret_cast<WinogradWeights>(first[1]), reinterpret_cast<WinogradOutput>(first[2])};
 }
 
 }  // namespace
 
 MatrixKernel MatrixCode::shapes(DType dtype) const {
   MatrixKernel kernel;
-  kernel.tile = codegen::tile_shape(jit_.target(), dtype), kernel.narrow_tile = codegen::narrow_tile_shape(jit_.target(), dtype);
-  kernel.streaming_tile = codegen::streaming_tile_shape(jit_.target(), dtype), kernel.row_tile = codegen::row_tile_shape(jit_.target(), dtype);
-  kernel.transposed_rows = codegen::transposed_rows(jit_.target(), dtype);
-  kernel.dot_tile = codegen::dot_shape(jit_.target()), kernel.dot_row_tile = codegen::dot_row_shape();
+  kernel.tile = tile_shape(jit_.target(), dtype), kernel.narrow_tile = narrow_tile_shape(jit_.target(), dtype);
+  kernel.streaming_tile = streaming_tile_shape(jit_.target(), dtype), kernel.row_tile = row_tile_shape(jit_.target(), dtype);
+  kernel.transposed_rows = transposed_rows(jit_.target(), dtype);
+  kernel.dot_tile = dot_shape(jit_.target()), kernel.dot_row_tile = dot_row_shape();
   kernel.dtype = dtype, kernel.has_avx2_vectors = jit_.target().vector_bytes == 32;
   return kernel;
 }
 
 void MatrixCode::fill(llvm::Module& module, DType dtype, MatrixPart part, const std::vector<std::string>& names) const {
-  using codegen::Fetches;
-  const codegen::Target& target = jit_.target();
+  const Target& target = jit_.target();
   const MatrixKernel tiles = shapes(dtype);
-  const auto emit = [&](const codegen::TileShape& tile, const std::string& name, Fetches fetches) { codegen::emit_microkernel(module, target, dtype, tile, name, fetches); };
+  const auto emit = [&](const TileShape& tile, const std::string& name, Fetches fetches) { emit_microkernel(module, target, dtype, tile, name, fetches); };
   switch (part) {
     case MatrixPart::panels:
       emit(tiles.tile, names[0], Fetches::ahead);
       emit(tiles.tile, names[1], Fetches::nothing);
       emit(tiles.narrow_tile, names[2], Fetches::ahead);
-      return codegen::emit_transposition(module, target, dtype, names[3]);
+      return emit_transposition(module, target, dtype, names[3]);
     case MatrixPart::few_rows:
-      codegen::emit_dot_kernel(module, target, dtype, tiles.dot_tile, names[0]);
+      emit_dot_kernel(module, target, dtype, tiles.dot_tile, names[0]);
       return emit(tiles.streaming_tile, names[1], Fetches::nothing);
     case MatrixPart::windows:
       emit(tiles.tile, names[0], Fetches::own_rows);
       emit(tiles.narrow_tile, names[1], Fetches::own_rows);
       emit(tiles.streaming_tile, names[2], Fetches::far_ahead);
-      return codegen::emit_winograd(module, target, dtype, codegen::kSmallSquare, names[3], names[4], names[5]);
-    case MatrixPart::large_squares: return codegen::emit_winograd(module, target, dtype, codegen::kLargeSquare, names[0], names[1], names[2]);
+      return emit_winograd(module, target, dtype, kSmallSquare, names[3], names[4], names[5]);
+    case MatrixPart::large_squares: return emit_winograd(module, target, dtype, kLargeSquare, names[0], names[1], names[2]);
     case MatrixPart::one_row:
-      codegen::emit_dot_kernel(module, target, dtype, tiles.dot_row_tile, names[0]);
+      emit_dot_kernel(module, target, dtype, tiles.dot_row_tile, names[0]);
       emit(tiles.row_tile, names[1], Fetches::nothing);
-      return codegen::emit_microkernel(module, target, dtype, {1, tiles.streaming_tile.columns}, names[2], Fetches::nothing, codegen::Reads::columns);
+      return emit_microkernel(module, target, dtype, {1, tiles.streaming_tile.columns}, names[2], Fetches::nothing, Reads::columns);
   }
 }
 
@@ -93,7 +92,6 @@ const std::vector<void*>& MatrixCode::functions(const codegen::CodeStore& store,
 }
 
 MatrixKernel MatrixCode::kernel(const codegen::CodeStore& store, DType dtype, const MatrixParts& wanted) {
-  using codegen::MicroKernel;
   MatrixKernel kernel = shapes(dtype);
   for (const auto& [of, part] : wanted) {
     if (of != dtype) continue;
@@ -102,9 +100,9 @@ MatrixKernel MatrixCode::kernel(const codegen::CodeStore& store, DType dtype, co
       case MatrixPart::panels:
         kernel.fetching = reinterpret_cast<MicroKernel>(f[0]), kernel.plain = reinterpret_cast<MicroKernel>(f[1]);
         kernel.fetching_narrow = reinterpret_cast<MicroKernel>(f[2]);
-        kernel.transposition = reinterpret_cast<codegen::Transposition>(f[3]);
+        kernel.transposition = reinterpret_cast<Transposition>(f[3]);
         break;
-      case MatrixPart::few_rows: kernel.dot = reinterpret_cast<codegen::DotKernel>(f[0]), kernel.streaming = reinterpret_cast<MicroKernel>(f[1]); break;
+      case MatrixPart::few_rows: kernel.dot = reinterpret_cast<DotKernel>(f[0]), kernel.streaming = reinterpret_cast<MicroKernel>(f[1]); break;
       case MatrixPart::windows:
         kernel.function = reinterpret_cast<MicroKernel>(f[0]), kernel.narrow = reinterpret_cast<MicroKernel>(f[1]);
         kernel.fetching_streaming = reinterpret_cast<MicroKernel>(f[2]);
@@ -112,7 +110,7 @@ MatrixKernel MatrixCode::kernel(const codegen::CodeStore& store, DType dtype, co
         break;
       case MatrixPart::large_squares: kernel.large_square = winograd_code(f.data()); break;
       case MatrixPart::one_row:
-        kernel.dot_row = reinterpret_cast<codegen::DotKernel>(f[0]);
+        kernel.dot_row = reinterpret_cast<DotKernel>(f[0]);
         kernel.row = reinterpret_cast<MicroKernel>(f[1]), kernel.row_of_columns = reinterpret_cast<MicroKernel>(f[2]);
         break;
     }

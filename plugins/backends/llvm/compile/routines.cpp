@@ -5,7 +5,7 @@
 #include <cstring>
 #include <map>
 
-#include "../llvm/isa/library_functions.h"
+#include "isa/library_functions.h"
 #include "machine.h"
 
 namespace tenon::llvm_backend {
@@ -29,11 +29,11 @@ void* address(F f) { return reinterpret_cast<void*>(f); }
 using Table = std::map<std::string, void*>;
 
 #define TENON_UNARY(primitive, f32, f64)                                                \
-  table[codegen::routine_name(P::primitive, false)] = address(&each<float, f32>);  \
-  table[codegen::routine_name(P::primitive, true)] = address(&each<double, f64>);
+  table[routine_name(P::primitive, false)] = address(&each<float, f32>);  \
+  table[routine_name(P::primitive, true)] = address(&each<double, f64>);
 #define TENON_BINARY(primitive, f32, f64)                                                    \
-  table[codegen::routine_name(P::primitive, false)] = address(&each_pair<float, f32>);  \
-  table[codegen::routine_name(P::primitive, true)] = address(&each_pair<double, f64>);
+  table[routine_name(P::primitive, false)] = address(&each_pair<float, f32>);  \
+  table[routine_name(P::primitive, true)] = address(&each_pair<double, f64>);
 
 void add_elementwise(Table& table) {
   TENON_UNARY(exp, expf, ::exp) TENON_UNARY(exp2, exp2f, ::exp2) TENON_UNARY(expm1, expm1f, ::expm1)

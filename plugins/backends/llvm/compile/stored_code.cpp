@@ -15,7 +15,7 @@ const std::string& build_id() {
   return id;
 }
 
-std::string origin_of(const codegen::Target& t) {
+std::string origin_of(const Target& t) {
   if (build_id().empty()) return {};
   return fmt::format("{} abi {} cpu {} features {} bytes {} fma {} f16c {} libmvec {} streaming {} quiet {}", build_id(), TENON_ABI_NEWEST, t.cpu, t.features,
                      t.vector_bytes, t.has_fma, t.has_f16c, t.vector_functions, t.streaming_bytes, t.quiet_comparisons);
@@ -23,7 +23,7 @@ std::string origin_of(const codegen::Target& t) {
 
 }  // namespace
 
-codegen::CodeStore code_store(const HostServices& host, const codegen::Target& target) { return {host, origin_of(target)}; }
+codegen::CodeStore code_store(const HostServices& host, const Target& target) { return {host, origin_of(target)}; }
 
 LinkedCode linked(const codegen::CodeStore& store, const std::string& key, const std::vector<std::string>& names) {
   const auto object = store.find_object(key);

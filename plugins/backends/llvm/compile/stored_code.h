@@ -11,7 +11,7 @@ namespace tenon::llvm_backend {
 
 /// A view of the host's store for one build of this library and one kind of machine: what another build, another processor or other
 /// code generation options left there is not found. Where the build cannot be told nothing is stored.
-codegen::CodeStore code_store(const HostServices& host, const codegen::Target& target);
+codegen::CodeStore code_store(const HostServices& host, const Target& target);
 
 /// Functions of a stored object, or none: code that cannot be used is compiled anew.
 LinkedCode linked(const codegen::CodeStore& store, const std::string& key, const std::vector<std::string>& names);

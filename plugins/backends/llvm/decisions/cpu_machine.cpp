@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "../llvm/decisions/loop_shaping.h"
-#include "../llvm/decisions/row_buffers.h"
-#include "../llvm/matrix/microkernel.h"
-#include "../llvm/matrix/winograd.h"
+#include "decisions/loop_shaping.h"
+#include "decisions/row_buffers.h"
+#include "matrix/microkernel.h"
+#include "matrix/winograd.h"
 
 namespace tenon::llvm_backend {
 namespace {
@@ -134,10 +134,10 @@ bool CpuMachine::worth_transforming(double rows, double columns, double run) con
 
 /// Large squares multiply less still, and have more than twice the weights.
 std::int64_t CpuMachine::side_of_squares(double weights, double height, double width) const {
-  return weights <= kLargeSquareWeights && height >= kLargeSquarePicture && width >= kLargeSquarePicture ? codegen::kLargeSquare : codegen::kSmallSquare;
+  return weights <= kLargeSquareWeights && height >= kLargeSquarePicture && width >= kLargeSquarePicture ? kLargeSquare : kSmallSquare;
 }
 
-std::int64_t CpuMachine::panel_columns(DType dtype) const { return codegen::tile_columns(lanes_, dtype); }
+std::int64_t CpuMachine::panel_columns(DType dtype) const { return tile_columns(lanes_, dtype); }
 
 bool CpuMachine::fills_panels(double columns, DType dtype) const {
   const auto width = static_cast<double>(panel_columns(dtype));
@@ -148,18 +148,18 @@ bool CpuMachine::fills_panels(double columns, DType dtype) const {
 std::int64_t CpuMachine::parts(const Kernel& kernel, const IndexAlgebra& algebra) const {
   Kernel shaped = kernel;
   IndexAlgebra own = algebra;
-  codegen::shape_loops(shaped, own, lanes_);
+  shape_loops(shaped, own, lanes_);
   const double units = std::max(1.0, own.estimate(codegen::unit_count(shaped))), points = own.estimate(codegen::points_per_unit(shaped));
   if (units > kFewUnits || points < kParallelReduction) return 1;
   return kReductionParts / static_cast<std::int64_t>(units);
 }
 
 void CpuMachine::shape(Kernel& kernel, IndexAlgebra& algebra, const codegen::KeepRow& worth) const {
-  codegen::shape_loops(kernel, algebra, lanes_);
-  codegen::keep_rows(kernel, algebra, worth);
+  shape_loops(kernel, algebra, lanes_);
+  keep_rows(kernel, algebra, worth);
 }
 
-void CpuMachine::shape_beside_product(Kernel& kernel, IndexAlgebra& algebra) const { codegen::shape_loops(kernel, algebra, lanes_); }
+void CpuMachine::shape_beside_product(Kernel& kernel, IndexAlgebra& algebra) const { shape_loops(kernel, algebra, lanes_); }
 
 bool CpuMachine::worth_joint_launch(double operations) const { return operations <= kShortRun; }
 

@@ -5,7 +5,7 @@
 
 namespace tenon::llvm_backend {
 
-class CpuMachine final : public codegen::Machine {
+class CpuMachine : public codegen::Machine {
  public:
   /// `lanes`: of float32 in a vector register.
   explicit CpuMachine(unsigned lanes);

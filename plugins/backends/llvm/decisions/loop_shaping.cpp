@@ -1,4 +1,4 @@
-#include "../llvm/decisions/loop_shaping.h"
+#include "decisions/loop_shaping.h"
 
 #include <algorithm>
 #include <optional>
@@ -6,7 +6,9 @@
 
 #include "loops/merging.h"
 
-namespace tenon::codegen {
+namespace tenon::llvm_backend {
+
+using namespace codegen;
 namespace {
 
 /// Moves a loop inside of the lanes (the channels of an interpolation), where much of the work is the same for all of its iterations and is then
@@ -125,4 +127,4 @@ void shape_loops(Kernel& kernel, IndexAlgebra& algebra, unsigned lanes) {
   kernel.tiled = wants_tiles(kernel);
 }
 
-}  // namespace tenon::codegen
+}  // namespace tenon::llvm_backend

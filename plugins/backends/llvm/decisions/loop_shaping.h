@@ -3,10 +3,10 @@
 
 #include "loops/kernel.h"
 
-namespace tenon::codegen {
+namespace tenon::llvm_backend {
 
 /// Merges adjacent loops that every access steps through as one, merges a short innermost loop into the one before it, and sets
 /// `lanes_inside`. `lanes` is the width of a vector register in float32.
-void shape_loops(Kernel& kernel, IndexAlgebra& algebra, unsigned lanes);
+void shape_loops(codegen::Kernel& kernel, codegen::IndexAlgebra& algebra, unsigned lanes);
 
-}  // namespace tenon::codegen
+}  // namespace tenon::llvm_backend

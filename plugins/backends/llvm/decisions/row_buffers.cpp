@@ -1,10 +1,12 @@
-#include "../llvm/decisions/row_buffers.h"
+#include "decisions/row_buffers.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
 
-namespace tenon::codegen {
+namespace tenon::llvm_backend {
+
+using namespace codegen;
 namespace {
 
 class RowKeeper {
@@ -180,4 +182,4 @@ void keep_rows(Kernel& kernel, const IndexAlgebra& algebra, const std::function<
   if (has_fixed_rows(kernel)) RowKeeper(kernel, algebra, worth).run();
 }
 
-}  // namespace tenon::codegen
+}  // namespace tenon::llvm_backend

@@ -6,10 +6,10 @@
 
 #include "loops/kernel.h"
 
-namespace tenon::codegen {
+namespace tenon::llvm_backend {
 
 /// Adds row buffers to a kernel with lanes inside, for its loops as they are now. `worth` decides whether a value that costs `operations` at each
 /// point is kept for the sweeps that need it again, as a row of `bytes`, when `kept` bytes are kept already.
-void keep_rows(Kernel& kernel, const IndexAlgebra& algebra, const std::function<bool(double operations, double bytes, double kept)>& worth);
+void keep_rows(codegen::Kernel& kernel, const codegen::IndexAlgebra& algebra, const std::function<bool(double operations, double bytes, double kept)>& worth);
 
-}  // namespace tenon::codegen
+}  // namespace tenon::llvm_backend

@@ -1,4 +1,4 @@
-#include "../llvm/isa/library_functions.h"
+#include "isa/library_functions.h"
 
 #include <llvm/IR/Intrinsics.h>
 
@@ -6,9 +6,11 @@
 
 #include "scalars/functions.h"
 #include "scalars/log_gamma.h"
-#include "../llvm/isa/x86_isa.h"
+#include "isa/x86_isa.h"
 
-namespace tenon::codegen {
+namespace tenon::llvm_backend {
+
+using namespace codegen;
 
 using llvm::Value;
 using P = ops::Primitive;
@@ -207,4 +209,4 @@ Value* library_function(LaneBuilder& b, const Target& target, P p, Value* x, Val
   return routine_call(b, p, x, y);
 }
 
-}  // namespace tenon::codegen
+}  // namespace tenon::llvm_backend

@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace tenon::codegen {
+namespace tenon::llvm_backend {
 
 struct Target {
   std::string cpu;       // LLVM's name
@@ -23,4 +23,4 @@ struct Target {
   bool has_mask_registers() const { return vector_bytes == 64; }
 };
 
-}  // namespace tenon::codegen
+}  // namespace tenon::llvm_backend

@@ -1,11 +1,13 @@
-#include "../llvm/isa/x86_isa.h"
+#include "isa/x86_isa.h"
 
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include "scalars/lane_builder.h"
-#include "../llvm/isa/library_functions.h"
+#include "isa/library_functions.h"
 
-namespace tenon::codegen {
+namespace tenon::llvm_backend {
+
+using namespace codegen;
 
 using llvm::Value;
 using Pred = llvm::CmpInst::Predicate;
@@ -44,4 +46,4 @@ void declare_for_machine(llvm::Function& function, const Target& target) {
 
 void keep_order_of(llvm::Function& function) { function.addFnAttr("tune-cpu", "znver4"); }
 
-}  // namespace tenon::codegen
+}  // namespace tenon::llvm_backend

@@ -2,11 +2,11 @@
 #pragma once
 
 #include "scalars/isa.h"
-#include "../llvm/isa/target.h"
+#include "isa/target.h"
 
-namespace tenon::codegen {
+namespace tenon::llvm_backend {
 
-class X86Isa final : public Isa {
+class X86Isa final : public codegen::Isa {
  public:
   /// The target is borrowed.
   explicit X86Isa(const Target& target) : target_(target) {}
@@ -15,9 +15,9 @@ class X86Isa final : public Isa {
   bool has_half() const override { return target_.has_f16c; }
   bool keeps_flags() const override { return target_.quiet_comparisons; }
   void declare(llvm::Function& function) const override;
-  llvm::Value* ordering(LaneBuilder& builder, llvm::CmpInst::Predicate predicate, llvm::Value* a, llvm::Value* b) const override;
-  llvm::Value* times_power_of_two(LaneBuilder& builder, llvm::Value* v, llvm::Value* n) const override;
-  llvm::Value* function(LaneBuilder& builder, ops::Primitive p, llvm::Value* x, llvm::Value* y) const override;
+  llvm::Value* ordering(codegen::LaneBuilder& builder, llvm::CmpInst::Predicate predicate, llvm::Value* a, llvm::Value* b) const override;
+  llvm::Value* times_power_of_two(codegen::LaneBuilder& builder, llvm::Value* v, llvm::Value* n) const override;
+  llvm::Value* function(codegen::LaneBuilder& builder, ops::Primitive p, llvm::Value* x, llvm::Value* y) const override;
 
  private:
   const Target& target_;
@@ -31,4 +31,4 @@ void declare_for_machine(llvm::Function& function, const Target& target);
 /// the speed; with AMD's it does not.
 void keep_order_of(llvm::Function& function);
 
-}  // namespace tenon::codegen
+}  // namespace tenon::llvm_backend

@@ -17,11 +17,11 @@ constexpr double kGrainWork = 32 * 1024;
 
 double work_of_point(const codegen::Kernel& kernel) { return std::max(1.0, codegen::work_per_point(kernel) / 4); }
 
-codegen::KernelFunction function_of(const CompiledKernel& kernel) { return kernel.code->function.load(std::memory_order_acquire); }
+KernelFunction function_of(const CompiledKernel& kernel) { return kernel.code->function.load(std::memory_order_acquire); }
 
 /// Runs the kernel with rows of this thread: they are the last buffers.
 void run_with_rows(const CompiledKernel& kernel, std::span<void* const> buffers, std::span<const std::int64_t> symbols, std::int64_t first, std::int64_t last,
-                   codegen::IndexFault& fault) {
+                   IndexFault& fault) {
   std::vector<std::size_t> offsets;
   std::size_t bytes = 0;
   for (const ir::Dim& row : kernel.rows) {
@@ -35,7 +35,7 @@ void run_with_rows(const CompiledKernel& kernel, std::span<void* const> buffers,
   function_of(kernel)(mine.data(), kernel.sizes.empty() ? symbols.data() : kernel.sizes.data(), first, last, &fault);
 }
 
-void call_units(const CompiledKernel& kernel, std::span<void* const> buffers, std::span<const std::int64_t> symbols, std::int64_t first, std::int64_t last, codegen::IndexFault& fault) {
+void call_units(const CompiledKernel& kernel, std::span<void* const> buffers, std::span<const std::int64_t> symbols, std::int64_t first, std::int64_t last, IndexFault& fault) {
   if (!kernel.rows.empty()) return run_with_rows(kernel, buffers, symbols, first, last, fault);
   function_of(kernel)(buffers.data(), kernel.sizes.empty() ? symbols.data() : kernel.sizes.data(), first, last, &fault);
 }
@@ -54,7 +54,7 @@ CompiledKernel compiled(const codegen::Kernel& kernel, std::shared_ptr<const Ker
   return {std::move(code), codegen::unit_count(kernel), codegen::points_per_unit(kernel), work_of_point(kernel), runs, std::move(places), kernel.scatter, {}, std::move(rows)};
 }
 
-void check(const codegen::IndexFault& fault) {
+void check(const IndexFault& fault) {
   if (!fault.raised) return;
   throw Failure(TENON_INVALID_ARGUMENT, fmt::format("index {} is out of bounds for dimension {} with size {}", fault.index, fault.dimension, fault.size));
 }
@@ -64,7 +64,7 @@ void run_part(const CompiledKernel& kernel, std::span<void* const> buffers, std:
 }
 
 void run_units(const CompiledKernel& kernel, std::span<void* const> buffers, std::span<const std::int64_t> symbols, std::int64_t first, std::int64_t last) {
-  codegen::IndexFault fault;
+  IndexFault fault;
   call_units(kernel, buffers, symbols, first, last, fault);
   check(fault);
 }
@@ -80,7 +80,7 @@ void run(const HostServices& host, const CompiledKernel& kernel, const Call& cal
     buffers = many.data();
   }
   for (std::size_t i = 0; i < kernel.buffers.size(); ++i) buffers[i] = call.address(kernel.buffers[i]);
-  codegen::IndexFault fault;
+  IndexFault fault;
   const double work = kernel.work * static_cast<double>(std::max<std::int64_t>(1, kernel.points.evaluate(call.symbols)));
   const std::size_t count = kernel.buffers.size() / kernel.runs;
   auto run_some = [&](std::int64_t run, std::int64_t first, std::int64_t last) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "call.h"
-#include "../llvm/vectors/kernel_emitter.h"
+#include "vectors/kernel_emitter.h"
 #include "tenon/host_services.h"
 
 namespace tenon::llvm_backend {
@@ -17,7 +17,7 @@ inline constexpr double kSerialWork = 64 * 1024;
 
 /// Where the code of a kernel is now: better code of the same results may take its place at any time.
 struct KernelCode {
-  std::atomic<codegen::KernelFunction> function{nullptr};  // null until it is compiled
+  std::atomic<KernelFunction> function{nullptr};  // null until it is compiled
   std::vector<std::shared_ptr<const void>> memory;         // of its code so far: calls may still run what was exchanged
 };
 
@@ -48,6 +48,6 @@ void run_part(const CompiledKernel& kernel, std::span<void* const> buffers, std:
 void run_units(const CompiledKernel& kernel, std::span<void* const> buffers, std::span<const std::int64_t> symbols, std::int64_t first, std::int64_t last);
 
 /// Fails the call when a kernel met an index out of range.
-void check(const codegen::IndexFault& fault);
+void check(const IndexFault& fault);
 
 }  // namespace tenon::llvm_backend

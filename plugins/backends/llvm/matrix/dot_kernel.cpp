@@ -1,13 +1,13 @@
-#include "../llvm/matrix/dot_kernel.h"
+#include "matrix/dot_kernel.h"
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Intrinsics.h>
 
 #include <vector>
 
-#include "../llvm/isa/x86_isa.h"
+#include "isa/x86_isa.h"
 
-namespace tenon::codegen {
+namespace tenon::llvm_backend {
 
 using llvm::Value;
 
@@ -188,4 +188,4 @@ void emit_dot_kernel(llvm::Module& module, const Target& target, DType dtype, co
   DotEmitter(module, target, dtype, shape).emit(name);
 }
 
-}  // namespace tenon::codegen
+}  // namespace tenon::llvm_backend

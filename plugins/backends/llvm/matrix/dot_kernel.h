@@ -7,10 +7,10 @@
 #include <string>
 
 #include "core/base/dtype.h"
-#include "../llvm/isa/target.h"
-#include "../llvm/matrix/microkernel.h"
+#include "isa/target.h"
+#include "matrix/microkernel.h"
 
-namespace tenon::codegen {
+namespace tenon::llvm_backend {
 
 /// Rows of A and columns of B whose sums stay in registers: 4 by 4 with 32 registers, 2 by 4 with 16.
 TileShape dot_shape(const Target& target);
@@ -26,4 +26,4 @@ using DotKernel = void (*)(const void* const* a, const void* const* b, void* c, 
 /// Adds the function `name` for float32 or float64, with one of these shapes.
 void emit_dot_kernel(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape, const std::string& name);
 
-}  // namespace tenon::codegen
+}  // namespace tenon::llvm_backend

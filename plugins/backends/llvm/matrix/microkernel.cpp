@@ -1,4 +1,4 @@
-#include "../llvm/matrix/microkernel.h"
+#include "matrix/microkernel.h"
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Intrinsics.h>
@@ -6,9 +6,9 @@
 #include <bit>
 #include <vector>
 
-#include "../llvm/isa/x86_isa.h"
+#include "isa/x86_isa.h"
 
-namespace tenon::codegen {
+namespace tenon::llvm_backend {
 
 using llvm::BasicBlock;
 using llvm::Value;
@@ -188,7 +188,7 @@ class Emitter {
     ir_.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir_.getPtrTy()}, {address, ir_.getInt32(kForReading), ir_.getInt32(level), ir_.getInt32(kData)});
   }
 
-  Value* lines_of_part() { return ir_.getInt64(static_cast<std::uint64_t>(codegen::lines_of_part(fetches_))); }
+  Value* lines_of_part() { return ir_.getInt64(static_cast<std::uint64_t>(llvm_backend::lines_of_part(fetches_))); }
 
   /// The address of what the caller wants fetched after so many elements.
   Value* fetched_after(Value* elements) {
@@ -199,7 +199,7 @@ class Emitter {
   /// Fetches the lines that come with an unrolled part.
   void fetch() {
     Value* address = ahead_;
-    for (auto i = codegen::lines_of_part(fetches_); i-- > 0;) {
+    for (auto i = llvm_backend::lines_of_part(fetches_); i-- > 0;) {
       prefetch(address, kSecondLevel);
       if (i > 0) address = ir_.CreateGEP(ir_.getInt8Ty(), address, argument(11));
     }
@@ -331,4 +331,4 @@ void emit_microkernel(llvm::Module& module, const Target& target, DType dtype, c
   Emitter(module, target, dtype, shape, fetches, reads).emit(name);
 }
 
-}  // namespace tenon::codegen
+}  // namespace tenon::llvm_backend

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "core/base/dtype.h"
-#include "../llvm/isa/target.h"
+#include "isa/target.h"
 
-namespace tenon::codegen {
+namespace tenon::llvm_backend {
 
 /// Rows and columns of C that stay in registers. The sizes were measured: 6 by 4 vectors with 32 registers, 6 by 2 with 16.
 struct TileShape {
@@ -61,4 +61,4 @@ inline std::int64_t lines_fetched(std::int64_t elements, Fetches fetches = Fetch
 /// Adds the function `name` for float32 or float64, with one of these shapes.
 void emit_microkernel(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape, const std::string& name, Fetches fetches, Reads reads = Reads::whole_rows);
 
-}  // namespace tenon::codegen
+}  // namespace tenon::llvm_backend

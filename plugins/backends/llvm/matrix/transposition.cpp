@@ -1,13 +1,13 @@
-#include "../llvm/matrix/transposition.h"
+#include "matrix/transposition.h"
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Intrinsics.h>
 
 #include <vector>
 
-#include "../llvm/isa/x86_isa.h"
+#include "isa/x86_isa.h"
 
-namespace tenon::codegen {
+namespace tenon::llvm_backend {
 
 using llvm::Value;
 
@@ -85,4 +85,4 @@ void emit_transposition(llvm::Module& module, const Target& target, DType dtype,
   ir.CreateRetVoid();
 }
 
-}  // namespace tenon::codegen
+}  // namespace tenon::llvm_backend

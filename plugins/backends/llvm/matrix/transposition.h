@@ -7,9 +7,9 @@
 #include <string>
 
 #include "core/base/dtype.h"
-#include "../llvm/isa/target.h"
+#include "isa/target.h"
 
-namespace tenon::codegen {
+namespace tenon::llvm_backend {
 
 /// Rows of the source that the generated function takes at once: the lanes of a vector.
 int transposed_rows(const Target& target, DType dtype);
@@ -22,4 +22,4 @@ using Transposition = void (*)(const void* from, std::int64_t from_stride, void*
 /// Adds the function `name` for float32 or float64.
 void emit_transposition(llvm::Module& module, const Target& target, DType dtype, const std::string& name);
 
-}  // namespace tenon::codegen
+}  // namespace tenon::llvm_backend

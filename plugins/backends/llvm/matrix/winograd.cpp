@@ -1,4 +1,4 @@
-#include "../llvm/matrix/winograd.h"
+#include "matrix/winograd.h"
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Intrinsics.h>
@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "../llvm/isa/x86_isa.h"
+#include "isa/x86_isa.h"
 
-namespace tenon::codegen {
+namespace tenon::llvm_backend {
 
 using llvm::Value;
 
@@ -237,4 +237,4 @@ void emit_winograd(llvm::Module& module, const Target& target, DType dtype, std:
   emitter.emit_output(output);
 }
 
-}  // namespace tenon::codegen
+}  // namespace tenon::llvm_backend

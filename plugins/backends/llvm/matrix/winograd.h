@@ -8,9 +8,9 @@
 #include <string>
 
 #include "core/base/dtype.h"
-#include "../llvm/isa/target.h"
+#include "isa/target.h"
 
-namespace tenon::codegen {
+namespace tenon::llvm_backend {
 
 /// Taps of the kernel, and the sides of the squares of pixels that a product gives.
 inline constexpr std::int64_t kWinogradTaps = 9, kSmallSquare = 2, kLargeSquare = 4;
@@ -41,4 +41,4 @@ struct WinogradCode {
 void emit_winograd(llvm::Module& module, const Target& target, DType dtype, std::int64_t side, const std::string& input, const std::string& weights,
                    const std::string& output);
 
-}  // namespace tenon::codegen
+}  // namespace tenon::llvm_backend

@@ -62,11 +62,11 @@ class FewRows {
     if (p_.m == 1) {
       step[1] = a_ + k;
       const std::int64_t columns = std::min(count * width_, p_.n - panel * width_);
-      return (count == 1 ? kernel_.row_of_columns : kernel_.row)(step, 1, p_.b_row, c, c_row, 0, depth, 1, columns, codegen::added_if(k > 0), nullptr, 0, depth, 0);
+      return (count == 1 ? kernel_.row_of_columns : kernel_.row)(step, 1, p_.b_row, c, c_row, 0, depth, 1, columns, added_if(k > 0), nullptr, 0, depth, 0);
     }
     for (std::int64_t r = 0; r < p_.m; r += height) {
       for (std::int64_t i = 0; i < height; ++i) step[1 + i] = a_ + std::min(r + i, p_.m - 1) * a_row_ + k;
-      kernel_.streaming(step, 1, p_.b_row, c + r * c_row, c_row, 0, depth, std::min(height, p_.m - r), width_, codegen::added_if(k > 0), nullptr, 0, depth, 0);
+      kernel_.streaming(step, 1, p_.b_row, c + r * c_row, c_row, 0, depth, std::min(height, p_.m - r), width_, added_if(k > 0), nullptr, 0, depth, 0);
     }
   }
 

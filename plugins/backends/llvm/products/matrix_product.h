@@ -7,10 +7,10 @@
 
 #include "ahead.h"
 #include "core/base/dtype.h"
-#include "../llvm/matrix/dot_kernel.h"
-#include "../llvm/matrix/microkernel.h"
-#include "../llvm/matrix/transposition.h"
-#include "../llvm/matrix/winograd.h"
+#include "matrix/dot_kernel.h"
+#include "matrix/microkernel.h"
+#include "matrix/transposition.h"
+#include "matrix/winograd.h"
 #include "packed_operand.h"
 #include "tenon/host_services.h"
 
@@ -49,7 +49,7 @@ struct MatrixProduct {
   bool windows = false;
   std::int64_t b_step = 0;
   std::int64_t picture_height = 0, picture_width = 0;  // when rows are pixels, and windows 3 x 3 pixels that step by one
-  std::int64_t square_side = codegen::kSmallSquare;    // of the squares that pictures are transformed by
+  std::int64_t square_side = kSmallSquare;    // of the squares that pictures are transformed by
   void* c = nullptr;
   std::int64_t c_row = 0;
   const TileKernels* kernels = nullptr;
@@ -60,20 +60,20 @@ struct MatrixProduct {
 
 /// The compiled code of one dtype: of the parts (matrix_code.h) that a program asked for.
 struct MatrixKernel {
-  codegen::MicroKernel function = nullptr, fetching = nullptr, plain = nullptr;  // over windows; which fetches what it is told; which fetches nothing
-  codegen::Transposition transposition = nullptr;
-  codegen::TileShape tile;
-  codegen::MicroKernel narrow = nullptr, fetching_narrow = nullptr;
-  codegen::TileShape narrow_tile;
-  codegen::MicroKernel streaming = nullptr;
-  codegen::TileShape streaming_tile;
-  codegen::MicroKernel fetching_streaming = nullptr;  // with Fetches::far_ahead
+  MicroKernel function = nullptr, fetching = nullptr, plain = nullptr;  // over windows; which fetches what it is told; which fetches nothing
+  Transposition transposition = nullptr;
+  TileShape tile;
+  MicroKernel narrow = nullptr, fetching_narrow = nullptr;
+  TileShape narrow_tile;
+  MicroKernel streaming = nullptr;
+  TileShape streaming_tile;
+  MicroKernel fetching_streaming = nullptr;  // with Fetches::far_ahead
   int transposed_rows = 1;
-  codegen::MicroKernel row = nullptr, row_of_columns = nullptr;  // one row: of row_tile, and as wide as streaming_tile, which reads no other columns
-  codegen::TileShape row_tile;
-  codegen::DotKernel dot = nullptr, dot_row = nullptr;
-  codegen::TileShape dot_tile, dot_row_tile;
-  codegen::WinogradCode small_square, large_square;
+  MicroKernel row = nullptr, row_of_columns = nullptr;  // one row: of row_tile, and as wide as streaming_tile, which reads no other columns
+  TileShape row_tile;
+  DotKernel dot = nullptr, dot_row = nullptr;
+  TileShape dot_tile, dot_row_tile;
+  WinogradCode small_square, large_square;
   DType dtype = DType::f32;
   bool has_avx2_vectors = false;
   /// Whether the sum of a product over windows is one chain over blocks of 8 channels: oneDNN's direct convolutions for AVX2 have it where
@@ -84,15 +84,15 @@ struct MatrixKernel {
   std::int64_t block_channels(const MatrixProduct& p) const { return chains_blocks(p) ? kChainedChannels : kAddedChannels; }
   static constexpr std::int64_t kChainedChannels = 8, kAddedChannels = 16;
 
-  const codegen::WinogradCode& winograd(std::int64_t side) const { return side == codegen::kSmallSquare ? small_square : large_square; }
+  const WinogradCode& winograd(std::int64_t side) const { return side == kSmallSquare ? small_square : large_square; }
 
   /// The register tile for so many columns: what computes it over windows, what fetches ahead, and what fetches nothing where that was compiled.
   struct Variant {
-    codegen::MicroKernel function, fetching, plain;
+    MicroKernel function, fetching, plain;
     std::int64_t height, width;
 
     /// Fetching takes a tenth of the time of multiplying, also where nothing is left to fetch.
-    codegen::MicroKernel beside(const Ahead& ahead) const { return ahead.empty() ? plain : fetching; }
+    MicroKernel beside(const Ahead& ahead) const { return ahead.empty() ? plain : fetching; }
   };
   Variant variant(std::int64_t columns) const {
     if (columns <= narrow_tile.columns) return {narrow, fetching_narrow, fetching_narrow, narrow_tile.rows, narrow_tile.columns};

@@ -358,16 +358,16 @@ class Multiplier {
           step[1 + i] = at;
           if (i + 1 < rows) at += a_row_;
         }
-        const codegen::MicroKernel function = tile.beside(ahead);
-        const Ahead::Part part = ahead.next(codegen::lines_fetched(length), from);
-        function(step, 1, b_row, c + (r - row) * c_row, c_row, 0, length, rows, columns, codegen::added_if(adds_ || k > 0), part.first, part.stride, length, 0);
+        const MicroKernel function = tile.beside(ahead);
+        const Ahead::Part part = ahead.next(lines_fetched(length), from);
+        function(step, 1, b_row, c + (r - row) * c_row, c_row, 0, length, rows, columns, added_if(adds_ || k > 0), part.first, part.stride, length, 0);
       }
     }
   }
 
   void dot_product(const T* b, std::int64_t row, std::int64_t end, T* c, std::int64_t c_row, std::int64_t columns) const {
     const auto [height, width] = p_.m == 1 ? kernel_.dot_row_tile : kernel_.dot_tile;
-    const codegen::DotKernel dot = p_.m == 1 ? kernel_.dot_row : kernel_.dot;
+    const DotKernel dot = p_.m == 1 ? kernel_.dot_row : kernel_.dot;
     const void *a_rows[kMostRows], *b_columns[kMostRows];
     for (std::int64_t k = 0; k == 0 || k < depth_; k += kDotDepth)
       for (std::int64_t j = 0; j < columns; j += width) {

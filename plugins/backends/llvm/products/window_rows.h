@@ -36,7 +36,7 @@ class WindowRows {
     if (tile.height != height_) find_steps(tile.height);
     const std::int64_t block = Panels<T>::elements_of_pass(kernel_, p_), depth = p_.step_depth;
     const bool chains = kernel_.chains_blocks(p_);
-    const codegen::Before before = chains ? codegen::Before::continued : codegen::Before::added;
+    const Before before = chains ? Before::continued : Before::added;
     for (std::int64_t k = 0; k == 0 || k < depth;) {
       const std::int64_t elements = std::min(block, depth - k), length = chains ? blocks_of_pass(elements, depth - k) : elements;
       const T* next = b + (k + length) * p_.steps * width_;
@@ -46,8 +46,8 @@ class WindowRows {
         const void** entries = entries_ + t * p_.steps * (1 + tile.height);
         const std::int64_t* numbers = numbers_ + t * p_.steps;
         for (std::int64_t i = 0; i < counts_[t]; ++i) entries[i * (1 + tile.height)] = b + (Panels<T>::row_of(p_, elements, numbers[i], k) - k) * width_;
-        const auto part = ahead.next(counts_[t] * length / elements * codegen::lines_fetched(elements, tile.fetches), next);
-        tile.function(entries, counts_[t], width_, c + r * c_row, c_row, k, k + length, std::min(tile.height, rows_ - r), columns, k > 0 ? before : codegen::Before::left_out, part.first,
+        const auto part = ahead.next(counts_[t] * length / elements * lines_fetched(elements, tile.fetches), next);
+        tile.function(entries, counts_[t], width_, c + r * c_row, c_row, k, k + length, std::min(tile.height, rows_ - r), columns, k > 0 ? before : Before::left_out, part.first,
                       part.stride, elements, (p_.steps - 1) * width_);
       }
       k += length;
@@ -56,9 +56,9 @@ class WindowRows {
 
  private:
   struct Tile {
-    codegen::MicroKernel function;
+    MicroKernel function;
     std::int64_t height;
-    codegen::Fetches fetches;
+    Fetches fetches;
   };
 
   /// Elements of a pass over whole blocks, of which at least one is left, whose part of the panel stays in the first-level cache.
@@ -72,7 +72,6 @@ class WindowRows {
   /// Many rows find them in the second-level cache.
   Tile tile_for(std::int64_t columns) const {
     constexpr std::int64_t kWaitingRows = 2 * codegen::kFinishedRows;
-    using codegen::Fetches;
     const auto variant = kernel_.variant(columns);
     if (p_.m <= codegen::kFinishedRows && variant.width == width_) return {kernel_.fetching_streaming, kernel_.streaming_tile.rows, Fetches::far_ahead};
     if (p_.m <= kWaitingRows) return {variant.fetching, variant.height, Fetches::ahead};

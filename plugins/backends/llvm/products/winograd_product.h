@@ -11,7 +11,7 @@
 #include "ahead.h"
 #include "fusion/tile.h"
 #include "launch/scratch.h"
-#include "../llvm/matrix/winograd.h"
+#include "matrix/winograd.h"
 #include "panels.h"
 
 namespace tenon::llvm_backend {
@@ -26,7 +26,7 @@ class WinogradProduct {
 
   WinogradProduct(const HostServices& host, const MatrixKernel& kernel, const MatrixProduct& product, bool parallel, Direct direct)
       : host_(host), kernel_(kernel), p_(product), panels_(kernel, product), direct_(std::move(direct)), parallel_(parallel), width_(kernel.tile.columns),
-        u_width_(panels_.count() == 1 ? kernel.variant(product.n).width : width_), depth_(product.step_depth), side_(product.square_side), places_(codegen::winograd_places(side_)), code_(kernel.winograd(side_)),
+        u_width_(panels_.count() == 1 ? kernel.variant(product.n).width : width_), depth_(product.step_depth), side_(product.square_side), places_(winograd_places(side_)), code_(kernel.winograd(side_)),
         zeros_(static_cast<std::size_t>(depth_)), lines_in_picture_((p_.picture_height + side_ - 1) / side_), squares_in_line_((p_.picture_width + side_ - 1) / side_),
         lines_(p_.m / (p_.picture_height * p_.picture_width) * lines_in_picture_) {}
 
@@ -44,7 +44,7 @@ class WinogradProduct {
   }
 
  private:
-  static constexpr std::int64_t kMostPlaces = codegen::kMostWinogradPlaces, kMostPixels = codegen::kLargeSquare * codegen::kLargeSquare;
+  static constexpr std::int64_t kMostPlaces = kMostWinogradPlaces, kMostPixels = kLargeSquare * kLargeSquare;
   /// The most squares that a thread multiplies with all weights at once (whole tiles of 4, 6 or 8 rows), if so many elements of them stay in
   /// its cache; and those that all threads share.
   static constexpr std::int64_t kSquares = 48, kSquareElements = 160 * 1024, kSharedSquares = 256;
@@ -96,12 +96,12 @@ class WinogradProduct {
         Scratch taps;
         T* packed = static_cast<T*>(taps.take(static_cast<std::size_t>(panels_.elements()) * sizeof(T)));
         panels_.pack(panel, packed);
-        for (std::int64_t row = 1; u_width_ < width_ && row < codegen::kWinogradTaps * depth_; ++row)
+        for (std::int64_t row = 1; u_width_ < width_ && row < kWinogradTaps * depth_; ++row)
           std::memmove(packed + row * u_width_, packed + row * width_, static_cast<std::size_t>(u_width_) * sizeof(T));
         const std::int64_t pass = Panels<T>::elements_of_pass(kernel_, p_);
         for (std::int64_t k = 0; k < depth_; k += pass) {
           const std::int64_t elements = std::min(pass, depth_ - k) * u_width_;
-          code_.weights(packed + k * codegen::kWinogradTaps * u_width_, elements, static_cast<T*>(to) + panel * u_elements() + k * u_width_, depth_ * u_width_, elements);
+          code_.weights(packed + k * kWinogradTaps * u_width_, elements, static_cast<T*>(to) + panel * u_elements() + k * u_width_, depth_ * u_width_, elements);
         }
       });
     };
@@ -161,9 +161,9 @@ class WinogradProduct {
   /// The pixels of lines that a thread may well take next, where they lie close together.
   Ahead pixels_ahead(const Lines& lines) const {
     if (lines.first >= lines.last) return {};
-    constexpr std::int64_t kCentre = codegen::kWinogradTaps / 2 * codegen::kFinishedRows;
+    constexpr std::int64_t kCentre = kWinogradTaps / 2 * codegen::kFinishedRows;
     const std::int64_t first = first_row(lines.first), last = first_row(lines.last - 1) + pixel_rows(lines.last - 1) * p_.picture_width - 1;
-    std::int64_t table[codegen::kWinogradTaps * codegen::kFinishedRows], places[2];
+    std::int64_t table[kWinogradTaps * codegen::kFinishedRows], places[2];
     for (const int end : {0, 1}) {
       p_.kernels->place_rows({end ? last : first, 1, 0, 0, 0, p_.steps}, table);
       places[end] = table[kCentre];
@@ -225,9 +225,9 @@ class WinogradProduct {
         step[0] = u + k * u_width_;
         for (std::int64_t i = 0; i < tile.height; ++i) step[1 + i] = from + std::min(r + i, count - 1) * v.row + k;
         const std::int64_t length = std::min(depth, depth_ - k);
-        const codegen::MicroKernel function = tile.beside(ahead);
-        const Ahead::Part part = ahead.next(codegen::lines_fetched(length), u);
-        function(step, 1, u_width_, m + r * m_row, m_row, 0, length, std::min(tile.height, count - r), tile.width, codegen::added_if(k > 0), part.first, part.stride, length, 0);
+        const MicroKernel function = tile.beside(ahead);
+        const Ahead::Part part = ahead.next(lines_fetched(length), u);
+        function(step, 1, u_width_, m + r * m_row, m_row, 0, length, std::min(tile.height, count - r), tile.width, added_if(k > 0), part.first, part.stride, length, 0);
       }
   }
 
@@ -272,7 +272,7 @@ class WinogradProduct {
   Direct direct_;
   bool parallel_;
   std::int64_t width_, u_width_, depth_, side_, places_;  // u_width_: of rows of weights
-  const codegen::WinogradCode& code_;
+  const WinogradCode& code_;
   std::vector<T> zeros_;
   std::int64_t lines_in_picture_, squares_in_line_, lines_;
   PackedOperand::Memory kept_;

@@ -264,7 +264,7 @@ void add_parts(const ContractionStep& step, MatrixParts& parts) {
   const bool few = !step.a.table && (!step.m.is_constant() || step.m.constant() <= kDotRows);
   if (few && !(step.m == ir::Dim(1))) parts.emplace(step.dtype, MatrixPart::few_rows);
   if (few && (!step.m.is_constant() || step.m == ir::Dim(1))) parts.emplace(step.dtype, MatrixPart::one_row);
-  if (step.picture && step.picture->square_side == codegen::kLargeSquare) parts.emplace(step.dtype, MatrixPart::large_squares);
+  if (step.picture && step.picture->square_side == kLargeSquare) parts.emplace(step.dtype, MatrixPart::large_squares);
 }
 
 void run(const HostServices& host, const ContractionStep& step, const CompiledProduct& compiled, const Call& call) {

@@ -1,4 +1,4 @@
-#include "../llvm/vectors/kernel_emitter.h"
+#include "vectors/kernel_emitter.h"
 
 #include <algorithm>
 
@@ -6,9 +6,9 @@
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include "core/base/error.h"
-#include "../llvm/vectors/kernel_emitter_impl.h"
+#include "vectors/kernel_emitter_impl.h"
 
-namespace tenon::codegen {
+namespace tenon::llvm_backend {
 
 using llvm::Value;
 using P = ops::Primitive;
@@ -225,4 +225,4 @@ void KernelEmitter::map_stage(const Stage& stage) {
   for_inner(0, kernel_.inner.size() - 1, [&] { over_lanes(wide_lanes(&stage), ir_.getInt64(0), scalar(kernel_.inner.back().extent), body); });
 }
 
-}  // namespace tenon::codegen
+}  // namespace tenon::llvm_backend

@@ -6,9 +6,9 @@
 #include <string>
 
 #include "loops/kernel.h"
-#include "../llvm/isa/target.h"
+#include "isa/target.h"
 
-namespace tenon::codegen {
+namespace tenon::llvm_backend {
 
 /// What a kernel reports when an index that it loaded is out of range.
 struct IndexFault {
@@ -22,6 +22,6 @@ struct IndexFault {
 using KernelFunction = void (*)(void* const* buffers, const std::int64_t* symbols, std::int64_t begin, std::int64_t end, IndexFault* fault);
 
 /// Adds the function `name` to the module.
-void emit_kernel(llvm::Module& module, const Kernel& kernel, const Target& target, const std::string& name);
+void emit_kernel(llvm::Module& module, const codegen::Kernel& kernel, const Target& target, const std::string& name);
 
-}  // namespace tenon::codegen
+}  // namespace tenon::llvm_backend

@@ -5,11 +5,13 @@
 #include <optional>
 #include <set>
 
-#include "../llvm/vectors/kernel_emitter.h"
+#include "vectors/kernel_emitter.h"
 #include "nests/nest_emitter.h"
-#include "../llvm/isa/x86_isa.h"
+#include "isa/x86_isa.h"
 
-namespace tenon::codegen {
+namespace tenon::llvm_backend {
+
+using namespace codegen;
 
 class KernelEmitter final : private NestEmitter {
  public:
@@ -84,4 +86,4 @@ class KernelEmitter final : private NestEmitter {
   const Store* scatter_ = nullptr;
 };
 
-}  // namespace tenon::codegen
+}  // namespace tenon::llvm_backend

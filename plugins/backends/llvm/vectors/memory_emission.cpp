@@ -2,9 +2,9 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include "core/base/error.h"
-#include "../llvm/vectors/kernel_emitter_impl.h"
+#include "vectors/kernel_emitter_impl.h"
 
-namespace tenon::codegen {
+namespace tenon::llvm_backend {
 
 using llvm::Value;
 
@@ -324,4 +324,4 @@ void KernelEmitter::store(const Store& s) {
   ir_.CreateMaskedScatter(bits, addresses, align, mask);
 }
 
-}  // namespace tenon::codegen
+}  // namespace tenon::llvm_backend

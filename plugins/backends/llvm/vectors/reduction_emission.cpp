@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "../llvm/vectors/kernel_emitter_impl.h"
+#include "vectors/kernel_emitter_impl.h"
 
-namespace tenon::codegen {
+namespace tenon::llvm_backend {
 
 using llvm::Value;
 
@@ -136,4 +136,4 @@ void KernelEmitter::reduce_stage(const Stage& stage) {
   finish_reductions(stage, values);
 }
 
-}  // namespace tenon::codegen
+}  // namespace tenon::llvm_backend

@@ -5,9 +5,9 @@
 #include <llvm/IR/CFG.h>
 
 #include "core/base/error.h"
-#include "../llvm/vectors/kernel_emitter_impl.h"
+#include "vectors/kernel_emitter_impl.h"
 
-namespace tenon::codegen {
+namespace tenon::llvm_backend {
 
 using ir::DimAtom;
 using ir::DimOp;
@@ -116,4 +116,4 @@ Value* KernelEmitter::either(Value* condition, const std::function<Value*()>& th
   return result;
 }
 
-}  // namespace tenon::codegen
+}  // namespace tenon::llvm_backend

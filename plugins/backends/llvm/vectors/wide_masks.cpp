@@ -1,4 +1,4 @@
-#include "../llvm/vectors/wide_masks.h"
+#include "vectors/wide_masks.h"
 
 #include <llvm/ADT/EquivalenceClasses.h>
 #include <llvm/ADT/STLExtras.h>
@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace tenon::codegen {
+namespace tenon::llvm_backend {
 namespace {
 
 using llvm::Instruction;
@@ -120,4 +120,4 @@ class Widening {
 
 void widen_masks(llvm::Function& function) { Widening(function).run(); }
 
-}  // namespace tenon::codegen
+}  // namespace tenon::llvm_backend

@@ -6,7 +6,7 @@
 
 #include "catch.h"
 #include "core/ops/build/node_builder.h"
-#include "../llvm/matrix/winograd.h"
+#include "matrix/winograd.h"
 #include "unit/llvm/running.h"
 
 using namespace tenon;
@@ -105,7 +105,7 @@ float chained_sum(const Convolution& c, const SumOrder& order, const float* x, c
 
 TEST_CASE("direct convolutions sum in the order of oneDNN's kernels for these vectors", "[convolutions]") {
   const unsigned width = GENERATE(0u, 32u);
-  const codegen::Target& target = llvm_backend::kernel_cache(width).target();
+  const llvm_backend::Target& target = llvm_backend::kernel_cache(width).target();
   if (!target.has_fma) return;
   for (const Convolution& c : {Convolution{2, 16, 9, 7, 40, 3, 3, 1, 1}, Convolution{3, 40, 11, 8, 20, 3, 3, 2, 1}, Convolution{2, 64, 6, 9, 72, 5, 3, 1, 2}}) {
     INFO(text(c) << ", width " << width);
@@ -249,7 +249,7 @@ Chain transformed_chain(DType dtype, std::vector<std::int64_t> shape, std::int64
 }
 
 /// Convolutions that are transformed by squares of a side.
-std::int64_t transformed(const ir::Graph& graph, const llvm_test::Choice& choice = {}, std::int64_t side = codegen::kSmallSquare) {
+std::int64_t transformed(const ir::Graph& graph, const llvm_test::Choice& choice = {}, std::int64_t side = llvm_backend::kSmallSquare) {
   const auto program = llvm_test::compile(graph, choice);
   std::int64_t count = 0;
   for (const auto& step : program->plan().steps)
@@ -287,18 +287,18 @@ TEST_CASE("large squares, where their error is allowed", "[convolutions]") {
   for (const auto& [height, width, padding] : {std::tuple{12, 12, 1}, {11, 13, 1}, {9, 30, 0}, {14, 15, 2}, {40, 59, 1}, {4, 30, 1}}) {
     Chain chain = transformed_chain(DType::f32, {3, 5, height, width}, 37, 70, padding);
     INFO(height << " x " << width << ", padding " << padding);
-    CHECK(transformed(chain.graph, {}, codegen::kLargeSquare) == 0);
-    CHECK(transformed(chain.graph, {.relaxed = true}, codegen::kLargeSquare) == 1);
+    CHECK(transformed(chain.graph, {}, llvm_backend::kLargeSquare) == 0);
+    CHECK(transformed(chain.graph, {.relaxed = true}, llvm_backend::kLargeSquare) == 1);
     for (const unsigned vector : {0u, 32u, 16u}) CHECK(chain.difference({.relaxed = true, .width = vector}) == "");
     CHECK(chain.difference({.relaxed = true, .threads = 3}) == "");
   }
   Chain in_place = transformed_chain(DType::f32, {2, 5, 13, 18}, 40, 64, 1);
   CHECK(in_place.difference({.relaxed = true}) == "");
   Chain narrow = transformed_chain(DType::f32, {9, 5, 19, 16}, 37, 32, 1);
-  CHECK(transformed(narrow.graph, {.relaxed = true}, codegen::kLargeSquare) == 1);
+  CHECK(transformed(narrow.graph, {.relaxed = true}, llvm_backend::kLargeSquare) == 1);
   for (const int threads : {1, 2}) CHECK(narrow.difference({.relaxed = true, .threads = threads}) == "");
   Chain wide = transformed_chain(DType::f32, {2, 32, 10, 8}, 300, 300, 1);
-  CHECK(transformed(wide.graph, {.relaxed = true}, codegen::kLargeSquare) == 0);  // too many weights
+  CHECK(transformed(wide.graph, {.relaxed = true}, llvm_backend::kLargeSquare) == 0);  // too many weights
   Chain exact = transformed_chain(DType::f64, {2, 5, 11, 13}, 37, 70, 1);
   CHECK(exact.difference({.relaxed = true}) == "");
 }

@@ -8,15 +8,15 @@
 
 #include "catch.h"
 #include "compile/jit.h"
-#include "../llvm/matrix/dot_kernel.h"
-#include "../llvm/matrix/microkernel.h"
+#include "matrix/dot_kernel.h"
+#include "matrix/microkernel.h"
 
 using namespace tenon;
 
 namespace {
 
-codegen::Target target_of(const std::string& cpu, unsigned vector_bytes) {
-  codegen::Target target;
+llvm_backend::Target target_of(const std::string& cpu, unsigned vector_bytes) {
+  llvm_backend::Target target;
   target.cpu = cpu, target.vector_bytes = vector_bytes, target.has_fma = true;
   target.features = vector_bytes == 64 ? "+avx2,+fma,+avx512f,+avx512vl,+avx512bw,+avx512dq" : "+avx2,+fma";
   return target;
@@ -27,7 +27,7 @@ struct Loop {
   int multiplications = 0, on_stack = 0;
 };
 
-Loop busiest_loop(const codegen::Target& target, const std::function<void(llvm::Module&)>& fill) {
+Loop busiest_loop(const llvm_backend::Target& target, const std::function<void(llvm::Module&)>& fill) {
   std::string assembly;
   llvm_backend::Jit(target).compile(llvm_backend::Tier::tuned, fill, [&](const std::string& text) { assembly = text; });
   std::map<std::string, Loop> blocks;
@@ -46,11 +46,11 @@ Loop busiest_loop(const codegen::Target& target, const std::function<void(llvm::
 }  // namespace
 
 TEST_CASE("sums of a register tile stay in registers", "[matrix]") {
-  using codegen::Fetches;
+  using llvm_backend::Fetches;
   for (const auto& [cpu, bytes] : {std::pair("rocketlake", 64u), std::pair("sapphirerapids", 64u), std::pair("znver4", 64u), std::pair("haswell", 32u), std::pair("znver3", 32u)}) {
-    const codegen::Target target = target_of(cpu, bytes);
+    const llvm_backend::Target target = target_of(cpu, bytes);
     for (const DType dtype : {DType::f32, DType::f64}) {
-      const codegen::TileShape usual = tile_shape(target, dtype), narrow = narrow_tile_shape(target, dtype), streaming = streaming_tile_shape(target, dtype);
+      const llvm_backend::TileShape usual = tile_shape(target, dtype), narrow = narrow_tile_shape(target, dtype), streaming = streaming_tile_shape(target, dtype);
       // The pairs that are compiled (matrix_code.cpp).
       for (const auto& [shape, fetches] : {std::pair(usual, Fetches::ahead), std::pair(usual, Fetches::own_rows), std::pair(narrow, Fetches::ahead), std::pair(narrow, Fetches::own_rows), std::pair(usual, Fetches::nothing),
                                            std::pair(streaming, Fetches::nothing), std::pair(streaming, Fetches::far_ahead)}) {
@@ -60,7 +60,7 @@ TEST_CASE("sums of a register tile stay in registers", "[matrix]") {
         CHECK(loop.on_stack == 0);
       }
     }
-    for (const codegen::TileShape& shape : {codegen::dot_shape(target), codegen::dot_row_shape()}) {
+    for (const llvm_backend::TileShape& shape : {llvm_backend::dot_shape(target), llvm_backend::dot_row_shape()}) {
       const Loop loop = busiest_loop(target, [&](llvm::Module& module) { emit_dot_kernel(module, target, DType::f32, shape, "dot"); });
       INFO(cpu << ", dot product of " << shape.rows << " x " << shape.columns << ": " << loop.on_stack << " of " << loop.multiplications);
       CHECK(loop.on_stack == 0);

@@ -1,5 +1,5 @@
 // Masks as wide as what was compared: what the rewriting leaves is valid, and no logic on single bits.
-#include "../llvm/vectors/wide_masks.h"
+#include "vectors/wide_masks.h"
 
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/IRBuilder.h>
@@ -33,7 +33,7 @@ struct Body {
   /// Ends the function and widens its masks. True where no logic on vectors of bits is left.
   bool widened() {
     ir.CreateRetVoid();
-    codegen::widen_masks(*function);
+    llvm_backend::widen_masks(*function);
     REQUIRE_FALSE(llvm::verifyModule(module, nullptr));
     return std::none_of(llvm::inst_begin(function), llvm::inst_end(function), [](const llvm::Instruction& i) {
       return i.getType()->isVectorTy() && i.getType()->isIntOrIntVectorTy(1) && !llvm::isa<llvm::CmpInst>(i);

@@ -1,5 +1,5 @@
 // Machine code in the host's store: what one process compiled, another finds. Processes are kernel caches here.
-#include "compile/code_store.h"
+#include "compile/stored_code.h"
 
 #include <cstring>
 
@@ -22,7 +22,7 @@ constexpr const char* kGraph = R"(graph @main (%x: f32[40, 50], %w: f32[50, 60])
 })";
 
 /// Compiles in a cache that knows nothing, runs, and gives what the graph gives.
-std::vector<ops::HostTensor> run_in_new_process(const ir::Graph& graph, const codegen::Target& target, int threads = 1) {
+std::vector<ops::HostTensor> run_in_new_process(const ir::Graph& graph, const llvm_backend::Target& target, int threads = 1) {
   llvm_backend::KernelCache& cache = llvm_test::fresh_cache(target);
   llvm_backend::ProgramOptions options;
   options.swap_tiers = false;
@@ -42,7 +42,7 @@ bool equal(const std::vector<ops::HostTensor>& a, const std::vector<ops::HostTen
 
 TEST_CASE("a second process finds all code, and computes the same bits") {
   const ir::Graph graph = ir::parse_graph(kGraph).value();
-  const codegen::Target target = llvm_backend::detect_machine();
+  const llvm_backend::Target target = llvm_backend::detect_machine();
   Store store;
   const auto first = run_in_new_process(graph, target);
   CHECK(store.hits == 0);
@@ -62,7 +62,7 @@ TEST_CASE("code for another machine is not taken") {
   run_in_new_process(graph, llvm_backend::detect_machine());
   run_in_new_process(graph, llvm_backend::detect_machine(16));
   CHECK(store.hits == 0);
-  codegen::Target other = llvm_backend::detect_machine();
+  llvm_backend::Target other = llvm_backend::detect_machine();
   other.features += ",-xop";
   run_in_new_process(graph, other);
   CHECK(store.hits == 0);
@@ -70,7 +70,7 @@ TEST_CASE("code for another machine is not taken") {
 
 TEST_CASE("stored code that cannot be used is compiled anew and replaced") {
   const ir::Graph graph = ir::parse_graph(kGraph).value();
-  const codegen::Target target = llvm_backend::detect_machine();
+  const llvm_backend::Target target = llvm_backend::detect_machine();
   const std::string bad = GENERATE(as<std::string>(), "", "\n", "\nno object file", "an_unknown_routine\n\n", "no end of line");
   Store store;
   const auto first = run_in_new_process(graph, target);
@@ -82,7 +82,7 @@ TEST_CASE("stored code that cannot be used is compiled anew and replaced") {
 
 TEST_CASE("an object that is gone is a miss for its kernels") {
   const ir::Graph graph = ir::parse_graph(kGraph).value();
-  const codegen::Target target = llvm_backend::detect_machine();
+  const llvm_backend::Target target = llvm_backend::detect_machine();
   Store store;
   const auto first = run_in_new_process(graph, target);
   std::erase_if(store.entries, [](const auto& entry) { return entry.second.size() > 200; });
@@ -90,7 +90,7 @@ TEST_CASE("an object that is gone is a miss for its kernels") {
 }
 
 TEST_CASE("kernels that many graphs share are found in each of them") {
-  const codegen::Target target = llvm_backend::detect_machine();
+  const llvm_backend::Target target = llvm_backend::detect_machine();
   const auto graph = [](const char* last) {
     return ir::parse_graph(fmt::format("graph @main (%x: f32[40, 50], %w: f32[50, 60]) {{\n%s: f32[40] = sum(%x) {{dim = [1], keepdim = false}}\n%r: f32[60] = {}\nreturn %s, %r\n}}", last)).value();
   };
