@@ -65,7 +65,7 @@ void take_tensor(StepCall& state, std::uint32_t index, DLManagedTensorVersioned*
   const std::uint32_t v = step.outputs[index];
   const PlanValue& value = run.plan.values()[v];
   const TenonHost* watched = run.plan.environment().backends[step.backend]->plugin().watched();
-  if (const std::string wrong = defect_of(managed); !wrong.empty()) throw Exception(Code::plugin_failed, fmt::format("the tensor that it hands over as %{} {}", value.name, wrong));
+  if (const std::string wrong = defect_of(managed, true); !wrong.empty()) throw Exception(Code::plugin_failed, fmt::format("the tensor that it hands over as %{} {}", value.name, wrong));
   const DLTensor& tensor = managed->dl_tensor;
   Device& device = *run.plan.devices()[value.device];
   TENON_USER_CHECK(same_device(tensor.device, device.id()), "it hands over %{} on {} instead of {}", value.name, name_of(tensor.device), name_of(device.id()));

@@ -15,7 +15,7 @@ constexpr std::uint32_t kDlpack = 1;  // the major version of the structs in dlp
 
 }  // namespace
 
-std::string defect_of(const DLManagedTensorVersioned* managed) {
+std::string defect_of(const DLManagedTensorVersioned* managed, bool on_any_device) {
   if (!managed) return "is null";
   if (managed->version.major != kDlpack) return fmt::format("follows version {} of DLPack, not {}", managed->version.major, kDlpack);
   const DLTensor& tensor = managed->dl_tensor;
@@ -33,7 +33,7 @@ std::string defect_of(const DLManagedTensorVersioned* managed) {
     if (size > 0) left /= static_cast<std::uint64_t>(size);
   }
   if (!tensor.data && !empty) return "has no memory";
-  if (tensor.device.device_type != kDLCPU) return fmt::format("is on a device of type {}", static_cast<int>(tensor.device.device_type));
+  if (!on_any_device && tensor.device.device_type != kDLCPU) return fmt::format("is on a device of type {}", static_cast<int>(tensor.device.device_type));
   return {};
 }
 

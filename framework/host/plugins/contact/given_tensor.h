@@ -9,8 +9,8 @@
 namespace tenon::host {
 
 /// What is wrong with a tensor that a plugin hands over, whatever it is for: "has 70000 dimensions", "is null"; empty when nothing is.
-/// Its memory cannot be checked.
-std::string defect_of(const DLManagedTensorVersioned* tensor);
+/// Its memory cannot be checked. It must be the host's unless `on_any_device`.
+std::string defect_of(const DLManagedTensorVersioned* tensor, bool on_any_device = false);
 
 /// Gives a tensor back to its maker. `watched`: see call_plugin.
 void give_back(DLManagedTensorVersioned* tensor, const TenonHost* watched);
