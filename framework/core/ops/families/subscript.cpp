@@ -208,11 +208,11 @@ Values get_item(ForeignArguments& a) {
   return {subscript.read()};
 }
 
-/// The value in self's dtype; a number becomes a 0-d tensor.
-ir::ValueId written_value(ForeignArguments& a, DType dtype) {
+/// The value in self's dtype, where self is; a number becomes a 0-d tensor.
+ir::ValueId written_value(ForeignArguments& a, const ir::Type& self) {
   const ForeignArgument& given = a["value"];
   if (given.as<ForeignList>()) throw Exception(Code::unsupported, "assigning a list");
-  return a.tensor(a.value("value"), dtype);
+  return a.builder().to_device(a.tensor(a.value("value"), self.dtype), self.device);
 }
 
 /// Broadcasts a value to what is written; leading dimensions of size 1 that it has in excess go away.
@@ -257,22 +257,27 @@ std::optional<ir::ValueId> write_masked(ForeignArguments& a, ir::ValueId self, i
   return written ? std::optional(part.write_back(*written)) : std::nullopt;
 }
 
-/// Under indices torch writes values of the tensor's own dtype alone, but for one value under a mask, and raises for others.
-void require_own_dtype(ForeignArguments& a, DType dtype) {
+/// Under indices torch writes values of the tensor's own dtype and device alone, but for one value under a mask, or from the host, and raises
+/// for others.
+void require_own_kind(ForeignArguments& a, const ir::Type& self) {
   if (a.numpy() || !a.is_tensor("value")) return;
   const ir::Type value = a.type(a.value("value"));
   const ForeignList entries = entries_of(a["index"]);
   const auto is_index = [&](const ForeignArgument& e) { return e.as<ir::ValueId>() || e.as<ForeignList>(); };
   const auto is_mask = [&](const ForeignArgument& e) { return e.as<ir::ValueId>() && is_bool(a.type(*e.as<ir::ValueId>()).dtype); };
   const bool masked = std::ranges::all_of(entries, [&](const ForeignArgument& e) { return !is_index(e) || is_mask(e); });
-  if (value.dtype == dtype || std::ranges::none_of(entries, is_index) || (masked && value.element_count() == Dim(1))) return;
-  throw Exception(Code::unsupported, fmt::format("writing {} under indices of a tensor of {}", name_of(value.dtype), name_of(dtype)));
+  if (std::ranges::none_of(entries, is_index)) return;
+  const bool one = value.element_count() == Dim(1);
+  if (value.device != self.device && !(one && value.device.is_host()))
+    throw Exception(Code::unsupported, fmt::format("writing what is on {} under indices of a tensor on {}", ir::device_text(value.device), ir::device_text(self.device)));
+  if (value.dtype != self.dtype && !(masked && one))
+    throw Exception(Code::unsupported, fmt::format("writing {} under indices of a tensor of {}", name_of(value.dtype), name_of(self.dtype)));
 }
 
 Values set_item(ForeignArguments& a) {
   const ir::ValueId self = a.value("self");
-  require_own_dtype(a, a.type(self).dtype);
-  const ir::ValueId value = written_value(a, a.type(self).dtype);
+  require_own_kind(a, a.type(self));
+  const ir::ValueId value = written_value(a, a.type(self));
   if (const auto masked = write_masked(a, self, value)) return {*masked};
   Subscript subscript(a, self, a["index"]);
   const ForeignList entries = entries_of(a["index"]);
@@ -294,7 +299,7 @@ Adapt overwritten(std::optional<std::int64_t> with) {
   return [with](ForeignArguments& a) -> Values {
     const ir::Type self = a.type(a.value("self"));
     if (with) a.bind("value", {Dim(*with)});
-    return {fitted(a, written_value(a, self.dtype), self.shape)};
+    return {fitted(a, written_value(a, self), self.shape)};
   };
 }
 

@@ -277,6 +277,7 @@ ForeignResult call_in_place(NodeBuilder& builder, const ForeignCall& call, const
                    infer::text(builder.graph(), self.shape), infer::text(builder.graph(), got.shape));
   TENON_USER_CHECK(kind_of(got.dtype) <= kind_of(self.dtype), "result type {} can't be cast to the desired output type {}",
                    name_of(got.dtype), name_of(self.dtype));
+  TENON_USER_CHECK(got.device == self.device, "the result is on {}, and what it is written to on {}", ir::device_text(got.device), ir::device_text(self.device));
   result.values[0] = builder.cast(result.values[0], self.dtype);
   return result;
 }

@@ -234,6 +234,26 @@ TEST_CASE("calls of a library ask for devices by its words") {
   CHECK(check_graph(m.graph).violations.empty());
 }
 
+TEST_CASE("what is written goes to the memory that it is written to") {
+  Made m;
+  const ir::ValueId here = m.input({4}, {}), there = m.input({4}, kFar), scalar = m.input({}, {}), far_scalar = m.input({}, kFar);
+  const ir::ValueId places = m.graph.add_input(ir::Type::tensor(DType::i64, {4}, kFar)), near_places = m.graph.add_input(ir::Type::tensor(DType::i64, {4}));
+  const ForeignArgument slice{ForeignSlice{ir::Dim(0), ir::Dim(4), std::nullopt}};
+  CHECK(m.call("torch.Tensor.copy_", {{there}, {here}}) == "f32[4] on device9:1");
+  CHECK(m.call("torch.Tensor.copy_", {{here}, {there}}) == "f32[4]");
+  CHECK(m.call("torch.Tensor.fill_", {{there}, {2.0}}) == "f32[4] on device9:1");
+  CHECK(m.call("torch.Tensor.fill_", {{here}, {far_scalar}}) == "f32[4]");
+  CHECK(m.call("torch.Tensor.zero_", {{there}}) == "f32[4] on device9:1");
+  CHECK(m.call("torch.Tensor.__setitem__", {{there}, slice, {here}}) == "f32[4] on device9:1");
+  CHECK(m.call("torch.Tensor.__setitem__", {{there}, {places}, {there}}) == "f32[4] on device9:1");
+  CHECK(m.call("torch.Tensor.__setitem__", {{there}, {places}, {scalar}}) == "f32[4] on device9:1");
+  CHECK_THAT(m.call("torch.Tensor.__setitem__", {{there}, {places}, {here}}), Contains("writing what is on cpu:0 under indices of a tensor on device9:1"));
+  CHECK_THAT(m.call("torch.Tensor.__setitem__", {{here}, {near_places}, {far_scalar}}), Contains("writing what is on device9:1 under indices of a tensor on cpu:0"));
+  CHECK(m.call("torch.Tensor.add_", {{there}, {scalar}}) == "f32[4] on device9:1");
+  CHECK_THAT(m.call("torch.Tensor.add_", {{scalar}, {far_scalar}}), Contains("the result is on device9:1, and what it is written to on cpu:0"));
+  CHECK(check_graph(m.graph).violations.empty());
+}
+
 TEST_CASE("an importer of the host's memory alone is told of other devices") {
   Made m;
   const ForeignArgument two{ForeignList{{ir::Dim(2)}}}, cuda{std::string("cuda:0")};
