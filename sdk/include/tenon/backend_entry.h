@@ -176,7 +176,7 @@ struct BackendTable {
 /// The descriptor of a backend plugin. One a library and class.
 template <class B>
 TenonPlugin& backend_plugin(const PluginWords& words) {
-  static const std::string build_id = build_id_of(reinterpret_cast<const void*>(&build_id_of));
+  static const std::string& build_id = *new std::string(build_id_of(reinterpret_cast<const void*>(&build_id_of)));  // lives as long as the process
   static const TenonBackend table = BackendTable<B>::table();
   static TenonPlugin plugin = [&] {
     TenonPlugin described = describe(TENON_KIND_BACKEND, words, build_id);

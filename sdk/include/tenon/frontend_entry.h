@@ -31,7 +31,7 @@ inline void give_captured(const ir::Graph& graph, const TenonFrontendResult& res
 /// The descriptor of a frontend plugin. One a library and class.
 template <class F>
 TenonPlugin& frontend_plugin(const PluginWords& words) {
-  static const std::string build_id = build_id_of(reinterpret_cast<const void*>(&build_id_of));
+  static const std::string& build_id = *new std::string(build_id_of(reinterpret_cast<const void*>(&build_id_of)));  // lives as long as the process
   static const TenonFrontend table = [] {
     TenonFrontend frontend{};
     frontend.struct_size = sizeof frontend;

@@ -62,7 +62,7 @@ inline void run_passes(const PassList& list, const TenonHost* host, std::span<co
 /// The descriptor of a library of passes. `make` gives the list.
 template <class Make>
 TenonPlugin& passes_plugin(const PluginWords& words, Make make) {
-  static PassList list;
+  static PassList& list = *new PassList;  // lives as long as the process: other threads may compile while it ends
   static const bool ready = [&] {
     list.passes = make();
     for (const Pass& pass : list.passes) {

@@ -71,6 +71,7 @@ class CacheEntry {
   /// Whether it has sizes that depend on data.
   bool has_late_sizes() const { return captured_.late_sizes; }
   std::size_t refusals = 0;  // calls whose values stopped it
+  bool came_again = false;   // it was used after others of its place
   /// Forgets what only compiling, callers of explain and backends written in Python need.
   void drop_recording() { captured_.recording.reset(); }
 

@@ -51,7 +51,7 @@ EntryRef CapturePoint::find(const TorchState& state, const CallArguments& values
     EntryRef entry = entries_[i];  // what a check comes to may reset the function
     if (!holds(entry, state, values)) continue;
     if (i > 0 && i < entries_.size()) {
-      ++reused_;
+      reused_ += !std::exchange(entry->came_again, true);
       std::rotate(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(i), entries_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
     }
     return entry;

@@ -44,8 +44,8 @@ class CapturePoint {
   const std::vector<EntryRef>& entries() const { return entries_; }
   /// Whether what is compiled here takes single elements, and does so little that one more variant is not worth its compilation.
   bool is_of_elements() const;
-  /// Whether a variant that others have followed has been used again, as where a state is drawn from some.
-  bool is_reused() const { return reused_ > 0; }
+  /// Whether variants that others have followed are used again, as where a state is drawn from some: more than one.
+  bool is_reused() const { return reused_ > 1; }
   /// Takes note that a call comes here. Gives whether it has been here before.
   bool is_here_again(std::uint64_t call) { return std::exchange(last_call_, call) == call; }
   /// Forgets entries whose frozen tensors were written.
@@ -80,7 +80,7 @@ class CapturePoint {
   std::vector<std::uint64_t> bound_;
   std::vector<EntryRef> entries_;  // most recently used first
   std::uint64_t last_call_ = 0;
-  std::size_t reused_ = 0;
+  std::size_t reused_ = 0;  // variants
   bool checking_ = false;
   bool uses_numpy_ = false;
 };

@@ -320,7 +320,7 @@ bool FunctionCache::limit_reached(CapturePoint& point, const TorchState& state, 
   const bool variants = !drawn && static_cast<std::size_t>(live) >= settings_.recompile_limit;
   const bool given_up = point.failures >= kMostFailures && !settings_.fullgraph;
   if (!variants && !given_up) return false;
-  constexpr std::size_t kSure = 12;  // that what has come so far does not come again
+  constexpr std::size_t kSure = 3;  // that what has come so far does not come again
   if (variants && settings_.has_usual_limit() && ++point.past_limit < kSure) {
     report_wait(point, state, values);
     return true;
