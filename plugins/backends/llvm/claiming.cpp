@@ -6,6 +6,7 @@
 #include <map>
 
 #include "core/ops/catalog.h"
+#include "graph/levels.h"
 
 namespace tenon::llvm_backend {
 namespace {
@@ -37,56 +38,18 @@ std::optional<Refusal> refuse_node(const ir::Graph& graph, const ir::Node& node)
   return {};
 }
 
-/// Gives each node a level so that nodes of one level form a convex group: a node after an unclaimed one, or after one whose size
-/// depends on data, is a level further.
-class Levels {
- public:
-  explicit Levels(const ir::Graph& graph) : graph_(graph), level_(graph.value_capacity(), 0), barrier_(graph.value_capacity(), false) {
-    for (ValueId input : graph.inputs())
-      for (const ir::Dim& d : graph.type(input).shape) d.for_each_symbol([&](SymbolId s) { symbol_level_[s] = 0; });
-  }
-
-  int place(const ir::Node& node, bool claimed) {
-    int level = 0;
-    for (ValueId v : node.operands) level = std::max(level, level_[v.value] + (barrier_[v.value] ? 1 : 0));
-    bool defines = false;
-    for (ValueId v : node.results)
-      for (const ir::Dim& d : graph_.type(v).shape)
-        d.for_each_symbol([&](SymbolId s) {
-          auto known = symbol_level_.find(s);
-          if (known == symbol_level_.end()) defines = true;
-          else level = std::max(level, known->second);
-        });
-    for (ValueId v : node.results) {
-      level_[v.value] = level;
-      barrier_[v.value] = defines || !claimed;
-      for (const ir::Dim& d : graph_.type(v).shape) d.for_each_symbol([&](SymbolId s) { symbol_level_.emplace(s, level + 1); });
-    }
-    alone_ = defines;
-    return level;
-  }
-  /// Whether the node placed last makes sizes that depend on data.
-  bool alone() const { return alone_; }
-
- private:
-  const ir::Graph& graph_;
-  std::vector<int> level_;
-  std::vector<bool> barrier_;
-  std::map<SymbolId, int> symbol_level_;
-  bool alone_ = false;
-};
-
 }  // namespace
 
 void claim_nodes(const ir::Graph& graph, Claims& claims) {
   std::map<int, std::vector<std::uint32_t>> groups;
-  Levels levels(graph);
+  codegen::Levels levels(graph);
   for (NodeId id : graph.nodes()) {
     const ir::Node& node = graph.node(id);
     const auto refusal = refuse_node(graph, node);
+    const bool alone = levels.defines_sizes(node);
     const int level = levels.place(node, !refusal);
     if (refusal) claims.refuse(id.value, refusal->reason, refusal->text);
-    else if (levels.alone()) claims.claim(std::vector<std::uint32_t>{id.value});
+    else if (alone) claims.claim(std::vector<std::uint32_t>{id.value});
     else groups[level].push_back(id.value);
   }
   for (const auto& [level, nodes] : groups) claims.claim(nodes);

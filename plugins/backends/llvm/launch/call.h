@@ -5,16 +5,11 @@
 #include <span>
 
 #include "core/abi/plugin.h"
+#include "places/placement.h"
 
 namespace tenon::llvm_backend {
 
-/// Where a value lies during a call.
-struct Place {
-  enum class Kind : std::uint8_t { none, input, output, workspace, constant, panel, row, block } kind = Kind::none;
-  std::uint32_t index = 0;  // input, output: position; workspace: slot
-  const void* address = nullptr;
-  std::int64_t start = 0;  // bytes of the value before the place
-};
+using codegen::Place;
 
 /// The memory and sizes of one call.
 struct Call {

@@ -10,11 +10,15 @@
 #include "compile/kernel_cache.h"
 #include "fusion/plan.h"
 #include "loops/sizes_at_run_time.h"
-#include "placement.h"
+#include "places/placement.h"
 #include "product_run.h"
 #include "tenon/backend.h"
 
 namespace tenon::llvm_backend {
+
+using codegen::Placement;
+using ir::Dim;
+using ir::ValueId;
 
 /// What the user may choose, from the backend's section of the configuration and the options of the compile.
 struct ProgramOptions {

@@ -1,4 +1,4 @@
-#include "placement.h"
+#include "places/placement.h"
 
 #include <algorithm>
 #include <variant>
@@ -7,18 +7,15 @@
 #include "core/ops/catalog.h"
 #include "fusion/overwriting.h"
 
-namespace tenon::llvm_backend {
-
-using ir::NodeId;
+namespace tenon::codegen {
 
 namespace {
 
-constexpr std::size_t kAlignment = 64;
-std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) & ~(kAlignment - 1); }
+std::size_t aligned(std::size_t bytes) { return (bytes + Placement::kAlignment - 1) & ~(Placement::kAlignment - 1); }
 
 }  // namespace
 
-Placement::Placement(const ir::Graph& graph, const codegen::Plan& plan) {
+Placement::Placement(const ir::Graph& graph, const Plan& plan) {
   find_unread(graph);
   places_.resize(graph.value_capacity() + plan.temporaries.size());
   for (std::size_t i = 0; i < graph.inputs().size(); ++i)
@@ -54,16 +51,16 @@ void Placement::find_unread(const ir::Graph& graph) {
   }
 }
 
-std::vector<std::size_t> Placement::last_uses(const ir::Graph& graph, const codegen::Plan& plan) const {
+std::vector<std::size_t> Placement::last_uses(const ir::Graph& graph, const Plan& plan) const {
   std::vector<std::size_t> last(places_.size(), 0);
   for (std::size_t s = 0; s < plan.steps.size(); ++s)
     for (const bool written : {false, true})
-      for (std::size_t v : codegen::values_of(plan.steps[s], graph, written)) last[v] = s;
+      for (std::size_t v : values_of(plan.steps[s], graph, written)) last[v] = s;
   for (const auto& [value, output] : copies_) last[value.value] = plan.steps.size();
   return last;
 }
 
-std::vector<Placement::Intermediate> Placement::intermediates(const ir::Graph& graph, const codegen::Plan& plan) const {
+std::vector<Placement::Intermediate> Placement::intermediates(const ir::Graph& graph, const Plan& plan) const {
   constexpr std::size_t kNone = static_cast<std::size_t>(-1);
   const std::size_t graph_values = graph.value_capacity();
   const auto last = last_uses(graph, plan);
@@ -75,7 +72,7 @@ std::vector<Placement::Intermediate> Placement::intermediates(const ir::Graph& g
     return (temporary ? plan.temporaries[v - graph_values].elements : graph.type(ValueId(v)).element_count()) * Dim(static_cast<std::int64_t>(size_of(dtype)));
   };
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
-    for (const auto& [written, read] : codegen::overwritings(plan.steps[s])) {
+    for (const auto& [written, read] : overwritings(plan.steps[s])) {
       const std::size_t over = piece[read.value];
       if (over == kNone || places_[written.value].kind != Place::Kind::none || piece[written.value] != kNone) continue;
       if (found[over].to != s || found[over].values.back() != read.value || !(found[over].bytes == bytes_of(written.value))) continue;
@@ -83,7 +80,7 @@ std::vector<Placement::Intermediate> Placement::intermediates(const ir::Graph& g
       found[over].values.push_back(written.value);
       found[over].to = last[written.value];
     }
-    for (std::size_t v : codegen::values_of(plan.steps[s], graph, true)) {
+    for (std::size_t v : values_of(plan.steps[s], graph, true)) {
       if (places_[v].kind != Place::Kind::none || piece[v] != kNone || (v < graph_values && unread_[v])) continue;
       piece[v] = found.size();
       found.push_back({{v}, bytes_of(v), s, last[v]});
@@ -95,22 +92,22 @@ std::vector<Placement::Intermediate> Placement::intermediates(const ir::Graph& g
 namespace {
 
 /// True for a step that nothing can stop once it has started: it checks no index, and takes no memory.
-bool always_succeeds(const codegen::Step& step) {
-  const auto* kernel = std::get_if<codegen::KernelStep>(&step);
-  return kernel && std::ranges::none_of(kernel->kernel.operations, [](const auto& op) { return op.kind == codegen::OperationKind::checked; }) &&
+bool always_succeeds(const Step& step) {
+  const auto* kernel = std::get_if<KernelStep>(&step);
+  return kernel && std::ranges::none_of(kernel->kernel.operations, [](const auto& op) { return op.kind == OperationKind::checked; }) &&
          std::ranges::none_of(kernel->kernel.buffers, [](const auto& b) { return b.row; });
 }
 
 }  // namespace
 
-std::vector<TenonAliasPermit> Placement::aliases(const ir::Graph& graph, const codegen::Plan& plan) const {
+std::vector<TenonAliasPermit> Placement::aliases(const ir::Graph& graph, const Plan& plan) const {
   const auto last = last_uses(graph, plan);
   std::vector<std::size_t> first(places_.size(), 0);  // the step that begins a value, of which others may write parts
   for (std::size_t s = plan.steps.size(); s-- > 0;)
-    for (std::size_t v : codegen::values_of(plan.steps[s], graph, true)) first[v] = s;
+    for (std::size_t v : values_of(plan.steps[s], graph, true)) first[v] = s;
   std::vector<TenonAliasPermit> found;
   for (std::size_t s = plan.steps.size(); s-- > 0 && always_succeeds(plan.steps[s]);)
-    for (const auto& [written, read] : codegen::overwritings(plan.steps[s])) {
+    for (const auto& [written, read] : overwritings(plan.steps[s])) {
       const Place &to = places_[written.value], &from = places_[read.value];
       if (to.kind == Place::Kind::output && from.kind == Place::Kind::input && first[written.value] == s && last[read.value] == s) found.push_back({to.index, from.index});
     }
@@ -162,4 +159,4 @@ void Placement::find_offsets(std::span<const std::int64_t> symbols, std::vector<
   }
 }
 
-}  // namespace tenon::llvm_backend
+}  // namespace tenon::codegen

@@ -1,23 +1,32 @@
 // Where the values of a program lie: in the memory of inputs, outputs and constants, or in the workspace, which they share.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "core/abi/plugin.h"
 #include "fusion/plan.h"
-#include "launch/call.h"
 
-namespace tenon::llvm_backend {
+namespace tenon::codegen {
 
-using ir::Dim;
-using ir::ValueId;
+/// Where a value lies during a call.
+struct Place {
+  enum class Kind : std::uint8_t { none, input, output, workspace, constant, panel, row, block } kind = Kind::none;
+  std::uint32_t index = 0;  // input, output: position; workspace: slot
+  const void* address = nullptr;
+  std::int64_t start = 0;  // bytes of the value before the place
+};
 
 /// The places of a plan's values. Neither graph nor plan is kept.
 class Placement {
  public:
+  /// Of what lies in the workspace.
+  static constexpr std::size_t kAlignment = 64;
+
   Placement() = default;
-  Placement(const ir::Graph& graph, const codegen::Plan& plan);
+  Placement(const ir::Graph& graph, const Plan& plan);
 
   const Place& operator[](ValueId value) const { return places_[value.value]; }
 
@@ -31,11 +40,12 @@ class Placement {
   void forget_values() { places_ = decltype(places_)(), unread_ = decltype(unread_)(); }
 
   /// Outputs that are written over an input when nothing reads it any more and nothing can fail.
-  std::vector<TenonAliasPermit> aliases(const ir::Graph& graph, const codegen::Plan& plan) const;
+  std::vector<TenonAliasPermit> aliases(const ir::Graph& graph, const Plan& plan) const;
 
   /// Bytes of the workspace, and where its slots begin: known beforehand, or from a call's sizes.
   bool has_fixed_sizes() const { return fixed_sizes_; }
   const std::size_t* fixed_offsets() const { return offsets_.data(); }
+  std::size_t slot_count() const { return fixed_sizes_ ? offsets_.size() : slots_.size(); }
   std::size_t workspace_bytes(std::span<const std::int64_t> symbols) const;
   void find_offsets(std::span<const std::int64_t> symbols, std::vector<std::size_t>& offsets) const;
 
@@ -53,8 +63,8 @@ class Placement {
   };
 
   void find_unread(const ir::Graph& graph);
-  std::vector<std::size_t> last_uses(const ir::Graph& graph, const codegen::Plan& plan) const;
-  std::vector<Intermediate> intermediates(const ir::Graph& graph, const codegen::Plan& plan) const;
+  std::vector<std::size_t> last_uses(const ir::Graph& graph, const Plan& plan) const;
+  std::vector<Intermediate> intermediates(const ir::Graph& graph, const Plan& plan) const;
   void place(const Intermediate& intermediate, std::size_t index);
   void place_at_offsets(std::span<const Intermediate> values);
   void place_in_turn(const Intermediate& value);
@@ -68,4 +78,4 @@ class Placement {
   std::size_t fixed_bytes_ = 0;
 };
 
-}  // namespace tenon::llvm_backend
+}  // namespace tenon::codegen
