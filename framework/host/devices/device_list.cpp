@@ -40,6 +40,10 @@ void DeviceList::open(const Plugin& plugin) {
   take_report();
   const std::int32_t code = call_plugin(plugin.watched(), "open_devices", [&] { return backend.open_devices(plugin.table, &table); });
   std::string problem = code == TENON_OK ? defect_of(table) : plugin_error(code, "open_devices").message;
+  if (problem.empty() && table->device_count == 0) {
+    const std::optional<Report> why = take_report();
+    why_none_[plugin.name] = why && !why->text.empty() ? why->text : "it does not say why";
+  }
   for (std::size_t i = 0; problem.empty() && i < table->device_count; ++i) {
     const DLDevice id = table->devices[i];
     if (find_locked(id)) continue;
@@ -51,6 +55,7 @@ void DeviceList::open(const Plugin& plugin) {
     }
   }
   if (problem.empty()) return;
+  why_none_[plugin.name] = problem;
   const std::string text = fmt::format("the devices of backend '{}' cannot be used: {}", plugin.name, problem);
   events_.emit({{"kind", "devices_failed"}, {"phase", "create"}, {"backend", plugin.name}, {"text", text}});
   events_.warn_once("plugins", text);
@@ -80,6 +85,15 @@ Device& DeviceList::get(DLDevice device) {
   std::string known = name_of(host().id());
   for (const auto& other : devices_) known += ", " + name_of(other->id());
   throw Exception(Code::not_found, fmt::format("no backend that is loaded brings the memory of {}; there is: {}", name_of(device), known));
+}
+
+std::vector<std::string> DeviceList::words_of(const Plugin& plugin) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> words;
+  for (const auto& device : devices_)
+    if (device->plugin() == plugin.name) words.push_back(fmt::format("brings {}: {}", name_of(device->id()), device->properties().name));
+  if (const auto why = why_none_.find(plugin.name); why != why_none_.end()) words.push_back("brings no device: " + why->second);
+  return words;
 }
 
 nlohmann::json DeviceList::describe() const {

@@ -1,6 +1,7 @@
 // The devices of a session: the host, and those that its backends have opened.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
@@ -29,6 +30,8 @@ class DeviceList {
   Device& get(DLDevice device);
   static Device& host() { return HostMemory::get(); }
 
+  /// What an open plugin brings, in words: its devices, or why there is none.
+  std::vector<std::string> words_of(const Plugin& plugin) const;
   /// [{device, plugin, name, memory_bytes, alignment, driver}]
   nlohmann::json describe() const;
 
@@ -39,6 +42,7 @@ class DeviceList {
   Events& events_;
   mutable std::mutex mutex_;
   std::vector<const Plugin*> opened_;
+  std::map<std::string, std::string> why_none_;  // by plugin that brings no device: what it says of that
   std::vector<std::unique_ptr<TableDevice>> devices_;
   std::vector<TenonDriverDevice> drivers_;
 };

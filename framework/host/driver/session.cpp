@@ -91,10 +91,21 @@ std::string Session::why_no_instance(const std::string& name) {
   return failed == why_not_made_.end() ? registry.why_no_backend(name) : failed->second;
 }
 
+json Session::describe_plugin(const std::string& name) {
+  json described = registry.describe_one(name);
+  const Plugin* backend = registry.backend(name);
+  if (!backend) return described;
+  devices.open(*backend);
+  for (json& plugin : described["plugins"])
+    if (plugin["state"] == "loaded")
+      for (const std::string& words : devices.words_of(*backend)) plugin["decisions"].push_back(words);
+  return described;
+}
+
 json Session::query(const std::string& what) {
   constexpr std::string_view kPlugin = "plugin:";
   if (what == "plugins") return registry.describe();
-  if (what.starts_with(kPlugin)) return registry.describe_one(what.substr(kPlugin.size()));
+  if (what.starts_with(kPlugin)) return describe_plugin(what.substr(kPlugin.size()));
   if (what == "passes") return registry.describe_passes();
   if (what == "flags") return config.flags_json();
   if (what == "config") return config.to_json();

@@ -43,6 +43,8 @@ class Session : public std::enable_shared_from_this<Session> {
   std::shared_ptr<BackendInstance> instance(const Plugin& plugin, const nlohmann::json& options);
   std::string why_no_instance(const std::string& name);
   nlohmann::json statistics();
+  /// The plugin, with every decision, and what devices it brings.
+  nlohmann::json describe_plugin(const std::string& name);
 
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<BackendCounters>> counters_;          // by backend
