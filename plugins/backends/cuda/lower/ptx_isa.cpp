@@ -27,7 +27,7 @@ llvm::Function* PtxIsa::make_kernel(LaneBuilder& b, const codegen::Kernel& kerne
   auto* function = llvm::Function::Create(llvm::FunctionType::get(b.ir.getVoidTy(), parameters, false), llvm::Function::ExternalLinkage, name, b.module());
   function->setCallingConv(llvm::CallingConv::PTX_Kernel);
   declare(*function);
-  for (unsigned i = 0; i < kernel.buffers.size(); ++i) function->addParamAttr(i, llvm::Attribute::getWithAlignment(context, llvm::Align(kVectorBytes)));
+  for (unsigned i = 0; i < kernel.buffers.size(); ++i) function->addParamAttr(i, llvm::Attribute::getWithAlignment(context, llvm::Align(schedule.alignments[i])));
   const auto note = [&](const char* what, std::uint32_t number) -> llvm::Metadata* {
     return llvm::MDNode::get(context, {llvm::ConstantAsMetadata::get(function), llvm::MDString::get(context, what), llvm::ConstantAsMetadata::get(b.ir.getInt32(number))});
   };

@@ -28,6 +28,7 @@ std::optional<std::string> without_code(ops::Primitive p, DType dtype) {
 
 std::optional<std::string> without_code(const Kernel& kernel) {
   if (kernel.scatter) return "a scatter has no code";
+  if (kernel.inner.empty() && !kernel.reductions.empty()) return "a reduction of single elements has no code";
   for (const codegen::Buffer& b : kernel.buffers) {
     if (b.row) return "a row that is kept has no place";
     if (is_complex(b.dtype)) return fmt::format("{} has no code", name_of(b.dtype));
@@ -110,6 +111,11 @@ Result<Schedule> schedule(const Kernel& kernel, std::span<const std::int64_t> st
   Schedule made;
   made.kind = kernel.inner.empty() ? Schedule::Kind::points : Schedule::Kind::rows;
   made.symbols = graph_symbols(kernel);
+  for (std::size_t i = 0; i < kernel.buffers.size(); ++i) {
+    const std::size_t size = size_of(kernel.buffers[i].dtype);
+    const bool at_vector = starts.empty() || starts[i] * static_cast<std::int64_t>(size) % kVectorBytes == 0;
+    made.alignments.push_back(at_vector ? kVectorBytes : static_cast<unsigned>(size));
+  }
   const Loop* last = made.lane_loop(kernel);
   if (last) made.lanes = lanes_along(kernel, *last, starts);
   made.units = Dim(1);

@@ -1,0 +1,113 @@
+#include "run/kernels.h"
+
+#include <fmt/format.h>
+
+#include <numeric>
+#include <set>
+
+#include "compile/ptx.h"
+#include "core/ops/build/node_builder.h"
+#include "core/ops/catalog.h"
+#include "lower/block_emitter.h"
+
+namespace tenon::cuda {
+
+using codegen::KernelStep;
+using ir::ValueId;
+
+namespace {
+
+/// Whether the function would be the same for each of the runs: by buffer what all of them are multiples of.
+std::vector<std::int64_t> starts_of_all_runs(const KernelStep& step) {
+  if (step.starts.empty()) return {};
+  std::vector<std::int64_t> common(step.buffers.size(), 0);
+  for (std::size_t i = 0; i < step.starts.size(); ++i) common[i % common.size()] = std::gcd(common[i % common.size()], step.starts[i]);
+  return common;
+}
+
+/// Numbers of the host that the group reads are sent to the card with the call: copies of them there are they.
+void read_numbers_where_they_are(ir::Graph& graph) {
+  std::vector<ir::NodeId> copies;
+  for (const ir::NodeId id : graph.nodes()) {
+    const ir::Node& node = graph.node(id);
+    if (node.op != "to_device" || !graph.type(node.operands[0]).is_host_scalar()) continue;
+    graph.replace_uses(node.results[0], node.operands[0]);
+    copies.push_back(id);
+  }
+  graph.erase_nodes(copies);
+}
+
+/// A node that planning knows nothing of; null where there is none.
+const ir::Node* without_meaning(const ir::Graph& graph) {
+  for (const ir::NodeId id : graph.nodes()) {
+    const ops::Op* op = ops::find_op(graph.node(id).op);
+    if (!op || (!op->body && !op->loop && !op->scatter)) return &graph.node(id);
+  }
+  return nullptr;
+}
+
+const char* name_of_step(const codegen::Step& step) {
+  return std::holds_alternative<codegen::LibraryStep>(step) ? "a kernel that is written out" : "a product by tiles";
+}
+
+}  // namespace
+
+void prepare(ir::Graph& graph) {
+  codegen::decompose_composites(graph);
+  read_numbers_where_they_are(graph);
+  std::vector<ir::Output> outputs(graph.outputs().begin(), graph.outputs().end());
+  std::set<std::uint32_t> seen;
+  for (ir::Output& output : outputs) {
+    if (graph.value(output.value).kind == ir::ValueKind::result && seen.insert(output.value.value).second) continue;
+    output.value = ops::NodeBuilder(graph).one("clone", {output.value});
+    graph.set_strides(output.value, std::nullopt);
+  }
+  graph.set_outputs(std::move(outputs));
+}
+
+Result<ScheduledPlan> scheduled_plan(const ir::Graph& graph, bool fuse) {
+  codegen::PlanOptions options;
+  options.fuse = fuse;
+  options.matrix_kernels = false;
+  options.lanes = 4;
+  ScheduledPlan made{codegen::make_plan(graph, options), {}};
+  for (const codegen::Step& step : made.plan.steps) {
+    const auto* kernel = std::get_if<KernelStep>(&step);
+    if (!kernel) return error(Code::unsupported, "{} has no code for this target", name_of_step(step));
+    Result<Schedule> chosen = schedule(kernel->kernel, starts_of_all_runs(*kernel));
+    if (!chosen) return chosen.error();
+    made.schedules.push_back(*std::move(chosen));
+  }
+  return made;
+}
+
+std::string why_without_code(const ir::Graph& graph, const ir::Node& node) {
+  ir::Graph alone;
+  for (const ir::SymbolInfo& symbol : graph.symbols()) alone.add_symbol(symbol);
+  std::vector<ValueId> operands;
+  for (const ValueId v : node.operands) operands.push_back(graph.value(v).kind == ir::ValueKind::literal ? alone.add_literal(graph.value(v).literal) : alone.add_input(graph.type(v)));
+  std::vector<ir::Type> types;
+  for (const ValueId v : node.results) types.push_back(graph.type(v));
+  const ir::NodeId id = alone.add_node(node.op, std::move(operands), node.attributes, std::move(types));
+  for (const ValueId v : alone.node(id).results) alone.add_output({v, ir::OutputKind::result, {}});
+  prepare(alone);
+  if (const ir::Node* unknown = without_meaning(alone)) return fmt::format("{} has no loops", unknown->op.text());
+  const auto plan = scheduled_plan(alone, false);
+  return plan ? std::string() : plan.error().message;
+}
+
+std::string ptx_of(const ScheduledPlan& plan, const std::string& architecture) {
+  const PtxIsa isa;
+  return to_ptx(architecture, [&](llvm::Module& module) {
+    for (std::size_t i = 0; i < plan.schedules.size(); ++i) emit_block_kernel(module, plan.step(i).kernel, plan.schedules[i], isa, fmt::format("kernel{}", i));
+  });
+}
+
+ScheduledPlan for_any_start(const ScheduledPlan& plan) {
+  ScheduledPlan loose = plan;
+  for (std::size_t i = 0; i < loose.schedules.size(); ++i)
+    loose.schedules[i] = schedule(plan.step(i).kernel, std::vector<std::int64_t>(plan.step(i).buffers.size(), 1)).value();
+  return loose;
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,37 @@
+// A graph as kernels that have code for this target, or why it has none.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/ir/graph.h"
+#include "fusion/plan.h"
+#include "schedule/schedule.h"
+
+namespace tenon::cuda {
+
+/// A plan of kernels alone, with a schedule for each.
+struct ScheduledPlan {
+  codegen::Plan plan;
+  std::vector<Schedule> schedules;
+
+  const codegen::KernelStep& step(std::size_t i) const { return std::get<codegen::KernelStep>(plan.steps[i]); }
+};
+
+/// Takes composites apart, and makes every output the result of a node of its own.
+void prepare(ir::Graph& graph);
+
+/// Plans a graph that was prepared. Fails (unsupported) where a step has no code.
+Result<ScheduledPlan> scheduled_plan(const ir::Graph& graph, bool fuse);
+
+/// Why the node has no code by itself; empty where it has. Only nodes that have go into a graph together.
+std::string why_without_code(const ir::Graph& graph, const ir::Node& node);
+
+/// The kernels of a plan, kernel i under the name "kernel<i>".
+std::string ptx_of(const ScheduledPlan& plan, const std::string& architecture);
+
+/// The same plan for buffers that start at multiples of their elements alone.
+ScheduledPlan for_any_start(const ScheduledPlan& plan);
+
+}  // namespace tenon::cuda

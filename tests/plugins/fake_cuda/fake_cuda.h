@@ -1,0 +1,16 @@
+// What tests ask of the driver that is none.
+#pragma once
+
+#include <cstddef>
+
+extern "C" {
+/// Kernels that have been launched so far, and modules that are loaded now.
+std::size_t fake_cuda_launches();
+std::size_t fake_cuda_modules();
+/// Blocks of memory that are allocated now.
+std::size_t fake_cuda_blocks();
+/// What was wrong with the last call that failed; empty where none has.
+const char* fake_cuda_complaint();
+/// The n-th call from now on of a function that allocates, copies, loads or launches fails with that code. Negative: none does.
+void fake_cuda_fail(int n, int code);
+}

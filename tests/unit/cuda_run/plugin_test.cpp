@@ -1,0 +1,172 @@
+// The backend from claim to launch, over a driver that checks what it is given and runs nothing.
+#include "backend.h"
+
+#include <nlohmann/json.hpp>
+
+#include "../host/test_backend.h"
+#include "catch.h"
+#include "core/abi/dlpack_types.h"
+#include "device/cards.h"
+#include "fake_cuda.h"
+
+using namespace tenon;
+using namespace tenon::test;
+using nlohmann::json;
+
+namespace {
+
+constexpr DLDevice kCard{kDLCUDA, 0};
+
+const TenonPlugin* cuda_plugin() {
+  static constexpr detail::PluginWords kWords{"cuda", "1", "kernels for cards"};
+  TenonPlugin& plugin = detail::backend_plugin<cuda::CudaBackend>(kWords);
+  plugin.abi = TENON_ABI_NEWEST;
+  return &plugin;
+}
+
+class CudaSession {
+ public:
+  CudaSession() {
+    if (tenon_session_register(session_.get(), cuda_plugin()) != TENON_OK) FAIL(tenon_last_error());
+  }
+  ~CudaSession() { fake_cuda_fail(-1, 0); }
+
+  TenonSession* get() const { return session_.get(); }
+  TestProgram compile(const std::string& text, const std::string& options = "{}") { return {session_, parse(text), {"cuda"}, options}; }
+  /// The backend of each step of a program.
+  static std::vector<std::string> backends(const TestProgram& program) {
+    std::vector<std::string> found;
+    for (const json& step : json::parse(program.query("plan"))["steps"])
+      if (step.contains("backend")) found.push_back(step["backend"]);
+    return found;
+  }
+
+  TestBackend reference{"host_backend"};
+
+ private:
+  TestSession session_{{&reference}};
+};
+
+/// Memory of the card.
+class Block {
+ public:
+  Block(const CudaSession& session, std::size_t bytes) : session_(session.get()), bytes_(bytes) { REQUIRE(tenon_device_allocate(session_, kCard, bytes, nullptr, &memory_) == TENON_OK); }
+  ~Block() { tenon_device_release(session_, kCard, memory_, bytes_, nullptr); }
+  Block(const Block&) = delete;
+  void* at(std::size_t byte = 0) const { return static_cast<std::byte*>(memory_) + byte; }
+
+ private:
+  TenonSession* session_;
+  std::size_t bytes_;
+  void* memory_ = nullptr;
+};
+
+std::int32_t run(const TestProgram& program, std::vector<const void*> inputs, std::vector<void*> outputs, std::vector<std::int64_t> symbols = {}) {
+  TenonRunArgs args{};
+  args.struct_size = sizeof args;
+  args.inputs = inputs.data();
+  args.outputs = outputs.data();
+  args.symbols = symbols.data();
+  return tenon_program_run(program.get(), &args);
+}
+
+constexpr const char* kChain = R"(graph @g (%x: f32[64, 32] on cuda:0, %y: f32[32] on cuda:0) {
+  %a: f32[64, 32] on cuda:0 = mul(%x, %y)
+  %b: f32[64, 32] on cuda:0 = relu(%a)
+  return %b
+}
+)";
+
+}  // namespace
+
+TEST_CASE("a chain is one launch") {
+  CudaSession session;
+  const TestProgram program = session.compile(kChain);
+  CHECK(CudaSession::backends(program) == std::vector<std::string>{"cuda"});
+  const Block x(session, 64 * 32 * 4), y(session, 32 * 4), b(session, 64 * 32 * 4);
+  const std::size_t before = fake_cuda_launches();
+  REQUIRE(run(program, {x.at(), y.at()}, {b.at()}) == TENON_OK);
+  CHECK(fake_cuda_launches() == before + 1);
+  CHECK(fake_cuda_modules() == 1);
+}
+
+TEST_CASE("views that are not aligned run the code that expects nothing") {
+  CudaSession session;
+  const TestProgram program = session.compile(kChain);
+  const Block x(session, 64 * 32 * 4 + 4), y(session, 32 * 4), b(session, 64 * 32 * 4);
+  REQUIRE(run(program, {x.at(4), y.at()}, {b.at()}) == TENON_OK);
+  CHECK(fake_cuda_modules() == 2);
+}
+
+TEST_CASE("a row reduction and what follows it are launched over sizes that come with the call") {
+  CudaSession session;
+  const TestProgram program = session.compile(R"(graph @g [s0: 1..100000] (%x: f32[s0, 32] on cuda:0) {
+  %m: f32[s0, 1] on cuda:0 = amax(%x) {dim = [1], keepdim = true}
+  %d: f32[s0, 32] on cuda:0 = sub(%x, %m)
+  return %d
+}
+)");
+  CHECK(CudaSession::backends(program) == std::vector<std::string>{"cuda"});
+  const Block x(session, 7 * 32 * 4), d(session, 7 * 32 * 4);
+  REQUIRE(run(program, {x.at()}, {d.at()}, {7}) == TENON_OK);
+}
+
+TEST_CASE("numbers of the host are on the card when a kernel reads them") {
+  CudaSession session;
+  const TestProgram program = session.compile("graph @g (%x: f32[64] on cuda:0, %n: f32[]) {\n  %y: f32[64] on cuda:0 = mul(%x, %n)\n  return %y\n}\n");
+  const Block x(session, 256), y(session, 256);
+  const float number = 2;
+  const std::size_t before = fake_cuda_launches();
+  REQUIRE(run(program, {x.at(), &number}, {y.at()}) == TENON_OK);
+  CHECK(fake_cuda_launches() == before + 1);
+}
+
+TEST_CASE("an output that is an input is copied") {
+  CudaSession session;
+  const TestProgram program = session.compile("graph @g (%x: f32[64] on cuda:0) {\n  %y: f32[64] on cuda:0 = clone(%x)\n  return %y, %y\n}\n");
+  const Block x(session, 256), y(session, 256), z(session, 256);
+  REQUIRE(run(program, {x.at()}, {y.at(), z.at()}) == TENON_OK);
+}
+
+TEST_CASE("bytes go to the card and back") {
+  CudaSession session;
+  const Block block(session, 16);
+  std::vector<int> sent = {1, 2, 3, 4}, back(4);
+  REQUIRE(tenon_device_copy(session.get(), block.at(), kCard, sent.data(), {kDLCPU, 0}, 16) == TENON_OK);
+  REQUIRE(tenon_device_copy(session.get(), back.data(), {kDLCPU, 0}, block.at(), kCard, 16) == TENON_OK);
+  CHECK(back == sent);
+  CHECK(tenon_device_synchronise(session.get(), kCard, nullptr) == TENON_OK);
+}
+
+TEST_CASE("what has no code is refused in words") {
+  CudaSession session;
+  const std::string sorted = "graph @g (%x: f32[64] on cuda:0) {\n  %y: f32[64] on cuda:0, %i: i64[64] on cuda:0 = sort(%x) {dim = 0, descending = false}\n  return %y, %i\n}\n";
+  CHECK_THROWS_WITH(session.compile(sorted), Catch::Contains("cuda"));
+}
+
+TEST_CASE("a launch that fails and memory that is used up are told") {
+  CudaSession session;
+  const TestProgram program = session.compile(kChain);
+  const Block x(session, 64 * 32 * 4), y(session, 32 * 4), b(session, 64 * 32 * 4);
+  fake_cuda_fail(0, 700);
+  CHECK(run(program, {x.at(), y.at()}, {b.at()}) != TENON_OK);
+  CHECK_THAT(tenon_last_error(), Catch::Contains("cuLaunchKernel"));
+  void* memory = nullptr;
+  fake_cuda_fail(0, 2);
+  CudaSession other;
+  const TestProgram loads = other.compile(kChain);
+  fake_cuda_fail(0, 2);
+  CHECK(tenon_device_allocate(other.get(), kCard, 64, nullptr, &memory) == TENON_OUT_OF_MEMORY);
+}
+
+TEST_CASE("code and memory are given back") {
+  const std::size_t modules = fake_cuda_modules(), blocks = fake_cuda_blocks();
+  {
+    CudaSession session;
+    const TestProgram program = session.compile(kChain);
+    const Block x(session, 64 * 32 * 4), y(session, 32 * 4), b(session, 64 * 32 * 4);
+    REQUIRE(run(program, {x.at(), y.at()}, {b.at()}) == TENON_OK);
+  }
+  CHECK(fake_cuda_modules() == modules);
+  CHECK(fake_cuda_blocks() == blocks);
+}
