@@ -29,6 +29,10 @@ DeviceUnderTest::DeviceUnderTest(const TenonBackend& backend) {
   if (!TENON_COVERS(&backend, open_devices) || !backend.open_devices) throw BackendFailure("it does not serve the host, and brings no table of devices");
   require("open_devices", [&] { return backend.open_devices(&kit_host(), &table_); });
   if (!table_) throw BackendFailure("open_devices gave no table");
+  if (table_->device_count == 0) {  // what it runs on is not there: it is asked about the host, which it does not serve
+    table_ = nullptr;
+    return;
+  }
   const auto* end = table_->devices + table_->device_count;
   const auto* found = std::find_if(table_->devices, end, [&](DLDevice device) { return serves(backend, device); });
   if (found == end) throw BackendFailure("its table has no device that it serves");

@@ -1,12 +1,9 @@
-// The backend from claim to launch, over a driver that checks what it is given and runs nothing.
-#include "backend.h"
-
+// The plugin from claim to launch, over a driver that checks what it is given and runs nothing: this program has it where libcuda.so.1 is
+// looked for.
 #include <nlohmann/json.hpp>
 
 #include "../host/test_backend.h"
 #include "catch.h"
-#include "core/abi/dlpack_types.h"
-#include "device/cards.h"
 #include "fake_cuda.h"
 
 using namespace tenon;
@@ -17,18 +14,9 @@ namespace {
 
 constexpr DLDevice kCard{kDLCUDA, 0};
 
-const TenonPlugin* cuda_plugin() {
-  static constexpr detail::PluginWords kWords{"cuda", "1", "kernels for cards"};
-  TenonPlugin& plugin = detail::backend_plugin<cuda::CudaBackend>(kWords);
-  plugin.abi = TENON_ABI_NEWEST;
-  return &plugin;
-}
-
+/// A session with the plugin of this build.
 class CudaSession {
  public:
-  CudaSession() {
-    if (tenon_session_register(session_.get(), cuda_plugin()) != TENON_OK) FAIL(tenon_last_error());
-  }
   ~CudaSession() { fake_cuda_fail(-1, 0); }
 
   TenonSession* get() const { return session_.get(); }
@@ -36,7 +24,8 @@ class CudaSession {
   /// The backend of each step of a program.
   static std::vector<std::string> backends(const TestProgram& program) {
     std::vector<std::string> found;
-    for (const json& step : json::parse(program.query("plan"))["steps"])
+    const json plan = json::parse(program.query("plan"));
+    for (const json& step : plan["steps"])
       if (step.contains("backend")) found.push_back(step["backend"]);
     return found;
   }
@@ -130,6 +119,7 @@ TEST_CASE("an output that is an input is copied") {
 
 TEST_CASE("bytes go to the card and back") {
   CudaSession session;
+  const TestProgram program = session.compile(kChain);  // loads the plugin
   const Block block(session, 16);
   std::vector<int> sent = {1, 2, 3, 4}, back(4);
   REQUIRE(tenon_device_copy(session.get(), block.at(), kCard, sent.data(), {kDLCPU, 0}, 16) == TENON_OK);
@@ -150,11 +140,10 @@ TEST_CASE("a launch that fails and memory that is used up are told") {
   const Block x(session, 64 * 32 * 4), y(session, 32 * 4), b(session, 64 * 32 * 4);
   fake_cuda_fail(0, 700);
   CHECK(run(program, {x.at(), y.at()}, {b.at()}) != TENON_OK);
-  CHECK_THAT(tenon_last_error(), Catch::Contains("cuLaunchKernel"));
-  void* memory = nullptr;
-  fake_cuda_fail(0, 2);
+  CHECK_THAT(tenon_last_error()->text, Catch::Contains("cuLaunchKernel"));
   CudaSession other;
-  const TestProgram loads = other.compile(kChain);
+  const TestProgram loaded = other.compile(kChain);
+  void* memory = nullptr;
   fake_cuda_fail(0, 2);
   CHECK(tenon_device_allocate(other.get(), kCard, 64, nullptr, &memory) == TENON_OUT_OF_MEMORY);
 }

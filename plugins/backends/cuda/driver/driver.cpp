@@ -14,6 +14,9 @@ namespace {
 /// manual: "the process must be terminated and relaunched").
 constexpr CUresult kLost[] = {4, 46, 100, 101, 201, 214, 219, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719};
 
+/// The first that reads the PTX which is made (../compile): CUDA 12.0.
+constexpr int kOldest = 12000;
+
 }  // namespace
 
 template <class... Parameters>
@@ -38,6 +41,7 @@ std::string Driver::open() {
 #undef TENON_CUDA_FIND
   if (const CUresult code = init.code(0); code != kSuccess) return fmt::format("the driver cannot be used: {}", words_of(code));
   driver_version(&version_);
+  if (version_ < kOldest) return fmt::format("the driver is too old: it knows CUDA {}.{}; 12.0 is needed", version_ / 1000, version_ % 1000 / 10);
   return {};
 }
 

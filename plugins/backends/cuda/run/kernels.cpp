@@ -9,6 +9,7 @@
 #include "core/ops/build/node_builder.h"
 #include "core/ops/catalog.h"
 #include "lower/block_emitter.h"
+#include "schedule/gpu_machine.h"
 
 namespace tenon::cuda {
 
@@ -69,8 +70,7 @@ Result<ScheduledPlan> scheduled_plan(const ir::Graph& graph, bool fuse) {
   codegen::PlanOptions options;
   options.fuse = fuse;
   options.matrix_kernels = false;
-  options.lanes = 4;
-  ScheduledPlan made{codegen::make_plan(graph, options), {}};
+  ScheduledPlan made{codegen::make_plan(graph, GpuMachine(), options), {}};
   for (const codegen::Step& step : made.plan.steps) {
     const auto* kernel = std::get_if<KernelStep>(&step);
     if (!kernel) return error(Code::unsupported, "{} has no code for this target", name_of_step(step));
