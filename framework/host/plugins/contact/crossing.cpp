@@ -19,15 +19,15 @@ const DLTensor* ConstantStore::tensor(const ir::Constant& constant) {
   std::vector<std::int64_t> shape;
   for (const ir::Dim& dim : constant.type.shape) shape.push_back(dim.constant());
   const DLDataType dtype = dlpack_type(constant.type.dtype);
+  const DLDevice device = {static_cast<DLDeviceType>(constant.type.device.kind), constant.type.device.index};
   std::lock_guard lock(mutex_);
   for (const auto& each : entries_) {
     const Entry& e = *each;
-    if (e.tensor.data == constant.data && e.tensor.dtype.code == dtype.code && e.tensor.dtype.bits == dtype.bits && e.shape == shape) return &e.tensor;
+    const bool there = e.tensor.device.device_type == device.device_type && e.tensor.device.device_id == device.device_id;
+    if (there && e.tensor.data == constant.data && e.tensor.dtype.code == dtype.code && e.tensor.dtype.bits == dtype.bits && e.shape == shape) return &e.tensor;
   }
   Entry& entry = *entries_.emplace_back(std::make_unique<Entry>(Entry{{}, std::move(shape), constant.owner}));
-  const ir::Device device = constant.type.device;
-  entry.tensor = {const_cast<void*>(constant.data), {static_cast<DLDeviceType>(device.kind), device.index}, static_cast<std::int32_t>(entry.shape.size()),
-                  dtype, entry.shape.data(), nullptr, 0};
+  entry.tensor = {const_cast<void*>(constant.data), device, static_cast<std::int32_t>(entry.shape.size()), dtype, entry.shape.data(), nullptr, 0};
   return &entry.tensor;
 }
 

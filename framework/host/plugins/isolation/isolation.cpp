@@ -69,6 +69,7 @@ Result<Message> Isolation::call_with_graph(json request, const TenonGraph& graph
   request["constants"] = json::array();
   std::vector<std::string_view> parts = {{reinterpret_cast<const char*>(graph.buffer.data), graph.buffer.size}};
   for (std::size_t i = 0; i < graph.constant_count; ++i) {
+    if (graph.constants[i]->device.device_type != kDLCPU) return error(Code::unsupported, "a constant in a device's memory cannot go to its helper process");
     request["constants"].push_back(description_of(*graph.constants[i]));
     parts.push_back(bytes_of_constant(*graph.constants[i]));
   }

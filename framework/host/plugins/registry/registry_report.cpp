@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/ir/device.h"
 #include "host/diagnostics/suggestion.h"
 #include "host/plugins/registry/registry_state.h"
 
@@ -13,9 +14,10 @@ using nlohmann::json;
 
 json device_list(const TenonBackend& backend) {
   json result = json::array();
-  for (std::size_t i = 0; i < backend.device_count; ++i)
-    result.push_back(fmt::format("{}:{}", backend.devices[i].device_type == kDLCPU ? "cpu" : backend.devices[i].device_type == kDLCUDA ? "cuda" : "device",
-                                 backend.devices[i].device_id));
+  for (std::size_t i = 0; i < backend.device_count; ++i) {
+    const ir::Device device{static_cast<std::uint8_t>(backend.devices[i].device_type), backend.devices[i].device_id};
+    result.push_back(device.index < 0 ? ir::device_kind_text(device.kind) : ir::device_text(device));  // below 0: all of the kind
+  }
   return result;
 }
 
