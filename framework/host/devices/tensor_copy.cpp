@@ -1,6 +1,7 @@
 #include "host/devices/tensor_copy.h"
 
 #include <algorithm>
+#include <exception>
 
 #include "core/memory/row_major.h"
 #include "host/machine/memory_pool.h"
@@ -46,7 +47,12 @@ void copy_tensor(const PlacedTensor& to, const PlacedTensor& from, std::span<con
   // The copy runs in the order of the source's stream: it begins when the target is free, and what follows there waits for it.
   Event(to.device, to.stream).hold_up(from.device, from.stream);
   from.device.copy_to(to.device, to.data, from.data, bytes, from.stream);
-  Event(from.device, from.stream).hold_up(to.device, to.stream);
+  try {
+    Event(from.device, from.stream).hold_up(to.device, to.stream);
+  } catch (const std::exception&) {
+    drain(from.device, from.stream);  // the target's stream knows nothing of what is still written there
+    throw;
+  }
 }
 
 void copy_bytes(Device& to_device, void* to, Device& from_device, const void* from, std::size_t bytes) {
