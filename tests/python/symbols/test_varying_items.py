@@ -3,9 +3,10 @@ import random
 
 import numpy as np
 import pytest
-import torch
 
 import tenon
+
+torch = pytest.importorskip("torch")
 
 X = torch.rand(3, 40, 48)
 
