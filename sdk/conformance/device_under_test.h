@@ -18,7 +18,7 @@ class DeviceUnderTest {
 
   bool is_host() const { return !table_; }
   DLDevice id() const { return id_; }
-  ir::Device in_graphs() const { return {static_cast<std::uint8_t>(id_.device_type), id_.device_id}; }
+  ir::Device in_graphs() const { return ir::device_of(id_); }
 
   void* allocate(std::size_t bytes) const;
   void release(void* memory, std::size_t bytes) const;

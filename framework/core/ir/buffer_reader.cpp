@@ -85,7 +85,7 @@ class Reader {
     TENON_USER_CHECK(dtype_of(tensor.dtype) == c.type.dtype, "constant {} ('{}') is not of the graph's dtype {}", index, c.name, name_of(c.type.dtype));
     TENON_USER_CHECK(tensor.ndim >= 0 && static_cast<std::size_t>(tensor.ndim) == c.type.rank(), "constant {} ('{}') has {} dimensions, the graph says {}", index, c.name,
                      tensor.ndim, c.type.rank());
-    const Device there{static_cast<std::uint8_t>(tensor.device.device_type), tensor.device.device_id};
+    const Device there = ir::device_of(tensor.device);
     const bool same_memory = there == c.type.device || (there.is_host() && c.type.device.is_host());
     TENON_USER_CHECK(!tensor.data || same_memory, "constant {} ('{}') is on {}, the graph says {}", index, c.name, device_text(there), device_text(c.type.device));
     std::int64_t stride = 1;

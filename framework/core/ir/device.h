@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/abi/dlpack.h"
+
 namespace tenon::ir {
 
 /// A device by DLPack's numbers: of what kind it is (a DLDeviceType), and which one of that kind. The default is the host's memory.
@@ -19,6 +21,10 @@ struct Device {
   bool is_host() const { return kind == kHost; }
   friend bool operator==(const Device&, const Device&) = default;
 };
+
+/// As DLPack's, and from it; of kinds beyond 255, which no graph can name, only the last byte is left.
+constexpr DLDevice dlpack_device(Device device) { return {static_cast<DLDeviceType>(device.kind), device.index}; }
+constexpr Device device_of(DLDevice device) { return {static_cast<std::uint8_t>(device.device_type), device.device_id}; }
 
 /// The name of a kind of device: "cuda", or "device9" where the number has no other.
 std::string device_kind_text(std::uint8_t kind);

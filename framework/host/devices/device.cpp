@@ -9,7 +9,7 @@ namespace tenon::host {
 std::string name_of(DLDevice device) {
   const auto kind = static_cast<std::uint32_t>(device.device_type);
   if (kind == 0 || kind > UINT8_MAX) return fmt::format("device type {}", kind);  // no graph can name it
-  const ir::Device named{static_cast<std::uint8_t>(kind), device.device_id};
+  const ir::Device named = ir::device_of(device);
   return named.is_host() ? ir::device_kind_text(named.kind) : ir::device_text(named);
 }
 

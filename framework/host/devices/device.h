@@ -38,20 +38,16 @@ class Device {
   /// Takes it back when what the stream was given before has run. Null is ignored.
   virtual void release(void* memory, std::size_t bytes, void* stream) noexcept = 0;
 
-  /// Copies in the order of the stream, within the device or between it and the host. Host memory that is copied from has been read when
-  /// this returns.
-  virtual void copy_within(void* to, const void* from, std::size_t bytes, void* stream) = 0;
-  virtual void copy_from_host(void* to, const void* from, std::size_t bytes, void* stream) = 0;
-  virtual void copy_to_host(void* to, const void* from, std::size_t bytes, void* stream) = 0;
+  /// Copies in the order of a stream of this device, which is one of the two; the other is this one too, the host, or, as a target, one that it
+  /// reaches. Host memory that is copied from has been read when this returns.
+  virtual void copy(void* to, DLDevice to_device, const void* from, DLDevice from_device, std::size_t bytes, void* stream) = 0;
   /// Whether the other one is of the same table: then copies and waits between the two are possible.
   virtual bool reaches(const Device& other) const = 0;
-  virtual void copy_to(const Device& other, void* to, const void* from, std::size_t bytes, void* stream) = 0;
 
   /// Marks how far the stream has been given work; null where the work has run already.
   virtual void* record(void* stream) = 0;
   /// Later work of the stream, which is of this device, waits for an event of this device or of one that it reaches.
   virtual void hold_up(void* stream, void* event) = 0;
-  virtual bool is_reached(void* event) = 0;
   virtual void wait_for(void* event) = 0;
   virtual void release_event(void* event) noexcept = 0;
 

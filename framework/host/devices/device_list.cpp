@@ -13,9 +13,8 @@ namespace {
 
 constexpr std::size_t kMostDevices = 1024;
 
-}  // namespace
-
-std::string DeviceList::defect_of(const TenonDeviceTable* table) const {
+/// What is wrong with a table; empty when nothing is.
+std::string defect_of(const TenonDeviceTable* table) {
   if (!table) return "it says that it has opened its devices, and gives no table";
   if (!TENON_COVERS(table, release_event)) return fmt::format("its table of devices has {} bytes; the host needs {}", table->struct_size, TENON_SIZE_THROUGH(TenonDeviceTable, release_event));
   if (table->device_count > kMostDevices) return fmt::format("it says that it has {} devices", table->device_count);
@@ -29,6 +28,8 @@ std::string DeviceList::defect_of(const TenonDeviceTable* table) const {
     if (is_host(table->devices[i])) return "its table of devices names the host";
   return {};
 }
+
+}  // namespace
 
 void DeviceList::open(const Plugin& plugin) {
   const TenonBackend& backend = *plugin.descriptor->backend;
@@ -46,7 +47,7 @@ void DeviceList::open(const Plugin& plugin) {
   }
   for (std::size_t i = 0; problem.empty() && i < table->device_count; ++i) {
     const DLDevice id = table->devices[i];
-    if (find_locked(id)) continue;
+    if (find(id)) continue;
     const auto driver = std::ranges::find_if(drivers_, [&](const TenonDriverDevice& d) { return same_device(d.device, id); });
     try {
       devices_.push_back(std::make_unique<TableDevice>(plugin, *table, id, driver == drivers_.end() ? nullptr : &*driver));
@@ -63,25 +64,20 @@ void DeviceList::open(const Plugin& plugin) {
 
 void DeviceList::set_driver(const TenonDriverDevice& driver) {
   const std::lock_guard lock(mutex_);
-  TENON_USER_CHECK(!find_locked(driver.device), "the driver's functions for {} come too late: its memory is in use", name_of(driver.device));
+  TENON_USER_CHECK(!find(driver.device), "the driver's functions for {} come too late: its memory is in use", name_of(driver.device));
   std::erase_if(drivers_, [&](const TenonDriverDevice& d) { return same_device(d.device, driver.device); });
   drivers_.push_back(driver);
 }
 
-Device* DeviceList::find_locked(DLDevice device) {
+Device* DeviceList::find(DLDevice device) {
   if (is_host(device)) return &host();
   const auto found = std::ranges::find_if(devices_, [&](const auto& known) { return same_device(known->id(), device); });
   return found == devices_.end() ? nullptr : found->get();
 }
 
-Device* DeviceList::find(DLDevice device) {
-  const std::lock_guard lock(mutex_);
-  return find_locked(device);
-}
-
 Device& DeviceList::get(DLDevice device) {
-  if (Device* found = find(device)) return *found;
   const std::lock_guard lock(mutex_);
+  if (Device* found = find(device)) return *found;
   std::string known = name_of(host().id());
   for (const auto& other : devices_) known += ", " + name_of(other->id());
   throw Exception(Code::not_found, fmt::format("no backend that is loaded brings the memory of {}; there is: {}", name_of(device), known));

@@ -24,8 +24,6 @@ class DeviceList {
   /// Has memory and streams of a device come from the driver. Throws (invalid_argument) once the device is open.
   void set_driver(const TenonDriverDevice& driver);
 
-  /// Null for a device that nobody has opened.
-  Device* find(DLDevice device);
   /// Throws (not_found), saying which devices there are.
   Device& get(DLDevice device);
   static Device& host() { return HostMemory::get(); }
@@ -36,8 +34,7 @@ class DeviceList {
   nlohmann::json describe() const;
 
  private:
-  std::string defect_of(const TenonDeviceTable* table) const;
-  Device* find_locked(DLDevice device);
+  Device* find(DLDevice device);  // with the lock; null for one that nobody has opened
 
   Events& events_;
   mutable std::mutex mutex_;

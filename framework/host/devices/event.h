@@ -22,11 +22,12 @@ class Event {
     if (event_) device_->release_event(event_);
   }
 
+  /// Whether it marks a point.
+  bool is_marked() const { return device_ != nullptr; }
   /// Returns when the point is reached. Throws when the work before it failed.
   void wait() const {
     if (event_) device_->wait_for(event_);
   }
-  bool is_reached() const { return !event_ || device_->is_reached(event_); }
   /// Has later work of a stream, of this device or another that it reaches, wait for the point.
   void hold_up(Device& device, void* stream) const {
     if (event_) device.hold_up(stream, event_);

@@ -18,14 +18,10 @@ class HostMemory final : public Device {
   std::uint64_t memory_bytes() const override;
   void* allocate(std::size_t bytes, void* stream) override;
   void release(void* memory, std::size_t bytes, void* stream) noexcept override;
-  void copy_within(void* to, const void* from, std::size_t bytes, void*) override { std::memcpy(to, from, bytes); }
-  void copy_from_host(void* to, const void* from, std::size_t bytes, void*) override { std::memcpy(to, from, bytes); }
-  void copy_to_host(void* to, const void* from, std::size_t bytes, void*) override { std::memcpy(to, from, bytes); }
+  void copy(void* to, DLDevice, const void* from, DLDevice, std::size_t bytes, void*) override { std::memcpy(to, from, bytes); }
   bool reaches(const Device& other) const override { return &other == this; }
-  void copy_to(const Device&, void* to, const void* from, std::size_t bytes, void*) override { std::memcpy(to, from, bytes); }
   void* record(void*) override { return nullptr; }
   void hold_up(void*, void*) override {}
-  bool is_reached(void*) override { return true; }
   void wait_for(void*) override {}
   void release_event(void*) noexcept override {}
 

@@ -102,12 +102,6 @@ void TableDevice::hold_up(void* stream, void* event) {
   if (const std::int32_t code = call("wait", [&] { return table_.wait(table_.self, id(), stream, event); }); code != TENON_OK) fail(code, "wait");
 }
 
-bool TableDevice::is_reached(void* event) {
-  const std::int32_t code = call("query", [&] { return table_.query(table_.self, id(), event); });
-  if (code != TENON_OK && code != TENON_NOT_READY) fail(code, "query");
-  return code == TENON_OK;
-}
-
 void TableDevice::wait_for(void* event) {
   if (const std::int32_t code = call("synchronise", [&] { return table_.synchronise(table_.self, id(), event); }); code != TENON_OK) fail(code, "synchronise");
 }

@@ -31,19 +31,14 @@ class TableDevice final : public Device {
   std::uint64_t memory_bytes() const override { return properties_.memory_bytes; }
   void* allocate(std::size_t bytes, void* stream) override;
   void release(void* memory, std::size_t bytes, void* stream) noexcept override;
-  void copy_within(void* to, const void* from, std::size_t bytes, void* stream) override { copy(to, id(), from, id(), bytes, stream); }
-  void copy_from_host(void* to, const void* from, std::size_t bytes, void* stream) override { copy(to, id(), from, {kDLCPU, 0}, bytes, stream); }
-  void copy_to_host(void* to, const void* from, std::size_t bytes, void* stream) override { copy(to, {kDLCPU, 0}, from, id(), bytes, stream); }
+  void copy(void* to, DLDevice to_device, const void* from, DLDevice from_device, std::size_t bytes, void* stream) override;
   bool reaches(const Device& other) const override;
-  void copy_to(const Device& other, void* to, const void* from, std::size_t bytes, void* stream) override { copy(to, other.id(), from, id(), bytes, stream); }
   void* record(void* stream) override;
   void hold_up(void* stream, void* event) override;
-  bool is_reached(void* event) override;
   void wait_for(void* event) override;
   void release_event(void* event) noexcept override;
 
  private:
-  void copy(void* to, DLDevice to_device, const void* from, DLDevice from_device, std::size_t bytes, void* stream);
   template <class Call>
   std::int32_t call(const char* function, const Call& body) const;
   /// Throws what the plugin reported.

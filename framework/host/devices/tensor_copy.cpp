@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "core/memory/row_major.h"
+#include "host/devices/host_memory.h"
 #include "host/machine/memory_pool.h"
 #include "host/machine/strided_copy.h"
 
@@ -13,7 +14,7 @@ namespace {
 /// Bytes of a device, brought to the host.
 PoolBlock brought(const PlacedTensor& from, std::size_t bytes) {
   PoolBlock copy(bytes);
-  from.device.copy_to_host(copy.data(), from.data, bytes, from.stream);
+  from.device.copy(copy.data(), HostMemory::get().id(), from.data, from.device.id(), bytes, from.stream);
   drain(from.device, from.stream);
   return copy;
 }
@@ -30,7 +31,7 @@ void copy_through_host(const PlacedTensor& to, const PlacedTensor& from, std::sp
     target_data = target.data();
   }
   strided_copy(target_data, to.strides, source_data, from.strides, sizes, element_bytes);
-  if (!to.device.is_host()) to.device.copy_from_host(to.data, target_data, to_bytes, to.stream);
+  if (!to.device.is_host()) to.device.copy(to.data, to.device.id(), target_data, HostMemory::get().id(), to_bytes, to.stream);
 }
 
 }  // namespace
@@ -40,13 +41,13 @@ void copy_tensor(const PlacedTensor& to, const PlacedTensor& from, std::span<con
   if (to.device.is_host() && from.device.is_host()) return strided_copy(to.data, to.strides, from.data, from.strides, sizes, element_bytes);
   if (!is_row_major(sizes, to.strides) || !is_row_major(sizes, from.strides)) return copy_through_host(to, from, sizes, element_bytes);
   const std::size_t bytes = extent_bytes(sizes, to.strides, element_bytes);
-  if (&to.device == &from.device) return to.device.copy_within(to.data, from.data, bytes, to.stream);
-  if (from.device.is_host()) return to.device.copy_from_host(to.data, from.data, bytes, to.stream);
-  if (to.device.is_host()) return from.device.copy_to_host(to.data, from.data, bytes, from.stream);
+  const PlacedTensor& worker = from.device.is_host() ? to : from;
+  const auto copy = [&] { worker.device.copy(to.data, to.device.id(), from.data, from.device.id(), bytes, worker.stream); };
+  if (&to.device == &from.device || from.device.is_host() || to.device.is_host()) return copy();
   if (!from.device.reaches(to.device)) return copy_through_host(to, from, sizes, element_bytes);
   // The copy runs in the order of the source's stream: it begins when the target is free, and what follows there waits for it.
   Event(to.device, to.stream).hold_up(from.device, from.stream);
-  from.device.copy_to(to.device, to.data, from.data, bytes, from.stream);
+  copy();
   try {
     Event(from.device, from.stream).hold_up(to.device, to.stream);
   } catch (const std::exception&) {

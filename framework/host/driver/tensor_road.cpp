@@ -66,7 +66,7 @@ void TensorCall::check_input(std::size_t position) {
   const ir::Type& type = graph_.type(graph_.inputs()[position]);
   TENON_USER_CHECK(inputs_[position], "input %{} is null", value.name);
   const DLTensor& tensor = *inputs_[position];
-  const DLDevice device = {static_cast<DLDeviceType>(type.device.kind), type.device.index};
+  const DLDevice device = ir::dlpack_device(type.device);
   if (!same_device(tensor.device, device))
     throw Exception(Code::unsupported, fmt::format("input %{} is on {}; the program takes it on {}: move it there", value.name, name_of(tensor.device), name_of(device)));
   const std::optional<DType> dtype = dtype_of(tensor.dtype);
@@ -157,7 +157,7 @@ void* TensorCall::allocate_output(std::uint32_t position, std::vector<std::int64
   DLManagedTensorVersioned*& tensor = outputs_[position];
   if (tensor) tensor->deleter(tensor);  // a backend that failed had asked for it
   tensor = nullptr;
-  Device& device = plan_.environment().devices->get({static_cast<DLDeviceType>(type.device.kind), type.device.index});
+  Device& device = plan_.environment().devices->get(ir::dlpack_device(type.device));
   tensor = make_tensor(device, plan_.environment().session, type.dtype, std::move(sizes), std::move(strides));
   return tensor->dl_tensor.data;
 }

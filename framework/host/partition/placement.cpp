@@ -1,9 +1,12 @@
 #include "host/partition/placement.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <span>
 
 #include "core/ops/catalog.h"
+#include "host/plugins/registry/backend_instance.h"
 
 namespace tenon::host {
 namespace {
@@ -18,14 +21,7 @@ bool serves(const TenonBackend& backend, ir::Device device) {
   });
 }
 
-std::string devices_text(const TenonBackend& backend) {
-  std::string text;
-  for (const DLDevice& named : std::span(backend.devices, backend.device_count)) {
-    const ir::Device device{static_cast<std::uint8_t>(named.device_type), named.device_id};
-    text += (text.empty() ? "" : ", ") + (named.device_id == kAnyIndex ? ir::device_kind_text(device.kind) : ir::device_text(device));
-  }
-  return text;
-}
+std::string devices_text(const TenonBackend& backend) { return fmt::format("{}", fmt::join(served_devices(backend), ", ")); }
 
 bool is_on_host(const ir::Graph& graph) {
   for (std::size_t t = 0; t < graph.types().size(); ++t)

@@ -6,7 +6,7 @@
 namespace tenon::host {
 
 std::uint32_t PlanBuilder::device_of(const ir::Type& type) {
-  const DLDevice id = {static_cast<DLDeviceType>(type.device.kind), type.device.index};
+  const DLDevice id = ir::dlpack_device(type.device);
   std::vector<Device*>& devices = plan_->devices_;
   const auto known = std::ranges::find_if(devices, [&](const Device* device) { return same_device(device->id(), id); });
   if (known == devices.end()) return devices.push_back(&environment_.devices->get(id)), static_cast<std::uint32_t>(devices.size() - 1);

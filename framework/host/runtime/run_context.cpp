@@ -274,7 +274,8 @@ void RunContext::commit_on_devices() {
       const PlanValue& value = plan.values_[plan.output_values_[staged.position]];
       if ((value.device == 0) != of_host) continue;
       try {
-        devices->device(value.device).copy_within(staged.target, staged.memory, staged.bytes, devices->stream(value.device));
+        Device& device = devices->device(value.device);
+        device.copy(staged.target, device.id(), staged.memory, device.id(), staged.bytes, devices->stream(value.device));
       } catch (const Failure& why) {
         if (written.empty()) throw;
         throw Failure(why.code(), why.phase(), why.plugin(), fmt::format("{}; already written: {}", why.what(), written));

@@ -49,13 +49,12 @@ void RunDevices::give_back_arenas() noexcept {
 }
 
 void RunDevices::note_arrival(std::uint32_t value, std::uint32_t from) {
-  Arrival& arrival = arrivals_.emplace_back(Arrival{value, from, false, {}});
+  Arrival& arrival = arrivals_.emplace_back(Arrival{value, from, {}});
   arrival.event = Event(device(from), stream(from));
-  arrival.marked = true;
 }
 
 void RunDevices::wait_for(const Arrival& arrival) {
-  if (arrival.marked) return arrival.event.wait();
+  if (arrival.event.is_marked()) return arrival.event.wait();
   drain(device(arrival.from), stream(arrival.from));
 }
 

@@ -52,8 +52,7 @@ class RunDevices {
   };
   struct Arrival {
     std::uint32_t value, from;
-    bool marked;  // by the event
-    Event event;
+    Event event;  // unmarked where the device could not give it
   };
   void wait_for(const Arrival& arrival);
 

@@ -147,8 +147,7 @@ class Session {
     for (const ir::Constant& c : graph.constants()) {
       std::vector<std::int64_t>& shape = *shapes_.emplace_back(std::make_unique<std::vector<std::int64_t>>());
       for (const ir::Dim& d : c.type.shape) shape.push_back(d.constant());
-      const DLDevice device{static_cast<DLDeviceType>(c.type.device.kind), c.type.device.index};
-      tensors.push_back({const_cast<void*>(c.data), device, static_cast<std::int32_t>(shape.size()), dlpack_type(c.type.dtype),
+      tensors.push_back({const_cast<void*>(c.data), ir::dlpack_device(c.type.device), static_cast<std::int32_t>(shape.size()), dlpack_type(c.type.dtype),
                          shape.data(), nullptr, 0});
     }
     return tensors;

@@ -25,7 +25,7 @@ struct OwnedConstant {
     managed.version = {1, 0};
     managed.flags = DLPACK_FLAG_BITMASK_READ_ONLY;
     managed.dl_tensor.data = const_cast<void*>(constant.data);
-    managed.dl_tensor.device = {static_cast<DLDeviceType>(constant.type.device.kind), constant.type.device.index};
+    managed.dl_tensor.device = ir::dlpack_device(constant.type.device);
     managed.dl_tensor.ndim = static_cast<std::int32_t>(owned->shape.size());
     managed.dl_tensor.dtype = dlpack_type(constant.type.dtype);
     managed.dl_tensor.shape = owned->shape.data();

@@ -36,7 +36,7 @@ class MockArtefact : public Artefact {
       const ops::Op* op = ops::find_op(graph_.node(n).op);
       at_once_ = at_once_ || !op || op->traits.may_raise;
       for (const ValueId v : graph_.node(n).results)
-        if (graph_.type(v).is_tensor()) device_ = {static_cast<DLDeviceType>(graph_.type(v).device.kind), graph_.type(v).device.index};
+        if (graph_.type(v).is_tensor()) device_ = ir::dlpack_device(graph_.type(v).device);
     }
     for (const ir::Output& output : graph_.outputs()) written_.push_back(graph_.type(output.value).is_tensor());
   }

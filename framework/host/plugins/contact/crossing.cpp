@@ -19,7 +19,7 @@ const DLTensor* ConstantStore::tensor(const ir::Constant& constant) {
   std::vector<std::int64_t> shape;
   for (const ir::Dim& dim : constant.type.shape) shape.push_back(dim.constant());
   const DLDataType dtype = dlpack_type(constant.type.dtype);
-  const DLDevice device = {static_cast<DLDeviceType>(constant.type.device.kind), constant.type.device.index};
+  const DLDevice device = ir::dlpack_device(constant.type.device);
   std::lock_guard lock(mutex_);
   for (const auto& each : entries_) {
     const Entry& e = *each;

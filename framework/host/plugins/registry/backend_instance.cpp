@@ -1,5 +1,6 @@
 #include "host/plugins/registry/backend_instance.h"
 
+#include "core/ir/device.h"
 #include "host/plugins/isolation/isolation.h"
 #include "host/plugins/isolation/probe.h"
 
@@ -14,6 +15,15 @@ Error plugin_error(std::int32_t code, const std::string& what) {
   const std::string text = report && !report->text.empty() ? report->text : "it gave no reason";
   if (failure_code(code) != static_cast<Code>(code)) return error(Code::plugin_failed, "{} failed with the unknown code {}: {}", what, code, text);
   return {static_cast<Code>(code), text};
+}
+
+std::vector<std::string> served_devices(const TenonBackend& backend) {
+  std::vector<std::string> names;
+  for (const DLDevice& named : std::span(backend.devices, backend.device_count)) {
+    const ir::Device device = ir::device_of(named);
+    names.push_back(device.index < 0 ? ir::device_kind_text(device.kind) : ir::device_text(device));
+  }
+  return names;
 }
 
 BackendInstance::BackendInstance(const Plugin& plugin, const std::string& options, std::shared_ptr<BackendCounters> counters)

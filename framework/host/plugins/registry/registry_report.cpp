@@ -3,23 +3,14 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/ir/device.h"
 #include "host/diagnostics/suggestion.h"
+#include "host/plugins/registry/backend_instance.h"
 #include "host/plugins/registry/registry_state.h"
 
 namespace tenon::host {
 namespace {
 
 using nlohmann::json;
-
-json device_list(const TenonBackend& backend) {
-  json result = json::array();
-  for (std::size_t i = 0; i < backend.device_count; ++i) {
-    const ir::Device device{static_cast<std::uint8_t>(backend.devices[i].device_type), backend.devices[i].device_id};
-    result.push_back(device.index < 0 ? ir::device_kind_text(device.kind) : ir::device_text(device));  // below 0: all of the kind
-  }
-  return result;
-}
 
 json flag_list(std::uint32_t flags) {
   constexpr std::pair<std::uint32_t, const char*> names[] = {{TENON_DYNAMIC_SHAPES, "dynamic_shapes"},       {TENON_COMPILE_REENTRANT, "compile_reentrant"},
@@ -51,7 +42,7 @@ json description_of(const Entry& entry) {
     result["abi"] = entry.plugin->descriptor->abi;
     if (manifest.description.empty()) result["description"] = entry.plugin->descriptor->description;
     if (const TenonBackend* backend = entry.plugin->descriptor->backend) {
-      result["devices"] = device_list(*backend);
+      result["devices"] = served_devices(*backend);
       result["flags"] = flag_list(backend->flags);
     }
   }
