@@ -61,6 +61,18 @@ NestEmitter::Carried NestEmitter::plain_loop(Value* low, Value* high, std::int64
   return values;
 }
 
+void NestEmitter::decode_outer(Value* number, std::size_t loops) {
+  for (std::size_t i = loops; i-- > 0;) {
+    Value* index = number;
+    if (i > 0) {
+      Value* extent = scalar(kernel_.outer[i].extent);
+      index = ir_.CreateURem(number, extent);
+      number = ir_.CreateUDiv(number, extent);
+    }
+    here().symbols[kernel_.outer[i].variable.value] = index;
+  }
+}
+
 void NestEmitter::for_inner(std::size_t first, std::size_t last, const std::function<void()>& body) {
   if (first == last) return body();
   const Loop& l = kernel_.inner[first];

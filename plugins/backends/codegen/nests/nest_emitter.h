@@ -39,6 +39,8 @@ class NestEmitter {
   Carried plain_loop(llvm::Value* low, llvm::Value* high, std::int64_t step, Carried initial, const CarriedBody& body);
   Carried counted(llvm::Value* low, llvm::Value* high, std::int64_t step, bool whole_steps, Carried initial, const CarriedBody& body,
                   const std::function<void(llvm::BasicBlock*)>& enter_body, const std::function<void()>& leave_body);
+  /// Finds the variables of the first so many outer loops from the number of one pass through them.
+  void decode_outer(llvm::Value* number, std::size_t loops);
   void for_inner(std::size_t first, std::size_t last, const std::function<void()>& body);
   Scope& here() { return scopes_.back(); }
   void enter(llvm::BasicBlock* block) {

@@ -9,9 +9,6 @@ namespace tenon::codegen {
 using llvm::Value;
 using P = ops::Primitive;
 
-namespace {
-
-/// The polynomial with the highest coefficient first, by Horner's rule.
 Value* polynomial(LaneBuilder& b, Value* x, std::initializer_list<double> coefficients) {
   Value* sum = nullptr;
   for (double c : coefficients) {
@@ -20,6 +17,8 @@ Value* polynomial(LaneBuilder& b, Value* x, std::initializer_list<double> coeffi
   }
   return sum;
 }
+
+namespace {
 
 Value* real(Value* like, double v) { return llvm::ConstantFP::get(like->getType(), v); }
 

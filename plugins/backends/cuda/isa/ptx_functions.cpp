@@ -12,26 +12,16 @@ using P = ops::Primitive;
 
 namespace {
 
-/// Horner's rule, the highest coefficient first.
-Value* series(LaneBuilder& b, Value* x, std::initializer_list<double> coefficients) {
-  Value* sum = nullptr;
-  for (double c : coefficients) {
-    Value* k = llvm::ConstantFP::get(x->getType(), c);
-    sum = sum ? b.fused_multiply_add(sum, x, k) : k;
-  }
-  return sum;
-}
-
 /// erf in float32, about 1 ulp: an odd polynomial up to 475/512, else 1 - exp(-|x| - a polynomial of |x|), whose sign is x's.
 Value* erf_f32(LaneBuilder& b, Value* x) {
   auto& ir = b.ir;
   constexpr double kNear = 0.927734375, kOne = 4;  // from kOne on the result rounds to 1
   Value* magnitude = ir.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
   Value* t = ir.CreateSelect(ir.CreateFCmpOGT(magnitude, llvm::ConstantFP::get(x->getType(), kOne)), llvm::ConstantFP::get(x->getType(), kOne), magnitude);
-  Value* p = series(b, t, {-1.72853470e-5, 3.83197126e-4, -3.88396438e-3, 2.42546219e-2, -1.06777877e-1, -6.34846687e-1, -1.28717512e-1});
+  Value* p = codegen::polynomial(b, t, {-1.72853470e-5, 3.83197126e-4, -3.88396438e-3, 2.42546219e-2, -1.06777877e-1, -6.34846687e-1, -1.28717512e-1});
   Value* e = codegen::emit_function(b, P::exp, b.fused_multiply_add(p, t, ir.CreateFNeg(t)), nullptr);
   Value* far = ir.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, ir.CreateFSub(llvm::ConstantFP::get(x->getType(), 1.0), e), x);
-  Value* near = b.fused_multiply_add(series(b, ir.CreateFMul(x, x), {-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1}), x, x);
+  Value* near = b.fused_multiply_add(codegen::polynomial(b, ir.CreateFMul(x, x), {-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1}), x, x);
   return ir.CreateSelect(ir.CreateFCmpOGT(magnitude, llvm::ConstantFP::get(x->getType(), kNear)), far, near);
 }
 

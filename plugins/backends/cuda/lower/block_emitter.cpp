@@ -58,18 +58,6 @@ void BlockEmitter::on_lanes(unsigned lanes) {
   op_varies_.clear();
 }
 
-void BlockEmitter::decode(Value* number, std::size_t loops) {
-  for (std::size_t i = loops; i-- > 0;) {
-    Value* index = number;
-    if (i > 0) {
-      Value* extent = scalar(kernel_.outer[i].extent);
-      index = ir_.CreateURem(number, extent);
-      number = ir_.CreateUDiv(number, extent);
-    }
-    here().symbols[kernel_.outer[i].variable.value] = index;
-  }
-}
-
 void BlockEmitter::points(Value* unit) {
   if (kernel_.outer.empty()) return on_lanes(1), stages();
   const Loop& last = kernel_.outer.back();
@@ -79,7 +67,7 @@ void BlockEmitter::points(Value* unit) {
   if (kernel_.outer.size() > 1) {
     Value* vectors = scalar(floor_div(last.extent + Dim(lanes - 1), Dim(lanes)));
     within = ir_.CreateURem(unit, vectors);
-    decode(ir_.CreateUDiv(unit, vectors), kernel_.outer.size() - 1);
+    decode_outer(ir_.CreateUDiv(unit, vectors), kernel_.outer.size() - 1);
   }
   Value* low = ir_.CreateMul(within, ir_.getInt64(static_cast<std::uint64_t>(lanes)));
   const auto at = [&](unsigned count) {
@@ -103,7 +91,7 @@ void BlockEmitter::points(Value* unit) {
 }
 
 void BlockEmitter::row(Value* unit) {
-  decode(unit, kernel_.outer.size());
+  decode_outer(unit, kernel_.outer.size());
   stages();
 }
 

@@ -29,7 +29,6 @@ class BlockEmitter final : private codegen::NestEmitter {
   void row(llvm::Value* unit);
   void stages();
   /// Finds the variables of the first outer loops.
-  void decode(llvm::Value* number, std::size_t loops);
   /// Runs the body where the condition holds, in a scope of its own.
   void where(llvm::Value* condition, const Body& body);
   void on_lanes(unsigned lanes);

@@ -51,7 +51,6 @@ struct CardProgram::Call {
   CUstream stream;
   std::vector<const void*> inputs;
   std::vector<std::size_t> offsets;  // of the workspace's slots
-  std::size_t numbers = 0;           // bytes of the workspace before the numbers
 
   CUdeviceptr address(const Place& place) const {
     const auto from = [&](const void* memory) { return reinterpret_cast<CUdeviceptr>(memory) + static_cast<CUdeviceptr>(place.start); };

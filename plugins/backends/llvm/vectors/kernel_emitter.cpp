@@ -146,16 +146,7 @@ void KernelEmitter::unit(Value* number) {
 /// Finds the outer loop variables of a unit; the loops that run inside of it are left out.
 void KernelEmitter::decode_unit(Value* number) {
   const std::size_t inside = kernel_.tiled ? 2 : kernel_.has_lanes() && !kernel_.lanes_inside ? 1 : 0;
-  const std::size_t count = kernel_.outer.size() - inside;
-  for (std::size_t i = count; i-- > 0;) {
-    Value* index = number;
-    if (i > 0) {
-      Value* extent = scalar(kernel_.outer[i].extent);
-      index = ir_.CreateURem(number, extent);
-      number = ir_.CreateUDiv(number, extent);
-    }
-    here().symbols[kernel_.outer[i].variable.value] = index;
-  }
+  decode_outer(number, kernel_.outer.size() - inside);
 }
 
 /// Iterations of the loop over lanes that whole vectors leave, where that is known: every range of it starts at a multiple of a vector.
