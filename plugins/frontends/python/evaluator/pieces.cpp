@@ -35,14 +35,13 @@ std::size_t extent_of(PyObject* array, PyObject* dimension) {
 
 /// Breaks where a call takes its first argument apart into more arrays than are written out.
 void Evaluator::require_few_pieces_of(PyObject* callable, const Arguments& arguments) {
-  if (!options_.leave_loops || arguments.positional() == 0) return;
+  PyObject* array = options_.leave_loops && arguments.positional() > 0 ? arguments.values[0].get() : nullptr;
+  if (!array || !is_stand_in(array)) return;
   const Ref own_name = Ref::steal(PyObject_GetAttr(callable, names().__name__));
   const char* text = own_name && PyUnicode_Check(own_name.get()) ? PyUnicode_AsUTF8(own_name.get()) : nullptr;
   PyErr_Clear();
   const std::string_view name = text ? text : "";
   if (!is_among(name, " unbind split unsafe_split split_with_sizes chunk unsafe_chunk tensor_split array_split hsplit vsplit dsplit ")) return;
-  PyObject* array = arguments.values[0].get();
-  if (!is_stand_in(array)) return;
   const bool unbinds = name == "unbind";
   PyObject* by = unbinds ? nullptr : argument_of(arguments, 1, " indices_or_sections split_size_or_sections split_size split_sizes chunks sections indices ");
   std::size_t pieces = 0;
