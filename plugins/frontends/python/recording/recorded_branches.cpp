@@ -4,7 +4,7 @@
 #include <unordered_set>
 
 #include "core/ir/printer.h"
-#include "python/recording/source_text.h"
+#include "python/recording/graph/source_text.h"
 #include "python/recording/tensor_recorder.h"
 
 // Branches of a control op: recorded in line, one after the other, then cut out of the graph into the regions of one node.

@@ -6,7 +6,7 @@
 #include "core/ir/printer.h"
 #include "python/metadata/view_layout.h"
 #include "python/opaque/call_results.h"
-#include "python/recording/source_text.h"
+#include "python/recording/graph/source_text.h"
 #include "python/recording/tensor_recorder.h"
 #include "python/symbols/symbolic_int.h"
 

@@ -15,7 +15,7 @@
 #include "python/opaque/eager_kernels.h"
 #include "python/opaque/numpy_answers.h"
 #include "python/recording/tensor_recorder.h"
-#include "python/recording/varying_input.h"
+#include "python/recording/graph/varying_input.h"
 
 // How the results of a call become stand-ins: where they lie, and what they view.
 

@@ -11,7 +11,7 @@
 #include "python/library/numpy_api.h"
 #include "python/library/torch_library.h"
 #include "python/opaque/call_results.h"
-#include "python/recording/varying_input.h"
+#include "python/recording/graph/varying_input.h"
 #include "python/stand_ins/array_stand_in.h"
 #include "python/stand_ins/late_text.h"
 #include "python/symbols/symbolic_int.h"

@@ -1,4 +1,4 @@
-#include "python/recording/source_text.h"
+#include "python/recording/graph/source_text.h"
 
 #include "python/evaluator/source_line.h"
 

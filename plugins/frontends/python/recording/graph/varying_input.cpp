@@ -1,4 +1,4 @@
-#include "python/recording/varying_input.h"
+#include "python/recording/graph/varying_input.h"
 
 #include <fmt/format.h>
 
