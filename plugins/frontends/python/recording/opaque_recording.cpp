@@ -92,7 +92,7 @@ Ref TensorRecorder::call_on_twins(PyObject* callable, const ForeignFunction& fun
                                                          : numpy_answer(stand_ins_, callable, function.name, operands, twin_args.get(), twin_kwargs.get()));
   } catch (const PythonError&) {
     const std::string why = take_first_line();  // says nothing yet of the real call
-    if (why.find("item() cannot be called on meta tensors") != why.npos && (with_known_integers(args) || (kwargs && with_known_integers(kwargs)))) throw NumberNeeded(why);
+    if (why.find("item() cannot be called on meta tensors") != why.npos && (known_.with_integers(args) || (kwargs && known_.with_integers(kwargs)))) throw NumberNeeded(why);
     if (torch) answer = call_on_twins_with_number(callable, operands, twin_args.get(), twin_kwargs.get());
     const bool makes_new = torch && !function.may_alias && !use.written && use.declared.empty() && !use.random && !kNeedsRank.contains(function.last_word());
     if (!answer && makes_new) answer = answer_for_all_elements(callable, stand_ins_.with_twins(args).get(), kwargs ? stand_ins_.with_twins(kwargs).get() : nullptr, say_the_same);
@@ -154,7 +154,7 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
     if ((stand_ins_[index].kind == TensorKind::torch) != (function.flavour == ops::Flavour::torch))
       throw GraphBreak("a torch tensor and a NumPy array in one operation");
   before_it_may_warn(function.name);
-  const bool takes_numbers = !function.in_graph && branches_.empty() && !use.answer && use.declared.empty() &&
+  const bool takes_numbers = !function.in_graph && !core_.in_branch() && !use.answer && use.declared.empty() &&
                              (use.random ? function.flavour == ops::Flavour::torch : !use.written && !use.shapes && !purity_of(callable, function).foreign);
   const auto fix_numbers = [&] {
     fix_numbers_in(args);
@@ -207,13 +207,13 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
   call->operands = std::move(kinds);
   call->orders = std::move(orders);
   call->numbers = std::move(numbers);
-  call->handling = error_handlings_.now();
+  call->handling = core_.error_handlings.now();
   for (Index index : use.declared) call->written.push_back(static_cast<std::uint32_t>(std::ranges::find(places, index) - places.begin()));
   call->may_keep_arguments = function.in_graph || purity_of(callable, function).foreign || use.written || !use.declared.empty();
 
   const auto shapes = use.shapes ? use.shapes : shapes_of_opaque_call(callable, function, operands, args, kwargs, use, twins);
   if (!shapes) {
-    for (Index index : operands) fix_sizes_to_come(index);
+    for (Index index : operands) core_.fix_sizes_to_come(index);
     if (may_size) fix_numbers();
   }
   std::vector<ir::Type> types;
@@ -231,14 +231,14 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
   const std::size_t first_node = graph_.nodes().size();
   std::vector<ir::ValueId> results = add_opaque_node(function.name, std::move(call), std::move(values), std::move(types), use);
   for (std::size_t i = 0; i < results.size(); ++i) results[i] = permuted(builder_, results[i], inverse(recorded[i].order));
-  settle_extents(results);
+  core_.settle_extents(results);
   if (use.written) {
     use.value = results.front();
     return stand_ins_[*use.written].object;
   }
   if (results.empty() && answer.is(Py_None)) return answer;
   Ref wrapped = use.shapes ? wrap_late(function, results.front(), operands) : wrap_answer(answer.get(), function, results, operands);
-  if (use.declared.empty()) trace(callable, function, args, kwargs, wrapped, first_node);
+  if (use.declared.empty()) trace_.add(callable, function, args, kwargs, wrapped, first_node);
   return wrapped;
 }
 
@@ -258,7 +258,7 @@ Ref TensorRecorder::record_late_opaque(PyObject* callable, const ForeignFunction
 
 /// A function that gives a vector of as many elements as it finds.
 Ref TensorRecorder::record_found(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, std::span<const Index> operands) {
-  if (!branches_.empty()) throw GraphBreak("a size that depends on data");
+  if (core_.in_branch()) throw GraphBreak("a size that depends on data");
   OpaqueUse use;
   try {
     use.answer = answer_on_zeros(callable, function, stand_ins_.with_twins(args).get(), kwargs ? stand_ins_.with_twins(kwargs).get() : nullptr);
@@ -271,7 +271,7 @@ Ref TensorRecorder::record_found(PyObject* callable, const ForeignFunction& func
   const SymbolId found = graph_.add_symbol({.name = fmt::format("u{}", graph_.symbols().size())});
   symbols_.take_data_symbols();
   use.shapes = {ir::Shape{ir::Dim::symbol(found)}};
-  for (Index index : operands) fix_sizes_to_come(index);
+  for (Index index : operands) core_.fix_sizes_to_come(index);
   return record_opaque(callable, function, args, kwargs, use);
 }
 
@@ -283,21 +283,21 @@ Ref TensorRecorder::wrap_late(const ForeignFunction& function, ir::ValueId value
     spec.strides = row_major(spec.shape);
     set_result_type(spec, function, false);
   }
-  return stand_ins_[add_fresh(spec.kind, value, spec)].object;
+  return stand_ins_[core_.add_fresh(spec.kind, value, spec)].object;
 }
 
 /// Adds the node of an opaque call and gives the values of what the function gives; those of what it writes are `use.left`.
 std::vector<ir::ValueId> TensorRecorder::add_opaque_node(const std::string& target, std::shared_ptr<OpaqueCall> call, std::vector<ir::ValueId> values,
                                                          std::vector<ir::Type> types, OpaqueUse& use) {
   if (use.random) {
-    if (random_token_) values.push_back(*random_token_);
+    if (core_.random_token) values.push_back(*core_.random_token);
     types.push_back(ir::Type::token());
   }
   const NodeId node = graph_.add_node("opaque", std::move(values), {{"handle", ir::Dim(call->handle())}, {"target", target}}, std::move(types));
   opaque_calls_.push_back(std::move(call));
   std::vector<ir::ValueId> results = graph_.node(node).results;
   if (use.random) {
-    random_token_ = results.back();
+    core_.random_token = results.back();
     results.pop_back();
   }
   const auto given = results.end() - static_cast<std::ptrdiff_t>(use.declared.size());
@@ -379,9 +379,9 @@ std::optional<Ref> TensorRecorder::record_declared_writes(PyObject* callable, co
     const long counted = version_of(stand_ins_.twin(target)) - versions[i];  // at least one in the real call, whose body is not known here
     present_.write(target, use.left[i]);
     for (long more = 1; more < counted; ++more) stand_ins_.count_write(target);
-    note_write(target);
+    inputs_.note_write(target);
   }
-  trace(callable, function, args, kwargs, result, first_node);
+  trace_.add(callable, function, args, kwargs, result, first_node);
   return result;
 }
 

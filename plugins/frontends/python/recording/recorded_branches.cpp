@@ -1,13 +1,12 @@
+#include "python/recording/recorded_branches.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <unordered_set>
 
 #include "core/ir/printer.h"
-#include "python/recording/graph/source_text.h"
-#include "python/recording/tensor_recorder.h"
-
-// Branches of a control op: recorded in line, one after the other, then cut out of the graph into the regions of one node.
+#include "python/objects/graph_break.h"
 
 namespace tenon::python {
 namespace {
@@ -69,18 +68,18 @@ void add_values_from_outside(const ir::Graph& graph, std::span<const ir::NodeId>
 
 }  // namespace
 
-void TensorRecorder::begin_branch() {
+void RecordedBranches::begin() {
   Branch branch;
   branch.first_node = graph_.nodes().size();
-  branch.first_call = trace_.calls.size();
-  branch.first_place = places_.size();
-  branch.random_token = random_token_;
+  branch.first_call = trace_.now();
+  branch.random_token = core_.random_token;
   for (Index index = 0; index < stand_ins_.size(); ++index)
     branch.before.push_back({stand_ins_[index].value, stand_ins_[index].version, stand_ins_.storage_of(index).version});
   branches_.push_back(std::move(branch));
+  ++core_.branches;
 }
 
-void TensorRecorder::end_branch(std::span<PyObject* const> results) {
+void RecordedBranches::end(std::span<PyObject* const> results) {
   Branch& branch = branches_.back();
   const auto older = static_cast<Index>(branch.before.size());
   for (PyObject* object : results) {
@@ -98,57 +97,34 @@ void TensorRecorder::end_branch(std::span<PyObject* const> results) {
     stand_ins_[index].value = present.value;
     stand_ins_[index].version = present.version;
   }
-  if (random_token_ != branch.random_token)
+  if (core_.random_token != branch.random_token)
     throw GraphBreak("a branch of tenon.cond takes random numbers", "take them before, and give them as an operand");
-  for (Index input : inputs_)  // read in the branch for the first time
+  for (Index input : inputs_.stand_ins())  // read in the branch for the first time
     if (input >= older && stand_ins_.storage_of(input).version != 0)
       throw GraphBreak("a branch of tenon.cond writes into a tensor that is older than it", "return the new value instead");
-  take_branch_trace(branch, older);
+  branch.trace = cut_trace(branch, older);
 }
 
-/// Moves the calls of a branch out of the trace.
-void TensorRecorder::take_branch_trace(Branch& branch, Index older) {
-  branch.trace = std::make_shared<BranchTrace>();
-  BranchTrace& trace = *branch.trace;
-  for (const Place& place : std::span(places_).subspan(branch.first_place)) {
-    if (!place.code) continue;
-    const ir::SharedLocation location = source_location(reinterpret_cast<PyCodeObject*>(place.code.get()), place.byte_offset);
-    for (std::size_t i = place.first_node; i < place.last_node; ++i) graph_.mutable_node(graph_.nodes()[i]).location = location;
-    trace_.calls[place.call].location = location;
-  }
-  places_.resize(branch.first_place);
+/// Moves the calls of a branch out of the trace, with what they read from outside.
+std::shared_ptr<BranchTrace> RecordedBranches::cut_trace(const Branch& branch, Index older) {
+  auto trace = trace_.cut(branch.first_call);
   std::vector<Index> read;
-  for (std::size_t i = branch.first_call; i < trace_.calls.size(); ++i) {
-    const std::vector<Index> among = stand_ins_.among(trace_.calls[i].args.get(), trace_.calls[i].kwargs.get());
+  for (const TracedCall& call : trace->trace.calls) {
+    const std::vector<Index> among = stand_ins_.among(call.args.get(), call.kwargs.get());
     read.insert(read.end(), among.begin(), among.end());
   }
   for (Index index : read)
-    if ((index < older || stand_ins_[index].input) && std::find(trace.inputs.begin(), trace.inputs.end(), index) == trace.inputs.end()) trace.inputs.push_back(index);
-  for (Index result : branch.results) trace.trace.outputs.push_back(stand_ins_[result].object);
-  trace.trace.calls.assign(std::make_move_iterator(trace_.calls.begin() + static_cast<std::ptrdiff_t>(branch.first_call)),
-                           std::make_move_iterator(trace_.calls.end()));
-  trace.op_names.assign(op_names_.begin() + static_cast<std::ptrdiff_t>(branch.first_call), op_names_.end());
-  trace_.calls.resize(branch.first_call);
-  op_names_.resize(branch.first_call);
+    if ((index < older || stand_ins_[index].input) && std::find(trace->inputs.begin(), trace->inputs.end(), index) == trace->inputs.end()) trace->inputs.push_back(index);
+  for (Index result : branch.results) trace->trace.outputs.push_back(stand_ins_[result].object);
+  return trace;
 }
 
-/// The condition as the op takes it: bool[].
-ir::ValueId TensorRecorder::condition(PyObject* predicate) {
-  const Index index = stand_ins_.require(predicate);
-  const StandIn& s = stand_ins_[index];
-  std::int64_t count = 1;
-  for (std::int64_t extent : s.shape) count *= extent;
-  if (count != 1) throw GraphBreak(fmt::format("the condition of tenon.cond has {} elements", count), "give one that has one element");
-  ir::ValueId value = present_.of(index);
-  if (!s.shape.empty()) value = builder_.one("reshape", {value}, {{"shape", ir::Shape{}}});
-  return is_bool(s.dtype) ? value : builder_.one("ne", {value, builder_.literal(ir::Dim(0))});
-}
-
-std::vector<Ref> TensorRecorder::choose(PyObject* function, PyObject* predicate) {
+std::vector<Ref> RecordedBranches::choose(PyObject* function, PyObject* predicate) {
   Branch otherwise = std::move(branches_.back());
   branches_.pop_back();
   Branch then = std::move(branches_.back());
   branches_.pop_back();
+  core_.branches -= 2;
   for (std::size_t i = 0; i < then.results.size(); ++i) {
     const StandIn &a = stand_ins_[then.results[i]], &b = stand_ins_[otherwise.results[i]];
     if (a.kind != b.kind || !(graph_.type(then.values[i]) == graph_.type(otherwise.values[i])) || a.strides != b.strides)
@@ -163,7 +139,7 @@ std::vector<Ref> TensorRecorder::choose(PyObject* function, PyObject* predicate)
   for (const Branch* branch : {&otherwise, &then}) graph_.erase_nodes(branch->nodes);
 
   const std::size_t first_node = graph_.nodes().size();
-  std::vector<ir::ValueId> all = {condition(predicate)};
+  std::vector<ir::ValueId> all = {core_.condition(predicate)};
   all.insert(all.end(), operands.begin(), operands.end());
   std::vector<ir::Type> types;
   for (const ir::Output& output : regions[0].outputs()) {
@@ -180,13 +156,13 @@ std::vector<Ref> TensorRecorder::choose(PyObject* function, PyObject* predicate)
     spec.shape = result.shape;
     spec.strides = result.strides;
     spec.type = result.type;
-    results.push_back(stand_ins_[add_fresh(result.kind, graph_.node(node).results[i], spec)].object);
+    results.push_back(stand_ins_[core_.add_fresh(result.kind, graph_.node(node).results[i], spec)].object);
   }
   trace_choice(function, predicate, {then.trace, otherwise.trace}, results, first_node);
   return results;
 }
 
-void TensorRecorder::trace_choice(PyObject* function, PyObject* predicate, std::vector<std::shared_ptr<BranchTrace>> branches, const std::vector<Ref>& results,
+void RecordedBranches::trace_choice(PyObject* function, PyObject* predicate, std::vector<std::shared_ptr<BranchTrace>> branches, const std::vector<Ref>& results,
                                   std::size_t first_node) {
   std::vector<Index> read;
   for (const auto& branch : branches)
@@ -203,9 +179,7 @@ void TensorRecorder::trace_choice(PyObject* function, PyObject* predicate, std::
   call.args = checked(PyTuple_Pack(2, predicate, operands.get()));
   call.result = given;
   call.branches = std::move(branches);
-  trace_.calls.push_back(std::move(call));
-  op_names_.push_back("tenon.cond");
-  places_.push_back({Ref::borrow(reinterpret_cast<PyObject*>(position.code)), position.byte_offset, first_node, graph_.nodes().size(), trace_.calls.size() - 1});
+  trace_.add_choice(std::move(call), first_node);
 }
 
 }  // namespace tenon::python

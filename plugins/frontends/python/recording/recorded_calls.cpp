@@ -78,15 +78,15 @@ const char* splitting(const ForeignFunction& function) {
 }  // namespace
 
 void TensorRecorder::enter_error_state(PyObject* modes) {
-  if (!branches_.empty()) throw GraphBreak("np.errstate in a branch of a control op");
-  error_handlings_.enter(graph_, modes);
+  if (core_.in_branch()) throw GraphBreak("np.errstate in a branch of a control op");
+  core_.error_handlings.enter(graph_, modes);
 }
 
 /// A call that splits a tensor of which a size varies, as the views that it gives; empty for other calls.
 Ref TensorRecorder::split_by_expressions(const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
   const char* name = splitting(function);
   const auto index = name && PyTuple_GET_SIZE(args) > 0 ? stand_ins_.find(PyTuple_GET_ITEM(args, 0)) : std::nullopt;
-  if (!index || is_late(stand_ins_[*index].value)) return {};
+  if (!index || core_.is_late(stand_ins_[*index].value)) return {};
   if (std::ranges::all_of(graph_.type(stand_ins_[*index].value).shape, &ir::Dim::is_constant)) return {};
   PyObject* key = nullptr;
   for (Py_ssize_t position = 0; kwargs && PyDict_Next(kwargs, &position, &key, nullptr);)
@@ -99,10 +99,10 @@ Ref TensorRecorder::split_by_expressions(const ForeignFunction& function, PyObje
 Ref TensorRecorder::record(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
   const std::vector<Index> operands = stand_ins_.among(args, kwargs);
   if (const TorchLibrary* torch = known_torch_library(); torch && kernels_are_replaced(*torch)) throw GraphBreak("torch.library has replaced a kernel of torch");
-  const bool grad = torch_state().value_or(state_).grad_enabled() && function.name != "torch.Tensor.detach";
+  const bool grad = torch_state().value_or(core_.state).grad_enabled() && function.name != "torch.Tensor.detach";
   for (Index index : operands)
     if (grad && stand_ins_[index].requires_grad) throw GraphBreak("an operation on a tensor that requires grad, with grad mode on", kGradHint);
-  if (!operands.empty() && torch_state().value_or(state_).autocast() && autocast_may_change(function, draws(callable, function, args, kwargs)))
+  if (!operands.empty() && torch_state().value_or(core_.state).autocast() && autocast_may_change(function, draws(callable, function, args, kwargs)))
     if (std::optional<Ref> result = record_under_autocast(callable, function, args, kwargs)) return std::move(*result);
   if (Ref parts = split_by_expressions(function, args, kwargs)) return parts;
   return record_as_is(callable, function, args, kwargs);
@@ -139,16 +139,16 @@ Ref TensorRecorder::record_reading(PyObject* callable, const ForeignFunction& fu
   symbols_.take_data_symbols();
   if (result && writes.all.empty() && shows_late_memory(function, kwargs, *result, operands)) {
     const Ref wrapped = record_late_views(callable, function, *result, args, kwargs);
-    trace(callable, function, args, kwargs, wrapped, first_node);
+    trace_.add(callable, function, args, kwargs, wrapped, first_node);
     return wrapped;
   }
-  const auto late = [&](ir::ValueId value) { return is_late(value); };
-  if (std::ranges::any_of(operands, [&](Index index) { return is_late(stand_ins_[index].value); }) || (result && std::ranges::any_of(result->values, late))) {
+  const auto late = [&](ir::ValueId value) { return core_.is_late(value); };
+  if (std::ranges::any_of(operands, [&](Index index) { return core_.is_late(stand_ins_[index].value); }) || (result && std::ranges::any_of(result->values, late))) {
     if (!result && !random && function.op && function.op->body) return record_late_opaque(callable, function, args, kwargs, operands);
     if (!result || random || !writes.all.empty()) refuse_late(operands);
     const Ref wrapped = record_late(function, kwargs, *result, operands, first_node);
     if (function.flavour == ops::Flavour::numpy && function.composite) find_hidden_bases(wrapped.get(), callable, args, kwargs);
-    trace(callable, function, args, kwargs, wrapped, first_node);
+    trace_.add(callable, function, args, kwargs, wrapped, first_node);
     return wrapped;
   }
   if (!result && finds_elements(function)) return record_found(callable, function, args, kwargs, operands);
@@ -156,7 +156,7 @@ Ref TensorRecorder::record_reading(PyObject* callable, const ForeignFunction& fu
   if (!random && function.flavour == ops::Flavour::torch && function.op && (!function.may_alias || function.op->body) &&
       (operands_are_unusual(stand_ins_, operands) || takes_number_for_tensor(graph_, function, first_node)))
     require_eager_kernel(callable, function, stand_ins_.with_twins(args).get(), kwargs ? stand_ins_.with_twins(kwargs).get() : nullptr);
-  settle_extents(result->values);
+  core_.settle_extents(result->values);
   const bool known = strides_are_known(function, *result, operands) && !kwargs_name_a_layout(kwargs) && !(is_pointwise(function) && takes_lists(args)) &&
                      !(function.flavour == ops::Flavour::numpy ? numpy_may_give_view(function, first_node, *result, operands) : function.may_alias);
   const bool fresh = known && !(function.composite && function.flavour == ops::Flavour::torch && may_be_view(first_node, *result, operands) &&
@@ -168,7 +168,7 @@ Ref TensorRecorder::record_reading(PyObject* callable, const ForeignFunction& fu
     } else if (const auto strides = attention_strides(stand_ins_, function, args, kwargs)) {
       TensorSpec spec = fresh_spec(function, result->values.front(), operands);
       spec.strides = *strides;
-      wrapped = stand_ins_[add_fresh(spec.kind, result->values.front(), spec)].object;
+      wrapped = stand_ins_[core_.add_fresh(spec.kind, result->values.front(), spec)].object;
     } else {
       wrapped = wrap_like_twins(callable, function, *result, args, kwargs);
     }
@@ -177,7 +177,7 @@ Ref TensorRecorder::record_reading(PyObject* callable, const ForeignFunction& fu
     return random ? record_random(callable, function, args, kwargs) : record_opaque(callable, function, args, kwargs);
   }
   record_writes_beside(function, writes.all, operands);
-  trace(callable, function, args, kwargs, wrapped, first_node);
+  trace_.add(callable, function, args, kwargs, wrapped, first_node);
   return wrapped;
 }
 
@@ -219,7 +219,7 @@ std::optional<ops::ForeignResult> TensorRecorder::build_op(const ForeignFunction
     Symbols& symbols;
     ~Leave() { symbols.library_may(false); }
   } leave{symbols_};
-  symbols_.library_may(not_opaque.empty() && branches_.empty());
+  symbols_.library_may(not_opaque.empty() && !core_.in_branch());
   try {
     return build(function, args, kwargs);
   } catch (const GraphBreak&) {
@@ -249,15 +249,15 @@ ops::ForeignResult TensorRecorder::build(const ForeignFunction& function, PyObje
   };
   ops::ForeignCall call = foreign_call(function.name, function.flavour, args, kwargs, value);
   if (const TorchLibrary* torch = known_torch_library(); torch && function.flavour == ops::Flavour::torch)
-    call.default_float = torch->dtype_of_scalar_type(static_cast<std::uint8_t>(state_.default_dtype)).value_or(DType::f32);
+    call.default_float = torch->dtype_of_scalar_type(static_cast<std::uint8_t>(core_.state.default_dtype)).value_or(DType::f32);
   const std::size_t first_node = graph_.nodes().size();
   const auto loop = function.ufunc ? chosen_loop(function.ufunc, stand_ins_, args, kwargs) : std::nullopt;
   if (loop) compute_in(*loop, call);
   const bool warns_itself = function.name == "numpy.nanmax" || function.name == "numpy.nanmin";
-  if (warns_itself) error_handlings_.always_hear(graph_, true);
+  if (warns_itself) core_.error_handlings.always_hear(graph_, true);
   try {
     auto result = ops::call_foreign_shaped(builder_, call);
-    if (warns_itself) error_handlings_.always_hear(graph_, false);
+    if (warns_itself) core_.error_handlings.always_hear(graph_, false);
     if (!result.ok()) throw GraphBreak(fmt::format("{}: {}", function.name, result.error().message));
     require_runnable(function, first_node);
     for (std::size_t i = 0; loop && i < result->values.size(); ++i)
@@ -298,22 +298,15 @@ void TensorRecorder::require_complex_elements(const ForeignFunction& function, s
   }
 }
 
-void TensorRecorder::trace(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, const Ref& result,
-                           std::size_t first_node) {
-  op_names_.push_back(function.name);
-  TracedCall call;
-  call.callable = Ref::borrow(callable);
-  if (const ErrorHandling& handling = error_handlings_.now(); handling.any() && function.flavour == ops::Flavour::numpy) {
-    Ref module = checked(imported("tenon._error_handling"));
-    call.callable = checked(PyObject_CallMethod(module.get(), "Within", "OO", callable, handling.modes().get()));
+/// Records a call; where the library reads the number that an operand holds, with that number, if it is known.
+Ref TensorRecorder::record_with_numbers(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
+  try {
+    return record(callable, function, args, kwargs);
+  } catch (const NumberNeeded&) {
+    Ref numbers = known_.with_integers(args), named = kwargs ? known_.with_integers(kwargs) : Ref();
+    if (!numbers && !named) throw;
+    return call(callable, numbers ? numbers.get() : args, named ? named.get() : kwargs);
   }
-  call.args = Ref::borrow(args);
-  call.kwargs = Ref::borrow(kwargs);
-  call.result = result;
-  trace_.calls.push_back(std::move(call));
-  places_.push_back({Ref::borrow(reinterpret_cast<PyObject*>(position.code)), position.byte_offset, first_node, graph_.nodes().size(), trace_.calls.size() - 1});
-  name_results(graph_, first_node, function.name);
-  note_known(callable, function, args, kwargs, result.get());
 }
 
 }  // namespace tenon::python

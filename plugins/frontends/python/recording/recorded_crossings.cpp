@@ -46,7 +46,7 @@ Ref TensorRecorder::crossed(Index index, bool copied) {
   for (std::int64_t stride : from.strides)
     if (to_torch && stride < 0) throw GraphBreak("a tensor with the memory of an array with negative strides", "copy the array first");
   // The tensor's kind would be that of the mode, not of the memory that it has.
-  if (to_torch && (torch_state().value_or(state_).inference() || is_inference(index))) throw GraphBreak("an array that becomes a tensor in inference mode");
+  if (to_torch && (torch_state().value_or(core_.state).inference() || core_.is_inference(index))) throw GraphBreak("an array that becomes a tensor in inference mode");
   StandIn made;
   made.kind = to_torch ? TensorKind::torch : TensorKind::array;
   made.type = to_torch ? reinterpret_cast<PyTypeObject*>(torch_library()->tensor.get()) : &PyArray_Type;
@@ -62,7 +62,7 @@ Ref TensorRecorder::crossed(Index index, bool copied) {
   made.crossed = true;
   const Ref result = stand_ins_[stand_ins_.add_view(std::move(made))].object;
   const Ref callable = to_torch ? function_of_torch("from_numpy") : method_of(torch_library()->tensor.get(), "numpy");
-  trace(callable.get(), foreign_function(callable.get()), checked(PyTuple_Pack(1, from.object.get())).get(), nullptr, result, graph_.nodes().size());
+  trace_.add(callable.get(), foreign_function(callable.get()), checked(PyTuple_Pack(1, from.object.get())).get(), nullptr, result, graph_.nodes().size());
   return result;
 }
 
@@ -81,8 +81,8 @@ Ref TensorRecorder::tensor_from_scalar(PyObject* callable, const ForeignFunction
   spec.dtype = stand_ins_[scalar].dtype;
   spec.type = reinterpret_cast<PyTypeObject*>(torch_library()->tensor.get());
   const Ref given = stand_ins_[scalar].object;
-  const Ref result = stand_ins_[add_fresh(TensorKind::torch, present_.of(scalar), spec)].object;
-  trace(callable, function, checked(PyTuple_Pack(1, given.get())).get(), nullptr, result, graph_.nodes().size());
+  const Ref result = stand_ins_[core_.add_fresh(TensorKind::torch, present_.of(scalar), spec)].object;
+  trace_.add(callable, function, checked(PyTuple_Pack(1, given.get())).get(), nullptr, result, graph_.nodes().size());
   return result;
 }
 

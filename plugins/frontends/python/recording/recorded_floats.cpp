@@ -44,8 +44,8 @@ std::string words_of_step(std::string_view before, const std::string& left, std:
 
 /// A float that may vary.
 Ref TensorRecorder::float_input(PyObject* object, SourceId source, GuardSet& guards) {
-  if (graph_alone_) return {};
-  const std::string name = words_of(source, guards);
+  if (core_.alone) return {};
+  const std::string name = inputs_.words_of(source, guards);
   const double value = PyFloat_AS_DOUBLE(object);
   std::int64_t bits = 0;
   std::memcpy(&bits, &value, sizeof bits);
@@ -78,7 +78,7 @@ Ref TensorRecorder::on_tape(FloatTape::Step step, std::vector<std::string> roots
 
 /// Nothing where the graph computes one of them, or Python gives no float.
 Ref TensorRecorder::tape_arithmetic(FloatTape::Op op, PyObject* a, PyObject* b) {
-  if (graph_alone_) return {};
+  if (core_.alone) return {};
   std::vector<std::string> roots;
   const auto left = step_of(a, roots), right = step_of(b, roots);
   if (!left || !right) return {};
@@ -91,25 +91,12 @@ Ref TensorRecorder::tape_arithmetic(FloatTape::Op op, PyObject* a, PyObject* b) 
 /// The graph's value of a float that is computed before it runs.
 ir::ValueId TensorRecorder::input_of(FloatTape::Position step) {
   if (const auto known = step_inputs_.find(step); known != step_inputs_.end()) return known->second;
-  TensorSpec spec;
-  spec.kind = TensorKind::scalar;
-  spec.dtype = DType::f64;
-  spec.type = &PyFloat_Type;
-  StandIn stand_in = stand_in_of(spec, add_graph_input(ir::Type::tensor(DType::f64, {}), symbols_.floats().words(step)));
-  const ir::ValueId value = stand_in.value;
-  stand_in.input = static_cast<std::uint32_t>(inputs_.size());
-  inputs_.push_back(stand_ins_.add_owner(std::move(stand_in)));
-  input_specs_.push_back(std::move(spec));
-  frozen_.emplace_back();
-  input_objects_.push_back(checked(PyFloat_FromDouble(symbols_.floats().value(step))));
-  input_steps_.resize(inputs_.size());
-  input_steps_.back() = step;
-  return step_inputs_[step] = value;
+  return step_inputs_[step] = inputs_.add_float(step);
 }
 
 bool TensorRecorder::scalar_comparison(int operation, PyObject* a, PyObject* b) {
   std::vector<std::string> roots;
-  const auto left = graph_alone_ ? std::nullopt : step_of(a, roots), right = left ? step_of(b, roots) : std::nullopt;
+  const auto left = core_.alone ? std::nullopt : step_of(a, roots), right = left ? step_of(b, roots) : std::nullopt;
   if (!right)
     if (const auto assumed = assumed_comparison(operation, a, b)) return *assumed;
   if (!right) need_scalar(scalar_of(is_symbolic_scalar(a) && !scalar_of(a).step ? a : is_symbolic_scalar(b) ? b : a), "a comparison");
@@ -159,7 +146,7 @@ Ref TensorRecorder::scalar_extreme(PyObject* args, bool least) {
   for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(args); ++i) {
     PyObject* next = PyTuple_GET_ITEM(args, i);
     std::vector<std::string> roots;
-    const auto left = graph_alone_ ? std::nullopt : step_of(best.get(), roots), right = left ? step_of(next, roots) : std::nullopt;
+    const auto left = core_.alone ? std::nullopt : step_of(best.get(), roots), right = left ? step_of(next, roots) : std::nullopt;
     if (right) {
       const FloatTape& floats = symbols_.floats();
       std::string words = words_of_step(least ? "min" : "max", floats.words(*left), ", ", floats.words(*right));
@@ -179,7 +166,7 @@ Ref TensorRecorder::call_on_tape(PyObject* callable, std::string_view name, PyOb
   static constexpr std::array<std::string_view, 22> kKnown = {"hypot", "atan2", "fmod", "pow", "copysign", "log", "degrees", "radians", "erf", "erfc", "gamma",
                                                               "lgamma", "cbrt", "exp2", "remainder", "nextafter", "ulp", "isclose", "isnan", "isinf", "isfinite", "dist"};
   const Py_ssize_t count = PyTuple_GET_SIZE(args);
-  if (graph_alone_ || count < 1 || count > 2 || std::ranges::find(kKnown, name) == kKnown.end()) return {};
+  if (core_.alone || count < 1 || count > 2 || std::ranges::find(kKnown, name) == kKnown.end()) return {};
   std::vector<std::string> roots;
   std::optional<FloatTape::Position> steps[2] = {0, 0};
   for (Py_ssize_t i = 0; i < count; ++i)
@@ -197,7 +184,7 @@ Ref TensorRecorder::call_on_tape(PyObject* callable, std::string_view name, PyOb
 Ref TensorRecorder::rounded(PyObject* number, PyObject* digits) {
   const ScalarValue& scalar = scalar_of(number);
   Ref round = checked(PyObject_GetAttrString(checked(imported("builtins")).get(), "round"));
-  const bool plain = PyLong_CheckExact(digits) && !scalar.integral && !graph_alone_;
+  const bool plain = PyLong_CheckExact(digits) && !scalar.integral && !core_.alone;
   if (plain && scalar.step) {
     Ref partial = checked(PyObject_GetAttrString(checked(imported("functools")).get(), "partial"));
     Ref keywords = checked(Py_BuildValue("{sO}", "ndigits", digits));
@@ -234,7 +221,7 @@ Ref TensorRecorder::scalar_function(PyObject* callable, PyObject* args) {
     if (Ref made = call_on_tape(callable, called, args)) return made;
   if (!argument || !function || !(is_symbolic_scalar(argument) || is_symbolic_int(argument))) return checked(PyObject_CallObject(callable, args));
   ScalarValue result;
-  if (const auto step = graph_alone_ ? std::nullopt : step_of(argument, result.roots)) {
+  if (const auto step = core_.alone ? std::nullopt : step_of(argument, result.roots)) {
     std::string words = words_of_step(called, symbols_.floats().words(*step), "", "");
     Ref made = on_tape({.op = FloatTape::Op::function, .left = *step, .function = function->compute, .words = std::move(words)}, std::move(result.roots));
     return made ? std::move(made) : checked(PyObject_CallObject(callable, args));

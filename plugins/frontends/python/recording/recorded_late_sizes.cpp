@@ -46,27 +46,23 @@ bool laid_out_alike(const StandIns& stand_ins, std::span<const StandIns::Index> 
 
 }  // namespace
 
-bool TensorRecorder::is_late(ir::ValueId value) const {
-  return symbols_.any_data() && !std::ranges::all_of(graph_.type(value).shape, [&](const ir::Dim& d) { return symbols_.is_known(d); });
-}
-
 bool TensorRecorder::late_layout_varies(std::span<const Index> operands) const {
   return std::ranges::any_of(operands, [&](Index index) {
     const StandIn& s = stand_ins_[index];
-    return is_late(s.value) && (s.shape.size() > 1 || s.strides != row_major(s.shape));
+    return core_.is_late(s.value) && (s.shape.size() > 1 || s.strides != row_major(s.shape));
   });
 }
 
 void TensorRecorder::refuse_late(std::span<const Index> operands) const {
   for (Index index : operands)
-    if (is_late(stand_ins_[index].value)) symbols_.values(graph_.type(stand_ins_[index].value).shape);  // breaks
+    if (core_.is_late(stand_ins_[index].value)) symbols_.values(graph_.type(stand_ins_[index].value).shape);  // breaks
 }
 
 /// What is not recorded as nodes from values, and what writes, but for the elements that a write to another tensor takes, for elements
 /// that a write names by plain numbers, and for pointwise functions in place.
 void TensorRecorder::refuse_late(const ForeignFunction& function, std::span<const Index> operands) const {
   const bool item = function.name.ends_with("item__");
-  const bool in_place = function.writes && !item && function.op && function.op->body && !operands.empty() && is_late(stand_ins_[operands.front()].value);
+  const bool in_place = function.writes && !item && function.op && function.op->body && !operands.empty() && core_.is_late(stand_ins_[operands.front()].value);
   const auto is_torch = [&](Index index) { return stand_ins_[index].kind == TensorKind::torch; };
   const bool crosses = function.crosses && !item && (function.flavour == ops::Flavour::torch || std::ranges::any_of(operands, is_torch));
   if (function.in_graph || !function.op || crosses || (function.writes && !item && !in_place)) refuse_late(operands);
@@ -110,13 +106,13 @@ Ref TensorRecorder::record_late(const ForeignFunction& function, PyObject* kwarg
     const bool made = graph_.value(value).kind == ir::ValueKind::result;
     const auto nodes = graph_.nodes().subspan(first_node);
     const bool now = made && std::ranges::find(nodes, graph_.value(value).node) != nodes.end();
-    if (!now || kwargs_name_a_layout(kwargs) || !branches_.empty()) throw GraphBreak("a size that depends on data");
+    if (!now || kwargs_name_a_layout(kwargs) || core_.in_branch()) throw GraphBreak("a size that depends on data");
   }
   const bool known = finds_distinct(function) || strides_are_known(function, result, operands);  // distinct elements and their places are made row-major
   std::vector<Ref> made;
   for (ir::ValueId value : result.values) {
     const TensorSpec spec = late_spec(function, value, operands, known);
-    made.push_back(stand_ins_[add_fresh(spec.kind, value, spec)].object);
+    made.push_back(stand_ins_[core_.add_fresh(spec.kind, value, spec)].object);
   }
   if (result.container == ops::Container::single) return made.front();
   if (!gives_plain_tuple(function, stand_ins_[operands.front()].shape.size())) throw GraphBreak("a size that depends on data");

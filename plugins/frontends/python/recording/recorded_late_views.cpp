@@ -25,8 +25,6 @@ void collect_tensors(PyObject* answer, std::vector<PyObject*>& found) {
 
 }  // namespace
 
-bool TensorRecorder::in_late_memory(Index index) const { return is_late(stand_ins_[stand_ins_.owner(index)].value); }
-
 /// How it lies in the memory that it has, whatever the size. Throws where that cannot be said.
 const ViewLayout& TensorRecorder::late_layout(Index index) {
   const StandIn& base = stand_ins_[stand_ins_.owner(index)];
@@ -61,7 +59,7 @@ void TensorRecorder::require_one_layout(Index index, std::span<const Index> oper
   }
   const ViewLayout& layout = late_layout(index);
   const auto is_known = [&](const ir::Dim& dim) { return symbols_.is_known(dim); };
-  if (!is_late(made.value) && !std::ranges::all_of(layout.strides, is_known)) throw depends();
+  if (!core_.is_late(made.value) && !std::ranges::all_of(layout.strides, is_known)) throw depends();
 }
 
 /// Whether the library does with a size of 1 as with other sizes: it may leave out such a dimension, or give it another stride.
@@ -71,7 +69,7 @@ bool TensorRecorder::is_alike_at_one(PyObject* callable, const ForeignFunction& 
   const std::function<Ref(PyObject*)> small = [&](PyObject* item) -> Ref {
     if (PyTuple_Check(item) || PyList_CheckExact(item) || PyDict_CheckExact(item)) return {};
     const auto index = stand_ins_.find(item);
-    if (!index || !in_late_memory(*index)) return stand_ins_.with_twins(item);
+    if (!index || !core_.in_late_memory(*index)) return stand_ins_.with_twins(item);
     const StandIn& s = stand_ins_[*index];
     Ref& twin = twins[*index];
     if (!twin) twin = make_twin(s.kind, s.dtype, at_one(graph_.type(s.value).shape), at_one(late_layout(*index).strides), s.writeable);
@@ -122,7 +120,7 @@ void TensorRecorder::require_one_order(const ForeignFunction& function, ir::Valu
   for (Index index : operands) {
     const StandIn& s = stand_ins_[index];
     if (s.shape.size() > shape.size()) throw depends();
-    if (in_late_memory(index)) layouts.push_back({graph_.type(s.value).shape, late_layout(index).strides});
+    if (core_.in_late_memory(index)) layouts.push_back({graph_.type(s.value).shape, late_layout(index).strides});
     else layouts.push_back({{s.shape.begin(), s.shape.end()}, {s.strides.begin(), s.strides.end()}});
   }
   if (symbols_.hints(strides) != made.strides || !lies_in_one_order(graph_, shape, layouts)) throw depends();
@@ -155,7 +153,7 @@ bool TensorRecorder::shows_late_memory(const ForeignFunction& function, PyObject
                                        std::span<const Index> operands) const {
   if (!symbols_.any_data() || !function.op || (function.flavour == ops::Flavour::torch && !function.may_alias) || kwargs_name_a_layout(kwargs)) return false;
   const auto is_view = [&](ir::ValueId value) {
-    return std::ranges::any_of(operands, [&](Index index) { return in_late_memory(index) && views(stand_ins_[index].value, value); });
+    return std::ranges::any_of(operands, [&](Index index) { return core_.in_late_memory(index) && views(stand_ins_[index].value, value); });
   };
   return !result.values.empty() && std::ranges::all_of(result.values, is_view);
 }
@@ -171,7 +169,7 @@ bool TensorRecorder::views(ir::ValueId from, ir::ValueId to) const {
 
 Ref TensorRecorder::record_late_views(PyObject* callable, const ForeignFunction& function, const ops::ForeignResult& result, PyObject* args,
                                       PyObject* kwargs) {
-  if (!branches_.empty()) throw depends();
+  if (core_.in_branch()) throw depends();
   const std::vector<Index> operands = stand_ins_.among(args, kwargs);
   Ref wrapped = wrap_like_twins(callable, function, result, args, kwargs);
   const std::vector<Index> made = stand_ins_.among(wrapped.get(), nullptr);

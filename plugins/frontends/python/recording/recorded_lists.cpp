@@ -87,7 +87,7 @@ bool TensorRecorder::are_alike(PyObject* args, PyObject* kwargs) const {
 
 /// Nothing for what is no call on lists, or not one that is known to be the same as calls on each.
 std::optional<Ref> TensorRecorder::record_each(const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
-  if (!std::string_view(function.name).starts_with(kPrefix) || torch_state().value_or(state_).autocast()) return std::nullopt;
+  if (!std::string_view(function.name).starts_with(kPrefix) || torch_state().value_or(core_.state).autocast()) return std::nullopt;
   const std::string_view name = std::string_view(function.name).substr(kPrefix.size());
   ListCall call;
   if (!are_alike(args, kwargs) || !take_arguments(name, args, kwargs, call)) return std::nullopt;

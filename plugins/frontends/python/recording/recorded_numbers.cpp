@@ -20,7 +20,7 @@ Ref TensorRecorder::number(PyObject* object, SourceId source, GuardSet& guards) 
   const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
   if (overflow) return {};
   const SourceKind kind = guards.sources()[source].kind;
-  std::string words = words_of(source, guards);
+  std::string words = inputs_.words_of(source, guards);
   if (kind == SourceKind::chosen_item) symbols_.vary(words, value);
   const ir::Dim dim = symbols_.number({NumberSource::Kind::integer, source, 0, std::move(words)}, value, kind == SourceKind::argument);
   if (dim.is_constant()) return {};
@@ -29,12 +29,12 @@ Ref TensorRecorder::number(PyObject* object, SourceId source, GuardSet& guards) 
 }
 
 Ref TensorRecorder::length_at(SourceId source, std::int64_t length, GuardSet& guards) {
-  if (!symbols_.dynamic() || graph_alone_) return {};
+  if (!symbols_.dynamic() || core_.alone) return {};
   const ir::Dim dim = symbols_.number({NumberSource::Kind::length, source, 0, name_of_length(source, guards)}, length, false);
   return dim.is_constant() ? Ref() : make_integer(dim);
 }
 
-std::string TensorRecorder::name_of_length(SourceId source, GuardSet& guards) { return "len(" + words_of(source, guards) + ")"; }
+std::string TensorRecorder::name_of_length(SourceId source, GuardSet& guards) { return "len(" + inputs_.words_of(source, guards) + ")"; }
 
 bool TensorRecorder::length_wears_out(SourceId source, std::int64_t length, GuardSet& guards) {
   const std::string name = name_of_length(source, guards);
@@ -72,7 +72,7 @@ bool TensorRecorder::may_be_chosen(PyObject* object) {
   if (PyLong_CheckExact(object) || PyFloat_CheckExact(object)) return true;
   if (PyArray_CheckExact(object)) return true;
   const TorchLibrary* torch = known_torch_library();
-  return torch && !freeze_ && reinterpret_cast<PyObject*>(Py_TYPE(object)) == torch->tensor.get();
+  return torch && !inputs_.freezes() && reinterpret_cast<PyObject*>(Py_TYPE(object)) == torch->tensor.get();
 }
 
 Ref TensorRecorder::plain_number(PyObject* number) {
@@ -136,11 +136,6 @@ void TensorRecorder::fix_sizes(std::span<const Index> operands) {
       if (!dim.is_constant()) symbols_.specialise(dim, "metadata that depends on it is read");
 }
 
-/// In a capture to come they are constants.
-void TensorRecorder::fix_sizes_to_come(Index index) {
-  for (const ir::Dim& dim : graph_.type(stand_ins_[index].value).shape) symbols_.constant(dim);
-}
-
 /// The numbers among the arguments of an opaque call are part of it: in a capture to come they are constants.
 void TensorRecorder::fix_numbers_in(PyObject* object) {
   if (is_symbolic_int(object)) symbols_.constant(*integer_of(object));
@@ -156,12 +151,6 @@ void TensorRecorder::fix_numbers_in(PyObject* object) {
   } else if (PyTuple_Check(object) || PyList_Check(object)) {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i) fix_numbers_in(PySequence_Fast_GET_ITEM(object, i));
   }
-}
-
-/// Sizes of 0 and 1 behave in ways of their own (strides, reductions of nothing, broadcasting): results keep to what the present sizes are.
-void TensorRecorder::settle_extents(std::span<const ir::ValueId> values) {
-  for (ir::ValueId value : values)
-    for (const ir::Dim& dim : graph_.type(value).shape) symbols_.settle_extent(dim);
 }
 
 }  // namespace tenon::python

@@ -115,9 +115,9 @@ std::uint32_t TensorRecorder::fresh_output(Index index, CapturedGraph& captured)
   output.inference = s.inference;
   output.base = s.base;
   vary(output, graph_.type(s.value).shape);
-  output.late = is_late(s.value);
+  output.late = core_.is_late(s.value);
   graph_.add_output({output.value, ir::OutputKind::result, {}});
-  trace_.outputs.push_back(s.object);
+  trace_.add_output(s.object.get());
   captured.tensors.push_back(std::move(output));
   const auto slot = static_cast<std::uint32_t>(captured.tensors.size() - 1);
   made_.emplace(index, slot);
@@ -201,7 +201,7 @@ std::uint32_t TensorRecorder::tensor_output(Index index, CapturedGraph& captured
   output.detached = s.detached;
   output.untracked = s.untracked;
   output.inference = s.inference;
-  if (in_late_memory(index)) vary_late_view(output, index);
+  if (core_.in_late_memory(index)) vary_late_view(output, index);
   else vary_view(output, s, base);
   output.kind = base.input ? TensorOutput::Kind::input_view : TensorOutput::Kind::fresh_view;
   output.index = base.input ? *base.input : base.crossed ? crossed_output(first, captured) : parts ? parts_output(first, captured) : fresh_output(first, captured);
@@ -213,11 +213,12 @@ std::uint32_t TensorRecorder::tensor_output(Index index, CapturedGraph& captured
 
 /// Every input whose memory was written becomes an update.
 void TensorRecorder::add_updates(CapturedGraph& captured) {
-  for (std::uint32_t input = 0; input < inputs_.size(); ++input) {
-    const Storage& storage = stand_ins_.storage_of(inputs_[input]);
+  for (std::uint32_t input = 0; input < inputs_.stand_ins().size(); ++input) {
+    const Index index = inputs_.stand_ins()[input];
+    const Storage& storage = stand_ins_.storage_of(index);
     if (storage.version == 0 && storage.writes == 0) continue;
     TensorUpdate update{input, std::nullopt, storage.writes};
-    const ir::ValueId value = present_.of(inputs_[input]), before = graph_.inputs()[input];
+    const ir::ValueId value = present_.of(index), before = graph_.inputs()[input];
     if (!(value == before)) {
       update.output = static_cast<std::uint32_t>(graph_.outputs().size());
       graph_.add_output({value, ir::OutputKind::update, before});
@@ -228,35 +229,27 @@ void TensorRecorder::add_updates(CapturedGraph& captured) {
 
 /// The calls as traced write into their arguments: those that are inputs of the graph are copied first.
 void TensorRecorder::name_copies(CapturedGraph& captured) {
+  Trace& trace = trace_.trace();
   for (const TensorUpdate& update : captured.updates) {
-    const StandIn& s = stand_ins_[inputs_[update.input]];
+    const StandIn& s = stand_ins_[inputs_.stand_ins()[update.input]];
     const bool dense = is_row_major(s.shape, s.strides) || !memory_order(s.shape, s.strides).empty();
     Ref key = checked(PyObject_CallNoArgs(reinterpret_cast<PyObject*>(&PyBaseObject_Type)));
-    trace_.types[key.get()] = trace_.types[s.object.get()];
-    trace_.inputs[update.input] = key;
-    trace_.copies.push_back({update.input, update.output.has_value(), dense ? copying_function(s.kind) : function_that_keeps_strides(), s.object});
-  }
-}
-
-void TensorRecorder::resolve_places() {
-  for (const Place& place : places_) {
-    if (!place.code) continue;
-    const ir::SharedLocation location = source_location(reinterpret_cast<PyCodeObject*>(place.code.get()), place.byte_offset);
-    for (std::size_t i = place.first_node; i < place.last_node; ++i) graph_.mutable_node(graph_.nodes()[i]).location = location;
-    trace_.calls[place.call].location = location;
+    trace.types[key.get()] = trace.types[s.object.get()];
+    trace.inputs[update.input] = key;
+    trace.copies.push_back({update.input, update.output.has_value(), dense ? copying_function(s.kind) : function_that_keeps_strides(), s.object});
   }
 }
 
 /// Whether the graph itself writes the new value of an input, whatever its sizes are: into rows without gaps, and with no warning and no
 /// branch after it that would have the call repeated. Else the write goes by the sizes.
 bool TensorRecorder::is_written_by_graph(std::uint32_t input) const {
-  const TensorSpec& spec = input_specs_[input];
-  const bool numpy = std::ranges::any_of(op_names_, [](const std::string& op) { return op.starts_with("numpy."); });
+  const TensorSpec& spec = inputs_.spec(input);
+  const bool numpy = std::ranges::any_of(trace_.op_names(), [](const std::string& op) { return op.starts_with("numpy."); });
   return spec.kind == TensorKind::torch && spec.free_strides == 0 && is_row_major(spec.shape, spec.strides) && !numpy && assumptions_.empty();
 }
 
 CapturedGraph TensorRecorder::finish() {
-  resolve_places();
+  trace_.resolve_places();
   CapturedGraph captured;
   for (const Ref& output : outputs_) {
     PyObject* object = output.get();
@@ -267,26 +260,21 @@ CapturedGraph TensorRecorder::finish() {
   add_updates(captured);
   for (const TensorUpdate& update : captured.updates) {
     if (is_written_by_graph(update.input)) continue;
-    if (!graph_alone_) continue;  // the objects say how large they are
-    fix_sizes_to_come(inputs_[update.input]);
+    if (!core_.alone) continue;  // the objects say how large they are
+    core_.fix_sizes_to_come(inputs_.stand_ins()[update.input]);
     if (const auto& strides = graph_.type(graph_.inputs()[update.input]).strides)
       for (const ir::Dim& stride : *strides) symbols_.constant(stride);
   }
   captured.numbers = symbols_.guard();
-  for (Index index : inputs_) trace_.inputs.push_back(stand_ins_[index].object);
-  for (const StandIn& s : stand_ins_) trace_.types[s.object.get()] = ir::print_type(graph_, graph_.type(s.value));
+  for (Index index : inputs_.stand_ins()) trace_.trace().inputs.push_back(stand_ins_[index].object);
+  for (const StandIn& s : stand_ins_) trace_.trace().types[s.object.get()] = ir::print_type(graph_, graph_.type(s.value));
   name_copies(captured);
-  for (const TensorUpdate& update : captured.updates)
-    if (auto frozen = std::exchange(frozen_[update.input], nullptr)) frozen->thaw();
-  captured.inputs = std::move(input_specs_);
-  captured.input_steps = std::move(input_steps_);
-  captured.input_steps.resize(captured.inputs.size());
-  captured.frozen = std::move(frozen_);
-    captured.opaque_calls = std::move(opaque_calls_);
-  captured.assumptions = std::move(assumptions_);
-  captured.error_handlings = std::move(error_handlings_);
-  captured.takes_random_numbers = random_token_.has_value();
-  captured.recording = std::make_unique<Recording>(std::move(graph_), std::move(trace_), std::move(op_names_));
+  inputs_.give(captured);
+  captured.opaque_calls = std::move(opaque_calls_);
+  captured.assumptions = assumptions_.take();
+  captured.error_handlings = std::move(core_.error_handlings);
+  captured.takes_random_numbers = core_.random_token.has_value();
+  captured.recording = std::make_unique<Recording>(std::move(graph_), std::move(trace_.trace()), trace_.take_op_names());
   captured.late_sizes = symbols_.any_data();
   return captured;
 }

@@ -128,7 +128,7 @@ TensorSpec TensorRecorder::fresh_spec(const ForeignFunction& function, ir::Value
 Ref TensorRecorder::wrap_fresh(const ForeignFunction& function, const ops::ForeignResult& result, std::span<const Index> operands) {
   const ir::ValueId value = result.values.front();
   const TensorSpec spec = fresh_spec(function, value, operands);
-  return stand_ins_[add_fresh(spec.kind, value, spec)].object;
+  return stand_ins_[core_.add_fresh(spec.kind, value, spec)].object;
 }
 
 Ref TensorRecorder::wrap_like_twins(PyObject* callable, const ForeignFunction& function, const ops::ForeignResult& result, PyObject* args,
@@ -184,7 +184,7 @@ Ref TensorRecorder::stand_in_for_twin(PyObject* twin, ir::ValueId value, const F
   TensorSpec spec = read_twin(twin);
   if (auto known = stand_ins_.of_twin(twin)) return stand_ins_[*known].object;
   const ir::Type& type = graph_.type(value);
-  const Extents sizes = is_late(value) ? symbols_.hints(type.shape) : symbols_.values(type.shape);
+  const Extents sizes = core_.is_late(value) ? symbols_.hints(type.shape) : symbols_.values(type.shape);
   if (spec.dtype != type.dtype || spec.shape != sizes)
     throw GraphBreak(fmt::format("{}: the op gives {}[{}], the library {}", function.name, name_of(type.dtype), fmt::join(sizes, ", "), spec.describe()));
   const TwinPlace place = spec.kind == TensorKind::scalar ? TwinPlace() : place_of_twin(twin);
@@ -193,7 +193,7 @@ Ref TensorRecorder::stand_in_for_twin(PyObject* twin, ir::ValueId value, const F
     const bool unchanged = std::ranges::any_of(operands, [&](Index operand) { return stand_ins_[operand].value == value; });
     if (unchanged && is_complex(type.dtype) && function.kind != CallClass::same_elements)
       throw GraphBreak(fmt::format("{} may compute with complex numbers", function.name));
-    const Index index = add_fresh(spec.kind, value, spec);
+    const Index index = core_.add_fresh(spec.kind, value, spec);
     if (spec.kind == TensorKind::scalar) return stand_ins_[index].object;
     stand_ins_[index].base = hidden_base_of(twin);
     stand_ins_.adopt_twin(index, twin);
@@ -229,10 +229,10 @@ void TensorRecorder::find_viewed(StandIn& view, std::span<const Index> operands)
   view.version = stand_ins_.storage_of(viewed).version;
   view.counts_apart |= stand_ins_[viewed].counts_apart;
   if (view.detached == Detached::no && stand_ins_[viewed].detached != Detached::no) view.detached = Detached::what_it_views;
-  view.untracked = stand_ins_[viewed].untracked || !torch_state().value_or(state_).grad_enabled();
+  view.untracked = stand_ins_[viewed].untracked || !torch_state().value_or(core_.state).grad_enabled();
   view.inference = stand_ins_[viewed].viewed && stand_ins_[viewed].inference;
   view.requires_grad = stand_ins_[viewed].requires_grad && view.detached == Detached::no;  // whatever the grad mode: torch says so of views
-  if (symbols_.any() && !is_late(view.value) && !in_late_memory(viewed)) settle_layout(view, viewed, from);
+  if (symbols_.any() && !core_.is_late(view.value) && !core_.in_late_memory(viewed)) settle_layout(view, viewed, from);
 }
 
 /// The strides over the numbers that vary; nothing where they cannot be said.
@@ -240,7 +240,7 @@ std::optional<ir::Shape> TensorRecorder::strides_of(Index index) const {
   const StandIn& s = stand_ins_[index];
   const Index owner = stand_ins_.owner(index);
   if (s.layout) return s.layout->strides;
-  if (is_late(s.value)) return std::nullopt;
+  if (core_.is_late(s.value)) return std::nullopt;
   if (owner != index) return ir::Shape(s.strides.begin(), s.strides.end());  // made before anything varied
   const ir::Type& type = graph_.type(s.value);
   if (s.input) return graph_.type(graph_.inputs()[*s.input]).resolved_strides();

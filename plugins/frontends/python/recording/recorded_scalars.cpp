@@ -54,16 +54,8 @@ Ref pair_of(PyObject* a, PyObject* b) { return checked(PyTuple_Pack(2, a, b)); }
 /// A number that the graph computes, traced as the call of Python that gives it.
 Ref TensorRecorder::computed_number(ScalarValue value, const char* module, const char* function, const Ref& args) {
   const bool integral = value.integral;
-  TracedCall call;
-  call.callable = checked(PyObject_GetAttrString(checked(imported(module)).get(), function));
-  call.args = args;
-  call.result = make_symbolic_scalar(std::move(value));
-  call.gives_number = true;
-  Ref made = call.result;
-  trace_.types[made.get()] = integral ? "int" : "float";
-  trace_.calls.push_back(std::move(call));
-  op_names_.push_back(std::string(module) + "." + function);
-  places_.push_back({Ref::borrow(reinterpret_cast<PyObject*>(position.code)), position.byte_offset, graph_.nodes().size(), graph_.nodes().size(), trace_.calls.size() - 1});
+  Ref made = make_symbolic_scalar(std::move(value));
+  trace_.add_number(module, function, args, made, integral);
   return made;
 }
 
@@ -94,11 +86,11 @@ std::optional<ir::ValueId> TensorRecorder::bounded_int(PyObject* number, std::in
     const long long plain = PyLong_AsLongLongAndOverflow(number, &overflow);
     return overflow || plain > most || plain < -most ? std::nullopt : std::optional(builder_.literal(ir::Dim(plain)));
   }
-  if (!symbols_.may_assume() || !branches_.empty()) return std::nullopt;
+  if (!assumptions_.allowed()) return std::nullopt;
   const ScalarValue& scalar = scalar_of(number);
   const ir::ValueId value = value_of_scalar(scalar);
   const ir::ValueId below = builder_.one("le", {value, builder_.literal(ir::Dim(most))}), above = builder_.one("ge", {value, builder_.literal(ir::Dim(-most))});
-  assumptions_.push_back(builder_.one("logical_and", {below, above}));
+  assumptions_.add(builder_.one("logical_and", {below, above}));
   result.of_data |= scalar.of_data;
   for (const std::string& root : scalar.roots) result.roots.push_back(root);
   return value;
@@ -125,7 +117,7 @@ ir::ValueId TensorRecorder::float_operand(PyObject* object, ScalarValue& result)
 }
 
 Ref TensorRecorder::float_arithmetic(FloatTape::Op op, PyObject* a, PyObject* b) {
-  if (!graph_alone_) return tape_arithmetic(op, a, b);
+  if (!core_.alone) return tape_arithmetic(op, a, b);
   const Arithmetic arithmetic = arithmetic_of(op);
   if (!arithmetic.op) return {};
   for (PyObject* operand : {a, b})
@@ -144,7 +136,7 @@ Ref TensorRecorder::scalar_arithmetic(FloatTape::Op op, PyObject* a, PyObject* b
   const Arithmetic arithmetic = arithmetic_of(op);
   if (!arithmetic.op) need_scalar(scalar_of(is_symbolic_scalar(a) ? a : b), "arithmetic");
   const auto of_data = [](PyObject* number) { return is_symbolic_scalar(number) && scalar_of(number).of_data; };
-  if (!graph_alone_ && !of_data(a) && !of_data(b)) need_scalar(scalar_of(is_symbolic_scalar(a) ? a : b), "arithmetic that gives no float");
+  if (!core_.alone && !of_data(a) && !of_data(b)) need_scalar(scalar_of(is_symbolic_scalar(a) ? a : b), "arithmetic that gives no float");
   ScalarValue result;
   const auto is_computed_int = [](PyObject* number) { return is_symbolic_scalar(number) && scalar_of(number).integral; };
   const auto is_int = [&](PyObject* number) { return is_computed_int(number) || is_symbolic_int(number) || PyLong_CheckExact(number); };
@@ -179,13 +171,13 @@ Ref TensorRecorder::scalar_arithmetic(FloatTape::Op op, PyObject* a, PyObject* b
 
 Ref TensorRecorder::constant_operator(binaryfunc operation, PyObject* left, PyObject* right) {
   const auto call = [&] { return checked(operation(left, right)); };
-  return is_scalar_of_numpy(left) || is_scalar_of_numpy(right) ? call_for_good(call, error_handlings_.now()) : call();
+  return is_scalar_of_numpy(left) || is_scalar_of_numpy(right) ? call_for_good(call, core_.error_handlings.now()) : call();
 }
 
 /// `item()`, `float()`, `int()` of a number, or of a tensor or array of one element, where Python's number is the element itself.
 Ref TensorRecorder::number_of(PyObject* stand_in, PyTypeObject* type) {
   if (const auto index = type ? stand_ins_.find(stand_in) : std::nullopt)
-    if (Ref known = known_value(*index)) return checked(PyObject_CallOneArg(as_object(type), known.get()));
+    if (Ref known = known_.value(*index)) return checked(PyObject_CallOneArg(as_object(type), known.get()));
   if (is_late_text(stand_in) && late_text_of(stand_in).type == type) return Ref::borrow(stand_in);
   if (!symbols_.dynamic()) return {};
   if (is_symbolic_int(stand_in) || is_symbolic_scalar(stand_in)) {
@@ -213,7 +205,7 @@ ir::ValueId TensorRecorder::weak_operand(const ScalarValue& scalar, ops::Flavour
   if (operands.empty()) need_scalar(scalar, "an operation without tensors");
   operands.push_back({scalar.integral ? DType::i64 : DType::f64, true, true});
   const TorchLibrary* torch = known_torch_library();
-  const DType default_float = torch ? torch->dtype_of_scalar_type(static_cast<std::uint8_t>(state_.default_dtype)).value_or(DType::f32) : DType::f32;
+  const DType default_float = torch ? torch->dtype_of_scalar_type(static_cast<std::uint8_t>(core_.state.default_dtype)).value_or(DType::f32) : DType::f32;
   const DType common = ops::promote(flavour, operands, default_float);
   // In narrower types eager execution keeps the number's own precision, or refuses numbers that do not fit.
   const bool wide = common == DType::f32 || common == DType::f64 || common == DType::i64;
@@ -235,9 +227,35 @@ std::uint32_t TensorRecorder::scalar_output(const ScalarValue& scalar, PyObject*
   output.index = static_cast<std::uint32_t>(graph_.outputs().size());
   output.dtype = scalar.integral ? DType::i64 : DType::f64;
   graph_.add_output({scalar.value, ir::OutputKind::result, {}});
-  trace_.outputs.push_back(Ref::borrow(object));
+  trace_.add_output(object);
   captured.tensors.push_back(std::move(output));
   return static_cast<std::uint32_t>(captured.tensors.size() - 1);
+}
+
+/// The outcome of comparing numbers that the graph computes, where the program goes on with one outcome only.
+std::optional<bool> TensorRecorder::assumed_comparison(int operation, PyObject* a, PyObject* b) {
+  if (!assumptions_.expected()) return std::nullopt;
+  const auto is_int = [](PyObject* number) { return is_symbolic_scalar(number) && scalar_of(number).integral; };
+  ScalarValue result;
+  const auto integer = [&](PyObject* number) -> std::optional<ir::ValueId> {
+    if (is_int(number)) return value_of_scalar(scalar_of(number));
+    int overflow = 0;
+    const long long plain = PyLong_CheckExact(number) ? PyLong_AsLongLongAndOverflow(number, &overflow) : 0;
+    return PyLong_CheckExact(number) && overflow == 0 ? std::optional(builder_.literal(ir::Dim(plain))) : std::nullopt;
+  };
+  const bool of_ints = is_int(a) || is_int(b);
+  const auto operand = [&](PyObject* number) { return of_ints ? integer(number) : std::optional(float_operand(number, result)); };
+  const auto x = operand(a), y = operand(b);
+  if (!x || !y) return std::nullopt;
+  static constexpr const char* kOps[] = {"lt", "le", "eq", "ne", "gt", "ge"};  // by Py_LT to Py_GE
+  return assumptions_.assume_expected(builder_.one(kOps[operation], {*x, *y}));
+}
+
+/// The same for a question of the module math.
+std::optional<bool> TensorRecorder::assumed_answer(std::string_view question, PyObject* number) {
+  const bool known = question == "isnan" || question == "isinf" || question == "isfinite";
+  if (!known || !assumptions_.expected() || !is_symbolic_scalar(number) || scalar_of(number).integral) return std::nullopt;
+  return assumptions_.assume_expected(builder_.one(std::string(question), {value_of_scalar(scalar_of(number))}));
 }
 
 }  // namespace tenon::python

@@ -34,8 +34,8 @@ Ref taken_over(PyObject* object) {
 
 /// A str that may vary.
 Ref TensorRecorder::text_input(PyObject* object, SourceId source, GuardSet& guards) {
-  if (graph_alone_) return {};
-  const std::string name = words_of(source, guards);
+  if (core_.alone) return {};
+  const std::string name = inputs_.words_of(source, guards);
   const Py_hash_t hash = PyObject_Hash(object);
   if (hash == -1 || !symbols_.varies(name, hash, false)) return {};
   guards.add(GuardKind::type_is, source, reinterpret_cast<PyObject*>(&PyUnicode_Type));
@@ -44,7 +44,7 @@ Ref TensorRecorder::text_input(PyObject* object, SourceId source, GuardSet& guar
 }
 
 Ref TensorRecorder::late_text(PyObject* function, PyObject* arguments) {
-  if (graph_alone_ || !symbols_.dynamic() || !branches_.empty()) return {};
+  if (core_.alone || !symbols_.dynamic() || core_.in_branch()) return {};
   Ref taken = taken_over(arguments);
   if (!taken) return {};
   Ref text = make_late_text({Ref::borrow(function), std::move(taken)});
@@ -69,7 +69,7 @@ Ref TensorRecorder::late_text(PyObject* function, PyObject* arguments) {
 /// Tensors without dimensions are formatted as what item() gives, and so are NumPy's numbers where there is a specification.
 Ref TensorRecorder::number_in_format(PyObject* stand_in, PyObject* spec) {
   const auto index = stand_ins_.find(stand_in);
-  if (!index || graph_alone_ || !stand_ins_[*index].shape.empty()) return {};
+  if (!index || core_.alone || !stand_ins_[*index].shape.empty()) return {};
   const StandIn& s = stand_ins_[*index];
   const bool specified = PyUnicode_CheckExact(spec) && PyUnicode_GET_LENGTH(spec) > 0;
   const auto is_plain_tensor = [&] { return checked(PyObject_GetAttrString(torch_library()->module.get(), "Tensor")).is(as_object(apparent_type(stand_in))); };

@@ -117,7 +117,7 @@ Ref TensorRecorder::record_write(PyObject* callable, const ForeignFunction& func
       try {
         return new_value(callable, function, *target, call);
       } catch (const GraphBreak&) {
-        if (symbols_.learned() || is_late(stand_ins_[*target].value) || !asks_in_place(callable, kwargs)) throw;
+        if (symbols_.learned() || core_.is_late(stand_ins_[*target].value) || !asks_in_place(callable, kwargs)) throw;
         return value_by_opaque_call(callable, function, *target, args, kwargs);
       }
     };
@@ -125,10 +125,10 @@ Ref TensorRecorder::record_write(PyObject* callable, const ForeignFunction& func
     // Outside training torch gives what a dropout would write as it is, and counts no write.
     if (!(after == before && function.last_word().find("dropout") != std::string_view::npos)) present_.write(*target, after);
   }
-  note_write(*target);
+  inputs_.note_write(*target);
   const bool gives_nothing = item || (function.flavour == ops::Flavour::numpy && call.kind == WritingCall::Kind::itself);
   Ref result = gives_nothing ? Ref::borrow(Py_None) : written_result(callable, function, *target, call);
-  trace(callable, function, args, kwargs, result, first_node);
+  trace_.add(callable, function, args, kwargs, result, first_node);
   return result;
 }
 
@@ -143,7 +143,7 @@ Ref TensorRecorder::written_result(PyObject* callable, const ForeignFunction& fu
   if (answer.is(stand_ins_.twin(target))) return call.target;
   const TensorSpec spec = read_twin(answer.get());
   if (spec.kind != TensorKind::scalar || spec.dtype != stand_ins_[target].dtype) throw GraphBreak(fmt::format("{} gives something else than what it writes", function.name));
-  return stand_ins_[add_fresh(spec.kind, present_.of(target), spec)].object;
+  return stand_ins_[core_.add_fresh(spec.kind, present_.of(target), spec)].object;
 }
 
 /// x[index] = value where x[index] is a view: writes the view. False where it is none.
@@ -158,7 +158,7 @@ bool TensorRecorder::write_part(const ForeignFunction& function, Index whole, Py
   if (stand_ins_[part].storage != stand_ins_[whole].storage) return false;
   require_writable(whole);
   require_writable(part);
-  if (in_late_memory(part)) require_elements(graph_.type(stand_ins_[part].value).shape);
+  if (core_.in_late_memory(part)) require_elements(graph_.type(stand_ins_[part].value).shape);
   if (auto given = stand_ins_.find(value)) {
     if (same_places(part, *given)) {  // x[i] += y ends by storing what is there already
       stand_ins_.count_write(whole);
@@ -224,7 +224,7 @@ ir::ValueId TensorRecorder::new_value(PyObject* callable, const ForeignFunction&
     if (function.ufunc && call.kind == WritingCall::Kind::output)
       return written_value(function, target, present_.of(stand_ins_.require(record_reading(callable, function, call.args.get(), call.kwargs.get(),
                                                                                           stand_ins_.among(call.args.get(), call.kwargs.get())).get())));
-    if (is_late(stand_ins_[target].value) || call.kind != WritingCall::Kind::itself) throw;
+    if (core_.is_late(stand_ins_[target].value) || call.kind != WritingCall::Kind::itself) throw;
     if (function.flavour == ops::Flavour::numpy) return value_by_numpy_call(callable, function, target, call.args.get(), call.kwargs.get());
     if (is_method(function, "__setitem__")) throw;
     return value_by_opaque_call(callable, function, target, call.args.get(), call.kwargs.get());
@@ -272,7 +272,7 @@ void TensorRecorder::record_writes_beside(const ForeignFunction& function, std::
   for (std::size_t i = 0; i < writes.size(); ++i) {
     require_shape_of(targets[i], writes[i].after, function);
     present_.write(targets[i], writes[i].after, writes[i].counted);
-    note_write(targets[i]);
+    inputs_.note_write(targets[i]);
   }
 }
 
@@ -290,7 +290,7 @@ void TensorRecorder::require_writable(Index index) const {
   // A write goes back through all that is viewed on the way: overlapping windows would put back what they showed of the elements written.
   for (std::optional<Index> seen = index; seen; seen = stand_ins_[*seen].viewed)
     if (may_overlap_itself(stand_ins_[*seen].shape, stand_ins_[*seen].strides)) throw GraphBreak("a write to a tensor whose elements share memory");
-  if (is_inference(index) && !torch_state().value_or(state_).inference())
+  if (core_.is_inference(index) && !torch_state().value_or(core_.state).inference())
     throw GraphBreak("a write to an inference tensor outside of inference mode");
   if (!stand_ins_[index].path && stand_ins_[index].viewed) throw GraphBreak("a write through a view of an uncommon kind");
 }
@@ -305,30 +305,10 @@ void TensorRecorder::require_apart(const ForeignFunction& function, Index target
   };
   for (Index operand : operands) {
     if ((!all && same_places(operand, target)) || stand_ins_[operand].storage != stand_ins_[target].storage) continue;
-    if (in_late_memory(target)) refuse_late({{stand_ins_.owner(target)}});
+    if (core_.in_late_memory(target)) refuse_late({{stand_ins_.owner(target)}});
     if (may_share_memory(places(target), places(operand))) throw GraphBreak("an operation on a tensor that overlaps the one it writes");
-    for (Index apart : {target, operand}) fix_sizes_to_come(apart);  // of other sizes they may overlap
+    for (Index apart : {target, operand}) core_.fix_sizes_to_come(apart);  // of other sizes they may overlap
   }
-}
-
-/// The places of a tensor that was there before the call.
-ElementPlaces TensorRecorder::places_of_input(std::uint32_t input) const {
-  const TensorSpec& spec = input_specs_[input];
-  return {data_of(spec, input_objects_[input].get(), nullptr), size_of(spec.dtype), spec.shape, spec.strides};
-}
-
-/// A written input must not share memory with another one: their stand-ins do not.
-void TensorRecorder::note_write(Index index) {
-  const auto input = stand_ins_[stand_ins_.owner(index)].input;
-  if (!input) return;
-  if (is_copied_on_write(input_specs_[*input], input_objects_[*input].get())) throw GraphBreak("a write to a tensor that is copied when it is written");
-  for (std::uint32_t other = 0; other < inputs_.size(); ++other) require_inputs_apart(*input, other);
-}
-
-void TensorRecorder::require_inputs_apart(std::uint32_t written, std::uint32_t other) const {
-  if (written == other || input_specs_[other].kind == TensorKind::scalar) return;
-  if (may_share_memory(places_of_input(written), places_of_input(other)))
-    throw GraphBreak("a write to a tensor that shares memory with another input of the graph");
 }
 
 }  // namespace tenon::python

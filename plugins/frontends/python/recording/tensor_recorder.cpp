@@ -11,26 +11,12 @@
 #include "python/library/numpy_api.h"
 #include "python/library/torch_library.h"
 #include "python/opaque/call_results.h"
-#include "python/recording/graph/varying_input.h"
 #include "python/stand_ins/array_stand_in.h"
 #include "python/stand_ins/late_text.h"
 #include "python/symbols/symbolic_int.h"
 
 namespace tenon::python {
 namespace {
-
-/// "x", "self.lin.weight", made an identifier of the text form.
-std::string graph_name(std::string_view source) {
-  std::string name;
-  for (char c : source) {
-    const bool fits = std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.';
-    if (fits) name += c;
-    else if (!name.empty() && name.back() != '_') name += '_';
-  }
-  while (!name.empty() && (name.back() == '_' || name.back() == '.')) name.pop_back();
-  if (name.empty() || std::isdigit(static_cast<unsigned char>(name.front())) || name.front() == '.') name = "input_" + name;
-  return name;
-}
 
 /// Metadata that does not depend on sizes, as long as an input's strides are of one class.
 const std::unordered_set<std::string_view> kSameForAllSizes = {
@@ -49,8 +35,8 @@ bool is_tensor(PyObject* object) {
 
 }  // namespace
 
-TensorRecorder::TensorRecorder(const TorchState& state, Numbers numbers, bool freeze)
-    : state_(state), freeze_(freeze), builder_(graph_), symbols_(graph_, numbers.dynamic, numbers.history, numbers.facts), graph_alone_(numbers.history.graph_alone) {
+TensorRecorder::TensorRecorder(const TorchState& state, RecordedGraph::Numbers numbers, bool freeze)
+    : core_(state, numbers), inputs_(core_, freeze), known_(core_), trace_(core_, known_, position), assumptions_(core_, truth_to_come) {
   symbols_.record_floats_by([](FloatTape::Op op, PyObject* a, PyObject* b) { return StandInUses::active().float_arithmetic(op, a, b); });
 }
 
@@ -67,49 +53,6 @@ Recorder::Role TensorRecorder::role(PyTypeObject* type) {
   const TorchLibrary* torch = torch_library();
   if (!torch || !PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(torch->tensor.get()))) return Role::other;
   return reinterpret_cast<PyObject*>(type) == torch->stand_in.get() ? Role::stand_in : Role::tensor;
-}
-
-/// The words of a source, by which its numbers are known. Variables of two frames may have the same.
-std::string TensorRecorder::words_of(SourceId source, GuardSet& guards) {
-  const std::string words = guards.sources().describe(source);
-  std::vector<SourceId>& same = named_[words];
-  const auto found = std::ranges::find(same, source);
-  const auto at = found - same.begin();
-  if (found == same.end()) same.push_back(source);
-  return at == 0 ? words : fmt::format("{} ({})", words, at + 1);
-}
-
-ir::ValueId TensorRecorder::add_graph_input(ir::Type type, std::string_view name) { return graph_.add_input(std::move(type), graph_name(name)); }
-
-Ref TensorRecorder::input(PyObject* real, SourceId source, GuardSet& guards) {
-  auto read = read_spec(real);
-  if (const auto* odd = std::get_if<std::string>(&read)) throw GraphBreak(*odd + " as an input");
-  TensorSpec& spec = std::get<TensorSpec>(read);
-  const std::string name = words_of(source, guards);
-  const TorchLibrary* torch = known_torch_library();
-  const bool parameter = torch && reinterpret_cast<PyObject*>(spec.type) == torch->parameter.get();
-  const ir::Type type = type_of_input(spec, name, source, symbols_, guards.sources().from_argument(source) && !parameter);
-  StandIn stand_in = stand_in_of(spec, add_graph_input(type, name));
-  stand_in.writeable = spec.writeable;
-  stand_in.requires_grad = spec.requires_grad;
-  stand_in.input = static_cast<std::uint32_t>(inputs_.size());
-  stand_in.source = source;
-  stand_in.inference = spec.is_inference();
-  guards.add_value_check(source, std::make_shared<TensorCheck>(spec));
-  if (spec.kind != TensorKind::scalar) guards.add_distinct(source);
-  std::shared_ptr<FrozenTensor> frozen;
-  if (freeze_ && may_freeze(spec, guards.sources(), source)) {
-    frozen = std::make_shared<FrozenTensor>(spec, real);
-    guards.add_value_check(source, frozen);
-  }
-  const Index index = stand_ins_.add_owner(std::move(stand_in));
-  inputs_.push_back(index);
-  input_specs_.push_back(std::move(spec));
-  frozen_.push_back(std::move(frozen));
-  input_objects_.push_back(Ref::borrow(real));
-  for (std::uint32_t other = 0; other + 1 < inputs_.size(); ++other)
-    if (stand_ins_.storage_of(inputs_[other]).version > 0) require_inputs_apart(other, static_cast<std::uint32_t>(inputs_.size() - 1));
-  return stand_ins_[index].object;
 }
 
 PyTypeObject* TensorRecorder::apparent_type(PyObject* stand_in) {
@@ -129,13 +72,6 @@ SourceId TensorRecorder::input_source(PyObject* stand_in) {
     return {};
   }
   return stand_ins_[stand_ins_.require(stand_in)].source;
-}
-
-TensorRecorder::Index TensorRecorder::add_fresh(TensorKind kind, ir::ValueId value, const TensorSpec& spec) {
-  StandIn stand_in = stand_in_of(spec, value);
-  stand_in.kind = kind;
-  stand_in.writeable = spec.writeable;
-  return stand_ins_.add_owner(std::move(stand_in));
 }
 
 // ---- calls
@@ -208,19 +144,6 @@ PyObject* TensorRecorder::written_in_python(PyObject* callable) {
   return function && PyFunction_Check(function.get()) ? function.get() : nullptr;  // which the callable keeps
 }
 
-/// NumPy's subscript with Python's ints for integers of NumPy of which the value is known: they select, so that what they give is a view.
-Ref TensorRecorder::with_known_indices(PyObject* args) {
-  return with_replaced(args, [&](PyObject* item) -> Ref {
-    if (PySlice_Check(item)) {
-      auto* slice = reinterpret_cast<PySliceObject*>(item);
-      return checked(PySlice_New(with_known_indices(slice->start).get(), with_known_indices(slice->stop).get(), with_known_indices(slice->step).get()));
-    }
-    const auto index = stand_ins_.find(item);
-    PyObject* known = index ? stand_ins_[*index].constant.get() : item;
-    return known && PyArray_IsScalar(known, Integer) ? checked(PyNumber_Index(known)) : Ref();
-  });
-}
-
 /// The item of a constant that nothing wrote, at an index that is known: a constant, too. Nothing for an array, which shows its memory.
 Ref TensorRecorder::item_of_constant(PyObject* args) {
   const auto index = stand_ins_.find(PyTuple_GET_ITEM(args, 0));
@@ -237,17 +160,17 @@ Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
   const ForeignFunction& function = foreign_function(callable);
   Ref indexed;
   if (function.flavour == ops::Flavour::numpy && function.name.ends_with("item__")) {
-    args = (indexed = with_known_indices(args)).get();
+    args = (indexed = known_.with_indices(args)).get();
     if (function.name == "numpy.ndarray.__getitem__" && PyTuple_GET_SIZE(args) == 2)
       if (Ref item = item_of_constant(args)) return item;
   }
   if (function.flavour == ops::Flavour::torch && function.name.ends_with("item__"))
-    if ((indexed = with_known_integers(args, true))) args = indexed.get();
+    if ((indexed = known_.with_integers(args, true))) args = indexed.get();
   if (symbols_.any_data() && function.kind != CallClass::metadata) refuse_late(function, stand_ins_.among(args, kwargs));
   if (function.crosses)
     if (std::optional<Ref> result = record_crossing(callable, function, args, kwargs)) return std::move(*result);
   if (std::optional<Ref> result = record_each(function, args, kwargs)) return std::move(*result);
-  if (function.minds_determinism && state_.deterministic) throw GraphBreak(fmt::format("{} under torch.use_deterministic_algorithms", function.name));
+  if (function.minds_determinism && core_.state.deterministic) throw GraphBreak(fmt::format("{} under torch.use_deterministic_algorithms", function.name));
   if (function.minds_layout)
     for (Index operand : stand_ins_.among(args, kwargs))
       if (!is_row_major(stand_ins_[operand].shape, stand_ins_[operand].strides)) throw GraphBreak(fmt::format("{} of a tensor that is not contiguous, of which torch warns", function.name));
@@ -259,7 +182,7 @@ Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
     case CallClass::same_elements: return record_with_numbers(callable, function, args, kwargs);
     case CallClass::metadata: return answer_metadata(callable, function, args, kwargs);
     case CallClass::data:
-      if (std::optional<Ref> answer = answer_of_known(callable, function, args, kwargs)) return std::move(*answer);
+      if (std::optional<Ref> answer = known_.answer(callable, function, args, kwargs)) return std::move(*answer);
       if (function.name.ends_with(".item") && PyTuple_GET_SIZE(args) == 1 && stand_ins_.find(PyTuple_GET_ITEM(args, 0)))
         if (Ref number = number_of(PyTuple_GET_ITEM(args, 0), nullptr)) return number;
       throw GraphBreak(fmt::format("{} needs the elements of a tensor while the program runs", function.name),
@@ -284,7 +207,7 @@ std::optional<Ref> TensorRecorder::answer_sharing(PyObject* args, PyObject* kwar
   const auto a = stand_ins_.find(PyTuple_GET_ITEM(args, 0)), b = stand_ins_.find(PyTuple_GET_ITEM(args, 1));
   if (!a || !b) return std::nullopt;
   const auto is_empty = [&](Index index) { return std::ranges::find(stand_ins_[index].shape, 0) != stand_ins_[index].shape.end(); };
-  if (is_empty(*a) || is_empty(*b) || is_late(stand_ins_[*a].value) || is_late(stand_ins_[*b].value)) return std::nullopt;
+  if (is_empty(*a) || is_empty(*b) || core_.is_late(stand_ins_[*a].value) || core_.is_late(stand_ins_[*b].value)) return std::nullopt;
   if (*a == *b) return Ref::borrow(Py_True);
   const auto is_input = [&](Index index) { return stand_ins_[stand_ins_.owner(index)].input.has_value() || stand_ins_.is_reinterpreted(index); };
   if (stand_ins_.memory_of(*a) == stand_ins_.memory_of(*b) || (is_input(*a) && is_input(*b))) return std::nullopt;
@@ -300,10 +223,10 @@ Ref TensorRecorder::answer_metadata(PyObject* callable, const ForeignFunction& f
     if (name == "is_cpu") return Ref::borrow(Py_True);
     if (name == "is_meta") return Ref::borrow(Py_False);
     if (name == "get_device") return checked(PyLong_FromLong(-1));
-    if (name == "is_inference") return Ref::borrow(is_inference(operands.front()) ? Py_True : Py_False);
+    if (name == "is_inference") return Ref::borrow(core_.is_inference(operands.front()) ? Py_True : Py_False);
     if (name == "requires_grad") return Ref::borrow(self.requires_grad ? Py_True : Py_False);
     if (name == "storage_offset" && self.input) throw GraphBreak("the storage offset of an input");
-    if (name == "storage_offset" && in_late_memory(operands.front())) refuse_late({{stand_ins_.owner(operands.front())}});
+    if (name == "storage_offset" && core_.in_late_memory(operands.front())) refuse_late({{stand_ins_.owner(operands.front())}});
     if (name == "is_leaf" && self.requires_grad) throw GraphBreak("whether a tensor that requires grad is a leaf");
   }
   const bool same_for_all = kSameForAllSizes.contains(name) && !(asks_for_layout(name) && late_layout_varies(operands));
@@ -348,7 +271,7 @@ bool takes_varying_number(PyObject* object) {
 
 /// What a call of numbers that vary gives, made by the library on every run; empty where that cannot be.
 Ref TensorRecorder::library_makes(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
-  if (!branches_.empty() || !why_not_opaque(callable, function, args, kwargs, false).empty()) return {};
+  if (core_.in_branch() || !why_not_opaque(callable, function, args, kwargs, false).empty()) return {};
   try {
     return record_opaque(callable, function, args, kwargs);
   } catch (const GraphBreak&) {
@@ -371,7 +294,7 @@ Ref TensorRecorder::fold(PyObject* callable, PyObject* args, PyObject* kwargs) {
   // Of an int in a list that it does not know NumPy makes an array of objects.
   const auto plain = [](PyObject* item) { return is_symbolic_int(item) ? specialised(item, "a call without tensors gets it") : Ref(); };
   Ref plain_args = with_replaced(args, plain), plain_kwargs = kwargs ? with_replaced(kwargs, plain) : Ref();
-  Ref made = call_for_good(callable, plain_args.get(), plain_kwargs.get(), function.flavour, error_handlings_.now());
+  Ref made = call_for_good(callable, plain_args.get(), plain_kwargs.get(), function.flavour, core_.error_handlings.now());
   if (PyTuple_Check(made.get()) || PyList_Check(made.get())) return rebuilt(made.get(), [&](PyObject* item) { return is_tensor(item) ? constant(item) : Ref::borrow(item); });
   return is_tensor(made.get()) ? constant(made.get()) : made;
 }
@@ -391,15 +314,10 @@ Ref TensorRecorder::constant(PyObject* array) {
   const ConstantId id = graph_.add_constant(std::move(constant));
   const NodeId node = graph_.add_node("constant", {}, {{"index", ir::Dim(id.value)}}, {type});
   const TensorSpec made = spec;
-  const Index index = add_fresh(spec.kind, graph_.node(node).results.front(), made);
-  TracedCall call;
-  call.callable = copying_function(spec.kind);
-  call.args = checked(PyTuple_Pack(1, array));
-  call.result = stand_ins_[index].object;
+  const Index index = core_.add_fresh(spec.kind, graph_.node(node).results.front(), made);
   stand_ins_[index].constant = Ref::borrow(array);
   if (spec.kind != TensorKind::scalar) stand_ins_[index].base = hidden_base_of(array);
-  trace_.calls.push_back(std::move(call));
-  op_names_.push_back(spec.kind == TensorKind::torch ? "torch.clone" : "numpy.copy");
+  trace_.add_constant(spec.kind, array, stand_ins_[index].object);
   return stand_ins_[index].object;
 }
 

@@ -13,7 +13,12 @@
 #include "python/graph/captured_graph.h"
 #include "python/guards/recorder.h"
 #include "python/library/torch_state.h"
-#include "python/metadata/memory_overlap.h"
+#include "python/recording/graph/assumptions.h"
+#include "python/recording/graph/known_values.h"
+#include "python/recording/graph/recorded_graph.h"
+#include "python/recording/graph/recorded_inputs.h"
+#include "python/recording/graph/recorded_trace.h"
+#include "python/recording/recorded_branches.h"
 #include "python/stand_ins/array_stand_in.h"
 #include "python/stand_ins/present_values.h"
 #include "python/stand_ins/stand_in_uses.h"
@@ -23,26 +28,18 @@
 
 namespace tenon::python {
 
-/// What to do about gradients, in messages.
-inline constexpr const char* kGradHint = "call it under torch.no_grad(), or detach the inputs: gradients run eagerly";
-
 /// The recorder of one capture. While it lives, stand-ins of the same thread record into it.
 ///
 /// Shapes, dtypes and values come from the catalogue; strides and sharing of memory from eager's rule for pointwise results, else from
 /// the library itself, run on twins. Where the two disagree about shape or dtype the capture breaks.
 class TensorRecorder final : public Recorder, public StandInUses {
  public:
-  /// Which numbers may be symbols, and what is known of them, outlive the recorder.
-  struct Numbers {
-    Dynamic dynamic = Dynamic::never;
-    NumberHistory& history;
-    NumberFacts& facts;
-  };
+  using Numbers = RecordedGraph::Numbers;
   /// `freeze`: parameters and buffers that the program does not write are the same at each call, under guards.
   TensorRecorder(const TorchState& state, Numbers numbers, bool freeze = false);
 
   Role role(PyTypeObject* type) override;
-  Ref input(PyObject* real, SourceId source, GuardSet& guards) override;
+  Ref input(PyObject* real, SourceId source, GuardSet& guards) override { return inputs_.add(real, source, guards); }
   Ref number(PyObject* object, SourceId source, GuardSet& guards) override;
   Ref length_at(SourceId source, std::int64_t length, GuardSet& guards) override;
   bool length_wears_out(SourceId source, std::int64_t length, GuardSet& guards) override;
@@ -58,11 +55,10 @@ class TensorRecorder final : public Recorder, public StandInUses {
   bool may_be_chosen(PyObject* object) override;
   Ref number_of(PyObject* stand_in, PyTypeObject* type) override;
   Ref number_in_format(PyObject* stand_in, PyObject* spec) override;
-  std::optional<bool> truth_of(PyObject* stand_in) override;
-  bool assume(PyObject* stand_in, bool truth) override;
+  std::optional<bool> truth_of(PyObject* stand_in) override { return known_.truth(stand_in); }
+  bool assume(PyObject* stand_in, bool truth) override { return assumptions_.assume(stand_in, truth); }
   std::optional<bool> assumed_comparison(int operation, PyObject* a, PyObject* b);
   std::optional<bool> assumed_answer(std::string_view question, PyObject* number);
-  std::optional<bool> assume_value(ir::ValueId value);
   Ref length(PyObject* stand_in) override;
   std::shared_ptr<NumbersGuard> numbers() override { return symbols_.guard(); }
   PyTypeObject* apparent_type(PyObject* stand_in) override;
@@ -77,11 +73,11 @@ class TensorRecorder final : public Recorder, public StandInUses {
   Ref call(PyObject* callable, PyObject* args, PyObject* kwargs) override;
   std::uint32_t output(PyObject* stand_in) override;
   SourceId input_source(PyObject* stand_in) override;
-  void begin_branch() override;
-  void end_branch(std::span<PyObject* const> results) override;
-  std::vector<Ref> choose(PyObject* function, PyObject* predicate) override;
+  void begin_branch() override { branches_.begin(); }
+  void end_branch(std::span<PyObject* const> results) override { branches_.end(results); }
+  std::vector<Ref> choose(PyObject* function, PyObject* predicate) override { return branches_.choose(function, predicate); }
   void enter_error_state(PyObject* modes) override;
-  void leave_error_state() override { error_handlings_.leave(graph_); }
+  void leave_error_state() override { core_.error_handlings.leave(graph_); }
 
   Ref scalar_arithmetic(FloatTape::Op op, PyObject* a, PyObject* b) override;
   Ref scalar_magnitude(PyObject* a) override;
@@ -103,8 +99,6 @@ class TensorRecorder final : public Recorder, public StandInUses {
  private:
   using Index = StandIns::Index;
 
-  Index add_fresh(TensorKind kind, ir::ValueId value, const TensorSpec& spec);
-
   // from one library to the other
   std::optional<Ref> record_crossing(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   Ref crossed(Index index, bool copied);
@@ -120,14 +114,11 @@ class TensorRecorder final : public Recorder, public StandInUses {
   bool are_alike(PyObject* args, PyObject* kwargs) const;
 
   // the classes of calls
-  Ref with_known_indices(PyObject* args);
   Ref item_of_constant(PyObject* args);
   std::optional<Ref> answer_size(std::string_view name, const StandIn& self, PyObject* args, PyObject* kwargs);
   Ref size_tuple(ops::Flavour flavour, std::span<const ir::Dim> shape);
-  void fix_sizes_to_come(Index index);
   void fix_numbers_in(PyObject* object);
   void fix_sizes(std::span<const Index> operands);
-  void settle_extents(std::span<const ir::ValueId> values);
   std::optional<Ref> answer_sharing(PyObject* args, PyObject* kwargs);
   Ref answer_metadata(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   Ref record_with_numbers(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
@@ -176,12 +167,6 @@ class TensorRecorder final : public Recorder, public StandInUses {
   Ref fold(PyObject* callable, PyObject* args, PyObject* kwargs);
   Ref library_makes(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   Ref constant(PyObject* array);
-  void note_known(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, PyObject* result);
-  Ref known_value(Index index, int links = 0);
-  std::optional<Ref> with_known_values(PyObject* arguments);
-  std::optional<Ref> answer_of_known(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
-  Ref known_integer(PyObject* object);
-  Ref with_known_integers(PyObject* arguments, bool only_bounds = false);
 
   /// A call that writes: what to compute, and where it goes.
   struct WritingCall {
@@ -204,23 +189,15 @@ class TensorRecorder final : public Recorder, public StandInUses {
   ir::ValueId new_value(PyObject* callable, const ForeignFunction& function, Index target, const WritingCall& call);
   bool same_places(Index a, Index b) const;
   void require_writable(Index index) const;
-  /// Whether it is a tensor that was made in inference mode, or a view of one.
-  bool is_inference(Index index) const { return stand_ins_[stand_ins_.owner(index)].inference; }
   void require_apart(const ForeignFunction& function, Index target, std::span<const Index> operands, bool all);
   void require_shape_of(Index target, ir::ValueId value, const ForeignFunction& function);
-  ElementPlaces places_of_input(std::uint32_t input) const;
-  void require_inputs_apart(std::uint32_t written, std::uint32_t other) const;
-  void note_write(Index index);
-
   /// Results or operands of which a size depends on data.
-  bool is_late(ir::ValueId value) const;
   bool late_layout_varies(std::span<const Index> operands) const;
   void refuse_late(std::span<const Index> operands) const;
   void refuse_late(const ForeignFunction& function, std::span<const Index> operands) const;
   Ref record_late(const ForeignFunction& function, PyObject* kwargs, const ops::ForeignResult& result, std::span<const Index> operands, std::size_t first_node);
   TensorSpec late_spec(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands, bool known);
   void require_one_order(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands, const TensorSpec& made);
-  bool in_late_memory(Index index) const;
   const ViewLayout& late_layout(Index index);
   bool shows_late_memory(const ForeignFunction& function, PyObject* kwargs, const ops::ForeignResult& result, std::span<const Index> operands) const;
   bool views(ir::ValueId from, ir::ValueId to) const;
@@ -259,37 +236,14 @@ class TensorRecorder final : public Recorder, public StandInUses {
   std::optional<Ref> answer_strides(std::string_view name, Index index, PyObject* args, PyObject* kwargs);
   /// `weak`: numbers have no say about the dtype.
   std::optional<ir::ValueId> value_of(PyObject* object, ops::Flavour flavour, bool weak = true);
-  void trace(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, const Ref& result, std::size_t first_node);
-  void resolve_places();
 
   bool shows_parts(Index index) const;
   std::uint32_t parts_output(Index index, CapturedGraph& captured);
-  /// One branch of a control op: where its recording began, then what it came to.
-  struct Branch {
-    struct Present {
-      ir::ValueId value;
-      std::uint32_t version, storage_version;
-    };
-    std::size_t first_node = 0, first_call = 0, first_place = 0;
-    std::vector<Present> before;  // of the stand-ins that are older than the branch
-    std::vector<ir::NodeId> nodes;
-    std::vector<Index> results;
-    std::vector<ir::ValueId> values;  // of the results
-    std::optional<ir::ValueId> random_token;  // before it
-    std::shared_ptr<BranchTrace> trace;
-  };
-  void take_branch_trace(Branch& branch, Index older);
-  ir::ValueId condition(PyObject* predicate);
-  void trace_choice(PyObject* function, PyObject* predicate, std::vector<std::shared_ptr<BranchTrace>> branches, const std::vector<Ref>& results,
-                    std::size_t first_node);
-
   void add_updates(CapturedGraph& captured);
   bool is_written_by_graph(std::uint32_t input) const;
   void name_copies(CapturedGraph& captured);
   void vary_view(TensorOutput& output, const StandIn& view, const StandIn& base);
-  std::string words_of(SourceId source, GuardSet& guards);
   std::string name_of_length(SourceId source, GuardSet& guards);
-  ir::ValueId add_graph_input(ir::Type type, std::string_view name);
   std::optional<ir::ValueId> number_operand(PyObject* object);
   Ref float_input(PyObject* object, SourceId source, GuardSet& guards);
   Ref text_input(PyObject* object, SourceId source, GuardSet& guards);
@@ -314,42 +268,25 @@ class TensorRecorder final : public Recorder, public StandInUses {
   std::uint32_t fresh_output(Index index, CapturedGraph& captured);
   std::uint32_t crossed_output(Index index, CapturedGraph& captured);
 
-  TorchState state_;
-  bool freeze_ = false;
-  ir::Graph graph_;
-  ops::NodeBuilder builder_;
-  Symbols symbols_;
-  StandIns stand_ins_;
-  PresentValues present_{stand_ins_, builder_};
-  std::vector<Index> inputs_;
-  std::unordered_map<std::string, std::vector<SourceId>> named_;  // sources by their words
+  RecordedGraph core_;
+  ir::Graph& graph_ = core_.graph;
+  ops::NodeBuilder& builder_ = core_.builder;
+  Symbols& symbols_ = core_.symbols;
+  StandIns& stand_ins_ = core_.stand_ins;
+  PresentValues& present_ = core_.present;
+  RecordedInputs inputs_;
+  KnownValues known_;
+  RecordedTrace trace_;
+  Assumptions assumptions_;
+  RecordedBranches branches_{core_, inputs_, trace_};
   std::unordered_map<std::uint32_t, Ref> floats_;  // by source: symbolic scalars that were read there
   bool any_text_input_ = false;                    // a str that varies was read
-  bool graph_alone_ = false;                       // the graph computes all floats: it will run without the guards
-  std::vector<std::optional<FloatTape::Position>> input_steps_;        // by input: of floats that are computed before the graph runs
   std::unordered_map<FloatTape::Position, ir::ValueId> step_inputs_;
   std::vector<Index> operands_;                    // tensors of the call that is being recorded
-  std::vector<TensorSpec> input_specs_;
-  std::vector<std::shared_ptr<FrozenTensor>> frozen_;  // by input; null for the others
-  std::vector<Ref> input_objects_;
   std::vector<Ref> outputs_;          // by `output` number: stand-ins of tensors and of ints
   std::unordered_map<PyObject*, std::uint32_t> output_numbers_;
   std::unordered_map<Index, std::uint32_t> made_;  // stand-in -> index into CapturedGraph::tensors
   std::vector<std::shared_ptr<OpaqueCall>> opaque_calls_;
-  ErrorHandlings error_handlings_;
-  std::vector<ir::ValueId> assumptions_;
-  Trace trace_;
-  std::vector<std::string> op_names_;
-  std::optional<ir::ValueId> random_token_;  // of the last call that took random numbers
-  /// Where a call was made: looked up in the source when the capture has ended, since that may read files.
-  struct Place {
-    Ref code;
-    int byte_offset = 0;
-    std::size_t first_node = 0, last_node = 0;
-    std::size_t call = 0;
-  };
-  std::vector<Place> places_;
-  std::vector<Branch> branches_;  // begun and not yet chosen among, innermost last
 };
 
 }  // namespace tenon::python

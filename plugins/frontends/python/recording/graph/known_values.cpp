@@ -1,14 +1,15 @@
+#include "python/recording/graph/known_values.h"
+
 #include <algorithm>
 #include <unordered_set>
 
 #include "python/foreign/opaque_purity.h"
+#include "python/library/numpy_api.h"
+#include "python/objects/graph_break.h"
 #include "python/opaque/call_results.h"
-#include "python/recording/tensor_recorder.h"
 #include "python/stand_ins/late_text.h"
 #include "python/stand_ins/symbolic_scalar.h"
 #include "python/symbols/symbolic_int.h"
-
-// What is the same at every call, since the program makes it of constants alone: Python may ask for its elements without a break.
 
 namespace tenon::python {
 namespace {
@@ -28,7 +29,7 @@ bool only_computes(PyObject* callable, const ForeignFunction& function, PyObject
 }  // namespace
 
 /// Notes of the results of a call of what is known that they can be known, too.
-void TensorRecorder::note_known(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, PyObject* result) {
+void KnownValues::note(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, PyObject* result) {
   const std::vector<Index> operands = stand_ins_.among(args, kwargs);
   const auto may_be_known = [&](Index index) { return (stand_ins_[index].constant || stand_ins_[index].made_by) && stand_ins_.storage_of(index).version == 0; };
   if (operands.empty() || !std::ranges::all_of(operands, may_be_known) || torch_state().value_or(state_).autocast()) return;
@@ -49,7 +50,7 @@ void TensorRecorder::note_known(PyObject* callable, const ForeignFunction& funct
 }
 
 /// The tensor, array or scalar itself for which a stand-in stands, where it is the same at every call and nothing wrote it; empty for others.
-Ref TensorRecorder::known_value(Index index, int links) {
+Ref KnownValues::value(Index index, int links) {
   const StandIn& s = stand_ins_[index];
   if (stand_ins_.storage_of(index).version != 0 || stand_ins_.is_reinterpreted(index)) return {};
   if (s.constant || !s.made_by || links > kLongestChain) return s.constant;
@@ -58,13 +59,13 @@ Ref TensorRecorder::known_value(Index index, int links) {
   if (elements > kMostElements) return {};
   const std::shared_ptr<const KnownCall> call = s.made_by;
   bool all = true;
-  const auto value = [&](PyObject* item) {
+  const auto operand_value = [&](PyObject* item) {
     const auto operand = all ? stand_ins_.find(item) : std::nullopt;
-    Ref known = operand ? known_value(*operand, links + 1) : Ref();
+    Ref known = operand ? value(*operand, links + 1) : Ref();
     all &= !operand || known;
     return known;
   };
-  Ref args = with_replaced(call->args.get(), value), kwargs = call->kwargs ? with_replaced(call->kwargs.get(), value) : Ref();
+  Ref args = with_replaced(call->args.get(), operand_value), kwargs = call->kwargs ? with_replaced(call->kwargs.get(), operand_value) : Ref();
   if (!all) return {};
   try {
     Ref made = call_for_good(call->callable.get(), args.get(), kwargs.get(), call->flavour);
@@ -82,11 +83,11 @@ Ref TensorRecorder::known_value(Index index, int links) {
 }
 
 /// The same arguments with values in the places of what is known; nothing where a tensor is not.
-std::optional<Ref> TensorRecorder::with_known_values(PyObject* arguments) {
+std::optional<Ref> KnownValues::with_values(PyObject* arguments) {
   bool all = true;
   Ref replaced = with_replaced(arguments, [&](PyObject* item) {
     const auto index = stand_ins_.find(item);
-    Ref known = index ? known_value(*index) : Ref();
+    Ref known = index ? value(*index) : Ref();
     all &= (!index || known) && !varies(item);
     return known;
   });
@@ -94,102 +95,60 @@ std::optional<Ref> TensorRecorder::with_known_values(PyObject* arguments) {
 }
 
 /// What Python makes of elements, of tensors that are known.
-std::optional<Ref> TensorRecorder::answer_of_known(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
+std::optional<Ref> KnownValues::answer(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
   static const std::unordered_set<std::string_view> asks = {"item", "tolist", "__bool__", "__int__", "__float__", "__complex__", "__index__", "equal", "allclose", "is_nonzero", "array_equal"};
   if (!asks.contains(function.last_word())) return std::nullopt;
-  const std::optional<Ref> known = with_known_values(args), known_kwargs = kwargs ? with_known_values(kwargs) : Ref();
+  const std::optional<Ref> known = with_values(args), known_kwargs = kwargs ? with_values(kwargs) : Ref();
   if (!known || !known_kwargs) return std::nullopt;
   return checked(PyObject_Call(callable, known->get(), known_kwargs->get()));
 }
 
-std::optional<bool> TensorRecorder::truth_of(PyObject* stand_in) {
+std::optional<bool> KnownValues::truth(PyObject* stand_in) {
   const auto index = stand_ins_.find(stand_in);
-  Ref known = index ? known_value(*index) : Ref();
+  Ref known = index ? value(*index) : Ref();
   if (!known) return std::nullopt;
   return checked(PyObject_IsTrue(known.get())) != 0;
 }
 
-bool TensorRecorder::assume(PyObject* stand_in, bool truth) {
-  const auto index = stand_ins_.find(stand_in);
-  if (!index || !symbols_.may_assume() || !branches_.empty()) return false;
-  const StandIn& s = stand_ins_[*index];
-  const bool single = std::ranges::all_of(s.shape, [](std::int64_t extent) { return extent == 1; });
-  if (!single || is_complex(s.dtype) || is_late(s.value)) return false;
-  const ir::ValueId value = condition(stand_in);
-  assumptions_.push_back(truth ? value : builder_.one("logical_not", {value}));
-  return true;
-}
-
-/// The outcome that is to come, for a value of the graph; nothing where none may be assumed.
-std::optional<bool> TensorRecorder::assume_value(ir::ValueId value) {
-  assumptions_.push_back(*truth_to_come ? value : builder_.one("logical_not", {value}));
-  return std::exchange(truth_to_come, std::nullopt);
-}
-
-/// The outcome of comparing numbers that the graph computes, where the program goes on with one outcome only.
-std::optional<bool> TensorRecorder::assumed_comparison(int operation, PyObject* a, PyObject* b) {
-  if (!truth_to_come || !symbols_.may_assume() || !branches_.empty()) return std::nullopt;
-  const auto is_int = [](PyObject* number) { return is_symbolic_scalar(number) && scalar_of(number).integral; };
-  ScalarValue result;
-  const auto integer = [&](PyObject* number) -> std::optional<ir::ValueId> {
-    if (is_int(number)) return value_of_scalar(scalar_of(number));
-    int overflow = 0;
-    const long long plain = PyLong_CheckExact(number) ? PyLong_AsLongLongAndOverflow(number, &overflow) : 0;
-    return PyLong_CheckExact(number) && overflow == 0 ? std::optional(builder_.literal(ir::Dim(plain))) : std::nullopt;
-  };
-  const bool of_ints = is_int(a) || is_int(b);
-  const auto operand = [&](PyObject* number) { return of_ints ? integer(number) : std::optional(float_operand(number, result)); };
-  const auto x = operand(a), y = operand(b);
-  if (!x || !y) return std::nullopt;
-  static constexpr const char* kOps[] = {"lt", "le", "eq", "ne", "gt", "ge"};  // by Py_LT to Py_GE
-  return assume_value(builder_.one(kOps[operation], {*x, *y}));
-}
-
-/// The same for a question of the module math.
-std::optional<bool> TensorRecorder::assumed_answer(std::string_view question, PyObject* number) {
-  const bool known = question == "isnan" || question == "isinf" || question == "isfinite";
-  if (!known || !truth_to_come || !symbols_.may_assume() || !branches_.empty() || !is_symbolic_scalar(number) || scalar_of(number).integral) return std::nullopt;
-  return assume_value(builder_.one(std::string(question), {value_of_scalar(scalar_of(number))}));
-}
-
 /// Python's int for an integer of the library of which the value is known; empty for others.
-Ref TensorRecorder::known_integer(PyObject* object) {
+Ref KnownValues::integer(PyObject* object) {
   const auto index = stand_ins_.find(object);
   if (!index || !stand_ins_[*index].shape.empty()) return {};
   const DType dtype = stand_ins_[*index].dtype;
-  Ref known = is_float(dtype) || is_bool(dtype) || is_complex(dtype) ? Ref() : known_value(*index);
+  Ref known = is_float(dtype) || is_bool(dtype) || is_complex(dtype) ? Ref() : value(*index);
   return known ? checked(PyNumber_Index(known.get())) : Ref();
 }
 
 /// The arguments of a call with such ints, everywhere or as the bounds of slices alone; empty where there are none.
-Ref TensorRecorder::with_known_integers(PyObject* arguments, bool only_bounds) {
+Ref KnownValues::with_integers(PyObject* arguments, bool only_bounds) {
   bool any = false;
-  const auto integer = [&](PyObject* item) {
-    Ref known = known_integer(item);
+  const auto known_integer = [&](PyObject* item) {
+    Ref known = integer(item);
     any |= static_cast<bool>(known);
     return known;
   };
   const auto bound = [&](PyObject* item) {
-    Ref known = integer(item);
+    Ref known = known_integer(item);
     return known ? known : Ref::borrow(item);
   };
   Ref replaced = with_replaced(arguments, [&](PyObject* item) -> Ref {
-    if (!PySlice_Check(item)) return only_bounds ? Ref() : integer(item);
+    if (!PySlice_Check(item)) return only_bounds ? Ref() : known_integer(item);
     auto* slice = reinterpret_cast<PySliceObject*>(item);
     return checked(PySlice_New(bound(slice->start).get(), bound(slice->stop).get(), bound(slice->step).get()));
   });
   return any ? std::move(replaced) : Ref();
 }
 
-/// Records a call; where the library reads the number that an operand holds, with that number, if it is known.
-Ref TensorRecorder::record_with_numbers(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
-  try {
-    return record(callable, function, args, kwargs);
-  } catch (const NumberNeeded&) {
-    Ref numbers = with_known_integers(args), named = kwargs ? with_known_integers(kwargs) : Ref();
-    if (!numbers && !named) throw;
-    return call(callable, numbers ? numbers.get() : args, named ? named.get() : kwargs);
-  }
+Ref KnownValues::with_indices(PyObject* args) {
+  return with_replaced(args, [&](PyObject* item) -> Ref {
+    if (PySlice_Check(item)) {
+      auto* slice = reinterpret_cast<PySliceObject*>(item);
+      return checked(PySlice_New(with_indices(slice->start).get(), with_indices(slice->stop).get(), with_indices(slice->step).get()));
+    }
+    const auto index = stand_ins_.find(item);
+    PyObject* known = index ? stand_ins_[*index].constant.get() : item;
+    return known && PyArray_IsScalar(known, Integer) ? checked(PyNumber_Index(known)) : Ref();
+  });
 }
 
 }  // namespace tenon::python

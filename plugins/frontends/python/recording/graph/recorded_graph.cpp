@@ -1,0 +1,42 @@
+#include "python/recording/graph/recorded_graph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "python/objects/graph_break.h"
+
+namespace tenon::python {
+
+RecordedGraph::Index RecordedGraph::add_fresh(TensorKind kind, ir::ValueId value, const TensorSpec& spec) {
+  StandIn stand_in = stand_in_of(spec, value);
+  stand_in.kind = kind;
+  stand_in.writeable = spec.writeable;
+  return stand_ins.add_owner(std::move(stand_in));
+}
+
+bool RecordedGraph::is_late(ir::ValueId value) const {
+  return symbols.any_data() && !std::ranges::all_of(graph.type(value).shape, [&](const ir::Dim& d) { return symbols.is_known(d); });
+}
+
+void RecordedGraph::settle_extents(std::span<const ir::ValueId> values) {
+  for (ir::ValueId value : values)
+    for (const ir::Dim& dim : graph.type(value).shape) symbols.settle_extent(dim);
+}
+
+void RecordedGraph::fix_sizes_to_come(Index index) {
+  for (const ir::Dim& dim : graph.type(stand_ins[index].value).shape) symbols.constant(dim);
+}
+
+ir::ValueId RecordedGraph::condition(PyObject* predicate) {
+  const Index index = stand_ins.require(predicate);
+  const StandIn& s = stand_ins[index];
+  std::int64_t count = 1;
+  for (std::int64_t extent : s.shape) count *= extent;
+  if (count != 1) throw GraphBreak(fmt::format("the condition of tenon.cond has {} elements", count), "give one that has one element");
+  ir::ValueId value = present.of(index);
+  if (!s.shape.empty()) value = builder.one("reshape", {value}, {{"shape", ir::Shape{}}});
+  return is_bool(s.dtype) ? value : builder.one("ne", {value, builder.literal(ir::Dim(0))});
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,61 @@
+// The graph of a capture while it is recorded: what every part of the recorder shares.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "core/ops/build/node_builder.h"
+#include "python/library/error_handling.h"
+#include "python/library/torch_state.h"
+#include "python/stand_ins/present_values.h"
+#include "python/stand_ins/stand_ins.h"
+#include "python/symbols/symbols.h"
+
+namespace tenon::python {
+
+/// What to do about gradients, in messages.
+inline constexpr const char* kGradHint = "call it under torch.no_grad(), or detach the inputs: gradients run eagerly";
+
+struct RecordedGraph {
+  using Index = StandIns::Index;
+
+  /// Which numbers may be symbols, and what is known of them, outlive the recording.
+  struct Numbers {
+    Dynamic dynamic = Dynamic::never;
+    NumberHistory& history;
+    NumberFacts& facts;
+  };
+  RecordedGraph(const TorchState& state, Numbers numbers) : state(state), alone(numbers.history.graph_alone), symbols(graph, numbers.dynamic, numbers.history, numbers.facts) {}
+  RecordedGraph(const RecordedGraph&) = delete;
+  RecordedGraph& operator=(const RecordedGraph&) = delete;
+
+  const TorchState state;  // as the capture began
+  const bool alone;        // it computes all floats: it will run without the guards
+  ir::Graph graph;
+  ops::NodeBuilder builder{graph};
+  Symbols symbols;
+  StandIns stand_ins;
+  PresentValues present{stand_ins, builder};
+  ErrorHandlings error_handlings;           // of the nodes
+  std::optional<ir::ValueId> random_token;  // of the last call that took random numbers
+  int branches = 0;                         // of control ops that were begun and are not chosen among yet
+
+  bool in_branch() const { return branches > 0; }
+
+  /// A stand-in in memory of its own.
+  Index add_fresh(TensorKind kind, ir::ValueId value, const TensorSpec& spec);
+  /// Whether a size of a value depends on data.
+  bool is_late(ir::ValueId value) const;
+  /// Whether it lies in memory whose size depends on data.
+  bool in_late_memory(Index index) const { return is_late(stand_ins[stand_ins.owner(index)].value); }
+  /// Whether it is a tensor that was made in inference mode, or a view of one.
+  bool is_inference(Index index) const { return stand_ins[stand_ins.owner(index)].inference; }
+  /// Sizes of 0 and 1 behave in ways of their own (strides, reductions of nothing, broadcasting): results keep to what the present sizes are.
+  void settle_extents(std::span<const ir::ValueId> values);
+  /// In a capture to come the sizes are constants.
+  void fix_sizes_to_come(Index index);
+  /// The truth of a tensor of one element as control ops take it: bool[].
+  ir::ValueId condition(PyObject* predicate);
+};
+
+}  // namespace tenon::python

@@ -1,0 +1,74 @@
+#include "python/recording/graph/recorded_trace.h"
+
+#include <span>
+
+#include "python/objects/imported.h"
+#include "python/opaque/call_results.h"
+#include "python/recording/graph/source_text.h"
+
+namespace tenon::python {
+
+void RecordedTrace::add(TracedCall call, std::string op_name, std::size_t first_node) {
+  trace_.calls.push_back(std::move(call));
+  op_names_.push_back(std::move(op_name));
+  places_.push_back({Ref::borrow(reinterpret_cast<PyObject*>(position_.code)), position_.byte_offset, first_node, graph_.nodes().size(), trace_.calls.size() - 1});
+}
+
+void RecordedTrace::add(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, const Ref& result, std::size_t first_node) {
+  TracedCall call;
+  call.callable = Ref::borrow(callable);
+  if (const ErrorHandling& handling = error_handlings_.now(); handling.any() && function.flavour == ops::Flavour::numpy) {
+    Ref module = checked(imported("tenon._error_handling"));
+    call.callable = checked(PyObject_CallMethod(module.get(), "Within", "OO", callable, handling.modes().get()));
+  }
+  call.args = Ref::borrow(args);
+  call.kwargs = Ref::borrow(kwargs);
+  call.result = result;
+  add(std::move(call), function.name, first_node);
+  name_results(graph_, first_node, function.name);
+  known_.note(callable, function, args, kwargs, result.get());
+}
+
+void RecordedTrace::add_constant(TensorKind kind, PyObject* array, const Ref& stand_in) {
+  TracedCall call;
+  call.callable = copying_function(kind);
+  call.args = checked(PyTuple_Pack(1, array));
+  call.result = stand_in;
+  trace_.calls.push_back(std::move(call));
+  op_names_.push_back(kind == TensorKind::torch ? "torch.clone" : "numpy.copy");
+}
+
+void RecordedTrace::add_number(const char* module, const char* function, const Ref& args, const Ref& number, bool integral) {
+  TracedCall call;
+  call.callable = checked(PyObject_GetAttrString(checked(imported(module)).get(), function));
+  call.args = args;
+  call.result = number;
+  call.gives_number = true;
+  trace_.types[number.get()] = integral ? "int" : "float";
+  add(std::move(call), std::string(module) + "." + function, graph_.nodes().size());
+}
+
+void RecordedTrace::add_choice(TracedCall call, std::size_t first_node) { add(std::move(call), "tenon.cond", first_node); }
+
+std::shared_ptr<BranchTrace> RecordedTrace::cut(const Mark& since) {
+  resolve_places(since.place);
+  places_.resize(since.place);
+  auto branch = std::make_shared<BranchTrace>();
+  const auto first = static_cast<std::ptrdiff_t>(since.call);
+  branch->trace.calls.assign(std::make_move_iterator(trace_.calls.begin() + first), std::make_move_iterator(trace_.calls.end()));
+  branch->op_names.assign(op_names_.begin() + first, op_names_.end());
+  trace_.calls.resize(since.call);
+  op_names_.resize(since.call);
+  return branch;
+}
+
+void RecordedTrace::resolve_places(std::size_t first) {
+  for (const Place& place : std::span(places_).subspan(first)) {
+    if (!place.code) continue;
+    const ir::SharedLocation location = source_location(reinterpret_cast<PyCodeObject*>(place.code.get()), place.byte_offset);
+    for (std::size_t i = place.first_node; i < place.last_node; ++i) graph_.mutable_node(graph_.nodes()[i]).location = location;
+    trace_.calls[place.call].location = location;
+  }
+}
+
+}  // namespace tenon::python
