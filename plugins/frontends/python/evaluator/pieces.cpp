@@ -1,6 +1,4 @@
 // How many arrays a call gives that takes one apart, as far as its arguments say: so many are not made only to find that they are too many.
-#include <cstring>
-
 #include "python/evaluator/evaluator.h"
 #include "python/objects/names.h"
 
@@ -37,17 +35,14 @@ std::size_t extent_of(PyObject* array, PyObject* dimension) {
 void Evaluator::require_few_pieces_of(PyObject* callable, const Arguments& arguments) {
   PyObject* array = options_.leave_loops && arguments.positional() > 0 ? arguments.values[0].get() : nullptr;
   if (!array || !is_stand_in(array)) return;
-  const Ref own_name = Ref::steal(PyObject_GetAttr(callable, names().__name__));
-  const char* text = own_name && PyUnicode_Check(own_name.get()) ? PyUnicode_AsUTF8(own_name.get()) : nullptr;
-  PyErr_Clear();
-  const std::string_view name = text ? text : "";
-  if (!is_among(name, " unbind split unsafe_split split_with_sizes chunk unsafe_chunk tensor_split array_split hsplit vsplit dsplit ")) return;
-  const bool unbinds = name == "unbind";
+  const Recorder::Pieces how = recorder_.pieces_of(callable);
+  if (how == Recorder::Pieces::none) return;
+  const bool unbinds = how == Recorder::Pieces::by_dimension;
   PyObject* by = unbinds ? nullptr : argument_of(arguments, 1, " indices_or_sections split_size_or_sections split_size split_sizes chunks sections indices ");
   std::size_t pieces = 0;
   if (by && (PyList_CheckExact(by) || PyTuple_CheckExact(by))) {
     pieces = static_cast<std::size_t>(PySequence_Fast_GET_SIZE(by)) + 1;
-  } else if (unbinds || (is_among(name, " split unsafe_split ") && std::strcmp(visible_type(array)->tp_name, "numpy.ndarray") != 0)) {  // by a size
+  } else if (how != Recorder::Pieces::by_count) {
     const std::size_t size = unbinds ? 1 : count_of(by), extent = extent_of(array, argument_of(arguments, unbinds ? 1 : 2, " dim axis "));
     pieces = size > 0 ? (extent + size - 1) / size : 0;
   } else {

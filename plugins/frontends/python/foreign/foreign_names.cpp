@@ -3,7 +3,6 @@
 #include <cstring>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "python/compat/object_layout.h"
 #include "python/heap/type_traits.h"
@@ -15,53 +14,6 @@ namespace tenon::python {
 namespace {
 
 ArrayStandIns g_array_stand_ins;
-
-// What only reads metadata, by its last name, in either library.
-const std::unordered_set<std::string_view> kMetadata = {
-    "shape", "dtype", "device", "ndim", "layout", "is_cuda", "is_cpu", "is_meta", "is_mps", "is_xpu", "requires_grad", "is_leaf", "itemsize",
-    "nbytes", "is_quantized", "is_sparse", "is_sparse_csr", "is_mkldnn", "is_nested", "names", "size", "stride", "dim", "ndimension", "numel",
-    "nelement", "element_size", "is_floating_point", "is_complex", "is_contiguous", "is_signed", "get_device", "storage_offset",
-    "is_same_size", "is_conj", "is_neg", "is_inference", "__len__", "is_tensor", "result_type", "can_cast", "promote_types", "broadcast_shapes",
-    "strides", "flags", "iscomplexobj", "isrealobj", "isscalar", "issubdtype", "is_distributed", "is_vulkan", "is_maia", "is_mtia", "is_ipu"};
-
-// What reads elements: the result is no tensor, and depends on the data.
-const std::unordered_set<std::string_view> kData = {"item",     "tolist",    "__bool__",   "__float__",  "__int__",    "__index__",   "__complex__",
-                                                    "equal",    "allclose",  "is_nonzero", "array_equal", "numpy",     "__array__",   "data_ptr",
-                                                    "nonzero",  "unique",    "__repr__",   "__array_interface__", "__array_struct__", "__cuda_array_interface__", "__dlpack__", "ctypes",
-                                                       "__str__",    "__format__", "__contains__", "array2string",
-                                                    "tobytes",  "untyped_storage", "storage", "__reduce_ex__", "__deepcopy__"};
-
-// What makes a tensor from Python values, as torch names it.
-const std::unordered_set<std::string_view> kCreation = {"tensor", "as_tensor", "asarray", "from_numpy", "scalar_tensor", "finfo", "iinfo",
-                                                        "empty",  "logspace",  "tril_indices", "triu_indices"};
-
-// What torch refuses on the CPU, or fills, where deterministic algorithms are asked for.
-const std::unordered_set<std::string_view> kMindsDeterminism = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "put", "put_",
-                                                                "max_unpool2d", "max_unpool3d"};
-
-// What torch copies, with a warning, where it is not contiguous.
-const std::unordered_set<std::string_view> kMindsLayout = {"torch.searchsorted", "torch.bucketize"};
-
-// What takes a tensor or array of the other library as if it were its own. Of NumPy's functions those that begin with `asarray`; many others
-// call a method of the argument instead, or give its type to the result, which warns.
-const std::unordered_set<std::string_view> kCrosses = {
-    "torch.Tensor.numpy", "torch.Tensor.__array__", "torch.Tensor.__getitem__", "torch.Tensor.__setitem__", "torch.from_numpy", "torch.as_tensor", "torch.asarray", "torch.tensor",
-    "numpy.asarray", "numpy.asanyarray", "numpy.ascontiguousarray", "numpy.ones_like", "numpy.zeros_like", "numpy.full_like",
-    "numpy.concatenate", "numpy.stack", "numpy.where", "numpy.expand_dims", "numpy.einsum", "numpy.tensordot", "numpy.meshgrid",
-    "numpy.sort", "numpy.broadcast_to", "numpy.vstack", "numpy.hstack", "numpy.dstack", "numpy.column_stack", "numpy.atleast_1d",
-    "numpy.atleast_2d", "numpy.atleast_3d", "numpy.roll", "numpy.outer", "numpy.triu", "numpy.tril", "numpy.diag", "numpy.ravel",
-    "numpy.append", "numpy.linalg.norm", "numpy.linalg.det", "numpy.linalg.vector_norm", "numpy.linalg.matrix_norm", "numpy.fft.fft",
-    "numpy.fft.ifft", "numpy.fft.rfft", "numpy.fft.irfft", "numpy.fft.fftshift", "numpy.fft.ifftshift"};
-
-// What gives the elements of self as they are; whether in new memory, the library says.
-const std::unordered_set<std::string_view> kSameElements = {"contiguous", "clone", "detach", "cpu", "data", "alias", "copy", "resolve_conj", "resolve_neg"};
-
-// Methods of arrays that write into the array, where the function of the same name gives a new one.
-const std::unordered_set<std::string_view> kWritingMethods = {"sort", "partition", "resize", "fill", "put", "itemset", "setfield", "setflags", "byteswap"};
-
-// Functions of NumPy that write into their first argument.
-const std::unordered_set<std::string_view> kWritingFunctions = {"numpy.put",           "numpy.place",  "numpy.putmask", "numpy.copyto",
-                                                                "numpy.fill_diagonal", "numpy.put_along_axis"};
 
 std::string text_attribute(PyObject* object, const char* name) {
   Ref value = Ref::steal(PyObject_GetAttrString(object, name));
@@ -203,8 +155,8 @@ void read_schemas(const TorchLibrary& torch, ForeignFunction& function) {
   if (function.writes) function.reshapes = is_tagged_as_reshaping(torch, name);
   if (function.op && function.op->body && !function.writes && starts_with(name, "__")) return;  // operators of pointwise ops
   function.may_alias = true;
-  if (name.ends_with("dropout")) return;  // outside training it gives its argument, whatever the schema says
-  if (name == "__getitem__") return;  // ATen's schemas of that name are of lists
+  if (function.has(Trait::drops_in_training)) return;
+  if (function.has(Trait::subscripts)) return;  // ATen's schemas of these names are of lists
   Ref native = checked(PyObject_GetAttrString(torch.module.get(), "_C"));
   Ref schemas = Ref::steal(PyObject_CallMethod(native.get(), "_jit_get_schemas_for_operator", "s", ("aten::" + name).c_str()));
   if (!schemas) {
@@ -241,11 +193,11 @@ ForeignFunction classify(std::vector<std::string> names, ops::Flavour flavour) {
   const bool internal = last.size() > 1 && last.front() == '_' && last[1] != '_';
   if (internal && (flavour == ops::Flavour::numpy || starts_with(function.name, "torch.Tensor."))) return function;
   function.method = starts_with(function.name, "torch.Tensor.") || starts_with(function.name, "numpy.ndarray.");
-  function.writes = starts_with(function.name, "numpy.ndarray.") && (kWritingMethods.contains(last) || last == "__setitem__");
-  if (flavour == ops::Flavour::numpy) function.writes |= kWritingFunctions.contains(function.name) || last == "at";
+  function.traits = traits_of(function.name, flavour);
+  function.writes = function.has(Trait::writes);
   // The alias of a function that gives a new array says nothing about the method.
   if (function.writes) names = {function.name};
-  if (kMetadata.contains(last)) {
+  if (function.has(Trait::metadata)) {
     function.kind = CallClass::metadata;
     return function;
   }
@@ -254,11 +206,13 @@ ForeignFunction classify(std::vector<std::string> names, ops::Flavour flavour) {
       function.kind = CallClass::operation;
       function.name = name;
       function.op = match.op;
+      function.traits = traits_of(name, flavour);
       return function;
     }
-  function.kind = kData.contains(last) ? CallClass::data : CallClass::missing;
-  if (function.method && kSameElements.contains(last)) function.kind = CallClass::same_elements;
-  if (flavour == ops::Flavour::torch && !function.method && kCreation.contains(last)) function.kind = CallClass::creation;
+  function.kind = function.has(Trait::same_elements) ? CallClass::same_elements
+                  : function.has(Trait::creation)    ? CallClass::creation
+                  : function.has(Trait::data)        ? CallClass::data
+                                                     : CallClass::missing;
   return function;
 }
 
@@ -295,14 +249,10 @@ ForeignFunction describe(PyObject* callable) {
   const TorchLibrary* torch = torch_library();
   if (torch) {
     ForeignFunction function = classify_torch(*torch, callable);
-    function.crosses = kCrosses.contains(function.name);
-    function.minds_determinism = kMindsDeterminism.contains(function.last_word());
-    function.minds_layout = kMindsLayout.contains(function.name);
     if (function.kind != CallClass::unknown) return function;
   }
   ForeignFunction function = classify(numpy_names(callable), ops::Flavour::numpy);
   function.ufunc = PyObject_TypeCheck(callable, &PyUFunc_Type) ? callable : nullptr;
-  function.crosses = kCrosses.contains(function.name);
   function.composite = is_written_in_python(callable);
   return function;
 }

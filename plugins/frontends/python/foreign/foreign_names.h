@@ -6,6 +6,7 @@
 
 #include "core/ops/catalog.h"
 #include "core/ops/foreign/foreign_call.h"
+#include "python/foreign/function_traits.h"
 #include "python/objects/ref.h"
 
 namespace tenon::python {
@@ -33,11 +34,13 @@ struct ForeignFunction {
   PyObject* ufunc = nullptr;    // the callable, where it is one; kept for the life of the process
   bool method = false;          // of a tensor or array
   bool operator_object = false; // of torch.ops
-  bool crosses = false;         // may take what is the other library's
-  bool minds_determinism = false;  // torch refuses it on the CPU, or fills what it makes, where deterministic algorithms are asked for
-  bool minds_layout = false;    // torch warns where an argument is not contiguous
   bool in_graph = false;        // a function of the program, marked by tenon.allow_in_graph
+  FunctionTraits traits;        // what its name says
 
+  bool has(Trait trait) const { return traits.has(trait); }
+
+  /// Whether it is a special method: `__add__`.
+  bool is_special() const { return last_word().starts_with("__"); }
   /// "add" of "torch.Tensor.add".
   std::string_view last_word() const { return std::string_view(name).substr(name.rfind('.') + 1); }
 };

@@ -4,59 +4,12 @@
 
 #include <functional>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "python/library/torch_library.h"
 #include "python/objects/graph_break.h"
 
 namespace tenon::python {
 namespace {
-
-// Functions whose schemas say less than they do: they update running statistics, read memory beside their argument or a file, or give a
-// tensor that carries more than its elements.
-const std::unordered_set<std::string_view> kUndeclared = {
-    "batch_norm", "native_batch_norm", "_batch_norm_impl_index", "cudnn_batch_norm", "miopen_batch_norm", "instance_norm", "as_strided",
-    "as_strided_copy", "as_strided_scatter", "set_data", "requires_grad_", "retain_grad", "backward", "_backward", "record_stream", "pin_memory",
-    "_pin_memory", "_assert_async", "to_sparse", "to_mkldnn", "share_memory_", "data_ptr", "from_file", "_fused_moving_avg_obs_fq_helper",
-    "fused_moving_avg_obs_fake_quant", "_make_dual", "_unpack_dual", "_fw_primal", "_nested_tensor_from_mask",
-    "fbgemm_pack_gemm_matrix_fp16", "fbgemm_pack_quantized_matrix", "_lazy_clone"};
-
-// The meta function gives row-major strides where the CPU's keeps the memory format of its operand (torch 2.13).
-const std::unordered_set<std::string_view> kOtherStrides = {"max_unpool2d"};
-
-// Recurrent layers take random numbers where their dropout is not 0 and they train.
-const std::unordered_set<std::string_view> kRecurrent = {"lstm", "gru", "rnn_tanh", "rnn_relu"};
-
-// What NumPy computes from metadata and elements alone, with sizes and dtypes of results that depend on no element.
-const std::unordered_set<std::string_view> kNumpyFunctions = {
-    "fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fft2", "ifft2", "rfft2", "irfft2", "fftn", "ifftn", "rfftn", "irfftn", "fftshift", "ifftshift",
-    "norm", "svd", "svdvals", "qr", "cholesky", "solve", "inv", "det", "slogdet", "matrix_rank", "eigh", "eigvalsh", "matrix_power", "pinv", "multi_dot", "tensorsolve",
-    "tensorinv", "matrix_norm", "vector_norm", "einsum", "convolve", "correlate", "interp", "gradient", "percentile", "quantile", "median",
-    "nanpercentile", "nanquantile", "nanmedian", "nanmean", "nanstd", "nanvar", "nansum", "nanprod", "nanmax", "nanmin", "nancumsum", "nancumprod",
-    "average", "cov", "corrcoef", "digitize", "searchsorted", "kron", "outer", "inner", "vdot", "tensordot", "cross", "polyval", "trapezoid", "vander",
-    "sinc", "i0", "unwrap", "angle", "real", "imag", "real_if_close", "nan_to_num", "sort", "argsort", "partition", "argpartition", "lexsort", "isin",
-    "roll", "rot90", "flip", "fliplr", "flipud", "tile", "diff", "ediff1d", "cumsum", "cumprod", "cumulative_sum", "cumulative_prod", "ptp", "trace",
-    "diagonal", "diag", "diagflat", "tril", "triu", "block", "bmat", "choose", "select", "piecewise", "apply_over_axes", "round", "around", "fix", "clip",
-    "packbits", "unpackbits", "broadcast_arrays", "meshgrid", "conj", "conjugate",
-    "reduce", "accumulate", "reduceat", "outer", "histogram", "histogram2d", "histogramdd", "histogram_bin_edges", "polyfit", "poly", "polyadd",
-    "polysub", "polyder", "polyint", "cond", "lstsq", "heaviside", "unravel_index", "fftfreq", "rfftfreq", "vecdot", "matvec", "vecmat", "sort_complex",
-    "pad", "insert", "iscomplex", "isreal", "isneginf", "isposinf"};
-
-// Functions that the catalogue has for real numbers: where it refuses these, eager execution warns, or gives what depends on elements.
-const std::unordered_set<std::string_view> kComplexFunctions = {
-    "copy", "reshape", "ravel", "flatten", "transpose", "swapaxes", "moveaxis", "rollaxis", "squeeze", "expand_dims", "broadcast_to",
-    "atleast_1d", "atleast_2d", "atleast_3d", "T", "mT", "view", "take", "take_along_axis", "repeat", "concatenate", "stack", "hstack", "vstack",
-    "dstack", "column_stack", "append", "split", "array_split", "hsplit", "vsplit", "dsplit", "where", "zeros_like", "ones_like", "full_like",
-    "empty_like", "ascontiguousarray", "array", "resize", "sum", "prod", "mean", "std", "var", "max", "min", "amax", "amin", "argmax", "argmin", "any",
-    "all", "count_nonzero", "nanargmax", "nanargmin", "dot", "matmul", "isclose", "permute_dims", "matrix_transpose", "unstack"};
-
-// What finds elements: a vector whose size depends on data, and nothing else.
-const std::unordered_set<std::string_view> kFinding = {"numpy.bincount",  "numpy.compress",    "numpy.ndarray.compress", "numpy.extract",  "numpy.union1d",
-                                                       "numpy.setdiff1d", "numpy.intersect1d", "numpy.setxor1d",         "torch.bincount", "torch.Tensor.bincount",
-                                                       "torch.repeat_interleave", "torch.Tensor.repeat_interleave"};
-
-// What only writes elements of its first argument.
-const std::unordered_set<std::string_view> kNumpyWrites = {"__setitem__", "at", "copyto", "fill", "fill_diagonal", "partition", "place", "put", "put_along_axis", "putmask", "sort"};
 
 Ref attribute_or_none(PyObject* object, const char* name) {
   Ref value = Ref::steal(PyObject_GetAttrString(object, name));
@@ -131,14 +84,14 @@ Purity torch_purity(PyObject* callable, const ForeignFunction& function) {
   }
   if (!purity.known && function.op) purity.known = true;
   purity.writes |= function.writes;
-  purity.undeclared = kUndeclared.contains(function.last_word());
+  purity.undeclared = function.has(Trait::undeclared);
   purity.writes |= purity.undeclared;
   return purity;
 }
 
 Purity numpy_purity(const ForeignFunction& function) {
   Purity purity;
-  purity.known = function.ufunc || (function.writes ? kNumpyWrites : kNumpyFunctions).contains(function.last_word()) || finds_elements(function);
+  purity.known = function.ufunc || function.has(function.writes ? Trait::writes_elements : Trait::computes) || function.has(Trait::finds_elements);
   purity.writes = function.writes;
   return purity;
 }
@@ -179,9 +132,8 @@ bool calls_back(PyObject* callable, PyObject* arguments) {
 
 /// Whether the sizes of what NumPy gives depend on elements in this call.
 bool finds_sizes(const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
-  const std::string_view name = function.last_word();
-  if (name == "where") return PyTuple_GET_SIZE(args) == 1;
-  if (!name.starts_with("histogram")) return false;
+  if (function.has(Trait::finds_places)) return PyTuple_GET_SIZE(args) == 1;
+  if (!function.has(Trait::bins_by_name)) return false;
   PyObject* bins = kwargs ? PyDict_GetItemString(kwargs, "bins") : nullptr;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args) && !bins; ++i)
     if (PyUnicode_Check(PyTuple_GET_ITEM(args, i))) return true;
@@ -199,9 +151,8 @@ const Purity& purity_of(PyObject* callable, const ForeignFunction& function) {
 }
 
 bool takes_random_numbers(const ForeignFunction& function, const Purity& purity, PyObject* args, PyObject* kwargs) {
-  const std::string_view name = function.last_word();
-  if (name == "scaled_dot_product_attention") return number_argument(args, kwargs, "dropout_p", 4) != 0;
-  if (kRecurrent.contains(name)) {
+  if (function.has(Trait::random_by_dropout)) return number_argument(args, kwargs, "dropout_p", 4) != 0;
+  if (function.has(Trait::random_in_training)) {
     // (input, hx, params, has_biases, num_layers, dropout, train, ...), or with batch_sizes after input.
     for (Py_ssize_t i = 0; i + 1 < PyTuple_GET_SIZE(args); ++i)
       if (PyFloat_Check(PyTuple_GET_ITEM(args, i))) return PyFloat_AS_DOUBLE(PyTuple_GET_ITEM(args, i)) != 0 && PyTuple_GET_ITEM(args, i + 1) == Py_True;
@@ -210,14 +161,11 @@ bool takes_random_numbers(const ForeignFunction& function, const Purity& purity,
   return purity.random;
 }
 
-bool finds_elements(const ForeignFunction& function) { return kFinding.contains(function.name); }
-
 std::string why_not_opaque(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, bool complex) {
   const Purity& purity = purity_of(callable, function);
   if (purity.writes || (kwargs && PyDict_GetItemString(kwargs, "out"))) return fmt::format("{} may write into a tensor", function.name);
-  if (kOtherStrides.contains(function.last_word()))
-    return fmt::format("the strides of {}'s result are not known", function.name);
-  const bool known = purity.known || (complex && function.flavour == ops::Flavour::numpy && kComplexFunctions.contains(function.last_word()));
+  if (function.has(Trait::other_strides)) return fmt::format("the strides of {}'s result are not known", function.name);
+  const bool known = purity.known || (complex && function.flavour == ops::Flavour::numpy && function.has(Trait::computes_complex));
   if (!known) return fmt::format("Tenon has no op for {}", function.name);
   Ref named = kwargs ? checked(PyDict_Values(kwargs)) : Ref();
   if (function.flavour == ops::Flavour::numpy && (calls_back(callable, args) || calls_back(callable, named.get())))

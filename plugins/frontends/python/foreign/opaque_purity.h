@@ -29,7 +29,4 @@ bool takes_random_numbers(const ForeignFunction& function, const Purity& purity,
 /// `complex`: there are complex numbers among its tensors.
 std::string why_not_opaque(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, bool complex);
 
-/// Whether a function gives a vector whose size depends on data, and nothing else.
-bool finds_elements(const ForeignFunction& function);
-
 }  // namespace tenon::python

@@ -23,9 +23,8 @@ std::optional<Py_ssize_t> place_among(PyObject* args, PyObject* kwargs, PyObject
 bool takes_weak(const ForeignFunction& function, PyObject* args, PyObject* kwargs, PyObject* number) {
   if (function.flavour != ops::Flavour::numpy) return true;
   const std::optional<Py_ssize_t> place = place_among(args, kwargs, number);
-  const std::string_view name = function.last_word();
   const bool by_keyword = place == PyTuple_GET_SIZE(args);
-  return place && (by_keyword || function.ufunc || (function.method && name != "dot") || name == "where" || (name == "clip" && *place > 0));
+  return place && (by_keyword || function.ufunc || (function.method && !function.has(Trait::strong_operands)) || function.has(Trait::weak_operands) || (function.has(Trait::weak_behind_first) && *place > 0));
 }
 
 bool has_scalar_of_numpy(PyObject* args) {

@@ -124,6 +124,15 @@ class Recorder {
   /// The Python function by which a library's callable does its work, where that is to be evaluated instead of recorded (borrowed); else null.
   virtual PyObject* written_in_python(PyObject*) { return nullptr; }
 
+  /// How a function makes views that are pieces of its first argument.
+  enum class Pieces : std::uint8_t {
+    none,          // it does not
+    by_dimension,  // one for each place along a dimension
+    by_size,       // of so many places each, or by a list of sizes
+    by_count,      // so many, or by a list of places
+  };
+  virtual Pieces pieces_of(PyObject*) { return Pieces::none; }
+
   /// Records (or answers, as for `torch.is_tensor`) such a call. `kwargs` is a dict or null. Throws GraphBreak, or PythonError with the
   /// library's own exception set.
   virtual Ref call(PyObject* callable, PyObject* args, PyObject* kwargs) = 0;

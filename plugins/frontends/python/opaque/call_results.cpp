@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <unordered_set>
 
 #include "core/ops/catalog.h"
 #include "python/compat/object_layout.h"
@@ -27,10 +26,6 @@ bool is_a_move(const ir::Graph& graph, ir::NodeId id) {
   const ops::Instruction& last = loop->element.instructions[loop->element.results.front()];
   return last.op == ops::Primitive::load && !last.masked;
 }
-
-// NumPy functions that give a 0-d array, not a scalar, where the shape is ().
-const std::unordered_set<std::string_view> kGivesArrays = {"where", "full", "zeros", "ones", "empty", "isin", "unique", "zeros_like", "ones_like", "full_like",
-                                                           "empty_like", "array", "asarray", "copy", "astype", "ascontiguousarray", "asanyarray"};
 
 float half_to_float(std::uint16_t bits) {
   const std::uint32_t sign = (bits & 0x8000u) << 16, exponent = (bits >> 10) & 0x1f, fraction = bits & 0x3ff;
@@ -74,11 +69,7 @@ bool kwargs_name_a_layout(PyObject* kwargs) {
 
 bool is_empty_sequence(PyObject* answer) { return (PyTuple_CheckExact(answer) || PyList_CheckExact(answer)) && PySequence_Fast_GET_SIZE(answer) == 0; }
 
-bool is_pointwise(const ForeignFunction& function) {
-  constexpr std::string_view kProducts[] = {"matmul", "vecdot", "matvec", "vecmat"};
-  const std::string_view name = function.last_word();
-  return function.op->body || (function.ufunc && std::ranges::find(kProducts, name) == std::end(kProducts));
-}
+bool is_pointwise(const ForeignFunction& function) { return function.op->body || (function.ufunc && !function.has(Trait::product)); }
 
 void set_result_type(TensorSpec& spec, const ForeignFunction& function, bool all_scalars) {
   if (function.flavour == ops::Flavour::torch) {
@@ -86,8 +77,7 @@ void set_result_type(TensorSpec& spec, const ForeignFunction& function, bool all
     spec.type = reinterpret_cast<PyTypeObject*>(known_torch_library()->tensor.get());
     return;
   }
-  const std::string_view name = function.last_word();
-  const bool scalar = spec.shape.empty() && ((all_scalars && function.method) || !kGivesArrays.contains(name));
+  const bool scalar = spec.shape.empty() && ((all_scalars && function.method) || !function.has(Trait::gives_arrays));
   spec.kind = scalar ? TensorKind::scalar : TensorKind::array;
   spec.type = &PyArray_Type;
   if (!scalar) return;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <limits>
 #include <string_view>
-#include <unordered_set>
 
 #include "core/ops/infer.h"
 #include "python/compat/meta_device_hint.h"
@@ -32,9 +31,6 @@ long version_of(PyObject* twin) {
   }
   return PyLong_AsLong(version.get());
 }
-
-// What gives sizes by the rank of a matrix, which neither zeros nor ones have in full.
-const std::unordered_set<std::string_view> kNeedsRank = {"lstsq", "linalg_lstsq", "matrix_rank"};
 
 /// A value with its dimensions in another order.
 ir::ValueId permuted(ops::NodeBuilder& builder, ir::ValueId value, const MemoryOrder& order) {
@@ -94,7 +90,7 @@ Ref TensorRecorder::call_on_twins(PyObject* callable, const ForeignFunction& fun
     const std::string why = take_first_line();  // says nothing yet of the real call
     if (why.find("item() cannot be called on meta tensors") != why.npos && (known_.with_integers(args) || (kwargs && known_.with_integers(kwargs)))) throw NumberNeeded(why);
     if (torch) answer = call_on_twins_with_number(callable, operands, twin_args.get(), twin_kwargs.get());
-    const bool makes_new = torch && !function.may_alias && !use.written && use.declared.empty() && !use.random && !kNeedsRank.contains(function.last_word());
+    const bool makes_new = torch && !function.may_alias && !use.written && use.declared.empty() && !use.random && !function.has(Trait::gives_by_rank);
     if (!answer && makes_new) answer = answer_for_all_elements(callable, stand_ins_.with_twins(args).get(), kwargs ? stand_ins_.with_twins(kwargs).get() : nullptr, say_the_same);
     if (!answer) throw GraphBreak(fmt::format("{} cannot say what it gives without computing it: {}", function.name, why));
   }
@@ -106,7 +102,7 @@ Ref TensorRecorder::call_on_twins(PyObject* callable, const ForeignFunction& fun
 
 /// Whether a call of as_strided shows elements of a dense tensor alone, and not what lies beside it.
 bool TensorRecorder::stays_inside(const ForeignFunction& function, PyObject* args, PyObject* kwargs) const {
-  if (function.last_word() != "as_strided" || function.operator_object || PyTuple_GET_SIZE(args) < 1) return false;
+  if (!function.has(Trait::by_places) || function.operator_object || PyTuple_GET_SIZE(args) < 1) return false;
   const auto index = stand_ins_.find(PyTuple_GET_ITEM(args, 0));
   if (!index || (!is_row_major(stand_ins_[*index].shape, stand_ins_[*index].strides) && memory_order(stand_ins_[*index].shape, stand_ins_[*index].strides).empty())) return false;
   const auto argument = [&](const char* name, Py_ssize_t at) { return at < PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, at) : kwargs ? PyDict_GetItemString(kwargs, name) : nullptr; };
@@ -162,7 +158,7 @@ Ref TensorRecorder::record_opaque(PyObject* callable, const ForeignFunction& fun
   };
   if (!takes_numbers) fix_numbers();
 
-  const bool in_memory = use.random || function.last_word() == "as_strided";  // counts elements as they lie
+  const bool in_memory = use.random || function.has(Trait::by_places);  // counts elements as they lie
   std::vector<ir::ValueId> values;
   std::vector<Index> places;
   std::vector<TensorKind> kinds;

@@ -34,7 +34,7 @@ MemoryOrder TensorRecorder::drawing_order(Index index, const ForeignFunction& fu
   const StandIn& s = stand_ins_[index];
   const bool plain = is_row_major(s.shape, s.strides);
   MemoryOrder order = use.written == index && !plain ? memory_order(s.shape, s.strides) : order_of_like(s.shape, s.strides);
-  if (order.empty() && function.name == "torch.normal") return {};  // which draws into a row-major tensor
+  if (order.empty() && function.has(Trait::row_major_draws)) return {};
   if (order.empty() && !s.shape.empty()) throw GraphBreak("random numbers in the order of a tensor with gaps");
   return order;
 }

@@ -10,6 +10,7 @@
 
 #include "core/abi/graph_buffer.h"
 #include "core/ops/build/complex_moves.h"
+#include "core/ops/build/view_path.h"
 #include "python/foreign/autocast.h"
 #include "python/foreign/foreign_arguments.h"
 #include "python/foreign/opaque_purity.h"
@@ -17,7 +18,6 @@
 #include "python/library/numpy_api.h"
 #include "python/library/replaced_kernels.h"
 #include "python/library/torch_library.h"
-#include "python/metadata/view_path.h"
 #include "python/objects/imported.h"
 #include "python/opaque/call_results.h"
 #include "python/opaque/eager_kernels.h"
@@ -50,14 +50,14 @@ bool draws(PyObject* callable, const ForeignFunction& function, PyObject* args, 
 
 /// Whether a number stands where the op has a tensor: not every function of torch takes one there, as the operators do.
 bool takes_number_for_tensor(const ir::Graph& graph, const ForeignFunction& function, std::size_t first_node) {
-  if (function.last_word().starts_with("__")) return false;
+  if (function.is_special()) return false;
   return std::any_of(graph.nodes().begin() + static_cast<std::ptrdiff_t>(first_node), graph.nodes().end(), [&](ir::NodeId node) {
     return std::ranges::any_of(graph.node(node).operands, [&](ir::ValueId v) { return graph.value(v).kind == ir::ValueKind::literal; });
   });
 }
 
 /// Whether the library decides by the index whether a call gives a view or a copy, and in which order that lies.
-bool gives_elements(const ForeignFunction& function) { return function.last_word() == "__getitem__"; }
+bool gives_elements(const ForeignFunction& function) { return function.has(Trait::chosen_by_index); }
 
 /// Whether an operand is a list, of which NumPy makes an array.
 bool takes_lists(PyObject* args) {
@@ -68,13 +68,6 @@ bool takes_lists(PyObject* args) {
 
 constexpr std::array<std::string_view, 5> kKeywordsOfSplits = {"chunks", "dim", "axis", "indices_or_sections", "split_size_or_sections"};
 
-/// The name of the function of tenon._splits that does what the call does; null for one that does not split.
-const char* splitting(const ForeignFunction& function) {
-  for (const char* name : {"chunk", "split", "tensor_split", "array_split"})
-    if (function.last_word() == name) return (function.flavour == ops::Flavour::numpy) == (std::string_view(name) == "array_split") ? name : nullptr;
-  return nullptr;
-}
-
 }  // namespace
 
 void TensorRecorder::enter_error_state(PyObject* modes) {
@@ -84,14 +77,13 @@ void TensorRecorder::enter_error_state(PyObject* modes) {
 
 /// A call that splits a tensor of which a size varies, as the views that it gives; empty for other calls.
 Ref TensorRecorder::split_by_expressions(const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
-  const char* name = splitting(function);
-  const auto index = name && PyTuple_GET_SIZE(args) > 0 ? stand_ins_.find(PyTuple_GET_ITEM(args, 0)) : std::nullopt;
+  const auto index = function.has(Trait::splits) && PyTuple_GET_SIZE(args) > 0 ? stand_ins_.find(PyTuple_GET_ITEM(args, 0)) : std::nullopt;
   if (!index || core_.is_late(stand_ins_[*index].value)) return {};
   if (std::ranges::all_of(graph_.type(stand_ins_[*index].value).shape, &ir::Dim::is_constant)) return {};
   PyObject* key = nullptr;
   for (Py_ssize_t position = 0; kwargs && PyDict_Next(kwargs, &position, &key, nullptr);)
     if (std::ranges::find(kKeywordsOfSplits, std::string_view(PyUnicode_AsUTF8(key))) == kKeywordsOfSplits.end()) return {};
-  Ref split = checked(PyObject_GetAttrString(checked(imported("tenon._splits")).get(), name));
+  Ref split = checked(PyObject_GetAttrString(checked(imported("tenon._splits")).get(), std::string(function.last_word()).c_str()));
   Ref parts = checked(PyObject_Call(split.get(), args, kwargs));
   return parts.is(Py_NotImplemented) ? Ref() : std::move(parts);
 }
@@ -99,7 +91,7 @@ Ref TensorRecorder::split_by_expressions(const ForeignFunction& function, PyObje
 Ref TensorRecorder::record(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
   const std::vector<Index> operands = stand_ins_.among(args, kwargs);
   if (const TorchLibrary* torch = known_torch_library(); torch && kernels_are_replaced(*torch)) throw GraphBreak("torch.library has replaced a kernel of torch");
-  const bool grad = torch_state().value_or(core_.state).grad_enabled() && function.name != "torch.Tensor.detach";
+  const bool grad = torch_state().value_or(core_.state).grad_enabled() && !function.has(Trait::detaches);
   for (Index index : operands)
     if (grad && stand_ins_[index].requires_grad) throw GraphBreak("an operation on a tensor that requires grad, with grad mode on", kGradHint);
   if (!operands.empty() && torch_state().value_or(core_.state).autocast() && autocast_may_change(function, draws(callable, function, args, kwargs)))
@@ -151,7 +143,7 @@ Ref TensorRecorder::record_reading(PyObject* callable, const ForeignFunction& fu
     trace_.add(callable, function, args, kwargs, wrapped, first_node);
     return wrapped;
   }
-  if (!result && finds_elements(function)) return record_found(callable, function, args, kwargs, operands);
+  if (!result && function.has(Trait::finds_elements)) return record_found(callable, function, args, kwargs, operands);
   if (!result) return random ? record_random(callable, function, args, kwargs) : record_opaque(callable, function, args, kwargs);
   if (!random && function.flavour == ops::Flavour::torch && function.op && (!function.may_alias || function.op->body) &&
       (operands_are_unusual(stand_ins_, operands) || takes_number_for_tensor(graph_, function, first_node)))
@@ -204,7 +196,7 @@ bool TensorRecorder::may_be_view(std::size_t first_node, const ops::ForeignResul
   const ir::ValueId value = result.values.front();
   return std::ranges::any_of(operands, [&](Index operand) {
     const ir::ValueId from = present_.of(operand);
-    return count(graph_.type(value).shape) <= count(graph_.type(from).shape) && find_view_path(graph_, from, value).has_value();
+    return count(graph_.type(value).shape) <= count(graph_.type(from).shape) && ops::find_view_path(graph_, from, value).has_value();
   });
 }
 
@@ -253,7 +245,7 @@ ops::ForeignResult TensorRecorder::build(const ForeignFunction& function, PyObje
   const std::size_t first_node = graph_.nodes().size();
   const auto loop = function.ufunc ? chosen_loop(function.ufunc, stand_ins_, args, kwargs) : std::nullopt;
   if (loop) compute_in(*loop, call);
-  const bool warns_itself = function.name == "numpy.nanmax" || function.name == "numpy.nanmin";
+  const bool warns_itself = function.has(Trait::warns_itself);
   if (warns_itself) core_.error_handlings.always_hear(graph_, true);
   try {
     auto result = ops::call_foreign_shaped(builder_, call);

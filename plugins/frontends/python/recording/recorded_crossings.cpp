@@ -58,7 +58,7 @@ Ref TensorRecorder::crossed(Index index, bool copied) {
   made.storage = from.storage;
   made.offset = from.offset;
   made.viewed = index;
-  made.path = ViewPath{};
+  made.path = ops::ViewPath{};
   made.crossed = true;
   const Ref result = stand_ins_[stand_ins_.add_view(std::move(made))].object;
   const Ref callable = to_torch ? function_of_torch("from_numpy") : method_of(torch_library()->tensor.get(), "numpy");
@@ -103,10 +103,10 @@ std::optional<Ref> TensorRecorder::tensor_from_scalars(PyObject* callable, const
 
 /// torch.from_numpy, torch.as_tensor, torch.asarray, torch.tensor of an array.
 Ref TensorRecorder::tensor_from_array(const ForeignFunction& function, Index array, PyObject* args, PyObject* kwargs) {
-  const bool copies = function.name == "torch.tensor";
+  const bool copies = function.has(Trait::copies);
   allow_keywords(function, kwargs, {"data", "dtype", "device"});
-  PyObject* dtype = argument(args, function.name == "torch.as_tensor" ? 1 : -1, kwargs, "dtype");
-  PyObject* device = argument(args, function.name == "torch.as_tensor" ? 2 : -1, kwargs, "device");
+  PyObject* dtype = argument(args, function.has(Trait::dtype_by_position) ? 1 : -1, kwargs, "dtype");
+  PyObject* device = argument(args, function.has(Trait::dtype_by_position) ? 2 : -1, kwargs, "device");
   Ref tensor = crossed(array, copies);
   if (!copies && !dtype && !device) return tensor;
   Ref options = checked(PyDict_New());
@@ -150,7 +150,7 @@ std::optional<Ref> TensorRecorder::record_crossing(PyObject* callable, const For
     Ref arrays = with_arrays(args), keywords = kwargs ? with_arrays(kwargs) : Ref();
     return call(callable, arrays.get(), keywords.get());
   }
-  if (function.name.ends_with("item__")) return record_array_index(callable, args, kwargs);
+  if (function.has(Trait::subscripts)) return record_array_index(callable, args, kwargs);
   PyObject* given = argument(args, 0, kwargs, "data");
   if (given && PyList_CheckExact(given) && PyTuple_GET_SIZE(args) == 1 && (!kwargs || PyDict_GET_SIZE(kwargs) == (argument(args, -1, kwargs, "dtype") ? 1 : 0)))
     return tensor_from_scalars(callable, function, given, argument(args, -1, kwargs, "dtype"));
@@ -158,7 +158,7 @@ std::optional<Ref> TensorRecorder::record_crossing(PyObject* callable, const For
   if (!index) return std::nullopt;
   const TensorKind kind = stand_ins_[*index].kind;
   if (function.method) {
-    PyObject* dtype = function.name == "torch.Tensor.__array__" ? argument(args, 1, kwargs, "dtype") : nullptr;
+    PyObject* dtype = function.has(Trait::dtype_by_position) ? argument(args, 1, kwargs, "dtype") : nullptr;
     allow_keywords(function, kwargs, {"dtype", "force"});
     Ref array = crossed(*index, false);
     if (!dtype) return array;
@@ -167,7 +167,7 @@ std::optional<Ref> TensorRecorder::record_crossing(PyObject* callable, const For
     return call(method_of(reinterpret_cast<PyObject*>(&PyArray_Type), "astype").get(), checked(PyTuple_Pack(2, array.get(), dtype)).get(), options.get());
   }
   if (kind == TensorKind::array) return tensor_from_array(function, *index, args, kwargs);
-  const bool alone = PyTuple_GET_SIZE(args) == 1 && !kwargs && function.name != "torch.from_numpy";
+  const bool alone = PyTuple_GET_SIZE(args) == 1 && !kwargs && !function.has(Trait::shares_arrays);
   if (kind == TensorKind::scalar && alone) return tensor_from_scalar(callable, function, *index);
   return std::nullopt;
 }

@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 #include <string_view>
 
+#include "python/foreign/math_functions.h"
 #include "python/objects/imported.h"
 #include "python/recording/tensor_recorder.h"
 #include "python/stand_ins/symbolic_scalar.h"
@@ -13,23 +13,6 @@
 
 namespace tenon::python {
 namespace {
-
-struct MathFunction {
-  std::string_view name;
-  const char* op;  // of the graph
-  double (*compute)(double);
-};
-
-/// Of Python's module math; null for another one.
-const MathFunction* math_function(std::string_view name) {
-  static const MathFunction known[] = {
-      {"sqrt", "sqrt", std::sqrt},    {"exp", "exp", std::exp},       {"log", "log", std::log},       {"log2", "log2", std::log2},    {"log10", "log10", std::log10},
-      {"log1p", "log1p", std::log1p}, {"expm1", "expm1", std::expm1}, {"sin", "sin", std::sin},       {"cos", "cos", std::cos},       {"tan", "tan", std::tan},
-      {"asin", "asin", std::asin},    {"acos", "acos", std::acos},    {"atan", "atan", std::atan},    {"sinh", "sinh", std::sinh},    {"cosh", "cosh", std::cosh},
-      {"tanh", "tanh", std::tanh},    {"asinh", "asinh", std::asinh}, {"acosh", "acosh", std::acosh}, {"atanh", "atanh", std::atanh}, {"fabs", "abs", std::fabs}};
-  const auto* found = std::ranges::find(known, name, &MathFunction::name);
-  return found == std::end(known) ? nullptr : found;
-}
 
 constexpr std::string_view kSigns[] = {"+", "-", "*", "/", "//", "%", "**"};
 
@@ -163,10 +146,8 @@ Ref TensorRecorder::scalar_extreme(PyObject* args, bool least) {
 
 /// A function of the module math that Python itself computes before the graph runs; nothing where it must be done with the values.
 Ref TensorRecorder::call_on_tape(PyObject* callable, std::string_view name, PyObject* args) {
-  static constexpr std::array<std::string_view, 22> kKnown = {"hypot", "atan2", "fmod", "pow", "copysign", "log", "degrees", "radians", "erf", "erfc", "gamma",
-                                                              "lgamma", "cbrt", "exp2", "remainder", "nextafter", "ulp", "isclose", "isnan", "isinf", "isfinite", "dist"};
   const Py_ssize_t count = PyTuple_GET_SIZE(args);
-  if (core_.alone || count < 1 || count > 2 || std::ranges::find(kKnown, name) == kKnown.end()) return {};
+  if (core_.alone || count < 1 || count > 2 || !computes_before_the_graph(name)) return {};
   std::vector<std::string> roots;
   std::optional<FloatTape::Position> steps[2] = {0, 0};
   for (Py_ssize_t i = 0; i < count; ++i)

@@ -11,12 +11,9 @@
 namespace tenon::python {
 namespace {
 
-bool finds_distinct(const ForeignFunction& function) { return function.last_word() == "unique" || function.last_word() == "unique_consecutive"; }
-
 /// Others give named tuples. NumPy's places in several dimensions are views of one array.
 bool gives_plain_tuple(const ForeignFunction& function, std::size_t rank) {
-  const bool places = function.last_word() == "nonzero" || function.last_word() == "where";
-  return (places && (function.flavour == ops::Flavour::torch || rank == 1)) || finds_distinct(function);
+  return (function.has(Trait::finds_places) && (function.flavour == ops::Flavour::torch || rank == 1)) || function.has(Trait::finds_distinct);
 }
 
 /// torch writes what it joins one after the other, whatever the parts' layouts are, but for channels last.
@@ -61,10 +58,10 @@ void TensorRecorder::refuse_late(std::span<const Index> operands) const {
 /// What is not recorded as nodes from values, and what writes, but for the elements that a write to another tensor takes, for elements
 /// that a write names by plain numbers, and for pointwise functions in place.
 void TensorRecorder::refuse_late(const ForeignFunction& function, std::span<const Index> operands) const {
-  const bool item = function.name.ends_with("item__");
+  const bool item = function.has(Trait::subscripts);
   const bool in_place = function.writes && !item && function.op && function.op->body && !operands.empty() && core_.is_late(stand_ins_[operands.front()].value);
   const auto is_torch = [&](Index index) { return stand_ins_[index].kind == TensorKind::torch; };
-  const bool crosses = function.crosses && !item && (function.flavour == ops::Flavour::torch || std::ranges::any_of(operands, is_torch));
+  const bool crosses = function.has(Trait::crosses) && !item && (function.flavour == ops::Flavour::torch || std::ranges::any_of(operands, is_torch));
   if (function.in_graph || !function.op || crosses || (function.writes && !item && !in_place)) refuse_late(operands);
 }
 
@@ -87,7 +84,7 @@ TensorSpec TensorRecorder::late_spec(const ForeignFunction& function, ir::ValueI
   const bool joined = joins(function, node, spec);
   for (Index index : operands)
     if (!joined && stand_ins_[index].strides != row_major(stand_ins_[index].shape)) throw depends();
-  if (finds_distinct(function) && node.op == "permute") {  // the slices were found side by side
+  if (function.has(Trait::finds_distinct) && node.op == "permute") {  // the slices were found side by side
     spec.strides = permuted_strides(symbols_.hints(graph_.type(node.operands.front()).shape), node);
     return spec;
   }
@@ -108,7 +105,7 @@ Ref TensorRecorder::record_late(const ForeignFunction& function, PyObject* kwarg
     const bool now = made && std::ranges::find(nodes, graph_.value(value).node) != nodes.end();
     if (!now || kwargs_name_a_layout(kwargs) || core_.in_branch()) throw GraphBreak("a size that depends on data");
   }
-  const bool known = finds_distinct(function) || strides_are_known(function, result, operands);  // distinct elements and their places are made row-major
+  const bool known = function.has(Trait::finds_distinct) || strides_are_known(function, result, operands);  // distinct elements and their places are made row-major
   std::vector<Ref> made;
   for (ir::ValueId value : result.values) {
     const TensorSpec spec = late_spec(function, value, operands, known);

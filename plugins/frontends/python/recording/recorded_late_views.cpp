@@ -160,8 +160,8 @@ bool TensorRecorder::shows_late_memory(const ForeignFunction& function, PyObject
 
 /// Whether a value shows elements of another one through nodes that only choose them.
 bool TensorRecorder::views(ir::ValueId from, ir::ValueId to) const {
-  const auto path = find_view_path(graph_, from, to);
-  const auto chooses = [&](const ViewStep& step) {
+  const auto path = ops::find_view_path(graph_, from, to);
+  const auto chooses = [&](const ops::ViewStep& step) {
     return graph_.node(step.node).op == "unbind" || (ops::loop_of(graph_, step.node).has_value() && only_moves(graph_, step.node));
   };
   return path && std::ranges::all_of(*path, chooses);

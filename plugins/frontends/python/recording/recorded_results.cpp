@@ -34,10 +34,6 @@ std::vector<std::int64_t> copied_in_order(std::span<const std::int64_t> shape, s
   return copied;
 }
 
-bool copies_in_order(const ForeignFunction& function) {
-  return function.name == "numpy.ndarray.astype" || function.name == "numpy.astype" || function.name == "numpy.nan_to_num";
-}
-
 }  // namespace
 
 /// The rule for the strides of torch's function itself, where there is one.
@@ -114,7 +110,7 @@ TensorSpec TensorRecorder::fresh_spec(const ForeignFunction& function, ir::Value
   const bool pointwise = is_pointwise(function) && std::ranges::all_of(shapes, fits);
   if (pointwise) shapes = as_computed_with(function, value, std::move(shapes));
   spec.strides = pointwise && !all_row_major ? pointwise_strides(function.flavour, spec.shape, shapes) : row_major(spec.shape);
-  if (copies_in_order(function) && shapes.size() == 1 && std::ranges::find(spec.shape, 0) == spec.shape.end())
+  if (function.has(Trait::keeps_order) && shapes.size() == 1 && std::ranges::find(spec.shape, 0) == spec.shape.end())
     spec.strides = copied_in_order(spec.shape, shapes.front().strides);
   if (const auto own = own_layout(function, value)) {
     spec.strides = strides_by(*own, spec.shape, shapes);
@@ -207,8 +203,8 @@ Ref TensorRecorder::stand_in_for_twin(PyObject* twin, ir::ValueId value, const F
   view.storage = *storage;
   view.offset = stand_ins_.offset_in(*storage, place);
   view.twin = Ref::borrow(twin);
-  view.counts_apart = function.name == "torch.Tensor.data";
-  if (view.counts_apart || function.name == "torch.Tensor.detach" || function.name == "torch.detach") view.detached = Detached::itself;
+  view.counts_apart = function.has(Trait::counts_apart);
+  if (function.has(Trait::detaches)) view.detached = Detached::itself;
   find_viewed(view, operands);
   return stand_ins_[stand_ins_.add_view(std::move(view))].object;
 }
@@ -221,7 +217,7 @@ void TensorRecorder::find_viewed(StandIn& view, std::span<const Index> operands)
     if (stand_ins_[operand].storage != view.storage) continue;
     viewed = operand;
     from = present_.of(operand);
-    view.path = find_view_path(graph_, *from, view.value);
+    view.path = ops::find_view_path(graph_, *from, view.value);
     if (view.path) break;
   }
   if (stand_ins_[viewed].kind != view.kind) throw GraphBreak("a view of memory of which the call was not given");

@@ -17,10 +17,7 @@
 namespace tenon::python {
 namespace {
 
-bool is_method(const ForeignFunction& function, std::string_view name) {
-  const std::string_view full = function.name;
-  return full.ends_with(name) && full.size() > name.size() && full[full.size() - name.size() - 1] == '.';
-}
+bool writes_item(const ForeignFunction& function) { return function.has(Trait::subscripts) && function.writes; }
 
 /// The position of the parameter `inplace` of a function written in Python.
 std::optional<Py_ssize_t> inplace_parameter(PyObject* callable) {
@@ -72,7 +69,7 @@ std::optional<TensorRecorder::WritingCall> TensorRecorder::as_writing_call(PyObj
     Ref inputs = checked(PyTuple_GetSlice(args, 0, operands));
     PyObject* last = PyTuple_GET_ITEM(args, operands);
     if (last == Py_None) return WritingCall{inputs, Ref::borrow(kwargs), {}, WritingCall::Kind::none};
-    if (function.name == "numpy.maximum" || function.name == "numpy.minimum") throw GraphBreak("an output by position, of which NumPy warns");
+    if (function.has(Trait::warns_of_placed_output)) throw GraphBreak("an output by position, of which NumPy warns");
     return WritingCall{inputs, Ref::borrow(kwargs), Ref::borrow(last), WritingCall::Kind::output};
   }
   if (const auto at = inplace_parameter(callable)) {
@@ -99,7 +96,7 @@ Ref TensorRecorder::record_write(PyObject* callable, const ForeignFunction& func
   const auto target = stand_ins_.find(call.target.get());
   if (!target) throw GraphBreak(fmt::format("{} writes into a tensor that is none of the program's", function.name));
   const std::size_t first_node = graph_.nodes().size();
-  const bool item = is_method(function, "__setitem__");
+  const bool item = writes_item(function);
   if (item && is_complex(stand_ins_[*target].dtype))
     if (Ref value = in_complex(PyTuple_GET_ITEM(args, 2), stand_ins_[*target].kind, stand_ins_[*target].dtype)) {
       Ref given = checked(PyTuple_Pack(3, PyTuple_GET_ITEM(args, 0), PyTuple_GET_ITEM(args, 1), value.get()));
@@ -123,7 +120,7 @@ Ref TensorRecorder::record_write(PyObject* callable, const ForeignFunction& func
     };
     const ir::ValueId before = present_.of(*target), after = value();
     // Outside training torch gives what a dropout would write as it is, and counts no write.
-    if (!(after == before && function.last_word().find("dropout") != std::string_view::npos)) present_.write(*target, after);
+    if (!(after == before && function.has(Trait::drops_in_training))) present_.write(*target, after);
   }
   inputs_.note_write(*target);
   const bool gives_nothing = item || (function.flavour == ops::Flavour::numpy && call.kind == WritingCall::Kind::itself);
@@ -226,7 +223,7 @@ ir::ValueId TensorRecorder::new_value(PyObject* callable, const ForeignFunction&
                                                                                           stand_ins_.among(call.args.get(), call.kwargs.get())).get())));
     if (core_.is_late(stand_ins_[target].value) || call.kind != WritingCall::Kind::itself) throw;
     if (function.flavour == ops::Flavour::numpy) return value_by_numpy_call(callable, function, target, call.args.get(), call.kwargs.get());
-    if (is_method(function, "__setitem__")) throw;
+    if (writes_item(function)) throw;
     return value_by_opaque_call(callable, function, target, call.args.get(), call.kwargs.get());
   }
   if (built.values.size() != 1) throw GraphBreak(fmt::format("{} writes several tensors", function.name));

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <unordered_set>
 
 #include "python/foreign/foreign_arguments.h"
 #include "python/foreign/opaque_purity.h"
@@ -17,16 +16,6 @@
 
 namespace tenon::python {
 namespace {
-
-/// Metadata that does not depend on sizes, as long as an input's strides are of one class.
-const std::unordered_set<std::string_view> kSameForAllSizes = {
-    "dtype", "device", "ndim", "layout", "is_cuda", "is_cpu", "is_meta", "requires_grad", "is_leaf", "itemsize", "is_quantized", "is_sparse", "dim",
-    "ndimension", "element_size", "is_floating_point", "is_complex", "is_contiguous", "is_signed", "get_device", "is_conj", "is_neg", "is_inference",
-    "is_nested", "is_mkldnn", "is_xla", "is_mps", "is_xpu", "is_ipu", "is_mtia", "is_maia", "is_vulkan", "is_sparse_csr", "_is_zerotensor", "is_distributed",
-    "is_tensor", "result_type", "can_cast", "promote_types", "iscomplexobj", "isrealobj", "isscalar", "issubdtype", "flags"};
-
-/// What strides say; those of one row or of one column may be of both orders.
-bool asks_for_layout(std::string_view name) { return name == "is_contiguous" || name == "flags"; }
 
 bool is_tensor(PyObject* object) {
   const TorchLibrary* torch = known_torch_library();
@@ -115,8 +104,7 @@ bool TensorRecorder::takes(PyObject* callable) {
   const ForeignFunction& function = foreign_function(callable);
   // A function of torch without an op may be one that the evaluator knows (torch.is_grad_enabled).
   if (function.operator_object || function.in_graph) return true;
-  const bool warns_of_swapped_arguments = function.name == "torch.nn.functional.embedding_bag";  // which its op refuses
-  if (issues_warnings(callable) && !warns_of_swapped_arguments) return false;
+  if (issues_warnings(callable) && !function.has(Trait::warns_of_swapped_arguments)) return false;
   // What torch writes in Python is looked into: it is made of functions that torch has as ops.
   if (function.kind == CallClass::missing) {
     if (function.flavour == ops::Flavour::numpy) return true;
@@ -137,11 +125,18 @@ bool asks_for_grad(PyObject* kwargs) {
 /// Functions of NumPy that give their arguments as they are, or views of them, as it comes.
 PyObject* TensorRecorder::written_in_python(PyObject* callable) {
   if (std::strcmp(Py_TYPE(callable)->tp_name, "numpy._ArrayFunctionDispatcher") != 0) return nullptr;
-  const std::string_view name = foreign_function(callable).name;
-  if (name != "numpy.atleast_1d" && name != "numpy.atleast_2d" && name != "numpy.atleast_3d") return nullptr;
+  if (!foreign_function(callable).has(Trait::gives_arguments)) return nullptr;
   Ref function = Ref::steal(PyObject_GetAttrString(callable, "_implementation"));
   PyErr_Clear();
   return function && PyFunction_Check(function.get()) ? function.get() : nullptr;  // which the callable keeps
+}
+
+Recorder::Pieces TensorRecorder::pieces_of(PyObject* callable) {
+  const ForeignFunction& function = foreign_function(callable);
+  return function.has(Trait::takes_apart_by_dimension) ? Pieces::by_dimension
+         : function.has(Trait::takes_apart_by_size)    ? Pieces::by_size
+         : function.has(Trait::takes_apart_by_count)   ? Pieces::by_count
+                                                       : Pieces::none;
 }
 
 /// The item of a constant that nothing wrote, at an index that is known: a constant, too. Nothing for an array, which shows its memory.
@@ -159,23 +154,23 @@ Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
   callable = unwrapped_array_method(callable);
   const ForeignFunction& function = foreign_function(callable);
   Ref indexed;
-  if (function.flavour == ops::Flavour::numpy && function.name.ends_with("item__")) {
+  if (function.flavour == ops::Flavour::numpy && function.has(Trait::subscripts)) {
     args = (indexed = known_.with_indices(args)).get();
-    if (function.name == "numpy.ndarray.__getitem__" && PyTuple_GET_SIZE(args) == 2)
+    if (function.has(Trait::chosen_by_index) && PyTuple_GET_SIZE(args) == 2)
       if (Ref item = item_of_constant(args)) return item;
   }
-  if (function.flavour == ops::Flavour::torch && function.name.ends_with("item__"))
+  if (function.flavour == ops::Flavour::torch && function.has(Trait::subscripts))
     if ((indexed = known_.with_integers(args, true))) args = indexed.get();
   if (symbols_.any_data() && function.kind != CallClass::metadata) refuse_late(function, stand_ins_.among(args, kwargs));
-  if (function.crosses)
+  if (function.has(Trait::crosses))
     if (std::optional<Ref> result = record_crossing(callable, function, args, kwargs)) return std::move(*result);
   if (std::optional<Ref> result = record_each(function, args, kwargs)) return std::move(*result);
-  if (function.minds_determinism && core_.state.deterministic) throw GraphBreak(fmt::format("{} under torch.use_deterministic_algorithms", function.name));
-  if (function.minds_layout)
+  if (function.has(Trait::minds_determinism) && core_.state.deterministic) throw GraphBreak(fmt::format("{} under torch.use_deterministic_algorithms", function.name));
+  if (function.has(Trait::minds_layout))
     for (Index operand : stand_ins_.among(args, kwargs))
       if (!is_row_major(stand_ins_[operand].shape, stand_ins_[operand].strides)) throw GraphBreak(fmt::format("{} of a tensor that is not contiguous, of which torch warns", function.name));
   if (function.flavour == ops::Flavour::torch && asks_for_grad(kwargs)) throw GraphBreak("the program makes a tensor that requires grad", kGradHint);
-  if (function.name == "numpy.may_share_memory")
+  if (function.has(Trait::asks_for_sharing))
     if (std::optional<Ref> answer = answer_sharing(args, kwargs)) return std::move(*answer);
   switch (function.kind) {
     case CallClass::operation:
@@ -183,7 +178,7 @@ Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
     case CallClass::metadata: return answer_metadata(callable, function, args, kwargs);
     case CallClass::data:
       if (std::optional<Ref> answer = known_.answer(callable, function, args, kwargs)) return std::move(*answer);
-      if (function.name.ends_with(".item") && PyTuple_GET_SIZE(args) == 1 && stand_ins_.find(PyTuple_GET_ITEM(args, 0)))
+      if (function.has(Trait::gives_number) && PyTuple_GET_SIZE(args) == 1 && stand_ins_.find(PyTuple_GET_ITEM(args, 0)))
         if (Ref number = number_of(PyTuple_GET_ITEM(args, 0), nullptr)) return number;
       throw GraphBreak(fmt::format("{} needs the elements of a tensor while the program runs", function.name),
                        "keep the decision in the graph: torch.where, or tenon.cond");
@@ -229,7 +224,7 @@ Ref TensorRecorder::answer_metadata(PyObject* callable, const ForeignFunction& f
     if (name == "storage_offset" && core_.in_late_memory(operands.front())) refuse_late({{stand_ins_.owner(operands.front())}});
     if (name == "is_leaf" && self.requires_grad) throw GraphBreak("whether a tensor that requires grad is a leaf");
   }
-  const bool same_for_all = kSameForAllSizes.contains(name) && !(asks_for_layout(name) && late_layout_varies(operands));
+  const bool same_for_all = function.has(Trait::same_for_all_sizes) && !(function.has(Trait::asks_for_layout) && late_layout_varies(operands));
   if (!operands.empty() && !same_for_all)
     for (std::optional<Ref> known : {answer_size(name, stand_ins_[operands.front()], args, kwargs), answer_strides(name, operands.front(), args, kwargs)})
       if (known) return std::move(*known);

@@ -70,6 +70,7 @@ class TensorRecorder final : public Recorder, public StandInUses {
   bool operates_on_any(PyObject* stand_in) const override { return Py_TYPE(stand_in) == array_stand_in_type(); }
   PyObject* written_in_python(PyObject* callable) override;
   std::size_t recorded() const override { return graph_.nodes().size(); }
+  Pieces pieces_of(PyObject* callable) override;
   Ref call(PyObject* callable, PyObject* args, PyObject* kwargs) override;
   std::uint32_t output(PyObject* stand_in) override;
   SourceId input_source(PyObject* stand_in) override;

@@ -4,7 +4,7 @@
 
 namespace tenon::python {
 
-const ViewPath& PresentValues::path_of(const StandIn& view) const {
+const ops::ViewPath& PresentValues::path_of(const StandIn& view) const {
   if (!view.path) throw GraphBreak("a write to memory that is seen through a view of an uncommon kind");
   return *view.path;
 }
@@ -14,7 +14,7 @@ ir::ValueId PresentValues::of(StandIns::Index index) {
   if (stand_ins_[index].version == version) return stand_ins_[index].value;
   // Only views fall behind.
   ir::ValueId value = of(*stand_ins_[index].viewed);
-  for (const ViewStep& step : path_of(stand_ins_[index])) value = replayed(builder_, step, value);
+  for (const ops::ViewStep& step : path_of(stand_ins_[index])) value = ops::replayed(builder_, step, value);
   stand_ins_[index].value = value;
   stand_ins_[index].version = version;
   return value;
@@ -27,11 +27,15 @@ void PresentValues::write(StandIns::Index index, ir::ValueId value, bool counted
 
 void PresentValues::write_into(StandIns::Index index, ir::ValueId value) {
   if (const auto viewed = stand_ins_[index].viewed) {
-    const ViewPath& path = path_of(stand_ins_[index]);
+    const ops::ViewPath& path = path_of(stand_ins_[index]);
     std::vector<ir::ValueId> stages = {of(*viewed)};
-    for (std::size_t i = 0; i + 1 < path.size(); ++i) stages.push_back(replayed(builder_, path[i], stages.back()));
+    for (std::size_t i = 0; i + 1 < path.size(); ++i) stages.push_back(ops::replayed(builder_, path[i], stages.back()));
     ir::ValueId whole = value;
-    for (std::size_t i = path.size(); i-- > 0;) whole = scattered(builder_, path[i], stages[i], whole);
+    for (std::size_t i = path.size(); i-- > 0;) {
+      const auto written = ops::scattered(builder_, path[i], stages[i], whole);
+      if (!written) throw GraphBreak("a write to a tensor whose elements share memory");
+      whole = *written;
+    }
     write_into(*viewed, whole);
   } else {
     ++stand_ins_.storage_of(index).version;

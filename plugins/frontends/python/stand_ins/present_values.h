@@ -19,7 +19,7 @@ class PresentValues {
 
  private:
   void write_into(StandIns::Index index, ir::ValueId value);
-  const ViewPath& path_of(const StandIn& view) const;
+  const ops::ViewPath& path_of(const StandIn& view) const;
 
   StandIns& stand_ins_;
   ops::NodeBuilder& builder_;

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "core/ir/graph.h"
+#include "core/ops/build/view_path.h"
 #include "python/guards/source.h"
 #include "python/metadata/strides.h"
 #include "python/metadata/tensor_spec.h"
 #include "python/metadata/view_layout.h"
-#include "python/metadata/view_path.h"
 #include "python/results/twins.h"
 
 namespace tenon::python {
@@ -40,7 +40,7 @@ struct StandIn {
   std::int64_t offset = 0;            // elements from the storage's first stand-in's first element
   Ref twin;                           // made when needed
   std::optional<std::uint32_t> viewed;  // a view: of which stand-in
-  std::optional<ViewPath> path;       // a view: from that one's value; none where it is no chain of views
+  std::optional<ops::ViewPath> path;       // a view: from that one's value; none where it is no chain of views
   std::optional<ViewLayout> late;     // a view of memory whose size depends on data: its layout there
   std::optional<ViewLayout> layout;   // another view where numbers vary: its layout in the memory, where it can be said
   Detached detached = Detached::no;

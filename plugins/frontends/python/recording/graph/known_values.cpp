@@ -1,7 +1,6 @@
 #include "python/recording/graph/known_values.h"
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "python/foreign/opaque_purity.h"
 #include "python/library/numpy_api.h"
@@ -96,8 +95,7 @@ std::optional<Ref> KnownValues::with_values(PyObject* arguments) {
 
 /// What Python makes of elements, of tensors that are known.
 std::optional<Ref> KnownValues::answer(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
-  static const std::unordered_set<std::string_view> asks = {"item", "tolist", "__bool__", "__int__", "__float__", "__complex__", "__index__", "equal", "allclose", "is_nonzero", "array_equal"};
-  if (!asks.contains(function.last_word())) return std::nullopt;
+  if (!function.has(Trait::answers_of_known)) return std::nullopt;
   const std::optional<Ref> known = with_values(args), known_kwargs = kwargs ? with_values(kwargs) : Ref();
   if (!known || !known_kwargs) return std::nullopt;
   return checked(PyObject_Call(callable, known->get(), known_kwargs->get()));

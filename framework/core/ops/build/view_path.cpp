@@ -1,11 +1,10 @@
-#include "python/metadata/view_path.h"
+#include "core/ops/build/view_path.h"
 
 #include <algorithm>
 
-#include "core/ops/foreign/foreign_call.h"
-#include "python/objects/graph_break.h"
+#include "core/ops/catalog.h"
 
-namespace tenon::python {
+namespace tenon::ops {
 namespace {
 
 using ir::Dim;
@@ -18,15 +17,14 @@ ir::Attributes chosen(const ir::Attributes& all, std::initializer_list<std::stri
   return attributes;
 }
 
-ValueId reshaped(ops::NodeBuilder& builder, ValueId value, ir::Shape shape) {
+ValueId reshaped(NodeBuilder& builder, ValueId value, ir::Shape shape) {
   if (builder.graph().type(value).shape == shape) return value;
   return builder.one("reshape", {value}, {{"shape", std::move(shape)}});
 }
 
-Dim element_count(const ir::Type& type) {
-  Dim count(1);
-  for (const Dim& dim : type.shape) count = count * dim;
-  return count;
+bool is_opaque(const ir::Graph& graph, ir::NodeId node) {
+  const Op* op = find_op(graph.node(node).op);
+  return !op || op->traits.opaque;
 }
 
 /// The dimensions of a permutation the other way round.
@@ -41,15 +39,11 @@ std::vector<Dim> inverse(const std::vector<Dim>& dims) {
 }
 
 /// For a step of any kind: the places of the part's elements, found by taking the same step on the numbers of the elements.
-ValueId scattered_by_place(ops::NodeBuilder& builder, const ViewStep& step, ValueId viewed, ValueId part) {
+ValueId scattered_by_place(NodeBuilder& builder, const ViewStep& step, ValueId viewed, ValueId part) {
   const ir::Type type = builder.graph().type(viewed);
-  const ir::Shape flat{element_count(type)}, flat_part{element_count(builder.graph().type(part))};
-  ops::ForeignCall numbers;
-  numbers.name = "torch.arange";
-  numbers.positional = {{flat[0]}};
-  auto made = ops::call_foreign(builder, numbers);
-  if (!made) throw GraphBreak(made.error().message);
-  const ValueId places = replayed(builder, step, reshaped(builder, made->front(), type.shape));
+  const ir::Shape flat{type.element_count()}, flat_part{builder.graph().type(part).element_count()};
+  const ValueId numbers = builder.one("arange", {}, {{"dtype", DType::i64}, {"end", flat[0]}});
+  const ValueId places = replayed(builder, step, reshaped(builder, numbers, type.shape));
   const ValueId written = builder.one("index_put", {reshaped(builder, viewed, flat), reshaped(builder, part, flat_part), reshaped(builder, places, flat_part)},
                                       {{"accumulate", false}, {"dims", std::vector<Dim>{Dim(0)}}});
   return reshaped(builder, written, type.shape);
@@ -61,7 +55,7 @@ std::optional<ViewPath> find_view_path(const ir::Graph& graph, ValueId from, Val
   ViewPath path;
   while (!(to == from)) {
     const ir::Value& value = graph.value(to);
-    if (value.kind != ir::ValueKind::result || graph.node(value.node).operands.size() != 1 || graph.node(value.node).op == "opaque") return std::nullopt;
+    if (value.kind != ir::ValueKind::result || graph.node(value.node).operands.size() != 1 || is_opaque(graph, value.node)) return std::nullopt;
     path.push_back({value.node, value.index});
     to = graph.node(value.node).operands.front();
   }
@@ -69,13 +63,13 @@ std::optional<ViewPath> find_view_path(const ir::Graph& graph, ValueId from, Val
   return path;
 }
 
-ValueId replayed(ops::NodeBuilder& builder, const ViewStep& step, ValueId value) {
+ValueId replayed(NodeBuilder& builder, const ViewStep& step, ValueId value) {
   const ir::Node& node = builder.graph().node(step.node);
   const std::string op = node.op;
   return builder.call(op, {value}, ir::Attributes(node.attributes))[step.result];
 }
 
-ValueId scattered(ops::NodeBuilder& builder, const ViewStep& step, ValueId viewed, ValueId part) {
+std::optional<ValueId> scattered(NodeBuilder& builder, const ViewStep& step, ValueId viewed, ValueId part) {
   const ir::Node node = builder.graph().node(step.node);
   const ir::Type whole = builder.graph().type(viewed);
   if (node.op == "reshape") return reshaped(builder, part, whole.shape);
@@ -85,12 +79,12 @@ ValueId scattered(ops::NodeBuilder& builder, const ViewStep& step, ValueId viewe
   if (node.op == "slice") return builder.one("slice_scatter", {viewed, part}, chosen(node.attributes, {"dim", "end", "start", "step"}));
   if (node.op == "unbind")
     return builder.one("select_scatter", {viewed, part}, {{"dim", *node.attribute("dim")}, {"index", Dim(static_cast<std::int64_t>(step.result))}});
-  if (element_count(builder.graph().type(part)) == element_count(whole)) {
+  if (builder.graph().type(part).element_count() == whole.element_count()) {
     if (node.op == "expand") return reshaped(builder, part, whole.shape);
   } else if (node.op == "expand") {
-    throw GraphBreak("a write to a tensor whose elements share memory");
+    return std::nullopt;
   }
   return scattered_by_place(builder, step, viewed, part);
 }
 
-}  // namespace tenon::python
+}  // namespace tenon::ops

@@ -6,7 +6,7 @@
 
 #include "core/ops/build/node_builder.h"
 
-namespace tenon::python {
+namespace tenon::ops {
 
 /// A node on the way from a tensor to a view of it, and which of its results goes on.
 struct ViewStep {
@@ -21,8 +21,8 @@ std::optional<ViewPath> find_view_path(const ir::Graph& graph, ir::ValueId from,
 /// What the step gives for another value of the same type.
 ir::ValueId replayed(ops::NodeBuilder& builder, const ViewStep& step, ir::ValueId value);
 
-/// `viewed` after `part`, of the type of the step's result, has replaced what the step shows of it. Throws GraphBreak where the step shows
-/// an element more than once.
-ir::ValueId scattered(ops::NodeBuilder& builder, const ViewStep& step, ir::ValueId viewed, ir::ValueId part);
+/// `viewed` after `part`, of the type of the step's result, has replaced what the step shows of it; nothing where the step shows an element
+/// more than once.
+std::optional<ir::ValueId> scattered(ops::NodeBuilder& builder, const ViewStep& step, ir::ValueId viewed, ir::ValueId part);
 
-}  // namespace tenon::python
+}  // namespace tenon::ops
