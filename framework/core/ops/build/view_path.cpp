@@ -42,7 +42,7 @@ std::vector<Dim> inverse(const std::vector<Dim>& dims) {
 ValueId scattered_by_place(NodeBuilder& builder, const ViewStep& step, ValueId viewed, ValueId part) {
   const ir::Type type = builder.graph().type(viewed);
   const ir::Shape flat{type.element_count()}, flat_part{builder.graph().type(part).element_count()};
-  const ValueId numbers = builder.one("arange", {}, {{"dtype", DType::i64}, {"end", flat[0]}});
+  const ValueId numbers = builder.one("arange", {}, {{"dtype", DType::i64}, {"end", flat[0]}, {"start", Dim(0)}, {"step", Dim(1)}});
   const ValueId places = replayed(builder, step, reshaped(builder, numbers, type.shape));
   const ValueId written = builder.one("index_put", {reshaped(builder, viewed, flat), reshaped(builder, part, flat_part), reshaped(builder, places, flat_part)},
                                       {{"accumulate", false}, {"dims", std::vector<Dim>{Dim(0)}}});
