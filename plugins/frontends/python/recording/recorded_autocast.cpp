@@ -1,4 +1,4 @@
-// The part of the recorder that follows autocast: the casts that it makes are calls of their own in the graph.
+// Calls under autocast: the casts that it makes are calls of their own in the graph.
 #include <fmt/format.h>
 
 #include <optional>
@@ -6,12 +6,12 @@
 #include "python/foreign/autocast.h"
 #include "python/library/random_state.h"
 #include "python/library/torch_library.h"
-#include "python/recording/tensor_recorder.h"
+#include "python/recording/recorded_calls.h"
 
 namespace tenon::python {
 
 /// The same arguments with each tensor cast as the list says, which names them in the order of StandIns::among.
-Ref TensorRecorder::with_casts(PyObject* arguments, PyObject* casts, Py_ssize_t& next) {
+Ref RecordedCalls::with_casts(PyObject* arguments, PyObject* casts, Py_ssize_t& next) {
   return with_replaced(arguments, [&](PyObject* item) -> Ref {
     if (!stand_ins_.find(item)) return {};
     PyObject* dtype = PyList_GET_ITEM(casts, next++);
@@ -22,7 +22,7 @@ Ref TensorRecorder::with_casts(PyObject* arguments, PyObject* casts, Py_ssize_t&
 }
 
 /// Records a call that autocast changes; empty for one that it does not.
-std::optional<Ref> TensorRecorder::record_under_autocast(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
+std::optional<Ref> RecordedCalls::record_under_autocast(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
   AutocastVerdict verdict;
   try {
     std::optional<KeptGenerator> kept;
@@ -43,7 +43,7 @@ std::optional<Ref> TensorRecorder::record_under_autocast(PyObject* callable, con
   }
   OpaqueUse use;
   use.answer = std::move(verdict.result);
-  return record_opaque(verdict.call.get(), function, args, kwargs, use);
+  return opaque_.record(verdict.call.get(), function, args, kwargs, use);
 }
 
 }  // namespace tenon::python

@@ -1,12 +1,11 @@
+#include "python/recording/recorded_crossings.h"
+
 #include <fmt/format.h>
 
 #include "python/library/numpy_api.h"
 #include "python/library/torch_library.h"
+#include "python/objects/graph_break.h"
 #include "python/opaque/call_results.h"
-#include "python/recording/tensor_recorder.h"
-
-// What goes from one library to the other: a tensor becomes an array with the same memory, an array a tensor. In the graph both are one
-// value, and a write through either is seen through the other, as through views.
 
 namespace tenon::python {
 namespace {
@@ -36,7 +35,7 @@ void allow_keywords(const ForeignFunction& function, PyObject* kwargs, std::init
 }  // namespace
 
 /// The whole of a stand-in as the other library sees it. `copied`: the program gets a copy of it, and never the memory.
-Ref TensorRecorder::crossed(Index index, bool copied) {
+Ref RecordedCrossings::crossed(Index index, bool copied) {
   const ir::ValueId value = present_.of(index);
   const StandIn from = stand_ins_[index];
   const bool to_torch = from.kind == TensorKind::array;
@@ -67,7 +66,7 @@ Ref TensorRecorder::crossed(Index index, bool copied) {
 }
 
 /// The arguments with arrays in the places of tensors.
-Ref TensorRecorder::with_arrays(PyObject* arguments) {
+Ref RecordedCrossings::with_arrays(PyObject* arguments) {
   return with_replaced(arguments, [&](PyObject* item) {
     const auto index = stand_ins_.find(item);
     return index && stand_ins_[*index].kind == TensorKind::torch ? crossed(*index, false) : Ref();
@@ -75,7 +74,7 @@ Ref TensorRecorder::with_arrays(PyObject* arguments) {
 }
 
 /// A NumPy scalar becomes a tensor without dimensions.
-Ref TensorRecorder::tensor_from_scalar(PyObject* callable, const ForeignFunction& function, Index scalar) {
+Ref RecordedCrossings::tensor_from_scalar(PyObject* callable, const ForeignFunction& function, Index scalar) {
   TensorSpec spec;
   spec.kind = TensorKind::torch;
   spec.dtype = stand_ins_[scalar].dtype;
@@ -87,7 +86,7 @@ Ref TensorRecorder::tensor_from_scalar(PyObject* callable, const ForeignFunction
 }
 
 /// torch.tensor of a list of NumPy scalars of one dtype, which it keeps; nothing for any other list.
-std::optional<Ref> TensorRecorder::tensor_from_scalars(PyObject* callable, const ForeignFunction& function, PyObject* list, PyObject* dtype) {
+std::optional<Ref> RecordedCrossings::tensor_from_scalars(PyObject* callable, const ForeignFunction& function, PyObject* list, PyObject* dtype) {
   const std::vector<Index> scalars = stand_ins_.among(list, nullptr);
   if (!PyList_CheckExact(list) || scalars.empty() || static_cast<Py_ssize_t>(scalars.size()) != PyList_GET_SIZE(list)) return std::nullopt;
   const DType own = stand_ins_[scalars.front()].dtype;
@@ -98,11 +97,11 @@ std::optional<Ref> TensorRecorder::tensor_from_scalars(PyObject* callable, const
   }
   Ref tensors = checked(PyList_New(0));
   for (Index index : scalars) checked(PyList_Append(tensors.get(), tensor_from_scalar(callable, function, index).get()));
-  return call(function_of_torch("stack").get(), checked(PyTuple_Pack(1, tensors.get())).get(), nullptr);
+  return uses_.call(function_of_torch("stack").get(), checked(PyTuple_Pack(1, tensors.get())).get(), nullptr);
 }
 
 /// torch.from_numpy, torch.as_tensor, torch.asarray, torch.tensor of an array.
-Ref TensorRecorder::tensor_from_array(const ForeignFunction& function, Index array, PyObject* args, PyObject* kwargs) {
+Ref RecordedCrossings::tensor_from_array(const ForeignFunction& function, Index array, PyObject* args, PyObject* kwargs) {
   const bool copies = function.has(Trait::copies);
   allow_keywords(function, kwargs, {"data", "dtype", "device"});
   PyObject* dtype = argument(args, function.has(Trait::dtype_by_position) ? 1 : -1, kwargs, "dtype");
@@ -113,11 +112,11 @@ Ref TensorRecorder::tensor_from_array(const ForeignFunction& function, Index arr
   checked(PyDict_SetItemString(options.get(), "dtype", dtype ? dtype : torch_library()->dtypes[static_cast<std::size_t>(stand_ins_[array].dtype)].get()));
   if (device) checked(PyDict_SetItemString(options.get(), "device", device));
   if (copies) checked(PyDict_SetItemString(options.get(), "copy", Py_True));
-  return call(method_of(torch_library()->tensor.get(), "to").get(), checked(PyTuple_Pack(1, tensor.get())).get(), options.get());
+  return uses_.call(method_of(torch_library()->tensor.get(), "to").get(), checked(PyTuple_Pack(1, tensor.get())).get(), options.get());
 }
 
 /// What torch makes of an array among the indices of a tensor. `alone`: it is the whole index, whose rows would be indices of their own.
-Ref TensorRecorder::tensor_of_indices(PyObject* array, bool alone) {
+Ref RecordedCrossings::tensor_of_indices(PyObject* array, bool alone) {
   const auto index = stand_ins_.find(array);
   if (!index || stand_ins_[*index].kind != TensorKind::array) return Ref::borrow(array);
   const DType dtype = stand_ins_[*index].dtype;
@@ -126,11 +125,11 @@ Ref TensorRecorder::tensor_of_indices(PyObject* array, bool alone) {
   if (!whole || rank == 0 || (alone && rank != 1)) throw GraphBreak("a tensor is indexed by an array that is no list of integers");
   Ref tensor = crossed(*index, true);
   if (dtype == DType::i64) return tensor;
-  return call(method_of(torch_library()->tensor.get(), "long").get(), checked(PyTuple_Pack(1, tensor.get())).get(), nullptr);
+  return uses_.call(method_of(torch_library()->tensor.get(), "long").get(), checked(PyTuple_Pack(1, tensor.get())).get(), nullptr);
 }
 
 /// x[array] and x[:, array], read or written; nothing where no array is among the indices.
-std::optional<Ref> TensorRecorder::record_array_index(PyObject* callable, PyObject* args, PyObject* kwargs) {
+std::optional<Ref> RecordedCrossings::record_array_index(PyObject* callable, PyObject* args, PyObject* kwargs) {
   PyObject* index = PyTuple_GET_SIZE(args) > 1 ? PyTuple_GET_ITEM(args, 1) : Py_None;
   Ref indices = PyTuple_CheckExact(index) ? rebuilt(index, [&](PyObject* item) { return tensor_of_indices(item, false); }) : tensor_of_indices(index, true);
   bool same = true;
@@ -138,17 +137,16 @@ std::optional<Ref> TensorRecorder::record_array_index(PyObject* callable, PyObje
   if (same && (PyTuple_CheckExact(index) || indices.is(index))) return std::nullopt;
   Ref list = checked(PySequence_List(args));
   checked(PyList_SetItem(list.get(), 1, indices.release()));
-  return call(callable, checked(PyList_AsTuple(list.get())).get(), kwargs);
+  return uses_.call(callable, checked(PyList_AsTuple(list.get())).get(), kwargs);
 }
 
-/// Nothing where the call is an ordinary one.
-std::optional<Ref> TensorRecorder::record_crossing(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
+std::optional<Ref> RecordedCrossings::record(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
   if (function.flavour == ops::Flavour::numpy) {
     bool any = false;
     for (Index index : stand_ins_.among(args, kwargs)) any |= stand_ins_[index].kind == TensorKind::torch;
     if (!any || (kwargs && PyDict_GetItemString(kwargs, "out"))) return std::nullopt;
     Ref arrays = with_arrays(args), keywords = kwargs ? with_arrays(kwargs) : Ref();
-    return call(callable, arrays.get(), keywords.get());
+    return uses_.call(callable, arrays.get(), keywords.get());
   }
   if (function.has(Trait::subscripts)) return record_array_index(callable, args, kwargs);
   PyObject* given = argument(args, 0, kwargs, "data");
@@ -164,7 +162,7 @@ std::optional<Ref> TensorRecorder::record_crossing(PyObject* callable, const For
     if (!dtype) return array;
     Ref options = checked(PyDict_New());
     checked(PyDict_SetItemString(options.get(), "copy", Py_False));
-    return call(method_of(reinterpret_cast<PyObject*>(&PyArray_Type), "astype").get(), checked(PyTuple_Pack(2, array.get(), dtype)).get(), options.get());
+    return uses_.call(method_of(reinterpret_cast<PyObject*>(&PyArray_Type), "astype").get(), checked(PyTuple_Pack(2, array.get(), dtype)).get(), options.get());
   }
   if (kind == TensorKind::array) return tensor_from_array(function, *index, args, kwargs);
   const bool alone = PyTuple_GET_SIZE(args) == 1 && !kwargs && !function.has(Trait::shares_arrays);

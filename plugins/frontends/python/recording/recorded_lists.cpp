@@ -1,26 +1,25 @@
-// Functions of torch that do the same to each tensor of a list (`torch._foreach_add_`): recorded as the calls that they stand for.
+#include "python/recording/recorded_lists.h"
+
 #include "python/foreign/list_functions.h"
-#include "python/recording/tensor_recorder.h"
 
 namespace tenon::python {
 namespace {
 
 Ref item_or_whole(PyObject* object, Py_ssize_t at) { return Ref::borrow(is_list_argument(object) ? PySequence_Fast_GET_ITEM(object, at) : object); }
 
-}  // namespace
-
 /// Whether the operands of a call on lists are such that torch's functions of each tensor do the same: tensors of one dtype, and where a
 /// number is meant no tensor.
-bool TensorRecorder::are_alike(PyObject* args, PyObject* kwargs) const {
-  const std::vector<Index> operands = stand_ins_.among(args, kwargs);
-  for (Index index : operands)
-    if (stand_ins_[index].kind != TensorKind::torch || stand_ins_[index].dtype != stand_ins_[operands.front()].dtype) return false;
+bool are_alike(const StandIns& stand_ins, PyObject* args, PyObject* kwargs) {
+  const std::vector<StandIns::Index> operands = stand_ins.among(args, kwargs);
+  for (StandIns::Index index : operands)
+    if (stand_ins[index].kind != TensorKind::torch || stand_ins[index].dtype != stand_ins[operands.front()].dtype) return false;
   return !operands.empty();
 }
 
-/// Nothing for what is no call on lists, or not one that is known to be the same as calls on each.
-std::optional<Ref> TensorRecorder::record_each(const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
-  if (!is_of_lists(function) || torch_state().value_or(core_.state).autocast() || !are_alike(args, kwargs)) return std::nullopt;
+}  // namespace
+
+std::optional<Ref> record_each(const RecordedGraph& graph, StandInUses& uses, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
+  if (!is_of_lists(function) || torch_state().value_or(graph.state).autocast() || !are_alike(graph.stand_ins, args, kwargs)) return std::nullopt;
   const std::optional<ListCall> found = list_call(function, args, kwargs);
   const auto length = found ? common_length(*found) : std::nullopt;
   Ref each = length ? function_of_each(function) : Ref();
@@ -30,7 +29,7 @@ std::optional<Ref> TensorRecorder::record_each(const ForeignFunction& function, 
   if (writes && !is_list_argument(call.positional.front())) return std::nullopt;
   // Numbers are given by lists of numbers, not of tensors; torch would refuse these, after others were written.
   for (const auto& [keyword, object] : call.named)
-    if (is_list_argument(object) && !stand_ins_.among(object, nullptr).empty()) return std::nullopt;
+    if (is_list_argument(object) && !graph.stand_ins.among(object, nullptr).empty()) return std::nullopt;
   Ref results = checked(PyTuple_New(*length));
   for (Py_ssize_t i = 0; i < *length; ++i) {
     Ref positional = checked(PyTuple_New(static_cast<Py_ssize_t>(call.positional.size())));
@@ -38,7 +37,7 @@ std::optional<Ref> TensorRecorder::record_each(const ForeignFunction& function, 
       PyTuple_SET_ITEM(positional.get(), static_cast<Py_ssize_t>(at), item_or_whole(call.positional[at], i).release());
     Ref named = call.named.empty() ? Ref() : checked(PyDict_New());
     for (const auto& [keyword, object] : call.named) checked(PyDict_SetItemString(named.get(), keyword, item_or_whole(object, i).get()));
-    PyTuple_SET_ITEM(results.get(), i, this->call(each.get(), positional.get(), named.get()).release());
+    PyTuple_SET_ITEM(results.get(), i, uses.call(each.get(), positional.get(), named.get()).release());
   }
   return writes ? Ref::borrow(call.positional.front()) : std::move(results);
 }

@@ -1,4 +1,4 @@
-#include <fmt/format.h>
+#include "python/recording/recorded_outputs.h"
 
 #include <algorithm>
 #include <numeric>
@@ -6,21 +6,18 @@
 #include "core/ir/printer.h"
 #include "python/metadata/view_layout.h"
 #include "python/opaque/call_results.h"
-#include "python/recording/graph/source_text.h"
-#include "python/recording/tensor_recorder.h"
+#include "python/stand_ins/symbolic_scalar.h"
 #include "python/symbols/symbolic_int.h"
-
-// What leaves a recording: outputs, views among them, the trace.
 
 namespace tenon::python {
 
-std::uint32_t TensorRecorder::output(PyObject* stand_in) {
-  if (const auto known = output_numbers_.find(stand_in); known != output_numbers_.end()) return known->second;
+std::uint32_t RecordedOutputs::number(PyObject* stand_in) {
+  if (const auto known = numbers_.find(stand_in); known != numbers_.end()) return known->second;
   if (is_symbolic_int(stand_in)) symbols_.compute(*integer_of(stand_in));
   else if (!is_symbolic_scalar(stand_in) && stand_ins_[stand_ins_.require(stand_in)].counts_apart)
     throw Unbuildable(stand_in, "a tensor read as `.data`, whose writes torch counts apart, leaves the graph");
   outputs_.push_back(Ref::borrow(stand_in));
-  return output_numbers_[stand_in] = static_cast<std::uint32_t>(outputs_.size() - 1);
+  return numbers_[stand_in] = static_cast<std::uint32_t>(outputs_.size() - 1);
 }
 
 namespace {
@@ -47,10 +44,6 @@ void vary(TensorOutput& output, const ir::Shape& shape) {
   std::iota(output.order.begin(), output.order.end(), 0);
 }
 
-}  // namespace
-
-namespace {
-
 bool varies(const ir::Dim& dim) { return !dim.is_constant(); }
 bool varies(const ir::Shape& shape) {
   return std::ranges::any_of(shape, [](const ir::Dim& d) { return varies(d); });
@@ -75,7 +68,7 @@ std::vector<ir::Dim> numbers_on_the_way(const ir::Graph& graph, ir::ValueId base
 }  // namespace
 
 /// A view among varying numbers: where its layout cannot be followed they are constants, in a capture to come.
-void TensorRecorder::vary_view(TensorOutput& output, const StandIn& view, const StandIn& base) {
+void RecordedOutputs::vary_view(TensorOutput& output, const StandIn& view, const StandIn& base) {
   const ir::Type &type = graph_.type(view.value), &base_type = graph_.type(base.value);
   const std::vector<ir::Dim> numbers = numbers_on_the_way(graph_, base.value, view.value);
   const ir::Shape base_strides = (base.input ? graph_.type(graph_.inputs()[*base.input]) : base_type).resolved_strides();  // what is written stays where it is
@@ -96,7 +89,7 @@ void TensorRecorder::vary_view(TensorOutput& output, const StandIn& view, const 
   for (const ir::Dim& number : numbers) symbols_.constant(number);
 }
 
-std::uint32_t TensorRecorder::number_output(PyObject* number, CapturedGraph& captured) {
+std::uint32_t RecordedOutputs::number_output(PyObject* number, CapturedGraph& captured) {
   TensorOutput output;
   output.kind = TensorOutput::Kind::number;
   output.varying_shape = {*integer_of(number)};
@@ -104,7 +97,7 @@ std::uint32_t TensorRecorder::number_output(PyObject* number, CapturedGraph& cap
   return static_cast<std::uint32_t>(captured.tensors.size() - 1);
 }
 
-std::uint32_t TensorRecorder::fresh_output(Index index, CapturedGraph& captured) {
+std::uint32_t RecordedOutputs::fresh_output(Index index, CapturedGraph& captured) {
   if (auto made = made_.find(index); made != made_.end()) return made->second;
   const StandIn& s = stand_ins_[index];
   TensorOutput output = output_like(s, present_.of(index));
@@ -125,7 +118,7 @@ std::uint32_t TensorRecorder::fresh_output(Index index, CapturedGraph& captured)
 }
 
 /// Whether a tensor is to be made as a view of the complex one whose parts are its elements.
-bool TensorRecorder::shows_parts(Index index) const {
+bool RecordedOutputs::shows_parts(Index index) const {
   const StandIn& s = stand_ins_[index];
   if (!stand_ins_.storage_of(index).reinterprets) return false;
   const std::uint32_t memory = stand_ins_.memory_of(index), own = s.storage;
@@ -142,7 +135,7 @@ bool TensorRecorder::shows_parts(Index index) const {
   return true;
 }
 
-std::uint32_t TensorRecorder::parts_output(Index index, CapturedGraph& captured) {
+std::uint32_t RecordedOutputs::parts_output(Index index, CapturedGraph& captured) {
   if (auto made = made_.find(index); made != made_.end()) return made->second;
   const StandIn& s = stand_ins_[index];
   const Index whole = stand_ins_.owner_of(stand_ins_.memory_of(index));
@@ -160,7 +153,7 @@ std::uint32_t TensorRecorder::parts_output(Index index, CapturedGraph& captured)
 }
 
 /// None for a view of written memory that is no chain of views: as an object it can be made, as a value of the graph it cannot.
-ir::ValueId TensorRecorder::value_of_view(Index index) {
+ir::ValueId RecordedOutputs::value_of_view(Index index) {
   try {
     return present_.of(index);
   } catch (const GraphBreak&) {
@@ -169,7 +162,7 @@ ir::ValueId TensorRecorder::value_of_view(Index index) {
 }
 
 /// The libraries make it from the object whose memory it has, as the program did.
-std::uint32_t TensorRecorder::crossed_output(Index index, CapturedGraph& captured) {
+std::uint32_t RecordedOutputs::crossed_output(Index index, CapturedGraph& captured) {
   if (auto made = made_.find(index); made != made_.end()) return made->second;
   const StandIn& s = stand_ins_[index];
   const StandIn& base = stand_ins_[*s.viewed];
@@ -183,7 +176,7 @@ std::uint32_t TensorRecorder::crossed_output(Index index, CapturedGraph& capture
   return slot;
 }
 
-std::uint32_t TensorRecorder::tensor_output(Index index, CapturedGraph& captured) {
+std::uint32_t RecordedOutputs::tensor_output(Index index, CapturedGraph& captured) {
   const bool parts = shows_parts(index);
   const StandIn& s = stand_ins_[index];
   const Index first = stand_ins_.root(index);
@@ -201,7 +194,7 @@ std::uint32_t TensorRecorder::tensor_output(Index index, CapturedGraph& captured
   output.detached = s.detached;
   output.untracked = s.untracked;
   output.inference = s.inference;
-  if (core_.in_late_memory(index)) vary_late_view(output, index);
+  if (core_.in_late_memory(index)) late_views_.vary(output, index);
   else vary_view(output, s, base);
   output.kind = base.input ? TensorOutput::Kind::input_view : TensorOutput::Kind::fresh_view;
   output.index = base.input ? *base.input : base.crossed ? crossed_output(first, captured) : parts ? parts_output(first, captured) : fresh_output(first, captured);
@@ -212,7 +205,7 @@ std::uint32_t TensorRecorder::tensor_output(Index index, CapturedGraph& captured
 }
 
 /// Every input whose memory was written becomes an update.
-void TensorRecorder::add_updates(CapturedGraph& captured) {
+void RecordedOutputs::add_updates(CapturedGraph& captured) {
   for (std::uint32_t input = 0; input < inputs_.stand_ins().size(); ++input) {
     const Index index = inputs_.stand_ins()[input];
     const Storage& storage = stand_ins_.storage_of(index);
@@ -228,7 +221,7 @@ void TensorRecorder::add_updates(CapturedGraph& captured) {
 }
 
 /// The calls as traced write into their arguments: those that are inputs of the graph are copied first.
-void TensorRecorder::name_copies(CapturedGraph& captured) {
+void RecordedOutputs::name_copies(CapturedGraph& captured) {
   Trace& trace = trace_.trace();
   for (const TensorUpdate& update : captured.updates) {
     const StandIn& s = stand_ins_[inputs_.stand_ins()[update.input]];
@@ -242,13 +235,13 @@ void TensorRecorder::name_copies(CapturedGraph& captured) {
 
 /// Whether the graph itself writes the new value of an input, whatever its sizes are: into rows without gaps, and with no warning and no
 /// branch after it that would have the call repeated. Else the write goes by the sizes.
-bool TensorRecorder::is_written_by_graph(std::uint32_t input) const {
+bool RecordedOutputs::is_written_by_graph(std::uint32_t input) const {
   const TensorSpec& spec = inputs_.spec(input);
   const bool numpy = std::ranges::any_of(trace_.op_names(), [](const std::string& op) { return op.starts_with("numpy."); });
   return spec.kind == TensorKind::torch && spec.free_strides == 0 && is_row_major(spec.shape, spec.strides) && !numpy && assumptions_.empty();
 }
 
-CapturedGraph TensorRecorder::finish() {
+CapturedGraph RecordedOutputs::finish() {
   trace_.resolve_places();
   CapturedGraph captured;
   for (const Ref& output : outputs_) {
@@ -270,13 +263,32 @@ CapturedGraph TensorRecorder::finish() {
   for (const StandIn& s : stand_ins_) trace_.trace().types[s.object.get()] = ir::print_type(graph_, graph_.type(s.value));
   name_copies(captured);
   inputs_.give(captured);
-  captured.opaque_calls = std::move(opaque_calls_);
+  captured.opaque_calls = opaque_.take();
   captured.assumptions = assumptions_.take();
   captured.error_handlings = std::move(core_.error_handlings);
   captured.takes_random_numbers = core_.random_token.has_value();
   captured.recording = std::make_unique<Recording>(std::move(graph_), std::move(trace_.trace()), trace_.take_op_names());
   captured.late_sizes = symbols_.any_data();
   return captured;
+}
+
+std::uint32_t RecordedOutputs::scalar_output(const ScalarValue& scalar, PyObject* object, CapturedGraph& captured) {
+  TensorOutput output;
+  if (scalar.step) {
+    output.kind = TensorOutput::Kind::tape_float;
+    output.index = *scalar.step;
+    captured.tensors.push_back(std::move(output));
+    return static_cast<std::uint32_t>(captured.tensors.size() - 1);
+  }
+  output.kind = TensorOutput::Kind::fresh;
+  output.tensor = TensorKind::scalar;
+  output.plain_number = true;
+  output.index = static_cast<std::uint32_t>(graph_.outputs().size());
+  output.dtype = scalar.integral ? DType::i64 : DType::f64;
+  graph_.add_output({scalar.value, ir::OutputKind::result, {}});
+  trace_.add_output(object);
+  captured.tensors.push_back(std::move(output));
+  return static_cast<std::uint32_t>(captured.tensors.size() - 1);
 }
 
 }  // namespace tenon::python

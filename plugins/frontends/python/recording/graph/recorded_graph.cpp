@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "python/library/numpy_api.h"
+#include "python/library/torch_library.h"
 #include "python/objects/graph_break.h"
 
 namespace tenon::python {
@@ -37,6 +39,11 @@ ir::ValueId RecordedGraph::condition(PyObject* predicate) {
   ir::ValueId value = present.of(index);
   if (!s.shape.empty()) value = builder.one("reshape", {value}, {{"shape", ir::Shape{}}});
   return is_bool(s.dtype) ? value : builder.one("ne", {value, builder.literal(ir::Dim(0))});
+}
+
+bool is_tensor(PyObject* object) {
+  const TorchLibrary* torch = known_torch_library();
+  return PyArray_Check(object) || (torch && torch->is_tensor(object));
 }
 
 }  // namespace tenon::python

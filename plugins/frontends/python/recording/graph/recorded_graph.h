@@ -58,4 +58,7 @@ struct RecordedGraph {
   ir::ValueId condition(PyObject* predicate);
 };
 
+/// Whether it is a tensor of torch or an array of NumPy.
+bool is_tensor(PyObject* object);
+
 }  // namespace tenon::python

@@ -1,4 +1,4 @@
-#include "python/recording/attention_layout.h"
+#include "python/recording/memory/attention_layout.h"
 
 #include "python/objects/graph_break.h"
 #include "python/objects/imported.h"

@@ -1,12 +1,10 @@
+#include "python/recording/memory/late_sizes.h"
+
 #include <algorithm>
 
 #include "core/ops/catalog.h"
 #include "python/objects/graph_break.h"
 #include "python/opaque/call_results.h"
-#include "python/recording/tensor_recorder.h"
-
-// Results whose size depends on data. Their stand-ins have a made-up size: torch and NumPy are asked nothing about them, so what is recorded
-// of them must be dense, in memory of its own, and laid out in the same way for every size.
 
 namespace tenon::python {
 namespace {
@@ -43,34 +41,31 @@ bool laid_out_alike(const StandIns& stand_ins, std::span<const StandIns::Index> 
 
 }  // namespace
 
-bool TensorRecorder::late_layout_varies(std::span<const Index> operands) const {
+bool LateSizes::layout_varies(std::span<const Index> operands) const {
   return std::ranges::any_of(operands, [&](Index index) {
     const StandIn& s = stand_ins_[index];
     return core_.is_late(s.value) && (s.shape.size() > 1 || s.strides != row_major(s.shape));
   });
 }
 
-void TensorRecorder::refuse_late(std::span<const Index> operands) const {
+void LateSizes::refuse(std::span<const Index> operands) const {
   for (Index index : operands)
     if (core_.is_late(stand_ins_[index].value)) symbols_.values(graph_.type(stand_ins_[index].value).shape);  // breaks
 }
 
-/// What is not recorded as nodes from values, and what writes, but for the elements that a write to another tensor takes, for elements
-/// that a write names by plain numbers, and for pointwise functions in place.
-void TensorRecorder::refuse_late(const ForeignFunction& function, std::span<const Index> operands) const {
+void LateSizes::refuse(const ForeignFunction& function, std::span<const Index> operands) const {
   const bool item = function.has(Trait::subscripts);
   const bool in_place = function.writes && !item && function.op && function.op->body && !operands.empty() && core_.is_late(stand_ins_[operands.front()].value);
   const auto is_torch = [&](Index index) { return stand_ins_[index].kind == TensorKind::torch; };
   const bool crosses = function.has(Trait::crosses) && !item && (function.flavour == ops::Flavour::torch || std::ranges::any_of(operands, is_torch));
-  if (function.in_graph || !function.op || crosses || (function.writes && !item && !in_place)) refuse_late(operands);
+  if (function.in_graph || !function.op || crosses || (function.writes && !item && !in_place)) refuse(operands);
 }
 
-/// Throws where the layout is not the same for every size, or not known without asking the library.
-TensorSpec TensorRecorder::late_spec(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands, bool known) {
+TensorSpec LateSizes::spec(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands, bool known) {
   const auto depends = [&] { return GraphBreak("a size that depends on data", "sizes that depend on data are known only when the graph runs"); };
   const ir::Value& made = graph_.value(value);
   const ir::Node& node = graph_.node(made.node);
-  TensorSpec spec = fresh_spec(function, value, operands);
+  TensorSpec spec = results_.fresh_spec(function, value, operands);
   if (spec.shape.size() < 2) return spec;
   if (node.op == "nonzero") {  // both libraries find the places dimension by dimension
     if (spec.shape[1] == 0) throw depends();
@@ -78,7 +73,7 @@ TensorSpec TensorRecorder::late_spec(const ForeignFunction& function, ir::ValueI
     return spec;
   }
   if (function.op->body) {
-    if (!laid_out_alike(stand_ins_, operands)) require_one_order(function, value, operands, spec);
+    if (!laid_out_alike(stand_ins_, operands)) views_.require_one_order(function, value, operands, spec);
     return spec;
   }
   const bool joined = joins(function, node, spec);
@@ -97,7 +92,7 @@ TensorSpec TensorRecorder::late_spec(const ForeignFunction& function, ir::ValueI
   return spec;
 }
 
-Ref TensorRecorder::record_late(const ForeignFunction& function, PyObject* kwargs, const ops::ForeignResult& result, std::span<const Index> operands,
+Ref LateSizes::wrap(const ForeignFunction& function, PyObject* kwargs, const ops::ForeignResult& result, std::span<const Index> operands,
                                 std::size_t first_node) {
   for (ir::ValueId value : result.values) {
     const bool made = graph_.value(value).kind == ir::ValueKind::result;
@@ -105,10 +100,10 @@ Ref TensorRecorder::record_late(const ForeignFunction& function, PyObject* kwarg
     const bool now = made && std::ranges::find(nodes, graph_.value(value).node) != nodes.end();
     if (!now || kwargs_name_a_layout(kwargs) || core_.in_branch()) throw GraphBreak("a size that depends on data");
   }
-  const bool known = function.has(Trait::finds_distinct) || strides_are_known(function, result, operands);  // distinct elements and their places are made row-major
+  const bool known = function.has(Trait::finds_distinct) || results_.strides_are_known(function, result, operands);  // distinct elements and their places are made row-major
   std::vector<Ref> made;
   for (ir::ValueId value : result.values) {
-    const TensorSpec spec = late_spec(function, value, operands, known);
+    const TensorSpec spec = this->spec(function, value, operands, known);
     made.push_back(stand_ins_[core_.add_fresh(spec.kind, value, spec)].object);
   }
   if (result.container == ops::Container::single) return made.front();
@@ -118,8 +113,7 @@ Ref TensorRecorder::record_late(const ForeignFunction& function, PyObject* kwarg
   return tuple;
 }
 
-/// Which results of a function that NumPy writes in Python are views of an array that nobody has: so are those of any other number of elements.
-void TensorRecorder::find_hidden_bases(PyObject* wrapped, PyObject* callable, PyObject* args, PyObject* kwargs) {
+void LateSizes::find_hidden_bases(PyObject* wrapped, PyObject* callable, PyObject* args, PyObject* kwargs) {
   std::vector<Ref> said;
   try {
     const Ref twin_args = stand_ins_.with_twins(args), twin_kwargs = kwargs ? stand_ins_.with_twins(kwargs) : Ref();

@@ -1,3 +1,5 @@
+#include "python/recording/memory/late_views.h"
+
 #include <algorithm>
 
 #include "core/ops/catalog.h"
@@ -5,10 +7,6 @@
 #include "python/metadata/late_order.h"
 #include "python/objects/graph_break.h"
 #include "python/opaque/call_results.h"
-#include "python/recording/tensor_recorder.h"
-
-// Views of memory whose size depends on data. The library is asked on twins of a made-up size; the layout that it gives must be one that the
-// graph's own nodes give for every size.
 
 namespace tenon::python {
 namespace {
@@ -26,7 +24,7 @@ void collect_tensors(PyObject* answer, std::vector<PyObject*>& found) {
 }  // namespace
 
 /// How it lies in the memory that it has, whatever the size. Throws where that cannot be said.
-const ViewLayout& TensorRecorder::late_layout(Index index) {
+const ViewLayout& LateViews::layout_of(Index index) {
   const StandIn& base = stand_ins_[stand_ins_.owner(index)];
   StandIn& view = stand_ins_[index];
   if (view.late) return *view.late;
@@ -38,8 +36,7 @@ const ViewLayout& TensorRecorder::late_layout(Index index) {
   return *view.late;
 }
 
-/// No size of a view may come to 0: the graph holds for that many elements only.
-void TensorRecorder::require_elements(const ir::Shape& shape) {
+void LateViews::require_elements(const ir::Shape& shape) {
   for (const ir::Dim& dim : shape)
     for (std::int64_t least = 1; ops::infer::range(graph_, dim).least < 1; least *= 2) {
       if (least > kMostOfLeast || symbols_.is_known(dim)) throw depends();
@@ -48,7 +45,7 @@ void TensorRecorder::require_elements(const ir::Shape& shape) {
 }
 
 /// Throws unless what a call made, or gave back, is the same for every size of at least 2.
-void TensorRecorder::require_one_layout(Index index, std::span<const Index> operands) {
+void LateViews::require_one_layout(Index index, std::span<const Index> operands) {
   const StandIn& made = stand_ins_[index];
   require_elements(graph_.type(made.value).shape);
   if (std::ranges::find(operands, index) != operands.end()) return;
@@ -57,13 +54,13 @@ void TensorRecorder::require_one_layout(Index index, std::span<const Index> oper
     if (!is_plain(index) || !std::ranges::all_of(operands, is_plain)) throw depends();
     return;
   }
-  const ViewLayout& layout = late_layout(index);
+  const ViewLayout& layout = layout_of(index);
   const auto is_known = [&](const ir::Dim& dim) { return symbols_.is_known(dim); };
   if (!core_.is_late(made.value) && !std::ranges::all_of(layout.strides, is_known)) throw depends();
 }
 
 /// Whether the library does with a size of 1 as with other sizes: it may leave out such a dimension, or give it another stride.
-bool TensorRecorder::is_alike_at_one(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, std::span<const Index> made) {
+bool LateViews::is_alike_at_one(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, std::span<const Index> made) {
   const auto at_one = [&](std::span<const ir::Dim> dims) { return symbols_.values_where_data_is(1, dims); };
   std::unordered_map<Index, Ref> twins;
   const std::function<Ref(PyObject*)> small = [&](PyObject* item) -> Ref {
@@ -72,7 +69,7 @@ bool TensorRecorder::is_alike_at_one(PyObject* callable, const ForeignFunction& 
     if (!index || !core_.in_late_memory(*index)) return stand_ins_.with_twins(item);
     const StandIn& s = stand_ins_[*index];
     Ref& twin = twins[*index];
-    if (!twin) twin = make_twin(s.kind, s.dtype, at_one(graph_.type(s.value).shape), at_one(late_layout(*index).strides), s.writeable);
+    if (!twin) twin = make_twin(s.kind, s.dtype, at_one(graph_.type(s.value).shape), at_one(layout_of(*index).strides), s.writeable);
     return twin;
   };
   Ref small_args = with_replaced(args, small), small_kwargs = kwargs ? with_replaced(kwargs, small) : Ref();
@@ -99,17 +96,16 @@ bool TensorRecorder::is_alike_at_one(PyObject* callable, const ForeignFunction& 
       continue;
     }
     if (viewed == twins.end() || twins.contains(made[i]) != (viewed->second.get() == tensors[i])) return false;
-    const ViewLayout &from = late_layout(viewed->first), &to = late_layout(made[i]);
+    const ViewLayout &from = layout_of(viewed->first), &to = layout_of(made[i]);
     const ir::Dim step = to.offset - from.offset;
     if (spec.strides != at_one(to.strides) || place.offset - place_of_twin(viewed->second.get()).offset != at_one({&step, 1}).front()) return false;
   }
   return true;
 }
 
-/// Throws unless the dimensions of a pointwise result lie in one order for every size of at least 2. A size of 1 is looked at by itself.
-void TensorRecorder::require_one_order(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands, const TensorSpec& made) {
+void LateViews::require_one_order(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands, const TensorSpec& made) {
   const auto is_plain = [&](Index i) { return stand_ins_[i].strides == row_major(stand_ins_[i].shape); };
-  const bool own = own_layout(function, value) || function.op->traits.layout != ops::ResultLayout::unknown;
+  const bool own = results_.own_layout(function, value) || function.op->traits.layout != ops::ResultLayout::unknown;
   if (own || std::ranges::all_of(operands, is_plain)) {
     if (made.strides != row_major(made.shape) || (own && made.shape.size() > 3)) throw depends();
     return;
@@ -120,7 +116,7 @@ void TensorRecorder::require_one_order(const ForeignFunction& function, ir::Valu
   for (Index index : operands) {
     const StandIn& s = stand_ins_[index];
     if (s.shape.size() > shape.size()) throw depends();
-    if (core_.in_late_memory(index)) layouts.push_back({graph_.type(s.value).shape, late_layout(index).strides});
+    if (core_.in_late_memory(index)) layouts.push_back({graph_.type(s.value).shape, layout_of(index).strides});
     else layouts.push_back({{s.shape.begin(), s.shape.end()}, {s.strides.begin(), s.strides.end()}});
   }
   if (symbols_.hints(strides) != made.strides || !lies_in_one_order(graph_, shape, layouts)) throw depends();
@@ -129,12 +125,12 @@ void TensorRecorder::require_one_order(const ForeignFunction& function, ir::Valu
   for (const LateOperand& layout : layouts) small.emplace_back(at_one(layout.shape), at_one(layout.strides));
   std::vector<Operand> seen;
   for (const auto& [sizes, steps] : small) seen.push_back({sizes, steps});
-  if (late_symbols(shape).size() > 1 || pointwise_strides(function.flavour, at_one(shape), as_computed_with(function, value, seen)) != at_one(strides))
+  if (late_symbols(shape).size() > 1 || pointwise_strides(function.flavour, at_one(shape), results_.as_computed_with(function, value, seen)) != at_one(strides))
     require_several(shape);
 }
 
 /// The symbols in it that depend on data.
-std::vector<SymbolId> TensorRecorder::late_symbols(const ir::Shape& shape) const {
+std::vector<SymbolId> LateViews::late_symbols(const ir::Shape& shape) const {
   std::vector<SymbolId> late;
   for (const ir::Dim& dim : shape)
     dim.for_each_symbol([&](SymbolId s) {
@@ -144,12 +140,11 @@ std::vector<SymbolId> TensorRecorder::late_symbols(const ir::Shape& shape) const
 }
 
 /// From now on the graph holds for sizes of at least 2.
-void TensorRecorder::require_several(const ir::Shape& shape) {
+void LateViews::require_several(const ir::Shape& shape) {
   for (SymbolId s : late_symbols(shape)) symbols_.require_data_of_at_least(2, ir::Dim::symbol(s));
 }
 
-/// Whether what a call gives is nothing but elements of memory whose size depends on data.
-bool TensorRecorder::shows_late_memory(const ForeignFunction& function, PyObject* kwargs, const ops::ForeignResult& result,
+bool LateViews::are_given(const ForeignFunction& function, PyObject* kwargs, const ops::ForeignResult& result,
                                        std::span<const Index> operands) const {
   if (!symbols_.any_data() || !function.op || (function.flavour == ops::Flavour::torch && !function.may_alias) || kwargs_name_a_layout(kwargs)) return false;
   const auto is_view = [&](ir::ValueId value) {
@@ -159,7 +154,7 @@ bool TensorRecorder::shows_late_memory(const ForeignFunction& function, PyObject
 }
 
 /// Whether a value shows elements of another one through nodes that only choose them.
-bool TensorRecorder::views(ir::ValueId from, ir::ValueId to) const {
+bool LateViews::views(ir::ValueId from, ir::ValueId to) const {
   const auto path = ops::find_view_path(graph_, from, to);
   const auto chooses = [&](const ops::ViewStep& step) {
     return graph_.node(step.node).op == "unbind" || (ops::loop_of(graph_, step.node).has_value() && only_moves(graph_, step.node));
@@ -167,11 +162,11 @@ bool TensorRecorder::views(ir::ValueId from, ir::ValueId to) const {
   return path && std::ranges::all_of(*path, chooses);
 }
 
-Ref TensorRecorder::record_late_views(PyObject* callable, const ForeignFunction& function, const ops::ForeignResult& result, PyObject* args,
+Ref LateViews::wrap(PyObject* callable, const ForeignFunction& function, const ops::ForeignResult& result, PyObject* args,
                                       PyObject* kwargs) {
   if (core_.in_branch()) throw depends();
   const std::vector<Index> operands = stand_ins_.among(args, kwargs);
-  Ref wrapped = wrap_like_twins(callable, function, result, args, kwargs);
+  Ref wrapped = results_.wrap_like_twins(callable, function, result, args, kwargs);
   const std::vector<Index> made = stand_ins_.among(wrapped.get(), nullptr);
   for (Index index : made) require_one_layout(index, operands);
   ir::Shape sizes;  // of the memory that is viewed
@@ -181,10 +176,9 @@ Ref TensorRecorder::record_late_views(PyObject* callable, const ForeignFunction&
   return wrapped;
 }
 
-/// A view of a result whose size the run finds. Its own layout follows from the sizes of that result.
-void TensorRecorder::vary_late_view(TensorOutput& output, Index index) {
+void LateViews::vary(TensorOutput& output, Index index) {
   const ir::Shape& base = graph_.type(stand_ins_[stand_ins_.owner(index)].value).shape;
-  const ViewLayout& layout = late_layout(index);
+  const ViewLayout& layout = layout_of(index);
   output.varying_shape = graph_.type(stand_ins_[index].value).shape;
   output.varying_strides = layout.strides;
   output.varying_offset = layout.offset;

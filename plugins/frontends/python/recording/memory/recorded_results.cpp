@@ -1,3 +1,5 @@
+#include "python/recording/memory/recorded_results.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -14,10 +16,7 @@
 #include "python/opaque/call_results.h"
 #include "python/opaque/eager_kernels.h"
 #include "python/opaque/numpy_answers.h"
-#include "python/recording/tensor_recorder.h"
 #include "python/recording/graph/varying_input.h"
-
-// How the results of a call become stand-ins: where they lie, and what they view.
 
 namespace tenon::python {
 namespace {
@@ -36,14 +35,13 @@ std::vector<std::int64_t> copied_in_order(std::span<const std::int64_t> shape, s
 
 }  // namespace
 
-/// The rule for the strides of torch's function itself, where there is one.
-std::optional<ops::AliasLayout> TensorRecorder::own_layout(const ForeignFunction& function, ir::ValueId value) const {
+std::optional<ops::AliasLayout> RecordedResults::own_layout(const ForeignFunction& function, ir::ValueId value) const {
   const ir::Value& made = graph_.value(value);
   if (function.flavour != ops::Flavour::torch || made.kind != ir::ValueKind::result) return std::nullopt;
   return ops::layout_of_alias(function.name, graph_.node(made.node), graph_.type(value).shape);
 }
 
-bool TensorRecorder::strides_are_known(const ForeignFunction& function, const ops::ForeignResult& result, std::span<const Index> operands) const {
+bool RecordedResults::strides_are_known(const ForeignFunction& function, const ops::ForeignResult& result, std::span<const Index> operands) const {
   if (result.container != ops::Container::single || result.values.size() != 1 || !function.op) return false;
   if (is_pointwise(function) || own_layout(function, result.values.front())) return true;
   std::size_t rank = 0;
@@ -78,7 +76,7 @@ bool TensorRecorder::strides_are_known(const ForeignFunction& function, const op
 }
 
 /// Whether a number is among the operands as a 0-d tensor would be.
-bool TensorRecorder::has_number_operand(const ForeignFunction& function, ir::ValueId value) const {
+bool RecordedResults::has_number_operand(const ForeignFunction& function, ir::ValueId value) const {
   const ir::Value& made = graph_.value(value);
   if (function.flavour != ops::Flavour::torch || made.kind != ir::ValueKind::result) return false;
   const ir::Node& node = graph_.node(made.node);
@@ -86,14 +84,13 @@ bool TensorRecorder::has_number_operand(const ForeignFunction& function, ir::Val
   return std::ranges::any_of(node.operands, [&](ir::ValueId operand) { return graph_.value(operand).kind == ir::ValueKind::literal; });
 }
 
-/// The operands of a pointwise function as they have a say in the strides of its result.
-std::vector<Operand> TensorRecorder::as_computed_with(const ForeignFunction& function, ir::ValueId value, std::vector<Operand> operands) const {
+std::vector<Operand> RecordedResults::as_computed_with(const ForeignFunction& function, ir::ValueId value, std::vector<Operand> operands) const {
   if (has_number_operand(function, value)) operands.push_back({});
   if (ops::operands_are_swapped(function.name)) std::ranges::reverse(operands);
   return operands;
 }
 
-TensorSpec TensorRecorder::fresh_spec(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands) const {
+TensorSpec RecordedResults::fresh_spec(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands) const {
   TensorSpec spec;
   const ir::Type& type = graph_.type(value);
   spec.dtype = type.dtype;
@@ -121,13 +118,13 @@ TensorSpec TensorRecorder::fresh_spec(const ForeignFunction& function, ir::Value
   return spec;
 }
 
-Ref TensorRecorder::wrap_fresh(const ForeignFunction& function, const ops::ForeignResult& result, std::span<const Index> operands) {
+Ref RecordedResults::wrap_fresh(const ForeignFunction& function, const ops::ForeignResult& result, std::span<const Index> operands) {
   const ir::ValueId value = result.values.front();
   const TensorSpec spec = fresh_spec(function, value, operands);
   return stand_ins_[core_.add_fresh(spec.kind, value, spec)].object;
 }
 
-Ref TensorRecorder::wrap_like_twins(PyObject* callable, const ForeignFunction& function, const ops::ForeignResult& result, PyObject* args,
+Ref RecordedResults::wrap_like_twins(PyObject* callable, const ForeignFunction& function, const ops::ForeignResult& result, PyObject* args,
                                     PyObject* kwargs) {
   Ref twin_args = stand_ins_.with_twins(args);
   Ref twin_kwargs = kwargs ? stand_ins_.with_twins(kwargs) : Ref();
@@ -143,12 +140,11 @@ Ref TensorRecorder::wrap_like_twins(PyObject* callable, const ForeignFunction& f
   return wrap_answer(answer.get(), function, result.values, operands);
 }
 
-bool TensorRecorder::lie_unusually(std::span<const Index> operands) const {
+bool RecordedResults::lie_unusually(std::span<const Index> operands) const {
   return std::ranges::any_of(operands, [&](Index operand) { return stand_ins_[operand].strides != row_major(stand_ins_[operand].shape); });
 }
 
-/// What torch makes of other functions it makes of them on the meta device, too. What takes long is not computed to hear how its result lies.
-Ref TensorRecorder::as_the_cpu_lays_out(Ref answer, PyObject* callable, PyObject* args, PyObject* kwargs, const ops::ForeignResult& result) {
+Ref RecordedResults::as_the_cpu_lays_out(Ref answer, PyObject* callable, PyObject* args, PyObject* kwargs, const ops::ForeignResult& result) {
   constexpr std::int64_t kMost = 1 << 20, kMostOfProducts = 1 << 14;
   const bool product = std::ranges::any_of(result.values, [&](ir::ValueId value) {
     const ir::Value& made = graph_.value(value);
@@ -159,8 +155,7 @@ Ref TensorRecorder::as_the_cpu_lays_out(Ref answer, PyObject* callable, PyObject
   return with_strides_of_cpu(std::move(answer), stand_ins_, callable, twin_args.get(), twin_kwargs.get(), product ? kMostOfProducts : kMost);
 }
 
-/// The library's answer on twins with stand-ins in the places of its tensors.
-Ref TensorRecorder::wrap_answer(PyObject* answer, const ForeignFunction& function, std::span<const ir::ValueId> values,
+Ref RecordedResults::wrap_answer(PyObject* answer, const ForeignFunction& function, std::span<const ir::ValueId> values,
                                 std::span<const Index> operands) {
   if (values.empty() && !is_empty_sequence(answer)) throw GraphBreak(fmt::format("{} gives no tensor", function.name));
   std::size_t next = 0;
@@ -175,7 +170,7 @@ Ref TensorRecorder::wrap_answer(PyObject* answer, const ForeignFunction& functio
   return wrapped;
 }
 
-Ref TensorRecorder::stand_in_for_twin(PyObject* twin, ir::ValueId value, const ForeignFunction& function,
+Ref RecordedResults::stand_in_for_twin(PyObject* twin, ir::ValueId value, const ForeignFunction& function,
                                      std::span<const Index> operands) {
   TensorSpec spec = read_twin(twin);
   if (auto known = stand_ins_.of_twin(twin)) return stand_ins_[*known].object;
@@ -210,7 +205,7 @@ Ref TensorRecorder::stand_in_for_twin(PyObject* twin, ir::ValueId value, const F
 }
 
 /// Finds what a view was made of, and how.
-void TensorRecorder::find_viewed(StandIn& view, std::span<const Index> operands) {
+void RecordedResults::find_viewed(StandIn& view, std::span<const Index> operands) {
   Index viewed = stand_ins_.owner_of(view.storage);
   std::optional<ir::ValueId> from;
   for (Index operand : operands) {
@@ -231,8 +226,7 @@ void TensorRecorder::find_viewed(StandIn& view, std::span<const Index> operands)
   if (symbols_.any() && !core_.is_late(view.value) && !core_.in_late_memory(viewed)) settle_layout(view, viewed, from);
 }
 
-/// The strides over the numbers that vary; nothing where they cannot be said.
-std::optional<ir::Shape> TensorRecorder::strides_of(Index index) const {
+std::optional<ir::Shape> RecordedResults::strides_of(Index index) const {
   const StandIn& s = stand_ins_[index];
   const Index owner = stand_ins_.owner(index);
   if (s.layout) return s.layout->strides;
@@ -246,7 +240,7 @@ std::optional<ir::Shape> TensorRecorder::strides_of(Index index) const {
 }
 
 /// Whether a view has gaps, and in which order it lies, decides what the library does with it: where numbers vary, that is guarded.
-void TensorRecorder::settle_layout(StandIn& view, Index viewed, std::optional<ir::ValueId> from) {
+void RecordedResults::settle_layout(StandIn& view, Index viewed, std::optional<ir::ValueId> from) {
   const ir::Shape& shape = graph_.type(view.value).shape;
   const auto of_viewed = from && view.path ? strides_of(viewed) : std::nullopt;
   auto layout = of_viewed ? layout_of_view(graph_, *from, *of_viewed, view.value) : std::nullopt;

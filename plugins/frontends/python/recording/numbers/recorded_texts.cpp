@@ -1,13 +1,13 @@
-#include <algorithm>
-#include <utility>
+#include "python/recording/numbers/recorded_texts.h"
 
-#include "python/library/torch_library.h"
-#include "python/recording/tensor_recorder.h"
+#include <utility>
+#include <vector>
+
+#include "python/heap/type_traits.h"
+#include "python/recording/numbers/number_stand_ins.h"
 #include "python/stand_ins/late_text.h"
 #include "python/stand_ins/symbolic_scalar.h"
 #include "python/symbols/symbolic_int.h"
-
-// Texts made of numbers that vary, or that the graph computes.
 
 namespace tenon::python {
 namespace {
@@ -32,18 +32,17 @@ Ref taken_over(PyObject* object) {
 
 }  // namespace
 
-/// A str that may vary.
-Ref TensorRecorder::text_input(PyObject* object, SourceId source, GuardSet& guards) {
+Ref RecordedTexts::input(PyObject* object, SourceId source, GuardSet& guards) {
   if (core_.alone) return {};
   const std::string name = inputs_.words_of(source, guards);
   const Py_hash_t hash = PyObject_Hash(object);
   if (hash == -1 || !symbols_.varies(name, hash, false)) return {};
   guards.add(GuardKind::type_is, source, reinterpret_cast<PyObject*>(&PyUnicode_Type));
-  any_text_input_ = true;
+  any_input_ = true;
   return make_late_text({{}, {}, source, name});
 }
 
-Ref TensorRecorder::late_text(PyObject* function, PyObject* arguments) {
+Ref RecordedTexts::made(PyObject* function, PyObject* arguments) {
   if (core_.alone || !symbols_.dynamic() || core_.in_branch()) return {};
   Ref taken = taken_over(arguments);
   if (!taken) return {};
@@ -53,7 +52,7 @@ Ref TensorRecorder::late_text(PyObject* function, PyObject* arguments) {
   std::vector<std::pair<PyObject*, PyObject*>> samples;
   for (PyObject* number : inputs_of_text(text.get())) {
     if (is_symbolic_int(number) && !symbols_.is_known(*integer_of(number))) return {};
-    PyTypeObject* type = apparent_type(number);
+    PyTypeObject* type = type_of_number(number);
     samples.emplace_back(number, (type == &PyLong_Type ? any_int : type == &PyFloat_Type ? any_float : any_text).get());
   }
   PyTypeObject* type = nullptr;
@@ -66,31 +65,10 @@ Ref TensorRecorder::late_text(PyObject* function, PyObject* arguments) {
   return type == &PyFloat_Type ? make_late_text({Ref::borrow(function), late_text_of(text.get()).arguments, {}, {}, type}) : text;
 }
 
-/// Tensors without dimensions are formatted as what item() gives, and so are NumPy's numbers where there is a specification.
-Ref TensorRecorder::number_in_format(PyObject* stand_in, PyObject* spec) {
-  const auto index = stand_ins_.find(stand_in);
-  if (!index || core_.alone || !stand_ins_[*index].shape.empty()) return {};
-  const StandIn& s = stand_ins_[*index];
-  const bool specified = PyUnicode_CheckExact(spec) && PyUnicode_GET_LENGTH(spec) > 0;
-  const auto is_plain_tensor = [&] { return checked(PyObject_GetAttrString(torch_library()->module.get(), "Tensor")).is(as_object(apparent_type(stand_in))); };
-  const bool plain = s.kind == TensorKind::torch ? is_plain_tensor() : specified;
-  return plain ? number_of(stand_in, nullptr) : Ref();
-}
-
-void TensorRecorder::need_text(PyObject* text, const char* use) {
-  ScalarValue all;
-  for (PyObject* number : inputs_of_text(text)) {
-    if (is_late_text(number)) all.roots.push_back(late_text_of(number).name);
-    else std::ranges::move(is_symbolic_int(number) ? symbols_.names_of(*integer_of(number)) : scalar_of(number).roots, std::back_inserter(all.roots));
-    all.of_data |= is_symbolic_scalar(number) && scalar_of(number).of_data;
-  }
-  need_scalar(all, use);
-}
-
-std::optional<Recorder::LateCall> TensorRecorder::late_call(PyObject* stand_in) {
+std::optional<Recorder::LateCall> how_text_is_made(PyObject* stand_in) {
   if (!is_late_text(stand_in)) return std::nullopt;
   const LateText& text = late_text_of(stand_in);
-  return text.source ? std::nullopt : std::optional(LateCall{text.function, text.arguments});
+  return text.source ? std::nullopt : std::optional(Recorder::LateCall{text.function, text.arguments});
 }
 
 }  // namespace tenon::python

@@ -1,4 +1,5 @@
-// What an opaque call gives for sizes that vary: found out by asking torch for some of them, and checked at every run.
+#include "python/recording/opaque/opaque_sizes.h"
+
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -9,7 +10,6 @@
 #include "python/compat/undefined_results.h"
 #include "python/library/torch_library.h"
 #include "python/opaque/call_results.h"
-#include "python/recording/tensor_recorder.h"
 #include "python/results/twins.h"
 #include "python/stand_ins/symbolic_scalar.h"
 #include "python/symbols/symbolic_int.h"
@@ -69,15 +69,14 @@ void add_joint_sizes(std::span<const ir::Shape> shapes, std::vector<ir::Dim>& ca
 
 }  // namespace
 
-/// The arguments with the floats that vary as what they are now, times a factor.
-Ref TensorRecorder::with_floats(PyObject* arguments, double factor) {
+Ref OpaqueSizes::with_floats(PyObject* arguments, double factor) {
   return with_replaced(arguments, [&](PyObject* item) {
     const bool known = is_symbolic_scalar(item) && scalar_of(item).step;
     return known ? checked(PyFloat_FromDouble(factor * symbols_.floats().value(*scalar_of(item).step))) : Ref();
   });
 }
 
-std::int64_t TensorRecorder::elements_of_operands(std::span<const Index> operands) const {
+std::int64_t OpaqueSizes::elements_of_operands(std::span<const Index> operands) const {
   std::int64_t all = 0;
   for (Index index : operands) {
     const Extents& shape = stand_ins_[index].shape;
@@ -86,9 +85,7 @@ std::int64_t TensorRecorder::elements_of_operands(std::span<const Index> operand
   return all;
 }
 
-/// The shapes of the results over the sizes that vary, where each is a size of an operand or a constant for the present sizes and for others.
-/// A run whose results have other shapes is refused. Nothing where that is not so, or nothing varies.
-std::optional<std::vector<ir::Shape>> TensorRecorder::shapes_of_opaque_call(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands,
+std::optional<std::vector<ir::Shape>> OpaqueSizes::shapes(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands,
                                                                             PyObject* args, PyObject* kwargs, const OpaqueUse& use, std::span<const Ref> results) {
   constexpr OtherSize kChanges[] = {
       [](std::int64_t size, std::size_t which) {  // what must be divisible stays so
@@ -102,7 +99,7 @@ std::optional<std::vector<ir::Shape>> TensorRecorder::shapes_of_opaque_call(PyOb
   return std::nullopt;
 }
 
-std::optional<std::vector<ir::Shape>> TensorRecorder::shapes_by_trials(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args,
+std::optional<std::vector<ir::Shape>> OpaqueSizes::shapes_by_trials(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args,
                                                                        PyObject* kwargs, const OpaqueUse& use, std::span<const Ref> results, OtherSize change) {
   const bool torch = function.flavour == ops::Flavour::torch;
   if (use.answer || (!torch && elements_of_operands(operands) > kMostComputed)) return std::nullopt;

@@ -1,0 +1,37 @@
+#include "python/recording/numbers/number_stand_ins.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "python/objects/graph_break.h"
+#include "python/stand_ins/late_text.h"
+#include "python/symbols/symbolic_int.h"
+
+namespace tenon::python {
+
+PyTypeObject* type_of_number(PyObject* stand_in) {
+  if (is_late_text(stand_in)) return late_text_of(stand_in).type;
+  if (is_symbolic_scalar(stand_in)) return scalar_of(stand_in).integral ? &PyLong_Type : &PyFloat_Type;
+  return is_symbolic_int(stand_in) ? &PyLong_Type : nullptr;
+}
+
+void need_scalar(Symbols& symbols, const ScalarValue& scalar, const char* use) {
+  if (!scalar.of_data && !symbols.wear_out(scalar.roots))
+    for (const std::string& root : scalar.roots) symbols.fix(root, use);
+  throw GraphBreak(fmt::format("{} of a number that the graph computes needs its value while the program runs", use),
+                   "keep the decision in the graph: torch.where, or tenon.cond");
+}
+
+void need_text(Symbols& symbols, PyObject* text, const char* use) {
+  ScalarValue all;
+  for (PyObject* number : inputs_of_text(text)) {
+    if (is_late_text(number)) all.roots.push_back(late_text_of(number).name);
+    else std::ranges::move(is_symbolic_int(number) ? symbols.names_of(*integer_of(number)) : scalar_of(number).roots, std::back_inserter(all.roots));
+    all.of_data |= is_symbolic_scalar(number) && scalar_of(number).of_data;
+  }
+  need_scalar(symbols, all, use);
+}
+
+}  // namespace tenon::python

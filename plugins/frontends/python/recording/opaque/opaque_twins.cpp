@@ -1,0 +1,100 @@
+#include "python/recording/opaque/opaque_twins.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "python/compat/meta_device_hint.h"
+#include "python/compat/undefined_results.h"
+#include "python/evaluator/exception_text.h"
+#include "python/library/torch_library.h"
+#include "python/objects/graph_break.h"
+#include "python/opaque/call_results.h"
+#include "python/opaque/eager_kernels.h"
+#include "python/opaque/numpy_answers.h"
+
+namespace tenon::python {
+namespace {
+
+/// Whether two answers of a library say the same of dtypes, sizes and strides.
+bool say_the_same(PyObject* one, PyObject* other) {
+  std::vector<Ref> first, second;
+  collect_tensors(one, first);
+  collect_tensors(other, second);
+  if (first.size() != second.size()) return false;
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    const TensorSpec x = read_twin(first[i].get()), y = read_twin(second[i].get());
+    if (x.dtype != y.dtype || x.shape != y.shape || x.strides != y.strides) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+long version_of(PyObject* twin) {
+  Ref version = Ref::steal(PyObject_GetAttrString(twin, "_version"));
+  if (!version) {
+    PyErr_Clear();  // an inference tensor keeps none
+    return 0;
+  }
+  return PyLong_AsLong(version.get());
+}
+
+/// A function that takes a number takes a tensor without dimensions for it, whose element a twin cannot give. What the function gives for
+/// two numbers alike, it gives for any; nothing where it does not.
+Ref OpaqueTwins::call_with_number(PyObject* callable, std::span<const Index> operands, PyObject* twin_args, PyObject* twin_kwargs) {
+  const CpuMetaKernels as_on_cpu;
+  for (Index index : operands) {
+    if (!stand_ins_[index].shape.empty() || !is_float(stand_ins_[index].dtype) || stand_ins_[index].requires_grad) continue;
+    PyObject* twin = stand_ins_.twin(index);
+    Ref answers[2];
+    for (int i = 0; i < 2; ++i) {
+      Ref number = checked(PyFloat_FromDouble(i + 1.0));
+      const auto number_for_twin = [&](PyObject* item) { return item == twin ? number : Ref(); };
+      Ref args = with_replaced(twin_args, number_for_twin);
+      Ref kwargs = twin_kwargs ? with_replaced(twin_kwargs, number_for_twin) : Ref();
+      answers[i] = Ref::steal(PyObject_Call(callable, args.get(), kwargs.get()));
+      if (!answers[i]) PyErr_Clear();
+    }
+    if (answers[0] && answers[1] && say_the_same(answers[0].get(), answers[1].get())) return answers[0];
+  }
+  return {};
+}
+
+Ref OpaqueTwins::call(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args,
+                                  PyObject* kwargs, const OpaqueUse& use) {
+  Ref twin_args = on_meta_device(stand_ins_.with_twins(args).get());
+  Ref twin_kwargs = use.twin_kwargs ? use.twin_kwargs : kwargs ? on_meta_device(stand_ins_.with_twins(kwargs).get()) : Ref();
+  std::vector<long> versions;
+  const bool torch = function.flavour == ops::Flavour::torch;
+  for (Index index : operands) versions.push_back(torch ? version_of(stand_ins_.twin(index)) : 0);
+  Ref answer;
+  try {
+    std::optional<CpuMetaKernels> as_on_cpu;
+    if (torch) as_on_cpu.emplace();
+    answer = with_undefined_results(function.name, torch ? call_quietly(callable, twin_args.get(), twin_kwargs.get(), function.flavour)
+                                                         : numpy_answer(stand_ins_, callable, function.name, operands, twin_args.get(), twin_kwargs.get()));
+  } catch (const PythonError&) {
+    const std::string why = take_first_line();  // says nothing yet of the real call
+    if (why.find("item() cannot be called on meta tensors") != why.npos && (known_.with_integers(args) || (kwargs && known_.with_integers(kwargs)))) throw NumberNeeded(why);
+    if (torch) answer = call_with_number(callable, operands, twin_args.get(), twin_kwargs.get());
+    const bool makes_new = torch && !function.may_alias && !use.written && use.declared.empty() && !use.random && !function.has(Trait::gives_by_rank);
+    if (!answer && makes_new) answer = answer_for_all_elements(callable, stand_ins_.with_twins(args).get(), kwargs ? stand_ins_.with_twins(kwargs).get() : nullptr, say_the_same);
+    if (!answer) throw GraphBreak(fmt::format("{} cannot say what it gives without computing it: {}", function.name, why));
+  }
+  const auto is_declared = [&](Index index) { return std::ranges::find(use.declared, index) != use.declared.end(); };
+  for (std::size_t i = 0; i < operands.size() && !use.written; ++i)
+    if (torch && !is_declared(operands[i]) && version_of(stand_ins_.twin(operands[i])) != versions[i]) throw GraphBreak(fmt::format("{} writes into a tensor", function.name));
+  return answer;
+}
+
+void OpaqueTwins::require_written(PyObject* answer, const ForeignFunction& function, Index written) const {
+  if (stand_ins_.of_twin(answer) != written) throw GraphBreak(fmt::format("{} writes and does not give what it wrote", function.name));
+  const TensorSpec spec = read_twin(answer);
+  const StandIn& s = stand_ins_[written];
+  if (spec.shape != s.shape || spec.strides != s.strides || spec.dtype != s.dtype)
+    throw GraphBreak(fmt::format("{} changes the shape or storage of a tensor in place", function.name));
+}
+
+}  // namespace tenon::python

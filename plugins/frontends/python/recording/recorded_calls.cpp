@@ -1,0 +1,86 @@
+#include "python/recording/recorded_calls.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "python/foreign/autocast.h"
+#include "python/foreign/foreign_arguments.h"
+#include "python/library/replaced_kernels.h"
+#include "python/library/torch_library.h"
+#include "python/objects/graph_break.h"
+#include "python/objects/imported.h"
+#include "python/recording/writing_call.h"
+#include "python/symbols/symbolic_int.h"
+
+namespace tenon::python {
+namespace {
+
+/// Whether a symbolic int is among arguments, in tuples and lists too: short ones, as a graph has an operand for each item.
+bool holds_symbolic_int(PyObject* object) {
+  constexpr Py_ssize_t kLong = 256;
+  if (is_symbolic_int(object)) return true;
+  if ((!PyTuple_Check(object) && !PyList_Check(object)) || PySequence_Fast_GET_SIZE(object) > kLong) return false;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
+    if (holds_symbolic_int(PySequence_Fast_GET_ITEM(object, i))) return true;
+  return false;
+}
+
+constexpr std::array<std::string_view, 5> kKeywordsOfSplits = {"chunks", "dim", "axis", "indices_or_sections", "split_size_or_sections"};
+
+}  // namespace
+
+Ref RecordedCalls::record(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
+  try {
+    return record_here(callable, function, args, kwargs);
+  } catch (const NumberNeeded&) {
+    Ref numbers = known_.with_integers(args), named = kwargs ? known_.with_integers(kwargs) : Ref();
+    if (!numbers && !named) throw;
+    return uses_.call(callable, numbers ? numbers.get() : args, named ? named.get() : kwargs);
+  }
+}
+
+Ref RecordedCalls::record_here(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
+  const std::vector<Index> operands = stand_ins_.among(args, kwargs);
+  if (const TorchLibrary* torch = known_torch_library(); torch && kernels_are_replaced(*torch)) throw GraphBreak("torch.library has replaced a kernel of torch");
+  const bool grad = torch_state().value_or(core_.state).grad_enabled() && !function.has(Trait::detaches);
+  for (Index index : operands)
+    if (grad && stand_ins_[index].requires_grad) throw GraphBreak("an operation on a tensor that requires grad, with grad mode on", kGradHint);
+  if (!operands.empty() && torch_state().value_or(core_.state).autocast() && autocast_may_change(function, draws(callable, function, args, kwargs)))
+    if (std::optional<Ref> result = record_under_autocast(callable, function, args, kwargs)) return std::move(*result);
+  if (Ref parts = split_by_expressions(function, args, kwargs)) return parts;
+  return record_as_is(callable, function, args, kwargs);
+}
+
+/// Records a call whose tensors have the dtypes that it computes with.
+Ref RecordedCalls::record_as_is(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
+  const std::vector<Index> operands = stand_ins_.among(args, kwargs);
+  late_.refuse(function, operands);
+  if (function.in_graph) {
+    if (operands.empty()) throw GraphBreak(fmt::format("{}, allowed in graphs, is called without a tensor", function.name));
+    for (Index index : operands) present_.of(index);
+    return opaque_.record(callable, function, args, kwargs);
+  }
+  if (std::optional<Ref> result = opaque_writes_.record_declared(callable, function, args, kwargs)) return std::move(*result);
+  const auto writing = as_writing_call(callable, function, args, kwargs);
+  if (writing && writing->kind != WritingCall::Kind::none) return writes_.record(callable, function, args, kwargs, *writing);
+  if (writing) return record_here(callable, function, writing->args.get(), writing->kwargs.get());
+  if (operands.empty() && !draws(callable, function, args, kwargs) && !(function.op && holds_symbolic_int(args))) return constants_.fold(callable, args, kwargs);
+  return op_calls_.record(callable, function, args, kwargs, operands);
+}
+
+/// A call that splits a tensor of which a size varies, as the views that it gives; empty for other calls.
+Ref RecordedCalls::split_by_expressions(const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
+  const auto index = function.has(Trait::splits) && PyTuple_GET_SIZE(args) > 0 ? stand_ins_.find(PyTuple_GET_ITEM(args, 0)) : std::nullopt;
+  if (!index || core_.is_late(stand_ins_[*index].value)) return {};
+  if (std::ranges::all_of(graph_.type(stand_ins_[*index].value).shape, &ir::Dim::is_constant)) return {};
+  PyObject* key = nullptr;
+  for (Py_ssize_t position = 0; kwargs && PyDict_Next(kwargs, &position, &key, nullptr);)
+    if (std::ranges::find(kKeywordsOfSplits, std::string_view(PyUnicode_AsUTF8(key))) == kKeywordsOfSplits.end()) return {};
+  Ref split = checked(PyObject_GetAttrString(checked(imported("tenon._splits")).get(), std::string(function.last_word()).c_str()));
+  Ref parts = checked(PyObject_Call(split.get(), args, kwargs));
+  return parts.is(Py_NotImplemented) ? Ref() : std::move(parts);
+}
+
+}  // namespace tenon::python

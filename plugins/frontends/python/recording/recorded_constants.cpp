@@ -1,0 +1,99 @@
+#include "python/recording/recorded_constants.h"
+
+#include <fmt/format.h>
+
+#include "python/foreign/foreign_arguments.h"
+#include "python/foreign/opaque_purity.h"
+#include "python/library/numpy_api.h"
+#include "python/objects/graph_break.h"
+#include "python/opaque/call_results.h"
+#include "python/recording/numbers/number_stand_ins.h"
+#include "python/stand_ins/symbolic_scalar.h"
+#include "python/symbols/symbolic_int.h"
+
+namespace tenon::python {
+namespace {
+
+/// A float that the graph computes, among arguments, in tuples and lists too; null where there is none.
+PyObject* symbolic_scalar_in(PyObject* object) {
+  if (is_symbolic_scalar(object)) return object;
+  if (!PyTuple_Check(object) && !PyList_Check(object)) return nullptr;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
+    if (PyObject* found = symbolic_scalar_in(PySequence_Fast_GET_ITEM(object, i))) return found;
+  return nullptr;
+}
+
+/// Whether a number that varies is among arguments, in tuples and lists too.
+bool takes_varying_number(PyObject* object) {
+  if (is_symbolic_scalar(object) || is_symbolic_int(object)) return true;
+  if (!PyTuple_Check(object) && !PyList_Check(object)) return false;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
+    if (takes_varying_number(PySequence_Fast_GET_ITEM(object, i))) return true;
+  return false;
+}
+
+}  // namespace
+
+Ref RecordedConstants::add(PyObject* array) {
+  auto read = read_spec(array);
+  if (const auto* odd = std::get_if<std::string>(&read)) throw GraphBreak("the program makes " + *odd);
+  TensorSpec spec = std::get<TensorSpec>(read);
+  if (spec.requires_grad) throw GraphBreak("the program makes a tensor that requires grad", kGradHint);
+  if (byte_count(spec.dtype, spec.shape) > kLargestConstant) throw GraphBreak("the program makes a large array in a way that is no op of Tenon");
+  auto bytes = row_major_bytes(spec, array);
+  ir::Constant constant;
+  constant.type = ir::Type::tensor(spec.dtype, ir::Shape(spec.shape.begin(), spec.shape.end()));
+  constant.data = bytes->data();
+  constant.owner = bytes;
+  const ir::Type type = constant.type;
+  const ConstantId id = graph_.add_constant(std::move(constant));
+  const NodeId node = graph_.add_node("constant", {}, {{"index", ir::Dim(id.value)}}, {type});
+  const TensorSpec made = spec;
+  const Index index = core_.add_fresh(spec.kind, graph_.node(node).results.front(), made);
+  stand_ins_[index].constant = Ref::borrow(array);
+  if (spec.kind != TensorKind::scalar) stand_ins_[index].base = hidden_base_of(array);
+  trace_.add_constant(spec.kind, array, stand_ins_[index].object);
+  return stand_ins_[index].object;
+}
+
+Ref RecordedConstants::fold(PyObject* callable, PyObject* args, PyObject* kwargs) {
+  const ForeignFunction& function = foreign_function(callable);
+  if (function.op && function.op->traits.random) throw GraphBreak(fmt::format("{} takes random numbers", function.name));
+  if (takes_varying_number(args) || (kwargs && takes_varying_number(checked(PyDict_Values(kwargs)).get())))
+    if (Ref made = library_makes(callable, function, args, kwargs)) return made;
+  if (PyObject* scalar = symbolic_scalar_in(args)) need_scalar(symbols_, scalar_of(scalar), "a call without tensors");
+  if (function.flavour == ops::Flavour::torch && purity_of(callable, function).undeclared)
+    throw GraphBreak(fmt::format("{} does more than compute", function.name));
+  if (function.operator_object)  // only what is known to compute may be computed once for all calls
+    if (const Purity& purity = purity_of(callable, function); purity.foreign || purity.writes || !purity.known)
+      throw GraphBreak(fmt::format("{} is called without a tensor, and may do more than compute", function.name));
+  // Of an int in a list that it does not know NumPy makes an array of objects.
+  const auto plain = [](PyObject* item) { return is_symbolic_int(item) ? specialised(item, "a call without tensors gets it") : Ref(); };
+  Ref plain_args = with_replaced(args, plain), plain_kwargs = kwargs ? with_replaced(kwargs, plain) : Ref();
+  Ref made = call_for_good(callable, plain_args.get(), plain_kwargs.get(), function.flavour, core_.error_handlings.now());
+  if (PyTuple_Check(made.get()) || PyList_Check(made.get())) return rebuilt(made.get(), [&](PyObject* item) { return is_tensor(item) ? add(item) : Ref::borrow(item); });
+  return is_tensor(made.get()) ? add(made.get()) : made;
+}
+
+/// What a call of numbers that vary gives, made by the library on every run; empty where that cannot be.
+Ref RecordedConstants::library_makes(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
+  if (core_.in_branch() || !why_not_opaque(callable, function, args, kwargs, false).empty()) return {};
+  try {
+    return opaque_.record(callable, function, args, kwargs);
+  } catch (const GraphBreak&) {
+    if (symbols_.learned()) throw;
+  }
+  return {};
+}
+
+Ref RecordedConstants::item(PyObject* args) {
+  const auto index = stand_ins_.find(PyTuple_GET_ITEM(args, 0));
+  PyObject* key = PyTuple_GET_ITEM(args, 1);
+  if (!index || !stand_ins_[*index].constant || stand_ins_.storage_of(*index).version != 0) return {};
+  if (!stand_ins_.among(key, nullptr).empty() || !(PyLong_CheckExact(key) || PyTuple_CheckExact(key))) return {};
+  Ref item = Ref::steal(PyObject_GetItem(stand_ins_[*index].constant.get(), key));
+  if (!item) PyErr_Clear();
+  return item && PyArray_IsScalar(item.get(), Generic) ? add(item.get()) : Ref();
+}
+
+}  // namespace tenon::python
