@@ -40,10 +40,10 @@ bool Planner::leads_to_product(NodeId id, const std::vector<std::vector<NodeId>>
 namespace {
 
 ChainSize size_of_chain(const IndexAlgebra& algebra, const ChainStep& chain) {
-  return {.depth = algebra.estimate(chain.first.steps) * algebra.estimate(chain.first.step_depth),
-          .between = algebra.estimate(chain.first.n),
-          .columns = algebra.estimate(chain.second.n),
-          .by_blocks = chain.by_blocks};
+  return {.depth = estimated_points(algebra, chain.first.summed),
+          .between = algebra.estimate(chain.first.column_count()),
+          .columns = algebra.estimate(chain.second.product.column_count()),
+          .is_softmax = chain.softmax.has_value()};
 }
 
 }  // namespace
@@ -51,8 +51,8 @@ ChainSize size_of_chain(const IndexAlgebra& algebra, const ChainStep& chain) {
 /// The chain that ends in the step, if any, and its first two steps.
 std::optional<Planner::Chained> Planner::chain_at(std::size_t last, const std::vector<std::size_t>& reads) {
   const PendingStep& second = steps_[last];
-  if (!options_.fuse || !second.product || second.product->step.a.pack || second.product->step.a.table) return {};
-  const ValueId left = second.product->step.a.value;
+  if (!options_.fuse || !second.product || !second.product->a.matrix) return {};
+  const ValueId left = second.product->a.matrix->value;
   const std::size_t between = left.value < step_of_.size() ? step_of_[left.value] : kNoStep;
   if (between == kNoStep || !steps_[between].draft || steps_[between].product || !gives_once(*steps_[between].draft, left, reads)) return {};
   std::vector<bool> only(graph_.value_capacity(), false);
@@ -60,17 +60,17 @@ std::optional<Planner::Chained> Planner::chain_at(std::size_t last, const std::v
   Draft middle = *steps_[between].draft;
   for (ValueId v : steps_[between].draft->buffers()) {
     const std::size_t first = middle.member(v) ? kNoStep : step_of_[v.value];
-    if (first == kNoStep || !steps_[first].product || steps_[first].product->step.c != v || !gives_once(*steps_[first].draft, v, reads)) continue;
+    if (first == kNoStep || !steps_[first].product || steps_[first].product->result != v || !gives_once(*steps_[first].draft, v, reads)) continue;
     std::vector<bool> product_only(graph_.value_capacity(), false);
     product_only[v.value] = true;
     Draft top = *steps_[first].draft;
     const KernelStep store = finish(top, product_only);
     if (!only_stores(store.kernel, store.buffers, v)) continue;
-    auto chain = as_chain(context_, steps_[first].product->step, finish(middle, only), second.product->step);
+    auto chain = as_chain(context_, *steps_[first].product, finish(middle, only), *second.product);
     if (!chain) continue;
     const bool worth = machine_.worth_chaining(size_of_chain(algebra_, *chain));
-    log(fmt::format("{} and {} {} blocks of rows: %{} of {:.0f} columns between them", name_of_node(chain->first.node), name_of_node(chain->second.node),
-                    worth ? "share" : "do not share", graph_.value(left).name, algebra_.estimate(chain->first.n)));
+    log(fmt::format("{} and {} {} blocks of rows: %{} of {:.0f} columns between them", name_of_node(chain->first.node), name_of_node(chain->second.product.node),
+                    worth ? "share" : "do not share", graph_.value(left).name, algebra_.estimate(chain->first.column_count())));
     if (worth) return Chained{std::move(*chain), first, between};
   }
   return {};

@@ -10,10 +10,6 @@
 namespace tenon::codegen {
 namespace {
 
-double work_of_run(const Kernel& kernel, const IndexAlgebra& algebra) {
-  return algebra.estimate(unit_count(kernel)) * algebra.estimate(points_per_unit(kernel)) * work_per_point(kernel);
-}
-
 /// The steps in a new order. Where a value was last written and read says how early a step may run.
 class Launches {
  public:
@@ -72,7 +68,7 @@ class Launches {
     if (first) return false;
     const std::size_t position = found->second;
     found->second = plan_.steps.size();
-    const double work = work_of_run(kernel->kernel, algebra_);
+    const double work = estimated_work(algebra_, kernel->kernel);
     const bool small = machine_.worth_joint_launch(work), free = may_run_with(step, position);
     auto& earlier = std::get<KernelStep>(plan_.steps[position]);
     const double begun = bytes_begun_by(step);

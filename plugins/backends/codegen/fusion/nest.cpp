@@ -18,7 +18,7 @@ class NestBuilder {
     bool again = false;
     for (std::size_t i = 0; nest && i < body_.outer(); ++i) {
       if (nest->result[i].is_constant() || !body_.extents[i].is_constant()) continue;
-      const auto divisor = divisor_of(nest->draft.operations(), nest->result[i].as_symbol());
+      const auto divisor = divisor_of(nest->draft.operations().all(), nest->result[i].as_symbol());
       if (!divisor || *divisor <= 1 || body_.extents[i].constant() % *divisor != 0) continue;
       splits_[i] = *divisor;
       again = true;
@@ -51,7 +51,7 @@ class NestBuilder {
       return {};
     }
     if (!find_operands(nest)) return {};
-    const auto in_a = loops_of(nest.draft.operations(), nest.a), in_b = loops_of(nest.draft.operations(), nest.b);
+    const auto in_a = loops_of(nest.draft.operations().all(), nest.a), in_b = loops_of(nest.draft.operations().all(), nest.b);
     for (std::size_t i = 0; i < loops.size(); ++i) {
       if (loops[i].is_constant()) continue;
       const Loop loop{loops[i].as_symbol(), extents[i]};

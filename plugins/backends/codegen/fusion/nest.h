@@ -5,15 +5,9 @@
 #include <vector>
 
 #include "fusion/draft.h"
+#include "fusion/product.h"
 
 namespace tenon::codegen {
-
-/// A loop of the result, and which operand steps along it.
-struct Role {
-  Loop loop;
-  Dim c;  // stride in the result
-  bool in_a = false, in_b = false;
-};
 
 /// The loops of a product, with its operands as operations of the draft.
 struct Nest {

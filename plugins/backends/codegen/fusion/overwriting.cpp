@@ -44,10 +44,12 @@ std::vector<Overwriting> of_runs(const KernelStep& step) {
   return found;
 }
 
-bool reads(const MatrixOperand& operand, ValueId value) {
-  if (!operand.pack && operand.value == value) return true;
-  const auto in = [&](const std::optional<KernelStep>& part) { return part && std::ranges::find(part->buffers, value) != part->buffers.end(); };
-  return in(operand.pack) || in(operand.table);
+bool reads(const Product& product, ValueId value) {
+  const auto needs = [&](const ProductOperand& operand) {
+    const auto values = product.reads(operand);
+    return std::ranges::find(values, value) != values.end();
+  };
+  return needs(product.a) || needs(product.b);
 }
 
 }  // namespace
@@ -57,7 +59,7 @@ std::vector<Overwriting> overwritings(const Step& step) {
   auto* product = std::get_if<ContractionStep>(&step);
   if (!product || !product->epilogue || product->pooling) return {};
   auto found = of_runs(*product->epilogue);
-  std::erase_if(found, [&](const Overwriting& o) { return reads(product->a, o.read) || reads(product->b, o.read); });
+  std::erase_if(found, [&](const Overwriting& o) { return reads(product->product, o.read); });
   return found;
 }
 

@@ -127,7 +127,7 @@ class TwoSteps {
 
 }  // namespace
 
-std::vector<KernelStep> split_for_threads(KernelStep step, IndexAlgebra& algebra, const Machine& machine, Plan& plan, const ir::Graph& graph) {
+std::vector<KernelStep> split_reduction(KernelStep step, IndexAlgebra& algebra, const Machine& machine, Plan& plan, const ir::Graph& graph) {
   if (step.kernel.scatter || step.kernel.inner.empty() || !only_independent_reductions(step.kernel)) return alone(std::move(step));
   merge_contiguous(step.kernel, step.kernel.inner, algebra);
   const auto lane = points_of(step.kernel, algebra) >= machine.thresholds.gathered_reduction ? contiguous_inner_loop(step.kernel) : std::nullopt;

@@ -10,6 +10,6 @@ namespace tenon::codegen {
 /// Gives the step itself, or two: partial results, then their combination with what follows. A reduction into few results runs in a fixed
 /// number of parts, which do not depend on the number of threads, so results do not either. Where only a loop in the middle of what is
 /// reduced is contiguous (the channels of a group, channels last), each of its iterations gets a partial result: lanes run over them.
-std::vector<KernelStep> split_for_threads(KernelStep step, IndexAlgebra& algebra, const Machine& machine, Plan& plan, const ir::Graph& graph);
+std::vector<KernelStep> split_reduction(KernelStep step, IndexAlgebra& algebra, const Machine& machine, Plan& plan, const ir::Graph& graph);
 
 }  // namespace tenon::codegen

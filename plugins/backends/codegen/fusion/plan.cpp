@@ -7,14 +7,12 @@
 #include "fusion/joint_launch.h"
 #include "fusion/parallel_reduction.h"
 #include "fusion/planner.h"
-#include "fusion/tile.h"
 
 namespace tenon::codegen {
 
-std::vector<ir::SymbolInfo> symbols_of(const ir::Graph& graph) {
-  std::vector<ir::SymbolInfo> symbols(graph.symbols().begin(), graph.symbols().end());
-  symbols.resize(symbols.size() + kTileSymbols);
-  return symbols;
+std::string name_of_node(const ir::Graph& graph, NodeId id) {
+  const ir::Node& n = graph.node(id);
+  return fmt::format("{} = {}", n.results.empty() ? "" : "%" + graph.value(n.results[0]).name, n.op);
 }
 
 void Planner::depend(std::size_t step, std::size_t on) {
@@ -106,18 +104,14 @@ void Planner::place_part_write(NodeId id) {
   log(fmt::format("{} is written to a part of {}", name_of_node(id), graph_.value(write.base).name));
 }
 
-/// The product's draft holds what runs on its tiles.
+/// The product's draft holds what follows it.
 void Planner::place_product(NodeId id) {
   PendingStep step;
-  step.product = as_contraction(context_, id);
+  step.product = as_product(context_, id);
   TENON_CHECK(step.product, "an operand of a matrix product has moved");
-  const ContractionStep& product = step.product->step;
   log(fmt::format("{} is a matrix product", name_of_node(id)));
-  std::vector<ValueId> reads;
-  for (const MatrixOperand* operand : {&product.a, &product.b}) {
-    if (!operand->pack) reads.push_back(operand->value);
-    else std::copy_if(operand->pack->buffers.begin(), operand->pack->buffers.end(), std::back_inserter(reads), [](ValueId v) { return v != kPanel; });
-  }
+  std::vector<ValueId> reads = step.product->reads(step.product->a);
+  std::ranges::copy(step.product->reads(step.product->b), std::back_inserter(reads));
   const ops::LoopBody& body = *context_.bodies[id.value];
   step.draft = std::make_unique<Draft>(context_);
   step.draft->add_product(id, step.draft->make_loops(std::span(body.extents).first(body.outer()), 0));
@@ -145,9 +139,7 @@ void Planner::place(NodeId id) {
 /// Counts how often steps other than the one that computes it read a value; outputs count as read.
 std::vector<std::size_t> Planner::count_reads() const {
   std::vector<std::size_t> reads(graph_.value_capacity(), 0);
-  auto store = [&](ValueId v) {
-    if (v != kPanel) ++reads[v.value];
-  };
+  auto store = [&](ValueId v) { ++reads[v.value]; };
   for (const ir::Output& output : graph_.outputs()) store(output.value);
   for (ValueId check : unread_checks_) store(check);
   for (const Concatenation& c : options_.concatenations)
@@ -165,25 +157,23 @@ bool only_stores(const Kernel& kernel, std::span<const ValueId> buffers, ValueId
   return buffers[store.buffer] == product && kernel.operations[store.value].kind == OperationKind::product;
 }
 
-bool Planner::worth_keeping(const KernelStep& step, double operations, double bytes, double kept) const {
-  const bool worth = machine_.worth_keeping_row(operations, bytes, kept);
-  const std::string last = step.nodes.empty() ? "" : name_of_node(step.nodes.back());
-  log(fmt::format("the kernel of {} {} a row of {:.0f} bytes: {:.0f} operations a point, needed by several sweeps", last, worth ? "keeps" : "does not keep", bytes, operations));
-  return worth;
-}
-
-/// Decides on the loops of a kernel, and on the rows that it keeps.
-void Planner::shape(KernelStep& step) {
-  machine_.shape(step.kernel, algebra_, [&](double operations, double bytes, double kept) { return worth_keeping(step, operations, bytes, kept); });
+void shape(KernelStep& step, const Machine& machine, const ir::Graph& graph, IndexAlgebra& algebra, const std::function<void(const std::string&)>& log) {
+  machine.shape(step.kernel, algebra, [&](double operations, double bytes, double kept) {
+    const bool worth = machine.worth_keeping_row(operations, bytes, kept);
+    if (log) {
+      const std::string last = step.nodes.empty() ? "" : name_of_node(graph, step.nodes.back());
+      log(fmt::format("the kernel of {} {} a row of {:.0f} bytes: {:.0f} operations a point, needed by several sweeps", last, worth ? "keeps" : "does not keep", bytes, operations));
+    }
+    return worth;
+  });
   step.buffers.resize(step.kernel.buffers.size(), kRow);
 }
 
-/// The product with what runs on its tiles.
+/// The product with what follows it.
 ContractionStep Planner::product_of(PendingStep& pending, const std::vector<bool>& stored) {
-  KernelStep step = finish(*pending.draft, stored);
-  ContractionStep product = pending.product->step;
-  if (!product.c_in_place || !only_stores(step.kernel, step.buffers, product.c)) product.epilogue = on_tiles(std::move(step), *pending.product, context_);
-  return product;
+  ContractionStep step{*pending.product, finish(*pending.draft, stored), {}};
+  if (step.product.is_result_matrix() && only_stores(step.epilogue->kernel, step.epilogue->buffers, step.product.result)) step.epilogue.reset();
+  return step;
 }
 
 void Planner::add_to(Plan& plan, PendingStep& pending, const std::vector<bool>& stored) {
@@ -191,7 +181,7 @@ void Planner::add_to(Plan& plan, PendingStep& pending, const std::vector<bool>& 
   KernelStep step = finish(*pending.draft, stored);
   if (step.kernel.stages.empty()) return;
   if (pending.product) return plan.steps.push_back(product_of(pending, stored));
-  for (KernelStep& part : split_for_threads(std::move(step), algebra_, machine_, plan, graph_)) {
+  for (KernelStep& part : split_reduction(std::move(step), algebra_, machine_, plan, graph_)) {
     shape(part);
     part.starts = take_out_starts(part.kernel);
     plan.steps.push_back(std::move(part));
@@ -207,7 +197,7 @@ Plan Planner::assemble() {
   for (const auto& chain : chains) {
     if (!chain) continue;
     inside[chain->first] = inside[chain->between] = true;
-    stored[chain->step.first.c.value] = stored[chain->step.second.a.value.value] = false;
+    stored[chain->step.first.result.value] = stored[chain->step.second.product.a.matrix->value.value] = false;
   }
   Plan plan;
   plan.in_memory = stored;
@@ -217,7 +207,6 @@ Plan Planner::assemble() {
     pause();
     if (chains[s]) {
       ChainStep& chain = chains[s]->step;
-      shape(chain.between);
       chain.second = product_of(steps_[s], stored);
       joined[s] = std::move(chain);
     } else if (auto pooled = pooled_at(s, reads, stored); pooled && !inside[pooled->product] && !chains[pooled->product]) {
@@ -231,6 +220,7 @@ Plan Planner::assemble() {
     else if (!inside[s]) add_to(plan, steps_[s], stored);
   }
   if (options_.fuse) join_launches(plan, graph_, algebra_, machine_, options_);
+  plan.algebra = std::move(algebra_);
   return plan;
 }
 
@@ -249,14 +239,14 @@ struct Uses {
     add(part, part.buffers);
     for (const auto& buffers : part.others) add(part, buffers);
   }
-  void add(const MatrixOperand& operand) {
-    if (operand.pack) add(*operand.pack);
-    else if (!written) values.push_back(operand.value.value);
+  void add(const Product& product, const ProductOperand& operand) {
+    if (!written)
+      for (ValueId v : product.reads(operand)) values.push_back(v.value);
   }
-  void add_result(const ContractionStep& product) {
-    if (product.epilogue) add(*product.epilogue);
-    if (product.pooling) add(product.pooling->kernel);
-    else if (!product.epilogue && written) values.push_back(product.c.value);
+  void add_result(const ContractionStep& step) {
+    if (step.epilogue) add(*step.epilogue);
+    if (step.pooling) add(step.pooling->kernel);
+    else if (!step.epilogue && written) values.push_back(step.product.result.value);
   }
 };
 
@@ -267,9 +257,12 @@ std::vector<std::size_t> values_of(const Step& step, const ir::Graph& graph, boo
   if (auto* kernel = std::get_if<KernelStep>(&step)) {
     uses.add(*kernel);
   } else if (auto* product = std::get_if<ContractionStep>(&step)) {
-    uses.add(product->a), uses.add(product->b), uses.add_result(*product);
+    uses.add(product->product, product->product.a), uses.add(product->product, product->product.b), uses.add_result(*product);
   } else if (auto* chain = std::get_if<ChainStep>(&step)) {
-    uses.add(chain->first.a), uses.add(chain->first.b), uses.add(chain->between), uses.add(chain->second.b), uses.add_result(chain->second);
+    uses.add(chain->first, chain->first.a), uses.add(chain->first, chain->first.b), uses.add(chain->between), uses.add(chain->second.product, chain->second.product.b);
+    uses.add_result(chain->second);
+    const auto inside = [&](std::size_t v) { return v == chain->first.result.value || v == chain->second.product.a.matrix->value.value; };
+    std::erase_if(uses.values, inside);
   } else {
     const ir::Node& node = graph.node(std::get<LibraryStep>(step).node);
     for (ValueId v : written ? node.results : node.operands)

@@ -16,11 +16,11 @@
 
 namespace tenon::codegen {
 
-/// The symbols of the graph, then those of tiles.
-std::vector<ir::SymbolInfo> symbols_of(const ir::Graph& graph);
-
-/// True when nothing is left to do on the tiles of a product but to store the product.
+/// True when nothing is left to do after a product but to store it.
 bool only_stores(const Kernel& kernel, std::span<const ValueId> buffers, ValueId product);
+
+/// A node as logs call it.
+std::string name_of_node(const ir::Graph& graph, NodeId id);
 
 /// True when one step reads the value, and nothing reads another one that the step of the draft computes.
 bool gives_once(const Draft& draft, ValueId value, const std::vector<std::size_t>& reads);
@@ -33,7 +33,7 @@ bool rows_fit(const Machine& machine, const IndexAlgebra& algebra, const Draft& 
 struct PendingStep {
   std::unique_ptr<Draft> draft;  // null: `fixed`
   Step fixed;
-  std::optional<Contraction> product;  // the draft follows it, tile by tile
+  std::optional<Product> product;  // the draft follows it, point by point
   boost::dynamic_bitset<> after; // by step: transitively; may be shorter than the steps
   std::size_t last = 0;          // the place of the node that it waits for
   bool needed = false;           // some step is after it
@@ -45,7 +45,7 @@ class Lifetimes;
 class Planner {
  public:
   Planner(const ir::Graph& graph, const Machine& machine, const PlanOptions& options)
-      : graph_(graph), machine_(machine), options_(options), algebra_(symbols_of(graph)), context_{graph, algebra_, machine, {}, {}, {}, {}, options.relaxed} {}
+      : graph_(graph), machine_(machine), options_(options), algebra_(graph.symbols()), context_{graph, algebra_, machine, {}, {}, {}, {}, options.relaxed} {}
 
   Plan run() {
     collect_bodies();
@@ -121,10 +121,7 @@ class Planner {
   void log(const std::string& line) const {
     if (options_.log) options_.log(line);
   }
-  std::string name_of_node(NodeId id) const {
-    const ir::Node& n = graph_.node(id);
-    return fmt::format("{} = {}", n.results.empty() ? "" : "%" + graph_.value(n.results[0]).name, n.op);
-  }
+  std::string name_of_node(NodeId id) const { return codegen::name_of_node(graph_, id); }
 
   // ---- when steps run, and what is alive meanwhile (scheduling.cpp)
   /// A step as it would be.
@@ -190,14 +187,13 @@ class Planner {
   std::optional<Pooled> pooled_at(std::size_t last, const std::vector<std::size_t>& reads, const std::vector<bool>& stored);
   bool may_wait(std::size_t step, std::size_t until) const;
   bool lies_as_product(std::size_t step, ValueId value) const;
-  void take_block(ContractionStep& product, ValueId value, Pooling& pooling, KernelStep kernel) const;
+  void take_block(ContractionStep& step, ValueId value, Pooling& pooling, KernelStep kernel) const;
 
   // ---- the plan (plan.cpp)
   Plan assemble();
   std::vector<std::size_t> count_reads() const;
-  void shape(KernelStep& step);
+  void shape(KernelStep& step) { codegen::shape(step, machine_, graph_, algebra_, options_.log); }
   ContractionStep product_of(PendingStep& pending, const std::vector<bool>& stored);
-  bool worth_keeping(const KernelStep& step, double operations, double bytes, double kept) const;
   void add_to(Plan& plan, PendingStep& step, const std::vector<bool>& stored);
   KernelStep finish(Draft& draft, const std::vector<bool>& stored) const {
     Kernel kernel = draft.finish(stored);

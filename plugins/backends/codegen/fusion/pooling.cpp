@@ -68,7 +68,7 @@ class Reach {
   /// What the loops go over, when they begin with pictures and rows; or with the rows of all pictures, which then step as one.
   std::optional<Pooling> pooling() const {
     const std::size_t loop = over_pictures_ ? 1 : 0;
-    if (step_ == 0 || kernel_.outer.size() < loop + (kernel_.tiled ? 3 : kernel_.lanes_inside ? 1 : 2)) return {};
+    if (step_ == 0 || loops_apart() <= loop) return {};
     Pooling found{{}, pictures_.count, kernel_.outer[loop].extent, Dim(pictures_.height), pictures_.width, step_, first_, end_ - first_, 1};
     if (over_pictures_) return kernel_.outer[0].extent == pictures_.count && found.rows.is_constant() ? std::optional(found) : std::nullopt;
     if (pictures_.count == Dim(1)) return found;
@@ -79,6 +79,8 @@ class Reach {
   }
 
  private:
+  std::size_t loops_apart() const { return kernel_.schedule ? kernel_.schedule->loops_apart(kernel_) : kernel_.outer.size(); }
+
   const Kernel& kernel_;
   const Pictures& pictures_;
   bool over_pictures_ = false;
@@ -108,11 +110,11 @@ bool Planner::may_wait(std::size_t step, std::size_t until) const {
 /// True when the value, which the step computes, lies row by row of the step's product: as dense as that, if it had memory.
 bool Planner::lies_as_product(std::size_t step, ValueId value) const {
   const Draft& draft = *steps_[step].draft;
-  const ContractionStep& product = steps_[step].product->step;
+  const Product& product = *steps_[step].product;
   const ValueId result = graph_.node(product.node).results[0];
   const ir::Type &own = graph_.type(value), &other = graph_.type(result);
   const Lying place = context_.place_of(value);
-  return product.c_in_place && product.c_row_stride == product.n && own.dtype == other.dtype && own.shape == other.shape && own.resolved_strides() == other.resolved_strides() &&
+  return product.is_result_matrix() && product.result_row_stride() == product.column_count() && own.dtype == other.dtype && own.shape == other.shape && own.resolved_strides() == other.resolved_strides() &&
          draft.member(value)->index == draft.member(result)->index && place.value == value && !place.joined && context_.place_of(result).value == result;
 }
 
@@ -123,9 +125,9 @@ std::optional<Planner::Pooled> Planner::pooled_at(std::size_t last, const std::v
   for (ValueId value : steps_[last].draft->buffers()) {
     const std::size_t first = draft.member(value) || value.value >= step_of_.size() ? kNoStep : step_of_[value.value];
     if (first == kNoStep || !steps_[first].product || !gives_once(*steps_[first].draft, value, reads)) continue;
-    const ContractionStep& product = steps_[first].product->step;
-    const auto pictures = pictures_of(graph_.type(value), product.n);
-    if (!product.a.table || product.picture || !product.batch.empty() || !pictures || !lies_as_product(first, value) || !may_wait(first, last)) continue;
+    const Product& product = *steps_[first].product;
+    const auto pictures = pictures_of(graph_.type(value), product.column_count());
+    if (!product.a.windows || product.picture || !product.batch.empty() || !pictures || !lies_as_product(first, value) || !may_wait(first, last)) continue;
     const double elements = algebra_.estimate(graph_.type(value).element_count());
     KernelStep kernel = finish(draft, stored);
     if (kernel.kernel.stages.empty()) return {};
@@ -147,18 +149,18 @@ std::optional<Planner::Pooled> Planner::pooled_at(std::size_t last, const std::v
 }
 
 /// Has the product write rows of a block of memory where it wrote the value, and the kernel read them.
-void Planner::take_block(ContractionStep& product, ValueId value, Pooling& pooling, KernelStep kernel) const {
-  const Dim block(pooling.rows_of_block() * pooling.width * product.n.constant() * static_cast<std::int64_t>(size_of(product.dtype)));
-  auto place = [&](KernelStep& step) {
-    for (std::size_t i = 0; i < step.buffers.size(); ++i) {
-      if (!(step.buffers[i] == value)) continue;
-      step.buffers[i] = kBlock;
-      if (step.kernel.buffers[i].is_narrow()) step.kernel.buffers[i].bytes = block;  // it stays in cache
+void Planner::take_block(ContractionStep& step, ValueId value, Pooling& pooling, KernelStep kernel) const {
+  const Dim block(pooling.rows_of_block() * pooling.width * step.product.column_count().constant() * static_cast<std::int64_t>(size_of(step.product.dtype)));
+  auto place = [&](KernelStep& kernel_step) {
+    for (std::size_t i = 0; i < kernel_step.buffers.size(); ++i) {
+      if (!(kernel_step.buffers[i] == value)) continue;
+      kernel_step.buffers[i] = kBlock;
+      if (kernel_step.kernel.buffers[i].is_narrow()) kernel_step.kernel.buffers[i].bytes = block;  // it stays in cache
     }
   };
   pooling.kernel = std::move(kernel);
   place(pooling.kernel);
-  if (product.epilogue) place(*product.epilogue);
+  if (step.epilogue) place(*step.epilogue);
 }
 
 }  // namespace tenon::codegen

@@ -74,7 +74,7 @@ ValueId Planner::base_through_views(ValueId value) const {
 }
 
 /// The operations of a value's element when all of its points are computed from memory alike; too many where they are not, or where a
-/// product before it can finish them on its tiles.
+/// product before it can finish them with its result.
 double Planner::cost_from_memory(ValueId value, const ir::Type& type) const {
   const ir::Value& v = graph_.value(value);
   if (v.kind != ir::ValueKind::result || !(graph_.type(value).shape == type.shape)) return 0;
@@ -104,8 +104,8 @@ bool Planner::try_prologue(NodeId id) {
   const auto before = context_.in_memory;
   context_.packs_left[id.value] = product_[id.value] = true;
   context_.in_memory[base_through_views(graph_.node(id).operands[1]).value] = true;
-  const auto product = as_contraction(context_, id);
-  if (product && product->step.a.pack && !product->step.b.pack && product->step.batch.empty()) {
+  const auto product = as_product(context_, id);
+  if (product && product->a.is_computed() && !product->b.is_computed() && product->batch.empty()) {
     log(fmt::format("{} computes its left operand while packing it", name_of_node(id)));
     return true;
   }
@@ -131,21 +131,21 @@ void Planner::mark_contraction_operands(NodeId id, const std::vector<std::vector
   if (is_prologue(id, users) && try_prologue(id)) return;
   const auto before = context_.in_memory;
   auto attempt = [&] {
-    auto product = as_contraction(context_, id);
-    return product && machine_.worth_matrix_kernel(size_of_product(algebra_, product->step)) ? std::move(product) : std::nullopt;
+    auto product = as_product(context_, id);
+    return product && machine_.worth_matrix_kernel(size_of_product(algebra_, *product)) ? std::move(product) : std::nullopt;
   };
   product_[id.value] = true;
   for (ValueId operand : graph_.node(id).operands) context_.in_memory[base_through_views(operand).value] = true;
   const auto through_views = attempt();
-  if (through_views && !through_views->step.a.pack && !through_views->step.b.pack) return;
+  if (through_views && !through_views->a.is_computed() && !through_views->b.is_computed()) return;
   const auto bases = context_.in_memory;
   const std::span<const ValueId> operands = graph_.node(id).operands;
   for (const auto written : {operands.first(1), operands.subspan(1), operands}) {  // not a large weight for the sake of a few rows
     context_.in_memory = bases;
     for (ValueId operand : written) context_.in_memory[operand.value] = true;
     const auto stored = attempt();
-    const bool all = written.size() == operands.size(), in_place = stored && !stored->step.a.pack && !stored->step.b.pack;
-    if (stored && (all || in_place) && (!through_views || stored->step.a.table)) return;
+    const bool all = written.size() == operands.size(), in_place = stored && !stored->a.is_computed() && !stored->b.is_computed();
+    if (stored && (all || in_place) && (!through_views || stored->a.windows)) return;
   }
   context_.in_memory = through_views ? bases : before;
   product_[id.value] = through_views.has_value();

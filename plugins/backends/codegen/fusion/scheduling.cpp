@@ -55,10 +55,7 @@ std::vector<ValueId> Planner::reads_of(const PendingStep& step, const Draft* dra
   std::vector<ValueId> reads;
   std::ranges::copy_if(draft->buffers(), std::back_inserter(reads), [&](ValueId v) { return !draft->member(v); });
   if (!step.product) return reads;
-  for (const MatrixOperand* operand : {&step.product->step.a, &step.product->step.b}) {
-    if (!operand->pack) reads.push_back(operand->value);
-    else std::ranges::copy_if(operand->pack->buffers, std::back_inserter(reads), [](ValueId v) { return !is_of_thread(v); });
-  }
+  for (const ProductOperand* operand : {&step.product->a, &step.product->b}) std::ranges::copy(step.product->reads(*operand), std::back_inserter(reads));
   return reads;
 }
 

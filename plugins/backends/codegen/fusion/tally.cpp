@@ -13,7 +13,7 @@ namespace {
 
 class Counter {
  public:
-  Counter(const Plan& plan, const ir::Graph& graph) : plan_(plan), graph_(graph), algebra_(symbols_of(graph)) {}
+  Counter(const Plan& plan, const ir::Graph& graph) : plan_(plan), graph_(graph), algebra_(plan.algebra) {}
 
   Tally count() {
     for (const Step& step : plan_.steps) {
@@ -37,11 +37,6 @@ class Counter {
     add(step.kernel, outer, outer * inner);
   }
 
-  /// The loops of kernels beside a product depend on its tiles.
-  void add_beside_product(const std::optional<KernelStep>& step, double elements) {
-    if (step) add(step->kernel, elements, elements);
-  }
-
   void add(const Kernel& kernel, double outer, double all) {
     std::size_t length = 0;
     for (const Stage& stage : kernel.stages) {
@@ -49,7 +44,7 @@ class Counter {
       std::vector<OpId> roots;
       for (const Store& store : stage.stores) roots.push_back(store.value);
       for (std::uint32_t r : stage.reductions) roots.insert(roots.end(), kernel.reductions[r].elements.begin(), kernel.reductions[r].elements.end());
-      length += add_needed(kernel, std::move(roots), points);
+      length += add_needed(kernel.operations, std::move(roots), points);
       tally_.stores += points * static_cast<double>(stage.stores.size());
     }
     tally_.longest = std::max(tally_.longest, length);
@@ -57,14 +52,14 @@ class Counter {
   }
 
   /// Gives how many they are.
-  std::size_t add_needed(const Kernel& kernel, std::vector<OpId> open, double points) {
-    std::vector<bool> seen(kernel.operations.size(), false);
+  std::size_t add_needed(std::span<const Operation> operations, std::vector<OpId> open, double points) {
+    std::vector<bool> seen(operations.size(), false);
     while (!open.empty()) {
       const OpId id = open.back();
       open.pop_back();
       if (seen[id]) continue;
       seen[id] = true;
-      const Operation& op = kernel.operations[id];
+      const Operation& op = operations[id];
       if (op.kind == OperationKind::load) tally_.loads += points;
       else tally_.operations += points * work_of(op);
       for (OpId need : needs_of(op)) open.push_back(need);
@@ -72,18 +67,29 @@ class Counter {
     return static_cast<std::size_t>(std::ranges::count(seen, true));
   }
 
-  void add(const ContractionStep& product) {
-    const double rows = algebra_.estimate(product.m), columns = algebra_.estimate(product.n), depth = algebra_.estimate(product.steps) * algebra_.estimate(product.step_depth);
-    double batch = 1;
-    for (const Dim& extent : product.batch) batch *= algebra_.estimate(extent);
+  double points_of(std::span<const Role> roles) const { return estimated_points(algebra_, loops_of(roles)); }
+
+  void add(const Product& product) {
+    const double rows = points_of(product.rows), columns = points_of(product.columns), depth = estimated_points(algebra_, product.summed), batch = points_of(product.batch);
     tally_.operations += batch * rows * columns * depth;
     tally_.loads += batch * (rows + columns) * depth;
-    if (!product.epilogue) tally_.stores += batch * rows * columns;
-    add_beside_product(product.a.pack, batch * rows * depth);
-    add_beside_product(product.a.table, rows);
-    add_beside_product(product.b.pack, batch * columns * depth);
-    add_beside_product(product.epilogue, batch * rows * columns);
-    if (product.pooling) add(product.pooling->kernel);
+    add_operand(product, product.a, batch * rows * depth);
+    add_operand(product, product.b, batch * columns * depth);
+  }
+
+  /// What is computed is written to be multiplied.
+  void add_operand(const Product& product, const ProductOperand& operand, double elements) {
+    if (!operand.is_computed()) return;
+    tally_.length += add_needed(product.operations, {operand.element}, elements);
+    tally_.stores += elements;
+  }
+
+  void add(const ContractionStep& step) {
+    add(step.product);
+    const double results = points_of(step.product.batch) * points_of(step.product.rows) * points_of(step.product.columns);
+    if (step.epilogue) add(step.epilogue->kernel, results, results);
+    else tally_.stores += results;
+    if (step.pooling) add(step.pooling->kernel);
   }
 
   double elements_of(std::span<const ValueId> values) const {

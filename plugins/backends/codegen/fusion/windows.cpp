@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "fusion/operand.h"
 
 namespace tenon::codegen {
 
@@ -10,7 +11,7 @@ namespace {
 bool is_zero(const Operation& op) { return op.kind == OperationKind::constant && op.payload == 0; }
 
 /// The load behind an operand that is zero where a mask does not hold. Nothing where memory holds narrower elements: products read their own dtype.
-std::optional<Windows> masked_load(const OperationList& operations, OpId operand) {
+std::optional<Windows> masked_load(std::span<const Operation> operations, OpId operand) {
   Windows found;
   const Operation& op = operations[operand];
   found.load = operand;
@@ -28,8 +29,7 @@ std::optional<Windows> masked_load(const OperationList& operations, OpId operand
 
 }  // namespace
 
-std::optional<Windows> windows_of(const Draft& draft, OpId operand, std::span<const Loop> summed, const IndexAlgebra& algebra, const Machine& machine) {
-  const OperationList& operations = draft.operations();
+std::optional<Windows> windows_of(std::span<const Operation> operations, OpId operand, std::span<const Loop> summed, const IndexAlgebra& algebra, const Machine& machine) {
   auto found = masked_load(operations, operand);
   if (!found) return {};
   const auto masked_by = found->mask == kNoOp ? std::set<SymbolId>{} : loops_of(operations, found->mask);
@@ -52,7 +52,7 @@ std::optional<Windows> windows_of(const Draft& draft, OpId operand, std::span<co
 namespace {
 
 /// True when all that the operation reads depends on the place and the tap only by their sum.
-bool slides(const OperationList& operations, OpId root, SymbolId place, SymbolId tap) {
+bool slides(std::span<const Operation> operations, OpId root, SymbolId place, SymbolId tap) {
   if (root == kNoOp) return true;
   const Operation& op = operations[root];
   const auto along_place = split_affine(op.offset, place), along_tap = split_affine(op.offset, tap);
@@ -62,7 +62,7 @@ bool slides(const OperationList& operations, OpId root, SymbolId place, SymbolId
 
 }  // namespace
 
-std::optional<Picture> picture_of(const OperationList& operations, const Windows& windows, std::span<const Role> rows) {
+std::optional<Picture> picture_of(std::span<const Operation> operations, const Windows& windows, std::span<const Role> rows) {
   if (windows.run.size() != 1 || windows.taps.size() != 2 || rows.size() < 2) return {};
   const std::span<const Role> places = rows.last(2);
   for (std::size_t i = 0; i < 2; ++i) {

@@ -5,23 +5,16 @@
 #include <span>
 #include <vector>
 
-#include "fusion/nest.h"
-#include "fusion/operand.h"
+#include "fusion/product.h"
+#include "machine/machine.h"
 
 namespace tenon::codegen {
 
-/// An operand that lies in runs along one loop of the sum, or along several that step as one; the other loops of the sum are taps.
-struct Windows {
-  OpId load = kNoOp;
-  OpId mask = kNoOp;  // where it does not hold, the whole run is zero
-  std::vector<Loop> run;  // the last one is contiguous
-  std::vector<Loop> taps;
-};
-/// Nothing when the runs are too short to multiply one at a time.
-std::optional<Windows> windows_of(const Draft& draft, OpId operand, std::span<const Loop> summed, const IndexAlgebra& algebra, const Machine& machine);
+/// The windows in which an operand lies. Nothing when the runs are too short to multiply one at a time.
+std::optional<Windows> windows_of(std::span<const Operation> operations, OpId operand, std::span<const Loop> summed, const IndexAlgebra& algebra, const Machine& machine);
 
 /// The picture that windows of 3 x 3 taps slide over by one place, when the last two of `rows` are its own. Else nothing.
-std::optional<Picture> picture_of(const OperationList& operations, const Windows& windows, std::span<const Role> rows);
+std::optional<Picture> picture_of(std::span<const Operation> operations, const Windows& windows, std::span<const Role> rows);
 
 /// Gives the sum's loops in the order of windows: taps, then the run.
 std::vector<Loop> summed_loops(const Windows& windows);

@@ -1,10 +1,11 @@
+#include "graph/decomposition.h"
+
 #include <algorithm>
 #include <unordered_map>
 
 #include "core/base/error.h"
 #include "core/ops/build/node_builder.h"
 #include "core/ops/catalog.h"
-#include "fusion/plan.h"
 
 namespace tenon::codegen {
 

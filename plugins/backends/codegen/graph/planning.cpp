@@ -1,6 +1,7 @@
 #include "graph/planning.h"
 
 #include "fusion/tally.h"
+#include "graph/decomposition.h"
 #include "graph/layout.h"
 #include "graph/statistics.h"
 

@@ -46,8 +46,11 @@ Dim replace_symbol(const Dim& dim, SymbolId symbol, const Dim& by);
 /// Simplifies with what is known of the ranges of symbols. Every loop variable is in [0, extent).
 class IndexAlgebra {
  public:
+  IndexAlgebra() = default;
   explicit IndexAlgebra(std::span<const ir::SymbolInfo> symbols) : symbols_(symbols.begin(), symbols.end()) {}
 
+  /// Takes so many symbols after those of the graph, of which nothing is known.
+  void add_symbols(std::size_t count) { symbols_.resize(symbols_.size() + count); }
   /// Makes a loop variable.
   SymbolId new_loop(Dim extent);
   const Dim& extent(SymbolId loop) const { return extents_[loop.value - kFirstLoop]; }

@@ -23,8 +23,8 @@ class Writer {
   }
 
   std::string text() {
-    if (kernel_.one_block) out_ += fmt::format("one block of {}, ", kernel_.one_block);
-    out_ += kernel_.in_runs ? "scatter kernel in runs\n" : kernel_.scatter ? "scatter kernel\n" : kernel_.lanes_inside ? "kernel with lanes inside\n" : kernel_.tiled ? "tiled kernel\n" : "kernel\n";
+    out_ += kernel_.schedule ? kernel_.schedule->title(kernel_) : kernel_.scatter ? "scatter kernel" : "kernel";
+    out_ += '\n';
     for (const Loop& l : kernel_.outer) out_ += fmt::format("  outer {} < {}\n", dim(Dim::symbol(l.variable)), dim(l.extent));
     for (const Loop& l : kernel_.inner) out_ += fmt::format("  inner {} < {}\n", dim(Dim::symbol(l.variable)), dim(l.extent));
     for (std::size_t i = 0; i < kernel_.buffers.size(); ++i) buffer(i);
@@ -42,8 +42,8 @@ class Writer {
     return d.to_string([&](SymbolId s) {
       if (is_value(s)) return fmt::format("v{}", s.value - kFirstValue);
       if (is_graph_symbol(s)) return fmt::format("s{}", s.value);
-      auto found = names_.find(s.value);
-      return found == names_.end() ? fmt::format("l{}", s.value - kFirstLoop) : found->second;
+      // What nothing needs may stand at a loop that was another kernel's.
+      return names_.try_emplace(s.value, fmt::format("l{}", names_.size())).first->second;
     });
   }
 
@@ -220,32 +220,6 @@ std::vector<bool> reduction_dependents(const std::vector<Operation>& operations)
   return dependents(operations, [](const Operation& op) { return op.kind == OperationKind::reduced; });
 }
 
-std::int64_t block_size(const Kernel& kernel) { return kernel.tiled ? 16 : kernel.inner.empty() ? 4096 : 64; }
-
-Dim unit_count(const Kernel& kernel) {
-  Dim count(1);
-  for (std::size_t i = 0; i < kernel.outer.size(); ++i) {
-    const bool blocked = i + 1 == kernel.outer.size() && kernel.has_lanes() && !kernel.lanes_inside;
-    if (blocked && kernel.one_block) continue;
-    const bool tile_row = kernel.tiled && i + 2 == kernel.outer.size();
-    const Dim block(blocked ? block_size(kernel) : tile_row ? kTileRows : 1);
-    count = count * floor_div(kernel.outer[i].extent + block - Dim(1), block);
-  }
-  return count;
-}
-
-Dim points_per_unit(const Kernel& kernel) {
-  Dim points(kernel.has_lanes() && !kernel.lanes_inside ? block_size(kernel) : 1);
-  if (points == Dim(block_size(kernel)) && !kernel.outer.empty()) points = min(points, kernel.outer.back().extent);
-  if (kernel.tiled) points = points * min(Dim(kTileRows), kernel.outer[kernel.outer.size() - 2].extent);
-  for (const Loop& l : kernel.inner) {
-    bool fixed = true;
-    l.extent.for_each_symbol([&](SymbolId s) { fixed &= is_graph_symbol(s); });
-    if (fixed) points = points * l.extent;
-  }
-  return points;
-}
-
 double work_of(const Operation& op) {
   if (op.kind == OperationKind::primitive) return cost_of(op.primitive, op.dtype);
   return op.kind == OperationKind::load || op.kind == OperationKind::checked ? 1 : 0;
@@ -260,6 +234,16 @@ double estimated_points(const IndexAlgebra& algebra, std::span<const Loop> loops
 double work_per_point(const Kernel& kernel) {
   double work = 1;
   for (const Operation& op : kernel.operations) work += work_of(op);
+  return work;
+}
+
+double estimated_work(const IndexAlgebra& algebra, const Kernel& kernel) {
+  double work = work_per_point(kernel) * estimated_points(algebra, kernel.outer);
+  for (const Loop& l : kernel.inner) {
+    bool fixed = true;
+    l.extent.for_each_symbol([&](SymbolId s) { fixed &= is_graph_symbol(s); });
+    if (fixed) work *= algebra.estimate(l.extent);
+  }
   return work;
 }
 

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/ops/loop_body.h"
 #include "loops/index_algebra.h"
+#include "loops/schedule.h"
 
 namespace tenon::codegen {
 
@@ -52,7 +54,7 @@ struct Buffer {
   DType dtype = DType::f32;
   Dim bytes;             // of all of it
   bool written = false;
-  bool row = false;      // memory of a thread for one point of the outer loops
+  bool row = false;      // what a stage leaves to later ones, for one point of the outer loops: no memory that others see
 
   /// True when 32 bits hold the place of any element.
   bool is_narrow() const { return bytes.is_constant() && bytes.constant() < (std::int64_t{1} << 31) && size_of(dtype) <= 4; }
@@ -90,16 +92,8 @@ struct Kernel {
   std::vector<Reduction> reductions;
   std::vector<Stage> stages;
   std::vector<Buffer> buffers;
-  bool scatter = false;  // points run in order on one thread; stores go to their computed targets
-  bool in_runs = false;  // of a scatter: lanes run over the last outer loop, along which targets are neighbours; else it is one lane wide
-  bool lanes_inside = false;  // lanes run over the last inner loop; else over the last outer one
-
-  bool tiled = false;         // some memory is contiguous along the loop before the lanes: units are tiles of both loops
-
-  std::int64_t one_block = 0;  // the last outer loop is never longer: a unit is all of it. 0: units are blocks of it
-
-  bool has_lanes() const { return scatter ? in_runs : lanes_inside || !outer.empty(); }
-  SymbolId lane_loop() const { return lanes_inside ? inner.back().variable : outer.back().variable; }
+  bool scatter = false;  // points run in order, one after the other; stores go to their computed targets
+  std::shared_ptr<const Schedule> schedule;  // null until a machine has made one; copies of the kernel share it
 };
 
 /// The number of inner loops, from the first on, that tell apart where a store goes.
@@ -112,15 +106,6 @@ std::vector<OpId> needs_of(const Operation& operation);
 std::vector<bool> dependents(const std::vector<Operation>& operations, const std::function<bool(const Operation&)>& begins);
 /// Which need the result of one of its reductions.
 std::vector<bool> reduction_dependents(const std::vector<Operation>& operations);
-
-/// Iterations of the last outer loop that are handed to a thread together, when lanes run over it.
-std::int64_t block_size(const Kernel& kernel);
-/// Iterations of the loop before it that make a tile with them.
-inline constexpr std::int64_t kTileRows = 64;
-/// The range of units that the generated function is called for: points of the outer loops, or blocks of them.
-Dim unit_count(const Kernel& kernel);
-/// Points of the innermost loops in one unit.
-Dim points_per_unit(const Kernel& kernel);
 
 /// Bytes that the kernel stores, as far as they are constant, without rows.
 double written_bytes(const Kernel& kernel);
@@ -141,6 +126,8 @@ double estimated_points(const IndexAlgebra& algebra, std::span<const Loop> loops
 
 /// A rough count of scalar work at one point of the innermost loops, with an expensive function counted as eight operations.
 double work_per_point(const Kernel& kernel);
+/// The same at all points, as far as the loops' sizes do not depend on other loops.
+double estimated_work(const IndexAlgebra& algebra, const Kernel& kernel);
 /// The same for one operation, without what it needs.
 double work_of(const Operation& op);
 /// The same for one primitive.

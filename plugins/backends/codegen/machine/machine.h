@@ -3,10 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 
 #include "core/base/dtype.h"
 #include "loops/kernel.h"
+#include "loops/row_buffers.h"
 
 namespace tenon::codegen {
 
@@ -42,12 +42,8 @@ struct ProductSize {
 /// Two products with a kernel over whole rows between them, in estimates.
 struct ChainSize {
   double depth, between, columns;  // of the first product's sum; of a row between them; of what the second gives
-  bool by_blocks;                  // a row between them is taken a block at a time
+  bool is_softmax;                 // what is made of a row between them, so that it may be taken a block at a time
 };
-
-/// Decides whether a value that costs `operations` at each point is kept for the sweeps that need it again, as a row of `bytes`;
-/// `kept` bytes are kept already.
-using KeepRow = std::function<bool(double operations, double bytes, double kept)>;
 
 /// Answers are the same for the same question: plans are part of no key.
 class Machine {
@@ -98,20 +94,14 @@ class Machine {
   /// Whether a convolution of 3 x 3 taps is transformed (Winograd): fewer multiplications, but more weights to read and two
   /// transformations for each run of channels.
   virtual bool worth_transforming(double rows, double columns, double run) const = 0;
-  /// The side of the squares by which it is, where a larger error is allowed; of pictures of so many places a side.
-  virtual std::int64_t side_of_squares(double weights, double height, double width) const = 0;
-  /// Columns of a product that are computed together, as packed.
-  virtual std::int64_t panel_columns(DType dtype) const = 0;
-  /// Whether so many columns fill panels well.
-  virtual bool fills_panels(double columns, DType dtype) const = 0;
+  /// Whether a product of so many columns leaves little of a matrix kernel unused.
+  virtual bool fills_matrix_kernel(double columns, DType dtype) const = 0;
 
   // ---- schedules
   /// In how many parts a reduction is done whose inner loops nothing else splits: 1, or a number by shape alone, so that results are the same.
   virtual std::int64_t parts(const Kernel& kernel, const IndexAlgebra& algebra) const = 0;
-  /// The loops of a kernel as the machine runs them, and the rows that it keeps.
+  /// Puts the loops of a kernel in the order in which the machine runs them, adds the rows that it keeps, and may give it its schedule.
   virtual void shape(Kernel& kernel, IndexAlgebra& algebra, const KeepRow& worth) const = 0;
-  /// The loops of a kernel that writes a product's operand.
-  virtual void shape_beside_product(Kernel& kernel, IndexAlgebra& algebra) const = 0;
   /// Whether equal kernels of so many operations start together: long runs use the machine well by themselves, and what they all write would
   /// be alive at once.
   virtual bool worth_joint_launch(double operations) const = 0;

@@ -8,6 +8,7 @@
 #include "compile/ptx.h"
 #include "core/ops/build/node_builder.h"
 #include "core/ops/catalog.h"
+#include "graph/decomposition.h"
 #include "lower/block_emitter.h"
 #include "schedule/gpu_machine.h"
 

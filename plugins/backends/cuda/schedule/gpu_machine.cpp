@@ -64,11 +64,7 @@ std::int64_t GpuMachine::pooled_rows(double, std::int64_t, std::int64_t, std::in
 
 bool GpuMachine::worth_transforming(double, double, double) const { return false; }
 
-std::int64_t GpuMachine::side_of_squares(double, double, double) const { return 2; }
-
-std::int64_t GpuMachine::panel_columns(DType) const { return 64; }
-
-bool GpuMachine::fills_panels(double, DType) const { return true; }
+bool GpuMachine::fills_matrix_kernel(double, DType) const { return true; }
 
 std::int64_t GpuMachine::parts(const codegen::Kernel&, const codegen::IndexAlgebra&) const { return 1; }
 
@@ -78,8 +74,6 @@ void GpuMachine::shape(codegen::Kernel& kernel, codegen::IndexAlgebra& algebra, 
   codegen::merge_contiguous(kernel, kernel.inner, algebra);
   codegen::merge_contiguous(kernel, kernel.outer, algebra);
 }
-
-void GpuMachine::shape_beside_product(codegen::Kernel& kernel, codegen::IndexAlgebra& algebra) const { shape(kernel, algebra, {}); }
 
 bool GpuMachine::worth_joint_launch(double) const { return false; }
 

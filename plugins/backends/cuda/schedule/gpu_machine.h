@@ -24,12 +24,9 @@ class GpuMachine final : public codegen::Machine {
   bool worth_chaining(const codegen::ChainSize& chain) const override;
   std::int64_t pooled_rows(double elements, std::int64_t row_elements, std::int64_t step, std::int64_t window) const override;
   bool worth_transforming(double rows, double columns, double run) const override;
-  std::int64_t side_of_squares(double weights, double height, double width) const override;
-  std::int64_t panel_columns(DType dtype) const override;
-  bool fills_panels(double columns, DType dtype) const override;
+  bool fills_matrix_kernel(double columns, DType dtype) const override;
   std::int64_t parts(const codegen::Kernel& kernel, const codegen::IndexAlgebra& algebra) const override;
   void shape(codegen::Kernel& kernel, codegen::IndexAlgebra& algebra, const codegen::KeepRow& worth) const override;
-  void shape_beside_product(codegen::Kernel& kernel, codegen::IndexAlgebra& algebra) const override;
   bool worth_joint_launch(double operations) const override;
 };
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "decisions/loop_shaping.h"
-#include "decisions/row_buffers.h"
+#include "loops/row_buffers.h"
 #include "matrix/microkernel.h"
 #include "matrix/winograd.h"
 
@@ -119,7 +119,7 @@ bool CpuMachine::worth_matrix_kernel(const codegen::ProductSize& product) const 
 
 /// A block of rows must stay in cache, and so should what each of the products is multiplied with, which is read again for every block.
 bool CpuMachine::worth_chaining(const codegen::ChainSize& chain) const {
-  return (chain.by_blocks || chain.between * kFewestChainedRows <= kChainedBlock) && chain.depth <= kChainedWidth && chain.columns <= kChainedWidth;
+  return (chain.is_softmax || chain.between * kFewestChainedRows <= kChainedBlock) && chain.depth <= kChainedWidth && chain.columns <= kChainedWidth;
 }
 
 /// So many that the rows of the product stay in a second-level cache.
@@ -139,7 +139,7 @@ std::int64_t CpuMachine::side_of_squares(double weights, double height, double w
 
 std::int64_t CpuMachine::panel_columns(DType dtype) const { return tile_columns(lanes_, dtype); }
 
-bool CpuMachine::fills_panels(double columns, DType dtype) const {
+bool CpuMachine::fills_matrix_kernel(double columns, DType dtype) const {
   const auto width = static_cast<double>(panel_columns(dtype));
   return columns >= kMostlyFull * std::ceil(columns / width) * width;
 }
@@ -149,17 +149,15 @@ std::int64_t CpuMachine::parts(const Kernel& kernel, const IndexAlgebra& algebra
   Kernel shaped = kernel;
   IndexAlgebra own = algebra;
   shape_loops(shaped, own, lanes_);
-  const double units = std::max(1.0, own.estimate(codegen::unit_count(shaped))), points = own.estimate(codegen::points_per_unit(shaped));
+  const double units = std::max(1.0, own.estimate(unit_count(shaped))), points = own.estimate(points_per_unit(shaped));
   if (units > kFewUnits || points < kParallelReduction) return 1;
   return kReductionParts / static_cast<std::int64_t>(units);
 }
 
 void CpuMachine::shape(Kernel& kernel, IndexAlgebra& algebra, const codegen::KeepRow& worth) const {
   shape_loops(kernel, algebra, lanes_);
-  keep_rows(kernel, algebra, worth);
+  if (schedule_of(kernel).lanes_inside) codegen::keep_rows(kernel, algebra, worth);
 }
-
-void CpuMachine::shape_beside_product(Kernel& kernel, IndexAlgebra& algebra) const { shape_loops(kernel, algebra, lanes_); }
 
 bool CpuMachine::worth_joint_launch(double operations) const { return operations <= kShortRun; }
 

@@ -25,13 +25,18 @@ class CpuMachine : public codegen::Machine {
   bool worth_chaining(const codegen::ChainSize& chain) const override;
   std::int64_t pooled_rows(double elements, std::int64_t row_elements, std::int64_t step, std::int64_t window) const override;
   bool worth_transforming(double rows, double columns, double run) const override;
-  std::int64_t side_of_squares(double weights, double height, double width) const override;
-  std::int64_t panel_columns(DType dtype) const override;
-  bool fills_panels(double columns, DType dtype) const override;
+  bool fills_matrix_kernel(double columns, DType dtype) const override;
   std::int64_t parts(const codegen::Kernel& kernel, const codegen::IndexAlgebra& algebra) const override;
   void shape(codegen::Kernel& kernel, codegen::IndexAlgebra& algebra, const codegen::KeepRow& worth) const override;
-  void shape_beside_product(codegen::Kernel& kernel, codegen::IndexAlgebra& algebra) const override;
   bool worth_joint_launch(double operations) const override;
+
+  // ---- matrix products as tiles
+  /// Lanes of float32 in a vector register.
+  unsigned lanes() const { return lanes_; }
+  /// Columns of a product that are computed together, as packed.
+  std::int64_t panel_columns(DType dtype) const;
+  /// The side of the squares by which a convolution is transformed, where a larger error is allowed; of pictures of so many places a side.
+  std::int64_t side_of_squares(double weights, double height, double width) const;
 
  private:
   unsigned lanes_;

@@ -88,8 +88,8 @@ bool lanes_go_inside(Kernel& kernel, const IndexAlgebra& algebra, unsigned lanes
 }
 
 /// True when some access is strided along the lanes and contiguous along the loop before them, as in a transposition.
-bool wants_tiles(Kernel& kernel) {
-  if (kernel.lanes_inside || !kernel.inner.empty() || kernel.outer.size() < 2) return false;
+bool wants_tiles(const Kernel& kernel) {
+  if (!kernel.inner.empty() || kernel.outer.size() < 2) return false;
   const SymbolId lane = kernel.outer.back().variable, row = kernel.outer[kernel.outer.size() - 2].variable;
   for (const Operation& op : kernel.operations) {
     if (op.kind != OperationKind::load) continue;
@@ -115,16 +115,19 @@ bool scatters_in_runs(const Kernel& kernel, const IndexAlgebra& algebra, unsigne
 }  // namespace
 
 void shape_loops(Kernel& kernel, IndexAlgebra& algebra, unsigned lanes) {
-  kernel.in_runs = kernel.scatter && scatters_in_runs(kernel, algebra, lanes);
+  auto made = std::make_shared<CpuSchedule>();
+  CpuSchedule& schedule = *made;
+  kernel.schedule = std::move(made);
+  schedule.in_runs = kernel.scatter && scatters_in_runs(kernel, algebra, lanes);
   if (kernel.scatter) return;
   order_by_store(kernel, kernel.outer);
   const bool shares = share_work(kernel, algebra, lanes);
   merge_contiguous(kernel, kernel.inner, algebra);
   merge_contiguous(kernel, kernel.outer, algebra);
-  kernel.lanes_inside = !shares && lanes_go_inside(kernel, algebra, lanes);
-  if (kernel.lanes_inside) merge_short_last(kernel, kernel.inner, algebra, lanes);
+  schedule.lanes_inside = !shares && lanes_go_inside(kernel, algebra, lanes);
+  if (schedule.lanes_inside) merge_short_last(kernel, kernel.inner, algebra, lanes);
   else if (!kernel.outer.empty()) merge_short_last(kernel, kernel.outer, algebra, lanes);
-  kernel.tiled = wants_tiles(kernel);
+  schedule.tiled = !schedule.lanes_inside && wants_tiles(kernel);
 }
 
 }  // namespace tenon::llvm_backend

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 
+#include "decisions/cpu_schedule.h"
 #include "scratch.h"
 
 namespace tenon::llvm_backend {
@@ -43,7 +44,7 @@ void call_units(const CompiledKernel& kernel, std::span<void* const> buffers, st
 }  // namespace
 
 bool is_small(const codegen::Kernel& kernel) {
-  const ir::Dim points = codegen::unit_count(kernel) * codegen::points_per_unit(kernel);
+  const ir::Dim points = unit_count(kernel) * points_per_unit(kernel);
   return points.is_constant() && static_cast<double>(points.constant()) * work_of_point(kernel) < kSerialWork;
 }
 
@@ -51,7 +52,7 @@ CompiledKernel compiled(const codegen::Kernel& kernel, std::shared_ptr<const Ker
   std::vector<ir::Dim> rows;
   for (const codegen::Buffer& b : kernel.buffers)
     if (b.row) rows.push_back(b.bytes);
-  return {std::move(code), codegen::unit_count(kernel), codegen::points_per_unit(kernel), work_of_point(kernel), runs, std::move(places), kernel.scatter, {}, std::move(rows)};
+  return {std::move(code), unit_count(kernel), points_per_unit(kernel), work_of_point(kernel), runs, std::move(places), kernel.scatter, {}, std::move(rows)};
 }
 
 void check(const IndexFault& fault) {

@@ -21,7 +21,6 @@ class BlockedSoftmax {
       : chain_(chain), scores_(scores), keys_(keys), sums_(sums), values_(values), tile_(kFinishedRows * sums.width()) {}
 
   void rows(std::int64_t row, std::int64_t end) const {
-    using codegen::kBlockColumns, codegen::kPanelStride, codegen::RowState;
     Scratch memory;
     const std::int64_t panel = kFinishedRows * (kPanelStride + static_cast<std::int64_t>(RowState::count));
     T* const panels = static_cast<T*>(memory.take(static_cast<std::size_t>(panel + (end - row + kFinishedRows) * sums_.width() * sums_.panels()) * sizeof(T)));
@@ -58,10 +57,9 @@ class BlockedSoftmax {
     return chain_.seen ? std::clamp<std::int64_t>(chain_.seen({part.row, part.end - part.row, 0, columns, 0, chain_.first.steps}), 1, columns) : columns;
   }
 
-  static T* state(T* panel, codegen::RowState which) { return panel + codegen::place_of(which); }
+  static T* state(T* panel, RowState which) { return panel + place_of(which); }
 
   void add_block(Part& part, T* panel, std::int64_t first, std::int64_t last) const {
-    using codegen::RowState;
     scores_.columns_to(panel, keys_, part.row, part.end, first, last);
     std::copy_n(part.largest.begin(), part.rows(), state(panel, RowState::largest));
     std::copy_n(part.sum.begin(), part.rows(), state(panel, RowState::sum));
@@ -69,7 +67,7 @@ class BlockedSoftmax {
     std::copy_n(state(panel, RowState::new_largest), part.rows(), part.largest.begin());
     std::copy_n(state(panel, RowState::new_sum), part.rows(), part.sum.begin());
     if (first > 0) scale(part, state(panel, RowState::factor));
-    sums_.add_to_tiles(part.tiles, panel, codegen::kPanelStride, values_, chain_.second_row + part.row, chain_.second_row + part.end, first, last);
+    sums_.add_to_tiles(part.tiles, panel, kPanelStride, values_, chain_.second_row + part.row, chain_.second_row + part.end, first, last);
   }
 
   void scale(const Part& part, const T* factors) const {

@@ -28,7 +28,7 @@ class TileKernels {
   /// Writes tile.rows rows of the left operand, one after the other.
   virtual void pack_rows(const Tile& tile, void* panel) const = 0;
   /// Writes where tile.rows rows start at each step of the sum, from the first element of the left operand; −1 where they are zero.
-  /// Those of one step lie beside each other, the next step's codegen::kFinishedRows further.
+  /// Those of one step lie beside each other, the next step's kFinishedRows further.
   virtual void place_rows(const Tile& tile, std::int64_t* table) const = 0;
   /// Writes a panel of the right operand: for each step of the sum a row as wide as the microkernel's tile.
   virtual void pack_columns(const Tile& tile, void* panel) const = 0;

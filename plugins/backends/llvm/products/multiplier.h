@@ -9,7 +9,7 @@
 
 #include "ahead.h"
 #include "few_rows.h"
-#include "fusion/tile.h"
+#include "tiles/tile.h"
 #include "launch/scratch.h"
 #include "left_operand.h"
 #include "matrix_product.h"
@@ -26,7 +26,6 @@ namespace tenon::llvm_backend {
 /// where it is 256 (AVX-512).
 inline constexpr std::int64_t kPassDepth = 256, kWidePassDepth = 384, kWideRow = 256;
 /// Rows of the result between two calls of the kernel that finishes them: with a tile's columns they stay in the first-level cache.
-using codegen::kFinishedRows;
 /// Elements of the left operand that are multiplied with a group of panels before the next ones: half a second-level cache.
 inline constexpr std::int64_t kCachedElements = 128 * 1024;
 /// Elements of all panels up to which a thread packs the rows that it multiplies: it reads the panels again for each block of rows.

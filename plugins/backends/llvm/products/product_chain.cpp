@@ -33,7 +33,7 @@ class ChainRun {
  private:
   static MatrixProduct with_rows_in_panel(const ProductChain& chain) {
     MatrixProduct scores = chain.first;
-    if (chain.by_blocks) scores.c_row = codegen::kPanelStride;
+    if (chain.by_blocks) scores.c_row = kPanelStride;
     return scores;
   }
 

@@ -15,7 +15,7 @@ struct ProductChain {
   std::int64_t second_row = 0;
   std::function<void(const Tile& rows, void* panel)> between;
   std::function<std::int64_t(const Tile& rows)> seen;  // columns of the panel that count for the rows; may be empty: all
-  bool by_blocks = false;      // `between` takes the columns of the tile alone, and keeps codegen::RowState
+  bool by_blocks = false;      // `between` takes the columns of the tile alone, and keeps RowState
   bool zeroes_hidden = false;  // rows without a score above -inf give zero
 };
 

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "ahead.h"
-#include "fusion/tile.h"
+#include "tiles/tile.h"
 #include "launch/scratch.h"
 #include "panels.h"
 
@@ -16,7 +16,7 @@ template <class T>
 class WindowRows {
  public:
   WindowRows(const MatrixKernel& kernel, const MatrixProduct& product) : kernel_(kernel), p_(product), width_(kernel.tile.columns) {
-    const auto places = static_cast<std::size_t>(p_.steps * codegen::kFinishedRows), run = static_cast<std::size_t>(p_.step_depth);
+    const auto places = static_cast<std::size_t>(p_.steps * kFinishedRows), run = static_cast<std::size_t>(p_.step_depth);
     table_ = static_cast<std::int64_t*>(memory_.take(places * sizeof(std::int64_t) + run * sizeof(T)));
     zeros_ = reinterpret_cast<T*>(table_ + places);
     std::fill_n(zeros_, run, T{0});
@@ -24,7 +24,7 @@ class WindowRows {
 
   /// Finds where rows [row, end) start at each step; rows past them are zero.
   void place(std::int64_t row, std::int64_t end) {
-    constexpr std::int64_t kRows = codegen::kFinishedRows;
+    constexpr std::int64_t kRows = kFinishedRows;
     p_.kernels->place_rows({row, end - row, 0, 0, 0, p_.steps}, table_);
     for (std::int64_t s = 0; s < p_.steps; ++s) std::fill(table_ + s * kRows + end - row, table_ + (s + 1) * kRows, -1);
     rows_ = end - row, height_ = 0;
@@ -71,9 +71,9 @@ class WindowRows {
   /// Few rows wait for the weights: those of the next pass are fetched meanwhile, by low tiles, which have the time to fetch all of them.
   /// Many rows find them in the second-level cache.
   Tile tile_for(std::int64_t columns) const {
-    constexpr std::int64_t kWaitingRows = 2 * codegen::kFinishedRows;
+    constexpr std::int64_t kWaitingRows = 2 * kFinishedRows;
     const auto variant = kernel_.variant(columns);
-    if (p_.m <= codegen::kFinishedRows && variant.width == width_) return {kernel_.fetching_streaming, kernel_.streaming_tile.rows, Fetches::far_ahead};
+    if (p_.m <= kFinishedRows && variant.width == width_) return {kernel_.fetching_streaming, kernel_.streaming_tile.rows, Fetches::far_ahead};
     if (p_.m <= kWaitingRows) return {variant.fetching, variant.height, Fetches::ahead};
     return {variant.function, variant.height, Fetches::nothing};
   }
@@ -87,7 +87,7 @@ class WindowRows {
       const void** entry = entries_ + t * p_.steps * length;
       counts_[t] = 0;
       for (std::int64_t s = 0; s < p_.steps; ++s) {
-        if (!set_rows(height, table_ + s * codegen::kFinishedRows + t * height, entry + 1)) continue;
+        if (!set_rows(height, table_ + s * kFinishedRows + t * height, entry + 1)) continue;
         numbers_[t * p_.steps + counts_[t]++] = s;
         entry += length;
       }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ahead.h"
-#include "fusion/tile.h"
+#include "tiles/tile.h"
 #include "launch/scratch.h"
 #include "matrix/winograd.h"
 #include "panels.h"
@@ -123,13 +123,13 @@ class WinogradProduct {
     const std::int64_t* table;
     std::int64_t steps;
     std::int64_t at(std::int64_t row, std::int64_t tap) const {
-      constexpr std::int64_t kRows = codegen::kFinishedRows;
+      constexpr std::int64_t kRows = kFinishedRows;
       return table[row / kRows * steps * kRows + tap * kRows + row % kRows];
     }
   };
 
   Places places_of(std::int64_t line, Scratch& memory) const {
-    constexpr std::int64_t kRows = codegen::kFinishedRows;
+    constexpr std::int64_t kRows = kFinishedRows;
     const std::int64_t rows = pixel_rows(line) * p_.picture_width, first = first_row(line);
     const std::int64_t pieces = (rows + kRows - 1) / kRows;
     auto* table = static_cast<std::int64_t*>(memory.take(static_cast<std::size_t>(pieces * p_.steps * kRows) * sizeof(std::int64_t)));
@@ -161,9 +161,9 @@ class WinogradProduct {
   /// The pixels of lines that a thread may well take next, where they lie close together.
   Ahead pixels_ahead(const Lines& lines) const {
     if (lines.first >= lines.last) return {};
-    constexpr std::int64_t kCentre = kWinogradTaps / 2 * codegen::kFinishedRows;
+    constexpr std::int64_t kCentre = kWinogradTaps / 2 * kFinishedRows;
     const std::int64_t first = first_row(lines.first), last = first_row(lines.last - 1) + pixel_rows(lines.last - 1) * p_.picture_width - 1;
-    std::int64_t table[kWinogradTaps * codegen::kFinishedRows], places[2];
+    std::int64_t table[kWinogradTaps * kFinishedRows], places[2];
     for (const int end : {0, 1}) {
       p_.kernels->place_rows({end ? last : first, 1, 0, 0, 0, p_.steps}, table);
       places[end] = table[kCentre];

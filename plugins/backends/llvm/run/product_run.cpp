@@ -4,13 +4,11 @@
 #include <array>
 #include <cstring>
 
-#include "fusion/tile.h"
+#include "tiles/tile.h"
 #include "launch/scratch.h"
 
 namespace tenon::llvm_backend {
 
-using codegen::ContractionStep;
-using codegen::TileSymbol;
 
 namespace {
 
@@ -46,7 +44,7 @@ class CallKernels final : public TileKernels {
   void finish(const Tile& tile, void* product) const override { run_on(epilogue_, tile, product); }
   /// Gives the value of an expression over the symbols of the call and of a tile.
   std::int64_t evaluate(const ir::Dim& d, const Tile& tile) const {
-    std::vector<std::int64_t> symbols(call_.symbols.size() + codegen::kTileSymbols);
+    std::vector<std::int64_t> symbols(call_.symbols.size() + kTileSymbols);
     place(tile, symbols);
     return d.evaluate(symbols);
   }
@@ -79,11 +77,11 @@ class CallKernels final : public TileKernels {
     std::vector<std::int64_t> many;
     const std::size_t own = call_.symbols.size();
     std::int64_t* symbols = few.data();
-    if (own + codegen::kTileSymbols > kFew) {
-      many.resize(own + codegen::kTileSymbols);
+    if (own + kTileSymbols > kFew) {
+      many.resize(own + kTileSymbols);
       symbols = many.data();
     }
-    place(tile, {symbols, own + codegen::kTileSymbols});
+    place(tile, {symbols, own + kTileSymbols});
     std::array<void*, 32> few_buffers;
     std::vector<void*> many_buffers;
     void** buffers = few_buffers.data();
@@ -92,12 +90,12 @@ class CallKernels final : public TileKernels {
       buffers = many_buffers.data();
     }
     for (std::size_t i = 0; i < bound.buffers.size(); ++i) buffers[i] = bound.buffers[i] ? bound.buffers[i] : panel;
-    run_part(*bound.kernel, {buffers, bound.buffers.size()}, {symbols, own + codegen::kTileSymbols});
+    run_part(*bound.kernel, {buffers, bound.buffers.size()}, {symbols, own + kTileSymbols});
   }
 
   const Call& call_;
   Bound pack_a_, table_, pack_b_, epilogue_, pooling_, between_;
-  std::array<std::int64_t, codegen::kMaxBatchLoops> batch_{};
+  std::array<std::int64_t, kMostBatchLoops> batch_{};
 };
 
 /// The sizes of a step in one call.
@@ -108,7 +106,7 @@ struct Sizes {
 };
 
 /// True when the right operand is one dense block that the caller gives, or a constant: it may stay packed from call to call.
-bool may_keep(const ContractionStep& step, const CompiledProduct& compiled, const MatrixProduct& p) {
+bool may_keep(const TiledProduct& step, const CompiledProduct& compiled, const MatrixProduct& p) {
   if (!step.batch.empty() || step.b.pack) return false;
   if (compiled.b.kind != Place::Kind::input && compiled.b.kind != Place::Kind::constant) return false;
   const std::int64_t taps = p.windows ? p.steps : 1, depth = p.windows ? p.step_depth : p.steps * p.step_depth;
@@ -116,7 +114,7 @@ bool may_keep(const ContractionStep& step, const CompiledProduct& compiled, cons
   return forward && (taps - 1) * p.b_step + (depth - 1) * p.b_row + (p.n - 1) * p.b_column + 1 == p.n * taps * depth;
 }
 
-Sizes sizes_of(const ContractionStep& step, const CompiledProduct& compiled, const Call& call) {
+Sizes sizes_of(const TiledProduct& step, const CompiledProduct& compiled, const Call& call) {
   auto size = [&](const ir::Dim& d) { return d.evaluate(call.symbols); };
   Sizes sizes;
   for (const ir::Dim& d : step.batch) sizes.batch.push_back(size(d)), sizes.count *= sizes.batch.back();
@@ -134,7 +132,7 @@ Sizes sizes_of(const ContractionStep& step, const CompiledProduct& compiled, con
   return sizes;
 }
 
-using BatchIndex = std::array<std::int64_t, codegen::kMaxBatchLoops>;
+using BatchIndex = std::array<std::int64_t, kMostBatchLoops>;
 
 /// The index of one product of a batch.
 BatchIndex index_of(std::int64_t number, std::span<const std::int64_t> batch) {
@@ -149,7 +147,7 @@ BatchIndex index_of(std::int64_t number, std::span<const std::int64_t> batch) {
 /// A step of one call, from which each product of the batch is made.
 class Batch {
  public:
-  Batch(const ContractionStep& step, const CompiledProduct& compiled, const Call& call) : step_(step), compiled_(compiled), call_(call), sizes_(sizes_of(step, compiled, call)) {}
+  Batch(const TiledProduct& step, const CompiledProduct& compiled, const Call& call) : step_(step), compiled_(compiled), call_(call), sizes_(sizes_of(step, compiled, call)) {}
 
   const Sizes& sizes() const { return sizes_; }
   double work() const {
@@ -175,7 +173,7 @@ class Batch {
     return static_cast<std::byte*>(call_.address(place)) + elements * static_cast<std::int64_t>(size_of(step_.dtype));
   }
 
-  const ContractionStep& step_;
+  const TiledProduct& step_;
   const CompiledProduct& compiled_;
   const Call& call_;
   Sizes sizes_;
@@ -198,7 +196,7 @@ void over_batch(const HostServices& host, std::int64_t count, double work, One o
 /// The product of one step, pooled as it comes: threads share the pictures, and the rows of few of them.
 class PooledProduct {
  public:
-  PooledProduct(const ContractionStep& step, const CompiledProduct& compiled, const Call& call)
+  PooledProduct(const TiledProduct& step, const CompiledProduct& compiled, const Call& call)
       : pooling_(*step.pooling), kernels_(compiled, call), pictures_(pooling_.pictures.evaluate(call.symbols)), rows_(pooling_.rows.evaluate(call.symbols)),
         height_(pooling_.height.evaluate(call.symbols)), row_bytes_(pooling_.width * step.n.constant() * static_cast<std::int64_t>(size_of(step.dtype))),
         units_(pictures_ * rows_ == 0 ? 0 : compiled.pooling->units.evaluate(call.symbols) / (pictures_ * rows_)), has_epilogue_(step.epilogue.has_value()) {}
@@ -248,7 +246,7 @@ class PooledProduct {
   bool has_epilogue_;
 };
 
-void run_pooled(const HostServices& host, const ContractionStep& step, const CompiledProduct& compiled, const Call& call) {
+void run_pooled(const HostServices& host, const TiledProduct& step, const CompiledProduct& compiled, const Call& call) {
   const Batch batch(step, compiled, call);
   const PooledProduct pooled(step, compiled, call);
   const bool parallel = batch.work() > kParallelProduct;
@@ -258,7 +256,7 @@ void run_pooled(const HostServices& host, const ContractionStep& step, const Com
 
 }  // namespace
 
-void add_parts(const ContractionStep& step, MatrixParts& parts) {
+void add_parts(const TiledProduct& step, MatrixParts& parts) {
   parts.emplace(step.dtype, MatrixPart::panels);
   if (step.a.table || step.picture) parts.emplace(step.dtype, MatrixPart::windows);
   const bool few = !step.a.table && (!step.m.is_constant() || step.m.constant() <= kDotRows);
@@ -267,7 +265,7 @@ void add_parts(const ContractionStep& step, MatrixParts& parts) {
   if (step.picture && step.picture->square_side == kLargeSquare) parts.emplace(step.dtype, MatrixPart::large_squares);
 }
 
-void run(const HostServices& host, const ContractionStep& step, const CompiledProduct& compiled, const Call& call) {
+void run(const HostServices& host, const TiledProduct& step, const CompiledProduct& compiled, const Call& call) {
   if (step.pooling) return run_pooled(host, step, compiled, call);
   const Batch batch(step, compiled, call);
   const CallKernels kernels(compiled, call);
@@ -279,7 +277,7 @@ void run(const HostServices& host, const ContractionStep& step, const CompiledPr
   });
 }
 
-void run(const HostServices& host, const codegen::ChainStep& step, const CompiledChain& compiled, const Call& call) {
+void run(const HostServices& host, const PanelChain& step, const CompiledChain& compiled, const Call& call) {
   const Batch first(step.first, compiled.first, call), second(step.second, compiled.second, call);
   const CallKernels first_kernels(compiled.first, call, &compiled.between), second_kernels(compiled.second, call);
   const double work = first.work() + second.work();

@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "compile/matrix_code.h"
-#include "fusion/plan.h"
 #include "launch/kernel_run.h"
 #include "products/product_chain.h"
+#include "tiles/panel_chain.h"
 
 namespace tenon::llvm_backend {
 
@@ -19,10 +19,10 @@ struct CompiledProduct {
 };
 
 /// Adds the parts of the code of matrix products that the step calls.
-void add_parts(const codegen::ContractionStep& step, MatrixParts& parts);
+void add_parts(const TiledProduct& step, MatrixParts& parts);
 
 /// Runs all products of the step's batch, on several threads where that pays.
-void run(const HostServices& host, const codegen::ContractionStep& step, const CompiledProduct& compiled, const Call& call);
+void run(const HostServices& host, const TiledProduct& step, const CompiledProduct& compiled, const Call& call);
 
 struct CompiledChain {
   CompiledProduct first, second;
@@ -30,6 +30,6 @@ struct CompiledChain {
 };
 
 /// Runs both products of a chain for all of its batch.
-void run(const HostServices& host, const codegen::ChainStep& step, const CompiledChain& compiled, const Call& call);
+void run(const HostServices& host, const PanelChain& step, const CompiledChain& compiled, const Call& call);
 
 }  // namespace tenon::llvm_backend

@@ -9,7 +9,6 @@
 #include "core/memory/row_major.h"
 #include "core/ops/catalog.h"
 #include "core/ops/reference/reference.h"
-#include "decisions/cpu_machine.h"
 #include "fusion/overwriting.h"
 #include "graph/planning.h"
 #include "lane_parts.h"
@@ -31,11 +30,14 @@ Program::Program(HostServices host, KernelCache& cache, ir::Graph graph, const P
   plan_options.relaxed = options.relaxed;
   plan_options.pause = pause;
   if (options.log_fusion) plan_options.log = [this](const std::string& line) { host_.log(TENON_INFO, line, "fusion"); };
-  plan_ = codegen::plan_graph(*graph_, CpuMachine(cache.target().lanes()), std::move(plan_options));
+  const CpuMachine machine(cache.target().lanes());
+  const auto log = plan_options.log;
+  plan_ = codegen::plan_graph(*graph_, machine, std::move(plan_options));
   pause();
   placement_ = Placement(*graph_, plan_);
   pause();
   drop_copies_in_place();
+  make_tiles(machine, log);
   compile_kernels(cache, options);
   aliases_ = placement_.aliases(*graph_, plan_);
   drop_what_only_compiling_needs(options);
@@ -63,17 +65,31 @@ void Program::drop_copies_in_place() {
   if (std::ranges::none_of(copied_, [](const auto& copied) { return copied.has_value(); })) copied_ = decltype(copied_)();
 }
 
+void Program::make_tiles(const CpuMachine& machine, const std::function<void(const std::string&)>& log) {
+  plan_.algebra.add_symbols(kTileSymbols);
+  const TilingContext context{*graph_, machine, plan_.algebra, {graph_->symbols().size()}};
+  tiles_.resize(plan_.steps.size());
+  for (std::size_t s = 0; s < tiles_.size(); ++s) {
+    if (auto* product = std::get_if<ContractionStep>(&plan_.steps[s])) tiles_[s] = tiled(*product, context);
+    if (auto* chain = std::get_if<ChainStep>(&plan_.steps[s])) tiles_[s] = on_panels(*chain, context, log);
+  }
+}
+
 /// Thousands of small programs may be alive: most of them are a few kernels, which know all that a call needs.
 void Program::drop_what_only_compiling_needs(const ProgramOptions& options) {
   symbol_count_ = graph_->symbols().size();
   if (options.keep_plan || log_times_) return;
-  bool only_kernels = true, has_library_calls = false;
-  for (codegen::Step& step : plan_.steps) {
-    only_kernels &= std::holds_alternative<KernelStep>(step);
-    has_library_calls |= std::holds_alternative<LibraryStep>(step);
-    if (auto* kernel = std::get_if<KernelStep>(&step)) *kernel = {};
+  bool has_library_calls = false, has_products = false;
+  for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
+    codegen::Step& step = plan_.steps[s];
+    const bool library_call = std::holds_alternative<LibraryStep>(step);
+    has_library_calls |= library_call;
+    has_products |= !std::holds_alternative<std::monostate>(tiles_[s]);
+    if (!library_call) step = KernelStep();
   }
-  if (only_kernels) plan_ = {};
+  plan_.algebra = {};
+  if (!has_library_calls) plan_ = {};
+  if (!has_products) tiles_ = {};
   if (has_library_calls || !placement_.copies().empty()) return;
   placement_.forget_values();
   graph_.reset();
@@ -83,15 +99,15 @@ void Program::drop_what_only_compiling_needs(const ProgramOptions& options) {
 /// what is between them.
 std::vector<const KernelStep*> Program::kernel_steps() const {
   std::vector<const KernelStep*> steps;
-  auto add = [&](const ContractionStep& product) {
+  auto add = [&](const TiledProduct& product) {
     for (const auto* part : {&product.a.pack, &product.a.table, &product.b.pack, &product.epilogue})
       if (*part) steps.push_back(&**part);
     if (product.pooling) steps.push_back(&product.pooling->kernel);
   };
-  for (const codegen::Step& step : plan_.steps) {
-    if (auto* kernel = std::get_if<KernelStep>(&step)) steps.push_back(kernel);
-    if (auto* product = std::get_if<ContractionStep>(&step)) add(*product);
-    if (auto* chain = std::get_if<ChainStep>(&step)) add(chain->first), add(chain->second), steps.push_back(&chain->between);
+  for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
+    if (auto* kernel = std::get_if<KernelStep>(&plan_.steps[s])) steps.push_back(kernel);
+    if (auto* with = product(s)) add(*with);
+    if (auto* with = chain(s)) add(with->first), add(with->second), steps.push_back(&with->between);
   }
   return steps;
 }
@@ -127,9 +143,9 @@ void Program::compile_kernels(KernelCache& cache, const ProgramOptions& options)
   std::function<void(const std::string&)> listing;
   if (options.log_code) listing = [this](const std::string& text) { host_.log(TENON_INFO, text, "kernel_code"); };
   MatrixParts products;
-  for (const codegen::Step& step : plan_.steps) {
-    if (auto* product = std::get_if<ContractionStep>(&step)) add_parts(*product, products);
-    if (auto* chain = std::get_if<ChainStep>(&step)) add_parts(chain->first, products), add_parts(chain->second, products);
+  for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
+    if (auto* with = product(s)) add_parts(*with, products);
+    if (auto* with = chain(s)) add_parts(with->first, products), add_parts(with->second, products);
   }
   const auto code = cache.kernels(host_, {wanted, products, listing, options.swap_tiers});
   code_.reserve(plan_.steps.size());
@@ -140,7 +156,7 @@ void Program::compile_kernels(KernelCache& cache, const ProgramOptions& options)
     if (auto& with_sizes = shared[next++]) kernel.sizes = std::move(with_sizes->sizes);
     return kernel;
   };
-  auto take_product = [&](const ContractionStep& product) {
+  auto take_product = [&](const TiledProduct& product) {
     CompiledProduct mine;
     mine.matrix = cache.matrix_kernel(host_, product.dtype, products);
     if (product.a.pack) mine.pack_a = take();
@@ -153,13 +169,13 @@ void Program::compile_kernels(KernelCache& cache, const ProgramOptions& options)
     if (product.pooling) mine.pooling = take();
     return mine;
   };
-  for (const codegen::Step& step : plan_.steps) {
-    if (std::holds_alternative<KernelStep>(step)) {
+  for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
+    if (std::holds_alternative<KernelStep>(plan_.steps[s])) {
       code_.emplace_back(take());
-    } else if (auto* product = std::get_if<ContractionStep>(&step)) {
-      code_.emplace_back(std::make_unique<CompiledProduct>(take_product(*product)));
-    } else if (auto* chain = std::get_if<ChainStep>(&step)) {
-      CompiledProduct first = take_product(chain->first), second = take_product(chain->second);
+    } else if (auto* with = product(s)) {
+      code_.emplace_back(std::make_unique<CompiledProduct>(take_product(*with)));
+    } else if (auto* of_two = chain(s)) {
+      CompiledProduct first = take_product(of_two->first), second = take_product(of_two->second);
       code_.emplace_back(std::make_unique<CompiledChain>(CompiledChain{std::move(first), std::move(second), take()}));
     } else {
       code_.emplace_back();
@@ -192,8 +208,8 @@ void Program::run_step(std::size_t step, const Call& call) const {
   using Clock = std::chrono::steady_clock;
   const auto start = log_times_ ? Clock::now() : Clock::time_point();
   if (auto* kernel = std::get_if<CompiledKernel>(&code_[step])) run(host_, *kernel, call);
-  else if (auto* product = std::get_if<std::unique_ptr<CompiledProduct>>(&code_[step])) run(host_, std::get<ContractionStep>(plan_.steps[step]), **product, call);
-  else if (auto* chain = std::get_if<std::unique_ptr<CompiledChain>>(&code_[step])) run(host_, std::get<ChainStep>(plan_.steps[step]), **chain, call);
+  else if (auto* product = std::get_if<std::unique_ptr<CompiledProduct>>(&code_[step])) run(host_, std::get<TiledProduct>(tiles_[step]), **product, call);
+  else if (auto* chain = std::get_if<std::unique_ptr<CompiledChain>>(&code_[step])) run(host_, std::get<PanelChain>(tiles_[step]), **chain, call);
   else run_library(std::get<LibraryStep>(plan_.steps[step]), call);
   if (!log_times_) return;
   const double microseconds = std::chrono::duration<double, std::micro>(Clock::now() - start).count();

@@ -11,6 +11,7 @@
 #include "fusion/plan.h"
 #include "loops/sizes_at_run_time.h"
 #include "places/placement.h"
+#include "decisions/cpu_machine.h"
 #include "product_run.h"
 #include "tenon/backend.h"
 
@@ -47,9 +48,13 @@ class Program : public Artefact {
 
   /// Where `keep_plan` was asked for.
   const codegen::Plan& plan() const { return plan_; }
+  /// What step `step` of the plan is as tiles; null where it is no product, or no two of them.
+  const TiledProduct* product(std::size_t step) const { return std::get_if<TiledProduct>(&tiles_[step]); }
+  const PanelChain* chain(std::size_t step) const { return std::get_if<PanelChain>(&tiles_[step]); }
 
  private:
   void drop_copies_in_place();
+  void make_tiles(const CpuMachine& machine, const std::function<void(const std::string&)>& log);
   void compile_kernels(KernelCache& cache, const ProgramOptions& options);
   void drop_what_only_compiling_needs(const ProgramOptions& options);
   std::vector<const codegen::KernelStep*> kernel_steps() const;
@@ -65,7 +70,8 @@ class Program : public Artefact {
   bool log_times_ = false;
   KernelCache& cache_;
   std::unique_ptr<ir::Graph> graph_;  // where calls of a library and copies of outputs read it
-  codegen::Plan plan_;                // where a step is none of kernels alone
+  codegen::Plan plan_;                // where a step calls a library
+  std::vector<std::variant<std::monostate, TiledProduct, PanelChain>> tiles_;  // by step: products
   Placement placement_;
   std::size_t symbol_count_ = 0;
   std::vector<TenonAliasPermit> aliases_;

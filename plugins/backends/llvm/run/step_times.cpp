@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "decisions/cpu_schedule.h"
+
 namespace tenon::llvm_backend {
 
 using codegen::ContractionStep;
@@ -11,76 +13,48 @@ using codegen::LibraryStep;
 
 namespace {
 
-struct Needs {
-  std::set<std::uint32_t> values;
-  std::vector<NodeId> nodes;
-  double flops = 0;
-
-  void read(const KernelStep& step) {
-    for (ValueId v : step.buffers)
-      if (!codegen::is_of_thread(v)) values.insert(v.value);
-    for (const auto& run : step.others)
-      for (ValueId v : run)
-        if (!codegen::is_of_thread(v)) values.insert(v.value);
-    nodes.insert(nodes.end(), step.nodes.begin(), step.nodes.end());
-  }
-};
-
 double size(const ir::Dim& d, std::span<const std::int64_t> symbols) { return static_cast<double>(d.evaluate(symbols)); }
 
-Needs needs_of(const KernelStep& step, std::span<const std::int64_t> symbols) {
-  Needs needs;
-  needs.read(step);
-  needs.flops = codegen::work_per_point(step.kernel) * size(codegen::unit_count(step.kernel), symbols) * size(codegen::points_per_unit(step.kernel), symbols) * static_cast<double>(1 + step.others.size());
-  return needs;
+double flops_of(const KernelStep& step, std::span<const std::int64_t> symbols) {
+  return codegen::work_per_point(step.kernel) * size(unit_count(step.kernel), symbols) * size(points_per_unit(step.kernel), symbols) * static_cast<double>(1 + step.others.size());
 }
 
-Needs needs_of(const ContractionStep& step, std::span<const std::int64_t> symbols) {
-  Needs needs;
-  for (const codegen::MatrixOperand* operand : {&step.a, &step.b}) {
-    if (operand->pack) needs.read(*operand->pack);
-    else needs.values.insert(operand->value.value);
-  }
-  needs.nodes = {step.node};
-  if (step.epilogue) needs.nodes.clear(), needs.read(*step.epilogue);
-  if (step.pooling) needs.read(step.pooling->kernel);
-  else if (!step.epilogue) needs.values.insert(step.c.value);
-  needs.flops = 2 * size(step.m, symbols) * size(step.n, symbols) * size(step.steps, symbols) * size(step.step_depth, symbols);
-  for (const ir::Dim& d : step.batch) needs.flops *= size(d, symbols);
-  return needs;
+double flops_of(const codegen::Product& product, std::span<const std::int64_t> symbols) {
+  double flops = 2 * size(product.row_count(), symbols) * size(product.column_count(), symbols) * size(product.depth(), symbols);
+  for (const codegen::Role& r : product.batch) flops *= size(r.loop.extent, symbols);
+  return flops;
 }
 
-Needs needs_of(const codegen::ChainStep& step, std::span<const std::int64_t> symbols) {
-  Needs needs = needs_of(step.first, symbols), second = needs_of(step.second, symbols);
-  needs.read(step.between);
-  needs.nodes.insert(needs.nodes.end(), second.nodes.begin(), second.nodes.end());
-  needs.values.merge(second.values);
-  for (ValueId inside : {step.first.c, step.second.a.value}) needs.values.erase(inside.value);
-  needs.flops += second.flops;
-  return needs;
+std::vector<NodeId> nodes_of(const ContractionStep& step) {
+  std::vector<NodeId> nodes = step.epilogue ? step.epilogue->nodes : std::vector{step.product.node};
+  if (step.pooling) nodes.insert(nodes.end(), step.pooling->kernel.nodes.begin(), step.pooling->kernel.nodes.end());
+  return nodes;
 }
 
 }  // namespace
 
 std::string step_line(const ir::Graph& graph, const codegen::Plan& plan, std::size_t step, std::span<const std::int64_t> symbols, double microseconds) {
-  Needs needs;
   const char* kind = "library";
+  double flops = 0;
+  std::vector<NodeId> nodes;
   if (auto* kernel = std::get_if<KernelStep>(&plan.steps[step])) {
-    needs = needs_of(*kernel, symbols), kind = "kernel";
+    kind = "kernel", nodes = kernel->nodes, flops = flops_of(*kernel, symbols);
   } else if (auto* product = std::get_if<ContractionStep>(&plan.steps[step])) {
-    needs = needs_of(*product, symbols), kind = "product";
+    kind = "product", nodes = nodes_of(*product), flops = flops_of(product->product, symbols);
   } else if (auto* chain = std::get_if<codegen::ChainStep>(&plan.steps[step])) {
-    needs = needs_of(*chain, symbols), kind = "product";
+    kind = "product", nodes = nodes_of(chain->second), flops = flops_of(chain->first, symbols) + flops_of(chain->second.product, symbols);
+    nodes.insert(nodes.begin(), chain->between.nodes.begin(), chain->between.nodes.end());
+    nodes.insert(nodes.begin(), chain->first.node);
   } else {
-    const NodeId id = std::get<LibraryStep>(plan.steps[step]).node;
-    needs.nodes = {id};
-    for (const auto* values : {&graph.node(id).operands, &graph.node(id).results})
-      for (ValueId v : *values) needs.values.insert(v.value);
+    nodes = {std::get<LibraryStep>(plan.steps[step]).node};
   }
+  std::set<std::size_t> values;
+  for (const bool written : {false, true})
+    for (const std::size_t v : codegen::values_of(plan.steps[step], graph, written)) values.insert(v);
   double bytes = 0;
-  for (const std::uint32_t v : needs.values) {
+  for (const std::size_t v : values) {
     if (v < graph.value_capacity()) {
-      const ir::Type& type = graph.type(ValueId(v));
+      const ir::Type& type = graph.type(ValueId(static_cast<std::uint32_t>(v)));
       if (type.is_tensor()) bytes += size(type.element_count(), symbols) * static_cast<double>(size_of(type.dtype));
     } else {
       const codegen::Temporary& t = plan.temporaries[v - graph.value_capacity()];
@@ -88,8 +62,8 @@ std::string step_line(const ir::Graph& graph, const codegen::Plan& plan, std::si
     }
   }
   std::string what;
-  for (NodeId id : needs.nodes) what += (what.empty() ? "" : " ") + std::string(graph.node(id).op);
-  return nlohmann::json{{"step", step}, {"kind", kind}, {"what", what}, {"us", microseconds}, {"bytes", bytes}, {"flops", needs.flops}}.dump();
+  for (NodeId id : nodes) what += (what.empty() ? "" : " ") + std::string(graph.node(id).op);
+  return nlohmann::json{{"step", step}, {"kind", kind}, {"what", what}, {"us", microseconds}, {"bytes", bytes}, {"flops", flops}}.dump();
 }
 
 }  // namespace tenon::llvm_backend

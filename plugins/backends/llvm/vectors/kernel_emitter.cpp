@@ -68,7 +68,7 @@ bool KernelEmitter::has_short_runs() {
 /// Lanes of a loop of the kernel, or of one sweep over the inner loops. Several vectors at once hide latency where a point is cheap, and
 /// read longer runs where lanes run over an outer loop; costly points fill the machine by themselves.
 unsigned KernelEmitter::wide_lanes(const Stage* sweep) {
-  if (kernel_.tiled) return target_.lanes();
+  if (schedule_.tiled) return target_.lanes();
   double work = 1;
   bool wide_elements = false;
   std::set<OpId> seen;
@@ -82,23 +82,23 @@ unsigned KernelEmitter::wide_lanes(const Stage* sweep) {
   }
   const unsigned factor = has_short_runs() ? 1 : work <= 8 ? 4 : work <= 20 ? 2 : 1;
   unsigned lanes = target_.lanes() * std::min(factor, wide_elements ? 2u : 4u);
-  while (lanes > target_.lanes() && kernel_.one_block % lanes != 0) lanes /= 2;  // whole tiles have no tail
+  while (lanes > target_.lanes() && schedule_.one_block % lanes != 0) lanes /= 2;  // whole tiles have no tail
   return lanes;
 }
 
 bool KernelEmitter::streams() const {
-  if (kernel_.tiled || kernel_.scatter) return false;
+  if (schedule_.tiled || kernel_.scatter) return false;
   return written_bytes(kernel_) >= target_.streaming_bytes;
 }
 
 void KernelEmitter::emit(const std::string& name) {
   declare(name);
-  const bool outside = kernel_.has_lanes() && !kernel_.lanes_inside;
-  if (kernel_.has_lanes()) lane_ = kernel_.lane_loop();
-  results_vary_ = !kernel_.lanes_inside;
+  const bool outside = schedule_.has_lanes_outside(kernel_);
+  if (schedule_.has_lanes(kernel_)) lane_ = schedule_.lane_loop(kernel_);
+  results_vary_ = !schedule_.lanes_inside;
   for (const Loop& l : kernel_.outer) symbol_depth_[l.variable.value] = 1;
-  row_depth_ = outside ? (kernel_.tiled ? 3 : 2) : 1;
-  if (kernel_.tiled) symbol_depth_[kernel_.outer[kernel_.outer.size() - 2].variable.value] = 2;
+  row_depth_ = outside ? (schedule_.tiled ? 3 : 2) : 1;
+  if (schedule_.tiled) symbol_depth_[kernel_.outer[kernel_.outer.size() - 2].variable.value] = 2;
   if (outside) symbol_depth_[kernel_.outer.back().variable.value] = row_depth_;
   for (std::size_t i = 0; i < kernel_.inner.size(); ++i) symbol_depth_[kernel_.inner[i].variable.value] = row_depth_ + 1 + i;
   scopes_.emplace_back();
@@ -112,7 +112,7 @@ void KernelEmitter::emit(const std::string& name) {
 }
 
 void KernelEmitter::unit(Value* number) {
-  if (!kernel_.has_lanes() || kernel_.lanes_inside) {
+  if (!schedule_.has_lanes(kernel_) || schedule_.lanes_inside) {
     decode_unit(number);
     return stages();
   }
@@ -120,18 +120,18 @@ void KernelEmitter::unit(Value* number) {
   const std::int64_t block = block_size(kernel_);
   Value* extent = scalar(lanes.extent);
   Value* within = number;
-  if (kernel_.one_block) {
+  if (schedule_.one_block) {
     decode_unit(number);
     within = ir_.getInt64(0);
   } else if (kernel_.outer.size() > 1) {
     Value* blocks = scalar(floor_div(lanes.extent + Dim(block - 1), Dim(block)));
     within = ir_.CreateURem(number, blocks);
     number = ir_.CreateUDiv(number, blocks);
-    if (!kernel_.tiled) decode_unit(number);
+    if (!schedule_.tiled) decode_unit(number);
   }
   Value* low = ir_.CreateMul(within, ir_.getInt64(block));
   Value* high = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateAdd(low, ir_.getInt64(block)), extent);
-  if (!kernel_.tiled) return over_lanes(wide_lanes(), low, high, [&] { stages(); });
+  if (!schedule_.tiled) return over_lanes(wide_lanes(), low, high, [&] { stages(); });
   const Loop& rows = kernel_.outer[kernel_.outer.size() - 2];
   Value* tiles = scalar(floor_div(rows.extent + Dim(kTileRows - 1), Dim(kTileRows)));
   Value* top = ir_.CreateMul(ir_.CreateURem(number, tiles), ir_.getInt64(kTileRows));
@@ -145,20 +145,20 @@ void KernelEmitter::unit(Value* number) {
 
 /// Finds the outer loop variables of a unit; the loops that run inside of it are left out.
 void KernelEmitter::decode_unit(Value* number) {
-  const std::size_t inside = kernel_.tiled ? 2 : kernel_.has_lanes() && !kernel_.lanes_inside ? 1 : 0;
+  const std::size_t inside = schedule_.tiled ? 2 : schedule_.has_lanes_outside(kernel_) ? 1 : 0;
   decode_outer(number, kernel_.outer.size() - inside);
 }
 
 /// Iterations of the loop over lanes that whole vectors leave, where that is known: every range of it starts at a multiple of a vector.
 std::optional<std::int64_t> KernelEmitter::left_by_vectors(std::int64_t lanes) const {
-  const Dim& extent = (kernel_.lanes_inside ? kernel_.inner : kernel_.outer).back().extent;
-  const bool starts_whole = kernel_.lanes_inside || kernel_.one_block || block_size(kernel_) % lanes == 0;
+  const Dim& extent = (schedule_.lanes_inside ? kernel_.inner : kernel_.outer).back().extent;
+  const bool starts_whole = schedule_.lanes_inside || schedule_.one_block || block_size(kernel_) % lanes == 0;
   if (!extent.is_constant() || !starts_whole) return {};
   return extent.constant() % lanes;
 }
 
 bool KernelEmitter::fills_vectors(std::int64_t lanes) const {
-  const Dim& extent = (kernel_.lanes_inside ? kernel_.inner : kernel_.outer).back().extent;
+  const Dim& extent = (schedule_.lanes_inside ? kernel_.inner : kernel_.outer).back().extent;
   return !extent.is_constant() || extent.constant() >= lanes;
 }
 
@@ -170,7 +170,7 @@ Value* KernelEmitter::mask_of_tail(Value* position, Value* high) {
 
 void KernelEmitter::over_lanes(unsigned wide, Value* low, Value* high, const std::function<void()>& body) {
   const unsigned narrow = target_.lanes();
-  const SymbolId lane = kernel_.lane_loop();
+  const SymbolId lane = schedule_.lane_loop(kernel_);
   Value* done = low;
   if (fills_vectors(wide)) {
     b_.set_lanes(wide);
@@ -212,7 +212,7 @@ void KernelEmitter::row_stage(const Stage& stage) {
 void KernelEmitter::map_stage(const Stage& stage) {
   auto body = [&] { row_stage(stage); };
   const std::size_t loops = inner_loops_of(kernel_.inner, stage.stores[0]);
-  if (!kernel_.lanes_inside || loops < kernel_.inner.size()) return for_inner(0, loops, body);
+  if (!schedule_.lanes_inside || loops < kernel_.inner.size()) return for_inner(0, loops, body);
   for_inner(0, kernel_.inner.size() - 1, [&] { over_lanes(wide_lanes(&stage), ir_.getInt64(0), scalar(kernel_.inner.back().extent), body); });
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "decisions/cpu_schedule.h"
 #include "vectors/kernel_emitter.h"
 #include "nests/nest_emitter.h"
 #include "isa/x86_isa.h"
@@ -15,7 +16,7 @@ using namespace codegen;
 
 class KernelEmitter final : private NestEmitter {
  public:
-  KernelEmitter(llvm::Module& module, const Kernel& kernel, const Target& target, const X86Isa& isa) : NestEmitter(module, kernel, isa), target_(target) {}
+  KernelEmitter(llvm::Module& module, const Kernel& kernel, const Target& target, const X86Isa& isa) : NestEmitter(module, kernel, isa), schedule_(schedule_of(kernel)), target_(target) {}
 
   void emit(const std::string& name);
 
@@ -82,6 +83,7 @@ class KernelEmitter final : private NestEmitter {
   Carried reduce_tail(const Stage& stage, const Loop& loop, llvm::Value* low, Carried total);
   Carried reduce_lanes_range(const Stage& stage, const Loop& loop, unsigned lanes);
 
+  const CpuSchedule& schedule_;
   const Target& target_;
   const Store* scatter_ = nullptr;
 };

@@ -103,7 +103,7 @@ KernelEmitter::Carried KernelEmitter::reduce_tail(const Stage& stage, const Loop
 /// Points of the loops from `number` on that are added to the sum of the loops around them; 1 when they are summed apart, because they are
 /// long or because lanes do it: one sum over all would lose digits.
 std::int64_t KernelEmitter::points_of_one_sum(std::size_t number) const {
-  if (kernel_.lanes_inside) return 1;
+  if (schedule_.lanes_inside) return 1;
   std::int64_t points = 1;
   for (; number < kernel_.inner.size(); ++number) {
     const Dim& extent = kernel_.inner[number].extent;
@@ -117,21 +117,21 @@ KernelEmitter::Carried KernelEmitter::reduce_inner(const Stage& stage, std::size
   if (kernel_.inner.empty()) return combined(stage, carried, elements(stage));
   const Loop& l = kernel_.inner[number];
   if (number + 1 == kernel_.inner.size()) {
-    if (!kernel_.lanes_inside) return reduce_chains(stage, l, std::move(carried), lanes, 1, [&](Value*, Carried sums) { return combined(stage, sums, elements(stage)); });
+    if (!schedule_.lanes_inside) return reduce_chains(stage, l, std::move(carried), lanes, 1, [&](Value*, Carried sums) { return combined(stage, sums, elements(stage)); });
     Carried part = reduce_lanes_range(stage, l, lanes);
     return number == 0 ? part : combined(stage, carried, part);
   }
   const std::int64_t points = points_of_one_sum(number + 1);
   return reduce_chains(stage, l, std::move(carried), lanes, points, [&](Value*, Carried sums) {
-    if (points > 1 || kernel_.lanes_inside) return reduce_inner(stage, number + 1, std::move(sums), lanes);
+    if (points > 1 || schedule_.lanes_inside) return reduce_inner(stage, number + 1, std::move(sums), lanes);
     return combined(stage, sums, reduce_inner(stage, number + 1, initial(stage, true, lanes), lanes));
   });
 }
 
 void KernelEmitter::reduce_stage(const Stage& stage) {
-  const unsigned lanes = kernel_.lanes_inside ? target_.lanes() : b_.lanes();
-  Carried values = reduce_inner(stage, 0, initial(stage, kernel_.has_lanes(), lanes), lanes);
-  if (kernel_.lanes_inside) values = narrowed(stage, values, lanes, 1);
+  const unsigned lanes = schedule_.lanes_inside ? target_.lanes() : b_.lanes();
+  Carried values = reduce_inner(stage, 0, initial(stage, schedule_.has_lanes(kernel_), lanes), lanes);
+  if (schedule_.lanes_inside) values = narrowed(stage, values, lanes, 1);
   else b_.set_lanes(lanes);
   finish_reductions(stage, values);
 }

@@ -186,7 +186,7 @@ struct Chain {
     const auto program = llvm_test::compile(graph, {});
     std::int64_t count = 0;
     for (const auto& step : program->plan().steps)
-      if (auto* product = std::get_if<codegen::ContractionStep>(&step)) count += product->a.table.has_value();
+      if (auto* step_of_product = std::get_if<codegen::ContractionStep>(&step)) count += step_of_product->product.a.windows.has_value();
     return count;
   }
 };
@@ -252,8 +252,8 @@ Chain transformed_chain(DType dtype, std::vector<std::int64_t> shape, std::int64
 std::int64_t transformed(const ir::Graph& graph, const llvm_test::Choice& choice = {}, std::int64_t side = llvm_backend::kSmallSquare) {
   const auto program = llvm_test::compile(graph, choice);
   std::int64_t count = 0;
-  for (const auto& step : program->plan().steps)
-    if (auto* product = std::get_if<codegen::ContractionStep>(&step)) count += product->picture && product->picture->square_side == side;
+  for (std::size_t s = 0; s < program->plan().steps.size(); ++s)
+    if (const auto* product = program->product(s)) count += product->picture && product->picture->square_side == side;
   return count;
 }
 
@@ -384,8 +384,8 @@ TEST_CASE("few pixels are read in windows where the weights are constants", "[co
     INFO(images << " x " << channels << " x " << side << " x " << side << " to " << outputs);
     const auto program = llvm_test::compile(graph, {.threads = 2});
     CHECK(std::ranges::count_if(program->plan().steps, [](const auto& step) {
-      const auto* product = std::get_if<codegen::ContractionStep>(&step);
-      return product && product->a.table;
+      const auto* with = std::get_if<codegen::ContractionStep>(&step);
+      return with && with->product.a.windows;
     }) == 1);
     const std::vector<ops::TensorView> views{picture.view()}, both{picture.view(), weight.view()};
     const auto want = ops::evaluate(judged, both, ops::Precision::judge);

@@ -5,6 +5,7 @@
 #include "core/ops/build/node_builder.h"
 #include "decisions/cpu_machine.h"
 #include "fusion/tally.h"
+#include "graph/decomposition.h"
 #include "unit/llvm/running.h"
 
 using namespace tenon;

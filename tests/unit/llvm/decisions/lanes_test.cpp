@@ -1,8 +1,10 @@
 // Which loop lanes run over where the last one is shorter than a vector, and that the results are those of the judge.
 #include "catch.h"
+#include "decisions/cpu_schedule.h"
 #include "unit/llvm/running.h"
 
 using namespace tenon;
+using llvm_backend::schedule_of;
 
 namespace {
 
@@ -15,7 +17,7 @@ std::int64_t lane_loop_of(const std::string& text, llvm_test::Choice choice = {}
   const auto program = llvm_test::compile(graph, choice);
   REQUIRE(program->plan().steps.size() == 1);
   const codegen::Kernel& kernel = std::get<codegen::KernelStep>(program->plan().steps[0]).kernel;
-  REQUIRE_FALSE(kernel.lanes_inside);
+  REQUIRE_FALSE(schedule_of(kernel).lanes_inside);
   return kernel.outer.back().extent.constant();
 }
 
@@ -76,14 +78,14 @@ TEST_CASE("rows are scattered in runs of lanes", "[lanes]") {
       views[1] = places.view();
       INFO(dtype << " " << columns);
       CHECK(llvm_test::difference(graph, views).value_or("") == "");
-      CHECK(scatter_of(graph).in_runs == (columns > 7));
+      CHECK(schedule_of(scatter_of(graph)).in_runs == (columns > 7));
     }
   }
   const ir::Graph columns = llvm_test::parse(R"(graph @main (%x: f32[3, 40], %i: i64[5], %v: f32[3, 5]) {
     %y: f32[3, 40] = index_add(%x, %i, %v) {alpha = 1, dim = 1}
     return %y
   })");
-  CHECK_FALSE(scatter_of(columns).in_runs);
+  CHECK_FALSE(schedule_of(scatter_of(columns)).in_runs);
 }
 
 TEST_CASE("what is moved is not rounded, and what is stored is rounded once", "[lanes]") {

@@ -7,6 +7,7 @@
 #include "core/ops/build/node_builder.h"
 #include "decisions/cpu_machine.h"
 #include "fusion/plan.h"
+#include "tiles/tiled_product.h"
 
 using namespace tenon;
 using llvm_backend::Ahead;
@@ -47,10 +48,12 @@ TEST_CASE("Without memory nothing is fetched") {
 
 namespace {
 
-codegen::ContractionStep product_of(const ir::Graph& graph) {
-  const auto plan = codegen::make_plan(graph, llvm_backend::CpuMachine(16), {});
+llvm_backend::TiledProduct product_of(const ir::Graph& graph) {
+  const llvm_backend::CpuMachine machine(16);
+  auto plan = codegen::make_plan(graph, machine, {});
+  plan.algebra.add_symbols(llvm_backend::kTileSymbols);
   for (const codegen::Step& step : plan.steps)
-    if (auto* product = std::get_if<codegen::ContractionStep>(&step)) return *product;
+    if (auto* product = std::get_if<codegen::ContractionStep>(&step)) return llvm_backend::tiled(*product, {graph, machine, plan.algebra, {graph.symbols().size()}});
   FAIL("no product");
   return {};
 }

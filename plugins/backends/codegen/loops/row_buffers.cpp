@@ -1,17 +1,15 @@
-#include "decisions/row_buffers.h"
+#include "loops/row_buffers.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
 
-namespace tenon::llvm_backend {
-
-using namespace codegen;
+namespace tenon::codegen {
 namespace {
 
 class RowKeeper {
  public:
-  RowKeeper(Kernel& kernel, const IndexAlgebra& algebra, const std::function<bool(double operations, double bytes, double kept)>& worth) : kernel_(kernel), worth_(worth), row_bytes_(1) {
+  RowKeeper(Kernel& kernel, const IndexAlgebra& algebra, const KeepRow& worth) : kernel_(kernel), worth_(worth), row_bytes_(1) {
     for (const Loop& l : kernel.inner) row_ = row_ * l.extent + Dim::symbol(l.variable), points_ = points_ * l.extent;
     row_bytes_ = algebra.estimate(points_);
     find_inner();
@@ -161,7 +159,7 @@ class RowKeeper {
   static constexpr std::size_t kNever = static_cast<std::size_t>(-1);
 
   Kernel& kernel_;
-  const std::function<bool(double operations, double bytes, double kept)>& worth_;
+  const KeepRow& worth_;
   Dim row_ = Dim(0), points_ = Dim(1);
   double row_bytes_, kept_ = 0;
   std::vector<bool> inner_;        // by OpId of the original kernel
@@ -171,15 +169,15 @@ class RowKeeper {
 };
 
 bool has_fixed_rows(const Kernel& kernel) {
-  bool fixed = kernel.lanes_inside && !kernel.scatter;
+  bool fixed = !kernel.scatter;
   for (const Loop& l : kernel.inner) l.extent.for_each_symbol([&](SymbolId s) { fixed = fixed && is_graph_symbol(s); });
   return fixed;
 }
 
 }  // namespace
 
-void keep_rows(Kernel& kernel, const IndexAlgebra& algebra, const std::function<bool(double operations, double bytes, double kept)>& worth) {
+void keep_rows(Kernel& kernel, const IndexAlgebra& algebra, const KeepRow& worth) {
   if (has_fixed_rows(kernel)) RowKeeper(kernel, algebra, worth).run();
 }
 
-}  // namespace tenon::llvm_backend
+}  // namespace tenon::codegen

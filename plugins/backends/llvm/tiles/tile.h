@@ -4,16 +4,17 @@
 #include <cstdint>
 
 #include "core/ir/dim.h"
-#include "core/ir/graph.h"
+#include "fusion/contraction.h"
+#include "fusion/plan.h"
 
-namespace tenon::codegen {
+namespace tenon::llvm_backend {
 
 /// `row`, `column`: the first of the tile, of `rows` and `columns`. `step`, `steps`: the part of the first summed loop. `batch`: the
-/// first of kMaxBatchLoops loops that a product is repeated over.
+/// first of kMostBatchLoops loops that a product is repeated over.
 enum class TileSymbol : std::uint32_t { row, rows, column, columns, step, steps, batch };
 
-inline constexpr std::size_t kMaxBatchLoops = 6;
-inline constexpr std::size_t kTileSymbols = static_cast<std::size_t>(TileSymbol::batch) + kMaxBatchLoops;
+using codegen::kMostBatchLoops;
+inline constexpr std::size_t kTileSymbols = static_cast<std::size_t>(TileSymbol::batch) + kMostBatchLoops;
 
 /// Rows of a result that are finished together; so many rows of a table of windows lie beside each other.
 inline constexpr std::int64_t kFinishedRows = 48;
@@ -29,9 +30,17 @@ enum class RowState : std::uint32_t { largest, sum, new_largest, new_sum, factor
 /// Where the state of the panel's rows lies: behind the panel, kFinishedRows numbers of each kind.
 inline constexpr std::int64_t place_of(RowState state) { return kFinishedRows * (kPanelStride + static_cast<std::int64_t>(state)); }
 
-/// Gives the symbol; `loop` numbers the batch loops.
-inline ir::Dim tile_symbol(const ir::Graph& graph, TileSymbol which, std::size_t loop = 0) {
-  return ir::Dim::symbol(SymbolId(static_cast<std::uint32_t>(graph.symbols().size() + static_cast<std::size_t>(which) + loop)));
-}
+/// The symbols of tiles in the kernels of a graph with so many symbols of its own.
+struct TileSymbols {
+  std::size_t first;
 
-}  // namespace tenon::codegen
+  /// Gives one; `loop` numbers the batch loops.
+  ir::Dim operator()(TileSymbol which, std::size_t loop = 0) const {
+    return ir::Dim::symbol(SymbolId(static_cast<std::uint32_t>(first + static_cast<std::size_t>(which) + loop)));
+  }
+};
+
+/// Stands in a kernel's buffers for memory that the matrix product gives: the panel that it writes, or the tile that it reads.
+inline constexpr ValueId kPanel(codegen::kFirstOfThread + 2);
+
+}  // namespace tenon::llvm_backend

@@ -1,0 +1,11 @@
+// Composites in terms of simpler nodes.
+#pragma once
+
+#include "core/ir/graph.h"
+
+namespace tenon::codegen {
+
+/// Replaces nodes that are neither loop nests nor scatters nor library calls by simpler nodes, as far as the catalogue can.
+void decompose_composites(ir::Graph& graph);
+
+}  // namespace tenon::codegen

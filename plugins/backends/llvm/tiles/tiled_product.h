@@ -1,0 +1,58 @@
+// A matrix product as tiles: its operands as they lie or as kernels pack them, and what runs on each tile of the result.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "decisions/cpu_machine.h"
+#include "fusion/plan.h"
+#include "tiles/tile.h"
+
+namespace tenon::llvm_backend {
+
+/// Where an operand lies, with strides in elements; or the kernel that writes it, part by part. Of a left operand that lies in windows
+/// `table` writes for each step of the sum and each row where the run of elements starts, from the first element of the value, or −1 where all of
+/// it is zero; rows are kFinishedRows apart, as i64.
+struct TiledOperand {
+  ValueId value;
+  ir::Dim offset;
+  std::vector<ir::Dim> batch_strides;
+  ir::Dim row_stride, column_stride;
+  ir::Dim step_stride;  // of a right operand beside windows: between steps of the sum; rows are inside a step
+  std::optional<codegen::KernelStep> pack, table;
+  bool packs_rows_of_value = false;  // `pack` reads rows of a left operand from `value`, each of them contiguous: the strides say where
+};
+
+/// A convolution that is transformed: its pictures, and the side of the squares of results that are computed together.
+struct TransformedPicture {
+  ir::Dim height, width;
+  std::int64_t square_side;
+};
+
+/// c[batch, m, n] = sum over k of a[batch, m, k] * b[batch, k, n], with k of `steps` times `step_depth`. Its kernels take TileSymbols.
+struct TiledProduct {
+  DType dtype = DType::f32;
+  std::vector<ir::Dim> batch;
+  ir::Dim m, n, steps, step_depth;
+  TiledOperand a, b;
+  ValueId c;
+  std::optional<TransformedPicture> picture;  // m counts pictures, each row by row; steps are the taps, row by row
+  std::vector<ir::Dim> c_batch_strides;
+  ir::Dim c_row_stride, c_offset;
+  std::optional<codegen::KernelStep> epilogue;  // reads a tile of the product and stores what the step gives; else the step gives c
+  std::optional<codegen::Pooling> pooling;      // reads what the epilogue gives, or c, and stores what the step gives
+};
+
+/// What tiles are made with: the loops of the plan are the algebra's, to which the symbols of tiles were added.
+struct TilingContext {
+  const ir::Graph& graph;
+  const CpuMachine& machine;
+  codegen::IndexAlgebra& algebra;
+  TileSymbols symbols;
+};
+
+TiledProduct tiled(const codegen::Product& product, const TilingContext& context);
+/// With what follows the product.
+TiledProduct tiled(codegen::ContractionStep step, const TilingContext& context);
+
+}  // namespace tenon::llvm_backend
