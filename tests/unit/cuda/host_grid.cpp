@@ -19,7 +19,7 @@ using llvm::Value;
 /// What the threads of a block have in common.
 struct HostBlock {
   std::array<std::uint32_t, cuda::kBlock> words{};
-  std::array<std::uint64_t, 256> shared{};
+  std::array<std::uint64_t, cuda::kSharedBytes / sizeof(std::uint64_t)> shared{};
   std::barrier<> all{cuda::kBlock};
   std::vector<std::unique_ptr<std::barrier<>>> warps;
 
@@ -122,7 +122,7 @@ void run_block(HostKernel kernel, void* const* buffers, const std::int64_t* symb
 /// The memory of a graph's values while it runs.
 class HostValues {
  public:
-  HostValues(const ScheduledGraph& scheduled, std::span<const ops::TensorView> inputs) : graph_(scheduled.graph), symbols_(graph_.symbols().size(), 0) {
+  HostValues(const ScheduledGraph& scheduled, std::span<const ops::TensorView> inputs) : graph_(scheduled.graph), temporaries_(scheduled.plan.temporaries), symbols_(graph_.symbols().size(), 0) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const auto& shape = graph_.type(graph_.inputs()[i]).shape;
       for (std::size_t d = 0; d < shape.size(); ++d)
@@ -142,6 +142,10 @@ class HostValues {
 
  private:
   ops::HostTensor made(ValueId value) const {
+    if (value.value >= graph_.value_capacity()) {
+      const codegen::Temporary& temporary = temporaries_[value.value - graph_.value_capacity()];
+      return ops::HostTensor(temporary.dtype, {temporary.elements.evaluate(symbols_)});
+    }
     const ir::Type& type = graph_.type(value);
     std::vector<std::int64_t> shape;
     for (const ir::Dim& d : type.shape) shape.push_back(d.evaluate(symbols_));
@@ -149,6 +153,7 @@ class HostValues {
   }
 
   const ir::Graph& graph_;
+  std::span<const codegen::Temporary> temporaries_;
   std::vector<std::int64_t> symbols_;
   std::map<std::uint32_t, void*> memory_;
   std::map<std::uint32_t, ops::HostTensor> tensors_;
@@ -172,7 +177,7 @@ std::vector<ops::HostTensor> run_on_host(const ScheduledGraph& scheduled, std::s
     std::vector<std::int64_t> symbols;
     for (SymbolId s : kernel.schedule.symbols) symbols.push_back(values.symbols()[s.value]);
     std::vector<void*> buffers;
-    for (std::size_t i = 0; i < kernel.step.buffers.size(); ++i) {
+    for (std::size_t i = 0; i < cuda::memory_buffers(kernel.step.kernel); ++i) {
       const auto width = static_cast<std::int64_t>(size_of(kernel.step.kernel.buffers[i].dtype));
       buffers.push_back(static_cast<char*>(values.at(kernel.step.buffers[i])) + (kernel.step.starts.empty() ? 0 : kernel.step.starts[i] * width));
     }

@@ -2,6 +2,7 @@
 #include "catch.h"
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "unit/cuda/host_grid.h"
@@ -148,6 +149,92 @@ TEST_CASE("reductions over several loops, and over outer ones", "[ptx]") {
     %y: bool[12] = any(%x) {dim = [1], keepdim = false}
     return %y
   })") == "");
+}
+
+TEST_CASE("columns are reduced by teams that stand side by side", "[ptx]") {
+  for (const char* dtype : {"f32", "f16", "i64"})
+    for (const char* shape : {"40, 300", "100, 7", "17, 132"}) {
+      const std::string columns = std::string(shape).substr(std::string(shape).find(' ') + 1);
+      INFO(dtype << " " << shape);
+      CHECK(fault_of(fmt::format("graph @main (%x: {0}[{1}]) {{\n  %y: {0}[{2}] = sum(%x) {{dim = [0], keepdim = false}}\n  return %y\n}}", dtype, shape, columns), {}, 16) == "");
+      CHECK(fault_of(fmt::format("graph @main (%x: {0}[{1}]) {{\n  %y: {0}[{2}] = amax(%x) {{dim = [0], keepdim = false}}\n  return %y\n}}", dtype, shape, columns)) == "");
+    }
+  CHECK(fault_of(R"(graph @main [s0: 1..100000, s1: 1..100000] (%x: f32[s0, s1]) {
+    %y: f32[s1] = sum(%x) {dim = [0], keepdim = false}
+    return %y
+  })", {{61, 77}}, 16) == "");
+}
+
+TEST_CASE("what follows a reduction of columns is in its kernel", "[ptx]") {
+  for (const char* shape : {"40, 36", "21, 5", "3, 40"}) {
+    INFO(shape);
+    CHECK(fault_of(fmt::format("graph @main (%x: f32[{0}]) {{\n  %y: f32[{0}] = softmax(%x) {{dim = 0}}\n  return %y\n}}", shape), {}, 16) == "");
+  }
+  CHECK(fault_of(R"(graph @main (%x: f32[2, 30, 68]) {
+    %v: f32[2, 1, 68] = var(%x) {correction = 1.0, dim = [1], keepdim = true}
+    %d: f32[2, 30, 68] = div(%x, %v)
+    return %v, %d
+  })", {}, 64) == "");
+  CHECK(fault_of(R"(graph @main (%x: f32[40, 36]) {
+    %i: i64[36] = argmax(%x) {dim = 0, keepdim = false}
+    return %i
+  })") == "");
+}
+
+TEST_CASE("few results are added up in two stages, the same each time", "[ptx]") {
+  for (const char* text : {"graph @main (%x: f32[200, 200]) {\n  %y: f32[] = sum(%x) {dim = [0, 1], keepdim = false}\n  return %y\n}",
+                           "graph @main (%x: f32[2, 20011]) {\n  %y: f32[2] = sum(%x) {dim = [1], keepdim = false}\n  return %y\n}",
+                           "graph @main (%x: f32[600, 12]) {\n  %y: f32[12] = sum(%x) {dim = [0], keepdim = false}\n  return %y\n}",
+                           "graph @main (%x: f32[521, 8]) {\n  %y: f32[8] = amax(%x) {dim = [0], keepdim = false}\n  return %y\n}",
+                           "graph @main (%x: f32[37000]) {\n  %y: i64[] = argmax(%x) {dim = 0, keepdim = false}\n  return %y\n}"}) {
+    INFO(text);
+    const ir::Graph graph = llvm_test::parse(text);
+    CHECK(ptx_test::schedule_graph(graph.clone()).kernels.size() == 2);
+    CHECK(fault_of(text, {}, 300) == "");
+    const auto [tensors, views] = llvm_test::random_inputs(graph);
+    const auto once = ptx_test::run_on_host(ptx_test::schedule_graph(graph.clone()), views), again = ptx_test::run_on_host(ptx_test::schedule_graph(graph.clone()), views);
+    CHECK(std::memcmp(once[0].data(), again[0].data(), size_of(once[0].view().dtype)) == 0);
+  }
+}
+
+TEST_CASE("windows of few points are one thread's each", "[ptx]") {
+  CHECK(fault_of(R"(graph @main (%x: f32[2, 3, 9, 9]) {
+    %y: f32[2, 3, 4, 4] = max_pool(%x) {ceil_mode = false, dilation = [1, 1], kernel_size = [3, 3], padding = [0, 0], stride = [2, 2]}
+    return %y
+  })") == "");
+  CHECK(fault_of(R"(graph @main (%x: f32[50, 6]) {
+    %m: f32[50, 1] = amax(%x) {dim = [1], keepdim = true}
+    %d: f32[50, 6] = sub(%x, %m)
+    return %d
+  })") == "");
+}
+
+TEST_CASE("what is contiguous along another loop passes through memory that a block shares", "[ptx]") {
+  for (const char* dtype : {"f32", "f64", "f16", "bool"})
+    for (const auto& [rows, columns] : {std::pair{64, 32}, std::pair{33, 47}}) {
+      INFO(dtype << " " << rows << " x " << columns);
+      CHECK(fault_of(fmt::format(R"(graph @main (%x: {0}[{1}, {2}], %y: {0}[{2}, {1}]) {{
+        %t: {0}[{2}, {1}] = permute(%x) {{dims = [1, 0]}}
+        %z: {0}[{2}, {1}] = maximum(%t, %y)
+        return %z
+      }})", dtype, rows, columns)) == "");
+    }
+  CHECK(fault_of(R"(graph @main (%x: f32[3, 20, 40], %y: f32[3, 20, 40]) {
+    %a: f32[3, 40, 20] = permute(%x) {dims = [0, 2, 1]}
+    %b: f32[3, 40, 20] = permute(%y) {dims = [0, 2, 1]}
+    %z: f32[3, 40, 20] = mul(%a, %b)
+    return %z
+  })") == "");
+  CHECK(fault_of(R"(graph @main (%x: f32[18, 3, 35]) {
+    %a: f32[35, 3, 18] = permute(%x) {dims = [2, 1, 0]}
+    %z: f32[35, 3, 18] = neg(%a)
+    return %z
+  })") == "");
+  CHECK(fault_of(R"(graph @main [s0: 1..1000, s1: 1..1000] (%x: f32[s0, s1]) {
+    %t: f32[s1, s0] = permute(%x) {dims = [1, 0]}
+    %z: f32[s1, s0] = mul(%t, 2.0)
+    return %z
+  })", {{37, 45}}) == "");
 }
 
 TEST_CASE("a matrix product without a kernel of its own is a loop nest", "[ptx]") {

@@ -15,13 +15,12 @@ void emit_block_kernel(llvm::Module& module, const codegen::Kernel& kernel, cons
 
 void BlockEmitter::begin(const std::string& name) {
   function_ = isa_.make_kernel(b_, kernel_, schedule_, name);
-  row_depth_ = 1;
   for (const Loop& l : kernel_.outer) symbol_depth_[l.variable.value] = 1;
-  for (std::size_t i = 0; i < kernel_.inner.size(); ++i) symbol_depth_[kernel_.inner[i].variable.value] = 2 + i;
-  if (const Loop* last = schedule_.lane_loop(kernel_); last && schedule_.kind == Schedule::Kind::points) {
-    row_depth_ = 2;
-    symbol_depth_[last->variable.value] = 2;
-  }
+  const bool rows = schedule_.kind == Schedule::Kind::rows || kernel_.outer.empty();
+  row_depth_ = rows ? 1 : 2;
+  if (!rows) symbol_depth_[kernel_.outer.back().variable.value] = 2;
+  if (schedule_.kind == Schedule::Kind::tiles) symbol_depth_[kernel_.outer[schedule_.across].variable.value] = 2;
+  for (std::size_t i = 0; i < kernel_.inner.size(); ++i) symbol_depth_[kernel_.inner[i].variable.value] = row_depth_ + 1 + i;
   scopes_.emplace_back();
   enter(llvm::BasicBlock::Create(ir_.getContext(), "entry", function_));
 }
@@ -29,13 +28,31 @@ void BlockEmitter::begin(const std::string& name) {
 void BlockEmitter::emit(const std::string& name) {
   begin(name);
   const auto wide = [&](Value* v) { return ir_.CreateZExt(v, ir_.getInt64Ty()); };
-  Value* number = ir_.CreateAdd(ir_.CreateMul(wide(isa_.block_number(b_)), ir_.getInt64(kBlock)), wide(isa_.thread_number(b_)));
-  thread_ = ir_.CreateURem(number, ir_.getInt64(schedule_.team));
-  Value* unit = ir_.CreateUDiv(number, ir_.getInt64(schedule_.team));
-  // A team that is a block has its unit: no thread of it may leave before the others.
-  const Body body = [&] { schedule_.kind == Schedule::Kind::points ? points(unit) : row(unit); };
-  where(schedule_.team == kBlock ? ir_.getTrue() : ir_.CreateICmpULT(unit, scalar(schedule_.units)), body);
+  Value *block = wide(isa_.block_number(b_)), *thread = wide(isa_.thread_number(b_));
+  if (schedule_.kind == Schedule::Kind::columns) {
+    columns(block, thread);
+  } else if (schedule_.kind == Schedule::Kind::tiles) {
+    within([&] { tile(block, thread); });
+  } else {
+    Value* number = ir_.CreateAdd(ir_.CreateMul(block, ir_.getInt64(kBlock)), thread);
+    thread_ = ir_.CreateURem(number, ir_.getInt64(schedule_.team));
+    Value* unit = ir_.CreateUDiv(number, ir_.getInt64(schedule_.team));
+    const Body body = [&] { schedule_.kind == Schedule::Kind::points ? points(unit) : row(unit); };
+    // A team that is a block has its unit: no thread of it may leave before the others.
+    where(schedule_.team == kBlock ? ir_.getTrue() : ir_.CreateICmpULT(unit, scalar(schedule_.units)), body);
+  }
   ir_.CreateRetVoid();
+}
+
+void BlockEmitter::within(const Body& body) {
+  auto* inside = llvm::BasicBlock::Create(ir_.getContext(), "within", function_);
+  ir_.CreateBr(inside);
+  scopes_.emplace_back();
+  enter(inside);
+  body();
+  auto* end = ir_.GetInsertBlock();
+  scopes_.pop_back();
+  enter(end);
 }
 
 void BlockEmitter::where(Value* condition, const Body& body) {
@@ -54,8 +71,19 @@ void BlockEmitter::where(Value* condition, const Body& body) {
 void BlockEmitter::on_lanes(unsigned lanes) {
   b_.set_lanes(lanes);
   lane_ = lanes > 1 ? std::optional(schedule_.lane_loop(kernel_)->variable) : std::nullopt;
-  results_vary_ = schedule_.kind == Schedule::Kind::points;
+  results_vary_ = schedule_.kind != Schedule::Kind::rows;
   op_varies_.clear();
+}
+
+Value* BlockEmitter::find_vector(Value* unit) {
+  const std::int64_t lanes = schedule_.lanes;
+  Value* within = unit;
+  if (kernel_.outer.size() > 1) {
+    Value* vectors = scalar(floor_div(kernel_.outer.back().extent + Dim(lanes - 1), Dim(lanes)));
+    within = ir_.CreateURem(unit, vectors);
+    decode_outer(ir_.CreateUDiv(unit, vectors), kernel_.outer.size() - 1);
+  }
+  return ir_.CreateMul(within, ir_.getInt64(static_cast<std::uint64_t>(lanes)));
 }
 
 void BlockEmitter::points(Value* unit) {
@@ -63,13 +91,7 @@ void BlockEmitter::points(Value* unit) {
   const Loop& last = kernel_.outer.back();
   const std::int64_t lanes = schedule_.lanes;
   Value* extent = scalar(last.extent);
-  Value* within = unit;
-  if (kernel_.outer.size() > 1) {
-    Value* vectors = scalar(floor_div(last.extent + Dim(lanes - 1), Dim(lanes)));
-    within = ir_.CreateURem(unit, vectors);
-    decode_outer(ir_.CreateUDiv(unit, vectors), kernel_.outer.size() - 1);
-  }
-  Value* low = ir_.CreateMul(within, ir_.getInt64(static_cast<std::uint64_t>(lanes)));
+  Value* low = find_vector(unit);
   const auto at = [&](unsigned count) {
     return [&, count] {
       here().symbols[last.variable.value] = low;
@@ -90,6 +112,26 @@ void BlockEmitter::points(Value* unit) {
   });
 }
 
+/// The vectors of a block lie side by side, and so do the threads of a warp; the threads of a team are in different warps.
+void BlockEmitter::columns(Value* block, Value* thread) {
+  const std::uint64_t side_by_side = kBlock / schedule_.team;
+  const bool alone = schedule_.team == 1;
+  thread_ = ir_.CreateUDiv(thread, ir_.getInt64(side_by_side));
+  Value* unit = ir_.CreateAdd(ir_.CreateMul(block, ir_.getInt64(side_by_side)), ir_.CreateURem(thread, ir_.getInt64(side_by_side)));
+  Value* units = scalar(schedule_.units);
+  Value* has_unit = ir_.CreateICmpULT(unit, units);
+  if (!alone) inside_ = has_unit, unit = ir_.CreateSelect(has_unit, unit, ir_.CreateSub(units, ir_.getInt64(1)));
+  const Body body = [&] {
+    Value* low = find_vector(unit);
+    within([&] {
+      here().symbols[kernel_.outer.back().variable.value] = low;
+      on_lanes(schedule_.lanes);
+      stages();
+    });
+  };
+  alone ? where(has_unit, body) : within(body);
+}
+
 void BlockEmitter::row(Value* unit) {
   decode_outer(unit, kernel_.outer.size());
   stages();
@@ -98,14 +140,18 @@ void BlockEmitter::row(Value* unit) {
 void BlockEmitter::stages() {
   for (const Stage& stage : kernel_.stages) {
     if (stage.kind == StageKind::reduce) reduce(stage);
-    else if (schedule_.kind == Schedule::Kind::points) store_all(stage);
-    else if (stage.kind == StageKind::map) map(stage);
-    else {
-      on_lanes(1);
-      for (const codegen::Store& s : stage.stores) value(s.value);
-      where(ir_.CreateICmpEQ(thread_, ir_.getInt64(0)), [&] { store_all(stage); });
-    }
+    else if (stage.kind == StageKind::map && !kernel_.inner.empty()) map(stage);
+    else row_stage(stage);
   }
+}
+
+/// One thread of a team stores.
+void BlockEmitter::row_stage(const Stage& stage) {
+  if (schedule_.team == 1 || schedule_.kind == Schedule::Kind::tiles) return store_all(stage);
+  if (schedule_.kind == Schedule::Kind::rows) on_lanes(1);
+  for (const codegen::Store& s : stage.stores) value(s.value);
+  Value* first = ir_.CreateICmpEQ(thread_, ir_.getInt64(0));
+  where(inside_ ? ir_.CreateAnd(first, inside_) : first, [&] { store_all(stage); });
 }
 
 /// Computes all values before the first is stored: a store may go over what another value is made of.
@@ -140,9 +186,42 @@ BlockEmitter::Carried BlockEmitter::shared_loop(Value* low, Value* high, unsigne
   return values;
 }
 
+bool BlockEmitter::keeps_rows() const { return std::ranges::any_of(kernel_.buffers, &codegen::Buffer::row); }
+
+BlockEmitter::Carried BlockEmitter::kept_loop(Carried carried, const CarriedBody& body) {
+  const codegen::Loop& row = kernel_.inner.back();
+  const std::int64_t extent = row.extent.constant(), all = std::int64_t{schedule_.team} * schedule_.lanes;
+  Value* first = ir_.CreateMul(thread_, ir_.getInt64(schedule_.lanes));
+  for (pass_ = 0; pass_ * all < extent; ++pass_) {
+    Value* position = ir_.CreateAdd(first, ir_.getInt64(pass_ * static_cast<std::uint64_t>(all)));
+    Carried next;
+    const Body one = [&] {
+      here().symbols[row.variable.value] = position;
+      next = body(position, carried);
+    };
+    if ((pass_ + 1) * all <= extent) {
+      within(one);
+      carried = std::move(next);
+      continue;
+    }
+    auto* before = ir_.GetInsertBlock();
+    const auto known = kept_;
+    llvm::BasicBlock* end = nullptr;
+    where(ir_.CreateICmpSLT(position, ir_.getInt64(static_cast<std::uint64_t>(extent))), [&] { one(), end = ir_.GetInsertBlock(); });
+    const auto either = [&](Value* there, Value* otherwise) {
+      auto* phi = ir_.CreatePHI(there->getType(), 2);
+      phi->addIncoming(there, end), phi->addIncoming(otherwise, before);
+      return phi;
+    };
+    for (std::size_t i = 0; i < carried.size(); ++i) carried[i] = either(next[i], carried[i]);
+    for (auto& [place, value] : kept_)
+      if (!known.contains(place)) value = either(value, llvm::PoisonValue::get(value->getType()));
+  }
+  return carried;
+}
+
 void BlockEmitter::map(const Stage& stage) {
   const auto over = [&](Value* low, Value* high, unsigned lanes) {
-    on_lanes(lanes);
     for_inner(0, kernel_.inner.size() - 1, [&] {
       shared_loop(low, high, lanes, {}, [&](Value*, Carried) {
         store_all(stage);
@@ -150,10 +229,18 @@ void BlockEmitter::map(const Stage& stage) {
       });
     });
   };
-  Value* end = whole_vectors();
+  if (keeps_rows()) {
+    on_lanes(schedule_.lanes);
+    kept_loop({}, [&](Value*, Carried) { return store_all(stage), Carried{}; });
+    return;
+  }
   Value* extent = scalar(kernel_.inner.back().extent);
-  if (has_vectors()) over(ir_.getInt64(0), end, schedule_.lanes);
-  if (has_tail()) over(end, extent, 1);
+  if (schedule_.kind == Schedule::Kind::columns) {
+    return over(ir_.getInt64(0), inside_ ? ir_.CreateSelect(inside_, extent, ir_.getInt64(0)) : extent, 1);
+  }
+  Value* end = whole_vectors();
+  if (has_vectors()) on_lanes(schedule_.lanes), over(ir_.getInt64(0), end, schedule_.lanes);
+  if (has_tail()) on_lanes(1), over(end, extent, 1);
 }
 
 }  // namespace tenon::cuda

@@ -1,6 +1,7 @@
 // A kernel as the function that each thread of a grid runs.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "nests/nest_emitter.h"
@@ -27,8 +28,13 @@ class BlockEmitter final : private codegen::NestEmitter {
   void begin(const std::string& name);
   void points(llvm::Value* unit);
   void row(llvm::Value* unit);
+  void columns(llvm::Value* block, llvm::Value* thread);
+  /// Gives the variables of all outer loops but the last for the vector with the number, and the vector's place along that.
+  llvm::Value* find_vector(llvm::Value* unit);
   void stages();
-  /// Finds the variables of the first outer loops.
+  void row_stage(const codegen::Stage& stage);
+  /// Runs the body in a scope of its own.
+  void within(const Body& body);
   /// Runs the body where the condition holds, in a scope of its own.
   void where(llvm::Value* condition, const Body& body);
   void on_lanes(unsigned lanes);
@@ -36,15 +42,24 @@ class BlockEmitter final : private codegen::NestEmitter {
   void map(const codegen::Stage& stage);
   /// The last inner loop, shared by the team: from `low` to `high` in vectors of so many lanes.
   Carried shared_loop(llvm::Value* low, llvm::Value* high, unsigned lanes, Carried carried, const CarriedBody& body);
+  /// The same for a team that keeps rows: pass by pass, so that each has registers of its own.
+  Carried kept_loop(Carried carried, const CarriedBody& body);
+  bool keeps_rows() const;
   llvm::Value* whole_vectors();
   bool has_vectors() const;
   bool has_tail() const;
+
+  // ---- tiles (tile_emission.cpp)
+  void tile(llvm::Value* unit, llvm::Value* thread);
+  void place_in_tile(llvm::Value* row, llvm::Value* column);
+  llvm::Value* in_tile(std::size_t load, llvm::Value* row, llvm::Value* column);
 
   // ---- reductions (team_reduction.cpp)
   void reduce(const codegen::Stage& stage);
   Carried reduce_over(const codegen::Stage& stage, std::size_t loop, llvm::Value* low, llvm::Value* high, unsigned lanes, Carried carried);
   Carried of_warp(const codegen::Stage& stage, Carried values);
   Carried of_block(const codegen::Stage& stage, const Carried& values);
+  Carried of_column(const codegen::Stage& stage, const Carried& values);
   /// Sends a value of any type as words of 32 bits.
   llvm::Value* by_words(llvm::Value* value, const std::function<llvm::Value*(llvm::Value*)>& send);
   llvm::Value* as_bits(llvm::Value* value, unsigned bits);
@@ -66,6 +81,13 @@ class BlockEmitter final : private codegen::NestEmitter {
   const Schedule& schedule_;
   const PtxIsa& isa_;
   llvm::Value* thread_ = nullptr;  // in its team, i64
+  llvm::Value* inside_ = nullptr;  // i1: the team has a unit of its own; null: all have. One that has none stays for the sake of the others
+  struct InTile {
+    llvm::Value *row, *column;  // of the tile: what a thread is at
+  };
+  std::optional<InTile> at_;       // where transposed loads read, once they are there
+  unsigned pass_ = 0;              // over a row that is kept
+  std::map<std::pair<std::uint64_t, unsigned>, llvm::Value*> kept_;  // by row buffer and pass, as it is stored
   bool has_shared_ = false;        // a stage before has used the shared memory
 };
 

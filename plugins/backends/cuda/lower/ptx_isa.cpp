@@ -22,12 +22,12 @@ Value* PtxIsa::function(LaneBuilder& b, ops::Primitive p, Value* x, Value*) cons
 
 llvm::Function* PtxIsa::make_kernel(LaneBuilder& b, const codegen::Kernel& kernel, const Schedule& schedule, const std::string& name) const {
   auto& context = b.ir.getContext();
-  std::vector<llvm::Type*> parameters(kernel.buffers.size(), llvm::PointerType::get(context, global_memory()));
+  std::vector<llvm::Type*> parameters(memory_buffers(kernel), llvm::PointerType::get(context, global_memory()));
   parameters.insert(parameters.end(), schedule.symbols.size(), b.ir.getInt64Ty());
   auto* function = llvm::Function::Create(llvm::FunctionType::get(b.ir.getVoidTy(), parameters, false), llvm::Function::ExternalLinkage, name, b.module());
   function->setCallingConv(llvm::CallingConv::PTX_Kernel);
   declare(*function);
-  for (unsigned i = 0; i < kernel.buffers.size(); ++i) function->addParamAttr(i, llvm::Attribute::getWithAlignment(context, llvm::Align(schedule.alignments[i])));
+  for (unsigned i = 0; i < memory_buffers(kernel); ++i) function->addParamAttr(i, llvm::Attribute::getWithAlignment(context, llvm::Align(schedule.alignments[i])));
   const auto note = [&](const char* what, std::uint32_t number) -> llvm::Metadata* {
     return llvm::MDNode::get(context, {llvm::ConstantAsMetadata::get(function), llvm::MDString::get(context, what), llvm::ConstantAsMetadata::get(b.ir.getInt32(number))});
   };

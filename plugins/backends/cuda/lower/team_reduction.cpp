@@ -18,9 +18,21 @@ BlockEmitter::Carried BlockEmitter::reduce_over(const Stage& stage, std::size_t 
 }
 
 void BlockEmitter::reduce(const Stage& stage) {
-  Value* end = whole_vectors();
   Value* extent = scalar(kernel_.inner.back().extent);
   Carried values;
+  if (schedule_.kind == Schedule::Kind::columns) {
+    values = reduce_over(stage, 0, ir_.getInt64(0), extent, 1, initial(stage, lane_.has_value(), schedule_.lanes));
+    return finish_reductions(stage, schedule_.team == 1 ? values : of_column(stage, values));
+  }
+  Value* end = whole_vectors();
+  if (keeps_rows()) {
+    on_lanes(schedule_.lanes);
+    values = kept_loop(initial(stage, schedule_.lanes > 1, schedule_.lanes), [&](Value*, Carried sums) { return combined(stage, sums, elements(stage)); });
+    if (schedule_.lanes > 1) values = narrowed(stage, std::move(values), schedule_.lanes, 1);
+    on_lanes(1);
+    values = of_warp(stage, std::move(values));
+    return finish_reductions(stage, schedule_.team == kBlock ? of_block(stage, values) : values);
+  }
   if (has_vectors()) {
     on_lanes(schedule_.lanes);
     values = reduce_over(stage, 0, ir_.getInt64(0), end, schedule_.lanes, initial(stage, true, schedule_.lanes));
@@ -62,6 +74,38 @@ BlockEmitter::Carried BlockEmitter::of_warp(const Stage& stage, Carried values) 
   }
   for (Value*& v : values) v = by_words(v, [&](Value* bits) { return isa_.from_first(b_, bits); });
   return values;
+}
+
+/// Each thread leaves its values in memory, lane by lane, and combines those of its team.
+BlockEmitter::Carried BlockEmitter::of_column(const Stage& stage, const Carried& values) {
+  const unsigned lanes = schedule_.lanes;
+  Value* memory = isa_.shared_memory(b_, std::size_t{kBlock} * lanes * values.size());
+  Value* column = ir_.CreateURem(ir_.CreateZExt(isa_.thread_number(b_), ir_.getInt64Ty()), ir_.getInt64(kBlock / kColumnTeam));
+  const auto place = [&](Value* row, std::size_t number) {
+    Value* thread = ir_.CreateAdd(ir_.CreateMul(row, ir_.getInt64(kBlock / kColumnTeam)), column);
+    return ir_.CreateGEP(ir_.getInt64Ty(), memory, ir_.CreateAdd(thread, ir_.getInt64(number * kBlock)));
+  };
+  const auto lane_of = [&](Value* v, unsigned lane) { return lanes == 1 ? v : ir_.CreateExtractElement(v, lane); };
+  if (has_shared_) isa_.meet(b_);  // all have read what a stage before left there
+  has_shared_ = true;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    for (unsigned lane = 0; lane < lanes; ++lane) ir_.CreateStore(as_bits(lane_of(values[i], lane), 64), place(thread_, i * lanes + lane));
+  isa_.meet(b_);
+  Carried total;
+  for (unsigned row = 0; row < kColumnTeam; ++row) {
+    Carried part;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      llvm::Type* type = values[i]->getType();
+      Value* all = lanes == 1 ? nullptr : llvm::PoisonValue::get(type);
+      for (unsigned lane = 0; lane < lanes; ++lane) {
+        Value* one = from_bits(ir_.CreateLoad(ir_.getInt64Ty(), place(ir_.getInt64(row), i * lanes + lane)), type->getScalarType());
+        all = all ? ir_.CreateInsertElement(all, one, lane) : one;
+      }
+      part.push_back(all);
+    }
+    total = row == 0 ? part : combined(stage, total, part);
+  }
+  return total;
 }
 
 /// Each warp leaves its values in memory, and each thread combines those of all warps.

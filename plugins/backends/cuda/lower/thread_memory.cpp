@@ -13,7 +13,7 @@ using llvm::Value;
 Value* BlockEmitter::graph_symbol(SymbolId symbol) {
   const auto found = std::ranges::find(schedule_.symbols, symbol);
   TENON_CHECK(found != schedule_.symbols.end(), "a kernel needs a size that it is not given");
-  return isa_.symbol(b_, *function_, kernel_.buffers.size(), static_cast<std::size_t>(found - schedule_.symbols.begin()));
+  return isa_.symbol(b_, *function_, memory_buffers(kernel_), static_cast<std::size_t>(found - schedule_.symbols.begin()));
 }
 
 Value* BlockEmitter::start_of_buffer(std::uint64_t number) { return isa_.buffer(b_, *function_, number); }
@@ -45,6 +45,12 @@ Value* BlockEmitter::address_of_lane(std::uint64_t number, const Dim& place, std
 codegen::Lanes BlockEmitter::load(const Operation& op) {
   const DType storage = kernel_.buffers[op.payload].dtype;
   llvm::Type* type = b_.storage_type(storage);
+  if (kernel_.buffers[op.payload].row) return b_.from_storage(kept_.at({op.payload, pass_}), storage, lane_.has_value());
+  if (at_)
+    if (const auto found = std::ranges::find(schedule_.transposed, static_cast<codegen::OpId>(&op - kernel_.operations.data())); found != schedule_.transposed.end()) {
+      Value* address = in_tile(static_cast<std::size_t>(found - schedule_.transposed.begin()), at_->row, at_->column);
+      return b_.from_storage(ir_.CreateLoad(type, address), storage, false);
+    }
   const bool by_lane = varies(op.offset) || (op.masked && varies(op.args[0]));
   Lanes mask;
   if (op.masked) mask = by_lane ? b_.widen(value(op.args[0])) : value(op.args[0]);
@@ -73,6 +79,11 @@ codegen::Lanes BlockEmitter::old_value(const Operation&) { TENON_CHECK(false, "a
 void BlockEmitter::store(const codegen::Store& s) {
   const DType storage = kernel_.buffers[s.buffer].dtype;
   Lanes v = value(s.value);
+  if (kernel_.buffers[s.buffer].row) {
+    if (lane_ && !v.varying) v = widened(s.value);
+    kept_[{s.buffer, pass_}] = b_.to_storage(v, storage);
+    return;
+  }
   if (!varies(s.offset)) {
     TENON_CHECK(!v.varying, "lanes are stored to one place");
     ir_.CreateAlignedStore(b_.to_storage(v, storage), place_in_buffer(s.buffer, s.offset), llvm::Align(size_of(storage)));

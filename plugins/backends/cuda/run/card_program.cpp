@@ -95,7 +95,7 @@ void CardProgram::find_launches() {
     for (std::size_t run = 0; run <= step.others.size(); ++run) {
       Launch launch{k, {}};
       const auto& values = run == 0 ? step.buffers : step.others[run - 1];
-      for (std::size_t b = 0; b < values.size(); ++b) {
+      for (std::size_t b = 0; b < memory_buffers(step.kernel); ++b) {
         TENON_CHECK(!codegen::is_of_thread(values[b]) && placement_[values[b]].kind != Place::Kind::none, "a value of a group lies nowhere");
         launch.buffers.push_back(placement_[values[b]]);
         if (!step.starts.empty()) launch.buffers.back().start = step.starts[run * values.size() + b] * static_cast<std::int64_t>(size_of(step.kernel.buffers[b].dtype));

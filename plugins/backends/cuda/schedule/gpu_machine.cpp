@@ -1,6 +1,10 @@
 #include "schedule/gpu_machine.h"
 
+#include <algorithm>
+#include <bit>
+
 #include "loops/merging.h"
+#include "schedule/schedule.h"
 
 namespace tenon::cuda {
 namespace {
@@ -28,6 +32,10 @@ constexpr double kCheaperThanLoad = 12, kKeptAlive = 24;
 /// Elements of a row that a block passes over again: from the second-level cache.
 constexpr double kRowNear = 16 * 1024;
 
+/// Threads that a card runs at once, and results that one of them has in a column. Points from which a piece of a row, or of a column, is worth
+/// a result of its own; and how many pieces there are then.
+constexpr double kFilledCard = 256 * 1024, kLanes = 4, kShortestRow = 4096, kShortestColumn = 64, kFewestParts = 4, kMostParts = 1024;
+
 }  // namespace
 
 GpuMachine::GpuMachine() : Machine(kThresholds) {}
@@ -50,8 +58,8 @@ bool GpuMachine::worth_sweeping(std::size_t reductions) const { return reduction
 
 bool GpuMachine::row_stays_near(double, double elements) const { return elements <= kRowNear; }
 
-/// A sweep computes again: what a team keeps has no place yet.
-bool GpuMachine::worth_keeping_row(double, double, double) const { return false; }
+/// In registers: of two rows at most.
+bool GpuMachine::worth_keeping_row(double, double bytes, double kept) const { return kept <= bytes; }
 
 /// Products have no kernels yet.
 bool GpuMachine::is_large_product(double, bool, double) const { return false; }
@@ -66,13 +74,27 @@ bool GpuMachine::worth_transforming(double, double, double) const { return false
 
 bool GpuMachine::fills_matrix_kernel(double, DType) const { return true; }
 
-std::int64_t GpuMachine::parts(const codegen::Kernel&, const codegen::IndexAlgebra&) const { return 1; }
+/// So many that there are threads for all of a card: by the shape alone, so that every run and every card adds in the same order.
+std::int64_t GpuMachine::parts(const codegen::Kernel& kernel, const codegen::IndexAlgebra& algebra) const {
+  const double results = codegen::estimated_points(algebra, kernel.outer), points = codegen::estimated_points(algebra, kernel.inner);
+  const bool columns = runs_along_columns(kernel);
+  const double threads = columns ? results / kLanes * kColumnTeam : results * kBlock;
+  const double most = std::min({kFilledCard / threads, points / (columns ? kShortestColumn : kShortestRow), kMostParts});
+  if (most < kFewestParts) return 1;
+  const auto parts = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(most)));
+  const codegen::Dim& extent = std::ranges::max_element(kernel.inner, {}, [&](const codegen::Loop& l) { return algebra.estimate(l.extent); })->extent;
+  if (!extent.is_constant()) return parts;
+  for (std::int64_t even = parts; 2 * even > parts; --even)
+    if (extent.constant() % even == 0) return even;
+  return std::min(parts, extent.constant());
+}
 
-void GpuMachine::shape(codegen::Kernel& kernel, codegen::IndexAlgebra& algebra, const codegen::KeepRow&) const {
+void GpuMachine::shape(codegen::Kernel& kernel, codegen::IndexAlgebra& algebra, const codegen::KeepRow& worth) const {
   if (kernel.scatter) return;
   codegen::order_by_store(kernel, kernel.outer);
   codegen::merge_contiguous(kernel, kernel.inner, algebra);
   codegen::merge_contiguous(kernel, kernel.outer, algebra);
+  if (may_keep_rows(kernel)) codegen::keep_rows(kernel, algebra, worth);
 }
 
 bool GpuMachine::worth_joint_launch(double) const { return false; }

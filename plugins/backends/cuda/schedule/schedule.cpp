@@ -6,6 +6,7 @@
 #include <string>
 
 #include "isa/ptx_functions.h"
+#include "loops/merging.h"
 
 namespace tenon::cuda {
 
@@ -18,8 +19,10 @@ using ir::SymbolId;
 
 namespace {
 
-/// Points of a row, where they are known, up to which a warp has it.
-constexpr std::int64_t kRowOfWarp = 1024;
+/// Points of a column up to which one thread has it, and of a row; and threads that fill a card, so that no team is needed.
+constexpr std::int64_t kColumnOfThread = 16, kRowOfThread = 8, kManyThreads = 64 * 1024;
+/// Iterations from which a loop of a tile is worth it.
+constexpr std::int64_t kTileLoop = 16;
 
 std::optional<std::string> without_code(ops::Primitive p, DType dtype) {
   if (!is_function(p) || has_function(p, compute_type(dtype))) return {};
@@ -30,7 +33,7 @@ std::optional<std::string> without_code(const Kernel& kernel) {
   if (kernel.scatter) return "a scatter has no code";
   if (kernel.inner.empty() && !kernel.reductions.empty()) return "a reduction of single elements has no code";
   for (const codegen::Buffer& b : kernel.buffers) {
-    if (b.row) return "a row that is kept has no place";
+    if (b.row && !may_keep_rows(kernel)) return "a row that is kept has no place";
     if (is_complex(b.dtype)) return fmt::format("{} has no code", name_of(b.dtype));
   }
   const auto dtype_of = [&](const Operation& op) { return op.args[0] == codegen::kNoOp ? op.dtype : kernel.operations[op.args[0]].dtype; };
@@ -75,6 +78,18 @@ unsigned lanes_along(const Kernel& kernel, const Loop& loop, std::span<const std
   return contiguous && aligned && fills ? static_cast<unsigned>(lanes) : 1;
 }
 
+Dim count_of(std::span<const Loop> loops) {
+  Dim count(1);
+  for (const Loop& l : loops) count = count * l.extent;
+  return count;
+}
+
+/// So few inner points that a team would have nothing to share.
+bool few_points(const Kernel& kernel) {
+  const Dim points = count_of(kernel.inner);
+  return !kernel.outer.empty() && !codegen::depends_on(kernel.inner, kernel.outer.back().variable) && points.is_constant() && points.constant() <= kRowOfThread;
+}
+
 std::vector<SymbolId> graph_symbols(const Kernel& kernel) {
   std::set<std::uint32_t> found;
   const auto add = [&](const Dim& dim) {
@@ -101,32 +116,126 @@ bool is_aligned(const Dim& place, SymbolId loop, std::int64_t elements) {
   return std::ranges::all_of(along->rest.terms(), [&](const ir::DimTerm& term) { return term.coefficient % elements == 0; });
 }
 
+bool runs_along_columns(const Kernel& kernel) {
+  if (kernel.inner.empty() || kernel.outer.empty() || codegen::depends_on(kernel.inner, kernel.outer.back().variable)) return false;
+  return codegen::awkward_accesses(kernel, kernel.outer.back().variable) < codegen::awkward_accesses(kernel, kernel.inner.back().variable);
+}
+
 const Loop* Schedule::lane_loop(const Kernel& kernel) const {
   const auto& loops = kind == Kind::rows ? kernel.inner : kernel.outer;
   return loops.empty() ? nullptr : &loops.back();
 }
 
+namespace {
+
+Dim parts_of(const Dim& extent, std::int64_t size) { return floor_div(extent + Dim(size - 1), Dim(size)); }
+
+/// Vectors along the last outer loop.
+Dim vectors_of(const Kernel& kernel, unsigned lanes) {
+  if (kernel.outer.empty()) return Dim(1);
+  return count_of(std::span(kernel.outer).first(kernel.outer.size() - 1)) * parts_of(kernel.outer.back().extent, lanes);
+}
+
+void share_points(Schedule& made, const Kernel& kernel, std::span<const std::int64_t> starts) {
+  made.kind = Schedule::Kind::points;
+  if (!kernel.outer.empty()) made.lanes = lanes_along(kernel, kernel.outer.back(), starts);
+  made.units = vectors_of(kernel, made.lanes);
+}
+
+void share_rows(Schedule& made, const Kernel& kernel, std::span<const std::int64_t> starts) {
+  made.kind = Schedule::Kind::rows;
+  const Loop& last = kernel.inner.back();
+  made.lanes = lanes_along(kernel, last, starts);
+  const bool keeps_rows = std::ranges::any_of(kernel.buffers, &codegen::Buffer::row);
+  if (keeps_rows && last.extent.constant() % made.lanes != 0) made.lanes = 1;  // a row is kept in vectors alone
+  made.units = count_of(kernel.outer);
+  made.team = last.extent.is_constant() && last.extent.constant() <= kRowOfWarp ? kWarp : kBlock;
+}
+
+/// What the teams of a block hand each other at a stage, for each lane.
+std::size_t shared_by_stage(const Kernel& kernel) {
+  std::size_t most = 0;
+  for (const codegen::Stage& stage : kernel.stages) {
+    std::size_t values = 0;
+    for (const auto r : stage.reductions) values += kernel.reductions[r].reducer.accumulators.size();
+    most = std::max(most, values);
+  }
+  return most * kBlock * sizeof(std::uint64_t);
+}
+
+void share_columns(Schedule& made, const Kernel& kernel, std::span<const std::int64_t> starts) {
+  made.kind = Schedule::Kind::columns;
+  const Loop& last = kernel.outer.back();
+  const unsigned lanes = lanes_along(kernel, last, starts);
+  const bool whole = last.extent.is_constant() && last.extent.constant() % lanes == 0;
+  if (whole && lanes * shared_by_stage(kernel) <= kSharedBytes) made.lanes = lanes;
+  made.units = vectors_of(kernel, made.lanes);
+  const Dim points = count_of(kernel.inner);
+  const bool few = points.is_constant() && points.constant() <= kColumnOfThread, many = made.units.is_constant() && made.units.constant() >= kManyThreads;
+  made.team = few || many || shared_by_stage(kernel) > kSharedBytes ? 1 : kColumnTeam;
+}
+
+std::size_t shared_by_tiles(const Kernel& kernel, std::span<const codegen::OpId> loads) {
+  std::size_t bytes = 0;
+  for (const codegen::OpId id : loads) bytes += kTileSide * kTileStride * size_of(kernel.buffers[kernel.operations[id].payload].dtype);
+  return bytes;
+}
+
+/// The loads that are contiguous along `across` and step along the last loop.
+std::vector<codegen::OpId> transposed_loads(const Kernel& kernel, SymbolId across, SymbolId last) {
+  std::vector<codegen::OpId> found;
+  for (codegen::OpId id = 0; id < kernel.operations.size(); ++id) {
+    const Operation& op = kernel.operations[id];
+    if (op.kind != OperationKind::load || op.masked) continue;
+    const auto down = codegen::split_affine(op.offset, across), along = codegen::split_affine(op.offset, last);
+    bool computed = false;
+    op.offset.for_each_symbol([&](SymbolId s) { computed = computed || codegen::is_value(s); });
+    if (down && along && !computed && down->coefficient == Dim(1) && !(along->coefficient == Dim(0)) && !(along->coefficient == Dim(1))) found.push_back(id);
+  }
+  return found;
+}
+
+bool is_worth_tiles(const Loop& loop) { return !loop.extent.is_constant() || loop.extent.constant() >= kTileLoop; }
+
+/// False where nothing is transposed.
+bool share_tiles(Schedule& made, const Kernel& kernel) {
+  if (kernel.outer.size() < 2 || !is_worth_tiles(kernel.outer.back())) return false;
+  for (std::size_t i = kernel.outer.size() - 1; i-- > 0;) {
+    if (!is_worth_tiles(kernel.outer[i])) continue;
+    auto loads = transposed_loads(kernel, kernel.outer[i].variable, kernel.outer.back().variable);
+    if (loads.size() > made.transposed.size()) made.across = i, made.transposed = std::move(loads);
+  }
+  if (made.transposed.empty() || shared_by_tiles(kernel, made.transposed) > kSharedBytes) return made.transposed.clear(), false;
+  made.kind = Schedule::Kind::tiles;
+  made.team = kBlock;
+  made.units = parts_of(kernel.outer.back().extent, kTileSide);
+  for (std::size_t i = 0; i + 1 < kernel.outer.size(); ++i) made.units = made.units * (i == made.across ? parts_of(kernel.outer[i].extent, kTileSide) : kernel.outer[i].extent);
+  return true;
+}
+
+}  // namespace
+
+std::size_t memory_buffers(const Kernel& kernel) {
+  return static_cast<std::size_t>(std::ranges::count_if(kernel.buffers, [](const codegen::Buffer& b) { return !b.row; }));
+}
+
+bool may_keep_rows(const Kernel& kernel) {
+  if (kernel.inner.size() != 1 || kernel.scatter || runs_along_columns(kernel) || few_points(kernel)) return false;
+  const Dim& extent = kernel.inner[0].extent;
+  return extent.is_constant() && extent.constant() <= kKeptRow;
+}
+
 Result<Schedule> schedule(const Kernel& kernel, std::span<const std::int64_t> starts) {
   if (auto why = without_code(kernel)) return error(Code::unsupported, "{} for this target", *why);
   Schedule made;
-  made.kind = kernel.inner.empty() ? Schedule::Kind::points : Schedule::Kind::rows;
   made.symbols = graph_symbols(kernel);
   for (std::size_t i = 0; i < kernel.buffers.size(); ++i) {
     const std::size_t size = size_of(kernel.buffers[i].dtype);
     const bool at_vector = starts.empty() || starts[i] * static_cast<std::int64_t>(size) % kVectorBytes == 0;
     made.alignments.push_back(at_vector ? kVectorBytes : static_cast<unsigned>(size));
   }
-  const Loop* last = made.lane_loop(kernel);
-  if (last) made.lanes = lanes_along(kernel, *last, starts);
-  made.units = Dim(1);
-  for (const Loop& l : kernel.outer) made.units = made.units * l.extent;
-  if (made.kind == Schedule::Kind::rows) {
-    made.team = last->extent.is_constant() && last->extent.constant() <= kRowOfWarp ? kWarp : kBlock;
-  } else if (last) {
-    made.units = Dim(1);
-    for (std::size_t i = 0; i + 1 < kernel.outer.size(); ++i) made.units = made.units * kernel.outer[i].extent;
-    made.units = made.units * floor_div(last->extent + Dim(made.lanes - 1), Dim(made.lanes));
-  }
+  if (!kernel.inner.empty()) runs_along_columns(kernel) || few_points(kernel) ? share_columns(made, kernel, starts) : share_rows(made, kernel, starts);
+  else if (!share_tiles(made, kernel)) share_points(made, kernel, starts);
   return made;
 }
 

@@ -14,14 +14,26 @@ namespace tenon::cuda {
 inline constexpr unsigned kBlock = 256, kWarp = 32;
 /// What a thread reads or writes at once, in bytes.
 inline constexpr unsigned kVectorBytes = 16;
+/// Threads that share a column: each a warp away from the next, so that the threads of a warp stand side by side.
+inline constexpr unsigned kColumnTeam = kBlock / kWarp;
+/// The side of a tile that a block transposes, and how far its rows lie apart: one more, so that columns are read from all banks.
+inline constexpr unsigned kTileSide = 32, kTileStride = kTileSide + 1;
+/// Points of a row, where they are known, up to which a warp has it; and up to which a team may keep what it computed of it, in registers.
+inline constexpr std::int64_t kRowOfWarp = 1024, kKeptRow = 8 * 1024;
+/// What the threads of a block may share.
+inline constexpr std::size_t kSharedBytes = 48 * 1024;
 
 struct Schedule {
-  /// points: a thread has a vector of points of the outer loops. rows: a team of threads has one point of them, and shares the inner loops.
-  enum class Kind { points, rows };
+  /// points: a thread has a vector of points of the outer loops. rows: a team of threads has one point of them, and shares the last inner loop;
+  /// lanes run along it. columns: a team has a vector of points of the outer loops, and shares the last inner loop; lanes run along the last
+  /// outer one. tiles: a block has a square of two outer loops; what is contiguous along the first of them passes through memory that it shares.
+  enum class Kind { points, rows, columns, tiles };
   Kind kind = Kind::points;
   unsigned lanes = 1;                      // points of the vector, along the last loop
-  unsigned team = 1;                       // threads of a team: 1, a warp, or a block
-  codegen::Dim units;                      // vectors of points, none of which spans two rows of the last loop; or rows
+  unsigned team = 1;                       // threads of a team: 1, a warp, kColumnTeam, or a block
+  codegen::Dim units;                      // vectors of points, none of which spans two rows of the last loop; or rows; or tiles
+  std::size_t across = 0;                  // of tiles: the outer loop that makes the square with the last one
+  std::vector<codegen::OpId> transposed;   // of tiles: loads that pass through shared memory
   std::vector<unsigned> alignments;        // by buffer, in bytes: its first element lies at a multiple
   std::vector<ir::SymbolId> symbols;       // of the graph, in the order of the parameters that give them
 
@@ -33,6 +45,15 @@ struct Schedule {
 /// Chooses; or says what of the kernel has no code for this target. `starts`: by buffer, elements of its value, which starts at a multiple of
 /// kVectorBytes, before its first one; empty: none.
 Result<Schedule> schedule(const codegen::Kernel& kernel, std::span<const std::int64_t> starts = {});
+
+/// Buffers in memory: those before the rows that a team keeps in registers.
+std::size_t memory_buffers(const codegen::Kernel& kernel);
+
+/// True where a team may keep rows of the kernel: it passes over one inner loop, of a size that is known and not large.
+bool may_keep_rows(const codegen::Kernel& kernel);
+
+/// True where what a kernel with inner loops reads is contiguous along the last outer loop, and not along the last inner one.
+bool runs_along_columns(const codegen::Kernel& kernel);
 
 /// Whether a place is contiguous along the loop, and a multiple of so many elements where the loop's variable is.
 bool is_aligned(const codegen::Dim& place, ir::SymbolId loop, std::int64_t elements);
