@@ -1,5 +1,5 @@
 // A module for tests: the evaluator with a recorder whose tensors and stand-ins are Python classes that the test supplies.
-#include "python/evaluator/capture.h"
+#include "python/capture/capture.h"
 #include "python/decode/code.h"
 
 namespace {

@@ -34,7 +34,7 @@ void require_no_profiler() {
   if (!profiled.is(Py_False)) throw GraphBreak("a region is named for a profiler that runs");
 }
 void store_in_region(Evaluator& evaluator, PyObject* region, const char* attribute, PyObject* value) {
-  evaluator.store_attribute(region, checked(PyUnicode_InternFromString(attribute)).get(), value);
+  evaluator.attributes().store(region, checked(PyUnicode_InternFromString(attribute)).get(), value);
 }
 std::optional<Ref> make_region(Evaluator& evaluator, Arguments arguments) {
   require_no_profiler();

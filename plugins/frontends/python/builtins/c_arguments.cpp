@@ -4,7 +4,7 @@
 
 #include "python/builtins/table.h"
 #include "python/compat/object_layout.h"
-#include "python/evaluator/generator.h"
+#include "python/evaluator/generators.h"
 #include "python/objects/names.h"
 
 namespace tenon::python {
@@ -79,17 +79,17 @@ void prepare_iterables(Evaluator& evaluator, PyObject* callable, Arguments& argu
     if (traits.role == Recorder::Role::stand_in) {
       const Iterated iterated = iterated_arguments(callable, arguments.positional());
       if (at < iterated.first || at >= iterated.end) continue;
-      if (hands_items_on(callable)) value = evaluator.counted_items(value.get());
-      else if (takes_items(callable)) evaluator.require_few_items(value.get());
+      if (hands_items_on(callable)) value = evaluator.iteration().counted_items(value.get());
+      else if (takes_items(callable)) evaluator.iteration().require_few_items(value.get());
       continue;
     }
     const bool iterable = Py_TYPE(value.get())->tp_iter != nullptr || Py_TYPE(value.get())->tp_as_sequence != nullptr;
     if (traits.hidden && iterable) {
       const Iterated iterated = iterated_arguments(callable, arguments.positional());
-      if (at >= iterated.first && at < iterated.end) evaluator.require_readable(value.get());
+      if (at >= iterated.first && at < iterated.end) evaluator.hidden_calls().require_readable(value.get());
     }
     if (!traits.python_class || traits.identity || traits.role != Recorder::Role::other) continue;
-    if (makes_dict && evaluator.find_attribute(value.get(), names().keys) && traits.container != Container::dict)
+    if (makes_dict && evaluator.attributes().find(value.get(), names().keys) && traits.container != Container::dict)
       throw GraphBreak(fmt::format("C code reads a {} as a mapping", Py_TYPE(value.get())->tp_name));
     PyObject* method = evaluator.heap().type_attribute(Py_TYPE(value.get()), names().__iter__);
     const bool by_index = method == nullptr && is_python_function(evaluator.heap().type_attribute(Py_TYPE(value.get()), names().__getitem__));
@@ -97,8 +97,8 @@ void prepare_iterables(Evaluator& evaluator, PyObject* callable, Arguments& argu
     const Iterated iterated = iterated_arguments(callable, arguments.positional());
     if (at < iterated.first || at >= iterated.end) continue;
     if (by_index && callable == as_object(&PyReversed_Type)) throw GraphBreak(fmt::format("C code would call {}.__getitem__", Py_TYPE(value.get())->tp_name));
-    Ref iterator = iterator_for(evaluator, evaluator.iterator_of(value.get()));  // not its items: C code may take only some of them, or later
-    if (asks_for_length(callable) && is_python_function(evaluator.heap().type_attribute(Py_TYPE(value.get()), names().__len__))) evaluator.length(value.get());
+    Ref iterator = iterator_for(evaluator, evaluator.iteration().iterator_of(value.get()));  // not its items: C code may take only some of them, or later
+    if (asks_for_length(callable) && is_python_function(evaluator.heap().type_attribute(Py_TYPE(value.get()), names().__len__))) evaluator.operators().length(value.get());
     value = std::move(iterator);
   }
 }
@@ -107,7 +107,7 @@ void prepare_lookups(Evaluator& evaluator, PyObject* self, PyObject* name, const
   if (takes_a_key(name)) {
     const bool by_tensor = arguments.positional() > 0 && evaluator.is_stand_in(arguments[0]);
     if (by_tensor && evaluator.heap().source_of(self)) throw GraphBreak("C code looks a tensor up in a container that is older than the call");
-    if (arguments.positional() > 0) evaluator.prepare_key(arguments[0], self);
+    if (arguments.positional() > 0) evaluator.equality().prepare_key(arguments[0], self);
     return;
   }
   for (const Ref& value : arguments.values) {
@@ -115,8 +115,8 @@ void prepare_lookups(Evaluator& evaluator, PyObject* self, PyObject* name, const
     if (container != Container::list && container != Container::tuple) continue;
     for (Py_ssize_t at = 0; at < PySequence_Fast_GET_SIZE(value.get()); ++at) {
       PyObject* item = PySequence_Fast_GET_ITEM(value.get(), at);
-      if (evaluator.has_python_equality(item)) evaluator.prepare_key(item, self);
-      else evaluator.prepare_hash(item);
+      if (evaluator.equality().has_python_equality(item)) evaluator.equality().prepare_key(item, self);
+      else evaluator.equality().prepare_hash(item);
     }
   }
 }
@@ -130,9 +130,9 @@ void prepare_items(Evaluator& evaluator, PyObject* callable, PyObject* iterable)
   PyObject* before = nullptr;
   for (Py_ssize_t at = 0; at < PySequence_Fast_GET_SIZE(iterable); ++at) {
     PyObject* item = PySequence_Fast_GET_ITEM(iterable, at);
-    if (hashes) evaluator.prepare_hash(item);
-    if (makes_dict && PyTuple_Check(item) && PyTuple_GET_SIZE(item) == 2) evaluator.prepare_hash(PyTuple_GET_ITEM(item, 0));
-    if (groups && before != nullptr) evaluator.tell_apart(before, item);
+    if (hashes) evaluator.equality().prepare_hash(item);
+    if (makes_dict && PyTuple_Check(item) && PyTuple_GET_SIZE(item) == 2) evaluator.equality().prepare_hash(PyTuple_GET_ITEM(item, 0));
+    if (groups && before != nullptr) evaluator.equality().tell_apart(before, item);
     before = item;
   }
 }

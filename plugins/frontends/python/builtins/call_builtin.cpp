@@ -11,7 +11,7 @@
 #include "python/builtins/varying_sizes.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
-#include "python/evaluator/generator.h"
+#include "python/evaluator/generators.h"
 #include "python/objects/names.h"
 
 namespace tenon::python {
@@ -98,7 +98,7 @@ void require_no_attribute_in_format(Evaluator& evaluator, PyObject* self, PyObje
 
 /// `text.format(numbers)` or `text.join(texts)`, where some vary; else empty.
 Ref late_text_of_method(Evaluator& evaluator, PyObject* callable, PyObject* name, const Arguments& arguments) {
-  const bool any = std::ranges::any_of(arguments.values, [&](const Ref& value) { return evaluator.holds_number(value.get()); });
+  const bool any = std::ranges::any_of(arguments.values, [&](const Ref& value) { return evaluator.hidden_calls().holds_number(value.get()); });
   if (!any || arguments.values.empty()) return {};
   Ref given = checked(PyTuple_New(static_cast<Py_ssize_t>(arguments.values.size())));
   const bool joins = std::string_view(PyUnicode_AsUTF8(name)) == "join";
@@ -119,14 +119,14 @@ constexpr std::string_view kCompareItems = " index count remove sort __contains_
 /// Such a method of a list or tuple that holds real tensors: the same on what the program sees of it. Empty where the list itself now holds that.
 std::optional<Ref> compare_items(Evaluator& evaluator, PyObject* self, PyObject* name, const Arguments& arguments) {
   if (!is_mutating_method(self, name)) {
-    Ref seen = evaluator.for_elements(self);
+    Ref seen = evaluator.hidden_calls().for_elements(self);
     Arguments others = arguments;
-    for (Ref& value : others.values) value = evaluator.for_elements(value.get());
-    evaluator.require_plain(seen.get());
-    return evaluator.heap().adopt(evaluator.call_real(checked(PyObject_GetAttr(seen.get(), name)).get(), others));
+    for (Ref& value : others.values) value = evaluator.hidden_calls().for_elements(value.get());
+    evaluator.hidden_calls().require_plain(seen.get());
+    return evaluator.heap().adopt(evaluator.calls().call_real(checked(PyObject_GetAttr(seen.get(), name)).get(), others));
   }
   if (evaluator.heap().is_older(self, "a change")) throw GraphBreak(fmt::format("{}() compares the tensors that a {} holds", PyUnicode_AsUTF8(name), Py_TYPE(self)->tp_name));
-  Ref seen = evaluator.for_elements(self);
+  Ref seen = evaluator.hidden_calls().for_elements(self);
   checked(PyList_SetSlice(self, 0, PyList_GET_SIZE(self), seen.get()));
   return std::nullopt;
 }
@@ -135,7 +135,7 @@ std::optional<Ref> compare_items(Evaluator& evaluator, PyObject* self, PyObject*
 Ref read_proxy(Evaluator& evaluator, PyObject* method, const Arguments& arguments) {
   Heap& heap = evaluator.heap();
   for (const Ref& value : arguments.values) heap.expose(value.get());
-  Ref given = evaluator.call_real(method, arguments);
+  Ref given = evaluator.calls().call_real(method, arguments);
   const TypeTraits& traits = heap.traits(given.get());
   const bool plain = traits.atom || traits.identity || heap.source_of(given.get()) || heap.is_born(given.get());
   if (!plain) throw GraphBreak(fmt::format("a {} is read out of a mappingproxy", given.type()->tp_name));
@@ -147,8 +147,8 @@ void guard_copied_attributes(Evaluator& evaluator, PyObject* callable, const Arg
   if (callable != as_object(&PyProperty_Type) && callable != as_object(&PyClassMethod_Type) && callable != as_object(&PyStaticMethod_Type)) return;
   for (const Ref& value : arguments.values) {
     if (!PyFunction_Check(value.get()) || evaluator.heap().is_born(value.get())) continue;
-    for (PyObject* name : {names().__doc__, names().__name__, names().__qualname__, names().__module__}) evaluator.find_attribute(value.get(), name);
-    if (callable != as_object(&PyProperty_Type)) evaluator.heap().expose(evaluator.load_attribute(value.get(), names().__dict__).get());
+    for (PyObject* name : {names().__doc__, names().__name__, names().__qualname__, names().__module__}) evaluator.attributes().find(value.get(), name);
+    if (callable != as_object(&PyProperty_Type)) evaluator.heap().expose(evaluator.attributes().load(value.get(), names().__dict__).get());
   }
 }
 
@@ -198,14 +198,14 @@ std::optional<Ref> run_listed(Evaluator& evaluator, PyObject* callable, const Bu
     if (std::optional<Ref> result = order_by_evaluating(evaluator, callable, arguments)) return result;
   constexpr std::string_view kTakeIndices = " range islice repeat enumerate permutations combinations product bytes deque ";
   if (PyType_Check(callable) && is_among(name_of(callable), kTakeIndices))
-    for (Ref& value : arguments.values) value = evaluator.plain_index(value.get());
+    for (Ref& value : arguments.values) value = evaluator.items().plain_index(value.get());
   if (callable == as_object(&PyList_Type) || callable == as_object(&PyTuple_Type))
     for (Ref& value : arguments.values)
-      if (callable == as_object(&PyList_Type) || !PyTuple_CheckExact(value.get())) value = evaluator.with_numbers_read(value.get());  // a tuple of a tuple is that one
+      if (callable == as_object(&PyList_Type) || !PyTuple_CheckExact(value.get())) value = evaluator.hidden_calls().with_numbers_read(value.get());  // a tuple of a tuple is that one
   if (iterates_its_arguments(builtin)) prepare_iterables(evaluator, callable, arguments);
   const bool asks_for_truth = builtin.kind == BuiltinClass::callback && !arguments.values.empty() && arguments[0] == Py_None;  // filter(None, items)
   if (asks_for_truth)
-    for (const Ref& value : arguments.values) evaluator.require_readable(value.get());
+    for (const Ref& value : arguments.values) evaluator.hidden_calls().require_readable(value.get());
   // These hand the items on: what is in an item is for whoever reads it.
   const bool hands_on = PyType_Check(callable) && is_among(name_of(callable), " zip enumerate reversed list tuple ");
   const bool compresses = PyType_Check(callable) && is_among(name_of(callable), " compress ");  // asks the selectors, hands on the rest
@@ -220,86 +220,42 @@ std::optional<Ref> run_listed(Evaluator& evaluator, PyObject* callable, const Bu
     else heap.expose(value.get());
     // Elements must be what the program sees before C code compares or adds them.
     if (function) value = at == *function ? callback_for(evaluator, value.get()) : value;
-    else if (builtin.kind != BuiltinClass::structural || selects) value = evaluator.for_elements(value.get(), at >= iterated.first && at < iterated.end);
-    if (builtin.kind == BuiltinClass::element_calling || selects) evaluator.require_plain(value.get());
+    else if (builtin.kind != BuiltinClass::structural || selects) value = evaluator.hidden_calls().for_elements(value.get(), at >= iterated.first && at < iterated.end);
+    if (builtin.kind == BuiltinClass::element_calling || selects) evaluator.hidden_calls().require_plain(value.get());
   }
   if (arguments.positional() > 0) prepare_items(evaluator, callable, arguments[0]);
-  return heap.adopt(evaluator.call_real(callable, arguments));
+  return heap.adopt(evaluator.calls().call_real(callable, arguments));
 }
 
-std::optional<Ref> Evaluator::call_builtin(PyObject* callable, Arguments arguments, Completion) {
-  if (is_function_of_number(*this, callable, arguments)) return call_recorder(callable, arguments);
-  if (const Builtin* builtin = find_builtin(callable)) {
-    if (std::optional<Ref> result = convert(*this, callable, *builtin, arguments)) return result;
-    std::optional<Ref> result = builtin->handler ? builtin->handler(*this, arguments) : run_listed(*this, callable, *builtin, arguments);
-    if (!result) result = heap_.adopt(call_real(callable, arguments));
-    if (PyType_Check(callable) && Py_TYPE(result->get()) == reinterpret_cast<PyTypeObject*>(callable) && builtin->handler == nullptr && !heap_.traits(result->get()).atom)
-      heap_.born(*result);
-    return result;
-  }
-  PyObject* self = self_of(callable);
-  if (recorder_takes(callable)) return call_recorder(callable, arguments);
-  if (self == nullptr && is_descriptor(callable)) {
-    if (arguments.values.empty()) throw GraphBreak(fmt::format("{} without its object", name_of(callable)));
-    Ref owner = arguments.values.front();
-    if (is_stand_in(owner.get())) return call_recorder(callable, arguments);
-    arguments.values.erase(arguments.values.begin());
-    Ref bound = checked(Py_TYPE(callable)->tp_descr_get(callable, owner.get(), reinterpret_cast<PyObject*>(Py_TYPE(owner.get()))));
-    return call_method(bound.get(), owner.get(), std::move(arguments));
-  }
-  if (self == nullptr || PyModule_Check(self)) throw GraphBreak(fmt::format("a call of the C function {}", name_of(callable)));
-  return call_method(callable, self, std::move(arguments));
-}
+namespace {
 
-/// The library's own argument parser takes a symbolic int for an unknown object: the recorder gets the call past it.
-std::optional<Ref> Evaluator::call_stand_in_with_numbers(PyObject* self, PyObject* name, const Arguments& arguments) {
-  PyObject* function = compat::type_lookup(Py_TYPE(self), name);
-  if (function == nullptr) function = compat::type_lookup(visible_type(self), name);
-  if (function == nullptr || !recorder_takes(function)) return std::nullopt;
-  Arguments all;
-  all.names = arguments.names;
-  all.values = arguments.values;
-  all.values.insert(all.values.begin(), Ref::borrow(self));
-  return call_recorder(function, all);
-}
-
-/// add() and pop() of a set of this capture in which a number varies, or is going to.
-std::optional<Ref> Evaluator::call_set_method(PyObject* set, std::string_view name, const Arguments& arguments) {
-  if (heap_.source_of(set) || !heap_.is_born(set) || arguments.named() != 0) return std::nullopt;
-  if (name == "pop" && arguments.values.empty() && heap_.loose_item(set) != nullptr) return heap_.adopt(checked(PySet_Pop(set)));
-  if (name != "add" || arguments.values.size() != 1 || !holds_number(arguments[0])) return std::nullopt;
-  heap_.require_writable(set, "add(): a change");
-  add_to_set(set, arguments[0]);
-  return Ref::borrow(Py_None);
-}
-
-std::optional<Ref> Evaluator::call_method(PyObject* callable, PyObject* self, Arguments arguments) {
+Handled call_method(Evaluator& evaluator, PyObject* callable, PyObject* self, Arguments arguments) {
   Ref name = checked(PyObject_GetAttr(callable, names().__name__));
-  const TypeTraits& traits = heap_.traits(self);
+  const TypeTraits& traits = evaluator.heap().traits(self);
   if (traits.role == Recorder::Role::stand_in) {
     if (is_among(PyUnicode_AsUTF8(name.get()), kAnsweredByTensor)) throw GraphBreak(fmt::format("a call of the C method {}", name_of(callable)));
-    if (std::optional<Ref> result = call_legacy_method(*this, self, name.get(), arguments)) return result;
-    for (Ref& value : arguments.values) value = with_items_read(value.get());
+    if (std::optional<Ref> result = call_legacy_method(evaluator, self, name.get(), arguments)) return result;
+    for (Ref& value : arguments.values) value = evaluator.hidden_calls().with_items_read(value.get());
     Arguments all = arguments;
     all.values.insert(all.values.begin(), Ref::borrow(self));
-    require_few_pieces_of(callable, all);
+    evaluator.loops().require_few_pieces_of(callable, all);
     for (const Ref& value : arguments.values)
-      if (holds_number(value.get()))
-        if (std::optional<Ref> result = call_stand_in_with_numbers(self, name.get(), arguments)) return result;
+      if (evaluator.hidden_calls().holds_number(value.get()))
+        if (std::optional<Ref> result = evaluator.calls().call_stand_in_with_numbers(self, name.get(), arguments)) return result;
     for (Ref& value : arguments.values) {
-      require_no_hooks(value.get());
-      heap_.expose(value.get());
-      value = heap_.substitute(value.get());
+      evaluator.hidden_calls().require_no_hooks(value.get());
+      evaluator.heap().expose(value.get());
+      value = evaluator.heap().substitute(value.get());
     }
-    Ref result = call_real(callable, arguments);
+    Ref result = evaluator.calls().call_real(callable, arguments);
     if (result.is(Py_NotImplemented)) throw GraphBreak(fmt::format("{} of what it does not know", name_of(callable)));
-    return heap_.adopt(std::move(result));
+    return evaluator.heap().adopt(std::move(result));
   }
-  if (is_evaluated_generator(self)) return heap_.adopt(call_real(callable, arguments));
+  if (is_evaluated_generator(self)) return evaluator.heap().adopt(evaluator.calls().call_real(callable, arguments));
   if (PyObject* unbound = unbound_form(callable, self, name.get())) {
     if (const Builtin* builtin = find_builtin(unbound); builtin != nullptr && builtin->handler != nullptr) {
       arguments.values.insert(arguments.values.begin(), Ref::borrow(self));
-      return builtin->handler(*this, arguments);
+      return builtin->handler(evaluator, arguments);
     }
   }
   if (PyType_Check(self)) {
@@ -309,71 +265,107 @@ std::optional<Ref> Evaluator::call_method(PyObject* callable, PyObject* self, Ar
     const bool of_builtins = !PyType_HasFeature(const_cast<PyTypeObject*>(type), Py_TPFLAGS_HEAPTYPE) && std::string_view(type->tp_name).find('.') == std::string_view::npos;
     const bool built_in = of_builtins || find_builtin(self) != nullptr || is_class_method_of_object(callable, name.get());
     if (name.is(names().__new__) && !built_in) throw GraphBreak(fmt::format("a call of {}", name_of(callable)));
-    if (is_among(PyUnicode_AsUTF8(name.get()), " __class_getitem__ ") && !std::ranges::all_of(arguments.values, [&](const Ref& value) { return is_definition(heap_, value.get()); }))
+    if (is_among(PyUnicode_AsUTF8(name.get()), " __class_getitem__ ") && !std::ranges::all_of(arguments.values, [&](const Ref& value) { return is_definition(evaluator.heap(), value.get()); }))
       throw GraphBreak(fmt::format("a call of {} with what is no type", name_of(callable)));
-    if (built_in && self != reinterpret_cast<PyObject*>(&PyType_Type)) return run_listed(*this, callable, plain, arguments);
+    if (built_in && self != reinterpret_cast<PyObject*>(&PyType_Type)) return run_listed(evaluator, callable, plain, arguments);
     throw GraphBreak(fmt::format("a call of the C method {}", name_of(callable)));
   }
   static const Builtin reading = {BuiltinClass::element_calling};
   if (traits.atom) {
-    if (std::optional<Ref> result = call_method_of_sizes(*this, self, name.get())) return result;
-    require_no_attribute_in_format(*this, self, name.get(), arguments);
+    if (std::optional<Ref> result = call_method_of_sizes(evaluator, self, name.get())) return result;
+    require_no_attribute_in_format(evaluator, self, name.get(), arguments);
     if (PyUnicode_CheckExact(self) && is_among(PyUnicode_AsUTF8(name.get()), " format join ") && arguments.named() == 0)
-      if (Ref text = late_text_of_method(*this, callable, name.get(), arguments)) return text;
-    for (Ref& value : arguments.values) value = heap_.plain_key(value.get());  // a number would not know a symbol
-    return run_listed(*this, callable, reading, arguments);
+      if (Ref text = late_text_of_method(evaluator, callable, name.get(), arguments)) return text;
+    for (Ref& value : arguments.values) value = evaluator.heap().plain_key(value.get());  // a number would not know a symbol
+    return run_listed(evaluator, callable, reading, arguments);
   }
   if (traits.container != Container::none) {
     if (PySet_CheckExact(self))
-      if (std::optional<Ref> result = call_set_method(self, PyUnicode_AsUTF8(name.get()), arguments)) return result;
-    for (const Ref& value : arguments.values) heap_.expose(value.get());
+      if (std::optional<Ref> result = call_set_method(evaluator, self, PyUnicode_AsUTF8(name.get()), arguments)) return result;
+    for (const Ref& value : arguments.values) evaluator.heap().expose(value.get());
     if (!PyAnySet_Check(self) && is_among(PyUnicode_AsUTF8(name.get()), kCompareItems)) {
-      heap_.expose(self);
-      if (heap_.holds_tensor(self))
-        if (std::optional<Ref> result = compare_items(*this, self, name.get(), arguments)) return result;
-      if (arguments.positional() > 0 && is_among(PyUnicode_AsUTF8(name.get()), " index count remove __contains__ ")) tell_items_apart(self, arguments[0]);
-      else if (arguments.positional() > 0) tell_apart(self, arguments[0]);
+      evaluator.heap().expose(self);
+      if (evaluator.heap().holds_tensor(self))
+        if (std::optional<Ref> result = compare_items(evaluator, self, name.get(), arguments)) return result;
+      if (arguments.positional() > 0 && is_among(PyUnicode_AsUTF8(name.get()), " index count remove __contains__ ")) evaluator.equality().tell_items_apart(self, arguments[0]);
+      else if (arguments.positional() > 0) evaluator.equality().tell_apart(self, arguments[0]);
     }
-    if (PyDict_Check(self) || PyAnySet_Check(self)) prepare_lookups(*this, self, name.get(), arguments);
+    if (PyDict_Check(self) || PyAnySet_Check(self)) prepare_lookups(evaluator, self, name.get(), arguments);
     else if (is_among(PyUnicode_AsUTF8(name.get()), " insert pop rotate __getitem__ __delitem__ __mul__ __rmul__ __imul__ ") && !arguments.values.empty())
-      arguments.values[0] = plain_index(arguments[0]);
+      arguments.values[0] = evaluator.items().plain_index(arguments[0]);
     if (is_mutating_method(self, name.get())) {
-      if (heap_.is_older(self, "a change")) return change_older(*this, self, PyUnicode_AsUTF8(name.get()), std::move(arguments));
-      heap_.require_writable(self, fmt::format("{}(): a change", PyUnicode_AsUTF8(name.get())).c_str());
+      if (evaluator.heap().is_older(self, "a change")) return change_older(evaluator, self, PyUnicode_AsUTF8(name.get()), std::move(arguments));
+      evaluator.heap().require_writable(self, fmt::format("{}(): a change", PyUnicode_AsUTF8(name.get())).c_str());
       if (is_among(PyUnicode_AsUTF8(name.get()), kCompareItems) && !PyAnySet_Check(self))
         for (const Ref& value : arguments.values)
-          if (has_python_equality(value.get())) throw GraphBreak(fmt::format("C code would call {}.__eq__", Py_TYPE(value.get())->tp_name));
-      prepare_iterables(*this, callable, arguments);
-      if (PyList_Check(self) && PyUnicode_CompareWithASCIIString(name.get(), "sort") == 0 && sort_by_evaluating(*this, self, arguments)) return Ref::borrow(Py_None);
+          if (evaluator.equality().has_python_equality(value.get())) throw GraphBreak(fmt::format("C code would call {}.__eq__", Py_TYPE(value.get())->tp_name));
+      prepare_iterables(evaluator, callable, arguments);
+      if (PyList_Check(self) && PyUnicode_CompareWithASCIIString(name.get(), "sort") == 0 && sort_by_evaluating(evaluator, self, arguments)) return Ref::borrow(Py_None);
       for (Ref& value : arguments.values)
-        if (PyFunction_Check(value.get()) && PyUnicode_CompareWithASCIIString(name.get(), "sort") == 0) value = callback_for(*this, value.get());
-      return heap_.adopt(call_real(callable, arguments));
+        if (PyFunction_Check(value.get()) && PyUnicode_CompareWithASCIIString(name.get(), "sort") == 0) value = callback_for(evaluator, value.get());
+      return evaluator.heap().adopt(evaluator.calls().call_real(callable, arguments));
     }
-    heap_.expose(self);
+    evaluator.heap().expose(self);
     static const Builtin structural = {BuiltinClass::structural};
     const bool views = PyDict_Check(self);
-    if (!views) require_plain(self);
+    if (!views) evaluator.hidden_calls().require_plain(self);
     if (is_among(PyUnicode_AsUTF8(name.get()), " index count __contains__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ "))
-      for (const Ref& value : arguments.values) require_plain(value.get());
-    return run_listed(*this, callable, structural, arguments);
+      for (const Ref& value : arguments.values) evaluator.hidden_calls().require_plain(value.get());
+    return run_listed(evaluator, callable, structural, arguments);
   }
-  if (PyExceptionInstance_Check(self) && heap_.is_born(self) && !heap_.source_of(self)) return heap_.adopt(call_real(callable, arguments));
-  if (traits.identity || (heap_.is_born(self) && !heap_.source_of(self)))
+  if (PyExceptionInstance_Check(self) && evaluator.heap().is_born(self) && !evaluator.heap().source_of(self)) return evaluator.heap().adopt(evaluator.calls().call_real(callable, arguments));
+  if (traits.identity || (evaluator.heap().is_born(self) && !evaluator.heap().source_of(self)))
     if (PyObject* unbound = unbound_form(callable, self, name.get()))
       if (const Builtin* builtin = find_builtin(unbound)) {
-        for (Ref& value : arguments.values) value = heap_.plain_key(value.get());
-        return run_listed(*this, callable, *builtin, arguments);
+        for (Ref& value : arguments.values) value = evaluator.heap().plain_key(value.get());
+        return run_listed(evaluator, callable, *builtin, arguments);
       }
   const bool view = PyDictViewSet_Check(self) || PyDictValues_Check(self);
-  if (Ref mapping = heap_.behind_proxy(self); mapping && is_among(PyUnicode_AsUTF8(name.get()), " get items keys values copy __getitem__ __contains__ __len__ __iter__ "))
-    return call_now(load_attribute(mapping.get(), name.get()).get(), std::move(arguments));
-  if (Py_TYPE(self) == &PyDictProxy_Type && heap_.is_born(self)) return read_proxy(*this, callable, arguments);
-  if ((view || traits.iterator || PySlice_Check(self)) && heap_.is_born(self)) return run_listed(*this, callable, reading, arguments);
+  if (Ref mapping = evaluator.heap().behind_proxy(self); mapping && is_among(PyUnicode_AsUTF8(name.get()), " get items keys values copy __getitem__ __contains__ __len__ __iter__ "))
+    return evaluator.call_now(evaluator.attributes().load(mapping.get(), name.get()).get(), std::move(arguments));
+  if (Py_TYPE(self) == &PyDictProxy_Type && evaluator.heap().is_born(self)) return read_proxy(evaluator, callable, arguments);
+  if ((view || traits.iterator || PySlice_Check(self)) && evaluator.heap().is_born(self)) return run_listed(evaluator, callable, reading, arguments);
   if (name.is(names().__init__) && traits.python_class && find_builtin(callable) == nullptr) {
-    heap_.require_writable(self, "__init__");
-    return run_listed(*this, callable, reading, arguments);
+    evaluator.heap().require_writable(self, "__init__");
+    return run_listed(evaluator, callable, reading, arguments);
   }
   throw GraphBreak(fmt::format("a call of the C method {}", name_of(callable)));
+}
+
+}  // namespace
+
+Handled call_builtin(Evaluator& evaluator, PyObject* callable, Arguments arguments) {
+  if (is_function_of_number(evaluator, callable, arguments)) return evaluator.calls().call_recorder(callable, arguments);
+  if (const Builtin* builtin = find_builtin(callable)) {
+    if (std::optional<Ref> result = convert(evaluator, callable, *builtin, arguments)) return result;
+    std::optional<Ref> result = builtin->handler ? builtin->handler(evaluator, arguments) : run_listed(evaluator, callable, *builtin, arguments);
+    if (!result) result = evaluator.heap().adopt(evaluator.calls().call_real(callable, arguments));
+    if (PyType_Check(callable) && Py_TYPE(result->get()) == reinterpret_cast<PyTypeObject*>(callable) && builtin->handler == nullptr && !evaluator.heap().traits(result->get()).atom)
+      evaluator.heap().born(*result);
+    return result;
+  }
+  PyObject* self = self_of(callable);
+  if (evaluator.calls().recorder_takes(callable)) return evaluator.calls().call_recorder(callable, arguments);
+  if (self == nullptr && is_descriptor(callable)) {
+    if (arguments.values.empty()) throw GraphBreak(fmt::format("{} without its object", name_of(callable)));
+    Ref owner = arguments.values.front();
+    if (evaluator.is_stand_in(owner.get())) return evaluator.calls().call_recorder(callable, arguments);
+    arguments.values.erase(arguments.values.begin());
+    Ref bound = checked(Py_TYPE(callable)->tp_descr_get(callable, owner.get(), reinterpret_cast<PyObject*>(Py_TYPE(owner.get()))));
+    return call_method(evaluator, bound.get(), owner.get(), std::move(arguments));
+  }
+  if (self == nullptr || PyModule_Check(self)) throw GraphBreak(fmt::format("a call of the C function {}", name_of(callable)));
+  return call_method(evaluator, callable, self, std::move(arguments));
+}
+
+/// add() and pop() of a set of this capture in which a number varies, or is going to.
+Handled call_set_method(Evaluator& evaluator, PyObject* set, std::string_view name, const Arguments& arguments) {
+  if (evaluator.heap().source_of(set) || !evaluator.heap().is_born(set) || arguments.named() != 0) return std::nullopt;
+  if (name == "pop" && arguments.values.empty() && evaluator.heap().loose_item(set) != nullptr) return evaluator.heap().adopt(checked(PySet_Pop(set)));
+  if (name != "add" || arguments.values.size() != 1 || !evaluator.hidden_calls().holds_number(arguments[0])) return std::nullopt;
+  evaluator.heap().require_writable(set, "add(): a change");
+  evaluator.building().add_to_set(set, arguments[0]);
+  return Ref::borrow(Py_None);
 }
 
 }  // namespace tenon::python

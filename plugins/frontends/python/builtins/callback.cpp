@@ -41,14 +41,14 @@ PyObject* next_step(PyObject* self) {
   Evaluator* evaluator = current_evaluator();
   PyObject* iterator = reinterpret_cast<Callback*>(self)->function;
   if (evaluator == nullptr) return Py_TYPE(iterator)->tp_iternext(iterator);
-  return guarded([&] { return evaluator->next_of(iterator); });
+  return guarded([&] { return evaluator->iteration().next_of(iterator); });
 }
 
 PyObject* next_element(PyObject* self) {
   Evaluator* evaluator = current_evaluator();
   if (evaluator == nullptr) return next_step(self);
   return guarded([&] {
-    Ref item = evaluator->next_of(reinterpret_cast<Callback*>(self)->function);
+    Ref item = evaluator->iteration().next_of(reinterpret_cast<Callback*>(self)->function);
     // A copy would be another object to whoever gets it from the C code.
     if (item && evaluator->heap().holds_tensor(item.get())) throw GraphBreak("C code reads the tensors in the items of an iterator");
     return item;
@@ -78,7 +78,7 @@ PyObject* next_by_index(PyObject* self) {
   return guarded([&]() -> Ref {
     try {
       Ref index = checked(PyLong_FromSsize_t(place->index++));
-      return evaluator->load_item(place->function, index.get());
+      return evaluator->items().load(place->function, index.get());
     } catch (const PythonError&) {
       if (!PyErr_ExceptionMatches(PyExc_IndexError) && !PyErr_ExceptionMatches(PyExc_StopIteration)) throw;
       PyErr_Clear();

@@ -21,7 +21,7 @@ bool claims_to_be(Evaluator& evaluator, PyObject* instance, PyTypeObject* of) {
   evaluator.heap().guard_special_methods(Py_TYPE(instance));
   const auto is_own = [&](PyObject* name) { return compat::type_lookup(Py_TYPE(instance), name) != compat::type_lookup(&PyBaseObject_Type, name); };
   if (!is_own(names().__class__) && !is_own(names().__getattribute__)) return false;
-  std::optional<Ref> claimed = evaluator.find_attribute(instance, names().__class__);
+  std::optional<Ref> claimed = evaluator.attributes().find(instance, names().__class__);
   return claimed && PyType_Check(claimed->get()) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(claimed->get()), of);
 }
 
@@ -117,8 +117,8 @@ void guard_member(Evaluator& evaluator, PyTypeObject* type, PyObject* object, Py
 bool is_instance_of_protocol(Evaluator& evaluator, PyTypeObject* type, PyObject* of, PyObject* instance) {
   Heap& heap = evaluator.heap();
   const auto says = [&](const char* name) {
-    std::optional<Ref> value = evaluator.find_attribute(of, checked(PyUnicode_InternFromString(name)).get());
-    return value && evaluator.truth(value->get());
+    std::optional<Ref> value = evaluator.attributes().find(of, checked(PyUnicode_InternFromString(name)).get());
+    return value && evaluator.operators().truth(value->get());
   };
   if (!says("_is_protocol")) return is_virtual_subclass(evaluator, type, of, instance);
   if (!says("_is_runtime_protocol")) throw GraphBreak("isinstance() with a protocol that is not to be asked at run time");
@@ -143,11 +143,11 @@ bool asks_metaclass(Evaluator& evaluator, PyObject* check, PyTypeObject* type, P
   const std::string_view home = home_of(check);
   if (home == "abc") return is_virtual_subclass(evaluator, type, of, instance);
   if (home == "typing" && instance != nullptr) return is_instance_of_protocol(evaluator, type, of, instance);
-  if (!home.starts_with("torch")) return evaluator.truth(evaluator.call_now(check, {of, instance ? instance : as_object(type)}).get());
+  if (!home.starts_with("torch")) return evaluator.operators().truth(evaluator.call_now(check, {of, instance ? instance : as_object(type)}).get());
   if (instance != nullptr && evaluator.is_stand_in(instance)) {
     if (PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(of))) return true;
     // Any tensor may have the marker of torch's Parameter or Buffer.
-    return evaluator.truth(evaluator.call_now(check, {of, instance}).get());
+    return evaluator.operators().truth(evaluator.call_now(check, {of, instance}).get());
   }
   if (instance != nullptr && !evaluator.heap().is_number(instance)) return checked(PyObject_IsInstance(instance, of)) != 0;
   return checked(PyObject_IsSubclass(as_object(type), of)) != 0;
@@ -159,8 +159,8 @@ bool is_subclass(Evaluator& evaluator, PyTypeObject* type, PyObject* of, PyObjec
 /// for what is C code.
 std::optional<bool> asks_descriptor(Evaluator& evaluator, PyObject* check, PyObject* name, PyTypeObject* type, PyObject* of, PyObject* instance) {
   if (check == nullptr || check == Py_None || (!PyType_HasFeature(Py_TYPE(check), Py_TPFLAGS_HEAPTYPE) && !is_python_descriptor(check) && !PyMethod_Check(check))) return std::nullopt;
-  Ref bound = evaluator.bind_special(check, of, name);
-  return evaluator.truth(evaluator.call_now(bound.get(), {instance ? instance : as_object(type)}).get());
+  Ref bound = evaluator.attributes().bind_special(check, of, name);
+  return evaluator.operators().truth(evaluator.call_now(bound.get(), {instance ? instance : as_object(type)}).get());
 }
 
 /// Counts tuples in tuples of classes against the limit of recursion, as Python does.
@@ -185,7 +185,7 @@ bool is_subclass_of_form(Evaluator& evaluator, PyTypeObject* type, PyObject* of,
   PyObject* check = heap.type_attribute(Py_TYPE(of), name);
   if (check == nullptr) throw GraphBreak("isinstance() or issubclass() with what is no class");  // it may have a `__bases__`
   if (const auto answer = asks_descriptor(evaluator, check, name, type, of, instance)) return *answer;
-  if (PyFunction_Check(check) && home_of(check) != "typing") return evaluator.truth(evaluator.call_now(check, {of, instance ? instance : as_object(type)}).get());
+  if (PyFunction_Check(check) && home_of(check) != "typing") return evaluator.operators().truth(evaluator.call_now(check, {of, instance ? instance : as_object(type)}).get());
   if (source && heap.sources()[source].kind != SourceKind::constant) heap.guards().add(GuardKind::identity, source, of);
   if (std::string_view(Py_TYPE(of)->tp_name) == "_UnionGenericAlias") {  // Optional[X], X never changes
     Ref parts = checked(PyObject_GetAttrString(of, "__args__"));
@@ -205,7 +205,7 @@ bool is_subclass_of_form(Evaluator& evaluator, PyTypeObject* type, PyObject* of,
 bool is_subclass(Evaluator& evaluator, PyTypeObject* type, PyObject* of, PyObject* instance) {
   if (evaluator.heap().traits(of).container == Container::tuple) {
     const NestedCheck deeper(instance ? " in __instancecheck__" : " in __subclasscheck__");
-    return std::ranges::any_of(evaluator.items_of(of), [&](const Ref& each) { return is_subclass(evaluator, type, each.get(), instance); });
+    return std::ranges::any_of(evaluator.iteration().items_of(of), [&](const Ref& each) { return is_subclass(evaluator, type, each.get(), instance); });
   }
   if (!PyType_Check(of)) return is_subclass_of_form(evaluator, type, of, instance);
   if (instance != nullptr && as_object(type) == of) return true;

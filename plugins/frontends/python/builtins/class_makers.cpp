@@ -116,7 +116,7 @@ std::optional<Ref> make_class_for_real(Evaluator& evaluator, PyObject* function,
   }
   const bool finishes = name == "_process_class" || name == "total_ordering";
   if (finishes && (arguments.values.empty() || !heap.is_born(arguments[0]))) throw GraphBreak("a class that is older than the call is finished by the standard library");
-  Ref made = evaluator.call_real(function, arguments);
+  Ref made = evaluator.calls().call_real(function, arguments);
   if (!PyType_Check(made.get())) throw GraphBreak("the standard library makes something that is no class");
   heap.born(made);
   heap.keep_alive(made);
@@ -127,7 +127,7 @@ std::optional<Ref> make_class_for_real(Evaluator& evaluator, PyObject* function,
 std::optional<Ref> number_autograd_function(Evaluator& evaluator, PyObject* function, Arguments arguments) {
   Heap& heap = evaluator.heap();
   if (arguments.values.empty() || !PyType_Check(arguments[0]) || !heap.is_born(arguments[0])) return std::nullopt;
-  Ref nothing = evaluator.call_real(function, arguments);
+  Ref nothing = evaluator.calls().call_real(function, arguments);
   note_parts(heap, reinterpret_cast<PyTypeObject*>(arguments[0]));
   return nothing;
 }

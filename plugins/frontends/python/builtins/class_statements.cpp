@@ -11,13 +11,13 @@ Ref resolved_bases(Evaluator& evaluator, const Ref& bases, bool& changed) {
   Ref list = checked(PyList_New(0));
   for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(bases.get()); ++at) {
     PyObject* base = PyTuple_GET_ITEM(bases.get(), at);
-    std::optional<Ref> entries = PyType_Check(base) ? std::nullopt : evaluator.find_attribute(base, names().__mro_entries__);
+    std::optional<Ref> entries = PyType_Check(base) ? std::nullopt : evaluator.attributes().find(base, names().__mro_entries__);
     if (!entries) {
       checked(PyList_Append(list.get(), base));
       continue;
     }
     changed = true;
-    for (const Ref& entry : evaluator.items_of(evaluator.call_now(entries->get(), {bases.get()}).get())) checked(PyList_Append(list.get(), entry.get()));
+    for (const Ref& entry : evaluator.iteration().items_of(evaluator.call_now(entries->get(), {bases.get()}).get())) checked(PyList_Append(list.get(), entry.get()));
   }
   return changed ? evaluator.heap().born(checked(PyList_AsTuple(list.get()))) : bases;
 }
@@ -49,7 +49,7 @@ Ref prepared_namespace(Evaluator& evaluator, PyTypeObject* metaclass, const Ref&
   given.values = {name, bases};
   given.values.insert(given.values.end(), keywords.values.begin(), keywords.values.end());
   given.names = keywords.names;
-  Ref method = evaluator.load_attribute(as_object(metaclass), names().__prepare__);
+  Ref method = evaluator.attributes().load(as_object(metaclass), names().__prepare__);
   Ref space = evaluator.call_now(method.get(), std::move(given));
   if (evaluator.heap().traits(space.get()).container != Container::dict || !evaluator.heap().is_born(space.get())) throw GraphBreak("a class is made with a namespace that is no dict");
   return space;
@@ -71,13 +71,13 @@ Handled build_class(Evaluator& evaluator, Arguments& arguments) {
   if (given && !PyType_Check(given.get())) throw GraphBreak("a class is made by a metaclass that is no class");
   PyTypeObject* metaclass = metaclass_of(given ? reinterpret_cast<PyTypeObject*>(given.get()) : &PyType_Type, bases.get());
   Ref space = prepared_namespace(evaluator, metaclass, name, bases, keywords);
-  Ref cell = evaluator.run_class_body(arguments[0], space);
-  if (changed) evaluator.store_item(space.get(), names().__orig_bases__, written.get());
+  Ref cell = evaluator.classes().run_class_body(arguments[0], space);
+  if (changed) evaluator.items().store(space.get(), names().__orig_bases__, written.get());
   Arguments call;
   call.values = {name, bases, space};
   call.values.insert(call.values.end(), keywords.values.begin(), keywords.values.end());
   call.names = keywords.names;
-  Ref type = metaclass == &PyType_Type ? evaluator.make_class(metaclass, name.get(), bases.get(), space.get(), call) : evaluator.call_now(as_object(metaclass), std::move(call));
+  Ref type = metaclass == &PyType_Type ? evaluator.classes().make_class(metaclass, name.get(), bases.get(), space.get(), call) : evaluator.call_now(as_object(metaclass), std::move(call));
   if (PyCell_Check(cell.get()) && PyCell_GET(cell.get()) != type.get()) throw GraphBreak("a class whose __class__ cell is another's");
   return type;
 }
@@ -86,13 +86,13 @@ Handled type_call(Evaluator& evaluator, Arguments& arguments) {
   if (arguments.values.empty() || !PyType_Check(arguments[0])) throw GraphBreak("type.__call__ without a class");
   Ref type = arguments.values.front();
   arguments.values.erase(arguments.values.begin());
-  return evaluator.construct_plain(reinterpret_cast<PyTypeObject*>(type.get()), std::move(arguments), Completion::stop);
+  return evaluator.classes().construct_plain(reinterpret_cast<PyTypeObject*>(type.get()), std::move(arguments), Completion::stop);
 }
 
 /// type.__init__ does nothing but count its arguments.
 Handled type_init(Evaluator& evaluator, Arguments& arguments) {
   static PyObject* const init = checked(PyObject_GetAttr(as_object(&PyType_Type), names().__init__)).release();
-  return evaluator.call_real(init, arguments);
+  return evaluator.calls().call_real(init, arguments);
 }
 
 /// abc.ABCMeta collects in C which methods are abstract, also of the bases.
@@ -104,6 +104,6 @@ Handled init_abstract_class(Evaluator& evaluator, Arguments& arguments) {
   return std::nullopt;  // call_builtin runs it
 }
 
-Handled type_new(Evaluator& evaluator, Arguments& arguments) { return evaluator.make_class(arguments); }
+Handled type_new(Evaluator& evaluator, Arguments& arguments) { return evaluator.classes().make_class(arguments); }
 
 }  // namespace tenon::python

@@ -105,9 +105,9 @@ Ref merged(Evaluator& evaluator, PyObject* a, PyObject* b, const std::vector<Ref
 
 std::optional<Ref> call_cond(Evaluator& evaluator, Arguments arguments) {
   Choice choice = bind(arguments);
-  const std::vector<Ref> operands = choice.operands ? evaluator.items_of(choice.operands.get()) : std::vector<Ref>();
+  const std::vector<Ref> operands = choice.operands ? evaluator.iteration().items_of(choice.operands.get()) : std::vector<Ref>();
   if (!evaluator.is_stand_in(choice.predicate.get()))
-    return evaluator.call_now((evaluator.truth(choice.predicate.get()) ? choice.true_function : choice.false_function).get(), Arguments{operands, {}});
+    return evaluator.call_now((evaluator.operators().truth(choice.predicate.get()) ? choice.true_function : choice.false_function).get(), Arguments{operands, {}});
   const BranchResult then = record_branch(evaluator, choice.true_function.get(), operands);
   const BranchResult otherwise = record_branch(evaluator, choice.false_function.get(), operands);
   if (then.tensors.size() != otherwise.tensors.size()) differ("numbers of tensors");

@@ -21,7 +21,7 @@ Ref dotted_attribute(Evaluator& evaluator, PyObject* owner, PyObject* path) {
     PyObject* name = Py_NewRef(PyList_GET_ITEM(parts.get(), at));
     PyUnicode_InternInPlace(&name);
     Ref interned = Ref::steal(name);
-    object = evaluator.load_attribute(object.get(), interned.get());
+    object = evaluator.attributes().load(object.get(), interned.get());
   }
   return object;
 }
@@ -45,7 +45,7 @@ Ref call_getter(Evaluator& evaluator, PyObject* getter, Arguments& arguments) {
     return evaluator.call_now(method.get(), std::move(rest));
   }
   const bool attributes = Py_TYPE(getter) == library_types().attribute_getter;
-  const auto one = [&](PyObject* what) { return attributes ? dotted_attribute(evaluator, owner, what) : evaluator.load_item(owner, what); };
+  const auto one = [&](PyObject* what) { return attributes ? dotted_attribute(evaluator, owner, what) : evaluator.items().load(owner, what); };
   if (count == 1) return one(PyTuple_GET_ITEM(given.get(), 0));
   Ref all = evaluator.heap().born(checked(PyTuple_New(count)));
   for (Py_ssize_t at = 0; at < count; ++at) PyTuple_SET_ITEM(all.get(), at, one(PyTuple_GET_ITEM(given.get(), at)).release());

@@ -61,37 +61,37 @@ Handled builtin_len(Evaluator& evaluator, Arguments& arguments) {
   if (evaluator.is_stand_in(arguments[0]))
     if (Ref length = evaluator.recorder().length(arguments[0])) return length;
   if (Ref length = evaluator.heap().varying_length(arguments[0])) return length;
-  return checked(PyLong_FromSsize_t(evaluator.length(arguments[0])));
+  return checked(PyLong_FromSsize_t(evaluator.operators().length(arguments[0])));
 }
 
 Handled builtin_getattr(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 2, 3, "getattr");
   PyObject* name = attribute_name(arguments);
-  if (arguments.positional() == 2) return evaluator.load_attribute(arguments[0], name);
-  std::optional<Ref> found = evaluator.find_attribute(arguments[0], name);
+  if (arguments.positional() == 2) return evaluator.attributes().load(arguments[0], name);
+  std::optional<Ref> found = evaluator.attributes().find(arguments[0], name);
   return found ? std::move(*found) : arguments.values[2];
 }
 
 Handled builtin_hasattr(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 2, 2, "hasattr");
-  return boolean(evaluator.find_attribute(arguments[0], attribute_name(arguments)).has_value());
+  return boolean(evaluator.attributes().find(arguments[0], attribute_name(arguments)).has_value());
 }
 
 Handled builtin_setattr(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 3, 3, "setattr");
-  evaluator.store_attribute(arguments[0], attribute_name(arguments), arguments[2]);
+  evaluator.attributes().store(arguments[0], attribute_name(arguments), arguments[2]);
   return Ref::borrow(Py_None);
 }
 
 Handled builtin_iter(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 1, 1, "iter");
-  return evaluator.iterator_of(arguments[0]);
+  return evaluator.iteration().iterator_of(arguments[0]);
 }
 
 Handled builtin_next(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 1, 2, "next");
   Ref result;
-  if (Ref value = evaluator.next_of(arguments[0], &result)) return value;
+  if (Ref value = evaluator.iteration().next_of(arguments[0], &result)) return value;
   if (arguments.positional() == 2) return arguments.values[1];
   if (!result || result.is(Py_None)) PyErr_SetNone(PyExc_StopIteration);
   else compat::set_exception(checked(PyObject_CallOneArg(PyExc_StopIteration, result.get())));
@@ -103,7 +103,7 @@ Handled builtin_type(Evaluator& evaluator, Arguments& arguments) {
     evaluator.heap().expose(arguments[1]);
     evaluator.heap().expose(arguments[2]);
     Ref space = checked(PyDict_Copy(arguments[2]));
-    return evaluator.make_class(&PyType_Type, arguments[0], arguments[1], space.get(), {});
+    return evaluator.classes().make_class(&PyType_Type, arguments[0], arguments[1], space.get(), {});
   }
   require_arguments(arguments, 1, 1, "type");
   return Ref::borrow(reinterpret_cast<PyObject*>(evaluator.visible_type(arguments[0])));
@@ -111,26 +111,26 @@ Handled builtin_type(Evaluator& evaluator, Arguments& arguments) {
 
 Handled builtin_str(Evaluator& evaluator, Arguments& arguments) {
   if (arguments.values.empty()) return checked(PyUnicode_FromString(""));
-  if (arguments.values.size() > 1 && PyBytes_Check(arguments[0])) return evaluator.call_real(reinterpret_cast<PyObject*>(&PyUnicode_Type), arguments);
+  if (arguments.values.size() > 1 && PyBytes_Check(arguments[0])) return evaluator.calls().call_real(reinterpret_cast<PyObject*>(&PyUnicode_Type), arguments);
   require_arguments(arguments, 1, 1, "str");
-  return evaluator.to_string(arguments[0], names().__str__);
+  return evaluator.texts().to_string(arguments[0], names().__str__);
 }
 
 Handled builtin_repr(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 1, 1, "repr");
-  return evaluator.to_string(arguments[0], names().__repr__);
+  return evaluator.texts().to_string(arguments[0], names().__repr__);
 }
 
 Handled builtin_format(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 1, 2, "format");
   const bool has_spec = arguments.positional() == 2;
   if (has_spec && !PyUnicode_Check(arguments[1])) throw GraphBreak("format() with a specification that is no text");
-  return evaluator.formatted(arguments[0], has_spec ? arguments[1] : nullptr);
+  return evaluator.texts().formatted(arguments[0], has_spec ? arguments[1] : nullptr);
 }
 
 Handled builtin_bool(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 0, 1, "bool");
-  return boolean(!arguments.values.empty() && evaluator.truth(arguments[0]));
+  return boolean(!arguments.values.empty() && evaluator.operators().truth(arguments[0]));
 }
 
 Handled builtin_super(Evaluator& evaluator, Arguments& arguments) {
@@ -147,12 +147,12 @@ Handled builtin_super(Evaluator& evaluator, Arguments& arguments) {
     }
   }
   require_arguments(arguments, 2, 2, "super");
-  return evaluator.heap().born(evaluator.call_real(reinterpret_cast<PyObject*>(&PySuper_Type), arguments));
+  return evaluator.heap().born(evaluator.calls().call_real(reinterpret_cast<PyObject*>(&PySuper_Type), arguments));
 }
 
 Handled builtin_vars(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 1, 1, "vars");
-  if (std::optional<Ref> found = evaluator.find_attribute(arguments[0], names().__dict__)) return found;
+  if (std::optional<Ref> found = evaluator.attributes().find(arguments[0], names().__dict__)) return found;
   PyErr_SetString(PyExc_TypeError, "vars() argument must have __dict__ attribute");
   throw PythonError();
 }
@@ -160,35 +160,35 @@ Handled builtin_vars(Evaluator& evaluator, Arguments& arguments) {
 Handled object_new(Evaluator& evaluator, Arguments& arguments) {
   if (arguments.values.empty() || !PyType_Check(arguments[0])) throw GraphBreak("object.__new__ without a class");
   static PyObject* const maker = checked(PyObject_GetAttr(reinterpret_cast<PyObject*>(&PyBaseObject_Type), names().__new__)).release();
-  return evaluator.heap().born(evaluator.call_real(maker, arguments));  // which refuses arguments, and classes of other layouts
+  return evaluator.heap().born(evaluator.calls().call_real(maker, arguments));  // which refuses arguments, and classes of other layouts
 }
 
 Handled object_init(Evaluator& evaluator, Arguments& arguments) {
-  return evaluator.call_real(compat::type_lookup(&PyBaseObject_Type, names().__init__), arguments);
+  return evaluator.calls().call_real(compat::type_lookup(&PyBaseObject_Type, names().__init__), arguments);
 }
 
 Handled object_getattribute(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 2, 2, "object.__getattribute__");
-  return evaluator.generic_attribute(arguments[0], attribute_name(arguments));
+  return evaluator.attributes().generic(arguments[0], attribute_name(arguments));
 }
 
 Handled object_setattr(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 3, 3, "object.__setattr__");
   if (PyType_Check(arguments[0])) throw GraphBreak("object.__setattr__ of a class");
-  evaluator.generic_store_attribute(arguments[0], attribute_name(arguments), arguments[2]);
+  evaluator.attributes().generic_store(arguments[0], attribute_name(arguments), arguments[2]);
   return Ref::borrow(Py_None);
 }
 
 Handled object_delattr(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 2, 2, "object.__delattr__");
   if (PyType_Check(arguments[0])) throw GraphBreak("object.__delattr__ of a class");
-  evaluator.generic_delete_attribute(arguments[0], attribute_name(arguments));
+  evaluator.attributes().generic_remove(arguments[0], attribute_name(arguments));
   return Ref::borrow(Py_None);
 }
 
 Handled builtin_delattr(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 2, 2, "delattr");
-  evaluator.delete_attribute(arguments[0], attribute_name(arguments));
+  evaluator.attributes().remove(arguments[0], attribute_name(arguments));
   return Ref::borrow(Py_None);
 }
 
@@ -202,7 +202,7 @@ Handled builtin_hash(Evaluator& evaluator, Arguments& arguments) {
   }
   const bool by_value = traits.atom || traits.container != Container::none;
   if (!by_value) throw GraphBreak("a hash that is an address");
-  evaluator.prepare_hash(arguments[0]);
+  evaluator.equality().prepare_hash(arguments[0]);
   return hash_of(arguments[0]);
 }
 
@@ -222,15 +222,15 @@ Handled count_elements(Evaluator& evaluator, Arguments& arguments) {
   Ref one = checked(PyLong_FromLong(1)), zero = checked(PyLong_FromLong(0));
   const auto overrides = [&](PyObject* name) { return is_python_function(evaluator.heap().type_attribute(Py_TYPE(counts), name)); };
   const bool overridden = overrides(names().get) || overrides(names().__setitem__);
-  for (const Ref& item : evaluator.items_of(arguments[1])) {
+  for (const Ref& item : evaluator.iteration().items_of(arguments[1])) {
     if (overridden) {
-      Ref before = evaluator.call_now(evaluator.load_attribute(counts, names().get).get(), {item.get(), zero.get()});
-      evaluator.store_item(counts, item.get(), evaluator.binary(0, before.get(), one.get()).get());
+      Ref before = evaluator.call_now(evaluator.attributes().load(counts, names().get).get(), {item.get(), zero.get()});
+      evaluator.items().store(counts, item.get(), evaluator.operators().binary(0, before.get(), one.get()).get());
       continue;
     }
-    evaluator.prepare_key(item.get(), counts);
+    evaluator.equality().prepare_key(item.get(), counts);
     Ref before = evaluator.heap().dict_item(counts, item.get());
-    Ref after = before ? evaluator.binary(0, before.get(), one.get()) : one;
+    Ref after = before ? evaluator.operators().binary(0, before.get(), one.get()) : one;
     evaluator.heap().store_key(counts, item.get(), after.get());
   }
   return Ref::borrow(Py_None);
@@ -280,7 +280,7 @@ Handled change_list_in_c(Evaluator& evaluator, Arguments& arguments) {
   if (heap.is_older(list.get(), "a change")) throw GraphBreak("heapq or bisect change a list that is older than the call");
   for (const Ref& value : arguments.values) {
     heap.expose(value.get());
-    evaluator.require_plain(value.get());
+    evaluator.hidden_calls().require_plain(value.get());
   }
   return std::nullopt;  // call_builtin runs it
 }
@@ -300,14 +300,14 @@ Handled list_append(Evaluator& evaluator, Arguments& arguments) {
 Handled dict_get(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 2, 3, "get");
   if (!PyDict_Check(arguments[0])) throw GraphBreak("dict.get of something else");
-  evaluator.prepare_key(arguments[1], arguments[0]);
+  evaluator.equality().prepare_key(arguments[1], arguments[0]);
   if (Ref value = evaluator.heap().dict_item(arguments[0], arguments[1])) return value;
   return arguments.positional() == 3 ? arguments.values[2] : Ref::borrow(Py_None);
 }
 
 Handled dict_getitem(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 2, 2, "__getitem__");
-  evaluator.prepare_key(arguments[1], arguments[0]);
+  evaluator.equality().prepare_key(arguments[1], arguments[0]);
   if (Ref value = evaluator.heap().dict_item(arguments[0], arguments[1])) return value;
   PyErr_SetObject(PyExc_KeyError, arguments[1]);
   throw PythonError();
@@ -315,7 +315,7 @@ Handled dict_getitem(Evaluator& evaluator, Arguments& arguments) {
 
 Handled dict_contains(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 2, 2, "__contains__");
-  evaluator.prepare_key(arguments[1], arguments[0]);
+  evaluator.equality().prepare_key(arguments[1], arguments[0]);
   return boolean(evaluator.heap().dict_contains(arguments[0], arguments[1]));
 }
 
@@ -332,7 +332,7 @@ Handled set_grad_enabled(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 1, 1, "_set_grad_enabled");
   Ref torch = checked(imported("torch._C"));
   Ref before = checked(PyObject_CallMethod(torch.get(), "is_grad_enabled", nullptr));
-  if (evaluator.is_in_mode()) {
+  if (evaluator.library_states().is_in_mode()) {
     if (arguments[0] != before.get()) throw GraphBreak("grad mode is changed inside of a mode that the graph has entered");
     return Ref::borrow(Py_None);
   }
@@ -341,9 +341,9 @@ Handled set_grad_enabled(Evaluator& evaluator, Arguments& arguments) {
     Ref done = Ref::steal(PyObject_CallOneArg(setter.get(), before.get()));
     if (!done) PyErr_Clear();
   });
-  Ref result = evaluator.call_real(setter.get(), arguments);
+  Ref result = evaluator.calls().call_real(setter.get(), arguments);
   Ref now = checked(PyObject_CallMethod(torch.get(), "is_grad_enabled", nullptr));
-  evaluator.set_library_state(std::move(setter), std::move(before), std::move(now));
+  evaluator.library_states().set(std::move(setter), std::move(before), std::move(now));
   return result;
 }
 

@@ -31,11 +31,11 @@ bool is_sizes(Evaluator& evaluator, const Arguments& arguments) {
 Ref call_with_dtype(Evaluator& evaluator, const char* function, Arguments arguments, Ref dtype) {
   arguments.values.push_back(std::move(dtype));
   arguments.names = checked(Py_BuildValue("(s)", "dtype"));
-  return evaluator.call_recorder(torch_attribute(function).get(), arguments);
+  return evaluator.calls().call_recorder(torch_attribute(function).get(), arguments);
 }
 
 Ref call_method_of(Evaluator& evaluator, PyObject* stand_in, const char* method, const Arguments& arguments) {
-  Ref bound = evaluator.load_attribute(stand_in, checked(PyUnicode_InternFromString(method)).get());
+  Ref bound = evaluator.attributes().load(stand_in, checked(PyUnicode_InternFromString(method)).get());
   return evaluator.call_now(bound.get(), arguments);
 }
 

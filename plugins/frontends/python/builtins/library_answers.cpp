@@ -82,7 +82,7 @@ void guard_kept_pattern(Heap& heap, const Arguments& arguments) {
 std::optional<Ref> compile_pattern(Evaluator& evaluator, PyObject* function, Arguments arguments) {
   for (const Ref& value : arguments.values)
     if (!is_constant_argument(evaluator, value.get())) throw GraphBreak("a pattern is made of what is no plain text");
-  Ref made = evaluator.call_real(function, arguments);
+  Ref made = evaluator.calls().call_real(function, arguments);
   Heap& heap = evaluator.heap();
   guard_kept_pattern(heap, arguments);
   if (!heap.source_of(made.get())) heap.make_known(made.get(), heap.sources().constant(made.get()));
@@ -90,13 +90,13 @@ std::optional<Ref> compile_pattern(Evaluator& evaluator, PyObject* function, Arg
 }
 
 std::optional<Ref> is_logged(Evaluator& evaluator, PyObject* function, Arguments arguments) {
-  const auto attribute = [&](const char* name) { return evaluator.load_attribute(arguments[0], checked(PyUnicode_InternFromString(name)).get()); };
+  const auto attribute = [&](const char* name) { return evaluator.attributes().load(arguments[0], checked(PyUnicode_InternFromString(name)).get()); };
   const bool usual = arguments.named() == 0 && arguments.values.size() == 2 && PyLong_CheckExact(arguments[1]);
   const std::string_view type = usual ? Py_TYPE(arguments[0])->tp_name : "";
   if ((type != "Logger" && type != "RootLogger") || evaluator.heap().is_born(arguments[0])) throw GraphBreak("a logger of an unusual kind is asked for its level");
-  evaluator.call_real(function, arguments);  // the answer is in the logger's cache then
-  if (evaluator.truth(attribute("disabled").get())) return Ref::borrow(Py_False);
-  return evaluator.load_item(attribute("_cache").get(), arguments[1]);
+  evaluator.calls().call_real(function, arguments);  // the answer is in the logger's cache then
+  if (evaluator.operators().truth(attribute("disabled").get())) return Ref::borrow(Py_False);
+  return evaluator.items().load(attribute("_cache").get(), arguments[1]);
 }
 
 std::optional<Ref> find_module(Evaluator& evaluator, PyObject* function, Arguments arguments) {
@@ -105,7 +105,7 @@ std::optional<Ref> find_module(Evaluator& evaluator, PyObject* function, Argumen
   PyObject* modules = PyImport_GetModuleDict();
   heap.make_known(modules, heap.sources().constant(modules));
   if (Ref module = heap.dict_item(modules, arguments[0]))
-    if (Ref spec = evaluator.load_attribute(module.get(), checked(PyUnicode_InternFromString("__spec__")).get()); !spec.is(Py_None)) return spec;
+    if (Ref spec = evaluator.attributes().load(module.get(), checked(PyUnicode_InternFromString("__spec__")).get()); !spec.is(Py_None)) return spec;
   Ref functools = checked(imported("functools"));
   Ref question = checked(PyObject_CallMethod(functools.get(), "partial", "OO", function, arguments[0]));
   if (!checked(PyObject_CallNoArgs(question.get())).is(Py_None)) throw GraphBreak("importlib.util.find_spec() of a module that is not imported");
@@ -113,31 +113,31 @@ std::optional<Ref> find_module(Evaluator& evaluator, PyObject* function, Argumen
 }
 
 std::optional<Ref> call_whole(Evaluator& evaluator, PyObject* function, Arguments arguments) {
-  return evaluator.run_function(function, std::move(arguments));
+  return evaluator.functions().run(function, std::move(arguments));
 }
 
 std::optional<Ref> read_lazy_property(Evaluator& evaluator, PyObject* function, Arguments arguments) {
-  if (arguments.named() != 0 || arguments.values.size() < 2 || arguments[1] != Py_None) return evaluator.run_function(function, std::move(arguments));
-  Ref made = evaluator.call_real(function, arguments);
+  if (arguments.named() != 0 || arguments.values.size() < 2 || arguments[1] != Py_None) return evaluator.functions().run(function, std::move(arguments));
+  Ref made = evaluator.calls().call_real(function, arguments);
   evaluator.heap().make_known(made.get(), evaluator.heap().sources().constant(made.get()));
   return made;
 }
 
 std::optional<Ref> enter_error_state(Evaluator& evaluator, Arguments arguments) {
   if (arguments.named() != 0 || arguments.values.size() != 1) throw GraphBreak("np.errstate is entered in an unusual way");
-  const auto attribute = [&](const char* name) { return evaluator.load_attribute(arguments[0], checked(PyUnicode_InternFromString(name)).get()); };
+  const auto attribute = [&](const char* name) { return evaluator.attributes().load(arguments[0], checked(PyUnicode_InternFromString(name)).get()); };
   Ref unspecified = checked(PyObject_GetAttrString(checked(imported("numpy._core._ufunc_config")).get(), "_Unspecified"));
   if (!attribute("_token").is(Py_None) || !attribute("_call").is(unspecified.get())) throw GraphBreak("np.errstate is entered again, or with a callback");
   Ref modes = checked(PyDict_New());
   for (const char* name : {"_all", "_divide", "_over", "_under", "_invalid"}) checked(PyDict_SetItemString(modes.get(), name + 1, attribute(name).get()));
   evaluator.recorder().enter_error_state(modes.get());
-  evaluator.store_attribute(arguments[0], checked(PyUnicode_InternFromString("_token")).get(), Py_True);  // it cannot be entered again
-  evaluator.enter_mode(arguments.values[0], arguments.values[0], checked(PyObject_GetAttrString(checked(imported("tenon._error_handling")).get(), "enter")));
+  evaluator.attributes().store(arguments[0], checked(PyUnicode_InternFromString("_token")).get(), Py_True);  // it cannot be entered again
+  evaluator.library_states().enter_mode(arguments.values[0], arguments.values[0], checked(PyObject_GetAttrString(checked(imported("tenon._error_handling")).get(), "enter")));
   return Ref::borrow(Py_None);
 }
 
 std::optional<Ref> leave_error_state(Evaluator& evaluator, Arguments arguments) {
-  if (arguments.values.empty() || !evaluator.leave_mode(arguments[0])) throw GraphBreak("np.errstate is left that was entered before the graph");
+  if (arguments.values.empty() || !evaluator.library_states().leave_mode(arguments[0])) throw GraphBreak("np.errstate is left that was entered before the graph");
   evaluator.recorder().leave_error_state();
   return Ref::borrow(Py_None);
 }

@@ -8,6 +8,7 @@
 #include "python/builtins/table.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
+#include "python/objects/imported.h"
 #include "python/objects/names.h"
 
 namespace tenon::python {
@@ -99,14 +100,14 @@ Handled builtin_sum(Evaluator& evaluator, Arguments& arguments) {
     run = checked(PyList_New(0));
   };
   // One item at a time: what is asked for the next one may do something, and comes after an addition that raises.
-  Ref iterator = evaluator.iterator_of(evaluator.with_numbers_read(arguments[0]).get());
-  while (Ref item = evaluator.next_of(iterator.get())) {
+  Ref iterator = evaluator.iteration().iterator_of(evaluator.hidden_calls().with_numbers_read(arguments[0]).get());
+  while (Ref item = evaluator.iteration().next_of(iterator.get())) {
     if (is_plain_number(item.get()) && is_plain_number(total.get())) {
       checked(PyList_Append(run.get(), item.get()));
       continue;
     }
     add_run();
-    total = evaluator.binary(0, total.get(), item.get());
+    total = evaluator.operators().binary(0, total.get(), item.get());
   }
   add_run();
   return total;
@@ -114,24 +115,24 @@ Handled builtin_sum(Evaluator& evaluator, Arguments& arguments) {
 
 Handled operator_getitem(Evaluator& evaluator, Arguments& arguments) {
   require_count(arguments, 2, "getitem");
-  return evaluator.load_item(arguments[0], arguments[1]);
+  return evaluator.items().load(arguments[0], arguments[1]);
 }
 
 Handled operator_setitem(Evaluator& evaluator, Arguments& arguments) {
   require_count(arguments, 3, "setitem");
-  evaluator.store_item(arguments[0], arguments[1], arguments[2]);
+  evaluator.items().store(arguments[0], arguments[1], arguments[2]);
   return Ref::borrow(Py_None);
 }
 
 Handled operator_delitem(Evaluator& evaluator, Arguments& arguments) {
   require_count(arguments, 2, "delitem");
-  evaluator.store_item(arguments[0], arguments[1], nullptr);
+  evaluator.items().store(arguments[0], arguments[1], nullptr);
   return Ref::borrow(Py_None);
 }
 
 Handled operator_contains(Evaluator& evaluator, Arguments& arguments) {
   require_count(arguments, 2, "contains");
-  return Ref::borrow(evaluator.contains(arguments[0], arguments[1]) ? Py_True : Py_False);
+  return Ref::borrow(evaluator.items().contains(arguments[0], arguments[1]) ? Py_True : Py_False);
 }
 
 namespace {
@@ -186,7 +187,7 @@ std::optional<Ref> dispatch_on_class(Evaluator& evaluator, PyObject* function, A
     heap.dict_item(registry, PyTuple_GET_ITEM(reinterpret_cast<PyTypeObject*>(arguments[0])->tp_mro, at));
   heap.guard_bases(reinterpret_cast<PyTypeObject*>(arguments[0]));
   guard_registrations(heap);  // abstract classes may be among those that have a function
-  Ref found = evaluator.call_real(function, arguments);
+  Ref found = evaluator.calls().call_real(function, arguments);
   if (!heap.is_born(found.get())) heap.make_known(found.get(), heap.sources().constant(found.get()));
   return found;
 }

@@ -88,7 +88,7 @@ class Mutation {
     if (method == nullptr) refuse();
     for (Ref& value : arguments.values) value = normalised(method->given, value);
     Change& change = before_change(method->reads);
-    if (method->reads && !PyAnySet_Check(container_)) evaluator_.require_plain(container_);
+    if (method->reads && !PyAnySet_Check(container_)) evaluator_.hidden_calls().require_plain(container_);
     Ref result = call(arguments);
     change.all_written |= method->moves;
     return result;
@@ -107,13 +107,13 @@ class Mutation {
 
   Ref normalised(Given given, const Ref& value) {
     if (given == Given::as_is) {
-      if (PyAnySet_Check(container_)) evaluator_.prepare_key(value.get(), container_);
+      if (PyAnySet_Check(container_)) evaluator_.equality().prepare_key(value.get(), container_);
       return value;
     }
     if (given == Given::sets && !PyAnySet_Check(value.get())) refuse();
-    Ref items = heap_.born(tuple_of(evaluator_.items_of(value.get())));
+    Ref items = heap_.born(tuple_of(evaluator_.iteration().items_of(value.get())));
     if (PyAnySet_Check(container_))
-      for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(items.get()); ++at) evaluator_.prepare_key(PyTuple_GET_ITEM(items.get(), at), container_);
+      for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(items.get()); ++at) evaluator_.equality().prepare_key(PyTuple_GET_ITEM(items.get(), at), container_);
     return given == Given::sets ? heap_.born(checked(PyFrozenSet_New(items.get()))) : items;
   }
 
@@ -124,7 +124,7 @@ class Mutation {
     Arguments all;
     all.values.push_back(Ref::borrow(container_));
     all.values.insert(all.values.end(), arguments.values.begin(), arguments.values.end());
-    Ref result = evaluator_.call_real(method, all);
+    Ref result = evaluator_.calls().call_real(method, all);
     heap_.journal().add(WriteKind::call, std::move(all.values), Ref::borrow(method));
     return heap_.adopt(std::move(result));
   }
@@ -154,7 +154,7 @@ class Mutation {
     for (Ref& value : arguments.values) value = callback_for(evaluator_, value.get());
     Ref method = checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyList_Type), "sort"));
     arguments.values.insert(arguments.values.begin(), Ref::borrow(container_));
-    Ref result = evaluator_.call_real(method.get(), arguments);
+    Ref result = evaluator_.calls().call_real(method.get(), arguments);
     Ref whole = heap_.born(checked(PySlice_New(nullptr, nullptr, nullptr)));
     Ref items = heap_.born(checked(PySequence_Tuple(container_)));
     heap_.journal().add(WriteKind::call, {Ref::borrow(container_), std::move(whole), std::move(items)},
@@ -178,7 +178,7 @@ class DictMutation {
     if (name_ == "update" || name_ == "__ior__" || name_ == "__init__") return update(arguments);
     if (name_ == "move_to_end" && arguments.values.size() == 2) arguments.names = {};  // `last` is its only other argument
     if (arguments.named() != 0) refuse();
-    if (count > 0) evaluator_.prepare_key(arguments[0], dict_);
+    if (count > 0) evaluator_.equality().prepare_key(arguments[0], dict_);
     if (name_ == "__setitem__" && count == 2) {
       heap_.store_key(dict_, arguments[0], arguments[1]);
       return Ref::borrow(Py_None);
@@ -229,7 +229,7 @@ class DictMutation {
     PyObject* found = compat::type_lookup(base, name.get());
     Arguments all;
     all.values = operands;
-    Ref result = evaluator_.call_real(found, all);
+    Ref result = evaluator_.calls().call_real(found, all);
     heap_.journal().add(WriteKind::call, std::move(operands), Ref::borrow(found));
     return result;
   }
@@ -263,9 +263,9 @@ class DictMutation {
           store(key, heap_.dict_item(other, key).get());
         }
       } else {
-        if (name_ == "__ior__" || evaluator_.find_attribute(other, checked(PyUnicode_InternFromString("keys")).get())) refuse();
-        for (const Ref& item : evaluator_.items_of(other)) {
-          const std::vector<Ref> pair = evaluator_.items_of(item.get());
+        if (name_ == "__ior__" || evaluator_.attributes().find(other, checked(PyUnicode_InternFromString("keys")).get())) refuse();
+        for (const Ref& item : evaluator_.iteration().items_of(other)) {
+          const std::vector<Ref> pair = evaluator_.iteration().items_of(item.get());
           if (pair.size() != 2) refuse();
           store(pair[0].get(), pair[1].get());
         }
@@ -276,7 +276,7 @@ class DictMutation {
   }
 
   void store(PyObject* key, PyObject* value) {
-    evaluator_.prepare_key(key, dict_);
+    evaluator_.equality().prepare_key(key, dict_);
     heap_.store_key(dict_, key, value);
   }
 

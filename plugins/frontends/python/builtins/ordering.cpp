@@ -22,7 +22,7 @@ bool read_named(Evaluator& evaluator, const Arguments& arguments, Wanted& wanted
     PyObject* name = PyTuple_GET_ITEM(arguments.names.get(), at);
     const Ref& value = arguments.values[arguments.positional() + at];
     if (PyUnicode_CompareWithASCIIString(name, "key") == 0) wanted.key = value.is(Py_None) ? Ref() : value;
-    else if (PyUnicode_CompareWithASCIIString(name, "reverse") == 0) wanted.reverse = evaluator.truth(value.get());
+    else if (PyUnicode_CompareWithASCIIString(name, "reverse") == 0) wanted.reverse = evaluator.operators().truth(value.get());
     else if (PyUnicode_CompareWithASCIIString(name, "default") == 0) wanted.fallback = value;
     else return false;
   }
@@ -47,7 +47,7 @@ PyObject* compare_two(PyObject*, PyObject* const* objects, Py_ssize_t count) {
   Evaluator* evaluator = current_evaluator();
   if (evaluator == nullptr || count != 2) return nullptr;
   try {
-    return PyLong_FromLong(evaluator->truth(evaluator->compare(Py_LT, objects[0], objects[1]).get()) ? -1 : 1);
+    return PyLong_FromLong(evaluator->operators().truth(evaluator->operators().compare(Py_LT, objects[0], objects[1]).get()) ? -1 : 1);
   } catch (const GraphBreak& graph_break) {
     set_break_signal(graph_break);
   } catch (const PythonError&) {
@@ -77,7 +77,7 @@ Ref sorted_items(const Wanted& wanted, const std::vector<Ref>& keys) {
 Ref extreme(Evaluator& evaluator, const Wanted& wanted, const std::vector<Ref>& keys, int operation) {
   std::size_t best = 0;
   for (std::size_t at = 1; at < keys.size(); ++at)
-    if (evaluator.truth(evaluator.compare(operation, keys[at].get(), keys[best].get()).get())) best = at;
+    if (evaluator.operators().truth(evaluator.operators().compare(operation, keys[at].get(), keys[best].get()).get())) best = at;
   return wanted.items[best];
 }
 
@@ -89,7 +89,7 @@ bool has_python_ordering(Evaluator& evaluator, PyObject* value, int depth) {
   Heap& heap = evaluator.heap();
   const TypeTraits& traits = heap.traits(value);
   if (traits.atom || traits.identity || traits.role != Recorder::Role::other || depth > 4) return false;
-  evaluator.require_readable(value, depth);
+  evaluator.hidden_calls().require_readable(value, depth);
   const Names& n = names();
   if (traits.python_class)
     for (PyObject* name : {n.__lt__, n.__gt__, n.__eq__})
@@ -106,7 +106,7 @@ std::optional<Ref> order_by_evaluating(Evaluator& evaluator, PyObject* function,
   Wanted wanted;
   if ((!sorts && !finds) || arguments.positional() == 0 || (sorts && arguments.positional() != 1) || !read_named(evaluator, arguments, wanted)) return std::nullopt;
   if (arguments.positional() == 1) {
-    wanted.items = evaluator.items_of(arguments[0]);
+    wanted.items = evaluator.iteration().items_of(arguments[0]);
     arguments.values[0] = evaluator.heap().born(list_of(wanted.items));  // an iterator is used up now
   } else {
     wanted.items.assign(arguments.values.begin(), arguments.values.begin() + static_cast<std::ptrdiff_t>(arguments.positional()));

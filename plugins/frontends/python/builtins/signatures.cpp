@@ -46,7 +46,7 @@ std::optional<Ref> inspect_signature(Evaluator& evaluator, PyObject* signature, 
     if (attributes != nullptr && heap.dict_contains(attributes, checked(PyUnicode_InternFromString(name)).get()))
       throw GraphBreak("inspect.signature() of a function that wraps another");
   if (!born) guard_signature(heap, function.get(), heap.source_of(function.get()));
-  return heap.adopt(evaluator.call_real(signature, arguments));
+  return heap.adopt(evaluator.calls().call_real(signature, arguments));
 }
 
 }  // namespace tenon::python

@@ -50,18 +50,18 @@ constexpr Listed kListed[] = {
 template <int operation>
 std::optional<Ref> binary_operator(Evaluator& evaluator, Arguments& arguments) {
   if (arguments.positional() != 2 || arguments.named() != 0) throw GraphBreak("a function of the module operator with other than two arguments");
-  return evaluator.binary(operation, arguments[0], arguments[1]);
+  return evaluator.operators().binary(operation, arguments[0], arguments[1]);
 }
 template <int operation>
 std::optional<Ref> comparison(Evaluator& evaluator, Arguments& arguments) {
   if (arguments.positional() != 2 || arguments.named() != 0) throw GraphBreak("a function of the module operator with other than two arguments");
-  return evaluator.compare(operation, arguments[0], arguments[1]);
+  return evaluator.operators().compare(operation, arguments[0], arguments[1]);
 }
 
 template <bool wanted>
 std::optional<Ref> identity(Evaluator& evaluator, Arguments& arguments) {
   if (arguments.positional() != 2 || arguments.named() != 0) throw GraphBreak("a function of the module operator with other than two arguments");
-  return Ref::borrow(evaluator.is_same(arguments.values[0], arguments.values[1]) == wanted ? Py_True : Py_False);
+  return Ref::borrow(evaluator.operators().is_same(arguments.values[0], arguments.values[1]) == wanted ? Py_True : Py_False);
 }
 
 struct Special {

@@ -29,7 +29,7 @@ void call_on_rollback(Evaluator& evaluator, Ref function, Ref argument) {
 Ref change(Evaluator& evaluator, PyObject* setter, Ref before, PyObject* value) {
   call_on_rollback(evaluator, Ref::borrow(setter), before);
   checked(PyObject_CallOneArg(setter, value));
-  evaluator.set_library_state(Ref::borrow(setter), std::move(before), Ref::borrow(value));
+  evaluator.library_states().set(Ref::borrow(setter), std::move(before), Ref::borrow(value));
   return Ref::borrow(Py_None);
 }
 
@@ -47,7 +47,7 @@ PyObject* for_device(const char* name, PyObject* device) {
 
 /// What torch._C.<getter>(device) gives, for another device than the CPU: as the program has left it by `setter`, else as it is at each call.
 Ref state_of_device(Evaluator& evaluator, PyObject* device, PyObject* setter, const char* getter) {
-  if (PyObject* left = evaluator.library_state(setter)) return Ref::borrow(left);
+  if (PyObject* left = evaluator.library_states().now(setter)) return Ref::borrow(left);
   return read_by(evaluator, for_device(getter, device));
 }
 
@@ -68,22 +68,22 @@ PyObject* nesting_setter() {
   return function;
 }
 
-long nesting(const Evaluator& evaluator) {
-  PyObject* state = evaluator.library_state(nesting_setter());
+long nesting(Evaluator& evaluator) {
+  PyObject* state = evaluator.library_states().now(nesting_setter());
   return state ? PyLong_AsLong(state) : 0;
 }
 
 Ref change_nesting(Evaluator& evaluator, const char* function, const char* inverse, long by) {
   call_on_rollback(evaluator, checked(PyObject_GetAttrString(native_module().get(), inverse)), {});
   Ref depth = checked(PyObject_CallMethod(native_module().get(), function, nullptr));
-  evaluator.set_library_state(Ref::borrow(nesting_setter()), checked(PyLong_FromLong(0)), checked(PyLong_FromLong(nesting(evaluator) + by)));
+  evaluator.library_states().set(Ref::borrow(nesting_setter()), checked(PyLong_FromLong(0)), checked(PyLong_FromLong(nesting(evaluator) + by)));
   return depth;
 }
 
 /// Stand-ins have a `__torch_function__` for the capture; no mode is active in one.
 bool overrides(Evaluator& evaluator, PyObject* object) {
   if (evaluator.is_stand_in(object) || !evaluator.heap().traits(object).python_class) return false;
-  std::optional<Ref> method = evaluator.find_attribute(object, checked(PyUnicode_InternFromString("__torch_function__")).get());
+  std::optional<Ref> method = evaluator.attributes().find(object, checked(PyUnicode_InternFromString("__torch_function__")).get());
   Ref disabled = checked(PyObject_GetAttrString(native_module().get(), "_disabled_torch_function_impl"));
   Ref enabled = checked(PyObject_CallMethod(native_module().get(), "_is_torch_function_enabled", nullptr));
   return method && !method->is(disabled.get()) && enabled.is(Py_True);
@@ -109,7 +109,7 @@ Handled overrides_torch_functions(Evaluator& evaluator, Arguments& arguments) {
 Handled any_overrides_torch_functions(Evaluator& evaluator, Arguments& arguments) {
   require_given(arguments, 1, "has_torch_function()");
   Arguments items;
-  items.values = evaluator.items_of(arguments[0]);
+  items.values = evaluator.iteration().items_of(arguments[0]);
   return overrides_torch_functions(evaluator, items);
 }
 
@@ -180,17 +180,17 @@ void on_rollback(Evaluator& evaluator, Ref context, void (*undo)(PyObject*)) {
 std::optional<Ref> enter_inference_mode(Evaluator& evaluator, Arguments arguments) {
   require_given(arguments, 1, "inference mode is entered");
   static PyObject* const mode = checked(PyUnicode_InternFromString("mode")).release();
-  Ref wanted = evaluator.load_attribute(arguments[0], mode);
+  Ref wanted = evaluator.attributes().load(arguments[0], mode);
   Ref context = evaluator.heap().born(checked(PyObject_CallMethod(native_module().get(), "_InferenceMode", "O", wanted.get())));
   enter(context.get());
   on_rollback(evaluator, context, leave);
-  evaluator.enter_mode(arguments.values[0], std::move(context));
+  evaluator.library_states().enter_mode(arguments.values[0], std::move(context));
   return Ref::borrow(Py_None);
 }
 
 std::optional<Ref> leave_inference_mode(Evaluator& evaluator, Arguments arguments) {
   if (arguments.values.empty()) throw GraphBreak("inference mode is left in an unusual way");
-  Ref context = evaluator.leave_mode(arguments[0]);
+  Ref context = evaluator.library_states().leave_mode(arguments[0]);
   if (!context) throw GraphBreak("inference mode is left that was entered before the graph");
   leave(context.get());
   on_rollback(evaluator, context, enter);

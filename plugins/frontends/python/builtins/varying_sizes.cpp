@@ -6,6 +6,7 @@
 
 #include "python/builtins/handlers.h"
 #include "python/builtins/table.h"
+#include "python/objects/imported.h"
 #include "python/objects/names.h"
 
 namespace tenon::python {
@@ -16,20 +17,20 @@ bool is_sizes_class(PyTypeObject* type) { return std::string_view(type->tp_name)
 Ref as_sizes(PyTypeObject* type, Ref tuple) { return checked(PyTuple_Type.tp_new(type, checked(PyTuple_Pack(1, tuple.get())).get(), nullptr)); }
 
 Ref product(Evaluator& evaluator, PyObject* items, Ref total) {
-  for (Py_ssize_t at = 0; at < PySequence_Fast_GET_SIZE(items); ++at) total = evaluator.binary(NB_MULTIPLY, total.get(), PySequence_Fast_GET_ITEM(items, at));
+  for (Py_ssize_t at = 0; at < PySequence_Fast_GET_SIZE(items); ++at) total = evaluator.operators().binary(NB_MULTIPLY, total.get(), PySequence_Fast_GET_ITEM(items, at));
   return total;
 }
 
 }  // namespace
 
 std::optional<Ref> slice_of_sizes(Evaluator& evaluator, PyObject* sizes, PyObject* slice) {
-  if (!is_sizes_class(Py_TYPE(sizes)) || !evaluator.holds_number(sizes)) return std::nullopt;
+  if (!is_sizes_class(Py_TYPE(sizes)) || !evaluator.hidden_calls().holds_number(sizes)) return std::nullopt;
   return as_sizes(Py_TYPE(sizes), checked(PyTuple_Type.tp_as_mapping->mp_subscript(sizes, slice)));
 }
 
 std::optional<Ref> operator_of_sizes(Evaluator& evaluator, int operation, PyObject* left, PyObject* right) {
   PyTypeObject* type = is_sizes_class(Py_TYPE(left)) ? Py_TYPE(left) : Py_TYPE(right);
-  if (!is_sizes_class(type) || (!evaluator.holds_number(left) && !evaluator.holds_number(right))) return std::nullopt;
+  if (!is_sizes_class(type) || (!evaluator.hidden_calls().holds_number(left) && !evaluator.hidden_calls().holds_number(right))) return std::nullopt;
   const PySequenceMethods& tuples = *PyTuple_Type.tp_as_sequence;
   if (operation == NB_ADD || operation == NB_INPLACE_ADD) {
     if (!PyTuple_Check(left) || !PyTuple_Check(right)) return std::nullopt;
@@ -48,7 +49,7 @@ std::optional<Ref> operator_of_sizes(Evaluator& evaluator, int operation, PyObje
 std::optional<Ref> make_sizes(Evaluator& evaluator, PyTypeObject* type, const Arguments& arguments) {
   if (!is_sizes_class(type) || arguments.named() != 0 || arguments.positional() != 1) return std::nullopt;
   PyObject* given = arguments[0];
-  if ((!PyTuple_Check(given) && !PyList_CheckExact(given)) || !evaluator.holds_number(given)) return std::nullopt;
+  if ((!PyTuple_Check(given) && !PyList_CheckExact(given)) || !evaluator.hidden_calls().holds_number(given)) return std::nullopt;
   for (Py_ssize_t at = 0; at < PySequence_Fast_GET_SIZE(given); ++at) {
     PyObject* item = PySequence_Fast_GET_ITEM(given, at);
     if (!PyLong_CheckExact(item) && !(evaluator.heap().is_number(item) && evaluator.visible_type(item) == &PyLong_Type)) return std::nullopt;
@@ -59,7 +60,7 @@ std::optional<Ref> make_sizes(Evaluator& evaluator, PyTypeObject* type, const Ar
 
 std::optional<Ref> call_method_of_sizes(Evaluator& evaluator, PyObject* sizes, PyObject* name) {
   const bool asked = is_sizes_class(Py_TYPE(sizes)) && PyUnicode_CompareWithASCIIString(name, "numel") == 0;
-  if (!asked || !evaluator.holds_number(sizes)) return std::nullopt;
+  if (!asked || !evaluator.hidden_calls().holds_number(sizes)) return std::nullopt;
   return product(evaluator, sizes, checked(PyLong_FromLong(1)));
 }
 
@@ -67,7 +68,7 @@ Handled math_product(Evaluator& evaluator, Arguments& arguments) {
   static PyObject* const product_of_items = checked(PyObject_GetAttrString(checked(imported("math")).get(), "prod")).release();
   const bool start_by_name = only_start_is_named(arguments);
   const auto varies = [&](PyObject* items) {
-    return (PyTuple_Check(items) || PyList_CheckExact(items)) && (evaluator.holds_number(items) || (start_by_name && evaluator.holds_number(arguments[1])));
+    return (PyTuple_Check(items) || PyList_CheckExact(items)) && (evaluator.hidden_calls().holds_number(items) || (start_by_name && evaluator.hidden_calls().holds_number(arguments[1])));
   };
   if (arguments.positional() != 1 || (arguments.named() != 0 && !start_by_name) || !varies(arguments[0]))
     return run_listed(evaluator, product_of_items, {BuiltinClass::element_calling}, arguments);

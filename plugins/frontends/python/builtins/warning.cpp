@@ -147,7 +147,7 @@ Handled note_changed_filters(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 0, 0, "_filters_mutated");
   Frame& frame = evaluator.frame();
   if (PyUnicode_CompareWithASCIIString(frame.code->code()->co_qualname, "catch_warnings.__enter__") == 0) {
-    Ref records = evaluator.load_attribute(evaluator.local(frame, 0), checked(PyUnicode_InternFromString("_record")).get());
+    Ref records = evaluator.attributes().load(evaluator.local(frame, 0), checked(PyUnicode_InternFromString("_record")).get());
     if (!records.is(Py_False)) throw GraphBreak("warnings are recorded");  // those of the segment are issued at its end
   }
   Ref native = checked(PyObject_GetAttrString(checked(imported("_warnings")).get(), "_filters_mutated"));
@@ -159,13 +159,13 @@ Handled note_changed_filters(Evaluator& evaluator, Arguments& arguments) {
   return Ref::borrow(Py_None);
 }
 
-void Evaluator::require_warnings_in_order(const std::string& function) {
-  if (!warnings_at_start_.is_current()) throw GraphBreak(fmt::format("{} is called under filters of warnings that the program has changed", function));
+void require_warnings_in_order(Evaluator& evaluator, const WarningState& at_start, const std::string& function) {
+  if (!at_start.is_current()) throw GraphBreak(fmt::format("{} is called under filters of warnings that the program has changed", function));
   Ref shows = checked(PyObject_GetAttrString(checked(imported("warnings")).get(), "_showwarnmsg_impl"));
   if (destination(shows.get()) != Destination::recorded) return;
   PyObject* list = PyCFunction_GET_SELF(shows.get());
-  if (is_seen(*this, list)) throw GraphBreak(fmt::format("{} is called where the program records warnings", function));
-  heap_.hide(list, "warnings are read that were recorded");
+  if (is_seen(evaluator, list)) throw GraphBreak(fmt::format("{} is called where the program records warnings", function));
+  evaluator.heap().hide(list, "warnings are read that were recorded");
 }
 
 }  // namespace tenon::python

@@ -8,7 +8,6 @@
 
 #include "python/compat/object_layout.h"
 #include "python/compat/waiting_signals.h"
-#include "python/evaluator/exception_text.h"
 #include "python/library/numpy_state.h"
 #include "python/library/torch_library.h"
 #include "python/metadata/strides.h"
@@ -17,6 +16,7 @@
 #include "python/opaque/opaque_call.h"
 #include "python/results/array_results.h"
 #include "python/results/torch_results.h"
+#include "python/segments/exception_text.h"
 #include "tenon/backend.h"
 
 namespace tenon::python {

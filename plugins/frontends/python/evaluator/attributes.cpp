@@ -1,4 +1,5 @@
-// Attribute reads by the rules of object.__getattribute__, with user code on the way evaluated and every read guarded.
+#include "python/evaluator/attributes.h"
+
 #include <fmt/format.h>
 
 #include "python/compat/object_layout.h"
@@ -112,7 +113,7 @@ void name_missing(PyObject* exception, PyObject* owner, PyObject* name) {
 
 /// Turns a failed read into "not there", when that is what the exception says, which is kept for whoever raises it after all.
 template <class Read>
-std::optional<Ref> Evaluator::unless_missing(Read read) {
+std::optional<Ref> Attributes::unless_missing(Read read) {
   try {
     return read();
   } catch (const PythonError&) {
@@ -122,25 +123,25 @@ std::optional<Ref> Evaluator::unless_missing(Read read) {
   }
 }
 
-Ref Evaluator::load_attribute(PyObject* owner, PyObject* name) {
-  if (std::optional<Ref> found = find_attribute(owner, name)) return std::move(*found);
+Ref Attributes::load(PyObject* owner, PyObject* name) {
+  if (std::optional<Ref> found = find(owner, name)) return std::move(*found);
   Ref said = std::exchange(missing_, {});
-  const bool stands_in = is_stand_in(owner) || heap_.is_number(owner);
-  Ref exception = said && !stands_in ? std::move(said) : missing_attribute(owner, visible_type(owner), name);
+  const bool stands_in = core_.is_stand_in(owner) || heap_.is_number(owner);
+  Ref exception = said && !stands_in ? std::move(said) : missing_attribute(owner, core_.visible_type(owner), name);
   name_missing(exception.get(), owner, name);
   compat::set_exception(std::move(exception));
   throw PythonError();
 }
 
-std::optional<Ref> Evaluator::find_attribute(PyObject* owner, PyObject* name) {
+std::optional<Ref> Attributes::find(PyObject* owner, PyObject* name) {
   missing_ = {};
   PyTypeObject* type = Py_TYPE(owner);
   const TypeTraits& traits = heap_.traits(type);
   if (traits.role == Recorder::Role::stand_in) {
     PyTypeObject* apparent = recorder_.apparent_type(owner);
     if (name == names().__class__) return Ref::borrow(as_object(apparent));
-    if (name == names().flags && !asks_for_layout_next(*frames_.back())) throw GraphBreak("flags of an array, which say more than how it lies");
-    mark_position();
+    if (name == names().flags && !asks_for_layout_next(*core_.frames().back())) throw GraphBreak("flags of an array, which say more than how it lies");
+    core_.mark_position();
     if (heap_.traits(apparent).python_class) {
       heap_.guard_lookup(apparent);
       PyObject* of_class = heap_.type_attribute(apparent, name);
@@ -149,7 +150,7 @@ std::optional<Ref> Evaluator::find_attribute(PyObject* owner, PyObject* name) {
       if (of_class == nullptr)
         if (PyObject* fallback = heap_.type_attribute(apparent, names().__getattr__); fallback != nullptr && is_python_function(fallback)) {
           if (std::optional<Ref> own = attribute_of_real_tensor(owner, name)) return own;
-          return unless_missing([&] { return call_now(fallback, {owner, name}); });
+          return unless_missing([&] { return core_.call_now(fallback, {owner, name}); });
         }
     }
     if (std::optional<Ref> gradient = gradient_of_input(heap_, owner, name)) return gradient;
@@ -159,7 +160,7 @@ std::optional<Ref> Evaluator::find_attribute(PyObject* owner, PyObject* name) {
   }
   if (heap_.was_raised(owner)) {
     if (PyTraceBack_Check(owner)) throw Unbuildable(owner, "the traceback of an exception is read");
-    if (name == names().__traceback__) return traceback_of(owner);
+    if (name == names().__traceback__) return core_.exceptions().traceback_of(owner);
   }
   if (PyFrame_Check(owner) && !is_one_of(name, {"f_code", "f_globals", "f_builtins"})) throw GraphBreak("a frame is asked for its state");
   if (traits.atom) return unless_missing([&] { return heap_.adopt(checked(PyObject_GetAttr(owner, name))); });
@@ -175,10 +176,10 @@ std::optional<Ref> Evaluator::find_attribute(PyObject* owner, PyObject* name) {
   if (type->tp_getattro != PyObject_GenericGetAttr) {
     PyObject* getattribute = heap_.type_attribute(type, names().__getattribute__);
     if (is_python_function(getattribute)) {
-      if (std::optional<Ref> found = unless_missing([&] { return call_now(getattribute, {owner, name}); })) return found;
+      if (std::optional<Ref> found = unless_missing([&] { return core_.call_now(getattribute, {owner, name}); })) return found;
       PyObject* fallback = heap_.type_attribute(type, names().__getattr__);
       if (!is_python_function(fallback)) return std::nullopt;
-      return unless_missing([&] { return call_now(fallback, {owner, name}); });
+      return unless_missing([&] { return core_.call_now(fallback, {owner, name}); });
     }
     // `__getattr__` alone gives a type this slot, too; everything else is C code that may read anything.
     const bool only_getattr = (traits.python_class && getattribute == compat::type_lookup(&PyBaseObject_Type, names().__getattribute__)) ||
@@ -194,10 +195,10 @@ std::optional<Ref> Evaluator::find_attribute(PyObject* owner, PyObject* name) {
   PyObject* fallback = heap_.type_attribute(type, names().__getattr__);
   if (fallback == nullptr) return std::nullopt;
   if (!is_python_function(fallback)) throw GraphBreak(fmt::format("attribute '{}' of a {}: its __getattr__ is C code", name_text(name), type->tp_name));
-  return unless_missing([&] { return call_now(fallback, {owner, name}); });
+  return unless_missing([&] { return core_.call_now(fallback, {owner, name}); });
 }
 
-Ref Evaluator::generic_attribute(PyObject* owner, PyObject* name) {
+Ref Attributes::generic(PyObject* owner, PyObject* name) {
   missing_ = {};
   if (std::optional<Ref> found = find_generic(owner, name)) return std::move(*found);
   Ref said = std::exchange(missing_, {});
@@ -207,17 +208,17 @@ Ref Evaluator::generic_attribute(PyObject* owner, PyObject* name) {
   throw PythonError();
 }
 
-Ref Evaluator::bind_special(PyObject* found, PyObject* owner, PyObject* name) {
+Ref Attributes::bind_special(PyObject* found, PyObject* owner, PyObject* name) {
   PyTypeObject* type = Py_TYPE(owner);
   return is_data_descriptor(found) ? data_descriptor(found, owner, type, name) : bind_descriptor(found, owner, type, name);
 }
 
 /// Plain misses, which modules with a `__getattr__` have at every parameter, cost no exception.
-std::optional<Ref> Evaluator::find_generic(PyObject* owner, PyObject* name) {
+std::optional<Ref> Attributes::find_generic(PyObject* owner, PyObject* name) {
   PyTypeObject* type = Py_TYPE(owner);
   PyObject* found = heap_.type_attribute(type, name);
   const Ref held = Ref::borrow(found);  // what runs on the way may take it from the class
-  if (name == names().__class__ && found == compat::type_lookup(&PyBaseObject_Type, name)) return Ref::borrow(reinterpret_cast<PyObject*>(visible_type(owner)));
+  if (name == names().__class__ && found == compat::type_lookup(&PyBaseObject_Type, name)) return Ref::borrow(reinterpret_cast<PyObject*>(core_.visible_type(owner)));
   if (found != nullptr && heap_.traits(found).python_class) heap_.guard_special_methods(Py_TYPE(found));  // what kind of descriptor it is, if any
   if (found != nullptr && is_data_descriptor(found)) return unless_missing([&] { return data_descriptor(found, owner, type, name); });
   if (PyObject* dict = heap_.attributes_of(owner))
@@ -227,22 +228,22 @@ std::optional<Ref> Evaluator::find_generic(PyObject* owner, PyObject* name) {
 }
 
 /// A descriptor of a class written in Python is an object with a state of its own, which its methods read.
-void Evaluator::make_descriptor_known(PyObject* found, PyTypeObject* type, PyObject* name) {
+void Attributes::make_descriptor_known(PyObject* found, PyTypeObject* type, PyObject* name) {
   if (heap_.is_born(found)) return;
   heap_.make_known(found, heap_.sources().keyed(SourceKind::type_attribute, heap_.sources().constant(reinterpret_cast<PyObject*>(type)), name));
 }
 
-Ref Evaluator::data_descriptor(PyObject* found, PyObject* owner, PyTypeObject* type, PyObject* name, PyTypeObject* holder) {
+Ref Attributes::data_descriptor(PyObject* found, PyObject* owner, PyTypeObject* type, PyObject* name, PyTypeObject* holder) {
   if (PyObject_TypeCheck(found, &PyProperty_Type)) {
     Ref getter = checked(PyObject_GetAttr(found, names().fget));
     if (getter.is(Py_None)) throw GraphBreak(fmt::format("the property '{}' cannot be read", name_text(name)));
     heap_.make_known(getter.get(), heap_.sources().constant(getter.get()));
-    return call_now(getter.get(), {owner});
+    return core_.call_now(getter.get(), {owner});
   }
   PyObject* getter = heap_.type_attribute(Py_TYPE(found), names().__get__);
   if (is_python_function(getter)) {
     make_descriptor_known(found, holder ? holder : type, name);
-    return call_now(getter, {found, owner, reinterpret_cast<PyObject*>(type)});
+    return core_.call_now(getter, {found, owner, reinterpret_cast<PyObject*>(type)});
   }
   if (getter == nullptr) throw GraphBreak(fmt::format("attribute '{}' has a setter and no getter", name_text(name)));
   if (name == names().__dict__) {
@@ -256,7 +257,7 @@ Ref Evaluator::data_descriptor(PyObject* found, PyObject* owner, PyTypeObject* t
   return source ? heap_.enter(heap_.sources().keyed(SourceKind::member, source, found), value.get()) : heap_.adopt(std::move(value));
 }
 
-Ref Evaluator::bind_descriptor(PyObject* found, PyObject* owner, PyTypeObject* type, PyObject* name, PyTypeObject* holder) {
+Ref Attributes::bind_descriptor(PyObject* found, PyObject* owner, PyTypeObject* type, PyObject* name, PyTypeObject* holder) {
   if (holder == nullptr) holder = type;
   PyObject* type_object = reinterpret_cast<PyObject*>(type);
   const auto definition = [&](Ref part) {
@@ -282,7 +283,7 @@ Ref Evaluator::bind_descriptor(PyObject* found, PyObject* owner, PyTypeObject* t
     PyObject* getter = heap_.type_attribute(Py_TYPE(found), names().__get__);
     if (is_python_function(getter)) {
       if (place) heap_.make_known(found, place);
-      return call_now(getter, {found, owner ? owner : Py_None, type_object});
+      return core_.call_now(getter, {found, owner ? owner : Py_None, type_object});
     }
     Ref bound = checked(Py_TYPE(found)->tp_descr_get(found, owner, type_object));
     const bool of_definition = PyMethod_Check(bound.get()) && PyMethod_GET_FUNCTION(bound.get()) == found && !place;
@@ -293,26 +294,26 @@ Ref Evaluator::bind_descriptor(PyObject* found, PyObject* owner, PyTypeObject* t
 }
 
 /// functools.cached_property, without the lock that 3.11 holds around it.
-Ref Evaluator::cached_property(PyObject* property, PyObject* owner) {
+Ref Attributes::cached_property(PyObject* property, PyObject* owner) {
   Ref function = checked(PyObject_GetAttr(property, names().func)), name = checked(PyObject_GetAttr(property, names().attrname));
   heap_.make_known(function.get(), heap_.sources().constant(function.get()));
   PyObject* dict = heap_.attributes_of(owner);
   if (dict == nullptr || !PyUnicode_Check(name.get())) throw GraphBreak("a cached property without a place for its value");
-  Ref value = call_now(function.get(), {owner});
+  Ref value = core_.call_now(function.get(), {owner});
   if (!heap_.source_of(dict)) heap_.adopt(Ref::borrow(dict));
   heap_.store_key(dict, name.get(), value.get());
   return value;
 }
 
 /// By the rules of any class.
-std::optional<Ref> Evaluator::attribute_of_tensor_class(PyObject* stand_in, PyObject* found, PyTypeObject* type, PyObject* name) {
+std::optional<Ref> Attributes::attribute_of_tensor_class(PyObject* stand_in, PyObject* found, PyTypeObject* type, PyObject* name) {
   if (is_data_descriptor(found)) return unless_missing([&] { return data_descriptor(found, stand_in, type, name); });
   if (std::optional<Ref> own = attribute_of_real_tensor(stand_in, name)) return own;
   return unless_missing([&] { return bind_descriptor(found, stand_in, type, name); });
 }
 
 /// Attributes that somebody set on a tensor that is an input: stand-ins do not have them.
-std::optional<Ref> Evaluator::attribute_of_real_tensor(PyObject* stand_in, PyObject* name) {
+std::optional<Ref> Attributes::attribute_of_real_tensor(PyObject* stand_in, PyObject* name) {
   PyObject* real = heap_.real_of(stand_in);
   PyObject* dict = real ? heap_.attributes_of(real) : nullptr;
   if (dict == nullptr) return std::nullopt;
@@ -321,14 +322,14 @@ std::optional<Ref> Evaluator::attribute_of_real_tensor(PyObject* stand_in, PyObj
 }
 
 /// The `__dict__` of a stand-in is none of the program's.
-Ref Evaluator::dict_of_real_tensor(PyObject* stand_in) {
+Ref Attributes::dict_of_real_tensor(PyObject* stand_in) {
   PyObject* real = heap_.real_of(stand_in);
   PyObject* dict = real ? heap_.attributes_of(real) : nullptr;
   if (dict == nullptr) throw GraphBreak("the __dict__ of a tensor is read");
   return Ref::borrow(dict);
 }
 
-Ref Evaluator::attribute_of_module(PyObject* module, PyObject* name) {
+Ref Attributes::attribute_of_module(PyObject* module, PyObject* name) {
   PyObject* dict = heap_.attributes_of(module);
   // A module may be given another class.
   if (const SourceId source = heap_.source_of(module)) heap_.guards().add(GuardKind::type_is, source, as_object(Py_TYPE(module)));
@@ -341,7 +342,7 @@ Ref Evaluator::attribute_of_module(PyObject* module, PyObject* name) {
 }
 
 /// What a class keeps in C: its name, its bases and their order, the dict of its attributes.
-Ref Evaluator::part_of_class(PyTypeObject* type, PyObject* descriptor, PyObject* name) {
+Ref Attributes::part_of_class(PyTypeObject* type, PyObject* descriptor, PyObject* name) {
   PyObject* type_object = as_object(type);
   Ref value = checked(PyObject_GetAttr(type_object, name));
   if (Py_TYPE(value.get()) == &PyDictProxy_Type) {
@@ -352,7 +353,7 @@ Ref Evaluator::part_of_class(PyTypeObject* type, PyObject* descriptor, PyObject*
   return may_change ? heap_.enter(heap_.sources().keyed(SourceKind::member, heap_.sources().constant(type_object), descriptor), value.get()) : heap_.adopt(std::move(value));
 }
 
-Ref Evaluator::attribute_of_type(PyTypeObject* type, PyObject* name) {
+Ref Attributes::attribute_of_type(PyTypeObject* type, PyObject* name) {
   PyObject* type_object = reinterpret_cast<PyObject*>(type);
   PyTypeObject* meta = Py_TYPE(type);
   if (name == names().__class__) return Ref::borrow(reinterpret_cast<PyObject*>(meta));
@@ -379,12 +380,12 @@ Ref Evaluator::attribute_of_type(PyTypeObject* type, PyObject* name) {
     return heap_.enter(heap_.sources().constant(value.get()), value.get());
   }
   PyObject* fallback = heap_.type_attribute(meta, names().__getattr__);
-  if (is_python_function(fallback)) return call_now(fallback, {type_object, name});
+  if (is_python_function(fallback)) return core_.call_now(fallback, {type_object, name});
   PyErr_Format(PyExc_AttributeError, "type object '%.100s' has no attribute '%U'", type->tp_name, name);
   throw PythonError();
 }
 
-Ref Evaluator::attribute_of_function(PyObject* function, PyObject* name) {
+Ref Attributes::attribute_of_function(PyObject* function, PyObject* name) {
   const SourceId source = heap_.source_of(function);
   if (name == names().__dict__) {
     PyObject* dict = heap_.attributes_of(function);
@@ -399,14 +400,14 @@ Ref Evaluator::attribute_of_function(PyObject* function, PyObject* name) {
   return heap_.enter(heap_.sources().keyed(SourceKind::attribute, source, name), value.get());
 }
 
-Ref Evaluator::attribute_of_method(PyObject* method, PyObject* name) {
+Ref Attributes::attribute_of_method(PyObject* method, PyObject* name) {
   if (name == names().dunder_func) return heap_.part(SourceKind::method_function, method, PyMethod_GET_FUNCTION(method));
   if (name == names().__self__) return heap_.part(SourceKind::method_self, method, PyMethod_GET_SELF(method));
   Ref function = heap_.part(SourceKind::method_function, method, PyMethod_GET_FUNCTION(method));
-  return load_attribute(function.get(), name);
+  return load(function.get(), name);
 }
 
-Ref Evaluator::super_attribute(PyObject* super_object, PyObject* name) {
+Ref Attributes::super_attribute(PyObject* super_object, PyObject* name) {
   if (name == names().__class__) return Ref::borrow(as_object(&PySuper_Type));
   // The same walk as super's own, so that the functions found can be evaluated.
   Ref start = member_of_super(heap_, super_object, "__thisclass__");
@@ -430,15 +431,15 @@ Ref Evaluator::super_attribute(PyObject* super_object, PyObject* name) {
   return heap_.adopt(checked(PyObject_GetAttr(super_object, name)));
 }
 
-void Evaluator::op_load_super_attr(Frame& f, const Instruction& i) {
-  Ref self = pop(), type = pop(), callable = pop();
+void Attributes::op_load_super_attr(Frame& f, const Instruction& i) {
+  Ref self = core_.pop(), type = core_.pop(), callable = core_.pop();
   if (!callable.is(reinterpret_cast<PyObject*>(&PySuper_Type))) throw GraphBreak("'super' has been replaced");
   Arguments arguments;
   arguments.values = {type, self};
-  Ref object = heap_.born(call_real(callable.get(), arguments));
+  Ref object = heap_.born(core_.calls().call_real(callable.get(), arguments));
   PyObject* name = f.code->name(i.arg);
   if (i.flags & kPushNullBefore) f.stack.emplace_back();
-  push(super_attribute(object.get(), name));
+  core_.push(super_attribute(object.get(), name));
   if (i.flags & kPushNullAfter) f.stack.emplace_back();
 }
 

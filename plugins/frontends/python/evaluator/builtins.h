@@ -3,6 +3,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "python/objects/ref.h"
 
@@ -11,6 +13,7 @@ namespace tenon::python {
 class Evaluator;
 struct Arguments;
 struct Builtin;
+class WarningState;
 /// A result; empty where a frame was pushed, or, of a question for a special case, where it is none.
 using Handled = std::optional<Ref>;
 
@@ -33,6 +36,10 @@ const char* module_that_breaks(PyObject* function);
 const Builtin* find_builtin(PyObject* callable);
 /// Whether the object is a C function, bound or not, or a descriptor of one.
 bool is_builtin_callable(PyObject* object);
+/// Calls one.
+Handled call_builtin(Evaluator& evaluator, PyObject* callable, Arguments arguments);
+/// add() and pop() of a set of this capture in which a number varies, or is going to; empty for others.
+Handled call_set_method(Evaluator& evaluator, PyObject* set, std::string_view name, const Arguments& arguments);
 /// Whether calling an instance of this C type has no effect and calls no Python code by itself (operator.itemgetter, …).
 bool is_pure_callable(PyTypeObject* type);
 /// Whether the object is an operator.attrgetter, itemgetter or methodcaller, which the evaluator calls by their parts.
@@ -57,6 +64,10 @@ Handled slice_of_sizes(Evaluator& evaluator, PyObject* sizes, PyObject* slice);
 Handled operator_of_sizes(Evaluator& evaluator, int operation, PyObject* left, PyObject* right);
 /// torch.Size(sequence); nothing for other classes and arguments, and where no size varies.
 Handled make_sizes(Evaluator& evaluator, PyTypeObject* type, const Arguments& arguments);
+/// Breaks before a call that a library makes while the graph runs, and that may warn, where what the program has done to the module warnings
+/// since `at_start` is done after the graph, or where the program holds the list that records it.
+void require_warnings_in_order(Evaluator& evaluator, const WarningState& at_start, const std::string& function);
+
 /// The tensor that a call of torch.Tensor or torch.FloatTensor makes of numbers or sizes; nothing for other classes and arguments.
 Handled make_legacy_tensor(Evaluator& evaluator, PyTypeObject* type, const Arguments& arguments);
 

@@ -69,18 +69,17 @@ PyTypeObject* metaclass_of(PyTypeObject* given, PyObject* bases) {
   return best;
 }
 
-Ref Evaluator::run_class_body(PyObject* body, Ref space) {
+Ref Classes::run_class_body(PyObject* body, Ref space) {
   if (!PyFunction_Check(body)) throw GraphBreak("a class body that is no function");
-  std::unique_ptr<Frame> frame = bind(body, {});
+  std::unique_ptr<Frame> frame = core_.functions().bind(body, {});
   frame->class_namespace = std::move(space);
   frame->completion = Completion::stop;
-  const std::size_t base = frames_.size();
-  push_frame(std::move(frame));
-  return run(base);
+  const std::size_t base = core_.frames().size();
+  core_.push_frame(std::move(frame));
+  return core_.run(base);
 }
 
-/// Creation in C runs C code only: what the evaluator must see is kept from it, and run after it in the same order.
-Ref Evaluator::make_class(PyTypeObject* metaclass, PyObject* name, PyObject* bases, PyObject* space, const Arguments& keywords) {
+Ref Classes::make_class(PyTypeObject* metaclass, PyObject* name, PyObject* bases, PyObject* space, const Arguments& keywords) {
   for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(bases); ++at)
     if (!PyType_Check(PyTuple_GET_ITEM(bases, at))) throw GraphBreak("a class is made with a base that is no class");
   if (heap_.type_attribute(metaclass, names().mro) != compat::type_lookup(&PyType_Type, names().mro)) throw GraphBreak("a class is made whose metaclass has an mro() of its own");
@@ -102,7 +101,7 @@ Ref Evaluator::make_class(PyTypeObject* metaclass, PyObject* name, PyObject* bas
     type = heap_.born(checked(PyType_Type.tp_new(metaclass, arguments.get(), PyDict_GET_SIZE(named.get()) ? named.get() : nullptr)));
     heap_.keep_alive(type);
   }
-  for (const NameSetter& setter : setters) call_now(setter.method, {setter.attribute, type.get(), setter.name});
+  for (const NameSetter& setter : setters) core_.call_now(setter.method, {setter.attribute, type.get(), setter.name});
   if (hook == nullptr) return type;
   Arguments given;
   given.values = {type};
@@ -110,11 +109,11 @@ Ref Evaluator::make_class(PyTypeObject* metaclass, PyObject* name, PyObject* bas
   given.names = keywords.names;
   Ref function = checked(PyObject_GetAttr(hook, names().dunder_func));
   if (!heap_.is_born(function.get())) heap_.make_known(function.get(), heap_.sources().constant(function.get()));
-  call_now(function.get(), std::move(given));
+  core_.call_now(function.get(), std::move(given));
   return type;
 }
 
-Ref Evaluator::make_class(const Arguments& arguments) {
+Ref Classes::make_class(const Arguments& arguments) {
   const bool fits = arguments.positional() == 4 && PyType_Check(arguments[0]) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(arguments[0]), &PyType_Type) &&
                     PyTuple_Check(arguments[2]) && PyDict_Check(arguments[3]);
   if (!fits) throw GraphBreak("type.__new__ with unusual arguments");

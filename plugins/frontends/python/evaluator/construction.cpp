@@ -1,4 +1,5 @@
-// Calls of classes.
+#include "python/evaluator/classes.h"
+
 #include <fmt/format.h>
 
 #include <string_view>
@@ -66,24 +67,24 @@ void require_nothing_given(const Ref& by_init) {
   throw PythonError();
 }
 
-std::optional<Ref> Evaluator::construct(PyTypeObject* type, Arguments arguments, Completion completion) {
+std::optional<Ref> Classes::construct(PyTypeObject* type, Arguments arguments, Completion completion) {
   if ((type == &PyLong_Type || type == &PyFloat_Type) && arguments.values.size() == 1) {
-    if (heap_.is_number(arguments[0]) || is_stand_in(arguments[0]))
+    if (heap_.is_number(arguments[0]) || core_.is_stand_in(arguments[0]))
       if (Ref number = recorder_.number_of(arguments[0], type)) return number;
   }
-  if (type == &PyRange_Type) step_over_varying_range(arguments.values);
-  if (find_builtin(as_object(type))) return call_builtin(as_object(type), std::move(arguments), completion);
+  if (type == &PyRange_Type) core_.loops().step_over_varying_range(arguments.values);
+  if (find_builtin(as_object(type))) return call_builtin(core_, as_object(type), std::move(arguments));
   const TypeTraits& instances = heap_.traits(type);
-  if (instances.role == Recorder::Role::scalar && all_plain_numbers(heap_, arguments)) return call_real(as_object(type), arguments);
-  if (std::optional<Ref> sizes = make_sizes(*this, type, arguments)) return sizes;
-  if (recorder_takes(as_object(type))) return call_recorder(as_object(type), arguments);
-  if (instances.atom && all_plain_numbers(heap_, arguments)) return call_real(as_object(type), arguments);
+  if (instances.role == Recorder::Role::scalar && all_plain_numbers(heap_, arguments)) return core_.calls().call_real(as_object(type), arguments);
+  if (std::optional<Ref> sizes = make_sizes(core_, type, arguments)) return sizes;
+  if (core_.calls().recorder_takes(as_object(type))) return core_.calls().call_recorder(as_object(type), arguments);
+  if (instances.atom && all_plain_numbers(heap_, arguments)) return core_.calls().call_real(as_object(type), arguments);
   if (is_table_of_constants(type) && all_plain_numbers(heap_, arguments)) {
-    Ref table = call_real(as_object(type), arguments);
+    Ref table = core_.calls().call_real(as_object(type), arguments);
     heap_.make_known(table.get(), heap_.sources().constant(table.get()));
     return table;
   }
-  if (std::optional<Ref> tensor = make_legacy_tensor(*this, type, arguments)) return tensor;
+  if (std::optional<Ref> tensor = make_legacy_tensor(core_, type, arguments)) return tensor;
   PyObject* finalizer = heap_.type_attribute(type, names().__del__);
   if (finalizer != nullptr) throw GraphBreak(fmt::format("a {} is made, whose class has a __del__", type->tp_name));
 
@@ -93,29 +94,29 @@ std::optional<Ref> Evaluator::construct(PyTypeObject* type, Arguments arguments,
     const bool of_member = arguments.values.size() == 1 && heap_.traits(arguments[0]).identity;
     if (arguments.values.size() != 1 || !(of_member || heap_.traits(arguments[0]).atom)) throw GraphBreak("an enumeration is made");
     if (!of_member) arguments.values[0] = heap_.plain_key(arguments[0]);  // the class may keep it, in a member that it makes
-    return heap_.adopt(call_real(as_object(type), arguments));
+    return heap_.adopt(core_.calls().call_real(as_object(type), arguments));
   }
   if (is_python_function(meta_call)) {
     heap_.make_known(meta_call, heap_.sources().constant(meta_call));
     arguments.values.insert(arguments.values.begin(), Ref::borrow(as_object(type)));
-    return call(meta_call, std::move(arguments), completion);
+    return core_.calls().call(meta_call, std::move(arguments), completion);
   }
   if (meta_call != compat::type_lookup(&PyType_Type, names().__call__)) {  // typing.TypedDict calls dict
     if (Py_TYPE(meta_call)->tp_descr_get != nullptr) throw GraphBreak(fmt::format("a {} is made by a __call__ in C of its metaclass", type->tp_name));
-    return call(meta_call, std::move(arguments), completion);
+    return core_.calls().call(meta_call, std::move(arguments), completion);
   }
 
   return construct_plain(type, std::move(arguments), completion);
 }
 
-std::optional<Ref> Evaluator::construct_plain(PyTypeObject* type, Arguments arguments, Completion completion) {
-  Ref maker = new_of(*this, type);
+std::optional<Ref> Classes::construct_plain(PyTypeObject* type, Arguments arguments, Completion completion) {
+  Ref maker = new_of(core_, type);
   Ref object;
   if (is_python_function(maker.get())) {
     Arguments given = arguments;
     given.values.insert(given.values.begin(), Ref::borrow(as_object(type)));
     if (!heap_.is_born(maker.get())) heap_.make_known(maker.get(), heap_.sources().constant(maker.get()));
-    object = call_now(maker.get(), std::move(given));
+    object = core_.call_now(maker.get(), std::move(given));
     if (!PyType_IsSubtype(Py_TYPE(object.get()), type)) return object;
   } else if (PyType_IsSubtype(type, &PyType_Type)) {
     Arguments given = arguments;
@@ -129,20 +130,20 @@ std::optional<Ref> Evaluator::construct_plain(PyTypeObject* type, Arguments argu
   arguments.values.insert(arguments.values.begin(), object);
   if (!is_python_function(init)) {
     for (Ref& value : arguments.values) heap_.expose(value.get());
-    call_real(init, arguments);
+    core_.calls().call_real(init, arguments);
     return object;
   }
   if (completion != Completion::push) {
-    require_nothing_given(call_now(init, std::move(arguments)));
+    require_nothing_given(core_.call_now(init, std::move(arguments)));
     return object;
   }
   if (!heap_.is_born(init)) heap_.make_known(init, heap_.sources().constant(init));
-  std::optional<Ref> done = call_function(init, std::move(arguments), Completion::push_object);
+  std::optional<Ref> done = core_.functions().call(init, std::move(arguments), Completion::push_object);
   if (done) {
     require_nothing_given(*done);
     return object;
   }
-  frame().completion_object = std::move(object);
+  core_.frame().completion_object = std::move(object);
   return std::nullopt;
 }
 

@@ -1,4 +1,5 @@
-// Hashing and comparing objects whose `__hash__` and `__eq__` are written in Python, for C code that looks them up.
+#include "python/evaluator/equality.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +25,7 @@ void require_this_object(Heap& heap, PyObject* key) {
 
 }  // namespace
 
-bool Evaluator::has_python_equality(PyObject* value, int depth) {
+bool Equality::has_python_equality(PyObject* value, int depth) {
   const TypeTraits& traits = heap_.traits(value);
   if (traits.atom || traits.identity || traits.role != Recorder::Role::other || depth >= kDeepest) return false;
   if (traits.python_class && is_python_function(heap_.type_attribute(Py_TYPE(value), names().__eq__))) return true;
@@ -40,21 +41,20 @@ bool Evaluator::has_python_equality(PyObject* value, int depth) {
   return false;
 }
 
-bool Evaluator::has_python_hash(PyObject* value) {
+bool Equality::has_python_hash(PyObject* value) {
   return heap_.traits(value).python_class && is_python_function(heap_.type_attribute(Py_TYPE(value), names().__hash__));
 }
 
-/// Runs the object's `__hash__` here, where its reads are guarded; C code then runs it again and comes to the same.
-void Evaluator::prepare_hash(PyObject* key, int depth) {
+void Equality::prepare_hash(PyObject* key, int depth) {
   const TypeTraits& traits = heap_.traits(key);
   if (traits.atom) return;
   require_this_object(heap_, key);
   if (traits.identity || traits.role != Recorder::Role::other) return;
-  if (Py_TYPE(key)->tp_hash != PyBaseObject_Type.tp_hash) require_readable(key);
+  if (Py_TYPE(key)->tp_hash != PyBaseObject_Type.tp_hash) core_.hidden_calls().require_readable(key);
   if (depth >= kDeepest) throw GraphBreak("a key nested too deeply");
   if (has_python_hash(key)) {
     const Heap::NoWrites twice(heap_, "a __hash__");
-    heap_.plain_key(call_now(heap_.type_attribute(Py_TYPE(key), names().__hash__), {key}).get());  // C code hashes no symbols
+    heap_.plain_key(core_.call_now(heap_.type_attribute(Py_TYPE(key), names().__hash__), {key}).get());  // C code hashes no symbols
   }
   if (traits.container == Container::frozen_set || traits.container == Container::list) heap_.expose(key);
   if (traits.container == Container::tuple) {
@@ -64,13 +64,13 @@ void Evaluator::prepare_hash(PyObject* key, int depth) {
 }
 
 /// Whether the `__eq__` of one of the keys is written in Python: it is asked of any key of the same hash.
-bool Evaluator::has_python_keys(PyObject* container) {
+bool Equality::has_python_keys(PyObject* container) {
   if (!heap_.source_of(container) || heap_.wrote_container(container)) return finds_python_key(container);
   const auto known = python_keys_.find(container);
   return known != python_keys_.end() ? known->second : (python_keys_[container] = finds_python_key(container));
 }
 
-bool Evaluator::finds_python_key(PyObject* container) {
+bool Equality::finds_python_key(PyObject* container) {
   // Most keys are of built-in types, which a look at the type tells.
   const auto compares = [&](PyObject* key) { return (PyType_HasFeature(Py_TYPE(key), Py_TPFLAGS_HEAPTYPE) || PyTuple_Check(key)) && has_python_equality(key); };
   if (PyAnySet_Check(container)) {
@@ -86,7 +86,7 @@ bool Evaluator::finds_python_key(PyObject* container) {
   return false;
 }
 
-void Evaluator::prepare_key(PyObject* key, PyObject* container) {
+void Equality::prepare_key(PyObject* key, PyObject* container) {
   if (container != nullptr) heap_.tighten(container);
   prepare_hash(key);
   if (container == nullptr || !(PyDict_Check(container) || PyAnySet_Check(container))) return;
@@ -94,7 +94,7 @@ void Evaluator::prepare_key(PyObject* key, PyObject* container) {
   const bool plain = traits.atom || traits.identity || traits.role != Recorder::Role::other;
   if (plain ? !has_python_keys(container) : (PyDict_Check(container) ? PyDict_GET_SIZE(container) : PySet_GET_SIZE(container)) == 0) return;
   // The guard on the lookup would hash and compare an object of this capture, as a later call left it.
-  if (heap_.source_of(container) && heap_.is_born(key) && (has_python_hash(key) || (!PyTuple_CheckExact(key) && holds_number(key))))
+  if (heap_.source_of(container) && heap_.is_born(key) && (has_python_hash(key) || (!PyTuple_CheckExact(key) && core_.hidden_calls().holds_number(key))))
     throw GraphBreak(fmt::format("a {} is looked up in a {} that is older than the call", Py_TYPE(key)->tp_name, Py_TYPE(container)->tp_name));
   const Py_hash_t hash = PyObject_Hash(key);
   if (hash == -1) throw_python_error();
@@ -102,18 +102,17 @@ void Evaluator::prepare_key(PyObject* key, PyObject* container) {
   for (const auto& [other, others] : compat::hashed_keys(container)) {
     if (other.is(key) || others != hash || !(compared || has_python_equality(other.get()))) continue;
     const Heap::NoWrites twice(heap_, "an __eq__");
-    truth(compare(Py_EQ, other.get(), key).get());
+    core_.operators().truth(core_.operators().compare(Py_EQ, other.get(), key).get());
   }
 }
 
-bool Evaluator::same_or_equal(PyObject* left, PyObject* right) {
+bool Equality::same_or_equal(PyObject* left, PyObject* right) {
   if (left == right) return true;
   heap_.found_different(left, right);
-  return truth(compare(Py_EQ, left, right).get());
+  return core_.operators().truth(core_.operators().compare(Py_EQ, left, right).get());
 }
 
-/// C code compares the two, and what has no `__eq__` by its address: objects that are two must be two at every call.
-void Evaluator::tell_apart(PyObject* left, PyObject* right, int depth) {
+void Equality::tell_apart(PyObject* left, PyObject* right, int depth) {
   if (left == right || depth >= kDeepest || heap_.traits(left).atom || heap_.traits(right).atom) return;
   const Container a = heap_.traits(left).container, b = heap_.traits(right).container;
   if (a != b || a == Container::none) return heap_.found_different(left, right);
@@ -132,16 +131,14 @@ void Evaluator::tell_apart(PyObject* left, PyObject* right, int depth) {
   }
 }
 
-/// Likewise each item of a sequence and the object that is looked for among them.
-void Evaluator::tell_items_apart(PyObject* items, PyObject* item) {
+void Equality::tell_items_apart(PyObject* items, PyObject* item) {
   const Container container = heap_.traits(items).container;
   if (heap_.traits(item).atom || (container != Container::list && container != Container::tuple && container != Container::deque && !PyDictValues_Check(items))) return;
   Ref all = checked(PySequence_List(items));
   for (Py_ssize_t at = 0; at < PyList_GET_SIZE(all.get()); ++at) tell_apart(PyList_GET_ITEM(all.get(), at), item);
 }
 
-/// Equality of lists, tuples and dicts that hold objects with an `__eq__` in Python, or older numbers, item by item. Empty when they are no such pair.
-std::optional<bool> Evaluator::equal_containers(PyObject* left, PyObject* right) {
+std::optional<bool> Equality::equal_containers(PyObject* left, PyObject* right) {
   const TypeTraits &a = heap_.traits(left), &b = heap_.traits(right);
   if (!a.exact || !b.exact || a.container != b.container) return std::nullopt;
   if (a.container == Container::list || a.container == Container::tuple) {
@@ -166,23 +163,15 @@ std::optional<bool> Evaluator::equal_containers(PyObject* left, PyObject* right)
   return true;
 }
 
-Ref Evaluator::for_elements(PyObject* value, bool iterated) {
-  heap_.expose(value);
-  Ref seen = heap_.substitute(value);
-  if (heap_.traits(seen.get()).role != Recorder::Role::other || !heap_.holds_tensor(seen.get())) return seen;
-  if (iterated) return iterator_over_elements(*this, iterator_of(seen.get()));
-  throw GraphBreak(fmt::format("C code reads the tensors that a {} holds", Py_TYPE(value)->tp_name));
-}
-
-bool Evaluator::contains_by_comparing(PyObject* iterable, PyObject* item) {
+bool Equality::contains_by_comparing(PyObject* iterable, PyObject* item) {
   const TypeTraits& traits = heap_.traits(iterable);
   if (traits.container == Container::list || traits.container == Container::tuple) {
     for (Py_ssize_t at = 0; at < heap_.length(iterable); ++at)
       if (same_or_equal(heap_.sequence_item(iterable, at).get(), item)) return true;
     return false;
   }
-  Ref iterator = iterator_of(iterable);
-  while (Ref each = next_of(iterator.get()))
+  Ref iterator = core_.iteration().iterator_of(iterable);
+  while (Ref each = core_.iteration().next_of(iterator.get()))
     if (same_or_equal(each.get(), item)) return true;
   return false;
 }

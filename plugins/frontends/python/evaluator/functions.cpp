@@ -1,4 +1,5 @@
-// Python functions: made by the program, and called by pushing a frame with their arguments bound.
+#include "python/evaluator/functions.h"
+
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -158,7 +159,7 @@ void make_cells_known(Heap& heap, PyObject* function) {
 
 }  // namespace
 
-std::unique_ptr<Frame> Evaluator::bind(PyObject* function, Arguments arguments) {
+std::unique_ptr<Frame> Functions::bind(PyObject* function, Arguments arguments) {
   PyFunctionObject* parts = as_function(function);
   auto frame = std::make_unique<Frame>();
   frame->code = decoded(reinterpret_cast<PyCodeObject*>(parts->func_code));
@@ -167,24 +168,24 @@ std::unique_ptr<Frame> Evaluator::bind(PyObject* function, Arguments arguments) 
   frame->closure = Ref::borrow(parts->func_closure);
   frame->locals.resize(frame->code->local_count());
   frame->stack.reserve(frame->code->code()->co_stacksize);
-  Binding(*this, function, *frame).run(arguments);
+  Binding(core_, function, *frame).run(arguments);
   return frame;
 }
 
-std::optional<Ref> Evaluator::call_function(PyObject* function, Arguments arguments, Completion completion) {
+std::optional<Ref> Functions::call(PyObject* function, Arguments arguments, Completion completion) {
   if (const FunctionRule* rule = rule_of_function(function)) {
     if (rule->reason != nullptr) throw GraphBreak(rule->reason, rule->hint);
-    if (rule->answers_is_compiling) return Ref::borrow(options_.is_compiling && !torch_gives_other_results_to_compilers(frame()) ? Py_True : Py_False);
-    if (rule->closure_handler != nullptr) return rule->closure_handler(*this, function, std::move(arguments));
-    if (rule->handler != nullptr) return rule->handler(*this, std::move(arguments));
+    if (rule->answers_is_compiling) return Ref::borrow(options_.is_compiling && !torch_gives_other_results_to_compilers(core_.frame()) ? Py_True : Py_False);
+    if (rule->closure_handler != nullptr) return rule->closure_handler(core_, function, std::move(arguments));
+    if (rule->handler != nullptr) return rule->handler(core_, std::move(arguments));
     if (rule->instead != nullptr) {
-      Ref other = rule->instead(*this, function, arguments);
-      enter_function(other.get(), std::move(arguments), completion);
+      Ref other = rule->instead(core_, function, arguments);
+      enter(other.get(), std::move(arguments), completion);
       return std::nullopt;
     }
   }
-  if (recorder_takes(function) && is_as_shipped(function, arguments)) return call_recorder(function, arguments);
-  enter_function(function, std::move(arguments), completion);
+  if (core_.calls().recorder_takes(function) && is_as_shipped(function, arguments)) return core_.calls().call_recorder(function, arguments);
+  enter(function, std::move(arguments), completion);
   return std::nullopt;
 }
 
@@ -242,62 +243,62 @@ class NamesOfLibrary {
 }  // namespace
 
 /// Whether a function of a library that is recorded as one operation still calls what the library has it call. Guarded.
-bool Evaluator::is_as_shipped(PyObject* function, const Arguments& arguments) {
+bool Functions::is_as_shipped(PyObject* function, const Arguments& arguments) {
   if (heap_.is_born(function) || !recorder_.is_own(function)) return true;  // what the program marked
   const auto [entry, fresh] = shipped_.try_emplace(function, true);
   if (fresh) entry->second = NamesOfLibrary(heap_, recorder_).are_own(function);
   if (!entry->second) return false;
   PyObject* names = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function))->co_names;
   for (const Ref& value : arguments.values) {
-    if (!is_stand_in(value.get()) || !heap_.traits(recorder_.apparent_type(value.get())).python_class) continue;
+    if (!core_.is_stand_in(value.get()) || !heap_.traits(recorder_.apparent_type(value.get())).python_class) continue;
     for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(names); ++at)
       if (PyObject* found = heap_.type_attribute(recorder_.apparent_type(value.get()), PyTuple_GET_ITEM(names, at)); found != nullptr && !recorder_.is_own(found)) return false;
   }
   return true;
 }
 
-void Evaluator::enter_function(PyObject* function, Arguments arguments, Completion completion) {
+void Functions::enter(PyObject* function, Arguments arguments, Completion completion) {
   PyFunctionObject* parts = as_function(function);
   if (heap_.source_of(function) == SourceId{} && !heap_.is_born(function)) heap_.make_known(function, heap_.sources().constant(function));
   if (const char* reason = module_that_breaks(function)) throw GraphBreak(reason);
-  if (options_.plain && !frames_.empty() && options_.plain->contains(parts->func_code)) throw GraphBreak("a function that breaks often, and does little in between, is called as it is");
+  if (options_.plain && !core_.frames().empty() && options_.plain->contains(parts->func_code)) throw GraphBreak("a function that breaks often, and does little in between, is called as it is");
   if (reinterpret_cast<PyCodeObject*>(parts->func_code)->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR)) throw GraphBreak("a coroutine is called");
   if (makes_renamed_generator(parts)) throw GraphBreak("a call of a generator function that was given another name, which its generators have");
   guard_function(heap_, function);
   make_cells_known(heap_, function);
   std::unique_ptr<Frame> frame = bind(function, std::move(arguments));
   frame->completion = completion;
-  push_frame(std::move(frame));
+  core_.push_frame(std::move(frame));
 }
 
-Ref Evaluator::run_function(PyObject* function, Arguments arguments) {
-  const std::size_t base = frames_.size();
-  enter_function(function, std::move(arguments), Completion::stop);
-  return run(base);
+Ref Functions::run(PyObject* function, Arguments arguments) {
+  const std::size_t base = core_.frames().size();
+  enter(function, std::move(arguments), Completion::stop);
+  return core_.run(base);
 }
 
-void Evaluator::op_make_function(Frame& f, const Instruction& i) {
-  Ref code = pop();
+void Functions::op_make_function(Frame& f, const Instruction& i) {
+  Ref code = core_.pop();
   // The flags of 3.11 and 3.12; 3.13 sets the parts by instructions of their own, and its argument is 0.
-  Ref closure = i.arg & 8 ? pop() : Ref();
-  Ref annotations = i.arg & 4 ? pop() : Ref();
-  Ref by_name = i.arg & 2 ? pop() : Ref();
-  Ref defaults = i.arg & 1 ? pop() : Ref();
+  Ref closure = i.arg & 8 ? core_.pop() : Ref();
+  Ref annotations = i.arg & 4 ? core_.pop() : Ref();
+  Ref by_name = i.arg & 2 ? core_.pop() : Ref();
+  Ref defaults = i.arg & 1 ? core_.pop() : Ref();
   Ref function = heap_.born(checked(PyFunction_New(code.get(), f.globals.get())));
   if (closure) checked(PyFunction_SetClosure(function.get(), closure.get()));
   if (by_name) checked(PyFunction_SetKwDefaults(function.get(), by_name.get()));
   if (defaults) checked(PyFunction_SetDefaults(function.get(), defaults.get()));
   if (annotations) as_function(function.get())->func_annotations = annotations.release();
-  push(std::move(function));
+  core_.push(std::move(function));
 }
 
-void Evaluator::op_set_function_attribute(Frame&, const Instruction& i) {
-  Ref function = pop(), value = pop();
+void Functions::op_set_function_attribute(Frame&, const Instruction& i) {
+  Ref function = core_.pop(), value = core_.pop();
   if (i.arg == 8) checked(PyFunction_SetClosure(function.get(), value.get()));
   else if (i.arg == 4) as_function(function.get())->func_annotations = value.release();
   else if (i.arg == 2) checked(PyFunction_SetKwDefaults(function.get(), value.get()));
   else checked(PyFunction_SetDefaults(function.get(), value.get()));
-  push(std::move(function));
+  core_.push(std::move(function));
 }
 
 }  // namespace tenon::python

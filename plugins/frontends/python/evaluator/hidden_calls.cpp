@@ -1,9 +1,14 @@
-// What C code would read or call of its arguments behind the evaluator's back.
+#include "python/evaluator/hidden_calls.h"
+
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "python/compat/object_layout.h"
+#include "python/evaluator/builtins.h"
 #include "python/evaluator/evaluator.h"
 #include "python/objects/names.h"
+#include "python/objects/sequences.h"
 
 namespace tenon::python {
 namespace {
@@ -13,9 +18,24 @@ void require_guardable(Heap& heap, PyObject* value, const TypeTraits& traits) {
   if (traits.hidden && heap.source_of(value)) throw GraphBreak(fmt::format("C code reads a {} that is older than the call", Py_TYPE(value)->tp_name));
 }
 
+/// Whether it is an older list or tuple of a few items, each of which may vary by itself.
+bool is_short_and_older(const Heap& heap, PyObject* object) {
+  constexpr Py_ssize_t kMost = 16;
+  return (PyTuple_CheckExact(object) || PyList_CheckExact(object)) && heap.source_of(object) && PySequence_Fast_GET_SIZE(object) <= kMost;
+}
+
+std::span<PyObject*> items_within(PyObject* sequence) { return {PySequence_Fast_ITEMS(sequence), static_cast<std::size_t>(PySequence_Fast_GET_SIZE(sequence))}; }
+
+bool may_vary(PyObject* item) { return PyLong_CheckExact(item) || PyFloat_CheckExact(item); }
+
+/// Whether an older list or tuple holds a few numbers and nothing else, as sizes and factors do.
+bool is_older_numbers(const Heap& heap, PyObject* object) {
+  return is_short_and_older(heap, object) && PySequence_Fast_GET_SIZE(object) > 0 && std::ranges::all_of(items_within(object), may_vary);
+}
+
 }  // namespace
 
-void Evaluator::require_plain(PyObject* value, int depth) {
+void HiddenCalls::require_plain(PyObject* value, int depth) {
   static const std::vector<PyObject*> methods = [] {
     const Names& n = names();
     std::vector<PyObject*> made = {n.__eq__, n.__hash__, n.__lt__, n.__iter__, n.__len__, n.__getitem__, n.__next__, n.__bool__, n.__index__, n.__int__, n.__float__, n.__add__, n.__radd__, n.__contains__, n.__repr__, n.__str__,
@@ -27,7 +47,7 @@ void Evaluator::require_plain(PyObject* value, int depth) {
 }
 
 /// Such a function asks its arguments for whatever it may use, by methods of the class and by attributes of the object itself.
-void Evaluator::require_no_hooks(PyObject* value, int depth) {
+void HiddenCalls::require_no_hooks(PyObject* value, int depth) {
   constexpr int kDeepest = 4;
   const TypeTraits& traits = heap_.traits(value);
   if (traits.atom || traits.role != Recorder::Role::other) return;
@@ -46,9 +66,9 @@ void Evaluator::require_no_hooks(PyObject* value, int depth) {
   }
 }
 
-void Evaluator::require_readable(PyObject* value, int depth) { require_no_python_methods(value, {}, depth); }
+void HiddenCalls::require_readable(PyObject* value, int depth) { require_no_python_methods(value, {}, depth); }
 
-void Evaluator::require_no_python_methods(PyObject* value, std::span<PyObject* const> method_names, int depth) {
+void HiddenCalls::require_no_python_methods(PyObject* value, std::span<PyObject* const> method_names, int depth) {
   const TypeTraits& traits = heap_.traits(value);
   if (traits.atom || traits.identity || traits.role != Recorder::Role::other) return;
   if (traits.python_class) heap_.guard_special_methods(Py_TYPE(value));
@@ -69,6 +89,62 @@ void Evaluator::require_no_python_methods(PyObject* value, std::span<PyObject* c
     PyObject *key, *item;
     while (PyDict_Next(value, &position, &key, &item)) require_no_python_methods(item, method_names, depth + 1);
   }
+}
+
+Ref HiddenCalls::for_elements(PyObject* value, bool iterated) {
+  heap_.expose(value);
+  Ref seen = heap_.substitute(value);
+  if (heap_.traits(seen.get()).role != Recorder::Role::other || !heap_.holds_tensor(seen.get())) return seen;
+  if (iterated) return iterator_over_elements(core_, core_.iteration().iterator_of(seen.get()));
+  throw GraphBreak(fmt::format("C code reads the tensors that a {} holds", Py_TYPE(value)->tp_name));
+}
+
+bool HiddenCalls::holds_number(PyObject* object) {
+  const auto has_items = [](PyObject* item) { return PySlice_Check(item) || PyTuple_Check(item) || PyList_Check(item); };
+  if (!has_items(object)) return heap_.is_number(object);
+  std::vector<PyObject*> open = {object};
+  std::unordered_set<PyObject*> seen;  // a list may hold itself
+  bool found = false;
+  const auto look_at = [&](PyObject* item) {
+    found |= heap_.is_number(item);
+    if (has_items(item)) open.push_back(item);
+  };
+  while (!found && !open.empty()) {
+    PyObject* holder = open.back();
+    open.pop_back();
+    if (!seen.insert(holder).second) continue;
+    if (PySlice_Check(holder)) {
+      auto* slice = reinterpret_cast<PySliceObject*>(holder);
+      for (PyObject* part : {slice->start, slice->stop, slice->step}) look_at(part);
+    } else {
+      for (Py_ssize_t at = 0; at < PySequence_Fast_GET_SIZE(holder); ++at) look_at(PySequence_Fast_GET_ITEM(holder, at));
+    }
+  }
+  return found;
+}
+
+bool HiddenCalls::holds_older_numbers(PyObject* value) const { return is_short_and_older(heap_, value) && std::ranges::any_of(items_within(value), may_vary); }
+
+Ref HiddenCalls::with_numbers_read(PyObject* value) {
+  if (!holds_older_numbers(value)) return Ref::borrow(value);
+  std::vector<Ref> items = core_.iteration().items_of(value);
+  return heap_.born(PyTuple_CheckExact(value) ? tuple_of(std::move(items)) : list_of(std::move(items)));
+}
+
+Ref HiddenCalls::with_items_read(PyObject* value) {
+  const bool older = is_older_numbers(heap_, value);
+  const bool born = !older && (PyTuple_CheckExact(value) || PyList_CheckExact(value)) && !heap_.source_of(value);
+  std::vector<Ref> items;
+  bool any = older;
+  if (older) items = core_.iteration().items_of(value);
+  for (Py_ssize_t at = 0; born && at < PySequence_Fast_GET_SIZE(value); ++at) {
+    PyObject* item = PySequence_Fast_GET_ITEM(value, at);
+    const bool reads = is_older_numbers(heap_, item);
+    items.push_back(reads ? with_items_read(item) : Ref::borrow(item));
+    any |= reads;
+  }
+  if (!any) return Ref::borrow(value);
+  return PyTuple_CheckExact(value) ? tuple_of(std::move(items)) : list_of(std::move(items));
 }
 
 }  // namespace tenon::python

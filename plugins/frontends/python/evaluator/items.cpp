@@ -1,4 +1,5 @@
-// Subscripts, slices and membership.
+#include "python/evaluator/items.h"
+
 #include <fmt/format.h>
 
 #include <array>
@@ -8,7 +9,7 @@
 #include "python/compat/object_layout.h"
 #include "python/evaluator/builtins.h"
 #include "python/evaluator/evaluator.h"
-#include "python/evaluator/generator.h"
+#include "python/evaluator/generators.h"
 #include "python/objects/names.h"
 
 namespace tenon::python {
@@ -88,7 +89,7 @@ Ref alias_of_typing(Heap& heap, PyObject* form, PyObject* key) {
 
 }  // namespace
 
-Ref Evaluator::plain_index(PyObject* key) {
+Ref Items::plain_index(PyObject* key) {
   if (PySlice_Check(key) && !heap_.source_of(key)) {
     auto* slice = reinterpret_cast<PySliceObject*>(key);
     Ref start = plain_index(slice->start), stop = plain_index(slice->stop), step = plain_index(slice->step);
@@ -98,30 +99,30 @@ Ref Evaluator::plain_index(PyObject* key) {
   const TypeTraits& traits = heap_.traits(key);
   if (!traits.python_class || traits.atom || traits.identity || traits.role != Recorder::Role::other || PyLong_Check(key)) return Ref::borrow(key);
   PyObject* method = heap_.type_attribute(Py_TYPE(key), names().__index__);
-  return is_python_function(method) ? call_now(method, {key}) : Ref::borrow(key);
+  return is_python_function(method) ? core_.call_now(method, {key}) : Ref::borrow(key);
 }
 
 /// An older slice as one that was born here, of what the program sees: sizes and tensors that may vary.
-Ref Evaluator::slice_of_parts(PyObject* slice) {
+Ref Items::slice_of_parts(PyObject* slice) {
   std::array<Ref, 3> parts;
   std::size_t at = 0;
-  for (const char* name : {"start", "stop", "step"}) parts[at++] = load_attribute(slice, checked(PyUnicode_InternFromString(name)).get());
+  for (const char* name : {"start", "stop", "step"}) parts[at++] = core_.attributes().load(slice, checked(PyUnicode_InternFromString(name)).get());
   return heap_.born(checked(PySlice_New(parts[0].get(), parts[1].get(), parts[2].get())));
 }
 
-Ref Evaluator::load_item(PyObject* container, PyObject* key) {
-  if (Ref mapping = heap_.behind_proxy(container)) return load_item(mapping.get(), key);
+Ref Items::load(PyObject* container, PyObject* key) {
+  if (Ref mapping = heap_.behind_proxy(container)) return load(mapping.get(), key);
   const TypeTraits& traits = heap_.traits(container);
   const bool of_tensor = traits.role == Recorder::Role::stand_in && PySlice_Check(key);  // an object may mean a sequence to torch
   const bool by_index = traits.atom || of_tensor || traits.container == Container::list || traits.container == Container::tuple || traits.container == Container::deque;
   const Ref index = by_index ? plain_index(key) : Ref::borrow(key);
-  if (!index.is(key)) return load_item(container, index.get());
+  if (!index.is(key)) return load(container, index.get());
   if (traits.role == Recorder::Role::stand_in) {
-    if (PySlice_Check(key) && heap_.source_of(key)) return load_item(container, slice_of_parts(key).get());
+    if (PySlice_Check(key) && heap_.source_of(key)) return load(container, slice_of_parts(key).get());
     heap_.expose(key);
-    require_plain(key);
+    core_.hidden_calls().require_plain(key);
     Ref seen = heap_.substitute(key);
-    mark_position();
+    core_.mark_position();
     return heap_.adopt(checked(PyObject_GetItem(container, seen.get())));
   }
   if (PyType_Check(container)) {
@@ -129,36 +130,36 @@ Ref Evaluator::load_item(PyObject* container, PyObject* key) {
       Ref member = checked(PyObject_GetItem(container, key));
       return heap_.is_born(container) ? heap_.adopt(std::move(member)) : heap_.enter(heap_.sources().constant(member.get()), member.get());
     }
-    if (PyObject* of_metaclass = heap_.type_attribute(Py_TYPE(container), names().__getitem__); is_python_function(of_metaclass)) return call_now(of_metaclass, {container, key});
+    if (PyObject* of_metaclass = heap_.type_attribute(Py_TYPE(container), names().__getitem__); is_python_function(of_metaclass)) return core_.call_now(of_metaclass, {container, key});
     PyObject* of_class = heap_.type_attribute(reinterpret_cast<PyTypeObject*>(container), names().__class_getitem__);
     if (of_class != nullptr && (PyFunction_Check(of_class) || Py_TYPE(of_class) == &PyClassMethod_Type) && heap_.traits(reinterpret_cast<PyTypeObject*>(container)).python_class)
-      if (Ref method = load_attribute(container, names().__class_getitem__); PyMethod_Check(method.get()) || PyFunction_Check(method.get())) return call_now(method.get(), {key});
+      if (Ref method = core_.attributes().load(container, names().__class_getitem__); PyMethod_Check(method.get()) || PyFunction_Check(method.get())) return core_.call_now(method.get(), {key});
     // list[int]: later calls get the alias that is made here, with what it holds.
-    if (!is_fixed(heap_, key)) throw GraphBreak(fmt::format("{} is subscripted with a {}", reinterpret_cast<PyTypeObject*>(container)->tp_name, visible_type(key)->tp_name));
-    prepare_hash(key);
+    if (!is_fixed(heap_, key)) throw GraphBreak(fmt::format("{} is subscripted with a {}", reinterpret_cast<PyTypeObject*>(container)->tp_name, core_.visible_type(key)->tp_name));
+    core_.equality().prepare_hash(key);
     heap_.expose(key);
     return heap_.adopt(checked(PyObject_GetItem(container, key)));
   }
   if (is_of_typing(heap_, container))
     if (Ref alias = alias_of_typing(heap_, container, key)) return alias;
   PyObject* method = heap_.type_attribute(Py_TYPE(container), names().__getitem__);
-  if (is_python_function(method)) return call_now(method, {container, key});
+  if (is_python_function(method)) return core_.call_now(method, {container, key});
   if (traits.atom) {
     heap_.expose(key);
     if (PySlice_Check(key))
-      if (std::optional<Ref> part = slice_of_sizes(*this, container, key)) return std::move(*part);
+      if (std::optional<Ref> part = slice_of_sizes(core_, container, key)) return std::move(*part);
     return heap_.adopt(checked(PyObject_GetItem(container, key)));
   }
-  if (traits.container == Container::dict) prepare_key(key, container);
+  if (traits.container == Container::dict) core_.equality().prepare_key(key, container);
   switch (traits.container) {
     case Container::dict: {
       if (Ref value = heap_.dict_item(container, key)) return value;
       PyObject* missing = heap_.type_attribute(Py_TYPE(container), names().__missing__);
-      if (is_python_function(missing)) return call_now(missing, {container, key});
+      if (is_python_function(missing)) return core_.call_now(missing, {container, key});
       if (missing != nullptr) {
-        Ref factory = load_attribute(container, names().default_factory);
+        Ref factory = core_.attributes().load(container, names().default_factory);
         if (!factory.is(Py_None)) {
-          Ref value = call_now(factory.get(), {});
+          Ref value = core_.call_now(factory.get(), {});
           heap_.store_key(container, key, value.get());
           return value;
         }
@@ -178,8 +179,8 @@ Ref Evaluator::load_item(PyObject* container, PyObject* key) {
       if (heap_.is_number(key) && traits.exact && traits.container != Container::deque)
         if (Ref item = heap_.chosen_item(container, key)) return item;
       if (const auto index = index_into_list(container, key)) return heap_.list_item(container, *index);
-      if (PyIndex_Check(key) && !is_stand_in(key)) return heap_.sequence_item(container, in_range(container, key, heap_.length(container)));
-      mark_position();
+      if (PyIndex_Check(key) && !core_.is_stand_in(key)) return heap_.sequence_item(container, in_range(container, key, heap_.length(container)));
+      core_.mark_position();
       return heap_.adopt(checked(PyObject_GetItem(container, key)));
     default: break;
   }
@@ -187,32 +188,32 @@ Ref Evaluator::load_item(PyObject* container, PyObject* key) {
   throw GraphBreak(fmt::format("a subscript of a {}", Py_TYPE(container)->tp_name));
 }
 
-void Evaluator::store_item(PyObject* container, PyObject* key, PyObject* value) {
+void Items::store(PyObject* container, PyObject* key, PyObject* value) {
   const TypeTraits& traits = heap_.traits(container);
   const bool of_tensor = traits.role == Recorder::Role::stand_in && PySlice_Check(key);
   const bool by_index = of_tensor || traits.container == Container::list || traits.container == Container::deque;
   const Ref plain = by_index ? plain_index(key) : Ref::borrow(key);
-  if (!plain.is(key)) return store_item(container, plain.get(), value);
+  if (!plain.is(key)) return store(container, plain.get(), value);
   if (traits.role == Recorder::Role::stand_in) {
     if (value == nullptr) throw GraphBreak("'del' of a part of a tensor");
     heap_.expose(key);
-    require_plain(key);
+    core_.hidden_calls().require_plain(key);
     Ref index = heap_.substitute(key), given = heap_.substitute(value);
-    mark_position();
+    core_.mark_position();
     checked(PyObject_SetItem(container, index.get(), given.get()));
     return;
   }
   PyObject* method = heap_.type_attribute(Py_TYPE(container), value ? names().__setitem__ : names().__delitem__);
   if (is_python_function(method)) {
-    if (value) call_now(method, {container, key, value});
-    else call_now(method, {container, key});
+    if (value) core_.call_now(method, {container, key, value});
+    else core_.call_now(method, {container, key});
     return;
   }
   if (traits.container == Container::none) throw GraphBreak(fmt::format("assignment to an item of a {}", Py_TYPE(container)->tp_name));
   if (traits.container == Container::dict) {
     const Ref known = heap_.plain_key(key);
     key = known.get();
-    prepare_key(key, container);
+    core_.equality().prepare_key(key, container);
     if (value == nullptr && !heap_.dict_contains(container, key)) {
       PyErr_SetObject(PyExc_KeyError, key);
       throw PythonError();
@@ -230,28 +231,28 @@ void Evaluator::store_item(PyObject* container, PyObject* key, PyObject* value) 
   Arguments arguments;
   arguments.values = {Ref::borrow(key)};
   if (value) arguments.values.push_back(Ref::borrow(value));
-  change_older(*this, container, value ? "__setitem__" : "__delitem__", std::move(arguments));
+  change_older(core_, container, value ? "__setitem__" : "__delitem__", std::move(arguments));
 }
 
-bool Evaluator::contains(PyObject* container, PyObject* item) {
+bool Items::contains(PyObject* container, PyObject* item) {
   if (Ref mapping = heap_.behind_proxy(container)) return contains(mapping.get(), item);
   const TypeTraits& traits = heap_.traits(container);
   if (traits.role == Recorder::Role::stand_in) throw GraphBreak("'in' looks at the values of a tensor");
   PyObject* method = heap_.type_attribute(Py_TYPE(container), names().__contains__);
-  if (is_python_function(method)) return truth(call_now(method, {container, item}).get());
+  if (is_python_function(method)) return core_.operators().truth(core_.call_now(method, {container, item}).get());
   if (traits.container == Container::dict) {
-    if (is_stand_in(item) && heap_.source_of(container)) throw GraphBreak("a tensor is looked up in a dict");
-    prepare_key(item, container);
+    if (core_.is_stand_in(item) && heap_.source_of(container)) throw GraphBreak("a tensor is looked up in a dict");
+    core_.equality().prepare_key(item, container);
     return heap_.dict_contains(container, item);
   }
   const bool is_set = traits.container == Container::set || traits.container == Container::frozen_set;
-  if (is_set && !(is_stand_in(item) && heap_.source_of(container))) {
+  if (is_set && !(core_.is_stand_in(item) && heap_.source_of(container))) {
     if (heap_.is_no_key(container, item)) return false;
     heap_.expose(container);
-    prepare_key(item, container);
+    core_.equality().prepare_key(item, container);
     return checked(PySequence_Contains(container, item)) != 0;
   }
-  if (is_stand_in(item)) {
+  if (core_.is_stand_in(item)) {
     // Identity first, as Python does; comparing would need the values.
     if (traits.container == Container::list || traits.container == Container::tuple) {
       heap_.expose(container);
@@ -259,35 +260,35 @@ bool Evaluator::contains(PyObject* container, PyObject* item) {
       for (Py_ssize_t at = 0; at < PySequence_Fast_GET_SIZE(seen.get()); ++at) {
         PyObject* each = PySequence_Fast_GET_ITEM(seen.get(), at);
         if (each == item) return true;
-        if (is_stand_in(each)) break;
+        if (core_.is_stand_in(each)) break;
       }
     }
     throw GraphBreak("a tensor is compared with the items of a container");
   }
   const bool iterated = method == nullptr && (is_python_function(heap_.type_attribute(Py_TYPE(container), names().__iter__)) || is_evaluated_generator(container));
-  if (iterated || has_python_equality(item) || has_python_equality(container) || holds_older_numbers(container)) return contains_by_comparing(container, item);
+  if (iterated || core_.equality().has_python_equality(item) || core_.equality().has_python_equality(container) || core_.hidden_calls().holds_older_numbers(container)) return core_.equality().contains_by_comparing(container, item);
   heap_.expose(item);
   heap_.expose(container);
-  if (heap_.holds_tensor(item) || heap_.holds_tensor(container)) return contains_by_comparing(container, item);
-  require_plain(container);
-  require_readable(item);
+  if (heap_.holds_tensor(item) || heap_.holds_tensor(container)) return core_.equality().contains_by_comparing(container, item);
+  core_.hidden_calls().require_plain(container);
+  core_.hidden_calls().require_readable(item);
   const bool view = PyDictViewSet_Check(container) || PyDictValues_Check(container);  // its dict was exposed when it was made
   const bool known_type = traits.atom || traits.container != Container::none || PyType_IsSubtype(Py_TYPE(container), library_types().enum_meta) ||
                           (heap_.is_born(container) && (view || traits.iterator));
   if (!known_type) throw GraphBreak(fmt::format("'in' a {}", Py_TYPE(container)->tp_name));
-  tell_items_apart(container, item);
+  core_.equality().tell_items_apart(container, item);
   return checked(PySequence_Contains(container, item)) != 0;
 }
 
-void Evaluator::op_slice(Frame&, const Instruction& i) {
-  Ref stop = pop(), start = pop(), container = pop();
+void Items::op_slice(Frame&, const Instruction& i) {
+  Ref stop = core_.pop(), start = core_.pop(), container = core_.pop();
   Ref slice = heap_.born(checked(PySlice_New(start.get(), stop.get(), nullptr)));
   if (i.op == Op::binary_slice) {
-    push(load_item(container.get(), slice.get()));
+    core_.push(load(container.get(), slice.get()));
     return;
   }
-  Ref value = pop();
-  store_item(container.get(), slice.get(), value.get());
+  Ref value = core_.pop();
+  store(container.get(), slice.get(), value.get());
 }
 
 }  // namespace tenon::python

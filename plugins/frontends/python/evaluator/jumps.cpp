@@ -1,4 +1,5 @@
-// Conditional jumps, and the truth that they go by.
+#include "python/evaluator/jumps.h"
+
 #include <optional>
 
 #include "python/evaluator/evaluator.h"
@@ -54,23 +55,21 @@ std::optional<bool> truth_without_exception(const DecodedCode& code, const Instr
 
 }  // namespace
 
-/// The truth that a jump goes by. Where the elements of a tensor decide, and one way does nothing but raise, the other way is assumed.
-bool Evaluator::truth_for_jump(const Frame& f, PyObject* value, const Instruction& jump, std::int32_t after) {
+bool Jumps::truth_for_jump(const Frame& f, PyObject* value, const Instruction& jump, std::int32_t after) {
   if (heap_.traits(value).role == Recorder::Role::stand_in && !recorder_.truth_of(value))
     if (const auto assumed = truth_without_exception(*f.code, jump, after); assumed && recorder_.assume(value, *assumed)) return *assumed;
-  return truth(value);
+  return core_.operators().truth(value);
 }
 
-/// Tells the recorder with which outcome of this instruction a jump that comes next goes on.
-void Evaluator::expect_truth(const Frame& f) {
+void Jumps::expect_truth(const Frame& f) {
   const std::vector<Instruction>& all = f.code->instructions;
   auto at = static_cast<std::size_t>(f.next);
   if (at < all.size() && all[at].op == Op::to_bool) ++at;
   recorder_.truth_to_come = at + 1 < all.size() ? truth_without_exception(*f.code, all[at], static_cast<std::int32_t>(at + 1)) : std::nullopt;
 }
 
-void Evaluator::op_jump_if(Frame& f, const Instruction& i) {
-  Ref value = pop();
+void Jumps::op_jump_if(Frame& f, const Instruction& i) {
+  Ref value = core_.pop();
   bool jump = false;
   switch (i.op) {
     case Op::pop_jump_if_none: jump = value.is(Py_None); break;
@@ -80,12 +79,12 @@ void Evaluator::op_jump_if(Frame& f, const Instruction& i) {
     default: jump = !truth_for_jump(f, value.get(), i, f.next); break;
   }
   const bool keeps = i.op == Op::jump_if_true_or_pop || i.op == Op::jump_if_false_or_pop;
-  if (jump && keeps) push(std::move(value));
+  if (jump && keeps) core_.push(std::move(value));
   if (jump) this->jump(f, i.target);
 }
 
-void Evaluator::jump(Frame& f, std::int32_t target) {
-  if (target <= f.current && options_.leave_loops) loops_.goes_back(f.code.get(), target, heap_.now, recorder_.recorded());
+void Jumps::jump(Frame& f, std::int32_t target) {
+  if (target <= f.current && options_.leave_loops) core_.loops().unrolled().goes_back(f.code.get(), target, heap_.now, recorder_.recorded());
   f.next = target;
 }
 

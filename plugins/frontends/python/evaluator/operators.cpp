@@ -8,6 +8,7 @@
 
 #include "python/compat/object_layout.h"
 #include "python/evaluator/builtins.h"
+#include "python/decode/operator_function.h"
 #include "python/evaluator/evaluator.h"
 #include "python/evaluator/operators.h"
 #include "python/objects/imported.h"
@@ -15,20 +16,6 @@
 
 namespace tenon::python {
 namespace {
-
-using Binary = PyObject* (*)(PyObject*, PyObject*);
-
-PyObject* power(PyObject* a, PyObject* b) { return PyNumber_Power(a, b, Py_None); }
-PyObject* in_place_power(PyObject* a, PyObject* b) { return PyNumber_InPlacePower(a, b, Py_None); }
-
-/// In the order of CPython's NB_ constants: the plain operators, then the in-place ones.
-constexpr int kPlainOperators = 13;
-constexpr std::array<Binary, 26> kOperators = {
-    PyNumber_Add, PyNumber_And, PyNumber_FloorDivide, PyNumber_Lshift, PyNumber_MatrixMultiply, PyNumber_Multiply, PyNumber_Remainder,
-    PyNumber_Or, power, PyNumber_Rshift, PyNumber_Subtract, PyNumber_TrueDivide, PyNumber_Xor,
-    PyNumber_InPlaceAdd, PyNumber_InPlaceAnd, PyNumber_InPlaceFloorDivide, PyNumber_InPlaceLshift, PyNumber_InPlaceMatrixMultiply,
-    PyNumber_InPlaceMultiply, PyNumber_InPlaceRemainder, PyNumber_InPlaceOr, in_place_power, PyNumber_InPlaceRshift,
-    PyNumber_InPlaceSubtract, PyNumber_InPlaceTrueDivide, PyNumber_InPlaceXor};
 
 /// By Py_LT and so on: the comparison of the operands the other way round.
 constexpr int kSwapped[] = {Py_GT, Py_GE, Py_EQ, Py_NE, Py_LT, Py_LE};
@@ -67,40 +54,14 @@ ComparisonNames comparison_names(int operation) {
 
 }  // namespace
 
-bool Evaluator::holds_number(PyObject* object) {
-  const auto has_items = [](PyObject* item) { return PySlice_Check(item) || PyTuple_Check(item) || PyList_Check(item); };
-  if (!has_items(object)) return heap_.is_number(object);
-  std::vector<PyObject*> open = {object};
-  std::unordered_set<PyObject*> seen;  // a list may hold itself
-  bool found = false;
-  const auto look_at = [&](PyObject* item) {
-    found |= heap_.is_number(item);
-    if (has_items(item)) open.push_back(item);
-  };
-  while (!found && !open.empty()) {
-    PyObject* holder = open.back();
-    open.pop_back();
-    if (!seen.insert(holder).second) continue;
-    if (PySlice_Check(holder)) {
-      auto* slice = reinterpret_cast<PySliceObject*>(holder);
-      for (PyObject* part : {slice->start, slice->stop, slice->step}) look_at(part);
-    } else {
-      for (Py_ssize_t at = 0; at < PySequence_Fast_GET_SIZE(holder); ++at) look_at(PySequence_Fast_GET_ITEM(holder, at));
-    }
-  }
-  return found;
-}
-
-binaryfunc operator_function(int operation) { return kOperators[operation]; }
-
 /// What a `__bool__` gave must be a bool.
-bool Evaluator::truth_from(PyObject* given) {
-  if (visible_type(given) == &PyBool_Type) return truth(given);
-  PyErr_Format(PyExc_TypeError, "__bool__ should return bool, returned %s", visible_type(given)->tp_name);
+bool Operators::truth_from(PyObject* given) {
+  if (core_.visible_type(given) == &PyBool_Type) return truth(given);
+  PyErr_Format(PyExc_TypeError, "__bool__ should return bool, returned %s", core_.visible_type(given)->tp_name);
   throw PythonError();
 }
 
-bool Evaluator::truth(PyObject* value) {
+bool Operators::truth(PyObject* value) {
   if (value == Py_True) return true;
   if (value == Py_False || value == Py_None) return false;
   const TypeTraits& traits = heap_.traits(value);
@@ -113,7 +74,7 @@ bool Evaluator::truth(PyObject* value) {
   if (traits.atom || traits.role == Recorder::Role::scalar || (traits.identity && !traits.python_class)) return checked(PyObject_IsTrue(value)) != 0;
   if (traits.python_class) {
     PyObject* method = heap_.type_attribute(Py_TYPE(value), names().__bool__);
-    if (is_python_function(method)) return truth_from(call_now(method, {value}).get());
+    if (is_python_function(method)) return truth_from(core_.call_now(method, {value}).get());
     if (method == nullptr) {
       method = heap_.type_attribute(Py_TYPE(value), names().__len__);
       if (is_python_function(method)) return length(value) != 0;
@@ -129,7 +90,7 @@ bool Evaluator::truth(PyObject* value) {
   throw GraphBreak(fmt::format("the truth of a {}", Py_TYPE(value)->tp_name));
 }
 
-std::optional<Ref> Evaluator::python_operator(PyObject* left, PyObject* right, PyObject* name, PyObject* reflected, bool* tried) {
+std::optional<Ref> Operators::python_operator(PyObject* left, PyObject* right, PyObject* name, PyObject* reflected, bool* tried) {
   struct Candidate {
     PyObject *self, *name, *other;
   };
@@ -149,37 +110,37 @@ std::optional<Ref> Evaluator::python_operator(PyObject* left, PyObject* right, P
     if (method == Py_None) throw GraphBreak(fmt::format("{} of a {} is None: it refuses", name_text(candidate.name), Py_TYPE(candidate.self)->tp_name));
     if (!is_python_function(method)) continue;
     *tried = true;
-    Ref result = call_now(method, {candidate.self, candidate.other});
+    Ref result = core_.call_now(method, {candidate.self, candidate.other});
     if (!result.is(Py_NotImplemented)) return result;
   }
   return std::nullopt;
 }
 
 /// A tensor and a symbolic int: the tensor's library would take the int for an object that it does not know.
-std::optional<Ref> Evaluator::operator_with_number(PyObject* left, PyObject* right, PyObject* name, PyObject* reflected) {
+std::optional<Ref> Operators::operator_with_number(PyObject* left, PyObject* right, PyObject* name, PyObject* reflected) {
   const bool on_right = heap_.is_number(right);
   if (!on_right && !heap_.is_number(left)) return std::nullopt;
   Arguments arguments;
   arguments.values = {Ref::borrow(on_right ? right : left)};
-  return call_stand_in_with_numbers(on_right ? left : right, on_right ? name : reflected, arguments);
+  return core_.calls().call_stand_in_with_numbers(on_right ? left : right, on_right ? name : reflected, arguments);
 }
 
 /// The same in place: it writes. Slots of our own take such numbers as they are.
-std::optional<Ref> Evaluator::operator_in_place_with_number(PyObject* left, PyObject* right, PyObject* name) {
+std::optional<Ref> Operators::operator_in_place_with_number(PyObject* left, PyObject* right, PyObject* name) {
   if (!heap_.is_number(right)) return std::nullopt;
   PyObject* function = compat::type_lookup(Py_TYPE(left), name);
   if (function == nullptr || Py_TYPE(function) == &PyWrapperDescr_Type) return std::nullopt;
   Arguments arguments;
   arguments.values = {Ref::borrow(right)};
-  if (std::optional<Ref> result = call_stand_in_with_numbers(left, name, arguments)) return result;
+  if (std::optional<Ref> result = core_.calls().call_stand_in_with_numbers(left, name, arguments)) return result;
   throw GraphBreak(fmt::format("{} with a number that varies", PyUnicode_AsUTF8(name)));
 }
 
 /// Breaks where the stand-in's library asks the other operand for elements, or leaves the operator to it. torch looks at the operand's class alone.
-void Evaluator::require_no_elements(PyObject* stand_in, PyObject* other) {
+void Operators::require_no_elements(PyObject* stand_in, PyObject* other) {
   const TypeTraits& traits = heap_.traits(other);
-  if (!is_stand_in(stand_in) || traits.role != Recorder::Role::other) return;
-  if (!recorder_.operates_on_any(stand_in)) return require_no_python_methods(other, recorder_.hooks());
+  if (!core_.is_stand_in(stand_in) || traits.role != Recorder::Role::other) return;
+  if (!recorder_.operates_on_any(stand_in)) return core_.hidden_calls().require_no_python_methods(other, recorder_.hooks());
   const bool known = other == Py_None || PyLong_Check(other) || PyFloat_Check(other) || PyComplex_Check(other) || PyUnicode_Check(other) ||
                      traits.container == Container::list || traits.container == Container::tuple;
   if (!known) throw GraphBreak(fmt::format("an operator of an array and a {}", Py_TYPE(other)->tp_name));
@@ -197,7 +158,7 @@ bool makes_new_sequence(int operation, PyObject* left, PyObject* right) {
 
 }  // namespace
 
-Ref Evaluator::binary(int operation, PyObject* left, PyObject* right) {
+Ref Operators::binary(int operation, PyObject* left, PyObject* right) {
   if (operation == NB_OR) {  // of mappings: a new one
     if (Ref mapping = heap_.behind_proxy(left)) return binary(operation, mapping.get(), right);
     if (Ref mapping = heap_.behind_proxy(right)) return binary(operation, left, mapping.get());
@@ -205,10 +166,10 @@ Ref Evaluator::binary(int operation, PyObject* left, PyObject* right) {
   const TypeTraits& a = heap_.traits(left);
   const TypeTraits b = heap_.traits(right);
   if (PyTuple_Check(left) || PyTuple_Check(right))
-    if (std::optional<Ref> sizes = operator_of_sizes(*this, operation, left, right)) return std::move(*sizes);
+    if (std::optional<Ref> sizes = operator_of_sizes(core_, operation, left, right)) return std::move(*sizes);
   if (operation % kPlainOperators == NB_REMAINDER && PyUnicode_CheckExact(left))
-    if (Ref text = late_text("operator", "mod", {left, right})) return text;
-  if (a.atom && b.atom) return heap_.adopt(checked(kOperators[operation](left, right)));
+    if (Ref text = core_.texts().late("operator", "mod", {left, right})) return text;
+  if (a.atom && b.atom) return heap_.adopt(checked(operator_function(operation)(left, right)));
   require_no_elements(left, right);
   const OperatorNames names = operator_names(operation);
   bool tried = false;
@@ -216,7 +177,7 @@ Ref Evaluator::binary(int operation, PyObject* left, PyObject* right) {
     if (std::optional<Ref> result = python_operator(left, right, names.in_place, nullptr, &tried)) return std::move(*result);
   if (std::optional<Ref> result = python_operator(left, right, names.plain, names.reflected, &tried)) return std::move(*result);
   require_no_elements(right, left);
-  const bool stand_in = is_stand_in(left) || is_stand_in(right);
+  const bool stand_in = core_.is_stand_in(left) || core_.is_stand_in(right);
   if (tried && !stand_in) {
     const auto has_operators_in_c = [](PyObject* operand) { return !PyType_HasFeature(Py_TYPE(operand), Py_TPFLAGS_HEAPTYPE) || Py_TYPE(operand)->tp_base != &PyBaseObject_Type; };
     const bool may_do = !a.atom && !b.atom && (has_operators_in_c(left) || has_operators_in_c(right));
@@ -231,28 +192,28 @@ Ref Evaluator::binary(int operation, PyObject* left, PyObject* right) {
   if (changes && takes_it && heap_.is_older(left, "an in-place operator")) {
     Arguments arguments;
     arguments.values = {Ref::borrow(right)};
-    return change_older(*this, left, PyUnicode_AsUTF8(names.in_place), std::move(arguments));
+    return change_older(core_, left, PyUnicode_AsUTF8(names.in_place), std::move(arguments));
   }
-  if ((holds_older_numbers(left) || holds_older_numbers(right)) && makes_new_sequence(operation, left, right)) return binary(operation, with_numbers_read(left).get(), with_numbers_read(right).get());
+  if ((core_.hidden_calls().holds_older_numbers(left) || core_.hidden_calls().holds_older_numbers(right)) && makes_new_sequence(operation, left, right)) return binary(operation, core_.hidden_calls().with_numbers_read(left).get(), core_.hidden_calls().with_numbers_read(right).get());
   heap_.expose(left);
   heap_.expose(right);
   const bool adds = operation % kPlainOperators == NB_ADD;
   const bool joins = adds && ((PyTuple_CheckExact(left) && PyTuple_CheckExact(right)) || (PyList_CheckExact(left) && PyList_CheckExact(right)));  // asks no item
-  for (PyObject* operand : {left, right}) joins ? require_readable(operand) : require_plain(operand);
+  for (PyObject* operand : {left, right}) joins ? core_.hidden_calls().require_readable(operand) : core_.hidden_calls().require_plain(operand);
   if (stand_in) {
-    const bool in_place = operation >= kPlainOperators && is_stand_in(left);
+    const bool in_place = operation >= kPlainOperators && core_.is_stand_in(left);
     if (std::optional<Ref> result = in_place ? operator_in_place_with_number(left, right, names.in_place) : operator_with_number(left, right, names.plain, names.reflected))
       return std::move(*result);
     Ref x = heap_.substitute(left), y = heap_.substitute(right);
-    mark_position();
-    return heap_.adopt(checked(kOperators[operation](x.get(), y.get())));
+    core_.mark_position();
+    return heap_.adopt(checked(operator_function(operation)(x.get(), y.get())));
   }
   require_known_operands({left, right});
   const bool formats = PyUnicode_Check(left) || PyBytes_Check(left);  // "%s" % values
-  return heap_.adopt(recorder_.constant_operator(kOperators[operation], left, formats ? for_elements(right).get() : right));
+  return heap_.adopt(recorder_.constant_operator(operator_function(operation), left, formats ? core_.hidden_calls().for_elements(right).get() : right));
 }
 
-void Evaluator::require_known_operands(std::initializer_list<PyObject*> operands) {
+void Operators::require_known_operands(std::initializer_list<PyObject*> operands) {
   for (PyObject* operand : operands) {
     const TypeTraits& traits = heap_.traits(operand);
     const bool known = traits.atom || traits.identity || traits.role != Recorder::Role::other || traits.container != Container::none;
@@ -260,14 +221,14 @@ void Evaluator::require_known_operands(std::initializer_list<PyObject*> operands
   }
 }
 
-bool Evaluator::is_method_of_tensor(PyObject* object) {
+bool Operators::is_method_of_tensor(PyObject* object) {
   PyObject* self = PyCFunction_Check(object) ? PyCFunction_GET_SELF(object) : nullptr;
   if (!self) return false;
   const Recorder::Role role = heap_.traits(self).role;
   return role == Recorder::Role::tensor || role == Recorder::Role::stand_in;
 }
 
-Ref Evaluator::compare(int operation, PyObject* left, PyObject* right) {
+Ref Operators::compare(int operation, PyObject* left, PyObject* right) {
   if (Ref mapping = heap_.behind_proxy(left)) return compare(operation, mapping.get(), right);
   if (Ref mapping = heap_.behind_proxy(right)) return compare(operation, left, mapping.get());
   const TypeTraits& a = heap_.traits(left);
@@ -278,7 +239,7 @@ Ref Evaluator::compare(int operation, PyObject* left, PyObject* right) {
   bool tried = false;
   if (std::optional<Ref> result = python_operator(left, right, names.name, names.reflected, &tried)) return std::move(*result);
   require_no_elements(right, left);
-  const bool stand_in = is_stand_in(left) || is_stand_in(right);
+  const bool stand_in = core_.is_stand_in(left) || core_.is_stand_in(right);
   if (operation == Py_NE && !tried && !stand_in) {  // object.__ne__ asks __eq__
     const ComparisonNames equality = comparison_names(Py_EQ);
     if (std::optional<Ref> result = python_operator(left, right, equality.name, equality.reflected, &tried)) return Ref::borrow(truth(result->get()) ? Py_False : Py_True);
@@ -290,11 +251,11 @@ Ref Evaluator::compare(int operation, PyObject* left, PyObject* right) {
     PyErr_Format(PyExc_TypeError, "'%s' not supported between instances of '%.100s' and '%.100s'", kComparisonSigns[operation], Py_TYPE(left)->tp_name, Py_TYPE(right)->tp_name);
     throw PythonError();
   }
-  if ((operation == Py_EQ || operation == Py_NE) && (has_python_equality(left) || has_python_equality(right) || holds_older_numbers(left) || holds_older_numbers(right)))
-    if (std::optional<bool> equal = equal_containers(left, right)) return Ref::borrow(*equal == (operation == Py_EQ) ? Py_True : Py_False);
+  if ((operation == Py_EQ || operation == Py_NE) && (core_.equality().has_python_equality(left) || core_.equality().has_python_equality(right) || core_.hidden_calls().holds_older_numbers(left) || core_.hidden_calls().holds_older_numbers(right)))
+    if (std::optional<bool> equal = core_.equality().equal_containers(left, right)) return Ref::borrow(*equal == (operation == Py_EQ) ? Py_True : Py_False);
   if ((operation == Py_EQ || operation == Py_NE) && is_method_of_tensor(left) && is_method_of_tensor(right)) {
     PyObject* const name = tenon::python::names().__self__;
-    const Ref self = load_attribute(left, name), other = load_attribute(right, name);  // a stand-in for the tensor, too
+    const Ref self = core_.attributes().load(left, name), other = core_.attributes().load(right, name);  // a stand-in for the tensor, too
     const bool same = self.is(other.get());
     if (!same) heap_.found_different(self.get(), other.get());
     const bool equal = same && reinterpret_cast<PyCFunctionObject*>(left)->m_ml == reinterpret_cast<PyCFunctionObject*>(right)->m_ml;
@@ -304,23 +265,23 @@ Ref Evaluator::compare(int operation, PyObject* left, PyObject* right) {
   heap_.expose(right);
   const Names& n = tenon::python::names();
   PyObject* const methods[] = {n.__eq__, n.__ne__, n.__lt__, n.__le__, n.__gt__, n.__ge__};
-  require_no_python_methods(left, methods);
-  require_no_python_methods(right, methods);
+  core_.hidden_calls().require_no_python_methods(left, methods);
+  core_.hidden_calls().require_no_python_methods(right, methods);
   if (stand_in)
     if (std::optional<Ref> result = operator_with_number(left, right, names.name, names.reflected)) return std::move(*result);
   for (PyObject* operand : {left, right})
     if (!stand_in && Py_TYPE(operand)->tp_richcompare != PyBaseObject_Type.tp_richcompare) require_known_operands({operand});
-  tell_apart(left, right);
-  const auto seen = [&](PyObject* operand) { return heap_.traits(operand).iterator ? Ref::borrow(operand) : for_elements(operand); };
+  core_.equality().tell_apart(left, right);
+  const auto seen = [&](PyObject* operand) { return heap_.traits(operand).iterator ? Ref::borrow(operand) : core_.hidden_calls().for_elements(operand); };
   Ref x = seen(left), y = seen(right);
-  mark_position();
+  core_.mark_position();
   // A scalar of NumPy would make an array of itself that is of unknown origin.
-  const bool asks_right = is_stand_in(right) && is_scalar_of_numpy(left);
+  const bool asks_right = core_.is_stand_in(right) && is_scalar_of_numpy(left);
   return heap_.adopt(checked(asks_right ? PyObject_RichCompare(y.get(), x.get(), kSwapped[operation]) : PyObject_RichCompare(x.get(), y.get(), operation)));
 }
 
 /// What is left to ask where a method in Python did not know: the other operand's comparison in C.
-std::optional<Ref> Evaluator::compare_in_c(int operation, PyObject* left, PyObject* right) {
+std::optional<Ref> Operators::compare_in_c(int operation, PyObject* left, PyObject* right) {
   const ComparisonNames names = comparison_names(operation);
   for (const bool swapped : {false, true}) {
     PyObject *self = swapped ? right : left, *other = swapped ? left : right;
@@ -328,59 +289,59 @@ std::optional<Ref> Evaluator::compare_in_c(int operation, PyObject* left, PyObje
     if (function == nullptr || function == PyBaseObject_Type.tp_richcompare) continue;
     if (is_python_function(heap_.type_attribute(Py_TYPE(self), swapped ? names.reflected : names.name))) continue;
     for (PyObject* operand : {self, other}) heap_.expose(operand);
-    require_plain(self);
+    core_.hidden_calls().require_plain(self);
     Ref result = checked(function(self, other, swapped ? kSwapped[operation] : operation));
     if (!result.is(Py_NotImplemented)) return heap_.adopt(std::move(result));
   }
   return std::nullopt;
 }
 
-bool Evaluator::is_same(Ref left, Ref right) {
+bool Operators::is_same(Ref left, Ref right) {
   const bool any_number = heap_.is_number(left.get()) || heap_.is_number(right.get());
-  if (any_number && visible_type(left.get()) == visible_type(right.get())) {  // small ints are one object each
+  if (any_number && core_.visible_type(left.get()) == core_.visible_type(right.get())) {  // small ints are one object each
     left = heap_.plain_key(left.get());
     right = heap_.plain_key(right.get());
   }
   if (left.is(right.get())) return true;
-  if (visible_type(left.get()) == visible_type(right.get()) && recorder_.is_one_object_a_value(visible_type(left.get()))) return truth(left.get()) == truth(right.get());
+  if (core_.visible_type(left.get()) == core_.visible_type(right.get()) && recorder_.is_one_object_a_value(core_.visible_type(left.get()))) return truth(left.get()) == truth(right.get());
   heap_.found_different(left.get(), right.get());
   return false;
 }
 
-void Evaluator::op_is(Frame&, const Instruction& i) {
-  Ref right = pop(), left = pop();
-  push(Ref::borrow(is_same(std::move(left), std::move(right)) != (i.arg != 0) ? Py_True : Py_False));
+void Operators::op_is(Frame&, const Instruction& i) {
+  Ref right = core_.pop(), left = core_.pop();
+  core_.push(Ref::borrow(is_same(std::move(left), std::move(right)) != (i.arg != 0) ? Py_True : Py_False));
 }
 
-void Evaluator::op_unary(Frame&, const Instruction& i) {
-  Ref value = pop();
+void Operators::op_unary(Frame&, const Instruction& i) {
+  Ref value = core_.pop();
   if (i.op == Op::unary_not) {
-    push(Ref::borrow(truth(value.get()) ? Py_False : Py_True));
+    core_.push(Ref::borrow(truth(value.get()) ? Py_False : Py_True));
     return;
   }
   const Names& n = names();
   PyObject* name = i.op == Op::unary_negative ? n.__neg__ : i.op == Op::unary_positive ? n.__pos__ : n.__invert__;
   PyObject* method = heap_.traits(value.get()).atom ? nullptr : heap_.type_attribute(Py_TYPE(value.get()), name);
-  if (is_python_function(method) && !is_stand_in(value.get())) {
-    push(call_now(method, {value.get()}));
+  if (is_python_function(method) && !core_.is_stand_in(value.get())) {
+    core_.push(core_.call_now(method, {value.get()}));
     return;
   }
   const auto operation = i.op == Op::unary_negative ? PyNumber_Negative : i.op == Op::unary_positive ? PyNumber_Positive : PyNumber_Invert;
   require_known_operands({value.get()});
-  mark_position();
-  push(heap_.adopt(checked(operation(value.get()))));
+  core_.mark_position();
+  core_.push(heap_.adopt(checked(operation(value.get()))));
 }
 
-Py_ssize_t Evaluator::length(PyObject* value) {
+Py_ssize_t Operators::length(PyObject* value) {
   if (Ref mapping = heap_.behind_proxy(value)) return length(mapping.get());
   const TypeTraits& traits = heap_.traits(value);
   if (traits.role == Recorder::Role::stand_in || traits.atom) {
-    mark_position();
+    core_.mark_position();
     return checked(PyObject_Size(value));
   }
   PyObject* method = heap_.type_attribute(Py_TYPE(value), names().__len__);
   if (is_python_function(method)) {
-    Ref given = heap_.plain_key(call_now(method, {value}).get());
+    Ref given = heap_.plain_key(core_.call_now(method, {value}).get());
     Ref number = checked(PyNumber_Index(given.get()));
     const Py_ssize_t size = PyNumber_AsSsize_t(number.get(), PyExc_OverflowError);
     if (size < 0 && !PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "__len__() should return >= 0");

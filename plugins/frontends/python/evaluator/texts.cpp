@@ -1,3 +1,5 @@
+#include "python/evaluator/texts.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,8 +13,8 @@
 
 namespace tenon::python {
 
-Ref Evaluator::late_text(const char* module, const char* function, std::initializer_list<PyObject*> arguments) {
-  if (std::ranges::none_of(arguments, [&](PyObject* argument) { return holds_number(argument); })) return {};
+Ref Texts::late(const char* module, const char* function, std::initializer_list<PyObject*> arguments) {
+  if (std::ranges::none_of(arguments, [&](PyObject* argument) { return core_.hidden_calls().holds_number(argument); })) return {};
   Ref tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(arguments.size())));
   for (std::size_t at = 0; at < arguments.size(); ++at) PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(at), Py_NewRef(arguments.begin()[at]));
   return recorder_.late_text(checked(PyObject_GetAttrString(checked(imported(module)).get(), function)).get(), tuple.get());
@@ -46,35 +48,92 @@ std::optional<std::vector<PyObject*>> items_within(PyObject* container, int dept
 }  // namespace
 
 /// The text of a container that holds numbers that vary; empty for others.
-Ref Evaluator::text_of_container(PyObject* value) {
+Ref Texts::of_container(PyObject* value) {
   const auto items = items_within(value);
   if (!items || std::ranges::none_of(*items, [&](PyObject* item) { return heap_.is_number(item); })) return {};
   Ref function = checked(PyObject_GetAttrString(checked(imported("tenon._texts")).get(), "text_of"));
-  return call_now(function.get(), {value});
+  return core_.call_now(function.get(), {value});
 }
 
-Ref Evaluator::to_string(PyObject* value, PyObject* method_name) {
+Ref Texts::to_string(PyObject* value, PyObject* method_name) {
   const bool as_code = method_name == names().__repr__;
-  if (!as_code && heap_.is_number(value) && visible_type(value) == &PyUnicode_Type) return Ref::borrow(value);
-  if (Ref text = late_text("builtins", as_code ? "repr" : "str", {value})) return text;
-  if (Ref text = text_of_container(value)) return text;
+  if (!as_code && heap_.is_number(value) && core_.visible_type(value) == &PyUnicode_Type) return Ref::borrow(value);
+  if (Ref text = late("builtins", as_code ? "repr" : "str", {value})) return text;
+  if (Ref text = of_container(value)) return text;
   const TypeTraits& traits = heap_.traits(value);
   if (traits.role == Recorder::Role::stand_in) throw GraphBreak("the values of a tensor are turned into text");
   if (traits.python_class) {
     PyObject* method = heap_.type_attribute(Py_TYPE(value), method_name);
     if (method_name == names().__str__ && !is_python_function(method) && !PyExceptionInstance_Check(value)) method = heap_.type_attribute(Py_TYPE(value), names().__repr__);
     if (is_python_function(method)) {
-      Ref text = call_now(method, {value});
-      if (PyType_IsSubtype(visible_type(text.get()), &PyUnicode_Type)) return text;
-      PyErr_Format(PyExc_TypeError, "%U returned non-string (type %.200s)", method_name, visible_type(text.get())->tp_name);
+      Ref text = core_.call_now(method, {value});
+      if (PyType_IsSubtype(core_.visible_type(text.get()), &PyUnicode_Type)) return text;
+      PyErr_Format(PyExc_TypeError, "%U returned non-string (type %.200s)", method_name, core_.visible_type(text.get())->tp_name);
       throw PythonError();
     }
     // object's own text holds the address.
     if (traits.container == Container::none && !traits.identity && !PyExceptionInstance_Check(value)) throw GraphBreak(fmt::format("the text of a {}", Py_TYPE(value)->tp_name));
   }
-  Ref seen = for_elements(value);
-  require_plain(value);
+  Ref seen = core_.hidden_calls().for_elements(value);
+  core_.hidden_calls().require_plain(value);
   return checked(as_code ? PyObject_Repr(seen.get()) : PyObject_Str(seen.get()));
+}
+
+/// Whether the methods with which a tensor formats itself are the library's: that stays so, or there is another capture.
+bool Texts::is_formatted_by_library(PyObject* tensor) {
+  PyTypeObject* type = recorder_.apparent_type(tensor);
+  if (!heap_.traits(type).python_class) return true;
+  static PyObject* const methods[] = {names().__format__, PyUnicode_InternFromString("dim"), PyUnicode_InternFromString("item")};
+  return std::ranges::all_of(methods, [&](PyObject* name) {
+    PyObject* found = heap_.type_attribute(type, name);
+    return found != nullptr && recorder_.is_own(found);
+  });
+}
+
+Ref Texts::formatted(PyObject* value, PyObject* spec) {
+  Ref empty = checked(PyUnicode_FromString(""));
+  if (Ref text = late("builtins", "format", {value, spec ? spec : empty.get()})) return text;
+  const TypeTraits& traits = heap_.traits(value);
+  if (traits.role == Recorder::Role::stand_in) {
+    if (is_formatted_by_library(value))
+      if (Ref number = recorder_.number_in_format(value, spec ? spec : empty.get())) return formatted(number.get(), spec);
+    throw GraphBreak("the values of a tensor are turned into text");
+  }
+  PyObject* method = traits.python_class ? heap_.type_attribute(Py_TYPE(value), names().__format__) : nullptr;
+  if (is_python_function(method)) {
+    Ref text = core_.call_now(method, {value, spec ? spec : empty.get()});
+    if (!PyType_IsSubtype(core_.visible_type(text.get()), &PyUnicode_Type)) {
+      PyErr_Format(PyExc_TypeError, "__format__ must return a str, not %.200s", core_.visible_type(text.get())->tp_name);
+      throw PythonError();
+    }
+    return text;
+  }
+  const bool plain = spec != nullptr && PyUnicode_Check(spec) && PyUnicode_GET_LENGTH(spec) == 0;
+  const bool usual = compat::type_lookup(Py_TYPE(value), names().__format__) == compat::type_lookup(&PyBaseObject_Type, names().__format__);
+  if (!traits.atom && (spec == nullptr || (plain && usual))) return to_string(value, names().__str__);
+  heap_.expose(value);
+  core_.hidden_calls().require_plain(value);
+  return checked(PyObject_Format(value, spec));
+}
+
+void Texts::op_format(Frame&, const Instruction& i) {
+  // FORMAT_VALUE: two bits of conversion (0 none, 1 str, 2 repr, 3 ascii), bit 2 for a format specification on the stack.
+  const bool has_spec = i.op == Op::format_with_spec || (i.op == Op::format_value && (i.arg & 4));
+  const int conversion = i.op == Op::format_value ? i.arg & 3 : i.op == Op::convert_value ? i.arg : 0;
+  Ref spec = has_spec ? core_.pop() : Ref();
+  Ref value = core_.pop();
+  if (conversion == 1) value = to_string(value.get(), names().__str__);
+  if (conversion == 2) value = to_string(value.get(), names().__repr__);
+  if (conversion == 3) {
+    Ref text = to_string(value.get(), names().__repr__);
+    Ref bytes = checked(PyUnicode_AsEncodedString(text.get(), "ascii", "backslashreplace"));
+    value = checked(PyUnicode_DecodeASCII(PyBytes_AS_STRING(bytes.get()), PyBytes_GET_SIZE(bytes.get()), "strict"));
+  }
+  if (i.op == Op::convert_value) {
+    core_.push(std::move(value));
+    return;
+  }
+  core_.push(formatted(value.get(), spec.get()));
 }
 
 }  // namespace tenon::python

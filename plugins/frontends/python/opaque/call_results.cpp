@@ -5,7 +5,6 @@
 
 #include "core/ops/catalog.h"
 #include "python/compat/object_layout.h"
-#include "python/evaluator/warning_state.h"
 #include "python/library/numpy_api.h"
 #include "python/library/numpy_state.h"
 #include "python/library/torch_library.h"
@@ -14,6 +13,7 @@
 #include "python/objects/imported.h"
 #include "python/objects/pending_exception.h"
 #include "python/results/array_results.h"
+#include "python/segments/warning_state.h"
 
 namespace tenon::python {
 namespace {

@@ -7,13 +7,13 @@
 #include <string>
 #include <unordered_set>
 
-#include "python/evaluator/exception_text.h"
 #include "python/library/torch_library.h"
 #include "python/objects/graph_break.h"
 #include "python/opaque/call_results.h"
 #include "python/opaque/opaque_call.h"
 #include "python/results/torch_results.h"
 #include "python/results/twins.h"
+#include "python/segments/exception_text.h"
 
 namespace tenon::python {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "python/compat/real_frame.h"
 #include "python/decode/code.h"
-#include "python/evaluator/break_state.h"
+#include "python/segments/break_state.h"
 
 namespace tenon::python {
 

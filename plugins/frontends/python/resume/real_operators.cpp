@@ -1,5 +1,5 @@
 // Operators, attributes and items, for real.
-#include "python/evaluator/operators.h"
+#include "python/decode/operator_function.h"
 #include "python/resume/real_instruction.h"
 
 namespace tenon::python {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "python/evaluator/exception_text.h"
 #include "python/library/numpy_api.h"
 #include "python/objects/graph_break.h"
+#include "python/segments/exception_text.h"
 #include "python/stand_ins/symbolic_scalar.h"
 #include "python/symbols/symbolic_int.h"
 

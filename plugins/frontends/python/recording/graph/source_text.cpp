@@ -1,6 +1,6 @@
 #include "python/recording/graph/source_text.h"
 
-#include "python/evaluator/source_line.h"
+#include "python/segments/source_line.h"
 
 namespace tenon::python {
 namespace {

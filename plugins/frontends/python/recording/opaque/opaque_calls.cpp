@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "core/ops/infer.h"
-#include "python/evaluator/exception_text.h"
 #include "python/foreign/opaque_purity.h"
 #include "python/library/torch_library.h"
 #include "python/objects/graph_break.h"
@@ -15,6 +14,7 @@
 #include "python/recording/numbers/number_stand_ins.h"
 #include "python/recording/opaque/drawing_order.h"
 #include "python/results/twins.h"
+#include "python/segments/exception_text.h"
 #include "python/stand_ins/late_text.h"
 #include "python/stand_ins/symbolic_scalar.h"
 #include "python/symbols/symbolic_int.h"

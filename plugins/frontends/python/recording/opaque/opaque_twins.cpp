@@ -7,12 +7,12 @@
 
 #include "python/compat/meta_device_hint.h"
 #include "python/compat/undefined_results.h"
-#include "python/evaluator/exception_text.h"
 #include "python/library/torch_library.h"
 #include "python/objects/graph_break.h"
 #include "python/opaque/call_results.h"
 #include "python/opaque/eager_kernels.h"
 #include "python/opaque/numpy_answers.h"
+#include "python/segments/exception_text.h"
 
 namespace tenon::python {
 namespace {

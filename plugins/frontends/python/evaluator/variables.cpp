@@ -1,4 +1,5 @@
-// Locals, cells, globals, class namespaces and imports.
+#include "python/evaluator/variables.h"
+
 #include <fmt/format.h>
 
 #include "python/compat/object_layout.h"
@@ -20,7 +21,7 @@ namespace {
 
 }  // namespace
 
-void Evaluator::dispatch_names(Frame& f, const Instruction& i) {
+void Variables::op(Frame& f, const Instruction& i) {
   switch (i.op) {
     case Op::make_cell: op_make_cell(f, i); return;
     case Op::copy_free_vars: {
@@ -28,39 +29,39 @@ void Evaluator::dispatch_names(Frame& f, const Instruction& i) {
       for (int n = 0; n < i.arg; ++n) f.locals[first + n] = {Ref::borrow(PyTuple_GET_ITEM(f.closure.get(), n)), {}};
       return;
     }
-    case Op::load_closure: push(Ref::borrow(cell_at(f, i.arg))); return;
-    case Op::load_deref: push(load_cell(f, i.arg)); return;
+    case Op::load_closure: core_.push(Ref::borrow(cell_at(f, i.arg))); return;
+    case Op::load_deref: core_.push(load_cell(f, i.arg)); return;
     case Op::store_deref: op_store_deref(f, i); return;
     case Op::delete_deref: op_delete_deref(f, i); return;
     case Op::load_class_deref:
     case Op::load_from_dict_or_deref: {
-      Ref space = i.op == Op::load_class_deref ? f.class_namespace : pop();
+      Ref space = i.op == Op::load_class_deref ? f.class_namespace : core_.pop();
       PyObject* value = space ? PyDict_GetItemWithError(space.get(), f.code->local_name(i.arg)) : nullptr;
-      push(value ? Ref::borrow(value) : load_cell(f, i.arg));
+      core_.push(value ? Ref::borrow(value) : load_cell(f, i.arg));
       return;
     }
     case Op::load_global: {
       if (i.flags & kPushNullBefore) f.stack.emplace_back();
-      push(load_global(f, f.code->name(i.arg)));
+      core_.push(load_global(f, f.code->name(i.arg)));
       if (i.flags & kPushNullAfter) f.stack.emplace_back();
       return;
     }
-    case Op::load_name: push(load_name(f, f.code->name(i.arg))); return;
+    case Op::load_name: core_.push(load_name(f, f.code->name(i.arg))); return;
     case Op::load_from_dict_or_globals: {
-      Ref space = pop();
+      Ref space = core_.pop();
       PyObject* value = PyDict_GetItemWithError(space.get(), f.code->name(i.arg));
-      push(value ? Ref::borrow(value) : load_global(f, f.code->name(i.arg)));
+      core_.push(value ? Ref::borrow(value) : load_global(f, f.code->name(i.arg)));
       return;
     }
-    case Op::load_locals: push(f.class_namespace); return;
+    case Op::load_locals: core_.push(f.class_namespace); return;
     case Op::store_name: {
       if (!f.class_namespace) throw GraphBreak("a name is stored outside of a function");
-      Ref value = pop();
-      store_item(f.class_namespace.get(), f.code->name(i.arg), value.get());
+      Ref value = core_.pop();
+      core_.items().store(f.class_namespace.get(), f.code->name(i.arg), value.get());
       return;
     }
     case Op::store_global: {
-      Ref value = pop();
+      Ref value = core_.pop();
       heap_.make_known(f.globals.get(), heap_.sources().constant(f.globals.get()));
       heap_.store_key(f.globals.get(), f.code->name(i.arg), value.get());
       return;
@@ -73,38 +74,38 @@ void Evaluator::dispatch_names(Frame& f, const Instruction& i) {
     }
     case Op::delete_name:
       if (!f.class_namespace) throw GraphBreak("a name is deleted outside of a function");
-      store_item(f.class_namespace.get(), f.code->name(i.arg), nullptr);
+      core_.items().store(f.class_namespace.get(), f.code->name(i.arg), nullptr);
       return;
-    case Op::load_build_class: push(load_global(f, names().__build_class__)); return;
+    case Op::load_build_class: core_.push(load_global(f, names().__build_class__)); return;
     case Op::setup_annotations: {
       if (!f.class_namespace) throw GraphBreak("annotations outside of a class body");
       if (PyDict_GetItemWithError(f.class_namespace.get(), names().__annotations__) == nullptr)
         checked(PyDict_SetItem(f.class_namespace.get(), names().__annotations__, heap_.born(checked(PyDict_New())).get()));
       return;
     }
-    case Op::load_assertion_error: push(Ref::borrow(PyExc_AssertionError)); return;
+    case Op::load_assertion_error: core_.push(Ref::borrow(PyExc_AssertionError)); return;
     case Op::import_name: op_import_name(f, i); return;
     case Op::import_from: op_import_from(f, i); return;
     default: throw GraphBreak(fmt::format("instruction {} is not evaluated", static_cast<int>(i.op)));
   }
 }
 
-void Evaluator::op_load_fast(Frame& f, const Instruction& i) {
+void Variables::op_load_fast(Frame& f, const Instruction& i) {
   const Slot& slot = f.locals[i.arg];
   if (!slot.object)
     raise_name_error(PyExc_UnboundLocalError, "cannot access local variable '%U' where it is not associated with a value", f.code->local_name(i.arg));
   f.stack.push_back(slot);
 }
 
-void Evaluator::op_make_cell(Frame& f, const Instruction& i) {
+void Variables::op_make_cell(Frame& f, const Instruction& i) {
   Slot& slot = f.locals[i.arg];
-  Ref value = slot.object ? force(slot) : Ref();
+  Ref value = slot.object ? core_.force(slot) : Ref();
   slot = {heap_.born(checked(PyCell_New(value.get()))), {}};
 }
 
-PyObject* Evaluator::cell_at(Frame& f, int slot) { return f.locals[slot].object.get(); }
+PyObject* Variables::cell_at(Frame& f, int slot) { return f.locals[slot].object.get(); }
 
-Ref Evaluator::load_cell(Frame& f, int slot) {
+Ref Variables::load_cell(Frame& f, int slot) {
   PyObject* cell = cell_at(f, slot);
   PyObject* value = PyCell_GET(cell);
   const SourceId source = heap_.source_of(cell);
@@ -117,17 +118,17 @@ Ref Evaluator::load_cell(Frame& f, int slot) {
   return heap_.part(SourceKind::cell_contents, cell, value);
 }
 
-void Evaluator::op_store_deref(Frame& f, const Instruction& i) {
-  Ref value = pop();
+void Variables::op_store_deref(Frame& f, const Instruction& i) {
+  Ref value = core_.pop();
   heap_.store_cell(cell_at(f, i.arg), value.get());
 }
 
-void Evaluator::op_delete_deref(Frame& f, const Instruction& i) {
+void Variables::op_delete_deref(Frame& f, const Instruction& i) {
   load_cell(f, i.arg);  // raises when there is nothing to delete
   heap_.store_cell(cell_at(f, i.arg), nullptr);
 }
 
-Ref Evaluator::load_global(Frame& f, PyObject* name) {
+Ref Variables::load_global(Frame& f, PyObject* name) {
   heap_.make_known(f.globals.get(), heap_.sources().constant(f.globals.get()));
   if (Ref value = heap_.dict_item(f.globals.get(), name)) return value;
   heap_.make_known(f.builtins.get(), heap_.sources().constant(f.builtins.get()));
@@ -135,7 +136,7 @@ Ref Evaluator::load_global(Frame& f, PyObject* name) {
   raise_name_error(PyExc_NameError, "name '%U' is not defined", name);
 }
 
-Ref Evaluator::load_name(Frame& f, PyObject* name) {
+Ref Variables::load_name(Frame& f, PyObject* name) {
   if (f.class_namespace)
     if (PyObject* value = PyDict_GetItemWithError(f.class_namespace.get(), name)) return Ref::borrow(value);
   return load_global(f, name);
@@ -153,7 +154,7 @@ void require_submodules(PyObject* module, PyObject* from_list) {
 }  // namespace
 
 /// The full name of what a relative import means, as importlib finds it from the module's package.
-Ref Evaluator::name_of_relative_import(Frame& f, PyObject* name, long level) {
+Ref Variables::name_of_relative_import(Frame& f, PyObject* name, long level) {
   Ref package = heap_.dict_item(f.globals.get(), checked(PyUnicode_InternFromString("__package__")).get());
   if (!package || !PyUnicode_CheckExact(package.get()) || PyUnicode_GET_LENGTH(package.get()) == 0) throw GraphBreak("a relative import without a package");
   std::string full = PyUnicode_AsUTF8(package.get());
@@ -168,8 +169,8 @@ Ref Evaluator::name_of_relative_import(Frame& f, PyObject* name, long level) {
   return Ref::steal(made);
 }
 
-void Evaluator::op_import_name(Frame& f, const Instruction& i) {
-  Ref from_list = pop(), level = pop();
+void Variables::op_import_name(Frame& f, const Instruction& i) {
+  Ref from_list = core_.pop(), level = core_.pop();
   const long up = PyLong_AsLong(level.get());
   const Ref wanted = up == 0 ? Ref::borrow(f.code->name(i.arg)) : name_of_relative_import(f, f.code->name(i.arg), up);
   PyObject* name = wanted.get();
@@ -179,20 +180,20 @@ void Evaluator::op_import_name(Frame& f, const Instruction& i) {
     const std::string full = PyUnicode_AsUTF8(name);
     if (!heap_.dict_item(modules, name)) throw GraphBreak(fmt::format("'{}' is imported for the first time", full));
     Ref top = checked(PyUnicode_FromString(full.substr(0, full.find('.')).c_str()));
-    push(heap_.dict_item(modules, top.get()));
+    core_.push(heap_.dict_item(modules, top.get()));
     return;
   }
   Ref module = heap_.dict_item(modules, name);
   if (!module) throw GraphBreak(fmt::format("'{}' is imported for the first time", PyUnicode_AsUTF8(name)));
   require_submodules(module.get(), from_list.get());
-  push(std::move(module));
+  core_.push(std::move(module));
 }
 
-void Evaluator::op_import_from(Frame& f, const Instruction& i) {
-  Ref module = Ref::borrow(peek(1));
-  std::optional<Ref> found = find_attribute(module.get(), f.code->name(i.arg));
+void Variables::op_import_from(Frame& f, const Instruction& i) {
+  Ref module = Ref::borrow(core_.peek(1));
+  std::optional<Ref> found = core_.attributes().find(module.get(), f.code->name(i.arg));
   if (!found) throw GraphBreak("a submodule is imported for the first time");
-  push(std::move(*found));
+  core_.push(std::move(*found));
 }
 
 }  // namespace tenon::python

@@ -1,4 +1,5 @@
-// Frames of real execution as frames of the evaluator, and back: the beginning and the end of a segment that is not the whole program.
+#include "python/capture/frame_chain.h"
+
 #include <algorithm>
 
 #include "python/evaluator/evaluator.h"
@@ -27,8 +28,10 @@ Ref function_of(const Frame& frame) { return checked(PyFunction_New(frame.code->
 
 }  // namespace
 
-void Evaluator::begin(const ChainStart& start, const CallArguments& values) {
-  last_references_.watch(values.values, values.count());
+FrameChain::FrameChain(Evaluator& core) : core_(core), heap_(core.heap()), recorder_(core.recorder()) {}
+
+void FrameChain::begin(const ChainStart& start, const CallArguments& values) {
+  core_.dropped().watch(values.values, values.count());
   std::int64_t at = 0;
   const auto slot = [&]() -> Slot {
     PyObject* value = values.values[at];
@@ -42,16 +45,15 @@ void Evaluator::begin(const ChainStart& start, const CallArguments& values) {
     auto frame = frame_of(each, &each == &start.frames.back());
     for (Slot& local : frame->locals) local = slot();
     for (int n = 0; n < each.stack_size; ++n) frame->stack.push_back(slot());
-    if (each.completion == Completion::push_object) frame->completion_object = force(slot());
-    frames_.push_back(std::move(frame));
+    if (each.completion == Completion::push_object) frame->completion_object = core_.force(slot());
+    core_.keep_frame(std::move(frame));
   }
-  for (const auto& frame : frames_) note_counters(*frame);
-  kept_frames_ = frames_.size();
-  frames_.front()->completion = Completion::stop;
+  for (const auto& frame : core_.frames()) note_counters(*frame);
+  core_.frames().front()->completion = Completion::stop;
 }
 
 /// Tells the recorder which local variables count the rounds of the loops over ranges that a frame is in.
-void Evaluator::note_counters(const Frame& frame) {
+void FrameChain::note_counters(const Frame& frame) {
   const std::vector<Instruction>& all = frame.code->instructions;
   std::vector<PyObject*> iterators;
   for (const Slot& entry : frame.stack)
@@ -95,14 +97,14 @@ class FrameWriter {
   BreakState::FrameState& state_;
 };
 
-BreakState Evaluator::describe(Snapshot& snapshot, const ChainStart* start, const CallArguments& values) {
+BreakState FrameChain::describe(Snapshot& snapshot, const ChainStart* start, const CallArguments& values) {
   BreakState result;
   std::int64_t first = 0;  // number of the frame's first slot where the segment began
-  for (const auto& frame : frames_) {
+  for (const auto& frame : core_.frames()) {
     const std::size_t depth = result.frames.size();
     if (frame->class_namespace) throw GraphBreak("a graph break inside a class statement");
     BreakState::FrameState& state = result.frames.emplace_back();
-    const bool innermost = frame == frames_.back();
+    const bool innermost = frame == core_.frames().back();
     state.kept = frame->kept;
     if (!state.kept) state.function = function_of(*frame);
     state.instruction = innermost ? frame->next : frame->current;
@@ -120,41 +122,10 @@ BreakState Evaluator::describe(Snapshot& snapshot, const ChainStart* start, cons
     if (frame->completion == Completion::push_object && !state.kept) state.completion_object = snapshot.add(frame->completion_object.get());
     if (state.kept) first += static_cast<std::int64_t>(had) + (start->frames[depth].completion == Completion::push_object ? 1 : 0);
   }
-  result.keyword_names = frames_.back()->keyword_names;
+  result.keyword_names = core_.frames().back()->keyword_names;
   const Ref handled = compat::handled_exception();
-  if (handled.get() != handled_at_start()) result.handled = handled ? snapshot.add(handled.get()) : BreakState::kUnbound;
+  if (handled.get() != core_.exceptions().handled_at_start()) result.handled = handled ? snapshot.add(handled.get()) : BreakState::kUnbound;
   return result;
-}
-
-void Evaluator::set_library_state(Ref setter, Ref before, Ref now) {
-  for (LibraryState& state : library_states_)
-    if (state.setter.is(setter.get())) {
-      state.left = std::move(now);
-      return;
-    }
-  library_states_.push_back({std::move(setter), std::move(before), std::move(now)});
-}
-
-PyObject* Evaluator::library_state(PyObject* setter) const {
-  for (const LibraryState& state : library_states_)
-    if (state.setter.is(setter)) return state.left.get();
-  return nullptr;
-}
-
-Ref Evaluator::leave_mode(PyObject* owner) {
-  if (modes_.empty() || !modes_.back().owner.is(owner)) return {};
-  Ref context = std::move(modes_.back().context);
-  modes_.pop_back();
-  return context;
-}
-
-void Evaluator::finish_library_state() {
-  for (const Mode& mode : modes_) {
-    if (!mode.enter) throw Unbuildable(mode.context.get(), "the graph ends inside of a mode that it has entered");
-    heap_.journal().add(WriteKind::call, {mode.owner}, mode.enter);
-  }
-  for (const LibraryState& state : library_states_)
-    if (!state.left.is(state.found.get())) heap_.journal().add(WriteKind::call, {state.left}, state.setter);
 }
 
 }  // namespace tenon::python

@@ -1,4 +1,4 @@
-#include "python/evaluator/source_line.h"
+#include "python/segments/source_line.h"
 
 #include "python/objects/graph_break.h"
 #include "python/objects/imported.h"

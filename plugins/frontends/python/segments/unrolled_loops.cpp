@@ -1,4 +1,4 @@
-#include "python/evaluator/unrolled_loops.h"
+#include "python/segments/unrolled_loops.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "python/evaluator/warning_state.h"
+#include "python/segments/warning_state.h"
 
 #include <algorithm>
 

@@ -1,6 +1,4 @@
-// A generator that is dropped where it stands: whether Python would run code of it.
-#include "python/evaluator/generator.h"
-#include "python/evaluator/frame.h"
+#include "python/segments/dropped_generator.h"
 
 namespace tenon::python {
 namespace {

@@ -1,11 +1,12 @@
-#include "python/evaluator/capture.h"
+#include "python/capture/capture.h"
 
 #include <fmt/format.h>
 
+#include "python/capture/frame_chain.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
-#include "python/evaluator/source_line.h"
 #include "python/objects/imported.h"
+#include "python/segments/source_line.h"
 
 namespace tenon::python {
 namespace {
@@ -121,14 +122,14 @@ Ending run_to_the_end(Evaluator& evaluator, const CaptureStart& start) {
   Ending ending;
   Ref value;  // the snapshot knows it by address
   try {
-    if (start.chain) evaluator.begin(*start.chain, start.values);
+    if (start.chain) FrameChain(evaluator).begin(*start.chain, start.values);
     value = start.chain ? evaluator.run(0) : evaluate(evaluator, start.callable, start.values);
     ending.result = snapshot.add(value.get());
   } catch (const StopHere&) {
-    ending.stop = std::make_unique<BreakState>(evaluator.describe(snapshot, start.chain, start.values));
+    ending.stop = std::make_unique<BreakState>(FrameChain(evaluator).describe(snapshot, start.chain, start.values));
   }
   if (evaluator.late_failure() != nullptr) throw GraphBreak(evaluator.late_failure());
-  evaluator.finish_library_state();
+  evaluator.library_states().finish();
   ending.journal = evaluator.heap().journal().write(snapshot);
   ending.objects = snapshot.take();
   return ending;
@@ -169,7 +170,7 @@ CaptureBreak broken(Evaluator& evaluator, std::exception_ptr failure) {
     result = break_at(evaluator, GraphBreak(python ? "the call raises an exception" : fmt::format("an internal failure: {}", fault.what())));
   }
   PyErr_Clear();
-  const std::optional<std::size_t> elements = evaluator.loops().unfinished();
+  const std::optional<std::size_t> elements = evaluator.loops().unrolled().unfinished();
   if (elements && *elements < stop_before && !result.raises) {
     stop_before = *elements;
     result.leaves = true;
@@ -199,15 +200,6 @@ std::vector<std::string> value_names(const CaptureStart& start) {
 }  // namespace
 
 Evaluator* current_evaluator() { return active_evaluator; }
-
-Built complete(const Segment& segment, PyObject* const* values, PyObject* const* outputs) {
-  if (segment.journal.empty() && !segment.stop) return {segment.objects.build_one(segment.result, values, outputs), {}};
-  std::vector<Ref> built = segment.objects.build(values, outputs);
-  segment.journal.run(built);
-  segment.objects.place_iterators(built);
-  if (segment.stop) return {{}, std::move(built)};
-  return {std::move(built[segment.result]), {}};
-}
 
 std::variant<Segment, CaptureBreak> capture(const CaptureStart& start, Recorder& recorder, const CaptureOptions& options) {
   LeftClasses left;

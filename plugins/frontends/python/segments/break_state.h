@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "python/evaluator/frame.h"
 #include "python/guards/check_program.h"
+#include "python/segments/frame.h"
 
 namespace tenon::python {
 

@@ -1,4 +1,4 @@
-#include "python/evaluator/exception_text.h"
+#include "python/segments/exception_text.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,5 @@
-#include "python/evaluator/generator.h"
+#include "python/evaluator/generators.h"
+
 
 #include <new>
 
@@ -7,6 +8,7 @@
 #include "python/evaluator/evaluator.h"
 #include "python/objects/names.h"
 #include "python/objects/object_type.h"
+#include "python/segments/dropped_generator.h"
 
 namespace tenon::python {
 namespace {
@@ -56,7 +58,7 @@ PyObject* stop(Ref result) {
 PyObject* iternext(PyObject* self) {
   return in_capture([&](Evaluator& evaluator) -> PyObject* {
     Ref result;
-    Ref value = evaluator.resume_generator(self, Ref::borrow(Py_None), &result);
+    Ref value = evaluator.generators().resume(self, Ref::borrow(Py_None), &result);
     return value ? value.release() : (result && !result.is(Py_None) ? stop(std::move(result)) : nullptr);
   });
 }
@@ -66,7 +68,7 @@ PyObject* send(PyObject* self, PyObject* sent) {
     const std::unique_ptr<Frame>& frame = self_of(self)->frame;
     if (sent != Py_None && frame && is_at_start(*frame)) raise_plain(PyExc_TypeError, "can't send non-None value to a just-started generator");
     Ref result;
-    Ref value = evaluator.resume_generator(self, Ref::borrow(sent), &result);
+    Ref value = evaluator.generators().resume(self, Ref::borrow(sent), &result);
     return value ? value.release() : stop(std::move(result));
   });
 }
@@ -87,7 +89,7 @@ PyObject* throw_in(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   return in_capture([&](Evaluator& evaluator) -> PyObject* {
     require_not_running(self);
     Ref result;
-    Ref value = evaluator.throw_into_generator(self, exception_of(evaluator, args, count), &result);
+    Ref value = evaluator.generators().throw_into(self, exception_of(evaluator, args, count), &result);
     return value ? value.release() : stop(std::move(result));
   });
 }
@@ -100,7 +102,7 @@ PyObject* close(PyObject* self, PyObject*) {
     if (!frame) Py_RETURN_NONE;
     Ref result;
     try {
-      if (evaluator.throw_into_generator(self, checked(PyObject_CallNoArgs(PyExc_GeneratorExit)), &result)) raise_plain(PyExc_RuntimeError, "generator ignored GeneratorExit");
+      if (evaluator.generators().throw_into(self, checked(PyObject_CallNoArgs(PyExc_GeneratorExit)), &result)) raise_plain(PyExc_RuntimeError, "generator ignored GeneratorExit");
     } catch (const PythonError&) {
       if (!PyErr_ExceptionMatches(PyExc_GeneratorExit) && !PyErr_ExceptionMatches(PyExc_StopIteration)) throw;
       PyErr_Clear();
@@ -169,7 +171,7 @@ PyObject* delegate_of(const Frame& frame) {
 }  // namespace
 
 /// Throws into the delegate first. Whether that has settled the matter: it yielded (`given`), or it returned and the frame goes on.
-bool Evaluator::throw_into_delegate(PyObject* generator, PyObject* exception, Ref* given) {
+bool Generators::throw_into_delegate(PyObject* generator, PyObject* exception, Ref* given) {
   Frame& f = *generator_frame(generator);
   PyObject* receiver = delegate_of(f);
   if (receiver == nullptr) return false;
@@ -182,7 +184,7 @@ bool Evaluator::throw_into_delegate(PyObject* generator, PyObject* exception, Re
     return false;
   }
   Ref result;
-  *given = throw_into_generator(receiver, Ref::borrow(exception), &result);
+  *given = throw_into(receiver, Ref::borrow(exception), &result);
   if (*given) return true;
   // It returned: the `yield from` has its value, as after the last send.
   const Instruction& send = f.code->instructions[f.current - 1];
@@ -193,28 +195,26 @@ bool Evaluator::throw_into_delegate(PyObject* generator, PyObject* exception, Re
   return true;
 }
 
-void Evaluator::op_return_generator(Frame& f) {
+void Generators::op_return_generator(Frame& f) {
   if (f.code->code()->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR)) throw GraphBreak("a coroutine");
-  std::unique_ptr<Frame> frame = std::move(frames_.back());
-  frames_.pop_back();
+  std::unique_ptr<Frame> frame = core_.take_frame();
   const Completion completion = frame->completion;
   Ref generator = heap_.born(make_generator(std::move(frame)));
-  if (completion == Completion::stop) stopped_.push_back(std::move(generator));
-  else if (completion == Completion::push) push(std::move(generator));
+  if (completion == Completion::stop) core_.stop_run(std::move(generator));
+  else if (completion == Completion::push) core_.push(std::move(generator));
   else throw GraphBreak("a constructor that is a generator");
 }
 
-void Evaluator::op_yield(Frame& f) {
-  Ref value = pop();
-  std::unique_ptr<Frame> frame = std::move(frames_.back());
-  frames_.pop_back();
+void Generators::op_yield(Frame& f) {
+  Ref value = core_.pop();
+  std::unique_ptr<Frame> frame = core_.take_frame();
   PyObject* generator = f.generator;
   if (generator == nullptr) throw GraphBreak("a generator function is the compiled function");
   generator_frame(generator) = std::move(frame);
-  stopped_.push_back(std::move(value));
+  core_.stop_run(std::move(value));
 }
 
-Ref Evaluator::resume_generator(PyObject* generator, Ref value, Ref* result) {
+Ref Generators::resume(PyObject* generator, Ref value, Ref* result) {
   require_not_running(generator);
   std::unique_ptr<Frame> frame = std::move(generator_frame(generator));
   if (!frame) return {};
@@ -226,8 +226,8 @@ Ref Evaluator::resume_generator(PyObject* generator, Ref value, Ref* result) {
   } running{self_of(generator)->running = true};
   f.generator = generator;
   f.completion = Completion::stop;
-  const std::size_t base = frames_.size();
-  push_frame(std::move(frame));
+  const std::size_t base = core_.frames().size();
+  core_.push_frame(std::move(frame));
   if (value) f.stack.push_back({std::move(value), {}});
   Ref outer = compat::handled_exception();
   struct Restore {
@@ -236,7 +236,7 @@ Ref Evaluator::resume_generator(PyObject* generator, Ref value, Ref* result) {
   } restore{outer};
   Ref given;
   try {
-    given = run(base);
+    given = core_.run(base);
   } catch (const PythonError&) {
     if (!PyErr_ExceptionMatches(PyExc_StopIteration)) throw;
     raise_from_stop_iteration();
@@ -246,7 +246,7 @@ Ref Evaluator::resume_generator(PyObject* generator, Ref value, Ref* result) {
   return {};
 }
 
-Ref Evaluator::throw_into_generator(PyObject* generator, Ref exception, Ref* result) {
+Ref Generators::throw_into(PyObject* generator, Ref exception, Ref* result) {
   if (heap_.source_of(exception.get())) throw GraphBreak("an exception that is older than the call is thrown into a generator");
   std::unique_ptr<Frame>& suspended = generator_frame(generator);
   if (!suspended) {
@@ -256,7 +256,7 @@ Ref Evaluator::throw_into_generator(PyObject* generator, Ref exception, Ref* res
   Frame& f = *suspended;
   Ref given;
   try {
-    if (throw_into_delegate(generator, exception.get(), &given)) return given ? given : resume_generator(generator, {}, result);
+    if (throw_into_delegate(generator, exception.get(), &given)) return given ? given : resume(generator, {}, result);
   } catch (const PythonError&) {
     exception = compat::take_exception();  // the delegate raised: so does the `yield from`
   }
@@ -271,35 +271,34 @@ Ref Evaluator::throw_into_generator(PyObject* generator, Ref exception, Ref* res
   f.stack.resize(handler->depth);
   if (handler->push_lasti) f.stack.push_back({checked(PyLong_FromLong(f.instruction().unit)), {}});
   f.next = handler->target;
-  return resume_generator(generator, std::move(exception), result);
+  return resume(generator, std::move(exception), result);
 }
 
-/// The handler of `yield from` itself, from 3.12 on: what a delegate returned by StopIteration is its value; the rest goes on.
-void Evaluator::op_cleanup_throw() {
-  Ref exception = pop();
+void Generators::op_cleanup_throw() {
+  Ref exception = core_.pop();
   if (!PyErr_GivenExceptionMatches(exception.get(), PyExc_StopIteration)) {
     compat::set_exception(std::move(exception));
     throw PythonError();
   }
-  pop();
-  pop();
-  push(Ref::borrow(Py_None));
-  push(heap_.adopt(checked(PyObject_GetAttr(exception.get(), names().value))));
+  core_.pop();
+  core_.pop();
+  core_.push(Ref::borrow(Py_None));
+  core_.push(heap_.adopt(checked(PyObject_GetAttr(exception.get(), names().value))));
 }
 
-void Evaluator::op_send(Frame& f, const Instruction& i) {
-  Ref value = pop();
-  Ref receiver = Ref::borrow(peek(1));
+void Generators::op_send(Frame& f, const Instruction& i) {
+  Ref value = core_.pop();
+  Ref receiver = Ref::borrow(core_.peek(1));
   Ref result, given;
-  if (is_evaluated_generator(receiver.get())) given = resume_generator(receiver.get(), std::move(value), &result);
-  else if (value.is(Py_None)) given = next_of(receiver.get());
+  if (is_evaluated_generator(receiver.get())) given = resume(receiver.get(), std::move(value), &result);
+  else if (value.is(Py_None)) given = core_.iteration().next_of(receiver.get());
   else throw GraphBreak("a value is sent through 'yield from'");
   if (given) {
-    push(std::move(given));
+    core_.push(std::move(given));
     return;
   }
   if (!(i.flags & kKeepReceiver)) f.stack.pop_back();
-  push(result ? std::move(result) : Ref::borrow(Py_None));
+  core_.push(result ? std::move(result) : Ref::borrow(Py_None));
   f.next = i.target;
 }
 

@@ -1,0 +1,23 @@
+// One capture: a call evaluated with stand-ins for tensors, as a dry run that leaves the user's objects as they were.
+#pragma once
+
+#include <variant>
+
+#include "python/guards/recorder.h"
+#include "python/segments/capture_options.h"
+#include "python/segments/segment.h"
+
+namespace tenon::python {
+
+/// What a capture begins with: a call of a function, or the frames of a continuation and their slots.
+struct CaptureStart {
+  PyObject* callable = nullptr;
+  const ChainStart* chain = nullptr;  // instead of `callable`
+  CallArguments values;
+};
+
+/// Evaluates from the start on. Leaves every object as it was, and no Python exception set unless it was interrupted. A break says before which
+/// instruction another evaluation can end in a segment. The GIL must be held.
+std::variant<Segment, CaptureBreak> capture(const CaptureStart& start, Recorder& recorder, const CaptureOptions& options = {});
+
+}  // namespace tenon::python

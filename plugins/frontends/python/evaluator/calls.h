@@ -1,0 +1,46 @@
+// Calls: what the callable is decides who runs it.
+#pragma once
+
+#include <optional>
+#include <unordered_map>
+
+#include "python/guards/recorder.h"
+#include "python/heap/heap.h"
+#include "python/segments/arguments.h"
+#include "python/segments/frame.h"
+
+namespace tenon::python {
+
+class Evaluator;
+
+/// Asks attributes, cached_calls, classes, functions, hidden_calls, iteration, loops.
+class Calls {
+ public:
+  Calls(Evaluator& core, Heap& heap, Recorder& recorder) : core_(core), heap_(heap), recorder_(recorder) {}
+
+  /// Calls; empty when a frame was pushed whose result comes later, by its completion.
+  std::optional<Ref> call(PyObject* callable, Arguments arguments, Completion completion = Completion::push);
+  /// Runs C code for real. The arguments must have been exposed as far as it reads them.
+  Ref call_real(PyObject* callable, const Arguments& arguments);
+  /// Lets the recorder record the call.
+  Ref call_recorder(PyObject* callable, const Arguments& arguments);
+  void op_call(Frame& f, int count, Ref names);
+  void op_call_function_ex(Frame& f, const Instruction& i);
+  /// The library's own argument parser takes a symbolic int for an unknown object: the recorder gets the call past it.
+  std::optional<Ref> call_stand_in_with_numbers(PyObject* self, PyObject* name, const Arguments& arguments);
+  bool recorder_takes(PyObject* callable);
+  /// How many calls were handed to the recorder.
+  std::size_t recorded() const { return recorded_; }
+
+ private:
+  void require_no_method_of_name(PyObject* callable, PyObject* value);
+  bool is_held(PyObject* object) const;
+
+  Evaluator& core_;
+  Heap& heap_;
+  Recorder& recorder_;
+  std::unordered_map<PyObject*, bool> takes_;  // by callable: whether the recorder takes its calls
+  std::size_t recorded_ = 0;
+};
+
+}  // namespace tenon::python
