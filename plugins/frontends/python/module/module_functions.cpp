@@ -5,7 +5,6 @@
 #include "python/call/compiled_function.h"
 #include "python/call/function_cache.h"
 #include "python/call/python_backend.h"
-#include "python/call/warm_up.h"
 #include "python/decode/code.h"
 #include "python/export/export_capture.h"
 #include "python/export/exported_graph.h"
@@ -17,6 +16,7 @@
 #include "python/objects/graph_break.h"
 #include "python/session/errors.h"
 #include "python/session/session.h"
+#include "python/session/warm_up.h"
 
 namespace tenon::python {
 namespace {

@@ -1,4 +1,4 @@
-#include "python/call/warm_up.h"
+#include "python/session/warm_up.h"
 
 #include <mutex>
 #include <thread>
