@@ -7,6 +7,7 @@
 #include "python/library/torch_library.h"
 #include "python/recording/numbers/number_stand_ins.h"
 #include "python/stand_ins/late_text.h"
+#include "python/symbols/symbolic_int.h"
 
 namespace tenon::python {
 
