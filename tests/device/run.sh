@@ -10,7 +10,7 @@ failed=0
 for part in "$@"; do
   echo "== $part"
   case $part in
-    numbers) python3 "$here/numbers.py" "$pack/lib/libtenon.so" ;;
+    values) python3 "$here/values.py" "$pack/lib/libtenon.so" ;;
     bench) python3 "$here/bench.py" "$pack/lib/libtenon.so" ;;
     conformance) $kit --jobs "$(nproc)" | tail -n 40 ;;
     sanitizer) timeout 150 compute-sanitizer --tool memcheck --target-processes all --error-exitcode 3 $kit --jobs "$(nproc)" --time-limit 120 \

@@ -50,7 +50,8 @@ class Session:
             captured = c_void_p()
             self.check(self.library.tenon_capture_file(self.handle, path.encode(), None, ctypes.byref(captured)))
         backends = (c_char_p * 1)(b"cuda")
-        request = CompileRequest(struct_size=ctypes.sizeof(CompileRequest), graph=self.library.tenon_captured_graph(captured).contents, backends=backends, backend_count=1)
+        request = CompileRequest(struct_size=ctypes.sizeof(CompileRequest), graph=self.library.tenon_captured_graph(captured).contents, backends=backends, backend_count=1,
+                                 pipeline=ctypes.cast(backends, c_void_p), pipeline_count=0)  # no passes
         program = c_void_p()
         self.check(self.library.tenon_compile(self.handle, ctypes.byref(request), ctypes.byref(program)))
         return Program(self, program)

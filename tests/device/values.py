@@ -1,4 +1,4 @@
-"""Kernels of every schedule at sizes that fill a card, against torch in float64 there: python3 numbers.py LIBTENON"""
+"""Kernels of every schedule at sizes that fill a card, against torch in float64 there: python3 values.py LIBTENON"""
 from __future__ import annotations
 
 import sys
