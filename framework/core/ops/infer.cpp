@@ -124,6 +124,28 @@ std::optional<Dim> with_remainder(const Dim& dim) {
   return std::nullopt;
 }
 
+/// The expression times the number by which one of its summands is divided, which then is x - x % number in place of x // number; the number.
+std::optional<std::pair<Dim, std::int64_t>> without_division(const Dim& dim) {
+  if (dim.terms().size() + (dim.offset() != 0) < 2) return std::nullopt;
+  for (const ir::DimTerm& term : dim.terms()) {
+    if (term.atoms.size() != 1 || term.atoms[0].op != ir::DimOp::floor_div || !term.atoms[0].operands[1].is_constant()) continue;
+    const Dim &x = term.atoms[0].operands[0], by = term.atoms[0].operands[1];
+    if (by.constant() < 2) continue;
+    try {
+      return std::pair((dim - Dim(term.coefficient) * floor_div(x, by)) * by + Dim(term.coefficient) * (x - mod(x, by)), by.constant());
+    } catch (const Exception&) {  // larger than expressions may be
+      return std::nullopt;
+    }
+  }
+  return std::nullopt;
+}
+
+/// The range of what is `times` as much; an end that nothing is known of stays one.
+Interval divided(Interval all, std::int64_t times) {
+  const auto floor = [&](std::int64_t x) { return x >= 0 ? x / times : -((-(x + 1)) / times) - 1; };
+  return {all.least == INT64_MIN ? INT64_MIN : -floor(-all.least), all.most == INT64_MAX ? INT64_MAX : floor(all.most)};
+}
+
 /// Narrows the range by what a summand that is the least or the greatest of two has to do with the others: max(a, b) - a is at least a - a.
 Interval range(const ir::Graph& graph, const Dim& dim, int extremes_left) {
   Interval all = range_of_terms(graph, dim);
@@ -133,6 +155,10 @@ Interval range(const ir::Graph& graph, const Dim& dim, int extremes_left) {
   }
   if (const auto other = extremes_left > 0 ? with_remainder(dim) : std::nullopt) {
     const Interval with = range(graph, *other, extremes_left - 1);
+    all = {std::max(all.least, with.least), std::min(all.most, with.most)};
+  }
+  if (const auto other = extremes_left > 0 ? without_division(dim) : std::nullopt) {
+    const Interval with = divided(range(graph, other->first, extremes_left - 1), other->second);
     all = {std::max(all.least, with.least), std::min(all.most, with.most)};
   }
   if (extremes_left == 0 || dim.terms().size() + (dim.offset() != 0) < 2) return all;

@@ -86,3 +86,14 @@ def test_an_argument_that_is_written():
 def test_results_of_a_shape_that_no_operand_has():
     check(lambda x: torch.cartesian_prod(x[:, 0], x[:, 1]).sum(1), rows, len(BATCHES))
     check(lambda x: torch.block_diag(x, x.t()), rows, len(BATCHES))
+
+
+def test_a_number_by_which_sides_change_places():
+    tenon.reset()
+    turned = tenon.compile(lambda x, k: torch.rot90(x, k, (1, 2)) + 1)
+    for step, k in enumerate((0, 2, 1, 3, 2, 0, 1, 4, -1, 2)):
+        for sides in ((5 + step, 7), (6 + step, 6 + step)):
+            x = torch.arange(3.0 * sides[0] * sides[1]).reshape(3, *sides)
+            got, want = turned(x, k), torch.rot90(x, k, (1, 2)) + 1
+            assert torch.equal(got, want) and got.stride() == want.stride(), (k, sides)
+    assert tenon.stats()["eager_fallbacks"] == 0, tenon.stats()

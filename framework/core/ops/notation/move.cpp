@@ -174,7 +174,8 @@ SliceBounds slice_bounds(const ir::Graph& graph, const Dim& size, const ForeignS
   const auto place = [&](const std::optional<Dim>& bound, const Dim& otherwise, const Dim& least, const Dim& most) {
     if (!bound) return otherwise;
     const infer::Interval all = infer::range(graph, *bound);
-    const bool open = !backward && all.least < 0 && all.most >= 0 && ask::keeps_sign_open(*bound);
+    const bool open = !backward && all.least < 0 && all.most >= 0;
+    if (open && !ask::keeps_sign_open(*bound)) ask::not_negative(*bound);  // a range would say it with less
     const Dim at = open ? place_from_start(*bound, size) : infer::is_negative(graph, *bound) ? *bound + size : *bound;
     return infer::clamped(graph, at, least, most);
   };

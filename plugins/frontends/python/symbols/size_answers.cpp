@@ -34,6 +34,17 @@ ir::Dim without_common_factor(const ir::Dim& difference) {
   return rest;
 }
 
+/// An expression of the same sign, at least 0 or not, in which nothing is divided by a number as a whole.
+ir::Dim without_division(const ir::Dim& dim) {
+  if (dim.terms().size() != 1) return dim;
+  const ir::DimTerm& term = dim.terms()[0];
+  if (term.atoms.size() != 1 || term.atoms[0].op != ir::DimOp::floor_div || !term.atoms[0].operands[1].is_constant()) return dim;
+  const ir::Dim &x = term.atoms[0].operands[0], by = term.atoms[0].operands[1];
+  if (by.constant() <= 0) return dim;
+  const ir::Dim quotient = floor_div(ir::Dim(dim.offset()), ir::Dim(std::abs(term.coefficient)));  // the quotient is at least its opposite, or at most it
+  return without_division(term.coefficient > 0 ? x + by * quotient : by * (quotient + ir::Dim(1)) - ir::Dim(1) - x);
+}
+
 }  // namespace
 
 void Symbols::equal(const ir::Dim& a, const ir::Dim& b) {
@@ -82,7 +93,8 @@ void Symbols::settle(const ir::Dim& dim) {
   if (!define_latest(without_common_factor(dim - ir::Dim(now)))) specialise(dim, "a size of it is special");
 }
 
-void Symbols::not_negative(const ir::Dim& dim) {
+void Symbols::not_negative(const ir::Dim& asked) {
+  const ir::Dim dim = without_division(asked);
   if (is_known(dim) && !narrow_single(dim) && !name_difference(dim)) decide(Operator::less_equal, 0, dim);
 }
 
@@ -107,7 +119,8 @@ bool Symbols::stays_open(const ir::Dim& dim) {
   return varies && !facts_.extremes_decided();
 }
 
-void Symbols::clamps(const ir::Dim& dim) {
+void Symbols::clamps(const ir::Dim& asked) {
+  const ir::Dim dim = without_division(asked);
   if (is_known(dim) && !stays_open(dim) && !narrow_single(dim)) decide(Operator::less_equal, 0, dim);
 }
 

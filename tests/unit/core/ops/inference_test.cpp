@@ -119,6 +119,8 @@ TEST_CASE("the range of a sum goes by what its terms share") {
   CHECK(infer::range(b.graph, n * floor_div(Dim(2000), n)).most == 2000);
   CHECK(infer::range(b.graph, n - s * floor_div(n, s)).least == 0);
   CHECK(infer::range(b.graph, n - s * floor_div(n, s)).most == 7);
+  CHECK(infer::range(b.graph, s * Dim(3) - floor_div(s * Dim(3) - Dim(6), Dim(2)) - Dim(2)).least >= 1);  // more than the half of it
+  CHECK(infer::range(b.graph, s - floor_div(s, Dim(3)) * Dim(3)).most <= 2);
 }
 
 TEST_CASE("products check inner dimensions, batches broadcast") {

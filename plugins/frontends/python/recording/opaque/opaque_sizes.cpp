@@ -113,8 +113,10 @@ std::optional<std::vector<ir::Shape>> OpaqueSizes::shapes_by_trials(PyObject* ca
       candidates.push_back(dim);
     }
   }
+  const auto first_number = static_cast<std::ptrdiff_t>(candidates.size());
   collect_integers(args, candidates);
   if (kwargs) collect_integers(kwargs, candidates);
+  const std::vector<ir::Dim> numbers(candidates.begin() + first_number, candidates.end());
   std::vector<std::size_t> varying;
   for (const ir::Dim& dim : candidates)
     dim.for_each_symbol([&](SymbolId s) {
@@ -185,10 +187,25 @@ std::optional<std::vector<ir::Shape>> OpaqueSizes::shapes_by_trials(PyObject* ca
     if (!specs) return std::nullopt;
     found.push_back(std::move(*specs));
   }
+  const auto try_also = [&](std::vector<std::int64_t> values) {
+    auto specs = specs_for(values, 1);
+    if (!specs) return;  // which the call does not take
+    symbols.push_back(std::move(values));
+    found.push_back(std::move(*specs));
+  };
+  const std::vector<std::int64_t> now(symbols_.present().begin(), symbols_.present().end());
   // What was the greatest is no longer: where the call takes such sizes, it says whether a result goes by one of them or by all.
-  symbols.emplace_back(symbols_.present().begin(), symbols_.present().end());
-  for (std::size_t at = 0; at < varying.size(); ++at) symbols.back()[varying[at]] = symbols_.present()[varying[varying.size() - 1 - at]];
-  if (auto specs = specs_for(symbols.back(), 1)) found.push_back(std::move(*specs));
+  std::vector<std::int64_t> reversed = now;
+  for (std::size_t at = 0; at < varying.size(); ++at) reversed[varying[at]] = now[varying[varying.size() - 1 - at]];
+  try_also(std::move(reversed));
+  // A number that is no size may matter by whether it is odd, or positive.
+  for (const ir::Dim& number : numbers)
+    for (const std::int64_t step : {-1, 1})
+      if (const SymbolId symbol = number.is_constant() ? SymbolId() : number.as_symbol()) {
+        std::vector<std::int64_t> next = now;
+        next[symbol.value] += step;
+        try_also(std::move(next));
+      }
   std::vector<ir::Shape> shapes;
   for (std::size_t i = 0; i < present.size(); ++i) {
     const std::vector<std::int64_t> order = memory_order(present[i].shape, present[i].strides);
