@@ -1,5 +1,6 @@
 """Crops, flips, masks and other parts of arrays whose place and size are drawn anew in each call."""
 import copy
+import itertools
 import math
 import random
 
@@ -193,3 +194,36 @@ def test_sizes_that_a_caller_gives():
 ], ids=["center crop", "narrow", "quarters", "from the end", "middle rows"])
 def test_parts_by_sizes_divided(part):
     check(part, lambda r: (IMAGE[:, :r.randint(26, 40), :r.randint(26, 48)].contiguous(),), most=3, breaks=False)
+
+
+def drawn_place(x, size, padded):
+    """As torchvision's RandomCrop: what is outside of the image is padded, which no drawn place is."""
+    h, w = x.shape[-2:]
+    top = int(torch.randint(0, h - size + 1, size=())) if h > size else 0
+    left = int(torch.randint(w - size + 1, ())) if w > size else 0
+    if left < 0 or top < 0 or left + size > w or h < top + size or 0 > top:
+        padded.append(1)
+        x = x[..., max(top, 0):top + size, max(left, 0):left + size] - 100
+    return x[..., top:top + size, left:left + size] * 2
+
+
+def test_no_branch_on_where_a_drawn_place_cannot_be():
+    sizes = [(30, 31), (26, 40), (27, 27), (40, 33), (24, 29), (28, 48)]
+    places = itertools.cycle(sizes)
+    padded = []
+    check(lambda x: drawn_place(x, 24, padded), lambda _: ((lambda h, w: IMAGE[:, :h, :w].contiguous())(*next(places)),), most=6)
+    assert not padded and tenon.stats()["graph_breaks"] <= 4, tenon.stats()
+
+
+@pytest.mark.parametrize("low, high", [(3, 6), (-2, 3), (0, 1), (5, 9)])
+def test_branches_that_a_drawn_number_may_take(low, high):
+    def fn(x):
+        n = int(torch.randint(low, high, ()))
+        more = n + 2
+        if n < 2 or more >= 7:
+            x = x + 1
+        if n - more == -2 and n != 9 and n <= 8:
+            x = x * 2
+        return x * (n >= low) if more > n else x - 5
+
+    check(fn, lambda _: (LINE,), most=12)

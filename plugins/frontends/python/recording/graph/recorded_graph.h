@@ -7,6 +7,7 @@
 #include "core/ops/build/node_builder.h"
 #include "python/library/error_handling.h"
 #include "python/library/torch_state.h"
+#include "python/recording/graph/number_bounds.h"
 #include "python/stand_ins/present_values.h"
 #include "python/stand_ins/stand_ins.h"
 #include "python/symbols/symbols.h"
@@ -36,6 +37,7 @@ struct RecordedGraph {
   Symbols symbols;
   StandIns stand_ins;
   PresentValues present{stand_ins, builder};
+  NumberBounds bounds{graph};               // of values
   ErrorHandlings error_handlings;           // of the nodes
   std::optional<ir::ValueId> random_token;  // of the last call that took random numbers
   int branches = 0;                         // of control ops that were begun and are not chosen among yet

@@ -34,6 +34,12 @@ ir::ValueId ComputedNumbers::where_finite(ir::ValueId number) {
   return ops::number_where(builder_, number, builder_.one("le", {size, builder_.literal(std::numeric_limits<double>::max())}));
 }
 
+std::optional<NumberBounds::Bounds> ComputedNumbers::bounds_of(PyObject* number) const {
+  if (is_symbolic_scalar(number)) return scalar_of(number).integral && !scalar_of(number).step ? bounds_.of(scalar_of(number).value) : std::nullopt;
+  const std::optional<ir::Dim> integer = integer_of(number);
+  return integer ? std::optional(NumberBounds::Bounds{*integer, *integer}) : std::nullopt;
+}
+
 std::optional<ir::ValueId> ComputedNumbers::bounded_int(PyObject* number, std::int64_t most, ScalarValue& result) {
   using Operator = ir::Relation::Operator;
   if (is_symbolic_int(number)) {
@@ -47,13 +53,14 @@ std::optional<ir::ValueId> ComputedNumbers::bounded_int(PyObject* number, std::i
     const long long plain = PyLong_AsLongLongAndOverflow(number, &overflow);
     return overflow || plain > most || plain < -most ? std::nullopt : std::optional(builder_.literal(ir::Dim(plain)));
   }
-  if (!assumptions_.allowed()) return std::nullopt;
   const ScalarValue& scalar = scalar_of(number);
   const ir::ValueId value = value_of(scalar);
-  const ir::ValueId below = builder_.one("le", {value, builder_.literal(ir::Dim(most))}), above = builder_.one("ge", {value, builder_.literal(ir::Dim(-most))});
-  assumptions_.add(builder_.one("logical_and", {below, above}));
   result.of_data |= scalar.of_data;
   for (const std::string& root : scalar.roots) result.roots.push_back(root);
+  if (const auto bounds = bounds_of(number); bounds && bounds_.are_within(*bounds, most)) return value;
+  if (!assumptions_.allowed()) return std::nullopt;
+  const ir::ValueId below = builder_.one("le", {value, builder_.literal(ir::Dim(most))}), above = builder_.one("ge", {value, builder_.literal(ir::Dim(-most))});
+  assumptions_.add(builder_.one("logical_and", {below, above}));
   return value;
 }
 

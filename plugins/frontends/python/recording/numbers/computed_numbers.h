@@ -19,7 +19,7 @@ class ComputedNumbers {
   using Index = StandIns::Index;
 
   ComputedNumbers(RecordedGraph& graph, FloatSteps& floats, Assumptions& assumptions, RecordedTrace& trace)
-      : builder_(graph.builder), symbols_(graph.symbols), stand_ins_(graph.stand_ins), state_(graph.state), floats_(floats), assumptions_(assumptions), trace_(trace) {}
+      : builder_(graph.builder), bounds_(graph.bounds), symbols_(graph.symbols), stand_ins_(graph.stand_ins), state_(graph.state), floats_(floats), assumptions_(assumptions), trace_(trace) {}
 
   /// The stand-in of a number that the graph computes, traced as the call of Python that gives it.
   Ref made(ScalarValue value, const char* module, const char* function, const Ref& args);
@@ -32,6 +32,8 @@ class ComputedNumbers {
   ir::ValueId scalar_operand(PyObject* object, ScalarValue& result);
   /// A float, an int, or one that the graph knows when it runs, as a 0-d value of float64.
   ir::ValueId float_operand(PyObject* object, ScalarValue& result);
+  /// What is known of an int in any call; nothing of other numbers.
+  std::optional<NumberBounds::Bounds> bounds_of(PyObject* number) const;
   /// An int of no more than this size either way, as a value of int64: of one that the graph computes, that is assumed. Nothing where it may not be.
   std::optional<ir::ValueId> bounded_int(PyObject* number, std::int64_t most, ScalarValue& result);
   /// The scalar as an operand beside tensors: weak in promotion, so it takes the dtype that they decide.
@@ -44,6 +46,7 @@ class ComputedNumbers {
 
  private:
   ops::NodeBuilder& builder_;
+  const NumberBounds& bounds_;
   Symbols& symbols_;
   StandIns& stand_ins_;
   const TorchState& state_;

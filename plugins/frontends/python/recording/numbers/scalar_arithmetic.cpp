@@ -37,6 +37,9 @@ Ref pair_of(PyObject* a, PyObject* b) { return checked(PyTuple_Pack(2, a, b)); }
 bool ScalarArithmetic::compare(int operation, PyObject* a, PyObject* b) {
   std::vector<std::string> roots;
   const auto left = core_.alone ? std::nullopt : floats_.step_of(a, roots), right = left ? floats_.step_of(b, roots) : std::nullopt;
+  const auto one = right ? std::nullopt : computed_.bounds_of(a), other = one ? computed_.bounds_of(b) : std::nullopt;
+  if (other)
+    if (const auto known = core_.bounds.compare(operation, *one, *other)) return *known;
   if (!right)
     if (const auto assumed = computed_.assumed_comparison(operation, a, b)) return *assumed;
   if (!right) need_scalar(symbols_, scalar_of(is_symbolic_scalar(a) && !scalar_of(a).step ? a : is_symbolic_scalar(b) ? b : a), "a comparison");
@@ -116,6 +119,8 @@ Ref ScalarArithmetic::of_scalars(FloatTape::Op op, PyObject* a, PyObject* b) {
     if (!y) need_scalar(symbols_, scalar_of(is_symbolic_scalar(a) ? a : b), "arithmetic");
     result.integral = true;
     result.value = builder_.one(arithmetic.op, {*x, *y});
+    const auto left = computed_.bounds_of(a), right = left ? computed_.bounds_of(b) : std::nullopt;
+    if (const auto bounds = right ? NumberBounds::of_arithmetic(arithmetic.op, *left, *right) : std::nullopt) core_.bounds.note(result.value, *bounds);
     return computed_.made(std::move(result), "operator", arithmetic.function, pair_of(a, b));
   }
   const auto operand = [&](PyObject* object) {

@@ -9,12 +9,14 @@ namespace tenon::python {
 
 class RandomCalls {
  public:
-  RandomCalls(RecordedGraph& graph, OpaqueCalls& opaque) : stand_ins_(graph.stand_ins), opaque_(opaque) {}
+  RandomCalls(RecordedGraph& graph, OpaqueCalls& opaque) : core_(graph), opaque_(opaque) {}
 
   Ref record(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
 
  private:
-  StandIns& stand_ins_;
+  void note_bounds(PyObject* args, PyObject* kwargs, PyObject* drawn);
+
+  RecordedGraph& core_;
   OpaqueCalls& opaque_;
 };
 
