@@ -104,6 +104,7 @@ constexpr Row kTable[] = {
      "numpy.bincount numpy.compress numpy.ndarray.compress numpy.extract numpy.union1d numpy.setdiff1d numpy.intersect1d numpy.setxor1d torch.bincount "
      "torch.Tensor.bincount torch.repeat_interleave torch.Tensor.repeat_interleave"},
     {Trait::bins_by_name, Of::numpy, "histogram histogram2d histogramdd histogram_bin_edges"},
+    {Trait::draws_between, Of::any, "torch.randint"},
     {Trait::gives_by_rank, Of::any, "lstsq linalg_lstsq matrix_rank"},
 
     // ---- what NumPy computes

@@ -60,6 +60,7 @@ enum class Trait : std::uint8_t {
   finds_distinct,   // each element once
   finds_elements,   // a vector whose size depends on data, and nothing else
   bins_by_name,     // a size that depends on data, where a rule for it is named
+  draws_between,    // its first one or two ints, the upper one excluded
   gives_by_rank,    // sizes by the rank of a matrix, which neither zeros nor ones have in full
 
   // what NumPy computes

@@ -33,11 +33,11 @@ Ref RandomCalls::record(PyObject* callable, const ForeignFunction& function, PyO
   use.random = true;
   if (operands.empty()) use.twin_kwargs = with_meta_device(kwargs ? core_.stand_ins.with_twins(kwargs).get() : nullptr);
   Ref drawn = opaque_.record(callable, function, args, kwargs, use);
-  if (function.name == "torch.randint") note_bounds(args, kwargs, drawn.get());
+  if (function.has(Trait::draws_between)) note_bounds(args, kwargs, drawn.get());
   return drawn;
 }
 
-/// torch.randint([low,] high, size): what is drawn is not less than the one, and less than the other.
+/// What is drawn by ([low,] high, size) is not less than the one, and less than the other.
 void RandomCalls::note_bounds(PyObject* args, PyObject* kwargs, PyObject* drawn) {
   const auto index = core_.stand_ins.find(drawn);
   if (!index || core_.stand_ins[*index].dtype != DType::i64) return;
