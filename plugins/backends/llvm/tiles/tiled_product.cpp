@@ -6,6 +6,7 @@
 
 #include "decisions/loop_shaping.h"
 #include "fusion/operand.h"
+#include "matrix/winograd.h"
 
 namespace tenon::llvm_backend {
 
