@@ -18,6 +18,20 @@ if "TENON_CACHE_DIR" not in os.environ:  # neither what the user has nor what an
 
 import tenon  # noqa: E402
 
+DEVICE = os.environ.get("TENON_TEST_DEVICE")  # where `check` puts tensors: devices/README.md
+if DEVICE:
+    sys.path.insert(0, os.path.dirname(__file__))
+    import on_device  # noqa: E402
+
+    if DEVICE.startswith("mock"):
+        on_device.open_mock()
+
+
+def fresh_copy(args):
+    """A deep copy of arguments, on the device under test where there is one."""
+    args = copy.deepcopy(args)
+    return on_device.placed(args, DEVICE) if DEVICE else args
+
 
 def same(got, want):
     """Checks that two results agree in type, dtype, shape, strides and values."""
@@ -80,10 +94,15 @@ def check():
         recorder = Graphs()
         ways = [tenon.compile(fn, backend=recorder, **options), tenon.compile(fn, **options)]
         for args in calls:
-            want = fn(*copy.deepcopy(args))
+            try:
+                want = fn(*fresh_copy(args))
+            except Exception as raised:
+                if not DEVICE:
+                    raise
+                pytest.skip(f"not on this device: {raised}")  # a tensor of the host's beside it
             for way in ways * 2:
-                same(way(*copy.deepcopy(args)), want)
-        if fallbacks is not None:
+                same(way(*fresh_copy(args)), want)
+        if fallbacks is not None and not DEVICE:
             assert tenon.stats()["eager_fallbacks"] == fallbacks, tenon.stats()
         return recorder.seen
 

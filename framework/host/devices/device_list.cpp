@@ -64,7 +64,8 @@ void DeviceList::open(const Plugin& plugin) {
 
 void DeviceList::set_driver(const TenonDriverDevice& driver) {
   const std::lock_guard lock(mutex_);
-  TENON_USER_CHECK(!find(driver.device), "the driver's functions for {} come too late: its memory is in use", name_of(driver.device));
+  if (const auto open = std::ranges::find_if(devices_, [&](const auto& known) { return same_device(known->id(), driver.device); }); open != devices_.end())
+    TENON_USER_CHECK((*open)->take_driver(driver), "the driver's functions for {} come too late: its memory is in use", name_of(driver.device));
   std::erase_if(drivers_, [&](const TenonDriverDevice& d) { return same_device(d.device, driver.device); });
   drivers_.push_back(driver);
 }

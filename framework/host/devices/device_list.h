@@ -21,7 +21,7 @@ class DeviceList {
 
   /// Opens the devices of a backend plugin, once. One that is there already, from another plugin, stays. What fails is an event and a warning.
   void open(const Plugin& plugin);
-  /// Has memory and streams of a device come from the driver. Throws (invalid_argument) once the device is open.
+  /// Has memory and streams of a device come from the driver. Throws (invalid_argument) once the device has given memory.
   void set_driver(const TenonDriverDevice& driver);
 
   /// Throws (not_found), saying which devices there are.

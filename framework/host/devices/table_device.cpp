@@ -15,7 +15,7 @@ constexpr std::size_t kMostIdleEvents = 64;
 
 TableDevice::TableDevice(const Plugin& plugin, const TenonDeviceTable& table, DLDevice id, const TenonDriverDevice* driver)
     : Device(id), plugin_(plugin), table_(table) {
-  if (driver) driver_ = *driver;
+  if (driver) take_driver(*driver);
   properties_.struct_size = sizeof properties_;
   if (const std::int32_t code = call("properties", [&] { return table_.properties(table_.self, id, &properties_); }); code != TENON_OK) fail(code, "properties");
   properties_.name[sizeof properties_.name - 1] = 0;
@@ -50,15 +50,28 @@ void TableDevice::require_usable() const {
   throw Failure(Code::device_lost, TENON_PHASE_EXECUTE, plugin_.name, lost_);
 }
 
+bool TableDevice::take_driver(const TenonDriverDevice& driver) {
+  const std::lock_guard lock(mutex_);
+  if (has_given_memory_ || driver_) return false;
+  given_driver_ = driver;
+  driver_ = &given_driver_;
+  return true;
+}
+
 void* TableDevice::current_stream() {
-  return driver_ && driver_->current_stream ? driver_->current_stream(driver_->context, id()) : nullptr;
+  const TenonDriverDevice* driver = driver_;
+  return driver && driver->current_stream ? driver->current_stream(driver->context, id()) : nullptr;
 }
 
 void* TableDevice::allocate(std::size_t bytes, void* stream) {
   bytes = std::max<std::size_t>(bytes, 1);
   void* memory = nullptr;
-  if (driver_) {
-    memory = driver_->allocate(driver_->context, id(), bytes, stream);
+  if (!has_given_memory_) {
+    const std::lock_guard lock(mutex_);  // who brings a driver now is too late
+    has_given_memory_ = true;
+  }
+  if (const TenonDriverDevice* driver = driver_) {
+    memory = driver->allocate(driver->context, id(), bytes, stream);
     if (!memory) throw Exception(Code::out_of_memory, fmt::format("the driver gives no memory for {} bytes on {}", bytes, name_of(id())));
     return memory;
   }
@@ -70,7 +83,7 @@ void* TableDevice::allocate(std::size_t bytes, void* stream) {
 void TableDevice::release(void* memory, std::size_t bytes, void* stream) noexcept {
   if (!memory) return;
   bytes = std::max<std::size_t>(bytes, 1);
-  if (driver_) return driver_->release(driver_->context, id(), memory, bytes, stream);
+  if (const TenonDriverDevice* driver = driver_) return driver->release(driver->context, id(), memory, bytes, stream);
   call("release", [&] { return table_.release(table_.self, id(), memory, bytes, stream); });
 }
 

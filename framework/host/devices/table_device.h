@@ -23,7 +23,9 @@ class TableDevice final : public Device {
 
   const std::string& plugin() const { return plugin_.name; }
   const TenonDeviceProperties& properties() const { return properties_; }
-  bool has_driver() const { return driver_.has_value(); }
+  bool has_driver() const { return driver_ != nullptr; }
+  /// Has memory and the current stream come from the driver from now on; false where memory has been given already.
+  bool take_driver(const TenonDriverDevice& driver);
 
   void* current_stream() override;
   void require_usable() const override;
@@ -47,7 +49,9 @@ class TableDevice final : public Device {
   const Plugin& plugin_;
   const TenonDeviceTable& table_;
   TenonDeviceProperties properties_{};
-  std::optional<TenonDriverDevice> driver_;
+  std::atomic<const TenonDriverDevice*> driver_{nullptr};  // &given_driver_, once it is filled
+  TenonDriverDevice given_driver_{};
+  std::atomic<bool> has_given_memory_{false};
   mutable std::mutex mutex_;  // guards what follows
   std::vector<void*> idle_events_;
   std::string lost_;

@@ -104,6 +104,10 @@ int32_t tenon_session_set_device(TenonSession* session, const TenonDriverDevice*
   });
 }
 
+int32_t tenon_session_open_device(TenonSession* session, const char* const* backends, size_t backend_count, DLDevice device) {
+  return guarded([&] { session_of(session).open_device(given_names(backends, backend_count, "backends"), device); });
+}
+
 int32_t tenon_device_allocate(TenonSession* session, DLDevice device, size_t bytes, void* stream, void** memory) {
   return guarded([&] {
     TENON_USER_CHECK(memory, "the place for the memory is null");

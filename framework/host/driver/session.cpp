@@ -85,6 +85,12 @@ std::shared_ptr<BackendInstance> Session::instance(const Plugin& plugin, const j
   }
 }
 
+void Session::open_device(const std::vector<std::string>& names, DLDevice device) {
+  for (const std::string& name : names.empty() ? config.backends : names)
+    if (const Plugin* plugin = registry.backend(name)) devices.open(*plugin);
+  devices.get(device);
+}
+
 std::string Session::why_no_instance(const std::string& name) {
   std::lock_guard lock(mutex_);
   const auto failed = why_not_made_.find(name);

@@ -34,6 +34,9 @@ class Session : public std::enable_shared_from_this<Session> {
   std::vector<std::shared_ptr<BackendInstance>> backends(const std::vector<std::string>& names, const std::vector<std::string>& own,
                                                          const nlohmann::json& options);
 
+  /// Opens the devices of backends by name, or of the configuration's. Throws (not_found) where that device is none of them.
+  void open_device(const std::vector<std::string>& names, DLDevice device);
+
   /// Answers tenon_session_query.
   nlohmann::json query(const std::string& what);
   void reset_statistics();

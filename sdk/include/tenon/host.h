@@ -66,8 +66,12 @@ typedef struct TenonDriverDevice {
   void* (*current_stream)(void* context, DLDevice device);
 } TenonDriverDevice;
 
-/* From now on the session has memory and streams of that device from the driver. Fails once the device is in use: before the first compile. */
+/* From now on the session has memory and streams of that device from the driver. Fails once the session has asked for memory there. */
 TENON_API int32_t tenon_session_set_device(TenonSession* session, const TenonDriverDevice* device);
+
+/* Loads backends as a compile that names them would (none: the configuration's), with their devices. Fails with TENON_NOT_FOUND where that device
+   is not among those that the session has then. */
+TENON_API int32_t tenon_session_open_device(TenonSession* session, const char* const* backends, size_t backend_count, DLDevice device);
 
 /* Memory of a device, for drivers; `stream` null: the default one. Fails with TENON_NOT_FOUND where no backend that the session has loaded
    brings the device (a backend is loaded when a compile names it). */

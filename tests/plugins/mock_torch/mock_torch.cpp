@@ -190,6 +190,12 @@ at::Tensor reshape_alias(const at::Tensor& self, at::IntArrayRef size, at::IntAr
 at::Tensor unfold(const at::Tensor& self, std::int64_t dim, std::int64_t size, std::int64_t step) { return at::native::unfold(self, dim, size, step); }
 at::Scalar local_scalar(const at::Tensor& self) { return on_host(self).item(); }
 
+at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& bias, at::IntArrayRef stride, at::IntArrayRef padding,
+                       at::IntArrayRef dilation, bool transposed, at::IntArrayRef output_padding, std::int64_t groups) {
+  const auto host_bias = bias && bias->defined() ? std::optional(on_host(*bias)) : std::nullopt;
+  return at::convolution(on_host(input), on_host(weight), host_bias, stride, padding, dilation, transposed, output_padding, groups).to(input.device());
+}
+
 void on_the_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) { at::native::cpu_fallback(op, stack); }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
@@ -204,6 +210,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_reshape_alias", reshape_alias);
   m.impl("unfold", unfold);
   m.impl("_local_scalar_dense", local_scalar);
+  m.impl("convolution_overrideable", convolution);
 }
 TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&on_the_cpu>()); }
 

@@ -117,7 +117,11 @@ std::vector<Alias> cast_names() {
               return cast_to(a, a.value("self"), *dtype);
             }) +
       names({"torch.Tensor.type_as"}, "(self, other)",
-            [](ForeignArguments& a) { return cast_to(a, a.value("self"), a.type(a.value("other")).dtype); }) +
+            [](ForeignArguments& a) {
+              const ir::Type self = a.type(a.value("self")), other = a.type(a.value("other"));
+              if (self.device != other.device) throw Exception(Code::unsupported, "type_as a tensor of another device");
+              return cast_to(a, a.value("self"), other.dtype);
+            }) +
       names({"numpy.ndarray.astype"}, "(self, dtype, order='K', casting='unsafe', subok=True, copy=True)",
             [](ForeignArguments& a) -> Values {
               const auto dtype = a.dtype("dtype");

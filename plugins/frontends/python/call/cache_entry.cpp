@@ -17,6 +17,7 @@
 #include "python/objects/gil.h"
 #include "python/objects/graph_break.h"
 #include "python/results/array_results.h"
+#include "python/results/device_results.h"
 #include "python/results/tensor_updates.h"
 #include "python/results/torch_results.h"
 #include "python/session/errors.h"
@@ -28,11 +29,21 @@ namespace {
 // From this much memory on a plan takes more than about 20 µs: other Python threads may run meanwhile.
 constexpr std::size_t kBytesOfALongPlan = 256 * 1024;
 
+/// Whether it brings something of a device to the host. What devices do beside takes no time of the caller's.
+bool waits_for_a_device(const ir::Graph& graph) {
+  return std::ranges::any_of(graph.nodes(), [&](ir::NodeId id) {
+    const ir::Node& node = graph.node(id);
+    const bool from_device = std::ranges::any_of(node.operands, [&](ir::ValueId v) { return !graph.type(v).device.is_host(); });
+    return from_device && std::ranges::any_of(node.results, [&](ir::ValueId v) { return graph.type(v).is_tensor() && graph.type(v).device.is_host(); });
+  });
+}
+
 bool is_long(const CapturedGraph& captured) {
   std::size_t bytes = 0;
-  for (const TensorSpec& input : captured.inputs) bytes += byte_count(input.dtype, input.shape);
-  for (const TensorOutput& output : captured.tensors) bytes += byte_count(output.dtype, output.shape);
-  return bytes >= kBytesOfALongPlan;
+  const auto count = [&](const auto& tensor) { bytes += tensor.device.is_host() ? byte_count(tensor.dtype, tensor.shape) : 0; };
+  std::ranges::for_each(captured.inputs, count);
+  std::ranges::for_each(captured.tensors, count);
+  return bytes >= kBytesOfALongPlan || waits_for_a_device(captured.recording->graph);
 }
 
 PyObject* python_number(DType dtype, const void* data) {
@@ -146,7 +157,8 @@ bool CacheEntry::place_updates(RunFrame& frame) {
       continue;
     }
     const Extents strides = row_major(shape);
-    frame.new_values[i] = spec.kind == TensorKind::torch ? new_torch_tensor(*known_torch_library(), spec.dtype, shape, strides, data)
+    if (!spec.device.is_host()) frame.new_values[i] = new_device_tensor(spec.device, spec.dtype, shape, strides, data);
+    else frame.new_values[i] = spec.kind == TensorKind::torch ? new_torch_tensor(*known_torch_library(), spec.dtype, shape, strides, data)
                                                          : new_array(spec.dtype, shape, strides, data);
     if (!frame.new_values[i]) return false;
   }
@@ -194,7 +206,7 @@ RunStatus CacheEntry::run_native(RunFrame& frame) {
   *beside = &frame.alarm;
   if (may_warn_) clear_float_errors();
   if (late_outputs_) {
-    frame.late.expect(output_count_ + 2);
+    frame.late.expect(output_count_ + 2, captured_.tensors);
     args.allocate_output = LateOutputs::allocate;
     args.context = &frame.late;
   }

@@ -9,6 +9,7 @@
 #include "python/library/torch_library.h"
 #include "python/library/torch_modes.h"
 #include "python/results/array_results.h"
+#include "python/results/device_results.h"
 #include "python/results/tensor_updates.h"
 #include "python/results/torch_results.h"
 
@@ -35,6 +36,7 @@ void evaluate_layout(const TensorOutput& output, std::span<const std::int64_t> s
 }
 
 PyObject* new_object(const TensorOutput& output, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, void*& data) {
+  if (!output.device.is_host()) return new_device_tensor(output.device, output.dtype, shape, strides, data);
   if (output.tensor == TensorKind::torch) return new_torch_tensor(*known_torch_library(), output.dtype, shape, strides, data);
   return new_array(output.dtype, shape, strides, data);
 }
@@ -49,6 +51,19 @@ Ref view_of_new_object(const TensorOutput& output, std::span<const std::int64_t>
     return torch_view(*known_torch_library(), base.get(), shape, strides, 0);
   } catch (const PythonError&) {
     return {};
+  }
+}
+
+/// Copies what a device has found into the result. False with an exception set.
+bool fill_from(const LateOutputs::Memory& memory, PyObject* result) {
+  try {
+    const TorchLibrary& torch = *known_torch_library();
+    Ref in_order = torch_view(torch, checked(PyObject_GetAttrString(result, "data")).get(), memory.given, row_major(memory.given), 0);
+    Ref found = torch_view(torch, memory.tensor.get(), memory.given, row_major(memory.given), 0);
+    checked(PyObject_CallMethod(in_order.get(), "copy_", "O", found.get()));
+    return true;
+  } catch (const PythonError&) {
+    return false;
   }
 }
 
@@ -101,7 +116,8 @@ bool CacheEntry::make_late_outputs(RunFrame& frame) {
     void* data = nullptr;
     frame.tensors[i] = new_output(output, sizes, strides, data);
     if (!frame.tensors[i]) return false;
-    std::memcpy(data, memory.block.data, byte_count(output.dtype, sizes));
+    if (memory.tensor && !fill_from(memory, frame.tensors[i])) return false;
+    if (!memory.tensor) std::memcpy(data, memory.block.data, byte_count(output.dtype, sizes));
   }
   return true;
 }

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <new>
 
+#include "python/objects/gil.h"
+#include "python/results/device_results.h"
+
 namespace tenon::python {
 
 constexpr std::size_t kLargestElement = 16;
@@ -32,10 +35,32 @@ std::vector<std::int64_t> LateOutputs::Memory::sizes_of(const TensorOutput& outp
   return sizes;
 }
 
+void LateOutputs::expect(std::size_t count, std::span<const TensorOutput> outputs) {
+  by_output_.resize(count);
+  for (const TensorOutput& output : outputs)
+    if (output.late) by_output_[output.index].output = &output;
+}
+
 void LateOutputs::release() {
   for (const Memory& memory : by_output_)
     if (memory.block.data) release_pool_block(memory.block.context);
 }
+
+namespace {
+
+void* allocate_on_device(LateOutputs::Memory& memory) noexcept {
+  const GilHeld gil;
+  std::int64_t count = 1;
+  for (const std::int64_t size : memory.given) count *= size;
+  count = std::max<std::int64_t>(count, 1);
+  const std::int64_t stride = 1;
+  void* data = nullptr;
+  memory.tensor = Ref::steal(new_device_tensor(memory.output->device, memory.output->dtype, {&count, 1}, {&stride, 1}, data));
+  if (!memory.tensor) PyErr_Clear();
+  return memory.tensor ? data : nullptr;
+}
+
+}  // namespace
 
 void* LateOutputs::allocate(void* self, std::uint32_t output, const std::int64_t* sizes, std::size_t rank) noexcept {
   Memory& memory = static_cast<LateOutputs*>(self)->by_output_[output];
@@ -46,6 +71,7 @@ void* LateOutputs::allocate(void* self, std::uint32_t output, const std::int64_t
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
+  if (memory.output && !memory.output->device.is_host()) return allocate_on_device(memory);
   std::size_t bytes = kLargestElement;
   for (std::size_t d = 0; d < rank; ++d) bytes *= static_cast<std::size_t>(sizes[d]);
   memory.block = take_pool_block(bytes);

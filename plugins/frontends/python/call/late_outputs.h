@@ -21,7 +21,9 @@ class LateOutputs {
  public:
   struct Memory {
     std::vector<std::int64_t> given;  // sizes of the value that the graph gives
+    const TensorOutput* output = nullptr;
     PoolBlock block;
+    Ref tensor;                       // of a device instead: elements one after the other, one at least
     /// The sizes of the result.
     std::vector<std::int64_t> sizes_of(const TensorOutput& output) const;
   };
@@ -33,7 +35,7 @@ class LateOutputs {
     if (!by_output_.empty()) release();
   }
 
-  void expect(std::size_t outputs) { by_output_.resize(outputs); }
+  void expect(std::size_t count, std::span<const TensorOutput> outputs);
   const Memory& operator[](std::size_t output) const { return by_output_[output]; }
 
   /// Has the signature that TenonRunArgs asks for. Null when there is no memory.

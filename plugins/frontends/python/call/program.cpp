@@ -67,13 +67,25 @@ ir::Graph graph_to_submit(const CapturedGraph& captured) {
     if (update.output) outputs[*update.output].value = row_major_result(builder, outputs[*update.output].value);
   graph.set_outputs(std::move(outputs));
   if (!captured.assumptions.empty()) {
-    ir::ValueId all = captured.assumptions.front();
-    for (ir::ValueId one : std::span(captured.assumptions).subspan(1)) all = builder.one("logical_and", {all, one});
+    ir::ValueId all = builder.to_device(captured.assumptions.front(), {});
+    for (ir::ValueId one : std::span(captured.assumptions).subspan(1)) all = builder.one("logical_and", {all, builder.to_device(one, {})});
     graph.add_output({row_major_result(builder, all), ir::OutputKind::result, {}});
   }
   if (captured.uses_numpy())
     if (const auto alarm = add_error_alarm(graph, captured.error_handlings)) graph.add_output({*alarm, ir::OutputKind::result, {}});
   return graph;
+}
+
+/// Whether the graph is on devices, which torch serves where nobody else does.
+bool serve_devices(const ir::Graph& graph) {
+  bool any = false;
+  for (std::uint32_t t = 0; t < graph.types().size(); ++t) {
+    const ir::Device device = graph.types()[ir::TypeId(t)].device;
+    if (device.is_host() || device.kind == 0) continue;
+    let_python_serve(device.kind);
+    any = true;
+  }
+  return any;
 }
 
 /// Counts and tells which calls the library makes again itself.
@@ -135,7 +147,7 @@ std::optional<Program> compile_natively(const CapturedGraph& captured, const Set
     request.graph = {sizeof(TenonGraph), ir::bytes_of(buffer), constants->pointers.data(), constants->pointers.size()};
     request.backends = backends.data();
     request.backend_count = backends.size();
-    if (!captured.opaque_calls.empty()) {
+    if (serve_devices(graph) || !captured.opaque_calls.empty()) {
       request.own_backends = &kPythonBackend;
       request.own_backend_count = 1;
     }

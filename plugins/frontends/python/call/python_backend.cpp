@@ -3,18 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <array>
 #include <optional>
 
+#include "python/call/planned_tensors.h"
+#include "python/call/torch_artefact.h"
 #include "python/compat/object_layout.h"
 #include "python/compat/waiting_signals.h"
 #include "python/library/numpy_state.h"
-#include "python/library/torch_library.h"
 #include "python/metadata/strides.h"
 #include "python/objects/gil.h"
 #include "python/objects/graph_break.h"
 #include "python/opaque/opaque_call.h"
-#include "python/results/array_results.h"
 #include "python/results/torch_results.h"
 #include "python/segments/exception_text.h"
 #include "tenon/backend.h"
@@ -26,27 +26,12 @@ namespace {
 struct Slot {
   TypeView type;
   std::uint32_t index = TENON_NO_NODE;  // among the inputs or outputs
+
+  ir::Device device() const { return {static_cast<std::uint8_t>(type.device_kind()), type.device_index()}; }
 };
 
 Ref owned_copy(TensorKind kind, PyObject* tensor) {
   return checked(PyObject_CallMethod(tensor, kind == TensorKind::torch ? "clone" : "copy", nullptr));
-}
-
-Ref tensor_over(TensorKind kind, DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, void* data, bool writeable) {
-  switch (kind) {
-    case TensorKind::torch: return torch_tensor_over(*known_torch_library(), dtype, shape, strides, data);
-    case TensorKind::array: return array_over(dtype, shape, strides, data, writeable);
-    case TensorKind::scalar: break;
-  }
-  return Ref::steal(new_array_scalar(dtype, data));
-}
-
-std::string text_of(DType dtype, std::span<const std::int64_t> shape) { return fmt::format("{}[{}]", name_of(dtype), fmt::join(shape, ", ")); }
-
-std::vector<std::int64_t> shape_of(PyObject* result) {
-  auto read = read_spec(result);
-  if (const auto* odd = std::get_if<std::string>(&read)) throw Failure(TENON_PLUGIN_FAILED, "it gave " + *odd);
-  return std::get<TensorSpec>(read).shape;
 }
 
 bool is_permuted(const MemoryOrder& order) { return !std::ranges::is_sorted(order); }
@@ -59,26 +44,6 @@ Ref permuted(PyObject* tensor, const MemoryOrder& order) {
 Ref laid_out(PyObject* tensor, const MemoryOrder& order) {
   Ref dense = checked(PyObject_CallMethod(tensor, "contiguous", nullptr));
   return is_permuted(order) ? permuted(dense.get(), inverse(order)) : std::move(dense);
-}
-
-/// Copies a result into planned memory, which is row-major.
-void store(PyObject* result, const OpaqueResult& recorded, std::span<const std::int64_t> shape, void* target) {
-  auto read = read_spec(result);
-  if (const auto* odd = std::get_if<std::string>(&read)) throw Failure(TENON_PLUGIN_FAILED, "it gave " + *odd);
-  const TensorSpec& spec = std::get<TensorSpec>(read);
-  if (spec.dtype != recorded.dtype || !std::ranges::equal(spec.shape, shape))
-    throw Failure(TENON_PLUGIN_FAILED, fmt::format("it gave {} where {} was recorded", text_of(spec.dtype, spec.shape), text_of(recorded.dtype, shape)));
-  const std::size_t bytes = byte_count(spec.dtype, shape);
-  alignas(16) unsigned char scratch[16];
-  if (spec.kind == TensorKind::scalar || is_row_major(spec.shape, spec.strides)) {
-    if (bytes) std::memcpy(target, data_of(spec, result, scratch), bytes);
-    return;
-  }
-  Ref to = tensor_over(spec.kind, spec.dtype, spec.shape, row_major(spec.shape), target, true);
-  if (spec.kind == TensorKind::torch)
-    checked(PyObject_CallMethod(to.get(), "copy_", "O", result));
-  else
-    checked(PyArray_CopyInto(reinterpret_cast<PyArrayObject*>(to.get()), reinterpret_cast<PyArrayObject*>(result)));
 }
 
 class OpaqueArtefact final : public Artefact {
@@ -135,7 +100,7 @@ class OpaqueArtefact final : public Artefact {
     for (std::size_t i = 0; i < operands_.size(); ++i) {
       const Slot& slot = operands_[i];
       void* data = const_cast<void*>(args.inputs[slot.index]);
-      Ref tensor = tensor_over(call_->operands[i], slot.type.dtype(), slot.type.shape(args.symbols), slot.type.strides(args.symbols), data, false);
+      Ref tensor = tensor_over(call_->operands[i], slot.device(), slot.type.dtype(), slot.type.shape(args.symbols), slot.type.strides(args.symbols), data, false);
       if (std::ranges::find(call_->numbers, i) != call_->numbers.end()) tensor = checked(PyObject_CallMethod(tensor.get(), "item", nullptr));
       if (!call_->orders[i].empty()) tensor = laid_out(tensor.get(), call_->orders[i]);
       if (call_->may_keep_arguments && call_->operands[i] != TensorKind::scalar) tensor = owned_copy(call_->operands[i], tensor.get());
@@ -148,15 +113,8 @@ class OpaqueArtefact final : public Artefact {
     for (std::size_t i = 0; i < results_.size(); ++i) {
       const Slot& slot = results_[i];
       if (slot.index == TENON_NO_NODE) continue;
-      std::vector<std::int64_t> shape = slot.type.shape(args.symbols);
       if (is_permuted(call_->results[i].order)) found[i] = permuted(found[i].get(), call_->results[i].order);
-      void* target = args.outputs[slot.index];
-      if (std::ranges::any_of(shape, [](std::int64_t size) { return size < 0; })) {  // depends on data
-        shape = shape_of(found[i].get());
-        target = args.call->allocate_output(args.call->self, slot.index, shape.data(), shape.size());
-        if (!target) throw Failure(TENON_OUT_OF_MEMORY, "the host gives no memory for what " + call_->target() + " found");
-      }
-      store(found[i].get(), call_->results[i], shape, target);
+      put_output(args, slot.index, found[i].get(), call_->results[i].dtype, slot.device(), slot.type.shape(args.symbols));
     }
   }
 
@@ -171,13 +129,13 @@ std::shared_ptr<OpaqueCall> call_of(NodeView node) { return OpaqueCall::find(nod
 class PythonBackend final : public Backend {
  public:
   static constexpr std::uint32_t kFlags =
-      TENON_DYNAMIC_SHAPES | TENON_COMPILE_REENTRANT | TENON_EXECUTE_REENTRANT | TENON_STRIDED_INPUTS | TENON_CALLING_THREAD | TENON_ASK_ONCE;
+      TENON_DYNAMIC_SHAPES | TENON_COMPILE_REENTRANT | TENON_EXECUTE_REENTRANT | TENON_STRIDED_INPUTS | TENON_CALLING_THREAD;
 
   void claim(const GraphView& graph, Claims& claims) override {
+    claim_torch_nodes(graph, claims);
     for (NodeView node : graph.nodes()) {
-      if (node.op() != "opaque") {
-        claims.refuse(node.id(), "op", "it runs opaque calls only");
-      } else if (!call_of(node)) {
+      if (node.op() != "opaque") continue;
+      if (!call_of(node)) {
         claims.refuse(node.id(), "op", "the opaque call was recorded by another process, or is gone");
       } else {
         const std::uint32_t id = node.id();
@@ -193,17 +151,44 @@ class PythonBackend final : public Backend {
       if (!call) throw Failure(TENON_NOT_FOUND, "the opaque call is gone");
       return std::make_unique<OpaqueArtefact>(graph, node, std::move(call));
     }
-    throw Failure(TENON_INVALID_ARGUMENT, "a group without an opaque call");
+    return make_torch_artefact(graph);
   }
 };
 
 }  // namespace
+
+namespace {
+
+/// The host, then the kinds of device that graphs have been on.
+struct Served {
+  std::array<DLDevice, 256> kinds{{{kDLCPU, 0}}};
+  TenonBackend table{};
+};
+
+Served& served() {
+  static Served& all = *new Served;
+  return all;
+}
+
+}  // namespace
+
+void let_python_serve(std::uint8_t kind) {
+  Served& all = served();
+  const std::span known(all.kinds.data(), all.table.device_count);
+  if (std::ranges::any_of(known, [&](const DLDevice& d) { return d.device_type == kind; })) return;
+  all.kinds[known.size()] = {static_cast<DLDeviceType>(kind), -1};
+  ++all.table.device_count;
+}
 
 const TenonPlugin* python_backend() {
   static constexpr detail::PluginWords kWords{kPythonBackend, "1.0", "runs calls of library functions that no op describes, in the Python process that recorded them"};
   static const TenonPlugin* plugin = [] {
     TenonPlugin& made = detail::backend_plugin<PythonBackend>(kWords);
     made.abi = TENON_ABI_NEWEST;
+    Served& all = served();
+    all.table = *made.backend;
+    all.table.devices = all.kinds.data();
+    made.backend = &all.table;
     return &made;
   }();
   return plugin;

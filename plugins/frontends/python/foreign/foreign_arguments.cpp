@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "python/library/numpy_api.h"
+#include "python/library/torch_device.h"
 #include "python/library/torch_library.h"
 #include "python/objects/graph_break.h"
 #include "python/objects/imported.h"
@@ -63,16 +64,7 @@ ops::ForeignArgument sequence(PyObject* object, ops::Flavour flavour, const Valu
 
 /// Whether a keyword says nothing that the graph would have to know.
 bool says_nothing(const char* name, PyObject* value) {
-  const TorchLibrary* torch = torch_library();
   if (std::strcmp(name, "memory_format") == 0 || std::strcmp(name, "layout") == 0) return true;  // strides come from the twin
-  if (std::strcmp(name, "device") == 0) {
-    if (value == Py_None) return true;
-    Ref device = torch ? checked(PyObject_CallOneArg(torch->device.get(), value)) : Ref::borrow(value);
-    Ref kind = checked(PyObject_GetAttrString(device.get(), torch ? "type" : "__class__"));
-    if (torch ? PyUnicode_CompareWithASCIIString(kind.get(), "cpu") == 0 : false) return true;
-    if (PyUnicode_Check(value) && PyUnicode_CompareWithASCIIString(value, "cpu") == 0) return true;
-    throw GraphBreak("a tensor on another device than the CPU");
-  }
   for (const char* off : {"requires_grad", "pin_memory", "non_blocking", "subok"})
     if (std::strcmp(name, off) == 0) {
       if (value == Py_False || std::strcmp(name, "non_blocking") == 0 || std::strcmp(name, "subok") == 0) return true;
@@ -81,13 +73,18 @@ bool says_nothing(const char* name, PyObject* value) {
   return false;
 }
 
-/// `x.to("cpu")`, `x.to(torch.device("cpu"))`.
-bool is_cpu_device(PyObject* object) {
-  const TorchLibrary* torch = torch_library();
-  if (!torch || reinterpret_cast<PyObject*>(Py_TYPE(object)) != torch->device.get()) return false;
-  Ref kind = checked(PyObject_GetAttrString(object, "type"));
-  if (PyUnicode_CompareWithASCIIString(kind.get(), "cpu") != 0) throw GraphBreak("a tensor on another device than the CPU");
-  return true;
+/// A device as the catalogue names it; nothing for the one that the call's tensors are on.
+std::optional<ops::ForeignArgument> device_word(PyObject* object, ops::Flavour flavour, ir::Device here) {
+  if (object == Py_None) return std::nullopt;
+  const TorchLibrary* torch = flavour == ops::Flavour::torch ? torch_library() : nullptr;
+  if (!torch) {
+    if (PyUnicode_Check(object) && PyUnicode_CompareWithASCIIString(object, "cpu") == 0) return std::nullopt;
+    throw GraphBreak("an array on another device than the CPU");
+  }
+  require_one_device(*torch, object);
+  const ir::Device device = device_meant_by(*torch, object);
+  if (device == here) return std::nullopt;
+  return ops::ForeignArgument{ir::device_text(device)};
 }
 
 /// np._CopyMode, a kind of bool: what a call asks for as `copy`. None: only where it is needed.
@@ -101,6 +98,11 @@ std::optional<ops::ForeignArgument> copy_mode(PyObject* object) {
   Ref value = checked(PyObject_GetAttrString(object, "value"));
   if (!PyLong_Check(value.get()) || PyLong_AsLong(value.get()) == 2) return ops::ForeignArgument{std::monostate{}};
   return ops::ForeignArgument{PyLong_AsLong(value.get()) == 1};
+}
+
+bool is_torch_device(PyObject* object) {
+  const TorchLibrary* torch = torch_library();
+  return torch && reinterpret_cast<PyObject*>(Py_TYPE(object)) == torch->device.get();
 }
 
 bool is_memory_format(PyObject* object) {
@@ -130,13 +132,25 @@ ops::ForeignArgument foreign_argument(PyObject* object, ops::Flavour flavour, co
   throw GraphBreak(fmt::format("an argument of type {} in a tensor operation", Py_TYPE(object)->tp_name));
 }
 
-ops::ForeignCall foreign_call(std::string_view name, ops::Flavour flavour, PyObject* args, PyObject* kwargs, const ValueOf& value_of) {
+PyObject* device_argument(PyObject* args, PyObject* kwargs) {
+  PyObject* named = kwargs ? PyDict_GetItemString(kwargs, "device") : nullptr;
+  for (Py_ssize_t i = 0; !named && i < PyTuple_GET_SIZE(args); ++i)
+    if (is_torch_device(PyTuple_GET_ITEM(args, i))) named = PyTuple_GET_ITEM(args, i);
+  return named == Py_None ? nullptr : named;
+}
+
+ops::ForeignCall foreign_call(std::string_view name, ops::Flavour flavour, ir::Device here, PyObject* args, PyObject* kwargs, const ValueOf& value_of) {
   ops::ForeignCall call;
   call.name = name;
   call.flavour = flavour;
+  call.any_device = flavour == ops::Flavour::torch;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
     PyObject* argument = PyTuple_GET_ITEM(args, i);
-    if (is_cpu_device(argument) || is_memory_format(argument)) continue;
+    if (is_memory_format(argument)) continue;
+    if (is_torch_device(argument) || (PyUnicode_Check(argument) && name == "torch.Tensor.to")) {
+      if (auto word = device_word(argument, flavour, here)) call.positional.push_back(std::move(*word));
+      continue;
+    }
     call.positional.push_back(foreign_argument(argument, flavour, value_of));
     // In a subscript a list is one index, where a tuple is several.
     if (i == 1 && PyList_Check(argument) && (name.ends_with("__getitem__") || name.ends_with("__setitem__")))
@@ -147,6 +161,10 @@ ops::ForeignCall foreign_call(std::string_view name, ops::Flavour flavour, PyObj
   while (kwargs && PyDict_Next(kwargs, &position, &key, &value)) {
     const char* keyword = PyUnicode_AsUTF8(key);
     if (says_nothing(keyword, value)) continue;
+    if (std::strcmp(keyword, "device") == 0) {
+      if (auto word = device_word(value, flavour, here)) call.keyword.emplace_back(keyword, std::move(*word));
+      continue;
+    }
     call.keyword.emplace_back(keyword, foreign_argument(value, flavour, value_of));
   }
   return call;

@@ -14,8 +14,11 @@ using ValueOf = std::function<std::optional<ir::ValueId>(PyObject*)>;
 /// Converts one argument. Throws GraphBreak for what cannot stand in a graph.
 ops::ForeignArgument foreign_argument(PyObject* object, ops::Flavour flavour, const ValueOf& value_of);
 
-/// Converts all arguments of a call; `kwargs` is a dict or null. What says nothing new (device="cpu", requires_grad=False,
-/// memory formats, order="K") is left out.
-ops::ForeignCall foreign_call(std::string_view name, ops::Flavour flavour, PyObject* args, PyObject* kwargs, const ValueOf& value_of);
+/// The device that a call of torch's names, as it does: by the keyword, or a torch.device among the others. Null for none.
+PyObject* device_argument(PyObject* args, PyObject* kwargs);
+
+/// Converts all arguments of a call whose tensors are `here`; `kwargs` is a dict or null. What says nothing new (the device that the tensors are
+/// on, requires_grad=False, memory formats, order="K") is left out.
+ops::ForeignCall foreign_call(std::string_view name, ops::Flavour flavour, ir::Device here, PyObject* args, PyObject* kwargs, const ValueOf& value_of);
 
 }  // namespace tenon::python

@@ -7,21 +7,12 @@
 #include "python/library/torch_layout.h"
 #include "python/library/torch_library.h"
 #include "python/metadata/strides.h"
-#include "python/objects/gil.h"
 #include "python/objects/graph_break.h"
+#include "python/objects/shared_object.h"
 #include "python/opaque/call_results.h"
 
 namespace tenon::python {
 namespace {
-
-/// Shared by constants of programs, which may be released on any thread.
-std::shared_ptr<PyObject> shared(Ref object) {
-  return {object.release(), [](PyObject* held) {
-            if (!Py_IsInitialized()) return;
-            const GilHeld gil;
-            Py_DECREF(held);
-          }};
-}
 
 bool is_string(PyObject* key, const char* text) { return key && PyUnicode_Check(key) && PyUnicode_CompareWithASCIIString(key, text) == 0; }
 
@@ -40,8 +31,9 @@ bool is_buffer(const SourceTable& sources, SourceId source) {
 bool may_freeze(const TensorSpec& spec, const SourceTable& sources, SourceId source) {
   const TorchLibrary* torch = known_torch_library();
   if (!torch || spec.kind != TensorKind::torch || spec.varies() || spec.is_inference() || is_complex(spec.dtype)) return false;
+  if (!spec.device.is_host() && !is_row_major(spec.shape, spec.strides)) return false;
   if (spec.is_parameter()) return true;
-  return is_buffer(sources, source) && byte_count(spec.dtype, spec.shape) <= kMostBytesOfBuffer && is_row_major(spec.shape, spec.strides);
+  return spec.device.is_host() && is_buffer(sources, source) && byte_count(spec.dtype, spec.shape) <= kMostBytesOfBuffer && is_row_major(spec.shape, spec.strides);
 }
 
 FrozenTensor::FrozenTensor(const TensorSpec& spec, PyObject* tensor)
@@ -89,7 +81,7 @@ std::string FrozenTensor::found(PyObject* value) const {
 
 ir::Constant FrozenTensor::constant(std::string name) const {
   ir::Constant constant;
-  constant.type = ir::Type::tensor(spec_.dtype, ir::Shape(spec_.shape.begin(), spec_.shape.end()));
+  constant.type = ir::Type::tensor(spec_.dtype, ir::Shape(spec_.shape.begin(), spec_.shape.end()), spec_.device);
   constant.name = std::move(name);
   if (!elements_ && is_row_major(spec_.shape, spec_.strides)) {
     constant.data = state_.data;

@@ -12,7 +12,7 @@ GraphConstants::GraphConstants(const ir::Graph& graph) {
     const ir::Constant& constant = graph.constants()[i];
     for (const ir::Dim& dim : constant.type.shape) shapes[i].push_back(dim.constant());
     owners.push_back(constant.owner);
-    tensors[i] = {const_cast<void*>(constant.data), {kDLCPU, 0}, static_cast<std::int32_t>(shapes[i].size()), dlpack_type(constant.type.dtype), shapes[i].data(), nullptr, 0};
+    tensors[i] = {const_cast<void*>(constant.data), ir::dlpack_device(constant.type.device), static_cast<std::int32_t>(shapes[i].size()), dlpack_type(constant.type.dtype), shapes[i].data(), nullptr, 0};
     pointers.push_back(&tensors[i]);
   }
 }

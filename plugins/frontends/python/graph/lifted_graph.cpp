@@ -15,6 +15,7 @@ ir::Type type_of_unused(const ArgumentTensor& argument) {
   auto read = read_spec(argument.object);
   if (const auto* odd = std::get_if<std::string>(&read)) throw GraphBreak(*odd + " as an argument of an exported program");
   const TensorSpec& spec = std::get<TensorSpec>(read);
+  if (!spec.device.is_host()) throw GraphBreak("a tensor of a device as an argument of an exported program");
   return ir::Type::tensor(spec.dtype, ir::Shape(spec.shape.begin(), spec.shape.end()));
 }
 

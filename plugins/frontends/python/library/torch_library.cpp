@@ -21,19 +21,9 @@ constexpr std::array<const char*, kDTypeCount> kTorchNames = {"bool",    "uint8"
 
 Ref attribute(const Ref& object, const char* name) { return checked(PyObject_GetAttrString(object.get(), name)); }
 
-/// A symbol of the libraries that torch has loaded; null when there is none.
 template <class Function>
 void find_symbol(Function& function, const char* name) {
-  for (const char* library : {"libtorch_python.so", "libtorch_cpu.so", "libc10.so"}) {
-    void* handle = dlopen(library, RTLD_NOLOAD | RTLD_LAZY);
-    if (!handle) continue;
-    void* symbol = dlsym(handle, name);
-    dlclose(handle);
-    if (symbol) {
-      function = reinterpret_cast<Function>(symbol);
-      return;
-    }
-  }
+  if (void* symbol = torch_symbol(name)) function = reinterpret_cast<Function>(symbol);
 }
 
 /// dlsym on a thread-local symbol gives the address in the calling thread.
@@ -208,6 +198,17 @@ std::optional<DType> TorchLibrary::dtype_of_scalar_type(std::uint8_t number) con
   for (std::size_t i = 0; i < kDTypeCount; ++i)
     if (scalar_types[i] == number) return static_cast<DType>(i);
   return std::nullopt;
+}
+
+void* torch_symbol(const char* name) noexcept {
+  for (const char* library : {"libtorch_python.so", "libtorch_cpu.so", "libc10.so"}) {
+    void* handle = dlopen(library, RTLD_NOLOAD | RTLD_LAZY);
+    if (!handle) continue;
+    void* symbol = dlsym(handle, name);
+    dlclose(handle);
+    if (symbol) return symbol;
+  }
+  return nullptr;
 }
 
 void when_torch_is_found(void (*then)(TorchLibrary&)) { g_then.push_back(then); }

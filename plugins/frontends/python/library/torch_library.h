@@ -56,6 +56,9 @@ struct TorchLibrary {
   std::optional<DType> dtype_of_scalar_type(std::uint8_t number) const;
 };
 
+/// A symbol of the libraries that torch has loaded; null when there is none.
+void* torch_symbol(const char* name) noexcept;
+
 /// What else is made or checked of torch once it is found, by those who make results and stand-ins. Called at import, in their order.
 void when_torch_is_found(void (*then)(TorchLibrary&));
 

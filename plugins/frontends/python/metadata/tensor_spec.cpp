@@ -7,6 +7,7 @@
 
 #include "core/abi/graph_buffer.h"
 #include "python/library/numpy_api.h"
+#include "python/library/torch_device.h"
 #include "python/library/torch_layout.h"
 #include "python/library/torch_library.h"
 #include "python/metadata/strides.h"
@@ -53,14 +54,16 @@ Ref attribute(PyObject* tensor, const char* name) {
 
 bool flag(PyObject* tensor, const char* method) { return checked(PyObject_CallNoArgs(attribute(tensor, method).get())).is(Py_True); }
 
+/// Whether torch dispatches on the tensor as on any other of its device.
+bool has_usual_keys(const TorchLibrary& torch, ir::Device device, std::uint64_t keys) {
+  return keys == (device.is_host() ? torch.plain_keys : torch_device(device).plain_keys) || is_inference_key_set(torch, device, keys);
+}
+
 /// Why a tensor is not one that a graph takes; empty when it is.
-Refusal odd_torch(const TorchLibrary& torch, PyObject* tensor) {
+Refusal odd_torch(const TorchLibrary& torch, PyObject* tensor, ir::Device device) {
   PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(tensor));
   if (type != torch.tensor.get() && type != torch.parameter.get())
     return fmt::format("a tensor of the subclass {}", Py_TYPE(tensor)->tp_name);
-  Ref device = checked(PyObject_GetAttrString(attribute(tensor, "device").get(), "type"));
-  if (const char* name = PyUnicode_AsUTF8(device.get()); name && std::strcmp(name, "cpu") != 0)
-    return fmt::format("a tensor on device '{}'; the loaded backends run on 'cpu'", name);
   if (!attribute(tensor, "layout").is(torch.strided.get())) return "a sparse tensor";
   if (attribute(tensor, "is_quantized").is(Py_True)) return "a quantized tensor";
   if (flag(tensor, "is_conj")) return "a lazily conjugated tensor";
@@ -71,14 +74,19 @@ Refusal odd_torch(const TorchLibrary& torch, PyObject* tensor) {
     void* impl = layout::impl(tensor);
     if (layout::has_tangent(impl)) return "a tensor with a forward-mode tangent";
     const std::uint64_t keys = layout::key_set(impl);
-    if (layout::custom_sizes(impl) || (keys != torch.plain_keys && keys != torch.inference_keys)) return "a tensor with an unusual dispatch key set";
+    if (layout::custom_sizes(impl) || !has_usual_keys(torch, device, keys)) return "a tensor with an unusual dispatch key set";
   }
   return {};
 }
 
 std::variant<TensorSpec, Refusal> read_torch(const TorchLibrary& torch, PyObject* tensor) {
-  if (Refusal odd = odd_torch(torch, tensor); !odd.empty()) return odd;
   TensorSpec spec;
+  try {
+    spec.device = device_meant_by(torch, attribute(tensor, "device").get());
+  } catch (const GraphBreak& nameless) {
+    return nameless.reason();
+  }
+  if (Refusal odd = odd_torch(torch, tensor, spec.device); !odd.empty()) return odd;
   spec.kind = TensorKind::torch;
   spec.type = Py_TYPE(tensor);
   spec.dtype = *torch.dtype_of(attribute(tensor, "dtype").get());
@@ -97,7 +105,7 @@ bool matches_torch_slowly(const TensorSpec& spec, PyObject* object) noexcept {
   try {
     auto now = read_torch(*torch, object);
     const auto* found = std::get_if<TensorSpec>(&now);
-    if (!found || found->dtype != spec.dtype || found->shape.size() != spec.shape.size() || found->requires_grad != spec.requires_grad) return false;
+    if (!found || found->dtype != spec.dtype || found->device != spec.device || found->shape.size() != spec.shape.size() || found->requires_grad != spec.requires_grad) return false;
     if (!spec.varies()) return found->shape == spec.shape && found->strides == spec.strides;
     return varying_layout_holds(spec, [&](std::size_t d) { return found->shape[d]; }, [&](std::size_t d) { return found->strides[d]; });
   } catch (const std::exception&) {
@@ -200,7 +208,7 @@ bool TensorSpec::is_parameter() const {
 
 bool TensorSpec::is_inference() const {
   const TorchLibrary* torch = known_torch_library();
-  return key_set != 0 && torch && key_set == torch->inference_keys;
+  return key_set != 0 && torch && is_inference_key_set(*torch, device, key_set);
 }
 
 std::string TensorSpec::describe() const {
@@ -208,6 +216,7 @@ std::string TensorSpec::describe() const {
   for (std::size_t d = 0; d < shape.size(); ++d) extents.push_back(free_extents >> d & 1 ? "*" : std::to_string(shape[d]));
   std::string text = fmt::format("{}[{}]", name_of(dtype), fmt::join(extents, ", "));
   if (!is_row_major(shape, strides)) text += fmt::format(" with strides [{}]", fmt::join(strides, ", "));
+  if (!device.is_host()) text += " on " + name_of(device);
   if (kind == TensorKind::torch && requires_grad) text += " requiring grad";
   if (kind == TensorKind::array && !writeable) text += " read-only";
   return text;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/dtype.h"
+#include "core/ir/device.h"
 #include "python/guards/guard_set.h"
 
 namespace tenon::python {
@@ -28,6 +29,7 @@ enum class Detached : std::uint8_t { no, itself, what_it_views };
 struct TensorSpec {
   TensorKind kind = TensorKind::torch;
   DType dtype = DType::f32;
+  ir::Device device;                    // torch
   bool writeable = true;                // array
   bool requires_grad = false;           // torch
   PyTypeObject* type = nullptr;         // exact Python type, one that lives as long as the process

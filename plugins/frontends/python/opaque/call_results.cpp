@@ -11,6 +11,7 @@
 #include "python/metadata/strides.h"
 #include "python/objects/graph_break.h"
 #include "python/objects/imported.h"
+#include "python/objects/shared_object.h"
 #include "python/objects/pending_exception.h"
 #include "python/results/array_results.h"
 #include "python/segments/warning_state.h"
@@ -201,6 +202,16 @@ std::shared_ptr<std::vector<unsigned char>> row_major_bytes(const TensorSpec& sp
     }
   }
   return bytes;
+}
+
+KeptElements kept_elements(const TensorSpec& spec, PyObject* object) {
+  if (spec.device.is_host()) {
+    const auto bytes = row_major_bytes(spec, object);
+    return {bytes->data(), bytes};
+  }
+  Ref copy = checked(PyObject_CallMethod(checked(PyObject_CallMethod(object, "contiguous", nullptr)).get(), "clone", nullptr));
+  Ref address = checked(PyObject_CallMethod(copy.get(), "data_ptr", nullptr));
+  return {PyLong_AsVoidPtr(address.get()), shared(std::move(copy))};
 }
 
 Ref copying_function(TensorKind kind) {

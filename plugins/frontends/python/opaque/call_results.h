@@ -50,6 +50,13 @@ Ref call_for_good(const std::function<Ref()>& call, const ErrorHandling& handlin
 /// The elements of a tensor or array, copied in row-major order.
 std::shared_ptr<std::vector<unsigned char>> row_major_bytes(const TensorSpec& spec, PyObject* object);
 
+/// The elements of a tensor in row-major order on its own device, kept as they are now.
+struct KeptElements {
+  const void* data = nullptr;
+  std::shared_ptr<const void> owner;
+};
+KeptElements kept_elements(const TensorSpec& spec, PyObject* object);
+
 /// torch.clone or numpy.copy.
 Ref copying_function(TensorKind kind);
 

@@ -20,6 +20,7 @@
 #include "python/opaque/call_results.h"
 #include "python/opaque/eager_kernels.h"
 #include "python/recording/memory/attention_layout.h"
+#include "python/recording/memory/device_results.h"
 #include "python/recording/numbers/number_stand_ins.h"
 #include "python/stand_ins/symbolic_scalar.h"
 #include "python/stand_ins/ufunc_loops.h"
@@ -65,6 +66,11 @@ Ref OpCalls::record(PyObject* callable, const ForeignFunction& function, PyObjec
   ops::ForeignWrites writes;
   const auto result = build_op(function, args, kwargs, not_opaque);
   symbols_.take_data_symbols();
+  if (result && transfers(core_, function, *result, operands)) {
+    const Ref wrapped = wrap_transferred(core_, callable, result->values.front(), args, kwargs);
+    trace_.add(callable, function, args, kwargs, wrapped, first_node);
+    return wrapped;
+  }
   if (result && writes.all.empty() && late_views_.are_given(function, kwargs, *result, operands)) {
     const Ref wrapped = late_views_.wrap(callable, function, *result, args, kwargs);
     trace_.add(callable, function, args, kwargs, wrapped, first_node);
@@ -175,7 +181,7 @@ ops::ForeignResult OpCalls::build(const ForeignFunction& function, PyObject* arg
     if (beside_scalar && is_symbolic_scalar(o)) need_scalar(symbols_, scalar_of(o), "an operation with a scalar of NumPy");
     return value_of(o, function.flavour, takes_weak(function, args, kwargs, o));
   };
-  ops::ForeignCall call = foreign_call(function.name, function.flavour, args, kwargs, value);
+  ops::ForeignCall call = foreign_call(function.name, function.flavour, core_.device_of(operands_), args, kwargs, value);
   if (const TorchLibrary* torch = known_torch_library(); torch && function.flavour == ops::Flavour::torch)
     call.default_float = torch->dtype_of_scalar_type(static_cast<std::uint8_t>(core_.state.default_dtype)).value_or(DType::f32);
   const std::size_t first_node = graph_.nodes().size();
@@ -188,6 +194,7 @@ ops::ForeignResult OpCalls::build(const ForeignFunction& function, PyObject* arg
     if (warns_itself) core_.error_handlings.always_hear(graph_, false);
     if (!result.ok()) throw GraphBreak(fmt::format("{}: {}", function.name, result.error().message));
     require_runnable(function, first_node);
+    for (ir::ValueId made : result->values) core_.places.require_served(graph_.type(made).device);
     for (std::size_t i = 0; loop && i < result->values.size(); ++i)
       if (graph_.type(result->values[i]).dtype != (*loop)[call.positional.size() + i]) throw GraphBreak(fmt::format("{} with another dtype than the op's", function.name));
     if (std::ranges::any_of(operands_, [&](Index index) { return is_complex(stand_ins_[index].dtype); })) require_complex_elements(function, result->values);

@@ -5,6 +5,7 @@
 #include "python/foreign/foreign_arguments.h"
 #include "python/foreign/opaque_purity.h"
 #include "python/library/numpy_api.h"
+#include "python/library/torch_device.h"
 #include "python/objects/graph_break.h"
 #include "python/opaque/call_results.h"
 #include "python/recording/numbers/number_stand_ins.h"
@@ -40,11 +41,12 @@ Ref RecordedConstants::add(PyObject* array) {
   TensorSpec spec = std::get<TensorSpec>(read);
   if (spec.requires_grad) throw GraphBreak("the program makes a tensor that requires grad", kGradHint);
   if (byte_count(spec.dtype, spec.shape) > kLargestConstant) throw GraphBreak("the program makes a large array in a way that is no op of Tenon");
-  auto bytes = row_major_bytes(spec, array);
+  core_.places.require_served(spec.device);
+  const KeptElements elements = kept_elements(spec, array);
   ir::Constant constant;
-  constant.type = ir::Type::tensor(spec.dtype, ir::Shape(spec.shape.begin(), spec.shape.end()));
-  constant.data = bytes->data();
-  constant.owner = bytes;
+  constant.type = ir::Type::tensor(spec.dtype, ir::Shape(spec.shape.begin(), spec.shape.end()), spec.device);
+  constant.data = elements.data;
+  constant.owner = elements.owner;
   const ir::Type type = constant.type;
   const ConstantId id = graph_.add_constant(std::move(constant));
   const NodeId node = graph_.add_node("constant", {}, {{"index", ir::Dim(id.value)}}, {type});
@@ -67,6 +69,8 @@ Ref RecordedConstants::fold(PyObject* callable, PyObject* args, PyObject* kwargs
   if (function.operator_object)  // only what is known to compute may be computed once for all calls
     if (const Purity& purity = purity_of(callable, function); purity.foreign || purity.writes || !purity.known)
       throw GraphBreak(fmt::format("{} is called without a tensor, and may do more than compute", function.name));
+  if (function.flavour == ops::Flavour::torch)
+    if (PyObject* named = device_argument(args, kwargs)) require_one_device(*torch_library(), named);
   // Of an int in a list that it does not know NumPy makes an array of objects.
   const auto plain = [](PyObject* item) { return is_symbolic_int(item) ? specialised(item, "a call without tensors gets it") : Ref(); };
   Ref plain_args = with_replaced(args, plain), plain_kwargs = kwargs ? with_replaced(kwargs, plain) : Ref();

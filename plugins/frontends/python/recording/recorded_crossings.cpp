@@ -40,6 +40,7 @@ Ref RecordedCrossings::crossed(Index index, bool copied) {
   const StandIn from = stand_ins_[index];
   const bool to_torch = from.kind == TensorKind::array;
   if (from.requires_grad) throw GraphBreak("a tensor that requires grad as an array", "detach it first");
+  if (!from.device.is_host()) throw GraphBreak("a tensor of a device as an array", "copy it to the host first: x.cpu()");
   if (numpy_type(from.dtype) < 0) throw GraphBreak(fmt::format("a tensor of dtype {} as an array", name_of(from.dtype)));
   if (to_torch && !from.writeable && !copied) throw GraphBreak("a tensor with the memory of a read-only array, of which torch warns");
   for (std::int64_t stride : from.strides)

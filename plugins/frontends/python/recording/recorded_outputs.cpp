@@ -28,6 +28,7 @@ TensorOutput output_like(const StandIn& stand_in, ir::ValueId value) {
   output.tensor = stand_in.kind;
   output.value = value;
   output.dtype = stand_in.dtype;
+  output.device = stand_in.device;
   output.shape = stand_in.shape;
   output.strides = stand_in.strides;
   return output;

@@ -11,13 +11,15 @@
 #include "python/library/numpy_api.h"
 #include "python/library/torch_library.h"
 #include "python/opaque/call_results.h"
+#include "python/recording/memory/device_results.h"
 #include "python/recording/recorded_lists.h"
 #include "python/stand_ins/late_text.h"
 #include "python/symbols/symbolic_int.h"
 
 namespace tenon::python {
 
-TensorRecorder::TensorRecorder(const TorchState& state, Numbers numbers, bool freeze) : core_(state, numbers), inputs_(core_, freeze) {
+TensorRecorder::TensorRecorder(const TorchState& state, Numbers numbers, TensorPlaces::Allowed places, bool freeze)
+    : core_(state, numbers, places), inputs_(core_, freeze) {
   core_.symbols.record_floats_by([](FloatTape::Op op, PyObject* a, PyObject* b) { return StandInUses::active().float_arithmetic(op, a, b); });
 }
 
@@ -140,6 +142,7 @@ Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
   if (core_.symbols.any_data() && function.kind != CallClass::metadata) late_sizes_.refuse(function, core_.stand_ins.among(args, kwargs));
   if (function.has(Trait::crosses))
     if (std::optional<Ref> result = crossings_.record(callable, function, args, kwargs)) return std::move(*result);
+  if (std::optional<Ref> result = record_transfer(core_, *this, function, args, kwargs)) return std::move(*result);
   if (std::optional<Ref> result = record_each(core_, *this, function, args, kwargs)) return std::move(*result);
   if (function.has(Trait::minds_determinism) && core_.state.deterministic) throw GraphBreak(fmt::format("{} under torch.use_deterministic_algorithms", function.name));
   if (function.has(Trait::minds_layout))

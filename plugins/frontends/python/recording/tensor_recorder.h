@@ -35,7 +35,7 @@ class TensorRecorder final : public Recorder, public StandInUses {
  public:
   using Numbers = RecordedGraph::Numbers;
   /// `freeze`: parameters and buffers that the program does not write are the same at each call, under guards.
-  TensorRecorder(const TorchState& state, Numbers numbers, bool freeze = false);
+  TensorRecorder(const TorchState& state, Numbers numbers, TensorPlaces::Allowed places, bool freeze = false);
 
   // what objects are
   Role role(PyTypeObject* type) override;

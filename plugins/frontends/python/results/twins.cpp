@@ -5,6 +5,7 @@
 #include <numeric>
 #include <optional>
 
+#include "python/library/torch_device.h"
 #include "python/metadata/strides.h"
 #include "python/objects/graph_break.h"
 #include "python/results/array_results.h"
@@ -123,23 +124,18 @@ Ref resized_twin_with_gaps(TensorKind kind, DType dtype, std::span<const std::in
 
 namespace {
 
-bool is_cpu(const TorchLibrary& torch, PyObject* device) {
-  Ref read = checked(PyObject_CallOneArg(torch.device.get(), device));
-  Ref kind = checked(PyObject_GetAttrString(read.get(), "type"));
-  return PyUnicode_CompareWithASCIIString(kind.get(), "cpu") == 0;
-}
-
-/// Whether a positional argument names a device that a twin would take: torch.device("cpu"), "cpu", "meta:0".
+/// Whether a positional argument names a device: torch.device("cpu"), "cpu", "meta:0".
 bool names_a_device(const TorchLibrary& torch, PyObject* argument) {
   if (reinterpret_cast<PyObject*>(Py_TYPE(argument)) == torch.device.get()) return true;
-  const char* text = PyUnicode_Check(argument) ? PyUnicode_AsUTF8(argument) : nullptr;
-  return text && (std::strcmp(text, "cpu") == 0 || std::strncmp(text, "meta", 4) == 0);
+  if (!PyUnicode_Check(argument)) return false;
+  const char* text = PyUnicode_AsUTF8(argument);
+  const std::string word = text ? text : "";
+  return !word.empty() && is_kind_of_device(torch, word.substr(0, word.find(':')));
 }
 
 Ref dict_on_meta_device(const TorchLibrary& torch, PyObject* kwargs) {
   PyObject* device = PyDict_GetItemString(kwargs, "device");
   if (!device || device == Py_None) return Ref::borrow(kwargs);
-  if (!is_cpu(torch, device)) throw GraphBreak("a tensor on another device than the CPU");
   Ref copy = checked(PyDict_Copy(kwargs));
   checked(PyDict_SetItemString(copy.get(), "device", torch.meta.get()));
   return copy;
@@ -156,7 +152,6 @@ Ref on_meta_device(PyObject* arguments) {
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); ++i) {
     PyObject* item = PyList_GET_ITEM(list.get(), i);
     if (!names_a_device(*torch, item)) continue;
-    if (!is_cpu(*torch, item)) throw GraphBreak("a tensor on another device than the CPU");
     checked(PyList_SetItem(list.get(), i, Py_NewRef(torch->meta.get())));
     changed = true;
   }

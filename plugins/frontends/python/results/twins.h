@@ -25,7 +25,7 @@ Ref resized_twin(TensorKind kind, DType dtype, std::span<const std::int64_t> sha
 /// The same with gaps where the others have some; empty for dimensions that lie in no order, as those of a tensor that was expanded.
 Ref resized_twin_with_gaps(TensorKind kind, DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, std::span<const std::int64_t> sizes, bool writeable);
 
-/// Arguments for twins, a tuple or a dict: what is to be on the CPU is on the meta device. Throws GraphBreak for another device.
+/// Arguments for twins, a tuple or a dict: what is to be on a device is on the meta device.
 Ref on_meta_device(PyObject* arguments);
 
 TwinPlace place_of_twin(PyObject* twin);

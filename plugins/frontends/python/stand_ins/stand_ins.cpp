@@ -14,7 +14,7 @@ namespace tenon::python {
 namespace {
 
 Ref make_object(const StandIn& s) {
-  if (s.kind == TensorKind::torch) return make_torch_stand_in(*torch_library(), s.dtype, s.shape, s.strides, s.requires_grad);
+  if (s.kind == TensorKind::torch) return make_torch_stand_in(*torch_library(), s.device, s.dtype, s.shape, s.strides, s.requires_grad);
   return make_array_stand_in();
 }
 
@@ -25,6 +25,7 @@ StandIn stand_in_of(const TensorSpec& spec, ir::ValueId value) {
   stand_in.kind = spec.kind;
   stand_in.value = value;
   stand_in.dtype = spec.dtype;
+  stand_in.device = spec.device;
   stand_in.shape = spec.shape;
   stand_in.strides = spec.strides;
   stand_in.type = spec.type;

@@ -30,6 +30,7 @@ struct StandIn {
   ir::ValueId value;                  // at `version` of the storage: PresentValues brings it up to date
   std::uint32_t version = 0;
   DType dtype = DType::f32;
+  ir::Device device;
   Extents shape, strides;
   bool writeable = true;
   bool requires_grad = false;

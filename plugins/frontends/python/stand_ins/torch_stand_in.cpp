@@ -1,5 +1,6 @@
 #include "python/stand_ins/torch_stand_in.h"
 
+#include "python/library/torch_device.h"
 #include "python/objects/graph_break.h"
 #include "python/objects/object_type.h"
 #include "python/stand_ins/stand_in_uses.h"
@@ -52,12 +53,12 @@ void make_torch_stand_in_class(TorchLibrary& torch) {
   g_class = torch.stand_in.get();
 }
 
-Ref make_torch_stand_in(const TorchLibrary& torch, DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides,
-                        bool requires_grad) {
+Ref make_torch_stand_in(const TorchLibrary& torch, ir::Device device, DType dtype, std::span<const std::int64_t> shape,
+                        std::span<const std::int64_t> strides, bool requires_grad) {
   static PyObject* const names = Py_BuildValue("(sssss)", "strides", "dtype", "layout", "device", "requires_grad");
   Ref sizes = integer_tuple(shape), steps = integer_tuple(strides);
   PyObject* values[] = {torch.stand_in.get(), sizes.get(), steps.get(), torch.dtypes[static_cast<std::size_t>(dtype)].get(),
-                        torch.strided.get(), torch.cpu.get(), requires_grad ? Py_True : Py_False};
+                        torch.strided.get(), torch_device_object(torch, device), requires_grad ? Py_True : Py_False};
   return checked(PyObject_Vectorcall(torch.wrapper_subclass.get(), values, 2, names));
 }
 

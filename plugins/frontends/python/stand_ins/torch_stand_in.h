@@ -5,6 +5,7 @@
 #include <span>
 
 #include "core/base/dtype.h"
+#include "core/ir/device.h"
 #include "python/library/torch_library.h"
 #include "python/objects/ref.h"
 
@@ -15,8 +16,8 @@ namespace tenon::python {
 void make_torch_stand_in_class(TorchLibrary& torch);
 
 /// Makes a stand-in (torch.Tensor._make_wrapper_subclass).
-Ref make_torch_stand_in(const TorchLibrary& torch, DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides,
-                        bool requires_grad);
+Ref make_torch_stand_in(const TorchLibrary& torch, ir::Device device, DType dtype, std::span<const std::int64_t> shape,
+                        std::span<const std::int64_t> strides, bool requires_grad);
 
 /// Whether an object is one.
 bool is_torch_stand_in(PyObject* object);

@@ -135,6 +135,24 @@ TEST_CASE("memory and streams are the driver's where it brings them") {
   CHECK(driver.given.empty());
 }
 
+TEST_CASE("a device is opened before a compile, and takes a driver until it has given memory") {
+  MockSession session;
+  const char* backends[] = {"mock_device"};
+  CHECK(tenon_session_open_device(session.get(), nullptr, 0, {kDLExtDev, 0}) == TENON_NOT_FOUND);
+  require_ok(tenon_session_open_device(session.get(), backends, 1, {kDLExtDev, 1}));
+  CHECK(tenon_session_open_device(session.get(), backends, 1, {kDLCUDA, 0}) == TENON_NOT_FOUND);
+  TenonDriverDevice functions{};
+  functions.struct_size = sizeof functions;
+  functions.context = &devices();
+  functions.allocate = [](void*, DLDevice, std::size_t bytes, void*) { return devices().memory().allocate(bytes); };
+  functions.release = [](void*, DLDevice, void* memory, std::size_t bytes, void*) { devices().memory().release(memory, bytes); };
+  functions.device = {kDLExtDev, 1};
+  require_ok(tenon_session_set_device(session.get(), &functions));
+  const DeviceTensor used(session, DType::f32, {4}, 0);
+  functions.device = {kDLExtDev, 0};
+  CHECK(tenon_session_set_device(session.get(), &functions) == TENON_INVALID_ARGUMENT);
+}
+
 TEST_CASE("an update of a tensor of a device is written there") {
   constexpr const char* kUpdate = "graph @g (%x: f32[16] on device12:0) {\n  %z: f32[16] on device12:0 = neg(%x)\n  return %z, update %x = %z\n}\n";
   MockSession session;

@@ -13,8 +13,15 @@ namespace tenon::python {
 RecordedGraph::Index RecordedGraph::add_fresh(TensorKind kind, ir::ValueId value, const TensorSpec& spec) {
   StandIn stand_in = stand_in_of(spec, value);
   stand_in.kind = kind;
+  stand_in.device = graph.type(value).device;
   stand_in.writeable = spec.writeable;
   return stand_ins.add_owner(std::move(stand_in));
+}
+
+ir::Device RecordedGraph::device_of(std::span<const Index> operands) const {
+  for (Index index : operands)
+    if (!stand_ins[index].device.is_host()) return stand_ins[index].device;
+  return {};
 }
 
 bool RecordedGraph::is_late(ir::ValueId value) const {

@@ -8,6 +8,7 @@
 #include "python/library/error_handling.h"
 #include "python/library/torch_state.h"
 #include "python/recording/graph/number_bounds.h"
+#include "python/recording/graph/tensor_places.h"
 #include "python/stand_ins/present_values.h"
 #include "python/stand_ins/stand_ins.h"
 #include "python/symbols/symbols.h"
@@ -26,11 +27,12 @@ struct RecordedGraph {
     NumberHistory& history;
     NumberFacts& facts;
   };
-  RecordedGraph(const TorchState& state, Numbers numbers) : state(state), alone(numbers.history.graph_alone), symbols(graph, numbers.dynamic, numbers.history, numbers.facts) {}
+  RecordedGraph(const TorchState& state, Numbers numbers, TensorPlaces::Allowed places) : state(state), places(places), alone(numbers.history.graph_alone), symbols(graph, numbers.dynamic, numbers.history, numbers.facts) {}
   RecordedGraph(const RecordedGraph&) = delete;
   RecordedGraph& operator=(const RecordedGraph&) = delete;
 
   const TorchState state;  // as the capture began
+  TensorPlaces places;
   const bool alone;        // it computes all floats: it will run without the guards
   ir::Graph graph;
   ops::NodeBuilder builder{graph};
@@ -46,6 +48,10 @@ struct RecordedGraph {
 
   /// A stand-in in memory of its own.
   Index add_fresh(TensorKind kind, ir::ValueId value, const TensorSpec& spec);
+  /// Where a call of these tensors computes: on the device of the first that is on one, else on the host.
+  ir::Device device_of(std::span<const Index> operands) const;
+  /// The value in the host's memory, where Python's numbers are made of it.
+  ir::ValueId on_host(ir::ValueId value) { return builder.to_device(value, {}); }
   /// Whether a size of a value depends on data.
   bool is_late(ir::ValueId value) const;
   /// Whether it lies in memory whose size depends on data.

@@ -42,6 +42,7 @@ Ref RecordedInputs::add(PyObject* real, SourceId source, GuardSet& guards) {
   auto read = read_spec(real);
   if (const auto* odd = std::get_if<std::string>(&read)) throw GraphBreak(*odd + " as an input");
   TensorSpec& spec = std::get<TensorSpec>(read);
+  places_.require_served(spec.device);
   const std::string name = words_of(source, guards);
   const TorchLibrary* torch = known_torch_library();
   const bool parameter = torch && reinterpret_cast<PyObject*>(spec.type) == torch->parameter.get();

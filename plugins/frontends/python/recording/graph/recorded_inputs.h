@@ -19,7 +19,7 @@ class RecordedInputs {
   using Index = StandIns::Index;
 
   /// `freeze`: parameters and buffers that the program does not write are the same at each call, under guards.
-  RecordedInputs(RecordedGraph& graph, bool freeze) : graph_(graph.graph), symbols_(graph.symbols), stand_ins_(graph.stand_ins), freeze_(freeze) {}
+  RecordedInputs(RecordedGraph& graph, bool freeze) : graph_(graph.graph), symbols_(graph.symbols), stand_ins_(graph.stand_ins), places_(graph.places), freeze_(freeze) {}
 
   /// An object that was there before the call: gives its stand-in, and adds the guards on it.
   Ref add(PyObject* real, SourceId source, GuardSet& guards);
@@ -47,6 +47,7 @@ class RecordedInputs {
   ir::Graph& graph_;
   Symbols& symbols_;
   StandIns& stand_ins_;
+  TensorPlaces& places_;
   const bool freeze_;
   std::vector<Index> inputs_;
   std::vector<TensorSpec> specs_;

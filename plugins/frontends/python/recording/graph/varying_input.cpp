@@ -45,7 +45,7 @@ ir::Shape extents_of(TensorSpec& spec, const std::string& name, SourceId source,
 }  // namespace
 
 ir::Type type_of_input(TensorSpec& spec, const std::string& name, SourceId source, Symbols& symbols, bool from_the_start) {
-  ir::Type type = ir::Type::tensor(spec.dtype, ir::Shape(spec.shape.begin(), spec.shape.end()));
+  ir::Type type = ir::Type::tensor(spec.dtype, ir::Shape(spec.shape.begin(), spec.shape.end()), spec.device);
   const bool row_major = is_row_major(spec.shape, spec.strides);
   if (!row_major) type.strides = ir::Shape(spec.strides.begin(), spec.strides.end());
   if (spec.is_parameter()) return type;  // another module's: a variant of its own

@@ -5,6 +5,7 @@
 #include "python/foreign/foreign_arguments.h"
 #include "python/library/numpy_api.h"
 #include "python/library/torch_library.h"
+#include "python/recording/memory/device_results.h"
 #include "python/symbols/symbolic_int.h"
 
 namespace tenon::python {
@@ -27,10 +28,7 @@ Ref MetadataAnswers::answer(PyObject* callable, const ForeignFunction& function,
   const std::vector<Index> operands = stand_ins_.among(args, kwargs);
   if (!operands.empty() && function.flavour == ops::Flavour::torch) {
     const StandIn& self = stand_ins_[operands.front()];
-    if (name == "device") return torch_library()->cpu;
-    if (name == "is_cpu") return Ref::borrow(Py_True);
-    if (name == "is_meta") return Ref::borrow(Py_False);
-    if (name == "get_device") return checked(PyLong_FromLong(-1));
+    if (std::optional<Ref> said = operands.size() == 1 ? answer_of_device(callable, name, self, args, kwargs) : std::nullopt) return std::move(*said);
     if (name == "is_inference") return Ref::borrow(core_.is_inference(operands.front()) ? Py_True : Py_False);
     if (name == "requires_grad") return Ref::borrow(self.requires_grad ? Py_True : Py_False);
     if (name == "storage_offset" && self.input) throw GraphBreak("the storage offset of an input");

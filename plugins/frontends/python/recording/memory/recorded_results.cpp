@@ -191,6 +191,7 @@ Ref RecordedResults::stand_in_for_twin(PyObject* twin, ir::ValueId value, const 
     return stand_ins_[index].object;
   }
   StandIn view = stand_in_of(spec, value);
+  view.device = type.device;
   // Of an index that the graph computes the twin knows nothing: the view begins anywhere.
   const bool anywhere = std::ranges::any_of(operands, [&](Index operand) { return stand_ins_[operand].kind == TensorKind::scalar; });
   if (anywhere || stand_ins_[stand_ins_.owner_of(*storage)].dtype != spec.dtype) return stand_ins_[stand_ins_.add_reinterpreted(std::move(view), *storage, place)].object;

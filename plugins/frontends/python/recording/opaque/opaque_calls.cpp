@@ -11,6 +11,7 @@
 #include "python/objects/graph_break.h"
 #include "python/opaque/call_results.h"
 #include "python/opaque/eager_kernels.h"
+#include "python/recording/memory/device_results.h"
 #include "python/recording/numbers/number_stand_ins.h"
 #include "python/recording/opaque/drawing_order.h"
 #include "python/results/twins.h"
@@ -127,6 +128,7 @@ Ref OpaqueCalls::record(PyObject* callable, const ForeignFunction& function, PyO
     for (Index index : operands) core_.fix_sizes_to_come(index);
     if (may_size) fix_numbers();
   }
+  const ir::Device device = device_of_results(core_, operands, args, kwargs);
   std::vector<ir::Type> types;
   for (const Ref& twin : twins) {
     TensorSpec spec = read_twin(twin.get());
@@ -135,7 +137,7 @@ Ref OpaqueCalls::record(PyObject* callable, const ForeignFunction& function, PyO
     MemoryOrder order = plain ? MemoryOrder() : memory_order(spec.shape, spec.strides);
     ir::Shape in_order = order.empty() ? shape : ir::Shape();
     for (std::int64_t dim : order) in_order.push_back(shape[static_cast<std::size_t>(dim)]);
-    types.push_back(ir::Type::tensor(spec.dtype, std::move(in_order)));
+    types.push_back(ir::Type::tensor(spec.dtype, std::move(in_order), device));
     call->results.push_back({spec.kind, spec.dtype, std::move(spec.shape), std::move(order)});
   }
   const std::vector<OpaqueResult> recorded = call->results;

@@ -1,0 +1,133 @@
+#include "python/call/torch_artefact.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "core/ir/buffer.h"
+#include "python/call/planned_tensors.h"
+#include "python/compat/object_layout.h"
+#include "python/compat/waiting_signals.h"
+#include "python/evaluator/exception_text.h"
+#include "python/metadata/strides.h"
+#include "python/objects/gil.h"
+#include "python/objects/graph_break.h"
+#include "python/opaque/torch_node.h"
+
+namespace tenon::python {
+namespace {
+
+bool is_of_host(const GraphView& graph) {
+  for (NodeView node : graph.nodes())
+    for (ValueView result : node.results())
+      if (result.type().is_tensor() && result.type().device_kind() != ir::Device::kHost) return false;
+  return true;
+}
+
+bool is_on_device(const ir::Graph& graph, const ir::Node& node) {
+  const auto there = [&](ir::ValueId v) { return graph.type(v).is_tensor() && !graph.type(v).device.is_host(); };
+  return std::ranges::any_of(node.operands, there) || std::ranges::any_of(node.results, there);
+}
+
+/// Work is given to torch's current stream, which is the one that the plan runs on.
+class TorchArtefact final : public Artefact {
+ public:
+  explicit TorchArtefact(const GraphView& buffer) : graph_(ir::read_buffer(buffer.bytes()).value()) {
+    const GilHeld gil;
+    for (const ir::NodeId id : graph_.nodes()) {
+      if (graph_.node(id).op == "constant") continue;
+      auto node = TorchNode::of(graph_, id);
+      if (!node) throw Failure(TENON_UNSUPPORTED, "torch has no function for a node of the group");
+      nodes_.push_back({id, std::move(*node)});
+    }
+  }
+  ~TorchArtefact() override {
+    if (!Py_IsInitialized()) {  // what Python held is gone with it
+      new std::vector<Call>(std::move(nodes_));
+      return;
+    }
+    const GilHeld gil;
+    nodes_.clear();
+  }
+
+  void execute(const TenonExecuteArgs& args) override {
+    const GilHeld gil;
+    const compat::SignalsWait waiting;  // what a handler raises is no failure of the call
+    try {
+      run(args);
+    } catch (const PythonError&) {
+      throw Failure(TENON_PLUGIN_FAILED, fmt::format("torch raised {}", type_and_text(compat::take_exception().get())));
+    }
+  }
+
+ private:
+  struct Call {
+    ir::NodeId id;
+    TorchNode node;
+  };
+
+  Ref input(std::size_t i, const TenonExecuteArgs& args, std::span<const std::int64_t> symbols) const {
+    const ir::Type& type = graph_.type(graph_.inputs()[i]);
+    const Extents shape = evaluated(type.shape, symbols);
+    const Extents strides = type.strides ? evaluated(*type.strides, symbols) : row_major(shape);
+    return tensor_over(TensorKind::torch, type.device, type.dtype, shape, strides, const_cast<void*>(args.inputs[i]), false);
+  }
+
+  static Extents evaluated(const ir::Shape& dims, std::span<const std::int64_t> symbols) {
+    Extents values;
+    for (const ir::Dim& dim : dims) values.push_back(dim.evaluate(symbols));
+    return values;
+  }
+
+  void run(const TenonExecuteArgs& args) {
+    const std::span symbols(args.symbols, graph_.symbols().size());
+    std::vector<Ref> values(graph_.value_capacity());
+    for (std::size_t i = 0; i < graph_.inputs().size(); ++i)
+      if (graph_.type(graph_.inputs()[i]).is_tensor()) values[graph_.inputs()[i].value] = input(i, args, symbols);
+    for (const Call& call : nodes_) {
+      const ir::Node& node = graph_.node(call.id);
+      std::vector<Ref> operands;
+      for (const ir::ValueId v : node.operands) operands.push_back(values[v.value]);
+      std::vector<Ref> made = call.node.run(operands, symbols);
+      if (made.size() != node.results.size())
+        throw Failure(TENON_PLUGIN_FAILED, fmt::format("{} gave {} results instead of {}", call.node.function(), made.size(), node.results.size()));
+      for (std::size_t i = 0; i < made.size(); ++i) values[node.results[i].value] = std::move(made[i]);
+    }
+    for (std::size_t k = 0; k < graph_.outputs().size(); ++k) {
+      const ir::ValueId value = graph_.outputs()[k].value;
+      const ir::Type& type = graph_.type(value);
+      if (type.is_tensor()) put_output(args, static_cast<std::uint32_t>(k), values[value.value].get(), type.dtype, type.device, evaluated(type.shape, symbols));
+    }
+  }
+
+  ir::Graph graph_;
+  std::vector<Call> nodes_;
+};
+
+}  // namespace
+
+void claim_torch_nodes(const GraphView& buffer, Claims& claims) {
+  constexpr const char* kOfHost = "of the host's nodes it runs opaque calls only";
+  if (is_of_host(buffer)) {
+    for (NodeView node : buffer.nodes())
+      if (node.op() != "opaque") claims.refuse(node.id(), "op", kOfHost);
+    return;
+  }
+  const ir::Graph graph = ir::read_buffer(buffer.bytes()).value();
+  for (const ir::NodeId id : graph.nodes()) {
+    const ir::Node& node = graph.node(id);
+    if (node.op == "opaque" || node.op == "constant") continue;
+    if (!is_on_device(graph, node)) {
+      claims.refuse(id.value, "op", kOfHost);
+      continue;
+    }
+    const GilHeld gil;
+    if (TorchNode::of(graph, id)) claims.claim({&id.value, 1});
+    else claims.refuse(id.value, "op", "its op's entry names no function of torch that does just this");
+  }
+}
+
+std::unique_ptr<Artefact> make_torch_artefact(const GraphView& graph) { return std::make_unique<TorchArtefact>(graph); }
+
+}  // namespace tenon::python

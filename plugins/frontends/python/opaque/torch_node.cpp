@@ -1,0 +1,82 @@
+#include "python/opaque/torch_node.h"
+
+#include <algorithm>
+
+#include "core/ops/catalog.h"
+#include "core/ops/foreign/node_as_call.h"
+#include "python/library/torch_device.h"
+#include "python/library/torch_library.h"
+#include "python/objects/graph_break.h"
+
+namespace tenon::python {
+namespace {
+
+constexpr std::string_view kTorch = "torch.";
+
+/// The object behind "torch.nn.functional.silu"; empty where there is none.
+Ref function_named(const TorchLibrary& torch, std::string_view name) {
+  Ref object = torch.module;
+  for (name.remove_prefix(kTorch.size()); object && !name.empty();) {
+    const std::size_t dot = name.find('.');
+    object = Ref::steal(PyObject_GetAttrString(object.get(), std::string(name.substr(0, dot)).c_str()));
+    name.remove_prefix(dot == name.npos ? name.size() : dot + 1);
+  }
+  PyErr_Clear();
+  return object;
+}
+
+template <class Sequence>
+Ref list_of(const Sequence& items) {
+  Ref list = checked(PyList_New(0));
+  for (const Ref& item : items) checked(PyList_Append(list.get(), item.get()));
+  return list;
+}
+
+}  // namespace
+
+std::optional<TorchNode> TorchNode::of(const ir::Graph& graph, ir::NodeId id) {
+  const ir::Node& node = graph.node(id);
+  const ops::Op* op = ops::find_op(node.op);
+  const TorchLibrary* torch = known_torch_library();
+  if (!torch || !op || op->traits.random || op->traits.copies) return std::nullopt;
+  auto call = ops::node_as_call(graph, id, kTorch);
+  if (!call) return std::nullopt;
+  TorchNode found;
+  found.name_ = call->name;
+  found.callable_ = function_named(*torch, found.name_);
+  if (!found.callable_ || !PyCallable_Check(found.callable_.get())) return std::nullopt;
+  found.call_ = std::move(*call);
+  found.operands_ = node.operands;
+  return found;
+}
+
+Ref TorchNode::argument(const ops::ForeignArgument& given, bool device, std::span<const Ref> operands, std::span<const std::int64_t> symbols) const {
+  const TorchLibrary& torch = *known_torch_library();
+  if (const auto* value = given.as<ir::ValueId>()) return operands[static_cast<std::size_t>(std::ranges::find(operands_, *value) - operands_.begin())];
+  if (const auto* flag = given.as<bool>()) return Ref::borrow(*flag ? Py_True : Py_False);
+  if (const auto* dim = given.as<ir::Dim>()) return checked(PyLong_FromLongLong(dim->evaluate(symbols)));
+  if (const auto* number = given.as<double>()) return checked(PyFloat_FromDouble(*number));
+  if (const auto* dtype = given.as<DType>()) return torch.dtypes[static_cast<std::size_t>(*dtype)];
+  if (const auto* word = given.as<std::string>())
+    return device ? Ref::borrow(torch_device_object(torch, ir::device_named(*word))) : checked(PyUnicode_FromString(word->c_str()));
+  if (const auto* list = given.as<ops::ForeignList>()) {
+    std::vector<Ref> items;
+    for (const ops::ForeignArgument& each : *list) items.push_back(argument(each, false, operands, symbols));
+    return list_of(items);
+  }
+  return Ref::borrow(Py_None);
+}
+
+std::vector<Ref> TorchNode::run(std::span<const Ref> operands, std::span<const std::int64_t> symbols) const {
+  std::vector<Ref> positional;
+  for (const ops::ForeignArgument& each : call_.positional) positional.push_back(argument(each, false, operands, symbols));
+  Ref args = checked(PyList_AsTuple(list_of(positional).get())), kwargs = checked(PyDict_New());
+  for (const auto& [name, each] : call_.keyword) checked(PyDict_SetItemString(kwargs.get(), name.c_str(), argument(each, name == "device", operands, symbols).get()));
+  Ref answer = checked(PyObject_Call(callable_.get(), args.get(), kwargs.get()));
+  std::vector<Ref> results;
+  if (!PyTuple_Check(answer.get()) && !PyList_Check(answer.get())) return {std::move(answer)};
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(answer.get()); ++i) results.push_back(Ref::borrow(PySequence_Fast_GET_ITEM(answer.get(), i)));
+  return results;
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,34 @@
+// A node of the catalogue as torch computes it: the function that its op's entry names, and that function's arguments.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/ops/foreign/foreign_call.h"
+#include "python/objects/ref.h"
+
+namespace tenon::python {
+
+class TorchNode {
+ public:
+  /// Nothing where no function of torch's means just this node. `graph` is not needed afterwards. The GIL must be held.
+  static std::optional<TorchNode> of(const ir::Graph& graph, ir::NodeId node);
+
+  /// Gives the results, in the node's order. `operands` by position, those that are literals left out of account. Throws PythonError.
+  std::vector<Ref> run(std::span<const Ref> operands, std::span<const std::int64_t> symbols) const;
+
+  const std::string& function() const { return name_; }
+
+ private:
+  Ref argument(const ops::ForeignArgument& argument, bool device, std::span<const Ref> operands, std::span<const std::int64_t> symbols) const;
+
+  std::string name_;
+  Ref callable_;
+  ops::ForeignCall call_;
+  std::vector<ir::ValueId> operands_;  // as the call names them
+};
+
+}  // namespace tenon::python

@@ -1,0 +1,153 @@
+"""Programs on tensors of a device: the same results, in the same places, as torch's own."""
+import pytest
+import torch
+import torch.nn.functional as F
+
+import tenon
+
+X, Y = torch.randn(3, 4), torch.randn(4)
+
+
+@pytest.mark.parametrize("fn", [
+    lambda x, y: torch.relu(x + 1) * 2,
+    lambda x, y: (x * y, (x - y).sum()),
+    lambda x, y: x.softmax(-1),
+    lambda x, y: (x.sum(0), x.mean(1), x.max(1)),
+    lambda x, y: (x[1:, ::2], x.t()),
+    lambda x, y: x @ y,
+    lambda x, y: torch.cat([x, x + 1]),
+    lambda x, y: (x.float(), x.to(torch.int32), x.half()),
+    lambda x, y: torch.where(x > 0, x, 0.0),
+    lambda x, y: x.cumsum(0),
+    lambda x, y: x.argsort(-1),
+    lambda x, y: x,
+], ids=str)
+def test_arithmetic(whole, fn):
+    whole(fn, (X, Y))
+
+
+def test_writes_in_place(whole):
+    def fn(x):
+        x += 1
+        x[0].mul_(2)
+        x[x > 0] = 0.5
+        x[:, 1] = 7
+        return x.sum()
+
+    whole(fn, (X,))
+
+
+def test_writes_are_seen_by_views(device):
+    @tenon.compile
+    def fn(x):
+        x.add_(1)
+
+    base = X.to(device)
+    part = base[1:]
+    fn(base)
+    torch.testing.assert_close(part.cpu(), (X + 1)[1:])
+
+
+def test_what_a_program_asks_of_the_device(whole):
+    whole(lambda x: (x.device, x.is_cpu, x.is_meta, x.is_cuda, x.get_device(), x.device.type, x.device.index), (X,))
+
+
+@pytest.mark.parametrize("fn", [
+    lambda x: torch.zeros(3, 4, device=x.device) + x,
+    lambda x: (torch.zeros_like(x) + x, x.new_zeros(2, 2), x.new_ones(3) * x.sum(), torch.full_like(x, 2.0)),
+    lambda x: torch.arange(4, device=x.device) * x,
+    lambda x: torch.tensor([1.0, 2.0, 3.0, 4.0], device=x.device) * x,
+    lambda x: torch.eye(4, device=x.device) @ x.t(),
+    lambda x: x.new_tensor([1.0, 2.0]) + 1,
+], ids=str)
+def test_what_is_made_on_the_device(whole, fn):
+    whole(fn, (X,))
+
+
+@pytest.mark.parametrize("fn", [
+    lambda x: x.cpu() + 1,
+    lambda x: x.to("cpu"),
+    lambda x: x.t().to("cpu"),
+    lambda x: x.to("cpu", torch.float64),
+    lambda x: x.to("cpu").sigmoid().to(x.device) + x,
+    lambda x: x.to(torch.zeros(())),
+    lambda x: x.to(x.device),
+], ids=str)
+def test_copies_from_device_to_device(whole, fn):
+    whole(fn, (X,))
+
+
+def test_a_number_of_the_host_beside_the_device(whole):
+    whole(lambda x: (x * torch.tensor(2.0), torch.tensor(1.0) - x), (X,))
+
+
+def test_mixing_devices_raises_what_torch_raises(device):
+    def fn(x):
+        return x + torch.ones(3, 4)
+
+    with pytest.raises(RuntimeError, match="same device") as want:
+        fn(X.to(device))
+    with pytest.raises(RuntimeError) as got:
+        tenon.compile(fn)(X.to(device))
+    assert str(got.value) == str(want.value)
+
+
+@pytest.mark.parametrize("fn", [
+    lambda x: x + x.max().item(),
+    lambda x: x.max().item(),
+    lambda x: float(x[0, 0]) * x,
+    lambda x: x + 1 if x.sum() > 100 else x - 1,
+    lambda x: x[x > 0],
+    lambda x: torch.nonzero(x > 0),
+    lambda x: [i + 1 for i in x.tolist()[0]],
+    lambda x: x.cpu().numpy() + 1,
+], ids=str)
+def test_what_is_read_of_the_elements(check, fn):
+    check(fn, (X,), (X + 1,))
+
+
+def test_an_array_of_the_device_raises_what_torch_raises(device):
+    with pytest.raises(TypeError, match="can't convert"):
+        tenon.compile(lambda x: (x + 1).numpy())(X.to(device))
+
+
+def test_calls_that_no_op_describes(whole):
+    whole(lambda x: torch.fft.rfft(x).abs(), (X,))
+    whole(lambda x: torch.linalg.inv(x @ x.t() + torch.eye(3, device=x.device)), (X,))
+
+
+def test_convolution(whole):
+    whole(lambda x, w: F.conv2d(x, w, padding=1).relu(), (torch.randn(1, 3, 8, 8), torch.randn(2, 3, 3, 3)))
+
+
+def test_a_module(device):
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.Linear(8, 2)).eval().to(device)
+    compiled = tenon.compile(model)
+    with torch.no_grad():
+        for _ in range(2):
+            torch.testing.assert_close(compiled(X.to(device)), model(X.to(device)))
+
+
+def test_devices_are_guarded(device):
+    compiled = tenon.compile(lambda x: x + 1)
+    for x in (X, X.to(device), X, X.to(device)):
+        got = compiled(x)
+        assert got.device == x.device
+        torch.testing.assert_close(got.cpu(), X + 1)
+    assert tenon.stats()["graphs"] == 2
+
+
+def test_a_break_goes_on(check):
+    def fn(x):
+        y = x + 1
+        print(end="")
+        return y * 2
+
+    check(fn, (X,))
+
+
+def test_a_device_without_a_number_runs_eagerly():
+    x = torch.ones(2, device="meta")
+    assert tenon.compile(lambda x: x + 1)(x).device == x.device
+    assert tenon.stats()["graphs"] == 0
+    assert "'meta'" in str(tenon.explain(lambda x: x + 1)(x).break_reasons[0])
