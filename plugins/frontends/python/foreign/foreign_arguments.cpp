@@ -132,14 +132,16 @@ ops::ForeignArgument foreign_argument(PyObject* object, ops::Flavour flavour, co
   throw GraphBreak(fmt::format("an argument of type {} in a tensor operation", Py_TYPE(object)->tp_name));
 }
 
-PyObject* device_argument(PyObject* args, PyObject* kwargs) {
-  PyObject* named = kwargs ? PyDict_GetItemString(kwargs, "device") : nullptr;
+PyObject* device_argument(const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
+  PyObject* named = kwargs && function.flavour == ops::Flavour::torch ? PyDict_GetItemString(kwargs, "device") : nullptr;
   for (Py_ssize_t i = 0; !named && i < PyTuple_GET_SIZE(args); ++i)
-    if (is_torch_device(PyTuple_GET_ITEM(args, i))) named = PyTuple_GET_ITEM(args, i);
+    if (PyObject* argument = PyTuple_GET_ITEM(args, i); is_torch_device(argument) || (PyUnicode_Check(argument) && function.has(Trait::moves))) named = argument;
   return named == Py_None ? nullptr : named;
 }
 
-ops::ForeignCall foreign_call(std::string_view name, ops::Flavour flavour, ir::Device here, PyObject* args, PyObject* kwargs, const ValueOf& value_of) {
+ops::ForeignCall foreign_call(const ForeignFunction& function, ir::Device here, PyObject* args, PyObject* kwargs, const ValueOf& value_of) {
+  const std::string_view name = function.name;
+  const ops::Flavour flavour = function.flavour;
   ops::ForeignCall call;
   call.name = name;
   call.flavour = flavour;
@@ -147,7 +149,7 @@ ops::ForeignCall foreign_call(std::string_view name, ops::Flavour flavour, ir::D
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
     PyObject* argument = PyTuple_GET_ITEM(args, i);
     if (is_memory_format(argument)) continue;
-    if (is_torch_device(argument) || (PyUnicode_Check(argument) && name == "torch.Tensor.to")) {
+    if (is_torch_device(argument) || (PyUnicode_Check(argument) && function.has(Trait::moves))) {
       if (auto word = device_word(argument, flavour, here)) call.positional.push_back(std::move(*word));
       continue;
     }

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "core/ops/foreign/foreign_call.h"
+#include "python/foreign/foreign_names.h"
 #include "python/objects/ref.h"
 
 namespace tenon::python {
@@ -14,11 +15,11 @@ using ValueOf = std::function<std::optional<ir::ValueId>(PyObject*)>;
 /// Converts one argument. Throws GraphBreak for what cannot stand in a graph.
 ops::ForeignArgument foreign_argument(PyObject* object, ops::Flavour flavour, const ValueOf& value_of);
 
-/// The device that a call of torch's names, as it does: by the keyword, or a torch.device among the others. Null for none.
-PyObject* device_argument(PyObject* args, PyObject* kwargs);
+/// The device that a call of torch's names, as it does: by the keyword, or among the others (Trait::moves). Null for none.
+PyObject* device_argument(const ForeignFunction& function, PyObject* args, PyObject* kwargs);
 
 /// Converts all arguments of a call whose tensors are `here`; `kwargs` is a dict or null. What says nothing new (the device that the tensors are
 /// on, requires_grad=False, memory formats, order="K") is left out.
-ops::ForeignCall foreign_call(std::string_view name, ops::Flavour flavour, ir::Device here, PyObject* args, PyObject* kwargs, const ValueOf& value_of);
+ops::ForeignCall foreign_call(const ForeignFunction& function, ir::Device here, PyObject* args, PyObject* kwargs, const ValueOf& value_of);
 
 }  // namespace tenon::python

@@ -77,6 +77,7 @@ constexpr Row kTable[] = {
     {Trait::copies, Of::any, "torch.tensor"},
     {Trait::shares_arrays, Of::any, "torch.from_numpy"},
     {Trait::dtype_by_position, Of::any, "torch.as_tensor torch.Tensor.__array__"},
+    {Trait::moves, Of::any, "torch.Tensor.to"},
     {Trait::detaches, Of::any, "torch.Tensor.data torch.Tensor.detach torch.detach"},
     {Trait::counts_apart, Of::any, "torch.Tensor.data"},
     {Trait::keeps_order, Of::any, "numpy.ndarray.astype numpy.astype numpy.nan_to_num"},

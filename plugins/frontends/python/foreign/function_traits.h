@@ -38,6 +38,7 @@ enum class Trait : std::uint8_t {
   copies,            // gives new memory, whatever it is given
   shares_arrays,     // takes arrays alone, and gives their memory
   dtype_by_position, // takes dtype and device behind its argument, not by keyword alone
+  moves,             // gives its argument on the device, and in the dtype, that others name, by words too
   detaches,          // gives a view that is no part of the autograd graph
   counts_apart,      // gives a view with a version of its own
   keeps_order,       // gives a copy in NumPy's order "K"

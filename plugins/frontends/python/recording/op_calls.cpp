@@ -181,7 +181,7 @@ ops::ForeignResult OpCalls::build(const ForeignFunction& function, PyObject* arg
     if (beside_scalar && is_symbolic_scalar(o)) need_scalar(symbols_, scalar_of(o), "an operation with a scalar of NumPy");
     return value_of(o, function.flavour, takes_weak(function, args, kwargs, o));
   };
-  ops::ForeignCall call = foreign_call(function.name, function.flavour, core_.device_of(operands_), args, kwargs, value);
+  ops::ForeignCall call = foreign_call(function, core_.device_of(operands_), args, kwargs, value);
   if (const TorchLibrary* torch = known_torch_library(); torch && function.flavour == ops::Flavour::torch)
     call.default_float = torch->dtype_of_scalar_type(static_cast<std::uint8_t>(core_.state.default_dtype)).value_or(DType::f32);
   const std::size_t first_node = graph_.nodes().size();

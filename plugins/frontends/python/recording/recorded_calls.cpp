@@ -67,7 +67,7 @@ Ref RecordedCalls::record_as_is(PyObject* callable, const ForeignFunction& funct
   const auto writing = as_writing_call(callable, function, args, kwargs);
   if (writing && writing->kind != WritingCall::Kind::none) return writes_.record(callable, function, args, kwargs, *writing);
   if (writing) return record_here(callable, function, writing->args.get(), writing->kwargs.get());
-  if (operands.empty() && !draws(callable, function, args, kwargs) && !(function.op && (holds_symbolic_int(args) || names_a_device(args, kwargs)))) return constants_.fold(callable, args, kwargs);
+  if (operands.empty() && !draws(callable, function, args, kwargs) && !(function.op && (holds_symbolic_int(args) || names_a_device(function, args, kwargs)))) return constants_.fold(callable, args, kwargs);
   return op_calls_.record(callable, function, args, kwargs, operands);
 }
 

@@ -69,8 +69,7 @@ Ref RecordedConstants::fold(PyObject* callable, PyObject* args, PyObject* kwargs
   if (function.operator_object)  // only what is known to compute may be computed once for all calls
     if (const Purity& purity = purity_of(callable, function); purity.foreign || purity.writes || !purity.known)
       throw GraphBreak(fmt::format("{} is called without a tensor, and may do more than compute", function.name));
-  if (function.flavour == ops::Flavour::torch)
-    if (PyObject* named = device_argument(args, kwargs)) require_one_device(*torch_library(), named);
+  if (PyObject* named = device_argument(function, args, kwargs)) require_one_device(*torch_library(), named);
   // Of an int in a list that it does not know NumPy makes an array of objects.
   const auto plain = [](PyObject* item) { return is_symbolic_int(item) ? specialised(item, "a call without tensors gets it") : Ref(); };
   Ref plain_args = with_replaced(args, plain), plain_kwargs = kwargs ? with_replaced(kwargs, plain) : Ref();

@@ -39,7 +39,7 @@ std::optional<Ref> record_transfer(RecordedGraph& core, StandInUses& uses, const
 }
 
 bool transfers(const RecordedGraph& core, const ForeignFunction& function, const ops::ForeignResult& result, std::span<const StandIns::Index> operands) {
-  if (function.last_word() != "to" || result.values.size() != 1 || operands.empty()) return false;
+  if (!function.has(Trait::moves) || result.values.size() != 1 || operands.empty()) return false;
   return core.graph.type(result.values.front()).device != core.stand_ins[operands.front()].device;
 }
 
@@ -57,8 +57,8 @@ Ref wrap_transferred(RecordedGraph& core, PyObject* callable, ir::ValueId value,
   return core.stand_ins[index].object;
 }
 
-ir::Device device_of_results(RecordedGraph& core, std::span<const StandIns::Index> operands, PyObject* args, PyObject* kwargs) {
-  PyObject* named = known_torch_library() ? device_argument(args, kwargs) : nullptr;
+ir::Device device_of_results(RecordedGraph& core, const ForeignFunction& function, std::span<const StandIns::Index> operands, PyObject* args, PyObject* kwargs) {
+  PyObject* named = known_torch_library() ? device_argument(function, args, kwargs) : nullptr;
   if (!named) return core.device_of(operands);
   require_one_device(*torch_library(), named);
   const ir::Device device = device_meant_by(*torch_library(), named);
@@ -66,9 +66,9 @@ ir::Device device_of_results(RecordedGraph& core, std::span<const StandIns::Inde
   return device;
 }
 
-bool names_a_device(PyObject* args, PyObject* kwargs) {
+bool names_a_device(const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
   const TorchLibrary* torch = known_torch_library();
-  PyObject* named = torch ? device_argument(args, kwargs) : nullptr;
+  PyObject* named = torch ? device_argument(function, args, kwargs) : nullptr;
   return named && !device_meant_by(*torch, named).is_host();
 }
 

@@ -25,9 +25,9 @@ bool transfers(const RecordedGraph& core, const ForeignFunction& function, const
 Ref wrap_transferred(RecordedGraph& core, PyObject* callable, ir::ValueId value, PyObject* args, PyObject* kwargs);
 
 /// Where a call of the library's own puts what it makes: where it is told to, else where its tensors are.
-ir::Device device_of_results(RecordedGraph& core, std::span<const StandIns::Index> operands, PyObject* args, PyObject* kwargs);
+ir::Device device_of_results(RecordedGraph& core, const ForeignFunction& function, std::span<const StandIns::Index> operands, PyObject* args, PyObject* kwargs);
 
 /// Whether a call names another device than the host.
-bool names_a_device(PyObject* args, PyObject* kwargs);
+bool names_a_device(const ForeignFunction& function, PyObject* args, PyObject* kwargs);
 
 }  // namespace tenon::python

@@ -128,7 +128,7 @@ Ref OpaqueCalls::record(PyObject* callable, const ForeignFunction& function, PyO
     for (Index index : operands) core_.fix_sizes_to_come(index);
     if (may_size) fix_numbers();
   }
-  const ir::Device device = device_of_results(core_, operands, args, kwargs);
+  const ir::Device device = device_of_results(core_, function, operands, args, kwargs);
   std::vector<ir::Type> types;
   for (const Ref& twin : twins) {
     TensorSpec spec = read_twin(twin.get());
