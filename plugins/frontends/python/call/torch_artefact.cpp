@@ -9,7 +9,7 @@
 #include "python/call/planned_tensors.h"
 #include "python/compat/object_layout.h"
 #include "python/compat/waiting_signals.h"
-#include "python/evaluator/exception_text.h"
+#include "python/segments/exception_text.h"
 #include "python/metadata/strides.h"
 #include "python/objects/gil.h"
 #include "python/objects/graph_break.h"
