@@ -1,6 +1,7 @@
 #include "fusion/chain.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace tenon::codegen {
 namespace {
@@ -22,11 +23,12 @@ std::optional<std::vector<std::size_t>> dense_order(std::span<const Role> loops,
 class ChainBuilder {
  public:
   ChainBuilder(const FusionContext& context, const Product& first, KernelStep between, const Product& second)
-      : algebra_(context.algebra), chain_{first, std::move(between), {second, {}, {}}, {}, {}, {}, {}} {}
+      : algebra_(context.algebra), chain_{first, std::move(between), {second, {}, {}}, {}, {}, {}, {}, {}} {}
 
   std::optional<ChainStep> build() {
     if (!products_agree() || !find_buffers() || !reads_rows_where_it_writes()) return {};
     chain_.softmax = softmax_of(chain_.between.kernel);
+    if (chain_.softmax) chain_.diagonal = diagonal(*chain_.softmax);
     return std::move(chain_);
   }
 
@@ -92,6 +94,58 @@ class ChainBuilder {
       stride = stride * kernel.outer[i].extent;
     }
     return kernel.inner[0].extent == first().column_count() && algebra_.simplify(place_) == algebra_.simplify(dense);
+  }
+
+  const Operation& operation(OpId id) const { return chain_.between.kernel.operations[id]; }
+  bool is_primitive(OpId id, ops::Primitive p) const { return id != kNoOp && operation(id).kind == OperationKind::primitive && operation(id).primitive == p; }
+
+  /// Whether the scores of the softmax are a choice between what is read of the first product and −inf.
+  bool masks(const RowSoftmax& softmax) const {
+    if (softmax.zeroes_hidden || !is_primitive(softmax.score, ops::Primitive::select)) return false;
+    return is_number(operation(operation(softmax.score).args[2]), -std::numeric_limits<double>::infinity());
+  }
+
+  /// True when only the shown side of the choice needs what is read of the first product.
+  bool reads_behind(OpId choice) const {
+    const auto& all = chain_.between.kernel.operations;
+    std::vector<bool> reads(all.size(), false);
+    for (OpId id = 0; id < all.size(); ++id) {
+      reads[id] = all[id].kind == OperationKind::load && all[id].payload == source_;
+      for (std::size_t k = 0; k < 3; ++k) {
+        const OpId a = all[id].args[k];
+        if (a != kNoOp && reads[a] && (id != choice || k == 0)) reads[id] = true;
+      }
+    }
+    const auto needed = [&](OpId id) { return reads[id]; };
+    const auto& reductions = chain_.between.kernel.reductions;
+    return !reads[chain_.between.kernel.stages.back().stores[0].value] && std::none_of(reductions.begin(), reductions.end(), [&](const Reduction& r) {
+      return std::any_of(r.elements.begin(), r.elements.end(), needed);
+    });
+  }
+
+  /// The position in the rows of `first`, where some outer loops, the last ones, go over them.
+  std::optional<Dim> row_of_first() const {
+    const std::span<const Loop> outer(chain_.between.kernel.outer);
+    for (std::size_t i = outer.size() + 1; i-- > 0;) {
+      if (!(count_of(outer.subspan(i)) == first().row_count())) continue;
+      Dim row(0);
+      for (const Loop& l : outer.subspan(i)) row = row * l.extent + Dim::symbol(l.variable);
+      return row;
+    }
+    return {};
+  }
+
+  /// Where the mask shows each row the columns up to its own, moved by a constant: that constant.
+  std::optional<std::int64_t> diagonal(const RowSoftmax& softmax) const {
+    const OpId choice = softmax.score;
+    if (!masks(softmax) || !reads_behind(choice) || !is_primitive(operation(choice).args[0], ops::Primitive::le)) return {};
+    const Operation& shown = operation(operation(choice).args[0]);
+    const Operation &column = operation(shown.args[0]), &last = operation(shown.args[1]);
+    if (column.kind != OperationKind::index || last.kind != OperationKind::index || !(column.offset == Dim::symbol(chain_.between.kernel.inner[0].variable))) return {};
+    const auto row = row_of_first();
+    if (!row) return {};
+    const Dim moved = algebra_.simplify(last.offset - *row);
+    return moved.is_constant() ? std::optional(moved.constant()) : std::nullopt;
   }
 
   IndexAlgebra& algebra_;

@@ -178,7 +178,7 @@ bool Planner::try_add(NodeId id, std::size_t step, std::span<const Dim> index, b
     return false;
   }
   if (reductions > 1 && !rows_fit(machine_, algebra_, *attempt)) {
-    log(fmt::format("{} does not join kernel {}: its rows do not stay in cache", name_of_node(id), step));
+    log(fmt::format("{} does not join kernel {}: its rows do not stay near", name_of_node(id), step));
     return false;
   }
   const auto& members = attempt->members();
@@ -239,7 +239,7 @@ bool Planner::try_join(NodeId id, std::size_t step) {
   const auto mappings = inner_mappings(draft, body);
   if (mappings.empty()) return false;
   if (!rows_fit(machine_, algebra_, draft)) {
-    log(fmt::format("{} does not join kernel {}: its rows do not stay in cache", name_of_node(id), step));
+    log(fmt::format("{} does not join kernel {}: its rows do not stay near", name_of_node(id), step));
     return false;
   }
   return std::ranges::any_of(mappings, joins(true));

@@ -73,7 +73,7 @@ class Launches {
     auto& earlier = std::get<KernelStep>(plan_.steps[position]);
     const double begun = bytes_begun_by(step);
     const bool fits = begun + std::ranges::max(alive_from(position)) <= may_live_;
-    log(*kernel, earlier, !small ? fmt::format("its {:.0f} operations keep the threads busy", work) : !free ? "it needs what runs in between" : !fits ? "too much would be alive at once" : "");
+    log(*kernel, earlier, !small ? fmt::format("its {:.0f} operations fill the machine", work) : !free ? "it needs what runs in between" : !fits ? "too much would be alive at once" : "");
     if (!small || !free || !fits) return false;
     for (double& alive : alive_from(position)) alive += begun;
     found->second = position;

@@ -130,12 +130,12 @@ class TwoSteps {
 std::vector<KernelStep> split_reduction(KernelStep step, IndexAlgebra& algebra, const Machine& machine, Plan& plan, const ir::Graph& graph) {
   if (step.kernel.scatter || step.kernel.inner.empty() || !only_independent_reductions(step.kernel)) return alone(std::move(step));
   merge_contiguous(step.kernel, step.kernel.inner, algebra);
-  const auto lane = points_of(step.kernel, algebra) >= machine.thresholds.gathered_reduction ? contiguous_inner_loop(step.kernel) : std::nullopt;
+  const auto contiguous = points_of(step.kernel, algebra) >= machine.thresholds.gathered_reduction ? contiguous_inner_loop(step.kernel) : std::nullopt;
   TwoSteps steps(step, algebra, plan, graph);
-  if (lane) steps.keep_apart(*lane);
+  if (contiguous) steps.keep_apart(*contiguous);
   const std::int64_t pieces = machine.parts(steps.parts(), algebra);
   if (pieces > 1) steps.cut(longest(steps.parts(), algebra), pieces);
-  return lane || pieces > 1 ? steps.take() : alone(std::move(step));
+  return contiguous || pieces > 1 ? steps.take() : alone(std::move(step));
 }
 
 }  // namespace tenon::codegen

@@ -1,4 +1,4 @@
-// Splits reductions in two steps, so that many threads can work on one, and so that lanes run over what is contiguous.
+// Splits reductions in two steps, so that many can work on one, and so that vectors run over what is contiguous.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 namespace tenon::codegen {
 
 /// Gives the step itself, or two: partial results, then their combination with what follows. A reduction into few results runs in a fixed
-/// number of parts, which do not depend on the number of threads, so results do not either. Where only a loop in the middle of what is
-/// reduced is contiguous (the channels of a group, channels last), each of its iterations gets a partial result: lanes run over them.
+/// number of parts, whoever works on them, so that results are the same. Where only a loop in the middle of what is
+/// reduced is contiguous (the channels of a group, channels last), each of its iterations gets a partial result: vectors run over them.
 std::vector<KernelStep> split_reduction(KernelStep step, IndexAlgebra& algebra, const Machine& machine, Plan& plan, const ir::Graph& graph);
 
 }  // namespace tenon::codegen

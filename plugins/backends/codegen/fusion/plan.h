@@ -26,7 +26,7 @@ struct KernelStep {
   std::vector<std::int64_t> starts;          // by buffer, run by run: elements of its value before the buffer's first one; empty: none
 };
 
-/// From here on a number in a kernel's buffers is no value: it stands for memory of the thread that runs the kernel. A target may have more of them.
+/// From here on a number in a kernel's buffers is no value: it stands for memory of whoever runs the kernel. A target may have more of them.
 inline constexpr std::uint32_t kFirstOfThread = 0xfffffff0u;
 /// Stands for a row that the kernel keeps (Buffer::row).
 inline constexpr ValueId kRow(kFirstOfThread);
@@ -40,7 +40,7 @@ inline bool is_of_thread(ValueId v) { return v.value >= kFirstOfThread; }
 /// that they read: the product has no place in memory. Row y of the results of a picture reads rows
 /// [step * y + first, step * y + first + window) of it, those of them that it has.
 struct Pooling {
-  KernelStep kernel;         // units go over pictures and rows of results first; kBlock stands for the product
+  KernelStep kernel;         // its first loops go over pictures and rows of results; kBlock stands for the product
   Dim pictures, rows, height;  // rows of results and of the product in a picture
   std::int64_t width = 0;      // rows of the product in a row of a picture; so many times its columns are its elements
   std::int64_t step = 1, first = 0, window = 1;
@@ -72,6 +72,7 @@ struct ChainStep {
   std::vector<std::size_t> second_batch;  // by batch loop of `second`: the same loop of `first`
   std::vector<std::size_t> second_rows;   // batch loops of `first` that are outer loops of the rows of `second`, the outermost first
   std::optional<RowSoftmax> softmax;      // what `between` is, if it is one
+  std::optional<std::int64_t> diagonal;   // of a softmax: row r of `first` sees its columns up to r + this alone; others become zero, unread
 };
 
 using Step = std::variant<KernelStep, ContractionStep, LibraryStep, ChainStep>;

@@ -1,4 +1,4 @@
-// Which kernels run on the rows of a product's pictures while those are in cache: the pooling behind the first convolution of a network.
+// Which kernels run on the rows of a product's pictures while those are near: the pooling behind the first convolution of a network.
 #include <algorithm>
 
 #include "fusion/planner.h"
@@ -155,7 +155,7 @@ void Planner::take_block(ContractionStep& step, ValueId value, Pooling& pooling,
     for (std::size_t i = 0; i < kernel_step.buffers.size(); ++i) {
       if (!(kernel_step.buffers[i] == value)) continue;
       kernel_step.buffers[i] = kBlock;
-      if (kernel_step.kernel.buffers[i].is_narrow()) kernel_step.kernel.buffers[i].bytes = block;  // it stays in cache
+      if (kernel_step.kernel.buffers[i].is_narrow()) kernel_step.kernel.buffers[i].bytes = block;  // it stays near
     }
   };
   pooling.kernel = std::move(kernel);

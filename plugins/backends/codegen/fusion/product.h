@@ -1,4 +1,4 @@
-// A sum of products as recognition leaves it: loops, what its operands are made of, and how those lie. A target makes its tiles from it.
+// A sum of products as recognition leaves it: loops, what its operands are made of, and how those lie. A target makes its own matrix kernel of it.
 #pragma once
 
 #include <optional>

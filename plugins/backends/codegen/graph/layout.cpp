@@ -42,7 +42,7 @@ bool gains_by_padding(const Machine& machine, const ir::Graph& graph, const ir::
 }
 
 /// The rank of values around most of the work that runs over channels. 0 when other convolutions do more. Convolutions over few channels
-/// do not decide: what follows them (a mean over pixels) would sum in one chain where rows sum in lanes, and err more.
+/// do not decide: what follows them (a mean over pixels) would sum in one chain where rows have several, and err more.
 std::size_t rank_that_gains(const Machine& machine, const ir::Graph& graph) {
   double gain = 0, loss = 0;
   std::size_t rank = 0;

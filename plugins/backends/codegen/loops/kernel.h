@@ -114,7 +114,7 @@ double written_bytes(const Kernel& kernel);
 /// where they start alone. Gives it in elements, by buffer. Places stay at or behind the start.
 std::vector<std::int64_t> take_out_starts(Kernel& kernel);
 
-/// The canonical text of a kernel, with all that its code depends on: equal kernels (up to the numbering of loop variables) give equal texts. It is the cache key and
+/// The canonical text of a kernel, with all that its code depends on: equal kernels (up to the numbering of loop variables) give equal texts. It is the key of compiled code and
 /// what TENON_LOGS=kernel_code prints above the code.
 std::string to_text(const Kernel& kernel);
 

@@ -45,8 +45,8 @@ void order_by_store(Kernel& kernel, std::vector<Loop>& loops) {
   for (const Loop& l : loops) {
     const auto along = split_affine(kernel.stages.back().stores[0].offset, l.variable);
     if (!along || !along->coefficient.is_constant()) return;
-    const bool no_lanes = depends_on(kernel.inner, l.variable);
-    ordered.emplace_back(no_lanes ? std::numeric_limits<std::int64_t>::max() : std::abs(along->coefficient.constant()), l);
+    const bool uneven = depends_on(kernel.inner, l.variable);
+    ordered.emplace_back(uneven ? std::numeric_limits<std::int64_t>::max() : std::abs(along->coefficient.constant()), l);
   }
   std::stable_sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   for (std::size_t i = 0; i < loops.size(); ++i) loops[i] = ordered[i].second;

@@ -1,7 +1,6 @@
 #include "tiles/panel_chain.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "tiles/softmax_blocks.h"
@@ -23,10 +22,9 @@ class PanelChainBuilder {
 
   PanelChain build() {
     place_on_panel();
-    const auto& softmax = chain_.softmax;
-    if (softmax) made_.seen = seen_columns(*softmax);
+    if (chain_.diagonal) made_.seen = symbols_(TileSymbol::row) + symbols_(TileSymbol::rows) + Dim(*chain_.diagonal);
     join_buffers();
-    if (softmax) {
+    if (const auto& softmax = chain_.softmax) {
       const auto panel = std::ranges::find(step_.buffers, kPanel) - step_.buffers.begin();
       take_by_blocks(step_.kernel, *softmax, static_cast<std::uint32_t>(panel), symbols_, algebra_);
       made_.by_blocks = true, made_.zeroes_hidden = softmax->zeroes_hidden;
@@ -91,47 +89,6 @@ class PanelChainBuilder {
     }
     kernel.stages.back().stores[0].offset = here;
     kernel.outer = {row};
-  }
-
-  const Operation& operation(OpId id) const { return step_.kernel.operations[id]; }
-  bool is_primitive(OpId id, ops::Primitive p) const { return id != kNoOp && operation(id).kind == OperationKind::primitive && operation(id).primitive == p; }
-
-  /// Whether the scores of the softmax are a choice between what is read of the first product and −inf.
-  bool masks(const RowSoftmax& softmax) const {
-    if (softmax.zeroes_hidden || !is_primitive(softmax.score, ops::Primitive::select)) return false;
-    return is_number(operation(operation(softmax.score).args[2]), -std::numeric_limits<double>::infinity());
-  }
-
-  /// True when only the shown side of the choice needs what is read of the first product.
-  bool reads_behind(OpId choice) const {
-    const auto& all = step_.kernel.operations;
-    std::vector<bool> reads(all.size(), false);
-    for (OpId id = 0; id < all.size(); ++id) {
-      reads[id] = all[id].kind == OperationKind::load && all[id].payload == source_;
-      for (std::size_t k = 0; k < 3; ++k) {
-        const OpId a = all[id].args[k];
-        if (a != kNoOp && reads[a] && (id != choice || k == 0)) reads[id] = true;
-      }
-    }
-    const auto needed = [&](OpId id) { return reads[id]; };
-    const auto& reductions = step_.kernel.reductions;
-    return !reads[step_.kernel.stages.back().stores[0].value] && std::none_of(reductions.begin(), reductions.end(), [&](const Reduction& r) {
-      return std::any_of(r.elements.begin(), r.elements.end(), needed);
-    });
-  }
-
-  /// Where the mask shows columns up to the row's own, moved by a constant: how many columns the last of a block of rows sees.
-  std::optional<Dim> seen_columns(const RowSoftmax& softmax) const {
-    const OpId choice = softmax.score;
-    if (!masks(softmax) || !reads_behind(choice) || !is_primitive(operation(choice).args[0], ops::Primitive::le)) return {};
-    const Operation& shown = operation(operation(choice).args[0]);
-    const Operation &column = operation(shown.args[0]), &last = operation(shown.args[1]);
-    if (column.kind != OperationKind::index || last.kind != OperationKind::index) return {};
-    const SymbolId row = step_.kernel.outer[0].variable;
-    if (!(column.offset == Dim::symbol(step_.kernel.inner[0].variable))) return {};
-    const Dim own = symbols_(TileSymbol::row) + Dim::symbol(row), moved = last.offset - own;
-    if (!moved.is_constant()) return {};
-    return symbols_(TileSymbol::row) + symbols_(TileSymbol::rows) + moved;
   }
 
   /// What the kernel reads and what it writes is one panel.

@@ -365,5 +365,5 @@ TEST_CASE("long equal kernels are launched apart", "[fusion]") {
     return %s, %t
   })";
   CHECK(runs_of_kernels(llvm_test::parse(text)) == std::vector<std::size_t>{1, 1});
-  CHECK(logs(text, "keep the threads busy"));
+  CHECK(logs(text, "fill the machine"));
 }
