@@ -1,6 +1,7 @@
 #include "unit/cuda/host_grid.h"
 
 #include <array>
+#include <atomic>
 #include <barrier>
 #include <thread>
 
@@ -21,6 +22,7 @@ struct HostBlock {
   std::array<std::uint32_t, cuda::kBlock> words{};
   std::array<std::uint64_t, cuda::kSharedBytes / sizeof(std::uint64_t)> shared{};
   std::barrier<> all{cuda::kBlock};
+  std::atomic<bool> failed{false};
   std::vector<std::unique_ptr<std::barrier<>>> warps;
 
   HostBlock() {
@@ -34,6 +36,7 @@ struct HostThread {
   std::uint32_t (*from)(HostThread*, std::uint32_t bits, std::uint32_t other);
   void (*meet)(HostThread*);
   void* shared;
+  void (*fail)(HostThread*, std::uint32_t fails);
   HostBlock* around;
 };
 
@@ -46,6 +49,10 @@ std::uint32_t word_from(HostThread* self, std::uint32_t bits, std::uint32_t othe
   const std::uint32_t found = other < cuda::kWarp ? block.words[first + other] : bits;
   warp.arrive_and_wait();
   return found;
+}
+
+void note_failure(HostThread* self, std::uint32_t fails) {
+  if (fails) self->around->failed = true;
 }
 
 void meet_all(HostThread* self) { self->around->all.arrive_and_wait(); }
@@ -82,6 +89,11 @@ class HostGrid final : public cuda::PtxIsa {
     auto* type = llvm::FunctionType::get(b.ir.getVoidTy(), {b.ir.getPtrTy()}, false);
     b.ir.CreateCall(type, field(b, 3, b.ir.getPtrTy()), {self(b)});
   }
+  void fail_where(LaneBuilder& b, Value* condition) const override {
+    auto* word = b.ir.getInt32Ty();
+    auto* type = llvm::FunctionType::get(b.ir.getVoidTy(), {b.ir.getPtrTy(), word}, false);
+    b.ir.CreateCall(type, field(b, 5, b.ir.getPtrTy()), {self(b), b.ir.CreateZExt(condition, word)});
+  }
   Value* shared_memory(LaneBuilder& b, std::size_t words) const override {
     TENON_CHECK(words <= HostBlock().shared.size(), "a block shares too much");
     return field(b, 4, b.ir.getPtrTy());
@@ -91,7 +103,7 @@ class HostGrid final : public cuda::PtxIsa {
   static Value* self(LaneBuilder& b) { return b.ir.GetInsertBlock()->getParent()->getArg(2); }
   static Value* field(LaneBuilder& b, unsigned number, llvm::Type* type) {
     auto* pointer = b.ir.getPtrTy();
-    auto* record = llvm::StructType::get(b.ir.getInt32Ty(), b.ir.getInt32Ty(), pointer, pointer, pointer, pointer);
+    auto* record = llvm::StructType::get(b.ir.getInt32Ty(), b.ir.getInt32Ty(), pointer, pointer, pointer, pointer, pointer);
     return b.ir.CreateLoad(type, b.ir.CreateStructGEP(record, self(b), number));
   }
   static Value* from(LaneBuilder& b, Value* bits, Value* other) {
@@ -108,7 +120,7 @@ using HostKernel = void (*)(void* const* buffers, const std::int64_t* symbols, H
 void run_block(HostKernel kernel, void* const* buffers, const std::int64_t* symbols, std::uint32_t number, bool talks) {
   HostBlock block;
   const auto run = [&](std::uint32_t thread) {
-    HostThread self{number, thread, word_from, meet_all, block.shared.data(), &block};
+    HostThread self{number, thread, word_from, meet_all, block.shared.data(), note_failure, &block};
     kernel(buffers, symbols, &self);
   };
   std::vector<std::thread> threads;
@@ -117,6 +129,7 @@ void run_block(HostKernel kernel, void* const* buffers, const std::int64_t* symb
     else run(t);
   }
   for (std::thread& t : threads) t.join();
+  if (block.failed) throw Exception(error(Code::invalid_argument, "an index is out of bounds"));
 }
 
 /// The memory of a graph's values while it runs.

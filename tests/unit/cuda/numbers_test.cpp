@@ -244,6 +244,33 @@ TEST_CASE("a matrix product without a kernel of its own is a loop nest", "[ptx]"
   })", {}, 64) == "");
 }
 
+TEST_CASE("elements at indices that are data", "[ptx]") {
+  const auto indexed = [](const std::string& text, std::int64_t largest) {
+    const ir::Graph graph = llvm_test::parse(text);
+    auto [tensors, views] = llvm_test::random_inputs(graph);
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+      for (std::int64_t k = 0; tensors[i].dtype == DType::i64 && k < tensors[i].element_count(); ++k) tensors[i].as<std::int64_t>()[k] = (k * 7 + 3) % (largest + 1);
+    const auto got = ptx_test::run_on_host(ptx_test::schedule_graph(graph.clone()), views);
+    const auto want = ops::evaluate(graph, views, ops::Precision::judge);
+    return ops::first_difference(got[0].view(), want[0].view(), 4).value_or("");
+  };
+  const std::string rows = R"(graph @main (%x: f32[9, 40], %i: i64[21]) {
+    %y: f32[21, 40] = index_select(%x, %i) {dim = 0}
+    return %y
+  })";
+  CHECK(indexed(rows, 8) == "");
+  CHECK_THROWS_WITH(indexed(rows, 9), "an index is out of bounds");
+  CHECK(indexed(R"(graph @main (%x: f32[6, 33], %i: i64[6, 20]) {
+    %y: f32[6, 20] = gather(%x, %i) {dim = 1}
+    return %y
+  })", 32) == "");
+  CHECK(indexed(R"(graph @main (%x: f32[12, 36], %i: i64[5, 36]) {
+    %y: f32[5, 36] = gather(%x, %i) {dim = 0}
+    %z: f32[5, 36] = mul(%y, 2.0)
+    return %z
+  })", 11) == "");
+}
+
 TEST_CASE("what has no code is refused with a sentence", "[ptx]") {
   CHECK_THROWS_WITH(ptx_test::schedule_graph(llvm_test::parse(unary("lgamma", "f32", "8"))), "lgamma of f32 has no code for this target");
   CHECK_THROWS_WITH(ptx_test::schedule_graph(llvm_test::parse(unary("exp", "f64", "8"))), "exp of f64 has no code for this target");

@@ -1,5 +1,6 @@
 #include "lower/ptx_isa.h"
 
+#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include "isa/ptx_functions.h"
@@ -52,6 +53,13 @@ Value* PtxIsa::from_further(LaneBuilder& b, Value* bits, unsigned distance) cons
 
 Value* PtxIsa::from_first(LaneBuilder& b, Value* bits) const {
   return b.ir.CreateIntrinsic(llvm::Intrinsic::nvvm_shfl_sync_idx_i32, {}, {b.ir.getInt32(kAllThreads), bits, b.ir.getInt32(0), b.ir.getInt32(kWholeWarp)});
+}
+
+/// No branch, so that values may be computed anywhere.
+void PtxIsa::fail_where(LaneBuilder& b, Value* condition) const {
+  auto* type = llvm::FunctionType::get(b.ir.getVoidTy(), {b.ir.getInt32Ty()}, false);
+  auto* trap = llvm::InlineAsm::get(type, "{ .reg .pred fails; setp.ne.u32 fails, $0, 0; @fails trap; }", "r", true);
+  b.ir.CreateCall(type, trap, {b.ir.CreateZExt(condition, b.ir.getInt32Ty())});
 }
 
 void PtxIsa::meet(LaneBuilder& b) const { b.ir.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {}); }

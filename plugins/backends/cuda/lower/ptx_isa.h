@@ -33,6 +33,8 @@ class PtxIsa : public codegen::Isa {
   virtual llvm::Value* from_first(codegen::LaneBuilder& b, llvm::Value* bits) const;
   /// Waits until all threads of the block are here.
   virtual void meet(codegen::LaneBuilder& b) const;
+  /// Ends all that runs on the card where the i1 holds, as an assertion does: nothing that the context had is of use then.
+  virtual void fail_where(codegen::LaneBuilder& b, llvm::Value* condition) const;
   /// Memory that the threads of a block share, of at least so many i64.
   virtual llvm::Value* shared_memory(codegen::LaneBuilder& b, std::size_t words) const;
 };

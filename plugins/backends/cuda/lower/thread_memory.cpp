@@ -27,7 +27,10 @@ Value* BlockEmitter::zeros() {
 }
 
 /// Vectors start at multiples of as many elements: so does the buffer, and so does each row of the last loop.
-bool BlockEmitter::is_vector(const Dim& place) { return lane_ && is_aligned(place, *lane_, b_.lanes()); }
+bool BlockEmitter::is_vector(const Dim& place) {
+  codegen::Affine along;
+  return lane_ && lane_affine(place, along) && is_aligned(place, *lane_, b_.lanes());
+}
 
 Value* BlockEmitter::element_of(llvm::Type* type, Value* address, DType storage, Value* mask) {
   if (mask) address = ir_.CreateSelect(mask, address, zeros());
@@ -72,7 +75,19 @@ codegen::Lanes BlockEmitter::load(const Operation& op) {
   return op.masked ? b_.select(mask, loaded, by_lane ? widened(op.args[1]) : value(op.args[1])) : loaded;
 }
 
-codegen::Lanes BlockEmitter::checked(const Operation&) { TENON_CHECK(false, "an index is checked by a kernel that has no code"); }
+/// An index out of range ends the program's use of the card, as an assertion of eager's kernels does. Gives 0 there.
+codegen::Lanes BlockEmitter::checked(const Operation& op) {
+  Lanes index = value(op.args[0]);
+  Lanes mask = op.masked ? value(op.args[1]) : Lanes();
+  if (op.masked && mask.varying) index = b_.widen(index);
+  if (op.masked && index.varying) mask = b_.widen(mask);
+  Value* size = scalar(op.offset);
+  Value* inside = ir_.CreateICmpULT(index.value, index.varying ? b_.splat(size) : size);
+  Value* outside = ir_.CreateNot(inside);
+  if (op.masked) outside = ir_.CreateAnd(outside, mask.value);
+  isa_.fail_where(b_, index.varying ? ir_.CreateOrReduce(outside) : outside);
+  return {ir_.CreateSelect(inside, index.value, llvm::Constant::getNullValue(index.value->getType())), DType::i64, index.varying};
+}
 
 codegen::Lanes BlockEmitter::old_value(const Operation&) { TENON_CHECK(false, "a scatter has no code"); }
 

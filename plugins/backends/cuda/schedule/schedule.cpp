@@ -38,7 +38,6 @@ std::optional<std::string> without_code(const Kernel& kernel) {
   }
   const auto dtype_of = [&](const Operation& op) { return op.args[0] == codegen::kNoOp ? op.dtype : kernel.operations[op.args[0]].dtype; };
   for (const Operation& op : kernel.operations) {
-    if (op.kind == OperationKind::checked) return "an index that is checked has no code";
     if (op.kind == OperationKind::product || op.kind == OperationKind::old_value) return "a product has no code";
     if (op.kind != OperationKind::primitive) continue;
     if (auto why = without_code(op.primitive, dtype_of(op))) return why;
