@@ -15,11 +15,12 @@ from tests.walks.process import Job, run
 
 @dataclasses.dataclass(frozen=True)
 class Walk:
-    """What a command walks over: the package that it is the command of, with a module `samples` that has the database."""
+    """What a command walks over: the package that it is the command of, with a module that has the database."""
 
     package: str
     title: str
     about: str
+    module: str = "samples"
 
     @property
     def folder(self) -> Path:
@@ -44,7 +45,7 @@ def main(walk: Walk) -> int:
     """Runs the command; 1 where a sample is wrong."""
     options = arguments(walk)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    database = importlib.import_module(walk.package + ".samples")
+    database = importlib.import_module(f"{walk.package}.{walk.module}")
     known = table.read(options.results)
     jobs = [
         Job(database.__name__, name, dtype, options.timeout, options.seed)

@@ -127,6 +127,9 @@ struct Op {
   // The meaning: exactly one of the next five.
   /// Pointwise: operands are broadcast to the result's shape. Takes the operands as scalars of their compute type.
   std::function<Scalar(Scalars&, std::span<const Scalar>, const OpQuery&)> body;
+  /// Beside `body`, where torch's derivative is not that of the formula (at kinks, ties, and ends of ranges), or where the formula's loses
+  /// digits: what each operand is handed, from the operands, the result, and the gradient of the result.
+  std::function<std::vector<Scalar>(Scalars&, std::span<const Scalar> operands, Scalar result, Scalar gradient, const OpQuery&)> slope;
   /// A loop nest with computed loads and an optional reduction.
   std::function<LoopBody(const OpQuery&)> loop;
   /// Beside `loop`, of an op that gives its first operand with the second one written to a view of it: that view, by dimension.

@@ -170,7 +170,7 @@ ir::ValueId expand_body(NodeBuilder& builder, ir::NodeId id) {
   return builder.cast(value, type.dtype);
 }
 
-bool expand_node(ir::Graph& graph, ir::NodeId id) {
+bool expand_node(ir::Graph& graph, ir::NodeId id, const Moved& moved) {
   const ir::Node node = graph.node(id);
   const Op* op = find_op(node.op);
   if (!op || (!op->decompose && !op->body)) return false;
@@ -183,7 +183,10 @@ bool expand_node(ir::Graph& graph, ir::NodeId id) {
   } else {
     values = {expand_body(builder, id)};
   }
-  for (std::size_t k = 0; k < values.size(); ++k) graph.replace_uses(node.results[k], values[k]);
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    graph.replace_uses(node.results[k], values[k]);
+    if (moved) moved(node.results[k], values[k]);
+  }
   graph.erase_nodes(std::array{id});
   return true;
 }

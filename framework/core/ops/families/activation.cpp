@@ -84,6 +84,9 @@ Op activation(std::string name, std::string attributes, Body body, std::vector<A
   return op;
 }
 
+// Klambauer et al., Self-Normalizing Neural Networks, 2017: the constants to float64 precision, as in ATen.
+constexpr double kSeluAlpha = 1.6732632423543772848170429916717, kSeluScale = 1.0507009873554804934193349852946;
+
 /// The exponential linear unit: scale * (x > 0 ? x : alpha * (exp(x * input_scale) - 1)).
 Scalar elu(Scalars& s, Scalar x, double alpha, double scale, double input_scale) {
   const Scalar zero = s.like(x, 0);
@@ -124,6 +127,83 @@ Scalar mish_body(Scalars& s, Args a, const OpQuery&) {
 Scalar log_sigmoid_body(Scalars& s, Args a, const OpQuery&) {
   return s.sub(s.minimum(a[0], s.like(a[0], 0)), softplus(s, s.neg(s.abs(a[0]))));
 }
+
+// What torch hands to the operand, at the bends as well: kernels of ATen's Activation.cpp.
+using Slopes = std::vector<Scalar>;
+
+Slopes relu_slope(Scalars& s, Args, Scalar result, Scalar g, const OpQuery&) { return {s.select(s.le(result, s.like(g, 0)), s.like(g, 0), g)}; }
+
+/// 0 at both bounds and beyond.
+Scalar between(Scalars& s, Scalar x, Scalar g, double low, double high) {
+  return value_where(s, s.logical_and(s.gt(x, s.like(x, low)), s.lt(x, s.like(x, high))), g);
+}
+
+/// ATen's sixth is a float32 for every dtype.
+Slopes hardsigmoid_slope(Scalars& s, Args a, Scalar, Scalar g, const OpQuery&) { return {s.mul(between(s, a[0], g, -3, 3), s.like(g, 1.0F / 6))}; }
+
+Slopes hardswish_slope(Scalars& s, Args a, Scalar, Scalar g, const OpQuery&) {
+  const Scalar x = a[0], three = s.like(x, 3);
+  const Scalar within = s.minimum(s.maximum(x, s.neg(three)), three), inside = s.mul(g, s.add(s.div(within, three), s.like(x, 0.5)));
+  return {s.select(s.le(x, s.neg(three)), s.like(g, 0), s.select(s.ge(x, three), g, inside))};
+}
+
+/// At 0 that of the exponential, whose own slope does not count there.
+Scalar elu_slope(Scalars& s, Scalar x, Scalar g, double alpha, double scale, double input_scale) {
+  const Scalar zero = s.like(x, 0), inner = s.select(s.lt(x, zero), s.mul(x, s.like(x, input_scale)), zero);
+  const Scalar negative = s.mul(g, s.mul(s.like(x, alpha * scale * input_scale), s.exp(inner)));
+  return s.select(s.le(x, zero), negative, s.mul(g, s.like(x, scale)));
+}
+
+/// 0 within [-lambda, lambda], and of what is no number.
+Slopes shrink_slope(Scalars& s, Args a, Scalar, Scalar g, const OpQuery& q) {
+  return {value_where(s, s.gt(s.abs(a[0]), s.like(g, rounded_to(q.type(0).dtype, q.number("lambd", 0.5)))), g)};
+}
+
+Slopes sigmoid_slope(Scalars& s, Args, Scalar result, Scalar g, const OpQuery&) { return {s.mul(s.mul(g, s.sub(s.like(g, 1), result)), result)}; }
+
+Slopes silu_slope(Scalars& s, Args a, Scalar, Scalar g, const OpQuery&) {
+  const Scalar one = s.like(g, 1), y = logistic(s, a[0]);
+  return {s.mul(s.mul(g, y), s.add(one, s.mul(a[0], s.sub(one, y))))};
+}
+
+Slopes gelu_slope(Scalars& s, Args a, Scalar, Scalar g, const OpQuery& q) {
+  const Scalar x = a[0], one = s.like(x, 1), half = s.like(x, 0.5), square = s.mul(x, x);
+  if (q.text("approximate", "none") == "none") {
+    const Scalar integral = s.mul(half, s.add(one, s.unary(Primitive::erf, s.mul(x, s.like(x, std::numbers::sqrt2 / 2)))));
+    const Scalar density = s.mul(s.exp(s.mul(square, s.like(x, -0.5))), s.like(x, std::numbers::sqrt2 / 2 * std::numbers::inv_sqrtpi));
+    return {s.mul(g, s.add(integral, s.mul(x, density)))};
+  }
+  const Scalar factor = s.like(x, std::numbers::sqrt2 * std::numbers::inv_sqrtpi);
+  const Scalar inner = s.mul(factor, s.add(x, s.mul(s.like(x, 0.044715), s.mul(square, x)))), tanh = s.tanh(inner);
+  const Scalar inner_slope = s.mul(factor, s.add(one, s.mul(s.like(x, 3 * 0.044715), square)));
+  const Scalar right = s.mul(s.mul(s.mul(half, x), s.sub(one, s.mul(tanh, tanh))), inner_slope);
+  return {s.mul(g, s.add(s.mul(half, s.add(one, tanh)), right))};
+}
+
+Slopes softplus_slope(Scalars& s, Args a, Scalar, Scalar g, const OpQuery& q) {
+  const Scalar scaled = s.mul(a[0], s.like(g, q.number("beta", 1))), limit = s.like(g, q.number("threshold", 20));
+  return {s.select(s.gt(scaled, limit), g, s.mul(g, logistic(s, scaled)))};
+}
+
+Slopes mish_slope(Scalars& s, Args a, Scalar, Scalar g, const OpQuery&) {
+  const Scalar x = a[0], one = s.like(x, 1), limit = s.like(x, 20), beyond = s.gt(x, limit);
+  const Scalar tanh = s.tanh(s.select(beyond, x, softplus(s, s.select(beyond, limit, x))));
+  return {s.mul(g, s.add(tanh, s.mul(s.mul(x, logistic(s, x)), s.sub(one, s.mul(tanh, tanh)))))};
+}
+
+Slopes log_sigmoid_slope(Scalars& s, Args a, Scalar, Scalar g, const OpQuery&) { return {s.mul(g, logistic(s, s.neg(a[0])))}; }
+
+Slopes hardtanh_slope(Scalars& s, Args a, Scalar, Scalar g, const OpQuery& q) { return {between(s, a[0], g, q.number("min_val", -1), q.number("max_val", 1))}; }
+
+Slopes elu_slopes(Scalars& s, Args a, Scalar, Scalar g, const OpQuery& q) {
+  return {elu_slope(s, a[0], g, q.number("alpha", 1), q.number("scale", 1), q.number("input_scale", 1))};
+}
+
+Slopes celu_slope(Scalars& s, Args a, Scalar, Scalar g, const OpQuery& q) { return {elu_slope(s, a[0], g, q.number("alpha", 1), 1, 1 / q.number("alpha", 1))}; }
+
+Slopes selu_slope(Scalars& s, Args a, Scalar, Scalar g, const OpQuery&) { return {elu_slope(s, a[0], g, kSeluAlpha, kSeluScale, 1)}; }
+
+Slopes relu6_slope(Scalars& s, Args a, Scalar, Scalar g, const OpQuery&) { return {between(s, a[0], g, 0, 6)}; }
 
 Family piecewise_linear() {
   Op relu_op = pointwise(
@@ -194,11 +274,10 @@ Family smooth() {
                    return elu(s, a[0], q.number("alpha", 1), q.number("scale", 1), q.number("input_scale", 1));
                  },
                  functional("elu", alpha_signature), {{"alpha", 0.7}, {"input_scale", 1.5}, {"scale", 1.1}}),
-      // Klambauer et al., Self-Normalizing Neural Networks, 2017: the constants to float64 precision, as in ATen.
       activation(
           "selu", "",
           [](Scalars& s, Args a, const OpQuery&) {
-            return elu(s, a[0], 1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1);
+            return elu(s, a[0], kSeluAlpha, kSeluScale, 1);
           },
           names({"torch.selu"}) + functional("selu")),
       activation("celu", ", Scalar alpha=1",
@@ -222,7 +301,22 @@ Family smooth() {
 Family activation_ops() {
   Family all = piecewise_linear();
   for (Op& op : smooth()) all.push_back(std::move(op));
-  return all;
+  return with_slopes(std::move(all), {{"celu", celu_slope},
+                                      {"elu", elu_slopes},
+                                      {"gelu", gelu_slope},
+                                      {"hardshrink", shrink_slope},
+                                      {"hardsigmoid", hardsigmoid_slope},
+                                      {"hardswish", hardswish_slope},
+                                      {"hardtanh", hardtanh_slope},
+                                      {"logsigmoid", log_sigmoid_slope},
+                                      {"mish", mish_slope},
+                                      {"relu", relu_slope},
+                                      {"relu6", relu6_slope},
+                                      {"selu", selu_slope},
+                                      {"sigmoid", sigmoid_slope},
+                                      {"silu", silu_slope},
+                                      {"softplus", softplus_slope},
+                                      {"softshrink", shrink_slope}});
 }
 
 }  // namespace tenon::ops

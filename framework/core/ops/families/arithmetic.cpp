@@ -223,6 +223,37 @@ Scalar hypot_body(Scalars& s, Args a, const OpQuery&) {
   return s.select(s.logical_or(s.eq(x, infinity), s.eq(y, infinity)), infinity, r);
 }
 
+std::vector<Scalar> hypot_slope(Scalars& s, Args a, Scalar result, Scalar g, const OpQuery&) {
+  return {s.mul(g, s.div(a[0], result)), s.mul(g, s.div(a[1], result))};
+}
+
+/// Whether the sign was kept, or 0 where there is none.
+std::vector<Scalar> copysign_slope(Scalars& s, Args a, Scalar result, Scalar g, const OpQuery&) {
+  const Scalar kept = s.mul(s.unary(Primitive::sign, a[0]), s.unary(Primitive::sign, result));
+  return {s.mul(g, s.select(s.isnan(a[0]), a[0], kept)), s.like(g, 0)};
+}
+
+std::vector<Scalar> reciprocal_slope(Scalars& s, Args, Scalar result, Scalar g, const OpQuery&) { return {s.mul(s.neg(g), s.mul(result, result))}; }
+
+std::vector<Scalar> lerp_slope(Scalars& s, Args a, Scalar, Scalar g, const OpQuery&) {
+  return {s.mul(g, s.sub(s.like(g, 1), a[2])), s.mul(g, a[2]), s.mul(g, s.sub(a[1], a[0]))};
+}
+
+std::vector<Scalar> addcdiv_slope(Scalars& s, Args a, Scalar, Scalar g, const OpQuery& q) {
+  const Scalar value = s.like(g, q.number("value", 1)), square = s.mul(a[2], a[2]);
+  return {g, s.mul(g, s.div(value, a[2])), s.mul(s.neg(g), s.div(s.mul(value, a[1]), square))};
+}
+
+/// Of self 1; of the divisor the quotient that was taken off.
+Slope remainder_slope(Primitive rounding) {
+  return [rounding](Scalars& s, Args a, Scalar, Scalar g, const OpQuery&) -> std::vector<Scalar> {
+    return {g, s.neg(s.mul(g, s.unary(rounding, s.div(a[0], a[1]))))};
+  };
+}
+
+/// A number of steps does not change.
+std::vector<Scalar> no_slope(Scalars& s, Args, Scalar, Scalar g, const OpQuery&) { return {s.like(g, 0), s.like(g, 0)}; }
+
 Scalar lerp_body(Scalars& s, Args a, const OpQuery&) {
   const Scalar difference = s.sub(a[1], a[0]), weight = a[2];
   const Scalar near_start = s.fma(weight, difference, a[0]);
@@ -393,7 +424,15 @@ Family arithmetic_ops() {
   Family all = sums_and_products();
   for (Op& op : one_operand()) all.push_back(std::move(op));
   for (Op& op : combinations()) all.push_back(std::move(op));
-  return all;
+  return with_slopes(std::move(all), {{"addcdiv", addcdiv_slope},
+                                      {"copysign", copysign_slope},
+                                      {"floor_divide", no_slope},
+                                      {"fmod", remainder_slope(Primitive::trunc)},
+                                      {"hypot", hypot_slope},
+                                      {"lerp", lerp_slope},
+                                      {"reciprocal", reciprocal_slope},
+                                      {"remainder", remainder_slope(Primitive::floor)},
+                                      {"trunc_divide", no_slope}});
 }
 
 }  // namespace tenon::ops

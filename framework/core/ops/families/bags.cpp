@@ -26,7 +26,10 @@ struct Members {
 Members members_of(ForeignArguments& a) {
   Formula f(a);
   const V indices = a.value("indices"), weight = a.value("weight");
-  Members m{a.one("embedding", {weight, indices}), {}};
+  ir::Attributes for_gradient;
+  for (const char* option : {"scale_grad_by_freq", "sparse"})
+    if (a.flag(option)) for_gradient.emplace_back(option, true);
+  Members m{a.one("embedding", {weight, indices}, std::move(for_gradient)), {}};
   if (a.given("per_sample_weights")) m.rows = f.mul(m.rows, as_column(a, a.value("per_sample_weights")));
   if (!a.given("padding_idx")) return m;
   Dim padding = a.integer("padding_idx");

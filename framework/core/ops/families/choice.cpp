@@ -73,15 +73,19 @@ Adapt second_of_equals(std::string op) {
   };
 }
 
-/// The number of two where one is NaN, else what `choose` takes.
-Op past_nan(const std::string& name, Scalar (Scalars::*choose)(Scalar, Scalar)) {
-  return binary(
+/// The number of two where one is NaN, else what `choose` takes; the gradient of equals is the first one's.
+Op past_nan(const std::string& name, Scalar (Scalars::*choose)(Scalar, Scalar), Scalar (Scalars::*first)(Scalar, Scalar)) {
+  Op op = binary(
       name, Domain::any,
       [choose](Scalars& s, Args a, const OpQuery&) {
         if (!is_float(a[0].dtype)) return (s.*choose)(a[0], a[1]);
         return s.select(s.isnan(a[0]), a[1], s.select(s.isnan(a[1]), a[0], (s.*choose)(a[1], a[0])));
       },
       torch_names(name) + ufunc2({name}, second_of_equals(name)));
+  return with_slope(std::move(op), [first](Scalars& s, Args a, Scalar, Scalar g, const OpQuery&) -> std::vector<Scalar> {
+    const Scalar mine = s.logical_or((s.*first)(a[0], a[1]), s.isnan(a[1]));
+    return {value_where(s, mine, g), value_where(s, s.logical_not(mine), g)};
+  });
 }
 
 }  // namespace
@@ -95,7 +99,7 @@ Family choice_ops() {
           names({"torch.masked_fill", "torch.Tensor.masked_fill"}, "(self, mask, value)", masked_fill_adapt));
   where.infer = infer_where;
   where.samples = where_samples;
-  return {std::move(where), past_nan("fmax", &Scalars::maximum), past_nan("fmin", &Scalars::minimum)};
+  return {std::move(where), past_nan("fmax", &Scalars::maximum, &Scalars::ge), past_nan("fmin", &Scalars::minimum, &Scalars::le)};
 }
 
 }  // namespace tenon::ops

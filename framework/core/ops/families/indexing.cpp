@@ -1,6 +1,7 @@
 // Reading elements at places that other tensors give. An index out of range fails the call.
 #include <algorithm>
 
+#include "core/ops/gradients/gradients.h"
 #include "core/ops/notation/index_rules.h"
 #include "core/ops/notation/move.h"
 #include "core/ops/size_questions.h"
@@ -274,20 +275,33 @@ Op index_op() {
 
 // ---- embedding
 
+/// What counts for the gradient alone is handed on.
+Values embedded(ForeignArguments& a, const std::optional<Dim>& padding) {
+  require_elements(a.type(a.value("weight")).shape);
+  ir::Attributes attributes;
+  if (padding) attributes.emplace_back("padding_idx", *padding);
+  for (const char* option : {"scale_grad_by_freq", "sparse"})
+    if (a.flag(option)) attributes.emplace_back(option, true);
+  return a.call("embedding", {a.value("weight"), a.value("indices")}, std::move(attributes));
+}
+
 Op embedding_op() {
   Op op = indexed(
-      "embedding", "(Tensor weight, Tensor indices) -> Tensor",
+      "embedding", "(Tensor weight, Tensor indices, *, int? padding_idx=None, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
       names({"torch.embedding"}, "(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False)",
             [](ForeignArguments& a) {
-              require_elements(a.type(a.value("weight")).shape);
-              return a.call("embedding", {a.value("weight"), a.value("indices")});
+              std::optional<Dim> padding;
+              if (const Dim d = a.integer("padding_idx", Dim(-1)); !(d == Dim(-1))) padding = d;
+              return embedded(a, padding);
             }) +
           names({"torch.nn.functional.embedding"},
                 "(input -> indices, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False)",
                 [](ForeignArguments& a) {
-                  require_elements(a.type(a.value("weight")).shape);
                   if (a.given("max_norm")) throw Exception(Code::unsupported, "embedding with max_norm");
-                  return a.call("embedding", {a.value("weight"), a.value("indices")});
+                  std::optional<Dim> padding;
+                  if (a.given("padding_idx")) padding = a.integer("padding_idx");
+                  if (padding && padding->is_constant() && padding->constant() < 0) padding = *padding + a.type(a.value("weight")).shape.at(0);
+                  return embedded(a, padding);
                 }) +
           embedding_bag_names(),
       [](const OpQuery& q) -> Result<infer::Types> {
@@ -310,6 +324,7 @@ Op embedding_op() {
         });
       });
   op.traits.layout = ResultLayout::row_major;
+  op.grad = written(gradients::embedding);
   op.samples = [] {
     std::vector<Sample> all;
     for (DType t : {DType::f32, DType::f16})

@@ -47,17 +47,17 @@ V absolute_error(Formula& f, ForeignArguments&, V x, V y) { return f.one("abs", 
 V smooth_l1(Formula& f, ForeignArguments& a, V x, V y) {
   const double beta = a.number("beta", 1);
   TENON_USER_CHECK(beta >= 0, "smooth_l1_loss does not support negative values for beta.");
-  const V z = absolute_error(f, a, x, y);
+  const V d = f.sub(x, y), z = f.one("abs", d);
   if (beta == 0) return z;
-  const V parabola = f.div(f.mul(f.mul(f.number(0.5), z), z), f.number(beta));
+  const V parabola = f.div(f.mul(f.mul(f.number(0.5), d), d), f.number(beta));
   return f.where(f.two("lt", z, f.number(beta)), parabola, f.sub(z, f.number(0.5 * beta)));
 }
 
 V huber(Formula& f, ForeignArguments& a, V x, V y) {
   const double delta = a.number("delta", 1);
   TENON_USER_CHECK(delta > 0, "huber_loss does not support non-positive values for delta.");
-  const V z = absolute_error(f, a, x, y);
-  const V parabola = f.mul(f.mul(f.number(0.5), z), z);
+  const V d = f.sub(x, y), z = f.one("abs", d);
+  const V parabola = f.mul(f.mul(f.number(0.5), d), d);
   const V loss = f.where(f.two("le", z, f.number(delta)), parabola, f.mul(f.number(delta), f.sub(z, f.number(0.5 * delta))));
   return f.cast(loss, f.dtype(x));  // torch computes into memory like the input
 }

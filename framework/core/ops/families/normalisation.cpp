@@ -2,6 +2,7 @@
 #include <limits>
 #include <numeric>
 
+#include "core/ops/gradients/gradients.h"
 #include "core/ops/notation/formula.h"
 #include "core/ops/notation/moments.h"
 #include "core/ops/notation/move.h"
@@ -55,10 +56,10 @@ Values safe_softmax(ForeignArguments& a) {
   const ir::Type type = a.type(x);
   if (!is_float(type.dtype) || type.rank() == 0) throw Exception(Code::unsupported, "a safe softmax of these operands");
   const Dim dim(a.dim("dim", type.rank()));
-  const ir::ValueId y = a.one("softmax", {x}, {{"dim", dim}});
-  if (type.shape[static_cast<std::size_t>(dim.constant())] == Dim(0)) return {y};
+  if (type.shape[static_cast<std::size_t>(dim.constant())] == Dim(0)) return a.call("softmax", {x}, {{"dim", dim}});
   const ir::ValueId top = a.one("amax", {x}, {{"dim", std::vector<Dim>{dim}}, {"keepdim", true}});
   const ir::ValueId nothing = a.one("eq", {top, a.builder().literal(-std::numeric_limits<double>::infinity())});
+  const ir::ValueId y = a.one("softmax", {a.builder().one("where", {nothing, a.builder().literal(0.0), x})}, {{"dim", dim}});
   return {a.builder().one("where", {nothing, a.builder().one("full", {a.builder().literal(0.0)}, {{"dtype", type.dtype}, {"size", std::vector<Dim>{}}}), y})};
 }
 
@@ -83,6 +84,7 @@ Op softmax_op(std::string name, bool logarithm) {
     return infer::one(q, q.type(0).dtype, q.type(0).shape);
   };
   op.decompose = [logarithm](NodeBuilder& b, const OpQuery& q) { return softmax(b, q, logarithm); };
+  op.grad = written(logarithm ? gradients::log_softmax : gradients::softmax);
   op.samples = [] {
     std::vector<Sample> all;
     for (DType t : kFloats)

@@ -121,6 +121,7 @@ Op logsumexp_op() {
     return infer::one(q, q.type(0).dtype, ReductionShape(q).result);
   };
   op.decompose = logsumexp;
+  op.grad = written(gradients::logsumexp);
   op.samples = [] { return reduction_samples(kFloats, Fill::normal, {}, false); };
   return op;
 }

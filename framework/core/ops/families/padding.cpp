@@ -1,4 +1,5 @@
 // Padding in every mode of torch and NumPy.
+#include "core/ops/gradients/gradients.h"
 #include "core/ops/notation/move.h"
 #include "core/ops/size_questions.h"
 
@@ -207,6 +208,7 @@ Op pad_op() {
     return infer::one(q, q.type(0).dtype, padded_shape(q));
   };
   op.loop = pad_loop;
+  op.grad = written(gradients::pad);
   op.samples = [] {
     const auto pad = [](std::vector<Dim> before, std::vector<Dim> after, const char* mode, double value = 0) {
       return ir::Attributes{{"after", std::move(after)}, {"before", std::move(before)}, {"mode", std::string(mode)}, {"value", value}};

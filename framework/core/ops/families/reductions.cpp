@@ -114,7 +114,7 @@ void require_elements(const OpQuery& q) {
 
 Op extreme_op(std::string name, bool largest) {
   Op op = reduction(
-      std::move(name), "",
+      std::move(name), ", *, bool evenly=False",
       [](const OpQuery& q) {
         require_elements(q);
         return q.type(0).dtype;
@@ -215,7 +215,11 @@ Adapt torch_extreme(std::string all, std::string along, std::string two) {
     if (a.is_tensor("dim")) return a.call(two, {a.value("self"), a.value("dim")});
     if (a.given("other")) return a.call(two, {a.value("self"), a.value("other")});
     const ir::ValueId x = a.value("self");
-    if (!a.given("dim")) return a.call(all, {x}, reduction_attributes(a, x));
+    if (!a.given("dim")) {
+      ir::Attributes attributes = reduction_attributes(a, x);
+      attributes.emplace_back("evenly", true);
+      return a.call(all, {x}, std::move(attributes));
+    }
     a.container = Container::tuple;
     return a.call(along, {x}, {{"dim", Dim(a.dim("dim", a.type(x).rank()))}, {"keepdim", a.flag("keepdim")}});
   };

@@ -63,6 +63,20 @@ Op bound(std::string name, std::string parameter, Primitive primitive) {
       [primitive](Scalars& s, Args a, const OpQuery&) { return s.binary(primitive, a[0], a[1]); }, torch_names(name));
 }
 
+/// At the bound the gradient is self's.
+Slope bound_slope(bool low) {
+  return [low](Scalars& s, Args a, Scalar, Scalar g, const OpQuery&) -> std::vector<Scalar> {
+    return {value_where(s, low ? s.ge(a[0], a[1]) : s.le(a[0], a[1]), g), value_where(s, low ? s.lt(a[0], a[1]) : s.gt(a[0], a[1]), g)};
+  };
+}
+
+/// ATen's clamp_backward and clamp_backward_min_max: where the bounds cross, the result is the upper one.
+std::vector<Scalar> clamp_slope(Scalars& s, Args a, Scalar, Scalar g, const OpQuery&) {
+  const Scalar x = a[0], low = a[1], high = a[2];
+  return {value_where(s, s.logical_and(s.ge(x, low), s.le(x, high)), g), value_where(s, s.logical_and(s.lt(low, high), s.lt(x, low)), g),
+          value_where(s, s.logical_or(s.gt(x, high), s.lt(high, low)), g)};
+}
+
 Values clamp_adapt(ForeignArguments& a) {
   const bool low = a.given("min"), high = a.given("max");
   TENON_USER_CHECK(a.numpy() || !low || !high || a.is_tensor("min") == a.is_tensor("max"), "clamp takes two numbers or two tensors as bounds");
@@ -207,7 +221,7 @@ Op with_attributes(Op op, std::size_t operands, Domain domain, std::vector<ir::A
 }  // namespace
 
 Family rounding_ops() {
-  return {
+  Family all = {
       rounding("floor", Primitive::floor, torch_names("floor") + ufunc1({"floor"})),
       rounding("ceil", Primitive::ceil, torch_names("ceil") + ufunc1({"ceil"})),
       rounding("trunc", Primitive::trunc,
@@ -244,6 +258,7 @@ Family rounding_ops() {
       cast_op(),
       bit_cast_op(),
   };
+  return with_slopes(std::move(all), {{"clamp", clamp_slope}, {"clamp_max", bound_slope(false)}, {"clamp_min", bound_slope(true)}});
 }
 
 }  // namespace tenon::ops

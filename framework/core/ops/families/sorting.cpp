@@ -130,7 +130,7 @@ Adapt median_adapt(bool ignore_nan) {
     }
     const ir::ValueId flat = reshape_to(a.builder(), x, {Dim(-1)});
     if (a.type(flat).shape[0] == Dim(0)) throw Exception(Code::unsupported, "the median of nothing");
-    return {one_of_lane(a, "median", flat, Dim(0), false, {{"ignore_nan", ignore_nan}})[0]};
+    return {one_of_lane(a, "median", flat, Dim(0), false, {{"evenly", true}, {"ignore_nan", ignore_nan}})[0]};
   };
 }
 
@@ -230,8 +230,9 @@ Family sorting_ops() {
   topk.aliases = torch_names("topk", "(self, k, dim=-1, largest=True, sorted=True, *, out=None)", topk_adapt);
   Op kth = order_op("kthvalue", "int k, int dim", one_shape, kth_kernel(), {{{"dim", Dim(1)}, {"k", Dim(3)}}});
   kth.aliases = torch_names("kthvalue", "(self, k, dim=-1, keepdim=False, *, out=None)", kthvalue_adapt);
-  Op median = order_op("median", "int dim, bool ignore_nan=False", one_shape, median_kernel(),
+  Op median = order_op("median", "int dim, bool ignore_nan=False, bool evenly=False", one_shape, median_kernel(),
                        {{{"dim", Dim(1)}}, {{"dim", Dim(-1)}, {"ignore_nan", true}}});
+  median.grad = written(gradients::median);
   median.aliases = torch_names("median", "(self, dim=None, keepdim=False, *, out=None)", median_adapt(false)) +
                    torch_names("nanmedian", "(self, dim=None, keepdim=False, *, out=None)", median_adapt(true));
   Op running = order_op("cummax", "int dim, bool largest=True", same_shape, running_kernel(),

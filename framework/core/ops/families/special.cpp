@@ -24,7 +24,7 @@ Values angle(ForeignArguments& a) {
   V x = a.value("self");
   if (!is_float(f.dtype(x))) x = f.cast(x, a.default_float());
   const V turned = f.where(f.two("lt", x, f.number(0)), f.filled(std::numbers::pi, f.dtype(x), {}), f.number(0));
-  return {f.where(f.one("isnan", x), x, turned)};
+  return {f.where(f.one("isnan", x), f.filled(NAN, f.dtype(x), {}), turned)};
 }
 
 Values float_power(ForeignArguments& a) {

@@ -24,6 +24,33 @@ Scalar log_add(Scalars& s, Scalar a, Scalar b, Primitive exp, double per_natural
   return s.select(s.logical_and(s.eq(a, b), s.eq(s.abs(a), s.like(a, INFINITY))), a, sum);
 }
 
+Slope log_add_slope(Primitive exp) {
+  return [exp](Scalars& s, Args a, Scalar, Scalar g, const OpQuery&) -> std::vector<Scalar> {
+    const auto part = [&](Scalar mine, Scalar other) { return s.div(g, s.add(s.like(g, 1), s.unary(exp, s.sub(other, mine)))); };
+    return {part(a[0], a[1]), part(a[1], a[0])};
+  };
+}
+
+/// log(other), and self / other; nothing for self where it is 0 and the logarithm no number.
+std::vector<Scalar> xlogy_slope(Scalars& s, Args a, Scalar, Scalar g, const OpQuery&) {
+  const Scalar zero = s.like(g, 0), none = s.logical_and(s.eq(a[0], zero), s.le(a[1], zero));
+  return {s.select(none, zero, s.mul(g, s.log(s.select(none, s.like(g, 1), a[1])))), s.div(s.mul(g, a[0]), a[1])};
+}
+
+/// (x cos x - sin x) / x², with x in half turns; 0 at 0, where that is no number.
+std::vector<Scalar> sinc_slope(Scalars& s, Args a, Scalar, Scalar g, const OpQuery&) {
+  const Scalar x = scaled(s, a[0], std::numbers::pi), square = s.mul(scaled(s, a[0], std::numbers::pi), a[0]), zero = s.like(g, 0);
+  const Scalar slope = s.div(s.sub(s.mul(x, s.unary(Primitive::cos, x)), s.unary(Primitive::sin, x)), square);
+  return {s.select(s.eq(square, zero), zero, s.mul(g, slope))};
+}
+
+/// 1 / (x (1 - x)); no number outside of [0, 1].
+std::vector<Scalar> logit_slope(Scalars& s, Args a, Scalar, Scalar g, const OpQuery&) {
+  const Scalar zero = s.like(g, 0), one = s.like(g, 1), inside = s.logical_and(s.ge(a[0], zero), s.le(a[0], one));
+  const Scalar x = s.select(s.eq(a[0], zero), zero, a[0]);  // the slope at -0 is that at 0
+  return {s.select(inside, s.div(g, s.mul(x, s.sub(one, x))), s.like(g, NAN))};
+}
+
 Scalar xlogy_body(Scalars& s, Args a, const OpQuery&) {
   const Scalar zero = s.like(a[0], 0);
   return s.select(s.isnan(a[1]), a[1], s.select(s.eq(a[0], zero), zero, s.mul(a[0], s.log(a[1]))));
@@ -113,7 +140,11 @@ Family trigonometry() {
 Family transcendental_ops() {
   Family all = exponentials();
   for (Op& op : trigonometry()) all.push_back(std::move(op));
-  return all;
+  return with_slopes(std::move(all), {{"logaddexp", log_add_slope(Primitive::exp)},
+                                      {"logaddexp2", log_add_slope(Primitive::exp2)},
+                                      {"logit", logit_slope},
+                                      {"sinc", sinc_slope},
+                                      {"xlogy", xlogy_slope}});
 }
 
 }  // namespace tenon::ops

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/ops/gradients/gradients.h"
 #include "core/ops/notation/reduce.h"
 #include "core/ops/size_questions.h"
 
@@ -23,10 +24,7 @@ ir::ValueId variance(NodeBuilder& b, const OpQuery& q) {
   const ir::ValueId distance = b.one("sub", {x, mean});
   const ir::ValueId squares =
       b.one("sum", {b.one("mul", {distance, distance})}, with_dtype({{"dim", dims}, {"keepdim", q.flag("keepdim")}}, t));
-  const double correction = q.number("correction", 1);
-  ir::Literal count = max(shape.count - Dim(static_cast<std::int64_t>(correction)), Dim(0));
-  if (correction != std::floor(correction)) count = std::max(0.0, static_cast<double>(shape.count.constant()) - correction);
-  return b.one("div", {squares, b.literal(count)});
+  return b.one("div", {squares, b.literal(degrees_of_freedom(q))});
 }
 
 Op variance_op(std::string name, bool root) {
@@ -45,6 +43,7 @@ Op variance_op(std::string name, bool root) {
     if (root) v = b.one("sqrt", {v});
     return {b.cast(v, result)};
   };
+  op.grad = written(root ? gradients::standard_deviation : gradients::var);
   op.samples = [] {
     auto all = reduction_samples(kFloats, Fill::normal, {{"correction", Dim(1)}});
     for (Sample& s : reduction_samples({DType::f32}, Fill::normal, {{"correction", Dim(0)}})) all.push_back(std::move(s));

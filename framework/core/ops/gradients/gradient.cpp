@@ -14,7 +14,8 @@ namespace {
 /// Replays a program and walks it backwards. Adjoints are kept for float registers only: nothing flows through the others.
 class Reverse {
  public:
-  explicit Reverse(const ScalarProgram& program) : program_(program), adjoints_(program.instructions.size()) {
+  explicit Reverse(const ScalarProgram& program)
+      : program_(program), adjoints_(program.instructions.size()), passed_choice_(program.instructions.size()) {
     for (const Instruction& i : program.instructions) values_.push_back(replay(i));
   }
 
@@ -25,8 +26,11 @@ class Reverse {
     for (std::size_t k : inputs) first_adjoint = std::max(first_adjoint, k + 1);
     for (std::size_t k = 0; k < program_.results.size(); ++k)
       give(program_.results[k], s_.parameter(first_adjoint + k, values_[program_.results[k]].dtype));
-    for (std::size_t r = program_.instructions.size(); r-- > 0;)
-      if (adjoints_[r]) propagate(program_.instructions[r], values_[r], *adjoints_[r]);
+    for (std::size_t r = program_.instructions.size(); r-- > 0;) {
+      if (!adjoints_[r]) continue;
+      chosen_ = passed_choice_[r];
+      propagate(program_.instructions[r], values_[r], *adjoints_[r]);
+    }
     for (std::size_t k : inputs) s_.result(adjoint_of_parameter(k));
     return s_.take();
   }
@@ -60,13 +64,18 @@ class Reverse {
     if (!is_float(values_[reg].dtype)) return;
     auto& sum = adjoints_[reg];
     sum = sum ? s_.add(*sum, adjoint) : adjoint;
+    passed_choice_[reg] = passed_choice_[reg] || chosen_;
   }
 
-  /// adjoint * factor, but 0 where the adjoint is 0: a branch that was not taken hands nothing on, even where its slope is infinite.
-  Scalar times(Scalar adjoint, Scalar factor) {
+  /// What an adjoint is handed on as; 0 where it is 0 because a choice took another branch: `handed` may be no number there.
+  Scalar unless_left_out(Scalar adjoint, Scalar handed) {
+    if (!chosen_) return handed;
     const Scalar zero = s_.like(adjoint, 0);
-    return s_.select(s_.eq(adjoint, zero), zero, s_.mul(adjoint, factor));
+    return s_.select(s_.eq(adjoint, zero), zero, handed);
   }
+
+  Scalar times(Scalar adjoint, Scalar factor) { return unless_left_out(adjoint, s_.mul(adjoint, factor)); }
+  Scalar over(Scalar adjoint, Scalar divisor) { return unless_left_out(adjoint, s_.div(adjoint, divisor)); }
 
   Scalar adjoint_of_parameter(std::size_t k) {
     DType dtype = DType::f32;
@@ -81,6 +90,7 @@ class Reverse {
 
   void propagate(const Instruction& i, Scalar r, Scalar g) {
     if (propagate_arithmetic(i, r, g)) return;
+    if (const auto inverse = inverse_slope_of(i.op, value(i, 0), r)) return give(i.args[0], over(g, *inverse));
     if (const auto slope = slope_of(i.op, value(i, 0), r)) return give(i.args[0], times(g, *slope));
   }
 
@@ -92,7 +102,7 @@ class Reverse {
       case Primitive::add: give(i.args[0], g), give(i.args[1], g); return true;
       case Primitive::sub: give(i.args[0], g), give(i.args[1], s.neg(g)); return true;
       case Primitive::mul: give(i.args[0], times(g, b())), give(i.args[1], times(g, a())); return true;
-      case Primitive::div: give(i.args[0], times(g, s.div(s.like(g, 1), b()))), give(i.args[1], times(g, s.neg(s.div(r, b())))); return true;
+      case Primitive::div: give(i.args[0], over(g, b())), give(i.args[1], times(g, s.neg(s.div(r, b())))); return true;
       case Primitive::fmod:
       case Primitive::remainder: {
         const Scalar quotient = s.unary(i.op == Primitive::fmod ? Primitive::trunc : Primitive::floor, s.div(a(), b()));
@@ -104,12 +114,14 @@ class Reverse {
       case Primitive::fma: give(i.args[0], times(g, b())), give(i.args[1], times(g, a())), give(i.args[2], g); return true;
       case Primitive::pow: propagate_power(i, r, g); return true;
       case Primitive::atan2: {
-        const Scalar square = s.add(s.mul(a(), a()), s.mul(b(), b()));
-        give(i.args[0], times(g, s.div(b(), square))), give(i.args[1], times(g, s.neg(s.div(a(), square))));
+        const Scalar square = s.add(s.mul(a(), a()), s.mul(b(), b())), zero = s.like(g, 0), one = s.like(g, 1), origin = s.eq(square, zero);
+        const Scalar part = s.select(origin, zero, s.div(one, square));
+        give(i.args[0], times(g, s.mul(b(), part))), give(i.args[1], times(g, s.neg(s.mul(a(), part))));
         return true;
       }
       case Primitive::select: {
         const Scalar zero = s.like(g, 0);
+        chosen_ = true;
         give(i.args[1], s.select(value(i, 0), g, zero)), give(i.args[2], s.select(value(i, 0), zero, g));
         return true;
       }
@@ -124,9 +136,10 @@ class Reverse {
     const bool larger = i.op == Primitive::maximum;
     const Scalar a = value(i, 0), b = value(i, 1), half = s_.mul(g, s_.like(g, 0.5)), zero = s_.like(g, 0);
     const auto part = [&](Scalar mine, Scalar other) {
-      const Scalar wins = larger ? s_.gt(mine, other) : s_.lt(mine, other);
-      return s_.select(wins, g, s_.select(s_.eq(mine, other), half, zero));
+      const Scalar loses = larger ? s_.lt(mine, other) : s_.gt(mine, other);
+      return s_.select(loses, zero, s_.select(s_.eq(mine, other), half, g));
     };
+    chosen_ = true;
     give(i.args[0], part(a, b));
     give(i.args[1], part(b, a));
   }
@@ -135,41 +148,49 @@ class Reverse {
   void propagate_power(const Instruction& i, Scalar r, Scalar g) {
     const Scalar a = value(i, 0), b = value(i, 1), zero = s_.like(a, 0), one = s_.like(a, 1);
     const Scalar by_base = s_.mul(b, s_.binary(Primitive::pow, a, s_.sub(b, one)));
-    give(i.args[0], times(g, s_.select(s_.eq(b, zero), zero, by_base)));
+    give(i.args[0], s_.select(s_.eq(b, zero), zero, times(g, by_base)));
     const Scalar flat = s_.logical_and(s_.eq(a, zero), s_.ge(b, zero));
     give(i.args[1], times(g, s_.select(flat, zero, s_.mul(r, s_.log(a)))));
+  }
+
+  /// What the adjoint is divided by, of functions whose derivative is the inverse of something simpler.
+  std::optional<Scalar> inverse_slope_of(Primitive p, Scalar a, Scalar r) {
+    Scalars& s = s_;
+    const auto number = [&](double v) { return s.like(a, v); };
+    switch (p) {
+      case Primitive::sqrt: return s.mul(number(2), r);
+      case Primitive::log: return a;
+      case Primitive::log2: return s.mul(a, number(std::numbers::ln2));
+      case Primitive::log10: return s.mul(a, number(std::numbers::ln10));
+      case Primitive::log1p: return s.add(a, number(1));
+      case Primitive::atan: return s.add(number(1), s.mul(a, a));
+      case Primitive::atanh: return s.sub(number(1), s.mul(a, a));
+      default: return std::nullopt;
+    }
   }
 
   /// The derivative of a function of one argument `a` with value `r`; nothing where it is 0 almost everywhere.
   std::optional<Scalar> slope_of(Primitive p, Scalar a, Scalar r) {
     Scalars& s = s_;
     const auto number = [&](double v) { return s.like(a, v); };
-    const auto inverse = [&](Scalar x) { return s.div(number(1), x); };
     const auto inverse_root = [&](Scalar x) { return s.unary(Primitive::rsqrt, x); };
     switch (p) {
       case Primitive::neg: return number(-1);
       case Primitive::abs: return s.unary(Primitive::sign, a);
-      case Primitive::sqrt: return s.div(number(0.5), r);
       case Primitive::rsqrt: return s.mul(number(-0.5), s.mul(r, s.mul(r, r)));
       case Primitive::exp: return r;
       case Primitive::exp2: return s.mul(r, number(std::numbers::ln2));
       case Primitive::expm1: return s.add(r, number(1));
-      case Primitive::log: return inverse(a);
-      case Primitive::log2: return inverse(s.mul(a, number(std::numbers::ln2)));
-      case Primitive::log10: return inverse(s.mul(a, number(std::numbers::ln10)));
-      case Primitive::log1p: return inverse(s.add(a, number(1)));
       case Primitive::sin: return s.unary(Primitive::cos, a);
       case Primitive::cos: return s.neg(s.unary(Primitive::sin, a));
       case Primitive::tan: return s.add(number(1), s.mul(r, r));
       case Primitive::asin: return inverse_root(s.sub(number(1), s.mul(a, a)));
       case Primitive::acos: return s.neg(inverse_root(s.sub(number(1), s.mul(a, a))));
-      case Primitive::atan: return inverse(s.add(number(1), s.mul(a, a)));
       case Primitive::sinh: return s.unary(Primitive::cosh, a);
       case Primitive::cosh: return s.unary(Primitive::sinh, a);
       case Primitive::tanh: return s.sub(number(1), s.mul(r, r));
       case Primitive::asinh: return inverse_root(s.add(s.mul(a, a), number(1)));
       case Primitive::acosh: return inverse_root(s.sub(s.mul(a, a), number(1)));
-      case Primitive::atanh: return inverse(s.sub(number(1), s.mul(a, a)));
       case Primitive::erf:
       case Primitive::erfc: {
         const double factor = (p == Primitive::erf ? 2 : -2) * std::numbers::inv_sqrtpi;
@@ -181,7 +202,7 @@ class Reverse {
   }
 
   /// The derivative of lgamma: shifted to arguments from 8 on by digamma(x + 1) = digamma(x) + 1/x, then its asymptotic series; below 1/2
-  /// by digamma(1 - x) - pi / tan(pi x) (Abramowitz and Stegun, 6.3.5, 6.3.7 and 6.3.18).
+  /// by digamma(1 - x) - pi / tan(pi x) (Abramowitz and Stegun, 6.3.5, 6.3.7 and 6.3.18). Infinite at 0, and no number at the other poles.
   Scalar digamma(Scalar x) {
     Scalars& s = s_;
     const auto number = [&](double v) { return s.like(x, v); };
@@ -192,15 +213,31 @@ class Reverse {
     Scalar series = number(-1.0 / 132);
     for (const double c : {1.0 / 240, -1.0 / 252, 1.0 / 120, -1.0 / 12}) series = s.add(s.mul(series, w), number(c));
     const Scalar positive = s.sub(s.add(s.sub(s.log(z), s.div(number(0.5), z)), s.mul(series, w)), shift);
-    const Scalar part = s.mul(s.sub(x, s.unary(Primitive::floor, x)), number(std::numbers::pi));
-    return s.select(reflected, s.sub(positive, s.div(number(std::numbers::pi), s.unary(Primitive::tan, part))), positive);
+    const Scalar below = s.unary(Primitive::floor, x), pole = s.logical_and(reflected, s.eq(x, below));
+    const Scalar part = s.select(s.logical_and(reflected, s.logical_not(pole)), s.sub(x, below), number(0.25));
+    const Scalar turned = s.div(number(std::numbers::pi), s.unary(Primitive::tan, s.mul(part, number(std::numbers::pi))));
+    const Scalar at_pole = s.select(s.eq(x, number(0)), s.div(number(-1), x), number(NAN));
+    return s.select(pole, at_pole, s.select(reflected, s.sub(positive, turned), positive));
   }
 
   const ScalarProgram& program_;
   Scalars s_;
   std::vector<Scalar> values_;
   std::vector<std::optional<Scalar>> adjoints_;
+  std::vector<bool> passed_choice_;  // by register: whether its adjoint may be 0 because a choice took another branch
+  bool chosen_ = false;              // that of the adjoint which is being handed on
 };
+
+/// What an op's slope hands to some of the operands, as a program of the operands, the result, and its gradient.
+ScalarProgram slope_program(const Op& op, const OpQuery& query, DType literals, DType result, std::span<const std::size_t> inputs) {
+  Scalars s;
+  std::vector<Scalar> operands;
+  for (std::size_t k = 0; k < query.operand_count(); ++k) operands.push_back(s.parameter(k, query.literal(k) ? literals : compute_type(query.type(k).dtype)));
+  const Scalar value = s.parameter(operands.size(), compute_type(result)), gradient = s.parameter(operands.size() + 1, compute_type(result));
+  const std::vector<Scalar> handed = op.slope(s, operands, value, gradient, query);
+  for (std::size_t k : inputs) s.result(handed[k]);
+  return s.take();
+}
 
 }  // namespace
 
@@ -223,8 +260,12 @@ OperandGradients body_gradients(NodeBuilder& b, ir::NodeId id, ir::ValueId resul
   std::vector<ir::ValueId> parameters(node.operands.begin(), node.operands.end());
   for (std::size_t k = 0; k < node.operands.size(); ++k)
     if (b.graph().value(node.operands[k]).kind != ir::ValueKind::literal && is_float(b.graph().type(node.operands[k]).dtype)) inputs.push_back(k);
+  const Op& op = *find_op(node.op);
+  const OpQuery query(b.graph(), node.operands, node.attributes);
+  if (op.slope) parameters.push_back(node.results[0]);
   parameters.push_back(b.cast(result_gradient, compute_type(result.dtype)));
-  const auto values = expand_program(b, gradient(body_program(b.graph(), id), inputs), parameters, result.shape);
+  const ScalarProgram program = op.slope ? slope_program(op, query, literal_dtype(query, result.dtype), result.dtype, inputs) : gradient(body_program(b.graph(), id), inputs);
+  const auto values = expand_program(b, program, parameters, result.shape);
   OperandGradients gradients(node.operands.size());
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     const ir::Type operand = b.graph().type(node.operands[inputs[k]]);

@@ -12,8 +12,9 @@ using OperandGradients = std::vector<std::optional<ir::ValueId>>;
 
 /// The program of the gradients of a straight-line program of parameters: parameters are those of `program` and then one adjoint a
 /// result; results are, for each parameter of `inputs`, the sum of adjoint times partial derivative. A parameter that the results do
-/// not depend on differentiably (an integer, a compared value) has the gradient 0. At a kink the value is torch's where torch's
-/// definition is a subgradient of the primitive: abs and sign give 0 at 0, minimum and maximum give each of two equals one half.
+/// not depend on differentiably (an integer, a compared value) has the gradient 0. At a kink the value is that of torch's function of the
+/// primitive's name: abs and sign give 0 at 0, minimum and maximum give each of two equals one half. Where a choice hands a branch nothing,
+/// nothing comes out of it, even where its slope is infinite.
 ScalarProgram gradient(const ScalarProgram& program, std::span<const std::size_t> inputs);
 
 /// The gradients of the operands of a pointwise node, as nodes, given that of its result; nothing for operands that are integers,

@@ -5,13 +5,25 @@
 
 namespace tenon::ops::gradients {
 
+/// `upper` divided among the elements that are `equal` to a value, or no numbers where it is none: what torch does for the one extreme or
+/// median of a whole tensor.
+ir::ValueId evenly(GradBuilder& g, ir::ValueId equal, ir::ValueId value, ir::ValueId upper, std::vector<ir::Dim> dims);
+
 // reductions.cpp
 GradBuilder::Values prod(GradBuilder& g);
 GradBuilder::Values extreme(GradBuilder& g);             // amax, amin: equal extremes share
 GradBuilder::Values extreme_with_place(GradBuilder& g);  // max_dim, min_dim
 GradBuilder::Values vector_norm(GradBuilder& g);
+GradBuilder::Values logsumexp(GradBuilder& g);
+GradBuilder::Values var(GradBuilder& g);
+GradBuilder::Values standard_deviation(GradBuilder& g);  // 0 where it is 0
+
+// softmax.cpp
+GradBuilder::Values softmax(GradBuilder& g);
+GradBuilder::Values log_softmax(GradBuilder& g);
 
 // movement.cpp
+GradBuilder::Values pad(GradBuilder& g);
 GradBuilder::Values reshape(GradBuilder& g);
 GradBuilder::Values slice(GradBuilder& g);
 GradBuilder::Values select(GradBuilder& g);
@@ -24,6 +36,9 @@ GradBuilder::Values select_scatter(GradBuilder& g);
 GradBuilder::Values matrix_product(GradBuilder& g);  // mm, bmm
 GradBuilder::Values conv_sum(GradBuilder& g);
 
+// indexing.cpp
+GradBuilder::Values embedding(GradBuilder& g);
+
 // likelihoods.cpp
 GradBuilder::Values binary_cross_entropy(GradBuilder& g);
 
@@ -31,6 +46,7 @@ GradBuilder::Values binary_cross_entropy(GradBuilder& g);
 GradBuilder::Values cumsum(GradBuilder& g);
 GradBuilder::Values cumprod(GradBuilder& g);
 GradBuilder::Values logcumsumexp(GradBuilder& g);
+GradBuilder::Values median(GradBuilder& g);
 GradBuilder::Values from_places(GradBuilder& g);  // sort, topk, kthvalue, median, cummax: the second result says where the first is from
 GradBuilder::Values max_pool(GradBuilder& g);     // with and without indices
 

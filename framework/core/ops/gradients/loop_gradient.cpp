@@ -78,12 +78,22 @@ class ElementProgram {
 
   ValueId load(const Instruction& i, std::span<const ValueId> before) {
     const ValueId operand = operands_[i.payload];
+    if (i.masked && is_empty(type(operand).shape)) return nothing_loaded(i, before);
     const auto indices = indices_of(i, before);
     ValueId loaded = indices.empty() ? b_.one("reshape", {operand}, {{"shape", Shape(extents_.size(), Dim(1))}}) : indexed(operand, indices);
     loaded = b_.cast(loaded, i.dtype);
     loaded_[before.size()] = loaded;
     if (!i.masked) return loaded;
     return b_.one("where", {tensor(before[i.args[0]], DType::b8), loaded, before[i.args[1]]});
+  }
+
+  static bool is_empty(const Shape& shape) { return std::ranges::find(shape, Dim(0)) != shape.end(); }
+
+  /// There is no element that a mask could let through.
+  ValueId nothing_loaded(const Instruction& i, std::span<const ValueId> before) {
+    const ValueId value = tensor(before[i.args[1]], i.dtype);
+    loaded_[before.size()] = value;
+    return value;
   }
 
   /// The index of a load in each dimension; 0 where its mask is false.
@@ -136,6 +146,7 @@ class ElementProgram {
   /// The gradient that a load's operand gets from what the load was handed at each point.
   ValueId returned(const Instruction& load, ValueId handed) {
     const ir::Type operand = type(operands_[load.payload]);
+    if (is_empty(operand.shape)) return b_.one("full", {b_.literal(0.0)}, {{"dtype", operand.dtype}, {"size", operand.shape}});
     if (const auto order = loops_of(load)) return in_order(handed, *order, operand);
     const auto indices = indices_of(load, registers_);
     Shape spanned(extents_.size(), Dim(1));
@@ -236,13 +247,7 @@ ValueId full_of(NodeBuilder& b, ir::Literal value, DType dtype, const Shape& sha
   return b.one("full", {b.literal(std::move(value))}, {{"dtype", dtype}, {"size", shape}});
 }
 
-/// Where the write of a point lasts: no later point has the same place.
-ValueId lasting(NodeBuilder& b, const ScatterPlaces& places, const Shape& extents, const Shape& base) {
-  const ValueId count = b.one("arange", {}, {{"dtype", DType::i64}, {"end", ir::product(extents)}, {"start", Dim(0)}, {"step", Dim(1)}});
-  const ValueId numbers = b.one("reshape", {count}, {{"shape", extents}});
-  return b.one("eq", {places.read(b, places.put(b, full_of(b, Dim(-1), DType::i64, base), numbers)), numbers});
-}
-
+/// Of several writes to one place each gets the gradient of that place, as in torch: which of them lasts is nobody's promise.
 OperandGradients scatter_gradients(NodeBuilder& b, const ir::Node& node, const ScatterBody& body, ValueId adjoint) {
   const bool overwriting = overwrites(body.combine);
   if (!adds(body.combine) && !overwriting) throw Exception(error(Code::unsupported, "{} combines in another way than by adding up", node.op));
@@ -256,8 +261,7 @@ OperandGradients scatter_gradients(NodeBuilder& b, const ir::Node& node, const S
     places.indices.push_back(d == 0 ? b.one("expand", {index}, {{"size", body.extents}}) : index);
     places.dims.emplace_back(static_cast<std::int64_t>(d));
   }
-  ValueId handed = b.cast(places.read(b, adjoint), compute_type(base.dtype));
-  if (overwriting) handed = b.one("where", {lasting(b, places, body.extents, base.shape), handed, b.literal(0.0)});
+  const ValueId handed = b.cast(places.read(b, adjoint), compute_type(base.dtype));
   target.propagate(body.target.results.back(), handed, gradients);
   gradients[body.base] = overwriting ? places.put(b, adjoint, full_of(b, 0.0, base.dtype, body.extents)) : adjoint;
   return gradients;

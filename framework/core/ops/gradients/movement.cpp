@@ -1,3 +1,4 @@
+#include "core/ops/gradients/gradient.h"
 #include "core/ops/gradients/gradients.h"
 #include "core/ops/notation/move.h"
 
@@ -18,6 +19,17 @@ GradBuilder::Values slice(GradBuilder& g) { return {g.one("slice_scatter", {g.ze
 GradBuilder::Values select(GradBuilder& g) { return {g.one("select_scatter", {g.zeros(g.operand()), g.gradient()}, attributes_of(g))}; }
 
 GradBuilder::Values flip(GradBuilder& g) { return {g.one("flip", {g.gradient()}, attributes_of(g))}; }
+
+/// What constants were put around the operand is cut off, and what was cut off gets nothing. The other modes hand on what was repeated.
+GradBuilder::Values pad(GradBuilder& g) {
+  const OpQuery& q = g.query();
+  if (q.text("mode", "constant") != "constant") return {*loop_gradients(g.nodes(), g.nodes().graph().value(g.result()).node, g.gradient())[0]};
+  const auto opposite = [](std::vector<Dim> sizes) {
+    for (Dim& d : sizes) d = Dim(0) - d;
+    return sizes;
+  };
+  return {g.one("pad", {g.gradient()}, {{"after", opposite(q.integers("after"))}, {"before", opposite(q.integers("before"))}, {"mode", std::string("constant")}, {"value", 0.0}})};
+}
 
 GradBuilder::Values cat(GradBuilder& g) {
   const auto dim = static_cast<std::size_t>(infer::wrap_dim(g.query().constant_integer("dim", 0), g.type(g.operand()).rank()));

@@ -18,13 +18,25 @@ struct Reduced {
   }
 };
 
-/// v / w, and 0 where w is 0.
-ValueId quotient(GradBuilder& g, ValueId v, ValueId w) {
-  const ValueId zero = g.one("eq", {w, g.number(0)});
-  return g.one("where", {zero, g.number(0), g.one("div", {v, g.one("where", {zero, g.number(1), w})})});
+/// The distances from the mean, times twice `upper` over the degrees of freedom.
+ValueId handed_by_variance(GradBuilder& g, const Reduced& r, ValueId upper) {
+  const DType t = g.type(upper).dtype;
+  const ValueId x = g.nodes().cast(g.operand(), t);
+  const ValueId distance = g.one("sub", {x, g.one("mean", {x}, {{"dim", r.dims}, {"dtype", t}, {"keepdim", true}})});
+  const ValueId share = g.one("div", {g.one("mul", {upper, g.number(2)}), g.nodes().literal(degrees_of_freedom(g.query()))});
+  return g.nodes().cast(g.one("mul", {share, distance}), g.type(g.operand()).dtype);
 }
 
+/// A result or its gradient as it is computed with, with the reduced dimensions.
+ValueId kept(GradBuilder& g, const Reduced& r, ValueId v) { return g.nodes().cast(g.reshape(v, r.kept), compute_type(g.type(v).dtype)); }
+
 }  // namespace
+
+ValueId evenly(GradBuilder& g, ValueId equal, ValueId value, ValueId upper, std::vector<Dim> dims) {
+  const ValueId both_nan = g.one("logical_and", {g.one("isnan", {g.operand()}), g.one("isnan", {value})}), here = g.one("logical_or", {equal, both_nan});
+  const ValueId share = g.one("div", {upper, g.sum(g.nodes().cast(here, g.type(upper).dtype), std::move(dims))});
+  return g.one("where", {here, share, g.number(0)});
+}
 
 /// The product of the others: of those that are not 0 where x is the only 0, nothing where there is another 0.
 GradBuilder::Values prod(GradBuilder& g) {
@@ -43,9 +55,10 @@ GradBuilder::Values prod(GradBuilder& g) {
 GradBuilder::Values extreme(GradBuilder& g) {
   const Reduced r(g);
   const DType t = g.type(g.operand()).dtype;
-  const ValueId is_extreme = g.nodes().cast(g.one("eq", {g.operand(), g.reshape(g.result(), r.kept)}), t);
-  const ValueId share = g.one("div", {g.reshape(g.gradient(), r.kept), g.sum(is_extreme, r.dims)});
-  return {g.one("mul", {is_extreme, share})};
+  const ValueId extreme = g.reshape(g.result(), r.kept), upper = g.reshape(g.gradient(), r.kept), equal = g.one("eq", {g.operand(), extreme});
+  if (g.query().flag("evenly")) return {evenly(g, equal, extreme, upper, r.dims)};
+  const ValueId is_extreme = g.nodes().cast(equal, t);
+  return {g.one("div", {g.one("mul", {upper, is_extreme}), g.sum(is_extreme, r.dims)})};
 }
 
 GradBuilder::Values extreme_with_place(GradBuilder& g) {
@@ -56,21 +69,43 @@ GradBuilder::Values extreme_with_place(GradBuilder& g) {
   return {g.one("where", {here, g.reshape(g.gradient(), r.kept), g.number(0)})};
 }
 
-/// d||x||_p = sign(x) |x|^(p-1) / ||x||^(p-1); 0 where the norm is 0. Infinite orders share among equal extremes.
+/// sign(x) |x|^(p-1) / ||x||^(p-1), in ATen's forms for the ranges of p: 0 where the norm is 0. Infinite orders share among equal extremes.
 GradBuilder::Values vector_norm(GradBuilder& g) {
   const Reduced r(g);
   const double p = g.query().number("ord", 2);
   const ValueId x = g.operand(), norm = g.reshape(g.result(), r.kept), upper = g.reshape(g.gradient(), r.kept);
+  const auto mul = [&](ValueId a, ValueId b) { return g.one("mul", {a, b}); };
+  const auto power = [&](ValueId v, double exponent) { return g.one("pow", {v, g.number(exponent)}); };
+  const auto unless_zero = [&](ValueId of, ValueId v) { return g.one("where", {g.one("eq", {of, g.number(0)}), g.number(0), v}); };
   if (p == 0) return {g.zeros(x)};
-  if (p == 2) return {g.one("mul", {upper, quotient(g, x, norm)})};
+  if (p == 2) return {mul(upper, unless_zero(norm, g.one("div", {x, norm})))};
   const ValueId size = g.one("abs", {x}), sign = g.one("sign", {x});
+  if (p == 1) return {mul(upper, sign)};
   if (std::isinf(p)) {
-    const ValueId at = g.nodes().cast(g.one("eq", {size, norm}), g.type(x).dtype);
-    return {g.one("mul", {g.one("mul", {sign, at}), g.one("div", {upper, g.sum(at, r.dims)})})};
+    const ValueId both_nan = g.one("logical_and", {g.one("isnan", {x}), g.one("isnan", {norm})});
+    const ValueId at = g.nodes().cast(g.one("logical_or", {g.one("eq", {size, norm}), both_nan}), g.type(x).dtype);
+    return {mul(mul(sign, at), g.one("div", {upper, g.sum(at, r.dims)}))};
   }
-  if (p == 1) return {g.one("mul", {upper, sign})};
-  const ValueId share = g.one("pow", {quotient(g, size, norm), g.number(p - 1)});
-  return {g.one("mul", {upper, g.one("where", {g.one("eq", {sign, g.number(0)}), g.number(0), g.one("mul", {sign, share})})})};
+  if (p < 1) return {mul(mul(mul(sign, unless_zero(x, power(size, p - 1))), upper), power(norm, 1 - p))};
+  const ValueId scaled = p < 2 ? mul(sign, power(size, p - 1)) : mul(x, power(size, p - 2));
+  return {mul(scaled, unless_zero(norm, g.one("div", {upper, power(norm, p - 1)})))};
+}
+
+GradBuilder::Values logsumexp(GradBuilder& g) {
+  const Reduced r(g);
+  const ValueId y = kept(g, r, g.result()), x = g.nodes().cast(g.operand(), g.type(y).dtype);
+  return {g.nodes().cast(g.one("mul", {kept(g, r, g.gradient()), g.one("exp", {g.one("sub", {x, y})})}), g.type(g.operand()).dtype)};
+}
+
+GradBuilder::Values var(GradBuilder& g) {
+  const Reduced r(g);
+  return {handed_by_variance(g, r, kept(g, r, g.gradient()))};
+}
+
+GradBuilder::Values standard_deviation(GradBuilder& g) {
+  const Reduced r(g);
+  const ValueId deviation = kept(g, r, g.result()), half = g.one("div", {kept(g, r, g.gradient()), g.one("mul", {deviation, g.number(2)})});
+  return {handed_by_variance(g, r, g.one("where", {g.one("eq", {deviation, g.number(0)}), g.number(0), half}))};
 }
 
 }  // namespace tenon::ops::gradients

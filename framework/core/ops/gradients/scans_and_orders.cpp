@@ -67,6 +67,11 @@ GradBuilder::Values from_places(GradBuilder& g) {
   return {added_at(g, g.operand(), g.result(1), g.gradient(), dim_of(g.query()))};
 }
 
+GradBuilder::Values median(GradBuilder& g) {
+  if (!g.query().flag("evenly")) return from_places(g);
+  return {evenly(g, g.one("eq", {g.operand(), g.result()}), g.result(), g.gradient(), {Dim(static_cast<std::int64_t>(dim_of(g.query())))})};
+}
+
 /// Each result's gradient goes to the first largest element of its window.
 GradBuilder::Values max_pool(GradBuilder& g) {
   const OpQuery& q = g.query();

@@ -1,5 +1,7 @@
 #include "core/ops/notation/pointwise.h"
 
+#include <algorithm>
+
 namespace tenon::ops {
 namespace {
 
@@ -102,6 +104,28 @@ Op gives_bool(Op op) {
 Op with_samples(Op op, std::function<std::vector<Sample>()> samples) {
   op.samples = std::move(samples);
   return op;
+}
+
+Op with_slope(Op op, Slope slope) {
+  op.slope = std::move(slope);
+  return op;
+}
+
+Family with_slopes(Family ops, const std::vector<std::pair<std::string_view, Slope>>& slopes) {
+  for (const auto& [name, slope] : slopes) {
+    const auto op = std::ranges::find(ops, name, &Op::name);
+    TENON_CHECK(op != ops.end(), "no op {} to give a slope", name);
+    op->slope = slope;
+  }
+  return ops;
+}
+
+Scalar value_where(Scalars& s, Scalar condition, Scalar value) { return s.select(condition, value, s.like(value, 0)); }
+
+Scalar logistic(Scalars& s, Scalar x) {
+  const Scalar one = s.like(x, 1), least = s.like(x, x.dtype == DType::f64 ? -700 : -80);
+  const Scalar above = s.div(one, s.add(one, s.exp(s.neg(s.maximum(x, least)))));
+  return s.select(s.lt(x, least), s.like(x, 0), above);
 }
 
 Scalar sign_bit(Scalars& s, Scalar x) {

@@ -7,6 +7,8 @@ namespace tenon::ops {
 
 using Args = std::span<const Scalar>;
 using Body = std::function<Scalar(Scalars&, Args, const OpQuery&)>;
+/// What each operand is handed, from the operands, the result and its gradient.
+using Slope = std::function<std::vector<Scalar>(Scalars&, Args, Scalar result, Scalar gradient, const OpQuery&)>;
 
 /// Which dtypes a pointwise op takes.
 enum class Domain : std::uint8_t { any, numbers /* no bool */, floats, integers /* and bool */ };
@@ -24,6 +26,9 @@ Op binary(std::string name, Domain domain, Body body, std::vector<Alias> aliases
 Op binary_float(std::string name, Body body, std::vector<Alias> aliases);
 /// Makes an op give bool instead of its operands' dtype.
 Op gives_bool(Op op);
+Op with_slope(Op op, Slope slope);
+/// Gives ops of a family their slopes, by name.
+Family with_slopes(Family ops, const std::vector<std::pair<std::string_view, Slope>>& slopes);
 Op with_samples(Op op, std::function<std::vector<Sample>()> samples);
 
 /// Inference of pointwise ops whose tensor operands share a dtype.
@@ -33,6 +38,10 @@ std::function<Result<infer::Types>(const OpQuery&)> infer_pointwise(Domain domai
 /// values.
 std::vector<Sample> pointwise_samples(std::size_t operands, Domain domain, Fill fill = Fill::normal, ir::Attributes attributes = {});
 
+/// The value where the condition holds, else 0.
+Scalar value_where(Scalars& s, Scalar condition, Scalar value);
+/// 1 / (1 + exp(-x)), whose derivative as a formula does not overflow either.
+Scalar logistic(Scalars& s, Scalar x);
 /// The sign bit of a float as a bool.
 Scalar sign_bit(Scalars& s, Scalar x);
 /// |a| with the sign of b.

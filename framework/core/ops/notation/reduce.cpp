@@ -26,6 +26,13 @@ ReductionShape::ReductionShape(const OpQuery& q) : count(1) {
   }
 }
 
+ir::Literal degrees_of_freedom(const OpQuery& q) {
+  const ReductionShape shape(q);
+  const double correction = q.number("correction", 1);
+  if (correction != std::floor(correction)) return std::max(0.0, static_cast<double>(shape.count.constant()) - correction);
+  return max(shape.count - Dim(static_cast<std::int64_t>(correction)), Dim(0));
+}
+
 std::vector<Scalar> ReductionShape::operand_index(Scalars& s, const OpQuery& q) const {
   const bool keep = q.flag("keepdim");
   std::vector<Scalar> index;

@@ -19,6 +19,9 @@ struct ReductionShape {
   Scalar load(Scalars& s, const OpQuery& q) const { return s.load(0, q.type(0).dtype, operand_index(s, q)); }
 };
 
+/// Of a variance over the attributes `dim` and `correction`: elements of one result less the correction, at least 0.
+ir::Literal degrees_of_freedom(const OpQuery& q);
+
 /// A reducer of one accumulator: `identity`, a combining primitive, and what is done at the end.
 Reducer simple_reducer(DType dtype, double identity, Primitive combine, const std::function<Scalar(Scalars&, Scalar)>& finish = {});
 

@@ -65,6 +65,14 @@ class Case {
     return any;
   }
 
+  /// Where a result is no number, nor is what it hands on, as in torch: 0 times its infinite slope.
+  bool is_finite() const {
+    for (const HostTensor& result : evaluate(forward_, views_))
+      for (std::int64_t i = 0; is_float(result.dtype) && i < result.element_count(); ++i)
+        if (!std::isfinite(result.as<double>()[i])) return false;
+    return true;
+  }
+
   double loss() const {
     const auto results = evaluate(forward_, views_);
     double sum = 0;
@@ -133,6 +141,7 @@ std::optional<std::size_t> check(const Op& op, const Sample& sample) {
   Case c(op, sample);
   if (!c.has_float_results()) return std::nullopt;
   const auto gradients = c.gradients();
+  const bool finite = c.is_finite();
   std::size_t next = 0, compared = 0;
   for (std::size_t k = 0; k < c.views().size(); ++k) {
     TensorView& view = c.views()[k];
@@ -144,6 +153,7 @@ std::optional<std::size_t> check(const Op& op, const Sample& sample) {
       double& x = static_cast<double*>(view.data)[offset_of(view, i)];
       const auto want = c.slope(x);
       INFO("operand " << k << ", element " << i << ", at " << x);
+      if (!finite && std::isnan(got.as<double>()[i])) continue;
       if (want) CHECK(got.as<double>()[i] == Approx(*want).epsilon(2e-4).margin(2e-4));
       compared += want.has_value();
     }

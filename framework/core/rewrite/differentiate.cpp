@@ -1,0 +1,142 @@
+#include "core/rewrite/differentiate.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "core/ops/catalog.h"
+#include "core/ops/gradients/gradient.h"
+
+namespace tenon::rewrite {
+namespace {
+
+using ir::NodeId;
+using ir::ValueId;
+
+/// Whether a gradient can flow through a value: what is counted, compared or chosen has none.
+bool carries(const ir::Graph& graph, ValueId v) {
+  const DType t = graph.type(v).dtype;
+  return graph.value(v).kind != ir::ValueKind::literal && (is_float(t) || is_complex(t));
+}
+
+/// Which values depend on a wanted one, and which nodes lie between those and the seeds.
+class Path {
+ public:
+  Path(const ir::Graph& graph, std::span<const Seed> seeds, std::span<const ValueId> wanted, const Stops& stops)
+      : depends_(graph.value_capacity()), nodes_(graph.nodes().begin(), graph.nodes().end()) {
+    for (ValueId v : wanted) depends_[v.value] = true;
+    std::erase_if(nodes_, [&](NodeId id) { return !reached(graph, id, stops); });
+    std::vector<bool> needed(graph.value_capacity());
+    for (const Seed& s : seeds) needed[s.of.value] = true;
+    std::vector<NodeId> between;
+    for (std::size_t i = nodes_.size(); i-- > 0;) {
+      const ir::Node& node = graph.node(nodes_[i]);
+      if (std::ranges::none_of(node.results, [&](ValueId r) { return needed[r.value] && depends_[r.value]; })) continue;
+      between.push_back(nodes_[i]);
+      for (ValueId v : node.operands)
+        if (depends_[v.value]) needed[v.value] = true;
+    }
+    nodes_ = std::move(between);
+  }
+
+  bool depends(ValueId v) const { return v.value < depends_.size() && depends_[v.value]; }
+  /// The last first.
+  std::span<const NodeId> nodes() const { return nodes_; }
+
+ private:
+  bool reached(const ir::Graph& graph, NodeId id, const Stops& stops) {
+    const ir::Node& node = graph.node(id);
+    if (std::ranges::none_of(node.operands, [&](ValueId v) { return depends_[v.value] && carries(graph, v); })) return false;
+    if (stops && stops(id)) return false;
+    for (ValueId r : node.results) depends_[r.value] = depends_[r.value] || carries(graph, r);
+    return true;
+  }
+
+  std::vector<bool> depends_;
+  std::vector<NodeId> nodes_;
+};
+
+bool must_be_expanded(const ir::Node& node) {
+  const ops::Op* op = ops::find_op(node.op);
+  return op && op->decompose && !op->grad && !op->body && op->no_grad_reason.empty();
+}
+
+/// One call of `differentiate`.
+class Differentiation {
+ public:
+  Differentiation(ir::Graph& graph, std::span<const Seed> seeds, std::span<const ValueId> wanted, const Stops& stops, const ops::Moved& moved)
+      : graph_(graph), builder_(graph), seeds_(seeds.begin(), seeds.end()), wanted_(wanted.begin(), wanted.end()), stops_(stops), moved_(moved) {}
+
+  std::vector<std::optional<ValueId>> run() {
+    while (expand_composites()) {}
+    const Path path(graph_, seeds_, wanted_, stops_);
+    for (const Seed& seed : seeds_)
+      if (path.depends(seed.of)) give(seed.of, seed.adjoint);
+    for (NodeId id : path.nodes()) visit(id, path);
+    std::vector<std::optional<ValueId>> gradients;
+    for (ValueId v : wanted_) gradients.push_back(adjoint(v));
+    return gradients;
+  }
+
+ private:
+  bool expand_composites() {
+    const Path path(graph_, seeds_, wanted_, stops_);
+    bool any = false;
+    for (NodeId id : path.nodes())
+      if (must_be_expanded(graph_.node(id))) any = ops::expand_node(graph_, id, [this](ValueId from, ValueId to) { replace(from, to); }) || any;
+    return any;
+  }
+
+  void replace(ValueId from, ValueId to) {
+    for (Seed& s : seeds_)
+      if (s.of == from) s.of = to;
+    std::ranges::replace(wanted_, from, to);
+    if (moved_) moved_(from, to);
+  }
+
+  void visit(NodeId id, const Path& path) {
+    const ir::Node node = graph_.node(id);
+    std::vector<std::optional<ValueId>> given;
+    for (ValueId result : node.results) given.push_back(adjoint(result));
+    if (std::ranges::none_of(given, [](const auto& g) { return g.has_value(); })) return;
+    for (ValueId v : node.results) refuse_complex(node, v);
+    for (ValueId v : node.operands)
+      if (path.depends(v)) refuse_complex(node, v);
+    builder_.at(node.location);
+    const auto handed = ops::node_gradients(builder_, id, given);
+    for (std::size_t k = 0; k < handed.size(); ++k)
+      if (handed[k] && path.depends(node.operands[k])) give(node.operands[k], *handed[k]);
+  }
+
+  void refuse_complex(const ir::Node& node, ValueId v) const {
+    if (is_complex(graph_.type(v).dtype)) throw Exception(error(Code::unsupported, "{} has no gradient: it has to do with complex numbers", node.op));
+  }
+
+  std::optional<ValueId> adjoint(ValueId v) const {
+    const auto found = adjoints_.find(v.value);
+    return found == adjoints_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  void give(ValueId value, ValueId adjoint) {
+    const auto [at, first] = adjoints_.try_emplace(value.value, adjoint);
+    if (first) return;
+    builder_.on(graph_.type(value).device);
+    at->second = builder_.one("add", {at->second, adjoint});
+  }
+
+  ir::Graph& graph_;
+  ops::NodeBuilder builder_;
+  std::vector<Seed> seeds_;
+  std::vector<ValueId> wanted_;
+  const Stops& stops_;
+  const ops::Moved& moved_;
+  std::unordered_map<std::uint32_t, ValueId> adjoints_;
+};
+
+}  // namespace
+
+std::vector<std::optional<ValueId>> differentiate(ir::Graph& graph, std::span<const Seed> seeds, std::span<const ValueId> wanted, const Stops& stops,
+                                                  const ops::Moved& moved) {
+  return Differentiation(graph, seeds, wanted, stops, moved).run();
+}
+
+}  // namespace tenon::rewrite

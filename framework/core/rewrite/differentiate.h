@@ -1,0 +1,31 @@
+// Gradients as nodes of the graph that they belong to.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/ir/graph.h"
+#include "core/ops/build/expand.h"
+
+namespace tenon::rewrite {
+
+/// A value and what is differentiated with respect to it: the gradient of a loss, of the value's shape and dtype.
+struct Seed {
+  ir::ValueId of, adjoint;
+};
+
+/// Whether nothing flows through a node: it was run where no gradients were recorded.
+using Stops = std::function<bool(ir::NodeId)>;
+
+/// Appends nodes that give the gradient of the sum of all seeds for each wanted value, or nothing where no seed depends on it. No node that
+/// is there changes its value. Only nodes between a wanted value and a seed are looked at: composite ops among them that have no gradient of
+/// their own are expanded in place, and `moved` is told which value took the place of which (`wanted` and `seeds` may name the old ones).
+/// The gradients are nodes like any others: they can be differentiated again. A value that is read several times gets the sum in the order
+/// in which torch's engine adds: last reader first.
+/// Throws (unsupported) where one of those nodes has no gradient, or hands complex numbers on; nodes may have been appended then.
+std::vector<std::optional<ir::ValueId>> differentiate(ir::Graph& graph, std::span<const Seed> seeds, std::span<const ir::ValueId> wanted,
+                                                      const Stops& stops = {}, const ops::Moved& moved = {});
+
+}  // namespace tenon::rewrite
