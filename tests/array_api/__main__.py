@@ -2,4 +2,4 @@
 from tests.walks.command import Walk, main
 
 if __name__ == "__main__":
-    raise SystemExit(main(Walk("tests.array_api", "The array API standard in NumPy", __doc__)))
+    raise SystemExit(main(Walk("tests.array_api", "The array API standard in NumPy through `tenon.compile`", __doc__)))

@@ -13,6 +13,10 @@ from tests.walks import table
 from tests.walks.process import Job, run
 
 
+COMPILED = """An entry counts as its worst sample: *native* runs on Tenon's
+own kernels; *opaque* has a node that another library runs; *refused* ran eagerly; *wrong* differs from eager."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Walk:
     """What a command walks over: the package that it is the command of, with a module that has the database."""
@@ -21,6 +25,12 @@ class Walk:
     title: str
     about: str
     module: str = "samples"
+    legend: str = COMPILED
+    options: str = ""  # that say which database is meant
+
+    @property
+    def command(self) -> str:
+        return f"python -m {self.package}{self.options} --table {self.folder}/{'table' if self.module == 'samples' else self.module}.md"
 
     @property
     def folder(self) -> Path:
@@ -62,6 +72,6 @@ def main(walk: Walk) -> int:
             table.show(row)
     rows = table.read(options.results)
     if options.table:
-        options.table.write_text(table.text(rows, walk.title, f"python -m {walk.package} --table {walk.folder}/table.md"))
+        options.table.write_text(table.text(rows, walk.title, walk.command, walk.legend))
     table.summary(rows)
     return 1 if any(row.wrong for row in rows.values()) else 0

@@ -58,15 +58,14 @@ def summary(rows: dict[tuple[str, str], Row]) -> None:
     print(f"{len(found)} entries: " + ", ".join(f"{kind} {found.count(kind)}" for kind in ("native", "opaque", "refused", "wrong", "none")))
 
 
-def text(rows: dict[tuple[str, str], Row], title: str, command: str) -> str:
-    """The table as a Markdown page; `command` is what writes it."""
+def text(rows: dict[tuple[str, str], Row], title: str, command: str, legend: str) -> str:
+    """The table as a Markdown page; `command` is what writes it, `legend` says what its words mean."""
     found = verdicts(rows)
     counts = ", ".join(f"{list(found.values()).count(kind)} {kind}" for kind in ("native", "opaque", "refused", "wrong"))
     lines = [
-        f"# {title} through `tenon.compile`",
+        f"# {title}",
         "",
-        f"Written by `{command}`. An entry counts as its worst sample: *native* runs on Tenon's",
-        "own kernels; *opaque* has a node that another library runs; *refused* ran eagerly; *wrong* differs from eager.",
+        f"Written by `{command}`. {legend}",
         "",
         f"{len(found)} entries with samples: {counts}.",
         "",

@@ -17,6 +17,13 @@ def test_no_sample_is_wrong(tmp_path):
     assert len(verdicts) > 600 and verdicts.count("native") >= 350, {kind: verdicts.count(kind) for kind in set(verdicts)}
 
 
+@pytest.mark.timeout(600)
+def test_no_gradient_is_wrong(tmp_path):
+    """One case of each entry, at an ordinary point, a kink or an end of a range. The whole walk is `scripts/test gradients`."""
+    verdicts = verdicts_of("tests.opinfo", tmp_path / "results.jsonl", 20261126, "--gradients", "--dtypes", "first order")
+    assert len(verdicts) > 600 and verdicts.count("native") >= 250, {kind: verdicts.count(kind) for kind in set(verdicts)}
+
+
 def test_the_judge_sees_what_is_wrong():
     import torch
     from tests.opinfo.judge import disagreement

@@ -71,25 +71,6 @@ Values prelu(ForeignArguments& a) {
   return {f.where(f.two("gt", x, f.number(0)), x, f.mul(weight, x))};
 }
 
-
-/// -x log x; 0 at 0, -inf below.
-Values entropy(ForeignArguments& a) {
-  Formula f(a);
-  V x = a.value("self");
-  if (!is_float(f.dtype(x))) x = f.cast(x, a.default_float());
-  const V inside = f.where(f.two("eq", x, f.number(0)), f.number(0), f.filled(-INFINITY, f.dtype(x), {}));
-  return {f.where(f.one("isnan", x), x, f.where(f.two("gt", x, f.number(0)), f.mul(f.one("neg", x), f.one("log", x)), inside))};
-}
-
-Values x_log1p(ForeignArguments& a) {
-  Formula f(a);
-  Values xy{a.value("self"), a.value("other")};
-  a.promote(xy, Promotion::common_float);
-  const V product = f.mul(xy[0], f.one("log1p", xy[1]));
-  const V zero = f.two("eq", a.tensor(xy[0]), f.number(0));
-  return {f.where(f.one("isnan", a.tensor(xy[1])), f.filled(NAN, f.dtype(product), {}), f.where(zero, f.number(0), product))};
-}
-
 /// The normal distribution's integral, with ATen's loss of digits far below 0.
 Values normal_integral(ForeignArguments& a) {
   Formula f(a);
@@ -108,8 +89,6 @@ std::vector<Alias> special_names() {
          torch_names("ldexp", "(self, other, *, out=None)", ldexp) +
          names({"torch.glu"}, "(self, dim=-1)", glu) +
          torch_names("prelu", "(self, weight)", prelu) +
-         names({"torch.special.entr"}, "(self, *, out=None)", entropy) +
-         names({"torch.special.xlog1py"}, "(self, other, *, out=None)", x_log1p) +
          names({"torch.special.ndtr"}, "(self, *, out=None)", normal_integral);
 }
 

@@ -37,6 +37,25 @@ std::vector<Scalar> xlogy_slope(Scalars& s, Args a, Scalar, Scalar g, const OpQu
   return {s.select(none, zero, s.mul(g, s.log(s.select(none, s.like(g, 1), a[1])))), s.div(s.mul(g, a[0]), a[1])};
 }
 
+Scalar xlog1py_body(Scalars& s, Args a, const OpQuery&) {
+  const Scalar zero = s.like(a[0], 0);
+  return s.select(s.isnan(a[1]), a[1], s.select(s.eq(a[0], zero), zero, s.mul(a[0], s.unary(Primitive::log1p, a[1]))));
+}
+
+std::vector<Scalar> xlog1py_slope(Scalars& s, Args a, Scalar, Scalar g, const OpQuery&) {
+  const Scalar zero = s.like(g, 0), one = s.like(g, 1), none = s.logical_and(s.eq(a[0], zero), s.le(a[1], s.neg(one)));
+  return {s.select(none, zero, s.mul(g, s.unary(Primitive::log1p, s.select(none, zero, a[1])))), s.div(s.mul(g, a[0]), s.add(a[1], one))};
+}
+
+/// -x log x; 0 at 0, -inf below.
+Scalar entropy_body(Scalars& s, Args a, const OpQuery&) {
+  const Scalar x = a[0], zero = s.like(x, 0);
+  const Scalar inside = s.select(s.eq(x, zero), zero, s.like(x, -INFINITY));
+  return s.select(s.isnan(x), x, s.select(s.gt(x, zero), s.mul(s.neg(x), s.log(x)), inside));
+}
+
+std::vector<Scalar> entropy_slope(Scalars& s, Args a, Scalar, Scalar g, const OpQuery&) { return {s.mul(g, s.neg(s.add(s.like(g, 1), s.log(a[0]))))}; }
+
 /// (x cos x - sin x) / x², with x in half turns; 0 at 0, where that is no number.
 std::vector<Scalar> sinc_slope(Scalars& s, Args a, Scalar, Scalar g, const OpQuery&) {
   const Scalar x = scaled(s, a[0], std::numbers::pi), square = s.mul(scaled(s, a[0], std::numbers::pi), a[0]), zero = s.like(g, 0);
@@ -90,6 +109,8 @@ Family exponentials() {
       binary_float(
           "logaddexp2", [](Scalars& s, Args a, const OpQuery&) { return log_add(s, a[0], a[1], Primitive::exp2, std::numbers::log2e); },
           torch_names("logaddexp2") + ufunc2({"logaddexp2"})),
+      binary_float("xlog1py", xlog1py_body, names({"torch.special.xlog1py"}, "(self, other, *, out=None)")),
+      unary_float("entr", entropy_body, names({"torch.special.entr"}, "(self, *, out=None)"), Fill::positive),
       binary_float("xlogy", xlogy_body, torch_names("xlogy") + names({"torch.special.xlogy"})),
       unary_float(
           "logit", [](Scalars& s, Args a, const OpQuery&) { return s.log(s.div(a[0], s.sub(s.like(a[0], 1), a[0]))); },
@@ -140,10 +161,12 @@ Family trigonometry() {
 Family transcendental_ops() {
   Family all = exponentials();
   for (Op& op : trigonometry()) all.push_back(std::move(op));
-  return with_slopes(std::move(all), {{"logaddexp", log_add_slope(Primitive::exp)},
+  return with_slopes(std::move(all), {{"entr", entropy_slope},
+                                      {"logaddexp", log_add_slope(Primitive::exp)},
                                       {"logaddexp2", log_add_slope(Primitive::exp2)},
                                       {"logit", logit_slope},
                                       {"sinc", sinc_slope},
+                                      {"xlog1py", xlog1py_slope},
                                       {"xlogy", xlogy_slope}});
 }
 

@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <cmath>
 
 #include "core/ops/gradients/gradients.h"
+#include "core/ops/notation/move.h"
 #include "core/ops/notation/reduce.h"
 
 namespace tenon::ops::gradients {
@@ -38,18 +40,35 @@ ValueId evenly(GradBuilder& g, ValueId equal, ValueId value, ValueId upper, std:
   return g.one("where", {here, share, g.number(0)});
 }
 
-/// The product of the others: of those that are not 0 where x is the only 0, nothing where there is another 0.
+/// The product of the others, which are before or behind: a quotient would not do where an element is 0, nor would its derivative.
 GradBuilder::Values prod(GradBuilder& g) {
   const Reduced r(g);
+  const ir::Type type = g.type(g.operand());
   const DType t = g.type(g.result()).dtype;
-  const ValueId x = g.nodes().cast(g.operand(), t), zero = g.one("eq", {x, g.number(0)});
-  const ValueId filled = g.one("where", {zero, g.number(1), x});
-  const ValueId rest = g.one("prod", {filled}, {{"dim", r.dims}, {"dtype", t}, {"keepdim", true}});
-  const ValueId zeros = g.sum(g.nodes().cast(zero, t), r.dims);
-  const ValueId of_zero = g.one("where", {g.one("eq", {zeros, g.number(1)}), rest, g.number(0)});
-  const ValueId of_other = g.one("where", {g.one("eq", {zeros, g.number(0)}), g.one("div", {rest, filled}), g.number(0)});
-  const ValueId others = g.one("where", {zero, of_zero, of_other});
-  return {g.nodes().cast(g.one("mul", {g.reshape(g.gradient(), r.kept), others}), g.type(g.operand()).dtype)};
+  std::vector<std::int64_t> order;
+  const auto is_reduced = [&](std::size_t d) { return std::ranges::find(r.dims, Dim(static_cast<std::int64_t>(d))) != r.dims.end(); };
+  for (const bool reduced : {false, true})
+    for (std::size_t d = 0; d < type.rank(); ++d)
+      if (is_reduced(d) == reduced) order.push_back(static_cast<std::int64_t>(d));
+  ir::Shape lanes, moved;
+  Dim count(1);
+  for (std::int64_t d : order) moved.push_back(type.shape[static_cast<std::size_t>(d)]);
+  for (std::size_t k = 0; k < moved.size(); ++k)
+    if (k + r.dims.size() < moved.size()) lanes.push_back(moved[k]);
+    else count = count * moved[k];
+  lanes.push_back(count);
+  const ValueId x = g.reshape(permute_by(g.nodes(), g.nodes().cast(g.operand(), t), order), lanes);
+  const Dim last(static_cast<std::int64_t>(lanes.size()) - 1);
+  const auto before = [&](ValueId v) {
+    std::vector<Dim> none(lanes.size(), Dim(0)), front = none, back = none;
+    front.back() = Dim(1), back.back() = Dim(-1);
+    return g.one("cumprod", {g.one("pad", {v}, {{"after", back}, {"before", front}, {"mode", std::string("constant")}, {"value", 1.0}})}, {{"dim", last}, {"dtype", t}});
+  };
+  const auto turned = [&](ValueId v) { return g.one("flip", {v}, {{"dims", std::vector<Dim>{last}}}); };
+  const ValueId others = g.reshape(g.one("mul", {before(x), turned(before(turned(x)))}), moved);
+  std::vector<std::int64_t> inverse(order.size());
+  for (std::size_t k = 0; k < order.size(); ++k) inverse[static_cast<std::size_t>(order[k])] = static_cast<std::int64_t>(k);
+  return {g.nodes().cast(g.one("mul", {g.reshape(g.gradient(), r.kept), permute_by(g.nodes(), others, inverse)}), type.dtype)};
 }
 
 GradBuilder::Values extreme(GradBuilder& g) {

@@ -33,6 +33,7 @@ class Formula {
     return a_.builder().one("where", {condition, both[0], both[1]});
   }
   V at_least(V x, double low) { return a_.one("clamp_min", {x, number(low)}); }
+  V at_most(V x, double high) { return a_.one("clamp_max", {x, number(high)}); }
   V cast(V x, DType t) { return a_.builder().cast(x, t); }
   DType dtype(V x) { return a_.type(x).dtype; }
   const ir::Shape& shape(V x) { return a_.type(x).shape; }

@@ -85,3 +85,69 @@ TEST_CASE("a branch that is not taken hands no nan on") {
   CHECK(got[0].as<float>()[0] == 0);
   CHECK(got[0].as<float>()[1] == Approx(-1));
 }
+
+TEST_CASE("at bends, ties and ends of ranges the slope is torch's") {
+  struct Bend {
+    const char* op;
+    std::vector<double> at, slopes;
+    ir::Attributes attributes = {};
+  };
+  const double nan = std::nan("");
+  const std::vector<Bend> bends{
+      {"relu", {0}, {0}},
+      {"relu", {nan}, {1}},
+      {"relu6", {6}, {0}},
+      {"hardtanh", {-1}, {0}},
+      {"hardswish", {-3}, {0}},
+      {"hardswish", {3}, {1}},
+      {"hardsigmoid", {3}, {0}},
+      {"elu", {0}, {2}, {{"alpha", 2.0}}},
+      {"celu", {0}, {1}, {{"alpha", 2.0}}},
+      {"selu", {0}, {1.0507009873554804934193349852946 * 1.6732632423543772848170429916717}},
+      {"softshrink", {0.5}, {0}},
+      {"logsigmoid", {0}, {0.5}},
+      {"sigmoid", {-1000}, {0}},
+      {"silu", {-1000}, {0}},
+      {"gelu", {0}, {0.5}, {{"approximate", std::string("tanh")}}},
+      {"abs", {0}, {0}},
+      {"sinc", {0}, {0}},
+      {"sqrt", {0}, {INFINITY}},
+      {"lgamma", {0}, {-INFINITY}},
+      {"lgamma", {-1}, {nan}},
+      {"maximum", {1, 1}, {0.5, 0.5}},
+      {"maximum", {nan, 1}, {1, 1}},
+      {"fmax", {1, 1}, {1, 0}},
+      {"fmin", {nan, 1}, {0, 1}},
+      {"clamp_min", {1, 1}, {1, 0}},
+      {"clamp", {2, 0, 2}, {1, 0, 0}},
+      {"clamp", {1, 3, 0}, {0, 0, 1}},
+      {"atan2", {0, 0}, {0, 0}},
+      {"hypot", {0, 0}, {nan, nan}},
+      {"copysign", {0, -1}, {0, 0}},
+      {"pow", {0, 0}, {0, 0}},
+      {"xlogy", {0, 0}, {0, nan}},
+      {"xlogy", {0, 2}, {std::log(2), 0}},
+      {"mul", {0, INFINITY}, {INFINITY, 0}},
+  };
+  for (const Bend& bend : bends) {
+    INFO(bend.op << " at " << bend.at[0]);
+    ir::Graph graph;
+    std::vector<ir::ValueId> operands;
+    std::vector<HostTensor> inputs;
+    std::vector<TensorView> views;
+    for (double x : bend.at) {
+      operands.push_back(graph.add_input(ir::Type::tensor(DType::f64, {1})));
+      inputs.emplace_back(DType::f64, std::vector<std::int64_t>{1}).as<double>()[0] = x;
+    }
+    for (HostTensor& input : inputs) views.push_back(input.view());
+    NodeBuilder b(graph);
+    b.one(bend.op, operands, bend.attributes);
+    const auto gradients = body_gradients(b, graph.nodes()[0], b.one("full", {b.literal(1.0)}, {{"dtype", DType::f64}, {"size", ir::Shape{1}}}));
+    for (const auto& gradient : gradients) graph.add_output({.value = *gradient});
+    const auto got = evaluate(graph, views);
+    for (std::size_t k = 0; k < bend.slopes.size(); ++k) {
+      const double slope = got[k].as<double>()[0], want = bend.slopes[k];
+      CHECK((std::isnan(want) ? std::isnan(slope) : slope == Approx(want).margin(1e-12)));
+    }
+  }
+}
