@@ -12,6 +12,7 @@ for part in "$@"; do
   case $part in
     values) python3 "$here/values.py" "$pack/lib/libtenon.so" ;;
     bench) python3 "$here/bench.py" "$pack/lib/libtenon.so" ;;
+    frontend) TENON_CONFIG="$pack/tenon.toml" PYTHONPATH="$pack/python" python3 "$here/frontend.py" ;;
     conformance) $kit --jobs "$(nproc)" | tail -n 40 ;;
     sanitizer) timeout 150 compute-sanitizer --tool memcheck --target-processes all --error-exitcode 3 $kit --jobs "$(nproc)" --time-limit 120 \
       --filter 'sum,amax,argmax,var,softmax,transpose,permute,max_pool,mean,layer_norm' 2>&1 | grep -v '^=\+ *COMPUTE-SANITIZER$' | tail -n 25 ;;

@@ -30,3 +30,9 @@ def run_suites(environment, *suites):
 
 def test_programs_run_on_the_device(on_device):
     assert run_suites(on_device, "tests/python/devices") > 0
+
+
+def test_suites_of_ordinary_programs_run_with_their_arguments_there(on_device):
+    """Where torch itself, which computes copies on the CPU here, gives another device than a card would: `3 // x`."""
+    suites = [f"tests/python/tensors/test_{name}.py" for name in ("torch_tensors", "writes", "situations_of_writes", "lists_of_tensors", "grad_mode")]
+    assert run_suites(on_device, "--deselect=tests/python/tensors/test_torch_tensors.py::test_reflected_operators", *suites) > 250

@@ -151,3 +151,33 @@ def test_a_device_without_a_number_runs_eagerly():
     assert tenon.compile(lambda x: x + 1)(x).device == x.device
     assert tenon.stats()["graphs"] == 0
     assert "'meta'" in str(tenon.explain(lambda x: x + 1)(x).break_reasons[0])
+
+
+def test_leaves(check):
+    def fn(x):
+        w = x.clone().requires_grad_()
+        y = w * 2
+        return w.is_leaf, y.is_leaf, y.requires_grad, y.detach() + 1
+
+    check(fn, (X,))
+
+
+def test_work_is_given_to_the_current_stream(device):
+    compiled = tenon.compile(lambda x: torch.relu(x + 1) * 2)
+    x = X.to(device)
+    torch.accelerator.synchronize()
+    before = torch.accelerator.current_stream()
+    stream = torch.Stream(device)
+    torch.accelerator.set_stream(stream)
+    try:
+        got = [compiled(x) for _ in range(3)]
+        stream.synchronize()
+    finally:
+        torch.accelerator.set_stream(before)
+    for one in got:
+        torch.testing.assert_close(one.cpu(), torch.relu(X + 1) * 2)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int8, torch.bool])
+def test_dtypes(whole, dtype):
+    whole(lambda x: (x + x, x == x, x.t()), ((X * 3).to(dtype),))

@@ -39,7 +39,6 @@ struct TensorOutput {
   bool late = false;          // fresh: a size depends on data
   bool plain_number = false;  // fresh scalars: a Python float or int, not a NumPy scalar
   DType dtype = DType::f32;
-  ir::Device device;          // torch tensors
   Extents shape, strides;
   std::optional<HiddenBase> base;  // fresh: a view of an object that nobody has
   std::int64_t offset = 0;  // views: from the first element of what is viewed
@@ -54,6 +53,7 @@ struct TensorOutput {
   std::vector<std::int64_t> order;
   ir::Shape varying_strides;
   ir::Dim varying_offset;
+  ir::Device device;  // torch tensors
 };
 
 /// An input that the program wrote.

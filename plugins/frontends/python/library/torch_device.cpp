@@ -90,9 +90,21 @@ const TorchDevice* find(const TorchLibrary& torch, PyObject* tensor, const std::
   return g_devices.emplace_back(std::move(found)).get();
 }
 
+bool is_same(const TorchLibrary& torch, PyObject* known, PyObject* device) {
+  return reinterpret_cast<PyObject*>(Py_TYPE(device)) == torch.device.get() && PyObject_RichCompareBool(known, device, Py_EQ) == 1;
+}
+
+/// One that was looked at before, by the object that tensors give. Null for others.
+const TorchDevice* find_known(const TorchLibrary& torch, PyObject* device) {
+  const auto known = std::ranges::find_if(g_devices, [&](const auto& d) { return is_same(torch, d->object.get(), device); });
+  return known == g_devices.end() ? nullptr : known->get();
+}
+
 }  // namespace
 
 ir::Device device_meant_by(const TorchLibrary& torch, PyObject* device) {
+  if (const TorchDevice* known = find_known(torch, device)) return known->device;
+  if (is_same(torch, torch.cpu.get(), device)) return {};
   const Ref object = as_torch_device(torch, device);
   if (kind_of(object.get()) == "cpu") return {};
   std::string name = text_of(object.get());

@@ -1,5 +1,8 @@
 #include "python/library/torch_exports.h"
 
+#include <string>
+#include <string_view>
+
 #include "python/library/torch_library.h"
 
 namespace tenon::python {
@@ -36,6 +39,14 @@ TorchExports look_up() {
   find(exports.delete_tensor, "aoti_torch_delete_tensor_object");
   find(exports.data, "aoti_torch_get_data_ptr");
   if (!exports.delete_tensor || !exports.data) return exports;
+  for (std::size_t i = 0; i < kDTypeCount; ++i) {
+    Ref name = Ref::steal(PyObject_Str(torch->dtypes[i].get()));  // "torch.float32"
+    const char* text = name ? PyUnicode_AsUTF8(name.get()) : nullptr;
+    std::int32_t (*number)() = nullptr;
+    if (text) find(number, ("aoti_torch_dtype_" + std::string(text).substr(std::string_view("torch.").size())).c_str());
+    if (!number) return exports;
+    exports.scalar_types[i] = number();
+  }
   exports.describe = table->describe;
   exports.take_over = table->take_over;
   exports.current_stream = table->current_stream;

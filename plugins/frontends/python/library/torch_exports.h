@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "core/abi/dlpack.h"
+#include "core/base/dtype.h"
 
 namespace tenon::python {
 
@@ -29,6 +30,8 @@ struct TorchExports {
   std::int32_t (*number_of_stream)(Stream stream, std::int64_t* number) = nullptr;
   std::int32_t (*handle_of_stream)(Stream stream, void** handle) = nullptr;
   std::int32_t (*delete_stream)(Stream stream) = nullptr;
+
+  std::int32_t scalar_types[kDTypeCount] = {};  // c10::ScalarType by DType
 
   bool are_there() const { return empty_strided != nullptr; }
 };

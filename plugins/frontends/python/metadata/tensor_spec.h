@@ -29,7 +29,6 @@ enum class Detached : std::uint8_t { no, itself, what_it_views };
 struct TensorSpec {
   TensorKind kind = TensorKind::torch;
   DType dtype = DType::f32;
-  ir::Device device;                    // torch
   bool writeable = true;                // array
   bool requires_grad = false;           // torch
   PyTypeObject* type = nullptr;         // exact Python type, one that lives as long as the process
@@ -42,6 +41,8 @@ struct TensorSpec {
   std::uint32_t free_extents = 0;            // guarded among the numbers of the segment
   std::uint32_t free_strides = 0;            // likewise
   std::vector<std::uint32_t> stride_products;  // by dimension: the extents whose product its stride is; 0: as in `strides`. Empty: none varies
+  ir::Device device;  // torch
+
   bool varies() const { return (free_extents | free_strides) != 0; }
 
   bool is_parameter() const;

@@ -35,8 +35,8 @@ PyObject* new_device_tensor(ir::Device id, DType dtype, std::span<const std::int
   const TorchExports& torch = torch_exports();
   const TorchLibrary& library = *known_torch_library();
   TorchExports::Tensor made = nullptr;
-  const auto scalar_type = static_cast<std::int32_t>(library.scalar_types[static_cast<std::size_t>(dtype)]);
-  if (library.direct_fields && torch.empty_strided(static_cast<std::int64_t>(sizes.size()), sizes.data(), strides.data(), scalar_type, device.torch_type, id.index, &made) == 0) {
+  const std::int32_t scalar_type = torch.scalar_types[static_cast<std::size_t>(dtype)];
+  if (torch.empty_strided(static_cast<std::int64_t>(sizes.size()), sizes.data(), strides.data(), scalar_type, device.torch_type, id.index, &made) == 0) {
     torch.data(made, &data);
     PyObject* object = library.wrap(made);  // which takes the tensor out of its place on the heap
     torch.delete_tensor(made);

@@ -12,7 +12,7 @@ namespace tenon::python {
 
 std::optional<Ref> answer_of_device(PyObject* callable, std::string_view name, const StandIn& self, PyObject* args, PyObject* kwargs) {
   if (name == "device") return Ref::borrow(torch_device_object(*torch_library(), self.device));
-  const bool asks = name == "get_device" || name == "is_cpu" || name == "is_meta" || (!self.device.is_host() && name.starts_with("is_") && name != "is_inference");
+  const bool asks = name == "get_device" || (name.starts_with("is_") && is_kind_of_device(*torch_library(), std::string(name.substr(3))));
   if (!asks) return std::nullopt;
   Ref scope = checked(PyObject_CallNoArgs(torch_library()->disable_subclass.get()));
   checked(PyObject_CallMethod(scope.get(), "__enter__", nullptr));
