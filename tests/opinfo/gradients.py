@@ -157,6 +157,8 @@ def _compared(program: Program, case: Case, want: list[torch.Tensor]) -> Verdict
         got = _gradients(*captured, wanted, case.order)
     except reference.Refused as refusal:
         return Verdict("opaque" if "opaque" in str(refusal) else "refused", str(refusal))
+    except reference.Incomplete as lack:
+        return Verdict("refused", str(lack))
     except Exception as error:  # noqa: BLE001: a gradient that does not run is a wrong one
         return Verdict("wrong", f"{type(error).__name__}: {error}")
     for k, (ours, theirs) in enumerate(zip(got, want)):

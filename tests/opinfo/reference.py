@@ -15,6 +15,10 @@ class Refused(Exception):
     """The graph has no gradient, and says why."""
 
 
+class Incomplete(Exception):
+    """The graph's text is not all of it: the bytes of constants are left out."""
+
+
 class _Array(ctypes.Structure):
     _fields_ = [("data", ctypes.c_void_p), ("dtype", ctypes.c_int32), ("rank", ctypes.c_int32), ("shape", ctypes.POINTER(ctypes.c_int64))]
 
@@ -52,7 +56,8 @@ class Gradients:
         """Writes the gradients into tensors of their types; all tensors are row-major."""
         message = ctypes.create_string_buffer(4000)
         if not _library().gradients_run(self._graph, _arrays(inputs), len(inputs), _arrays(outputs), len(outputs), message, len(message)):
-            raise RuntimeError(message.value.decode())
+            said = message.value.decode()
+            raise Incomplete(said) if said.startswith("the bytes of constant") else RuntimeError(said)
 
 
 def _arrays(tensors: list[torch.Tensor]) -> ctypes.Array:

@@ -44,6 +44,7 @@ def arguments(walk: Walk) -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=1, help="entries at a time")
     parser.add_argument("--limit", type=int, default=0, help="stop after so many entries (0: none)")
     parser.add_argument("--seed", type=int, help="one sample of each entry and dtype, chosen by this number, instead of all")
+    parser.add_argument("--first", action="store_true", help="the first sample of each entry and dtype instead of all")
     parser.add_argument("--dtypes", help="only these, with commas between them")
     parser.add_argument("--timeout", type=float, default=120, help="seconds for one entry and dtype")
     parser.add_argument("--again", action="store_true", help="run entries that are finished, too")
@@ -58,7 +59,7 @@ def main(walk: Walk) -> int:
     database = importlib.import_module(f"{walk.package}.{walk.module}")
     known = table.read(options.results)
     jobs = [
-        Job(database.__name__, name, dtype, options.timeout, options.seed)
+        Job(database.__name__, name, dtype, options.timeout, options.seed, options.first)
         for name in database.entries()
         if any(fnmatch.fnmatchcase(name, pattern) for pattern in options.patterns)
         for dtype in (options.dtypes.split(",") if options.dtypes else database.DTYPES)

@@ -25,6 +25,7 @@ class Job:
     dtype: str
     timeout: float
     seed: int | None = None
+    first: bool = False  # the first sample alone
 
 
 def run(job: Job) -> Row:
@@ -66,6 +67,8 @@ def _walk(job: Job, pipe: Connection) -> None:
 
 
 def _chosen(samples: Iterator[Any], job: Job) -> Iterator[tuple[int, Any]]:
+    if job.first:
+        return itertools.islice(enumerate(samples), 1)
     if job.seed is None:
         return enumerate(samples)
     first = list(enumerate(itertools.islice(samples, 8)))
