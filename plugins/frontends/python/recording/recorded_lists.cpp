@@ -1,6 +1,7 @@
 #include "python/recording/recorded_lists.h"
 
 #include "python/foreign/list_functions.h"
+#include "python/objects/graph_break.h"
 
 namespace tenon::python {
 namespace {

@@ -5,6 +5,7 @@
 #include "python/foreign/foreign_arguments.h"
 #include "python/library/numpy_api.h"
 #include "python/library/torch_library.h"
+#include "python/objects/graph_break.h"
 #include "python/recording/memory/device_results.h"
 #include "python/symbols/symbolic_int.h"
 

@@ -13,6 +13,7 @@
 #include "python/library/torch_library.h"
 #include "python/metadata/convolution_layout.h"
 #include "python/metadata/late_order.h"
+#include "python/objects/graph_break.h"
 #include "python/opaque/call_results.h"
 #include "python/opaque/eager_kernels.h"
 #include "python/opaque/numpy_answers.h"

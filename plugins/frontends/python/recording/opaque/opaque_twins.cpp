@@ -12,6 +12,7 @@
 #include "python/opaque/call_results.h"
 #include "python/opaque/eager_kernels.h"
 #include "python/opaque/numpy_answers.h"
+#include "python/opaque/opaque_call.h"
 #include "python/segments/exception_text.h"
 
 namespace tenon::python {
