@@ -9,7 +9,7 @@
 #include "core/ops/build/node_builder.h"
 #include "core/ops/catalog.h"
 #include "core/ops/infer.h"
-#include "python/opaque/call_results.h"
+#include "python/graph/moving_nodes.h"
 
 namespace tenon::python {
 namespace {

@@ -4,12 +4,12 @@
 
 #include <cstring>
 
+#include "python/graph/row_major_bytes.h"
 #include "python/library/torch_layout.h"
 #include "python/library/torch_library.h"
 #include "python/metadata/strides.h"
 #include "python/objects/graph_break.h"
 #include "python/objects/shared_object.h"
-#include "python/opaque/call_results.h"
 
 namespace tenon::python {
 namespace {

@@ -4,8 +4,8 @@
 #include <unordered_map>
 
 #include "core/ops/build/node_builder.h"
+#include "python/graph/row_major_bytes.h"
 #include "python/objects/graph_break.h"
-#include "python/opaque/call_results.h"
 
 namespace tenon::python {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "python/library/torch_library.h"
 #include "python/objects/graph_break.h"
-#include "python/opaque/call_results.h"
 #include "python/opaque/opaque_call.h"
+#include "python/opaque/quiet_calls.h"
 #include "python/results/torch_results.h"
 #include "python/results/twins.h"
 #include "python/segments/exception_text.h"

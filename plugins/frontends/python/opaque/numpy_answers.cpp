@@ -8,8 +8,8 @@
 #include "python/metadata/strides.h"
 #include "python/objects/graph_break.h"
 #include "python/objects/imported.h"
-#include "python/opaque/call_results.h"
 #include "python/opaque/opaque_call.h"
+#include "python/opaque/quiet_calls.h"
 #include "python/results/array_results.h"
 #include "python/results/twins.h"
 

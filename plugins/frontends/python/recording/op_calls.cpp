@@ -4,23 +4,27 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <numeric>
 
 #include "core/abi/graph_buffer.h"
+#include "core/base/float16.h"
 #include "core/ops/build/complex_moves.h"
 #include "core/ops/build/view_path.h"
 #include "python/foreign/foreign_arguments.h"
 #include "python/foreign/opaque_purity.h"
 #include "python/foreign/weak_numbers.h"
+#include "python/graph/moving_nodes.h"
 #include "python/library/numpy_api.h"
 #include "python/library/torch_library.h"
 #include "python/objects/graph_break.h"
-#include "python/opaque/call_results.h"
 #include "python/opaque/eager_kernels.h"
+#include "python/opaque/quiet_calls.h"
 #include "python/recording/memory/attention_layout.h"
 #include "python/recording/memory/device_results.h"
+#include "python/recording/memory/result_types.h"
 #include "python/recording/numbers/number_stand_ins.h"
 #include "python/stand_ins/symbolic_scalar.h"
 #include "python/stand_ins/ufunc_loops.h"
@@ -45,6 +49,29 @@ bool takes_lists(PyObject* args) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
     if (PyList_Check(PyTuple_GET_ITEM(args, i)) || PyTuple_Check(PyTuple_GET_ITEM(args, i))) return true;
   return false;
+}
+
+template <class T>
+T read(const void* data) {
+  T value;
+  std::memcpy(&value, data, sizeof value);
+  return value;
+}
+
+/// The number at `data`, as a literal of the graph.
+ir::Literal literal_of(DType dtype, const void* data) {
+  switch (dtype) {
+    case DType::b8: return read<bool>(data);
+    case DType::u8: return ir::Dim(read<std::uint8_t>(data));
+    case DType::i8: return ir::Dim(read<std::int8_t>(data));
+    case DType::i16: return ir::Dim(read<std::int16_t>(data));
+    case DType::i32: return ir::Dim(read<std::int32_t>(data));
+    case DType::i64: return ir::Dim(read<std::int64_t>(data));
+    case DType::f16: return static_cast<double>(float_of_half(read<std::uint16_t>(data)));
+    case DType::f32: return static_cast<double>(read<float>(data));
+    case DType::f64: return read<double>(data);
+    default: throw GraphBreak("a number of a dtype that graphs do not carry");
+  }
 }
 
 }  // namespace

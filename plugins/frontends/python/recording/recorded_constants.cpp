@@ -4,16 +4,20 @@
 
 #include "python/foreign/foreign_arguments.h"
 #include "python/foreign/opaque_purity.h"
+#include "python/graph/row_major_bytes.h"
 #include "python/library/numpy_api.h"
 #include "python/library/torch_device.h"
 #include "python/objects/graph_break.h"
-#include "python/opaque/call_results.h"
+#include "python/opaque/quiet_calls.h"
 #include "python/recording/numbers/number_stand_ins.h"
 #include "python/stand_ins/symbolic_scalar.h"
 #include "python/symbols/symbolic_int.h"
 
 namespace tenon::python {
 namespace {
+
+/// Arrays that a program makes without tensors and that go into the graph by value: at most this many bytes.
+constexpr std::size_t kLargestConstant = std::size_t{1} << 24;
 
 /// A float that the graph computes, among arguments, in tuples and lists too; null where there is none.
 PyObject* symbolic_scalar_in(PyObject* object) {

@@ -5,7 +5,6 @@
 #include "python/library/numpy_api.h"
 #include "python/library/torch_library.h"
 #include "python/objects/graph_break.h"
-#include "python/opaque/call_results.h"
 
 namespace tenon::python {
 namespace {

@@ -5,7 +5,6 @@
 
 #include "core/ir/printer.h"
 #include "python/metadata/view_layout.h"
-#include "python/opaque/call_results.h"
 #include "python/stand_ins/symbolic_scalar.h"
 #include "python/symbols/symbolic_int.h"
 

@@ -6,7 +6,7 @@
 #include "python/library/numpy_api.h"
 #include "python/library/torch_library.h"
 #include "python/objects/graph_break.h"
-#include "python/opaque/call_results.h"
+#include "python/opaque/quiet_calls.h"
 #include "python/stand_ins/ufunc_loops.h"
 
 namespace tenon::python {

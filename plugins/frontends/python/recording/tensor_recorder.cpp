@@ -10,7 +10,7 @@
 #include "python/heap/type_traits.h"
 #include "python/library/numpy_api.h"
 #include "python/library/torch_library.h"
-#include "python/opaque/call_results.h"
+#include "python/opaque/quiet_calls.h"
 #include "python/recording/memory/device_results.h"
 #include "python/recording/recorded_lists.h"
 #include "python/stand_ins/late_text.h"

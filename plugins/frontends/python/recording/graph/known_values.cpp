@@ -5,7 +5,7 @@
 #include "python/foreign/opaque_purity.h"
 #include "python/library/numpy_api.h"
 #include "python/objects/graph_break.h"
-#include "python/opaque/call_results.h"
+#include "python/opaque/quiet_calls.h"
 #include "python/stand_ins/late_text.h"
 #include "python/stand_ins/symbolic_scalar.h"
 #include "python/symbols/symbolic_int.h"

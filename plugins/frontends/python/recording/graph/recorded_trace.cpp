@@ -2,11 +2,35 @@
 
 #include <span>
 
+#include "python/library/torch_library.h"
 #include "python/objects/imported.h"
-#include "python/opaque/call_results.h"
 #include "python/recording/graph/source_text.h"
 
 namespace tenon::python {
+namespace {
+
+/// Names the results of the nodes of a call after it: "sin", "sin_1".
+void name_results(ir::Graph& graph, std::size_t first, std::string_view function) {
+  std::string name(function.substr(function.rfind('.') + 1));
+  while (!name.empty() && name.back() == '_') name.pop_back();
+  while (!name.empty() && name.front() == '_') name.erase(0, 1);
+  if (name.empty() || graph.nodes().size() == first) return;
+  const ir::Node& last = graph.node(graph.nodes().back());
+  if (last.results.size() == 1) graph.set_name(last.results.front(), name);
+}
+
+}  // namespace
+
+Ref copying_function(TensorKind kind) {
+  const bool torch = kind == TensorKind::torch;
+  Ref module = torch ? torch_library()->module : checked(imported("numpy"));
+  return checked(PyObject_GetAttrString(module.get(), torch ? "clone" : "copy"));
+}
+
+Ref function_that_keeps_strides() {
+  Ref module = checked(imported("tenon._copies"));
+  return checked(PyObject_GetAttrString(module.get(), "copy_with_strides"));
+}
 
 void RecordedTrace::add(TracedCall call, std::string op_name, std::size_t first_node) {
   trace_.calls.push_back(std::move(call));

@@ -63,4 +63,9 @@ class RecordedTrace {
   std::vector<Place> places_;
 };
 
+/// torch.clone or numpy.copy.
+Ref copying_function(TensorKind kind);
+/// The package's function that copies strides with gaps and negative steps, too.
+Ref function_that_keeps_strides();
+
 }  // namespace tenon::python

@@ -4,7 +4,8 @@
 
 #include "core/ops/catalog.h"
 #include "python/objects/graph_break.h"
-#include "python/opaque/call_results.h"
+#include "python/opaque/quiet_calls.h"
+#include "python/recording/memory/result_types.h"
 
 namespace tenon::python {
 namespace {

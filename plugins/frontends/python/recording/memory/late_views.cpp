@@ -4,9 +4,10 @@
 
 #include "core/ops/catalog.h"
 #include "core/ops/infer.h"
+#include "python/graph/moving_nodes.h"
 #include "python/metadata/late_order.h"
 #include "python/objects/graph_break.h"
-#include "python/opaque/call_results.h"
+#include "python/recording/memory/result_types.h"
 
 namespace tenon::python {
 namespace {

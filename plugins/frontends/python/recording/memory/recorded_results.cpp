@@ -14,10 +14,11 @@
 #include "python/metadata/convolution_layout.h"
 #include "python/metadata/late_order.h"
 #include "python/objects/graph_break.h"
-#include "python/opaque/call_results.h"
 #include "python/opaque/eager_kernels.h"
 #include "python/opaque/numpy_answers.h"
+#include "python/opaque/quiet_calls.h"
 #include "python/recording/graph/varying_input.h"
+#include "python/recording/memory/result_types.h"
 
 namespace tenon::python {
 namespace {

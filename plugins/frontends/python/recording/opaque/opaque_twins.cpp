@@ -9,10 +9,10 @@
 #include "python/compat/undefined_results.h"
 #include "python/library/torch_library.h"
 #include "python/objects/graph_break.h"
-#include "python/opaque/call_results.h"
 #include "python/opaque/eager_kernels.h"
 #include "python/opaque/numpy_answers.h"
 #include "python/opaque/opaque_call.h"
+#include "python/opaque/quiet_calls.h"
 #include "python/segments/exception_text.h"
 
 namespace tenon::python {

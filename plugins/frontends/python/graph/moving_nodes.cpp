@@ -1,0 +1,34 @@
+#include "python/graph/moving_nodes.h"
+
+#include <algorithm>
+
+#include "core/ops/catalog.h"
+
+namespace tenon::python {
+
+bool only_moves(const ir::Graph& graph, ir::NodeId node) {
+  // One load without a mask, at any index, and its value is the result.
+  auto loop = ops::loop_of(graph, node);
+  if (!loop) return true;  // not known: let the library say
+  if (loop->reducer || loop->element.results.size() != 1) return false;
+  const ops::Instruction& last = loop->element.instructions[loop->element.results.front()];
+  return last.op == ops::Primitive::load && !last.masked;
+}
+
+bool moves_many_complex(const ir::Graph& graph, ir::NodeId node) {
+  constexpr std::int64_t kMany = 1024;
+  const auto many = [&](ir::ValueId value) {
+    if (graph.value(value).kind == ir::ValueKind::literal || !is_complex(graph.type(value).dtype)) return false;
+    const ir::Dim count = graph.type(value).element_count();
+    return count.is_constant() && count.constant() > kMany;
+  };
+  return std::ranges::any_of(graph.node(node).operands, many) || std::ranges::any_of(graph.node(node).results, many);
+}
+
+bool only_moves_elements(const ir::Graph& graph, std::size_t first) {
+  for (std::size_t i = first; i < graph.nodes().size(); ++i)
+    if (!only_moves(graph, graph.nodes()[i])) return false;
+  return true;
+}
+
+}  // namespace tenon::python
