@@ -227,10 +227,10 @@ std::vector<Scalar> hypot_slope(Scalars& s, Args a, Scalar result, Scalar g, con
   return {s.mul(g, s.div(a[0], result)), s.mul(g, s.div(a[1], result))};
 }
 
-/// Whether the sign was kept, or 0 where there is none.
+/// ATen's copysign_backward: the sign that the result has to self's, and 0 where self is 0.
 std::vector<Scalar> copysign_slope(Scalars& s, Args a, Scalar result, Scalar g, const OpQuery&) {
-  const Scalar kept = s.mul(s.unary(Primitive::sign, a[0]), s.unary(Primitive::sign, result));
-  return {s.mul(g, s.select(s.isnan(a[0]), a[0], kept)), s.like(g, 0)};
+  const Scalar zero = s.like(g, 0);
+  return {s.mul(g, s.select(s.eq(a[0], zero), zero, s.div(result, a[0]))), zero};
 }
 
 std::vector<Scalar> reciprocal_slope(Scalars& s, Args, Scalar result, Scalar g, const OpQuery&) { return {s.mul(s.neg(g), s.mul(result, result))}; }
@@ -245,9 +245,9 @@ std::vector<Scalar> addcdiv_slope(Scalars& s, Args a, Scalar, Scalar g, const Op
 }
 
 /// Of self 1; of the divisor the quotient that was taken off.
-Slope remainder_slope(Primitive rounding) {
-  return [rounding](Scalars& s, Args a, Scalar, Scalar g, const OpQuery&) -> std::vector<Scalar> {
-    return {g, s.neg(s.mul(g, s.unary(rounding, s.div(a[0], a[1]))))};
+Slope remainder_slope(Primitive division) {
+  return [division](Scalars& s, Args a, Scalar, Scalar g, const OpQuery&) -> std::vector<Scalar> {
+    return {g, s.mul(s.neg(g), s.binary(division, a[0], a[1]))};
   };
 }
 
@@ -427,11 +427,11 @@ Family arithmetic_ops() {
   return with_slopes(std::move(all), {{"addcdiv", addcdiv_slope},
                                       {"copysign", copysign_slope},
                                       {"floor_divide", no_slope},
-                                      {"fmod", remainder_slope(Primitive::trunc)},
+                                      {"fmod", remainder_slope(Primitive::trunc_div)},
                                       {"hypot", hypot_slope},
                                       {"lerp", lerp_slope},
                                       {"reciprocal", reciprocal_slope},
-                                      {"remainder", remainder_slope(Primitive::floor)},
+                                      {"remainder", remainder_slope(Primitive::floor_div)},
                                       {"trunc_divide", no_slope}});
 }
 

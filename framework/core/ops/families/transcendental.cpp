@@ -66,8 +66,7 @@ std::vector<Scalar> sinc_slope(Scalars& s, Args a, Scalar, Scalar g, const OpQue
 /// 1 / (x (1 - x)); no number outside of [0, 1].
 std::vector<Scalar> logit_slope(Scalars& s, Args a, Scalar, Scalar g, const OpQuery&) {
   const Scalar zero = s.like(g, 0), one = s.like(g, 1), inside = s.logical_and(s.ge(a[0], zero), s.le(a[0], one));
-  const Scalar x = s.select(s.eq(a[0], zero), zero, a[0]);  // the slope at -0 is that at 0
-  return {s.select(inside, s.div(g, s.mul(x, s.sub(one, x))), s.like(g, NAN))};
+  return {s.select(inside, s.div(g, s.mul(a[0], s.sub(one, a[0]))), s.like(g, NAN))};
 }
 
 Scalar xlogy_body(Scalars& s, Args a, const OpQuery&) {

@@ -213,8 +213,8 @@ class Reverse {
     Scalar series = number(-1.0 / 132);
     for (const double c : {1.0 / 240, -1.0 / 252, 1.0 / 120, -1.0 / 12}) series = s.add(s.mul(series, w), number(c));
     const Scalar positive = s.sub(s.add(s.sub(s.log(z), s.div(number(0.5), z)), s.mul(series, w)), shift);
-    const Scalar below = s.unary(Primitive::floor, x), pole = s.logical_and(reflected, s.eq(x, below));
-    const Scalar part = s.select(s.logical_and(reflected, s.logical_not(pole)), s.sub(x, below), number(0.25));
+    const Scalar whole = s.unary(Primitive::trunc, x), pole = s.logical_and(reflected, s.eq(x, whole));
+    const Scalar part = s.select(s.logical_and(reflected, s.logical_not(pole)), s.sub(x, whole), number(0.25));
     const Scalar turned = s.div(number(std::numbers::pi), s.unary(Primitive::tan, s.mul(part, number(std::numbers::pi))));
     const Scalar at_pole = s.select(s.eq(x, number(0)), s.div(number(-1), x), number(NAN));
     return s.select(pole, at_pole, s.select(reflected, s.sub(positive, turned), positive));

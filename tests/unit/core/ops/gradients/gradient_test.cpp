@@ -114,6 +114,7 @@ TEST_CASE("at bends, ties and ends of ranges the slope is torch's") {
       {"sqrt", {0}, {INFINITY}},
       {"lgamma", {0}, {-INFINITY}},
       {"lgamma", {-1}, {nan}},
+      {"lgamma", {-1e-30}, {1e30}},
       {"maximum", {1, 1}, {0.5, 0.5}},
       {"maximum", {nan, 1}, {1, 1}},
       {"fmax", {1, 1}, {1, 0}},
