@@ -100,7 +100,14 @@ bool numbers_are_operands(std::string_view alias, const ir::Node& made) {
 
 bool operands_are_swapped(std::string_view alias) { return alias == "torch.rsub"; }
 
-std::optional<AliasLayout> layout_of_alias(std::string_view alias, const ir::Node& made, std::span<const ir::Dim> shape) {
+std::uint32_t writes_of_alias(std::string_view alias, bool has_elements) {
+  const std::string_view word = last_word(alias);
+  if (word == "one_hot") return has_elements ? 2 : 0;
+  return word == "quantile" || word == "nanquantile" ? 2 : word == "isclose" ? 1 : 0;
+}
+
+std::optional<AliasLayout> layout_of_alias(std::string_view alias, const ir::Node& made, std::span<const ir::Dim> shape, bool number_first) {
+  if (number_first && made.op == "pow") return AliasLayout{ResultLayout::row_major};  // a kernel of its own, which is told of no operand
   if (last_word(alias) == "roll") return layout_of_roll(made, shape);
   if (alias == "torch.nn.functional.pad" || alias == "torch.constant_pad_nd")
     if (only_cuts(made) && !is_circular(made)) return kCopy;

@@ -1,6 +1,7 @@
 // Strides that torch gives the result of an alias where neither its op nor torch's meta device says so.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -16,8 +17,12 @@ struct AliasLayout {
   bool broadcasts = false;       // a copy: of an operand of fewer elements than the result, row-major
 };
 
-/// What torch's CPU kernels do. `made` is the node that gives the result, of that shape. Nothing for aliases without a rule of their own.
-std::optional<AliasLayout> layout_of_alias(std::string_view alias, const ir::Node& made, std::span<const ir::Dim> shape);
+/// What torch's CPU kernels do. `made` is the node that gives the result, of that shape; `number_first`: its first operand is a number. Nothing for
+/// aliases without a rule of their own.
+std::optional<AliasLayout> layout_of_alias(std::string_view alias, const ir::Node& made, std::span<const ir::Dim> shape, bool number_first = false);
+
+/// How often torch writes into a result that it has made, which the result's version tells. `has_elements`: whether the result does.
+std::uint32_t writes_of_alias(std::string_view alias, bool has_elements);
 
 /// Whether torch computes with the two operands of an alias in the other order, in which the first has the first say about strides.
 bool operands_are_swapped(std::string_view alias);

@@ -185,8 +185,7 @@ Extents strides_by(const ops::AliasLayout& rule, std::span<const std::int64_t> s
   if (rule.broadcasts && !equal(self.shape, shape)) return row_major(shape);
   if (rule.copies) return copied_strides(shape, self);
   if (!resembles_channels_last(self.shape, self.strides)) return row_major(shape);
-  // Dense either way, it is row-major; with gaps, it is neither.
-  if (rule.row_major_stays && (is_row_major(self.shape, self.strides) || memory_order(self.shape, self.strides).empty())) return row_major(shape);
+  if (rule.row_major_stays && is_row_major(self.shape, self.strides)) return row_major(shape);
   return channels_last(shape);
 }
 

@@ -40,11 +40,14 @@ std::vector<std::int64_t> copied_in_order(std::span<const std::int64_t> shape, s
 std::optional<ops::AliasLayout> RecordedResults::own_layout(const ForeignFunction& function, ir::ValueId value) const {
   const ir::Value& made = graph_.value(value);
   if (function.flavour != ops::Flavour::torch || made.kind != ir::ValueKind::result) return std::nullopt;
-  return ops::layout_of_alias(function.name, graph_.node(made.node), graph_.type(value).shape);
+  const ir::Node& node = graph_.node(made.node);
+  const bool number_first = !node.operands.empty() && graph_.value(node.operands.front()).kind == ir::ValueKind::literal;
+  return ops::layout_of_alias(function.name, node, graph_.type(value).shape, number_first);
 }
 
 bool RecordedResults::strides_are_known(const ForeignFunction& function, const ops::ForeignResult& result, std::span<const Index> operands) const {
   if (result.container != ops::Container::single || result.values.size() != 1 || !function.op) return false;
+  if (function.flavour == ops::Flavour::torch && any_is_empty_otherwise(operands)) return false;
   if (is_pointwise(function) || own_layout(function, result.values.front())) return true;
   std::size_t rank = 0;
   for (Index index : operands) {
@@ -120,10 +123,18 @@ TensorSpec RecordedResults::fresh_spec(const ForeignFunction& function, ir::Valu
   return spec;
 }
 
+/// Takes over into the version of a result what torch counts while it makes that.
+void RecordedResults::note_writes(const ForeignFunction& function, Index made) {
+  const bool has_elements = std::ranges::find(stand_ins_[made].shape, 0) == stand_ins_[made].shape.end();
+  if (function.flavour == ops::Flavour::torch) stand_ins_.storage_of(made).writes = ops::writes_of_alias(function.name, has_elements);
+}
+
 Ref RecordedResults::wrap_fresh(const ForeignFunction& function, const ops::ForeignResult& result, std::span<const Index> operands) {
   const ir::ValueId value = result.values.front();
   const TensorSpec spec = fresh_spec(function, value, operands);
-  return stand_ins_[core_.add_fresh(spec.kind, value, spec)].object;
+  const Index index = core_.add_fresh(spec.kind, value, spec);
+  note_writes(function, index);
+  return stand_ins_[index].object;
 }
 
 Ref RecordedResults::wrap_like_twins(PyObject* callable, const ForeignFunction& function, const ops::ForeignResult& result, PyObject* args,
@@ -138,8 +149,15 @@ Ref RecordedResults::wrap_like_twins(PyObject* callable, const ForeignFunction& 
   const bool torch = function.flavour == ops::Flavour::torch;
   Ref answer = with_undefined_results(function.name, torch ? call_quietly(callable, twin_args.get(), twin_kwargs.get(), function.flavour)
                                                            : numpy_answer(stand_ins_, callable, function.name, operands, twin_args.get(), twin_kwargs.get()));
-  if (torch && !function.composite && lie_unusually(operands)) answer = as_the_cpu_lays_out(std::move(answer), callable, args, kwargs, result);
+  if (torch && (function.composite ? any_is_empty_otherwise(operands) : lie_unusually(operands))) answer = as_the_cpu_lays_out(std::move(answer), callable, args, kwargs, result);
   return wrap_answer(answer.get(), function, result.values, operands);
+}
+
+bool RecordedResults::any_is_empty_otherwise(std::span<const Index> operands) const {
+  return std::ranges::any_of(operands, [&](Index index) {
+    const StandIn& s = stand_ins_[index];
+    return std::ranges::find(s.shape, 0) != s.shape.end() && s.strides != row_major(s.shape);
+  });
 }
 
 bool RecordedResults::lie_unusually(std::span<const Index> operands) const {
@@ -189,6 +207,7 @@ Ref RecordedResults::stand_in_for_twin(PyObject* twin, ir::ValueId value, const 
     const Index index = core_.add_fresh(spec.kind, value, spec);
     if (spec.kind == TensorKind::scalar) return stand_ins_[index].object;
     stand_ins_[index].base = hidden_base_of(twin);
+    note_writes(function, index);
     stand_ins_.adopt_twin(index, twin);
     return stand_ins_[index].object;
   }

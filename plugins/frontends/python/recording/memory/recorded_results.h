@@ -44,6 +44,9 @@ class RecordedResults {
   std::optional<ir::Shape> strides_of(Index index) const;
 
  private:
+  /// Whether one has no elements, and does not lie as row-major ones do: how the results lie differs from function to function.
+  bool any_is_empty_otherwise(std::span<const Index> operands) const;
+  void note_writes(const ForeignFunction& function, Index made);
   bool has_number_operand(const ForeignFunction& function, ir::ValueId value) const;
   Ref stand_in_for_twin(PyObject* twin, ir::ValueId value, const ForeignFunction& function, std::span<const Index> operands);
   void find_viewed(StandIn& view, std::span<const Index> operands);

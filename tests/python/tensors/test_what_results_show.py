@@ -1,0 +1,86 @@
+"""What a result shows beside its values: layout, version, whose memory it has, for tensors and arrays that lie in many ways."""
+import numpy as np
+import pytest
+
+import tenon
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
+
+TENSORS = {
+    "rows": lambda: torch.arange(-5.0, 7).reshape(3, 4), "columns": lambda: torch.arange(-5.0, 7).reshape(4, 3).t(),
+    "part": lambda: torch.arange(-5.0, 43).reshape(6, 8)[::2, 1:5], "expanded": lambda: torch.arange(4.0).expand(3, 4),
+    "ints": lambda: torch.arange(-5, 7).reshape(4, 3).t(), "one row": lambda: torch.full((1, 4), 2.0), "one column": lambda: torch.arange(12.0).reshape(4, 3)[:, 1:2],
+    "none": lambda: torch.empty(0, 4), "no rows of columns": lambda: torch.empty(4, 0).t(), "no columns of columns": lambda: torch.empty(0, 4).t(),
+    "turned": lambda: torch.arange(-12.0, 12).reshape(2, 3, 4).transpose(0, 2), "steps": lambda: torch.arange(-3.0, 9)[::2],
+}
+IMAGES = {
+    "rows": lambda: torch.linspace(-2, 2, 128).reshape(2, 4, 4, 4), "channels last": lambda: torch.linspace(-2, 2, 128).reshape(2, 4, 4, 4).to(memory_format=torch.channels_last),
+    "permuted": lambda: torch.linspace(-2, 2, 128).reshape(4, 4, 2, 4).permute(2, 0, 1, 3), "one image": lambda: torch.linspace(-2, 2, 64).reshape(1, 4, 4, 4).to(memory_format=torch.channels_last),
+    "part of the channels": lambda: torch.linspace(-2, 2, 256).reshape(2, 8, 4, 4).to(memory_format=torch.channels_last)[:, :4],
+    "one channel": lambda: torch.linspace(-2, 2, 32).reshape(2, 1, 4, 4).to(memory_format=torch.channels_last), "no images": lambda: torch.empty(0, 4, 4, 4).to(memory_format=torch.channels_last),
+}
+ARRAYS = {
+    "rows": lambda: np.arange(-5.0, 7).reshape(3, 4).copy(), "columns": lambda: np.arange(-5.0, 7).reshape(4, 3).T, "part": lambda: np.arange(-5.0, 43).reshape(6, 8)[::2, 1:5],
+    "backwards": lambda: np.arange(-5.0, 7).reshape(3, 4)[::-1, ::-1], "Fortran": lambda: np.arange(-5.0, 7).reshape(3, 4).copy("F"), "ints": lambda: np.arange(-5, 7).reshape(4, 3).T,
+    "none": lambda: np.empty((4, 0)).T, "one column": lambda: np.full((4, 1), 2.0).T, "spread": lambda: np.broadcast_to(np.arange(4.0), (3, 4)), "steps": lambda: np.arange(-3.0, 9)[::2],
+}
+
+OF_TENSORS = """x.abs() x.clone() x.contiguous() x.sort() x.argsort() x.cumsum(0) x.flip(0) x.roll(1,0) x.t() x.mT x.reshape(-1) x.unsqueeze(0) x.squeeze() x.sum(0) x.mean(-1) x.amax(0)
+x.max(0) x.argmax(0) x.nonzero() x.quantile(.5) x.quantile(.25,0) x.nanquantile(.5) x.tril() x.diagonal() x.softmax(-1) x.double() x.float() x.clamp(0,1) x.masked_fill(x>0,1) x[0] x[::2] x[...,None]
+x[x>0] x[[0]] x.unfold(0,1,1) x.split(1) x.unbind(-1) x.isclose(x) x+1 x//2 x>0 x==x 2**x x**2 torch.pow(2,x) 1-x torch.rsub(x,1) torch.where(x>0,x,0) x.fmod(2) x.copysign(-1) x.nan_to_num()
+x.add_(1) x.mul_(x) x.t_() x.fill_(1) torch.cat([x,x]) torch.stack([x,x],-1) torch.zeros_like(x) torch.full_like(x,3) torch.broadcast_tensors(x,x*2) torch.einsum('...i,...j->...ij',x,x)
+F.one_hot(x.argmax(-1)%5,5) F.relu(x) F.prelu(x,torch.tensor([.1])) F.pad(x,(0,0)) F.pad(x,(1,0)) F.normalize(x,dim=0) F.dropout(x,.5,False) x.type_as(x) x.view_as(x) x.detach()""".split()
+OF_IMAGES = """F.avg_pool2d(x,2) F.max_pool2d(x,2,return_indices=True) F.interpolate(x,scale_factor=2) F.interpolate(x,size=(3,3),mode='bilinear') F.pad(x,(1,1,1,1)) F.batch_norm(x,torch.zeros(x.shape[1]),torch.ones(x.shape[1])) x.mean((2,3)) x.flatten(1)
+x.permute(0,2,3,1).contiguous() x*2 x+x.mean(1,keepdim=True) torch.cat([x,x],1) x.softmax(1) x[:,:1] x.roll(1,2) x.flip(1) x.clone() x.double() x.quantile(.5,1) F.prelu(x,torch.ones(x.shape[1])) x.amin(1)""".split()
+OF_ARRAYS = """np.abs(a) a+1 a>0 np.sort(a) np.argsort(a,0) np.cumsum(a,0) np.flip(a) np.roll(a,1) a.T a.reshape(-1) a.ravel() a.ravel('F') a.flatten() np.squeeze(a) a[0] a[::-1] a[a>0] a[[0]] a[...,None] a.sum(0)
+np.mean(a,-1) a.max() a.argmax(0) np.median(a,0) np.nonzero(a>9) np.where(a>0,a,0) np.unique(a) np.tril(a) np.diagonal(a) a.astype(float) a.astype('f4') a.copy() np.array(a) np.asarray(a)
+np.ascontiguousarray(a) np.asfortranarray(a) np.clip(a,0,1) np.take(a,[0],0) np.repeat(a,2,0) np.tile(a,2) np.concatenate([a,a]) np.stack([a,a],-1) np.split(a,1) np.atleast_2d(a) np.zeros_like(a)
+np.pad(a,1) np.gradient(a.ravel()) a.view() np.maximum(a,0) a//2 np.percentile(a,50) a.round(1) np.nan_to_num(a)""".split()
+
+
+def whose(base, given, given_base):
+    return "nobody's" if base is None else "the argument's" if base is given or (given_base is not None and base is given_base) else "another's"
+
+
+def shown(value, given):
+    if torch.is_tensor(value):
+        memory = whose(value._base, given, given._base if torch.is_tensor(given) else None)
+        return [value.dtype, value.shape, value.stride(), value.storage_offset() if memory != "another's" else None, value._version, memory, value.requires_grad, value is given]
+    if isinstance(value, np.ndarray):
+        return [value.dtype, value.shape, value.strides, value.flags.owndata, value.flags.writeable, whose(value.base, given, given.base), value is given]
+    if isinstance(value, (tuple, list)):
+        return [type(value), *(shown(each, given) for each in value)]
+    return [type(value)]
+
+
+def values(value):
+    if isinstance(value, (tuple, list)):
+        return [values(each) for each in value]
+    return value.double().numpy().tolist() if torch.is_tensor(value) else np.asarray(value, float).tolist()
+
+
+def outcome(fn, make):
+    given = make()
+    try:
+        result = fn(given)
+    except Exception as error:
+        return type(error)
+    return shown(result, given), shown(given, None if torch.is_tensor(given) else given), values(result)
+
+
+@pytest.mark.parametrize("kind, expressions, layouts", [("x", OF_TENSORS, TENSORS), ("x", OF_IMAGES, IMAGES), ("a", OF_ARRAYS, ARRAYS)], ids=["tensors", "images", "arrays"])
+def test_results_show_what_eager_execution_s_do(kind, expressions, layouts):
+    wrong = []
+    with torch.no_grad(), np.errstate(all="ignore"):
+        for expression in expressions:
+            for name, make in layouts.items():
+                fn = eval(f"lambda {kind}: {expression}", {"np": np, "torch": torch, "F": F})
+                want, got = outcome(fn, make), outcome(tenon.compile(fn), make)
+                seen = (want, got) if isinstance(want, type) or isinstance(got, type) else (want[:2], got[:2])
+                if seen[0] != seen[1]:
+                    wrong.append((expression, name, *seen))
+                elif not isinstance(want, type):
+                    torch.testing.assert_close(got[2], want[2], rtol=1e-5, atol=1e-6, equal_nan=True)
+            tenon.reset()
+    assert not wrong, wrong[:3]
