@@ -19,7 +19,7 @@ from tests.walks.verdict import Verdict
 
 __all__ = ["DTYPES", "entries", "judge", "samples_of"]
 
-SAMPLES, FILLED = 100, 20  # of an entry
+SAMPLES, FILLED = 8, 4  # of an entry
 FEW = {"grid_sampler_3d": 4}  # whose gradients of gradients take minutes
 # Which of equal elements comes first is left open.
 UNORDERED = {"sort", "msort"}
