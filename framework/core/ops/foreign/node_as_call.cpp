@@ -135,11 +135,10 @@ class Trial {
   bool gives_the_node(ForeignCall call, std::span<const SchemaParameter> schema) {
     for (ForeignArgument& a : call.positional) translate(a);
     for (auto& [name, a] : call.keyword) translate(a);
-    NodeBuilder builder(scratch_);
-    const auto made = call_foreign(builder, call);
-    if (!made || scratch_.nodes().size() != 1) return false;
+    const std::vector<ir::ValueId> made = results_of(call);
+    if (made.empty() || scratch_.nodes().size() != 1) return false;
     const ir::Node& node = scratch_.node(scratch_.nodes().front());
-    if (node.op != node_.op || node.operands.size() != node_.operands.size() || !std::ranges::equal(*made, node.results)) return false;
+    if (node.op != node_.op || node.operands.size() != node_.operands.size() || !std::ranges::equal(made, node.results)) return false;
     for (std::size_t i = 0; i < node.operands.size(); ++i)
       if (!is_operand(node.operands[i], node_.operands[i])) return false;
     const auto mine = whole_attributes(scratch_, node, schema), wanted = whole_attributes(from_, node_, schema);
@@ -151,6 +150,17 @@ class Trial {
   }
 
  private:
+  /// None where the guess makes no sense to the entry.
+  std::vector<ir::ValueId> results_of(const ForeignCall& call) {
+    try {
+      NodeBuilder builder(scratch_);
+      const auto made = call_foreign(builder, call);
+      return made ? *made : std::vector<ir::ValueId>();
+    } catch (const std::exception&) {
+      return {};
+    }
+  }
+
   void translate(ForeignArgument& argument) const {
     if (const auto* v = argument.as<ir::ValueId>()) argument = {inputs_.at(*v)};
     if (auto* list = std::get_if<ForeignList>(&argument.value))
@@ -177,11 +187,13 @@ std::optional<ForeignCall> node_as_call(const ir::Graph& graph, ir::NodeId id, s
   if (!op || !node.regions.empty()) return std::nullopt;
   const std::vector<SchemaParameter> schema = parse_schema(op->schema);
   const Said said(graph, node, schema);
-  for (const Alias& alias : op->aliases) {
-    if (!alias.name.starts_with(library) || alias.name.starts_with(std::string(library) + "Tensor.")) continue;
-    std::optional<ForeignCall> call = guess(alias, *op, said);
-    if (call && Trial(graph, node).gives_the_node(*call, schema)) return call;
-  }
+  const std::string method = std::string(library) + "Tensor.";
+  for (const bool methods : {false, true})
+    for (const Alias& alias : op->aliases) {
+      if (!alias.name.starts_with(library) || alias.name.starts_with(method) != methods) continue;
+      std::optional<ForeignCall> call = guess(alias, *op, said);
+      if (call && Trial(graph, node).gives_the_node(*call, schema)) return call;
+    }
   return std::nullopt;
 }
 

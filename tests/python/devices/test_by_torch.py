@@ -1,0 +1,63 @@
+"""Nodes on a device that no backend takes: torch computes them itself, by the functions that the ops' entries name."""
+import pytest
+import torch
+import torch.nn.functional as F
+
+import tenon
+
+X = torch.randn(3, 4)
+
+
+@pytest.fixture
+def by_torch(check, device):
+    """Runs a function with a backend of the host alone, on a device that another backend has brought."""
+    tenon.compile(lambda x: x + 1)(X.to(device))
+
+    def run(fn, args):
+        tenon.reset()
+        compiled = tenon.compile(fn, backend="llvm")
+        for _ in range(2):
+            mine, eager = ([x.to(device, copy=True) for x in args] for _ in range(2))
+            check.same(compiled(*mine), fn(*eager))
+            check.same(mine, eager)
+        stats = tenon.stats()
+        assert stats["backends"]["python"]["runs"] > 0 and stats["eager_fallbacks"] == 0, stats
+
+    return run
+
+
+@pytest.mark.parametrize("fn", [
+    lambda x: torch.relu(x + 1) * 2,
+    lambda x: x.softmax(-1),
+    lambda x: (x.sum(0), x.mean(1), x.amax(1)),
+    lambda x: x @ x.t(),
+    lambda x: F.layer_norm(F.gelu(x), (4,)),
+    lambda x: torch.cat([x, x + 1]),
+    lambda x: torch.where(x > 0, x, 0.0),
+    lambda x: x.cumsum(0),
+    lambda x: x.sort(-1),
+    lambda x: x.double() / 3,
+    lambda x: torch.full((3, 4), 2.0, device=x.device) - x,
+    lambda x: x.cpu() + x.to("cpu").sigmoid() + (x * 2).cpu(),
+], ids=str)
+def test_ops(by_torch, fn):
+    by_torch(fn, (X,))
+
+
+def test_convolution(by_torch):
+    by_torch(lambda x, w: F.conv2d(x, w, padding=1, stride=2).relu(), (torch.randn(1, 3, 8, 8), torch.randn(2, 3, 3, 3)))
+
+
+def test_writes(by_torch):
+    def fn(x):
+        x.mul_(2)
+        return x + 1
+
+    by_torch(fn, (X,))
+
+
+def test_what_torch_has_no_function_for_runs_eagerly_with_a_sentence(check, device):
+    tenon.compile(lambda x: x + 1)(X.to(device))
+    compiled = tenon.compile(lambda x: x[x > 0], backend="llvm")
+    torch.testing.assert_close(compiled(X.to(device)).cpu(), X[X > 0])
+    assert tenon.stats()["eager_fallbacks"] > 0
