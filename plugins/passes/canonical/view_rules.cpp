@@ -93,6 +93,8 @@ RuleSet view_rules() {
       {"flip_flip", view_of_view("flip"), one_flip},
       // A copy is the value itself: inside a graph there is no memory to tell them apart.
       {"clone", op("clone", {any(0)}).with_attributes(), [](Match& m) -> std::optional<ValueId> { return m[0]; }},
+      // A graph is differentiated before it reaches a pass.
+      {"detach", op("detach", {any(0)}).with_attributes(), [](Match& m) -> std::optional<ValueId> { return m[0]; }},
   };
 }
 

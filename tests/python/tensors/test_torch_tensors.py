@@ -98,7 +98,7 @@ def test_grad_mode_is_guarded(graphs):
 
 def test_an_input_that_requires_grad_names_the_cure():
     with pytest.raises(tenon.GraphBreakError, match="no_grad"):
-        tenon.compile(lambda x: x * 2, fullgraph=True)(torch.randn(3, requires_grad=True))
+        tenon.compile(lambda x: x * 2, backend=lambda graph, inputs: graph.forward, fullgraph=True)(torch.randn(3, requires_grad=True))
 
 
 def test_inference_mode(check):

@@ -342,6 +342,13 @@ Family sums_and_products() {
   };
 }
 
+/// The value itself, as a constant to whoever differentiates the graph.
+Op detach_op() {
+  Op op = unary("detach", Domain::any, [](Scalars&, Args x, const OpQuery&) { return x[0]; }, {});
+  op.grad = [](NodeBuilder&, const OpQuery&, std::span<const ir::ValueId>, std::span<const ir::ValueId>) { return Values{ir::ValueId()}; };
+  return op;
+}
+
 Family one_operand() {
   const auto same = [](Scalars&, Args a, const OpQuery&) { return a[0]; };
   return {
@@ -384,6 +391,7 @@ Family one_operand() {
                 names({"torch.nn.functional.dropout", "torch.nn.functional.dropout1d", "torch.nn.functional.dropout2d"},
                       "(input -> self, p=0.5, training=True, inplace=False)", dropout) +
                 names({"numpy.copy"}, "(a -> self, order='K', subok=False)") + names({"numpy.ndarray.copy"}, "(self, order='C')")),
+      detach_op(),
       unary_float(
           "reciprocal", [](Scalars& s, Args a, const OpQuery&) { return s.div(s.like(a[0], 1), a[0]); },
           torch_names("reciprocal") + ufunc1({"reciprocal"},

@@ -64,7 +64,7 @@ CacheEntry::CacheEntry(TorchState state, Segment segment, CapturedGraph captured
   plain_work_ = plain_work(captured_, segment_.instructions);
   for (std::size_t i = 0, object = 0; i < captured_.inputs.size(); ++i) input_slots_.push_back(captured_.input_steps[i] ? 0 : segment_.input_slots[object++]);
   for (const TensorUpdate& update : captured_.updates) written_inputs_.add(update.input);
-  output_count_ = captured_.recording->graph.outputs().size();
+  output_count_ = captured_.graph().outputs().size();
   symbol_count_ = captured_.recording->graph.symbols().size();
   release_gil_ = is_long(captured_);
   late_outputs_ = std::ranges::any_of(captured_.tensors, &TensorOutput::late);
@@ -128,12 +128,13 @@ bool CacheEntry::compile(const Settings& settings, const std::string& name) {
   }
   if (!program) return false;
   program_ = std::move(*program);
+  if (captured_.gradients) backward_ = std::make_shared<SegmentBackward>(captured_, settings);
   plain_ = is_plain();
   return true;
 }
 
 bool CacheEntry::is_plain() const {
-  const bool computes_only = !program_.callable() && !captured_.numbers && symbol_count_ == 0 && captured_.updates.empty() &&
+  const bool computes_only = !program_.callable() && !captured_.numbers && symbol_count_ == 0 && captured_.updates.empty() && !captured_.gradients &&
                              !captured_.takes_random_numbers && !takes_scalars_ && !late_outputs_ && !may_warn_ && !has_assumptions() && !state_.autocast();
   return computes_only && result_slots_.empty() && segment_.journal.empty() && !segment_.stop &&
          std::ranges::all_of(captured_.tensors, [](const TensorOutput& output) {
@@ -232,7 +233,7 @@ RunStatus CacheEntry::run_callable(RunFrame& frame) {
   bool requires_grad = false;
   for (const TensorSpec& input : captured_.inputs) requires_grad |= input.requires_grad;
   // The graph holds only operations without gradients, though its inputs may require them.
-  const WithoutGrad without_grad(requires_grad && state_.grad_enabled());
+  const GradMode mode(state_.grad_enabled() && !requires_grad, state_.grad_enabled());
   std::optional<compat::SignalsWait> waiting;  // what a handler raises must not be taken for a failure, after which plain execution begins anew
   if (!captured_.updates.empty()) waiting.emplace();
   Ref given = Ref::steal(PyObject_Vectorcall(program_.callable(), frame.inputs, frame.input_count, nullptr));
@@ -300,7 +301,25 @@ RunStatus CacheEntry::run_plain(Built& built) {
   }
 }
 
+/// Makes results parts of torch's autograd graph.
+bool CacheEntry::add_gradients_of(RunFrame& frame) {
+  try {
+    const GradMode mode(true, state_.grad_enabled());  // the program may have switched it on within the segment
+    std::vector<Ref> inputs;
+    for (std::size_t i = 0; i < frame.input_count; ++i) inputs.push_back(Ref::borrow(frame.inputs[i]));
+    add_nodes(backward_, inputs, frame.tensors, frame.symbols);
+    return true;
+  } catch (const PythonError&) {
+    return false;
+  }
+}
+
 RunStatus CacheEntry::run_any(Built& built) {
+  try {
+    if (backward_ && are_kept_tensors_hooked()) return RunStatus::refused;
+  } catch (const PythonError&) {
+    return RunStatus::raised;
+  }
   RunFrame frame(captured_, output_count_, takes_scalars_);
   PyObject* const* values = segment_.guards.values();
   if (captured_.numbers) {
@@ -326,6 +345,7 @@ RunStatus CacheEntry::run_any(Built& built) {
     if (random_state && status != RunStatus::done && status != RunStatus::raised) restore_generator(random_state.get());
     if (status != RunStatus::done) return status;
   }
+  if (backward_ && !add_gradients_of(frame)) return RunStatus::raised;
   if (!finish_tensors(frame)) return RunStatus::raised;
   SmallArray<PyObject*, 8> outputs(captured_.outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i] = frame.tensors[captured_.outputs[i]];

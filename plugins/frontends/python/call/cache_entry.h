@@ -7,6 +7,7 @@
 
 #include "python/call/plain_cost.h"
 #include "python/call/program.h"
+#include "python/call/segment_node.h"
 #include "python/call/written_inputs.h"
 #include "python/capture/capture.h"
 #include "python/compat/real_frame.h"
@@ -98,12 +99,14 @@ class CacheEntry {
   PyObject* new_output(const TensorOutput& output, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, void*& data) const;
   bool place_updates(RunFrame& frame);
   bool commit_updates(RunFrame& frame);
+  bool add_gradients_of(RunFrame& frame);
   bool finish_tensors(RunFrame& frame);
 
   TorchState state_;
   Segment segment_;
   CapturedGraph captured_;
   Program program_;
+  std::shared_ptr<SegmentBackward> backward_;  // null where no result requires grad
   WrittenInputs written_inputs_;
   std::vector<std::uint32_t> input_slots_;   // by graph input: where its object is among the guards' values; 0 for floats of the tape
   std::vector<std::uint32_t> result_slots_;  // of the guards' values that the result is built from; the template is numbered by it

@@ -146,7 +146,7 @@ bool CacheEntry::finish_tensors(RunFrame& frame) {
         continue;
       }
       const bool requires_grad = of_input && captured_.inputs[output.index].requires_grad;
-      const WithoutGrad without_grad((requires_grad || output.untracked) && state_.grad_enabled());  // where gradients matter nothing is recorded
+      const GradMode mode(output.requires_grad || (state_.grad_enabled() && !requires_grad && !output.untracked), state_.grad_enabled());
       const InferenceScope scope(output.tensor == TensorKind::torch ? output.inference : state_.inference(), state_.inference());
       if (scope.failed()) return false;
       frame.tensors[i] = view_for(output, base, frame.symbols).release();

@@ -252,7 +252,7 @@ EntryRef FunctionCache::miss(CapturePoint& point, const CallArguments& values, c
   {
     Stopwatch watch(observer_, "capture");
     captured = capture_segment({callable_.get(), chain ? &start : nullptr, values}, *now, name_, dynamic_of(settings_), point.numbers,
-                               {.places = {.host_only = false, .backends = settings_.callable ? nullptr : &settings_.backends}, .freeze = freeze, .leave_loops = leaves_loops, .stepped = leaves_loops ? &stepped_ : nullptr, .plain = leaves_loops ? &plain_functions_ : nullptr});
+                               {.places = {.host_only = false, .backends = settings_.callable ? nullptr : &settings_.backends}, .gradients = !settings_.callable, .freeze = freeze, .leave_loops = leaves_loops, .stepped = leaves_loops ? &stepped_ : nullptr, .plain = leaves_loops ? &plain_functions_ : nullptr});
   }
   if (const auto* stopped = std::get_if<CaptureBreak>(&captured)) {
     if (!stopped->interrupted) ++point.failures;

@@ -50,7 +50,7 @@ void make_constant(ir::Graph& graph, ir::ValueId input, ir::Constant constant) {
 /// The graph as libtenon runs it. After the outputs there may be two more: a bool that is true where branches
 /// go as assumed, and an alarm, which is true where NumPy may have to warn.
 ir::Graph graph_to_submit(const CapturedGraph& captured) {
-  ir::Graph graph = captured.recording->graph.clone();
+  ir::Graph graph = captured.graph().clone();
   for (std::size_t i = 0; i < captured.frozen.size() && !graph.nodes().empty(); ++i)
     if (captured.frozen[i]) make_constant(graph, graph.inputs()[i], captured.frozen[i]->constant(graph.value(graph.inputs()[i]).name));
   ops::NodeBuilder builder(graph);
@@ -110,9 +110,9 @@ std::string options_for(const CapturedGraph& captured, const std::string& option
   std::string members = captured.uses_numpy() ? "\"quiet_comparisons\": true" : "";
   if (captured.numbers) {
     std::string sizes;
-    for (std::size_t i = 0; i < captured.recording->graph.symbols().size() && i < captured.numbers->sources().size(); ++i)
+    for (std::size_t i = 0; i < captured.graph().symbols().size() && i < captured.numbers->sources().size(); ++i)
       if (captured.numbers->sources()[i].kind != NumberSource::Kind::data)
-        sizes += fmt::format("{}\"{}\": {}", sizes.empty() ? "" : ", ", captured.recording->graph.symbols()[i].name, captured.numbers->values()[i]);
+        sizes += fmt::format("{}\"{}\": {}", sizes.empty() ? "" : ", ", captured.graph().symbols()[i].name, captured.numbers->values()[i]);
     members += fmt::format("{}\"sizes\": {{{}}}", members.empty() ? "" : ", ", sizes);
   }
   return members.empty() ? options : with_members(options, members);

@@ -154,6 +154,7 @@ std::optional<Ref> Attributes::find(PyObject* owner, PyObject* name) {
         }
     }
     if (std::optional<Ref> gradient = gradient_of_input(heap_, owner, name)) return gradient;
+    if (PyUnicode_CompareWithASCIIString(name, "grad_fn") == 0 && recorder_.has_history(owner)) throw Unbuildable(owner, "the program reads a node of the autograd graph");
     if (name == names().__dict__) return dict_of_real_tensor(owner);
     if (std::optional<Ref> found = unless_missing([&] { return heap_.adopt(checked(PyObject_GetAttr(owner, name))); })) return found;
     return attribute_of_real_tensor(owner, name);

@@ -10,6 +10,7 @@
 
 #include "core/ir/graph.h"
 #include "python/graph/frozen_tensor.h"
+#include "python/graph/segment_gradients.h"
 #include "python/library/error_handling.h"
 #include "python/metadata/strides.h"
 #include "python/metadata/tensor_spec.h"
@@ -37,6 +38,7 @@ struct TensorOutput {
   bool writeable = true;
   bool inference = false;     // torch tensors: made in inference mode
   bool late = false;          // fresh: a size depends on data
+  bool requires_grad = false; // torch tensors: a part of torch's autograd graph
   bool plain_number = false;  // fresh scalars: a Python float or int, not a NumPy scalar
   DType dtype = DType::f32;
   Extents shape, strides;
@@ -122,6 +124,9 @@ struct CapturedGraph {
       if (op.starts_with("numpy.")) return true;
     return false;
   }
+  std::shared_ptr<const SegmentGradients> gradients;  // null where no result requires grad
+  /// What is run: the recorded graph, or that with what its gradients need.
+  const ir::Graph& graph() const { return gradients ? gradients->forward : recording->graph; }
   std::shared_ptr<NumberCheck> numbers;  // gives the values of the graph's symbols at each call; null without symbols
 };
 

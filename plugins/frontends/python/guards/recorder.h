@@ -151,6 +151,9 @@ class Recorder {
   /// The number of the output that carries this stand-in's value; the same number when asked again.
   virtual std::uint32_t output(PyObject* stand_in) = 0;
 
+  /// Whether a stand-in is the result of a node of the library's autograd graph, which is known only when the call has run.
+  virtual bool has_history(PyObject*) const { return false; }
+
   /// The input source when the stand-in, of a tensor or a number, is an input itself (so that identity is kept), else none.
   virtual SourceId input_source(PyObject* stand_in) = 0;
 };

@@ -29,14 +29,14 @@ InferenceScope::~InferenceScope() {
   if (!left) PyErr_Clear();
 }
 
-WithoutGrad::WithoutGrad(bool needed) : needed_(needed) {
-  if (needed_) set_grad_mode(Py_False);
+GradMode::GradMode(bool on, bool now) : on_(on), before_(now) {
+  if (on_ != before_) set_grad_mode(on_ ? Py_True : Py_False);
 }
 
-WithoutGrad::~WithoutGrad() {
-  if (!needed_) return;
+GradMode::~GradMode() {
+  if (on_ == before_) return;
   PendingException pending;
-  set_grad_mode(Py_True);
+  set_grad_mode(before_ ? Py_True : Py_False);
 }
 
 }  // namespace tenon::python

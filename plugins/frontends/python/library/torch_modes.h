@@ -20,16 +20,16 @@ class InferenceScope {
   bool failed_ = false;
 };
 
-/// Switches grad mode off for as long as it lives, where that is needed.
-class WithoutGrad {
+/// Sets grad mode, and sets it back at its end. `now`: as it is.
+class GradMode {
  public:
-  explicit WithoutGrad(bool needed);
-  ~WithoutGrad();
-  WithoutGrad(const WithoutGrad&) = delete;
-  WithoutGrad& operator=(const WithoutGrad&) = delete;
+  GradMode(bool on, bool now);
+  ~GradMode();
+  GradMode(const GradMode&) = delete;
+  GradMode& operator=(const GradMode&) = delete;
 
  private:
-  bool needed_;
+  const bool on_, before_;
 };
 
 }  // namespace tenon::python

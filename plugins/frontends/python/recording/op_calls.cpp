@@ -286,7 +286,7 @@ std::optional<ir::ValueId> OpCalls::value_of(PyObject* object, ops::Flavour flav
   if (auto index = stand_ins_.find(object)) {
     const StandIn& s = stand_ins_[*index];
     if ((s.kind == TensorKind::torch) != (flavour == ops::Flavour::torch)) throw GraphBreak("a torch tensor and a NumPy array in one operation");
-    return present_.of(*index);
+    return history_.operand(*index, present_.of(*index));
   }
   if (is_symbolic_scalar(object) && !weak)
     return builder_.cast(computed_.value_of(scalar_of(object)), scalar_of(object).integral ? DType::i64 : DType::f64);

@@ -8,6 +8,7 @@
 
 #include "core/ops/foreign/foreign_call.h"
 #include "python/foreign/foreign_names.h"
+#include "python/recording/graph/history.h"
 #include "python/recording/graph/recorded_graph.h"
 #include "python/recording/graph/recorded_trace.h"
 #include "python/recording/memory/late_sizes.h"
@@ -24,10 +25,10 @@ class OpCalls {
  public:
   using Index = StandIns::Index;
 
-  OpCalls(RecordedGraph& graph, RecordedTrace& trace, ComputedNumbers& computed, RecordedResults& results, LateSizes& late, LateViews& late_views, WrittenMemory& memory,
+  OpCalls(RecordedGraph& graph, History& history, RecordedTrace& trace, ComputedNumbers& computed, RecordedResults& results, LateSizes& late, LateViews& late_views, WrittenMemory& memory,
           OpaqueCalls& opaque, RandomCalls& random)
-      : core_(graph), graph_(graph.graph), builder_(graph.builder), symbols_(graph.symbols), stand_ins_(graph.stand_ins), present_(graph.present), trace_(trace),
-        computed_(computed), results_(results), late_(late), late_views_(late_views), memory_(memory), opaque_(opaque), random_(random) {}
+      : core_(graph), graph_(graph.graph), builder_(graph.builder), symbols_(graph.symbols), stand_ins_(graph.stand_ins), present_(graph.present), history_(history),
+        trace_(trace), computed_(computed), results_(results), late_(late), late_views_(late_views), memory_(memory), opaque_(opaque), random_(random) {}
 
   Ref record(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, std::span<const Index> operands);
   /// The nodes of a call by the catalogue. Throws GraphBreak where it has none, and leaves no node then.
@@ -51,6 +52,7 @@ class OpCalls {
   Symbols& symbols_;
   StandIns& stand_ins_;
   PresentValues& present_;
+  History& history_;
   RecordedTrace& trace_;
   ComputedNumbers& computed_;
   RecordedResults& results_;

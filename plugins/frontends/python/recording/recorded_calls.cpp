@@ -45,9 +45,7 @@ Ref RecordedCalls::record(PyObject* callable, const ForeignFunction& function, P
 Ref RecordedCalls::record_here(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
   const std::vector<Index> operands = stand_ins_.among(args, kwargs);
   if (const TorchLibrary* torch = known_torch_library(); torch && kernels_are_replaced(*torch)) throw GraphBreak("torch.library has replaced a kernel of torch");
-  const bool grad = torch_state().value_or(core_.state).grad_enabled() && !function.has(Trait::detaches);
-  for (Index index : operands)
-    if (grad && stand_ins_[index].requires_grad) throw GraphBreak("an operation on a tensor that requires grad, with grad mode on", kGradHint);
+  if (!function.has(Trait::detaches) && history_.tracks(operands)) history_.require_tracked(operands);
   if (!operands.empty() && torch_state().value_or(core_.state).autocast() && autocast_may_change(function, draws(callable, function, args, kwargs)))
     if (std::optional<Ref> result = record_under_autocast(callable, function, args, kwargs)) return std::move(*result);
   if (Ref parts = split_by_expressions(function, args, kwargs)) return parts;
@@ -57,6 +55,15 @@ Ref RecordedCalls::record_here(PyObject* callable, const ForeignFunction& functi
 /// Records a call whose tensors have the dtypes that it computes with.
 Ref RecordedCalls::record_as_is(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
   const std::vector<Index> operands = stand_ins_.among(args, kwargs);
+  const bool tracks = !function.has(Trait::detaches) && history_.tracks(operands);
+  const auto first = static_cast<Index>(stand_ins_.size());
+  const History::Scope scope(history_, tracks);
+  Ref result = record_by_kind(callable, function, args, kwargs, operands);
+  if (tracks) history_.note_results(result.get(), first);
+  return result;
+}
+
+Ref RecordedCalls::record_by_kind(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, std::span<const Index> operands) {
   late_.refuse(function, operands);
   if (function.in_graph) {
     if (operands.empty()) throw GraphBreak(fmt::format("{}, allowed in graphs, is called without a tensor", function.name));

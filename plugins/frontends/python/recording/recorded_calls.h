@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "python/foreign/foreign_names.h"
+#include "python/recording/graph/history.h"
 #include "python/recording/graph/known_values.h"
 #include "python/recording/graph/recorded_graph.h"
 #include "python/recording/memory/late_sizes.h"
@@ -21,9 +22,9 @@ class RecordedCalls {
   using Index = StandIns::Index;
 
   /// `uses`: takes a call that is made again with other arguments.
-  RecordedCalls(RecordedGraph& graph, StandInUses& uses, KnownValues& known, LateSizes& late, OpaqueCalls& opaque, OpaqueWrites& opaque_writes, RecordedConstants& constants,
+  RecordedCalls(RecordedGraph& graph, History& history, StandInUses& uses, KnownValues& known, LateSizes& late, OpaqueCalls& opaque, OpaqueWrites& opaque_writes, RecordedConstants& constants,
                 OpCalls& op_calls, RecordedWrites& writes)
-      : core_(graph), graph_(graph.graph), stand_ins_(graph.stand_ins), present_(graph.present), uses_(uses), known_(known), late_(late), opaque_(opaque),
+      : core_(graph), graph_(graph.graph), stand_ins_(graph.stand_ins), present_(graph.present), history_(history), uses_(uses), known_(known), late_(late), opaque_(opaque),
         opaque_writes_(opaque_writes), constants_(constants), op_calls_(op_calls), writes_(writes) {}
 
   /// Where the library reads the number that an operand holds, the call is recorded with that number, if it is known.
@@ -32,6 +33,7 @@ class RecordedCalls {
  private:
   Ref record_here(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   Ref record_as_is(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
+  Ref record_by_kind(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, std::span<const Index> operands);
   Ref split_by_expressions(const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   // recorded_autocast.cpp
   std::optional<Ref> record_under_autocast(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
@@ -41,6 +43,7 @@ class RecordedCalls {
   ir::Graph& graph_;
   StandIns& stand_ins_;
   PresentValues& present_;
+  History& history_;
   StandInUses& uses_;
   KnownValues& known_;
   LateSizes& late_;

@@ -109,6 +109,7 @@ std::uint32_t RecordedOutputs::fresh_output(Index index, CapturedGraph& captured
   output.base = s.base;
   vary(output, graph_.type(s.value).shape);
   output.late = core_.is_late(s.value);
+  output.requires_grad = s.requires_grad;
   graph_.add_output({output.value, ir::OutputKind::result, {}});
   trace_.add_output(s.object.get());
   captured.tensors.push_back(std::move(output));
@@ -193,6 +194,7 @@ std::uint32_t RecordedOutputs::tensor_output(Index index, CapturedGraph& capture
   output.writeable = s.writeable;
   output.detached = s.detached;
   output.untracked = s.untracked;
+  output.requires_grad = s.requires_grad && !s.untracked;
   output.inference = s.inference;
   if (core_.in_late_memory(index)) late_views_.vary(output, index);
   else vary_view(output, s, base);
@@ -269,6 +271,7 @@ CapturedGraph RecordedOutputs::finish() {
   captured.takes_random_numbers = core_.random_token.has_value();
   captured.recording = std::make_unique<Recording>(std::move(graph_), std::move(trace_.trace()), trace_.take_op_names());
   captured.late_sizes = symbols_.any_data();
+  add_gradients(captured);
   return captured;
 }
 

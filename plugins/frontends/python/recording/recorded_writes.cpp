@@ -33,6 +33,7 @@ Ref RecordedWrites::record(PyObject* callable, const ForeignFunction& function, 
   const auto target = stand_ins_.find(call.target.get());
   if (!target) throw GraphBreak(fmt::format("{} writes into a tensor that is none of the program's", function.name));
   const std::size_t first_node = graph_.nodes().size();
+  history_.require_writable(*target);
   const bool item = writes_item(function);
   if (item && is_complex(stand_ins_[*target].dtype))
     if (Ref value = in_complex(PyTuple_GET_ITEM(args, 2), stand_ins_[*target].kind, stand_ins_[*target].dtype)) {
@@ -59,6 +60,7 @@ Ref RecordedWrites::record(PyObject* callable, const ForeignFunction& function, 
     // Outside training torch gives what a dropout would write as it is, and counts no write.
     if (!(after == before && function.has(Trait::drops_in_training))) present_.write(*target, after);
   }
+  history_.note_write(*target);
   inputs_.note_write(*target);
   const bool gives_nothing = item || (function.flavour == ops::Flavour::numpy && call.kind == WritingCall::Kind::itself);
   Ref result = gives_nothing ? Ref::borrow(Py_None) : written_result(callable, function, *target, call);

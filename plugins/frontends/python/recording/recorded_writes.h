@@ -2,6 +2,7 @@
 #pragma once
 
 #include "python/foreign/foreign_names.h"
+#include "python/recording/graph/history.h"
 #include "python/recording/graph/recorded_graph.h"
 #include "python/recording/graph/recorded_inputs.h"
 #include "python/recording/graph/recorded_trace.h"
@@ -20,10 +21,10 @@ class RecordedWrites {
  public:
   using Index = StandIns::Index;
 
-  RecordedWrites(RecordedGraph& graph, RecordedInputs& inputs, RecordedTrace& trace, RecordedResults& results, LateSizes& late, LateViews& late_views, WrittenMemory& memory,
+  RecordedWrites(RecordedGraph& graph, RecordedInputs& inputs, History& history, RecordedTrace& trace, RecordedResults& results, LateSizes& late, LateViews& late_views, WrittenMemory& memory,
                  OpaqueWrites& opaque_writes, RecordedConstants& constants, OpCalls& op_calls)
       : core_(graph), graph_(graph.graph), builder_(graph.builder), symbols_(graph.symbols), stand_ins_(graph.stand_ins), present_(graph.present), inputs_(inputs),
-        trace_(trace), results_(results), late_(late), late_views_(late_views), memory_(memory), opaque_writes_(opaque_writes), constants_(constants), op_calls_(op_calls) {}
+        history_(history), trace_(trace), results_(results), late_(late), late_views_(late_views), memory_(memory), opaque_writes_(opaque_writes), constants_(constants), op_calls_(op_calls) {}
 
   Ref record(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, const WritingCall& call);
 
@@ -41,6 +42,7 @@ class RecordedWrites {
   StandIns& stand_ins_;
   PresentValues& present_;
   RecordedInputs& inputs_;
+  History& history_;
   RecordedTrace& trace_;
   RecordedResults& results_;
   LateSizes& late_;

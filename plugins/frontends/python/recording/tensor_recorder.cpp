@@ -18,8 +18,8 @@
 
 namespace tenon::python {
 
-TensorRecorder::TensorRecorder(const TorchState& state, Numbers numbers, TensorPlaces::Allowed places, bool freeze)
-    : core_(state, numbers, places), inputs_(core_, freeze) {
+TensorRecorder::TensorRecorder(const TorchState& state, Numbers numbers, TensorPlaces::Allowed places, bool freeze, bool gradients)
+    : core_(state, numbers, places), inputs_(core_, freeze), history_(core_, inputs_, gradients) {
   core_.symbols.record_floats_by([](FloatTape::Op op, PyObject* a, PyObject* b) { return StandInUses::active().float_arithmetic(op, a, b); });
 }
 

@@ -8,6 +8,7 @@
 
 #include "python/guards/recorder.h"
 #include "python/recording/graph/assumptions.h"
+#include "python/recording/graph/history.h"
 #include "python/recording/graph/known_values.h"
 #include "python/recording/graph/recorded_graph.h"
 #include "python/recording/graph/recorded_inputs.h"
@@ -35,7 +36,8 @@ class TensorRecorder final : public Recorder, public StandInUses {
  public:
   using Numbers = RecordedGraph::Numbers;
   /// `freeze`: parameters and buffers that the program does not write are the same at each call, under guards.
-  TensorRecorder(const TorchState& state, Numbers numbers, TensorPlaces::Allowed places, bool freeze = false);
+  /// `gradients`: those of the graph will be asked for, where torch's results would require grad.
+  TensorRecorder(const TorchState& state, Numbers numbers, TensorPlaces::Allowed places, bool freeze = false, bool gradients = false);
 
   // what objects are
   Role role(PyTypeObject* type) override;
@@ -52,6 +54,7 @@ class TensorRecorder final : public Recorder, public StandInUses {
   // inputs
   Ref input(PyObject* real, SourceId source, GuardSet& guards) override { return inputs_.add(real, source, guards); }
   SourceId input_source(PyObject* stand_in) override;
+  bool has_history(PyObject* stand_in) const override { return history_.has_node(stand_in); }
   Ref number(PyObject* object, SourceId source, GuardSet& guards) override { return number_inputs_.number(object, source, guards); }
   Ref length_at(SourceId source, std::int64_t length, GuardSet& guards) override { return number_inputs_.length_at(source, length, guards); }
   bool length_wears_out(SourceId source, std::int64_t length, GuardSet& guards) override { return number_inputs_.length_wears_out(source, length, guards); }
@@ -104,6 +107,7 @@ class TensorRecorder final : public Recorder, public StandInUses {
  private:
   RecordedGraph core_;
   RecordedInputs inputs_;
+  History history_;
   KnownValues known_{core_};
   RecordedTrace trace_{core_, known_, position};
   Assumptions assumptions_{core_, truth_to_come};
@@ -113,7 +117,7 @@ class TensorRecorder final : public Recorder, public StandInUses {
   RecordedTexts texts_{core_, inputs_};
   ScalarArithmetic arithmetic_{core_, floats_, computed_, texts_};
   ScalarFunctions scalar_functions_{core_, floats_, computed_};
-  ElementNumbers element_numbers_{core_, known_, computed_, arithmetic_};
+  ElementNumbers element_numbers_{core_, history_, known_, computed_, arithmetic_};
   NumberInputs number_inputs_{core_, inputs_, floats_, texts_};
 
   RecordedResults results_{core_};
@@ -122,14 +126,14 @@ class TensorRecorder final : public Recorder, public StandInUses {
   MetadataAnswers metadata_{core_, results_, late_sizes_};
   WrittenMemory memory_{core_, inputs_, late_sizes_};
 
-  OpaqueCalls opaque_{core_, known_, trace_, computed_, results_, late_sizes_, before_it_may_warn};
+  OpaqueCalls opaque_{core_, history_, known_, trace_, computed_, results_, late_sizes_, before_it_may_warn};
   RandomCalls random_{core_, opaque_};
   OpaqueWrites opaque_writes_{core_, inputs_, trace_, late_sizes_, memory_, opaque_};
 
   RecordedConstants constants_{core_, trace_, opaque_};
-  OpCalls op_calls_{core_, trace_, computed_, results_, late_sizes_, late_views_, memory_, opaque_, random_};
-  RecordedWrites writes_{core_, inputs_, trace_, results_, late_sizes_, late_views_, memory_, opaque_writes_, constants_, op_calls_};
-  RecordedCalls calls_{core_, *this, known_, late_sizes_, opaque_, opaque_writes_, constants_, op_calls_, writes_};
+  OpCalls op_calls_{core_, history_, trace_, computed_, results_, late_sizes_, late_views_, memory_, opaque_, random_};
+  RecordedWrites writes_{core_, inputs_, history_, trace_, results_, late_sizes_, late_views_, memory_, opaque_writes_, constants_, op_calls_};
+  RecordedCalls calls_{core_, history_, *this, known_, late_sizes_, opaque_, opaque_writes_, constants_, op_calls_, writes_};
   RecordedCrossings crossings_{core_, trace_, *this};
   RecordedBranches branches_{core_, inputs_, trace_};
   RecordedOutputs outputs_{core_, inputs_, trace_, assumptions_, late_views_, opaque_};

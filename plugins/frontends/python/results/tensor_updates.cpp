@@ -43,4 +43,13 @@ bool count_writes(const TensorSpec& spec, PyObject* target, std::uint32_t writes
   return true;
 }
 
+std::uint32_t version_of(const TensorSpec& spec, PyObject* tensor) {
+  if (spec.is_inference()) return 0;
+  if (spec.key_set) {
+    const auto* version = layout::version(layout::impl(tensor));
+    return version ? version->load() : 0;
+  }
+  return static_cast<std::uint32_t>(PyLong_AsUnsignedLong(checked(PyObject_GetAttrString(tensor, "_version")).get()));
+}
+
 }  // namespace tenon::python

@@ -14,4 +14,7 @@ bool write_elements(const TensorSpec& target_spec, PyObject* target, PyObject* v
 /// Counts writes in a torch tensor's `_version`, which autograd compares. False with an exception set.
 bool count_writes(const TensorSpec& spec, PyObject* target, std::uint32_t writes);
 
+/// A torch tensor's `_version`; 0 for an inference tensor, which has none. Throws PythonError.
+std::uint32_t version_of(const TensorSpec& spec, PyObject* tensor);
+
 }  // namespace tenon::python

@@ -98,7 +98,7 @@ StandIns::Index StandIns::add(StandIn stand_in) {
 StandIns::Index StandIns::add_owner(StandIn stand_in) {
   stand_in.storage = static_cast<std::uint32_t>(storages_.size());
   const Index index = add(std::move(stand_in));
-  storages_.push_back({.first = index});
+  storages_.push_back({.first = index, .requires_grad = stand_ins_[index].requires_grad});
   return index;
 }
 

@@ -56,7 +56,8 @@ Ref RecordedInputs::add(PyObject* real, SourceId source, GuardSet& guards) {
   guards.add_value_check(source, std::make_shared<TensorCheck>(spec));
   if (spec.kind != TensorKind::scalar) guards.add_distinct(source);
   std::shared_ptr<FrozenTensor> frozen;
-  if (freeze_ && may_freeze(spec, guards.sources(), source)) {
+  const bool may_get_gradient = spec.requires_grad && torch_state().value_or(TorchState{}).grad_enabled();
+  if (freeze_ && !may_get_gradient && may_freeze(spec, guards.sources(), source)) {
     frozen = std::make_shared<FrozenTensor>(spec, real);
     guards.add_value_check(source, frozen);
   }

@@ -28,7 +28,8 @@ Ref ElementNumbers::number(PyObject* stand_in, PyTypeObject* type) {
   const bool integral = !is_float(s.dtype);
   if (!one || is_bool(s.dtype) || is_complex(s.dtype) || (type == &PyLong_Type && !integral)) return {};
   const bool as_int = integral && type != &PyFloat_Type;
-  const ir::ValueId element = core_.on_host(core_.graph.type(value).shape.empty() ? value : core_.builder.one("reshape", {value}, {{"shape", ir::Shape{}}}));
+  const ir::ValueId constant = history_.cut(value);  // a number has no gradient
+  const ir::ValueId element = core_.on_host(core_.graph.type(value).shape.empty() ? constant : core_.builder.one("reshape", {constant}, {{"shape", ir::Shape{}}}));
   ScalarValue number{.value = core_.builder.cast(element, as_int ? DType::i64 : DType::f64), .integral = as_int, .of_data = true};
   return computed_.made(std::move(number), "builtins", as_int ? "int" : "float", checked(PyTuple_Pack(1, stand_in)));
 }

@@ -1,6 +1,7 @@
 // Python's numbers of a tensor's element: item(), int(), float(), and what a tensor is formatted as.
 #pragma once
 
+#include "python/recording/graph/history.h"
 #include "python/recording/graph/known_values.h"
 #include "python/recording/graph/recorded_graph.h"
 #include "python/recording/numbers/computed_numbers.h"
@@ -12,8 +13,8 @@ class ElementNumbers {
  public:
   using Index = StandIns::Index;
 
-  ElementNumbers(RecordedGraph& graph, KnownValues& known, ComputedNumbers& computed, ScalarArithmetic& arithmetic)
-      : core_(graph), stand_ins_(graph.stand_ins), known_(known), computed_(computed), arithmetic_(arithmetic) {}
+  ElementNumbers(RecordedGraph& graph, History& history, KnownValues& known, ComputedNumbers& computed, ScalarArithmetic& arithmetic)
+      : core_(graph), stand_ins_(graph.stand_ins), history_(history), known_(known), computed_(computed), arithmetic_(arithmetic) {}
 
   /// `item()` (no type), `float()`, `int()` of a number, or of a tensor or array of one element, where Python's number is the element itself.
   /// Empty where the elements are needed.
@@ -24,6 +25,7 @@ class ElementNumbers {
  private:
   RecordedGraph& core_;
   StandIns& stand_ins_;
+  History& history_;
   KnownValues& known_;
   ComputedNumbers& computed_;
   ScalarArithmetic& arithmetic_;

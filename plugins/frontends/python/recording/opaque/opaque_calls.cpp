@@ -61,6 +61,7 @@ Ref OpaqueCalls::record(PyObject* callable, const ForeignFunction& function, PyO
 }
 
 Ref OpaqueCalls::record(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, OpaqueUse& use) {
+  if (history_.tracking()) throw GraphBreak(fmt::format("{} has a gradient that torch alone knows", function.name));
   const std::vector<Index> operands = stand_ins_.among(args, kwargs);
   for (Index index : operands)
     if ((stand_ins_[index].kind == TensorKind::torch) != (function.flavour == ops::Flavour::torch))

@@ -10,6 +10,7 @@
 
 #include "python/foreign/foreign_names.h"
 #include "python/opaque/opaque_call.h"
+#include "python/recording/graph/history.h"
 #include "python/recording/graph/recorded_graph.h"
 #include "python/recording/graph/recorded_trace.h"
 #include "python/recording/memory/late_sizes.h"
@@ -27,10 +28,10 @@ class OpaqueCalls {
   using Warning = std::function<void(const std::string& function)>;
 
   /// `before_it_may_warn`: as Recorder says.
-  OpaqueCalls(RecordedGraph& graph, KnownValues& known, RecordedTrace& trace, ComputedNumbers& computed, RecordedResults& results, LateSizes& late,
+  OpaqueCalls(RecordedGraph& graph, const History& history, KnownValues& known, RecordedTrace& trace, ComputedNumbers& computed, RecordedResults& results, LateSizes& late,
               const Warning& before_it_may_warn)
       : core_(graph), graph_(graph.graph), builder_(graph.builder), symbols_(graph.symbols), stand_ins_(graph.stand_ins), present_(graph.present),
-        trace_(trace), computed_(computed), results_(results), late_(late), before_it_may_warn_(before_it_may_warn), sizes_(graph), twins_(graph, known) {}
+        history_(history), trace_(trace), computed_(computed), results_(results), late_(late), before_it_may_warn_(before_it_may_warn), sizes_(graph), twins_(graph, known) {}
 
   Ref record(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   Ref record(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, OpaqueUse& use);
@@ -56,6 +57,7 @@ class OpaqueCalls {
   Symbols& symbols_;
   StandIns& stand_ins_;
   PresentValues& present_;
+  const History& history_;
   RecordedTrace& trace_;
   ComputedNumbers& computed_;
   RecordedResults& results_;

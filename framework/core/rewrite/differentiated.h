@@ -1,0 +1,42 @@
+// A graph and the graph of its gradients, which reads what the first one keeps for it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/ir/graph.h"
+
+namespace tenon::rewrite {
+
+/// The graph of gradients of some outputs.
+struct BackwardGraph {
+  /// Inputs: those of the forward that it reads, then the outputs of the forward that it reads, then the gradient of each differentiated output.
+  /// Outputs: gradients of inputs of the forward. It has the symbols of the forward, with the same ids.
+  ir::Graph graph;
+  std::vector<std::uint32_t> outputs;       // of the forward, which it differentiates
+  std::vector<std::uint32_t> kept_inputs;   // by input of `graph`: the input of the forward
+  std::vector<std::uint32_t> kept_outputs;  // by input of `graph` behind these: the output of the forward
+  std::vector<std::optional<std::uint32_t>> gradients;  // by wanted input: which output of `graph` is its gradient; none where nothing reads it
+};
+
+struct DifferentiatedGraph {
+  /// What was given, with composite ops on the way to a gradient expanded; behind its own outputs those that only a backward graph reads, of the kind
+  /// `saved`.
+  ir::Graph forward;
+  /// Outputs that share nothing that is differentiated are in graphs of their own: each may be asked for its gradient once, as with torch.
+  std::vector<BackwardGraph> backwards;
+};
+
+/// Differentiates the outputs with these numbers, which are floats and no updates, by the inputs with these numbers. What a backward graph needs of the
+/// forward's values it reads, or computes again: what is computed element by element and is kept for no other reason is computed again, from what
+/// sums, sorts, gathers or multiplies, and random values and those of foreign code never are. An input that an update overwrites is kept as it was
+/// before. Throws (unsupported) where an op on the way has no gradient, or is a control op.
+DifferentiatedGraph with_backwards(const ir::Graph& graph, std::span<const std::uint32_t> outputs, std::span<const std::uint32_t> wanted);
+
+/// The gradients alone, computed from the inputs: inputs are those of `graph` and then the gradient of each of `outputs`, outputs the gradients of
+/// `wanted`; zeros where there is none. Throws (unsupported) as `with_backwards` does, and where a random value or one of foreign code is needed.
+ir::Graph gradients_anew(const ir::Graph& graph, std::span<const std::uint32_t> outputs, std::span<const std::uint32_t> wanted);
+
+}  // namespace tenon::rewrite
