@@ -89,7 +89,7 @@ void Program::drop_what_only_compiling_needs(const ProgramOptions& options) {
   }
   plan_.algebra = {};
   if (!has_library_calls) plan_ = {};
-  if (!has_products) tiles_ = {};
+  if (!has_products) tiles_ = decltype(tiles_)();  // with its memory
   if (has_library_calls || !placement_.copies().empty()) return;
   placement_.forget_values();
   graph_.reset();
