@@ -92,7 +92,13 @@ Values index_fill(ForeignArguments& a) {
   TENON_USER_CHECK(a.type(value).rank() == 0, "index_fill_ only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).", a.type(value).rank());
   Shape size = a.type(x).shape;
   size[dim] = a.type(index).shape[0];
-  if (a.graph().value(value).kind != ir::ValueKind::literal) value = a.builder().cast(value, a.type(self).dtype);
+  if (a.graph().value(value).kind != ir::ValueKind::literal) {  // a place that is named twice counts once in the gradient of the value
+    const auto flags = [&](bool flag, Dim count) { return a.builder().one("full", {a.builder().literal(flag)}, {{"dtype", DType::b8}, {"size", Shape{count}}}); };
+    const V chosen = a.one("index_copy", {flags(false, a.type(x).shape[dim]), index, flags(true, size[dim])}, {{"dim", Dim(0)}});
+    Shape across(size.size(), Dim(1));
+    across[dim] = a.type(x).shape[dim];
+    return {reshape_to(a.builder(), a.builder().one("where", {reshape_to(a.builder(), chosen, across), a.builder().cast(value, a.type(self).dtype), x}), shape)};
+  }
   const V source = a.builder().one("full", {value}, {{"dtype", a.type(self).dtype}, {"size", size}});
   return {reshape_to(a.builder(), a.one("index_copy", {x, index, source}, {{"dim", Dim(static_cast<std::int64_t>(dim))}}), shape)};
 }
