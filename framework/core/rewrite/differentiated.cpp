@@ -102,7 +102,8 @@ struct Joint {
 };
 
 Joint with_gradients(const ir::Graph& graph, std::span<const std::uint32_t> outputs, std::span<const std::uint32_t> wanted) {
-  Joint joint{.graph = graph.clone()};
+  Joint joint;
+  joint.graph = graph.clone();
   joint.inputs.assign(graph.inputs().begin(), graph.inputs().end());
   for (std::uint32_t i : wanted) joint.wanted.push_back(joint.inputs[i]);
   expand_composites(joint.graph, outputs, joint.wanted);
@@ -260,7 +261,8 @@ BackwardGraph backward_of(ir::Graph& forward, std::vector<std::uint32_t> outputs
   for (std::size_t i = 0; i < wanted.size(); ++i)
     if (!joint.gradients[i] && is_read(forward, outputs, joint.wanted, joint.wanted[i])) joint.gradients[i] = zeros(joint.graph, joint.graph.type(joint.wanted[i]));
   const Cut cut(joint);
-  BackwardGraph made{.outputs = std::move(outputs)};
+  BackwardGraph made;
+  made.outputs = std::move(outputs);
   Copier backward(joint.graph, forward.name + "_backward");
   for (ValueId v : cut.kept_inputs()) {
     const std::uint32_t input = place_of(joint.inputs, v);
@@ -289,7 +291,8 @@ BackwardGraph backward_of(ir::Graph& forward, std::vector<std::uint32_t> outputs
 }  // namespace
 
 DifferentiatedGraph with_backwards(const ir::Graph& graph, std::span<const std::uint32_t> outputs, std::span<const std::uint32_t> wanted) {
-  DifferentiatedGraph made{.forward = graph.clone()};
+  DifferentiatedGraph made;
+  made.forward = graph.clone();
   std::vector<ValueId> inputs;
   for (std::uint32_t i : wanted) inputs.push_back(made.forward.inputs()[i]);
   expand_composites(made.forward, outputs, inputs);
