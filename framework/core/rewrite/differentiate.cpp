@@ -18,15 +18,15 @@ bool carries(const ir::Graph& graph, ValueId v) {
   return graph.value(v).kind != ir::ValueKind::literal && (is_float(t) || is_complex(t));
 }
 
-/// Which values depend on a wanted one, and which nodes lie between those and the seeds.
+/// Which values depend on a wanted one, and which nodes lie between those and other values.
 class Path {
  public:
-  Path(const ir::Graph& graph, std::span<const Seed> seeds, std::span<const ValueId> wanted, const Stops& stops)
+  Path(const ir::Graph& graph, std::span<const ValueId> values, std::span<const ValueId> wanted, const Stops& stops)
       : depends_(graph.value_capacity()), nodes_(graph.nodes().begin(), graph.nodes().end()) {
     for (ValueId v : wanted) depends_[v.value] = true;
     std::erase_if(nodes_, [&](NodeId id) { return !reached(graph, id, stops); });
     std::vector<bool> needed(graph.value_capacity());
-    for (const Seed& s : seeds) needed[s.of.value] = true;
+    for (ValueId v : values) needed[v.value] = true;
     std::vector<NodeId> between;
     for (std::size_t i = nodes_.size(); i-- > 0;) {
       const ir::Node& node = graph.node(nodes_[i]);
@@ -46,7 +46,7 @@ class Path {
   bool reached(const ir::Graph& graph, NodeId id, const Stops& stops) {
     const ir::Node& node = graph.node(id);
     if (std::ranges::none_of(node.operands, [&](ValueId v) { return depends_[v.value] && carries(graph, v); })) return false;
-    if (stops && stops(id)) return false;
+    if (node.op == "detach" || (stops && stops(id))) return false;
     for (ValueId r : node.results) depends_[r.value] = depends_[r.value] || carries(graph, r);
     return true;
   }
@@ -67,8 +67,8 @@ class Differentiation {
       : graph_(graph), builder_(graph), seeds_(seeds.begin(), seeds.end()), wanted_(wanted.begin(), wanted.end()), stops_(stops), moved_(moved) {}
 
   std::vector<std::optional<ValueId>> run() {
-    while (expand_composites()) {}
-    const Path path(graph_, seeds_, wanted_, stops_);
+    expand_between(graph_, ends(), wanted_, stops_, [this](ValueId from, ValueId to) { replace(from, to); });
+    const Path path(graph_, ends(), wanted_, stops_);
     for (const Seed& seed : seeds_)
       if (path.depends(seed.of)) give(seed.of, seed.adjoint);
     for (NodeId id : path.nodes()) visit(id, path);
@@ -78,12 +78,10 @@ class Differentiation {
   }
 
  private:
-  bool expand_composites() {
-    const Path path(graph_, seeds_, wanted_, stops_);
-    bool any = false;
-    for (NodeId id : path.nodes())
-      if (must_be_expanded(graph_.node(id))) any = ops::expand_node(graph_, id, [this](ValueId from, ValueId to) { replace(from, to); }) || any;
-    return any;
+  std::vector<ValueId> ends() const {
+    std::vector<ValueId> values;
+    for (const Seed& s : seeds_) values.push_back(s.of);
+    return values;
   }
 
   void replace(ValueId from, ValueId to) {
@@ -133,6 +131,24 @@ class Differentiation {
 };
 
 }  // namespace
+
+std::vector<NodeId> nodes_between(const ir::Graph& graph, std::span<const ValueId> values, std::span<const ValueId> wanted, const Stops& stops) {
+  const Path path(graph, values, wanted, stops);
+  return {path.nodes().begin(), path.nodes().end()};
+}
+
+void expand_between(ir::Graph& graph, std::vector<ValueId> values, std::vector<ValueId> wanted, const Stops& stops, const ops::Moved& moved) {
+  const auto replace = [&](ValueId from, ValueId to) {
+    std::ranges::replace(values, from, to);
+    std::ranges::replace(wanted, from, to);
+    if (moved) moved(from, to);
+  };
+  for (bool again = true; again;) {
+    again = false;
+    for (NodeId id : nodes_between(graph, values, wanted, stops))
+      if (must_be_expanded(graph.node(id))) again = ops::expand_node(graph, id, replace) || again;
+  }
+}
 
 std::vector<std::optional<ValueId>> differentiate(ir::Graph& graph, std::span<const Seed> seeds, std::span<const ValueId> wanted, const Stops& stops,
                                                   const ops::Moved& moved) {

@@ -19,6 +19,12 @@ struct Seed {
 /// Whether nothing flows through a node: it was run where no gradients were recorded.
 using Stops = std::function<bool(ir::NodeId)>;
 
+/// The nodes through which gradients of values flow to what is wanted, the last first. Nothing flows through `detach`.
+std::vector<ir::NodeId> nodes_between(const ir::Graph& graph, std::span<const ir::ValueId> values, std::span<const ir::ValueId> wanted, const Stops& stops = {});
+
+/// Expands in place the composite ops among them that have no gradient of their own. `moved` is told which value took the place of which.
+void expand_between(ir::Graph& graph, std::vector<ir::ValueId> values, std::vector<ir::ValueId> wanted, const Stops& stops = {}, const ops::Moved& moved = {});
+
 /// Appends nodes that give the gradient of the sum of all seeds for each wanted value, or nothing where no seed depends on it. No node that
 /// is there changes its value. Only nodes between a wanted value and a seed are looked at: composite ops among them that have no gradient of
 /// their own are expanded in place, and `moved` is told which value took the place of which (`wanted` and `seeds` may name the old ones).

@@ -5,7 +5,6 @@
 #include <unordered_map>
 
 #include "core/base/error.h"
-#include "core/ops/build/expand.h"
 #include "core/ops/build/node_builder.h"
 #include "core/ops/catalog.h"
 #include "core/ops/view.h"
@@ -32,19 +31,6 @@ class IdSet {
 
 bool is_result(const ir::Graph& graph, ValueId v) { return graph.value(v).kind == ir::ValueKind::result; }
 
-/// The values between inputs and outputs: those that depend on a wanted input, differentiably.
-IdSet<ValueId> depending(const ir::Graph& graph, std::span<const ValueId> wanted) {
-  IdSet<ValueId> found;
-  for (ValueId v : wanted) found.insert(v);
-  for (NodeId id : graph.nodes()) {
-    const ir::Node& node = graph.node(id);
-    if (node.op == "detach" || std::ranges::none_of(node.operands, [&](ValueId v) { return found.has(v); })) continue;
-    for (ValueId v : node.results)
-      if (is_float(graph.type(v).dtype)) found.insert(v);
-  }
-  return found;
-}
-
 /// The nodes on which the values depend.
 IdSet<NodeId> needed_by(const ir::Graph& graph, std::span<const ValueId> values) {
   IdSet<NodeId> needed;
@@ -58,45 +44,16 @@ IdSet<NodeId> needed_by(const ir::Graph& graph, std::span<const ValueId> values)
   return needed;
 }
 
-/// The nodes through which gradients of values flow to what is wanted.
-IdSet<NodeId> between(const ir::Graph& graph, std::span<const ValueId> values, std::span<const ValueId> wanted) {
-  const IdSet<ValueId> depend = depending(graph, wanted);
-  IdSet<NodeId> found;
-  const auto reach = [&](ValueId v) {
-    if (is_result(graph, v) && depend.has(v)) found.insert(graph.value(v).node);
-  };
-  for (ValueId v : values) reach(v);
-  const auto nodes = graph.nodes();
-  for (std::size_t i = nodes.size(); i-- > 0;)
-    if (found.has(nodes[i])) std::ranges::for_each(graph.node(nodes[i]).operands, reach);
-  return found;
-}
-
 std::vector<ValueId> values_of(const ir::Graph& graph, std::span<const std::uint32_t> outputs) {
   std::vector<ValueId> values;
   for (std::uint32_t o : outputs) values.push_back(graph.outputs()[o].value);
   return values;
 }
 
-bool has_gradient_only_in_parts(const ir::Node& node) {
-  const ops::Op* op = ops::find_op(node.op);
-  return op && op->decompose && !op->grad && !op->body && op->no_grad_reason.empty();
-}
-
-/// Expands the composite ops that have no gradient of their own, on the way from what is wanted to what is differentiated.
-void expand_composites(ir::Graph& graph, std::span<const std::uint32_t> outputs, std::span<const ValueId> wanted) {
-  for (bool again = true; again;) {
-    again = false;
-    const IdSet<NodeId> on_the_way = between(graph, values_of(graph, outputs), wanted);
-    for (NodeId id : std::vector<NodeId>(graph.nodes().begin(), graph.nodes().end()))
-      if (on_the_way.has(id) && has_gradient_only_in_parts(graph.node(id))) again = ops::expand_node(graph, id) || again;
-  }
-}
-
 /// A graph with its gradients appended.
 struct Joint {
   ir::Graph graph;
-  std::size_t forward_nodes = 0;  // the first of its nodes are those of the forward
+  std::size_t forward_nodes = 0;  // the first of its nodes are those of the forward, where that has no composite op to expand
   std::vector<ValueId> inputs, wanted, tangents;
   std::vector<std::optional<ValueId>> gradients;  // by wanted input
 };
@@ -106,7 +63,6 @@ Joint with_gradients(const ir::Graph& graph, std::span<const std::uint32_t> outp
   joint.graph = graph.clone();
   joint.inputs.assign(graph.inputs().begin(), graph.inputs().end());
   for (std::uint32_t i : wanted) joint.wanted.push_back(joint.inputs[i]);
-  expand_composites(joint.graph, outputs, joint.wanted);
   joint.forward_nodes = joint.graph.nodes().size();
   std::vector<Seed> seeds;
   for (std::uint32_t o : outputs) {
@@ -115,8 +71,7 @@ Joint with_gradients(const ir::Graph& graph, std::span<const std::uint32_t> outp
     joint.tangents.push_back(joint.graph.add_input(ir::Type::tensor(type.dtype, type.shape, type.device)));
     seeds.push_back({of, joint.tangents.back()});
   }
-  const auto expanded_later = [](ValueId, ValueId) { throw Exception(error(Code::internal, "a composite op on the way to a gradient was not expanded")); };
-  joint.gradients = differentiate(joint.graph, seeds, joint.wanted, [&](NodeId id) { return joint.graph.node(id).op == "detach"; }, expanded_later);
+  joint.gradients = differentiate(joint.graph, seeds, joint.wanted);
   return joint;
 }
 
@@ -219,16 +174,12 @@ std::uint32_t place_of(std::span<const ValueId> values, ValueId value) {
 std::vector<std::vector<std::uint32_t>> groups_of(const ir::Graph& graph, std::span<const std::uint32_t> outputs, std::span<const ValueId> wanted) {
   std::vector<std::size_t> group(outputs.size());
   std::iota(group.begin(), group.end(), std::size_t{0});
-  std::unordered_map<NodeId, std::size_t> group_of_node;
+  std::unordered_map<NodeId, std::size_t> first_output;  // that a node leads to
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const ValueId end = graph.outputs()[outputs[i]].value;
-    const IdSet<NodeId> on_the_way = between(graph, {&end, 1}, wanted);
-    for (NodeId id : graph.nodes()) {
-      if (!on_the_way.has(id)) continue;
-      const auto [place, fresh] = group_of_node.try_emplace(id, group[i]);
-      if (const std::size_t other = place->second; !fresh && group[other] != group[i])
-        for (std::size_t& g : group)
-          if (g == group[other]) g = group[i];
+    for (NodeId id : nodes_between(graph, {&end, 1}, wanted)) {
+      const std::size_t other = group[first_output.try_emplace(id, i).first->second];
+      std::ranges::replace(group, other, std::size_t{group[i]});
     }
   }
   std::vector<std::vector<std::uint32_t>> groups;
@@ -241,12 +192,14 @@ std::vector<std::vector<std::uint32_t>> groups_of(const ir::Graph& graph, std::s
   return groups;
 }
 
-/// Whether a node between an input and the outputs reads the input: torch gives it a gradient then, which may be 0.
-bool is_read(const ir::Graph& graph, std::span<const std::uint32_t> outputs, std::span<const ValueId> wanted, ValueId input) {
+/// The values that a node between what is wanted and the outputs reads, or that are outputs: torch gives these a gradient, which may be 0.
+IdSet<ValueId> read_between(const ir::Graph& graph, std::span<const std::uint32_t> outputs, std::span<const ValueId> wanted) {
+  IdSet<ValueId> read;
   const std::vector<ValueId> ends = values_of(graph, outputs);
-  const IdSet<NodeId> on_the_way = between(graph, ends, wanted);
-  const auto reads = [&](NodeId id) { return on_the_way.has(id) && std::ranges::find(graph.node(id).operands, input) != graph.node(id).operands.end(); };
-  return std::ranges::find(ends, input) != ends.end() || std::ranges::any_of(graph.nodes(), reads);
+  for (ValueId v : ends) read.insert(v);
+  for (NodeId id : nodes_between(graph, ends, wanted))
+    for (ValueId v : graph.node(id).operands) read.insert(v);
+  return read;
 }
 
 ValueId zeros(ir::Graph& graph, const ir::Type& type) {
@@ -258,8 +211,9 @@ ValueId zeros(ir::Graph& graph, const ir::Type& type) {
 /// The gradients of some outputs as a graph of its own. What it needs is added to the outputs of the forward.
 BackwardGraph backward_of(ir::Graph& forward, std::vector<std::uint32_t> outputs, std::span<const std::uint32_t> wanted) {
   Joint joint = with_gradients(forward, outputs, wanted);
+  const IdSet<ValueId> read = read_between(forward, outputs, joint.wanted);
   for (std::size_t i = 0; i < wanted.size(); ++i)
-    if (!joint.gradients[i] && is_read(forward, outputs, joint.wanted, joint.wanted[i])) joint.gradients[i] = zeros(joint.graph, joint.graph.type(joint.wanted[i]));
+    if (!joint.gradients[i] && read.has(joint.wanted[i])) joint.gradients[i] = zeros(joint.graph, joint.graph.type(joint.wanted[i]));
   const Cut cut(joint);
   BackwardGraph made;
   made.outputs = std::move(outputs);
@@ -295,7 +249,7 @@ DifferentiatedGraph with_backwards(const ir::Graph& graph, std::span<const std::
   made.forward = graph.clone();
   std::vector<ValueId> inputs;
   for (std::uint32_t i : wanted) inputs.push_back(made.forward.inputs()[i]);
-  expand_composites(made.forward, outputs, inputs);
+  expand_between(made.forward, values_of(made.forward, outputs), inputs);
   for (std::vector<std::uint32_t>& group : groups_of(made.forward, outputs, inputs)) made.backwards.push_back(backward_of(made.forward, std::move(group), wanted));
   return made;
 }

@@ -220,3 +220,17 @@ TEST_CASE("outputs that share nothing have gradients of their own") {
   CHECK(made.backwards[0].outputs == std::vector<std::uint32_t>{0, 1});
   CHECK(made.backwards[1].outputs == std::vector<std::uint32_t>{2, 3});
 }
+
+TEST_CASE("outputs that are joined by a later one are in one group") {
+  const ir::Graph graph = parsed(R"(graph @main(%x: f64[2], %w: f64[2], %v: f64[2]) {
+    %a: f64[2] = sin(%x)
+    %b: f64[2] = cos(%w)
+    %c: f64[2] = exp(%v)
+    %d: f64[2] = mul(%a, %b)
+    %e: f64[2] = mul(%a, %c)
+    return %a, %b, %c, %d, %e
+  })");
+  const auto made = rewrite::with_backwards(graph, std::vector<std::uint32_t>{0, 1, 2, 3, 4}, std::vector<std::uint32_t>{0, 1, 2});
+  REQUIRE(made.backwards.size() == 1);
+  CHECK(made.backwards[0].outputs == std::vector<std::uint32_t>{0, 1, 2, 3, 4});
+}
