@@ -34,15 +34,21 @@ bool History::has_node(PyObject* stand_in) const {
 bool History::depends(ir::ValueId value) {
   const auto known = [&](ir::ValueId v) -> signed char { return v.value < depends_.size() ? depends_[v.value] : -1; };
   if (core_.graph.value(value).kind != ir::ValueKind::result) return depends_now(value);
-  if (known(value) < 0) {
+  const auto look_on = [&] {
+    const auto nodes = core_.graph.nodes();
     depends_.resize(core_.graph.value_capacity(), -1);
-    for (NodeId id : core_.graph.nodes()) {
-      const ir::Node& node = core_.graph.node(id);
+    for (; looked_at_ < nodes.size() && known(value) < 0; ++looked_at_) {
+      const ir::Node& node = core_.graph.node(nodes[looked_at_]);
       if (node.results.empty() || known(node.results.front()) >= 0) continue;
       const auto reads = [&](ir::ValueId v) { return core_.graph.value(v).kind == ir::ValueKind::result ? known(v) > 0 : depends_now(v); };
       const bool any = node.op != "detach" && std::ranges::any_of(node.operands, reads);
       for (ir::ValueId result : node.results) depends_[result.value] = any && is_float(core_.graph.type(result).dtype);
     }
+  };
+  if (known(value) < 0) look_on();
+  if (known(value) < 0) {  // nodes before it were erased since
+    looked_at_ = 0;
+    look_on();
   }
   return known(value) > 0;
 }

@@ -62,6 +62,7 @@ class History {
   const bool wanted_;
   bool tracking_ = false;
   std::vector<signed char> depends_;  // by ValueId: 1 on an input that requires grad, 0 on none, -1 not known yet
+  std::size_t looked_at_ = 0;         // how many nodes of the graph were, from the first on
 };
 
 }  // namespace tenon::python
