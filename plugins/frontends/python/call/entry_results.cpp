@@ -24,17 +24,6 @@ TensorSpec as_spec(const TensorOutput& output) {
   return spec;
 }
 
-/// The sizes of a result that varies, then its strides.
-void evaluate_layout(const TensorOutput& output, std::span<const std::int64_t> symbols, std::int64_t* sizes) {
-  const std::size_t rank = output.varying_shape.size();
-  for (std::size_t d = 0; d < rank; ++d) {
-    const ir::Dim& dim = output.varying_shape[d];
-    const SymbolId symbol = dim.is_constant() ? SymbolId() : dim.as_symbol();
-    sizes[d] = symbol ? symbols[symbol.value] : dim.evaluate(symbols);
-  }
-  find_strides(output, sizes, sizes + rank);
-}
-
 PyObject* new_object(const TensorOutput& output, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, void*& data) {
   if (!output.device.is_host()) return new_device_tensor(output.device, output.dtype, shape, strides, data);
   if (output.tensor == TensorKind::torch) return new_torch_tensor(*known_torch_library(), output.dtype, shape, strides, data);

@@ -25,10 +25,12 @@ std::vector<Ref> GraphFunction::run(std::span<PyObject* const> inputs, std::span
   void** const outputs = pointers.data() + inputs.size();
   std::vector<Ref> tensors;
   for (const TensorOutput& output : captured_->tensors) {
-    Extents shape = output.shape, strides = output.strides;
+    SmallArray<std::int64_t, 12> sizes(2 * output.varying_shape.size());
+    std::span<const std::int64_t> shape = output.shape, strides = output.strides;
     if (!output.varying_shape.empty()) {
-      for (std::size_t d = 0; d < shape.size(); ++d) shape[d] = output.varying_shape[d].evaluate(symbols);
-      find_strides(output, shape.data(), strides.data());
+      evaluate_layout(output, symbols, sizes.data());
+      shape = {sizes.data(), output.varying_shape.size()};
+      strides = {sizes.data() + output.varying_shape.size(), output.varying_shape.size()};
     }
     PyObject* made = new_torch_tensor(*known_torch_library(), output.dtype, shape, strides, outputs[output.index]);
     if (!made) throw PythonError();

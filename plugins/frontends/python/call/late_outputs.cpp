@@ -19,6 +19,16 @@ void find_strides(const TensorOutput& output, const std::int64_t* sizes, std::in
   }
 }
 
+void evaluate_layout(const TensorOutput& output, std::span<const std::int64_t> symbols, std::int64_t* sizes) {
+  const std::size_t rank = output.varying_shape.size();
+  for (std::size_t d = 0; d < rank; ++d) {
+    const ir::Dim& dim = output.varying_shape[d];
+    const SymbolId symbol = dim.is_constant() ? SymbolId() : dim.as_symbol();
+    sizes[d] = symbol ? symbols[symbol.value] : dim.evaluate(symbols);
+  }
+  find_strides(output, sizes, sizes + rank);
+}
+
 void find_late_sizes(const CapturedGraph& captured, PyObject* const* tensors, std::span<std::int64_t> symbols) {
   for (std::size_t i = 0; i < captured.tensors.size(); ++i) {
     const TensorOutput& output = captured.tensors[i];

@@ -13,6 +13,9 @@ namespace tenon::python {
 /// Dense strides of a result that varies.
 void find_strides(const TensorOutput& output, const std::int64_t* sizes, std::int64_t* strides);
 
+/// The sizes of a result that varies, then its strides.
+void evaluate_layout(const TensorOutput& output, std::span<const std::int64_t> symbols, std::int64_t* sizes);
+
 /// Takes the sizes that the run has found from the results that have them. `tensors` are by CapturedGraph::tensors.
 void find_late_sizes(const CapturedGraph& captured, PyObject* const* tensors, std::span<std::int64_t> symbols);
 

@@ -7,16 +7,14 @@
 #include <optional>
 
 #include "python/call/planned_tensors.h"
+#include "python/call/python_artefact.h"
 #include "python/call/torch_artefact.h"
-#include "python/compat/object_layout.h"
-#include "python/compat/waiting_signals.h"
 #include "python/library/numpy_state.h"
 #include "python/metadata/strides.h"
 #include "python/objects/gil.h"
 #include "python/objects/graph_break.h"
 #include "python/opaque/opaque_call.h"
 #include "python/results/torch_results.h"
-#include "python/segments/exception_text.h"
 #include "tenon/backend.h"
 
 namespace tenon::python {
@@ -46,7 +44,7 @@ Ref laid_out(PyObject* tensor, const MemoryOrder& order) {
   return is_permuted(order) ? permuted(dense.get(), inverse(order)) : std::move(dense);
 }
 
-class OpaqueArtefact final : public Artefact {
+class OpaqueArtefact final : public PythonArtefact {
  public:
   OpaqueArtefact(const GraphView& graph, NodeView node, std::shared_ptr<OpaqueCall> call)
       : bytes_(graph.bytes().data, graph.bytes().data + graph.bytes().size), graph_({bytes_.data(), bytes_.size()}), call_(std::move(call)) {
@@ -55,26 +53,7 @@ class OpaqueArtefact final : public Artefact {
     for (ValueView result : node.results())
       if (result.type().is_tensor()) results_.push_back({TypeView(&graph_, result.type().id()), output_index(result)});
   }
-  ~OpaqueArtefact() override {
-    if (!Py_IsInitialized()) {  // what Python held is gone with it
-      new std::shared_ptr<OpaqueCall>(std::move(call_));
-      return;
-    }
-    const GilHeld gil;
-    call_.reset();
-  }
-
-  void execute(const TenonExecuteArgs& args) override {
-    const GilHeld gil;
-    const compat::SignalsWait waiting;  // what a handler raises is no failure of the call
-    try {
-      run(args);
-    } catch (const PythonError&) {
-      throw Failure(TENON_PLUGIN_FAILED, fmt::format("{} raised {}", call_->target(), type_and_text(compat::take_exception().get())));
-    } catch (const GraphBreak& odd) {
-      throw Failure(TENON_PLUGIN_FAILED, fmt::format("{}: {}", call_->target(), odd.reason()));
-    }
-  }
+  ~OpaqueArtefact() override { drop(call_); }
 
  private:
   Slot input_slot(ValueView value) {
@@ -94,7 +73,9 @@ class OpaqueArtefact final : public Artefact {
     return call_->run(tensors);
   }
 
-  void run(const TenonExecuteArgs& args) {
+  std::string name() const override { return call_->target(); }
+
+  void run(const TenonExecuteArgs& args) override {
     std::vector<Ref> tensors;
     std::vector<PyObject*> given;
     for (std::size_t i = 0; i < operands_.size(); ++i) {

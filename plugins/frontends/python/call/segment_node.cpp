@@ -5,6 +5,7 @@
 #include "python/library/torch_library.h"
 #include "python/objects/graph_break.h"
 #include "python/objects/imported.h"
+#include "python/objects/sequences.h"
 #include "python/results/tensor_updates.h"
 #include "python/session/errors.h"
 
@@ -37,12 +38,6 @@ struct CallBackward {
   } state;
 };
 
-Ref as_tuple(const std::vector<Ref>& objects) {
-  Ref tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(objects.size())));
-  for (std::size_t i = 0; i < objects.size(); ++i) PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), Py_NewRef(objects[i].get()));
-  return tuple;
-}
-
 PyTypeObject* call_backward_type();
 
 Ref new_call(std::shared_ptr<SegmentBackward> backward, std::size_t node, std::span<const std::int64_t> symbols, std::span<const Ref> inputs) {
@@ -67,10 +62,10 @@ Ref node_arguments(const std::shared_ptr<SegmentBackward>& backward, std::size_t
   for (std::uint32_t t : made.results) results.push_back(Ref::borrow(tensors[t]));
   std::vector<Ref> order;
   for (std::uint32_t number : made.order) order.push_back(checked(PyLong_FromUnsignedLong(number)));
-  arguments = {new_call(backward, node, symbols, inputs), as_tuple(kept), as_tuple(results), as_tuple(order)};
+  arguments = {new_call(backward, node, symbols, inputs), tuple_of(kept), tuple_of(results), tuple_of(order)};
   for (std::size_t w = 0; w < gradients.wanted.size(); ++w)
     if (made.gradients[w]) arguments.push_back(inputs[gradients.wanted[w]]);
-  return as_tuple(arguments);
+  return tuple_of(arguments);
 }
 
 /// Runs a method. What it throws becomes an exception of the program.
@@ -103,7 +98,7 @@ PyObject* gradients(PyObject* self, PyObject* const* args, Py_ssize_t count) {
     for (std::uint32_t i : node.kept_inputs) given.push_back(is_tensor(state.backward->segment(), i) ? PyTuple_GET_ITEM(args[0], next++) : state.inputs[i].get());
     for (; next < PyTuple_GET_SIZE(args[0]); ++next) given.push_back(PyTuple_GET_ITEM(args[0], next));
     for (Py_ssize_t t = 0; t < PyTuple_GET_SIZE(args[1]); ++t) given.push_back(PyTuple_GET_ITEM(args[1], t));
-    return as_tuple(state.backward->function(state.node).run(given, state.symbols));  // by wanted input, which is their order
+    return tuple_of(state.backward->function(state.node).run(given, state.symbols));  // by wanted input, which is their order
   });
 }
 
@@ -128,7 +123,7 @@ PyObject* again(PyObject* self, PyObject* tangents) {
     std::vector<Ref> wanted;  // the function gives all gradients
     for (std::size_t w = 0; w < state.backward->gradients().wanted.size(); ++w)
       if (state.backward->gradients().nodes[state.node].gradients[w]) wanted.push_back(made[w]);
-    return as_tuple(wanted);
+    return tuple_of(wanted);
   });
 }
 
@@ -189,9 +184,9 @@ bool are_kept_tensors_hooked() {
 }
 
 void add_nodes(const std::shared_ptr<SegmentBackward>& backward, std::span<const Ref> inputs, PyObject* const* tensors, std::span<const std::int64_t> symbols) {
-  const Ref add = checked(PyObject_GetAttrString(checked(imported("tenon._autograd")).get(), "add_node"));
+  static PyObject* const add = checked(PyObject_GetAttrString(checked(imported("tenon._autograd")).get(), "add_node")).release();
   for (std::size_t node = 0; node < backward->gradients().nodes.size(); ++node)
-    checked(PyObject_Call(add.get(), node_arguments(backward, node, inputs, tensors, symbols).get(), nullptr));
+    checked(PyObject_Call(add, node_arguments(backward, node, inputs, tensors, symbols).get(), nullptr));
 }
 
 }  // namespace tenon::python

@@ -7,9 +7,7 @@
 
 #include "core/ir/buffer.h"
 #include "python/call/planned_tensors.h"
-#include "python/compat/object_layout.h"
-#include "python/compat/waiting_signals.h"
-#include "python/segments/exception_text.h"
+#include "python/call/python_artefact.h"
 #include "python/metadata/strides.h"
 #include "python/objects/gil.h"
 #include "python/objects/graph_break.h"
@@ -31,7 +29,7 @@ bool is_on_device(const ir::Graph& graph, const ir::Node& node) {
 }
 
 /// Work is given to torch's current stream, which is the one that the plan runs on.
-class TorchArtefact final : public Artefact {
+class TorchArtefact final : public PythonArtefact {
  public:
   explicit TorchArtefact(const GraphView& buffer) : graph_(ir::read_buffer(buffer.bytes()).value()) {
     const GilHeld gil;
@@ -42,24 +40,7 @@ class TorchArtefact final : public Artefact {
       nodes_.push_back({id, std::move(*node)});
     }
   }
-  ~TorchArtefact() override {
-    if (!Py_IsInitialized()) {  // what Python held is gone with it
-      new std::vector<Call>(std::move(nodes_));
-      return;
-    }
-    const GilHeld gil;
-    nodes_.clear();
-  }
-
-  void execute(const TenonExecuteArgs& args) override {
-    const GilHeld gil;
-    const compat::SignalsWait waiting;  // what a handler raises is no failure of the call
-    try {
-      run(args);
-    } catch (const PythonError&) {
-      throw Failure(TENON_PLUGIN_FAILED, fmt::format("torch raised {}", type_and_text(compat::take_exception().get())));
-    }
-  }
+  ~TorchArtefact() override { drop(nodes_); }
 
  private:
   struct Call {
@@ -80,7 +61,9 @@ class TorchArtefact final : public Artefact {
     return values;
   }
 
-  void run(const TenonExecuteArgs& args) {
+  std::string name() const override { return "torch"; }
+
+  void run(const TenonExecuteArgs& args) override {
     const std::span symbols(args.symbols, graph_.symbols().size());
     std::vector<Ref> values(graph_.value_capacity());
     for (std::size_t i = 0; i < graph_.inputs().size(); ++i)

@@ -38,9 +38,7 @@ TensorOutput fresh_tensor(const CapturedGraph& captured, const ir::Type& type, s
     order.resize(type.shape.size());
     std::iota(order.begin(), order.end(), 0);
   }
-  made.strides.resize(order.size());
-  std::int64_t step = 1;
-  for (std::size_t k = order.size(); k-- > 0; step *= std::max<std::int64_t>(made.shape[static_cast<std::size_t>(order[k])], 1)) made.strides[static_cast<std::size_t>(order[k])] = step;
+  made.strides = dense_strides(made.shape, order);
   if (varies(type.shape)) {
     made.varying_shape = type.shape;
     made.order = std::move(order);

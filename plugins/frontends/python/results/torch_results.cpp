@@ -74,14 +74,6 @@ PyObject* new_pool_tensor(const TorchLibrary& torch, DType dtype, std::span<cons
 
 Ref address_of(PyObject* tensor) { return checked(PyObject_CallMethod(tensor, "data_ptr", nullptr)); }
 
-Ref empty_strided(const TorchLibrary& torch, DType dtype, std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides) {
-  Ref kwargs = checked(PyDict_New());
-  checked(PyDict_SetItemString(kwargs.get(), "dtype", torch.dtypes[static_cast<std::size_t>(dtype)].get()));
-  checked(PyDict_SetItemString(kwargs.get(), "device", torch.cpu.get()));
-  Ref args = checked(PyTuple_Pack(2, integer_tuple(sizes).get(), integer_tuple(strides).get()));
-  return checked(PyObject_Call(torch.empty_strided.get(), args.get(), kwargs.get()));
-}
-
 /// What DLPack needs of a tensor, freed by whoever takes it.
 struct LentTensor {
   DLManagedTensorVersioned managed{};
@@ -89,20 +81,36 @@ struct LentTensor {
 };
 
 Ref dlpack_tensor(const TorchLibrary& torch, DType dtype, std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides, void* data) {
+  DLManagedTensorVersioned* lent = lent_memory({}, dtype, sizes, strides, data);
+  Ref capsule = Ref::steal(PyCapsule_New(lent, "dltensor_versioned", nullptr));
+  if (!capsule) {
+    lent->deleter(lent);
+    throw PythonError();
+  }
+  Ref native = checked(PyObject_GetAttrString(torch.module.get(), "_C"));
+  return checked(PyObject_CallMethod(native.get(), "_from_dlpack", "O", capsule.get()));
+}
+
+}  // namespace
+
+Ref empty_strided(const TorchLibrary& torch, PyObject* device, DType dtype, std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides) {
+  Ref kwargs = checked(PyDict_New());
+  checked(PyDict_SetItemString(kwargs.get(), "dtype", torch.dtypes[static_cast<std::size_t>(dtype)].get()));
+  checked(PyDict_SetItemString(kwargs.get(), "device", device));
+  Ref args = checked(PyTuple_Pack(2, integer_tuple(sizes).get(), integer_tuple(strides).get()));
+  return checked(PyObject_Call(torch.empty_strided.get(), args.get(), kwargs.get()));
+}
+
+DLManagedTensorVersioned* lent_memory(ir::Device device, DType dtype, std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides, void* data) {
   auto lent = std::make_unique<LentTensor>();
   lent->sizes.assign(sizes.begin(), sizes.end());
   lent->strides.assign(strides.begin(), strides.end());
   lent->managed.version = {1, 0};
   lent->managed.manager_ctx = lent.get();
   lent->managed.deleter = [](DLManagedTensorVersioned* self) { delete static_cast<LentTensor*>(self->manager_ctx); };
-  lent->managed.dl_tensor = {data, {kDLCPU, 0}, static_cast<std::int32_t>(sizes.size()), dlpack_type(dtype), lent->sizes.data(), lent->strides.data(), 0};
-  Ref capsule = checked(PyCapsule_New(&lent->managed, "dltensor_versioned", nullptr));
-  lent.release();  // torch's from now on
-  Ref native = checked(PyObject_GetAttrString(torch.module.get(), "_C"));
-  return checked(PyObject_CallMethod(native.get(), "_from_dlpack", "O", capsule.get()));
+  lent->managed.dl_tensor = {data, ir::dlpack_device(device), static_cast<std::int32_t>(sizes.size()), dlpack_type(dtype), lent->sizes.data(), lent->strides.data(), 0};
+  return &lent.release()->managed;
 }
-
-}  // namespace
 
 Ref integer_tuple(std::span<const std::int64_t> values) {
   Ref tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
@@ -120,7 +128,7 @@ PyObject* new_torch_tensor(const TorchLibrary& torch, DType dtype, std::span<con
                            std::span<const std::int64_t> strides, void*& data) {
   if (torch.direct_results) return new_pool_tensor(torch, dtype, sizes, strides, data);
   try {
-    Ref tensor = empty_strided(torch, dtype, sizes, strides);
+    Ref tensor = empty_strided(torch, torch.cpu.get(), dtype, sizes, strides);
     data = PyLong_AsVoidPtr(address_of(tensor.get()).get());
     return tensor.release();
   } catch (const PythonError&) {

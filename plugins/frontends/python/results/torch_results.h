@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <span>
 
+#include "core/abi/dlpack.h"
+#include "core/ir/device.h"
 #include "python/library/torch_library.h"
 #include "python/metadata/tensor_spec.h"
 #include "python/objects/ref.h"
@@ -14,6 +16,12 @@ namespace tenon::python {
 /// is not the one known, torch.empty_strided makes it. Null with an exception set when there is no memory.
 PyObject* new_torch_tensor(const TorchLibrary& torch, DType dtype, std::span<const std::int64_t> sizes,
                            std::span<const std::int64_t> strides, void*& data);
+
+/// torch.empty_strided, which raises what torch raises. `device`: torch's object.
+Ref empty_strided(const TorchLibrary& torch, PyObject* device, DType dtype, std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides);
+
+/// Memory that somebody else owns as DLPack says it, for whoever takes it over: that one calls its deleter.
+DLManagedTensorVersioned* lent_memory(ir::Device device, DType dtype, std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides, void* data);
 
 /// A tensor over memory that somebody else owns and that outlives it: no view of it may stay behind.
 Ref torch_tensor_over(const TorchLibrary& torch, DType dtype, std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides,

@@ -30,11 +30,7 @@ Span span_of(std::span<const std::int64_t> shape, std::span<const std::int64_t> 
 
 Ref torch_twin(DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides) {
   const TorchLibrary& torch = *torch_library();
-  Ref kwargs = checked(PyDict_New());
-  checked(PyDict_SetItemString(kwargs.get(), "dtype", torch.dtypes[static_cast<std::size_t>(dtype)].get()));
-  checked(PyDict_SetItemString(kwargs.get(), "device", torch.meta.get()));
-  Ref args = checked(PyTuple_Pack(2, integer_tuple(shape).get(), integer_tuple(strides).get()));
-  return checked(PyObject_Call(torch.empty_strided.get(), args.get(), kwargs.get()));
+  return empty_strided(torch, torch.meta.get(), dtype, shape, strides);
 }
 
 /// calloc gives untouched pages for all but small sizes, so the zeros cost address space only. Owns its memory where it fills that.
