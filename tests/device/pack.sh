@@ -9,10 +9,5 @@ cp -L "$(ldd "$build/lib/libtenon.so" | awk '/libtbb/ { print $3 }')" "$to/lib/"
 cp "$build/lib/tenon/defaults.toml" "$to/lib/tenon/"
 for name in cuda text; do cp "$build/lib/tenon/plugins/$name.so" "$build/lib/tenon/plugins/$name.json" "$to/lib/tenon/plugins/"; done
 strip --strip-unneeded "$to"/bin/* "$to"/lib/libtenon.so "$to"/lib/tenon/plugins/*.so
-python3 - "$to"/lib/tenon/plugins/*.json <<'END'  # a manifest says which bytes it was made for
-import hashlib, json, pathlib, sys
-for manifest in map(pathlib.Path, sys.argv[1:]):
-    library = manifest.with_suffix(".so").read_bytes()
-    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"size": len(library), "sha256": hashlib.sha256(library).hexdigest()}, indent=2))
-END
+python3 "$(dirname "$0")/stamp.py" "$to"/lib/tenon/plugins/*.json
 du -sh "$to"
