@@ -31,17 +31,29 @@ class IdSet {
 
 bool is_result(const ir::Graph& graph, ValueId v) { return graph.value(v).kind == ir::ValueKind::result; }
 
-/// The nodes on which the values depend.
-IdSet<NodeId> needed_by(const ir::Graph& graph, std::span<const ValueId> values) {
+/// The nodes on which the values depend, where some values are there.
+IdSet<NodeId> needed_by(const ir::Graph& graph, std::span<const ValueId> values, const IdSet<ValueId>& there) {
   IdSet<NodeId> needed;
-  for (ValueId v : values)
-    if (is_result(graph, v)) needed.insert(graph.value(v).node);
+  const auto need = [&](ValueId v) {
+    if (is_result(graph, v) && !there.has(v)) needed.insert(graph.value(v).node);
+  };
+  std::ranges::for_each(values, need);
   const auto nodes = graph.nodes();
   for (std::size_t i = nodes.size(); i-- > 0;)
-    if (needed.has(nodes[i]))
-      for (ValueId v : graph.node(nodes[i]).operands)
-        if (is_result(graph, v)) needed.insert(graph.value(v).node);
+    if (needed.has(nodes[i])) std::ranges::for_each(graph.node(nodes[i]).operands, need);
   return needed;
+}
+
+/// The values that change with some others.
+IdSet<ValueId> depending_on(const ir::Graph& graph, std::span<const ValueId> values) {
+  IdSet<ValueId> depending;
+  for (ValueId v : values) depending.insert(v);
+  for (NodeId id : graph.nodes()) {
+    const ir::Node& node = graph.node(id);
+    if (node.op == "detach" || std::ranges::none_of(node.operands, [&](ValueId v) { return depending.has(v); })) continue;
+    for (ValueId v : node.results) depending.insert(v);
+  }
+  return depending;
 }
 
 std::vector<ValueId> values_of(const ir::Graph& graph, std::span<const std::uint32_t> outputs) {
@@ -135,7 +147,8 @@ class Copier {
     for (const ir::Constant& constant : from.constants()) to_.add_constant(constant);
   }
 
-  void add_input(ValueId v) { values_[v] = to_.add_input(from_.type(v), from_.value(v).name); }
+  void add_input(ValueId v) { values_[v] = add_unread_input(v); }
+  ValueId add_unread_input(ValueId v) { return to_.add_input(from_.type(v), from_.value(v).name); }
 
   void add_node(NodeId id) {
     const ir::Node& node = from_.node(id);
@@ -165,6 +178,24 @@ class Copier {
   ir::Graph to_;
   std::unordered_map<ValueId, ValueId> values_;
 };
+
+/// What gradients of the gradients, which compute the forward again, need besides what is kept: random values, and those of foreign code.
+std::vector<ValueId> never_again(const Joint& joint, std::span<const ValueId> kept) {
+  const IdSet<ValueId> depending = depending_on(joint.graph, joint.wanted);
+  IdSet<ValueId> there;
+  for (ValueId v : kept)
+    if (!depending.has(v)) there.insert(v);
+  std::vector<ValueId> ends, found;
+  for (const auto& gradient : joint.gradients)
+    if (gradient) ends.push_back(*gradient);
+  const IdSet<NodeId> needed = needed_by(joint.graph, ends, there);
+  IdSet<ValueId> read;
+  for (NodeId id : joint.graph.nodes())
+    if (needed.has(id))
+      for (ValueId v : joint.graph.node(id).operands)
+        if (is_result(joint.graph, v) && !there.has(v) && joint.graph.type(v).is_tensor() && !is_pure(joint.graph, joint.graph.node(joint.graph.value(v).node)) && read.insert(v)) found.push_back(v);
+  return found;
+}
 
 std::uint32_t place_of(std::span<const ValueId> values, ValueId value) {
   return static_cast<std::uint32_t>(std::ranges::find(values, value) - values.begin());
@@ -224,7 +255,9 @@ BackwardGraph backward_of(ir::Graph& forward, std::vector<std::uint32_t> outputs
     made.kept_inputs.push_back(input);
     backward.add_input(v);
   }
-  for (ValueId v : cut.kept()) {
+  std::vector<ValueId> kept = cut.kept();
+  for (ValueId v : never_again(joint, kept)) kept.push_back(v);
+  for (ValueId v : kept) {
     const auto known = std::ranges::find_if(forward.outputs(), [&](const ir::Output& o) { return o.value == v && o.kind != ir::OutputKind::update; });
     made.kept_outputs.push_back(static_cast<std::uint32_t>(known - forward.outputs().begin()));
     if (known == forward.outputs().end()) forward.add_output({.value = v, .kind = ir::OutputKind::saved});
@@ -254,16 +287,23 @@ DifferentiatedGraph with_backwards(const ir::Graph& graph, std::span<const std::
   return made;
 }
 
-ir::Graph gradients_anew(const ir::Graph& graph, std::span<const std::uint32_t> outputs, std::span<const std::uint32_t> wanted) {
+ir::Graph gradients_anew(const ir::Graph& graph, std::span<const std::uint32_t> outputs, std::span<const std::uint32_t> wanted, std::span<const std::uint32_t> kept) {
   Joint joint = with_gradients(graph, outputs, wanted);
   for (std::size_t i = 0; i < wanted.size(); ++i)
     if (!joint.gradients[i]) joint.gradients[i] = zeros(joint.graph, joint.graph.type(joint.wanted[i]));
   Copier anew(joint.graph, graph.name + "_gradients");
   for (ValueId v : joint.inputs) anew.add_input(v);
+  IdSet<ValueId> read;
+  const IdSet<ValueId> depending = depending_on(joint.graph, joint.wanted);
+  for (ValueId v : values_of(joint.graph, kept)) {
+    const bool again = depending.has(v) || !is_result(joint.graph, v) || !read.insert(v);
+    if (again) anew.add_unread_input(v);
+    else anew.add_input(v);
+  }
   for (ValueId v : joint.tangents) anew.add_input(v);
   std::vector<ValueId> ends;
   for (const auto& gradient : joint.gradients) ends.push_back(*gradient);
-  const IdSet<NodeId> needed = needed_by(joint.graph, ends);
+  const IdSet<NodeId> needed = needed_by(joint.graph, ends, read);
   for (NodeId id : joint.graph.nodes()) {
     if (!needed.has(id)) continue;
     if (!is_pure(joint.graph, joint.graph.node(id))) throw Exception(error(Code::unsupported, "the gradient reads what {} gives, which is not computed again", joint.graph.node(id).op));

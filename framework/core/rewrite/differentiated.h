@@ -12,7 +12,8 @@ namespace tenon::rewrite {
 
 /// The graph of gradients of some outputs.
 struct BackwardGraph {
-  /// Inputs: those of the forward that it reads, then the outputs of the forward that it reads, then the gradient of each differentiated output.
+  /// Inputs: those of the forward that it reads, then the outputs of the forward that it reads, or that gradients of its gradients do, which compute
+  /// the forward again; then the gradient of each differentiated output.
   /// Outputs: gradients of inputs of the forward. It has the symbols of the forward, with the same ids.
   ir::Graph graph;
   std::vector<std::uint32_t> outputs;       // of the forward, which it differentiates
@@ -35,8 +36,9 @@ struct DifferentiatedGraph {
 /// before. Throws (unsupported) where an op on the way has no gradient, or is a control op.
 DifferentiatedGraph with_backwards(const ir::Graph& graph, std::span<const std::uint32_t> outputs, std::span<const std::uint32_t> wanted);
 
-/// The gradients alone, computed from the inputs: inputs are those of `graph` and then the gradient of each of `outputs`, outputs the gradients of
-/// `wanted`; zeros where there is none. Throws (unsupported) as `with_backwards` does, and where a random value or one of foreign code is needed.
-ir::Graph gradients_anew(const ir::Graph& graph, std::span<const std::uint32_t> outputs, std::span<const std::uint32_t> wanted);
+/// The gradients alone, computed from the inputs: inputs are those of `graph`, then `kept`, which are outputs of it, and then the gradient of each of
+/// `outputs`; outputs the gradients of `wanted`, zeros where there is none. Of `kept` it reads what does not depend on `wanted`, as random values do not
+/// and what is computed from them. Throws (unsupported) as `with_backwards` does, and where it needs such a value that is not there.
+ir::Graph gradients_anew(const ir::Graph& graph, std::span<const std::uint32_t> outputs, std::span<const std::uint32_t> wanted, std::span<const std::uint32_t> kept = {});
 
 }  // namespace tenon::rewrite

@@ -387,9 +387,8 @@ Family one_operand() {
             names({"torch.clone", "torch.Tensor.clone"}, "(self, *, memory_format=None)") +
                 names({"torch.positive", "torch.Tensor.positive", "torch.Tensor.__pos__", "numpy.ndarray.__pos__"}) + ufunc1({"positive"}) +
                 names({"torch.Tensor.contiguous"}, "(self, memory_format=None)", unchanged) + torch_names("detach", "(self)", unchanged) +
-                names({"torch.dropout", "torch.feature_dropout", "torch.alpha_dropout", "torch.feature_alpha_dropout"}, "(input -> self, p, train -> training)", dropout) +
-                names({"torch.nn.functional.dropout", "torch.nn.functional.dropout1d", "torch.nn.functional.dropout2d"},
-                      "(input -> self, p=0.5, training=True, inplace=False)", dropout) +
+                names({"torch.dropout", "torch.feature_dropout", "torch.alpha_dropout", "torch.feature_alpha_dropout"},
+                      "(input -> self, p, train -> training)", dropout) +
                 names({"numpy.copy"}, "(a -> self, order='K', subok=False)") + names({"numpy.ndarray.copy"}, "(self, order='C')")),
       detach_op(),
       unary_float(

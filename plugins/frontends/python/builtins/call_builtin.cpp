@@ -345,7 +345,7 @@ Handled call_builtin(Evaluator& evaluator, PyObject* callable, Arguments argumen
     return result;
   }
   PyObject* self = self_of(callable);
-  if (evaluator.calls().recorder_takes(callable)) return evaluator.calls().call_recorder(callable, arguments);
+  if (evaluator.calls().recorder_takes(callable)) return evaluator.calls().record(callable, std::move(arguments));
   if (self == nullptr && is_descriptor(callable)) {
     if (arguments.values.empty()) throw GraphBreak(fmt::format("{} without its object", name_of(callable)));
     Ref owner = arguments.values.front();

@@ -84,15 +84,18 @@ PyObject* reported(Body body) noexcept {
 
 const CallBackward::State& state_of(PyObject* self) { return reinterpret_cast<CallBackward*>(self)->state; }
 
+void require_tuples(const char* method, PyObject* const* args, Py_ssize_t count) {
+  if (count == 2 && PyTuple_Check(args[0]) && PyTuple_Check(args[1])) return;
+  PyErr_Format(PyExc_TypeError, "%s() takes two tuples", method);
+  throw PythonError();
+}
+
 /// gradients(kept, tangents): one for each input that gets one.
 PyObject* gradients(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   return reported([&]() -> Ref {
     const CallBackward::State& state = state_of(self);
     const GradientNode& node = state.backward->gradients().nodes[state.node];
-    if (count != 2 || !PyTuple_Check(args[0]) || !PyTuple_Check(args[1])) {
-      PyErr_SetString(PyExc_TypeError, "gradients() takes two tuples");
-      throw PythonError();
-    }
+    require_tuples("gradients", args, count);
     std::vector<PyObject*> given;
     Py_ssize_t next = 0;
     for (std::uint32_t i : node.kept_inputs) given.push_back(is_tensor(state.backward->segment(), i) ? PyTuple_GET_ITEM(args[0], next++) : state.inputs[i].get());
@@ -102,10 +105,12 @@ PyObject* gradients(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   });
 }
 
-/// again(tangents): the same, as results of nodes of torch's autograd graph.
-PyObject* again(PyObject* self, PyObject* tangents) {
+/// again(kept, tangents): the same, as results of nodes of torch's autograd graph.
+PyObject* again(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   return reported([&]() -> Ref {
+    require_tuples("again", args, count);
     const CallBackward::State& state = state_of(self);
+    const GradientNode& node = state.backward->gradients().nodes[state.node];
     const CapturedGraph& segment = state.backward->segment();
     for (std::uint32_t i = 0; i < state.inputs.size(); ++i)
       if (is_tensor(segment, i) && version_of(segment.inputs[i], state.inputs[i].get()) != state.versions[i]) {
@@ -113,7 +118,9 @@ PyObject* again(PyObject* self, PyObject* tangents) {
         throw PythonError();
       }
     std::vector<Ref> inputs = state.inputs;
-    for (Py_ssize_t t = 0; t < PyTuple_GET_SIZE(tangents); ++t) inputs.push_back(Ref::borrow(PyTuple_GET_ITEM(tangents, t)));
+    const Py_ssize_t kept = PyTuple_GET_SIZE(args[0]);
+    for (Py_ssize_t t = kept - std::ssize(node.kept_tensors); t < kept; ++t) inputs.push_back(Ref::borrow(PyTuple_GET_ITEM(args[0], t)));
+    for (Py_ssize_t t = 0; t < PyTuple_GET_SIZE(args[1]); ++t) inputs.push_back(Ref::borrow(PyTuple_GET_ITEM(args[1], t)));
     std::vector<PyObject*> given, tensors;
     for (const Ref& input : inputs) given.push_back(input.get());
     SegmentBackward::Again& again = state.backward->again(state.node);
@@ -122,14 +129,14 @@ PyObject* again(PyObject* self, PyObject* tangents) {
     if (again.backward) add_nodes(again.backward, inputs, tensors.data(), state.symbols);
     std::vector<Ref> wanted;  // the function gives all gradients
     for (std::size_t w = 0; w < state.backward->gradients().wanted.size(); ++w)
-      if (state.backward->gradients().nodes[state.node].gradients[w]) wanted.push_back(made[w]);
+      if (node.gradients[w]) wanted.push_back(made[w]);
     return tuple_of(wanted);
   });
 }
 
 PyMethodDef kMethods[] = {
     {"gradients", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(gradients)), METH_FASTCALL, nullptr},
-    {"again", again, METH_O, nullptr},
+    {"again", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(again)), METH_FASTCALL, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 

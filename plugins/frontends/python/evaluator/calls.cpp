@@ -124,6 +124,12 @@ Ref Calls::call_recorder(PyObject* callable, const Arguments& arguments) {
   }
 }
 
+Ref Calls::record(PyObject* callable, Arguments arguments) {
+  if (Ref function = recorder_.differentiable(callable, arguments.values))
+    if (Ref result = core_.call_now(function.get(), arguments); !result.is(Py_NotImplemented)) return result;
+  return call_recorder(callable, arguments);
+}
+
 /// Whether a frame holds the object, which then lives.
 bool Calls::is_held(PyObject* object) const {
   const auto holds = [&](const Slot& slot) { return slot.object.is(object); };
@@ -176,7 +182,7 @@ std::optional<Ref> Calls::call(PyObject* callable, Arguments arguments, Completi
     return call(wrapped, std::move(arguments), completion);
   }
   if (is_builtin_callable(callable)) return call_builtin(core_, callable, std::move(arguments));
-  if (recorder_takes(callable)) return call_recorder(callable, arguments);
+  if (recorder_takes(callable)) return record(callable, std::move(arguments));
   PyObject* method = heap_.type_attribute(type, names().__call__);
   if (is_python_function(method)) {
     arguments.values.insert(arguments.values.begin(), Ref::borrow(callable));

@@ -132,12 +132,15 @@ constexpr Row kTable[] = {
     // ---- what depends on the state of the program
     {Trait::random_by_dropout, Of::torch, "scaled_dot_product_attention"},
     {Trait::random_in_training, Of::torch, "lstm gru rnn_tanh rnn_relu"},
+    {Trait::draws_and_computes, Of::functions_of_torch,
+     "dropout dropout_ alpha_dropout alpha_dropout_ feature_dropout feature_dropout_ feature_alpha_dropout feature_alpha_dropout_ rrelu "
+     "scaled_dot_product_attention"},
+    {Trait::draws_of_no_slope, Of::torch, "bernoulli normal poisson binomial"},
     {Trait::minds_determinism, Of::torch,
      "empty empty_like empty_strided empty_permuted new_empty new_empty_strided put put_ max_unpool2d max_unpool3d"},
     {Trait::minds_layout, Of::any, "torch.searchsorted torch.bucketize"},
     {Trait::drops_in_training, Of::torch,
-     "dropout dropout_ alpha_dropout alpha_dropout_ feature_dropout feature_dropout_ feature_alpha_dropout feature_alpha_dropout_ native_dropout _fused_dropout "
-     "dropout1d dropout2d dropout3d"},
+     "dropout dropout_ alpha_dropout alpha_dropout_ feature_dropout feature_dropout_ feature_alpha_dropout feature_alpha_dropout_ native_dropout _fused_dropout"},
 
     // ---- what it warns of
     {Trait::warns_itself, Of::any, "numpy.nanmax numpy.nanmin"},

@@ -176,14 +176,22 @@ void add_gradients(CapturedGraph& captured) {
 
 std::shared_ptr<CapturedGraph> gradients_with_gradients(const CapturedGraph& captured, const GradientNode& node) {
   const std::vector<std::uint32_t>& wanted = captured.gradients->wanted;
-  std::vector<std::uint32_t> outputs;
+  std::vector<std::uint32_t> outputs, kept;
   for (std::uint32_t t : node.results) outputs.push_back(captured.tensors[t].index);
   auto made = std::make_shared<CapturedGraph>();
   made->numbers = captured.numbers;
   made->inputs = captured.inputs;
+  for (std::uint32_t t : node.kept_tensors) {
+    kept.push_back(captured.tensors[t].index);
+    made->inputs.push_back(made_spec(captured.tensors[t].dtype, captured.tensors[t].shape, captured.tensors[t].strides));
+  }
   for (std::uint32_t t : node.results) made->inputs.emplace_back(spec_of_gradient(captured.tensors[t])).requires_grad = true;
   try {
-    ir::Graph graph = rewrite::gradients_anew(captured.gradients->forward, outputs, wanted);
+    ir::Graph graph = rewrite::gradients_anew(captured.gradients->forward, outputs, wanted, kept);
+    for (std::uint32_t i = 0; i < kept.size(); ++i) {
+      const ir::ValueId value = graph.inputs()[captured.inputs.size() + i];
+      if (const auto strides = strides_of(captured.tensors[node.kept_tensors[i]], graph.type(value))) graph.set_strides(value, *strides);
+    }
     for (std::size_t w = 0; w < wanted.size(); ++w)
       made->tensors.emplace_back(fresh_tensor(captured, graph.type(graph.outputs()[w].value), w, order_of_gradient(captured.inputs[wanted[w]]))).requires_grad = true;
     set_graph(*made, std::move(graph));

@@ -31,7 +31,7 @@ struct SegmentGradients {
 /// Adds them to a captured graph of which results require grad, and the tensors that are kept. Throws GraphBreak where it has no gradient.
 void add_gradients(CapturedGraph& captured);
 
-/// The gradients of a node as a graph of the segment's inputs and of a row-major gradient for each of its results, with gradients of its own by all of
+/// The gradients of a node as a graph of the segment's inputs, of the kept tensors and of a row-major gradient for each of its results, with gradients of its own by all of
 /// these that require grad: what torch differentiates where a gradient is to have one. Throws GraphBreak where there is none.
 std::shared_ptr<CapturedGraph> gradients_with_gradients(const CapturedGraph& captured, const GradientNode& node);
 

@@ -10,6 +10,7 @@
 #include "python/heap/type_traits.h"
 #include "python/library/numpy_api.h"
 #include "python/library/torch_library.h"
+#include "python/objects/imported.h"
 #include "python/opaque/quiet_calls.h"
 #include "python/recording/memory/device_results.h"
 #include "python/recording/recorded_lists.h"
@@ -118,6 +119,17 @@ PyObject* TensorRecorder::written_in_python(PyObject* callable) {
   Ref function = Ref::steal(PyObject_GetAttrString(callable, "_implementation"));
   PyErr_Clear();
   return function && PyFunction_Check(function.get()) ? function.get() : nullptr;  // which the callable keeps
+}
+
+Ref TensorRecorder::differentiable(PyObject* callable, std::span<const Ref> arguments) {
+  const ForeignFunction& function = foreign_function(callable);
+  if (!function.has(Trait::draws_and_computes)) return {};
+  std::vector<StandIns::Index> operands;
+  for (const Ref& argument : arguments)
+    if (const auto index = core_.stand_ins.find(argument.get())) operands.push_back(*index);
+  const auto is_followed = [&](StandIns::Index index) { return core_.stand_ins[index].device.is_host() && !is_complex(core_.stand_ins[index].dtype); };
+  if (!history_.tracks(operands) || !std::ranges::all_of(operands, is_followed)) return {};
+  return checked(PyObject_GetAttrString(checked(imported("tenon._drawing")).get(), std::string(function.last_word()).c_str()));
 }
 
 Recorder::Pieces TensorRecorder::pieces_of(PyObject* callable) {

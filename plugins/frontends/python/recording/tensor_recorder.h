@@ -49,6 +49,7 @@ class TensorRecorder final : public Recorder, public StandInUses {
   bool is_own_class(PyObject* type) override;
   bool operates_on_any(PyObject* stand_in) const override { return Py_TYPE(stand_in) == array_stand_in_type(); }
   PyObject* written_in_python(PyObject* callable) override;
+  Ref differentiable(PyObject* callable, std::span<const Ref> arguments) override;
   Pieces pieces_of(PyObject* callable) override;
 
   // inputs

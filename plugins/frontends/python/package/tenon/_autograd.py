@@ -20,7 +20,7 @@ class Segment(torch.autograd.Function):
         kept = ctx.saved_tensors  # torch's own errors: freed, or written since
         tangents = tuple(t.contiguous() for t in tangents)
         if torch.is_grad_enabled():  # the gradients are to have gradients
-            return (None, None, None, *ctx.call.again(tangents))
+            return (None, None, None, *ctx.call.again(kept, tangents))
         return (None, None, None, *ctx.call.gradients(kept, tangents))
 
 

@@ -61,8 +61,10 @@ Ref OpaqueCalls::record(PyObject* callable, const ForeignFunction& function, PyO
 }
 
 Ref OpaqueCalls::record(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, OpaqueUse& use) {
-  if (history_.tracking()) throw GraphBreak(fmt::format("{} has a gradient that torch alone knows", function.name));
   const std::vector<Index> operands = stand_ins_.among(args, kwargs);
+  const bool no_slope = use.random && !use.written && function.has(Trait::draws_of_no_slope);
+  if (history_.tracking() && !no_slope && (use.written || !use.declared.empty() || use.answer || function.in_graph || twins_.have_gradient(callable, function, operands, args, kwargs)))
+    throw GraphBreak(fmt::format("{} has a gradient that torch alone knows", function.name));
   for (Index index : operands)
     if ((stand_ins_[index].kind == TensorKind::torch) != (function.flavour == ops::Flavour::torch))
       throw GraphBreak("a torch tensor and a NumPy array in one operation");
@@ -90,7 +92,7 @@ Ref OpaqueCalls::record(PyObject* callable, const ForeignFunction& function, PyO
     if (number) numbers.push_back(place);
     may_size |= number && (is_symbolic_int(object) || !use.random);
     orders.push_back(index && in_memory ? drawing_order(stand_ins_[*index], use.written == *index, function) : MemoryOrder());
-    values.push_back(number ? *number : permuted(builder_, present_.of(*index), orders.back()));
+    values.push_back(number ? *number : permuted(builder_, history_.tracking() ? history_.cut(present_.of(*index)) : present_.of(*index), orders.back()));
     places.push_back(index.value_or(std::numeric_limits<Index>::max()));
     kinds.push_back(index ? stand_ins_[*index].kind : TensorKind::scalar);
     return place;
@@ -145,6 +147,8 @@ Ref OpaqueCalls::record(PyObject* callable, const ForeignFunction& function, PyO
   const std::size_t first_node = graph_.nodes().size();
   std::vector<ir::ValueId> results = add_node(function.name, std::move(call), std::move(values), std::move(types), use);
   for (std::size_t i = 0; i < results.size(); ++i) results[i] = permuted(builder_, results[i], inverse(recorded[i].order));
+  if (history_.tracking() && no_slope)
+    for (ir::ValueId& drawn : results) drawn = with_slope_of_zero(drawn, operands);
   core_.settle_extents(results);
   if (use.written) {
     use.value = results.front();
@@ -196,6 +200,14 @@ Ref OpaqueCalls::wrap_late(const ForeignFunction& function, ir::ValueId value, s
     set_result_type(spec, function, false);
   }
   return stand_ins_[core_.add_fresh(spec.kind, value, spec)].object;
+}
+
+/// What was drawn, as a value that depends on the operands: their gradients are zeros.
+ir::ValueId OpaqueCalls::with_slope_of_zero(ir::ValueId drawn, std::span<const Index> operands) {
+  const ir::ValueId yes = builder_.one("full", {builder_.literal(true)}, {{"dtype", DType::b8}, {"size", ir::Shape{}}});
+  for (Index index : operands)
+    if (stand_ins_[index].requires_grad) drawn = builder_.one("where", {yes, drawn, builder_.cast(present_.of(index), graph_.type(drawn).dtype)});
+  return drawn;
 }
 
 /// Adds the node of an opaque call and gives the values of what the function gives; those of what it writes are `use.left`.

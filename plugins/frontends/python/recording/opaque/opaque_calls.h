@@ -28,7 +28,7 @@ class OpaqueCalls {
   using Warning = std::function<void(const std::string& function)>;
 
   /// `before_it_may_warn`: as Recorder says.
-  OpaqueCalls(RecordedGraph& graph, const History& history, KnownValues& known, RecordedTrace& trace, ComputedNumbers& computed, RecordedResults& results, LateSizes& late,
+  OpaqueCalls(RecordedGraph& graph, History& history, KnownValues& known, RecordedTrace& trace, ComputedNumbers& computed, RecordedResults& results, LateSizes& late,
               const Warning& before_it_may_warn)
       : core_(graph), graph_(graph.graph), builder_(graph.builder), symbols_(graph.symbols), stand_ins_(graph.stand_ins), present_(graph.present),
         history_(history), trace_(trace), computed_(computed), results_(results), late_(late), before_it_may_warn_(before_it_may_warn), sizes_(graph), twins_(graph, known) {}
@@ -45,6 +45,7 @@ class OpaqueCalls {
 
  private:
   std::optional<ir::ValueId> number_operand(PyObject* object);
+  ir::ValueId with_slope_of_zero(ir::ValueId drawn, std::span<const Index> operands);
   void fix_numbers_in(PyObject* object);
   std::vector<ir::ValueId> add_node(const std::string& target, std::shared_ptr<OpaqueCall> call, std::vector<ir::ValueId> values, std::vector<ir::Type> types,
                                     OpaqueUse& use);
@@ -57,7 +58,7 @@ class OpaqueCalls {
   Symbols& symbols_;
   StandIns& stand_ins_;
   PresentValues& present_;
-  const History& history_;
+  History& history_;
   RecordedTrace& trace_;
   ComputedNumbers& computed_;
   RecordedResults& results_;

@@ -7,8 +7,10 @@
 
 #include "python/compat/meta_device_hint.h"
 #include "python/compat/undefined_results.h"
+#include "python/library/random_state.h"
 #include "python/library/torch_library.h"
 #include "python/objects/graph_break.h"
+#include "python/objects/pending_exception.h"
 #include "python/opaque/eager_kernels.h"
 #include "python/opaque/numpy_answers.h"
 #include "python/opaque/opaque_call.h"
@@ -32,6 +34,48 @@ bool say_the_same(PyObject* one, PyObject* other) {
 }
 
 }  // namespace
+
+namespace {
+
+/// Twins that require grad while it lives.
+class TwinsWithHistory {
+ public:
+  TwinsWithHistory(StandIns& stand_ins, std::span<const StandIns::Index> operands) {
+    for (StandIns::Index index : operands)
+      if (stand_ins[index].requires_grad) set(twins_.emplace_back(Ref::borrow(stand_ins.twin(index))), Py_True);
+  }
+  ~TwinsWithHistory() {
+    const PendingException pending;
+    for (const Ref& twin : twins_)
+      if (!Ref::steal(PyObject_CallMethod(twin.get(), "requires_grad_", "O", Py_False))) PyErr_WriteUnraisable(twin.get());
+  }
+  TwinsWithHistory(const TwinsWithHistory&) = delete;
+  TwinsWithHistory& operator=(const TwinsWithHistory&) = delete;
+
+ private:
+  static void set(const Ref& twin, PyObject* requires_grad) { checked(PyObject_CallMethod(twin.get(), "requires_grad_", "O", requires_grad)); }
+
+  std::vector<Ref> twins_;
+};
+
+}  // namespace
+
+bool OpaqueTwins::have_gradient(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args, PyObject* kwargs) {
+  if (function.flavour != ops::Flavour::torch) return true;
+  const KeptGenerator kept;
+  const TwinsWithHistory history(stand_ins_, operands);
+  const Ref twin_args = on_meta_device(stand_ins_.with_twins(args).get()), twin_kwargs = kwargs ? on_meta_device(stand_ins_.with_twins(kwargs).get()) : Ref();
+  std::vector<Ref> given;
+  try {
+    collect_tensors(call_quietly(callable, twin_args.get(), twin_kwargs.get(), function.flavour).get(), given);
+  } catch (const PythonError&) {
+    PyErr_Clear();
+    return true;
+  }
+  return std::ranges::any_of(given, [](const Ref& tensor) {
+    return !checked(PyObject_GetAttrString(tensor.get(), "requires_grad")).is(Py_False);
+  });
+}
 
 long version_of(PyObject* twin) {
   Ref version = Ref::steal(PyObject_GetAttrString(twin, "_version"));

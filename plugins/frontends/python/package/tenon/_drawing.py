@@ -1,0 +1,113 @@
+"""Functions of torch that draw random numbers and compute with them, in Python: a capture follows it, so that what is computed has a gradient.
+
+They draw as ATen's kernels for the CPU do, in the same order (aten/src/ATen/native/Dropout.cpp, Activation.cpp and
+transformers/attention.cpp). ``NotImplemented`` is for calls that only the original makes.
+"""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+_ALPHA = 1.7580993408473766
+
+
+def dropout(input: torch.Tensor, p: float, train: bool) -> Any:
+    return _dropped(input, p, train, _noise_of_elements, False)
+
+
+def dropout_(input: torch.Tensor, p: float, train: bool) -> Any:
+    return _dropped(input, p, train, _noise_of_elements, True)
+
+
+def feature_dropout(input: torch.Tensor, p: float, train: bool) -> Any:
+    return _dropped(input, p, train, _noise_of_features, False)
+
+
+def feature_dropout_(input: torch.Tensor, p: float, train: bool) -> Any:
+    return _dropped(input, p, train, _noise_of_features, True)
+
+
+def alpha_dropout(input: torch.Tensor, p: float, train: bool) -> Any:
+    return _dropped(input, p, train, _noise_of_elements, False, alpha=True)
+
+
+def alpha_dropout_(input: torch.Tensor, p: float, train: bool) -> Any:
+    return _dropped(input, p, train, _noise_of_elements, True, alpha=True)
+
+
+def feature_alpha_dropout(input: torch.Tensor, p: float, train: bool) -> Any:
+    return _dropped(input, p, train, _noise_of_features, False, alpha=True)
+
+
+def feature_alpha_dropout_(input: torch.Tensor, p: float, train: bool) -> Any:
+    return _dropped(input, p, train, _noise_of_features, True, alpha=True)
+
+
+def _dropped(input: torch.Tensor, p: float, train: bool, noise_of: Any, in_place: bool, alpha: bool = False) -> Any:
+    if not 0 <= p <= 1:
+        return NotImplemented
+    if p == 0 or not train or input.numel() == 0:
+        return input
+    if p == 1:
+        nothing = torch.zeros((), dtype=input.dtype)
+        return input.mul_(nothing) if in_place else input.mul(nothing)
+    noise = noise_of(input, 1 - p)
+    if noise is NotImplemented:
+        return noise
+    if not alpha:
+        noise = noise.div_(1 - p)
+        return input.mul_(noise) if in_place else input.mul(noise)
+    a = 1.0 / math.sqrt((_ALPHA * _ALPHA * p + 1) * (1 - p))
+    shift = noise.add(-1).mul_(_ALPHA * a).add_(_ALPHA * a * p)
+    noise = noise.mul_(a)
+    return (input.mul_(noise) if in_place else input.mul(noise)).add_(shift)
+
+
+def _noise_of_elements(input: torch.Tensor, kept: float) -> Any:
+    return torch.zeros_like(input).bernoulli_(kept)
+
+
+def _noise_of_features(input: torch.Tensor, kept: float) -> Any:
+    if input.dim() < 2:
+        return NotImplemented
+    return input.new_zeros((input.size(0), input.size(1)) + (1,) * (input.dim() - 2)).bernoulli_(kept)
+
+
+def rrelu(input: torch.Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, generator: Any = None) -> Any:
+    if not training or generator is not None or upper - lower <= 1e-6:
+        return NotImplemented
+    _, noise = torch.ops.aten.rrelu_with_noise_functional.default(input.detach(), torch.zeros_like(input), lower, upper, True)
+    return input * noise
+
+
+def scaled_dot_product_attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Any:
+    if not 0 < dropout_p <= 1 or query.dim() < 2 or (is_causal and attn_mask is not None) or query.dtype is not key.dtype or query.dtype is not value.dtype:
+        return NotImplemented
+    dtype = query.dtype
+    if dtype is torch.float16 or dtype is torch.bfloat16:
+        query, key, value = query.float(), key.float(), value.float()
+    if enable_gqa:
+        key = key.repeat_interleave(query.size(-3) // key.size(-3), -3)
+        value = value.repeat_interleave(query.size(-3) // value.size(-3), -3)
+    factor = 1.0 / math.sqrt(query.size(-1)) if scale is None else scale
+    root = math.sqrt(abs(factor))
+    scores = torch.matmul(query * (-root if factor < 0 else root), key.transpose(-2, -1) * root)
+    if is_causal:
+        attn_mask = torch.ones((query.size(-2), key.size(-2)), dtype=torch.bool).tril()
+    if attn_mask is not None and attn_mask.dtype is torch.bool:
+        scores = scores + torch.zeros_like(attn_mask, dtype=query.dtype).masked_fill(attn_mask.logical_not(), -math.inf)
+    elif attn_mask is not None:
+        scores = scores + attn_mask
+    weights = dropout(torch._safe_softmax(scores, -1), dropout_p, True)
+    return torch.matmul(weights, value).to(dtype)
