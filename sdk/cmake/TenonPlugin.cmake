@@ -161,6 +161,14 @@ endfunction()
 
 include(${CMAKE_CURRENT_LIST_DIR}/tenon_use_fmt.cmake)
 
+# tenon_keep_static_objects(TARGET): destroys no static object of the library at exit. For a library whose code threads may be in
+# while the process ends: its own, or those of a library linked into it (LLVM).
+function(tenon_keep_static_objects target)
+  set(source ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/static_objects.cpp)
+  target_sources(${target} PRIVATE ${source})
+  set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
 # Makes the target tenon_core from the package's sources, in this project's compiler. In Tenon's own tree it exists already.
 function(tenon_core_for_plugins)
   if(TARGET tenon_core)

@@ -16,6 +16,8 @@ FIRST_PARTY = {
     "cleanup": ROOT / "plugins/passes/cleanup",
     "text": ROOT / "plugins/frontends/text",
 }
+# They need LLVM 19, and Python with NumPy. `codegen` is a library that `llvm` and `cuda` share.
+LARGE = {"codegen": ROOT / "plugins/backends/codegen", "llvm": ROOT / "plugins/backends/llvm", "cuda": ROOT / "plugins/backends/cuda", "python": ROOT / "plugins/frontends/python"}
 SAMPLES = {"strength": ROOT / "samples/05_pass_plugin", "my_passes": ROOT / "sdk/template/pass"}
 
 
@@ -46,7 +48,10 @@ class OutOfTree:
 def write_project(folder: pathlib.Path, sources: dict[str, pathlib.Path]) -> pathlib.Path:
     """Copies plugin folders into a project that finds the SDK and adds each of them, as one author's project would."""
     folder.mkdir()
-    lines = ["cmake_minimum_required(VERSION 3.25)", "project(out_of_tree VERSION 9.9 LANGUAGES CXX)", "find_package(TenonSDK REQUIRED)", "tenon_core_for_plugins()"]
+    lines = ["cmake_minimum_required(VERSION 3.25)", "project(out_of_tree VERSION 9.9 LANGUAGES CXX)",
+             "set(CMAKE_POSITION_INDEPENDENT_CODE ON)", "set(CMAKE_CXX_VISIBILITY_PRESET hidden)", "set(CMAKE_UNITY_BUILD ON)",
+             "add_compile_options(-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=)",  # so that another run's folder finds the objects in the compiler cache
+             "find_package(TenonSDK REQUIRED)", "tenon_core_for_plugins()"]
     for name, source in sources.items():
         shutil.copytree(source, folder / name)
         lines.append(f"add_subdirectory({name})")

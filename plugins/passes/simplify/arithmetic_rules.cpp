@@ -20,11 +20,6 @@ std::optional<ValueId> times_exact_inverse(Match& m) {
   return m.make("mul", {m[0], m.literal(*inverse)});
 }
 
-/// The op of two operands on slots 0 and 1.
-auto becomes(const char* name) {
-  return [name](Match& m) -> std::optional<ValueId> { return m.make(name, {m[0], m[1]}); };
-}
-
 auto becomes_unary(const char* name) {
   return [name](Match& m) -> std::optional<ValueId> { return m.make(name, {m[0]}); };
 }

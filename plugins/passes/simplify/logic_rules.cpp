@@ -5,10 +5,6 @@ namespace {
 
 using namespace rewrite;
 
-auto becomes(const char* name) {
-  return [name](Match& m) -> std::optional<ValueId> { return m.make(name, {m[0], m[1]}); };
-}
-
 /// The comparison `name` of slots 0 and 1, unless they are floats: NaN makes both a comparison and its opposite false.
 auto opposite(const char* name) {
   return [name](Match& m) -> std::optional<ValueId> {

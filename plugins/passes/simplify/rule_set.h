@@ -27,4 +27,9 @@ RuleSet copy_rules();
 /// The replacement of a law whose right side is what slot 0 bound.
 inline std::optional<ValueId> first_slot(rewrite::Match& match) { return match[0]; }
 
+/// The replacement of a law whose right side is the op of slots 0 and 1.
+inline auto becomes(const char* name) {
+  return [name](rewrite::Match& m) -> std::optional<ValueId> { return m.make(name, {m[0], m[1]}); };
+}
+
 }  // namespace tenon::simplify

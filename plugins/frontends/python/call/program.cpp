@@ -9,7 +9,7 @@
 #include "core/ir/buffer.h"
 #include "core/ops/build/node_builder.h"
 #include "python/call/interrupt_watch.h"
-#include "python/call/python_backend.h"
+#include "python/opaque/python_backend.h"
 #include "python/compat/waiting_signals.h"
 #include "python/graph/error_alarms.h"
 #include "python/graph/graph_constants.h"

@@ -4,7 +4,7 @@
 #include "python/call/capture_run.h"
 #include "python/call/compiled_function.h"
 #include "python/call/function_cache.h"
-#include "python/call/python_backend.h"
+#include "python/opaque/python_backend.h"
 #include "python/decode/code.h"
 #include "python/export/export_capture.h"
 #include "python/export/exported_graph.h"

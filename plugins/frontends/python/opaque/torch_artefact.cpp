@@ -1,4 +1,4 @@
-#include "python/call/torch_artefact.h"
+#include "python/opaque/torch_artefact.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/ir/buffer.h"
-#include "python/call/planned_tensors.h"
-#include "python/call/python_artefact.h"
+#include "python/opaque/planned_tensors.h"
+#include "python/opaque/python_artefact.h"
 #include "python/metadata/strides.h"
 #include "python/objects/gil.h"
 #include "python/objects/graph_break.h"

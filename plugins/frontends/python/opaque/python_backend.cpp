@@ -1,4 +1,4 @@
-#include "python/call/python_backend.h"
+#include "python/opaque/python_backend.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 #include <array>
 #include <optional>
 
-#include "python/call/planned_tensors.h"
-#include "python/call/python_artefact.h"
-#include "python/call/torch_artefact.h"
+#include "python/opaque/planned_tensors.h"
+#include "python/opaque/python_artefact.h"
+#include "python/opaque/torch_artefact.h"
 #include "python/library/numpy_state.h"
 #include "python/metadata/strides.h"
 #include "python/objects/gil.h"

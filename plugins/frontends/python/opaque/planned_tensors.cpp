@@ -1,4 +1,4 @@
-#include "python/call/planned_tensors.h"
+#include "python/opaque/planned_tensors.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
