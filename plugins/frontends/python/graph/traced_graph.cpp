@@ -1,7 +1,5 @@
 #include "python/graph/traced_graph.h"
 
-#include <structmember.h>
-
 #include <unordered_map>
 
 #include "core/ir/printer.h"
@@ -14,49 +12,7 @@
 namespace tenon::python {
 namespace {
 
-struct ValueRef {
-  PyObject_HEAD
-  PyObject* name;
-};
-
-void free_value_ref(PyObject* self) {
-  Py_XDECREF(reinterpret_cast<ValueRef*>(self)->name);
-  Py_TYPE(self)->tp_free(self);
-}
-
-PyObject* print_value_ref(PyObject* self) { return Py_NewRef(reinterpret_cast<ValueRef*>(self)->name); }
-
-PyMemberDef kValueRefMembers[] = {{"name", T_OBJECT_EX, offsetof(ValueRef, name), READONLY, "The value's name."}, {nullptr, 0, 0, 0, nullptr}};
-
-PyTypeObject g_value_ref = {PyVarObject_HEAD_INIT(nullptr, 0)};
-
-/// All attributes are plain Python objects in `fields`.
-struct TracedGraph {
-  PyObject_HEAD
-  PyObject* fields;
-};
-
-void free_traced_graph(PyObject* self) {
-  PyObject_GC_UnTrack(self);
-  Py_XDECREF(reinterpret_cast<TracedGraph*>(self)->fields);
-  Py_TYPE(self)->tp_free(self);
-}
-
-int traverse_traced_graph(PyObject* self, visitproc visit, void* arg) {
-  Py_VISIT(reinterpret_cast<TracedGraph*>(self)->fields);
-  return 0;
-}
-
-int clear_traced_graph(PyObject* self) {
-  Py_CLEAR(reinterpret_cast<TracedGraph*>(self)->fields);
-  return 0;
-}
-
-PyObject* text_of(PyObject* self, PyObject*) { return Py_XNewRef(PyDict_GetItemString(reinterpret_cast<TracedGraph*>(self)->fields, "_text")); }
-
-PyMethodDef kTracedGraphMethods[] = {{"text", text_of, METH_NOARGS, "The graph in Tenon's text form."}, {nullptr, nullptr, 0, nullptr}};
-
-PyTypeObject g_traced_graph = {PyVarObject_HEAD_INIT(nullptr, 0)};
+Ref class_of_package(const char* name) { return checked(PyObject_GetAttrString(checked(imported("tenon._traced")).get(), name)); }
 
 Ref text(const std::string& value) { return checked(PyUnicode_FromStringAndSize(value.data(), static_cast<Py_ssize_t>(value.size()))); }
 
@@ -252,37 +208,18 @@ class Translation {
   std::unordered_map<std::string, int> taken_, names_taken_;
 };
 
-void set(PyObject* dict, const char* name, const Ref& value) { checked(PyDict_SetItemString(dict, name, value.get())); }
-
 Ref make_object(const Traced& traced) {
-  Ref fields = checked(PyDict_New());
-  Translation translation(traced);
-  set(fields.get(), "name", text(traced.name));
-  set(fields.get(), "inputs", translation.inputs());
-  set(fields.get(), "copies", translation.copies());
-  set(fields.get(), "numbers", translation.numbers());
-  set(fields.get(), "calls", translation.calls());
-  set(fields.get(), "outputs", translation.outputs());
-  set(fields.get(), "updates", translation.updates());
-  Ref ops = checked(PyList_New(0));
+  Translation translation(traced);  // of the inputs before what uses them
+  Ref inputs = translation.inputs(), copies = translation.copies(), numbers = translation.numbers(), calls = translation.calls();
+  Ref outputs = translation.outputs(), updates = translation.updates(), ops = checked(PyList_New(0));
   for (const std::string& op : traced.op_names) checked(PyList_Append(ops.get(), text(op).get()));
-  set(fields.get(), "op_names", ops);
-  set(fields.get(), "_text", text(traced.text));
-  TracedGraph* made = PyObject_GC_New(TracedGraph, &g_traced_graph);
-  if (!made) throw PythonError();
-  made->fields = fields.release();
-  PyObject_GC_Track(reinterpret_cast<PyObject*>(made));
-  return Ref::steal(reinterpret_cast<PyObject*>(made));
+  return checked(PyObject_CallFunctionObjArgs(class_of_package("TracedGraph").get(), text(traced.name).get(), inputs.get(), copies.get(), numbers.get(), calls.get(),
+                                              outputs.get(), updates.get(), ops.get(), text(traced.text).get(), nullptr));
 }
 
 }  // namespace
 
-Ref make_value_reference(const std::string& name) {
-  ValueRef* made = PyObject_New(ValueRef, &g_value_ref);
-  if (!made) throw PythonError();
-  made->name = text(name).release();
-  return Ref::steal(reinterpret_cast<PyObject*>(made));
-}
+Ref make_value_reference(const std::string& name) { return checked(PyObject_CallOneArg(class_of_package("ValueRef").get(), text(name).get())); }
 
 Ref make_traced_graph(const CapturedGraph& captured, const std::string& name) {
   const Recording& recording = *captured.recording;
@@ -293,26 +230,6 @@ Ref make_traced_graph(const CapturedGraph& captured, const std::string& name) {
     traced.inputs.emplace_back(recording.graph.value(input).name, number ? "float" : ir::print_type(recording.graph, recording.graph.type(input)));
   }
   return make_object(traced);
-}
-
-bool add_traced_graph_types(PyObject* module) {
-  g_value_ref.tp_name = "tenon._tenon.ValueRef";
-  g_value_ref.tp_doc = "A value of a traced graph, by name.";
-  g_value_ref.tp_basicsize = sizeof(ValueRef);
-  g_value_ref.tp_flags = Py_TPFLAGS_DEFAULT;
-  g_value_ref.tp_dealloc = free_value_ref;
-  g_value_ref.tp_repr = print_value_ref;
-  g_value_ref.tp_members = kValueRefMembers;
-  g_traced_graph.tp_name = "tenon._tenon.TracedGraph";
-  g_traced_graph.tp_doc = "The calls of one capture. Tensors among arguments, results and outputs are ValueRef objects.";
-  g_traced_graph.tp_basicsize = sizeof(TracedGraph);
-  g_traced_graph.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
-  g_traced_graph.tp_dealloc = free_traced_graph;
-  g_traced_graph.tp_traverse = traverse_traced_graph;
-  g_traced_graph.tp_clear = clear_traced_graph;
-  g_traced_graph.tp_methods = kTracedGraphMethods;
-  g_traced_graph.tp_dictoffset = offsetof(TracedGraph, fields);
-  return PyModule_AddType(module, &g_value_ref) == 0 && PyModule_AddType(module, &g_traced_graph) == 0;
 }
 
 }  // namespace tenon::python

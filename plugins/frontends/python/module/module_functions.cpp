@@ -204,7 +204,7 @@ PyMethodDef kFunctions[] = {
 
 bool add_call_types(PyObject* module) {
   set_own_plugin(python_backend());
-  return add_compiled_function_type(module) && add_exported_graph_type(module) && add_traced_graph_types(module) && PyModule_AddFunctions(module, kFunctions) == 0;
+  return add_compiled_function_type(module) && add_exported_graph_type(module) && PyModule_AddFunctions(module, kFunctions) == 0;
 }
 
 }  // namespace tenon::python

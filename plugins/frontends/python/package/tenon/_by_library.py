@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from tenon import _render, _tenon
+from tenon import _render, _traced
 
 if TYPE_CHECKING:
     from tenon._graph import Graph
@@ -17,7 +17,7 @@ _told: set[str] = set()
 _CROSSINGS = {"torch.from_numpy", "torch.Tensor.numpy", "torch.Tensor.__array__", "torch.as_tensor", "torch.asarray", "torch.tensor"}
 
 
-def holds_numpy(traced: _tenon.TracedGraph) -> bool:
+def holds_numpy(traced: _traced.TracedGraph) -> bool:
     """Whether a graph has a call of NumPy's, or takes or gives its arrays."""
     return any(name.startswith("numpy.") or name in _CROSSINGS for name in traced.op_names)
 
@@ -74,7 +74,7 @@ class _Call:
         results, _, args, kwargs, *_ = call
         self.reads = list(_names((args, kwargs)))
         self.gives = list(_names(results))
-        self._has_branches = any(isinstance(one, _tenon.TracedGraph) for one in args)
+        self._has_branches = any(isinstance(one, _traced.TracedGraph) for one in args)
 
     def run(self, values: dict[str, Any]) -> None:
         self._graph.run_call(self.call, values)
@@ -113,7 +113,7 @@ class _Piece:
 
 def _references(structure: Any) -> Iterator[Any]:
     """The values that the graph computes, in a structure of arguments."""
-    if isinstance(structure, _tenon.ValueRef):
+    if isinstance(structure, _traced.ValueRef):
         yield structure
     elif isinstance(structure, dict):
         yield from _references(list(structure.values()))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tenon import _signature, _tenon, _tree
+from tenon import _signature, _tenon, _traced, _tree
 from tenon._compile import uncompiled
 from tenon._dynamic_shapes import require_varying, varying_sizes
 from tenon._errors import ConfigError, Error
@@ -256,7 +256,7 @@ class _Results:
         self.tree = _tree.encode(found["result"], "output", self._leaf)
 
     def _leaf(self, value: Any, path: str) -> _tree.Tree | None:
-        if isinstance(value, _tenon.ValueRef):
+        if isinstance(value, _traced.ValueRef):
             index = int(value.name)
             self.names[index] = self.names[index] or _unique(_identifier(path), [*self._arguments.names, *self.names])
             return {"output": index}

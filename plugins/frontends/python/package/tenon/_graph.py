@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tenon import _by_library, _render, _tenon
+from tenon import _by_library, _render, _traced
 
 if TYPE_CHECKING:
     import torch
@@ -20,12 +20,12 @@ class Graph:
     Inputs and outputs are flat.
     """
 
-    def __init__(self, traced: _tenon.TracedGraph) -> None:
+    def __init__(self, traced: _traced.TracedGraph) -> None:
         self._traced = traced
         self._asked_as_fx = False
 
     @property
-    def traced(self) -> _tenon.TracedGraph:
+    def traced(self) -> _traced.TracedGraph:
         return self._traced
 
     @property
@@ -90,7 +90,7 @@ class Graph:
             values[copy.name] = graph.call_function(function, (values[name],))
         root = torch.nn.Module()
         for results, target, args, kwargs, *_ in self._traced.calls:
-            if any(isinstance(argument, _tenon.TracedGraph) for argument in args):
+            if any(isinstance(argument, _traced.TracedGraph) for argument in args):
                 node = _fx_branches(graph, root, args, values)
             else:
                 given, named = _fx_constants(graph, root, (tuple(_replace(args, values)), _replace(kwargs, values)))
@@ -107,7 +107,7 @@ class Graph:
         return _render.shortened(self.code())
 
 
-def python_backend(backend: Callable, traced: _tenon.TracedGraph, example_inputs: list) -> Callable:
+def python_backend(backend: Callable, traced: _traced.TracedGraph, example_inputs: list) -> Callable:
     """Asks a backend that is a Python function for the callable that runs the graph."""
     graph = Graph(traced)
     try:
@@ -128,11 +128,11 @@ def _call(target: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
 
 def _replace(structure: Any, values: dict[str, Any]) -> Any:
     """The same nested structure with each reference replaced by its value."""
-    if isinstance(structure, _tenon.ValueRef):
+    if isinstance(structure, _traced.ValueRef):
         return values[structure.name]
     if isinstance(structure, _render.Number):
         return structure.value(values)
-    if isinstance(structure, _tenon.TracedGraph):  # a branch
+    if isinstance(structure, _traced.TracedGraph):  # a branch
         return Graph(structure).forward
     if isinstance(structure, dict):
         return {key: _replace(value, values) for key, value in structure.items()}
@@ -145,7 +145,7 @@ def _replace(structure: Any, values: dict[str, Any]) -> Any:
 
 def _bind(results: Any, given: Any, values: dict[str, Any]) -> None:
     """Names what a call gave."""
-    if isinstance(results, _tenon.ValueRef):
+    if isinstance(results, _traced.ValueRef):
         values[results.name] = given
     elif isinstance(results, (list, tuple)):
         for one, value in zip(results, given, strict=True):
@@ -154,7 +154,7 @@ def _bind(results: Any, given: Any, values: dict[str, Any]) -> None:
 
 def _bind_fx(graph: torch.fx.Graph, results: Any, node: Any, values: dict[str, Any]) -> None:
     """Names what a call node gives; parts of a tuple become ``getitem`` nodes."""
-    if isinstance(results, _tenon.ValueRef):
+    if isinstance(results, _traced.ValueRef):
         values[results.name] = node
     elif isinstance(results, (list, tuple)):
         for index, one in enumerate(results):
@@ -181,7 +181,7 @@ def _fx_branches(graph: torch.fx.Graph, root: torch.nn.Module, args: tuple, valu
 
     given = []
     for argument in args:
-        if isinstance(argument, _tenon.TracedGraph):
+        if isinstance(argument, _traced.TracedGraph):
             name = f"branch_{len(list(root.children()))}"
             root.add_module(name, Graph(argument).to_fx())
             given.append(graph.get_attr(name))

@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from tenon import _tenon
+from tenon import _tenon, _traced
 from tenon._error_handling import Within
 
 
-def traced(graph: _tenon.TracedGraph) -> str:
+def traced(graph: _traced.TracedGraph) -> str:
     """What the log ``graph_code`` prints."""
     return f"TRACED GRAPH\n{shortened(code(graph))}"
 
 
-def code(graph: _tenon.TracedGraph) -> str:
+def code(graph: _traced.TracedGraph) -> str:
     """The graph as a Python function, which gives what the graph gives: one call a line, with its type, and the user's line behind it."""
     return "\n".join(_Code(graph, {}).lines())
 
@@ -58,14 +58,14 @@ class Number:
         return eval(self.text, {"floor_div": operator.floordiv, "mod": operator.mod}, symbols)
 
 
-def numbers_in(graph: _tenon.TracedGraph) -> list[tuple[str, str, str | None, int]]:
+def numbers_in(graph: _traced.TracedGraph) -> list[tuple[str, str, str | None, int]]:
     """The entries of `graph.numbers` whose symbols its calls are made with."""
     used: set[str] = set()
 
     def look(value: Any) -> None:
         if isinstance(value, Number):
             used.update(value.symbols())
-        elif isinstance(value, _tenon.TracedGraph):
+        elif isinstance(value, _traced.TracedGraph):
             for _, _, args, kwargs, *_ in value.calls:
                 look([args, kwargs])
         elif isinstance(value, slice):
@@ -83,7 +83,7 @@ def numbers_in(graph: _tenon.TracedGraph) -> list[tuple[str, str, str | None, in
 class _Code:
     """A function for a graph, or for a branch within `outer`, whose names it sees."""
 
-    def __init__(self, graph: _tenon.TracedGraph, outer: dict[str, str]) -> None:
+    def __init__(self, graph: _traced.TracedGraph, outer: dict[str, str]) -> None:
         self._graph = graph
         self._names = dict(outer)
         self._taken = _TAKEN | set(outer.values())
@@ -121,17 +121,17 @@ class _Code:
     def _call(self, op_name: str, results: Any, target: Callable, args: tuple, kwargs: dict, types: tuple, location: tuple) -> list[str]:
         lines = []
         for one in args:
-            if isinstance(one, _tenon.TracedGraph):
+            if isinstance(one, _traced.TracedGraph):
                 lines += _Code(one, self._names).lines(nested=True)
         call = self._expression(op_name, target, args, kwargs)
         pattern = self._pattern(results)
-        if isinstance(results, _tenon.ValueRef):
+        if isinstance(results, _traced.ValueRef):
             pattern += f': "{types[0]}"' if types else ""
         return [*lines, f"{pattern} = {call}{_comment(location)}" if pattern else f"{call}{_comment(location)}"]
 
     def _pattern(self, results: Any) -> str:
         """What an assignment takes the results to; nothing where there are none."""
-        if isinstance(results, _tenon.ValueRef):
+        if isinstance(results, _traced.ValueRef):
             return self._name(results.name)
         if not isinstance(results, (list, tuple)) or not _names(results):
             return ""
@@ -143,7 +143,7 @@ class _Code:
         of_array = getattr(target, "__objclass__", None) is np.ndarray or op_name.startswith("numpy.ndarray.")
         if name == "__get__" and hasattr(target, "__self__"):
             return f"{self._show(args[0])}.{target.__self__.__name__}"
-        if of_array and not isinstance(target, Within) and args and isinstance(args[0], _tenon.ValueRef):  # a scalar has its own method
+        if of_array and not isinstance(target, Within) and args and isinstance(args[0], _traced.ValueRef):  # a scalar has its own method
             return f"{self._show(args[0])}.{name}({self._arguments(args[1:], kwargs)})"
         return f"{self._callable(target, op_name)}({self._arguments(args, kwargs)})"
 
@@ -162,7 +162,7 @@ class _Code:
         return ", ".join([*map(self._show, args), *(f"{key}={self._show(value)}" for key, value in kwargs.items())])
 
     def _show(self, value: Any) -> str:
-        if isinstance(value, _tenon.ValueRef):
+        if isinstance(value, _traced.ValueRef):
             return self._name(value.name)
         if isinstance(value, Number):
             return value.code(self._name)
@@ -178,7 +178,7 @@ class _Code:
 
 def _constant(value: Any) -> str:
     """An expression of a value that the graph does not compute."""
-    if isinstance(value, _tenon.TracedGraph):
+    if isinstance(value, _traced.TracedGraph):
         return identifier(value.name)
     if isinstance(value, np.ndarray):
         return _array(value)
@@ -239,12 +239,12 @@ def _leads_to(name: str, target: Callable) -> bool:
     return found is target or (found is not None and found == target)
 
 
-def leaving_values(graph: _tenon.TracedGraph) -> list[Any]:
+def leaving_values(graph: _traced.TracedGraph) -> list[Any]:
     """What a callable for the graph gives: the outputs, then the values of the updates."""
     return [*graph.outputs, *(value for _, value in graph.updates)]
 
 
-def table(graph: _tenon.TracedGraph) -> str:
+def table(graph: _traced.TracedGraph) -> str:
     """The graph as a table with the columns opcode, name, target, args, kwargs."""
     rows = [("opcode", "name", "target", "args", "kwargs")]
     rows += [("placeholder", name, name, "()", "{}") for name, *_ in graph.inputs]
@@ -262,9 +262,9 @@ def table(graph: _tenon.TracedGraph) -> str:
 
 def show(value: Any) -> str:
     """A value among arguments: a name for what the graph computes, else what Python prints."""
-    if isinstance(value, _tenon.ValueRef):
+    if isinstance(value, _traced.ValueRef):
         return value.name
-    if isinstance(value, _tenon.TracedGraph):
+    if isinstance(value, _traced.TracedGraph):
         return identifier(value.name)
     if type(value) in (list, tuple):
         inside = ", ".join(map(show, value))
@@ -279,7 +279,7 @@ def show(value: Any) -> str:
 
 
 def _names(results: Any) -> list[str]:
-    if isinstance(results, _tenon.ValueRef):
+    if isinstance(results, _traced.ValueRef):
         return [results.name]
     if isinstance(results, (list, tuple)):
         return [name for one in results for name in _names(one)]

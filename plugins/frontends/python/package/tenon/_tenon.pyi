@@ -3,22 +3,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-class ValueRef:
-    """A value of a traced graph, by name."""
-
-    name: str
-
-class TracedGraph:
-    """The calls of one capture. Tensors among arguments, results and outputs are :class:`ValueRef`."""
-
-    name: str
-    inputs: list[tuple[str, str, str]]  # name, type, source
-    calls: list[tuple[Any, Callable, tuple, dict[str, Any], tuple[str, ...], tuple[str, int, str, str]]]
-    numbers: list[tuple[str, str, str | None, int]]  # symbol, the program's name, input of which it is a size, dimension
-    outputs: list[Any]
-    updates: list[tuple[str, Any]]
-    op_names: list[str]
-    def text(self) -> str: ...
+from tenon._traced import TracedGraph
 
 class CompiledFunction:
     """A compiled callable. `settings` are those of ``tenon._compile.settings_of``."""
