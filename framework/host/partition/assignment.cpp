@@ -9,6 +9,9 @@
 namespace tenon::host {
 namespace {
 
+/// The code of docs/plugins.md that says: it can be run here, and is slow.
+constexpr std::string_view kRefusedForCost = "cost";
+
 /// The nodes on devices that the backend serves among `free`, in their order; the others are noted as refused.
 std::vector<NodeId> served_nodes(Assignment& assignment, const ir::Graph& graph, const BackendInstance& backend, std::vector<NodeId> free) {
   if (is_on_host(graph) && serves(backend.table(), {})) return free;
@@ -92,13 +95,15 @@ void ask_one(Assignment& assignment, const ir::Graph& graph, const PartitionRequ
     for (NodeId n : group.constants) constants.push_back(in_parent(n));
     std::ranges::sort(constants, {}, &NodeId::value);
   }
-  for (const RefusedNode& refusal : answer.refusals)
+  for (const RefusedNode& refusal : answer.refusals) {
+    if (refusal.reason == kRefusedForCost) assignment.at_a_price.try_emplace(in_parent(refusal.node), static_cast<std::uint32_t>(position));
     assignment.refusals[in_parent(refusal.node)].push_back(fmt::format("{}: {}{}{}", backend.name(), refusal.reason, refusal.text.empty() ? "" : ", ", refusal.text));
+  }
 }
 
 }  // namespace
 
-Assignment unassigned(const ir::Graph& graph) { return {std::vector<std::uint32_t>(graph.node_capacity(), Assignment::kNobody), {}, {}, {}}; }
+Assignment unassigned(const ir::Graph& graph) { return {std::vector<std::uint32_t>(graph.node_capacity(), Assignment::kNobody), {}, {}, {}, {}}; }
 
 void ask_backends(Assignment& assignment, const ir::Graph& graph, const PartitionRequest& request, std::size_t first, std::size_t last, bool again) {
   for (std::size_t position = first; position < last; ++position)

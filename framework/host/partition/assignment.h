@@ -20,6 +20,7 @@ struct Assignment {
   std::vector<std::vector<NodeId>> constants_of;  // by group: the readers of constants that its backend claims with it, sorted
   /// By NodeId: what each backend said about a node that it did not take, as "name: reason, text".
   std::map<NodeId, std::vector<std::string>> refusals;
+  std::map<NodeId, std::uint32_t> at_a_price;  // by node: the first backend that has code for it, and refused because that is slow
 
   bool taken(NodeId n) const { return group_of[n.value] != kNobody; }
 };

@@ -7,6 +7,7 @@
 #include "core/ops/catalog.h"
 #include "host/partition/assignment.h"
 #include "host/partition/convex.h"
+#include "host/partition/detour.h"
 #include "host/partition/expansion.h"
 #include "host/partition/group_graph.h"
 #include "host/partition/placement.h"
@@ -113,6 +114,12 @@ bool is_control(const ir::Node& node) {
   return op && op->traits.control;
 }
 
+void give(Assignment& assignment, NodeId n, std::uint32_t backend) {
+  assignment.group_of[n.value] = static_cast<std::uint32_t>(assignment.backend_of.size());
+  assignment.backend_of.push_back(backend);
+  assignment.constants_of.emplace_back();
+}
+
 /// Gives the nodes of control that nobody wants, and copies between devices, to the host, each as a group of its own.
 void leave_to_host(Assigned& assigned) {
   Assignment& assignment = assigned.assignment;
@@ -120,11 +127,36 @@ void leave_to_host(Assigned& assigned) {
     if (assignment.taken(n)) continue;
     const ir::Node& node = assigned.graph.node(n);
     const bool copy = copies_between_devices(assigned.graph, node);
-    if (!copy && !is_control(node)) continue;
-    assignment.group_of[n.value] = static_cast<std::uint32_t>(assignment.backend_of.size());
-    assignment.backend_of.push_back(copy ? Assignment::kCopy : Assignment::kHost);
-    assignment.constants_of.emplace_back();
+    if (copy || is_control(node)) give(assignment, n, copy ? Assignment::kCopy : Assignment::kHost);
   }
+}
+
+/// Gives what nobody wants to the backend that has code for it and refused it as slow.
+void leave_to_slow(Assigned& assigned) {
+  for (const auto& [n, backend] : assigned.assignment.at_a_price)
+    if (!assigned.assignment.taken(n)) give(assigned.assignment, n, backend);
+}
+
+/// Brings what is left on devices to the host's memory, where the last backend takes it.
+void leave_to_host_memory(Assigned& assigned, const PartitionRequest& request) {
+  const TenonBackend& last = request.backends.back()->table();
+  if (is_on_host(assigned.graph) || !serves(last, {})) return;
+  std::map<std::string, std::pair<int, NodeId>> by_op;
+  for (NodeId n : std::vector<NodeId>(assigned.graph.nodes().begin(), assigned.graph.nodes().end())) {
+    const ir::Node& node = assigned.graph.node(n);
+    if (assigned.assignment.taken(n) || reads_constant(node) || !unserved_device(last, assigned.graph, node) || !may_run_on_host(assigned.graph, node)) continue;
+    ++by_op.try_emplace(node.op, 0, n).first->second.first;
+    bring_to_host(assigned.graph, n);
+  }
+  if (by_op.empty()) return;
+  assigned.assignment.group_of.resize(assigned.graph.node_capacity(), Assignment::kNobody);
+  for (const auto& [op, found] : by_op) {
+    const auto refusals = assigned.assignment.refusals.find(found.second);
+    request.events.emit({{"kind", "fallback"}, {"phase", "claim"}, {"backend", request.backends.back()->name()}, {"op", op}, {"nodes", found.first},
+                         {"text", fmt::format("{} node{} of {} run in the host's memory, between copies: {}", found.first, found.first == 1 ? "" : "s", op,
+                                              refusals == assigned.assignment.refusals.end() ? "nobody claims them on their device" : words_of(refusals->second))}});
+  }
+  ask_backends(assigned.assignment, assigned.graph, request, request.backends.size() - 1, request.backends.size(), false);
 }
 
 /// Says which ops the last backend takes because nobody else did.
@@ -281,6 +313,8 @@ Partition partition(ir::Graph graph, const PartitionRequest& request) {
   Assigned assigned = assign_preferred(std::move(graph), request);
   if (request.backends.size() > 1) tell_fallbacks(assigned, request);
   ask_backends(assigned.assignment, assigned.graph, request, request.backends.size() - 1, request.backends.size(), false);
+  leave_to_slow(assigned);
+  leave_to_host_memory(assigned, request);
   leave_to_host(assigned);
   check_all_taken(assigned);
   tell_claims(assigned, request);

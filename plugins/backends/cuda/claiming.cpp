@@ -27,8 +27,7 @@ std::optional<Refusal> refuse_node(const ir::Graph& graph, const ir::Node& node,
   if (!op || node.op == "constant") return Refusal{"op", fmt::format("{} computes nothing that the catalogue knows", node.op)};
   if (auto r = codegen::refuse_meaning(*op)) return r;
   if (!sizes_known) return Refusal{"shape", "the size of its result depends on data"};
-  if (const std::string why = why_without_code(graph, node); !why.empty()) return Refusal{"op", why};
-  return {};
+  return refuse_code(graph, node);
 }
 
 }  // namespace

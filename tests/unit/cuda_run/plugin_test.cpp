@@ -1,5 +1,6 @@
 // The plugin from claim to launch, over a driver that checks what it is given and runs nothing: this program has it where libcuda.so.1 is
 // looked for.
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "../host/test_backend.h"
@@ -128,10 +129,15 @@ TEST_CASE("bytes go to the card and back") {
   CHECK(tenon_device_synchronise(session.get(), kCard, nullptr) == TENON_OK);
 }
 
-TEST_CASE("what has no code is refused in words") {
+TEST_CASE("what has no code runs in the host's memory") {
   CudaSession session;
-  const std::string sorted = "graph @g (%x: f32[64] on cuda:0) {\n  %y: f32[64] on cuda:0, %i: i64[64] on cuda:0 = sort(%x) {dim = 0, descending = false}\n  return %y, %i\n}\n";
-  CHECK_THROWS_WITH(session.compile(sorted), Catch::Contains("cuda"));
+  const TestProgram program = session.compile("graph @g (%x: f32[4] on cuda:0) {\n  %y: f32[4] on cuda:0, %i: i64[4] on cuda:0 = sort(%x) {dim = 0, descending = false}\n  return %y\n}\n");
+  CHECK(CudaSession::backends(program) == std::vector<std::string>{"host_backend"});
+  const Block x(session, 16), y(session, 16);
+  const std::vector<float> given = {3, 1, 4, 2};
+  std::memcpy(x.at(), given.data(), 16);  // the driver's memory is the host's
+  REQUIRE(run(program, {x.at()}, {y.at()}) == TENON_OK);
+  CHECK(std::vector<float>(static_cast<float*>(y.at()), static_cast<float*>(y.at()) + 4) == std::vector<float>{1, 2, 3, 4});
 }
 
 TEST_CASE("a launch that fails and memory that is used up are told") {
@@ -158,4 +164,15 @@ TEST_CASE("code and memory are given back") {
   }
   CHECK(fake_cuda_modules() == modules);
   CHECK(fake_cuda_blocks() == blocks);
+}
+
+TEST_CASE("products of real size are refused for what they cost, and run as loops where nobody else takes them") {
+  CudaSession session;
+  const auto product = [](int side) {
+    const std::string n = std::to_string(side);
+    return "graph @g (%x: f32[" + n + ", " + n + "] on cuda:0, %y: f32[" + n + ", " + n + "] on cuda:0) {\n %z: f32[" + n + ", " + n +
+           "] on cuda:0 = matmul(%x, %y)\n %r: f32[" + n + ", " + n + "] on cuda:0 = relu(%z)\n return %r\n}\n";
+  };
+  CHECK(CudaSession::backends(session.compile(product(16))) == std::vector<std::string>{"cuda"});
+  CHECK(CudaSession::backends(session.compile(product(512))) == std::vector<std::string>{"cuda", "cuda"});
 }

@@ -48,6 +48,32 @@ const ir::Node* without_meaning(const ir::Graph& graph) {
   return nullptr;
 }
 
+/// Points of loops from which a product is worth a call of a library, and how often it reads each element then: what a kernel of this size
+/// takes is some ten microseconds, and that of a library a few, beside the ten that its call costs the host.
+constexpr double kLargeProduct = 4 * 1024 * 1024, kReads = 32;
+
+/// Whether a kernel goes over points far more often than there are elements: a matrix product, a convolution, as loops.
+bool is_product(const codegen::Kernel& kernel, const codegen::IndexAlgebra& algebra) {
+  const double points = codegen::estimated_points(algebra, kernel.outer) * codegen::estimated_points(algebra, kernel.inner);
+  double elements = 1;
+  for (const codegen::Buffer& b : kernel.buffers)
+    if (!b.row) elements += algebra.estimate(b.bytes) / static_cast<double>(size_of(b.dtype));
+  return points >= kLargeProduct && points >= kReads * elements;
+}
+
+/// The node alone, over inputs of its own.
+ir::Graph graph_of_one(const ir::Graph& graph, const ir::Node& node) {
+  ir::Graph alone;
+  for (const ir::SymbolInfo& symbol : graph.symbols()) alone.add_symbol(symbol);
+  std::vector<ValueId> operands;
+  for (const ValueId v : node.operands) operands.push_back(graph.value(v).kind == ir::ValueKind::literal ? alone.add_literal(graph.value(v).literal) : alone.add_input(graph.type(v)));
+  std::vector<ir::Type> types;
+  for (const ValueId v : node.results) types.push_back(graph.type(v));
+  const ir::NodeId id = alone.add_node(node.op, std::move(operands), node.attributes, std::move(types));
+  for (const ValueId v : alone.node(id).results) alone.add_output({v, ir::OutputKind::result, {}});
+  return alone;
+}
+
 const char* name_of_step(const codegen::Step& step) {
   return std::holds_alternative<codegen::LibraryStep>(step) ? "a kernel that is written out" : "a product by tiles";
 }
@@ -82,19 +108,15 @@ Result<ScheduledPlan> scheduled_plan(const ir::Graph& graph, bool fuse) {
   return made;
 }
 
-std::string why_without_code(const ir::Graph& graph, const ir::Node& node) {
-  ir::Graph alone;
-  for (const ir::SymbolInfo& symbol : graph.symbols()) alone.add_symbol(symbol);
-  std::vector<ValueId> operands;
-  for (const ValueId v : node.operands) operands.push_back(graph.value(v).kind == ir::ValueKind::literal ? alone.add_literal(graph.value(v).literal) : alone.add_input(graph.type(v)));
-  std::vector<ir::Type> types;
-  for (const ValueId v : node.results) types.push_back(graph.type(v));
-  const ir::NodeId id = alone.add_node(node.op, std::move(operands), node.attributes, std::move(types));
-  for (const ValueId v : alone.node(id).results) alone.add_output({v, ir::OutputKind::result, {}});
+std::optional<codegen::Refusal> refuse_code(const ir::Graph& graph, const ir::Node& node) {
+  ir::Graph alone = graph_of_one(graph, node);
   prepare(alone);
-  if (const ir::Node* unknown = without_meaning(alone)) return fmt::format("{} has no loops", unknown->op.text());
+  if (const ir::Node* unknown = without_meaning(alone)) return codegen::Refusal{"op", fmt::format("{} has no loops", unknown->op.text())};
   const auto plan = scheduled_plan(alone, false);
-  return plan ? std::string() : plan.error().message;
+  if (!plan) return codegen::Refusal{"op", plan.error().message};
+  for (std::size_t i = 0; i < plan->schedules.size(); ++i)
+    if (is_product(plan->step(i).kernel, plan->plan.algebra)) return codegen::Refusal{"cost", "its loops read what they read so often that a library's product is faster"};
+  return {};
 }
 
 std::string ptx_of(const ScheduledPlan& plan, const std::string& architecture) {

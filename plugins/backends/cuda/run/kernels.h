@@ -1,12 +1,14 @@
 // A graph as kernels that have code for this target, or why it has none.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/error.h"
 #include "core/ir/graph.h"
 #include "fusion/plan.h"
+#include "graph/refusal.h"
 #include "schedule/schedule.h"
 
 namespace tenon::cuda {
@@ -25,8 +27,9 @@ void prepare(ir::Graph& graph);
 /// Plans a graph that was prepared. Fails (unsupported) where a step has no code.
 Result<ScheduledPlan> scheduled_plan(const ir::Graph& graph, bool fuse);
 
-/// Why the node has no code by itself; empty where it has. Only nodes that have go into a graph together.
-std::string why_without_code(const ir::Graph& graph, const ir::Node& node);
+/// Why the node is not taken by itself: it has no code (`op`), or loops are a slow way to it (`cost`). Nothing where it is taken: only such nodes
+/// go into a graph together.
+std::optional<codegen::Refusal> refuse_code(const ir::Graph& graph, const ir::Node& node);
 
 /// The kernels of a plan, kernel i under the name "kernel<i>".
 std::string ptx_of(const ScheduledPlan& plan, const std::string& architecture);

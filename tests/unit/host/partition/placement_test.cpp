@@ -29,7 +29,8 @@ class Served {
   BackendInstance* instance() { return &instance_; }
 
   std::vector<std::string> asked;
-  std::string refused;  // an op that it does not take
+  std::string refused;          // an op that it does not take
+  const char* reason = "op";    // and why
 
  private:
   static Plugin plugin_of(const TestBackend& backend) {
@@ -44,7 +45,7 @@ class Served {
     std::vector<std::uint32_t> all;
     for (NodeView node : graph.nodes()) {
       if (node.op() != "constant") asked.emplace_back(node.op());
-      if (node.op() == refused) claims.refuse(claims.self, node.id(), "op", "not this one");
+      if (node.op() == refused) claims.refuse(claims.self, node.id(), reason, "not this one");
       else all.push_back(node.id());
     }
     claims.claim(claims.self, all.data(), all.size());
@@ -174,6 +175,37 @@ TEST_CASE("a branch is the host's, and a backend takes it whole only where it se
   CHECK(groups_of(text, {&both, &host}) == Words{"both: cond"});
 }
 
+namespace {
+
+constexpr const char* kOnNine = R"(graph @g (%x: f32[4] on device9:0, %y: f32[4] on device9:0) {
+    %a: f32[4] on device9:0 = neg(%x)
+    %b: f32[4] on device9:0 = atan2(%a, %a)
+    %c: f32[4] on device9:0 = mul(%b, %y)
+    return %b, %c
+  })";
+
+}  // namespace
+
+TEST_CASE("what a backend has slow code for is its own where nobody else takes it", "[placement]") {
+  Served host("host", {kHostMemory}), nine("nine", {kNine}), other("other", {kNine});
+  nine.refused = other.refused = "atan2", nine.reason = "cost";
+  CHECK(groups_of(kOnNine, {&nine, &other, &host}) == Words{"nine: neg", "nine: atan2", "nine: mul"});
+  other.refused = "";
+  CHECK(groups_of(kOnNine, {&nine, &other, &host}) == Words{"nine: neg", "other: atan2", "nine: mul"});
+}
+
+TEST_CASE("what nobody takes on its device runs in the host's memory, between copies", "[placement]") {
+  Served host("host", {kHostMemory}), nine("nine", {kNine});
+  nine.refused = "atan2";
+  CHECK(groups_of(kOnNine, {&nine, &host}) == Words{"nine: neg", "copy: to_device", "host: atan2", "copy: to_device", "nine: mul"});
+  nine.refused = "full";
+  CHECK(groups_of(R"(graph @g (%x: f32[2] on device9:0) {
+    %z: f32[2] on device9:0 = full(1.0) {device = "device9:0", dtype = f32, size = [2]}
+    %y: f32[2] on device9:0 = add(%x, %z)
+    return %y
+  })", {&nine, &host}) == Words{"host: full", "copy: to_device", "nine: add"});
+}
+
 TEST_CASE("a device that no backend serves is named with op, line and what there is", "[placement]") {
   Served host("host", {kHostMemory}), nine("nine", {kNine, kAnyNine});
   const auto refusal = [&](const std::string& body) {
@@ -201,11 +233,11 @@ TEST_CASE("an input that is handed on is on a device that somebody serves", "[pl
 }
 
 TEST_CASE("a node that the backend of its device refuses falls to none of another", "[placement]") {
-  Served host("host", {kHostMemory}), nine("nine", {kNine});
+  Served other("other", {{static_cast<DLDeviceType>(9), 1}}), nine("nine", {kNine});
   nine.refused = "erf";
-  const auto run = [&] { groups_of("graph @g (%x: f32[4] on device9:0) {\n %y: f32[4] on device9:0 = erf(%x) @ \"model.py\":3\n return %y\n}", {&nine, &host}); };
-  CHECK_THROWS_WITH(run(), "model.py:3: no backend takes the op erf (node %y): nine: op, not this one; host: device, it serves cpu:0");
-  CHECK(host.asked.empty());
+  const auto run = [&] { groups_of("graph @g (%x: f32[4] on device9:0) {\n %y: f32[4] on device9:0 = erf(%x) @ \"model.py\":3\n return %y\n}", {&nine, &other}); };
+  CHECK_THROWS_WITH(run(), "model.py:3: no backend takes the op erf (node %y): nine: op, not this one; other: device, it serves device9:1");
+  CHECK(other.asked.empty());
 }
 
 TEST_CASE("composite nodes are expanded on their device", "[placement]") {
