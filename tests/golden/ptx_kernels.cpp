@@ -22,7 +22,7 @@ ScheduledGraph schedule_graph(ir::Graph graph) {
 }
 
 std::string ptx_of(const ScheduledGraph& scheduled, const std::string& architecture) {
-  const cuda::PtxIsa isa;
+  const cuda::PtxIsa isa = cuda::PtxIsa::of(architecture);
   return cuda::to_ptx(architecture, [&](llvm::Module& module) {
     for (std::size_t i = 0; i < scheduled.kernels.size(); ++i)
       cuda::emit_block_kernel(module, scheduled.kernels[i].step.kernel, scheduled.kernels[i].schedule, isa, fmt::format("kernel{}", i));

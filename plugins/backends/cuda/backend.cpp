@@ -5,11 +5,13 @@
 #include "claiming.h"
 #include "core/ir/buffer.h"
 #include "device/cards.h"
-#include "run/card_program.h"
 
 namespace tenon::cuda {
 
-CudaBackend::CudaBackend(HostServices host, const std::string& options) : host_(host), fuse_(nlohmann::json::parse(options).value("fuse", true)) {}
+CudaBackend::CudaBackend(HostServices host, const std::string& options) : host_(host) {
+  const auto given = nlohmann::json::parse(options);
+  options_ = {.fuse = given.value("fuse", true), .graphs = given.value("graphs", true)};
+}
 
 Devices& CudaBackend::open_devices(HostServices host) {
   if (const std::string why = Cards::get().why_none(); !why.empty()) host.table()->report(host.table()->self, TENON_NOT_FOUND, TENON_NO_NODE, why.c_str());
@@ -19,7 +21,7 @@ Devices& CudaBackend::open_devices(HostServices host) {
 void CudaBackend::claim(const GraphView& graph, Claims& claims) { claim_nodes(ir::read_buffer(graph.bytes()).value(), claims); }
 
 std::unique_ptr<Artefact> CudaBackend::compile(const GraphView& graph, std::span<const DLTensor* const> constants, const std::string&) {
-  return std::make_unique<CardProgram>(host_, ir::read_buffer(graph.bytes(), constants).value(), fuse_);
+  return std::make_unique<CardProgram>(host_, ir::read_buffer(graph.bytes(), constants).value(), options_);
 }
 
 }  // namespace tenon::cuda

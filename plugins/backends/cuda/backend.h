@@ -5,6 +5,7 @@
 #include <string>
 
 #include "device/cuda_devices.h"
+#include "run/card_program.h"
 #include "tenon/backend.h"
 
 namespace tenon::cuda {
@@ -25,7 +26,7 @@ class CudaBackend : public Backend {
 
  private:
   HostServices host_;
-  bool fuse_ = true;
+  CardProgram::Options options_;
 };
 
 }  // namespace tenon::cuda

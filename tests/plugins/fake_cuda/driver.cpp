@@ -6,32 +6,63 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "driver/functions.h"
 #include "fake_cuda.h"
 
 using namespace tenon::cuda;
 
+/// What the text says of a parameter, each of 8 bytes.
+struct FakeParameter {
+  enum class Kind { value, reads, writes } kind = Kind::value;
+  std::size_t bytes = 1, alignment = 1;  // of the memory that it is the address of
+};
 struct tenon::cuda::CUfunc_st {
-  std::size_t parameters = 0;  // each of 8 bytes
+  std::vector<FakeParameter> parameters;
 };
 struct tenon::cuda::CUmod_st {
   std::map<std::string, CUfunc_st> functions;
 };
+/// A launch with the arguments that it was given last.
+struct FakeLaunch {
+  const CUfunc_st* function = nullptr;
+  unsigned blocks = 0, threads = 0;
+  std::vector<std::uint64_t> values;
+};
+struct tenon::cuda::CUgraphNode_st {
+  FakeLaunch launch;
+  std::set<CUgraphNode> before;
+};
+struct tenon::cuda::CUgraph_st {
+  std::vector<CUgraphNode> nodes;
+};
+struct tenon::cuda::CUgraphExec_st {
+  std::map<CUgraphNode, FakeLaunch> launches;
+  std::vector<CUgraphNode> order;
+  std::map<CUgraphNode, std::set<CUgraphNode>> behind;  // all that have ended when a node starts
+};
+struct tenon::cuda::CUctx_st {};
 
 namespace {
 
-constexpr CUresult kInvalid = 1, kNotFound = 500;
+constexpr CUresult kInvalid = 1, kNoBinary = 200, kNotFound = 500;
 
 struct State {
   std::mutex mutex;
   std::map<CUdeviceptr, std::size_t> blocks;
   std::set<CUmodule> modules;
   std::size_t launches = 0;
-  int contexts = 0;  // pushed and not popped
+  std::set<CUgraph> graphs;
+  std::set<CUgraphExec> executables;
+  std::size_t graph_launches = 0, hazards = 0;
+  bool capturing = false;
   int calls_left = -1, failure = 0;
   std::string complaint;
 };
+
+CUctx_st the_context;
+thread_local std::vector<CUcontext> current_contexts;
 
 State& state() {
   static State& state = *new State;
@@ -73,41 +104,112 @@ CUresult fill(CUdeviceptr to, Word word, std::size_t count) {
   return kSuccess;
 }
 
+/// The number behind a word; `otherwise` where the word is not there.
+std::size_t number_behind(const std::string& text, const std::string& word, std::size_t otherwise) {
+  const std::size_t at = text.find(word);
+  return at == std::string::npos ? otherwise : std::strtoull(text.c_str() + at + word.size(), nullptr, 10);
+}
+
+std::vector<std::string> parts_of(const std::string& text, const std::string& between) {
+  std::vector<std::string> parts;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(between, at), text.size());
+    parts.push_back(text.substr(at, end - at));
+    at = end + between.size();
+  }
+  return parts;
+}
+
+/// The comment at the head of a text, "// kernel0: reads 64 bytes at 16, number, writes 64 bytes at 4", says what its parameters are the addresses of.
+std::vector<FakeParameter> memory_of(const std::string& ptx, const std::string& kernel) {
+  const std::string head = "// " + kernel + ": ";
+  const std::size_t at = ptx.find(head);
+  std::vector<FakeParameter> found;
+  if (at == std::string::npos) return found;
+  for (const std::string& word : parts_of(ptx.substr(at + head.size(), ptx.find('\n', at) - at - head.size()), ", ")) {
+    FakeParameter& p = found.emplace_back();
+    if (word.starts_with("reads")) p = {FakeParameter::Kind::reads, number_behind(word, "reads ", 1), number_behind(word, " at ", 1)};
+    if (word.starts_with("writes")) p = {FakeParameter::Kind::writes, number_behind(word, "writes ", 1), number_behind(word, " at ", 1)};
+  }
+  return found;
+}
+
 /// The kernels of a text.
 std::map<std::string, CUfunc_st> functions_of(const std::string& ptx) {
   std::map<std::string, CUfunc_st> found;
   const std::string entry = ".entry ";
   for (std::size_t at = ptx.find(entry); at != std::string::npos;) {
     const std::size_t next = ptx.find(entry, at + 1), name = at + entry.size(), list = ptx.find('(', name), end = ptx.find(')', list);
-    const std::string parameters = ptx.substr(list, end - list);
-    CUfunc_st& function = found[ptx.substr(name, list - name)];
-    for (std::size_t p = parameters.find(".param"); p != std::string::npos; p = parameters.find(".param", p + 1)) ++function.parameters;
+    const std::string kernel = ptx.substr(name, list - name);
+    std::vector<FakeParameter> memory = memory_of(ptx, kernel);
+    CUfunc_st& function = found[kernel];
+    for (const std::string& text : parts_of(ptx.substr(list, end - list), ",")) {
+      if (text.find(".param") == std::string::npos) continue;
+      const std::size_t number = function.parameters.size();
+      function.parameters.push_back(number < memory.size() ? memory[number] : FakeParameter());
+    }
     at = next;
   }
   return found;
 }
 
-/// Sizes are small in tests: what is large is an address.
-constexpr std::uint64_t kFirstAddress = 1 << 20;
+FakeLaunch launch_of(const CUfunc_st& function, unsigned blocks, unsigned threads, void** parameters) {
+  FakeLaunch launch{&function, blocks, threads, std::vector<std::uint64_t>(function.parameters.size())};
+  for (std::size_t i = 0; i < launch.values.size(); ++i) std::memcpy(&launch.values[i], parameters[i], sizeof launch.values[i]);
+  return launch;
+}
 
-CUresult launch(const CUfunc_st& function, unsigned blocks, unsigned threads, void** parameters) {
-  const std::lock_guard lock(state().mutex);
-  if (const CUresult failed = turn()) return failed;
-  if (state().contexts == 0) return wrong("a launch without a context");
-  if (blocks == 0 || threads == 0 || threads > 1024) return wrong("a launch of " + std::to_string(blocks) + " blocks of " + std::to_string(threads) + " threads");
-  for (std::size_t i = 0; i < function.parameters; ++i) {
-    std::uint64_t value = 0;
-    std::memcpy(&value, parameters[i], sizeof value);
-    if (value < kFirstAddress) continue;
-    if (!is_allocated(value, 1)) return wrong("parameter " + std::to_string(i) + " of a kernel, " + std::to_string(value) + ", is memory that is not allocated");
+FakeLaunch launch_of(const CUkernelNode& node) { return launch_of(*node.function, node.blocks[0] * node.blocks[1] * node.blocks[2], node.threads[0], node.parameters); }
+
+/// With the lock.
+CUresult launch(const FakeLaunch& launch) {
+  if (current_contexts.empty()) return wrong("a launch without a context");
+  if (launch.blocks == 0 || launch.threads == 0 || launch.threads > 1024) return wrong("a launch of " + std::to_string(launch.blocks) + " blocks of " + std::to_string(launch.threads) + " threads");
+  for (std::size_t i = 0; i < launch.values.size(); ++i) {
+    const FakeParameter& p = launch.function->parameters[i];
+    if (p.kind == FakeParameter::Kind::value || p.bytes == 0) continue;
+    const std::uint64_t value = launch.values[i];
+    const std::string name = "parameter " + std::to_string(i) + " of a kernel, " + std::to_string(value) + ", ";
+    if (!is_allocated(value, p.bytes)) return wrong(name + "is memory that is not allocated: " + std::to_string(p.bytes) + " bytes");
+    if (value % p.alignment != 0) return wrong(name + "is not aligned to " + std::to_string(p.alignment) + " bytes");
   }
   ++state().launches;
+  return kSuccess;
+}
+
+/// Whether one writes what the other touches.
+bool disagree(const FakeLaunch& a, const FakeLaunch& b) {
+  for (std::size_t i = 0; i < a.values.size(); ++i)
+    for (std::size_t j = 0; j < b.values.size(); ++j) {
+      const FakeParameter &p = a.function->parameters[i], &q = b.function->parameters[j];
+      if (p.kind == FakeParameter::Kind::value || q.kind == FakeParameter::Kind::value) continue;
+      if (p.kind == FakeParameter::Kind::reads && q.kind == FakeParameter::Kind::reads) continue;
+      if (a.values[i] < b.values[j] + q.bytes && b.values[j] < a.values[i] + p.bytes) return true;
+    }
+  return false;
+}
+
+/// With the lock.
+CUresult launch(const CUgraphExec_st& graph) {
+  for (std::size_t i = 0; i < graph.order.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j) {
+      const CUgraphNode a = graph.order[i], b = graph.order[j];
+      if (!graph.behind.at(a).contains(b) && disagree(graph.launches.at(a), graph.launches.at(b)))
+        return ++state().hazards, wrong("nodes " + std::to_string(j) + " and " + std::to_string(i) + " of a graph may run at the same time, and one writes what the other touches");
+    }
+  for (const auto& [node, one] : graph.launches)
+    if (const CUresult failed = launch(one)) return failed;
+  ++state().graph_launches;
   return kSuccess;
 }
 
 }  // namespace
 
 std::size_t fake_cuda_launches() { return state().launches; }
+std::size_t fake_cuda_graph_launches() { return state().graph_launches; }
+std::size_t fake_cuda_graphs() { return state().graphs.size() + state().executables.size(); }
+std::size_t fake_cuda_hazards() { return state().hazards; }
+void fake_cuda_capture(bool on) { state().capturing = on; }
 std::size_t fake_cuda_modules() { return state().modules.size(); }
 std::size_t fake_cuda_blocks() { return state().blocks.size(); }
 const char* fake_cuda_complaint() { return state().complaint.c_str(); }
@@ -130,15 +232,10 @@ CUresult cuDeviceGetAttribute(int* value, int attribute, CUdevice) { return *val
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice) { return *pool = nullptr, kSuccess; }
 CUresult cuMemPoolSetAttribute(CUmemoryPool, int, void*) { return kSuccess; }
 
-CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice) { return *context = nullptr, kSuccess; }
-CUresult cuCtxPushCurrent_v2(CUcontext) {
-  const std::lock_guard lock(state().mutex);
-  return ++state().contexts, kSuccess;
-}
-CUresult cuCtxPopCurrent_v2(CUcontext*) {
-  const std::lock_guard lock(state().mutex);
-  return --state().contexts, kSuccess;
-}
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice) { return *context = &the_context, kSuccess; }
+CUresult cuCtxGetCurrent(CUcontext* context) { return *context = current_contexts.empty() ? nullptr : current_contexts.back(), kSuccess; }
+CUresult cuCtxPushCurrent_v2(CUcontext context) { return current_contexts.push_back(context), kSuccess; }
+CUresult cuCtxPopCurrent_v2(CUcontext*) { return current_contexts.pop_back(), kSuccess; }
 CUresult cuCtxSynchronize() { return kSuccess; }
 
 CUresult cuMemAllocAsync(CUdeviceptr* memory, std::size_t bytes, CUstream) {
@@ -175,6 +272,7 @@ CUresult cuEventDestroy_v2(CUevent event) { return delete reinterpret_cast<char*
 CUresult cuModuleLoadDataEx(CUmodule* module, const void* text, unsigned, int*, void**) {
   const std::lock_guard lock(state().mutex);
   if (const CUresult failed = turn()) return failed;
+  if (std::memcmp(text, "\x7f" "ELF", 4) == 0) return kNoBinary;  // machine code of a real linker: the text is compiled instead
   *module = new CUmod_st{functions_of(static_cast<const char*>(text))};
   return state().modules.insert(*module), kSuccess;
 }
@@ -189,7 +287,69 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
   return *function = &found->second, kSuccess;
 }
 CUresult cuLaunchKernel(CUfunction function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned, unsigned, unsigned, CUstream, void** parameters, void**) {
-  return launch(*function, x * y * z, threads, parameters);
+  const std::lock_guard lock(state().mutex);
+  if (const CUresult failed = turn()) return failed;
+  return launch(launch_of(*function, x * y * z, threads, parameters));
+}
+
+CUresult cuStreamIsCapturing(CUstream, int* capturing) { return *capturing = state().capturing ? 1 : 0, kSuccess; }
+CUresult cuGraphCreate(CUgraph* graph, unsigned) {
+  const std::lock_guard lock(state().mutex);
+  if (const CUresult failed = turn()) return failed;
+  *graph = new CUgraph_st;
+  return state().graphs.insert(*graph), kSuccess;
+}
+CUresult cuGraphDestroy(CUgraph graph) {
+  const std::lock_guard lock(state().mutex);
+  if (state().graphs.erase(graph) == 0) return wrong("a graph is destroyed that is not there");
+  for (const CUgraphNode node : graph->nodes) delete node;
+  return delete graph, kSuccess;
+}
+CUresult cuGraphAddKernelNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, std::size_t count, const CUkernelNode* given) {
+  const std::lock_guard lock(state().mutex);
+  if (const CUresult failed = turn()) return failed;
+  *node = new CUgraphNode_st{launch_of(*given), std::set(before, before + count)};
+  return graph->nodes.push_back(*node), kSuccess;
+}
+CUresult cuGraphAddDependencies_v2(CUgraph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdge*, std::size_t count) {
+  const std::lock_guard lock(state().mutex);
+  if (const CUresult failed = turn()) return failed;
+  for (std::size_t i = 0; i < count; ++i) to[i]->before.insert(from[i]);
+  return kSuccess;
+}
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* made, CUgraph graph, unsigned long long) {
+  const std::lock_guard lock(state().mutex);
+  if (const CUresult failed = turn()) return failed;
+  auto* executable = new CUgraphExec_st{{}, graph->nodes, {}};
+  for (const CUgraphNode node : graph->nodes) {
+    executable->launches[node] = node->launch;
+    std::set<CUgraphNode>& behind = executable->behind[node];
+    for (const CUgraphNode before : node->before) {
+      behind.insert(before);
+      const std::set<CUgraphNode>& further = executable->behind.at(before);
+      behind.insert(further.begin(), further.end());
+    }
+  }
+  state().executables.insert(executable);
+  return *made = executable, kSuccess;
+}
+CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec executable, CUgraphNode node, const CUkernelNode* given) {
+  const std::lock_guard lock(state().mutex);
+  if (const CUresult failed = turn()) return failed;
+  const auto found = executable->launches.find(node);
+  if (found == executable->launches.end()) return wrong("a node of another graph is set");
+  return found->second = launch_of(*given), kSuccess;
+}
+CUresult cuGraphLaunch(CUgraphExec executable, CUstream) {
+  const std::lock_guard lock(state().mutex);
+  if (const CUresult failed = turn()) return failed;
+  if (!state().executables.contains(executable)) return wrong("a graph is launched that is not there");
+  return launch(*executable);
+}
+CUresult cuGraphExecDestroy(CUgraphExec executable) {
+  const std::lock_guard lock(state().mutex);
+  if (state().executables.erase(executable) == 0) return wrong("an executable graph is destroyed that is not there");
+  return delete executable, kSuccess;
 }
 
 }  // extern "C"

@@ -7,6 +7,13 @@ extern "C" {
 /// Kernels that have been launched so far, and modules that are loaded now.
 std::size_t fake_cuda_launches();
 std::size_t fake_cuda_modules();
+/// Graphs that have been launched so far, and graphs and executable graphs that are there now.
+std::size_t fake_cuda_graph_launches();
+std::size_t fake_cuda_graphs();
+/// Launches of graphs, refused, in which nodes that no edge orders write and touch the same memory.
+std::size_t fake_cuda_hazards();
+/// Whether streams say from now on that they are being captured.
+void fake_cuda_capture(bool on);
 /// Blocks of memory that are allocated now.
 std::size_t fake_cuda_blocks();
 /// What was wrong with the last call that failed; empty where none has.

@@ -42,15 +42,23 @@ class Cards {
   std::string left_out_;
 };
 
-/// The card's context is the thread's while it lives.
+/// The card's context is the thread's while it lives. Mostly it was that before: libraries leave the primary one where they used it.
 class InContext {
  public:
-  explicit InContext(int ordinal) { Driver::get().context_push(Cards::get().context_of(ordinal)); }
+  explicit InContext(int ordinal) {
+    const Driver& driver = Driver::get();
+    CUcontext wanted = Cards::get().context_of(ordinal), current = nullptr;
+    pushed_ = driver.context_current.code(&current) != kSuccess || current != wanted;
+    if (pushed_) driver.context_push(wanted);
+  }
   ~InContext() {
     CUcontext mine = nullptr;
-    Driver::get().context_pop.code(&mine);
+    if (pushed_) Driver::get().context_pop.code(&mine);
   }
   InContext(const InContext&) = delete;
+
+ private:
+  bool pushed_;
 };
 
 }  // namespace tenon::cuda

@@ -9,13 +9,13 @@
 
 namespace tenon::cuda {
 
-Module::Module(int ordinal, const std::string& ptx) : ordinal_(ordinal) {
+Module::Module(int ordinal, const std::string& image) : ordinal_(ordinal) {
   const InContext context(ordinal);
   const Driver& driver = Driver::get();
   std::array<char, 4096> words{};
   std::array<int, 2> options = {kErrorLog, kErrorLogBytes};
   std::array<void*, 2> values = {words.data(), reinterpret_cast<void*>(words.size() - 1)};
-  const CUresult code = driver.module_load.code(&module_, ptx.c_str(), static_cast<unsigned>(options.size()), options.data(), values.data());
+  const CUresult code = driver.module_load.code(&module_, image.c_str(), static_cast<unsigned>(options.size()), options.data(), values.data());
   if (words[0] == '\0') driver.module_load.check(code);
   if (code != kSuccess) throw Failure(TENON_PLUGIN_FAILED, fmt::format("the driver cannot compile a kernel: {}: {}", driver.words_of(code), words.data()));
 }

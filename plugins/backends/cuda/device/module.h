@@ -7,11 +7,11 @@
 
 namespace tenon::cuda {
 
-/// PTX that the driver has compiled for a card. Work that runs it is waited for before the code goes.
+/// Kernels on a card, from machine code (a cubin) or from PTX, which the driver compiles. Work that runs it is waited for before the code goes.
 class Module {
  public:
   /// Throws a Failure with the compiler's own words.
-  Module(int ordinal, const std::string& ptx);
+  Module(int ordinal, const std::string& image);
   ~Module();
   Module(const Module&) = delete;
 

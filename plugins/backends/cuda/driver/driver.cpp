@@ -39,6 +39,9 @@ std::string Driver::open() {
   if (!member.find(library)) return "the driver is too old: it has no " #name;
   TENON_CUDA_FUNCTIONS(TENON_CUDA_FIND)
 #undef TENON_CUDA_FIND
+#define TENON_CUDA_LOOK(member, ...) member.find(library);
+  TENON_CUDA_NEWER_FUNCTIONS(TENON_CUDA_LOOK)
+#undef TENON_CUDA_LOOK
   if (const CUresult code = init.code(0); code != kSuccess) return fmt::format("the driver cannot be used: {}", words_of(code));
   driver_version(&version_);
   if (version_ < kOldest) return fmt::format("the driver is too old: it knows CUDA {}.{}; 12.0 is needed", version_ / 1000, version_ % 1000 / 10);

@@ -20,6 +20,7 @@ class DriverFunction {
 
   /// Whether the library has it.
   bool find(void* library);
+  bool is_there() const { return function_ != nullptr; }
 
  private:
   const char* name_;
@@ -39,6 +40,7 @@ class Driver {
 
 #define TENON_CUDA_MEMBER(member, name, ...) DriverFunction<__VA_ARGS__> member{#name};
   TENON_CUDA_FUNCTIONS(TENON_CUDA_MEMBER)
+  TENON_CUDA_NEWER_FUNCTIONS(TENON_CUDA_MEMBER)  // ask them whether they are there
 #undef TENON_CUDA_MEMBER
 
  private:

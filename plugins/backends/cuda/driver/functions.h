@@ -16,6 +16,27 @@ using CUfunction = struct CUfunc_st*;
 using CUstream = struct CUstream_st*;
 using CUevent = struct CUevent_st*;
 using CUmemoryPool = struct CUmemPoolHandle_st*;
+using CUgraph = struct CUgraph_st*;
+using CUgraphNode = struct CUgraphNode_st*;
+using CUgraphExec = struct CUgraphExec_st*;
+
+/// CUDA_KERNEL_NODE_PARAMS_v2.
+struct CUkernelNode {
+  CUfunction function = nullptr;
+  unsigned blocks[3] = {1, 1, 1}, threads[3] = {1, 1, 1};
+  unsigned shared_bytes = 0;
+  void** parameters = nullptr;
+  void** extra = nullptr;
+  void* kernel = nullptr;      // instead of `function`
+  CUcontext context = nullptr; // null: the current one
+};
+/// CUgraphEdgeData.
+struct CUgraphEdge {
+  unsigned char from_port = 0, to_port = 0, type = 0, reserved[5] = {};
+};
+/// A kernel may start when all blocks of the one before have said that they let others start, or have ended: it waits itself for what that
+/// one writes (CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC).
+inline constexpr CUgraphEdge kProgrammatic{.from_port = 1, .type = 1};
 
 inline constexpr CUresult kSuccess = 0, kOutOfMemory = 2, kNotReady = 600;
 /// CUdevice_attribute.
@@ -65,6 +86,19 @@ inline constexpr unsigned kBesideDefaultStream = 1; // CU_STREAM_NON_BLOCKING
   F(module_load, cuModuleLoadDataEx, CUmodule*, const void*, unsigned, int*, void**)                                                \
   F(module_unload, cuModuleUnload, CUmodule)                                                                                        \
   F(module_function, cuModuleGetFunction, CUfunction*, CUmodule, const char*)                                                       \
+  F(stream_capturing, cuStreamIsCapturing, CUstream, int*)                                                                          \
+  F(context_current, cuCtxGetCurrent, CUcontext*)                                                                                   \
+  F(graph_create, cuGraphCreate, CUgraph*, unsigned)                                                                                \
+  F(graph_destroy, cuGraphDestroy, CUgraph)                                                                                         \
+  F(graph_add, cuGraphAddKernelNode_v2, CUgraphNode*, CUgraph, const CUgraphNode*, std::size_t, const CUkernelNode*)                \
+  F(graph_instantiate, cuGraphInstantiateWithFlags, CUgraphExec*, CUgraph, unsigned long long)                                      \
+  F(graph_set, cuGraphExecKernelNodeSetParams_v2, CUgraphExec, CUgraphNode, const CUkernelNode*)                                    \
+  F(graph_launch, cuGraphLaunch, CUgraphExec, CUstream)                                                                             \
+  F(graph_release, cuGraphExecDestroy, CUgraphExec)                                                                                 \
   F(launch, cuLaunchKernel, CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**, void**)
+
+/// The same for those that an older driver may lack.
+#define TENON_CUDA_NEWER_FUNCTIONS(F) \
+  F(graph_connect, cuGraphAddDependencies_v2, CUgraph, const CUgraphNode*, const CUgraphNode*, const CUgraphEdge*, std::size_t) /* CUDA 12.3 */
 
 }  // namespace tenon::cuda

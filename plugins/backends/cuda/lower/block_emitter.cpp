@@ -27,6 +27,7 @@ void BlockEmitter::begin(const std::string& name) {
 
 void BlockEmitter::emit(const std::string& name) {
   begin(name);
+  isa_.begin(b_);
   const auto wide = [&](Value* v) { return ir_.CreateZExt(v, ir_.getInt64Ty()); };
   Value *block = wide(isa_.block_number(b_)), *thread = wide(isa_.thread_number(b_));
   if (schedule_.kind == Schedule::Kind::columns) {

@@ -17,6 +17,15 @@ constexpr std::int32_t kAllThreads = -1, kWholeWarp = 31;
 
 }  // namespace
 
+PtxIsa PtxIsa::of(const std::string& architecture) { return PtxIsa(std::stoi(architecture.substr(architecture.find('_') + 1)) >= 90); }
+
+/// What comes behind may start when there is room, and this waits for all that is before it.
+void PtxIsa::begin(LaneBuilder& b) const {
+  if (!waits_) return;
+  auto* type = llvm::FunctionType::get(b.ir.getVoidTy(), {}, false);
+  b.ir.CreateCall(type, llvm::InlineAsm::get(type, "griddepcontrol.launch_dependents; griddepcontrol.wait;", "~{memory}", true));
+}
+
 void PtxIsa::declare(llvm::Function& function) const { function.addFnAttr(llvm::Attribute::NoUnwind); }
 
 Value* PtxIsa::function(LaneBuilder& b, ops::Primitive p, Value* x, Value*) const { return emit_ptx_function(b, p, x); }
@@ -24,11 +33,14 @@ Value* PtxIsa::function(LaneBuilder& b, ops::Primitive p, Value* x, Value*) cons
 llvm::Function* PtxIsa::make_kernel(LaneBuilder& b, const codegen::Kernel& kernel, const Schedule& schedule, const std::string& name) const {
   auto& context = b.ir.getContext();
   std::vector<llvm::Type*> parameters(memory_buffers(kernel), llvm::PointerType::get(context, global_memory()));
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    if (schedule.is_number(i)) parameters[i] = b.ir.getInt64Ty();
   parameters.insert(parameters.end(), schedule.symbols.size(), b.ir.getInt64Ty());
   auto* function = llvm::Function::Create(llvm::FunctionType::get(b.ir.getVoidTy(), parameters, false), llvm::Function::ExternalLinkage, name, b.module());
   function->setCallingConv(llvm::CallingConv::PTX_Kernel);
   declare(*function);
-  for (unsigned i = 0; i < memory_buffers(kernel); ++i) function->addParamAttr(i, llvm::Attribute::getWithAlignment(context, llvm::Align(schedule.alignments[i])));
+  for (unsigned i = 0; i < memory_buffers(kernel); ++i)
+    if (!schedule.is_number(i)) function->addParamAttr(i, llvm::Attribute::getWithAlignment(context, llvm::Align(schedule.alignments[i])));
   const auto note = [&](const char* what, std::uint32_t number) -> llvm::Metadata* {
     return llvm::MDNode::get(context, {llvm::ConstantAsMetadata::get(function), llvm::MDString::get(context, what), llvm::ConstantAsMetadata::get(b.ir.getInt32(number))});
   };
@@ -38,6 +50,8 @@ llvm::Function* PtxIsa::make_kernel(LaneBuilder& b, const codegen::Kernel& kerne
 }
 
 Value* PtxIsa::buffer(LaneBuilder&, llvm::Function& kernel, std::size_t number) const { return kernel.getArg(static_cast<unsigned>(number)); }
+
+Value* PtxIsa::number(LaneBuilder&, llvm::Function& kernel, std::size_t number) const { return kernel.getArg(static_cast<unsigned>(number)); }
 
 Value* PtxIsa::symbol(LaneBuilder&, llvm::Function& kernel, std::size_t buffers, std::size_t number) const {
   return kernel.getArg(static_cast<unsigned>(buffers + number));

@@ -12,6 +12,11 @@ namespace tenon::cuda {
 /// of a warp (of a block) are there.
 class PtxIsa : public codegen::Isa {
  public:
+  /// `waits`: kernels wait for what is before them, which may not have ended when they start (from sm_90 on).
+  explicit PtxIsa(bool waits = false) : waits_(waits) {}
+  static PtxIsa of(const std::string& architecture);
+  bool waits() const { return waits_; }
+
   bool has_fma() const override { return true; }
   bool has_half() const override { return true; }
   void declare(llvm::Function& function) const override;
@@ -20,6 +25,10 @@ class PtxIsa : public codegen::Isa {
   // ---- a kernel
   virtual llvm::Function* make_kernel(codegen::LaneBuilder& b, const codegen::Kernel& kernel, const Schedule& schedule, const std::string& name) const;
   virtual llvm::Value* buffer(codegen::LaneBuilder& b, llvm::Function& kernel, std::size_t number) const;
+  /// Comes before all else of a kernel.
+  virtual void begin(codegen::LaneBuilder& b) const;
+  /// The bits, as i64, of a buffer that its parameter gives itself.
+  virtual llvm::Value* number(codegen::LaneBuilder& b, llvm::Function& kernel, std::size_t number) const;
   /// `number` counts Schedule::symbols, after so many buffers.
   virtual llvm::Value* symbol(codegen::LaneBuilder& b, llvm::Function& kernel, std::size_t buffers, std::size_t number) const;
   virtual unsigned global_memory() const { return 1; }  // as an address space
@@ -37,6 +46,9 @@ class PtxIsa : public codegen::Isa {
   virtual void fail_where(codegen::LaneBuilder& b, llvm::Value* condition) const;
   /// Memory that the threads of a block share, of at least so many i64.
   virtual llvm::Value* shared_memory(codegen::LaneBuilder& b, std::size_t words) const;
+
+ private:
+  bool waits_;
 };
 
 }  // namespace tenon::cuda

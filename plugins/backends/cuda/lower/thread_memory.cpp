@@ -58,7 +58,9 @@ codegen::Lanes BlockEmitter::load(const Operation& op) {
   Lanes mask;
   if (op.masked) mask = by_lane ? b_.widen(value(op.args[0])) : value(op.args[0]);
   Lanes loaded;
-  if (!by_lane) {
+  if (schedule_.is_number(op.payload)) {
+    loaded = b_.from_storage(from_bits(isa_.number(b_, *function_, op.payload), type), storage, false);
+  } else if (!by_lane) {
     loaded = b_.from_storage(element_of(type, place_in_buffer(op.payload, op.offset), storage, mask.value), storage, false);
   } else if (!op.masked && is_vector(op.offset)) {
     Value* address = place_in_buffer(op.payload, op.offset);

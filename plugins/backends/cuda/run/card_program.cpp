@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "device/cards.h"
+#include "run/ordering.h"
 
 namespace tenon::cuda {
 
@@ -14,11 +15,6 @@ using codegen::Place;
 using ir::ValueId;
 
 namespace {
-
-/// What a number gets of the workspace.
-constexpr std::size_t kNumberBytes = kVectorBytes;
-
-std::size_t aligned(std::size_t bytes) { return (bytes + codegen::Placement::kAlignment - 1) & ~(codegen::Placement::kAlignment - 1); }
 
 int ordinal_of(const ir::Graph& graph) {
   for (const ir::Output& output : graph.outputs())
@@ -37,75 +33,95 @@ ir::Graph prepared(ir::Graph graph) {
   return graph;
 }
 
-/// Whether every address is as kernels wish.
-bool all_aligned(std::span<const void* const> addresses) {
-  return std::ranges::all_of(addresses, [](const void* address) { return reinterpret_cast<std::uintptr_t>(address) % kVectorBytes == 0; });
+bool starts_at_vector(const void* address) { return reinterpret_cast<std::uintptr_t>(address) % kVectorBytes == 0; }
+
+std::uint64_t bits_of(const void* number, std::size_t bytes) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, number, bytes);
+  return bits;
 }
 
 }  // namespace
 
-/// Where values lie during a call.
+/// What a call gives.
 struct CardProgram::Call {
   const TenonExecuteArgs& args;
   std::span<const std::int64_t> symbols;
   CUstream stream;
-  std::vector<const void*> inputs;
-  std::vector<std::size_t> offsets;  // of the workspace's slots
+  const std::size_t* offsets;  // of the workspace's slots
 
-  CUdeviceptr address(const Place& place) const {
+  std::uint64_t value(const Parameter& parameter) const {
+    const Place& place = parameter.place;
+    if (parameter.number) return bits_of(args.inputs[place.index], parameter.bytes);
     const auto from = [&](const void* memory) { return reinterpret_cast<CUdeviceptr>(memory) + static_cast<CUdeviceptr>(place.start); };
-    if (place.kind == Place::Kind::input) return from(inputs[place.index]);
+    if (place.kind == Place::Kind::input) return from(args.inputs[place.index]);
     if (place.kind == Place::Kind::output) return from(args.outputs[place.index]);
     return from(args.workspace) + offsets[place.index];
   }
 };
 
-CardProgram::Code::Code(int ordinal, const ScheduledPlan& plan, const std::string& ptx) : module(ordinal, ptx), schedules(plan.schedules) {
-  for (std::size_t i = 0; i < schedules.size(); ++i) functions.push_back(module.function(fmt::format("kernel{}", i)));
-}
-
-CardProgram::CardProgram(HostServices host, ir::Graph graph, bool fuse)
-    : host_(host), graph_(prepared(std::move(graph))), ordinal_(ordinal_of(graph_)), plan_(plan_of(graph_, fuse)), placement_(graph_, plan_.plan) {
-  find_numbers();
-  find_launches();
-  code_ = compile(plan_);
-}
-
-std::unique_ptr<const CardProgram::Code> CardProgram::compile(const ScheduledPlan& plan) const {
-  const std::string ptx = ptx_of(plan, Cards::get().at(ordinal_).architecture);
-  if (host_.log_enabled("kernel_code")) host_.log(TENON_INFO, ptx, "kernel_code");
-  return std::make_unique<const Code>(ordinal_, plan, ptx);
+CardProgram::CardProgram(HostServices host, ir::Graph graph, const Options& options)
+    : host_(host), graph_(prepared(std::move(graph))), ordinal_(ordinal_of(graph_)), graphs_(options.graphs), plan_(plan_of(graph_, options.fuse)), placement_(graph_, plan_.plan) {
+  for (const ValueId input : graph_.inputs()) number_bytes_.push_back(graph_.type(input).is_host_scalar() ? static_cast<std::uint8_t>(size_of(graph_.type(input).dtype)) : 0);
+  find_runs();
+  find_order();
+  code_ = std::make_unique<CardCode>(host_, ordinal_, plan_);
 }
 
 /// Views of a tensor may start anywhere: the code for them is made when the first comes.
-const CardProgram::Code& CardProgram::loose_code() {
-  std::call_once(loose_made_, [&] { loose_ = compile(for_any_start(plan_)); });
+CardCode& CardProgram::loose_code() {
+  std::call_once(loose_made_, [&] { loose_ = std::make_unique<CardCode>(host_, ordinal_, for_any_start(plan_)); });
   return *loose_;
 }
 
-void CardProgram::find_numbers() {
-  for (std::size_t i = 0; i < graph_.inputs().size(); ++i)
-    if (const ir::Type& type = graph_.type(graph_.inputs()[i]); type.is_host_scalar()) numbers_.push_back({i, size_of(type.dtype)});
-}
-
-void CardProgram::find_launches() {
+void CardProgram::find_runs() {
   TENON_CHECK(placement_.copies().empty(), "an output of a group is no result of its own");
   for (std::size_t k = 0; k < plan_.schedules.size(); ++k) {
     const codegen::KernelStep& step = plan_.step(k);
-    for (std::size_t run = 0; run <= step.others.size(); ++run) {
-      Launch launch{k, {}};
-      const auto& values = run == 0 ? step.buffers : step.others[run - 1];
+    const codegen::Dim blocks = plan_.schedules[k].blocks();
+    if (blocks.is_constant() && blocks.constant() <= 0) continue;
+    fixed_ = fixed_ && blocks.is_constant();
+    for (std::size_t number = 0; number <= step.others.size(); ++number) {
+      Run run{k, {}};
+      const auto& values = number == 0 ? step.buffers : step.others[number - 1];
       for (std::size_t b = 0; b < memory_buffers(step.kernel); ++b) {
         TENON_CHECK(!codegen::is_of_thread(values[b]) && placement_[values[b]].kind != Place::Kind::none, "a value of a group lies nowhere");
-        launch.buffers.push_back(placement_[values[b]]);
-        if (!step.starts.empty()) launch.buffers.back().start = step.starts[run * values.size() + b] * static_cast<std::int64_t>(size_of(step.kernel.buffers[b].dtype));
+        const std::size_t element = size_of(step.kernel.buffers[b].dtype);
+        Parameter& parameter = run.parameters.emplace_back(Parameter{placement_[values[b]], plan_.schedules[k].is_number(b), static_cast<std::uint8_t>(element)});
+        if (!step.starts.empty()) parameter.place.start = step.starts[number * values.size() + b] * static_cast<std::int64_t>(element);
       }
-      launches_.push_back(std::move(launch));
+      runs_.push_back(std::move(run));
     }
   }
 }
 
-std::size_t CardProgram::workspace_bytes(std::span<const std::int64_t> symbols) { return aligned(placement_.workspace_bytes(symbols)) + numbers_.size() * kNumberBytes; }
+/// Outputs that may lie on inputs, and all inputs, count as one memory: which of them are the same a call says.
+void CardProgram::find_order() {
+  constexpr std::size_t kInputs = 0, kWorkspace = 1, kOthers = 2;
+  constexpr std::int64_t kWhole = 1;
+  std::vector<bool> on_inputs(graph_.outputs().size(), false);
+  for (const TenonAliasPermit& permit : aliases()) on_inputs[permit.output] = true;
+  std::vector<std::int64_t> bytes;  // by slot of the workspace
+  if (placement_.has_fixed_sizes()) bytes.resize(placement_.slot_count(), 0);
+  for (const Run& run : runs_)
+    for (std::size_t b = 0; b < run.parameters.size() && !bytes.empty(); ++b)
+      if (const Place& place = run.parameters[b].place; place.kind == Place::Kind::workspace)
+        bytes[place.index] = std::max(bytes[place.index], plan_.step(run.kernel).kernel.buffers[b].bytes.constant());
+  const auto touch = [&](const Place& place, bool written) -> Touch {
+    if (place.kind == Place::Kind::input) return {kInputs, 0, kWhole, written};
+    if (place.kind == Place::Kind::output) return {on_inputs[place.index] ? kInputs : kOthers + place.index, 0, kWhole, written};
+    if (bytes.empty()) return {kOthers + graph_.outputs().size() + place.index, 0, kWhole, written};
+    const auto begin = static_cast<std::int64_t>(placement_.fixed_offsets()[place.index]);
+    return {kWorkspace, begin, begin + bytes[place.index], written};
+  };
+  std::vector<std::vector<Touch>> touched;
+  for (const Run& run : runs_) {
+    touched.emplace_back();
+    for (std::size_t b = 0; b < run.parameters.size(); ++b)
+      if (!run.parameters[b].number) touched.back().push_back(touch(run.parameters[b].place, plan_.step(run.kernel).kernel.buffers[b].written));
+  }
+  after_ = order_of(touched);
+}
 
 std::vector<TenonAliasPermit> CardProgram::aliases() const {
   auto permits = placement_.aliases(graph_, plan_.plan);
@@ -114,43 +130,71 @@ std::vector<TenonAliasPermit> CardProgram::aliases() const {
 }
 
 void CardProgram::execute(const TenonExecuteArgs& args) {
+  if (runs_.empty()) return;
   const InContext context(ordinal_);
-  Call call{args, {args.symbols, graph_.symbols().size()}, static_cast<CUstream>(args.stream), std::vector<const void*>(args.inputs, args.inputs + graph_.inputs().size()), {}};
-  if (placement_.has_fixed_sizes()) call.offsets.assign(placement_.fixed_offsets(), placement_.fixed_offsets() + placement_.slot_count());
-  else placement_.find_offsets(call.symbols, call.offsets);
-  send_numbers(call);
-  const bool fits = all_aligned(call.inputs) && all_aligned({args.outputs, graph_.outputs().size()});
-  const Code& code = fits ? *code_ : loose_code();
-  for (const Launch& each : launches_) launch(each, code, call);
-}
-
-void CardProgram::send_numbers(Call& call) const {
-  if (numbers_.empty()) return;
-  const Driver& driver = Driver::get();
-  auto to = reinterpret_cast<CUdeviceptr>(call.args.workspace) + aligned(placement_.workspace_bytes(call.symbols));
-  for (const Number& number : numbers_) {
-    // Fills take their value with the call: nothing reads the host's memory later.
-    std::uint32_t words[2] = {};
-    std::memcpy(words, call.inputs[number.input], number.bytes);
-    if (number.bytes == 1) driver.fill_8(to, static_cast<unsigned char>(words[0]), 1, call.stream);
-    else if (number.bytes == 2) driver.fill_16(to, static_cast<unsigned short>(words[0]), 1, call.stream);
-    else for (std::size_t i = 0; i < number.bytes / 4; ++i) driver.fill_32(to + 4 * i, words[i], 1, call.stream);
-    call.inputs[number.input] = reinterpret_cast<const void*>(to);
-    to += kNumberBytes;
+  std::vector<std::size_t> offsets;
+  Call call{args, {args.symbols, graph_.symbols().size()}, static_cast<CUstream>(args.stream), placement_.fixed_offsets()};
+  if (!placement_.has_fixed_sizes()) {
+    placement_.find_offsets(call.symbols, offsets);
+    call.offsets = offsets.data();
   }
+  bool fits = std::all_of(args.outputs, args.outputs + graph_.outputs().size(), starts_at_vector);
+  for (std::size_t i = 0; i < number_bytes_.size(); ++i) fits = fits && (number_bytes_[i] != 0 || starts_at_vector(args.inputs[i]));
+  CardCode& code = fits ? *code_ : loose_code();
+  int capturing = 0;  // the user makes a graph of their own: the kernels become nodes of it
+  const bool alone = Driver::get().stream_capturing.code(call.stream, &capturing) == kSuccess && capturing == 0;
+  if (graphs_ && alone) return launch_graph(code, call);
+  for (const KernelLaunch& launch : launches(code, call))
+    if (launch.blocks > 0) launch_kernel(launch, call.stream);
 }
 
-void CardProgram::launch(const Launch& launch, const Code& code, const Call& call) const {
-  const Schedule& schedule = code.schedules[launch.kernel];
-  const std::int64_t blocks = schedule.blocks().evaluate(call.symbols);
-  if (blocks <= 0) return;
+void CardProgram::launch_graph(CardCode& code, const Call& call) const {
+  auto prepared = code.take();
+  if (!prepared) prepared = std::make_unique<CardCode::Prepared>();
+  std::vector<std::uint64_t>& given = prepared->given;
+  given.resize(number_bytes_.size() + graph_.outputs().size() + 1 + call.symbols.size());
+  bool changed = false;
+  std::uint64_t* next = given.data();
+  const auto note = [&](std::uint64_t value) {
+    changed = changed || *next != value;
+    *next++ = value;
+  };
+  for (std::size_t i = 0; i < number_bytes_.size(); ++i)
+    note(number_bytes_[i] ? bits_of(call.args.inputs[i], number_bytes_[i]) : reinterpret_cast<std::uint64_t>(call.args.inputs[i]));
+  for (std::size_t k = 0; k < graph_.outputs().size(); ++k) note(reinterpret_cast<std::uint64_t>(call.args.outputs[k]));
+  note(reinterpret_cast<std::uint64_t>(call.args.workspace));
+  for (const std::int64_t symbol : call.symbols) note(static_cast<std::uint64_t>(symbol));
+  // Where setting a launch fails, the graph is given up: nobody knows what it is then.
+  if (changed || !prepared->graph) {
+    std::vector<KernelLaunch> wanted = launches(code, call);
+    if (!fixed_ && std::ranges::any_of(wanted, [](const KernelLaunch& launch) { return launch.blocks == 0; })) {
+      for (const KernelLaunch& each : wanted)
+        if (each.blocks > 0) launch_kernel(each, call.stream);
+      return;
+    }
+    if (prepared->graph)
+      for (std::size_t i = 0; i < wanted.size(); ++i) prepared->graph->set(i, wanted[i]);
+    else prepared->graph = std::make_unique<LaunchGraph>(std::move(wanted), after_, code.kernels_wait());
+  }
+  prepared->graph->launch(call.stream);
+  code.give_back(std::move(prepared));
+}
+
+std::vector<KernelLaunch> CardProgram::launches(const CardCode& code, const Call& call) const {
+  std::vector<KernelLaunch> all;
+  for (const Run& run : runs_) all.push_back(launch(run, code, call));
+  return all;
+}
+
+KernelLaunch CardProgram::launch(const Run& run, const CardCode& code, const Call& call) const {
+  const Schedule& schedule = code.schedule(run.kernel);
+  const std::int64_t blocks = std::max<std::int64_t>(schedule.blocks().evaluate(call.symbols), 0);
   if (blocks > std::numeric_limits<std::int32_t>::max()) throw Failure(TENON_UNSUPPORTED, fmt::format("a kernel of {} blocks is more than a grid has", blocks));
-  std::vector<std::uint64_t> values;
-  for (const Place& place : launch.buffers) values.push_back(call.address(place));
-  for (const ir::SymbolId symbol : schedule.symbols) values.push_back(static_cast<std::uint64_t>(call.symbols[symbol.value]));
-  std::vector<void*> parameters;
-  for (std::uint64_t& value : values) parameters.push_back(&value);
-  Driver::get().launch(code.functions[launch.kernel], static_cast<unsigned>(blocks), 1, 1, kBlock, 1, 1, 0, call.stream, parameters.data(), nullptr);
+  KernelLaunch made{code.function(run.kernel), static_cast<unsigned>(blocks), {}};
+  made.values.reserve(run.parameters.size() + schedule.symbols.size());
+  for (const Parameter& parameter : run.parameters) made.values.push_back(call.value(parameter));
+  for (const ir::SymbolId symbol : schedule.symbols) made.values.push_back(static_cast<std::uint64_t>(call.symbols[symbol.value]));
+  return made;
 }
 
 }  // namespace tenon::cuda

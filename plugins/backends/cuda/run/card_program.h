@@ -5,8 +5,8 @@
 #include <mutex>
 #include <vector>
 
-#include "device/module.h"
 #include "places/placement.h"
+#include "run/card_code.h"
 #include "run/kernels.h"
 #include "tenon/backend.h"
 
@@ -15,48 +15,51 @@ namespace tenon::cuda {
 /// Runs on many threads at once.
 class CardProgram : public Artefact {
  public:
+  struct Options {
+    bool fuse = true;    // nodes into common kernels
+    bool graphs = true;  // launch all kernels as one graph of the driver
+  };
+
   /// Plans and compiles for the card on which the graph's tensors are.
-  CardProgram(HostServices host, ir::Graph graph, bool fuse);
+  CardProgram(HostServices host, ir::Graph graph, const Options& options);
 
   void execute(const TenonExecuteArgs& args) override;
-  std::size_t workspace_bytes(std::span<const std::int64_t> symbols) override;
+  std::size_t workspace_bytes(std::span<const std::int64_t> symbols) override { return placement_.workspace_bytes(symbols); }
   std::vector<TenonAliasPermit> aliases() const override;
 
  private:
+  /// What a parameter of a kernel is made of.
+  struct Parameter {
+    codegen::Place place;
+    bool number = false;  // not the address but what is there, of so many bytes
+    std::uint8_t bytes = 0;
+  };
   /// One run of a kernel.
-  struct Launch {
+  struct Run {
     std::size_t kernel;
-    std::vector<codegen::Place> buffers;
-  };
-  /// The kernels as functions on the card.
-  struct Code {
-    Code(int ordinal, const ScheduledPlan& plan, const std::string& ptx);
-    Module module;
-    std::vector<Schedule> schedules;
-    std::vector<CUfunction> functions;
-  };
-  /// A number in the host's memory that the group reads.
-  struct Number {
-    std::size_t input, bytes;
+    std::vector<Parameter> parameters;
   };
   struct Call;
 
-  std::unique_ptr<const Code> compile(const ScheduledPlan& plan) const;
-  const Code& loose_code();
-  void find_numbers();
-  void find_launches();
-  /// Gives the numbers places on the card.
-  void send_numbers(Call& call) const;
-  void launch(const Launch& launch, const Code& code, const Call& call) const;
+  CardCode& loose_code();
+  void find_runs();
+  void find_order();
+  std::vector<KernelLaunch> launches(const CardCode& code, const Call& call) const;
+  KernelLaunch launch(const Run& run, const CardCode& code, const Call& call) const;
+  /// Launches the graph that the code has for a call, or a new one.
+  void launch_graph(CardCode& code, const Call& call) const;
 
   HostServices host_;
   ir::Graph graph_;
   int ordinal_;
+  bool graphs_;
   ScheduledPlan plan_;
   codegen::Placement placement_;
-  std::vector<Number> numbers_;
-  std::vector<Launch> launches_;
-  std::unique_ptr<const Code> code_, loose_;
+  std::vector<Run> runs_;
+  std::vector<std::vector<std::size_t>> after_;  // by run
+  std::vector<std::uint8_t> number_bytes_;       // by input: of one that is read by value; else 0
+  bool fixed_ = true;                            // every call launches the same kernels on as many blocks
+  std::unique_ptr<CardCode> code_, loose_;
   std::once_flag loose_made_;
 };
 

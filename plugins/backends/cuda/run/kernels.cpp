@@ -1,6 +1,7 @@
 #include "run/kernels.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <numeric>
 #include <set>
@@ -27,7 +28,20 @@ std::vector<std::int64_t> starts_of_all_runs(const KernelStep& step) {
   return common;
 }
 
-/// Numbers of the host that the group reads are sent to the card with the call: copies of them there are they.
+/// By buffer whether it is a number of the host; the same for all runs of the step, or none.
+std::optional<std::vector<bool>> numbers_of(const ir::Graph& graph, const KernelStep& step) {
+  const auto of_run = [&](const std::vector<ValueId>& values) {
+    std::vector<bool> numbers;
+    for (const ValueId v : values) numbers.push_back(!codegen::is_of_thread(v) && v.value < graph.value_capacity() && graph.type(v).is_host_scalar() && graph.value(v).kind == ir::ValueKind::input);
+    return numbers;
+  };
+  const std::vector<bool> first = of_run(step.buffers);
+  for (const auto& other : step.others)
+    if (of_run(other) != first) return std::nullopt;
+  return first;
+}
+
+/// Numbers of the host that the group reads come as parameters: copies of them on the card are they.
 void read_numbers_where_they_are(ir::Graph& graph) {
   std::vector<ir::NodeId> copies;
   for (const ir::NodeId id : graph.nodes()) {
@@ -59,6 +73,23 @@ bool is_product(const codegen::Kernel& kernel, const codegen::IndexAlgebra& alge
   for (const codegen::Buffer& b : kernel.buffers)
     if (!b.row) elements += algebra.estimate(b.bytes) / static_cast<double>(size_of(b.dtype));
   return points >= kLargeProduct && points >= kReads * elements;
+}
+
+/// Comments that say what the parameters of each kernel are: "// kernel0: reads 4096 bytes at 16, number, writes 4096 bytes at 4". What comes
+/// behind `at` the address is a multiple of.
+std::string memory_of(const ScheduledPlan& plan) {
+  std::string text;
+  for (std::size_t i = 0; i < plan.schedules.size(); ++i) {
+    const codegen::Kernel& kernel = plan.step(i).kernel;
+    std::vector<std::string> parameters;
+    for (std::size_t b = 0; b < memory_buffers(kernel); ++b) {
+      const codegen::Buffer& buffer = kernel.buffers[b];
+      const std::string bytes = buffer.bytes.is_constant() ? fmt::format(" {} bytes", buffer.bytes.constant()) : std::string();
+      parameters.push_back(plan.schedules[i].is_number(b) ? "number" : fmt::format("{}{} at {}", buffer.written ? "writes" : "reads", bytes, plan.schedules[i].alignments[b]));
+    }
+    text += fmt::format("// kernel{}: {}\n", i, fmt::join(parameters, ", "));
+  }
+  return text;
 }
 
 /// The node alone, over inputs of its own.
@@ -103,6 +134,9 @@ Result<ScheduledPlan> scheduled_plan(const ir::Graph& graph, bool fuse) {
     if (!kernel) return error(Code::unsupported, "{} has no code for this target", name_of_step(step));
     Result<Schedule> chosen = schedule(kernel->kernel, starts_of_all_runs(*kernel));
     if (!chosen) return chosen.error();
+    const auto numbers = numbers_of(graph, *kernel);
+    if (!numbers) return error(Code::unsupported, "runs of a kernel that read numbers of the host and others have no code for this target");
+    chosen->numbers = *numbers;
     made.schedules.push_back(*std::move(chosen));
   }
   return made;
@@ -119,17 +153,33 @@ std::optional<codegen::Refusal> refuse_code(const ir::Graph& graph, const ir::No
   return {};
 }
 
+std::string text_of(const ScheduledPlan& plan) {
+  std::string text;
+  for (std::size_t i = 0; i < plan.schedules.size(); ++i) {
+    const Schedule& s = plan.schedules[i];
+    text += fmt::format("kernel{} lanes {} alignments {} numbers", i, s.lanes, fmt::join(s.alignments, " "));
+    for (const bool number : s.numbers) text += number ? " 1" : " 0";
+    text += "\n" + codegen::to_text(plan.step(i).kernel);
+  }
+  return text;
+}
+
 std::string ptx_of(const ScheduledPlan& plan, const std::string& architecture) {
-  const PtxIsa isa;
-  return to_ptx(architecture, [&](llvm::Module& module) {
+  const PtxIsa isa = PtxIsa::of(architecture);
+  const std::string code = to_ptx(architecture, [&](llvm::Module& module) {
     for (std::size_t i = 0; i < plan.schedules.size(); ++i) emit_block_kernel(module, plan.step(i).kernel, plan.schedules[i], isa, fmt::format("kernel{}", i));
   });
+  return memory_of(plan) + code;
 }
+
+bool kernels_wait(const std::string& architecture) { return PtxIsa::of(architecture).waits(); }
 
 ScheduledPlan for_any_start(const ScheduledPlan& plan) {
   ScheduledPlan loose = plan;
-  for (std::size_t i = 0; i < loose.schedules.size(); ++i)
+  for (std::size_t i = 0; i < loose.schedules.size(); ++i) {
     loose.schedules[i] = schedule(plan.step(i).kernel, std::vector<std::int64_t>(plan.step(i).buffers.size(), 1)).value();
+    loose.schedules[i].numbers = plan.schedules[i].numbers;
+  }
   return loose;
 }
 

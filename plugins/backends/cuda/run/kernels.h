@@ -31,8 +31,14 @@ Result<ScheduledPlan> scheduled_plan(const ir::Graph& graph, bool fuse);
 /// go into a graph together.
 std::optional<codegen::Refusal> refuse_code(const ir::Graph& graph, const ir::Node& node);
 
+/// All that the kernels' code depends on, beside the architecture.
+std::string text_of(const ScheduledPlan& plan);
+
 /// The kernels of a plan, kernel i under the name "kernel<i>".
 std::string ptx_of(const ScheduledPlan& plan, const std::string& architecture);
+
+/// Whether kernels for the architecture wait themselves for those before them, so that they may be started early.
+bool kernels_wait(const std::string& architecture);
 
 /// The same plan for buffers that start at multiples of their elements alone.
 ScheduledPlan for_any_start(const ScheduledPlan& plan);

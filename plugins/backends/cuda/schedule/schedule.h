@@ -36,7 +36,9 @@ struct Schedule {
   std::vector<codegen::OpId> transposed;   // of tiles: loads that pass through shared memory
   std::vector<unsigned> alignments;        // by buffer, in bytes: its first element lies at a multiple
   std::vector<ir::SymbolId> symbols;       // of the graph, in the order of the parameters that give them
+  std::vector<bool> numbers;               // by buffer: a single element, which its parameter gives itself; empty: none is
 
+  bool is_number(std::size_t buffer) const { return !numbers.empty() && numbers[buffer]; }
   codegen::Dim blocks() const { return floor_div(units * codegen::Dim(team) + codegen::Dim(kBlock - 1), codegen::Dim(kBlock)); }
   /// The loop that the lanes of a vector run along.
   const codegen::Loop* lane_loop(const codegen::Kernel& kernel) const;

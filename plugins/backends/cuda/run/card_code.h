@@ -1,0 +1,43 @@
+// The kernels of a plan as functions on a card: from the store, else compiled.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "device/module.h"
+#include "run/kernels.h"
+#include "run/launch_graph.h"
+#include "tenon/host_services.h"
+
+namespace tenon::cuda {
+
+class CardCode {
+ public:
+  /// Loads what a process before has left in the store; else makes PTX, machine code of it where nvJitLink is there, and leaves that there.
+  CardCode(const HostServices& host, int ordinal, const ScheduledPlan& plan);
+
+  const Schedule& schedule(std::size_t kernel) const { return schedules_[kernel]; }
+  CUfunction function(std::size_t kernel) const { return functions_[kernel]; }
+  /// Whether each kernel waits itself for what is before it.
+  bool kernels_wait() const { return kernels_wait_; }
+
+  /// A graph and what it was last given: of one call at a time.
+  struct Prepared {
+    std::unique_ptr<LaunchGraph> graph;
+    std::vector<std::uint64_t> given;
+  };
+  /// One that no other call has; null where none is left.
+  std::unique_ptr<Prepared> take();
+  void give_back(std::unique_ptr<Prepared> prepared);
+
+ private:
+  std::unique_ptr<Module> module_;
+  std::vector<Schedule> schedules_;
+  std::vector<CUfunction> functions_;
+  bool kernels_wait_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Prepared>> prepared_;
+};
+
+}  // namespace tenon::cuda

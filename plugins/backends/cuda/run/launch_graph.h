@@ -1,0 +1,43 @@
+// Launches of kernels as one graph of the driver, which later calls launch again with other arguments.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "driver/driver.h"
+
+namespace tenon::cuda {
+
+/// One launch of a kernel: its function, its blocks, and the 8 bytes of each parameter.
+struct KernelLaunch {
+  CUfunction function = nullptr;
+  unsigned blocks = 1;
+  std::vector<std::uint64_t> values;
+
+  friend bool operator==(const KernelLaunch&, const KernelLaunch&) = default;
+};
+
+/// Launches now, on a stream.
+void launch_kernel(const KernelLaunch& launch, CUstream stream);
+
+/// Made for the first launches; `set` changes one for all launches of the graph from then on. One thread at a time, in the card's context.
+class LaunchGraph {
+ public:
+  /// `after`: by launch, those before it that it waits for. `kernels_wait`: each waits itself for those, before it touches memory.
+  LaunchGraph(std::vector<KernelLaunch> launches, std::span<const std::vector<std::size_t>> after, bool kernels_wait);
+  ~LaunchGraph();
+  LaunchGraph(const LaunchGraph&) = delete;
+
+  /// Does nothing where the launch is that already.
+  void set(std::size_t number, const KernelLaunch& launch);
+  void launch(CUstream stream) const { Driver::get().graph_launch(executable_, stream); }
+
+ private:
+  std::vector<KernelLaunch> launches_;
+  std::vector<CUgraphNode> nodes_;
+  CUgraph graph_ = nullptr;
+  CUgraphExec executable_ = nullptr;
+};
+
+}  // namespace tenon::cuda

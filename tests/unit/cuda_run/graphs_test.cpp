@@ -1,0 +1,136 @@
+// The kernels of a group as one graph of the driver: what orders its nodes, what a call changes of it, and what is left when calls fail.
+#include <cstring>
+#include <random>
+
+#include "card_session.h"
+
+using namespace tenon;
+using namespace tenon::test;
+
+namespace {
+
+/// A random graph of f32[16, 24] and reductions of it over two inputs and a number of the host, with several outputs.
+std::string random_graph(std::mt19937& random) {
+  std::string text = "graph @g (%a: f32[16, 24] on cuda:0, %b: f32[16, 24] on cuda:0, %n: f32[]) {\n";
+  std::vector<std::string> wide = {"%a", "%b"};
+  const auto pick = [&] { return wide[random() % wide.size()]; };
+  const int nodes = 4 + static_cast<int>(random() % 16);
+  for (int i = 0; i < nodes; ++i) {
+    const std::string v = "%v" + std::to_string(i), type = ": f32[16, 24] on cuda:0 = ";
+    switch (random() % 8) {
+      case 0: text += v + type + "add(" + pick() + ", " + pick() + ")\n"; break;
+      case 1: text += v + type + "mul(" + pick() + ", %n)\n"; break;
+      case 2: text += v + type + "exp(" + pick() + ")\n"; break;
+      case 3: text += v + type + "softmax(" + pick() + ") {dim = 1}\n"; break;
+      case 4: text += v + type + "softmax(" + pick() + ") {dim = 0}\n"; break;
+      case 5: {
+        const std::string t = "%t" + std::to_string(i);
+        text += t + ": f32[24, 16] on cuda:0 = permute(" + pick() + ") {dims = [1, 0]}\n" + t + "r: f32[24, 16] on cuda:0 = relu(" + t + ")\n";
+        text += v + type + "permute(" + t + "r) {dims = [1, 0]}\n";
+        break;
+      }
+      case 6: {
+        const std::string r = "%r" + std::to_string(i);
+        text += r + ": f32[16, 1] on cuda:0 = sum(" + pick() + ") {dim = [1], keepdim = true}\n" + v + type + "sub(" + pick() + ", " + r + ")\n";
+        break;
+      }
+      default: text += v + type + "layer_norm(" + pick() + ") {eps = 1e-05, normalized_shape = [24]}\n"; break;
+    }
+    wide.push_back(v);
+  }
+  return text + "return " + pick() + ", " + wide.back() + ", " + pick() + "\n}\n";
+}
+
+constexpr std::size_t kBytes = 16 * 24 * 4;
+
+constexpr const char* kBranches = R"(graph @g (%x: f32[64, 32] on cuda:0) {
+  %a: f32[64, 32] on cuda:0 = softmax(%x) {dim = 1}
+  %b: f32[64, 32] on cuda:0 = softmax(%x) {dim = 0}
+  %c: f32[64, 32] on cuda:0 = softmax(%a) {dim = 0}
+  %d: f32[64, 32] on cuda:0 = add(%b, %c)
+  return %d
+}
+)";
+
+}  // namespace
+
+TEST_CASE("nodes of random graphs touch no memory that another one writes at the same time", "[graphs]") {
+  const unsigned seed = std::random_device()();
+  INFO("seed " << seed);
+  std::mt19937 random(seed);
+  CudaSession session;
+  const std::size_t hazards = fake_cuda_hazards();
+  const int count = std::getenv("TENON_TEST_GRAPHS") ? std::atoi(std::getenv("TENON_TEST_GRAPHS")) : 12;
+  for (int i = 0; i < count; ++i) {
+    const std::string text = random_graph(random);
+    INFO(text);
+    const TestProgram program = session.compile(text);
+    for (int call = 0; call < 3; ++call) {  // memory that moves, starts anywhere, and is the input's
+      const std::size_t at = call == 1 ? 4 : 0;
+      const Block a(session, kBytes + at), b(session, kBytes + at), x(session, kBytes), y(session, kBytes), z(session, kBytes);
+      const float number = static_cast<float>(call);
+      REQUIRE(run(program, {a.at(at), b.at(at), &number}, {x.at(), y.at(), z.at()}) == TENON_OK);
+    }
+  }
+  CHECK(fake_cuda_hazards() == hazards);
+}
+
+TEST_CASE("a group is one launch of a graph, and the second call changes what moved", "[graphs]") {
+  CudaSession session;
+  const TestProgram program = session.compile(kBranches);
+  const Block x(session, 64 * 32 * 4), d(session, 64 * 32 * 4), other(session, 64 * 32 * 4);
+  const std::size_t before = fake_cuda_graph_launches(), graphs = fake_cuda_graphs();
+  REQUIRE(run(program, {x.at()}, {d.at()}) == TENON_OK);
+  REQUIRE(run(program, {x.at()}, {d.at()}) == TENON_OK);
+  REQUIRE(run(program, {x.at()}, {other.at()}) == TENON_OK);
+  CHECK(fake_cuda_graph_launches() == before + 3);
+  CHECK(fake_cuda_graphs() == graphs + 2);  // one, and its executable form
+}
+
+TEST_CASE("a stream that the user captures is given the kernels one by one", "[graphs]") {
+  CudaSession session;
+  const TestProgram program = session.compile(kBranches);
+  const Block x(session, 64 * 32 * 4), d(session, 64 * 32 * 4);
+  const std::size_t graphs = fake_cuda_graph_launches(), launches = fake_cuda_launches();
+  fake_cuda_capture(true);
+  REQUIRE(run(program, {x.at()}, {d.at()}) == TENON_OK);
+  fake_cuda_capture(false);
+  CHECK(fake_cuda_graph_launches() == graphs);
+  CHECK(fake_cuda_launches() > launches);
+}
+
+TEST_CASE("a size of zero launches what there is", "[graphs]") {
+  CudaSession session;
+  const TestProgram program = session.compile("graph @g [s0: 0..100] (%x: f32[s0, 8] on cuda:0) {\n%y: f32[s0, 8] on cuda:0 = relu(%x)\n%z: f32[8] on cuda:0 = sum(%x) {dim = [0], keepdim = false}\nreturn %y, %z\n}\n");
+  const Block x(session, 3 * 8 * 4), y(session, 3 * 8 * 4), z(session, 32);
+  for (const std::int64_t rows : {3, 0, 3}) REQUIRE(run(program, {x.at()}, {y.at(), z.at()}, {rows}) == TENON_OK);
+}
+
+TEST_CASE("whatever call of the driver fails is told, and the next call is right", "[graphs]") {
+  const std::size_t modules = fake_cuda_modules(), blocks = fake_cuda_blocks(), graphs = fake_cuda_graphs();
+  {
+    CudaSession session;
+    const TestProgram loaded = session.compile(kBranches);  // and with it the plugin
+    const Block x(session, 64 * 32 * 4), d(session, 64 * 32 * 4), other(session, 64 * 32 * 4);
+    int contained = 0;
+    for (const int code : {1, 2}) {  // an invalid value, memory that is used up: the card is not lost
+      for (int n = 0; n < 60; ++n) {
+        fake_cuda_fail(n, code);
+        try {
+          const TestProgram program = session.compile(kBranches);
+          const bool failed = run(program, {x.at()}, {d.at()}) != TENON_OK || run(program, {x.at()}, {other.at()}) != TENON_OK;
+          contained += failed;
+          fake_cuda_fail(-1, 0);
+          REQUIRE(run(program, {x.at()}, {d.at()}) == TENON_OK);
+        } catch (const Exception&) {
+          ++contained;
+        }
+      }
+      fake_cuda_fail(-1, 0);
+    }
+    CHECK(contained >= 20);
+  }
+  CHECK(fake_cuda_modules() == modules);
+  CHECK(fake_cuda_blocks() == blocks);
+  CHECK(fake_cuda_graphs() == graphs);
+}
