@@ -41,8 +41,8 @@ class Session:
         if code:
             raise RuntimeError(f"code {code}: {self.library.tenon_last_error().contents.text.decode()}")
 
-    def compile(self, text: str) -> Program:
-        """The graph of a text, for the backend `cuda` alone."""
+    def compile(self, text: str, options: str = "{}") -> Program:
+        """The graph of a text, for the backend `cuda` alone; options as JSON."""
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "graph.tir")
             with open(path, "w") as file:
@@ -51,7 +51,8 @@ class Session:
             self.check(self.library.tenon_capture_file(self.handle, path.encode(), None, ctypes.byref(captured)))
         backends = (c_char_p * 1)(b"cuda")
         request = CompileRequest(struct_size=ctypes.sizeof(CompileRequest), graph=self.library.tenon_captured_graph(captured).contents, backends=backends, backend_count=1,
-                                 pipeline=ctypes.cast(backends, c_void_p), pipeline_count=0)  # no passes
+                                 pipeline=ctypes.cast(backends, c_void_p), pipeline_count=0,  # no passes
+                                 options=options.encode())
         program = c_void_p()
         self.check(self.library.tenon_compile(self.handle, ctypes.byref(request), ctypes.byref(program)))
         return Program(self, program)

@@ -1,7 +1,8 @@
 // The fields of a torch tensor, read straight from the object.
 //
 // torch has no C call for this that takes a Python object, and its Python attributes cost 40 to 70 ns each. The offsets are those of
-// torch 2.13; they are private, so `TorchLibrary` compares them with Python's answers on a few tensors before anything relies on them.
+// torch 2.13, and of versions in which what follows the version counter lies further on; they are private, so `TorchLibrary` compares them
+// with Python's answers on a few tensors before anything relies on them.
 #pragma once
 
 #include <Python.h>
@@ -13,6 +14,12 @@
 
 namespace tenon::python::layout {
 
+/// By how many bytes rank, sizes and all behind them lie further on than in torch 2.13: of versions that are known. torch 2.11 keeps an
+/// interpreter beside the Python object.
+inline constexpr std::size_t kKnownShifts[] = {0, 8};
+/// The shift of this process's torch, once that is found. Before: 0.
+inline std::size_t shift = 0;
+
 template <class T>
 T& field(void* object, std::size_t offset) {
   return *reinterpret_cast<T*>(static_cast<char*>(object) + offset);
@@ -22,23 +29,23 @@ T& field(void* object, std::size_t offset) {
 inline void* impl(PyObject* tensor) { return field<void*>(tensor, sizeof(PyObject)); }
 
 inline void* storage(void* impl) { return field<void*>(impl, 16); }
-inline std::uint64_t rank(void* impl) { return field<std::uint64_t>(impl, 56); }
+inline std::uint64_t rank(void* impl) { return field<std::uint64_t>(impl, 56 + shift); }
 /// Up to this rank sizes and strides lie in the object.
 inline constexpr std::size_t kInlineRank = 5;
 /// Sizes; strides follow five entries later while they fit in the object, else right behind the sizes.
 inline const std::int64_t* sizes(void* impl) {
-  return rank(impl) <= kInlineRank ? &field<std::int64_t>(impl, 64) : field<const std::int64_t*>(impl, 64);
+  return rank(impl) <= kInlineRank ? &field<std::int64_t>(impl, 64 + shift) : field<const std::int64_t*>(impl, 64 + shift);
 }
 inline const std::int64_t* strides(void* impl) {
-  return rank(impl) <= kInlineRank ? &field<std::int64_t>(impl, 104) : field<const std::int64_t*>(impl, 64) + rank(impl);
+  return rank(impl) <= kInlineRank ? &field<std::int64_t>(impl, 104 + shift) : field<const std::int64_t*>(impl, 64 + shift) + rank(impl);
 }
-inline std::int64_t storage_offset(void* impl) { return field<std::int64_t>(impl, 144); }
+inline std::int64_t storage_offset(void* impl) { return field<std::int64_t>(impl, 144 + shift); }
 /// dtype (16 bits), device type and index (8 bits each).
-inline std::uint32_t dtype_device(void* impl) { return field<std::uint32_t>(impl, 160); }
+inline std::uint32_t dtype_device(void* impl) { return field<std::uint32_t>(impl, 160 + shift); }
 /// The dispatch key set: conj, neg, meta, inference tensors and `__torch_dispatch__` subclasses all differ here.
-inline std::uint64_t key_set(void* impl) { return field<std::uint64_t>(impl, 168); }
+inline std::uint64_t key_set(void* impl) { return field<std::uint64_t>(impl, 168 + shift); }
 /// Whether sizes or strides are answered by a subclass instead of the fields.
-inline bool custom_sizes(void* impl) { return (field<std::uint8_t>(impl, 166) & 0x0c) != 0; }
+inline bool custom_sizes(void* impl) { return (field<std::uint8_t>(impl, 166 + shift) & 0x0c) != 0; }
 
 /// torch::autograd::AutogradMeta, or null. Views and leaf scalars have one without requiring grad.
 inline void* autograd_meta(void* impl) { return field<void*>(impl, 24); }
@@ -68,13 +75,13 @@ inline bool pin(PyObject* tensor, Pins& pins) {
     pins.word(&field<char>(meta, 64), field<std::uint64_t>(meta, 64));
   }
   if (rank(tensor_impl) > 2) {
-    pins.block(&field<char>(tensor_impl, 48));
+    pins.block(&field<char>(tensor_impl, 48 + shift));
     return true;
   }
-  pins.pair(&field<char>(tensor_impl, 56));   // rank and the first size
-  if (rank(tensor_impl) == 2) pins.pair(&field<char>(tensor_impl, 72));
-  pins.pair(&field<char>(tensor_impl, 104));  // strides
-  pins.pair(&field<char>(tensor_impl, 160));  // dtype and device, key set
+  pins.pair(&field<char>(tensor_impl, 56 + shift));   // rank and the first size
+  if (rank(tensor_impl) == 2) pins.pair(&field<char>(tensor_impl, 72 + shift));
+  pins.pair(&field<char>(tensor_impl, 104 + shift));  // strides
+  pins.pair(&field<char>(tensor_impl, 160 + shift));  // dtype and device, key set
   return true;
 }
 
@@ -90,7 +97,7 @@ inline bool pin_contents(PyObject* tensor, Pins& pins) {
   void *memory = storage(tensor_impl), *counter = field<void*>(tensor_impl, 40);
   if (!counter) return false;
   pins.word(&field<void*>(tensor, sizeof(PyObject)), tensor_impl);
-  pins.word(&field<char>(tensor_impl, 144), field<std::uint64_t>(tensor_impl, 144));  // the offset
+  pins.word(&field<char>(tensor_impl, 144 + shift), field<std::uint64_t>(tensor_impl, 144 + shift));  // the offset
   pins.word(&field<void*>(tensor_impl, 16), memory);
   pins.word(&field<void*>(memory, 16), field<void*>(memory, 16));
   pins.word(&field<void*>(tensor_impl, 40), counter);

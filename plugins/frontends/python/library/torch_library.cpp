@@ -98,7 +98,7 @@ bool fields_agree(PyObject* tensor) {
   Ref item_bytes = checked(PyObject_CallMethod(tensor, "element_size", nullptr));
   Ref address = checked(PyObject_CallMethod(tensor, "data_ptr", nullptr));
   const auto data = reinterpret_cast<std::uintptr_t>(layout::data(impl, PyLong_AsSize_t(item_bytes.get())));
-  return data == PyLong_AsSize_t(address.get()) && !layout::custom_sizes(impl);
+  return data == PyLong_AsSize_t(address.get()) && !layout::custom_sizes(impl) && !layout::has_tangent(impl);
 }
 
 /// The tensors of the self-check, made in a plain state whatever the caller's is: ranks on both sides of the inline limit, views with
@@ -139,8 +139,25 @@ bool find_scalar_types(TorchLibrary& torch, PyObject* tensors) {
   return true;
 }
 
-bool layout_is_known(TorchLibrary& torch) {
-  Ref groups = check_tensors(torch);
+/// Whether a tangent is seen where there is one.
+bool tangent_agrees(const TorchLibrary& torch) {
+  try {
+    Ref forward = attribute(attribute(torch.module, "autograd"), "forward_ad");
+    Ref level = checked(PyObject_CallMethod(forward.get(), "dual_level", nullptr));
+    checked(PyObject_CallMethod(level.get(), "__enter__", nullptr));
+    Ref one = checked(PyObject_CallMethod(torch.module.get(), "ones", "i", 2));
+    Ref dual = checked(PyObject_CallMethod(forward.get(), "make_dual", "OO", one.get(), one.get()));
+    const bool seen = layout::has_tangent(layout::impl(dual.get()));
+    checked(PyObject_CallMethod(level.get(), "__exit__", "OOO", Py_None, Py_None, Py_None));
+    return seen;
+  } catch (const PythonError&) {
+    PyErr_Clear();  // the program is in a level of its own: nothing can be said
+    return false;
+  }
+}
+
+/// Whether the fields are where the layout that is set says.
+bool layout_agrees(TorchLibrary& torch, const Ref& groups) {
   PyObject* plain = PyTuple_GET_ITEM(groups.get(), 0);
   PyObject* odd = PyTuple_GET_ITEM(groups.get(), 1);
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(plain); ++i)
@@ -155,6 +172,16 @@ bool layout_is_known(TorchLibrary& torch) {
   torch.lazy_deleter = deleter_of(PyTuple_GET_ITEM(groups.get(), 3));
   if (torch.lazy_deleter == deleter_of(PyList_GET_ITEM(plain, 0))) return false;
   return find_scalar_types(torch, PyTuple_GET_ITEM(groups.get(), 2));
+}
+
+bool layout_is_known(TorchLibrary& torch) {
+  Ref groups = check_tensors(torch);
+  for (const std::size_t shift : layout::kKnownShifts) {
+    layout::shift = shift;
+    if (layout_agrees(torch, groups) && (shift == 0 || tangent_agrees(torch))) return true;
+  }
+  layout::shift = 0;
+  return false;
 }
 
 std::unique_ptr<TorchLibrary> load(Ref module) {
